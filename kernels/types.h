@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small plain structs that kernels share.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace vartml::kernels {
+
+// Height, width and channels of one picture or feature map, in elements.
+struct Extent {
+    uint32_t height = 0, width = 0, channels = 0;
+    bool operator==(const Extent&) const = default;
+};
+
+// A bfloat16 value as its bits; arithmetic happens in float.
+struct bf16 {
+    uint16_t bits;
+    bool operator==(const bf16&) const = default;
+};
+
+}  // namespace vartml::kernels

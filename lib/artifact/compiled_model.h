@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// A compiled model in memory, and its way to and from the containers on disk.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <vartml/result.h>
+#include <vartml/tensor.h>
+
+#include "lib/graph/graph.h"
+
+namespace vartml::artifact {
+
+enum class Compilation : uint8_t { standard, cpu_partition };
+enum class PartitionKind : uint8_t { npu, cpu };
+
+// Static schedule entry: cycles of the compiler's estimate.
+struct Layer {
+    std::string name;
+    uint64_t start_cycle = 0, end_cycle = 0, ops = 0, bytes_read = 0, bytes_written = 0;
+};
+
+struct Partition {
+    std::string name;  // "vaiml_par_0", "vaiml_cpu_subgraph_0"
+    PartitionKind kind = PartitionKind::npu;
+    std::string target;                        // "softnpu-1", "cpu-1"
+    graph::Graph graph;                        // the program
+    std::vector<TensorInfo> inputs, outputs;   // in the graph's order
+    uint32_t operators = 0;                    // ONNX nodes it came from
+    uint64_t ops = 0;
+    uint32_t columns = 4;
+    std::vector<uint64_t> arena_offsets;       // per graph value; only values in the arena count
+    uint64_t arena_size_bytes = 0;
+    std::vector<Layer> layers;
+    std::vector<int32_t> node_layers;          // per node, index into layers or -1
+};
+
+// Border: source or destination -1.
+struct Edge {
+    int32_t source = -1, destination = -1;
+    std::string temp_buffer_name, tensor_name;
+    std::vector<uint32_t> shape;
+    DataType data_type = DataType::unknown;
+    bool data_dependent = false;
+};
+
+struct Count {
+    uint32_t operators = 0;
+    uint64_t ops = 0;
+    uint32_t subgraphs = 0;
+};
+
+// Why a node is not on the NPU; codes of the format document.
+struct Fallback {
+    std::string node, op_type, code, text;
+    int32_t partition = -1;
+};
+
+struct Summary {
+    std::string os, commit, model, model_data_type, device_data_type;
+    Count total, supported, offloaded;
+    uint32_t compile_errors = 0, below_threshold = 0, above_max = 0, max_subgraphs = 7, folded = 0;
+    double threshold_percent = 20;
+    std::vector<Fallback> fallbacks;
+};
+
+// Text and JSON entries beside the programs, by path in the directory form.
+struct File {
+    std::string name;
+    std::string bytes;
+};
+
+struct CompiledModel {
+    std::string tool_version, device, target;
+    Compilation compilation = Compilation::standard;
+    std::string model_name, model_signature;
+    std::array<uint8_t, 32> config_sha256{};
+    uint32_t desired_batch_size = 1, actual_batch_size = 1;
+    uint16_t stats_level = 40;
+    std::vector<TensorInfo> inputs, outputs;
+    std::vector<Partition> partitions;
+    std::vector<uint32_t> execution_order;
+    std::vector<Edge> edges;
+    Summary summary;
+    std::vector<File> files;
+    std::string format;                 // "directory", "rai", "tar"; set by read
+    std::shared_ptr<const void> owner;  // the mappings that graphs point into; set by read
+    const std::string* find_file(std::string_view name) const;
+};
+
+struct ReadOptions {
+    bool programs = true;  // false: manifest and files only, graphs stay empty
+};
+
+// Opens a compiled model by content: a directory with vaiml_par_0, a directory with exactly one .rai, or a .rai. Weights are
+// used in place from read-only mappings. Every check of the format document (10.3, 11.2) is made before a byte is trusted.
+// Errors: not_found, io, bad_model, unsupported; the sentence names file, part, found and expected.
+Result<CompiledModel> read(const std::string& path, const ReadOptions& options = {});
+
+// Writes the directory form to `path` or a single .rai, atomically: a temporary beside it, synced, renamed into place. The
+// directory replaces one that vartml made; another existing directory is refused (invalid_argument). Same model, same bytes.
+Result<void> write_directory(const CompiledModel& model, const std::string& path);
+Result<void> write_rai(const CompiledModel& model, const std::string& path);
+
+}  // namespace vartml::artifact

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sidecar files and decoders: from the output tensors of a detector or classifier to boxes and classes in frame pixels.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <vartml/preprocess.h>
+#include <vartml/result.h>
+#include <vartml/tensor.h>
+
+namespace vartml {
+
+/// What a sidecar (`.modelinfo`) says; absent keys are empty.
+struct ModelInfo {
+    std::string decoder;                       ///< nick of a decoder family, or ""
+    std::vector<std::string> labels;
+    std::optional<unsigned> num_classes;
+    int class_offset = 0;                      ///< classes of the tensor before the first label (a background class: 1)
+    std::optional<double> score_threshold, iou_threshold;
+    std::optional<unsigned> max_detections;
+    std::vector<int> strides;
+    std::vector<float> anchors;
+    std::string activation;                    ///< "none", "sigmoid", "softmax" or ""
+    std::string box_order;                     ///< "yxyx", "xyxy", "cxcywh" or ""
+    struct Input {
+        std::string name;
+        std::optional<ResizeMode> resize;
+        std::optional<Interpolation> interpolation;
+        std::optional<ChannelOrder> channels;
+        std::vector<float> mean, scale, pad;   ///< 0, 1 or 3 numbers
+        std::optional<double> crop_fraction;
+        std::string feed;                      ///< for inputs that are not the picture
+        std::string picture;
+    };
+    struct Output {
+        std::string name, id, role;
+        std::optional<int> stride;
+    };
+    std::vector<Input> inputs;
+    std::vector<Output> outputs;
+};
+
+/// Parses the text of a sidecar. `file` is its name for messages and the folder of label files ("" = none).
+/// Errors: bad_model naming file, line and key.
+Result<ModelInfo> parse_modelinfo(std::string_view text, const std::string& file);
+/// The sidecar of a model by the search order of the elements: `file` if given, else the entry of the compiled model, else
+/// MODEL.modelinfo, MODEL without its last ending .modelinfo, DIRECTORY/modelinfo; an empty ModelInfo where there is none.
+Result<ModelInfo> find_modelinfo(const std::string& file, const std::string& model_path, const std::string& entry);
+/// The text form, as `vartml compile --decoder` writes it.
+std::string print_modelinfo(const ModelInfo& info, std::span<const TensorInfo> inputs, std::span<const TensorInfo> outputs);
+/// Labels of a text file: one per line, UTF-8, CRLF accepted, an empty last line ignored.
+Result<std::vector<std::string>> read_labels(const std::string& file);
+
+/// A decoder family and the pixel conventions of the published models.
+struct DecoderFamily {
+    std::string_view nick;         ///< "yolox"
+    std::string_view summary;      ///< one line for help texts
+    double score_threshold, iou_threshold;
+    PreprocessOptions input;
+};
+/// All families, in the order of the documentation.
+std::span<const DecoderFamily> decoder_families();
+const DecoderFamily* find_decoder_family(std::string_view nick);
+
+/// Pre-processing of an input: sidecar, else the family, else RGB, 0, 1, stretch.
+PreprocessOptions preprocess_options(const ModelInfo& info, const DecoderFamily* family, std::string_view input_name);
+
+/// One output tensor of a run: where its bytes are and how they lie.
+struct OutputTensor {
+    const void* data = nullptr;
+    std::string_view name;
+    const TensorView* view = nullptr;  ///< of `data`
+    const TensorView* cpu = nullptr;   ///< CPU view: true channel and position counts
+};
+
+/// A box in frame pixels, corners, half-open.
+struct Detection {
+    float x0 = 0, y0 = 0, x1 = 0, y1 = 0;
+    float score = 0;
+    int32_t class_id = 0;
+};
+/// A class of the whole picture.
+struct Classification {
+    int32_t class_id = 0;
+    float score = 0;
+};
+struct Decoded {
+    std::vector<Detection> detections;        ///< score descending
+    std::vector<Classification> classes;      ///< score descending
+    unsigned suppressed = 0;                  ///< candidates removed by NMS
+    unsigned not_finite = 0;                  ///< candidates dropped for NaN or infinity
+};
+
+enum class Nms : uint8_t { automatic, per_class, class_agnostic, off };
+
+struct DecodeOptions {
+    std::string decoder;             ///< "" or "auto": sidecar, registry ids, then shapes if exactly one family fits
+    double score_threshold = -1;     ///< -1: sidecar, else family
+    double iou_threshold = -1;
+    unsigned max_detections = 0;     ///< 0: sidecar, else 100
+    unsigned top_k = 1;
+    Nms nms = Nms::automatic;
+    std::vector<std::string> classes;  ///< labels or indices kept; empty = all
+    unsigned min_size = 0;           ///< pixels
+};
+
+/// Decodes the outputs of one model. Thread-safety: decode() keeps scratch memory; one thread at a time.
+class Decoder {
+public:
+    /// `outputs` in the order that decode() will get them; `input_width`, `input_height` of the model's picture input in pixels.
+    /// Counts of classes and positions are checked here against labels, sidecar and input size.
+    /// Errors: not_found (no family fits; the sentence lists shapes and candidates), bad_model (count or role mismatch).
+    static Result<Decoder> create(const ModelInfo& info, std::span<const TensorInfo> outputs, uint32_t input_width,
+                                  uint32_t input_height, const DecodeOptions& options);
+
+    std::string_view family() const;   ///< nick
+    std::string_view reason() const;   ///< why: "property", "sidecar", "shapes"
+    const std::vector<std::string>& labels() const;
+    std::string label(int32_t class_id) const;  ///< "class-<n>" without labels
+
+    /// Thresholds may change while running; -1 as in DecodeOptions.
+    void set_thresholds(double score, double iou);
+
+    /// Boxes come out mapped by `to_frame`, clipped to the frame, without empty ones. Reuses the memory of `decoded`.
+    Result<void> decode(std::span<const OutputTensor> tensors, const Affine& to_frame, uint32_t frame_width,
+                        uint32_t frame_height, Decoded& decoded);
+
+    Decoder(Decoder&&) noexcept;
+    Decoder& operator=(Decoder&&) noexcept;
+    ~Decoder();
+
+private:
+    struct State;
+    explicit Decoder(std::unique_ptr<State> state);
+    std::unique_ptr<State> state_;
+};
+
+}  // namespace vartml

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program vartml: finds the subcommand and hands over to it.
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lib/tools/commands.h"
+
+namespace vartml::tools {
+namespace {
+
+// Sorted by name.
+const std::vector<Command>& commands() {
+    static const std::vector<Command> table = {};
+    return table;
+}
+
+void print_usage(FILE* stream) {
+    std::fputs("usage: vartml COMMAND [OPTION...]\n\n", stream);
+    for (const Command& command : commands())
+        std::fprintf(stream, "  %-12s%s\n", command.name, command.summary);
+    std::fputs(
+        "\n  --help      this text; `vartml COMMAND --help` for a command\n"
+        "  --version   version of the program\n",
+        stream);
+}
+
+int unknown(const std::string& word) {
+    std::string known;
+    for (const Command& command : commands())
+        known += (known.empty() ? "" : ", ") + std::string(command.name);
+    print_error({ErrorCode::invalid_argument, "'" + word + "' is not a command; known: " + known});
+    return exit_usage;
+}
+
+int run(int argc, const char* const* argv) {
+    if (argc < 2) {
+        print_usage(stderr);
+        return exit_usage;
+    }
+    const std::string word = argv[1];
+    if (word == "--help" || word == "-h" || word == "help") {
+        print_usage(stdout);
+        return exit_done;
+    }
+    if (word == "--version") {
+        std::puts("vartml " VARTML_VERSION);
+        return exit_done;
+    }
+    for (const Command& command : commands())
+        if (word == command.name) return command.run(argc - 1, argv + 1);
+    return unknown(word);
+}
+
+}  // namespace
+
+void print_error(const Error& error) {
+    std::string text = "vartml: ERROR: ";
+    for (const char c : error.message) {
+        if (static_cast<unsigned char>(c) >= 0x20 && c != 0x7f) {
+            text += c;
+            continue;
+        }
+        char escaped[5];
+        std::snprintf(escaped, sizeof escaped, "\\x%02x", static_cast<unsigned char>(c));
+        text += escaped;
+    }
+    text += '\n';
+    std::fputs(text.c_str(), stderr);
+}
+
+}  // namespace vartml::tools
+
+int main(int argc, char** argv) {
+    using namespace vartml;
+    std::signal(SIGPIPE, SIG_IGN);
+    int status = tools::exit_fault;
+    try {
+        status = tools::run(argc, argv);
+    } catch (const std::bad_alloc&) {
+        tools::print_error({ErrorCode::out_of_memory, "not enough memory"});
+    } catch (const std::exception& e) {
+        tools::print_error({ErrorCode::internal, std::string("a fault of vartml: ") + e.what()});
+    }
+    // A full disk or a closed pipe behind standard output must not look like success.
+    if (std::fflush(stdout) != 0 || std::ferror(stdout)) {
+        tools::print_error({ErrorCode::io, std::string("cannot write to standard output: ") +
+                                               std::strerror(errno)});
+        if (status == tools::exit_done) status = tools::exit_fault;
+    }
+    return status;
+}

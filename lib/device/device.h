@@ -22,8 +22,9 @@ struct Program {
     std::string name;    // "vaiml_par_0"
     std::string target;  // "softnpu-1"
     graph::Graph graph;  // weights are spans into the mapped model
-    // HW view of each graph input and output, in the graph's order: the exact bytes that run() gets.
-    std::vector<TensorView> inputs, outputs;
+    // Border tensors in the graph's order; `hw` is set and describes the exact bytes that run() gets, `cpu` says by its
+    // layout which axes are channels, height and width.
+    std::vector<TensorInfo> inputs, outputs;
     std::shared_ptr<const void> owner;  // the mapping that the graph's constants point into
 };
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The intermediate representation: a list of operators in execution order over named values. It is what the importer makes,
-// what the passes change, what a program on disk holds and what a device loads.
+// The intermediate representation: a list of operators in execution order over named values. It is
+// what the importer makes, what the passes change, what a program on disk holds and what a device
+// loads.
 //
-// Operators have one canonical form whatever operator set the model declares: parameters that ONNX moved from attributes to
-// constant inputs over time (axes, pads, sizes, min, max …) are attributes here whenever they are constant. ops.h lists them.
+// Operators have one canonical form whatever operator set the model declares: parameters that ONNX
+// moved from attributes to constant inputs over time (axes, pads, sizes, min, max …) are attributes
+// here whenever they are constant. ops.h lists them.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -29,10 +31,12 @@ struct Type {
     size_t size_bytes() const;
     bool operator==(const Type&) const = default;
 };
-std::string to_string(const Type& type);  // f32[1,3,416,416]
+std::string to_string(const Type& type);     // f32[1,3,416,416]
+std::string_view short_name(DataType type);  // f32, f16, bf16, f64, i8 … u64, bool
+std::optional<DataType> parse_short_name(std::string_view text);
 
-// Bytes of a constant, dense row-major in the logical shape. `owner` keeps them alive: an import buffer, a heap block or
-// the mapping of a compiled model.
+// Bytes of a constant, dense row-major in the logical shape. `owner` keeps them alive: an import
+// buffer, a heap block or the mapping of a compiled model.
 struct Constant {
     std::span<const std::byte> bytes;
     std::shared_ptr<const void> owner;
@@ -58,25 +62,28 @@ struct Value {
     bool data_dependent = false;  // the shape is an upper bound
 };
 
-using Attribute = std::variant<int64_t, float, std::string, std::vector<int64_t>, std::vector<float>, std::vector<std::string>>;
+using Attribute = std::variant<int64_t, float, std::string, std::vector<int64_t>,
+                               std::vector<float>, std::vector<std::string>>;
 using Attributes = std::map<std::string, Attribute, std::less<>>;  // sorted: one printing order
 
-// One operator. `kind` is the ONNX type, or a fused form whose parts are joined by '+', such as "Conv+Add+Relu"; the first
-// part does the work, the others are applied to each output element in that order. Attributes of later parts are prefixed
-// with the part ("Clip.max"); operands of later parts follow the inputs of the first in order. A fused Conv, ConvTranspose,
-// Gemm or MatMul has exactly three leading inputs (data, weight, bias or none).
+// One operator. `kind` is the ONNX type, or a fused form whose parts are joined by '+', such as
+// "Conv+Add+Relu"; the first part does the work, the others are applied to each output element in
+// that order. Attributes of later parts are prefixed with the part ("Clip.max"); operands of later
+// parts follow the inputs of the first in order. A fused Conv, ConvTranspose, Gemm or MatMul has
+// exactly three leading inputs (data, weight, bias or none).
 struct Node {
     std::string kind;
-    std::string domain;                // "" for ONNX's own, "vartml" for ours (SiLU)
-    std::string name;                  // unique; the ONNX node's name, or made from its first output
+    std::string domain;  // "" for ONNX's own, "vartml" for ours (SiLU)
+    std::string name;    // unique; the ONNX node's name, or made from its first output
     std::vector<std::string> sources;  // names of the ONNX nodes it came from
     std::vector<ValueId> inputs;       // `none` for an absent optional input
     std::vector<ValueId> outputs;
     Attributes attributes;
 
-    std::string_view base() const;                 // kind up to the first '+'
-    std::vector<std::string_view> parts() const;   // all parts, base included
-    // Attribute or the default given; the type must be that of the default (checked by the verifier for known operators).
+    std::string_view base() const;                // kind up to the first '+'
+    std::vector<std::string_view> parts() const;  // all parts, base included
+    // Attribute or the default given; the type must be that of the default (checked by the verifier
+    // for known operators).
     int64_t get(std::string_view key, int64_t fallback) const;
     float get(std::string_view key, float fallback) const;
     std::string get(std::string_view key, const char* fallback) const;
@@ -95,18 +102,21 @@ struct Graph {
     Value& value(ValueId id) { return values[static_cast<size_t>(id)]; }
     ValueId add_value(std::string name, Type type);
     ValueId add_constant(std::string name, Type type, Constant constant);
-    std::string unique_name(std::string_view stem) const;  // stem, stem_1, …: no value or node has it
+    std::string unique_name(
+        std::string_view stem) const;  // stem, stem_1, …: no value or node has it
 };
 
 // Who makes and who reads each value; valid until the graph changes.
 struct Uses {
-    std::vector<int32_t> producer;               // node index per value, -1 for inputs and constants
-    std::vector<std::vector<int32_t>> consumers;  // node indices per value, a node once per input position
-    std::vector<bool> is_output;                 // per value
+    std::vector<int32_t> producer;  // node index per value, -1 for inputs and constants
+    std::vector<std::vector<int32_t>>
+        consumers;                // node indices per value, a node once per input position
+    std::vector<bool> is_output;  // per value
 };
 Uses find_uses(const Graph& graph);
 
-// Deletes nodes whose outputs nobody needs, then values nobody names; ids change. Returns the number of nodes deleted.
+// Deletes nodes whose outputs nobody needs, then values nobody names; ids change. Returns the
+// number of nodes deleted.
 size_t remove_dead(Graph& graph);
 
 }  // namespace vartml::graph

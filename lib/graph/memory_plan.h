@@ -17,8 +17,8 @@ struct MemoryPlan {
     size_t size_bytes = 0;        // of the arena
 };
 
-// Greedy by size: the largest block first, each at the lowest offset where no block of an overlapping lifetime lies.
-// Deterministic: equal sizes in the order given.
+// Greedy by size: the largest block first, each at the lowest offset where no block of an
+// overlapping lifetime lies. Deterministic: equal sizes in the order given.
 MemoryPlan plan_memory(const std::vector<Block>& blocks, size_t alignment_bytes = 64);
 
 }  // namespace vartml::graph

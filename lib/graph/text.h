@@ -13,12 +13,12 @@ namespace vartml::graph {
 //   const %w0 : f32[16,3,3,3] = #5f3a… (SHA-256 of the bytes), or = {1, 2.5} up to 16 elements
 //   %y = Conv+Relu %images, %w0, _ {pads=[1,1,1,1], strides=[2,2]} : f32[1,16,208,208]
 //   output %y
-// Names with characters outside [A-Za-z0-9_./:-] are quoted. A node line may end in `@name from "a", "b"` when its name is
-// not its first output or its sources are not just its name.
+// Names with characters outside [A-Za-z0-9_./:-] are quoted. A node line may end in `@name from
+// "a", "b"` when its name is not its first output or its sources are not just its name.
 std::string print(const Graph& graph);
 
-// Constants given by hash get zeroed bytes of the right size unless `constants` (another graph) holds the same hash.
-// Errors: bad_model with line number, found and expected.
+// Constants given by hash get zeroed bytes of the right size unless `constants` (another graph)
+// holds the same hash. Errors: bad_model with line number, found and expected.
 Result<Graph> parse(std::string_view text, const Graph* constants = nullptr);
 
 }  // namespace vartml::graph

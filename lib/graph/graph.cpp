@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/graph/graph.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+namespace vartml::graph {
+
+namespace {
+
+template <typename T>
+T get_or(const Node& node, std::string_view key, T fallback) {
+    const auto found = node.attributes.find(key);
+    if (found == node.attributes.end()) return fallback;
+    const T* value = std::get_if<T>(&found->second);
+    return value ? *value : fallback;
+}
+
+constexpr std::pair<DataType, std::string_view> type_names[] = {
+    {DataType::boolean, "bool"}, {DataType::int8, "i8"},    {DataType::uint8, "u8"},
+    {DataType::int16, "i16"},    {DataType::uint16, "u16"}, {DataType::bf16, "bf16"},
+    {DataType::fp16, "f16"},     {DataType::int32, "i32"},  {DataType::uint32, "u32"},
+    {DataType::float32, "f32"},  {DataType::int64, "i64"},  {DataType::uint64, "u64"},
+    {DataType::float64, "f64"},
+};
+
+}  // namespace
+
+int64_t Type::elements() const {
+    int64_t n = 1;
+    for (const int64_t size : shape) n *= size;
+    return n;
+}
+
+size_t Type::size_bytes() const {
+    return static_cast<size_t>(elements()) * vartml::size_bytes(data_type);
+}
+
+std::string_view short_name(DataType type) {
+    for (const auto& [key, name] : type_names) {
+        if (key == type) return name;
+    }
+    return "unknown";
+}
+
+std::optional<DataType> parse_short_name(std::string_view text) {
+    for (const auto& [key, name] : type_names) {
+        if (name == text) return key;
+    }
+    return std::nullopt;
+}
+
+std::string to_string(const Type& type) {
+    std::string text(short_name(type.data_type));
+    text += '[';
+    for (size_t i = 0; i < type.shape.size(); ++i) {
+        if (i) text += ',';
+        text += std::to_string(type.shape[i]);
+    }
+    return text + ']';
+}
+
+Constant make_constant(std::vector<std::byte> bytes) {
+    auto owner = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
+    return {std::span(*owner), owner};
+}
+
+std::string_view Node::base() const {
+    return std::string_view(kind).substr(0, kind.find('+'));
+}
+
+std::vector<std::string_view> Node::parts() const {
+    std::vector<std::string_view> parts;
+    std::string_view rest = kind;
+    for (size_t plus; (plus = rest.find('+')) != rest.npos; rest.remove_prefix(plus + 1)) {
+        parts.push_back(rest.substr(0, plus));
+    }
+    parts.push_back(rest);
+    return parts;
+}
+
+int64_t Node::get(std::string_view key, int64_t fallback) const {
+    return get_or<int64_t>(*this, key, fallback);
+}
+float Node::get(std::string_view key, float fallback) const {
+    return get_or<float>(*this, key, fallback);
+}
+std::string Node::get(std::string_view key, const char* fallback) const {
+    return get_or<std::string>(*this, key, fallback);
+}
+std::vector<int64_t> Node::get(std::string_view key, std::vector<int64_t> fallback) const {
+    return get_or(*this, key, std::move(fallback));
+}
+std::vector<float> Node::get(std::string_view key, std::vector<float> fallback) const {
+    return get_or(*this, key, std::move(fallback));
+}
+
+ValueId Graph::add_value(std::string name, Type type) {
+    values.push_back({.name = std::move(name), .type = std::move(type), .constant = {}});
+    return static_cast<ValueId>(values.size()) - 1;
+}
+
+ValueId Graph::add_constant(std::string name, Type type, Constant constant) {
+    const ValueId id = add_value(std::move(name), std::move(type));
+    value(id).constant = std::move(constant);
+    return id;
+}
+
+std::string Graph::unique_name(std::string_view stem) const {
+    std::unordered_set<std::string_view> taken;
+    for (const Value& value : values) taken.insert(value.name);
+    for (const Node& node : nodes) taken.insert(node.name);
+    std::string name(stem);
+    for (int i = 1; taken.contains(name); ++i) name = std::string(stem) + '_' + std::to_string(i);
+    return name;
+}
+
+Uses find_uses(const Graph& graph) {
+    Uses uses;
+    uses.producer.assign(graph.values.size(), -1);
+    uses.consumers.resize(graph.values.size());
+    uses.is_output.assign(graph.values.size(), false);
+    for (size_t i = 0; i < graph.nodes.size(); ++i) {
+        const auto index = static_cast<int32_t>(i);
+        for (const ValueId id : graph.nodes[i].inputs) {
+            if (id != none) uses.consumers[static_cast<size_t>(id)].push_back(index);
+        }
+        for (const ValueId id : graph.nodes[i].outputs) {
+            if (id != none) uses.producer[static_cast<size_t>(id)] = index;
+        }
+    }
+    for (const ValueId id : graph.outputs) uses.is_output[static_cast<size_t>(id)] = true;
+    return uses;
+}
+
+size_t remove_dead(Graph& graph) {
+    std::vector<bool> needed(graph.values.size(), false);
+    for (const ValueId id : graph.outputs) needed[static_cast<size_t>(id)] = true;
+    const auto is_needed = [&](ValueId id) {
+        return id != none && needed[static_cast<size_t>(id)];
+    };
+
+    std::vector<Node> kept;
+    for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
+        if (!std::ranges::any_of(node->outputs, is_needed)) continue;
+        for (const ValueId id : node->inputs) {
+            if (id != none) needed[static_cast<size_t>(id)] = true;
+        }
+        // An output that nobody reads keeps its value, so that the node stays complete.
+        for (const ValueId id : node->outputs) {
+            if (id != none) needed[static_cast<size_t>(id)] = true;
+        }
+        kept.push_back(std::move(*node));
+    }
+    std::ranges::reverse(kept);
+    const size_t removed = graph.nodes.size() - kept.size();
+    graph.nodes = std::move(kept);
+
+    for (const ValueId id : graph.inputs) needed[static_cast<size_t>(id)] = true;
+    std::vector<ValueId> renumbered(graph.values.size(), none);
+    std::vector<Value> values;
+    for (size_t i = 0; i < graph.values.size(); ++i) {
+        if (!needed[i]) continue;
+        renumbered[i] = static_cast<ValueId>(values.size());
+        values.push_back(std::move(graph.values[i]));
+    }
+    graph.values = std::move(values);
+    const auto renumber = [&](std::vector<ValueId>& ids) {
+        for (ValueId& id : ids) {
+            if (id != none) id = renumbered[static_cast<size_t>(id)];
+        }
+    };
+    renumber(graph.inputs);
+    renumber(graph.outputs);
+    for (Node& node : graph.nodes) {
+        renumber(node.inputs);
+        renumber(node.outputs);
+    }
+    return removed;
+}
+
+}  // namespace vartml::graph

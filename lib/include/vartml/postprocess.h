@@ -17,16 +17,20 @@ namespace vartml {
 
 /// What a sidecar (`.modelinfo`) says; absent keys are empty.
 struct ModelInfo {
+    std::string file;                          ///< where it comes from, for messages; "" = nowhere
+    std::string group_id;                      ///< upstream's id of the group of output tensors
     std::string decoder;                       ///< nick of a decoder family, or ""
     std::vector<std::string> labels;
+    std::string labels_file;                   ///< where the labels come from, for messages; "" = `file` itself
     std::optional<unsigned> num_classes;
-    int class_offset = 0;                      ///< classes of the tensor before the first label (a background class: 1)
+    int class_offset = 0;                      ///< label of the tensor's class 0; -1: class 0 is the background, without label
     std::optional<double> score_threshold, iou_threshold;
     std::optional<unsigned> max_detections;
     std::vector<int> strides;
     std::vector<float> anchors;
     std::string activation;                    ///< "none", "sigmoid", "softmax" or ""
     std::string box_order;                     ///< "yxyx", "xyxy", "cxcywh" or ""
+    std::string skeleton;                      ///< "coco17" or pairs "0-1;1-2;…"
     struct Input {
         std::string name;
         std::optional<ResizeMode> resize;
@@ -39,21 +43,26 @@ struct ModelInfo {
     };
     struct Output {
         std::string name, id, role;
-        std::optional<int> stride;
+        std::optional<int> stride{};
+        std::optional<double> quant_scale{};
+        std::optional<int> zero_point{};
     };
     std::vector<Input> inputs;
     std::vector<Output> outputs;
 };
 
 /// Parses the text of a sidecar. `file` is its name for messages and the folder of label files ("" = none).
-/// Errors: bad_model naming file, line and key.
+/// Errors: bad_model naming file, line and key; those of read_labels.
 Result<ModelInfo> parse_modelinfo(std::string_view text, const std::string& file);
 /// The sidecar of a model by the search order of the elements: `file` if given, else the entry of the compiled model, else
 /// MODEL.modelinfo, MODEL without its last ending .modelinfo, DIRECTORY/modelinfo; an empty ModelInfo where there is none.
+/// Errors: not_found when `file` does not exist, io, and those of parse_modelinfo.
 Result<ModelInfo> find_modelinfo(const std::string& file, const std::string& model_path, const std::string& entry);
-/// The text form, as `vartml compile --decoder` writes it.
+/// The text form, as `vartml compile --decoder` writes it: what `info` leaves open and its decoder family knows (thresholds,
+/// pre-processing of the picture input) is filled in, labels are written out.
 std::string print_modelinfo(const ModelInfo& info, std::span<const TensorInfo> inputs, std::span<const TensorInfo> outputs);
 /// Labels of a text file: one per line, UTF-8, CRLF accepted, an empty last line ignored.
+/// Errors: not_found, io, bad_model naming file and line.
 Result<std::vector<std::string>> read_labels(const std::string& file);
 
 /// A decoder family and the pixel conventions of the published models.

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/vision/families.h"
+
+#include <array>
+
+namespace vartml {
+
+namespace vision {
+
+namespace {
+
+// Pre-processing of the published models; numbers in the model's channel order.
+constexpr PreprocessOptions imagenet_crop = {.resize = ResizeMode::crop,
+                                             .mean = {123.675f, 116.28f, 103.53f},
+                                             .scale = {1 / 58.395f, 1 / 57.12f, 1 / 57.375f},
+                                             .crop_fraction = 0.875};
+constexpr PreprocessOptions rgb_unit_letterbox = {.resize = ResizeMode::letterbox,
+                                                  .scale = {1 / 255.f, 1 / 255.f, 1 / 255.f}};
+constexpr PreprocessOptions bgr_raw_top_left = {.resize = ResizeMode::letterbox_top_left,
+                                                .channels = ChannelOrder::bgr};
+constexpr PreprocessOptions rgb_127_stretch = {.mean = {127, 127, 127},
+                                               .scale = {1 / 128.f, 1 / 128.f, 1 / 128.f}};
+
+constexpr Family table[] = {
+    {.row = {"classify", "one class of the whole picture", 0, 0, imagenet_crop}, .has_nms = false},
+    {.row = {"yolo-v5", "YOLO v3, v4, v5, v7: boxes, objectness, classes", 0.25, 0.45,
+             rgb_unit_letterbox}},
+    {.row = {"yolo-v8", "YOLO v8, v9, v11, v12: boxes and classes", 0.25, 0.45,
+             rgb_unit_letterbox}},
+    {.row = {"yolo-end2end", "YOLO v10, 26: final boxes", 0.25, 0, rgb_unit_letterbox},
+     .has_nms = false},
+    {.row = {"yolox", "YOLOX: raw boxes, objectness, classes", 0.3, 0.45, bgr_raw_top_left}},
+    {.row = {"ultraface", "UltraFace: face scores and corners", 0.7, 0.3, rgb_127_stretch}},
+};
+
+constexpr auto public_rows = [] {
+    std::array<DecoderFamily, std::size(table)> rows{};
+    for (size_t i = 0; i < rows.size(); ++i) rows[i] = table[i].row;
+    return rows;
+}();
+
+}  // namespace
+
+std::span<const Family> families() {
+    return table;
+}
+
+const Family* find_family(std::string_view nick) {
+    for (const Family& family : table) {
+        if (family.row.nick == nick) return &family;
+    }
+    return nullptr;
+}
+
+}  // namespace vision
+
+std::span<const DecoderFamily> decoder_families() {
+    return vision::public_rows;
+}
+
+const DecoderFamily* find_decoder_family(std::string_view nick) {
+    for (const DecoderFamily& family : vision::public_rows) {
+        if (family.nick == nick) return &family;
+    }
+    return nullptr;
+}
+
+}  // namespace vartml

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Spellings of the sidecar's enumerations and numbers, shared by its reader and its writer.
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <vartml/postprocess.h>
+
+namespace vartml::vision {
+
+std::string_view to_string(ResizeMode mode);  // stretch, letterbox, letterbox-top-left, crop
+std::string_view to_string(Interpolation interpolation);
+std::string_view to_string(ChannelOrder order);
+std::optional<ResizeMode> parse_resize_mode(std::string_view text);
+std::optional<Interpolation> parse_interpolation(std::string_view text);
+std::optional<ChannelOrder> parse_channel_order(std::string_view text);
+
+// The whole text is one finite number.
+bool parse_number(std::string_view text, double& value);
+bool parse_number(std::string_view text, int& value);
+// Numbers separated by ',' or ';'.
+bool parse_numbers(std::string_view text, std::vector<float>& values);
+// Shortest text that reads back as the same float.
+std::string number_text(float value);
+
+// Content of a file of at most `limit_bytes`. Errors: not_found, io, bad_model (too large).
+Result<std::string> read_text(const std::string& file, size_t limit_bytes);
+
+}  // namespace vartml::vision

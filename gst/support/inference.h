@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Mtd type `vartml-inference` inside GstAnalyticsRelationMeta: how an inference on a frame was made, and its tensors.
+// The Mtd type `vartml-inference` inside GstAnalyticsRelationMeta: how an inference on a frame was
+// made, and its tensors.
 #pragma once
 #include <gst/analytics/analytics.h>
 #include <gst/gst.h>
@@ -16,7 +17,14 @@ namespace vartml::gst {
 
 // What became of a frame; nicks in status_nick().
 enum class InferenceStatus : uint8_t {
-    inferred, skipped_interval, skipped_late, skipped_busy, skipped_slo, skipped_flag, skipped_region, failed
+    inferred,
+    skipped_interval,
+    skipped_late,
+    skipped_busy,
+    skipped_slo,
+    skipped_flag,
+    skipped_region,
+    failed
 };
 const char* status_nick(InferenceStatus status);
 
@@ -27,9 +35,10 @@ struct InferenceRecord {
     std::string model_hash;  // signature
     unsigned model_epoch = 0;
     std::vector<vartml::TensorInfo> outputs;
-    std::vector<vartml::TensorView> views;  // of the attached data, one per output: the CPU or the HW view
-    std::vector<std::string> tensor_ids;    // one per output
-    bool hw = false;                        // views are HW views
+    std::vector<vartml::TensorView>
+        views;  // of the attached data, one per output: the CPU or the HW view
+    std::vector<std::string> tensor_ids;  // one per output
+    bool hw = false;                      // views are HW views
     vartml::ModelInfo model_info;
     unsigned model_width = 0, model_height = 0;
 };
@@ -39,7 +48,9 @@ struct Inference {
     InferenceStatus status = InferenceStatus::inferred;
     std::string stream_id;
     guint64 frame_seq = 0;
-    unsigned frame_width = 0, frame_height = 0;
+    unsigned frame_width = 0,
+             frame_height =
+                 0;  // of the frame that was inferred; later scaling changes to_frame only
     int region_x = 0, region_y = 0, region_width = 0, region_height = 0;
     int region_od = -1;
     vartml::ResizeMode resize = vartml::ResizeMode::stretch;
@@ -48,18 +59,21 @@ struct Inference {
     guint64 pre_us = 0, wait_us = 0, run_us = 0, total_us = 0;
     unsigned batch_fill = 0;
     std::shared_ptr<const InferenceRecord> record;
-    std::vector<GstBuffer*> data;  // one per output, a reference each while inside the meta; empty unless inferred
+    std::vector<GstBuffer*>
+        data;  // one per output, a reference each while inside the meta; empty unless inferred
 };
 
 // Registers the type; safe to call often and from any thread.
 GstAnalyticsMtdType inference_mtd_type();
 
-// Adds `inference` to the buffer's relation meta (made if absent, sized for `expected_boxes`); takes its own references of
-// record and data. The buffer must be writable. Returns false when the meta cannot be added.
+// Adds `inference` to the buffer's relation meta (made if absent, sized for `expected_boxes`);
+// takes its own references of record and data. The buffer must be writable. Returns false when the
+// meta cannot be added.
 bool add_inference(GstBuffer* buffer, const Inference& inference, unsigned expected_boxes);
 
-// The index-th inference on the buffer, or nullptr beyond the last. Valid while the buffer is and until something is added
-// to its relation meta. `mtd` (optional) receives the handle for relations.
+// The index-th inference on the buffer, or nullptr beyond the last. Valid while the buffer is and
+// until something is added to its relation meta. `mtd` (optional) receives the handle for
+// relations.
 const Inference* get_inference(GstBuffer* buffer, unsigned index, GstAnalyticsMtd* mtd = nullptr);
 
 // Lets go of the tensor buffers of all inferences on the buffer (status and times stay).

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// The library's log in GStreamer's debug category `vartml`.
+#pragma once
+
+namespace vartml::gst {
+
+// From now on lines of the library go to the category `vartml` and no longer to standard error.
+// Safe to call often.
+void install_log();
+
+}  // namespace vartml::gst

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gst/support/picture_info.h"
+
+#include <gst/allocators/gstdmabuf.h>
+
+#include <string>
+
+namespace vartml::gst {
+namespace {
+
+using vartml::PixelFormat;
+
+struct Format {
+    GstVideoFormat gst;
+    PixelFormat pixel;
+    const char* drm;  // fourcc of the linear layout, nullptr where there is none
+};
+// The order is that of preference in caps.
+constexpr Format formats[] = {
+    {GST_VIDEO_FORMAT_NV12, PixelFormat::NV12, "NV12"},
+    {GST_VIDEO_FORMAT_NV21, PixelFormat::NV21, "NV21"},
+    {GST_VIDEO_FORMAT_NV16, PixelFormat::NV16, "NV16"},
+    {GST_VIDEO_FORMAT_NV24, PixelFormat::NV24, "NV24"},
+    {GST_VIDEO_FORMAT_I420, PixelFormat::I420, "YU12"},
+    {GST_VIDEO_FORMAT_YV12, PixelFormat::YV12, "YV12"},
+    {GST_VIDEO_FORMAT_Y42B, PixelFormat::Y42B, "YU16"},
+    {GST_VIDEO_FORMAT_P010_10LE, PixelFormat::P010_10LE, "P010"},
+    {GST_VIDEO_FORMAT_I420_10LE, PixelFormat::I420_10LE, nullptr},
+    {GST_VIDEO_FORMAT_YUY2, PixelFormat::YUY2, "YUYV"},
+    {GST_VIDEO_FORMAT_UYVY, PixelFormat::UYVY, "UYVY"},
+    {GST_VIDEO_FORMAT_RGB, PixelFormat::RGB, "BG24"},
+    {GST_VIDEO_FORMAT_BGR, PixelFormat::BGR, "RG24"},
+    {GST_VIDEO_FORMAT_RGBA, PixelFormat::RGBA, "AB24"},
+    {GST_VIDEO_FORMAT_BGRA, PixelFormat::BGRA, "AR24"},
+    {GST_VIDEO_FORMAT_RGBx, PixelFormat::RGBx, "XB24"},
+    {GST_VIDEO_FORMAT_BGRx, PixelFormat::BGRx, "XR24"},
+    {GST_VIDEO_FORMAT_xRGB, PixelFormat::xRGB, "BX24"},
+    {GST_VIDEO_FORMAT_xBGR, PixelFormat::xBGR, "RX24"},
+    {GST_VIDEO_FORMAT_RGBP, PixelFormat::RGBP, nullptr},
+    {GST_VIDEO_FORMAT_BGRP, PixelFormat::BGRP, nullptr},
+    {GST_VIDEO_FORMAT_GRAY8, PixelFormat::GRAY8, "R8  "},
+};
+
+vartml::ColorMatrix color_matrix(GstVideoColorMatrix matrix) {
+    switch (matrix) {
+        case GST_VIDEO_COLOR_MATRIX_BT709:
+        case GST_VIDEO_COLOR_MATRIX_SMPTE240M:
+            return vartml::ColorMatrix::bt709;  // 240M differs by less than 1 of 255
+        case GST_VIDEO_COLOR_MATRIX_BT2020:
+            return vartml::ColorMatrix::bt2020;
+        default:
+            return vartml::ColorMatrix::bt601;
+    }
+}
+
+// GstVideoInfo of caps; a DMA_DRM one is turned into that of its linear layout, because mapping it
+// asserts.
+vartml::Result<GstVideoInfo> video_info(const GstCaps* caps) {
+    GstVideoInfo info;
+    if (gst_video_is_dma_drm_caps(caps)) {
+        // 1.26 refuses `FOURCC:0x0` here, which plain parsing reports as DMA_DRM: refused below.
+        GstVideoInfoDmaDrm drm;
+        if (gst_video_info_dma_drm_from_caps(&drm, caps) && drm.drm_modifier == 0 &&
+            gst_video_info_dma_drm_to_video_info(&drm, &info)) {
+            return info;
+        }
+    } else if (gst_video_info_from_caps(&info, caps) &&
+               GST_VIDEO_INFO_FORMAT(&info) != GST_VIDEO_FORMAT_DMA_DRM) {
+        return info;
+    }
+    gchar* text = gst_caps_to_string(caps);
+    vartml::Error error = {vartml::ErrorCode::unsupported,
+                           std::string("caps '") + text +
+                               "' are no linear video frame; put videoconvert before the element"};
+    g_free(text);
+    return error;
+}
+
+GstStructure* structure(const char* field, bool drm) {
+    GValue list = G_VALUE_INIT;
+    g_value_init(&list, GST_TYPE_LIST);
+    for (const Format& format : formats) {
+        if (drm && !format.drm) continue;
+        GValue v = G_VALUE_INIT;
+        g_value_init(&v, G_TYPE_STRING);
+        g_value_set_string(&v, drm ? format.drm : gst_video_format_to_string(format.gst));
+        gst_value_list_append_and_take_value(&list, &v);
+    }
+    GstStructure* s = gst_structure_new("video/x-raw", "width", GST_TYPE_INT_RANGE, 1, G_MAXINT,
+                                        "height", GST_TYPE_INT_RANGE, 1, G_MAXINT, "framerate",
+                                        GST_TYPE_FRACTION_RANGE, 0, 1, G_MAXINT, 1, nullptr);
+    if (drm) gst_structure_set(s, "format", G_TYPE_STRING, "DMA_DRM", nullptr);
+    gst_structure_take_value(s, field, &list);
+    return s;
+}
+
+}  // namespace
+
+GstCaps* picture_caps() {
+    GstCaps* caps = gst_caps_new_empty();
+    gst_caps_append_structure_full(
+        caps, structure("drm-format", true),
+        gst_caps_features_new_single_static_str(GST_CAPS_FEATURE_MEMORY_DMABUF));
+    gst_caps_append_structure(caps, structure("format", false));
+    gst_caps_append_structure_full(
+        caps, structure("format", false),
+        gst_caps_features_new_single_static_str(GST_CAPS_FEATURE_MEMORY_DMABUF));
+    return caps;
+}
+
+vartml::Result<FrameFormat> frame_format(const GstCaps* caps) {
+    const vartml::Result<GstVideoInfo> info = video_info(caps);
+    if (!info) return info.error();
+    FrameFormat result{*info, {}};
+    for (const Format& format : formats) {
+        if (format.gst == GST_VIDEO_INFO_FORMAT(&*info)) result.picture.format = format.pixel;
+    }
+    if (result.picture.format == PixelFormat::unknown) {
+        return vartml::Error{
+            vartml::ErrorCode::unsupported,
+            std::string("video format ") + GST_VIDEO_INFO_NAME(&*info) +
+                " is not read by the pre-processing; put videoconvert before the element"};
+    }
+    result.picture.width = uint32_t(GST_VIDEO_INFO_WIDTH(&*info));
+    result.picture.height = uint32_t(GST_VIDEO_INFO_HEIGHT(&*info));
+    result.picture.matrix = color_matrix(GST_VIDEO_INFO_COLORIMETRY(&*info).matrix);
+    result.picture.range = GST_VIDEO_INFO_COLORIMETRY(&*info).range == GST_VIDEO_COLOR_RANGE_0_255
+                               ? vartml::ColorRange::full
+                               : vartml::ColorRange::limited;
+    result.picture.pixel_aspect_ratio =
+        double(GST_VIDEO_INFO_PAR_N(&*info)) / GST_VIDEO_INFO_PAR_D(&*info);
+    return result;
+}
+
+MappedFrame::MappedFrame(const FrameFormat& format, GstBuffer* buffer) {
+    mapped_ = gst_video_frame_map(
+        &frame_, &format.info, buffer,
+        static_cast<GstMapFlags>(GST_MAP_READ | int(GST_VIDEO_FRAME_MAP_FLAG_NO_REF)));
+    if (!mapped_) return;
+    for (unsigned i = 0; i < GST_VIDEO_FRAME_N_PLANES(&frame_); ++i) {
+        picture_.planes[i] = static_cast<const uint8_t*>(GST_VIDEO_FRAME_PLANE_DATA(&frame_, i));
+        picture_.stride_bytes[i] = uint32_t(GST_VIDEO_FRAME_PLANE_STRIDE(&frame_, i));
+    }
+}
+
+MappedFrame::~MappedFrame() {
+    if (mapped_) gst_video_frame_unmap(&frame_);
+}
+
+}  // namespace vartml::gst

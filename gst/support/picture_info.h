@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Video caps and frames as the library's plain descriptions of pictures.
+#pragma once
+#include <gst/video/video.h>
+
+#include <vartml/preprocess.h>
+#include <vartml/result.h>
+
+namespace vartml::gst {
+
+// Formats that the pre-processing reads, in three structures: DMA_DRM, system memory, and
+// memory:DMABuf in the style before GStreamer 1.24. The caller owns the reference.
+GstCaps* picture_caps();
+
+// How frames under some caps lie in memory.
+struct FrameFormat {
+    GstVideoInfo info;  // for gst_video_frame_map; never a DMA_DRM info
+    vartml::PictureInfo picture;
+};
+// Errors: unsupported naming the format or modifier.
+vartml::Result<FrameFormat> frame_format(const GstCaps* caps);
+
+// A frame mapped for reading, unmapped by the destructor. The buffer must outlive it.
+class MappedFrame {
+public:
+    MappedFrame(const FrameFormat& format, GstBuffer* buffer);
+    ~MappedFrame();
+    MappedFrame(const MappedFrame&) = delete;
+    MappedFrame& operator=(const MappedFrame&) = delete;
+
+    bool mapped() const { return mapped_; }
+    const vartml::Picture& picture() const { return picture_; }
+
+private:
+    GstVideoFrame frame_;
+    bool mapped_;
+    vartml::Picture picture_;
+};
+
+}  // namespace vartml::gst

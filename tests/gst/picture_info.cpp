@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gst/support/picture_info.h"
+
+#include <gst/allocators/gstdmabuf.h>
+
+#include "tests/support/gst_main.h"
+
+namespace {
+
+using vartml::ColorMatrix;
+using vartml::ColorRange;
+using vartml::PixelFormat;
+
+struct Case {
+    const char* why;
+    const char* caps;
+    PixelFormat format;  // unknown: refused
+    ColorMatrix matrix;
+    ColorRange range;
+    double aspect;
+};
+const Case cases[] = {
+    {"defaults of a small picture", "video/x-raw,format=NV12,width=640,height=480",
+     PixelFormat::NV12, ColorMatrix::bt601, ColorRange::limited, 1},
+    {"defaults of a large picture", "video/x-raw,format=I420,width=1920,height=1080",
+     PixelFormat::I420, ColorMatrix::bt709, ColorRange::limited, 1},
+    {"caps say it", "video/x-raw,format=NV12,width=64,height=48,colorimetry=bt2020",
+     PixelFormat::NV12, ColorMatrix::bt2020, ColorRange::limited, 1},
+    {"full range and pixel aspect",
+     "video/x-raw,format=YUY2,width=64,height=48,colorimetry=1:4:0:0,pixel-aspect-ratio=4/3",
+     PixelFormat::YUY2, ColorMatrix::bt601, ColorRange::full, 4.0 / 3},
+    {"RGB", "video/x-raw,format=xBGR,width=1,height=1", PixelFormat::xBGR, ColorMatrix::bt601,
+     ColorRange::full, 1},
+    {"linear dma-buf",
+     "video/x-raw(memory:DMABuf),format=DMA_DRM,drm-format=NV12,width=64,height=48",
+     PixelFormat::NV12, ColorMatrix::bt601, ColorRange::limited, 1},
+    {"grey dma-buf",
+     "video/x-raw(memory:DMABuf),format=DMA_DRM,drm-format=\"R8  \",width=64,height=48",
+     PixelFormat::GRAY8, ColorMatrix::bt601, ColorRange::full, 1},
+    {"dma-buf in the style before 1.24",
+     "video/x-raw(memory:DMABuf),format=BGRx,width=64,height=48", PixelFormat::BGRx,
+     ColorMatrix::bt601, ColorRange::full, 1},
+    {"tiled dma-buf is refused",
+     "video/"
+     "x-raw(memory:DMABuf),format=DMA_DRM,drm-format=NV12:0x0100000000000002,width=64,height=48",
+     PixelFormat::unknown,
+     {},
+     {},
+     0},
+    {"a format that is not read",
+     "video/x-raw,format=AYUV64,width=64,height=48",
+     PixelFormat::unknown,
+     {},
+     {},
+     0},
+};
+
+class FrameFormat : public testing::TestWithParam<Case> {};
+TEST_P(FrameFormat, FollowsTheCaps) {
+    const Case& c = GetParam();
+    SCOPED_TRACE(c.why);
+    GstCaps* caps = gst_caps_from_string(c.caps);
+    ASSERT_NE(caps, nullptr);
+    const auto got = vartml::gst::frame_format(caps);
+    gst_caps_unref(caps);
+    ASSERT_EQ(got.has_value(), c.format != PixelFormat::unknown);
+    if (!got) {
+        EXPECT_NE(got.error().message.find("videoconvert"), std::string::npos);
+        return;
+    }
+    EXPECT_EQ(got->picture.format, c.format);
+    if (c.matrix != ColorMatrix::bt601 || got->picture.range == ColorRange::limited) {
+        EXPECT_EQ(got->picture.matrix, c.matrix);
+    }
+    EXPECT_EQ(got->picture.range, c.range);
+    EXPECT_DOUBLE_EQ(got->picture.pixel_aspect_ratio, c.aspect);
+}
+INSTANTIATE_TEST_SUITE_P(PictureInfo, FrameFormat, testing::ValuesIn(cases));
+
+TEST(PictureCaps, OfferEveryFormatAndParseBack) {
+    GstCaps* caps = vartml::gst::picture_caps();
+    ASSERT_EQ(gst_caps_get_size(caps), 3u);
+    EXPECT_TRUE(
+        gst_caps_features_contains(gst_caps_get_features(caps, 0), GST_CAPS_FEATURE_MEMORY_DMABUF));
+    const char* fields[] = {"drm-format", "format", "format"};
+    const guint sizes[] = {19, 22, 22};
+    for (guint i = 0; i < 3; ++i) {
+        const GValue* list = gst_structure_get_value(gst_caps_get_structure(caps, i), fields[i]);
+        ASSERT_EQ(gst_value_list_get_size(list), sizes[i]);
+        for (guint f = 0; f < sizes[i]; ++f) {
+            GstCaps* fixed = gst_caps_new_empty();
+            GstStructure* s = gst_structure_copy(gst_caps_get_structure(caps, i));
+            gst_structure_set_value(s, fields[i], gst_value_list_get_value(list, f));
+            gst_structure_set(s, "width", G_TYPE_INT, 17, "height", G_TYPE_INT, 3, "framerate",
+                              GST_TYPE_FRACTION, 30, 1, nullptr);
+            gst_caps_append_structure_full(fixed, s,
+                                           gst_caps_features_copy(gst_caps_get_features(caps, i)));
+            const auto got = vartml::gst::frame_format(fixed);
+            EXPECT_TRUE(got) << g_value_get_string(gst_value_list_get_value(list, f));
+            gst_caps_unref(fixed);
+        }
+    }
+    gst_caps_unref(caps);
+}
+
+TEST(MappedFrame, ShowsPlanesByTheVideoMeta) {
+    GstCaps* caps = gst_caps_from_string("video/x-raw,format=YV12,width=5,height=3");
+    const auto format = vartml::gst::frame_format(caps);
+    gst_caps_unref(caps);
+    ASSERT_TRUE(format);
+    GstBuffer* buffer = gst_buffer_new_allocate(nullptr, 400, nullptr);
+    const gsize offsets[GST_VIDEO_MAX_PLANES] = {7, 150, 260};
+    const gint strides[GST_VIDEO_MAX_PLANES] = {33, 17, 19};
+    gst_buffer_add_video_meta_full(buffer, GST_VIDEO_FRAME_FLAG_NONE, GST_VIDEO_FORMAT_YV12, 5, 3,
+                                   3, offsets, strides);
+    {
+        GstMapInfo map;
+        ASSERT_TRUE(gst_buffer_map(buffer, &map, GST_MAP_READ));
+        const vartml::gst::MappedFrame frame(*format, buffer);
+        ASSERT_TRUE(frame.mapped());
+        for (int p = 0; p < 3; ++p) {
+            EXPECT_EQ(frame.picture().planes[p], map.data + offsets[p]);
+            EXPECT_EQ(frame.picture().stride_bytes[p], uint32_t(strides[p]));
+        }
+        gst_buffer_unmap(buffer, &map);
+    }
+    gst_buffer_unref(buffer);
+}
+
+}  // namespace

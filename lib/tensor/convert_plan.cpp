@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: Apache-2.0
+// Chooses how a Conversion runs: which elements correspond, which loop is innermost, which kernel
+// does it.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <string>
+
+#include "lib/tensor/convert.h"
+
+namespace vartml {
+namespace {
+
+using kernels::Cast;
+using kernels::CastKind;
+
+constexpr size_t task_elements = 16384;
+
+size_t block_of(Layout layout) {
+    switch (layout) {
+        case Layout::HCWNC4:
+            return 4;
+        case Layout::HCWNC8:
+            return 8;
+        case Layout::HCWNC16:
+            return 16;
+        default:
+            return 0;
+    }
+}
+
+std::string describe(const TensorView& view) {
+    std::string text(to_string(view.layout));
+    for (size_t i = 0; i < view.shape.size(); ++i)
+        text += (i == 0 ? " [" : ",") + std::to_string(view.shape[i]);
+    if (view.shape.empty()) text += " [";
+    return text + "] " + std::string(to_string(view.data_type));
+}
+
+Error mismatch(ErrorCode code, const TensorView& src, const TensorView& dst,
+               const std::string& why) {
+    return {code, "cannot convert " + describe(src) + " to " + describe(dst) + ": " + why};
+}
+
+// ---- element types
+// ------------------------------------------------------------------------------------------------
+
+bool is_integer(DataType type) {
+    return type == DataType::int8 || type == DataType::uint8 || type == DataType::int16 ||
+           type == DataType::uint16;
+}
+
+std::optional<CastKind> to_float_kind(DataType type) {
+    switch (type) {
+        case DataType::float32:
+            return CastKind::copy4;
+        case DataType::bf16:
+            return CastKind::bf16_f32;
+        case DataType::fp16:
+            return CastKind::f16_f32;
+        case DataType::int8:
+            return CastKind::i8_f32;
+        case DataType::uint8:
+            return CastKind::u8_f32;
+        case DataType::int16:
+            return CastKind::i16_f32;
+        case DataType::uint16:
+            return CastKind::u16_f32;
+        default:
+            return std::nullopt;
+    }
+}
+
+std::optional<CastKind> from_float_kind(DataType type) {
+    switch (type) {
+        case DataType::float32:
+            return CastKind::copy4;
+        case DataType::bf16:
+            return CastKind::f32_bf16;
+        case DataType::fp16:
+            return CastKind::f32_f16;
+        case DataType::int8:
+            return CastKind::f32_i8;
+        case DataType::uint8:
+            return CastKind::f32_u8;
+        case DataType::int16:
+            return CastKind::f32_i16;
+        case DataType::uint16:
+            return CastKind::f32_u16;
+        default:
+            return std::nullopt;
+    }
+}
+
+std::pair<int32_t, int32_t> limits_of(DataType type) {
+    const auto of = [](auto q) {
+        using Q = decltype(q);
+        return std::pair<int32_t, int32_t>{std::numeric_limits<Q>::min(),
+                                           std::numeric_limits<Q>::max()};
+    };
+    switch (type) {
+        case DataType::int8:
+            return of(int8_t{});
+        case DataType::uint8:
+            return of(uint8_t{});
+        case DataType::int16:
+            return of(int16_t{});
+        default:
+            return of(uint16_t{});
+    }
+}
+
+// ---- which elements correspond
+// ------------------------------------------------------------------------------------
+
+// A dimension of the tensor: how many elements, and their distance on both sides.
+struct Dim {
+    size_t count = 1, src = 0, dst = 0;
+};
+
+// Sizes and distances of the picture dimensions of one view.
+struct Image {
+    size_t n = 1, c = 1, h = 1, w = 1;
+    size_t stride_n = 0, stride_c = 0, stride_h = 0, stride_w = 0;
+    size_t block = 0, groups = 1, stride_group = 0;
+};
+
+std::optional<Image> image_of(const TensorView& v) {
+    const std::vector<uint32_t>& s = v.shape;
+    Image i;
+    if (v.layout == Layout::NCHW && s.size() == 4) {
+        i.n = s[0], i.c = s[1], i.h = s[2], i.w = s[3];
+        i.stride_w = 1, i.stride_h = i.w, i.stride_c = i.h * i.w, i.stride_n = i.c * i.stride_c;
+        return i;
+    }
+    if (v.layout == Layout::NHWC && s.size() == 4) {
+        i.n = s[0], i.h = s[1], i.w = s[2], i.c = s[3];
+        i.stride_c = 1, i.stride_w = i.c, i.stride_h = i.w * i.c, i.stride_n = i.h * i.stride_h;
+        return i;
+    }
+    const size_t block = block_of(v.layout);
+    if (block != 0 && s.size() == 5 && s[3] == 1 && s[4] == block) {
+        i.h = s[0], i.groups = s[1], i.w = s[2], i.block = block;
+        i.c = i.groups * block;
+        i.stride_c = 1, i.stride_w = block, i.stride_group = i.w * block;
+        i.stride_h = i.groups * i.stride_group;
+        return i;
+    }
+    return std::nullopt;
+}
+
+// Distance and size of each dimension of the CPU view, found through the order of a GENERIC view.
+std::optional<std::vector<Dim>> dims_of(const TensorView& v) {
+    const size_t rank = v.shape.size();
+    std::vector<Dim> dims(rank);
+    std::vector<bool> seen(rank, false);
+    size_t stride = 1;
+    for (size_t i = rank; i-- > 0;) {
+        const size_t d = v.layout == Layout::GENERIC && !v.order.empty() ? v.order[i] : i;
+        if (d >= rank || seen[d] || (!v.order.empty() && v.order.size() != rank))
+            return std::nullopt;
+        seen[d] = true;
+        dims[d] = {v.shape[i], stride, stride};
+        stride *= v.shape[i];
+    }
+    return dims;
+}
+
+}  // namespace
+
+class ConversionPlanner {
+public:
+    ConversionPlanner(const TensorView& src, const TensorView& dst) : src_(src), dst_(dst) {}
+
+    Result<Conversion> plan(Rounding rounding) {
+        if (Result<void> r = plan_types(rounding); !r) return r.error();
+        const bool blocked = block_of(src_.layout) != 0 || block_of(dst_.layout) != 0;
+        const bool images = src_.layout != dst_.layout && image_of(src_) && image_of(dst_);
+        if (Result<void> r = blocked && src_.layout != dst_.layout ? plan_blocked()
+                             : images                              ? plan_images()
+                                                                   : plan_dims();
+            !r)
+            return r.error();
+        return std::move(c_);
+    }
+
+private:
+    using Form = Conversion::Form;
+
+    Error fail(ErrorCode code, const std::string& why) const {
+        return mismatch(code, src_, dst_, why);
+    }
+
+    Result<void> plan_types(Rounding rounding) {
+        const DataType from = src_.data_type, to = dst_.data_type;
+        c_.src_bytes_ = size_bytes(from);
+        c_.dst_bytes_ = size_bytes(to);
+        if (from == to && c_.src_bytes_ != 0) {
+            constexpr CastKind copies[] = {CastKind::copy1, CastKind::copy2, CastKind::copy4,
+                                           CastKind::copy8};
+            c_.first_.kind = copies[std::countr_zero(c_.src_bytes_)];
+            return {};
+        }
+        const auto first = to_float_kind(from), second = from_float_kind(to);
+        if (!first || !second || (is_integer(from) && is_integer(to)))
+            return fail(ErrorCode::unsupported, "no conversion between these types exists");
+        Cast parameters;
+        if (is_integer(from) || is_integer(to)) {
+            const TensorView& integer = is_integer(from) ? src_ : dst_;
+            const Quantisation q = integer.quantisation.value_or(Quantisation{});
+            parameters.scale = static_cast<float>(q.scale);
+            parameters.zero_point = q.zero_point;
+            const auto [low, high] = limits_of(integer.data_type);
+            if (!(parameters.scale > 0) || !std::isfinite(parameters.scale))
+                return fail(ErrorCode::invalid_argument,
+                            "scale " + std::to_string(q.scale) + " is not a positive number");
+            if (q.zero_point < low || q.zero_point > high)
+                return fail(
+                    ErrorCode::invalid_argument,
+                    "zero point " + std::to_string(q.zero_point) + " is outside the integer type");
+        }
+        parameters.truncate = rounding == Rounding::toward_zero;
+        c_.first_ = c_.second_ = parameters;
+        c_.via_float_ = from != DataType::float32 && to != DataType::float32;
+        c_.first_.kind = from == DataType::float32 ? *second : *first;
+        c_.second_.kind = *second;
+        return {};
+    }
+
+    // Between a blocked layout and NCHW or NHWC.
+    Result<void> plan_blocked() {
+        const auto src = image_of(src_), dst = image_of(dst_);
+        if (!src || !dst || (src->block != 0 && dst->block != 0))
+            return fail(ErrorCode::unsupported,
+                        "a blocked layout is converted from and to NCHW and NHWC only");
+        const Image& plain = src->block == 0 ? *src : *dst;
+        const Image& blocks = src->block == 0 ? *dst : *src;
+        if (plain.n != 1 || src->h != dst->h || src->w != dst->w || plain.c == 0 ||
+            (plain.c + blocks.block - 1) / blocks.block != blocks.groups)
+            return fail(ErrorCode::invalid_argument, "the shapes are not of one tensor");
+        const bool channels_first = src_.layout == Layout::NCHW || dst_.layout == Layout::NCHW;
+        c_.channels_ = plain.c;
+        c_.group_ = blocks.block;
+        const auto group_stride = [&](const Image& i) {
+            return i.block != 0 ? i.stride_group : i.stride_c * blocks.block;
+        };
+        Dim rows{src->h, src->stride_h, dst->stride_h};
+        c_.count_ = src->w;
+        if (blocks.groups == 1) {  // rows follow each other on both sides
+            c_.count_ *= rows.count;
+            rows.count = 1;
+        }
+        set_loops({rows, {blocks.groups, group_stride(*src), group_stride(*dst)}});
+        if (channels_first) {
+            c_.form_ = src->block == 0 ? Form::to_pixels : Form::to_planes;
+            c_.src_step_ = src->block == 0 ? src->stride_c : src->stride_w;
+            c_.dst_step_ = src->block == 0 ? dst->stride_w : dst->stride_c;
+        } else {
+            c_.form_ = Form::repack;
+            c_.src_step_ = src->stride_w;
+            c_.dst_step_ = dst->stride_w;
+            c_.padding_ = dst->block != 0 ? 1 : 0;
+        }
+        set_chunk(blocks.block);
+        return {};
+    }
+
+    Result<void> plan_images() {
+        const auto src = image_of(src_), dst = image_of(dst_);
+        if (src->n != dst->n || src->c != dst->c || src->h != dst->h || src->w != dst->w)
+            return fail(ErrorCode::invalid_argument, "the shapes are not of one tensor");
+        return plan_strides({{src->n, src->stride_n, dst->stride_n},
+                             {src->c, src->stride_c, dst->stride_c},
+                             {src->h, src->stride_h, dst->stride_h},
+                             {src->w, src->stride_w, dst->stride_w}},
+                            0);
+    }
+
+    // Layouts whose dimensions correspond one by one, through the order of GENERIC.
+    Result<void> plan_dims() {
+        const auto ordered = [](Layout l) { return l == Layout::GENERIC; };
+        if (src_.layout != dst_.layout && !ordered(src_.layout) && !ordered(dst_.layout))
+            return fail(ErrorCode::unsupported, "no conversion between these layouts exists");
+        const auto src = dims_of(src_), dst = dims_of(dst_);
+        if (!src || !dst || src->size() != dst->size())
+            return fail(ErrorCode::invalid_argument,
+                        "the ranks differ, or an order is no permutation of the dimensions");
+        std::vector<Dim> dims(src->size());
+        size_t padding = 0;
+        for (size_t i = 0; i < dims.size(); ++i) {
+            const size_t a = (*src)[i].count, b = (*dst)[i].count;
+            dims[i] = {std::min(a, b), (*src)[i].src, (*dst)[i].dst};
+            if (a == b) continue;
+            const Layout larger = a > b ? src_.layout : dst_.layout;
+            const bool pads = larger == Layout::NHW && i + 1 == dims.size();
+            if (!pads || std::max(a, b) != (std::min(a, b) + 7) / 8 * 8)
+                return fail(ErrorCode::invalid_argument, "the shapes are not of one tensor");
+            padding = b > a ? b - a : 0;
+        }
+        return plan_strides(std::move(dims), padding);
+    }
+
+    // `padding` elements of dst follow each run of the last dimension.
+    Result<void> plan_strides(std::vector<Dim> dims, size_t padding) {
+        // In the order of dst, without dimensions of one element, joined where both sides go on
+        // without a gap.
+        const Dim last = dims.empty() ? Dim{} : dims.back();
+        std::erase_if(dims, [](const Dim& d) { return d.count == 1; });
+        std::ranges::stable_sort(dims, std::ranges::greater(), &Dim::dst);
+        if (padding != 0 && last.count == 1) dims.push_back({1, 1, 1});
+        std::vector<Dim> joined;
+        for (const Dim& d : dims) {
+            if (!joined.empty() && joined.back().src == d.src * d.count &&
+                joined.back().dst == d.dst * d.count) {
+                joined.back() = {joined.back().count * d.count, d.src, d.dst};
+                continue;
+            }
+            joined.push_back(d);
+        }
+        if (joined.empty()) joined.push_back({1, 1, 1});
+        if (joined.size() > c_.loops_.size())
+            return fail(ErrorCode::unsupported, "more than 8 dimensions cannot be permuted");
+        c_.padding_ = padding;
+        if (joined.back().src == 1 && joined.back().dst == 1) {
+            plan_rows(std::move(joined));
+        } else if (!plan_transpose(joined)) {
+            plan_gather(std::move(joined));
+        }
+        return {};
+    }
+
+    void plan_rows(std::vector<Dim> dims) {
+        c_.form_ = Form::rows;
+        c_.count_ = dims.back().count;
+        dims.pop_back();
+        c_.is_copy_ = dims.empty() && c_.padding_ == 0 && src_.data_type == dst_.data_type;
+        if (dims.empty()) dims.push_back({});
+        set_loops(dims);
+        if (c_.count_ >= task_elements)
+            c_.chunk_ = task_elements;
+        else
+            c_.chunk_ = std::max<size_t>(c_.count_, 1),
+            c_.chunk_rows_ = std::max<size_t>(1, task_elements / c_.chunk_);
+    }
+
+    // The innermost dimension of dst is `a`, that of src is `b`, and one of them is dense around
+    // the other.
+    bool plan_transpose(const std::vector<Dim>& dims) {
+        const size_t ia = dims.size() - 1;
+        const auto found = std::ranges::find(dims, size_t{1}, &Dim::src);
+        if (found == dims.end() || dims[ia].dst != 1) return false;
+        const auto ib = static_cast<size_t>(found - dims.begin());
+        const Dim a = dims[ia], b = dims[ib];
+        const bool planes_fit = a.src == b.count, pixels_fit = b.dst == a.count;
+        const size_t widest = std::max(c_.src_bytes_, c_.dst_bytes_);
+        const bool to_planes = planes_fit && (b.count <= a.count || !pixels_fit);
+        if (!to_planes && !pixels_fit) return false;
+        const Dim block = to_planes ? b : a, pixels = to_planes ? a : b;
+        if (block.count * widest * 8 > Conversion::scratch_bytes_) return false;
+        std::vector<Dim> loops;
+        for (size_t i = 0; i < dims.size(); ++i)
+            if (i != ia && i != ib) loops.push_back(dims[i]);
+        loops.push_back({});  // one group
+        set_loops(loops);
+        c_.form_ = to_planes ? Form::to_planes : Form::to_pixels;
+        c_.channels_ = c_.group_ = block.count;
+        c_.count_ = pixels.count;
+        c_.src_step_ = to_planes ? block.count : block.src;
+        c_.dst_step_ = to_planes ? block.dst : block.count;
+        set_chunk(block.count);
+        return true;
+    }
+
+    void plan_gather(std::vector<Dim> dims) {
+        c_.form_ = Form::gather;
+        c_.count_ = dims.back().count;
+        c_.src_step_ = dims.back().src;
+        dims.pop_back();
+        set_loops(dims);
+        c_.chunk_ = Conversion::scratch_bytes_ / c_.src_bytes_;
+    }
+
+    void set_loops(const std::vector<Dim>& dims) {
+        const size_t skip = c_.loops_.size() - dims.size();
+        for (size_t i = 0; i < dims.size(); ++i)
+            c_.loops_[skip + i] = {dims[i].count, dims[i].src, dims[i].dst};
+    }
+
+    void set_chunk(size_t channels) {
+        const size_t bytes = channels * std::max(c_.src_bytes_, c_.dst_bytes_);
+        c_.chunk_ = Conversion::scratch_bytes_ / (bytes <= 64 ? 2 : 1) / bytes;
+        if (c_.chunk_ > 16) c_.chunk_ -= c_.chunk_ % 16;  // whole vectors
+    }
+
+    const TensorView& src_;
+    const TensorView& dst_;
+    Conversion c_;
+};
+
+Result<Conversion> Conversion::create(const TensorView& src, const TensorView& dst,
+                                      Rounding rounding) {
+    return ConversionPlanner(src, dst).plan(rounding);
+}
+
+}  // namespace vartml

@@ -6,10 +6,13 @@
 namespace vartml::graph {
 
 // Brings a node in ONNX form (operator set 7 to 22: parameters as attributes or as inputs) into the
-// form of ops.h. Types of its inputs must be known. Inputs that became attributes are removed.
-// Types in attributes (`to`, `dtype`, `output_dtype`) are already strings; the importer has settled
-// what needs the operator set's number: Softmax of opset < 13, scale per group of
-// GroupNormalization 18, PRelu and BatchNormalization before 9 need nothing.
+// form of ops.h. Types of its inputs must be known. Inputs that became attributes are removed, as
+// are attributes without meaning for inference. The importer has settled before
+//   - types in attributes (`to`, `dtype`, `output_dtype`): strings, "f32";
+//   - ConstantOfShape: its `value` as a second, constant input; Constant: a value of the graph;
+//   - what depends on the operator set: Softmax, LogSoftmax and Hardmax of set < 13 (ops.h); Resize
+//     of set 10 is given as Upsample; RoiAlign of set 10 gets output_half_pixel; GroupNormalization
+//     of set 18 gets scale and bias per channel; TopK and the like of older sets need nothing.
 // Errors: bad_model naming the node.
 Result<void> canonicalise(const Graph& graph, Node& node);
 

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/graph/ops.h"
+
+#include <algorithm>
+
+#include "lib/graph/op_rules.h"
+
+namespace vartml::graph {
+
+namespace {
+
+// Larger than any tensor that fits a device; keeps products of sizes within 64 bits.
+constexpr int64_t max_elements = int64_t{1} << 40;
+
+std::vector<OpInfo> build_table() {
+    std::vector<OpInfo> table;
+    for (const auto& part :
+         {elementwise_ops(), window_ops(), matrix_ops(), normalisation_ops(), movement_ops(),
+          reduction_ops(), index_ops(), picture_ops(), quantised_ops(), recurrent_ops()}) {
+        table.insert(table.end(), part.begin(), part.end());
+    }
+    std::ranges::sort(table, {}, &OpInfo::kind);
+    return table;
+}
+
+std::string_view attribute_kind(const Attribute& value) {
+    constexpr std::string_view names[] = {"i", "f", "s", "is", "fs", "ss"};
+    return names[value.index()];
+}
+
+// Kind of an attribute of a table row ("is", with '*' where required); empty when it is not in the
+// row.
+std::string_view find_attribute(std::string_view row, std::string_view name) {
+    while (!row.empty()) {
+        const std::string_view entry = row.substr(0, row.find(' '));
+        row.remove_prefix(std::min(entry.size() + 1, row.size()));
+        const size_t colon = entry.find(':');
+        if (entry.substr(0, colon) == name) return entry.substr(colon + 1);
+    }
+    return {};
+}
+
+Result<void> check_attributes(const Node& node, const OpInfo& op, std::string_view prefix) {
+    for (const auto& [key, value] : node.attributes) {
+        const size_t dot = key.find('.');
+        const std::string_view part =
+            dot == key.npos ? std::string_view() : std::string_view(key).substr(0, dot);
+        if (part != prefix) continue;
+        const std::string_view name =
+            dot == key.npos ? std::string_view(key) : std::string_view(key).substr(dot + 1);
+        std::string_view kind = find_attribute(op.attributes, name);
+        if (kind.ends_with('*')) kind.remove_suffix(1);
+        if (kind.empty()) {
+            return bad_node(node, "has the attribute '" + key + "', which " + std::string(op.kind) +
+                                      " does not have");
+        }
+        if (kind != attribute_kind(value)) {
+            return bad_node(node, "attribute '" + key + "' is of kind " +
+                                      std::string(attribute_kind(value)) + ", expected " +
+                                      std::string(kind));
+        }
+    }
+    for (std::string_view row = op.attributes; !row.empty();) {
+        const std::string_view entry = row.substr(0, row.find(' '));
+        row.remove_prefix(std::min(entry.size() + 1, row.size()));
+        if (!entry.ends_with('*')) continue;
+        std::string key(entry.substr(0, entry.find(':')));
+        if (!prefix.empty()) key = std::string(prefix) + '.' + key;
+        if (!node.has(key)) return bad_node(node, "lacks the attribute '" + key + "'");
+    }
+    return {};
+}
+
+// Operands that a fused part takes besides the running result.
+int extra_operands(const OpInfo& op) {
+    return op.min_inputs - 1;
+}
+
+Result<void> check_count(const Node& node, const char* what, size_t found, int low, int high) {
+    if (static_cast<int>(found) >= low && (high < 0 || static_cast<int>(found) <= high)) return {};
+    std::string expected = std::to_string(low);
+    if (high < 0)
+        expected += " or more";
+    else if (high != low)
+        expected += " to " + std::to_string(high);
+    return bad_node(node, "has " + std::to_string(found) + ' ' + what + ", expected " + expected);
+}
+
+// Whether a part may follow the first one: one output element from one element of each operand.
+bool is_fusable(const OpInfo& op) {
+    return op.max_outputs == 1 && (op.infer == infer_same || op.infer == infer_broadcast) &&
+           op.min_inputs <= 2;
+}
+
+bool is_fused(const Node& node) {
+    return node.kind.find('+') != node.kind.npos;
+}
+
+// Kinds whose fused form always has three leading inputs.
+bool has_bias_slot(std::string_view base) {
+    return base == "Conv" || base == "ConvTranspose" || base == "Gemm" || base == "MatMul";
+}
+
+Result<void> check_inputs(const Graph& graph, const Node& node, size_t required) {
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+        if (node.inputs[i] == none) {
+            if (i < required) return bad_node(node, "lacks input " + std::to_string(i));
+        } else if (graph.value(node.inputs[i]).type.data_type == DataType::unknown) {
+            return bad_node(node,
+                            "input '" + graph.value(node.inputs[i]).name + "' has no type yet");
+        }
+    }
+    return {};
+}
+
+// The base part as a node of its own, with the leading inputs only.
+Node base_node(const Node& node, size_t inputs) {
+    Node base = node;
+    base.kind = std::string(node.base());
+    base.inputs.resize(inputs);
+    std::erase_if(base.attributes,
+                  [](const auto& entry) { return entry.first.find('.') != entry.first.npos; });
+    return base;
+}
+
+Result<Types> infer_fused(const Graph& graph, const Node& node, const OpInfo& op) {
+    const auto parts = node.parts();
+    size_t operands = 0;
+    for (const std::string_view part : std::span(parts).subspan(1)) {
+        const OpInfo* info = find_op(part);
+        if (!info || !is_fusable(*info)) {
+            return bad_node(node,
+                            "part '" + std::string(part) + "' cannot follow another operator");
+        }
+        if (auto ok = check_attributes(node, *info, part); !ok) return ok.error();
+        operands += static_cast<size_t>(extra_operands(*info));
+    }
+    if (node.inputs.size() < operands) return bad_node(node, "lacks operands of its fused parts");
+    const size_t leading = node.inputs.size() - operands;
+    const int most = has_bias_slot(op.kind) ? 3 : op.max_inputs;
+    const int least = has_bias_slot(op.kind) ? 3 : op.min_inputs;
+    if (auto ok = check_count(node, "leading inputs", leading, least, most); !ok) return ok.error();
+    auto types = op.infer(graph, base_node(node, leading));
+    if (!types) return types;
+    for (size_t i = leading; i < node.inputs.size(); ++i) {
+        if (!has_input(node, i)) return bad_node(node, "lacks input " + std::to_string(i));
+        const Type& operand = input_type(graph, node, i);
+        const auto shape = broadcast(types->front().shape, operand.shape);
+        if (operand.data_type != types->front().data_type || shape != types->front().shape) {
+            return bad_node(node, "fused operand '" + graph.value(node.inputs[i]).name + "' is " +
+                                      to_string(operand) + ", which does not broadcast to " +
+                                      to_string(types->front()));
+        }
+    }
+    return types;
+}
+
+Result<void> check_size(const Node& node, const Type& type) {
+    int64_t elements = 1;
+    for (const int64_t size : type.shape) {
+        if (size < 0 || size > max_elements || (size > 0 && elements > max_elements / size)) {
+            return bad_node(node, "output would be " + to_string(type) +
+                                      ", expected sizes from 0 and at most 2^40 elements");
+        }
+        elements *= std::max<int64_t>(size, 1);
+    }
+    return {};
+}
+
+}  // namespace
+
+std::span<const OpInfo> all_ops() {
+    static const std::vector<OpInfo> table = build_table();
+    return table;
+}
+
+const OpInfo* find_op(std::string_view kind) {
+    const auto table = all_ops();
+    const auto found = std::ranges::lower_bound(table, kind, {}, &OpInfo::kind);
+    return found != table.end() && found->kind == kind ? &*found : nullptr;
+}
+
+Result<Types> infer_types(const Graph& graph, const Node& node) {
+    const OpInfo* op = find_op(node.base());
+    if (!op) {
+        return Error{ErrorCode::unsupported, "node '" + node.name + "' uses " + node.kind +
+                                                 ", an operator that the compiler does not know"};
+    }
+    if (auto ok =
+            check_count(node, "outputs", node.outputs.size(), op->min_outputs, op->max_outputs);
+        !ok) {
+        return ok.error();
+    }
+    if (auto ok = check_attributes(node, *op, {}); !ok) return ok.error();
+    if (auto ok = check_inputs(graph, node, static_cast<size_t>(op->min_inputs)); !ok) {
+        return ok.error();
+    }
+    const bool fused = is_fused(node);
+    if (!fused) {
+        if (auto ok =
+                check_count(node, "inputs", node.inputs.size(), op->min_inputs, op->max_inputs);
+            !ok) {
+            return ok.error();
+        }
+    }
+    auto types = fused ? infer_fused(graph, node, *op) : op->infer(graph, node);
+    if (!types) return types;
+    types->resize(node.outputs.size());
+    for (const Type& type : *types) {
+        if (auto ok = check_size(node, type); !ok) return ok.error();
+    }
+    return types;
+}
+
+bool has_data_dependent_shape(const Graph& graph, const Node& node) {
+    constexpr std::string_view sources[] = {"Compress", "NonMaxSuppression", "NonZero", "Unique"};
+    const std::string_view base = node.base();
+    if (std::ranges::find(sources, base) != std::end(sources)) return true;
+    if (base == "Slice" && node.inputs.size() > 1) return true;
+    if (base == "TopK" && node.inputs.size() > 1) return true;
+    if (base == "Shape" || base == "Size") return false;
+    return std::ranges::any_of(
+        node.inputs, [&](ValueId id) { return id != none && graph.value(id).data_dependent; });
+}
+
+uint64_t count_ops(const Graph& graph, const Node& node) {
+    const OpInfo* op = find_op(node.base());
+    if (!op) return 0;
+    if (!is_fused(node)) return op->count(graph, node);
+    uint64_t count = 0;
+    size_t operands = 0;
+    const auto parts = node.parts();
+    for (const std::string_view part : std::span(parts).subspan(1)) {
+        const OpInfo* info = find_op(part);
+        if (!info) continue;
+        operands += static_cast<size_t>(extra_operands(*info));
+        count += count_output(graph, node);
+    }
+    return count + op->count(graph, base_node(node, node.inputs.size() - operands));
+}
+
+}  // namespace vartml::graph

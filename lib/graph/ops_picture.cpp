@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Resampling of pictures and regions.
+#include "lib/graph/op_rules.h"
+
+namespace vartml::graph {
+
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+Error bad_inputs(const Node& node, const Type& a, const Type& b) {
+    return bad_node(node, "has the inputs " + to_string(a) + " and " + to_string(b) +
+                              ", which do not go together");
+}
+
+Result<Types> infer_resize(const Graph& graph, const Node& node) {
+    const Type& x = input_type(graph, node, 0);
+    const auto sizes = node.get("sizes", Ints());
+    if (node.inputs.size() > 1) {
+        return Error{ErrorCode::unsupported, "node '" + node.name +
+                                                 "' (Resize) takes its sizes or scales from a "
+                                                 "tensor that depends on the input data; "
+                                                 "export the model with static shapes"};
+    }
+    if (sizes.size() != x.shape.size() ||
+        node.get("scales", std::vector<float>(sizes.size())).size() != sizes.size()) {
+        return bad_node(node, "resizes " + to_string(x) + " to " + to_string(sizes) +
+                                  ", expected one size and one scale per axis");
+    }
+    return Types{{x.data_type, sizes}};
+}
+
+uint64_t count_resampling(const Graph& graph, const Node& node) {
+    const std::string mode = node.get("mode", node.base() == "GridSample" ? "linear" : "nearest");
+    const uint64_t per_element = mode == "nearest" ? 0 : mode == "cubic" ? 31 : 7;
+    return per_element * count_output(graph, node);
+}
+
+Result<Types> infer_grid_sample(const Graph& graph, const Node& node) {
+    const Type &x = input_type(graph, node, 0), &grid = input_type(graph, node, 1);
+    const size_t rank = x.shape.size();
+    if (rank < 3 || grid.shape.size() != rank || grid.shape[0] != x.shape[0] ||
+        grid.shape.back() != static_cast<int64_t>(rank) - 2) {
+        return bad_inputs(node, x, grid);
+    }
+    Type y{x.data_type, {x.shape[0], x.shape[1]}};
+    y.shape.insert(y.shape.end(), grid.shape.begin() + 1, grid.shape.end() - 1);
+    return Types{y};
+}
+
+Result<Types> infer_roi_align(const Graph& graph, const Node& node) {
+    const Type &x = input_type(graph, node, 0), &rois = input_type(graph, node, 1);
+    if (x.shape.size() != 4 || rois.shape.size() != 2) return bad_inputs(node, x, rois);
+    return Types{{x.data_type,
+                  {rois.shape[0], x.shape[1], node.get("output_height", int64_t{1}),
+                   node.get("output_width", int64_t{1})}}};
+}
+
+Result<Types> infer_max_roi_pool(const Graph& graph, const Node& node) {
+    const Type &x = input_type(graph, node, 0), &rois = input_type(graph, node, 1);
+    const auto pooled = node.get("pooled_shape", Ints());
+    if (x.shape.size() != 4 || rois.shape.size() != 2 || pooled.size() != 2) {
+        return bad_inputs(node, x, rois);
+    }
+    return Types{{x.data_type, {rois.shape[0], x.shape[1], pooled[0], pooled[1]}}};
+}
+
+Result<Types> infer_affine_grid(const Graph& graph, const Node& node) {
+    const Type& theta = input_type(graph, node, 0);
+    const auto size = node.get("size", Ints());
+    if (size.size() < 4 || theta.shape.size() != 3) {
+        return bad_node(
+            node, "has the size " + to_string(size) + ", expected a constant of 4 or 5 numbers");
+    }
+    Type y{theta.data_type, {size[0]}};
+    y.shape.insert(y.shape.end(), size.begin() + 2, size.end());
+    y.shape.push_back(static_cast<int64_t>(size.size()) - 2);
+    return Types{y};
+}
+
+// x w offset bias? mask?: the shape is that of the offsets in space.
+Result<Types> infer_deform_conv(const Graph& graph, const Node& node) {
+    const Type &x = input_type(graph, node, 0), &w = input_type(graph, node, 1),
+               &offset = input_type(graph, node, 2);
+    if (x.shape.size() < 3 || w.shape.size() != x.shape.size() ||
+        offset.shape.size() != x.shape.size()) {
+        return bad_inputs(node, x, w);
+    }
+    Type y{x.data_type, {x.shape[0], w.shape[0]}};
+    y.shape.insert(y.shape.end(), offset.shape.begin() + 2, offset.shape.end());
+    return Types{y};
+}
+
+uint64_t count_deform_conv(const Graph& graph, const Node& node) {
+    const Type& w = input_type(graph, node, 1);
+    const uint64_t outputs = count_output(graph, node);
+    return 2 * outputs * static_cast<uint64_t>(w.elements() / w.shape[0]) +
+           (has_input(node, 3) ? outputs : 0);
+}
+
+// The values of a constant input, which these shapes depend on.
+Result<Ints> constant_ints(const Graph& graph, const Node& node, size_t index) {
+    const Value& value = graph.value(node.inputs[index]);
+    if (!value.constant || value.type.data_type != DataType::int64) {
+        return bad_node(node, "takes its output shape from '" + value.name +
+                                  "', which is no constant of type i64");
+    }
+    const auto values = value.constant->as<int64_t>();
+    return Ints(values.begin(), values.end());
+}
+
+Result<Types> infer_col2im(const Graph& graph, const Node& node) {
+    const Type& x = input_type(graph, node, 0);
+    const auto image = constant_ints(graph, node, 1), block = constant_ints(graph, node, 2);
+    if (!image) return image.error();
+    if (!block) return block.error();
+    int64_t elements = 1;
+    for (const int64_t size : *block) elements *= size;
+    if (x.shape.size() != 3 || elements < 1 || x.shape[1] % elements != 0) {
+        return bad_node(node, "has the input " + to_string(x) + " and blocks of " +
+                                  to_string(*block) + ", which do not go together");
+    }
+    Type y{x.data_type, {x.shape[0], x.shape[1] / elements}};
+    y.shape.insert(y.shape.end(), image->begin(), image->end());
+    return Types{y};
+}
+
+Result<Types> infer_max_unpool(const Graph& graph, const Node& node) {
+    Type y = input_type(graph, node, 0);
+    if (has_input(node, 2)) {
+        auto shape = constant_ints(graph, node, 2);
+        if (!shape) return shape.error();
+        y.shape = std::move(*shape);
+        return Types{y};
+    }
+    const size_t rank = y.shape.size() < 2 ? 0 : y.shape.size() - 2;
+    const auto kernel = node.get("kernel_shape", Ints());
+    const auto strides = node.get("strides", Ints(rank, 1)),
+               pads = node.get("pads", Ints(2 * rank, 0));
+    if (rank == 0 || kernel.size() != rank || strides.size() != rank || pads.size() != 2 * rank) {
+        return bad_node(node, "has a kernel, strides or pads that do not fit " + to_string(y));
+    }
+    for (size_t i = 0; i < rank; ++i) {
+        y.shape[i + 2] = (y.shape[i + 2] - 1) * strides[i] - pads[i] - pads[rank + i] + kernel[i];
+    }
+    return Types{y};
+}
+
+constexpr OpInfo ops[] = {
+    {"Resize", 1, 4, 1, 1,
+     "antialias:i coordinate_transformation_mode:s cubic_coeff_a:f exclude_outside:i "
+     "extrapolation_value:f mode:s nearest_mode:s roi:fs scales:fs sizes:is",
+     infer_resize, count_resampling},
+    {"GridSample", 2, 2, 1, 1, "align_corners:i mode:s padding_mode:s", infer_grid_sample,
+     count_resampling},
+    {"RoiAlign", 3, 3, 1, 1,
+     "coordinate_transformation_mode:s mode:s output_height:i output_width:i sampling_ratio:i "
+     "spatial_scale:f",
+     infer_roi_align, count_none},
+    {"MaxRoiPool", 2, 2, 1, 1, "pooled_shape:is* spatial_scale:f", infer_max_roi_pool, count_none},
+    {"AffineGrid", 1, 2, 1, 1, "align_corners:i size:is", infer_affine_grid, count_none},
+    {"DeformConv", 3, 5, 1, 1,
+     "dilations:is group:i kernel_shape:is offset_group:i pads:is strides:is", infer_deform_conv,
+     count_deform_conv},
+    {"Col2Im", 3, 3, 1, 1, "dilations:is pads:is strides:is", infer_col2im, count_none},
+    {"MaxUnpool", 2, 3, 1, 1, "kernel_shape:is* pads:is strides:is", infer_max_unpool, count_none},
+};
+
+}  // namespace
+
+std::span<const OpInfo> picture_ops() {
+    return ops;
+}
+
+}  // namespace vartml::graph

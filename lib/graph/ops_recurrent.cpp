@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// LSTM, GRU and RNN.
+#include "lib/graph/op_rules.h"
+
+namespace vartml::graph {
+
+namespace {
+
+// x [sequence, batch, input], w [directions, gates * hidden, input], r [directions, gates * hidden,
+// hidden]; layout 1 has the batch first.
+Result<Types> infer_recurrent(const Graph& graph, const Node& node) {
+    const Type &x = input_type(graph, node, 0), &r = input_type(graph, node, 2);
+    if (x.shape.size() != 3 || r.shape.size() != 3) {
+        return bad_node(
+            node, "has inputs " + to_string(x) + " and " + to_string(r) + ", expected rank 3");
+    }
+    const bool batch_first = node.get("layout", int64_t{0}) != 0;
+    const int64_t sequence = x.shape[batch_first ? 1 : 0], batch = x.shape[batch_first ? 0 : 1];
+    const int64_t directions = r.shape[0], hidden = r.shape[2];
+    Type y{x.data_type, {sequence, directions, batch, hidden}};
+    Type last{x.data_type, {directions, batch, hidden}};
+    if (batch_first) {
+        y.shape = {batch, sequence, directions, hidden};
+        last.shape = {batch, directions, hidden};
+    }
+    return Types{y, last, last};
+}
+
+// 2 per multiply-accumulate of both matrices, 1 per gate element, per step.
+uint64_t count_recurrent(const Graph& graph, const Node& node) {
+    const Type &x = input_type(graph, node, 0), &w = input_type(graph, node, 1),
+               &r = input_type(graph, node, 2);
+    const uint64_t steps = static_cast<uint64_t>(x.shape[0] * x.shape[1]);
+    return steps * (2 * static_cast<uint64_t>(w.elements() + r.elements()) +
+                    static_cast<uint64_t>(r.shape[0] * r.shape[1]));
+}
+
+constexpr OpInfo ops[] = {
+    {"LSTM", 3, 8, 1, 3,
+     "activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s hidden_size:i "
+     "input_forget:i layout:i",
+     infer_recurrent, count_recurrent},
+    {"GRU", 3, 6, 1, 2,
+     "activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s hidden_size:i "
+     "layout:i "
+     "linear_before_reset:i",
+     infer_recurrent, count_recurrent},
+    {"RNN", 3, 6, 1, 2,
+     "activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s hidden_size:i "
+     "layout:i",
+     infer_recurrent, count_recurrent},
+};
+
+}  // namespace
+
+std::span<const OpInfo> recurrent_ops() {
+    return ops;
+}
+
+}  // namespace vartml::graph

@@ -65,14 +65,20 @@ void Conversion::run_task(const std::byte* src, std::byte* dst, const Task& t) c
             if (copies)
                 return kernels::pixels_to_pixels(dst_bytes_, src, src_step_, dst, dst_step_,
                                                  channels, fill, t.count);
-            if (src_step_ == channels) {
-                convert_rows(src, 0, scratch, 0, 1, t.count * channels, 0);
-            } else {
-                convert_rows(src, src_step_ * src_bytes_, scratch, channels * dst_bytes_, t.count,
-                             channels, 0);
+            // Casts run over dense pixels: half of the scratch memory for those of src, half for
+            // those of dst.
+            std::byte* const dense = scratch + scratch_bytes_ / 2;
+            if (src_step_ != channels) {
+                kernels::pixels_to_pixels(src_bytes_, src, src_step_, scratch, channels, channels,
+                                          channels, t.count);
+                src = scratch;
             }
-            return kernels::pixels_to_pixels(dst_bytes_, scratch, channels, dst, dst_step_,
-                                             channels, fill, t.count);
+            const bool dst_dense = dst_step_ == channels;
+            convert_rows(src, 0, dst_dense ? dst : dense, 0, 1, t.count * channels, 0);
+            if (!dst_dense)
+                kernels::pixels_to_pixels(dst_bytes_, dense, channels, dst, dst_step_, channels,
+                                          fill, t.count);
+            return;
         }
         case Form::gather:
             kernels::pixels_to_pixels(src_bytes_, src, src_step_, scratch, 1, 1, 1, t.count);

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/onnx/builder.h"
+
+#include <algorithm>
+
+#include "lib/graph/canonical.h"
+
+namespace vartml::onnx {
+namespace {
+
+// Bytes of the UTF-8 sequence at the front of `text`, 0 if there is none.
+size_t utf8_length(std::string_view text) {
+    const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
+    const uint8_t b = byte(0);
+    const size_t n = b < 0x80                ? 1
+                     : b >= 0xc2 && b < 0xe0 ? 2
+                     : b >= 0xe0 && b < 0xf0 ? 3
+                     : b >= 0xf0 && b < 0xf5 ? 4
+                                             : 0;
+    if (n == 0 || n > text.size()) return 0;
+    for (size_t i = 1; i < n; ++i)
+        if ((byte(i) & 0xc0) != 0x80) return 0;
+    // Overlong forms, surrogates and numbers beyond 0x10ffff.
+    if ((b == 0xe0 && byte(1) < 0xa0) || (b == 0xed && byte(1) >= 0xa0) ||
+        (b == 0xf0 && byte(1) < 0x90) || (b == 0xf4 && byte(1) >= 0x90))
+        return 0;
+    return n;
+}
+
+std::string clean(std::string_view name) {
+    if (is_clean_name(name)) return std::string(name);
+    std::string out;
+    for (const char c : name) out += c > 0x20 && c < 0x7f ? c : '_';
+    return out;
+}
+
+}  // namespace
+
+bool is_clean_name(std::string_view name) {
+    if (name.size() > 4096) return false;
+    while (!name.empty()) {
+        const size_t n = utf8_length(name);
+        if (n == 0 || (n == 1 && (static_cast<uint8_t>(name[0]) < 0x20 || name[0] == 0x7f)))
+            return false;
+        name.remove_prefix(n);
+    }
+    return true;
+}
+
+std::string Builder::unique(std::unordered_set<std::string>& taken, std::string_view stem) {
+    const std::string base = stem.empty() ? "unnamed" : clean(stem.substr(0, 4000));
+    std::string name = base;
+    for (int i = 1; !taken.insert(name).second; ++i) name = base + '_' + std::to_string(i);
+    return name;
+}
+
+void Builder::begin_node(const std::string& name) {
+    node_ = unique_node_name(name);
+    node_name_used_ = false;
+}
+
+void Builder::fail(ErrorCode code, std::string_view text) {
+    if (!error_) error_ = Error{code, file_ + ": node '" + node_ + "' " + std::string(text)};
+}
+
+ValueIds Builder::emit_named(std::string kind, ValueIds inputs, Attributes attributes,
+                             std::string domain, const std::vector<std::string>& names) {
+    if (error_) return ValueIds(names.size(), graph::none);
+    graph::Node node;
+    node.kind = std::move(kind);
+    node.domain = std::move(domain);
+    node.name = node_name_used_ ? unique_node_name(node_ + '/' + node.kind) : node_;
+    node_name_used_ = true;
+    node.sources = {node_};
+    node.inputs = std::move(inputs);
+    while (!node.inputs.empty() && node.inputs.back() == graph::none) node.inputs.pop_back();
+    node.attributes = std::move(attributes);
+    for (const std::string& name : names)
+        node.outputs.push_back(name.empty() ? graph::none
+                                            : graph.add_value(unique_value_name(name), {}));
+    ValueIds outputs = node.outputs;
+    while (!node.outputs.empty() && node.outputs.back() == graph::none) node.outputs.pop_back();
+    if (auto appended = graph::append_node(graph, std::move(node)); !appended)
+        error_ = Error{appended.error().code, file_ + ": " + appended.error().message};
+    return outputs;
+}
+
+ValueId Builder::emit(std::string kind, ValueIds inputs, Attributes attributes,
+                      std::string domain) {
+    const std::string name = node_ + '/' + kind;
+    const ValueId id = emit_named(std::move(kind), std::move(inputs), std::move(attributes),
+                                  std::move(domain), {name})[0];
+    if (!error_) unnamed_.insert(id);
+    return id;
+}
+
+ValueId Builder::constant(std::string name, graph::Type type, graph::Constant constant) {
+    return graph.add_constant(unique_value_name(name), std::move(type), std::move(constant));
+}
+
+ValueId Builder::floats(std::vector<int64_t> shape, const std::vector<float>& values) {
+    return constant(node_ + "/constant", {DataType::float32, std::move(shape)},
+                    graph::make_constant(std::span<const float>(values)));
+}
+
+ValueId Builder::ints(const std::vector<int64_t>& values) {
+    return constant(node_ + "/constant", {DataType::int64, {static_cast<int64_t>(values.size())}},
+                    graph::make_constant(std::span<const int64_t>(values)));
+}
+
+const graph::Type& Builder::type(ValueId id) const {
+    static const graph::Type unknown;
+    return id == graph::none ? unknown : graph.value(id).type;
+}
+
+std::optional<std::vector<int64_t>> Builder::int_values(ValueId id) const {
+    if (id == graph::none || !graph.value(id).constant) return std::nullopt;
+    const graph::Constant& c = *graph.value(id).constant;
+    if (type(id).data_type == DataType::int64) {
+        const auto v = c.as<int64_t>();
+        return std::vector<int64_t>(v.begin(), v.end());
+    }
+    if (type(id).data_type == DataType::int32) {
+        const auto v = c.as<int32_t>();
+        return std::vector<int64_t>(v.begin(), v.end());
+    }
+    return std::nullopt;
+}
+
+std::optional<std::vector<float>> Builder::float_values(ValueId id) const {
+    if (id == graph::none || !graph.value(id).constant || type(id).data_type != DataType::float32)
+        return std::nullopt;
+    const auto v = graph.value(id).constant->as<float>();
+    return std::vector<float>(v.begin(), v.end());
+}
+
+void Builder::bind(const std::string& tensor, ValueId id) {
+    if (tensor.empty() || id == graph::none) return;
+    if (unnamed_.erase(id) != 0) graph.value(id).name = unique_value_name(tensor);
+    scope[tensor] = id;
+}
+
+ValueId Builder::find(const std::string& tensor) const {
+    const auto found = scope.find(tensor);
+    return found == scope.end() ? graph::none : found->second;
+}
+
+}  // namespace vartml::onnx

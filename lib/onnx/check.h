@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which operators, domains and operator sets are accepted, before any shape is known.
+#pragma once
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include <vartml/result.h>
+
+#include "lib/onnx/import.h"
+#include "lib/onnx/proto.h"
+
+namespace vartml::onnx {
+
+// Versions that the model declares, by domain; "" is the default domain.
+using Opsets = std::unordered_map<std::string, int>;
+
+// IR version and operator sets. Adds a warning for an IR version newer than known.
+Result<Opsets> check_versions(const std::string& file, const pb::ModelProto& model,
+                              std::vector<Message>& messages);
+
+// The name of a node in messages and reports: its own, or that of its first output.
+const std::string& node_name(const pb::NodeProto& node);
+// "" for the default domain however the file spells it.
+std::string domain_of(const pb::NodeProto& node);
+// "Conv", "onnx.brevitas::Quant".
+std::string operator_name(const pb::NodeProto& node);
+
+// What a refused node is told: `model.onnx: node 'x' uses Loop (opset 13), a control-flow operator
+// that …; way out`.
+std::string refusal(const std::string& file, const pb::NodeProto& node, int opset,
+                    std::string_view problem, std::string_view way_out, const std::string& tensor);
+
+// Every node of the list: the operator exists in the declared set, is one that can be compiled, and
+// has the inputs and attributes of its schema. Branches of If are not looked at: the one taken is
+// checked when it is known. `constants` are names that no sentence should propose to split at.
+// `outer` are names that subgraphs may read. Errors: unsupported with a line per refused node,
+// bad_model for a node against its schema.
+Result<void> check_nodes(const std::string& file, const pb::GraphProto& graph, const Opsets& opsets,
+                         const std::set<std::string>& constants,
+                         const std::set<std::string>& outer);
+
+}  // namespace vartml::onnx

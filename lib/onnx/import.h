@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// From an ONNX file to a graph in canonical form. The only interface of the folder; nothing behind
+// it leaves it.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <vartml/log.h>
+#include <vartml/result.h>
+
+#include "lib/graph/graph.h"
+
+namespace vartml::onnx {
+
+struct ImportOptions {
+    std::map<std::string, std::vector<int64_t>>
+        input_shapes;  // by input name; binds symbolic dimensions
+};
+
+// Something the user should know that is no failure.
+struct Message {
+    LogLevel level = LogLevel::info;
+    std::string text;  // begins with the file
+};
+
+struct Imported {
+    graph::Graph graph;     // constants point into memory that they own
+    std::string signature;  // 32 hexadecimal digits over the file and its external data
+    std::map<std::string, std::string> metadata;  // metadata_props
+    uint32_t operators = 0;  // ONNX nodes that are left after folding, before fusion
+    uint32_t folded = 0;  // ONNX nodes that folding and dead code took away, constants not counted
+    uint64_t ops = 0;     // by the counting rule of the format document
+    std::vector<Message> messages;
+};
+
+// Reads, checks and imports `path`. Nodes come in execution order, Identity and Dropout are gone,
+// what constants alone decide is folded, every type is known. Errors: not_found and io with the
+// system's reason; bad_model for a file that is no or a damaged model; unsupported for operators,
+// domains, operator sets and types that are refused (one line per node, at most 20, then a count);
+// invalid_argument for a shape option that is missing or does not fit.
+Result<Imported> import_onnx(const std::string& path, const ImportOptions& options = {});
+
+// The signature alone. Errors: as import_onnx for a file that cannot be read or parsed.
+Result<std::string> model_signature(const std::string& path);
+
+}  // namespace vartml::onnx

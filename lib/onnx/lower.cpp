@@ -1,0 +1,491 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/onnx/lower.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numeric>
+#include <optional>
+#include <span>
+
+#include "lib/graph/ops.h"
+#include "lib/onnx/tensor.h"
+
+namespace vartml::onnx {
+namespace {
+
+using Handler = void (*)(Builder&, ModelFile&, OnnxNode&);
+
+// Takes the node over under the kind given; append_node settles attributes and inputs.
+void keep_as(Builder& b, OnnxNode& n, const std::string& kind, const std::string& domain = {}) {
+    const ValueIds ids = b.emit_named(kind, n.inputs, n.attributes, domain, n.outputs);
+    if (b.error()) return;
+    for (size_t i = 0; i < n.outputs.size(); ++i) b.bind(n.outputs[i], ids[i]);
+}
+void keep(Builder& b, ModelFile&, OnnxNode& n) {
+    keep_as(b, n, n.proto.op_type(), n.domain);
+}
+void keep_in_default_domain(Builder& b, ModelFile&, OnnxNode& n) {
+    keep_as(b, n, n.proto.op_type());
+}
+
+void bind_first(Builder& b, const OnnxNode& n, ValueId id) {
+    if (!b.error() && !n.outputs.empty()) b.bind(n.outputs[0], id);
+}
+
+// Fails if an output from `first` on is read: it has no counterpart here.
+bool refuse_outputs(Builder& b, const OnnxNode& n, size_t first, size_t last = SIZE_MAX) {
+    for (size_t i = first; i < std::min(n.outputs.size(), last); ++i)
+        if (!n.outputs[i].empty()) {
+            b.fail(ErrorCode::unsupported,
+                   "(" + n.proto.op_type() + ") makes the output '" + n.outputs[i] +
+                       "', which only training needs; export the model in inference mode");
+            return true;
+        }
+    return false;
+}
+
+void constant_node(Builder& b, ModelFile& file, OnnxNode& n) {
+    const std::string name = n.outputs.empty() ? "" : n.outputs[0];
+    if (const auto* value = n.find("value")) {
+        auto tensor = read_tensor(file, value->t(), "has a value that");
+        if (!tensor) return b.fail(tensor.error().code, tensor.error().message);
+        return b.bind(name, b.constant(name, std::move(tensor->type), std::move(tensor->constant)));
+    }
+    const auto add = [&]<typename T>(DataType type, bool is_list, const std::vector<T>& values) {
+        const std::vector<int64_t> shape =
+            is_list ? std::vector{static_cast<int64_t>(values.size())} : std::vector<int64_t>{};
+        b.bind(name,
+               b.constant(name, {type, shape}, graph::make_constant(std::span<const T>(values))));
+    };
+    if (const auto* v = n.find("value_float"))
+        return add(DataType::float32, false, std::vector<float>{v->f()});
+    if (const auto* v = n.find("value_int"))
+        return add(DataType::int64, false, std::vector<int64_t>{v->i()});
+    if (const auto* v = n.find("value_floats"))
+        return add(DataType::float32, true,
+                   std::vector<float>(v->floats().begin(), v->floats().end()));
+    if (const auto* v = n.find("value_ints"))
+        return add(DataType::int64, true, std::vector<int64_t>(v->ints().begin(), v->ints().end()));
+    b.fail(ErrorCode::unsupported,
+           "(Constant) holds strings or a sparse tensor; export it as a dense tensor of numbers");
+}
+
+void constant_of_shape(Builder& b, ModelFile& file, OnnxNode& n) {
+    if (const auto* value = n.find("value")) {
+        auto tensor = read_tensor(file, value->t(), "has a value that");
+        if (!tensor) return b.fail(tensor.error().code, tensor.error().message);
+        n.inputs.resize(1, graph::none);
+        n.inputs.push_back(
+            b.constant(b.node() + "/value", std::move(tensor->type), std::move(tensor->constant)));
+    }
+    n.attributes.erase("value");
+    keep(b, file, n);
+}
+
+// The value under a second name.
+void alias(Builder& b, ModelFile&, OnnxNode& n) {
+    bind_first(b, n, n.input(0));
+}
+
+void dropout(Builder& b, ModelFile& file, OnnxNode& n) {
+    const ValueId mode = n.input(2);
+    const bool constant_false =
+        mode == graph::none ||
+        (b.graph.value(mode).constant && b.graph.value(mode).constant->bytes.size() == 1 &&
+         b.graph.value(mode).constant->bytes[0] == std::byte{0});
+    if (!constant_false)
+        return b.fail(
+            ErrorCode::unsupported,
+            "uses Dropout in training mode, a random operator; export the model in inference mode");
+    if (refuse_outputs(b, n, 1)) return;
+    alias(b, file, n);
+}
+
+// An attribute that holds a number of TensorProto.DataType becomes the name of the type.
+void name_type(Builder& b, OnnxNode& n, const char* key) {
+    const auto found = n.attributes.find(key);
+    if (found == n.attributes.end()) return;
+    const auto number = n.get(key, int64_t{0});
+    if (number == 0) {
+        n.attributes.erase(found);  // "not given" where it is optional
+        return;
+    }
+    const DataType type = data_type(static_cast<int32_t>(number));
+    if (type == DataType::unknown || number == pb::TensorProto::INT4 ||
+        number == pb::TensorProto::UINT4)
+        return b.fail(ErrorCode::unsupported,
+                      "(" + n.proto.op_type() + ") makes elements of type " +
+                          elem_type_name(static_cast<int32_t>(number)) +
+                          ", which cannot be compiled; use a float or an integer type");
+    found->second = std::string(graph::short_name(type));
+}
+
+void cast(Builder& b, ModelFile& file, OnnxNode& n) {
+    n.attributes.erase("saturate");  // of 8-bit floats only
+    name_type(b, n, "to");
+    keep(b, file, n);
+}
+
+void cast_like(Builder& b, ModelFile&, OnnxNode& n) {
+    bind_first(b, n,
+               b.emit("Cast", {n.input(0)},
+                      {{"to", std::string(graph::short_name(b.type(n.input(1)).data_type))}}));
+}
+
+void eye_like(Builder& b, ModelFile& file, OnnxNode& n) {
+    name_type(b, n, "dtype");
+    keep(b, file, n);
+}
+
+void quantize(Builder& b, ModelFile& file, OnnxNode& n) {
+    n.attributes.erase("saturate");
+    n.attributes.erase("precision");
+    name_type(b, n, "output_dtype");
+    keep_as(b, n, n.proto.op_type());  // com.microsoft's means the same
+    (void)file;
+}
+
+// Before set 13 these flatten the tensor to two dimensions at `axis` and work on rows.
+void softmax(Builder& b, ModelFile& file, OnnxNode& n) {
+    if (n.opset >= 13) return keep(b, file, n);
+    const ValueId x = n.input(0);
+    const std::vector<int64_t> shape = b.type(x).shape;
+    const auto rank = static_cast<int64_t>(shape.size());
+    int64_t axis = n.get("axis", int64_t{1});
+    if (axis < -rank || axis > rank)
+        return b.fail(ErrorCode::bad_model, "has the axis " + std::to_string(axis));
+    if (axis < 0) axis += rank;
+    const auto product = [&](auto first, auto last) {
+        return std::accumulate(first, last, int64_t{1}, std::multiplies<>());
+    };
+    const int64_t inner = product(shape.begin() + axis, shape.end());
+    if (axis < rank && shape[static_cast<size_t>(axis)] == inner) {
+        n.attributes["axis"] = axis;
+        return keep(b, file, n);
+    }
+    const ValueId rows =
+        b.emit("Reshape", {x, b.ints({product(shape.begin(), shape.begin() + axis), inner})});
+    const ValueId y = b.emit(n.proto.op_type(), {rows}, {{"axis", int64_t{1}}});
+    bind_first(b, n, b.emit("Reshape", {y, b.ints(shape)}));
+}
+
+// Resize of set 10 and Upsample: scales only, no shift of half a pixel, the nearest element by
+// truncation.
+void resize_by_scales(Builder& b, OnnxNode& n, ValueId scales) {
+    const auto values = b.float_values(scales);
+    if (!values)
+        return b.fail(ErrorCode::unsupported, "has scales that are known only at run time");
+    const bool shrinks = std::ranges::any_of(*values, [](float s) { return s < 1; });
+    Attributes attributes{{"mode", n.get("mode", "nearest")},
+                          {"coordinate_transformation_mode", std::string("asymmetric")},
+                          {"nearest_mode", std::string(shrinks ? "ceil" : "floor")}};
+    bind_first(b, n, b.emit("Resize", {n.input(0), graph::none, scales}, std::move(attributes)));
+}
+void upsample(Builder& b, ModelFile&, OnnxNode& n) {
+    if (n.input(1) != graph::none) return resize_by_scales(b, n, n.input(1));
+    std::vector<float> scales;
+    if (const auto* attribute = n.find("scales"))
+        scales.assign(attribute->floats().begin(), attribute->floats().end());
+    resize_by_scales(b, n, b.floats({static_cast<int64_t>(scales.size())}, scales));
+}
+void resize(Builder& b, ModelFile& file, OnnxNode& n) {
+    if (n.opset < 11) return resize_by_scales(b, n, n.input(1));
+    keep(b, file, n);
+}
+
+void batch_normalization(Builder& b, ModelFile& file, OnnxNode& n) {
+    if (n.get("training_mode", int64_t{0}) != 0)
+        return b.fail(
+            ErrorCode::unsupported,
+            "(BatchNormalization) is in training mode; export the model in inference mode");
+    if (n.get("spatial", int64_t{1}) != 1)
+        return b.fail(ErrorCode::unsupported,
+                      "(BatchNormalization) has spatial 0, which later operator sets dropped; "
+                      "export with opset 9 or later");
+    if (refuse_outputs(b, n, 1)) return;
+    for (const char* key : {"training_mode", "spatial", "momentum"}) n.attributes.erase(key);
+    n.outputs.resize(1);
+    keep(b, file, n);
+}
+
+void layer_normalization(Builder& b, ModelFile&, OnnxNode& n) {
+    if (refuse_outputs(b, n, 1)) return;
+    n.attributes.erase("stash_type");
+    n.outputs.resize(1);
+    keep_as(b, n, "LayerNormalization");
+}
+
+void rms_normalization(Builder& b, ModelFile&, OnnxNode& n) {
+    if (refuse_outputs(b, n, 1)) return;
+    n.attributes.erase("stash_type");
+    n.outputs.resize(1);
+    keep_as(b, n, "RMSNormalization");
+}
+
+// Set 18 has a scale and a bias per group, set 21 per channel.
+void group_normalization(Builder& b, ModelFile& file, OnnxNode& n) {
+    n.attributes.erase("stash_type");
+    const std::vector<int64_t> shape = b.type(n.input(0)).shape;
+    const int64_t groups = n.get("num_groups", int64_t{1});
+    if (n.opset < 21 && shape.size() >= 2 && groups > 0 && shape[1] % groups == 0) {
+        for (size_t i : {1, 2}) {
+            const ValueId column = b.emit("Reshape", {n.input(i), b.ints({groups, 1})});
+            const ValueId wide = b.emit("Expand", {column, b.ints({groups, shape[1] / groups})});
+            if (b.error()) return;
+            n.inputs[i] = b.emit("Reshape", {wide, b.ints({shape[1]})});
+        }
+    }
+    keep(b, file, n);
+}
+
+// Sets before 16 do not shift by half a pixel.
+void roi_align(Builder& b, ModelFile& file, OnnxNode& n) {
+    if (n.opset < 16)
+        n.attributes["coordinate_transformation_mode"] = std::string("output_half_pixel");
+    keep(b, file, n);
+}
+
+void scatter(Builder& b, ModelFile&, OnnxNode& n) {
+    keep_as(b, n, "ScatterElements");
+}
+
+void grid_sample(Builder& b, ModelFile& file, OnnxNode& n) {
+    const std::string mode = n.get("mode", "linear");
+    n.attributes["mode"] = mode == "bilinear"  ? std::string("linear")
+                           : mode == "bicubic" ? std::string("cubic")
+                                               : mode;
+    keep(b, file, n);
+}
+
+// As the operator's definition: uint8 with a range that contains zero.
+void dynamic_quantize_linear(Builder& b, ModelFile&, OnnxNode& n) {
+    const ValueId x = n.input(0);
+    const ValueId zero = b.floats({}, {0.0f});
+    const ValueId steps = b.floats({}, {255.0f});
+    const Attributes all{{"keepdims", int64_t{0}}};
+    const ValueId high = b.emit("Max", {b.emit("ReduceMax", {x}, all), zero});
+    const ValueId low = b.emit("Min", {b.emit("ReduceMin", {x}, all), zero});
+    const ValueId scale = b.emit("Div", {b.emit("Sub", {high, low}), steps});
+    const ValueId shifted = b.emit("Div", {b.emit("Sub", {zero, low}), scale});
+    const ValueId clipped = b.emit("Clip", {b.emit("Round", {shifted}), zero, steps});
+    const ValueId zero_point = b.emit("Cast", {clipped}, {{"to", std::string("u8")}});
+    const ValueId y = b.emit("QuantizeLinear", {x, scale, zero_point});
+    if (b.error()) return;
+    const ValueId results[] = {y, scale, zero_point};
+    for (size_t i = 0; i < std::min<size_t>(n.outputs.size(), 3); ++i)
+        b.bind(n.outputs[i], results[i]);
+}
+
+void center_crop_pad(Builder& b, ModelFile&, OnnxNode& n) {
+    const std::vector<int64_t> shape = b.type(n.input(0)).shape;
+    const auto target = b.int_values(n.input(1));
+    std::vector<int64_t> axes = n.get("axes", std::vector<int64_t>{});
+    if (!n.attributes.contains("axes")) {
+        axes.resize(shape.size());
+        std::iota(axes.begin(), axes.end(), 0);
+    }
+    if (!target || target->size() != axes.size())
+        return b.fail(ErrorCode::unsupported,
+                      "(CenterCropPad) needs a constant shape with one number per axis");
+    std::vector<int64_t> starts, ends, pads(2 * shape.size(), 0);
+    for (size_t i = 0; i < axes.size(); ++i) {
+        if (axes[i] < 0) axes[i] += static_cast<int64_t>(shape.size());
+        if (axes[i] < 0 || axes[i] >= static_cast<int64_t>(shape.size()))
+            return b.fail(ErrorCode::bad_model,
+                          "(CenterCropPad) names an axis that its input does not have");
+        const auto axis = static_cast<size_t>(axes[i]);
+        const int64_t more = (*target)[i] - shape[axis];
+        starts.push_back(more < 0 ? -more / 2 : 0);
+        ends.push_back(starts.back() + std::min((*target)[i], shape[axis]));
+        if (more > 0) {
+            pads[axis] = more / 2;
+            pads[shape.size() + axis] = more - more / 2;
+        }
+    }
+    const ValueId cropped =
+        b.emit("Slice", {n.input(0), b.ints(starts), b.ints(ends), b.ints(axes)});
+    bind_first(b, n, b.emit("Pad", {cropped, b.ints(pads)}));
+}
+
+// ---- com.microsoft, ai.onnx.ml
+// -------------------------------------------------------------------------------------
+
+void bias_gelu(Builder& b, ModelFile&, OnnxNode& n) {
+    bind_first(b, n, b.emit("Gelu", {b.emit("Add", {n.input(0), n.input(1)})}));
+}
+
+void fast_gelu(Builder& b, ModelFile&, OnnxNode& n) {
+    const ValueId x =
+        n.input(1) == graph::none ? n.input(0) : b.emit("Add", {n.input(0), n.input(1)});
+    bind_first(b, n, b.emit("Gelu", {x}, {{"approximate", std::string("tanh")}}));
+}
+
+// Conv, plus a fourth input that is added, and an activation by name.
+void fused_conv(Builder& b, ModelFile&, OnnxNode& n) {
+    const std::string activation = n.get("activation", "");
+    const std::vector<float> numbers = n.get("activation_params", std::vector<float>{});
+    n.attributes.erase("activation");
+    n.attributes.erase("activation_params");
+    ValueId y = b.emit("Conv", {n.input(0), n.input(1), n.input(2)}, n.attributes);
+    if (n.input(3) != graph::none) y = b.emit("Add", {y, n.input(3)});
+    const auto number = [&](size_t i, float fallback) {
+        return i < numbers.size() ? numbers[i] : fallback;
+    };
+    if (activation == "Clip") {
+        y = b.emit("Clip",
+                   {y, b.floats({}, {number(0, -INFINITY)}), b.floats({}, {number(1, INFINITY)})});
+    } else if (activation == "LeakyRelu") {
+        y = b.emit("LeakyRelu", {y}, {{"alpha", number(0, 0.01f)}});
+    } else if (activation == "HardSigmoid") {
+        y = b.emit("HardSigmoid", {y}, {{"alpha", number(0, 0.2f)}, {"beta", number(1, 0.5f)}});
+    } else if (activation == "Relu" || activation == "Sigmoid" || activation == "Tanh") {
+        y = b.emit(activation, {y});
+    } else if (!activation.empty()) {
+        return b.fail(ErrorCode::unsupported,
+                      "(FusedConv) has the activation '" + activation +
+                          "', known are Relu, Sigmoid, Tanh, LeakyRelu, Clip and HardSigmoid");
+    }
+    bind_first(b, n, y);
+}
+
+// Layouts other than ONNX's own are no part of the operators here.
+void keep_channels_first(Builder& b, ModelFile& file, OnnxNode& n) {
+    if (n.get("channels_last", int64_t{0}) != 0)
+        return b.fail(
+            ErrorCode::unsupported,
+            "(" + n.proto.op_type() + ") has channels_last; quantise the model without it");
+    n.attributes.erase("channels_last");
+    keep(b, file, n);
+}
+
+void quantised_softmax(Builder& b, ModelFile& file, OnnxNode& n) {
+    const auto rank = static_cast<int64_t>(b.type(n.input(0)).shape.size());
+    const int64_t axis = n.get("axis", int64_t{-1});
+    if (n.get("opset", int64_t{13}) < 13 && axis != -1 && axis != rank - 1)
+        return b.fail(ErrorCode::unsupported,
+                      "(QLinearSoftmax) flattens its input; quantise a model of opset 13 or later");
+    n.attributes.erase("opset");
+    keep(b, file, n);
+}
+
+ValueId swap_last_two(Builder& b, ValueId x) {
+    std::vector<int64_t> perm(b.type(x).shape.size());
+    std::iota(perm.begin(), perm.end(), 0);
+    if (perm.size() >= 2) std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
+    return b.emit("Transpose", {x}, {{"perm", perm}});
+}
+
+void fused_matmul(Builder& b, ModelFile&, OnnxNode& n) {
+    if (n.get("transBatchA", int64_t{0}) != 0 || n.get("transBatchB", int64_t{0}) != 0)
+        return b.fail(ErrorCode::unsupported,
+                      "(FusedMatMul) has transBatchA or transBatchB; export it without fusion");
+    const ValueId lhs =
+        n.get("transA", int64_t{0}) != 0 ? swap_last_two(b, n.input(0)) : n.input(0);
+    const ValueId rhs =
+        n.get("transB", int64_t{0}) != 0 ? swap_last_two(b, n.input(1)) : n.input(1);
+    ValueId y = b.emit("MatMul", {lhs, rhs});
+    if (const float alpha = n.get("alpha", 1.0f); alpha != 1.0f)
+        y = b.emit("Mul", {y, b.floats({}, {alpha})});
+    bind_first(b, n, y);
+}
+
+// input + skip + bias, normalised over the last axis; the sum is the fourth output.
+void skip_layer_normalization(Builder& b, ModelFile&, OnnxNode& n) {
+    if (refuse_outputs(b, n, 1, 3)) return;
+    ValueId sum = b.emit("Add", {n.input(0), n.input(1)});
+    if (n.input(4) != graph::none) sum = b.emit("Add", {sum, n.input(4)});
+    const Attributes attributes{{"axis", int64_t{-1}}, {"epsilon", n.get("epsilon", 1e-12f)}};
+    const ValueId y = b.emit("LayerNormalization", {sum, n.input(2), n.input(3)}, attributes);
+    if (b.error()) return;
+    b.bind(n.outputs[0], y);
+    if (n.has_output(3)) b.bind(n.outputs[3], sum);
+}
+
+// (x - offset) * scale, per feature or for all.
+void scaler(Builder& b, ModelFile&, OnnxNode& n) {
+    ValueId y = n.input(0);
+    if (b.type(y).data_type != DataType::float32)
+        y = b.emit("Cast", {y}, {{"to", std::string("f32")}});
+    for (const auto& [key, kind] : {std::pair{"offset", "Sub"}, std::pair{"scale", "Mul"}}) {
+        const std::vector<float> values = n.get(key, std::vector<float>{});
+        if (!values.empty())
+            y = b.emit(kind, {y, b.floats({static_cast<int64_t>(values.size())}, values)});
+    }
+    bind_first(b, n, y);
+}
+
+struct Row {
+    std::string_view domain, op;
+    Handler handler;
+};
+constexpr std::string_view ms = "com.microsoft";
+constexpr Row rows[] = {
+    {"", "BatchNormalization", batch_normalization},
+    {"", "Cast", cast},
+    {"", "CastLike", cast_like},
+    {"", "CenterCropPad", center_crop_pad},
+    {"", "Constant", constant_node},
+    {"", "ConstantOfShape", constant_of_shape},
+    {"", "DequantizeLinear", quantize},
+    {"", "Dropout", dropout},
+    {"", "DynamicQuantizeLinear", dynamic_quantize_linear},
+    {"", "EyeLike", eye_like},
+    {"", "GridSample", grid_sample},
+    {"", "GroupNormalization", group_normalization},
+    {"", "Hardmax", softmax},
+    {"", "Identity", alias},
+    {"", "LayerNormalization", layer_normalization},
+    {"", "LogSoftmax", softmax},
+    {"", "QuantizeLinear", quantize},
+    {"", "Resize", resize},
+    {"", "RoiAlign", roi_align},
+    {"", "Scatter", scatter},
+    {"", "Softmax", softmax},
+    {"", "Upsample", upsample},
+    {ms, "Attention", keep},
+    {ms, "BiasGelu", bias_gelu},
+    {ms, "DequantizeLinear", quantize},
+    {ms, "FastGelu", fast_gelu},
+    {ms, "FusedConv", fused_conv},
+    {ms, "FusedMatMul", fused_matmul},
+    {ms, "Gelu", keep_in_default_domain},
+    {ms, "QLinearAdd", keep},
+    {ms, "QLinearAveragePool", keep_channels_first},
+    {ms, "QLinearConcat", keep},
+    {ms, "QLinearGlobalAveragePool", keep_channels_first},
+    {ms, "QLinearLeakyRelu", keep},
+    {ms, "QLinearMul", keep},
+    {ms, "QLinearSigmoid", keep},
+    {ms, "QLinearSoftmax", quantised_softmax},
+    {ms, "QuantizeLinear", quantize},
+    {ms, "QuickGelu", keep},
+    {ms, "SimplifiedLayerNormalization", rms_normalization},
+    {ms, "SkipLayerNormalization", skip_layer_normalization},
+    {"ai.onnx.ml", "Scaler", scaler},
+};
+
+Handler find_handler(std::string_view domain, std::string_view op) {
+    for (const Row& row : rows)
+        if (row.domain == domain && row.op == op) return row.handler;
+    return domain.empty() && graph::find_op(op) ? keep : nullptr;
+}
+
+}  // namespace
+
+const pb::AttributeProto* OnnxNode::find(std::string_view key) const {
+    for (const auto& attribute : proto.attribute())
+        if (attribute.name() == key) return &attribute;
+    return nullptr;
+}
+
+bool can_lower(std::string_view domain, std::string_view op) {
+    return op == "If" || find_handler(domain, op) != nullptr;
+}
+
+void lower(Builder& builder, ModelFile& file, OnnxNode node) {
+    const Handler handler = find_handler(node.domain, node.proto.op_type());
+    handler(builder, file, node);
+}
+
+}  // namespace vartml::onnx

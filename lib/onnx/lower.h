@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an ONNX node becomes where it is not taken over as it is: older operator sets, other
+// domains, composite operators.
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/onnx/builder.h"
+#include "lib/onnx/model_file.h"
+
+namespace vartml::onnx {
+
+// A node with its inputs looked up and its attributes in the form of the IR.
+struct OnnxNode {
+    const pb::NodeProto& proto;
+    std::string domain;
+    int opset = 0;                     // of its domain
+    ValueIds inputs;                   // graph::none for an absent one
+    Attributes attributes;             // numbers, strings and lists of them
+    std::vector<std::string> outputs;  // tensor names, "" for an absent one
+
+    ValueId input(size_t i) const { return i < inputs.size() ? inputs[i] : graph::none; }
+    bool has_output(size_t i) const { return i < outputs.size() && !outputs[i].empty(); }
+    // Attribute, or the fallback where it is absent or of another type.
+    template <typename T>
+    T get(std::string_view key, T fallback) const {
+        const auto found = attributes.find(key);
+        const T* value = found == attributes.end() ? nullptr : std::get_if<T>(&found->second);
+        return value ? *value : fallback;
+    }
+    std::string get(std::string_view key, const char* fallback) const {
+        return get<std::string>(key, fallback);
+    }
+    const pb::AttributeProto* find(std::string_view key) const;
+};
+
+// Whether lower() knows the operator.
+bool can_lower(std::string_view domain, std::string_view op);
+
+// Appends what the node becomes and binds its outputs; failures are in the builder.
+void lower(Builder& builder, ModelFile& file, OnnxNode node);
+
+}  // namespace vartml::onnx

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Builds small ONNX files for tests, right ones and wrong ones.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "lib/onnx/proto.h"
+
+namespace vartml::test {
+
+// TinyOnnx m(17);
+// m.input("x", {1, 3, 8, 8}).weights("w", {4, 3, 3, 3}).node("Conv", {"x", "w"}, {"y"}, {{"pads",
+// Ints{1, 1, 1, 1}}}); m.output("y").save(path);
+class TinyOnnx {
+public:
+    using Ints = std::vector<int64_t>;
+    using Floats = std::vector<float>;
+    using Dim =
+        std::variant<int, std::string>;  // a number, or a symbol ("" = unknown without a name)
+    using Attribute = std::variant<int64_t, float, std::string, Ints, Floats, ::onnx::GraphProto,
+                                   ::onnx::TensorProto>;
+    static constexpr int float32 = 1, uint8 = 2, int8 = 3, int32 = 6, int64 = 7, string = 8,
+                         boolean = 9, fp16 = 10, float64 = 11;
+
+    explicit TinyOnnx(int opset = 17, int ir_version = 8);
+
+    TinyOnnx& opset(const std::string& domain, int version);
+    TinyOnnx& input(const std::string& name, const std::vector<Dim>& shape, int type = float32);
+    TinyOnnx& output(const std::string& name, const std::vector<Dim>& shape = {},
+                     int type = float32);
+    TinyOnnx& floats(const std::string& name, const Ints& shape, const Floats& values);
+    TinyOnnx& ints(const std::string& name, const Ints& shape, const Ints& values);  // int64
+    // Small numbers of both signs that depend on the name and position alone.
+    TinyOnnx& weights(const std::string& name, const Ints& shape);
+    TinyOnnx& initialiser(const ::onnx::TensorProto& tensor);
+    // A node named after its first output.
+    TinyOnnx& node(const std::string& op, const std::vector<std::string>& inputs,
+                   const std::vector<std::string>& outputs,
+                   const std::vector<std::pair<std::string, Attribute>>& attributes = {},
+                   const std::string& domain = {});
+    TinyOnnx& metadata(const std::string& key, const std::string& value);
+
+    ::onnx::ModelProto& proto() { return proto_; }
+    const ::onnx::GraphProto& graph() const { return proto_.graph(); }
+    std::string bytes() const;
+    void save(const std::string& path) const;
+
+private:
+    ::onnx::ModelProto proto_;
+};
+
+::onnx::TensorProto float_tensor(const std::string& name, const TinyOnnx::Ints& shape,
+                                 const TinyOnnx::Floats& values);
+::onnx::TensorProto int_tensor(const std::string& name, const TinyOnnx::Ints& shape,
+                               const TinyOnnx::Ints& values);
+
+void write_file(const std::string& path, const std::string& bytes);
+std::string read_file(const std::string& path);  // "" where there is none
+
+}  // namespace vartml::test

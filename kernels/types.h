@@ -18,4 +18,10 @@ struct bf16 {
     bool operator==(const bf16&) const = default;
 };
 
+// An IEEE half-precision value as its bits.
+struct fp16 {
+    uint16_t bits;
+    bool operator==(const fp16&) const = default;
+};
+
 }  // namespace vartml::kernels

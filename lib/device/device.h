@@ -22,8 +22,8 @@ struct Program {
     std::string name;    // "vaiml_par_0"
     std::string target;  // "softnpu-1"
     graph::Graph graph;  // weights are spans into the mapped model
-    // Border tensors in the graph's order; `hw` is set and describes the exact bytes that run() gets, `cpu` says by its
-    // layout which axes are channels, height and width.
+    // Border tensors in the graph's order; `hw` is set and describes the exact bytes that run()
+    // gets, `cpu` says by its layout which axes are channels, height and width.
     std::vector<TensorInfo> inputs, outputs;
     std::shared_ptr<const void> owner;  // the mapping that the graph's constants point into
 };
@@ -34,42 +34,50 @@ struct LoadOptions {
     std::string weights_cache_dir;  // folder of packed weights; "" = keep them private
 };
 
-// A loaded program. Thread-safety: run() may be called from one thread at a time per `core`; different cores concurrently.
+// A loaded program. Thread-safety: run() may be called from one thread at a time per `core`;
+// different cores concurrently.
 class Executable {
 public:
     virtual ~Executable() = default;
-    // Required. Runs one inference. `inputs` and `outputs` point at the bytes of the HW views, aligned to the element size;
-    // read and written in place. Blocks until the outputs are complete. Errors: device, out_of_memory, invalid_argument
-    // (data that an operator rejects; names the node).
-    virtual Result<void> run(std::span<const void* const> inputs, std::span<void* const> outputs) noexcept = 0;
+    // Required. Runs one inference. `inputs` and `outputs` point at the bytes of the HW views,
+    // aligned to the element size; read and written in place. Blocks until the outputs are
+    // complete. Errors: device, out_of_memory, invalid_argument (data that an operator rejects;
+    // names the node).
+    virtual Result<void> run(std::span<const void* const> inputs,
+                             std::span<void* const> outputs) noexcept = 0;
     // Required. "bf16", "fp16" or "fp32".
     virtual std::string compute_type() const = 0;
     // Required. Layout operators at the border per run, counted in `conversions`.
     virtual unsigned border_conversions() const = 0;
     // Required. Weight bytes held in private memory.
     virtual size_t private_weight_bytes() const = 0;
-    // Optional: one line per step (operator, implementation, shapes) for reports and debugging; absent means "".
+    // Optional: one line per step (operator, implementation, shapes) for reports and debugging;
+    // absent means "".
     virtual std::string describe() const { return {}; }
-    // Optional: mean duration of each step in nanoseconds over `runs` runs on scratch data, in the order of describe();
-    // absent means empty.
+    // Optional: mean duration of each step in nanoseconds over `runs` runs on scratch data, in the
+    // order of describe(); absent means empty.
     virtual std::vector<double> time_steps(unsigned runs) {
         (void)runs;
         return {};
     }
 };
 
-// Thread-safety: all members may be called concurrently. load() and run() are called on threads of the runtime only.
+// Thread-safety: all members may be called concurrently. load() and run() are called on threads of
+// the runtime only.
 class Device {
 public:
     virtual ~Device() = default;
     virtual std::string name() const = 0;                          // required
     virtual bool supports_target(const std::string& t) const = 0;  // required
-    // Required. Errors: unsupported naming the node that the device cannot run, out_of_memory, bad_model.
-    virtual Result<std::unique_ptr<Executable>> load(std::shared_ptr<const Program> program, const LoadOptions& options) = 0;
+    // Required. Errors: unsupported naming the node that the device cannot run, out_of_memory,
+    // bad_model.
+    virtual Result<std::unique_ptr<Executable>> load(std::shared_ptr<const Program> program,
+                                                     const LoadOptions& options) = 0;
 };
 
-// The device of that name ("softnpu"; "auto" picks the one that supports `target`). The object lives as long as the process.
-// Errors: not_found listing the devices of this build; unsupported naming the target and what each device lacks.
+// The device of that name ("softnpu"; "auto" picks the one that supports `target`). The object
+// lives as long as the process. Errors: not_found listing the devices of this build; unsupported
+// naming the target and what each device lacks.
 Result<Device*> find_device(const std::string& name, const std::string& target);
 
 }  // namespace vartml::device

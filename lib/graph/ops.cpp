@@ -86,10 +86,14 @@ Result<void> check_count(const Node& node, const char* what, size_t found, int l
     return bad_node(node, "has " + std::to_string(found) + ' ' + what + ", expected " + expected);
 }
 
-// Whether a part may follow the first one: one output element from one element of each operand.
+// Whether a part may follow the first one: one output element from one element of each operand, of
+// the same type.
 bool is_fusable(const OpInfo& op) {
-    return op.max_outputs == 1 && (op.infer == infer_same || op.infer == infer_broadcast) &&
-           op.min_inputs <= 2;
+    const bool keeps_type =
+        op.infer == infer_same || op.infer == infer_broadcast || op.kind == "Clip";
+    const auto group = elementwise_ops();
+    return keeps_type && op.min_inputs <= 2 &&
+           std::ranges::find(group, op.kind, &OpInfo::kind) != group.end();
 }
 
 bool is_fused(const Node& node) {

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of elements, for every instruction set.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/ops/rows.cpp"
+#include <hwy/foreach_target.h>  // IWYU pragma: keep
+// after foreach_target.h
+#include <hwy/highway.h>
+
+#include "kernels/ops/rows.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace vartml::kernels::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Round to nearest even on the bits; NaN keeps its sign and upper bits and becomes quiet.
+HWY_ATTR uint16_t bf16_bits(uint32_t bits) {
+    if ((bits & 0x7FFFFFFF) > 0x7F800000) return static_cast<uint16_t>((bits >> 16) | 0x40);
+    return static_cast<uint16_t>((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16);
+}
+
+void f32_to_bf16(const float* src, bf16* dst, size_t count) {
+    const hn::ScalableTag<uint32_t> d32;
+    const hn::Rebind<uint16_t, decltype(d32)> d16;
+    const size_t lanes = hn::Lanes(d32);
+    auto* const bits = reinterpret_cast<const uint32_t*>(src);
+    auto* const out = reinterpret_cast<uint16_t*>(dst);
+    size_t i = 0;
+    for (; i + lanes <= count; i += lanes) {
+        const auto v = hn::LoadU(d32, bits + i);
+        const auto upper = hn::ShiftRight<16>(v);
+        const auto odd = hn::And(upper, hn::Set(d32, 1));
+        const auto rounded = hn::ShiftRight<16>(hn::Add(hn::Add(v, hn::Set(d32, 0x7FFF)), odd));
+        const auto nan = hn::Gt(hn::And(v, hn::Set(d32, 0x7FFFFFFF)), hn::Set(d32, 0x7F800000));
+        const auto quiet = hn::Or(upper, hn::Set(d32, 0x40));
+        hn::StoreU(hn::TruncateTo(d16, hn::IfThenElse(nan, quiet, rounded)), d16, out + i);
+    }
+    for (; i < count; ++i) out[i] = bf16_bits(bits[i]);
+}
+
+void bf16_to_f32(const bf16* src, float* dst, size_t count) {
+    const hn::ScalableTag<uint32_t> d32;
+    const hn::Rebind<uint16_t, decltype(d32)> d16;
+    const size_t lanes = hn::Lanes(d32);
+    auto* const in = reinterpret_cast<const uint16_t*>(src);
+    auto* const bits = reinterpret_cast<uint32_t*>(dst);
+    size_t i = 0;
+    for (; i + lanes <= count; i += lanes) {
+        hn::StoreU(hn::ShiftLeft<16>(hn::PromoteTo(d32, hn::LoadU(d16, in + i))), d32, bits + i);
+    }
+    for (; i < count; ++i) bits[i] = static_cast<uint32_t>(in[i]) << 16;
+}
+
+void f32_to_fp16(const float* src, fp16* dst, size_t count) {
+    const hn::ScalableTag<float> d32;
+    const hn::Rebind<hwy::float16_t, decltype(d32)> d16;
+    const size_t lanes = hn::Lanes(d32);
+    auto* const out = reinterpret_cast<hwy::float16_t*>(dst);
+    size_t i = 0;
+    for (; i + lanes <= count; i += lanes) {
+        hn::StoreU(hn::DemoteTo(d16, hn::LoadU(d32, src + i)), d16, out + i);
+    }
+    for (; i < count; ++i) out[i] = hwy::F16FromF32(src[i]);
+}
+
+void fp16_to_f32(const fp16* src, float* dst, size_t count) {
+    const hn::ScalableTag<float> d32;
+    const hn::Rebind<hwy::float16_t, decltype(d32)> d16;
+    const size_t lanes = hn::Lanes(d32);
+    auto* const in = reinterpret_cast<const hwy::float16_t*>(src);
+    size_t i = 0;
+    for (; i + lanes <= count; i += lanes) {
+        hn::StoreU(hn::PromoteTo(d32, hn::LoadU(d16, in + i)), d32, dst + i);
+    }
+    for (; i < count; ++i) dst[i] = hwy::F32FromF16(in[i]);
+}
+
+}  // namespace vartml::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include <bit>
+#include <cstring>
+
+namespace vartml::kernels {
+namespace {
+
+HWY_EXPORT(f32_to_bf16);
+HWY_EXPORT(bf16_to_f32);
+HWY_EXPORT(f32_to_fp16);
+HWY_EXPORT(fp16_to_f32);
+
+template <typename T>
+void convert_row(const T* src, T* dst, size_t count) {
+    std::memcpy(dst, src, count * sizeof(T));
+}
+
+template <typename T>
+void convert_one(const T& src, T& dst) {
+    dst = src;
+}
+void convert_one(float src, bf16& dst) {
+    const auto bits = std::bit_cast<uint32_t>(src);
+    const bool nan = (bits & 0x7FFFFFFF) > 0x7F800000;
+    dst.bits =
+        static_cast<uint16_t>((nan ? bits | 0x400000 : bits + 0x7FFF + ((bits >> 16) & 1)) >> 16);
+}
+void convert_one(bf16 src, float& dst) {
+    dst = std::bit_cast<float>(static_cast<uint32_t>(src.bits) << 16);
+}
+void convert_one(float src, fp16& dst) {
+    dst.bits = std::bit_cast<uint16_t>(hwy::F16FromF32(src));
+}
+void convert_one(fp16 src, float& dst) {
+    dst = hwy::F32FromF16(std::bit_cast<hwy::float16_t>(src.bits));
+}
+
+}  // namespace
+
+void convert_row(const float* src, bf16* dst, size_t count) {
+    HWY_DYNAMIC_DISPATCH(f32_to_bf16)(src, dst, count);
+}
+void convert_row(const bf16* src, float* dst, size_t count) {
+    HWY_DYNAMIC_DISPATCH(bf16_to_f32)(src, dst, count);
+}
+void convert_row(const float* src, fp16* dst, size_t count) {
+    HWY_DYNAMIC_DISPATCH(f32_to_fp16)(src, dst, count);
+}
+void convert_row(const fp16* src, float* dst, size_t count) {
+    HWY_DYNAMIC_DISPATCH(fp16_to_f32)(src, dst, count);
+}
+
+template <typename Src, typename Dst>
+void copy_rows(const Src* src, ptrdiff_t src_stride, Dst* dst, ptrdiff_t dst_stride, size_t rows,
+               size_t columns) {
+    // Short rows: a call per row would cost more than the row.
+    if (columns < 8) {
+        for (size_t r = 0; r < rows; ++r, src += src_stride, dst += dst_stride) {
+            for (size_t c = 0; c < columns; ++c) convert_one(src[c], dst[c]);
+        }
+        return;
+    }
+    for (size_t r = 0; r < rows; ++r, src += src_stride, dst += dst_stride) {
+        convert_row(src, dst, columns);
+    }
+}
+
+// Tiles of 16 x 16 elements keep both sides in the first-level cache.
+template <typename Src, typename Dst>
+void copy_tile(const Src* src, ptrdiff_t src_row, ptrdiff_t src_column, Dst* dst,
+               ptrdiff_t dst_stride, size_t rows, size_t columns) {
+    constexpr size_t tile = 16;
+    for (size_t r0 = 0; r0 < rows; r0 += tile) {
+        const size_t r1 = r0 + tile < rows ? r0 + tile : rows;
+        for (size_t c0 = 0; c0 < columns; c0 += tile) {
+            const size_t c1 = c0 + tile < columns ? c0 + tile : columns;
+            for (size_t r = r0; r < r1; ++r) {
+                Dst* const out = dst + static_cast<ptrdiff_t>(r) * dst_stride;
+                const Src* const in = src + static_cast<ptrdiff_t>(r) * src_row;
+                for (size_t c = c0; c < c1; ++c) {
+                    convert_one(in[static_cast<ptrdiff_t>(c) * src_column], out[c]);
+                }
+            }
+        }
+    }
+}
+
+#define VARTML_PAIR(Src, Dst)                                                        \
+    template void copy_rows(const Src*, ptrdiff_t, Dst*, ptrdiff_t, size_t, size_t); \
+    template void copy_tile(const Src*, ptrdiff_t, ptrdiff_t, Dst*, ptrdiff_t, size_t, size_t);
+VARTML_PAIR(uint8_t, uint8_t)
+VARTML_PAIR(uint16_t, uint16_t)
+VARTML_PAIR(uint32_t, uint32_t)
+VARTML_PAIR(uint64_t, uint64_t)
+VARTML_PAIR(float, bf16)
+VARTML_PAIR(bf16, float)
+VARTML_PAIR(float, fp16)
+VARTML_PAIR(fp16, float)
+#undef VARTML_PAIR
+
+}  // namespace vartml::kernels
+#endif  // HWY_ONCE

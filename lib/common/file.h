@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files: read-only mappings, writing that leaves the old or the new content, locks between
+// processes.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <vartml/result.h>
+
+namespace vartml {
+
+using Bytes = std::span<const std::byte>;
+
+inline Bytes as_bytes(std::string_view text) {
+    return std::as_bytes(std::span(text));
+}
+inline std::string_view as_text(Bytes bytes) {
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// `PATH: cannot WHAT: <system reason>`; not_found where the path does not exist, else io.
+Error system_error(const std::string& path, std::string_view what, int error_number);
+
+// A file descriptor and its close().
+class Fd {
+public:
+    Fd() = default;
+    explicit Fd(int fd) : fd_(fd) {}
+    Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+    Fd& operator=(Fd&& other) noexcept {
+        std::swap(fd_, other.fd_);
+        return *this;
+    }
+    ~Fd() { reset(); }
+    void reset();
+    int get() const { return fd_; }
+    explicit operator bool() const { return fd_ >= 0; }
+
+private:
+    int fd_ = -1;
+};
+
+// A regular file mapped read-only. Replace such a file by rename, never in place.
+class MappedFile {
+public:
+    // Errors: not_found and io with the system's reason, also for what is no regular file.
+    static Result<std::shared_ptr<const MappedFile>> open(const std::string& path);
+    MappedFile(const MappedFile&) = delete;
+    MappedFile& operator=(const MappedFile&) = delete;
+    ~MappedFile();
+    Bytes bytes() const { return bytes_; }
+
+private:
+    explicit MappedFile(Bytes bytes) : bytes_(bytes) {}
+    Bytes bytes_;
+};
+
+// The whole file; a file longer than `max_bytes` is an error that names both sizes.
+Result<std::string> read_file(const std::string& path, size_t max_bytes);
+
+// Creates the file with the pieces one after another and syncs it; it must not exist.
+Result<void> write_new_file(const std::string& path, std::span<const Bytes> pieces);
+// Writes beside `path`, syncs and renames: afterwards `path` has the old or the new content.
+Result<void> replace_file(const std::string& path, std::span<const Bytes> pieces);
+
+// Creates the directory and its parents where they are missing.
+Result<void> make_directories(const std::string& path);
+// Removes a file or a directory with all it holds, following no link. What is missing is no error.
+Result<void> remove_tree(const std::string& path);
+
+// The path without trailing slashes ("/" stays), its parent ("." where there is none) and last
+// part.
+std::string without_trailing_slashes(std::string path);
+std::string parent_of(const std::string& path);
+std::string_view last_part(std::string_view path);
+
+// A directory under construction beside its place: `.NAME.tmp-<random>`. The destructor removes
+// what was not put in place.
+class StagedDirectory {
+public:
+    // The parent of `place` must exist.
+    static Result<StagedDirectory> create(const std::string& place);
+    StagedDirectory(StagedDirectory&& other) noexcept
+        : place_(std::move(other.place_)), path_(std::exchange(other.path_, {})) {}
+    StagedDirectory& operator=(StagedDirectory&&) = delete;
+    ~StagedDirectory();
+    const std::string& path() const { return path_; }
+    // Syncs the directories and puts the whole in place by one rename, exchanged with what is there
+    // where the file system can; else that is moved aside first. Then the old one is removed.
+    Result<void> commit();
+
+private:
+    StagedDirectory(std::string place, std::string path)
+        : place_(std::move(place)), path_(std::move(path)) {}
+    std::string place_, path_;
+};
+
+// Removes what killed writers left beside `place`; call it only where no other writer can be.
+void remove_left_overs(const std::string& place);
+
+// An exclusive lock on a file, which is created where it is missing and stays. Other processes and
+// other FileLocks of this process wait.
+class FileLock {
+public:
+    // Errors: timeout when `cancel` becomes true, io.
+    static Result<FileLock> acquire(const std::string& path, const std::atomic<bool>* cancel);
+
+private:
+    explicit FileLock(Fd fd) : fd_(std::move(fd)) {}
+    Fd fd_;
+};
+
+}  // namespace vartml

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/common/process.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+
+#include "lib/common/file.h"
+
+namespace vartml {
+namespace {
+
+constexpr size_t tail_bytes = 16 * 1024;
+constexpr int look_at_cancel_every_ms = 20;
+
+struct Pipe {
+    Fd read, write;
+    bool open() {
+        int ends[2];
+        if (::pipe2(ends, O_CLOEXEC) != 0) return false;
+        // Above the numbers that the child gets, whatever the application has closed.
+        const Fd low_read(ends[0]), low_write(ends[1]);
+        read = Fd(::fcntl(ends[0], F_DUPFD_CLOEXEC, child_lines_fd + 1));
+        write = Fd(::fcntl(ends[1], F_DUPFD_CLOEXEC, child_lines_fd + 1));
+        return read && write && ::fcntl(read.get(), F_SETFL, O_NONBLOCK) == 0;
+    }
+};
+
+struct SpawnSetup {
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    SpawnSetup() {
+        ::posix_spawn_file_actions_init(&actions);
+        ::posix_spawnattr_init(&attributes);
+    }
+    SpawnSetup(const SpawnSetup&) = delete;
+    SpawnSetup& operator=(const SpawnSetup&) = delete;
+    ~SpawnSetup() {
+        ::posix_spawn_file_actions_destroy(&actions);
+        ::posix_spawnattr_destroy(&attributes);
+    }
+};
+
+// 0 or the error number.
+int spawn(const Child& child, const Fd& stderr_end, const Fd& lines_end, pid_t& pid) {
+    SpawnSetup setup;
+    int error = ::posix_spawn_file_actions_addopen(&setup.actions, 0, "/dev/null", O_RDONLY, 0);
+    if (!error)
+        error = ::posix_spawn_file_actions_addopen(&setup.actions, 1, "/dev/null", O_WRONLY, 0);
+    if (!error) error = ::posix_spawn_file_actions_adddup2(&setup.actions, stderr_end.get(), 2);
+    if (!error)
+        error = ::posix_spawn_file_actions_adddup2(&setup.actions, lines_end.get(), child_lines_fd);
+    if (!error)
+        error = ::posix_spawn_file_actions_addclosefrom_np(&setup.actions, child_lines_fd + 1);
+    sigset_t none, defaults;
+    sigemptyset(&none);
+    sigfillset(&defaults);
+    ::posix_spawnattr_setsigmask(&setup.attributes, &none);
+    ::posix_spawnattr_setsigdefault(&setup.attributes, &defaults);
+    ::posix_spawnattr_setpgroup(&setup.attributes, 0);
+    ::posix_spawnattr_setflags(
+        &setup.attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+    if (error) return error;
+    std::vector<char*> argv;
+    for (const std::string& argument : child.arguments)
+        argv.push_back(const_cast<char*>(argument.c_str()));
+    argv.push_back(nullptr);
+    return ::posix_spawnp(&pid, argv[0], &setup.actions, &setup.attributes, argv.data(), environ);
+}
+
+// Appends what is there; false at the end of the pipe.
+bool drain(const Fd& fd, std::string& to) {
+    for (;;) {
+        char chunk[4096];
+        const ssize_t n = ::read(fd.get(), chunk, sizeof chunk);
+        if (n > 0) {
+            to.append(chunk, static_cast<size_t>(n));
+            continue;
+        }
+        if (n < 0 && errno == EINTR) continue;
+        return n < 0 && errno == EAGAIN;
+    }
+}
+
+class Watch {
+public:
+    Watch(const Child& child, Fd stderr_end, Fd lines_end)
+        : child_(child), stderr_(std::move(stderr_end)), lines_(std::move(lines_end)) {}
+
+    void read() {
+        if (stderr_ && !drain(stderr_, tail_)) stderr_.reset();
+        if (tail_.size() > 2 * tail_bytes) tail_.erase(0, tail_.size() - tail_bytes);
+        if (lines_ && !drain(lines_, partial_)) lines_.reset();
+        size_t begin = 0;
+        for (size_t end; (end = partial_.find('\n', begin)) != partial_.npos; begin = end + 1)
+            if (child_.on_line)
+                child_.on_line(std::string_view(partial_).substr(begin, end - begin));
+        partial_.erase(0, begin);
+        if (partial_.size() > tail_bytes) partial_.clear();  // no line of ours is that long
+    }
+    // Until a pipe has news or the child has ended.
+    void wait(const Fd& pidfd) {
+        pollfd fds[] = {
+            {stderr_.get(), POLLIN, 0}, {lines_.get(), POLLIN, 0}, {pidfd.get(), POLLIN, 0}};
+        ::poll(fds, 3, look_at_cancel_every_ms);
+    }
+    std::string tail() {
+        if (tail_.size() > tail_bytes) tail_.erase(0, tail_.size() - tail_bytes);
+        return std::move(tail_);
+    }
+
+private:
+    const Child& child_;
+    Fd stderr_, lines_;
+    std::string tail_, partial_;
+};
+
+// Kills the group, should the owner leave by an exception of on_line, and reaps the child.
+class Reaper {
+public:
+    explicit Reaper(pid_t pid) : pid_(pid) {}
+    Reaper(const Reaper&) = delete;
+    Reaper& operator=(const Reaper&) = delete;
+    ~Reaper() {
+        if (pid_ <= 0) return;
+        kill();
+        int status;
+        while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+        }
+    }
+    void kill() const {
+        // The group exists from before exec; the second call covers a child that has left it.
+        ::kill(-pid_, SIGKILL);
+        ::kill(pid_, SIGKILL);
+    }
+    bool ended(int& status) {
+        const pid_t r = ::waitpid(pid_, &status, WNOHANG);
+        if (r == 0 || (r < 0 && errno == EINTR)) return false;
+        if (r < 0) status = 0x7f00;  // somebody else took the status: as a shell reports it
+        ::kill(-pid_, SIGKILL);      // what the child left behind holds our pipes
+        pid_ = 0;
+        return true;
+    }
+
+private:
+    pid_t pid_;
+};
+
+}  // namespace
+
+Result<ChildResult> run_child(const Child& child) {
+    const std::string& program = child.arguments.at(0);
+    Pipe stderr_pipe, lines_pipe;
+    if (!stderr_pipe.open() || !lines_pipe.open())
+        return system_error(program, "make a pipe", errno);
+    pid_t pid = 0;
+    if (const int error = spawn(child, stderr_pipe.write, lines_pipe.write, pid))
+        return system_error(program, "run", error);
+    Reaper reaper(pid);
+    const Fd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+    stderr_pipe.write.reset();
+    lines_pipe.write.reset();
+
+    ChildResult result;
+    Watch watch(child, std::move(stderr_pipe.read), std::move(lines_pipe.read));
+    int status = 0;
+    while (!reaper.ended(status)) {
+        if (!result.cancelled && child.cancel && child.cancel->load(std::memory_order_relaxed)) {
+            result.cancelled = true;
+            reaper.kill();
+        }
+        watch.wait(pidfd);
+        watch.read();
+    }
+    watch.read();
+    result.stderr_tail = watch.tail();
+    if (WIFEXITED(status)) result.exit_status = WEXITSTATUS(status);
+    if (WIFSIGNALED(status)) result.signal = WTERMSIG(status);
+    return result;
+}
+
+}  // namespace vartml

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a program as a child process.
+#pragma once
+#include <atomic>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <vartml/result.h>
+
+namespace vartml {
+
+struct Child {
+    std::vector<std::string> arguments;  // the first is the program: a path, or a name in PATH
+    const std::atomic<bool>* cancel = nullptr;  // set to true: the child is killed
+    // Called on the calling thread for each line that the child writes to descriptor 3
+    // (child_lines_fd); may be empty.
+    std::function<void(std::string_view line)> on_line;
+};
+inline constexpr int child_lines_fd = 3;
+
+struct ChildResult {
+    int exit_status = -1;  // -1: ended by a signal
+    int signal = 0;
+    bool cancelled = false;
+    std::string stderr_tail;  // the last 16 KiB of standard error
+};
+
+// Blocks until the child has ended and is reaped. Its standard input and output are /dev/null, it
+// inherits no other descriptor, and it leads a process group that is killed as a whole.
+// Errors: not_found when the program does not exist, io with the system's reason.
+Result<ChildResult> run_child(const Child& child);
+
+}  // namespace vartml

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bytes that a caller hands over, seen in the logical dimensions of the graph.
+#pragma once
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "lib/device/softnpu/view.h"
+
+namespace vartml::softnpu {
+
+// The HW view of a border tensor as a view of `buffer` in the logical shape; nullopt where strides
+// cannot say it: blocked channels in more than one group.
+std::optional<View> border_view(const TensorInfo& info, const Dims& shape, int32_t buffer);
+
+// Memory order that suits the HW view of a border tensor.
+Order border_order(const TensorInfo& info);
+
+// For blocked layouts of several groups: pairs of equal dims {part of the border buffer, part of
+// `inside`} that cover all elements; `inside` is any view in the logical shape.
+std::vector<std::pair<View, View>> border_parts(const TensorInfo& info, const View& inside,
+                                                int32_t buffer);
+
+// The padding elements of a HW view: channels beyond C in the last group, columns beyond the last
+// of NHW.
+std::vector<View> border_padding(const TensorInfo& info, const Dims& shape, int32_t buffer);
+
+// If `view` is a picture with up to 16 channels in a block of 4, 8 or 16 (HCWNC4, HCWNC8, HCWNC16
+// with one group), the same picture with the padding channels counted in; else nullopt.
+std::optional<View> with_padding_channels(const View& view);
+
+}  // namespace vartml::softnpu

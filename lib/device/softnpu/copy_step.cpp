@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies between views.
+#include "lib/device/softnpu/copy_step.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+
+#include "kernels/ops/rows.h"
+#include "lib/device/softnpu/parallel.h"
+
+namespace vartml::softnpu {
+namespace {
+
+using kernels::bf16;
+using kernels::fp16;
+// Operand 0 is the destination, 1 the source.
+template <typename Src, typename Dst>
+void copy_block(const CopyLoops& loops, const Src* src, Dst* dst, int64_t first, int64_t last) {
+    const auto [dst_row, src_row, unused] = loops.rows.strides;
+    const auto [dst_column, src_column, unused2] = loops.columns.strides;
+    const auto rows = static_cast<size_t>(last - first);
+    const auto columns = static_cast<size_t>(loops.columns.size);
+    src += first * src_row;
+    dst += first * dst_row;
+    if (columns == 1 || (src_column == 1 && dst_column == 1)) {
+        kernels::copy_rows(src, src_row, dst, dst_row, rows, columns);
+    } else if (dst_column == 1) {
+        kernels::copy_tile(src, src_row, src_column, dst, dst_row, rows, columns);
+    } else {
+        for (size_t r = 0; r < rows; ++r, src += src_row, dst += dst_row) {
+            kernels::copy_rows(src, src_column, dst, dst_column, columns, 1);
+        }
+    }
+}
+
+template <typename Src, typename Dst>
+void copy_all(const CopyLoops& loops, const void* src_base, void* dst_base) {
+    const auto* src = static_cast<const Src*>(src_base);
+    auto* dst = static_cast<Dst*>(dst_base);
+    if (loops.outer.empty()) {
+        parallel(loops.rows.size, loops.elements,
+                 [&](int64_t first, int64_t last) { copy_block(loops, src, dst, first, last); });
+        return;
+    }
+    parallel(iterations(loops.outer), loops.elements, [&](int64_t first, int64_t last) {
+        Odometer at(loops.outer, first);
+        for (int64_t i = first; i < last; ++i, at.next()) {
+            copy_block(loops, src + at.offsets()[1], dst + at.offsets()[0], 0, loops.rows.size);
+        }
+    });
+}
+
+void copy_typed(const CopyLoops& loops, DataType from, const void* src, DataType to, void* dst) {
+    if (from == DataType::float32 && to == DataType::bf16) {
+        copy_all<float, bf16>(loops, src, dst);
+    } else if (from == DataType::bf16 && to == DataType::float32) {
+        copy_all<bf16, float>(loops, src, dst);
+    } else if (from == DataType::float32 && to == DataType::fp16) {
+        copy_all<float, fp16>(loops, src, dst);
+    } else if (from == DataType::fp16 && to == DataType::float32) {
+        copy_all<fp16, float>(loops, src, dst);
+    } else {
+        assert(size_bytes(from) == size_bytes(to));
+        switch (size_bytes(from)) {
+            case 1:
+                return copy_all<uint8_t, uint8_t>(loops, src, dst);
+            case 2:
+                return copy_all<uint16_t, uint16_t>(loops, src, dst);
+            case 4:
+                return copy_all<uint32_t, uint32_t>(loops, src, dst);
+            default:
+                return copy_all<uint64_t, uint64_t>(loops, src, dst);
+        }
+    }
+}
+
+}  // namespace
+
+std::string text(const View& view) {
+    std::string s = std::string(to_string(view.type)) + "[";
+    for (size_t i = 0; i < view.dims.size(); ++i) {
+        s += (i ? "," : "") + std::to_string(view.dims[i]);
+    }
+    return s + "]";
+}
+
+CopyLoops make_copy_loops(const View& dst, const View& src) {
+    CopyLoops result;
+    std::vector<Loop> loops = make_loops({&dst, &src});
+    result.elements = iterations(loops);
+    result.columns = take_loop(loops, loops.size() - 1);
+    if (loops.empty()) {
+        result.rows = {};
+        return result;
+    }
+    size_t rows = loops.size() - 1;
+    if (result.columns.strides[1] != 1) {
+        // Columns jump in the source: rows that are contiguous in it use what a cache line brings.
+        for (size_t i = 0; i < loops.size(); ++i) {
+            if (loops[i].strides[1] == 1) rows = i;
+        }
+    }
+    result.rows = take_loop(loops, rows);
+    result.outer = std::move(loops);
+    return result;
+}
+
+CopyStep::CopyStep(View src, View dst)
+    : src_(std::move(src)), dst_(std::move(dst)), loops_(make_copy_loops(dst_, src_)) {}
+
+void CopyStep::run(const Bases& bases) {
+    copy_typed(loops_, src_.type, address(bases, src_), dst_.type, address(bases, dst_));
+}
+
+std::string CopyStep::describe() const {
+    return "copy " + text(src_) + " -> " + text(dst_);
+}
+
+ZeroStep::ZeroStep(View dst) : dst_(std::move(dst)) {
+    View src = dst_;
+    std::ranges::fill(src.strides, 0);
+    loops_ = make_copy_loops(dst_, src);
+}
+
+void ZeroStep::run(const Bases& bases) {
+    static constexpr uint64_t zero = 0;
+    copy_typed(loops_, dst_.type, &zero, dst_.type, address(bases, dst_));
+}
+
+std::string ZeroStep::describe() const {
+    return "zero " + text(dst_);
+}
+
+void copy_now(const View& src, const std::byte* src_base, const View& dst, std::byte* dst_base) {
+    copy_typed(make_copy_loops(dst, src), src.type,
+               src_base + src.offset * static_cast<int64_t>(size_bytes(src.type)), dst.type,
+               dst_base + dst.offset * static_cast<int64_t>(size_bytes(dst.type)));
+}
+
+}  // namespace vartml::softnpu

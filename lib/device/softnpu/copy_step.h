@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Moves elements between views: layout changes, changes between float types, concatenation,
+// padding.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "lib/device/softnpu/loops.h"
+#include "lib/device/softnpu/plan.h"
+
+namespace vartml::softnpu {
+
+// The loops of a copy: `columns` is contiguous in the destination where any dimension is, `rows` is
+// the loop beside it that suits the source best.
+struct CopyLoops {
+    std::vector<Loop> outer;
+    Loop rows, columns;
+    int64_t elements = 1;
+};
+CopyLoops make_copy_loops(const View& dst, const View& src);
+
+// Copies all elements; types equal, or fp32 and bf16 or fp16.
+class CopyStep final : public Step {
+public:
+    CopyStep(View src, View dst);
+    void run(const Bases& bases) override;
+    std::string describe() const override;
+
+private:
+    View src_, dst_;
+    CopyLoops loops_;
+};
+
+// Writes zeros.
+class ZeroStep final : public Step {
+public:
+    explicit ZeroStep(View dst);
+    void run(const Bases& bases) override;
+    std::string describe() const override;
+
+private:
+    View dst_;
+    CopyLoops loops_;
+};
+
+// The same copy at load time; the views' buffers do not matter.
+void copy_now(const View& src, const std::byte* src_base, const View& dst, std::byte* dst_base);
+
+// "fp32[1,16,208,208]", for reports.
+std::string text(const View& view);
+
+}  // namespace vartml::softnpu

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// Element-wise operators: one operand through oneDNN, two with broadcasting through our own rows.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "kernels/ops/elementwise.h"
+#include "kernels/ops/rows.h"
+#include "lib/device/softnpu/copy_step.h"
+#include "lib/device/softnpu/loops.h"
+#include "lib/device/softnpu/operators.h"
+#include "lib/device/softnpu/parallel.h"
+
+namespace vartml::softnpu {
+namespace {
+
+using kernels::bf16;
+using kernels::Binary;
+
+// dst = op(a, b) with any strides and float types; operands of stride 0 are broadcast.
+class BinaryStep final : public Step {
+public:
+    BinaryStep(Binary op, View a, View b, View dst)
+        : op_(op), a_(std::move(a)), b_(std::move(b)), dst_(std::move(dst)) {
+        loops_ = make_loops({&dst_, &a_, &b_});
+        elements_ = iterations(loops_);
+        columns_ = take_loop(loops_, loops_.size() - 1);
+        if (!loops_.empty()) rows_ = take_loop(loops_, loops_.size() - 1);
+    }
+
+    void run(const Bases& bases) override {
+        const std::byte* a = address(bases, a_);
+        const std::byte* b = address(bases, b_);
+        std::byte* dst = address(bases, dst_);
+        const int64_t rows = iterations(loops_) * rows_.size;
+        parallel(rows, elements_, [&](int64_t first, int64_t last) {
+            Odometer at(loops_, first / rows_.size);
+            int64_t row = first % rows_.size;
+            for (int64_t i = first; i < last; ++i) {
+                Offsets o = at.offsets();
+                for (size_t k = 0; k < o.size(); ++k) o[k] += row * rows_.strides[k];
+                one_row(a, b, dst, o);
+                if (++row == rows_.size) {
+                    row = 0;
+                    at.next();
+                }
+            }
+        });
+    }
+
+    std::string describe() const override {
+        static constexpr const char* names[] = {"add", "sub", "mul", "div",
+                                                "max", "min", "pow", "prelu"};
+        return std::string(names[static_cast<size_t>(op_)]) + " " + text(a_) + " " + text(b_) +
+               " -> " + text(dst_);
+    }
+
+private:
+    static constexpr int64_t chunk = 256;
+
+    // Elements start…start+count-1 of a row as floats: in place where they are, else in `space`.
+    // Sets the stride.
+    static const float* load(const std::byte* base, const View& view, int64_t offset,
+                             int64_t stride, int64_t start, int64_t count, float* space,
+                             size_t& row_stride) {
+        const int64_t first = offset + start * stride;
+        row_stride = stride != 0;
+        if (stride == 0) count = 1;
+        if (view.type == DataType::float32) {
+            const auto* p = reinterpret_cast<const float*>(base) + first;
+            if (stride <= 1 && stride >= 0) return p;
+            for (int64_t i = 0; i < count; ++i) space[i] = p[i * stride];
+            return space;
+        }
+        const auto* p = reinterpret_cast<const bf16*>(base) + first;
+        if (stride == 1) {
+            kernels::convert_row(p, space, static_cast<size_t>(count));
+        } else {
+            for (int64_t i = 0; i < count; ++i) kernels::convert_row(p + i * stride, space + i, 1);
+        }
+        return space;
+    }
+
+    void store(std::byte* base, int64_t first, const float* from, int64_t count) const {
+        const int64_t stride = columns_.strides[0];
+        if (dst_.type == DataType::float32) {
+            auto* p = reinterpret_cast<float*>(base) + first;
+            for (int64_t i = 0; i < count; ++i) p[i * stride] = from[i];
+            return;
+        }
+        auto* p = reinterpret_cast<bf16*>(base) + first;
+        if (stride == 1) {
+            kernels::convert_row(from, p, static_cast<size_t>(count));
+        } else {
+            for (int64_t i = 0; i < count; ++i) kernels::convert_row(from + i, p + i * stride, 1);
+        }
+    }
+
+    void one_row(const std::byte* a, const std::byte* b, std::byte* dst, const Offsets& o) const {
+        std::array<float, chunk> a_space, b_space, dst_space;
+        const auto [dst_stride, a_stride, b_stride] = columns_.strides;
+        const bool direct = dst_.type == DataType::float32 && dst_stride == 1;
+        // Only operands that are read through their space bound the length of a piece.
+        const bool whole = direct && a_.type == dst_.type && b_.type == dst_.type &&
+                           (a_stride == 0 || a_stride == 1) && (b_stride == 0 || b_stride == 1);
+        const int64_t step = whole ? columns_.size : chunk;
+        for (int64_t i = 0; i < columns_.size; i += step) {
+            const int64_t n = std::min(step, columns_.size - i);
+            size_t as = 0, bs = 0;
+            const float* x = load(a, a_, o[1], a_stride, i, n, a_space.data(), as);
+            const float* y = load(b, b_, o[2], b_stride, i, n, b_space.data(), bs);
+            float* out = direct ? reinterpret_cast<float*>(dst) + o[0] + i : dst_space.data();
+            kernels::binary_row(op_, x, as, y, bs, out, static_cast<size_t>(n));
+            if (!direct) store(dst, o[0] + i * dst_stride, out, n);
+        }
+    }
+
+    Binary op_;
+    View a_, b_, dst_;
+    std::vector<Loop> loops_;
+    Loop rows_, columns_;
+    int64_t elements_ = 1;
+};
+
+struct Row {
+    std::string_view kind;
+    Binary op;
+};
+constexpr Row binaries[] = {
+    {"Add", Binary::add}, {"Sub", Binary::sub},     {"Mul", Binary::mul},
+    {"Div", Binary::div}, {"Max", Binary::max},     {"Min", Binary::min},
+    {"Pow", Binary::pow}, {"PRelu", Binary::prelu}, {"Sum", Binary::add},
+};
+
+// Only float work runs here.
+Result<void> check_float(Lowering& lowering, const graph::Node& node, graph::ValueId id) {
+    const DataType type = lowering.value(id).type.data_type;
+    if (type == DataType::float32 || type == DataType::fp16 || type == DataType::bf16) return {};
+    return Error{ErrorCode::unsupported, "node '" + node.name + "': the software NPU runs " +
+                                             node.kind + " on float tensors, not " +
+                                             std::string(to_string(type))};
+}
+
+// Where constants are involved the step reads them in f32.
+View operand(Lowering& lowering, graph::ValueId id) {
+    if (!lowering.value(id).constant) return lowering.view(id);
+    return lowering.dense(id, row_major(lowering.value(id).type.shape.size()), DataType::float32);
+}
+
+}  // namespace
+
+Result<void> lower_eltwise(Lowering& lowering, const graph::Node& node) {
+    if (auto ok = check_float(lowering, node, node.inputs[0]); !ok) return ok;
+    const auto eltwise = find_eltwise(node, node.base(), "");
+    const Order order = order_of(lowering.view(node.inputs[0]));
+    const DataType type = lowering.stored_type(node.outputs[0]);
+    const View src = lowering.dense(node.inputs[0], order, type);
+    const View dst = lowering.destination(node.outputs[0], order, false);
+    const auto flat = dnnl::memory::desc({src.elements()}, onednn_type(type), {1});
+    try {
+        const dnnl::eltwise_forward::primitive_desc desc(
+            cpu_engine(), dnnl::prop_kind::forward_inference, eltwise->algorithm, flat, flat,
+            eltwise->alpha, eltwise->beta);
+        emit_onednn(lowering, node, dnnl::eltwise_forward(desc), desc.impl_info_str(),
+                    {{DNNL_ARG_SRC, src, flat}, {DNNL_ARG_DST, dst, flat}}, {});
+    } catch (const dnnl::error& e) {
+        return onednn_error(node, e);
+    }
+    lowering.finish(node.outputs[0], dst);
+    return {};
+}
+
+Result<void> lower_binary(Lowering& lowering, const graph::Node& node) {
+    for (const graph::ValueId in : node.inputs) {
+        if (auto ok = check_float(lowering, node, in); !ok) return ok;
+    }
+    const Binary op = std::ranges::find(binaries, node.base(), &Row::kind)->op;
+    const graph::ValueId out = node.outputs[0];
+    const Dims& shape = lowering.value(out).type.shape;
+    const View dst = lowering.destination(out, lowering.order(out), true);
+    View a = broadcast(operand(lowering, node.inputs[0]), shape);
+    if (node.inputs.size() == 1) lowering.copy(a, dst, node.name);
+    for (size_t i = 1; i < node.inputs.size(); ++i) {
+        const View b = broadcast(operand(lowering, node.inputs[i]), shape);
+        lowering.emit(std::make_unique<BinaryStep>(op, a, b, dst), node.name, {&a, &b, &dst});
+        a = dst;
+    }
+    lowering.finish(out, dst);
+    return {};
+}
+
+}  // namespace vartml::softnpu

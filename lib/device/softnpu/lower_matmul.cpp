@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matrix products.
+#include <algorithm>
+
+#include "lib/device/softnpu/operators.h"
+
+namespace vartml::softnpu {
+namespace {
+
+using dnnl::memory;
+
+View swap_last_two(const View& view) {
+    std::vector<int64_t> perm;
+    for (size_t i = 0; i < view.dims.size(); ++i) perm.push_back(static_cast<int64_t>(i));
+    std::swap(perm[perm.size() - 2], perm[perm.size() - 1]);
+    return transpose(view, perm);
+}
+
+// With leading dimensions of 1 up to `rank`.
+View with_rank(View view, size_t rank) {
+    view.dims.insert(view.dims.begin(), rank - view.dims.size(), 1);
+    view.strides.insert(view.strides.begin(), rank - view.strides.size(), view.elements());
+    return view;
+}
+
+// An operand whose last two dimensions lie as rows or as columns; others are copied.
+View matrix(Lowering& lowering, graph::ValueId id) {
+    const size_t rank = lowering.value(id).type.shape.size();
+    if (lowering.value(id).constant || rank < 2) {
+        return lowering.dense(id, row_major(rank), lowering.compute());
+    }
+    const View& view = lowering.view(id);
+    const bool contiguous = view.strides[rank - 1] == 1 || view.strides[rank - 2] == 1;
+    if (view.type == lowering.compute() && contiguous) return view;
+    return lowering.dense(id, row_major(rank), lowering.compute());
+}
+
+struct Product {
+    View a, b, dst;  // ranks equal
+    View bias;       // buffer -1: none; broadcasts to dst
+    bool constant_b = false;
+};
+
+// A batch of rows times one matrix is one product.
+void fold_batch(Product& p) {
+    const size_t rank = p.dst.dims.size();
+    if (rank <= 2 || !p.constant_b) return;
+    for (size_t i = 0; i + 2 < rank; ++i) {
+        if (p.b.dims[i] != 1) return;
+    }
+    const auto flat = [&](const View& v) {
+        const int64_t columns = v.dims[rank - 1];
+        return reshape(v, {v.elements() / columns, columns});
+    };
+    const auto a = flat(p.a), dst = flat(p.dst);
+    if (!a || !dst || a->strides[1] != 1) return;
+    p.a = *a;
+    p.dst = *dst;
+    p.b.dims.erase(p.b.dims.begin(), p.b.dims.end() - 2);
+    p.b.strides.erase(p.b.strides.begin(), p.b.strides.end() - 2);
+}
+
+Result<void> emit(Lowering& lowering, const graph::Node& node, Product& p, PostOps post) {
+    const size_t rank = p.dst.dims.size();
+    for (PostOps::Operand& operand : post.operands) {
+        if (operand.view.dims.size() != rank) operand.view = *reshape(operand.view, p.dst.dims);
+    }
+    const bool has_bias = p.bias.buffer >= 0;
+    if (has_bias) {
+        while (p.bias.dims.size() > rank) {
+            p.bias.dims.erase(p.bias.dims.begin());
+            p.bias.strides.erase(p.bias.strides.begin());
+        }
+        p.bias = with_rank(p.bias, rank);
+    }
+    auto attr = user_scratchpad();
+    attr.set_post_ops(post.ops);
+    const auto weights = p.constant_b ? memory::desc(p.b.dims, onednn_type(lowering.compute()),
+                                                     memory::format_tag::any)
+                                      : descriptor(p.b);
+    try {
+        const dnnl::matmul::primitive_desc desc(cpu_engine(), descriptor(p.a), weights,
+                                                has_bias ? descriptor(p.bias) : memory::desc(),
+                                                descriptor(p.dst), attr);
+        const View b = p.constant_b ? pack_weights(lowering, p.b, desc.weights_desc()) : p.b;
+        const View scratch = lowering.scratch_view(desc.scratchpad_desc().get_size());
+        std::vector<OnednnStep::Argument> arguments = {
+            {DNNL_ARG_SRC, p.a, desc.src_desc()},
+            {DNNL_ARG_WEIGHTS, b, desc.weights_desc()},
+            {DNNL_ARG_DST, p.dst, desc.dst_desc()},
+            {DNNL_ARG_SCRATCHPAD, scratch, desc.scratchpad_desc()},
+        };
+        if (has_bias) arguments.push_back({DNNL_ARG_BIAS, p.bias, desc.bias_desc()});
+        emit_onednn(lowering, node, dnnl::matmul(desc), desc.impl_info_str(), std::move(arguments),
+                    post);
+    } catch (const dnnl::error& e) {
+        return onednn_error(node, e);
+    }
+    return {};
+}
+
+// alpha · constant, in f32.
+View scaled(Lowering& lowering, graph::ValueId id, float factor) {
+    const Dims& dims = lowering.value(id).type.shape;
+    const Order order = row_major(dims.size());
+    if (factor == 1) return lowering.dense(id, order, DataType::float32);
+    const auto* from =
+        reinterpret_cast<const float*>(lowering.constant_bytes(id, DataType::float32));
+    std::vector<float> values(from, from + lowering.value(id).type.elements());
+    for (float& v : values) v *= factor;
+    const auto bytes = std::as_bytes(std::span(values));
+    return lowering.add_constant(DataType::float32, dims, order,
+                                 std::vector<std::byte>(bytes.begin(), bytes.end()));
+}
+
+}  // namespace
+
+Result<void> lower_matmul(Lowering& lowering, const graph::Node& node) {
+    const bool gemm = node.base() == "Gemm";
+    const graph::ValueId bias = node.inputs.size() > 2 ? node.inputs[2] : graph::none;
+    const float alpha = gemm ? node.get("alpha", 1.0F) : 1,
+                beta = gemm ? node.get("beta", 1.0F) : 1;
+    const graph::ValueId b = node.inputs[1];
+    Product p;
+    p.constant_b = lowering.value(b).constant.has_value();
+    if (alpha != 1 && !p.constant_b) {
+        return Error{ErrorCode::unsupported,
+                     "node '" + node.name +
+                         "': the software NPU runs Gemm with alpha other than 1 "
+                         "only where B is constant"};
+    }
+    p.a = matrix(lowering, node.inputs[0]);
+    p.b = p.constant_b ? scaled(lowering, b, alpha) : matrix(lowering, b);
+    if (gemm && node.get("transA", int64_t{0}) != 0) p.a = swap_last_two(p.a);
+    if (gemm && node.get("transB", int64_t{0}) != 0) p.b = swap_last_two(p.b);
+    const Dims& shape = lowering.value(node.outputs[0]).type.shape;
+    if (p.a.dims.size() < 2 || p.b.dims.size() < 2) {
+        return Error{ErrorCode::unsupported, "node '" + node.name +
+                                                 "': the software NPU multiplies matrices, not "
+                                                 "1-D vectors"};
+    }
+    const size_t rank = shape.size();
+    p.a = with_rank(p.a, rank);
+    p.b = with_rank(p.b, rank);
+    const Order order = row_major(rank);
+    const View dst = lowering.destination(node.outputs[0], order, false);
+    p.dst = dst;
+    if (bias >= 0) {
+        if (lowering.value(bias).constant) {
+            p.bias = scaled(lowering, bias, beta);
+        } else if (beta == 1) {
+            p.bias = lowering.dense(bias, row_major(lowering.value(bias).type.shape.size()),
+                                    DataType::float32);
+        } else {
+            return Error{ErrorCode::unsupported, "node '" + node.name +
+                                                     "': the software NPU runs Gemm with beta "
+                                                     "other than 1 only where C is constant"};
+        }
+    }
+    auto post = make_post_ops(lowering, node, order);
+    if (!post) return post.error();
+    fold_batch(p);
+    if (auto ok = emit(lowering, node, p, std::move(*post)); !ok) return ok;
+    lowering.finish(node.outputs[0], dst);
+    return {};
+}
+
+}  // namespace vartml::softnpu

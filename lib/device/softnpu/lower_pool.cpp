@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pooling over windows and over whole pictures.
+#include "lib/device/softnpu/operators.h"
+
+namespace vartml::softnpu {
+
+Result<void> lower_pool(Lowering& lowering, const graph::Node& node) {
+    const Order order = channels_last(lowering.value(node.inputs[0]).type.shape.size());
+    const DataType type = lowering.stored_type(node.outputs[0]);
+    const View src = lowering.dense(node.inputs[0], order, type);
+    const View dst = lowering.destination(node.outputs[0], order, false);
+    const size_t spatial = src.dims.size() - 2;
+    const bool global = node.base().starts_with("Global");
+    const Dims extent(src.dims.begin() + 2, src.dims.end());
+    const Dims kernel = global ? extent : node.get("kernel_shape", Dims{});
+    const Dims strides = global ? Dims(spatial, 1) : node.get("strides", Dims(spatial, 1));
+    Dims dilations = global ? Dims(spatial, 1) : node.get("dilations", Dims(spatial, 1));
+    const Dims pads = global ? Dims(2 * spatial, 0) : node.get("pads", Dims(2 * spatial, 0));
+    const bool count_padding = !global && node.get("count_include_pad", int64_t{0}) != 0;
+    const bool max = node.base().ends_with("MaxPool");
+    if (node.outputs.size() > 1 && node.outputs[1] >= 0) {
+        return Error{ErrorCode::unsupported, "node '" + node.name +
+                                                 "': the software NPU does not compute the indices "
+                                                 "of MaxPool"};
+    }
+    Dims begin, end;
+    for (size_t i = 0; i < spatial; ++i) {
+        const int64_t reach = (kernel[i] - 1) * dilations[i] + 1;
+        begin.push_back(pads[i]);
+        end.push_back((dst.dims[i + 2] - 1) * strides[i] + reach - extent[i] - pads[i]);
+        // With ceil_mode the last window may hang over the padding; ONNX does not count that part.
+        if (count_padding && !max && end.back() > pads[spatial + i]) {
+            return Error{ErrorCode::unsupported,
+                         "node '" + node.name +
+                             "': the software NPU does not run AveragePool with count_include_pad "
+                             "where ceil_mode goes beyond the padding"};
+        }
+        --dilations[i];
+    }
+    const auto algorithm = max             ? dnnl::algorithm::pooling_max
+                           : count_padding ? dnnl::algorithm::pooling_avg_include_padding
+                                           : dnnl::algorithm::pooling_avg_exclude_padding;
+    try {
+        const dnnl::pooling_forward::primitive_desc desc(
+            cpu_engine(), dnnl::prop_kind::forward_inference, algorithm, descriptor(src),
+            descriptor(dst), strides, kernel, dilations, begin, end, user_scratchpad());
+        const View scratch = lowering.scratch_view(desc.scratchpad_desc().get_size());
+        emit_onednn(lowering, node, dnnl::pooling_forward(desc), desc.impl_info_str(),
+                    {{DNNL_ARG_SRC, src, desc.src_desc()},
+                     {DNNL_ARG_DST, dst, desc.dst_desc()},
+                     {DNNL_ARG_SCRATCHPAD, scratch, desc.scratchpad_desc()}},
+                    {});
+    } catch (const dnnl::error& e) {
+        return onednn_error(node, e);
+    }
+    lowering.finish(node.outputs[0], dst);
+    return {};
+}
+
+}  // namespace vartml::softnpu

@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: Apache-2.0
+// The common part of lowering: types, orders, places, copies, lifetimes.
+#include "lib/device/softnpu/lowering.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include "lib/device/softnpu/border.h"
+#include "lib/device/softnpu/copy_step.h"
+#include "lib/graph/memory_plan.h"
+
+namespace vartml::softnpu {
+namespace {
+
+bool is_float(DataType type) {
+    return type == DataType::float32 || type == DataType::bf16 || type == DataType::fp16;
+}
+
+bool is_matrix_work(std::string_view base) {
+    return base == "Conv" || base == "ConvTranspose" || base == "Gemm" || base == "MatMul";
+}
+
+// Views that name the same elements; strides of size-1 dimensions do not matter.
+bool same_place(const View& a, const View& b) {
+    if (a.buffer != b.buffer || a.type != b.type || a.offset != b.offset || a.dims != b.dims) {
+        return false;
+    }
+    for (size_t i = 0; i < a.dims.size(); ++i) {
+        if (a.dims[i] != 1 && a.strides[i] != b.strides[i]) return false;
+    }
+    return true;
+}
+
+}  // namespace
+
+Lowering::Lowering(const device::Program& program, DataType compute)
+    : program_(program), compute_(compute), uses_(graph::find_uses(program.graph)) {
+    const size_t n = program.graph.values.size();
+    types_.resize(n);
+    orders_.resize(n);
+    views_.resize(n);
+    places_.resize(n);
+}
+
+Result<Plan> Lowering::run() {
+    if (auto ok = check(); !ok) return ok.error();
+    choose_types();
+    choose_orders();
+    place_borders();
+    choose_places();
+    for (const graph::Node& node : graph().nodes) {
+        const LowerFunction lower = find_lowering(node.base());
+        if (auto ok = lower(*this, node); !ok) return ok.error();
+    }
+    finish_outputs();
+    plan_lifetimes();
+    plan_arena();
+    return std::move(plan_);
+}
+
+Result<void> Lowering::check() {
+    for (const graph::Node& node : graph().nodes) {
+        if (find_lowering(node.base())) continue;
+        return Error{ErrorCode::unsupported,
+                     program_.name + ": node '" + node.name + "' uses " + node.kind +
+                         ", which the software NPU does not run; compile the ONNX model again with "
+                         "this version's 'vartml compile'"};
+    }
+    return {};
+}
+
+// Float work in the compute type; what follows the last convolution or matrix product in f32.
+void Lowering::choose_types() {
+    std::vector<bool> before_matrix_work(types_.size(), false);
+    for (auto node = graph().nodes.rbegin(); node != graph().nodes.rend(); ++node) {
+        bool needed = is_matrix_work(node->base());
+        for (const graph::ValueId out : node->outputs) {
+            needed = needed || (out >= 0 && before_matrix_work[static_cast<size_t>(out)]);
+        }
+        for (const graph::ValueId in : node->inputs) {
+            if (in >= 0 && needed) before_matrix_work[static_cast<size_t>(in)] = true;
+        }
+    }
+    for (size_t i = 0; i < types_.size(); ++i) {
+        const DataType own = graph().values[i].type.data_type;
+        types_[i] = !is_float(own) ? own : before_matrix_work[i] ? compute_ : DataType::float32;
+    }
+    for (size_t i = 0; i < graph().outputs.size(); ++i) {
+        const auto id = static_cast<size_t>(graph().outputs[i]);
+        const DataType border = program_.outputs[i].hw->data_type;
+        if (border == compute_ && is_float(types_[id])) types_[id] = border;
+    }
+}
+
+Order Lowering::natural_order(const graph::Node& node, size_t output) const {
+    const auto& shape = value(node.outputs[output]).type.shape;
+    const std::string_view base = node.base();
+    static constexpr std::string_view image_work[] = {
+        "Conv",          "ConvTranspose", "MaxPool",      "AveragePool", "GlobalAveragePool",
+        "GlobalMaxPool", "Resize",        "DepthToSpace", "SpaceToDepth"};
+    if (std::ranges::find(image_work, base) != std::end(image_work)) {
+        return channels_last(shape.size());
+    }
+    // Everything else follows its largest input.
+    graph::ValueId like = graph::none;
+    for (const graph::ValueId in : node.inputs) {
+        if (in < 0 || value(in).constant) continue;
+        if (like < 0 || value(in).type.elements() > value(like).type.elements()) like = in;
+    }
+    if (like < 0 || base == "MatMul" || base == "Gemm") return row_major(shape.size());
+    const auto& dims = value(like).type.shape;
+    const View natural{0, DataType::float32, 0, dims, dense_strides(dims, order(like))};
+    if (base == "Transpose") return order_of(transpose(natural, node.get("perm", Dims{})));
+    if (base == "Reshape") {
+        const auto view = reshape(natural, shape);
+        return view ? order_of(*view) : row_major(shape.size());
+    }
+    if (dims.size() == shape.size()) return order(like);
+    return row_major(shape.size());
+}
+
+void Lowering::choose_orders() {
+    for (size_t i = 0; i < orders_.size(); ++i) {
+        orders_[i] = row_major(graph().values[i].type.shape.size());
+    }
+    for (size_t i = 0; i < graph().inputs.size(); ++i) {
+        const auto id = static_cast<size_t>(graph().inputs[i]);
+        orders_[id] = border_order(program_.inputs[i]);
+    }
+    for (const graph::Node& node : graph().nodes) {
+        for (size_t i = 0; i < node.outputs.size(); ++i) {
+            if (node.outputs[i] < 0) continue;
+            orders_[static_cast<size_t>(node.outputs[i])] = natural_order(node, i);
+        }
+    }
+}
+
+// Inputs lie where the caller has them; outputs are reserved where the caller wants them.
+void Lowering::place_borders() {
+    const auto add = [&](Place place, size_t index, const TensorInfo& info) {
+        plan_.buffers.push_back({.place = place,
+                                 .size_bytes = info.hw->size_bytes,
+                                 .index = static_cast<int32_t>(index)});
+        return static_cast<int32_t>(plan_.buffers.size() - 1);
+    };
+    for (size_t i = 0; i < graph().inputs.size(); ++i) {
+        const TensorInfo& info = program_.inputs[i];
+        const auto id = static_cast<size_t>(graph().inputs[i]);
+        const int32_t buffer = add(Place::input, i, info);
+        const auto& shape = graph().values[id].type.shape;
+        if (auto view = border_view(info, shape, buffer)) {
+            views_[id] = *view;
+            continue;
+        }
+        ++plan_.border_conversions;
+        View inside = new_buffer(stored_type(graph().inputs[i]), shape, orders_[id]);
+        for (const auto& [border, part] : border_parts(info, inside, buffer)) {
+            copy(border, part, info.name);
+        }
+        views_[id] = inside;
+    }
+    border_.resize(graph().outputs.size());
+    for (size_t i = 0; i < graph().outputs.size(); ++i) {
+        const TensorInfo& info = program_.outputs[i];
+        const int32_t buffer = add(Place::output, i, info);
+        const graph::ValueId id = graph().outputs[i];
+        const auto& v = value(id);
+        border_[i] = border_view(info, v.type.shape, buffer);
+        auto& place = places_[static_cast<size_t>(id)];
+        const auto uses = uses_.consumers[static_cast<size_t>(id)].size();
+        const bool produced = uses_.producer[static_cast<size_t>(id)] >= 0;
+        if (border_[i] && produced && uses == 0 && !place) place = border_[i];
+        for (const View& padding : border_padding(info, v.type.shape, buffer)) {
+            auto step = std::make_unique<ZeroStep>(padding);
+            emit(std::move(step), info.name, {&padding});
+        }
+    }
+}
+
+void Lowering::place_inputs_of(const graph::Node& node) {
+    const std::string_view base = node.base();
+    const auto out = static_cast<size_t>(node.outputs[0]);
+    const bool movable = base == "Transpose" || base == "Reshape";
+    if (base != "Concat" && !(movable && places_[out])) return;
+    if (!places_[out]) {
+        const auto& v = graph().values[out];
+        places_[out] = new_buffer(types_[out], v.type.shape, orders_[out]);
+    }
+    const View& place = *places_[out];
+    int64_t start = 0;
+    for (const graph::ValueId in : node.inputs) {
+        if (in < 0) continue;
+        const auto i = static_cast<size_t>(in);
+        const auto& shape = value(in).type.shape;
+        std::optional<View> part;
+        if (base == "Concat") {
+            const auto rank = static_cast<int64_t>(shape.size());
+            const int64_t axis = (node.get("axis", int64_t{0}) + rank) % rank;
+            const int64_t size = shape[static_cast<size_t>(axis)];
+            part = slice(place, static_cast<size_t>(axis), start, size, 1);
+            start += size;
+        } else if (base == "Transpose") {
+            const auto perm = node.get("perm", Dims{});
+            Dims inverse(perm.size());
+            for (size_t k = 0; k < perm.size(); ++k) {
+                inverse[static_cast<size_t>(perm[k])] = static_cast<int64_t>(k);
+            }
+            part = transpose(place, inverse);
+        } else {
+            part = reshape(place, shape);
+        }
+        const bool free = uses_.consumers[i].size() == 1 && !uses_.is_output[i] &&
+                          uses_.producer[i] >= 0 && !places_[i];
+        if (free && part) places_[i] = part;
+        if (base != "Concat") break;
+    }
+}
+
+// From the outputs backwards: whoever feeds a Concat, or a view of a reserved place, writes right
+// there.
+void Lowering::choose_places() {
+    for (auto node = graph().nodes.rbegin(); node != graph().nodes.rend(); ++node) {
+        if (!node->outputs.empty() && node->outputs[0] >= 0) place_inputs_of(*node);
+    }
+}
+
+const View& Lowering::view(graph::ValueId id) {
+    auto& slot = views_[static_cast<size_t>(id)];
+    if (slot) return *slot;
+    const graph::Value& v = value(id);
+    assert(v.constant && "a value is lowered before it is used");
+    plan_.buffers.push_back({.place = Place::constant,
+                             .size_bytes = v.constant->bytes.size(),
+                             .data = v.constant->bytes.data()});
+    slot = View{static_cast<int32_t>(plan_.buffers.size() - 1), v.type.data_type, 0, v.type.shape,
+                dense_strides(v.type.shape, row_major(v.type.shape.size()))};
+    return *slot;
+}
+
+View Lowering::dense(graph::ValueId id, const Order& order, DataType type) {
+    if (value(id).constant) {
+        const View& from = view(id);
+        if (from.type == type && is_dense(from, order)) return from;
+        std::vector<std::byte> bytes(static_cast<size_t>(from.elements()) * size_bytes(type));
+        View to{0, type, 0, from.dims, dense_strides(from.dims, order)};
+        copy_now(from, value(id).constant->bytes.data(), to, bytes.data());
+        return add_constant(type, from.dims, order, std::move(bytes));
+    }
+    return dense(view(id), order, type, value(id).name);
+}
+
+View Lowering::dense(const View& from, const Order& order, DataType type, std::string_view what) {
+    if (from.type == type && is_dense(from, order)) return from;
+    const View to = new_buffer(type, from.dims, order);
+    copy(from, to, what);
+    return to;
+}
+
+const std::byte* Lowering::constant_bytes(graph::ValueId id, DataType type) {
+    const View v = dense(id, row_major(value(id).type.shape.size()), type);
+    return plan_.buffers[static_cast<size_t>(v.buffer)].data;
+}
+
+View Lowering::destination(graph::ValueId id, const Order& order, bool any_strides) {
+    const auto& place = places_[static_cast<size_t>(id)];
+    const DataType type = stored_type(id);
+    if (place && (any_strides || (place->type == type && is_dense(*place, order)))) return *place;
+    return new_buffer(type, value(id).type.shape, order);
+}
+
+void Lowering::finish(graph::ValueId id, const View& view) {
+    const auto& place = places_[static_cast<size_t>(id)];
+    auto& slot = views_[static_cast<size_t>(id)];
+    slot = view;
+    if (!place || same_place(*place, view)) return;
+    copy(view, *place, value(id).name);
+    slot = *place;
+}
+
+View Lowering::new_buffer(DataType type, const Dims& dims, const Order& order) {
+    View view{static_cast<int32_t>(plan_.buffers.size()), type, 0, dims,
+              dense_strides(dims, order)};
+    plan_.buffers.push_back(
+        {.place = Place::arena,
+         .size_bytes = static_cast<size_t>(view.elements()) * size_bytes(type)});
+    return view;
+}
+
+View Lowering::add_constant(DataType type, const Dims& dims, const Order& order,
+                            std::vector<std::byte> bytes) {
+    auto owner = std::make_shared<std::vector<std::byte>>(std::move(bytes));
+    plan_.buffers.push_back(
+        {.place = Place::constant, .size_bytes = owner->size(), .data = owner->data()});
+    keep(owner, owner->size());
+    return View{static_cast<int32_t>(plan_.buffers.size() - 1), type, 0, dims,
+                dense_strides(dims, order)};
+}
+
+void Lowering::keep(std::shared_ptr<const void> owner, size_t size_bytes) {
+    plan_.owners.push_back(std::move(owner));
+    plan_.private_bytes += size_bytes;
+}
+
+void Lowering::emit(std::unique_ptr<Step> step, std::string_view name,
+                    std::initializer_list<const View*> views) {
+    step->name = name;
+    for (const View* view : views) {
+        if (view) step->buffers.push_back(view->buffer);
+    }
+    plan_.steps.push_back(std::move(step));
+}
+
+void Lowering::copy(const View& src, const View& dst, std::string_view name) {
+    emit(std::make_unique<CopyStep>(src, dst), name, {&src, &dst});
+}
+
+void Lowering::copy_unless_there(const View& src, const View& dst, std::string_view name) {
+    if (!same_place(src, dst)) copy(src, dst, name);
+}
+
+View Lowering::scratch_view(size_t size) {
+    if (plan_.scratch_buffer < 0) {
+        plan_.scratch_buffer = static_cast<int32_t>(plan_.buffers.size());
+        plan_.buffers.push_back({.place = Place::arena});
+    }
+    plan_.scratch_bytes = std::max(plan_.scratch_bytes, size);
+    const auto elements = static_cast<int64_t>(size);
+    return View{plan_.scratch_buffer, DataType::uint8, 0, {elements}, {1}};
+}
+
+bool Lowering::is_border_input(const View& view) const {
+    return plan_.buffers[static_cast<size_t>(view.buffer)].place == Place::input;
+}
+
+const std::byte* Lowering::constant_data(const View& view) const {
+    return plan_.buffers[static_cast<size_t>(view.buffer)].data +
+           view.offset * static_cast<int64_t>(size_bytes(view.type));
+}
+
+void Lowering::finish_outputs() {
+    for (size_t i = 0; i < graph().outputs.size(); ++i) {
+        const graph::ValueId id = graph().outputs[i];
+        const TensorInfo& info = program_.outputs[i];
+        const View& from = view(id);
+        if (border_[i]) {
+            if (!same_place(from, *border_[i])) copy(from, *border_[i], info.name);
+            continue;
+        }
+        ++plan_.border_conversions;
+        int32_t buffer = 0;
+        while (plan_.buffers[static_cast<size_t>(buffer)].place != Place::output ||
+               plan_.buffers[static_cast<size_t>(buffer)].index != static_cast<int32_t>(i)) {
+            ++buffer;
+        }
+        for (const auto& [border, part] : border_parts(info, from, buffer)) {
+            copy(part, border, info.name);
+        }
+    }
+}
+
+void Lowering::plan_lifetimes() {
+    for (size_t s = 0; s < plan_.steps.size(); ++s) {
+        for (const int32_t b : plan_.steps[s]->buffers) {
+            Buffer& buffer = plan_.buffers[static_cast<size_t>(b)];
+            if (buffer.first < 0) buffer.first = static_cast<int32_t>(s);
+            buffer.last = static_cast<int32_t>(s);
+        }
+    }
+}
+
+void Lowering::plan_arena() {
+    if (plan_.scratch_buffer >= 0) {
+        Buffer& scratch = plan_.buffers[static_cast<size_t>(plan_.scratch_buffer)];
+        scratch.size_bytes = plan_.scratch_bytes;
+        scratch.first = 0;
+        scratch.last = static_cast<int32_t>(plan_.steps.size());
+    }
+    std::vector<graph::Block> blocks;
+    std::vector<Buffer*> owners;
+    for (Buffer& buffer : plan_.buffers) {
+        if (buffer.place != Place::arena || buffer.first < 0) continue;
+        blocks.push_back({buffer.size_bytes, buffer.first, buffer.last});
+        owners.push_back(&buffer);
+    }
+    const graph::MemoryPlan memory = graph::plan_memory(blocks);
+    for (size_t i = 0; i < owners.size(); ++i) owners[i]->offset = memory.offsets[i];
+    plan_.arena_bytes = memory.size_bytes;
+}
+
+}  // namespace vartml::softnpu

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a program to a plan: chooses types, memory orders and places, then asks one function per
+// operator for its steps.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/device/device.h"
+#include "lib/device/softnpu/plan.h"
+#include "lib/device/softnpu/view.h"
+#include "lib/graph/graph.h"
+
+namespace vartml::softnpu {
+
+// What lowering functions work with. Values are lowered in execution order; after a node each of
+// its outputs has a view.
+class Lowering {
+public:
+    Lowering(const device::Program& program, DataType compute);
+    Result<Plan> run();
+
+    const graph::Graph& graph() const { return program_.graph; }
+    const graph::Value& value(graph::ValueId id) const { return program_.graph.value(id); }
+    DataType compute() const { return compute_; }
+    // Type that a value is stored in: the compute type for float work, its own type otherwise, f32
+    // in the tail.
+    DataType stored_type(graph::ValueId id) const { return types_[static_cast<size_t>(id)]; }
+
+    // Where a value lies; constants are placed at first use.
+    const View& view(graph::ValueId id);
+    // The same elements dense in `order` and of `type`; adds a copy only where the value is not so
+    // already.
+    View dense(graph::ValueId id, const Order& order, DataType type);
+    View dense(const View& view, const Order& order, DataType type, std::string_view what);
+    // The natural memory order of a value.
+    const Order& order(graph::ValueId id) const { return orders_[static_cast<size_t>(id)]; }
+    // A constant's bytes converted to `type`, dense row-major.
+    const std::byte* constant_bytes(graph::ValueId id, DataType type);
+
+    // Where a step should write a value: the place reserved for it where the step can write there,
+    // else a new buffer. A step that can write any strides passes any_strides; others get a dense
+    // view in `order`.
+    View destination(graph::ValueId id, const Order& order, bool any_strides);
+    // Tells that a value lies in `view` now; copies it to the place reserved for it if that is
+    // another.
+    void finish(graph::ValueId id, const View& view);
+
+    View new_buffer(DataType type, const Dims& dims, const Order& order);
+    View add_constant(DataType type, const Dims& dims, const Order& order,
+                      std::vector<std::byte> bytes);
+    void keep(std::shared_ptr<const void> owner, size_t size_bytes);
+    // Appends a step; `views` are all that it touches.
+    void emit(std::unique_ptr<Step> step, std::string_view name,
+              std::initializer_list<const View*> views);
+    void copy(const View& src, const View& dst, std::string_view name);
+    void copy_unless_there(const View& src, const View& dst, std::string_view name);
+    // Memory that a step may use during its run; shared by all steps.
+    View scratch_view(size_t size_bytes);
+    bool is_border_input(const View& view) const;
+    // First byte of a view of a constant buffer.
+    const std::byte* constant_data(const View& view) const;
+
+private:
+    Result<void> check();
+    void choose_types();
+    void choose_orders();
+    void place_borders();
+    void choose_places();
+    void place_inputs_of(const graph::Node& node);
+    Order natural_order(const graph::Node& node, size_t output) const;
+    void finish_outputs();
+    void plan_arena();
+    void plan_lifetimes();
+
+    const device::Program& program_;
+    const DataType compute_;
+    Plan plan_;
+    graph::Uses uses_;
+    std::vector<DataType> types_;
+    std::vector<Order> orders_;
+    std::vector<std::optional<View>> views_, places_;
+    std::vector<std::optional<View>> border_;  // per graph output
+};
+
+// Lowers one node. nullptr for an operator that the software NPU does not run.
+using LowerFunction = Result<void> (*)(Lowering&, const graph::Node&);
+LowerFunction find_lowering(std::string_view base_kind);
+
+}  // namespace vartml::softnpu

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of operators and what lowering functions share.
+#include "lib/device/softnpu/operators.h"
+
+#include <algorithm>
+
+#include "lib/device/softnpu/copy_step.h"
+
+namespace vartml::softnpu {
+namespace {
+
+struct Row {
+    std::string_view kind;
+    LowerFunction lower;
+};
+
+// Sorted by kind.
+constexpr Row table[] = {
+    {"Abs", lower_eltwise},
+    {"Add", lower_binary},
+    {"AveragePool", lower_pool},
+    {"Clip", lower_eltwise},
+    {"Concat", lower_concat},
+    {"Conv", lower_conv},
+    {"ConvTranspose", lower_conv_transpose},
+    {"DepthToSpace", lower_depth_to_space},
+    {"Div", lower_binary},
+    {"Elu", lower_eltwise},
+    {"Exp", lower_eltwise},
+    {"Expand", lower_expand},
+    {"Gelu", lower_eltwise},
+    {"Gemm", lower_matmul},
+    {"GlobalAveragePool", lower_pool},
+    {"GlobalMaxPool", lower_pool},
+    {"HardSigmoid", lower_eltwise},
+    {"HardSwish", lower_eltwise},
+    {"LeakyRelu", lower_eltwise},
+    {"Log", lower_eltwise},
+    {"LogSoftmax", lower_softmax},
+    {"MatMul", lower_matmul},
+    {"Max", lower_binary},
+    {"MaxPool", lower_pool},
+    {"Min", lower_binary},
+    {"Mish", lower_eltwise},
+    {"Mul", lower_binary},
+    {"Neg", lower_eltwise},
+    {"PRelu", lower_binary},
+    {"Pad", lower_pad},
+    {"Pow", lower_binary},
+    {"QuickGelu", lower_eltwise},
+    {"Reciprocal", lower_eltwise},
+    {"ReduceMax", lower_reduce},
+    {"ReduceMean", lower_reduce},
+    {"ReduceMin", lower_reduce},
+    {"ReduceSum", lower_reduce},
+    {"Relu", lower_eltwise},
+    {"Reshape", lower_reshape},
+    {"Resize", lower_resize},
+    {"Round", lower_eltwise},
+    {"SiLU", lower_eltwise},
+    {"Sigmoid", lower_eltwise},
+    {"Slice", lower_slice},
+    {"Softmax", lower_softmax},
+    {"Softplus", lower_eltwise},
+    {"SpaceToDepth", lower_space_to_depth},
+    {"Split", lower_split},
+    {"Sqrt", lower_eltwise},
+    {"Sub", lower_binary},
+    {"Sum", lower_binary},
+    {"Tanh", lower_eltwise},
+    {"Transpose", lower_transpose},
+};
+
+}  // namespace
+
+LowerFunction find_lowering(std::string_view base_kind) {
+    const auto row = std::ranges::lower_bound(table, base_kind, {}, &Row::kind);
+    return row != std::end(table) && row->kind == base_kind ? row->lower : nullptr;
+}
+
+View pack_weights(Lowering& lowering, const View& weights, const dnnl::memory::desc& wanted) {
+    std::vector<std::byte> packed(wanted.get_size());
+    std::byte* const data = const_cast<std::byte*>(lowering.constant_data(weights));
+    dnnl::memory from(descriptor(weights), cpu_engine(), data);
+    dnnl::memory to(wanted, cpu_engine(), packed.data());
+    dnnl::stream stream(cpu_engine());
+    dnnl::reorder(from, to).execute(stream, from, to);
+    stream.wait();
+    // Only its place matters from here on; oneDNN alone knows how the elements lie.
+    const auto size = static_cast<int64_t>(packed.size());
+    return lowering.add_constant(DataType::uint8, {size}, row_major(1), std::move(packed));
+}
+
+void emit_onednn(Lowering& lowering, const graph::Node& node, dnnl::primitive primitive,
+                 const char* implementation, std::vector<OnednnStep::Argument> arguments,
+                 const PostOps& post) {
+    for (const PostOps::Operand& operand : post.operands) {
+        arguments.push_back({operand.argument, operand.view, descriptor(operand.view)});
+    }
+    std::vector<int32_t> buffers;
+    std::string what = node.kind + " " + implementation;
+    for (const OnednnStep::Argument& a : arguments) {
+        buffers.push_back(a.view.buffer);
+        if (a.id == DNNL_ARG_SRC || a.id == DNNL_ARG_DST) {
+            what += (a.id == DNNL_ARG_DST ? " -> " : " ") + text(a.view);
+        }
+    }
+    auto step =
+        std::make_unique<OnednnStep>(std::move(primitive), std::move(what), std::move(arguments));
+    step->buffers = std::move(buffers);
+    lowering.emit(std::move(step), node.name, {});
+}
+
+Error onednn_error(const graph::Node& node, const dnnl::error& error) {
+    return {ErrorCode::unsupported, "node '" + node.name + "': oneDNN cannot run " + node.kind +
+                                        " with these shapes (" + error.what() + ")"};
+}
+
+}  // namespace vartml::softnpu

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Post-operations.
+#include "lib/device/softnpu/post_ops.h"
+
+#include <limits>
+#include <string>
+
+namespace vartml::softnpu {
+namespace {
+
+using dnnl::algorithm;
+
+// Operators without parameters, or with fixed ones.
+struct Row {
+    std::string_view kind;
+    algorithm alg;
+    float alpha = 0, beta = 0;
+};
+constexpr Row fixed[] = {
+    {"Relu", algorithm::eltwise_relu},
+    {"Sigmoid", algorithm::eltwise_logistic},
+    {"SiLU", algorithm::eltwise_swish, 1},
+    {"HardSwish", algorithm::eltwise_hardswish, 1.0F / 6, 0.5F},
+    {"Tanh", algorithm::eltwise_tanh},
+    {"Mish", algorithm::eltwise_mish},
+    {"Exp", algorithm::eltwise_exp},
+    {"Log", algorithm::eltwise_log},
+    {"Sqrt", algorithm::eltwise_sqrt},
+    {"Abs", algorithm::eltwise_abs},
+    {"Round", algorithm::eltwise_round},
+    {"Softplus", algorithm::eltwise_soft_relu, 1},
+    {"Neg", algorithm::eltwise_linear, -1, 0},
+    {"Reciprocal", algorithm::eltwise_pow, 1, -1},
+};
+
+}  // namespace
+
+std::optional<Eltwise> find_eltwise(const graph::Node& node, std::string_view kind,
+                                    std::string_view prefix) {
+    for (const Row& row : fixed) {
+        if (row.kind == kind) return Eltwise{row.alg, row.alpha, row.beta};
+    }
+    const auto get = [&](std::string_view name, float fallback) {
+        return node.get(std::string(prefix) + std::string(name), fallback);
+    };
+    if (kind == "LeakyRelu") return Eltwise{algorithm::eltwise_relu, get("alpha", 0.01F)};
+    if (kind == "Elu") return Eltwise{algorithm::eltwise_elu, get("alpha", 1.0F)};
+    if (kind == "QuickGelu") return Eltwise{algorithm::eltwise_swish, get("alpha", 1.702F)};
+    if (kind == "HardSigmoid") {
+        return Eltwise{algorithm::eltwise_hardsigmoid, get("alpha", 0.2F), get("beta", 0.5F)};
+    }
+    if (kind == "Clip") {
+        constexpr float most = std::numeric_limits<float>::max();
+        const float low = get("min", -most), high = get("max", most);
+        if (low == 0 && high == most) return Eltwise{algorithm::eltwise_relu};
+        return Eltwise{algorithm::eltwise_clip, low, high};
+    }
+    if (kind == "Gelu") {
+        const bool tanh = node.get(std::string(prefix) + "approximate", "none") == "tanh";
+        return Eltwise{tanh ? algorithm::eltwise_gelu_tanh : algorithm::eltwise_gelu_erf};
+    }
+    return std::nullopt;
+}
+
+Result<PostOps> make_post_ops(Lowering& lowering, const graph::Node& node, const Order& order) {
+    PostOps result;
+    const auto parts = node.parts();
+    size_t operand = 3;  // a fused operator has exactly three leading inputs
+    for (size_t i = 1; i < parts.size(); ++i) {
+        if (parts[i] == "Add" || parts[i] == "Mul") {
+            const View view = lowering.dense(node.inputs[operand++], order,
+                                             lowering.stored_type(node.outputs[0]));
+            const auto alg = parts[i] == "Add" ? algorithm::binary_add : algorithm::binary_mul;
+            const auto desc =
+                dnnl::memory::desc(view.dims,
+                                   view.type == DataType::bf16 ? dnnl::memory::data_type::bf16
+                                                               : dnnl::memory::data_type::f32,
+                                   view.strides);
+            result.operands.push_back(
+                {DNNL_ARG_ATTR_MULTIPLE_POST_OP(result.ops.len()) | DNNL_ARG_SRC_1, view});
+            result.ops.append_binary(alg, desc);
+            continue;
+        }
+        const auto eltwise = find_eltwise(node, parts[i], std::string(parts[i]) + ".");
+        if (!eltwise) {
+            return Error{ErrorCode::unsupported,
+                         "node '" + node.name + "': the software NPU cannot apply " +
+                             std::string(parts[i]) + " inside " + node.kind};
+        }
+        result.ops.append_eltwise(eltwise->algorithm, eltwise->alpha, eltwise->beta);
+    }
+    return result;
+}
+
+}  // namespace vartml::softnpu

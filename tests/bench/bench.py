@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Speed against peers, measured in pairs in one run; the rows and limits are those of docs/architecture.md.
+
+usage: bench.py --build DIR --out bench.json [REGEX]
+Each row: {name, unit, ours, peer, peer_name, ratio, limit, sense, pass}; ratio = ours / peer. Exit 1 when a row misses its
+limit or a row of the committed list (rows.txt) is missing.
+"""
+import argparse
+import json
+import math
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SHARED = os.environ.get('VARTML_SHARED', os.path.join(HERE, '..', '..', '..', 'shared'))
+MODELS = ['yolox_nano_416', 'ultraface_rfb_320', 'lightperson', 'selfie_landscape', 'hand_landmark',
+          'super_resolution_10', 'mnist_cntk']
+THREADS = 2
+ROUNDS = 7
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+class Program:
+    """A benchmark program that answers `run N` with N times in nanoseconds."""
+
+    def __init__(self, name, command):
+        self.name = name
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.DEVNULL, text=True)
+        if self.process.stdout.readline().strip() != 'ready':
+            self.close()
+            raise RuntimeError(f'{name} did not start: {" ".join(command)}')
+
+    def run(self, count):
+        self.process.stdin.write(f'run {count}\n')
+        self.process.stdin.flush()
+        return [int(x) for x in self.process.stdout.readline().split()]
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+class Bench:
+    def __init__(self, build, pattern):
+        self.build, self.pattern, self.rows = build, re.compile(pattern), []
+        self.notes = []
+
+    def wants(self, name):
+        return self.pattern.search(name) is not None
+
+    def add(self, name, unit, ours, peer, peer_name, limit, sense):
+        ratio = ours / peer if peer else None
+        measured = ours if ratio is None else ratio
+        ok = None if limit is None else (measured >= limit if sense == 'min' else measured <= limit)
+        self.rows.append({'name': name, 'unit': unit, 'ours': ours, 'peer': peer, 'peer_name': peer_name,
+                          'ratio': ratio, 'limit': limit, 'sense': sense, 'pass': ok})
+        shown = '' if ratio is None else f'  {peer_name} {peer:.1f}  ratio {ratio:.2f}'
+        verdict = '' if ok is None else ('  ok' if ok else f'  MISSED (limit {sense} {limit})')
+        say(f'{name:38} {ours:10.1f} {unit}{shown}{verdict}')
+
+
+def ort_libraries():
+    """(name, library, provider) of every build of ONNX Runtime that is here."""
+    found = []
+    debian = '/usr/lib/x86_64-linux-gnu/libonnxruntime.so.1.21'
+    if os.uname().machine == 'aarch64':
+        debian = debian.replace('x86_64', 'aarch64')
+    if os.path.exists(debian):
+        found += [('onnxruntime-1.21', debian, 'cpu'), ('onnxruntime-1.21-onednn', debian, 'dnnl')]
+    official = os.environ.get('VARTML_BENCH_ORT')
+    if official:
+        found.append(('onnxruntime-1.30', official, 'cpu'))
+    return found
+
+
+def measure(programs):
+    """Median time of each program, interleaved: a round gives each the same wall time."""
+    times = {p.name: [] for p in programs}
+    counts = {}
+    for p in programs:
+        p.run(3)
+        first = min(p.run(3))
+        counts[p.name] = max(3, min(2000, int(0.15e9 / first)))
+    for _ in range(ROUNDS):
+        for p in programs:
+            times[p.name].append(statistics.median(p.run(counts[p.name])))
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def bench_models(bench, work):
+    ratios = {}
+    for numerics in ('float', 'f32'):
+        for model in MODELS:
+            name = f'model/{model}/{numerics}'
+            if not (bench.wants(name) or bench.wants(f'model/{numerics}')):
+                continue
+            onnx = os.path.join(SHARED, 'models', model, 'model.onnx')
+            if not os.path.exists(onnx):
+                bench.notes.append(f'{name}: {onnx} is not here')
+                continue
+            compiled = os.path.join(work, f'{model}-{numerics}.rai')
+            arguments = ['--numerics', 'f32'] if numerics == 'f32' else []
+            subprocess.run(['vartml', 'compile', onnx, '-o', compiled, *arguments], check=True,
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            ours = Program('ours', [os.path.join(bench.build, 'tests/bench/vartml_peer'), compiled, str(THREADS)])
+            programs = [ours]
+            for label, library, provider in ort_libraries():
+                try:
+                    programs.append(Program(label, [os.path.join(bench.build, 'tests/bench/ort_peer'), library,
+                                                    provider, str(THREADS), onnx]))
+                except RuntimeError as error:
+                    bench.notes.append(str(error))
+            result = measure(programs)
+            for p in programs:
+                p.close()
+            mine = 1e9 / result.pop('ours')
+            if not result:
+                continue
+            peer = min(result, key=result.get)
+            bench.add(name, 'inferences/s', mine, 1e9 / result[peer], peer, None, 'min')
+            ratios.setdefault(numerics, []).append(mine * result[peer] / 1e9)
+    for numerics, values in ratios.items():
+        if len(values) == len(MODELS):
+            mean = math.exp(sum(map(math.log, values)) / len(values))
+            bench.add(f'model/{numerics}', 'x', mean, 1.0, 'fastest ONNX Runtime', 1.5, 'min')
+    everything = [v for values in ratios.values() for v in values]
+    if len(everything) == 2 * len(MODELS):
+        bench.add('model/worst', 'x', min(everything), 1.0, 'fastest ONNX Runtime', 1.0, 'min')
+
+
+def frames_per_second(line, frames):
+    start = time.monotonic()
+    subprocess.run(['gst-launch-1.0', '-q', *line.split()], check=True, stdout=subprocess.DEVNULL)
+    return frames / (time.monotonic() - start)
+
+
+def bench_video(bench, work):
+    name = 'video/yolox'
+    if not bench.wants(name):
+        return
+    clip = os.path.join(SHARED, 'models', 'video', 'person_one_by_one.mp4')
+    onnx = os.path.join(SHARED, 'models', 'yolox_nano_416', 'model.onnx')
+    if not os.path.exists(clip):
+        bench.notes.append(f'{name}: {clip} is not here')
+        return
+    seconds, rate = 139, 10
+    frames = seconds * rate
+    # onnxinference of 1.26 wants a metadata property per output name.
+    tagged = os.path.join(work, 'tagged.onnx')
+    subprocess.run([sys.executable, os.path.join(HERE, 'tag_outputs.py'), onnx, tagged], check=True)
+    compiled = os.path.join(work, 'yolox.rai')
+    subprocess.run(['vartml', 'compile', onnx, '-o', compiled, '--decoder', 'yolox'], check=True,
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    ours = (f'filesrc location={clip} ! decodebin ! queue ! vartmlinfer model={compiled} output-tensor-type=hw ! '
+            'queue ! vartmldecode ! fakesink sync=false')
+    convert = ('videoconvertscale ! video/x-raw,format=RGB,width=416,height=416,pixel-aspect-ratio=1/1')
+    infer = f'onnxinference optimization-level=enable-all input-image-format=chw model-file={tagged}'
+    peers = [f'filesrc location={clip} ! decodebin ! {convert} ! {infer} ! fakesink sync=false',
+             f'filesrc location={clip} ! decodebin ! queue ! {convert} ! queue ! {infer} ! queue ! fakesink sync=false']
+    mine, theirs = [], []
+    for _ in range(2):
+        mine.append(frames_per_second(ours, frames))
+        theirs.append(max(frames_per_second(peer, frames) for peer in peers))
+    bench.add(name, 'frames/s', statistics.median(mine), statistics.median(theirs), 'onnxinference', 5.0, 'min')
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument('--build', default='build')
+    parser.add_argument('--out', default='bench.json')
+    parser.add_argument('regex', nargs='?', default='')
+    options = parser.parse_args()
+    bench = Bench(options.build, options.regex)
+    with tempfile.TemporaryDirectory() as work:
+        bench_models(bench, work)
+        bench_video(bench, work)
+    with open(os.path.join(HERE, 'rows.txt'), encoding='utf-8') as f:
+        listed = [line.strip() for line in f if line.strip() and not line.startswith('#')]
+    have = {row['name'] for row in bench.rows}
+    missing = [name for name in listed if bench.wants(name) and name not in have]
+    for note in bench.notes:
+        say(f'note: {note}')
+    for name in missing:
+        say(f'missing row: {name}')
+    machine = {'cpu': next((line.split(':')[1].strip() for line in open('/proc/cpuinfo', encoding='utf-8')
+                            if line.startswith('model name')), '?'), 'threads': THREADS}
+    with open(options.out, 'w', encoding='utf-8') as f:
+        json.dump({'machine': machine, 'rows': bench.rows, 'notes': bench.notes}, f, indent=2)
+        f.write('\n')
+    return 1 if missing or any(row['pass'] is False for row in bench.rows) else 0
+
+
+sys.exit(main())

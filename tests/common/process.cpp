@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/common/process.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace vartml {
+namespace {
+
+Child shell(std::string script) {
+    Child child;
+    child.arguments = {"/bin/sh", "-c", std::move(script)};
+    return child;
+}
+
+// Neither gone nor a zombie that its new parent has not reaped yet.
+bool is_running(pid_t pid) {
+    char state = 'X';
+    if (FILE* f = std::fopen(("/proc/" + std::to_string(pid) + "/stat").c_str(), "r")) {
+        if (std::fscanf(f, "%*d %*s %c", &state) != 1) state = 'X';
+        std::fclose(f);
+    }
+    return state != 'X' && state != 'Z';
+}
+
+TEST(Child, ReportsItsExitStatus) {
+    const auto r = run_child(shell("exit 3"));
+    ASSERT_TRUE(r) << r.error().message;
+    EXPECT_EQ(r->exit_status, 3);
+    EXPECT_EQ(r->signal, 0);
+}
+
+TEST(Child, ReportsTheSignalThatEndedIt) {
+    const auto r = run_child(shell("kill -9 $$"));
+    ASSERT_TRUE(r);
+    EXPECT_EQ(r->exit_status, -1);
+    EXPECT_EQ(r->signal, SIGKILL);
+}
+
+TEST(Child, DeliversLinesAndStandardError) {
+    std::vector<std::string> lines;
+    Child child = shell("echo to-nowhere; echo one >&3; echo warning >&2; printf 'two\\nrest' >&3");
+    child.on_line = [&](std::string_view line) { lines.emplace_back(line); };
+    const auto r = run_child(child);
+    ASSERT_TRUE(r);
+    EXPECT_EQ(lines, (std::vector<std::string>{"one", "two"}));
+    EXPECT_EQ(r->stderr_tail, "warning\n");
+}
+
+TEST(Child, KeepsTheEndOfALongStandardError) {
+    const auto r =
+        run_child(shell("i=0; while [ $i -lt 4000 ]; do echo line $i >&2; i=$((i+1)); done"));
+    ASSERT_TRUE(r);
+    EXPECT_LE(r->stderr_tail.size(), 16u * 1024);
+    EXPECT_TRUE(r->stderr_tail.ends_with("line 3999\n"));
+}
+
+TEST(Child, InheritsNoOtherDescriptor) {
+    const int fd = ::fcntl(STDERR_FILENO, F_DUPFD, 100);  // without close-on-exec
+    ASSERT_GE(fd, 100);
+    const auto r = run_child(shell("[ ! -e /proc/$$/fd/" + std::to_string(fd) + " ]"));
+    ::close(fd);
+    ASSERT_TRUE(r);
+    EXPECT_EQ(r->exit_status, 0);
+}
+
+TEST(Child, IsKilledWithItsOwnChildrenWhenCancelled) {
+    std::atomic<bool> cancel = false;
+    Child child = shell("sleep 1000 & echo $! >&3; wait");
+    child.cancel = &cancel;
+    pid_t grandchild = 0;
+    child.on_line = [&](std::string_view line) {
+        grandchild = std::stoi(std::string(line));
+        cancel = true;
+    };
+    const auto r = run_child(child);
+    ASSERT_TRUE(r);
+    EXPECT_TRUE(r->cancelled);
+    EXPECT_EQ(r->signal, SIGKILL);
+    while (is_running(grandchild)) std::this_thread::yield();
+}
+
+TEST(Child, DoesNotWaitForWhatItLeavesBehind) {
+    const auto r = run_child(shell("sleep 1000 & exit 0"));
+    ASSERT_TRUE(r);
+    EXPECT_EQ(r->exit_status, 0);
+}
+
+TEST(Child, NamesAProgramThatDoesNotExist) {
+    Child child;
+    child.arguments = {"/nowhere/vartml"};
+    const auto r = run_child(child);
+    ASSERT_FALSE(r);
+    EXPECT_EQ(r.error().code, ErrorCode::not_found);
+    EXPECT_EQ(r.error().message, "/nowhere/vartml: cannot run: No such file or directory");
+}
+
+}  // namespace
+}  // namespace vartml

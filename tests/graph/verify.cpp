@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/graph/verify.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/graphs.h"
+
+namespace vartml::graph {
+namespace {
+
+struct Broken {
+    const char* text;
+    const char* message;
+};
+class Verify : public testing::TestWithParam<Broken> {};
+TEST_P(Verify, NamesWhatIsWrong) {
+    const auto graph = parse(GetParam().text);
+    ASSERT_TRUE(graph) << graph.error().message;
+    const auto ok = verify(*graph);
+    ASSERT_FALSE(ok);
+    EXPECT_EQ(ok.error().message, GetParam().message);
+}
+INSTANTIATE_TEST_SUITE_P(
+    Graph, Verify,
+    testing::Values(
+        Broken{"input %x : f32[1,3]\n%y = Relu %x : f32[1,4]\n",
+               "node 'y' (Relu) writes 'y' as f32[1,3], but the value is f32[1,4]"},
+        Broken{"input %x : f32[1,3]\n%y = Relu %x, %x : f32[1,3]\n",
+               "node 'y' (Relu) has 2 inputs, expected 1"},
+        Broken{"input %x : f32[1,3]\n%y = Relu %x {alpha=1.0} : f32[1,3]\n",
+               "node 'y' (Relu) has the attribute 'alpha', which Relu does not have"},
+        Broken{"input %x : f32[1,3]\n%y = Elu %x {alpha=1} : f32[1,3]\n",
+               "node 'y' (Elu) attribute 'alpha' is of kind i, expected f"},
+        Broken{"input %x : f32[1,3]\n%y = Transpose %x : f32[3,1]\n",
+               "node 'y' (Transpose) lacks the attribute 'perm'"},
+        Broken{"input %x : f32[1,3]\n%y = Frobnicate %x : f32[3,1]\n",
+               "node 'y' uses Frobnicate, an operator that the compiler does not know"},
+        Broken{"input %x : f32[1,3]\n%y = Conv+Concat %x, %x, _ : f32[1,3]\n",
+               "node 'y' (Conv+Concat) part 'Concat' cannot follow another operator"},
+        Broken{"input %x : f32[4]\n%y = NonZero %x : i64[1,4]\n",
+               "node 'y' (NonZero) writes 'y', whose shape depends on the data, but the value does "
+               "not say so"},
+        Broken{"input %x : f32[4]\n%y = Relu %x : f32[4] @n\n%z = Relu %x : f32[4] @n\n",
+               "node 'n' (Relu) has the name of another node"},
+        Broken{"input %x : f32[1,8,4,4]\nconst %w : f32[4,8,3,3] = {0}\n"
+               "%y = Conv+Relu %x, %w : f32[1,4,2,2]\n",
+               "node 'y' (Conv+Relu) has 2 leading inputs, expected 3"},
+        Broken{"input %x : f32[1,8,4,4]\nconst %w : f32[4,8,3,3] = {0}\n"
+               "%y = Conv+Add %x, %w, _, %x : f32[1,4,2,2]\n",
+               "node 'y' (Conv+Add) fused operand 'x' is f32[1,8,4,4], which does not broadcast to "
+               "f32[1,4,2,2]"}));
+
+TEST(VerifyGraph, SeesValuesUsedBeforeTheyAreComputed) {
+    Graph graph =
+        must_parse("input %x : f32[1]\n%y = Relu %x : f32[1]\n%z = Relu %y : f32[1]\noutput %z\n");
+    std::swap(graph.nodes[0], graph.nodes[1]);
+    EXPECT_EQ(verify(graph).error().message, "node 'z' (Relu) reads 'y' before it is computed");
+}
+
+TEST(VerifyGraph, SeesIdsOutOfRange) {
+    Graph graph = must_parse("input %x : f32[1]\n%y = Relu %x : f32[1]\noutput %y\n");
+    graph.nodes[0].inputs[0] = 99;
+    EXPECT_EQ(verify(graph).error().message,
+              "node 'y' (Relu) reads value number 99, which does not exist");
+}
+
+TEST(VerifyGraph, SeesConstantsOfTheWrongSize) {
+    Graph graph = must_parse("const %c : f32[2] = {1, 2}\noutput %c\n");
+    graph.values[0].type.shape = {3};
+    EXPECT_EQ(verify(graph).error().message,
+              "value 'c' is a constant of 8 bytes, expected 12 for f32[3]");
+}
+
+TEST(RemoveDead, KeepsWhatOutputsNeed) {
+    Graph graph = must_parse(R"(
+        input %x : f32[1,4]
+        input %unused : f32[1]
+        const %w : f32[4] = {1}
+        const %dead_w : f32[4] = {1}
+        %a = Add %x, %w : f32[1,4]
+        %b = Add %x, %dead_w : f32[1,4]
+        %c = Relu %b : f32[1,4]
+        %v, %i = TopK %a {k=1} : f32[1,1], i64[1,1]
+        output %i
+    )");
+    EXPECT_EQ(remove_dead(graph), 2U);
+    EXPECT_EQ(print(graph), normal_form(R"(
+        input %x : f32[1,4]
+        input %unused : f32[1]
+        const %w : f32[4] = {1}
+        %a = Add %x, %w : f32[1,4]
+        %v, %i = TopK %a {k=1} : f32[1,1], i64[1,1]
+        output %i
+    )")
+                                .replace(0, 8, "graph \"\""));
+}
+
+TEST(FindUses, CountsANodeOncePerInput) {
+    const Graph graph = must_parse("input %x : f32[1]\n%y = Add %x, %x : f32[1]\noutput %y\n");
+    const Uses uses = find_uses(graph);
+    EXPECT_EQ(uses.consumers[0], (std::vector<int32_t>{0, 0}));
+    EXPECT_EQ(uses.producer[1], 0);
+    EXPECT_TRUE(uses.is_output[1]);
+    EXPECT_FALSE(uses.is_output[0]);
+}
+
+}  // namespace
+}  // namespace vartml::graph

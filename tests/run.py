@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Builds and runs the tests; ends with one line `N passed, N failed, N skipped`.
+
+usage: run.py --build DIR [--all] [NAME...]
+  --all    also: ASan and UBSan on everything, TSan on the runtime, clang++
+  NAME     only the tests whose meson name contains one of these
+"""
+import argparse
+import os
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+
+# Build folder suffix, meson options, environment, which suites run in it (empty: all).
+VARIANTS = [
+    ('', [], {}, []),
+    ('-asan', ['-Db_sanitize=address,undefined', '-Db_lundef=false', '-Dbuildtype=debugoptimized'],
+     {'ASAN_OPTIONS': 'detect_leaks=0', 'UBSAN_OPTIONS': 'halt_on_error=1:print_stacktrace=1'}, []),
+    ('-tsan', ['-Db_sanitize=thread', '-Db_lundef=false', '-Dbuildtype=debugoptimized'],
+     {'TSAN_OPTIONS': 'suppressions=' + os.path.join(os.path.dirname(os.path.abspath(__file__)), 'tsan.supp')},
+     ['runtime']),
+    ('-clang', [], {'CXX': 'clang++'}, []),
+]
+
+
+def build(folder, options, extra):
+    env = dict(os.environ, **extra)
+    if not os.path.exists(os.path.join(folder, 'build.ninja')):
+        werror = ['--werror'] if os.environ.get('CI') else []
+        subprocess.run(['meson', 'setup', folder, '.', *werror, *options], check=True, env=env)
+    subprocess.run(['ninja', '-C', folder], check=True, env=env)
+
+
+def count(folder):
+    """(passed, failed, skipped, names of failed) from the log that meson wrote for every test case."""
+    passed, skipped, failed = 0, 0, []
+    tree = ElementTree.parse(os.path.join(folder, 'meson-logs', 'testlog.junit.xml'))
+    for suite in tree.getroot().iter('testsuite'):
+        for case in suite.iter('testcase'):
+            name = f"{suite.get('name')}: {case.get('name')}"
+            kinds = {child.tag for child in case}
+            if kinds & {'failure', 'error'}:
+                failed.append(name)
+            elif 'skipped' in kinds or case.get('result') == 'skipped':
+                skipped += 1
+            else:
+                passed += 1
+    return passed, failed, skipped
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument('--build', default='build')
+    parser.add_argument('--all', action='store_true')
+    parser.add_argument('names', nargs='*')
+    options = parser.parse_args()
+    passed, skipped, failed = 0, 0, []
+    for suffix, meson_options, env, suites in VARIANTS if options.all else VARIANTS[:1]:
+        folder = options.build + suffix
+        try:
+            build(folder, meson_options, env)
+        except subprocess.CalledProcessError as error:
+            print(f'run.py: {" ".join(error.cmd)} failed', file=sys.stderr)
+            failed.append(f'build of {folder}')
+            continue
+        log = os.path.join(folder, 'meson-logs', 'testlog.junit.xml')
+        if os.path.exists(log):
+            os.remove(log)
+        command = ['meson', 'test', '-C', folder, '--no-rebuild', '--print-errorlogs', '--num-processes', '2']
+        for suite in suites:
+            command += ['--suite', suite]
+        run = subprocess.run(command + options.names, env=dict(os.environ, **env))
+        if not os.path.exists(log):
+            failed.append(f'meson test in {folder}')
+            continue
+        ok, bad, left_out = count(folder)
+        if run.returncode != 0 and not bad:
+            bad = [f'meson test in {folder} ended with {run.returncode}']
+        passed, skipped, failed = passed + ok, skipped + left_out, failed + bad
+    for name in failed:
+        print(f'failed: {name}')
+    print(f'{passed} passed, {len(failed)} failed, {skipped} skipped')
+    return 1 if failed or passed == 0 else 0
+
+
+sys.exit(main())

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// A folder for one test, removed with all it holds.
+#pragma once
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <string_view>
+
+namespace vartml::test {
+
+class TempDir {
+public:
+    TempDir() : path_((std::filesystem::temp_directory_path() / "vartml-test-XXXXXX").string()) {
+        if (!::mkdtemp(path_.data())) std::abort();
+    }
+    TempDir(const TempDir&) = delete;
+    TempDir& operator=(const TempDir&) = delete;
+    ~TempDir() {
+        std::error_code ignored;
+        std::filesystem::remove_all(path_, ignored);
+    }
+    const std::string& path() const { return path_; }
+    std::string operator/(std::string_view name) const { return path_ + '/' + std::string(name); }
+
+private:
+    std::string path_;
+};
+
+inline std::string slurp(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+inline void spill(const std::string& path, std::string_view bytes) {
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+    std::ofstream(path, std::ios::binary) << bytes;
+}
+
+}  // namespace vartml::test

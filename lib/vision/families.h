@@ -1,17 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of decoder families: what a family is called, assumes, looks like and is made by.
 #pragma once
-#include <vartml/postprocess.h>
+#include <array>
+
+#include "lib/vision/head.h"
 
 namespace vartml::vision {
 
 // A family as the library sees it; users see `row`.
 struct Family {
     DecoderFamily row;
-    bool has_nms = true;  // false: the model did it
+    std::array<std::string_view, 2>
+        ids;       // tensor ids of upstream's registry that only this family has
+    bool has_nms;  // false: the model did it, or there are no boxes
+    bool (*fits)(const HeadRequest&);  // by the shapes of the outputs alone
+    Result<std::unique_ptr<Head>> (*create)(const HeadRequest&);
 };
 
 std::span<const Family> families();
 const Family* find_family(std::string_view nick);
+
+bool fits_classify(const HeadRequest& request);
+bool fits_ultraface(const HeadRequest& request);
+bool fits_yolo_end2end(const HeadRequest& request);
+bool fits_yolo_v5(const HeadRequest& request);
+bool fits_yolo_v8(const HeadRequest& request);
+bool fits_yolox(const HeadRequest& request);
+Result<std::unique_ptr<Head>> create_classify(const HeadRequest& request);
+Result<std::unique_ptr<Head>> create_ultraface(const HeadRequest& request);
+Result<std::unique_ptr<Head>> create_yolo_end2end(const HeadRequest& request);
+Result<std::unique_ptr<Head>> create_yolo_v5(const HeadRequest& request);
+Result<std::unique_ptr<Head>> create_yolo_v8(const HeadRequest& request);
+Result<std::unique_ptr<Head>> create_yolox(const HeadRequest& request);
 
 }  // namespace vartml::vision

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
-#include <hwy/targets.h>
 
 #include <cmath>
 #include <cstring>
@@ -10,6 +9,7 @@
 
 #include "kernels/postprocess/overlap.h"
 #include "kernels/postprocess/scores.h"
+#include "tests/kernels/targets.h"
 
 using namespace vartml::kernels;
 
@@ -37,11 +37,7 @@ std::vector<uint8_t> random_bytes(size_t size, unsigned seed) {
     return bytes;
 }
 
-class EveryTarget : public testing::TestWithParam<int64_t> {
-protected:
-    void SetUp() override { hwy::SetSupportedTargetsForTest(GetParam()); }
-    void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
-};
+class Postprocess : public OnEachTarget {};
 
 std::vector<uint32_t> run(size_t (*kernel)(const Scores&, float, uint32_t*), const Scores& scores,
                           float threshold) {
@@ -52,7 +48,7 @@ std::vector<uint32_t> run(size_t (*kernel)(const Scores&, float, uint32_t*), con
     return found;
 }
 
-TEST_P(EveryTarget, FindsThePositionsOfTheReference) {
+TEST_P(Postprocess, FindsThePositionsOfTheReference) {
     unsigned seed = 0;
     for (const Shape& shape : shapes) {
         for (const StoredType type : types) {
@@ -80,7 +76,7 @@ TEST_P(EveryTarget, FindsThePositionsOfTheReference) {
 }
 
 // Scores as a head has them: most are small, a few pass, a few are not finite.
-TEST_P(EveryTarget, FindsFewPositionsAmongMany) {
+TEST_P(Postprocess, FindsFewPositionsAmongMany) {
     std::mt19937 random(1);
     std::uniform_real_distribution<float> small(0, 0.2f);
     const size_t positions = 8400, classes = 80;
@@ -101,7 +97,7 @@ TEST_P(EveryTarget, FindsFewPositionsAmongMany) {
     EXPECT_FALSE(best_class(scores, 4000).finite);
 }
 
-TEST_P(EveryTarget, DecidesOverlapAsTheReference) {
+TEST_P(Postprocess, DecidesOverlapAsTheReference) {
     std::mt19937 random(2);
     std::uniform_int_distribution<int> corner(0, 12),
         side(-1, 8);  // whole numbers: exact ties occur
@@ -141,9 +137,7 @@ TEST_P(EveryTarget, DecidesOverlapAsTheReference) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, EveryTarget,
-                         testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
-                         [](const auto& target) { return hwy::TargetName(target.param); });
+VARTML_ON_EACH_TARGET(Postprocess);
 
 TEST(LeastAbove, IsTheFirstStoredValueThatPasses) {
     for (const float scale : {1 / 255.f, 0.007f, 1.f, 1e-6f}) {

@@ -108,14 +108,20 @@ struct Decoded {
 enum class Nms : uint8_t { automatic, per_class, class_agnostic, off };
 
 struct DecodeOptions {
-    std::string decoder;             ///< "" or "auto": sidecar, registry ids, then shapes if exactly one family fits
+    std::string decoder{};             ///< "" or "auto": sidecar, registry ids, then shapes if exactly one family fits
     double score_threshold = -1;     ///< -1: sidecar, else family
     double iou_threshold = -1;
     unsigned max_detections = 0;     ///< 0: sidecar, else 100
     unsigned top_k = 1;
     Nms nms = Nms::automatic;
-    std::vector<std::string> classes;  ///< labels or indices kept; empty = all
+    std::vector<std::string> classes{};  ///< labels or indices kept; empty = all
     unsigned min_size = 0;           ///< pixels
+};
+
+/// What a program may want to know of a decoder that could not be made, beside the sentence.
+struct DecodeFault {
+    std::string id;  ///< dec-unknown, dec-role, dec-positions, dec-classes; stable
+    std::string found, expected, fix;
 };
 
 /// Decodes the outputs of one model. Thread-safety: decode() keeps scratch memory; one thread at a time.
@@ -123,17 +129,22 @@ class Decoder {
 public:
     /// `outputs` in the order that decode() will get them; `input_width`, `input_height` of the model's picture input in pixels.
     /// Counts of classes and positions are checked here against labels, sidecar and input size.
-    /// Errors: not_found (no family fits; the sentence lists shapes and candidates), bad_model (count or role mismatch).
+    /// Errors: not_found (no family fits, or several do; the sentence lists shapes and candidates), bad_model (count or role
+    /// mismatch), invalid_argument (options). `fault`, if given, is filled for all but the last.
     static Result<Decoder> create(const ModelInfo& info, std::span<const TensorInfo> outputs, uint32_t input_width,
-                                  uint32_t input_height, const DecodeOptions& options);
+                                  uint32_t input_height, const DecodeOptions& options, DecodeFault* fault = nullptr);
 
     std::string_view family() const;   ///< nick
-    std::string_view reason() const;   ///< why: "property", "sidecar", "shapes"
+    std::string_view reason() const;   ///< why: "property", "sidecar", "ids", "shapes"
+    unsigned classes() const;          ///< of the tensor; 0 where its shape does not say
     const std::vector<std::string>& labels() const;
     std::string label(int32_t class_id) const;  ///< "class-<n>" without labels
 
-    /// Thresholds may change while running; -1 as in DecodeOptions.
+    /// What may change while running; as in DecodeOptions. set_classes fails with invalid_argument for a name or index that
+    /// the model does not have, and then changes nothing.
     void set_thresholds(double score, double iou);
+    void set_limits(unsigned max_detections, unsigned top_k, unsigned min_size, Nms nms);
+    Result<void> set_classes(std::span<const std::string> classes);
 
     /// Boxes come out mapped by `to_frame`, clipped to the frame, without empty ones. Reuses the memory of `decoded`.
     Result<void> decode(std::span<const OutputTensor> tensors, const Affine& to_frame, uint32_t frame_width,

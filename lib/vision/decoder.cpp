@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+// The decoder of a model: chooses the family, resolves options, and takes candidates through NMS to
+// frame pixels.
+#include <algorithm>
+#include <charconv>
+
+#include "lib/vision/families.h"
+#include "lib/vision/suppress.h"
+
+namespace vartml {
+
+using vision::Candidate;
+using vision::Family;
+using vision::HeadRequest;
+
+struct Decoder::State {
+    const Family* family = nullptr;
+    std::string_view reason;
+    ModelInfo info;
+    std::unique_ptr<vision::Head> head;
+    std::vector<std::vector<uint32_t>> shapes;  // CPU shapes that the head was made for
+
+    float score_threshold = 0, iou_threshold = 0;
+    unsigned max_detections = 0, top_k = 1, min_size = 0;
+    Nms nms = Nms::per_class;     // never automatic
+    std::vector<int32_t> wanted;  // classes kept, ascending; empty = all
+
+    vision::Candidates candidates;  // scratch
+    vision::Suppressor suppressor;
+
+    bool is_wanted(int32_t class_id) const {
+        return class_id >= 0 && (wanted.empty() || std::ranges::binary_search(wanted, class_id));
+    }
+    // From classes of the tensor to labels; drops those without a label (background) and unwanted
+    // ones.
+    template <typename T>
+    void select(std::vector<T>& items) const {
+        std::erase_if(items, [this](T& item) {
+            item.class_id += info.class_offset;
+            return !is_wanted(item.class_id);
+        });
+    }
+    void finish_boxes(const Affine& to_frame, uint32_t frame_width, uint32_t frame_height,
+                      Decoded& decoded);
+};
+
+namespace {
+
+// First choice: the user; then the sidecar; then the ids of the tensors; then their shapes.
+Result<const Family*> choose_family(const HeadRequest& request, const std::string& wanted,
+                                    std::string_view& reason) {
+    if (!wanted.empty() && wanted != "auto") {
+        reason = "property";
+        if (const Family* family = vision::find_family(wanted)) return family;
+        std::string nicks;
+        for (const Family& family : vision::families()) {
+            if (!nicks.empty()) nicks += ", ";
+            nicks += family.row.nick;
+        }
+        return Error{ErrorCode::invalid_argument,
+                     "decoder is '" + wanted + "', expected auto or one of " + nicks};
+    }
+    if (!request.info.decoder.empty()) {
+        reason = "sidecar";
+        if (const Family* family = vision::find_family(request.info.decoder)) return family;
+    }
+    reason = "ids";
+    for (const Family& family : vision::families()) {
+        for (const TensorInfo& output : request.outputs) {
+            const std::string_view id = vision::tensor_id(request, output);
+            if (!id.empty() && std::ranges::find(family.ids, id) != family.ids.end())
+                return &family;
+        }
+    }
+    reason = "shapes";
+    std::string fitting;
+    const Family* only = nullptr;
+    unsigned count = 0;
+    for (const Family& family : vision::families()) {
+        if (!family.fits(request)) continue;
+        only = &family;
+        if (count++) fitting += ", ";
+        fitting += family.row.nick;
+    }
+    if (count == 1) return only;
+    const std::string found = vision::outputs_text(request.outputs);
+    const std::string first = fitting.substr(0, fitting.find(','));
+    const std::string fix = count ? "x-vartml-decoder=" + first : "x-vartml-decoder=…";
+    if (request.fault) *request.fault = {"dec-unknown", found, fitting, fix};
+    const std::string input = std::to_string(request.width) + "x" + std::to_string(request.height);
+    return Error{
+        ErrorCode::not_found,
+        (count ? "the output shapes (" + found + ") of an input of " + input +
+                     " fit several decoders: " + fitting
+               : "the output shapes (" + found + ") of an input of " + input + " fit no decoder") +
+            "; choose one with the property decoder or the sidecar line " + fix +
+            " in section [modelinfo]"};
+}
+
+// Index of a label, or the number that the text is.
+std::optional<int32_t> class_named(const std::vector<std::string>& labels,
+                                   const std::string& name) {
+    const auto it = std::ranges::find(labels, name);
+    if (it != labels.end()) return static_cast<int32_t>(it - labels.begin());
+    int32_t index = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), index);
+    if (error != std::errc() || end != name.data() + name.size() || index < 0) return std::nullopt;
+    if (!labels.empty() && static_cast<size_t>(index) >= labels.size()) return std::nullopt;
+    return index;
+}
+
+Result<void> check_tensors(const std::vector<std::vector<uint32_t>>& shapes,
+                           std::span<const OutputTensor> tensors) {
+    if (tensors.size() != shapes.size()) {
+        return Error{ErrorCode::invalid_argument, "found " + std::to_string(tensors.size()) +
+                                                      " tensors, the decoder was made for " +
+                                                      std::to_string(shapes.size())};
+    }
+    for (size_t i = 0; i < shapes.size(); ++i) {
+        if (!tensors[i].data || !tensors[i].view || !tensors[i].cpu ||
+            tensors[i].cpu->shape != shapes[i]) {
+            return Error{ErrorCode::invalid_argument,
+                         "tensor '" + std::string(tensors[i].name) + "' has the shape " +
+                             (tensors[i].cpu ? vision::shape_text(tensors[i].cpu->shape) : "[]") +
+                             ", the decoder was made for " + vision::shape_text(shapes[i])};
+        }
+    }
+    return {};
+}
+
+}  // namespace
+
+Result<Decoder> Decoder::create(const ModelInfo& info, std::span<const TensorInfo> outputs,
+                                uint32_t input_width, uint32_t input_height,
+                                const DecodeOptions& options, DecodeFault* fault) {
+    auto state = std::make_unique<State>();
+    state->info = info;
+    const HeadRequest request{state->info, outputs, input_width, input_height, fault};
+    auto family = choose_family(request, options.decoder, state->reason);
+    if (!family) return std::move(family).error();
+    state->family = *family;
+    auto head = state->family->create(request);
+    if (!head) {
+        return Error{head.error().code, "decoder " + std::string(state->family->row.nick) + ": " +
+                                            head.error().message};
+    }
+    state->head = std::move(*head);
+    for (const TensorInfo& output : outputs) state->shapes.push_back(output.cpu.shape);
+    Decoder decoder(std::move(state));
+    decoder.set_thresholds(options.score_threshold, options.iou_threshold);
+    decoder.set_limits(options.max_detections, options.top_k, options.min_size, options.nms);
+    if (auto done = decoder.set_classes(options.classes); !done) return done.error();
+    return decoder;
+}
+
+void Decoder::set_thresholds(double score, double iou) {
+    const DecoderFamily& row = state_->family->row;
+    const ModelInfo& info = state_->info;
+    if (score < 0) score = info.score_threshold.value_or(row.score_threshold);
+    // Families without NMS of their own have no threshold; 0.45 is what their relatives use.
+    if (iou < 0)
+        iou = info.iou_threshold.value_or(state_->family->has_nms ? row.iou_threshold : 0.45);
+    state_->score_threshold = static_cast<float>(score);
+    state_->iou_threshold = static_cast<float>(iou);
+}
+
+void Decoder::set_limits(unsigned max_detections, unsigned top_k, unsigned min_size, Nms nms) {
+    state_->max_detections =
+        max_detections ? max_detections : state_->info.max_detections.value_or(100);
+    state_->top_k = top_k;
+    state_->min_size = min_size;
+    if (nms == Nms::automatic) nms = state_->family->has_nms ? Nms::per_class : Nms::off;
+    state_->nms = nms;
+}
+
+Result<void> Decoder::set_classes(std::span<const std::string> classes) {
+    std::vector<int32_t> wanted;
+    for (const std::string& name : classes) {
+        const auto index = class_named(state_->info.labels, name);
+        if (!index) {
+            return Error{ErrorCode::invalid_argument,
+                         "class '" + name +
+                             "' is neither a label nor a class number of this model" +
+                             (state_->info.labels.empty()
+                                  ? ", which has no labels; give a number, or a label file"
+                                  : ", which has " + std::to_string(state_->info.labels.size()) +
+                                        " labels from '" + state_->info.labels.front() + "' to '" +
+                                        state_->info.labels.back() + "'")};
+        }
+        wanted.push_back(*index);
+    }
+    std::ranges::sort(wanted);
+    state_->wanted = std::move(wanted);
+    return {};
+}
+
+Result<void> Decoder::decode(std::span<const OutputTensor> tensors, const Affine& to_frame,
+                             uint32_t frame_width, uint32_t frame_height, Decoded& decoded) {
+    State& state = *state_;
+    decoded.detections.clear();
+    decoded.classes.clear();
+    decoded.suppressed = decoded.not_finite = 0;
+    if (auto done = check_tensors(state.shapes, tensors); !done) return done;
+    state.candidates.clear();
+    if (auto done = state.head->run(tensors, state.score_threshold, state.candidates); !done)
+        return done;
+    decoded.not_finite = state.candidates.not_finite;
+    state.finish_boxes(to_frame, frame_width, frame_height, decoded);
+
+    auto& classes = state.candidates.classes;
+    state.select(classes);
+    std::ranges::stable_sort(classes, std::ranges::greater(), &Classification::score);
+    classes.resize(std::min<size_t>(classes.size(), state.top_k));
+    decoded.classes.assign(classes.begin(), classes.end());
+    return {};
+}
+
+void Decoder::State::finish_boxes(const Affine& to_frame, uint32_t frame_width,
+                                  uint32_t frame_height, Decoded& decoded) {
+    auto& boxes = candidates.boxes;
+    select(boxes);
+    std::ranges::sort(boxes, [](const Candidate& a, const Candidate& b) {
+        return a.score != b.score ? a.score > b.score : a.position < b.position;
+    });
+    suppressor.clear();
+    for (const Candidate& candidate : boxes) {
+        if (decoded.detections.size() == max_detections) break;
+        if (!(candidate.x0 < candidate.x1) || !(candidate.y0 < candidate.y1)) continue;
+        const int32_t group = nms == Nms::per_class ? candidate.class_id : 0;
+        if (nms != Nms::off && suppressor.suppresses(candidate, group, iou_threshold)) {
+            ++decoded.suppressed;
+            continue;
+        }
+        Detection detection;
+        if (!vision::map_to_frame(candidate, to_frame, frame_width, frame_height, detection))
+            continue;
+        const float side = std::min(detection.x1 - detection.x0, detection.y1 - detection.y0);
+        if (side >= static_cast<float>(min_size)) decoded.detections.push_back(detection);
+    }
+}
+
+std::string_view Decoder::family() const {
+    return state_->family->row.nick;
+}
+std::string_view Decoder::reason() const {
+    return state_->reason;
+}
+unsigned Decoder::classes() const {
+    return state_->head->classes();
+}
+const std::vector<std::string>& Decoder::labels() const {
+    return state_->info.labels;
+}
+
+std::string Decoder::label(int32_t class_id) const {
+    const auto& labels = state_->info.labels;
+    const auto index = static_cast<size_t>(class_id);
+    const bool named = class_id >= 0 && index < labels.size() && !labels[index].empty();
+    return named ? labels[index] : "class-" + std::to_string(class_id);
+}
+
+Decoder::Decoder(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Decoder::Decoder(Decoder&&) noexcept = default;
+Decoder& Decoder::operator=(Decoder&&) noexcept = default;
+Decoder::~Decoder() = default;
+
+}  // namespace vartml

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/vision/head.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace vartml::vision {
+
+namespace {
+
+std::string list_text(std::span<const int> values) {
+    std::string text;
+    for (const int value : values) {
+        if (!text.empty()) text += ',';
+        text += std::to_string(value);
+    }
+    return text;
+}
+
+// Strides of the published models, the commonest first.
+const std::vector<int> usual_strides[] = {{8, 16, 32}, {8, 16, 32, 64}, {16, 32}, {4, 8, 16, 32}};
+
+std::vector<Grid> possible_grids(const HeadRequest& request, unsigned per_cell) {
+    const ModelInfo& info = request.info;
+    std::vector<Grid> grids;
+    if (!info.strides.empty()) {
+        if (per_cell > 1 && !info.anchors.empty()) {
+            per_cell = static_cast<unsigned>(info.anchors.size() / 2 / info.strides.size());
+        }
+        grids.push_back(make_grid(request.width, request.height, info.strides, per_cell));
+        return grids;
+    }
+    for (const auto& strides : usual_strides) {
+        grids.push_back(make_grid(request.width, request.height, strides, per_cell));
+    }
+    return grids;
+}
+
+bool is_dense(const TensorInfo& output) {
+    return output.cpu.shape.size() == 3 && output.cpu.shape[0] == 1;
+}
+
+// The grid with the number of positions given, if one has it.
+const Grid* grid_with(const std::vector<Grid>& grids, size_t positions) {
+    const auto it = std::ranges::find(grids, positions, &Grid::positions);
+    return it == grids.end() || positions == 0 ? nullptr : &*it;
+}
+
+Error positions_error(const HeadRequest& request, const TensorInfo& output, const Grid& grid) {
+    std::vector<int> strides;
+    for (const Level& level : grid.levels) strides.push_back(level.stride);
+    const std::string size = std::to_string(request.width) + "x" + std::to_string(request.height);
+    const std::string shape = shape_text(output.cpu.shape);
+    const std::string origin = request.info.strides.empty()
+                                   ? "the usual strides"
+                                   : "the strides of " + source_of(request.info);
+    return head_error(
+        request, "dec-positions",
+        "tensor '" + output.name + "' has the shape " + shape + ", but an input of " + size +
+            " with " + origin + " (" + list_text(strides) + ") gives " +
+            std::to_string(grid.positions) +
+            " positions; check x-vartml-strides and x-vartml-anchors, or choose another decoder",
+        shape, std::to_string(grid.positions), "x-vartml-strides=…");
+}
+
+}  // namespace
+
+std::string source_of(const ModelInfo& info) {
+    return info.file.empty() ? "the sidecar in the compiled model" : "sidecar '" + info.file + "'";
+}
+
+std::optional<unsigned> promised_classes(const ModelInfo& info) {
+    if (!info.labels.empty()) return static_cast<unsigned>(info.labels.size());
+    return info.num_classes;
+}
+
+std::string_view tensor_id(const HeadRequest& request, const TensorInfo& output) {
+    for (const ModelInfo::Output& named : request.info.outputs) {
+        if (named.name == output.name && !named.id.empty()) return named.id;
+    }
+    return output.name;
+}
+
+const TensorInfo* output_with_role(const HeadRequest& request, std::string_view role) {
+    for (const ModelInfo::Output& named : request.info.outputs) {
+        if (named.role != role) continue;
+        const auto it = std::ranges::find(request.outputs, named.name, &TensorInfo::name);
+        if (it != request.outputs.end()) return &*it;
+    }
+    return nullptr;
+}
+
+std::string outputs_text(std::span<const TensorInfo> outputs) {
+    std::string text;
+    for (const TensorInfo& output : outputs) {
+        if (!text.empty()) text += ", ";
+        text += output.name + " " + shape_text(output.cpu.shape);
+    }
+    return text.empty() ? "no outputs" : text;
+}
+
+Error head_error(const HeadRequest& request, std::string_view id, const std::string& sentence,
+                 const std::string& found, const std::string& expected, const std::string& fix) {
+    if (request.fault) *request.fault = {std::string(id), found, expected, fix};
+    return {ErrorCode::bad_model, sentence};
+}
+
+Result<void> check_classes(const HeadRequest& request, std::string_view tensor, size_t classes) {
+    const ModelInfo& info = request.info;
+    const auto count = static_cast<int64_t>(classes) + info.class_offset;
+    const std::string offset =
+        info.class_offset ? " (x-vartml-class-offset " + std::to_string(info.class_offset) + ")"
+                          : "";
+    const auto error = [&](size_t promised, const std::string& what, const std::string& fix) {
+        return head_error(request, "dec-classes",
+                          "tensor '" + std::string(tensor) + "' has " + std::to_string(classes) +
+                              " classes" + offset + ", but " + what + "; " + fix,
+                          std::to_string(count), std::to_string(promised), fix);
+    };
+    if (!info.labels.empty() && count != static_cast<int64_t>(info.labels.size())) {
+        const std::string file =
+            info.labels_file.empty() ? source_of(info) : "label file '" + info.labels_file + "'";
+        return error(info.labels.size(),
+                     file + " has " + std::to_string(info.labels.size()) + " labels",
+                     "give the labels that the model was trained with, or choose another decoder");
+    }
+    if (info.num_classes && count != static_cast<int64_t>(*info.num_classes)) {
+        return error(
+            *info.num_classes,
+            source_of(info) + " says x-vartml-num-classes=" + std::to_string(*info.num_classes),
+            "correct that line, or choose another decoder");
+    }
+    return {};
+}
+
+Grid make_grid(uint32_t width, uint32_t height, std::span<const int> strides, unsigned per_cell) {
+    Grid grid;
+    for (const int stride : strides) {
+        const auto s = static_cast<uint32_t>(stride);
+        grid.levels.push_back({stride, (width + s - 1) / s, (height + s - 1) / s, grid.positions});
+        grid.positions += size_t{grid.levels.back().width} * grid.levels.back().height * per_cell;
+    }
+    return grid;
+}
+
+Result<DenseHead> find_dense_head(const HeadRequest& request, const DenseForm& form) {
+    const auto grids = possible_grids(request, form.per_cell);
+    const TensorInfo* named = output_with_role(request, "boxes");
+    const TensorInfo* dense = nullptr;
+    for (const TensorInfo& output : request.outputs) {
+        if (!is_dense(output) || (named && named != &output)) continue;
+        if (!dense) dense = &output;
+        const size_t published = form.attributes_first ? 2 : 1, other = 3 - published;
+        for (const size_t axis : {published, other}) {
+            const Grid* grid = grid_with(grids, output.cpu.shape[axis]);
+            if (!grid) continue;
+            DenseHead head{static_cast<size_t>(&output - request.outputs.data()), axis == 2,
+                           output.cpu.shape[3 - axis], *grid};
+            if (head.attributes <= form.box_attributes) {
+                return head_error(request, "dec-classes",
+                                  "tensor '" + output.name + "' has " +
+                                      std::to_string(head.attributes) +
+                                      " values per position, expected at least " +
+                                      std::to_string(form.box_attributes + 1) +
+                                      " of this decoder; choose another decoder",
+                                  std::to_string(head.attributes),
+                                  std::to_string(form.box_attributes + 1), "decoder=…");
+            }
+            auto checked =
+                check_classes(request, output.name, head.attributes - form.box_attributes);
+            if (!checked) return checked.error();
+            return head;
+        }
+    }
+    if (dense) return positions_error(request, *dense, grids.front());
+    return head_error(request, "dec-role",
+                      "no output has the shape [1,positions,values] of a detection head, found " +
+                          outputs_text(request.outputs) + "; choose another decoder",
+                      outputs_text(request.outputs), "[1,positions,values]", "decoder=…");
+}
+
+bool fits_dense_form(const HeadRequest& request, const DenseForm& form) {
+    if (request.outputs.size() != 1 || !is_dense(request.outputs[0])) return false;
+    const auto grids = possible_grids(request, form.per_cell);
+    const auto& shape = request.outputs[0].cpu.shape;
+    const size_t positions = form.attributes_first ? 2 : 1, attributes = 3 - positions;
+    if (grid_with(grids, shape[positions])) return shape[attributes] > form.box_attributes;
+    if (!grid_with(grids, shape[attributes]) || shape[positions] <= form.box_attributes)
+        return false;
+    const size_t classes = shape[positions] - form.box_attributes;
+    return classes == 1 || (classes == 80 && !promised_classes(request.info));
+}
+
+bool is_grid(const HeadRequest& request, size_t positions) {
+    return grid_with(possible_grids(request, 1), positions) ||
+           grid_with(possible_grids(request, 3), positions);
+}
+
+Result<Matrix> dense_matrix(std::span<const OutputTensor> tensors, const DenseHead& head) {
+    auto matrix = matrix_of(tensors[head.output]);
+    if (!matrix || !head.attributes_first) return matrix;
+    return transposed(*matrix);
+}
+
+Candidate centred_box(const Matrix& m, uint32_t position, float score, int32_t class_id) {
+    const float cx = m.value(position, 0), cy = m.value(position, 1);
+    const float w = m.value(position, 2), h = m.value(position, 3);
+    return {cx - w / 2, cy - h / 2, cx + w / 2, cy + h / 2, score, class_id, position};
+}
+
+void Candidates::clear() {
+    boxes.clear();
+    classes.clear();
+    not_finite = 0;
+}
+
+void Candidates::add(const Candidate& c) {
+    if (std::isfinite(c.x0) && std::isfinite(c.y0) && std::isfinite(c.x1) && std::isfinite(c.y1) &&
+        std::isfinite(c.score)) {
+        boxes.push_back(c);
+    } else {
+        ++not_finite;
+    }
+}
+
+float Activation::operator()(float value) const {
+    return sigmoid_ ? 1 / (1 + std::exp(-value)) : value;
+}
+
+float Activation::stored_threshold(float threshold) const {
+    if (!sigmoid_) return threshold;
+    if (threshold <= 0) return -std::numeric_limits<float>::infinity();
+    const double t = std::min<double>(threshold, 1 - 1e-7);
+    return static_cast<float>(std::log(t / (1 - t)) - 1e-3);
+}
+
+}  // namespace vartml::vision

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// What decoder families share: the request they are made from, the checks of counts, and the
+// candidates they give.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <vartml/postprocess.h>
+
+#include "lib/vision/tensor_access.h"
+
+namespace vartml::vision {
+
+// What a decoder is made from.
+struct HeadRequest {
+    const ModelInfo& info;  // labels included, also those that the user gave in a file of their own
+    std::span<const TensorInfo> outputs;
+    uint32_t width, height;  // of the model's picture input
+    DecodeFault* fault;      // filled with an error; may be null
+};
+
+// The number of classes that labels or sidecar promise.
+std::optional<unsigned> promised_classes(const ModelInfo& info);
+// Where it came from, for messages.
+std::string source_of(const ModelInfo& info);
+// The tensor id that the sidecar gives an output, else its name.
+std::string_view tensor_id(const HeadRequest& request, const TensorInfo& output);
+// The output with this role in the sidecar, if one has it.
+const TensorInfo* output_with_role(const HeadRequest& request, std::string_view role);
+// "output [1,3549,85], other [1,10]"
+std::string outputs_text(std::span<const TensorInfo> outputs);
+
+// bad_model with the stable id of the elements' documentation; fills request.fault.
+Error head_error(const HeadRequest& request, std::string_view id, const std::string& sentence,
+                 const std::string& found, const std::string& expected, const std::string& fix);
+
+// The count check of classes: `classes` of the tensor against labels and sidecar. Errors:
+// dec-classes.
+Result<void> check_classes(const HeadRequest& request, std::string_view tensor, size_t classes);
+
+// A grid of positions: levels in the order of the strides, rows from the top, `per_cell` positions
+// side by side.
+struct Level {
+    int stride = 0;
+    uint32_t width = 0, height = 0;  // cells
+    size_t first = 0;                // position
+};
+struct Grid {
+    std::vector<Level> levels;
+    size_t positions = 0;
+};
+Grid make_grid(uint32_t width, uint32_t height, std::span<const int> strides, unsigned per_cell);
+
+// The one tensor of a dense head, [1, positions, attributes] or its transpose.
+struct DenseHead {
+    size_t output = 0;              // index
+    bool attributes_first = false;  // [1, attributes, positions]
+    size_t attributes = 0;
+    Grid grid;
+};
+// What a family's dense head looks like.
+struct DenseForm {
+    bool attributes_first;    // publishes [1, attributes, positions]
+    unsigned box_attributes;  // columns before the classes
+    unsigned per_cell;        // anchors of a cell where the sidecar does not say
+};
+// Finds the tensor, checks positions and classes. Errors: dec-role, dec-positions, dec-classes.
+Result<DenseHead> find_dense_head(const HeadRequest& request, const DenseForm& form);
+// Whether the only output has the form by its shape alone. A transposed head is taken for one only
+// where nobody could take it for something else: its role is unique when there is one class, and
+// plausible with the 80 classes of COCO when nobody says how many there are.
+bool fits_dense_form(const HeadRequest& request, const DenseForm& form);
+
+// Whether a dense head of any family could have this number of positions.
+bool is_grid(const HeadRequest& request, size_t positions);
+
+// A box before NMS, in pixels of the model's input.
+struct Candidate {
+    float x0, y0, x1, y1, score;
+    int32_t class_id;
+    uint32_t position;
+};
+struct Candidates {
+    std::vector<Candidate> boxes;         // ascending positions
+    std::vector<Classification> classes;  // of the whole picture
+    unsigned not_finite = 0;
+    void clear();
+    // Takes the candidate if its numbers are finite, else counts it.
+    void add(const Candidate& candidate);
+};
+
+// The tensor of a dense head with positions as rows. Errors: those of matrix_of.
+Result<Matrix> dense_matrix(std::span<const OutputTensor> tensors, const DenseHead& head);
+// The box of a row that begins with centre and size in model pixels.
+Candidate centred_box(const Matrix& matrix, uint32_t position, float score, int32_t class_id);
+
+// The activation that the sidecar puts behind a score.
+class Activation {
+public:
+    explicit Activation(std::string_view name) : sigmoid_(name == "sigmoid") {}
+    // Score of a stored value.
+    float operator()(float value) const;
+    // What a stored value must at least be to pass `threshold`; a little less, to be tested again
+    // after the activation.
+    float stored_threshold(float threshold) const;
+
+private:
+    bool sigmoid_;
+};
+
+// A decoder of one family for one model. Keeps scratch memory: one thread at a time.
+class Head {
+public:
+    virtual ~Head() = default;
+    // Adds to `out` what has a score of at least `threshold`; positions in ascending order.
+    virtual Result<void> run(std::span<const OutputTensor> tensors, float threshold,
+                             Candidates& out) = 0;
+    // Classes of the tensor; 0 where the shape does not say.
+    virtual unsigned classes() const = 0;
+};
+
+}  // namespace vartml::vision

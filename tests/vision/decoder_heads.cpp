@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each family against plain loops, in every view of its tensors.
+#include <gtest/gtest.h>
+
+#include "tests/vision/head_tensors.h"
+
+using namespace vartml;
+using namespace vartml::test;
+
+namespace {
+
+constexpr Affine identity;
+constexpr uint32_t width = 320, height = 256;
+constexpr size_t cells = 40 * 32 + 20 * 16 + 10 * 8;  // of strides 8, 16, 32
+
+Decoded decode(const StoredTensor& tensor, const DecodeOptions& options) {
+    auto decoder = Decoder::create({}, {&tensor.info, 1}, width, height, options);
+    EXPECT_TRUE(decoder) << (decoder ? "" : decoder.error().message);
+    Decoded decoded;
+    if (!decoder) return decoded;
+    const OutputTensor output = tensor.output();
+    const auto done = decoder->decode({&output, 1}, identity, width, height, decoded);
+    EXPECT_TRUE(done) << (done ? "" : done.error().message);
+    return decoded;
+}
+
+// What is left of a box on the frame.
+std::vector<RefBox> clipped(std::vector<RefBox> boxes) {
+    std::erase_if(boxes, [](RefBox& box) {
+        box.x0 = std::clamp<double>(box.x0, 0, width),
+        box.x1 = std::clamp<double>(box.x1, 0, width);
+        box.y0 = std::clamp<double>(box.y0, 0, height),
+        box.y1 = std::clamp<double>(box.y1, 0, height);
+        return box.x0 >= box.x1 || box.y0 >= box.y1;
+    });
+    return boxes;
+}
+
+void expect_equal(const std::vector<Detection>& found, const std::vector<RefBox>& want) {
+    ASSERT_EQ(found.size(), want.size());
+    for (size_t i = 0; i < want.size(); ++i) {
+        EXPECT_EQ(found[i].class_id, want[i].class_id) << i;
+        EXPECT_NEAR(found[i].score, want[i].score, 1e-6) << i;
+        const RefBox box{found[i].x0, found[i].y0, found[i].x1, found[i].y1, 0, 0};
+        EXPECT_GE(ref_iou(box, want[i]), 0.9999) << i;
+    }
+}
+
+bool same_floats(const std::vector<Detection>& a, const std::vector<Detection>& b) {
+    return std::ranges::equal(a, b, [](const Detection& x, const Detection& y) {
+        return x.x0 == y.x0 && x.y0 == y.y0 && x.x1 == y.x1 && x.y1 == y.y1 && x.score == y.score &&
+               x.class_id == y.class_id;
+    });
+}
+
+float offset_value(size_t attribute, size_t,
+                   std::mt19937& random) {  // raw YOLOX: cell offset, log of size
+    std::uniform_real_distribution<float> offset(-1, 2), size(-0.5, 2);
+    return attribute < 2 ? offset(random) : size(random);
+}
+
+struct HeadCase {
+    const char* name;
+    const char* decoder;
+    size_t positions, attributes;
+    bool attributes_first;
+    size_t first_score;
+};
+const HeadCase head_cases[] = {
+    {"YoloxCoco", "yolox", cells, 85, false, 5},
+    {"YoloxOneClass", "yolox", cells, 6, false, 5},
+    {"YoloxTransposed", "yolox", cells, 85, true, 5},
+    {"YoloV5Coco", "yolo-v5", 3 * cells, 85, false, 5},
+    {"YoloV5Transposed", "yolo-v5", 3 * cells, 12, true, 5},
+    {"YoloV8Coco", "yolo-v8", cells, 84, true, 4},
+    {"YoloV8OneClass", "yolo-v8", cells, 5, true, 4},
+    {"YoloV8Transposed", "yolo-v8", cells, 84, false, 4},
+};
+class DenseHeads : public testing::TestWithParam<HeadCase> {
+protected:
+    RefTensor make(unsigned seed) const {
+        const HeadCase& c = GetParam();
+        const bool raw = std::string(c.decoder) == "yolox";
+        return random_head(c.positions, c.attributes, c.attributes_first, c.first_score, seed,
+                           raw ? offset_value : centred_value);
+    }
+    std::vector<RefBox> reference(const RefTensor& t, double score, double iou,
+                                  bool per_class) const {
+        const std::string decoder = GetParam().decoder;
+        const auto boxes = decoder == "yolox" ? ref_yolox(t, width, height, score)
+                                              : ref_yolo(t, decoder == "yolo-v5", score);
+        auto kept = clipped(ref_nms(boxes, iou, per_class, boxes.size()));
+        kept.resize(std::min<size_t>(kept.size(), 100));
+        return kept;
+    }
+};
+
+TEST_P(DenseHeads, DecodeAsTheReference) {
+    for (unsigned seed = 1; seed <= 5; ++seed) {
+        const RefTensor t = make(seed);
+        const StoredTensor tensor = stored_cpu(t, "out");
+        DecodeOptions options{
+            .decoder = GetParam().decoder, .score_threshold = 0.25, .iou_threshold = 0.45};
+        const Decoded decoded = decode(tensor, options);
+        EXPECT_GT(decoded.detections.size(), 3u);
+        expect_equal(decoded.detections, reference(t, 0.25, 0.45, true));
+        options.nms = Nms::class_agnostic;
+        expect_equal(decode(tensor, options).detections, reference(t, 0.25, 0.45, false));
+    }
+}
+
+TEST_P(DenseHeads, GiveTheSameFloatsFromTheNpusView) {
+    struct View {
+        DataType type;
+        Quantisation quantisation;
+    };
+    for (const auto& [type, quantisation] :
+         {View{DataType::float32, {}}, View{DataType::bf16, {}}, View{DataType::int8, {0.9, -120}},
+          View{DataType::uint8, {1.3, 3}}, View{DataType::int16, {0.01, 7}}}) {
+        RefTensor t = make(11);
+        if (quantisation.scale >
+            0.5) {  // 8 bits: scores only survive a coarse scale when they are large
+            for (size_t p = 0; p < t.positions; ++p) {
+                for (size_t a = 4; a < t.attributes; ++a) {
+                    t.data[t.attributes_first ? a * t.positions + p : p * t.attributes + a] *= 2;
+                }
+            }
+        }
+        const StoredTensor hw = stored_hw(t, "out", type, quantisation);
+        const StoredTensor cpu = stored_cpu(t, "out");  // of the dequantised values
+        const DecodeOptions options{.decoder = GetParam().decoder, .score_threshold = 0.3};
+        const Decoded a = decode(hw, options), b = decode(cpu, options);
+        EXPECT_FALSE(b.detections.empty());
+        EXPECT_TRUE(same_floats(a.detections, b.detections)) << to_string(type);
+        EXPECT_EQ(a.suppressed, b.suppressed);
+    }
+}
+INSTANTIATE_TEST_SUITE_P(Families, DenseHeads, testing::ValuesIn(head_cases),
+                         [](const auto& c) { return std::string(c.param.name); });
+
+TEST(YoloEnd2end, DecodesWithoutSuppressing) {
+    RefTensor t{{}, 300, 6, false};
+    std::mt19937 random(3);
+    std::uniform_real_distribution<float> corner(0, 200), side(10, 100);
+    for (size_t row = 0; row < t.positions; ++row) {
+        const float x = corner(random), y = corner(random);
+        const float score = 1 - static_cast<float>(row) / 300;
+        for (const float v :
+             {x, y, x + side(random), y + side(random), score, static_cast<float>(random() % 80)}) {
+            t.data.push_back(v);
+        }
+    }
+    auto want = clipped(ref_end2end(t, 0.25));
+    want.resize(std::min<size_t>(want.size(), 100));
+    expect_equal(decode(stored_cpu(t, "out"), {}).detections, want);
+    const Decoded hw = decode(stored_hw(t, "out", DataType::bf16), {});
+    EXPECT_TRUE(same_floats(hw.detections, decode(stored_cpu(t, "out"), {}).detections));
+}
+
+TEST(YoloEnd2end, SkipsRowsThatFillTheTensor) {
+    RefTensor t{std::vector<float>(50 * 6, 0.f), 50, 6, false};
+    const float row[] = {10, 20, 30, 40, 0.9f, 7};
+    std::copy(std::begin(row), std::end(row), t.data.begin());
+    const Decoded decoded = decode(stored_cpu(t, "out"), {.score_threshold = 0});
+    ASSERT_EQ(decoded.detections.size(), 1u);
+    EXPECT_EQ(decoded.detections[0].class_id, 7);
+}
+
+TEST(YoloEnd2end, RefusesAClassThatLabelsDoNotHave) {
+    RefTensor t{{10, 20, 30, 40, 0.9f, 2}, 1, 6, false};
+    const StoredTensor tensor = stored_cpu(t, "out");
+    ModelInfo info;
+    info.labels = {"a", "b"};
+    auto decoder =
+        Decoder::create(info, {&tensor.info, 1}, width, height, {.decoder = "yolo-end2end"});
+    ASSERT_TRUE(decoder);
+    Decoded decoded;
+    const OutputTensor output = tensor.output();
+    const auto done = decoder->decode({&output, 1}, identity, width, height, decoded);
+    ASSERT_FALSE(done);
+    EXPECT_NE(done.error().message.find("class 2"), std::string::npos) << done.error().message;
+}
+
+TEST(UltraFace, DecodesAsTheReference) {
+    constexpr size_t positions = 4420;  // of the published 320x240 model
+    std::mt19937 random(5);
+    std::uniform_real_distribution<float> unit(0, 1), side(0.02f, 0.2f);
+    RefTensor scores{{}, positions, 2, false}, corners{{}, positions, 4, false};
+    for (size_t p = 0; p < positions; ++p) {
+        const float face = unit(random) < 0.02f ? unit(random) : 0.1f;
+        const float x = unit(random), y = unit(random);
+        scores.data.insert(scores.data.end(), {1 - face, face});
+        corners.data.insert(corners.data.end(), {x, y, x + side(random), y + side(random)});
+    }
+    for (const bool hw : {false, true}) {
+        const StoredTensor tensors[] = {
+            hw ? stored_hw(corners, "boxes", DataType::bf16) : stored_cpu(corners, "boxes"),
+            hw ? stored_hw(scores, "scores", DataType::int8, {1 / 127., 0})
+               : stored_cpu(scores, "scores")};
+        const TensorInfo infos[] = {tensors[0].info, tensors[1].info};
+        auto decoder = Decoder::create({}, infos, 320, 240, {});
+        ASSERT_TRUE(decoder) << decoder.error().message;
+        EXPECT_EQ(decoder->family(), "ultraface");
+        EXPECT_EQ(decoder->reason(), "shapes");
+        const OutputTensor outputs[] = {tensors[0].output(), tensors[1].output()};
+        Decoded decoded;
+        ASSERT_TRUE(decoder->decode(outputs, identity, width, height, decoded));
+        const auto want =
+            clipped(ref_nms(ref_ultraface(scores, corners, 320, 240, 0.7f), 0.3, true));
+        EXPECT_GT(want.size(), 5u);
+        expect_equal(decoded.detections, want);
+    }
+}
+
+struct ClassCase {
+    const char* activation;
+    unsigned top_k;
+    double threshold;
+    std::vector<std::pair<int, float>> want;
+};
+// exp(1), exp(3), exp(2), exp(3), exp(0) over their sum 51.2784
+const ClassCase class_cases[] = {
+    {"none", 1, 0, {{1, 3.f}}},
+    {"none", 3, 0, {{1, 3.f}, {3, 3.f}, {2, 2.f}}},  // equal scores: lower class first
+    {"none", 9, 2.5, {{1, 3.f}, {3, 3.f}}},
+    {"softmax", 3, 0, {{1, 0.391696f}, {3, 0.391696f}, {2, 0.144097f}}},
+    {"sigmoid", 1, 0, {{1, 0.952574f}}},
+};
+class Classes : public testing::TestWithParam<ClassCase> {};
+TEST_P(Classes, ComeOutBestFirst) {
+    const ClassCase& c = GetParam();
+    ModelInfo info;
+    info.activation = c.activation;
+    for (const auto& shape : {std::vector<uint32_t>{1, 5}, std::vector<uint32_t>{1, 5, 1, 1}}) {
+        for (const bool hw : {false, true}) {
+            StoredTensor tensor;
+            tensor.info.name = "out";
+            tensor.info.cpu = make_view(DataType::float32,
+                                        shape.size() == 4 ? Layout::NCHW : Layout::GENERIC, shape);
+            const float values[8] = {1, 3, 2, 3, 0, 9, 9, 9};
+            tensor.bytes.resize(sizeof values);
+            std::memcpy(tensor.bytes.data(), values, sizeof values);
+            if (hw && shape.size() == 4) {
+                tensor.info.hw = make_view(DataType::float32, Layout::HCWNC8, {1, 1, 1, 1, 8});
+            }
+            auto decoder = Decoder::create(info, {&tensor.info, 1}, 224, 224,
+                                           {.score_threshold = c.threshold, .top_k = c.top_k});
+            ASSERT_TRUE(decoder) << decoder.error().message;
+            EXPECT_EQ(decoder->family(), "classify");
+            Decoded decoded;
+            const OutputTensor output = tensor.output();
+            ASSERT_TRUE(decoder->decode({&output, 1}, identity, width, height, decoded));
+            ASSERT_EQ(decoded.classes.size(), c.want.size());
+            for (size_t i = 0; i < c.want.size(); ++i) {
+                EXPECT_EQ(decoded.classes[i].class_id, c.want[i].first);
+                EXPECT_NEAR(decoded.classes[i].score, c.want[i].second, 1e-5);
+            }
+        }
+    }
+}
+INSTANTIATE_TEST_SUITE_P(Table, Classes, testing::ValuesIn(class_cases));
+
+}  // namespace

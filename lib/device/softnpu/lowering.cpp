@@ -288,17 +288,19 @@ View Lowering::new_buffer(DataType type, const Dims& dims, const Order& order) {
 
 View Lowering::add_constant(DataType type, const Dims& dims, const Order& order,
                             std::vector<std::byte> bytes) {
-    auto owner = std::make_shared<std::vector<std::byte>>(std::move(bytes));
-    plan_.buffers.push_back(
-        {.place = Place::constant, .size_bytes = owner->size(), .data = owner->data()});
-    keep(owner, owner->size());
-    return View{static_cast<int32_t>(plan_.buffers.size() - 1), type, 0, dims,
-                dense_strides(dims, order)};
+    View view =
+        add_shared_constant(std::make_shared<const std::vector<std::byte>>(std::move(bytes)), true);
+    return View{view.buffer, type, 0, dims, dense_strides(dims, order)};
 }
 
-void Lowering::keep(std::shared_ptr<const void> owner, size_t size_bytes) {
-    plan_.owners.push_back(std::move(owner));
-    plan_.private_bytes += size_bytes;
+View Lowering::add_shared_constant(std::shared_ptr<const std::vector<std::byte>> bytes,
+                                   bool counted) {
+    plan_.buffers.push_back(
+        {.place = Place::constant, .size_bytes = bytes->size(), .data = bytes->data()});
+    if (counted) plan_.private_bytes += bytes->size();
+    const auto size = static_cast<int64_t>(bytes->size());
+    plan_.owners.push_back(std::move(bytes));
+    return View{static_cast<int32_t>(plan_.buffers.size() - 1), DataType::uint8, 0, {size}, {1}};
 }
 
 void Lowering::emit(std::unique_ptr<Step> step, std::string_view name,
@@ -330,6 +332,12 @@ View Lowering::scratch_view(size_t size) {
 
 bool Lowering::is_border_input(const View& view) const {
     return plan_.buffers[static_cast<size_t>(view.buffer)].place == Place::input;
+}
+
+bool Lowering::is_model_constant(const View& view) const {
+    const std::byte* const data = plan_.buffers[static_cast<size_t>(view.buffer)].data;
+    return std::ranges::none_of(plan_.owners,
+                                [&](const auto& owner) { return owner->data() == data; });
 }
 
 const std::byte* Lowering::constant_data(const View& view) const {

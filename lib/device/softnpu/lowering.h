@@ -51,7 +51,8 @@ public:
     View new_buffer(DataType type, const Dims& dims, const Order& order);
     View add_constant(DataType type, const Dims& dims, const Order& order,
                       std::vector<std::byte> bytes);
-    void keep(std::shared_ptr<const void> owner, size_t size_bytes);
+    // Bytes whose layout only their reader knows; `counted` as private memory of this executable.
+    View add_shared_constant(std::shared_ptr<const std::vector<std::byte>> bytes, bool counted);
     // Appends a step; `views` are all that it touches.
     void emit(std::unique_ptr<Step> step, std::string_view name,
               std::initializer_list<const View*> views);
@@ -60,6 +61,8 @@ public:
     // Memory that a step may use during its run; shared by all steps.
     View scratch_view(size_t size_bytes);
     bool is_border_input(const View& view) const;
+    // Whether a view of a constant lies in the model's own memory, not in a copy made here.
+    bool is_model_constant(const View& view) const;
     // First byte of a view of a constant buffer.
     const std::byte* constant_data(const View& view) const;
 

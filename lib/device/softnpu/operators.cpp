@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "lib/device/softnpu/copy_step.h"
+#include "lib/device/softnpu/packed_weights.h"
 
 namespace vartml::softnpu {
 namespace {
@@ -79,16 +80,10 @@ LowerFunction find_lowering(std::string_view base_kind) {
 }
 
 View pack_weights(Lowering& lowering, const View& weights, const dnnl::memory::desc& wanted) {
-    std::vector<std::byte> packed(wanted.get_size());
-    std::byte* const data = const_cast<std::byte*>(lowering.constant_data(weights));
-    dnnl::memory from(descriptor(weights), cpu_engine(), data);
-    dnnl::memory to(wanted, cpu_engine(), packed.data());
-    dnnl::stream stream(cpu_engine());
-    dnnl::reorder(from, to).execute(stream, from, to);
-    stream.wait();
-    // Only its place matters from here on; oneDNN alone knows how the elements lie.
-    const auto size = static_cast<int64_t>(packed.size());
-    return lowering.add_constant(DataType::uint8, {size}, row_major(1), std::move(packed));
+    const std::byte* const source = lowering.constant_data(weights);
+    const Packed packed =
+        pack(source, descriptor(weights), wanted, lowering.is_model_constant(weights));
+    return lowering.add_shared_constant(packed.bytes, packed.fresh);
 }
 
 void emit_onednn(Lowering& lowering, const graph::Node& node, dnnl::primitive primitive,

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the time of a model goes: mean time of each step of the software NPU, slowest first, and the whole run.
+// usage: profile MODEL.rai [f32|bf16|auto] [THREADS] [RUNS]
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <numeric>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "lib/artifact/compiled_model.h"
+#include "lib/device/softnpu/softnpu.h"
+
+namespace {
+
+using namespace vartml;
+
+double median_us(device::Executable& executable, const device::Program& program, unsigned runs) {
+    std::vector<std::vector<std::byte>> memory;
+    std::vector<const void*> inputs;
+    std::vector<void*> outputs;
+    for (const TensorInfo& info : program.inputs) {
+        inputs.push_back(memory.emplace_back(info.hw->size_bytes).data());
+    }
+    for (const TensorInfo& info : program.outputs) {
+        outputs.push_back(memory.emplace_back(info.hw->size_bytes).data());
+    }
+    std::vector<double> times;
+    for (unsigned r = 0; r < runs; ++r) {
+        const auto start = std::chrono::steady_clock::now();
+        if (!executable.run(inputs, outputs)) std::exit(1);
+        times.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
+    }
+    std::ranges::sort(times);
+    return times[times.size() / 2];
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc < 2) return 2;
+    auto model = artifact::read(argv[1]);
+    if (!model) {
+        std::fprintf(stderr, "profile: %s\n", model.error().message.c_str());
+        return 1;
+    }
+    const std::string numerics = argc > 2 ? argv[2] : "auto";
+    const unsigned threads = argc > 3 ? static_cast<unsigned>(std::atoi(argv[3])) : 2;
+    const unsigned runs = argc > 4 ? static_cast<unsigned>(std::atoi(argv[4])) : 50;
+    artifact::Partition& partition = model->partitions[0];
+    auto program = std::make_shared<device::Program>();
+    program->name = partition.name;
+    program->target = partition.target;
+    program->graph = partition.graph;
+    program->inputs = partition.inputs;
+    program->outputs = partition.outputs;
+    program->owner = model->owner;
+    device::LoadOptions options;
+    options.threads = threads;
+    options.numerics = numerics == "f32"    ? device::Numerics::f32
+                       : numerics == "bf16" ? device::Numerics::bf16
+                                            : device::Numerics::automatic;
+    auto executable = device::softnpu_device().load(program, options);
+    if (!executable) {
+        std::fprintf(stderr, "profile: %s\n", executable.error().message.c_str());
+        return 1;
+    }
+    const double whole = median_us(**executable, *program, runs);
+    const std::vector<double> steps = (*executable)->time_steps(runs);
+    std::vector<std::string> names;
+    std::istringstream lines((*executable)->describe());
+    for (std::string line; std::getline(lines, line);) names.push_back(line);
+    std::vector<size_t> order(steps.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::sort(order, [&](size_t a, size_t b) { return steps[a] > steps[b]; });
+    for (const size_t i : order) std::printf("%9.1f us  %s\n", steps[i] / 1e3, names[i].c_str());
+    const double sum = std::accumulate(steps.begin(), steps.end(), 0.0) / 1e3;
+    std::printf("%9.1f us  sum of %zu steps; whole run %.1f us (median), %u threads, %s\n", sum, steps.size(), whole,
+                threads, (*executable)->compute_type().c_str());
+    return 0;
+}

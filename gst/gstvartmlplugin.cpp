@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Registration of the plugin `vartml`; the list of elements never depends on a device.
+#include <gst/gst.h>
+
+#include "gst/gstvartmlinfer.h"
+
+static gboolean plugin_init(GstPlugin* plugin) {
+    return GST_ELEMENT_REGISTER(vartmlinfer, plugin);
+}
+
+GST_PLUGIN_DEFINE(GST_VERSION_MAJOR, GST_VERSION_MINOR, vartml,
+                  "Runs compiled vision models on video", plugin_init, VARTML_PLUGIN_VERSION,
+                  "Apache 2.0", PACKAGE, "vartml")

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gst/infer/load_model.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <sstream>
+
+#include <vartml/compile.h>
+
+namespace vartml::gst::infer {
+namespace {
+
+using vartml::ErrorCode;
+
+bool fail(Failure& failure, const char* id, vartml::Error error, const char* property,
+          const std::string& file = {}) {
+    failure = Failure{std::move(error), id, property, file};
+    return false;
+}
+
+bool is_directory(const std::string& path) {
+    struct stat info{};
+    return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+bool check_path(const Settings& settings, Failure& failure) {
+    const std::string& path = settings.model;
+    if (path.empty()) {
+        return fail(failure, "infer-no-model",
+                    {ErrorCode::invalid_argument,
+                     "property 'model' is not set; set it to a directory with vaiml_par_0, a .rai "
+                     "file, a directory with "
+                     "one .rai, or an .onnx file"},
+                    "model");
+    }
+    const int mode = is_directory(path) ? R_OK | X_OK : R_OK;
+    if (access(path.c_str(), mode) == 0) return true;
+    const int reason = errno;
+    const std::string sentence = "model '" + path + "': " + std::strerror(reason);
+    if (reason == ENOENT || reason == ENOTDIR) {
+        return fail(failure, "infer-model-missing", {ErrorCode::not_found, sentence}, "model",
+                    path);
+    }
+    return fail(failure, "infer-model-unreadable",
+                {ErrorCode::io, sentence + "; make it readable for this user"}, "model", path);
+}
+
+bool compiler_missing(const std::string& message) {
+    const char* override_path = std::getenv("VARTML_COMPILER");
+    if (override_path && *override_path) return access(override_path, X_OK) != 0;
+    return message.find("VARTML_COMPILER") != std::string::npos;
+}
+
+bool compile(const Settings& settings, const LoadProgress& progress, std::string& path,
+             Instance& instance, Failure& failure) {
+    vartml::CompileOptions options;
+    options.cache_dir = settings.cache_dir;
+    options.cancel = progress.cancel;
+    options.progress = progress.compile;
+    auto compiled = vartml::compile_onnx(settings.model, options);
+    if (compiled) {
+        path = compiled->path;
+        instance.cache_hit = compiled->cache_hit;
+        return true;
+    }
+    const vartml::Error& error = compiled.error();
+    switch (error.code) {
+        case ErrorCode::not_found:
+            if (!compiler_missing(error.message)) {
+                return fail(failure, "infer-model-missing", error, "model", settings.model);
+            }
+            return fail(failure, "infer-no-compiler", error, nullptr);
+        case ErrorCode::io:
+            if (compiler_missing(error.message))
+                return fail(failure, "infer-no-compiler", error, nullptr);
+            return fail(failure, "infer-cache", error, "cache-dir", settings.cache_dir);
+        default:
+            return fail(failure, "infer-compile", error, "model", settings.model);
+    }
+}
+
+// "channels=bgr mean=0 pad=114,114,114" as the section of an input, so that the sidecar's reader
+// checks it.
+std::string preprocess_section(const std::string& text, const std::string& input) {
+    std::string section = "[modelinfo]\nversion=1.0\n\n[" + input + "]\ndir=input\n";
+    std::istringstream words(text);
+    for (std::string word; words >> word;) section += "x-vartml-" + word + "\n";
+    return section;
+}
+
+void overlay(const vartml::ModelInfo::Input& from, vartml::ModelInfo::Input& to) {
+    if (from.resize) to.resize = from.resize;
+    if (from.interpolation) to.interpolation = from.interpolation;
+    if (from.channels) to.channels = from.channels;
+    if (!from.mean.empty()) to.mean = from.mean;
+    if (!from.scale.empty()) to.scale = from.scale;
+    if (!from.pad.empty()) to.pad = from.pad;
+    if (from.crop_fraction) to.crop_fraction = from.crop_fraction;
+}
+
+constexpr const char* owned_options[] = {"input_tensor_type", "output_tensor_type",
+                                         "max_concurrent_runs", "callback_order", "vartml_device"};
+
+}  // namespace
+
+bool needs_compiler(const std::string& model) {
+    return model.ends_with(".onnx") && !is_directory(model);
+}
+
+bool open_description(const Settings& settings, const LoadProgress& progress, Instance& instance,
+                      Failure& failure) {
+    if (!check_path(settings, failure)) return false;
+    std::string path = settings.model;
+    if (needs_compiler(path) && !compile(settings, progress, path, instance, failure)) return false;
+    auto description = vartml::open_model(path);
+    if (description) {
+        instance.description = *std::move(description);
+        return true;
+    }
+    const vartml::Error& error = description.error();
+    const char* id = "infer-model-bad";
+    if (error.code == ErrorCode::not_found) id = "infer-model-missing";
+    if (error.code == ErrorCode::io) id = "infer-model-unreadable";
+    return fail(failure, id, error, "model", path);
+}
+
+bool find_sidecar(const Settings& settings, const Instance& instance, vartml::ModelInfo& info,
+                  Failure& failure) {
+    auto found = vartml::find_modelinfo(settings.modelinfo_file, settings.model,
+                                        instance.description.modelinfo);
+    if (!found)
+        return fail(failure, "infer-sidecar", found.error(), "modelinfo-file",
+                    settings.modelinfo_file);
+    info = *std::move(found);
+    return true;
+}
+
+bool overlay_preprocess(const Settings& settings, const std::string& picture_input,
+                        vartml::ModelInfo& info, Failure& failure) {
+    if (settings.preprocess.empty()) return true;
+    auto own = vartml::parse_modelinfo(preprocess_section(settings.preprocess, picture_input),
+                                       "property preprocess");
+    if (!own || own->inputs.empty()) {
+        return fail(
+            failure, "infer-option",
+            own ? vartml::Error{ErrorCode::invalid_argument, "property 'preprocess' has no key"}
+                : own.error(),
+            "preprocess");
+    }
+    for (vartml::ModelInfo::Input& input : info.inputs) {
+        if (input.name == picture_input) {
+            overlay(own->inputs[0], input);
+            return true;
+        }
+    }
+    info.inputs.push_back(own->inputs[0]);
+    return true;
+}
+
+bool runner_options(const Settings& settings, const vartml::ModelDescription& description,
+                    RunnerOptions& options, Failure& failure) {
+    if (!settings.runner_options_error.empty()) {
+        return fail(failure, "infer-option",
+                    {ErrorCode::invalid_argument, settings.runner_options_error}, "runner-options");
+    }
+    for (const auto& [key, value] : settings.runner_options) {
+        for (const char* owned : owned_options) {
+            if (key == owned) {
+                return fail(failure, "infer-option",
+                            {ErrorCode::invalid_argument,
+                             "property 'runner-options' sets '" + key +
+                                 "', which the element sets itself from its properties"},
+                            "runner-options");
+            }
+        }
+        options[key] = std::visit([](const auto& v) { return std::any(v); }, value);
+    }
+    const auto all_hw = [](const std::vector<vartml::TensorInfo>& tensors) {
+        for (const vartml::TensorInfo& t : tensors) {
+            if (!t.hw) return false;
+        }
+        return true;
+    };
+    const bool output_hw = all_hw(description.outputs);
+    if (settings.output_view == OutputView::hw && !output_hw) {
+        std::string name;
+        for (const vartml::TensorInfo& t : description.outputs) {
+            if (!t.hw && name.empty()) name = t.name;
+        }
+        return fail(failure, "infer-option",
+                    {ErrorCode::invalid_argument,
+                     "property 'output-tensor-type' is hw, but output '" + name +
+                         "' comes from a CPU partition and has no HW view; set "
+                         "output-tensor-type=cpu"},
+                    "output-tensor-type");
+    }
+    options["input_tensor_type"] = std::string(all_hw(description.inputs) ? "HW" : "CPU");
+    options["output_tensor_type"] =
+        std::string(settings.output_view == OutputView::hw ? "HW" : "CPU");
+    options["max_concurrent_runs"] = uint32_t(std::max(2u, settings.depth()));
+    if (settings.device != "auto" && !settings.device.empty())
+        options["vartml_device"] = settings.device;
+    return true;
+}
+
+}  // namespace vartml::gst::infer

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// First half of loading: from the property `model` to an opened description. Failures carry the ids
+// of the element.
+#pragma once
+#include "gst/infer/instance.h"
+
+namespace vartml::gst::infer {
+
+// Checks that the file is there, compiles an .onnx, opens the description into `instance`. False:
+// `failure` is filled.
+bool open_description(const Settings& settings, const LoadProgress& progress, Instance& instance,
+                      Failure& failure);
+
+// The sidecar of the model.
+bool find_sidecar(const Settings& settings, const Instance& instance, vartml::ModelInfo& info,
+                  Failure& failure);
+
+// Lays the property `preprocess` over what the sidecar says of the picture input.
+bool overlay_preprocess(const Settings& settings, const std::string& picture_input,
+                        vartml::ModelInfo& info, Failure& failure);
+
+// What the properties say about create_runner.
+bool runner_options(const Settings& settings, const vartml::ModelDescription& description,
+                    RunnerOptions& options, Failure& failure);
+
+}  // namespace vartml::gst::infer

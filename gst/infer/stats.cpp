@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gst/infer/stats.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+namespace vartml::gst::infer {
+namespace {
+
+constexpr InferenceStatus skips[] = {
+    InferenceStatus::skipped_interval, InferenceStatus::skipped_late,
+    InferenceStatus::skipped_busy,     InferenceStatus::skipped_slo,
+    InferenceStatus::skipped_flag,     InferenceStatus::skipped_region,
+};
+
+void set(GstStructure* s, const std::string& field, uint64_t value) {
+    gst_structure_set(s, field.c_str(), G_TYPE_UINT64, guint64(value), nullptr);
+}
+
+}  // namespace
+
+uint32_t percentile(std::span<uint32_t> values, double percent) {
+    if (values.empty()) return 0;
+    const auto rank = size_t(std::ceil(percent / 100 * double(values.size())));
+    const auto at = values.begin() + std::ptrdiff_t(std::clamp<size_t>(rank, 1, values.size()) - 1);
+    std::nth_element(values.begin(), at, values.end());
+    return *at;
+}
+
+const char* copy_reason_nick(CopyReason reason) {
+    constexpr const char* nicks[num_copy_reasons] = {"input-cpu-view", "output-cpu-view",
+                                                     "make-writable"};
+    return nicks[size_t(reason)];
+}
+
+void Stats::Series::add(uint64_t us) {
+    const auto value = uint32_t(std::min<uint64_t>(us, UINT32_MAX));
+    last[count++ % window] = value;
+    max = std::max(max, value);
+}
+
+void Stats::frame(InferenceStatus status) {
+    const std::lock_guard lock(mutex_);
+    ++frames_;
+    ++by_status_[size_t(status)];
+}
+
+void Stats::times(uint64_t pre_us, uint64_t wait_us, uint64_t run_us) {
+    const std::lock_guard lock(mutex_);
+    pre_.add(pre_us);
+    wait_.add(wait_us);
+    run_.add(run_us);
+}
+
+void Stats::total(uint64_t total_us) {
+    const std::lock_guard lock(mutex_);
+    total_.add(total_us);
+}
+
+void Stats::conversion() {
+    const std::lock_guard lock(mutex_);
+    ++conversions_;
+}
+
+bool Stats::copied(CopyReason reason, uint64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    copied_bytes_[size_t(reason)] += bytes;
+    return copies_[size_t(reason)]++ == 0;
+}
+
+void Stats::in_flight(unsigned count) {
+    const std::lock_guard lock(mutex_);
+    in_flight_max_ = std::max(in_flight_max_, count);
+}
+
+void Stats::reset() {
+    const std::lock_guard lock(mutex_);
+    by_status_ = {};
+    frames_ = conversions_ = 0;
+    copies_ = copied_bytes_ = {};
+    in_flight_max_ = 0;
+    pre_ = wait_ = run_ = total_ = {};
+}
+
+uint64_t Stats::inferences() const {
+    const std::lock_guard lock(mutex_);
+    return by_status_[size_t(InferenceStatus::inferred)];
+}
+
+uint64_t Stats::skipped() const {
+    const std::lock_guard lock(mutex_);
+    uint64_t sum = 0;
+    for (InferenceStatus status : skips) sum += by_status_[size_t(status)];
+    return sum;
+}
+
+GstStructure* Stats::structure(const Gauges& gauges) const {
+    GstStructure* s = gst_structure_new_empty("vartml-infer-stats");
+    const std::lock_guard lock(mutex_);
+    const uint64_t inferences = by_status_[size_t(InferenceStatus::inferred)];
+    set(s, "frames", frames_);
+    set(s, "inferences", inferences);
+    set(s, "batches", inferences);
+    set(s, "conversions", conversions_);
+    set(s, "imports", 0);
+    set(s, "failed", by_status_[size_t(InferenceStatus::failed)]);
+    for (InferenceStatus status : skips) set(s, status_nick(status), by_status_[size_t(status)]);
+    set(s, "model-swaps", 0);
+    uint64_t copies = 0, bytes = 0;
+    for (size_t i = 0; i < num_copy_reasons; ++i) {
+        const std::string field = std::string("copy-") + copy_reason_nick(CopyReason(i));
+        set(s, field + "-count", copies_[i]);
+        set(s, field + "-bytes", copied_bytes_[i]);
+        copies += copies_[i];
+        bytes += copied_bytes_[i];
+    }
+    set(s, "copies", copies);
+    set(s, "copied-bytes", bytes);
+    gst_structure_set(s, "in-flight", G_TYPE_UINT, gauges.in_flight, "in-flight-max", G_TYPE_UINT,
+                      in_flight_max_, "queue-depth", G_TYPE_UINT, gauges.queue_depth, "batch-fill",
+                      G_TYPE_UINT, inferences ? 1u : 0u, "output-buffers", G_TYPE_UINT,
+                      gauges.output_buffers, "interval", G_TYPE_UINT, gauges.interval, nullptr);
+    const std::pair<const char*, const Series*> series[] = {
+        {"pre", &pre_}, {"wait", &wait_}, {"run", &run_}, {"total", &total_}};
+    for (const auto& [name, one] : series) {
+        std::vector<uint32_t> values(
+            one->last.begin(), one->last.begin() + std::ptrdiff_t(std::min(one->count, window)));
+        for (int percent : {50, 95, 99}) {
+            set(s, std::string(name) + "-p" + std::to_string(percent) + "-us",
+                percentile(values, percent));
+        }
+        set(s, std::string(name) + "-max-us", one->max);
+    }
+    return s;
+}
+
+}  // namespace vartml::gst::infer

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counters and times of an element, read as the property `stats`.
+#pragma once
+#include <gst/gst.h>
+
+#include <array>
+#include <cstdint>
+#include <mutex>
+#include <span>
+
+#include "gst/support/inference.h"
+
+namespace vartml::gst::infer {
+
+// The value below which `percent` of the values lie (nearest rank); sorts `values` partly. 0 for
+// none.
+uint32_t percentile(std::span<uint32_t> values, double percent);
+
+enum class CopyReason { input_cpu_view, output_cpu_view, make_writable };
+inline constexpr size_t num_copy_reasons = 3;
+const char* copy_reason_nick(CopyReason reason);
+
+// Thread-safety: all members may be called concurrently; the lock is held for a few instructions,
+// while reading for some 10 us.
+class Stats {
+public:
+    struct Gauges {
+        unsigned in_flight = 0, queue_depth = 0, output_buffers = 0, interval = 1;
+    };
+
+    void frame(InferenceStatus status);                              // leaves the element
+    void times(uint64_t pre_us, uint64_t wait_us, uint64_t run_us);  // of an inference
+    void total(uint64_t total_us);                                   // of any frame
+    void conversion();
+    // Returns true for the first copy of this reason since the start.
+    bool copied(CopyReason reason, uint64_t bytes);
+    void in_flight(unsigned count);
+    void reset();
+
+    uint64_t inferences() const;
+    uint64_t skipped() const;
+    GstStructure* structure(
+        const Gauges& gauges) const;  // `vartml-infer-stats`; the caller owns it
+
+private:
+    static constexpr size_t window = 1024;
+    struct Series {
+        std::array<uint32_t, window> last{};
+        uint32_t max = 0;
+        size_t count = 0;
+        void add(uint64_t us);
+    };
+
+    mutable std::mutex mutex_;  // guards all below; no other lock is taken under it
+    std::array<uint64_t, 8> by_status_{};
+    uint64_t frames_ = 0, conversions_ = 0;
+    std::array<uint64_t, num_copy_reasons> copies_{}, copied_bytes_{};
+    unsigned in_flight_max_ = 0;
+    Series pre_, wait_, run_, total_;
+};
+
+}  // namespace vartml::gst::infer

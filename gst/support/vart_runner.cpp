@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gst/support/vart_runner.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "gst/support/guarded.h"
+
+namespace vartml::gst {
+namespace {
+
+constexpr size_t plain_alignment = 64;
+
+vartml::Error no_memory(const RunnerTensor& tensor) {
+    return {vartml::ErrorCode::out_of_memory,
+            "tensor '" + tensor.info.name + "' of " + std::to_string(tensor.info.size_in_bytes) +
+                " bytes has no memory that the processor can reach"};
+}
+
+}  // namespace
+
+vartml::Result<std::vector<RunnerTensor>> runner_tensors(const vart::Runner& runner,
+                                                         vart::TensorDirection direction,
+                                                         vart::TensorType type) {
+    return guarded([&] {
+        std::vector<RunnerTensor> tensors;
+        const auto& infos = runner.get_tensors_info(direction, type);
+        const auto& cpu_infos = runner.get_tensors_info(direction, vart::TensorType::CPU);
+        for (size_t i = 0; i < infos.size() && i < cpu_infos.size(); ++i) {
+            RunnerTensor t{infos[i], tensor_view(infos[i]), tensor_view(cpu_infos[i]),
+                           type == vart::TensorType::HW};
+            if (t.hw) {
+                const vart::QuantParameters& q = runner.get_quant_parameters(infos[i].name);
+                // A scale of 0 or less: the runtime has no quantisation data.
+                if (q.scale > 0 && t.view.data_type != t.cpu.data_type &&
+                    vartml::size_bytes(t.view.data_type) <= 2 &&
+                    t.view.data_type != vartml::DataType::bf16 &&
+                    t.view.data_type != vartml::DataType::fp16) {
+                    t.view.quantisation = vartml::Quantisation{q.scale, q.zero_point};
+                }
+            }
+            tensors.push_back(std::move(t));
+        }
+        return tensors;
+    });
+}
+
+vartml::Result<TensorMemory> allocate_tensor(const vart::Runner& runner,
+                                             const RunnerTensor& tensor) {
+    TensorMemory memory;
+    if (!tensor.hw) {
+        const size_t size =
+            (tensor.info.size_in_bytes + plain_alignment - 1) / plain_alignment * plain_alignment;
+        memory.data = std::aligned_alloc(plain_alignment, size);
+        if (!memory.data) return no_memory(tensor);
+        memory.owner.reset(memory.data, std::free);
+        std::memset(memory.data, 0, size);
+    }
+    auto made = guarded([&] {
+        return tensor.hw ? runner.allocate_npu_tensor(tensor.info)
+                         : vart::NpuTensor(tensor.info, memory.data,
+                                           vart::MemoryType::USER_POINTER_NON_CMA);
+    });
+    if (!made) return made.error();
+    memory.tensor = *std::move(made);
+    if (tensor.hw) memory.data = memory.tensor.get_virtual_address();
+    if (!memory.data) return no_memory(tensor);
+    return memory;
+}
+
+vartml::Error status_error(vart::StatusCode status, const std::string& text) {
+    using vart::StatusCode;
+    vartml::ErrorCode code = vartml::ErrorCode::internal;
+    switch (status) {
+        case StatusCode::INVALID_INPUT:
+        case StatusCode::INVALID_OUTPUT:
+        case StatusCode::INVALID_JOB_ID:
+            code = vartml::ErrorCode::internal;
+            break;
+        case StatusCode::OUT_OF_MEMORY:
+            code = vartml::ErrorCode::out_of_memory;
+            break;
+        case StatusCode::RESOURCE_UNAVAILABLE:
+            code = vartml::ErrorCode::busy;
+            break;
+        case StatusCode::UNSUPPORTED:
+            code = vartml::ErrorCode::unsupported;
+            break;
+        default:
+            code = vartml::ErrorCode::device;
+            break;
+    }
+    return {code, text + " with status " + std::string(vart::to_string(status))};
+}
+
+}  // namespace vartml::gst

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of vartmlinfer that need neither a model nor a pipeline.
+#include <cstring>
+#include <numeric>
+
+#include "gst/infer/feed.h"
+#include "gst/infer/gates.h"
+#include "gst/infer/ring.h"
+#include "gst/infer/stats.h"
+#include "gst/support/vart_runner.h"
+#include "tests/support/gst_main.h"
+
+namespace {
+
+using namespace vartml::gst;
+using namespace vartml::gst::infer;
+
+TEST(Ring, KeepsOrderWhileItGrowsAndWraps) {
+    Ring<int> ring;
+    int in = 0, out = 0;
+    for (int round = 1; round < 60; ++round) {
+        for (int i = 0; i < round; ++i) ring.push(in++);
+        for (int i = 0; i < round - 1; ++i) EXPECT_EQ(ring.pop(), out++);
+    }
+    for (size_t i = 0; i < ring.size(); ++i) EXPECT_EQ(ring[i], out + int(i));
+    while (!ring.empty()) EXPECT_EQ(ring.pop(), out++);
+    EXPECT_EQ(out, in);
+}
+
+TEST(Percentile, IsTheNearestRank) {
+    std::vector<uint32_t> values(100);
+    std::iota(values.rbegin(), values.rend(), 1);
+    EXPECT_EQ(percentile(values, 50), 50u);
+    EXPECT_EQ(percentile(values, 95), 95u);
+    EXPECT_EQ(percentile(values, 99), 99u);
+    std::vector<uint32_t> one = {7};
+    EXPECT_EQ(percentile(one, 50), 7u);
+    EXPECT_EQ(percentile({}, 99), 0u);
+}
+
+guint64 field(const GstStructure* s, const char* name) {
+    guint64 value = G_MAXUINT64;
+    EXPECT_TRUE(gst_structure_get_uint64(s, name, &value)) << name;
+    return value;
+}
+
+TEST(Stats, AddUpAndForgetAfterTheWindow) {
+    Stats stats;
+    for (int i = 0; i < 3; ++i) stats.frame(InferenceStatus::inferred);
+    stats.frame(InferenceStatus::skipped_late);
+    stats.frame(InferenceStatus::failed);
+    for (unsigned i = 0; i < 2048; ++i) stats.times(i < 1024 ? 9000 : 5, 1, 2);
+    EXPECT_TRUE(stats.copied(CopyReason::make_writable, 10));
+    EXPECT_FALSE(stats.copied(CopyReason::make_writable, 20));
+    GstStructure* s = stats.structure({});
+    EXPECT_EQ(field(s, "frames"), 5u);
+    EXPECT_EQ(field(s, "inferences"), 3u);
+    EXPECT_EQ(field(s, "failed"), 1u);
+    EXPECT_EQ(field(s, "skipped-late"), 1u);
+    EXPECT_EQ(field(s, "copy-make-writable-count"), 2u);
+    EXPECT_EQ(field(s, "copied-bytes"), 30u);
+    EXPECT_EQ(field(s, "pre-p99-us"), 5u);
+    EXPECT_EQ(field(s, "pre-max-us"), 9000u);
+    EXPECT_EQ(field(s, "total-p50-us"), 0u);
+    gst_structure_free(s);
+    stats.reset();
+    s = stats.structure({});
+    EXPECT_EQ(field(s, "frames"), 0u);
+    EXPECT_EQ(field(s, "pre-max-us"), 0u);
+    gst_structure_free(s);
+}
+
+struct GateCase {
+    const char* why;
+    guint flags;
+    guint interval;
+    bool skip;
+    GstClockTime pts;
+    InferenceStatus want;
+};
+TEST(Gates, DecideByFlagsIntervalAndLateness) {
+    const GateCase cases[] = {
+        {"an ordinary frame", 0, 1, true, 200, InferenceStatus::inferred},
+        {"a gap", GST_BUFFER_FLAG_GAP, 1, false, 200, InferenceStatus::skipped_flag},
+        {"a damaged frame", GST_BUFFER_FLAG_CORRUPTED, 1, false, 200,
+         InferenceStatus::skipped_flag},
+        {"late, and late frames pass", 0, 1, true, 140, InferenceStatus::skipped_late},
+        {"late, but every frame is wanted", 0, 1, false, 140, InferenceStatus::inferred},
+        {"just in time", 0, 1, true, 141, InferenceStatus::inferred},
+        {"without time", 0, 1, true, GST_CLOCK_TIME_NONE, InferenceStatus::inferred},
+    };
+    GstSegment segment;
+    gst_segment_init(&segment, GST_FORMAT_TIME);
+    for (const GateCase& c : cases) {
+        SCOPED_TRACE(c.why);
+        Gates gates;
+        gates.qos(1.2, 20, 100);  // 20 late at 100: earliest is 140
+        GstBuffer* buffer = gst_buffer_new();
+        GST_BUFFER_PTS(buffer) = c.pts;
+        GST_BUFFER_FLAG_SET(buffer, c.flags);
+        EXPECT_EQ(gates.decide(buffer, segment, c.interval, c.skip), c.want);
+        gst_buffer_unref(buffer);
+    }
+}
+
+TEST(Gates, InferEveryNthFrameAndStartOverAfterReset) {
+    GstSegment segment;
+    gst_segment_init(&segment, GST_FORMAT_TIME);
+    Gates gates;
+    GstBuffer* buffer = gst_buffer_new();
+    std::string seen;
+    for (int i = 0; i < 7; ++i) {
+        seen += gates.decide(buffer, segment, 3, false) == InferenceStatus::inferred ? 'I' : 's';
+    }
+    EXPECT_EQ(seen, "IssIssI");
+    gates.reset();
+    EXPECT_EQ(gates.decide(buffer, segment, 3, false), InferenceStatus::inferred);
+    gst_buffer_unref(buffer);
+}
+
+TEST(Gates, EarlyFramesMoveTheEarliestTimeBack) {
+    Gates gates;
+    gates.qos(0.5, -300, 100);
+    EXPECT_EQ(gates.earliest(), 0u);
+    gates.qos(0.5, -30, 100);
+    EXPECT_EQ(gates.earliest(), 70u);
+    gates.qos(0.5, 0, GST_CLOCK_TIME_NONE);
+    EXPECT_EQ(gates.earliest(), GST_CLOCK_TIME_NONE);
+}
+
+vartml::TensorView flat(vartml::DataType type, uint32_t size) {
+    return vartml::make_view(type, vartml::Layout::GENERIC, {1, size}, {0, 1});
+}
+
+TEST(Feed, WritesTheFrameSizeInTheTypeOfTheInput) {
+    auto feed = Feed::create("frame-size", "sizes", flat(vartml::DataType::int64, 2));
+    ASSERT_TRUE(feed);
+    int64_t got[2] = {};
+    feed->write(640, 480, got);
+    EXPECT_EQ(got[0], 640);
+    EXPECT_EQ(got[1], 480);
+}
+
+TEST(Feed, WritesConstants) {
+    auto many = Feed::create("const:1,-2.5,3e2", "x", flat(vartml::DataType::float32, 3));
+    ASSERT_TRUE(many);
+    float got[3] = {};
+    many->write(1, 1, got);
+    EXPECT_EQ(got[0], 1.f);
+    EXPECT_EQ(got[1], -2.5f);
+    EXPECT_EQ(got[2], 300.f);
+    auto one = Feed::create("const:1.00390625", "x", flat(vartml::DataType::bf16, 2));
+    ASSERT_TRUE(one);
+    uint16_t half[2] = {};
+    one->write(1, 1, half);
+    EXPECT_EQ(half[0], 0x3f80);  // a tie goes to even
+    EXPECT_EQ(half[1], 0x3f80);
+}
+
+TEST(Feed, RefusesWhatDoesNotFit) {
+    for (const char* text :
+         {"const:1,2", "const:", "const:one", "const:1;2", "frames", "frame-size"}) {
+        auto feed = Feed::create(text, "x", flat(vartml::DataType::float32, 3));
+        ASSERT_FALSE(feed) << text;
+        EXPECT_NE(feed.error().message.find("'x'"), std::string::npos);
+    }
+}
+
+TEST(TensorView, FollowsTheInfoOfTheRunner) {
+    vart::NpuTensorInfo info;
+    info.name = "images";
+    info.data_type = vart::DataType::BF16;
+    info.memory_layout = vart::MemoryLayout::HCWNC4;
+    info.shape = {224, 1, 224, 1, 4};
+    info.strides = {896, 896, 4, 4, 1};
+    info.size = 200704;
+    info.size_in_bytes = 401408;
+    const vartml::TensorView want =
+        vartml::make_view(vartml::DataType::bf16, vartml::Layout::HCWNC4, {224, 1, 224, 1, 4});
+    EXPECT_EQ(vartml::gst::tensor_view(info), want);
+}
+
+}  // namespace

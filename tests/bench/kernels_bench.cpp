@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times layout conversions against memcpy of the same traffic. Prints one JSON object per line;
-// single thread.
+// Times layout conversions against memcpy of the same traffic, and pre-processing of frames. Prints
+// one JSON object per line; single thread.
 //   kernels_bench [PART-OF-NAME]
 #include <algorithm>
 #include <chrono>
@@ -9,6 +9,8 @@
 #include <functional>
 #include <string>
 #include <vector>
+
+#include <vartml/preprocess.h>
 
 #include "lib/tensor/convert.h"
 
@@ -89,8 +91,79 @@ void bench_layouts(const std::string& filter) {
     }
 }
 
+struct Frames {
+    const char* name;
+    PixelFormat format;
+    uint32_t width, height, model_width, model_height;
+    ResizeMode resize;
+    Layout layout;
+    DataType type;
+    Interpolation interpolation = Interpolation::bilinear;
+};
+
+void bench_frames(const std::string& filter) {
+    using enum PixelFormat;
+    using enum ResizeMode;
+    constexpr DataType bf16 = DataType::bf16, int8 = DataType::int8, uint8 = DataType::uint8,
+                       float32 = DataType::float32;
+    const Frames cases[] = {
+        {"nv12-1080-640-letterbox-bf16", NV12, 1920, 1080, 640, 640, letterbox, Layout::HCWNC4,
+         bf16},
+        {"i420-1080-640-letterbox-bf16", I420, 1920, 1080, 640, 640, letterbox, Layout::HCWNC4,
+         bf16},
+        {"rgb-1080-640-letterbox-bf16", RGB, 1920, 1080, 640, 640, letterbox, Layout::HCWNC4, bf16},
+        {"bgrx-1080-640-letterbox-bf16", BGRx, 1920, 1080, 640, 640, letterbox, Layout::HCWNC4,
+         bf16},
+        {"nv12-1080-640-letterbox-int8", NV12, 1920, 1080, 640, 640, letterbox, Layout::HCWNC4,
+         int8},
+        {"nv12-1080-640-letterbox-u8nhwc", NV12, 1920, 1080, 640, 640, letterbox, Layout::NHWC,
+         uint8},
+        {"nv12-1080-640-letterbox-fp32nchw", NV12, 1920, 1080, 640, 640, letterbox, Layout::NCHW,
+         float32},
+        {"nv12-1080-640-letterbox-area", NV12, 1920, 1080, 640, 640, letterbox, Layout::HCWNC4,
+         bf16, Interpolation::area},
+        {"nv12-432-416-letterbox-bf16", NV12, 768, 432, 416, 416, letterbox, Layout::HCWNC4, bf16},
+        {"i420-432-416-letterbox-bf16", I420, 768, 432, 416, 416, letterbox, Layout::HCWNC4, bf16},
+        {"i420-432-416-stretch-bf16", I420, 768, 432, 416, 416, stretch, Layout::HCWNC4, bf16},
+        {"nv12-2160-416-letterbox-bf16", NV12, 3840, 2160, 416, 416, letterbox, Layout::HCWNC4,
+         bf16},
+        {"rgb-640-640-plain-bf16", RGB, 640, 640, 640, 640, stretch, Layout::HCWNC4, bf16},
+    };
+    for (const Frames& c : cases) {
+        if (std::string(c.name).find(filter) == std::string::npos) continue;
+        const TensorView cpu =
+            make_view(float32, Layout::NCHW, {1, 3, c.model_height, c.model_width});
+        TensorView tensor = hw_view(cpu, c.layout, c.type);
+        if (c.type == int8) tensor.quantisation = Quantisation{0.0078125, 0};
+        const PreprocessOptions options{.resize = c.resize,
+                                        .interpolation = c.interpolation,
+                                        .mean = {123.675f, 116.28f, 103.53f},
+                                        .scale = {0.0171f, 0.0175f, 0.0174f}};
+        const auto pre = Preprocessor::create(
+            {.format = c.format, .width = c.width, .height = c.height}, {}, cpu, tensor, options);
+        if (!pre) {
+            std::fprintf(stderr, "%s\n", pre.error().message.c_str());
+            std::exit(1);
+        }
+        std::vector<uint8_t> pixels(size_t{c.width} * c.height * 4);
+        for (size_t i = 0; i < pixels.size(); ++i)
+            pixels[i] = static_cast<uint8_t>(i * 7 + i / 997);
+        const uint32_t w = c.width, h = c.height;
+        const uint32_t packed = num_planes(c.format) > 1 ? w : c.format == RGB ? 3 * w : 4 * w;
+        const uint32_t chroma = c.format == I420 ? w / 2 : w;
+        const Picture picture{
+            {pixels.data(), pixels.data() + w * h, pixels.data() + w * h + w * h / 4, nullptr},
+            {packed, chroma, chroma, 0}};
+        std::vector<std::byte> out(tensor.size_bytes);
+        const double us = best_us([&] { pre->run(picture, out.data()); });
+        std::printf("{\"name\": \"pre/%s\", \"unit\": \"us\", \"ours\": %.1f}\n", c.name, us);
+    }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-    bench_layouts(argc > 1 ? argv[1] : "");
+    const std::string filter = argc > 1 ? argv[1] : "";
+    bench_layouts(filter);
+    bench_frames(filter);
 }

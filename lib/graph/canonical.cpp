@@ -84,19 +84,27 @@ void take_parameter(const Value& value, const Parameter& parameter, Node& node) 
     }
 }
 
-// Makes attributes of the parameter inputs, when all that are given are constant. Returns whether
-// none is left.
-bool take_parameters(const Graph& graph, Node& node) {
+// The parameter inputs that the node has.
+std::vector<const Parameter*> given_parameters(const Node& node) {
     std::vector<const Parameter*> given;
     for (const Parameter& parameter : parameters) {
         const bool match =
             parameter.kind == node.kind || (parameter.kind == "Reduce" && is_reduction(node.kind));
         if (match && has_input(node, parameter.input)) given.push_back(&parameter);
     }
-    const auto is_constant = [&](const Parameter* parameter) {
-        return graph.value(node.inputs[parameter->input]).constant.has_value();
-    };
-    if (!std::ranges::all_of(given, is_constant)) return false;
+    return given;
+}
+
+bool is_constant(const Graph& graph, const Node& node, const Parameter& parameter) {
+    return graph.value(node.inputs[parameter.input]).constant.has_value();
+}
+
+// Makes attributes of the parameter inputs, when all that are given are constant. Returns whether
+// none is left.
+bool take_parameters(const Graph& graph, Node& node) {
+    const auto given = given_parameters(node);
+    const auto constant = [&](const Parameter* p) { return is_constant(graph, node, *p); };
+    if (!std::ranges::all_of(given, constant)) return false;
     for (const Parameter* parameter : given) {
         take_parameter(graph.value(node.inputs[parameter->input]), *parameter, node);
     }
@@ -298,29 +306,13 @@ void drop_attributes(Node& node) {
     });
 }
 
-// The outputs as constants; nothing where they are not known yet or would be unreasonably large.
-Result<std::optional<std::vector<Constant>>> fold(const Graph& graph, const Node& node,
-                                                  const Types& types) {
-    using Folded = std::optional<std::vector<Constant>>;
-    if (!can_evaluate(node.kind)) return Folded();
-    const bool of_shape = node.kind == "Shape" || node.kind == "Size";
-    size_t bytes_read = 0, bytes_written = 0;
-    for (const ValueId id : node.inputs) {
-        if (id == none) continue;
-        const Value& value = graph.value(id);
-        if (of_shape ? value.data_dependent : !value.constant) return Folded();
-        if (value.constant) bytes_read += value.constant->bytes.size();
-    }
-    for (const Type& type : types) bytes_written += type.size_bytes();
-    if (bytes_written > max_folded_bytes && bytes_written > bytes_read) return Folded();
-    auto constants = evaluate(graph, node);
-    // A type that the evaluator does not know is no fault of the model.
-    if (!constants && constants.error().code == ErrorCode::unsupported) return Folded();
-    if (!constants) return constants.error();
-    return Folded(std::move(*constants));
-}
-
 }  // namespace
+
+bool has_constant_parameters(const Graph& graph, const Node& node) {
+    const auto given = given_parameters(node);
+    const auto constant = [&](const Parameter* p) { return is_constant(graph, node, *p); };
+    return !given.empty() && std::ranges::all_of(given, constant);
+}
 
 Result<void> canonicalise(const Graph& graph, Node& node) {
     for (const ValueId id : node.inputs) {
@@ -340,6 +332,31 @@ Result<void> canonicalise(const Graph& graph, Node& node) {
     return {};
 }
 
+Result<bool> fold_node(Graph& graph, const Node& node) {
+    if (!can_evaluate(node.kind)) return false;
+    const bool of_shape = node.kind == "Shape" || node.kind == "Size";
+    size_t bytes_read = 0, bytes_written = 0;
+    for (const ValueId id : node.inputs) {
+        if (id == none) continue;
+        const Value& value = graph.value(id);
+        if (of_shape ? value.data_dependent : !value.constant) return false;
+        if (value.constant) bytes_read += value.constant->bytes.size();
+    }
+    for (const ValueId id : node.outputs) {
+        if (id != none) bytes_written += graph.value(id).type.size_bytes();
+    }
+    if (bytes_written > max_folded_bytes && bytes_written > bytes_read) return false;
+    auto constants = evaluate(graph, node);
+    // A type that the evaluator does not know is no fault of the model.
+    if (!constants && constants.error().code == ErrorCode::unsupported) return false;
+    if (!constants) return constants.error();
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+        if (node.outputs[i] != none)
+            graph.value(node.outputs[i]).constant = std::move((*constants)[i]);
+    }
+    return true;
+}
+
 Result<Appended> append_node(Graph& graph, Node node) {
     if (auto ok = canonicalise(graph, node); !ok) return ok.error();
     auto types = infer_types(graph, node);
@@ -350,17 +367,10 @@ Result<Appended> append_node(Graph& graph, Node node) {
         graph.value(node.outputs[i]).type = (*types)[i];
         graph.value(node.outputs[i]).data_dependent = data_dependent;
     }
-    auto constants = fold(graph, node, *types);
-    if (!constants) return constants.error();
-    if (!*constants) {
-        graph.nodes.push_back(std::move(node));
-        return Appended::node;
-    }
-    for (size_t i = 0; i < node.outputs.size(); ++i) {
-        if (node.outputs[i] != none)
-            graph.value(node.outputs[i]).constant = std::move((**constants)[i]);
-    }
-    return Appended::folded;
+    auto folded = fold_node(graph, node);
+    if (!folded) return folded.error();
+    if (!*folded) graph.nodes.push_back(std::move(node));
+    return *folded ? Appended::folded : Appended::node;
 }
 
 }  // namespace vartml::graph

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// fold_batch_norm and fold_scale_bias.
+#include <algorithm>
+#include <cmath>
+
+#include "lib/compiler/passes/affine.h"
+#include "lib/compiler/passes/passes.h"
+#include "lib/graph/numbers.h"
+
+namespace vartml::compiler {
+
+namespace {
+
+using graph::Node;
+using graph::none;
+using graph::Type;
+using graph::ValueId;
+
+struct Affine {
+    std::vector<double> scale, shift;  // per channel; empty: not of this form
+    ValueId input = none;
+};
+
+// Lets the node that makes `affine.input` give the result of the node at `index`, if it can take
+// the scale and shift.
+bool fold_into_producer(Rewriter& rewriter, size_t index, const Affine& affine) {
+    if (!rewriter.producer(affine.input) || !rewriter.has_one_use(affine.input)) return false;
+    const auto host = static_cast<size_t>(rewriter.producer_index(affine.input));
+    if (!is_linear(rewriter, rewriter.node(host)) ||
+        !absorb_affine(rewriter, host, affine.scale, affine.shift))
+        return false;
+    rewriter.node(host).outputs = rewriter.node(index).outputs;
+    Rewriter::merge_sources(rewriter.node(host), rewriter.node(index));
+    rewriter.remove(rewriter.node(index));
+    return true;
+}
+
+// Lets the convolution that reads the node at `index` read its input instead.
+bool fold_into_reader(Rewriter& rewriter, size_t index, const Affine& affine) {
+    const ValueId result = rewriter.node(index).outputs[0];
+    if (!rewriter.has_one_use(result)) return false;
+    const auto reader = static_cast<size_t>(rewriter.readers(result)[0]);
+    if (rewriter.node(reader).inputs[0] != result ||
+        !absorb_input_affine(rewriter, reader, affine.scale, affine.shift))
+        return false;
+    Rewriter::merge_sources(rewriter.node(reader), rewriter.node(index));
+    rewriter.node(reader).inputs[0] = affine.input;
+    rewriter.remove(rewriter.node(index));
+    return true;
+}
+
+// ---- batch normalisation
+// -------------------------------------------------------------------------------------------
+
+Affine affine_of_batch_norm(const Rewriter& rewriter, const Node& node) {
+    Affine affine;
+    std::vector<double> parameters[4];  // scale, bias, mean, variance
+    for (size_t i = 0; i < 4; ++i) {
+        if (!rewriter.is_constant(node.inputs[i + 1])) return affine;
+        parameters[i] = graph::read_numbers<double>(rewriter.value(node.inputs[i + 1]));
+    }
+    const double epsilon = node.get("epsilon", 1e-5F);
+    for (size_t c = 0; c < parameters[0].size(); ++c) {
+        const double scale = parameters[0][c] / std::sqrt(parameters[3][c] + epsilon);
+        affine.scale.push_back(scale);
+        affine.shift.push_back(parameters[1][c] - parameters[2][c] * scale);
+    }
+    affine.input = node.inputs[0];
+    return affine;
+}
+
+bool fold_batch_norm_at(Rewriter& rewriter, size_t index) {
+    if (rewriter.node(index).kind != "BatchNormalization") return false;
+    const Affine affine = affine_of_batch_norm(rewriter, rewriter.node(index));
+    if (affine.scale.empty()) return false;
+    if (fold_into_producer(rewriter, index, affine) || fold_into_reader(rewriter, index, affine))
+        return true;
+
+    const Type type = rewriter.type(affine.input);
+    if (!graph::is_float(type.data_type)) return false;
+    const std::string name = rewriter.node(index).name;
+    Type per_channel{type.data_type, std::vector<int64_t>(type.shape.size() - 1, 1)};
+    per_channel.shape[0] = type.shape[1];
+    const ValueId scale = rewriter.add_constant(name + ".scale", per_channel, affine.scale);
+    const ValueId shift = rewriter.add_constant(name + ".shift", per_channel, affine.shift);
+    const ValueId scaled =
+        rewriter.graph().add_value(rewriter.graph().unique_name(name + ".scaled"), type);
+    rewriter.graph().value(scaled).data_dependent = rewriter.value(affine.input).data_dependent;
+    Node mul = rewriter.node(index);
+    mul.kind = "Mul";
+    mul.name = rewriter.graph().unique_name(name + ".mul");
+    mul.inputs = {affine.input, scale};
+    mul.outputs = {scaled};
+    mul.attributes.clear();
+    Node& add = rewriter.node(index);
+    add.kind = "Add";
+    add.inputs = {scaled, shift};
+    add.attributes.clear();
+    rewriter.insert(index, std::move(mul));
+    return true;
+}
+
+// ---- scale and bias
+// ------------------------------------------------------------------------------------------------
+
+// Mul, Div, Add or Sub of a tensor and a constant that varies along `axis` of the tensor only.
+Affine affine_of_arithmetic(const Rewriter& rewriter, const Node& node, ValueId input,
+                            size_t axis) {
+    Affine affine;
+    if (node.inputs.size() != 2) return affine;
+    const size_t at = node.inputs[0] == input ? 0 : 1;
+    const auto& shape = rewriter.type(input).shape;
+    if (shape != rewriter.type(node.outputs[0]).shape || axis >= shape.size()) return affine;
+    auto numbers = per_channel(rewriter, node.inputs[1 - at], shape, axis);
+    if (numbers.empty()) return affine;
+    const std::vector<double> zeros(numbers.size(), 0), ones(numbers.size(), 1);
+    if (node.kind == "Add") {
+        affine = {ones, std::move(numbers), input};
+    } else if (node.kind == "Mul") {
+        affine = {std::move(numbers), zeros, input};
+    } else if (node.kind == "Sub" && at == 0) {
+        for (double& v : numbers) v = -v;
+        affine = {ones, std::move(numbers), input};
+    } else if (node.kind == "Sub") {
+        affine = {std::vector<double>(ones.size(), -1), std::move(numbers), input};
+    } else if (node.kind == "Div" && at == 0 && std::ranges::find(numbers, 0.0) == numbers.end()) {
+        for (double& v : numbers) v = 1 / v;
+        affine = {std::move(numbers), zeros, input};
+    }
+    const bool finite =
+        std::ranges::all_of(affine.scale, [](double v) { return std::isfinite(v); }) &&
+        std::ranges::all_of(affine.shift, [](double v) { return std::isfinite(v); });
+    return finite ? affine : Affine();
+}
+
+bool fold_scale_bias_at(Rewriter& rewriter, size_t index) {
+    const Node& node = rewriter.node(index);
+    constexpr std::string_view kinds[] = {"Add", "Div", "Mul", "Sub"};
+    if (std::ranges::find(kinds, node.kind) == std::end(kinds)) return false;
+    if (!graph::is_float(rewriter.type(node.outputs[0]).data_type)) return false;
+    for (const ValueId input : node.inputs) {
+        const Node* maker = rewriter.producer(input);
+        if (!maker || !is_linear(rewriter, *maker)) continue;
+        const Affine affine =
+            affine_of_arithmetic(rewriter, node, input, channel_axis(rewriter, *maker));
+        if (!affine.scale.empty() && fold_into_producer(rewriter, index, affine)) return true;
+    }
+    if (rewriter.type(node.outputs[0]).shape.size() < 3) return false;
+    for (const ValueId input : node.inputs) {
+        if (rewriter.is_constant(input)) continue;
+        const Affine affine = affine_of_arithmetic(rewriter, node, input, 1);
+        if (!affine.scale.empty() && fold_into_reader(rewriter, index, affine)) return true;
+    }
+    return false;
+}
+
+}  // namespace
+
+Result<PassStats> fold_batch_norm(graph::Graph& graph) {
+    return rewrite_nodes(graph, fold_batch_norm_at);
+}
+Result<PassStats> fold_scale_bias(graph::Graph& graph) {
+    return rewrite_nodes(graph, fold_scale_bias_at);
+}
+
+}  // namespace vartml::compiler

@@ -44,8 +44,7 @@ Error mismatch(ErrorCode code, const TensorView& src, const TensorView& dst,
     return {code, "cannot convert " + describe(src) + " to " + describe(dst) + ": " + why};
 }
 
-// ---- element types
-// ------------------------------------------------------------------------------------------------
+// ---- element types -----------------------------------------------------------------------------
 
 bool is_integer(DataType type) {
     return type == DataType::int8 || type == DataType::uint8 || type == DataType::int16 ||
@@ -112,8 +111,7 @@ std::pair<int32_t, int32_t> limits_of(DataType type) {
     }
 }
 
-// ---- which elements correspond
-// ------------------------------------------------------------------------------------
+// ---- which elements correspond -----------------------------------------------------------------
 
 // A dimension of the tensor: how many elements, and their distance on both sides.
 struct Dim {

@@ -112,8 +112,7 @@ struct Preprocessor::Plan {
     void pad(std::byte* dst, uint32_t first, uint32_t last) const;
 };
 
-// ---- preparing
-// ----------------------------------------------------------------------------------------------------
+// ---- preparing ---------------------------------------------------------------------------------
 
 Result<void> Preprocessor::Plan::set_picture(const PictureInfo& info, ChannelOrder order) {
     const PixelLayout* pixels = find_pixel_layout(info.format);
@@ -296,8 +295,7 @@ void Preprocessor::Plan::set_area_columns() {
     }
 }
 
-// ---- running
-// ------------------------------------------------------------------------------------------------------
+// ---- running -----------------------------------------------------------------------------------
 
 void Preprocessor::Plan::read(const Picture& frame, uint32_t y, const Part& part, Scratch& s,
                               size_t slot) const {
@@ -440,8 +438,7 @@ void Preprocessor::Plan::pad(std::byte* dst, uint32_t first, uint32_t last) cons
     }
 }
 
-// ---- the class
-// ----------------------------------------------------------------------------------------------------
+// ---- the class ---------------------------------------------------------------------------------
 
 Result<Preprocessor> Preprocessor::create(const PictureInfo& picture, const Region& region,
                                           const TensorView& cpu, const TensorView& tensor,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Times layout conversions against memcpy of the same traffic, and pre-processing of frames. Prints
 // one JSON object per line; single thread.
-//   kernels_bench [PART-OF-NAME]
+//   kernels_bench [PART-OF-NAME [INSTRUCTION-SET]]
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -12,6 +12,7 @@
 
 #include <vartml/preprocess.h>
 
+#include "hwy/targets.h"
 #include "lib/tensor/convert.h"
 
 namespace {
@@ -164,6 +165,12 @@ void bench_frames(const std::string& filter) {
 
 int main(int argc, char** argv) {
     const std::string filter = argc > 1 ? argv[1] : "";
+    if (argc > 2) {
+        for (const int64_t target : hwy::SupportedAndGeneratedTargets())
+            if (std::strcmp(hwy::TargetName(target), argv[2]) == 0)
+                hwy::SetSupportedTargetsForTest(target);
+        hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+    }
     bench_layouts(filter);
     bench_frames(filter);
 }

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "hwy/targets.h"
 #include "tests/vision/frames.h"
 
 namespace vartml {
@@ -20,8 +21,7 @@ const F all_formats[] = {F::NV12, F::NV21,      F::NV16,      F::NV24, F::I420, 
                          F::BGR,  F::RGBA,      F::BGRA,      F::RGBx, F::BGRx, F::xRGB,
                          F::xBGR, F::RGBP,      F::BGRP,      F::GRAY8};
 
-// ---- the oracle: convert, then scale, separately and in double
-// ------------------------------------------------------
+// ---- the oracle: convert, then scale, separately and in double ---------------------------------
 
 // Value of the picture (0-255) at a pixel of the frame.
 using PixelValue = std::function<double(int x, int y)>;
@@ -64,8 +64,7 @@ double interpolate(const PixelValue& value, const Fit& fx, const Fit& fy, uint32
     return sum / covered;
 }
 
-// ---- cases
-// ----------------------------------------------------------------------------------------------------------
+// ---- cases -------------------------------------------------------------------------------------
 
 struct Setting {
     uint32_t width, height;  // of the frame
@@ -302,8 +301,7 @@ TEST(Preprocess, FormatsHaveTheirNamesAndPlanes) {
     EXPECT_EQ(num_planes(F::unknown), 0u);
 }
 
-// ---- types and layouts
-// ----------------------------------------------------------------------------------------------
+// ---- types and layouts -------------------------------------------------------------------------
 
 struct Tensor {
     L cpu_layout;
@@ -467,8 +465,36 @@ TEST_P(Tensors, RowsGiveTheBytesOfTheWhole) {
 
 INSTANTIATE_TEST_SUITE_P(Preprocess, Tensors, testing::ValuesIn(tensors));
 
-// ---- geometry
-// -------------------------------------------------------------------------------------------------------
+TEST(Preprocess, EveryInstructionSetGivesTheSameBytes) {
+    for (const F format : all_formats) {
+        const Frame frame({format, 181, 67, ColorMatrix::bt709, ColorRange::limited, 1.0}, 3, false,
+                          9);
+        for (const Tensor& t : tensors) {
+            for (const Interpolation how : {Interpolation::bilinear, Interpolation::area}) {
+                PreprocessOptions options = normal;
+                options.interpolation = how;
+                const TensorView view = tensor_view(t);
+                const auto pre =
+                    Preprocessor::create(frame.info, {}, cpu_view(t, T::float32), view, options);
+                ASSERT_TRUE(pre);
+                std::vector<uint8_t> first;
+                for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
+                    hwy::SetSupportedTargetsForTest(target);
+                    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+                    std::vector<uint8_t> got(view.size_bytes);
+                    pre->run(frame.picture, got.data());
+                    if (first.empty()) first = got;
+                    EXPECT_TRUE(got == first)
+                        << to_string(format) << " " << hwy::TargetName(target);
+                }
+                hwy::SetSupportedTargetsForTest(0);
+                hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+            }
+        }
+    }
+}
+
+// ---- geometry ----------------------------------------------------------------------------------
 
 TEST(Preprocess, ToFrameFollowsTheGeometryTable) {
     struct {
@@ -563,8 +589,7 @@ TEST(Preprocess, PixelsOfTheModelSizeStayAsTheyAre) {
     }
 }
 
-// ---- refusals
-// -------------------------------------------------------------------------------------------------------
+// ---- refusals ----------------------------------------------------------------------------------
 
 TEST(Preprocess, RefusesWhatItCannotDoInOneSentence) {
     const PictureInfo picture{F::NV12, 64, 48};

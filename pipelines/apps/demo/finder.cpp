@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipelines/apps/demo/finder.h"
+
+#include <gst/analytics/analytics.h>
+#include <gst/gst.h>
+
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "pipelines/apps/demo/player.h"
+
+namespace demo {
+namespace {
+
+using vartml::Error;
+using vartml::ErrorCode;
+using vartml::Result;
+using Clock = std::chrono::steady_clock;
+
+struct State {
+    const FindOptions& options;
+    GstElement* pipeline = nullptr;
+    // Streaming thread behind vartmldecode.
+    FindResult result{};
+    std::vector<Found> found{};
+    Clock::time_point first{}, last{};
+    GstClockTime first_pts = GST_CLOCK_TIME_NONE;
+    bool ending = false;
+    // Streaming thread behind the overlay; read after the end.
+    SamplePtr best{};
+    double best_score = -1;
+};
+
+void read_boxes(GstBuffer* buffer, std::vector<Found>& found) {
+    found.clear();
+    GstAnalyticsRelationMeta* meta = gst_buffer_get_analytics_relation_meta(buffer);
+    if (!meta) return;
+    gpointer cursor = nullptr;
+    GstAnalyticsMtd mtd;
+    while (gst_analytics_relation_meta_iterate(meta, &cursor, gst_analytics_od_mtd_get_mtd_type(),
+                                               &mtd)) {
+        const auto* od = reinterpret_cast<GstAnalyticsODMtd*>(&mtd);
+        gint x = 0, y = 0, width = 0, height = 0;
+        gfloat score = 0;
+        if (!gst_analytics_od_mtd_get_location(od, &x, &y, &width, &height, &score)) continue;
+        const char* label = g_quark_to_string(gst_analytics_od_mtd_get_obj_type(od));
+        found.push_back({{static_cast<double>(x), static_cast<double>(y),
+                          static_cast<double>(x + width), static_cast<double>(y + height)},
+                         score,
+                         label ? label : "(no name)"});
+    }
+}
+
+GstPadProbeReturn on_decoded(GstPad*, GstPadProbeInfo* info, gpointer data) {
+    auto& state = *static_cast<State*>(data);
+    GstBuffer* buffer = GST_PAD_PROBE_INFO_BUFFER(info);
+    const GstClockTime pts = GST_BUFFER_PTS(buffer);
+    if (state.result.frames == 0) {
+        state.first = Clock::now();
+        state.first_pts = pts;
+    }
+    const bool timed = GST_CLOCK_TIME_IS_VALID(pts) && GST_CLOCK_TIME_IS_VALID(state.first_pts);
+    const double seconds = timed && pts > state.first_pts ? (pts - state.first_pts) / 1e9 : 0;
+    if (state.options.seconds > 0 && seconds >= state.options.seconds) {
+        if (!state.ending) end_stream(state.pipeline);
+        state.ending = true;
+        return GST_PAD_PROBE_DROP;  // frames that are on their way while the stream ends
+    }
+    ++state.result.frames;
+    state.last = Clock::now();
+
+    read_boxes(buffer, state.found);
+    if (const auto* codes = state.options.codes) {
+        const auto number =
+            static_cast<size_t>(std::lround(seconds * state.options.frames_per_second));
+        if (number < codes->size()) {
+            tally_known(state.found, (*codes)[number], state.result.known);
+        }
+    }
+    tally_classes(state.found, state.result.classes);
+    return GST_PAD_PROBE_OK;
+}
+
+// Keeps the drawn frame that shows most, the earliest of equals.
+GstPadProbeReturn on_drawn(GstPad* pad, GstPadProbeInfo* info, gpointer data) {
+    auto& state = *static_cast<State*>(data);
+    GstBuffer* buffer = GST_PAD_PROBE_INFO_BUFFER(info);
+    std::vector<Found> found;
+    read_boxes(buffer, found);
+    double score = static_cast<double>(found.size());
+    for (const Found& f : found) score += 0.1 * f.score;
+    if (score <= state.best_score) return GST_PAD_PROBE_OK;
+    state.best_score = score;
+    GstCaps* caps = gst_pad_get_current_caps(pad);
+    state.best.reset(gst_sample_new(buffer, caps, nullptr, nullptr));
+    gst_caps_unref(caps);
+    return GST_PAD_PROBE_OK;
+}
+
+void probe(GstElement* element, GstPadProbeCallback callback, State& state) {
+    const std::unique_ptr<GstPad, GstObjectUnref> pad(gst_element_get_static_pad(element, "src"));
+    gst_pad_add_probe(pad.get(), GST_PAD_PROBE_TYPE_BUFFER, callback, &state, nullptr);
+}
+
+// The first video pad of decodebin goes to `sink`; sound and subtitles stay unlinked.
+void on_pad_added(GstElement*, GstPad* pad, gpointer sink) {
+    GstCaps* caps = gst_pad_get_current_caps(pad);
+    if (!caps) caps = gst_pad_query_caps(pad, nullptr);
+    const bool video =
+        g_str_has_prefix(gst_structure_get_name(gst_caps_get_structure(caps, 0)), "video/");
+    gst_caps_unref(caps);
+    if (video && !gst_pad_is_linked(GST_PAD(sink))) gst_pad_link(pad, GST_PAD(sink));
+}
+
+void on_no_more_pads(GstElement* decoder, gpointer sink) {
+    if (gst_pad_is_linked(GST_PAD(sink))) return;
+    GST_ELEMENT_ERROR(decoder, STREAM, WRONG_TYPE,
+                      ("there is no video in the file that can be decoded"), (nullptr));
+}
+
+double number_in(const GstStructure* s, const char* field) {
+    const GValue* value = gst_structure_get_value(s, field);
+    GValue real = G_VALUE_INIT;
+    g_value_init(&real, G_TYPE_DOUBLE);
+    const bool read = value && g_value_transform(value, &real);
+    return read ? g_value_get_double(&real) : 0;
+}
+
+void read_stats(GstElement* infer, FindResult& result) {
+    GstStructure* stats = nullptr;
+    g_object_get(infer, "stats", &stats, nullptr);
+    if (!stats) return;
+    result.inferred = static_cast<unsigned>(number_in(stats, "inferences"));
+    result.latency_p50_ms = number_in(stats, "total-p50-us") / 1000;
+    result.latency_p99_ms = number_in(stats, "total-p99-us") / 1000;
+    gst_structure_free(stats);
+}
+
+// A sidecar that names the decoder family: vartmlinfer takes the family's picture format from it,
+// vartmldecode the head.
+Result<std::string> write_sidecar(const FindOptions& options) {
+    const auto file = std::filesystem::path(options.video).replace_extension(".modelinfo");
+    std::ofstream out(file);
+    out << "[modelinfo]\nversion=1.0\nx-vartml-version=1\nx-vartml-decoder=" << options.decoder
+        << "\n";
+    out.close();
+    if (!out) return Error{ErrorCode::io, file.string() + ": cannot be written"};
+    return file.string();
+}
+
+Result<ElementPtr> finding_pipeline(const FindOptions& options) {
+    const bool live = options.input == Input::camera;
+    auto encoder = h264_encoder(live);
+    if (!encoder) return encoder.error();
+    auto pipeline = make_pipeline(
+        std::string(live ? "v4l2src name=source" : "filesrc name=source") +
+        " ! decodebin name=decoder  queue name=decoded max-size-buffers=4 max-size-bytes=0 "
+        "max-size-time=0"
+        " ! videoflip video-direction=auto ! videoconvert ! vartmlinfer name=infer "
+        "output-tensor-type=hw"
+        " ! vartmldecode name=decode ! queue max-size-buffers=4 max-size-bytes=0 max-size-time=0"
+        " ! objectdetectionoverlay name=overlay object-detection-outline-color=4278255360"
+        " ! videoconvert ! video/x-raw,format=I420 ! " +
+        *encoder + " ! h264parse ! mp4mux ! filesink name=sink");
+    if (!pipeline) return pipeline;
+    GstElement* p = pipeline->get();
+    g_object_set(element_of(p, "source").get(), live ? "device" : "location",
+                 options.source.c_str(), nullptr);
+    g_object_set(element_of(p, "infer").get(), "model", options.model.c_str(), nullptr);
+    g_object_set(element_of(p, "sink").get(), "location", options.video.c_str(), nullptr);
+    if (!options.labels.empty()) {
+        g_object_set(element_of(p, "decode").get(), "label-file", options.labels.c_str(), nullptr);
+    }
+    if (!options.decoder.empty()) {
+        auto sidecar = write_sidecar(options);
+        if (!sidecar) return sidecar.error();
+        g_object_set(element_of(p, "infer").get(), "modelinfo-file", sidecar->c_str(), nullptr);
+    }
+    return pipeline;
+}
+
+}  // namespace
+
+Result<FindResult> find(const FindOptions& options) {
+    auto pipeline = finding_pipeline(options);
+    if (!pipeline) return pipeline.error();
+    GstElement* p = pipeline->get();
+    State state{.options = options, .pipeline = p};
+    const ElementPtr decoder = element_of(p, "decoder"), decoded = element_of(p, "decoded");
+    const std::unique_ptr<GstPad, GstObjectUnref> sink(
+        gst_element_get_static_pad(decoded.get(), "sink"));
+    g_signal_connect(decoder.get(), "pad-added", G_CALLBACK(on_pad_added), sink.get());
+    g_signal_connect(decoder.get(), "no-more-pads", G_CALLBACK(on_no_more_pads), sink.get());
+    const ElementPtr infer = element_of(p, "infer");
+    probe(element_of(p, "decode").get(), on_decoded, state);
+    probe(element_of(p, "overlay").get(), on_drawn, state);
+
+    auto interrupted = play(p, [&] { read_stats(infer.get(), state.result); });
+    if (!interrupted) return interrupted.error();
+    FindResult result = std::move(state.result);
+    result.interrupted = *interrupted;
+    const double seconds = std::chrono::duration<double>(state.last - state.first).count();
+    if (result.frames > 1) result.frames_per_second = (result.frames - 1) / seconds;
+    if (state.best) {
+        auto written = write_png(state.best.get(), options.picture);
+        if (!written) return written.error();
+        result.snapshot = true;
+    }
+    return result;
+}
+
+}  // namespace demo

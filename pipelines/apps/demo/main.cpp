@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// vartml-demo: finds QR codes in a moving scene whose codes are known, or objects in the user's own
+// pictures.
+#include <gst/gst.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "pipelines/apps/demo/finder.h"
+#include "pipelines/apps/demo/options.h"
+#include "pipelines/apps/demo/player.h"
+#include "pipelines/apps/demo/record.h"
+#include "pipelines/apps/demo/scene.h"
+
+namespace demo {
+namespace {
+
+using vartml::Error;
+using vartml::ErrorCode;
+using vartml::Result;
+
+// The model that comes with the project: where it is installed, or where the build says.
+std::string own_model() {
+    const char* file = std::getenv("VARTML_DEMO_MODEL");
+    return file && *file ? file : VARTML_DEMO_MODEL_INSTALLED;
+}
+
+Result<void> check_readable(const std::string& file, const char* option) {
+    if (access(file.c_str(), R_OK) == 0) return {};
+    const bool there = access(file.c_str(), F_OK) == 0;
+    return Error{ErrorCode::not_found,
+                 file + (there ? ": may not be read" : ": there is no such file") +
+                     "; give another with " + option};
+}
+
+Result<void> check_inputs(const Options& options) {
+    const struct {
+        const std::string& file;
+        const char* option;
+    } files[] = {{options.backdrop, "--background"},
+                 {options.model, "--model"},
+                 {options.labels, "--labels"}};
+    for (const auto& row : files) {
+        if (row.file.empty()) continue;
+        if (auto ok = check_readable(row.file, row.option); !ok) return ok;
+    }
+    if (options.input == Input::video) return check_readable(options.source, "--video");
+    if (options.input == Input::camera && access(options.source.c_str(), R_OK | W_OK) != 0) {
+        const bool there = access(options.source.c_str(), F_OK) == 0;
+        return Error{
+            ErrorCode::not_found,
+            there ? options.source + ": you may not use this camera; join the group 'video'"
+                  : "there is no camera " + options.source +
+                        "; plug one in, name another device after --camera, or use --video FILE"};
+    }
+    return {};
+}
+
+Result<void> make_folder(const std::string& folder) {
+    std::error_code failure;
+    std::filesystem::create_directories(folder, failure);
+    if (failure)
+        return Error{ErrorCode::io,
+                     folder + ": " + failure.message() + "; give another with --out"};
+    return {};
+}
+
+// Renders and encodes the scene into `file`.
+Result<Recording> record_scene(const Options& options, const std::string& file) {
+    Picture backdrop;
+    if (!options.backdrop.empty()) {
+        auto picture =
+            load_picture(options.backdrop, Scene::kBackdropWidth, Scene::kBackdropHeight, 2);
+        if (!picture) return picture.error();
+        backdrop = std::move(*picture);
+    }
+    auto scene = Scene::create(std::move(backdrop));
+    if (!scene) return scene.error();
+    const double seconds = options.seconds > 0 ? options.seconds : 10;
+    const auto frames = static_cast<unsigned>(seconds * Scene::kFramesPerSecond + 0.5);
+    std::fprintf(stderr, "making a scene of %u frames: %s\n", frames, file.c_str());
+    return record(*scene, frames, file);
+}
+
+double percent(unsigned part, unsigned whole) {
+    return whole ? 100.0 * part / whole : 0;
+}
+
+void print_table(const FindResult& r, bool known) {
+    std::printf("frames            %u, inferred %u\n", r.frames, r.inferred);
+    std::printf("frames/s          %.1f (decode, find, draw and encode together)\n",
+                r.frames_per_second);
+    std::printf("latency p50, p99  %.1f ms, %.1f ms (of a frame in vartmlinfer)\n",
+                r.latency_p50_ms, r.latency_p99_ms);
+    if (known) {
+        std::printf("codes found       %u of %u (%.1f %%)\n", r.known.found, r.known.known,
+                    percent(r.known.found, r.known.known));
+        std::printf("false alarms      %u\n", r.known.false_alarms);
+        return;
+    }
+    std::printf("%-17s %8s %8s %11s\n", "class", "boxes", "frames", "best score");
+    for (const auto& [label, tally] : r.classes) {
+        std::printf("%-17s %8u %8u %11.2f\n", label.c_str(), tally.boxes, tally.frames,
+                    tally.best_score);
+    }
+    if (r.classes.empty()) std::printf("nothing was found\n");
+}
+
+Result<int> run(const Options& options) {
+    if (auto ok = check_inputs(options); !ok) return ok.error();
+    if (auto ok = make_folder(options.out); !ok) return ok.error();
+    const bool scene = options.input == Input::scene;
+    FindOptions find_options{.input = scene ? Input::video : options.input,
+                             .source = scene ? options.out + "/scene.mp4" : options.source,
+                             .model = options.model.empty() ? own_model() : options.model,
+                             .labels = options.labels,
+                             .decoder = options.decoder,
+                             .video = options.out + "/demo.mp4",
+                             .picture = options.out + "/demo.png",
+                             .seconds = scene ? 0 : options.seconds};
+    Recording recording;
+    if (scene) {
+        auto made = record_scene(options, find_options.source);
+        if (!made) return made.error();
+        if (made->interrupted) return Error{ErrorCode::io, "interrupted while the scene was made"};
+        recording = std::move(*made);
+        // The places are those of QR codes: another model finds other things.
+        if (options.model.empty()) find_options.codes = &recording.codes;
+        find_options.frames_per_second = Scene::kFramesPerSecond;
+    }
+    auto result = find(find_options);
+    if (!result) return result.error();
+    if (result->frames == 0) {
+        return Error{ErrorCode::io, find_options.source + ": no frame came out of it"};
+    }
+    print_table(*result, find_options.codes != nullptr);
+    std::printf("%s, %s\n", find_options.video.c_str(), find_options.picture.c_str());
+    return 0;
+}
+
+}  // namespace
+}  // namespace demo
+
+int main(int argc, char** argv) {
+    auto options = demo::parse_options({argv, static_cast<size_t>(argc)});
+    if (!options) {
+        std::fprintf(stderr, "vartml-demo: %s\n", options.error().message.c_str());
+        return 2;
+    }
+    if (options->help) {
+        std::fputs(demo::usage(), stdout);
+        return 0;
+    }
+    gst_init(nullptr, nullptr);
+    auto result = demo::run(*options);
+    if (!result) {
+        std::fprintf(stderr, "vartml-demo: %s\n", result.error().message.c_str());
+        return 1;
+    }
+    return *result;
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipelines/apps/demo/scoring.h"
+
+#include <algorithm>
+#include <set>
+
+namespace demo {
+
+void tally_known(std::span<const Found> found, std::span<const KnownCode> codes,
+                 KnownTally& tally) {
+    std::vector<const Found*> order;
+    for (const Found& f : found) order.push_back(&f);
+    std::stable_sort(order.begin(), order.end(),
+                     [](const Found* a, const Found* b) { return a->score > b->score; });
+    std::vector<bool> taken(codes.size());
+    for (const Found* f : order) {
+        size_t best = codes.size();
+        double best_iou = 0.5;
+        bool excused = false;
+        for (size_t i = 0; i < codes.size(); ++i) {
+            const double overlap = iou(f->box, codes[i].box);
+            if (!taken[i] && overlap >= best_iou) best = i, best_iou = overlap;
+            excused |= !codes[i].counted &&
+                       intersection(f->box, codes[i].box).area() > 0.5 * f->box.area();
+        }
+        if (best < codes.size()) {
+            taken[best] = true;
+            tally.found += codes[best].counted;
+        } else if (!excused) {
+            ++tally.false_alarms;
+        }
+    }
+    for (const KnownCode& code : codes) tally.known += code.counted;
+}
+
+void tally_classes(std::span<const Found> found, std::map<std::string, ClassTally>& tally) {
+    std::set<std::string> seen;
+    for (const Found& f : found) {
+        ClassTally& row = tally[f.label];
+        ++row.boxes;
+        row.frames += seen.insert(f.label).second;
+        row.best_score = std::max(row.best_score, f.score);
+    }
+}
+
+}  // namespace demo

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program vartml-demo as a user runs it.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Outcome {
+    int status = -1;
+    std::string text;  // both streams
+};
+
+Outcome run_demo(const std::string& arguments) {
+    const std::string command = std::string(std::getenv("VARTML_DEMO")) + " " + arguments + " 2>&1";
+    Outcome outcome;
+    FILE* pipe = popen(command.c_str(), "r");
+    if (!pipe) return outcome;
+    std::array<char, 4096> chunk;
+    while (size_t n = fread(chunk.data(), 1, chunk.size(), pipe))
+        outcome.text.append(chunk.data(), n);
+    const int status = pclose(pipe);
+    outcome.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    return outcome;
+}
+
+fs::path fresh_folder(const std::string& name) {
+    const fs::path folder = fs::path(testing::TempDir()) / ("vartml-demo-" + name);
+    fs::remove_all(folder);
+    return folder;
+}
+
+// Found and known of the line "codes found       12 of 13 (92.3 %)".
+bool read_found(const std::string& text, unsigned& found, unsigned& known) {
+    const size_t at = text.find("codes found");
+    return at != std::string::npos &&
+           std::sscanf(text.c_str() + at, "codes found %u of %u", &found, &known) == 2;
+}
+
+TEST(DemoProgram, SaysInOneSentenceWhatIsMissing) {
+    struct Case {
+        const char* arguments;
+        const char* words;
+        int status;
+    };
+    const Case cases[] = {
+        {"--video nowhere.mp4", "nowhere.mp4: there is no such file", 1},
+        {"--camera /dev/no-camera", "there is no camera /dev/no-camera", 1},
+        {"--model nowhere.onnx", "nowhere.onnx: there is no such file", 1},
+        {"--labels nowhere.txt", "nowhere.txt: there is no such file", 1},
+        {"--out /proc/nothing", "/proc/nothing", 1},
+        {"--what", "there is no option '--what'", 2},
+    };
+    for (const Case& c : cases) {
+        const Outcome outcome = run_demo(c.arguments);
+        EXPECT_EQ(outcome.status, c.status) << c.arguments;
+        EXPECT_NE(outcome.text.find(c.words), std::string::npos) << outcome.text;
+        EXPECT_EQ(std::count(outcome.text.begin(), outcome.text.end(), '\n'), 1) << outcome.text;
+    }
+}
+
+TEST(DemoProgram, FindsTheCodesOfItsScene) {
+    const fs::path out = fresh_folder("scene");
+    const Outcome outcome = run_demo("--seconds 3 --out " + out.string());
+    ASSERT_EQ(outcome.status, 0) << outcome.text;
+    unsigned found = 0, known = 0;
+    ASSERT_TRUE(read_found(outcome.text, found, known)) << outcome.text;
+    EXPECT_GE(known, 150u);
+    EXPECT_GE(found, known * 0.9) << outcome.text;
+    EXPECT_GT(fs::file_size(out / "demo.mp4"), 10'000u);
+    EXPECT_GT(fs::file_size(out / "demo.png"), 10'000u);
+    EXPECT_NE(outcome.text.find("frames            90, inferred 90"), std::string::npos)
+        << outcome.text;
+}
+
+// Photographs and clips are neither drawn by the trainer's renderer nor is the code: libqrencode
+// and another warp.
+TEST(DemoProgram, FindsCodesOverPicturesItWasNotTrainedOn) {
+    const fs::path models = fs::path(std::getenv("VARTML_SHARED")) / "models";
+    if (!fs::exists(models)) GTEST_SKIP() << models << " is absent";
+    unsigned found = 0, known = 0;
+    for (const char* file : {"images/yolox_dog.jpg", "images/goldfish.jpg", "images/ocr_sample.jpg",
+                             "video/bottle_detection.mp4"}) {
+        const Outcome outcome = run_demo("--seconds 2 --background " + (models / file).string() +
+                                         " --out " + fresh_folder("background").string());
+        ASSERT_EQ(outcome.status, 0) << outcome.text;
+        unsigned f = 0, k = 0;
+        ASSERT_TRUE(read_found(outcome.text, f, k)) << outcome.text;
+        found += f, known += k;
+    }
+    EXPECT_GE(found, known * 0.9);
+}
+
+TEST(DemoProgram, TakesAVideoAndAModelOfTheUser) {
+    const fs::path models = fs::path(std::getenv("VARTML_SHARED")) / "models";
+    if (!fs::exists(models)) GTEST_SKIP() << models << " is absent";
+    const Outcome outcome = run_demo(
+        "--seconds 4 --video " + (models / "video/person_one_by_one.mp4").string() + " --model " +
+        (models / "yolox_nano_416/model.onnx").string() + " --decoder yolox --labels " +
+        (models / "images/coco.names").string() + " --out " + fresh_folder("video").string());
+    ASSERT_EQ(outcome.status, 0) << outcome.text;
+    EXPECT_NE(outcome.text.find("\nclass "), std::string::npos) << outcome.text;
+}
+
+}  // namespace

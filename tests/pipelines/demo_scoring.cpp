@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipelines/apps/demo/scoring.h"
+
+#include <gtest/gtest.h>
+
+namespace demo {
+namespace {
+
+Found at(double x, double y, double side, double score = 0.9, const char* label = "qr-code") {
+    return {{x, y, x + side, y + side}, score, label};
+}
+
+TEST(DemoScoring, CountsKnownCodesOnce) {
+    struct Case {
+        const char* why;
+        std::vector<Found> found;
+        std::vector<KnownCode> codes;
+        unsigned known, hits, false_alarms;
+    };
+    const KnownCode whole{{100, 100, 200, 200}, true}, hidden{{100, 100, 200, 200}, false};
+    const Case cases[] = {
+        {"nothing found", {}, {whole}, 1, 0, 0},
+        {"found exactly", {at(100, 100, 100)}, {whole}, 1, 1, 0},
+        {"IoU of 0.47", {at(120, 120, 100)}, {whole}, 1, 0, 1},
+        {"IoU of 0.68", {at(110, 110, 100)}, {whole}, 1, 1, 0},
+        {"found twice", {at(100, 100, 100), at(104, 104, 100, 0.8)}, {whole}, 1, 1, 1},
+        {"elsewhere", {at(400, 100, 100)}, {whole}, 1, 0, 1},
+        {"a covered code is not expected", {}, {hidden}, 0, 0, 0},
+        {"a covered code may be found", {at(100, 100, 100)}, {hidden}, 0, 0, 0},
+        {"a part of a covered code may be found", {at(110, 110, 50)}, {hidden}, 0, 0, 0},
+    };
+    for (const Case& c : cases) {
+        KnownTally tally;
+        tally_known(c.found, c.codes, tally);
+        EXPECT_EQ(tally.known, c.known) << c.why;
+        EXPECT_EQ(tally.found, c.hits) << c.why;
+        EXPECT_EQ(tally.false_alarms, c.false_alarms) << c.why;
+    }
+}
+
+TEST(DemoScoring, GivesACodeToTheBestBox) {
+    // The worse box overlaps both codes; the better one is served first.
+    const std::vector<Found> found = {at(130, 100, 100, 0.4), at(100, 100, 100, 0.9)};
+    const std::vector<KnownCode> codes = {{{100, 100, 200, 200}, true},
+                                          {{140, 100, 240, 200}, true}};
+    KnownTally tally;
+    tally_known(found, codes, tally);
+    EXPECT_EQ(tally.found, 2u);
+    EXPECT_EQ(tally.false_alarms, 0u);
+}
+
+TEST(DemoScoring, CountsClassesByBoxesAndFrames) {
+    std::map<std::string, ClassTally> tally;
+    tally_classes(std::vector<Found>{at(0, 0, 9, 0.5, "cat"), at(20, 0, 9, 0.7, "cat"),
+                                     at(40, 0, 9, 0.6, "dog")},
+                  tally);
+    tally_classes(std::vector<Found>{at(0, 0, 9, 0.4, "cat")}, tally);
+    EXPECT_EQ(tally["cat"].boxes, 3u);
+    EXPECT_EQ(tally["cat"].frames, 2u);
+    EXPECT_EQ(tally["cat"].best_score, 0.7);
+    EXPECT_EQ(tally["dog"].boxes, 1u);
+    EXPECT_EQ(tally["dog"].frames, 1u);
+}
+
+}  // namespace
+}  // namespace demo

@@ -100,9 +100,17 @@ struct ReadOptions {
 // Errors: not_found, io, bad_model, unsupported; the sentence names file, part, found and expected.
 Result<CompiledModel> read(const std::string& path, const ReadOptions& options = {});
 
+struct DirectoryOptions {
+    bool rai = false;          // also NAME.rai in the directory
+    std::vector<File> extras;  // files that are no entries: compile.log, debug/…, vaiml_par_0/0/debug/…
+};
+
 // Writes the directory form to `path` or a single .rai, atomically: a temporary beside it, synced, renamed into place. The
 // directory replaces one that vartml made; another existing directory is refused (invalid_argument). Same model, same bytes.
-Result<void> write_directory(const CompiledModel& model, const std::string& path);
+// Entries found in model.files are written as they are, those that follow from the model (partition-info.json,
+// flexmlrt-hsi.json, buffer_info.json, NAME_mla_stats.yaml, fail_safe_summary.json, connectivity_metadata.json) are added.
+// Errors: io, not_found; internal for a model that the format cannot hold, naming what is wrong in it.
+Result<void> write_directory(const CompiledModel& model, const std::string& path, const DirectoryOptions& options = {});
 Result<void> write_rai(const CompiledModel& model, const std::string& path);
 
 }  // namespace vartml::artifact

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The entries of a compiled model on their way to a container, and the rules for their names.
+#pragma once
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <vartml/result.h>
+
+#include "lib/artifact/compiled_model.h"
+#include "lib/artifact/manifest.h"
+#include "lib/common/file.h"
+
+namespace vartml::artifact {
+
+struct Entry {
+    Blob blob;                                 // without offset
+    std::vector<Bytes> pieces;                 // the content, one after another
+    std::shared_ptr<const std::string> owner;  // of pieces that are not the model's own
+};
+
+// All entries but model.vmf, by name: those in model.files as they are, the others made from the
+// model. The pieces point into `model`. Errors: internal for a model that the format cannot hold.
+Result<std::vector<Entry>> make_entries(const CompiledModel& model);
+
+// "" or what is wrong with the name of an entry: "holds '..'".
+std::string name_fault(std::string_view name);
+
+// The model's name with characters that file names do not have replaced by '_'.
+std::string file_stem(std::string_view model_name);
+
+// Whether a path in the directory form may be there without being an entry: compile.log, debug/,
+// the other containers, the manifest.
+bool is_no_entry(std::string_view name);
+
+}  // namespace vartml::artifact

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/artifact/foreign.h"
+
+#include <algorithm>
+#include <array>
+
+namespace vartml::artifact {
+namespace {
+
+constexpr const char* amd_way_out =
+    "archives of AMD's compiler have no public format, compile the ONNX model with 'vartml "
+    "compile'";
+
+uint8_t byte_at(Bytes bytes, size_t i) {
+    return i < bytes.size() ? std::to_integer<uint8_t>(bytes[i]) : 0;
+}
+
+// The four characters of a FlatBuffer's identifier at `offset`, or "".
+std::string identifier_at(Bytes bytes, size_t offset) {
+    if (bytes.size() < offset + 4) return {};
+    std::string id(as_text(bytes.subspan(offset, 4)));
+    const bool plain = std::ranges::all_of(id, [](char c) {
+        return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+               c == '_';
+    });
+    return plain ? id : std::string();
+}
+
+uint32_t word_at(Bytes bytes, size_t offset) {
+    uint32_t word = 0;
+    for (size_t i = 0; i < 4; ++i) word |= uint32_t{byte_at(bytes, offset + i)} << 8 * i;
+    return word;
+}
+
+// A ModelProto as every exporter writes it: field 1 (ir_version), then one of its other fields.
+bool looks_like_onnx(Bytes bytes) {
+    constexpr std::array<uint8_t, 8> next{0x12, 0x1a, 0x22, 0x28, 0x32, 0x3a, 0x42, 0x72};
+    return byte_at(bytes, 0) == 0x08 && byte_at(bytes, 1) >= 1 && byte_at(bytes, 1) < 0x40 &&
+           std::ranges::find(next, byte_at(bytes, 2)) != next.end();
+}
+
+// The identifier of a FlatBuffer, with or without size prefix, if the root's offset makes sense.
+std::string flatbuffer_identifier(Bytes bytes) {
+    const auto inside = [&](uint32_t root) { return root >= 8 && root < bytes.size(); };
+    if (inside(word_at(bytes, 4)) && !identifier_at(bytes, 8).empty())
+        return identifier_at(bytes, 8);
+    if (inside(word_at(bytes, 0))) return identifier_at(bytes, 4);
+    return {};
+}
+
+}  // namespace
+
+bool looks_like_rai(Bytes bytes) {
+    return identifier_at(bytes, 8) == "VRA1";
+}
+
+Error refuse_file(const std::string& path, Bytes bytes) {
+    if (byte_at(bytes, 0) == 0x1f && byte_at(bytes, 1) == 0x8b)
+        return {ErrorCode::unsupported,
+                path +
+                    ": is a .tar.gz, a container that this version of vartml does not read; use "
+                    "the directory or the .rai of the same model"};
+    if (path.ends_with(".onnx") || looks_like_onnx(bytes))
+        return {ErrorCode::bad_model,
+                path + ": is an ONNX model; compile it first: vartml compile " + path};
+    const std::string id = flatbuffer_identifier(bytes);
+    if (!id.empty() || path.ends_with(".rai"))
+        return {ErrorCode::bad_model, path + ": is not a vartml archive (identifier '" + id +
+                                          "', expected 'VRA1'); " + amd_way_out};
+    return {ErrorCode::bad_model,
+            path + ": is no compiled model (" + std::to_string(bytes.size()) +
+                " bytes without the identifier 'VRA1'); give the result of 'vartml compile'"};
+}
+
+Error refuse_directory(const std::string& path) {
+    return {ErrorCode::bad_model, path + ": was not made by vartml (no model.vmf); " + amd_way_out};
+}
+
+}  // namespace vartml::artifact

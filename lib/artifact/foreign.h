@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tells what a file is that is no compiled model of ours, so that the message can name the way out.
+#pragma once
+#include <string>
+
+#include <vartml/result.h>
+
+#include "lib/common/file.h"
+
+namespace vartml::artifact {
+
+// Whether the bytes begin as a .rai of ours does.
+bool looks_like_rai(Bytes bytes);
+// The refusal of a regular file whose content is no .rai of ours.
+Error refuse_file(const std::string& path, Bytes bytes);
+// The refusal of a directory with vaiml_par_0 and without model.vmf.
+Error refuse_directory(const std::string& path);
+
+}  // namespace vartml::artifact

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "lib/artifact/entries.h"
+#include "lib/artifact/manifest.h"
+#include "lib/artifact/program.h"
+#include "lib/artifact/rai_footer.h"
+#include "lib/artifact/vartml_archive_generated.h"
+
+namespace vartml::artifact {
+namespace {
+
+constexpr size_t max_blobs = 4096, max_partitions = 1024, max_tensors = 1024, max_edges = 65536;
+constexpr size_t min_manifest_bytes = 16;
+
+class ManifestReader {
+public:
+    ManifestReader(Bytes bytes, const std::string& where, bool in_rai)
+        : bytes_(bytes), in_rai_(in_rai), checks_(where), model_(out_.model) {}
+
+    Result<Manifest> read() {
+        if (open() && read_head() && read_blobs() && read_partitions() && read_edges() &&
+            read_summary() && check_model(checks_, model_))
+            return std::move(out_);
+        return checks_.error();
+    }
+
+private:
+    bool open() {
+        if (bytes_.size() < min_manifest_bytes || bytes_.size() > max_manifest_bytes + size_t{4})
+            return checks_.fail("the manifest has " + std::to_string(bytes_.size()) +
+                                " bytes, expected 16 to 67108864");
+        if (!rai::SizePrefixedArchiveBufferHasIdentifier(bytes_.data()))
+            return checks_.fail("is no manifest of vartml (its identifier is not 'VRA1')");
+        flatbuffers::Verifier::Options options;
+        options.max_depth = 16;
+        options.max_tables = 1'000'000;
+        flatbuffers::Verifier verifier(reinterpret_cast<const uint8_t*>(bytes_.data()),
+                                       bytes_.size(), options);
+        // The version comes first, so that a newer file is not called damaged; but it can only be
+        // read from what has been verified.
+        if (!rai::VerifySizePrefixedArchiveBuffer(verifier))
+            return checks_.fail(
+                "the manifest is damaged (an offset in it leads outside); compile or copy the "
+                "model again");
+        archive_ = rai::GetSizePrefixedArchive(bytes_.data());
+        if (archive_->format_major() != 1)
+            return checks_.fail("archive format " + std::to_string(archive_->format_major()) +
+                                    ", this libvartml reads 1; compile the model with this "
+                                    "version's 'vartml compile'",
+                                ErrorCode::unsupported);
+        return true;
+    }
+
+    bool at_most(const char* what, size_t found, size_t limit) {
+        return found <= limit ||
+               checks_.fail("has " + std::to_string(found) + ' ' + what + ", at most " +
+                            std::to_string(limit) + " are allowed");
+    }
+
+    // The number of an enumerator, checked against the last one.
+    template <typename To, typename From>
+    To enumerator(From value, From last, std::string_view what) {
+        if (value > last)
+            checks_.fail(std::string(what) + " has the value " +
+                         std::to_string(static_cast<int>(value)) + ", at most " +
+                         std::to_string(static_cast<int>(last)) + " is known");
+        return static_cast<To>(value);
+    }
+
+    bool read_head() {
+        out_.file_size = archive_->file_size();
+        model_.tool_version = checks_.text(archive_->tool_version(), "the tool version");
+        model_.device = checks_.text(archive_->device(), "the device");
+        model_.target = checks_.text(archive_->target(), "the target");
+        model_.compilation = enumerator<Compilation>(archive_->compilation(), rai::Compilation::MAX,
+                                                     "the compilation");
+        model_.model_name = checks_.text(archive_->model_name(), "the model's name");
+        model_.model_signature = checks_.text(archive_->model_signature(), "the model's signature");
+        std::ranges::copy(*archive_->config_sha256()->bytes(), model_.config_sha256.begin());
+        model_.desired_batch_size = archive_->desired_batch_size();
+        model_.actual_batch_size = archive_->actual_batch_size();
+        model_.stats_level = archive_->stats_level();
+        model_.inputs = tensors(*archive_->inputs(), "input");
+        model_.outputs = tensors(*archive_->outputs(), "output");
+        const std::string& s = model_.model_signature;
+        if (checks_.ok() && (s.size() != 32 || s.find_first_not_of("0123456789abcdef") != s.npos))
+            return checks_.fail("the model's signature is '" + s +
+                                "', expected 32 hexadecimal digits");
+        const uint32_t desired = model_.desired_batch_size, actual = model_.actual_batch_size;
+        if (actual < 1 || desired > 256 || actual > desired)
+            return checks_.fail("batch size is " + std::to_string(actual) + " of " +
+                                std::to_string(desired) + " desired, expected 1 to 256");
+        return checks_.ok();
+    }
+
+    TensorView view(const rai::View& v, const std::string& what) {
+        TensorView out;
+        out.data_type =
+            enumerator<DataType>(v.data_type(), rai::DataType::UInt64, what + ": the data type");
+        out.layout = enumerator<Layout>(v.layout(), rai::MemoryLayout::MAX, what + ": the layout");
+        out.order = to_vector(v.order());
+        out.shape = to_vector(v.shape());
+        out.strides = to_vector(v.strides());
+        out.size = v.size();
+        out.size_bytes = v.size_in_bytes();
+        if (const rai::Quant* q = v.quant()) {
+            if (q->rounding() != rai::Rounding::NearestEven)
+                checks_.fail(what + ": rounding mode " +
+                             std::to_string(static_cast<int>(q->rounding())) +
+                             ", this libvartml rounds to nearest even (1)");
+            out.quantisation = Quantisation{q->scale(), q->zero_point()};
+        }
+        return out;
+    }
+
+    std::vector<TensorInfo> tensors(
+        const flatbuffers::Vector<flatbuffers::Offset<rai::Tensor>>& list, const char* direction) {
+        std::vector<TensorInfo> out;
+        if (!at_most((std::string(direction) + 's').c_str(), list.size(), max_tensors)) return out;
+        for (const rai::Tensor* t : list) {
+            TensorInfo info;
+            info.name = checks_.text(t->name(), "the name of a tensor");
+            const std::string what = std::string(direction) + " '" + info.name + '\'';
+            info.cpu = view(*t->cpu(), what);
+            if (t->hw()) info.hw = view(*t->hw(), what);
+            info.data_dependent = t->data_dependent();
+            info.picture = checks_.text(t->picture(), what + ": the channel order");
+            out.push_back(std::move(info));
+        }
+        return out;
+    }
+
+    bool read_blobs() {
+        const auto& list = *archive_->blobs();
+        if (!at_most("entries", list.size(), max_blobs)) return false;
+        if (in_rai_ == (out_.file_size == 0))
+            return checks_.fail("the manifest records a file size of " +
+                                std::to_string(out_.file_size) +
+                                (in_rai_ ? ", expected that of the file" : ", expected 0"));
+        std::set<std::string> folded;
+        uint64_t end = bytes_.size();
+        for (const rai::Blob* b : list) {
+            Blob blob;
+            blob.name = checks_.text(b->name(), "the name of an entry");
+            blob.kind = enumerator<rai::BlobKind>(b->kind(), rai::BlobKind::MAX,
+                                                  "entry '" + blob.name + "': the kind");
+            blob.offset = b->offset();
+            blob.size = b->size();
+            blob.alignment = b->alignment();
+            blob.crc32c = b->crc32c();
+            if (!checks_.ok() || !check_blob(blob, end, folded)) return false;
+            end = blob.offset + blob.size;
+            out_.blobs.push_back(std::move(blob));
+        }
+        return true;
+    }
+
+    bool check_blob(const Blob& b, uint64_t end_before, std::set<std::string>& folded) {
+        const std::string what = "entry '" + b.name + "' ";
+        if (const std::string fault = name_fault(b.name); !fault.empty())
+            return checks_.fail(what + fault);
+        std::string lower = b.name;
+        for (char& c : lower)
+            if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+        if (!folded.insert(std::move(lower)).second || is_no_entry(b.name))
+            return checks_.fail(what + "occurs twice, or has a name that is no entry's");
+        if (b.alignment < 64 || b.alignment > 65536 || (b.alignment & (b.alignment - 1)) != 0)
+            return checks_.fail(what + "is aligned to " + std::to_string(b.alignment) +
+                                ", expected a power of two from 64 to 65536");
+        if (b.size > uint64_t{1} << 40)
+            return checks_.fail(what + "has " + std::to_string(b.size) +
+                                " bytes, at most 2^40 are allowed");
+        if (!in_rai_)
+            return b.offset == 0 ||
+                   checks_.fail(what + "has offset " + std::to_string(b.offset) + ", expected 0");
+        if (b.offset % b.alignment != 0)
+            return checks_.fail(what + "starts at byte " + std::to_string(b.offset) +
+                                ", expected a multiple of " + std::to_string(b.alignment));
+        if (b.offset < end_before)
+            return checks_.fail(what + "starts at byte " + std::to_string(b.offset) +
+                                ", before the end of the part in front of it at " +
+                                std::to_string(end_before));
+        if (b.offset > out_.file_size || b.size > out_.file_size - b.offset)
+            return checks_.fail(what + "has " + std::to_string(b.size) + " bytes from byte " +
+                                std::to_string(b.offset) + ", the file has " +
+                                std::to_string(out_.file_size));
+        return true;
+    }
+
+    bool read_partitions() {
+        const auto& list = *archive_->partitions();
+        if (!at_most("partitions", list.size(), max_partitions)) return false;
+        for (const rai::Partition* p : list)
+            if (!read_partition(*p)) return false;
+        model_.execution_order = to_vector(archive_->execution_order());
+        return checks_.ok();
+    }
+
+    bool read_partition(const rai::Partition& p) {
+        Partition out;
+        out.name = checks_.text(p.name(), "the name of a partition");
+        const std::string what = "partition '" + out.name + "': ";
+        out.kind = enumerator<PartitionKind>(p.kind(), rai::PartitionKind::MAX, what + "the kind");
+        out.target = out.kind == PartitionKind::npu ? model_.target : cpu_target;
+        out.inputs = tensors(*p.inputs(), "input");
+        out.outputs = tensors(*p.outputs(), "output");
+        out.operators = p.operators();
+        out.ops = p.ops();
+        out.columns = p.columns();
+        if (!checks_.ok()) return false;
+        const std::string folder = entry_folder(out);
+        const auto is = [&](int64_t index, const std::string& name, rai::BlobKind kind) {
+            if (index < 0 || index >= static_cast<int64_t>(out_.blobs.size()))
+                return checks_.fail(what + "entry number " + std::to_string(index) +
+                                    " does not exist, there are " +
+                                    std::to_string(out_.blobs.size()));
+            const Blob& b = out_.blobs[static_cast<size_t>(index)];
+            return (b.name == name && b.kind == kind) ||
+                   checks_.fail(what + "names entry '" + b.name + "', expected '" + name + "'");
+        };
+        if (!is(p.program(), folder + "program.vnp", rai::BlobKind::Program)) return false;
+        if (p.weights() != -1 && !is(p.weights(), folder + "weights.bin", rai::BlobKind::Weights))
+            return false;
+        for (const uint32_t f : to_vector(p.files()))
+            if (f >= out_.blobs.size())
+                return checks_.fail(what + "entry number " + std::to_string(f) +
+                                    " does not exist, there are " +
+                                    std::to_string(out_.blobs.size()));
+        out_.programs.push_back({p.program(), p.weights()});
+        model_.partitions.push_back(std::move(out));
+        return true;
+    }
+
+    bool read_edges() {
+        const auto& list = *archive_->edges();
+        if (!at_most("edges", list.size(), max_edges)) return false;
+        for (const rai::Edge* e : list) {
+            Edge out;
+            out.source = e->source();
+            out.destination = e->destination();
+            out.temp_buffer_name = checks_.text(e->temp_buffer_name(), "the buffer of an edge");
+            out.tensor_name = checks_.text(e->tensor_name(), "the tensor of an edge");
+            out.shape = to_vector(e->shape());
+            out.data_type = enumerator<DataType>(e->data_type(), rai::DataType::UInt64,
+                                                 "edge '" + out.tensor_name + "': the data type");
+            out.data_dependent = e->data_dependent();
+            model_.edges.push_back(std::move(out));
+        }
+        return checks_.ok();
+    }
+
+    bool read_summary() {
+        const rai::Summary& s = *archive_->summary();
+        Summary& out = model_.summary;
+        out.os = checks_.text(s.os(), "the summary");
+        out.commit = checks_.text(s.commit(), "the summary");
+        out.model = checks_.text(s.model(), "the summary");
+        out.model_data_type = checks_.text(s.model_data_type(), "the summary");
+        out.device_data_type = checks_.text(s.device_data_type(), "the summary");
+        const auto count = [](const rai::Count& c) {
+            return Count{c.operators(), c.ops(), c.subgraphs()};
+        };
+        out.total = count(*s.total());
+        out.supported = count(*s.supported());
+        out.offloaded = count(*s.offloaded());
+        out.compile_errors = s.compile_errors();
+        out.below_threshold = s.below_threshold();
+        out.threshold_percent = s.threshold_percent();
+        out.above_max = s.above_max();
+        out.max_subgraphs = s.max_subgraphs();
+        out.folded = s.folded();
+        if (!(out.threshold_percent >= 0 && out.threshold_percent <= 100))
+            return checks_.fail("the threshold of the summary is not a percentage");
+        for (size_t i = 0; i < size_of(s.fallbacks()); ++i) {
+            const rai::Fallback& f = *s.fallbacks()->Get(static_cast<unsigned>(i));
+            out.fallbacks.push_back({checks_.text(f.node(), "a fallback"),
+                                     checks_.text(f.op_type(), "a fallback"),
+                                     checks_.text(f.code(), "a fallback"),
+                                     checks_.text(f.text(), "a fallback"), f.partition()});
+            if (f.partition() < -1 ||
+                f.partition() >= static_cast<int64_t>(model_.partitions.size()))
+                return checks_.fail("node '" + out.fallbacks.back().node + "' is in partition " +
+                                    std::to_string(f.partition()) + ", there are " +
+                                    std::to_string(model_.partitions.size()));
+        }
+        return checks_.ok();
+    }
+
+    Bytes bytes_;
+    bool in_rai_;
+    Checks checks_;
+    Manifest out_;
+    CompiledModel& model_;
+    const rai::Archive* archive_ = nullptr;
+};
+
+}  // namespace
+
+Result<Manifest> read_manifest(Bytes bytes, const std::string& where, bool in_rai) {
+    return ManifestReader(bytes, where, in_rai).read();
+}
+
+}  // namespace vartml::artifact

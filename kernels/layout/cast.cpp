@@ -66,21 +66,23 @@ struct ToF16 {
     }
 };
 
-template <class Q, bool truncate>
+// With `multiply`, `scale` is the reciprocal of a power of two: the product is exactly the
+// quotient, and much faster.
+template <class Q, bool truncate, bool multiply>
 struct Quantise {
     using Src = float;
     using Dst = Q;
     VF scale, low, high;
     VI zero_point;
     explicit Quantise(const Cast& cast)
-        : scale(hn::Set(DF(), cast.scale)),
+        : scale(hn::Set(DF(), multiply ? 1.0f / cast.scale : cast.scale)),
           low(hn::Set(DF(), static_cast<float>(std::numeric_limits<Q>::min() - cast.zero_point))),
           high(hn::Set(DF(), static_cast<float>(std::numeric_limits<Q>::max() - cast.zero_point))),
           zero_point(hn::Set(DI(), cast.zero_point)) {}
     HWY_INLINE hn::Vec<hn::Rebind<Q, DU>> operator()(VF x) const {
         const DU d;
         const DI di;
-        const VF y = hn::Min(hn::Max(hn::Div(x, scale), low), high);
+        const VF y = hn::Min(hn::Max(multiply ? hn::Mul(x, scale) : hn::Div(x, scale), low), high);
         VI q;
         if constexpr (truncate)
             q = hn::ConvertTo(di, y);
@@ -173,12 +175,28 @@ void convert(const Rows& r, const Op& op) {
     }
 }
 
+// Powers of two whose reciprocal is a normal number as well.
+bool has_exact_reciprocal(float scale) {
+    uint32_t bits;
+    std::memcpy(&bits, &scale, 4);
+    const uint32_t exponent = bits >> 23;
+    return (bits & 0x7fffff) == 0 && exponent >= 1 && exponent <= 253;
+}
+
+template <class Q, bool multiply>
+void quantise_by(const Rows& r, const Cast& cast) {
+    if (cast.truncate)
+        convert(r, Quantise<Q, true, multiply>(cast));
+    else
+        convert(r, Quantise<Q, false, multiply>(cast));
+}
+
 template <class Q>
 void quantise(const Rows& r, const Cast& cast) {
-    if (cast.truncate)
-        convert(r, Quantise<Q, true>(cast));
+    if (has_exact_reciprocal(cast.scale))
+        quantise_by<Q, true>(r, cast);
     else
-        convert(r, Quantise<Q, false>(cast));
+        quantise_by<Q, false>(r, cast);
 }
 
 void CastRows(const Cast& cast, const std::byte* src, size_t src_stride, std::byte* dst,

@@ -16,10 +16,10 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 // A block is handled as quads, lanes of 32 bits: one 4-byte word, two of 2 bytes or four of 1 byte
 // each. The lanes of a vector are consecutive pixels, so that joining and splitting words never
-// crosses lanes.
-using DQ = hn::ScalableTag<uint32_t>;
-using VQ = hn::Vec<DQ>;
+// crosses lanes. D is a tag of such quads.
 constexpr size_t run_bytes = 16;  // four quads
+template <class T>
+constexpr size_t words_of_quad = 4 / sizeof(T);
 
 template <class T>
 struct Planes {
@@ -37,98 +37,93 @@ struct MutablePlanes {
     T* at(size_t c, size_t p) const { return reinterpret_cast<T*>(dst + c * stride_bytes) + p; }
 };
 
-template <class T>
-HWY_INLINE VQ load_words(const Planes<T>& planes, size_t c, size_t p) {
-    const DQ d;
+template <class D, class T>
+HWY_INLINE hn::Vec<D> load_words(D d, const Planes<T>& planes, size_t c, size_t p) {
     if (c >= planes.count) return hn::Zero(d);
     if constexpr (sizeof(T) == 4)
         return hn::LoadU(d, planes.at(c, p));
     else
-        return hn::PromoteTo(d, hn::LoadU(hn::Rebind<T, DQ>(), planes.at(c, p)));
+        return hn::PromoteTo(d, hn::LoadU(hn::Rebind<T, D>(), planes.at(c, p)));
 }
 
 // The quad whose first word is of plane `c`, of the pixels from `p`.
-template <class T>
-HWY_INLINE VQ join(const Planes<T>& planes, size_t c, size_t p) {
-    VQ quad = load_words(planes, c, p);
+template <class D, class T>
+HWY_INLINE hn::Vec<D> join(D d, const Planes<T>& planes, size_t c, size_t p) {
+    hn::Vec<D> quad = load_words(d, planes, c, p);
     if constexpr (sizeof(T) == 2)
-        quad = hn::Or(quad, hn::ShiftLeft<16>(load_words(planes, c + 1, p)));
+        quad = hn::Or(quad, hn::ShiftLeft<16>(load_words(d, planes, c + 1, p)));
     if constexpr (sizeof(T) == 1) {
-        quad = hn::Or(quad, hn::ShiftLeft<8>(load_words(planes, c + 1, p)));
-        quad = hn::Or(quad, hn::ShiftLeft<16>(load_words(planes, c + 2, p)));
-        quad = hn::Or(quad, hn::ShiftLeft<24>(load_words(planes, c + 3, p)));
+        quad = hn::Or(quad, hn::ShiftLeft<8>(load_words(d, planes, c + 1, p)));
+        quad = hn::Or(quad, hn::ShiftLeft<16>(load_words(d, planes, c + 2, p)));
+        quad = hn::Or(quad, hn::ShiftLeft<24>(load_words(d, planes, c + 3, p)));
     }
     return quad;
 }
 
-template <class T>
-HWY_INLINE void store_words(VQ v, const MutablePlanes<T>& planes, size_t c, size_t p) {
+template <class D, class T>
+HWY_INLINE void store_words(D d, hn::Vec<D> v, const MutablePlanes<T>& planes, size_t c, size_t p) {
     if (c >= planes.count) return;
     if constexpr (sizeof(T) == 4) {
-        hn::StoreU(v, DQ(), planes.at(c, p));
+        hn::StoreU(v, d, planes.at(c, p));
     } else {
-        const hn::Rebind<T, DQ> d;
-        hn::StoreU(hn::TruncateTo(d, v), d, planes.at(c, p));
+        const hn::Rebind<T, D> dt;
+        hn::StoreU(hn::TruncateTo(dt, v), dt, planes.at(c, p));
     }
 }
 
 // Undoes join() for the planes that exist.
-template <class T>
-HWY_INLINE void split(VQ quad, const MutablePlanes<T>& planes, size_t c, size_t p) {
-    store_words(quad, planes, c, p);
-    if constexpr (sizeof(T) == 2) store_words(hn::ShiftRight<16>(quad), planes, c + 1, p);
+template <class D, class T>
+HWY_INLINE void split(D d, hn::Vec<D> quad, const MutablePlanes<T>& planes, size_t c, size_t p) {
+    store_words(d, quad, planes, c, p);
+    if constexpr (sizeof(T) == 2) store_words(d, hn::ShiftRight<16>(quad), planes, c + 1, p);
     if constexpr (sizeof(T) == 1) {
-        store_words(hn::ShiftRight<8>(quad), planes, c + 1, p);
-        store_words(hn::ShiftRight<16>(quad), planes, c + 2, p);
-        store_words(hn::ShiftRight<24>(quad), planes, c + 3, p);
+        store_words(d, hn::ShiftRight<8>(quad), planes, c + 1, p);
+        store_words(d, hn::ShiftRight<16>(quad), planes, c + 2, p);
+        store_words(d, hn::ShiftRight<24>(quad), planes, c + 3, p);
     }
 }
 
-template <class T>
-HWY_INLINE void store_run(const Planes<T>& planes, size_t c, size_t p, uint32_t* to) {
-    constexpr size_t words = 4 / sizeof(T);
-    hn::StoreInterleaved4(join(planes, c, p), join(planes, c + words, p),
-                          join(planes, c + 2 * words, p), join(planes, c + 3 * words, p), DQ(), to);
+template <class D, class T>
+HWY_INLINE void store_run(D d, const Planes<T>& planes, size_t c, size_t p, uint32_t* to) {
+    constexpr size_t words = words_of_quad<T>;
+    hn::StoreInterleaved4(join(d, planes, c, p), join(d, planes, c + words, p),
+                          join(d, planes, c + 2 * words, p), join(d, planes, c + 3 * words, p), d,
+                          to);
 }
 
-template <class T>
-HWY_INLINE void load_run(const uint32_t* from, const MutablePlanes<T>& planes, size_t c, size_t p) {
-    constexpr size_t words = 4 / sizeof(T);
-    VQ q0, q1, q2, q3;
-    hn::LoadInterleaved4(DQ(), from, q0, q1, q2, q3);
-    split(q0, planes, c, p);
-    split(q1, planes, c + words, p);
-    split(q2, planes, c + 2 * words, p);
-    split(q3, planes, c + 3 * words, p);
+template <class D, class T>
+HWY_INLINE void load_run(D d, const uint32_t* from, const MutablePlanes<T>& planes, size_t c,
+                         size_t p) {
+    constexpr size_t words = words_of_quad<T>;
+    hn::Vec<D> q0, q1, q2, q3;
+    hn::LoadInterleaved4(d, from, q0, q1, q2, q3);
+    split(d, q0, planes, c, p);
+    split(d, q1, planes, c + words, p);
+    split(d, q2, planes, c + 2 * words, p);
+    split(d, q3, planes, c + 3 * words, p);
 }
 
-// Whole vectors of pixels. Returns how many pixels were done.
-template <class T>
-size_t interleave_vectors(const Planes<T>& planes, size_t pixels, T* dst, size_t block) {
-    const DQ d;
-    const hn::ScalableTag<T> dt;
-    const size_t lanes = hn::Lanes(d), wide = hn::Lanes(dt), bytes = block * sizeof(T);
-    constexpr size_t words = 4 / sizeof(T);
+// Whole vectors of pixels from pixel `p` on. Returns the first pixel that is left.
+template <class D, class T>
+size_t interleave(D d, const Planes<T>& planes, size_t p, size_t pixels, T* dst, size_t block) {
+    const size_t lanes = hn::Lanes(d), bytes = block * sizeof(T);
+    constexpr size_t words = words_of_quad<T>;
     auto* quads = reinterpret_cast<uint32_t*>(dst);
-    size_t p = 0;
-    if (block == 3 && planes.count == 3) {
-        for (; p + wide <= pixels; p += wide)
-            hn::StoreInterleaved3(hn::LoadU(dt, planes.at(0, p)), hn::LoadU(dt, planes.at(1, p)),
-                                  hn::LoadU(dt, planes.at(2, p)), dt, dst + 3 * p);
-    } else if (bytes == 4) {
-        for (; p + lanes <= pixels; p += lanes) hn::StoreU(join(planes, 0, p), d, quads + p);
+    if (bytes == 4) {
+        for (; p + lanes <= pixels; p += lanes) hn::StoreU(join(d, planes, 0, p), d, quads + p);
     } else if (bytes == 8) {
         for (; p + lanes <= pixels; p += lanes)
-            hn::StoreInterleaved2(join(planes, 0, p), join(planes, words, p), d, quads + 2 * p);
+            hn::StoreInterleaved2(join(d, planes, 0, p), join(d, planes, words, p), d,
+                                  quads + 2 * p);
     } else if (bytes == run_bytes) {
-        for (; p + lanes <= pixels; p += lanes) store_run(planes, 0, p, quads + 4 * p);
+        for (; p + lanes <= pixels; p += lanes) store_run(d, planes, 0, p, quads + 4 * p);
     } else if (bytes > run_bytes) {
         HWY_ALIGN uint32_t run[4 * hn::MaxLanes(d)];
         const size_t whole = block / (4 * words) * (4 * words);
         for (; p + lanes <= pixels; p += lanes) {
             T* to = dst + p * block;
             for (size_t c = 0; c < whole; c += 4 * words) {
-                store_run(planes, c, p, run);
+                store_run(d, planes, c, p, run);
                 for (size_t i = 0; i < lanes; ++i)
                     std::memcpy(to + i * block + c, run + 4 * i, run_bytes);
             }
@@ -140,34 +135,23 @@ size_t interleave_vectors(const Planes<T>& planes, size_t pixels, T* dst, size_t
     return p;
 }
 
-template <class T>
-size_t deinterleave_vectors(const T* src, size_t block, size_t pixels,
-                            const MutablePlanes<T>& planes) {
-    const DQ d;
-    const hn::ScalableTag<T> dt;
-    const size_t lanes = hn::Lanes(d), wide = hn::Lanes(dt), bytes = block * sizeof(T);
-    constexpr size_t words = 4 / sizeof(T);
+template <class D, class T>
+size_t deinterleave(D d, const T* src, size_t block, size_t p, size_t pixels,
+                    const MutablePlanes<T>& planes) {
+    const size_t lanes = hn::Lanes(d), bytes = block * sizeof(T);
+    constexpr size_t words = words_of_quad<T>;
     const auto* quads = reinterpret_cast<const uint32_t*>(src);
-    size_t p = 0;
-    if (block == 3 && planes.count == 3) {
-        hn::Vec<decltype(dt)> a, b, c;
-        for (; p + wide <= pixels; p += wide) {
-            hn::LoadInterleaved3(dt, src + 3 * p, a, b, c);
-            hn::StoreU(a, dt, planes.at(0, p));
-            hn::StoreU(b, dt, planes.at(1, p));
-            hn::StoreU(c, dt, planes.at(2, p));
-        }
-    } else if (bytes == 4) {
-        for (; p + lanes <= pixels; p += lanes) split(hn::LoadU(d, quads + p), planes, 0, p);
+    if (bytes == 4) {
+        for (; p + lanes <= pixels; p += lanes) split(d, hn::LoadU(d, quads + p), planes, 0, p);
     } else if (bytes == 8) {
-        VQ a, b;
+        hn::Vec<D> a, b;
         for (; p + lanes <= pixels; p += lanes) {
             hn::LoadInterleaved2(d, quads + 2 * p, a, b);
-            split(a, planes, 0, p);
-            split(b, planes, words, p);
+            split(d, a, planes, 0, p);
+            split(d, b, planes, words, p);
         }
     } else if (bytes == run_bytes) {
-        for (; p + lanes <= pixels; p += lanes) load_run(quads + 4 * p, planes, 0, p);
+        for (; p + lanes <= pixels; p += lanes) load_run(d, quads + 4 * p, planes, 0, p);
     } else if (bytes > run_bytes) {
         HWY_ALIGN uint32_t run[4 * hn::MaxLanes(d)];
         const size_t whole = block / (4 * words) * (4 * words);
@@ -176,12 +160,46 @@ size_t deinterleave_vectors(const T* src, size_t block, size_t pixels,
             for (size_t c = 0; c < whole && c < planes.count; c += 4 * words) {
                 for (size_t i = 0; i < lanes; ++i)
                     std::memcpy(run + 4 * i, from + i * block + c, run_bytes);
-                load_run(run, planes, c, p);
+                load_run(d, run, planes, c, p);
             }
             for (size_t c = whole; c < planes.count; ++c)
                 for (size_t i = 0; i < lanes; ++i) *planes.at(c, p + i) = from[i * block + c];
         }
     }
+    return p;
+}
+
+// Three words per pixel without padding; D is a tag of words.
+template <class D, class T>
+size_t interleave_three(D d, const Planes<T>& planes, size_t p, size_t pixels, T* dst) {
+    for (; p + hn::Lanes(d) <= pixels; p += hn::Lanes(d))
+        hn::StoreInterleaved3(hn::LoadU(d, planes.at(0, p)), hn::LoadU(d, planes.at(1, p)),
+                              hn::LoadU(d, planes.at(2, p)), d, dst + 3 * p);
+    return p;
+}
+
+template <class D, class T>
+size_t deinterleave_three(D d, const T* src, size_t p, size_t pixels,
+                          const MutablePlanes<T>& planes) {
+    hn::Vec<D> a, b, c;
+    for (; p + hn::Lanes(d) <= pixels; p += hn::Lanes(d)) {
+        hn::LoadInterleaved3(d, src + 3 * p, a, b, c);
+        hn::StoreU(a, d, planes.at(0, p));
+        hn::StoreU(b, d, planes.at(1, p));
+        hn::StoreU(c, d, planes.at(2, p));
+    }
+    return p;
+}
+
+// Runs `work(tag, first pixel)` with whole vectors, then with short ones, the last of which may do
+// pixels again. Returns how many pixels are done.
+template <class T, class Work>
+HWY_INLINE size_t with_tags(size_t pixels, const Work& work) {
+    const hn::CappedTag<T, 4> four;
+    const size_t lanes = hn::Lanes(four);
+    size_t p = work(hn::ScalableTag<T>(), 0);
+    p = work(four, p);
+    if (p < pixels && p >= lanes) p = work(four, pixels - lanes);
     return p;
 }
 
@@ -225,23 +243,35 @@ size_t by_word(size_t word_bytes, const Run& run) {
 size_t InterleaveBlock(size_t word_bytes, const void* src, size_t plane_stride_bytes,
                        size_t channels, size_t pixels, void* dst, size_t block) {
     const auto* s = static_cast<const std::byte*>(src);
-    const auto run = [&](auto word) HWY_ATTR {
+    return by_word(word_bytes, [&](auto word) HWY_ATTR {
         using T = decltype(word);
-        return interleave_vectors<T>({s, plane_stride_bytes, channels}, pixels,
-                                     static_cast<T*>(dst), block);
-    };
-    return by_word(word_bytes, run);
+        const Planes<T> planes{s, plane_stride_bytes, channels};
+        auto* const d = static_cast<T*>(dst);
+        if (block == 3 && channels == 3)
+            return with_tags<T>(pixels, [&](auto tag, size_t p) HWY_ATTR {
+                return interleave_three(tag, planes, p, pixels, d);
+            });
+        return with_tags<uint32_t>(pixels, [&](auto tag, size_t p) HWY_ATTR {
+            return interleave(tag, planes, p, pixels, d, block);
+        });
+    });
 }
 
 size_t DeinterleaveBlock(size_t word_bytes, const void* src, size_t block, size_t channels,
                          size_t pixels, void* dst, size_t plane_stride_bytes) {
     auto* d = static_cast<std::byte*>(dst);
-    const auto run = [&](auto word) HWY_ATTR {
+    return by_word(word_bytes, [&](auto word) HWY_ATTR {
         using T = decltype(word);
-        return deinterleave_vectors<T>(static_cast<const T*>(src), block, pixels,
-                                       {d, plane_stride_bytes, channels});
-    };
-    return by_word(word_bytes, run);
+        const MutablePlanes<T> planes{d, plane_stride_bytes, channels};
+        const auto* const s = static_cast<const T*>(src);
+        if (block == 3 && channels == 3)
+            return with_tags<T>(pixels, [&](auto tag, size_t p) HWY_ATTR {
+                return deinterleave_three(tag, s, p, pixels, planes);
+            });
+        return with_tags<uint32_t>(pixels, [&](auto tag, size_t p) HWY_ATTR {
+            return deinterleave(tag, s, block, p, pixels, planes);
+        });
+    });
 }
 
 size_t Widen(size_t word_bytes, const void* src, void* dst, size_t pixels) {

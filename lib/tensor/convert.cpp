@@ -10,12 +10,24 @@ namespace vartml {
 
 // Where a task begins, and how much it does.
 struct Conversion::Task {
-    size_t src = 0, dst = 0;  // elements
-    size_t group = 0;         // index of the innermost loop
-    size_t rows = 1;          // of the innermost loop
-    size_t count = 0;
+    size_t src = 0, dst = 0;      // elements
+    size_t group = 0;             // index of the innermost loop
+    size_t rows = 1;              // of the innermost loop
+    size_t first = 0, count = 0;  // of the innermost run
     bool ends_run = true;
 };
+
+// Calls work(pixels done, pixels, offset of the pixel side in elements) for each row of the pixel
+// side that the task touches.
+template <class Work>
+void Conversion::each_row(const Task& t, size_t step, const Work& work) const {
+    for (size_t done = 0; done < t.count;) {
+        const size_t row = (t.first + done) / width_, x = (t.first + done) % width_;
+        const size_t pixels = std::min(width_ - x, t.count - done);
+        work(done, pixels, row * row_ + x * step);
+        done += pixels;
+    }
+}
 
 void Conversion::convert_rows(const std::byte* src, size_t src_stride, std::byte* dst,
                               size_t dst_stride, size_t rows, size_t count, size_t padding) const {
@@ -43,22 +55,29 @@ void Conversion::run_task(const std::byte* src, std::byte* dst, const Task& t) c
         case Form::rows:
             return convert_rows(src, inner.src * src_bytes_, dst, inner.dst * dst_bytes_, t.rows,
                                 t.count, t.ends_run ? padding_ : 0);
-        case Form::to_pixels:
-            if (copies)
-                return kernels::planes_to_pixels(dst_bytes_, src, src_step_ * src_bytes_, channels,
-                                                 t.count, dst, dst_step_);
-            convert_rows(src, src_step_ * src_bytes_, scratch, t.count * dst_bytes_, channels,
-                         t.count, 0);
-            return kernels::planes_to_pixels(dst_bytes_, scratch, t.count * dst_bytes_, channels,
-                                             t.count, dst, dst_step_);
-        case Form::to_planes:
-            if (copies)
-                return kernels::pixels_to_planes(src_bytes_, src, src_step_, channels, t.count, dst,
-                                                 dst_step_ * dst_bytes_);
-            kernels::pixels_to_planes(src_bytes_, src, src_step_, channels, t.count, scratch,
-                                      t.count * src_bytes_);
-            return convert_rows(scratch, t.count * src_bytes_, dst, dst_step_ * dst_bytes_,
-                                channels, t.count, 0);
+        case Form::to_pixels: {
+            size_t stride = src_step_ * src_bytes_;
+            if (!copies) {
+                convert_rows(src, stride, scratch, t.count * dst_bytes_, channels, t.count, 0);
+                src = scratch;
+                stride = t.count * dst_bytes_;
+            }
+            return each_row(t, dst_step_, [&](size_t done, size_t pixels, size_t at) {
+                kernels::planes_to_pixels(dst_bytes_, src + done * dst_bytes_, stride, channels,
+                                          pixels, dst + at * dst_bytes_, dst_step_);
+            });
+        }
+        case Form::to_planes: {
+            std::byte* const to = copies ? dst : scratch;
+            const size_t stride = copies ? dst_step_ * dst_bytes_ : t.count * src_bytes_;
+            each_row(t, src_step_, [&](size_t done, size_t pixels, size_t at) {
+                kernels::pixels_to_planes(src_bytes_, src + at * src_bytes_, src_step_, channels,
+                                          pixels, to + done * src_bytes_, stride);
+            });
+            if (!copies)
+                convert_rows(scratch, stride, dst, dst_step_ * dst_bytes_, channels, t.count, 0);
+            return;
+        }
         case Form::repack: {
             // Only a blocked dst has words to fill beyond the last channel.
             const size_t fill = padding_ != 0 ? group_ : channels;
@@ -107,9 +126,12 @@ void Conversion::run_part(const void* src, void* dst, unsigned part, unsigned nu
     std::array<size_t, most_loops_> index;
     size_t rest = first / runs, run = first % runs;
     for (size_t i = counts.size(); i-- > 0; rest /= counts[i]) index[i] = rest % counts[i];
-    const bool src_steps =
-        form_ == Form::to_planes || form_ == Form::repack || form_ == Form::gather;
-    const bool dst_steps = form_ == Form::to_pixels || form_ == Form::repack;
+    // What the first element of a task adds to the addresses; each_row() does it for the side with
+    // pixels.
+    const size_t src_step = form_ == Form::to_planes                         ? 0
+                            : form_ == Form::repack || form_ == Form::gather ? src_step_
+                                                                             : 1;
+    const size_t dst_step = form_ == Form::to_pixels ? 0 : form_ == Form::repack ? dst_step_ : 1;
     for (size_t task = first; task < last; ++task) {
         Task t;
         for (size_t i = 0; i + 1 < counts.size(); ++i) {
@@ -120,11 +142,11 @@ void Conversion::run_part(const void* src, void* dst, unsigned part, unsigned nu
         t.rows = std::min(chunk_rows_, loops_.back().count - t.group);
         t.src += t.group * loops_.back().src;
         t.dst += t.group * loops_.back().dst;
-        const size_t at = run * chunk_;
-        t.count = std::min(chunk_, count_ - at);
+        t.first = run * chunk_;
+        t.count = std::min(chunk_, count_ - t.first);
         t.ends_run = run + 1 == runs;
-        t.src += at * (src_steps ? src_step_ : 1);
-        t.dst += at * (dst_steps ? dst_step_ : 1);
+        t.src += t.first * src_step;
+        t.dst += t.first * dst_step;
         run_task(s + t.src * src_bytes_, d + t.dst * dst_bytes_, t);
         if (++run < runs) continue;
         run = 0;

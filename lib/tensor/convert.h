@@ -64,6 +64,8 @@ private:
 
     void convert_rows(const std::byte* src, size_t src_stride, std::byte* dst, size_t dst_stride,
                       size_t rows, size_t count, size_t padding) const;
+    template <class Work>
+    void each_row(const Task& task, size_t step, const Work& work) const;
     void run_task(const std::byte* src, std::byte* dst, const Task& task) const;
 
     Form form_ = Form::rows;
@@ -74,9 +76,12 @@ private:
     std::array<Loop, most_loops_>
         loops_;         // outermost first; the last is the loop over channel groups or rows
     size_t count_ = 1;  // elements (rows, gather) or pixels of the innermost run
-    size_t chunk_ = 1, chunk_rows_ = 1;   // of one task
-    size_t padding_ = 0;                  // rows: zero elements of dst after each run
-    size_t channels_ = 0, group_ = 0;     // all channels; channels of a group
+    size_t chunk_ = 1, chunk_rows_ = 1;  // of one task
+    size_t padding_ = 0;                 // rows: zero elements of dst after each run
+    size_t channels_ = 0, group_ = 0;    // all channels; channels of a group
+    size_t width_ = 1,
+           row_ =
+               0;  // to_pixels, to_planes: pixels of a row and elements between rows of that side
     size_t src_step_ = 0, dst_step_ = 0;  // elements from pixel to pixel, or from plane to plane
 };
 

@@ -244,18 +244,23 @@ private:
         const auto group_stride = [&](const Image& i) {
             return i.block != 0 ? i.stride_group : i.stride_c * blocks.block;
         };
-        Dim rows{src->h, src->stride_h, dst->stride_h};
+        const Dim groups{blocks.groups, group_stride(*src), group_stride(*dst)};
         c_.count_ = src->w;
-        if (blocks.groups == 1) {  // rows follow each other on both sides
-            c_.count_ *= rows.count;
-            rows.count = 1;
-        }
-        set_loops({rows, {blocks.groups, group_stride(*src), group_stride(*dst)}});
         if (channels_first) {
             c_.form_ = src->block == 0 ? Form::to_pixels : Form::to_planes;
             c_.src_step_ = src->block == 0 ? src->stride_c : src->stride_w;
             c_.dst_step_ = src->block == 0 ? dst->stride_w : dst->stride_c;
+            c_.count_ *= src->h;
+            c_.width_ = blocks.groups == 1 ? c_.count_ : src->w;
+            c_.row_ = blocks.stride_h;
+            set_loops({groups});
         } else {
+            Dim rows{src->h, src->stride_h, dst->stride_h};
+            if (blocks.groups == 1) {  // rows follow each other on both sides
+                c_.count_ *= rows.count;
+                rows.count = 1;
+            }
+            set_loops({rows, groups});
             c_.form_ = Form::repack;
             c_.src_step_ = src->stride_w;
             c_.dst_step_ = dst->stride_w;
@@ -364,7 +369,7 @@ private:
         set_loops(loops);
         c_.form_ = to_planes ? Form::to_planes : Form::to_pixels;
         c_.channels_ = c_.group_ = block.count;
-        c_.count_ = pixels.count;
+        c_.count_ = c_.width_ = pixels.count;
         c_.src_step_ = to_planes ? block.count : block.src;
         c_.dst_step_ = to_planes ? block.dst : block.count;
         set_chunk(block.count);

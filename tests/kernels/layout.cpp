@@ -57,11 +57,13 @@ TEST_P(Layout, CastsOfEveryMagnitudeEqualTheReference) {
             src.push_back(top << 16 | low);
     for (const CastKind kind : {CastKind::f32_bf16, CastKind::f32_f16, CastKind::f32_i8,
                                 CastKind::f32_u8, CastKind::f32_i16, CastKind::f32_u16}) {
-        const Cast cast{kind, 0.0625f, 11, false};
-        Bytes want(src.size() * 2), got(src.size() * 2);
-        cast_rows_ref(cast, src.data(), 0, want.data(), 0, 1, src.size(), 0);
-        cast_rows(cast, src.data(), 0, got.data(), 0, 1, src.size(), 0);
-        ASSERT_TRUE(got == want) << static_cast<int>(kind);
+        for (const float scale : {0.0625f, 0.0613f, 0x1p126f, 0x1p-126f}) {
+            const Cast cast{kind, scale, 11, false};
+            Bytes want(src.size() * 2), got(src.size() * 2);
+            cast_rows_ref(cast, src.data(), 0, want.data(), 0, 1, src.size(), 0);
+            cast_rows(cast, src.data(), 0, got.data(), 0, 1, src.size(), 0);
+            ASSERT_TRUE(got == want) << static_cast<int>(kind);
+        }
     }
 }
 

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model and a runner for tests of vartmlinfer, in the place of the library's: the test says when
+// and in which order runs finish, and which fail. Link gst_fake_model.cpp with gst_parts_dep.
+#pragma once
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <vartml/compile.h>
+#include <vartml/model.h>
+
+namespace vartml::test {
+
+inline constexpr uint32_t fake_width = 16, fake_height = 12;
+
+// Input `images` [1,3,12,16] fp32, HW view HCWNC4 bf16; output `scores` [1,4] fp32 in both views:
+// scores[0] is the number of the run from 0 (warm-up not counted), the rest is -1.
+struct FakeModel {
+    std::mutex mutex;
+    std::condition_variable changed;
+
+    // set by the test, under the mutex or before the element starts
+    bool hold = false;  // submitted runs wait
+    unsigned shuffle_seed =
+        0;  // not 0: runs finish in random order, at least two at a time where they are there
+    std::set<unsigned> failing;  // numbers of runs that end with RUNTIME_ERROR
+    unsigned refusals = 0;       // next submissions that find no slot
+    bool output_hw_view = true;  // false: a CPU partition makes the output
+    unsigned cpu_operators = 0;
+    unsigned batch = 1;
+    std::string modelinfo;
+    vartml::Result<void> open = {}, create = {};  // what open_model and create_runner answer
+    vartml::Result<void> compile = {};
+    bool compile_waits = false;  // compile_onnx returns only when cancelled
+
+    // read by the test
+    unsigned submitted = 0, finished = 0, live_runners = 0, compiles = 0;
+    std::vector<uint8_t> last_input;
+
+    void release() {
+        const std::lock_guard lock(mutex);
+        hold = false;
+        changed.notify_all();
+    }
+    void wait_submitted(unsigned count) {
+        std::unique_lock lock(mutex);
+        changed.wait(lock, [&] { return submitted >= count; });
+    }
+};
+
+// The one model; reset() makes it new.
+FakeModel& fake_model();
+void reset_fake_model();
+
+vartml::TensorInfo fake_input();
+vartml::TensorInfo fake_output();
+
+}  // namespace vartml::test

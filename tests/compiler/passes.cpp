@@ -279,6 +279,9 @@ const Case cases[] = {
      X "%s = Sigmoid %x : f32[1,4,8,8]\n%y = Mul %x, %s : f32[1,4,8,8]\noutput %y\noutput %s", ""},
     {"LeavesAMeanOverChannelsAlone", recognise_patterns,
      X "%y = ReduceMean %x {axes=[1], keepdims=1} : f32[1,1,8,8]\noutput %y", ""},
+    {"LeavesAMeanOverFeaturesAlone", recognise_patterns,
+     "input %x : f32[1,4,8]\n%y = ReduceMean %x {axes=[2], keepdims=1} : f32[1,4,1]\noutput %y",
+     ""},
     {"LeavesReluSixAlone", recognise_patterns,
      X "%y = Clip %x {max=6.0, min=0.0} : f32[1,4,8,8]\noutput %y", ""},
 
@@ -431,7 +434,7 @@ const Case cases[] = {
      ""},
     {"LeavesPaddedChannelsAlone", fuse_pad,
      "input %x : f32[1,3,8,8]\n" W "%a = Pad %x {pads=[0,0,0,0,0,1,0,0]} : f32[1,4,8,8]\n%y = Conv "
-                                   "%a, %w, %b : f32[1,6,6,6]\noutput %y",
+     "%a, %w, %b : f32[1,6,6,6]\noutput %y",
      ""},
     {"LeavesReflectionAlone", fuse_pad,
      X W "%a = Pad %x {mode=\"reflect\", pads=[0,0,1,1,0,0,1,1]} : f32[1,4,10,10]\n%y = Conv %a, "

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "lib/graph/evaluate.h"
+#include "lib/graph/evaluate_rules.h"
 #include "lib/graph/numbers.h"
 #include "lib/graph/window.h"
 
@@ -42,6 +43,7 @@ public:
     Result<std::vector<Numbers>> run(uint32_t seed, double range) {
         for (const ValueId id : graph_.inputs) {
             Value& value = graph_.value(id);
+            if (value.constant) continue;
             uint32_t hash = seed;
             for (const char c : value.name) hash = hash * 31 + static_cast<unsigned char>(c);
             set(id, random_numbers(value.type.elements(), hash, range));
@@ -91,6 +93,10 @@ private:
 
     Result<void> run_base(const Node& node) {
         const std::string& kind = node.kind;
+        const bool window = kind == "Conv" || kind == "ConvTranspose" || kind.ends_with("Pool");
+        if (window && type(node.inputs[0]).shape.size() != 4) {
+            return Error{ErrorCode::unsupported, "the interpreter knows windows of two axes only"};
+        }
         if (kind == "Conv") return conv(node), Result<void>();
         if (kind == "ConvTranspose") return conv_transpose(node), Result<void>();
         if (kind == "Gemm") return gemm(node), Result<void>();
@@ -179,7 +185,16 @@ private:
         const int64_t rows = y.shape[0], columns = y.shape[1], depth = a.shape[ta ? 0 : 1];
         const Numbers left = get(node.inputs[0]), right = get(node.inputs[1]);
         const bool biased = node.inputs.size() > 2 && node.inputs[2] != none;
-        const Numbers c = biased ? get(node.inputs[2]) : Numbers{0};
+        Numbers c(static_cast<size_t>(y.elements()), 0);
+        if (biased) {
+            const auto strides = broadcast_strides(type(node.inputs[2]).shape, y.shape);
+            const Numbers some = get(node.inputs[2]);
+            for (size_t i = 0; i < c.size(); ++i) {
+                const auto r = static_cast<int64_t>(i) / columns,
+                           s = static_cast<int64_t>(i) % columns;
+                c[i] = some[static_cast<size_t>(r * strides[0] + s * strides[1])];
+            }
+        }
         const double alpha = node.get("alpha", 1.0F), beta = node.get("beta", 1.0F);
         Numbers out;
         for (int64_t r = 0; r < rows; ++r)
@@ -189,7 +204,7 @@ private:
                     sum += left[static_cast<size_t>(ta ? k * rows + r : r * depth + k)] *
                            right[static_cast<size_t>(tb ? s * b.shape[1] + k : k * columns + s)];
                 }
-                out.push_back(alpha * sum + beta * c[c.size() == 1 ? 0 : static_cast<size_t>(s)]);
+                out.push_back(alpha * sum + beta * c[out.size()]);
             }
         set(node.outputs[0], out);
     }

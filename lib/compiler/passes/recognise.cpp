@@ -207,7 +207,8 @@ bool hard_sigmoid_at(Rewriter& rewriter, size_t index) {
 
 bool covers_space(const Rewriter& rewriter, const Node& node) {
     const auto& shape = rewriter.type(node.inputs[0]).shape;
-    if (shape.size() < 3 || node.inputs.size() != 1) return false;
+    // Rank 3 is as often tokens by features as it is a row of pixels.
+    if (shape.size() < 4 || node.inputs.size() != 1) return false;
     if (node.kind == "AveragePool") {
         const Ints kernel = node.get("kernel_shape", Ints()), pads = node.get("pads", Ints());
         return std::equal(kernel.begin(), kernel.end(), shape.begin() + 2, shape.end()) &&

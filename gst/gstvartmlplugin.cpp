@@ -2,10 +2,13 @@
 // Registration of the plugin `vartml`; the list of elements never depends on a device.
 #include <gst/gst.h>
 
+#include "gst/gstvartmldecode.h"
 #include "gst/gstvartmlinfer.h"
 
 static gboolean plugin_init(GstPlugin* plugin) {
-    return GST_ELEMENT_REGISTER(vartmlinfer, plugin);
+    gboolean done = GST_ELEMENT_REGISTER(vartmldecode, plugin);
+    done = GST_ELEMENT_REGISTER(vartmlinfer, plugin) && done;
+    return done;
 }
 
 GST_PLUGIN_DEFINE(GST_VERSION_MAJOR, GST_VERSION_MINOR, vartml,

@@ -29,6 +29,7 @@ struct ById {
 };
 // Ids whose code is not that of the library's error.
 constexpr ById by_id[] = {
+    {"dec-unknown", Domain::stream, GST_STREAM_ERROR_TYPE_NOT_FOUND},
     {"infer-cache", Domain::resource, GST_RESOURCE_ERROR_OPEN_WRITE},
     {"infer-caps", Domain::core, GST_CORE_ERROR_NEGOTIATION},
     {"infer-copy-forbidden", Domain::stream, GST_STREAM_ERROR_WRONG_TYPE},

@@ -188,8 +188,11 @@ bool fits_dense_form(const HeadRequest& request, const DenseForm& form) {
     if (grid_with(grids, shape[positions])) return shape[attributes] > form.box_attributes;
     if (!grid_with(grids, shape[attributes]) || shape[positions] <= form.box_attributes)
         return false;
+    // Five values leave no room for an objectness, and no other family has several anchors per
+    // cell.
+    const bool unique = shape[positions] == 5 || form.per_cell > 1;
     const size_t classes = shape[positions] - form.box_attributes;
-    return classes == 1 || (classes == 80 && !promised_classes(request.info));
+    return unique || (classes == 80 && !promised_classes(request.info));
 }
 
 bool is_grid(const HeadRequest& request, size_t positions) {

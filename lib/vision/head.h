@@ -69,8 +69,8 @@ struct DenseForm {
 // Finds the tensor, checks positions and classes. Errors: dec-role, dec-positions, dec-classes.
 Result<DenseHead> find_dense_head(const HeadRequest& request, const DenseForm& form);
 // Whether the only output has the form by its shape alone. A transposed head is taken for one only
-// where nobody could take it for something else: its role is unique when there is one class, and
-// plausible with the 80 classes of COCO when nobody says how many there are.
+// where nobody could take it for something else; with the 80 classes of COCO it is also a candidate
+// when nobody says how many there are.
 bool fits_dense_form(const HeadRequest& request, const DenseForm& form);
 
 // Whether a dense head of any family could have this number of positions.

@@ -65,6 +65,8 @@ const ChoiceCase choices[] = {
      "79 classes",
      80},
     {"YOLO v8 transposed with one class", {{1, 8400, 5}}, 640, 640, "yolo-v8"},
+    {"two classes, not YOLOX transposed with one", {{1, 6, 8400}}, 640, 640, "yolo-v8"},
+    {"a YOLO v5 transposed: nothing else has three anchors", {{1, 12, 25200}}, 640, 640, "yolo-v5"},
     {"a segmentation map", {{1, 21, 512, 512}}, 512, 512, nullptr, "fit no decoder"},
     {"a YOLO v8 of another input size", {{1, 84, 8400}}, 416, 416, nullptr, "[1,84,8400]"},
     {"a segmenting YOLO v8: not decoded as boxes with more classes",

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// The decoders of an element: one per model that its frames bring, made at the first frame.
+#pragma once
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <vartml/postprocess.h>
+
+#include "gst/decode/results.h"
+#include "gst/support/error.h"
+#include "gst/support/inference.h"
+
+namespace vartml::gst {
+
+// What the user set, beside the sidecar of a model.
+struct DecodeSettings {
+    vartml::DecodeOptions options;
+    vartml::ModelInfo model_info;     // for tensors that bring none
+    std::vector<std::string> labels;  // of a file of their own; win over the sidecar's
+    std::string label_file;
+};
+
+// Where tensors come from: a record, or the outputs that upstream's metadata describe and the size
+// of the picture.
+struct TensorSource {
+    std::shared_ptr<const InferenceRecord> record;
+    std::vector<vartml::TensorInfo> outputs;  // without record
+    uint32_t width = 0, height = 0;
+    bool operator==(const TensorSource&) const = default;
+};
+
+struct CachedDecoder {
+    TensorSource source;
+    vartml::Decoder decoder;
+    LabelQuarks quarks;
+    std::string model;
+
+    CachedDecoder(TensorSource s, vartml::Decoder d, std::string m)
+        : source(std::move(s)), decoder(std::move(d)), quarks(decoder), model(std::move(m)) {}
+    CachedDecoder(const CachedDecoder&) = delete;
+    CachedDecoder& operator=(const CachedDecoder&) = delete;
+};
+
+// Thread-safety: none.
+class DecoderCache {
+public:
+    // The decoder of a source, or nullptr when it was not made yet. It lives until the next make()
+    // or clear().
+    CachedDecoder* find(const TensorSource& source);
+    // Makes it. A failure has one of the ids dec-*.
+    std::variant<CachedDecoder*, Failure> make(TensorSource source, const DecodeSettings& settings);
+    // Gives changed thresholds, limits and classes to all. Errors: as Decoder::set_classes.
+    vartml::Result<void> apply(const vartml::DecodeOptions& options);
+    void clear() { entries_.clear(); }
+
+private:
+    std::vector<std::unique_ptr<CachedDecoder>> entries_;  // the last one used comes last
+};
+
+// The labels or class numbers of a comma list.
+std::vector<std::string> split_classes(const char* text);
+
+}  // namespace vartml::gst

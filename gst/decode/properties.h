@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The properties of vartmldecode.
+#pragma once
+#include <gst/gst.h>
+
+#include <string>
+
+#include <vartml/postprocess.h>
+
+namespace vartml::gst {
+
+enum DecodeProperty : guint {
+    prop_0,
+    prop_decoder,
+    prop_modelinfo_file,
+    prop_label_file,
+    prop_score_threshold,
+    prop_iou_threshold,
+    prop_max_detections,
+    prop_top_k,
+    prop_nms,
+    prop_classes,
+    prop_min_size,
+    prop_keep_tensors,
+    prop_stats,
+};
+
+// As the user set them. Thread-safety: none.
+struct DecodeProperties {
+    int decoder = 0;  // 0 = auto, else 1 + index of decoder_families()
+    std::string modelinfo_file, label_file, classes;
+    double score_threshold = -1, iou_threshold = -1;
+    guint max_detections = 100;
+    bool max_detections_set = false;  // the default gives way to the sidecar
+    guint top_k = 1, min_size = 0;
+    vartml::Nms nms = vartml::Nms::automatic;
+    bool keep_tensors = false;
+
+    // False for another id.
+    bool set(guint id, const GValue* value);
+    bool get(guint id, GValue* value) const;
+    vartml::DecodeOptions options() const;
+};
+
+void install_decode_properties(GObjectClass* gobject);
+
+}  // namespace vartml::gst

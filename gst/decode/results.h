@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decoded boxes and classes as upstream's analytics metadata.
+#pragma once
+#include <gst/analytics/analytics.h>
+#include <gst/gst.h>
+
+#include <vector>
+
+#include <vartml/postprocess.h>
+
+namespace vartml::gst {
+
+// Labels as quarks, looked up once per class.
+class LabelQuarks {
+public:
+    explicit LabelQuarks(const vartml::Decoder& decoder) : decoder_(&decoder) {}
+    GQuark operator[](int32_t class_id);
+
+private:
+    const vartml::Decoder* decoder_;
+    std::vector<GQuark> quarks_;
+};
+
+// Where results belong.
+struct ResultContext {
+    guint inference_id = 0;  // Mtd of the inference; only if has_inference
+    bool has_inference = false;
+    int region_od = -1;  // OD of the region that was inferred, or -1
+};
+
+// Adds to the buffer's relation meta (made if absent)
+//   per box: an OD in whole pixels, corners rounded to nearest, and a class; OD -> class and OD ->
+//   inference are RELATE_TO,
+//            OD -> region's OD is IS_PART_OF; a box without a whole pixel is left out
+//   classes of the whole picture: one ClsMtd with all of them, related to the inference; region's
+//   OD -> class is RELATE_TO
+// Returns the number of boxes added. The buffer must be writable.
+unsigned add_results(GstBuffer* buffer, const vartml::Decoded& decoded, LabelQuarks& quarks,
+                     const ResultContext& context);
+
+}  // namespace vartml::gst

@@ -1,0 +1,452 @@
+// SPDX-License-Identifier: Apache-2.0
+/**
+ * SECTION:element-vartmldecode
+ * @title: vartmldecode
+ * @short_description: turns tensors into boxes and classes
+ *
+ * Reads the tensors that vartmlinfer attached to a frame, in the CPU or the HW view, or the
+ * #GstTensorMeta of upstream's inference elements, and writes #GstAnalyticsODMtd and
+ * #GstAnalyticsClsMtd in pixels of the frame.
+ *
+ * Tensors by decoder (CPU view): yolox and yolo-v5 `[1,N,5+C]`, yolo-v8 `[1,4+C,N]`, yolo-end2end
+ * `[1,N,6]`, ultraface
+ * `[1,N,2]` with `[1,N,4]`, classify `[1,C]`.
+ *
+ * ## Example launch line
+ * |[
+ * gst-launch-1.0 videotestsrc num-buffers=10 ! vartmldecode ! fakesink
+ * ]| Frames without tensors pass untouched.
+ *
+ * Since: 1.0
+ */
+#include "gst/gstvartmldecode.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "gst/decode/decoder_cache.h"
+#include "gst/decode/properties.h"
+#include "gst/decode/results.h"
+#include "gst/decode/stats.h"
+#include "gst/decode/tensor_meta.h"
+#include "gst/support/error.h"
+#include "gst/support/inference.h"
+
+GST_DEBUG_CATEGORY_STATIC(vartmldecode_debug);
+GST_DEBUG_CATEGORY_STATIC(performance_debug);
+#define GST_CAT_DEFAULT vartmldecode_debug
+
+using namespace vartml::gst;
+
+namespace {
+
+// One inference on a frame, with what is needed of it while metadata are added to the frame.
+struct Job {
+    TensorSource source;
+    vartml::Affine to_frame;
+    bool geometry_valid = true;
+    guint frame_width = 0, frame_height = 0;
+    std::vector<GstBuffer*> data;  // borrowed from the frame
+    ResultContext context;
+};
+
+struct State {
+    // guarded by the object lock
+    DecodeProperties properties;
+    DecodeStats stats;
+    // set when properties change, cleared by the streaming thread
+    std::atomic<bool> changed{true};
+    std::atomic<bool> labels_changed{true};
+
+    // streaming thread, between start and stop
+    DecodeSettings settings;
+    bool keep_tensors = false;
+    DecoderCache decoders;
+    vartml::Decoded decoded;
+    MappedTensors tensors;
+    std::vector<Job> jobs;
+    guint width = 0, height = 0;  // of the current caps; 0 when they are no video
+    bool had_results = false;     // since STREAM_START
+    bool lost_posted = false;
+    bool copy_logged = false;
+};
+
+}  // namespace
+
+struct _GstVartmlDecode {
+    GstBaseTransform parent;
+    State* state;
+};
+
+G_DEFINE_TYPE(GstVartmlDecode, gst_vartml_decode, GST_TYPE_BASE_TRANSFORM)
+GST_ELEMENT_REGISTER_DEFINE(vartmldecode, "vartmldecode", GST_RANK_NONE, GST_TYPE_VARTML_DECODE)
+
+namespace {
+
+GstStaticPadTemplate sink_template =
+    GST_STATIC_PAD_TEMPLATE("sink", GST_PAD_SINK, GST_PAD_ALWAYS, GST_STATIC_CAPS_ANY);
+GstStaticPadTemplate src_template =
+    GST_STATIC_PAD_TEMPLATE("src", GST_PAD_SRC, GST_PAD_ALWAYS, GST_STATIC_CAPS_ANY);
+
+State& state_of(gpointer object) {
+    return *GST_VARTML_DECODE(object)->state;
+}
+
+void set_property(GObject* object, guint id, const GValue* value, GParamSpec* spec) {
+    State& state = state_of(object);
+    GST_OBJECT_LOCK(object);
+    const bool known = state.properties.set(id, value);
+    if (id == prop_label_file) state.labels_changed = true;
+    state.changed = true;
+    GST_OBJECT_UNLOCK(object);
+    if (!known) G_OBJECT_WARN_INVALID_PROPERTY_ID(object, id, spec);
+}
+
+void get_property(GObject* object, guint id, GValue* value, GParamSpec* spec) {
+    State& state = state_of(object);
+    GST_OBJECT_LOCK(object);
+    const bool known = id == prop_stats || state.properties.get(id, value);
+    if (id == prop_stats) g_value_take_boxed(value, state.stats.structure());
+    GST_OBJECT_UNLOCK(object);
+    if (!known) G_OBJECT_WARN_INVALID_PROPERTY_ID(object, id, spec);
+}
+
+// Takes over changed properties. False after posting an error.
+bool update_settings(GstVartmlDecode* self) {
+    State& state = *self->state;
+    if (!state.changed.exchange(false)) return true;
+    GST_OBJECT_LOCK(self);
+    const DecodeProperties p = state.properties;
+    GST_OBJECT_UNLOCK(self);
+    const vartml::DecodeOptions& options = state.settings.options = p.options();
+    state.keep_tensors = p.keep_tensors;
+    if (state.labels_changed.exchange(false)) {
+        state.settings.labels.clear();
+        state.settings.label_file = p.label_file;
+        if (!p.label_file.empty()) {
+            auto labels = vartml::read_labels(p.label_file);
+            if (!labels) {
+                return post_error(self, "read the labels",
+                                  {.error = labels.error(),
+                                   .id = "dec-labels",
+                                   .property = "label-file",
+                                   .file = p.label_file});
+            }
+            state.settings.labels = std::move(*labels);
+        }
+        state.decoders.clear();
+    }
+    if (auto done = state.decoders.apply(options); !done) {
+        return post_error(self, "choose classes",
+                          {.error = done.error(), .id = "dec-classes", .property = "classes"});
+    }
+    return true;
+}
+
+gboolean start(GstBaseTransform* base) {
+    auto* self = GST_VARTML_DECODE(base);
+    State& state = *self->state;
+    GST_OBJECT_LOCK(self);
+    state.stats = {};
+    const std::string file = state.properties.modelinfo_file;
+    GST_OBJECT_UNLOCK(self);
+    state.settings = {};
+    state.had_results = state.lost_posted = state.copy_logged = false;
+    if (!file.empty()) {
+        auto info = vartml::find_modelinfo(file, "", "");
+        if (!info) {
+            return post_error(self, "read the sidecar",
+                              {.error = info.error(),
+                               .id = "dec-sidecar",
+                               .property = "modelinfo-file",
+                               .file = file});
+        }
+        state.settings.model_info = std::move(*info);
+    }
+    state.changed = state.labels_changed = true;
+    return update_settings(self);
+}
+
+gboolean stop(GstBaseTransform* base) {
+    State& state = state_of(base);
+    state.decoders.clear();
+    state.tensors.clear();
+    state.jobs.clear();
+    state.settings = {};
+    return TRUE;
+}
+
+// The fields of upstream's tensor caps end here; everything else passes.
+GstCaps* transform_caps(GstBaseTransform*, GstPadDirection direction, GstCaps* caps,
+                        GstCaps* filter) {
+    GstCaps* result = gst_caps_copy(caps);
+    for (guint i = 0; direction == GST_PAD_SINK && i < gst_caps_get_size(result); ++i) {
+        gst_structure_remove_field(gst_caps_get_structure(result, i), "tensors");
+    }
+    if (!filter) return result;
+    GstCaps* both = gst_caps_intersect_full(filter, result, GST_CAPS_INTERSECT_FIRST);
+    gst_caps_unref(result);
+    return both;
+}
+
+gboolean set_caps(GstBaseTransform* base, GstCaps* in, GstCaps*) {
+    State& state = state_of(base);
+    const GstStructure* s = gst_caps_get_structure(in, 0);
+    int width = 0, height = 0;
+    const bool video = g_str_has_prefix(gst_structure_get_name(s), "video/") &&
+                       gst_structure_get_int(s, "width", &width) &&
+                       gst_structure_get_int(s, "height", &height) && width > 0 && height > 0;
+    state.width = video ? static_cast<guint>(width) : 0;
+    state.height = video ? static_cast<guint>(height) : 0;
+    return TRUE;
+}
+
+gboolean sink_event(GstBaseTransform* base, GstEvent* event) {
+    State& state = state_of(base);
+    if (GST_EVENT_TYPE(event) == GST_EVENT_STREAM_START ||
+        GST_EVENT_TYPE(event) == GST_EVENT_FLUSH_STOP) {
+        state.had_results = false;
+    }
+    return GST_BASE_TRANSFORM_CLASS(gst_vartml_decode_parent_class)->sink_event(base, event);
+}
+
+gboolean propose_allocation(GstBaseTransform* base, GstQuery*, GstQuery* query) {
+    gst_pad_peer_query(base->srcpad, query);  // a peer that does not answer leaves it empty
+    if (!gst_query_find_allocation_meta(query, GST_VIDEO_META_API_TYPE, nullptr)) {
+        gst_query_add_allocation_meta(query, GST_VIDEO_META_API_TYPE, nullptr);
+    }
+    return TRUE;
+}
+
+// As the base class does it, but a copy keeps upstream's tensors, which have no transform.
+GstFlowReturn prepare_output_buffer(GstBaseTransform* base, GstBuffer* in, GstBuffer** out) {
+    if (gst_buffer_is_writable(in)) {
+        *out = in;
+        return GST_FLOW_OK;
+    }
+    *out = gst_buffer_copy(in);
+    if (!*out) return GST_FLOW_ERROR;
+    State& state = state_of(base);
+    if (!state.copy_logged && gst_buffer_n_memory(in) &&
+        gst_buffer_peek_memory(in, 0) != gst_buffer_peek_memory(*out, 0)) {
+        state.copy_logged = true;
+        GST_CAT_WARNING_OBJECT(performance_debug, base,
+                               "the frame's memory cannot be shared: copied to add metadata");
+    }
+    copy_tensor_metas(in, *out);
+    return GST_FLOW_OK;
+}
+
+bool has_data(const std::vector<Job>& jobs, const GstTensorMeta* meta) {
+    for (const Job& job : jobs) {
+        for (gsize i = 0; i < meta->num_tensors; ++i) {
+            if (std::ranges::find(job.data, meta->tensors[i]->data) != job.data.end()) return true;
+        }
+    }
+    return false;
+}
+
+// Collects what there is to decode. Errors: of tensors that cannot be described.
+vartml::Result<void> collect_jobs(State& state, GstBuffer* buffer, bool& any_metadata) {
+    state.jobs.clear();
+    GstAnalyticsMtd mtd;
+    while (true) {
+        const Inference* inference =
+            get_inference(buffer, static_cast<unsigned>(state.jobs.size()), &mtd);
+        if (!inference) break;
+        any_metadata = true;
+        Job& job =
+            state.jobs.emplace_back();  // also for a frame that was not inferred: keeps the index
+        if (inference->status != InferenceStatus::inferred || !inference->record) continue;
+        job.source.record = inference->record;
+        job.to_frame = inference->to_frame;
+        job.geometry_valid = inference->geometry_valid;
+        job.frame_width = inference->frame_width;
+        job.frame_height = inference->frame_height;
+        job.data = inference->data;
+        job.context = {mtd.id, true, inference->region_od};
+    }
+    vartml::Result<void> result;
+    for_each_tensor_meta(buffer, [&](GstTensorMeta* meta) {
+        if (!meta->num_tensors || has_data(state.jobs, meta)) return true;
+        any_metadata = true;
+        if (!state.width) return true;  // no picture, so no coordinates
+        Job& job = state.jobs.emplace_back();
+        job.source.width = job.frame_width = state.width;
+        job.source.height = job.frame_height = state.height;
+        for (gsize i = 0; i < meta->num_tensors && result; ++i) {
+            auto info = tensor_info(*meta->tensors[i]);
+            if (info) {
+                job.source.outputs.push_back(std::move(*info));
+                job.data.push_back(meta->tensors[i]->data);
+            } else {
+                result = info.error();
+            }
+        }
+        return result.has_value();
+    });
+    std::erase_if(state.jobs, [](const Job& job) { return job.data.empty(); });
+    return result;
+}
+
+void post_selected(GstVartmlDecode* self, const CachedDecoder& entry) {
+    const vartml::Decoder& d = entry.decoder;
+    GST_INFO_OBJECT(self, "decoder %s by %s", std::string(d.family()).c_str(),
+                    std::string(d.reason()).c_str());
+    gst_element_post_message(
+        GST_ELEMENT(self),
+        gst_message_new_element(
+            GST_OBJECT(self),
+            gst_structure_new("vartml-decoder-selected", "decoder", G_TYPE_STRING,
+                              std::string(d.family()).c_str(), "reason", G_TYPE_STRING,
+                              std::string(d.reason()).c_str(), "classes", G_TYPE_UINT, d.classes(),
+                              "labels", G_TYPE_UINT, static_cast<guint>(d.labels().size()), "model",
+                              G_TYPE_STRING, entry.model.c_str(), nullptr)));
+}
+
+bool decode_job(GstVartmlDecode* self, GstBuffer* buffer, Job& job, DecodedFrame& frame) {
+    State& state = *self->state;
+    if (!job.geometry_valid) {
+        return post_error(
+            self, "place the boxes",
+            {.error = {vartml::ErrorCode::bad_model,
+                       "the frame was scaled after inference in a way that may have added borders; "
+                       "place "
+                       "vartmldecode directly after vartmlinfer, or scale without borders"},
+             .id = "dec-geometry",
+             .found = std::to_string(state.width) + "x" + std::to_string(state.height),
+             .expected = std::to_string(job.frame_width) + "x" + std::to_string(job.frame_height),
+             .fix = "place vartmldecode directly after vartmlinfer, or scale without borders"});
+    }
+    CachedDecoder* entry = state.decoders.find(job.source);
+    if (!entry) {
+        auto made = state.decoders.make(job.source, state.settings);
+        if (const auto* failure = std::get_if<Failure>(&made)) {
+            return post_error(self, "choose a decoder", *failure);
+        }
+        entry = std::get<CachedDecoder*>(made);
+        post_selected(self, *entry);
+    }
+    const InferenceRecord* record = job.source.record.get();
+    const auto& outputs = record ? record->outputs : job.source.outputs;
+    vartml::Result<void> done;
+    if (outputs.size() != job.data.size() || (record && record->views.size() != outputs.size())) {
+        done =
+            vartml::Error{vartml::ErrorCode::internal, "the record does not describe its tensors"};
+    }
+    for (size_t i = 0; i < job.data.size() && done; ++i) {
+        done =
+            state.tensors.add(job.data[i], outputs[i], record ? record->views[i] : outputs[i].cpu);
+    }
+    const char* id = "dec-role";
+    if (done) {
+        done = entry->decoder.decode(state.tensors.outputs(), job.to_frame,
+                                     state.width ? state.width : job.frame_width,
+                                     state.height ? state.height : job.frame_height, state.decoded);
+        // What can be wrong with values is a class number; the rest is the tensor's type or view.
+        if (!done && done.error().code == vartml::ErrorCode::bad_model) id = "dec-classes";
+    }
+    state.tensors.clear();
+    if (!done) {
+        return post_error(self, "decode the tensors", {.error = done.error(), .id = id});
+    }
+    frame.boxes += add_results(buffer, state.decoded, entry->quarks, job.context);
+    frame.suppressed += state.decoded.suppressed;
+    frame.not_finite += state.decoded.not_finite;
+    return true;
+}
+
+void note_lost(GstVartmlDecode* self, bool any_metadata) {
+    State& state = *self->state;
+    const bool lost = state.had_results && !any_metadata;
+    state.had_results = state.had_results || any_metadata;
+    if (!lost || state.lost_posted) return;
+    state.lost_posted = true;
+    post_warning(
+        self, "find tensors",
+        {.error =
+             {vartml::ErrorCode::not_found,
+              "a frame has neither tensors nor an inference record, frames before it had; elements "
+              "that crop or flip drop them (videocrop, videobox, videoflip): place them before "
+              "vartmlinfer or after drawing"},
+         .id = "dec-lost"});
+}
+
+GstFlowReturn transform_ip(GstBaseTransform* base, GstBuffer* buffer) {
+    auto* self = GST_VARTML_DECODE(base);
+    State& state = *self->state;
+    const GstClockTime time =
+        gst_segment_to_stream_time(&base->segment, GST_FORMAT_TIME, GST_BUFFER_PTS(buffer));
+    if (GST_CLOCK_TIME_IS_VALID(time)) gst_object_sync_values(GST_OBJECT(self), time);
+    if (!update_settings(self)) return GST_FLOW_ERROR;
+
+    const auto begin = std::chrono::steady_clock::now();
+    bool any_metadata = false;
+    if (auto done = collect_jobs(state, buffer, any_metadata); !done) {
+        post_error(self, "read the tensors", {.error = done.error(), .id = "dec-unknown"});
+        return GST_FLOW_ERROR;
+    }
+    note_lost(self, any_metadata);
+    DecodedFrame frame;
+    frame.decoded = !state.jobs.empty();
+    for (Job& job : state.jobs) {
+        if (!decode_job(self, buffer, job, frame)) return GST_FLOW_ERROR;
+    }
+    if (frame.decoded && !state.keep_tensors) {
+        for (const Job& job : state.jobs) remove_tensor_metas(buffer, job.data);
+        drop_inference_tensors(buffer);
+    }
+    const auto us = std::chrono::duration_cast<std::chrono::microseconds>(
+        std::chrono::steady_clock::now() - begin);
+    frame.time_us = static_cast<guint32>(std::min<long>(us.count(), G_MAXINT32));
+    GST_OBJECT_LOCK(self);
+    state.stats.add(frame);
+    GST_OBJECT_UNLOCK(self);
+    return GST_FLOW_OK;
+}
+
+void finalize(GObject* object) {
+    delete GST_VARTML_DECODE(object)->state;
+    G_OBJECT_CLASS(gst_vartml_decode_parent_class)->finalize(object);
+}
+
+}  // namespace
+
+static void gst_vartml_decode_init(GstVartmlDecode* self) {
+    self->state = new State;
+    GstBaseTransform* base = GST_BASE_TRANSFORM(self);
+    gst_base_transform_set_in_place(base, TRUE);
+    gst_base_transform_set_prefer_passthrough(base, FALSE);  // it would carry `tensors` upstream
+    gst_base_transform_set_qos_enabled(base, FALSE);         // it would drop frames
+}
+
+static void gst_vartml_decode_class_init(GstVartmlDecodeClass* klass) {
+    GST_DEBUG_CATEGORY_INIT(vartmldecode_debug, "vartmldecode", 0, "tensors to analytics metadata");
+    GST_DEBUG_CATEGORY_GET(performance_debug, "GST_PERFORMANCE");
+    auto* gobject = G_OBJECT_CLASS(klass);
+    auto* element = GST_ELEMENT_CLASS(klass);
+    auto* base = GST_BASE_TRANSFORM_CLASS(klass);
+    gobject->set_property = set_property;
+    gobject->get_property = get_property;
+    gobject->finalize = finalize;
+    install_decode_properties(gobject);
+
+    gst_element_class_set_static_metadata(
+        element, "VART-ML tensor decoder", "Analyzer/Video",
+        "Turns tensors into boxes and classes in frame coordinates", "The gst-vartml authors");
+    gst_element_class_add_static_pad_template(element, &sink_template);
+    gst_element_class_add_static_pad_template(element, &src_template);
+
+    base->start = start;
+    base->stop = stop;
+    base->set_caps = set_caps;
+    base->transform_caps = transform_caps;
+    base->sink_event = sink_event;
+    base->propose_allocation = propose_allocation;
+    base->prepare_output_buffer = prepare_output_buffer;
+    base->transform_ip = transform_ip;
+}

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// vartmldecode: tensors to analytics metadata in frame coordinates.
+#pragma once
+#include <gst/base/gstbasetransform.h>
+
+G_BEGIN_DECLS
+
+#define GST_TYPE_VARTML_DECODE (gst_vartml_decode_get_type())
+G_DECLARE_FINAL_TYPE(GstVartmlDecode, gst_vartml_decode, GST, VARTML_DECODE, GstBaseTransform)
+
+GST_ELEMENT_REGISTER_DECLARE(vartmldecode);
+
+G_END_DECLS

@@ -85,7 +85,7 @@ Result<std::vector<int64_t>> bind_shape(const std::string& file, const pb::Value
                                         const Symbols& symbols) {
     const auto& tensor = input.type().tensor_type();
     if (!tensor.has_shape())
-        return Error{ErrorCode::invalid_argument, file + ": input '" + input.name() +
+        return Error{ErrorCode::unsupported, file + ": input '" + input.name() +
                                                       "' has no shape; give --input-shape " +
                                                       input.name() + ":<D0>,<D1>,..."};
     std::vector<int64_t> dims;
@@ -102,7 +102,7 @@ Result<std::vector<int64_t>> bind_shape(const std::string& file, const pb::Value
             const std::string named = d.dim_param().empty()
                                           ? "a symbolic dimension without a name"
                                           : "the symbolic dimension '" + d.dim_param() + "'";
-            return Error{ErrorCode::invalid_argument,
+            return Error{ErrorCode::unsupported,
                          file + ": input '" + input.name() + "' has " + named + " (axis " +
                              std::to_string(i) + "); give " +
                              shape_hint(input.name(), tensor.shape(), symbols)};

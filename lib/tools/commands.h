@@ -17,8 +17,10 @@ enum Exit : int {
     exit_not_expected = 6,    // run --expect, verify, inspect --against
 };
 
-// One line on standard error: `vartml: <LEVEL>: <text>`, control characters escaped.
+// One line on standard error for each line of the sentence.
 void print_error(const Error& error);
+// The exit status for an error of the compiler.
+int exit_of(const Error& error);
 
 // A subcommand gets its own name as argv[0]. It prints results to standard output and everything
 // else to standard error.
@@ -27,5 +29,8 @@ struct Command {
     const char* summary;
     int (*run)(int argc, const char* const* argv);
 };
+
+// The functions of the table.
+int compile(int argc, const char* const* argv);
 
 }  // namespace vartml::tools

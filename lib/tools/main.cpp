@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program vartml: finds the subcommand and hands over to it.
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <exception>
-#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include <vartml/log.h>
+#include <vartml/version.h>
 
 #include "lib/tools/commands.h"
 
@@ -15,7 +19,9 @@ namespace {
 
 // Sorted by name.
 const std::vector<Command>& commands() {
-    static const std::vector<Command> table = {};
+    static const std::vector<Command> table = {
+        {"compile", "compile an ONNX model", compile},
+    };
     return table;
 }
 
@@ -48,7 +54,7 @@ int run(int argc, const char* const* argv) {
         return exit_done;
     }
     if (word == "--version") {
-        std::puts("vartml " VARTML_VERSION);
+        std::printf("vartml %.*s\n", static_cast<int>(version().size()), version().data());
         return exit_done;
     }
     for (const Command& command : commands())
@@ -59,18 +65,24 @@ int run(int argc, const char* const* argv) {
 }  // namespace
 
 void print_error(const Error& error) {
-    std::string text = "vartml: ERROR: ";
-    for (const char c : error.message) {
-        if (static_cast<unsigned char>(c) >= 0x20 && c != 0x7f) {
-            text += c;
-            continue;
-        }
-        char escaped[5];
-        std::snprintf(escaped, sizeof escaped, "\\x%02x", static_cast<unsigned char>(c));
-        text += escaped;
+    std::string_view rest = error.message;
+    while (!rest.empty()) {
+        const size_t end = rest.find('\n');
+        log(LogLevel::error, "", rest.substr(0, end), true);
+        rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
     }
-    text += '\n';
-    std::fputs(text.c_str(), stderr);
+}
+
+int exit_of(const Error& error) {
+    switch (error.code) {
+        case ErrorCode::invalid_argument:
+            return exit_usage;
+        case ErrorCode::unsupported:
+        case ErrorCode::bad_model:
+            return exit_not_compilable;
+        default:
+            return exit_fault;
+    }
 }
 
 }  // namespace vartml::tools

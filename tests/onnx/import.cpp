@@ -10,13 +10,13 @@
 
 #include "lib/graph/text.h"
 #include "lib/graph/verify.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/temp_dir.h"
 #include "tests/support/tiny_onnx.h"
 
 namespace vartml::onnx {
 namespace {
 
-using test::TempFolder;
+using test::TempDir;
 using test::TinyOnnx;
 using Ints = TinyOnnx::Ints;
 
@@ -52,7 +52,7 @@ protected:
         return out;
     }
 
-    TempFolder folder_;
+    TempDir folder_;
     std::string path_ = folder_ / "model.onnx";
 };
 using Kinds = std::vector<std::string>;
@@ -410,7 +410,7 @@ TEST_F(Import, SaysWhatAFileIsThatIsNoModel) {
         {"PK\x03\x04more", "is a ZIP archive"},
     };
     for (const auto& [bytes, want] : cases) {
-        test::write_file(path_, bytes);
+        test::spill(path_, bytes);
         const auto result = import_onnx(path_);
         ASSERT_FALSE(result);
         EXPECT_NE(local(result.error().message).find(want), std::string::npos)
@@ -430,7 +430,7 @@ TEST_F(Import, SurvivesEveryTruncation) {
         .output("y");
     const std::string whole = m.bytes();
     for (size_t size = 0; size < whole.size(); ++size) {
-        test::write_file(path_, whole.substr(0, size));
+        test::spill(path_, whole.substr(0, size));
         const auto result = import_onnx(path_);
         if (!result) {
             EXPECT_FALSE(result.error().message.empty());
@@ -465,16 +465,16 @@ TEST_F(ImportExternalData, IsReadBesideAndBelowTheModel) {
     std::filesystem::create_directory(folder_ / "data");
     const float values[] = {9, 1.5f, -2};
     const std::string bytes(reinterpret_cast<const char*>(values), sizeof values);
-    test::write_file(folder_ / "data/w.bin", bytes);
+    test::spill(folder_ / "data/w.bin", bytes);
     const Imported out = good(model("data/w.bin"));
     EXPECT_EQ(out.graph.value(out.graph.nodes[0].inputs[1]).constant->as<float>()[1], -2);
     // The signature covers the external file.
-    test::write_file(folder_ / "data/w.bin", bytes + "x");
+    test::spill(folder_ / "data/w.bin", bytes + "x");
     EXPECT_NE(good(model("data/w.bin")).signature, out.signature);
 }
 
 TEST_F(ImportExternalData, NeverLeavesTheFolder) {
-    test::write_file(folder_ / "w.bin", std::string(12, '\0'));
+    test::spill(folder_ / "w.bin", std::string(12, '\0'));
     std::filesystem::create_directory(folder_ / "sub");
     std::filesystem::create_symlink("../w.bin", folder_ / "sub/link.bin");
     std::filesystem::create_directory_symlink("..", folder_ / "sub/up");

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/tiny_onnx.h"
 
-#include <fstream>
-#include <iterator>
 #include <type_traits>
+
+#include "tests/support/temp_dir.h"
 
 namespace vartml::test {
 namespace {
@@ -131,7 +131,7 @@ std::string TinyOnnx::bytes() const {
     return proto_.SerializeAsString();
 }
 void TinyOnnx::save(const std::string& path) const {
-    write_file(path, bytes());
+    spill(path, bytes());
 }
 
 ::onnx::TensorProto float_tensor(const std::string& name, const TinyOnnx::Ints& shape,
@@ -152,16 +152,6 @@ void TinyOnnx::save(const std::string& path) const {
     t.mutable_dims()->Add(shape.begin(), shape.end());
     t.mutable_int64_data()->Add(values.begin(), values.end());
     return t;
-}
-
-void write_file(const std::string& path, const std::string& bytes) {
-    std::ofstream(path, std::ios::binary)
-        .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-}
-
-std::string read_file(const std::string& path) {
-    std::ifstream stream(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(stream), {}};
 }
 
 }  // namespace vartml::test

@@ -57,7 +57,4 @@ private:
 ::onnx::TensorProto int_tensor(const std::string& name, const TinyOnnx::Ints& shape,
                                const TinyOnnx::Ints& values);
 
-void write_file(const std::string& path, const std::string& bytes);
-std::string read_file(const std::string& path);  // "" where there is none
-
 }  // namespace vartml::test

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// From an ONNX file to a compiled model on disk: joins importer, passes, target and writer, and
+// keeps the cache.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <vartml/log.h>
+#include <vartml/result.h>
+#include <vartml/tensor.h>
+
+#include "lib/artifact/compiled_model.h"
+
+namespace vartml::compiler {
+
+struct CompileRequest {
+    std::string model;  // path as the user gave it; it appears in the summary
+
+    // What is compiled. All of it decides whether a result is up to date.
+    std::string device = "softnpu";
+    int optimize_level = 2;
+    unsigned batch_size = 1;
+    std::map<std::string, std::vector<int64_t>> input_shapes;
+    std::map<std::string, Layout> layouts;
+    bool convert_floats = true;  // false: --numerics f32
+    std::string decoder, labels;
+
+    // Where it goes: a directory `cache_dir`/`cache_key`, or `output`: a single file if it ends in
+    // .rai, else a directory.
+    std::string cache_dir = "vartml-cache";
+    std::string cache_key;  // "" = name of the model
+    std::string output;     // "" = the cache
+    std::vector<std::string>
+        formats;  // of "dir", "rai"; empty = both, with `output` the one that it names
+    bool require_full_offload = false;
+    bool force = false;
+
+    std::function<void(int percent, const char* stage)> progress;
+    std::function<void(LogLevel, const std::string&)> message;
+};
+
+// Nothing of the kind is left behind after an error: the place holds the old or the new result.
+struct CompileOutcome {
+    bool up_to_date = false;
+    // --require-full-offload was asked for and is not met: the sentence; nothing was written.
+    std::string not_offloaded;
+    artifact::Count npu, cpu;
+    uint32_t desired_batch_size = 1, actual_batch_size = 1;
+    std::string model_path;    // what to run
+    std::string summary_path;  // "" where the summary is only inside a single file
+};
+
+// Errors: invalid_argument for the request and for side files, unsupported and bad_model for the
+// model, not_found, io, out_of_memory, internal.
+Result<CompileOutcome> compile(const CompileRequest& request);
+
+// The compiled model in memory; `compile` without cache and files. `log` gets a line per step with
+// its time.
+Result<artifact::CompiledModel> compile_in_memory(const CompileRequest& request,
+                                                  std::string* not_offloaded,
+                                                  std::vector<std::string>* log);
+
+// The default cache key of a model: its file name without extension, characters outside
+// [A-Za-z0-9._-] replaced by '_'.
+std::string default_cache_key(const std::string& model);
+
+}  // namespace vartml::compiler

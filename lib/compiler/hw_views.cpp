@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/compiler/hw_views.h"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <string_view>
+
+namespace vartml::compiler {
+namespace {
+
+using graph::Graph;
+using graph::Node;
+using graph::ValueId;
+
+bool is_any_of(std::string_view kind, std::initializer_list<std::string_view> kinds) {
+    return std::ranges::find(kinds, kind) != kinds.end();
+}
+
+// A 4-D tensor is NHWC when its last dimension looks like channels and its second does not.
+bool looks_channels_last(const std::vector<int64_t>& shape) {
+    const auto is_channels = [](int64_t d) { return d == 1 || d == 3 || d == 4; };
+    return is_channels(shape[3]) && !is_channels(shape[1]);
+}
+
+class ViewMaker {
+public:
+    ViewMaker(const Graph& graph, const ViewOptions& options) : graph_(graph), options_(options) {
+        for (const ValueId id : graph.inputs)
+            if (!first_input_layout_ && graph.value(id).type.shape.size() == 4)
+                first_input_layout_ = image_layout(graph.value(id), false);
+    }
+
+    TensorInfo make(ValueId id, bool is_output) const {
+        const graph::Value& value = graph_.value(id);
+        TensorInfo info;
+        info.name = value.name;
+        info.data_dependent = value.data_dependent;
+        info.cpu = cpu_view(value, is_output);
+        info.hw = hw_view(info.cpu, hw_layout(info.cpu), hw_type(id, is_output));
+        return info;
+    }
+
+private:
+    Layout image_layout(const graph::Value& value, bool is_output) const {
+        if (const auto given = options_.layouts.find(value.name); given != options_.layouts.end())
+            return given->second;
+        if (looks_channels_last(value.type.shape)) return Layout::NHWC;
+        return is_output ? first_input_layout_.value_or(Layout::NCHW) : Layout::NCHW;
+    }
+
+    TensorView cpu_view(const graph::Value& value, bool is_output) const {
+        const std::vector<int64_t>& dims = value.type.shape;
+        std::vector<uint32_t> shape(dims.begin(), dims.end());
+        if (shape.empty()) shape = {1};  // a scalar
+        const Layout layout = shape.size() == 4   ? image_layout(value, is_output)
+                              : shape.size() == 3 ? Layout::NHW
+                                                  : Layout::GENERIC;
+        return make_view(value.type.data_type, layout, std::move(shape));
+    }
+
+    static Layout hw_layout(const TensorView& cpu) {
+        if (cpu.shape.size() == 3) return Layout::NHW;
+        if (cpu.shape.size() != 4) return Layout::GENERIC;
+        const uint32_t channels = cpu.layout == Layout::NHWC ? cpu.shape[3] : cpu.shape[1];
+        if (cpu.shape[0] > 1 || channels == 1) return Layout::NHWC;
+        return channels <= 4 ? Layout::HCWNC4 : Layout::HCWNC8;
+    }
+
+    // Only float32 has another type on the NPU: half types are what the NPU computes in already.
+    DataType hw_type(ValueId id, bool is_output) const {
+        const DataType type = graph_.value(id).type.data_type;
+        if (type != DataType::float32 || !options_.convert_floats) return type;
+        return !is_output || is_straight_after_matrix_work(graph_, id) ? DataType::bf16
+                                                                       : DataType::float32;
+    }
+
+    const Graph& graph_;
+    const ViewOptions& options_;
+    std::optional<Layout> first_input_layout_;
+};
+
+// Walks from an output towards the inputs over what may stand between it and the matrix work.
+class Trail {
+public:
+    explicit Trail(const Graph& graph) : graph_(graph), uses_(find_uses(graph)) {}
+
+    bool leads_to_matrix_work(ValueId id) {
+        while (true) {
+            const int32_t producer = uses_.producer[static_cast<size_t>(id)];
+            if (producer < 0) return false;
+            const Node& node = graph_.nodes[static_cast<size_t>(producer)];
+            if (!pass_fused_parts(node)) return false;
+            const std::string_view base = node.base();
+            if (is_any_of(base, {"Conv", "ConvTranspose", "Gemm", "MatMul"})) return true;
+            if (is_any_of(base,
+                          {"Identity", "Reshape", "Transpose", "DepthToSpace", "SpaceToDepth"})) {
+                id = node.inputs[0];
+                continue;
+            }
+            const auto next = pass_element_wise(base, node.inputs);
+            if (!next) return false;
+            id = *next;
+        }
+    }
+
+private:
+    bool is_constant(ValueId id) const {
+        return id != graph::none && graph_.value(id).constant.has_value();
+    }
+
+    // An activation comes after the bias, so that going backwards it is met first; each at most
+    // once.
+    bool pass_activation(std::string_view kind) {
+        if (!is_any_of(kind, {"Relu", "LeakyRelu", "Clip"}) || activation_ || bias_) return false;
+        activation_ = true;
+        return true;
+    }
+    bool pass_bias() {
+        if (bias_) return false;
+        bias_ = true;
+        return true;
+    }
+
+    std::optional<ValueId> pass_element_wise(std::string_view kind,
+                                             const std::vector<ValueId>& inputs) {
+        if (pass_activation(kind)) return inputs[0];
+        if (kind != "Add" || inputs.size() != 2) return std::nullopt;
+        for (const size_t i : {0, 1})
+            if (is_constant(inputs[1 - i]) && !is_constant(inputs[i]) && pass_bias())
+                return inputs[i];
+        return std::nullopt;
+    }
+
+    // Parts behind the base, from the last to the first; an operand of a fused Add must be a
+    // constant.
+    bool pass_fused_parts(const Node& node) {
+        const auto parts = node.parts();
+        size_t operand = node.inputs.size();
+        for (size_t i = parts.size(); i-- > 1;) {
+            if (pass_activation(parts[i])) continue;
+            if (parts[i] != "Add" || operand == 0 || !is_constant(node.inputs[--operand]) ||
+                !pass_bias())
+                return false;
+        }
+        return true;
+    }
+
+    const Graph& graph_;
+    const graph::Uses uses_;
+    bool activation_ = false, bias_ = false;
+};
+
+}  // namespace
+
+BorderViews make_border_views(const Graph& graph, const ViewOptions& options) {
+    const ViewMaker maker(graph, options);
+    BorderViews views;
+    for (const ValueId id : graph.inputs) views.inputs.push_back(maker.make(id, false));
+    for (const ValueId id : graph.outputs) views.outputs.push_back(maker.make(id, true));
+    return views;
+}
+
+bool is_straight_after_matrix_work(const Graph& graph, ValueId output) {
+    return Trail(graph).leads_to_matrix_work(output);
+}
+
+}  // namespace vartml::compiler

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of compile() that knows files: where a result goes, whether it is fresh, and how it gets
+// there in one piece.
+#include <algorithm>
+#include <optional>
+
+#include <vartml/version.h>
+#include <nlohmann/json.hpp>
+
+#include "lib/common/file.h"
+#include "lib/common/sha256.h"
+#include "lib/compiler/compile.h"
+#include "lib/compiler/sidecar.h"
+#include "lib/device/target.h"
+#include "lib/onnx/import.h"
+
+namespace vartml::compiler {
+namespace {
+
+using artifact::CompiledModel;
+
+// Where the containers go; "" for one that is not wanted.
+struct Places {
+    std::string directory, rai;
+    std::string lock;
+    const std::string& main() const { return directory.empty() ? rai : directory; }
+};
+
+bool is_cache_key(const std::string& key) {
+    const auto ok = [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+               c == '.' || c == '_' || c == '-';
+    };
+    return !key.empty() && key.size() <= 128 && key[0] != '.' && std::ranges::all_of(key, ok);
+}
+
+Result<Places> find_places(const CompileRequest& request) {
+    for (const std::string& format : request.formats)
+        if (format != "dir" && format != "rai")
+            return Error{
+                ErrorCode::invalid_argument,
+                "--format: '" + format + "' is not a container of this release; known: dir, rai"};
+    const std::string name = default_cache_key(request.model);
+    const auto wants_rai = [&] {
+        return std::ranges::find(request.formats, "rai") != request.formats.end();
+    };
+    Places places;
+    if (!request.output.empty()) {
+        const std::string out = without_trailing_slashes(request.output);
+        if (out.ends_with(".tar.gz"))
+            return Error{ErrorCode::invalid_argument,
+                         "-o: '" + out +
+                             "' ends in .tar.gz, a container that this release does not write; "
+                             "use a directory or a .rai file"};
+        if (out.ends_with(".rai")) {
+            places.rai = out;
+        } else {
+            places.directory = out;
+            if (wants_rai()) places.rai = out + '/' + name + ".rai";
+        }
+    } else {
+        const std::string key = request.cache_key.empty() ? name : request.cache_key;
+        if (!is_cache_key(key))
+            return Error{ErrorCode::invalid_argument,
+                         "--cache-key: '" + key +
+                             "' is no key; expected 1 to 128 characters of "
+                             "[A-Za-z0-9._-], not starting with a dot"};
+        places.directory = without_trailing_slashes(request.cache_dir) + '/' + key;
+        if (request.formats.empty() || wants_rai())
+            places.rai = places.directory + '/' + name + ".rai";
+    }
+    const std::string& main = places.main();
+    places.lock = parent_of(main) + "/." + std::string(last_part(main)) + ".lock";
+    return places;
+}
+
+// Everything that decides the bytes of the result, apart from the model's own.
+Result<Sha256::Digest> config_digest(const CompileRequest& request) {
+    auto side = sidecar_inputs(request.model, request.labels);
+    if (!side) return side.error();
+    nlohmann::ordered_json json;
+    json["device"] = request.device;
+    const device::Target* target = device::find_target(request.device);
+    json["target"] = target ? std::string(target->program) : "";
+    json["commit"] = std::string(source_commit());
+    json["model_name"] = default_cache_key(request.model);
+    json["optimize_level"] = request.optimize_level;
+    json["batch_size"] = request.batch_size;
+    json["input_shapes"] = request.input_shapes;
+    for (const auto& [name, layout] : request.layouts) json["layouts"][name] = to_string(layout);
+    json["enable_f32_to_bf16_conversion"] = request.convert_floats;
+    json["decoder"] = request.decoder;
+    json["side_files"] = to_hex(sha256(as_bytes(*side)));
+    return sha256(
+        as_bytes(json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)));
+}
+
+// The compiled model at `path` if it is whole and was made from the same bytes in the same way. One
+// that is there but damaged gets a warning that names the part.
+std::optional<CompiledModel> read_fresh(const std::string& path, const std::string& signature,
+                                        const Sha256::Digest& config,
+                                        const CompileRequest& request) {
+    auto model = artifact::read(path);
+    if (!model) {
+        if (model.error().code != ErrorCode::not_found && request.message)
+            request.message(LogLevel::warning, model.error().message + "; it is compiled again");
+        return std::nullopt;
+    }
+    const bool same = model->model_signature == signature && model->config_sha256 == config &&
+                      model->tool_version == "vartml " + std::string(version());
+    return same ? std::optional(std::move(*model)) : std::nullopt;
+}
+
+CompileOutcome outcome_of(const CompiledModel& model, const Places& places) {
+    CompileOutcome out;
+    for (const artifact::Partition& p : model.partitions) {
+        artifact::Count& count = p.kind == artifact::PartitionKind::npu ? out.npu : out.cpu;
+        count.operators += p.operators;
+        count.ops += p.ops;
+        ++count.subgraphs;
+    }
+    out.desired_batch_size = model.desired_batch_size;
+    out.actual_batch_size = model.actual_batch_size;
+    out.model_path = places.rai.empty() ? places.directory : places.rai;
+    if (!places.directory.empty())
+        out.summary_path = places.directory + "/final-vaiml-pass-summary.txt";
+    return out;
+}
+
+std::optional<CompileOutcome> find_up_to_date(const CompileRequest& request, const Places& places,
+                                              const std::string& signature,
+                                              const Sha256::Digest& config) {
+    std::optional<CompiledModel> model;
+    for (const std::string& place : {places.directory, places.rai}) {
+        if (place.empty()) continue;
+        model = read_fresh(place, signature, config, request);
+        if (!model) return std::nullopt;
+    }
+    CompileOutcome out = outcome_of(*model, places);
+    out.up_to_date = true;
+    return out;
+}
+
+Result<void> write(const CompiledModel& model, const Places& places,
+                   const std::vector<std::string>& log) {
+    if (places.directory.empty()) return artifact::write_rai(model, places.rai);
+    std::string text;
+    for (const std::string& line : log) text += line + '\n';
+    return artifact::write_directory(
+        model, places.directory,
+        {.rai = !places.rai.empty(), .extras = {{"compile.log", std::move(text)}}});
+}
+
+}  // namespace
+
+Result<CompileOutcome> compile(const CompileRequest& request) {
+    auto places = find_places(request);
+    if (!places) return places.error();
+    auto signature = onnx::model_signature(request.model);
+    if (!signature) return signature.error();
+    auto config = config_digest(request);
+    if (!config) return config.error();
+    if (auto made = make_directories(parent_of(places->main())); !made) return made.error();
+    auto lock = FileLock::acquire(places->lock, nullptr);
+    if (!lock) return lock.error();
+    remove_left_overs(places->main());
+    if (!request.force)
+        if (auto fresh = find_up_to_date(request, *places, *signature, *config))
+            return std::move(*fresh);
+
+    std::vector<std::string> log;
+    CompileRequest logged = request;
+    logged.message = [&](LogLevel level, const std::string& text) {
+        constexpr const char* names[] = {"ERROR", "WARNING", "INFO", "DEBUG"};
+        log.push_back(std::string(names[static_cast<int>(level)]) + ": " + text);
+        if (request.message) request.message(level, text);
+    };
+    CompileOutcome out;
+    auto model = compile_in_memory(logged, &out.not_offloaded, &log);
+    if (!out.not_offloaded.empty()) return out;
+    if (!model) return model.error();
+    model->config_sha256 = *config;
+    if (request.progress) request.progress(80, "write");
+    if (auto done = write(*model, *places, log); !done) return done.error();
+    if (request.progress) request.progress(100, "done");
+    return outcome_of(*model, *places);
+}
+
+}  // namespace vartml::compiler

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/compiler/sidecar.h"
+
+#include <optional>
+#include <string_view>
+
+#include <vartml/postprocess.h>
+
+#include "lib/common/file.h"
+#include "lib/compiler/python_literal.h"
+
+namespace vartml::compiler {
+namespace {
+
+constexpr size_t max_file_bytes = size_t{16} << 20;
+
+struct SideFile {
+    std::string path, text;
+};
+
+// The sidecar beside the model by the names that elements look for too.
+Result<std::optional<SideFile>> find_side_file(const std::string& model) {
+    std::vector<std::string> paths = {model + ".modelinfo"};
+    const size_t dot = model.rfind('.');
+    if (dot != std::string::npos && model.find('/', dot) == std::string::npos)
+        paths.push_back(model.substr(0, dot) + ".modelinfo");
+    for (const std::string& path : paths) {
+        auto text = read_file(path, max_file_bytes);
+        if (text) return std::optional(SideFile{path, std::move(*text)});
+        if (text.error().code != ErrorCode::not_found) return text.error();
+    }
+    return std::optional<SideFile>();
+}
+
+Error as_argument(Error error) {
+    if (error.code == ErrorCode::bad_model || error.code == ErrorCode::unsupported)
+        error.code = ErrorCode::invalid_argument;
+    return error;
+}
+
+std::string join_nicks() {
+    std::string text;
+    for (const DecoderFamily& family : decoder_families())
+        text += (text.empty() ? "" : ", ") + std::string(family.nick);
+    return text;
+}
+
+// Height and width of the first 4-D input, the picture.
+std::pair<uint32_t, uint32_t> picture_size(std::span<const TensorInfo> inputs) {
+    for (const TensorInfo& input : inputs)
+        if (input.cpu.shape.size() == 4)
+            return input.cpu.layout == Layout::NHWC
+                       ? std::pair(input.cpu.shape[1], input.cpu.shape[2])
+                       : std::pair(input.cpu.shape[2], input.cpu.shape[3]);
+    return {0, 0};
+}
+
+// Whether the decoder can be made for these outputs: label and position counts fit.
+Result<void> check_decoder(const ModelInfo& info, const SidecarRequest& request) {
+    const auto [height, width] = picture_size(request.inputs);
+    auto decoder = Decoder::create(info, request.outputs, width, height, {});
+    if (!decoder) return as_argument(decoder.error());
+    return {};
+}
+
+// ---- Ultralytics
+// ---------------------------------------------------------------------------------------------------
+
+// The family by task and by the shape of the head; "" for what is not known.
+std::string family_of(std::string_view task, std::span<const TensorInfo> outputs,
+                      size_t num_classes) {
+    if (task == "classify") return "classify";
+    if (task == "segment") return "yolo-v8-seg";
+    if (task == "pose") return "yolo-v8-pose";
+    if (task == "obb") return "yolo-v8-obb";
+    if (task != "detect" || outputs.empty() || outputs[0].cpu.shape.size() != 3) return {};
+    const std::vector<uint32_t>& shape = outputs[0].cpu.shape;
+    if (shape[1] == 4 + num_classes) return "yolo-v8";
+    if (shape[2] == 5 + num_classes) return "yolo-v5";
+    return shape[2] == 6 ? "yolo-end2end" : "";
+}
+
+// All of the tool's models take RGB in 0…1; classifiers a centre crop, the others a letterbox.
+ModelInfo::Input ultralytics_input(const TensorInfo& input, bool classify) {
+    ModelInfo::Input out;
+    out.name = input.name;
+    out.resize = classify ? ResizeMode::crop : ResizeMode::letterbox;
+    out.channels = ChannelOrder::rgb;
+    out.mean = {0};
+    out.scale = {1 / 255.0f};
+    if (classify) out.crop_fraction = 1.0;
+    return out;
+}
+
+std::optional<ModelInfo> from_metadata(const SidecarRequest& request,
+                                       std::vector<std::string>& warnings) {
+    const auto names = request.metadata.find("names");
+    const auto task = request.metadata.find("task");
+    if (names == request.metadata.end() || task == request.metadata.end() || request.inputs.empty())
+        return std::nullopt;
+    auto labels = parse_python_names(names->second);
+    if (!labels) {
+        warnings.push_back(
+            request.model +
+            ": the metadata 'names' is no list of class names and is not used; give --labels FILE");
+        return std::nullopt;
+    }
+    ModelInfo info;
+    info.labels = std::move(*labels);
+    info.inputs = {ultralytics_input(request.inputs[0], task->second == "classify")};
+    info.decoder = family_of(task->second, request.outputs, info.labels.size());
+    if (task->second == "classify") info.activation = "none";  // the export ends in Softmax
+    if (info.decoder.empty() || !find_decoder_family(info.decoder)) {
+        warnings.push_back(request.model + ": no decoder for the task '" + task->second +
+                           "' and these outputs; labels and input are recorded without one");
+        info.decoder.clear();
+    } else if (auto fits = check_decoder(info, request); !fits) {
+        warnings.push_back(request.model + ": the metadata names task '" + task->second +
+                           "', but " + fits.error().message);
+        info.decoder.clear();
+    }
+    return info;
+}
+
+}  // namespace
+
+Result<std::string> make_modelinfo(const SidecarRequest& request,
+                                   std::vector<std::string>& warnings) {
+    ModelInfo info;
+    if (!request.decoder.empty()) {
+        if (!find_decoder_family(request.decoder))
+            return Error{
+                ErrorCode::invalid_argument,
+                "--decoder: '" + request.decoder + "' is not a decoder; known: " + join_nicks()};
+        info.decoder = request.decoder;
+    } else {
+        auto file = find_side_file(request.model);
+        if (!file) return file.error();
+        if (*file) {
+            auto parsed = parse_modelinfo((*file)->text, (*file)->path);
+            if (!parsed) return as_argument(parsed.error());
+            // A list of labels in a file of its own cannot come along: then the entry is written
+            // anew with the labels in it.
+            const auto alone = parse_modelinfo((*file)->text, "");
+            if (request.labels.empty() && alone && alone->labels == parsed->labels)
+                return std::move((*file)->text);
+            info = std::move(*parsed);
+        } else if (auto known = from_metadata(request, warnings)) {
+            info = std::move(*known);
+        } else if (request.labels.empty()) {
+            return std::string();
+        }
+    }
+    if (!request.labels.empty()) {
+        auto labels = read_labels(request.labels);
+        if (!labels) return as_argument(labels.error());
+        info.labels = std::move(*labels);
+    }
+    if (!info.decoder.empty() && (!request.decoder.empty() || !request.labels.empty()))
+        if (auto fits = check_decoder(info, request); !fits) return fits.error();
+    return print_modelinfo(info, request.inputs, request.outputs);
+}
+
+Result<std::string> sidecar_inputs(const std::string& model, const std::string& labels) {
+    std::string bytes;
+    auto file = find_side_file(model);
+    if (!file) return file.error();
+    if (*file) bytes += (*file)->path.substr((*file)->path.rfind('/') + 1) + '\n' + (*file)->text;
+    bytes += '\0';
+    if (!labels.empty()) {
+        auto text = read_file(labels, max_file_bytes);
+        if (!text) return text.error();
+        bytes += *text;
+    }
+    return bytes;
+}
+
+}  // namespace vartml::compiler

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The entry `modelinfo` of a compiled model: which decoder reads the outputs and how pictures
+// become the input.
+#pragma once
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <vartml/result.h>
+#include <vartml/tensor.h>
+
+namespace vartml::compiler {
+
+struct SidecarRequest {
+    std::string model;                                   // path of the ONNX file
+    std::string decoder;                                 // nick, or ""
+    std::string labels;                                  // file, or ""
+    const std::map<std::string, std::string>& metadata;  // metadata_props of the model
+    std::span<const TensorInfo> inputs, outputs;
+};
+
+// The text of the entry, "" where nothing is known. From the decoder and labels asked for; else the
+// file MODEL.modelinfo or MODEL without its ending .modelinfo beside the model; else the metadata
+// that Ultralytics writes (names, task). Something odd that is no failure goes to `warnings`.
+// Errors: invalid_argument for a decoder that does not exist or does not fit the outputs, and for a
+// file that is wrong.
+Result<std::string> make_modelinfo(const SidecarRequest& request,
+                                   std::vector<std::string>& warnings);
+
+// Files that make_modelinfo reads, as bytes: what decides whether a compiled model is up to date.
+Result<std::string> sidecar_inputs(const std::string& model, const std::string& labels);
+
+}  // namespace vartml::compiler

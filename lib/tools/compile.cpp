@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// `vartml compile`: options in, console lines and exit status out.
+#include "lib/compiler/compile.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/tools/commands.h"
+
+namespace vartml::tools {
+namespace {
+
+struct Options {
+    compiler::CompileRequest request;
+    std::vector<std::string> input_shapes, layouts;
+    std::string numerics = "auto";
+    int progress_fd = -1;
+    unsigned jobs = 0;
+    bool quiet = false;
+};
+
+void add_options(CLI::App& app, Options& o) {
+    compiler::CompileRequest& r = o.request;
+    app.add_option("MODEL", r.model, "the ONNX file")->required();
+    app.add_option("-o,--output", r.output,
+                   "write only this: a .rai file, or a directory; instead of the cache")
+        ->type_name("OUT");
+    app.add_option("--cache-dir", r.cache_dir, "parent of the result")
+        ->type_name("DIR")
+        ->capture_default_str();
+    app.add_option("--cache-key", r.cache_key, "name of the result directory [name of the model]")
+        ->type_name("KEY");
+    app.add_option("--format", r.formats,
+                   "containers to write beside the directory: dir,rai [both]")
+        ->type_name("LIST")
+        ->delimiter(',');
+    app.add_option("--device", r.device, "what to compile for")
+        ->type_name("NAME")
+        ->capture_default_str();
+    app.add_option("--batch-size", r.batch_size, "desired batch size")
+        ->type_name("N")
+        ->check(CLI::Range(1u, 256u))
+        ->capture_default_str();
+    app.add_option("--input-shape", o.input_shapes, "binds symbolic dimensions; repeatable")
+        ->type_name("NAME:D0,D1,...")
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    app.add_option("--layout", o.layouts, "CPU layout of a 4-D tensor, NHWC or NCHW; repeatable")
+        ->type_name("NAME=LAYOUT")
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    app.add_option("--decoder", r.decoder,
+                   "record how vartmldecode reads the outputs, and the input's pixels")
+        ->type_name("NICK");
+    app.add_option("--labels", r.labels, "record the class names of this text file, one per line")
+        ->type_name("FILE");
+    app.add_option("--numerics", o.numerics, "auto: float work may be done in bfloat16; f32: never")
+        ->type_name("auto|f32")
+        ->check(CLI::IsMember({"auto", "f32"}))
+        ->capture_default_str();
+    app.add_option("--progress-fd", o.progress_fd,
+                   "write 'progress <percent> <stage>' lines to this descriptor")
+        ->type_name("N");
+    app.add_flag("--require-full-offload", r.require_full_offload,
+                 "exit with 5 unless every operator runs on the NPU");
+    app.add_flag("--force", r.force, "compile even if the result is up to date");
+    app.add_option("--jobs", o.jobs, "threads; never changes the result")
+        ->type_name("N")
+        ->check(CLI::Range(1u, 1024u));
+    app.add_flag("-q,--quiet", o.quiet, "print errors only");
+}
+
+bool parse_number(std::string_view text, int64_t& value) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    return error == std::errc() && end == text.data() + text.size() && !text.empty();
+}
+
+// "x:1,3,640,640"; the name may hold colons itself.
+Result<void> take_shape(const std::string& text, compiler::CompileRequest& request) {
+    const size_t colon = text.rfind(':');
+    const Error wrong{
+        ErrorCode::invalid_argument,
+        "--input-shape: is '" + text + "', expected NAME:D0,D1,... as in x:1,3,640,640"};
+    if (colon == std::string::npos || colon == 0) return wrong;
+    std::vector<int64_t> dims;
+    for (std::string_view rest = std::string_view(text).substr(colon + 1);;) {
+        const size_t comma = rest.find(',');
+        int64_t d = 0;
+        if (!parse_number(rest.substr(0, comma), d)) return wrong;
+        dims.push_back(d);
+        if (comma == std::string_view::npos) break;
+        rest.remove_prefix(comma + 1);
+    }
+    if (!request.input_shapes.emplace(text.substr(0, colon), std::move(dims)).second)
+        return Error{ErrorCode::invalid_argument,
+                     "--input-shape: names input '" + text.substr(0, colon) + "' twice"};
+    return {};
+}
+
+Result<void> take_layout(const std::string& text, compiler::CompileRequest& request) {
+    const size_t equals = text.rfind('=');
+    const std::string layout = equals == std::string::npos ? "" : text.substr(equals + 1);
+    if (equals == 0 || (layout != "NHWC" && layout != "NCHW"))
+        return Error{ErrorCode::invalid_argument,
+                     "--layout: is '" + text + "', expected NAME=NHWC or NAME=NCHW"};
+    request.layouts[text.substr(0, equals)] = layout == "NHWC" ? Layout::NHWC : Layout::NCHW;
+    return {};
+}
+
+Result<void> finish_options(Options& o) {
+    for (const std::string& text : o.input_shapes)
+        if (auto done = take_shape(text, o.request); !done) return done;
+    for (const std::string& text : o.layouts)
+        if (auto done = take_layout(text, o.request); !done) return done;
+    o.request.convert_floats = o.numerics == "auto";
+    if (o.progress_fd >= 0 && ::fcntl(o.progress_fd, F_GETFD) < 0)
+        return Error{ErrorCode::invalid_argument,
+                     "--progress-fd: " + std::to_string(o.progress_fd) + " is no open descriptor"};
+    return {};
+}
+
+void print_outcome(const compiler::CompileOutcome& out) {
+    std::printf("operators: %u on the NPU, %u on the CPU\n", out.npu.operators, out.cpu.operators);
+    std::printf("subgraphs: %u NPU, %u CPU\n", out.npu.subgraphs, out.cpu.subgraphs);
+    std::printf("batch size: desired %u, actual %u\n", out.desired_batch_size,
+                out.actual_batch_size);
+    std::printf("model: %s\n", out.model_path.c_str());
+    if (!out.summary_path.empty()) std::printf("summary: %s\n", out.summary_path.c_str());
+    if (out.up_to_date) std::puts("up to date");
+}
+
+}  // namespace
+
+int compile(int argc, const char* const* argv) {
+    Options options;
+    CLI::App app("Compiles an ONNX model.", "vartml compile");
+    add_options(app, options);
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::CallForHelp&) {
+        std::fputs(app.help().c_str(), stdout);
+        return exit_done;
+    } catch (const CLI::ParseError& e) {
+        print_error({ErrorCode::invalid_argument, e.what()});
+        return exit_usage;
+    }
+    if (auto done = finish_options(options); !done) {
+        print_error(done.error());
+        return exit_usage;
+    }
+    if (options.quiet) set_log_level(LogLevel::error);
+    options.request.message = [](LogLevel level, const std::string& text) { log(level, "", text); };
+    if (options.progress_fd >= 0)
+        options.request.progress = [fd = options.progress_fd](int percent, const char* stage) {
+            ::dprintf(fd, "progress %d %s\n", percent, stage);
+        };
+    auto out = compiler::compile(options.request);
+    if (!out) {
+        print_error(out.error());
+        return exit_of(out.error());
+    }
+    if (!out->not_offloaded.empty()) {
+        print_error({ErrorCode::unsupported, out->not_offloaded});
+        return exit_not_offloaded;
+    }
+    if (!options.quiet) print_outcome(*out);
+    return exit_done;
+}
+
+}  // namespace vartml::tools

@@ -34,8 +34,8 @@ struct LoadOptions {
     std::string weights_cache_dir;  // folder of packed weights; "" = keep them private
 };
 
-// A loaded program. Thread-safety: run() may be called from one thread at a time per `core`;
-// different cores concurrently.
+// A loaded program. Thread-safety: run() is called by at most Device::num_cores() threads at a
+// time, time_steps() by none beside them.
 class Executable {
 public:
     virtual ~Executable() = default;
@@ -69,6 +69,8 @@ public:
     virtual ~Device() = default;
     virtual std::string name() const = 0;                          // required
     virtual bool supports_target(const std::string& t) const = 0;  // required
+    // Optional: how many runs go on at the same time; absent means one after another.
+    virtual unsigned num_cores() const { return 1; }
     // Required. Errors: unsupported naming the node that the device cannot run, out_of_memory,
     // bad_model.
     virtual Result<std::unique_ptr<Executable>> load(std::shared_ptr<const Program> program,
@@ -79,5 +81,8 @@ public:
 // lives as long as the process. Errors: not_found listing the devices of this build; unsupported
 // naming the target and what each device lacks.
 Result<Device*> find_device(const std::string& name, const std::string& target);
+
+// For tests: the device "fake" from now on; nullptr = none. Returns the one before.
+Device* set_fake_device(Device* device);
 
 }  // namespace vartml::device

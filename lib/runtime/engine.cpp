@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/runtime/engine.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "lib/runtime/tensor_priv.h"
+#include "lib/runtime/vart_errors.h"
+
+namespace vartml::runtime {
+namespace {
+
+using vart::NpuTensorPriv;
+using vart::NpuTensorPrivAccess;
+using vart::TensorDirection;
+using vart::TensorType;
+
+// Sharing a conversion costs some microseconds; below this size one thread is faster.
+constexpr size_t shared_conversion_bytes = 256 * 1024;
+
+int index_of(const std::vector<TensorInfo>& tensors, const std::string& name) {
+    const auto found = std::ranges::find(tensors, name, &TensorInfo::name);
+    return found == tensors.end() ? -1 : static_cast<int>(found - tensors.begin());
+}
+
+}  // namespace
+
+void Engine::FreeStaging::operator()(std::byte* p) const {
+    std::free(p);
+}
+
+Result<std::unique_ptr<Engine>> Engine::create(std::unique_ptr<device::Executable> executable,
+                                               const device::Program& program,
+                                               const TensorTables& tables,
+                                               const EngineOptions& options) {
+    std::unique_ptr<Engine> engine(new Engine);
+    engine->options_ = options;
+    engine->border_conversions_ = executable->border_conversions();
+    engine->executable_ = std::move(executable);
+    if (auto good = engine->add_ports(program, tables); !good) return good.error();
+    for (unsigned i = 0; i < options.num_runs; ++i)
+        if (auto good = engine->add_lane(); !good) return good.error();
+    return engine;
+}
+
+Result<void> Engine::add_ports(const device::Program& program, const TensorTables& tables) {
+    for (const auto direction : {TensorDirection::INPUT, TensorDirection::OUTPUT}) {
+        const bool is_input = direction == TensorDirection::INPUT;
+        const auto& border = is_input ? program.inputs : program.outputs;
+        size_t matched = 0;
+        for (const TensorInfo& tensor : tables.tensors(direction)) {
+            Port port;
+            port.program_index = index_of(border, tensor.name);
+            if (port.program_index >= 0) ++matched;
+            if (!tensor.hw || (port.program_index < 0 && !is_input))
+                return Error{ErrorCode::bad_model, "program " + in_quotes(program.name) +
+                                                       " does not make output " +
+                                                       in_quotes(tensor.name) + " of the model"};
+            port.cpu_size_bytes = tensor.cpu.size_bytes;
+            port.hw_size_bytes = tensor.hw->size_bytes;
+            if ((is_input ? options_.input_type : options_.output_type) == TensorType::CPU) {
+                auto conversion = is_input ? Conversion::create(tensor.cpu, *tensor.hw)
+                                           : Conversion::create(*tensor.hw, tensor.cpu);
+                if (!conversion)
+                    return Error{conversion.error().code, "tensor " + in_quotes(tensor.name) +
+                                                              ": " + conversion.error().message};
+                port.conversion = std::move(*conversion);
+            }
+            (is_input ? inputs_ : outputs_).push_back(std::move(port));
+        }
+        if (matched != border.size())
+            return Error{ErrorCode::bad_model, "program " + in_quotes(program.name) + " has " +
+                                                   std::to_string(border.size()) +
+                                                   (is_input ? " inputs, " : " outputs, ") +
+                                                   std::to_string(matched) +
+                                                   " of them are the model's"};
+    }
+    return {};
+}
+
+Result<void> Engine::add_lane() {
+    Lane lane;
+    const auto fill = [](const std::vector<Port>& ports, std::vector<Staging>& staging) {
+        constexpr size_t alignment = 64;
+        for (const Port& port : ports) {
+            std::byte* bytes = nullptr;
+            if (port.conversion) {
+                const size_t size = (port.hw_size_bytes + alignment - 1) / alignment * alignment;
+                bytes = static_cast<std::byte*>(std::aligned_alloc(alignment, size));
+                if (!bytes) return false;
+                std::memset(bytes, 0, size);
+            }
+            staging.emplace_back(bytes);
+        }
+        return true;
+    };
+    if (!fill(inputs_, lane.inputs) || !fill(outputs_, lane.outputs))
+        return Error{ErrorCode::out_of_memory, "no memory for the staging buffers of CPU views"};
+    const auto used = [](const std::vector<Port>& ports) {
+        return static_cast<size_t>(
+            std::ranges::count_if(ports, [](const Port& p) { return p.program_index >= 0; }));
+    };
+    lane.input_addresses.resize(used(inputs_));
+    lane.output_addresses.resize(used(outputs_));
+    lanes_.push_back(std::move(lane));
+    return {};
+}
+
+void Engine::convert(const Conversion& conversion, const void* src, void* dst, size_t bytes) const {
+    if (options_.threads < 2 || bytes < shared_conversion_bytes) return conversion.run(src, dst);
+#pragma omp parallel for num_threads(static_cast<int>(options_.threads)) schedule(static, 1)
+    for (unsigned part = 0; part < options_.threads; ++part)
+        conversion.run_part(src, dst, part, options_.threads);
+}
+
+Result<void> Engine::run(const vart::NpuTensor* inputs, const vart::NpuTensor* outputs,
+                         unsigned thread) noexcept {
+    Lane& lane = lanes_[thread];
+    uint64_t conversions = border_conversions_;
+    uint64_t copied = 0;
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+        const Port& port = inputs_[i];
+        NpuTensorPriv& tensor = *NpuTensorPrivAccess::get(inputs[i]);
+        const std::byte* data = *tensor.map();  // made when the call was checked
+        if (port.conversion) {
+            tensor.begin_cpu_access(false);
+            convert(*port.conversion, data, lane.inputs[i].get(), port.cpu_size_bytes);
+            tensor.end_cpu_access(false);
+            data = lane.inputs[i].get();
+            copied += port.cpu_size_bytes;
+            ++conversions;
+        } else if (!options_.skip_input_sync) {
+            tensor.begin_cpu_access(false);
+        }
+        if (port.program_index >= 0)
+            lane.input_addresses[static_cast<size_t>(port.program_index)] = data;
+    }
+    counters_.bytes_copied_in.fetch_add(copied, std::memory_order_relaxed);
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+        const Port& port = outputs_[i];
+        NpuTensorPriv& tensor = *NpuTensorPrivAccess::get(outputs[i]);
+        if (!port.conversion && !options_.skip_output_sync) tensor.begin_cpu_access(true);
+        lane.output_addresses[static_cast<size_t>(port.program_index)] =
+            port.conversion ? lane.outputs[i].get() : *tensor.map();
+    }
+
+    auto result = executable_->run(lane.input_addresses, lane.output_addresses);
+
+    copied = 0;
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+        const Port& port = outputs_[i];
+        NpuTensorPriv& tensor = *NpuTensorPrivAccess::get(outputs[i]);
+        if (!port.conversion) {
+            if (!options_.skip_output_sync) tensor.end_cpu_access(true);
+            continue;
+        }
+        if (!result) continue;
+        tensor.begin_cpu_access(true);
+        convert(*port.conversion, lane.outputs[i].get(), *tensor.map(), port.cpu_size_bytes);
+        tensor.end_cpu_access(true);
+        copied += port.cpu_size_bytes;
+        ++conversions;
+    }
+    for (size_t i = 0; i < inputs_.size(); ++i)
+        if (!inputs_[i].conversion && !options_.skip_input_sync)
+            NpuTensorPrivAccess::get(inputs[i])->end_cpu_access(false);
+    counters_.bytes_copied_out.fetch_add(copied, std::memory_order_relaxed);
+    counters_.conversions.fetch_add(conversions, std::memory_order_relaxed);
+    return result;
+}
+
+}  // namespace vartml::runtime

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// A loaded program between the tensors of a call: conversion of CPU views, sync, the run itself.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <vartml/result.h>
+#include <vart/vart_npu_tensor.hpp>
+
+#include "lib/device/device.h"
+#include "lib/runtime/tensor_tables.h"
+#include "lib/tensor/convert.h"
+
+namespace vartml::runtime {
+
+struct EngineOptions {
+    vart::TensorType input_type = vart::TensorType::HW, output_type = vart::TensorType::HW;
+    bool skip_input_sync = false, skip_output_sync = false;
+    unsigned threads = 1;   // OpenMP team of a conversion
+    unsigned num_runs = 1;  // how many go on at the same time
+};
+
+// Monotonic; read at any time.
+struct Counters {
+    std::atomic<uint64_t> bytes_copied_in{0}, bytes_copied_out{0}, conversions{0};
+};
+
+// Thread-safety: run() may be called concurrently with different `thread`.
+class Engine {
+public:
+    // `tables` is the model's border in ONNX order, `program` that of the executable in its own.
+    // Errors: bad_model where the two do not match, unsupported from a conversion, out_of_memory.
+    static Result<std::unique_ptr<Engine>> create(std::unique_ptr<device::Executable> executable,
+                                                  const device::Program& program,
+                                                  const TensorTables& tables,
+                                                  const EngineOptions& options);
+
+    // One batch element. The tensors were checked. Errors: those of Executable::run.
+    Result<void> run(const vart::NpuTensor* inputs, const vart::NpuTensor* outputs,
+                     unsigned thread) noexcept;
+
+    const device::Executable& executable() const { return *executable_; }
+    device::Executable& executable() { return *executable_; }
+    const Counters& counters() const { return counters_; }
+
+private:
+    // One tensor of the model's border.
+    struct Port {
+        std::optional<Conversion> conversion;  // CPU views only
+        size_t cpu_size_bytes = 0, hw_size_bytes = 0;
+        int program_index = -1;  // -1: the program does not use this input
+    };
+    struct FreeStaging {
+        void operator()(std::byte* p) const;
+    };
+    using Staging = std::unique_ptr<std::byte, FreeStaging>;
+    // What one thread needs; nothing is allocated in a run.
+    struct Lane {
+        std::vector<Staging> inputs, outputs;  // HW bytes of CPU views, else null
+        std::vector<const void*> input_addresses;
+        std::vector<void*> output_addresses;
+    };
+
+    Engine() = default;
+    Result<void> add_ports(const device::Program& program, const TensorTables& tables);
+    Result<void> add_lane();
+    void convert(const Conversion& conversion, const void* src, void* dst, size_t bytes) const;
+
+    std::unique_ptr<device::Executable> executable_;
+    EngineOptions options_;
+    std::vector<Port> inputs_, outputs_;
+    std::vector<Lane> lanes_;
+    unsigned border_conversions_ = 0;
+    Counters counters_;
+};
+
+}  // namespace vartml::runtime

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/runtime/executor.h"
+
+#include <pthread.h>
+
+#include <map>
+
+namespace vartml::runtime {
+namespace {
+
+struct Registry {
+    std::mutex mutex;
+    std::map<const device::Device*, std::weak_ptr<Executor>> executors;  // guarded by mutex
+};
+
+}  // namespace
+
+std::shared_ptr<Executor> Executor::of(device::Device& device) {
+    static Registry* const registry = new Registry;
+    const std::lock_guard lock(registry->mutex);
+    auto& entry = registry->executors[&device];
+    auto executor = entry.lock();
+    if (!executor) {
+        executor = std::make_shared<Executor>(device.name(), device.num_cores());
+        entry = executor;
+    }
+    return executor;
+}
+
+Executor::Executor(const std::string& name, unsigned num_threads) {
+    threads_.reserve(num_threads);
+    for (unsigned i = 0; i < num_threads; ++i)
+        threads_.emplace_back([this, i, title = name + "-" + std::to_string(i)] {
+            name_this_thread(title.c_str());
+            work(i);
+        });
+}
+
+Executor::~Executor() {
+    {
+        const std::lock_guard lock(mutex_);
+        stop_ = true;
+    }
+    wake_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+}
+
+void Executor::submit(Task& task) {
+    task.next_ = nullptr;
+    bool wake;
+    {
+        const std::lock_guard lock(mutex_);
+        (first_ ? last_->next_ : first_) = &task;
+        last_ = &task;
+        queued_.fetch_add(1, std::memory_order_release);
+        wake = sleeping_ > 0;
+    }
+    if (wake) wake_.notify_one();
+}
+
+Executor::Task* Executor::take() {
+    spin_for_a_moment([this] { return queued_.load(std::memory_order_acquire) > 0; });
+    std::unique_lock lock(mutex_);
+    while (!first_ && !stop_) {
+        ++sleeping_;
+        wake_.wait(lock);
+        --sleeping_;
+    }
+    Task* const task = first_;
+    if (task) {
+        first_ = task->next_;
+        queued_.fetch_sub(1, std::memory_order_relaxed);
+    }
+    return task;
+}
+
+void Executor::work(unsigned thread) {
+    while (Task* const task = take()) task->run(thread);
+}
+
+void call_on_runtime_thread(const std::function<void()>& work) {
+    std::thread([&work] {
+        name_this_thread("vartml-load");
+        work();
+    }).join();
+}
+
+void name_this_thread(const char* name) {
+    char short_name[16] = {};
+    for (size_t i = 0; i + 1 < sizeof short_name && name[i]; ++i) short_name[i] = name[i];
+    pthread_setname_np(pthread_self(), short_name);
+}
+
+}  // namespace vartml::runtime

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// RunnerFactory: options first, then the model, then the rest.
+#include <memory>
+#include <utility>
+
+#include "lib/artifact/compiled_model.h"
+#include "lib/runtime/runner.h"
+#include "lib/runtime/vart_errors.h"
+
+namespace vartml::runtime {
+namespace {
+
+Error fault(ErrorCode code, const std::string& text) {
+    return {code, "create_runner: " + text};
+}
+
+Error with_prefix(const Error& error) {
+    return error.message.starts_with("create_runner: ") ? error : fault(error.code, error.message);
+}
+
+// What is understood, but not in this release, is refused and never ignored.
+Result<void> check_release(const Options& options) {
+    if (options.ai_analyzer_profiling)
+        return fault(ErrorCode::invalid_argument,
+                     "option 'ai_analyzer_profiling' is true, and this release writes no AI "
+                     "Analyzer files; leave it out, `vartml run --steps` shows the time of each "
+                     "step");
+    if (options.noncoherent)
+        return fault(ErrorCode::invalid_argument,
+                     "option 'vartml_noncoherent' is true, and this release has coherent memory "
+                     "only; leave it out");
+    if (options.memory == "xrt")
+        return fault(ErrorCode::unsupported,
+                     "option 'vartml_memory' is 'xrt', and this build has no XRT; set it to "
+                     "\"host\"");
+    return {};
+}
+
+}  // namespace
+}  // namespace vartml::runtime
+
+namespace vart {
+
+std::shared_ptr<Runner> RunnerFactory::create_runner(
+    RunnerType runner_type, const std::string& model_path,
+    const std::unordered_map<std::string, std::any>& options) {
+    using namespace vartml::runtime;
+    if (runner_type != RunnerType::VAIML)
+        throw_runtime(fault(vartml::ErrorCode::unsupported,
+                            "runner type is " + std::to_string(static_cast<int>(runner_type)) +
+                                ", expected RunnerType::VAIML"));
+    auto parsed = parse_options(options);
+    if (!parsed) throw_invalid_argument(parsed.error());
+    if (auto good = check_release(*parsed); !good) {
+        if (good.error().code == vartml::ErrorCode::invalid_argument)
+            throw_invalid_argument(good.error());
+        throw_runtime(good.error());
+    }
+    auto model = vartml::artifact::read(model_path);
+    if (!model) throw_runtime(with_prefix(model.error()));
+    const bool no_failsafe = parsed->no_failsafe;
+    auto state = prepare(model_path, std::move(*model), std::move(*parsed));
+    if (!state) throw_runtime(state.error());
+    if (no_failsafe)
+        (*state)->logger(vartml::LogLevel::info, "option 'no_failsafe' has no effect here");
+    return std::make_shared<VaimlRunner>(std::move(*state));
+}
+
+}  // namespace vart

@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/runtime/jobs.h"
+
+#include <algorithm>
+#include <exception>
+#include <optional>
+#include <utility>
+
+#include "lib/runtime/vart_errors.h"
+
+namespace vartml::runtime {
+namespace {
+
+using vart::JobHandle;
+using vart::StatusCode;
+
+constexpr size_t kept_records = 4096;
+
+thread_local const Jobs* callback_owner = nullptr;
+
+// When a wait ends; nothing for no limit.
+std::optional<std::chrono::steady_clock::time_point> deadline_of(
+    std::chrono::milliseconds timeout) {
+    const auto now = std::chrono::steady_clock::now();
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        std::chrono::steady_clock::time_point::max() - now);
+    if (timeout >= left) return std::nullopt;
+    return now + timeout;
+}
+
+}  // namespace
+
+Jobs::Jobs(Engine& engine, std::shared_ptr<Executor> executor, const JobOptions& options,
+           const Logger& logger)
+    : engine_(engine), executor_(std::move(executor)), options_(options), logger_(logger) {}
+
+Jobs::~Jobs() {
+    {
+        std::unique_lock lock(mutex_);
+        finished_cv_.wait(lock, [this] { return active_ == 0; });
+        stop_ = true;
+    }
+    callback_cv_.notify_all();
+    for (std::thread& thread : callback_threads_) thread.join();
+}
+
+bool Jobs::on_callback_thread() const {
+    return callback_owner == this;
+}
+
+void Jobs::set_next_id(uint32_t id) {
+    const std::lock_guard lock(mutex_);
+    next_id_ = id;
+}
+
+// ---- from the call to the executor
+// ---------------------------------------------------------------
+
+// Called with mutex_ held.
+Jobs::Job& Jobs::fill(const Tensors& inputs, const Tensors& outputs) {
+    if (free_jobs_.empty()) {
+        all_jobs_.push_back(std::make_unique<Job>());
+        free_jobs_.reserve(all_jobs_.size());
+        free_jobs_.push_back(all_jobs_.back().get());
+        free_jobs_.back()->jobs = this;
+    }
+    Job& job = *free_jobs_.back();
+    job.inputs.clear();
+    job.outputs.clear();
+    for (const auto& tensors : inputs)
+        job.inputs.insert(job.inputs.end(), tensors.begin(), tensors.end());
+    for (const auto& tensors : outputs)
+        job.outputs.insert(job.outputs.end(), tensors.begin(), tensors.end());
+    job.batch = inputs.size();
+    job.inputs_per_run = inputs.front().size();
+    job.outputs_per_run = outputs.front().size();
+    job.id = 0;
+    job.status = StatusCode::SUCCESS;
+    job.text.clear();
+    job.is_done.store(false, std::memory_order_relaxed);
+    job.next = nullptr;
+    free_jobs_.pop_back();
+    ++active_;
+    return job;
+}
+
+Outcome Jobs::run(const Tensors& inputs, const Tensors& outputs) {
+    Job* job;
+    {
+        const std::lock_guard lock(mutex_);
+        job = &fill(inputs, outputs);
+    }
+    executor_->submit(*job);
+    spin_for_a_moment([job] { return job->is_done.load(std::memory_order_acquire); });
+    std::unique_lock lock(mutex_);
+    finished_cv_.wait(lock, [job] { return job->is_done.load(std::memory_order_relaxed); });
+    Outcome outcome{job->status, std::move(job->text)};
+    recycle(*job);
+    return outcome;
+}
+
+JobHandle Jobs::submit(const Tensors& inputs, const Tensors& outputs, Callback callback) {
+    const std::lock_guard lock(mutex_);
+    if (used_slots_ >= options_.slots) {
+        counters_.refused.fetch_add(1, std::memory_order_relaxed);
+        return {StatusCode::RESOURCE_UNAVAILABLE, 0};
+    }
+    const bool has_callback = static_cast<bool>(callback);
+    if (has_callback) add_callback_thread();  // may throw: nothing was accepted yet
+    Job& job = fill(inputs, outputs);
+    const uint32_t id = next_free_id();
+    try {
+        add_record(id);
+    } catch (...) {
+        recycle(job);
+        throw;
+    }
+    next_id_ = id == UINT32_MAX ? 1 : id + 1;
+    job.id = id;
+    job.callback = std::move(callback);
+    ++used_slots_;
+    in_flight_.fetch_add(1, std::memory_order_relaxed);
+    counters_.submitted.fetch_add(1, std::memory_order_relaxed);
+    if (has_callback) {
+        ++pending_callbacks_;
+        if (options_.callbacks_in_submission_order) {
+            (first_callback_ ? last_callback_->next : first_callback_) = &job;
+            last_callback_ = &job;
+        }
+    }
+    // Queued under our lock: ids and the executor's order are the same.
+    executor_->submit(job);
+    return {StatusCode::SUCCESS, id};
+}
+
+void Jobs::execute(Job& job, unsigned thread) noexcept {
+    try {
+        run_batch(job, thread);
+    } catch (...) {  // no memory for the text of an error
+        job.status = StatusCode::RUNTIME_ERROR;
+    }
+    finish(job);
+}
+
+void Jobs::run_batch(Job& job, unsigned thread) {
+    for (size_t b = 0; b < job.batch; ++b) {
+        const auto result = engine_.run(job.inputs.data() + b * job.inputs_per_run,
+                                        job.outputs.data() + b * job.outputs_per_run, thread);
+        if (result) continue;
+        job.status = to_status(result.error());
+        job.text = (job.id ? "execute_async: job " + std::to_string(job.id) : "execute") + ": " +
+                   result.error().message;
+        logger_(LogLevel::error, job.text);
+        return;
+    }
+}
+
+void Jobs::finish(Job& job) noexcept {
+    const bool failed = job.status != StatusCode::SUCCESS;
+    // Buffers of the application may go now, also those of a job that nobody waits for.
+    job.inputs.clear();
+    job.outputs.clear();
+    // A synchronous caller owns its job from here on, and may destroy us once the lock is free.
+    const std::lock_guard lock(mutex_);
+    if (job.id == 0) {
+        job.is_done.store(true, std::memory_order_release);
+        finished_cv_.notify_all();
+        return;
+    }
+    in_flight_.fetch_sub(1, std::memory_order_relaxed);
+    (failed ? counters_.failed : counters_.completed).fetch_add(1, std::memory_order_relaxed);
+    const bool has_callback = static_cast<bool>(job.callback);
+    if (!has_callback) --used_slots_;
+    make_final(job);
+    job.is_done.store(true, std::memory_order_relaxed);
+    if (!has_callback) {
+        recycle(job);
+    } else {
+        if (!options_.callbacks_in_submission_order) {
+            (first_callback_ ? last_callback_->next : first_callback_) = &job;
+            last_callback_ = &job;
+        }
+        callback_cv_.notify_one();
+    }
+    finished_cv_.notify_all();
+}
+
+void Jobs::recycle(Job& job) {
+    job.callback = nullptr;
+    free_jobs_.push_back(&job);
+    if (--active_ == 0) finished_cv_.notify_all();
+}
+
+std::vector<double> Jobs::time_steps(unsigned runs) {
+    struct Measurement final : Executor::Task {
+        void run(unsigned) noexcept override {
+            auto measured = executable->time_steps(runs);
+            const std::lock_guard lock(mutex);
+            times = std::move(measured);
+            is_done = true;
+            cv.notify_all();
+        }
+        device::Executable* executable = nullptr;
+        unsigned runs = 0;
+        std::mutex mutex;
+        std::condition_variable cv;
+        bool is_done = false;
+        std::vector<double> times;
+    } task;
+    task.executable = &engine_.executable();
+    task.runs = runs;
+    executor_->submit(task);
+    std::unique_lock lock(task.mutex);
+    task.cv.wait(lock, [&] { return task.is_done; });
+    return std::move(task.times);
+}
+
+// ---- records
+// -------------------------------------------------------------------------------------
+
+uint32_t Jobs::next_free_id() {
+    uint32_t id = next_id_;
+    while (records_.contains(id)) id = id == UINT32_MAX ? 1 : id + 1;
+    return id;
+}
+
+Jobs::Record& Jobs::add_record(uint32_t id) {
+    if (spare_places_.empty()) spare_places_.push_back(0);
+    Record* record = nullptr;
+    if (spare_records_.empty()) {
+        record = &records_[id];
+    } else {
+        auto node = std::move(spare_records_.back());
+        spare_records_.pop_back();
+        node.key() = id;
+        record = &node.mapped();
+        record->is_final.store(false, std::memory_order_relaxed);
+        record->status = StatusCode::JOB_PENDING;
+        record->text.clear();
+        record->waiters = 0;
+        record->is_collected = false;
+        records_.insert(std::move(node));
+    }
+    record->place = spare_places_.begin();
+    *record->place = id;
+    unfinished_.splice(unfinished_.end(), spare_places_, record->place);
+    return *record;
+}
+
+void Jobs::make_final(Job& job) {
+    Record& record = records_.find(job.id)->second;
+    record.status = job.status;
+    record.text = std::move(job.text);
+    finished_.splice(finished_.end(), unfinished_, record.place);
+    record.is_final.store(true, std::memory_order_release);
+    if (finished_.size() <= kept_records) return;
+    const auto oldest = records_.find(finished_.front());
+    if (!std::exchange(has_warned_, true))
+        logger_(LogLevel::warning,
+                "execute_async: the status of job " + std::to_string(oldest->first) +
+                    " was dropped, nobody waited for it and " + std::to_string(kept_records) +
+                    " later ones; call wait for every job");
+    collect(oldest);
+}
+
+void Jobs::collect(Records::iterator record) {
+    record->second.is_collected = true;
+    spare_places_.splice(spare_places_.begin(), finished_, record->second.place);
+    if (record->second.waiters == 0) drop_record(record);
+}
+
+void Jobs::drop_record(Records::iterator record) {
+    spare_records_.push_back(records_.extract(record));
+}
+
+Outcome Jobs::wait(uint32_t id, std::chrono::milliseconds timeout) {
+    std::unique_lock lock(mutex_);
+    const auto found = records_.find(id);
+    if (found == records_.end() || found->second.is_collected)
+        return {StatusCode::INVALID_JOB_ID,
+                "wait: no job " + std::to_string(id) +
+                    (id == 0 ? ", 0 is the id of a refused submission"
+                             : ", its final status was already returned or it never was")};
+    Record& record = found->second;
+    if (!record.is_final && timeout.count() > 0) {
+        ++record.waiters;  // keeps the record
+        lock.unlock();
+        const auto deadline = deadline_of(timeout);
+        const auto is_final = [&record] { return record.is_final.load(std::memory_order_acquire); };
+        spin_for_a_moment(is_final);
+        lock.lock();
+        if (deadline)
+            finished_cv_.wait_until(lock, *deadline, is_final);
+        else
+            finished_cv_.wait(lock, is_final);
+        --record.waiters;
+    }
+    if (!record.is_final) return {StatusCode::JOB_PENDING, {}};
+    Outcome outcome{record.status, record.text};
+    // The iterator may have moved with a rehash, the record has not.
+    if (!record.is_collected)
+        collect(records_.find(id));
+    else if (record.waiters == 0)
+        drop_record(records_.find(id));
+    return outcome;
+}
+
+// ---- callbacks
+// -----------------------------------------------------------------------------------
+
+void Jobs::add_callback_thread() {
+    const size_t wanted = options_.callbacks_in_submission_order
+                              ? 1
+                              : std::min<size_t>(options_.callback_threads, pending_callbacks_ + 1);
+    if (callback_threads_.size() >= wanted) return;
+    callback_threads_.emplace_back([this] {
+        name_this_thread("vartml-callback");
+        callback_owner = this;
+        call_back();
+    });
+}
+
+// The job whose callback is due, or nullptr.
+Jobs::Job* Jobs::next_callback() {
+    Job* const job = first_callback_;
+    if (!job || !job->is_done.load(std::memory_order_relaxed)) return nullptr;
+    if (options_.callbacks_in_submission_order && running_callbacks_ > 0) return nullptr;
+    first_callback_ = job->next;
+    return job;
+}
+
+void Jobs::call_back() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+        Job* job = nullptr;
+        callback_cv_.wait(lock, [&] { return (job = next_callback()) != nullptr || stop_; });
+        if (!job) return;
+        ++running_callbacks_;
+        --used_slots_;  // the callback can submit the next job
+        const JobHandle handle(job->status, job->id);
+        Callback callback = std::move(job->callback);
+        lock.unlock();
+        try {
+            callback(handle);
+        } catch (const std::exception& e) {
+            logger_(LogLevel::error, "callback of job " + std::to_string(handle.job_id) +
+                                         " threw an exception: " + e.what());
+        } catch (...) {
+            logger_(LogLevel::error, "callback of job " + std::to_string(handle.job_id) +
+                                         " threw something that is no std::exception");
+        }
+        callback = nullptr;  // may hold the last reference to the runner
+        lock.lock();
+        --running_callbacks_;
+        --pending_callbacks_;
+        recycle(*job);
+    }
+}
+
+}  // namespace vartml::runtime

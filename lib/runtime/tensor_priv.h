@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an NpuTensor holds, and how the runtime reaches it.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include <vartml/result.h>
+#include <vart/vart_npu_tensor.hpp>
+
+#include "lib/runtime/host_memory.h"
+
+namespace vart {
+
+// Immutable after construction, but for the mapping of a descriptor.
+class NpuTensorPriv {
+public:
+    ~NpuTensorPriv();
+    NpuTensorPriv() = default;
+    NpuTensorPriv(const NpuTensorPriv&) = delete;
+    NpuTensorPriv& operator=(const NpuTensorPriv&) = delete;
+
+    // Address of the data for a run: maps a descriptor at the first call. Errors: io with the
+    // system's reason.
+    vartml::Result<std::byte*> map();
+    // Brackets an access of the CPU to a dma-buf; nothing for other memory. `writes`: the access
+    // writes.
+    void begin_cpu_access(bool writes);
+    void end_cpu_access(bool writes);
+
+    NpuTensorInfo info;
+    MemoryType memory_type = MemoryType::UNKNOWN;
+    bool is_const = false;
+    const void* buffer = nullptr;  // as given; DMA_FD: &fd; allocated: object.get()
+    std::shared_ptr<vartml::runtime::BufferObject> object;  // XRT_BO only
+    bool is_allocated = false;                              // by a runner
+    int fd = -1;                                            // DMA_FD only, the caller's
+
+private:
+    std::mutex mutex_;  // guards the mapping; a leaf lock
+    std::byte* mapped_ = nullptr;
+    std::atomic<bool> is_dma_buf_{true};  // until the kernel says otherwise
+};
+
+// The only door from the runtime to the inside of an NpuTensor.
+class NpuTensorPrivAccess {
+public:
+    static NpuTensorPriv* get(const NpuTensor& tensor) { return tensor.priv_.get(); }
+    static NpuTensor make(std::shared_ptr<NpuTensorPriv> priv) {
+        NpuTensor tensor;
+        tensor.priv_ = std::move(priv);
+        return tensor;
+    }
+};
+
+}  // namespace vart
+
+namespace vartml::runtime {
+
+// A tensor over (a part of) a memory of the host provider; `info` was checked.
+vart::NpuTensor make_allocated(const vart::NpuTensorInfo& info,
+                               std::shared_ptr<BufferObject> object);
+
+}  // namespace vartml::runtime

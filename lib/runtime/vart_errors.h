@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The boundary of the vart interface: where a Result becomes an exception or a status code.
+#pragma once
+#include <string>
+#include <string_view>
+
+#include <vartml/result.h>
+#include <vart/vart_runner_factory.hpp>
+
+namespace vartml::runtime {
+
+// The text in the form of every message: one line, control characters escaped, at most 600 bytes.
+std::string clean(std::string_view text);
+// The text as clean() leaves it, in single quotes: for names that come from files and callers.
+std::string in_quotes(std::string_view text);
+
+// No `throw` is written anywhere else in the runtime.
+[[noreturn]] void throw_runtime(const Error& error);
+[[noreturn]] void throw_invalid_argument(const Error& error);
+
+// The value, or the exception that the member's contract names.
+template <typename T>
+T value_or_throw_runtime(Result<T> result) {
+    if (!result) throw_runtime(result.error());
+    return std::move(*result);
+}
+template <typename T>
+T value_or_throw_invalid_argument(Result<T> result) {
+    if (!result) {
+        if (result.error().code == ErrorCode::invalid_argument)
+            throw_invalid_argument(result.error());
+        throw_runtime(result.error());
+    }
+    return std::move(*result);
+}
+
+// Status of a run that failed.
+vart::StatusCode to_status(const Error& error);
+
+}  // namespace vartml::runtime

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runners of models that are in memory, as create_runner makes them from a file.
+#pragma once
+#include <memory>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include "lib/runtime/runner.h"
+#include "tests/support/fake_device.h"
+
+namespace vartml::test {
+
+inline std::shared_ptr<runtime::VaimlRunner> make_runner(artifact::CompiledModel model,
+                                                         runtime::Options options = {}) {
+    options.log_level = LogLevel::warning;
+    auto state = runtime::prepare("fake.rai", std::move(model), std::move(options));
+    if (!state) {
+        ADD_FAILURE() << state.error().message;
+        return nullptr;
+    }
+    return std::make_shared<runtime::VaimlRunner>(std::move(*state));
+}
+
+inline runtime::Options cpu_views() {
+    runtime::Options options;
+    options.input_tensor_type = options.output_tensor_type = vart::TensorType::CPU;
+    return options;
+}
+
+// Allocated tensors of a runner, in the views that its options ask for.
+inline runtime::Tensors allocate(vart::Runner& runner, vart::TensorDirection direction) {
+    const char* const key =
+        direction == vart::TensorDirection::INPUT ? "input_tensor_type" : "output_tensor_type";
+    const auto type = std::any_cast<vart::TensorType>(runner.get_property(key));
+    runtime::Tensors batch(1);
+    for (const auto& info : runner.get_tensors_info(direction, type))
+        batch[0].push_back(runner.allocate_npu_tensor(info));
+    return batch;
+}
+
+template <typename T>
+std::span<T> elements(vart::NpuTensor& tensor) {
+    return {static_cast<T*>(tensor.get_virtual_address()),
+            tensor.get_info().size_in_bytes / sizeof(T)};
+}
+
+// Collects log lines while it lives.
+class LogLines {
+public:
+    LogLines() {
+        set_log_function(
+            [](LogLevel level, std::string_view, std::string_view text, void* user) {
+                auto* self = static_cast<LogLines*>(user);
+                const std::lock_guard lock(self->mutex_);
+                self->lines_.push_back({level, std::string(text)});
+            },
+            this);
+    }
+    ~LogLines() { set_log_function(nullptr, nullptr); }
+    std::vector<std::pair<LogLevel, std::string>> take() {
+        const std::lock_guard lock(mutex_);
+        return std::exchange(lines_, {});
+    }
+
+private:
+    std::mutex mutex_;
+    std::vector<std::pair<LogLevel, std::string>> lines_;
+};
+
+}  // namespace vartml::test

@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program as a user sees it: exit status, console lines, files.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+
+#include "lib/artifact/compiled_model.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/tiny_onnx.h"
+
+namespace vartml {
+namespace {
+
+namespace fs = std::filesystem;
+using test::TinyOnnx;
+
+struct Finished {
+    int status = -1;
+    std::string out, err;
+};
+
+class Compile : public testing::Test {
+protected:
+    void SetUp() override {
+        const char* program = std::getenv("VARTML_PROGRAM");
+        ASSERT_TRUE(program) << "set VARTML_PROGRAM to the program vartml";
+        program_ = program;
+        small().save(dir_ / "shelf.onnx");
+    }
+
+    // A picture model of three operators.
+    static TinyOnnx small(const std::string& symbol = "") {
+        TinyOnnx m;
+        m.input("images", {symbol.empty() ? TinyOnnx::Dim(1) : TinyOnnx::Dim(symbol), 3, 16, 16})
+            .weights("w", {8, 3, 3, 3});
+        m.node("Conv", {"images", "w"}, {"c"}, {{"pads", TinyOnnx::Ints{1, 1, 1, 1}}})
+            .node("Relu", {"c"}, {"r"});
+        m.node("GlobalAveragePool", {"r"}, {"scores"}).output("scores");
+        return m;
+    }
+
+    Finished run(const std::string& arguments, const std::string& setup = "") {
+        const std::string command = "cd '" + dir_.path() + "' && { " + setup + "'" + program_ +
+                                    "' compile " + arguments + "; } >out.txt 2>err.txt";
+        const int status = std::system(command.c_str());
+        return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, test::slurp(dir_ / "out.txt"),
+                test::slurp(dir_ / "err.txt")};
+    }
+
+    std::map<std::string, std::string> files(const std::string& folder) {
+        std::map<std::string, std::string> all;
+        for (const auto& entry : fs::recursive_directory_iterator(dir_ / folder))
+            if (entry.is_regular_file())
+                all[fs::relative(entry.path(), dir_ / folder).string()] =
+                    test::slurp(entry.path().string());
+        return all;
+    }
+    std::vector<std::string> names(const std::string& folder) {
+        std::vector<std::string> all;
+        for (const auto& entry : fs::directory_iterator(dir_ / folder))
+            all.push_back(entry.path().filename().string());
+        std::ranges::sort(all);
+        return all;
+    }
+
+    test::TempDir dir_;
+    std::string program_;
+};
+
+TEST_F(Compile, WritesDirectoryAndArchiveIntoTheCache) {
+    const Finished r = run("shelf.onnx");
+    EXPECT_EQ(r.status, 0) << r.err;
+    EXPECT_EQ(r.out,
+              "operators: 3 on the NPU, 0 on the CPU\nsubgraphs: 1 NPU, 0 CPU\nbatch size: desired "
+              "1, actual 1\n"
+              "model: vartml-cache/shelf/shelf.rai\nsummary: "
+              "vartml-cache/shelf/final-vaiml-pass-summary.txt\n");
+    EXPECT_EQ(r.err, "");  // libonnx has nothing to say either
+    const auto model = artifact::read(dir_ / "vartml-cache/shelf");
+    ASSERT_TRUE(model) << model.error().message;
+    EXPECT_EQ(model->device, "softnpu");
+    EXPECT_EQ(model->inputs[0].name, "images");
+    EXPECT_EQ(model->inputs[0].hw->layout, Layout::HCWNC4);
+    ASSERT_TRUE(artifact::read(dir_ / "vartml-cache/shelf/shelf.rai"));
+    const std::string summary =
+        test::slurp(dir_ / "vartml-cache/shelf/final-vaiml-pass-summary.txt");
+    EXPECT_NE(summary.find("\nModel: shelf.onnx\n"), std::string::npos);
+    EXPECT_NE(summary.find("\nNumber of operators in the model: 3\n"), std::string::npos);
+    EXPECT_NE(test::slurp(dir_ / "vartml-cache/shelf/compile.log").find("imported: 3 operators"),
+              std::string::npos);
+}
+
+TEST_F(Compile, LeavesAFreshResultAlone) {
+    ASSERT_EQ(run("shelf.onnx").status, 0);
+    const auto inode = [&] {
+        struct stat st{};
+        ::stat((dir_ / "vartml-cache/shelf").c_str(), &st);
+        return st.st_ino;
+    };
+    const auto before = inode();
+    const Finished again = run("shelf.onnx");
+    EXPECT_EQ(again.status, 0);
+    EXPECT_TRUE(again.out.ends_with("\nup to date\n")) << again.out;
+    EXPECT_EQ(inode(), before);
+    EXPECT_EQ(run("shelf.onnx --force").out.find("up to date"), std::string::npos);
+    EXPECT_EQ(run("shelf.onnx --numerics f32").out.find("up to date"), std::string::npos);
+    EXPECT_NE(run("shelf.onnx --numerics f32 --jobs 2").out.find("up to date"), std::string::npos);
+    fs::remove(dir_ / "vartml-cache/shelf/shelf.rai");
+    EXPECT_EQ(run("shelf.onnx --numerics f32").out.find("up to date"), std::string::npos);
+    small("N").save(dir_ / "shelf.onnx");
+    EXPECT_EQ(run("shelf.onnx --numerics f32").out.find("up to date"), std::string::npos);
+    test::spill(dir_ / "shelf.modelinfo", "[modelinfo]\nversion=1.0\nx-vartml-labels=a;b\n");
+    EXPECT_EQ(run("shelf.onnx --numerics f32").out.find("up to date"), std::string::npos);
+    EXPECT_EQ(test::slurp(dir_ / "vartml-cache/shelf/modelinfo"),
+              test::slurp(dir_ / "shelf.modelinfo"));
+}
+
+TEST_F(Compile, ReplacesADamagedResultWithAWarning) {
+    ASSERT_EQ(run("shelf.onnx").status, 0);
+    const std::string weights = dir_ / "vartml-cache/shelf/vaiml_par_0/0/weights.bin";
+    std::string bytes = test::slurp(weights);
+    bytes[10] ^= 1;
+    test::spill(weights, bytes);
+    const Finished r = run("shelf.onnx");
+    EXPECT_EQ(r.status, 0);
+    EXPECT_NE(r.err.find("WARNING"), std::string::npos);
+    EXPECT_NE(r.err.find("weights.bin"), std::string::npos) << r.err;
+    EXPECT_TRUE(artifact::read(dir_ / "vartml-cache/shelf"));
+}
+
+TEST_F(Compile, GivesTheSameBytesWhereverAndHoweverOften) {
+    fs::create_directory(dir_ / "elsewhere");
+    ASSERT_EQ(run("shelf.onnx --cache-dir one --jobs 1").status, 0);
+    ASSERT_EQ(run("shelf.onnx --cache-dir elsewhere/two --jobs 8").status, 0);
+    auto one = files("one/shelf"), two = files("elsewhere/two/shelf");
+    one.erase("compile.log");
+    two.erase("compile.log");
+    EXPECT_GE(one.size(), 10u);
+    EXPECT_EQ(one, two);
+    ASSERT_EQ(run("shelf.onnx -o alone.rai").status, 0);
+    EXPECT_EQ(test::slurp(dir_ / "alone.rai"), one["shelf.rai"]);
+}
+
+TEST_F(Compile, WritesOnlyWhatDashOAsksFor) {
+    const Finished file = run("shelf.onnx -o out/model.rai");
+    EXPECT_EQ(file.status, 0) << file.err;
+    EXPECT_NE(file.out.find("\nmodel: out/model.rai\n"), std::string::npos);
+    EXPECT_EQ(file.out.find("summary:"), std::string::npos);
+    EXPECT_NE(run("shelf.onnx -o out/model.rai").out.find("up to date"), std::string::npos);
+    const Finished folder = run("shelf.onnx -o result/");
+    EXPECT_EQ(folder.status, 0) << folder.err;
+    EXPECT_TRUE(fs::exists(dir_ / "result/model.vmf"));
+    EXPECT_FALSE(fs::exists(dir_ / "result/shelf.rai"));
+    EXPECT_FALSE(fs::exists(dir_ / "vartml-cache"));
+}
+
+TEST_F(Compile, NeverReplacesADirectoryThatItDidNotMake) {
+    test::spill(dir_ / "mine/notes.txt", "precious");
+    for (const char* arguments : {"shelf.onnx -o mine", "shelf.onnx --cache-dir . --cache-key mine",
+                                  "shelf.onnx --force -o mine"}) {
+        const Finished r = run(arguments);
+        EXPECT_EQ(r.status, 2) << arguments;
+        EXPECT_NE(r.err.find("mine"), std::string::npos) << r.err;
+        EXPECT_EQ(test::slurp(dir_ / "mine/notes.txt"), "precious");
+    }
+}
+
+TEST_F(Compile, ReportsProgressOnADescriptor) {
+    const Finished r = run("shelf.onnx --progress-fd 7 7>progress.txt");
+    EXPECT_EQ(r.status, 0) << r.err;
+    const std::string lines = test::slurp(dir_ / "progress.txt");
+    EXPECT_TRUE(lines.starts_with("progress 5 import\n")) << lines;
+    EXPECT_TRUE(lines.ends_with("progress 100 done\n")) << lines;
+}
+
+TEST_F(Compile, RecordsDecoderAndLabels) {
+    test::spill(dir_ / "labels.txt", "a\nb\nc\nd\ne\nf\ng\nh\n");
+    const Finished r = run("shelf.onnx --decoder classify --labels labels.txt");
+    EXPECT_EQ(r.status, 0) << r.err;
+    EXPECT_NE(test::slurp(dir_ / "vartml-cache/shelf/modelinfo").find("x-vartml-decoder=classify"),
+              std::string::npos);
+}
+
+TEST_F(Compile, KeepsQuietOnRequest) {
+    const Finished r = run("shelf.onnx -q");
+    EXPECT_EQ(r.status, 0);
+    EXPECT_EQ(r.out + r.err, "");
+}
+
+TEST_F(Compile, SaysThatAModelCannotBeCompiledAndLeavesTheOldResult) {
+    ASSERT_EQ(run("shelf.onnx --cache-key k").status, 0);
+    const auto before = files("vartml-cache/k");
+    TinyOnnx m;
+    m.input("x", {4, 4})
+        .node("NonZero", {"x"}, {"n"})
+        .node("Cast", {"n"}, {"f"}, {{"to", int64_t{1}}});
+    m.node("ReduceMax", {"f"}, {"y"}, {{"axes", TinyOnnx::Ints{1}}})
+        .output("y")
+        .save(dir_ / "dynamic.onnx");
+    const Finished r = run("dynamic.onnx --cache-key k");
+    EXPECT_EQ(r.status, 3);
+    EXPECT_NE(r.err.find("ERROR: dynamic.onnx: node 'n_node' (NonZero) cannot run on softnpu"),
+              std::string::npos)
+        << r.err;
+    EXPECT_NE(r.err.find("of 3 operators cannot run on the NPU"), std::string::npos) << r.err;
+    EXPECT_EQ(files("vartml-cache/k"), before);
+    EXPECT_EQ(run("dynamic.onnx --require-full-offload").status, 5);
+    EXPECT_FALSE(fs::exists(dir_ / "vartml-cache/dynamic"));
+}
+
+struct Refusal {
+    const char* arguments;
+    int status;
+    const char* words;
+};
+const Refusal refusals[] = {
+    {"", 2, "MODEL is required"},
+    {"shelf.onnx more.onnx", 2, "more.onnx"},
+    {"missing.onnx", 1, "missing.onnx: cannot read: No such file or directory"},
+    {".", 1, "is not a regular file"},
+    {"shelf.onnx --config c.json", 2, "--config"},  // does not exist in this release
+    {"shelf.onnx --quantize d", 2, "--quantize"},
+    {"shelf.onnx --device ve3", 2, "unknown device 've3'; known: softnpu"},
+    {"shelf.onnx --batch-size 4", 2, "--batch-size: is 4, this release compiles for batch size 1"},
+    {"shelf.onnx --batch-size 0", 2, "--batch-size"},
+    {"shelf.onnx --numerics f16", 2, "--numerics"},
+    {"shelf.onnx --format dir,tar", 2, "'tar' is not a container of this release; known: dir, rai"},
+    {"shelf.onnx -o x.tar.gz", 2, "use a directory or a .rai file"},
+    {"shelf.onnx --cache-key ../up", 2, "--cache-key: '../up' is no key"},
+    {"shelf.onnx --cache-key .hidden", 2, "is no key"},
+    {"shelf.onnx --input-shape images", 2, "--input-shape: is 'images', expected NAME:D0,D1,..."},
+    {"shelf.onnx --input-shape images:1,3,x,9", 2, "expected NAME:D0,D1,..."},
+    {"shelf.onnx --input-shape images:1,3,8,8", 2, "has 8 at axis 2, the model fixes 16"},
+    {"shelf.onnx --input-shape images:1,3,16,16 --input-shape images:1,3,16,16", 2,
+     "names input 'images' twice"},
+    {"shelf.onnx --layout images=HCW", 2, "expected NAME=NHWC or NAME=NCHW"},
+    {"shelf.onnx --layout picture=NHWC", 2,
+     "names no input or output; there are 'images', 'scores'"},
+    {"shelf.onnx --decoder yolo", 2, "'yolo' is not a decoder; known: "},
+    {"shelf.onnx --labels none.txt", 1, "none.txt: cannot open: No such file or directory"},
+    {"shelf.onnx --progress-fd 99", 2, "99 is no open descriptor"},
+    {"shelf.onnx --cache-dir /proc/none", 1, "/proc/none"},
+};
+class CompileRefuses : public Compile, public testing::WithParamInterface<Refusal> {};
+TEST_P(CompileRefuses, WithStatusAndSentence) {
+    const Finished r = run(GetParam().arguments);
+    EXPECT_EQ(r.status, GetParam().status) << r.err;
+    EXPECT_NE(r.err.find(GetParam().words), std::string::npos) << r.err;
+    EXPECT_EQ(r.out, "");
+    EXPECT_FALSE(fs::exists(dir_ / "vartml-cache/shelf"));
+}
+INSTANTIATE_TEST_SUITE_P(Options, CompileRefuses, testing::ValuesIn(refusals));
+
+// ---- more than one process
+// -----------------------------------------------------------------------------------------
+
+class CompileProcesses : public Compile {
+protected:
+    pid_t start(const char* log) {
+        const pid_t child = ::fork();
+        if (child != 0) return child;
+        if (::chdir(dir_.path().c_str()) != 0 || !std::freopen(log, "w", stdout) ||
+            !std::freopen("/dev/null", "w", stderr))
+            ::_exit(99);
+        ::execl(program_.c_str(), "vartml", "compile", "shelf.onnx", nullptr);
+        ::_exit(99);
+    }
+    static int wait(pid_t child) {
+        int status = 0;
+        ::waitpid(child, &status, 0);
+        return status;
+    }
+};
+
+TEST_F(CompileProcesses, CompileOnceForOneKey) {
+    const pid_t a = start("a.txt"), b = start("b.txt");
+    EXPECT_EQ(wait(a), 0);
+    EXPECT_EQ(wait(b), 0);
+    const bool a_waited = test::slurp(dir_ / "a.txt").find("up to date") != std::string::npos;
+    const bool b_waited = test::slurp(dir_ / "b.txt").find("up to date") != std::string::npos;
+    EXPECT_NE(a_waited, b_waited);
+}
+
+TEST_F(CompileProcesses, LeaveTheOldOrTheNewResultWhenKilled) {
+    // Where the kill strikes is left to chance; whatever it is, the rules hold.
+    for (int i = 0; i < 12; ++i) {
+        small(i % 2 == 0 ? "N" : "M").save(dir_ / "shelf.onnx");
+        const pid_t child = start("log.txt");
+        ::usleep(static_cast<useconds_t>(3000 * i));
+        ::kill(child, SIGKILL);
+        wait(child);
+        if (fs::exists(dir_ / "vartml-cache/shelf")) {
+            const auto model = artifact::read(dir_ / "vartml-cache/shelf");
+            EXPECT_TRUE(model) << model.error().message;
+        }
+    }
+    EXPECT_EQ(run("shelf.onnx").status, 0);
+    EXPECT_EQ(names("vartml-cache"), (std::vector<std::string>{".shelf.lock", "shelf"}));
+}
+
+// ---- real models
+// ---------------------------------------------------------------------------------------------------
+
+struct RealModel {
+    const char* name;
+    const char* arguments;
+    int status;
+    std::vector<const char*> words;  // on standard output or standard error
+};
+const RealModel real_models[] = {
+    {"bodypix_s8",
+     "--input-shape input:1,241,321,3",
+     0,
+     {"operators: 73 on the NPU, 0 on the CPU"}},
+    {"bodypix_s8", "", 3, {"input 'input' has ", "(axis 1); give --input-shape input:1,<", ",3"}},
+    {"deimv2_femto_coco", "", 0, {"on the NPU, 0 on the CPU"}},
+    {"hand_landmark", "", 0, {"operators: 98 on the NPU"}},
+    {"lightperson", "", 0, {"operators: 369 on the NPU"}},
+    {"mnist_cntk", "", 0, {"operators: 11 on the NPU"}},
+    {"nanodet_m_320", "", 0, {"operators: 238 on the NPU"}},
+    {"person_reid_0287", "", 0, {"operators: 549 on the NPU"}},
+    {"ppocr_cls", "--input-shape x:1,3,48,192", 0, {"operators: 215 on the NPU"}},
+    {"ppocr_cls",
+     "",
+     3,
+     {"input 'x' has the symbolic dimension", "(axis 2); give --input-shape x:1,3,<"}},
+    {"road_seg_adas", "", 0, {"operators: 360 on the NPU"}},
+    {"selfie_landscape", "", 0, {"operators: 172 on the NPU"}},
+    {"shufflenet_v2_int8", "", 0, {"operators: 189 on the NPU"}},
+    {"super_resolution_10", "", 0, {"operators: 10 on the NPU"}},
+    {"superres_prepost_refuse",
+     "",
+     3,
+     {"node 'pre_process_0' uses com.microsoft.extensions::DecodeImage (opset 1), which neither "
+      "the NPU nor the CPU partition "
+      "runs; replace it with standard operators, or split the model at tensor 'image'",
+      "com.microsoft.extensions::EncodeImage"}},
+    {"ultraface_rfb_320", "", 0, {"operators: 163 on the NPU"}},
+    {"yolox_nano_416", "--decoder yolox", 0, {"operators: 369 on the NPU"}},
+    {"yunet_n_320", "", 0, {"operators: 115 on the NPU"}},
+};
+class CompileRealModel : public Compile, public testing::WithParamInterface<RealModel> {};
+TEST_P(CompileRealModel, CompilesOrSaysWhyNot) {
+    const char* shared = std::getenv("VARTML_SHARED");
+    const std::string path =
+        std::string(shared ? shared : "") + "/models/" + GetParam().name + "/model.onnx";
+    if (!fs::exists(path)) GTEST_SKIP() << path << " is not there";
+    const Finished r = run("'" + path + "' " + GetParam().arguments + " -o result");
+    EXPECT_EQ(r.status, GetParam().status) << r.err;
+    for (const char* words : GetParam().words)
+        EXPECT_NE((r.out + r.err).find(words), std::string::npos) << r.out << r.err;
+    if (GetParam().status != 0) {
+        EXPECT_FALSE(fs::exists(dir_ / "result"));
+        return;
+    }
+    EXPECT_EQ(r.err, "");
+    const auto model = artifact::read(dir_ / "result");
+    EXPECT_TRUE(model) << model.error().message;
+}
+INSTANTIATE_TEST_SUITE_P(Shared, CompileRealModel, testing::ValuesIn(real_models));
+
+}  // namespace
+}  // namespace vartml

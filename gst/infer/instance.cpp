@@ -155,7 +155,7 @@ void make_record(const std::string& infer_id, const vartml::ModelInfo& info,
     record->outputs = instance.description.outputs;
     record->hw = settings.output_view == OutputView::hw;
     for (const RunnerTensor& tensor : instance.outputs) {
-        record->views.push_back(tensor.view);
+        record->views.push_back(record->hw ? tensor.view : tensor.cpu);
         std::string id = tensor.info.name;
         for (const vartml::ModelInfo::Output& output : info.outputs) {
             if (output.name == tensor.info.name && !output.id.empty()) id = output.id;
@@ -190,6 +190,29 @@ void choose_preprocess(const Settings& settings, const vartml::ModelInfo& info,
             instance.preprocess.resize = vartml::ResizeMode::crop;
             break;
     }
+}
+
+// The device writes its own view; a CPU view that differs is made from it when the frame leaves.
+bool make_output_pools(const Settings& settings, Instance& instance, Failure& failure) {
+    instance.output_buffers = std::make_shared<std::atomic<unsigned>>(0);
+    instance.cpu_views.resize(instance.outputs.size());
+    for (size_t i = 0; i < instance.outputs.size(); ++i) {
+        const RunnerTensor& output = instance.outputs[i];
+        instance.output_pools.push_back(
+            output_pool_new(instance.runner, output, instance.output_buffers));
+        if (settings.output_view == OutputView::hw || output.view == output.cpu) continue;
+        auto conversion = vartml::TensorConversion::create(output.view, output.cpu);
+        if (!conversion) {
+            return fail(failure, "infer-option",
+                        {conversion.error().code,
+                         "output '" + output.info.name + "' has no CPU view (" +
+                             conversion.error().message + "); set output-tensor-type=hw"},
+                        "output-tensor-type");
+        }
+        instance.cpu_views[i] =
+            Instance::CpuView{*std::move(conversion), plain_pool_new(output.cpu.size_bytes)};
+    }
+    return true;
 }
 
 // 2 runs on zeros, then up to 20 measured ones of which those after 500 ms are left out.
@@ -228,6 +251,9 @@ bool warm_up(Instance& instance, const LoadProgress& progress, Failure& failure)
 }  // namespace
 
 Instance::~Instance() {
+    for (std::optional<CpuView>& view : cpu_views) {
+        if (view) output_pools.push_back(view->pool);
+    }
     for (GstBufferPool* pool : output_pools) {
         gst_buffer_pool_set_active(pool, FALSE);
         gst_object_unref(pool);
@@ -252,11 +278,7 @@ std::shared_ptr<Instance> load_instance(const Settings& settings, const std::str
     }
     choose_preprocess(settings, info, *instance);
     make_record(infer_id, info, settings, *instance);
-    instance->output_buffers = std::make_shared<std::atomic<unsigned>>(0);
-    for (const RunnerTensor& output : instance->outputs) {
-        instance->output_pools.push_back(
-            output_pool_new(instance->runner, output, instance->output_buffers));
-    }
+    if (!make_output_pools(settings, *instance, failure)) return nullptr;
     instance->load_us = us_since(start);
     if (!warm_up(*instance, progress, failure)) return nullptr;
     return instance;

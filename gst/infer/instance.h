@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include <vartml/convert.h>
 #include <vartml/model.h>
 #include <vartml/postprocess.h>
 #include <vartml/preprocess.h>
@@ -31,6 +32,12 @@ struct Instance {
     vartml::PreprocessOptions preprocess;
     std::shared_ptr<const InferenceRecord> record;
     std::vector<GstBufferPool*> output_pools;  // one per output
+    // Of an output whose CPU view is attached and differs from what the runner writes; else empty.
+    struct CpuView {
+        vartml::TensorConversion conversion;
+        GstBufferPool* pool;
+    };
+    std::vector<std::optional<CpuView>> cpu_views;
     std::shared_ptr<std::atomic<unsigned>> output_buffers;
     uint64_t load_us = 0, warmup_us = 0;
     uint64_t run_p99_us = 0;

@@ -199,8 +199,7 @@ bool runner_options(const Settings& settings, const vartml::ModelDescription& de
                     "output-tensor-type");
     }
     options["input_tensor_type"] = std::string(all_hw(description.inputs) ? "HW" : "CPU");
-    options["output_tensor_type"] =
-        std::string(settings.output_view == OutputView::hw ? "HW" : "CPU");
+    options["output_tensor_type"] = std::string(output_hw ? "HW" : "CPU");
     options["max_concurrent_runs"] = uint32_t(std::max(2u, settings.depth()));
     if (settings.device != "auto" && !settings.device.empty())
         options["vartml_device"] = settings.device;

@@ -95,6 +95,7 @@ private:
     void attach_tensors(const Entry& entry, GstBuffer* buffer);
     GstFlowReturn report_failure(const Entry& entry);
     void report_skip(const Entry& entry);
+    bool convert_outputs(Entry& entry);
     void count_copies(const Entry& entry);
     GstBuffer* make_writable(GstBuffer* buffer, const Entry& entry);
     bool answer_allocation(GstQuery* query);

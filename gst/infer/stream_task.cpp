@@ -5,6 +5,7 @@
 #include <gst/video/gstvideometa.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "gst/infer/stream.h"
 
@@ -170,6 +171,10 @@ GstFlowReturn Stream::push_frame(Entry& entry) {
         entry.status = InferenceStatus::failed;
         entry.error = status_error(entry.job->status, "the run ended");
     }
+    if (entry.status == InferenceStatus::inferred && !convert_outputs(entry)) {
+        entry.status = InferenceStatus::failed;
+        entry.error = {vartml::ErrorCode::out_of_memory, "no memory for the CPU view of an output"};
+    }
     const auto now = Clock::now();
     ready_ = std::max(ready_, entry.job ? entry.job->finished : entry.entered);
     GstFlowReturn flow = GST_FLOW_OK;
@@ -249,12 +254,28 @@ void Stream::count_copies(const Entry& entry) {
     };
     count(CopyReason::input_cpu_view, instance.description.inputs, instance.inputs);
     count(CopyReason::output_cpu_view, instance.description.outputs, instance.outputs);
-    // A CPU view of a tensor that the device has is made by a conversion, not by a copy.
+}
+
+// Puts CPU views in the place of what the device wrote. False: no memory.
+bool Stream::convert_outputs(Entry& entry) {
+    Instance& instance = *entry.plan->instance;
     bool converted = false;
-    for (size_t i = 0; i < instance.outputs.size(); ++i) {
-        converted |= !instance.outputs[i].hw && instance.description.outputs[i].hw.has_value();
+    for (size_t i = 0; i < instance.cpu_views.size(); ++i) {
+        std::optional<Instance::CpuView>& view = instance.cpu_views[i];
+        if (!view) continue;
+        GstBuffer* cpu = nullptr;
+        GstMapInfo from, to;
+        if (gst_buffer_pool_acquire_buffer(view->pool, &cpu, nullptr) != GST_FLOW_OK) return false;
+        gst_buffer_map(entry.job->data[i], &from, GST_MAP_READ);
+        gst_buffer_map(cpu, &to, GST_MAP_WRITE);
+        view->conversion.run(from.data, to.data);
+        gst_buffer_unmap(cpu, &to);
+        gst_buffer_unmap(entry.job->data[i], &from);
+        gst_buffer_unref(std::exchange(entry.job->data[i], cpu));
+        converted = true;
     }
     if (converted) stats_.conversion();
+    return true;
 }
 
 // Live: what a frame was held beyond the promised latency raises it; the wait for downstream is not

@@ -86,6 +86,19 @@ GstBufferPool* output_pool_new(std::shared_ptr<vart::Runner> runner, const Runne
     return pool;
 }
 
+GstBufferPool* plain_pool_new(gsize size_bytes) {
+    GstBufferPool* pool = gst_buffer_pool_new();
+    GstAllocationParams params;
+    gst_allocation_params_init(&params);
+    params.align = 63;
+    GstStructure* config = gst_buffer_pool_get_config(pool);
+    gst_buffer_pool_config_set_params(config, nullptr, guint(size_bytes), 0, 0);
+    gst_buffer_pool_config_set_allocator(config, nullptr, &params);
+    gst_buffer_pool_set_config(pool, config);
+    gst_buffer_pool_set_active(pool, TRUE);
+    return pool;
+}
+
 const vart::NpuTensor& output_buffer_tensor(GstBuffer* buffer) {
     return *static_cast<const vart::NpuTensor*>(
         gst_mini_object_get_qdata(GST_MINI_OBJECT_CAST(buffer), tensor_quark()));

@@ -17,7 +17,10 @@ namespace vartml::gst {
 GstBufferPool* output_pool_new(std::shared_ptr<vart::Runner> runner, const RunnerTensor& tensor,
                                std::shared_ptr<std::atomic<unsigned>> count);
 
-// The tensor object of a buffer of such a pool.
+// A pool of plain memory for CPU views that the element makes itself; owned as above.
+GstBufferPool* plain_pool_new(gsize size_bytes);
+
+// The tensor object of a buffer of an output pool.
 const vart::NpuTensor& output_buffer_tensor(GstBuffer* buffer);
 
 }  // namespace vartml::gst

@@ -54,7 +54,7 @@ public:
     // Optional: one line per step (operator, implementation, shapes) for reports and debugging;
     // absent means "".
     virtual std::string describe() const { return {}; }
-    // Optional: mean duration of each step in nanoseconds over `runs` runs on scratch data, in the
+    // Optional: shortest duration of each step in nanoseconds over `runs` runs on scratch data, in the
     // order of describe(); absent means empty.
     virtual std::vector<double> time_steps(unsigned runs) {
         (void)runs;

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 
 namespace vartml::softnpu {
 namespace {
@@ -91,16 +92,17 @@ std::vector<double> SoftExecutable::time_steps(unsigned runs) {
     }
     omp_set_num_threads(threads_);
     bind(inputs, outputs);
-    std::vector<double> total(plan_.steps.size());
+    std::vector<double> best(plan_.steps.size(), std::numeric_limits<double>::infinity());
     for (unsigned r = 0; r < runs; ++r) {
         for (size_t s = 0; s < plan_.steps.size(); ++s) {
             const auto start = clock::now();
             plan_.steps[s]->run(bases_);
-            total[s] += std::chrono::duration<double, std::nano>(clock::now() - start).count();
+            const double ns =
+                std::chrono::duration<double, std::nano>(clock::now() - start).count();
+            best[s] = std::min(best[s], ns);
         }
     }
-    for (double& t : total) t /= runs;
-    return total;
+    return best;
 }
 
 }  // namespace vartml::softnpu

@@ -58,7 +58,7 @@ View padded_weights(Lowering& lowering, graph::ValueId id, int64_t channels) {
     Dims padded = dims;
     padded[1] = channels;
     View view{0, DataType::float32, 0, padded, dense_strides(padded, order)};
-    std::vector<std::byte> bytes(static_cast<size_t>(view.elements()) * sizeof(float));
+    Bytes bytes(static_cast<size_t>(view.elements()) * sizeof(float));
     View from{0, DataType::float32, 0, dims, dense_strides(dims, order)};
     View inside = view;
     inside.dims = dims;

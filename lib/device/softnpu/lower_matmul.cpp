@@ -109,8 +109,7 @@ View scaled(Lowering& lowering, graph::ValueId id, float factor) {
     std::vector<float> values(from, from + lowering.value(id).type.elements());
     for (float& v : values) v *= factor;
     const auto bytes = std::as_bytes(std::span(values));
-    return lowering.add_constant(DataType::float32, dims, order,
-                                 std::vector<std::byte>(bytes.begin(), bytes.end()));
+    return lowering.add_constant(DataType::float32, dims, order, Bytes(bytes.begin(), bytes.end()));
 }
 
 }  // namespace

@@ -241,7 +241,7 @@ View Lowering::dense(graph::ValueId id, const Order& order, DataType type) {
     if (value(id).constant) {
         const View& from = view(id);
         if (from.type == type && is_dense(from, order)) return from;
-        std::vector<std::byte> bytes(static_cast<size_t>(from.elements()) * size_bytes(type));
+        Bytes bytes(static_cast<size_t>(from.elements()) * size_bytes(type));
         View to{0, type, 0, from.dims, dense_strides(from.dims, order)};
         copy_now(from, value(id).constant->bytes.data(), to, bytes.data());
         return add_constant(type, from.dims, order, std::move(bytes));
@@ -286,15 +286,12 @@ View Lowering::new_buffer(DataType type, const Dims& dims, const Order& order) {
     return view;
 }
 
-View Lowering::add_constant(DataType type, const Dims& dims, const Order& order,
-                            std::vector<std::byte> bytes) {
-    View view =
-        add_shared_constant(std::make_shared<const std::vector<std::byte>>(std::move(bytes)), true);
+View Lowering::add_constant(DataType type, const Dims& dims, const Order& order, Bytes bytes) {
+    View view = add_shared_constant(std::make_shared<const Bytes>(std::move(bytes)), true);
     return View{view.buffer, type, 0, dims, dense_strides(dims, order)};
 }
 
-View Lowering::add_shared_constant(std::shared_ptr<const std::vector<std::byte>> bytes,
-                                   bool counted) {
+View Lowering::add_shared_constant(std::shared_ptr<const Bytes> bytes, bool counted) {
     plan_.buffers.push_back(
         {.place = Place::constant, .size_bytes = bytes->size(), .data = bytes->data()});
     if (counted) plan_.private_bytes += bytes->size();

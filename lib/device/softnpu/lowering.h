@@ -49,10 +49,9 @@ public:
     void finish(graph::ValueId id, const View& view);
 
     View new_buffer(DataType type, const Dims& dims, const Order& order);
-    View add_constant(DataType type, const Dims& dims, const Order& order,
-                      std::vector<std::byte> bytes);
+    View add_constant(DataType type, const Dims& dims, const Order& order, Bytes bytes);
     // Bytes whose layout only their reader knows; `counted` as private memory of this executable.
-    View add_shared_constant(std::shared_ptr<const std::vector<std::byte>> bytes, bool counted);
+    View add_shared_constant(std::shared_ptr<const Bytes> bytes, bool counted);
     // Appends a step; `views` are all that it touches.
     void emit(std::unique_ptr<Step> step, std::string_view name,
               std::initializer_list<const View*> views);

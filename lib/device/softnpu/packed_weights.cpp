@@ -12,7 +12,7 @@ namespace {
 
 struct Entry {
     dnnl::memory::desc from, to;
-    std::weak_ptr<const std::vector<std::byte>> bytes;
+    std::weak_ptr<const Bytes> bytes;
 };
 
 // Guards `entries`; a leaf lock, not held while packing.
@@ -26,9 +26,8 @@ std::unordered_multimap<const std::byte*, Entry>& entries() {
     return map;
 }
 
-std::shared_ptr<const std::vector<std::byte>> find(const std::byte* source,
-                                                   const dnnl::memory::desc& from,
-                                                   const dnnl::memory::desc& to) {
+std::shared_ptr<const Bytes> find(const std::byte* source, const dnnl::memory::desc& from,
+                                  const dnnl::memory::desc& to) {
     const std::lock_guard guard(lock());
     auto [entry, end] = entries().equal_range(source);
     while (entry != end) {
@@ -46,7 +45,7 @@ Packed pack(const std::byte* source, const dnnl::memory::desc& from, const dnnl:
     if (shareable) {
         if (auto bytes = find(source, from, to)) return {std::move(bytes), false};
     }
-    auto bytes = std::make_shared<std::vector<std::byte>>(to.get_size());
+    auto bytes = std::make_shared<Bytes>(to.get_size());
     // Reorders only read their source.
     dnnl::memory plain(from, cpu_engine(), const_cast<std::byte*>(source));
     dnnl::memory packed(to, cpu_engine(), bytes->data());

@@ -7,10 +7,12 @@
 #include <oneapi/dnnl/dnnl.hpp>
 #include <vector>
 
+#include "lib/device/softnpu/bytes.h"
+
 namespace vartml::softnpu {
 
 struct Packed {
-    std::shared_ptr<const std::vector<std::byte>> bytes;
+    std::shared_ptr<const Bytes> bytes;
     bool fresh = false;  // packed by this call, not shared with an earlier one
 };
 

@@ -10,6 +10,7 @@
 
 #include <vartml/result.h>
 
+#include "lib/device/softnpu/bytes.h"
 #include "lib/device/softnpu/view.h"
 
 namespace vartml::softnpu {
@@ -48,9 +49,9 @@ public:
 struct Plan {
     std::vector<Buffer> buffers;
     std::vector<std::unique_ptr<Step>> steps;
-    std::vector<std::shared_ptr<const std::vector<std::byte>>> owners;  // constants made at load
-    size_t private_bytes = 0;                                           // of these
-    size_t scratch_bytes = 0;  // largest scratchpad of a step
+    std::vector<std::shared_ptr<const Bytes>> owners;  // constants made at load
+    size_t private_bytes = 0;                          // of these
+    size_t scratch_bytes = 0;                          // largest scratchpad of a step
     int32_t scratch_buffer = -1;
     size_t arena_bytes = 0;
     unsigned border_conversions = 0;

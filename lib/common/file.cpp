@@ -224,6 +224,31 @@ std::string_view last_part(std::string_view path) {
     return path.substr(path.rfind('/') + 1);
 }
 
+Result<void> replace_directory(const std::string& from, const std::string& place) {
+    if (auto r = sync_tree(from); !r) return r;
+    if (swap_paths(from, place)) {
+        (void)remove_tree(from);  // the old one
+        return sync_directory(parent_of(place));
+    }
+    // Nothing to exchange with, or a file system that cannot.
+    std::string aside;
+    bool moved = false;
+    if (struct stat info{}; ::lstat(place.c_str(), &info) == 0) {
+        if (!make_fresh_directory(temporary_stem(place), aside) ||
+            ::rename(place.c_str(), (aside + "/old").c_str()) != 0)
+            return system_error(place, "move the old folder aside", errno);
+        moved = true;
+    }
+    if (::rename(from.c_str(), place.c_str()) != 0) {
+        const int error = errno;
+        if (moved) ::rename((aside + "/old").c_str(), place.c_str());
+        if (moved) (void)remove_tree(aside);
+        return system_error(place, "put the folder in place", error);
+    }
+    if (moved) (void)remove_tree(aside);
+    return sync_directory(parent_of(place));
+}
+
 Result<StagedDirectory> StagedDirectory::create(const std::string& place) {
     const std::string clean = without_trailing_slashes(place);
     std::string path;
@@ -237,31 +262,9 @@ StagedDirectory::~StagedDirectory() {
 }
 
 Result<void> StagedDirectory::commit() {
-    if (auto r = sync_tree(path_); !r) return r;
-    if (swap_paths(path_, place_)) {
-        auto synced = sync_directory(parent_of(place_));
-        (void)remove_tree(path_);  // the old one
-        path_.clear();
-        return synced;
-    }
-    // Nothing to exchange with, or a file system that cannot.
-    std::string aside;
-    bool moved = false;
-    if (struct stat info{}; ::lstat(place_.c_str(), &info) == 0) {
-        if (!make_fresh_directory(temporary_stem(place_), aside) ||
-            ::rename(place_.c_str(), (aside + "/old").c_str()) != 0)
-            return system_error(place_, "move the old folder aside", errno);
-        moved = true;
-    }
-    if (::rename(path_.c_str(), place_.c_str()) != 0) {
-        const int error = errno;
-        if (moved) ::rename((aside + "/old").c_str(), place_.c_str());
-        if (moved) (void)remove_tree(aside);
-        return system_error(place_, "put the folder in place", error);
-    }
+    if (auto r = replace_directory(path_, place_); !r) return r;
     path_.clear();
-    if (moved) (void)remove_tree(aside);
-    return sync_directory(parent_of(place_));
+    return {};
 }
 
 void remove_left_overs(const std::string& place) {

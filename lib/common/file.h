@@ -81,6 +81,11 @@ std::string without_trailing_slashes(std::string path);
 std::string parent_of(const std::string& path);
 std::string_view last_part(std::string_view path);
 
+// Puts the directory `from` in place by one rename, exchanged with what is there where the file
+// system can; else that is moved aside first. Syncs the directories, not the files. What was in
+// place is removed.
+Result<void> replace_directory(const std::string& from, const std::string& place);
+
 // A directory under construction beside its place: `.NAME.tmp-<random>`. The destructor removes
 // what was not put in place.
 class StagedDirectory {
@@ -92,8 +97,7 @@ public:
     StagedDirectory& operator=(StagedDirectory&&) = delete;
     ~StagedDirectory();
     const std::string& path() const { return path_; }
-    // Syncs the directories and puts the whole in place by one rename, exchanged with what is there
-    // where the file system can; else that is moved aside first. Then the old one is removed.
+    // replace_directory; the object is empty after success.
     Result<void> commit();
 
 private:

@@ -21,6 +21,7 @@ namespace {
 const std::vector<Command>& commands() {
     static const std::vector<Command> table = {
         {"compile", "compile an ONNX model", compile},
+        {"inspect", "show, verify or unpack a compiled model", inspect},
     };
     return table;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A folder for one test, removed with all it holds.
 #pragma once
+#include <unistd.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -12,7 +14,7 @@ namespace vartml::test {
 
 class TempDir {
 public:
-    TempDir() : path_((std::filesystem::temp_directory_path() / "vartml-test-XXXXXX").string()) {
+    TempDir() : path_(root() + "/vartml-test-XXXXXX") {
         if (!::mkdtemp(path_.data())) std::abort();
     }
     TempDir(const TempDir&) = delete;
@@ -25,6 +27,11 @@ public:
     std::string operator/(std::string_view name) const { return path_ + '/' + std::string(name); }
 
 private:
+    // In memory where possible: some tests write a small file many thousand times.
+    static std::string root() {
+        if (::access("/dev/shm", W_OK | X_OK) == 0) return "/dev/shm";
+        return std::filesystem::temp_directory_path().string();
+    }
     std::string path_;
 };
 

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "lib/common/file.h"
+#include "lib/common/utf8.h"
+#include "lib/tools/inspect_report.h"
+
+namespace vartml::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using artifact::CompiledModel;
+
+constexpr int round_to_nearest_even = 1;  // vart::RoundingMode
+
+Json view_json(const TensorView& view) {
+    Json j;
+    j["shape"] = view.shape;
+    j["memory_layout"] = to_string(view.layout);
+    if (view.layout == Layout::GENERIC) j["memory_layout_order"] = view.order;
+    j["dtype"] = to_string(view.data_type);
+    j["size_in_bytes"] = view.size_bytes;
+    if (view.quantisation)
+        j["quantization"] = {{"scale", view.quantisation->scale},
+                             {"zero_point", view.quantisation->zero_point},
+                             {"rounding_mode", round_to_nearest_even}};
+    return j;
+}
+
+Json tensors_json(const std::vector<TensorInfo>& tensors, JsonForm form) {
+    Json list = Json::array();
+    for (const TensorInfo& t : tensors) {
+        Json j;
+        j["name"] = t.name;
+        j["cpu"] = view_json(t.cpu);
+        if (t.hw) j["hw"] = view_json(*t.hw);
+        if (form == JsonForm::numbers) {
+            j["data_dependent"] = t.data_dependent;
+            if (!t.picture.empty()) j["picture"] = t.picture;
+        }
+        list.push_back(std::move(j));
+    }
+    return list;
+}
+
+void numbers_to_strings(Json& j) {
+    if (j.is_number())
+        j = j.dump();
+    else if (j.is_structured())
+        for (Json& item : j) numbers_to_strings(item);
+}
+
+Json summary_json(const artifact::Summary& s) {
+    const auto count = [](const artifact::Count& c) {
+        return Json{{"operators", c.operators}, {"ops", c.ops}, {"subgraphs", c.subgraphs}};
+    };
+    Json j;
+    j["os"] = s.os;
+    j["commit"] = s.commit;
+    j["model"] = s.model;
+    j["model_data_type"] = s.model_data_type;
+    j["device_data_type"] = s.device_data_type;
+    j["total"] = count(s.total);
+    j["supported"] = count(s.supported);
+    j["offloaded"] = count(s.offloaded);
+    j["compile_errors"] = s.compile_errors;
+    j["below_threshold"] = s.below_threshold;
+    j["threshold_percent"] = s.threshold_percent;
+    j["above_max"] = s.above_max;
+    j["max_subgraphs"] = s.max_subgraphs;
+    j["folded"] = s.folded;
+    return j;
+}
+
+void add_own_keys(Json& j, const CompiledModel& model) {
+    const auto name = [&](int32_t i, const char* border) {
+        return i < 0 ? std::string(border) : model.partitions[static_cast<size_t>(i)].name;
+    };
+    j["format_version"] = 1;
+    j["device"] = model.device;
+    j["target"] = model.target;
+    const bool standard = model.compilation == artifact::Compilation::standard;
+    j["compilation"] = standard ? "standard" : "cpu_partition";
+    j["model_signature"] = model.model_signature;
+    j["tool_version"] = model.tool_version;
+    j["desired_batch_size"] = model.desired_batch_size;
+    j["actual_batch_size"] = model.actual_batch_size;
+    j["stats_level"] = model.stats_level;
+    for (const char* key : {"partitions", "execution_order", "graph_edges"}) j[key] = Json::array();
+    for (const artifact::Partition& p : model.partitions) {
+        const bool npu = p.kind == artifact::PartitionKind::npu;
+        Json partition = {{"name", p.name},
+                          {"kind", npu ? "npu" : "cpu"},
+                          {"operators", p.operators},
+                          {"ops", p.ops}};
+        if (npu) partition["columns"] = p.columns;
+        j["partitions"].push_back(std::move(partition));
+    }
+    for (const uint32_t i : model.execution_order)
+        j["execution_order"].push_back(model.partitions[i].name);
+    for (const artifact::Edge& e : model.edges) {
+        Json edge = {{"source_partition", name(e.source, "__graph_input__")},
+                     {"destination_partition", name(e.destination, "__graph_output__")},
+                     {"temp_buffer_name", e.temp_buffer_name},
+                     {"tensor_name", e.tensor_name},
+                     {"shape", e.shape},
+                     {"data_type", to_string(e.data_type)}};
+        if (e.data_dependent) edge["data_dependent"] = true;
+        j["graph_edges"].push_back(std::move(edge));
+    }
+    j["summary"] = summary_json(model.summary);
+    j["fallbacks"] = Json::array();
+    for (const artifact::Fallback& f : model.summary.fallbacks) {
+        Json fallback = {
+            {"node", f.node}, {"op_type", f.op_type}, {"code", f.code}, {"text", f.text}};
+        fallback["partition"] = f.partition < 0 ? Json() : Json(name(f.partition, ""));
+        j["fallbacks"].push_back(std::move(fallback));
+    }
+}
+
+// ---- comparison with a dump -----------------------------------------------------------------
+
+// Numbers and their texts are the same; 0.0078125 and "7.8125e-03" too.
+bool same_value(const Json& a, const Json& b) {
+    if (a.is_array() && b.is_array())
+        return a.size() == b.size() && std::ranges::equal(a, b, same_value);
+    const auto number = [](const Json& j) -> std::optional<double> {
+        if (j.is_number()) return j.get<double>();
+        if (!j.is_string() || j.get_ref<const std::string&>().empty()) return std::nullopt;
+        const std::string& text = j.get_ref<const std::string&>();
+        char* end = nullptr;
+        const double value = std::strtod(text.c_str(), &end);
+        return *end == '\0' ? std::optional(value) : std::nullopt;
+    };
+    const auto x = number(a), y = number(b);
+    // A dump prints a float; its text may have lost the last digits.
+    if (x && y) return std::abs(*x - *y) <= 1e-6 * std::max(std::abs(*x), std::abs(*y));
+    return a == b;
+}
+
+std::string value_text(const Json& j) {
+    if (j.is_null()) return "absent";
+    return printable(j.is_string() ? j.get<std::string>()
+                                   : j.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+const Json& member(const Json& j, const char* key) {
+    static const Json absent;
+    const auto at = j.is_object() ? j.find(key) : j.end();
+    return j.is_object() && at != j.end() ? *at : absent;
+}
+
+void compare_view(const std::string& what, const Json& ours, const Json& theirs,
+                  std::vector<std::string>& lines) {
+    const auto differ = [&](const std::string& key, const Json& a, const Json& b) {
+        if (!same_value(a, b))
+            lines.push_back(what + ' ' + key + ": is " + value_text(a) + ", expected " +
+                            value_text(b));
+    };
+    for (const char* key : {"shape", "memory_layout", "memory_layout_order", "dtype"})
+        differ(key, member(ours, key), member(theirs, key));
+    for (const char* key : {"scale", "zero_point", "rounding_mode"})
+        differ(std::string("quantization.") + key, member(member(ours, "quantization"), key),
+               member(member(theirs, "quantization"), key));
+}
+
+void compare_tensors(const char* direction, const Json& ours, const Json& theirs,
+                     std::vector<std::string>& lines) {
+    const auto find = [](const Json& list, const Json& name) -> const Json* {
+        for (const Json& t : list)
+            if (member(t, "name") == name) return &t;
+        return nullptr;
+    };
+    for (const Json& t : theirs) {
+        const std::string what =
+            std::string(direction) + " '" + value_text(member(t, "name")) + '\'';
+        const Json* mine = find(ours, member(t, "name"));
+        if (!mine) {
+            lines.push_back(what + ": the model has none");
+            continue;
+        }
+        for (const char* view : {"cpu", "hw"}) {
+            const Json &a = member(*mine, view), &b = member(t, view);
+            if (a.is_null() != b.is_null())
+                lines.push_back(what + ' ' + view + (a.is_null() ? ": is absent" : ": is there") +
+                                ", expected the opposite");
+            else
+                compare_view(what + ' ' + view, a, b, lines);
+        }
+    }
+    for (const Json& t : ours)
+        if (!find(theirs, member(t, "name")))
+            lines.push_back(std::string(direction) + " '" + value_text(member(t, "name")) +
+                            "': not in the dump");
+}
+
+}  // namespace
+
+std::string inspect_json(const CompiledModel& model, const std::string& file, JsonForm form) {
+    Json j;
+    j["model_file"] = file;
+    j["batch_size"] = model.actual_batch_size;
+    j["inputs"] = tensors_json(model.inputs, form);
+    j["outputs"] = tensors_json(model.outputs, form);
+    if (form == JsonForm::compat)
+        numbers_to_strings(j);
+    else
+        add_own_keys(j, model);
+    return j.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+}
+
+Result<std::vector<std::string>> inspect_differences(const CompiledModel& model,
+                                                     const std::string& dump_file) {
+    constexpr size_t limit = size_t{16} << 20;
+    const auto text = read_file(dump_file, limit);
+    if (!text) return text.error();
+    const Json dump = Json::parse(*text, nullptr, false);
+    if (dump.is_discarded())
+        return Error{ErrorCode::bad_model, dump_file +
+                                               ": is not valid JSON; expected a model-info "
+                                               "dump"};
+    for (const char* key : {"inputs", "outputs"})
+        if (!member(dump, key).is_array())
+            return Error{ErrorCode::bad_model, dump_file + ": '" + key +
+                                                   "' is missing or no array; expected a "
+                                                   "model-info dump"};
+    std::vector<std::string> lines;
+    const Json& batch = member(dump, "batch_size");
+    if (!batch.is_null() && !same_value(batch, model.actual_batch_size))
+        lines.push_back("batch_size: is " + std::to_string(model.actual_batch_size) +
+                        ", expected " + value_text(batch));
+    compare_tensors("input", tensors_json(model.inputs, JsonForm::compat), member(dump, "inputs"),
+                    lines);
+    compare_tensors("output", tensors_json(model.outputs, JsonForm::compat),
+                    member(dump, "outputs"), lines);
+    return lines;
+}
+
+}  // namespace vartml::tools

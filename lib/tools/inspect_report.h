@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `vartml inspect` says of a compiled model, as text and as JSON.
+#pragma once
+#include <string>
+
+#include "lib/artifact/compiled_model.h"
+
+namespace vartml::tools {
+
+enum class JsonForm {
+    numbers,  // all keys, numbers as numbers
+    compat,   // the keys of AMD's model-info dump, every number a string as there
+};
+
+// `file` is the path as the user gave it.
+std::string inspect_text(const artifact::CompiledModel& model, const std::string& file);
+std::string inspect_json(const artifact::CompiledModel& model, const std::string& file,
+                         JsonForm form);
+
+// Differences in layout, shape, type and quantisation between the model and a model-info dump (in
+// either form), one line each. Errors: bad_model naming file and key.
+Result<std::vector<std::string>> inspect_differences(const artifact::CompiledModel& model,
+                                                     const std::string& dump_file);
+
+}  // namespace vartml::tools

@@ -23,7 +23,9 @@ constexpr Pass passes[] = {
     {"fuse_pad", fuse_pad, 2},
     {"gemm_from_matmul", gemm_from_matmul, 2},
     {"fuse_residual", fuse_residual, 2},
+    {"hoist_activation", hoist_activation, 2},
     {"fuse_activation", fuse_activation, 2},
+    {"fuse_scale_bias", fuse_scale_bias, 2},
 };
 
 // Each round removes nodes or names them better; two or three are usual.

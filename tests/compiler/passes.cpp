@@ -352,6 +352,11 @@ const Case cases[] = {
          "%b {pads=[1,1,1,1]} : f32[1,6,8,8]\noutput %y",
      X "const %w_1 : f32[6,4,3,3] = {0}\nconst %y.bias : f32[6] = {0}\n%y = Conv %x, %w_1, %y.bias "
        "{pads=[1,1,1,1]} : f32[1,6,8,8]\noutput %y"},
+    {"FoldsScaleIntoAFusedConvBehind", fold_scale_bias,
+     X W "input %z : f32[1,6,6,6]\nconst %s : f32[4,1,1] = {1, 2, 3, 4}\n%a = Mul %x, %s : "
+         "f32[1,4,8,8]\n%y = Conv+Add+Relu %a, %w, %b, %z : f32[1,6,6,6]\noutput %y",
+     X "input %z : f32[1,6,6,6]\nconst %w_1 : f32[6,4,3,3] = {0}\nconst %y.bias : f32[6] = {0}\n%y "
+       "= Conv+Add+Relu %x, %w_1, %y.bias, %z : f32[1,6,6,6]\noutput %y"},
     {"LeavesShiftInFrontOfPaddingAlone", fold_scale_bias,
      X W "const %s : f32[4,1,1] = {1, 2, 3, 4}\n%a = Add %x, %s : f32[1,4,8,8]\n%y = Conv %a, %w, "
          "%b {pads=[1,1,1,1]} : f32[1,6,8,8]\noutput %y",
@@ -367,6 +372,52 @@ const Case cases[] = {
     {"LeavesDivisionOfAConstantAlone", fold_scale_bias,
      X W "const %s : f32[] = {2}\n%a = Conv %x, %w, %b : f32[1,6,6,6]\n%y = Div %s, %a : "
          "f32[1,6,6,6]\noutput %y",
+     ""},
+
+    {"FoldsPositiveFactorsThroughRelu", fold_scale_bias,
+     X W "const %s : f32[1] = {0.25}\n%a = Conv+Relu %x, %w, %b : f32[1,6,6,6]\n%y = Mul %s, %a : "
+         "f32[1,6,6,6]\noutput %y",
+     X "const %w_1 : f32[6,4,3,3] = {0}\nconst %a.bias : f32[6] = {0}\n%y = Conv+Relu %x, %w_1, "
+       "%a.bias : f32[1,6,6,6]\noutput %y"},
+    {"LeavesNegativeFactorsBehindReluAlone", fold_scale_bias,
+     X W "const %s : f32[] = {-0.25}\n%a = Conv+Relu %x, %w, %b : f32[1,6,6,6]\n%y = Mul %s, %a : "
+         "f32[1,6,6,6]\noutput %y",
+     ""},
+    {"LeavesShiftsBehindReluAlone", fold_scale_bias,
+     X W "const %s : f32[] = {0.25}\n%a = Conv+Relu %x, %w, %b : f32[1,6,6,6]\n%y = Add %s, %a : "
+         "f32[1,6,6,6]\noutput %y",
+     ""},
+
+    // ---- hoist_activation
+    {"ActivationInFrontOfViews", hoist_activation,
+     X W
+     "%a = Conv %x, %w, %b : f32[1,6,6,6]\n%t = Transpose %a {perm=[0,2,3,1]} : f32[1,6,6,6]\n%r = "
+     "Reshape %t {shape=[36,6]} : f32[36,6]\n%y = Clip %r {max=1.0} : f32[36,6]\noutput %y",
+     X W
+     "%a = Conv %x, %w, %b : f32[1,6,6,6]\n%t = Clip %a {max=1.0} : f32[1,6,6,6]\n%r = Transpose "
+     "%t {perm=[0,2,3,1]} : f32[1,6,6,6]\n%y = Reshape %r {shape=[36,6]} : f32[36,6]\noutput %y"},
+    {"LeavesViewsOfOtherOperatorsAlone", hoist_activation,
+     X "%a = Sqrt %x : f32[1,4,8,8]\n%b = Exp %x : f32[1,4,8,8]\n%r = Reshape %b {shape=[4,64]} : "
+       "f32[4,64]\n%y = Relu %r : f32[4,64]\noutput %y",
+     ""},
+    {"LeavesActivatedResultsAlone", hoist_activation,
+     X W "%a = Conv+Relu %x, %w, %b : f32[1,6,6,6]\n%r = Reshape %a {shape=[36,6]} : f32[36,6]\n%y "
+         "= Sigmoid %r : f32[36,6]\noutput %y",
+     ""},
+    {"LeavesViewsWithAnotherReaderAlone", hoist_activation,
+     X W "%a = Conv %x, %w, %b : f32[1,6,6,6]\n%r = Reshape %a {shape=[36,6]} : f32[36,6]\n%y = "
+         "Sigmoid %r : f32[36,6]\noutput %y\noutput %r",
+     ""},
+
+    // ---- fuse_scale_bias
+    {"ShiftBehindAnActivation", fuse_scale_bias,
+     X W "const %s : f32[1] = {0.25}\n%a = Conv+Relu %x, %w, %b : f32[1,6,6,6]\n%y = Add %s, %a : "
+         "f32[1,6,6,6]\noutput %y",
+     X W "const %s_1 : f32[1,6,1,1] = {0}\n%y = Conv+Relu+Add %x, %w, %b, %s_1 : "
+         "f32[1,6,6,6]\noutput %y"},
+    {"LeavesConstantsPerRowBehindAlone", fuse_scale_bias,
+     X W "const %s : f32[6,1] = {0.25}\n%a = Conv+Relu %x, %w, %b : f32[1,6,6,6]\n%y = Add %s, %a "
+         ": f32[1,6,6,6]\noutput %y",
      ""},
 
     // ---- space_to_depth_conv

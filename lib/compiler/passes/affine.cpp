@@ -31,10 +31,10 @@ struct WeightLayout {
 WeightLayout layout_of(const Node& node, const Type& weight) {
     const auto& shape = weight.shape;
     WeightLayout layout;
-    if (node.kind == "MatMul" || (node.kind == "Gemm" && !node.get("transB", int64_t{0}))) {
+    if (node.base() == "MatMul" || (node.base() == "Gemm" && !node.get("transB", int64_t{0}))) {
         layout.outer = shape[0];
         layout.channels = shape[1];
-    } else if (node.kind == "ConvTranspose") {
+    } else if (node.base() == "ConvTranspose") {
         const int64_t group = node.get("group", int64_t{1});
         layout.outer = shape[0];
         layout.channels = layout.channels_per_group = shape[1];
@@ -53,7 +53,7 @@ std::vector<double> read_bias(const Rewriter& rewriter, const Node& node) {
     std::vector<double> bias(count, 0);
     if (node.inputs.size() < 3 || node.inputs[2] == none) return bias;
     const graph::Value& value = rewriter.value(node.inputs[2]);
-    const double factor = node.kind == "Gemm" ? node.get("beta", 1.0F) : 1;
+    const double factor = node.base() == "Gemm" ? node.get("beta", 1.0F) : 1;
     const auto numbers = graph::read_numbers<double>(value);
     for (size_t i = 0; i < count; ++i) bias[i] = factor * numbers[numbers.size() == 1 ? 0 : i];
     return bias;
@@ -69,10 +69,10 @@ void set_weight_and_bias(Rewriter& rewriter, size_t index, std::span<const doubl
         rewriter.add_constant(rewriter.node(index).name + ".bias",
                               {type.data_type, {static_cast<int64_t>(bias.size())}}, bias);
     Node& node = rewriter.node(index);
-    node.inputs.resize(3, none);
+    node.inputs.resize(std::max<size_t>(node.inputs.size(), 3), none);
     node.inputs[1] = new_weight;
     node.inputs[2] = new_bias;
-    if (node.kind == "Gemm") node.attributes["beta"] = 1.0F;
+    if (node.base() == "Gemm") node.attributes["beta"] = 1.0F;
     rewriter.refresh();
 }
 
@@ -80,11 +80,11 @@ void set_weight_and_bias(Rewriter& rewriter, size_t index, std::span<const doubl
 
 bool is_linear(const Rewriter& rewriter, const Node& node) {
     constexpr std::string_view kinds[] = {"Conv", "ConvTranspose", "Gemm", "MatMul"};
-    if (std::ranges::find(kinds, node.kind) == std::end(kinds)) return false;
+    if (std::ranges::find(kinds, node.base()) == std::end(kinds)) return false;
     if (!rewriter.is_constant(node.inputs[1])) return false;
     const Type& weight = rewriter.type(node.inputs[1]);
     if (!graph::is_float(weight.data_type) || weight.elements() == 0) return false;
-    if (node.kind == "MatMul" &&
+    if (node.base() == "MatMul" &&
         (weight.shape.size() != 2 || rewriter.type(node.inputs[0]).shape.size() < 2))
         return false;
     if (node.inputs.size() < 3 || node.inputs[2] == none) return true;
@@ -136,7 +136,7 @@ bool absorb_affine(Rewriter& rewriter, size_t index, std::span<const double> sca
 bool absorb_input_affine(Rewriter& rewriter, size_t index, std::span<const double> scale,
                          std::span<const double> shift) {
     const Node& node = rewriter.node(index);
-    if (node.kind != "Conv" || !is_linear(rewriter, node)) return false;
+    if (node.base() != "Conv" || !is_linear(rewriter, node)) return false;
     const bool shifts = std::ranges::any_of(shift, [](double v) { return v != 0; });
     const bool pads = std::ranges::any_of(node.get("pads", std::vector<int64_t>()),
                                           [](int64_t v) { return v != 0; });

@@ -9,8 +9,7 @@
 
 namespace vartml::compiler {
 
-// A linear operator without fused parts whose weight and bias are constant: Conv, ConvTranspose,
-// Gemm, MatMul.
+// Conv, ConvTranspose, Gemm or MatMul whose weight and bias are constant; fused parts may follow.
 bool is_linear(const Rewriter& rewriter, const graph::Node& node);
 // Axis of its result along which weights differ, and the size of that axis.
 size_t channel_axis(const Rewriter& rewriter, const graph::Node& node);
@@ -21,8 +20,9 @@ size_t channels(const Rewriter& rewriter, const graph::Node& node);
 std::vector<double> per_channel(const Rewriter& rewriter, graph::ValueId constant,
                                 std::span<const int64_t> shape, size_t axis);
 
-// Makes the node give y * scale + shift where it gave y. Its constants are replaced, not changed:
-// others may use them. False, and nothing done, where the bias has a form that cannot take it.
+// Makes the node give y * scale + shift where it gave y, in front of fused parts. Its constants are
+// replaced, not changed: others may use them. False, and nothing done, where the bias has a form
+// that cannot take it.
 bool absorb_affine(Rewriter& rewriter, size_t node, std::span<const double> scale,
                    std::span<const double> shift);
 

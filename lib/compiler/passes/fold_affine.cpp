@@ -21,12 +21,22 @@ struct Affine {
     ValueId input = none;
 };
 
+// Whether scaling before the fused parts is the same as scaling behind them: there are none, or one
+// that keeps positive factors.
+bool parts_commute(const Node& node, const Affine& affine) {
+    const auto parts = node.parts();
+    if (parts.size() == 1) return true;
+    if (parts.size() > 2 || (parts[1] != "Relu" && parts[1] != "LeakyRelu")) return false;
+    return std::ranges::all_of(affine.scale, [](double v) { return v > 0; }) &&
+           std::ranges::all_of(affine.shift, [](double v) { return v == 0; });
+}
+
 // Lets the node that makes `affine.input` give the result of the node at `index`, if it can take
 // the scale and shift.
 bool fold_into_producer(Rewriter& rewriter, size_t index, const Affine& affine) {
     if (!rewriter.producer(affine.input) || !rewriter.has_one_use(affine.input)) return false;
     const auto host = static_cast<size_t>(rewriter.producer_index(affine.input));
-    if (!is_linear(rewriter, rewriter.node(host)) ||
+    if (!is_linear(rewriter, rewriter.node(host)) || !parts_commute(rewriter.node(host), affine) ||
         !absorb_affine(rewriter, host, affine.scale, affine.shift))
         return false;
     rewriter.node(host).outputs = rewriter.node(index).outputs;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lib/compiler/passes/affine.h"
 #include "lib/compiler/passes/passes.h"
 #include "lib/graph/numbers.h"
 
@@ -85,6 +86,31 @@ bool fuse_residual_at(Rewriter& rewriter, size_t index) {
     return true;
 }
 
+// Mul or Add of a constant per channel behind a fused activation, as a part with one number per
+// channel in the rank of the result.
+bool fuse_scale_bias_at(Rewriter& rewriter, size_t index) {
+    const Node& node = rewriter.node(index);
+    if ((node.kind != "Add" && node.kind != "Mul") || node.inputs.size() != 2) return false;
+    for (size_t i = 0; i < 2; ++i) {
+        const auto found = host(rewriter, node.inputs[i]);
+        const Type type = rewriter.type(node.inputs[i]);
+        if (!found || type != rewriter.type(node.outputs[0]) ||
+            rewriter.node(*found).parts().size() > 3)
+            continue;
+        const Node& linear = rewriter.node(*found);
+        if (linear.base() != "Conv" && linear.base() != "ConvTranspose") continue;
+        const size_t axis = channel_axis(rewriter, linear);
+        const auto numbers = per_channel(rewriter, node.inputs[1 - i], type.shape, axis);
+        if (numbers.empty()) continue;
+        Type operand{type.data_type, Ints(type.shape.size(), 1)};
+        operand.shape[axis] = type.shape[axis];
+        const std::string stem = rewriter.value(node.inputs[1 - i]).name;
+        append_part(rewriter, *found, index, rewriter.add_constant(stem, operand, numbers));
+        return true;
+    }
+    return false;
+}
+
 bool bias_at(Rewriter& rewriter, size_t index) {
     const Node& node = rewriter.node(index);
     if (node.kind != "Add") return false;
@@ -117,6 +143,41 @@ bool bias_at(Rewriter& rewriter, size_t index) {
 }
 
 // ---- padding
+// ---- views in front of activations ------------------------------------------------------------
+
+// Whether a chain of views that nobody else reads leads up to an operator without activation.
+bool leads_to_host(Rewriter& rewriter, ValueId id) {
+    while (const Node* node = rewriter.producer(id)) {
+        if (!rewriter.has_one_use(id) || rewriter.value(id).data_dependent) return false;
+        const bool view = node->kind == "Reshape" || node->kind == "Transpose";
+        if (!view) return host(rewriter, id) && std::ranges::none_of(node->parts(), is_activation);
+        if (node->inputs.size() != 1) return false;
+        id = node->inputs[0];
+    }
+    return false;
+}
+
+bool hoist_activation_at(Rewriter& rewriter, size_t index) {
+    const Node& node = rewriter.node(index);
+    if (!is_activation(node.kind) || node.inputs.size() != 1) return false;
+    const Node* above = rewriter.producer(node.inputs[0]);
+    if (!above || (above->kind != "Reshape" && above->kind != "Transpose") ||
+        !leads_to_host(rewriter, node.inputs[0]))
+        return false;
+    // The activation takes the place of the view and the view that of the activation.
+    const auto place = static_cast<size_t>(rewriter.producer_index(node.inputs[0]));
+    const ValueId between = node.inputs[0];
+    rewriter.graph().value(between).type = rewriter.type(above->inputs[0]);
+    Node activation = node, view = *above;
+    activation.inputs = view.inputs;
+    view.outputs = activation.outputs;
+    activation.outputs = view.inputs = {between};
+    rewriter.node(place) = std::move(activation);
+    rewriter.node(index) = std::move(view);
+    rewriter.refresh();
+    return true;
+}
+
 // -------------------------------------------------------------------------------------------------------
 
 // Whether the padding is of zeros, at the spatial axes only and not negative.
@@ -201,6 +262,12 @@ Result<PassStats> fuse_activation(graph::Graph& graph) {
 }
 Result<PassStats> fuse_residual(graph::Graph& graph) {
     return rewrite_nodes(graph, fuse_residual_at);
+}
+Result<PassStats> fuse_scale_bias(graph::Graph& graph) {
+    return rewrite_nodes(graph, fuse_scale_bias_at);
+}
+Result<PassStats> hoist_activation(graph::Graph& graph) {
+    return rewrite_nodes(graph, hoist_activation_at);
 }
 Result<PassStats> gemm_from_matmul(graph::Graph& graph) {
     return rewrite_nodes(graph, bias_at);

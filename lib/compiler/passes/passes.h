@@ -54,8 +54,21 @@ Result<PassStats> recognise_depth_to_space(graph::Graph& graph);
 //   before  %a = Conv %x, %w : f32[1,8,28,28]
 //           %y = Add %a, %b : f32[1,8,28,28]
 //   after   %y = Conv %x, %w_1, %a.bias : f32[1,8,28,28]
+// Positive factors go through a Relu or LeakyRelu that is fused already.
 // Leaves alone: constants of another shape; a result that somebody else reads.
 Result<PassStats> fold_scale_bias(graph::Graph& graph);
+
+// Swaps an activation with the Reshape or Transpose in front of it, up to the operator that can
+// take it.
+//   before  %a = Conv %x, %w, %b : f32[1,1,40,40]
+//           %r = Reshape %a {shape=[1,1600]} : f32[1,1600]
+//           %y = Sigmoid %r : f32[1,1600]
+//   after   %a = Conv %x, %w, %b : f32[1,1,40,40]
+//           %r = Sigmoid %a : f32[1,1,40,40]
+//           %y = Reshape %r {shape=[1,1600]} : f32[1,1600]
+// Leaves alone: views of anything but a linear operator without activation; views that somebody
+// else reads.
+Result<PassStats> hoist_activation(graph::Graph& graph);
 
 // Makes one strided convolution of a space-to-depth in front of a convolution.
 //   before  four strided Slices of %x : f32[1,3,416,416], then Concat : f32[1,12,208,208]
@@ -89,6 +102,14 @@ Result<PassStats> gemm_from_matmul(graph::Graph& graph);
 // Takes the later one where both operands come from such operators; goes behind an activation that
 // is fused already. Leaves alone: operands that broadcast; a result that somebody else reads.
 Result<PassStats> fuse_residual(graph::Graph& graph);
+
+// Merges Mul and Add by a constant per channel that no weight can take, behind the activation of a
+// convolution.
+//   before  %a = Conv+Relu %x, %w, %b : f32[1,16,8,8]
+//           %y = Add %a, %c : f32[1,16,8,8]        with %c : f32[1]
+//   after   %y = Conv+Relu+Add %x, %w, %b, %c_1 : f32[1,16,8,8]        with %c_1 : f32[1,16,1,1]
+// Leaves alone: constants of another shape; a result that somebody else reads.
+Result<PassStats> fuse_scale_bias(graph::Graph& graph);
 
 // Merges an activation into the linear operator that feeds it.
 //   before  %a = Conv %x, %w, %b {pads=[1,1,1,1]} : f32[1,16,112,112]

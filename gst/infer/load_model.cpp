@@ -49,10 +49,10 @@ bool check_path(const Settings& settings, Failure& failure) {
                 {ErrorCode::io, sentence + "; make it readable for this user"}, "model", path);
 }
 
-bool compiler_missing(const std::string& message) {
-    const char* override_path = std::getenv("VARTML_COMPILER");
-    if (override_path && *override_path) return access(override_path, X_OK) != 0;
-    return message.find("VARTML_COMPILER") != std::string::npos;
+// The library names the variable where it could not start the program.
+bool compiler_missing(const vartml::Error& error) {
+    return error.code == ErrorCode::io &&
+           error.message.find("VARTML_COMPILER") != std::string::npos;
 }
 
 bool compile(const Settings& settings, const LoadProgress& progress, std::string& path,
@@ -70,13 +70,9 @@ bool compile(const Settings& settings, const LoadProgress& progress, std::string
     const vartml::Error& error = compiled.error();
     switch (error.code) {
         case ErrorCode::not_found:
-            if (!compiler_missing(error.message)) {
-                return fail(failure, "infer-model-missing", error, "model", settings.model);
-            }
-            return fail(failure, "infer-no-compiler", error, nullptr);
+            return fail(failure, "infer-model-missing", error, "model", settings.model);
         case ErrorCode::io:
-            if (compiler_missing(error.message))
-                return fail(failure, "infer-no-compiler", error, nullptr);
+            if (compiler_missing(error)) return fail(failure, "infer-no-compiler", error, nullptr);
             return fail(failure, "infer-cache", error, "cache-dir", settings.cache_dir);
         default:
             return fail(failure, "infer-compile", error, "model", settings.model);

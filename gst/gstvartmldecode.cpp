@@ -346,7 +346,8 @@ bool decode_job(GstVartmlDecode* self, GstBuffer* buffer, Job& job, DecodedFrame
     if (done) {
         done = entry->decoder.decode(state.tensors.outputs(), job.to_frame,
                                      state.width ? state.width : job.frame_width,
-                                     state.height ? state.height : job.frame_height, state.decoded);
+                                     state.height ? state.height : job.frame_height, state.decoded,
+                                     job.frame_width, job.frame_height);
         // What can be wrong with values is a class number; the rest is the tensor's type or view.
         if (!done && done.error().code == vartml::ErrorCode::bad_model) id = "dec-classes";
     }

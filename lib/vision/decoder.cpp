@@ -195,15 +195,18 @@ Result<void> Decoder::set_classes(std::span<const std::string> classes) {
 }
 
 Result<void> Decoder::decode(std::span<const OutputTensor> tensors, const Affine& to_frame,
-                             uint32_t frame_width, uint32_t frame_height, Decoded& decoded) {
+                             uint32_t frame_width, uint32_t frame_height, Decoded& decoded,
+                             uint32_t fed_width, uint32_t fed_height) {
     State& state = *state_;
     decoded.detections.clear();
     decoded.classes.clear();
     decoded.suppressed = decoded.not_finite = 0;
     if (auto done = check_tensors(state.shapes, tensors); !done) return done;
     state.candidates.clear();
-    if (auto done = state.head->run(tensors, state.score_threshold, state.candidates); !done)
-        return done;
+    const vision::RunContext context{state.score_threshold,
+                                     static_cast<float>(fed_width ? fed_width : frame_width),
+                                     static_cast<float>(fed_height ? fed_height : frame_height)};
+    if (auto done = state.head->run(tensors, context, state.candidates); !done) return done;
     decoded.not_finite = state.candidates.not_finite;
     state.finish_boxes(to_frame, frame_width, frame_height, decoded);
 

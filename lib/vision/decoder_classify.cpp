@@ -25,8 +25,9 @@ public:
 
     unsigned classes() const override { return classes_; }
 
-    Result<void> run(std::span<const OutputTensor> tensors, float threshold,
+    Result<void> run(std::span<const OutputTensor> tensors, const RunContext& context,
                      Candidates& out) override {
+        const float threshold = context.threshold;
         auto matrix = vector_of(tensors[output_]);
         if (!matrix) return std::move(matrix).error();
         float greatest = -INFINITY;

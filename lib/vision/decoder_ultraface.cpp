@@ -33,8 +33,9 @@ public:
 
     unsigned classes() const override { return 1; }
 
-    Result<void> run(std::span<const OutputTensor> tensors, float threshold,
+    Result<void> run(std::span<const OutputTensor> tensors, const RunContext& context,
                      Candidates& out) override {
+        const float threshold = context.threshold;
         auto scores = matrix_of(tensors[scores_]);
         if (!scores) return std::move(scores).error();
         auto boxes = matrix_of(tensors[boxes_]);

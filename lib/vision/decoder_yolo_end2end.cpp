@@ -20,8 +20,9 @@ public:
 
     unsigned classes() const override { return 0; }
 
-    Result<void> run(std::span<const OutputTensor> tensors, float threshold,
+    Result<void> run(std::span<const OutputTensor> tensors, const RunContext& context,
                      Candidates& out) override {
+        const float threshold = context.threshold;
         auto matrix = matrix_of(tensors[output_]);
         if (!matrix) return std::move(matrix).error();
         const Matrix m = transposed_ ? transposed(*matrix) : *matrix;
@@ -35,15 +36,7 @@ public:
             }
             const float class_value = std::nearbyint(v[5]);
             if (std::isfinite(class_value) && !known(class_value)) {
-                return Error{ErrorCode::bad_model,
-                             "tensor '" + std::string(tensors[output_].name) + "' row " +
-                                 std::to_string(row) + " names class " +
-                                 std::to_string(static_cast<long long>(class_value)) +
-                                 (promised_ ? ", but labels or sidecar have " +
-                                                  std::to_string(*promised_) + " classes"
-                                            : ", which is no class number") +
-                                 "; give the labels that the model was trained with, or choose "
-                                 "another decoder"};
+                return class_error(tensors[output_].name, row, class_value, promised_);
             }
             const bool finite = std::isfinite(class_value);
             out.add({v[0], v[1], v[2], v[3], finite ? v[4] : class_value,
@@ -87,13 +80,9 @@ Result<std::unique_ptr<Head>> create_yolo_end2end(const HeadRequest& request) {
     for (const TensorInfo& output : request.outputs) {
         const auto transposed = transposition(output);
         if (!transposed || (named && named != &output)) continue;
-        const auto promised = promised_classes(request.info);
         return std::unique_ptr<Head>(std::make_unique<YoloEnd2end>(
             static_cast<size_t>(&output - request.outputs.data()),
-            output.cpu.shape[*transposed ? 2 : 1], *transposed,
-            promised ? std::optional(static_cast<unsigned>(
-                           std::max<int64_t>(0, int64_t{*promised} - request.info.class_offset)))
-                     : std::nullopt));
+            output.cpu.shape[*transposed ? 2 : 1], *transposed, tensor_classes(request.info)));
     }
     const std::string found = outputs_text(request.outputs);
     return head_error(request, "dec-role",

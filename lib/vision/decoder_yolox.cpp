@@ -18,8 +18,9 @@ public:
 
     unsigned classes() const override { return static_cast<unsigned>(head_.attributes - 5); }
 
-    Result<void> run(std::span<const OutputTensor> tensors, float threshold,
+    Result<void> run(std::span<const OutputTensor> tensors, const RunContext& context,
                      Candidates& out) override {
+        const float threshold = context.threshold;
         auto matrix = dense_matrix(tensors, head_);
         if (!matrix) return std::move(matrix).error();
         const kernels::Scores objectness = scores_of(*matrix, 4, 1);

@@ -21,12 +21,25 @@ constexpr PreprocessOptions bgr_raw_top_left = {.resize = ResizeMode::letterbox_
 constexpr PreprocessOptions rgb_127_stretch = {.mean = {127, 127, 127},
                                                .scale = {1 / 128.f, 1 / 128.f, 1 / 128.f}};
 
+constexpr PreprocessOptions rgb_raw_stretch = {};
+constexpr PreprocessOptions rgb_unit_stretch = {.scale = {1 / 255.f, 1 / 255.f, 1 / 255.f}};
+constexpr PreprocessOptions bgr_imagenet_stretch = {
+    .channels = ChannelOrder::bgr,
+    .mean = {103.53f, 116.28f, 123.675f},
+    .scale = {1 / 57.375f, 1 / 57.12f, 1 / 58.395f}};
+
 constexpr Family table[] = {
     {.row = {"classify", "one class of the whole picture", 0, 0, imagenet_crop},
      .ids = {"classification-generic-out", "classification-generic-softmaxed-out"},
      .has_nms = false,
      .fits = fits_classify,
      .create = create_classify},
+    {.row = {"ssd", "SSD with its selection in the model: boxes, scores, classes, count", 0.3, 0.45,
+             rgb_raw_stretch},
+     .ids = {"ssd-mobilenet-v1-variant-1-out-classes"},
+     .has_nms = true,
+     .fits = fits_ssd,
+     .create = create_ssd},
     {.row = {"yolo-v5", "YOLO v3, v4, v5, v7: boxes, objectness, classes", 0.25, 0.45,
              rgb_unit_letterbox},
      .ids = {},
@@ -48,6 +61,17 @@ constexpr Family table[] = {
      .has_nms = true,
      .fits = fits_yolox,
      .create = create_yolox},
+    {.row = {"nanodet", "NanoDet: class scores and distances per stride", 0.4, 0.6,
+             bgr_imagenet_stretch},
+     .ids = {},
+     .has_nms = true,
+     .fits = fits_nanodet,
+     .create = create_nanodet},
+    {.row = {"detr", "DETR line: final boxes in units of the frame", 0.4, 0, rgb_unit_stretch},
+     .ids = {},
+     .has_nms = false,
+     .fits = fits_detr,
+     .create = create_detr},
     {.row = {"ultraface", "UltraFace: face scores and corners", 0.7, 0.3, rgb_127_stretch},
      .ids = {"ultra-lightweight-face-detection-rfb-320-v1-variant-1-out-scores"},
      .has_nms = true,

@@ -91,6 +91,36 @@ const TensorInfo* output_with_role(const HeadRequest& request, std::string_view 
     return nullptr;
 }
 
+const TensorInfo* find_output(const HeadRequest& request, std::string_view role,
+                              std::span<const std::string_view> hints,
+                              bool (*fits)(const TensorInfo&)) {
+    if (const TensorInfo* named = output_with_role(request, role))
+        return fits(*named) ? named : nullptr;
+    const TensorInfo *hinted = nullptr, *fitting = nullptr;
+    unsigned hinted_count = 0, fitting_count = 0;
+    for (const TensorInfo& output : request.outputs) {
+        if (!fits(output)) continue;
+        fitting = &output;
+        ++fitting_count;
+        const std::string name = output.name + " " + std::string(tensor_id(request, output));
+        if (std::ranges::any_of(
+                hints, [&](std::string_view hint) { return name.find(hint) != name.npos; })) {
+            hinted = &output;
+            ++hinted_count;
+        }
+    }
+    if (hinted_count) return hinted_count == 1 ? hinted : nullptr;
+    return fitting_count == 1 ? fitting : nullptr;
+}
+
+Error role_error(const HeadRequest& request, const std::string& role, const std::string& shape) {
+    const std::string found = outputs_text(request.outputs), fix = "x-vartml-role=" + role;
+    return head_error(request, "dec-role",
+                      "no single output is the " + role + " " + shape + ", found " + found +
+                          "; name it in the sidecar with " + fix + ", or choose another decoder",
+                      found, role + " " + shape, fix);
+}
+
 std::string outputs_text(std::span<const TensorInfo> outputs) {
     std::string text;
     for (const TensorInfo& output : outputs) {
@@ -132,6 +162,23 @@ Result<void> check_classes(const HeadRequest& request, std::string_view tensor, 
             "correct that line, or choose another decoder");
     }
     return {};
+}
+
+std::optional<unsigned> tensor_classes(const ModelInfo& info) {
+    const auto promised = promised_classes(info);
+    if (!promised) return std::nullopt;
+    return static_cast<unsigned>(std::max<int64_t>(0, int64_t{*promised} - info.class_offset));
+}
+
+Error class_error(std::string_view tensor, size_t row, double class_value,
+                  std::optional<unsigned> promised) {
+    const std::string number = std::to_string(class_value);
+    return {ErrorCode::bad_model,
+            "tensor '" + std::string(tensor) + "' row " + std::to_string(row) + " names class " +
+                number.substr(0, number.find('.')) +
+                (promised ? ", but labels or sidecar have " + std::to_string(*promised) + " classes"
+                          : ", which is no class number") +
+                "; give the labels that the model was trained with, or choose another decoder"};
 }
 
 Grid make_grid(uint32_t width, uint32_t height, std::span<const int> strides, unsigned per_cell) {

@@ -29,6 +29,14 @@ std::string source_of(const ModelInfo& info);
 std::string_view tensor_id(const HeadRequest& request, const TensorInfo& output);
 // The output with this role in the sidecar, if one has it.
 const TensorInfo* output_with_role(const HeadRequest& request, std::string_view role);
+// The output with the role in the sidecar, else the only one of those that `fits` whose id or name
+// has one of the `hints` in it, else the only one that fits. Null when there is none or more than
+// one.
+const TensorInfo* find_output(const HeadRequest& request, std::string_view role,
+                              std::span<const std::string_view> hints,
+                              bool (*fits)(const TensorInfo&));
+// dec-role: no single output is the `role`, which has the shape given.
+Error role_error(const HeadRequest& request, const std::string& role, const std::string& shape);
 // "output [1,3549,85], other [1,10]"
 std::string outputs_text(std::span<const TensorInfo> outputs);
 
@@ -39,6 +47,12 @@ Error head_error(const HeadRequest& request, std::string_view id, const std::str
 // The count check of classes: `classes` of the tensor against labels and sidecar. Errors:
 // dec-classes.
 Result<void> check_classes(const HeadRequest& request, std::string_view tensor, size_t classes);
+
+// bad_model: a value names a class that labels or sidecar do not have, or none at all.
+Error class_error(std::string_view tensor, size_t row, double class_value,
+                  std::optional<unsigned> promised);
+// How many classes the tensor itself may have, offset included, where labels or sidecar say so.
+std::optional<unsigned> tensor_classes(const ModelInfo& info);
 
 // A grid of positions: levels in the order of the strides, rows from the top, `per_cell` positions
 // side by side.
@@ -110,12 +124,18 @@ private:
     bool sigmoid_;
 };
 
+// What may change from frame to frame.
+struct RunContext {
+    float threshold = 0;
+    float fed_width = 0, fed_height = 0;  // what the model was told of the frame's size
+};
+
 // A decoder of one family for one model. Keeps scratch memory: one thread at a time.
 class Head {
 public:
     virtual ~Head() = default;
-    // Adds to `out` what has a score of at least `threshold`; positions in ascending order.
-    virtual Result<void> run(std::span<const OutputTensor> tensors, float threshold,
+    // Adds to `out` what has a score of at least the threshold; positions in ascending order.
+    virtual Result<void> run(std::span<const OutputTensor> tensors, const RunContext& context,
                              Candidates& out) = 0;
     // Classes of the tensor; 0 where the shape does not say.
     virtual unsigned classes() const = 0;

@@ -2,6 +2,7 @@
 #include "lib/vision/tensor_access.h"
 
 #include <cmath>
+#include <cstring>
 
 namespace vartml::vision {
 
@@ -48,6 +49,40 @@ std::vector<size_t> cpu_strides(const TensorView& view, const TensorView& cpu) {
 }
 
 }  // namespace
+
+namespace {
+
+template <typename T>
+double read(const void* data, size_t index) {
+    T value;
+    std::memcpy(&value, static_cast<const uint8_t*>(data) + index * sizeof value, sizeof value);
+    return static_cast<double>(value);
+}
+
+}  // namespace
+
+double element(const OutputTensor& tensor, size_t index) {
+    switch (tensor.view->data_type) {
+        case DataType::boolean:
+            return read<uint8_t>(tensor.data, index);
+        case DataType::int32:
+            return read<int32_t>(tensor.data, index);
+        case DataType::uint32:
+            return read<uint32_t>(tensor.data, index);
+        case DataType::int64:
+            return read<int64_t>(tensor.data, index);
+        case DataType::uint64:
+            return read<uint64_t>(tensor.data, index);
+        case DataType::float64:
+            return read<double>(tensor.data, index);
+        default:
+            break;
+    }
+    const auto stored = stored_of(tensor);
+    if (!stored) return NAN;
+    const auto* first = static_cast<const uint8_t*>(tensor.data);
+    return kernels::load(*stored, first + index * kernels::size_bytes(stored->type));
+}
 
 std::string shape_text(std::span<const uint32_t> shape) {
     std::string text = "[";

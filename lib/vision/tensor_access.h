@@ -37,6 +37,10 @@ Result<Matrix> matrix_of(const OutputTensor& tensor);
 // A tensor of one value per class: CPU shape [1, C] or [1, C, 1, 1]; a matrix of one row.
 Result<Matrix> vector_of(const OutputTensor& tensor);
 
+// The first elements of a dense tensor, of any type, in order; what is no number of 64 bits gives
+// NaN.
+double element(const OutputTensor& tensor, size_t index);
+
 // Whether a CPU shape is one of vector_of.
 bool is_class_vector(std::span<const uint32_t> shape);
 

@@ -67,6 +67,11 @@ const ChoiceCase choices[] = {
     {"YOLO v8 transposed with one class", {{1, 8400, 5}}, 640, 640, "yolo-v8"},
     {"two classes, not YOLOX transposed with one", {{1, 6, 8400}}, 640, 640, "yolo-v8"},
     {"a YOLO v5 transposed: nothing else has three anchors", {{1, 12, 25200}}, 640, 640, "yolo-v5"},
+    {"NanoDet-m 320",
+     {{1, 1600, 80}, {1, 400, 80}, {1, 100, 80}, {1, 1600, 32}, {1, 400, 32}, {1, 100, 32}},
+     320,
+     320,
+     "nanodet"},
     {"a segmentation map", {{1, 21, 512, 512}}, 512, 512, nullptr, "fit no decoder"},
     {"a YOLO v8 of another input size", {{1, 84, 8400}}, 416, 416, nullptr, "[1,84,8400]"},
     {"a segmenting YOLO v8: not decoded as boxes with more classes",
@@ -83,7 +88,8 @@ TEST_P(Choice, FollowsFromTheShapes) {
     const ChoiceCase& c = GetParam();
     std::vector<TensorInfo> outputs;
     for (const auto& shape : c.shapes)
-        outputs.push_back(output_of(outputs.empty() ? "a" : "b", shape));
+        outputs.push_back(
+            output_of(std::string(1, static_cast<char>('a' + outputs.size())).c_str(), shape));
     ModelInfo info;
     info.labels = labels(c.label_count);
     DecodeFault fault;
@@ -113,7 +119,7 @@ TEST(Choice, PrefersPropertyThenSidecarThenIds) {
     info.decoder = "yolox";  // transposed, 79 classes: odd, but what the sidecar says
     EXPECT_EQ(chosen("auto"), "yolox sidecar");
     EXPECT_EQ(chosen("yolo-v8"), "yolo-v8 property");
-    EXPECT_NE(chosen("yolo99").find("expected auto or one of classify, yolo-v5"),
+    EXPECT_NE(chosen("yolo99").find("expected auto or one of classify, ssd, yolo-v5"),
               std::string::npos);
 }
 
@@ -220,6 +226,25 @@ const FaultCase faults[] = {
      "dec-role",
      {"scores", "[1,4420,4]"}},
     {"no rows of six", "yolo-end2end", {{1, 300, 7}}, [](ModelInfo&) {}, "dec-role", {"[1,300,7]"}},
+    {"NanoDet of another input",
+     "nanodet",
+     {{1, 1600, 80}, {1, 1600, 32}},
+     [](ModelInfo&) {},
+     "dec-positions",
+     {"stride 8", "2704"}},
+    {"no boxes", "detr", {{1, 300}, {1, 300}}, [](ModelInfo&) {}, "dec-role", {"boxes", "[1,N,4]"}},
+    {"classes and scores that nothing tells apart",
+     "ssd",
+     {{1, 10, 4}, {1, 10}, {1, 10}},
+     [](ModelInfo&) {},
+     "dec-role",
+     {"scores", "x-vartml-role=scores"}},
+    {"corners only",
+     "ssd",
+     {{1, 10, 4}, {1, 10}, {1, 10}},
+     [](ModelInfo& m) { m.box_order = "cxcywh"; },
+     "dec-role",
+     {"cxcywh", "yxyx"}},
     {"no vector", "classify", {{1, 300, 7}}, [](ModelInfo&) {}, "dec-role", {"[1,300,7]"}},
 };
 class Fault : public testing::TestWithParam<FaultCase> {};
@@ -227,7 +252,8 @@ TEST_P(Fault, IsFoundBeforeTheFirstBox) {
     const FaultCase& c = GetParam();
     std::vector<TensorInfo> outputs;
     for (const auto& shape : c.shapes)
-        outputs.push_back(output_of(outputs.empty() ? "a" : "b", shape));
+        outputs.push_back(
+            output_of(std::string(1, static_cast<char>('a' + outputs.size())).c_str(), shape));
     ModelInfo info;
     c.edit(info);
     DecodeFault fault;

@@ -212,6 +212,110 @@ TEST(UltraFace, DecodesAsTheReference) {
     }
 }
 
+// Decodes several outputs.
+Decoded decode_all(const std::vector<StoredTensor>& tensors, const ModelInfo& info,
+                   std::string_view family, const Affine& map = identity) {
+    std::vector<TensorInfo> infos;
+    std::vector<OutputTensor> outputs;
+    for (const StoredTensor& tensor : tensors) infos.push_back(tensor.info);
+    for (const StoredTensor& tensor : tensors) outputs.push_back(tensor.output());
+    auto decoder = Decoder::create(info, infos, width, height, {});
+    EXPECT_TRUE(decoder) << (decoder ? "" : decoder.error().message);
+    Decoded decoded;
+    if (!decoder) return decoded;
+    EXPECT_EQ(decoder->family(), family);
+    const auto done = decoder->decode(outputs, map, width, height, decoded);
+    EXPECT_TRUE(done) << (done ? "" : done.error().message);
+    return decoded;
+}
+
+TEST(Nanodet, DecodesAsTheReference) {
+    for (const bool hw : {false, true}) {
+        std::mt19937 random(9);
+        std::uniform_real_distribution<float> unit(0, 1), logit(-3, 3);
+        std::vector<StoredTensor> scores_first, distances_last;
+        std::vector<RefBox> boxes;
+        for (const int stride : {8, 16, 32}) {
+            const size_t cells = static_cast<size_t>(width) / stride * (height / stride);
+            RefTensor scores{{}, cells, 80, false}, distances{{}, cells, 32, false};
+            for (size_t p = 0; p < cells; ++p) {
+                const float most = unit(random) < 0.05f ? 1.f : 0.1f;
+                for (size_t c = 0; c < 80; ++c) scores.data.push_back(unit(random) * most);
+                for (size_t d = 0; d < 32; ++d) distances.data.push_back(logit(random));
+            }
+            const std::string s = std::to_string(stride);
+            scores_first.push_back(hw ? stored_hw(scores, "cls" + s, DataType::int8, {1 / 127., 0})
+                                      : stored_cpu(scores, "cls" + s));
+            distances_last.push_back(hw ? stored_hw(distances, "dis" + s, DataType::bf16)
+                                        : stored_cpu(distances, "dis" + s));
+            const auto level =
+                ref_nanodet(scores, distances, static_cast<int>(width) / stride, stride, 8, 0.4f);
+            boxes.insert(boxes.end(), level.begin(), level.end());
+        }
+        scores_first.insert(scores_first.end(), distances_last.begin(), distances_last.end());
+        auto want = clipped(ref_nms(boxes, 0.6, true, boxes.size()));
+        want.resize(std::min<size_t>(want.size(), 100));
+        EXPECT_GT(want.size(), 20u);
+        expect_equal(decode_all(scores_first, {}, "nanodet").detections, want);
+    }
+}
+
+// Lists of boxes: corners, scores and classes, the latter as integers or floats.
+std::vector<StoredTensor> listed(const std::vector<RefBox>& boxes, std::array<int, 4> order,
+                                 bool integers) {
+    const size_t n = boxes.size();
+    RefTensor corners{std::vector<float>(4 * n), n, 4, false};
+    std::vector<float> scores;
+    std::vector<int64_t> classes;
+    for (size_t i = 0; i < n; ++i) {
+        const double values[] = {boxes[i].x0, boxes[i].y0, boxes[i].x1, boxes[i].y1};
+        for (size_t k = 0; k < 4; ++k)
+            corners.data[4 * i + static_cast<size_t>(order[k])] = static_cast<float>(values[k]);
+        scores.push_back(static_cast<float>(boxes[i].score));
+        classes.push_back(boxes[i].class_id);
+    }
+    const auto list = [n](const char* name, DataType type, const void* data) {
+        StoredTensor t;
+        t.info.name = name;
+        t.info.cpu = make_view(type, Layout::GENERIC, {1, static_cast<uint32_t>(n)}, {0, 1});
+        const auto* bytes = static_cast<const uint8_t*>(data);
+        t.bytes.assign(bytes, bytes + t.info.cpu.size_bytes);
+        return t;
+    };
+    const std::vector<float> real_classes(classes.begin(), classes.end());
+    return {list("labels", integers ? DataType::int64 : DataType::float32,
+                 integers ? static_cast<const void*>(classes.data()) : real_classes.data()),
+            stored_cpu(corners, "boxes"), list("scores", DataType::float32, scores.data())};
+}
+
+TEST(Detr, ScalesFromTheSizeItWasFed) {
+    // Corners in units of a frame of 640x512, of which the model saw 320x256 pixels.
+    const std::vector<RefBox> boxes = {
+        {10, 20, 110, 220, 0.9, 3}, {12, 20, 110, 220, 0.8, 3}, {0, 0, 64, 64, 0.39, 1}};
+    ModelInfo info;
+    info.inputs.resize(1);
+    info.inputs[0].feed = "const:640,512";
+    const Decoded decoded = decode_all(listed(boxes, {0, 1, 2, 3}, true), info, "detr");
+    expect_equal(decoded.detections, {{5, 10, 55, 110, 0.9, 3}, {6, 10, 55, 110, 0.8, 3}});
+    info.inputs[0].feed = "frame-size";  // the frame is as large as the model's input here
+    EXPECT_EQ(decode_all(listed(boxes, {0, 1, 2, 3}, true), info, "detr").detections.at(0).x0, 10);
+}
+
+TEST(Ssd, ReadsWhatUpstreamsDecoderReads) {
+    std::vector<RefBox> boxes = {
+        {0.25, 0.5, 0.5, 1, 0.9, 2}, {0, 0, 0.25, 0.25, 0.5, 0}, {0, 0, 1, 1, 0.9, 1}};
+    auto tensors = listed(boxes, {1, 0, 3, 2}, false);
+    StoredTensor count;
+    count.info.name = "count";
+    count.info.cpu = make_view(DataType::float32, Layout::GENERIC, {1}, {0});
+    const float two = 2;  // the third row is not valid
+    count.bytes.assign(reinterpret_cast<const uint8_t*>(&two),
+                       reinterpret_cast<const uint8_t*>(&two + 1));
+    tensors.push_back(count);
+    expect_equal(decode_all(tensors, {}, "ssd").detections,
+                 {{80, 128, 160, 256, 0.9, 2}, {0, 0, 80, 64, 0.5, 0}});
+}
+
 struct ClassCase {
     const char* activation;
     unsigned top_k;

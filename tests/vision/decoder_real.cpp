@@ -110,6 +110,48 @@ TEST(RealLightperson, IsYoloxWithOneClass) {
     }
 }
 
+TEST(RealDeim, GivesItsOwnBoxesBack) {
+    const auto labels = read_tensor_proto(shared_folder() +
+                                          "/models/deimv2_femto_coco/test_data_set_0/output_0.pb");
+    const RefTensor boxes = real_tensor("deimv2_femto_coco", 1),
+                    scores = real_tensor("deimv2_femto_coco", 2);
+    SKIP_WITHOUT(scores);
+    StoredTensor classes{{}, labels->raw};
+    classes.info.name = "labels";
+    classes.info.cpu = make_view(DataType::int64, Layout::GENERIC, {1, 300}, {0, 1});
+    StoredTensor score_list = stored_cpu(scores, "scores");
+    score_list.info.cpu = make_view(DataType::float32, Layout::GENERIC, {1, 300}, {0, 1});
+    const StoredTensor tensors[] = {classes, stored_cpu(boxes, "boxes"), score_list};
+    const TensorInfo infos[] = {tensors[0].info, tensors[1].info, tensors[2].info};
+    ModelInfo info;
+    info.inputs.resize(1);
+    info.inputs[0].feed = "frame-size";
+    auto decoder = Decoder::create(info, infos, 416, 416, {});
+    ASSERT_TRUE(decoder) << decoder.error().message;
+    EXPECT_EQ(decoder->family(), "detr");
+    const OutputTensor outputs[] = {tensors[0].output(), tensors[1].output(), tensors[2].output()};
+    Decoded decoded;
+    // The picture was 810x1080 (input_1.pb), stretched to 416x416; drawn at half size the boxes
+    // halve.
+    for (const double scale : {1., 0.5}) {
+        const auto frame_width = static_cast<uint32_t>(810 * scale),
+                   frame_height = static_cast<uint32_t>(1080 * scale);
+        const Affine map{.a = frame_width / 416., .e = frame_height / 416.};
+        ASSERT_TRUE(decoder->decode(outputs, map, frame_width, frame_height, decoded, 810, 1080));
+        std::vector<RefBox> want;
+        for (size_t i = 0; i < 300; ++i) {
+            int64_t class_id = 0;
+            std::memcpy(&class_id, &labels->raw[8 * i], 8);
+            const float* box = &boxes.data[4 * i];
+            if (scores.data[i] < 0.4f) continue;
+            want.push_back({box[0] * scale, box[1] * scale, box[2] * scale, box[3] * scale,
+                            scores.data[i], static_cast<int>(class_id)});
+        }
+        EXPECT_GT(want.size(), 3u);
+        expect_equal(decoded.detections, want, frame_width, frame_height);
+    }
+}
+
 TEST(RealShufflenet, SaysGoldfish) {
     const RefTensor t = real_tensor("shufflenet_v2_int8", 0);
     SKIP_WITHOUT(t);

@@ -120,4 +120,30 @@ inline std::vector<RefBox> ref_ultraface(const RefTensor& scores, const RefTenso
     return boxes;
 }
 
+// One level of NanoDet: centre of the cell, distances left, top, right, bottom as expectations over
+// `bins` bins.
+inline std::vector<RefBox> ref_nanodet(const RefTensor& scores, const RefTensor& distances,
+                                       int grid_width, int stride, size_t bins, double threshold) {
+    std::vector<RefBox> boxes;
+    for (size_t p = 0; p < scores.positions; ++p) {
+        const int best = ref_best(scores, p, 0);
+        const float score = scores.at(p, static_cast<size_t>(best));
+        if (!(score >= threshold)) continue;
+        double side[4];
+        for (size_t k = 0; k < 4; ++k) {
+            double sum = 0, weighted = 0;
+            for (size_t b = 0; b < bins; ++b) {
+                const double weight = std::exp(static_cast<double>(distances.at(p, k * bins + b)));
+                sum += weight;
+                weighted += weight * static_cast<double>(b);
+            }
+            side[k] = weighted / sum * stride;
+        }
+        const double cx = (static_cast<int>(p) % grid_width + 0.5) * stride;
+        const double cy = (static_cast<int>(p) / grid_width + 0.5) * stride;
+        boxes.push_back({cx - side[0], cy - side[1], cx + side[2], cy + side[3], score, best});
+    }
+    return boxes;
+}
+
 }  // namespace vartml::test

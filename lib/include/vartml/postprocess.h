@@ -147,8 +147,11 @@ public:
     Result<void> set_classes(std::span<const std::string> classes);
 
     /// Boxes come out mapped by `to_frame`, clipped to the frame, without empty ones. Reuses the memory of `decoded`.
+    /// `fed_width`, `fed_height`: the frame's size when it was inferred, which models with an input for it (x-vartml-feed
+    /// frame-size) take as the unit of their boxes; 0 = the frame's size now.
+    /// Errors: invalid_argument (tensors of another model), unsupported (type), bad_model (a class without label).
     Result<void> decode(std::span<const OutputTensor> tensors, const Affine& to_frame, uint32_t frame_width,
-                        uint32_t frame_height, Decoded& decoded);
+                        uint32_t frame_height, Decoded& decoded, uint32_t fed_width = 0, uint32_t fed_height = 0);
 
     Decoder(Decoder&&) noexcept;
     Decoder& operator=(Decoder&&) noexcept;

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models that list their boxes: corners [1,N,4], a score and a class for each.
+//   detr  corners x0,y0,x1,y1 in units of the frame size that the model is fed; no NMS
+//   ssd   corners y0,x0,y1,x1 in 0 to 1 (what upstream's decoder reads), and how many rows are
+//   valid
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "lib/vision/families.h"
+#include "lib/vision/modelinfo.h"
+
+namespace vartml::vision {
+
+namespace {
+
+constexpr std::array<std::string_view, 1> box_hints{"box"}, score_hints{"score"},
+    count_hints{"count"};
+constexpr std::array<std::string_view, 2> class_hints{"label", "class"};
+
+bool is_boxes(const TensorInfo& output) {
+    const auto& shape = output.cpu.shape;
+    return shape.size() == 3 && shape[0] == 1 && shape[2] == 4;
+}
+bool is_list(const TensorInfo& output) {
+    return output.cpu.shape.size() == 2 && output.cpu.shape[0] == 1 && output.cpu.shape[1] > 1;
+}
+bool is_integer(const TensorInfo& output) {
+    const DataType type = output.cpu.data_type;
+    return type != DataType::float32 && type != DataType::bf16 && type != DataType::fp16 &&
+           type != DataType::float64;
+}
+bool is_real_list(const TensorInfo& output) {
+    return is_list(output) && !is_integer(output);
+}
+bool is_integer_list(const TensorInfo& output) {
+    return is_list(output) && is_integer(output);
+}
+bool is_single(const TensorInfo& output) {
+    return std::ranges::all_of(output.cpu.shape, [](uint32_t dimension) { return dimension == 1; });
+}
+
+// The outputs by their roles; null where none is certain.
+struct Roles {
+    const TensorInfo *boxes, *scores, *classes, *count;
+};
+
+Roles roles_of(const HeadRequest& request) {
+    Roles roles{find_output(request, "boxes", box_hints, is_boxes),
+                find_output(request, "scores", score_hints, is_real_list),
+                find_output(request, "classes", class_hints, is_integer_list),
+                find_output(request, "count", count_hints, is_single)};
+    // Some models give their classes as floats: told apart by name alone.
+    if (!roles.classes) roles.classes = find_output(request, "classes", class_hints, is_real_list);
+    return roles;
+}
+
+bool is_complete(const Roles& roles) {
+    return roles.boxes && roles.scores && roles.classes && roles.scores != roles.classes &&
+           roles.scores->cpu.shape[1] == roles.boxes->cpu.shape[1] &&
+           roles.classes->cpu.shape[1] == roles.boxes->cpu.shape[1];
+}
+
+struct ListedForm {
+    std::array<uint8_t, 4> order;  // where x0, y0, x1, y1 are
+    bool fed_units;                // of the frame size that the model is fed
+    float unit_width,
+        unit_height;      // else: what the model's input is wide and high in the boxes' units
+    float width, height;  // of the model's input
+};
+
+class ListedBoxes : public Head {
+public:
+    ListedBoxes(const HeadRequest& request, const Roles& roles, const ListedForm& form)
+        : form_(form), promised_(tensor_classes(request.info)) {
+        const auto index = [&](const TensorInfo* output) {
+            return static_cast<size_t>(output - request.outputs.data());
+        };
+        boxes_ = index(roles.boxes);
+        scores_ = index(roles.scores);
+        classes_ = index(roles.classes);
+        if (roles.count) count_ = index(roles.count);
+    }
+
+    unsigned classes() const override { return 0; }
+
+    Result<void> run(std::span<const OutputTensor> tensors, const RunContext& context,
+                     Candidates& out) override {
+        auto boxes = matrix_of(tensors[boxes_]);
+        if (!boxes) return std::move(boxes).error();
+        auto scores = vector_of(tensors[scores_]);
+        if (!scores) return std::move(scores).error();
+        // From the units of the boxes to pixels of the model's input.
+        const float x_unit = form_.width / (form_.fed_units ? context.fed_width : form_.unit_width);
+        const float y_unit =
+            form_.height / (form_.fed_units ? context.fed_height : form_.unit_height);
+        for (size_t row = 0; row < valid_rows(tensors, boxes->rows); ++row) {
+            const float score = scores->value(0, row);
+            if (score < context.threshold) continue;
+            const double class_value = std::nearbyint(element(tensors[classes_], row));
+            Candidate candidate{boxes->value(row, form_.order[0]) * x_unit,
+                                boxes->value(row, form_.order[1]) * y_unit,
+                                boxes->value(row, form_.order[2]) * x_unit,
+                                boxes->value(row, form_.order[3]) * y_unit,
+                                score,
+                                0,
+                                static_cast<uint32_t>(row)};
+            if (!std::isfinite(class_value)) {
+                candidate.score = NAN;
+            } else if (class_value >= 0 && class_value < promised_.value_or(1'000'000)) {
+                candidate.class_id = static_cast<int32_t>(class_value);
+            } else if (candidate.x0 < candidate.x1 && candidate.y0 < candidate.y1) {
+                return class_error(tensors[classes_].name, row, class_value, promised_);
+            } else {
+                continue;  // a row that only fills the tensor
+            }
+            out.add(candidate);
+        }
+        return {};
+    }
+
+private:
+    size_t valid_rows(std::span<const OutputTensor> tensors, size_t rows) const {
+        if (!count_) return rows;
+        const double count = element(tensors[*count_], 0);
+        return count >= 0 && count < static_cast<double>(rows) ? static_cast<size_t>(count) : rows;
+    }
+
+    ListedForm form_;
+    std::optional<unsigned> promised_;
+    size_t boxes_ = 0, scores_ = 0, classes_ = 0;
+    std::optional<size_t> count_;
+};
+
+Result<std::unique_ptr<Head>> create_listed(const HeadRequest& request, ListedForm form) {
+    const Roles roles = roles_of(request);
+    if (!roles.boxes) return role_error(request, "boxes", "[1,N,4]");
+    const std::string list = "[1," + std::to_string(roles.boxes->cpu.shape[1]) + "]";
+    if (!roles.scores) return role_error(request, "scores", list);
+    if (!is_complete(roles)) return role_error(request, "classes", list);
+    form.width = static_cast<float>(request.width);
+    form.height = static_cast<float>(request.height);
+    return std::unique_ptr<Head>(std::make_unique<ListedBoxes>(request, roles, form));
+}
+
+// The order of corners that the sidecar says, else the published one. Errors: dec-role.
+Result<std::array<uint8_t, 4>> corner_order(const HeadRequest& request,
+                                            std::string_view published) {
+    const std::string_view order =
+        request.info.box_order.empty() ? published : std::string_view(request.info.box_order);
+    if (order == "xyxy") return std::array<uint8_t, 4>{0, 1, 2, 3};
+    if (order == "yxyx") return std::array<uint8_t, 4>{1, 0, 3, 2};
+    return head_error(request, "dec-role",
+                      "x-vartml-box-order is " + std::string(order) +
+                          ", this decoder reads corners: xyxy or yxyx",
+                      std::string(order), "xyxy or yxyx", "x-vartml-box-order=xyxy");
+}
+
+}  // namespace
+
+bool fits_detr(const HeadRequest& request) {
+    const Roles roles = roles_of(request);
+    return request.outputs.size() == 3 && is_complete(roles) && is_integer(*roles.classes);
+}
+
+Result<std::unique_ptr<Head>> create_detr(const HeadRequest& request) {
+    auto order = corner_order(request, "xyxy");
+    if (!order) return std::move(order).error();
+    ListedForm form{*order, false, 1, 1, 0, 0};  // without a feed the boxes are in 0 to 1
+    for (const ModelInfo::Input& input : request.info.inputs) {
+        std::vector<float> values;
+        if (input.feed == "frame-size") form.fed_units = true;
+        if (input.feed.starts_with("const:") &&
+            parse_numbers(std::string_view(input.feed).substr(6), values) && values.size() == 2 &&
+            values[0] > 0 && values[1] > 0) {
+            form.unit_width = values[0];
+            form.unit_height = values[1];
+        }
+    }
+    return create_listed(request, form);
+}
+
+bool fits_ssd(const HeadRequest& request) {
+    const Roles roles = roles_of(request);
+    return request.outputs.size() == 4 && is_complete(roles) && roles.count;
+}
+
+Result<std::unique_ptr<Head>> create_ssd(const HeadRequest& request) {
+    auto order = corner_order(request, "yxyx");
+    if (!order) return std::move(order).error();
+    return create_listed(request, {*order, false, 1, 1, 0, 0});
+}
+
+}  // namespace vartml::vision

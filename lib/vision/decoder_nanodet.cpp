@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// NanoDet: per stride s class scores [1,n,C] and distances [1,n,4*(R+1)]; a distance is the
+// expectation over the softmax of its R+1 bins, times s, from the cell's centre (g + 0.5) * s.
+#include <algorithm>
+#include <cmath>
+
+#include "lib/vision/families.h"
+
+namespace vartml::vision {
+
+namespace {
+
+constexpr uint32_t published_bins = 8;  // R + 1 of the published models
+
+struct LevelOutputs {
+    size_t scores, distances;  // indices of the outputs
+};
+
+struct NanodetForm {
+    Grid grid;
+    std::vector<LevelOutputs> outputs;  // one per level
+    unsigned classes = 0, bins = 0;
+};
+
+class Nanodet : public Head {
+public:
+    explicit Nanodet(NanodetForm form) : form_(std::move(form)), found_(form_.grid.positions) {}
+
+    unsigned classes() const override { return form_.classes; }
+
+    Result<void> run(std::span<const OutputTensor> tensors, const RunContext& context,
+                     Candidates& out) override {
+        for (size_t i = 0; i < form_.outputs.size(); ++i) {
+            const Level& level = form_.grid.levels[i];
+            auto scores = matrix_of(tensors[form_.outputs[i].scores]);
+            if (!scores) return std::move(scores).error();
+            auto distances = matrix_of(tensors[form_.outputs[i].distances]);
+            if (!distances) return std::move(distances).error();
+            const kernels::Scores list = scores_of(*scores, 0, form_.classes);
+            const size_t count = kernels::positions_above(list, context.threshold, found_.data());
+            for (size_t k = 0; k < count; ++k) {
+                const kernels::BestClass best = best_class(list, found_[k]);
+                if (!best.finite) {
+                    ++out.not_finite;
+                } else {
+                    out.add(box(*distances, level, found_[k], best));
+                }
+            }
+        }
+        return {};
+    }
+
+private:
+    Candidate box(const Matrix& distances, const Level& level, uint32_t cell,
+                  const kernels::BestClass& best) const {
+        const auto stride = static_cast<float>(level.stride);
+        const float cx = (static_cast<float>(cell % level.width) + 0.5f) * stride;
+        const float cy = (static_cast<float>(cell / level.width) + 0.5f) * stride;
+        float side[4];
+        for (unsigned k = 0; k < 4; ++k)
+            side[k] = expectation(distances, cell, k * form_.bins) * stride;
+        return {cx - side[0],
+                cy - side[1],
+                cx + side[2],
+                cy + side[3],
+                best.score,
+                best.class_id,
+                static_cast<uint32_t>(level.first) + cell};
+    }
+
+    float expectation(const Matrix& distances, uint32_t cell, unsigned first) const {
+        float greatest = distances.value(cell, first);
+        for (unsigned b = 1; b < form_.bins; ++b)
+            greatest = std::max(greatest, distances.value(cell, first + b));
+        float sum = 0, weighted = 0;
+        for (unsigned b = 0; b < form_.bins; ++b) {
+            const float weight = std::exp(distances.value(cell, first + b) - greatest);
+            sum += weight;
+            weighted += weight * static_cast<float>(b);
+        }
+        return weighted / sum;
+    }
+
+    NanodetForm form_;
+    std::vector<uint32_t> found_;
+};
+
+bool has_cells(const TensorInfo& output, size_t cells) {
+    const auto& shape = output.cpu.shape;
+    return shape.size() == 3 && shape[0] == 1 && shape[1] == cells;
+}
+
+// Of the two outputs of a level, the one that holds distances: by role, else by the published
+// number of bins, else the only one that can.
+enum class Side { first, second, unknown };
+Side distances_of(const HeadRequest& request, const TensorInfo& a, const TensorInfo& b) {
+    for (const ModelInfo::Output& named : request.info.outputs) {
+        if (named.name == a.name && named.role == "boxes") return Side::first;
+        if (named.name == b.name && named.role == "boxes") return Side::second;
+    }
+    const uint32_t ca = a.cpu.shape[2], cb = b.cpu.shape[2];
+    if ((ca == 4 * published_bins) != (cb == 4 * published_bins)) {
+        return ca == 4 * published_bins ? Side::first : Side::second;
+    }
+    const bool fits_a = ca % 4 == 0 && ca >= 8, fits_b = cb % 4 == 0 && cb >= 8;
+    if (fits_a == fits_b) return Side::unknown;
+    return fits_a ? Side::first : Side::second;
+}
+
+// Fills the form for one set of strides; the error says what is missing.
+Result<NanodetForm> form_of(const HeadRequest& request, std::span<const int> strides) {
+    NanodetForm form;
+    form.grid = make_grid(request.width, request.height, strides, 1);
+    for (size_t i = 0; i < form.grid.levels.size(); ++i) {
+        const Level& level = form.grid.levels[i];
+        const size_t cells = size_t{level.width} * level.height;
+        std::vector<size_t> pair;
+        for (size_t k = 0; k < request.outputs.size(); ++k) {
+            if (has_cells(request.outputs[k], cells)) pair.push_back(k);
+        }
+        if (pair.size() != 2) {
+            const std::string found = outputs_text(request.outputs), wanted = std::to_string(cells);
+            return head_error(request, "dec-positions",
+                              "stride " + std::to_string(level.stride) + " of an input of " +
+                                  std::to_string(request.width) + "x" +
+                                  std::to_string(request.height) + " gives " + wanted +
+                                  " positions, expected two outputs [1," + wanted + ",…], found " +
+                                  found + "; check x-vartml-strides, or choose another decoder",
+                              found, wanted, "x-vartml-strides=…");
+        }
+        const Side side = distances_of(request, request.outputs[pair[0]], request.outputs[pair[1]]);
+        if (side == Side::unknown)
+            return role_error(request, "boxes", "[1," + std::to_string(cells) + ",4*(R+1)]");
+        if (side == Side::first) std::swap(pair[0], pair[1]);
+        const uint32_t classes = request.outputs[pair[0]].cpu.shape[2];
+        const uint32_t columns = request.outputs[pair[1]].cpu.shape[2];
+        if (columns % 4 != 0 || columns < 8 ||
+            (i > 0 && (classes != form.classes || columns / 4 != form.bins))) {
+            return role_error(request, "boxes", "[1," + std::to_string(cells) + ",4*(R+1)]");
+        }
+        form.classes = classes;
+        form.bins = columns / 4;
+        form.outputs.push_back({pair[0], pair[1]});
+    }
+    return form;
+}
+
+Result<NanodetForm> find_form(const HeadRequest& request) {
+    if (!request.info.strides.empty()) return form_of(request, request.info.strides);
+    constexpr int three[] = {8, 16, 32}, four[] = {8, 16, 32, 64};
+    if (request.outputs.size() == 8) return form_of(request, four);
+    return form_of(request, three);
+}
+
+}  // namespace
+
+bool fits_nanodet(const HeadRequest& request) {
+    HeadRequest silent = request;
+    silent.fault = nullptr;
+    const auto form = find_form(silent);
+    return form && request.outputs.size() == 2 * form->outputs.size() &&
+           form->bins == published_bins;
+}
+
+Result<std::unique_ptr<Head>> create_nanodet(const HeadRequest& request) {
+    auto form = find_form(request);
+    if (!form) return std::move(form).error();
+    const std::string& name = request.outputs[form->outputs.front().scores].name;
+    auto checked = check_classes(request, name, form->classes);
+    if (!checked) return checked.error();
+    return std::unique_ptr<Head>(std::make_unique<Nanodet>(std::move(*form)));
+}
+
+}  // namespace vartml::vision

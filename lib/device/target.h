@@ -30,6 +30,9 @@ struct Target {
 const Target* find_target(std::string_view device);
 std::vector<std::string_view> target_names();
 
+// Whether the target runs the operator at all, apart from types and attributes.
+bool runs_operator(const Target& target, std::string_view kind);
+
 // Why the target does not run a node of a graph with known types; codes as in the format document.
 struct Unsupported {
     std::string_view code;

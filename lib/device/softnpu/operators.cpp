@@ -35,6 +35,7 @@ constexpr Row table[] = {
     {"GlobalMaxPool", lower_pool},
     {"HardSigmoid", lower_eltwise},
     {"HardSwish", lower_eltwise},
+    {"Identity", lower_reshape},
     {"LeakyRelu", lower_eltwise},
     {"Log", lower_eltwise},
     {"LogSoftmax", lower_softmax},

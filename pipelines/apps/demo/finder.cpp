@@ -4,6 +4,7 @@
 #include <gst/analytics/analytics.h>
 #include <gst/gst.h>
 
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
@@ -27,10 +28,13 @@ struct State {
     std::vector<Found> found{};
     Clock::time_point first{}, last{};
     GstClockTime first_pts = GST_CLOCK_TIME_NONE;
+    double best_rank = -1e9;
     bool ending = false;
+    // Time of the frame that is worth a picture so far: written behind vartmldecode, read behind
+    // the overlay.
+    std::atomic<GstClockTime> best_pts = GST_CLOCK_TIME_NONE;
     // Streaming thread behind the overlay; read after the end.
     SamplePtr best{};
-    double best_score = -1;
 };
 
 void read_boxes(GstBuffer* buffer, std::vector<Found>& found) {
@@ -72,27 +76,32 @@ GstPadProbeReturn on_decoded(GstPad*, GstPadProbeInfo* info, gpointer data) {
     state.last = Clock::now();
 
     read_boxes(buffer, state.found);
+    tally_classes(state.found, state.result.classes);
+    double rank = 0;  // what makes a good picture: much that was found with certainty, and no error
+    for (const Found& f : state.found) rank += f.score;
     if (const auto* codes = state.options.codes) {
         const auto number =
             static_cast<size_t>(std::lround(seconds * state.options.frames_per_second));
-        if (number < codes->size()) {
-            tally_known(state.found, (*codes)[number], state.result.known);
-        }
+        KnownTally frame;
+        if (number < codes->size()) tally_known(state.found, (*codes)[number], frame);
+        state.result.known.known += frame.known;
+        state.result.known.found += frame.found;
+        state.result.known.false_alarms += frame.false_alarms;
+        rank += 10.0 * frame.found - 20.0 * (frame.known - frame.found + frame.false_alarms);
     }
-    tally_classes(state.found, state.result.classes);
+    if (rank > state.best_rank) {
+        state.best_rank = rank;
+        state.best_pts = pts;
+    }
     return GST_PAD_PROBE_OK;
 }
 
-// Keeps the drawn frame that shows most, the earliest of equals.
+// Keeps the frame that on_decoded chose. A later choice may come before this one is drawn; it is
+// drawn in its turn.
 GstPadProbeReturn on_drawn(GstPad* pad, GstPadProbeInfo* info, gpointer data) {
     auto& state = *static_cast<State*>(data);
     GstBuffer* buffer = GST_PAD_PROBE_INFO_BUFFER(info);
-    std::vector<Found> found;
-    read_boxes(buffer, found);
-    double score = static_cast<double>(found.size());
-    for (const Found& f : found) score += 0.1 * f.score;
-    if (score <= state.best_score) return GST_PAD_PROBE_OK;
-    state.best_score = score;
+    if (state.best && GST_BUFFER_PTS(buffer) != state.best_pts) return GST_PAD_PROBE_OK;
     GstCaps* caps = gst_pad_get_current_caps(pad);
     state.best.reset(gst_sample_new(buffer, caps, nullptr, nullptr));
     gst_caps_unref(caps);

@@ -46,6 +46,11 @@ const Case cases[] = {
      "graph g\ninput %x : f32[1,8,6,7]\nconst %w : f32[8,8,1,1] = {0}\nconst %b : f32[8] = {0}\n"
      "%y = Conv+Add+Clip %x, %w, %b, %x {Clip.max=6.0, Clip.min=0.0, dilations=[1,1], group=1, "
      "pads=[0,0,0,0], strides=[1,1]} : f32[1,8,6,7]\noutput %y\n"},
+    {"scale and shift per channel behind the activation",
+     "graph g\ninput %x : f32[1,8,6,7]\nconst %w : f32[6,8,1,1] = {0}\nconst %b : f32[6] = {0}\n"
+     "const %s : f32[1,6,1,1] = {0}\nconst %t : f32[1,6,1,1] = {0}\n"
+     "%y = Conv+Relu+Mul+Add %x, %w, %b, %s, %t {dilations=[1,1], group=1, pads=[0,0,0,0], "
+     "strides=[1,1]} : f32[1,6,6,7]\noutput %y\n"},
     {"transposed convolution with output padding",
      "graph g\ninput %x : f32[1,6,5,7]\nconst %w : f32[6,4,3,3] = {0}\nconst %b : f32[4] = {0}\n"
      "%y = ConvTranspose %x, %w, %b {dilations=[1,1], group=1, output_padding=[1,1], "

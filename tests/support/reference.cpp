@@ -455,8 +455,11 @@ struct Evaluator {
         size_t operand = 3;
         for (size_t i = 1; i < parts.size(); ++i) {
             const bool two = parts[i] == "Add" || parts[i] == "Mul";
+            // An operand is a tensor of the same shape or has one element per channel.
+            const size_t size = two ? in(n, operand).size() : 1;
+            const size_t run = two && size < result.size() ? result.size() / size : 1;
             for (size_t k = 0; k < result.size(); ++k) {
-                result[k] = two ? binary(parts[i], result[k], in(n, operand)[k])
+                result[k] = two ? binary(parts[i], result[k], in(n, operand)[k / run % size])
                                 : static_cast<float>(unary(n, std::string(parts[i]),
                                                            std::string(parts[i]) + ".", result[k]));
             }

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "lib/tensor/convert.h"
+#include "lib/tensor/describe.h"
 
 namespace vartml {
 namespace {
@@ -29,14 +30,6 @@ size_t block_of(Layout layout) {
         default:
             return 0;
     }
-}
-
-std::string describe(const TensorView& view) {
-    std::string text(to_string(view.layout));
-    for (size_t i = 0; i < view.shape.size(); ++i)
-        text += (i == 0 ? " [" : ",") + std::to_string(view.shape[i]);
-    if (view.shape.empty()) text += " [";
-    return text + "] " + std::string(to_string(view.data_type));
 }
 
 Error mismatch(ErrorCode code, const TensorView& src, const TensorView& dst,

@@ -6,6 +6,8 @@
 
 #include <vartml/tensor.h>
 
+#include "lib/tensor/describe.h"
+
 namespace vartml {
 namespace {
 
@@ -118,6 +120,14 @@ TensorView hw_view(const TensorView& cpu, Layout layout, DataType type) {
         return make_view(type, layout, {n, c, h, w});
     }
     return make_view(type, layout, s, cpu.order);
+}
+
+std::string describe(const TensorView& view) {
+    std::string text(to_string(view.layout));
+    for (size_t i = 0; i < view.shape.size(); ++i)
+        text += (i == 0 ? " [" : ",") + std::to_string(view.shape[i]);
+    if (view.shape.empty()) text += " [";
+    return text + "] " + std::string(to_string(view.data_type));
 }
 
 }  // namespace vartml

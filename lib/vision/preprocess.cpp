@@ -1,304 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fused pass. The output is done in tiles of columns, so that all scratch memory fits on the
-// stack and stays in the first-level cache; within a tile, rows of the frame are converted once and
-// kept while two output rows need them.
-#include <vartml/preprocess.h>
-
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <limits>
-#include <string>
 
-#include "kernels/layout/cast.h"
 #include "kernels/layout/interleave.h"
-#include "kernels/preprocess/read_row.h"
-#include "kernels/preprocess/resample.h"
-#include "lib/vision/pixel_format.h"
-#include "lib/vision/preprocess_plan.h"
+#include "lib/vision/preprocess_impl.h"
 
 namespace vartml {
-namespace {
 
-using kernels::Cast;
-using kernels::CastKind;
-using kernels::row_slack;
-using kernels::RowFormat;
-
-constexpr uint32_t tile_columns = 1024;  // of the frame
-constexpr uint32_t tile_pixels = 512;    // of the model
-
-// Columns of the frame that make some columns of the model. Tiles of area resizing whose one pixel
-// has more than tile_columns under it have several parts.
-struct Part {
-    uint32_t first = 0, count = 0;  // columns of the frame
-    uint32_t spans = 0;             // area: index of the first span
-};
-struct Tile {
-    uint32_t first = 0, count = 0;  // pixels of the model, from the left edge of the picture in it
-    Part part;
-    uint32_t num_parts = 1, more_parts = 0;  // further parts lie in Plan::parts
-    bool plain = false;  // neighbouring columns without weights: nothing to sample
-};
-
-struct Scratch {
-    int16_t planes[2][3][tile_columns + row_slack];
-    int16_t dropped[tile_columns + row_slack];
-    int16_t quads[4 * (tile_columns + row_slack)];
-    int16_t sampled[4 * tile_pixels];
-    float values[4 * tile_pixels];
-    uint32_t typed[4 * tile_pixels];  // quads of the tensor's type
-};
-struct AreaScratch {
-    float sums[4 * tile_columns];
-    float pixels[4 * tile_pixels];
-};
-
-std::string describe(const TensorView& view) {
-    std::string text(to_string(view.layout));
-    for (size_t i = 0; i < view.shape.size(); ++i)
-        text += (i == 0 ? " [" : ",") + std::to_string(view.shape[i]);
-    return text + (view.shape.empty() ? "" : "] ") + std::string(to_string(view.data_type));
-}
-
-}  // namespace
-
-struct Preprocessor::Plan {
-    PictureInfo picture;
-    Interpolation interpolation = Interpolation::bilinear;
-    Geometry geometry;
-
-    // Reading.
-    RowFormat format;
-    unsigned num_planes = 1, chroma_rows_shift = 0;
-    size_t colour_planes = 3,
-           copies = 1;  // planes that read_row writes; values of a quad made of one plane
-
-    // Resizing.
-    std::vector<Tap> rows;
-    AreaTaps area_rows;
-    std::vector<Tile> tiles;
-    std::vector<Part> parts;        // beyond the first, see Tile
-    std::vector<uint32_t> offsets;  // per model column, from the first column of its tile
-    std::vector<int16_t> weights;   // per model column, four times
-    std::vector<kernels::Span> spans;
-    std::vector<float> span_weights;
-
-    // Writing.
-    DataType type = DataType::unknown;
-    Layout layout = Layout::unknown;
-    size_t word = 0, channels = 0, block = 0, padded_width = 0;
-    uint32_t width = 0, height = 0;
-    float mean[4] = {}, scale[4] = {};
-    Cast cast;
-    std::vector<std::byte> pad_quads;  // one row of pad colour in the tensor's type
-
-    Result<void> set_picture(const PictureInfo& info, ChannelOrder order);
-    Result<void> set_tensor(const TensorView& cpu, const TensorView& tensor);
-    Result<void> set_values(const TensorView& tensor, const PreprocessOptions& options);
-    void set_columns();
-    void set_area_columns();
-
-    void run_tile(const Picture& frame, std::byte* dst, const Tile& tile, uint32_t first,
-                  uint32_t last) const;
-    void run_area_tile(const Picture& frame, std::byte* dst, const Tile& tile, uint32_t first,
-                       uint32_t last) const;
-    void read(const Picture& frame, uint32_t y, const Part& part, Scratch& s, size_t slot) const;
-    void finish(const int16_t* quads, uint32_t x, uint32_t y, size_t count, std::byte* dst,
-                Scratch& s) const;
-    void clear_padding(std::byte* quads, size_t count) const;
-    std::byte* dense_target(std::byte* dst, uint32_t x, uint32_t y) const;
-    void place(const std::byte* quads, uint32_t x, uint32_t y, size_t count, std::byte* dst) const;
-    void pad(std::byte* dst, uint32_t first, uint32_t last) const;
-};
-
-// ---- preparing ---------------------------------------------------------------------------------
-
-Result<void> Preprocessor::Plan::set_picture(const PictureInfo& info, ChannelOrder order) {
-    const PixelLayout* pixels = find_pixel_layout(info.format);
-    if (pixels == nullptr)
-        return Error{ErrorCode::invalid_argument, "the picture has no pixel format"};
-    if (info.width == 0 || info.height == 0)
-        return Error{ErrorCode::invalid_argument, "the picture is " + std::to_string(info.width) +
-                                                      "x" + std::to_string(info.height) +
-                                                      " pixels; both sizes must be at least 1"};
-    if (!std::isfinite(info.pixel_aspect_ratio) || info.pixel_aspect_ratio <= 0)
-        return Error{ErrorCode::invalid_argument, "the pixel aspect ratio is " +
-                                                      std::to_string(info.pixel_aspect_ratio) +
-                                                      "; it must be above 0"};
-    picture = info;
-    num_planes = pixels->num_planes;
-    chroma_rows_shift = pixels->chroma_rows_shift;
-    const bool grey_model = channels == 1 || order == ChannelOrder::gray;
-    format = row_format(info, grey_model ? ChannelOrder::gray : order);
-    colour_planes = grey_model || info.format == PixelFormat::GRAY8 ? 1 : 3;
-    copies = channels;
-    return {};
-}
-
-Result<void> Preprocessor::Plan::set_tensor(const TensorView& cpu, const TensorView& tensor) {
-    const auto refuse = [&](const std::string& why) {
-        return Error{ErrorCode::unsupported, "pre-processing cannot write " + describe(tensor) +
-                                                 " (of " + describe(cpu) + "): " + why};
-    };
-    type = tensor.data_type;
-    layout = tensor.layout;
-    word = size_bytes(type);
-    if (cpu.layout == Layout::NHW && cpu.shape.size() == 3) {
-        channels = 1;
-        height = cpu.shape[1];
-        width = cpu.shape[2];
-    } else if ((cpu.layout == Layout::NCHW || cpu.layout == Layout::NHWC) &&
-               cpu.shape.size() == 4) {
-        const bool last = cpu.layout == Layout::NHWC;
-        channels = cpu.shape[last ? 3 : 1];
-        height = cpu.shape[last ? 1 : 2];
-        width = cpu.shape[last ? 2 : 3];
-    } else {
-        return refuse("the CPU view of a picture is NCHW, NHWC or NHW");
-    }
-    if (cpu.shape[0] != 1) return refuse("a picture input has N = 1");
-    if (channels != 1 && channels != 3)
-        return refuse("a picture has 1 or 3 channels, not " + std::to_string(channels));
-    if (width == 0 || height == 0) return refuse("a side is 0");
-    if (cpu.layout == Layout::NHW && layout != Layout::NHW)
-        return refuse("an input of rank 3 is written as NHW");
-    const bool known = layout == Layout::NHWC || layout == Layout::NCHW || layout == Layout::NHW ||
-                       layout == Layout::HCWNC4 || layout == Layout::HCWNC8 ||
-                       layout == Layout::HCWNC16;
-    if (!known || (layout == Layout::NHW && cpu.layout != Layout::NHW))
-        return refuse("the layouts are NHWC, NCHW, NHW and HCWNC4, 8 and 16");
-    const TensorView want = hw_view(cpu, layout, type);
-    const bool unpadded = layout == Layout::NHW && tensor.shape == cpu.shape;
-    if (tensor.shape != want.shape && !unpadded) return refuse("the shapes are not of one tensor");
-    padded_width = layout == Layout::NHW ? tensor.shape[2] : width;
-    block = layout == Layout::HCWNC8 ? 8 : layout == Layout::HCWNC16 ? 16 : 4;
-    switch (type) {
-        case DataType::bf16:
-            cast.kind = CastKind::f32_bf16;
-            return {};
-        case DataType::fp16:
-            cast.kind = CastKind::f32_f16;
-            return {};
-        case DataType::float32:
-            cast.kind = CastKind::copy4;
-            return {};
-        case DataType::uint8:
-            cast.kind = CastKind::f32_u8;
-            return {};
-        case DataType::int8:
-            cast.kind = CastKind::f32_i8;
-            return {};
-        default:
-            return refuse("the types are bf16, fp16, fp32, uint8 and int8");
-    }
-}
-
-Result<void> Preprocessor::Plan::set_values(const TensorView& tensor,
-                                            const PreprocessOptions& options) {
-    if (tensor.quantisation) {
-        cast.scale = static_cast<float>(tensor.quantisation->scale);
-        cast.zero_point = tensor.quantisation->zero_point;
-        const int low = type == DataType::int8 ? -128 : 0;
-        if (!(cast.scale > 0) || !std::isfinite(cast.scale) || cast.zero_point < low ||
-            cast.zero_point > low + 255)
-            return Error{ErrorCode::invalid_argument,
-                         "the quantisation of " + describe(tensor) + " has scale " +
-                             std::to_string(tensor.quantisation->scale) + " and zero point " +
-                             std::to_string(cast.zero_point) +
-                             "; the scale must be above 0, the zero point within the type"};
-    }
-    alignas(16) float pad_value[4] = {};
-    for (size_t c = 0; c < channels; ++c) {
-        mean[c] = options.mean[c];
-        scale[c] = options.scale[c];
-        pad_value[c] = (options.pad[c] - mean[c]) * scale[c];
-        if (!std::isfinite(mean[c]) || !std::isfinite(scale[c]) || !std::isfinite(pad_value[c]))
-            return Error{ErrorCode::invalid_argument, "mean, scale and pad must be finite numbers"};
-    }
-    pad_quads.resize(4 * word * width);
-    for (size_t x = 0; x < width; ++x)
-        kernels::cast_rows(cast, pad_value, 0, pad_quads.data() + 4 * word * x, 0, 1, 4, 0);
-    clear_padding(pad_quads.data(), width);
-    return {};
-}
-
-// Cuts the columns of the model into tiles whose source columns fit the scratch memory.
-void Preprocessor::Plan::set_columns() {
-    const std::vector<Tap> taps = interpolation == Interpolation::nearest
-                                      ? nearest_taps(geometry.x)
-                                      : bilinear_taps(geometry.x);
-    const auto end_of = [](const Tap& t) { return t.first + (t.weight != 0 ? 2 : 1); };
-    // Equal tiles, as few as fit.
-    const auto size = static_cast<uint32_t>(taps.size());
-    for (uint32_t num_tiles = (size + tile_pixels - 1) / tile_pixels; tiles.empty(); ++num_tiles) {
-        const uint32_t wanted = (size + num_tiles - 1) / num_tiles;
-        bool fits = true;
-        for (uint32_t i = 0; i < size && fits; i += wanted) {
-            const uint32_t count = std::min(wanted, size - i);
-            const uint32_t first = taps[i].first & ~1u;
-            const uint32_t columns = end_of(taps[i + count - 1]) - first;
-            fits = columns <= tile_columns;
-            Tile tile;
-            tile.first = i;
-            tile.count = count;
-            tile.part = {first, columns, 0};
-            tile.plain = true;
-            for (uint32_t k = i; k < i + count; ++k)
-                tile.plain &= taps[k].weight == 0 && taps[k].first == taps[i].first + (k - i);
-            tiles.push_back(tile);
-        }
-        if (!fits) tiles.clear();
-    }
-    for (const Tile& tile : tiles)
-        for (uint32_t k = tile.first; k < tile.first + tile.count; ++k) {
-            offsets.push_back(taps[k].first - tile.part.first);
-            weights.insert(weights.end(), 4, taps[k].weight);
-        }
-}
-
-void Preprocessor::Plan::set_area_columns() {
-    AreaTaps taps = area_taps(geometry.x);
-    span_weights = std::move(taps.weights);
-    const auto& all = taps.spans;
-    for (uint32_t i = 0; i < all.size();) {
-        Tile tile;
-        tile.first = i;
-        tile.part.first = all[i].first & ~1u;
-        tile.part.spans = static_cast<uint32_t>(spans.size());
-        const auto end_of = [](const kernels::Span& s) { return s.first + s.count; };
-        while (i < all.size() && tile.count < tile_pixels &&
-               end_of(all[i]) - tile.part.first <= tile_columns) {
-            spans.push_back({all[i].first - tile.part.first, all[i].count, all[i].weights});
-            tile.part.count = end_of(all[i]) - tile.part.first;
-            ++tile.count;
-            ++i;
-        }
-        if (tile.count == 0) {  // one pixel, in parts
-            tile.count = 1;
-            tile.more_parts = static_cast<uint32_t>(parts.size());
-            tile.num_parts = 0;
-            for (uint32_t at = all[i].first; at < end_of(all[i]);) {
-                const uint32_t begin = at & ~1u;
-                const uint32_t end = std::min(begin + tile_columns, end_of(all[i]));
-                const Part part{begin, end - begin, static_cast<uint32_t>(spans.size())};
-                spans.push_back({at - begin, end - at, all[i].weights + (at - all[i].first)});
-                if (tile.num_parts++ == 0)
-                    tile.part = part;
-                else
-                    parts.push_back(part);
-                at = end;
-            }
-            ++i;
-        }
-        tiles.push_back(tile);
-    }
-}
-
-// ---- running -----------------------------------------------------------------------------------
-
-void Preprocessor::Plan::read(const Picture& frame, uint32_t y, const Part& part, Scratch& s,
-                              size_t slot) const {
+void Preprocessor::Plan::read(const Picture& frame, uint32_t y, const PreprocessPart& part,
+                              PreprocessScratch& s, size_t slot) const {
     const uint8_t* src[3] = {};
     for (unsigned p = 0; p < num_planes; ++p) {
         const size_t row = p == 0 ? y : y >> chroma_rows_shift;
@@ -308,9 +19,9 @@ void Preprocessor::Plan::read(const Picture& frame, uint32_t y, const Part& part
     kernels::read_row(format, src, part.first, part.count, planes);
 }
 
-void Preprocessor::Plan::run_tile(const Picture& frame, std::byte* dst, const Tile& tile,
+void Preprocessor::Plan::run_tile(const Picture& frame, std::byte* dst, const PreprocessTile& tile,
                                   uint32_t first, uint32_t last) const {
-    Scratch s;
+    PreprocessScratch s;
     constexpr uint32_t none = std::numeric_limits<uint32_t>::max();
     uint32_t held[2] = {none, none};
     // The slot that holds row y, read into the one that does not hold `keep`.
@@ -340,15 +51,16 @@ void Preprocessor::Plan::run_tile(const Picture& frame, std::byte* dst, const Ti
     }
 }
 
-void Preprocessor::Plan::run_area_tile(const Picture& frame, std::byte* dst, const Tile& tile,
-                                       uint32_t first, uint32_t last) const {
-    Scratch s;
-    AreaScratch area;
+void Preprocessor::Plan::run_area_tile(const Picture& frame, std::byte* dst,
+                                       const PreprocessTile& tile, uint32_t first,
+                                       uint32_t last) const {
+    PreprocessScratch s;
+    PreprocessAreaScratch area;
     const int16_t* const planes[3] = {s.planes[0][0], s.planes[0][1], s.planes[0][2]};
     for (uint32_t y = first; y < last; ++y) {
         const kernels::Span& under = area_rows.spans[y];
         for (uint32_t p = 0; p < tile.num_parts; ++p) {
-            const Part& part = p == 0 ? tile.part : parts[tile.more_parts + p - 1];
+            const PreprocessPart& part = p == 0 ? tile.part : parts[tile.more_parts + p - 1];
             for (uint32_t k = 0; k < under.count; ++k) {
                 read(frame, under.first + k, part, s, 0);
                 kernels::blend_rows(planes, planes, 0, colour_planes, copies, part.count, s.quads);
@@ -371,7 +83,7 @@ std::byte* Preprocessor::Plan::dense_target(std::byte* dst, uint32_t x, uint32_t
 }
 
 void Preprocessor::Plan::finish(const int16_t* quads, uint32_t x, uint32_t y, size_t count,
-                                std::byte* dst, Scratch& s) const {
+                                std::byte* dst, PreprocessScratch& s) const {
     std::byte* const direct = dense_target(dst, x, y);
     std::byte* const typed = direct != nullptr ? direct : reinterpret_cast<std::byte*>(s.typed);
     if (type == DataType::bf16) {
@@ -438,45 +150,6 @@ void Preprocessor::Plan::pad(std::byte* dst, uint32_t first, uint32_t last) cons
     }
 }
 
-// ---- the class ---------------------------------------------------------------------------------
-
-Result<Preprocessor> Preprocessor::create(const PictureInfo& picture, const Region& region,
-                                          const TensorView& cpu, const TensorView& tensor,
-                                          const PreprocessOptions& options) {
-    auto plan = std::make_unique<Plan>();
-    if (Result<void> r = plan->set_tensor(cpu, tensor); !r) return r.error();
-    if (Result<void> r = plan->set_picture(picture, options.channels); !r) return r.error();
-    if (Result<void> r = plan->set_values(tensor, options); !r) return r.error();
-    Region part = region;
-    if (part.width == 0) part = {0, 0, double(picture.width), double(picture.height)};
-    constexpr double edge = 1e-6;
-    const bool inside = part.x >= -edge && part.y >= -edge && part.width > 0 && part.height > 0 &&
-                        part.x + part.width <= picture.width + edge &&
-                        part.y + part.height <= picture.height + edge;
-    if (!inside)
-        return Error{ErrorCode::invalid_argument,
-                     "the region at " + std::to_string(part.x) + "," + std::to_string(part.y) +
-                         " of size " + std::to_string(part.width) + "x" +
-                         std::to_string(part.height) + " is not inside the picture of " +
-                         std::to_string(picture.width) + "x" + std::to_string(picture.height)};
-    if (!(options.crop_fraction > 0) || options.crop_fraction > 1)
-        return Error{ErrorCode::invalid_argument, "the crop fraction is " +
-                                                      std::to_string(options.crop_fraction) +
-                                                      "; it must be above 0 and at most 1"};
-    plan->geometry = plan_geometry(picture, part, plan->width, plan->height, options);
-    plan->interpolation = options.interpolation;
-    if (options.interpolation == Interpolation::area) {
-        plan->area_rows = area_taps(plan->geometry.y);
-        plan->set_area_columns();
-    } else {
-        plan->rows = options.interpolation == Interpolation::nearest
-                         ? nearest_taps(plan->geometry.y)
-                         : bilinear_taps(plan->geometry.y);
-        plan->set_columns();
-    }
-    return Preprocessor(std::move(plan));
-}
-
 void Preprocessor::run(const Picture& picture, void* tensor) const {
     run_rows(picture, tensor, 0, plan_->height);
 }
@@ -491,7 +164,7 @@ void Preprocessor::run_rows(const Picture& picture, void* tensor, uint32_t first
     const Axis& y = plan.geometry.y;
     const uint32_t begin = std::max(first, y.offset), end = std::min(last, y.offset + y.scaled);
     if (begin >= end) return;
-    for (const Tile& tile : plan.tiles) {
+    for (const PreprocessTile& tile : plan.tiles) {
         if (plan.interpolation == Interpolation::area)
             plan.run_area_tile(picture, dst, tile, begin - y.offset, end - y.offset);
         else

@@ -47,7 +47,9 @@ struct Region {
 };
 
 enum class ResizeMode : uint8_t { stretch, letterbox, letterbox_top_left, crop };
+/// bilinear and nearest with pixel centres at halves; area: mean of the pixels covered, by the part that is covered.
 enum class Interpolation : uint8_t { bilinear, nearest, area };
+/// gray: the luma of YUV, BT.601's luma of RGB; always for a model of one channel, the same three times for one of three.
 enum class ChannelOrder : uint8_t { rgb, bgr, gray };
 
 struct PreprocessOptions {
@@ -67,8 +69,9 @@ struct Affine {
     bool operator==(const Affine&) const = default;
 };
 
-/// One prepared conversion: tables for a picture format and size, a region, a tensor. Thread-safety: run() is const and
-/// may be called concurrently; it allocates nothing.
+/// One prepared conversion: tables for a picture format and size, a region, a tensor. Chroma is that of the sample that
+/// covers a pixel, colours are limited to 0–255 before they are resized, pixels outside the region are not read; GRAY8 is
+/// full range. Thread-safety: run() is const and may be called concurrently; it allocates nothing.
 class Preprocessor {
 public:
     /// `tensor` is the HW or CPU view of a picture input: NHWC, NCHW, HCWNC4/8/16 of 1 or 3 channels (N = 1), or NHW of one

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// vartml inspect: the text and JSON of a model, and the options and exit statuses of the program.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "lib/artifact/compiled_model.h"
+#include "tests/artifact/models.h"
+#include "tests/support/temp_dir.h"
+
+namespace fs = std::filesystem;
+
+namespace vartml {
+namespace {
+
+using test::slurp;
+using test::spill;
+
+struct Finished {
+    int status = -1;
+    std::string out, err;
+};
+
+class Inspect : public testing::Test {
+protected:
+    test::TempDir dir;
+    std::string program;
+
+    void SetUp() override {
+        const char* path = std::getenv("VARTML_PROGRAM");
+        ASSERT_TRUE(path) << "set VARTML_PROGRAM to the program vartml";
+        program = path;
+        ASSERT_TRUE(artifact::write_rai(test::conv_model(), dir / "conv.rai"));
+        ASSERT_TRUE(artifact::write_directory(test::mixed_model(), dir / "mixed"));
+    }
+    Finished run(const std::string& arguments) {
+        const std::string command = "cd '" + dir.path() + "' && '" + program + "' inspect " +
+                                    arguments + " >out.txt 2>err.txt";
+        const int status = std::system(command.c_str());
+        return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, slurp(dir / "out.txt"),
+                slurp(dir / "err.txt")};
+    }
+};
+
+TEST_F(Inspect, ShowsAModelThatRunsOnTheNpu) {
+    const Finished f = run("conv.rai");
+    EXPECT_EQ(f.status, 0) << f.err;
+    EXPECT_EQ(f.out, R"(--- Model info ---
+Model file        : conv.rai
+Batch size : 1
+  Inputs (1):
+    [0] images
+         cpu: shape=[1,3,8,8]  dtype=fp32  memory_layout=NCHW  size=768B
+         hw : shape=[8,1,8,1,4]  dtype=int8  memory_layout=HCWNC4  size=256B  quant{scale=0.0078125, zero_point=3, rounding_mode=ROUND_TO_NEAREST_EVEN}
+
+  Outputs (1):
+    [0] y
+         cpu: shape=[1,2,8,8]  dtype=fp32  memory_layout=NCHW  size=512B
+         hw : shape=[8,1,8,1,16]  dtype=bf16  memory_layout=HCWNC16  size=2048B
+
+--- vartml ---
+Device            : softnpu (target softnpu-1)
+Compilation       : standard
+Batch size        : desired 1, actual 1
+Partitions        : vaiml_par_0 (npu, 2 operators, 0.000 GOPs, 4 columns)
+Offload           : 2 of 2 operators (100.000%), 100.000% of GOPs
+Fallback reasons  : none
+Model signature   : 00112233445566778899aabbccddeeff
+)");
+}
+
+TEST_F(Inspect, ShowsWhatRunsOnTheCpuAndWhy) {
+    const Finished f = run("mixed");
+    EXPECT_EQ(f.status, 0) << f.err;
+    const size_t from = f.out.find("  Outputs (2)");
+    ASSERT_NE(from, f.out.npos) << f.out;
+    EXPECT_EQ(f.out.substr(from), R"(  Outputs (2):
+    [0] p
+         cpu: shape=[3,3]  dtype=int64  memory_layout=GENERIC(memory_layout_order=[0,1])  size=72B
+         hw : none (CPU partition vaiml_cpu_subgraph_0)
+    [1] s
+         cpu: shape=[2,3]  dtype=fp32  memory_layout=GENERIC(memory_layout_order=[0,1])  size=24B
+         hw : none
+
+--- vartml ---
+Device            : softnpu (target softnpu-1)
+Compilation       : cpu_partition
+Batch size        : desired 1, actual 1
+Partitions        : vaiml_par_0 (npu, 1 operators, 0.000 GOPs, 4 columns)
+                    vaiml_cpu_subgraph_0 (cpu, 4 operators, 0.000 GOPs)
+                    vaiml_par_1 (npu, 1 operators, 0.000 GOPs, 4 columns)
+Offload           : 2 of 6 operators (33.333%), 33.333% of GOPs
+Fallback reasons  : 4 operators outside the NPU
+    unsupported-operator (4): not implemented on the NPU
+        Cast x1, Clip x1, Pad x1, Softmax x1
+CPU nodes         :
+    Clip 'c': unsupported-operator, in vaiml_cpu_subgraph_0
+    Cast 'q': unsupported-operator, in vaiml_cpu_subgraph_0
+    Pad 'p': unsupported-operator, in vaiml_cpu_subgraph_0
+    Softmax 'u': unsupported-operator, in vaiml_cpu_subgraph_0
+Model signature   : 00112233445566778899aabbccddeeff
+)");
+}
+
+TEST_F(Inspect, WritesJsonWithNumbers) {
+    const Finished f = run("--json mixed");
+    ASSERT_EQ(f.status, 0) << f.err;
+    const auto j = nlohmann::json::parse(f.out);
+    EXPECT_EQ(j["batch_size"], 1);
+    EXPECT_EQ(j["compilation"], "cpu_partition");
+    EXPECT_EQ(j["outputs"][0]["cpu"]["shape"], (std::vector<int>{3, 3}));
+    EXPECT_EQ(j["outputs"][0]["cpu"]["memory_layout_order"], (std::vector<int>{0, 1}));
+    EXPECT_FALSE(j["outputs"][0].contains("hw"));
+    EXPECT_EQ(j["execution_order"].size(), 3u);
+    EXPECT_EQ(j["graph_edges"][0]["source_partition"], "__graph_input__");
+    EXPECT_EQ(j["summary"]["total"]["operators"], 6);
+    EXPECT_EQ(j["fallbacks"][0]["partition"], "vaiml_cpu_subgraph_0");
+}
+
+TEST_F(Inspect, WritesTheDumpWithNumbersAsStrings) {
+    const Finished f = run("--json=compat conv.rai");
+    ASSERT_EQ(f.status, 0) << f.err;
+    const auto j = nlohmann::ordered_json::parse(f.out);
+    std::vector<std::string> keys;
+    for (const auto& [key, value] : j.items()) keys.push_back(key);
+    EXPECT_EQ(keys, (std::vector<std::string>{"model_file", "batch_size", "inputs", "outputs"}));
+    EXPECT_EQ(j["inputs"][0]["hw"].dump(),
+              R"({"shape":["8","1","8","1","4"],"memory_layout":"HCWNC4","dtype":"int8",)"
+              R"("size_in_bytes":"256","quantization":{"scale":"0.0078125","zero_point":"3",)"
+              R"("rounding_mode":"1"}})");
+}
+
+TEST_F(Inspect, PrintsTheSummary) {
+    EXPECT_EQ(run("--summary mixed").out, "summary\n");
+}
+
+TEST_F(Inspect, VerifiesEveryByte) {
+    EXPECT_EQ(run("--verify conv.rai").out, "conv.rai: valid\n");
+    std::string bytes = slurp(dir / "mixed/vaiml_par_0/0/weights.bin");
+    bytes[0] = static_cast<char>(bytes[0] ^ 1);
+    spill(dir / "mixed/vaiml_par_0/0/weights.bin", bytes);
+    EXPECT_EQ(run("mixed").status, 0);
+    const Finished f = run("--verify mixed");
+    EXPECT_EQ(f.status, 4);
+    EXPECT_NE(f.err.find("mixed/vaiml_par_0/0/weights.bin: checksum is 0x"), f.err.npos) << f.err;
+}
+
+TEST_F(Inspect, UnpacksIntoANewFolder) {
+    EXPECT_EQ(run("--extract out conv.rai").status, 0);
+    EXPECT_EQ(fs::status(dir / "out").permissions(), fs::perms::owner_all);
+    EXPECT_EQ(run("--verify out").out, "out: valid\n");
+    const Finished again = run("--extract out conv.rai");
+    EXPECT_EQ(again.status, 2);
+    EXPECT_NE(again.err.find("out: exists; --extract makes a new folder"), again.err.npos);
+}
+
+TEST_F(Inspect, ComparesWithADump) {
+    const std::string dump = run("--json=compat conv.rai").out;
+    spill(dir / "same.json", dump);
+    EXPECT_EQ(run("--against same.json conv.rai").status, 0);
+    spill(dir / "numbers.json", run("--json conv.rai").out);
+    EXPECT_EQ(run("--against numbers.json conv.rai").status, 0);
+    std::string other = dump;
+    other.replace(other.find("HCWNC4"), 6, "HCWNC8");
+    other.replace(other.find("0.0078125"), 9, "0.5");
+    spill(dir / "other.json", other);
+    const Finished f = run("--against other.json conv.rai");
+    EXPECT_EQ(f.status, 6);
+    EXPECT_EQ(f.out,
+              "input 'images' hw memory_layout: is HCWNC4, expected HCWNC8\n"
+              "input 'images' hw quantization.scale: is 0.0078125, expected 0.5\n");
+    spill(dir / "broken.json", "{");
+    EXPECT_EQ(run("--against broken.json conv.rai").status, 2);
+}
+
+TEST_F(Inspect, EndsWithTheStatusOfTheFault) {
+    struct Case {
+        const char* arguments;
+        int status;
+        const char* sentence;
+    };
+    spill(dir / "net.onnx", "x");
+    spill(dir / "x.tar.gz", "\x1f\x8b");
+    fs::create_directories(dir / "empty");
+    const Case cases[] = {
+        {"", 2, "PATH is required"},
+        {"--colour conv.rai", 2, "--colour"},
+        {"--json=xml conv.rai", 2, "xml"},
+        {"nowhere.rai", 1, "nowhere.rai: cannot open: No such file or directory"},
+        {"net.onnx", 4, "net.onnx: is an ONNX model; compile it first: vartml compile net.onnx"},
+        {"x.tar.gz", 4, "x.tar.gz: is a .tar.gz"},
+        {"empty", 4, "empty: holds neither vaiml_par_0 nor a .rai file"},
+        {"--extract no/folder conv.rai", 1, "no/folder: cannot"},
+    };
+    for (const Case& c : cases) {
+        const Finished f = run(c.arguments);
+        EXPECT_EQ(f.status, c.status) << c.arguments << '\n' << f.err;
+        EXPECT_NE(f.err.find(c.sentence), f.err.npos) << f.err;
+        EXPECT_EQ(f.out, "") << c.arguments;
+    }
+    const Finished help = run("--help");
+    EXPECT_EQ(help.status, 0);
+    EXPECT_NE(help.out.find("--extract"), help.out.npos);
+}
+
+}  // namespace
+}  // namespace vartml

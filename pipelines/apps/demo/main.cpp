@@ -101,12 +101,15 @@ void print_table(const FindResult& r, bool known) {
         std::printf("false alarms      %u\n", r.known.false_alarms);
         return;
     }
+    if (r.classes.empty()) {
+        std::printf("nothing was found\n");
+        return;
+    }
     std::printf("%-17s %8s %8s %11s\n", "class", "boxes", "frames", "best score");
     for (const auto& [label, tally] : r.classes) {
         std::printf("%-17s %8u %8u %11.2f\n", label.c_str(), tally.boxes, tally.frames,
                     tally.best_score);
     }
-    if (r.classes.empty()) std::printf("nothing was found\n");
 }
 
 Result<int> run(const Options& options) {

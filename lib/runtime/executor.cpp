@@ -58,6 +58,25 @@ void Executor::submit(Task& task) {
     if (wake) wake_.notify_one();
 }
 
+void Executor::call(const std::function<void()>& work) {
+    struct Call final : Task {
+        explicit Call(const std::function<void()>& function) : work(function) {}
+        void run(unsigned) noexcept override {
+            work();
+            const std::lock_guard lock(mutex);
+            is_done = true;
+            cv.notify_all();
+        }
+        const std::function<void()>& work;
+        std::mutex mutex;
+        std::condition_variable cv;
+        bool is_done = false;
+    } task(work);
+    submit(task);
+    std::unique_lock lock(task.mutex);
+    task.cv.wait(lock, [&task] { return task.is_done; });
+}
+
 Executor::Task* Executor::take() {
     spin_for_a_moment([this] { return queued_.load(std::memory_order_acquire) > 0; });
     std::unique_lock lock(mutex_);
@@ -76,13 +95,6 @@ Executor::Task* Executor::take() {
 
 void Executor::work(unsigned thread) {
     while (Task* const task = take()) task->run(thread);
-}
-
-void call_on_runtime_thread(const std::function<void()>& work) {
-    std::thread([&work] {
-        name_this_thread("vartml-load");
-        work();
-    }).join();
 }
 
 void name_this_thread(const char* name) {

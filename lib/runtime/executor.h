@@ -57,6 +57,10 @@ public:
     ~Executor();  // everything queued is run first
 
     void submit(Task& task);
+    // Runs `work` in its turn and waits for it. Not on a thread of the executor. Programs are
+    // loaded and destroyed this way too: the scratch memory of oneDNN belongs to the thread that
+    // makes a primitive.
+    void call(const std::function<void()>& work);
     unsigned num_threads() const { return static_cast<unsigned>(threads_.size()); }
 
 private:
@@ -72,10 +76,6 @@ private:
     std::atomic<unsigned> queued_{0};  // tasks in the list; read without the lock while spinning
     std::vector<std::thread> threads_;
 };
-
-// Calls `work` on a new thread of the runtime and waits for it: loading and unloading a program,
-// without holding up the runs of others.
-void call_on_runtime_thread(const std::function<void()>& work);
 
 // The name that debuggers and `top` show; at most 15 characters count.
 void name_this_thread(const char* name);

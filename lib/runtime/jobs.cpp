@@ -53,8 +53,7 @@ void Jobs::set_next_id(uint32_t id) {
     next_id_ = id;
 }
 
-// ---- from the call to the executor
-// ---------------------------------------------------------------
+// ---- from the call to the executor ------------------------------------------------------------
 
 // Called with mutex_ held.
 Jobs::Job& Jobs::fill(const Tensors& inputs, const Tensors& outputs) {
@@ -192,31 +191,12 @@ void Jobs::recycle(Job& job) {
 }
 
 std::vector<double> Jobs::time_steps(unsigned runs) {
-    struct Measurement final : Executor::Task {
-        void run(unsigned) noexcept override {
-            auto measured = executable->time_steps(runs);
-            const std::lock_guard lock(mutex);
-            times = std::move(measured);
-            is_done = true;
-            cv.notify_all();
-        }
-        device::Executable* executable = nullptr;
-        unsigned runs = 0;
-        std::mutex mutex;
-        std::condition_variable cv;
-        bool is_done = false;
-        std::vector<double> times;
-    } task;
-    task.executable = &engine_.executable();
-    task.runs = runs;
-    executor_->submit(task);
-    std::unique_lock lock(task.mutex);
-    task.cv.wait(lock, [&] { return task.is_done; });
-    return std::move(task.times);
+    std::vector<double> times;
+    executor_->call([&] { times = engine_.executable().time_steps(runs); });
+    return times;
 }
 
-// ---- records
-// -------------------------------------------------------------------------------------
+// ---- records ----------------------------------------------------------------------------------
 
 uint32_t Jobs::next_free_id() {
     uint32_t id = next_id_;
@@ -305,8 +285,7 @@ Outcome Jobs::wait(uint32_t id, std::chrono::milliseconds timeout) {
     return outcome;
 }
 
-// ---- callbacks
-// -----------------------------------------------------------------------------------
+// ---- callbacks --------------------------------------------------------------------------------
 
 void Jobs::add_callback_thread() {
     const size_t wanted = options_.callbacks_in_submission_order

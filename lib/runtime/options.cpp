@@ -16,8 +16,7 @@
 namespace vartml::runtime {
 namespace {
 
-// ---- what a payload holds
-// ------------------------------------------------------------------------
+// ---- what a payload holds ---------------------------------------------------------------------
 
 struct Integer {
     bool is_negative = false;
@@ -70,8 +69,7 @@ std::string holds(const std::any& value) {
     return "a value of another type";
 }
 
-// ---- the table
-// -----------------------------------------------------------------------------------
+// ---- the table --------------------------------------------------------------------------------
 
 enum class Kind { string, boolean, unsigned_integer, signed_integer };
 
@@ -154,8 +152,7 @@ const std::vector<Row>& rows() {
     return table;
 }
 
-// ---- faults
-// --------------------------------------------------------------------------------------
+// ---- faults -----------------------------------------------------------------------------------
 
 Error fault(const std::string& text) {
     return {ErrorCode::invalid_argument, "create_runner: " + text};

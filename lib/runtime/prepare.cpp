@@ -146,33 +146,40 @@ std::shared_ptr<const device::Program> take_program(artifact::CompiledModel& mod
     return program;
 }
 
-Result<void> load(RunnerState& state) {
+EngineOptions engine_options(const RunnerState& state) {
     const Options& options = state.options;
-    const auto executor = Executor::of(*state.device);
-    const auto program = take_program(state.model);
-    std::optional<Result<std::unique_ptr<device::Executable>>> loaded;
-    call_on_runtime_thread(
-        [&] { loaded.emplace(state.device->load(program, load_options(options))); });
-    if (!*loaded)
-        return fault(loaded->error().code,
-                     "model " + in_quotes(state.model_path) + ": " + loaded->error().message);
     EngineOptions engine;
     engine.input_type = options.input_tensor_type;
     engine.output_type = options.output_tensor_type;
     engine.skip_input_sync = options.skip_in_bo_sync;
     engine.skip_output_sync = options.skip_out_bo_sync;
     engine.threads = options.threads ? static_cast<unsigned>(options.threads) : usable_processors();
-    engine.num_runs = executor->num_threads();
-    auto made = Engine::create(std::move(**loaded), *program, state.tables, engine);
-    if (!made)
-        return fault(made.error().code,
-                     "model " + in_quotes(state.model_path) + ": " + made.error().message);
-    state.engine = std::move(*made);
+    engine.num_runs = state.executor->num_threads();
+    return engine;
+}
+
+Result<void> load(RunnerState& state) {
+    const Options& options = state.options;
+    state.executor = Executor::of(*state.device);
+    const auto program = take_program(state.model);
+    std::optional<Result<std::unique_ptr<Engine>>> made;
+    state.executor->call([&] {
+        auto executable = state.device->load(program, load_options(options));
+        if (executable)
+            made.emplace(Engine::create(std::move(*executable), *program, state.tables,
+                                        engine_options(state)));
+        else
+            made.emplace(executable.error());
+    });
+    if (!*made)
+        return fault(made->error().code,
+                     "model " + in_quotes(state.model_path) + ": " + made->error().message);
+    state.engine = std::move(**made);
     JobOptions jobs;
     jobs.slots = static_cast<unsigned>(options.max_concurrent_runs);
     jobs.callback_threads = static_cast<unsigned>(options.async_threadpool_depth);
     jobs.callbacks_in_submission_order = options.callbacks_in_submission_order;
-    state.jobs = std::make_unique<Jobs>(*state.engine, executor, jobs, state.logger);
+    state.jobs = std::make_unique<Jobs>(*state.engine, state.executor, jobs, state.logger);
     return {};
 }
 
@@ -193,7 +200,7 @@ RunnerState::RunnerState(std::string path, Options runner_options, artifact::Com
 
 RunnerState::~RunnerState() {
     jobs.reset();
-    if (engine) call_on_runtime_thread([this] { engine.reset(); });
+    if (engine) executor->call([this] { engine.reset(); });
 }
 
 Result<std::unique_ptr<RunnerState>> prepare(const std::string& path, artifact::CompiledModel model,

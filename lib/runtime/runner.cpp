@@ -78,8 +78,7 @@ VaimlRunner::~VaimlRunner() {
     if (state_->jobs->on_callback_thread()) undertaker().take(std::move(state_));
 }
 
-// ---- queries
-// -------------------------------------------------------------------------------------
+// ---- queries ----------------------------------------------------------------------------------
 
 const std::vector<NpuTensorInfo>& VaimlRunner::get_tensors_info(TensorDirection direction,
                                                                 TensorType type) const {
@@ -118,8 +117,7 @@ std::any VaimlRunner::get_property(const std::string& key) const {
     return std::move(*value);
 }
 
-// ---- execution
-// -----------------------------------------------------------------------------------
+// ---- execution --------------------------------------------------------------------------------
 
 Expected VaimlRunner::expected() const {
     return {&state_->tables, state_->options.input_tensor_type, state_->options.output_tensor_type,
@@ -195,8 +193,7 @@ StatusCode VaimlRunner::wait(const JobHandle& job_handle,
     }
 }
 
-// ---- allocation
-// ----------------------------------------------------------------------------------
+// ---- allocation -------------------------------------------------------------------------------
 
 NpuTensor VaimlRunner::allocate_npu_tensor(const NpuTensorInfo& info) const {
     return allocate_npu_tensor(info, static_cast<uint32_t>(state_->options.cma_index));

@@ -36,8 +36,9 @@ struct RunnerState {
     std::optional<ColumnReservation> columns;
     device::Device* device = nullptr;
     std::string target;
-    std::unique_ptr<Engine> engine;
-    std::unique_ptr<Jobs> jobs;  // goes first
+    std::shared_ptr<Executor> executor;
+    std::unique_ptr<Engine> engine;  // goes on a thread of the executor
+    std::unique_ptr<Jobs> jobs;      // goes first
 };
 
 // From a model in memory to a state that is ready to run. `path` is for messages and properties.

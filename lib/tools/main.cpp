@@ -22,6 +22,7 @@ const std::vector<Command>& commands() {
     static const std::vector<Command> table = {
         {"compile", "compile an ONNX model", compile},
         {"inspect", "show, verify or unpack a compiled model", inspect},
+        {"run", "run a model, measure and compare", run},
     };
     return table;
 }
@@ -44,7 +45,7 @@ int unknown(const std::string& word) {
     return exit_usage;
 }
 
-int run(int argc, const char* const* argv) {
+int dispatch(int argc, const char* const* argv) {
     if (argc < 2) {
         print_usage(stderr);
         return exit_usage;
@@ -93,7 +94,7 @@ int main(int argc, char** argv) {
     std::signal(SIGPIPE, SIG_IGN);
     int status = tools::exit_fault;
     try {
-        status = tools::run(argc, argv);
+        status = tools::dispatch(argc, argv);
     } catch (const std::bad_alloc&) {
         tools::print_error({ErrorCode::out_of_memory, "not enough memory"});
     } catch (const std::exception& e) {

@@ -32,7 +32,7 @@ MAY_INCLUDE = {
                      'lib/device/target.h'],
     'lib/verify': ['lib/compiler', 'lib/vision', 'lib/tensor', 'lib/artifact', 'lib/common'],
     'lib/doctor': ['lib/device', 'lib/artifact', 'lib/vision', 'lib/profiling', 'lib/common'],
-    'lib/tools': ['lib/compiler/compile.h', 'lib/verify/verify.h', 'lib/doctor/doctor.h', 'lib/artifact',
+    'lib/tools': ['lib/tensor', 'lib/compiler/compile.h', 'lib/verify/verify.h', 'lib/doctor/doctor.h', 'lib/artifact',
                   'lib/common', 'lib/graph', 'lib/onnx', 'lib/runtime/inspect.h'],
     'gst': [],
     'pipelines': [],

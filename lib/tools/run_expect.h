@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Is an output what was expected, by the tolerance of what was computed?
+#pragma once
+#include <optional>
+#include <string>
+
+#include <vartml/result.h>
+
+#include "lib/tools/tensor_file.h"
+
+namespace vartml::tools {
+
+// How two outputs are compared.
+enum class Measure {
+    exact,   // integers and indices: number of elements that differ, at most 0
+    cosine,  // bf16, fp16: cosine of the angle between the two, at least 0.999
+    range,   // fp32: largest difference as a part of the expected range, at most 1e-4
+    steps,   // int8: largest difference in quantisation steps, at most 1
+};
+
+struct Tolerance {
+    Measure measure = Measure::exact;
+    double limit = 0;
+    double step = 1;  // Measure::steps: the scale of the last dequantise
+};
+
+// The tolerance for an output of type `type` of a model that was computed as `compute_type`
+// ("bf16", "fp16", "fp32"); `step` is the scale of the dequantise that made it, if one did.
+Tolerance tolerance_of(DataType type, const std::string& compute_type, std::optional<double> step,
+                       std::optional<double> limit);
+
+struct Comparison {
+    bool is_good = false;
+    double value = 0;  // in the unit of the measure
+    std::string text;  // "cosine 0.99987, at least 0.999"
+};
+
+// Errors: invalid_argument where type or number of elements differ.
+Result<Comparison> compare(const TensorData& found, const TensorData& expected,
+                           const Tolerance& tolerance, const std::string& what);
+
+}  // namespace vartml::tools

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `vartml run` measured, as console text and JSON.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace vartml::tools {
+
+struct RunMeasurement {
+    std::vector<double> round_trip_us;  // one per inference, submission to completion
+    double total_us = 0;
+    uint64_t batch_size = 1;
+    unsigned in_flight = 1, most_in_flight = 1;
+    uint64_t bytes_copied = 0, conversions = 0;  // of all inferences
+    double cpu_seconds = 0;
+    uint64_t peak_rss_bytes = 0;
+    std::string model, compute_type, backend, view;
+};
+
+struct Summary {
+    double mean = 0, min = 0, p50 = 0, p75 = 0, p90 = 0, p95 = 0, p99 = 0, max = 0, deviation = 0;
+};
+// Percentiles by the nearest rank; `values` must not be empty.
+Summary summarise(std::vector<double> values);
+
+double inferences_per_second(const RunMeasurement& m);
+std::string console_text(const RunMeasurement& m);
+std::string json_text(const RunMeasurement& m);
+
+}  // namespace vartml::tools

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/tools/tensor_file.h"
+
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <string_view>
+#include <utility>
+
+#include "lib/common/file.h"
+#include "lib/onnx/tensor_file.h"
+
+namespace vartml::tools {
+namespace {
+
+constexpr size_t max_file_bytes = size_t{4} << 30;
+
+// What follows `'key':` in the header's dictionary, without leading blanks.
+std::optional<std::string_view> value_of(std::string_view header, std::string_view key) {
+    const size_t at = header.find("'" + std::string(key) + "'");
+    if (at == std::string_view::npos) return std::nullopt;
+    const size_t colon = header.find(':', at);
+    if (colon == std::string_view::npos) return std::nullopt;
+    const size_t begin = header.find_first_not_of(' ', colon + 1);
+    if (begin == std::string_view::npos) return std::nullopt;
+    return header.substr(begin);
+}
+
+DataType type_of(std::string_view descr) {
+    constexpr std::pair<std::string_view, DataType> table[] = {
+        {"<f4", DataType::float32}, {"<f2", DataType::fp16},   {"<f8", DataType::float64},
+        {"|b1", DataType::boolean}, {"|i1", DataType::int8},   {"|u1", DataType::uint8},
+        {"<i2", DataType::int16},   {"<u2", DataType::uint16}, {"<i4", DataType::int32},
+        {"<u4", DataType::uint32},  {"<i8", DataType::int64},  {"<u8", DataType::uint64}};
+    for (const auto& [text, type] : table)
+        if (descr == text) return type;
+    return DataType::unknown;
+}
+
+// "(1, 3, 4)", "(5,)", "()".
+bool parse_shape(std::string_view text, std::vector<int64_t>& shape) {
+    if (!text.starts_with('(')) return false;
+    text.remove_prefix(1);
+    for (;;) {
+        while (text.starts_with(' ') || text.starts_with(',')) text.remove_prefix(1);
+        if (text.starts_with(')')) return shape.size() <= 8;
+        int64_t d = 0;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), d);
+        if (error != std::errc() || d < 0) return false;
+        shape.push_back(d);
+        text.remove_prefix(static_cast<size_t>(end - text.data()));
+    }
+}
+
+}  // namespace
+
+Result<TensorData> parse_npy(const std::string& bytes, const std::string& what) {
+    const auto fault = [&](const std::string& text) {
+        return Error{ErrorCode::bad_model, what + ": " + text};
+    };
+    constexpr std::string_view magic = "\x93NUMPY";
+    if (!bytes.starts_with(magic) || bytes.size() < 12) return fault("is no .npy file");
+    const auto byte = [&](size_t i) { return size_t{static_cast<unsigned char>(bytes[i])}; };
+    const bool is_long = byte(6) >= 2;  // version 1 has a header length of 2 bytes, later ones 4
+    const size_t begin = is_long ? 12 : 10;
+    const size_t length =
+        byte(8) | byte(9) << 8 | (is_long ? byte(10) << 16 | byte(11) << 24 : size_t{0});
+    if (length > bytes.size() - begin) return fault("the header is cut off");
+    const std::string_view header = std::string_view(bytes).substr(begin, length);
+
+    const auto descr = value_of(header, "descr"), order = value_of(header, "fortran_order"),
+               shape = value_of(header, "shape");
+    if (!descr || !order || !shape || !descr->starts_with('\''))
+        return fault("the header lacks 'descr', 'fortran_order' or 'shape'");
+    TensorData data;
+    const std::string_view type = descr->substr(1, descr->find('\'', 1) - 1);
+    data.type = type_of(type);
+    if (data.type == DataType::unknown)
+        return Error{ErrorCode::unsupported, what + ": elements are of type '" + std::string(type) +
+                                                 "', expected a little-endian number or bool"};
+    if (!order->starts_with("False"))
+        return Error{ErrorCode::unsupported,
+                     what + ": is in Fortran order; save numpy.ascontiguousarray of it"};
+    if (!parse_shape(*shape, data.shape)) return fault("the shape in the header is damaged");
+    size_t size = size_bytes(data.type);
+    for (const int64_t d : data.shape)
+        if (__builtin_mul_overflow(size, static_cast<size_t>(d), &size))
+            return fault("the shape in the header is too large");
+    const size_t found = bytes.size() - begin - length;
+    if (found != size)
+        return fault("holds " + std::to_string(found) + " bytes of elements, the header says " +
+                     std::to_string(size));
+    data.bytes.resize(size);
+    if (size != 0) std::memcpy(data.bytes.data(), bytes.data() + begin + length, size);
+    return data;
+}
+
+Result<TensorData> read_tensor(const std::string& path) {
+    if (path.ends_with(".npy")) {
+        auto bytes = read_file(path, max_file_bytes);
+        if (!bytes) return bytes.error();
+        return parse_npy(*bytes, path);
+    }
+    if (path.ends_with(".pb")) {
+        auto value = onnx::read_tensor_file(path);
+        if (!value) return value.error();
+        const auto bytes = value->constant.bytes;
+        return TensorData{value->type.data_type, value->type.shape, {bytes.begin(), bytes.end()}};
+    }
+    return Error{ErrorCode::unsupported,
+                 path + ": is no tensor file, expected a name that ends in .npy or .pb"};
+}
+
+std::optional<std::string> find_tensor_file(const std::string& folder, const std::string& stem,
+                                            size_t index) {
+    for (const char* ending : {".npy", ".pb"}) {
+        std::string path = folder + "/" + stem + "_" + std::to_string(index) + ending;
+        std::error_code error;
+        if (std::filesystem::exists(path, error)) return path;
+    }
+    return std::nullopt;
+}
+
+}  // namespace vartml::tools

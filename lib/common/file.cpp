@@ -18,13 +18,18 @@
 namespace vartml {
 namespace {
 
-Result<Fd> open_regular(const std::string& path, struct stat& info) {
-    // O_NONBLOCK: a named pipe must not make us wait before we can refuse it.
-    Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+Result<void> check_regular(const Fd& fd, const std::string& path, struct stat& info) {
     if (!fd || ::fstat(fd.get(), &info) != 0) return system_error(path, "open", errno);
     if (S_ISDIR(info.st_mode)) return system_error(path, "read", EISDIR);
     if (!S_ISREG(info.st_mode))
         return Error{ErrorCode::io, path + ": is neither a regular file nor a directory"};
+    return {};
+}
+
+Result<Fd> open_regular(const std::string& path, struct stat& info) {
+    // O_NONBLOCK: a named pipe must not make us wait before we can refuse it.
+    Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    if (auto ok = check_regular(fd, path, info); !ok) return ok.error();
     return fd;
 }
 
@@ -129,13 +134,16 @@ void Fd::reset() {
 }
 
 Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& path) {
+    return map(Fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)), path);
+}
+
+Result<std::shared_ptr<const MappedFile>> MappedFile::map(const Fd& fd, const std::string& name) {
     struct stat info{};
-    const auto fd = open_regular(path, info);
-    if (!fd) return fd.error();
+    if (auto ok = check_regular(fd, name, info); !ok) return ok.error();
     const auto size = static_cast<size_t>(info.st_size);
     if (size == 0) return std::shared_ptr<const MappedFile>(new MappedFile({}));
-    void* at = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd->get(), 0);
-    if (at == MAP_FAILED) return system_error(path, "map", errno);
+    void* at = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd.get(), 0);
+    if (at == MAP_FAILED) return system_error(name, "map", errno);
     return std::shared_ptr<const MappedFile>(
         new MappedFile({static_cast<const std::byte*>(at), size}));
 }

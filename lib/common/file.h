@@ -52,6 +52,8 @@ class MappedFile {
 public:
     // Errors: not_found and io with the system's reason, also for what is no regular file.
     static Result<std::shared_ptr<const MappedFile>> open(const std::string& path);
+    // Of an open descriptor, or of one whose open() has just failed; `name` is for messages.
+    static Result<std::shared_ptr<const MappedFile>> map(const Fd& fd, const std::string& name);
     MappedFile(const MappedFile&) = delete;
     MappedFile& operator=(const MappedFile&) = delete;
     ~MappedFile();

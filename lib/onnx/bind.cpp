@@ -86,8 +86,8 @@ Result<std::vector<int64_t>> bind_shape(const std::string& file, const pb::Value
     const auto& tensor = input.type().tensor_type();
     if (!tensor.has_shape())
         return Error{ErrorCode::unsupported, file + ": input '" + input.name() +
-                                                      "' has no shape; give --input-shape " +
-                                                      input.name() + ":<D0>,<D1>,..."};
+                                                 "' has no shape; give --input-shape " +
+                                                 input.name() + ":<D0>,<D1>,..."};
     std::vector<int64_t> dims;
     for (int i = 0; i < tensor.shape().dim_size(); ++i) {
         const auto& d = tensor.shape().dim(i);

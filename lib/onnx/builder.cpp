@@ -1,31 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/onnx/builder.h"
 
-#include <algorithm>
-
+#include "lib/common/utf8.h"
 #include "lib/graph/canonical.h"
 
 namespace vartml::onnx {
 namespace {
-
-// Bytes of the UTF-8 sequence at the front of `text`, 0 if there is none.
-size_t utf8_length(std::string_view text) {
-    const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
-    const uint8_t b = byte(0);
-    const size_t n = b < 0x80                ? 1
-                     : b >= 0xc2 && b < 0xe0 ? 2
-                     : b >= 0xe0 && b < 0xf0 ? 3
-                     : b >= 0xf0 && b < 0xf5 ? 4
-                                             : 0;
-    if (n == 0 || n > text.size()) return 0;
-    for (size_t i = 1; i < n; ++i)
-        if ((byte(i) & 0xc0) != 0x80) return 0;
-    // Overlong forms, surrogates and numbers beyond 0x10ffff.
-    if ((b == 0xe0 && byte(1) < 0xa0) || (b == 0xed && byte(1) >= 0xa0) ||
-        (b == 0xf0 && byte(1) < 0x90) || (b == 0xf4 && byte(1) >= 0x90))
-        return 0;
-    return n;
-}
 
 std::string clean(std::string_view name) {
     if (is_clean_name(name)) return std::string(name);
@@ -37,14 +17,7 @@ std::string clean(std::string_view name) {
 }  // namespace
 
 bool is_clean_name(std::string_view name) {
-    if (name.size() > 4096) return false;
-    while (!name.empty()) {
-        const size_t n = utf8_length(name);
-        if (n == 0 || (n == 1 && (static_cast<uint8_t>(name[0]) < 0x20 || name[0] == 0x7f)))
-            return false;
-        name.remove_prefix(n);
-    }
-    return true;
+    return name.size() <= 4096 && is_plain_text(name);
 }
 
 std::string Builder::unique(std::unordered_set<std::string>& taken, std::string_view stem) {

@@ -2,14 +2,10 @@
 #include "lib/onnx/model_file.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <limits>
 #include <optional>
 #include <string_view>
@@ -23,29 +19,6 @@
 namespace vartml::onnx {
 namespace {
 
-// A file descriptor that closes itself.
-class Descriptor {
-public:
-    explicit Descriptor(int fd) : fd_(fd) {}
-    Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-    Descriptor& operator=(Descriptor&& other) noexcept {
-        std::swap(fd_, other.fd_);
-        return *this;
-    }
-    ~Descriptor() {
-        if (fd_ >= 0) ::close(fd_);
-    }
-    int get() const { return fd_; }
-
-private:
-    int fd_;
-};
-
-Error system_error(const std::string& what, int error) {
-    return {error == ENOENT || error == ENOTDIR ? ErrorCode::not_found : ErrorCode::io,
-            what + ": cannot read: " + std::strerror(error)};
-}
-
 std::vector<std::string> split_path(const std::string& path) {
     std::vector<std::string> parts;
     size_t begin = 0;
@@ -58,25 +31,23 @@ std::vector<std::string> split_path(const std::string& path) {
 }
 
 // Opens folder/path one part at a time, so that neither ".." nor a link leads out of the folder.
-Result<Descriptor> open_below(const std::string& folder, const std::string& path,
-                              const std::string& what) {
+Result<Mapping> map_below(const std::string& folder, const std::string& path,
+                          const std::string& what) {
     const std::vector<std::string> parts = split_path(path);
     for (const std::string& part : parts)
         if (part.empty() || part == "." || part == ".." || part.find('\0') != std::string::npos)
             return Error{
                 ErrorCode::bad_model,
                 what + " is no path below the folder of the model; store the data beside it"};
-    Descriptor at(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    if (at.get() < 0) return system_error(what, errno);
-    for (size_t i = 0; i < parts.size(); ++i) {
+    Fd at(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    for (size_t i = 0; at && i < parts.size(); ++i) {
         const int type = i + 1 < parts.size() ? O_PATH | O_DIRECTORY : O_RDONLY | O_NONBLOCK;
-        Descriptor next(::openat(at.get(), parts[i].c_str(), type | O_NOFOLLOW | O_CLOEXEC));
-        if (next.get() < 0 && errno == ELOOP)
+        Fd next(::openat(at.get(), parts[i].c_str(), type | O_NOFOLLOW | O_CLOEXEC));
+        if (!next && errno == ELOOP)
             return Error{ErrorCode::bad_model, what + " is a link; replace it by the file itself"};
-        if (next.get() < 0) return system_error(what, errno);
         at = std::move(next);
     }
-    return at;
+    return MappedFile::map(at, what);
 }
 
 // What a file is that people mistake for an ONNX model.
@@ -154,12 +125,6 @@ std::optional<uint64_t> parse_number(const std::string& text) {
     return value;
 }
 
-std::string folder_of(const std::string& path) {
-    const size_t slash = path.rfind('/');
-    if (slash == std::string::npos) return ".";
-    return slash == 0 ? "/" : path.substr(0, slash);
-}
-
 std::string location_of(const pb::TensorProto& tensor) {
     for (const auto& entry : tensor.external_data())
         if (entry.key() == "location") return entry.value();
@@ -184,41 +149,15 @@ Result<void> for_each_tensor(const pb::GraphProto& graph, const F& f) {
 
 }  // namespace
 
-Result<Mapping> map_file(const std::string& path, const std::string& what,
-                         const std::string* beside) {
-    Descriptor fd(-1);
-    if (beside) {
-        auto opened = open_below(*beside, path, what);
-        if (!opened) return opened.error();
-        fd = std::move(*opened);
-    } else {
-        fd = Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-        if (fd.get() < 0) return system_error(what, errno);
-    }
-    struct stat st{};
-    if (::fstat(fd.get(), &st) != 0) return system_error(what, errno);
-    if (!S_ISREG(st.st_mode))
-        return Error{ErrorCode::io, what + ": cannot read: is not a regular file"};
-    const auto size = static_cast<size_t>(st.st_size);
-    if (size == 0) return std::make_shared<const std::span<const std::byte>>();
-    void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd.get(), 0);
-    if (address == MAP_FAILED) return system_error(what, errno);
-    return Mapping(new std::span<const std::byte>(static_cast<const std::byte*>(address), size),
-                   [](const std::span<const std::byte>* span) {
-                       ::munmap(const_cast<std::byte*>(span->data()), span->size());
-                       delete span;
-                   });
-}
-
 Result<ModelFile> ModelFile::open(const std::string& path) {
     google::protobuf::SetLogHandler(
         nullptr);  // it would write to standard error what the sentences below say
     ModelFile file;
     file.path_ = path;
-    auto bytes = map_file(path, path);
+    auto bytes = MappedFile::open(path);
     if (!bytes) return bytes.error();
     file.bytes_ = std::move(*bytes);
-    const std::span<const std::byte> all = *file.bytes_;
+    const Bytes all = file.bytes_->bytes();
     if (all.empty())
         return Error{ErrorCode::bad_model, path + ": is empty, expected an ONNX model"};
     if (all.size() > static_cast<size_t>(std::numeric_limits<int>::max()))
@@ -240,13 +179,13 @@ Result<ModelFile> ModelFile::open(const std::string& path) {
 
 Result<Mapping> ModelFile::external_file(const std::string& location) {
     if (const auto found = external_.find(location); found != external_.end()) return found->second;
-    const std::string folder = folder_of(path_);
-    auto mapping = map_file(location, path_ + ": external data '" + location + "'", &folder);
+    auto mapping =
+        map_below(parent_of(path_), location, path_ + ": external data '" + location + "'");
     if (mapping) external_.emplace(location, *mapping);
     return mapping;
 }
 
-Result<ModelFile::Bytes> ModelFile::external_bytes(const pb::TensorProto& tensor,
+Result<ModelFile::Stored> ModelFile::external_bytes(const pb::TensorProto& tensor,
                                                    size_t size_bytes) {
     const std::string location = location_of(tensor);
     const std::string what =
@@ -267,18 +206,18 @@ Result<ModelFile::Bytes> ModelFile::external_bytes(const pb::TensorProto& tensor
                                                std::to_string(size_bytes)};
     auto mapping = external_file(location);
     if (!mapping) return mapping.error();
-    const std::span<const std::byte> bytes = **mapping;
+    const auto bytes = (*mapping)->bytes();
     if (offset > bytes.size() || bytes.size() - offset < length)
         return Error{ErrorCode::bad_model,
                      what + " lies at " + std::to_string(offset) + " and has " +
                          std::to_string(length) + " bytes, the file ends at " +
                          std::to_string(bytes.size()) + "; copy or export it again"};
-    return Bytes{bytes.subspan(offset, length), *mapping};
+    return Stored{bytes.subspan(offset, length), *mapping};
 }
 
 Result<std::string> ModelFile::signature() {
     Sha256 hash;
-    hash.update(*bytes_);
+    hash.update(bytes_->bytes());
     std::vector<std::string> seen;
     auto done =
         for_each_tensor(proto_->graph(), [&](const pb::TensorProto& tensor) -> Result<void> {
@@ -288,7 +227,7 @@ Result<std::string> ModelFile::signature() {
             seen.push_back(location);
             auto mapping = external_file(location);
             if (!mapping) return mapping.error();
-            hash.update(**mapping);
+            hash.update((*mapping)->bytes());
             return {};
         });
     if (!done) return done.error();

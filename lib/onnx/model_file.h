@@ -10,17 +10,12 @@
 
 #include <vartml/result.h>
 
+#include "lib/common/file.h"
 #include "lib/onnx/proto.h"
 
 namespace vartml::onnx {
 
-// A read-only mapping of a regular file.
-using Mapping = std::shared_ptr<const std::span<const std::byte>>;
-
-// Maps a whole file. With `beside`, the path must stay below that folder and must not pass through
-// a link. `what` begins each sentence: "model.onnx" or "model.onnx: external data 'weights.bin'".
-Result<Mapping> map_file(const std::string& path, const std::string& what,
-                         const std::string* beside = nullptr);
+using Mapping = std::shared_ptr<const MappedFile>;
 
 class ModelFile {
 public:
@@ -32,11 +27,11 @@ public:
     std::shared_ptr<const pb::ModelProto> owner() const { return proto_; }
 
     // Bytes that a tensor with data_location EXTERNAL names, and their owner.
-    struct Bytes {
+    struct Stored {
         std::span<const std::byte> bytes;
         std::shared_ptr<const void> owner;
     };
-    Result<Bytes> external_bytes(const pb::TensorProto& tensor, size_t size_bytes);
+    Result<Stored> external_bytes(const pb::TensorProto& tensor, size_t size_bytes);
 
     // SHA-256 over the file and each external file in the order in which the model first names it,
     // 16 bytes in hexadecimal.

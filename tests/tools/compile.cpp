@@ -223,8 +223,8 @@ struct Refusal {
 const Refusal refusals[] = {
     {"", 2, "MODEL is required"},
     {"shelf.onnx more.onnx", 2, "more.onnx"},
-    {"missing.onnx", 1, "missing.onnx: cannot read: No such file or directory"},
-    {".", 1, "is not a regular file"},
+    {"missing.onnx", 1, "missing.onnx: cannot open: No such file or directory"},
+    {".", 1, ".: cannot read: Is a directory"},
     {"shelf.onnx --config c.json", 2, "--config"},  // does not exist in this release
     {"shelf.onnx --quantize d", 2, "--quantize"},
     {"shelf.onnx --device ve3", 2, "unknown device 've3'; known: softnpu"},

@@ -171,9 +171,12 @@ void make_record(const std::string& infer_id, const vartml::ModelInfo& info,
 
 void choose_preprocess(const Settings& settings, const vartml::ModelInfo& info,
                        Instance& instance) {
+    const Extent extent = *picture_extent(instance.inputs[instance.picture].cpu);
+    // Without a sidecar the shapes of a detection head say how its published models take pictures.
+    const vartml::DecoderFamily* family = vartml::guess_decoder_family(
+        info, instance.description.outputs, extent.width, extent.height);
     instance.preprocess =
-        vartml::preprocess_options(info, vartml::find_decoder_family(info.decoder),
-                                   instance.inputs[instance.picture].info.name);
+        vartml::preprocess_options(info, family, instance.inputs[instance.picture].info.name);
     switch (settings.resize) {
         case ResizeChoice::automatic:
             break;

@@ -130,6 +130,18 @@ Result<void> check_tensors(const std::vector<std::vector<uint32_t>>& shapes,
 
 }  // namespace
 
+const DecoderFamily* guess_decoder_family(const ModelInfo& info,
+                                          std::span<const TensorInfo> outputs, uint32_t input_width,
+                                          uint32_t input_height) {
+    std::string_view reason;
+    const auto family =
+        choose_family({info, outputs, input_width, input_height, nullptr}, "", reason);
+    if (!family) return nullptr;
+    const bool vector =
+        reason == "shapes" && outputs.size() == 1 && vision::is_class_vector(outputs[0].cpu.shape);
+    return vector ? nullptr : find_decoder_family((*family)->row.nick);
+}
+
 Result<Decoder> Decoder::create(const ModelInfo& info, std::span<const TensorInfo> outputs,
                                 uint32_t input_width, uint32_t input_height,
                                 const DecodeOptions& options, DecodeFault* fault) {

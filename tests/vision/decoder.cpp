@@ -132,6 +132,20 @@ TEST(Choice, TakesIdsThatTheSidecarGives) {
     EXPECT_EQ(decoder->reason(), "ids");
 }
 
+TEST(Choice, IsGuessedForThePictureWhereItIsCertain) {
+    const auto guessed = [](std::vector<uint32_t> shape, const ModelInfo& info = {}) {
+        const TensorInfo output = output_of("out", std::move(shape));
+        const DecoderFamily* family = guess_decoder_family(info, {&output, 1}, 416, 416);
+        return family ? std::string(family->nick) : "";
+    };
+    EXPECT_EQ(guessed({1, 3549, 85}), "yolox");
+    EXPECT_EQ(guessed({1, 3549, 84}), "");  // YOLOX or YOLO v8 transposed
+    EXPECT_EQ(guessed({1, 256}), "");       // classes, or an embedding
+    ModelInfo info;
+    info.decoder = "classify";
+    EXPECT_EQ(guessed({1, 256}, info), "classify");
+}
+
 struct FaultCase {
     const char* why;
     const char* decoder;

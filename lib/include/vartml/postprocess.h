@@ -76,6 +76,11 @@ struct DecoderFamily {
 std::span<const DecoderFamily> decoder_families();
 const DecoderFamily* find_decoder_family(std::string_view nick);
 
+/// The family of a model before its tensors are decoded, for its pixel conventions: the sidecar's, else that of upstream's
+/// tensor ids, else the only one that the shapes fit. nullptr where none is certain; a mere vector of numbers is none.
+const DecoderFamily* guess_decoder_family(const ModelInfo& info, std::span<const TensorInfo> outputs, uint32_t input_width,
+                                          uint32_t input_height);
+
 /// Pre-processing of an input: sidecar, else the family, else RGB, 0, 1, stretch.
 PreprocessOptions preprocess_options(const ModelInfo& info, const DecoderFamily* family, std::string_view input_name);
 

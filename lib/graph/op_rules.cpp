@@ -38,6 +38,23 @@ int64_t wrap_axis(int64_t axis, size_t rank) {
     return axis < 0 ? axis + n : axis;
 }
 
+bool is_reasonable(const Type& type) {
+    int64_t elements = 1;
+    for (const int64_t size : type.shape) {
+        if (size < 0 || size > max_elements) return false;
+        if (size > 0 && elements > max_elements / size) return false;
+        elements *= std::max<int64_t>(size, 1);
+    }
+    return true;
+}
+
+int64_t bounded_product(int64_t a, int64_t b) {
+    constexpr int64_t bound = int64_t{1} << 62;
+    int64_t product = 0;
+    if (__builtin_mul_overflow(a, b, &product)) return (a < 0) != (b < 0) ? -bound : bound;
+    return std::clamp(product, -bound, bound);
+}
+
 Result<Types> infer_same(const Graph& graph, const Node& node) {
     return Types{input_type(graph, node, 0)};
 }

@@ -29,6 +29,13 @@ std::optional<std::vector<int64_t>> broadcast(std::span<const int64_t> a,
 // From 0 to rank - 1, or -1 where `axis` is outside.
 int64_t wrap_axis(int64_t axis, size_t rank);
 
+// Larger than any tensor that fits a device. Sizes up to here and their sums stay within 64 bits.
+inline constexpr int64_t max_elements = int64_t{1} << 40;
+// Whether all sizes are from 0 and the tensor has at most max_elements.
+bool is_reasonable(const Type& type);
+// The product, or 2^62 with its sign where that is less: never overflows, and never reasonable.
+int64_t bounded_product(int64_t a, int64_t b);
+
 // Rules that several operators share.
 Result<Types> infer_same(const Graph& graph, const Node& node);       // type of input 0
 Result<Types> infer_broadcast(const Graph& graph, const Node& node);  // all inputs, their type

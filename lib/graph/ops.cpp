@@ -9,9 +9,6 @@ namespace vartml::graph {
 
 namespace {
 
-// Larger than any tensor that fits a device; keeps products of sizes within 64 bits.
-constexpr int64_t max_elements = int64_t{1} << 40;
-
 std::vector<OpInfo> build_table() {
     std::vector<OpInfo> table;
     for (const auto& part :
@@ -40,6 +37,10 @@ std::string_view find_attribute(std::string_view row, std::string_view name) {
     return {};
 }
 
+bool is_absurd(int64_t number) {
+    return number > max_elements || number < -max_elements;
+}
+
 Result<void> check_attributes(const Node& node, const OpInfo& op, std::string_view prefix) {
     for (const auto& [key, value] : node.attributes) {
         const size_t dot = key.find('.');
@@ -58,6 +59,11 @@ Result<void> check_attributes(const Node& node, const OpInfo& op, std::string_vi
             return bad_node(node, "attribute '" + key + "' is of kind " +
                                       std::string(attribute_kind(value)) + ", expected " +
                                       std::string(kind));
+        }
+        const auto* list = std::get_if<std::vector<int64_t>>(&value);
+        if (list && std::ranges::any_of(*list, is_absurd)) {
+            return bad_node(node, "attribute '" + key + "' is " + to_string(*list) +
+                                      ", expected numbers of at most 2^40");
         }
     }
     for (std::string_view row = op.attributes; !row.empty();) {
@@ -112,6 +118,10 @@ Result<void> check_inputs(const Graph& graph, const Node& node, size_t required)
         } else if (graph.value(node.inputs[i]).type.data_type == DataType::unknown) {
             return bad_node(node,
                             "input '" + graph.value(node.inputs[i]).name + "' has no type yet");
+        } else if (!is_reasonable(graph.value(node.inputs[i]).type)) {
+            return bad_node(node, "input '" + graph.value(node.inputs[i]).name + "' is " +
+                                      to_string(graph.value(node.inputs[i]).type) +
+                                      ", expected sizes from 0 and at most 2^40 elements");
         }
     }
     return {};
@@ -160,15 +170,9 @@ Result<Types> infer_fused(const Graph& graph, const Node& node, const OpInfo& op
 }
 
 Result<void> check_size(const Node& node, const Type& type) {
-    int64_t elements = 1;
-    for (const int64_t size : type.shape) {
-        if (size < 0 || size > max_elements || (size > 0 && elements > max_elements / size)) {
-            return bad_node(node, "output would be " + to_string(type) +
-                                      ", expected sizes from 0 and at most 2^40 elements");
-        }
-        elements *= std::max<int64_t>(size, 1);
-    }
-    return {};
+    if (is_reasonable(type)) return {};
+    return bad_node(node, "output would be " + to_string(type) +
+                              ", expected sizes from 0 and at most 2^40 elements");
 }
 
 }  // namespace

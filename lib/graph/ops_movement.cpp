@@ -31,12 +31,12 @@ Result<Types> infer_reshape(const Graph& graph, const Node& node) {
     Type y{x.data_type, node.get("shape", Ints())};
     int64_t known = 1;
     for (const int64_t size : y.shape) {
-        if (size != -1) known *= size;
+        if (size != -1) known = bounded_product(known, size);
     }
     if (const auto hole = std::ranges::find(y.shape, -1); hole != y.shape.end() && known > 0) {
         *hole = x.elements() / known;
     }
-    if (y.elements() != x.elements()) {
+    if (!is_reasonable(y) || y.elements() != x.elements()) {
         return bad_node(node, "reshapes " + to_string(x) + " to " + to_string(y.shape) +
                                   ", which has another number of elements");
     }
@@ -213,7 +213,9 @@ Result<Types> infer_tile(const Graph& graph, const Node& node) {
         return bad_node(node, "repeats " + to_string(y) + ' ' + to_string(repeats) +
                                   " times, expected one number per axis");
     }
-    for (size_t i = 0; i < repeats.size(); ++i) y.shape[i] *= repeats[i];
+    for (size_t i = 0; i < repeats.size(); ++i) {
+        y.shape[i] = bounded_product(y.shape[i], repeats[i]);
+    }
     return Types{y};
 }
 
@@ -301,8 +303,8 @@ Result<Types> infer_range(const Graph& graph, const Node& node) {
     }
     const double count = std::ceil((numbers[1] - numbers[0]) / numbers[2]);
     if (!(count < 1e12)) return bad_node(node, "never reaches its limit");
-    return Types{{input_type(graph, node, 0).data_type,
-                  {std::max<int64_t>(static_cast<int64_t>(count), 0)}}};
+    const int64_t elements = count > 0 ? static_cast<int64_t>(count) : 0;
+    return Types{{input_type(graph, node, 0).data_type, {elements}}};
 }
 
 constexpr OpInfo ops[] = {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Resampling of pictures and regions.
+#include <algorithm>
+
 #include "lib/graph/op_rules.h"
 
 namespace vartml::graph {
@@ -94,7 +96,7 @@ Result<Types> infer_deform_conv(const Graph& graph, const Node& node) {
 uint64_t count_deform_conv(const Graph& graph, const Node& node) {
     const Type& w = input_type(graph, node, 1);
     const uint64_t outputs = count_output(graph, node);
-    return 2 * outputs * static_cast<uint64_t>(w.elements() / w.shape[0]) +
+    return 2 * outputs * static_cast<uint64_t>(w.elements() / std::max<int64_t>(w.shape[0], 1)) +
            (has_input(node, 3) ? outputs : 0);
 }
 
@@ -115,7 +117,7 @@ Result<Types> infer_col2im(const Graph& graph, const Node& node) {
     if (!image) return image.error();
     if (!block) return block.error();
     int64_t elements = 1;
-    for (const int64_t size : *block) elements *= size;
+    for (const int64_t size : *block) elements = bounded_product(elements, size);
     if (x.shape.size() != 3 || elements < 1 || x.shape[1] % elements != 0) {
         return bad_node(node, "has the input " + to_string(x) + " and blocks of " +
                                   to_string(*block) + ", which do not go together");
@@ -141,7 +143,8 @@ Result<Types> infer_max_unpool(const Graph& graph, const Node& node) {
         return bad_node(node, "has a kernel, strides or pads that do not fit " + to_string(y));
     }
     for (size_t i = 0; i < rank; ++i) {
-        y.shape[i + 2] = (y.shape[i + 2] - 1) * strides[i] - pads[i] - pads[rank + i] + kernel[i];
+        y.shape[i + 2] =
+            bounded_product(y.shape[i + 2] - 1, strides[i]) - pads[i] - pads[rank + i] + kernel[i];
     }
     return Types{y};
 }

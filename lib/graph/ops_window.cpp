@@ -76,8 +76,9 @@ Result<Types> infer_conv_transpose(const Graph& graph, const Node& node) {
                                   std::to_string(y.shape[1]) + ')');
     }
     for (size_t i = 0; i < window->rank(); ++i) {
-        y.shape.push_back(window->strides[i] * (x.shape[i + 2] - 1) + window->extent(i) +
-                          output_padding[i] - window->pads_begin[i] - window->pads_end[i]);
+        y.shape.push_back(bounded_product(window->strides[i], x.shape[i + 2] - 1) +
+                          window->extent(i) + output_padding[i] - window->pads_begin[i] -
+                          window->pads_end[i]);
     }
     return Types{y};
 }
@@ -119,14 +120,16 @@ uint64_t count_conv(const Graph& graph, const Node& node) {
     const size_t weight = weight_input(base), bias = base == "QLinearConv" ? 8 : 2;
     const Type& w = input_type(graph, node, weight);
     const uint64_t outputs = count_output(graph, node);
-    const uint64_t per_filter = product(w.shape) / static_cast<uint64_t>(w.shape[0]);
+    const uint64_t per_filter =
+        product(w.shape) / std::max<uint64_t>(static_cast<uint64_t>(w.shape[0]), 1);
     const bool has_bias = base != "ConvInteger" && has_input(node, bias);
     return 2 * outputs * per_filter + (has_bias ? outputs : 0);
 }
 
 uint64_t count_conv_transpose(const Graph& graph, const Node& node) {
     const Type& w = input_type(graph, node, 1);
-    const uint64_t per_input = product(w.shape) / static_cast<uint64_t>(w.shape[0]);
+    const uint64_t per_input =
+        product(w.shape) / std::max<uint64_t>(static_cast<uint64_t>(w.shape[0]), 1);
     return 2 * count_input(graph, node) * per_input +
            (has_input(node, 2) ? count_output(graph, node) : 0);
 }
@@ -187,7 +190,8 @@ Result<Window> window_of(const Graph& graph, const Node& node) {
     if (window.kernel.size() != rank || window.strides.size() != rank ||
         window.dilations.size() != rank || pads.size() != 2 * rank ||
         !all_at_least(window.kernel, 1) || !all_at_least(window.strides, 1) ||
-        !all_at_least(window.dilations, 1) || !all_at_least(pads, 0) || window.group < 1) {
+        !all_at_least(window.dilations, 1) || !all_at_least(pads, 0) || window.group < 1 ||
+        window.group > 1 << 20) {
         return bad_node(node, "has the kernel " + to_string(window.kernel) + ", strides " +
                                   to_string(window.strides) + ", dilations " +
                                   to_string(window.dilations) + ", pads " + to_string(pads) +

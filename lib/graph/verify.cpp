@@ -19,9 +19,9 @@ Result<void> check_values(const Graph& graph) {
     for (const Value& value : graph.values) {
         if (value.name.empty()) return Error{ErrorCode::bad_model, "a value has no name"};
         if (!names.insert(value.name).second) return bad_value(value, "occurs twice");
-        for (const int64_t size : value.type.shape) {
-            if (size < 0)
-                return bad_value(value, "is " + to_string(value.type) + ", expected sizes from 0");
+        if (!is_reasonable(value.type)) {
+            return bad_value(value, "is " + to_string(value.type) +
+                                        ", expected sizes from 0 and at most 2^40 elements");
         }
         if (value.constant && value.constant->bytes.size() != value.type.size_bytes()) {
             return bad_value(

@@ -57,6 +57,28 @@ TEST(VerifyGraph, SeesValuesUsedBeforeTheyAreComputed) {
     EXPECT_EQ(verify(graph).error().message, "node 'z' (Relu) reads 'y' before it is computed");
 }
 
+TEST(VerifyGraph, RefusesSizesThatOverflow) {
+    const char* texts[] = {
+        "input %x : f32[1,1099511627776,1]\nconst %w : f32[1,1,1] = {0}\n%y = ConvTranspose %x, %w "
+        ": "
+        "f32[1]",
+        "input %x : f32[1,4,274877906944]\nconst %w : f32[4,1,1] = {0}\n"
+        "%y = ConvTranspose %x, %w {strides=[2147483647]} : f32[1]",
+        "input %x : f32[1048576]\n%y = Tile %x {repeats=[1099511627776]} : f32[1]",
+        "input %x : f32[8]\n%y = Tile %x {repeats=[9223372036854775807]} : f32[1]",
+        "input %x : f32[8]\n%y = Reshape %x {shape=[1099511627776,1099511627776,1099511627776]} : "
+        "f32[1]",
+        "input %x : f32[1,4,4]\nconst %w : f32[0,4,1] = {}\n"
+        "%y = Conv %x, %w {group=9223372036854775807} : f32[1]",
+        "input %x : f32[8]\n%y = Pad %x {pads=[9223372036854775807,1]} : f32[1]",
+    };
+    for (const char* text : texts) {
+        const auto graph = parse(text);
+        ASSERT_TRUE(graph) << graph.error().message;
+        EXPECT_FALSE(verify(*graph)) << text;
+    }
+}
+
 TEST(VerifyGraph, SeesIdsOutOfRange) {
     Graph graph = must_parse("input %x : f32[1]\n%y = Relu %x : f32[1]\noutput %y\n");
     graph.nodes[0].inputs[0] = 99;

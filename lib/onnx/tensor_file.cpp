@@ -7,9 +7,9 @@
 namespace vartml::onnx {
 
 Result<TensorValue> read_tensor_file(const std::string& path) {
-    auto mapping = map_file(path, path);
+    auto mapping = MappedFile::open(path);
     if (!mapping) return mapping.error();
-    const std::span<const std::byte> bytes = **mapping;
+    const std::span<const std::byte> bytes = (*mapping)->bytes();
     const auto proto = std::make_shared<pb::TensorProto>();
     if (bytes.size() > size_t{std::numeric_limits<int>::max()} ||
         !proto->ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))

@@ -145,7 +145,6 @@ GstPad* make_pad(GstElement* element, const char* name) {
     GstPad* pad = gst_pad_new_from_template(
         gst_element_class_get_pad_template(GST_ELEMENT_GET_CLASS(element), name), name);
     GST_PAD_SET_PROXY_CAPS(pad);
-    GST_PAD_SET_PROXY_SCHEDULING(pad);
     gst_element_add_pad(element, pad);
     return pad;
 }

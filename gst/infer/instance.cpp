@@ -177,6 +177,15 @@ void choose_preprocess(const Settings& settings, const vartml::ModelInfo& info,
         info, instance.description.outputs, extent.width, extent.height);
     instance.preprocess =
         vartml::preprocess_options(info, family, instance.inputs[instance.picture].info.name);
+    // The program takes bytes of the picture and does mean and scale itself.
+    const std::string& bytes = instance.description.inputs[instance.picture].picture;
+    if (!bytes.empty()) {
+        instance.preprocess.mean = {0, 0, 0};
+        instance.preprocess.scale = {1, 1, 1};
+        instance.preprocess.channels = bytes == "bgr"    ? vartml::ChannelOrder::bgr
+                                       : bytes == "gray" ? vartml::ChannelOrder::gray
+                                                         : vartml::ChannelOrder::rgb;
+    }
     switch (settings.resize) {
         case ResizeChoice::automatic:
             break;

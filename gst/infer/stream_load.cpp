@@ -169,6 +169,14 @@ bool Stream::copy_forbidden(CopyReason reason, uint64_t bytes) {
          "avoid a tee before this element or use another source"},
     };
     const Text& text = texts[size_t(reason)];
+    static GstDebugCategory* const performance = [] {
+        GstDebugCategory* category = nullptr;
+        GST_DEBUG_CATEGORY_GET(category, "GST_PERFORMANCE");
+        return category;
+    }();
+    GST_CAT_WARNING_OBJECT(performance, element_,
+                           "copy '%s' of %" G_GUINT64_FORMAT " bytes per frame: %s",
+                           copy_reason_nick(reason), guint64(bytes), text.why);
     const CopyPolicy policy = copy_policy_;
     if (policy == CopyPolicy::allow) return false;
     Failure failure = {{vartml::ErrorCode::unsupported,

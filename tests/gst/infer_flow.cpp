@@ -3,6 +3,8 @@
 #include <gst/analytics/analytics.h>
 #include <gst/base/base.h>
 
+#include <filesystem>
+#include <iterator>
 #include <thread>
 
 #include "tests/support/gst_infer_harness.h"
@@ -315,14 +317,24 @@ TEST_F(InferFlow, DownstreamsResultReachesUpstream) {
     gst_object_unref(pad);
 }
 
-TEST_F(InferFlow, StartsAndStopsAHundredTimes) {
+size_t open_descriptors() {
+    const std::filesystem::directory_iterator all("/proc/self/fd");
+    return size_t(std::distance(begin(all), end(all)));
+}
+
+TEST_F(InferFlow, StartsAndStopsAHundredTimesAndLeavesNothingOpen) {
+    size_t before = 0;
     for (int round = 0; round < 100; ++round) {
-        InferHarness t;
-        ASSERT_EQ(t.push(0), GST_FLOW_OK);
-        t.pull_out();
-        gst_element_set_state(t.element, GST_STATE_NULL);
-        gst_element_set_state(t.element, GST_STATE_PLAYING);
+        {
+            InferHarness t;
+            ASSERT_EQ(t.push(0), GST_FLOW_OK);
+            t.pull_out();
+            gst_element_set_state(t.element, GST_STATE_NULL);
+            gst_element_set_state(t.element, GST_STATE_PLAYING);
+        }
+        if (round == 0) before = open_descriptors();  // what GLib opens once stays open
     }
+    EXPECT_EQ(open_descriptors(), before);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstring>
 #include <deque>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -96,6 +97,10 @@ void add_options(CLI::App& app, Options& o) {
 // ---- the runner -------------------------------------------------------------------------------
 
 Result<std::string> compiled(const std::string& model) {
+    std::error_code error;
+    if (!std::filesystem::exists(model, error))
+        return Error{ErrorCode::not_found,
+                     model + ": " + (error ? error.message() : "no such file")};
     if (!model.ends_with(".onnx")) return model;
     CompileOptions options;
     options.progress = [](int percent, const std::string& stage) {

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of `vartml run`: tensor files, tolerances, figures.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "lib/tools/run_expect.h"
+#include "lib/tools/run_report.h"
+#include "lib/tools/tensor_file.h"
+
+namespace {
+using namespace vartml;
+using namespace vartml::tools;
+
+std::string npy(const std::string& dictionary, const std::string& elements) {
+    std::string header = dictionary + "\n";
+    std::string bytes("\x93NUMPY\x01\x00", 8);
+    bytes += static_cast<char>(header.size());
+    bytes += '\0';
+    return bytes + header + elements;
+}
+
+TEST(Npy, GivesTypeShapeAndBytes) {
+    const auto data = parse_npy(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2), }",
+                                    std::string("\0\0\x80\x3f\0\0\0\x40", 8)),
+                                "a.npy");
+    ASSERT_TRUE(data) << data.error().message;
+    EXPECT_EQ(data->type, DataType::float32);
+    EXPECT_EQ(data->shape, (std::vector<int64_t>{1, 2}));
+    float values[2];
+    std::memcpy(values, data->bytes.data(), 8);
+    EXPECT_EQ(values[0], 1.0f);
+    EXPECT_EQ(values[1], 2.0f);
+    const auto scalar =
+        parse_npy(npy("{'descr': '|u1', 'fortran_order': False, 'shape': ()}", "x"), "b.npy");
+    ASSERT_TRUE(scalar);
+    EXPECT_TRUE(scalar->shape.empty());
+}
+
+TEST(Npy, NamesWhatIsWrong) {
+    const std::string good = "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }";
+    const std::pair<std::string, const char*> rows[] = {
+        {"PK", "a.npy: is no .npy file"},
+        {npy(good, "1234"), "a.npy: holds 4 bytes of elements, the header says 8"},
+        {npy("{'descr': '>f4', 'fortran_order': False, 'shape': (2,)}", "12345678"),
+         "a.npy: elements are of type '>f4'"},
+        {npy("{'descr': '<f4', 'fortran_order': True, 'shape': (2,)}", "12345678"),
+         "a.npy: is in Fortran order"},
+        {npy("{'descr': '<f4', 'shape': (2,)}", ""), "a.npy: the header lacks"},
+        {npy("{'descr': '<f4', 'fortran_order': False, 'shape': (-2,)}", ""),
+         "a.npy: the shape in the header is damaged"},
+        {npy("{'descr': '<f4', 'fortran_order': False, 'shape': (9223372036854775807, 8)}", ""),
+         "a.npy: the shape in the header is too large"},
+        {npy(good, "").substr(0, 30), "a.npy: the header is cut off"},
+    };
+    for (const auto& [bytes, text] : rows) {
+        const auto data = parse_npy(bytes, "a.npy");
+        ASSERT_FALSE(data) << text;
+        EXPECT_EQ(data.error().message.substr(0, std::strlen(text)), text);
+    }
+    EXPECT_FALSE(read_tensor("picture.txt"));
+    EXPECT_EQ(read_tensor("/nowhere/a.npy").error().code, ErrorCode::not_found);
+}
+
+template <typename T>
+TensorData tensor(DataType type, std::vector<T> values) {
+    TensorData data{type, {static_cast<int64_t>(values.size())}, {}};
+    data.bytes.resize(values.size() * sizeof(T));
+    std::memcpy(data.bytes.data(), values.data(), data.bytes.size());
+    return data;
+}
+
+TEST(Tolerance, FollowsWhatWasComputed) {
+    EXPECT_EQ(tolerance_of(DataType::int64, "bf16", {}, {}).measure, Measure::exact);
+    EXPECT_EQ(tolerance_of(DataType::float32, "bf16", {}, {}).measure, Measure::cosine);
+    EXPECT_EQ(tolerance_of(DataType::float32, "fp32", {}, {}).measure, Measure::range);
+    EXPECT_EQ(tolerance_of(DataType::float32, "bf16", 0.5, {}).measure, Measure::steps);
+    EXPECT_EQ(tolerance_of(DataType::float32, "fp32", {}, 0.25).limit, 0.25);
+}
+
+TEST(Compare, MeasuresByTheTolerance) {
+    const auto floats = [](std::vector<float> v) {
+        return tensor(DataType::float32, std::move(v));
+    };
+    const float nan = std::nanf("");
+    struct Row {
+        TensorData found, expected;
+        Tolerance tolerance;
+        bool is_good;
+    };
+    const Tolerance exact{Measure::exact, 0, 1}, cosine{Measure::cosine, 0.999, 1},
+        range{Measure::range, 1e-4, 1}, steps{Measure::steps, 1, 0.5};
+    const Row rows[] = {
+        {tensor<int64_t>(DataType::int64, {1, 2}), tensor<int64_t>(DataType::int64, {1, 2}), exact,
+         true},
+        {tensor<int64_t>(DataType::int64, {1, 3}), tensor<int64_t>(DataType::int64, {1, 2}), exact,
+         false},
+        {floats({1, 2, 3}), floats({1.001f, 2, 3}), cosine, true},
+        {floats({1, 2, 3}), floats({3, 2, 1}), cosine, false},
+        {floats({0, 0}), floats({0, 0}), cosine, true},
+        {floats({0, 0}), floats({1, 0}), cosine, false},
+        {floats({nan, 0}), floats({1, 0}), cosine, false},
+        {floats({0, 10.0009f}), floats({0, 10}), range, true},  // a part of the range of 10
+        {floats({0, 10.01f}), floats({0, 10}), range, false},
+        {floats({nan, 1}), floats({nan, 1}), range, true},
+        {floats({nan, 1}), floats({0, 1}), range, false},
+        {floats({1.5f}), floats({1.0f}), steps, true},
+        {floats({2.5f}), floats({1.0f}), steps, false},
+    };
+    for (const Row& row : rows) {
+        const auto result = compare(row.found, row.expected, row.tolerance, "o");
+        ASSERT_TRUE(result);
+        EXPECT_EQ(result->is_good, row.is_good) << result->text;
+    }
+    EXPECT_FALSE(compare(floats({1}), floats({1, 2}), range, "o"));
+    EXPECT_FALSE(compare(floats({1}), tensor<int32_t>(DataType::int32, {1}), range, "o"));
+}
+
+TEST(Report, IsThePublicFormFollowedByOurs) {
+    RunMeasurement m;
+    // 5787 inferences of 8 in 20.018960 s are 2312.608 per second (public figures).
+    m.round_trip_us.assign(5787, 1000.0);
+    m.round_trip_us[0] = 2000;
+    m.total_us = 20018960;
+    m.batch_size = 8;
+    const std::string text = console_text(m);
+    const std::string begin =
+        " ---- Stats ----\n"
+        "InferenceCnt 5787 TotalDuration 20018960us BatchSize 8 Inf/Sec 2312.608\n"
+        "Device Performance: \n"
+        "Metric,          Avg,           Min,           Max,           Std            \n"
+        "ExecTimeUs,      N/A,           N/A,           N/A,           N/A\n";
+    EXPECT_EQ(text.substr(0, begin.size()), begin);
+    EXPECT_NE(text.find("\n\nround trip us: min 1000.0 p50 1000.0 p75 1000.0 p90 1000.0 p95 1000.0 "
+                        "p99 1000.0 max 2000.0\n"),
+              std::string::npos);
+    EXPECT_NE(text.find("# verdict: "), std::string::npos);
+    EXPECT_NE(json_text(m).find("\"inferences\": 5787"), std::string::npos);
+}
+
+TEST(Report, TakesPercentilesByTheNearestRank) {
+    std::vector<double> values;
+    for (int i = 100; i >= 1; --i) values.push_back(i);
+    const Summary s = summarise(values);
+    EXPECT_EQ(s.p50, 50);
+    EXPECT_EQ(s.p90, 90);
+    EXPECT_EQ(s.p99, 99);
+    EXPECT_EQ(s.max, 100);
+    EXPECT_EQ(s.mean, 50.5);
+    EXPECT_EQ(summarise({7}).p99, 7);
+}
+
+}  // namespace

@@ -1,0 +1,49 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# `vartml run` as its users call it: exit statuses, console, JSON. $1 is the program.
+set -u
+program=$1
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+failures=0
+
+# expect STATUS PATTERN COMMAND...: the command ends so and says so.
+expect() {
+    status=$1 pattern=$2
+    shift 2
+    "$@" >"$folder/out" 2>&1
+    found=$?
+    if [ "$found" -ne "$status" ] || ! grep -q -- "$pattern" "$folder/out"; then
+        echo "FAILED: $*: exit $found, expected $status and '$pattern'; it said:"
+        cat "$folder/out"
+        failures=$((failures + 1))
+    fi
+}
+
+expect 0 'usage\|Usage\|OPTIONS' "$program" run --help
+expect 2 'MODEL' "$program" run
+expect 2 'numerics' "$program" run x.rai --numerics f16
+expect 1 'nowhere.rai' "$program" run "$folder/nowhere.rai"
+echo nonsense >"$folder/bad.rai"
+expect 4 'bad.rai' "$program" run "$folder/bad.rai"
+
+model=${VARTML_SHARED:-}/models/mnist_cntk
+if [ -f "$model/model.onnx" ]; then
+    data=$model/test_data_set_0
+    "$program" compile "$model/model.onnx" -o "$folder/m.rai" >/dev/null || exit 1
+    for view in hw cpu; do
+        expect 0 'as expected' "$program" run "$folder/m.rai" --view $view -n 3 --inputs "$data" \
+            --expect "$data" --json "$folder/m.json"
+        grep -q '^InferenceCnt 3 TotalDuration [0-9]*us BatchSize 1 Inf/Sec ' "$folder/out" ||
+            { echo "FAILED: console"; failures=$((failures + 1)); }
+        grep -q '"inferences": 3' "$folder/m.json" || { echo "FAILED: JSON"; failures=$((failures + 1)); }
+    done
+    expect 6 'NOT as expected' "$program" run "$folder/m.rai" -n 1 --expect "$data"
+    expect 0 'jobs in flight: 4 asked' "$program" run "$folder/m.rai" -n 9 --in-flight 4
+    expect 0 'steps: ' "$program" run "$folder/m.rai" -n 1 --steps
+    expect 2 "expected NAME=FILE with a NAME of 'Input3'" "$program" run "$folder/m.rai" --input x=y.npy
+    expect 1 'input_0' "$program" run "$folder/m.rai" --inputs "$folder"
+else
+    echo "no models beside the project: only the command line was tested"
+fi
+[ "$failures" -eq 0 ]

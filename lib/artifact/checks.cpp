@@ -46,8 +46,10 @@ std::optional<uint64_t> checked_size_bytes(DataType type, const std::vector<uint
     bool empty = false;
     for (const uint32_t n : shape) {
         // A zero must not hide the others: products of some dimensions are computed later.
-        if (n == 0) empty = true;
-        if (n != 0 && (bytes *= n) > limit) return std::nullopt;
+        empty |= n == 0;
+        if (n == 0) continue;
+        if (bytes > limit / n) return std::nullopt;
+        bytes *= n;
     }
     return empty ? 0 : bytes;
 }

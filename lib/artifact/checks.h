@@ -3,6 +3,7 @@
 #pragma once
 #include <flatbuffers/flatbuffers.h>
 
+#include <cstring>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -32,9 +33,13 @@ private:
     std::optional<Error> error_;
 };
 
+// FlatBuffers' verifier does not check that elements of eight bytes are aligned (found by fuzzing),
+// so elements are copied as bytes.
 template <typename T>
 std::vector<T> to_vector(const flatbuffers::Vector<T>* vector) {
-    return vector ? std::vector<T>(vector->begin(), vector->end()) : std::vector<T>();
+    std::vector<T> out(vector ? vector->size() : 0);
+    if (!out.empty()) std::memcpy(out.data(), vector->Data(), out.size() * sizeof(T));
+    return out;
 }
 
 inline size_t size_of(const auto* vector) {

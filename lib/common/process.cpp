@@ -140,10 +140,15 @@ public:
         ::kill(pid_, SIGKILL);
     }
     bool ended(int& status) {
-        const pid_t r = ::waitpid(pid_, &status, WNOHANG);
-        if (r == 0 || (r < 0 && errno == EINTR)) return false;
-        if (r < 0) status = 0x7f00;  // somebody else took the status: as a shell reports it
-        ::kill(-pid_, SIGKILL);      // what the child left behind holds our pipes
+        siginfo_t info{};
+        const int r = ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT);
+        if (r != 0 && errno == EINTR) return false;
+        if (r == 0 && info.si_pid == 0) return false;
+        // What the child left behind holds our pipes. Until it is reaped its number is not used
+        // again.
+        ::kill(-pid_, SIGKILL);
+        // As a shell reports it, where somebody else took the status.
+        if (::waitpid(pid_, &status, 0) < 0) status = 127 << 8;
         pid_ = 0;
         return true;
     }

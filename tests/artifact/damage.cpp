@@ -56,8 +56,8 @@ TEST(Damage, EveryTruncationIsRefused) {
     const std::string whole = rai_bytes(test::conv_model());
     spill(dir / "m.rai", whole);
     for (size_t size = whole.size(); size-- > 0;) {
-        // The ends of the long runs of zeros are as good as their middles.
-        if (size > 6000 && size % 61 != 0) continue;
+        // Inside the manifest and the long runs of zeros one place is as good as the next.
+        if (size > 256 && size % 61 != 0) continue;
         ASSERT_EQ(::truncate((dir / "m.rai").c_str(), static_cast<off_t>(size)), 0);
         const auto r = read(dir / "m.rai");
         ASSERT_FALSE(r) << size;
@@ -91,7 +91,7 @@ TEST(Damage, AChangedManifestWithAGoodChecksumNeverCrashes) {
         const size_t footer_at = whole.size() - sizeof footer;
         std::memcpy(&footer, whole.data() + footer_at, sizeof footer);
         const size_t end = footer.manifest_size + 4;
-        for (size_t at = 4; at < end; ++at) {
+        for (size_t at = 4; at < end; at += 3) {
             for (const int flip : flips_at(at)) {
                 std::string bytes = whole;
                 bytes[at] = static_cast<char>(bytes[at] ^ flip);
@@ -118,7 +118,7 @@ TEST(Damage, AChangedProgramWithAGoodChecksumNeverCrashes) {
         const size_t crc_at =
             manifest.find(std::string_view(reinterpret_cast<const char*>(&recorded), 4));
         ASSERT_NE(crc_at, manifest.npos);
-        for (size_t at = 0; at < program.size(); ++at) {
+        for (size_t at = 0; at < program.size(); at += 3) {
             for (const int flip : flips_at(at)) {
                 std::string bytes = program, record = manifest;
                 bytes[at] = static_cast<char>(bytes[at] ^ flip);
@@ -334,6 +334,10 @@ TEST(Manifest, BreaksNoRuleOfTheFormat) {
          [](M& m) { m.inputs[0].cpu.layout = Layout::NCHW; }},
         {"input 'x': HW view NHWC[1,1,2,3] does not fit the CPU view GENERIC[2,3]",
          [](M& m) { m.inputs[0].hw = make_view(DataType::int8, Layout::NHWC, {1, 1, 2, 3}); }},
+        {"input 'x': CPU view of shape [2147483648,2147483648,4] is recorded with 0 elements",
+         [](M& m) {  // 2^64 bytes: a product that wraps to 0
+             m.inputs[0].cpu = make_view(DataType::int8, Layout::GENERIC, {1u << 31, 1u << 31, 4});
+         }},
         {"batch size is 3 of 2 desired, expected 1 to 256",
          [](M& m) { m.desired_batch_size = 2, m.actual_batch_size = 3; }},
         {"node 'n' is in partition 3, there are 3",

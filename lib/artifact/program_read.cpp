@@ -276,10 +276,22 @@ private:
                 return checks_.fail(what + ": attribute '" + key + "' has kind " +
                                     std::to_string(static_cast<int>(a.kind())) +
                                     ", which this libvartml does not use");
+            if (!is_in_range(*value))
+                return checks_.fail(what + ": attribute '" + key +
+                                    "' holds a number outside of -2^31 to 2^31-1");
             if (!node.attributes.emplace(key, std::move(*value)).second)
                 return checks_.fail(what + ": attribute '" + key + "' occurs twice");
         }
         return checks_.ok();
+    }
+
+    // Sizes, axes and counts are small; shape inference multiplies and adds them.
+    static bool is_in_range(const graph::Attribute& value) {
+        const auto ok = [](int64_t i) { return i == static_cast<int32_t>(i); };
+        if (const auto* i = std::get_if<int64_t>(&value)) return ok(*i);
+        if (const auto* is = std::get_if<std::vector<int64_t>>(&value))
+            return std::ranges::all_of(*is, ok);
+        return true;
     }
 
     std::optional<graph::Attribute> read_attribute(const program::Attribute& a) {

@@ -30,7 +30,10 @@ struct Program {
 
 struct LoadOptions {
     Numerics numerics = Numerics::automatic;
-    unsigned threads = 0;           // 0 = processors that the process may use
+    unsigned threads = 0;  // 0 = processors that the process may use
+    // Runs that shall go on at the same time. The threads are shared out among them: more runs per
+    // second, each of them slower.
+    unsigned concurrent_runs = 1;
     std::string weights_cache_dir;  // folder of packed weights; "" = keep them private
 };
 
@@ -54,8 +57,8 @@ public:
     // Optional: one line per step (operator, implementation, shapes) for reports and debugging;
     // absent means "".
     virtual std::string describe() const { return {}; }
-    // Optional: shortest duration of each step in nanoseconds over `runs` runs on scratch data, in the
-    // order of describe(); absent means empty.
+    // Optional: shortest duration of each step in nanoseconds over `runs` runs on scratch data, in
+    // the order of describe(); absent means empty.
     virtual std::vector<double> time_steps(unsigned runs) {
         (void)runs;
         return {};

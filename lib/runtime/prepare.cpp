@@ -123,12 +123,23 @@ std::string weights_folder(const Options& options) {
     return {};
 }
 
+unsigned num_threads(const Options& options) {
+    return options.threads ? static_cast<unsigned>(options.threads) : usable_processors();
+}
+
+// More runs than threads would only wait for each other.
+unsigned num_concurrent_runs(const Options& options) {
+    if (!options.shares_threads) return 1;
+    return std::min(num_threads(options), static_cast<unsigned>(options.max_concurrent_runs));
+}
+
 device::LoadOptions load_options(const Options& options) {
     device::LoadOptions load;
     load.numerics = options.numerics == "f32"    ? device::Numerics::f32
                     : options.numerics == "bf16" ? device::Numerics::bf16
                                                  : device::Numerics::automatic;
-    load.threads = static_cast<unsigned>(options.threads);
+    load.threads = num_threads(options);
+    load.concurrent_runs = num_concurrent_runs(options);
     load.weights_cache_dir = weights_folder(options);
     return load;
 }
@@ -153,7 +164,7 @@ EngineOptions engine_options(const RunnerState& state) {
     engine.output_type = options.output_tensor_type;
     engine.skip_input_sync = options.skip_in_bo_sync;
     engine.skip_output_sync = options.skip_out_bo_sync;
-    engine.threads = options.threads ? static_cast<unsigned>(options.threads) : usable_processors();
+    engine.threads = num_threads(options) / num_concurrent_runs(options);
     engine.num_runs = state.executor->num_threads();
     return engine;
 }

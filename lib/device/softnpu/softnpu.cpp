@@ -5,7 +5,11 @@
 #include <omp.h>
 #include <sched.h>
 
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
 #include <oneapi/dnnl/dnnl.hpp>
+#include <vector>
 
 #include "lib/device/softnpu/executable.h"
 #include "lib/device/softnpu/lowering.h"
@@ -31,24 +35,83 @@ DataType compute_type(Numerics numerics) {
     return native ? DataType::bf16 : DataType::float32;
 }
 
+// As many plans as runs go on at the same time, each with its arena and its share of the threads.
+class Cores final : public Executable {
+public:
+    explicit Cores(std::vector<std::unique_ptr<softnpu::SoftExecutable>> cores)
+        : cores_(std::move(cores)) {
+        free_.reserve(cores_.size());
+        for (const auto& core : cores_) free_.push_back(core.get());
+    }
+
+    Result<void> run(std::span<const void* const> inputs,
+                     std::span<void* const> outputs) noexcept override {
+        softnpu::SoftExecutable* const core = take();
+        auto result = core->run(inputs, outputs);
+        give_back(core);
+        return result;
+    }
+    std::string compute_type() const override { return cores_[0]->compute_type(); }
+    unsigned border_conversions() const override { return cores_[0]->border_conversions(); }
+    size_t private_weight_bytes() const override {
+        size_t bytes = 0;
+        for (const auto& core : cores_) bytes += core->private_weight_bytes();
+        return bytes;
+    }
+    std::string describe() const override { return cores_[0]->describe(); }
+    std::vector<double> time_steps(unsigned runs) override {
+        softnpu::SoftExecutable* const core = take();
+        auto times = core->time_steps(runs);
+        give_back(core);
+        return times;
+    }
+
+private:
+    softnpu::SoftExecutable* take() {
+        std::unique_lock lock(mutex_);
+        returned_.wait(lock, [this] { return !free_.empty(); });
+        softnpu::SoftExecutable* const core = free_.back();
+        free_.pop_back();
+        return core;
+    }
+    void give_back(softnpu::SoftExecutable* core) {
+        {
+            const std::lock_guard lock(mutex_);
+            free_.push_back(core);
+        }
+        returned_.notify_one();
+    }
+
+    std::vector<std::unique_ptr<softnpu::SoftExecutable>> cores_;
+    std::mutex mutex_;
+    std::condition_variable returned_;
+    std::vector<softnpu::SoftExecutable*> free_;  // guarded by mutex_; room for all
+};
+
 class SoftNpu final : public Device {
 public:
     std::string name() const override { return "softnpu"; }
     bool supports_target(const std::string& t) const override { return t == "softnpu-1"; }
+    unsigned num_cores() const override { return static_cast<unsigned>(usable_processors()); }
 
     Result<std::unique_ptr<Executable>> load(std::shared_ptr<const Program> program,
                                              const LoadOptions& options) override {
-        const int threads =
-            options.threads ? static_cast<int>(options.threads) : usable_processors();
+        const unsigned all = options.threads ? options.threads : num_cores();
+        const unsigned runs = std::clamp(options.concurrent_runs, 1U, std::min(all, num_cores()));
+        const int threads = static_cast<int>(all / runs);
         omp_set_num_threads(threads);  // primitives are made for the team that will run them
         const DataType compute = compute_type(options.numerics);
         try {
-            auto plan = softnpu::Lowering(*program, compute).run();
-            if (!plan) return std::move(plan).error();
-            auto executable = softnpu::SoftExecutable::create(std::move(program), std::move(*plan),
-                                                              compute, threads);
-            if (!executable) return std::move(executable).error();
-            return std::unique_ptr<Executable>(std::move(*executable));
+            std::vector<std::unique_ptr<softnpu::SoftExecutable>> cores;
+            for (unsigned i = 0; i < runs; ++i) {
+                auto plan = softnpu::Lowering(*program, compute).run();
+                if (!plan) return std::move(plan).error();
+                auto core =
+                    softnpu::SoftExecutable::create(program, std::move(*plan), compute, threads);
+                if (!core) return std::move(core).error();
+                cores.push_back(std::move(*core));
+            }
+            return std::unique_ptr<Executable>(std::make_unique<Cores>(std::move(cores)));
         } catch (const std::bad_alloc&) {
             return Error{ErrorCode::out_of_memory, "no memory to load the program"};
         } catch (const dnnl::error& e) {

@@ -26,16 +26,16 @@ struct Layer {
 struct Partition {
     std::string name;  // "vaiml_par_0", "vaiml_cpu_subgraph_0"
     PartitionKind kind = PartitionKind::npu;
-    std::string target;                        // "softnpu-1", "cpu-1"
-    graph::Graph graph;                        // the program
-    std::vector<TensorInfo> inputs, outputs;   // in the graph's order
-    uint32_t operators = 0;                    // ONNX nodes it came from
+    std::string target;                       // "softnpu-1", "cpu-1"
+    graph::Graph graph;                       // the program
+    std::vector<TensorInfo> inputs, outputs;  // in the graph's order
+    uint32_t operators = 0;                   // ONNX nodes it came from
     uint64_t ops = 0;
     uint32_t columns = 4;
-    std::vector<uint64_t> arena_offsets;       // per graph value; only values in the arena count
+    std::vector<uint64_t> arena_offsets;  // per graph value; only values in the arena count
     uint64_t arena_size_bytes = 0;
     std::vector<Layer> layers;
-    std::vector<int32_t> node_layers;          // per node, index into layers or -1
+    std::vector<int32_t> node_layers;  // per node, index into layers or -1
 };
 
 // Border: source or destination -1.
@@ -95,22 +95,27 @@ struct ReadOptions {
     bool programs = true;  // false: manifest and files only, graphs stay empty
 };
 
-// Opens a compiled model by content: a directory with vaiml_par_0, a directory with exactly one .rai, or a .rai. Weights are
-// used in place from read-only mappings. Every check of the format document (10.3, 11.2) is made before a byte is trusted.
-// Errors: not_found, io, bad_model, unsupported; the sentence names file, part, found and expected.
+// Opens a compiled model by content: a directory with vaiml_par_0, a directory with exactly one
+// .rai, or a .rai. Weights are used in place from read-only mappings. Every check of the format
+// document (10.3, 11.2) is made before a byte is trusted. Errors: not_found, io, bad_model,
+// unsupported; the sentence names file, part, found and expected.
 Result<CompiledModel> read(const std::string& path, const ReadOptions& options = {});
 
 struct DirectoryOptions {
-    bool rai = false;          // also NAME.rai in the directory
-    std::vector<File> extras;  // files that are no entries: compile.log, debug/…, vaiml_par_0/0/debug/…
+    bool rai = false;  // also NAME.rai in the directory
+    std::vector<File>
+        extras;  // files that are no entries: compile.log, debug/…, vaiml_par_0/0/debug/…
 };
 
-// Writes the directory form to `path` or a single .rai, atomically: a temporary beside it, synced, renamed into place. The
-// directory replaces one that vartml made; another existing directory is refused (invalid_argument). Same model, same bytes.
-// Entries found in model.files are written as they are, those that follow from the model (partition-info.json,
-// flexmlrt-hsi.json, buffer_info.json, NAME_mla_stats.yaml, fail_safe_summary.json, connectivity_metadata.json) are added.
-// Errors: io, not_found; internal for a model that the format cannot hold, naming what is wrong in it.
-Result<void> write_directory(const CompiledModel& model, const std::string& path, const DirectoryOptions& options = {});
+// Writes the directory form to `path` or a single .rai, atomically: a temporary beside it, synced,
+// renamed into place. The directory replaces one that vartml made; another existing directory is
+// refused (invalid_argument). Same model, same bytes. Entries found in model.files are written as
+// they are, those that follow from the model (partition-info.json, flexmlrt-hsi.json,
+// buffer_info.json, NAME_mla_stats.yaml, fail_safe_summary.json, connectivity_metadata.json) are
+// added. Errors: io, not_found; internal for a model that the format cannot hold, naming what is
+// wrong in it.
+Result<void> write_directory(const CompiledModel& model, const std::string& path,
+                             const DirectoryOptions& options = {});
 Result<void> write_rai(const CompiledModel& model, const std::string& path);
 
 }  // namespace vartml::artifact

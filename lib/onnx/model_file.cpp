@@ -186,7 +186,7 @@ Result<Mapping> ModelFile::external_file(const std::string& location) {
 }
 
 Result<ModelFile::Stored> ModelFile::external_bytes(const pb::TensorProto& tensor,
-                                                   size_t size_bytes) {
+                                                    size_t size_bytes) {
     const std::string location = location_of(tensor);
     const std::string what =
         path_ + ": external data '" + location + "' of tensor '" + tensor.name() + "'";

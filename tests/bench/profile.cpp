@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the time of a model goes: mean time of each step of the software NPU, slowest first, and the whole run.
-// usage: profile MODEL.rai [f32|bf16|auto] [THREADS] [RUNS]
+// Where the time of a model goes: mean time of each step of the software NPU, slowest first, and
+// the whole run. usage: profile MODEL.rai [f32|bf16|auto] [THREADS] [RUNS]
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -32,7 +32,9 @@ double median_us(device::Executable& executable, const device::Program& program,
     for (unsigned r = 0; r < runs; ++r) {
         const auto start = std::chrono::steady_clock::now();
         if (!executable.run(inputs, outputs)) std::exit(1);
-        times.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
+        times.push_back(
+            std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start)
+                .count());
     }
     std::ranges::sort(times);
     return times[times.size() / 2];
@@ -78,7 +80,7 @@ int main(int argc, char** argv) {
     std::ranges::sort(order, [&](size_t a, size_t b) { return steps[a] > steps[b]; });
     for (const size_t i : order) std::printf("%9.1f us  %s\n", steps[i] / 1e3, names[i].c_str());
     const double sum = std::accumulate(steps.begin(), steps.end(), 0.0) / 1e3;
-    std::printf("%9.1f us  sum of %zu steps; whole run %.1f us (median), %u threads, %s\n", sum, steps.size(), whole,
-                threads, (*executable)->compute_type().c_str());
+    std::printf("%9.1f us  sum of %zu steps; whole run %.1f us (median), %u threads, %s\n", sum,
+                steps.size(), whole, threads, (*executable)->compute_type().c_str());
     return 0;
 }

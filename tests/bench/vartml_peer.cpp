@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Our side of the benchmarks: runs a compiled model through the public interface, HW views on both sides. Obeys lines on
-// standard input:
+// Our side of the benchmarks: runs a compiled model through the public interface, HW views on both
+// sides. Obeys lines on standard input:
 //   run N      N inferences; answers with the wall time of each in nanoseconds, on one line
 // usage: vartml_peer MODEL THREADS
 #include <chrono>
@@ -25,7 +25,8 @@ void fill(vart::NpuTensor& tensor, std::mt19937& random) {
         uint32_t bits = 0;
         std::memcpy(&bits, &value, sizeof bits);
         if (info.data_type == vart::DataType::FLOAT32) std::memcpy(bytes + 4 * i, &bits, 4);
-        if (info.data_type == vart::DataType::BF16) std::memcpy(bytes + 2 * i, reinterpret_cast<char*>(&bits) + 2, 2);
+        if (info.data_type == vart::DataType::BF16)
+            std::memcpy(bytes + 2 * i, reinterpret_cast<char*>(&bits) + 2, 2);
     }
 }
 
@@ -40,11 +41,13 @@ int main(int argc, char** argv) {
                                                                {{"vartml_threads", threads}});
         std::vector<std::vector<vart::NpuTensor>> inputs(1), outputs(1);
         std::mt19937 random(7);
-        for (const auto& info : runner->get_tensors_info(vart::TensorDirection::INPUT, vart::TensorType::HW)) {
+        for (const auto& info :
+             runner->get_tensors_info(vart::TensorDirection::INPUT, vart::TensorType::HW)) {
             inputs[0].push_back(runner->allocate_npu_tensor(info));
             fill(inputs[0].back(), random);
         }
-        for (const auto& info : runner->get_tensors_info(vart::TensorDirection::OUTPUT, vart::TensorType::HW)) {
+        for (const auto& info :
+             runner->get_tensors_info(vart::TensorDirection::OUTPUT, vart::TensorType::HW)) {
             outputs[0].push_back(runner->allocate_npu_tensor(info));
         }
         std::puts("ready");
@@ -56,7 +59,8 @@ int main(int argc, char** argv) {
             for (long r = 0; r < runs; ++r) {
                 const auto start = clock::now();
                 if (runner->execute(inputs, outputs) != vart::StatusCode::SUCCESS) return 1;
-                line += std::to_string(std::chrono::nanoseconds(clock::now() - start).count()) + " ";
+                line +=
+                    std::to_string(std::chrono::nanoseconds(clock::now() - start).count()) + " ";
             }
             std::puts(line.c_str());
             std::fflush(stdout);

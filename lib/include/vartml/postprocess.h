@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sidecar files and decoders: from the output tensors of a detector or classifier to boxes and classes in frame pixels.
+// Sidecar files and decoders: from the output tensors of a detector or classifier to boxes and
+// classes in frame pixels.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -17,28 +18,29 @@ namespace vartml {
 
 /// What a sidecar (`.modelinfo`) says; absent keys are empty.
 struct ModelInfo {
-    std::string file;                          ///< where it comes from, for messages; "" = nowhere
-    std::string group_id;                      ///< upstream's id of the group of output tensors
-    std::string decoder;                       ///< nick of a decoder family, or ""
+    std::string file;      ///< where it comes from, for messages; "" = nowhere
+    std::string group_id;  ///< upstream's id of the group of output tensors
+    std::string decoder;   ///< nick of a decoder family, or ""
     std::vector<std::string> labels;
-    std::string labels_file;                   ///< where the labels come from, for messages; "" = `file` itself
+    std::string labels_file;  ///< where the labels come from, for messages; "" = `file` itself
     std::optional<unsigned> num_classes;
-    int class_offset = 0;                      ///< label of the tensor's class 0; -1: class 0 is the background, without label
+    int class_offset =
+        0;  ///< label of the tensor's class 0; -1: class 0 is the background, without label
     std::optional<double> score_threshold, iou_threshold;
     std::optional<unsigned> max_detections;
     std::vector<int> strides;
     std::vector<float> anchors;
-    std::string activation;                    ///< "none", "sigmoid", "softmax" or ""
-    std::string box_order;                     ///< "yxyx", "xyxy", "cxcywh" or ""
-    std::string skeleton;                      ///< "coco17" or pairs "0-1;1-2;…"
+    std::string activation;  ///< "none", "sigmoid", "softmax" or ""
+    std::string box_order;   ///< "yxyx", "xyxy", "cxcywh" or ""
+    std::string skeleton;    ///< "coco17" or pairs "0-1;1-2;…"
     struct Input {
         std::string name;
         std::optional<ResizeMode> resize;
         std::optional<Interpolation> interpolation;
         std::optional<ChannelOrder> channels;
-        std::vector<float> mean, scale, pad;   ///< 0, 1 or 3 numbers
+        std::vector<float> mean, scale, pad;  ///< 0, 1 or 3 numbers
         std::optional<double> crop_fraction;
-        std::string feed;                      ///< for inputs that are not the picture
+        std::string feed;  ///< for inputs that are not the picture
         std::string picture;
     };
     struct Output {
@@ -51,24 +53,28 @@ struct ModelInfo {
     std::vector<Output> outputs;
 };
 
-/// Parses the text of a sidecar. `file` is its name for messages and the folder of label files ("" = none).
-/// Errors: bad_model naming file, line and key; those of read_labels.
+/// Parses the text of a sidecar. `file` is its name for messages and the folder of label files (""
+/// = none). Errors: bad_model naming file, line and key; those of read_labels.
 Result<ModelInfo> parse_modelinfo(std::string_view text, const std::string& file);
-/// The sidecar of a model by the search order of the elements: `file` if given, else the entry of the compiled model, else
-/// MODEL.modelinfo, MODEL without its last ending .modelinfo, DIRECTORY/modelinfo; an empty ModelInfo where there is none.
-/// Errors: not_found when `file` does not exist, io, and those of parse_modelinfo.
-Result<ModelInfo> find_modelinfo(const std::string& file, const std::string& model_path, const std::string& entry);
-/// The text form, as `vartml compile --decoder` writes it: what `info` leaves open and its decoder family knows (thresholds,
-/// pre-processing of the picture input) is filled in, labels are written out.
-std::string print_modelinfo(const ModelInfo& info, std::span<const TensorInfo> inputs, std::span<const TensorInfo> outputs);
+/// The sidecar of a model by the search order of the elements: `file` if given, else the entry of
+/// the compiled model, else MODEL.modelinfo, MODEL without its last ending .modelinfo,
+/// DIRECTORY/modelinfo; an empty ModelInfo where there is none. Errors: not_found when `file` does
+/// not exist, io, and those of parse_modelinfo.
+Result<ModelInfo> find_modelinfo(const std::string& file, const std::string& model_path,
+                                 const std::string& entry);
+/// The text form, as `vartml compile --decoder` writes it: what `info` leaves open and its decoder
+/// family knows (thresholds, pre-processing of the picture input) is filled in, labels are written
+/// out.
+std::string print_modelinfo(const ModelInfo& info, std::span<const TensorInfo> inputs,
+                            std::span<const TensorInfo> outputs);
 /// Labels of a text file: one per line, UTF-8, CRLF accepted, an empty last line ignored.
 /// Errors: not_found, io, bad_model naming file and line.
 Result<std::vector<std::string>> read_labels(const std::string& file);
 
 /// A decoder family and the pixel conventions of the published models.
 struct DecoderFamily {
-    std::string_view nick;         ///< "yolox"
-    std::string_view summary;      ///< one line for help texts
+    std::string_view nick;     ///< "yolox"
+    std::string_view summary;  ///< one line for help texts
     double score_threshold, iou_threshold;
     PreprocessOptions input;
 };
@@ -76,13 +82,16 @@ struct DecoderFamily {
 std::span<const DecoderFamily> decoder_families();
 const DecoderFamily* find_decoder_family(std::string_view nick);
 
-/// The family of a model before its tensors are decoded, for its pixel conventions: the sidecar's, else that of upstream's
-/// tensor ids, else the only one that the shapes fit. nullptr where none is certain; a mere vector of numbers is none.
-const DecoderFamily* guess_decoder_family(const ModelInfo& info, std::span<const TensorInfo> outputs, uint32_t input_width,
+/// The family of a model before its tensors are decoded, for its pixel conventions: the sidecar's,
+/// else that of upstream's tensor ids, else the only one that the shapes fit. nullptr where none is
+/// certain; a mere vector of numbers is none.
+const DecoderFamily* guess_decoder_family(const ModelInfo& info,
+                                          std::span<const TensorInfo> outputs, uint32_t input_width,
                                           uint32_t input_height);
 
 /// Pre-processing of an input: sidecar, else the family, else RGB, 0, 1, stretch.
-PreprocessOptions preprocess_options(const ModelInfo& info, const DecoderFamily* family, std::string_view input_name);
+PreprocessOptions preprocess_options(const ModelInfo& info, const DecoderFamily* family,
+                                     std::string_view input_name);
 
 /// One output tensor of a run: where its bytes are and how they lie.
 struct OutputTensor {
@@ -104,23 +113,24 @@ struct Classification {
     float score = 0;
 };
 struct Decoded {
-    std::vector<Detection> detections;        ///< score descending
-    std::vector<Classification> classes;      ///< score descending
-    unsigned suppressed = 0;                  ///< candidates removed by NMS
-    unsigned not_finite = 0;                  ///< candidates dropped for NaN or infinity
+    std::vector<Detection> detections;    ///< score descending
+    std::vector<Classification> classes;  ///< score descending
+    unsigned suppressed = 0;              ///< candidates removed by NMS
+    unsigned not_finite = 0;              ///< candidates dropped for NaN or infinity
 };
 
 enum class Nms : uint8_t { automatic, per_class, class_agnostic, off };
 
 struct DecodeOptions {
-    std::string decoder{};             ///< "" or "auto": sidecar, registry ids, then shapes if exactly one family fits
-    double score_threshold = -1;     ///< -1: sidecar, else family
+    std::string
+        decoder{};  ///< "" or "auto": sidecar, registry ids, then shapes if exactly one family fits
+    double score_threshold = -1;  ///< -1: sidecar, else family
     double iou_threshold = -1;
-    unsigned max_detections = 0;     ///< 0: sidecar, else 100
+    unsigned max_detections = 0;  ///< 0: sidecar, else 100
     unsigned top_k = 1;
     Nms nms = Nms::automatic;
     std::vector<std::string> classes{};  ///< labels or indices kept; empty = all
-    unsigned min_size = 0;           ///< pixels
+    unsigned min_size = 0;               ///< pixels
 };
 
 /// What a program may want to know of a decoder that could not be made, beside the sentence.
@@ -129,34 +139,39 @@ struct DecodeFault {
     std::string found, expected, fix;
 };
 
-/// Decodes the outputs of one model. Thread-safety: decode() keeps scratch memory; one thread at a time.
+/// Decodes the outputs of one model. Thread-safety: decode() keeps scratch memory; one thread at a
+/// time.
 class Decoder {
 public:
-    /// `outputs` in the order that decode() will get them; `input_width`, `input_height` of the model's picture input in pixels.
-    /// Counts of classes and positions are checked here against labels, sidecar and input size.
-    /// Errors: not_found (no family fits, or several do; the sentence lists shapes and candidates), bad_model (count or role
-    /// mismatch), invalid_argument (options). `fault`, if given, is filled for all but the last.
-    static Result<Decoder> create(const ModelInfo& info, std::span<const TensorInfo> outputs, uint32_t input_width,
-                                  uint32_t input_height, const DecodeOptions& options, DecodeFault* fault = nullptr);
+    /// `outputs` in the order that decode() will get them; `input_width`, `input_height` of the
+    /// model's picture input in pixels. Counts of classes and positions are checked here against
+    /// labels, sidecar and input size. Errors: not_found (no family fits, or several do; the
+    /// sentence lists shapes and candidates), bad_model (count or role mismatch), invalid_argument
+    /// (options). `fault`, if given, is filled for all but the last.
+    static Result<Decoder> create(const ModelInfo& info, std::span<const TensorInfo> outputs,
+                                  uint32_t input_width, uint32_t input_height,
+                                  const DecodeOptions& options, DecodeFault* fault = nullptr);
 
-    std::string_view family() const;   ///< nick
-    std::string_view reason() const;   ///< why: "property", "sidecar", "ids", "shapes"
-    unsigned classes() const;          ///< of the tensor; 0 where its shape does not say
+    std::string_view family() const;  ///< nick
+    std::string_view reason() const;  ///< why: "property", "sidecar", "ids", "shapes"
+    unsigned classes() const;         ///< of the tensor; 0 where its shape does not say
     const std::vector<std::string>& labels() const;
     std::string label(int32_t class_id) const;  ///< "class-<n>" without labels
 
-    /// What may change while running; as in DecodeOptions. set_classes fails with invalid_argument for a name or index that
-    /// the model does not have, and then changes nothing.
+    /// What may change while running; as in DecodeOptions. set_classes fails with invalid_argument
+    /// for a name or index that the model does not have, and then changes nothing.
     void set_thresholds(double score, double iou);
     void set_limits(unsigned max_detections, unsigned top_k, unsigned min_size, Nms nms);
     Result<void> set_classes(std::span<const std::string> classes);
 
-    /// Boxes come out mapped by `to_frame`, clipped to the frame, without empty ones. Reuses the memory of `decoded`.
-    /// `fed_width`, `fed_height`: the frame's size when it was inferred, which models with an input for it (x-vartml-feed
-    /// frame-size) take as the unit of their boxes; 0 = the frame's size now.
-    /// Errors: invalid_argument (tensors of another model), unsupported (type), bad_model (a class without label).
-    Result<void> decode(std::span<const OutputTensor> tensors, const Affine& to_frame, uint32_t frame_width,
-                        uint32_t frame_height, Decoded& decoded, uint32_t fed_width = 0, uint32_t fed_height = 0);
+    /// Boxes come out mapped by `to_frame`, clipped to the frame, without empty ones. Reuses the
+    /// memory of `decoded`. `fed_width`, `fed_height`: the frame's size when it was inferred, which
+    /// models with an input for it (x-vartml-feed frame-size) take as the unit of their boxes; 0 =
+    /// the frame's size now. Errors: invalid_argument (tensors of another model), unsupported
+    /// (type), bad_model (a class without label).
+    Result<void> decode(std::span<const OutputTensor> tensors, const Affine& to_frame,
+                        uint32_t frame_width, uint32_t frame_height, Decoded& decoded,
+                        uint32_t fed_width = 0, uint32_t fed_height = 0);
 
     Decoder(Decoder&&) noexcept;
     Decoder& operator=(Decoder&&) noexcept;

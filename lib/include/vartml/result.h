@@ -31,8 +31,9 @@ constexpr const char* to_string(ErrorCode code) {
     return names[static_cast<int>(code)];
 }
 
-/// One failure. `message` is one English sentence without trailing period or newline that names the file, tensor, node
-/// or property, what was found, what was expected and, where there is one, the way out.
+/// One failure. `message` is one English sentence without trailing period or newline that names the
+/// file, tensor, node or property, what was found, what was expected and, where there is one, the
+/// way out.
 struct Error {
     ErrorCode code = ErrorCode::internal;
     std::string message;

@@ -12,19 +12,22 @@ G_BEGIN_DECLS
  * @buffer: a buffer that passed through vartmlinfer
  * @index: number of the inference on this buffer, from 0
  *
- * Describes one inference as a structure named `vartml-inference`: `status` (inferred, skipped-interval, skipped-late,
- * skipped-busy, skipped-slo, skipped-flag, skipped-region, failed), `stream_id`, `frame_seq`, `infer_id`, `model`,
- * `model_hash`, `model_epoch`, `region_x`, `region_y`, `region_w`, `region_h`, `region_od`, `frame_w`, `frame_h`, `model_w`,
- * `model_h`, `resize`, `to_frame` (array of six doubles a…f: x = a·u + b·v + c, y = d·u + e·v + f from model pixels to pixels
- * of the current frame), `geometry_valid`, `tensors` (array of structures: `name`, `id`, `view`, `data_type`, `layout`,
- * `shape`, `cpu_shape`, `scale`, `zero_point`), `model_info` (structure: `decoder`, `labels`, thresholds), `t_pre_us`,
- * `t_wait_us`, `t_run_us`, `t_total_us`, `batch_fill`. Fields are only ever added.
+ * Describes one inference as a structure named `vartml-inference`: `status` (inferred,
+ * skipped-interval, skipped-late, skipped-busy, skipped-slo, skipped-flag, skipped-region, failed),
+ * `stream_id`, `frame_seq`, `infer_id`, `model`, `model_hash`, `model_epoch`, `region_x`,
+ * `region_y`, `region_w`, `region_h`, `region_od`, `frame_w`, `frame_h`, `model_w`, `model_h`,
+ * `resize`, `to_frame` (array of six doubles a…f: x = a·u + b·v + c, y = d·u + e·v + f from model
+ * pixels to pixels of the current frame), `geometry_valid`, `tensors` (array of structures: `name`,
+ * `id`, `view`, `data_type`, `layout`, `shape`, `cpu_shape`, `scale`, `zero_point`), `model_info`
+ * (structure: `decoder`, `labels`, thresholds), `t_pre_us`, `t_wait_us`, `t_run_us`, `t_total_us`,
+ * `batch_fill`. Fields are only ever added.
  *
  * Returns: (transfer full) (nullable): the description, or %NULL beyond the last inference
  *
  * Since: 1.0
  */
-__attribute__((visibility("default"))) GstStructure* gst_vartml_inference_get_structure(GstBuffer* buffer, guint index);
+__attribute__((visibility("default"))) GstStructure* gst_vartml_inference_get_structure(
+    GstBuffer* buffer, guint index);
 
 G_END_DECLS
 

@@ -30,8 +30,7 @@ def main():
     options = parser.parse_args()
     if not os.path.exists(os.path.join(options.build, 'compile_commands.json')):
         subprocess.run(['meson', 'setup', options.build, '.'], check=True, stdout=subprocess.DEVNULL)
-    # Generated headers must exist.
-    subprocess.run(['ninja', '-C', options.build, 'generated'], stdout=subprocess.DEVNULL)
+    subprocess.run(['ninja', '-C', options.build], check=True, stdout=subprocess.DEVNULL)  # generated headers
     with open(os.path.join(options.build, 'compile_commands.json'), encoding='utf-8') as f:
         known = {os.path.normpath(os.path.join(entry['directory'], entry['file'])) for entry in json.load(f)}
     root = os.getcwd()

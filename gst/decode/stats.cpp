@@ -2,6 +2,7 @@
 #include "gst/decode/stats.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace vartml::gst {
 
@@ -19,7 +20,8 @@ GstStructure* DecodeStats::structure() const {
     std::sort(sorted.begin(), sorted.begin() + static_cast<long>(count));
     // The time below which `share` of the frames stayed.
     const auto percentile = [&](double share) -> guint64 {
-        return count ? sorted[static_cast<size_t>(share * static_cast<double>(count - 1) + 0.5)]
+        return count ? sorted[static_cast<size_t>(
+                           std::lround(share * static_cast<double>(count - 1)))]
                      : 0;
     };
     return gst_structure_new(

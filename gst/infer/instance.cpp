@@ -83,12 +83,15 @@ bool make_feeds(Instance& instance, const vartml::ModelInfo& info, Failure& fail
         const std::string& name = instance.inputs[i].info.name;
         const vartml::ModelInfo::Input* said = sidecar_input(info, name);
         if (!said || said->feed.empty()) {
-            return fail(failure, "infer-inputs",
-                        {ErrorCode::invalid_argument,
-                         "input '" + name +
-                             "' is not the picture and nothing feeds it; add to the sidecar: [" +
-                             name + "] dir=input x-vartml-feed=const:<values> (or frame-size)"},
-                        "modelinfo-file");
+            return fail(
+                failure, "infer-inputs",
+                {ErrorCode::invalid_argument,
+                 std::string("input '")
+                     .append(name)
+                     .append("' is not the picture and nothing feeds it; add to the sidecar: [")
+                     .append(name)
+                     .append("] dir=input x-vartml-feed=const:<values> (or frame-size)")},
+                "modelinfo-file");
         }
         auto feed = Feed::create(said->feed, name, instance.inputs[i].view);
         if (!feed) return fail(failure, "infer-inputs", feed.error(), "modelinfo-file");

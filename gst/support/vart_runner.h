@@ -49,6 +49,7 @@ std::optional<T> runner_property(const vart::Runner& runner, const char* key) {
         const std::any value = runner.get_property(key);
         if (const T* typed = std::any_cast<T>(&value)) return *typed;
     } catch (const std::exception&) {
+        return std::nullopt;
     }
     return std::nullopt;
 }

@@ -55,7 +55,7 @@ void Executor::submit(Task& task) {
         queued_.fetch_add(1, std::memory_order_release);
         wake = sleeping_ > 0;
     }
-    if (wake) wake_.notify_one();
+    if (wake) wake_.notify_all();  // the lowest idle thread takes it
 }
 
 void Executor::call(const std::function<void()>& work) {
@@ -77,24 +77,45 @@ void Executor::call(const std::function<void()>& work) {
     task.cv.wait(lock, [&task] { return task.is_done; });
 }
 
-Executor::Task* Executor::take() {
-    spin_for_a_moment([this] { return queued_.load(std::memory_order_acquire) > 0; });
-    std::unique_lock lock(mutex_);
-    while (!first_ && !stop_) {
-        ++sleeping_;
-        wake_.wait(lock);
-        --sleeping_;
+Executor::Task* Executor::take(unsigned thread) {
+    const uint64_t mine = uint64_t{1} << thread, lower = mine - 1;
+    {
+        const std::lock_guard lock(mutex_);
+        idle_ |= mine;
     }
+    if (thread == 0) {
+        spin_for_a_moment([this] { return queued_.load(std::memory_order_acquire) > 0; });
+    }
+    std::unique_lock lock(mutex_);
+    for (;;) {
+        while (!stop_ && (!first_ || (idle_ & lower) != 0)) {
+            ++sleeping_;
+            wake_.wait(lock);
+            --sleeping_;
+        }
+        if (stop_ || thread == 0) break;
+        // A lower thread tells its caller that a run is over a moment before it looks for work
+        // again; it should get what that caller brings next.
+        lock.unlock();
+        const bool taken = spin_for_a_moment([&] {
+            return queued_.load(std::memory_order_acquire) == 0 ||
+                   (idle_.load(std::memory_order_acquire) & lower) != 0;
+        });
+        lock.lock();
+        if (!taken && first_) break;
+    }
+    idle_ &= ~mine;
     Task* const task = first_;
     if (task) {
         first_ = task->next_;
         queued_.fetch_sub(1, std::memory_order_relaxed);
+        if (first_ && sleeping_ > 0) wake_.notify_all();
     }
     return task;
 }
 
 void Executor::work(unsigned thread) {
-    while (Task* const task = take()) task->run(thread);
+    while (Task* const task = take(thread)) task->run(thread);
 }
 
 void name_this_thread(const char* name) {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -65,13 +66,17 @@ public:
 
 private:
     void work(unsigned thread);
-    Task* take();
+    Task* take(unsigned thread);
 
     std::mutex mutex_;  // guards what follows; a leaf lock
     std::condition_variable wake_;
     Task* first_ = nullptr;
     Task* last_ = nullptr;
     unsigned sleeping_ = 0;
+    // Threads that look for work, a bit each. The lowest of them takes the next task, so that runs
+    // that come one by one stay on one thread: each thread has an OpenMP team of its own, and idle
+    // teams spin.
+    std::atomic<uint64_t> idle_{0};  // written under the lock
     bool stop_ = false;
     std::atomic<unsigned> queued_{0};  // tasks in the list; read without the lock while spinning
     std::vector<std::thread> threads_;

@@ -92,7 +92,9 @@ class SoftNpu final : public Device {
 public:
     std::string name() const override { return "softnpu"; }
     bool supports_target(const std::string& t) const override { return t == "softnpu-1"; }
-    unsigned num_cores() const override { return static_cast<unsigned>(usable_processors()); }
+    unsigned num_cores() const override {
+        return static_cast<unsigned>(std::min(usable_processors(), 64));
+    }
 
     Result<std::unique_ptr<Executable>> load(std::shared_ptr<const Program> program,
                                              const LoadOptions& options) override {

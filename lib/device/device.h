@@ -30,10 +30,8 @@ struct Program {
 
 struct LoadOptions {
     Numerics numerics = Numerics::automatic;
-    unsigned threads = 0;  // 0 = processors that the process may use
-    // Runs that shall go on at the same time. The threads are shared out among them: more runs per
-    // second, each of them slower.
-    unsigned concurrent_runs = 1;
+    unsigned threads = 0;  // most that one run may use; 0 = processors of the process
+    unsigned concurrent_runs = 1;  // that may go on at the same time, each with its own memory
     std::string weights_cache_dir;  // folder of packed weights; "" = keep them private
 };
 

@@ -81,17 +81,20 @@ Result<void> Engine::add_ports(const device::Program& program, const TensorTable
 
 Result<void> Engine::add_lane() {
     Lane lane;
-    const auto fill = [](const std::vector<Port>& ports, std::vector<Staging>& staging) {
+    const auto fill = [&](const std::vector<Port>& ports, std::vector<Staged>& staging) {
         constexpr size_t alignment = 64;
         for (const Port& port : ports) {
-            std::byte* bytes = nullptr;
+            Staged staged;
             if (port.conversion) {
                 const size_t size = (port.hw_size_bytes + alignment - 1) / alignment * alignment;
-                bytes = static_cast<std::byte*>(std::aligned_alloc(alignment, size));
-                if (!bytes) return false;
-                std::memset(bytes, 0, size);
+                staged.bytes.reset(static_cast<std::byte*>(std::aligned_alloc(alignment, size)));
+                if (!staged.bytes) return false;
+                std::memset(staged.bytes.get(), 0, size);
+                const bool shared = port.cpu_size_bytes >= shared_conversion_bytes;
+                staged.conversion = std::make_unique<SharedConversion>(
+                    *port.conversion, shared ? options_.threads : 1);
             }
-            staging.emplace_back(bytes);
+            staging.push_back(std::move(staged));
         }
         return true;
     };
@@ -107,16 +110,22 @@ Result<void> Engine::add_lane() {
     return {};
 }
 
-void Engine::convert(const Conversion& conversion, const void* src, void* dst, size_t bytes) const {
-    if (options_.threads < 2 || bytes < shared_conversion_bytes) return conversion.run(src, dst);
-#pragma omp parallel for num_threads(static_cast<int>(options_.threads)) schedule(static, 1)
-    for (unsigned part = 0; part < options_.threads; ++part)
-        conversion.run_part(src, dst, part, options_.threads);
+Engine::SharedConversion::SharedConversion(const Conversion& conversion, unsigned parts)
+    : conversion_(conversion), parts_(parts), shared_(*this, {parts}, parts) {}
+
+void Engine::SharedConversion::run(const void* src, void* dst) {
+    src_ = src;
+    dst_ = dst;
+    shared_.run();
+}
+
+void Engine::SharedConversion::run_item(size_t, size_t item) noexcept {
+    conversion_.run_part(src_, dst_, static_cast<unsigned>(item), parts_);
 }
 
 Result<void> Engine::run(const vart::NpuTensor* inputs, const vart::NpuTensor* outputs,
-                         unsigned thread) noexcept {
-    Lane& lane = lanes_[thread];
+                         unsigned slot) noexcept {
+    Lane& lane = lanes_[slot];
     uint64_t conversions = border_conversions_;
     uint64_t copied = 0;
     for (size_t i = 0; i < inputs_.size(); ++i) {
@@ -125,9 +134,9 @@ Result<void> Engine::run(const vart::NpuTensor* inputs, const vart::NpuTensor* o
         const std::byte* data = *tensor.map();  // made when the call was checked
         if (port.conversion) {
             tensor.begin_cpu_access(false);
-            convert(*port.conversion, data, lane.inputs[i].get(), port.cpu_size_bytes);
+            lane.inputs[i].conversion->run(data, lane.inputs[i].bytes.get());
             tensor.end_cpu_access(false);
-            data = lane.inputs[i].get();
+            data = lane.inputs[i].bytes.get();
             copied += port.cpu_size_bytes;
             ++conversions;
         } else if (!options_.skip_input_sync) {
@@ -142,7 +151,7 @@ Result<void> Engine::run(const vart::NpuTensor* inputs, const vart::NpuTensor* o
         NpuTensorPriv& tensor = *NpuTensorPrivAccess::get(outputs[i]);
         if (!port.conversion && !options_.skip_output_sync) tensor.begin_cpu_access(true);
         lane.output_addresses[static_cast<size_t>(port.program_index)] =
-            port.conversion ? lane.outputs[i].get() : *tensor.map();
+            port.conversion ? lane.outputs[i].bytes.get() : *tensor.map();
     }
 
     auto result = executable_->run(lane.input_addresses, lane.output_addresses);
@@ -157,7 +166,7 @@ Result<void> Engine::run(const vart::NpuTensor* inputs, const vart::NpuTensor* o
         }
         if (!result) continue;
         tensor.begin_cpu_access(true);
-        convert(*port.conversion, lane.outputs[i].get(), *tensor.map(), port.cpu_size_bytes);
+        lane.outputs[i].conversion->run(lane.outputs[i].bytes.get(), *tensor.map());
         tensor.end_cpu_access(true);
         copied += port.cpu_size_bytes;
         ++conversions;

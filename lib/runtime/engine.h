@@ -12,6 +12,7 @@
 #include <vart/vart_npu_tensor.hpp>
 
 #include "lib/device/device.h"
+#include "lib/device/shared_run.h"
 #include "lib/runtime/tensor_tables.h"
 #include "lib/tensor/convert.h"
 
@@ -20,7 +21,7 @@ namespace vartml::runtime {
 struct EngineOptions {
     vart::TensorType input_type = vart::TensorType::HW, output_type = vart::TensorType::HW;
     bool skip_input_sync = false, skip_output_sync = false;
-    unsigned threads = 1;   // OpenMP team of a conversion
+    unsigned threads = 1;   // that share a conversion
     unsigned num_runs = 1;  // how many go on at the same time
 };
 
@@ -29,7 +30,7 @@ struct Counters {
     std::atomic<uint64_t> bytes_copied_in{0}, bytes_copied_out{0}, conversions{0};
 };
 
-// Thread-safety: run() may be called concurrently with different `thread`.
+// Thread-safety: run() may be called concurrently with different `slot`.
 class Engine {
 public:
     // `tables` is the model's border in ONNX order, `program` that of the executable in its own.
@@ -39,9 +40,10 @@ public:
                                                   const TensorTables& tables,
                                                   const EngineOptions& options);
 
-    // One batch element. The tensors were checked. Errors: those of Executable::run.
+    // One batch element in the slot of a task. The tensors were checked. Errors: those of
+    // Executable::run.
     Result<void> run(const vart::NpuTensor* inputs, const vart::NpuTensor* outputs,
-                     unsigned thread) noexcept;
+                     unsigned slot) noexcept;
 
     const device::Executable& executable() const { return *executable_; }
     device::Executable& executable() { return *executable_; }
@@ -58,9 +60,27 @@ private:
         void operator()(std::byte* p) const;
     };
     using Staging = std::unique_ptr<std::byte, FreeStaging>;
-    // What one thread needs; nothing is allocated in a run.
+    // A conversion that several threads share.
+    class SharedConversion final : device::SharedRun::Work {
+    public:
+        SharedConversion(const Conversion& conversion, unsigned parts);
+        void run(const void* src, void* dst);
+
+    private:
+        void run_item(size_t step, size_t item) noexcept override;
+        const Conversion& conversion_;
+        const unsigned parts_;
+        const void* src_ = nullptr;
+        void* dst_ = nullptr;
+        device::SharedRun shared_;
+    };
+    struct Staged {
+        Staging bytes;  // HW bytes of a CPU view, else null
+        std::unique_ptr<SharedConversion> conversion;
+    };
+    // What one run needs; nothing is allocated in it.
     struct Lane {
-        std::vector<Staging> inputs, outputs;  // HW bytes of CPU views, else null
+        std::vector<Staged> inputs, outputs;
         std::vector<const void*> input_addresses;
         std::vector<void*> output_addresses;
     };
@@ -68,7 +88,6 @@ private:
     Engine() = default;
     Result<void> add_ports(const device::Program& program, const TensorTables& tables);
     Result<void> add_lane();
-    void convert(const Conversion& conversion, const void* src, void* dst, size_t bytes) const;
 
     std::unique_ptr<device::Executable> executable_;
     EngineOptions options_;

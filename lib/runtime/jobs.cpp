@@ -30,7 +30,7 @@ std::optional<std::chrono::steady_clock::time_point> deadline_of(
 
 }  // namespace
 
-Jobs::Jobs(Engine& engine, std::shared_ptr<Executor> executor, const JobOptions& options,
+Jobs::Jobs(Engine& engine, std::shared_ptr<device::Executor> executor, const JobOptions& options,
            const Logger& logger)
     : engine_(engine), executor_(std::move(executor)), options_(options), logger_(logger) {}
 
@@ -89,8 +89,10 @@ Outcome Jobs::run(const Tensors& inputs, const Tensors& outputs) {
         const std::lock_guard lock(mutex_);
         job = &fill(inputs, outputs);
     }
-    executor_->submit(*job);
-    spin_for_a_moment([job] { return job->is_done.load(std::memory_order_acquire); });
+    if (!executor_->try_run(*job)) {
+        executor_->submit(*job);
+        device::spin_for_a_moment([job] { return job->is_done.load(std::memory_order_acquire); });
+    }
     std::unique_lock lock(mutex_);
     finished_cv_.wait(lock, [job] { return job->is_done.load(std::memory_order_relaxed); });
     Outcome outcome{job->status, std::move(job->text)};
@@ -132,19 +134,19 @@ JobHandle Jobs::submit(const Tensors& inputs, const Tensors& outputs, Callback c
     return {StatusCode::SUCCESS, id};
 }
 
-void Jobs::execute(Job& job, unsigned thread) noexcept {
+void Jobs::execute(Job& job, unsigned slot) noexcept {
     try {
-        run_batch(job, thread);
+        run_batch(job, slot);
     } catch (...) {  // no memory for the text of an error
         job.status = StatusCode::RUNTIME_ERROR;
     }
     finish(job);
 }
 
-void Jobs::run_batch(Job& job, unsigned thread) {
+void Jobs::run_batch(Job& job, unsigned slot) {
     for (size_t b = 0; b < job.batch; ++b) {
         const auto result = engine_.run(job.inputs.data() + b * job.inputs_per_run,
-                                        job.outputs.data() + b * job.outputs_per_run, thread);
+                                        job.outputs.data() + b * job.outputs_per_run, slot);
         if (result) continue;
         job.status = to_status(result.error());
         job.text = (job.id ? "execute_async: job " + std::to_string(job.id) : "execute") + ": " +
@@ -267,7 +269,7 @@ Outcome Jobs::wait(uint32_t id, std::chrono::milliseconds timeout) {
         lock.unlock();
         const auto deadline = deadline_of(timeout);
         const auto is_final = [&record] { return record.is_final.load(std::memory_order_acquire); };
-        spin_for_a_moment(is_final);
+        device::spin_for_a_moment(is_final);
         lock.lock();
         if (deadline)
             finished_cv_.wait_until(lock, *deadline, is_final);
@@ -293,7 +295,7 @@ void Jobs::add_callback_thread() {
                               : std::min<size_t>(options_.callback_threads, pending_callbacks_ + 1);
     if (callback_threads_.size() >= wanted) return;
     callback_threads_.emplace_back([this] {
-        name_this_thread("vartml-callback");
+        device::name_this_thread("vartml-callback");
         callback_owner = this;
         call_back();
     });

@@ -15,9 +15,9 @@
 
 #include <vart/vart_runner_factory.hpp>
 
+#include "lib/device/executor.h"
 #include "lib/runtime/checks.h"
 #include "lib/runtime/engine.h"
-#include "lib/runtime/executor.h"
 #include "lib/runtime/logger.h"
 
 namespace vartml::runtime {
@@ -44,13 +44,14 @@ public:
     using Callback = vart::Runner::ExecuteAsyncCallback;
 
     // `engine` must outlive this object.
-    Jobs(Engine& engine, std::shared_ptr<Executor> executor, const JobOptions& options,
+    Jobs(Engine& engine, std::shared_ptr<device::Executor> executor, const JobOptions& options,
          const Logger& logger);
     Jobs(const Jobs&) = delete;
     Jobs& operator=(const Jobs&) = delete;
     ~Jobs();  // waits for accepted jobs and their callbacks
 
-    // The tensors were checked. Queues behind running work, takes no slot.
+    // The tensors were checked. Runs on the calling thread where nothing waits before it, else
+    // behind queued work; takes none of the asynchronous slots.
     Outcome run(const Tensors& inputs, const Tensors& outputs);
     // The tensors were checked. {RESOURCE_UNAVAILABLE, 0} if all slots are busy.
     vart::JobHandle submit(const Tensors& inputs, const Tensors& outputs, Callback callback);
@@ -80,8 +81,8 @@ private:
     using Records = std::unordered_map<uint32_t, Record>;
 
     // A run; objects are used again.
-    struct Job final : Executor::Task {
-        void run(unsigned thread) noexcept override { jobs->execute(*this, thread); }
+    struct Job final : device::Executor::Task {
+        void run(unsigned slot) noexcept override { jobs->execute(*this, slot); }
         Jobs* jobs = nullptr;
         std::vector<vart::NpuTensor> inputs, outputs;  // [batch * tensor]
         size_t batch = 0, inputs_per_run = 0, outputs_per_run = 0;
@@ -93,8 +94,8 @@ private:
         Job* next = nullptr;  // of the callbacks to come
     };
 
-    void execute(Job& job, unsigned thread) noexcept;
-    void run_batch(Job& job, unsigned thread);
+    void execute(Job& job, unsigned slot) noexcept;
+    void run_batch(Job& job, unsigned slot);
     void finish(Job& job) noexcept;
     Job& fill(const Tensors& inputs, const Tensors& outputs);
     // The rest is called with mutex_ held.
@@ -109,7 +110,7 @@ private:
     void call_back();
 
     Engine& engine_;
-    const std::shared_ptr<Executor> executor_;
+    const std::shared_ptr<device::Executor> executor_;
     const JobOptions options_;
     const Logger& logger_;
 

@@ -128,10 +128,7 @@ const std::vector<Row>& rows() {
         number("async_threadpool_depth", u, 1, 256,
                [](O& o, uint64_t v) { o.async_threadpool_depth = v; }),
         number("max_concurrent_runs", u, 1, 4096,
-               [](O& o, uint64_t v) {
-                   o.max_concurrent_runs = v;
-                   o.shares_threads = v > 1;
-               }),
+               [](O& o, uint64_t v) { o.max_concurrent_runs = v; }),
         text("callback_order", {"submission", "completion"},
              [](O& o, S v) { o.callbacks_in_submission_order = v == "submission"; }),
         text("log_level", {"ERROR", "WARNING", "INFO", "DEBUG"},

@@ -22,9 +22,6 @@ struct Options {
     std::optional<uint64_t> start_column;
     uint64_t async_threadpool_depth = 10;
     uint64_t max_concurrent_runs = 2;
-    // Whoever asks for concurrent runs gets them: the threads are shared out among that many. Else
-    // every run has all threads to itself.
-    bool shares_threads = false;
     bool callbacks_in_submission_order = true;
     LogLevel log_level = LogLevel::info;
     bool debug = false;

@@ -129,7 +129,6 @@ unsigned num_threads(const Options& options) {
 
 // More runs than threads would only wait for each other.
 unsigned num_concurrent_runs(const Options& options) {
-    if (!options.shares_threads) return 1;
     return std::min(num_threads(options), static_cast<unsigned>(options.max_concurrent_runs));
 }
 
@@ -164,14 +163,14 @@ EngineOptions engine_options(const RunnerState& state) {
     engine.output_type = options.output_tensor_type;
     engine.skip_input_sync = options.skip_in_bo_sync;
     engine.skip_output_sync = options.skip_out_bo_sync;
-    engine.threads = num_threads(options) / num_concurrent_runs(options);
+    engine.threads = num_threads(options);
     engine.num_runs = state.executor->num_threads();
     return engine;
 }
 
 Result<void> load(RunnerState& state) {
     const Options& options = state.options;
-    state.executor = Executor::of(*state.device);
+    state.executor = device::Executor::of(*state.device);
     const auto program = take_program(state.model);
     std::optional<Result<std::unique_ptr<Engine>>> made;
     state.executor->call([&] {

@@ -36,7 +36,7 @@ public:
     void take(std::unique_ptr<RunnerState> state) {
         const std::lock_guard lock(mutex_);
         threads_.emplace_back([state = std::move(state)]() mutable {
-            name_this_thread("vartml-end");
+            device::name_this_thread("vartml-end");
             state.reset();
         });
     }

@@ -13,7 +13,6 @@
 #include "lib/device/device.h"
 #include "lib/runtime/columns.h"
 #include "lib/runtime/engine.h"
-#include "lib/runtime/executor.h"
 #include "lib/runtime/jobs.h"
 #include "lib/runtime/logger.h"
 #include "lib/runtime/options.h"
@@ -36,7 +35,7 @@ struct RunnerState {
     std::optional<ColumnReservation> columns;
     device::Device* device = nullptr;
     std::string target;
-    std::shared_ptr<Executor> executor;
+    std::shared_ptr<device::Executor> executor;
     std::unique_ptr<Engine> engine;  // goes on a thread of the executor
     std::unique_ptr<Jobs> jobs;      // goes first
 };

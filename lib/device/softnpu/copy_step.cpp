@@ -7,7 +7,6 @@
 #include <cstring>
 
 #include "kernels/ops/rows.h"
-#include "lib/device/softnpu/parallel.h"
 
 namespace vartml::softnpu {
 namespace {
@@ -34,43 +33,47 @@ void copy_block(const CopyLoops& loops, const Src* src, Dst* dst, int64_t first,
     }
 }
 
+// Units of a copy: passes of the outer loops, rows where there are none.
+using Part = std::pair<int64_t, int64_t>;
+int64_t units(const CopyLoops& loops) {
+    return loops.outer.empty() ? loops.rows.size : iterations(loops.outer);
+}
+
 template <typename Src, typename Dst>
-void copy_all(const CopyLoops& loops, const void* src_base, void* dst_base) {
+void copy_all(const CopyLoops& loops, const void* src_base, void* dst_base, const Part& part) {
     const auto* src = static_cast<const Src*>(src_base);
     auto* dst = static_cast<Dst*>(dst_base);
     if (loops.outer.empty()) {
-        parallel(loops.rows.size, loops.elements,
-                 [&](int64_t first, int64_t last) { copy_block(loops, src, dst, first, last); });
+        copy_block(loops, src, dst, part.first, part.second);
         return;
     }
-    parallel(iterations(loops.outer), loops.elements, [&](int64_t first, int64_t last) {
-        Odometer at(loops.outer, first);
-        for (int64_t i = first; i < last; ++i, at.next()) {
-            copy_block(loops, src + at.offsets()[1], dst + at.offsets()[0], 0, loops.rows.size);
-        }
-    });
+    Odometer at(loops.outer, part.first);
+    for (int64_t i = part.first; i < part.second; ++i, at.next()) {
+        copy_block(loops, src + at.offsets()[1], dst + at.offsets()[0], 0, loops.rows.size);
+    }
 }
 
-void copy_typed(const CopyLoops& loops, DataType from, const void* src, DataType to, void* dst) {
+void copy_typed(const CopyLoops& loops, DataType from, const void* src, DataType to, void* dst,
+                const Part& part) {
     if (from == DataType::float32 && to == DataType::bf16) {
-        copy_all<float, bf16>(loops, src, dst);
+        copy_all<float, bf16>(loops, src, dst, part);
     } else if (from == DataType::bf16 && to == DataType::float32) {
-        copy_all<bf16, float>(loops, src, dst);
+        copy_all<bf16, float>(loops, src, dst, part);
     } else if (from == DataType::float32 && to == DataType::fp16) {
-        copy_all<float, fp16>(loops, src, dst);
+        copy_all<float, fp16>(loops, src, dst, part);
     } else if (from == DataType::fp16 && to == DataType::float32) {
-        copy_all<fp16, float>(loops, src, dst);
+        copy_all<fp16, float>(loops, src, dst, part);
     } else {
         assert(size_bytes(from) == size_bytes(to));
         switch (size_bytes(from)) {
             case 1:
-                return copy_all<uint8_t, uint8_t>(loops, src, dst);
+                return copy_all<uint8_t, uint8_t>(loops, src, dst, part);
             case 2:
-                return copy_all<uint16_t, uint16_t>(loops, src, dst);
+                return copy_all<uint16_t, uint16_t>(loops, src, dst, part);
             case 4:
-                return copy_all<uint32_t, uint32_t>(loops, src, dst);
+                return copy_all<uint32_t, uint32_t>(loops, src, dst, part);
             default:
-                return copy_all<uint64_t, uint64_t>(loops, src, dst);
+                return copy_all<uint64_t, uint64_t>(loops, src, dst, part);
         }
     }
 }
@@ -109,8 +112,13 @@ CopyLoops make_copy_loops(const View& dst, const View& src) {
 CopyStep::CopyStep(View src, View dst)
     : src_(std::move(src)), dst_(std::move(dst)), loops_(make_copy_loops(dst_, src_)) {}
 
-void CopyStep::run(const Bases& bases) {
-    copy_typed(loops_, src_.type, address(bases, src_), dst_.type, address(bases, dst_));
+Extent CopyStep::extent() const {
+    return {units(loops_), loops_.elements / 2};
+}
+
+void CopyStep::run(const Bases& bases, size_t item) noexcept {
+    copy_typed(loops_, src_.type, address(bases, src_), dst_.type, address(bases, dst_),
+               part(item));
 }
 
 std::string CopyStep::describe() const {
@@ -123,9 +131,9 @@ ZeroStep::ZeroStep(View dst) : dst_(std::move(dst)) {
     loops_ = make_copy_loops(dst_, src);
 }
 
-void ZeroStep::run(const Bases& bases) {
+void ZeroStep::run(const Bases& bases, size_t) noexcept {
     static constexpr uint64_t zero = 0;
-    copy_typed(loops_, dst_.type, &zero, dst_.type, address(bases, dst_));
+    copy_typed(loops_, dst_.type, &zero, dst_.type, address(bases, dst_), {0, units(loops_)});
 }
 
 std::string ZeroStep::describe() const {
@@ -133,9 +141,10 @@ std::string ZeroStep::describe() const {
 }
 
 void copy_now(const View& src, const std::byte* src_base, const View& dst, std::byte* dst_base) {
-    copy_typed(make_copy_loops(dst, src), src.type,
-               src_base + src.offset * static_cast<int64_t>(size_bytes(src.type)), dst.type,
-               dst_base + dst.offset * static_cast<int64_t>(size_bytes(dst.type)));
+    const CopyLoops loops = make_copy_loops(dst, src);
+    copy_typed(loops, src.type, src_base + src.offset * static_cast<int64_t>(size_bytes(src.type)),
+               dst.type, dst_base + dst.offset * static_cast<int64_t>(size_bytes(dst.type)),
+               {0, units(loops)});
 }
 
 }  // namespace vartml::softnpu

@@ -23,7 +23,8 @@ CopyLoops make_copy_loops(const View& dst, const View& src);
 class CopyStep final : public Step {
 public:
     CopyStep(View src, View dst);
-    void run(const Bases& bases) override;
+    void run(const Bases& bases, size_t item) noexcept override;
+    Extent extent() const override;
     std::string describe() const override;
 
 private:
@@ -35,7 +36,7 @@ private:
 class ZeroStep final : public Step {
 public:
     explicit ZeroStep(View dst);
-    void run(const Bases& bases) override;
+    void run(const Bases& bases, size_t item) noexcept override;
     std::string describe() const override;
 
 private:

@@ -2,13 +2,13 @@
 // Runs a plan.
 #include "lib/device/softnpu/executable.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+
+#include "lib/device/softnpu/onednn.h"
 
 namespace vartml::softnpu {
 namespace {
@@ -19,14 +19,28 @@ size_t whole_pages(size_t size) {
     return std::max(page, (size + page - 1) / page * page);
 }
 
+std::vector<uint32_t> items_of(const Plan& plan) {
+    std::vector<uint32_t> items;
+    for (const auto& step : plan.steps) items.push_back(step->items());
+    return items;
+}
+
 }  // namespace
+
+SoftExecutable::SoftExecutable(std::shared_ptr<const device::Program> program, Plan plan,
+                               DataType compute, unsigned threads)
+    : program_(std::move(program)),
+      plan_(std::move(plan)),
+      compute_(compute),
+      shared_(*this, items_of(plan_), threads) {}
 
 void SoftExecutable::FreeArena::operator()(std::byte* p) const {
     std::free(p);
 }
 
 Result<std::unique_ptr<SoftExecutable>> SoftExecutable::create(
-    std::shared_ptr<const device::Program> program, Plan plan, DataType compute, int threads) {
+    std::shared_ptr<const device::Program> program, Plan plan, DataType compute,
+    unsigned threads) {
     std::unique_ptr<SoftExecutable> self(
         new SoftExecutable(std::move(program), std::move(plan), compute, threads));
     const Plan& p = self->plan_;
@@ -65,10 +79,14 @@ void SoftExecutable::bind(std::span<const void* const> inputs, std::span<void* c
 
 Result<void> SoftExecutable::run(std::span<const void* const> inputs,
                                  std::span<void* const> outputs) noexcept {
-    omp_set_num_threads(threads_);
+    const OneThread one;
     bind(inputs, outputs);
-    for (const auto& step : plan_.steps) step->run(bases_);
+    shared_.run();
     return {};
+}
+
+void SoftExecutable::run_item(size_t step, size_t item) noexcept {
+    plan_.steps[step]->run(bases_, item);
 }
 
 std::string SoftExecutable::describe() const {
@@ -90,13 +108,13 @@ std::vector<double> SoftExecutable::time_steps(unsigned runs) {
         memory.emplace_back(info.hw->size_bytes);
         outputs.push_back(memory.back().data());
     }
-    omp_set_num_threads(threads_);
+    const OneThread one;
     bind(inputs, outputs);
     std::vector<double> best(plan_.steps.size(), std::numeric_limits<double>::infinity());
     for (unsigned r = 0; r < runs; ++r) {
         for (size_t s = 0; s < plan_.steps.size(); ++s) {
             const auto start = clock::now();
-            plan_.steps[s]->run(bases_);
+            for (uint32_t i = 0; i < plan_.steps[s]->items(); ++i) run_item(s, i);
             const double ns =
                 std::chrono::duration<double, std::nano>(clock::now() - start).count();
             best[s] = std::min(best[s], ns);

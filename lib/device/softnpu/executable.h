@@ -10,11 +10,12 @@
 
 namespace vartml::softnpu {
 
-class SoftExecutable final : public device::Executable {
+class SoftExecutable final : public device::Executable, private device::SharedRun::Work {
 public:
     // Errors: out_of_memory naming the arena's size.
     static Result<std::unique_ptr<SoftExecutable>> create(
-        std::shared_ptr<const device::Program> program, Plan plan, DataType compute, int threads);
+        std::shared_ptr<const device::Program> program, Plan plan, DataType compute,
+        unsigned threads);
 
     Result<void> run(std::span<const void* const> inputs,
                      std::span<void* const> outputs) noexcept override;
@@ -29,20 +30,17 @@ private:
         void operator()(std::byte* p) const;
     };
     SoftExecutable(std::shared_ptr<const device::Program> program, Plan plan, DataType compute,
-                   int threads)
-        : program_(std::move(program)),
-          plan_(std::move(plan)),
-          compute_(compute),
-          threads_(threads) {}
+                   unsigned threads);
+    void run_item(size_t step, size_t item) noexcept override;
     void bind(std::span<const void* const> inputs, std::span<void* const> outputs);
 
     std::shared_ptr<const device::Program> program_;  // keeps the constants alive
     Plan plan_;
     DataType compute_;
-    int threads_;
     std::unique_ptr<std::byte, FreeArena> arena_;
     std::vector<std::byte*> bases_;
     std::vector<size_t> input_buffers_, output_buffers_;  // index into bases_, per border tensor
+    device::SharedRun shared_;  // last: its end waits for helpers
 };
 
 }  // namespace vartml::softnpu

@@ -6,10 +6,10 @@
 
 #include "kernels/ops/elementwise.h"
 #include "kernels/ops/rows.h"
+#include "lib/device/softnpu/bands.h"
 #include "lib/device/softnpu/copy_step.h"
 #include "lib/device/softnpu/loops.h"
 #include "lib/device/softnpu/operators.h"
-#include "lib/device/softnpu/parallel.h"
 
 namespace vartml::softnpu {
 namespace {
@@ -28,24 +28,27 @@ public:
         if (!loops_.empty()) rows_ = take_loop(loops_, loops_.size() - 1);
     }
 
-    void run(const Bases& bases) override {
+    Extent extent() const override {
+        const int64_t each_ns = op_ == Binary::pow ? 20 : 1;
+        return {iterations(loops_) * rows_.size, elements_ * each_ns / 2};
+    }
+
+    void run(const Bases& bases, size_t item) noexcept override {
         const std::byte* a = address(bases, a_);
         const std::byte* b = address(bases, b_);
         std::byte* dst = address(bases, dst_);
-        const int64_t rows = iterations(loops_) * rows_.size;
-        parallel(rows, elements_, [&](int64_t first, int64_t last) {
-            Odometer at(loops_, first / rows_.size);
-            int64_t row = first % rows_.size;
-            for (int64_t i = first; i < last; ++i) {
-                Offsets o = at.offsets();
-                for (size_t k = 0; k < o.size(); ++k) o[k] += row * rows_.strides[k];
-                one_row(a, b, dst, o);
-                if (++row == rows_.size) {
-                    row = 0;
-                    at.next();
-                }
+        const auto [first, last] = part(item);
+        Odometer at(loops_, first / rows_.size);
+        int64_t row = first % rows_.size;
+        for (int64_t i = first; i < last; ++i) {
+            Offsets o = at.offsets();
+            for (size_t k = 0; k < o.size(); ++k) o[k] += row * rows_.strides[k];
+            one_row(a, b, dst, o);
+            if (++row == rows_.size) {
+                row = 0;
+                at.next();
             }
-        });
+        }
     }
 
     std::string describe() const override {
@@ -156,16 +159,29 @@ Result<void> lower_eltwise(Lowering& lowering, const graph::Node& node) {
     const DataType type = lowering.stored_type(node.outputs[0]);
     const View src = lowering.dense(node.inputs[0], order, type);
     const View dst = lowering.destination(node.outputs[0], order, false);
-    const auto flat = dnnl::memory::desc({src.elements()}, onednn_type(type), {1});
+    const auto flat = [](View view) {
+        view.dims = {view.elements()};
+        view.strides = {1};
+        return view;
+    };
+    const uint32_t items = items_for({src.elements(), src.elements()}, lowering.threads());
+    std::vector<OnednnCall> calls;
     try {
-        const dnnl::eltwise_forward::primitive_desc desc(
-            cpu_engine(), dnnl::prop_kind::forward_inference, eltwise->algorithm, flat, flat,
-            eltwise->alpha, eltwise->beta);
-        emit_onednn(lowering, node, dnnl::eltwise_forward(desc), desc.impl_info_str(),
-                    {{DNNL_ARG_SRC, src, flat}, {DNNL_ARG_DST, dst, flat}}, {});
+        for (const Range& range : ranges(src.elements(), items)) {
+            const View from = cut(flat(src), 0, range), to = cut(flat(dst), 0, range);
+            const dnnl::eltwise_forward::primitive_desc desc(
+                cpu_engine(), dnnl::prop_kind::forward_inference, eltwise->algorithm,
+                descriptor(from), descriptor(to), eltwise->alpha, eltwise->beta, attributes({}));
+            calls.push_back(
+                {dnnl::eltwise_forward(desc),
+                 desc.impl_info_str(),
+                 {{DNNL_ARG_SRC, from, desc.src_desc()}, {DNNL_ARG_DST, to, desc.dst_desc()}},
+                 desc.scratchpad_desc()});
+        }
     } catch (const dnnl::error& e) {
         return onednn_error(node, e);
     }
+    emit_onednn(lowering, node, std::move(calls));
     lowering.finish(node.outputs[0], dst);
     return {};
 }

@@ -2,6 +2,7 @@
 // Matrix products.
 #include <algorithm>
 
+#include "lib/device/softnpu/bands.h"
 #include "lib/device/softnpu/operators.h"
 
 namespace vartml::softnpu {
@@ -60,10 +61,31 @@ void fold_batch(Product& p) {
     p.b.strides.erase(p.b.strides.begin(), p.b.strides.end() - 2);
 }
 
-Result<void> emit(Lowering& lowering, const graph::Node& node, Product& p, PostOps post) {
+// The dimension of the result that is shared out: the outermost batch, else rows, else columns.
+size_t shared_dim(const Product& p, int64_t parts) {
     const size_t rank = p.dst.dims.size();
-    for (PostOps::Operand& operand : post.operands) {
-        if (operand.view.dims.size() != rank) operand.view = *reshape(operand.view, p.dst.dims);
+    for (size_t d = 0; d + 1 < rank; ++d) {
+        if (p.dst.dims[d] >= parts * (d + 2 == rank ? 8 : 1)) return d;
+    }
+    return rank - 1;
+}
+
+Product part_of(const Product& p, size_t dim, const Range& range) {
+    const size_t rank = p.dst.dims.size();
+    Product part = p;
+    part.dst = cut(p.dst, dim, range);
+    if (dim != rank - 1) part.a = cut(p.a, dim, range);
+    if (dim != rank - 2) part.b = cut(p.b, dim, range);
+    if (p.bias.buffer >= 0) part.bias = cut(p.bias, dim, range);
+    return part;
+}
+
+Result<void> emit(Lowering& lowering, const graph::Node& node, Product& p,
+                  std::vector<PostOp> post) {
+    const size_t rank = p.dst.dims.size();
+    for (PostOp& op : post) {
+        if (op.operand.buffer >= 0 && op.operand.dims.size() != rank)
+            op.operand = *reshape(op.operand, p.dst.dims);
     }
     const bool has_bias = p.bias.buffer >= 0;
     if (has_bias) {
@@ -73,29 +95,50 @@ Result<void> emit(Lowering& lowering, const graph::Node& node, Product& p, PostO
         }
         p.bias = with_rank(p.bias, rank);
     }
-    auto attr = user_scratchpad();
-    attr.set_post_ops(post.ops);
-    const auto weights = p.constant_b ? memory::desc(p.b.dims, onednn_type(lowering.compute()),
-                                                     memory::format_tag::any)
-                                      : descriptor(p.b);
+    const int64_t depth = p.a.dims[rank - 1];
+    // A product with few rows reads its matrix once and is bound by that.
+    const int64_t cost_ns = std::max(p.dst.elements() * depth / 40, p.b.elements() / 4);
+    const uint32_t most = items_for({p.dst.elements(), cost_ns}, lowering.threads());
+    const size_t dim = shared_dim(p, most);
+    const int64_t least = dim == rank - 1 ? 32 : 1;  // columns fill vectors
+    const auto items = static_cast<uint32_t>(
+        std::clamp<int64_t>(p.dst.dims[dim] / least, 1, static_cast<int64_t>(most)));
+    std::vector<OnednnCall> calls;
+    std::vector<WeightPacker> packers;
     try {
-        const dnnl::matmul::primitive_desc desc(cpu_engine(), descriptor(p.a), weights,
-                                                has_bias ? descriptor(p.bias) : memory::desc(),
-                                                descriptor(p.dst), attr);
-        const View b = p.constant_b ? pack_weights(lowering, p.b, desc.weights_desc()) : p.b;
-        const View scratch = lowering.scratch_view(desc.scratchpad_desc().get_size());
-        std::vector<OnednnStep::Argument> arguments = {
-            {DNNL_ARG_SRC, p.a, desc.src_desc()},
-            {DNNL_ARG_WEIGHTS, b, desc.weights_desc()},
-            {DNNL_ARG_DST, p.dst, desc.dst_desc()},
-            {DNNL_ARG_SCRATCHPAD, scratch, desc.scratchpad_desc()},
-        };
-        if (has_bias) arguments.push_back({DNNL_ARG_BIAS, p.bias, desc.bias_desc()});
-        emit_onednn(lowering, node, dnnl::matmul(desc), desc.impl_info_str(), std::move(arguments),
-                    post);
+        for (const Range& range : ranges(p.dst.dims[dim], items)) {
+            const Product part = part_of(p, dim, range);
+            std::vector<PostOp> own = post;
+            for (PostOp& op : own) {
+                if (op.operand.buffer >= 0) op.operand = cut(op.operand, dim, range);
+            }
+            const auto weights = p.constant_b
+                                     ? memory::desc(part.b.dims, onednn_type(lowering.compute()),
+                                                    memory::format_tag::any)
+                                     : descriptor(part.b);
+            const dnnl::matmul::primitive_desc desc(
+                cpu_engine(), descriptor(part.a), weights,
+                has_bias ? descriptor(part.bias) : memory::desc(), descriptor(part.dst),
+                attributes(own));
+            // Pieces that share a matrix share its packing.
+            if (packers.empty() || part.b != p.b)
+                packers.emplace_back(lowering, part.b);
+            const View b =
+                p.constant_b ? packers.back()(desc.weights_desc()) : part.b;
+            OnednnCall call{dnnl::matmul(desc),
+                            desc.impl_info_str(),
+                            {{DNNL_ARG_SRC, part.a, desc.src_desc()},
+                             {DNNL_ARG_WEIGHTS, b, desc.weights_desc()},
+                             {DNNL_ARG_DST, part.dst, desc.dst_desc()}},
+                            desc.scratchpad_desc()};
+            if (has_bias) call.arguments.push_back({DNNL_ARG_BIAS, part.bias, desc.bias_desc()});
+            add_operands(own, call);
+            calls.push_back(std::move(call));
+        }
     } catch (const dnnl::error& e) {
         return onednn_error(node, e);
     }
+    emit_onednn(lowering, node, std::move(calls));
     return {};
 }
 

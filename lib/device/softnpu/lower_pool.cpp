@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pooling over windows and over whole pictures.
+#include <algorithm>
+
+#include "lib/device/softnpu/bands.h"
 #include "lib/device/softnpu/operators.h"
 
 namespace vartml::softnpu {
@@ -40,19 +43,33 @@ Result<void> lower_pool(Lowering& lowering, const graph::Node& node) {
     const auto algorithm = max             ? dnnl::algorithm::pooling_max
                            : count_padding ? dnnl::algorithm::pooling_avg_include_padding
                                            : dnnl::algorithm::pooling_avg_exclude_padding;
+    int64_t window = 1;
+    for (const int64_t k : kernel) window *= k;
+    std::vector<OnednnCall> calls;
     try {
-        const dnnl::pooling_forward::primitive_desc desc(
-            cpu_engine(), dnnl::prop_kind::forward_inference, algorithm, descriptor(src),
-            descriptor(dst), strides, kernel, dilations, begin, end, user_scratchpad());
-        const View scratch = lowering.scratch_view(desc.scratchpad_desc().get_size());
-        emit_onednn(lowering, node, dnnl::pooling_forward(desc), desc.impl_info_str(),
-                    {{DNNL_ARG_SRC, src, desc.src_desc()},
-                     {DNNL_ARG_DST, dst, desc.dst_desc()},
-                     {DNNL_ARG_SCRATCHPAD, scratch, desc.scratchpad_desc()}},
-                    {});
+        for (const Band& band : bands(dst.dims, dst.elements() * window / 16, lowering.threads())) {
+            const int64_t reach = (kernel[0] - 1) * (dilations[0] + 1);
+            const int64_t first = band.rows.first * strides[0] - pads[0];
+            const int64_t last =
+                (band.rows.first + band.rows.size - 1) * strides[0] - pads[0] + reach;
+            const int64_t from = std::max<int64_t>(first, 0), to = std::min(last, extent[0] - 1);
+            const View in = slice(cut(src, 0, band.images), 2, from, to - from + 1, 1);
+            const View out = cut(dst, band);
+            begin[0] = std::max<int64_t>(-first, 0);
+            end[0] = std::max<int64_t>(last - (extent[0] - 1), 0);
+            const dnnl::pooling_forward::primitive_desc desc(
+                cpu_engine(), dnnl::prop_kind::forward_inference, algorithm, descriptor(in),
+                descriptor(out), strides, kernel, dilations, begin, end, attributes({}));
+            calls.push_back(
+                {dnnl::pooling_forward(desc),
+                 desc.impl_info_str(),
+                 {{DNNL_ARG_SRC, in, desc.src_desc()}, {DNNL_ARG_DST, out, desc.dst_desc()}},
+                 desc.scratchpad_desc()});
+        }
     } catch (const dnnl::error& e) {
         return onednn_error(node, e);
     }
+    emit_onednn(lowering, node, std::move(calls));
     lowering.finish(node.outputs[0], dst);
     return {};
 }

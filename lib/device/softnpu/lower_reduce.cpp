@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Softmax and reductions.
+#include <algorithm>
+
+#include "lib/device/softnpu/bands.h"
 #include "lib/device/softnpu/operators.h"
 
 namespace vartml::softnpu {
@@ -13,19 +16,31 @@ Result<void> lower_softmax(Lowering& lowering, const graph::Node& node) {
     const View dst = lowering.destination(out, order, false);
     const auto algorithm = node.base() == "LogSoftmax" ? dnnl::algorithm::softmax_log
                                                        : dnnl::algorithm::softmax_accurate;
+    // Rows are shared out along the outermost dimension that is not the axis.
+    const auto sliced = std::ranges::find_if(
+        order, [&](int32_t d) { return d != axis && src.dims[static_cast<size_t>(d)] > 1; });
+    const auto dim = static_cast<size_t>(sliced == order.end() ? 0 : *sliced);
+    const uint32_t items = sliced != order.begin()
+                               ? 1
+                               : items_for({src.dims[dim], src.elements() * 2}, lowering.threads());
+    std::vector<OnednnCall> calls;
     try {
-        const dnnl::softmax_forward::primitive_desc desc(
-            cpu_engine(), dnnl::prop_kind::forward_inference, algorithm, descriptor(src),
-            descriptor(dst), axis, user_scratchpad());
-        const View scratch = lowering.scratch_view(desc.scratchpad_desc().get_size());
-        emit_onednn(lowering, node, dnnl::softmax_forward(desc), desc.impl_info_str(),
-                    {{DNNL_ARG_SRC, src, desc.src_desc()},
-                     {DNNL_ARG_DST, dst, desc.dst_desc()},
-                     {DNNL_ARG_SCRATCHPAD, scratch, desc.scratchpad_desc()}},
-                    {});
+        for (const Range& range : ranges(src.dims[dim], items)) {
+            const View in = items == 1 ? src : cut(src, dim, range);
+            const View result = items == 1 ? dst : cut(dst, dim, range);
+            const dnnl::softmax_forward::primitive_desc desc(
+                cpu_engine(), dnnl::prop_kind::forward_inference, algorithm, descriptor(in),
+                descriptor(result), axis, attributes({}));
+            calls.push_back(
+                {dnnl::softmax_forward(desc),
+                 desc.impl_info_str(),
+                 {{DNNL_ARG_SRC, in, desc.src_desc()}, {DNNL_ARG_DST, result, desc.dst_desc()}},
+                 desc.scratchpad_desc()});
+        }
     } catch (const dnnl::error& e) {
         return onednn_error(node, e);
     }
+    emit_onednn(lowering, node, std::move(calls));
     lowering.finish(out, dst);
     return {};
 }
@@ -49,13 +64,13 @@ Result<void> lower_reduce(Lowering& lowering, const graph::Node& node) {
     const View dst = lowering.new_buffer(type, kept.dims, order);
     try {
         const dnnl::reduction::primitive_desc desc(cpu_engine(), algorithm, descriptor(src),
-                                                   descriptor(dst), 0.0F, 0.0F, user_scratchpad());
-        const View scratch = lowering.scratch_view(desc.scratchpad_desc().get_size());
-        emit_onednn(lowering, node, dnnl::reduction(desc), desc.impl_info_str(),
-                    {{DNNL_ARG_SRC, src, desc.src_desc()},
-                     {DNNL_ARG_DST, dst, desc.dst_desc()},
-                     {DNNL_ARG_SCRATCHPAD, scratch, desc.scratchpad_desc()}},
-                    {});
+                                                   descriptor(dst), 0.0F, 0.0F, attributes({}));
+        emit_onednn(
+            lowering, node,
+            {{dnnl::reduction(desc),
+              desc.impl_info_str(),
+              {{DNNL_ARG_SRC, src, desc.src_desc()}, {DNNL_ARG_DST, dst, desc.dst_desc()}},
+              desc.scratchpad_desc()}});
     } catch (const dnnl::error& e) {
         return onednn_error(node, e);
     }

@@ -8,7 +8,6 @@
 #include "kernels/ops/rows.h"
 #include "lib/device/softnpu/copy_step.h"
 #include "lib/device/softnpu/operators.h"
-#include "lib/device/softnpu/parallel.h"
 
 namespace vartml::softnpu {
 namespace {
@@ -66,23 +65,26 @@ public:
           rows_(std::move(rows)),
           columns_(std::move(columns)) {}
 
-    void run(const Bases& bases) override {
+    Extent extent() const override {
+        return {dst_.dims[0] * dst_.dims[2], dst_.elements() / 2};
+    }
+
+    void run(const Bases& bases, size_t item) noexcept override {
         const auto width = static_cast<int64_t>(size_bytes(src_.type));
         const std::byte* src = address(bases, src_);
         std::byte* dst = address(bases, dst_);
         const int64_t height = dst_.dims[2];
         const auto pixel = static_cast<size_t>(dst_.dims[1] * width);
-        parallel(dst_.dims[0] * height, dst_.elements(), [&](int64_t first, int64_t last) {
-            for (int64_t i = first; i < last; ++i) {
-                const int64_t n = i / height, y = i % height;
-                const std::byte* from =
-                    src + (n * src_.strides[0] + rows_.first[y] * src_.strides[2]) * width;
-                std::byte* to = dst + (n * dst_.strides[0] + y * dst_.strides[2]) * width;
-                for (int64_t x = 0; x < dst_.dims[3]; ++x, to += dst_.strides[3] * width) {
-                    std::memcpy(to, from + columns_.first[x] * src_.strides[3] * width, pixel);
-                }
+        const auto [first, last] = part(item);
+        for (int64_t i = first; i < last; ++i) {
+            const int64_t n = i / height, y = i % height;
+            const std::byte* from =
+                src + (n * src_.strides[0] + rows_.first[y] * src_.strides[2]) * width;
+            std::byte* to = dst + (n * dst_.strides[0] + y * dst_.strides[2]) * width;
+            for (int64_t x = 0; x < dst_.dims[3]; ++x, to += dst_.strides[3] * width) {
+                std::memcpy(to, from + columns_.first[x] * src_.strides[3] * width, pixel);
             }
-        });
+        }
     }
 
     std::string describe() const override {
@@ -103,25 +105,31 @@ public:
           dst_(std::move(dst)),
           rows_(std::move(rows)),
           columns_(std::move(columns)),
-          row_size_(src_.dims[1] * src_.dims[3]),
-          blended_(static_cast<size_t>(row_size_ * omp_get_max_threads())) {}
+          row_size_(src_.dims[1] * src_.dims[3]) {}
 
-    void run(const Bases& bases) override {
+    void share_among(unsigned threads) override {
+        Step::share_among(threads);
+        blended_.resize(static_cast<size_t>(row_size_) * items());
+    }
+    Extent extent() const override {
+        return {dst_.dims[0] * dst_.dims[2], dst_.elements() * 2};
+    }
+
+    void run(const Bases& bases, size_t item) noexcept override {
         const auto* src = reinterpret_cast<const float*>(address(bases, src_));
         auto* dst = reinterpret_cast<float*>(address(bases, dst_));
         const int64_t height = dst_.dims[2];
-        parallel(dst_.dims[0] * height, dst_.elements() * 4, [&](int64_t first, int64_t last) {
-            float* const row = blended_.data() + omp_get_thread_num() * row_size_;
-            for (int64_t i = first; i < last; ++i) {
-                const int64_t y = i % height;
-                const float* picture = src + i / height * src_.strides[0];
-                const float w = rows_.weight[y];
-                kernels::blend_row(picture + rows_.first[y] * row_size_, 1 - w,
-                                   picture + rows_.second[y] * row_size_, w, row,
-                                   static_cast<size_t>(row_size_));
-                blend_columns(row, dst + i * dst_.dims[1] * dst_.dims[3]);
-            }
-        });
+        const auto [first, last] = part(item);
+        float* const row = blended_.data() + static_cast<int64_t>(item) * row_size_;
+        for (int64_t i = first; i < last; ++i) {
+            const int64_t y = i % height;
+            const float* picture = src + i / height * src_.strides[0];
+            const float w = rows_.weight[y];
+            kernels::blend_row(picture + rows_.first[y] * row_size_, 1 - w,
+                               picture + rows_.second[y] * row_size_, w, row,
+                               static_cast<size_t>(row_size_));
+            blend_columns(row, dst + i * dst_.dims[1] * dst_.dims[3]);
+        }
     }
 
     std::string describe() const override {

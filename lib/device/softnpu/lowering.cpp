@@ -33,8 +33,11 @@ bool same_place(const View& a, const View& b) {
 
 }  // namespace
 
-Lowering::Lowering(const device::Program& program, DataType compute)
-    : program_(program), compute_(compute), uses_(graph::find_uses(program.graph)) {
+Lowering::Lowering(const device::Program& program, DataType compute, unsigned threads)
+    : program_(program),
+      compute_(compute),
+      threads_(threads),
+      uses_(graph::find_uses(program.graph)) {
     const size_t n = program.graph.values.size();
     types_.resize(n);
     orders_.resize(n);
@@ -303,6 +306,7 @@ View Lowering::add_shared_constant(std::shared_ptr<const Bytes> bytes, bool coun
 void Lowering::emit(std::unique_ptr<Step> step, std::string_view name,
                     std::initializer_list<const View*> views) {
     step->name = name;
+    step->share_among(threads_);
     for (const View* view : views) {
         if (view) step->buffers.push_back(view->buffer);
     }

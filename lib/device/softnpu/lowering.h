@@ -19,12 +19,14 @@ namespace vartml::softnpu {
 // its outputs has a view.
 class Lowering {
 public:
-    Lowering(const device::Program& program, DataType compute);
+    // `threads` may take part in a run.
+    Lowering(const device::Program& program, DataType compute, unsigned threads);
     Result<Plan> run();
 
     const graph::Graph& graph() const { return program_.graph; }
     const graph::Value& value(graph::ValueId id) const { return program_.graph.value(id); }
     DataType compute() const { return compute_; }
+    unsigned threads() const { return threads_; }
     // Type that a value is stored in: the compute type for float work, its own type otherwise, f32
     // in the tail.
     DataType stored_type(graph::ValueId id) const { return types_[static_cast<size_t>(id)]; }
@@ -79,6 +81,7 @@ private:
 
     const device::Program& program_;
     const DataType compute_;
+    const unsigned threads_;
     Plan plan_;
     graph::Uses uses_;
     std::vector<DataType> types_;

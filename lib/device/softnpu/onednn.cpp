@@ -2,12 +2,18 @@
 // oneDNN descriptors and the step that executes a primitive.
 #include "lib/device/softnpu/onednn.h"
 
+#include <omp.h>
+
 namespace vartml::softnpu {
 namespace {
 
 // Streams of the CPU engine hold no state; one per thread, so that no two threads share one.
+// Threads that help have no OneThread of their own.
 dnnl_stream_t this_thread_stream() {
-    thread_local dnnl::stream stream(cpu_engine());
+    thread_local const dnnl::stream stream = [] {
+        omp_set_num_threads(1);
+        return dnnl::stream(cpu_engine());
+    }();
     return stream.get();
 }
 
@@ -42,32 +48,39 @@ dnnl::memory::desc descriptor(const View& view) {
     return dnnl::memory::desc(view.dims, onednn_type(view.type), view.strides);
 }
 
-dnnl::primitive_attr user_scratchpad() {
-    dnnl::primitive_attr attr;
-    attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-    return attr;
-}
-
-OnednnStep::OnednnStep(dnnl::primitive primitive, std::string implementation,
-                       std::vector<Argument> arguments)
-    : description(std::move(implementation)), primitive_(std::move(primitive)) {
-    for (const Argument& a : arguments) {
-        const auto width = static_cast<int64_t>(size_bytes(a.view.type));
-        bound_.push_back({static_cast<size_t>(a.view.buffer), a.view.offset * width, nullptr,
-                          dnnl::memory(a.desc, cpu_engine(), nullptr)});
-        exec_.push_back({a.id, bound_.back().memory.get()});
+OnednnStep::OnednnStep(std::string description, const std::vector<OnednnCall>& calls)
+    : description_(std::move(description)) {
+    for (const OnednnCall& from : calls) {
+        Call call{from.primitive, {}, {}};
+        for (const OnednnCall::Argument& a : from.arguments) {
+            const auto width = static_cast<int64_t>(size_bytes(a.view.type));
+            call.bound.push_back({static_cast<size_t>(a.view.buffer), a.view.offset * width,
+                                  nullptr, dnnl::memory(a.desc, cpu_engine(), nullptr)});
+            call.exec.push_back({a.id, call.bound.back().memory.get()});
+        }
+        calls_.push_back(std::move(call));
     }
+    set_items(static_cast<uint32_t>(calls_.size()));
 }
 
-void OnednnStep::run(const Bases& bases) {
-    for (Bound& b : bound_) {
+void OnednnStep::run(const Bases& bases, size_t item) noexcept {
+    Call& call = calls_[item];
+    for (Bound& b : call.bound) {
         std::byte* const now = bases[b.buffer] + b.offset_bytes;
         if (now == b.last) continue;
         dnnl_memory_set_data_handle(b.memory.get(), now);
         b.last = now;
     }
-    dnnl_primitive_execute(primitive_.get(), this_thread_stream(), static_cast<int>(exec_.size()),
-                           exec_.data());
+    dnnl_primitive_execute(call.primitive.get(), this_thread_stream(),
+                           static_cast<int>(call.exec.size()), call.exec.data());
+}
+
+OneThread::OneThread() : before_(omp_get_max_threads()) {
+    omp_set_num_threads(1);
+}
+
+OneThread::~OneThread() {
+    omp_set_num_threads(before_);
 }
 
 }  // namespace vartml::softnpu

@@ -16,20 +16,26 @@ const dnnl::engine& cpu_engine();
 dnnl::memory::data_type onednn_type(DataType type);
 dnnl::memory::desc descriptor(const View& view);
 
-// Executes one primitive; the arguments are views, scratch included.
-class OnednnStep final : public Step {
-public:
+// A primitive, made for one thread, and what it works on.
+struct OnednnCall {
     struct Argument {
         int id;  // DNNL_ARG_…
         View view;
         dnnl::memory::desc desc;
     };
-    OnednnStep(dnnl::primitive primitive, std::string implementation,
-               std::vector<Argument> arguments);
-    void run(const Bases& bases) override;
-    std::string describe() const override { return description; }
+    dnnl::primitive primitive;
+    std::string implementation;
+    std::vector<Argument> arguments;
+    dnnl::memory::desc scratchpad;
+};
 
-    std::string description;
+// Executes primitives, one per item.
+class OnednnStep final : public Step {
+public:
+    OnednnStep(std::string description, const std::vector<OnednnCall>& calls);
+    void run(const Bases& bases, size_t item) noexcept override;
+    void share_among(unsigned) override {}
+    std::string describe() const override { return description_; }
 
 private:
     struct Bound {
@@ -38,12 +44,27 @@ private:
         std::byte* last;
         dnnl::memory memory;
     };
-    dnnl::primitive primitive_;
-    std::vector<Bound> bound_;
-    std::vector<dnnl_exec_arg_t> exec_;
+    // By one thread at a time; a cache line of its own.
+    struct alignas(64) Call {
+        dnnl::primitive primitive;
+        std::vector<Bound> bound;
+        std::vector<dnnl_exec_arg_t> exec;
+    };
+    std::string description_;
+    std::vector<Call> calls_;
 };
 
-// An attribute with a user-provided scratchpad.
-dnnl::primitive_attr user_scratchpad();
+// oneDNN, and what uses OpenMP beside it, works on the calling thread alone while this object
+// lives: primitives are made for one thread and run on one.
+class OneThread {
+public:
+    OneThread();
+    ~OneThread();
+    OneThread(const OneThread&) = delete;
+    OneThread& operator=(const OneThread&) = delete;
+
+private:
+    int before_;
+};
 
 }  // namespace vartml::softnpu

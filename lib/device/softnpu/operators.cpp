@@ -80,29 +80,38 @@ LowerFunction find_lowering(std::string_view base_kind) {
     return row != std::end(table) && row->kind == base_kind ? row->lower : nullptr;
 }
 
-View pack_weights(Lowering& lowering, const View& weights, const dnnl::memory::desc& wanted) {
-    const std::byte* const source = lowering.constant_data(weights);
-    const Packed packed =
-        pack(source, descriptor(weights), wanted, lowering.is_model_constant(weights));
-    return lowering.add_shared_constant(packed.bytes, packed.fresh);
+View WeightPacker::operator()(const dnnl::memory::desc& wanted) {
+    for (const auto& [desc, view] : packed_) {
+        if (desc == wanted) return view;
+    }
+    const Packed packed = pack(lowering_.constant_data(weights_), descriptor(weights_), wanted,
+                               lowering_.is_model_constant(weights_));
+    packed_.emplace_back(wanted, lowering_.add_shared_constant(packed.bytes, packed.fresh));
+    return packed_.back().second;
 }
 
-void emit_onednn(Lowering& lowering, const graph::Node& node, dnnl::primitive primitive,
-                 const char* implementation, std::vector<OnednnStep::Argument> arguments,
-                 const PostOps& post) {
-    for (const PostOps::Operand& operand : post.operands) {
-        arguments.push_back({operand.argument, operand.view, descriptor(operand.view)});
+void emit_onednn(Lowering& lowering, const graph::Node& node, std::vector<OnednnCall> calls) {
+    constexpr size_t alignment = 64;
+    size_t scratch = 0;
+    for (const OnednnCall& call : calls) {
+        scratch += (call.scratchpad.get_size() + alignment - 1) / alignment * alignment;
     }
+    View scratchpad = lowering.scratch_view(scratch);
     std::vector<int32_t> buffers;
-    std::string what = node.kind + " " + implementation;
-    for (const OnednnStep::Argument& a : arguments) {
-        buffers.push_back(a.view.buffer);
+    for (OnednnCall& call : calls) {
+        call.arguments.push_back({DNNL_ARG_SCRATCHPAD, scratchpad, call.scratchpad});
+        scratchpad.offset += static_cast<int64_t>((call.scratchpad.get_size() + alignment - 1) /
+                                                  alignment * alignment);
+        for (const OnednnCall::Argument& a : call.arguments) buffers.push_back(a.view.buffer);
+    }
+    std::string what = node.kind + " " + calls[0].implementation;
+    if (calls.size() > 1) what += " x" + std::to_string(calls.size());
+    for (const OnednnCall::Argument& a : calls[0].arguments) {
         if (a.id == DNNL_ARG_SRC || a.id == DNNL_ARG_DST) {
             what += (a.id == DNNL_ARG_DST ? " -> " : " ") + text(a.view);
         }
     }
-    auto step =
-        std::make_unique<OnednnStep>(std::move(primitive), std::move(what), std::move(arguments));
+    auto step = std::make_unique<OnednnStep>(std::move(what), calls);
     step->buffers = std::move(buffers);
     lowering.emit(std::move(step), node.name, {});
 }

@@ -30,13 +30,21 @@ Result<void> lower_depth_to_space(Lowering& lowering, const graph::Node& node);
 Result<void> lower_space_to_depth(Lowering& lowering, const graph::Node& node);
 Result<void> lower_pad(Lowering& lowering, const graph::Node& node);
 
-// Weights in the layout that a primitive asked for, packed once.
-View pack_weights(Lowering& lowering, const View& weights, const dnnl::memory::desc& wanted);
+// Weights in the layouts that the primitives of a step ask for, each packed once.
+class WeightPacker {
+public:
+    WeightPacker(Lowering& lowering, View weights)
+        : lowering_(lowering), weights_(std::move(weights)) {}
+    View operator()(const dnnl::memory::desc& wanted);
 
-// Appends a primitive with its arguments and the operands of its post-operations.
-void emit_onednn(Lowering& lowering, const graph::Node& node, dnnl::primitive primitive,
-                 const char* implementation, std::vector<OnednnStep::Argument> arguments,
-                 const PostOps& post);
+private:
+    Lowering& lowering_;
+    View weights_;
+    std::vector<std::pair<dnnl::memory::desc, View>> packed_;
+};
+
+// Appends a step that executes these primitives, each an item.
+void emit_onednn(Lowering& lowering, const graph::Node& node, std::vector<OnednnCall> calls);
 
 // A primitive that oneDNN refused to make, as a sentence.
 Error onednn_error(const graph::Node& node, const dnnl::error& error);

@@ -10,6 +10,7 @@
 
 #include <vartml/result.h>
 
+#include "lib/device/shared_run.h"
 #include "lib/device/softnpu/bytes.h"
 #include "lib/device/softnpu/view.h"
 
@@ -34,16 +35,41 @@ inline std::byte* address(const Bases& bases, const View& view) {
            view.offset * static_cast<int64_t>(size_bytes(view.type));
 }
 
-// One piece of work. run() is called on the device's thread, with its OpenMP team; it cannot fail:
-// what could is checked when the step is made.
+// How a step can be shared among threads: into at most `units` pieces; `cost_ns` is about what one
+// thread needs for all of them.
+struct Extent {
+    int64_t units = 1, cost_ns = 0;
+};
+
+// How many items an extent is worth where `threads` may take part: none shorter than what handing
+// it over costs, and for long steps several per thread, so that one slow thread does not hold up
+// the others.
+uint32_t items_for(const Extent& extent, unsigned threads);
+
+// One piece of work, in items that may run in any order on any threads. run() cannot fail: what
+// could is checked when the step is made.
 class Step {
 public:
     virtual ~Step() = default;
-    virtual void run(const Bases& bases) = 0;
+    virtual void run(const Bases& bases, size_t item) noexcept = 0;
     virtual std::string describe() const = 0;
+    virtual Extent extent() const { return {}; }
+    // Called once, before the first run.
+    virtual void share_among(unsigned threads) { set_items(items_for(extent(), threads)); }
+    uint32_t items() const { return items_; }
 
     std::string name;              // the node it came from
     std::vector<int32_t> buffers;  // that it touches
+
+protected:
+    void set_items(uint32_t items) { items_ = items; }
+    // What `item` covers of the extent's units: [first, second).
+    std::pair<int64_t, int64_t> part(size_t item) const {
+        return device::part_of(extent().units, static_cast<int64_t>(item), items_);
+    }
+
+private:
+    uint32_t items_ = 1;
 };
 
 struct Plan {

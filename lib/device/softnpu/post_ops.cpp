@@ -62,23 +62,17 @@ std::optional<Eltwise> find_eltwise(const graph::Node& node, std::string_view ki
     return std::nullopt;
 }
 
-Result<PostOps> make_post_ops(Lowering& lowering, const graph::Node& node, const Order& order) {
-    PostOps result;
+Result<std::vector<PostOp>> make_post_ops(Lowering& lowering, const graph::Node& node,
+                                          const Order& order) {
+    std::vector<PostOp> result;
     const auto parts = node.parts();
     size_t operand = 3;  // a fused operator has exactly three leading inputs
     for (size_t i = 1; i < parts.size(); ++i) {
         if (parts[i] == "Add" || parts[i] == "Mul") {
-            const View view = lowering.dense(node.inputs[operand++], order,
-                                             lowering.stored_type(node.outputs[0]));
             const auto alg = parts[i] == "Add" ? algorithm::binary_add : algorithm::binary_mul;
-            const auto desc =
-                dnnl::memory::desc(view.dims,
-                                   view.type == DataType::bf16 ? dnnl::memory::data_type::bf16
-                                                               : dnnl::memory::data_type::f32,
-                                   view.strides);
-            result.operands.push_back(
-                {DNNL_ARG_ATTR_MULTIPLE_POST_OP(result.ops.len()) | DNNL_ARG_SRC_1, view});
-            result.ops.append_binary(alg, desc);
+            result.push_back({{alg},
+                              lowering.dense(node.inputs[operand++], order,
+                                             lowering.stored_type(node.outputs[0]))});
             continue;
         }
         const auto eltwise = find_eltwise(node, parts[i], std::string(parts[i]) + ".");
@@ -87,9 +81,33 @@ Result<PostOps> make_post_ops(Lowering& lowering, const graph::Node& node, const
                          "node '" + node.name + "': the software NPU cannot apply " +
                              std::string(parts[i]) + " inside " + node.kind};
         }
-        result.ops.append_eltwise(eltwise->algorithm, eltwise->alpha, eltwise->beta);
+        result.push_back({*eltwise, {}});
     }
     return result;
+}
+
+dnnl::primitive_attr attributes(const std::vector<PostOp>& post) {
+    dnnl::post_ops ops;
+    for (const PostOp& p : post) {
+        if (p.operand.buffer < 0) {
+            ops.append_eltwise(p.op.algorithm, p.op.alpha, p.op.beta);
+        } else {
+            ops.append_binary(p.op.algorithm, descriptor(p.operand));
+        }
+    }
+    dnnl::primitive_attr attr;
+    attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    attr.set_post_ops(ops);
+    return attr;
+}
+
+void add_operands(const std::vector<PostOp>& post, OnednnCall& call) {
+    for (size_t i = 0; i < post.size(); ++i) {
+        const View& operand = post[i].operand;
+        if (operand.buffer < 0) continue;
+        const int id = DNNL_ARG_ATTR_MULTIPLE_POST_OP(static_cast<int>(i)) | DNNL_ARG_SRC_1;
+        call.arguments.push_back({id, operand, descriptor(operand)});
+    }
 }
 
 }  // namespace vartml::softnpu

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lib/device/softnpu/lowering.h"
+#include "lib/device/softnpu/onednn.h"
 
 namespace vartml::softnpu {
 
@@ -20,16 +21,18 @@ struct Eltwise {
 std::optional<Eltwise> find_eltwise(const graph::Node& node, std::string_view kind,
                                     std::string_view prefix);
 
-struct PostOps {
-    dnnl::post_ops ops;
-    struct Operand {
-        int argument;  // DNNL_ARG_ATTR_MULTIPLE_POST_OP(i) | DNNL_ARG_SRC_1
-        View view;
-    };
-    std::vector<Operand> operands;
+// A part behind the first: an element-wise operator, or one with a second operand.
+struct PostOp {
+    Eltwise op;
+    View operand;  // buffer -1: none
 };
-// `order` and `type` are those of the destination, which operands must share. Errors: unsupported,
-// naming node and part.
-Result<PostOps> make_post_ops(Lowering& lowering, const graph::Node& node, const Order& order);
+// Operands lie in `order`, that of the destination. Errors: unsupported, naming node and part.
+Result<std::vector<PostOp>> make_post_ops(Lowering& lowering, const graph::Node& node,
+                                          const Order& order);
+
+// The attribute of a primitive with these parts; its scratchpad is ours.
+dnnl::primitive_attr attributes(const std::vector<PostOp>& post);
+// What the parts read, as arguments of the call.
+void add_operands(const std::vector<PostOp>& post, OnednnCall& call);
 
 }  // namespace vartml::softnpu

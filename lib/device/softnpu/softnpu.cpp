@@ -2,7 +2,6 @@
 // The software NPU as a device.
 #include "lib/device/softnpu/softnpu.h"
 
-#include <omp.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 
 #include "lib/device/softnpu/executable.h"
 #include "lib/device/softnpu/lowering.h"
+#include "lib/device/softnpu/onednn.h"
 
 namespace vartml::device {
 namespace {
@@ -35,7 +35,7 @@ DataType compute_type(Numerics numerics) {
     return native ? DataType::bf16 : DataType::float32;
 }
 
-// As many plans as runs go on at the same time, each with its arena and its share of the threads.
+// As many plans as runs go on at the same time, each with its arena.
 class Cores final : public Executable {
 public:
     explicit Cores(std::vector<std::unique_ptr<softnpu::SoftExecutable>> cores)
@@ -100,16 +100,15 @@ public:
                                              const LoadOptions& options) override {
         const unsigned all = options.threads ? options.threads : num_cores();
         const unsigned runs = std::clamp(options.concurrent_runs, 1U, std::min(all, num_cores()));
-        const int threads = static_cast<int>(all / runs);
-        omp_set_num_threads(threads);  // primitives are made for the team that will run them
+        const softnpu::OneThread one;
         const DataType compute = compute_type(options.numerics);
         try {
             std::vector<std::unique_ptr<softnpu::SoftExecutable>> cores;
             for (unsigned i = 0; i < runs; ++i) {
-                auto plan = softnpu::Lowering(*program, compute).run();
+                auto plan = softnpu::Lowering(*program, compute, all).run();
                 if (!plan) return std::move(plan).error();
                 auto core =
-                    softnpu::SoftExecutable::create(program, std::move(*plan), compute, threads);
+                    softnpu::SoftExecutable::create(program, std::move(*plan), compute, all);
                 if (!core) return std::move(core).error();
                 cores.push_back(std::move(*core));
             }

@@ -157,9 +157,6 @@ int main(int argc, char** argv) {
         std::fputs(demo::usage(), stdout);
         return 0;
     }
-    // Decoder and encoder want the processor too: threads of the software NPU that wait for work
-    // shall not spin. Read when libgomp is loaded, which is with the plugin.
-    setenv("OMP_WAIT_POLICY", "passive", 0);
     gst_init(nullptr, nullptr);
     auto result = demo::run(*options);
     if (!result) {

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/device/shared_run.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include <algorithm>
+#include <thread>
+
+#include "lib/device/executor.h"
+
+namespace vartml::device {
+namespace {
+
+// The thread that holds the last item may have lost its processor; then it needs ours.
+constexpr unsigned looks_before_yield = 4000;
+
+void pause_processor() {
+#if defined(__x86_64__)
+    _mm_pause();
+#elif defined(__aarch64__)
+    asm volatile("isb" ::: "memory");
+#endif
+}
+
+}  // namespace
+
+SharedRun::SharedRun(Work& work, const std::vector<uint32_t>& items, unsigned threads)
+    : work_(work), threads_(threads) {
+    first_.reserve(items.size() + 1);
+    first_.push_back(0);
+    for (const uint32_t n : items) {
+        first_.push_back(first_.back() + n);
+        can_share_ = can_share_ || n > 1;
+    }
+    claims_ = std::make_unique<std::atomic<uint32_t>[]>(first_.back());
+}
+
+SharedRun::~SharedRun() {
+    if (executor_) executor_->forget(*this);
+}
+
+void SharedRun::run() {
+    const size_t steps = first_.size() - 1;
+    Executor* const executor = threads_ > 1 && can_share_ ? Executor::current() : nullptr;
+    if (!executor || executor->num_threads() == 1) {
+        for (size_t s = 0; s < steps; ++s)
+            for (size_t i = 0; i < first_[s + 1] - first_[s]; ++i) work_.run_item(s, i);
+        return;
+    }
+    executor_ = executor;
+    finished_.store(0, std::memory_order_relaxed);
+    const uint32_t epoch = epoch_.load(std::memory_order_relaxed) + 1;
+    epoch_.store(epoch, std::memory_order_release);
+    executor->offer(*this, std::min(threads_, executor->num_threads()) - 1);
+    for (size_t s = 0; s < steps; ++s) run_step(s, epoch, 0, nullptr);
+    executor->withdraw();
+}
+
+void SharedRun::help(unsigned seat, const Executor& executor) {
+    const uint32_t epoch = epoch_.load(std::memory_order_acquire);
+    const uint32_t done = finished_.load(std::memory_order_acquire);
+    // The first step that is not complete.
+    size_t step = static_cast<size_t>(std::ranges::upper_bound(first_, done) - first_.begin()) - 1;
+    for (; step + 1 < first_.size(); ++step)
+        if (!run_step(step, epoch, seat, &executor)) return;
+}
+
+bool SharedRun::claim(size_t item, uint32_t epoch) {
+    std::atomic<uint32_t>& claimed = claims_[item];
+    uint32_t before = epoch - 1;
+    return claimed.load(std::memory_order_relaxed) == before &&
+           claimed.compare_exchange_strong(before, epoch, std::memory_order_acq_rel);
+}
+
+bool SharedRun::run_step(size_t step, uint32_t epoch, unsigned seat, const Executor* helper_of) {
+    const uint32_t first = first_[step], end = first_[step + 1], count = end - first;
+    // Small steps stay on one thread: the next one finds the result in that processor's cache.
+    if (count > 1 || !helper_of) {
+        // Each thread begins at its own part, where the step before left what it needs.
+        const uint32_t start = static_cast<uint32_t>(uint64_t{count} * seat / threads_);
+        for (uint32_t k = 0; k < count; ++k) {
+            const uint32_t i = start + k < count ? start + k : start + k - count;
+            if (!claim(first + i, epoch)) continue;
+            work_.run_item(step, i);
+            finished_.fetch_add(1, std::memory_order_acq_rel);
+        }
+    }
+    for (unsigned looks = 1; finished_.load(std::memory_order_acquire) < end; ++looks) {
+        if (helper_of && (epoch_.load(std::memory_order_relaxed) != epoch ||
+                          helper_of->wants_helpers_back()))
+            return false;
+        if (looks % looks_before_yield == 0)
+            std::this_thread::yield();
+        else
+            pause_processor();
+    }
+    return !helper_of || !helper_of->wants_helpers_back();
+}
+
+}  // namespace vartml::device

@@ -30,8 +30,8 @@ struct Program {
 
 struct LoadOptions {
     Numerics numerics = Numerics::automatic;
-    unsigned threads = 0;  // most that one run may use; 0 = processors of the process
-    unsigned concurrent_runs = 1;  // that may go on at the same time, each with its own memory
+    unsigned threads = 0;           // most that one run may use; 0 = processors of the process
+    unsigned concurrent_runs = 1;   // that may go on at the same time, each with its own memory
     std::string weights_cache_dir;  // folder of packed weights; "" = keep them private
 };
 

@@ -47,7 +47,9 @@ Executor::Executor(const std::string& name, unsigned num_threads) {
     threads_.reserve(num_threads);
     for (unsigned i = 0; i < num_threads; ++i)
         threads_.emplace_back([this, i, title = name + "-" + std::to_string(i)] {
-            { const std::lock_guard wait(mutex_); }
+            {
+                const std::lock_guard wait(mutex_);
+            }
             name_this_thread(title.c_str());
             work(i);
         });
@@ -189,7 +191,9 @@ void Executor::announce(unsigned wanted) {
     if (sleeping_.load() == 0) return;
     const unsigned looking = spinning_.load();
     if (looking >= wanted) return;
-    { const std::lock_guard lock(mutex_); }  // nobody is between its last look and its sleep
+    {
+        const std::lock_guard lock(mutex_);
+    }  // nobody is between its last look and its sleep
     if (wanted - looking == 1)
         wake_.notify_one();
     else

@@ -88,8 +88,8 @@ bool SharedRun::run_step(size_t step, uint32_t epoch, unsigned seat, const Execu
         }
     }
     for (unsigned looks = 1; finished_.load(std::memory_order_acquire) < end; ++looks) {
-        if (helper_of && (epoch_.load(std::memory_order_relaxed) != epoch ||
-                          helper_of->wants_helpers_back()))
+        if (helper_of &&
+            (epoch_.load(std::memory_order_relaxed) != epoch || helper_of->wants_helpers_back()))
             return false;
         if (looks % looks_before_yield == 0)
             std::this_thread::yield();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the time of a model goes: shortest time of each step of the software NPU on one thread,
-// slowest first, and the whole run on THREADS. usage: profile MODEL.rai [f32|bf16|auto] [THREADS] [RUNS]
+// slowest first, and the whole run on THREADS. usage: profile MODEL.rai [f32|bf16|auto] [THREADS]
+// [RUNS]
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -85,7 +86,9 @@ int main(int argc, char** argv) {
     std::ranges::sort(order, [&](size_t a, size_t b) { return steps[a] > steps[b]; });
     for (const size_t i : order) std::printf("%9.1f us  %s\n", steps[i] / 1e3, names[i].c_str());
     const double sum = std::accumulate(steps.begin(), steps.end(), 0.0) / 1e3;
-    std::printf("%9.1f us  sum of %zu steps; whole run %.1f us (median; best %.1f), %u threads, %s\n",
-                sum, steps.size(), whole[whole.size() / 2], whole[0], threads, (*executable)->compute_type().c_str());
+    std::printf(
+        "%9.1f us  sum of %zu steps; whole run %.1f us (median; best %.1f), %u threads, %s\n", sum,
+        steps.size(), whole[whole.size() / 2], whole[0], threads,
+        (*executable)->compute_type().c_str());
     return 0;
 }

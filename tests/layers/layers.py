@@ -40,7 +40,7 @@ MAY_INCLUDE = {
 
 # Third-party header (regular expression): folders or files where it may stand.
 THIRD_PARTY = [
-    (r'hwy/', [r'kernels/.*\.cpp$']),
+    (r'hwy/', [r'kernels/.*(\.cpp|-inl\.h)$']),
     (r'(oneapi/dnnl|dnnl)', ['lib/cpu/', 'lib/device/softnpu/']),
     (r'omp\.h', ['lib/cpu/', 'lib/device/softnpu/', 'lib/runtime/']),
     (r'flatbuffers/', ['lib/artifact/']),

@@ -39,8 +39,7 @@ void SoftExecutable::FreeArena::operator()(std::byte* p) const {
 }
 
 Result<std::unique_ptr<SoftExecutable>> SoftExecutable::create(
-    std::shared_ptr<const device::Program> program, Plan plan, DataType compute,
-    unsigned threads) {
+    std::shared_ptr<const device::Program> program, Plan plan, DataType compute, unsigned threads) {
     std::unique_ptr<SoftExecutable> self(
         new SoftExecutable(std::move(program), std::move(plan), compute, threads));
     const Plan& p = self->plan_;

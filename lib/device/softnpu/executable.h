@@ -40,7 +40,7 @@ private:
     std::unique_ptr<std::byte, FreeArena> arena_;
     std::vector<std::byte*> bases_;
     std::vector<size_t> input_buffers_, output_buffers_;  // index into bases_, per border tensor
-    device::SharedRun shared_;  // last: its end waits for helpers
+    device::SharedRun shared_;                            // last: its end waits for helpers
 };
 
 }  // namespace vartml::softnpu

@@ -6,6 +6,7 @@
 #include "lib/device/softnpu/bands.h"
 #include "lib/device/softnpu/border.h"
 #include "lib/device/softnpu/copy_step.h"
+#include "lib/device/softnpu/direct_conv.h"
 #include "lib/device/softnpu/onednn.h"
 #include "lib/device/softnpu/operators.h"
 #include "lib/device/softnpu/post_ops.h"
@@ -91,12 +92,12 @@ Parts band_of(const Parts& p, const Band& band, int64_t first, int64_t last) {
 
 // Convolution: output row y reads input rows y·stride - pad + [0, reach).
 Parts forward_band(const Parts& p, const Band& band) {
-    const int64_t stride = p.strides[0], kernel = p.weights.dims[p.weights.dims.size() -
-                                                                 p.strides.size()];
+    const int64_t stride = p.strides[0],
+                  kernel = p.weights.dims[p.weights.dims.size() - p.strides.size()];
     const int64_t reach = (kernel - 1) * (p.dilations[0] + 1) + 1;
     const int64_t first = band.rows.first * stride - p.pads_begin[0];
-    const int64_t last = (band.rows.first + band.rows.size - 1) * stride - p.pads_begin[0] +
-                         reach - 1;
+    const int64_t last =
+        (band.rows.first + band.rows.size - 1) * stride - p.pads_begin[0] + reach - 1;
     Parts part = band_of(p, band, first, last);
     part.pads_begin[0] = std::max<int64_t>(-first, 0);
     part.pads_end[0] = std::max<int64_t>(last - (p.src.dims[2] - 1), 0);
@@ -106,16 +107,16 @@ Parts forward_band(const Parts& p, const Band& band) {
 // Transposed convolution: input row i reaches output rows i·stride - pad + [0, reach); what falls
 // outside the band is cropped as padding is.
 Parts transposed_band(const Parts& p, const Band& band) {
-    const int64_t stride = p.strides[0], kernel = p.weights.dims[p.weights.dims.size() -
-                                                                 p.strides.size()];
+    const int64_t stride = p.strides[0],
+                  kernel = p.weights.dims[p.weights.dims.size() - p.strides.size()];
     const int64_t reach = (kernel - 1) * (p.dilations[0] + 1) + 1;
     const int64_t low = band.rows.first + p.pads_begin[0] - (reach - 1);
     const int64_t first = low <= 0 ? 0 : (low + stride - 1) / stride;
     const int64_t last = (band.rows.first + band.rows.size - 1 + p.pads_begin[0]) / stride;
     Parts part = band_of(p, band, first, last);
     part.pads_begin[0] = p.pads_begin[0] + band.rows.first - first * stride;
-    part.pads_end[0] = (part.src.dims[2] - 1) * stride + reach - part.dst.dims[2] -
-                       part.pads_begin[0];
+    part.pads_end[0] =
+        (part.src.dims[2] - 1) * stride + reach - part.dst.dims[2] - part.pads_begin[0];
     return part;
 }
 
@@ -136,8 +137,8 @@ Result<void> emit(Lowering& lowering, const graph::Node& node, const Parts& whol
     try {
         for (const Parts& p : parts) {
             const typename Primitive::primitive_desc desc(
-                cpu_engine(), dnnl::prop_kind::forward_inference, algorithm, descriptor(p.src),
-                any, has_bias ? descriptor(p.bias) : memory::desc(), descriptor(p.dst), p.strides,
+                cpu_engine(), dnnl::prop_kind::forward_inference, algorithm, descriptor(p.src), any,
+                has_bias ? descriptor(p.bias) : memory::desc(), descriptor(p.dst), p.strides,
                 p.dilations, p.pads_begin, p.pads_end, attributes(p.post));
             OnednnCall call{Primitive(desc),
                             desc.impl_info_str(),
@@ -159,6 +160,7 @@ Result<void> emit(Lowering& lowering, const graph::Node& node, const Parts& whol
 }  // namespace
 
 Result<void> lower_conv(Lowering& lowering, const graph::Node& node) {
+    if (runs_direct_conv(lowering, node)) return lower_direct_conv(lowering, node);
     const graph::ValueId weight = node.inputs[1], bias = input_or_none(node, 2);
     if (!lowering.value(weight).constant) return not_constant(node);
     const int64_t groups = node.get("group", int64_t{1});
@@ -186,8 +188,8 @@ Result<void> lower_conv(Lowering& lowering, const graph::Node& node) {
     p.post = std::move(*post);
     p.weights = weights;
     std::vector<Parts> parts;
-    for (const Band& band : bands(p.dst.dims, cost_ns(p, p.dst.elements() / p.dst.dims[1]),
-                                  lowering.threads())) {
+    for (const Band& band :
+         bands(p.dst.dims, cost_ns(p, p.dst.elements() / p.dst.dims[1]), lowering.threads())) {
         parts.push_back(forward_band(p, band));
     }
     auto ok = emit<dnnl::convolution_forward>(lowering, node, p, dnnl::algorithm::convolution_auto,
@@ -235,8 +237,8 @@ Result<void> lower_conv_transpose(Lowering& lowering, const graph::Node& node) {
     p.post = std::move(*post);
     p.weights = weights;
     std::vector<Parts> parts;
-    for (const Band& band : bands(p.dst.dims, cost_ns(p, p.src.elements() / p.src.dims[1]),
-                                  lowering.threads())) {
+    for (const Band& band :
+         bands(p.dst.dims, cost_ns(p, p.src.elements() / p.src.dims[1]), lowering.threads())) {
         parts.push_back(transposed_band(p, band));
     }
     auto ok = emit<dnnl::deconvolution_forward>(

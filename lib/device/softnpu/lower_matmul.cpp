@@ -121,10 +121,8 @@ Result<void> emit(Lowering& lowering, const graph::Node& node, Product& p,
                 has_bias ? descriptor(part.bias) : memory::desc(), descriptor(part.dst),
                 attributes(own));
             // Pieces that share a matrix share its packing.
-            if (packers.empty() || part.b != p.b)
-                packers.emplace_back(lowering, part.b);
-            const View b =
-                p.constant_b ? packers.back()(desc.weights_desc()) : part.b;
+            if (packers.empty() || part.b != p.b) packers.emplace_back(lowering, part.b);
+            const View b = p.constant_b ? packers.back()(desc.weights_desc()) : part.b;
             OnednnCall call{dnnl::matmul(desc),
                             desc.impl_info_str(),
                             {{DNNL_ARG_SRC, part.a, desc.src_desc()},

@@ -65,12 +65,11 @@ Result<void> lower_reduce(Lowering& lowering, const graph::Node& node) {
     try {
         const dnnl::reduction::primitive_desc desc(cpu_engine(), algorithm, descriptor(src),
                                                    descriptor(dst), 0.0F, 0.0F, attributes({}));
-        emit_onednn(
-            lowering, node,
-            {{dnnl::reduction(desc),
-              desc.impl_info_str(),
-              {{DNNL_ARG_SRC, src, desc.src_desc()}, {DNNL_ARG_DST, dst, desc.dst_desc()}},
-              desc.scratchpad_desc()}});
+        emit_onednn(lowering, node,
+                    {{dnnl::reduction(desc),
+                      desc.impl_info_str(),
+                      {{DNNL_ARG_SRC, src, desc.src_desc()}, {DNNL_ARG_DST, dst, desc.dst_desc()}},
+                      desc.scratchpad_desc()}});
     } catch (const dnnl::error& e) {
         return onednn_error(node, e);
     }

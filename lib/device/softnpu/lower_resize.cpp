@@ -65,9 +65,7 @@ public:
           rows_(std::move(rows)),
           columns_(std::move(columns)) {}
 
-    Extent extent() const override {
-        return {dst_.dims[0] * dst_.dims[2], dst_.elements() / 2};
-    }
+    Extent extent() const override { return {dst_.dims[0] * dst_.dims[2], dst_.elements() / 2}; }
 
     void run(const Bases& bases, size_t item) noexcept override {
         const auto width = static_cast<int64_t>(size_bytes(src_.type));
@@ -111,9 +109,7 @@ public:
         Step::share_among(threads);
         blended_.resize(static_cast<size_t>(row_size_) * items());
     }
-    Extent extent() const override {
-        return {dst_.dims[0] * dst_.dims[2], dst_.elements() * 2};
-    }
+    Extent extent() const override { return {dst_.dims[0] * dst_.dims[2], dst_.elements() * 2}; }
 
     void run(const Bases& bases, size_t item) noexcept override {
         const auto* src = reinterpret_cast<const float*>(address(bases, src_));

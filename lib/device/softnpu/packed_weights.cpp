@@ -11,7 +11,7 @@ namespace vartml::softnpu {
 namespace {
 
 struct Entry {
-    dnnl::memory::desc from, to;
+    std::string layout;
     std::weak_ptr<const Bytes> bytes;
 };
 
@@ -26,37 +26,49 @@ std::unordered_multimap<const std::byte*, Entry>& entries() {
     return map;
 }
 
-std::shared_ptr<const Bytes> find(const std::byte* source, const dnnl::memory::desc& from,
-                                  const dnnl::memory::desc& to) {
+std::shared_ptr<const Bytes> find(const std::byte* source, const std::string& layout) {
     const std::lock_guard guard(lock());
     auto [entry, end] = entries().equal_range(source);
     while (entry != end) {
         auto bytes = entry->second.bytes.lock();
-        if (bytes && entry->second.from == from && entry->second.to == to) return bytes;
+        if (bytes && entry->second.layout == layout) return bytes;
         entry = bytes ? std::next(entry) : entries().erase(entry);
     }
     return nullptr;
 }
 
+std::string name_of(dnnl::memory::desc desc) {
+    const std::vector<uint8_t> blob = desc.get_blob();
+    return {blob.begin(), blob.end()};
+}
+
 }  // namespace
+
+Packed pack(const std::byte* source, const std::string& layout, bool shareable,
+            const std::function<Bytes()>& make) {
+    if (shareable) {
+        if (auto bytes = find(source, layout)) return {std::move(bytes), false};
+    }
+    auto bytes = std::make_shared<const Bytes>(make());
+    if (shareable) {
+        const std::lock_guard guard(lock());
+        entries().insert({source, {layout, bytes}});
+    }
+    return {std::move(bytes), true};
+}
 
 Packed pack(const std::byte* source, const dnnl::memory::desc& from, const dnnl::memory::desc& to,
             bool shareable) {
-    if (shareable) {
-        if (auto bytes = find(source, from, to)) return {std::move(bytes), false};
-    }
-    auto bytes = std::make_shared<Bytes>(to.get_size());
-    // Reorders only read their source.
-    dnnl::memory plain(from, cpu_engine(), const_cast<std::byte*>(source));
-    dnnl::memory packed(to, cpu_engine(), bytes->data());
-    dnnl::stream stream(cpu_engine());
-    dnnl::reorder(plain, packed).execute(stream, plain, packed);
-    stream.wait();
-    if (shareable) {
-        const std::lock_guard guard(lock());
-        entries().insert({source, {from, to, bytes}});
-    }
-    return {std::move(bytes), true};
+    return pack(source, name_of(from) + " to " + name_of(to), shareable, [&] {
+        Bytes bytes(to.get_size());
+        // Reorders only read their source.
+        dnnl::memory plain(from, cpu_engine(), const_cast<std::byte*>(source));
+        dnnl::memory packed(to, cpu_engine(), bytes.data());
+        dnnl::stream stream(cpu_engine());
+        dnnl::reorder(plain, packed).execute(stream, plain, packed);
+        stream.wait();
+        return bytes;
+    });
 }
 
 }  // namespace vartml::softnpu

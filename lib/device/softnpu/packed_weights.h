@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights in the layout that a oneDNN primitive asks for, packed once per process and shared by all
+// Weights in the layout that a kernel asks for, packed once per process and shared by all
 // executables of a model.
 #pragma once
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <oneapi/dnnl/dnnl.hpp>
-#include <vector>
+#include <string>
 
 #include "lib/device/softnpu/bytes.h"
 
@@ -16,9 +17,14 @@ struct Packed {
     bool fresh = false;  // packed by this call, not shared with an earlier one
 };
 
-// `source` are the bytes that `from` describes. With `shareable` the bytes must belong to the model
-// itself (its mapping or import buffer), which every executable that holds a result also keeps
-// alive: the address then stands for the content. Thread-safety: may be called concurrently.
+// What `make` gives for the weights at `source` in a layout that `layout` names completely. With
+// `shareable` the weights must belong to the model itself (its mapping or import buffer), which
+// every executable that holds a result also keeps alive: the address then stands for the content.
+// Thread-safety: may be called concurrently.
+Packed pack(const std::byte* source, const std::string& layout, bool shareable,
+            const std::function<Bytes()>& make);
+
+// The same for oneDNN: from the layout of the one descriptor to that of the other.
 Packed pack(const std::byte* source, const dnnl::memory::desc& from, const dnnl::memory::desc& to,
             bool shareable);
 

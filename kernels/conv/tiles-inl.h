@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tiles of a direct convolution: a few pixels by a few vectors of channels whose sums stay in
+// registers. Included by the kernel once per instruction set.
+//
+// What bounds them is loads: processors make two multiply-adds of vectors in a cycle, and some load
+// only one operand. So a tile either is wide (an input value serves four vectors of weights) or
+// runs along a row, where an input value serves every kernel column.
+#if defined(VARTML_KERNELS_CONV_TILES_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef VARTML_KERNELS_CONV_TILES_INL_H_
+#undef VARTML_KERNELS_CONV_TILES_INL_H_
+#else
+#define VARTML_KERNELS_CONV_TILES_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "kernels/ops/activation-inl.h"
+
+#if defined(__clang__)
+#define VARTML_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define VARTML_UNROLL _Pragma("GCC unroll 40")
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace vartml::kernels::HWY_NAMESPACE {
+
+// Vector registers: 32 with AVX-512 and on Arm, else 16.
+#if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM
+constexpr size_t registers = 32;
+constexpr size_t max_vectors = 4;
+#else
+constexpr size_t registers = 16;
+constexpr size_t max_vectors = 2;
+#endif
+
+// A kernel position: where its input lies relative to the pixel's first, where its weights lie.
+struct Tap {
+    ptrdiff_t src;
+    size_t weights;  // units of Block::column
+};
+constexpr size_t max_taps = 128;
+struct Taps {
+    std::array<Tap, max_taps> list;
+    size_t count = 0;
+};
+
+// A run of output pixels with the same taps; steps between neighbours in elements.
+struct Line {
+    const float* src;
+    size_t src_step;
+    float* dst;
+    size_t dst_step;
+    const float* residual;
+    size_t residual_step;
+    size_t pixels;
+};
+
+// Output channels that are made together and their weights, [kernel rows][in
+// channels][kernel columns][channels of the block] (depthwise without in channels).
+struct Block {
+    const float* weights;
+    const float* bias;
+    size_t channel, count;  // first output channel, how many are stored
+    size_t column;        // floats between kernel columns: padded channels
+    size_t channels;      // input channels
+    size_t channel_step;  // floats between them
+};
+
+// What happens to the sums of a tile: bounds while they are in registers, the rest right after,
+// while they are in the first-level cache.
+struct Finish {
+    float low, high;
+    bool has_pass;
+    Epilogue pass;
+};
+
+HWY_INLINE void store_sum(FloatVec x, const Finish& f, float* dst, size_t count) {
+    const FloatTag d;
+    // In this order NaN stays NaN.
+    const FloatVec y = hn::Min(hn::Set(d, f.high), hn::Max(hn::Set(d, f.low), x));
+    if (HWY_LIKELY(count >= hn::Lanes(d))) {
+        hn::StoreU(y, d, dst);
+    } else {
+        hn::StoreN(y, d, dst, count);
+    }
+}
+
+template <size_t M, size_t V>
+HWY_INLINE void finish_tile(FloatVec (&sum)[M][V], const Line& line, size_t first,
+                            const Block& block, const Finish& f) {
+    const size_t lanes = hn::Lanes(FloatTag()), step = line.dst_step;
+    float* const start = line.dst + first * step + block.channel;
+    float* dst = start;
+    VARTML_UNROLL
+    for (size_t m = 0; m < M; ++m, dst += step) {
+        VARTML_UNROLL
+        for (size_t v = 0; v < V; ++v)
+            store_sum(sum[m][v], f, dst + v * lanes, block.count - v * lanes);
+    }
+    if (!f.has_pass) return;
+    const float* const residual =
+        line.residual ? line.residual + first * line.residual_step + block.channel : nullptr;
+    const bool flat = step == block.count && (!residual || line.residual_step == step);
+    if (flat) {
+        epilogue_rows(f.pass, start, residual, 0, start, 0, 1, M * block.count);
+    } else {
+        epilogue_rows(f.pass, start, residual, line.residual_step, start, step, M, block.count);
+    }
+}
+
+template <size_t M, size_t V>
+HWY_INLINE void start_tile(FloatVec (&sum)[M][V], const Block& block) {
+    const FloatTag d;
+    VARTML_UNROLL
+    for (size_t v = 0; v < V; ++v) {
+        const FloatVec bias = hn::LoadU(d, block.bias + v * hn::Lanes(d));
+        VARTML_UNROLL
+        for (size_t m = 0; m < M; ++m) sum[m][v] = bias;
+    }
+}
+
+// Any taps, one after another.
+template <size_t M, size_t V>
+void point_tile(const Line& line, size_t first, const Taps& taps, const Block& block,
+                const Finish& f) {
+    const FloatTag d;
+    const size_t lanes = hn::Lanes(d), step = line.src_step, next = block.channel_step;
+    FloatVec sum[M][V];
+    start_tile(sum, block);
+    const float* const base = line.src + first * step;
+    for (size_t t = 0; t < taps.count; ++t) {
+        const Tap& tap = taps.list[t];
+        const float* src = base + tap.src;
+        const float* const end = src + block.channels;
+        const float* w = block.weights + tap.weights * block.column;
+        for (; src != end; ++src, w += next) {
+            FloatVec wv[V];
+            VARTML_UNROLL
+            for (size_t v = 0; v < V; ++v) wv[v] = hn::LoadU(d, w + v * lanes);
+            VARTML_UNROLL
+            for (size_t m = 0; m < M; ++m) {
+                const FloatVec x = hn::Set(d, src[m * step]);
+                VARTML_UNROLL
+                for (size_t v = 0; v < V; ++v) sum[m][v] = hn::MulAdd(x, wv[v], sum[m][v]);
+            }
+        }
+    }
+    finish_tile(sum, line, first, block, f);
+}
+
+// Whole kernel rows of K columns, S pixels from one output to the next: a value of the input is
+// loaded once for all outputs that it belongs to.
+template <size_t M, size_t V, size_t K, size_t S>
+void row_tile(const Line& line, size_t first, const Taps& taps, const Block& block,
+              const Finish& f) {
+    const FloatTag d;
+    const size_t lanes = hn::Lanes(d), pixel = line.src_step / S, next = block.channel_step;
+    FloatVec sum[M][V];
+    start_tile(sum, block);
+    const float* const base = line.src + first * line.src_step;
+    for (size_t t = 0; t < taps.count; t += K) {
+        const float* src = base + taps.list[t].src;
+        const float* const end = src + block.channels;
+        const float* w = block.weights + taps.list[t].weights * block.column;
+        for (; src != end; ++src, w += next) {
+            const float* at = src;
+            FloatVec wv[K][V];
+            VARTML_UNROLL
+            for (size_t k = 0; k < K; ++k) {
+                VARTML_UNROLL
+                for (size_t v = 0; v < V; ++v) wv[k][v] = hn::LoadU(d, w + (k * V + v) * lanes);
+            }
+            VARTML_UNROLL
+            for (size_t i = 0; i < (M - 1) * S + K; ++i, at += pixel) {
+                const FloatVec x = hn::Set(d, *at);
+                VARTML_UNROLL
+                for (size_t k = 0; k < K; ++k) {
+                    if (i < k || (i - k) % S != 0 || (i - k) / S >= M) continue;
+                    VARTML_UNROLL
+                    for (size_t v = 0; v < V; ++v)
+                        sum[(i - k) / S][v] = hn::MulAdd(x, wv[k][v], sum[(i - k) / S][v]);
+                }
+            }
+        }
+    }
+    finish_tile(sum, line, first, block, f);
+}
+
+// ---- one filter per channel; the block may have any number of channels ------------------------
+
+template <bool Whole>
+HWY_INLINE FloatVec load(const float* src, size_t left) {
+    if constexpr (Whole) return hn::LoadU(FloatTag(), src);
+    return hn::LoadN(FloatTag(), src, left);
+}
+
+template <size_t M, bool Whole>
+HWY_INLINE void add_taps(const float* base, size_t step, const float* weights, size_t left,
+                         const Taps& taps, const Block& block, FloatVec (&sum)[M][1]) {
+    const FloatTag d;
+    for (size_t t = 0; t < taps.count; ++t) {
+        const Tap& tap = taps.list[t];
+        const FloatVec w = hn::LoadU(d, weights + tap.weights * block.column);
+        VARTML_UNROLL
+        for (size_t m = 0; m < M; ++m)
+            sum[m][0] = hn::MulAdd(load<Whole>(base + tap.src + m * step, left), w, sum[m][0]);
+    }
+}
+
+template <size_t M, size_t K, size_t S, bool Whole>
+HWY_INLINE void add_kernel_rows(const float* base, size_t pixel, const float* weights, size_t left,
+                                const Taps& taps, const Block& block, FloatVec (&sum)[M][1]) {
+    const FloatTag d;
+    for (size_t t = 0; t < taps.count; t += K) {
+        const float* src = base + taps.list[t].src;
+        const float* const w = weights + taps.list[t].weights * block.column;
+        FloatVec wv[K];
+        VARTML_UNROLL
+        for (size_t k = 0; k < K; ++k) wv[k] = hn::LoadU(d, w + k * block.column);
+        VARTML_UNROLL
+        for (size_t i = 0; i < (M - 1) * S + K; ++i, src += pixel) {
+            const FloatVec x = load<Whole>(src, left);
+            VARTML_UNROLL
+            for (size_t k = 0; k < K; ++k) {
+                if (i < k || (i - k) % S != 0 || (i - k) / S >= M) continue;
+                sum[(i - k) / S][0] = hn::MulAdd(x, wv[k], sum[(i - k) / S][0]);
+            }
+        }
+    }
+}
+
+// K = 0: any taps.
+template <size_t M, size_t K, size_t S>
+void depthwise_tile(const Line& line, size_t first, const Taps& taps, const Block& block,
+                    const Finish& f) {
+    const size_t lanes = hn::Lanes(FloatTag());
+    const float* const base = line.src + first * line.src_step + block.channel;
+    for (size_t c = 0; c < block.count; c += lanes) {
+        Block own = block;
+        own.bias += c;
+        own.channel += c;
+        own.count = std::min(lanes, block.count - c);
+        const float* const weights = block.weights + c;
+        const bool whole = own.count == lanes;
+        FloatVec sum[M][1];
+        start_tile(sum, own);
+        if constexpr (K == 0) {
+            if (HWY_LIKELY(whole)) {
+                add_taps<M, true>(base + c, line.src_step, weights, lanes, taps, block, sum);
+            } else {
+                add_taps<M, false>(base + c, line.src_step, weights, own.count, taps, block, sum);
+            }
+        } else {
+            const size_t pixel = line.src_step / S;
+            if (HWY_LIKELY(whole)) {
+                add_kernel_rows<M, K, S, true>(base + c, pixel, weights, lanes, taps, block, sum);
+            } else {
+                add_kernel_rows<M, K, S, false>(base + c, pixel, weights, own.count, taps, block,
+                                                sum);
+            }
+        }
+        finish_tile(sum, line, first, own, f);
+    }
+}
+
+// ---- which tile ------------------------------------------------------------------------------
+
+using Tile = void (*)(const Line&, size_t, const Taps&, const Block&, const Finish&);
+// Tiles of falling size; the last is of one pixel.
+struct Size {
+    size_t pixels;
+    Tile run;
+};
+
+// Pixels beside V vectors of weights and one of input in the registers.
+template <size_t V>
+constexpr size_t point_pixels = std::min<size_t>(14, (registers - 1 - V) / V);
+template <size_t V, size_t M = point_pixels<V>>
+constexpr Size point_sizes[] = {{M, point_tile<M, V>},
+                                {(M + 1) / 2, point_tile<(M + 1) / 2, V>},
+                                {(M + 3) / 4, point_tile<(M + 3) / 4, V>},
+                                {1, point_tile<1, V>}};
+
+template <size_t V, size_t K>
+constexpr size_t row_pixels = std::min<size_t>(14, (registers - 1 - K * V) / V);
+template <size_t V, size_t K, size_t S, size_t M = row_pixels<V, K>>
+constexpr Size row_sizes[] = {{M, row_tile<M, V, K, S>},
+                              {(M + 1) / 2, row_tile<(M + 1) / 2, V, K, S>},
+                              {(M + 3) / 4, row_tile<(M + 3) / 4, V, K, S>},
+                              {1, row_tile<1, V, K, S>}};
+
+template <size_t K, size_t S>
+constexpr Size depthwise_sizes[] = {{8, depthwise_tile<8, K, S>},
+                                    {4, depthwise_tile<4, K, S>},
+                                    {2, depthwise_tile<2, K, S>},
+                                    {1, depthwise_tile<1, K, S>}};
+
+// Vectors of a block of a row tile.
+#if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM
+constexpr size_t max_row_vectors = 2;
+#else
+constexpr size_t max_row_vectors = 1;
+#endif
+
+struct RowTiles {
+    size_t kernel, stride;
+    std::span<const Size> dense[max_row_vectors];
+    std::span<const Size> depthwise;
+};
+#if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM
+#define VARTML_ROW_TILES(K, S) \
+    {K, S, {row_sizes<1, K, S>, row_sizes<2, K, S>}, depthwise_sizes<K, S>}
+#else
+#define VARTML_ROW_TILES(K, S) {K, S, {row_sizes<1, K, S>}, depthwise_sizes<K, S>}
+#endif
+constexpr RowTiles row_tiles[] = {VARTML_ROW_TILES(3, 1), VARTML_ROW_TILES(3, 2),
+                                  VARTML_ROW_TILES(5, 1), VARTML_ROW_TILES(5, 2),
+                                  VARTML_ROW_TILES(6, 2), VARTML_ROW_TILES(7, 2)};
+#undef VARTML_ROW_TILES
+
+HWY_INLINE std::span<const Size> point_tiles(size_t vectors) {
+    if (vectors == 1) return point_sizes<1>;
+    if (vectors == 2) return point_sizes<2>;
+#if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM
+    if (vectors == 3) return point_sizes<3>;
+    return point_sizes<4>;
+#else
+    return {};
+#endif
+}
+
+}  // namespace vartml::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif  // per target

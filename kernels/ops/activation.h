@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Activations on rows of floats.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace vartml::kernels {
+
+//   none x · relu max(x, 0) · leaky x < 0 ? alpha·x : x · clip min(max(x, alpha), beta) · sigmoid 1
+//   / (1 + exp(-x)) silu x·sigmoid(x) · hard_sigmoid clip(alpha·x + beta, 0, 1) · hard_swish
+//   x·clip(x/6 + 1/2, 0, 1) · tanh
+enum class Activation : uint8_t {
+    none,
+    relu,
+    leaky,
+    clip,
+    sigmoid,
+    silu,
+    hard_sigmoid,
+    hard_swish,
+    tanh
+};
+
+// What happens to each result of a convolution before it is stored.
+struct Epilogue {
+    Activation activation = Activation::none;
+    float alpha = 0, beta = 0;
+    bool add_first = false;  // the residual is added before the activation, else after
+};
+
+// dst[i] = activation of src[i] with residual[i] added before or after; residual nullptr: none; dst
+// may be src or residual.
+// Results are within 1e-6 + 1e-7·|x| of the exact value, relative to it (hard_sigmoid, hard_swish:
+// to 1 + |x|), or within 1e-35 where that is more.
+void activate_row(const Epilogue& epilogue, const float* src, const float* residual, float* dst,
+                  size_t count);
+void activate_row_ref(const Epilogue& epilogue, const float* src, const float* residual, float* dst,
+                      size_t count);
+
+}  // namespace vartml::kernels

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions that our own kernels run, most of them faster than oneDNN does: fp32, channels last,
+// read and written through views.
+#pragma once
+#include "lib/device/softnpu/lowering.h"
+
+namespace vartml::softnpu {
+
+// Whether the kernels can run this convolution.
+bool runs_direct_conv(const Lowering& lowering, const graph::Node& node);
+
+// Lowers a convolution for which runs_direct_conv holds.
+Result<void> lower_direct_conv(Lowering& lowering, const graph::Node& node);
+
+}  // namespace vartml::softnpu

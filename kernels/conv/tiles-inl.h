@@ -68,9 +68,9 @@ struct Block {
     const float* weights;
     const float* bias;
     size_t channel, count;  // first output channel, how many are stored
-    size_t column;        // floats between kernel columns: padded channels
-    size_t channels;      // input channels
-    size_t channel_step;  // floats between them
+    size_t column;          // floats between kernel columns: padded channels
+    size_t channels;        // input channels
+    size_t channel_step;    // floats between them
 };
 
 // What happens to the sums of a tile: bounds while they are in registers, the rest right after,

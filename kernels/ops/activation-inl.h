@@ -31,8 +31,8 @@ HWY_INLINE FloatVec reciprocal(FloatVec v) {
     return r;
 }
 
-// exp(-x) for |x| <= 87: 2^(n + f) with f in [-1/2, 1/2], the power of f by a polynomial of degree 5
-// (interpolates at Chebyshev nodes, then with the constant 1; error 2e-7).
+// exp(-x) for |x| <= 87: 2^(n + f) with f in [-1/2, 1/2], the power of f by a polynomial of degree
+// 5 (interpolates at Chebyshev nodes, then with the constant 1; error 2e-7).
 HWY_INLINE FloatVec exp_of_negative(FloatVec x) {
     const FloatTag d;
     const hn::RebindToSigned<FloatTag> di;
@@ -54,7 +54,8 @@ HWY_INLINE FloatVec exp_of_negative(FloatVec x) {
 
 HWY_INLINE FloatVec sigmoid(FloatVec x) {
     const FloatTag d;
-    const FloatVec bounded = hn::Min(hn::Max(x, hn::Set(d, -87.0F)), hn::Set(d, 87.0F));
+    // In this order NaN stays NaN, here and below.
+    const FloatVec bounded = hn::Min(hn::Set(d, 87.0F), hn::Max(hn::Set(d, -87.0F), x));
     return reciprocal(hn::Add(hn::Set(d, 1.0F), exp_of_negative(bounded)));
 }
 
@@ -62,21 +63,21 @@ template <Activation a>
 HWY_INLINE FloatVec activate(FloatVec x, FloatVec alpha, FloatVec beta) {
     const FloatTag d;
     const FloatVec zero = hn::Zero(d), one = hn::Set(d, 1.0F);
-    if constexpr (a == Activation::relu) return hn::Max(x, zero);
+    if constexpr (a == Activation::relu) return hn::Max(zero, x);
     if constexpr (a == Activation::leaky)
         return hn::IfThenElse(hn::Lt(x, zero), hn::Mul(x, alpha), x);
-    if constexpr (a == Activation::clip) return hn::Min(hn::Max(x, alpha), beta);
+    if constexpr (a == Activation::clip) return hn::Min(beta, hn::Max(alpha, x));
     if constexpr (a == Activation::sigmoid) return sigmoid(x);
     if constexpr (a == Activation::silu) {
         // Bounded, because the smallest sigmoid is not 0.
-        return hn::Mul(hn::Max(x, hn::Set(d, -87.0F)), sigmoid(x));
+        return hn::Mul(hn::Max(hn::Set(d, -87.0F), x), sigmoid(x));
     }
     if constexpr (a == Activation::hard_sigmoid) {
-        return hn::Min(hn::Max(hn::MulAdd(alpha, x, beta), zero), one);
+        return hn::Min(one, hn::Max(zero, hn::MulAdd(alpha, x, beta)));
     }
     if constexpr (a == Activation::hard_swish) {
         const FloatVec gate = hn::MulAdd(x, hn::Set(d, 1.0F / 6), hn::Set(d, 0.5F));
-        return hn::Mul(x, hn::Min(hn::Max(gate, zero), one));
+        return hn::Mul(x, hn::Min(one, hn::Max(zero, gate)));
     }
     if constexpr (a == Activation::tanh) {
         // 2·sigmoid(2x) - 1 loses digits near 0, where x itself is the better answer.
@@ -126,12 +127,12 @@ static HWY_NOINLINE HWY_MAYBE_UNUSED void epilogue_rows(const Epilogue& e, const
                                                         const float* residual,
                                                         size_t residual_stride, float* dst,
                                                         size_t stride, size_t rows, size_t count) {
-#define VARTML_CASE(name)                                                                      \
-    case Activation::name:                                                                     \
-        return residual ? activate_rows<Activation::name, true>(                               \
-                              e, src, residual, residual_stride, dst, stride, rows, count)     \
-                        : activate_rows<Activation::name, false>(e, src, nullptr, 0, dst,      \
-                                                                 stride, rows, count);
+#define VARTML_CASE(name)                                                                          \
+    case Activation::name:                                                                         \
+        return residual ? activate_rows<Activation::name, true>(e, src, residual, residual_stride, \
+                                                                dst, stride, rows, count)          \
+                        : activate_rows<Activation::name, false>(e, src, nullptr, 0, dst, stride,  \
+                                                                 rows, count);
     switch (e.activation) {
         VARTML_CASE(none)
         VARTML_CASE(relu)

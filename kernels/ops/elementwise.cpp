@@ -30,43 +30,77 @@ HWY_INLINE V apply(V a, V b) {
 }
 
 template <Binary op>
-void row(const float* a, size_t a_stride, const float* b, size_t b_stride, float* dst,
-         size_t count) {
+void rows_of(const OperandRows& a, const OperandRows& b, float* dst, ptrdiff_t dst_row, size_t rows,
+             size_t count) {
     const D d;
     const size_t lanes = hn::Lanes(d);
-    const V a0 = hn::Set(d, count ? a[0] : 0), b0 = hn::Set(d, count ? b[0] : 0);
-    size_t i = 0;
-    for (; i + lanes <= count; i += lanes) {
-        const V x = a_stride ? hn::LoadU(d, a + i) : a0;
-        const V y = b_stride ? hn::LoadU(d, b + i) : b0;
-        hn::StoreU(apply<op>(x, y), d, dst + i);
+    const float *pa = a.data, *pb = b.data;
+    for (size_t r = 0; r < rows; ++r, pa += a.row, pb += b.row, dst += dst_row) {
+        const V a0 = hn::Set(d, *pa), b0 = hn::Set(d, *pb);
+        size_t i = 0;
+        for (; i + lanes <= count; i += lanes) {
+            const V x = a.stride ? hn::LoadU(d, pa + i) : a0;
+            const V y = b.stride ? hn::LoadU(d, pb + i) : b0;
+            hn::StoreU(apply<op>(x, y), d, dst + i);
+        }
+        if (i == count) continue;
+        const V x = a.stride ? hn::LoadN(d, pa + i, count - i) : a0;
+        const V y = b.stride ? hn::LoadN(d, pb + i, count - i) : b0;
+        hn::StoreN(apply<op>(x, y), d, dst + i, count - i);
     }
-    if (i == count) return;
-    const V x = a_stride ? hn::LoadN(d, a + i, count - i) : a0;
-    const V y = b_stride ? hn::LoadN(d, b + i, count - i) : b0;
-    hn::StoreN(apply<op>(x, y), d, dst + i, count - i);
 }
 
-void binary(Binary op, const float* a, size_t a_stride, const float* b, size_t b_stride, float* dst,
-            size_t count) {
+void binary(Binary op, const OperandRows& a, const OperandRows& b, float* dst, ptrdiff_t dst_row,
+            size_t rows, size_t count) {
+    if (count == 0) return;
+#define VARTML_CASE(name) \
+    case Binary::name:    \
+        return rows_of<Binary::name>(a, b, dst, dst_row, rows, count);
     switch (op) {
-        case Binary::add:
-            return row<Binary::add>(a, a_stride, b, b_stride, dst, count);
-        case Binary::sub:
-            return row<Binary::sub>(a, a_stride, b, b_stride, dst, count);
-        case Binary::mul:
-            return row<Binary::mul>(a, a_stride, b, b_stride, dst, count);
-        case Binary::div:
-            return row<Binary::div>(a, a_stride, b, b_stride, dst, count);
-        case Binary::max:
-            return row<Binary::max>(a, a_stride, b, b_stride, dst, count);
-        case Binary::min:
-            return row<Binary::min>(a, a_stride, b, b_stride, dst, count);
-        case Binary::prelu:
-            return row<Binary::prelu>(a, a_stride, b, b_stride, dst, count);
+        VARTML_CASE(add)
+        VARTML_CASE(sub)
+        VARTML_CASE(mul)
+        VARTML_CASE(div)
+        VARTML_CASE(max)
+        VARTML_CASE(min)
+        VARTML_CASE(prelu)
         case Binary::pow:
-            return binary_row_ref(op, a, a_stride, b, b_stride, dst, count);
+            return binary_rows_ref(op, a, b, dst, dst_row, rows, count);
     }
+#undef VARTML_CASE
+}
+
+// One vector of columns (`left` of them).
+template <bool Whole>
+HWY_INLINE void sum_columns(const float* src, ptrdiff_t row, size_t rows, V scale, float* dst,
+                            size_t left) {
+    const D d;
+    V sum[4] = {hn::Zero(d), hn::Zero(d), hn::Zero(d), hn::Zero(d)};
+    size_t r = 0;
+    for (; r + 4 <= rows; r += 4, src += 4 * row) {
+        for (ptrdiff_t k = 0; k < 4; ++k) {
+            const float* const p = src + k * row;
+            sum[k] = hn::Add(sum[k], Whole ? hn::LoadU(d, p) : hn::LoadN(d, p, left));
+        }
+    }
+    for (; r < rows; ++r, src += row)
+        sum[0] = hn::Add(sum[0], Whole ? hn::LoadU(d, src) : hn::LoadN(d, src, left));
+    const V all = hn::Mul(scale, hn::Add(hn::Add(sum[0], sum[1]), hn::Add(sum[2], sum[3])));
+    if constexpr (Whole) {
+        hn::StoreU(all, d, dst);
+    } else {
+        hn::StoreN(all, d, dst, left);
+    }
+}
+
+void sum_rows(const float* src, ptrdiff_t row, size_t rows, float scale, float* dst, size_t count) {
+    const D d;
+    const size_t lanes = hn::Lanes(d);
+    const V by = hn::Set(d, scale);
+    size_t i = 0;
+    for (; i + lanes <= count; i += lanes)
+        sum_columns<true>(src + i, row, rows, by, dst + i, lanes);
+    if (i < count) sum_columns<false>(src + i, row, rows, by, dst + i, count - i);
 }
 
 void blend2(const float* a, float wa, const float* b, float wb, float* dst, size_t count) {
@@ -102,13 +136,19 @@ HWY_AFTER_NAMESPACE();
 namespace vartml::kernels {
 namespace {
 HWY_EXPORT(binary);
+HWY_EXPORT(sum_rows);
 HWY_EXPORT(blend2);
 HWY_EXPORT(blend4);
 }  // namespace
 
-void binary_row(Binary op, const float* a, size_t a_stride, const float* b, size_t b_stride,
-                float* dst, size_t count) {
-    HWY_DYNAMIC_DISPATCH(binary)(op, a, a_stride, b, b_stride, dst, count);
+void binary_rows(Binary op, const OperandRows& a, const OperandRows& b, float* dst,
+                 ptrdiff_t dst_row, size_t rows, size_t count) {
+    HWY_DYNAMIC_DISPATCH(binary)(op, a, b, dst, dst_row, rows, count);
+}
+
+void sum_of_rows(const float* src, ptrdiff_t row, size_t rows, float scale, float* dst,
+                 size_t count) {
+    HWY_DYNAMIC_DISPATCH(sum_rows)(src, row, rows, scale, dst, count);
 }
 
 void blend_row(const float* a, float wa, const float* b, float wb, float* dst, size_t count) {

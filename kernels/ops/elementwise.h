@@ -8,13 +8,25 @@ namespace vartml::kernels {
 
 enum class Binary : uint8_t { add, sub, mul, div, max, min, pow, prelu };
 
-// dst[i] = op(a[i·a_stride], b[i·b_stride]), i < count; strides 0 or 1. prelu: a where a >= 0, else
+// Rows of an operand: element i of row r is data[r·row + i·stride]; stride 0 or 1.
+struct OperandRows {
+    const float* data;
+    ptrdiff_t row;
+    size_t stride;
+};
+
+// dst[r·dst_row + i] = op(a, b) of those elements, r < rows, i < count. prelu: a where a >= 0, else
 // a·b. max and min give NaN where an operand is NaN. dst may be a or b. Every instruction set gives
 // the same floats (pow: those of std::pow).
-void binary_row(Binary op, const float* a, size_t a_stride, const float* b, size_t b_stride,
-                float* dst, size_t count);
-void binary_row_ref(Binary op, const float* a, size_t a_stride, const float* b, size_t b_stride,
-                    float* dst, size_t count);
+void binary_rows(Binary op, const OperandRows& a, const OperandRows& b, float* dst,
+                 ptrdiff_t dst_row, size_t rows, size_t count);
+void binary_rows_ref(Binary op, const OperandRows& a, const OperandRows& b, float* dst,
+                     ptrdiff_t dst_row, size_t rows, size_t count);
+
+// dst[i] = scale · sum over r < rows of src[r·row + i], i < count; four partial sums, so the order
+// differs from that of a plain loop.
+void sum_of_rows(const float* src, ptrdiff_t row, size_t rows, float scale, float* dst,
+                 size_t count);
 
 // dst[i] = wa·a[i] + wb·b[i], i < count: linear interpolation between rows.
 void blend_row(const float* a, float wa, const float* b, float wb, float* dst, size_t count);

@@ -33,9 +33,16 @@ float apply(Binary op, float a, float b) {
 
 }  // namespace
 
-void binary_row_ref(Binary op, const float* a, size_t a_stride, const float* b, size_t b_stride,
-                    float* dst, size_t count) {
-    for (size_t i = 0; i < count; ++i) dst[i] = apply(op, a[i * a_stride], b[i * b_stride]);
+void binary_rows_ref(Binary op, const OperandRows& a, const OperandRows& b, float* dst,
+                     ptrdiff_t dst_row, size_t rows, size_t count) {
+    for (size_t r = 0; r < rows; ++r) {
+        const auto row = static_cast<ptrdiff_t>(r);
+        for (size_t i = 0; i < count; ++i) {
+            dst[row * dst_row + static_cast<ptrdiff_t>(i)] =
+                apply(op, a.data[row * a.row + static_cast<ptrdiff_t>(i * a.stride)],
+                      b.data[row * b.row + static_cast<ptrdiff_t>(i * b.stride)]);
+        }
+    }
 }
 
 }  // namespace vartml::kernels

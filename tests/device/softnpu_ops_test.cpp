@@ -55,6 +55,27 @@ const Case cases[] = {
      "graph g\ninput %x : f32[1,6,5,7]\nconst %w : f32[6,4,3,3] = {0}\nconst %b : f32[4] = {0}\n"
      "%y = ConvTranspose %x, %w, %b {dilations=[1,1], group=1, output_padding=[1,1], "
      "pads=[1,1,1,1], strides=[2,2]} : f32[1,4,10,14]\noutput %y\n"},
+    {"transposed convolution that makes a block of few channels from every pixel",
+     "graph g\ninput %x : f32[2,6,5,7]\nconst %w : f32[6,3,2,2] = {0}\nconst %b : f32[3] = {0}\n"
+     "%y = ConvTranspose+Sigmoid %x, %w, %b {dilations=[1,1], group=1, output_padding=[0,0], "
+     "pads=[0,0,0,0], strides=[2,2]} : f32[2,3,10,14]\noutput %y\n"},
+    {"transposed convolution of many channels, stride 3, kernel 4",
+     "graph g\ninput %x : f32[1,5,6,4]\nconst %w : f32[5,20,4,4] = {0}\n"
+     "const %b : f32[20] = {0}\n%y = ConvTranspose+SiLU %x, %w, %b {dilations=[1,1], group=1, "
+     "output_padding=[0,0], "
+     "pads=[1,0,0,1], strides=[3,3]} : f32[1,20,18,12]\noutput %y\n"},
+    {"transposed convolution of few channels with overlapping blocks",
+     "graph g\ninput %x : f32[1,5,6,4]\nconst %w : f32[5,2,4,4] = {0}\n"
+     "const %b : f32[2] = {0}\n%y = ConvTranspose+Tanh %x, %w, %b {dilations=[1,1], group=1, "
+     "output_padding=[0,0], "
+     "pads=[1,1,1,1], strides=[2,2]} : f32[1,2,12,8]\noutput %y\n"},
+    {"mean of a picture large enough for several threads",
+     "graph g\ninput %x : f32[2,20,96,96]\nconst %w : f32[20,20,1,1] = {0}\n"
+     "%a = Conv %x, %w {dilations=[1,1], group=1, pads=[0,0,0,0], strides=[1,1]} : "
+     "f32[2,20,96,96]\n"
+     "%g = GlobalAveragePool %a : f32[2,20,1,1]\n%s = HardSigmoid %g {alpha=0.2, beta=0.5} : "
+     "f32[2,20,1,1]\n"
+     "%y = Mul %a, %s : f32[2,20,96,96]\noutput %y\n"},
     {"grouped transposed convolution",
      "graph g\ninput %x : f32[1,6,5,7]\nconst %w : f32[6,2,2,2] = {0}\n"
      "%y = ConvTranspose %x, %w {dilations=[1,1], group=3, output_padding=[0,0], pads=[0,0,0,0], "

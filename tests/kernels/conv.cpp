@@ -104,8 +104,8 @@ TEST_P(Conv, ActivatesWithinTheBoundOfTheContract) {
         activate_row(e, x.data(), nullptr, got.data(), x.size());
         activate_row_ref(e, x.data(), nullptr, want.data(), x.size());
         for (size_t k = 0; k < x.size(); ++k) {
-            const bool hard = e.activation == Activation::hard_sigmoid ||
-                              e.activation == Activation::hard_swish;
+            const bool hard =
+                e.activation == Activation::hard_sigmoid || e.activation == Activation::hard_swish;
             const double range = hard ? 1 + std::abs(x[k]) : std::abs(want[k]);
             ASSERT_NEAR(got[k], want[k], std::max((1e-6 + 1e-7 * std::abs(x[k])) * range, 1e-35))
                 << "activation " << static_cast<int>(e.activation) << " of " << x[k];

@@ -88,13 +88,30 @@ std::string text(const View& view) {
     return s + "]";
 }
 
+namespace {
+
+// One long row becomes several, so that threads can share it.
+void split_columns(CopyLoops& loops) {
+    constexpr int64_t least = 1024;
+    const auto [dst, src, unused] = loops.columns.strides;
+    for (const int64_t rows : {64, 32, 16, 8, 4, 2}) {
+        if (loops.columns.size % rows != 0 || loops.columns.size / rows < least) continue;
+        loops.columns.size /= rows;
+        loops.rows = {rows, {dst * loops.columns.size, src * loops.columns.size}};
+        return;
+    }
+    loops.rows = {};
+}
+
+}  // namespace
+
 CopyLoops make_copy_loops(const View& dst, const View& src) {
     CopyLoops result;
     std::vector<Loop> loops = make_loops({&dst, &src});
     result.elements = iterations(loops);
     result.columns = take_loop(loops, loops.size() - 1);
     if (loops.empty()) {
-        result.rows = {};
+        split_columns(result);
         return result;
     }
     size_t rows = loops.size() - 1;

@@ -12,4 +12,8 @@ bool runs_direct_conv(const Lowering& lowering, const graph::Node& node);
 // Lowers a convolution for which runs_direct_conv holds.
 Result<void> lower_direct_conv(Lowering& lowering, const graph::Node& node);
 
+// The same for transposed convolutions.
+bool runs_direct_conv_transpose(const Lowering& lowering, const graph::Node& node);
+Result<void> lower_direct_conv_transpose(Lowering& lowering, const graph::Node& node);
+
 }  // namespace vartml::softnpu

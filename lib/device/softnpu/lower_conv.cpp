@@ -199,6 +199,9 @@ Result<void> lower_conv(Lowering& lowering, const graph::Node& node) {
 }
 
 Result<void> lower_conv_transpose(Lowering& lowering, const graph::Node& node) {
+    if (runs_direct_conv_transpose(lowering, node)) {
+        return lower_direct_conv_transpose(lowering, node);
+    }
     const graph::ValueId weight = node.inputs[1], bias = input_or_none(node, 2);
     if (!lowering.value(weight).constant) return not_constant(node);
     const int64_t groups = node.get("group", int64_t{1});

@@ -6,6 +6,7 @@
 
 #include "kernels/ops/elementwise.h"
 #include "kernels/ops/rows.h"
+#include "lib/device/softnpu/activation_step.h"
 #include "lib/device/softnpu/bands.h"
 #include "lib/device/softnpu/copy_step.h"
 #include "lib/device/softnpu/loops.h"
@@ -26,6 +27,11 @@ public:
         elements_ = iterations(loops_);
         columns_ = take_loop(loops_, loops_.size() - 1);
         if (!loops_.empty()) rows_ = take_loop(loops_, loops_.size() - 1);
+        const auto contiguous = [](int64_t stride) { return stride == 0 || stride == 1; };
+        in_place_ = dst_.type == DataType::float32 && a_.type == dst_.type &&
+                    b_.type == dst_.type && contiguous(columns_.strides[1]) &&
+                    contiguous(columns_.strides[2]) &&
+                    (columns_.strides[0] == 1 || columns_.size == 1);
     }
 
     Extent extent() const override {
@@ -40,11 +46,18 @@ public:
         const auto [first, last] = part(item);
         Odometer at(loops_, first / rows_.size);
         int64_t row = first % rows_.size;
-        for (int64_t i = first; i < last; ++i) {
+        for (int64_t i = first; i < last;) {
             Offsets o = at.offsets();
             for (size_t k = 0; k < o.size(); ++k) o[k] += row * rows_.strides[k];
-            one_row(a, b, dst, o);
-            if (++row == rows_.size) {
+            const int64_t count = in_place_ ? std::min(rows_.size - row, last - i) : 1;
+            if (in_place_) {
+                rows_in_place(a, b, dst, o, count);
+            } else {
+                one_row(a, b, dst, o);
+            }
+            i += count;
+            row += count;
+            if (row == rows_.size) {
                 row = 0;
                 at.next();
             }
@@ -99,21 +112,30 @@ private:
         }
     }
 
+    // Everything fp32 and contiguous, or one value for a whole row.
+    void rows_in_place(const std::byte* a, const std::byte* b, std::byte* dst, const Offsets& o,
+                       int64_t rows) const {
+        const auto operand = [&](const std::byte* base, size_t k) {
+            return kernels::OperandRows{reinterpret_cast<const float*>(base) + o[k],
+                                        rows_.strides[k], static_cast<size_t>(columns_.strides[k])};
+        };
+        kernels::binary_rows(op_, operand(a, 1), operand(b, 2),
+                             reinterpret_cast<float*>(dst) + o[0], rows_.strides[0],
+                             static_cast<size_t>(rows), static_cast<size_t>(columns_.size));
+    }
+
+    // Through memory of floats, piece by piece.
     void one_row(const std::byte* a, const std::byte* b, std::byte* dst, const Offsets& o) const {
         std::array<float, chunk> a_space, b_space, dst_space;
         const auto [dst_stride, a_stride, b_stride] = columns_.strides;
         const bool direct = dst_.type == DataType::float32 && dst_stride == 1;
-        // Only operands that are read through their space bound the length of a piece.
-        const bool whole = direct && a_.type == dst_.type && b_.type == dst_.type &&
-                           (a_stride == 0 || a_stride == 1) && (b_stride == 0 || b_stride == 1);
-        const int64_t step = whole ? columns_.size : chunk;
-        for (int64_t i = 0; i < columns_.size; i += step) {
-            const int64_t n = std::min(step, columns_.size - i);
+        for (int64_t i = 0; i < columns_.size; i += chunk) {
+            const int64_t n = std::min(chunk, columns_.size - i);
             size_t as = 0, bs = 0;
             const float* x = load(a, a_, o[1], a_stride, i, n, a_space.data(), as);
             const float* y = load(b, b_, o[2], b_stride, i, n, b_space.data(), bs);
             float* out = direct ? reinterpret_cast<float*>(dst) + o[0] + i : dst_space.data();
-            kernels::binary_row(op_, x, as, y, bs, out, static_cast<size_t>(n));
+            kernels::binary_rows(op_, {x, 0, as}, {y, 0, bs}, out, 0, 1, static_cast<size_t>(n));
             if (!direct) store(dst, o[0] + i * dst_stride, out, n);
         }
     }
@@ -123,6 +145,7 @@ private:
     std::vector<Loop> loops_;
     Loop rows_, columns_;
     int64_t elements_ = 1;
+    bool in_place_ = false;
 };
 
 struct Row {
@@ -159,6 +182,11 @@ Result<void> lower_eltwise(Lowering& lowering, const graph::Node& node) {
     const DataType type = lowering.stored_type(node.outputs[0]);
     const View src = lowering.dense(node.inputs[0], order, type);
     const View dst = lowering.destination(node.outputs[0], order, false);
+    if (const auto own = find_activation(node, node.base(), ""); own && type == DataType::float32) {
+        lower_activation(lowering, *own, src, dst, node.name);
+        lowering.finish(node.outputs[0], dst);
+        return {};
+    }
     const auto flat = [](View view) {
         view.dims = {view.elements()};
         view.strides = {1};

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lib/device/softnpu/bands.h"
+#include "lib/device/softnpu/column_sums.h"
 #include "lib/device/softnpu/operators.h"
 
 namespace vartml::softnpu {
@@ -12,6 +13,14 @@ Result<void> lower_pool(Lowering& lowering, const graph::Node& node) {
     const DataType type = lowering.stored_type(node.outputs[0]);
     const View src = lowering.dense(node.inputs[0], order, type);
     const View dst = lowering.destination(node.outputs[0], order, false);
+    if (node.base() == "GlobalAveragePool" && type == DataType::float32) {
+        const int64_t positions = src.elements() / (src.dims[0] * src.dims[1]);
+        const View rows = *reshape(src, {src.dims[0], src.dims[1], positions});
+        lower_column_sums(lowering, rows, 1.0F / static_cast<float>(positions),
+                          *reshape(dst, {dst.dims[0], dst.dims[1], 1}), node.name);
+        lowering.finish(node.outputs[0], dst);
+        return {};
+    }
     const size_t spatial = src.dims.size() - 2;
     const bool global = node.base().starts_with("Global");
     const Dims extent(src.dims.begin() + 2, src.dims.end());

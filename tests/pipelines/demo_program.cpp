@@ -111,4 +111,30 @@ TEST(DemoProgram, TakesAVideoAndAModelOfTheUser) {
     EXPECT_NE(outcome.text.find("\nperson "), std::string::npos) << outcome.text;
 }
 
+// An export says itself what it is: no option but the model.
+TEST(DemoProgram, RunsAnUltralyticsExportWithNothingButItsName) {
+    const char* const model = std::getenv("VARTML_YOLOV8_SHAPED");
+    if (!model) GTEST_SKIP() << "Python has no module onnx, which makes the model";
+    const fs::path folder = fresh_folder("yolov8");
+    fs::create_directories(folder);
+    const fs::path picture = folder / "lamp.png";
+    // A white square of 80 pixels on black, at (400, 120).
+    const std::string draw =
+        "gst-launch-1.0 -q videotestsrc pattern=white num-buffers=1 ! "
+        "video/x-raw,format=RGB,width=80,height=80 ! videobox left=-400 top=-120 right=-160 "
+        "bottom=-280 fill=black ! pngenc ! filesink location=" +
+        picture.string();
+    ASSERT_EQ(std::system(draw.c_str()), 0);
+    const Outcome outcome = run_demo("--model " + std::string(model) + " --video " +
+                                     picture.string() + " --out " + (folder / "out").string());
+    EXPECT_EQ(outcome.status, 0) << outcome.text;
+    unsigned boxes = 0;
+    const size_t at = outcome.text.find("lamp ");
+    ASSERT_NE(at, std::string::npos) << outcome.text;
+    ASSERT_EQ(std::sscanf(outcome.text.c_str() + at, "lamp %u", &boxes), 1) << outcome.text;
+    EXPECT_GE(boxes, 1u);
+    EXPECT_LE(boxes, 9u) << "boxes where it is dark\n" << outcome.text;
+    EXPECT_EQ(outcome.text.find("fog"), std::string::npos) << outcome.text;
+}
+
 }  // namespace

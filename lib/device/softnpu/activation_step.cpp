@@ -36,10 +36,10 @@ public:
 
     void run(const Bases& bases, size_t item) noexcept override {
         const auto [first, last] = part(item);
-        kernels::activate_row(
-            epilogue_, reinterpret_cast<const float*>(address(bases, src_)) + first, nullptr,
-            reinterpret_cast<float*>(address(bases, dst_)) + first,
-            static_cast<size_t>(last - first));
+        kernels::activate_row(epilogue_,
+                              reinterpret_cast<const float*>(address(bases, src_)) + first, nullptr,
+                              reinterpret_cast<float*>(address(bases, dst_)) + first,
+                              static_cast<size_t>(last - first));
     }
 
     std::string describe() const override {

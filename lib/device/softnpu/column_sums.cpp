@@ -46,8 +46,8 @@ void lower_column_sums(Lowering& lowering, const View& src, float scale, const V
         lowering.emit(std::make_unique<ColumnSumsStep>(src, scale, dst), name, {&src, &dst});
         return;
     }
-    const View parts = lowering.new_buffer(DataType::float32, {src.dims[0], src.dims[1], items},
-                                           channels_last(3));
+    const View parts =
+        lowering.new_buffer(DataType::float32, {src.dims[0], src.dims[1], items}, channels_last(3));
     lowering.emit(std::make_unique<ColumnSumsStep>(src, 1.0F, parts), name, {&src, &parts});
     lowering.emit(std::make_unique<ColumnSumsStep>(parts, scale, dst), name, {&parts, &dst});
 }

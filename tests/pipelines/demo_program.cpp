@@ -137,4 +137,21 @@ TEST(DemoProgram, RunsAnUltralyticsExportWithNothingButItsName) {
     EXPECT_EQ(outcome.text.find("fog"), std::string::npos) << outcome.text;
 }
 
+TEST(DemoProgram, TakesPicturesOfOddSize) {
+    const fs::path folder = fresh_folder("odd");
+    fs::create_directories(folder);
+    const fs::path picture = folder / "odd.png";
+    const std::string draw =
+        "gst-launch-1.0 -q videotestsrc num-buffers=1 ! "
+        "video/x-raw,format=RGB,width=333,height=201 "
+        "! pngenc ! filesink location=" +
+        picture.string();
+    ASSERT_EQ(std::system(draw.c_str()), 0);
+    const Outcome outcome =
+        run_demo("--model " + std::string(std::getenv("VARTML_DEMO_MODEL")) + " --video " +
+                 picture.string() + " --out " + (folder / "out").string());
+    EXPECT_EQ(outcome.status, 0) << outcome.text;
+    EXPECT_TRUE(fs::exists(folder / "out" / "demo.png"));
+}
+
 }  // namespace

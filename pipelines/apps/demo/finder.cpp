@@ -171,7 +171,9 @@ Result<ElementPtr> finding_pipeline(const FindOptions& options) {
         "output-tensor-type=hw"
         " ! vartmldecode name=decode ! queue max-size-buffers=4 max-size-bytes=0 max-size-time=0"
         " ! objectdetectionoverlay name=overlay object-detection-outline-color=4278255360"
-        " ! videoconvert ! video/x-raw,format=I420 ! " +
+        // H.264 wants even sizes; others are scaled by the one row or column.
+        " ! videoconvertscale ! "
+        "video/x-raw,format=I420,width=[2,32766,2],height=[2,32766,2],pixel-aspect-ratio=1/1 ! " +
         *encoder + " ! h264parse ! mp4mux ! filesink name=sink");
     if (!pipeline) return pipeline;
     GstElement* p = pipeline->get();

@@ -70,7 +70,7 @@ def main():
         command = ['meson', 'test', '-C', folder, '--no-rebuild', '--print-errorlogs', '--num-processes', '2']
         for suite in suites:
             command += ['--suite', suite]
-        run = subprocess.run(command + options.names, env=dict(os.environ, **env))
+        run = subprocess.run(command + [f'*{name}*' for name in options.names], env=dict(os.environ, **env))
         if not os.path.exists(log):
             failed.append(f'meson test in {folder}')
             continue

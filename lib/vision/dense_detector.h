@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// The head that YOLO families share: one matrix of positions by box, perhaps objectness, class
+// scores. A family says its form and how it writes a box.
+#pragma once
+#include <cmath>
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lib/vision/families.h"
+
+namespace vartml::vision {
+
+// Family: `static constexpr DenseForm form`, 4 box attributes, with a fifth for objectness;
+// `static Candidate box(const Matrix&, const DenseHead&, uint32_t position, float score,
+// int32_t class_id)`. The score is class, or objectness * class.
+template <typename Family>
+class DenseDetector final : public Head {
+public:
+    static constexpr bool has_objectness = Family::form.box_attributes == 5;
+
+    DenseDetector(DenseHead head, std::string_view activation)
+        : head_(std::move(head)), activation_(activation), found_(head_.grid.positions) {}
+
+    static Result<std::unique_ptr<Head>> create(const HeadRequest& request) {
+        auto head = find_dense_head(request, Family::form);
+        if (!head) return std::move(head).error();
+        return std::unique_ptr<Head>(
+            std::make_unique<DenseDetector>(std::move(*head), request.info.activation));
+    }
+
+    unsigned classes() const override {
+        return static_cast<unsigned>(head_.attributes - Family::form.box_attributes);
+    }
+
+    Result<void> run(std::span<const OutputTensor> tensors, const RunContext& context,
+                     Candidates& out) override {
+        const float threshold = context.threshold;
+        auto matrix = dense_matrix(tensors, head_);
+        if (!matrix) return std::move(matrix).error();
+        const Matrix& m = *matrix;
+        const kernels::Scores class_scores =
+            scores_of(m, static_cast<unsigned>(Family::form.box_attributes), classes());
+        const kernels::Scores first = has_objectness ? scores_of(m, 4, 1) : class_scores;
+        const size_t count = kernels::positions_above(
+            first, activation_.stored_threshold(threshold), found_.data());
+        for (size_t i = 0; i < count; ++i) {
+            const uint32_t position = found_[i];
+            const kernels::BestClass best = best_class(class_scores, position);
+            const float object = has_objectness ? activation_(m.value(position, 4)) : 1;
+            const float score = object * activation_(best.score);
+            if (!std::isfinite(score) || !best.finite) {
+                ++out.not_finite;
+            } else if (object >= threshold && score >= threshold) {
+                out.add(Family::box(m, head_, position, score, best.class_id));
+            }
+        }
+        return {};
+    }
+
+private:
+    DenseHead head_;
+    Activation activation_;
+    std::vector<uint32_t> found_;
+};
+
+}  // namespace vartml::vision

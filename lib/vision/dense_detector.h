@@ -43,8 +43,8 @@ public:
         const kernels::Scores class_scores =
             scores_of(m, static_cast<unsigned>(Family::form.box_attributes), classes());
         const kernels::Scores first = has_objectness ? scores_of(m, 4, 1) : class_scores;
-        const size_t count = kernels::positions_above(
-            first, activation_.stored_threshold(threshold), found_.data());
+        const size_t count =
+            kernels::positions_above(first, activation_.stored_threshold(threshold), found_.data());
         for (size_t i = 0; i < count; ++i) {
             const uint32_t position = found_[i];
             const kernels::BestClass best = best_class(class_scores, position);

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/device/softnpu/conv_step.h"
+
+#include <algorithm>
+
+#include "lib/device/softnpu/activation_step.h"
+#include "lib/device/softnpu/border.h"
+#include "lib/device/softnpu/copy_step.h"
+
+namespace vartml::softnpu {
+namespace {
+
+using kernels::Activation;
+using kernels::ConvShape;
+using kernels::Epilogue;
+
+class DirectConvStep final : public Step {
+public:
+    DirectConvStep(const ConvShape& shape, const kernels::Epilogue& epilogue, View src, View packed,
+                   View residual, View dst)
+        : shape_(shape),
+          epilogue_(epilogue),
+          src_(std::move(src)),
+          packed_(std::move(packed)),
+          residual_(std::move(residual)),
+          dst_(std::move(dst)) {}
+
+    // Units are rows of all images.
+    Extent extent() const override {
+        const int64_t taps = int64_t{shape_.kernel_height} * shape_.kernel_width *
+                             (shape_.depthwise ? 1 : shape_.in_channels);
+        return {dst_.dims[0] * dst_.dims[2], dst_.elements() * (taps + 10) / 40};
+    }
+
+    void run(const Bases& bases, size_t item) noexcept override {
+        const auto* packed = reinterpret_cast<const float*>(address(bases, packed_));
+        const auto [first, last] = part(item);
+        const int64_t rows = dst_.dims[2];
+        for (int64_t at = first; at < last;) {
+            const int64_t n = at / rows, y = at % rows, end = std::min(rows, y + last - at);
+            const auto out = picture(bases, dst_, n);
+            const kernels::SrcPicture add = residual_.buffer < 0
+                                                ? kernels::SrcPicture{nullptr, 0, 0}
+                                                : picture(bases, residual_, n);
+            const kernels::DstPicture dst{const_cast<float*>(out.data), out.row, out.pixel};
+            kernels::conv_rows(shape_, picture(bases, src_, n), packed, epilogue_, add, dst,
+                               static_cast<uint32_t>(y), static_cast<uint32_t>(end));
+            at += end - y;
+        }
+    }
+
+    std::string describe() const override {
+        return std::string(shape_.depthwise ? "depthwise" : "conv") + " direct " +
+               std::to_string(shape_.kernel_height) + "x" + std::to_string(shape_.kernel_width) +
+               " " + text(src_) + " -> " + text(dst_);
+    }
+
+private:
+    static kernels::SrcPicture picture(const Bases& bases, const View& view, int64_t n) {
+        const auto* data =
+            reinterpret_cast<const float*>(address(bases, view)) + n * view.strides[0];
+        return {data, static_cast<size_t>(view.strides[2]), static_cast<size_t>(view.strides[3])};
+    }
+
+    ConvShape shape_;
+    Epilogue epilogue_;
+    View src_, packed_, residual_, dst_;
+};
+
+}  // namespace
+
+std::optional<ConvParts> read_conv_parts(const graph::Node& node) {
+    ConvParts result;
+    const auto parts = node.parts();
+    for (size_t i = 1; i < parts.size(); ++i) {
+        const bool has_activation = result.epilogue.activation != Activation::none;
+        if (parts[i] == "Add") {
+            if (result.residual) return std::nullopt;
+            result.residual = true;
+            result.epilogue.add_first = !has_activation;
+            continue;
+        }
+        auto epilogue = find_activation(node, parts[i], std::string(parts[i]) + ".");
+        if (!epilogue || has_activation) return std::nullopt;
+        epilogue->add_first = result.epilogue.add_first;
+        result.epilogue = *epilogue;
+    }
+    return result;
+}
+
+bool has_contiguous_channels(const View& view) {
+    return view.type == DataType::float32 && (view.strides[1] == 1 || view.dims[1] == 1);
+}
+
+View conv_source(Lowering& lowering, graph::ValueId id) {
+    const View& view = lowering.view(id);
+    if (has_contiguous_channels(view)) return view;
+    const auto padded = lowering.is_border_input(view) ? with_padding_channels(view) : std::nullopt;
+    if (!padded) return lowering.dense(id, channels_last(4), DataType::float32);
+    const View copy =
+        lowering.dense(*padded, channels_last(4), DataType::float32, lowering.value(id).name);
+    return slice(copy, 1, 0, view.dims[1], 1);
+}
+
+View conv_destination(Lowering& lowering, graph::ValueId out) {
+    const View dst = lowering.destination(out, channels_last(4), true);
+    if (has_contiguous_channels(dst)) return dst;
+    return lowering.new_buffer(DataType::float32, lowering.value(out).type.shape, channels_last(4));
+}
+
+void emit_direct_conv(Lowering& lowering, const graph::Node& node, const ConvShape& shape,
+                      const kernels::Epilogue& epilogue, const View& src, const View& weights,
+                      const View& residual, const View& dst) {
+    lowering.emit(std::make_unique<DirectConvStep>(shape, epilogue, src, weights, residual, dst),
+                  node.name, {&src, &weights, &dst, residual.buffer >= 0 ? &residual : nullptr});
+}
+
+View pack_conv_weights(Lowering& lowering, const ConvShape& shape, const float* weights,
+                       const float* bias) {
+    Bytes bytes(kernels::packed_conv_size(shape) * sizeof(float));
+    kernels::pack_conv(shape, weights, bias, reinterpret_cast<float*>(bytes.data()));
+    const auto count = static_cast<int64_t>(bytes.size() / sizeof(float));
+    return lowering.add_constant(DataType::float32, {count}, row_major(1), std::move(bytes));
+}
+
+}  // namespace vartml::softnpu

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// What convolutions by our own kernels share: the parts behind them, where pictures lie, the step.
+#pragma once
+#include <optional>
+
+#include "kernels/conv/conv.h"
+#include "lib/device/softnpu/lowering.h"
+
+namespace vartml::softnpu {
+
+// The parts behind the convolution: one activation and one addition at most, in either order.
+struct ConvParts {
+    kernels::Epilogue epilogue;
+    bool residual = false;
+};
+// nullopt where there are others.
+std::optional<ConvParts> read_conv_parts(const graph::Node& node);
+
+// fp32 with contiguous channels: what the kernels read and write.
+bool has_contiguous_channels(const View& view);
+
+// The picture as it lies where its channels are contiguous, else copied. A blocked border tensor of
+// another type is copied whole, with its padding channels, which costs less than leaving them out.
+View conv_source(Lowering& lowering, graph::ValueId id);
+
+// Where a value is written: its place if its channels are contiguous there.
+View conv_destination(Lowering& lowering, graph::ValueId id);
+
+// Appends the step; `residual` with buffer -1: none.
+void emit_direct_conv(Lowering& lowering, const graph::Node& node, const kernels::ConvShape& shape,
+                      const kernels::Epilogue& epilogue, const View& src, const View& weights,
+                      const View& residual, const View& dst);
+
+// Weights [O][C][y][x] and bias (nullptr: zeros) packed for the kernels, private to the plan.
+View pack_conv_weights(Lowering& lowering, const kernels::ConvShape& shape, const float* weights,
+                       const float* bias);
+
+}  // namespace vartml::softnpu

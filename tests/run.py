@@ -27,7 +27,9 @@ VARIANTS = [
 def build(folder, options, extra):
     env = dict(os.environ, **extra)
     if not os.path.exists(os.path.join(folder, 'build.ninja')):
-        werror = ['--werror'] if os.environ.get('CI') else []
+        # GCC 14 sees writes out of bounds in instrumented code that is not there without.
+        sanitized = any('b_sanitize' in option for option in options)
+        werror = ['--werror'] if os.environ.get('CI') and not sanitized else []
         subprocess.run(['meson', 'setup', folder, '.', *werror, *options], check=True, env=env)
     subprocess.run(['ninja', '-C', folder], check=True, env=env)
 

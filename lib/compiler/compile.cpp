@@ -219,7 +219,8 @@ Result<CompiledModel> Compilation::make_model(Partition partition, const onnx::I
     m.tool_version = "vartml " + std::string(version());
     m.device = request_.device;
     m.target = target_.program;
-    m.compilation = artifact::Compilation::cpu_partition;
+    m.compilation = request_.cpu_partition ? artifact::Compilation::cpu_partition
+                                           : artifact::Compilation::standard;
     m.model_name = default_cache_key(request_.model);
     m.model_signature = imported.signature;
     m.desired_batch_size = request_.batch_size;

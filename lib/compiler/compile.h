@@ -22,6 +22,7 @@ struct CompileRequest {
     // What is compiled. All of it decides whether a result is up to date.
     std::string device = "softnpu";
     int optimize_level = 2;
+    bool cpu_partition = true;  // false: standard compilation, the NPU alone
     unsigned batch_size = 1;
     std::map<std::string, std::vector<int64_t>> input_shapes;
     std::map<std::string, Layout> layouts;

@@ -85,6 +85,7 @@ Result<Sha256::Digest> config_digest(const CompileRequest& request) {
     json["commit"] = std::string(source_commit());
     json["model_name"] = default_cache_key(request.model);
     json["optimize_level"] = request.optimize_level;
+    json["cpu_partition"] = request.cpu_partition;
     json["batch_size"] = request.batch_size;
     json["input_shapes"] = request.input_shapes;
     for (const auto& [name, layout] : request.layouts) json["layouts"][name] = to_string(layout);

@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "lib/common/nearest.h"
 #include "lib/runtime/vart_errors.h"
 
 namespace vartml::runtime {
@@ -158,36 +159,12 @@ Error fault(const std::string& text) {
     return {ErrorCode::invalid_argument, "create_runner: " + text};
 }
 
-size_t edit_distance(std::string_view a, std::string_view b) {
-    std::vector<size_t> row(b.size() + 1);
-    for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-    for (size_t i = 1; i <= a.size(); ++i) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= b.size(); ++j) {
-            const size_t change = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-            diagonal = row[j];
-            row[j] = std::min({change, row[j] + 1, row[j - 1] + 1});
-        }
-    }
-    return row[b.size()];
-}
-
 Error unknown_key(const std::string& key) {
-    constexpr size_t near = 3;
-    size_t best = near + 1;
-    std::string_view nearest;
-    // A key much longer than ours cannot be near one, and would take long to compare.
-    if (key.size() <= 64) {
-        for (const Row& row : rows()) {
-            const size_t distance = edit_distance(key, row.key);
-            if (distance < best) best = distance, nearest = row.key;
-        }
-    }
-    std::string message = "unknown option " + in_quotes(key.substr(0, 100));
-    if (best <= near) return fault(message + "; did you mean '" + std::string(nearest) + "'?");
     std::vector<std::string_view> keys;
     for (const Row& row : rows()) keys.push_back(row.key);
+    std::string message = "unknown option " + in_quotes(key.substr(0, 100));
+    if (const auto nearest = nearest_name(key, keys); !nearest.empty())
+        return fault(message + "; did you mean '" + std::string(nearest) + "'?");
     std::sort(keys.begin(), keys.end());
     message += "; known: ";
     for (size_t i = 0; i < keys.size(); ++i) message += (i ? ", " : "") + std::string(keys[i]);

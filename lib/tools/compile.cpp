@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lib/compiler/config.h"
 #include "lib/tools/commands.h"
 
 namespace vartml::tools {
@@ -21,6 +22,8 @@ struct Options {
     compiler::CompileRequest request;
     std::vector<std::string> input_shapes, layouts;
     std::string numerics = "auto";
+    std::string config;
+    bool allow_unknown_config_keys = false;
     int progress_fd = -1;
     unsigned jobs = 0;
     bool quiet = false;
@@ -41,6 +44,10 @@ void add_options(CLI::App& app, Options& o) {
                    "containers to write beside the directory: dir,rai [both]")
         ->type_name("LIST")
         ->delimiter(',');
+    app.add_option("--config", o.config, "a vitisai_config.json [CPU partition, softnpu]")
+        ->type_name("FILE");
+    app.add_flag("--allow-unknown-config-keys", o.allow_unknown_config_keys,
+                 "warn of unknown keys of the configuration instead of refusing them");
     app.add_option("--device", r.device, "what to compile for")
         ->type_name("NAME")
         ->capture_default_str();
@@ -114,6 +121,55 @@ Result<void> take_layout(const std::string& text, compiler::CompileRequest& requ
     return {};
 }
 
+// What this version cannot do of a configuration that is good in itself.
+Result<void> check_supported(const std::string& file, const compiler::Config& config) {
+    struct Row {
+        bool wanted;
+        const char* text;
+    };
+    const Row rows[] = {
+        {config.keep_outputs,
+         "keep_outputs is true, which this version cannot do; set it to false"},
+        {config.floats_to_fp16,
+         "enable_f32_to_f16_conversion is true, no device here computes in fp16; set it to false"},
+        {config.quantized_inputs || config.quantized_outputs,
+         "fe_experiment asks for integer tensors at the border, which this version cannot do; "
+         "remove it"},
+    };
+    for (const Row& row : rows)
+        if (row.wanted) return Error{ErrorCode::invalid_argument, file + ": " + row.text};
+    return {};
+}
+
+// The configuration's settings; options of the command line win. Faults are printed, all of them.
+bool take_config(const CLI::App& app, Options& o) {
+    if (o.config.empty()) return true;
+    const compiler::ConfigReading read =
+        compiler::read_config(o.config, o.allow_unknown_config_keys);
+    for (const std::string& text : read.faults) print_error({ErrorCode::invalid_argument, text});
+    if (!read.faults.empty()) return false;
+    const compiler::Config& config = read.config;
+    if (auto good = check_supported(o.config, config); !good) {
+        print_error(good.error());
+        return false;
+    }
+    for (const std::string& text : read.warnings) log(LogLevel::warning, "", text);
+    for (const std::string& text : read.notes) log(LogLevel::info, "", text);
+    compiler::CompileRequest& r = o.request;
+    if (app.count("--device") == 0) {
+        r.device = config.device;
+    } else if (r.device != config.device) {
+        log(LogLevel::info, "",
+            o.config + ": device '" + config.device + "' is overridden by --device " + r.device);
+    }
+    if (app.count("--batch-size") == 0) r.batch_size = config.batch_size;
+    if (app.count("--numerics") == 0 && !config.floats_to_bf16) o.numerics = "f32";
+    r.optimize_level = config.optimize_level;
+    r.cpu_partition = config.cpu_partition;
+    r.require_full_offload = r.require_full_offload || config.require_full_offload;
+    return true;
+}
+
 Result<void> finish_options(Options& o) {
     for (const std::string& text : o.input_shapes)
         if (auto done = take_shape(text, o.request); !done) return done;
@@ -151,6 +207,7 @@ int compile(int argc, const char* const* argv) {
         print_error({ErrorCode::invalid_argument, e.what()});
         return exit_usage;
     }
+    if (!take_config(app, options)) return exit_usage;
     if (auto done = finish_options(options); !done) {
         print_error(done.error());
         return exit_usage;

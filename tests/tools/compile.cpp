@@ -180,6 +180,44 @@ TEST_F(Compile, ReportsProgressOnADescriptor) {
     EXPECT_TRUE(lines.ends_with("progress 100 done\n")) << lines;
 }
 
+// A configuration of the two passes of standard compilation, with these members of vaiml_config.
+std::string standard_config(const std::string& keys) {
+    return R"({"passes": [{"name": "init", "plugin": "vaip-pass_init"},
+ {"name": "vaiml_partition", "plugin": "vaip-pass_vaiml_partition", "vaiml_config": {)" +
+           keys + R"(}}], "target": "VAIML",
+ "targets": [{"name": "VAIML", "pass": ["init", "vaiml_partition"]}]})";
+}
+
+TEST_F(Compile, TakesAConfigurationAndLetsOptionsWin) {
+    std::ofstream(dir_ / "c.json")
+        << standard_config(R"("device": "softnpu", "enable_f32_to_bf16_conversion": false)");
+    const Finished r = run("shelf.onnx --config c.json -o standard.rai");
+    EXPECT_EQ(r.status, 0) << r.err;
+    const auto model = artifact::read(dir_ / "standard.rai");
+    ASSERT_TRUE(model);
+    EXPECT_EQ(model->compilation, artifact::Compilation::standard);
+    EXPECT_EQ(model->partitions[0].inputs[0].hw->data_type, DataType::float32);
+    EXPECT_EQ(run("shelf.onnx --config c.json -o bf16.rai --numerics auto").status, 0);
+    EXPECT_EQ(artifact::read(dir_ / "bf16.rai")->partitions[0].inputs[0].hw->data_type,
+              DataType::bf16);
+}
+
+TEST_F(Compile, RefusesABadConfigurationWithAllItsFaults) {
+    std::ofstream(dir_ / "c.json") << standard_config(R"("device": "x", "optimize_level": 7)");
+    const Finished r = run("shelf.onnx --config c.json");
+    EXPECT_EQ(r.status, 2);
+    EXPECT_NE(r.err.find("c.json: /passes/1/vaiml_config/device: unknown device 'x'; known: "),
+              std::string::npos)
+        << r.err;
+    EXPECT_NE(r.err.find("optimize_level: is 7, expected 0 to 4"), std::string::npos) << r.err;
+    EXPECT_FALSE(fs::exists(dir_ / "vartml-cache"));
+    std::ofstream(dir_ / "c.json")
+        << standard_config(R"("device": "softnpu", "keep_outputs": true)");
+    const Finished unsupported = run("shelf.onnx --config c.json");
+    EXPECT_EQ(unsupported.status, 2);
+    EXPECT_NE(unsupported.err.find("keep_outputs"), std::string::npos) << unsupported.err;
+}
+
 TEST_F(Compile, RecordsDecoderAndLabels) {
     test::spill(dir_ / "labels.txt", "a\nb\nc\nd\ne\nf\ng\nh\n");
     const Finished r = run("shelf.onnx --decoder classify --labels labels.txt");
@@ -225,7 +263,7 @@ const Refusal refusals[] = {
     {"shelf.onnx more.onnx", 2, "more.onnx"},
     {"missing.onnx", 1, "missing.onnx: cannot open: No such file or directory"},
     {".", 1, ".: cannot read: Is a directory"},
-    {"shelf.onnx --config c.json", 2, "--config"},  // does not exist in this release
+    {"shelf.onnx --config c.json", 2, "c.json: cannot open: No such file or directory"},
     {"shelf.onnx --quantize d", 2, "--quantize"},
     {"shelf.onnx --device ve3", 2, "unknown device 've3'; known: softnpu"},
     {"shelf.onnx --batch-size 4", 2, "--batch-size: is 4, this release compiles for batch size 1"},

@@ -141,6 +141,14 @@ Executor* Executor::current() {
     return inside.executor;
 }
 
+Executor::Waiting::Waiting() : executor_(inside.executor) {
+    if (executor_) executor_->active_.fetch_sub(1);
+}
+
+Executor::Waiting::~Waiting() {
+    if (executor_) executor_->active_.fetch_add(1);
+}
+
 void Executor::offer(SharedRun& run, unsigned helpers) {
     Offer& offer = offers_[inside.slot];
     offer.helpers.store(helpers, std::memory_order_relaxed);
@@ -210,10 +218,14 @@ void Executor::sleep(uint64_t seen) {
 bool Executor::run_next() {
     Task* task;
     unsigned slot = 0;
+    bool more;
     {
         const std::lock_guard lock(mutex_);
         task = take(slot);
+        more = first_ && free_slots_ != 0;
     }
+    // Who submitted it may have counted on this thread, which looked but is busy now.
+    if (more) announce(1);
     if (task) run_in_slot(*task, slot);
     return task != nullptr;
 }

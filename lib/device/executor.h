@@ -72,6 +72,19 @@ public:
     void call(const std::function<void()>& work);
     unsigned num_threads() const { return static_cast<unsigned>(threads_.size()); }
 
+    // While it lives the calling thread's task waits for another one and leaves its processor to
+    // helpers; nothing outside a task.
+    class Waiting {
+    public:
+        Waiting();
+        ~Waiting();
+        Waiting(const Waiting&) = delete;
+        Waiting& operator=(const Waiting&) = delete;
+
+    private:
+        Executor* const executor_;
+    };
+
     // For SharedRun: offers the run of the calling thread's task to `helpers` idle threads; no-op
     // outside a task. withdraw() returns at once, forget() when no thread is inside `run`.
     static Executor* current();

@@ -144,7 +144,7 @@ TEST(SharedRun, may_go_as_soon_as_its_run_is_over) {
 
 TEST(Executor, runs_on_the_calling_thread_only_when_nothing_waits) {
     Executor executor("test", 1);
-    Recorder slow({1}, 1, std::chrono::microseconds(20000)), quick({1}, 1);
+    Recorder slow(Items(2, 1), 1, std::chrono::microseconds(20000)), quick(Items(2, 1), 1);
     RunTask first(slow), second(quick);
     executor.submit(first);
     RunTask third(quick);
@@ -171,6 +171,47 @@ TEST(Executor, tasks_of_many_callers_all_run) {
         });
     for (auto& caller : callers) caller.join();
     EXPECT_EQ(ran, 1200);
+}
+
+TEST(Executor, two_tasks_in_a_row_run_side_by_side) {
+    struct Step final : Executor::Task {
+        void run(unsigned) noexcept override {
+            mine = true;
+            while (!*other) std::this_thread::yield();
+            is_done = true;
+        }
+        std::atomic<bool> mine{false}, is_done{false};
+        std::atomic<bool>* other = nullptr;
+    };
+    Executor executor("test", 2);
+    for (int i = 0; i < 300; ++i) {
+        Step a, b;
+        a.other = &b.mine;
+        b.other = &a.mine;
+        executor.submit(a);
+        executor.submit(b);
+        while (!a.is_done || !b.is_done) std::this_thread::yield();
+        if (i % 10 == 0) std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+}
+
+TEST(Executor, a_task_that_waits_leaves_its_processor_to_helpers) {
+    Executor executor("test", 3);
+    Recorder recorder(Items(8, 12), 3, std::chrono::microseconds(2000));
+    struct Idle final : Executor::Task {
+        void run(unsigned) noexcept override {
+            const Executor::Waiting waiting;
+            waits = true;
+            while (!may_end) std::this_thread::yield();
+        }
+        std::atomic<bool> waits{false}, may_end{false};
+    } idle;
+    std::thread caller([&] { EXPECT_TRUE(executor.try_run(idle)); });
+    while (!idle.waits) std::this_thread::yield();
+    executor.call([&] { recorder.run(); });
+    idle.may_end = true;
+    caller.join();
+    EXPECT_EQ(recorder.threads_seen(), 3u);
 }
 
 TEST(Executor, sleeping_threads_wake_for_a_task) {

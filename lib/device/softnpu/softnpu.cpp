@@ -10,6 +10,7 @@
 #include <oneapi/dnnl/dnnl.hpp>
 #include <vector>
 
+#include "lib/device/executor.h"
 #include "lib/device/softnpu/executable.h"
 #include "lib/device/softnpu/lowering.h"
 #include "lib/device/softnpu/onednn.h"
@@ -69,7 +70,10 @@ public:
 private:
     softnpu::SoftExecutable* take() {
         std::unique_lock lock(mutex_);
-        returned_.wait(lock, [this] { return !free_.empty(); });
+        if (free_.empty()) {
+            const Executor::Waiting waiting;
+            returned_.wait(lock, [this] { return !free_.empty(); });
+        }
         softnpu::SoftExecutable* const core = free_.back();
         free_.pop_back();
         return core;

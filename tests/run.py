@@ -18,8 +18,7 @@ VARIANTS = [
     ('-asan', ['-Db_sanitize=address,undefined', '-Db_lundef=false', '-Dbuildtype=debugoptimized'],
      {'ASAN_OPTIONS': 'detect_leaks=0', 'UBSAN_OPTIONS': 'halt_on_error=1:print_stacktrace=1'}, []),
     ('-tsan', ['-Db_sanitize=thread', '-Db_lundef=false', '-Dbuildtype=debugoptimized'],
-     {'TSAN_OPTIONS': 'suppressions=' + os.path.join(os.path.dirname(os.path.abspath(__file__)), 'tsan.supp')},
-     ['runtime', 'device']),
+     {}, ['runtime', 'device']),
     ('-clang', [], {'CXX': 'clang++'}, []),
 ]
 

@@ -10,6 +10,8 @@
 #include <filesystem>
 #include <string>
 
+#include "tests/support/temp_dir.h"
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -33,9 +35,8 @@ Outcome run_demo(const std::string& arguments) {
 }
 
 fs::path fresh_folder(const std::string& name) {
-    const fs::path folder = fs::path(testing::TempDir()) / ("vartml-demo-" + name);
-    fs::remove_all(folder);
-    return folder;
+    static const vartml::test::TempDir all;
+    return all / name;
 }
 
 // Found and known of the line "codes found       12 of 13 (92.3 %)".

@@ -13,12 +13,14 @@
 #include "gst/support/inference.h"
 #include "tests/support/gst_fake_model.h"
 #include "tests/support/gst_main.h"
+#include "tests/support/temp_dir.h"
 
 namespace vartml::test {
 
 // A file that exists; the fake open_model does not look inside.
 inline std::string model_file(const char* ending = ".rai") {
-    const std::string path = testing::TempDir() + "vartmlinfer-test" + ending;
+    static const TempDir directory;
+    const std::string path = directory / ("model" + std::string(ending));
     if (FILE* file = std::fopen(path.c_str(), "w")) std::fclose(file);
     return path;
 }

@@ -17,7 +17,7 @@ using vart::TensorDirection;
 using vart::TensorType;
 
 // Sharing a conversion costs some microseconds; below this size one thread is faster.
-constexpr size_t shared_conversion_bytes = 256 * 1024;
+constexpr size_t shared_conversion_bytes = size_t{256} * 1024;
 
 int index_of(const std::vector<TensorInfo>& tensors, const std::string& name) {
     const auto found = std::ranges::find(tensors, name, &TensorInfo::name);
@@ -65,9 +65,9 @@ Result<void> Engine::add_ports(const device::Program& program, const TensorTable
                 if (!conversion)
                     return Error{conversion.error().code, "tensor " + in_quotes(tensor.name) +
                                                               ": " + conversion.error().message};
-                port.conversion = std::move(*conversion);
+                port.conversion = *conversion;
             }
-            (is_input ? inputs_ : outputs_).push_back(std::move(port));
+            (is_input ? inputs_ : outputs_).push_back(port);
         }
         if (matched != border.size())
             return Error{ErrorCode::bad_model, "program " + in_quotes(program.name) + " has " +

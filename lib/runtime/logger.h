@@ -12,7 +12,7 @@ namespace vartml::runtime {
 
 class Logger {
 public:
-    Logger(std::string name, LogLevel level) : name_(clean(name)), level_(level) {}
+    Logger(const std::string& name, LogLevel level) : name_(clean(name)), level_(level) {}
     void operator()(LogLevel level, std::string_view text) const {
         if (level <= level_) log(level, name_, clean(text), true);
     }

@@ -60,7 +60,7 @@ constexpr size_t kept_failures = 64;         // runners that a thread remembers
 
 }  // namespace
 
-void set_last_error(uint64_t runner, std::string text) {
+void set_last_error(uint64_t runner, const std::string& text) {
     std::erase_if(failures, [&](const Failure& f) { return f.runner == runner; });
     if (failures.size() >= kept_failures) failures.erase(failures.begin());
     failures.push_back({runner, clean(text)});

@@ -88,7 +88,7 @@ private:
 Result<std::any> property(const RunnerState& state, const std::string& key);
 
 // Text of the calling thread's last failure on the runner with that id.
-void set_last_error(uint64_t runner, std::string text);
+void set_last_error(uint64_t runner, const std::string& text);
 std::string last_error(uint64_t runner);
 
 }  // namespace vartml::runtime

@@ -50,7 +50,7 @@ void Conversion::run_task(const std::byte* src, std::byte* dst, const Task& t) c
     const Loop& inner = loops_.back();
     const size_t channels = std::min(group_, channels_ - t.group * group_);
     const bool copies = src_bytes_ == dst_bytes_ && first_.kind <= kernels::CastKind::copy8;
-    alignas(64) std::byte scratch[scratch_bytes_];
+    alignas(64) std::byte scratch[scratch_bytes];
     switch (form_) {
         case Form::rows:
             return convert_rows(src, inner.src * src_bytes_, dst, inner.dst * dst_bytes_, t.rows,
@@ -86,7 +86,7 @@ void Conversion::run_task(const std::byte* src, std::byte* dst, const Task& t) c
                                                  channels, fill, t.count);
             // Casts run over dense pixels: half of the scratch memory for those of src, half for
             // those of dst.
-            std::byte* const dense = scratch + scratch_bytes_ / 2;
+            std::byte* const dense = scratch + scratch_bytes / 2;
             if (src_step_ != channels) {
                 kernels::pixels_to_pixels(src_bytes_, src, src_step_, scratch, channels, channels,
                                           channels, t.count);
@@ -114,7 +114,7 @@ void Conversion::run_part(const void* src, void* dst, unsigned part, unsigned nu
         return;
     }
     const size_t runs = (count_ + chunk_ - 1) / chunk_;
-    std::array<size_t, most_loops_> counts;
+    std::array<size_t, most_loops> counts;
     size_t tasks = runs;
     for (size_t i = 0; i < counts.size(); ++i) {
         counts[i] = i + 1 < counts.size() ? loops_[i].count
@@ -123,7 +123,7 @@ void Conversion::run_part(const void* src, void* dst, unsigned part, unsigned nu
     }
     if (tasks == 0) return;
     const size_t first = tasks * part / num_parts, last = tasks * (part + 1) / num_parts;
-    std::array<size_t, most_loops_> index;
+    std::array<size_t, most_loops> index;
     size_t rest = first / runs, run = first % runs;
     for (size_t i = counts.size(); i-- > 0; rest /= counts[i]) index[i] = rest % counts[i];
     // What the first element of a task adds to the addresses; each_row() does it for the side with

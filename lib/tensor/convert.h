@@ -43,10 +43,10 @@ public:
 private:
     friend class ConversionPlanner;
 
-    static constexpr size_t scratch_bytes_ =
+    static constexpr size_t scratch_bytes =
         32768;  // of each run, on the stack; stays in the first-level cache
 
-    static constexpr size_t most_loops_ = 8;
+    static constexpr size_t most_loops = 8;
 
     // How the innermost run goes from one side to the other.
     enum class Form : uint8_t {
@@ -73,7 +73,7 @@ private:
     bool via_float_ = false;  // first_ gives floats, second_ takes them
     kernels::Cast first_, second_;
     size_t src_bytes_ = 0, dst_bytes_ = 0;  // of an element
-    std::array<Loop, most_loops_>
+    std::array<Loop, most_loops>
         loops_;         // outermost first; the last is the loop over channel groups or rows
     size_t count_ = 1;  // elements (rows, gather) or pixels of the innermost run
     size_t chunk_ = 1, chunk_rows_ = 1;  // of one task

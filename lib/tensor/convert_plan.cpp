@@ -354,7 +354,7 @@ private:
         const bool to_planes = planes_fit && (b.count <= a.count || !pixels_fit);
         if (!to_planes && !pixels_fit) return false;
         const Dim block = to_planes ? b : a, pixels = to_planes ? a : b;
-        if (block.count * widest * 8 > Conversion::scratch_bytes_) return false;
+        if (block.count * widest * 8 > Conversion::scratch_bytes) return false;
         std::vector<Dim> loops;
         for (size_t i = 0; i < dims.size(); ++i)
             if (i != ia && i != ib) loops.push_back(dims[i]);
@@ -375,7 +375,7 @@ private:
         c_.src_step_ = dims.back().src;
         dims.pop_back();
         set_loops(dims);
-        c_.chunk_ = Conversion::scratch_bytes_ / c_.src_bytes_;
+        c_.chunk_ = Conversion::scratch_bytes / c_.src_bytes_;
     }
 
     void set_loops(const std::vector<Dim>& dims) {
@@ -386,7 +386,7 @@ private:
 
     void set_chunk(size_t channels) {
         const size_t bytes = channels * std::max(c_.src_bytes_, c_.dst_bytes_);
-        c_.chunk_ = Conversion::scratch_bytes_ / (bytes <= 64 ? 2 : 1) / bytes;
+        c_.chunk_ = Conversion::scratch_bytes / (bytes <= 64 ? 2 : 1) / bytes;
         if (c_.chunk_ > 16) c_.chunk_ -= c_.chunk_ % 16;  // whole vectors
     }
 

@@ -103,7 +103,7 @@ View conv_source(Lowering& lowering, graph::ValueId id) {
 }
 
 View conv_destination(Lowering& lowering, graph::ValueId out) {
-    const View dst = lowering.destination(out, channels_last(4), true);
+    View dst = lowering.destination(out, channels_last(4), true);
     if (has_contiguous_channels(dst)) return dst;
     return lowering.new_buffer(DataType::float32, lowering.value(out).type.shape, channels_last(4));
 }

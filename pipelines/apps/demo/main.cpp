@@ -91,8 +91,10 @@ double percent(unsigned part, unsigned whole) {
 
 void print_table(const FindResult& r, bool known) {
     std::printf("frames            %u, inferred %u\n", r.frames, r.inferred);
-    std::printf("frames/s          %.1f (decode, find, draw and encode together)\n",
-                r.frames_per_second);
+    if (r.frames > 1) {
+        std::printf("frames/s          %.1f (decode, find, draw and encode together)\n",
+                    r.frames_per_second);
+    }
     std::printf("latency p50, p99  %.1f ms, %.1f ms (of a frame in vartmlinfer)\n",
                 r.latency_p50_ms, r.latency_p99_ms);
     if (known) {

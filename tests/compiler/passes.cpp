@@ -570,59 +570,5 @@ const Case cases[] = {
 INSTANTIATE_TEST_SUITE_P(Compiler, Passes, testing::ValuesIn(cases),
                          [](const auto& info) { return info.param.name; });
 
-// ---- the table
-// ---------------------------------------------------------------------------------------------------------
-
-TEST(PassTable, FusesAResidualBlock) {
-    Graph graph = graph::must_parse(R"(
-        input %x : f32[1,4,8,8]
-        const %w1 : f32[4,4,3,3] = {0}
-        const %w2 : f32[4,4,1,1] = {0}
-        const %s : f32[4] = {1, 2, 3, 4}
-        %a = Conv %x, %w1 {pads=[1,1,1,1]} : f32[1,4,8,8]
-        %b = BatchNormalization %a, %s, %s, %s, %s : f32[1,4,8,8]
-        %c = Relu %b : f32[1,4,8,8]
-        %d = Conv %c, %w2 : f32[1,4,8,8]
-        %e = BatchNormalization %d, %s, %s, %s, %s : f32[1,4,8,8]
-        %f = Add %e, %x : f32[1,4,8,8]
-        %y = Relu %f : f32[1,4,8,8]
-        output %y)");
-    const auto reports = run_passes(graph, {.level = 2, .verify = true});
-    ASSERT_TRUE(reports) << reports.error().message;
-    ASSERT_EQ(graph.nodes.size(), 2U);
-    EXPECT_EQ(graph.nodes[0].kind, "Conv+Relu");
-    EXPECT_EQ(graph.nodes[1].kind, "Conv+Add+Relu");
-    EXPECT_EQ(graph.nodes[1].sources, (std::vector<std::string>{"d", "e", "f", "y"}));
-}
-
-TEST(PassTable, DoesNothingAtLevelZero) {
-    Graph graph = graph::must_parse(
-        "input %x : f32[2]\n%a = Identity %x : f32[2]\n%y = Relu %a : f32[2]\noutput %y");
-    const auto reports = run_passes(graph, {.level = 0, .verify = true});
-    ASSERT_TRUE(reports);
-    EXPECT_TRUE(reports->empty());
-    EXPECT_EQ(graph.nodes.size(), 2U);
-}
-
-TEST(PassTable, FoldsButDoesNotFuseAtLevelOne) {
-    Graph graph = graph::must_parse(X W
-                                    "%a = Conv %x, %w, %b : f32[1,6,6,6]\n%i = Identity %a : "
-                                    "f32[1,6,6,6]\n%y = Relu %i : f32[1,6,6,6]\noutput %y");
-    ASSERT_TRUE(run_passes(graph, {.level = 1, .verify = true}));
-    ASSERT_EQ(graph.nodes.size(), 2U);
-    EXPECT_EQ(graph.nodes[0].kind, "Conv");
-}
-
-TEST(PassTable, RefusesABrokenGraph) {
-    Graph graph = graph::must_parse("input %x : f32[2]\n%y = Relu %x : f32[2]\noutput %y");
-    graph.nodes[0].inputs[0] = 7;
-    const auto reports = run_passes(graph, {.level = 2, .verify = true});
-    ASSERT_FALSE(reports);
-    EXPECT_EQ(reports.error().code, ErrorCode::internal);
-    EXPECT_EQ(reports.error().message,
-              "the graph is broken before the first pass: node 'y' (Relu) reads value number 7, "
-              "which does not exist");
-}
-
 }  // namespace
 }  // namespace vartml::compiler

@@ -42,7 +42,7 @@ MAY_INCLUDE = {
 THIRD_PARTY = [
     (r'hwy/', [r'kernels/.*(\.cpp|-inl\.h)$']),
     (r'(oneapi/dnnl|dnnl)', ['lib/cpu/', 'lib/device/softnpu/']),
-    (r'omp\.h', ['lib/cpu/', 'lib/device/softnpu/', 'lib/runtime/']),
+    (r'omp\.h', ['lib/cpu/', 'lib/device/softnpu/']),
     (r'flatbuffers/', ['lib/artifact/']),
     (r'(archive\.h|archive_entry\.h|gelf\.h|libelf\.h)', ['lib/artifact/']),
     (r'(onnx/|google/protobuf)', ['lib/onnx/']),

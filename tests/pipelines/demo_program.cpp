@@ -112,22 +112,28 @@ TEST(DemoProgram, TakesAVideoAndAModelOfTheUser) {
     EXPECT_NE(outcome.text.find("\nperson "), std::string::npos) << outcome.text;
 }
 
+// A folder with picture.png, drawn by these elements.
+fs::path folder_with_picture(const std::string& name, const std::string& elements) {
+    const fs::path folder = fresh_folder(name);
+    fs::create_directories(folder);
+    const std::string draw = "gst-launch-1.0 -q " + elements +
+                             " ! pngenc ! filesink location=" + (folder / "picture.png").string();
+    EXPECT_EQ(std::system(draw.c_str()), 0) << draw;
+    return folder;
+}
+
 // An export says itself what it is: no option but the model.
 TEST(DemoProgram, RunsAnUltralyticsExportWithNothingButItsName) {
     const char* const model = std::getenv("VARTML_YOLOV8_SHAPED");
     if (!model) GTEST_SKIP() << "Python has no module onnx, which makes the model";
-    const fs::path folder = fresh_folder("yolov8");
-    fs::create_directories(folder);
-    const fs::path picture = folder / "lamp.png";
     // A white square of 80 pixels on black, at (400, 120).
-    const std::string draw =
-        "gst-launch-1.0 -q videotestsrc pattern=white num-buffers=1 ! "
-        "video/x-raw,format=RGB,width=80,height=80 ! videobox left=-400 top=-120 right=-160 "
-        "bottom=-280 fill=black ! pngenc ! filesink location=" +
-        picture.string();
-    ASSERT_EQ(std::system(draw.c_str()), 0);
-    const Outcome outcome = run_demo("--model " + std::string(model) + " --video " +
-                                     picture.string() + " --out " + (folder / "out").string());
+    const fs::path folder = folder_with_picture(
+        "yolov8",
+        "videotestsrc pattern=white num-buffers=1 ! video/x-raw,format=RGB,width=80,height=80 ! "
+        "videobox left=-400 top=-120 right=-160 bottom=-280 fill=black");
+    const Outcome outcome =
+        run_demo("--model " + std::string(model) + " --video " + (folder / "picture.png").string() +
+                 " --out " + (folder / "out").string());
     EXPECT_EQ(outcome.status, 0) << outcome.text;
     unsigned boxes = 0;
     const size_t at = outcome.text.find("lamp ");
@@ -139,18 +145,11 @@ TEST(DemoProgram, RunsAnUltralyticsExportWithNothingButItsName) {
 }
 
 TEST(DemoProgram, TakesPicturesOfOddSize) {
-    const fs::path folder = fresh_folder("odd");
-    fs::create_directories(folder);
-    const fs::path picture = folder / "odd.png";
-    const std::string draw =
-        "gst-launch-1.0 -q videotestsrc num-buffers=1 ! "
-        "video/x-raw,format=RGB,width=333,height=201 "
-        "! pngenc ! filesink location=" +
-        picture.string();
-    ASSERT_EQ(std::system(draw.c_str()), 0);
+    const fs::path folder = folder_with_picture(
+        "odd", "videotestsrc num-buffers=1 ! video/x-raw,format=RGB,width=333,height=201");
     const Outcome outcome =
         run_demo("--model " + std::string(std::getenv("VARTML_DEMO_MODEL")) + " --video " +
-                 picture.string() + " --out " + (folder / "out").string());
+                 (folder / "picture.png").string() + " --out " + (folder / "out").string());
     EXPECT_EQ(outcome.status, 0) << outcome.text;
     EXPECT_TRUE(fs::exists(folder / "out" / "demo.png"));
 }

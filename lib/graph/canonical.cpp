@@ -5,15 +5,12 @@
 #include <ranges>
 
 #include "lib/graph/canonical_rules.h"
-#include "lib/graph/evaluate.h"
 #include "lib/graph/numbers.h"
 #include "lib/graph/op_rules.h"
 
 namespace vartml::graph {
 
 namespace {
-
-constexpr size_t max_folded_bytes = size_t{64} << 20;
 
 // An input that becomes an attribute of this name and kind when it is constant.
 struct Parameter {
@@ -330,47 +327,6 @@ Result<void> canonicalise(const Graph& graph, Node& node) {
     if (auto ok = wrap_axes(graph, node); !ok) return ok;
     drop_attributes(node);
     return {};
-}
-
-Result<bool> fold_node(Graph& graph, const Node& node) {
-    if (!can_evaluate(node.kind)) return false;
-    const bool of_shape = node.kind == "Shape" || node.kind == "Size";
-    size_t bytes_read = 0, bytes_written = 0;
-    for (const ValueId id : node.inputs) {
-        if (id == none) continue;
-        const Value& value = graph.value(id);
-        if (of_shape ? value.data_dependent : !value.constant) return false;
-        if (value.constant) bytes_read += value.constant->bytes.size();
-    }
-    for (const ValueId id : node.outputs) {
-        if (id != none) bytes_written += graph.value(id).type.size_bytes();
-    }
-    if (bytes_written > max_folded_bytes && bytes_written > bytes_read) return false;
-    auto constants = evaluate(graph, node);
-    // A type that the evaluator does not know is no fault of the model.
-    if (!constants && constants.error().code == ErrorCode::unsupported) return false;
-    if (!constants) return constants.error();
-    for (size_t i = 0; i < node.outputs.size(); ++i) {
-        if (node.outputs[i] != none)
-            graph.value(node.outputs[i]).constant = std::move((*constants)[i]);
-    }
-    return true;
-}
-
-Result<Appended> append_node(Graph& graph, Node node) {
-    if (auto ok = canonicalise(graph, node); !ok) return ok.error();
-    auto types = infer_types(graph, node);
-    if (!types) return types.error();
-    const bool data_dependent = has_data_dependent_shape(graph, node);
-    for (size_t i = 0; i < node.outputs.size(); ++i) {
-        if (node.outputs[i] == none) continue;
-        graph.value(node.outputs[i]).type = (*types)[i];
-        graph.value(node.outputs[i]).data_dependent = data_dependent;
-    }
-    auto folded = fold_node(graph, node);
-    if (!folded) return folded.error();
-    if (!*folded) graph.nodes.push_back(std::move(node));
-    return *folded ? Appended::folded : Appended::node;
 }
 
 }  // namespace vartml::graph

@@ -20,17 +20,4 @@ Result<void> canonicalise(const Graph& graph, Node& node);
 // constant.
 bool has_constant_parameters(const Graph& graph, const Node& node);
 
-// Makes constants of the outputs of a canonical node when they are known: inputs constant, or Shape
-// and Size of a static shape. Returns false where they are not, where the evaluator does not know
-// the operator or the type, and where a constant of more than 64 MiB would come out of less. The
-// node itself stays.
-Result<bool> fold_node(Graph& graph, const Node& node);
-
-enum class Appended { node, folded };
-
-// Canonicalises the node, sets the types of its outputs (values that the caller added with an empty
-// type) and appends it; or makes constants of its outputs, as fold_node() does. Errors: bad_model,
-// unsupported; the sentence names the node.
-Result<Appended> append_node(Graph& graph, Node node);
-
 }  // namespace vartml::graph

@@ -2,7 +2,7 @@
 #include "lib/onnx/builder.h"
 
 #include "lib/common/utf8.h"
-#include "lib/graph/canonical.h"
+#include "lib/cpu/fold.h"
 
 namespace vartml::onnx {
 namespace {
@@ -53,7 +53,7 @@ ValueIds Builder::emit_named(std::string kind, ValueIds inputs, Attributes attri
                                             : graph.add_value(unique_value_name(name), {}));
     ValueIds outputs = node.outputs;
     while (!node.outputs.empty() && node.outputs.back() == graph::none) node.outputs.pop_back();
-    if (auto appended = graph::append_node(graph, std::move(node)); !appended)
+    if (auto appended = cpu::append_node(graph, std::move(node)); !appended)
         error_ = Error{appended.error().code, file_ + ": " + appended.error().message};
     return outputs;
 }

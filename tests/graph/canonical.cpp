@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "lib/cpu/fold.h"
 #include "tests/support/graphs.h"
 
 namespace vartml::graph {
@@ -23,7 +24,7 @@ std::string imported(std::string_view onnx) {
         }
     }
     for (const Node& node : given->nodes) {
-        auto appended = append_node(graph, node);
+        auto appended = cpu::append_node(graph, node);
         if (!appended) return appended.error().message;
     }
     remove_dead(graph);

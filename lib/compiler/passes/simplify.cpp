@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "lib/compiler/passes/passes.h"
+#include "lib/cpu/fold.h"
 #include "lib/graph/canonical.h"
 #include "lib/graph/numbers.h"
 #include "lib/graph/ops.h"
@@ -153,7 +154,7 @@ Result<PassStats> fold_constants(graph::Graph& graph) {
     PassStats stats;
     for (Node& node : graph.nodes) {
         if (take_parameters(graph, node)) ++stats.rewrites;
-        auto folded = graph::fold_node(graph, node);
+        auto folded = cpu::fold_node(graph, node);
         if (!folded) return folded.error();
         if (!*folded) continue;
         node.outputs.clear();  // nobody makes a constant

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/graph/evaluate.h"
+#include "lib/cpu/fold.h"
 
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ void PrintTo(const Fold& fold, std::ostream* os) {
 class Evaluate : public testing::TestWithParam<Fold> {};
 TEST_P(Evaluate, GivesTheNumbersOfTheOnnxSpecification) {
     Graph graph = must_parse(GetParam().text);
-    const auto folded = fold_node(graph, graph.nodes.back());
+    const auto folded = cpu::fold_node(graph, graph.nodes.back());
     ASSERT_TRUE(folded) << folded.error().message;
     ASSERT_TRUE(*folded);
     graph.outputs = {graph.nodes.back().outputs[0]};
@@ -137,7 +137,7 @@ TEST(EvaluateErrors, NameAnIndexOutOfRange) {
     Graph graph = must_parse(
         "const %x : f32[2] = {1, 2}\nconst %i : i64[1] = {2}\n%y = Gather %x, %i : f32[1]\noutput "
         "%y");
-    const auto folded = fold_node(graph, graph.nodes[0]);
+    const auto folded = cpu::fold_node(graph, graph.nodes[0]);
     ASSERT_FALSE(folded);
     EXPECT_EQ(folded.error().message, "node 'y' (Gather) takes element 2 of 2");
 }
@@ -145,7 +145,7 @@ TEST(EvaluateErrors, NameAnIndexOutOfRange) {
 TEST(EvaluateErrors, LeaveLargeResultsToTheDevice) {
     Graph graph = must_parse(
         "const %x : f32[1] = {1}\n%y = Expand %x {shape=[100000000]} : f32[100000000]\noutput %y");
-    const auto folded = fold_node(graph, graph.nodes[0]);
+    const auto folded = cpu::fold_node(graph, graph.nodes[0]);
     ASSERT_TRUE(folded);
     EXPECT_FALSE(*folded);
 }

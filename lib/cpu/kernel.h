@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operators of the IR as functions on arrays: plain loops, every element type and rank. What
+// folds constants in the compiler, and what runs in a program where no faster step exists.
+#pragma once
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <vartml/result.h>
+
+#include "lib/cpu/array.h"
+#include "lib/graph/graph.h"
+
+namespace vartml::cpu {
+
+// One execution of a node. The node is canonical (graph/ops.h): its parameters are attributes, and
+// the inputs are those of ops.h in their order.
+struct Call {
+    const graph::Node& node;
+    std::span<const Array> inputs;
+    // Type, shape and memory are given. Kernels whose output shape depends on their data
+    // (NonZero, NonMaxSuppression, Compress, Unique) find the largest shape there and put the real
+    // one, never larger, in its place; elements are dense in the real shape.
+    std::span<Array> outputs;
+
+    bool has_input(size_t i) const { return i < inputs.size() && inputs[i].data != nullptr; }
+    bool has_output(size_t i) const { return i < outputs.size() && outputs[i].data != nullptr; }
+};
+
+// Errors: unsupported for an element type that the operator does not have; bad_model for data that
+// it rejects, such as an index outside of the tensor: the job fails, not the process. Memory that
+// cannot be had may leave as bad_alloc. Inputs of zero elements are legal everywhere. Thread-safe.
+using Kernel = Result<void> (*)(const Call& call);
+
+// nullptr for an operator without kernel. `kind` is one part, not a fused kind.
+Kernel find_kernel(std::string_view kind);
+
+// Runs a node: a fused kind part by part, in place on the first output. Errors: those of the
+// kernels; unsupported where one is missing.
+Result<void> run(const Call& call);
+
+// "node 'x' (Gather) takes element 7 of 5": data that the operator rejects.
+Error bad_data(const Call& call, const std::string& sentence);
+// "node 'x' (Sin) has no implementation for i32[2,2]".
+Error no_type(const Call& call, DataType type);
+
+struct KernelRow {
+    std::string_view kind;
+    Kernel run;
+};
+// The table, in parts; order within a part is of no matter.
+std::span<const KernelRow> elementwise_kernels();
+std::span<const KernelRow> reduction_kernels();
+std::span<const KernelRow> normalisation_kernels();
+std::span<const KernelRow> quantised_kernels();
+std::span<const KernelRow> movement_kernels();
+std::span<const KernelRow> index_kernels();
+std::span<const KernelRow> picture_kernels();
+std::span<const KernelRow> window_kernels();
+std::span<const KernelRow> matrix_kernels();
+std::span<const KernelRow> recurrent_kernels();
+
+}  // namespace vartml::cpu

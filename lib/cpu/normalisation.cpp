@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/cpu/kernel.h"
+
+namespace vartml::cpu {
+
+std::span<const KernelRow> normalisation_kernels() {
+    return {};
+}
+
+}  // namespace vartml::cpu

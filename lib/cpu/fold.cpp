@@ -4,6 +4,7 @@
 #include "lib/cpu/kernel.h"
 #include "lib/graph/canonical.h"
 #include "lib/graph/evaluate.h"
+#include "lib/graph/late.h"
 #include "lib/graph/ops.h"
 
 namespace vartml::cpu {
@@ -91,10 +92,15 @@ Result<bool> fold_node(Graph& graph, const Node& node) {
     return true;
 }
 
-Result<Appended> append_node(Graph& graph, Node node) {
-    if (auto ok = graph::canonicalise(graph, node); !ok) return ok.error();
-    auto types = graph::infer_types(graph, node);
+Result<Appended> append_node(Graph& graph, Node node,
+                             std::span<const std::optional<graph::Type>> declared) {
+    const bool late = graph::must_be_late(graph, node);
+    if (!late) {
+        if (auto ok = graph::canonicalise(graph, node); !ok) return ok.error();
+    }
+    auto types = late ? graph::bound_types(graph, node, declared) : graph::infer_types(graph, node);
     if (!types) return types.error();
+    if (late) graph::make_late(node);
     const bool data_dependent = graph::has_data_dependent_shape(graph, node);
     for (size_t i = 0; i < node.outputs.size(); ++i) {
         if (node.outputs[i] == graph::none) continue;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes at compile time what constants decide.
 #pragma once
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "lib/graph/graph.h"
@@ -23,8 +25,10 @@ Result<bool> fold_node(graph::Graph& graph, const graph::Node& node);
 enum class Appended { node, folded };
 
 // Canonicalises the node, sets the types of its outputs (values that the caller added with an empty
-// type) and appends it; or makes constants of its outputs, as fold_node() does. Errors: bad_model,
-// unsupported; the sentence names the node.
-Result<Appended> append_node(graph::Graph& graph, graph::Node node);
+// type) and appends it; or makes constants of its outputs, as fold_node() does; or appends it as a
+// late node (graph/late.h), for which `declared` may say what the model knows of each output.
+// Errors: bad_model, unsupported; the sentence names the node.
+Result<Appended> append_node(graph::Graph& graph, graph::Node node,
+                             std::span<const std::optional<graph::Type>> declared = {});
 
 }  // namespace vartml::cpu

@@ -10,6 +10,7 @@
 #include <vartml/result.h>
 #include <vartml/tensor.h>
 
+#include "lib/cpu/array.h"
 #include "lib/graph/graph.h"
 
 namespace vartml::device {
@@ -35,6 +36,12 @@ struct LoadOptions {
     std::string weights_cache_dir;  // folder of packed weights; "" = keep them private
 };
 
+// Real shapes of the data-dependent tensors of a border, by their index; those of static tensors
+// are of no meaning. run() reads `inputs` and sets `outputs`.
+struct RealShapes {
+    std::vector<cpu::Shape> inputs, outputs;
+};
+
 // A loaded program. Thread-safety: run() is called by at most Device::num_cores() threads at a
 // time, time_steps() by none beside them.
 class Executable {
@@ -46,6 +53,14 @@ public:
     // names the node).
     virtual Result<void> run(std::span<const void* const> inputs,
                              std::span<void* const> outputs) noexcept = 0;
+    // Optional: the same where border tensors have shapes that depend on the data: memory and
+    // layout are those of the upper bound, `shapes` holds the real ones. Absent means that the
+    // device runs no such programs.
+    virtual Result<void> run(std::span<const void* const> inputs, std::span<void* const> outputs,
+                             RealShapes& shapes) noexcept {
+        (void)shapes;
+        return run(inputs, outputs);
+    }
     // Required. "bf16", "fp16" or "fp32".
     virtual std::string compute_type() const = 0;
     // Required. Layout operators at the border per run, counted in `conversions`.

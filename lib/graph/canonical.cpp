@@ -305,6 +305,10 @@ void drop_attributes(Node& node) {
 
 }  // namespace
 
+bool has_parameters(const Node& node) {
+    return !given_parameters(node).empty();
+}
+
 bool has_constant_parameters(const Graph& graph, const Node& node) {
     const auto given = given_parameters(node);
     const auto constant = [&](const Parameter* p) { return is_constant(graph, node, *p); };

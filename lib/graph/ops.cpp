@@ -3,11 +3,21 @@
 
 #include <algorithm>
 
+#include "lib/graph/late.h"
 #include "lib/graph/op_rules.h"
 
 namespace vartml::graph {
 
 namespace {
+
+// A late node keeps the attributes of ONNX until it runs.
+Result<Types> infer_late(const Graph& graph, const Node& node) {
+    Types types;
+    for (const ValueId id : node.outputs)
+        types.push_back(id == none ? Type() : graph.value(id).type);
+    return types;
+}
+constexpr OpInfo late_op{late_kind, 1, -1, 1, -1, "*", infer_late, count_none};
 
 std::vector<OpInfo> build_table() {
     std::vector<OpInfo> table;
@@ -16,6 +26,7 @@ std::vector<OpInfo> build_table() {
           reduction_ops(), index_ops(), picture_ops(), quantised_ops(), recurrent_ops()}) {
         table.insert(table.end(), part.begin(), part.end());
     }
+    table.push_back(late_op);
     std::ranges::sort(table, {}, &OpInfo::kind);
     return table;
 }
@@ -42,6 +53,7 @@ bool is_absurd(int64_t number) {
 }
 
 Result<void> check_attributes(const Node& node, const OpInfo& op, std::string_view prefix) {
+    if (op.attributes == "*") return {};
     for (const auto& [key, value] : node.attributes) {
         const size_t dot = key.find('.');
         const std::string_view part =
@@ -220,12 +232,18 @@ Result<Types> infer_types(const Graph& graph, const Node& node) {
     return types;
 }
 
+// Late operators whose output has the shape of their input, whatever the parameter.
+static bool keeps_shape(std::string_view op) {
+    return op == "Clip" || op == "CumSum" || op == "Trilu";
+}
+
 bool has_data_dependent_shape(const Graph& graph, const Node& node) {
     constexpr std::string_view sources[] = {"Compress", "NonMaxSuppression", "NonZero", "Unique"};
     const std::string_view base = node.base();
     if (std::ranges::find(sources, base) != std::end(sources)) return true;
     if (base == "Slice" && node.inputs.size() > 1) return true;
     if (base == "TopK" && node.inputs.size() > 1) return true;
+    if (is_late(node) && !keeps_shape(node.get("op", ""))) return true;
     if (base == "Shape" || base == "Size") return false;
     return std::ranges::any_of(
         node.inputs, [&](ValueId id) { return id != none && graph.value(id).data_dependent; });

@@ -86,6 +86,8 @@
 //   Attention (com.microsoft), LSTM, GRU, RNN, DeformConv, Col2Im, MaxUnpool: attributes as in ONNX
 // clang-format on
 //
+//   Late x...   op:s and the attributes of ONNX: late.h
+//
 // The importer decomposes what is not listed (SkipLayerNormalization, BiasGelu, FastGelu,
 // FusedConv, FusedMatMul, CenterCropPad, DynamicQuantizeLinear, Scaler …) into the above; Identity
 // and Dropout become another name of their input.

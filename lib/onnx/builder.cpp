@@ -53,7 +53,12 @@ ValueIds Builder::emit_named(std::string kind, ValueIds inputs, Attributes attri
                                             : graph.add_value(unique_value_name(name), {}));
     ValueIds outputs = node.outputs;
     while (!node.outputs.empty() && node.outputs.back() == graph::none) node.outputs.pop_back();
-    if (auto appended = cpu::append_node(graph, std::move(node)); !appended)
+    std::vector<std::optional<graph::Type>> bounds;
+    for (const std::string& name : names) {
+        const auto found = declared.find(name);
+        bounds.push_back(found == declared.end() ? std::nullopt : std::optional(found->second));
+    }
+    if (auto appended = cpu::append_node(graph, std::move(node), bounds); !appended)
         error_ = Error{appended.error().code, file_ + ": " + appended.error().message};
     return outputs;
 }

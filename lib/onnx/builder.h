@@ -53,6 +53,9 @@ public:
     void bind(const std::string& tensor, ValueId id);
     ValueId find(const std::string& tensor) const;  // graph::none if there is none
     std::unordered_map<std::string, ValueId> scope;
+    // What the file says of tensors with all their dimensions: bounds for what the inputs leave
+    // open.
+    std::unordered_map<std::string, graph::Type> declared;
 
     std::string unique_value_name(std::string_view stem) { return unique(value_names_, stem); }
     std::string unique_node_name(std::string_view stem) { return unique(node_names_, stem); }

@@ -37,6 +37,7 @@ public:
 
 private:
     Result<void> inline_functions();
+    void note_declared(const pb::GraphProto& graph);
     Result<void> add_inputs();
     Result<void> add_initialisers(const pb::GraphProto& graph);
     Result<void> add_nodes(const pb::GraphProto& graph);
@@ -80,6 +81,7 @@ Result<Imported> Importer::run() {
         return done.error();
 
     builder_.graph.name = graph.name();
+    note_declared(graph);
     if (auto done = add_inputs(); !done) return done.error();
     if (auto done = add_initialisers(graph); !done) return done.error();
     if (auto done = add_nodes(graph); !done) return done.error();
@@ -101,6 +103,21 @@ Result<void> Importer::inline_functions() {
                      std::string("its functions cannot be inlined: ") + e.what());
     }
     return {};
+}
+
+// Tensors that the file gives a type and all dimensions.
+void Importer::note_declared(const pb::GraphProto& graph) {
+    const auto note = [&](const pb::ValueInfoProto& info) {
+        if (!info.type().has_tensor_type() || !info.type().tensor_type().has_shape()) return;
+        graph::Type type{data_type(info.type().tensor_type().elem_type()), {}};
+        for (const auto& d : info.type().tensor_type().shape().dim()) {
+            if (!d.has_dim_value() || d.dim_value() < 0) return;
+            type.shape.push_back(d.dim_value());
+        }
+        if (type.data_type != DataType::unknown) builder_.declared.emplace(info.name(), type);
+    };
+    for (const auto& info : graph.output()) note(info);
+    for (const auto& info : graph.value_info()) note(info);
 }
 
 Result<void> Importer::add_inputs() {

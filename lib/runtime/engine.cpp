@@ -53,13 +53,15 @@ Result<void> Engine::add_ports(const device::Program& program, const TensorTable
             Port port;
             port.program_index = index_of(border, tensor.name);
             if (port.program_index >= 0) ++matched;
-            if (!tensor.hw || (port.program_index < 0 && !is_input))
+            if (port.program_index < 0 && !is_input)
                 return Error{ErrorCode::bad_model, "program " + in_quotes(program.name) +
                                                        " does not make output " +
                                                        in_quotes(tensor.name) + " of the model"};
             port.cpu_size_bytes = tensor.cpu.size_bytes;
-            port.hw_size_bytes = tensor.hw->size_bytes;
-            if ((is_input ? options_.input_type : options_.output_type) == TensorType::CPU) {
+            port.hw_size_bytes = tensor.hw ? tensor.hw->size_bytes : 0;
+            const auto type = is_input ? options_.input_type : options_.output_type;
+            // Without a HW view the program reads and writes the CPU view.
+            if (tensor.hw && type == TensorType::CPU) {
                 auto conversion = is_input ? Conversion::create(tensor.cpu, *tensor.hw)
                                            : Conversion::create(*tensor.hw, tensor.cpu);
                 if (!conversion)

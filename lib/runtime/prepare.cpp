@@ -13,6 +13,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "lib/runtime/partitions.h"
 #include "lib/runtime/runner.h"
 #include "lib/runtime/vart_errors.h"
 
@@ -59,40 +60,27 @@ Result<void> check_config(const Options& options, const artifact::CompiledModel&
                  "option 'config_json': " + file + " names no device in 'vaiml_config'");
 }
 
-// Runs as one NPU partition, or says which operator stands in the way.
+// A model of standard compilation runs only where nothing of it was left to another runtime.
 Result<void> check_partitions(const std::string& path, const artifact::CompiledModel& model) {
     const std::string name = "model " + in_quotes(path);
-    for (const auto& partition : model.partitions) {
-        if (partition.kind != artifact::PartitionKind::cpu) continue;
-        std::string first;
-        if (!partition.graph.nodes.empty()) {
-            const auto& node = partition.graph.nodes.front();
-            first = ", first " + clean(node.kind) + " node " + in_quotes(node.name);
-        }
-        return fault(ErrorCode::unsupported,
-                     name + " has CPU partition " + in_quotes(partition.name) + " (" +
-                         std::to_string(partition.operators) + " operators" + first +
-                         "), and this release runs models that are one NPU partition; use ONNX "
-                         "Runtime for this model, or change it until `vartml compile "
-                         "--require-full-offload` succeeds");
-    }
+    if (model.partitions.empty()) return fault(ErrorCode::bad_model, name + " has no partitions");
+    if (model.compilation != artifact::Compilation::standard) return {};
     const auto& fallbacks = model.summary.fallbacks;
-    if (model.compilation == artifact::Compilation::standard &&
-        (!fallbacks.empty() || model.partitions.size() != 1)) {
-        std::string outside =
-            "it has " + std::to_string(model.partitions.size()) + " NPU partitions";
-        if (!fallbacks.empty())
-            outside = clean(fallbacks.front().op_type) + " node " +
-                      in_quotes(fallbacks.front().node) + " (" + clean(fallbacks.front().code) +
-                      ") is outside the NPU";
+    if (!fallbacks.empty()) {
+        const auto& first = fallbacks.front();
         return fault(ErrorCode::unsupported,
-                     name + " was compiled for the NPU alone but " + outside +
-                         "; compile it with the CPU-partition passes, or use ONNX Runtime for it");
+                     name + ": standard compilation left " + std::to_string(fallbacks.size()) +
+                         " of " + std::to_string(model.summary.total.operators) +
+                         " operators outside the NPU, first " + clean(first.op_type) + " node " +
+                         in_quotes(first.node) + " (" + clean(first.code) + ": " +
+                         clean(first.text) + "); compile with the CPU partition passes");
     }
     if (model.partitions.size() != 1)
         return fault(ErrorCode::unsupported,
-                     name + " has " + std::to_string(model.partitions.size()) +
-                         " NPU partitions, and this release runs models that are one");
+                     name + ": standard compilation made " +
+                         std::to_string(model.partitions.size()) +
+                         " NPU partitions, and only one can be run; compile with the CPU "
+                         "partition passes");
     return {};
 }
 
@@ -143,17 +131,31 @@ device::LoadOptions load_options(const Options& options) {
     return load;
 }
 
-std::shared_ptr<const device::Program> take_program(artifact::CompiledModel& model) {
-    auto program = std::make_shared<device::Program>();
-    artifact::Partition& partition = model.partitions.front();
-    program->name = partition.name;
-    program->target = partition.target;
-    program->graph = std::move(partition.graph);
-    partition.graph = {};
-    program->inputs = partition.inputs;
-    program->outputs = partition.outputs;
-    program->owner = std::move(model.owner);
-    return program;
+// A CPU partition has no HW views: its device reads and writes the CPU views.
+void complete_views(std::vector<TensorInfo>& tensors) {
+    for (TensorInfo& tensor : tensors)
+        if (!tensor.hw) tensor.hw = tensor.cpu;
+}
+
+// The programs in execution order.
+std::vector<std::shared_ptr<const device::Program>> take_programs(artifact::CompiledModel& model) {
+    std::vector<std::shared_ptr<const device::Program>> programs;
+    for (const uint32_t index : model.execution_order) {
+        artifact::Partition& partition = model.partitions[index];
+        auto program = std::make_shared<device::Program>();
+        program->name = partition.name;
+        program->target = partition.target;
+        program->graph = std::move(partition.graph);
+        partition.graph = {};
+        program->inputs = partition.inputs;
+        program->outputs = partition.outputs;
+        complete_views(program->inputs);
+        complete_views(program->outputs);
+        program->owner = model.owner;
+        programs.push_back(std::move(program));
+    }
+    model.owner.reset();
+    return programs;
 }
 
 EngineOptions engine_options(const RunnerState& state) {
@@ -168,15 +170,46 @@ EngineOptions engine_options(const RunnerState& state) {
     return engine;
 }
 
+// The device of a partition: the one that was asked for, for what runs on an NPU.
+Result<device::Device*> device_for(const RunnerState& state, const std::string& target) {
+    if (state.device->supports_target(target)) return state.device;
+    return device::find_device("auto", target);
+}
+
+// Loads all partitions and joins them. `border` gets the views of the whole.
+Result<std::unique_ptr<device::Executable>> load_partitions(RunnerState& state,
+                                                            device::Program& border) {
+    const auto programs = take_programs(state.model);
+    const device::LoadOptions options = load_options(state.options);
+    border.name = programs[0]->name;
+    border.inputs = programs[0]->inputs;
+    border.outputs = programs[0]->outputs;
+    std::vector<LoadedPartition> partitions;
+    for (const auto& program : programs) {
+        auto device = device_for(state, program->target);
+        if (!device) return device.error();
+        auto executable = (*device)->load(program, options);
+        if (!executable) return executable.error();
+        partitions.push_back({program, std::move(*executable)});
+    }
+    if (partitions.size() == 1) return std::move(partitions[0].executable);
+    border.name = state.model.model_name;
+    border.inputs = state.model.inputs;
+    border.outputs = state.model.outputs;
+    auto wiring = wire(state.model, programs);
+    if (!wiring) return wiring.error();
+    return join_partitions(std::move(partitions), std::move(*wiring), options.concurrent_runs);
+}
+
 Result<void> load(RunnerState& state) {
     const Options& options = state.options;
     state.executor = device::Executor::of(*state.device);
-    const auto program = take_program(state.model);
     std::optional<Result<std::unique_ptr<Engine>>> made;
     state.executor->call([&] {
-        auto executable = state.device->load(program, load_options(options));
+        device::Program border;
+        auto executable = load_partitions(state, border);
         if (executable)
-            made.emplace(Engine::create(std::move(*executable), *program, state.tables,
+            made.emplace(Engine::create(std::move(*executable), border, state.tables,
                                         engine_options(state)));
         else
             made.emplace(executable.error());
@@ -217,15 +250,19 @@ Result<std::unique_ptr<RunnerState>> prepare(const std::string& path, artifact::
                                              Options options) {
     if (auto good = check_config(options, model); !good) return good.error();
     if (auto good = check_partitions(path, model); !good) return good.error();
-    const artifact::Partition& partition = model.partitions.front();
-    auto device = device::find_device(options.device, partition.target);
+    // The first NPU partition stands for the model; a model without one runs on the CPU alone.
+    auto main = std::ranges::find(model.partitions, artifact::PartitionKind::npu,
+                                  &artifact::Partition::kind);
+    if (main == model.partitions.end()) main = model.partitions.begin();
+    const std::string target = main->target;
+    auto device = device::find_device(options.device, target);
     if (!device)
         return fault(device.error().code,
                      "model " + in_quotes(path) + ": " + device.error().message);
     ColumnRequest request;
     request.device = model.device;
     request.user = options.name;
-    request.count = partition.columns;
+    request.count = main->columns;
     request.shared = options.aie_columns_sharing;
     request.start = options.start_column;
     auto columns = ColumnReservation::acquire(request);
@@ -234,7 +271,7 @@ Result<std::unique_ptr<RunnerState>> prepare(const std::string& path, artifact::
     auto state = std::make_unique<RunnerState>(path, std::move(options), std::move(model));
     state->columns.emplace(std::move(*columns));
     state->device = *device;
-    state->target = state->model.partitions.front().target;
+    state->target = target;
     if (auto good = check_views(path, state->options, state->tables); !good) return good.error();
     if (auto good = load(*state); !good) return good.error();
     state->logger(LogLevel::info, "model " + in_quotes(path) + " runs on " + state->device->name() +

@@ -7,9 +7,7 @@
 
 #include "lib/compiler/compile.h"
 #include "lib/device/device.h"
-#include "lib/device/softnpu/operators.h"
 #include "lib/device/target.h"
-#include "lib/graph/ops.h"
 #include "tests/support/graphs.h"
 
 namespace vartml::device {
@@ -17,12 +15,6 @@ namespace {
 
 const Target& softnpu() {
     return *find_target("softnpu");
-}
-
-TEST(Target, ListsTheOperatorsThatTheSoftwareNpuRuns) {
-    for (const graph::OpInfo& op : graph::all_ops())
-        EXPECT_EQ(runs_operator(softnpu(), op.kind), softnpu::find_lowering(op.kind) != nullptr)
-            << op.kind;
 }
 
 struct Case {

@@ -151,7 +151,7 @@ const Form forms[] = {
     {"ClipWithoutBounds", X "%y = Clip %x {max=3.4028235e38, min=-3.4028235e38} : f32[]\noutput %y",
      X "%y = Clip %x : f32[1,3,8,8]\noutput %y"},
     {"ClipBoundThatIsNoConstant", X "input %h : f32[]\n%y = Clip %x, _, %h : f32[]\noutput %y",
-     X "input %h : f32[]\n%y = Clip %x, _, %h : f32[1,3,8,8]\noutput %y"},
+     X "input %h : f32[]\n%y = Late %x, _, %h {op=\"Clip\"} : f32[1,3,8,8]\noutput %y"},
     {"ReduceAll", X "%y = ReduceMean %x {keepdims=0} : f32[]\noutput %y",
      X "%y = ReduceMean %x {axes=[0,1,2,3], keepdims=0} : f32[]\noutput %y"},
     {"ReduceAxesFromInput",
@@ -204,7 +204,8 @@ const Form forms[] = {
      "i64[4,1]?\n%s = Squeeze %t {axes=[1]} : i64[4]?\noutput %s"},
     {"SliceByDataIsAnUpperBound",
      X "input %s : i64[1]\ninput %e : i64[1]\n%y = Slice %x, %s, %e : f32[]\noutput %y",
-     X "input %s : i64[1]\ninput %e : i64[1]\n%y = Slice %x, %s, %e : f32[1,3,8,8]?\noutput %y"},
+     X "input %s : i64[1]\ninput %e : i64[1]\n%y = Late %x, %s, %e {op=\"Slice\"} : "
+       "f32[1,3,8,8]?\noutput %y"},
     // Errors name the node and the way out.
     {"ShapeFromData", X "input %s : i64[2]\n%y = Reshape %x, %s : f32[]\noutput %y",
      "node 'y' (Reshape) takes its shape from a tensor that depends on the input data; export the "

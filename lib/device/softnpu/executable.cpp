@@ -80,8 +80,25 @@ Result<void> SoftExecutable::run(std::span<const void* const> inputs,
                                  std::span<void* const> outputs) noexcept {
     const OneThread one;
     bind(inputs, outputs);
+    RunState& state = *plan_.state;
+    state.error.reset();
     shared_.run();
+    if (state.error) return std::move(*state.error);
     return {};
+}
+
+Result<void> SoftExecutable::run(std::span<const void* const> inputs,
+                                 std::span<void* const> outputs,
+                                 device::RealShapes& shapes) noexcept {
+    RunState& state = *plan_.state;
+    for (size_t i = 0; i < state.input_shapes.size(); ++i)
+        if (const int32_t at = state.input_shapes[i]; at >= 0)
+            state.shapes[static_cast<size_t>(at)] = shapes.inputs[i];
+    auto done = run(inputs, outputs);
+    for (size_t i = 0; i < state.output_shapes.size(); ++i)
+        if (const int32_t at = state.output_shapes[i]; at >= 0)
+            shapes.outputs[i] = state.shapes[static_cast<size_t>(at)];
+    return done;
 }
 
 void SoftExecutable::run_item(size_t step, size_t item) noexcept {

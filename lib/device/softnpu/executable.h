@@ -19,6 +19,8 @@ public:
 
     Result<void> run(std::span<const void* const> inputs,
                      std::span<void* const> outputs) noexcept override;
+    Result<void> run(std::span<const void* const> inputs, std::span<void* const> outputs,
+                     device::RealShapes& shapes) noexcept override;
     std::string compute_type() const override { return std::string(to_string(compute_)); }
     unsigned border_conversions() const override { return plan_.border_conversions; }
     size_t private_weight_bytes() const override { return plan_.private_bytes; }

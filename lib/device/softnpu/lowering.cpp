@@ -7,6 +7,8 @@
 
 #include "lib/device/softnpu/border.h"
 #include "lib/device/softnpu/copy_step.h"
+#include "lib/device/softnpu/general_step.h"
+#include "lib/device/softnpu/operators.h"
 #include "lib/graph/memory_plan.h"
 
 namespace vartml::softnpu {
@@ -43,33 +45,31 @@ Lowering::Lowering(const device::Program& program, DataType compute, unsigned th
     orders_.resize(n);
     views_.resize(n);
     places_.resize(n);
+    shape_index_.assign(n, -1);
+    RunState& real = *plan_.state;
+    for (size_t i = 0; i < n; ++i) {
+        if (!program.graph.values[i].data_dependent) continue;
+        shape_index_[i] = static_cast<int32_t>(real.shapes.size());
+        real.shapes.emplace_back(program.graph.values[i].type.shape);
+    }
+    for (const graph::ValueId id : program.graph.inputs)
+        real.input_shapes.push_back(shape_index(id));
+    for (const graph::ValueId id : program.graph.outputs)
+        real.output_shapes.push_back(shape_index(id));
 }
 
 Result<Plan> Lowering::run() {
-    if (auto ok = check(); !ok) return ok.error();
     choose_types();
     choose_orders();
     place_borders();
     choose_places();
     for (const graph::Node& node : graph().nodes) {
-        const LowerFunction lower = find_lowering(node.base());
-        if (auto ok = lower(*this, node); !ok) return ok.error();
+        if (auto ok = find_lowering(graph(), node)(*this, node); !ok) return ok.error();
     }
     finish_outputs();
     plan_lifetimes();
     plan_arena();
     return std::move(plan_);
-}
-
-Result<void> Lowering::check() {
-    for (const graph::Node& node : graph().nodes) {
-        if (find_lowering(node.base())) continue;
-        return Error{ErrorCode::unsupported,
-                     program_.name + ": node '" + node.name + "' uses " + node.kind +
-                         ", which the software NPU does not run; compile the ONNX model again with "
-                         "this version's 'vartml compile'"};
-    }
-    return {};
 }
 
 // Float work in the compute type; what follows the last convolution or matrix product in f32.
@@ -86,17 +86,19 @@ void Lowering::choose_types() {
     }
     for (size_t i = 0; i < types_.size(); ++i) {
         const DataType own = graph().values[i].type.data_type;
-        types_[i] = !is_float(own) ? own : before_matrix_work[i] ? compute_ : DataType::float32;
+        const bool as_it_is = !is_float(own) || graph().values[i].data_dependent;
+        types_[i] = as_it_is ? own : before_matrix_work[i] ? compute_ : DataType::float32;
     }
     for (size_t i = 0; i < graph().outputs.size(); ++i) {
         const auto id = static_cast<size_t>(graph().outputs[i]);
         const DataType border = program_.outputs[i].hw->data_type;
-        if (border == compute_ && is_float(types_[id])) types_[id] = border;
+        if (border == compute_ && is_float(types_[id]) && shape_index_[id] < 0) types_[id] = border;
     }
 }
 
 Order Lowering::natural_order(const graph::Node& node, size_t output) const {
     const auto& shape = value(node.outputs[output]).type.shape;
+    if (find_lowering(graph(), node) == lower_general) return row_major(shape.size());
     const std::string_view base = node.base();
     static constexpr std::string_view image_work[] = {
         "Conv",          "ConvTranspose", "MaxPool",      "AveragePool", "GlobalAveragePool",
@@ -151,6 +153,10 @@ void Lowering::place_borders() {
         const auto id = static_cast<size_t>(graph().inputs[i]);
         const int32_t buffer = add(Place::input, i, info);
         const auto& shape = graph().values[id].type.shape;
+        if (shape_index_[id] >= 0) {
+            take_real_shape(i, buffer);
+            continue;
+        }
         if (auto view = border_view(info, shape, buffer)) {
             views_[id] = *view;
             continue;
@@ -172,7 +178,8 @@ void Lowering::place_borders() {
         auto& place = places_[static_cast<size_t>(id)];
         const auto uses = uses_.consumers[static_cast<size_t>(id)].size();
         const bool produced = uses_.producer[static_cast<size_t>(id)] >= 0;
-        if (border_[i] && produced && uses == 0 && !place) place = border_[i];
+        const bool is_static = shape_index(id) < 0;
+        if (border_[i] && produced && is_static && uses == 0 && !place) place = border_[i];
         for (const View& padding : border_padding(info, v.type.shape, buffer)) {
             auto step = std::make_unique<ZeroStep>(padding);
             emit(std::move(step), info.name, {&padding});
@@ -180,7 +187,20 @@ void Lowering::place_borders() {
     }
 }
 
+// An input of the upper-bound shape becomes dense in its real one.
+void Lowering::take_real_shape(size_t input, int32_t buffer) {
+    const graph::ValueId id = graph().inputs[input];
+    const auto& shape = value(id).type.shape;
+    const View border = *border_view(program_.inputs[input], shape, buffer);
+    const View inside = new_buffer(value(id).type.data_type, shape, row_major(shape.size()));
+    emit(std::make_unique<RealShapeStep>(RealShapeStep::Direction::in, border, inside,
+                                         shape_index(id), state()),
+         program_.inputs[input].name, {&border, &inside});
+    views_[static_cast<size_t>(id)] = inside;
+}
+
 void Lowering::place_inputs_of(const graph::Node& node) {
+    if (find_lowering(graph(), node) == lower_general) return;
     const std::string_view base = node.base();
     const auto out = static_cast<size_t>(node.outputs[0]);
     const bool movable = base == "Transpose" || base == "Reshape";
@@ -351,6 +371,12 @@ void Lowering::finish_outputs() {
         const graph::ValueId id = graph().outputs[i];
         const TensorInfo& info = program_.outputs[i];
         const View& from = view(id);
+        if (shape_index(id) >= 0) {
+            emit(std::make_unique<RealShapeStep>(RealShapeStep::Direction::out, *border_[i], from,
+                                                 shape_index(id), state()),
+                 info.name, {&*border_[i], &from});
+            continue;
+        }
         if (border_[i]) {
             if (!same_place(from, *border_[i])) copy(from, *border_[i], info.name);
             continue;

@@ -54,6 +54,10 @@ public:
     View add_constant(DataType type, const Dims& dims, const Order& order, Bytes bytes);
     // Bytes whose layout only their reader knows; `counted` as private memory of this executable.
     View add_shared_constant(std::shared_ptr<const Bytes> bytes, bool counted);
+    // Real shapes of data-dependent values, while a run goes on.
+    RunState& state() { return *plan_.state; }
+    // Where the real shape of a value is; -1 where the shape is static.
+    int32_t shape_index(graph::ValueId id) const { return shape_index_[static_cast<size_t>(id)]; }
     // Appends a step; `views` are all that it touches.
     void emit(std::unique_ptr<Step> step, std::string_view name,
               std::initializer_list<const View*> views);
@@ -68,7 +72,6 @@ public:
     const std::byte* constant_data(const View& view) const;
 
 private:
-    Result<void> check();
     void choose_types();
     void choose_orders();
     void place_borders();
@@ -76,6 +79,7 @@ private:
     void place_inputs_of(const graph::Node& node);
     Order natural_order(const graph::Node& node, size_t output) const;
     void finish_outputs();
+    void take_real_shape(size_t input, int32_t buffer);
     void plan_arena();
     void plan_lifetimes();
 
@@ -88,10 +92,12 @@ private:
     std::vector<Order> orders_;
     std::vector<std::optional<View>> views_, places_;
     std::vector<std::optional<View>> border_;  // per graph output
+    std::vector<int32_t> shape_index_;
 };
 
-// Lowers one node. nullptr for an operator that the software NPU does not run.
+// Lowers one node: with steps of its own where the software NPU has some for it, else through the
+// kernels of lib/cpu.
 using LowerFunction = Result<void> (*)(Lowering&, const graph::Node&);
-LowerFunction find_lowering(std::string_view base_kind);
+LowerFunction find_lowering(const graph::Graph& graph, const graph::Node& node);
 
 }  // namespace vartml::softnpu

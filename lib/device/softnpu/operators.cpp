@@ -10,74 +10,167 @@
 namespace vartml::softnpu {
 namespace {
 
+using graph::Graph;
+using graph::Node;
+
+bool has_input(const Node& node, size_t input) {
+    return input < node.inputs.size() && node.inputs[input] != graph::none;
+}
+bool is_constant(const Graph& graph, const Node& node, size_t input) {
+    return has_input(node, input) && graph.value(node.inputs[input]).constant.has_value();
+}
+size_t rank(const Graph& graph, const Node& node, size_t input) {
+    return graph.value(node.inputs[input]).type.shape.size();
+}
+
+// Where a fast lowering does not cover all that the operator can be.
+bool takes_picture(const Graph& graph, const Node& node) {
+    return rank(graph, node, 0) == 3 || rank(graph, node, 0) == 4;
+}
+bool takes_conv(const Graph& graph, const Node& node) {
+    return takes_picture(graph, node) && is_constant(graph, node, 1) &&
+           (!has_input(node, 2) || is_constant(graph, node, 2));
+}
+bool takes_pool(const Graph& graph, const Node& node) {
+    const bool indices = node.outputs.size() > 1 && node.outputs[1] != graph::none;
+    const bool counts_what_is_not_there =
+        node.get("ceil_mode", int64_t{0}) != 0 && node.get("count_include_pad", int64_t{0}) != 0;
+    return takes_picture(graph, node) && !indices && !counts_what_is_not_there;
+}
+bool takes_matmul(const Graph& graph, const Node& node) {
+    return rank(graph, node, 0) >= 2 && rank(graph, node, 1) >= 2;
+}
+bool takes_gemm(const Graph& graph, const Node& node) {
+    const bool scaled = node.get("alpha", 1.0f) != 1 && !is_constant(graph, node, 1);
+    const bool scaled_bias =
+        node.get("beta", 1.0f) != 1 && has_input(node, 2) && !is_constant(graph, node, 2);
+    return !scaled && !scaled_bias;
+}
+bool takes_resize(const Graph& graph, const Node& node) {
+    const std::string coordinates = node.get("coordinate_transformation_mode", "half_pixel");
+    const auto& from = graph.value(node.inputs[0]).type.shape;
+    const auto& to = graph.value(node.outputs[0]).type.shape;
+    return node.get("mode", "nearest") != "cubic" && coordinates != "tf_crop_and_resize" &&
+           node.get("antialias", int64_t{0}) == 0 && from.size() == 4 && from[0] == to[0] &&
+           from[1] == to[1];
+}
+bool takes_pad(const Graph&, const Node& node) {
+    const auto pads = node.get("pads", Dims{});
+    return node.get("mode", "constant") == "constant" && node.get("value", 0.0f) == 0 &&
+           std::ranges::none_of(pads, [](int64_t p) { return p < 0; });
+}
+
+// Element types of the tensors: f float32, float16, bfloat16; q int8, uint8; i int16, int32, int64;
+// b bool.
 struct Row {
     std::string_view kind;
     LowerFunction lower;
+    std::string_view types;
+    bool (*takes)(const Graph&, const Node&) = nullptr;
 };
 
-// Sorted by kind.
+// Operators with steps of their own, sorted by kind; all others, and what a row does not take, run
+// through the kernels of lib/cpu.
 constexpr Row table[] = {
-    {"Abs", lower_eltwise},
-    {"Add", lower_binary},
-    {"AveragePool", lower_pool},
-    {"Clip", lower_eltwise},
-    {"Concat", lower_concat},
-    {"Conv", lower_conv},
-    {"ConvTranspose", lower_conv_transpose},
-    {"DepthToSpace", lower_depth_to_space},
-    {"Div", lower_binary},
-    {"Elu", lower_eltwise},
-    {"Exp", lower_eltwise},
-    {"Expand", lower_expand},
-    {"Gelu", lower_eltwise},
-    {"Gemm", lower_matmul},
-    {"GlobalAveragePool", lower_pool},
-    {"GlobalMaxPool", lower_pool},
-    {"HardSigmoid", lower_eltwise},
-    {"HardSwish", lower_eltwise},
-    {"Identity", lower_reshape},
-    {"LeakyRelu", lower_eltwise},
-    {"Log", lower_eltwise},
-    {"LogSoftmax", lower_softmax},
-    {"MatMul", lower_matmul},
-    {"Max", lower_binary},
-    {"MaxPool", lower_pool},
-    {"Min", lower_binary},
-    {"Mish", lower_eltwise},
-    {"Mul", lower_binary},
-    {"Neg", lower_eltwise},
-    {"PRelu", lower_binary},
-    {"Pad", lower_pad},
-    {"Pow", lower_binary},
-    {"QuickGelu", lower_eltwise},
-    {"Reciprocal", lower_eltwise},
-    {"ReduceMax", lower_reduce},
-    {"ReduceMean", lower_reduce},
-    {"ReduceMin", lower_reduce},
-    {"ReduceSum", lower_reduce},
-    {"Relu", lower_eltwise},
-    {"Reshape", lower_reshape},
-    {"Resize", lower_resize},
-    {"Round", lower_eltwise},
-    {"SiLU", lower_eltwise},
-    {"Sigmoid", lower_eltwise},
-    {"Slice", lower_slice},
-    {"Softmax", lower_softmax},
-    {"Softplus", lower_eltwise},
-    {"SpaceToDepth", lower_space_to_depth},
-    {"Split", lower_split},
-    {"Sqrt", lower_eltwise},
-    {"Sub", lower_binary},
-    {"Sum", lower_binary},
-    {"Tanh", lower_eltwise},
-    {"Transpose", lower_transpose},
+    {"Abs", lower_eltwise, "f"},
+    {"Add", lower_binary, "f"},
+    {"AveragePool", lower_pool, "f", takes_pool},
+    {"Clip", lower_eltwise, "f"},
+    {"Concat", lower_concat, "fiqb"},
+    {"Conv", lower_conv, "f", takes_conv},
+    {"ConvTranspose", lower_conv_transpose, "f", takes_conv},
+    {"DepthToSpace", lower_depth_to_space, "fiqb"},
+    {"Div", lower_binary, "f"},
+    {"Elu", lower_eltwise, "f"},
+    {"Exp", lower_eltwise, "f"},
+    {"Expand", lower_expand, "fiqb"},
+    {"Gelu", lower_eltwise, "f"},
+    {"Gemm", lower_matmul, "f", takes_gemm},
+    {"GlobalAveragePool", lower_pool, "f", takes_pool},
+    {"GlobalMaxPool", lower_pool, "f", takes_pool},
+    {"HardSigmoid", lower_eltwise, "f"},
+    {"HardSwish", lower_eltwise, "f"},
+    {"Identity", lower_reshape, "fiqb"},
+    {"LeakyRelu", lower_eltwise, "f"},
+    {"Log", lower_eltwise, "f"},
+    {"LogSoftmax", lower_softmax, "f"},
+    {"MatMul", lower_matmul, "f", takes_matmul},
+    {"Max", lower_binary, "f"},
+    {"MaxPool", lower_pool, "f", takes_pool},
+    {"Min", lower_binary, "f"},
+    {"Mish", lower_eltwise, "f"},
+    {"Mul", lower_binary, "f"},
+    {"Neg", lower_eltwise, "f"},
+    {"PRelu", lower_binary, "f"},
+    {"Pad", lower_pad, "f", takes_pad},
+    {"Pow", lower_binary, "f"},
+    {"QuickGelu", lower_eltwise, "f"},
+    {"Reciprocal", lower_eltwise, "f"},
+    {"ReduceMax", lower_reduce, "f"},
+    {"ReduceMean", lower_reduce, "f"},
+    {"ReduceMin", lower_reduce, "f"},
+    {"ReduceSum", lower_reduce, "f"},
+    {"Relu", lower_eltwise, "f"},
+    {"Reshape", lower_reshape, "fiqb"},
+    {"Resize", lower_resize, "f", takes_resize},
+    {"Round", lower_eltwise, "f"},
+    {"SiLU", lower_eltwise, "f"},
+    {"Sigmoid", lower_eltwise, "f"},
+    {"Slice", lower_slice, "fiqb"},
+    {"Softmax", lower_softmax, "f"},
+    {"Softplus", lower_eltwise, "f"},
+    {"SpaceToDepth", lower_space_to_depth, "fiqb"},
+    {"Split", lower_split, "fiqb"},
+    {"Sqrt", lower_eltwise, "f"},
+    {"Sub", lower_binary, "f"},
+    {"Sum", lower_binary, "f"},
+    {"Tanh", lower_eltwise, "f"},
+    {"Transpose", lower_transpose, "fiqb"},
 };
+
+const Row* find_row(std::string_view kind) {
+    const auto row = std::ranges::lower_bound(table, kind, {}, &Row::kind);
+    return row != std::end(table) && row->kind == kind ? row : nullptr;
+}
+
+char type_class(DataType type) {
+    switch (type) {
+        case DataType::float32:
+        case DataType::fp16:
+        case DataType::bf16:
+            return 'f';
+        case DataType::int8:
+        case DataType::uint8:
+            return 'q';
+        case DataType::int16:
+        case DataType::int32:
+        case DataType::int64:
+            return 'i';
+        case DataType::boolean:
+            return 'b';
+        default:
+            return '?';
+    }
+}
+
+constexpr size_t max_fast_rank = 6;
+
+bool takes_value(const graph::Value& value, const Row& row) {
+    const bool static_shape = !value.data_dependent && value.type.elements() > 0;
+    return static_shape && value.type.shape.size() <= max_fast_rank &&
+           row.types.find(type_class(value.type.data_type)) != std::string_view::npos;
+}
 
 }  // namespace
 
-LowerFunction find_lowering(std::string_view base_kind) {
-    const auto row = std::ranges::lower_bound(table, base_kind, {}, &Row::kind);
-    return row != std::end(table) && row->kind == base_kind ? row->lower : nullptr;
+LowerFunction find_lowering(const graph::Graph& graph, const graph::Node& node) {
+    const Row* row = find_row(node.base());
+    if (!row) return lower_general;
+    for (const auto* ids : {&node.inputs, &node.outputs})
+        for (const graph::ValueId id : *ids)
+            if (id != graph::none && !takes_value(graph.value(id), *row)) return lower_general;
+    const bool takes = !row->takes || row->takes(graph, node);
+    return takes ? row->lower : lower_general;
 }
 
 View WeightPacker::operator()(const dnnl::memory::desc& wanted) {

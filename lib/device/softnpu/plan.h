@@ -3,6 +3,7 @@
 #pragma once
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -10,6 +11,7 @@
 
 #include <vartml/result.h>
 
+#include "lib/cpu/array.h"
 #include "lib/device/shared_run.h"
 #include "lib/device/softnpu/bytes.h"
 #include "lib/device/softnpu/view.h"
@@ -72,7 +74,16 @@ private:
     uint32_t items_ = 1;
 };
 
+// What is known only while a run goes on.
+struct RunState {
+    std::vector<cpu::Shape> shapes;  // of data-dependent values
+    // The first step that rejected its data; general steps behind it do nothing.
+    std::optional<Error> error;
+    std::vector<int32_t> input_shapes, output_shapes;  // of the border: index into shapes, or -1
+};
+
 struct Plan {
+    std::unique_ptr<RunState> state = std::make_unique<RunState>();
     std::vector<Buffer> buffers;
     std::vector<std::unique_ptr<Step>> steps;
     std::vector<std::shared_ptr<const Bytes>> owners;  // constants made at load

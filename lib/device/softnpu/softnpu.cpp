@@ -52,6 +52,13 @@ public:
         give_back(core);
         return result;
     }
+    Result<void> run(std::span<const void* const> inputs, std::span<void* const> outputs,
+                     RealShapes& shapes) noexcept override {
+        softnpu::SoftExecutable* const core = take();
+        auto result = core->run(inputs, outputs, shapes);
+        give_back(core);
+        return result;
+    }
     std::string compute_type() const override { return cores_[0]->compute_type(); }
     unsigned border_conversions() const override { return cores_[0]->border_conversions(); }
     size_t private_weight_bytes() const override {
@@ -95,7 +102,10 @@ private:
 class SoftNpu final : public Device {
 public:
     std::string name() const override { return "softnpu"; }
-    bool supports_target(const std::string& t) const override { return t == "softnpu-1"; }
+    // CPU partitions differ in nothing but the type of their float work.
+    bool supports_target(const std::string& t) const override {
+        return t == "softnpu-1" || t == "cpu-1";
+    }
     unsigned num_cores() const override {
         return static_cast<unsigned>(std::min(usable_processors(), 64));
     }
@@ -105,7 +115,8 @@ public:
         const unsigned all = options.threads ? options.threads : num_cores();
         const unsigned runs = std::clamp(options.concurrent_runs, 1U, std::min(all, num_cores()));
         const softnpu::OneThread one;
-        const DataType compute = compute_type(options.numerics);
+        const DataType compute =
+            program->target == "cpu-1" ? DataType::float32 : compute_type(options.numerics);
         try {
             std::vector<std::unique_ptr<softnpu::SoftExecutable>> cores;
             for (unsigned i = 0; i < runs; ++i) {

@@ -67,8 +67,7 @@ public:
             }
             wiring_.partitions.push_back(std::move(partition));
         }
-        for (const TensorInfo& t : model_.outputs)
-            wiring_.output_shape.push_back(shape_of(t));
+        for (const TensorInfo& t : model_.outputs) wiring_.output_shape.push_back(shape_of(t));
         return std::move(wiring_);
     }
 
@@ -130,7 +129,8 @@ public:
     bool add_lane() {
         auto lane = std::make_unique<Lane>();
         for (const size_t bytes : wiring_.buffer_bytes) {
-            const size_t size = (std::max<size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
+            const size_t size =
+                (std::max<size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
             auto* memory = static_cast<std::byte*>(std::aligned_alloc(alignment, size));
             if (!memory) return false;
             std::memset(memory, 0, size);

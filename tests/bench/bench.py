@@ -66,7 +66,7 @@ class Bench:
                           'ratio': ratio, 'limit': limit, 'sense': sense, 'pass': ok})
         shown = '' if ratio is None else f'  {peer_name} {peer:.1f}  ratio {ratio:.2f}'
         verdict = '' if ok is None else ('  ok' if ok else f'  MISSED (limit {sense} {limit})')
-        say(f'{name:38} {ours:10.1f} {unit}{shown}{verdict}')
+        say(f'{name:38} {ours:10.2f} {unit}{shown}{verdict}')
 
 
 def ort_libraries():
@@ -138,6 +138,26 @@ def bench_models(bench, work):
         bench.add('model/worst', 'x', min(everything), 1.0, 'fastest ONNX Runtime', 1.0, 'min')
 
 
+def bench_compile(bench, work):
+    """Time and peak memory of `vartml compile`, the best of three: limits of its own, no peer."""
+    model = os.path.join(SHARED, 'models', 'yolox_nano_416', 'model.onnx')
+    if not bench.wants('compile/') or not os.path.exists(model):
+        return
+    times, peaks = [], []
+    for i in range(3):
+        start = time.monotonic()
+        process = subprocess.Popen([os.path.join(bench.build, 'lib', 'tools', 'vartml'), 'compile', model, '--quiet',
+                                    '--cache-dir', os.path.join(work, f'compile{i}')])
+        _, status, usage = os.wait4(process.pid, 0)
+        if status != 0:
+            raise RuntimeError('vartml compile failed')
+        times.append(time.monotonic() - start)
+        peaks.append(usage.ru_maxrss * 1024)
+    limit = 4 * os.path.getsize(model) + 100_000_000
+    bench.add('compile/time', 's', min(times), None, '', 2, 'max')
+    bench.add('compile/memory', 'MB', min(peaks) / 1e6, None, '', limit / 1e6, 'max')
+
+
 def frames_per_second(line, frames):
     """Without the time to start: from a run of few frames to one of many."""
     def seconds(count):
@@ -188,6 +208,7 @@ def main():
     bench = Bench(options.build, options.regex)
     with tempfile.TemporaryDirectory() as work:
         bench_models(bench, work)
+        bench_compile(bench, work)
         bench_video(bench, work)
     with open(os.path.join(HERE, 'rows.txt'), encoding='utf-8') as f:
         listed = [line.strip() for line in f if line.strip() and not line.startswith('#')]

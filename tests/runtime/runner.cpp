@@ -356,20 +356,24 @@ TEST(Prepare, RefusesWhatItCannotRun) {
     };
     const Row rows[] = {
         {[](auto& m, auto&) {
-             m.compilation = vartml::artifact::Compilation::cpu_partition;
-             auto cpu = m.partitions[0];
-             cpu.kind = vartml::artifact::PartitionKind::cpu;
-             cpu.name = "vaiml_cpu_subgraph_1";
-             cpu.operators = 3;
-             m.partitions.push_back(cpu);
+             m.summary.total.operators = 120;
+             m.summary.fallbacks.push_back(
+                 {"up_1", "Resize", "unsupported-attribute", "cubic mode", -1});
          },
-         "create_runner: model 'm.rai' has CPU partition 'vaiml_cpu_subgraph_1' (3 operators)"},
+         "create_runner: model 'm.rai': standard compilation left 1 of 120 operators outside the "
+         "NPU, first Resize node 'up_1' (unsupported-attribute: cubic mode); compile with the CPU "
+         "partition passes"},
         {[](auto& m, auto&) {
-             m.summary.fallbacks.push_back({"topk_3", "TopK", "unsupported-operator", "", -1});
+             m.compilation = vartml::artifact::Compilation::cpu_partition;
+             auto second = m.partitions[0];
+             second.name = "vaiml_par_1";
+             second.inputs[0].name = "z";
+             m.partitions.push_back(second);
+             m.execution_order.push_back(1);
          },
-         "create_runner: model 'm.rai' was compiled for the NPU alone but TopK node 'topk_3' "
-         "(unsupported-operator) is outside the NPU"},
-        {[](auto& m, auto&) { m.partitions.push_back(m.partitions[0]); }, "has 2 NPU partitions"},
+         "tensor 'z' of partition 'vaiml_par_1' is made by no partition before it"},
+        {[](auto& m, auto&) { m.partitions.push_back(m.partitions[0]); },
+         "standard compilation made 2 NPU partitions, and only one can be run"},
         {[](auto& m, auto&) { m.partitions[0].target = "quantum-9"; },
          "no device runs programs of target 'quantum-9'"},
         {[](auto&, auto& o) { o.device = "gpu"; }, "device 'gpu' is not in this build"},

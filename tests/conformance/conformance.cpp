@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: Apache-2.0
+// The node tests of ONNX itself, and models with stored outputs, through what a user does: compile,
+// write a .rai, open a runner, execute, compare. Each case runs twice: as the compiler places it,
+// and with everything in CPU partitions.
+//
+// usage: conformance [--list FILE] [--update] [--only TEXT] [--models FOLDER]
+//   --list FILE     cases that must pass; one that does not fails the run
+//   --update        writes the list anew
+//   --only TEXT     cases whose name contains it
+//   --models FOLDER also FOLDER/*/model.onnx with test_data_set_*
+// Ends with `N passed, N failed, N skipped`. Skipped is only what names an operator or a type of an
+// input or output outside of the lists of the format document.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "lib/compiler/compile.h"
+#include "lib/graph/ops.h"
+#include "lib/onnx/lower.h"
+#include "lib/onnx/proto.h"
+#include "lib/onnx/tensor.h"
+#include "lib/runtime/runner.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/tensor_proto.h"
+
+namespace vartml {
+namespace {
+
+namespace fs = std::filesystem;
+using runtime::Tensors;
+using vart::TensorDirection;
+using vart::TensorType;
+
+struct Case {
+    std::string name;
+    fs::path model, data;
+    std::map<std::string, std::vector<int64_t>> shapes;
+    // Node tests: those of ONNX's backend test suite. Models: of the range of the output.
+    double relative = 1e-3, absolute = 1e-7, of_range = 0;
+};
+
+enum class Outcome { passed, failed, skipped };
+struct Verdict {
+    Outcome outcome;
+    std::string why;
+};
+
+// ---- what is outside of the lists
+
+std::string unclaimed_operator(const ::onnx::GraphProto& graph) {
+    for (const auto& node : graph.node()) {
+        const std::string domain = node.domain() == "ai.onnx" ? "" : node.domain();
+        if (domain.empty() && node.op_type() == "If") return "operator If (control flow)";
+        if (domain.empty() && node.op_type() == "Dropout" && node.input_size() > 2)
+            return "operator Dropout in training mode";
+        if (!onnx::can_lower(domain, node.op_type()) && !graph::find_op(node.op_type()))
+            return "operator " + (domain.empty() ? "" : domain + "::") + node.op_type();
+    }
+    return {};
+}
+
+std::string unclaimed_type(const ::onnx::GraphProto& graph) {
+    for (const auto* infos : {&graph.input(), &graph.output()})
+        for (const auto& info : *infos) {
+            if (!info.type().has_tensor_type()) return "tensor '" + info.name() + "' is no tensor";
+            const int32_t type = info.type().tensor_type().elem_type();
+            const DataType own = onnx::data_type(type);
+            const bool packed = type == ::onnx::TensorProto::INT4 || type == ::onnx::TensorProto::UINT4;
+            if (own == DataType::unknown || own == DataType::float64 || packed)
+                return "tensor '" + info.name() + "' of type " + onnx::elem_type_name(type);
+        }
+    return {};
+}
+
+std::string outside_of_the_lists(const fs::path& model) {
+    ::onnx::ModelProto proto;
+    std::ifstream file(model, std::ios::binary);
+    if (!proto.ParseFromIstream(&file)) return "the file is no model";
+    const std::string op = proto.functions_size() ? "" : unclaimed_operator(proto.graph());
+    return op.empty() ? unclaimed_type(proto.graph()) : op;
+}
+
+// ---- run and compare
+
+std::vector<test::ProtoTensor> tensors(const fs::path& folder, const char* stem) {
+    std::vector<test::ProtoTensor> result;
+    for (int i = 0;; ++i) {
+        auto tensor =
+            test::read_tensor_proto((folder / (stem + std::to_string(i) + ".pb")).string());
+        if (!tensor) return result;
+        result.push_back(std::move(*tensor));
+    }
+}
+
+std::optional<double> number(vart::DataType type, const std::byte* at) {
+    const auto as = [&]<typename T>(T value) {
+        std::memcpy(&value, at, sizeof value);
+        return static_cast<double>(value);
+    };
+    switch (type) {
+        case vart::DataType::BOOLEAN:
+        case vart::DataType::UINT8:
+            return as(uint8_t());
+        case vart::DataType::INT8:
+            return as(int8_t());
+        case vart::DataType::UINT16:
+            return as(uint16_t());
+        case vart::DataType::INT16:
+            return as(int16_t());
+        case vart::DataType::BF16: {
+            uint16_t bits = 0;
+            std::memcpy(&bits, at, sizeof bits);
+            return std::bit_cast<float>(uint32_t{bits} << 16);
+        }
+        case vart::DataType::FP16:
+            return as(_Float16());
+        case vart::DataType::INT32:
+            return as(int32_t());
+        case vart::DataType::UINT32:
+            return as(uint32_t());
+        case vart::DataType::FLOAT32:
+            return as(float());
+        case vart::DataType::INT64:
+            return as(int64_t());
+        case vart::DataType::UINT64:
+            return as(uint64_t());
+        default:
+            return std::nullopt;
+    }
+}
+
+size_t element_bytes(const vart::NpuTensorInfo& info) {
+    return info.size_in_bytes / std::max<size_t>(info.size, 1);
+}
+
+bool is_float(vart::DataType type) {
+    return type == vart::DataType::FLOAT32 || type == vart::DataType::FP16 ||
+           type == vart::DataType::BF16;
+}
+
+std::string shape_text(const std::vector<int64_t>& shape) {
+    std::string text = "[";
+    for (const int64_t d : shape) text += (text.size() > 1 ? "," : "") + std::to_string(d);
+    return text + "]";
+}
+
+// The expected elements lie in the corner of the found tensor, whose shape is an upper bound; what
+// is around them is filled.
+std::string compare(const Case& c, vart::NpuTensor& found, const test::ProtoTensor& expected) {
+    const vart::NpuTensorInfo& info = found.get_info();
+    std::vector<int64_t> shape(info.shape.begin(), info.shape.end()), dims = expected.dims;
+    if (dims.empty()) dims = {1};
+    if (shape.size() != dims.size())
+        return "has the shape " + shape_text(shape) + ", expected " + shape_text(dims);
+    size_t elements = 1;
+    for (size_t i = 0; i < dims.size(); ++i) {
+        if (dims[i] > shape[i])
+            return "has the shape " + shape_text(shape) + ", expected " + shape_text(dims);
+        elements *= static_cast<size_t>(dims[i]);
+    }
+    const size_t size = element_bytes(info);
+    if (elements * size != expected.raw.size())
+        return "has elements of " + std::to_string(size) + " bytes, expected " +
+               std::to_string(expected.raw.size()) + " bytes in all";
+    const auto* data = static_cast<const std::byte*>(found.get_virtual_address());
+    const auto* wanted = reinterpret_cast<const std::byte*>(expected.raw.data());
+    double range = 0;
+    for (size_t i = 0; i < elements; ++i) {
+        const auto b = number(info.data_type, wanted + i * size);
+        if (b && std::isfinite(*b)) range = std::max(range, std::fabs(*b));
+    }
+    std::vector<int64_t> index(dims.size(), 0);
+    for (size_t i = 0; i < elements; ++i) {
+        size_t at = 0;
+        for (size_t k = 0; k < dims.size(); ++k)
+            at = at * static_cast<size_t>(shape[k]) + static_cast<size_t>(index[k]);
+        const auto a = number(info.data_type, data + at * size);
+        const auto b = number(info.data_type, wanted + i * size);
+        if (!a || !b) return "has a type that cannot be compared";
+        const bool same = *a == *b || (std::isnan(*a) && std::isnan(*b));
+        const double tolerance =
+            is_float(info.data_type)
+                ? c.absolute + c.relative * std::fabs(*b) + c.of_range * range
+                : 0;
+        if (!same && !(std::fabs(*a - *b) <= tolerance))
+            return "element " + std::to_string(i) + " is " + std::to_string(*a) + ", expected " +
+                   std::to_string(*b);
+        for (size_t k = dims.size(); k-- > 0;) {
+            if (++index[k] < dims[k]) break;
+            index[k] = 0;
+        }
+    }
+    return {};
+}
+
+std::string run_compiled(const Case& c, const std::string& rai) {
+    auto model = artifact::read(rai);
+    if (!model) return model.error().message;
+    runtime::Options options;
+    options.input_tensor_type = options.output_tensor_type = TensorType::CPU;
+    options.numerics = "f32";
+    options.log_level = LogLevel::error;
+    auto state = runtime::prepare(rai, std::move(*model), std::move(options));
+    if (!state) return state.error().message;
+    runtime::VaimlRunner runner(std::move(*state));
+    const auto given = tensors(c.data, "input_");
+    const auto expected = tensors(c.data, "output_");
+    Tensors inputs(1), outputs(1);
+    for (const auto& info : runner.get_tensors_info(TensorDirection::INPUT, TensorType::CPU)) {
+        inputs[0].push_back(runner.allocate_npu_tensor(info));
+        const size_t i = inputs[0].size() - 1;
+        if (i >= given.size()) return "its data has no input_" + std::to_string(i);
+        if (given[i].raw.size() != info.size_in_bytes)
+            return "input '" + info.name + "' has " + std::to_string(info.size_in_bytes) +
+                   " bytes, its data " + std::to_string(given[i].raw.size());
+        std::memcpy(inputs[0][i].get_virtual_address(), given[i].raw.data(), info.size_in_bytes);
+    }
+    for (const auto& info : runner.get_tensors_info(TensorDirection::OUTPUT, TensorType::CPU))
+        outputs[0].push_back(runner.allocate_npu_tensor(info));
+    if (runner.execute(inputs, outputs) != vart::StatusCode::SUCCESS)
+        return std::any_cast<std::string>(runner.get_property("last_error"));
+    if (expected.size() < outputs[0].size()) return "its data has too few outputs";
+    for (size_t i = 0; i < outputs[0].size(); ++i) {
+        const std::string why = compare(c, outputs[0][i], expected[i]);
+        if (!why.empty()) return "output '" + outputs[0][i].get_info().name + "' " + why;
+    }
+    return {};
+}
+
+Verdict run_case(const Case& c, const std::string& scratch) {
+    if (const std::string what = outside_of_the_lists(c.model); !what.empty())
+        return {Outcome::skipped, what};
+    for (const bool npu : {true, false}) {
+        compiler::CompileRequest request;
+        request.model = c.model.string();
+        request.input_shapes = c.shapes;
+        request.convert_floats = false;
+        request.npu = npu;
+        const std::string where = npu ? "" : "on the CPU: ";
+        const auto model = compiler::compile_in_memory(request, nullptr, nullptr);
+        if (!model) return {Outcome::failed, where + model.error().message};
+        if (auto written = artifact::write_rai(*model, scratch); !written)
+            return {Outcome::failed, where + written.error().message};
+        if (const std::string why = run_compiled(c, scratch); !why.empty())
+            return {Outcome::failed, where + why};
+    }
+    return {Outcome::passed, {}};
+}
+
+// ---- cases
+
+std::vector<Case> node_tests() {
+    const fs::path root = "/usr/share/libonnx-testdata/data/node";
+    std::vector<Case> cases;
+    if (!fs::is_directory(root)) {
+        std::printf("%s is not installed (Debian package libonnx-testdata)\n", root.c_str());
+        return cases;
+    }
+    for (const fs::path& folder : std::set<fs::path>(fs::directory_iterator(root), {}))
+        cases.push_back({folder.filename().string(), folder / "model.onnx",
+                         folder / "test_data_set_0", {}});
+    return cases;
+}
+
+std::vector<Case> models(const fs::path& root) {
+    const std::map<std::string, std::map<std::string, std::vector<int64_t>>> shapes = {
+        {"ppocr_cls", {{"x", {1, 3, 48, 192}}}}, {"bodypix_s8", {{"input", {1, 241, 321, 3}}}}};
+    std::vector<Case> cases;
+    if (root.empty() || !fs::is_directory(root)) return cases;
+    for (const fs::path& folder : std::set<fs::path>(fs::directory_iterator(root), {}))
+        for (int i = 0;; ++i) {
+            const fs::path data = folder / ("test_data_set_" + std::to_string(i));
+            if (!fs::is_directory(data)) break;
+            const std::string name = folder.filename().string();
+            Case c{"model/" + name + "/" + std::to_string(i), folder / "model.onnx", data, {}};
+            if (const auto found = shapes.find(name); found != shapes.end())
+                c.shapes = found->second;
+            c.relative = 0;
+            c.of_range = 1e-4;
+            cases.push_back(std::move(c));
+        }
+    return cases;
+}
+
+// The operator of a node test, for the table of failures: "test_max_uint8" tests Max.
+std::string main_operator(const fs::path& model) {
+    ::onnx::ModelProto proto;
+    std::ifstream file(model, std::ios::binary);
+    if (!proto.ParseFromIstream(&file) || proto.graph().node_size() == 0) return "?";
+    return proto.graph().node_size() > 3 ? "several" : proto.graph().node(0).op_type();
+}
+
+std::set<std::string> read_list(const std::string& file) {
+    std::set<std::string> names;
+    std::ifstream stream(file);
+    for (std::string line; std::getline(stream, line);)
+        if (!line.empty() && line[0] != '#') names.insert(line);
+    return names;
+}
+
+int main_program(int argc, char** argv) {
+    std::string list, only, models_folder;
+    bool update = false;
+    for (int i = 1; i < argc; ++i) {
+        const std::string arg = argv[i];
+        if (arg == "--update") update = true;
+        if (arg == "--list" && i + 1 < argc) list = argv[++i];
+        if (arg == "--only" && i + 1 < argc) only = argv[++i];
+        if (arg == "--models" && i + 1 < argc) models_folder = argv[++i];
+    }
+    test::TempDir temp;
+    std::vector<Case> cases = node_tests();
+    const auto more = models(models_folder);
+    cases.insert(cases.end(), more.begin(), more.end());
+    std::map<Outcome, int> counts;
+    std::map<std::string, std::vector<std::string>> failures;  // by operator
+    std::set<std::string> passed;
+    for (const Case& c : cases) {
+        if (c.name.find(only) == std::string::npos) continue;
+        const Verdict verdict = run_case(c, temp / "model.rai");
+        ++counts[verdict.outcome];
+        if (verdict.outcome == Outcome::passed) passed.insert(c.name);
+        if (verdict.outcome == Outcome::failed)
+            failures[main_operator(c.model)].push_back(c.name + ": " + verdict.why);
+    }
+    for (const auto& [op, lines] : failures) {
+        std::printf("%s (%zu)\n", op.c_str(), lines.size());
+        for (const std::string& line : lines) std::printf("  %s\n", line.c_str());
+    }
+    int status = 0;
+    for (const std::string& name : read_list(list)) {
+        if (update || passed.contains(name) || name.find(only) == std::string::npos) continue;
+        const bool is_there = std::ranges::find(cases, name, &Case::name) != cases.end();
+        if (!is_there) continue;  // its data is not installed
+        std::printf("%s is in %s and does not pass\n", name.c_str(), list.c_str());
+        status = 1;
+    }
+    if (update) {
+        std::ofstream file(list);
+        file << "# Cases of ./dev conformance that pass; --update writes this file.\n";
+        for (const std::string& name : passed) file << name << '\n';
+    }
+    std::printf("%d passed, %d failed, %d skipped\n", counts[Outcome::passed],
+                counts[Outcome::failed], counts[Outcome::skipped]);
+    return status;
+}
+
+}  // namespace
+}  // namespace vartml
+
+int main(int argc, char** argv) {
+    return vartml::main_program(argc, argv);
+}

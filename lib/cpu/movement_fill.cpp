@@ -39,8 +39,10 @@ Result<void> constant_of_shape(const Call& call) {
 // Element i is start + i * delta, rounded once; integers wrap.
 Result<void> range(const Call& call) {
     const Array& y = call.outputs[0];
-    if (call.inputs[0].elements() == 0 || call.inputs[2].elements() == 0)
-        return bad_data(call, "has no start or no delta");
+    for (const Array& x : call.inputs) {
+        if (x.type != y.type || x.elements() != 1)
+            return bad_data(call, "has limits other than one number of the output's type each");
+    }
     const bool known = graph::with_type(y.type, [&]<typename T>(T) {
         const auto start = number(*call.inputs[0].as<T>()), delta = number(*call.inputs[2].as<T>());
         const auto elements = y.span<T>();

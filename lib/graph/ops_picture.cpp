@@ -52,7 +52,8 @@ Result<Types> infer_grid_sample(const Graph& graph, const Node& node) {
 
 Result<Types> infer_roi_align(const Graph& graph, const Node& node) {
     const Type &x = input_type(graph, node, 0), &rois = input_type(graph, node, 1);
-    if (x.shape.size() != 4 || rois.shape.size() != 2) return bad_inputs(node, x, rois);
+    if (x.shape.size() != 4 || rois.shape.size() != 2 || rois.shape[1] != 4)
+        return bad_inputs(node, x, rois);
     return Types{{x.data_type,
                   {rois.shape[0], x.shape[1], node.get("output_height", int64_t{1}),
                    node.get("output_width", int64_t{1})}}};
@@ -61,7 +62,7 @@ Result<Types> infer_roi_align(const Graph& graph, const Node& node) {
 Result<Types> infer_max_roi_pool(const Graph& graph, const Node& node) {
     const Type &x = input_type(graph, node, 0), &rois = input_type(graph, node, 1);
     const auto pooled = node.get("pooled_shape", Ints());
-    if (x.shape.size() != 4 || rois.shape.size() != 2 || pooled.size() != 2) {
+    if (x.shape.size() != 4 || rois.shape.size() != 2 || rois.shape[1] != 5 || pooled.size() != 2) {
         return bad_inputs(node, x, rois);
     }
     return Types{{x.data_type, {rois.shape[0], x.shape[1], pooled[0], pooled[1]}}};
@@ -74,9 +75,14 @@ Result<Types> infer_affine_grid(const Graph& graph, const Node& node) {
         return bad_node(
             node, "has the size " + to_string(size) + ", expected a constant of 4 or 5 numbers");
     }
+    const auto rank = static_cast<int64_t>(size.size()) - 2;
+    if (theta.shape != Ints{size[0], rank, rank + 1}) {
+        return bad_node(node, "has the matrices " + to_string(theta) + " for the size " +
+                                  to_string(size) + ", which do not go together");
+    }
     Type y{theta.data_type, {size[0]}};
     y.shape.insert(y.shape.end(), size.begin() + 2, size.end());
-    y.shape.push_back(static_cast<int64_t>(size.size()) - 2);
+    y.shape.push_back(rank);
     return Types{y};
 }
 

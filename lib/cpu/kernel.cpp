@@ -15,9 +15,9 @@ namespace {
 std::vector<KernelRow> build_table() {
     std::vector<KernelRow> table;
     for (const auto& part :
-         {elementwise_kernels(), reduction_kernels(), normalisation_kernels(), quantised_kernels(),
-          movement_kernels(), index_kernels(), picture_kernels(), window_kernels(),
-          matrix_kernels(), recurrent_kernels()}) {
+         {elementwise_kernels(), unary_kernels(), binary_kernels(), reduction_kernels(),
+          normalisation_kernels(), quantised_kernels(), movement_kernels(), index_kernels(),
+          picture_kernels(), window_kernels(), matrix_kernels(), recurrent_kernels()}) {
         table.insert(table.end(), part.begin(), part.end());
     }
     std::ranges::sort(table, {}, &KernelRow::kind);

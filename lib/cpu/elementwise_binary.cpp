@@ -2,34 +2,12 @@
 // One output element from one element of each of two or more inputs, which broadcast.
 #include <cmath>
 
+#include "lib/cpu/arithmetic.h"
 #include "lib/cpu/elementwise.h"
 
 namespace vartml::cpu {
 
 namespace {
-
-// Integers wrap.
-template <typename T>
-T sum(T a, T b) {
-    if constexpr (std::is_integral_v<T>)
-        return static_cast<T>(static_cast<Wrapping<T>>(a) + static_cast<Wrapping<T>>(b));
-    else
-        return a + b;
-}
-template <typename T>
-T difference(T a, T b) {
-    if constexpr (std::is_integral_v<T>)
-        return static_cast<T>(static_cast<Wrapping<T>>(a) - static_cast<Wrapping<T>>(b));
-    else
-        return a - b;
-}
-template <typename T>
-T product(T a, T b) {
-    if constexpr (std::is_integral_v<T>)
-        return static_cast<T>(static_cast<Wrapping<T>>(a) * static_cast<Wrapping<T>>(b));
-    else
-        return a * b;
-}
 
 // ONNX leaves integer division by zero open: ours: 0. The least integer by -1 wraps.
 template <typename T>
@@ -82,16 +60,6 @@ Result<void> bit_shift(const Call& call) {
     return call.node.get("direction", "LEFT") == "LEFT"
                ? binary<Unsigned, [](auto x, auto by) { return shifted_left(x, by); }>(call)
                : binary<Unsigned, [](auto x, auto by) { return shifted_right(x, by); }>(call);
-}
-
-// A NaN wins.
-template <typename T>
-T larger(T a, T b) {
-    return a > b || a != a ? a : b;
-}
-template <typename T>
-T smaller(T a, T b) {
-    return a < b || a != a ? a : b;
 }
 
 // From the left over any number of inputs.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lib/cpu/arithmetic.h"
 #include "lib/cpu/elementwise.h"
 
 namespace vartml::cpu {
@@ -63,20 +64,6 @@ Result<void> any_gelu(const Call& call) {
                                                           : real<gelu>(call);
 }
 
-template <typename T>
-T negated(T x) {
-    if constexpr (std::is_integral_v<T>)
-        return static_cast<T>(0 - static_cast<Wrapping<T>>(x));
-    else
-        return -x;
-}
-template <typename T>
-T absolute(T x) {
-    if constexpr (std::is_floating_point_v<T>)
-        return std::fabs(x);
-    else
-        return x < 0 ? negated(x) : x;
-}
 template <typename T>
 T sign(T x) {
     return x > 0 ? T{1} : x < 0 ? static_cast<T>(-1) : x;  // a NaN stays one

@@ -51,7 +51,7 @@
 //                  QLinearAveragePool (as AveragePool): x xs xz ys yz
 //   BatchNormalization x scale bias mean var           epsilon:f
 //   InstanceNormalization x scale bias                 epsilon:f
-//   LayerNormalization x scale bias?                   axis:i epsilon:f
+//   LayerNormalization x scale bias? -> y mean? inverse_deviation?      axis:i epsilon:f; the two are always f32
 //   RMSNormalization x scale                           axis:i epsilon:f
 //   GroupNormalization x scale bias                    num_groups:i epsilon:f; scale and bias per channel (opset 21)
 //   LRN x                            size:i alpha:f beta:f bias:f

@@ -210,9 +210,7 @@ void batch_normalization(Builder& b, ModelFile& file, OnnxNode& n) {
 }
 
 void layer_normalization(Builder& b, ModelFile&, OnnxNode& n) {
-    if (refuse_outputs(b, n, 1)) return;
     n.attributes.erase("stash_type");
-    n.outputs.resize(1);
     keep_as(b, n, "LayerNormalization");
 }
 

@@ -14,8 +14,7 @@ namespace {
 template <auto apply>
 Result<void> along_axis(const Call& call) {
     const Array& x = call.inputs[0];
-    const auto axis = static_cast<size_t>(call.node.get("axis", int64_t{0}));
-    const AxisView view = around_axis(x.shape, axis);
+    const AxisView view = around_axis(x.shape, axis_of(call, x.shape));
     return for_type<Floats>(call, x.type, [&]<typename T>(T) {
         std::vector<double> line(static_cast<size_t>(view.size));
         for (int64_t at = 0; view.size > 0 && at < view.outer * view.inner; ++at) {
@@ -153,8 +152,7 @@ template <bool is_rms>
 Result<void> layer_normalisation(const Call& call) {
     const Array &x = call.inputs[0], &y = call.outputs[0];
     Shape rows = x.shape;
-    for (auto i = static_cast<size_t>(call.node.get("axis", int64_t{0})); i < rows.size(); ++i)
-        rows[i] = 1;
+    for (size_t i = axis_of(call, x.shape); i < rows.size(); ++i) rows[i] = 1;
     const auto count = static_cast<size_t>(rows.elements());
     const size_t size = count == 0 ? 0 : static_cast<size_t>(x.elements()) / count;
     std::vector<double> means(count), inverses(count);

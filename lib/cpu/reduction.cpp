@@ -103,9 +103,8 @@ Result<void> reduce_log_sum_exp(const Call& call) {
 template <typename List, auto is_more>
 Result<void> find_extreme(const Call& call) {
     const Array& x = call.inputs[0];
-    const auto axis = static_cast<size_t>(call.node.get("axis", int64_t{0}));
     const bool last = call.node.get("select_last_index", int64_t{0}) != 0;
-    const AxisView view = around_axis(x.shape, axis);
+    const AxisView view = around_axis(x.shape, axis_of(call, x.shape));
     if (view.size == 0 && view.outer * view.inner > 0)
         return bad_data(call, "looks for an element along an axis without elements");
     return for_type<List>(call, x.type, [&]<typename T>(T) {

@@ -80,6 +80,12 @@ Result<void> for_type(const Call& call, DataType type, F&& f) {
     return {};
 }
 
+// The attribute `axis`. Canonical nodes count from the front; a damaged file must do no harm.
+inline size_t axis_of(const Call& call, const Shape& shape) {
+    const int64_t axis = call.node.get("axis", int64_t{0});
+    return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(shape.size()) : axis);
+}
+
 // All elements as numbers of type T (double, int64_t …).
 template <typename T>
 std::vector<T> to_numbers(const Array& array) {

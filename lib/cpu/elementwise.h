@@ -29,18 +29,19 @@ template <typename T, typename Value>
 using Stored = std::conditional_t<std::is_same_v<Value, bool>, Bool, T>;
 
 // apply(x) or apply(x, parameters); a result of bool makes an output of bools.
+template <auto apply, typename X>
+auto apply_to(X x, [[maybe_unused]] const Parameters& p) {
+    if constexpr (std::is_invocable_v<decltype(apply), X>)
+        return apply(x);
+    else
+        return apply(x, p);
+}
 template <typename T, auto apply>
 void unary_row(const std::byte* const* inputs, std::byte* output, int64_t n, const Parameters& p) {
-    const auto at = [&p](T element) {
-        if constexpr (std::is_invocable_v<decltype(apply), Work<T>>)
-            return apply(load(element));
-        else
-            return apply(load(element), p);
-    };
-    using Y = Stored<T, decltype(at(T()))>;
+    using Y = Stored<T, decltype(apply_to<apply>(Work<T>(), p))>;
     const T* x = reinterpret_cast<const T*>(inputs[0]);
     Y* y = reinterpret_cast<Y*>(output);
-    for (int64_t i = 0; i < n; ++i) y[i] = store<Y>(at(x[i]));
+    for (int64_t i = 0; i < n; ++i) y[i] = store<Y>(apply_to<apply>(load(x[i]), p));
 }
 
 // apply(a, b), likewise.

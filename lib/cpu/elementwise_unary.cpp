@@ -33,10 +33,7 @@ Result<void> with_parameters(const Call& call) {
 // A formula over the reals, apply(x) or apply(x, parameters), in double and rounded once.
 template <auto apply>
 constexpr auto rounded = [](auto x, const Parameters& p) {
-    if constexpr (std::is_invocable_v<decltype(apply), double>)
-        return graph::convert<decltype(x)>(apply(static_cast<double>(x)));
-    else
-        return graph::convert<decltype(x)>(apply(static_cast<double>(x), p));
+    return graph::convert<decltype(x)>(apply_to<apply>(static_cast<double>(x), p));
 };
 template <auto apply, typename List = Floats>
 Result<void> real(const Call& call) {

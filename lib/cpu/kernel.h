@@ -50,6 +50,8 @@ struct KernelRow {
 };
 // The table, in parts; order within a part is of no matter.
 std::span<const KernelRow> elementwise_kernels();
+std::span<const KernelRow> unary_kernels();
+std::span<const KernelRow> binary_kernels();
 std::span<const KernelRow> reduction_kernels();
 std::span<const KernelRow> normalisation_kernels();
 std::span<const KernelRow> quantised_kernels();

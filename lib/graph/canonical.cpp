@@ -2,9 +2,12 @@
 #include "lib/graph/canonical.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <ranges>
 
 #include "lib/graph/canonical_rules.h"
+#include "lib/graph/elements.h"
 #include "lib/graph/numbers.h"
 #include "lib/graph/op_rules.h"
 
@@ -92,8 +95,23 @@ std::vector<const Parameter*> given_parameters(const Node& node) {
     return given;
 }
 
+// Whether a float is enough for a bound of a 64-bit type; at the ends of the range it clamps.
+bool survives_float(const Value& value) {
+    bool survives = true;
+    with_type(value.type.data_type, [&]<typename T>(T number) {
+        if constexpr (std::is_arithmetic_v<T>) {
+            if (value.constant->bytes.size() < sizeof(T)) return;
+            std::memcpy(&number, value.constant->bytes.data(), sizeof(T));
+            survives = convert<T>(convert<float>(number)) == number ||
+                       std::isnan(static_cast<double>(number));
+        }
+    });
+    return survives;
+}
+
 bool is_constant(const Graph& graph, const Node& node, const Parameter& parameter) {
-    return graph.value(node.inputs[parameter.input]).constant.has_value();
+    const Value& value = graph.value(node.inputs[parameter.input]);
+    return value.constant && (node.kind != "Clip" || survives_float(value));
 }
 
 // Makes attributes of the parameter inputs, when all that are given are constant. Returns whether

@@ -35,7 +35,7 @@
 //   Resize x                         mode:s (nearest linear cubic) coordinate_transformation_mode:s nearest_mode:s
 //                                    sizes:is and scales:fs for every axis; cubic_coeff_a:f exclude_outside:i antialias:i
 //                                    extrapolation_value:f roi:fs? (tf_crop_and_resize only); also Upsample
-//   Clip x                           min:f? max:f? (absent: unbounded)
+//   Clip x                           min:f? max:f? (absent: unbounded); a bound that no float holds stays an input
 //   ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum
 //   ReduceSumSquare x                axes:is (ascending) keepdims:i
 //   ArgMax, ArgMin x                 axis:i keepdims:i select_last_index:i
@@ -51,7 +51,7 @@
 //                  QLinearAveragePool (as AveragePool): x xs xz ys yz
 //   BatchNormalization x scale bias mean var           epsilon:f
 //   InstanceNormalization x scale bias                 epsilon:f
-//   LayerNormalization x scale bias?                   axis:i epsilon:f
+//   LayerNormalization x scale bias? -> y mean? inverse_deviation?      axis:i epsilon:f; the two are always f32
 //   RMSNormalization x scale                           axis:i epsilon:f
 //   GroupNormalization x scale bias                    num_groups:i epsilon:f; scale and bias per channel (opset 21)
 //   LRN x                            size:i alpha:f beta:f bias:f

@@ -553,6 +553,13 @@ TEST_F(Import, DecomposesCompositeOperators) {
         .output("y");
     EXPECT_EQ(kinds(good(fused).graph), (Kinds{"Transpose", "MatMul", "Mul"}));
 
+    // Zero points that are left out are 0.
+    TinyOnnx bare;
+    bare.opset("com.microsoft", 1).input("x", {2, 8}).weights("s", {});
+    bare.node("QuantizeLinear", {"x", "s"}, {"q"});
+    bare.node("QLinearSigmoid", {"q", "s", "", "s"}, {"y"}, {}, "com.microsoft").output("y");
+    EXPECT_EQ(kinds(good(bare).graph), (Kinds{"QuantizeLinear", "QLinearSigmoid"}));
+
     TinyOnnx dynamic;
     dynamic.input("x", {2, 8}).node("DynamicQuantizeLinear", {"x"}, {"q", "s", "z"});
     dynamic.node("DequantizeLinear", {"q", "s", "z"}, {"y"}).output("y");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products.
 #include <algorithm>
-#include <map>
 
+#include "lib/graph/einsum.h"
 #include "lib/graph/op_rules.h"
 
 namespace vartml::graph {
@@ -94,83 +94,28 @@ uint64_t count_matmul(const Graph& graph, const Node& node) {
     return 2 * outputs * static_cast<uint64_t>(a.back()) + (bias ? outputs : 0);
 }
 
-// Sizes of the labels of an Einsum; labels of the ellipsis are '0', '1', … from the right.
-struct Einsum {
-    std::map<char, int64_t> sizes;
-    std::string output;
-};
-
-std::string replace_ellipsis(std::string term, size_t axes) {
-    const size_t dots = term.find("...");
-    if (dots == term.npos) return term;
-    std::string labels;
-    for (size_t i = axes; i-- > 0;) labels += static_cast<char>('0' + i);
-    return term.replace(dots, 3, labels);
-}
-
-std::optional<Einsum> parse_einsum(const Graph& graph, const Node& node) {
-    std::string equation = node.get("equation", "");
-    std::erase(equation, ' ');
-    const size_t arrow = equation.find("->");
-    std::string rest = equation.substr(0, arrow) + ',';
-    Einsum einsum;
-    std::map<char, int> seen;
-    size_t most_axes = 0;
+std::optional<Einsum> einsum_of(const Graph& graph, const Node& node) {
+    std::vector<std::vector<int64_t>> shapes;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
-        const size_t comma = rest.find(',');
-        if (comma == rest.npos) return std::nullopt;
-        const auto& shape = input_type(graph, node, i).shape;
-        std::string term = rest.substr(0, comma);
-        rest.erase(0, comma + 1);
-        if (term.find("...") != term.npos) {
-            if (shape.size() + 3 < term.size()) return std::nullopt;
-            const size_t axes = shape.size() + 3 - term.size();
-            if (axes > 10) return std::nullopt;
-            most_axes = std::max(most_axes, axes);
-            term = replace_ellipsis(term, axes);
-        }
-        if (term.size() != shape.size()) return std::nullopt;
-        for (size_t axis = 0; axis < term.size(); ++axis) {
-            const auto [entry, added] = einsum.sizes.try_emplace(term[axis], shape[axis]);
-            if (!added && entry->second != shape[axis] && entry->second != 1 && shape[axis] != 1) {
-                return std::nullopt;
-            }
-            entry->second = std::max(entry->second, shape[axis]);
-            ++seen[term[axis]];
-        }
+        if (!has_input(node, i)) return std::nullopt;
+        shapes.push_back(input_type(graph, node, i).shape);
     }
-    if (!rest.empty()) return std::nullopt;
-    if (arrow != equation.npos) {
-        einsum.output = replace_ellipsis(equation.substr(arrow + 2), most_axes);
-    } else {
-        // Without an arrow: the ellipsis, then the labels seen once, in alphabetical order.
-        einsum.output = replace_ellipsis("...", most_axes);
-        for (const auto& [label, times] : seen) {
-            if (times == 1 && (label < '0' || label > '9')) einsum.output += label;
-        }
-    }
-    return einsum;
+    return parse_einsum(node.get("equation", ""), shapes);
 }
 
 Result<Types> infer_einsum(const Graph& graph, const Node& node) {
-    const auto einsum = parse_einsum(graph, node);
-    Type y{input_type(graph, node, 0).data_type, {}};
-    for (const char label : einsum ? einsum->output : std::string()) {
-        const auto size = einsum->sizes.find(label);
-        if (size == einsum->sizes.end()) {
-            return bad_node(node, std::string("uses the label '") + label + "' only in its output");
-        }
-        y.shape.push_back(size->second);
-    }
+    const auto einsum = einsum_of(graph, node);
     if (!einsum) {
         return bad_node(node, "has the equation '" + node.get("equation", "") +
                                   "', which does not fit its inputs");
     }
+    Type y{input_type(graph, node, 0).data_type, {}};
+    for (const char label : einsum->output) y.shape.push_back(einsum->sizes.at(label));
     return Types{y};
 }
 
 uint64_t count_einsum(const Graph& graph, const Node& node) {
-    const auto einsum = parse_einsum(graph, node);
+    const auto einsum = einsum_of(graph, node);
     if (!einsum || node.inputs.size() < 2) return 0;
     uint64_t terms = 1;
     for (const auto& [label, size] : einsum->sizes) terms *= static_cast<uint64_t>(size);

@@ -50,8 +50,13 @@ Result<std::vector<Activation>> activations_of(const Call& call,
         given != call.node.attributes.end()) {
         if (const auto* list = std::get_if<std::vector<std::string>>(&given->second)) names = *list;
     }
-    for (size_t i = 0; names.size() < defaults.size() * directions; ++i)
-        names.emplace_back(defaults.begin()[i % defaults.size()]);
+    const size_t expected = defaults.size() * directions;
+    const bool is_default = names.empty();
+    while (is_default && names.size() < expected)
+        names.insert(names.end(), defaults.begin(), defaults.end());
+    if (names.size() != expected)
+        return bad_data(call, "has " + std::to_string(names.size()) + " activations, expected " +
+                                  std::to_string(expected));
     const auto alphas = call.node.get("activation_alpha", std::vector<float>());
     const auto betas = call.node.get("activation_beta", std::vector<float>());
     size_t alpha = 0, beta = 0;

@@ -80,11 +80,54 @@ Result<Types> infer_matmul(const Graph& graph, const Node& node) {
     }
     return types;
 }
+// A scale or zero point of a product: one element; else one per row or column of a matrix, as a
+// list or with the rank of the matrix.
+Result<void> check_parameter(const Graph& graph, const Node& node, size_t input, const Type& matrix,
+                             size_t axis_from_end) {
+    if (!has_input(node, input)) return {};
+    const Type& parameter = input_type(graph, node, input);
+    const size_t rank = matrix.shape.size();
+    if (parameter.elements() == 1 && parameter.shape.size() <= std::max<size_t>(rank, 1)) return {};
+    const bool products = input_type(graph, node, 0).shape.size() > 1 && rank > 1;
+    bool fits = products && (parameter.shape.size() == 1 || parameter.shape.size() == rank);
+    for (size_t i = 0; fits && i < parameter.shape.size(); ++i) {
+        const size_t axis = parameter.shape.size() == 1 ? rank - axis_from_end : i;
+        const bool other_axis = axis + 2 >= rank && axis != rank - axis_from_end;
+        fits = parameter.shape[i] == (other_axis ? 1 : matrix.shape[axis]);
+    }
+    if (fits) return {};
+    return bad_node(node, "has the scale or zero point " + to_string(parameter) +
+                              ", which does not fit the rows or columns of " + to_string(matrix));
+}
+
+struct ParameterOf {
+    size_t input, matrix, axis_from_end;  // 2: per row, 1: per column
+};
+Result<void> check_parameters(const Graph& graph, const Node& node, const Type& y,
+                              std::initializer_list<ParameterOf> parameters) {
+    for (const auto& [input, matrix, axis] : parameters) {
+        const Type& of = matrix == SIZE_MAX ? y : input_type(graph, node, matrix);
+        if (auto ok = check_parameter(graph, node, input, of, axis); !ok) return ok;
+    }
+    return {};
+}
+
 Result<Types> infer_matmul_integer(const Graph& graph, const Node& node) {
-    return multiplied(graph, node, 1, DataType::int32);
+    auto types = multiplied(graph, node, 1, DataType::int32);
+    if (!types) return types;
+    if (auto ok = check_parameters(graph, node, types->front(), {{2, 0, 2}, {3, 1, 1}}); !ok)
+        return ok.error();
+    return types;
 }
 Result<Types> infer_qlinear_matmul(const Graph& graph, const Node& node) {
-    return multiplied(graph, node, 3, input_type(graph, node, 7).data_type);
+    auto types = multiplied(graph, node, 3, input_type(graph, node, 7).data_type);
+    if (!types) return types;
+    constexpr size_t result = SIZE_MAX;
+    auto ok = check_parameters(
+        graph, node, types->front(),
+        {{1, 0, 2}, {2, 0, 2}, {4, 3, 1}, {5, 3, 1}, {6, result, 2}, {7, result, 2}});
+    if (!ok) return ok.error();
+    return types;
 }
 
 uint64_t count_matmul(const Graph& graph, const Node& node) {
@@ -122,17 +165,54 @@ uint64_t count_einsum(const Graph& graph, const Node& node) {
     return 2 * terms * (node.inputs.size() - 1);
 }
 
+// What the node asks for beyond x, weight, bias, mask and a bias of the scores.
+Result<void> check_attention_extras(const Node& node) {
+    const std::pair<bool, const char*> extras[] = {
+        {node.outputs.size() > 1, "makes the present state"},
+        {has_input(node, 4) || has_input(node, 6), "reads a past state"},
+        {node.get("do_rotary", int64_t{0}) != 0, "turns its inputs by their position (do_rotary)"},
+        {node.get("past_present_share_buffer", int64_t{0}) != 0, "shares its state's buffer"},
+    };
+    for (const auto& [found, what] : extras) {
+        if (!found) continue;
+        return Error{ErrorCode::unsupported, "node '" + node.name + "' (" + node.kind + ") " +
+                                                 what + ", which cannot be compiled"};
+    }
+    return {};
+}
+
 // com.microsoft: x [batch, sequence, width] times weight [width, q + k + v].
 Result<Types> infer_attention(const Graph& graph, const Node& node) {
+    if (auto ok = check_attention_extras(node); !ok) return ok.error();
     const Type &x = input_type(graph, node, 0), &w = input_type(graph, node, 1);
-    const auto sizes = node.get("qkv_hidden_sizes", std::vector<int64_t>());
-    if (x.shape.size() != 3 || w.shape.size() != 2 || (!sizes.empty() && sizes.size() != 3) ||
-        node.outputs.size() > 1) {
+    if (x.shape.size() != 3 || w.shape.size() != 2 || x.shape[2] != w.shape[0]) {
         return bad_node(node, "has inputs " + to_string(x) + " and " + to_string(w) +
-                                  ", expected rank 3 and rank 2, and one output");
+                                  ", expected rank 3 and rank 2 that go together");
     }
-    return Types{
-        {x.data_type, {x.shape[0], x.shape[1], sizes.empty() ? w.shape[1] / 3 : sizes[2]}}};
+    const auto sizes = node.get("qkv_hidden_sizes", std::vector<int64_t>(3, w.shape[1] / 3));
+    const int64_t heads = node.get("num_heads", int64_t{0});
+    const bool split = sizes.size() == 3 && sizes[0] == sizes[1] && sizes[0] >= 1 &&
+                       sizes[2] >= 1 && sizes[0] + sizes[1] + sizes[2] == w.shape[1];
+    if (!split || heads < 1 || sizes[0] % heads != 0 || sizes[2] % heads != 0) {
+        return bad_node(node, "splits the weight " + to_string(w) + " into " + to_string(sizes) +
+                                  " and " + std::to_string(heads) +
+                                  " heads, which do not go together");
+    }
+    const int64_t batch = x.shape[0], length = x.shape[1];
+    const auto is_one_of = [&](size_t input, std::initializer_list<std::vector<int64_t>> shapes) {
+        return !has_input(node, input) ||
+               std::ranges::find(shapes, input_type(graph, node, input).shape) != shapes.end();
+    };
+    if (!is_one_of(2, {{w.shape[1]}}) ||
+        !is_one_of(3, {{batch}, {2 * batch}, {batch, length}, {batch, length, length}}) ||
+        !is_one_of(5, {{1, 1, length, length},
+                       {1, heads, length, length},
+                       {batch, 1, length, length},
+                       {batch, heads, length, length}})) {
+        return bad_node(node, "has a bias or a mask that does not fit its input " + to_string(x) +
+                                  " and " + std::to_string(heads) + " heads");
+    }
+    return Types{{x.data_type, {batch, length, sizes[2]}}};
 }
 
 // The projection, then scores and their product with v.

@@ -60,6 +60,9 @@ void add_dots(int64_t rows, int64_t columns, int64_t depth, const T* a, int64_t 
 template <typename T>
 void add_product(int64_t rows, int64_t columns, int64_t depth, const T* a, int64_t a_stride,
                  const T* b, int64_t b_stride, T* c, int64_t c_stride) {
+    // Many rows read a block of b many times: without gaps it keeps its place in the cache.
+    constexpr int64_t many_rows = 16;
+    std::vector<T> packed;
     for (int64_t k = 0; k < depth; k += max_depth) {
         const int64_t deep = std::min(max_depth, depth - k);
         if (columns < 4) {
@@ -68,9 +71,17 @@ void add_product(int64_t rows, int64_t columns, int64_t depth, const T* a, int64
         }
         for (int64_t j = 0; j < columns; j += max_columns) {
             const int64_t wide = std::min(max_columns, columns - j);
+            const T* block = b + k * b_stride + j;
+            int64_t stride = b_stride;
+            if (rows >= many_rows && stride > wide) {
+                packed.resize(static_cast<size_t>(max_depth * max_columns));
+                for (int64_t i = 0; i < deep; ++i)
+                    std::copy_n(block + i * stride, wide, packed.data() + i * wide);
+                block = packed.data();
+                stride = wide;
+            }
             for (int64_t r = 0; r < rows; ++r)
-                add_row(wide, deep, a + r * a_stride + k, b + k * b_stride + j, b_stride,
-                        c + r * c_stride + j);
+                add_row(wide, deep, a + r * a_stride + k, block, stride, c + r * c_stride + j);
         }
     }
 }

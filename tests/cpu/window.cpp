@@ -179,6 +179,13 @@ const Case products[] = {
      "107"},
     {"EinsumOfADiagonal",
      "const %a : i8[2,2] = {100, 2, 3, 100}\n%y = Einsum %a {equation=\"ii\"} : i8[]", "-56"},
+    {"EinsumOfDiagonalsInAStack",
+     "const %a : f64[2,2,2] = {1, 2, 3, 4, 5, 6, 7, 8}\n"
+     "%y = Einsum %a {equation=\"...ii->...i\"} : f64[2,2]",
+     "1, 4, 5, 8"},
+    {"EinsumTransposes",
+     "const %a : u8[2,3] = {1, 2, 3, 4, 5, 6}\n%y = Einsum %a {equation=\"ij->ji\"} : u8[3,2]",
+     "1, 4, 2, 5, 3, 6"},
     {"EinsumBroadcastsItsEllipsis",
      "const %a : f16[2,1,2] = {1, 2, 3, 4}\nconst %b : f16[2,2] = {1, 0, 0, 1}\n"
      "%y = Einsum %a, %b {equation=\"...k, ...k -> ...\"} : f16[2,2]",

@@ -89,7 +89,7 @@ void qlinear_matmul_as(const Call& call) {
 }
 
 Result<void> qlinear_matmul(const Call& call) {
-    for (const size_t i : {0, 3})
+    for (const size_t i : {size_t{0}, size_t{3}})
         if (!is_byte(call.inputs[i].type)) return no_type(call, call.inputs[i].type);
     const DataType type = call.outputs[0].type;
     const bool known = with_one_of<int8_t, uint8_t>(type, [&]<typename T>(T) {

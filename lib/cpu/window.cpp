@@ -125,7 +125,7 @@ void qlinear_conv_as(const Call& call) {
 }
 
 Result<void> qlinear_conv(const Call& call) {
-    for (const size_t i : {0, 3})
+    for (const size_t i : {size_t{0}, size_t{3}})
         if (call.inputs[i].type != DataType::int8 && call.inputs[i].type != DataType::uint8)
             return no_type(call, call.inputs[i].type);
     const DataType type = call.outputs[0].type;

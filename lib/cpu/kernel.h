@@ -66,7 +66,12 @@ std::span<const KernelRow> picture_grid_kernels();
 std::span<const KernelRow> picture_regions_kernels();
 std::span<const KernelRow> picture_resize_kernels();
 std::span<const KernelRow> window_kernels();
+std::span<const KernelRow> pool_kernels();
+std::span<const KernelRow> deform_kernels();
 std::span<const KernelRow> matrix_kernels();
+std::span<const KernelRow> integer_matrix_kernels();
+std::span<const KernelRow> einsum_kernels();
+std::span<const KernelRow> attention_kernels();
 std::span<const KernelRow> recurrent_kernels();
 
 }  // namespace vartml::cpu

@@ -4,6 +4,7 @@
 // them; VARTML_NODES (a part of a test's name) picks some.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -27,6 +28,17 @@ namespace fs = std::filesystem;
 using graph::Graph;
 
 const fs::path all_tests = "/usr/share/libonnx-testdata/data/node";
+
+// Tests whose expected outputs are wrong, as later versions of ONNX say.
+constexpr std::string_view mistaken[] = {
+    // Divides by taps behind the padding, too.
+    "test_averagepool_3d_dilations_large_count_include_pad_is_1_ceil_mode_is_True",
+    // Wrap where the operator saturates.
+    "test_qlinearmatmul_2D_int8_float16",
+    "test_qlinearmatmul_2D_int8_float32",
+    "test_qlinearmatmul_3D_int8_float16",
+    "test_qlinearmatmul_3D_int8_float32",
+};
 
 // The model with the inputs of its first data set as initialisers.
 bool bake(const fs::path& folder, const std::string& to) {
@@ -130,6 +142,7 @@ TEST(Kernels, GiveWhatTheNodeTestsOfOnnxExpect) {
          std::set<fs::path>(fs::directory_iterator(all_tests), fs::directory_iterator{})) {
         const std::string name = folder.filename().string();
         if (part && name.find(part) == name.npos) continue;
+        if (std::ranges::find(mistaken, name) != std::end(mistaken)) continue;
         const Outcome outcome = run_test(folder, scratch);
         ++counts[outcome.kind];
         if (outcome.kind == Outcome::failed) ADD_FAILURE() << name << ": " << outcome.why;

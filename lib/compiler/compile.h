@@ -23,7 +23,9 @@ struct CompileRequest {
     std::string device = "softnpu";
     int optimize_level = 2;
     bool cpu_partition = true;  // false: standard compilation, the NPU alone
-    unsigned batch_size = 1;
+    unsigned batch_size = 1;    // desired; the largest up to it that fits is taken
+    double threshold_gops_percent = 20;
+    uint64_t device_memory_limit = 0;  // bytes for one NPU partition; 0 = the device's
     std::map<std::string, std::vector<int64_t>> input_shapes;
     std::map<std::string, Layout> layouts;
     bool convert_floats = true;  // false: --numerics f32

@@ -87,6 +87,8 @@ Result<Sha256::Digest> config_digest(const CompileRequest& request) {
     json["optimize_level"] = request.optimize_level;
     json["cpu_partition"] = request.cpu_partition;
     json["batch_size"] = request.batch_size;
+    json["threshold_gops_percent"] = request.threshold_gops_percent;
+    json["device_memory_limit"] = request.device_memory_limit;
     json["input_shapes"] = request.input_shapes;
     for (const auto& [name, layout] : request.layouts) json["layouts"][name] = to_string(layout);
     json["enable_f32_to_bf16_conversion"] = request.convert_floats;
@@ -137,6 +139,7 @@ std::optional<CompileOutcome> find_up_to_date(const CompileRequest& request, con
         model = read_fresh(place, signature, config, request);
         if (!model) return std::nullopt;
     }
+    if (request.require_full_offload && !model->summary.fallbacks.empty()) return std::nullopt;
     CompileOutcome out = outcome_of(*model, places);
     out.up_to_date = true;
     return out;

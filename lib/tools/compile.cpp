@@ -55,6 +55,10 @@ void add_options(CLI::App& app, Options& o) {
         ->type_name("N")
         ->check(CLI::Range(1u, 256u))
         ->capture_default_str();
+    app.add_option("--device-memory-limit", r.device_memory_limit,
+                   "memory for weights, arena and tensors of one NPU partition [the device's]")
+        ->type_name("BYTES")
+        ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 40));
     app.add_option("--input-shape", o.input_shapes, "binds symbolic dimensions; repeatable")
         ->type_name("NAME:D0,D1,...")
         ->expected(1)
@@ -165,6 +169,7 @@ bool take_config(const CLI::App& app, Options& o) {
     if (app.count("--batch-size") == 0) r.batch_size = config.batch_size;
     if (app.count("--numerics") == 0 && !config.floats_to_bf16) o.numerics = "f32";
     r.optimize_level = config.optimize_level;
+    r.threshold_gops_percent = config.threshold_gops_percent;
     r.cpu_partition = config.cpu_partition;
     r.require_full_offload = r.require_full_offload || config.require_full_offload;
     return true;

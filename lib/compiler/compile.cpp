@@ -21,7 +21,9 @@
 #include "lib/compiler/schedule.h"
 #include "lib/compiler/sidecar.h"
 #include "lib/compiler/summary.h"
+#include "lib/compiler/tessellation.h"
 #include "lib/device/target.h"
+#include "lib/graph/text.h"
 #include "lib/onnx/import.h"
 
 namespace vartml::compiler {
@@ -52,13 +54,14 @@ std::string with_commas(uint64_t number) {
 struct Program {
     Graph graph;
     Arena arena;
+    std::string before;  // text of the graph before its passes, where it is kept
 };
 
 class Compilation {
 public:
     Compilation(const CompileRequest& request, const device::Target& target,
-                std::vector<std::string>* log)
-        : request_(request), target_(target), log_(log) {}
+                std::vector<std::string>* log, std::vector<artifact::File>* debug)
+        : request_(request), target_(target), log_(log), debug_(debug) {}
     Result<CompiledModel> run(std::string* not_offloaded);
 
 private:
@@ -82,6 +85,7 @@ private:
     Result<void> check_inner_types(const TensorPlaces& places) const;
     Result<Partition> make_partition(const Part& part, const TensorPlaces& places);
     void name_partitions(std::vector<Partition>& partitions) const;
+    void keep_graphs(const std::vector<Partition>& partitions);
     uint32_t largest_batch(const std::vector<Partition>& partitions) const;
     void add_border(CompiledModel& model, const TensorPlaces& places) const;
     Result<void> add_files(CompiledModel& model);
@@ -90,9 +94,12 @@ private:
     const CompileRequest& request_;
     const device::Target& target_;
     std::vector<std::string>* log_;
+    std::vector<artifact::File>* debug_;
     std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
     onnx::Imported imported_;
     ViewOptions views_;
+    Tessellation tessellation_;
+    std::vector<std::string> before_;      // per partition, texts of the graphs before their passes
     std::map<int32_t, Program> programs_;  // of NPU subgraphs that compiled, by candidate
 };
 
@@ -132,7 +139,8 @@ Result<void> Compilation::check_layouts(const Graph& graph) const {
 Result<Program> Compilation::make_program(const Part& part) {
     // Nothing to cut: an input that nobody reads stays.
     const bool whole = part.nodes.size() == imported_.graph.nodes.size();
-    Program program{whole ? imported_.graph : cut(imported_.graph, part.nodes), {}};
+    Program program{whole ? imported_.graph : cut(imported_.graph, part.nodes), {}, {}};
+    if (request_.keep_outputs) program.before = graph::print(program.graph);
     auto reports = run_passes(program.graph, {.level = request_.optimize_level});
     if (!reports) return reports.error();
     for (const PassReport& report : *reports)
@@ -229,6 +237,7 @@ Result<Partition> Compilation::make_partition(const Part& part, const TensorPlac
     p.arena_offsets = std::move(program.arena.offsets);
     p.arena_size_bytes = program.arena.size_bytes;
     p.graph = std::move(program.graph);
+    before_.push_back(std::move(program.before));
     return p;
 }
 
@@ -244,6 +253,15 @@ void Compilation::name_partitions(std::vector<Partition>& partitions) const {
         Schedule schedule = plan_layers(p.graph, target_, "MLA_" + std::to_string(npu++) + '/');
         p.layers = std::move(schedule.layers);
         p.node_layers = std::move(schedule.node_layers);
+    }
+}
+
+void Compilation::keep_graphs(const std::vector<Partition>& partitions) {
+    if (!request_.keep_outputs || !debug_) return;
+    for (size_t i = 0; i < partitions.size(); ++i) {
+        const std::string folder = partitions[i].name + "/0/debug/";
+        debug_->push_back({folder + "imported.txt", before_[i]});
+        debug_->push_back({folder + "optimised.txt", graph::print(partitions[i].graph)});
     }
 }
 
@@ -304,7 +322,10 @@ Result<CompiledModel> Compilation::make_model(Partitioning decided) {
                                            : artifact::Compilation::standard;
     m.model_name = default_cache_key(request_.model);
     m.model_signature = imported_.signature;
-    const TensorPlaces places = find_tensor_places(imported_.graph, decided.parts);
+    TensorPlaces places = find_tensor_places(imported_.graph, decided.parts);
+    // What the host converts is as ONNX has it on both sides.
+    places.inner.insert(tessellation_.without_hw.begin(), tessellation_.without_hw.end());
+    places.on_host.insert(tessellation_.without_hw.begin(), tessellation_.without_hw.end());
     if (auto good = check_inner_types(places); !good) return good.error();
     for (const Part& part : decided.parts) {
         auto made = make_partition(part, places);
@@ -312,6 +333,7 @@ Result<CompiledModel> Compilation::make_model(Partitioning decided) {
         m.partitions.push_back(std::move(*made));
     }
     name_partitions(m.partitions);
+    keep_graphs(m.partitions);
     m.desired_batch_size = request_.batch_size;
     m.actual_batch_size = largest_batch(m.partitions);
     add_border(m, places);
@@ -344,7 +366,12 @@ Result<CompiledModel> Compilation::run(std::string* not_offloaded) {
     note("imported: " + std::to_string(imported_.operators) + " operators, " +
          std::to_string(imported_.folded) + " folded");
     if (auto done = check_layouts(imported_.graph); !done) return done.error();
-    views_ = {.layouts = request_.layouts, .convert_floats = request_.convert_floats};
+    auto tessellation = read_tessellation(request_.tessellate, imported_.graph);
+    if (!tessellation) return tessellation.error();
+    tessellation_ = std::move(*tessellation);
+    views_ = {.layouts = request_.layouts,
+              .convert_floats = request_.convert_floats,
+              .hw_layouts = tessellation_.hw_layouts};
     views_.picture_layout = find_picture_layout(imported_.graph, views_);
 
     progress(30, "partition");
@@ -374,7 +401,8 @@ Result<CompiledModel> Compilation::run(std::string* not_offloaded) {
 }  // namespace
 
 Result<CompiledModel> compile_in_memory(const CompileRequest& request, std::string* not_offloaded,
-                                        std::vector<std::string>* log) {
+                                        std::vector<std::string>* log,
+                                        std::vector<artifact::File>* debug) {
     const device::Target* target = device::find_target(request.device);
     if (!target) {
         std::string known;
@@ -384,7 +412,7 @@ Result<CompiledModel> compile_in_memory(const CompileRequest& request, std::stri
                      "--device: unknown device '" + request.device + "'; known: " + known};
     }
     std::string ignored;
-    return Compilation(request, *target, log).run(not_offloaded ? not_offloaded : &ignored);
+    return Compilation(request, *target, log, debug).run(not_offloaded ? not_offloaded : &ignored);
 }
 
 std::string default_cache_key(const std::string& model) {

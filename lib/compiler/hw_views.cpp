@@ -46,7 +46,9 @@ public:
         info.cpu = inner ? make_view(value.type.data_type, Layout::GENERIC, dimensions(value))
                          : cpu_view(value, is_output);
         if (options_.on_host) return info;
-        info.hw = inner ? info.cpu : hw_view(info.cpu, hw_layout(info.cpu), hw_type(id, is_output));
+        info.hw = inner
+                      ? info.cpu
+                      : hw_view(info.cpu, hw_layout(value.name, info.cpu), hw_type(id, is_output));
         return info;
     }
 
@@ -72,7 +74,9 @@ private:
         return make_view(value.type.data_type, layout, std::move(shape));
     }
 
-    static Layout hw_layout(const TensorView& cpu) {
+    Layout hw_layout(const std::string& name, const TensorView& cpu) const {
+        if (const auto asked = options_.hw_layouts.find(name); asked != options_.hw_layouts.end())
+            return asked->second;
         if (cpu.shape.size() == 3) return Layout::NHW;
         if (cpu.shape.size() != 4) return Layout::GENERIC;
         const uint32_t channels = cpu.layout == Layout::NHWC ? cpu.shape[3] : cpu.shape[1];

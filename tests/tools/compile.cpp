@@ -212,10 +212,59 @@ TEST_F(Compile, RefusesABadConfigurationWithAllItsFaults) {
     EXPECT_NE(r.err.find("optimize_level: is 7, expected 0 to 4"), std::string::npos) << r.err;
     EXPECT_FALSE(fs::exists(dir_ / "vartml-cache"));
     std::ofstream(dir_ / "c.json")
-        << standard_config(R"("device": "softnpu", "keep_outputs": true)");
+        << standard_config(R"("device": "softnpu", "enable_f32_to_bf16_conversion": false,
+ "enable_f32_to_f16_conversion": true)");
     const Finished unsupported = run("shelf.onnx --config c.json");
     EXPECT_EQ(unsupported.status, 2);
-    EXPECT_NE(unsupported.err.find("keep_outputs"), std::string::npos) << unsupported.err;
+    EXPECT_NE(unsupported.err.find("enable_f32_to_f16_conversion"), std::string::npos)
+        << unsupported.err;
+}
+
+TEST_F(Compile, KeepsTheGraphsOfEachPartitionOnRequest) {
+    std::ofstream(dir_ / "c.json")
+        << standard_config(R"("device": "softnpu", "keep_outputs": true)");
+    const Finished r = run("shelf.onnx --config c.json");
+    EXPECT_EQ(r.status, 0) << r.err;
+    const std::string folder = dir_ / "vartml-cache/shelf/vaiml_par_0/0/debug/";
+    EXPECT_NE(test::slurp(folder + "imported.txt").find("= Relu %c"), std::string::npos);
+    EXPECT_NE(test::slurp(folder + "optimised.txt").find("= Conv+Relu %images"), std::string::npos);
+    EXPECT_TRUE(artifact::read(dir_ / "vartml-cache/shelf"));
+    EXPECT_NE(run("shelf.onnx --config c.json").out.find("up to date"), std::string::npos);
+}
+
+TEST_F(Compile, TakesThresholdMemoryBatchAndTessellation) {
+    TinyOnnx m;
+    m.input("x", {8, 8}).node("Exp", {"x"}, {"a"}).node("Trilu", {"a"}, {"b"});
+    for (const auto& [from, to] : {std::pair{"b", "c"}, {"c", "d"}, {"d", "e"}, {"e", "y"}})
+        m.node("Exp", {from}, {to});
+    m.output("y").save(dir_ / "parts.onnx");
+    const auto first_lines = [&](const std::string& arguments) {
+        const Finished r = run("parts.onnx " + arguments);
+        EXPECT_EQ(r.status, 0) << r.err;
+        return r.out.substr(0, r.out.find("model:"));
+    };
+    EXPECT_EQ(first_lines(""),
+              "operators: 5 on the NPU, 1 on the CPU\nsubgraphs: 2 NPU, 1 CPU\nbatch size: desired "
+              "1, actual 1\n");
+    std::ofstream(dir_ / "c.json")
+        << standard_config(R"("device": "softnpu", "threshold_gops_percent": 30)");
+    EXPECT_EQ(first_lines("--config c.json"),
+              "operators: 4 on the NPU, 0 on the CPU\nsubgraphs: 1 NPU, 0 CPU\nbatch size: desired "
+              "1, actual 1\n");
+    // Borders and one value between nodes, two where the places of neighbours meet: 1 KiB a frame.
+    EXPECT_EQ(first_lines("--batch-size 8 --device-memory-limit 3072"),
+              "operators: 5 on the NPU, 1 on the CPU\nsubgraphs: 2 NPU, 1 CPU\nbatch size: desired "
+              "8, actual 3\n");
+    EXPECT_EQ(run("shelf.onnx --tessellate default -o t").status, 0);
+    EXPECT_EQ(artifact::read(dir_ / "t")->inputs[0].hw->layout, Layout::NHWC);
+    EXPECT_EQ(artifact::read(dir_ / "t")->outputs[0].hw->layout, Layout::HCWNC16);
+    test::spill(dir_ / "t.json", R"({"scores": {"enable_mla": false}})");
+    EXPECT_EQ(run("shelf.onnx --tessellate t.json -o t").status, 0);
+    EXPECT_EQ(artifact::read(dir_ / "t")->inputs[0].hw->layout, Layout::HCWNC4);
+    EXPECT_FALSE(artifact::read(dir_ / "t")->outputs[0].hw);
+    test::spill(dir_ / "t.json", R"({"scores": {"enable_mla": true}})");
+    EXPECT_EQ(run("shelf.onnx --tessellate t.json -o t").out.find("up to date"), std::string::npos);
+    EXPECT_NE(run("shelf.onnx --tessellate t.json -o t").out.find("up to date"), std::string::npos);
 }
 
 TEST_F(Compile, RecordsDecoderAndLabels) {
@@ -295,6 +344,8 @@ const Refusal refusals[] = {
     {"shelf.onnx --quantize d", 2, "--quantize"},
     {"shelf.onnx --device ve3", 2, "unknown device 've3'; known: softnpu"},
     {"shelf.onnx --batch-size 0", 2, "--batch-size"},
+    {"shelf.onnx --device-memory-limit 0", 2, "--device-memory-limit"},
+    {"shelf.onnx --tessellate none.json", 2, "none.json: cannot open: No such file or directory"},
     {"shelf.onnx --numerics f16", 2, "--numerics"},
     {"shelf.onnx --format dir,tar", 2, "'tar' is not a container of this release; known: dir, rai"},
     {"shelf.onnx -o x.tar.gz", 2, "use a directory or a .rai file"},

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <set>
 
 #include "lib/compiler/compile.h"
@@ -238,6 +240,109 @@ TinyOnnx detector() {
     m.node("NonMaxSuppression", {"boxes", "scores", "most", "iou", "least"}, {"selected"});
     m.ints("two", {1}, {2}).node("Gather", {"selected", "two"}, {"picked"}, {{"axis", int64_t{1}}});
     return m.output("selected").output("picked");
+}
+
+// The identities of the report.
+void check_summary(const CompiledModel& m) {
+    const artifact::Summary& s = m.summary;
+    EXPECT_LE(s.offloaded.operators, s.supported.operators);
+    EXPECT_LE(s.supported.operators, s.total.operators);
+    EXPECT_EQ(s.supported.subgraphs,
+              s.offloaded.subgraphs + s.compile_errors + s.below_threshold + s.above_max);
+    artifact::Count npu, all;
+    for (const artifact::Partition& p : m.partitions) {
+        all.operators += p.operators;
+        all.ops += p.ops;
+        if (p.kind != artifact::PartitionKind::npu) continue;
+        npu.operators += p.operators;
+        npu.ops += p.ops;
+    }
+    EXPECT_EQ(npu.operators, s.offloaded.operators);
+    EXPECT_EQ(npu.ops, s.offloaded.ops);
+    EXPECT_EQ(all.operators, s.total.operators);
+    EXPECT_EQ(all.ops, s.total.ops);
+    EXPECT_EQ(s.fallbacks.size(), s.total.operators - s.offloaded.operators);
+}
+
+// Compares with the file of the golden folder; VARTML_UPDATE_GOLDEN writes it anew. What depends on
+// commit, version, place and host is blank in it.
+void expect_golden(const std::string& name, std::string text) {
+    const std::pair<const char*, const char*> blanks[] = {
+        {"OS: ", "OS: Linux"},
+        {"VAIP commit: ", "VAIP commit: 0"},
+        {"Model: ", "Model: model.onnx"},
+        {"Model signature: ", "Model signature: 0"},
+        {"--------- Additional", "--------- Additional Information ----------"},
+        {"  \"model_signature\": ", "  \"model_signature\": \"0\","}};
+    for (const auto& [begin, line] : blanks) {
+        const size_t at = text.starts_with(begin) ? 0 : text.find('\n' + std::string(begin));
+        if (at == std::string::npos) continue;
+        const size_t start = at == 0 ? 0 : at + 1;
+        text.replace(start, text.find('\n', start) - start, line);
+    }
+    const char* folder = std::getenv("VARTML_GOLDEN");
+    ASSERT_TRUE(folder) << "set VARTML_GOLDEN to tests/compiler/golden";
+    const std::string file = std::string(folder) + '/' + name;
+    if (std::getenv("VARTML_UPDATE_GOLDEN")) test::spill(file, text);
+    EXPECT_EQ(text, test::slurp(file)) << file;
+}
+
+TEST_F(CompilePartition, ReportsADetectorAsBefore) {
+    const CompiledModel m = compiled(detector());
+    check_summary(m);
+    expect_golden("detector.txt", *m.find_file("final-vaiml-pass-summary.txt"));
+    expect_golden("detector.json", *m.find_file("connectivity_metadata.json"));
+}
+
+TEST_F(CompilePartition, ReportsATransformerAsBefore) {
+    const char* shared = std::getenv("VARTML_SHARED");
+    request_.model = std::string(shared ? shared : "") + "/models/deimv2_femto_coco/model.onnx";
+    if (!std::filesystem::exists(request_.model)) GTEST_SKIP() << request_.model << " is not there";
+    const auto made = compile_in_memory(request_, nullptr, nullptr);
+    ASSERT_TRUE(made) << made.error().message;
+    ASSERT_TRUE(artifact::write_directory(*made, dir_ / "out"));
+    const auto m = artifact::read(dir_ / "out");
+    ASSERT_TRUE(m) << m.error().message;
+    check_summary(*m);
+    expect_golden("deimv2_femto_coco.txt", *m->find_file("final-vaiml-pass-summary.txt"));
+    expect_golden("deimv2_femto_coco.json", *m->find_file("connectivity_metadata.json"));
+}
+
+// Every device compiles it, with its own columns.
+TEST_F(CompilePartition, CompilesForEveryDevice) {
+    for (const char* device :
+         {"softnpu", "ve2", "ve2-xc2ve3858", "ve2-xc2ve3558", "ve2-xc2ve3358", "mlsoc", "aic100"}) {
+        request_.device = device;
+        const CompiledModel m = compiled(detector());
+        EXPECT_EQ(m.device, device);
+        EXPECT_EQ(m.target, "softnpu-1");
+        EXPECT_EQ(m.partitions[0].columns, 4u);
+        EXPECT_EQ(m.summary.offloaded.operators, 8u);
+    }
+}
+
+TEST_F(CompilePartition, RecordsEveryFallbackInTheJsonReport) {
+    request_.threshold_gops_percent = 0;
+    const CompiledModel m = compiled(detector());
+    const std::string* json = m.find_file("final-vaiml-pass-summary.json");
+    ASSERT_TRUE(json);
+    EXPECT_NE(json->find(R"(    {
+      "node": "selected_node",
+      "op_type": "NonMaxSuppression",
+      "domain": "",
+      "code": "unsupported-operator",
+      "text": "not implemented on the NPU",
+      "candidate": null,
+      "partition": "vaiml_cpu_subgraph_0"
+    })"),
+              std::string::npos)
+        << *json;
+    request_.device_memory_limit = 1;
+    const auto rejected = compile(detector());
+    ASSERT_TRUE(rejected);
+    EXPECT_NE(rejected->find_file("final-vaiml-pass-summary.json")
+                  ->find(R"("candidate": "candidate_0",)"),
+              std::string::npos);
 }
 
 TEST_F(CompilePartition, FollowsValuesWithoutAFixedShape) {

@@ -56,7 +56,10 @@ struct Count {
 // Why a node is not on the NPU; codes of the format document.
 struct Fallback {
     std::string node, op_type, code, text;
-    int32_t partition = -1;
+    int32_t partition = -1;  // where it runs instead; -1: nowhere
+    // For the report alone; not in the manifest.
+    std::string domain = {};
+    int32_t candidate = -1;  // the rejected subgraph that it was in
 };
 
 struct Summary {

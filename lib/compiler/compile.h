@@ -23,9 +23,12 @@ struct CompileRequest {
     std::string device = "softnpu";
     int optimize_level = 2;
     bool cpu_partition = true;  // false: standard compilation, the NPU alone
-    unsigned batch_size = 1;
+    unsigned batch_size = 1;    // desired; the largest up to it that fits is taken
+    double threshold_gops_percent = 20;
+    uint64_t device_memory_limit = 0;  // bytes for one NPU partition; 0 = the device's
     std::map<std::string, std::vector<int64_t>> input_shapes;
     std::map<std::string, Layout> layouts;
+    std::string tessellate;      // "", "default" or a JSON file: HW layouts of inputs and outputs
     bool convert_floats = true;  // false: --numerics f32
     std::string decoder, labels;
 
@@ -37,6 +40,7 @@ struct CompileRequest {
     std::vector<std::string>
         formats;  // of "dir", "rai"; empty = both, with `output` the one that it names
     bool require_full_offload = false;
+    bool keep_outputs = false;  // also <partition>/0/debug: the graph before and after the passes
     bool force = false;
 
     std::function<void(int percent, const char* stage)> progress;
@@ -59,10 +63,11 @@ struct CompileOutcome {
 Result<CompileOutcome> compile(const CompileRequest& request);
 
 // The compiled model in memory; `compile` without cache and files. `log` gets a line per step with
-// its time.
+// its time, `debug` the files of keep_outputs.
 Result<artifact::CompiledModel> compile_in_memory(const CompileRequest& request,
                                                   std::string* not_offloaded,
-                                                  std::vector<std::string>* log);
+                                                  std::vector<std::string>* log,
+                                                  std::vector<artifact::File>* debug = nullptr);
 
 // The default cache key of a model: its file name without extension, characters outside
 // [A-Za-z0-9._-] replaced by '_'.

@@ -11,6 +11,7 @@
 #include "lib/common/sha256.h"
 #include "lib/compiler/compile.h"
 #include "lib/compiler/sidecar.h"
+#include "lib/compiler/tessellation.h"
 #include "lib/device/target.h"
 #include "lib/onnx/import.h"
 
@@ -87,7 +88,13 @@ Result<Sha256::Digest> config_digest(const CompileRequest& request) {
     json["optimize_level"] = request.optimize_level;
     json["cpu_partition"] = request.cpu_partition;
     json["batch_size"] = request.batch_size;
+    json["threshold_gops_percent"] = request.threshold_gops_percent;
+    json["device_memory_limit"] = request.device_memory_limit;
     json["input_shapes"] = request.input_shapes;
+    auto tessellation = tessellation_key(request.tessellate);
+    if (!tessellation) return tessellation.error();
+    json["tessellation"] = *tessellation;
+    json["keep_outputs"] = request.keep_outputs;
     for (const auto& [name, layout] : request.layouts) json["layouts"][name] = to_string(layout);
     json["enable_f32_to_bf16_conversion"] = request.convert_floats;
     json["decoder"] = request.decoder;
@@ -137,19 +144,20 @@ std::optional<CompileOutcome> find_up_to_date(const CompileRequest& request, con
         model = read_fresh(place, signature, config, request);
         if (!model) return std::nullopt;
     }
+    if (request.require_full_offload && !model->summary.fallbacks.empty()) return std::nullopt;
     CompileOutcome out = outcome_of(*model, places);
     out.up_to_date = true;
     return out;
 }
 
 Result<void> write(const CompiledModel& model, const Places& places,
-                   const std::vector<std::string>& log) {
+                   const std::vector<std::string>& log, std::vector<artifact::File> extras) {
     if (places.directory.empty()) return artifact::write_rai(model, places.rai);
     std::string text;
     for (const std::string& line : log) text += line + '\n';
-    return artifact::write_directory(
-        model, places.directory,
-        {.rai = !places.rai.empty(), .extras = {{"compile.log", std::move(text)}}});
+    extras.push_back({"compile.log", std::move(text)});
+    return artifact::write_directory(model, places.directory,
+                                     {.rai = !places.rai.empty(), .extras = std::move(extras)});
 }
 
 }  // namespace
@@ -177,12 +185,13 @@ Result<CompileOutcome> compile(const CompileRequest& request) {
         if (request.message) request.message(level, text);
     };
     CompileOutcome out;
-    auto model = compile_in_memory(logged, &out.not_offloaded, &log);
+    std::vector<artifact::File> debug;
+    auto model = compile_in_memory(logged, &out.not_offloaded, &log, &debug);
     if (!out.not_offloaded.empty()) return out;
     if (!model) return model.error();
     model->config_sha256 = *config;
     if (request.progress) request.progress(80, "write");
-    if (auto done = write(*model, *places, log); !done) return done.error();
+    if (auto done = write(*model, *places, log, std::move(debug)); !done) return done.error();
     if (request.progress) request.progress(100, "done");
     return outcome_of(*model, *places);
 }

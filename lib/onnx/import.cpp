@@ -175,6 +175,7 @@ Result<void> Importer::add_nodes(const pb::GraphProto& graph) {
 Result<void> Importer::add_node(const pb::NodeProto& node) {
     if (node.op_type() != "Constant") ++nodes_in_file_;
     builder_.begin_node(node_name(node));
+    out_.origins[builder_.node()] = {node.op_type(), domain_of(node)};
     if (node.op_type() == "If" && domain_of(node).empty()) return add_if(node);
     auto converted = attributes(node);
     if (!converted) return converted.error();
@@ -354,6 +355,8 @@ void Importer::count() {
         out_.ops += graph::count_ops(builder_.graph, node);
     }
     out_.operators = static_cast<uint32_t>(left.size());
+    for (const std::string& name : left) out_.origins.try_emplace(name, Origin{"Identity", ""});
+    std::erase_if(out_.origins, [&](const auto& entry) { return !left.contains(entry.first); });
     out_.folded = nodes_in_file_ > out_.operators ? nodes_in_file_ - out_.operators : 0;
 }
 

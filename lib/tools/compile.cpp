@@ -55,6 +55,10 @@ void add_options(CLI::App& app, Options& o) {
         ->type_name("N")
         ->check(CLI::Range(1u, 256u))
         ->capture_default_str();
+    app.add_option("--device-memory-limit", r.device_memory_limit,
+                   "memory for weights, arena and tensors of one NPU partition [the device's]")
+        ->type_name("BYTES")
+        ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 40));
     app.add_option("--input-shape", o.input_shapes, "binds symbolic dimensions; repeatable")
         ->type_name("NAME:D0,D1,...")
         ->expected(1)
@@ -63,6 +67,10 @@ void add_options(CLI::App& app, Options& o) {
         ->type_name("NAME=LAYOUT")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    app.add_option("--tessellate", r.tessellate,
+                   "layouts of inputs and outputs on the NPU: 'default' (HWC in, HWC16 out) or a "
+                   "JSON file")
+        ->type_name("default|FILE");
     app.add_option("--decoder", r.decoder,
                    "record how vartmldecode reads the outputs, and the input's pixels")
         ->type_name("NICK");
@@ -128,8 +136,6 @@ Result<void> check_supported(const std::string& file, const compiler::Config& co
         const char* text;
     };
     const Row rows[] = {
-        {config.keep_outputs,
-         "keep_outputs is true, which this version cannot do; set it to false"},
         {config.floats_to_fp16,
          "enable_f32_to_f16_conversion is true, no device here computes in fp16; set it to false"},
         {config.quantized_inputs || config.quantized_outputs,
@@ -165,6 +171,8 @@ bool take_config(const CLI::App& app, Options& o) {
     if (app.count("--batch-size") == 0) r.batch_size = config.batch_size;
     if (app.count("--numerics") == 0 && !config.floats_to_bf16) o.numerics = "f32";
     r.optimize_level = config.optimize_level;
+    r.keep_outputs = config.keep_outputs;
+    r.threshold_gops_percent = config.threshold_gops_percent;
     r.cpu_partition = config.cpu_partition;
     r.require_full_offload = r.require_full_offload || config.require_full_offload;
     return true;

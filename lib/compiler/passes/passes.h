@@ -12,7 +12,7 @@ namespace vartml::compiler {
 //           %y = Reshape %x, %i : f32[1,192]
 //   after   %y = Reshape %x {shape=[1,192]} : f32[1,192]
 // Leaves alone: DequantizeLinear of weights, which the quantised operators need; anything whose
-// type would change.
+// type would change; nodes that make an output of the graph, which no constant may be.
 Result<PassStats> fold_constants(graph::Graph& graph);
 
 // Removes nodes that give back their input, and joins neighbours that make one.

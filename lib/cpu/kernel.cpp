@@ -16,8 +16,8 @@ std::vector<KernelRow> build_table() {
     std::vector<KernelRow> table;
     for (const auto& part :
          {elementwise_kernels(), reduction_kernels(), normalisation_kernels(), quantised_kernels(),
-          movement_kernels(), index_kernels(), picture_kernels(), window_kernels(),
-          matrix_kernels(), recurrent_kernels()}) {
+          movement_kernels(), index_kernels(), picture_kernels(), picture_input_kernels(),
+          window_kernels(), matrix_kernels(), recurrent_kernels()}) {
         table.insert(table.end(), part.begin(), part.end());
     }
     std::ranges::sort(table, {}, &KernelRow::kind);

@@ -56,6 +56,7 @@ std::span<const KernelRow> quantised_kernels();
 std::span<const KernelRow> movement_kernels();
 std::span<const KernelRow> index_kernels();
 std::span<const KernelRow> picture_kernels();
+std::span<const KernelRow> picture_input_kernels();
 std::span<const KernelRow> window_kernels();
 std::span<const KernelRow> matrix_kernels();
 std::span<const KernelRow> recurrent_kernels();

@@ -65,6 +65,7 @@ std::span<const KernelRow> picture_kernels();
 std::span<const KernelRow> picture_grid_kernels();
 std::span<const KernelRow> picture_regions_kernels();
 std::span<const KernelRow> picture_resize_kernels();
+std::span<const KernelRow> picture_input_kernels();
 std::span<const KernelRow> window_kernels();
 std::span<const KernelRow> pool_kernels();
 std::span<const KernelRow> deform_kernels();

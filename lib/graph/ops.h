@@ -86,6 +86,10 @@
 //   Attention (com.microsoft), LSTM, GRU, RNN, DeformConv, Col2Im, MaxUnpool: attributes as in ONNX
 // clang-format on
 //
+//   PictureInput (vartml) x          mean:fs scale:fs layout:s ("NCHW" "NHWC"): u8[1,H,W,B], B >= C
+//   bytes per pixel, to
+//                                    f32 of C channels: (x - mean[c]) * scale[c]; an embedded
+//                                    pre-process
 //   Late x...   op:s and the attributes of ONNX: late.h
 //
 // The importer decomposes what is not listed (SkipLayerNormalization, BiasGelu, FastGelu,

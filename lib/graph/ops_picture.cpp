@@ -175,7 +175,26 @@ Result<Types> infer_max_unpool(const Graph& graph, const Node& node) {
     return Types{y};
 }
 
+Result<Types> infer_picture_input(const Graph& graph, const Node& node) {
+    const Type& x = input_type(graph, node, 0);
+    const auto mean = node.get("mean", std::vector<float>());
+    const auto channels = static_cast<int64_t>(mean.size());
+    const bool fits = x.data_type == DataType::uint8 && x.shape.size() == 4 && x.shape[0] == 1 &&
+                      channels >= 1 && channels <= x.shape[3] &&
+                      node.get("scale", std::vector<float>()).size() == mean.size();
+    if (!fits) {
+        return bad_node(node, "has the input " + to_string(x) + " and " + std::to_string(channels) +
+                                  " means, expected u8[1,H,W,bytes] and a mean and a scale for "
+                                  "each channel");
+    }
+    const int64_t height = x.shape[1], width = x.shape[2];
+    if (node.get("layout", "NCHW") == "NHWC")
+        return Types{{DataType::float32, {1, height, width, channels}}};
+    return Types{{DataType::float32, {1, channels, height, width}}};
+}
+
 constexpr OpInfo ops[] = {
+    {"PictureInput", 1, 1, 1, 1, "layout:s* mean:fs* scale:fs*", infer_picture_input, count_output},
     {"Resize", 1, 4, 1, 1,
      "antialias:i coordinate_transformation_mode:s cubic_coeff_a:f exclude_outside:i "
      "extrapolation_value:f mode:s nearest_mode:s roi:fs scales:fs sizes:is",

@@ -74,7 +74,8 @@ std::string unclaimed_type(const ::onnx::GraphProto& graph) {
             if (!info.type().has_tensor_type()) return "tensor '" + info.name() + "' is no tensor";
             const int32_t type = info.type().tensor_type().elem_type();
             const DataType own = onnx::data_type(type);
-            const bool packed = type == ::onnx::TensorProto::INT4 || type == ::onnx::TensorProto::UINT4;
+            const bool packed =
+                type == ::onnx::TensorProto::INT4 || type == ::onnx::TensorProto::UINT4;
             if (own == DataType::unknown || own == DataType::float64 || packed)
                 return "tensor '" + info.name() + "' of type " + onnx::elem_type_name(type);
         }
@@ -187,10 +188,9 @@ std::string compare(const Case& c, vart::NpuTensor& found, const test::ProtoTens
         const auto b = number(info.data_type, wanted + i * size);
         if (!a || !b) return "has a type that cannot be compared";
         const bool same = *a == *b || (std::isnan(*a) && std::isnan(*b));
-        const double tolerance =
-            is_float(info.data_type)
-                ? c.absolute + c.relative * std::fabs(*b) + c.of_range * range
-                : 0;
+        const double tolerance = is_float(info.data_type)
+                                     ? c.absolute + c.relative * std::fabs(*b) + c.of_range * range
+                                     : 0;
         if (!same && !(std::fabs(*a - *b) <= tolerance))
             return "element " + std::to_string(i) + " is " + std::to_string(*a) + ", expected " +
                    std::to_string(*b);
@@ -266,8 +266,8 @@ std::vector<Case> node_tests() {
         return cases;
     }
     for (const fs::path& folder : std::set<fs::path>(fs::directory_iterator(root), {}))
-        cases.push_back({folder.filename().string(), folder / "model.onnx",
-                         folder / "test_data_set_0", {}});
+        cases.push_back(
+            {folder.filename().string(), folder / "model.onnx", folder / "test_data_set_0", {}});
     return cases;
 }
 

@@ -103,6 +103,8 @@ Order Lowering::natural_order(const graph::Node& node, size_t output) const {
     static constexpr std::string_view image_work[] = {
         "Conv",          "ConvTranspose", "MaxPool",      "AveragePool", "GlobalAveragePool",
         "GlobalMaxPool", "Resize",        "DepthToSpace", "SpaceToDepth"};
+    if (base == "PictureInput")
+        return node.get("layout", "NCHW") == "NHWC" ? row_major(4) : channels_last(4);
     if (std::ranges::find(image_work, base) != std::end(image_work)) {
         return channels_last(shape.size());
     }

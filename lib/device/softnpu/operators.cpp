@@ -103,6 +103,7 @@ constexpr Row table[] = {
     {"Neg", lower_eltwise, "f"},
     {"PRelu", lower_binary, "f"},
     {"Pad", lower_pad, "f", takes_pad},
+    {"PictureInput", lower_picture_input, "fq"},
     {"Pow", lower_binary, "f"},
     {"QuickGelu", lower_eltwise, "f"},
     {"Reciprocal", lower_eltwise, "f"},

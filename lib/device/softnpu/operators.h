@@ -30,6 +30,7 @@ Result<void> lower_depth_to_space(Lowering& lowering, const graph::Node& node);
 Result<void> lower_space_to_depth(Lowering& lowering, const graph::Node& node);
 // Any operator that lib/cpu has a kernel for, in any form.
 Result<void> lower_general(Lowering& lowering, const graph::Node& node);
+Result<void> lower_picture_input(Lowering& lowering, const graph::Node& node);
 Result<void> lower_pad(Lowering& lowering, const graph::Node& node);
 
 // Weights in the layouts that the primitives of a step ask for, each packed once.

@@ -63,6 +63,8 @@ public:
                 std::vector<std::string>* log, std::vector<artifact::File>* debug)
         : request_(request), target_(target), log_(log), debug_(debug) {}
     Result<CompiledModel> run(std::string* not_offloaded);
+    // From a graph that is imported already.
+    Result<CompiledModel> build(onnx::Imported imported, std::string* not_offloaded);
 
 private:
     void progress(int percent, const char* stage) {
@@ -73,6 +75,9 @@ private:
     }
     void note(const std::string& step);  // with the time since the last one
     Result<void> check_layouts(const Graph& graph) const;
+    Result<void> embed_preprocesses(onnx::Imported& imported) const;
+    Result<CompiledModel> make_probe(const onnx::Imported& imported) const;
+    Result<void> quantise_floats(onnx::Imported& imported);
 
     Partitioning decide();
     Result<Program> make_program(const Part& part);
@@ -134,6 +139,60 @@ Result<void> Compilation::check_layouts(const Graph& graph) const {
     return {};
 }
 
+// ---- before partitioning
+
+// Nodes that the compiler added are their own origin.
+void add_origins(onnx::Imported& imported) {
+    for (const Node& node : imported.graph.nodes)
+        for (const std::string& source : node.sources)
+            imported.origins.try_emplace(source, onnx::Origin{node.kind, node.domain});
+}
+
+Result<void> Compilation::embed_preprocesses(onnx::Imported& imported) const {
+    for (const EmbeddedPreprocess& e : request_.embed)
+        if (auto done = embed_preprocess(imported.graph, e); !done)
+            return Error{done.error().code, request_.model + ": " + done.error().message};
+    add_origins(imported);
+    return {};
+}
+
+// The model with the tensors to measure as outputs, behind its own.
+Result<CompiledModel> Compilation::make_probe(const onnx::Imported& imported) const {
+    onnx::Imported probe = imported;
+    for (const graph::ValueId id : values_to_quantise(probe.graph)) {
+        const auto is_it = [id](graph::ValueId other) { return other == id; };
+        const bool at_border = std::ranges::any_of(probe.graph.outputs, is_it) ||
+                               std::ranges::any_of(probe.graph.inputs, is_it);
+        if (!at_border) probe.graph.outputs.push_back(id);
+    }
+    CompileRequest request;
+    request.model = request_.model;
+    request.npu = false;
+    request.convert_floats = false;
+    std::string ignored;
+    return Compilation(request, target_, nullptr, nullptr).build(std::move(probe), &ignored);
+}
+
+Result<void> Compilation::quantise_floats(onnx::Imported& imported) {
+    const auto fault = [&](const Error& error) {
+        return Error{error.code, request_.model + ": " + error.message};
+    };
+    if (auto done = prepare_to_quantise(imported.graph); !done) return fault(done.error());
+    auto probe = make_probe(imported);
+    if (!probe) return probe.error();
+    auto ranges = request_.quantise.measure(*probe);
+    if (!ranges) return ranges.error();
+    auto count = quantise(imported.graph, *ranges);
+    if (!count) return fault(count.error());
+    if (*count == 0)
+        say(LogLevel::warning, request_.model +
+                                   ": --quantize found no convolution or product "
+                                   "that could work on int8; the model stays float");
+    add_origins(imported);
+    note("quantised: " + std::to_string(*count) + " operators");
+    return {};
+}
+
 // ---- parts and their programs
 
 Result<Program> Compilation::make_program(const Part& part) {
@@ -178,6 +237,7 @@ std::optional<std::string> Compilation::compile_for_npu(const Part& part) {
 Partitioning Compilation::decide() {
     PartitionPolicy policy;
     policy.threshold_gops_percent = request_.threshold_gops_percent;
+    policy.use_npu = request_.npu;
     policy.cpu_parts = request_.cpu_partition;
     policy.compile = [this](const Part& part) { return compile_for_npu(part); };
     return partition(imported_.graph, imported_.origins, target_, policy);
@@ -361,10 +421,19 @@ Result<CompiledModel> Compilation::run(std::string* not_offloaded) {
     progress(5, "import");
     auto imported = onnx::import_onnx(request_.model, {.input_shapes = request_.input_shapes});
     if (!imported) return imported.error();
-    imported_ = std::move(*imported);
-    for (const onnx::Message& message : imported_.messages) say(message.level, message.text);
-    note("imported: " + std::to_string(imported_.operators) + " operators, " +
-         std::to_string(imported_.folded) + " folded");
+    for (const onnx::Message& message : imported->messages) say(message.level, message.text);
+    note("imported: " + std::to_string(imported->operators) + " operators, " +
+         std::to_string(imported->folded) + " folded");
+    if (request_.quantise.measure) {
+        progress(10, "quantise");
+        if (auto done = quantise_floats(*imported); !done) return done.error();
+    }
+    if (auto done = embed_preprocesses(*imported); !done) return done.error();
+    return build(std::move(*imported), not_offloaded);
+}
+
+Result<CompiledModel> Compilation::build(onnx::Imported imported, std::string* not_offloaded) {
+    imported_ = std::move(imported);
     if (auto done = check_layouts(imported_.graph); !done) return done.error();
     auto tessellation = read_tessellation(request_.tessellate, imported_.graph);
     if (!tessellation) return tessellation.error();
@@ -372,6 +441,7 @@ Result<CompiledModel> Compilation::run(std::string* not_offloaded) {
     views_ = {.layouts = request_.layouts,
               .convert_floats = request_.convert_floats,
               .hw_layouts = tessellation_.hw_layouts};
+    for (const EmbeddedPreprocess& e : request_.embed) views_.pictures[e.input] = e.order;
     views_.picture_layout = find_picture_layout(imported_.graph, views_);
 
     progress(30, "partition");

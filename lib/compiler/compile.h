@@ -13,8 +13,18 @@
 #include <vartml/tensor.h>
 
 #include "lib/artifact/compiled_model.h"
+#include "lib/compiler/embed_preprocess.h"
+#include "lib/compiler/quantise.h"
 
 namespace vartml::compiler {
+
+// Makes an int8 model of a float one, by what its tensors hold over a calibration set.
+struct QuantiseRequest {
+    std::string set;  // names the content of the set; part of what decides freshness
+    // Runs a model, whose outputs are the tensors to measure, on the CPU over the whole set; the
+    // ranges of its inputs and outputs.
+    std::function<Result<Ranges>(const artifact::CompiledModel& probe)> measure;
+};
 
 struct CompileRequest {
     std::string model;  // path as the user gave it; it appears in the summary
@@ -28,6 +38,9 @@ struct CompileRequest {
     uint64_t device_memory_limit = 0;  // bytes for one NPU partition; 0 = the device's
     std::map<std::string, std::vector<int64_t>> input_shapes;
     std::map<std::string, Layout> layouts;
+    std::vector<EmbeddedPreprocess> embed;
+    QuantiseRequest quantise;    // nothing where `measure` is empty
+    bool npu = true;             // false: every operator in a CPU partition
     std::string tessellate;      // "", "default" or a JSON file: HW layouts of inputs and outputs
     bool convert_floats = true;  // false: --numerics f32
     std::string decoder, labels;

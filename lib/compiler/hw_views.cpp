@@ -45,7 +45,16 @@ public:
         const bool inner = options_.inner.contains(value.name);
         info.cpu = inner ? make_view(value.type.data_type, Layout::GENERIC, dimensions(value))
                          : cpu_view(value, is_output);
+        const auto picture = options_.pictures.find(value.name);
+        if (picture != options_.pictures.end()) {
+            info.picture = picture->second;
+            info.cpu = make_view(value.type.data_type, Layout::NHWC, dimensions(value));
+        }
         if (options_.on_host) return info;
+        if (picture != options_.pictures.end()) {
+            info.hw = info.cpu;
+            return info;
+        }
         info.hw = inner
                       ? info.cpu
                       : hw_view(info.cpu, hw_layout(value.name, info.cpu), hw_type(id, is_output));

@@ -21,8 +21,9 @@ struct ViewOptions {
     std::optional<Layout> picture_layout = {};
     // Tensors between partitions: dense and of the CPU type in both views, layout GENERIC.
     std::set<std::string> inner = {};
-    std::map<std::string, Layout> hw_layouts = {};  // that are asked for instead, by tensor name
-    bool on_host = false;                           // the graph runs on the CPU: no HW views
+    std::map<std::string, Layout> hw_layouts = {};     // that are asked for instead, by tensor name
+    std::map<std::string, std::string> pictures = {};  // inputs of bytes: the order of a pixel's
+    bool on_host = false;                              // the graph runs on the CPU: no HW views
 };
 
 struct BorderViews {

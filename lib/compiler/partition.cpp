@@ -95,6 +95,8 @@ void Partitioner::find_units() {
         unit.nodes.push_back(n);
         unit.ops += graph::count_ops(graph_, node);
         if (!unit.reason) unit.reason = device::why_unsupported(target_, graph_, node);
+        if (!policy_.use_npu)
+            unit.reason = {"excluded-by-config", "the whole model was asked for on the CPU"};
     }
     out_.total.operators = static_cast<uint32_t>(units_.size());
     for (const Unit& unit : units_) out_.total.ops += unit.ops;

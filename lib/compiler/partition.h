@@ -29,6 +29,7 @@ struct Part {
 struct PartitionPolicy {
     double threshold_gops_percent = 20;  // a subgraph with a smaller share of the model stays out
     uint32_t max_subgraphs = 7;
+    bool use_npu = true;    // false: every operator is excluded from the NPU
     bool cpu_parts = true;  // false: what is not on the NPU is in no part
     // Tries to compile a subgraph for the NPU; the reason where that fails, to be read behind the
     // subgraph's name: "needs 5 bytes of device memory, limit 4".

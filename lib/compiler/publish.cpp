@@ -95,6 +95,10 @@ Result<Sha256::Digest> config_digest(const CompileRequest& request) {
     if (!tessellation) return tessellation.error();
     json["tessellation"] = *tessellation;
     json["keep_outputs"] = request.keep_outputs;
+    json["npu"] = request.npu;
+    json["calibration_set"] = request.quantise.set;
+    for (const EmbeddedPreprocess& e : request.embed)
+        json["embed_preprocess"].push_back({e.input, e.order, e.mean, e.scale});
     for (const auto& [name, layout] : request.layouts) json["layouts"][name] = to_string(layout);
     json["enable_f32_to_bf16_conversion"] = request.convert_floats;
     json["decoder"] = request.decoder;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/device/target.h"
+#include "lib/graph/late.h"
 
 #include <algorithm>
 
@@ -141,8 +142,23 @@ bool runs_operator(const Target& target, std::string_view kind) {
     return find_rule(target, kind) != nullptr;
 }
 
+static Unsupported why_late(const Target& target, const Graph& graph, const Node& node) {
+    if (!find_rule(target, graph::op_type(node)))
+        return {"unsupported-operator", "not implemented on the NPU"};
+    for (const graph::ValueId id : node.inputs)
+        if (id != graph::none && graph.value(id).data_dependent)
+            return {"data-dependent-shape", "tensor '" + graph.value(id).name +
+                                                "' has a shape that is known only at run time"};
+    for (size_t i = 1; i < node.inputs.size(); ++i)
+        if (node.inputs[i] != graph::none && !graph.value(node.inputs[i]).constant)
+            return {"dynamic-shape", "its parameter '" + graph.value(node.inputs[i]).name +
+                                         "' is known only at run time"};
+    return {"dynamic-shape", "its shape is known only at run time"};
+}
+
 std::optional<Unsupported> why_unsupported(const Target& target, const Graph& graph,
                                            const Node& node) {
+    if (graph::is_late(node)) return why_late(target, graph, node);
     for (const std::string_view part : node.parts())
         if (!find_rule(target, part))
             return Unsupported{"unsupported-operator", "not implemented on the NPU"};

@@ -20,7 +20,7 @@ namespace {
 
 struct Options {
     compiler::CompileRequest request;
-    std::vector<std::string> input_shapes, layouts;
+    std::vector<std::string> input_shapes, layouts, embedded;
     std::string numerics = "auto";
     std::string config;
     bool allow_unknown_config_keys = false;
@@ -71,6 +71,12 @@ void add_options(CLI::App& app, Options& o) {
                    "layouts of inputs and outputs on the NPU: 'default' (HWC in, HWC16 out) or a "
                    "JSON file")
         ->type_name("default|FILE");
+    app.add_option("--embed-preprocess", o.embedded,
+                   "put conversion and normalisation of a picture input into the program; its "
+                   "bytes are the input then; repeatable")
+        ->type_name("NAME:u8,rgb,hwc,mean=M,scale=S")
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     app.add_option("--decoder", r.decoder,
                    "record how vartmldecode reads the outputs, and the input's pixels")
         ->type_name("NICK");
@@ -183,6 +189,11 @@ Result<void> finish_options(Options& o) {
         if (auto done = take_shape(text, o.request); !done) return done;
     for (const std::string& text : o.layouts)
         if (auto done = take_layout(text, o.request); !done) return done;
+    for (const std::string& text : o.embedded) {
+        auto parsed = compiler::parse_embedded_preprocess(text);
+        if (!parsed) return parsed.error();
+        o.request.embed.push_back(std::move(*parsed));
+    }
     o.request.convert_floats = o.numerics == "auto";
     if (o.progress_fd >= 0 && ::fcntl(o.progress_fd, F_GETFD) < 0)
         return Error{ErrorCode::invalid_argument,

@@ -28,19 +28,17 @@ Result<std::vector<std::vector<double>>> interpret(const Graph& given, uint32_t 
         if (value.constant) continue;
         uint32_t hash = seed;
         for (const char c : value.name) hash = hash * 31 + static_cast<unsigned char>(c);
-        value.constant = write_numbers<double>(
-            value.type.data_type, random_numbers(value.type.elements(), hash, range));
+        value.constant = write_numbers<double>(value.type.data_type,
+                                               random_numbers(value.type.elements(), hash, range));
     }
     for (const Node& node : graph.nodes) {
         auto constants = cpu::evaluate(graph, node);
         if (!constants) return constants.error();
         for (size_t i = 0; i < node.outputs.size(); ++i)
-            if (node.outputs[i] != none)
-                graph.value(node.outputs[i]).constant = (*constants)[i];
+            if (node.outputs[i] != none) graph.value(node.outputs[i]).constant = (*constants)[i];
     }
     std::vector<std::vector<double>> results;
-    for (const ValueId id : graph.outputs)
-        results.push_back(read_numbers<double>(graph.value(id)));
+    for (const ValueId id : graph.outputs) results.push_back(read_numbers<double>(graph.value(id)));
     return results;
 }
 

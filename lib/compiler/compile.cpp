@@ -87,7 +87,7 @@ private:
     }
 
     std::string list_fallbacks(const Partitioning& decided) const;
-    Result<void> check_inner_types(const TensorPlaces& places) const;
+    Result<void> check_inner(const TensorPlaces& places) const;
     Result<Partition> make_partition(const Part& part, const TensorPlaces& places);
     void name_partitions(std::vector<Partition>& partitions) const;
     void keep_graphs(const std::vector<Partition>& partitions);
@@ -261,14 +261,22 @@ std::string Compilation::list_fallbacks(const Partitioning& decided) const {
 // ---- the model
 
 // What passes between partitions lies in buffers of the runtime, which knows the types of ONNX's
-// borders only.
-Result<void> Compilation::check_inner_types(const TensorPlaces& places) const {
-    for (const graph::Value& value : imported_.graph.values)
-        if (value.type.data_type == DataType::float64 && places.inner.contains(value.name))
+// borders only, and has one byte at least.
+Result<void> Compilation::check_inner(const TensorPlaces& places) const {
+    for (const graph::Value& value : imported_.graph.values) {
+        if (!places.inner.contains(value.name)) continue;
+        const char* fault = value.type.data_type == DataType::float64
+                                ? "; insert a Cast to float32 before it"
+                            : value.type.elements() == 0 ? "; remove it from the model"
+                                                         : nullptr;
+        if (fault)
             return Error{ErrorCode::unsupported,
-                         request_.model + ": tensor '" + value.name +
-                             "' is float64 and would pass from one partition to another, which no "
-                             "buffer of the runtime holds; insert a Cast to float32 before it"};
+                         request_.model + ": tensor '" + value.name + "' is " +
+                             to_string(value.type) +
+                             " and would pass from one partition to another, which no buffer of "
+                             "the runtime holds" +
+                             fault};
+    }
     return {};
 }
 
@@ -386,7 +394,7 @@ Result<CompiledModel> Compilation::make_model(Partitioning decided) {
     // What the host converts is as ONNX has it on both sides.
     places.inner.insert(tessellation_.without_hw.begin(), tessellation_.without_hw.end());
     places.on_host.insert(tessellation_.without_hw.begin(), tessellation_.without_hw.end());
-    if (auto good = check_inner_types(places); !good) return good.error();
+    if (auto good = check_inner(places); !good) return good.error();
     for (const Part& part : decided.parts) {
         auto made = make_partition(part, places);
         if (!made) return made.error();

@@ -218,7 +218,7 @@ TEST_F(CompilePartition, RefusesATypeThatNoBufferHolds) {
     ASSERT_FALSE(model);
     EXPECT_EQ(model.error().message,
               dir_ / "m.onnx" +
-                  ": tensor 'wide' is float64 and would pass from one partition to another, which "
+                  ": tensor 'wide' is f64[4,4] and would pass from one partition to another, which "
                   "no buffer of the runtime holds; insert a Cast to float32 before it");
 }
 

@@ -46,12 +46,12 @@ struct CompileRequest {
     std::string decoder, labels;
 
     // Where it goes: a directory `cache_dir`/`cache_key`, or `output`: a single file if it ends in
-    // .rai, else a directory.
+    // .rai or .tar.gz, else a directory.
     std::string cache_dir = "vartml-cache";
     std::string cache_key;  // "" = name of the model
     std::string output;     // "" = the cache
     std::vector<std::string>
-        formats;  // of "dir", "rai"; empty = both, with `output` the one that it names
+        formats;  // of "dir", "rai", "tar"; empty = the first two, with `output` what it names
     bool require_full_offload = false;
     bool keep_outputs = false;  // also <partition>/0/debug: the graph before and after the passes
     bool force = false;

@@ -33,7 +33,7 @@ void add_options(CLI::App& app, Options& o) {
     compiler::CompileRequest& r = o.request;
     app.add_option("MODEL", r.model, "the ONNX file")->required();
     app.add_option("-o,--output", r.output,
-                   "write only this: a .rai file, or a directory; instead of the cache")
+                   "write only this: a .rai or .tar.gz file, or a directory; instead of the cache")
         ->type_name("OUT");
     app.add_option("--cache-dir", r.cache_dir, "parent of the result")
         ->type_name("DIR")
@@ -41,7 +41,7 @@ void add_options(CLI::App& app, Options& o) {
     app.add_option("--cache-key", r.cache_key, "name of the result directory [name of the model]")
         ->type_name("KEY");
     app.add_option("--format", r.formats,
-                   "containers to write beside the directory: dir,rai [both]")
+                   "containers to write beside the directory: dir,rai,tar [dir,rai]")
         ->type_name("LIST")
         ->delimiter(',');
     app.add_option("--config", o.config, "a vitisai_config.json [CPU partition, softnpu]")

@@ -137,8 +137,8 @@ TEST_F(Compile, ReplacesADamagedResultWithAWarning) {
 
 TEST_F(Compile, GivesTheSameBytesWhereverAndHoweverOften) {
     fs::create_directory(dir_ / "elsewhere");
-    ASSERT_EQ(run("shelf.onnx --cache-dir one --jobs 1").status, 0);
-    ASSERT_EQ(run("shelf.onnx --cache-dir elsewhere/two --jobs 8").status, 0);
+    ASSERT_EQ(run("shelf.onnx --format rai,tar --cache-dir one --jobs 1").status, 0);
+    ASSERT_EQ(run("shelf.onnx --format tar,rai --cache-dir elsewhere/two --jobs 8").status, 0);
     auto one = files("one/shelf"), two = files("elsewhere/two/shelf");
     one.erase("compile.log");
     two.erase("compile.log");
@@ -159,6 +159,50 @@ TEST_F(Compile, WritesOnlyWhatDashOAsksFor) {
     EXPECT_TRUE(fs::exists(dir_ / "result/model.vmf"));
     EXPECT_FALSE(fs::exists(dir_ / "result/shelf.rai"));
     EXPECT_FALSE(fs::exists(dir_ / "vartml-cache"));
+}
+
+TEST_F(Compile, WritesTheContainersThatAreAskedFor) {
+    const Finished all = run("shelf.onnx --format dir,rai,tar");
+    EXPECT_EQ(all.status, 0) << all.err;
+    EXPECT_NE(all.out.find("\nmodel: vartml-cache/shelf/shelf.rai\n"), std::string::npos);
+    EXPECT_TRUE(fs::exists(dir_ / "vartml-cache/shelf/shelf.rai"));
+    EXPECT_TRUE(artifact::read(dir_ / "vartml-cache/shelf"));
+    const std::string tar = dir_ / "vartml-cache/shelf/shelf.tar.gz";
+    ASSERT_TRUE(artifact::read(tar));
+
+    const Finished alone = run("shelf.onnx -o out/model.tar.gz");
+    EXPECT_EQ(alone.status, 0) << alone.err;
+    EXPECT_NE(alone.out.find("\nmodel: out/model.tar.gz\n"), std::string::npos) << alone.out;
+    EXPECT_EQ(alone.out.find("summary:"), std::string::npos);
+    EXPECT_EQ(test::slurp(dir_ / "out/model.tar.gz"), test::slurp(tar));
+    EXPECT_EQ(names("out"), (std::vector<std::string>{".model.tar.gz.lock", "model.tar.gz"}));
+    EXPECT_NE(run("shelf.onnx -o out/model.tar.gz").out.find("up to date"), std::string::npos);
+
+    const Finished beside = run("shelf.onnx --format tar -o result");
+    EXPECT_NE(beside.out.find("\nmodel: result\n"), std::string::npos) << beside.out;
+    EXPECT_EQ(test::slurp(dir_ / "result/shelf.tar.gz"), test::slurp(tar));
+    EXPECT_FALSE(fs::exists(dir_ / "result/shelf.rai"));
+}
+
+TEST_F(Compile, IsUpToDateOnlyWithAGoodTar) {
+    const std::string arguments = "shelf.onnx --format dir,tar";
+    const std::string tar = dir_ / "vartml-cache/shelf/shelf.tar.gz";
+    const auto is_fresh = [&] {
+        return run(arguments).out.find("up to date") != std::string::npos;
+    };
+    ASSERT_EQ(run("shelf.onnx --format dir").status, 0);
+    EXPECT_FALSE(is_fresh());  // not there
+    EXPECT_TRUE(is_fresh());
+    std::string bytes = test::slurp(tar);
+    const std::string good = bytes;
+    bytes[bytes.size() / 2] ^= 1;
+    test::spill(tar, bytes);
+    const Finished damaged = run(arguments);
+    EXPECT_NE(damaged.err.find("WARNING"), std::string::npos) << damaged.err;
+    EXPECT_NE(damaged.err.find("shelf.tar.gz: "), std::string::npos) << damaged.err;
+    EXPECT_EQ(damaged.out.find("up to date"), std::string::npos);
+    EXPECT_EQ(test::slurp(tar), good);
+    EXPECT_TRUE(is_fresh());
 }
 
 TEST_F(Compile, NeverReplacesADirectoryThatItDidNotMake) {
@@ -347,8 +391,7 @@ const Refusal refusals[] = {
     {"shelf.onnx --device-memory-limit 0", 2, "--device-memory-limit"},
     {"shelf.onnx --tessellate none.json", 2, "none.json: cannot open: No such file or directory"},
     {"shelf.onnx --numerics f16", 2, "--numerics"},
-    {"shelf.onnx --format dir,tar", 2, "'tar' is not a container of this release; known: dir, rai"},
-    {"shelf.onnx -o x.tar.gz", 2, "use a directory or a .rai file"},
+    {"shelf.onnx --format dir,zip", 2, "--format: 'zip' is not a container; known: dir, rai, tar"},
     {"shelf.onnx --cache-key ../up", 2, "--cache-key: '../up' is no key"},
     {"shelf.onnx --cache-key .hidden", 2, "is no key"},
     {"shelf.onnx --input-shape images", 2, "--input-shape: is 'images', expected NAME:D0,D1,..."},

@@ -171,13 +171,11 @@ Result<void> write(const CompiledModel& model, const Places& places,
         return places.rai.empty() ? artifact::write_tar(model, places.tar)
                                   : artifact::write_rai(model, places.rai);
     std::string text;
-    for (const std::string& line : log) text += line + '
-';
+    for (const std::string& line : log) text += line + '\n';
     extras.push_back({"compile.log", std::move(text)});
-    return artifact::write_directory(model, places.directory,
-                                     {.rai = !places.rai.empty(),
-                                      .tar = !places.tar.empty(),
-                                      .extras = std::move(extras)});
+    return artifact::write_directory(
+        model, places.directory,
+        {.rai = !places.rai.empty(), .tar = !places.tar.empty(), .extras = std::move(extras)});
 }
 
 }  // namespace

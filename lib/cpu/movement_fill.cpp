@@ -136,7 +136,28 @@ Result<void> reverse_sequence(const Call& call) {
     return {};
 }
 
+// The middle of the input, or the input in the middle of zeros, along each axis.
+Result<void> run_center_crop_pad(const Call& call) {
+    const Array &x = call.inputs[0], &y = call.outputs[0];
+    std::memset(y.data, 0, y.size_bytes());
+    const Strides from = strides_of(x.shape), to = strides_of(y.shape);
+    Shape common = y.shape;
+    int64_t first = 0, target = 0;
+    for (size_t i = 0; i < common.size(); ++i) {
+        const int64_t more = y.shape[i] - x.shape[i];
+        common[i] = std::min(x.shape[i], y.shape[i]);
+        first += more < 0 ? -more / 2 * from[i] : 0;
+        target += more > 0 ? more / 2 * to[i] : 0;
+    }
+    if (common.elements() == 0) return {};
+    const size_t size = vartml::size_bytes(y.type);
+    copy_elements(common, size, x.data + static_cast<size_t>(first) * size, from,
+                  y.data + static_cast<size_t>(target) * size, to);
+    return {};
+}
+
 constexpr KernelRow rows[] = {
+    {"CenterCropPad", run_center_crop_pad},
     {"ConstantOfShape", constant_of_shape},
     {"EyeLike", eye_like},
     {"Range", range},

@@ -24,6 +24,7 @@ struct Parameter {
 };
 constexpr Parameter parameters[] = {
     {"AffineGrid", 1, "size", 'I'},
+    {"CenterCropPad", 1, "shape", 'I'},
     {"Clip", 1, "min", 'f'},
     {"Clip", 2, "max", 'f'},
     {"CumSum", 1, "axis", 'i'},

@@ -59,6 +59,7 @@
 //   Gather x i   axis:i;  GatherElements x i   axis:i;  GatherND x i   batch_dims:i
 //   ScatterElements x i u   axis:i reduction:s;  ScatterND x i u   reduction:s
 //   Expand x                         shape:is, the output shape;  Tile x   repeats:is
+//   CenterCropPad x                  axes:is? shape:is, a size for each of the axes; only where it was not constant
 //   DepthToSpace x                   blocksize:i mode:s;  SpaceToDepth x   blocksize:i
 //   Elu, Celu, LeakyRelu, ThresholdedRelu, QuickGelu (com.microsoft) x   alpha:f;  Selu x   alpha:f gamma:f
 //   HardSigmoid x                    alpha:f beta:f;  Shrink x   bias:f lambd:f;  Gelu x   approximate:s

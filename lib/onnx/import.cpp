@@ -130,6 +130,15 @@ Result<void> Importer::add_inputs() {
                          "the name of input '" + input.name + "' is not printable; rename it");
         if (builder_.find(input.name) != graph::none)
             return error(ErrorCode::bad_model, "has two inputs named '" + input.name + "'");
+        if (input.type.data_type != DataType::unknown && input.type.elements() == 0) {
+            out_.messages.push_back({LogLevel::info, file_.path() + ": input '" + input.name +
+                                                         "' is " + to_string(input.type) +
+                                                         ", which holds nothing: the compiled "
+                                                         "model has no such input"});
+            builder_.scope[input.name] =
+                builder_.constant(input.name, std::move(input.type), graph::make_constant({}));
+            continue;
+        }
         const ValueId id =
             builder_.graph.add_value(builder_.unique_value_name(input.name), std::move(input.type));
         if (auto done = check_border_type("input", id, input.elem_type); !done) return done;

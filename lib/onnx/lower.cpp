@@ -98,7 +98,12 @@ void dropout(Builder& b, ModelFile& file, OnnxNode& n) {
         return b.fail(
             ErrorCode::unsupported,
             "uses Dropout in training mode, a random operator; export the model in inference mode");
-    if (refuse_outputs(b, n, 1)) return;
+    if (n.has_output(1)) {  // nothing is dropped
+        const graph::Type mask{DataType::boolean, b.type(n.input(0)).shape};
+        b.bind(n.outputs[1], b.constant(n.outputs[1], mask,
+                                        graph::make_constant(std::vector<std::byte>(
+                                            static_cast<size_t>(mask.elements()), std::byte{1}))));
+    }
     alias(b, file, n);
 }
 
@@ -174,8 +179,10 @@ void softmax(Builder& b, ModelFile& file, OnnxNode& n) {
 // truncation.
 void resize_by_scales(Builder& b, OnnxNode& n, ValueId scales) {
     const auto values = b.float_values(scales);
-    if (!values)
-        return b.fail(ErrorCode::unsupported, "has scales that are known only at run time");
+    if (!values) {  // settled when they are known; set 10's Resize means what Upsample does
+        n.inputs = {n.input(0), scales};
+        return keep_as(b, n, "Upsample");
+    }
     const bool shrinks = std::ranges::any_of(*values, [](float s) { return s < 1; });
     Attributes attributes{{"mode", n.get("mode", "nearest")},
                           {"coordinate_transformation_mode", std::string("asymmetric")},
@@ -275,7 +282,8 @@ void dynamic_quantize_linear(Builder& b, ModelFile&, OnnxNode& n) {
         b.bind(n.outputs[i], results[i]);
 }
 
-void center_crop_pad(Builder& b, ModelFile&, OnnxNode& n) {
+void center_crop_pad(Builder& b, ModelFile& file, OnnxNode& n) {
+    if (!b.int_values(n.input(1))) return keep(b, file, n);
     const std::vector<int64_t> shape = b.type(n.input(0)).shape;
     const auto target = b.int_values(n.input(1));
     std::vector<int64_t> axes = n.get("axes", std::vector<int64_t>{});

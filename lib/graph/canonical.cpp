@@ -324,8 +324,10 @@ void drop_attributes(Node& node) {
 
 }  // namespace
 
-bool has_parameters(const Node& node) {
-    return !given_parameters(node).empty();
+bool has_computed_parameters(const Graph& graph, const Node& node) {
+    return std::ranges::any_of(given_parameters(node), [&](const Parameter* p) {
+        return !graph.value(node.inputs[p->input]).constant.has_value();
+    });
 }
 
 bool has_constant_parameters(const Graph& graph, const Node& node) {

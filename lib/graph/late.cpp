@@ -33,7 +33,10 @@ void widen_slice(const Graph& graph, const Node& settled, Type& type) {
 std::optional<Type> bound_reduction(const Graph& graph, const Node& node) {
     if (!node.kind.starts_with("Reduce") || node.inputs.size() < 2) return std::nullopt;
     Type type = input_type(graph, node, 0);
-    if (node.get("keepdims", int64_t{1}) != 0) return type;
+    if (node.get("keepdims", int64_t{1}) != 0) {
+        for (int64_t& size : type.shape) size = std::max<int64_t>(size, 1);
+        return type;
+    }
     const auto gone = static_cast<size_t>(input_type(graph, node, 1).elements());
     if (gone == 0 || gone > type.shape.size()) return std::nullopt;
     for (size_t i = 0; i + gone < type.shape.size(); ++i) {
@@ -65,7 +68,7 @@ bool must_be_late(const Graph& graph, const Node& node) {
     for (const FromValues& row : from_values)
         for (size_t i = row.first; row.kind == node.kind && i < node.inputs.size(); ++i)
             if (node.inputs[i] != none && !graph.value(node.inputs[i]).constant) return true;
-    if (has_parameters(node) && !has_constant_parameters(graph, node)) return true;
+    if (has_computed_parameters(graph, node)) return true;
     const bool follows_data = std::ranges::any_of(
         node.inputs, [&](ValueId id) { return id != none && graph.value(id).data_dependent; });
     return follows_data && relates_to_shape(node);

@@ -98,11 +98,12 @@ Reason check_resize(const Graph& graph, const Node& node) {
     return std::nullopt;
 }
 
-Reason check_pad(const Graph&, const Node& node) {
+Reason check_pad(const Graph& graph, const Node& node) {
     if (!node.has("pads")) return not_known("its padding");
     if (node.get("mode", "constant") != "constant")
         return bad_attribute("mode", node.get("mode", ""), "constant");
-    if (node.get("value", 0.0f) != 0) return bad_attribute("the value", "not 0", "0");
+    if (node.get("value", 0.0f) != 0 && size_bytes(graph.value(node.inputs[0]).type.data_type) != 1)
+        return bad_attribute("the value", "not 0", "0");
     return std::nullopt;
 }
 
@@ -127,11 +128,13 @@ constexpr Row rows[] = {
     {"Abs", "f"},
     {"Add", "f"},
     {"AveragePool", "f", check_pool},
-    {"Clip", "f", check_clip},
+    {"Clip", "fq", check_clip},
     {"Concat", "fiqb"},
     {"Conv", "f", check_conv},
+    {"ConvInteger", "qi"},
     {"ConvTranspose", "f", check_conv},
     {"DepthToSpace", "fiqb"},
+    {"DequantizeLinear", "fq"},
     {"Div", "f"},
     {"Elu", "f"},
     {"Exp", "f"},
@@ -147,15 +150,26 @@ constexpr Row rows[] = {
     {"Log", "f"},
     {"LogSoftmax", "f"},
     {"MatMul", "f", check_matmul},
+    {"MatMulInteger", "qi"},
     {"Max", "f"},
-    {"MaxPool", "f", check_pool},
+    {"MaxPool", "fq", check_pool},
     {"Min", "f"},
     {"Mish", "f"},
     {"Mul", "f"},
     {"Neg", "f"},
     {"PRelu", "f"},
-    {"Pad", "f", check_pad},
+    {"Pad", "fq", check_pad},
     {"Pow", "f"},
+    {"QLinearAdd", "fq"},
+    {"QLinearAveragePool", "fq"},
+    {"QLinearConcat", "fq"},
+    {"QLinearConv", "fiq"},
+    {"QLinearGlobalAveragePool", "fq"},
+    {"QLinearLeakyRelu", "fq"},
+    {"QLinearMatMul", "fiq"},
+    {"QLinearMul", "fq"},
+    {"QLinearSigmoid", "fq"},
+    {"QuantizeLinear", "fq"},
     {"QuickGelu", "f"},
     {"Reciprocal", "f"},
     {"ReduceMax", "f", check_axes},
@@ -164,7 +178,7 @@ constexpr Row rows[] = {
     {"ReduceSum", "f", check_axes},
     {"Relu", "f"},
     {"Reshape", "fiqb"},
-    {"Resize", "f", check_resize},
+    {"Resize", "fq", check_resize},
     {"Round", "f"},
     {"SiLU", "f"},
     {"Sigmoid", "f"},

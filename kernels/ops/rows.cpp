@@ -74,12 +74,48 @@ void fp16_to_f32(const fp16* src, float* dst, size_t count) {
     for (; i < count; ++i) dst[i] = hwy::F32FromF16(in[i]);
 }
 
+// A row per channel becomes a pixel per column.
+template <size_t channels>
+void interleave_rows(const uint8_t* src, ptrdiff_t stride, uint8_t* dst, size_t count) {
+    const hn::CappedTag<uint8_t, 32> d;
+    const size_t lanes = hn::Lanes(d);
+    if (count < lanes) {
+        for (size_t i = 0; i < count; ++i)
+            for (size_t c = 0; c < channels; ++c)
+                dst[i * channels + c] =
+                    src[static_cast<ptrdiff_t>(c) * stride + static_cast<ptrdiff_t>(i)];
+        return;
+    }
+    // The last vector ends with the row and repeats what the one before has done.
+    for (size_t i = 0; i < count; i += lanes) {
+        const size_t at = i + lanes <= count ? i : count - lanes;
+        const uint8_t* const from = src + at;
+        uint8_t* const to = dst + at * channels;
+        const auto a = hn::LoadU(d, from), b = hn::LoadU(d, from + stride);
+        if constexpr (channels == 2) {
+            hn::StoreInterleaved2(a, b, d, to);
+        } else if constexpr (channels == 3) {
+            hn::StoreInterleaved3(a, b, hn::LoadU(d, from + 2 * stride), d, to);
+        } else {
+            hn::StoreInterleaved4(a, b, hn::LoadU(d, from + 2 * stride),
+                                  hn::LoadU(d, from + 3 * stride), d, to);
+        }
+    }
+}
+
+void interleave(const uint8_t* src, ptrdiff_t stride, uint8_t* dst, size_t count, size_t channels) {
+    if (channels == 2) return interleave_rows<2>(src, stride, dst, count);
+    if (channels == 3) return interleave_rows<3>(src, stride, dst, count);
+    interleave_rows<4>(src, stride, dst, count);
+}
+
 }  // namespace vartml::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 #include <bit>
 #include <cstring>
+#include <type_traits>
 
 namespace vartml::kernels {
 namespace {
@@ -88,6 +124,7 @@ HWY_EXPORT(f32_to_bf16);
 HWY_EXPORT(bf16_to_f32);
 HWY_EXPORT(f32_to_fp16);
 HWY_EXPORT(fp16_to_f32);
+HWY_EXPORT(interleave);
 
 template <typename T>
 void convert_row(const T* src, T* dst, size_t count) {
@@ -148,6 +185,13 @@ void copy_rows(const Src* src, ptrdiff_t src_stride, Dst* dst, ptrdiff_t dst_str
 template <typename Src, typename Dst>
 void copy_tile(const Src* src, ptrdiff_t src_row, ptrdiff_t src_column, Dst* dst,
                ptrdiff_t dst_stride, size_t rows, size_t columns) {
+    if constexpr (std::is_same_v<Src, uint8_t> && std::is_same_v<Dst, uint8_t>) {
+        if (src_row == 1 && columns >= 2 && columns <= 4 &&
+            dst_stride == static_cast<ptrdiff_t>(columns)) {
+            HWY_DYNAMIC_DISPATCH(interleave)(src, src_column, dst, rows, columns);
+            return;
+        }
+    }
     constexpr size_t tile = 16;
     for (size_t r0 = 0; r0 < rows; r0 += tile) {
         const size_t r1 = r0 + tile < rows ? r0 + tile : rows;

@@ -93,10 +93,22 @@ private:
         return channels <= 4 ? Layout::HCWNC4 : Layout::HCWNC8;
     }
 
+    // Floats that are quantised first: a narrower type would round them twice.
+    bool is_only_quantised(ValueId id) const {
+        bool read = false;
+        for (const Node& node : graph_.nodes) {
+            if (std::ranges::find(node.inputs, id) == node.inputs.end()) continue;
+            if (node.kind != "QuantizeLinear") return false;
+            read = true;
+        }
+        return read;
+    }
+
     // Only float32 has another type on the NPU: half types are what the NPU computes in already.
     DataType hw_type(ValueId id, bool is_output) const {
         const DataType type = graph_.value(id).type.data_type;
         if (type != DataType::float32 || !options_.convert_floats) return type;
+        if (!is_output && is_only_quantised(id)) return type;
         return !is_output || is_straight_after_matrix_work(graph_, id) ? DataType::bf16
                                                                        : DataType::float32;
     }

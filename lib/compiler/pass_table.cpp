@@ -10,9 +10,13 @@ namespace vartml::compiler {
 
 namespace {
 
-// Patterns are recognised before the scales and biases inside them fold away; residuals are merged
-// before activations, so that an activation behind the addition finds both.
+// Quantised operators are found before anything else changes, at every level: int8 results are the
+// same at all of them. Patterns are recognised before the scales and biases inside them fold away;
+// residuals are merged before activations, so that an activation behind the addition finds both.
 constexpr Pass passes[] = {
+    {"sink_dequantise", sink_dequantise, 0},
+    {"quantise_operators", quantise_operators, 0},
+    {"fold_dequantise", fold_dequantise, 0},
     {"fold_constants", fold_constants, 1},
     {"remove_identity", remove_identity, 1},
     {"fold_batch_norm", fold_batch_norm, 1},

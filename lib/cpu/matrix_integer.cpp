@@ -65,7 +65,7 @@ Result<void> matmul_integer(const Call& call) {
     return {};
 }
 
-// a as az b bs bz ys yz
+// a as az b bs bz ys yz bias?
 template <typename T>
 void qlinear_matmul_as(const Call& call) {
     const Array& y = call.outputs[0];
@@ -73,6 +73,7 @@ void qlinear_matmul_as(const Call& call) {
     multiply_centred(call, 0, 2, 3, 5, sums.data());
     const Numbers<float> a_scale(call.inputs[1]), b_scale(call.inputs[4]), y_scale(call.inputs[6]);
     const Numbers<int32_t> y_zero(call.inputs[7]);
+    const int32_t* const bias = call.has_input(8) ? call.inputs[8].as<int32_t>() : nullptr;
     const size_t columns = y.shape.empty() ? 0 : columns_of(y.shape);
     const size_t rows = rows_of(y.shape);
     const auto strides = [&](size_t input, size_t axis) {
@@ -83,7 +84,9 @@ void qlinear_matmul_as(const Call& call) {
     for (int64_t i = 0; i < y.elements(); ++i, walk.next()) {
         const float scale =
             a_scale[walk.offset(0)] * b_scale[walk.offset(1)] / y_scale[walk.offset(2)];
-        const auto sum = static_cast<int32_t>(sums[static_cast<size_t>(i)]);
+        uint32_t wide = sums[static_cast<size_t>(i)];
+        if (bias) wide += static_cast<uint32_t>(bias[i % y.shape.back()]);
+        const auto sum = static_cast<int32_t>(wide);
         y.as<T>()[i] = quantised<T>(static_cast<float>(sum) * scale, y_zero[walk.offset(3)]);
     }
 }

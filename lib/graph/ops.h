@@ -45,8 +45,10 @@
 //   QuantizeLinear x scale zero?     axis:i block_size:i output_dtype:s
 //   DequantizeLinear x scale zero?   axis:i block_size:i output_dtype:s
 //   QLinearConv x xs xz w ws wz ys yz b?      as Conv;  ConvInteger x w xz? wz?   as Conv
-//   QLinearMatMul a as az b bs bz ys yz;  MatMulInteger a b az? bz?
-//   com.microsoft: QLinearAdd, QLinearMul a as az b bs bz ys yz;  QLinearConcat ys yz (x xs xz)...   axis:i
+//   QLinearMatMul a as az b bs bz ys yz bias?       the last is ours: i32, 1-D, one element per column, in units of as·bs
+//   MatMulInteger a b az? bz?
+//   com.microsoft: QLinearAdd, QLinearMul a as az b bs bz ys yz;  QLinearConcat ys yz (x xs xz)...   axis:i; of one
+//                  tensor: other scale and zero point
 //   com.microsoft: QLinearSigmoid, QLinearLeakyRelu alpha:f, QLinearSoftmax axis:i, QLinearGlobalAveragePool,
 //                  QLinearAveragePool (as AveragePool): x xs xz ys yz
 //   BatchNormalization x scale bias mean var           epsilon:f

@@ -127,13 +127,22 @@ Result<Types> infer_qlinear_matmul(const Graph& graph, const Node& node) {
         graph, node, types->front(),
         {{1, 0, 2}, {2, 0, 2}, {4, 3, 1}, {5, 3, 1}, {6, result, 2}, {7, result, 2}});
     if (!ok) return ok.error();
+    if (!has_input(node, 8)) return types;
+    const Type& bias = input_type(graph, node, 8);
+    if (types->front().shape.empty() ||
+        bias != Type{DataType::int32, {types->front().shape.back()}}) {
+        return bad_node(node, "has the bias " + to_string(bias) +
+                                  ", expected i32 with one element per column of " +
+                                  to_string(types->front()));
+    }
     return types;
 }
 
 uint64_t count_matmul(const Graph& graph, const Node& node) {
     const auto& a = input_type(graph, node, 0).shape;
     const uint64_t outputs = count_output(graph, node);
-    const bool bias = node.base() == "MatMul" && has_input(node, 2);
+    const bool bias =
+        has_input(node, node.base() == "QLinearMatMul" ? 8 : 2) && node.base() != "MatMulInteger";
     return 2 * outputs * static_cast<uint64_t>(a.back()) + (bias ? outputs : 0);
 }
 
@@ -228,7 +237,7 @@ constexpr OpInfo ops[] = {
     {"Gemm", 2, 3, 1, 1, "alpha:f beta:f transA:i transB:i", infer_gemm, count_gemm},
     {"MatMul", 2, 3, 1, 1, "", infer_matmul, count_matmul},
     {"MatMulInteger", 2, 4, 1, 1, "", infer_matmul_integer, count_matmul},
-    {"QLinearMatMul", 8, 8, 1, 1, "", infer_qlinear_matmul, count_matmul},
+    {"QLinearMatMul", 8, 9, 1, 1, "", infer_qlinear_matmul, count_matmul},
     {"Einsum", 1, -1, 1, 1, "equation:s*", infer_einsum, count_einsum},
     {"Attention", 2, 7, 1, 2,
      "do_rotary:i mask_filter_value:f num_heads:i* past_present_share_buffer:i qkv_hidden_sizes:is "

@@ -21,6 +21,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 SHARED = os.environ.get('VARTML_SHARED', os.path.join(HERE, '..', '..', '..', 'shared'))
 MODELS = ['yolox_nano_416', 'ultraface_rfb_320', 'lightperson', 'selfie_landscape', 'hand_landmark',
           'super_resolution_10', 'mnist_cntk']
+INT8_MODELS = ['shufflenet_v2_int8']
+# What is computed in, with the models that are.
+NUMERICS = {'float': MODELS, 'f32': MODELS, 'int8': INT8_MODELS}
 THREADS = 2
 ROUNDS = 7
 
@@ -99,8 +102,8 @@ def measure(programs):
 
 def bench_models(bench, work):
     ratios = {}
-    for numerics in ('float', 'f32'):
-        for model in MODELS:
+    for numerics, models in NUMERICS.items():
+        for model in models:
             name = f'model/{model}/{numerics}'
             if not (bench.wants(name) or bench.wants(f'model/{numerics}')):
                 continue
@@ -130,11 +133,11 @@ def bench_models(bench, work):
             bench.add(name, 'inferences/s', mine, 1e9 / result[peer], peer, None, 'min')
             ratios.setdefault(numerics, []).append(mine * result[peer] / 1e9)
     for numerics, values in ratios.items():
-        if len(values) == len(MODELS):
+        if len(values) == len(NUMERICS[numerics]):
             mean = math.exp(sum(map(math.log, values)) / len(values))
             bench.add(f'model/{numerics}', 'x', mean, 1.0, 'fastest ONNX Runtime', 1.5, 'min')
     everything = [v for values in ratios.values() for v in values]
-    if len(everything) == 2 * len(MODELS):
+    if len(everything) == sum(map(len, NUMERICS.values())):
         bench.add('model/worst', 'x', min(everything), 1.0, 'fastest ONNX Runtime', 1.0, 'min')
 
 

@@ -53,6 +53,23 @@ TEST(BorderViews, OutputsFollowTheFirstPictureInput) {
     EXPECT_EQ(forced.inputs[0].cpu.layout, Layout::NHWC);
 }
 
+// In bf16 they would be rounded twice, and the codes would not be those of the model.
+TEST(BorderViews, FloatsThatAreQuantisedFirstStayFloats) {
+    const auto graph = graph::must_parse(R"(
+        input %x : f32[1,3,8,8]
+        input %z : f32[1,3,8,8]
+        const %s : f32[] = {0.5}
+        %y = QuantizeLinear %x, %s : u8[1,3,8,8]
+        %a = QuantizeLinear %z, %s : u8[1,3,8,8]
+        %b = Exp %z : f32[1,3,8,8]
+        output %y
+        output %a
+        output %b)");
+    const BorderViews views = make_border_views(graph, {});
+    EXPECT_EQ(views.inputs[0].hw->data_type, DataType::float32);
+    EXPECT_EQ(views.inputs[1].hw->data_type, DataType::bf16);
+}
+
 TEST(BorderViews, IntegersScalarsAndHalvesKeepTheirType) {
     const auto graph = graph::must_parse(
         "graph g\ninput %i : i64[2]\ninput %h : f16[2]\ninput %s : f32[]\n%a = Neg %i : i64[2]\n%b "

@@ -10,6 +10,8 @@
 #include <limits>
 #include <numeric>
 
+#include "lib/graph/numbers.h"
+
 namespace vartml::test {
 namespace {
 
@@ -309,7 +311,8 @@ struct Evaluator {
     Tensor gather(const Node& n, size_t output,
                   const std::function<std::optional<Dims>(const Dims&)>& from) const {
         const Dims &x = in_shape(n, 0), &y = shape(n.outputs[output]);
-        Tensor result(static_cast<size_t>(count(y)), 0);
+        // What padding gives; 0 without such an attribute.
+        Tensor result(static_cast<size_t>(count(y)), n.get("value", 0.0F));
         each(y, [&](const Dims& at) {
             if (const auto p = from(at)) result[flat(y, at)] = in(n, 0)[flat(x, *p)];
         });
@@ -418,6 +421,26 @@ struct Evaluator {
         return result;
     }
 
+    // Codes are numbers here.
+    Tensor quantise(const Node& n) const {
+        const Dims& y = shape(n.outputs[0]);
+        const bool back = n.base() == "DequantizeLinear";
+        const bool is_signed = g.value(n.outputs[0]).type.data_type == DataType::int8;
+        const double low = is_signed ? -128 : 0, high = is_signed ? 127 : 255;
+        const auto axis = static_cast<size_t>(n.get("axis", int64_t{1}));
+        Tensor result(static_cast<size_t>(count(y)));
+        each(y, [&](const Dims& at) {
+            const size_t p = in(n, 1).size() == 1 ? 0 : static_cast<size_t>(at[axis]);
+            const float scale = in(n, 1)[p], zero = has(n, 2) ? in(n, 2)[p] : 0;
+            const float x = in(n, 0)[flat(y, at)];
+            result[flat(y, at)] =
+                back ? (x - zero) * scale
+                     : static_cast<float>(std::clamp<double>(
+                           std::nearbyint(x / scale) + static_cast<double>(zero), low, high));
+        });
+        return result;
+    }
+
     Tensor base(const Node& n) const {
         using Rule = Tensor (Evaluator::*)(const Node&) const;
         static const std::map<std::string_view, Rule> rules = {
@@ -443,6 +466,8 @@ struct Evaluator {
             {"DepthToSpace", &Evaluator::move},
             {"SpaceToDepth", &Evaluator::move},
             {"Concat", &Evaluator::concat},
+            {"QuantizeLinear", &Evaluator::quantise},
+            {"DequantizeLinear", &Evaluator::quantise},
         };
         const auto rule = rules.find(n.base());
         return rule == rules.end() ? elementwise(n) : (this->*rule->second)(n);
@@ -475,9 +500,7 @@ std::vector<Tensor> run_reference(const Graph& graph, const std::vector<Tensor>&
     Evaluator e{graph, std::vector<Tensor>(graph.values.size())};
     for (size_t i = 0; i < graph.values.size(); ++i) {
         const auto& v = graph.values[i];
-        if (!v.constant || v.type.data_type != DataType::float32) continue;
-        const auto floats = v.constant->as<float>();
-        e.values[i].assign(floats.begin(), floats.end());
+        if (v.constant) e.values[i] = graph::read_numbers<float>(v);
     }
     for (size_t i = 0; i < inputs.size(); ++i)
         e.values[static_cast<size_t>(graph.inputs[i])] = inputs[i];

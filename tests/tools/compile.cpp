@@ -500,7 +500,7 @@ const RealModel real_models[] = {
      {"input 'x' has the symbolic dimension", "(axis 2); give --input-shape x:1,3,<"}},
     {"road_seg_adas", "", 0, {"operators: 360 on the NPU"}},
     {"selfie_landscape", "", 0, {"operators: 172 on the NPU"}},
-    {"shufflenet_v2_int8", "", 0, {"operators: 189 on the NPU"}},
+    {"shufflenet_v2_int8", "", 0, {"operators: 189 on the NPU", "subgraphs: 1 NPU"}},
     {"super_resolution_10", "", 0, {"operators: 10 on the NPU"}},
     {"superres_prepost_refuse",
      "",

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compiles a real model and compares its outputs with those of an independent float32 reference.
 
-usage: parity.py VARTML MODEL NUMERICS RESULT_KIND      RESULT_KIND: dir or rai; exit 77: the folder shared is not there
+usage: parity.py VARTML MODEL NUMERICS RESULT_KIND [TOLERANCE]
+RESULT_KIND: dir or rai; TOLERANCE replaces the limit of the comparison; exit 77: the folder shared is not there
 """
 import os
 import subprocess
@@ -11,7 +12,7 @@ import tempfile
 
 
 def main():
-    vartml, model, numerics, kind = sys.argv[1:]
+    vartml, model, numerics, kind, *tolerance = sys.argv[1:]
     folder = os.path.join(os.environ.get('VARTML_SHARED', ''), 'models', model)
     data = os.path.join(folder, 'test_data_set_0')
     if not os.path.isdir(data):
@@ -22,7 +23,7 @@ def main():
         commands = [
             [vartml, 'compile', os.path.join(folder, 'model.onnx'), '-o', compiled, '--numerics', numerics],
             [vartml, 'run', compiled, '--numerics', numerics, '--inputs', data, '--expect', data,
-             '--warmup', '1', '--iterations', '2'],
+             '--warmup', '1', '--iterations', '2', *(['--tolerance', tolerance[0]] if tolerance else [])],
         ]
         for command in commands:
             print(' '.join(command), flush=True)

@@ -6,13 +6,51 @@
 
 namespace vartml::compiler {
 
+// The first three passes belong to quantised models and run at every level, so that int8 results
+// are the same at all of them.
+
+// Lets operators that only move or select elements work on codes of 8 bits: DequantizeLinear sinks
+// below them, QuantizeLinear rises above them, and where the two meet with the same parameters both
+// disappear.
+//   before  %a = DequantizeLinear %x, %s, %z : f32[1,4,8,8]
+//           %b = Transpose %a {perm=[0,2,3,1]} : f32[1,8,8,4]
+//           %y = QuantizeLinear %b, %s, %z : u8[1,8,8,4]
+//   after   %y = Transpose %x {perm=[0,2,3,1]} : u8[1,8,8,4]
+// Covers Reshape and its kin, Transpose, Slice, Split, Gather, Expand, Tile, MaxPool, nearest
+// Resize, DepthToSpace, SpaceToDepth; Concat of equal parameters; Pad with a number that has a
+// code; Transpose of weights with a scale per channel. Leaves alone: scales per channel elsewhere,
+// 16 bits, parameters that are no constants.
+Result<PassStats> sink_dequantise(graph::Graph& graph);
+
+// Makes quantised operators of float ones between DequantizeLinear and QuantizeLinear.
+//   before  %a = DequantizeLinear %x, %xs, %xz : f32[1,4,8,8]
+//           %b = DequantizeLinear %w, %ws, %wz {axis=0} : f32[6,4,1,1]
+//           %c = Conv %a, %b : f32[1,6,8,8]
+//           %d = Relu %c : f32[1,6,8,8]
+//           %y = QuantizeLinear %d, %ys, %yz : u8[1,6,8,8]
+//   after   %y = QLinearConv %x, %xs, %xz, %w, %ws, %wz, %ys, %yz : u8[1,6,8,8]
+// Covers Conv, Gemm, MatMul with a row of bias, Add, Mul, Concat, average pools, LeakyRelu,
+// Sigmoid; DequantizeLinear and QuantizeLinear of other parameters become a QLinearConcat of one.
+// Relu and Clip become a Clip of codes, or nothing where zero point and range imply them: rounding
+// and saturating are monotone, so the codes are the same. A bias is rounded to units of the sums.
+// Leaves alone: operands that are not quantised per tensor (weights: or per output channel); types
+// of codes that differ; a float result that somebody else reads.
+Result<PassStats> quantise_operators(graph::Graph& graph);
+
+// Replaces DequantizeLinear of constants, blocked ones too, by constants. Runs behind
+// quantise_operators: what reads them stays float.
+//   before  %b = DequantizeLinear %w, %s {axis=0, block_size=32} : f32[64,10]
+//           %y = MatMul %x, %b : f32[1,10]
+//   after   %y = MatMul %x, %b : f32[1,10]        with a constant %b
+Result<PassStats> fold_dequantise(graph::Graph& graph);
+
 // Replaces nodes whose inputs are all constant by constants, and takes inputs that have become
 // constant into attributes.
 //   before  %i = Add %c1, %c2 : i64[2]
 //           %y = Reshape %x, %i : f32[1,192]
 //   after   %y = Reshape %x {shape=[1,192]} : f32[1,192]
-// Leaves alone: DequantizeLinear of weights, which the quantised operators need; anything whose
-// type would change; nodes that make an output of the graph, which no constant may be.
+// Leaves alone: DequantizeLinear, which fold_dequantise folds; anything whose type would change;
+// nodes that make an output of the graph, which no constant may be.
 Result<PassStats> fold_constants(graph::Graph& graph);
 
 // Removes nodes that give back their input, and joins neighbours that make one.

@@ -142,19 +142,19 @@ std::string CopyStep::describe() const {
     return "copy " + text(src_) + " -> " + text(dst_);
 }
 
-ZeroStep::ZeroStep(View dst) : dst_(std::move(dst)) {
+ZeroStep::ZeroStep(View dst, uint8_t byte)
+    : dst_(std::move(dst)), element_(0x0101010101010101U * byte) {
     View src = dst_;
     std::ranges::fill(src.strides, 0);
     loops_ = make_copy_loops(dst_, src);
 }
 
 void ZeroStep::run(const Bases& bases, size_t) noexcept {
-    static constexpr uint64_t zero = 0;
-    copy_typed(loops_, dst_.type, &zero, dst_.type, address(bases, dst_), {0, units(loops_)});
+    copy_typed(loops_, dst_.type, &element_, dst_.type, address(bases, dst_), {0, units(loops_)});
 }
 
 std::string ZeroStep::describe() const {
-    return "zero " + text(dst_);
+    return (element_ ? "fill " : "zero ") + text(dst_);
 }
 
 void copy_now(const View& src, const std::byte* src_base, const View& dst, std::byte* dst_base) {

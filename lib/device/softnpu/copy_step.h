@@ -32,15 +32,16 @@ private:
     CopyLoops loops_;
 };
 
-// Writes zeros.
+// Writes zeros, or the same byte everywhere.
 class ZeroStep final : public Step {
 public:
-    explicit ZeroStep(View dst);
+    explicit ZeroStep(View dst, uint8_t byte = 0);
     void run(const Bases& bases, size_t item) noexcept override;
     std::string describe() const override;
 
 private:
     View dst_;
+    uint64_t element_;
     CopyLoops loops_;
 };
 

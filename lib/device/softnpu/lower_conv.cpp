@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolution and transposed convolution, channels-last, with bias, activation and residual in one
 // primitive.
-#include <algorithm>
-
-#include "lib/device/softnpu/bands.h"
 #include "lib/device/softnpu/border.h"
+#include "lib/device/softnpu/conv_bands.h"
 #include "lib/device/softnpu/copy_step.h"
 #include "lib/device/softnpu/direct_conv.h"
 #include "lib/device/softnpu/onednn.h"
@@ -39,21 +37,6 @@ View convolution_source(Lowering& lowering, graph::ValueId id, int64_t groups) {
     return lowering.dense(id, order, lowering.compute());
 }
 
-// Everything a convolution primitive is made of; `weights` in ONNX order with groups split off,
-// channels padded.
-struct Parts {
-    View src, dst, weights;
-    View bias;  // buffer -1: none
-    memory::dims strides, dilations, pads_begin, pads_end;
-    std::vector<PostOp> post;
-};
-
-Dims grouped(const Dims& dims, int64_t groups) {
-    Dims result{groups, dims[0] / groups};
-    result.insert(result.end(), dims.begin() + 1, dims.end());
-    return result;
-}
-
 // Weights [O, I, k…] in f32 with the input channels padded to `channels`.
 View padded_weights(Lowering& lowering, graph::ValueId id, int64_t channels) {
     const Dims& dims = lowering.value(id).type.shape;
@@ -70,64 +53,9 @@ View padded_weights(Lowering& lowering, graph::ValueId id, int64_t channels) {
     return lowering.add_constant(DataType::float32, padded, order, std::move(bytes));
 }
 
-// About what one thread needs: 40 multiply-adds in a nanosecond.
-int64_t cost_ns(const Parts& p, int64_t positions) {
-    const int64_t groups = p.weights.dims.size() > p.dst.dims.size() ? p.weights.dims[0] : 1;
-    return p.weights.elements() * positions / groups / 40 + p.dst.elements() / 4;
-}
-
-// `p` for a band of the output: the rows of the input that it needs, and the padding that is left.
-// `first`…`last` are the input rows that the band reaches for, outside the picture too.
-Parts band_of(const Parts& p, const Band& band, int64_t first, int64_t last) {
-    Parts part = p;
-    part.dst = cut(p.dst, band);
-    part.src = cut(p.src, 0, band.images);
-    const int64_t from = std::max<int64_t>(first, 0), to = std::min(last, p.src.dims[2] - 1);
-    part.src = slice(part.src, 2, from, to - from + 1, 1);
-    for (PostOp& op : part.post) {
-        if (op.operand.buffer >= 0) op.operand = cut(op.operand, band);
-    }
-    return part;
-}
-
-// Convolution: output row y reads input rows y·stride - pad + [0, reach).
-Parts forward_band(const Parts& p, const Band& band) {
-    const int64_t stride = p.strides[0],
-                  kernel = p.weights.dims[p.weights.dims.size() - p.strides.size()];
-    const int64_t reach = (kernel - 1) * (p.dilations[0] + 1) + 1;
-    const int64_t first = band.rows.first * stride - p.pads_begin[0];
-    const int64_t last =
-        (band.rows.first + band.rows.size - 1) * stride - p.pads_begin[0] + reach - 1;
-    Parts part = band_of(p, band, first, last);
-    part.pads_begin[0] = std::max<int64_t>(-first, 0);
-    part.pads_end[0] = std::max<int64_t>(last - (p.src.dims[2] - 1), 0);
-    return part;
-}
-
-// Transposed convolution: input row i reaches output rows i·stride - pad + [0, reach); what falls
-// outside the band is cropped as padding is.
-Parts transposed_band(const Parts& p, const Band& band) {
-    const int64_t stride = p.strides[0],
-                  kernel = p.weights.dims[p.weights.dims.size() - p.strides.size()];
-    const int64_t reach = (kernel - 1) * (p.dilations[0] + 1) + 1;
-    const int64_t low = band.rows.first + p.pads_begin[0] - (reach - 1);
-    const int64_t first = low <= 0 ? 0 : (low + stride - 1) / stride;
-    const int64_t last = (band.rows.first + band.rows.size - 1 + p.pads_begin[0]) / stride;
-    Parts part = band_of(p, band, first, last);
-    part.pads_begin[0] = p.pads_begin[0] + band.rows.first - first * stride;
-    part.pads_end[0] =
-        (part.src.dims[2] - 1) * stride + reach - part.dst.dims[2] - part.pads_begin[0];
-    return part;
-}
-
-// Whether every band reads at least one row.
-bool reads_rows(const std::vector<Parts>& parts) {
-    return std::ranges::all_of(parts, [](const Parts& p) { return p.src.dims[2] > 0; });
-}
-
 template <typename Primitive>
-Result<void> emit(Lowering& lowering, const graph::Node& node, const Parts& whole,
-                  dnnl::algorithm algorithm, std::vector<Parts> parts) {
+Result<void> emit(Lowering& lowering, const graph::Node& node, const Convolution& whole,
+                  dnnl::algorithm algorithm, std::vector<Convolution> parts) {
     if (!reads_rows(parts)) parts = {whole};
     const auto any =
         memory::desc(whole.weights.dims, onednn_type(lowering.compute()), memory::format_tag::any);
@@ -135,7 +63,7 @@ Result<void> emit(Lowering& lowering, const graph::Node& node, const Parts& whol
     const bool has_bias = whole.bias.buffer >= 0;
     std::vector<OnednnCall> calls;
     try {
-        for (const Parts& p : parts) {
+        for (const Convolution& p : parts) {
             const typename Primitive::primitive_desc desc(
                 cpu_engine(), dnnl::prop_kind::forward_inference, algorithm, descriptor(p.src), any,
                 has_bias ? descriptor(p.bias) : memory::desc(), descriptor(p.dst), p.strides,
@@ -166,7 +94,7 @@ Result<void> lower_conv(Lowering& lowering, const graph::Node& node) {
     const int64_t groups = node.get("group", int64_t{1});
     const Dims& kernel = lowering.value(weight).type.shape;
     const size_t spatial = kernel.size() - 2;
-    Parts p;
+    Convolution p;
     p.src = convolution_source(lowering, node.inputs[0], groups);
     const Order order = channels_last(kernel.size());
     View weights = padded_weights(lowering, weight, p.src.dims[1] / groups);
@@ -187,7 +115,7 @@ Result<void> lower_conv(Lowering& lowering, const graph::Node& node) {
     if (!post) return post.error();
     p.post = std::move(*post);
     p.weights = weights;
-    std::vector<Parts> parts;
+    std::vector<Convolution> parts;
     for (const Band& band :
          bands(p.dst.dims, cost_ns(p, p.dst.elements() / p.dst.dims[1]), lowering.threads())) {
         parts.push_back(forward_band(p, band));
@@ -207,7 +135,7 @@ Result<void> lower_conv_transpose(Lowering& lowering, const graph::Node& node) {
     const int64_t groups = node.get("group", int64_t{1});
     const Dims& kernel = lowering.value(weight).type.shape;  // [C, O / groups, k…]
     const size_t rank = kernel.size(), spatial = rank - 2;
-    Parts p;
+    Convolution p;
     p.src = lowering.dense(node.inputs[0], channels_last(rank), lowering.compute());
     const Order order = channels_last(rank);
     View weights = lowering.dense(weight, row_major(rank), DataType::float32);
@@ -239,7 +167,7 @@ Result<void> lower_conv_transpose(Lowering& lowering, const graph::Node& node) {
     if (!post) return post.error();
     p.post = std::move(*post);
     p.weights = weights;
-    std::vector<Parts> parts;
+    std::vector<Convolution> parts;
     for (const Band& band :
          bands(p.dst.dims, cost_ns(p, p.src.elements() / p.src.dims[1]), lowering.threads())) {
         parts.push_back(transposed_band(p, band));

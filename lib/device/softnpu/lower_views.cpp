@@ -8,6 +8,16 @@ namespace vartml::softnpu {
 Result<void> lower_reshape(Lowering& lowering, const graph::Node& node) {
     const Dims& shape = lowering.value(node.outputs[0]).type.shape;
     auto view = reshape(lowering.view(node.inputs[0]), shape);
+    if (!view && lowering.view(node.inputs[0]).type == lowering.stored_type(node.outputs[0])) {
+        // What is written in the order of the result can be seen in the shape of the input.
+        const View dst =
+            lowering.destination(node.outputs[0], lowering.order(node.outputs[0]), true);
+        if (const auto part = reshape(dst, lowering.value(node.inputs[0]).type.shape)) {
+            lowering.copy(lowering.view(node.inputs[0]), *part, node.name);
+            lowering.finish(node.outputs[0], dst);
+            return {};
+        }
+    }
     if (!view) {
         const Order order = row_major(lowering.value(node.inputs[0]).type.shape.size());
         view = reshape(lowering.dense(node.inputs[0], order, lowering.view(node.inputs[0]).type),
@@ -126,8 +136,9 @@ Result<void> lower_space_to_depth(Lowering& lowering, const graph::Node& node) {
 }
 
 Result<void> lower_pad(Lowering& lowering, const graph::Node& node) {
-    if (node.get("mode", "constant") != "constant" || node.get("value", 0.0F) != 0 ||
-        !node.has("pads")) {
+    const bool codes = size_bytes(lowering.stored_type(node.outputs[0])) == 1;
+    const float value = node.get("value", 0.0F);
+    if (node.get("mode", "constant") != "constant" || (value != 0 && !codes) || !node.has("pads")) {
         return Error{ErrorCode::unsupported,
                      "node '" + node.name + "': the software NPU pads with zeros only"};
     }
@@ -135,7 +146,8 @@ Result<void> lower_pad(Lowering& lowering, const graph::Node& node) {
     View src = lowering.view(node.inputs[0]);
     const size_t rank = src.dims.size();
     const View dst = lowering.destination(node.outputs[0], lowering.order(node.outputs[0]), true);
-    lowering.emit(std::make_unique<ZeroStep>(dst), node.name, {&dst});
+    const auto byte = static_cast<uint8_t>(static_cast<int>(value));
+    lowering.emit(std::make_unique<ZeroStep>(dst, byte), node.name, {&dst});
     View inside = dst;
     for (size_t i = 0; i < rank; ++i) {
         const int64_t begin = pads[i], end = pads[rank + i];

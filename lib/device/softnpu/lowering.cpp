@@ -33,6 +33,17 @@ bool same_place(const View& a, const View& b) {
     return true;
 }
 
+// The order of a reshaped tensor whose elements must move: channels stay innermost where they are,
+// as in a channel shuffle.
+Order order_of_reshaped(const View& view, const Dims& shape) {
+    const auto inner = static_cast<size_t>(order_of(view).back());
+    int64_t behind = 1, from = 1;
+    for (size_t i = inner + 1; i < view.dims.size(); ++i) behind *= view.dims[i];
+    for (size_t i = 2; i < shape.size(); ++i) from *= shape[i];
+    const bool in_channels = shape.size() > 2 && behind >= from && behind < from * shape[1];
+    return in_channels ? channels_last(shape.size()) : row_major(shape.size());
+}
+
 }  // namespace
 
 Lowering::Lowering(const device::Program& program, DataType compute, unsigned threads)
@@ -78,6 +89,8 @@ void Lowering::choose_types() {
     for (auto node = graph().nodes.rbegin(); node != graph().nodes.rend(); ++node) {
         bool needed = is_matrix_work(node->base());
         for (const graph::ValueId out : node->outputs) {
+            // What is quantised next stays precise.
+            if (node->base() == "QuantizeLinear") continue;
             needed = needed || (out >= 0 && before_matrix_work[static_cast<size_t>(out)]);
         }
         for (const graph::ValueId in : node->inputs) {
@@ -100,11 +113,21 @@ Order Lowering::natural_order(const graph::Node& node, size_t output) const {
     const auto& shape = value(node.outputs[output]).type.shape;
     if (find_lowering(graph(), node) == lower_general) return row_major(shape.size());
     const std::string_view base = node.base();
-    static constexpr std::string_view image_work[] = {
-        "Conv",          "ConvTranspose", "MaxPool",      "AveragePool", "GlobalAveragePool",
-        "GlobalMaxPool", "Resize",        "DepthToSpace", "SpaceToDepth"};
     if (base == "PictureInput")
         return node.get("layout", "NCHW") == "NHWC" ? row_major(4) : channels_last(4);
+    static constexpr std::string_view image_work[] = {"Conv",
+                                                      "ConvTranspose",
+                                                      "MaxPool",
+                                                      "AveragePool",
+                                                      "GlobalAveragePool",
+                                                      "GlobalMaxPool",
+                                                      "Resize",
+                                                      "DepthToSpace",
+                                                      "SpaceToDepth",
+                                                      "QLinearConv",
+                                                      "ConvInteger",
+                                                      "QLinearAveragePool",
+                                                      "QLinearGlobalAveragePool"};
     if (std::ranges::find(image_work, base) != std::end(image_work)) {
         return channels_last(shape.size());
     }
@@ -114,13 +137,15 @@ Order Lowering::natural_order(const graph::Node& node, size_t output) const {
         if (in < 0 || value(in).constant) continue;
         if (like < 0 || value(in).type.elements() > value(like).type.elements()) like = in;
     }
-    if (like < 0 || base == "MatMul" || base == "Gemm") return row_major(shape.size());
+    const bool product =
+        base == "MatMul" || base == "Gemm" || base == "QLinearMatMul" || base == "MatMulInteger";
+    if (like < 0 || product) return row_major(shape.size());
     const auto& dims = value(like).type.shape;
     const View natural{0, DataType::float32, 0, dims, dense_strides(dims, order(like))};
     if (base == "Transpose") return order_of(transpose(natural, node.get("perm", Dims{})));
     if (base == "Reshape") {
         const auto view = reshape(natural, shape);
-        return view ? order_of(*view) : row_major(shape.size());
+        return view ? order_of(*view) : order_of_reshaped(natural, shape);
     }
     if (dims.size() == shape.size()) return order(like);
     return row_major(shape.size());

@@ -46,18 +46,30 @@ bool takes_gemm(const Graph& graph, const Node& node) {
         node.get("beta", 1.0f) != 1 && has_input(node, 2) && !is_constant(graph, node, 2);
     return !scaled && !scaled_bias;
 }
+bool has_codes(const Graph& graph, const Node& node) {
+    return size_bytes(graph.value(node.inputs[0]).type.data_type) == 1;
+}
 bool takes_resize(const Graph& graph, const Node& node) {
     const std::string coordinates = node.get("coordinate_transformation_mode", "half_pixel");
     const auto& from = graph.value(node.inputs[0]).type.shape;
     const auto& to = graph.value(node.outputs[0]).type.shape;
+    if (has_codes(graph, node) && node.get("mode", "nearest") != "nearest") return false;
     return node.get("mode", "nearest") != "cubic" && coordinates != "tf_crop_and_resize" &&
            node.get("antialias", int64_t{0}) == 0 && from.size() == 4 && from[0] == to[0] &&
            from[1] == to[1];
 }
-bool takes_pad(const Graph&, const Node& node) {
+bool takes_pad(const Graph& graph, const Node& node) {
     const auto pads = node.get("pads", Dims{});
-    return node.get("mode", "constant") == "constant" && node.get("value", 0.0f) == 0 &&
+    return node.get("mode", "constant") == "constant" &&
+           (node.get("value", 0.0f) == 0 || has_codes(graph, node)) &&
            std::ranges::none_of(pads, [](int64_t p) { return p < 0; });
+}
+
+bool takes_clip(const Graph&, const Node& node) {
+    return node.inputs.size() == 1;
+}
+bool takes_quantised_pool(const Graph& graph, const Node& node) {
+    return takes_pool(graph, node) && takes_quantised_unary(graph, node);
 }
 
 // Element types of the tensors: f float32, float16, bfloat16; q int8, uint8; i int16, int32, int64;
@@ -75,11 +87,13 @@ constexpr Row table[] = {
     {"Abs", lower_eltwise, "f"},
     {"Add", lower_binary, "f"},
     {"AveragePool", lower_pool, "f", takes_pool},
-    {"Clip", lower_eltwise, "f"},
+    {"Clip", lower_clip, "fq", takes_clip},
     {"Concat", lower_concat, "fiqb"},
     {"Conv", lower_conv, "f", takes_conv},
+    {"ConvInteger", lower_quantised_conv, "qi", takes_quantised_conv},
     {"ConvTranspose", lower_conv_transpose, "f", takes_conv},
     {"DepthToSpace", lower_depth_to_space, "fiqb"},
+    {"DequantizeLinear", lower_dequantise, "fq", takes_dequantise},
     {"Div", lower_binary, "f"},
     {"Elu", lower_eltwise, "f"},
     {"Exp", lower_eltwise, "f"},
@@ -95,16 +109,27 @@ constexpr Row table[] = {
     {"Log", lower_eltwise, "f"},
     {"LogSoftmax", lower_softmax, "f"},
     {"MatMul", lower_matmul, "f", takes_matmul},
+    {"MatMulInteger", lower_quantised_matmul, "qi", takes_quantised_matmul},
     {"Max", lower_binary, "f"},
-    {"MaxPool", lower_pool, "f", takes_pool},
+    {"MaxPool", lower_pool, "fq", takes_pool},
     {"Min", lower_binary, "f"},
     {"Mish", lower_eltwise, "f"},
     {"Mul", lower_binary, "f"},
     {"Neg", lower_eltwise, "f"},
     {"PRelu", lower_binary, "f"},
-    {"Pad", lower_pad, "f", takes_pad},
+    {"Pad", lower_pad, "fq", takes_pad},
     {"PictureInput", lower_picture_input, "fq"},
     {"Pow", lower_binary, "f"},
+    {"QLinearAdd", lower_quantised_binary, "fq", takes_quantised_binary},
+    {"QLinearAveragePool", lower_quantised_pool, "fq", takes_quantised_pool},
+    {"QLinearConcat", lower_quantised_concat, "fq", takes_quantised_concat},
+    {"QLinearConv", lower_quantised_conv, "fiq", takes_quantised_conv},
+    {"QLinearGlobalAveragePool", lower_quantised_pool, "fq", takes_quantised_pool},
+    {"QLinearLeakyRelu", lower_quantised_unary, "fq", takes_quantised_unary},
+    {"QLinearMatMul", lower_quantised_matmul, "fiq", takes_quantised_matmul},
+    {"QLinearMul", lower_quantised_binary, "fq", takes_quantised_binary},
+    {"QLinearSigmoid", lower_quantised_unary, "fq", takes_quantised_unary},
+    {"QuantizeLinear", lower_quantise, "fq", takes_quantise},
     {"QuickGelu", lower_eltwise, "f"},
     {"Reciprocal", lower_eltwise, "f"},
     {"ReduceMax", lower_reduce, "f"},
@@ -113,7 +138,7 @@ constexpr Row table[] = {
     {"ReduceSum", lower_reduce, "f"},
     {"Relu", lower_eltwise, "f"},
     {"Reshape", lower_reshape, "fiqb"},
-    {"Resize", lower_resize, "f", takes_resize},
+    {"Resize", lower_resize, "fq", takes_resize},
     {"Round", lower_eltwise, "f"},
     {"SiLU", lower_eltwise, "f"},
     {"Sigmoid", lower_eltwise, "f"},

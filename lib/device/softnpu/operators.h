@@ -28,6 +28,24 @@ Result<void> lower_concat(Lowering& lowering, const graph::Node& node);
 Result<void> lower_expand(Lowering& lowering, const graph::Node& node);
 Result<void> lower_depth_to_space(Lowering& lowering, const graph::Node& node);
 Result<void> lower_space_to_depth(Lowering& lowering, const graph::Node& node);
+Result<void> lower_clip(Lowering& lowering, const graph::Node& node);  // of floats and of codes
+// Codes of 8 bits.
+Result<void> lower_quantise(Lowering& lowering, const graph::Node& node);
+Result<void> lower_dequantise(Lowering& lowering, const graph::Node& node);
+Result<void> lower_quantised_conv(Lowering& lowering, const graph::Node& node);
+Result<void> lower_quantised_matmul(Lowering& lowering, const graph::Node& node);
+Result<void> lower_quantised_unary(Lowering& lowering, const graph::Node& node);
+Result<void> lower_quantised_binary(Lowering& lowering, const graph::Node& node);
+Result<void> lower_quantised_concat(Lowering& lowering, const graph::Node& node);
+Result<void> lower_quantised_pool(Lowering& lowering, const graph::Node& node);
+// Whether these cover a node: constant parameters, weights that fit int8.
+bool takes_quantise(const graph::Graph& graph, const graph::Node& node);
+bool takes_dequantise(const graph::Graph& graph, const graph::Node& node);
+bool takes_quantised_conv(const graph::Graph& graph, const graph::Node& node);
+bool takes_quantised_matmul(const graph::Graph& graph, const graph::Node& node);
+bool takes_quantised_unary(const graph::Graph& graph, const graph::Node& node);
+bool takes_quantised_binary(const graph::Graph& graph, const graph::Node& node);
+bool takes_quantised_concat(const graph::Graph& graph, const graph::Node& node);
 // Any operator that lib/cpu has a kernel for, in any form.
 Result<void> lower_general(Lowering& lowering, const graph::Node& node);
 Result<void> lower_picture_input(Lowering& lowering, const graph::Node& node);

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/device/softnpu/codes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <functional>
+
+#include "kernels/ops/rows.h"
+#include "lib/device/softnpu/copy_step.h"
+#include "lib/device/softnpu/loops.h"
+#include "lib/graph/numbers.h"
+
+namespace vartml::softnpu {
+namespace {
+
+constexpr int64_t chunk = 512;
+
+bool has_input(const graph::Node& node, size_t input) {
+    return input < node.inputs.size() && node.inputs[input] != graph::none;
+}
+
+template <typename T>
+std::vector<T> numbers_of(const graph::Graph& graph, const graph::Node& node, size_t input) {
+    if (!has_input(node, input)) return {};
+    return graph::read_numbers<T>(graph.value(node.inputs[input]));
+}
+
+void move_elements(const std::byte* src, int64_t src_stride, std::byte* dst, int64_t dst_stride,
+                   int64_t count, size_t width) {
+    const auto move = [&]<typename T>(T) {
+        const auto* from = reinterpret_cast<const T*>(src);
+        auto* to = reinterpret_cast<T*>(dst);
+        for (int64_t i = 0; i < count; ++i) to[i * dst_stride] = from[i * src_stride];
+    };
+    if (width == 1) return move(uint8_t{});
+    if (width == 2) return move(uint16_t{});
+    move(uint32_t{});
+}
+
+// count elements of the sources and of the destination, all contiguous.
+using Row =
+    std::function<void(const std::byte* a, const std::byte* b, std::byte* dst, size_t count)>;
+
+// Element-wise work on views of any strides and on types of up to 4 bytes.
+class RowsStep final : public Step {
+public:
+    RowsStep(std::string what, View a, View b, View dst, Row row)
+        : what_(std::move(what)),
+          a_(std::move(a)),
+          b_(std::move(b)),
+          dst_(std::move(dst)),
+          row_(std::move(row)) {
+        loops_ = b_.buffer < 0 ? make_loops({&dst_, &a_}) : make_loops({&dst_, &a_, &b_});
+        elements_ = iterations(loops_);
+        columns_ = take_loop(loops_, loops_.size() - 1);
+        // One long row becomes several, so that threads can share it.
+        for (const int64_t rows : {64, 16, 4, 2}) {
+            if (!loops_.empty() || columns_.size % rows != 0 || columns_.size / rows < chunk)
+                continue;
+            Loop outer = columns_;
+            columns_.size /= rows;
+            outer.size = rows;
+            for (int64_t& stride : outer.strides) stride *= columns_.size;
+            loops_.push_back(outer);
+        }
+    }
+
+    Extent extent() const override { return {iterations(loops_), elements_ / 3}; }
+
+    void run(const Bases& bases, size_t item) noexcept override {
+        const std::byte* a = address(bases, a_);
+        const std::byte* b = b_.buffer < 0 ? a : address(bases, b_);
+        std::byte* dst = address(bases, dst_);
+        const auto [first, last] = part(item);
+        Odometer at(loops_, first);
+        for (int64_t i = first; i < last; ++i, at.next()) {
+            const auto& [to, from_a, from_b] = at.offsets();
+            one_row(a + from_a * width(a_), b + from_b * width(b_), dst + to * width(dst_));
+        }
+    }
+
+    std::string describe() const override {
+        return what_ + " " + text(a_) + (b_.buffer < 0 ? "" : " " + text(b_)) + " -> " + text(dst_);
+    }
+
+private:
+    static int64_t width(const View& view) {
+        return view.buffer < 0 ? 0 : static_cast<int64_t>(size_bytes(view.type));
+    }
+
+    void one_row(const std::byte* a, const std::byte* b, std::byte* dst) const {
+        const auto& [to, from_a, from_b] = columns_.strides;
+        const bool two = b_.buffer >= 0, one_column = columns_.size == 1;
+        const bool direct_a = from_a == 1 || one_column, direct_dst = to == 1 || one_column;
+        const bool direct_b = from_b == 1 || one_column || !two;
+        const int64_t most = direct_a && direct_b && direct_dst ? columns_.size : chunk;
+        std::array<std::byte, chunk * 4> space_a, space_b, space_dst;
+        for (int64_t i = 0; i < columns_.size; i += most) {
+            const int64_t n = std::min(most, columns_.size - i);
+            const std::byte *x = a + i * from_a * width(a_), *y = b + i * from_b * width(b_);
+            std::byte* z = dst + i * to * width(dst_);
+            if (!direct_a) {
+                move_elements(x, from_a, space_a.data(), 1, n, static_cast<size_t>(width(a_)));
+                x = space_a.data();
+            }
+            if (!direct_b) {
+                move_elements(y, from_b, space_b.data(), 1, n, static_cast<size_t>(width(b_)));
+                y = space_b.data();
+            }
+            row_(x, y, direct_dst ? z : space_dst.data(), static_cast<size_t>(n));
+            if (!direct_dst)
+                move_elements(space_dst.data(), 1, z, to, n, static_cast<size_t>(width(dst_)));
+        }
+    }
+
+    std::string what_;
+    View a_, b_, dst_;
+    Row row_;
+    std::vector<Loop> loops_;
+    Loop columns_;
+    int64_t elements_ = 1;
+};
+
+class LookUpStep final : public Step {
+public:
+    LookUpStep(View src, View dst, const Table& table)
+        : src_(std::move(src)),
+          dst_(std::move(dst)),
+          table_(table),
+          loops_(make_copy_loops(dst_, src_)) {}
+
+    Extent extent() const override {
+        return {loops_.outer.empty() ? loops_.rows.size : iterations(loops_.outer),
+                loops_.elements / 8};
+    }
+
+    void run(const Bases& bases, size_t item) noexcept override {
+        const auto* src = reinterpret_cast<const uint8_t*>(address(bases, src_));
+        auto* dst = reinterpret_cast<uint8_t*>(address(bases, dst_));
+        const auto [first, last] = part(item);
+        if (loops_.outer.empty()) return block(src, dst, first, last);
+        Odometer at(loops_.outer, first);
+        for (int64_t i = first; i < last; ++i, at.next())
+            block(src + at.offsets()[1], dst + at.offsets()[0], 0, loops_.rows.size);
+    }
+
+    std::string describe() const override { return "look up " + text(src_) + " -> " + text(dst_); }
+
+private:
+    void block(const uint8_t* src, uint8_t* dst, int64_t first, int64_t last) const {
+        const auto& [to_row, from_row, unused] = loops_.rows.strides;
+        const auto& [to, from, unused2] = loops_.columns.strides;
+        const auto columns = static_cast<size_t>(loops_.columns.size);
+        src += first * from_row;
+        dst += first * to_row;
+        if ((from == 1 && to == 1) || columns == 1) {
+            kernels::look_up(table_.data(), src, from_row, dst, to_row,
+                             static_cast<size_t>(last - first), columns);
+            return;
+        }
+        for (int64_t r = first; r < last; ++r, src += from_row, dst += to_row)
+            for (int64_t i = 0; i < loops_.columns.size; ++i) dst[i * to] = table_[src[i * from]];
+    }
+
+    View src_, dst_;
+    Table table_;
+    CopyLoops loops_;
+};
+
+const uint8_t* codes(const std::byte* p) {
+    return reinterpret_cast<const uint8_t*>(p);
+}
+
+// Floats of a narrower type, piece by piece through floats.
+template <typename Narrow>
+void quantise_narrow(const std::byte* src, const Coding& to, uint8_t* dst, size_t count) {
+    std::array<float, chunk> space;
+    const auto* from = reinterpret_cast<const Narrow*>(src);
+    for (size_t i = 0; i < count; i += chunk) {
+        const size_t n = std::min<size_t>(chunk, count - i);
+        kernels::convert_row(from + i, space.data(), n);
+        kernels::quantise_row(space.data(), to, dst + i, n);
+    }
+}
+template <typename Narrow>
+void dequantise_narrow(const uint8_t* src, const Coding& from, std::byte* dst, size_t count) {
+    std::array<float, chunk> space;
+    auto* to = reinterpret_cast<Narrow*>(dst);
+    for (size_t i = 0; i < count; i += chunk) {
+        const size_t n = std::min<size_t>(chunk, count - i);
+        kernels::dequantise_row(src + i, from, space.data(), n);
+        kernels::convert_row(space.data(), to + i, n);
+    }
+}
+
+void emit_rows(Lowering& lowering, const char* what, const View& a, const View& b, const View& dst,
+               Row row, std::string_view name) {
+    lowering.emit(std::make_unique<RowsStep>(what, a, b, dst, std::move(row)), name,
+                  {&a, b.buffer < 0 ? nullptr : &b, &dst});
+}
+
+}  // namespace
+
+bool is_code(DataType type) {
+    return type == DataType::int8 || type == DataType::uint8;
+}
+
+std::vector<float> floats_of(const graph::Graph& graph, const graph::Node& node, size_t input) {
+    return numbers_of<float>(graph, node, input);
+}
+std::vector<int64_t> integers_of(const graph::Graph& graph, const graph::Node& node, size_t input) {
+    return numbers_of<int64_t>(graph, node, input);
+}
+
+std::optional<Coding> coding_of(const graph::Graph& graph, const graph::Node& node, DataType type,
+                                size_t scale, size_t zero) {
+    const auto scales = floats_of(graph, node, scale);
+    const auto zeros = integers_of(graph, node, zero);
+    if (!is_code(type) || scales.size() != 1 || !(scales[0] > 0) || !std::isfinite(scales[0]) ||
+        zeros.size() > 1 || (has_input(node, zero) && zeros.empty()))
+        return std::nullopt;
+    return Coding{scales[0], zeros.empty() ? 0 : static_cast<int32_t>(zeros[0]),
+                  type == DataType::int8};
+}
+
+std::optional<Coding> coding_of(const graph::Graph& graph, const graph::Node& node, size_t data) {
+    return coding_of(graph, node, graph.value(node.inputs[data]).type.data_type, data + 1,
+                     data + 2);
+}
+
+std::optional<std::vector<int8_t>> centred_weights(const graph::Graph& graph,
+                                                   const graph::Node& node, size_t weights,
+                                                   size_t zero, size_t axis) {
+    const auto numbers = integers_of(graph, node, weights);
+    const auto zeros = integers_of(graph, node, zero);
+    const graph::Type& type = graph.value(node.inputs[weights]).type;
+    if (!is_code(type.data_type) || (has_input(node, zero) && zeros.empty())) return std::nullopt;
+    int64_t inner = 1;
+    for (size_t i = axis + 1; i < type.shape.size(); ++i) inner *= type.shape[i];
+    const int64_t size = type.shape[axis];
+    if (zeros.size() > 1 && static_cast<int64_t>(zeros.size()) != size) return std::nullopt;
+    std::vector<int8_t> result(numbers.size());
+    for (size_t i = 0; i < numbers.size(); ++i) {
+        const auto at = static_cast<size_t>(static_cast<int64_t>(i) / inner % size);
+        const int64_t centred =
+            numbers[i] - (zeros.empty() ? 0 : zeros[zeros.size() == 1 ? 0 : at]);
+        if (centred < -128 || centred > 127) return std::nullopt;
+        result[i] = static_cast<int8_t>(centred);
+    }
+    if (numbers.empty()) return std::nullopt;
+    return result;
+}
+
+void emit_quantise(Lowering& lowering, const View& src, const View& dst, const Coding& to,
+                   std::string_view name) {
+    const DataType type = src.type;
+    const Row row = [to, type](const std::byte* x, const std::byte*, std::byte* y, size_t n) {
+        auto* out = reinterpret_cast<uint8_t*>(y);
+        if (type == DataType::bf16) return quantise_narrow<kernels::bf16>(x, to, out, n);
+        if (type == DataType::fp16) return quantise_narrow<kernels::fp16>(x, to, out, n);
+        kernels::quantise_row(reinterpret_cast<const float*>(x), to, out, n);
+    };
+    emit_rows(lowering, "quantise", src, {}, dst, row, name);
+}
+
+void emit_dequantise(Lowering& lowering, const View& src, const View& dst, const Coding& from,
+                     std::string_view name) {
+    const DataType type = dst.type;
+    const Row row = [from, type](const std::byte* x, const std::byte*, std::byte* y, size_t n) {
+        if (type == DataType::bf16) return dequantise_narrow<kernels::bf16>(codes(x), from, y, n);
+        if (type == DataType::fp16) return dequantise_narrow<kernels::fp16>(codes(x), from, y, n);
+        kernels::dequantise_row(codes(x), from, reinterpret_cast<float*>(y), n);
+    };
+    emit_rows(lowering, "dequantise", src, {}, dst, row, name);
+}
+
+void emit_round(Lowering& lowering, const View& src, const View& dst, std::string_view name) {
+    const Row row = [](const std::byte* x, const std::byte*, std::byte* y, size_t n) {
+        const auto* from = reinterpret_cast<const float*>(x);
+        auto* to = reinterpret_cast<int32_t*>(y);
+        for (size_t i = 0; i < n; ++i) to[i] = static_cast<int32_t>(std::lrintf(from[i]));
+    };
+    emit_rows(lowering, "round", src, {}, dst, row, name);
+}
+
+void emit_binary(Lowering& lowering, kernels::CodeBinary op, const View& a, const Coding& a_coding,
+                 const View& b, const Coding& b_coding, const View& dst, const Coding& to,
+                 std::string_view name) {
+    const Row row = [=](const std::byte* x, const std::byte* y, std::byte* z, size_t n) {
+        kernels::binary_codes(op, {codes(x), a_coding}, {codes(y), b_coding},
+                              reinterpret_cast<uint8_t*>(z), to, n);
+    };
+    const char* what = op == kernels::CodeBinary::add ? "add codes" : "multiply codes";
+    emit_rows(lowering, what, a, b, dst, row, name);
+}
+
+void emit_look_up(Lowering& lowering, const View& src, const View& dst, const Table& table,
+                  std::string_view name) {
+    lowering.emit(std::make_unique<LookUpStep>(src, dst, table), name, {&src, &dst});
+}
+
+}  // namespace vartml::softnpu

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions and matrix products of codes in oneDNN: the numbers around them.
+#pragma once
+#include <string_view>
+#include <vector>
+
+#include "lib/device/softnpu/codes.h"
+#include "lib/device/softnpu/onednn.h"
+
+namespace vartml::softnpu {
+
+// Whether the processor adds four products of 8 bits without saturating in between (VNNI). Others
+// compute in floats.
+bool has_int8_products();
+bool is_reference(std::string_view implementation);
+
+// What a sum of products of centred codes is multiplied by, one number or one per channel, and what
+// is added then, empty or one per channel; in steps of the result.
+struct Int8Numbers {
+    std::vector<float> scales, bias;
+};
+// Of a QLinear operator: `scale` and `bias` are the inputs with the scale of the weights and the
+// bias.
+Int8Numbers int8_numbers(const graph::Graph& graph, const graph::Node& node, const Coding& x,
+                         const Coding& y, size_t scale, size_t bias);
+
+// The coding of the result, of which `scale` is the input with the scale.
+std::optional<Coding> coding_of_result(const graph::Graph& graph, const graph::Node& node,
+                                       size_t scale);
+
+// The same as operands of a primitive; buffer -1: none.
+struct Int8Scaling {
+    View scales, src_zero, dst_zero;
+};
+Int8Scaling int8_scaling(Lowering& lowering, const Int8Numbers& numbers, int32_t src_zero,
+                         int32_t dst_zero);
+View bias_view(Lowering& lowering, const std::vector<float>& bias);
+
+// `mask` of the dimensions of the weights along which scales differ.
+dnnl::primitive_attr attributes(const Int8Scaling& scaling, int mask);
+void add_operands(const Int8Scaling& scaling, OnednnCall& call);
+
+}  // namespace vartml::softnpu

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// What quantised operators mean: the float operator between DequantizeLinear and QuantizeLinear.
+#pragma once
+#include "lib/graph/graph.h"
+
+namespace vartml::test {
+
+// The graph with float operators for quantised ones; run_reference() then gives codes as numbers.
+graph::Graph in_floats(const graph::Graph& graph);
+
+// Constants of {0} with more than one element: pseudo-random codes, biases, and scales around 0.01.
+void randomise_quantised(graph::Graph& graph, unsigned seed);
+
+}  // namespace vartml::test

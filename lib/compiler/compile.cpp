@@ -167,6 +167,8 @@ Result<CompiledModel> Compilation::make_probe(const onnx::Imported& imported) co
     }
     CompileRequest request;
     request.model = request_.model;
+    request.decoder = request_.decoder;
+    request.labels = request_.labels;
     request.npu = false;
     request.convert_floats = false;
     std::string ignored;
@@ -180,7 +182,7 @@ Result<void> Compilation::quantise_floats(onnx::Imported& imported) {
     if (auto done = prepare_to_quantise(imported.graph); !done) return fault(done.error());
     auto probe = make_probe(imported);
     if (!probe) return probe.error();
-    auto ranges = request_.quantise.measure(*probe);
+    auto ranges = request_.quantise.measure(*probe, imported.graph.outputs.size());
     if (!ranges) return ranges.error();
     auto count = quantise(imported.graph, *ranges);
     if (!count) return fault(count.error());

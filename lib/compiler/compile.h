@@ -21,9 +21,9 @@ namespace vartml::compiler {
 // Makes an int8 model of a float one, by what its tensors hold over a calibration set.
 struct QuantiseRequest {
     std::string set;  // names the content of the set; part of what decides freshness
-    // Runs a model, whose outputs are the tensors to measure, on the CPU over the whole set; the
-    // ranges of its inputs and outputs.
-    std::function<Result<Ranges>(const artifact::CompiledModel& probe)> measure;
+    // Runs a model on the CPU over the whole set; the ranges of its inputs and outputs. Its outputs
+    // are those of the model to quantise, then the other tensors to measure.
+    std::function<Result<Ranges>(const artifact::CompiledModel& probe, size_t own_outputs)> measure;
 };
 
 struct CompileRequest {

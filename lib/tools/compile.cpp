@@ -8,11 +8,13 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "lib/compiler/config.h"
+#include "lib/tools/calibration.h"
 #include "lib/tools/commands.h"
 
 namespace vartml::tools {
@@ -23,6 +25,8 @@ struct Options {
     std::vector<std::string> input_shapes, layouts, embedded;
     std::string numerics = "auto";
     std::string config;
+    std::string quantize;
+    PictureOptions pictures;
     bool allow_unknown_config_keys = false;
     int progress_fd = -1;
     unsigned jobs = 0;
@@ -71,6 +75,18 @@ void add_options(CLI::App& app, Options& o) {
                    "layouts of inputs and outputs on the NPU: 'default' (HWC in, HWC16 out) or a "
                    "JSON file")
         ->type_name("default|FILE");
+    app.add_option(
+           "--quantize", o.quantize,
+           "make an int8 model, calibrated on the inputs in this folder: .npy, .pb, .png or "
+           ".jpg files, or folders with input_<i>.npy; prints what it cost")
+        ->type_name("DIR");
+    app.add_option("--mean", o.pictures.mean, "of pictures, instead of the sidecar's")
+        ->type_name("V[,V,V]");
+    app.add_option("--scale", o.pictures.scale, "of pictures, instead of the sidecar's")
+        ->type_name("V[,V,V]");
+    app.add_option("--channels", o.pictures.channels, "of pictures, instead of the sidecar's")
+        ->type_name("rgb|bgr|gray")
+        ->check(CLI::IsMember({"rgb", "bgr", "gray"}));
     app.add_option("--embed-preprocess", o.embedded,
                    "put conversion and normalisation of a picture input into the program; its "
                    "bytes are the input then; repeatable")
@@ -237,6 +253,19 @@ int compile(int argc, const char* const* argv) {
         options.request.progress = [fd = options.progress_fd](int percent, const char* stage) {
             ::dprintf(fd, "progress %d %s\n", percent, stage);
         };
+    std::optional<CalibrationSet> set;
+    if (!options.quantize.empty()) {
+        auto opened = CalibrationSet::open(options.quantize, options.pictures);
+        if (!opened) {
+            print_error(opened.error());
+            return exit_usage;
+        }
+        set.emplace(std::move(*opened));
+        options.request.quantise = {
+            set->key(), [&set](const artifact::CompiledModel& probe, size_t own_outputs) {
+                return set->measure(probe, own_outputs);
+            }};
+    }
     auto out = compiler::compile(options.request);
     if (!out) {
         print_error(out.error());
@@ -247,6 +276,14 @@ int compile(int argc, const char* const* argv) {
         return exit_not_offloaded;
     }
     if (!options.quiet) print_outcome(*out);
+    if (set && !options.quiet) {
+        auto cost = set->cost(out->model_path);
+        if (!cost) {
+            print_error(cost.error());
+            return exit_fault;
+        }
+        std::fputs(cost->c_str(), stdout);
+    }
     return exit_done;
 }
 

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include <vartml/compile.h>
+#include <vartml/model.h>
 #include <vart/vart_runner_factory.hpp>
 
 #include "lib/artifact/compiled_model.h"
@@ -43,10 +44,12 @@ struct Options {
     std::vector<std::string> input_files;  // NAME=FILE
     std::string inputs_dir, expect_dir, json_file;
     std::optional<double> tolerance;
-    std::string numerics = "auto", view = "hw", device;
+    std::string numerics = "auto", view = "auto", device;
     unsigned warmup = 5, iterations = 40, in_flight = 1, threads = 0;
     double seconds = 0;
     bool steps = false;
+    // Of `view`, once the model is known.
+    TensorType input_view = TensorType::HW, output_view = TensorType::HW;
 };
 
 void add_options(CLI::App& app, Options& o) {
@@ -67,9 +70,11 @@ void add_options(CLI::App& app, Options& o) {
         ->type_name("auto|f32|bf16")
         ->check(CLI::IsMember({"auto", "f32", "bf16"}))
         ->capture_default_str();
-    app.add_option("--view", o.view, "tensors that the runner gets: hw in place, cpu converted")
-        ->type_name("hw|cpu")
-        ->check(CLI::IsMember({"hw", "cpu"}))
+    app.add_option("--view", o.view,
+                   "tensors that the runner gets: hw in place, cpu converted; auto: hw where every "
+                   "tensor of that direction has it")
+        ->type_name("auto|hw|cpu")
+        ->check(CLI::IsMember({"auto", "hw", "cpu"}))
         ->capture_default_str();
     app.add_option("--device", o.device, "the device [the one that the program is for]")
         ->type_name("NAME");
@@ -112,10 +117,12 @@ Result<std::string> compiled(const std::string& model) {
 }
 
 Result<std::shared_ptr<vart::Runner>> open_runner(const std::string& path, const Options& o) {
-    const std::string view = o.view == "hw" ? "HW" : "CPU";
+    const auto view = [](TensorType type) {
+        return std::string(type == TensorType::HW ? "HW" : "CPU");
+    };
     std::unordered_map<std::string, std::any> options = {
-        {"input_tensor_type", view},
-        {"output_tensor_type", view},
+        {"input_tensor_type", view(o.input_view)},
+        {"output_tensor_type", view(o.output_view)},
         {"max_concurrent_runs", std::max(2u, o.in_flight)},
         {"log_level", "WARNING"},
         {"name", "run"},
@@ -267,7 +274,7 @@ struct Buffers {
 
 Result<Buffers> make_buffers(const Options& o, const vart::Runner& runner,
                              const std::map<std::string, std::string>& files) {
-    const TensorType type = o.view == "hw" ? TensorType::HW : TensorType::CPU;
+    const TensorType type = o.input_view;
     Buffers buffers{Batch(1), Batch(1)};
     unsigned seed = 1;
     for (const auto& cpu : runner.get_tensors_info(TensorDirection::INPUT, TensorType::CPU)) {
@@ -292,7 +299,7 @@ Result<Buffers> make_buffers(const Options& o, const vart::Runner& runner,
         }
         buffers.inputs[0].push_back(std::move(tensor));
     }
-    for (const auto& info : runner.get_tensors_info(TensorDirection::OUTPUT, type))
+    for (const auto& info : runner.get_tensors_info(TensorDirection::OUTPUT, o.output_view))
         buffers.outputs[0].push_back(runner.allocate_npu_tensor(info));
     return buffers;
 }
@@ -382,7 +389,10 @@ Result<RunMeasurement> measure(const Options& o, vart::Runner& runner,
             return run_error(runner);
     RunMeasurement m;
     m.in_flight = o.in_flight;
-    m.view = o.view;
+    const auto view = [](TensorType type) { return type == TensorType::HW ? "hw" : "cpu"; };
+    m.view = view(o.input_view);
+    if (o.input_view != o.output_view)
+        m.view += std::string(" in, ") + view(o.output_view) + " out";
     m.model = property<std::string>(runner, "model_name");
     m.backend = property<std::string>(runner, "backend");
     m.compute_type = property<std::string>(runner, "compute_type");
@@ -418,7 +428,7 @@ Result<TensorData> output_data(const Options& o, const vart::Runner& runner,
     data.shape.assign(cpu.shape.begin(), cpu.shape.end());
     data.bytes.resize(cpu.size_in_bytes);
     const void* const src = tensor.get_virtual_address();
-    if (o.view == "cpu") {
+    if (o.output_view == TensorType::CPU) {
         std::memcpy(data.bytes.data(), src, data.bytes.size());
         return data;
     }
@@ -538,13 +548,28 @@ int fail(const Error& error) {
     return exit_of_run(error);
 }
 
-int run_model(const Options& o) {
+// A direction has HW views where every tensor of it has one.
+Result<void> choose_views(Options& o, const std::string& path) {
+    const auto model = open_model(path);
+    if (!model) return model.error();
+    const auto choose = [&](const std::vector<TensorInfo>& tensors) {
+        const bool all =
+            std::ranges::all_of(tensors, [](const auto& t) { return t.hw.has_value(); });
+        return o.view == "hw" || (o.view == "auto" && all) ? TensorType::HW : TensorType::CPU;
+    };
+    o.input_view = choose(model->inputs);
+    o.output_view = choose(model->outputs);
+    return {};
+}
+
+int run_model(Options o) {
     const bool is_onnx = o.model.ends_with(".onnx");
     auto path = compiled(o.model);
     if (!path) {
         print_error(path.error());
         return is_onnx ? exit_of(path.error()) : exit_of_run(path.error());
     }
+    if (auto chosen = choose_views(o, *path); !chosen) return fail(chosen.error());
     auto runner = open_runner(*path, o);
     if (!runner) return fail(runner.error());
     auto files = files_of(o, **runner);

@@ -9,7 +9,7 @@ namespace vartml::compiler {
 Result<PassStats> fold_dequantise(graph::Graph& graph) {
     return rewrite_nodes(graph, [](Rewriter& rewriter, size_t index) {
         graph::Node& node = rewriter.node(index);
-        if (node.kind != "DequantizeLinear") return false;
+        if (node.kind != "DequantizeLinear" || rewriter.is_output(node.outputs[0])) return false;
         const std::vector<double> numbers = dequantised(rewriter, node);
         if (numbers.empty()) return false;
         graph::Value& result = rewriter.graph().value(node.outputs[0]);

@@ -175,7 +175,8 @@ bool split_mean(Rewriter& rewriter, size_t index) {
 bool fold_mover(Rewriter& rewriter, size_t index) {
     Node& node = rewriter.node(index);
     if (!find_mover(rewriter, node) || !rewriter.is_constant(node.inputs[0]) ||
-        node.outputs.size() != 1 || graph::is_float(rewriter.type(node.outputs[0]).data_type))
+        node.outputs.size() != 1 || rewriter.is_output(node.outputs[0]) ||
+        graph::is_float(rewriter.type(node.outputs[0]).data_type))
         return false;
     const auto folded = cpu::fold_node(rewriter.graph(), node);
     if (!folded || !*folded) return false;

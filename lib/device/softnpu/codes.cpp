@@ -168,6 +168,44 @@ private:
     CopyLoops loops_;
 };
 
+class RequantiseStep final : public Step {
+public:
+    RequantiseStep(View src, View dst, int64_t channels, std::vector<float> scales,
+                   std::vector<float> bias, const Coding& to)
+        : src_(std::move(src)),
+          dst_(std::move(dst)),
+          channels_(channels),
+          scales_(std::move(scales)),
+          bias_(std::move(bias)),
+          to_(to) {
+        const auto count = static_cast<size_t>(channels);
+        scales_.resize(count, scales_[0]);
+        bias_.resize(count, 0);
+    }
+
+    Extent extent() const override { return {dst_.elements() / channels_, dst_.elements() / 3}; }
+
+    void run(const Bases& bases, size_t item) noexcept override {
+        const auto* src = reinterpret_cast<const float*>(address(bases, src_));
+        auto* dst = reinterpret_cast<uint8_t*>(address(bases, dst_));
+        const auto [first, last] = part(item);
+        for (int64_t i = first * channels_; i < last * channels_; i += channels_) {
+            kernels::requantise_row(src + i, scales_.data(), bias_.data(), to_, dst + i,
+                                    static_cast<size_t>(channels_));
+        }
+    }
+
+    std::string describe() const override {
+        return "requantise " + text(src_) + " -> " + text(dst_);
+    }
+
+private:
+    View src_, dst_;
+    int64_t channels_;
+    std::vector<float> scales_, bias_;
+    Coding to_;
+};
+
 const uint8_t* codes(const std::byte* p) {
     return reinterpret_cast<const uint8_t*>(p);
 }
@@ -273,6 +311,14 @@ void emit_dequantise(Lowering& lowering, const View& src, const View& dst, const
         kernels::dequantise_row(codes(x), from, reinterpret_cast<float*>(y), n);
     };
     emit_rows(lowering, "dequantise", src, {}, dst, row, name);
+}
+
+void emit_requantise(Lowering& lowering, const View& src, const View& dst, int64_t channels,
+                     std::vector<float> scales, std::vector<float> bias, const Coding& to,
+                     std::string_view name) {
+    lowering.emit(std::make_unique<RequantiseStep>(src, dst, channels, std::move(scales),
+                                                   std::move(bias), to),
+                  name, {&src, &dst});
 }
 
 void emit_round(Lowering& lowering, const View& src, const View& dst, std::string_view name) {

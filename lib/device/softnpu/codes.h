@@ -39,6 +39,12 @@ void emit_quantise(Lowering& lowering, const View& src, const View& dst, const C
 void emit_dequantise(Lowering& lowering, const View& src, const View& dst, const Coding& from,
                      std::string_view name);
 
+// dst = round(src · scale + bias) + zero per channel; one scale or one per channel, no bias or one
+// per channel. Both views are dense with the channels, `channels` many, innermost.
+void emit_requantise(Lowering& lowering, const View& src, const View& dst, int64_t channels,
+                     std::vector<float> scales, std::vector<float> bias, const Coding& to,
+                     std::string_view name);
+
 // Whole floats as i32.
 void emit_round(Lowering& lowering, const View& src, const View& dst, std::string_view name);
 

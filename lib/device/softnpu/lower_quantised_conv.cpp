@@ -134,7 +134,7 @@ std::vector<Convolution> cut_into_bands(const Lowering& lowering, const Convolut
     return parts;
 }
 
-// In floats, whose sums are exact or nearly so: codes less their zero points, then rounding.
+// In floats, whose sums are exact as long as they are below 2^24, and nearly so above.
 Result<void> lower_as_floats(Lowering& lowering, const graph::Node& node, Convolution p,
                              const std::vector<int8_t>& weights, const Int8Numbers& numbers,
                              const Coding& x, const std::optional<Coding>& y) {
@@ -148,13 +148,8 @@ Result<void> lower_as_floats(Lowering& lowering, const graph::Node& node, Convol
     p.src = lowering.new_buffer(DataType::float32, p.src.dims, order);
     emit_dequantise(lowering, lowering.view(node.inputs[0]), p.src, {1, x.zero, x.is_signed},
                     node.name);
-    std::vector<float> scaled(weights.size());
-    for (size_t i = 0; i < scaled.size(); ++i) {
-        const size_t channel = numbers.scales.size() == 1 ? 0 : i / static_cast<size_t>(each);
-        scaled[i] = static_cast<float>(weights[i]) * numbers.scales[channel];
-    }
-    p.weights = weights_view(lowering, scaled, DataType::float32, kernel, groups);
-    if (!numbers.bias.empty()) p.bias = bias_view(lowering, numbers.bias);
+    const std::vector<float> floats(weights.begin(), weights.end());
+    p.weights = weights_view(lowering, floats, DataType::float32, kernel, groups);
     const View dst = p.dst;
     p.dst = lowering.new_buffer(DataType::float32, dst.dims, order);
     try {
@@ -165,9 +160,9 @@ Result<void> lower_as_floats(Lowering& lowering, const graph::Node& node, Convol
     } catch (const dnnl::error& e) {
         return onednn_error(node, e);
     }
-    const Coding steps{1, y ? y->zero : 0, y && y->is_signed};
     if (y) {
-        emit_quantise(lowering, p.dst, dst, steps, node.name);
+        emit_requantise(lowering, p.dst, dst, kernel[0], numbers.scales, numbers.bias, *y,
+                        node.name);
     } else {
         emit_round(lowering, p.dst, dst, node.name);
     }

@@ -104,7 +104,8 @@ View constant(Lowering& lowering, DataType type, std::span<const std::byte> byte
                                  Bytes(bytes.begin(), bytes.end()));
 }
 
-// In floats, whose sums are exact or nearly so; `weights` are centred.
+// In floats, whose sums are exact as long as they are below 2^24, and nearly so above; `weights`
+// are centred.
 Result<void> lower_as_floats(Lowering& lowering, const graph::Node& node, Product p,
                              const std::vector<int8_t>& weights, const Coding& a,
                              const std::optional<Coding>& y) {
@@ -114,13 +115,10 @@ Result<void> lower_as_floats(Lowering& lowering, const graph::Node& node, Produc
     const View codes = p.a, dst = p.dst;
     p.a = lowering.new_buffer(DataType::float32, codes.dims, row_major(2));
     emit_dequantise(lowering, codes, p.a, {1, a.zero, a.is_signed}, node.name);
-    std::vector<float> scaled(weights.size());
-    for (size_t i = 0; i < scaled.size(); ++i) {
-        const size_t column = i % static_cast<size_t>(matrix[1]);
-        scaled[i] = static_cast<float>(weights[i]) *
-                    p.numbers.scales[p.numbers.scales.size() == 1 ? 0 : column];
-    }
-    p.b = constant(lowering, DataType::float32, std::as_bytes(std::span(scaled)), matrix);
+    const std::vector<float> floats(weights.begin(), weights.end());
+    p.b = constant(lowering, DataType::float32, std::as_bytes(std::span(floats)), matrix);
+    const Int8Numbers numbers = p.numbers;
+    p.numbers.bias.clear();
     p.dst = lowering.new_buffer(DataType::float32, dst.dims, row_major(2));
     p.numbers.scales.assign(1, 1.0F);
     p.a_zero = p.dst_zero = 0;
@@ -128,7 +126,8 @@ Result<void> lower_as_floats(Lowering& lowering, const graph::Node& node, Produc
     if (!calls) return lower_general(lowering, node);
     emit_onednn(lowering, node, *calls);
     if (y) {
-        emit_quantise(lowering, p.dst, dst, {1, y->zero, y->is_signed}, node.name);
+        emit_requantise(lowering, p.dst, dst, matrix[1], numbers.scales, numbers.bias, *y,
+                        node.name);
     } else {
         emit_round(lowering, p.dst, dst, node.name);
     }

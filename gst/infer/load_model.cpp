@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gst/infer/load_model.h"
 
+#include <glib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -33,7 +34,7 @@ bool check_path(const Settings& settings, Failure& failure) {
         return fail(failure, "infer-no-model",
                     {ErrorCode::invalid_argument,
                      "property 'model' is not set; set it to a directory with vaiml_par_0, a .rai "
-                     "file, a directory with "
+                     "or .tar.gz file, a directory with "
                      "one .rai, or an .onnx file"},
                     "model");
     }
@@ -96,6 +97,17 @@ void overlay(const vartml::ModelInfo::Input& from, vartml::ModelInfo::Input& to)
     if (!from.scale.empty()) to.scale = from.scale;
     if (!from.pad.empty()) to.pad = from.pad;
     if (from.crop_fraction) to.crop_fraction = from.crop_fraction;
+}
+
+// Beside what is compiled; one folder per model, which later runs use again.
+std::string unpack_folder(const Settings& settings, const vartml::ModelDescription& description) {
+    const std::string parent = settings.cache_dir.empty()
+                                   ? std::string(g_get_user_cache_dir()) + "/vartml"
+                                   : settings.cache_dir;
+    std::string name = description.name;
+    for (char& c : name)
+        if (!g_ascii_isalnum(c) && c != '-' && c != '.') c = '_';
+    return parent + '/' + name + '-' + description.signature + ".unpacked";
 }
 
 constexpr const char* owned_options[] = {"input_tensor_type", "output_tensor_type",
@@ -199,6 +211,8 @@ bool runner_options(const Settings& settings, const vartml::ModelDescription& de
     options["max_concurrent_runs"] = uint32_t(std::max(2u, settings.depth()));
     if (settings.device != "auto" && !settings.device.empty())
         options["vartml_device"] = settings.device;
+    if (description.format == "tar" && !options.contains("cache_path"))
+        options["cache_path"] = unpack_folder(settings, description);
     return true;
 }
 

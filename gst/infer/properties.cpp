@@ -98,7 +98,8 @@ void install_strings(GObjectClass* klass) {
     } rows[] = {
         // Since: 1.0
         {prop_model, "model", "Model",
-         "Compiled model (directory with vaiml_par_0, .rai file, or directory with one .rai), or "
+         "Compiled model (directory with vaiml_par_0, .rai or .tar.gz file, or directory with one "
+         ".rai), or "
          "an .onnx file, which is "
          "compiled into cache-dir first",
          nullptr},
@@ -108,7 +109,9 @@ void install_strings(GObjectClass* klass) {
         {prop_device, "device", "Device",
          "Device that runs the model: auto, softnpu, or what the runtime offers", "auto"},
         {prop_cache_dir, "cache-dir", "Cache folder",
-         "Where an .onnx is compiled to; unset: vartml in the user's cache folder", nullptr},
+         "Where an .onnx is compiled to and a .tar.gz unpacked; unset: vartml in the user's cache "
+         "folder",
+         nullptr},
         {prop_preprocess, "preprocess", "Pre-processing",
          "Keys of the sidecar's input section without prefix, such as 'channels=bgr mean=0 scale=1 "
          "pad=114,114,114'; what "

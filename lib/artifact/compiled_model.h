@@ -56,7 +56,10 @@ struct Count {
 // Why a node is not on the NPU; codes of the format document.
 struct Fallback {
     std::string node, op_type, code, text;
-    int32_t partition = -1;
+    int32_t partition = -1;  // where it runs instead; -1: nowhere
+    // For the report alone; not in the manifest.
+    std::string domain = {};
+    int32_t candidate = -1;  // the rejected subgraph that it was in
 };
 
 struct Summary {
@@ -91,31 +94,46 @@ struct CompiledModel {
     const std::string* find_file(std::string_view name) const;
 };
 
+// The model's name with characters that file names do not have replaced by '_', at most 128 bytes.
+std::string file_stem(std::string_view model_name);
+
+// Where a .tar.gz is unpacked. The folder is made with mode 0700.
+struct Extraction {
+    std::string path;   // "" = a private temporary folder, which is gone when read returns
+    bool keep = false;  // true: stays, and is used again when its manifest is that of the archive;
+                        // false: is removed with the model, `path` gets a number if it exists
+};
+
 struct ReadOptions {
     bool programs = true;  // false: manifest and files only, graphs stay empty
+    Extraction extraction = {};
 };
 
 // Opens a compiled model by content: a directory with vaiml_par_0, a directory with exactly one
-// .rai, or a .rai. Weights are used in place from read-only mappings. Every check of the format
-// document (10.3, 11.2) is made before a byte is trusted. Errors: not_found, io, bad_model,
-// unsupported; the sentence names file, part, found and expected.
+// .rai, a .rai or a .tar.gz. Weights are used in place from read-only mappings. Every check of the
+// format document (10.3, 11.2, 12.5) is made before a byte is trusted. Errors: not_found, io,
+// bad_model, unsupported; the sentence names file, part, found and expected; invalid_argument for
+// an extraction path where something else lies.
 Result<CompiledModel> read(const std::string& path, const ReadOptions& options = {});
 
 struct DirectoryOptions {
     bool rai = false;  // also NAME.rai in the directory
-    std::vector<File>
-        extras;  // files that are no entries: compile.log, debug/…, vaiml_par_0/0/debug/…
+    bool tar = false;  // also NAME.tar.gz
+    std::vector<File> extras =
+        {};  // files that are no entries: compile.log, debug/…, vaiml_par_0/0/debug/…
 };
 
-// Writes the directory form to `path` or a single .rai, atomically: a temporary beside it, synced,
-// renamed into place. The directory replaces one that vartml made; another existing directory is
-// refused (invalid_argument). Same model, same bytes. Entries found in model.files are written as
-// they are, those that follow from the model (partition-info.json, flexmlrt-hsi.json,
-// buffer_info.json, NAME_mla_stats.yaml, fail_safe_summary.json, connectivity_metadata.json) are
-// added. Errors: io, not_found; internal for a model that the format cannot hold, naming what is
-// wrong in it.
+// Writes the directory form to `path`, a single .rai or a single .tar.gz, atomically: a temporary
+// beside it, synced, renamed into place. The directory replaces one that vartml made; another
+// existing directory is refused (invalid_argument). Same model, same bytes. Entries found in
+// model.files are written as they are, those that follow from the model (partition-info.json,
+// flexmlrt-hsi.json, buffer_info.json, NAME_mla_stats.yaml, fail_safe_summary.json,
+// connectivity_metadata.json) are added. Errors: io, not_found; internal for a model that the
+// format cannot hold, naming what is wrong in it; unsupported for one that is too large for a
+// .tar.gz.
 Result<void> write_directory(const CompiledModel& model, const std::string& path,
                              const DirectoryOptions& options = {});
 Result<void> write_rai(const CompiledModel& model, const std::string& path);
+Result<void> write_tar(const CompiledModel& model, const std::string& path);
 
 }  // namespace vartml::artifact

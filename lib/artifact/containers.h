@@ -30,8 +30,15 @@ protected:
 
 Result<std::shared_ptr<Container>> open_rai(const std::string& path);
 Result<std::shared_ptr<Container>> open_directory(const std::string& path);
+// Unpacks it as `options` say.
+Result<std::shared_ptr<Container>> open_tar(const std::string& path, const ReadOptions& options);
 
 // Finds and opens the container at `path`.
-Result<std::shared_ptr<Container>> open_container(const std::string& path);
+Result<std::shared_ptr<Container>> open_container(const std::string& path,
+                                                  const ReadOptions& options = {});
+
+// Whether a directory may be put at `path`: nothing is there, or a directory that vartml made.
+// Errors: invalid_argument, io.
+Result<void> check_replaceable(const std::string& path);
 
 }  // namespace vartml::artifact

@@ -18,13 +18,6 @@ bool is_name_character(char c) {
            c == '_' || c == '-';
 }
 
-bool has_known_ending(std::string_view name) {
-    constexpr std::array<std::string_view, 7> endings{".json", ".yaml", ".vnp",      ".vmf",
-                                                      ".bin",  ".txt",  ".modelinfo"};
-    return name == "modelinfo" ||
-           std::ranges::any_of(endings, [&](std::string_view e) { return name.ends_with(e); });
-}
-
 Entry make_entry(std::string name, rai::BlobKind kind, std::vector<Bytes> pieces,
                  std::shared_ptr<const std::string> owner = nullptr) {
     Entry e;
@@ -49,6 +42,17 @@ Entry make_text_entry(std::string name, rai::BlobKind kind, std::string text) {
 
 }  // namespace
 
+bool has_only_name_characters(std::string_view name) {
+    return std::ranges::all_of(name, is_name_character);
+}
+
+bool has_known_ending(std::string_view name) {
+    constexpr std::array<std::string_view, 7> endings{".json", ".yaml", ".vnp",      ".vmf",
+                                                      ".bin",  ".txt",  ".modelinfo"};
+    return name == "modelinfo" ||
+           std::ranges::any_of(endings, [&](std::string_view e) { return name.ends_with(e); });
+}
+
 std::string name_fault(std::string_view name) {
     if (name.empty() || name.size() > 255)
         return "has " + std::to_string(name.size()) + " bytes, expected 1 to 255";
@@ -58,7 +62,7 @@ std::string name_fault(std::string_view name) {
         const std::string_view part = name.substr(begin, end - begin);
         if (part.empty()) return "has an empty part";
         if (part == "." || part == "..") return "holds '" + std::string(part) + "'";
-        if (!std::ranges::all_of(part, is_name_character))
+        if (!has_only_name_characters(part))
             return "holds characters outside of A-Z, a-z, 0-9, '.', '_' and '-'";
     }
     const std::string_view file = last_part(name);
@@ -78,7 +82,8 @@ bool is_no_entry(std::string_view name) {
     if (top)
         return name == "model.vmf" || name == "compile.log" || name.ends_with(".rai") ||
                name.ends_with(".tar.gz");
-    return name.starts_with("debug/") || name.find("/0/debug/") != name.npos;
+    return name.starts_with("debug/") || name.starts_with("weights/") ||
+           name.find("/0/debug/") != name.npos;
 }
 
 Result<std::vector<Entry>> make_entries(const CompiledModel& model) {

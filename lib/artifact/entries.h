@@ -27,11 +27,13 @@ Result<std::vector<Entry>> make_entries(const CompiledModel& model);
 // "" or what is wrong with the name of an entry: "holds '..'".
 std::string name_fault(std::string_view name);
 
-// The model's name with characters that file names do not have replaced by '_'.
-std::string file_stem(std::string_view model_name);
+// The parts of that rule: A-Z, a-z, 0-9, '.', '_' and '-'; ".json" and the other endings of
+// entries.
+bool has_only_name_characters(std::string_view name);
+bool has_known_ending(std::string_view name);
 
 // Whether a path in the directory form may be there without being an entry: compile.log, debug/,
-// the other containers, the manifest.
+// weights/ (packed for this host), the other containers, the manifest.
 bool is_no_entry(std::string_view name);
 
 }  // namespace vartml::artifact

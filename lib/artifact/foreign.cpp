@@ -54,12 +54,12 @@ bool looks_like_rai(Bytes bytes) {
     return identifier_at(bytes, 8) == "VRA1";
 }
 
+bool is_gzip(const std::string& path) {
+    const auto file = MappedFile::open(path);
+    return file && byte_at((*file)->bytes(), 0) == 0x1f && byte_at((*file)->bytes(), 1) == 0x8b;
+}
+
 Error refuse_file(const std::string& path, Bytes bytes) {
-    if (byte_at(bytes, 0) == 0x1f && byte_at(bytes, 1) == 0x8b)
-        return {ErrorCode::unsupported,
-                path +
-                    ": is a .tar.gz, a container that this version of vartml does not read; use "
-                    "the directory or the .rai of the same model"};
     if (path.ends_with(".onnx") || looks_like_onnx(bytes))
         return {ErrorCode::bad_model,
                 path + ": is an ONNX model; compile it first: vartml compile " + path};
@@ -74,6 +74,13 @@ Error refuse_file(const std::string& path, Bytes bytes) {
 
 Error refuse_directory(const std::string& path) {
     return {ErrorCode::bad_model, path + ": was not made by vartml (no model.vmf); " + amd_way_out};
+}
+
+Error refuse_archive(const std::string& path) {
+    return {ErrorCode::bad_model,
+            path +
+                ": is not a vartml archive; models of other compilers hold code for other "
+                "hardware, compile the ONNX model with 'vartml compile'"};
 }
 
 }  // namespace vartml::artifact

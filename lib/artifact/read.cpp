@@ -127,17 +127,19 @@ Result<void> read_programs(const std::shared_ptr<Container>& container, const st
 
 }  // namespace
 
-Result<std::shared_ptr<Container>> open_container(const std::string& path) {
+Result<std::shared_ptr<Container>> open_container(const std::string& path,
+                                                  const ReadOptions& options) {
     if (path.empty())
         return Error{ErrorCode::invalid_argument, "the path of the compiled model is empty"};
     struct stat info{};
     if (::stat(path.c_str(), &info) != 0) return system_error(path, "open", errno);
     if (S_ISDIR(info.st_mode)) return open_in_directory(without_trailing_slashes(path));
+    if (is_gzip(path)) return open_tar(path, options);
     return open_rai(path);
 }
 
 Result<CompiledModel> read(const std::string& path, const ReadOptions& options) {
-    auto container = open_container(path);
+    auto container = open_container(path, options);
     if (!container) return container.error();
     CompiledModel model = std::move((*container)->manifest.model);
     model.format = (*container)->format;

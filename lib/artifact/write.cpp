@@ -5,12 +5,15 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <functional>
 #include <set>
 
 #include "lib/artifact/compiled_model.h"
+#include "lib/artifact/containers.h"
 #include "lib/artifact/entries.h"
 #include "lib/artifact/foreign.h"
 #include "lib/artifact/rai_footer.h"
+#include "lib/artifact/tar_write.h"
 #include "lib/common/crc32c.h"
 
 namespace vartml::artifact {
@@ -90,35 +93,24 @@ Result<void> make_rai(const CompiledModel& model, const std::vector<Entry>& entr
     return {};
 }
 
-// A directory is replaced only if its manifest says that it is ours.
-Result<void> check_replaceable(const std::string& path) {
-    struct stat info{};
-    if (::lstat(path.c_str(), &info) != 0) {
-        if (errno == ENOENT) return {};
-        return system_error(path, "open", errno);
-    }
-    const auto refuse = [&](const std::string& why) {
-        return Error{ErrorCode::invalid_argument,
-                     path + ": exists and " + why +
-                         ", so it is not replaced; remove it or give another place"};
-    };
-    if (!S_ISDIR(info.st_mode)) return refuse("is no folder");
-    const auto manifest = MappedFile::open(path + "/model.vmf");
-    if (!manifest || !looks_like_rai((*manifest)->bytes()))
-        return refuse("was not made by vartml (no model.vmf)");
-    return {};
-}
-
 class DirectoryWriter {
 public:
     explicit DirectoryWriter(std::string path) : path_(std::move(path)) {}
 
-    Result<void> add(const std::string& name, std::span<const Bytes> pieces) {
+    // `write` gets the open file and its path.
+    using Write = std::function<Result<void>(int fd, const std::string& path)>;
+
+    Result<void> add(const std::string& name, const Write& write) {
         const std::string file = path_ + '/' + name;
         const std::string parent = parent_of(file);
         if (made_.insert(parent).second)
             if (auto r = make_directories(parent); !r) return r;
-        return write_new_file(file, pieces);
+        return write_new_file(file, [&](int fd) { return write(fd, file); });
+    }
+    Result<void> add(const std::string& name, std::span<const Bytes> pieces) {
+        return add(name, [pieces](int fd, const std::string& path) {
+            return write_pieces(fd, path, pieces);
+        });
     }
     Result<void> add(const std::string& name, std::string_view text) {
         const Bytes pieces[] = {as_bytes(text)};
@@ -149,10 +141,35 @@ Result<void> fill(const CompiledModel& model, const DirectoryOptions& options,
         if (auto r = make_rai(model, *entries, rai); !r) return r;
         if (auto r = writer.add(file_stem(model.model_name) + ".rai", rai.pieces); !r) return r;
     }
+    if (options.tar) {
+        const auto write = [&](int fd, const std::string& file) {
+            return write_tar_to(fd, file, model, *entries, *manifest);
+        };
+        const std::string name = file_stem(model.model_name) + ".tar.gz";
+        if (auto r = writer.add(name, DirectoryWriter::Write(write)); !r) return r;
+    }
     return writer.add("model.vmf", *manifest);
 }
 
 }  // namespace
+
+Result<void> check_replaceable(const std::string& path) {
+    struct stat info{};
+    if (::lstat(path.c_str(), &info) != 0) {
+        if (errno == ENOENT) return {};
+        return system_error(path, "open", errno);
+    }
+    const auto refuse = [&](const std::string& why) {
+        return Error{ErrorCode::invalid_argument,
+                     path + ": exists and " + why +
+                         ", so it is not replaced; remove it or give another place"};
+    };
+    if (!S_ISDIR(info.st_mode)) return refuse("is no folder");
+    const auto manifest = MappedFile::open(path + "/model.vmf");
+    if (!manifest || !looks_like_rai((*manifest)->bytes()))
+        return refuse("was not made by vartml (no model.vmf)");
+    return {};
+}
 
 Result<void> write_directory(const CompiledModel& model, const std::string& path,
                              const DirectoryOptions& options) {
@@ -170,6 +187,15 @@ Result<void> write_rai(const CompiledModel& model, const std::string& path) {
     Rai rai;
     if (auto r = make_rai(model, *entries, rai); !r) return r;
     return replace_file(path, rai.pieces);
+}
+
+Result<void> write_tar(const CompiledModel& model, const std::string& path) {
+    const auto entries = make_entries(model);
+    if (!entries) return entries.error();
+    const auto manifest = checked_manifest(model, blobs_of(*entries), 0);
+    if (!manifest) return manifest.error();
+    return replace_file(path,
+                        [&](int fd) { return write_tar_to(fd, path, model, *entries, *manifest); });
 }
 
 }  // namespace vartml::artifact

@@ -33,17 +33,13 @@ Result<Fd> open_regular(const std::string& path, struct stat& info) {
     return fd;
 }
 
-Result<void> write_all(int fd, const std::string& path, std::span<const Bytes> pieces) {
-    for (Bytes rest : pieces) {
-        while (!rest.empty()) {
-            const ssize_t n = ::write(fd, rest.data(), rest.size());
-            if (n < 0 && errno == EINTR) continue;
-            if (n < 0) return system_error(path, "write", errno);
-            rest = rest.subspan(static_cast<size_t>(n));
-        }
-    }
+Result<void> sync_file(int fd, const std::string& path) {
     if (::fsync(fd) != 0) return system_error(path, "sync", errno);
     return {};
+}
+
+FileWriter writer_of(const std::string& path, std::span<const Bytes> pieces) {
+    return [&path, pieces](int fd) { return write_pieces(fd, path, pieces); };
 }
 
 Result<void> sync_directory(const std::string& path) {
@@ -110,8 +106,8 @@ bool with_fresh_name(const std::string& stem, std::string& name, Make make) {
     return false;
 }
 
-bool make_fresh_directory(const std::string& stem, std::string& name) {
-    return with_fresh_name(stem, name, [](const char* n) { return ::mkdir(n, 0777) == 0; });
+bool make_fresh_directory(const std::string& stem, std::string& name, unsigned mode = 0777) {
+    return with_fresh_name(stem, name, [mode](const char* n) { return ::mkdir(n, mode) == 0; });
 }
 
 // Atomic in one step where the file system can exchange; false where it cannot.
@@ -170,13 +166,30 @@ Result<std::string> read_file(const std::string& path, size_t max_bytes) {
     }
 }
 
-Result<void> write_new_file(const std::string& path, std::span<const Bytes> pieces) {
-    const Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-    if (!fd) return system_error(path, "create", errno);
-    return write_all(fd.get(), path, pieces);
+Result<void> write_pieces(int fd, const std::string& path, std::span<const Bytes> pieces) {
+    for (Bytes rest : pieces) {
+        while (!rest.empty()) {
+            const ssize_t n = ::write(fd, rest.data(), rest.size());
+            if (n < 0 && errno == EINTR) continue;
+            if (n < 0) return system_error(path, "write", errno);
+            rest = rest.subspan(static_cast<size_t>(n));
+        }
+    }
+    return {};
 }
 
-Result<void> replace_file(const std::string& path, std::span<const Bytes> pieces) {
+Result<void> write_new_file(const std::string& path, const FileWriter& write) {
+    const Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    if (!fd) return system_error(path, "create", errno);
+    if (auto r = write(fd.get()); !r) return r;
+    return sync_file(fd.get(), path);
+}
+
+Result<void> write_new_file(const std::string& path, std::span<const Bytes> pieces) {
+    return write_new_file(path, writer_of(path, pieces));
+}
+
+Result<void> replace_file(const std::string& path, const FileWriter& write) {
     std::string temporary;
     Fd fd;
     const auto make = [&fd](const char* name) {
@@ -185,7 +198,8 @@ Result<void> replace_file(const std::string& path, std::span<const Bytes> pieces
     };
     if (!with_fresh_name(temporary_stem(path), temporary, make))
         return system_error(path, "create a file beside it", errno);
-    auto written = write_all(fd.get(), path, pieces);
+    auto written = write(fd.get());
+    if (written) written = sync_file(fd.get(), path);
     if (written && ::rename(temporary.c_str(), path.c_str()) != 0)
         written = system_error(path, "put the file in place", errno);
     if (!written) {
@@ -193,6 +207,10 @@ Result<void> replace_file(const std::string& path, std::span<const Bytes> pieces
         return written;
     }
     return sync_directory(parent_of(path));
+}
+
+Result<void> replace_file(const std::string& path, std::span<const Bytes> pieces) {
+    return replace_file(path, writer_of(path, pieces));
 }
 
 Result<void> make_directories(const std::string& path) {
@@ -257,10 +275,10 @@ Result<void> replace_directory(const std::string& from, const std::string& place
     return sync_directory(parent_of(place));
 }
 
-Result<StagedDirectory> StagedDirectory::create(const std::string& place) {
+Result<StagedDirectory> StagedDirectory::create(const std::string& place, unsigned mode) {
     const std::string clean = without_trailing_slashes(place);
     std::string path;
-    if (!make_fresh_directory(temporary_stem(clean), path))
+    if (!make_fresh_directory(temporary_stem(clean), path, mode))
         return system_error(clean, "create a folder beside it", errno);
     return StagedDirectory(clean, std::move(path));
 }

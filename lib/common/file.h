@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -67,9 +68,16 @@ private:
 // The whole file; a file longer than `max_bytes` is an error that names both sizes.
 Result<std::string> read_file(const std::string& path, size_t max_bytes);
 
-// Creates the file with the pieces one after another and syncs it; it must not exist.
+// Writes the whole content of a file to an open descriptor; the sync is the caller's.
+using FileWriter = std::function<Result<void>(int fd)>;
+
+// Writes the pieces one after another; `path` is for messages.
+Result<void> write_pieces(int fd, const std::string& path, std::span<const Bytes> pieces);
+// Creates the file, writes it and syncs it; it must not exist.
+Result<void> write_new_file(const std::string& path, const FileWriter& write);
 Result<void> write_new_file(const std::string& path, std::span<const Bytes> pieces);
 // Writes beside `path`, syncs and renames: afterwards `path` has the old or the new content.
+Result<void> replace_file(const std::string& path, const FileWriter& write);
 Result<void> replace_file(const std::string& path, std::span<const Bytes> pieces);
 
 // Creates the directory and its parents where they are missing.
@@ -92,8 +100,8 @@ Result<void> replace_directory(const std::string& from, const std::string& place
 // what was not put in place.
 class StagedDirectory {
 public:
-    // The parent of `place` must exist.
-    static Result<StagedDirectory> create(const std::string& place);
+    // The parent of `place` must exist. `mode` counts as for mkdir().
+    static Result<StagedDirectory> create(const std::string& place, unsigned mode = 0777);
     StagedDirectory(StagedDirectory&& other) noexcept
         : place_(std::move(other.place_)), path_(std::exchange(other.path_, {})) {}
     StagedDirectory& operator=(StagedDirectory&&) = delete;

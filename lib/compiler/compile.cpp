@@ -4,18 +4,26 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <map>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include <vartml/version.h>
 
+#include "lib/artifact/program.h"
+#include "lib/compiler/connect.h"
+#include "lib/compiler/cut.h"
+#include "lib/compiler/data_types.h"
 #include "lib/compiler/hw_views.h"
+#include "lib/compiler/partition.h"
 #include "lib/compiler/pass_table.h"
 #include "lib/compiler/schedule.h"
 #include "lib/compiler/sidecar.h"
 #include "lib/compiler/summary.h"
+#include "lib/compiler/tessellation.h"
 #include "lib/device/target.h"
-#include "lib/graph/ops.h"
+#include "lib/graph/text.h"
 #include "lib/onnx/import.h"
 
 namespace vartml::compiler {
@@ -36,69 +44,27 @@ const char* os_name() {
 #endif
 }
 
-// What a model computes in: the types of its matrix work.
-struct WorkTypes {
-    bool f32 = false, f16 = false, s8 = false, u8 = false;
-};
-
-WorkTypes work_types(const Graph& graph) {
-    WorkTypes types;
-    std::set<graph::ValueId> dequantised;
-    for (const Node& node : graph.nodes) {
-        const std::string_view base = node.base();
-        const bool quantised = base == "QuantizeLinear" || base == "DequantizeLinear" ||
-                               base.starts_with("QLinear") || base.ends_with("Integer");
-        for (const graph::ValueId id : node.inputs) {
-            if (!quantised || id == graph::none) continue;
-            types.s8 = types.s8 || graph.value(id).type.data_type == DataType::int8;
-            types.u8 = types.u8 || graph.value(id).type.data_type == DataType::uint8;
-        }
-        if (base == "DequantizeLinear") dequantised.insert(node.outputs[0]);
-        const bool matrix =
-            base == "Conv" || base == "ConvTranspose" || base == "Gemm" || base == "MatMul";
-        if (!matrix || (!node.inputs.empty() && dequantised.contains(node.inputs[0]))) continue;
-        const DataType type = graph.value(node.outputs[0]).type.data_type;
-        (type == DataType::fp16 || type == DataType::bf16 ? types.f16 : types.f32) = true;
-    }
-    if (!types.f16 && !types.s8 && !types.u8) types.f32 = true;
-    return types;
-}
-
-std::string join_types(const std::vector<std::string>& types) {
-    std::string text;
-    for (const std::string& type : types) text += (text.empty() ? "" : " and ") + type;
-    return text;
-}
-
-std::string model_data_type(const WorkTypes& types) {
-    std::vector<std::string> names;
-    if (types.f32) names.push_back("float32");
-    if (types.f16) names.push_back("float16");
-    if (types.s8) names.push_back("int8 quantized");
-    if (types.u8 && !types.s8) names.push_back("uint8 quantized");
-    return join_types(names);
-}
-
-std::string device_data_type(const WorkTypes& types, bool convert_floats) {
-    std::vector<std::string> names;
-    if (types.f32) names.push_back(convert_floats ? "bfloat16" : "float32");
-    if (types.f16) names.push_back("float16");
-    if (types.s8 || types.u8) names.push_back("int8");
-    return join_types(names);
-}
-
 std::string with_commas(uint64_t number) {
     std::string digits = std::to_string(number);
     for (size_t at = digits.size(); at > 3;) digits.insert(at -= 3, ",");
     return digits;
 }
 
+// A subgraph after its passes, with its memory.
+struct Program {
+    Graph graph;
+    Arena arena;
+    std::string before;  // text of the graph before its passes, where it is kept
+};
+
 class Compilation {
 public:
     Compilation(const CompileRequest& request, const device::Target& target,
-                std::vector<std::string>* log)
-        : request_(request), target_(target), log_(log) {}
+                std::vector<std::string>* log, std::vector<artifact::File>* debug)
+        : request_(request), target_(target), log_(log), debug_(debug) {}
     Result<CompiledModel> run(std::string* not_offloaded);
+    // From a graph that is imported already.
+    Result<CompiledModel> build(onnx::Imported imported, std::string* not_offloaded);
 
 private:
     void progress(int percent, const char* stage) {
@@ -109,16 +75,37 @@ private:
     }
     void note(const std::string& step);  // with the time since the last one
     Result<void> check_layouts(const Graph& graph) const;
-    Result<void> optimise(Graph& graph);
-    std::string list_unsupported(const Graph& graph, uint32_t operators) const;
-    Result<Partition> make_partition(Graph graph, const onnx::Imported& imported);
-    Result<CompiledModel> make_model(Partition partition, const onnx::Imported& imported,
-                                     const WorkTypes& types);
+    Result<void> embed_preprocesses(onnx::Imported& imported) const;
+    Result<CompiledModel> make_probe(const onnx::Imported& imported) const;
+    Result<void> quantise_floats(onnx::Imported& imported);
+
+    Partitioning decide();
+    Result<Program> make_program(const Part& part);
+    std::optional<std::string> compile_for_npu(const Part& part);
+    uint64_t memory_limit() const {
+        return request_.device_memory_limit ? request_.device_memory_limit : target_.memory_bytes;
+    }
+
+    std::string list_fallbacks(const Partitioning& decided) const;
+    Result<void> check_inner(const TensorPlaces& places) const;
+    Result<Partition> make_partition(const Part& part, const TensorPlaces& places);
+    void name_partitions(std::vector<Partition>& partitions) const;
+    void keep_graphs(const std::vector<Partition>& partitions);
+    uint32_t largest_batch(const std::vector<Partition>& partitions) const;
+    void add_border(CompiledModel& model, const TensorPlaces& places) const;
+    Result<void> add_files(CompiledModel& model);
+    Result<CompiledModel> make_model(Partitioning decided);
 
     const CompileRequest& request_;
     const device::Target& target_;
     std::vector<std::string>* log_;
+    std::vector<artifact::File>* debug_;
     std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+    onnx::Imported imported_;
+    ViewOptions views_;
+    Tessellation tessellation_;
+    std::vector<std::string> before_;      // per partition, texts of the graphs before their passes
+    std::map<int32_t, Program> programs_;  // of NPU subgraphs that compiled, by candidate
 };
 
 void Compilation::note(const std::string& step) {
@@ -152,114 +139,237 @@ Result<void> Compilation::check_layouts(const Graph& graph) const {
     return {};
 }
 
-Result<void> Compilation::optimise(Graph& graph) {
-    auto reports = run_passes(graph, {.level = request_.optimize_level});
-    if (!reports)
-        return Error{reports.error().code, request_.model + ": " + reports.error().message};
+// ---- before partitioning
+
+// Nodes that the compiler added are their own origin.
+void add_origins(onnx::Imported& imported) {
+    for (const Node& node : imported.graph.nodes)
+        for (const std::string& source : node.sources)
+            imported.origins.try_emplace(source, onnx::Origin{node.kind, node.domain});
+}
+
+Result<void> Compilation::embed_preprocesses(onnx::Imported& imported) const {
+    for (const EmbeddedPreprocess& e : request_.embed)
+        if (auto done = embed_preprocess(imported.graph, e); !done)
+            return Error{done.error().code, request_.model + ": " + done.error().message};
+    add_origins(imported);
+    return {};
+}
+
+// The model with the tensors to measure as outputs, behind its own.
+Result<CompiledModel> Compilation::make_probe(const onnx::Imported& imported) const {
+    onnx::Imported probe = imported;
+    for (const graph::ValueId id : values_to_quantise(probe.graph)) {
+        const auto is_it = [id](graph::ValueId other) { return other == id; };
+        const bool at_border = std::ranges::any_of(probe.graph.outputs, is_it) ||
+                               std::ranges::any_of(probe.graph.inputs, is_it);
+        if (!at_border) probe.graph.outputs.push_back(id);
+    }
+    CompileRequest request;
+    request.model = request_.model;
+    request.npu = false;
+    request.convert_floats = false;
+    std::string ignored;
+    return Compilation(request, target_, nullptr, nullptr).build(std::move(probe), &ignored);
+}
+
+Result<void> Compilation::quantise_floats(onnx::Imported& imported) {
+    const auto fault = [&](const Error& error) {
+        return Error{error.code, request_.model + ": " + error.message};
+    };
+    if (auto done = prepare_to_quantise(imported.graph); !done) return fault(done.error());
+    auto probe = make_probe(imported);
+    if (!probe) return probe.error();
+    auto ranges = request_.quantise.measure(*probe);
+    if (!ranges) return ranges.error();
+    auto count = quantise(imported.graph, *ranges);
+    if (!count) return fault(count.error());
+    if (*count == 0)
+        say(LogLevel::warning, request_.model +
+                                   ": --quantize found no convolution or product "
+                                   "that could work on int8; the model stays float");
+    add_origins(imported);
+    note("quantised: " + std::to_string(*count) + " operators");
+    return {};
+}
+
+// ---- parts and their programs
+
+Result<Program> Compilation::make_program(const Part& part) {
+    // Nothing to cut: an input that nobody reads stays.
+    const bool whole = part.nodes.size() == imported_.graph.nodes.size();
+    Program program{whole ? imported_.graph : cut(imported_.graph, part.nodes), {}, {}};
+    if (request_.keep_outputs) program.before = graph::print(program.graph);
+    auto reports = run_passes(program.graph, {.level = request_.optimize_level});
+    if (!reports) return reports.error();
     for (const PassReport& report : *reports)
         if (log_)
             log_->push_back("              pass " + std::string(report.name) + ": " +
                             std::to_string(report.rewrites) + " rewrites");
+    program.arena = plan_arena(program.graph);
+    return program;
+}
+
+// Keeps the program, or says why there is none.
+std::optional<std::string> Compilation::compile_for_npu(const Part& part) {
+    auto program = make_program(part);
+    if (!program) return "does not compile: " + program.error().message;
+    for (const Node& node : program->graph.nodes)
+        if (const auto why = device::why_unsupported(target_, program->graph, node))
+            return "has node '" + node.name + "' (" + node.kind +
+                   ") after its passes: " + why->text;
+    // Which view a tensor has is not known before all parts are: the larger one counts, unless
+    // there is but one part.
+    const bool whole = part.nodes.size() == imported_.graph.nodes.size();
+    uint64_t edges = 0;
+    const BorderViews views = make_border_views(program->graph, views_);
+    for (const auto* tensors : {&views.inputs, &views.outputs})
+        for (const TensorInfo& t : *tensors)
+            edges += whole ? t.hw->size_bytes : std::max(t.hw->size_bytes, t.cpu.size_bytes);
+    const uint64_t needed = weight_bytes(program->graph) + program->arena.size_bytes + edges;
+    if (needed > memory_limit())
+        return "needs " + with_commas(needed) + " bytes of device memory, limit " +
+               with_commas(memory_limit());
+    programs_[part.candidate] = std::move(*program);
+    return std::nullopt;
+}
+
+Partitioning Compilation::decide() {
+    PartitionPolicy policy;
+    policy.threshold_gops_percent = request_.threshold_gops_percent;
+    policy.use_npu = request_.npu;
+    policy.cpu_parts = request_.cpu_partition;
+    policy.compile = [this](const Part& part) { return compile_for_npu(part); };
+    return partition(imported_.graph, imported_.origins, target_, policy);
+}
+
+// A line per operator that is not on the NPU, then how many there are; "" if there is none.
+std::string Compilation::list_fallbacks(const Partitioning& decided) const {
+    if (decided.fallbacks.empty()) return {};
+    std::string text;
+    for (size_t i = 0; i < std::min(decided.fallbacks.size(), max_listed); ++i) {
+        const artifact::Fallback& f = decided.fallbacks[i];
+        text += request_.model + ": node '" + f.node + "' (" + f.op_type + ") is not on " +
+                request_.device + ": " + f.text + " (" + f.code + ")\n";
+    }
+    return text + request_.model + ": " + std::to_string(decided.fallbacks.size()) + " of " +
+           std::to_string(decided.total.operators) +
+           " operators do not run on the NPU, as --require-full-offload demands; replace them, or "
+           "compile without it";
+}
+
+// ---- the model
+
+// What passes between partitions lies in buffers of the runtime, which knows the types of ONNX's
+// borders only, and has one byte at least.
+Result<void> Compilation::check_inner(const TensorPlaces& places) const {
+    for (const graph::Value& value : imported_.graph.values) {
+        if (!places.inner.contains(value.name)) continue;
+        const char* fault = value.type.data_type == DataType::float64
+                                ? "; insert a Cast to float32 before it"
+                            : value.type.elements() == 0 ? "; remove it from the model"
+                                                         : nullptr;
+        if (fault)
+            return Error{ErrorCode::unsupported,
+                         request_.model + ": tensor '" + value.name + "' is " +
+                             to_string(value.type) +
+                             " and would pass from one partition to another, which no buffer of "
+                             "the runtime holds" +
+                             fault};
+    }
     return {};
 }
 
-// A line per node that the target does not run, then what to do; "" if it runs all.
-std::string Compilation::list_unsupported(const Graph& graph, uint32_t operators) const {
-    std::string text;
-    size_t count = 0;
-    for (const Node& node : graph.nodes) {
-        const auto reason = device::why_unsupported(target_, graph, node);
-        if (!reason || ++count > max_listed) continue;
-        const std::string& name = node.sources.empty() ? node.name : node.sources[0];
-        text += request_.model + ": node '" + name + "' (" + node.kind + ") cannot run on " +
-                request_.device + ": " + reason->text + " (" + std::string(reason->code) + ")\n";
+Result<Partition> Compilation::make_partition(const Part& part, const TensorPlaces& places) {
+    const bool npu = part.kind == artifact::PartitionKind::npu;
+    Program program;
+    if (npu) {
+        program = std::move(programs_.at(part.candidate));
+    } else {
+        auto made = make_program(part);
+        if (!made) return Error{made.error().code, request_.model + ": " + made.error().message};
+        program = std::move(*made);
     }
-    if (count == 0) return {};
-    return text + request_.model + ": " + std::to_string(count) + " of " +
-           std::to_string(operators) +
-           " operators cannot run on the NPU, and this release runs nothing on the CPU instead; "
-           "replace them with other operators "
-           "or split the model before them";
-}
-
-Result<Partition> Compilation::make_partition(Graph graph, const onnx::Imported& imported) {
     Partition p;
-    p.name = "vaiml_par_0";
-    p.kind = artifact::PartitionKind::npu;
-    p.target = target_.program;
-    BorderViews views = make_border_views(
-        graph, {.layouts = request_.layouts, .convert_floats = request_.convert_floats});
+    p.kind = part.kind;
+    p.target = npu ? std::string(target_.program) : artifact::cpu_target;
+    ViewOptions options = views_;
+    options.inner = places.inner;
+    options.on_host = !npu;
+    BorderViews views = make_border_views(program.graph, options);
     p.inputs = std::move(views.inputs);
     p.outputs = std::move(views.outputs);
-    p.operators = imported.operators;
-    p.ops = imported.ops;
-    p.columns = target_.footprint;
-    Arena arena = plan_arena(graph);
-    p.arena_offsets = std::move(arena.offsets);
-    p.arena_size_bytes = arena.size_bytes;
-    Schedule schedule = plan_layers(graph, target_, "MLA_0/");
-    p.layers = std::move(schedule.layers);
-    p.node_layers = std::move(schedule.node_layers);
-
-    uint64_t needed = weight_bytes(graph) + arena.size_bytes;
-    for (const auto* tensors : {&p.inputs, &p.outputs})
-        for (const TensorInfo& t : *tensors) needed += t.hw->size_bytes;
-    if (needed > target_.memory_bytes)
-        return Error{ErrorCode::unsupported, request_.model + ": needs " + with_commas(needed) +
-                                                 " bytes of device memory, limit " +
-                                                 with_commas(target_.memory_bytes) +
-                                                 "; use a smaller input or split the model"};
-    p.graph = std::move(graph);
+    p.operators = part.operators;
+    p.ops = part.ops;
+    p.columns = npu ? target_.footprint : 0;
+    p.arena_offsets = std::move(program.arena.offsets);
+    p.arena_size_bytes = program.arena.size_bytes;
+    p.graph = std::move(program.graph);
+    before_.push_back(std::move(program.before));
     return p;
 }
 
-Result<CompiledModel> Compilation::make_model(Partition partition, const onnx::Imported& imported,
-                                              const WorkTypes& types) {
-    CompiledModel m;
-    m.tool_version = "vartml " + std::string(version());
-    m.device = request_.device;
-    m.target = target_.program;
-    m.compilation = request_.cpu_partition ? artifact::Compilation::cpu_partition
-                                           : artifact::Compilation::standard;
-    m.model_name = default_cache_key(request_.model);
-    m.model_signature = imported.signature;
-    m.desired_batch_size = request_.batch_size;
-    m.actual_batch_size = 1;
-    m.inputs = partition.inputs;
-    m.outputs = partition.outputs;
-    m.execution_order = {0};
-    const auto add_edges = [&](const std::vector<TensorInfo>& tensors, int32_t source,
-                               int32_t destination) {
-        std::vector<artifact::Edge> edges;
-        for (const TensorInfo& t : tensors)
-            edges.push_back(
-                {source, destination, {}, t.name, t.cpu.shape, t.cpu.data_type, t.data_dependent});
-        std::ranges::sort(edges, {}, &artifact::Edge::tensor_name);
-        for (artifact::Edge& edge : edges) {
-            edge.temp_buffer_name = "buf_" + std::to_string(m.edges.size());
-            m.edges.push_back(std::move(edge));
+// Numbers each kind in execution order; a layer bears the number of its NPU partition.
+void Compilation::name_partitions(std::vector<Partition>& partitions) const {
+    size_t npu = 0, cpu = 0;
+    for (Partition& p : partitions) {
+        if (p.kind == artifact::PartitionKind::cpu) {
+            p.name = "vaiml_cpu_subgraph_" + std::to_string(cpu++);
+            continue;
         }
-    };
-    add_edges(m.inputs, -1, 0);
-    add_edges(m.outputs, 0, -1);
-    const artifact::Count all{imported.operators, imported.ops, 1};
-    m.summary = {.os = os_name(),
-                 .commit = std::string(source_commit()),
-                 .model = request_.model,
-                 .model_data_type = model_data_type(types),
-                 .device_data_type = device_data_type(types, request_.convert_floats),
-                 .total = all,
-                 .supported = all,
-                 .offloaded = all,
-                 .folded = imported.folded,
-                 .fallbacks = {}};
-    m.partitions.push_back(std::move(partition));
+        p.name = "vaiml_par_" + std::to_string(npu);
+        Schedule schedule = plan_layers(p.graph, target_, "MLA_" + std::to_string(npu++) + '/');
+        p.layers = std::move(schedule.layers);
+        p.node_layers = std::move(schedule.node_layers);
+    }
+}
 
+void Compilation::keep_graphs(const std::vector<Partition>& partitions) {
+    if (!request_.keep_outputs || !debug_) return;
+    for (size_t i = 0; i < partitions.size(); ++i) {
+        const std::string folder = partitions[i].name + "/0/debug/";
+        debug_->push_back({folder + "imported.txt", before_[i]});
+        debug_->push_back({folder + "optimised.txt", graph::print(partitions[i].graph)});
+    }
+}
+
+uint32_t Compilation::largest_batch(const std::vector<Partition>& partitions) const {
+    uint64_t batch = request_.batch_size;
+    for (const Partition& p : partitions) {
+        if (p.kind != artifact::PartitionKind::npu) continue;
+        uint64_t frame = p.arena_size_bytes;
+        for (const auto* tensors : {&p.inputs, &p.outputs})
+            for (const TensorInfo& t : *tensors) frame += t.hw->size_bytes;
+        const uint64_t weights = weight_bytes(p.graph);
+        const uint64_t room = memory_limit() > weights ? memory_limit() - weights : 0;
+        if (frame != 0) batch = std::min(batch, std::max<uint64_t>(room / frame, 1));
+    }
+    return static_cast<uint32_t>(batch);
+}
+
+// The model's inputs and outputs: as the NPU partition at them has them, without HW view where the
+// CPU is.
+void Compilation::add_border(CompiledModel& model, const TensorPlaces& places) const {
+    BorderViews views = make_border_views(imported_.graph, views_);
+    const auto settle = [&](TensorInfo& tensor, auto list) {
+        if (places.on_host.contains(tensor.name)) tensor.hw.reset();
+        if (!tensor.hw) return;
+        for (const Partition& p : model.partitions)
+            for (const TensorInfo& t : p.*list)
+                if (t.name == tensor.name) tensor.hw = t.hw;
+    };
+    for (TensorInfo& t : views.inputs) settle(t, &Partition::inputs);
+    for (TensorInfo& t : views.outputs) settle(t, &Partition::outputs);
+    model.inputs = std::move(views.inputs);
+    model.outputs = std::move(views.outputs);
+}
+
+Result<void> Compilation::add_files(CompiledModel& m) {
     std::vector<std::string> warnings;
     auto modelinfo = make_modelinfo({.model = request_.model,
                                      .decoder = request_.decoder,
                                      .labels = request_.labels,
-                                     .metadata = imported.metadata,
+                                     .metadata = imported_.metadata,
                                      .inputs = m.inputs,
                                      .outputs = m.outputs},
                                     warnings);
@@ -268,6 +378,50 @@ Result<CompiledModel> Compilation::make_model(Partition partition, const onnx::I
     m.files.push_back({"final-vaiml-pass-summary.txt", summary_text(m)});
     m.files.push_back({"final-vaiml-pass-summary.json", summary_json(m)});
     if (!modelinfo->empty()) m.files.push_back({"modelinfo", std::move(*modelinfo)});
+    return {};
+}
+
+Result<CompiledModel> Compilation::make_model(Partitioning decided) {
+    CompiledModel m;
+    m.tool_version = "vartml " + std::string(version());
+    m.device = request_.device;
+    m.target = target_.program;
+    m.compilation = request_.cpu_partition ? artifact::Compilation::cpu_partition
+                                           : artifact::Compilation::standard;
+    m.model_name = default_cache_key(request_.model);
+    m.model_signature = imported_.signature;
+    TensorPlaces places = find_tensor_places(imported_.graph, decided.parts);
+    // What the host converts is as ONNX has it on both sides.
+    places.inner.insert(tessellation_.without_hw.begin(), tessellation_.without_hw.end());
+    places.on_host.insert(tessellation_.without_hw.begin(), tessellation_.without_hw.end());
+    if (auto good = check_inner(places); !good) return good.error();
+    for (const Part& part : decided.parts) {
+        auto made = make_partition(part, places);
+        if (!made) return made.error();
+        m.partitions.push_back(std::move(*made));
+    }
+    name_partitions(m.partitions);
+    keep_graphs(m.partitions);
+    m.desired_batch_size = request_.batch_size;
+    m.actual_batch_size = largest_batch(m.partitions);
+    add_border(m, places);
+    connect(m);
+    const DataTypes types = name_data_types(imported_.graph, request_.convert_floats);
+    m.summary = {.os = os_name(),
+                 .commit = std::string(source_commit()),
+                 .model = request_.model,
+                 .model_data_type = types.model,
+                 .device_data_type = types.device,
+                 .total = decided.total,
+                 .supported = decided.supported,
+                 .offloaded = decided.offloaded,
+                 .compile_errors = decided.compile_errors,
+                 .below_threshold = decided.below_threshold,
+                 .above_max = decided.above_max,
+                 .folded = imported_.folded,
+                 .threshold_percent = request_.threshold_gops_percent,
+                 .fallbacks = std::move(decided.fallbacks)};
+    if (auto done = add_files(m); !done) return done.error();
     return m;
 }
 
@@ -278,29 +432,55 @@ Result<CompiledModel> Compilation::run(std::string* not_offloaded) {
     for (const onnx::Message& message : imported->messages) say(message.level, message.text);
     note("imported: " + std::to_string(imported->operators) + " operators, " +
          std::to_string(imported->folded) + " folded");
-    if (auto done = check_layouts(imported->graph); !done) return done.error();
-
-    progress(30, "optimise");
-    const WorkTypes types = work_types(imported->graph);
-    Graph graph = std::move(imported->graph);
-    if (auto done = optimise(graph); !done) return done.error();
-    note("optimised: " + std::to_string(graph.nodes.size()) + " nodes");
-    if (std::string lines = list_unsupported(graph, imported->operators); !lines.empty()) {
-        if (request_.require_full_offload) *not_offloaded = lines;
-        return Error{ErrorCode::unsupported, std::move(lines)};
+    if (request_.quantise.measure) {
+        progress(10, "quantise");
+        if (auto done = quantise_floats(*imported); !done) return done.error();
     }
+    if (auto done = embed_preprocesses(*imported); !done) return done.error();
+    return build(std::move(*imported), not_offloaded);
+}
+
+Result<CompiledModel> Compilation::build(onnx::Imported imported, std::string* not_offloaded) {
+    imported_ = std::move(imported);
+    if (auto done = check_layouts(imported_.graph); !done) return done.error();
+    auto tessellation = read_tessellation(request_.tessellate, imported_.graph);
+    if (!tessellation) return tessellation.error();
+    tessellation_ = std::move(*tessellation);
+    views_ = {.layouts = request_.layouts,
+              .convert_floats = request_.convert_floats,
+              .hw_layouts = tessellation_.hw_layouts};
+    for (const EmbeddedPreprocess& e : request_.embed) views_.pictures[e.input] = e.order;
+    views_.picture_layout = find_picture_layout(imported_.graph, views_);
+
+    progress(30, "partition");
+    Partitioning decided = decide();
+    note("partitioned: " + std::to_string(decided.offloaded.operators) + " of " +
+         std::to_string(decided.total.operators) + " operators in " +
+         std::to_string(decided.offloaded.subgraphs) + " NPU subgraphs");
+    if (request_.require_full_offload && !decided.fallbacks.empty()) {
+        *not_offloaded = list_fallbacks(decided);
+        return Error{ErrorCode::unsupported, *not_offloaded};
+    }
+    const size_t outside = decided.fallbacks.size();
 
     progress(60, "plan");
-    auto partition = make_partition(std::move(graph), *imported);
-    if (!partition) return partition.error();
-    note("planned: " + std::to_string(partition->arena_size_bytes) + " bytes of arena");
-    return make_model(std::move(*partition), *imported, types);
+    auto model = make_model(std::move(decided));
+    if (!model) return model;
+    note("planned: " + std::to_string(model->partitions.size()) + " programs");
+    if (!request_.cpu_partition && outside != 0)
+        say(LogLevel::warning,
+            request_.model + ": standard compilation left " + std::to_string(outside) + " of " +
+                std::to_string(model->summary.total.operators) +
+                " operators outside the NPU, libvartml will refuse the model; the CPU partition "
+                "passes would make it runnable");
+    return model;
 }
 
 }  // namespace
 
 Result<CompiledModel> compile_in_memory(const CompileRequest& request, std::string* not_offloaded,
-                                        std::vector<std::string>* log) {
+                                        std::vector<std::string>* log,
+                                        std::vector<artifact::File>* debug) {
     const device::Target* target = device::find_target(request.device);
     if (!target) {
         std::string known;
@@ -309,14 +489,8 @@ Result<CompiledModel> compile_in_memory(const CompileRequest& request, std::stri
         return Error{ErrorCode::invalid_argument,
                      "--device: unknown device '" + request.device + "'; known: " + known};
     }
-    if (request.batch_size != 1)
-        return Error{
-            ErrorCode::invalid_argument,
-            "--batch-size: is " + std::to_string(request.batch_size) +
-                ", this release compiles for batch size 1; the runner accepts several frames "
-                "per call all the same"};
     std::string ignored;
-    return Compilation(request, *target, log).run(not_offloaded ? not_offloaded : &ignored);
+    return Compilation(request, *target, log, debug).run(not_offloaded ? not_offloaded : &ignored);
 }
 
 std::string default_cache_key(const std::string& model) {

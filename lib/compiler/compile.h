@@ -13,8 +13,18 @@
 #include <vartml/tensor.h>
 
 #include "lib/artifact/compiled_model.h"
+#include "lib/compiler/embed_preprocess.h"
+#include "lib/compiler/quantise.h"
 
 namespace vartml::compiler {
+
+// Makes an int8 model of a float one, by what its tensors hold over a calibration set.
+struct QuantiseRequest {
+    std::string set;  // names the content of the set; part of what decides freshness
+    // Runs a model, whose outputs are the tensors to measure, on the CPU over the whole set; the
+    // ranges of its inputs and outputs.
+    std::function<Result<Ranges>(const artifact::CompiledModel& probe)> measure;
+};
 
 struct CompileRequest {
     std::string model;  // path as the user gave it; it appears in the summary
@@ -23,20 +33,27 @@ struct CompileRequest {
     std::string device = "softnpu";
     int optimize_level = 2;
     bool cpu_partition = true;  // false: standard compilation, the NPU alone
-    unsigned batch_size = 1;
+    unsigned batch_size = 1;    // desired; the largest up to it that fits is taken
+    double threshold_gops_percent = 20;
+    uint64_t device_memory_limit = 0;  // bytes for one NPU partition; 0 = the device's
     std::map<std::string, std::vector<int64_t>> input_shapes;
     std::map<std::string, Layout> layouts;
+    std::vector<EmbeddedPreprocess> embed;
+    QuantiseRequest quantise;    // nothing where `measure` is empty
+    bool npu = true;             // false: every operator in a CPU partition
+    std::string tessellate;      // "", "default" or a JSON file: HW layouts of inputs and outputs
     bool convert_floats = true;  // false: --numerics f32
     std::string decoder, labels;
 
     // Where it goes: a directory `cache_dir`/`cache_key`, or `output`: a single file if it ends in
-    // .rai, else a directory.
+    // .rai or .tar.gz, else a directory.
     std::string cache_dir = "vartml-cache";
     std::string cache_key;  // "" = name of the model
     std::string output;     // "" = the cache
     std::vector<std::string>
-        formats;  // of "dir", "rai"; empty = both, with `output` the one that it names
+        formats;  // of "dir", "rai", "tar"; empty = the first two, with `output` what it names
     bool require_full_offload = false;
+    bool keep_outputs = false;  // also <partition>/0/debug: the graph before and after the passes
     bool force = false;
 
     std::function<void(int percent, const char* stage)> progress;
@@ -59,10 +76,11 @@ struct CompileOutcome {
 Result<CompileOutcome> compile(const CompileRequest& request);
 
 // The compiled model in memory; `compile` without cache and files. `log` gets a line per step with
-// its time.
+// its time, `debug` the files of keep_outputs.
 Result<artifact::CompiledModel> compile_in_memory(const CompileRequest& request,
                                                   std::string* not_offloaded,
-                                                  std::vector<std::string>* log);
+                                                  std::vector<std::string>* log,
+                                                  std::vector<artifact::File>* debug = nullptr);
 
 // The default cache key of a model: its file name without extension, characters outside
 // [A-Za-z0-9._-] replaced by '_'.

@@ -26,9 +26,15 @@ bool looks_channels_last(const std::vector<int64_t>& shape) {
 class ViewMaker {
 public:
     ViewMaker(const Graph& graph, const ViewOptions& options) : graph_(graph), options_(options) {
-        for (const ValueId id : graph.inputs)
-            if (!first_input_layout_ && graph.value(id).type.shape.size() == 4)
-                first_input_layout_ = image_layout(graph.value(id), false);
+        first_input_layout_ =
+            options.picture_layout ? options.picture_layout : find_picture_layout();
+    }
+
+    std::optional<Layout> find_picture_layout() const {
+        for (const ValueId id : graph_.inputs)
+            if (graph_.value(id).type.shape.size() == 4)
+                return image_layout(graph_.value(id), false);
+        return std::nullopt;
     }
 
     TensorInfo make(ValueId id, bool is_output) const {
@@ -36,8 +42,22 @@ public:
         TensorInfo info;
         info.name = value.name;
         info.data_dependent = value.data_dependent;
-        info.cpu = cpu_view(value, is_output);
-        info.hw = hw_view(info.cpu, hw_layout(info.cpu), hw_type(id, is_output));
+        const bool inner = options_.inner.contains(value.name);
+        info.cpu = inner ? make_view(value.type.data_type, Layout::GENERIC, dimensions(value))
+                         : cpu_view(value, is_output);
+        const auto picture = options_.pictures.find(value.name);
+        if (picture != options_.pictures.end()) {
+            info.picture = picture->second;
+            info.cpu = make_view(value.type.data_type, Layout::NHWC, dimensions(value));
+        }
+        if (options_.on_host) return info;
+        if (picture != options_.pictures.end()) {
+            info.hw = info.cpu;
+            return info;
+        }
+        info.hw = inner
+                      ? info.cpu
+                      : hw_view(info.cpu, hw_layout(value.name, info.cpu), hw_type(id, is_output));
         return info;
     }
 
@@ -49,17 +69,23 @@ private:
         return is_output ? first_input_layout_.value_or(Layout::NCHW) : Layout::NCHW;
     }
 
-    TensorView cpu_view(const graph::Value& value, bool is_output) const {
+    static std::vector<uint32_t> dimensions(const graph::Value& value) {
         const std::vector<int64_t>& dims = value.type.shape;
-        std::vector<uint32_t> shape(dims.begin(), dims.end());
-        if (shape.empty()) shape = {1};  // a scalar
+        if (dims.empty()) return {1};  // a scalar
+        return {dims.begin(), dims.end()};
+    }
+
+    TensorView cpu_view(const graph::Value& value, bool is_output) const {
+        std::vector<uint32_t> shape = dimensions(value);
         const Layout layout = shape.size() == 4   ? image_layout(value, is_output)
                               : shape.size() == 3 ? Layout::NHW
                                                   : Layout::GENERIC;
         return make_view(value.type.data_type, layout, std::move(shape));
     }
 
-    static Layout hw_layout(const TensorView& cpu) {
+    Layout hw_layout(const std::string& name, const TensorView& cpu) const {
+        if (const auto asked = options_.hw_layouts.find(name); asked != options_.hw_layouts.end())
+            return asked->second;
         if (cpu.shape.size() == 3) return Layout::NHW;
         if (cpu.shape.size() != 4) return Layout::GENERIC;
         const uint32_t channels = cpu.layout == Layout::NHWC ? cpu.shape[3] : cpu.shape[1];
@@ -171,6 +197,10 @@ BorderViews make_border_views(const Graph& graph, const ViewOptions& options) {
     for (const ValueId id : graph.inputs) views.inputs.push_back(maker.make(id, false));
     for (const ValueId id : graph.outputs) views.outputs.push_back(maker.make(id, true));
     return views;
+}
+
+std::optional<Layout> find_picture_layout(const Graph& graph, const ViewOptions& options) {
+    return ViewMaker(graph, options).find_picture_layout();
 }
 
 bool is_straight_after_matrix_work(const Graph& graph, ValueId output) {

@@ -2,6 +2,8 @@
 // How the border tensors of a program look to an application (CPU view) and to the NPU (HW view).
 #pragma once
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,11 +17,21 @@ struct ViewOptions {
     // NCHW or NHWC by tensor name, for 4-D tensors; others are detected.
     std::map<std::string, Layout> layouts = {};
     bool convert_floats = true;  // false: float tensors stay float32 on the NPU
+    // Layout of the model's first 4-D input, which outputs follow; absent: found in the graph.
+    std::optional<Layout> picture_layout = {};
+    // Tensors between partitions: dense and of the CPU type in both views, layout GENERIC.
+    std::set<std::string> inner = {};
+    std::map<std::string, Layout> hw_layouts = {};     // that are asked for instead, by tensor name
+    std::map<std::string, std::string> pictures = {};  // inputs of bytes: the order of a pixel's
+    bool on_host = false;                              // the graph runs on the CPU: no HW views
 };
 
 struct BorderViews {
-    std::vector<TensorInfo> inputs, outputs;  // in the graph's order, both views set
+    std::vector<TensorInfo> inputs, outputs;  // in the graph's order
 };
+
+// Layout of the first 4-D input; nothing where there is none.
+std::optional<Layout> find_picture_layout(const graph::Graph& graph, const ViewOptions& options);
 
 // The views of all inputs and outputs, decided by shape, type and the operators before an output:
 // deterministic, whatever the host. Layout of the HW view: NHWC for N > 1 or C = 1, HCWNC4 for 2 to

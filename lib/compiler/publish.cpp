@@ -11,6 +11,7 @@
 #include "lib/common/sha256.h"
 #include "lib/compiler/compile.h"
 #include "lib/compiler/sidecar.h"
+#include "lib/compiler/tessellation.h"
 #include "lib/device/target.h"
 #include "lib/onnx/import.h"
 
@@ -21,9 +22,11 @@ using artifact::CompiledModel;
 
 // Where the containers go; "" for one that is not wanted.
 struct Places {
-    std::string directory, rai;
+    std::string directory, rai, tar;
     std::string lock;
-    const std::string& main() const { return directory.empty() ? rai : directory; }
+    const std::string& main() const {
+        return !directory.empty() ? directory : !rai.empty() ? rai : tar;
+    }
 };
 
 bool is_cache_key(const std::string& key) {
@@ -34,40 +37,49 @@ bool is_cache_key(const std::string& key) {
     return !key.empty() && key.size() <= 128 && key[0] != '.' && std::ranges::all_of(key, ok);
 }
 
-Result<Places> find_places(const CompileRequest& request) {
+// The containers that --format names.
+Result<void> check_formats(const CompileRequest& request) {
+    constexpr std::string_view known[] = {"dir", "rai", "tar"};
     for (const std::string& format : request.formats)
-        if (format != "dir" && format != "rai")
-            return Error{
-                ErrorCode::invalid_argument,
-                "--format: '" + format + "' is not a container of this release; known: dir, rai"};
-    const std::string name = default_cache_key(request.model);
-    const auto wants_rai = [&] {
-        return std::ranges::find(request.formats, "rai") != request.formats.end();
+        if (std::ranges::find(known, format) == std::end(known))
+            return Error{ErrorCode::invalid_argument,
+                         "--format: '" + format + "' is not a container; known: dir, rai, tar"};
+    return {};
+}
+
+// The files beside the entries in the directory, which is always written.
+void add_files(const CompileRequest& request, bool rai_by_default, Places& places) {
+    const std::string stem = places.directory + '/' + default_cache_key(request.model);
+    const auto wants = [&](const char* format) {
+        return std::ranges::find(request.formats, format) != request.formats.end();
     };
+    if (wants("rai") || (rai_by_default && request.formats.empty())) places.rai = stem + ".rai";
+    if (wants("tar")) places.tar = stem + ".tar.gz";
+}
+
+Result<Places> find_places(const CompileRequest& request) {
+    if (auto good = check_formats(request); !good) return good.error();
     Places places;
     if (!request.output.empty()) {
         const std::string out = without_trailing_slashes(request.output);
-        if (out.ends_with(".tar.gz"))
-            return Error{ErrorCode::invalid_argument,
-                         "-o: '" + out +
-                             "' ends in .tar.gz, a container that this release does not write; "
-                             "use a directory or a .rai file"};
         if (out.ends_with(".rai")) {
             places.rai = out;
+        } else if (out.ends_with(".tar.gz")) {
+            places.tar = out;
         } else {
             places.directory = out;
-            if (wants_rai()) places.rai = out + '/' + name + ".rai";
+            add_files(request, false, places);
         }
     } else {
-        const std::string key = request.cache_key.empty() ? name : request.cache_key;
+        const std::string key =
+            request.cache_key.empty() ? default_cache_key(request.model) : request.cache_key;
         if (!is_cache_key(key))
             return Error{ErrorCode::invalid_argument,
                          "--cache-key: '" + key +
                              "' is no key; expected 1 to 128 characters of "
                              "[A-Za-z0-9._-], not starting with a dot"};
         places.directory = without_trailing_slashes(request.cache_dir) + '/' + key;
-        if (request.formats.empty() || wants_rai())
-            places.rai = places.directory + '/' + name + ".rai";
+        add_files(request, true, places);
     }
     const std::string& main = places.main();
     places.lock = parent_of(main) + "/." + std::string(last_part(main)) + ".lock";
@@ -87,7 +99,17 @@ Result<Sha256::Digest> config_digest(const CompileRequest& request) {
     json["optimize_level"] = request.optimize_level;
     json["cpu_partition"] = request.cpu_partition;
     json["batch_size"] = request.batch_size;
+    json["threshold_gops_percent"] = request.threshold_gops_percent;
+    json["device_memory_limit"] = request.device_memory_limit;
     json["input_shapes"] = request.input_shapes;
+    auto tessellation = tessellation_key(request.tessellate);
+    if (!tessellation) return tessellation.error();
+    json["tessellation"] = *tessellation;
+    json["keep_outputs"] = request.keep_outputs;
+    json["npu"] = request.npu;
+    json["calibration_set"] = request.quantise.set;
+    for (const EmbeddedPreprocess& e : request.embed)
+        json["embed_preprocess"].push_back({e.input, e.order, e.mean, e.scale});
     for (const auto& [name, layout] : request.layouts) json["layouts"][name] = to_string(layout);
     json["enable_f32_to_bf16_conversion"] = request.convert_floats;
     json["decoder"] = request.decoder;
@@ -122,7 +144,7 @@ CompileOutcome outcome_of(const CompiledModel& model, const Places& places) {
     }
     out.desired_batch_size = model.desired_batch_size;
     out.actual_batch_size = model.actual_batch_size;
-    out.model_path = places.rai.empty() ? places.directory : places.rai;
+    out.model_path = places.rai.empty() ? places.main() : places.rai;
     if (!places.directory.empty())
         out.summary_path = places.directory + "/final-vaiml-pass-summary.txt";
     return out;
@@ -132,24 +154,28 @@ std::optional<CompileOutcome> find_up_to_date(const CompileRequest& request, con
                                               const std::string& signature,
                                               const Sha256::Digest& config) {
     std::optional<CompiledModel> model;
-    for (const std::string& place : {places.directory, places.rai}) {
+    for (const std::string& place : {places.directory, places.rai, places.tar}) {
         if (place.empty()) continue;
         model = read_fresh(place, signature, config, request);
         if (!model) return std::nullopt;
     }
+    if (request.require_full_offload && !model->summary.fallbacks.empty()) return std::nullopt;
     CompileOutcome out = outcome_of(*model, places);
     out.up_to_date = true;
     return out;
 }
 
 Result<void> write(const CompiledModel& model, const Places& places,
-                   const std::vector<std::string>& log) {
-    if (places.directory.empty()) return artifact::write_rai(model, places.rai);
+                   const std::vector<std::string>& log, std::vector<artifact::File> extras) {
+    if (places.directory.empty())
+        return places.rai.empty() ? artifact::write_tar(model, places.tar)
+                                  : artifact::write_rai(model, places.rai);
     std::string text;
     for (const std::string& line : log) text += line + '\n';
+    extras.push_back({"compile.log", std::move(text)});
     return artifact::write_directory(
         model, places.directory,
-        {.rai = !places.rai.empty(), .extras = {{"compile.log", std::move(text)}}});
+        {.rai = !places.rai.empty(), .tar = !places.tar.empty(), .extras = std::move(extras)});
 }
 
 }  // namespace
@@ -177,12 +203,13 @@ Result<CompileOutcome> compile(const CompileRequest& request) {
         if (request.message) request.message(level, text);
     };
     CompileOutcome out;
-    auto model = compile_in_memory(logged, &out.not_offloaded, &log);
+    std::vector<artifact::File> debug;
+    auto model = compile_in_memory(logged, &out.not_offloaded, &log, &debug);
     if (!out.not_offloaded.empty()) return out;
     if (!model) return model.error();
     model->config_sha256 = *config;
     if (request.progress) request.progress(80, "write");
-    if (auto done = write(*model, *places, log); !done) return done.error();
+    if (auto done = write(*model, *places, log, std::move(debug)); !done) return done.error();
     if (request.progress) request.progress(100, "done");
     return outcome_of(*model, *places);
 }

@@ -176,10 +176,14 @@ std::string summary_json(const CompiledModel& model) {
         Json partition = f.partition < 0
                              ? Json()
                              : Json(model.partitions[static_cast<size_t>(f.partition)].name);
+        Json candidate =
+            f.candidate < 0 ? Json() : Json("candidate_" + std::to_string(f.candidate));
         json["fallbacks"].push_back({{"node", f.node},
                                      {"op_type", f.op_type},
+                                     {"domain", f.domain},
                                      {"code", f.code},
                                      {"text", f.text},
+                                     {"candidate", std::move(candidate)},
                                      {"partition", std::move(partition)}});
     }
     return dump(json);

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/cpu/dynamic.h"
 
+#include <algorithm>
+#include <cstring>
 #include <new>
+#include <string_view>
 #include <vector>
 
 #include "lib/graph/canonical.h"
@@ -41,6 +44,37 @@ Error too_large(const Call& call, const graph::Type& found, const Array& bound) 
                               to_string(type) + "; export it with the largest shape it can have");
 }
 
+// Kernels that find out themselves how much there is; before that, only a bound is known.
+bool shrinks(std::string_view kind) {
+    constexpr std::string_view kinds[] = {"Compress", "NonMaxSuppression", "NonZero", "Unique"};
+    return std::ranges::find(kinds, kind) != std::end(kinds);
+}
+
+// Into memory of the size that the real inputs bound, which may exceed what the model allows for.
+Result<void> run_shrinking(const Call& call, const graph::Node& node, std::span<const Array> inputs,
+                           const std::vector<graph::Type>& types) {
+    std::vector<std::vector<std::byte>> memory(call.outputs.size());
+    std::vector<Array> outputs(call.outputs.size());
+    for (size_t i = 0; i < outputs.size() && i < types.size(); ++i) {
+        if (!call.outputs[i].data) continue;
+        memory[i].resize(std::max<size_t>(types[i].size_bytes(), 1));
+        outputs[i] = {types[i].data_type, Shape(types[i].shape), memory[i].data()};
+    }
+    if (auto ok = run({node, inputs, outputs}); !ok) return ok;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+        Array& output = call.outputs[i];
+        if (!output.data) continue;
+        if (outputs[i].type != output.type || outputs[i].size_bytes() > output.size_bytes() ||
+            outputs[i].shape.size() != output.shape.size()) {
+            const Shape& found = outputs[i].shape;
+            return too_large(call, {outputs[i].type, {found.begin(), found.end()}}, output);
+        }
+        output.shape = outputs[i].shape;
+        std::memcpy(output.data, outputs[i].data, output.size_bytes());
+    }
+    return {};
+}
+
 Result<void> run_settled(const Call& call) {
     Alone alone = isolate(call);
     if (graph::is_late(alone.node)) graph::settle(alone.node);
@@ -51,6 +85,7 @@ Result<void> run_settled(const Call& call) {
         Array& output = call.outputs[i];
         if (!output.data) continue;
         const graph::Type& type = (*types)[i];
+        if (shrinks(alone.node.kind)) continue;
         if (type.data_type != output.type || type.size_bytes() > output.size_bytes() ||
             type.shape.size() != output.shape.size())
             return too_large(call, type, output);
@@ -64,6 +99,7 @@ Result<void> run_settled(const Call& call) {
         input = {value.type.data_type, Shape(value.type.shape),
                  const_cast<std::byte*>(value.constant->bytes.data())};
     }
+    if (shrinks(alone.node.kind)) return run_shrinking(call, alone.node, inputs, *types);
     return run({alone.node, inputs, call.outputs});
 }
 

@@ -3,7 +3,6 @@
 
 #include "lib/cpu/kernel.h"
 #include "lib/graph/canonical.h"
-#include "lib/graph/evaluate.h"
 #include "lib/graph/late.h"
 #include "lib/graph/ops.h"
 
@@ -20,8 +19,7 @@ constexpr size_t max_folded_bytes = size_t{64} << 20;
 
 bool can_fold(const Node& node) {
     // The quantised operators need the weights as they are.
-    return node.kind != "DequantizeLinear" &&
-           (find_kernel(node.kind) || graph::can_evaluate(node.kind));
+    return node.kind != "DequantizeLinear" && find_kernel(node.kind);
 }
 
 // Kernels only read through it.
@@ -34,7 +32,6 @@ std::byte* memory_of(const Constant& constant) {
 
 Result<std::vector<Constant>> evaluate(const Graph& graph, const Node& node,
                                        std::vector<std::vector<int64_t>>* shapes) {
-    if (!find_kernel(node.kind)) return graph::evaluate(graph, node);
     std::vector<Array> inputs, outputs;
     for (const ValueId id : node.inputs) {
         Array& array = inputs.emplace_back();

@@ -15,9 +15,15 @@ namespace {
 std::vector<KernelRow> build_table() {
     std::vector<KernelRow> table;
     for (const auto& part :
-         {elementwise_kernels(), reduction_kernels(), normalisation_kernels(), quantised_kernels(),
-          movement_kernels(), index_kernels(), picture_kernels(), window_kernels(),
-          matrix_kernels(), recurrent_kernels()}) {
+         {elementwise_kernels(),    unary_kernels(),         binary_kernels(),
+          reduction_kernels(),      normalisation_kernels(), quantised_kernels(),
+          movement_kernels(),       movement_fill_kernels(), index_kernels(),
+          index_scatter_kernels(),  index_select_kernels(),  index_boxes_kernels(),
+          picture_kernels(),        picture_grid_kernels(),  picture_regions_kernels(),
+          picture_resize_kernels(), picture_input_kernels(), window_kernels(),
+          pool_kernels(),           deform_kernels(),        matrix_kernels(),
+          integer_matrix_kernels(), einsum_kernels(),        attention_kernels(),
+          recurrent_kernels()}) {
         table.insert(table.end(), part.begin(), part.end());
     }
     std::ranges::sort(table, {}, &KernelRow::kind);

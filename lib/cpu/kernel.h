@@ -50,14 +50,29 @@ struct KernelRow {
 };
 // The table, in parts; order within a part is of no matter.
 std::span<const KernelRow> elementwise_kernels();
+std::span<const KernelRow> unary_kernels();
+std::span<const KernelRow> binary_kernels();
 std::span<const KernelRow> reduction_kernels();
 std::span<const KernelRow> normalisation_kernels();
 std::span<const KernelRow> quantised_kernels();
 std::span<const KernelRow> movement_kernels();
+std::span<const KernelRow> movement_fill_kernels();
 std::span<const KernelRow> index_kernels();
+std::span<const KernelRow> index_scatter_kernels();
+std::span<const KernelRow> index_select_kernels();
+std::span<const KernelRow> index_boxes_kernels();
 std::span<const KernelRow> picture_kernels();
+std::span<const KernelRow> picture_grid_kernels();
+std::span<const KernelRow> picture_regions_kernels();
+std::span<const KernelRow> picture_resize_kernels();
+std::span<const KernelRow> picture_input_kernels();
 std::span<const KernelRow> window_kernels();
+std::span<const KernelRow> pool_kernels();
+std::span<const KernelRow> deform_kernels();
 std::span<const KernelRow> matrix_kernels();
+std::span<const KernelRow> integer_matrix_kernels();
+std::span<const KernelRow> einsum_kernels();
+std::span<const KernelRow> attention_kernels();
 std::span<const KernelRow> recurrent_kernels();
 
 }  // namespace vartml::cpu

@@ -2,9 +2,12 @@
 #include "lib/graph/canonical.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <ranges>
 
 #include "lib/graph/canonical_rules.h"
+#include "lib/graph/elements.h"
 #include "lib/graph/numbers.h"
 #include "lib/graph/op_rules.h"
 
@@ -21,6 +24,7 @@ struct Parameter {
 };
 constexpr Parameter parameters[] = {
     {"AffineGrid", 1, "size", 'I'},
+    {"CenterCropPad", 1, "shape", 'I'},
     {"Clip", 1, "min", 'f'},
     {"Clip", 2, "max", 'f'},
     {"CumSum", 1, "axis", 'i'},
@@ -92,8 +96,23 @@ std::vector<const Parameter*> given_parameters(const Node& node) {
     return given;
 }
 
+// Whether a float is enough for a bound of a 64-bit type; at the ends of the range it clamps.
+bool survives_float(const Value& value) {
+    bool survives = true;
+    with_type(value.type.data_type, [&]<typename T>(T number) {
+        if constexpr (std::is_arithmetic_v<T>) {
+            if (value.constant->bytes.size() < sizeof(T)) return;
+            std::memcpy(&number, value.constant->bytes.data(), sizeof(T));
+            survives = convert<T>(convert<float>(number)) == number ||
+                       std::isnan(static_cast<double>(number));
+        }
+    });
+    return survives;
+}
+
 bool is_constant(const Graph& graph, const Node& node, const Parameter& parameter) {
-    return graph.value(node.inputs[parameter.input]).constant.has_value();
+    const Value& value = graph.value(node.inputs[parameter.input]);
+    return value.constant && (node.kind != "Clip" || survives_float(value));
 }
 
 // Makes attributes of the parameter inputs, when all that are given are constant. Returns whether
@@ -305,8 +324,10 @@ void drop_attributes(Node& node) {
 
 }  // namespace
 
-bool has_parameters(const Node& node) {
-    return !given_parameters(node).empty();
+bool has_computed_parameters(const Graph& graph, const Node& node) {
+    return std::ranges::any_of(given_parameters(node), [&](const Parameter* p) {
+        return !graph.value(node.inputs[p->input]).constant.has_value();
+    });
 }
 
 bool has_constant_parameters(const Graph& graph, const Node& node) {

@@ -16,8 +16,8 @@ namespace vartml::graph {
 // Errors: bad_model naming the node.
 Result<void> canonicalise(const Graph& graph, Node& node);
 
-// Whether the node has inputs that canonicalise() takes into attributes where they are constant.
-bool has_parameters(const Node& node);
+// Whether an input that canonicalise() takes into an attribute where it is constant is not.
+bool has_computed_parameters(const Graph& graph, const Node& node);
 // Whether the node has inputs that canonicalise() takes into attributes, and all of them are
 // constant.
 bool has_constant_parameters(const Graph& graph, const Node& node);

@@ -95,12 +95,12 @@ template <typename To, typename From>
 To convert(From from) {
     if constexpr (std::is_same_v<From, Bool>) {
         return static_cast<To>(from.byte != 0);
-    } else if constexpr (std::is_same_v<To, Bool>) {
-        return Bool{static_cast<uint8_t>(from != 0)};
     } else if constexpr (std::is_same_v<From, Bf16>) {
         return convert<To>(static_cast<float>(from));
     } else if constexpr (std::is_same_v<From, _Float16>) {
         return convert<To>(static_cast<float>(from));
+    } else if constexpr (std::is_same_v<To, Bool>) {
+        return Bool{static_cast<uint8_t>(from != 0)};
     } else if constexpr (std::is_same_v<To, Bf16>) {
         return Bf16(static_cast<float>(from));
     } else if constexpr (std::is_integral_v<To> && std::is_floating_point_v<From>) {

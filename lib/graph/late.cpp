@@ -28,6 +28,25 @@ void widen_slice(const Graph& graph, const Node& settled, Type& type) {
     }
 }
 
+// A reduction over axes that are not known. With keepdims every axis stays; else an axis of the
+// result is one of those from its own place on, as many behind it as axes go.
+std::optional<Type> bound_reduction(const Graph& graph, const Node& node) {
+    if (!node.kind.starts_with("Reduce") || node.inputs.size() < 2) return std::nullopt;
+    Type type = input_type(graph, node, 0);
+    if (node.get("keepdims", int64_t{1}) != 0) {
+        for (int64_t& size : type.shape) size = std::max<int64_t>(size, 1);
+        return type;
+    }
+    const auto gone = static_cast<size_t>(input_type(graph, node, 1).elements());
+    if (gone == 0 || gone > type.shape.size()) return std::nullopt;
+    for (size_t i = 0; i + gone < type.shape.size(); ++i) {
+        const auto first = type.shape.begin() + static_cast<ptrdiff_t>(i);
+        type.shape[i] = *std::max_element(first, first + static_cast<ptrdiff_t>(gone) + 1);
+    }
+    type.shape.resize(type.shape.size() - gone);
+    return type;
+}
+
 bool same_rank_and_type(const Type& a, const Type& b) {
     return a.shape.size() == b.shape.size() && a.data_type == b.data_type;
 }
@@ -39,12 +58,17 @@ std::string op_type(const Node& node) {
 }
 
 bool must_be_late(const Graph& graph, const Node& node) {
-    // What the constants of these say, their inference takes as it is.
-    constexpr std::string_view from_values[] = {"ConstantOfShape", "Range"};
-    if (std::ranges::find(from_values, node.kind) != std::end(from_values))
-        return std::ranges::any_of(
-            node.inputs, [&](ValueId id) { return id != none && !graph.value(id).constant; });
-    if (has_parameters(node) && !has_constant_parameters(graph, node)) return true;
+    // Operators whose shape follows from the values of inputs that stay inputs, and the first one.
+    struct FromValues {
+        std::string_view kind;
+        size_t first;
+    };
+    constexpr FromValues from_values[] = {
+        {"Col2Im", 1}, {"ConstantOfShape", 0}, {"MaxUnpool", 2}, {"Range", 0}};
+    for (const FromValues& row : from_values)
+        for (size_t i = row.first; row.kind == node.kind && i < node.inputs.size(); ++i)
+            if (node.inputs[i] != none && !graph.value(node.inputs[i]).constant) return true;
+    if (has_computed_parameters(graph, node)) return true;
     const bool follows_data = std::ranges::any_of(
         node.inputs, [&](ValueId id) { return id != none && graph.value(id).data_dependent; });
     return follows_data && relates_to_shape(node);
@@ -58,6 +82,8 @@ Result<std::vector<Type>> bound_types(const Graph& graph, const Node& node,
         inferred = ok.error();
     else
         inferred = infer_types(graph, settled);
+    if (const auto bound = bound_reduction(graph, node); bound && !inferred)
+        inferred = Types{*bound};
     Types types = inferred ? *inferred : Types(node.outputs.size());
     if (inferred && settled.kind == "Slice") widen_slice(graph, settled, types[0]);
     for (size_t i = 0; i < node.outputs.size(); ++i) {

@@ -35,7 +35,7 @@
 //   Resize x                         mode:s (nearest linear cubic) coordinate_transformation_mode:s nearest_mode:s
 //                                    sizes:is and scales:fs for every axis; cubic_coeff_a:f exclude_outside:i antialias:i
 //                                    extrapolation_value:f roi:fs? (tf_crop_and_resize only); also Upsample
-//   Clip x                           min:f? max:f? (absent: unbounded)
+//   Clip x                           min:f? max:f? (absent: unbounded); a bound that no float holds stays an input
 //   ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum
 //   ReduceSumSquare x                axes:is (ascending) keepdims:i
 //   ArgMax, ArgMin x                 axis:i keepdims:i select_last_index:i
@@ -53,7 +53,7 @@
 //                  QLinearAveragePool (as AveragePool): x xs xz ys yz
 //   BatchNormalization x scale bias mean var           epsilon:f
 //   InstanceNormalization x scale bias                 epsilon:f
-//   LayerNormalization x scale bias?                   axis:i epsilon:f
+//   LayerNormalization x scale bias? -> y mean? inverse_deviation?      axis:i epsilon:f; the two are always f32
 //   RMSNormalization x scale                           axis:i epsilon:f
 //   GroupNormalization x scale bias                    num_groups:i epsilon:f; scale and bias per channel (opset 21)
 //   LRN x                            size:i alpha:f beta:f bias:f
@@ -61,6 +61,7 @@
 //   Gather x i   axis:i;  GatherElements x i   axis:i;  GatherND x i   batch_dims:i
 //   ScatterElements x i u   axis:i reduction:s;  ScatterND x i u   reduction:s
 //   Expand x                         shape:is, the output shape;  Tile x   repeats:is
+//   CenterCropPad x                  axes:is? shape:is, a size for each of the axes; only where it was not constant
 //   DepthToSpace x                   blocksize:i mode:s;  SpaceToDepth x   blocksize:i
 //   Elu, Celu, LeakyRelu, ThresholdedRelu, QuickGelu (com.microsoft) x   alpha:f;  Selu x   alpha:f gamma:f
 //   HardSigmoid x                    alpha:f beta:f;  Shrink x   bias:f lambd:f;  Gelu x   approximate:s
@@ -88,6 +89,10 @@
 //   Attention (com.microsoft), LSTM, GRU, RNN, DeformConv, Col2Im, MaxUnpool: attributes as in ONNX
 // clang-format on
 //
+//   PictureInput (vartml) x          mean:fs scale:fs layout:s ("NCHW" "NHWC"): u8[1,H,W,B], B >= C
+//   bytes per pixel, to
+//                                    f32 of C channels: (x - mean[c]) * scale[c]; an embedded
+//                                    pre-process
 //   Late x...   op:s and the attributes of ONNX: late.h
 //
 // The importer decomposes what is not listed (SkipLayerNormalization, BiasGelu, FastGelu,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products.
 #include <algorithm>
-#include <map>
 
+#include "lib/graph/einsum.h"
 #include "lib/graph/op_rules.h"
 
 namespace vartml::graph {
@@ -80,12 +80,54 @@ Result<Types> infer_matmul(const Graph& graph, const Node& node) {
     }
     return types;
 }
+// A scale or zero point of a product: one element; else one per row or column of a matrix, as a
+// list or with the rank of the matrix.
+Result<void> check_parameter(const Graph& graph, const Node& node, size_t input, const Type& matrix,
+                             size_t axis_from_end) {
+    if (!has_input(node, input)) return {};
+    const Type& parameter = input_type(graph, node, input);
+    const size_t rank = matrix.shape.size();
+    if (parameter.elements() == 1 && parameter.shape.size() <= std::max<size_t>(rank, 1)) return {};
+    const bool products = input_type(graph, node, 0).shape.size() > 1 && rank > 1;
+    bool fits = products && (parameter.shape.size() == 1 || parameter.shape.size() == rank);
+    for (size_t i = 0; fits && i < parameter.shape.size(); ++i) {
+        const size_t axis = parameter.shape.size() == 1 ? rank - axis_from_end : i;
+        const bool other_axis = axis + 2 >= rank && axis != rank - axis_from_end;
+        fits = parameter.shape[i] == (other_axis ? 1 : matrix.shape[axis]);
+    }
+    if (fits) return {};
+    return bad_node(node, "has the scale or zero point " + to_string(parameter) +
+                              ", which does not fit the rows or columns of " + to_string(matrix));
+}
+
+struct ParameterOf {
+    size_t input, matrix, axis_from_end;  // 2: per row, 1: per column
+};
+Result<void> check_parameters(const Graph& graph, const Node& node, const Type& y,
+                              std::initializer_list<ParameterOf> parameters) {
+    for (const auto& [input, matrix, axis] : parameters) {
+        const Type& of = matrix == SIZE_MAX ? y : input_type(graph, node, matrix);
+        if (auto ok = check_parameter(graph, node, input, of, axis); !ok) return ok;
+    }
+    return {};
+}
+
 Result<Types> infer_matmul_integer(const Graph& graph, const Node& node) {
-    return multiplied(graph, node, 1, DataType::int32);
+    auto types = multiplied(graph, node, 1, DataType::int32);
+    if (!types) return types;
+    if (auto ok = check_parameters(graph, node, types->front(), {{2, 0, 2}, {3, 1, 1}}); !ok)
+        return ok.error();
+    return types;
 }
 Result<Types> infer_qlinear_matmul(const Graph& graph, const Node& node) {
     auto types = multiplied(graph, node, 3, input_type(graph, node, 7).data_type);
-    if (!types || !has_input(node, 8)) return types;
+    if (!types) return types;
+    constexpr size_t result = SIZE_MAX;
+    auto ok = check_parameters(
+        graph, node, types->front(),
+        {{1, 0, 2}, {2, 0, 2}, {4, 3, 1}, {5, 3, 1}, {6, result, 2}, {7, result, 2}});
+    if (!ok) return ok.error();
+    if (!has_input(node, 8)) return types;
     const Type& bias = input_type(graph, node, 8);
     if (types->front().shape.empty() ||
         bias != Type{DataType::int32, {types->front().shape.back()}}) {
@@ -104,100 +146,82 @@ uint64_t count_matmul(const Graph& graph, const Node& node) {
     return 2 * outputs * static_cast<uint64_t>(a.back()) + (bias ? outputs : 0);
 }
 
-// Sizes of the labels of an Einsum; labels of the ellipsis are '0', '1', … from the right.
-struct Einsum {
-    std::map<char, int64_t> sizes;
-    std::string output;
-};
-
-std::string replace_ellipsis(std::string term, size_t axes) {
-    const size_t dots = term.find("...");
-    if (dots == term.npos) return term;
-    std::string labels;
-    for (size_t i = axes; i-- > 0;) labels += static_cast<char>('0' + i);
-    return term.replace(dots, 3, labels);
-}
-
-std::optional<Einsum> parse_einsum(const Graph& graph, const Node& node) {
-    std::string equation = node.get("equation", "");
-    std::erase(equation, ' ');
-    const size_t arrow = equation.find("->");
-    std::string rest = equation.substr(0, arrow) + ',';
-    Einsum einsum;
-    std::map<char, int> seen;
-    size_t most_axes = 0;
+std::optional<Einsum> einsum_of(const Graph& graph, const Node& node) {
+    std::vector<std::vector<int64_t>> shapes;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
-        const size_t comma = rest.find(',');
-        if (comma == rest.npos) return std::nullopt;
-        const auto& shape = input_type(graph, node, i).shape;
-        std::string term = rest.substr(0, comma);
-        rest.erase(0, comma + 1);
-        if (term.find("...") != term.npos) {
-            if (shape.size() + 3 < term.size()) return std::nullopt;
-            const size_t axes = shape.size() + 3 - term.size();
-            if (axes > 10) return std::nullopt;
-            most_axes = std::max(most_axes, axes);
-            term = replace_ellipsis(term, axes);
-        }
-        if (term.size() != shape.size()) return std::nullopt;
-        for (size_t axis = 0; axis < term.size(); ++axis) {
-            const auto [entry, added] = einsum.sizes.try_emplace(term[axis], shape[axis]);
-            if (!added && entry->second != shape[axis] && entry->second != 1 && shape[axis] != 1) {
-                return std::nullopt;
-            }
-            entry->second = std::max(entry->second, shape[axis]);
-            ++seen[term[axis]];
-        }
+        if (!has_input(node, i)) return std::nullopt;
+        shapes.push_back(input_type(graph, node, i).shape);
     }
-    if (!rest.empty()) return std::nullopt;
-    if (arrow != equation.npos) {
-        einsum.output = replace_ellipsis(equation.substr(arrow + 2), most_axes);
-    } else {
-        // Without an arrow: the ellipsis, then the labels seen once, in alphabetical order.
-        einsum.output = replace_ellipsis("...", most_axes);
-        for (const auto& [label, times] : seen) {
-            if (times == 1 && (label < '0' || label > '9')) einsum.output += label;
-        }
-    }
-    return einsum;
+    return parse_einsum(node.get("equation", ""), shapes);
 }
 
 Result<Types> infer_einsum(const Graph& graph, const Node& node) {
-    const auto einsum = parse_einsum(graph, node);
-    Type y{input_type(graph, node, 0).data_type, {}};
-    for (const char label : einsum ? einsum->output : std::string()) {
-        const auto size = einsum->sizes.find(label);
-        if (size == einsum->sizes.end()) {
-            return bad_node(node, std::string("uses the label '") + label + "' only in its output");
-        }
-        y.shape.push_back(size->second);
-    }
+    const auto einsum = einsum_of(graph, node);
     if (!einsum) {
         return bad_node(node, "has the equation '" + node.get("equation", "") +
                                   "', which does not fit its inputs");
     }
+    Type y{input_type(graph, node, 0).data_type, {}};
+    for (const char label : einsum->output) y.shape.push_back(einsum->sizes.at(label));
     return Types{y};
 }
 
 uint64_t count_einsum(const Graph& graph, const Node& node) {
-    const auto einsum = parse_einsum(graph, node);
+    const auto einsum = einsum_of(graph, node);
     if (!einsum || node.inputs.size() < 2) return 0;
     uint64_t terms = 1;
     for (const auto& [label, size] : einsum->sizes) terms *= static_cast<uint64_t>(size);
     return 2 * terms * (node.inputs.size() - 1);
 }
 
+// What the node asks for beyond x, weight, bias, mask and a bias of the scores.
+Result<void> check_attention_extras(const Node& node) {
+    const std::pair<bool, const char*> extras[] = {
+        {node.outputs.size() > 1, "makes the present state"},
+        {has_input(node, 4) || has_input(node, 6), "reads a past state"},
+        {node.get("do_rotary", int64_t{0}) != 0, "turns its inputs by their position (do_rotary)"},
+        {node.get("past_present_share_buffer", int64_t{0}) != 0, "shares its state's buffer"},
+    };
+    for (const auto& [found, what] : extras) {
+        if (!found) continue;
+        return Error{ErrorCode::unsupported, "node '" + node.name + "' (" + node.kind + ") " +
+                                                 what + ", which cannot be compiled"};
+    }
+    return {};
+}
+
 // com.microsoft: x [batch, sequence, width] times weight [width, q + k + v].
 Result<Types> infer_attention(const Graph& graph, const Node& node) {
+    if (auto ok = check_attention_extras(node); !ok) return ok.error();
     const Type &x = input_type(graph, node, 0), &w = input_type(graph, node, 1);
-    const auto sizes = node.get("qkv_hidden_sizes", std::vector<int64_t>());
-    if (x.shape.size() != 3 || w.shape.size() != 2 || (!sizes.empty() && sizes.size() != 3) ||
-        node.outputs.size() > 1) {
+    if (x.shape.size() != 3 || w.shape.size() != 2 || x.shape[2] != w.shape[0]) {
         return bad_node(node, "has inputs " + to_string(x) + " and " + to_string(w) +
-                                  ", expected rank 3 and rank 2, and one output");
+                                  ", expected rank 3 and rank 2 that go together");
     }
-    return Types{
-        {x.data_type, {x.shape[0], x.shape[1], sizes.empty() ? w.shape[1] / 3 : sizes[2]}}};
+    const auto sizes = node.get("qkv_hidden_sizes", std::vector<int64_t>(3, w.shape[1] / 3));
+    const int64_t heads = node.get("num_heads", int64_t{0});
+    const bool split = sizes.size() == 3 && sizes[0] == sizes[1] && sizes[0] >= 1 &&
+                       sizes[2] >= 1 && sizes[0] + sizes[1] + sizes[2] == w.shape[1];
+    if (!split || heads < 1 || sizes[0] % heads != 0 || sizes[2] % heads != 0) {
+        return bad_node(node, "splits the weight " + to_string(w) + " into " + to_string(sizes) +
+                                  " and " + std::to_string(heads) +
+                                  " heads, which do not go together");
+    }
+    const int64_t batch = x.shape[0], length = x.shape[1];
+    const auto is_one_of = [&](size_t input, std::initializer_list<std::vector<int64_t>> shapes) {
+        return !has_input(node, input) ||
+               std::ranges::find(shapes, input_type(graph, node, input).shape) != shapes.end();
+    };
+    if (!is_one_of(2, {{w.shape[1]}}) ||
+        !is_one_of(3, {{batch}, {2 * batch}, {batch, length}, {batch, length, length}}) ||
+        !is_one_of(5, {{1, 1, length, length},
+                       {1, heads, length, length},
+                       {batch, 1, length, length},
+                       {batch, heads, length, length}})) {
+        return bad_node(node, "has a bias or a mask that does not fit its input " + to_string(x) +
+                                  " and " + std::to_string(heads) + " heads");
+    }
+    return Types{{x.data_type, {batch, length, sizes[2]}}};
 }
 
 // The projection, then scores and their product with v.

@@ -219,6 +219,26 @@ Result<Types> infer_tile(const Graph& graph, const Node& node) {
     return Types{y};
 }
 
+Result<Types> infer_center_crop_pad(const Graph& graph, const Node& node) {
+    Type y = input_type(graph, node, 0);
+    if (!node.has("shape")) return needs_constant(node, "shape");
+    const Ints shape = node.get("shape", Ints());
+    Ints axes = node.get("axes", Ints());
+    for (size_t i = 0; !node.has("axes") && i < y.shape.size(); ++i)
+        axes.push_back(static_cast<int64_t>(i));
+    bool fits = axes.size() == shape.size();
+    for (size_t i = 0; fits && i < axes.size(); ++i) {
+        const int64_t axis = wrap_axis(axes[i], y.shape.size());
+        fits = axis >= 0 && shape[i] >= 0;
+        if (fits) y.shape[static_cast<size_t>(axis)] = shape[i];
+    }
+    if (!fits) {
+        return bad_node(node, "crops " + to_string(y) + " along axes " + to_string(axes) + " to " +
+                                  to_string(shape) + ", expected one size for each axis");
+    }
+    return Types{y};
+}
+
 Result<Types> infer_depth_to_space(const Graph& graph, const Node& node) {
     Type y = input_type(graph, node, 0);
     const int64_t block = node.get("blocksize", int64_t{0});
@@ -319,6 +339,7 @@ constexpr OpInfo ops[] = {
     {"Pad", 1, 4, 1, 1, "mode:s pads:is value:f", infer_pad, count_none},
     {"Expand", 1, 2, 1, 1, "shape:is", infer_expand, count_none},
     {"Tile", 1, 2, 1, 1, "repeats:is", infer_tile, count_none},
+    {"CenterCropPad", 1, 2, 1, 1, "axes:is shape:is", infer_center_crop_pad, count_none},
     {"DepthToSpace", 1, 1, 1, 1, "blocksize:i* mode:s", infer_depth_to_space, count_none},
     {"SpaceToDepth", 1, 1, 1, 1, "blocksize:i*", infer_space_to_depth, count_none},
     {"Shape", 1, 1, 1, 1, "end:i start:i", infer_shape_of, count_none},

@@ -31,6 +31,45 @@ Result<Types> infer_per_channel(const Graph& graph, const Node& node) {
     return Types{x};
 }
 
+Result<Types> infer_groups(const Graph& graph, const Node& node) {
+    auto types = infer_per_channel(graph, node);
+    if (!types) return types;
+    const int64_t groups = node.get("num_groups", int64_t{0}), channels = types->front().shape[1];
+    if (groups < 1 || channels % groups != 0) {
+        return bad_node(node, "makes " + std::to_string(groups) + " groups of the channels of " +
+                                  to_string(types->front()));
+    }
+    return types;
+}
+
+Result<Types> infer_lp(const Graph& graph, const Node& node) {
+    const int64_t p = node.get("p", int64_t{2});
+    if (p != 1 && p != 2) {
+        return bad_node(node, "has p " + std::to_string(p) + ", expected 1 or 2");
+    }
+    return infer_axis(graph, node);
+}
+
+Result<Types> infer_local_response(const Graph& graph, const Node& node) {
+    const int64_t size = node.get("size", int64_t{0});
+    if (size < 1 || size > max_elements) {
+        return bad_node(node, "sums over " + std::to_string(size) + " channels");
+    }
+    return infer_per_channel(graph, node);
+}
+
+Result<Types> infer_mean_variance(const Graph& graph, const Node& node) {
+    const Type& x = input_type(graph, node, 0);
+    const auto axes = node.get("axes", std::vector<int64_t>());
+    for (const int64_t axis : axes) {
+        if (axis < 0 || axis >= static_cast<int64_t>(x.shape.size())) {
+            return bad_node(node, "normalises axes " + to_string(axes) + ", outside of its input " +
+                                      to_string(x));
+        }
+    }
+    return Types{x};
+}
+
 // scale and bias broadcast to the axes from `axis` on; mean and inverse deviation are the other
 // outputs.
 Result<Types> infer_layer(const Graph& graph, const Node& node) {
@@ -57,14 +96,14 @@ uint64_t count_normalisation(const Graph& graph, const Node& node) {
 
 constexpr OpInfo ops[] = {
     {"BatchNormalization", 5, 5, 1, 1, "epsilon:f", infer_per_channel, count_normalisation},
-    {"GroupNormalization", 3, 3, 1, 1, "epsilon:f num_groups:i*", infer_per_channel,
+    {"GroupNormalization", 3, 3, 1, 1, "epsilon:f num_groups:i*", infer_groups,
      count_normalisation},
     {"InstanceNormalization", 3, 3, 1, 1, "epsilon:f", infer_per_channel, count_normalisation},
     {"LayerNormalization", 2, 3, 1, 3, "axis:i epsilon:f", infer_layer, count_normalisation},
     {"RMSNormalization", 2, 2, 1, 1, "axis:i epsilon:f", infer_layer, count_normalisation},
-    {"LpNormalization", 1, 1, 1, 1, "axis:i p:i", infer_axis, count_normalisation},
-    {"LRN", 1, 1, 1, 1, "alpha:f beta:f bias:f size:i*", infer_same, count_normalisation},
-    {"MeanVarianceNormalization", 1, 1, 1, 1, "axes:is", infer_same, count_normalisation},
+    {"LpNormalization", 1, 1, 1, 1, "axis:i p:i", infer_lp, count_normalisation},
+    {"LRN", 1, 1, 1, 1, "alpha:f beta:f bias:f size:i*", infer_local_response, count_normalisation},
+    {"MeanVarianceNormalization", 1, 1, 1, 1, "axes:is", infer_mean_variance, count_normalisation},
     {"Softmax", 1, 1, 1, 1, "axis:i", infer_axis, count_softmax},
     {"LogSoftmax", 1, 1, 1, 1, "axis:i", infer_axis, count_softmax},
     {"Hardmax", 1, 1, 1, 1, "axis:i", infer_axis, count_none},

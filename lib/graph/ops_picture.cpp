@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lib/graph/op_rules.h"
+#include "lib/graph/window.h"
 
 namespace vartml::graph {
 
@@ -52,7 +53,8 @@ Result<Types> infer_grid_sample(const Graph& graph, const Node& node) {
 
 Result<Types> infer_roi_align(const Graph& graph, const Node& node) {
     const Type &x = input_type(graph, node, 0), &rois = input_type(graph, node, 1);
-    if (x.shape.size() != 4 || rois.shape.size() != 2) return bad_inputs(node, x, rois);
+    if (x.shape.size() != 4 || rois.shape.size() != 2 || rois.shape[1] != 4)
+        return bad_inputs(node, x, rois);
     return Types{{x.data_type,
                   {rois.shape[0], x.shape[1], node.get("output_height", int64_t{1}),
                    node.get("output_width", int64_t{1})}}};
@@ -61,7 +63,7 @@ Result<Types> infer_roi_align(const Graph& graph, const Node& node) {
 Result<Types> infer_max_roi_pool(const Graph& graph, const Node& node) {
     const Type &x = input_type(graph, node, 0), &rois = input_type(graph, node, 1);
     const auto pooled = node.get("pooled_shape", Ints());
-    if (x.shape.size() != 4 || rois.shape.size() != 2 || pooled.size() != 2) {
+    if (x.shape.size() != 4 || rois.shape.size() != 2 || rois.shape[1] != 5 || pooled.size() != 2) {
         return bad_inputs(node, x, rois);
     }
     return Types{{x.data_type, {rois.shape[0], x.shape[1], pooled[0], pooled[1]}}};
@@ -74,9 +76,14 @@ Result<Types> infer_affine_grid(const Graph& graph, const Node& node) {
         return bad_node(
             node, "has the size " + to_string(size) + ", expected a constant of 4 or 5 numbers");
     }
+    const auto rank = static_cast<int64_t>(size.size()) - 2;
+    if (theta.shape != Ints{size[0], rank, rank + 1}) {
+        return bad_node(node, "has the matrices " + to_string(theta) + " for the size " +
+                                  to_string(size) + ", which do not go together");
+    }
     Type y{theta.data_type, {size[0]}};
     y.shape.insert(y.shape.end(), size.begin() + 2, size.end());
-    y.shape.push_back(static_cast<int64_t>(size.size()) - 2);
+    y.shape.push_back(rank);
     return Types{y};
 }
 
@@ -84,12 +91,31 @@ Result<Types> infer_affine_grid(const Graph& graph, const Node& node) {
 Result<Types> infer_deform_conv(const Graph& graph, const Node& node) {
     const Type &x = input_type(graph, node, 0), &w = input_type(graph, node, 1),
                &offset = input_type(graph, node, 2);
-    if (x.shape.size() < 3 || w.shape.size() != x.shape.size() ||
-        offset.shape.size() != x.shape.size()) {
-        return bad_inputs(node, x, w);
-    }
+    if (offset.shape.size() != x.shape.size()) return bad_inputs(node, x, offset);
+    auto window = window_of(graph, node);
+    if (!window) return window.error();
+    int64_t taps = 1;
+    for (const int64_t size : window->kernel) taps = bounded_product(taps, size);
+    const int64_t groups = node.get("offset_group", int64_t{1});
+    const int64_t shifts = bounded_product(taps, std::clamp<int64_t>(groups, 1, 1 << 20));
+    const auto rank = static_cast<int64_t>(window->rank());
     Type y{x.data_type, {x.shape[0], w.shape[0]}};
-    y.shape.insert(y.shape.end(), offset.shape.begin() + 2, offset.shape.end());
+    for (size_t i = 0; i < window->rank(); ++i)
+        y.shape.push_back(window_positions(x.shape[i + 2], *window, i, false));
+    Ints places(y.shape.begin() + 2, y.shape.end());
+    places.insert(places.begin(), {x.shape[0], shifts});
+    const bool mask_fits = !has_input(node, 4) || input_type(graph, node, 4).shape == places;
+    const bool bias_fits =
+        !has_input(node, 3) || input_type(graph, node, 3).shape == Ints{w.shape[0]};
+    places[1] = bounded_product(shifts, rank);
+    if (groups < 1 || x.shape[1] % groups != 0 || offset.shape != places || !mask_fits ||
+        !bias_fits || x.shape[1] != bounded_product(w.shape[1], window->group) ||
+        w.shape[0] % window->group != 0) {
+        return bad_node(node, "has the input " + to_string(x) + ", the weight " + to_string(w) +
+                                  " and offsets " + to_string(offset) + ", where " +
+                                  to_string(places) +
+                                  " and channels that go together are expected");
+    }
     return Types{y};
 }
 
@@ -127,29 +153,48 @@ Result<Types> infer_col2im(const Graph& graph, const Node& node) {
     return Types{y};
 }
 
+// x indices output_shape?: the indices count in the shape that was pooled.
 Result<Types> infer_max_unpool(const Graph& graph, const Node& node) {
-    Type y = input_type(graph, node, 0);
-    if (has_input(node, 2)) {
-        auto shape = constant_ints(graph, node, 2);
-        if (!shape) return shape.error();
-        y.shape = std::move(*shape);
-        return Types{y};
+    const Type &x = input_type(graph, node, 0), &indices = input_type(graph, node, 1);
+    if (indices != Type{DataType::int64, x.shape}) return bad_inputs(node, x, indices);
+    auto window = window_of(graph, node);
+    if (!window) return window.error();
+    Type y = x;
+    for (size_t i = 0; i < window->rank(); ++i) {
+        y.shape[i + 2] = bounded_product(y.shape[i + 2] - 1, window->strides[i]) -
+                         window->pads_begin[i] - window->pads_end[i] + window->kernel[i];
     }
-    const size_t rank = y.shape.size() < 2 ? 0 : y.shape.size() - 2;
-    const auto kernel = node.get("kernel_shape", Ints());
-    const auto strides = node.get("strides", Ints(rank, 1)),
-               pads = node.get("pads", Ints(2 * rank, 0));
-    if (rank == 0 || kernel.size() != rank || strides.size() != rank || pads.size() != 2 * rank) {
-        return bad_node(node, "has a kernel, strides or pads that do not fit " + to_string(y));
+    if (!has_input(node, 2) || !is_reasonable(y)) return Types{y};
+    auto shape = constant_ints(graph, node, 2);
+    if (!shape) return shape.error();
+    if (shape->size() != x.shape.size()) {
+        return bad_node(node, "has the output shape " + to_string(*shape) +
+                                  ", which does not fit its input " + to_string(x));
     }
-    for (size_t i = 0; i < rank; ++i) {
-        y.shape[i + 2] =
-            bounded_product(y.shape[i + 2] - 1, strides[i]) - pads[i] - pads[rank + i] + kernel[i];
-    }
+    y.shape = std::move(*shape);
     return Types{y};
 }
 
+Result<Types> infer_picture_input(const Graph& graph, const Node& node) {
+    const Type& x = input_type(graph, node, 0);
+    const auto mean = node.get("mean", std::vector<float>());
+    const auto channels = static_cast<int64_t>(mean.size());
+    const bool fits = x.data_type == DataType::uint8 && x.shape.size() == 4 && x.shape[0] == 1 &&
+                      channels >= 1 && channels <= x.shape[3] &&
+                      node.get("scale", std::vector<float>()).size() == mean.size();
+    if (!fits) {
+        return bad_node(node, "has the input " + to_string(x) + " and " + std::to_string(channels) +
+                                  " means, expected u8[1,H,W,bytes] and a mean and a scale for "
+                                  "each channel");
+    }
+    const int64_t height = x.shape[1], width = x.shape[2];
+    if (node.get("layout", "NCHW") == "NHWC")
+        return Types{{DataType::float32, {1, height, width, channels}}};
+    return Types{{DataType::float32, {1, channels, height, width}}};
+}
+
 constexpr OpInfo ops[] = {
+    {"PictureInput", 1, 1, 1, 1, "layout:s* mean:fs* scale:fs*", infer_picture_input, count_output},
     {"Resize", 1, 4, 1, 1,
      "antialias:i coordinate_transformation_mode:s cubic_coeff_a:f exclude_outside:i "
      "extrapolation_value:f mode:s nearest_mode:s roi:fs scales:fs sizes:is",

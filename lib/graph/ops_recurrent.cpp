@@ -17,6 +17,28 @@ Result<Types> infer_recurrent(const Graph& graph, const Node& node) {
     const bool batch_first = node.get("layout", int64_t{0}) != 0;
     const int64_t sequence = x.shape[batch_first ? 1 : 0], batch = x.shape[batch_first ? 0 : 1];
     const int64_t directions = r.shape[0], hidden = r.shape[2];
+    const int64_t gates = node.kind == "LSTM" ? 4 : node.kind == "GRU" ? 3 : 1;
+    const int64_t expected = node.get("direction", "forward") == "bidirectional" ? 2 : 1;
+    const int64_t width = bounded_product(gates, hidden);
+    const std::vector<int64_t> state = batch_first
+                                           ? std::vector<int64_t>{batch, directions, hidden}
+                                           : std::vector<int64_t>{directions, batch, hidden};
+    // w, r, bias, lengths, states, peepholes.
+    const std::vector<int64_t> shapes[] = {{directions, width, x.shape[2]},
+                                           {directions, width, hidden},
+                                           {directions, 2 * width},
+                                           {batch},
+                                           state,
+                                           state,
+                                           {directions, 3 * hidden}};
+    for (size_t i = 1; i < node.inputs.size(); ++i) {
+        if (!has_input(node, i)) continue;
+        const Type& found = input_type(graph, node, i);
+        if (directions == expected && found.shape == shapes[i - 1]) continue;
+        return bad_node(node, "has the input " + to_string(found) + ", expected the shape " +
+                                  to_string(shapes[i - 1]) + " in " + std::to_string(expected) +
+                                  (expected == 1 ? " direction" : " directions"));
+    }
     Type y{x.data_type, {sequence, directions, batch, hidden}};
     Type last{x.data_type, {directions, batch, hidden}};
     if (batch_first) {

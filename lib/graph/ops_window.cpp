@@ -12,7 +12,10 @@ namespace {
 // Index of the weight input, or 0 where the kernel is an attribute.
 size_t weight_input(std::string_view base) {
     if (base == "QLinearConv") return 3;
-    return base == "Conv" || base == "ConvTranspose" || base == "ConvInteger" ? 1 : 0;
+    return base == "Conv" || base == "ConvTranspose" || base == "ConvInteger" ||
+                   base == "DeformConv"
+               ? 1
+               : 0;
 }
 
 bool all_at_least(const std::vector<int64_t>& values, int64_t low) {
@@ -50,11 +53,38 @@ Result<Types> convolved(const Graph& graph, const Node& node, size_t weight, Dat
 Result<Types> infer_conv(const Graph& graph, const Node& node) {
     return convolved(graph, node, 1, input_type(graph, node, 0).data_type, 2);
 }
+// Scales and zero points: one element, those of the weight perhaps one per output channel.
+Result<void> check_parameters(const Graph& graph, const Node& node, size_t weight,
+                              std::initializer_list<size_t> inputs,
+                              std::initializer_list<size_t> of_weight) {
+    const int64_t channels = input_type(graph, node, weight).shape[0];
+    for (const auto& [list, most] :
+         {std::pair(inputs, int64_t{1}), std::pair(of_weight, channels)}) {
+        for (const size_t input : list) {
+            if (!has_input(node, input)) continue;
+            const Type& parameter = input_type(graph, node, input);
+            if (parameter.elements() == 1 ||
+                (parameter.shape.size() == 1 && parameter.elements() == most))
+                continue;
+            return bad_node(node, "has the scale or zero point " + to_string(parameter) +
+                                      ", expected one element" +
+                                      (most == 1 ? "" : " or one per output channel"));
+        }
+    }
+    return {};
+}
+
 Result<Types> infer_conv_integer(const Graph& graph, const Node& node) {
-    return convolved(graph, node, 1, DataType::int32, node.inputs.size());
+    auto types = convolved(graph, node, 1, DataType::int32, node.inputs.size());
+    if (!types) return types;
+    if (auto ok = check_parameters(graph, node, 1, {2}, {3}); !ok) return ok.error();
+    return types;
 }
 Result<Types> infer_qlinear_conv(const Graph& graph, const Node& node) {
-    return convolved(graph, node, 3, input_type(graph, node, 7).data_type, 8);
+    auto types = convolved(graph, node, 3, input_type(graph, node, 7).data_type, 8);
+    if (!types) return types;
+    if (auto ok = check_parameters(graph, node, 3, {1, 2, 6, 7}, {4, 5}); !ok) return ok.error();
+    return types;
 }
 
 Result<Types> infer_conv_transpose(const Graph& graph, const Node& node) {

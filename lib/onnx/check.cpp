@@ -118,6 +118,17 @@ std::optional<std::string> refuse_operator(const std::string& file, const pb::No
     return refusal(file, node, opset, which_nothing_runs, replace_or_split, tensor);
 }
 
+// Whether all operators of the default domain mean the same in both sets.
+bool is_as_in(const pb::GraphProto& graph, int older, int newer) {
+    for (const auto& node : graph.node()) {
+        if (!domain_of(node).empty()) continue;
+        const auto* then = find_schema(node.op_type(), older);
+        const auto* now = find_schema(node.op_type(), newer);
+        if (!then || !now || then->SinceVersion() != now->SinceVersion()) return false;
+    }
+    return true;
+}
+
 std::string first_line(const char* text) {
     const std::string_view all(text);
     return std::string(all.substr(0, all.find('\n')));
@@ -144,6 +155,8 @@ Result<Opsets> check_versions(const std::string& file, const pb::ModelProto& mod
         // A model whose operators are all custom declares no default set; what it uses is refused
         // by name afterwards.
         opsets[""] = max_opset;
+    } else if (found->second < min_opset && is_as_in(model.graph(), found->second, min_opset)) {
+        found->second = min_opset;
     } else if (found->second < min_opset || found->second > max_opset) {
         return Error{ErrorCode::unsupported,
                      file + ": declares operator set " + std::to_string(found->second) +

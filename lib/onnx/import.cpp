@@ -130,6 +130,15 @@ Result<void> Importer::add_inputs() {
                          "the name of input '" + input.name + "' is not printable; rename it");
         if (builder_.find(input.name) != graph::none)
             return error(ErrorCode::bad_model, "has two inputs named '" + input.name + "'");
+        if (input.type.data_type != DataType::unknown && input.type.elements() == 0) {
+            out_.messages.push_back({LogLevel::info, file_.path() + ": input '" + input.name +
+                                                         "' is " + to_string(input.type) +
+                                                         ", which holds nothing: the compiled "
+                                                         "model has no such input"});
+            builder_.scope[input.name] =
+                builder_.constant(input.name, std::move(input.type), graph::make_constant({}));
+            continue;
+        }
         const ValueId id =
             builder_.graph.add_value(builder_.unique_value_name(input.name), std::move(input.type));
         if (auto done = check_border_type("input", id, input.elem_type); !done) return done;
@@ -175,6 +184,7 @@ Result<void> Importer::add_nodes(const pb::GraphProto& graph) {
 Result<void> Importer::add_node(const pb::NodeProto& node) {
     if (node.op_type() != "Constant") ++nodes_in_file_;
     builder_.begin_node(node_name(node));
+    out_.origins[builder_.node()] = {node.op_type(), domain_of(node)};
     if (node.op_type() == "If" && domain_of(node).empty()) return add_if(node);
     auto converted = attributes(node);
     if (!converted) return converted.error();
@@ -354,6 +364,8 @@ void Importer::count() {
         out_.ops += graph::count_ops(builder_.graph, node);
     }
     out_.operators = static_cast<uint32_t>(left.size());
+    for (const std::string& name : left) out_.origins.try_emplace(name, Origin{"Identity", ""});
+    std::erase_if(out_.origins, [&](const auto& entry) { return !left.contains(entry.first); });
     out_.folded = nodes_in_file_ > out_.operators ? nodes_in_file_ - out_.operators : 0;
 }
 

@@ -25,8 +25,15 @@ struct Message {
     std::string text;  // begins with the file
 };
 
+// What an ONNX node was before it took its canonical form, or became several nodes.
+struct Origin {
+    std::string op_type, domain;  // "" for ONNX's own domain
+};
+using Origins = std::map<std::string, Origin>;  // by the name in Node::sources
+
 struct Imported {
     graph::Graph graph;     // constants point into memory that they own
+    Origins origins;        // of all nodes that are left
     std::string signature;  // 32 hexadecimal digits over the file and its external data
     std::map<std::string, std::string> metadata;  // metadata_props
     uint32_t operators = 0;  // ONNX nodes that are left after folding, before fusion

@@ -98,7 +98,12 @@ void dropout(Builder& b, ModelFile& file, OnnxNode& n) {
         return b.fail(
             ErrorCode::unsupported,
             "uses Dropout in training mode, a random operator; export the model in inference mode");
-    if (refuse_outputs(b, n, 1)) return;
+    if (n.has_output(1)) {  // nothing is dropped
+        const graph::Type mask{DataType::boolean, b.type(n.input(0)).shape};
+        b.bind(n.outputs[1], b.constant(n.outputs[1], mask,
+                                        graph::make_constant(std::vector<std::byte>(
+                                            static_cast<size_t>(mask.elements()), std::byte{1}))));
+    }
     alias(b, file, n);
 }
 
@@ -174,8 +179,10 @@ void softmax(Builder& b, ModelFile& file, OnnxNode& n) {
 // truncation.
 void resize_by_scales(Builder& b, OnnxNode& n, ValueId scales) {
     const auto values = b.float_values(scales);
-    if (!values)
-        return b.fail(ErrorCode::unsupported, "has scales that are known only at run time");
+    if (!values) {  // settled when they are known; set 10's Resize means what Upsample does
+        n.inputs = {n.input(0), scales};
+        return keep_as(b, n, "Upsample");
+    }
     const bool shrinks = std::ranges::any_of(*values, [](float s) { return s < 1; });
     Attributes attributes{{"mode", n.get("mode", "nearest")},
                           {"coordinate_transformation_mode", std::string("asymmetric")},
@@ -210,9 +217,7 @@ void batch_normalization(Builder& b, ModelFile& file, OnnxNode& n) {
 }
 
 void layer_normalization(Builder& b, ModelFile&, OnnxNode& n) {
-    if (refuse_outputs(b, n, 1)) return;
     n.attributes.erase("stash_type");
-    n.outputs.resize(1);
     keep_as(b, n, "LayerNormalization");
 }
 
@@ -277,7 +282,8 @@ void dynamic_quantize_linear(Builder& b, ModelFile&, OnnxNode& n) {
         b.bind(n.outputs[i], results[i]);
 }
 
-void center_crop_pad(Builder& b, ModelFile&, OnnxNode& n) {
+void center_crop_pad(Builder& b, ModelFile& file, OnnxNode& n) {
+    if (!b.int_values(n.input(1))) return keep(b, file, n);
     const std::vector<int64_t> shape = b.type(n.input(0)).shape;
     const auto target = b.int_values(n.input(1));
     std::vector<int64_t> axes = n.get("axes", std::vector<int64_t>{});
@@ -349,6 +355,30 @@ void fused_conv(Builder& b, ModelFile&, OnnxNode& n) {
     bind_first(b, n, y);
 }
 
+// Every scale of a QLinear operator is followed by a zero point, an absent one is 0.
+void add_zero_points(Builder& b, OnnxNode& n) {
+    const std::string& kind = n.proto.op_type();
+    const bool concat = kind == "QLinearConcat";
+    const size_t count = concat                                         ? n.inputs.size()
+                         : kind == "QLinearAdd" || kind == "QLinearMul" ? 8
+                                                                        : 5;
+    const ValueId data = n.input(concat ? 2 : 0);
+    if (data == graph::none) return;  // inference says what is missing
+    const DataType type = b.type(data).data_type;
+    n.inputs.resize(std::max(count, n.inputs.size()), graph::none);
+    for (size_t i = 0; i < count; ++i) {
+        const bool is_zero_point = concat ? i % 3 == 1 : i % 3 == 2 || i + 1 == count;
+        if (is_zero_point && n.inputs[i] == graph::none)
+            n.inputs[i] =
+                b.constant(b.node() + "/zero_point", {type, {}},
+                           graph::make_constant(std::vector<std::byte>(size_bytes(type))));
+    }
+}
+void quantised(Builder& b, ModelFile& file, OnnxNode& n) {
+    add_zero_points(b, n);
+    keep(b, file, n);
+}
+
 // Layouts other than ONNX's own are no part of the operators here.
 void keep_channels_first(Builder& b, ModelFile& file, OnnxNode& n) {
     if (n.get("channels_last", int64_t{0}) != 0)
@@ -356,7 +386,7 @@ void keep_channels_first(Builder& b, ModelFile& file, OnnxNode& n) {
             ErrorCode::unsupported,
             "(" + n.proto.op_type() + ") has channels_last; quantise the model without it");
     n.attributes.erase("channels_last");
-    keep(b, file, n);
+    quantised(b, file, n);
 }
 
 void quantised_softmax(Builder& b, ModelFile& file, OnnxNode& n) {
@@ -366,7 +396,7 @@ void quantised_softmax(Builder& b, ModelFile& file, OnnxNode& n) {
         return b.fail(ErrorCode::unsupported,
                       "(QLinearSoftmax) flattens its input; quantise a model of opset 13 or later");
     n.attributes.erase("opset");
-    keep(b, file, n);
+    quantised(b, file, n);
 }
 
 ValueId swap_last_two(Builder& b, ValueId x) {
@@ -450,13 +480,13 @@ constexpr Row rows[] = {
     {ms, "FusedConv", fused_conv},
     {ms, "FusedMatMul", fused_matmul},
     {ms, "Gelu", keep_in_default_domain},
-    {ms, "QLinearAdd", keep},
+    {ms, "QLinearAdd", quantised},
     {ms, "QLinearAveragePool", keep_channels_first},
-    {ms, "QLinearConcat", keep},
+    {ms, "QLinearConcat", quantised},
     {ms, "QLinearGlobalAveragePool", keep_channels_first},
-    {ms, "QLinearLeakyRelu", keep},
-    {ms, "QLinearMul", keep},
-    {ms, "QLinearSigmoid", keep},
+    {ms, "QLinearLeakyRelu", quantised},
+    {ms, "QLinearMul", quantised},
+    {ms, "QLinearSigmoid", quantised},
     {ms, "QLinearSoftmax", quantised_softmax},
     {ms, "QuantizeLinear", quantize},
     {ms, "QuickGelu", keep},

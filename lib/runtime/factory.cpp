@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // RunnerFactory: options first, then the model, then the rest.
+#include <unistd.h>
+
+#include <algorithm>
 #include <memory>
 #include <utility>
 
 #include "lib/artifact/compiled_model.h"
+#include "lib/common/file.h"
 #include "lib/runtime/runner.h"
 #include "lib/runtime/vart_errors.h"
 
@@ -36,6 +40,17 @@ Result<void> check_release(const Options& options) {
     return {};
 }
 
+// Where a .tar.gz is unpacked: the folder of the options stays, that of the default name goes with
+// the runner.
+artifact::Extraction extraction(const Options& options, const std::string& model_path) {
+    if (!options.cache_path.empty()) return {options.cache_path, true};
+    std::string name(last_part(without_trailing_slashes(model_path)));
+    name.resize(std::min(name.size(), name.find(".tar")));
+    return {"vaiml_cache_" + artifact::file_stem(name) + '_' + std::to_string(::getpid()) + '_' +
+                std::to_string(::gettid()),
+            false};
+}
+
 }  // namespace
 }  // namespace vartml::runtime
 
@@ -56,7 +71,8 @@ std::shared_ptr<Runner> RunnerFactory::create_runner(
             throw_invalid_argument(good.error());
         throw_runtime(good.error());
     }
-    auto model = vartml::artifact::read(model_path);
+    auto model =
+        vartml::artifact::read(model_path, {.extraction = extraction(*parsed, model_path)});
     if (!model) throw_runtime(with_prefix(model.error()));
     const bool no_failsafe = parsed->no_failsafe;
     auto state = prepare(model_path, std::move(*model), std::move(*parsed));

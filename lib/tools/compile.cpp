@@ -20,7 +20,7 @@ namespace {
 
 struct Options {
     compiler::CompileRequest request;
-    std::vector<std::string> input_shapes, layouts;
+    std::vector<std::string> input_shapes, layouts, embedded;
     std::string numerics = "auto";
     std::string config;
     bool allow_unknown_config_keys = false;
@@ -33,7 +33,7 @@ void add_options(CLI::App& app, Options& o) {
     compiler::CompileRequest& r = o.request;
     app.add_option("MODEL", r.model, "the ONNX file")->required();
     app.add_option("-o,--output", r.output,
-                   "write only this: a .rai file, or a directory; instead of the cache")
+                   "write only this: a .rai or .tar.gz file, or a directory; instead of the cache")
         ->type_name("OUT");
     app.add_option("--cache-dir", r.cache_dir, "parent of the result")
         ->type_name("DIR")
@@ -41,7 +41,7 @@ void add_options(CLI::App& app, Options& o) {
     app.add_option("--cache-key", r.cache_key, "name of the result directory [name of the model]")
         ->type_name("KEY");
     app.add_option("--format", r.formats,
-                   "containers to write beside the directory: dir,rai [both]")
+                   "containers to write beside the directory: dir,rai,tar [dir,rai]")
         ->type_name("LIST")
         ->delimiter(',');
     app.add_option("--config", o.config, "a vitisai_config.json [CPU partition, softnpu]")
@@ -55,12 +55,26 @@ void add_options(CLI::App& app, Options& o) {
         ->type_name("N")
         ->check(CLI::Range(1u, 256u))
         ->capture_default_str();
+    app.add_option("--device-memory-limit", r.device_memory_limit,
+                   "memory for weights, arena and tensors of one NPU partition [the device's]")
+        ->type_name("BYTES")
+        ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 40));
     app.add_option("--input-shape", o.input_shapes, "binds symbolic dimensions; repeatable")
         ->type_name("NAME:D0,D1,...")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     app.add_option("--layout", o.layouts, "CPU layout of a 4-D tensor, NHWC or NCHW; repeatable")
         ->type_name("NAME=LAYOUT")
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    app.add_option("--tessellate", r.tessellate,
+                   "layouts of inputs and outputs on the NPU: 'default' (HWC in, HWC16 out) or a "
+                   "JSON file")
+        ->type_name("default|FILE");
+    app.add_option("--embed-preprocess", o.embedded,
+                   "put conversion and normalisation of a picture input into the program; its "
+                   "bytes are the input then; repeatable")
+        ->type_name("NAME:u8,rgb,hwc,mean=M,scale=S")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     app.add_option("--decoder", r.decoder,
@@ -128,8 +142,6 @@ Result<void> check_supported(const std::string& file, const compiler::Config& co
         const char* text;
     };
     const Row rows[] = {
-        {config.keep_outputs,
-         "keep_outputs is true, which this version cannot do; set it to false"},
         {config.floats_to_fp16,
          "enable_f32_to_f16_conversion is true, no device here computes in fp16; set it to false"},
         {config.quantized_inputs || config.quantized_outputs,
@@ -165,6 +177,8 @@ bool take_config(const CLI::App& app, Options& o) {
     if (app.count("--batch-size") == 0) r.batch_size = config.batch_size;
     if (app.count("--numerics") == 0 && !config.floats_to_bf16) o.numerics = "f32";
     r.optimize_level = config.optimize_level;
+    r.keep_outputs = config.keep_outputs;
+    r.threshold_gops_percent = config.threshold_gops_percent;
     r.cpu_partition = config.cpu_partition;
     r.require_full_offload = r.require_full_offload || config.require_full_offload;
     return true;
@@ -175,6 +189,11 @@ Result<void> finish_options(Options& o) {
         if (auto done = take_shape(text, o.request); !done) return done;
     for (const std::string& text : o.layouts)
         if (auto done = take_layout(text, o.request); !done) return done;
+    for (const std::string& text : o.embedded) {
+        auto parsed = compiler::parse_embedded_preprocess(text);
+        if (!parsed) return parsed.error();
+        o.request.embed.push_back(std::move(*parsed));
+    }
     o.request.convert_floats = o.numerics == "auto";
     if (o.progress_fd >= 0 && ::fcntl(o.progress_fd, F_GETFD) < 0)
         return Error{ErrorCode::invalid_argument,

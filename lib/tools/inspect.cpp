@@ -8,6 +8,7 @@
 #include <string>
 
 #include "lib/artifact/compiled_model.h"
+#include "lib/artifact/foreign.h"
 #include "lib/tools/commands.h"
 #include "lib/tools/inspect_report.h"
 
@@ -78,9 +79,25 @@ int compare(const artifact::CompiledModel& model, const Options& options) {
     return lines->empty() ? exit_done : exit_not_expected;
 }
 
+// An archive of another compiler can be looked at, and nothing else.
+bool show_foreign(const Options& options) {
+    if (options.verify || options.summary || !options.extract.empty() || !options.against.empty() ||
+        !artifact::is_gzip(options.path))
+        return false;
+    const auto mpk = artifact::foreign_mpk(options.path);
+    if (!mpk) return false;
+    if (options.json.empty())
+        put("--- Model info ---\nModel file        : " + options.path +
+            "\nMade by           : another compiler, for other hardware; vartml does not run it\n\n"
+            "--- _mpk.json ---\n");
+    put(inspect_foreign(*mpk));
+    return true;
+}
+
 int show(const Options& options) {
     const bool everything = options.verify || !options.extract.empty();
     const auto model = artifact::read(options.path, {.programs = everything});
+    if (!model && show_foreign(options)) return exit_done;
     if (!model) return fail(model.error(), options.path);
     if (!options.extract.empty())
         if (const int status = extract(*model, options); status != exit_done) return status;
@@ -102,7 +119,8 @@ int inspect(int argc, const char* const* argv) {
     Options options;
     CLI::App app("Shows a compiled model: its tensors, partitions and what runs on the CPU.",
                  "vartml inspect");
-    app.add_option("PATH", options.path, "compiled model: a directory or a .rai")->required();
+    app.add_option("PATH", options.path, "compiled model: a directory, a .rai or a .tar.gz")
+        ->required();
     app.add_flag("--json{numbers}", options.json,
                  "print JSON; --json=compat: as AMD's model-info dump, every number a string")
         ->check(CLI::IsMember({"numbers", "compat"}));

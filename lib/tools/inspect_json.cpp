@@ -198,6 +198,12 @@ void compare_tensors(const char* direction, const Json& ours, const Json& theirs
 
 }  // namespace
 
+std::string inspect_foreign(const std::string& mpk) {
+    return nlohmann::ordered_json::parse(mpk, nullptr, false)
+               .dump(2, ' ', true, nlohmann::ordered_json::error_handler_t::replace) +
+           '\n';
+}
+
 std::string inspect_json(const CompiledModel& model, const std::string& file, JsonForm form) {
     Json j;
     j["model_file"] = file;

@@ -17,6 +17,9 @@ std::string inspect_text(const artifact::CompiledModel& model, const std::string
 std::string inspect_json(const artifact::CompiledModel& model, const std::string& file,
                          JsonForm form);
 
+// The _mpk.json of another compiler's archive, so that no byte of it reaches a terminal as it is.
+std::string inspect_foreign(const std::string& mpk);
+
 // Differences in layout, shape, type and quantisation between the model and a model-info dump (in
 // either form), one line each. Errors: bad_model naming file and key.
 Result<std::vector<std::string>> inspect_differences(const artifact::CompiledModel& model,

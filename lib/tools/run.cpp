@@ -456,13 +456,11 @@ std::optional<double> last_dequantise(const graph::Graph& graph, const std::stri
     }
 }
 
-std::optional<double> step_of(const std::string& path, const vart::Runner& runner,
+std::optional<double> step_of(const artifact::CompiledModel& model, const vart::Runner& runner,
                               const std::string& output) {
     const auto& quant = runner.get_quant_parameters(output);
     if (quant.rounding_mode != vart::RoundingMode::UNKNOWN) return quant.scale;
-    auto model = artifact::read(path);
-    if (!model) return std::nullopt;
-    for (const auto& partition : model->partitions)
+    for (const auto& partition : model.partitions)
         if (const auto step = last_dequantise(partition.graph, output)) return step;
     return std::nullopt;
 }
@@ -482,6 +480,8 @@ std::string computed_type(const vart::Runner& runner, const std::string& output)
 
 Result<bool> check_outputs(const Options& o, const std::string& path, vart::Runner& runner,
                            Batch& outputs) {
+    const auto model = artifact::read(path);
+    if (!model) return model.error();
     bool is_good = true;
     for (size_t i = 0; i < outputs[0].size(); ++i) {
         const std::string name = outputs[0][i].get_info().name;
@@ -495,7 +495,7 @@ Result<bool> check_outputs(const Options& o, const std::string& path, vart::Runn
         auto found = output_data(o, runner, outputs[0][i]);
         if (!found) return found.error();
         const Tolerance tolerance = tolerance_of(found->type, computed_type(runner, name),
-                                                 step_of(path, runner, name), o.tolerance);
+                                                 step_of(*model, runner, name), o.tolerance);
         auto comparison = compare(*found, *expected, tolerance, *file);
         if (!comparison) return comparison.error();
         std::printf("output '%s': %s: %s\n", name.c_str(),

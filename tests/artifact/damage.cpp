@@ -179,9 +179,8 @@ TEST(Foreign, FilesAreNamedByTheirKind) {
         {"m.rai", "text", b.c_str()},                     // a .rai without identifier
         {"m.rai", "", b.c_str()},
         {"m.tar.gz", "\x1f\x8b\x08",
-         "is a .tar.gz, a container that this version of vartml does not read; use the directory "
-         "or the .rai of the same model",
-         ErrorCode::unsupported},
+         "the gzip stream cannot be read (it has no gzip header); the file is damaged, compile or "
+         "copy it again"},
         {"m.dat", std::string("\x08\x07\x12\x07pytorch", 11),
          "is an ONNX model; compile it first: vartml compile "},
         {"m.onnx", "anything", "is an ONNX model; compile it first: vartml compile "},

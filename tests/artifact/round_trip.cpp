@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is written is what is read, in both containers, byte for byte.
+// What is written is what is read, in the three containers, byte for byte.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -167,6 +167,40 @@ TEST(RoundTrip, OfARaiKeepsTheModel) {
         ASSERT_TRUE(read) << read.error().message;
         EXPECT_EQ(read->format, "rai");
         expect_same_model(model, *read);
+    }
+}
+
+TEST(RoundTrip, OfATarKeepsTheModel) {
+    for (const Case& c : cases) {
+        SCOPED_TRACE(c.name);
+        const TempDir dir;
+        const CompiledModel model = c.make();
+        const auto written = artifact::write_tar(model, dir / "any.name");
+        ASSERT_TRUE(written) << written.error().message;
+        const auto read = artifact::read(dir / "any.name");
+        ASSERT_TRUE(read) << read.error().message;
+        EXPECT_EQ(read->format, "tar");
+        expect_same_model(model, *read);
+    }
+}
+
+TEST(RoundTrip, ThroughATarGivesTheSameBytes) {
+    for (const Case& c : cases) {
+        SCOPED_TRACE(c.name);
+        const TempDir dir;
+        const CompiledModel model = c.make();
+        ASSERT_TRUE(artifact::write_directory(model, dir / "a"));
+        ASSERT_TRUE(artifact::write_tar(model, dir / "a.tar.gz"));
+        // As it is unpacked, and written again from what was read.
+        const auto from_tar = artifact::read(dir / "a.tar.gz", {.extraction = {dir / "b", true}});
+        ASSERT_TRUE(from_tar) << from_tar.error().message;
+        EXPECT_EQ(tree(dir / "a"), tree(dir / "b"));
+        ASSERT_TRUE(artifact::write_directory(*from_tar, dir / "c"));
+        EXPECT_EQ(tree(dir / "a"), tree(dir / "c"));
+        const auto from_directory = artifact::read(dir / "c");
+        ASSERT_TRUE(from_directory);
+        ASSERT_TRUE(artifact::write_tar(*from_directory, dir / "b.tar.gz"));
+        EXPECT_EQ(test::slurp(dir / "a.tar.gz"), test::slurp(dir / "b.tar.gz"));
     }
 }
 

@@ -4,6 +4,7 @@
 // them; VARTML_NODES (a part of a test's name) picks some.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -28,6 +29,17 @@ using graph::Graph;
 
 const fs::path all_tests = "/usr/share/libonnx-testdata/data/node";
 
+// Tests whose expected outputs are wrong, as later versions of ONNX say.
+constexpr std::string_view mistaken[] = {
+    // Divides by taps behind the padding, too.
+    "test_averagepool_3d_dilations_large_count_include_pad_is_1_ceil_mode_is_True",
+    // Wrap where the operator saturates.
+    "test_qlinearmatmul_2D_int8_float16",
+    "test_qlinearmatmul_2D_int8_float32",
+    "test_qlinearmatmul_3D_int8_float16",
+    "test_qlinearmatmul_3D_int8_float32",
+};
+
 // The model with the inputs of its first data set as initialisers.
 bool bake(const fs::path& folder, const std::string& to) {
     ::onnx::ModelProto model;
@@ -40,6 +52,9 @@ bool bake(const fs::path& folder, const std::string& to) {
         ::onnx::TensorProto tensor;
         if (!data || !tensor.ParseFromIstream(&data)) return false;
         tensor.set_name(graph.input(i).name());
+        // The data files have no bf16: they hold its bits as u16.
+        if (graph.input(i).type().tensor_type().elem_type() == ::onnx::TensorProto::BFLOAT16)
+            tensor.set_data_type(::onnx::TensorProto::BFLOAT16);
         *graph.add_initializer() = tensor;
     }
     graph.clear_input();
@@ -56,7 +71,8 @@ std::string compare(const graph::Value& found, const test::ProtoTensor& expected
         {7, DataType::int64},    {9, DataType::boolean}, {10, DataType::fp16},
         {11, DataType::float64}, {12, DataType::uint32}, {13, DataType::uint64},
         {16, DataType::bf16}};
-    const auto type = types.find(expected.data_type);
+    const bool bits_of_bf16 = found.type.data_type == DataType::bf16 && expected.data_type == 4;
+    const auto type = types.find(bits_of_bf16 ? 16 : expected.data_type);
     if (type == types.end()) return "the type of the expected output is not known";
     const auto bytes = std::as_bytes(std::span(expected.raw));
     holder.add_constant("y", {type->second, expected.dims},
@@ -67,7 +83,10 @@ std::string compare(const graph::Value& found, const test::ProtoTensor& expected
     const auto b = graph::read_numbers<double>(holder.values[0]);
     for (size_t i = 0; i < b.size(); ++i) {
         const bool same = a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]));
-        const double tolerance = graph::is_float(type->second) ? 1e-7 + 1e-3 * std::fabs(b[i]) : 0;
+        // The makers of the data cut bf16 off, where ONNX says to round.
+        const double relative = bits_of_bf16 ? 0x1p-7 : 1e-3;
+        const double tolerance =
+            graph::is_float(type->second) ? 1e-7 + relative * std::fabs(b[i]) : 0;
         if (!same && !(std::fabs(a[i] - b[i]) <= tolerance))
             return "element " + std::to_string(i) + " is " + std::to_string(a[i]) + ", expected " +
                    std::to_string(b[i]);
@@ -123,6 +142,7 @@ TEST(Kernels, GiveWhatTheNodeTestsOfOnnxExpect) {
          std::set<fs::path>(fs::directory_iterator(all_tests), fs::directory_iterator{})) {
         const std::string name = folder.filename().string();
         if (part && name.find(part) == name.npos) continue;
+        if (std::ranges::find(mistaken, name) != std::end(mistaken)) continue;
         const Outcome outcome = run_test(folder, scratch);
         ++counts[outcome.kind];
         if (outcome.kind == Outcome::failed) ADD_FAILURE() << name << ": " << outcome.why;

@@ -349,22 +349,5 @@ INSTANTIATE_TEST_SUITE_P(Operators, SoftNpu,
                                           testing::Values(DataType::float32, DataType::bf16)),
                          name);
 
-TEST(SoftNpuLoad, NamesTheNodeThatItCannotRun) {
-    auto graph = graph::parse("graph g\ninput %x : f32[4]\n%y = Erf %x : f32[4]\noutput %y\n");
-    ASSERT_TRUE(graph) << graph.error().message;
-    auto program = std::make_shared<Program>();
-    program->name = "par";
-    program->graph = std::move(*graph);
-    program->inputs.push_back(
-        border(program->graph.value(program->graph.inputs[0]), DataType::float32));
-    program->outputs.push_back(
-        border(program->graph.value(program->graph.outputs[0]), DataType::float32));
-    const auto executable = softnpu_device().load(program, {});
-    ASSERT_FALSE(executable);
-    EXPECT_EQ(executable.error().code, ErrorCode::unsupported);
-    EXPECT_NE(executable.error().message.find("node 'y' uses Erf"), std::string::npos)
-        << executable.error().message;
-}
-
 }  // namespace
 }  // namespace vartml::device

@@ -150,6 +150,10 @@ const Form forms[] = {
      X "%y = Clip %x {max=6.0} : f32[1,3,8,8]\noutput %y"},
     {"ClipWithoutBounds", X "%y = Clip %x {max=3.4028235e38, min=-3.4028235e38} : f32[]\noutput %y",
      X "%y = Clip %x : f32[1,3,8,8]\noutput %y"},
+    // As a float it would be 16777216.
+    {"ClipBoundThatNoFloatHolds",
+     "input %i : i32[2]\nconst %h : i32[] = {16777217}\n%y = Clip %i, _, %h : i32[]\noutput %y",
+     "input %i : i32[2]\nconst %h : i32[] = {16777217}\n%y = Clip %i, _, %h : i32[2]\noutput %y"},
     {"ClipBoundThatIsNoConstant", X "input %h : f32[]\n%y = Clip %x, _, %h : f32[]\noutput %y",
      X "input %h : f32[]\n%y = Late %x, _, %h {op=\"Clip\"} : f32[1,3,8,8]\noutput %y"},
     {"ReduceAll", X "%y = ReduceMean %x {keepdims=0} : f32[]\noutput %y",

@@ -219,6 +219,28 @@ TEST_F(InferModel, AttachesTheTensorsOfTheRunnerInBothViews) {
     }
 }
 
+TEST_F(InferModel, UnpacksATarIntoTheCacheAndRunsItLikeTheOthers) {
+    const std::string tar = dir_ / "net.tar.gz";
+    const char* program = std::getenv("VARTML_COMPILER");
+    ASSERT_TRUE(program);
+    const std::string command =
+        std::string(program) + " compile -q '" + make_model(dir_) + "' -o '" + tar + '\'';
+    ASSERT_EQ(std::system(command.c_str()), 0);
+    const std::string line = properties(tar) + " preprocess=\"scale=0.01\" output-tensor-type=cpu";
+    const Outcome got = run(line);
+    ASSERT_EQ(got.error_id, "") << got.error_text;
+    ASSERT_EQ(got.frames.size(), 3u);
+    const std::string folder = compiled();
+    EXPECT_TRUE(folder.ends_with(".unpacked")) << folder;
+    for (const Frame& frame : got.frames) {
+        std::vector<gsize> dims;
+        EXPECT_EQ(frame.tensor, reference(folder, frame.pixels, vart::TensorType::CPU, dims));
+    }
+    const auto made = std::filesystem::last_write_time(folder);
+    EXPECT_EQ(run(line).error_id, "");
+    EXPECT_EQ(std::filesystem::last_write_time(folder), made);
+}
+
 TEST_F(InferModel, TheCompilersFailureNamesTheReason) {
     const std::string model = make_model(dir_);
     const std::string broken = dir_ / "broken.onnx";

@@ -331,10 +331,13 @@ INSTANTIATE_TEST_SUITE_P(Nodes, ImportRefuses, testing::ValuesIn(refused));
 
 TEST_F(Import, RefusesOperatorSetsAndVersionsItDoesNotKnow) {
     TinyOnnx old(6);
-    old.input("x", {1}).node("Relu", {"x"}, {"y"}).output("y");
+    old.input("x", {1}).node("Add", {"x", "x"}, {"y"}).output("y");
     EXPECT_EQ(refusal(old),
               "model.onnx: declares operator set 6, accepted are 7 to 22; convert it with "
               "onnx.version_converter");
+    TinyOnnx same(6);  // what Relu is in set 7, too
+    same.input("x", {1}).node("Relu", {"x"}, {"y"}).output("y");
+    good(same);
     TinyOnnx ancient(7, 2);
     ancient.input("x", {1}).node("Relu", {"x"}, {"y"}).output("y");
     EXPECT_NE(refusal(ancient).find("has the IR version 2, expected 3 or newer"),
@@ -552,6 +555,13 @@ TEST_F(Import, DecomposesCompositeOperators) {
               "com.microsoft")
         .output("y");
     EXPECT_EQ(kinds(good(fused).graph), (Kinds{"Transpose", "MatMul", "Mul"}));
+
+    // Zero points that are left out are 0.
+    TinyOnnx bare;
+    bare.opset("com.microsoft", 1).input("x", {2, 8}).weights("s", {});
+    bare.node("QuantizeLinear", {"x", "s"}, {"q"});
+    bare.node("QLinearSigmoid", {"q", "s", "", "s"}, {"y"}, {}, "com.microsoft").output("y");
+    EXPECT_EQ(kinds(good(bare).graph), (Kinds{"QuantizeLinear", "QLinearSigmoid"}));
 
     TinyOnnx dynamic;
     dynamic.input("x", {2, 8}).node("DynamicQuantizeLinear", {"x"}, {"q", "s", "z"});

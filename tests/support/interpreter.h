@@ -8,8 +8,7 @@
 namespace vartml::graph {
 
 // Values of each output of the graph, for inputs of pseudo-random numbers from -range to range that
-// depend on `seed` and the name of the input only. Knows what the evaluator knows, and Conv,
-// ConvTranspose, Gemm, MatMul, pools, BatchNormalization and fused kinds.
+// depend on `seed` and the name of the input only.
 Result<std::vector<std::vector<double>>> interpret(const Graph& graph, uint32_t seed = 1,
                                                    double range = 4);
 

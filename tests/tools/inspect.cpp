@@ -9,6 +9,7 @@
 
 #include "lib/artifact/compiled_model.h"
 #include "tests/artifact/models.h"
+#include "tests/artifact/tar_archives.h"
 #include "tests/support/temp_dir.h"
 
 namespace fs = std::filesystem;
@@ -157,6 +158,51 @@ TEST_F(Inspect, UnpacksIntoANewFolder) {
     EXPECT_NE(again.err.find("out: exists; --extract makes a new folder"), again.err.npos);
 }
 
+TEST_F(Inspect, TakesATarLikeTheOthers) {
+    ASSERT_TRUE(artifact::write_tar(test::conv_model(), dir / "conv.tar.gz"));
+    std::string want = run("conv.rai").out;
+    want.replace(want.find("conv.rai"), 8, "conv.tar.gz");
+    EXPECT_EQ(run("conv.tar.gz").out, want);
+    EXPECT_EQ(run("--summary conv.tar.gz").out, "summary\n");
+    EXPECT_EQ(run("--verify conv.tar.gz").out, "conv.tar.gz: valid\n");
+    EXPECT_EQ(run("--extract from_tar conv.tar.gz").status, 0);
+    EXPECT_EQ(run("--extract from_rai conv.rai").status, 0);
+    EXPECT_EQ(std::system(("diff -r " + dir / "from_tar" + ' ' + dir / "from_rai").c_str()), 0);
+    std::string bytes = slurp(dir / "conv.tar.gz");
+    bytes.resize(bytes.size() / 2);
+    spill(dir / "conv.tar.gz", bytes);
+    EXPECT_EQ(run("--extract nothing conv.tar.gz").status, 4);
+    EXPECT_FALSE(fs::exists(dir / "nothing"));
+}
+
+TEST_F(Inspect, ShowsTheDescriptionInAnotherCompilersTar) {
+    spill(dir / "resnet.tar.gz",
+          test::gzip(
+              test::make_tar({{"libx.so", "\x7f"}, {"r_mpk.json", R"({"name": "r\u00e9"})"}})));
+    const Finished text = run("resnet.tar.gz");
+    EXPECT_EQ(text.status, 0) << text.err;
+    EXPECT_EQ(text.out, R"(--- Model info ---
+Model file        : resnet.tar.gz
+Made by           : another compiler, for other hardware; vartml does not run it
+
+--- _mpk.json ---
+{
+  "name": "r\u00e9"
+}
+)");
+    EXPECT_EQ(run("--json resnet.tar.gz").out, "{\n  \"name\": \"r\\u00e9\"\n}\n");
+    for (const char* option : {"--verify", "--summary", "--extract x"}) {
+        const Finished f = run(std::string(option) + " resnet.tar.gz");
+        EXPECT_EQ(f.status, 4) << option;
+        EXPECT_EQ(f.out, "") << option;
+        EXPECT_NE(f.err.find("resnet.tar.gz: is not a vartml archive; models of other compilers "
+                             "hold code for other hardware, compile the ONNX model with 'vartml "
+                             "compile'"),
+                  f.err.npos)
+            << f.err;
+    }
+}
+
 TEST_F(Inspect, ComparesWithADump) {
     const std::string dump = run("--json=compat conv.rai").out;
     spill(dir / "same.json", dump);
@@ -191,7 +237,7 @@ TEST_F(Inspect, EndsWithTheStatusOfTheFault) {
         {"--json=xml conv.rai", 2, "xml"},
         {"nowhere.rai", 1, "nowhere.rai: cannot open: No such file or directory"},
         {"net.onnx", 4, "net.onnx: is an ONNX model; compile it first: vartml compile net.onnx"},
-        {"x.tar.gz", 4, "x.tar.gz: is a .tar.gz"},
+        {"x.tar.gz", 4, "x.tar.gz: the gzip stream cannot be read"},
         {"empty", 4, "empty: holds neither vaiml_par_0 nor a .rai file"},
         {"--extract no/folder conv.rai", 1, "no/folder: cannot"},
     };

@@ -31,6 +31,9 @@ model=${VARTML_SHARED:-}/models/mnist_cntk
 if [ -f "$model/model.onnx" ]; then
     data=$model/test_data_set_0
     "$program" compile "$model/model.onnx" -o "$folder/m.rai" >/dev/null || exit 1
+    "$program" compile "$model/model.onnx" -o "$folder/m.tar.gz" >/dev/null || exit 1
+    expect 0 'as expected' "$program" run "$folder/m.tar.gz" -n 1 --inputs "$data" --expect "$data"
+    ls | grep -q vaiml_cache_m_ && { echo "FAILED: a folder is left"; failures=$((failures + 1)); }
     for view in hw cpu; do
         expect 0 'as expected' "$program" run "$folder/m.rai" --view $view -n 3 --inputs "$data" \
             --expect "$data" --json "$folder/m.json"

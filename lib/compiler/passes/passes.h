@@ -49,7 +49,8 @@ Result<PassStats> fold_dequantise(graph::Graph& graph);
 //   before  %i = Add %c1, %c2 : i64[2]
 //           %y = Reshape %x, %i : f32[1,192]
 //   after   %y = Reshape %x {shape=[1,192]} : f32[1,192]
-// Leaves alone: DequantizeLinear, which fold_dequantise folds; anything whose type would change.
+// Leaves alone: DequantizeLinear, which fold_dequantise folds; anything whose type would change;
+// nodes that make an output of the graph, which no constant may be.
 Result<PassStats> fold_constants(graph::Graph& graph);
 
 // Removes nodes that give back their input, and joins neighbours that make one.

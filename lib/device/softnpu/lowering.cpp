@@ -113,6 +113,8 @@ Order Lowering::natural_order(const graph::Node& node, size_t output) const {
     const auto& shape = value(node.outputs[output]).type.shape;
     if (find_lowering(graph(), node) == lower_general) return row_major(shape.size());
     const std::string_view base = node.base();
+    if (base == "PictureInput")
+        return node.get("layout", "NCHW") == "NHWC" ? row_major(4) : channels_last(4);
     static constexpr std::string_view image_work[] = {"Conv",
                                                       "ConvTranspose",
                                                       "MaxPool",

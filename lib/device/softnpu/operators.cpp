@@ -118,6 +118,7 @@ constexpr Row table[] = {
     {"Neg", lower_eltwise, "f"},
     {"PRelu", lower_binary, "f"},
     {"Pad", lower_pad, "fq", takes_pad},
+    {"PictureInput", lower_picture_input, "fq"},
     {"Pow", lower_binary, "f"},
     {"QLinearAdd", lower_quantised_binary, "fq", takes_quantised_binary},
     {"QLinearAveragePool", lower_quantised_pool, "fq", takes_quantised_pool},

@@ -48,6 +48,7 @@ bool takes_quantised_binary(const graph::Graph& graph, const graph::Node& node);
 bool takes_quantised_concat(const graph::Graph& graph, const graph::Node& node);
 // Any operator that lib/cpu has a kernel for, in any form.
 Result<void> lower_general(Lowering& lowering, const graph::Node& node);
+Result<void> lower_picture_input(Lowering& lowering, const graph::Node& node);
 Result<void> lower_pad(Lowering& lowering, const graph::Node& node);
 
 // Weights in the layouts that the primitives of a step ask for, each packed once.

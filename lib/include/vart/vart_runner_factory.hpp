@@ -147,8 +147,8 @@ public:
 
 class RunnerFactory {
 public:
-    /// Opens a compiled model (directory, .rai) and prepares it on a device. Unknown options are
-    /// errors.
+    /// Opens a compiled model (directory, .rai, .tar.gz) and prepares it on a device. Unknown
+    /// options are errors.
     /// \throws std::invalid_argument for the options, std::runtime_error for everything else.
     static std::shared_ptr<Runner> create_runner(
         RunnerType runner_type, const std::string& model_path,

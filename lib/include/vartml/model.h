@@ -10,8 +10,8 @@
 
 namespace vartml {
 
-/// The description of a compiled model (directory with `vaiml_par_0`, directory with one `.rai`, or
-/// a `.rai`). Thread-safety: immutable.
+/// The description of a compiled model (directory with `vaiml_par_0`, directory with one `.rai`, a
+/// `.rai` or a `.tar.gz`). Thread-safety: immutable.
 struct ModelDescription {
     std::string path;       ///< as given to open_model
     std::string format;     ///< "directory", "rai" or "tar"
@@ -28,9 +28,10 @@ struct ModelDescription {
     std::string modelinfo;                    ///< text of the sidecar entry, or ""
 };
 
-/// Reads and verifies the description; weights and programs are not touched.
-/// Errors: not_found and io with the system's reason, bad_model for a damaged or foreign file (the
-/// sentence names the part, found and expected), unsupported for another format version.
+/// Reads and verifies the description; weights and programs are not touched. A `.tar.gz` is
+/// unpacked without them into a private temporary folder, which is gone afterwards. Errors:
+/// not_found and io with the system's reason, bad_model for a damaged or foreign file (the sentence
+/// names the part, found and expected), unsupported for another format version.
 Result<ModelDescription> open_model(const std::string& path);
 
 }  // namespace vartml

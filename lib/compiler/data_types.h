@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// The lines of the report that say which types a model and a device compute in.
+#pragma once
+#include <string>
+
+#include "lib/graph/graph.h"
+
+namespace vartml::compiler {
+
+struct DataTypes {
+    std::string model;   // "float32", "int8 quantized", "float32 and int8 quantized" …
+    std::string device;  // "bfloat16", "int8", "bfloat16 and int8" …
+};
+
+// By the matrix work and the quantised operators of an imported graph.
+DataTypes name_data_types(const graph::Graph& graph, bool convert_floats);
+
+}  // namespace vartml::compiler

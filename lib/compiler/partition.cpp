@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/compiler/partition.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+
+#include "lib/compiler/convex_groups.h"
+#include "lib/graph/ops.h"
+
+namespace vartml::compiler {
+namespace {
+
+using artifact::PartitionKind;
+using graph::Graph;
+using graph::Node;
+
+// One ONNX node: what it became stands side by side in the graph.
+struct Unit {
+    std::string name;
+    std::vector<size_t> nodes;
+    uint64_t ops = 0;
+    std::optional<device::Unsupported> reason;  // why the target does not run it
+    int32_t candidate = -1;
+};
+
+// Why a whole subgraph is not on the NPU.
+struct Rejection {
+    std::string code, text;
+};
+
+std::string format(const char* pattern, double value) {
+    char text[64];
+    std::snprintf(text, sizeof text, pattern, value);
+    return text;
+}
+
+class Partitioner {
+public:
+    Partitioner(const Graph& graph, const onnx::Origins& origins, const device::Target& target,
+                const PartitionPolicy& policy)
+        : graph_(graph),
+          origins_(origins),
+          target_(target),
+          policy_(policy),
+          unit_of_(graph.nodes.size()) {}
+
+    Partitioning run() {
+        find_units();
+        find_candidates();
+        reject_small();
+        reject_surplus();
+        reject_uncompiled();
+        make_parts();
+        list_fallbacks();
+        return std::move(out_);
+    }
+
+private:
+    void find_units();
+    std::vector<Item> make_items() const;
+    void find_candidates();
+    void reject(size_t candidate, std::string code, const std::string& text);
+    void reject_small();
+    void reject_surplus();
+    void reject_uncompiled();
+    bool is_kept(size_t unit) const {
+        const int32_t candidate = units_[unit].candidate;
+        return candidate >= 0 && !rejections_.contains(static_cast<size_t>(candidate));
+    }
+    void add(Part& part, const Unit& unit) const;
+    void make_parts();
+    void list_fallbacks();
+
+    const Graph& graph_;
+    const onnx::Origins& origins_;
+    const device::Target& target_;
+    const PartitionPolicy& policy_;
+    std::vector<size_t> unit_of_;  // per node
+    std::vector<Unit> units_;
+    std::vector<Part> candidates_;  // in execution order
+    std::map<size_t, Rejection> rejections_;
+    std::vector<int32_t> part_of_;  // per unit, -1: none
+    Partitioning out_;
+};
+
+void Partitioner::find_units() {
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+        const Node& node = graph_.nodes[n];
+        const std::string& name = node.sources.empty() ? node.name : node.sources[0];
+        if (units_.empty() || units_.back().name != name)
+            units_.push_back({.name = name, .nodes = {}, .reason = {}});
+        Unit& unit = units_.back();
+        unit_of_[n] = units_.size() - 1;
+        unit.nodes.push_back(n);
+        unit.ops += graph::count_ops(graph_, node);
+        if (!unit.reason) unit.reason = device::why_unsupported(target_, graph_, node);
+        if (!policy_.use_npu)
+            unit.reason = {"excluded-by-config", "the whole model was asked for on the CPU"};
+    }
+    out_.total.operators = static_cast<uint32_t>(units_.size());
+    for (const Unit& unit : units_) out_.total.ops += unit.ops;
+}
+
+// The units, none of which joins another.
+std::vector<Item> Partitioner::make_items() const {
+    const graph::Uses uses = graph::find_uses(graph_);
+    std::vector<Item> items(units_.size());
+    for (size_t u = 0; u < units_.size(); ++u)
+        for (const size_t n : units_[u].nodes)
+            for (const graph::ValueId id : graph_.nodes[n].inputs) {
+                const int32_t maker =
+                    id == graph::none ? -1 : uses.producer[static_cast<size_t>(id)];
+                if (maker >= 0 && unit_of_[static_cast<size_t>(maker)] != u)
+                    items[u].before.push_back(unit_of_[static_cast<size_t>(maker)]);
+            }
+    return items;
+}
+
+void Partitioner::add(Part& part, const Unit& unit) const {
+    part.nodes.insert(part.nodes.end(), unit.nodes.begin(), unit.nodes.end());
+    ++part.operators;
+    part.ops += unit.ops;
+}
+
+void Partitioner::find_candidates() {
+    std::vector<Item> items = make_items();
+    for (size_t u = 0; u < units_.size(); ++u) items[u].joins = !units_[u].reason;
+    const std::vector<size_t> groups = convex_groups(items);
+    std::map<size_t, int32_t> numbers;
+    for (const size_t leader : execution_order(items, groups))
+        if (groups[leader] != no_group)
+            numbers.emplace(groups[leader], static_cast<int32_t>(numbers.size()));
+    candidates_.resize(numbers.size());
+    for (size_t u = 0; u < units_.size(); ++u) {
+        if (groups[u] == no_group) continue;
+        units_[u].candidate = numbers[groups[u]];
+        Part& part = candidates_[static_cast<size_t>(units_[u].candidate)];
+        part.candidate = units_[u].candidate;
+        add(part, units_[u]);
+        ++out_.supported.operators;
+        out_.supported.ops += units_[u].ops;
+    }
+    out_.supported.subgraphs = static_cast<uint32_t>(candidates_.size());
+}
+
+void Partitioner::reject(size_t candidate, std::string code, const std::string& text) {
+    rejections_[candidate] = {std::move(code),
+                              "candidate_" + std::to_string(candidate) + ' ' + text};
+}
+
+void Partitioner::reject_small() {
+    const auto total = static_cast<double>(out_.total.ops);
+    if (out_.total.ops == 0) return;
+    for (size_t c = 0; c < candidates_.size(); ++c) {
+        const double percent = 100.0 * static_cast<double>(candidates_[c].ops) / total;
+        if (percent >= policy_.threshold_gops_percent) continue;
+        reject(c, "below-threshold",
+               "holds " + format("%.3f", percent) + "% of the GOPs, threshold " +
+                   format("%g", policy_.threshold_gops_percent) + '%');
+        ++out_.below_threshold;
+    }
+}
+
+void Partitioner::reject_surplus() {
+    std::vector<size_t> left;
+    for (size_t c = 0; c < candidates_.size(); ++c)
+        if (!rejections_.contains(c)) left.push_back(c);
+    if (left.size() <= policy_.max_subgraphs) return;
+    std::ranges::stable_sort(left, std::greater<>(), [&](size_t c) { return candidates_[c].ops; });
+    for (size_t i = policy_.max_subgraphs; i < left.size(); ++i) {
+        reject(left[i], "above-max-subgraphs",
+               "is not among the " + std::to_string(policy_.max_subgraphs) +
+                   " subgraphs with most operations");
+        ++out_.above_max;
+    }
+}
+
+void Partitioner::reject_uncompiled() {
+    if (!policy_.compile) return;
+    for (size_t c = 0; c < candidates_.size(); ++c) {
+        if (rejections_.contains(c)) continue;
+        if (const auto why = policy_.compile(candidates_[c])) {
+            reject(c, "compile-error", *why);
+            ++out_.compile_errors;
+        }
+    }
+}
+
+// Kept subgraphs stay as they are; what the NPU does not run joins around them.
+void Partitioner::make_parts() {
+    // One item per kept subgraph and per unit outside of them, in an order in which they can run.
+    const std::vector<Item> units = make_items();
+    std::vector<size_t> kept(units_.size(), no_group);
+    for (size_t u = 0; u < units_.size(); ++u)
+        if (is_kept(u)) kept[u] = static_cast<size_t>(units_[u].candidate);
+    const std::vector<size_t> order = execution_order(units, kept);
+    std::map<size_t, size_t> item_of_candidate;
+    std::vector<size_t> item_of(units_.size());
+    for (size_t i = 0; i < order.size(); ++i) {
+        item_of[order[i]] = i;
+        if (kept[order[i]] != no_group) item_of_candidate[kept[order[i]]] = i;
+    }
+    std::vector<Item> items(order.size());
+    for (size_t u = 0; u < units_.size(); ++u) {
+        if (kept[u] != no_group) item_of[u] = item_of_candidate[kept[u]];
+        items[item_of[u]].joins = kept[u] == no_group && policy_.cpu_parts;
+    }
+    for (size_t u = 0; u < units_.size(); ++u)
+        for (const size_t before : units[u].before)
+            if (item_of[before] != item_of[u]) items[item_of[u]].before.push_back(item_of[before]);
+
+    const std::vector<size_t> groups = convex_groups(items);
+    std::vector<int32_t> part_of_item(items.size(), -1), part_of_group;
+    for (const size_t item : execution_order(items, groups)) {
+        const size_t unit = order[item];
+        if (kept[unit] == no_group && groups[item] == no_group) continue;
+        const auto number = static_cast<int32_t>(out_.parts.size());
+        part_of_item[item] = number;
+        if (groups[item] != no_group) {
+            part_of_group.resize(std::max(part_of_group.size(), groups[item] + 1), -1);
+            part_of_group[groups[item]] = number;
+            out_.parts.push_back({.kind = PartitionKind::cpu, .nodes = {}});
+        } else {
+            out_.parts.push_back({.nodes = {}, .candidate = units_[unit].candidate});
+        }
+    }
+    part_of_.assign(units_.size(), -1);
+    for (size_t u = 0; u < units_.size(); ++u) {
+        const size_t item = item_of[u];
+        part_of_[u] = groups[item] == no_group ? part_of_item[item] : part_of_group[groups[item]];
+        if (part_of_[u] >= 0) add(out_.parts[static_cast<size_t>(part_of_[u])], units_[u]);
+    }
+    for (const Part& part : out_.parts) {
+        if (part.kind != PartitionKind::npu) continue;
+        out_.offloaded.operators += part.operators;
+        out_.offloaded.ops += part.ops;
+        ++out_.offloaded.subgraphs;
+    }
+    out_.total.subgraphs = static_cast<uint32_t>(out_.parts.size());
+}
+
+void Partitioner::list_fallbacks() {
+    for (size_t u = 0; u < units_.size(); ++u) {
+        if (is_kept(u)) continue;
+        const Unit& unit = units_[u];
+        const auto origin = origins_.find(unit.name);
+        artifact::Fallback f;
+        f.node = unit.name;
+        f.op_type = origin == origins_.end() ? std::string(graph_.nodes[unit.nodes[0]].base())
+                                             : origin->second.op_type;
+        f.domain = origin == origins_.end() ? "" : origin->second.domain;
+        f.partition = part_of_[u];
+        f.candidate = unit.candidate;
+        if (unit.reason) {
+            f.code = unit.reason->code;
+            f.text = unit.reason->text;
+        } else {
+            const Rejection& why = rejections_.at(static_cast<size_t>(unit.candidate));
+            f.code = why.code;
+            f.text = why.text;
+        }
+        out_.fallbacks.push_back(std::move(f));
+    }
+}
+
+}  // namespace
+
+Partitioning partition(const Graph& graph, const onnx::Origins& origins,
+                       const device::Target& target, const PartitionPolicy& policy) {
+    return Partitioner(graph, origins, target, policy).run();
+}
+
+}  // namespace vartml::compiler

@@ -267,9 +267,9 @@ std::optional<Coding> coding_of(const graph::Graph& graph, const graph::Node& no
                      data + 2);
 }
 
-std::optional<std::vector<int8_t>> centred_weights(const graph::Graph& graph,
-                                                   const graph::Node& node, size_t weights,
-                                                   size_t zero, size_t axis) {
+std::optional<std::vector<int16_t>> centred_weights(const graph::Graph& graph,
+                                                    const graph::Node& node, size_t weights,
+                                                    size_t zero, size_t axis) {
     const auto numbers = integers_of(graph, node, weights);
     const auto zeros = integers_of(graph, node, zero);
     const graph::Type& type = graph.value(node.inputs[weights]).type;
@@ -278,16 +278,21 @@ std::optional<std::vector<int8_t>> centred_weights(const graph::Graph& graph,
     for (size_t i = axis + 1; i < type.shape.size(); ++i) inner *= type.shape[i];
     const int64_t size = type.shape[axis];
     if (zeros.size() > 1 && static_cast<int64_t>(zeros.size()) != size) return std::nullopt;
-    std::vector<int8_t> result(numbers.size());
+    std::vector<int16_t> result(numbers.size());
     for (size_t i = 0; i < numbers.size(); ++i) {
         const auto at = static_cast<size_t>(static_cast<int64_t>(i) / inner % size);
         const int64_t centred =
             numbers[i] - (zeros.empty() ? 0 : zeros[zeros.size() == 1 ? 0 : at]);
-        if (centred < -128 || centred > 127) return std::nullopt;
-        result[i] = static_cast<int8_t>(centred);
+        result[i] = static_cast<int16_t>(centred);
     }
     if (numbers.empty()) return std::nullopt;
     return result;
+}
+
+std::vector<int8_t> as_int8(const std::vector<int16_t>& weights) {
+    const auto fits = [](int16_t w) { return w >= -128 && w <= 127; };
+    if (!std::ranges::all_of(weights, fits)) return {};
+    return {weights.begin(), weights.end()};
 }
 
 void emit_quantise(Lowering& lowering, const View& src, const View& dst, const Coding& to,

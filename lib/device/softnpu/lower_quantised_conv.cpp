@@ -136,7 +136,7 @@ std::vector<Convolution> cut_into_bands(const Lowering& lowering, const Convolut
 
 // In floats, whose sums are exact as long as they are below 2^24, and nearly so above.
 Result<void> lower_as_floats(Lowering& lowering, const graph::Node& node, Convolution p,
-                             const std::vector<int8_t>& weights, const Int8Numbers& numbers,
+                             const std::vector<int16_t>& weights, const Int8Numbers& numbers,
                              const Coding& x, const std::optional<Coding>& y) {
     const Inputs& at = inputs_of(node);
     const Dims& kernel = lowering.value(node.inputs[at.w]).type.shape;
@@ -144,7 +144,7 @@ Result<void> lower_as_floats(Lowering& lowering, const graph::Node& node, Convol
     const Order order = channels_last(kernel.size());
     const auto each = static_cast<int64_t>(weights.size()) / kernel[0];
     // Whole numbers must be exact; a float counts to 2^24.
-    if (!y && each * 255 * 128 > int64_t{1} << 24) return lower_general(lowering, node);
+    if (!y && each * 255 * 255 > int64_t{1} << 24) return lower_general(lowering, node);
     p.src = lowering.new_buffer(DataType::float32, p.src.dims, order);
     emit_dequantise(lowering, lowering.view(node.inputs[0]), p.src, {1, x.zero, x.is_signed},
                     node.name);
@@ -196,7 +196,8 @@ Result<void> lower_quantised_conv(Lowering& lowering, const graph::Node& node) {
     const bool whole_numbers = node.base() == "ConvInteger";
     const Dims& kernel = lowering.value(node.inputs[at.w]).type.shape;
     const int64_t groups = node.get("group", int64_t{1});
-    const auto weights = *centred_weights(graph, node, at.w, at.wz, 0);
+    const auto centred = *centred_weights(graph, node, at.w, at.wz, 0);
+    const std::vector<int8_t> weights = as_int8(centred);
     const DataType type = lowering.value(node.inputs[0]).type.data_type;
     Coding x{1, 0, type == DataType::int8};
     std::optional<Coding> y;
@@ -214,7 +215,8 @@ Result<void> lower_quantised_conv(Lowering& lowering, const graph::Node& node) {
     Convolution p = geometry(lowering, node, at.w);
     p.dst = lowering.destination(node.outputs[0], order, false);
     p.src.dims = lowering.value(node.inputs[0]).type.shape;
-    if (!has_int8_products()) return lower_as_floats(lowering, node, p, weights, numbers, x, y);
+    if (!has_int8_products() || weights.empty())
+        return lower_as_floats(lowering, node, p, centred, numbers, x, y);
     p.src = source(lowering, node, groups);
     if (Dims padded = kernel; groups == 1 && p.src.dims[1] != kernel[1]) {
         const auto numbers_padded = with_channels(weights, padded, p.src.dims[1]);
@@ -237,7 +239,7 @@ Result<void> lower_quantised_conv(Lowering& lowering, const graph::Node& node) {
     }
     p.bias = {};
     p.src.dims = lowering.value(node.inputs[0]).type.shape;
-    return lower_as_floats(lowering, node, p, weights, numbers, x, y);
+    return lower_as_floats(lowering, node, p, centred, numbers, x, y);
 }
 
 }  // namespace vartml::softnpu

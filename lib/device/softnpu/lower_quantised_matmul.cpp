@@ -98,6 +98,15 @@ std::optional<std::vector<OnednnCall>> primitives(Lowering& lowering, const Prod
     return calls;
 }
 
+// The same, nullopt also where oneDNN has none for these shapes.
+std::optional<std::vector<OnednnCall>> primitives_or_none(Lowering& lowering, const Product& p) {
+    try {
+        return primitives(lowering, p);
+    } catch (const dnnl::error&) {
+        return std::nullopt;
+    }
+}
+
 View constant(Lowering& lowering, DataType type, std::span<const std::byte> bytes,
               const Dims& dims) {
     return lowering.add_constant(type, dims, row_major(dims.size()),
@@ -107,11 +116,11 @@ View constant(Lowering& lowering, DataType type, std::span<const std::byte> byte
 // In floats, whose sums are exact as long as they are below 2^24, and nearly so above; `weights`
 // are centred.
 Result<void> lower_as_floats(Lowering& lowering, const graph::Node& node, Product p,
-                             const std::vector<int8_t>& weights, const Coding& a,
-                             const std::optional<Coding>& y) {
+                             const std::vector<int16_t>& weights, const Coding& a,
+                             const std::optional<Coding>& y, const View& result) {
     const Dims matrix = p.b.dims;
     // Whole numbers must be exact; a float counts to 2^24.
-    if (!y && matrix[0] * 255 * 128 > int64_t{1} << 24) return lower_general(lowering, node);
+    if (!y && matrix[0] * 255 * 255 > int64_t{1} << 24) return lower_general(lowering, node);
     const View codes = p.a, dst = p.dst;
     p.a = lowering.new_buffer(DataType::float32, codes.dims, row_major(2));
     emit_dequantise(lowering, codes, p.a, {1, a.zero, a.is_signed}, node.name);
@@ -131,6 +140,7 @@ Result<void> lower_as_floats(Lowering& lowering, const graph::Node& node, Produc
     } else {
         emit_round(lowering, p.dst, dst, node.name);
     }
+    lowering.finish(node.outputs[0], result);
     return {};
 }
 
@@ -221,7 +231,8 @@ Result<void> lower_quantised_matmul(Lowering& lowering, const graph::Node& node)
     }
     const Inputs& at = inputs_of(node);
     const graph::Type& type = lowering.value(node.inputs[0]).type;
-    const auto weights = *centred_weights(graph, node, at.b, at.bz, 1);
+    const auto centred_b = *centred_weights(graph, node, at.b, at.bz, 1);
+    const std::vector<int8_t> weights = as_int8(centred_b);
     Coding a{1, 0, type.data_type == DataType::int8};
     std::optional<Coding> y;
     Product p;
@@ -243,14 +254,16 @@ Result<void> lower_quantised_matmul(Lowering& lowering, const graph::Node& node)
     p.a = *reshape(rows, {height, matrix[0]});
     const View dst = lowering.destination(node.outputs[0], row_major(shape.size()), false);
     p.dst = *reshape(dst, {height, matrix[1]});
-    p.b = constant(lowering, DataType::int8, std::as_bytes(std::span(weights)), matrix);
+    const bool whole = has_int8_products() && !weights.empty();
+    if (whole) {
+        p.b = constant(lowering, DataType::int8, std::as_bytes(std::span(weights)), matrix);
+    } else {
+        p.b.dims = matrix;
+    }
     try {
-        const auto calls = has_int8_products() ? primitives(lowering, p) : std::nullopt;
-        if (calls) {
-            emit_onednn(lowering, node, *calls);
-        } else if (auto ok = lower_as_floats(lowering, node, p, weights, a, y); !ok) {
-            return ok;
-        }
+        const auto calls = whole ? primitives_or_none(lowering, p) : std::nullopt;
+        if (!calls) return lower_as_floats(lowering, node, p, centred_b, a, y, dst);
+        emit_onednn(lowering, node, *calls);
     } catch (const dnnl::error& e) {
         return onednn_error(node, e);
     }

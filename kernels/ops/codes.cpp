@@ -69,6 +69,23 @@ void quantise(const float* src, const Coding& to, uint8_t* dst, size_t count) {
     }
 }
 
+void requantise(const float* src, const float* scales, const float* bias, const Coding& to,
+                uint8_t* dst, size_t count) {
+    const D d;
+    const D8 d8;
+    const size_t lanes = hn::Lanes(d);
+    const Writer write(to);
+    size_t i = 0;
+    for (; i + lanes <= count; i += lanes) {
+        const V scaled = hn::Mul(hn::LoadU(d, src + i), hn::LoadU(d, scales + i));
+        hn::StoreU(write(hn::Add(scaled, hn::LoadU(d, bias + i))), d8, dst + i);
+    }
+    if (i == count) return;
+    const size_t left = count - i;
+    const V scaled = hn::Mul(hn::LoadN(d, src + i, left), hn::LoadN(d, scales + i, left));
+    hn::StoreN(write(hn::Add(scaled, hn::LoadN(d, bias + i, left))), d8, dst + i, left);
+}
+
 void dequantise(const uint8_t* src, const Coding& from, float* dst, size_t count) {
     const D d;
     const D8 d8;
@@ -195,6 +212,7 @@ HWY_AFTER_NAMESPACE();
 namespace vartml::kernels {
 namespace {
 HWY_EXPORT(quantise);
+HWY_EXPORT(requantise);
 HWY_EXPORT(dequantise);
 HWY_EXPORT(binary);
 HWY_EXPORT(look_up_rows);
@@ -203,6 +221,11 @@ HWY_EXPORT(add_rows);
 
 void quantise_row(const float* src, const Coding& to, uint8_t* dst, size_t count) {
     HWY_DYNAMIC_DISPATCH(quantise)(src, to, dst, count);
+}
+
+void requantise_row(const float* src, const float* scales, const float* bias, const Coding& to,
+                    uint8_t* dst, size_t count) {
+    HWY_DYNAMIC_DISPATCH(requantise)(src, scales, bias, to, dst, count);
 }
 
 void dequantise_row(const uint8_t* src, const Coding& from, float* dst, size_t count) {

@@ -18,6 +18,12 @@ struct Coding {
 void quantise_row(const float* src, const Coding& to, uint8_t* dst, size_t count);
 void quantise_row_ref(const float* src, const Coding& to, uint8_t* dst, size_t count);
 
+// The same of src[i] · scales[i] + bias[i], with steps of 1.
+void requantise_row(const float* src, const float* scales, const float* bias, const Coding& to,
+                    uint8_t* dst, size_t count);
+void requantise_row_ref(const float* src, const float* scales, const float* bias, const Coding& to,
+                        uint8_t* dst, size_t count);
+
 // dst[i] = (src[i] - zero) · scale.
 void dequantise_row(const uint8_t* src, const Coding& from, float* dst, size_t count);
 void dequantise_row_ref(const uint8_t* src, const Coding& from, float* dst, size_t count);

@@ -26,6 +26,11 @@ void quantise_row_ref(const float* src, const Coding& to, uint8_t* dst, size_t c
     for (size_t i = 0; i < count; ++i) dst[i] = code(src[i] / to.scale, to);
 }
 
+void requantise_row_ref(const float* src, const float* scales, const float* bias, const Coding& to,
+                        uint8_t* dst, size_t count) {
+    for (size_t i = 0; i < count; ++i) dst[i] = code(src[i] * scales[i] + bias[i], to);
+}
+
 void dequantise_row_ref(const uint8_t* src, const Coding& from, float* dst, size_t count) {
     for (size_t i = 0; i < count; ++i)
         dst[i] = static_cast<float>(number(src[i], from.is_signed) - from.zero) * from.scale;

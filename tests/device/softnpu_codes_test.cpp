@@ -67,6 +67,21 @@ const Case cases[] = {
         const %wz : u8[] = {128}
         %y = QLinearConv %x, %xs, %xz, %w, %ws, %wz, %ys, %yz {dilations=[1,1], group=1, pads=[0,0,0,0], strides=[1,1]} : u8[1,12,9,9]
         output %y)"},
+    // Less 100 they do not fit int8.
+    {"ConvWideWeights", U8 R"(
+        input %x : u8[1,5,9,9]
+        const %w : u8[12,5,3,3] = {0}
+        const %ws : f32[] = {0.01}
+        const %wz : u8[] = {100}
+        %y = QLinearConv %x, %xs, %xz, %w, %ws, %wz, %ys, %yz )" WINDOW R"( : u8[1,12,9,9]
+        output %y)"},
+    {"MatMulWideWeights", U8 R"(
+        input %x : u8[6,40]
+        const %w : u8[40,9] = {0}
+        const %ws : f32[] = {0.01}
+        const %wz : u8[] = {100}
+        %y = QLinearMatMul %x, %xs, %xz, %w, %ws, %wz, %ys, %yz : u8[6,9]
+        output %y)"},
     {"ConvOneAxis", U8 CHANNELS("6") R"(
         input %x : u8[2,4,32]
         const %w : i8[6,4,5] = {0}

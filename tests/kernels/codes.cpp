@@ -49,6 +49,23 @@ TEST_P(CodesOf, QuantisesToNearestEvenAndSaturates) {
     }
 }
 
+TEST_P(CodesOf, RequantisesSums) {
+    for (const Coding& to : codings) {
+        for (const size_t count : counts) {
+            std::vector<float> sums(count), scales(count), bias(count);
+            for (size_t i = 0; i < count; ++i) {
+                sums[i] = static_cast<float>(static_cast<int>(i * 7919 % 4001) - 2000);
+                scales[i] = 0.01F + static_cast<float>(i) * 0.001F;
+                bias[i] = static_cast<float>(i % 5) - 2.5F;
+            }
+            std::vector<uint8_t> found(count), expected(count);
+            requantise_row(sums.data(), scales.data(), bias.data(), to, found.data(), count);
+            requantise_row_ref(sums.data(), scales.data(), bias.data(), to, expected.data(), count);
+            EXPECT_EQ(found, expected);
+        }
+    }
+}
+
 TEST_P(CodesOf, DequantisesExactly) {
     for (const Coding& from : codings) {
         for (const size_t count : counts) {

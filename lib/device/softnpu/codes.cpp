@@ -168,6 +168,44 @@ private:
     CopyLoops loops_;
 };
 
+class RequantiseStep final : public Step {
+public:
+    RequantiseStep(View src, View dst, int64_t channels, std::vector<float> scales,
+                   std::vector<float> bias, const Coding& to)
+        : src_(std::move(src)),
+          dst_(std::move(dst)),
+          channels_(channels),
+          scales_(std::move(scales)),
+          bias_(std::move(bias)),
+          to_(to) {
+        const auto count = static_cast<size_t>(channels);
+        scales_.resize(count, scales_[0]);
+        bias_.resize(count, 0);
+    }
+
+    Extent extent() const override { return {dst_.elements() / channels_, dst_.elements() / 3}; }
+
+    void run(const Bases& bases, size_t item) noexcept override {
+        const auto* src = reinterpret_cast<const float*>(address(bases, src_));
+        auto* dst = reinterpret_cast<uint8_t*>(address(bases, dst_));
+        const auto [first, last] = part(item);
+        for (int64_t i = first * channels_; i < last * channels_; i += channels_) {
+            kernels::requantise_row(src + i, scales_.data(), bias_.data(), to_, dst + i,
+                                    static_cast<size_t>(channels_));
+        }
+    }
+
+    std::string describe() const override {
+        return "requantise " + text(src_) + " -> " + text(dst_);
+    }
+
+private:
+    View src_, dst_;
+    int64_t channels_;
+    std::vector<float> scales_, bias_;
+    Coding to_;
+};
+
 const uint8_t* codes(const std::byte* p) {
     return reinterpret_cast<const uint8_t*>(p);
 }
@@ -229,9 +267,9 @@ std::optional<Coding> coding_of(const graph::Graph& graph, const graph::Node& no
                      data + 2);
 }
 
-std::optional<std::vector<int8_t>> centred_weights(const graph::Graph& graph,
-                                                   const graph::Node& node, size_t weights,
-                                                   size_t zero, size_t axis) {
+std::optional<std::vector<int16_t>> centred_weights(const graph::Graph& graph,
+                                                    const graph::Node& node, size_t weights,
+                                                    size_t zero, size_t axis) {
     const auto numbers = integers_of(graph, node, weights);
     const auto zeros = integers_of(graph, node, zero);
     const graph::Type& type = graph.value(node.inputs[weights]).type;
@@ -240,16 +278,21 @@ std::optional<std::vector<int8_t>> centred_weights(const graph::Graph& graph,
     for (size_t i = axis + 1; i < type.shape.size(); ++i) inner *= type.shape[i];
     const int64_t size = type.shape[axis];
     if (zeros.size() > 1 && static_cast<int64_t>(zeros.size()) != size) return std::nullopt;
-    std::vector<int8_t> result(numbers.size());
+    std::vector<int16_t> result(numbers.size());
     for (size_t i = 0; i < numbers.size(); ++i) {
         const auto at = static_cast<size_t>(static_cast<int64_t>(i) / inner % size);
         const int64_t centred =
             numbers[i] - (zeros.empty() ? 0 : zeros[zeros.size() == 1 ? 0 : at]);
-        if (centred < -128 || centred > 127) return std::nullopt;
-        result[i] = static_cast<int8_t>(centred);
+        result[i] = static_cast<int16_t>(centred);
     }
     if (numbers.empty()) return std::nullopt;
     return result;
+}
+
+std::vector<int8_t> as_int8(const std::vector<int16_t>& weights) {
+    const auto fits = [](int16_t w) { return w >= -128 && w <= 127; };
+    if (!std::ranges::all_of(weights, fits)) return {};
+    return {weights.begin(), weights.end()};
 }
 
 void emit_quantise(Lowering& lowering, const View& src, const View& dst, const Coding& to,
@@ -273,6 +316,14 @@ void emit_dequantise(Lowering& lowering, const View& src, const View& dst, const
         kernels::dequantise_row(codes(x), from, reinterpret_cast<float*>(y), n);
     };
     emit_rows(lowering, "dequantise", src, {}, dst, row, name);
+}
+
+void emit_requantise(Lowering& lowering, const View& src, const View& dst, int64_t channels,
+                     std::vector<float> scales, std::vector<float> bias, const Coding& to,
+                     std::string_view name) {
+    lowering.emit(std::make_unique<RequantiseStep>(src, dst, channels, std::move(scales),
+                                                   std::move(bias), to),
+                  name, {&src, &dst});
 }
 
 void emit_round(Lowering& lowering, const View& src, const View& dst, std::string_view name) {

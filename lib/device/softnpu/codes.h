@@ -27,16 +27,24 @@ std::vector<float> floats_of(const graph::Graph& graph, const graph::Node& node,
 std::vector<int64_t> integers_of(const graph::Graph& graph, const graph::Node& node, size_t input);
 
 // Weights less their zero points, which are none, one, or one per element of `axis`; nullopt where
-// they are not constant or do not fit int8.
-std::optional<std::vector<int8_t>> centred_weights(const graph::Graph& graph,
-                                                   const graph::Node& node, size_t weights,
-                                                   size_t zero, size_t axis);
+// they are not constant.
+std::optional<std::vector<int16_t>> centred_weights(const graph::Graph& graph,
+                                                    const graph::Node& node, size_t weights,
+                                                    size_t zero, size_t axis);
+// The same where all of them fit int8; empty where one does not.
+std::vector<int8_t> as_int8(const std::vector<int16_t>& weights);
 
 // A float tensor of what the codes stand for, with any strides, and back. Float types: f32, and the
 // narrower ones through it.
 void emit_quantise(Lowering& lowering, const View& src, const View& dst, const Coding& to,
                    std::string_view name);
 void emit_dequantise(Lowering& lowering, const View& src, const View& dst, const Coding& from,
+                     std::string_view name);
+
+// dst = round(src · scale + bias) + zero per channel; one scale or one per channel, no bias or one
+// per channel. Both views are dense with the channels, `channels` many, innermost.
+void emit_requantise(Lowering& lowering, const View& src, const View& dst, int64_t channels,
+                     std::vector<float> scales, std::vector<float> bias, const Coding& to,
                      std::string_view name);
 
 // Whole floats as i32.

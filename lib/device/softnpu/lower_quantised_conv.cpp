@@ -134,9 +134,9 @@ std::vector<Convolution> cut_into_bands(const Lowering& lowering, const Convolut
     return parts;
 }
 
-// In floats, whose sums are exact or nearly so: codes less their zero points, then rounding.
+// In floats, whose sums are exact as long as they are below 2^24, and nearly so above.
 Result<void> lower_as_floats(Lowering& lowering, const graph::Node& node, Convolution p,
-                             const std::vector<int8_t>& weights, const Int8Numbers& numbers,
+                             const std::vector<int16_t>& weights, const Int8Numbers& numbers,
                              const Coding& x, const std::optional<Coding>& y) {
     const Inputs& at = inputs_of(node);
     const Dims& kernel = lowering.value(node.inputs[at.w]).type.shape;
@@ -144,17 +144,12 @@ Result<void> lower_as_floats(Lowering& lowering, const graph::Node& node, Convol
     const Order order = channels_last(kernel.size());
     const auto each = static_cast<int64_t>(weights.size()) / kernel[0];
     // Whole numbers must be exact; a float counts to 2^24.
-    if (!y && each * 255 * 128 > int64_t{1} << 24) return lower_general(lowering, node);
+    if (!y && each * 255 * 255 > int64_t{1} << 24) return lower_general(lowering, node);
     p.src = lowering.new_buffer(DataType::float32, p.src.dims, order);
     emit_dequantise(lowering, lowering.view(node.inputs[0]), p.src, {1, x.zero, x.is_signed},
                     node.name);
-    std::vector<float> scaled(weights.size());
-    for (size_t i = 0; i < scaled.size(); ++i) {
-        const size_t channel = numbers.scales.size() == 1 ? 0 : i / static_cast<size_t>(each);
-        scaled[i] = static_cast<float>(weights[i]) * numbers.scales[channel];
-    }
-    p.weights = weights_view(lowering, scaled, DataType::float32, kernel, groups);
-    if (!numbers.bias.empty()) p.bias = bias_view(lowering, numbers.bias);
+    const std::vector<float> floats(weights.begin(), weights.end());
+    p.weights = weights_view(lowering, floats, DataType::float32, kernel, groups);
     const View dst = p.dst;
     p.dst = lowering.new_buffer(DataType::float32, dst.dims, order);
     try {
@@ -165,9 +160,9 @@ Result<void> lower_as_floats(Lowering& lowering, const graph::Node& node, Convol
     } catch (const dnnl::error& e) {
         return onednn_error(node, e);
     }
-    const Coding steps{1, y ? y->zero : 0, y && y->is_signed};
     if (y) {
-        emit_quantise(lowering, p.dst, dst, steps, node.name);
+        emit_requantise(lowering, p.dst, dst, kernel[0], numbers.scales, numbers.bias, *y,
+                        node.name);
     } else {
         emit_round(lowering, p.dst, dst, node.name);
     }
@@ -201,7 +196,8 @@ Result<void> lower_quantised_conv(Lowering& lowering, const graph::Node& node) {
     const bool whole_numbers = node.base() == "ConvInteger";
     const Dims& kernel = lowering.value(node.inputs[at.w]).type.shape;
     const int64_t groups = node.get("group", int64_t{1});
-    const auto weights = *centred_weights(graph, node, at.w, at.wz, 0);
+    const auto centred = *centred_weights(graph, node, at.w, at.wz, 0);
+    const std::vector<int8_t> weights = as_int8(centred);
     const DataType type = lowering.value(node.inputs[0]).type.data_type;
     Coding x{1, 0, type == DataType::int8};
     std::optional<Coding> y;
@@ -219,7 +215,8 @@ Result<void> lower_quantised_conv(Lowering& lowering, const graph::Node& node) {
     Convolution p = geometry(lowering, node, at.w);
     p.dst = lowering.destination(node.outputs[0], order, false);
     p.src.dims = lowering.value(node.inputs[0]).type.shape;
-    if (!has_int8_products()) return lower_as_floats(lowering, node, p, weights, numbers, x, y);
+    if (!has_int8_products() || weights.empty())
+        return lower_as_floats(lowering, node, p, centred, numbers, x, y);
     p.src = source(lowering, node, groups);
     if (Dims padded = kernel; groups == 1 && p.src.dims[1] != kernel[1]) {
         const auto numbers_padded = with_channels(weights, padded, p.src.dims[1]);
@@ -242,7 +239,7 @@ Result<void> lower_quantised_conv(Lowering& lowering, const graph::Node& node) {
     }
     p.bias = {};
     p.src.dims = lowering.value(node.inputs[0]).type.shape;
-    return lower_as_floats(lowering, node, p, weights, numbers, x, y);
+    return lower_as_floats(lowering, node, p, centred, numbers, x, y);
 }
 
 }  // namespace vartml::softnpu

@@ -98,29 +98,36 @@ std::optional<std::vector<OnednnCall>> primitives(Lowering& lowering, const Prod
     return calls;
 }
 
+// The same, nullopt also where oneDNN has none for these shapes.
+std::optional<std::vector<OnednnCall>> primitives_or_none(Lowering& lowering, const Product& p) {
+    try {
+        return primitives(lowering, p);
+    } catch (const dnnl::error&) {
+        return std::nullopt;
+    }
+}
+
 View constant(Lowering& lowering, DataType type, std::span<const std::byte> bytes,
               const Dims& dims) {
     return lowering.add_constant(type, dims, row_major(dims.size()),
                                  Bytes(bytes.begin(), bytes.end()));
 }
 
-// In floats, whose sums are exact or nearly so; `weights` are centred.
+// In floats, whose sums are exact as long as they are below 2^24, and nearly so above; `weights`
+// are centred.
 Result<void> lower_as_floats(Lowering& lowering, const graph::Node& node, Product p,
-                             const std::vector<int8_t>& weights, const Coding& a,
-                             const std::optional<Coding>& y) {
+                             const std::vector<int16_t>& weights, const Coding& a,
+                             const std::optional<Coding>& y, const View& result) {
     const Dims matrix = p.b.dims;
     // Whole numbers must be exact; a float counts to 2^24.
-    if (!y && matrix[0] * 255 * 128 > int64_t{1} << 24) return lower_general(lowering, node);
+    if (!y && matrix[0] * 255 * 255 > int64_t{1} << 24) return lower_general(lowering, node);
     const View codes = p.a, dst = p.dst;
     p.a = lowering.new_buffer(DataType::float32, codes.dims, row_major(2));
     emit_dequantise(lowering, codes, p.a, {1, a.zero, a.is_signed}, node.name);
-    std::vector<float> scaled(weights.size());
-    for (size_t i = 0; i < scaled.size(); ++i) {
-        const size_t column = i % static_cast<size_t>(matrix[1]);
-        scaled[i] = static_cast<float>(weights[i]) *
-                    p.numbers.scales[p.numbers.scales.size() == 1 ? 0 : column];
-    }
-    p.b = constant(lowering, DataType::float32, std::as_bytes(std::span(scaled)), matrix);
+    const std::vector<float> floats(weights.begin(), weights.end());
+    p.b = constant(lowering, DataType::float32, std::as_bytes(std::span(floats)), matrix);
+    const Int8Numbers numbers = p.numbers;
+    p.numbers.bias.clear();
     p.dst = lowering.new_buffer(DataType::float32, dst.dims, row_major(2));
     p.numbers.scales.assign(1, 1.0F);
     p.a_zero = p.dst_zero = 0;
@@ -128,10 +135,12 @@ Result<void> lower_as_floats(Lowering& lowering, const graph::Node& node, Produc
     if (!calls) return lower_general(lowering, node);
     emit_onednn(lowering, node, *calls);
     if (y) {
-        emit_quantise(lowering, p.dst, dst, {1, y->zero, y->is_signed}, node.name);
+        emit_requantise(lowering, p.dst, dst, matrix[1], numbers.scales, numbers.bias, *y,
+                        node.name);
     } else {
         emit_round(lowering, p.dst, dst, node.name);
     }
+    lowering.finish(node.outputs[0], result);
     return {};
 }
 
@@ -222,7 +231,8 @@ Result<void> lower_quantised_matmul(Lowering& lowering, const graph::Node& node)
     }
     const Inputs& at = inputs_of(node);
     const graph::Type& type = lowering.value(node.inputs[0]).type;
-    const auto weights = *centred_weights(graph, node, at.b, at.bz, 1);
+    const auto centred_b = *centred_weights(graph, node, at.b, at.bz, 1);
+    const std::vector<int8_t> weights = as_int8(centred_b);
     Coding a{1, 0, type.data_type == DataType::int8};
     std::optional<Coding> y;
     Product p;
@@ -244,14 +254,16 @@ Result<void> lower_quantised_matmul(Lowering& lowering, const graph::Node& node)
     p.a = *reshape(rows, {height, matrix[0]});
     const View dst = lowering.destination(node.outputs[0], row_major(shape.size()), false);
     p.dst = *reshape(dst, {height, matrix[1]});
-    p.b = constant(lowering, DataType::int8, std::as_bytes(std::span(weights)), matrix);
+    const bool whole = has_int8_products() && !weights.empty();
+    if (whole) {
+        p.b = constant(lowering, DataType::int8, std::as_bytes(std::span(weights)), matrix);
+    } else {
+        p.b.dims = matrix;
+    }
     try {
-        const auto calls = has_int8_products() ? primitives(lowering, p) : std::nullopt;
-        if (calls) {
-            emit_onednn(lowering, node, *calls);
-        } else if (auto ok = lower_as_floats(lowering, node, p, weights, a, y); !ok) {
-            return ok;
-        }
+        const auto calls = whole ? primitives_or_none(lowering, p) : std::nullopt;
+        if (!calls) return lower_as_floats(lowering, node, p, centred_b, a, y, dst);
+        emit_onednn(lowering, node, *calls);
     } catch (const dnnl::error& e) {
         return onednn_error(node, e);
     }

@@ -38,7 +38,7 @@ Result<void> lower_quantised_unary(Lowering& lowering, const graph::Node& node);
 Result<void> lower_quantised_binary(Lowering& lowering, const graph::Node& node);
 Result<void> lower_quantised_concat(Lowering& lowering, const graph::Node& node);
 Result<void> lower_quantised_pool(Lowering& lowering, const graph::Node& node);
-// Whether these cover a node: constant parameters, weights that fit int8.
+// Whether these cover a node: constant parameters and weights.
 bool takes_quantise(const graph::Graph& graph, const graph::Node& node);
 bool takes_dequantise(const graph::Graph& graph, const graph::Node& node);
 bool takes_quantised_conv(const graph::Graph& graph, const graph::Node& node);

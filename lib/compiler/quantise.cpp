@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <set>
 
@@ -16,7 +17,7 @@ using graph::Graph;
 using graph::Node;
 using graph::ValueId;
 
-constexpr double outliers = 1e-4;  // part of the elements at each end
+constexpr double outliers = 1e-5;  // part of the elements at each end
 
 bool is_constant(const Graph& graph, ValueId id) {
     return id != graph::none && graph.value(id).constant.has_value();
@@ -119,9 +120,32 @@ Parameters parameters_of(const Range& range) {
     return {scale, static_cast<int>(std::clamp(std::nearbyint(-low / scale), 0.0F, 255.0F))};
 }
 
+// Activations that are flat below some input: codes for what lies there would be wasted.
+struct Flat {
+    std::string_view kind;
+    float below;
+};
+constexpr Flat flat[] = {{"Elu", -6}, {"HardSwish", -3}, {"Mish", -7}, {"Relu", 0}, {"SiLU", -7}};
+
+// Per value, below which no reader tells values apart.
+std::vector<float> find_flat_parts(const Graph& graph) {
+    constexpr float nowhere = -std::numeric_limits<float>::infinity();
+    std::vector<float> low(graph.values.size(), -nowhere);
+    for (const Node& node : graph.nodes)
+        for (const ValueId id : node.inputs) {
+            if (id == graph::none) continue;
+            const auto row = std::ranges::find(flat, node.kind, &Flat::kind);
+            const float below = row == std::end(flat) ? nowhere : row->below;
+            low[static_cast<size_t>(id)] = std::min(low[static_cast<size_t>(id)], below);
+        }
+    for (const ValueId id : graph.outputs) low[static_cast<size_t>(id)] = nowhere;
+    return low;
+}
+
 class Quantiser {
 public:
-    Quantiser(Graph& graph, const Ranges& ranges) : graph_(graph), ranges_(ranges) {}
+    Quantiser(Graph& graph, const Ranges& ranges)
+        : graph_(graph), ranges_(ranges), flat_parts_(find_flat_parts(graph)) {}
 
     Result<size_t> run() {
         const Choice choice = Chooser(graph_).choose();
@@ -173,7 +197,9 @@ private:
         if (!choice.values.contains(id)) return;
         const std::string name = graph_.value(id).name;
         const std::vector<int64_t> shape = graph_.value(id).type.shape;
-        const Parameters p = parameters_of(ranges_.at(name));
+        Range range = ranges_.at(name);
+        range.low = std::max(range.low, flat_parts_[static_cast<size_t>(id)]);
+        const Parameters p = parameters_of(range);
         const auto zero = static_cast<uint8_t>(p.zero_point);
         const ValueId scale = scalar_scale(name, p.scale);
         const ValueId zero_point =
@@ -225,6 +251,7 @@ private:
 
     Graph& graph_;
     const Ranges& ranges_;
+    const std::vector<float> flat_parts_;
     std::map<ValueId, ValueId> dequantised_;
 };
 

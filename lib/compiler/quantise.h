@@ -19,7 +19,7 @@ struct Range {
 };
 using Ranges = std::map<std::string, Range>;  // by the name of the value
 
-// The range of most elements: from the 0.01 % to the 99.99 % quantile. Joins `range`.
+// The range of most elements: from the 0.001 % to the 99.999 % quantile. Joins `range`.
 void widen(Range& range, std::span<const float> elements);
 
 // Folds batch normalisations, scales and constants, so that weights are quantised as they will be

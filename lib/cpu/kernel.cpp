@@ -6,6 +6,7 @@
 #include <new>
 #include <vector>
 
+#include "lib/graph/late.h"
 #include "lib/graph/ops.h"
 
 namespace vartml::cpu {
@@ -96,7 +97,7 @@ Result<void> run(const Call& call) {
 
 Error bad_data(const Call& call, const std::string& sentence) {
     return {ErrorCode::bad_model,
-            "node '" + call.node.name + "' (" + call.node.kind + ") " + sentence};
+            "node '" + call.node.name + "' (" + graph::op_type(call.node) + ") " + sentence};
 }
 
 Error no_type(const Call& call, DataType type) {

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models that run partly on the NPU, partly on the CPU: what a runner gives for them.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "lib/artifact/compiled_model.h"
+#include "lib/compiler/compile.h"
+#include "lib/runtime/runner.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/tiny_onnx.h"
+
+namespace vartml::compiler {
+namespace {
+
+using test::TinyOnnx;
+using vart::StatusCode;
+using vart::TensorDirection;
+using vart::TensorType;
+using Ints = TinyOnnx::Ints;
+
+// A model from the compiler through a file to a runner, on its CPU views in float32.
+class Running {
+public:
+    Running(TinyOnnx& onnx, const CompileRequest& options = {}) {
+        CompileRequest request = options;
+        request.model = dir_ / "m.onnx";
+        request.threshold_gops_percent = 0;
+        onnx.save(request.model);
+        auto model = compile_in_memory(request, nullptr, nullptr);
+        if (!model) {
+            ADD_FAILURE() << model.error().message;
+            return;
+        }
+        for (const auto& p : model->partitions) partitions_.push_back(p.name);
+        const auto written = artifact::write_rai(*model, dir_ / "m.rai");
+        EXPECT_TRUE(written) << written.error().message;
+        auto read = artifact::read(dir_ / "m.rai");
+        if (!read) {
+            ADD_FAILURE() << read.error().message;
+            return;
+        }
+        runtime::Options runner_options;
+        runner_options.input_tensor_type = runner_options.output_tensor_type = TensorType::CPU;
+        runner_options.numerics = "f32";
+        runner_options.log_level = LogLevel::error;
+        auto state = runtime::prepare("m.rai", std::move(*read), std::move(runner_options));
+        if (!state) {
+            ADD_FAILURE() << state.error().message;
+            return;
+        }
+        runner_ = std::make_unique<runtime::VaimlRunner>(std::move(*state));
+        for (const auto direction : {TensorDirection::INPUT, TensorDirection::OUTPUT}) {
+            auto& tensors = direction == TensorDirection::INPUT ? in_ : out_;
+            tensors.resize(1);
+            for (const auto& info : runner_->get_tensors_info(direction, TensorType::CPU))
+                tensors[0].push_back(runner_->allocate_npu_tensor(info));
+        }
+    }
+
+    const std::vector<std::string>& partitions() const { return partitions_; }
+    template <typename T>
+    std::span<T> input(size_t i = 0) {
+        return elements<T>(in_[0][i]);
+    }
+    template <typename T>
+    std::span<T> output(size_t i = 0) {
+        return elements<T>(out_[0][i]);
+    }
+    std::vector<uint32_t> shape(size_t i = 0) { return out_[0][i].get_info().shape; }
+    StatusCode run() { return runner_->execute(in_, out_); }
+    std::string last_error() {
+        return std::any_cast<std::string>(runner_->get_property("last_error"));
+    }
+
+private:
+    template <typename T>
+    static std::span<T> elements(vart::NpuTensor& tensor) {
+        return {static_cast<T*>(tensor.get_virtual_address()),
+                tensor.get_info().size_in_bytes / sizeof(T)};
+    }
+
+    test::TempDir dir_;
+    std::vector<std::string> partitions_;
+    std::unique_ptr<runtime::VaimlRunner> runner_;
+    runtime::Tensors in_, out_;
+};
+
+// NPU, CPU, NPU, and again the CPU.
+TEST(Partitions, HandTensorsFromOneToTheNext) {
+    TinyOnnx m(17);
+    m.input("x", {1, 2, 4, 4})
+        .floats("w", {2, 2, 1, 1}, {1, 1, 1, -1})
+        .floats("v", {2, 2, 1, 1}, {2, 0, 0, 1})
+        .node("Conv", {"x", "w"}, {"a"})
+        .node("Acosh", {"a"}, {"b"})
+        .node("Conv", {"b", "v"}, {"c"})
+        .node("Cosh", {"c"}, {"y"})
+        .output("y")
+        .output("a");
+    Running model(m);
+    EXPECT_EQ(model.partitions(),
+              (std::vector<std::string>{"vaiml_par_0", "vaiml_cpu_subgraph_0", "vaiml_par_1",
+                                        "vaiml_cpu_subgraph_1"}));
+    const auto x = model.input<float>();
+    for (size_t i = 0; i < 16; ++i) {
+        x[i] = 3 + static_cast<float>(i) / 16;
+        x[16 + i] = 1;
+    }
+    ASSERT_EQ(model.run(), StatusCode::SUCCESS) << model.last_error();
+    for (size_t i = 0; i < 16; ++i) {
+        const double sum = x[i] + x[16 + i], difference = x[i] - x[16 + i];
+        EXPECT_NEAR(model.output<float>(1)[i], sum, 1e-6);
+        EXPECT_NEAR(model.output<float>(0)[i], std::cosh(2 * std::acosh(sum)), 1e-3);
+        EXPECT_NEAR(model.output<float>(0)[16 + i], difference, 1e-5);
+    }
+}
+
+// Rows of scores above 0, in the order of the picture: as many as there are.
+TEST(Partitions, FillWhatTheDataLeaveEmpty) {
+    TinyOnnx m(17);
+    m.input("s", {4})
+        .input("v", {4, 2})
+        .floats("zero", {}, {0})
+        .ints("shape", {1}, {-1})
+        .ints("last", {1}, {-2})
+        .ints("end", {1}, {std::numeric_limits<int64_t>::max()})
+        .node("Greater", {"s", "zero"}, {"is"})
+        .node("NonZero", {"is"}, {"n"})
+        .node("Reshape", {"n", "shape"}, {"i"})
+        .node("Gather", {"v", "i"}, {"rows"}, {{"axis", int64_t{0}}})
+        .node("Exp", {"rows"}, {"e"})
+        .node("Slice", {"i", "last", "end"}, {"two"})
+        .output("e")
+        .output("i", {}, TinyOnnx::int64)
+        .output("two", {}, TinyOnnx::int64);
+    Running model(m);
+    EXPECT_EQ(model.shape(0), (std::vector<uint32_t>{4, 2}));
+    const auto run = [&](std::vector<float> scores) {
+        std::ranges::copy(scores, model.input<float>(0).begin());
+        for (size_t i = 0; i < 8; ++i) model.input<float>(1)[i] = 0;
+        std::ranges::fill(model.output<float>(0), 7);
+        std::ranges::fill(model.output<int64_t>(1), 7);
+        return model.run();
+    };
+    const auto list = [](auto span) { return std::vector(span.begin(), span.end()); };
+    ASSERT_EQ(run({-1, 5, -1, 2}), StatusCode::SUCCESS) << model.last_error();
+    EXPECT_EQ(list(model.output<float>(0)), (std::vector<float>{1, 1, 1, 1, 0, 0, 0, 0}));
+    EXPECT_EQ(list(model.output<int64_t>(1)), (std::vector<int64_t>{1, 3, -1, -1}));
+    EXPECT_EQ(list(model.output<int64_t>(2)).front(), 1);  // of the real end
+    ASSERT_EQ(run({1, 1, 1, 1}), StatusCode::SUCCESS);
+    EXPECT_EQ(list(model.output<int64_t>(1)), (std::vector<int64_t>{0, 1, 2, 3}));
+    EXPECT_EQ(list(model.output<int64_t>(2)).front(), 2);
+    ASSERT_EQ(run({-1, -1, -1, -1}), StatusCode::SUCCESS);  // nothing at all
+    EXPECT_EQ(list(model.output<float>(0)), std::vector<float>(8, 0));
+    EXPECT_EQ(list(model.output<int64_t>(1)), std::vector<int64_t>(4, -1));
+}
+
+// A rejected run says which node rejected it, and the next one is none the worse.
+TEST(Partitions, FailTheJobForDataThatAnOperatorRejects) {
+    TinyOnnx m(17);
+    m.input("x", {5})
+        .input("i", {2}, TinyOnnx::int64)
+        .node("Gather", {"x", "i"}, {"picked"})
+        .node("Sinh", {"picked"}, {"y"})
+        .output("y");
+    Running model(m);
+    std::ranges::fill(model.input<float>(0), 0.0F);
+    model.input<int64_t>(1)[0] = 4;
+    model.input<int64_t>(1)[1] = 5;
+    EXPECT_EQ(model.run(), StatusCode::FAILURE);
+    EXPECT_NE(model.last_error().find("node 'picked_node' (Gather) takes element 5 of 5"),
+              std::string::npos)
+        << model.last_error();
+    model.input<int64_t>(1)[1] = -5;
+    EXPECT_EQ(model.run(), StatusCode::SUCCESS) << model.last_error();
+}
+
+// The bytes of a camera frame are the input; the program makes the numbers that the pre-processor
+// would have made.
+TEST(Partitions, TakeThePictureItself) {
+    TinyOnnx m(17);
+    m.input("x", {1, 3, 2, 2})
+        .floats("w", {1, 3, 1, 1}, {1, 10, 100})
+        .node("Conv", {"x", "w"}, {"y"})
+        .output("y");
+    CompileRequest request;
+    request.convert_floats = false;
+    request.embed = {*parse_embedded_preprocess("x:u8,rgbx,hwc,mean=1/2/3,scale=0.5")};
+    Running model(m, request);
+    const uint8_t pixels[] = {1, 2, 3, 99, 3, 2, 3, 99, 1, 4, 3, 99, 1, 2, 255, 99};
+    ASSERT_EQ(model.input<uint8_t>().size(), sizeof pixels);
+    std::ranges::copy(pixels, model.input<uint8_t>().begin());
+    ASSERT_EQ(model.run(), StatusCode::SUCCESS) << model.last_error();
+    EXPECT_FLOAT_EQ(model.output<float>()[0], 0);
+    EXPECT_FLOAT_EQ(model.output<float>()[1], 1);
+    EXPECT_FLOAT_EQ(model.output<float>()[2], 10);
+    EXPECT_FLOAT_EQ(model.output<float>()[3], 12600);
+}
+
+// The same numbers wherever the operators run.
+TEST(Partitions, MayBeTheCpuAlone) {
+    TinyOnnx m(17);
+    m.input("x", {1, 2, 4, 4})
+        .weights("w", {3, 2, 3, 3})
+        .node("Conv", {"x", "w"}, {"a"}, {{"pads", Ints{1, 1, 1, 1}}})
+        .node("Relu", {"a"}, {"y"})
+        .output("y");
+    CompileRequest request;
+    Running npu(m, request);
+    request.npu = false;
+    Running cpu(m, request);
+    EXPECT_EQ(cpu.partitions(), std::vector<std::string>{"vaiml_cpu_subgraph_0"});
+    for (size_t i = 0; i < 32; ++i)
+        npu.input<float>()[i] = cpu.input<float>()[i] = std::sin(static_cast<float>(i));
+    // bf16 at the border is exact for neither: the NPU reads its input in bf16.
+    ASSERT_EQ(npu.run(), StatusCode::SUCCESS);
+    ASSERT_EQ(cpu.run(), StatusCode::SUCCESS);
+    for (size_t i = 0; i < 48; ++i)
+        EXPECT_NEAR(npu.output<float>()[i], cpu.output<float>()[i], 0.02) << i;
+}
+
+}  // namespace
+}  // namespace vartml::compiler

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/graph/late.h"
+
+#include <gtest/gtest.h>
+
+#include "lib/graph/canonical.h"
+#include "tests/support/graphs.h"
+
+namespace vartml::graph {
+namespace {
+
+// A node in ONNX form, the last of the text; '?' behind a type marks a shape that depends on data.
+struct Row {
+    const char* name;
+    const char* text;
+    bool late;
+    std::optional<Type> declared;
+    const char* bound;  // of the first output, or the error
+};
+void PrintTo(const Row& row, std::ostream* os) {
+    *os << row.name;
+}
+
+Type f32(std::vector<int64_t> shape) {
+    return {DataType::float32, std::move(shape)};
+}
+
+class Late : public testing::TestWithParam<Row> {};
+TEST_P(Late, IsWhatOnlyTheRunKnows) {
+    auto parsed = parse(GetParam().text);
+    ASSERT_TRUE(parsed) << parsed.error().message;
+    const Graph& graph = *parsed;
+    const Node& node = graph.nodes.back();
+    EXPECT_EQ(must_be_late(graph, node), GetParam().late);
+    const std::optional<Type> declared[] = {GetParam().declared};
+    const auto types = bound_types(graph, node, declared);
+    EXPECT_EQ(types ? to_string(types->front()) : types.error().message, GetParam().bound);
+}
+
+#define X "input %x : f32[2,6,4]\n"
+#define DATA "input %s : f32[8]\n%n = NonZero %s : i64[1,8]?\n"
+const Row rows[] = {
+    {"ConstantParameter",
+     X "const %s : i64[2] = {3, -1}\n%y = Reshape %x, %s : f32[]",
+     false,
+     {},
+     "f32[3,16]"},
+    {"ComputedShapeThatTheModelDeclares", X "input %s : i64[2]\n%y = Reshape %x, %s : f32[]", true,
+     f32({6, 8}), "f32[6,8]"},
+    {"ComputedShapeThatNothingBounds",
+     X "input %s : i64[2]\n%y = Reshape %x, %s : f32[]",
+     true,
+     {},
+     "node 'y' (Reshape) takes its shape from a tensor that depends on the input data; export the "
+     "model with static shapes"},
+    {"ComputedSlice",
+     X "input %s : i64[1]\ninput %e : i64[1]\n%y = Slice %x, %s, %e : f32[]",
+     true,
+     {},
+     "f32[2,6,4]"},
+    {"TheSmallerBoundCounts",
+     X "input %s : i64[1]\ninput %e : i64[1]\n%y = Slice %x, %s, %e : f32[]", true, f32({2, 3, 4}),
+     "f32[2,3,4]"},
+    {"ReductionThatKeepsAxes",
+     X "input %a : i64[1]\n%y = ReduceSum %x, %a : f32[]",
+     true,
+     {},
+     "f32[2,6,4]"},
+    {"ReductionOfOneAxis",
+     X "input %a : i64[1]\n%y = ReduceSum %x, %a {keepdims=0} : f32[]",
+     true,
+     {},
+     "f32[6,6]"},
+    {"ComputedRange",
+     "input %a : i64[]\ninput %b : i64[]\ninput %c : i64[]\n%y = Range %a, %b, %c : i64[]", true,
+     Type{DataType::int64, {7}}, "i64[7]"},
+    // The last of data that may be fewer than the bound: no number of the canonical form is right.
+    {"EndOfRealData",
+     DATA "const %b : i64[1] = {-3}\nconst %e : i64[1] = {9223372036854775807}\n"
+          "const %a : i64[1] = {1}\n%y = Slice %n, %b, %e, %a : i64[]",
+     true,
+     {},
+     "i64[1,8]"},
+    {"ElementWiseOfRealData", DATA "%y = Neg %n : i64[]", false, {}, "i64[1,8]"},
+};
+INSTANTIATE_TEST_SUITE_P(Graph, Late, testing::ValuesIn(rows),
+                         [](const auto& row) { return row.param.name; });
+
+TEST(LateNode, KeepsItsOnnxFormInText) {
+    const char* text =
+        "graph \"\"\ninput %x : f32[4]\ninput %s : i64[1]\ninput %e : i64[1]\n"
+        "%y = Late %x, %s, %e {op=\"Slice\"} : f32[4]?\noutput %y\n";
+    const auto graph = parse(text);
+    ASSERT_TRUE(graph) << graph.error().message;
+    EXPECT_EQ(print(*graph), text);
+    EXPECT_TRUE(verify(*graph));
+    Node node = graph->nodes[0];
+    EXPECT_EQ(op_type(node), "Slice");
+    settle(node);
+    EXPECT_EQ(node.kind, "Slice");
+    EXPECT_TRUE(node.attributes.empty());
+    make_late(node);
+    EXPECT_TRUE(is_late(node));
+}
+
+}  // namespace
+}  // namespace vartml::graph

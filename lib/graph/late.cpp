@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "lib/graph/canonical.h"
+#include "lib/graph/numbers.h"
 #include "lib/graph/op_rules.h"
 
 namespace vartml::graph {
@@ -18,13 +19,30 @@ bool relates_to_shape(const Node& node) {
     return node.get("auto_pad", "NOTSET").starts_with("SAME") || node.has("output_shape");
 }
 
-// A part of each axis: as large as the input where the start counts from an end that is not known.
-void widen_slice(const Graph& graph, const Node& settled, Type& type) {
-    const auto axes = settled.get("axes", std::vector<int64_t>());
+// The list that a Slice was given: a constant input or an attribute.
+std::vector<int64_t> given_list(const Graph& graph, const Node& node, size_t input,
+                                const char* attribute) {
+    if (has_input(node, input) && graph.value(node.inputs[input]).constant)
+        return read_numbers<int64_t>(graph.value(node.inputs[input]));
+    return node.get(attribute, std::vector<int64_t>());
+}
+
+// What a Slice takes of fewer elements is at most what it takes of the bound, but for one case: a
+// start that counts from the end and an end that counts from the front, x[-10:5].
+void widen_slice(const Graph& graph, const Node& node, const Node& settled, Type& type) {
+    const auto starts = given_list(graph, node, 1, "starts");
+    const auto ends = given_list(graph, node, 2, "ends");
     const Type& x = input_type(graph, settled, 0);
-    for (const int64_t axis : axes) {
-        const auto i = static_cast<size_t>(axis);
-        if (i < type.shape.size()) type.shape[i] = x.shape[i];
+    for (size_t i = 0; i < std::min(starts.size(), ends.size()); ++i) {
+        if (starts[i] >= 0 || ends[i] < 0) continue;
+        auto axes = given_list(graph, node, 3, "axes");
+        const int64_t axis =
+            wrap_axis(i < axes.size() ? axes[i] : static_cast<int64_t>(i), x.shape.size());
+        if (axis < 0) continue;
+        const auto a = static_cast<size_t>(axis);
+        // Below -size there is no overflow: the start is cut off first.
+        const int64_t most = std::max(starts[i], -x.shape[a]);
+        type.shape[a] = std::min({-most, ends[i], x.shape[a]});
     }
 }
 
@@ -85,7 +103,7 @@ Result<std::vector<Type>> bound_types(const Graph& graph, const Node& node,
     if (const auto bound = bound_reduction(graph, node); bound && !inferred)
         inferred = Types{*bound};
     Types types = inferred ? *inferred : Types(node.outputs.size());
-    if (inferred && settled.kind == "Slice") widen_slice(graph, settled, types[0]);
+    if (inferred && node.kind == "Slice") widen_slice(graph, node, settled, types[0]);
     for (size_t i = 0; i < node.outputs.size(); ++i) {
         if (node.outputs[i] == none) continue;
         const bool said = i < declared.size() && declared[i].has_value();

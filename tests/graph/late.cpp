@@ -80,7 +80,19 @@ const Row rows[] = {
           "const %a : i64[1] = {1}\n%y = Slice %n, %b, %e, %a : i64[]",
      true,
      {},
+     "i64[1,3]"},
+    {"AColumnOfRealData",
+     DATA "const %b : i64[1] = {0}\nconst %e : i64[1] = {1}\nconst %a : i64[1] = {0}\n"
+          "%y = Slice %n, %b, %e, %a : i64[]",
+     true,
+     {},
      "i64[1,8]"},
+    {"FromBehindUpToTheFront",
+     DATA "const %b : i64[1] = {-7}\nconst %e : i64[1] = {4}\nconst %a : i64[1] = {-1}\n"
+          "%y = Slice %n, %b, %e, %a : i64[]",
+     true,
+     {},
+     "i64[1,4]"},
     {"ElementWiseOfRealData", DATA "%y = Neg %n : i64[]", false, {}, "i64[1,8]"},
 };
 INSTANTIATE_TEST_SUITE_P(Graph, Late, testing::ValuesIn(rows),

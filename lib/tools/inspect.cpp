@@ -73,7 +73,7 @@ int compare(const artifact::CompiledModel& model, const Options& options) {
     const auto lines = inspect_differences(model, options.against);
     if (!lines) {
         print_error(lines.error());
-        return lines.error().code == ErrorCode::bad_model ? exit_usage : exit_fault;
+        return lines.error().code == ErrorCode::invalid_argument ? exit_usage : exit_fault;
     }
     for (const std::string& line : *lines) put(line + '\n');
     return lines->empty() ? exit_done : exit_not_expected;

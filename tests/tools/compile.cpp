@@ -244,6 +244,10 @@ TEST_F(Compile, TakesAConfigurationAndLetsOptionsWin) {
     EXPECT_EQ(model->compilation, artifact::Compilation::standard);
     EXPECT_EQ(model->partitions[0].inputs[0].hw->data_type, DataType::float32);
     EXPECT_EQ(run("shelf.onnx --config c.json -o bf16.rai --numerics auto").status, 0);
+    // The .rai is the form of CPU-partition compilation.
+    EXPECT_NE(run("shelf.onnx --config c.json").out.find("\nmodel: vartml-cache/shelf\n"),
+              std::string::npos);
+    EXPECT_FALSE(fs::exists(dir_ / "vartml-cache/shelf/shelf.rai"));
     EXPECT_EQ(artifact::read(dir_ / "bf16.rai")->partitions[0].inputs[0].hw->data_type,
               DataType::bf16);
 }

@@ -330,7 +330,9 @@ TEST_F(Inspect, EndsWithTheStatusOfTheFault) {
     const Case cases[] = {
         {"", 2, "PATH is required"},
         {"--colour conv.rai", 2, "--colour"},
-        {"--json=xml conv.rai", 2, "xml"},
+        {"--json=xml conv.rai", 2, "--json: is 'xml', expected --json or --json=compat"},
+        {"--json --summary conv.rai", 2, "--json excludes --summary"},
+        {"--against x.json --json conv.rai", 2, "--json excludes --against"},
         {"nowhere.rai", 1, "nowhere.rai: cannot open: No such file or directory"},
         {"net.onnx", 4, "net.onnx: is an ONNX model; compile it first: vartml compile net.onnx"},
         {"x.tar.gz", 4, "x.tar.gz: the gzip stream cannot be read"},

@@ -50,8 +50,8 @@ struct CompileRequest {
     std::string cache_dir = "vartml-cache";
     std::string cache_key;  // "" = name of the model
     std::string output;     // "" = the cache
-    std::vector<std::string>
-        formats;  // of "dir", "rai", "tar"; empty = the first two, with `output` what it names
+    // Of "dir", "rai", "tar"; empty = dir, and rai in the cache with CPU partitions.
+    std::vector<std::string> formats;
     bool require_full_offload = false;
     bool keep_outputs = false;  // also <partition>/0/debug: the graph before and after the passes
     bool force = false;

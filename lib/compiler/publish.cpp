@@ -79,7 +79,7 @@ Result<Places> find_places(const CompileRequest& request) {
                              "' is no key; expected 1 to 128 characters of "
                              "[A-Za-z0-9._-], not starting with a dot"};
         places.directory = without_trailing_slashes(request.cache_dir) + '/' + key;
-        add_files(request, true, places);
+        add_files(request, request.cpu_partition, places);
     }
     const std::string& main = places.main();
     places.lock = parent_of(main) + "/." + std::string(last_part(main)) + ".lock";

@@ -18,18 +18,12 @@
 namespace vartml::onnx {
 namespace {
 
-constexpr int min_opset = 7, max_opset = 22;
 constexpr int min_ir_version = 3;
 constexpr size_t max_listed = 20;
 
-// Operators that no partition runs, by class.
-struct RefusedClass {
-    std::string_view problem, way_out;  // {} in the way out: the tensor
-    std::initializer_list<std::string_view> operators;
-};
 constexpr std::string_view that_nothing_runs = " that neither the NPU nor the CPU partition runs";
 constexpr std::string_view which_nothing_runs = "which neither the NPU nor the CPU partition runs";
-const RefusedClass refused_classes[] = {
+const RefusedClass classes[] = {
     {"a control-flow operator",
      "export the model with the loop unrolled, or split it at tensor '{}'",
      {"Loop", "Scan", "SequenceMap"}},
@@ -59,7 +53,7 @@ constexpr std::string_view replace_or_split =
     "replace it with standard operators, or split the model at tensor '{}'";
 
 const RefusedClass* find_refused(std::string_view op) {
-    for (const RefusedClass& c : refused_classes)
+    for (const RefusedClass& c : classes)
         if (std::ranges::find(c.operators, op) != c.operators.end()) return &c;
     return nullptr;
 }
@@ -135,6 +129,10 @@ std::string first_line(const char* text) {
 }
 
 }  // namespace
+
+std::span<const RefusedClass> refused_classes() {
+    return classes;
+}
 
 Result<Opsets> check_versions(const std::string& file, const pb::ModelProto& model,
                               std::vector<Message>& messages) {

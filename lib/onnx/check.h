@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which operators, domains and operator sets are accepted, before any shape is known.
 #pragma once
+#include <initializer_list>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -16,6 +18,16 @@ namespace vartml::onnx {
 
 // Versions that the model declares, by domain; "" is the default domain.
 using Opsets = std::unordered_map<std::string, int>;
+
+// The operator sets of the default domain that are accepted.
+inline constexpr int min_opset = 7, max_opset = 22;
+
+// Operators of the default domain that no partition runs, by class.
+struct RefusedClass {
+    std::string_view problem, way_out;  // {} in the way out: the tensor to split the model at
+    std::initializer_list<std::string_view> operators;
+};
+std::span<const RefusedClass> refused_classes();
 
 // IR version and operator sets. Adds a warning for an IR version newer than known.
 Result<Opsets> check_versions(const std::string& file, const pb::ModelProto& model,

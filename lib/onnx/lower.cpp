@@ -513,6 +513,12 @@ bool can_lower(std::string_view domain, std::string_view op) {
     return op == "If" || find_handler(domain, op) != nullptr;
 }
 
+std::vector<LoweredOperator> lowered_operators() {
+    std::vector<LoweredOperator> operators;
+    for (const Row& row : rows) operators.push_back({row.domain, row.op});
+    return operators;
+}
+
 void lower(Builder& builder, ModelFile& file, OnnxNode node) {
     const Handler handler = find_handler(node.domain, node.proto.op_type());
     handler(builder, file, node);

@@ -38,6 +38,13 @@ struct OnnxNode {
 // Whether lower() knows the operator.
 bool can_lower(std::string_view domain, std::string_view op);
 
+// The operators that lower() changes, and all that it knows outside of the default domain; the
+// others are taken over as they are.
+struct LoweredOperator {
+    std::string_view domain, op;
+};
+std::vector<LoweredOperator> lowered_operators();
+
 // Appends what the node becomes and binds its outputs; failures are in the builder.
 void lower(Builder& builder, ModelFile& file, OnnxNode node);
 

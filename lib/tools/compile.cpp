@@ -33,47 +33,79 @@ struct Options {
     bool quiet = false;
 };
 
-void add_options(CLI::App& app, Options& o) {
-    compiler::CompileRequest& r = o.request;
-    app.add_option("MODEL", r.model, "the ONNX file")->required();
+// A range that the text of the option gives, or that nobody comes near.
+template <typename T>
+CLI::Validator within(T low, T high) {
+    return CLI::Range(low, high).description("");
+}
+
+// Where the result goes.
+void add_places(CLI::App& app, compiler::CompileRequest& r) {
     app.add_option("-o,--output", r.output,
-                   "write only this: a .rai or .tar.gz file, or a directory; instead of the cache")
+                   "write this instead of the cache: one file ending in .rai or .tar.gz, else a "
+                   "directory")
         ->type_name("OUT");
-    app.add_option("--cache-dir", r.cache_dir, "parent of the result")
+    app.add_option("--cache-dir", r.cache_dir, "the cache: parent of result directories")
         ->type_name("DIR")
         ->capture_default_str();
-    app.add_option("--cache-key", r.cache_key, "name of the result directory [name of the model]")
+    app.add_option("--cache-key", r.cache_key,
+                   "name of the result directory in it [name of the model]")
         ->type_name("KEY");
     app.add_option("--format", r.formats,
-                   "containers to write beside the directory: dir,rai,tar [dir,rai]")
+                   "containers to write, of dir,rai,tar; the files lie in the directory, which is "
+                   "always written [dir,rai; dir with -o DIR or without CPU partitions]")
         ->type_name("LIST")
-        ->delimiter(',');
-    app.add_option("--config", o.config, "a vitisai_config.json [CPU partition, softnpu]")
+        ->delimiter(',')
+        ->option_text("LIST");
+    app.add_flag("--force", r.force, "compile even if the result is up to date");
+}
+
+// For which device, and how.
+void add_target(CLI::App& app, Options& o) {
+    compiler::CompileRequest& r = o.request;
+    app.add_option("--config", o.config,
+                   "a vitisai_config.json; options given here win over it [all passes, softnpu]")
         ->type_name("FILE");
     app.add_flag("--allow-unknown-config-keys", o.allow_unknown_config_keys,
                  "warn of unknown keys of the configuration instead of refusing them");
-    app.add_option("--device", r.device, "what to compile for")
+    app.add_option("--device", r.device,
+                   "device whose operators, limits and layouts hold; a wrong name lists them")
         ->type_name("NAME")
         ->capture_default_str();
-    app.add_option("--batch-size", r.batch_size, "desired batch size")
+    app.add_option("--batch-size", r.batch_size,
+                   "desired batch size, 1 to 256; the largest up to it that fits is taken")
         ->type_name("N")
-        ->check(CLI::Range(1u, 256u))
+        ->check(within(1u, 256u))
         ->capture_default_str();
     app.add_option("--device-memory-limit", r.device_memory_limit,
                    "memory for weights, arena and tensors of one NPU partition [the device's]")
         ->type_name("BYTES")
-        ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 40));
-    app.add_option("--input-shape", o.input_shapes, "binds symbolic dimensions; repeatable")
+        ->check(within(uint64_t{1}, uint64_t{1} << 40));
+    app.add_option("--numerics", o.numerics,
+                   "auto: float work and HW tensors may be bfloat16; f32: never [auto]")
+        ->check(CLI::IsMember({"auto", "f32"}))
+        ->option_text("auto|f32");
+    app.add_flag("--require-full-offload", r.require_full_offload,
+                 "write nothing and exit with 5 unless every operator runs on the NPU");
+}
+
+// What becomes of inputs and outputs.
+void add_tensors(CLI::App& app, Options& o) {
+    compiler::CompileRequest& r = o.request;
+    app.add_option("--input-shape", o.input_shapes,
+                   "shape of an input with symbolic dimensions, as in x:1,3,640,640; repeatable")
         ->type_name("NAME:D0,D1,...")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    app.add_option("--layout", o.layouts, "CPU layout of a 4-D tensor, NHWC or NCHW; repeatable")
+    app.add_option("--layout", o.layouts,
+                   "what the dimensions of a 4-D input or output mean, NHWC or NCHW, where the "
+                   "guess is wrong; repeatable")
         ->type_name("NAME=LAYOUT")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     app.add_option("--tessellate", r.tessellate,
-                   "layouts of inputs and outputs on the NPU: 'default' (HWC in, HWC16 out) or a "
-                   "JSON file")
+                   "layouts of inputs and outputs on the NPU: 'default' (pictures HWC in, HWC16 "
+                   "out), or a JSON file: {\"NAME\": {\"dram_layout\": \"HWC\"}}")
         ->type_name("default|FILE");
     app.add_option(
            "--quantize", o.quantize,
@@ -88,30 +120,40 @@ void add_options(CLI::App& app, Options& o) {
         ->type_name("rgb|bgr|gray")
         ->check(CLI::IsMember({"rgb", "bgr", "gray"}));
     app.add_option("--embed-preprocess", o.embedded,
-                   "put conversion and normalisation of a picture input into the program; its "
-                   "bytes are the input then; repeatable")
-        ->type_name("NAME:u8,rgb,hwc,mean=M,scale=S")
+                   "make a picture's bytes the input NAME: the program computes (byte - M) * S. "
+                   "ORDER is rgb, bgr, rgbx, bgrx or gray; M and S one number, or one per channel "
+                   "with '/' between; repeatable")
+        ->type_name("NAME:u8,ORDER,hwc,mean=M,scale=S")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     app.add_option("--decoder", r.decoder,
-                   "record how vartmldecode reads the outputs, and the input's pixels")
-        ->type_name("NICK");
+                   "record which decoder makes boxes or classes of the outputs, and the pixels "
+                   "that its models want; a wrong name lists them")
+        ->type_name("NAME");
     app.add_option("--labels", r.labels, "record the class names of this text file, one per line")
         ->type_name("FILE");
-    app.add_option("--numerics", o.numerics, "auto: float work may be done in bfloat16; f32: never")
-        ->type_name("auto|f32")
-        ->check(CLI::IsMember({"auto", "f32"}))
-        ->capture_default_str();
+}
+
+void add_options(CLI::App& app, Options& o) {
+    app.add_option("MODEL", o.request.model, "the ONNX file")->required()->type_name("");
+    add_places(app, o.request);
+    add_target(app, o);
+    add_tensors(app, o);
     app.add_option("--progress-fd", o.progress_fd,
                    "write 'progress <percent> <stage>' lines to this descriptor")
         ->type_name("N");
-    app.add_flag("--require-full-offload", r.require_full_offload,
-                 "exit with 5 unless every operator runs on the NPU");
-    app.add_flag("--force", r.force, "compile even if the result is up to date");
-    app.add_option("--jobs", o.jobs, "threads; never changes the result")
+    app.add_option("--jobs", o.jobs,
+                   "most threads; never changes the result, the compiler uses one so far")
         ->type_name("N")
-        ->check(CLI::Range(1u, 1024u));
+        ->check(within(1u, 1024u));
     app.add_flag("-q,--quiet", o.quiet, "print errors only");
+    app.footer(
+        "Without -o the result is the directory vartml-cache/MODEL with MODEL.rai in it. Nothing "
+        "is "
+        "done where it is\nup to date: same model, options and version.\n"
+        "Exit status: 0 written or up to date, 1 fault of files or memory, 2 usage or "
+        "configuration, "
+        "3 the model cannot\nbe compiled, 5 --require-full-offload is not met.");
 }
 
 bool parse_number(std::string_view text, int64_t& value) {
@@ -231,7 +273,10 @@ void print_outcome(const compiler::CompileOutcome& out) {
 
 int compile(int argc, const char* const* argv) {
     Options options;
-    CLI::App app("Compiles an ONNX model.", "vartml compile");
+    CLI::App app(
+        "Compiles an ONNX model for an NPU. What the NPU does not run goes into CPU partitions of "
+        "the same result.",
+        "vartml compile");
     add_options(app, options);
     try {
         app.parse(argc, argv);
@@ -239,7 +284,8 @@ int compile(int argc, const char* const* argv) {
         std::fputs(app.help().c_str(), stdout);
         return exit_done;
     } catch (const CLI::ParseError& e) {
-        print_error({ErrorCode::invalid_argument, e.what()});
+        print_error({ErrorCode::invalid_argument,
+                     std::string("compile: ") + e.what() + "; see vartml compile --help"});
         return exit_usage;
     }
     if (!take_config(app, options)) return exit_usage;

@@ -73,7 +73,7 @@ int compare(const artifact::CompiledModel& model, const Options& options) {
     const auto lines = inspect_differences(model, options.against);
     if (!lines) {
         print_error(lines.error());
-        return lines.error().code == ErrorCode::bad_model ? exit_usage : exit_fault;
+        return lines.error().code == ErrorCode::invalid_argument ? exit_usage : exit_fault;
     }
     for (const std::string& line : *lines) put(line + '\n');
     return lines->empty() ? exit_done : exit_not_expected;
@@ -113,25 +113,50 @@ int show(const Options& options) {
     return exit_done;
 }
 
+// "--json" alone gives "true".
+std::string check_json(const std::string& form) {
+    if (form == "true" || form == "numbers" || form == "compat") return {};
+    return "is '" + form + "', expected --json or --json=compat";
+}
+
+void add_options(CLI::App& app, Options& options) {
+    app.add_option("PATH", options.path, "compiled model: a directory, a .rai or a .tar.gz")
+        ->required()
+        ->type_name("");
+    auto* json = app.add_flag("--json", options.json,
+                              "print JSON; --json=compat: only what AMD's model-info dump has, "
+                              "every number as a string")
+                     ->check(CLI::Validator(check_json, ""))
+                     ->option_text("[=compat]");
+    // The blank stands where --help would list what the option excludes.
+    auto* summary = app.add_flag("--summary", options.summary, "print the compiler's summary")
+                        ->option_text(" ");
+    app.add_flag("--verify", options.verify,
+                 "check every byte: containers, checksums, programs, operators");
+    app.add_option("--extract", options.extract,
+                   "write the directory form to this folder, which must not exist")
+        ->type_name("DIR");
+    app.add_option(
+           "--against", options.against,
+           "compare layouts, shapes, types and quantisation with a model-info dump, made on "
+           "a board or by --json: a line per difference")
+        ->option_text("FILE.json")
+        ->excludes(json)
+        ->excludes(summary);
+    summary->excludes(json);
+    app.footer(
+        "Exit status: 0 done, 1 fault of files or memory, 2 usage, 4 not a valid compiled model, "
+        "6 --against found\ndifferences.");
+}
+
 }  // namespace
 
 int inspect(int argc, const char* const* argv) {
     Options options;
-    CLI::App app("Shows a compiled model: its tensors, partitions and what runs on the CPU.",
-                 "vartml inspect");
-    app.add_option("PATH", options.path, "compiled model: a directory, a .rai or a .tar.gz")
-        ->required();
-    app.add_flag("--json{numbers}", options.json,
-                 "print JSON; --json=compat: as AMD's model-info dump, every number a string")
-        ->check(CLI::IsMember({"numbers", "compat"}));
-    app.add_flag("--summary", options.summary, "print the compiler's summary");
-    app.add_flag("--verify", options.verify,
-                 "check every byte: containers, checksums, programs, operators");
-    app.add_option("--extract", options.extract, "write the directory form to this new folder")
-        ->type_name("DIR");
-    app.add_option("--against", options.against,
-                   "compare layouts, shapes, types and quantisation with a model-info dump")
-        ->type_name("FILE.json");
+    CLI::App app(
+        "Shows a compiled model: its tensors, its partitions, what runs on the CPU and why.",
+        "vartml inspect");
+    add_options(app, options);
     try {
         app.parse(argc, argv);
     } catch (const CLI::CallForHelp&) {

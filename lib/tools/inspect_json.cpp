@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "lib/common/file.h"
-#include "lib/common/utf8.h"
 #include "lib/tools/inspect_report.h"
 
 namespace vartml::tools {
@@ -120,82 +116,6 @@ void add_own_keys(Json& j, const CompiledModel& model) {
     }
 }
 
-// ---- comparison with a dump -----------------------------------------------------------------
-
-// Numbers and their texts are the same; 0.0078125 and "7.8125e-03" too.
-bool same_value(const Json& a, const Json& b) {
-    if (a.is_array() && b.is_array())
-        return a.size() == b.size() && std::ranges::equal(a, b, same_value);
-    const auto number = [](const Json& j) -> std::optional<double> {
-        if (j.is_number()) return j.get<double>();
-        if (!j.is_string() || j.get_ref<const std::string&>().empty()) return std::nullopt;
-        const std::string& text = j.get_ref<const std::string&>();
-        char* end = nullptr;
-        const double value = std::strtod(text.c_str(), &end);
-        return *end == '\0' ? std::optional(value) : std::nullopt;
-    };
-    const auto x = number(a), y = number(b);
-    // A dump prints a float; its text may have lost the last digits.
-    if (x && y) return std::abs(*x - *y) <= 1e-6 * std::max(std::abs(*x), std::abs(*y));
-    return a == b;
-}
-
-std::string value_text(const Json& j) {
-    if (j.is_null()) return "absent";
-    return printable(j.is_string() ? j.get<std::string>()
-                                   : j.dump(-1, ' ', false, Json::error_handler_t::replace));
-}
-
-const Json& member(const Json& j, const char* key) {
-    static const Json absent;
-    const auto at = j.is_object() ? j.find(key) : j.end();
-    return j.is_object() && at != j.end() ? *at : absent;
-}
-
-void compare_view(const std::string& what, const Json& ours, const Json& theirs,
-                  std::vector<std::string>& lines) {
-    const auto differ = [&](const std::string& key, const Json& a, const Json& b) {
-        if (!same_value(a, b))
-            lines.push_back(what + ' ' + key + ": is " + value_text(a) + ", expected " +
-                            value_text(b));
-    };
-    for (const char* key : {"shape", "memory_layout", "memory_layout_order", "dtype"})
-        differ(key, member(ours, key), member(theirs, key));
-    for (const char* key : {"scale", "zero_point", "rounding_mode"})
-        differ(std::string("quantization.") + key, member(member(ours, "quantization"), key),
-               member(member(theirs, "quantization"), key));
-}
-
-void compare_tensors(const char* direction, const Json& ours, const Json& theirs,
-                     std::vector<std::string>& lines) {
-    const auto find = [](const Json& list, const Json& name) -> const Json* {
-        for (const Json& t : list)
-            if (member(t, "name") == name) return &t;
-        return nullptr;
-    };
-    for (const Json& t : theirs) {
-        const std::string what =
-            std::string(direction) + " '" + value_text(member(t, "name")) + '\'';
-        const Json* mine = find(ours, member(t, "name"));
-        if (!mine) {
-            lines.push_back(what + ": the model has none");
-            continue;
-        }
-        for (const char* view : {"cpu", "hw"}) {
-            const Json &a = member(*mine, view), &b = member(t, view);
-            if (a.is_null() != b.is_null())
-                lines.push_back(what + ' ' + view + (a.is_null() ? ": is absent" : ": is there") +
-                                ", expected the opposite");
-            else
-                compare_view(what + ' ' + view, a, b, lines);
-        }
-    }
-    for (const Json& t : ours)
-        if (!find(theirs, member(t, "name")))
-            lines.push_back(std::string(direction) + " '" + value_text(member(t, "name")) +
-                            "': not in the dump");
-}
-
 }  // namespace
 
 std::string inspect_foreign(const std::string& mpk) {
@@ -215,33 +135,6 @@ std::string inspect_json(const CompiledModel& model, const std::string& file, Js
     else
         add_own_keys(j, model);
     return j.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
-}
-
-Result<std::vector<std::string>> inspect_differences(const CompiledModel& model,
-                                                     const std::string& dump_file) {
-    constexpr size_t limit = size_t{16} << 20;
-    const auto text = read_file(dump_file, limit);
-    if (!text) return text.error();
-    const Json dump = Json::parse(*text, nullptr, false);
-    if (dump.is_discarded())
-        return Error{ErrorCode::bad_model, dump_file +
-                                               ": is not valid JSON; expected a model-info "
-                                               "dump"};
-    for (const char* key : {"inputs", "outputs"})
-        if (!member(dump, key).is_array())
-            return Error{ErrorCode::bad_model, dump_file + ": '" + key +
-                                                   "' is missing or no array; expected a "
-                                                   "model-info dump"};
-    std::vector<std::string> lines;
-    const Json& batch = member(dump, "batch_size");
-    if (!batch.is_null() && !same_value(batch, model.actual_batch_size))
-        lines.push_back("batch_size: is " + std::to_string(model.actual_batch_size) +
-                        ", expected " + value_text(batch));
-    compare_tensors("input", tensors_json(model.inputs, JsonForm::compat), member(dump, "inputs"),
-                    lines);
-    compare_tensors("output", tensors_json(model.outputs, JsonForm::compat),
-                    member(dump, "outputs"), lines);
-    return lines;
 }
 
 }  // namespace vartml::tools

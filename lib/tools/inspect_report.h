@@ -2,6 +2,7 @@
 // What `vartml inspect` says of a compiled model, as text and as JSON.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "lib/artifact/compiled_model.h"
 
@@ -20,8 +21,10 @@ std::string inspect_json(const artifact::CompiledModel& model, const std::string
 // The _mpk.json of another compiler's archive, so that no byte of it reaches a terminal as it is.
 std::string inspect_foreign(const std::string& mpk);
 
-// Differences in layout, shape, type and quantisation between the model and a model-info dump (in
-// either form), one line each. Errors: bad_model naming file and key.
+// Differences in batch size, layout, shape, type and quantisation between the model and a
+// model-info dump, one line each: "input 'x' hw dtype: is bf16, expected int8". The dump is one of
+// inspect_json, or of a board; numbers in it may be texts. Errors: invalid_argument for a file that
+// is no dump, naming file and key; not_found, io.
 Result<std::vector<std::string>> inspect_differences(const artifact::CompiledModel& model,
                                                      const std::string& dump_file);
 

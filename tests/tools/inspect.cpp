@@ -203,23 +203,119 @@ Made by           : another compiler, for other hardware; vartml does not run it
     }
 }
 
-TEST_F(Inspect, ComparesWithADump) {
-    const std::string dump = run("--json=compat conv.rai").out;
-    spill(dir / "same.json", dump);
-    EXPECT_EQ(run("--against same.json conv.rai").status, 0);
-    spill(dir / "numbers.json", run("--json conv.rai").out);
-    EXPECT_EQ(run("--against numbers.json conv.rai").status, 0);
-    std::string other = dump;
-    other.replace(other.find("HCWNC4"), 6, "HCWNC8");
-    other.replace(other.find("0.0078125"), 9, "0.5");
-    spill(dir / "other.json", other);
-    const Finished f = run("--against other.json conv.rai");
-    EXPECT_EQ(f.status, 6);
-    EXPECT_EQ(f.out,
-              "input 'images' hw memory_layout: is HCWNC4, expected HCWNC8\n"
-              "input 'images' hw quantization.scale: is 0.0078125, expected 0.5\n");
-    spill(dir / "broken.json", "{");
-    EXPECT_EQ(run("--against broken.json conv.rai").status, 2);
+// Changes one place of a dump that is text.
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+    const size_t at = text.find(from);
+    EXPECT_NE(at, text.npos) << from;
+    return at == text.npos ? text : text.replace(at, from.size(), to);
+}
+
+TEST_F(Inspect, FindsNoDifferenceToItsOwnDumps) {
+    ASSERT_TRUE(artifact::write_tar(test::mixed_model(), dir / "mixed.tar.gz"));
+    for (const char* model : {"conv.rai", "mixed", "mixed.tar.gz"})
+        for (const char* form : {"--json", "--json=compat"}) {
+            spill(dir / "dump.json", run(std::string(form) + ' ' + model).out);
+            const Finished f = run(std::string("--against dump.json ") + model);
+            EXPECT_EQ(f.status, 0) << model << ' ' << form << '\n' << f.out << f.err;
+            EXPECT_EQ(f.out + f.err, "") << model << ' ' << form;
+        }
+    // As another program might print the same numbers.
+    spill(dir / "dump.json",
+          replaced(run("--json=compat conv.rai").out, "\"0.0078125\"", "\"7.8125000e-03\""));
+    EXPECT_EQ(run("--against dump.json conv.rai").status, 0);
+}
+
+struct Difference {
+    const char *model, *from, *to;  // in the model's own dump, of the strings
+    const char* lines;
+};
+const Difference differences[] = {
+    {"conv.rai", R"("HCWNC4")", R"("HCWNC8")",
+     "input 'images' hw memory_layout: is HCWNC4, expected HCWNC8\n"},
+    {"conv.rai", R"("0.0078125")", R"("0.5")",
+     "input 'images' hw quantization.scale: is 0.0078125, expected 0.5\n"},
+    {"conv.rai", R"("zero_point": "3")", R"("zero_point": 4)",
+     "input 'images' hw quantization.zero_point: is 3, expected 4\n"},
+    {"conv.rai", R"("rounding_mode": "1")", R"("rounding_mode": "2")",
+     "input 'images' hw quantization.rounding_mode: is 1, expected 2\n"},
+    {"conv.rai", R"("bf16")", R"("int8")", "output 'y' hw dtype: is bf16, expected int8\n"},
+    // The first 8 is the height of the CPU view.
+    {"conv.rai", R"("8")", R"(9)", "input 'images' cpu shape: is [1,3,8,8], expected [1,3,9,8]\n"},
+    {"conv.rai", R"("batch_size": "1")", R"("batch_size": "4")", "batch_size: is 1, expected 4\n"},
+    // Where one has no HW view.
+    {"conv.rai", R"("hw")", R"("HW")",
+     "input 'images' hw: is HCWNC4 [8,1,8,1,4] of int8, expected absent\n"},
+    {"mixed", R"("size_in_bytes": "72"
+      })",
+     R"("size_in_bytes": "72"}, "hw": {"shape": ["4", "3"], "memory_layout": "NC", "dtype": "int64"})",
+     "output 'p' hw: is absent, expected NC [4,3] of int64\n"},
+    // A tensor that the other does not have; found by name, so both have a line.
+    {"mixed", R"("name": "s")", R"("name": "t\u001b")",
+     "output 't\\x1b': is in the dump, the model has 'p', 's'\n"
+     "output 's': is in the model, the dump has 'p', 't\\x1b'\n"},
+    {"mixed", R"("memory_layout_order": [
+          "0",
+          "1")",
+     R"("memory_layout_order": [
+          "1",
+          "0")",
+     "input 'x' cpu memory_layout_order: is [0,1], expected [1,0]\n"},
+};
+TEST_F(Inspect, NamesEachDifferenceToADump) {
+    for (const Difference& d : differences) {
+        spill(dir / "dump.json",
+              replaced(run(std::string("--json=compat ") + d.model).out, d.from, d.to));
+        const Finished f = run(std::string("--against dump.json ") + d.model);
+        EXPECT_EQ(f.status, 6) << d.lines;
+        EXPECT_EQ(f.out, d.lines);
+        EXPECT_EQ(f.err, "");
+    }
+    // Whatever differs has its line.
+    spill(dir / "dump.json", run("--json=compat mixed").out);
+    EXPECT_EQ(run("--against dump.json conv.rai").out,
+              "input 'x': is in the dump, the model has 'images'\n"
+              "input 'images': is in the model, the dump has 'x'\n"
+              "output 'p': is in the dump, the model has 'y'\n"
+              "output 's': is in the dump, the model has 'y'\n"
+              "output 'y': is in the model, the dump has 'p', 's'\n");
+}
+
+TEST_F(Inspect, RefusesWhatIsNoDump) {
+    struct Case {
+        const char *text, *sentence;
+    };
+    const std::string deep = std::string(100000, '[');
+    const Case cases[] = {
+        {"{",
+         "dump.json: is no JSON in UTF-8 from byte 2 on; expected a model-info dump, as "
+         "'vartml inspect --json=compat' prints it"},
+        {"", "is no JSON"},
+        {"[]", "is no object"},
+        {R"({"inputs": []})", "outputs is missing or no array"},
+        {R"({"inputs": {}, "outputs": []})", "inputs is missing or no array"},
+        {R"({"inputs": [3], "outputs": []})", "inputs[0] has no name"},
+        {R"({"inputs": [], "outputs": [{"name": "y"}]})", "outputs[0] has no object 'cpu'"},
+        {R"({"inputs": [{"name": "x", "cpu": {}, "hw": 1}], "outputs": []})",
+         "inputs[0]: 'hw' is no object"},
+        {R"({"inputs": [{"name": "x", "cpu": {}}, {"name": "x", "cpu": {}}], "outputs": []})",
+         "inputs[1] has the name of inputs[0]"},
+        {R"({"inputs": [], "inputs": [], "outputs": []})", "has key 'inputs' twice"},
+        {deep.c_str(), "is nested deeper than 64 levels"},
+    };
+    for (const Case& c : cases) {
+        spill(dir / "dump.json", c.text);
+        const Finished f = run("--against dump.json conv.rai");
+        EXPECT_EQ(f.status, 2) << c.sentence;
+        EXPECT_EQ(f.out, "") << c.sentence;
+        EXPECT_NE(f.err.find(c.sentence), f.err.npos) << f.err;
+    }
+    const Finished missing = run("--against nowhere.json conv.rai");
+    EXPECT_EQ(missing.status, 1);
+    EXPECT_NE(missing.err.find("nowhere.json: cannot open: No such file"), missing.err.npos);
+    spill(dir / "good.json", run("--json=compat conv.rai").out);
+    EXPECT_EQ(run("--against good.json empty").status, 1);
+    spill(dir / "broken.rai", "no model");
+    EXPECT_EQ(run("--against good.json broken.rai").status, 4);
 }
 
 TEST_F(Inspect, EndsWithTheStatusOfTheFault) {
@@ -234,7 +330,9 @@ TEST_F(Inspect, EndsWithTheStatusOfTheFault) {
     const Case cases[] = {
         {"", 2, "PATH is required"},
         {"--colour conv.rai", 2, "--colour"},
-        {"--json=xml conv.rai", 2, "xml"},
+        {"--json=xml conv.rai", 2, "--json: is 'xml', expected --json or --json=compat"},
+        {"--json --summary conv.rai", 2, "--json excludes --summary"},
+        {"--against x.json --json conv.rai", 2, "--json excludes --against"},
         {"nowhere.rai", 1, "nowhere.rai: cannot open: No such file or directory"},
         {"net.onnx", 4, "net.onnx: is an ONNX model; compile it first: vartml compile net.onnx"},
         {"x.tar.gz", 4, "x.tar.gz: the gzip stream cannot be read"},

@@ -110,9 +110,8 @@ Result<PassStats> hoist_activation(graph::Graph& graph);
 
 // Makes one strided convolution of a space-to-depth in front of a convolution.
 //   before  four strided Slices of %x : f32[1,3,416,416], then Concat : f32[1,12,208,208]
-//           %y = Conv %c, %w {pads=[1,1,1,1]} : f32[1,16,208,208]     with a 3x3 kernel
-//   after   %y = Conv %x, %w_1 {pads=[2,2,2,2], strides=[2,2]} : f32[1,16,208,208]     with a 6x6
-//   kernel
+//           %y = Conv %c, %w {pads=[1,1,1,1]} : f32[1,16,208,208]     3x3 kernel
+//   after   %y = Conv %x, %w_1 {pads=[2,2,2,2], strides=[2,2]} : f32[1,16,208,208]     6x6 kernel
 // Covers SpaceToDepth as well, any block and any order of the pieces. The weights are rearranged,
 // no arithmetic changes. Leaves alone: grouped or dilated convolutions; pieces that somebody else
 // reads.

@@ -148,12 +148,10 @@ void add_options(CLI::App& app, Options& o) {
         ->check(within(1u, 1024u));
     app.add_flag("-q,--quiet", o.quiet, "print errors only");
     app.footer(
-        "Without -o the result is the directory vartml-cache/MODEL with MODEL.rai in it. Nothing "
-        "is "
-        "done where it is\nup to date: same model, options and version.\n"
-        "Exit status: 0 written or up to date, 1 fault of files or memory, 2 usage or "
-        "configuration, "
-        "3 the model cannot\nbe compiled, 5 --require-full-offload is not met.");
+        "Without -o the result is the directory vartml-cache/MODEL with MODEL.rai in it. Nothing\n"
+        "is done where it is up to date: same model, options and version.\n"
+        "Exit status: 0 written or up to date, 1 fault of files or memory, 2 usage or\n"
+        "configuration, 3 the model cannot be compiled, 5 --require-full-offload is not met.");
 }
 
 bool parse_number(std::string_view text, int64_t& value) {

@@ -145,8 +145,8 @@ void add_options(CLI::App& app, Options& options) {
         ->excludes(summary);
     summary->excludes(json);
     app.footer(
-        "Exit status: 0 done, 1 fault of files or memory, 2 usage, 4 not a valid compiled model, "
-        "6 --against found\ndifferences.");
+        "Exit status: 0 done, 1 fault of files or memory, 2 usage, 4 not a valid compiled model,\n"
+        "6 --against found differences.");
 }
 
 }  // namespace

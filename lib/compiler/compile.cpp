@@ -82,6 +82,9 @@ private:
     Partitioning decide();
     Result<Program> make_program(const Part& part);
     std::optional<std::string> compile_for_npu(const Part& part);
+    uint64_t columns() const {
+        return uint64_t{target_.footprint} * request_.dp_size * request_.tp_size;
+    }
     uint64_t memory_limit() const {
         return request_.device_memory_limit ? request_.device_memory_limit : target_.memory_bytes;
     }
@@ -298,12 +301,19 @@ Result<Partition> Compilation::make_partition(const Part& part, const TensorPlac
     ViewOptions options = views_;
     options.inner = places.inner;
     options.on_host = !npu;
+    if (npu && (request_.quantised_inputs || request_.quantised_outputs)) {
+        std::set<std::string> keep = places.inner;
+        keep.insert(places.on_host.begin(), places.on_host.end());
+        options.quantised = quantise_edges(program.graph, request_.quantised_inputs,
+                                           request_.quantised_outputs, keep);
+        program.arena = plan_arena(program.graph);
+    }
     BorderViews views = make_border_views(program.graph, options);
     p.inputs = std::move(views.inputs);
     p.outputs = std::move(views.outputs);
     p.operators = part.operators;
     p.ops = part.ops;
-    p.columns = npu ? target_.footprint : 0;
+    p.columns = npu ? static_cast<uint32_t>(columns()) : 0;
     p.arena_offsets = std::move(program.arena.offsets);
     p.arena_size_bytes = program.arena.size_bytes;
     p.graph = std::move(program.graph);
@@ -428,6 +438,12 @@ Result<CompiledModel> Compilation::make_model(Partitioning decided) {
 }
 
 Result<CompiledModel> Compilation::run(std::string* not_offloaded) {
+    if (columns() > target_.columns)
+        return Error{ErrorCode::invalid_argument,
+                     "dp_size " + std::to_string(request_.dp_size) + " times tp_size " +
+                         std::to_string(request_.tp_size) + " needs " + std::to_string(columns()) +
+                         " columns, " + request_.device + " has " +
+                         std::to_string(target_.columns) + "; use smaller numbers"};
     progress(5, "import");
     auto imported = onnx::import_onnx(request_.model, {.input_shapes = request_.input_shapes});
     if (!imported) return imported.error();

@@ -32,17 +32,19 @@ struct CompileRequest {
     // What is compiled. All of it decides whether a result is up to date.
     std::string device = "softnpu";
     int optimize_level = 2;
-    bool cpu_partition = true;  // false: standard compilation, the NPU alone
-    unsigned batch_size = 1;    // desired; the largest up to it that fits is taken
+    bool cpu_partition = true;          // false: standard compilation, the NPU alone
+    unsigned batch_size = 1;            // desired; the largest up to it that fits is taken
+    unsigned dp_size = 1, tp_size = 1;  // times the columns of one program; results are the same
     double threshold_gops_percent = 20;
     uint64_t device_memory_limit = 0;  // bytes for one NPU partition; 0 = the device's
     std::map<std::string, std::vector<int64_t>> input_shapes;
     std::map<std::string, Layout> layouts;
     std::vector<EmbeddedPreprocess> embed;
-    QuantiseRequest quantise;    // nothing where `measure` is empty
-    bool npu = true;             // false: every operator in a CPU partition
-    std::string tessellate;      // "", "default" or a JSON file: HW layouts of inputs and outputs
-    bool convert_floats = true;  // false: --numerics f32
+    QuantiseRequest quantise;  // nothing where `measure` is empty
+    bool npu = true;           // false: every operator in a CPU partition
+    std::string tessellate;    // "", "default" or a JSON file: HW layouts of inputs and outputs
+    bool quantised_inputs = false, quantised_outputs = false;  // codes at quantised edges
+    bool convert_floats = true;                                // false: --numerics f32
     std::string decoder, labels;
 
     // Where it goes: a directory `cache_dir`/`cache_key`, or `output`: a single file if it ends in

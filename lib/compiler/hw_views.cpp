@@ -55,6 +55,14 @@ public:
             info.hw = info.cpu;
             return info;
         }
+        if (const auto edge = options_.quantised.find(value.name);
+            edge != options_.quantised.end()) {
+            const DataType codes = info.cpu.data_type;
+            info.cpu = make_view(edge->second.real, info.cpu.layout, dimensions(value));
+            info.hw = hw_view(info.cpu, hw_layout(value.name, info.cpu), codes);
+            info.hw->quantisation = edge->second.quantisation;
+            return info;
+        }
         info.hw = inner
                       ? info.cpu
                       : hw_view(info.cpu, hw_layout(value.name, info.cpu), hw_type(id, is_output));

@@ -9,6 +9,7 @@
 
 #include <vartml/tensor.h>
 
+#include "lib/compiler/quantised_edges.h"
 #include "lib/graph/graph.h"
 
 namespace vartml::compiler {
@@ -23,7 +24,8 @@ struct ViewOptions {
     std::set<std::string> inner = {};
     std::map<std::string, Layout> hw_layouts = {};     // that are asked for instead, by tensor name
     std::map<std::string, std::string> pictures = {};  // inputs of bytes: the order of a pixel's
-    bool on_host = false;                              // the graph runs on the CPU: no HW views
+    QuantisedEdges quantised = {};  // tensors of codes, whose CPU view is another type
+    bool on_host = false;           // the graph runs on the CPU: no HW views
 };
 
 struct BorderViews {

@@ -200,9 +200,6 @@ Result<void> check_supported(const std::string& file, const compiler::Config& co
     const Row rows[] = {
         {config.floats_to_fp16,
          "enable_f32_to_f16_conversion is true, no device here computes in fp16; set it to false"},
-        {config.quantized_inputs || config.quantized_outputs,
-         "fe_experiment asks for integer tensors at the border, which this version cannot do; "
-         "remove it"},
     };
     for (const Row& row : rows)
         if (row.wanted) return Error{ErrorCode::invalid_argument, file + ": " + row.text};
@@ -234,6 +231,10 @@ bool take_config(const CLI::App& app, Options& o) {
     if (app.count("--numerics") == 0 && !config.floats_to_bf16) o.numerics = "f32";
     r.optimize_level = config.optimize_level;
     r.keep_outputs = config.keep_outputs;
+    r.dp_size = config.dp_size;
+    r.tp_size = std::max(config.tp_size, 1u);
+    r.quantised_inputs = config.quantized_inputs;
+    r.quantised_outputs = config.quantized_outputs;
     r.threshold_gops_percent = config.threshold_gops_percent;
     r.cpu_partition = config.cpu_partition;
     r.require_full_offload = r.require_full_offload || config.require_full_offload;

@@ -200,6 +200,27 @@ TEST(Partitions, TakeThePictureItself) {
     EXPECT_FLOAT_EQ(model.output<float>()[3], 12600);
 }
 
+TEST(Partitions, NeedTheColumnsOfTheirConfiguration) {
+    TinyOnnx m(17);
+    m.input("x", {1, 4}).node("Relu", {"x"}, {"y"}).output("y");
+    test::TempDir dir;
+    CompileRequest request;
+    request.model = dir / "m.onnx";
+    m.save(request.model);
+    request.device = "ve2-xc2ve3558";
+    request.dp_size = 3;
+    request.tp_size = 2;
+    const auto model = compile_in_memory(request, nullptr, nullptr);
+    ASSERT_TRUE(model) << model.error().message;
+    EXPECT_EQ(model->partitions[0].columns, 24u);
+    request.device = "ve2-xc2ve3358";
+    const auto refused = compile_in_memory(request, nullptr, nullptr);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(
+        refused.error().message,
+        "dp_size 3 times tp_size 2 needs 24 columns, ve2-xc2ve3358 has 8; use smaller numbers");
+}
+
 // The same numbers wherever the operators run.
 TEST(Partitions, MayBeTheCpuAlone) {
     TinyOnnx m(17);

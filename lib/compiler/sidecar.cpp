@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/compiler/sidecar.h"
 
+#include <algorithm>
 #include <optional>
 #include <string_view>
 
@@ -122,11 +123,36 @@ std::optional<ModelInfo> from_metadata(const SidecarRequest& request,
     return info;
 }
 
+// ---- embedded pre-process
+// ---------------------------------------------------------------------------------------------------
+
+bool is_picture(const TensorInfo& input) {
+    return !input.picture.empty();
+}
+
+// The program itself makes numbers of the bytes: whoever fills the input leaves them as they are.
+void keep_pixels(ModelInfo& info, std::span<const TensorInfo> inputs) {
+    for (const TensorInfo& input : inputs) {
+        if (!is_picture(input)) continue;
+        auto found = std::ranges::find(info.inputs, input.name, &ModelInfo::Input::name);
+        if (found == info.inputs.end()) {
+            info.inputs.emplace_back().name = input.name;
+            found = info.inputs.end() - 1;
+        }
+        found->mean = {0};
+        found->scale = {1};
+        found->channels = input.picture.starts_with("bgr") ? ChannelOrder::bgr
+                          : input.picture == "gray"        ? ChannelOrder::gray
+                                                           : ChannelOrder::rgb;
+    }
+}
+
 }  // namespace
 
 Result<std::string> make_modelinfo(const SidecarRequest& request,
                                    std::vector<std::string>& warnings) {
     ModelInfo info;
+    const bool embedded = std::ranges::any_of(request.inputs, is_picture);
     if (!request.decoder.empty()) {
         if (!find_decoder_family(request.decoder))
             return Error{
@@ -142,12 +168,12 @@ Result<std::string> make_modelinfo(const SidecarRequest& request,
             // A list of labels in a file of its own cannot come along: then the entry is written
             // anew with the labels in it.
             const auto alone = parse_modelinfo((*file)->text, "");
-            if (request.labels.empty() && alone && alone->labels == parsed->labels)
+            if (request.labels.empty() && !embedded && alone && alone->labels == parsed->labels)
                 return std::move((*file)->text);
             info = std::move(*parsed);
         } else if (auto known = from_metadata(request, warnings)) {
             info = std::move(*known);
-        } else if (request.labels.empty()) {
+        } else if (request.labels.empty() && !embedded) {
             return std::string();
         }
     }
@@ -158,6 +184,7 @@ Result<std::string> make_modelinfo(const SidecarRequest& request,
     }
     if (!info.decoder.empty() && (!request.decoder.empty() || !request.labels.empty()))
         if (auto fits = check_decoder(info, request); !fits) return fits.error();
+    keep_pixels(info, request.inputs);
     return print_modelinfo(info, request.inputs, request.outputs);
 }
 

@@ -97,6 +97,24 @@ TEST_F(Sidecar, IsEmptyWhereNothingIsKnown) {
     EXPECT_EQ(*text, "");
 }
 
+// The program normalises: whoever fills the input gives it the bytes.
+TEST_F(Sidecar, LeavesThePixelsToAnEmbeddedPreprocess) {
+    decoder_ = "ultraface";
+    outputs_ = {tensor("scores", Layout::NHW, {1, 4420, 2}),
+                tensor("boxes", Layout::NHW, {1, 4420, 4})};
+    inputs_ = {tensor("images", Layout::NCHW, {1, 3, 240, 320})};
+    ASSERT_EQ(info().inputs.size(), 1u);
+    EXPECT_NE(info().inputs[0].mean, std::vector<float>{0});
+    inputs_[0].cpu = make_view(DataType::uint8, Layout::NHWC, {1, 240, 320, 3});
+    inputs_[0].hw = inputs_[0].cpu;
+    inputs_[0].picture = "bgr";
+    EXPECT_EQ(info().inputs[0].mean, std::vector<float>{0});
+    EXPECT_EQ(info().inputs[0].scale, std::vector<float>{1});
+    EXPECT_EQ(info().inputs[0].channels, ChannelOrder::bgr);
+    decoder_.clear();
+    EXPECT_EQ(info().inputs[0].channels, ChannelOrder::bgr);
+}
+
 TEST_F(Sidecar, ChoosesTheFamilyOfAnUltralyticsExportByItsHead) {
     // 64x64 with strides 8, 16, 32: 64 + 16 + 4 = 84 positions; v5 has three anchors each.
     const std::pair<std::vector<uint32_t>, const char*> heads[] = {

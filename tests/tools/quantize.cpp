@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// `vartml compile --quantize` as a user runs it.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "tests/support/temp_dir.h"
+#include "tests/support/tiny_onnx.h"
+
+namespace vartml {
+namespace {
+
+namespace fs = std::filesystem;
+using test::TinyOnnx;
+
+// float32 in NumPy's format.
+std::string npy(const std::string& shape, const std::vector<float>& values) {
+    std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (" + shape + "), }";
+    header.append(64 - (10 + header.size() + 1) % 64, ' ');
+    header += '\n';
+    std::string bytes = std::string("\x93NUMPY\x01\x00", 8);
+    bytes += static_cast<char>(header.size() & 0xFF);
+    bytes += static_cast<char>(header.size() >> 8);
+    bytes += header;
+    bytes.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+    return bytes;
+}
+
+class Quantize : public testing::Test {
+protected:
+    void SetUp() override {
+        const char* program = std::getenv("VARTML_PROGRAM");
+        ASSERT_TRUE(program) << "set VARTML_PROGRAM to the program vartml";
+        program_ = program;
+        TinyOnnx m;
+        m.input("x", {1, 3, 8, 8})
+            .weights("w", {4, 3, 3, 3})
+            .weights("v", {5, 4, 1, 1})
+            .node("Conv", {"x", "w"}, {"a"}, {{"pads", TinyOnnx::Ints{1, 1, 1, 1}}})
+            .node("Relu", {"a"}, {"r"})
+            .node("Conv", {"r", "v"}, {"y"})
+            .output("y")
+            .save(dir_ / "net.onnx");
+        for (int sample = 0; sample < 3; ++sample) {
+            std::vector<float> values(192);
+            for (size_t i = 0; i < values.size(); ++i)
+                values[i] = std::sin(static_cast<float>(i * (static_cast<size_t>(sample) + 1)));
+            test::spill(dir_ / ("set/" + std::to_string(sample) + ".npy"),
+                        npy("1, 3, 8, 8", values));
+        }
+    }
+
+    // Exit status; the streams go to out and err.
+    int run(const std::string& arguments) {
+        const std::string command =
+            "cd '" + dir_.path() + "' && '" + program_ + "' " + arguments + " >out.txt 2>err.txt";
+        const int status = std::system(command.c_str());
+        out_ = test::slurp(dir_ / "out.txt");
+        err_ = test::slurp(dir_ / "err.txt");
+        return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    }
+
+    test::TempDir dir_;
+    std::string program_, out_, err_;
+};
+
+TEST_F(Quantize, MakesAnInt8ModelAndSaysWhatItCost) {
+    ASSERT_EQ(run("compile net.onnx -o net.rai --quantize set"), 0) << err_;
+    EXPECT_NE(out_.find("int8 against float32 on 3 samples:\noutput 'y': cosine 0.99"),
+              std::string::npos)
+        << out_;
+    ASSERT_EQ(run("inspect net.rai --summary"), 0);
+    EXPECT_NE(out_.find("Model data type: int8 quantized"), std::string::npos) << out_;
+}
+
+TEST_F(Quantize, IsUpToDateForTheSameSetOnly) {
+    ASSERT_EQ(run("compile net.onnx --quantize set"), 0) << err_;
+    ASSERT_EQ(run("compile net.onnx --quantize set"), 0) << err_;
+    EXPECT_NE(out_.find("up to date"), std::string::npos) << out_;
+    fs::remove(dir_ / "set/2.npy");
+    ASSERT_EQ(run("compile net.onnx --quantize set"), 0) << err_;
+    EXPECT_EQ(out_.find("up to date"), std::string::npos) << out_;
+    ASSERT_EQ(run("compile net.onnx"), 0) << err_;
+    EXPECT_EQ(out_.find("up to date"), std::string::npos) << out_;
+}
+
+TEST_F(Quantize, SaysWhatIsWrongWithTheSet) {
+    test::spill(dir_ / "short/0.npy", npy("1, 3", {1, 2, 3}));
+    test::spill(dir_ / "many/a/input_0.npy", npy("1", {1}));
+    test::spill(dir_ / "many/a/input_1.npy", npy("1", {1}));
+    test::spill(dir_ / "pictures/a.png", "no picture");
+    fs::create_directory(dir_ / "empty");
+    const std::pair<const char*, const char*> rows[] = {
+        {"nowhere", "--quantize: 'nowhere' is no folder"},
+        {"empty", "--quantize: 'empty' holds no sample; expected .npy, .pb, .png or .jpg files"},
+        {"short", "holds 12 bytes of fp32, input 'x' has 768 of fp32"},
+        {"many", "--quantize: 'many/a' has 2 inputs, the model 1"},
+        {"pictures", "is a picture and the model has no sidecar"},
+        {"pictures --mean 1,2 --scale 1", "--mean: is '1,2', expected one number or three"},
+        {"pictures --mean 0", "pictures/a.png: is no picture that can be read"},
+    };
+    for (const auto& [arguments, words] : rows) {
+        EXPECT_NE(run("compile net.onnx -o net.rai --quantize " + std::string(arguments)), 0);
+        EXPECT_NE(err_.find(words), std::string::npos) << arguments << ": " << err_;
+        EXPECT_FALSE(fs::exists(dir_ / "net.rai"));
+    }
+}
+
+}  // namespace
+}  // namespace vartml

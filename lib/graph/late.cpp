@@ -116,6 +116,50 @@ Result<std::vector<Type>> bound_types(const Graph& graph, const Node& node,
     return types;
 }
 
+namespace {
+
+// Rank and element type of the output; rank -1 where not even that is known.
+std::pair<int64_t, DataType> kind_of_output(const Graph& graph, const Node& node) {
+    const Type& x = input_type(graph, node, 0);
+    const auto rank = static_cast<int64_t>(x.shape.size());
+    const auto length_of = [&](size_t input) {
+        if (!has_input(node, input)) return int64_t{-1};
+        const Type& list = input_type(graph, node, input);
+        return list.shape.size() == 1 ? list.shape[0] : -1;
+    };
+    if (node.kind == "Range") return {1, x.data_type};
+    if (node.kind == "Reshape") return {length_of(1), x.data_type};
+    if (node.kind == "ConstantOfShape")
+        return {length_of(0),
+                has_input(node, 1) ? input_type(graph, node, 1).data_type : DataType::float32};
+    if (node.kind == "Expand") return {std::max(rank, length_of(1)), x.data_type};
+    constexpr std::string_view same_rank[] = {"CenterCropPad", "Pad", "Resize", "Tile", "Upsample"};
+    const bool keeps = std::ranges::find(same_rank, node.kind) != std::end(same_rank);
+    return {keeps ? rank : -1, x.data_type};
+}
+
+}  // namespace
+
+std::optional<Type> guess_bound(const Graph& graph, const Node& node,
+                                std::span<const Type> outputs) {
+    if (node.outputs.size() != 1 || !has_input(node, 0)) return std::nullopt;
+    const auto [rank, data_type] = kind_of_output(graph, node);
+    if (rank < 0) return std::nullopt;
+    Type bound{data_type, std::vector<int64_t>(static_cast<size_t>(rank), 1)};
+    bool found = false;
+    const auto take = [&](const std::vector<int64_t>& shape) {
+        if (shape.size() != bound.shape.size()) return;
+        for (size_t i = 0; i < shape.size(); ++i)
+            bound.shape[i] = std::max(bound.shape[i], shape[i]);
+    };
+    for (const Type& output : outputs) {
+        found = found || output.shape.size() == bound.shape.size();
+        take(output.shape);
+    }
+    take(input_type(graph, node, 0).shape);
+    return found && is_reasonable(bound) ? std::optional(bound) : std::nullopt;
+}
+
 void make_late(Node& node) {
     node.attributes["op"] = node.kind;
     node.kind = std::string(late_kind);

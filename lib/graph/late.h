@@ -32,6 +32,12 @@ bool must_be_late(const Graph& graph, const Node& node);
 Result<std::vector<Type>> bound_types(const Graph& graph, const Node& node,
                                       std::span<const std::optional<Type>> declared);
 
+// Room for the only output of a late node that nothing bounds: per axis the largest of its first
+// input and of `outputs`, those of the model, of the same rank. nullopt where there is nothing to
+// go by. A guess: a run that needs more fails.
+std::optional<Type> guess_bound(const Graph& graph, const Node& node,
+                                std::span<const Type> outputs);
+
 // The node as "Late", and back.
 void make_late(Node& node);
 void settle(Node& node);

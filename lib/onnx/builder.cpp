@@ -3,6 +3,7 @@
 
 #include "lib/common/utf8.h"
 #include "lib/cpu/fold.h"
+#include "lib/graph/late.h"
 
 namespace vartml::onnx {
 namespace {
@@ -58,8 +59,19 @@ ValueIds Builder::emit_named(std::string kind, ValueIds inputs, Attributes attri
         const auto found = declared.find(name);
         bounds.push_back(found == declared.end() ? std::nullopt : std::optional(found->second));
     }
-    if (auto appended = cpu::append_node(graph, std::move(node), bounds); !appended)
-        error_ = Error{appended.error().code, file_ + ": " + appended.error().message};
+    auto appended = cpu::append_node(graph, node, bounds);
+    if (!appended && appended.error().code == ErrorCode::unsupported &&
+        graph::must_be_late(graph, node)) {
+        if (auto guess = graph::guess_bound(graph, node, declared_outputs)) {
+            warnings.push_back(file_ + ": node '" + node.name + "' (" + node.kind +
+                               "): nothing says how large its output can be; it gets room for " +
+                               to_string(*guess) +
+                               ", runs that need more fail; give the tensor a shape in the model");
+            bounds.assign(1, std::move(guess));
+            appended = cpu::append_node(graph, std::move(node), bounds);
+        }
+    }
+    if (!appended) error_ = Error{appended.error().code, file_ + ": " + appended.error().message};
     return outputs;
 }
 

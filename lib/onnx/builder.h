@@ -56,6 +56,8 @@ public:
     // What the file says of tensors with all their dimensions: bounds for what the inputs leave
     // open.
     std::unordered_map<std::string, graph::Type> declared;
+    std::vector<graph::Type> declared_outputs;  // of the model, those that are in `declared`
+    std::vector<std::string> warnings;          // each begins with the file
 
     std::string unique_value_name(std::string_view stem) { return unique(value_names_, stem); }
     std::string unique_node_name(std::string_view stem) { return unique(node_names_, stem); }

@@ -85,6 +85,8 @@ Result<Imported> Importer::run() {
     if (auto done = add_inputs(); !done) return done.error();
     if (auto done = add_initialisers(graph); !done) return done.error();
     if (auto done = add_nodes(graph); !done) return done.error();
+    for (std::string& text : builder_.warnings)
+        out_.messages.push_back({LogLevel::warning, std::move(text)});
     if (auto done = add_outputs(); !done) return done.error();
     graph::remove_dead(builder_.graph);
     count();
@@ -116,7 +118,12 @@ void Importer::note_declared(const pb::GraphProto& graph) {
         }
         if (type.data_type != DataType::unknown) builder_.declared.emplace(info.name(), type);
     };
-    for (const auto& info : graph.output()) note(info);
+    for (const auto& info : graph.output()) {
+        note(info);
+        if (const auto found = builder_.declared.find(info.name());
+            found != builder_.declared.end())
+            builder_.declared_outputs.push_back(found->second);
+    }
     for (const auto& info : graph.value_info()) note(info);
 }
 

@@ -201,11 +201,41 @@ void resize(Builder& b, ModelFile& file, OnnxNode& n) {
     keep(b, file, n);
 }
 
+// BatchNormalization in training mode: by the statistics of this batch, which move the running
+// ones.
+void normalise_by_batch(Builder& b, OnnxNode& n) {
+    const auto rank = static_cast<int64_t>(b.type(n.input(0)).shape.size());
+    if (rank < 2) return b.fail(ErrorCode::bad_model, "(BatchNormalization) has no channels");
+    std::vector<int64_t> axes, column(static_cast<size_t>(rank) - 1, 1);
+    for (int64_t axis = 0; axis < rank; ++axis)
+        if (axis != 1) axes.push_back(axis);
+    column[0] = -1;
+    const float momentum = n.get("momentum", 0.9F), epsilon = n.get("epsilon", 1e-5F);
+    const auto mean_of = [&](ValueId x) {
+        return b.emit("ReduceMean", {x, b.ints(axes)}, {{"keepdims", int64_t{0}}});
+    };
+    const auto wide = [&](ValueId per_channel) {
+        return b.emit("Reshape", {per_channel, b.ints(column)});
+    };
+    const ValueId x = n.input(0), mean = mean_of(x);
+    const ValueId centred = b.emit("Sub", {x, wide(mean)});
+    const ValueId variance = mean_of(b.emit("Mul", {centred, centred}));
+    const ValueId spread = b.emit("Sqrt", {b.emit("Add", {variance, b.floats({}, {epsilon})})});
+    const ValueId scaled =
+        b.emit("Mul", {b.emit("Div", {centred, wide(spread)}), wide(n.input(1))});
+    bind_first(b, n, b.emit("Add", {scaled, wide(n.input(2))}));
+    const ValueId now[] = {mean, variance};
+    for (size_t i = 0; i < 2 && !b.error(); ++i) {
+        if (!n.has_output(i + 1)) continue;
+        const ValueId old = b.emit("Mul", {n.input(i + 3), b.floats({}, {momentum})});
+        const ValueId step = b.emit("Mul", {now[i], b.floats({}, {1 - momentum})});
+        const ValueId moved = b.emit("Add", {old, step});
+        if (!b.error()) b.bind(n.outputs[i + 1], moved);
+    }
+}
+
 void batch_normalization(Builder& b, ModelFile& file, OnnxNode& n) {
-    if (n.get("training_mode", int64_t{0}) != 0)
-        return b.fail(
-            ErrorCode::unsupported,
-            "(BatchNormalization) is in training mode; export the model in inference mode");
+    if (n.get("training_mode", int64_t{0}) != 0) return normalise_by_batch(b, n);
     if (n.get("spatial", int64_t{1}) != 1)
         return b.fail(ErrorCode::unsupported,
                       "(BatchNormalization) has spatial 0, which later operator sets dropped; "

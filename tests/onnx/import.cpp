@@ -329,6 +329,33 @@ TEST_P(ImportRefuses, NamesNodeProblemAndWayOut) {
 }
 INSTANTIATE_TEST_SUITE_P(Nodes, ImportRefuses, testing::ValuesIn(refused));
 
+// Room by what the model says elsewhere, and a warning; without any such thing a refusal.
+TEST_F(Import, GuessesTheRoomOfWhatNothingBounds) {
+    TinyOnnx m(17);
+    m.input("first", {}, TinyOnnx::int64)
+        .input("last", {}, TinyOnnx::int64)
+        .ints("one", {}, {1})
+        .node("Range", {"first", "last", "one"}, {"r"})
+        .node("Neg", {"r"}, {"n"})
+        .node("Abs", {"n"}, {"y"})
+        .output("y", {7}, TinyOnnx::int64);
+    const Imported out = good(m);
+    ASSERT_EQ(out.messages.size(), 1u);
+    EXPECT_EQ(out.messages[0].level, LogLevel::warning);
+    EXPECT_EQ(out.messages[0].text,
+              "model.onnx: node 'r_node' (Range): nothing says how large its output can be; it "
+              "gets room for i64[7], runs that need more fail; give the tensor a shape in the "
+              "model");
+    TinyOnnx open(17);
+    open.input("first", {}, TinyOnnx::int64)
+        .ints("one", {}, {1})
+        .node("Range", {"one", "first", "one"}, {"r"})
+        .node("ReduceSum", {"r"}, {"y"}, {{"keepdims", int64_t{0}}})
+        .output("y", {}, TinyOnnx::int64);
+    EXPECT_NE(refusal(open).find("takes its limits from a tensor that depends on the input data"),
+              std::string::npos);
+}
+
 TEST_F(Import, RefusesOperatorSetsAndVersionsItDoesNotKnow) {
     TinyOnnx old(6);
     old.input("x", {1}).node("Add", {"x", "x"}, {"y"}).output("y");

@@ -342,10 +342,11 @@ TEST_F(Import, GuessesTheRoomOfWhatNothingBounds) {
     const Imported out = good(m);
     ASSERT_EQ(out.messages.size(), 1u);
     EXPECT_EQ(out.messages[0].level, LogLevel::warning);
-    EXPECT_EQ(out.messages[0].text,
-              "model.onnx: node 'r_node' (Range): nothing says how large its output can be; it "
-              "gets room for i64[7], runs that need more fail; give the tensor a shape in the "
-              "model");
+    EXPECT_NE(out.messages[0].text.find(
+                  "model.onnx: node 'r_node' (Range): nothing says how large its output can be; it "
+                  "gets room for i64[7], runs that need more fail; give the tensor a shape in the "
+                  "model"),
+              std::string::npos);
     TinyOnnx open(17);
     open.input("first", {}, TinyOnnx::int64)
         .ints("one", {}, {1})

@@ -19,26 +19,6 @@ const OperatorRule* find_rule(const Target& target, std::string_view kind) {
     return rule != target.operators.end() && rule->kind == kind ? &*rule : nullptr;
 }
 
-char type_class(DataType type) {
-    switch (type) {
-        case DataType::float32:
-        case DataType::fp16:
-        case DataType::bf16:
-            return 'f';
-        case DataType::int8:
-        case DataType::uint8:
-            return 'q';
-        case DataType::int16:
-        case DataType::int32:
-        case DataType::int64:
-            return 'i';
-        case DataType::boolean:
-            return 'b';
-        default:
-            return '?';
-    }
-}
-
 std::string list(const std::vector<std::string>& words) {
     std::string text;
     for (size_t i = 0; i < words.size(); ++i)
@@ -125,6 +105,26 @@ Reason check_attributes(const OperatorRule& rule, const Node& node) {
 }
 
 }  // namespace
+
+char type_class(DataType type) {
+    switch (type) {
+        case DataType::float32:
+        case DataType::fp16:
+        case DataType::bf16:
+            return 'f';
+        case DataType::int8:
+        case DataType::uint8:
+            return 'q';
+        case DataType::int16:
+        case DataType::int32:
+        case DataType::int64:
+            return 'i';
+        case DataType::boolean:
+            return 'b';
+        default:
+            return '?';
+    }
+}
 
 const Target* find_target(std::string_view device) {
     const auto targets = all_targets();

@@ -65,6 +65,9 @@ std::span<const Target> all_targets();
 const Target* find_target(std::string_view device);
 std::vector<std::string_view> target_names();
 
+// The letter of an element type in OperatorRule::types; '?' for one that no device takes.
+char type_class(DataType type);
+
 // Whether the target runs the operator at all, apart from types and attributes. `kind` is one part.
 bool runs_operator(const Target& target, std::string_view kind);
 

@@ -16,65 +16,15 @@
 #include "lib/artifact/compiled_model.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/tiny_onnx.h"
+#include "tests/tools/compile_program.h"
 
 namespace vartml {
 namespace {
 
 namespace fs = std::filesystem;
+using test::Compile;
+using test::Finished;
 using test::TinyOnnx;
-
-struct Finished {
-    int status = -1;
-    std::string out, err;
-};
-
-class Compile : public testing::Test {
-protected:
-    void SetUp() override {
-        const char* program = std::getenv("VARTML_PROGRAM");
-        ASSERT_TRUE(program) << "set VARTML_PROGRAM to the program vartml";
-        program_ = program;
-        small().save(dir_ / "shelf.onnx");
-    }
-
-    // A picture model of three operators.
-    static TinyOnnx small(const std::string& symbol = "") {
-        TinyOnnx m;
-        m.input("images", {symbol.empty() ? TinyOnnx::Dim(1) : TinyOnnx::Dim(symbol), 3, 16, 16})
-            .weights("w", {8, 3, 3, 3});
-        m.node("Conv", {"images", "w"}, {"c"}, {{"pads", TinyOnnx::Ints{1, 1, 1, 1}}})
-            .node("Relu", {"c"}, {"r"});
-        m.node("GlobalAveragePool", {"r"}, {"scores"}).output("scores");
-        return m;
-    }
-
-    Finished run(const std::string& arguments, const std::string& setup = "") {
-        const std::string command = "cd '" + dir_.path() + "' && { " + setup + "'" + program_ +
-                                    "' compile " + arguments + "; } >out.txt 2>err.txt";
-        const int status = std::system(command.c_str());
-        return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, test::slurp(dir_ / "out.txt"),
-                test::slurp(dir_ / "err.txt")};
-    }
-
-    std::map<std::string, std::string> files(const std::string& folder) {
-        std::map<std::string, std::string> all;
-        for (const auto& entry : fs::recursive_directory_iterator(dir_ / folder))
-            if (entry.is_regular_file())
-                all[fs::relative(entry.path(), dir_ / folder).string()] =
-                    test::slurp(entry.path().string());
-        return all;
-    }
-    std::vector<std::string> names(const std::string& folder) {
-        std::vector<std::string> all;
-        for (const auto& entry : fs::directory_iterator(dir_ / folder))
-            all.push_back(entry.path().filename().string());
-        std::ranges::sort(all);
-        return all;
-    }
-
-    test::TempDir dir_;
-    std::string program_;
-};
 
 TEST_F(Compile, WritesDirectoryAndArchiveIntoTheCache) {
     const Finished r = run("shelf.onnx");
@@ -466,140 +416,6 @@ TEST_P(CompileRefuses, WithStatusAndSentence) {
     EXPECT_FALSE(fs::exists(dir_ / "vartml-cache/shelf"));
 }
 INSTANTIATE_TEST_SUITE_P(Options, CompileRefuses, testing::ValuesIn(refusals));
-
-// ---- more than one process
-// -----------------------------------------------------------------------------------------
-
-class CompileProcesses : public Compile {
-protected:
-    pid_t start(const char* log, const std::vector<const char*>& options = {}) {
-        std::vector<const char*> arguments{"vartml", "compile", "shelf.onnx"};
-        arguments.insert(arguments.end(), options.begin(), options.end());
-        arguments.push_back(nullptr);
-        const pid_t child = ::fork();
-        if (child != 0) return child;
-        if (::chdir(dir_.path().c_str()) != 0 || !std::freopen(log, "w", stdout) ||
-            !std::freopen("/dev/null", "w", stderr))
-            ::_exit(99);
-        ::execv(program_.c_str(), const_cast<char* const*>(arguments.data()));
-        ::_exit(99);
-    }
-    static int wait(pid_t child) {
-        int status = 0;
-        ::waitpid(child, &status, 0);
-        return status;
-    }
-};
-
-TEST_F(CompileProcesses, CompileOnceForOneKey) {
-    const pid_t a = start("a.txt"), b = start("b.txt");
-    EXPECT_EQ(wait(a), 0);
-    EXPECT_EQ(wait(b), 0);
-    const bool a_waited = test::slurp(dir_ / "a.txt").find("up to date") != std::string::npos;
-    const bool b_waited = test::slurp(dir_ / "b.txt").find("up to date") != std::string::npos;
-    EXPECT_NE(a_waited, b_waited);
-}
-
-// Two models that take each other's place, in all containers. Half of a compile is writing: the
-// weights are large for the few operators.
-class CompileKilled : public CompileProcesses {
-protected:
-    using Files = std::map<std::string, std::string>;
-    using Microseconds = std::chrono::duration<double, std::micro>;
-    static constexpr int nothing = -1;
-
-    void save(int which) {
-        const std::string weights = which ? "v" : "w";
-        TinyOnnx m;
-        m.input("x", {1, 256}).weights(weights, {256, 512}).node("MatMul", {"x", weights}, {"y"});
-        m.output("y").save(dir_ / "shelf.onnx");
-    }
-    Files result() {
-        Files all = files("vartml-cache/shelf");
-        all.erase("compile.log");  // it holds times
-        return all;
-    }
-    pid_t start_all() { return start("log.txt", {"--format", "dir,rai,tar"}); }
-    void compile(int which) {
-        save(which);
-        ASSERT_EQ(wait(start_all()), 0);
-        in_place_ = which;
-    }
-
-    // Both results, and how long one takes: the median of five.
-    void measure() {
-        std::vector<Microseconds> durations;
-        for (const int which : {0, 1, 0, 1, 0}) {
-            const auto begin = std::chrono::steady_clock::now();
-            compile(which);
-            durations.emplace_back(std::chrono::steady_clock::now() - begin);
-            whole_[which] = result();
-        }
-        ASSERT_NE(whole_[0], whole_[1]);
-        for (const char* file : {"model.vmf", "shelf.rai", "shelf.tar.gz"})
-            ASSERT_TRUE(whole_[0].contains(file)) << file;
-        std::ranges::nth_element(durations, durations.begin() + 2);
-        duration_ = durations[2];
-    }
-
-    void kill_after(int which, double part) {
-        save(which);
-        const pid_t child = start_all();
-        ::usleep(static_cast<useconds_t>(part * duration_.count()));
-        ::kill(child, SIGKILL);
-        finished_ += wait(child) == 0 ? 1 : 0;
-        for (const std::string& name : names("vartml-cache"))
-            writing_ += name.starts_with(".shelf.tmp-") ? 1 : 0;
-    }
-    // The old result, the new one, or none where there was none; whole, by its bytes and to read.
-    void check(int wanted) {
-        const std::string place = dir_ / "vartml-cache/shelf";
-        if (!fs::exists(place)) {
-            ASSERT_EQ(in_place_, nothing) << "the old result is gone";
-            return;
-        }
-        const Files found = result();
-        if (found == whole_[wanted]) in_place_ = wanted;
-        ASSERT_NE(in_place_, nothing) << "neither absent nor new";
-        ASSERT_TRUE(found == whole_[in_place_]) << "neither old nor new";
-        for (const char* container : {"", "/shelf.rai", "/shelf.tar.gz"}) {
-            const auto model = artifact::read(place + container);
-            ASSERT_TRUE(model) << model.error().message;
-        }
-    }
-
-    Files whole_[2];
-    Microseconds duration_{};
-    int in_place_ = nothing;          // which of the two
-    int finished_ = 0, writing_ = 0;  // kills that came too late, and while files were written
-};
-
-// Which instruction a kill strikes is left to chance. The first ones find nothing in place, the
-// others an older result.
-TEST_F(CompileKilled, LeavesTheOldOrTheNewResult) {
-    constexpr int kills = 100, slices = 25;  // each slice of the duration is struck four times
-    ASSERT_NO_FATAL_FAILURE(measure());
-    constexpr unsigned seed = 20;
-    std::mt19937 random(seed);
-    for (int i = 0; i < kills; ++i) {
-        SCOPED_TRACE("kill " + std::to_string(i) + " of seed " + std::to_string(seed));
-        if (i < slices) {
-            fs::remove_all(dir_ / "vartml-cache/shelf");
-            in_place_ = nothing;
-        } else if (in_place_ == nothing) {
-            ASSERT_NO_FATAL_FAILURE(compile(0));
-        }
-        const double slice = i % slices;
-        const double part = std::uniform_real_distribution<>(slice, slice + 1)(random) / slices;
-        kill_after(i % 2, part);
-        ASSERT_NO_FATAL_FAILURE(check(i % 2));
-    }
-    RecordProperty("finished", finished_);
-    RecordProperty("writing", writing_);
-    ASSERT_NO_FATAL_FAILURE(compile(0));
-    EXPECT_TRUE(result() == whole_[0]);
-    EXPECT_EQ(names("vartml-cache"), (std::vector<std::string>{".shelf.lock", "shelf"}));
-}
 
 // ---- real models
 // ---------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@
 
 #include "lib/device/softnpu/copy_step.h"
 #include "lib/device/softnpu/packed_weights.h"
+#include "lib/device/target.h"
 
 namespace vartml::softnpu {
 namespace {
@@ -159,32 +160,12 @@ const Row* find_row(std::string_view kind) {
     return row != std::end(table) && row->kind == kind ? row : nullptr;
 }
 
-char type_class(DataType type) {
-    switch (type) {
-        case DataType::float32:
-        case DataType::fp16:
-        case DataType::bf16:
-            return 'f';
-        case DataType::int8:
-        case DataType::uint8:
-            return 'q';
-        case DataType::int16:
-        case DataType::int32:
-        case DataType::int64:
-            return 'i';
-        case DataType::boolean:
-            return 'b';
-        default:
-            return '?';
-    }
-}
-
 constexpr size_t max_fast_rank = 6;
 
 bool takes_value(const graph::Value& value, const Row& row) {
     const bool static_shape = !value.data_dependent && value.type.elements() > 0;
     return static_shape && value.type.shape.size() <= max_fast_rank &&
-           row.types.find(type_class(value.type.data_type)) != std::string_view::npos;
+           row.types.find(device::type_class(value.type.data_type)) != std::string_view::npos;
 }
 
 }  // namespace

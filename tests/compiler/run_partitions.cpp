@@ -178,6 +178,29 @@ TEST(Partitions, FailTheJobForDataThatAnOperatorRejects) {
     EXPECT_EQ(model.run(), StatusCode::SUCCESS) << model.last_error();
 }
 
+// As many elements as the bound, but longer along an axis: they have no place in the output.
+TEST(Partitions, FailTheJobForARealShapeOutsideOfTheBound) {
+    TinyOnnx m(17);
+    m.input("x", {2, 6})
+        .input("s", {2}, TinyOnnx::int64)
+        .node("Reshape", {"x", "s"}, {"y"})
+        .output("y", {6, 6});
+    Running model(m);
+    std::ranges::fill(model.input<float>(0), 1.0F);
+    model.input<int64_t>(1)[0] = 12;
+    model.input<int64_t>(1)[1] = 1;
+    EXPECT_EQ(model.run(), StatusCode::FAILURE);
+    EXPECT_NE(model.last_error().find("tensor 'y' has [12,1] elements in this run, the model "
+                                      "allows for at most [6,6] along each axis"),
+              std::string::npos)
+        << model.last_error();
+    model.input<int64_t>(1)[0] = 4;
+    model.input<int64_t>(1)[1] = 3;
+    ASSERT_EQ(model.run(), StatusCode::SUCCESS) << model.last_error();
+    for (size_t i = 0; i < 36; ++i)
+        EXPECT_EQ(model.output<float>()[i], i / 6 < 4 && i % 6 < 3 ? 1 : 0) << i;
+}
+
 // The bytes of a camera frame are the input; the program makes the numbers that the pre-processor
 // would have made.
 TEST(Partitions, TakeThePictureItself) {

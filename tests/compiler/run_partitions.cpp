@@ -158,6 +158,26 @@ TEST(Partitions, FillWhatTheDataLeaveEmpty) {
     EXPECT_EQ(list(model.output<int64_t>(1)), std::vector<int64_t>(4, -1));
 }
 
+// What is settled at run time has attributes by then, and its remaining inputs are data.
+TEST(Partitions, EncodeAsManyRowsAsThereAre) {
+    TinyOnnx m(17);
+    m.input("s", {3})
+        .ints("axis", {1}, {0})
+        .ints("depth", {}, {4})
+        .floats("values", {2}, {2, 5})
+        .node("NonZero", {"s"}, {"n"})
+        .node("Squeeze", {"n", "axis"}, {"i"})
+        .node("OneHot", {"i", "depth", "values"}, {"y"})
+        .output("y");
+    Running model(m);
+    const float scores[] = {0, 3, 1};
+    std::ranges::copy(scores, model.input<float>().begin());
+    ASSERT_EQ(model.run(), StatusCode::SUCCESS) << model.last_error();
+    const auto y = model.output<float>();
+    EXPECT_EQ(std::vector(y.begin(), y.end()),
+              (std::vector<float>{2, 5, 2, 2, 2, 2, 5, 2, 0, 0, 0, 0}));
+}
+
 // A rejected run says which node rejected it, and the next one is none the worse.
 TEST(Partitions, FailTheJobForDataThatAnOperatorRejects) {
     TinyOnnx m(17);

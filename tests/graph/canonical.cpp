@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "lib/cpu/fold.h"
+#include "lib/graph/late.h"
 #include "tests/support/graphs.h"
 
 namespace vartml::graph {
@@ -45,6 +46,21 @@ class Canonical : public testing::TestWithParam<Form> {};
 TEST_P(Canonical, Form) {
     const auto expected = parse(GetParam().canonical);
     EXPECT_EQ(imported(GetParam().onnx), expected ? print(*expected) : GetParam().canonical);
+}
+// A node is settled again where its inputs have real shapes, all of them known. Resize and Slice
+// are late there, and come in their first form.
+TEST_P(Canonical, FormStaysWhenItIsMadeAgain) {
+    const auto once = parse(GetParam().canonical);
+    if (!once) return;
+    for (const Node& node : once->nodes) {
+        if (is_late(node) || node.kind == "Resize" || node.kind == "Slice") continue;
+        Node again = node;
+        const auto done = canonicalise(*once, again);
+        ASSERT_TRUE(done) << done.error().message;
+        EXPECT_EQ(again.kind, node.kind);
+        EXPECT_EQ(again.inputs, node.inputs);
+        EXPECT_EQ(again.attributes, node.attributes);
+    }
 }
 
 // The input of most rows.

@@ -178,6 +178,46 @@ TEST(Partitions, EncodeAsManyRowsAsThereAre) {
               (std::vector<float>{2, 5, 2, 2, 2, 2, 5, 2, 0, 0, 0, 0}));
 }
 
+// Operators that are taken apart on import: the pieces know no more of the shape than the whole.
+TEST(Partitions, TakeOperatorsApartForAnyNumberOfRows) {
+    TinyOnnx softmax(11), crop(18);
+    softmax.input("s", {3})
+        .input("v", {3, 2, 1, 2})
+        .ints("shape", {1}, {-1})
+        .node("NonZero", {"s"}, {"n"})
+        .node("Reshape", {"n", "shape"}, {"i"})
+        .node("Gather", {"v", "i"}, {"rows"}, {{"axis", int64_t{0}}})
+        .node("Softmax", {"rows"}, {"y"})
+        .node("LogSoftmax", {"rows"}, {"z"})
+        .output("y")
+        .output("z");
+    Running old(softmax);
+    const float scores[] = {0, 3, 1};
+    std::ranges::copy(scores, old.input<float>(0).begin());
+    std::ranges::fill(old.input<float>(1), 0.0F);
+    old.input<float>(1)[4] = std::log(5.0F);
+    ASSERT_EQ(old.run(), StatusCode::SUCCESS) << old.last_error();
+    const float parts[] = {0.625, 0.125, 0.125, 0.125, 0.25, 0.25, 0.25, 0.25, 0, 0, 0, 0};
+    for (size_t i = 0; i < 12; ++i) {
+        EXPECT_NEAR(old.output<float>(0)[i], parts[i], 1e-6) << i;
+        EXPECT_NEAR(old.output<float>(1)[i], i < 8 ? std::log(parts[i]) : 0, 1e-6) << i;
+    }
+
+    crop.input("s", {6})
+        .ints("axis", {1}, {0})
+        .ints("size", {1}, {4})
+        .node("NonZero", {"s"}, {"n"})
+        .node("Squeeze", {"n", "axis"}, {"i"})
+        .node("CenterCropPad", {"i", "size"}, {"y"}, {{"axes", Ints{0}}})
+        .output("y", {}, TinyOnnx::int64);
+    Running centre(crop);
+    const float six[] = {0, 1, 0, 0, 1, 0};
+    std::ranges::copy(six, centre.input<float>(0).begin());
+    ASSERT_EQ(centre.run(), StatusCode::SUCCESS) << centre.last_error();
+    const auto y = centre.output<int64_t>();
+    EXPECT_EQ(std::vector(y.begin(), y.end()), (std::vector<int64_t>{0, 1, 4, 0}));
+}
+
 // A rejected run says which node rejected it, and the next one is none the worse.
 TEST(Partitions, FailTheJobForDataThatAnOperatorRejects) {
     TinyOnnx m(17);

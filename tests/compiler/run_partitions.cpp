@@ -218,6 +218,26 @@ TEST(Partitions, TakeOperatorsApartForAnyNumberOfRows) {
     EXPECT_EQ(std::vector(y.begin(), y.end()), (std::vector<int64_t>{0, 1, 4, 0}));
 }
 
+// A frame in which nothing was found is a frame like any other.
+TEST(Partitions, ReshapeRowsThatAreNotThere) {
+    TinyOnnx m(17);
+    m.input("s", {3})
+        .input("v", {3, 2, 2})
+        .ints("axis", {1}, {0})
+        .ints("shape", {2}, {0, -1})
+        .node("NonZero", {"s"}, {"n"})
+        .node("Squeeze", {"n", "axis"}, {"i"})
+        .node("Gather", {"v", "i"}, {"rows"}, {{"axis", int64_t{0}}})
+        .node("Reshape", {"rows", "shape"}, {"y"})
+        .output("y");
+    Running model(m);
+    EXPECT_EQ(model.shape(0), (std::vector<uint32_t>{3, 4}));
+    std::ranges::fill(model.input<float>(0), 0.0F);
+    std::ranges::fill(model.output<float>(), 7.0F);
+    ASSERT_EQ(model.run(), StatusCode::SUCCESS) << model.last_error();
+    for (const float y : model.output<float>()) EXPECT_EQ(y, 0);
+}
+
 // A rejected run says which node rejected it, and the next one is none the worse.
 TEST(Partitions, FailTheJobForDataThatAnOperatorRejects) {
     TinyOnnx m(17);

@@ -36,6 +36,10 @@ int rank_of(Layout layout) {
     }
 }
 
+bool is_blocked(Layout layout) {
+    return rank_of(layout) == 5;
+}
+
 class ModelChecks {
 public:
     ModelChecks(Checks& checks, const CompiledModel& model) : checks_(checks), model_(model) {}
@@ -55,7 +59,12 @@ private:
                     prefix + (list == &inputs ? "input " : "output ") + quoted(t.name);
                 if (t.name.empty()) return checks_.fail(what + " has no name");
                 if (!names.insert(t.name).second) return checks_.fail(what + " occurs twice");
-                if (!check_view(t.cpu, what + ": CPU view") || !check_hw(t, what)) return false;
+                if (!check_view(t.cpu, what + ": CPU view")) return false;
+                if (is_blocked(t.cpu.layout))
+                    return checks_.fail(what + ": CPU view has layout " +
+                                        std::string(to_string(t.cpu.layout)) +
+                                        ", which only HW views have");
+                if (!check_hw(t, what)) return false;
             }
         return true;
     }
@@ -92,9 +101,8 @@ private:
         const TensorView& hw = *t.hw;
         if (!check_view(hw, what + ": HW view")) return false;
         const int rank = hw.layout == Layout::GENERIC ? 0 : hw.layout == Layout::NHW ? 3 : 4;
-        const bool blocked = rank_of(hw.layout) == 5;
         const bool possible = (rank == 0 || t.cpu.shape.size() == static_cast<size_t>(rank)) &&
-                              !(blocked && t.cpu.shape[0] != 1);
+                              !(is_blocked(hw.layout) && t.cpu.shape[0] != 1);
         const TensorView expected =
             possible ? hw_view(t.cpu, hw.layout, hw.data_type) : TensorView{};
         if (hw.shape != expected.shape || hw.order != expected.order)

@@ -351,6 +351,12 @@ private:
                     std::string(direction) + ' ' + std::to_string(i) + " is '" + value.name + "' " +
                     graph::to_string(value.type) + ", the manifest says '" + info.name + "' " +
                     std::string(to_string(info.cpu.data_type)) + to_text(info.cpu.shape));
+            // Its rows are copied as they are.
+            if (value.data_dependent &&
+                (value.type.data_type != info.cpu.data_type || (info.hw && *info.hw != info.cpu)))
+                return checks_.fail(std::string(direction) + " '" + value.name +
+                                    "' has a shape that depends on the data and a HW view that is "
+                                    "not its CPU view; compile the model again");
         }
         return true;
     }

@@ -85,14 +85,18 @@ void take_parameter(const Value& value, const Parameter& parameter, Node& node) 
     }
 }
 
+bool is_parameter_of(const Node& node, const Parameter& parameter) {
+    // Where the depth was is now what it stood in front of.
+    if (node.kind == "OneHot" && node.inputs.size() < 3) return false;
+    return parameter.kind == node.kind || (parameter.kind == "Reduce" && is_reduction(node.kind));
+}
+
 // The parameter inputs that the node has.
 std::vector<const Parameter*> given_parameters(const Node& node) {
     std::vector<const Parameter*> given;
-    for (const Parameter& parameter : parameters) {
-        const bool match =
-            parameter.kind == node.kind || (parameter.kind == "Reduce" && is_reduction(node.kind));
-        if (match && has_input(node, parameter.input)) given.push_back(&parameter);
-    }
+    for (const Parameter& parameter : parameters)
+        if (is_parameter_of(node, parameter) && has_input(node, parameter.input))
+            given.push_back(&parameter);
     return given;
 }
 
@@ -126,9 +130,7 @@ bool take_parameters(const Graph& graph, Node& node) {
     }
     // From the back, so that the indices stay right; an absent parameter leaves its place, too.
     for (const Parameter& parameter : std::views::reverse(parameters)) {
-        const bool match =
-            parameter.kind == node.kind || (parameter.kind == "Reduce" && is_reduction(node.kind));
-        if (match && parameter.input < node.inputs.size()) {
+        if (is_parameter_of(node, parameter) && parameter.input < node.inputs.size()) {
             node.inputs.erase(node.inputs.begin() + static_cast<ptrdiff_t>(parameter.input));
         }
     }

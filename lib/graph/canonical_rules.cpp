@@ -122,9 +122,23 @@ Result<void> to_reshape(const Graph& graph, Node& node) {
     return {};
 }
 
+// Without elements, any size in place of -1 gives as many; meant is the one that every other number
+// of rows would give: x[n,2,3] by [0,-1] is [n,6], of no rows, too.
+void solve_without_elements(const Ints& from, const Ints& given, Ints& shape) {
+    if (std::ranges::count(shape, -1) != 1 || std::ranges::count(shape, 0) == 0) return;
+    int64_t left = 1, taken = 1;
+    for (size_t i = 0; i < from.size(); ++i)
+        if (i >= given.size() || given[i] != 0) left *= from[i];
+    for (size_t i = 0; i < shape.size(); ++i)
+        if (given[i] != 0 && shape[i] != -1) taken *= shape[i];
+    if (left > 0 && taken > 0 && left % taken == 0)
+        std::ranges::replace(shape, int64_t{-1}, left / taken);
+}
+
 Result<void> rule_reshape(const Graph& graph, Node& node) {
     const Value& x = graph.value(node.inputs[0]);
-    Ints shape = node.get("shape", Ints());
+    const Ints given = node.get("shape", Ints());
+    Ints shape = given;
     if (!node.get("allowzero", int64_t{0})) {
         for (size_t i = 0; i < shape.size(); ++i) {
             if (shape[i] != 0) continue;
@@ -134,6 +148,7 @@ Result<void> rule_reshape(const Graph& graph, Node& node) {
             }
             shape[i] = x.type.shape[i];
         }
+        solve_without_elements(x.type.shape, given, shape);
     }
     node.attributes["shape"] = shape;
     node.attributes.erase("allowzero");

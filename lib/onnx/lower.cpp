@@ -151,6 +151,18 @@ void quantize(Builder& b, ModelFile& file, OnnxNode& n) {
     (void)file;
 }
 
+// Softmax or LogSoftmax over several axes at once, for a tensor whose real shape only the run
+// knows.
+ValueId softmax_over(Builder& b, const std::string& kind, ValueId x, int64_t axis, int64_t rank) {
+    std::vector<int64_t> axes(static_cast<size_t>(rank - axis));
+    std::iota(axes.begin(), axes.end(), axis);
+    const ValueId below = b.emit("Sub", {x, b.emit("ReduceMax", {x, b.ints(axes)})});
+    const ValueId powers = b.emit("Exp", {below});
+    const ValueId sum = b.emit("ReduceSum", {powers, b.ints(axes)});
+    if (kind == "Softmax") return b.emit("Div", {powers, sum});
+    return b.emit("Sub", {below, b.emit("Log", {sum})});
+}
+
 // Before set 13 these flatten the tensor to two dimensions at `axis` and work on rows.
 void softmax(Builder& b, ModelFile& file, OnnxNode& n) {
     if (n.opset >= 13) return keep(b, file, n);
@@ -168,6 +180,13 @@ void softmax(Builder& b, ModelFile& file, OnnxNode& n) {
     if (axis < rank && shape[static_cast<size_t>(axis)] == inner) {
         n.attributes["axis"] = axis;
         return keep(b, file, n);
+    }
+    if (b.graph.value(x).data_dependent) {
+        if (n.proto.op_type() == "Hardmax" || axis == rank)
+            return b.fail(ErrorCode::unsupported,
+                          "(" + n.proto.op_type() + ") flattens tensor '" + b.graph.value(x).name +
+                              "', whose shape depends on the data; export with opset 13 or later");
+        return bind_first(b, n, softmax_over(b, n.proto.op_type(), x, axis, rank));
     }
     const ValueId rows =
         b.emit("Reshape", {x, b.ints({product(shape.begin(), shape.begin() + axis), inner})});
@@ -313,8 +332,10 @@ void dynamic_quantize_linear(Builder& b, ModelFile&, OnnxNode& n) {
 }
 
 void center_crop_pad(Builder& b, ModelFile& file, OnnxNode& n) {
-    if (!b.int_values(n.input(1))) return keep(b, file, n);
-    const std::vector<int64_t> shape = b.type(n.input(0)).shape;
+    const ValueId x = n.input(0);
+    if (!b.int_values(n.input(1)) || (x != graph::none && b.graph.value(x).data_dependent))
+        return keep(b, file, n);
+    const std::vector<int64_t> shape = b.type(x).shape;
     const auto target = b.int_values(n.input(1));
     std::vector<int64_t> axes = n.get("axes", std::vector<int64_t>{});
     if (!n.attributes.contains("axes")) {
@@ -339,8 +360,7 @@ void center_crop_pad(Builder& b, ModelFile& file, OnnxNode& n) {
             pads[shape.size() + axis] = more - more / 2;
         }
     }
-    const ValueId cropped =
-        b.emit("Slice", {n.input(0), b.ints(starts), b.ints(ends), b.ints(axes)});
+    const ValueId cropped = b.emit("Slice", {x, b.ints(starts), b.ints(ends), b.ints(axes)});
     bind_first(b, n, b.emit("Pad", {cropped, b.ints(pads)}));
 }
 

@@ -63,6 +63,7 @@ public:
                 if (!tensor)
                     return fault(*program, t, "has another layout than the model's output");
                 partition.outputs.push_back(*tensor);
+                partition.output_shape.push_back(shape_of(t));
                 sources_[t.name] = {*tensor, &device_view(t)};
             }
             wiring_.partitions.push_back(std::move(partition));
@@ -141,7 +142,7 @@ public:
             own.inputs.resize(p.inputs.size());
             own.outputs.resize(p.outputs.size());
             own.shapes.inputs.resize(p.inputs.size());
-            own.shapes.outputs.resize(p.outputs.size());
+            own.shapes.outputs = p.output_shape;  // a static one stays
         }
         lane->model_inputs = wiring_.input_shape;
         lane->model_outputs = wiring_.output_shape;

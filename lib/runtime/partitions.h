@@ -27,6 +27,7 @@ struct Wiring {
     };
     struct Partition {
         std::vector<Tensor> inputs, outputs;
+        std::vector<cpu::Shape> output_shape;  // upper bounds
     };
     std::vector<Partition> partitions;    // in execution order
     std::vector<size_t> buffer_bytes;     // tensors between partitions

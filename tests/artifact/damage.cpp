@@ -331,6 +331,10 @@ TEST(Manifest, BreaksNoRuleOfTheFormat) {
         {"input 'x': CPU view has the order [0,2]", [](M& m) { m.inputs[0].cpu.order = {0, 2}; }},
         {"input 'x': CPU view of layout NCHW has shape [2,3]",
          [](M& m) { m.inputs[0].cpu.layout = Layout::NCHW; }},
+        {"input 'x': CPU view has layout HCWNC4, which only HW views have",
+         [](M& m) {
+             m.inputs[0].cpu = make_view(DataType::float32, Layout::HCWNC4, {1, 1, 2, 1, 4});
+         }},
         {"input 'x': HW view NHWC[1,1,2,3] does not fit the CPU view GENERIC[2,3]",
          [](M& m) { m.inputs[0].hw = make_view(DataType::int8, Layout::NHWC, {1, 1, 2, 3}); }},
         {"input 'x': CPU view of shape [2147483648,2147483648,4] is recorded with 0 elements",
@@ -353,6 +357,26 @@ TEST(Manifest, BreaksNoRuleOfTheFormat) {
         EXPECT_NE(r.error().message.find(c.sentence), std::string::npos) << r.error().message;
         EXPECT_TRUE(fs::is_empty(dir.path()));
     }
+}
+
+// The rows of such a tensor are copied one by one: both sides must have the same elements.
+TEST(Program, HasNoOtherHwViewOfADataDependentTensor) {
+    const TempDir dir;
+    auto p = test::make_partition("vaiml_cpu_subgraph_0", test::parse_graph(R"(graph g
+input %x : f32[4]
+%n = NonZero %x : i64[1,4]?
+%y = Cast %n {to="u8"} : u8[1,4]?
+output %y
+)"));
+    p.outputs[0].hw = hw_view(p.outputs[0].cpu, Layout::GENERIC, DataType::float32);
+    const auto model = test::connect(test::make_model({std::move(p)}));
+    ASSERT_TRUE(artifact::write_rai(model, dir / "m.rai"));
+    const auto read = artifact::read(dir / "m.rai");
+    ASSERT_FALSE(read);
+    EXPECT_NE(read.error().message.find("output 'y' has a shape that depends on the data and a HW "
+                                        "view that is not its CPU view"),
+              std::string::npos)
+        << read.error().message;
 }
 
 }  // namespace

@@ -158,6 +158,86 @@ TEST(Partitions, FillWhatTheDataLeaveEmpty) {
     EXPECT_EQ(list(model.output<int64_t>(1)), std::vector<int64_t>(4, -1));
 }
 
+// What is settled at run time has attributes by then, and its remaining inputs are data.
+TEST(Partitions, EncodeAsManyRowsAsThereAre) {
+    TinyOnnx m(17);
+    m.input("s", {3})
+        .ints("axis", {1}, {0})
+        .ints("depth", {}, {4})
+        .floats("values", {2}, {2, 5})
+        .node("NonZero", {"s"}, {"n"})
+        .node("Squeeze", {"n", "axis"}, {"i"})
+        .node("OneHot", {"i", "depth", "values"}, {"y"})
+        .output("y");
+    Running model(m);
+    const float scores[] = {0, 3, 1};
+    std::ranges::copy(scores, model.input<float>().begin());
+    ASSERT_EQ(model.run(), StatusCode::SUCCESS) << model.last_error();
+    const auto y = model.output<float>();
+    EXPECT_EQ(std::vector(y.begin(), y.end()),
+              (std::vector<float>{2, 5, 2, 2, 2, 2, 5, 2, 0, 0, 0, 0}));
+}
+
+// Operators that are taken apart on import: the pieces know no more of the shape than the whole.
+TEST(Partitions, TakeOperatorsApartForAnyNumberOfRows) {
+    TinyOnnx softmax(11), crop(18);
+    softmax.input("s", {3})
+        .input("v", {3, 2, 1, 2})
+        .ints("shape", {1}, {-1})
+        .node("NonZero", {"s"}, {"n"})
+        .node("Reshape", {"n", "shape"}, {"i"})
+        .node("Gather", {"v", "i"}, {"rows"}, {{"axis", int64_t{0}}})
+        .node("Softmax", {"rows"}, {"y"})
+        .node("LogSoftmax", {"rows"}, {"z"})
+        .output("y")
+        .output("z");
+    Running old(softmax);
+    const float scores[] = {0, 3, 1};
+    std::ranges::copy(scores, old.input<float>(0).begin());
+    std::ranges::fill(old.input<float>(1), 0.0F);
+    old.input<float>(1)[4] = std::log(5.0F);
+    ASSERT_EQ(old.run(), StatusCode::SUCCESS) << old.last_error();
+    const float parts[] = {0.625, 0.125, 0.125, 0.125, 0.25, 0.25, 0.25, 0.25, 0, 0, 0, 0};
+    for (size_t i = 0; i < 12; ++i) {
+        EXPECT_NEAR(old.output<float>(0)[i], parts[i], 1e-6) << i;
+        EXPECT_NEAR(old.output<float>(1)[i], i < 8 ? std::log(parts[i]) : 0, 1e-6) << i;
+    }
+
+    crop.input("s", {6})
+        .ints("axis", {1}, {0})
+        .ints("size", {1}, {4})
+        .node("NonZero", {"s"}, {"n"})
+        .node("Squeeze", {"n", "axis"}, {"i"})
+        .node("CenterCropPad", {"i", "size"}, {"y"}, {{"axes", Ints{0}}})
+        .output("y", {}, TinyOnnx::int64);
+    Running centre(crop);
+    const float six[] = {0, 1, 0, 0, 1, 0};
+    std::ranges::copy(six, centre.input<float>(0).begin());
+    ASSERT_EQ(centre.run(), StatusCode::SUCCESS) << centre.last_error();
+    const auto y = centre.output<int64_t>();
+    EXPECT_EQ(std::vector(y.begin(), y.end()), (std::vector<int64_t>{0, 1, 4, 0}));
+}
+
+// A frame in which nothing was found is a frame like any other.
+TEST(Partitions, ReshapeRowsThatAreNotThere) {
+    TinyOnnx m(17);
+    m.input("s", {3})
+        .input("v", {3, 2, 2})
+        .ints("axis", {1}, {0})
+        .ints("shape", {2}, {0, -1})
+        .node("NonZero", {"s"}, {"n"})
+        .node("Squeeze", {"n", "axis"}, {"i"})
+        .node("Gather", {"v", "i"}, {"rows"}, {{"axis", int64_t{0}}})
+        .node("Reshape", {"rows", "shape"}, {"y"})
+        .output("y");
+    Running model(m);
+    EXPECT_EQ(model.shape(0), (std::vector<uint32_t>{3, 4}));
+    std::ranges::fill(model.input<float>(0), 0.0F);
+    std::ranges::fill(model.output<float>(), 7.0F);
+    ASSERT_EQ(model.run(), StatusCode::SUCCESS) << model.last_error();
+    for (const float y : model.output<float>()) EXPECT_EQ(y, 0);
+}
+
 // A rejected run says which node rejected it, and the next one is none the worse.
 TEST(Partitions, FailTheJobForDataThatAnOperatorRejects) {
     TinyOnnx m(17);
@@ -176,6 +256,29 @@ TEST(Partitions, FailTheJobForDataThatAnOperatorRejects) {
         << model.last_error();
     model.input<int64_t>(1)[1] = -5;
     EXPECT_EQ(model.run(), StatusCode::SUCCESS) << model.last_error();
+}
+
+// As many elements as the bound, but longer along an axis: they have no place in the output.
+TEST(Partitions, FailTheJobForARealShapeOutsideOfTheBound) {
+    TinyOnnx m(17);
+    m.input("x", {2, 6})
+        .input("s", {2}, TinyOnnx::int64)
+        .node("Reshape", {"x", "s"}, {"y"})
+        .output("y", {6, 6});
+    Running model(m);
+    std::ranges::fill(model.input<float>(0), 1.0F);
+    model.input<int64_t>(1)[0] = 12;
+    model.input<int64_t>(1)[1] = 1;
+    EXPECT_EQ(model.run(), StatusCode::FAILURE);
+    EXPECT_NE(model.last_error().find("tensor 'y' has [12,1] elements in this run, the model "
+                                      "allows for at most [6,6] along each axis"),
+              std::string::npos)
+        << model.last_error();
+    model.input<int64_t>(1)[0] = 4;
+    model.input<int64_t>(1)[1] = 3;
+    ASSERT_EQ(model.run(), StatusCode::SUCCESS) << model.last_error();
+    for (size_t i = 0; i < 36; ++i)
+        EXPECT_EQ(model.output<float>()[i], i / 6 < 4 && i % 6 < 3 ? 1 : 0) << i;
 }
 
 // The bytes of a camera frame are the input; the program makes the numbers that the pre-processor

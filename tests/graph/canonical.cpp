@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "lib/cpu/fold.h"
+#include "lib/graph/late.h"
 #include "tests/support/graphs.h"
 
 namespace vartml::graph {
@@ -45,6 +46,21 @@ class Canonical : public testing::TestWithParam<Form> {};
 TEST_P(Canonical, Form) {
     const auto expected = parse(GetParam().canonical);
     EXPECT_EQ(imported(GetParam().onnx), expected ? print(*expected) : GetParam().canonical);
+}
+// A node is settled again where its inputs have real shapes, all of them known. Resize and Slice
+// are late there, and come in their first form.
+TEST_P(Canonical, FormStaysWhenItIsMadeAgain) {
+    const auto once = parse(GetParam().canonical);
+    if (!once) return;
+    for (const Node& node : once->nodes) {
+        if (is_late(node) || node.kind == "Resize" || node.kind == "Slice") continue;
+        Node again = node;
+        const auto done = canonicalise(*once, again);
+        ASSERT_TRUE(done) << done.error().message;
+        EXPECT_EQ(again.kind, node.kind);
+        EXPECT_EQ(again.inputs, node.inputs);
+        EXPECT_EQ(again.attributes, node.attributes);
+    }
 }
 
 // The input of most rows.
@@ -168,6 +184,13 @@ const Form forms[] = {
     {"TopKFromInput", X "const %k : i64[1] = {2}\n%v, %i = TopK %x, %k : f32[], f32[]\noutput %v",
      X
      "%v, %i = TopK %x {axis=3, k=2, largest=1, sorted=1} : f32[1,3,8,2], i64[1,3,8,2]\noutput %v"},
+    {"ReshapeOfNoRows",
+     "input %x : f32[0,2,3]\nconst %s : i64[2] = {0, -1}\n%y = Reshape %x, %s : f32[]\noutput %y",
+     "input %x : f32[0,2,3]\n%y = Reshape %x {shape=[0,6]} : f32[0,6]\noutput %y"},
+    {"ReshapeOfNoRowsToEvenParts",
+     "input %x : f32[0,2,3]\nconst %s : i64[3] = {0, 4, -1}\n%y = Reshape %x, %s : f32[]\n"
+     "output %y",
+     "node 'y' (Reshape) reshapes f32[0,2,3] to [0,4,-1], which has another number of elements"},
     {"OneHot",
      "input %x : i64[2]\nconst %d : i64[] = {5}\nconst %v : f32[2] = {0, 1}\n%y = OneHot %x, %d, "
      "%v : f32[]\noutput %y",

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <vart/vart_runner_factory.hpp>
@@ -129,6 +130,28 @@ TEST_F(Containers, LeaveNothingOfATarThatIsRefused) {
                       ": is not a vartml archive; models of other compilers hold code for other "
                       "hardware, compile the ONNX model with 'vartml compile'");
     }
+}
+
+// The maker of a tensor knows its shape, its reader does not: the reader gets that shape.
+TEST_F(Containers, HandAStaticTensorToAReaderThatTakesAnyShape) {
+    auto first = test::make_partition("vaiml_cpu_subgraph_0", test::parse_graph(R"(graph g
+input %x : f32[3,8,8]
+%t = Neg %x : f32[3,8,8]
+output %t
+)"));
+    auto second = test::make_partition("vaiml_cpu_subgraph_1", test::parse_graph(R"(graph g
+input %t : f32[3,8,8]?
+%y = Abs %t : f32[3,8,8]?
+output %y
+)"));
+    ASSERT_TRUE(artifact::write_rai(
+        test::connect(test::make_model({std::move(first), std::move(second)})), dir / "two.rai"));
+    const std::string bytes = run(*open(dir / "two.rai"));
+    std::vector<float> y(bytes.size() / sizeof(float));
+    std::memcpy(y.data(), bytes.data(), bytes.size());
+    ASSERT_EQ(y.size(), 3u * 8 * 8);
+    for (size_t i = 0; i < y.size(); ++i)
+        EXPECT_EQ(y[i], std::abs(static_cast<float>(i % 17) / 8 - 1)) << i;
 }
 
 }  // namespace

@@ -21,6 +21,12 @@ bool is_signed_integer(DataType type) {
            type == DataType::int64;
 }
 
+std::string shape_text(const cpu::Shape& shape) {
+    std::string text;
+    for (const int64_t size : shape) text += (text.empty() ? "[" : ",") + std::to_string(size);
+    return text.empty() ? "[]" : text + ']';
+}
+
 cpu::Array array_of(const Operand& operand) {
     if (operand.view.buffer < 0) return {};
     return {operand.view.type, cpu::Shape(operand.view.dims), &no_elements};
@@ -90,9 +96,25 @@ RealShapeStep::RealShapeStep(Direction direction, View border, View inside, int3
       real_shape_(real_shape),
       state_(state) {}
 
+// No larger along any axis: as many elements in another shape lie elsewhere in the border tensor.
+bool RealShapeStep::fits(const cpu::Shape& real) const {
+    if (real.size() != border_.dims.size()) return false;
+    for (size_t axis = 0; axis < real.size(); ++axis)
+        if (real[axis] > border_.dims[axis]) return false;
+    return true;
+}
+
 void RealShapeStep::run(const Bases& bases, size_t) noexcept {
     if (state_.error) return;
     const cpu::Shape& real = state_.shapes[static_cast<size_t>(real_shape_)];
+    if (!fits(real)) {
+        state_.error = Error{ErrorCode::bad_model,
+                             "tensor '" + name + "' has " + shape_text(real) +
+                                 " elements in this run, the model allows for at most " +
+                                 shape_text(cpu::Shape(border_.dims)) +
+                                 " along each axis; export it with the largest shape it can have"};
+        return;
+    }
     const auto size = static_cast<int64_t>(size_bytes(border_.type));
     std::byte* const border = address(bases, border_);
     std::byte* const inside = address(bases, inside_);

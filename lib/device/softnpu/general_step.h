@@ -36,7 +36,8 @@ private:
 
 // Between a border tensor of the upper-bound shape and the value inside, which is dense in its real
 // shape. Elements of the border beyond the real shape are written as 0, those of signed integers as
-// -1 (data-dependent outputs of the runtime's contract).
+// -1 (data-dependent outputs of the runtime's contract). A run whose real shape is larger along an
+// axis fails.
 class RealShapeStep final : public Step {
 public:
     enum class Direction { in, out };
@@ -46,6 +47,8 @@ public:
     std::string describe() const override;
 
 private:
+    bool fits(const cpu::Shape& real) const;
+
     const Direction direction_;
     const View border_, inside_;
     const int32_t real_shape_;

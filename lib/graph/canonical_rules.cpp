@@ -409,7 +409,7 @@ Result<void> rule_reduce(const Graph& graph, Node& node) {
 }
 
 Result<void> rule_cast_like(const Graph& graph, Node& node) {
-    if (node.inputs.size() != 2) return bad_node(node, "has no second input to take the type from");
+    if (!has_input(node, 1)) return bad_node(node, "has no second input to take the type from");
     node.kind = "Cast";
     node.attributes = {{"to", std::string(short_name(input_type(graph, node, 1).data_type))}};
     node.inputs.resize(1);

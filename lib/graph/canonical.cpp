@@ -344,6 +344,10 @@ Result<void> canonicalise(const Graph& graph, Node& node) {
             return bad_node(node, "reads '" + graph.value(id).name + "', which has no type yet");
         }
     }
+    const OpInfo* op = find_op(node.base());
+    for (int i = 0; i < (op ? op->min_inputs : 1); ++i)
+        if (!has_input(node, static_cast<size_t>(i)))
+            return bad_node(node, "lacks input " + std::to_string(i));
     const bool all_known = take_parameters(graph, node);
     while (!node.inputs.empty() && node.inputs.back() == none) node.inputs.pop_back();
     if (auto ok = wrap_axes(graph, node); !ok) return ok;

@@ -16,7 +16,6 @@ namespace {
 using Ints = std::vector<int64_t>;
 
 // ---- windows
-// -------------------------------------------------------------------------------------------------------
 
 // Begin and end of `total` elements of padding along one axis.
 void split_padding(int64_t total, bool more_at_end, size_t axis, Ints& pads) {
@@ -110,7 +109,6 @@ Result<void> rule_conv_transpose(const Graph& graph, Node& node) {
 }
 
 // ---- shapes
-// --------------------------------------------------------------------------------------------------------
 
 // A Reshape to the shape that the relative operator gives.
 Result<void> to_reshape(const Graph& graph, Node& node) {
@@ -288,7 +286,6 @@ Result<void> rule_expand(const Graph& graph, Node& node) {
 }
 
 // ---- resize
-// --------------------------------------------------------------------------------------------------------
 
 // Lists of one entry per axis from lists for `axes` only.
 template <typename T>
@@ -381,7 +378,6 @@ Result<void> rule_upsample(const Graph& graph, Node& node) {
 }
 
 // ---- others
-// --------------------------------------------------------------------------------------------------------
 
 Result<void> rule_clip(const Graph&, Node& node) {
     // Before set 11 the bounds default to the largest floats.
@@ -409,7 +405,7 @@ Result<void> rule_reduce(const Graph& graph, Node& node) {
 }
 
 Result<void> rule_cast_like(const Graph& graph, Node& node) {
-    if (node.inputs.size() != 2) return bad_node(node, "has no second input to take the type from");
+    if (!has_input(node, 1)) return bad_node(node, "has no second input to take the type from");
     node.kind = "Cast";
     node.attributes = {{"to", std::string(short_name(input_type(graph, node, 1).data_type))}};
     node.inputs.resize(1);

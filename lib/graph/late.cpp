@@ -6,6 +6,7 @@
 #include "lib/graph/canonical.h"
 #include "lib/graph/numbers.h"
 #include "lib/graph/op_rules.h"
+#include "lib/graph/value_bounds.h"
 
 namespace vartml::graph {
 
@@ -102,6 +103,8 @@ Result<std::vector<Type>> bound_types(const Graph& graph, const Node& node,
         inferred = infer_types(graph, settled);
     if (const auto bound = bound_reduction(graph, node); bound && !inferred)
         inferred = Types{*bound};
+    if (!inferred)
+        if (const auto bound = bound_by_values(graph, node)) inferred = Types{*bound};
     Types types = inferred ? *inferred : Types(node.outputs.size());
     if (inferred && node.kind == "Slice") widen_slice(graph, node, settled, types[0]);
     for (size_t i = 0; i < node.outputs.size(); ++i) {

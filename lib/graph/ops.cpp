@@ -212,9 +212,11 @@ Result<Types> infer_types(const Graph& graph, const Node& node) {
         return ok.error();
     }
     if (auto ok = check_attributes(node, *op, {}); !ok) return ok.error();
-    if (auto ok = check_inputs(graph, node, static_cast<size_t>(op->min_inputs)); !ok) {
-        return ok.error();
-    }
+    // Of any number of inputs none may be absent.
+    const size_t required = op->max_inputs < 0 && !is_late(node)
+                                ? node.inputs.size()
+                                : static_cast<size_t>(op->min_inputs);
+    if (auto ok = check_inputs(graph, node, required); !ok) return ok.error();
     const bool fused = is_fused(node);
     if (!fused) {
         if (auto ok =

@@ -324,7 +324,9 @@ Result<void> Importer::add_outputs() {
         }
         if (!names.insert(output.name()).second)
             return error(ErrorCode::bad_model,
-                         "has two inputs or outputs named '" + output.name() + "'");
+                         "has two inputs or outputs named '" + output.name() +
+                             "', each needs a name of its own; give the output that of an "
+                             "Identity, or remove it");
         // The value that bears the name by now is another one only where this one is an alias.
         for (graph::Value& value : graph.values)
             if (&value != &graph.value(id) && value.name == output.name())

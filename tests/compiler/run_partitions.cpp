@@ -346,5 +346,25 @@ TEST(Partitions, MayBeTheCpuAlone) {
         EXPECT_NEAR(npu.output<float>()[i], cpu.output<float>()[i], 0.02) << i;
 }
 
+// 13 of 7 elements: no float is that ratio, and some of the positions are whole numbers.
+TEST(Partitions, ResizeToTheSameElementsOnBothSides) {
+    TinyOnnx m(17);
+    m.input("x", {1, 1, 1, 7})
+        .ints("sizes", {4}, {1, 1, 1, 13})
+        .node("Resize", {"x", "", "", "sizes"}, {"y"}, {{"nearest_mode", std::string("ceil")}})
+        .output("y");
+    for (const bool npu : {true, false}) {
+        CompileRequest request;
+        request.npu = npu;
+        Running model(m, request);
+        EXPECT_EQ(model.partitions().front(), npu ? "vaiml_par_0" : "vaiml_cpu_subgraph_0");
+        for (size_t i = 0; i < 7; ++i) model.input<float>()[i] = static_cast<float>(i);
+        ASSERT_EQ(model.run(), StatusCode::SUCCESS) << model.last_error();
+        const auto y = model.output<float>();
+        EXPECT_EQ(std::vector(y.begin(), y.end()),
+                  (std::vector<float>{0, 1, 1, 2, 2, 3, 3, 4, 5, 5, 6, 6, 6}));
+    }
+}
+
 }  // namespace
 }  // namespace vartml::compiler

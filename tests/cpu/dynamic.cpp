@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "lib/graph/numbers.h"
+#include "lib/graph/ops.h"
 #include "tests/support/graphs.h"
 
 namespace vartml::cpu {
@@ -89,6 +92,111 @@ const Row rows[] = {
 };
 INSTANTIATE_TEST_SUITE_P(Cpu, Dynamic, testing::ValuesIn(rows),
                          [](const auto& row) { return row.param.name; });
+
+// A program from a file may call any operator late, with any inputs and attributes: it fails with a
+// sentence, or runs within its memory.
+TEST(DynamicNode, OfAnyFormFailsOrStaysWithinItsMemory) {
+    struct Input {
+        DataType type;
+        Shape shape;
+        std::vector<double> numbers;
+    };
+    const std::vector<std::vector<Input>> lists = {
+        {},
+        {{DataType::unknown, {}, {}}},
+        {{DataType::unknown, {}, {}}, {DataType::int64, {1}, {-1}}},
+        {{DataType::float32, {2, 3}, {}}},
+        {{DataType::float32, {2, 3}, {}}, {DataType::int64, {2}, {3, -1}}},
+        {{DataType::float32, {1, 2, 4, 4}, {}}, {DataType::int64, {4}, {1, -7, 2, 1}}},
+        {{DataType::float32, {1, 2, 4, 4}, {}},
+         {DataType::unknown, {}, {}},
+         {DataType::float32, {4}, {1, 1, 2, -1}}},
+        {{DataType::int64, {}, {3}}, {DataType::int64, {}, {9}}, {DataType::int64, {}, {2}}},
+        {{DataType::float32, {0, 3}, {}}, {DataType::float32, {0}, {}}, {DataType::int64, {0}, {}}},
+        {{DataType::float32, {1, 2, 4}, {}},
+         {DataType::float32, {2, 2, 3}, {}},
+         {DataType::float32, {2}, {}},
+         {DataType::float32, {2}, {}},
+         {DataType::float32, {2}, {}},
+         {DataType::int64, {1}, {5}}},
+        {{DataType::uint8, {2, 2}, {}},
+         {DataType::float32, {}, {1}},
+         {DataType::uint8, {}, {1}},
+         {DataType::uint8, {2, 2}, {}},
+         {DataType::float32, {}, {1}},
+         {DataType::uint8, {}, {1}},
+         {DataType::float32, {}, {1}},
+         {DataType::uint8, {}, {1}}},
+    };
+    const std::vector<graph::Attributes> attributes = {
+        {},
+        {{"axis", int64_t{-9}}, {"axes", std::vector<int64_t>{0, 5, 0}}},
+        {{"axis", std::string("x")}, {"axes", int64_t{1}}, {"mode", std::vector<float>{1}}},
+        {{"kernel_shape", std::vector<int64_t>{0, -3}},
+         {"strides", std::vector<int64_t>{0}},
+         {"pads", std::vector<int64_t>{1 << 30, 1 << 30, 1 << 30, 1 << 30}},
+         {"auto_pad", std::string("SAME_UPPER")},
+         {"group", int64_t{0}},
+         {"output_shape", std::vector<int64_t>{-1, 0}}},
+        {{"perm", std::vector<int64_t>{7, 7}},
+         {"equation", std::string("ij,jk->zz")},
+         {"shape", std::vector<int64_t>{-1, 0, -1}},
+         {"split", std::vector<int64_t>{1 << 30, -5}},
+         {"starts", std::vector<int64_t>{0}},
+         {"ends", std::vector<int64_t>{1, 2}},
+         {"scales", std::vector<float>{NAN, 1e30F}},
+         {"blocksize", int64_t{0}},
+         {"hidden_size", int64_t{-1}},
+         {"num_heads", int64_t{0}},
+         {"direction", std::string("bidirectional")},
+         {"to", std::string("none")}},
+    };
+    std::vector<std::string> kinds = {"", "Late", "Conv+Relu", "Relu+Add", "+", "Reshape+Relu"};
+    for (const graph::OpInfo& op : graph::all_ops()) kinds.emplace_back(op.kind);
+    for (const std::string& kind : kinds)
+        for (const auto& list : lists)
+            for (const auto& given : attributes)
+                for (const size_t num_outputs : {size_t{1}, size_t{3}}) {
+                    SCOPED_TRACE(kind);
+                    graph::Node node{.kind = "Late",
+                                     .domain = {},
+                                     .name = "y",
+                                     .sources = {},
+                                     .inputs = {},
+                                     .outputs = {},
+                                     .attributes = given};
+                    node.attributes["op"] = kind;
+                    std::vector<std::vector<std::byte>> memory;
+                    std::vector<Array> inputs, outputs;
+                    for (const Input& input : list) {
+                        const bool absent = input.type == DataType::unknown;
+                        node.inputs.push_back(absent ? graph::none : graph::ValueId{0});
+                        Array& array = inputs.emplace_back();
+                        if (absent) continue;
+                        std::vector<double> numbers = input.numbers;
+                        numbers.resize(static_cast<size_t>(input.shape.elements()), 1);
+                        const auto bytes = graph::write_numbers<double>(
+                            input.type, std::span<const double>(numbers));
+                        memory.emplace_back(bytes.bytes.begin(), bytes.bytes.end());
+                        memory.back().push_back(std::byte{0});
+                        array = {input.type, input.shape, memory.back().data()};
+                    }
+                    constexpr size_t size = 64 * sizeof(float);
+                    std::vector<std::vector<std::byte>> results(
+                        num_outputs, std::vector<std::byte>(size + 64, std::byte{0x5A}));
+                    for (auto& result : results) {
+                        node.outputs.push_back(0);
+                        outputs.push_back({DataType::float32, {8, 8}, result.data()});
+                    }
+                    const auto done = run_dynamic({node, inputs, outputs});
+                    if (!done) {
+                        EXPECT_FALSE(done.error().message.empty());
+                    }
+                    for (const auto& result : results)
+                        EXPECT_EQ(std::count(result.begin() + size, result.end(), std::byte{0x5A}),
+                                  64);
+                }
+}
 
 }  // namespace
 }  // namespace vartml::cpu

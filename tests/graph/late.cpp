@@ -39,6 +39,11 @@ TEST_P(Late, IsWhatOnlyTheRunKnows) {
 
 #define X "input %x : f32[2,6,4]\n"
 #define DATA "input %s : f32[8]\n%n = NonZero %s : i64[1,8]?\n"
+// Rows of two numbers, their sizes, and how many they are.
+#define ROWS                                                                      \
+    "input %s : f32[2,4]\n%n = NonZero %s : i64[2,8]?\nconst %c : i64[1] = {0}\n" \
+    "%t = Transpose %n {perm=[1,0]} : i64[8,2]?\n"                                \
+    "%sizes = Shape %t {end=2, start=0} : i64[2]\n%k = Gather %sizes, %c {axis=0} : i64[1]\n"
 const Row rows[] = {
     {"ConstantParameter",
      X "const %s : i64[2] = {3, -1}\n%y = Reshape %x, %s : f32[]",
@@ -93,6 +98,38 @@ const Row rows[] = {
      true,
      {},
      "i64[1,4]"},
+    // As exporters write x.view(n, -1), zeros_like(x), arange(n) and their kin.
+    {"SizesFromRealSizes",
+     ROWS "const %m : i64[1] = {-1}\n%v = Concat %k, %m {axis=0} : i64[2]\n"
+          "%y = Reshape %t, %v : i64[]",
+     true,
+     {},
+     "i64[8,2]"},
+    {"SizesThatSplitRealSizes",
+     ROWS "const %m : i64[1] = {-1}\nconst %b : i64[1] = {2}\n%h = Div %k, %b : i64[1]\n"
+          "%v = Concat %m, %h {axis=0} : i64[2]\n%y = Reshape %t, %v : i64[]",
+     true,
+     {},
+     "i64[4,4]"},
+    {"FilledLikeRealData", ROWS "%y = ConstantOfShape %sizes : f32[]", true, {}, "f32[8,2]"},
+    {"ExpandedToRealData",
+     ROWS "input %x : f32[1,2]\n%y = Expand %x, %sizes : f32[]",
+     true,
+     {},
+     "f32[8,2]"},
+    {"NumbersOfRealRows",
+     ROWS "const %z : i64[] = {1}\n%r = Reshape %k {shape=[]} : i64[]\n"
+          "%y = Range %z, %r, %z : i64[]",
+     true,
+     {},
+     "i64[7]"},
+    {"SizesThatNoShapeBounds",
+     ROWS "const %z : i64[1] = {0}\n%f = GatherND %t, %z : i64[2]?\n"
+          "%y = ConstantOfShape %f : f32[]",
+     true,
+     {},
+     "node 'y' (ConstantOfShape) takes its shape from a tensor that depends on the input data; "
+     "export the model with static shapes"},
     {"ElementWiseOfRealData", DATA "%y = Neg %n : i64[]", false, {}, "i64[1,8]"},
 };
 INSTANTIATE_TEST_SUITE_P(Graph, Late, testing::ValuesIn(rows),

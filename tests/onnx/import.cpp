@@ -137,6 +137,15 @@ TEST_F(Import, GivesTwoOutputsOfOneValueTheirOwnNames) {
     EXPECT_EQ(out.graph.value(out.graph.outputs[1]).name, "z");
 }
 
+TEST_F(Import, RefusesAnOutputThatIsAnInputAndSaysWhatToDo) {
+    TinyOnnx m;
+    m.input("x", {1, 4}).node("Neg", {"x"}, {"y"}).output("y").output("x");
+    EXPECT_NE(refusal(m).find("has two inputs or outputs named 'x', each needs a name of its own; "
+                              "give the output that of an Identity, or remove it"),
+              std::string::npos)
+        << refusal(m);
+}
+
 TEST_F(Import, SortsNodesWithOneWarning) {
     TinyOnnx m;
     m.input("x", {1, 4})

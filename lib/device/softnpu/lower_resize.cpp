@@ -42,7 +42,15 @@ int64_t nearest(const std::string& mode, double x) {
     return static_cast<int64_t>(std::ceil(x - 0.5));
 }
 
-AxisTable make_table(const graph::Node& node, double scale, int64_t in, int64_t out, bool linear) {
+// A scale that is the ratio of the sizes stands for that ratio without rounding, as it does on the
+// CPU: positions that are whole numbers stay whole.
+double exact_scale(float scale, int64_t in, int64_t out) {
+    const double ratio = static_cast<double>(out) / static_cast<double>(in);
+    return scale == static_cast<float>(ratio) ? ratio : static_cast<double>(scale);
+}
+
+AxisTable make_table(const graph::Node& node, float rounded, int64_t in, int64_t out, bool linear) {
+    const double scale = exact_scale(rounded, in, out);
     const auto mode = node.get("coordinate_transformation_mode", "half_pixel");
     const auto rounding = node.get("nearest_mode", "round_prefer_floor");
     AxisTable table;

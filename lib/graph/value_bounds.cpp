@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/graph/value_bounds.h"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "lib/graph/numbers.h"
+#include "lib/graph/op_rules.h"
+
+namespace vartml::graph {
+
+namespace {
+
+struct Bound {
+    int64_t most = 0;
+    bool exact = false;
+};
+using Bounds = std::optional<std::vector<Bound>>;
+
+constexpr int64_t max_numbers = 64;  // more are no shape
+
+bool is_count(const Bound& b) {
+    return b.most >= 0 && b.most < max_elements;
+}
+
+class Finder {
+public:
+    explicit Finder(const Graph& graph) : graph_(graph) {}
+
+    // The elements of an integer tensor.
+    Bounds of(ValueId id) {
+        const Value& value = graph_.value(id);
+        if (!is_integral(value.type.data_type) || value.type.elements() > max_numbers ||
+            value.data_dependent)
+            return std::nullopt;
+        if (value.constant) {
+            std::vector<Bound> numbers;
+            for (const int64_t n : read_numbers<int64_t>(value)) numbers.push_back({n, true});
+            return numbers;
+        }
+        const auto [known, is_new] = known_.try_emplace(id);
+        if (!is_new) return known->second;
+        const auto makes = [&](const Node& node) {
+            return !node.outputs.empty() && node.outputs[0] == id;
+        };
+        const auto maker = std::find_if(graph_.nodes.rbegin(), graph_.nodes.rend(), makes);
+        if (maker == graph_.nodes.rend() || depth_ == max_depth) return std::nullopt;
+        ++depth_;
+        Bounds found = made_by(*maker);
+        --depth_;
+        if (found && static_cast<int64_t>(found->size()) != value.type.elements())
+            found = std::nullopt;
+        return known_[id] = std::move(found);
+    }
+
+private:
+    static constexpr int max_depth = 100;
+
+    Bounds made_by(const Node& node) {
+        constexpr std::string_view moves[] = {"Cast", "Identity", "Reshape", "Squeeze",
+                                              "Unsqueeze"};
+        if (node.kind == "Shape") return shape(node);
+        if (std::ranges::find(moves, node.kind) != std::end(moves)) return of(node.inputs[0]);
+        if (node.kind == "Gather") return gather(node);
+        if (node.kind == "Slice") return slice(node);
+        if (node.kind == "Concat") return concat(node);
+        if (node.kind == "Add" || node.kind == "Mul" || node.kind == "Sub" || node.kind == "Div")
+            return arithmetic(node);
+        return std::nullopt;
+    }
+
+    Bounds shape(const Node& node) const {
+        const Value& x = graph_.value(node.inputs[0]);
+        const auto rank = static_cast<int64_t>(x.type.shape.size());
+        const int64_t end = std::min(node.get("end", rank), rank);
+        std::vector<Bound> sizes;
+        for (int64_t i = std::max<int64_t>(node.get("start", int64_t{0}), 0); i < end; ++i)
+            sizes.push_back({x.type.shape[static_cast<size_t>(i)], !x.data_dependent});
+        return sizes;
+    }
+
+    Bounds gather(const Node& node) {
+        const Value& indices = graph_.value(node.inputs[1]);
+        const Bounds from = of(node.inputs[0]);
+        if (!from || !indices.constant || input_type(graph_, node, 0).shape.size() != 1)
+            return std::nullopt;
+        std::vector<Bound> taken;
+        for (const int64_t index : read_numbers<int64_t>(indices)) {
+            const int64_t at = wrap_axis(index, from->size());
+            if (at < 0) return std::nullopt;
+            taken.push_back((*from)[static_cast<size_t>(at)]);
+        }
+        return taken;
+    }
+
+    Bounds slice(const Node& node) {
+        const auto starts = node.get("starts", std::vector<int64_t>());
+        const auto steps = node.get("steps", std::vector<int64_t>());
+        const Bounds from = of(node.inputs[0]);
+        if (!from || node.inputs.size() != 1 || starts.size() != 1 || steps.size() != 1 ||
+            input_type(graph_, node, 0).shape.size() != 1)
+            return std::nullopt;
+        std::vector<Bound> taken;
+        for (int64_t i = 0; i < output_type(graph_, node).elements(); ++i) {
+            const int64_t at = starts[0] + i * steps[0];
+            if (at < 0 || at >= static_cast<int64_t>(from->size())) return std::nullopt;
+            taken.push_back((*from)[static_cast<size_t>(at)]);
+        }
+        return taken;
+    }
+
+    Bounds concat(const Node& node) {
+        std::vector<Bound> all;
+        for (const ValueId id : node.inputs) {
+            const Bounds part = of(id);
+            if (!part || graph_.value(id).type.shape.size() != 1) return std::nullopt;
+            all.insert(all.end(), part->begin(), part->end());
+        }
+        return all;
+    }
+
+    // Of counts, and of a count and a constant.
+    Bounds arithmetic(const Node& node) {
+        const Bounds lhs = of(node.inputs[0]), rhs = of(node.inputs[1]);
+        if (!lhs || !rhs || lhs->empty() || rhs->empty()) return std::nullopt;
+        const size_t n = std::max(lhs->size(), rhs->size());
+        if ((lhs->size() != n && lhs->size() != 1) || (rhs->size() != n && rhs->size() != 1))
+            return std::nullopt;
+        std::vector<Bound> results;
+        for (size_t i = 0; i < n; ++i) {
+            const Bound a = (*lhs)[lhs->size() == 1 ? 0 : i], b = (*rhs)[rhs->size() == 1 ? 0 : i];
+            if (!is_count(a) || !is_count(b)) return std::nullopt;
+            Bound& y = results.emplace_back(Bound{0, a.exact && b.exact});
+            if (node.kind == "Add") y.most = a.most + b.most;
+            if (node.kind == "Mul") y.most = bounded_product(a.most, b.most);
+            if ((node.kind == "Sub" || node.kind == "Div") && !b.exact) return std::nullopt;
+            if (node.kind == "Sub") y.most = a.most - b.most;
+            if (node.kind == "Div" && b.most == 0) return std::nullopt;
+            if (node.kind == "Div") y.most = a.most / b.most;
+        }
+        return results;
+    }
+
+    const Graph& graph_;
+    std::map<ValueId, Bounds> known_;
+    int depth_ = 0;
+};
+
+// Sizes that may each be smaller in a run.
+std::optional<std::vector<int64_t>> counts(const Bounds& bounds) {
+    if (!bounds) return std::nullopt;
+    std::vector<int64_t> sizes;
+    for (const Bound& b : *bounds) {
+        if (b.exact && !is_count(b)) return std::nullopt;
+        sizes.push_back(std::max<int64_t>(b.most, 0));
+    }
+    return sizes;
+}
+
+std::optional<Type> bound_reshape(const Type& x, Bounds bounds, bool copies_zeros) {
+    if (!bounds) return std::nullopt;
+    int64_t product = 1, unknown = -1;
+    for (size_t i = 0; i < bounds->size(); ++i) {
+        Bound& b = (*bounds)[i];
+        if (b.exact && b.most == -1 && unknown < 0) {
+            unknown = static_cast<int64_t>(i);
+            continue;
+        }
+        if (b.exact && b.most == 0 && copies_zeros) {
+            if (i >= x.shape.size()) return std::nullopt;
+            b.most = x.shape[i];
+        }
+        product = bounded_product(product, std::max<int64_t>(b.most, 0));
+    }
+    if (unknown >= 0) {
+        if (product == 0 || x.elements() % product != 0) return std::nullopt;
+        (*bounds)[static_cast<size_t>(unknown)] = {x.elements() / product, false};
+    }
+    const auto sizes = counts(bounds);
+    return sizes ? std::optional(Type{x.data_type, *sizes}) : std::nullopt;
+}
+
+std::optional<Type> bound_range(const Type& type, const Bounds& start, const Bounds& limit,
+                                const Bounds& step) {
+    if (!start || !limit || !step || start->size() != 1 || limit->size() != 1 || step->size() != 1)
+        return std::nullopt;
+    const Bound from = start->front(), to = limit->front(), by = step->front();
+    if (!from.exact || !by.exact || by.most <= 0 || !is_count(from) || to.most >= max_elements)
+        return std::nullopt;
+    const int64_t length = std::max<int64_t>(to.most - from.most, 0);
+    return Type{type.data_type, {length / by.most + (length % by.most != 0)}};
+}
+
+}  // namespace
+
+std::optional<Type> bound_by_values(const Graph& graph, const Node& node) {
+    Finder find(graph);
+    std::optional<Type> type;
+    if (node.kind == "Reshape" && has_input(node, 1)) {
+        type = bound_reshape(input_type(graph, node, 0), find.of(node.inputs[1]),
+                             node.get("allowzero", int64_t{0}) == 0);
+    } else if (node.kind == "Expand" && has_input(node, 1)) {
+        const Type& x = input_type(graph, node, 0);
+        const auto sizes = counts(find.of(node.inputs[1]));
+        const auto all = sizes ? broadcast(x.shape, *sizes) : std::nullopt;
+        if (all) type = Type{x.data_type, *all};
+    } else if (node.kind == "ConstantOfShape" && has_input(node, 0)) {
+        const auto sizes = counts(find.of(node.inputs[0]));
+        const DataType value =
+            has_input(node, 1) ? input_type(graph, node, 1).data_type : DataType::float32;
+        if (sizes) type = Type{value, *sizes};
+    } else if (node.kind == "Range" && node.inputs.size() == 3) {
+        type = bound_range(input_type(graph, node, 0), find.of(node.inputs[0]),
+                           find.of(node.inputs[1]), find.of(node.inputs[2]));
+    }
+    return type && is_reasonable(*type) ? type : std::nullopt;
+}
+
+}  // namespace vartml::graph

@@ -14,6 +14,7 @@
 #include <vartml/postprocess.h>
 #include <vart/vart_runner_factory.hpp>
 
+#include "lib/artifact/extraction.h"
 #include "lib/common/file.h"
 #include "lib/common/sha256.h"
 #include "lib/tools/pictures.h"
@@ -29,24 +30,6 @@ using vart::TensorType;
 Error option_error(const std::string& text) {
     return {ErrorCode::invalid_argument, "--quantize: " + text};
 }
-
-// A folder that goes with the object.
-class TemporaryFolder {
-public:
-    TemporaryFolder() : path_((fs::temp_directory_path() / "vartml-calibrate-XXXXXX").string()) {
-        if (!::mkdtemp(path_.data())) path_.clear();
-    }
-    TemporaryFolder(const TemporaryFolder&) = delete;
-    TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-    ~TemporaryFolder() {
-        std::error_code ignored;
-        if (!path_.empty()) fs::remove_all(path_, ignored);
-    }
-    const std::string& path() const { return path_; }
-
-private:
-    std::string path_;
-};
 
 // A model on its CPU views, in float32.
 class Session {
@@ -278,8 +261,9 @@ Result<compiler::Ranges> CalibrationSet::measure(const artifact::CompiledModel& 
                                                  size_t own_outputs) {
     inputs_ = probe.inputs;
     if (auto done = choose_preprocess(probe); !done) return done.error();
-    const TemporaryFolder folder;
-    const std::string path = folder.path() + "/probe.rai";
+    const auto folder = artifact::ExtractionFolder::create({});  // private, gone afterwards
+    if (!folder) return folder.error();
+    const std::string path = folder->path() + "/probe.rai";
     if (auto written = artifact::write_rai(probe, path); !written) return written.error();
     auto session = Session::open(path);
     if (!session) return session.error();

@@ -15,7 +15,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <random>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -27,6 +26,7 @@
 #include "lib/artifact/compiled_model.h"
 #include "lib/tensor/convert.h"
 #include "lib/tools/commands.h"
+#include "lib/tools/random_data.h"
 #include "lib/tools/run_expect.h"
 #include "lib/tools/run_report.h"
 #include "lib/tools/tensor_file.h"
@@ -169,56 +169,6 @@ Result<void> convert(const vart::Runner& runner, const std::string& name, Tensor
     return {};
 }
 
-// The same data in every run and on every machine: floats in [0, 1), bytes over their range, wider
-// integers 0 or 1, which are often indices.
-std::vector<std::byte> random_bytes(const vart::NpuTensorInfo& info, unsigned seed) {
-    std::mt19937_64 engine(seed);
-    std::vector<std::byte> bytes(info.size_in_bytes);
-    const auto fill = [&]<typename T>(T, auto next) {
-        for (size_t i = 0; i < bytes.size(); i += sizeof(T)) {
-            const T value = static_cast<T>(next());
-            std::memcpy(bytes.data() + i, &value, sizeof value);
-        }
-    };
-    const auto unit = [&] { return static_cast<float>(engine() >> 40) * 0x1p-24f; };
-    const auto bit = [&] { return engine() & 1; };
-    switch (static_cast<DataType>(info.data_type)) {
-        case DataType::float32:
-            fill(float{}, unit);
-            break;
-        case DataType::bf16:
-            fill(uint16_t{}, [&] {
-                const float f = unit();
-                uint32_t bits;
-                std::memcpy(&bits, &f, sizeof bits);
-                return bits >> 16;
-            });
-            break;
-        case DataType::fp16:
-            fill(uint16_t{}, [&] { return 0x3800 | (engine() & 0x3ff); });
-            break;
-        case DataType::int8:
-        case DataType::uint8:
-            fill(uint8_t{}, [&] { return engine(); });
-            break;
-        case DataType::int16:
-        case DataType::uint16:
-            fill(uint16_t{}, bit);
-            break;
-        case DataType::int32:
-        case DataType::uint32:
-            fill(uint32_t{}, bit);
-            break;
-        case DataType::int64:
-        case DataType::uint64:
-            fill(uint64_t{}, bit);
-            break;
-        default:
-            fill(uint8_t{}, bit);
-    }
-    return bytes;
-}
-
 std::string shape_text(const std::vector<int64_t>& shape) {
     std::string text = "[";
     for (size_t i = 0; i < shape.size(); ++i) text += (i ? "," : "") + std::to_string(shape[i]);
@@ -285,7 +235,7 @@ Result<Buffers> make_buffers(const Options& o, const vart::Runner& runner,
             if (!read) return read.error();
             bytes = std::move(*read);
         } else {
-            bytes = random_bytes(cpu, seed);
+            bytes = random_bytes(static_cast<DataType>(cpu.data_type), cpu.size_in_bytes, seed);
         }
         ++seed;
         vart::NpuTensor tensor = runner.allocate_npu_tensor(info);

@@ -55,9 +55,9 @@ protected:
     }
 
     // Exit status; the streams go to out and err.
-    int run(const std::string& arguments) {
-        const std::string command =
-            "cd '" + dir_.path() + "' && '" + program_ + "' " + arguments + " >out.txt 2>err.txt";
+    int run(const std::string& arguments, const std::string& setup = "") {
+        const std::string command = "cd '" + dir_.path() + "' && " + setup + "'" + program_ + "' " +
+                                    arguments + " >out.txt 2>err.txt";
         const int status = std::system(command.c_str());
         out_ = test::slurp(dir_ / "out.txt");
         err_ = test::slurp(dir_ / "err.txt");
@@ -108,6 +108,12 @@ TEST_F(Quantize, SaysWhatIsWrongWithTheSet) {
         EXPECT_NE(err_.find(words), std::string::npos) << arguments << ": " << err_;
         EXPECT_FALSE(fs::exists(dir_ / "net.rai"));
     }
+}
+
+TEST_F(Quantize, NeedsAFolderForItsProbe) {
+    EXPECT_EQ(run("compile net.onnx -o net.rai --quantize set", "TMPDIR=/nowhere "), 1);
+    EXPECT_NE(err_.find("/nowhere: cannot create a folder in it"), std::string::npos) << err_;
+    EXPECT_FALSE(fs::exists(dir_ / "net.rai"));
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolution of fp32 pictures with channels last: direct, in registers, with bias, activation and
-// residual. Pictures may be channel slices of wider ones: the distance between pixels is free.
+// Convolution of fp32 pictures with channels last, with bias, activation and residual. Pictures may
+// be channel slices of wider ones: the distance between pixels is free.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -30,6 +30,9 @@ struct DstPicture {
     size_t row, pixel;
 };
 
+// "direct" or "winograd": the way this shape goes, a rule on the shape alone.
+const char* conv_method(const ConvShape& shape);
+
 // Floats of the packed weights and bias.
 size_t packed_conv_size(const ConvShape& shape);
 
@@ -37,12 +40,17 @@ size_t packed_conv_size(const ConvShape& shape);
 // for this processor.
 void pack_conv(const ConvShape& shape, const float* weights, const float* bias, float* packed);
 
-// Output rows first…last-1. `residual` (data nullptr: none) has the size of the output. The output
-// overlaps neither input nor residual. Sums are made in fp32 in the order rows, columns, channels
-// of the kernel.
-void conv_rows(const ConvShape& shape, const SrcPicture& src, const float* packed,
-               const Epilogue& epilogue, const SrcPicture& residual, const DstPicture& dst,
-               uint32_t first, uint32_t last);
+// Into how many units a picture's work can be cut, and the floats of scratch memory that a call of
+// conv() needs.
+size_t conv_units(const ConvShape& shape);
+size_t conv_scratch_size(const ConvShape& shape);
+
+// Units first…last-1 of the output. `residual` (data nullptr: none) has the size of the output. The
+// output overlaps neither input nor residual. Sums are made in fp32, each independently of how the
+// units are shared among calls.
+void conv(const ConvShape& shape, const SrcPicture& src, const float* packed,
+          const Epilogue& epilogue, const SrcPicture& residual, const DstPicture& dst,
+          float* scratch, size_t first, size_t last);
 
 // The same in plain loops, from unpacked weights; all rows.
 void conv_ref(const ConvShape& shape, const SrcPicture& src, const float* weights,

@@ -18,6 +18,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 
 #include "kernels/ops/activation-inl.h"
@@ -334,6 +335,43 @@ HWY_INLINE std::span<const Size> point_tiles(size_t vectors) {
 #else
     return {};
 #endif
+}
+
+// All pixels of [first, last) of a line for one block of channels. The last tile is moved back over
+// pixels that are done already where the line is long enough: making them twice costs less than a
+// small tile. Where a residual is the output itself that would add it twice; the contract excludes
+// it.
+HWY_INLINE void cover(std::span<const Size> sizes, const Line& line, size_t first, size_t last,
+                      const Taps& taps, const Block& block, const Finish& f) {
+    size_t at = first;
+    for (const Size& size : sizes) {
+        for (; at + size.pixels <= last; at += size.pixels) size.run(line, at, taps, block, f);
+        const size_t rest = last - at;
+        if (rest * 2 > size.pixels && last - first >= size.pixels) {
+            size.run(line, last - size.pixels, taps, block, f);
+            return;
+        }
+    }
+}
+
+HWY_INLINE Finish make_finish(const Epilogue& e, bool residual) {
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    Finish f{-infinity, infinity, residual, e};
+    if (residual) return f;
+    switch (e.activation) {
+        case Activation::none:
+            break;
+        case Activation::relu:
+            f.low = 0;
+            break;
+        case Activation::clip:
+            f.low = e.alpha;
+            f.high = e.beta;
+            break;
+        default:
+            f.has_pass = true;
+    }
+    return f;
 }
 
 }  // namespace vartml::kernels::HWY_NAMESPACE

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <random>
+#include <string_view>
 #include <vector>
 
 #include "tests/kernels/targets.h"
@@ -27,15 +28,21 @@ const Case cases[] = {
     {"pointwise on a slice of channels", 16, 24, 13, 13, 1, 1, 1, 0, false, 5},
     {"pointwise with stride", 8, 16, 9, 9, 1, 2, 1, 0},
     {"a detection head of 85", 64, 85, 4, 4, 1, 1, 1, 0},
-    {"3x3", 12, 16, 20, 31, 3, 1, 1, 1},
+    {"winograd, one vector", 12, 16, 20, 31, 3, 1, 1, 1},
     {"3x3, stride 2, odd size", 3, 16, 17, 15, 3, 2, 1, 1},
     {"6x6, stride 2, three channels", 3, 16, 32, 36, 6, 2, 1, 2},
     {"dilated", 5, 6, 12, 12, 3, 1, 2, 2},
     {"kernel larger than the picture", 4, 8, 2, 3, 5, 1, 1, 2},
+    {"3x3, too few tiles", 12, 16, 11, 12, 3, 1, 1, 1},
     {"no padding", 4, 8, 9, 40, 3, 1, 1, 0},
     {"depthwise 3x3", 24, 24, 14, 17, 3, 1, 1, 1, true},
     {"depthwise 5x5, stride 2", 33, 33, 15, 16, 5, 2, 1, 2, true},
     {"depthwise on a slice", 16, 16, 13, 13, 3, 1, 1, 1, true, 9},
+    {"winograd, whole tiles", 32, 32, 16, 16, 3, 1, 1, 1},
+    {"winograd, cut tiles, channels beyond vectors", 19, 37, 18, 23, 3, 1, 1, 1},
+    {"winograd without padding on a slice", 64, 70, 21, 30, 3, 1, 1, 0, false, 7},
+    {"winograd, more padding than the kernel's", 24, 16, 15, 14, 3, 1, 1, 2},
+    {"winograd, many channels", 200, 130, 17, 16, 3, 1, 1, 1},
 };
 
 Epilogue epilogue_of(size_t i) {
@@ -82,14 +89,19 @@ TEST_P(Conv, EqualsPlainLoops) {
         const SrcPicture add{with_residual ? residual.data() : nullptr, out_row, out_pixel};
         conv_ref(s, from, weights.data(), i % 3 == 0 ? nullptr : bias.data(), epilogue_of(i), add,
                  {want.data(), out_row, out_pixel});
-        // In two parts, as two threads would.
-        const uint32_t half = s.out_height / 2;
-        conv_rows(s, from, packed.data(), epilogue_of(i), add, {got.data(), out_row, out_pixel}, 0,
-                  half);
-        conv_rows(s, from, packed.data(), epilogue_of(i), add, {got.data(), out_row, out_pixel},
-                  half, s.out_height);
+        // In two parts, as two threads would; nothing is written behind the scratch memory.
+        const size_t units = conv_units(s), half = units / 2, floats = conv_scratch_size(s);
+        ASSERT_STREQ(conv_method(s),
+                     std::string_view(c.why).starts_with("winograd") ? "winograd" : "direct");
+        std::vector<float> scratch(floats + 1, 55);
+        const DstPicture to{got.data(), out_row, out_pixel};
+        conv(s, from, packed.data(), epilogue_of(i), add, to, scratch.data(), 0, half);
+        conv(s, from, packed.data(), epilogue_of(i), add, to, scratch.data(), half, units);
+        ASSERT_EQ(scratch[floats], 55);
+        // The contract's bound; products of two numbers in [-1, 1] are 1/4 on average.
+        const double bound = floats > 0 ? 3e-6 * 9 * c.in_channels / 4 : 2e-5;
         for (size_t k = 0; k < got.size(); ++k) {
-            ASSERT_NEAR(got[k], want[k], 2e-5 * (1 + std::abs(want[k]))) << "element " << k;
+            ASSERT_NEAR(got[k], want[k], bound * (1 + std::abs(want[k]))) << "element " << k;
         }
     }
 }

@@ -14,45 +14,56 @@ using kernels::Activation;
 using kernels::ConvShape;
 using kernels::Epilogue;
 
-class DirectConvStep final : public Step {
+class ConvStep final : public Step {
 public:
-    DirectConvStep(const ConvShape& shape, const kernels::Epilogue& epilogue, View src, View packed,
-                   View residual, View dst)
+    ConvStep(const ConvShape& shape, const kernels::Epilogue& epilogue, View src, View packed,
+             View residual, View dst)
         : shape_(shape),
           epilogue_(epilogue),
           src_(std::move(src)),
           packed_(std::move(packed)),
           residual_(std::move(residual)),
-          dst_(std::move(dst)) {}
+          dst_(std::move(dst)),
+          units_(static_cast<int64_t>(kernels::conv_units(shape))) {}
 
-    // Units are rows of all images.
+    // Units of all images.
     Extent extent() const override {
         const int64_t taps = int64_t{shape_.kernel_height} * shape_.kernel_width *
                              (shape_.depthwise ? 1 : shape_.in_channels);
-        return {dst_.dims[0] * dst_.dims[2], dst_.elements() * (taps + 10) / 40};
+        return {dst_.dims[0] * units_, dst_.elements() * (taps + 10) / 40};
     }
+
+    // Scratch memory of one item lies behind that of another.
+    size_t scratch_bytes(unsigned threads) const {
+        return items_for(extent(), threads) * kernels::conv_scratch_size(shape_) * sizeof(float);
+    }
+    void set_scratch(View scratch) { scratch_ = std::move(scratch); }
 
     void run(const Bases& bases, size_t item) noexcept override {
         const auto* packed = reinterpret_cast<const float*>(address(bases, packed_));
         const auto [first, last] = part(item);
-        const int64_t rows = dst_.dims[2];
+        auto* const scratch = scratch_.buffer < 0
+                                  ? nullptr
+                                  : reinterpret_cast<float*>(address(bases, scratch_)) +
+                                        item * kernels::conv_scratch_size(shape_);
         for (int64_t at = first; at < last;) {
-            const int64_t n = at / rows, y = at % rows, end = std::min(rows, y + last - at);
+            const int64_t n = at / units_, unit = at % units_;
+            const int64_t end = std::min(units_, unit + last - at);
             const auto out = picture(bases, dst_, n);
             const kernels::SrcPicture add = residual_.buffer < 0
                                                 ? kernels::SrcPicture{nullptr, 0, 0}
                                                 : picture(bases, residual_, n);
             const kernels::DstPicture dst{const_cast<float*>(out.data), out.row, out.pixel};
-            kernels::conv_rows(shape_, picture(bases, src_, n), packed, epilogue_, add, dst,
-                               static_cast<uint32_t>(y), static_cast<uint32_t>(end));
-            at += end - y;
+            kernels::conv(shape_, picture(bases, src_, n), packed, epilogue_, add, dst, scratch,
+                          static_cast<size_t>(unit), static_cast<size_t>(end));
+            at += end - unit;
         }
     }
 
     std::string describe() const override {
-        return std::string(shape_.depthwise ? "depthwise" : "conv") + " direct " +
-               std::to_string(shape_.kernel_height) + "x" + std::to_string(shape_.kernel_width) +
-               " " + text(src_) + " -> " + text(dst_);
+        return std::string(shape_.depthwise ? "depthwise " : "conv ") +
+               kernels::conv_method(shape_) + " " + std::to_string(shape_.kernel_height) + "x" +
+               std::to_string(shape_.kernel_width) + " " + text(src_) + " -> " + text(dst_);
     }
 
 private:
@@ -64,7 +75,8 @@ private:
 
     ConvShape shape_;
     Epilogue epilogue_;
-    View src_, packed_, residual_, dst_;
+    View src_, packed_, residual_, dst_, scratch_;
+    int64_t units_;  // of one image
 };
 
 }  // namespace
@@ -111,8 +123,15 @@ View conv_destination(Lowering& lowering, graph::ValueId out) {
 void emit_direct_conv(Lowering& lowering, const graph::Node& node, const ConvShape& shape,
                       const kernels::Epilogue& epilogue, const View& src, const View& weights,
                       const View& residual, const View& dst) {
-    lowering.emit(std::make_unique<DirectConvStep>(shape, epilogue, src, weights, residual, dst),
-                  node.name, {&src, &weights, &dst, residual.buffer >= 0 ? &residual : nullptr});
+    auto step = std::make_unique<ConvStep>(shape, epilogue, src, weights, residual, dst);
+    View scratch;
+    if (const size_t size = step->scratch_bytes(lowering.threads()); size > 0) {
+        scratch = lowering.scratch_view(size);
+        step->set_scratch(scratch);
+    }
+    lowering.emit(std::move(step), node.name,
+                  {&src, &weights, &dst, residual.buffer >= 0 ? &residual : nullptr,
+                   scratch.buffer >= 0 ? &scratch : nullptr});
 }
 
 View pack_conv_weights(Lowering& lowering, const ConvShape& shape, const float* weights,

@@ -38,7 +38,7 @@ ConvShape shape_of(const Lowering& lowering, const graph::Node& node) {
 
 // What decides how weights are packed, and which bias goes with them.
 std::string layout_name(const ConvShape& s, const std::byte* bias) {
-    std::string name = "direct";
+    std::string name = kernels::conv_method(s);
     for (const uint32_t part :
          {s.in_channels, s.out_channels, s.kernel_height, s.kernel_width, s.stride_width,
           s.dilation_width, static_cast<uint32_t>(s.depthwise)}) {

@@ -2,6 +2,8 @@
 // A peer of the benchmarks: runs an ONNX model in ONNX Runtime, in a process of its own. Obeys
 // lines on standard input:
 //   run N      N inferences; answers with the wall time of each in nanoseconds, on one line
+//   load 1     one inference; answers with the nanoseconds that making the session took, and with
+//              the most memory that was resident so far, in bytes
 // usage: ort_peer LIBRARY (cpu|dnnl) THREADS MODEL.onnx [NAME=D0,D1,…]…   (values for symbolic
 // dimensions)
 #include <dlfcn.h>
@@ -17,6 +19,8 @@
 #include <random>
 #include <string>
 #include <vector>
+
+#include "tests/bench/resident.h"
 
 namespace {
 
@@ -130,7 +134,10 @@ int main(int argc, char** argv) {
     }
     OrtEnv* env = nullptr;
     check(api->CreateEnv(ORT_LOGGING_LEVEL_ERROR, "peer", &env), "environment");
+    using clock = std::chrono::steady_clock;
+    const auto begin = clock::now();
     OrtSession* session = open_session(env, argv[2], std::atoi(argv[3]), argv[4]);
+    const std::chrono::nanoseconds load_time = clock::now() - begin;
     OrtAllocator* allocator = nullptr;
     check(api->GetAllocatorWithDefaultOptions(&allocator), "allocator");
     std::vector<Input> inputs = make_inputs(session, allocator, shapes);
@@ -149,7 +156,6 @@ int main(int argc, char** argv) {
     }
     std::puts("ready");
     std::fflush(stdout);
-    using clock = std::chrono::steady_clock;
     std::string word;
     long runs = 0;
     while (std::cin >> word >> runs) {
@@ -164,6 +170,8 @@ int main(int argc, char** argv) {
             for (OrtValue* output : outputs) api->ReleaseValue(output);
             line += std::to_string(ns) + " ";
         }
+        if (word == "load")
+            line = std::to_string(load_time.count()) + " " + std::to_string(most_resident());
         std::puts(line.c_str());
         std::fflush(stdout);
     }

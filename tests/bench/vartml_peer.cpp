@@ -2,6 +2,8 @@
 // Our side of the benchmarks: runs a compiled model through the public interface, HW views on both
 // sides. Obeys lines on standard input:
 //   run N      N inferences; answers with the wall time of each in nanoseconds, on one line
+//   load 1     one inference; answers with the nanoseconds that making the runner took, and with
+//              the most memory that was resident so far, in bytes
 // usage: vartml_peer MODEL THREADS
 #include <chrono>
 #include <cstdio>
@@ -12,6 +14,8 @@
 #include <string>
 #include <vart/vart_runner_factory.hpp>
 #include <vector>
+
+#include "tests/bench/resident.h"
 
 namespace {
 
@@ -37,8 +41,10 @@ int main(int argc, char** argv) {
     using clock = std::chrono::steady_clock;
     try {
         const auto threads = static_cast<uint32_t>(std::atoi(argv[2]));
+        const auto begin = clock::now();
         const auto runner = vart::RunnerFactory::create_runner(vart::RunnerType::VAIML, argv[1],
                                                                {{"vartml_threads", threads}});
+        const std::chrono::nanoseconds load_time = clock::now() - begin;
         std::vector<std::vector<vart::NpuTensor>> inputs(1), outputs(1);
         std::mt19937 random(7);
         for (const auto& info :
@@ -62,6 +68,8 @@ int main(int argc, char** argv) {
                 line +=
                     std::to_string(std::chrono::nanoseconds(clock::now() - start).count()) + " ";
             }
+            if (word == "load")
+                line = std::to_string(load_time.count()) + " " + std::to_string(most_resident());
             std::puts(line.c_str());
             std::fflush(stdout);
         }

@@ -267,25 +267,35 @@ std::optional<Coding> coding_of(const graph::Graph& graph, const graph::Node& no
                      data + 2);
 }
 
-std::optional<std::vector<int16_t>> centred_weights(const graph::Graph& graph,
-                                                    const graph::Node& node, size_t weights,
-                                                    size_t zero, size_t axis) {
-    const auto numbers = integers_of(graph, node, weights);
-    const auto zeros = integers_of(graph, node, zero);
-    const graph::Type& type = graph.value(node.inputs[weights]).type;
-    if (!is_code(type.data_type) || (has_input(node, zero) && zeros.empty())) return std::nullopt;
-    int64_t inner = 1;
-    for (size_t i = axis + 1; i < type.shape.size(); ++i) inner *= type.shape[i];
-    const int64_t size = type.shape[axis];
-    if (zeros.size() > 1 && static_cast<int64_t>(zeros.size()) != size) return std::nullopt;
-    std::vector<int16_t> result(numbers.size());
-    for (size_t i = 0; i < numbers.size(); ++i) {
-        const auto at = static_cast<size_t>(static_cast<int64_t>(i) / inner % size);
-        const int64_t centred =
-            numbers[i] - (zeros.empty() ? 0 : zeros[zeros.size() == 1 ? 0 : at]);
-        result[i] = static_cast<int16_t>(centred);
+bool has_weights_of_codes(const graph::Graph& graph, const graph::Node& node, size_t weights,
+                          size_t zero, size_t axis) {
+    const graph::Value& value = graph.value(node.inputs[weights]);
+    if (!value.constant || value.constant->bytes.empty() || !is_code(value.type.data_type))
+        return false;
+    const auto zeros = static_cast<int64_t>(integers_of(graph, node, zero).size());
+    return zeros == 1 || zeros == value.type.shape[axis] || (zeros == 0 && !has_input(node, zero));
+}
+
+std::vector<int16_t> centred_weights(const graph::Graph& graph, const graph::Node& node,
+                                     size_t weights, size_t zero, size_t axis) {
+    const graph::Value& value = graph.value(node.inputs[weights]);
+    const bool is_signed = value.type.data_type == DataType::int8;
+    const std::span<const std::byte> codes = value.constant->bytes;
+    std::vector<int64_t> zeros = integers_of(graph, node, zero);
+    if (zeros.empty()) zeros.push_back(0);
+    size_t inner = 1;
+    for (size_t i = axis + 1; i < value.type.shape.size(); ++i)
+        inner *= static_cast<size_t>(value.type.shape[i]);
+    const auto size = static_cast<size_t>(value.type.shape[axis]);
+    std::vector<int16_t> result(codes.size());
+    for (size_t row = 0; row < codes.size() / inner; ++row) {
+        const auto less = static_cast<int16_t>(zeros[zeros.size() == 1 ? 0 : row % size]);
+        for (size_t i = row * inner; i < (row + 1) * inner; ++i) {
+            const auto code = std::to_integer<uint8_t>(codes[i]);
+            const int16_t number = is_signed ? static_cast<int8_t>(code) : code;
+            result[i] = static_cast<int16_t>(number - less);
+        }
     }
-    if (numbers.empty()) return std::nullopt;
     return result;
 }
 

@@ -26,11 +26,13 @@ std::optional<Coding> coding_of(const graph::Graph& graph, const graph::Node& no
 std::vector<float> floats_of(const graph::Graph& graph, const graph::Node& node, size_t input);
 std::vector<int64_t> integers_of(const graph::Graph& graph, const graph::Node& node, size_t input);
 
-// Weights less their zero points, which are none, one, or one per element of `axis`; nullopt where
-// they are not constant.
-std::optional<std::vector<int16_t>> centred_weights(const graph::Graph& graph,
-                                                    const graph::Node& node, size_t weights,
-                                                    size_t zero, size_t axis);
+// Whether weights are constant codes with constant zero points: none, one, or one per element of
+// `axis`.
+bool has_weights_of_codes(const graph::Graph& graph, const graph::Node& node, size_t weights,
+                          size_t zero, size_t axis);
+// Such weights less their zero points.
+std::vector<int16_t> centred_weights(const graph::Graph& graph, const graph::Node& node,
+                                     size_t weights, size_t zero, size_t axis);
 // The same where all of them fit int8; empty where one does not.
 std::vector<int8_t> as_int8(const std::vector<int16_t>& weights);
 

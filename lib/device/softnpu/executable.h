@@ -30,6 +30,7 @@ public:
 private:
     struct FreeArena {
         void operator()(std::byte* p) const;
+        size_t size;
     };
     SoftExecutable(std::shared_ptr<const device::Program> program, Plan plan, DataType compute,
                    unsigned threads);

@@ -45,7 +45,7 @@ GeneralStep::GeneralStep(graph::Node node, std::vector<Operand> inputs,
     : node_(std::move(node)),
       inputs_(std::move(inputs)),
       outputs_(std::move(outputs)),
-      state_(state) {
+      state_(&state) {
     const auto has_real_shape = [](const Operand& o) { return o.real_shape >= 0; };
     dynamic_ = graph::is_late(node_) || std::ranges::any_of(inputs_, has_real_shape);
     for (const Operand& input : inputs_) input_arrays_.push_back(array_of(input));
@@ -56,11 +56,11 @@ GeneralStep::GeneralStep(graph::Node node, std::vector<Operand> inputs,
 }
 
 void GeneralStep::run(const Bases& bases, size_t) noexcept {
-    if (state_.error) return;
+    if (state_->error) return;
     for (size_t i = 0; i < inputs_.size(); ++i) {
         place(bases, inputs_[i], input_arrays_[i]);
         if (inputs_[i].real_shape >= 0)
-            input_arrays_[i].shape = state_.shapes[static_cast<size_t>(inputs_[i].real_shape)];
+            input_arrays_[i].shape = state_->shapes[static_cast<size_t>(inputs_[i].real_shape)];
     }
     for (size_t i = 0; i < outputs_.size(); ++i) {
         place(bases, outputs_[i], output_arrays_[i]);
@@ -70,12 +70,18 @@ void GeneralStep::run(const Bases& bases, size_t) noexcept {
     const cpu::Call call{node_, input_arrays_, output_arrays_};
     auto done = dynamic_ ? cpu::run_dynamic(call) : cpu::run(call);
     if (!done) {
-        state_.error = std::move(done).error();
+        state_->error = std::move(done).error();
         return;
     }
     for (size_t i = 0; i < outputs_.size(); ++i)
         if (outputs_[i].real_shape >= 0)
-            state_.shapes[static_cast<size_t>(outputs_[i].real_shape)] = output_arrays_[i].shape;
+            state_->shapes[static_cast<size_t>(outputs_[i].real_shape)] = output_arrays_[i].shape;
+}
+
+std::shared_ptr<Step> GeneralStep::for_another_run(RunState& state) const {
+    auto other = std::make_shared<GeneralStep>(*this);
+    other->state_ = &state;
+    return other;
 }
 
 std::string GeneralStep::describe() const {
@@ -94,7 +100,7 @@ RealShapeStep::RealShapeStep(Direction direction, View border, View inside, int3
       border_(std::move(border)),
       inside_(std::move(inside)),
       real_shape_(real_shape),
-      state_(state) {}
+      state_(&state) {}
 
 // No larger along any axis: as many elements in another shape lie elsewhere in the border tensor.
 bool RealShapeStep::fits(const cpu::Shape& real) const {
@@ -105,14 +111,14 @@ bool RealShapeStep::fits(const cpu::Shape& real) const {
 }
 
 void RealShapeStep::run(const Bases& bases, size_t) noexcept {
-    if (state_.error) return;
-    const cpu::Shape& real = state_.shapes[static_cast<size_t>(real_shape_)];
+    if (state_->error) return;
+    const cpu::Shape& real = state_->shapes[static_cast<size_t>(real_shape_)];
     if (!fits(real)) {
-        state_.error = Error{ErrorCode::bad_model,
-                             "tensor '" + name + "' has " + shape_text(real) +
-                                 " elements in this run, the model allows for at most " +
-                                 shape_text(cpu::Shape(border_.dims)) +
-                                 " along each axis; export it with the largest shape it can have"};
+        state_->error = Error{ErrorCode::bad_model,
+                              "tensor '" + name + "' has " + shape_text(real) +
+                                  " elements in this run, the model allows for at most " +
+                                  shape_text(cpu::Shape(border_.dims)) +
+                                  " along each axis; export it with the largest shape it can have"};
         return;
     }
     const auto size = static_cast<int64_t>(size_bytes(border_.type));
@@ -140,6 +146,12 @@ void RealShapeStep::run(const Bases& bases, size_t) noexcept {
             std::memcpy(at_inside, at_border, bytes);
         walk.next();
     }
+}
+
+std::shared_ptr<Step> RealShapeStep::for_another_run(RunState& state) const {
+    auto other = std::make_shared<RealShapeStep>(*this);
+    other->state_ = &state;
+    return other;
 }
 
 std::string RealShapeStep::describe() const {

@@ -24,12 +24,13 @@ public:
     GeneralStep(graph::Node node, std::vector<Operand> inputs, std::vector<Operand> outputs,
                 RunState& state);
     void run(const Bases& bases, size_t item) noexcept override;
+    std::shared_ptr<Step> for_another_run(RunState& state) const override;
     std::string describe() const override;
 
 private:
     const graph::Node node_;
     const std::vector<Operand> inputs_, outputs_;
-    RunState& state_;
+    RunState* state_;
     bool dynamic_ = false;
     std::vector<cpu::Array> input_arrays_, output_arrays_;
 };
@@ -44,6 +45,7 @@ public:
     RealShapeStep(Direction direction, View border, View inside, int32_t real_shape,
                   RunState& state);
     void run(const Bases& bases, size_t item) noexcept override;
+    std::shared_ptr<Step> for_another_run(RunState& state) const override;
     std::string describe() const override;
 
 private:
@@ -52,7 +54,7 @@ private:
     const Direction direction_;
     const View border_, inside_;
     const int32_t real_shape_;
-    RunState& state_;
+    RunState* state_;
 };
 
 }  // namespace vartml::softnpu

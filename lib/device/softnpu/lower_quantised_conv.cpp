@@ -177,7 +177,7 @@ bool takes_quantised_conv(const graph::Graph& graph, const graph::Node& node) {
     const bool whole_numbers = node.base() == "ConvInteger";
     const size_t rank = graph.value(node.inputs[0]).type.shape.size();
     if (rank != 3 && rank != 4) return false;
-    if (!centred_weights(graph, node, at.w, at.wz, 0)) return false;
+    if (!has_weights_of_codes(graph, node, at.w, at.wz, 0)) return false;
     if (whole_numbers)
         return integers_of(graph, node, 2).size() <= 1 &&
                (node.inputs.size() < 3 || node.inputs[2] == graph::none ||
@@ -196,7 +196,7 @@ Result<void> lower_quantised_conv(Lowering& lowering, const graph::Node& node) {
     const bool whole_numbers = node.base() == "ConvInteger";
     const Dims& kernel = lowering.value(node.inputs[at.w]).type.shape;
     const int64_t groups = node.get("group", int64_t{1});
-    const auto centred = *centred_weights(graph, node, at.w, at.wz, 0);
+    const auto centred = centred_weights(graph, node, at.w, at.wz, 0);
     const std::vector<int8_t> weights = as_int8(centred);
     const DataType type = lowering.value(node.inputs[0]).type.data_type;
     Coding x{1, 0, type == DataType::int8};

@@ -206,7 +206,7 @@ bool takes_quantised_matmul(const graph::Graph& graph, const graph::Node& node) 
     if (graph.value(node.inputs[0]).type.shape.size() >= 2 && is_computed(graph, node))
         return takes_computed(graph, node);
     if (graph.value(node.inputs[0]).type.shape.size() < 2 || b.size() != 2 ||
-        !centred_weights(graph, node, at.b, at.bz, 1))
+        !has_weights_of_codes(graph, node, at.b, at.bz, 1))
         return false;
     if (node.base() == "MatMulInteger")
         return integers_of(graph, node, 2).size() <= 1 &&
@@ -231,7 +231,7 @@ Result<void> lower_quantised_matmul(Lowering& lowering, const graph::Node& node)
     }
     const Inputs& at = inputs_of(node);
     const graph::Type& type = lowering.value(node.inputs[0]).type;
-    const auto centred_b = *centred_weights(graph, node, at.b, at.bz, 1);
+    const auto centred_b = centred_weights(graph, node, at.b, at.bz, 1);
     const std::vector<int8_t> weights = as_int8(centred_b);
     Coding a{1, 0, type.data_type == DataType::int8};
     std::optional<Coding> y;

@@ -136,6 +136,10 @@ public:
         }
     }
 
+    std::shared_ptr<Step> for_another_run(RunState&) const override {
+        return std::make_shared<LinearStep>(*this);
+    }
+
     std::string describe() const override {
         return "resize linear " + text(src_) + " -> " + text(dst_);
     }

@@ -57,6 +57,8 @@ Lowering::Lowering(const device::Program& program, DataType compute, unsigned th
     views_.resize(n);
     places_.resize(n);
     shape_index_.assign(n, -1);
+    for (const graph::Node& node : program.graph.nodes)
+        functions_.push_back(find_lowering(program.graph, node));
     RunState& real = *plan_.state;
     for (size_t i = 0; i < n; ++i) {
         if (!program.graph.values[i].data_dependent) continue;
@@ -75,7 +77,7 @@ Result<Plan> Lowering::run() {
     place_borders();
     choose_places();
     for (const graph::Node& node : graph().nodes) {
-        if (auto ok = find_lowering(graph(), node)(*this, node); !ok) return ok.error();
+        if (auto ok = lowering_of(node)(*this, node); !ok) return ok.error();
     }
     finish_outputs();
     plan_lifetimes();
@@ -111,7 +113,7 @@ void Lowering::choose_types() {
 
 Order Lowering::natural_order(const graph::Node& node, size_t output) const {
     const auto& shape = value(node.outputs[output]).type.shape;
-    if (find_lowering(graph(), node) == lower_general) return row_major(shape.size());
+    if (lowering_of(node) == lower_general) return row_major(shape.size());
     const std::string_view base = node.base();
     if (base == "PictureInput")
         return node.get("layout", "NCHW") == "NHWC" ? row_major(4) : channels_last(4);
@@ -227,7 +229,7 @@ void Lowering::take_real_shape(size_t input, int32_t buffer) {
 }
 
 void Lowering::place_inputs_of(const graph::Node& node) {
-    if (find_lowering(graph(), node) == lower_general) return;
+    if (lowering_of(node) == lower_general) return;
     const std::string_view base = node.base();
     const auto out = static_cast<size_t>(node.outputs[0]);
     const bool movable = base == "Transpose" || base == "Reshape";

@@ -15,6 +15,12 @@
 
 namespace vartml::softnpu {
 
+class Lowering;
+
+// Lowers one node: with steps of its own where the software NPU has some for it, else through the
+// kernels of lib/cpu.
+using LowerFunction = Result<void> (*)(Lowering&, const graph::Node&);
+
 // What lowering functions work with. Values are lowered in execution order; after a node each of
 // its outputs has a view.
 class Lowering {
@@ -72,6 +78,9 @@ public:
     const std::byte* constant_data(const View& view) const;
 
 private:
+    LowerFunction lowering_of(const graph::Node& node) const {
+        return functions_[static_cast<size_t>(&node - graph().nodes.data())];
+    }
     void choose_types();
     void choose_orders();
     void place_borders();
@@ -93,11 +102,9 @@ private:
     std::vector<std::optional<View>> views_, places_;
     std::vector<std::optional<View>> border_;  // per graph output
     std::vector<int32_t> shape_index_;
+    std::vector<LowerFunction> functions_;  // per node
 };
 
-// Lowers one node: with steps of its own where the software NPU has some for it, else through the
-// kernels of lib/cpu.
-using LowerFunction = Result<void> (*)(Lowering&, const graph::Node&);
 LowerFunction find_lowering(const graph::Graph& graph, const graph::Node& node);
 
 }  // namespace vartml::softnpu

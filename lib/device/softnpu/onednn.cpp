@@ -75,6 +75,20 @@ void OnednnStep::run(const Bases& bases, size_t item) noexcept {
                            static_cast<int>(call.exec.size()), call.exec.data());
 }
 
+// The primitives are the same, what they are called with is not.
+std::shared_ptr<Step> OnednnStep::for_another_run(RunState&) const {
+    std::shared_ptr<OnednnStep> other(new OnednnStep(*this));
+    for (Call& call : other->calls_) {
+        for (size_t i = 0; i < call.bound.size(); ++i) {
+            Bound& b = call.bound[i];
+            b.memory = dnnl::memory(b.memory.get_desc(), cpu_engine(), nullptr);
+            b.last = nullptr;
+            call.exec[i].memory = b.memory.get();
+        }
+    }
+    return other;
+}
+
 OneThread::OneThread() : before_(omp_get_max_threads()) {
     omp_set_num_threads(1);
 }

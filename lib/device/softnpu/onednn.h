@@ -35,9 +35,11 @@ public:
     OnednnStep(std::string description, const std::vector<OnednnCall>& calls);
     void run(const Bases& bases, size_t item) noexcept override;
     void share_among(unsigned) override {}
+    std::shared_ptr<Step> for_another_run(RunState&) const override;
     std::string describe() const override { return description_; }
 
 private:
+    OnednnStep(const OnednnStep& other) = default;
     struct Bound {
         size_t buffer;
         int64_t offset_bytes;

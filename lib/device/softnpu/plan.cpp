@@ -13,4 +13,20 @@ uint32_t items_for(const Extent& extent, unsigned threads) {
     return static_cast<uint32_t>(std::clamp<int64_t>(std::min(worth, extent.units), 1, most));
 }
 
+Plan Plan::for_another_run() const {
+    Plan other;
+    *other.state = *state;
+    other.buffers = buffers;
+    other.owners = owners;
+    other.scratch_bytes = scratch_bytes;
+    other.scratch_buffer = scratch_buffer;
+    other.arena_bytes = arena_bytes;
+    other.border_conversions = border_conversions;
+    for (const auto& step : steps) {
+        auto own = step->for_another_run(*other.state);
+        other.steps.push_back(own ? std::move(own) : step);
+    }
+    return other;
+}
+
 }  // namespace vartml::softnpu

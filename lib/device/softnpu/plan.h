@@ -48,6 +48,8 @@ struct Extent {
 // the others.
 uint32_t items_for(const Extent& extent, unsigned threads);
 
+struct RunState;
+
 // One piece of work, in items that may run in any order on any threads. run() cannot fail: what
 // could is checked when the step is made.
 class Step {
@@ -58,12 +60,21 @@ public:
     virtual Extent extent() const { return {}; }
     // Called once, before the first run.
     virtual void share_among(unsigned threads) { set_items(items_for(extent(), threads)); }
+    // The same work for a run beside this step's own; nullptr where one step serves both, because
+    // run() changes nothing in it.
+    virtual std::shared_ptr<Step> for_another_run(RunState& state) const {
+        (void)state;
+        return nullptr;
+    }
     uint32_t items() const { return items_; }
 
     std::string name;              // the node it came from
     std::vector<int32_t> buffers;  // that it touches
 
 protected:
+    Step() = default;
+    Step(const Step&) = default;
+    Step& operator=(const Step&) = delete;
     void set_items(uint32_t items) { items_ = items; }
     // What `item` covers of the extent's units: [first, second).
     std::pair<int64_t, int64_t> part(size_t item) const {
@@ -85,13 +96,17 @@ struct RunState {
 struct Plan {
     std::unique_ptr<RunState> state = std::make_unique<RunState>();
     std::vector<Buffer> buffers;
-    std::vector<std::unique_ptr<Step>> steps;
+    std::vector<std::shared_ptr<Step>> steps;
     std::vector<std::shared_ptr<const Bytes>> owners;  // constants made at load
     size_t private_bytes = 0;                          // of these
     size_t scratch_bytes = 0;                          // largest scratchpad of a step
     int32_t scratch_buffer = -1;
     size_t arena_bytes = 0;
     unsigned border_conversions = 0;
+
+    // For a run that goes on at the same time, in an arena of its own. What runs do not change is
+    // shared.
+    Plan for_another_run() const;
 };
 
 }  // namespace vartml::softnpu

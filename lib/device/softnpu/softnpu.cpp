@@ -36,7 +36,7 @@ DataType compute_type(Numerics numerics) {
     return native ? DataType::bf16 : DataType::float32;
 }
 
-// As many plans as runs go on at the same time, each with its arena.
+// As many plans as runs go on at the same time, each with its arena; steps and weights are shared.
 class Cores final : public Executable {
 public:
     explicit Cores(std::vector<std::unique_ptr<softnpu::SoftExecutable>> cores)
@@ -118,12 +118,12 @@ public:
         const DataType compute =
             program->target == "cpu-1" ? DataType::float32 : compute_type(options.numerics);
         try {
+            auto plan = softnpu::Lowering(*program, compute, all).run();
+            if (!plan) return std::move(plan).error();
             std::vector<std::unique_ptr<softnpu::SoftExecutable>> cores;
             for (unsigned i = 0; i < runs; ++i) {
-                auto plan = softnpu::Lowering(*program, compute, all).run();
-                if (!plan) return std::move(plan).error();
-                auto core =
-                    softnpu::SoftExecutable::create(program, std::move(*plan), compute, all);
+                softnpu::Plan own = i + 1 < runs ? plan->for_another_run() : std::move(*plan);
+                auto core = softnpu::SoftExecutable::create(program, std::move(own), compute, all);
                 if (!core) return std::move(core).error();
                 cores.push_back(std::move(*core));
             }

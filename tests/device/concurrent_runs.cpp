@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs of one loaded program beside each other: steps and weights are shared, nothing of a run is.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "lib/device/softnpu/softnpu.h"
+#include "tests/artifact/models.h"
+#include "tests/support/graphs.h"
+
+namespace vartml::device {
+namespace {
+
+// A step of each kind that keeps something between runs: a oneDNN primitive, a resize with rows of
+// its own, operators of lib/cpu, of which the last rejects an index that is too large.
+std::shared_ptr<const Program> program() {
+    auto program = std::make_shared<Program>();
+    program->name = "test";
+    program->target = "softnpu-1";
+    program->graph = graph::must_parse(R"(graph g
+input %x : f32[1,20,16,16]
+input %i : i64[1]
+%p = MaxPool %x {ceil_mode=0, dilations=[1,1], kernel_shape=[2,2], pads=[0,0,0,0], storage_order=0, strides=[2,2]} : f32[1,20,8,8]
+%r = Resize %p {antialias=0, coordinate_transformation_mode="align_corners", cubic_coeff_a=-0.75, exclude_outside=0, extrapolation_value=0.0, mode="linear", nearest_mode="floor", scales=f[1.0,1.0,2.0,2.0], sizes=[1,20,16,16]} : f32[1,20,16,16]
+%e = Erf %r : f32[1,20,16,16]
+%y = Gather %e, %i {axis=0} : f32[1,20,16,16]
+output %y
+)");
+    for (auto [ids, infos] : {std::pair(&program->graph.inputs, &program->inputs),
+                              std::pair(&program->graph.outputs, &program->outputs)})
+        for (const graph::ValueId id : *ids) {
+            infos->push_back(test::border_tensor(program->graph, id));
+            infos->back().hw = infos->back().cpu;
+        }
+    return program;
+}
+
+constexpr size_t elements = 20 * 16 * 16;
+
+// One caller: its input, its result.
+struct Caller {
+    explicit Caller(float seed, int64_t index) : index(index), x(elements), y(elements) {
+        for (size_t k = 0; k < elements; ++k) x[k] = seed + static_cast<float>(k % 97) / 97;
+    }
+    Result<void> run(Executable& executable) {
+        const void* const in[] = {x.data(), &index};
+        void* const out[] = {y.data()};
+        return executable.run(in, out);
+    }
+    int64_t index;
+    std::vector<float> x, y;
+};
+
+TEST(ConcurrentRuns, GiveEachCallerItsOwnResultAndItsOwnError) {
+    auto executable = softnpu_device().load(program(), {Numerics::f32, 2, 2, {}});
+    ASSERT_TRUE(executable) << executable.error().message;
+    Caller callers[] = {Caller(-1, 0), Caller(0.5F, 0), Caller(0, 7)};
+    for (Caller& caller : callers) (void)caller.run(**executable);
+    std::vector<std::thread> threads;
+    std::atomic<int> wrong{0};
+    for (Caller& caller : callers)
+        threads.emplace_back([&executable, &caller, &wrong] {
+            const std::vector<float> alone = caller.y;
+            for (int round = 0; round < 300; ++round) {
+                std::ranges::fill(caller.y, 0.0F);
+                const bool done = caller.run(**executable).has_value();
+                if (done != (caller.index == 0) || (done && caller.y != alone)) ++wrong;
+            }
+        });
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(wrong, 0);
+}
+
+}  // namespace
+}  // namespace vartml::device

@@ -29,10 +29,6 @@ Result<void> check_release(const Options& options) {
                      "option 'ai_analyzer_profiling' is true, and this release writes no AI "
                      "Analyzer files; leave it out, `vartml run --steps` shows the time of each "
                      "step");
-    if (options.noncoherent)
-        return fault(ErrorCode::invalid_argument,
-                     "option 'vartml_noncoherent' is true, and this release has coherent memory "
-                     "only; leave it out");
     if (options.memory == "xrt")
         return fault(ErrorCode::unsupported,
                      "option 'vartml_memory' is 'xrt', and this build has no XRT; set it to "

@@ -60,22 +60,24 @@ std::shared_ptr<Runner> RunnerFactory::create_runner(
         throw_runtime(fault(vartml::ErrorCode::unsupported,
                             "runner type is " + std::to_string(static_cast<int>(runner_type)) +
                                 ", expected RunnerType::VAIML"));
-    auto parsed = parse_options(options);
-    if (!parsed) throw_invalid_argument(parsed.error());
-    if (auto good = check_release(*parsed); !good) {
-        if (good.error().code == vartml::ErrorCode::invalid_argument)
-            throw_invalid_argument(good.error());
-        throw_runtime(good.error());
-    }
-    auto model =
-        vartml::artifact::read(model_path, {.extraction = extraction(*parsed, model_path)});
-    if (!model) throw_runtime(with_prefix(model.error()));
-    const bool no_failsafe = parsed->no_failsafe;
-    auto state = prepare(model_path, std::move(*model), std::move(*parsed));
-    if (!state) throw_runtime(state.error());
-    if (no_failsafe)
-        (*state)->logger(vartml::LogLevel::info, "option 'no_failsafe' has no effect here");
-    return std::make_shared<VaimlRunner>(std::move(*state));
+    return or_no_memory("create_runner", [&]() -> std::shared_ptr<Runner> {
+        auto parsed = parse_options(options);
+        if (!parsed) throw_invalid_argument(parsed.error());
+        if (auto good = check_release(*parsed); !good) {
+            if (good.error().code == vartml::ErrorCode::invalid_argument)
+                throw_invalid_argument(good.error());
+            throw_runtime(good.error());
+        }
+        auto model =
+            vartml::artifact::read(model_path, {.extraction = extraction(*parsed, model_path)});
+        if (!model) throw_runtime(with_prefix(model.error()));
+        const bool no_failsafe = parsed->no_failsafe;
+        auto state = prepare(model_path, std::move(*model), std::move(*parsed));
+        if (!state) throw_runtime(state.error());
+        if (no_failsafe)
+            (*state)->logger(vartml::LogLevel::info, "option 'no_failsafe' has no effect here");
+        return std::make_shared<VaimlRunner>(std::move(*state));
+    });
 }
 
 }  // namespace vart

@@ -70,43 +70,36 @@ Objects& objects() {
 Result<std::shared_ptr<HostMemory>> HostMemory::allocate(size_t size_bytes, Coherence coherence) {
     const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
     if (size_bytes > std::numeric_limits<size_t>::max() / 2) return no_memory(size_bytes, ENOMEM);
-    const size_t rounded = (size_bytes + page - 1) / page * page;
-    const int fd = memfd_create("vartml-tensor", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (fd < 0) return no_memory(size_bytes, errno);
-    // The size is sealed: neither an importer nor udmabuf, which demands it, can see it shrink.
-    void* data = MAP_FAILED;
-    int reason = 0;
-    if (ftruncate(fd, static_cast<off_t>(rounded)) == 0 &&
-        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
-        data = mmap(nullptr, rounded, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (data == MAP_FAILED) {
-        reason = errno;
-        close(fd);
-        return no_memory(size_bytes, reason);
-    }
-    // Reserves the pages now: running out later would be a signal in the middle of a run.
-    if (fallocate(fd, 0, 0, static_cast<off_t>(rounded)) != 0 && errno != EOPNOTSUPP) {
-        reason = errno;
-        munmap(data, rounded);
-        close(fd);
-        return no_memory(size_bytes, reason);
-    }
-    std::shared_ptr<HostMemory> memory(new HostMemory(fd, static_cast<std::byte*>(data), rounded));
+    // Owns what follows as it comes, so that a failure leaves nothing behind.
+    std::shared_ptr<HostMemory> memory(new HostMemory((size_bytes + page - 1) / page * page));
+    const int fd = memory->fd_ = memfd_create("vartml-tensor", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    const auto size = static_cast<off_t>(memory->size_bytes_);
+    // The size is sealed: neither an importer nor udmabuf, which demands it, can see it shrink. The
+    // pages are reserved now: running out later would be a signal in the middle of a run.
+    if (fd < 0 || ftruncate(fd, size) != 0 ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0 ||
+        !memory->map(memory->data_, MAP_SHARED, fd) ||
+        (fallocate(fd, 0, 0, size) != 0 && errno != EOPNOTSUPP))
+        return no_memory(size_bytes, errno);
+    if (coherence == Coherence::noncoherent &&
+        !memory->map(memory->device_data_, MAP_PRIVATE | MAP_ANONYMOUS, -1))
+        return no_memory(size_bytes, errno);
     if (struct stat status{}; fstat(fd, &status) == 0)
         memory->identity_ = {status.st_dev, status.st_ino};
-    if (coherence == Coherence::noncoherent) {
-        void* const own =
-            mmap(nullptr, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (own == MAP_FAILED) return no_memory(size_bytes, errno);
-        memory->device_data_ = static_cast<std::byte*>(own);
-    }
     return memory;
+}
+
+bool HostMemory::map(std::byte*& data, int flags, int fd) {
+    void* const address = mmap(nullptr, size_bytes_, PROT_READ | PROT_WRITE, flags, fd, 0);
+    if (address == MAP_FAILED) return false;
+    data = static_cast<std::byte*>(address);
+    return true;
 }
 
 HostMemory::~HostMemory() {
     if (device_data_) munmap(device_data_, size_bytes_);
-    munmap(data_, size_bytes_);
-    close(fd_);
+    if (data_) munmap(data_, size_bytes_);
+    if (fd_ >= 0) close(fd_);
 }
 
 // Equal bytes stay untouched: two runs may share an input.

@@ -48,12 +48,13 @@ public:
     int export_fd() const;
 
 private:
-    HostMemory(int fd, std::byte* data, size_t size_bytes)
-        : fd_(fd), data_(data), size_bytes_(size_bytes) {}
-    int fd_;
-    std::byte* data_;
+    explicit HostMemory(size_t size_bytes) : size_bytes_(size_bytes) {}
+    bool map(std::byte*& data, int flags, int fd);
+
+    const size_t size_bytes_;
+    int fd_ = -1;
+    std::byte* data_ = nullptr;
     std::byte* device_data_ = nullptr;  // noncoherent memory only
-    size_t size_bytes_;
     MemoryIdentity identity_;
     std::mutex moving_;  // held while bytes move; a leaf lock
 };

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <exception>
 #include <fstream>
 #include <memory>
 #include <optional>
@@ -236,15 +237,21 @@ Result<void> load(RunnerState& state) {
     const Options& options = state.options;
     state.executor = device::Executor::of(*state.device);
     std::optional<Result<std::unique_ptr<Engine>>> made;
+    std::exception_ptr exception;  // no memory for something small
     state.executor->call([&] {
-        device::Program border;
-        auto executable = load_partitions(state, border);
-        if (executable)
-            made.emplace(Engine::create(std::move(*executable), border, state.tables,
-                                        engine_options(state)));
-        else
-            made.emplace(executable.error());
+        try {
+            device::Program border;
+            auto executable = load_partitions(state, border);
+            if (executable)
+                made.emplace(Engine::create(std::move(*executable), border, state.tables,
+                                            engine_options(state)));
+            else
+                made.emplace(executable.error());
+        } catch (...) {
+            exception = std::current_exception();
+        }
     });
+    if (exception) std::rethrow_exception(exception);
     if (!*made)
         return fault(made->error().code,
                      "model " + in_quotes(state.model_path) + ": " + made->error().message);

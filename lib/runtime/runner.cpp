@@ -236,14 +236,17 @@ NpuTensor VaimlRunner::allocate_npu_tensor(const NpuTensorInfo& info, uint32_t m
             {ErrorCode::invalid_argument, "allocate_npu_tensor: memory bank is " +
                                               std::to_string(memory_bank) + ", expected 0 to " +
                                               std::to_string(num_banks - 1)});
-    auto memory = HostMemory::allocate(info.size_in_bytes, state_->options.noncoherent
-                                                               ? Coherence::noncoherent
-                                                               : Coherence::coherent);
-    if (!memory)
-        throw_runtime({memory.error().code, "allocate_npu_tensor: tensor " + in_quotes(info.name) +
-                                                ": " + memory.error().message});
-    return make_allocated(info,
-                          make_buffer_object(std::move(*memory), 0, info.size_in_bytes, false));
+    return or_no_memory("allocate_npu_tensor", [&] {
+        auto memory = HostMemory::allocate(info.size_in_bytes, state_->options.noncoherent
+                                                                   ? Coherence::noncoherent
+                                                                   : Coherence::coherent);
+        if (!memory)
+            throw_runtime({memory.error().code, "allocate_npu_tensor: tensor " +
+                                                    in_quotes(info.name) + ": " +
+                                                    memory.error().message});
+        return make_allocated(info,
+                              make_buffer_object(std::move(*memory), 0, info.size_in_bytes, false));
+    });
 }
 
 NpuTensor VaimlRunner::allocate_sub_tensor(const NpuTensor& parent, const NpuTensorInfo& info,
@@ -272,8 +275,10 @@ NpuTensor VaimlRunner::allocate_sub_tensor(const NpuTensor& parent, const NpuTen
     if (const size_t element = element_size_bytes(info.data_type); offset % element != 0)
         refuse("offset " + std::to_string(offset) + " is no multiple of the element size of " +
                std::to_string(element) + " bytes");
-    return make_allocated(
-        info, make_buffer_object(priv->object->memory, offset, info.size_in_bytes, true));
+    return or_no_memory("allocate_sub_tensor", [&] {
+        return make_allocated(
+            info, make_buffer_object(priv->object->memory, offset, info.size_in_bytes, true));
+    });
 }
 
 }  // namespace vartml::runtime

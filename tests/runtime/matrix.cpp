@@ -57,7 +57,8 @@ struct Model {
 using D = vartml::DataType;
 
 const Model models[] = {
-    {"Hcwnc4ToHcwnc16", R"(graph g
+    {"Hcwnc4ToHcwnc16",
+     R"(graph g
 input %x : f32[1,3,8,8]
 const %w : f32[20,3,1,1] = {1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6}
 %y = Conv %x, %w, _ {dilations=[1,1], group=1, pads=[0,0,0,0], strides=[1,1]} : f32[1,20,8,8]
@@ -66,7 +67,8 @@ output %y
      {Layout::HCWNC4, D::int8, Quantisation{0.03125, 3}},
      {Layout::HCWNC16, D::bf16},
      1},
-    {"Hcwnc8", R"(graph g
+    {"Hcwnc8",
+     R"(graph g
 input %x : f32[1,20,5,6]
 %y = Sigmoid %x : f32[1,20,5,6]
 output %y
@@ -74,7 +76,8 @@ output %y
      {Layout::HCWNC8, D::bf16},
      {Layout::HCWNC8, D::float32},
      2},
-    {"Hcwnc4", R"(graph g
+    {"Hcwnc4",
+     R"(graph g
 input %x : f32[1,3,5,6]
 %y = Sigmoid %x : f32[1,3,5,6]
 output %y
@@ -82,7 +85,8 @@ output %y
      {Layout::HCWNC4, D::bf16},
      {Layout::HCWNC4, D::float32},
      0},
-    {"PaddedRows", R"(graph g
+    {"PaddedRows",
+     R"(graph g
 input %x : f32[1,7,13]
 %y = Sigmoid %x : f32[1,7,13]
 output %y
@@ -90,7 +94,8 @@ output %y
      {Layout::NHW, D::bf16},
      {Layout::NHW, D::float32},
      0},
-    {"Generic", R"(graph g
+    {"Generic",
+     R"(graph g
 input %x : f32[2,30]
 %y = Sigmoid %x : f32[2,30]
 output %y
@@ -98,7 +103,8 @@ output %y
      {Layout::GENERIC, D::bf16},
      {Layout::GENERIC, D::float32},
      0},
-    {"NhwcUint8", R"(graph g
+    {"NhwcUint8",
+     R"(graph g
 input %x : u8[1,3,6,7]
 %y = Cast %x {to="f32"} : f32[1,3,6,7]
 output %y
@@ -106,7 +112,8 @@ output %y
      {Layout::NHWC, D::uint8},
      {Layout::NHWC, D::float32},
      0},
-    {"Nchw", R"(graph g
+    {"Nchw",
+     R"(graph g
 input %x : f32[1,3,6,7]
 %y = Sigmoid %x : f32[1,3,6,7]
 output %y
@@ -163,10 +170,11 @@ Bytes to_hw(const NpuTensorInfo& cpu, const NpuTensorInfo& hw, const Quantisatio
                 put(to, p, to_bf16(at<float>(from, i)));
                 break;
             default: {  // INT8
-                const float q = std::nearbyint(at<float>(from, i) / static_cast<float>(quant.scale));
+                const float q =
+                    std::nearbyint(at<float>(from, i) / static_cast<float>(quant.scale));
                 put(to, p,
-                    static_cast<int8_t>(std::clamp(q + static_cast<float>(quant.zero_point),
-                                                   -128.0f, 127.0f)));
+                    static_cast<int8_t>(
+                        std::clamp(q + static_cast<float>(quant.zero_point), -128.0f, 127.0f)));
             }
         }
     }
@@ -207,7 +215,8 @@ const Row rows[] = {
 // A tensor in memory of the kind of `row`, and the caller's own way to its bytes.
 class Buffer {
 public:
-    Buffer(const Runner& runner, const NpuTensorInfo& info, const Row& row) : size_(info.size_in_bytes) {
+    Buffer(const Runner& runner, const NpuTensorInfo& info, const Row& row)
+        : size_(info.size_in_bytes) {
         switch (row.memory) {
             case Memory::object:
             case Memory::wrapped_object:
@@ -312,7 +321,8 @@ TEST_P(ZeroCopyMatrix, SaysWhatIsCopied) {
         for (const TensorType out_type : {TensorType::HW, TensorType::CPU}) {
             const auto runner = open(in_type, out_type);
             ASSERT_TRUE(runner);
-            const auto& cpu_in = runner->get_tensors_info(TensorDirection::INPUT, TensorType::CPU)[0];
+            const auto& cpu_in =
+                runner->get_tensors_info(TensorDirection::INPUT, TensorType::CPU)[0];
             const auto& hw_in = runner->get_tensors_info(TensorDirection::INPUT, TensorType::HW)[0];
             const auto& cpu_out =
                 runner->get_tensors_info(TensorDirection::OUTPUT, TensorType::CPU)[0];
@@ -341,8 +351,8 @@ TEST_P(ZeroCopyMatrix, SaysWhatIsCopied) {
                         Buffer out(*runner, copies_out ? cpu_out : hw_out, out_row);
                         in.write(frame);
                         // What is not written stays visible, padding too.
-                        out.write(Bytes((copies_out ? cpu_out : hw_out).size_in_bytes,
-                                        std::byte{0xa5}));
+                        out.write(
+                            Bytes((copies_out ? cpu_out : hw_out).size_in_bytes, std::byte{0xa5}));
                         Tensors ins{{in.tensor}}, outs{{out.tensor}};
                         ASSERT_EQ(run(*runner, is_async, ins, outs), StatusCode::SUCCESS);
                         sum = {sum.in + cost.in, sum.out + cost.out,

@@ -27,11 +27,9 @@ constexpr auto forever = std::chrono::milliseconds::max();
 class NoLog {
 public:
     NoLog() {
-        vartml::set_log_function(
-            [](vartml::LogLevel, std::string_view, std::string_view text, void*) {
-                (void)std::string(text);
-            },
-            nullptr);
+        vartml::set_log_function([](vartml::LogLevel, std::string_view, std::string_view text,
+                                    void*) { (void)std::string(text); },
+                                 nullptr);
     }
     ~NoLog() { vartml::set_log_function(nullptr, nullptr); }
 };
@@ -62,9 +60,8 @@ StatusCode submit_and_wait(Fixture& f, Runner::ExecuteAsyncCallback callback) {
 
 const auto nothing = [](Fixture&) {};
 const auto lose_device = [](Fixture& f) {
-    f.device.set_run([](unsigned, auto, auto) -> Result<void> {
-        return Error{ErrorCode::device, "lost"};
-    });
+    f.device.set_run(
+        [](unsigned, auto, auto) -> Result<void> { return Error{ErrorCode::device, "lost"}; });
 };
 
 const Call calls[] = {

@@ -9,7 +9,7 @@
 
 namespace vartml::test {
 
-inline std::atomic<size_t> allocations{0};     // since the start of the program
+inline std::atomic<size_t> allocations{0};        // since the start of the program
 inline std::atomic<ptrdiff_t> until_failure{-1};  // allocations before the next failure; -1: none
 inline std::atomic<bool> stays_out{false};        // one failure, or all from there on
 inline std::atomic<unsigned> failures_seen{0};

@@ -42,20 +42,29 @@ std::shared_ptr<Executor> Executor::of(Device& device) {
 Executor::Executor(const std::string& name, unsigned num_threads) {
     num_threads = std::clamp(num_threads, 1U, max_threads);
     free_slots_ = num_threads == 64 ? ~uint64_t{0} : (uint64_t{1} << num_threads) - 1;
-    // Threads read threads_.size(); they start once it stands.
-    const std::lock_guard lock(mutex_);
     threads_.reserve(num_threads);
-    for (unsigned i = 0; i < num_threads; ++i)
-        threads_.emplace_back([this, i, title = name + "-" + std::to_string(i)] {
-            {
-                const std::lock_guard wait(mutex_);
-            }
-            name_this_thread(title.c_str());
-            work(i);
-        });
+    try {
+        // Threads read threads_.size(); they start once it stands.
+        const std::lock_guard lock(mutex_);
+        for (unsigned i = 0; i < num_threads; ++i)
+            threads_.emplace_back([this, i, title = name + "-" + std::to_string(i)] {
+                {
+                    const std::lock_guard wait(mutex_);
+                }
+                name_this_thread(title.c_str());
+                work(i);
+            });
+    } catch (...) {  // no memory, or too many threads: those that run must end first
+        end();
+        throw;
+    }
 }
 
 Executor::~Executor() {
+    end();
+}
+
+void Executor::end() {
     {
         const std::lock_guard lock(mutex_);
         stop_ = true;

@@ -107,6 +107,7 @@ private:
         std::atomic<const SharedRun*> inside{nullptr};
     };
 
+    void end();  // everything queued is run first
     void work(unsigned thread);
     bool run_next();
     bool help(unsigned thread);

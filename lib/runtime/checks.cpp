@@ -93,15 +93,22 @@ Verdict check_list(const Expected& expected, TensorDirection direction, const Te
     return {};
 }
 
-// Do two tensors of a call share a byte? Two mappings of one descriptor do, wherever they are.
+// Do two tensors of a call share a byte? One memory may be mapped twice: where both are known by
+// their files, the places in there count, else the addresses.
 bool overlap(const NpuTensor& a, size_t size_a, const NpuTensor& b, size_t size_b) {
     NpuTensorPriv* const pa = NpuTensorPrivAccess::get(a);
     NpuTensorPriv* const pb = NpuTensorPrivAccess::get(b);
-    if (pa->memory_type == vart::MemoryType::DMA_FD && pb->memory_type == vart::MemoryType::DMA_FD)
-        return pa->fd == pb->fd;
-    const auto address_a = reinterpret_cast<uintptr_t>(*pa->map());
-    const auto address_b = reinterpret_cast<uintptr_t>(*pb->map());
-    return address_a < address_b + size_b && address_b < address_a + size_a;
+    const auto share = [&](uintptr_t start_a, uintptr_t start_b) {
+        return start_a < start_b + size_b && start_b < start_a + size_a;
+    };
+    if (pa->identity.is_known() && pb->identity.is_known()) {
+        const auto offset = [](const NpuTensorPriv* p) {
+            return p->object ? p->object->offset : 0;
+        };
+        return pa->identity == pb->identity && share(offset(pa), offset(pb));
+    }
+    if (pa->fd >= 0 && pa->fd == pb->fd) return true;
+    return share(reinterpret_cast<uintptr_t>(*pa->map()), reinterpret_cast<uintptr_t>(*pb->map()));
 }
 
 Verdict check_overlap(const Expected& expected, const Tensors& inputs, const Tensors& outputs) {

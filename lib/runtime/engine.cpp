@@ -58,12 +58,15 @@ Result<void> Engine::add_ports(const device::Program& program, const TensorTable
                                                        " does not make output " +
                                                        in_quotes(tensor.name) + " of the model"};
             port.cpu_size_bytes = tensor.cpu.size_bytes;
-            port.hw_size_bytes = tensor.hw ? tensor.hw->size_bytes : 0;
+            // Without a HW view the program reads and writes the bytes of the CPU view; the
+            // caller's are copied all the same, so that the cost of CPU views does not depend on
+            // the model.
+            const TensorView& hw = tensor.hw ? *tensor.hw : tensor.cpu;
+            port.hw_size_bytes = hw.size_bytes;
             const auto type = is_input ? options_.input_type : options_.output_type;
-            // Without a HW view the program reads and writes the CPU view.
-            if (tensor.hw && type == TensorType::CPU) {
-                auto conversion = is_input ? Conversion::create(tensor.cpu, *tensor.hw)
-                                           : Conversion::create(*tensor.hw, tensor.cpu);
+            if (type == TensorType::CPU) {
+                auto conversion = is_input ? Conversion::create(tensor.cpu, hw)
+                                           : Conversion::create(hw, tensor.cpu);
                 if (!conversion)
                     return Error{conversion.error().code, "tensor " + in_quotes(tensor.name) +
                                                               ": " + conversion.error().message};
@@ -133,16 +136,18 @@ Result<void> Engine::run(const vart::NpuTensor* inputs, const vart::NpuTensor* o
     for (size_t i = 0; i < inputs_.size(); ++i) {
         const Port& port = inputs_[i];
         NpuTensorPriv& tensor = *NpuTensorPrivAccess::get(inputs[i]);
-        const std::byte* data = *tensor.map();  // made when the call was checked
+        const std::byte* data = nullptr;
         if (port.conversion) {
             tensor.begin_cpu_access(false);
-            lane.inputs[i].conversion->run(data, lane.inputs[i].bytes.get());
+            // Mapped when the call was checked.
+            lane.inputs[i].conversion->run(*tensor.map(), lane.inputs[i].bytes.get());
             tensor.end_cpu_access(false);
             data = lane.inputs[i].bytes.get();
             copied += port.cpu_size_bytes;
             ++conversions;
-        } else if (!options_.skip_input_sync) {
-            tensor.begin_cpu_access(false);
+        } else {
+            data = tensor.device_bytes();
+            if (!options_.skip_input_sync) tensor.begin_device_access(false, port.hw_size_bytes);
         }
         if (port.program_index >= 0)
             lane.input_addresses[static_cast<size_t>(port.program_index)] = data;
@@ -151,9 +156,10 @@ Result<void> Engine::run(const vart::NpuTensor* inputs, const vart::NpuTensor* o
     for (size_t i = 0; i < outputs_.size(); ++i) {
         const Port& port = outputs_[i];
         NpuTensorPriv& tensor = *NpuTensorPrivAccess::get(outputs[i]);
-        if (!port.conversion && !options_.skip_output_sync) tensor.begin_cpu_access(true);
+        if (!port.conversion && !options_.skip_output_sync)
+            tensor.begin_device_access(true, port.hw_size_bytes);
         lane.output_addresses[static_cast<size_t>(port.program_index)] =
-            port.conversion ? lane.outputs[i].bytes.get() : *tensor.map();
+            port.conversion ? lane.outputs[i].bytes.get() : tensor.device_bytes();
     }
 
     auto result = executable_->run(lane.input_addresses, lane.output_addresses);
@@ -163,7 +169,7 @@ Result<void> Engine::run(const vart::NpuTensor* inputs, const vart::NpuTensor* o
         const Port& port = outputs_[i];
         NpuTensorPriv& tensor = *NpuTensorPrivAccess::get(outputs[i]);
         if (!port.conversion) {
-            if (!options_.skip_output_sync) tensor.end_cpu_access(true);
+            if (!options_.skip_output_sync) tensor.end_device_access(true, port.hw_size_bytes);
             continue;
         }
         if (!result) continue;
@@ -175,7 +181,7 @@ Result<void> Engine::run(const vart::NpuTensor* inputs, const vart::NpuTensor* o
     }
     for (size_t i = 0; i < inputs_.size(); ++i)
         if (!inputs_[i].conversion && !options_.skip_input_sync)
-            NpuTensorPrivAccess::get(inputs[i])->end_cpu_access(false);
+            NpuTensorPrivAccess::get(inputs[i])->end_device_access(false, inputs_[i].hw_size_bytes);
     counters_.bytes_copied_out.fetch_add(copied, std::memory_order_relaxed);
     counters_.conversions.fetch_add(conversions, std::memory_order_relaxed);
     return result;

@@ -29,10 +29,6 @@ Result<void> check_release(const Options& options) {
                      "option 'ai_analyzer_profiling' is true, and this release writes no AI "
                      "Analyzer files; leave it out, `vartml run --steps` shows the time of each "
                      "step");
-    if (options.noncoherent)
-        return fault(ErrorCode::invalid_argument,
-                     "option 'vartml_noncoherent' is true, and this release has coherent memory "
-                     "only; leave it out");
     if (options.memory == "xrt")
         return fault(ErrorCode::unsupported,
                      "option 'vartml_memory' is 'xrt', and this build has no XRT; set it to "
@@ -64,22 +60,24 @@ std::shared_ptr<Runner> RunnerFactory::create_runner(
         throw_runtime(fault(vartml::ErrorCode::unsupported,
                             "runner type is " + std::to_string(static_cast<int>(runner_type)) +
                                 ", expected RunnerType::VAIML"));
-    auto parsed = parse_options(options);
-    if (!parsed) throw_invalid_argument(parsed.error());
-    if (auto good = check_release(*parsed); !good) {
-        if (good.error().code == vartml::ErrorCode::invalid_argument)
-            throw_invalid_argument(good.error());
-        throw_runtime(good.error());
-    }
-    auto model =
-        vartml::artifact::read(model_path, {.extraction = extraction(*parsed, model_path)});
-    if (!model) throw_runtime(with_prefix(model.error()));
-    const bool no_failsafe = parsed->no_failsafe;
-    auto state = prepare(model_path, std::move(*model), std::move(*parsed));
-    if (!state) throw_runtime(state.error());
-    if (no_failsafe)
-        (*state)->logger(vartml::LogLevel::info, "option 'no_failsafe' has no effect here");
-    return std::make_shared<VaimlRunner>(std::move(*state));
+    return or_no_memory("create_runner", [&]() -> std::shared_ptr<Runner> {
+        auto parsed = parse_options(options);
+        if (!parsed) throw_invalid_argument(parsed.error());
+        if (auto good = check_release(*parsed); !good) {
+            if (good.error().code == vartml::ErrorCode::invalid_argument)
+                throw_invalid_argument(good.error());
+            throw_runtime(good.error());
+        }
+        auto model =
+            vartml::artifact::read(model_path, {.extraction = extraction(*parsed, model_path)});
+        if (!model) throw_runtime(with_prefix(model.error()));
+        const bool no_failsafe = parsed->no_failsafe;
+        auto state = prepare(model_path, std::move(*model), std::move(*parsed));
+        if (!state) throw_runtime(state.error());
+        if (no_failsafe)
+            (*state)->logger(vartml::LogLevel::info, "option 'no_failsafe' has no effect here");
+        return std::make_shared<VaimlRunner>(std::move(*state));
+    });
 }
 
 }  // namespace vart

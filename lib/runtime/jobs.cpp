@@ -16,6 +16,28 @@ using vart::StatusCode;
 
 constexpr size_t kept_records = 4096;
 
+// What `make` builds, or "" where there is no memory for a text: the status says it alone then.
+template <typename Make>
+std::string text_or_nothing(const Make& make) noexcept {
+    try {
+        return make();
+    } catch (...) {
+        return {};
+    }
+}
+
+// Room for `count` elements, in steps that double.
+template <typename T>
+void make_room(std::vector<T>& vector, size_t count) {
+    if (vector.capacity() < count) vector.reserve(std::max(count, 2 * vector.capacity()));
+}
+
+size_t count_tensors(const Tensors& batch) {
+    size_t count = 0;
+    for (const auto& tensors : batch) count += tensors.size();
+    return count;
+}
+
 thread_local const Jobs* callback_owner = nullptr;
 
 // When a wait ends; nothing for no limit.
@@ -58,14 +80,17 @@ void Jobs::set_next_id(uint32_t id) {
 // Called with mutex_ held.
 Jobs::Job& Jobs::fill(const Tensors& inputs, const Tensors& outputs) {
     if (free_jobs_.empty()) {
+        make_room(free_jobs_, all_jobs_.size() + 1);
         all_jobs_.push_back(std::make_unique<Job>());
-        free_jobs_.reserve(all_jobs_.size());
         free_jobs_.push_back(all_jobs_.back().get());
         free_jobs_.back()->jobs = this;
     }
     Job& job = *free_jobs_.back();
     job.inputs.clear();
     job.outputs.clear();
+    // Everything that may throw first: a job that was not made holds no tensors.
+    make_room(job.inputs, count_tensors(inputs));
+    make_room(job.outputs, count_tensors(outputs));
     for (const auto& tensors : inputs)
         job.inputs.insert(job.inputs.end(), tensors.begin(), tensors.end());
     for (const auto& tensors : outputs)
@@ -135,23 +160,25 @@ JobHandle Jobs::submit(const Tensors& inputs, const Tensors& outputs, Callback c
 }
 
 void Jobs::execute(Job& job, unsigned slot) noexcept {
-    try {
-        run_batch(job, slot);
-    } catch (...) {  // no memory for the text of an error
-        job.status = StatusCode::RUNTIME_ERROR;
-    }
+    run_batch(job, slot);
     finish(job);
 }
 
-void Jobs::run_batch(Job& job, unsigned slot) {
+void Jobs::run_batch(Job& job, unsigned slot) noexcept {
     for (size_t b = 0; b < job.batch; ++b) {
         const auto result = engine_.run(job.inputs.data() + b * job.inputs_per_run,
                                         job.outputs.data() + b * job.outputs_per_run, slot);
         if (result) continue;
         job.status = to_status(result.error());
-        job.text = (job.id ? "execute_async: job " + std::to_string(job.id) : "execute") + ": " +
-                   result.error().message;
-        logger_(LogLevel::error, job.text);
+        job.text = text_or_nothing([&] {
+            const std::string& why = result.error().message;
+            return (job.id ? "execute_async: job " + std::to_string(job.id) : "execute") + ": " +
+                   (why.empty() ? "not enough memory" : why);
+        });
+        try {
+            logger_(LogLevel::error, job.text);
+        } catch (...) {  // no memory for a line: the status still says what happened
+        }
         return;
     }
 }
@@ -207,6 +234,8 @@ uint32_t Jobs::next_free_id() {
 }
 
 Jobs::Record& Jobs::add_record(uint32_t id) {
+    // So that a record can be dropped without memory.
+    make_room(spare_records_, records_.size() + spare_records_.size() + 1);
     if (spare_places_.empty()) spare_places_.push_back(0);
     Record* record = nullptr;
     if (spare_records_.empty()) {
@@ -237,11 +266,15 @@ void Jobs::make_final(Job& job) {
     record.is_final.store(true, std::memory_order_release);
     if (finished_.size() <= kept_records) return;
     const auto oldest = records_.find(finished_.front());
-    if (!std::exchange(has_warned_, true))
-        logger_(LogLevel::warning,
-                "execute_async: the status of job " + std::to_string(oldest->first) +
-                    " was dropped, nobody waited for it and " + std::to_string(kept_records) +
-                    " later ones; call wait for every job");
+    if (!std::exchange(has_warned_, true)) {
+        try {
+            logger_(LogLevel::warning,
+                    "execute_async: the status of job " + std::to_string(oldest->first) +
+                        " was dropped, nobody waited for it and " + std::to_string(kept_records) +
+                        " later ones; call wait for every job");
+        } catch (...) {  // no memory for a line
+        }
+    }
     collect(oldest);
 }
 
@@ -259,10 +292,11 @@ Outcome Jobs::wait(uint32_t id, std::chrono::milliseconds timeout) {
     std::unique_lock lock(mutex_);
     const auto found = records_.find(id);
     if (found == records_.end() || found->second.is_collected)
-        return {StatusCode::INVALID_JOB_ID,
-                "wait: no job " + std::to_string(id) +
-                    (id == 0 ? ", 0 is the id of a refused submission"
-                             : ", its final status was already returned or it never was")};
+        return {StatusCode::INVALID_JOB_ID, text_or_nothing([id] {
+                    return "wait: no job " + std::to_string(id) +
+                           (id == 0 ? ", 0 is the id of a refused submission"
+                                    : ", its final status was already returned or it never was");
+                })};
     Record& record = found->second;
     if (!record.is_final && timeout.count() > 0) {
         ++record.waiters;  // keeps the record
@@ -278,7 +312,7 @@ Outcome Jobs::wait(uint32_t id, std::chrono::milliseconds timeout) {
         --record.waiters;
     }
     if (!record.is_final) return {StatusCode::JOB_PENDING, {}};
-    Outcome outcome{record.status, record.text};
+    Outcome outcome{record.status, text_or_nothing([&] { return record.text; })};
     // The iterator may have moved with a rehash, the record has not.
     if (!record.is_collected)
         collect(records_.find(id));
@@ -310,6 +344,21 @@ Jobs::Job* Jobs::next_callback() {
     return job;
 }
 
+void Jobs::call(const Callback& callback, const JobHandle& job) const noexcept {
+    try {
+        try {
+            callback(job);
+        } catch (const std::exception& e) {
+            logger_(LogLevel::error, "callback of job " + std::to_string(job.job_id) +
+                                         " threw an exception: " + e.what());
+        } catch (...) {
+            logger_(LogLevel::error, "callback of job " + std::to_string(job.job_id) +
+                                         " threw something that is no std::exception");
+        }
+    } catch (...) {  // no memory for a line
+    }
+}
+
 void Jobs::call_back() {
     std::unique_lock lock(mutex_);
     for (;;) {
@@ -321,15 +370,7 @@ void Jobs::call_back() {
         const JobHandle handle(job->status, job->id);
         Callback callback = std::move(job->callback);
         lock.unlock();
-        try {
-            callback(handle);
-        } catch (const std::exception& e) {
-            logger_(LogLevel::error, "callback of job " + std::to_string(handle.job_id) +
-                                         " threw an exception: " + e.what());
-        } catch (...) {
-            logger_(LogLevel::error, "callback of job " + std::to_string(handle.job_id) +
-                                         " threw something that is no std::exception");
-        }
+        call(callback, handle);
         callback = nullptr;  // may hold the last reference to the runner
         lock.lock();
         --running_callbacks_;

@@ -95,7 +95,7 @@ private:
     };
 
     void execute(Job& job, unsigned slot) noexcept;
-    void run_batch(Job& job, unsigned slot);
+    void run_batch(Job& job, unsigned slot) noexcept;
     void finish(Job& job) noexcept;
     Job& fill(const Tensors& inputs, const Tensors& outputs);
     // The rest is called with mutex_ held.
@@ -108,6 +108,7 @@ private:
     Job* next_callback();
     void add_callback_thread();
     void call_back();
+    void call(const Callback& callback, const vart::JobHandle& job) const noexcept;
 
     Engine& engine_;
     const std::shared_ptr<device::Executor> executor_;

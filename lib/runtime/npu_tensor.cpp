@@ -30,14 +30,18 @@ Error fault(const NpuTensorInfo& info, const std::string& text) {
     return {ErrorCode::invalid_argument, "NpuTensor " + in_quotes(info.name) + ": " + text};
 }
 
-Result<void> check_descriptor(const NpuTensorInfo& info, int fd) {
+Result<void> check_descriptor(const NpuTensorInfo& info, int fd,
+                              vartml::runtime::MemoryIdentity& identity) {
     struct stat status{};
     if (fstat(fd, &status) != 0)
         return fault(info, "descriptor " + std::to_string(fd) + " cannot be used as DMA_FD: " +
                                std::strerror(errno) + "; keep it open as long as the tensor");
-    // Kernels before 5.3 report a dma-buf's size by lseek only.
+    // Kernels before 5.3 report a dma-buf's size by lseek only, and give all the same inode.
     off_t size = status.st_size;
-    if (size == 0) size = lseek(fd, 0, SEEK_END);
+    if (size == 0)
+        size = lseek(fd, 0, SEEK_END);
+    else
+        identity = {status.st_dev, status.st_ino};
     if (size < 0 || static_cast<size_t>(size) < info.size_in_bytes)
         return fault(info, "descriptor " + std::to_string(fd) + " is " +
                                std::to_string(size < 0 ? 0 : size) + " bytes long, expected " +
@@ -50,7 +54,7 @@ Result<void> check_buffer(const NpuTensorInfo& info, const void* buffer, MemoryT
     switch (type) {
         case MemoryType::DMA_FD:
             priv.fd = *static_cast<const int*>(buffer);
-            return check_descriptor(info, priv.fd);
+            return check_descriptor(info, priv.fd, priv.identity);
         case MemoryType::XRT_BO:
             priv.object = vartml::runtime::find_buffer_object(buffer);
             if (!priv.object)
@@ -61,6 +65,7 @@ Result<void> check_buffer(const NpuTensorInfo& info, const void* buffer, MemoryT
                 return fault(info, "the buffer object holds " +
                                        std::to_string(priv.object->size_bytes) +
                                        " bytes, expected " + std::to_string(info.size_in_bytes));
+            priv.identity = priv.object->memory->identity();
             return {};
         default: {
             const size_t element = vartml::runtime::element_size_bytes(info.data_type);
@@ -142,6 +147,20 @@ void NpuTensorPriv::end_cpu_access(bool writes) {
                      is_dma_buf_);
 }
 
+std::byte* NpuTensorPriv::device_bytes() {
+    return object ? object->device_data() : *map();
+}
+
+void NpuTensorPriv::begin_device_access(bool writes, size_t size_bytes) {
+    begin_cpu_access(writes);  // of a dma-buf: the software NPU is a CPU
+    if (object && !writes) object->memory->to_device(object->offset, size_bytes);
+}
+
+void NpuTensorPriv::end_device_access(bool writes, size_t size_bytes) {
+    if (object && writes) object->memory->from_device(object->offset, size_bytes);
+    end_cpu_access(writes);
+}
+
 NpuTensor::NpuTensor() = default;
 
 NpuTensor::NpuTensor(const NpuTensorInfo& info, void* buffer, MemoryType mem_type)
@@ -187,7 +206,11 @@ void NpuTensor::sync_buffer() const {
             fault(get_info(),
                   "sync_buffer works on tensors from allocate_npu_tensor and "
                   "allocate_sub_tensor only; sync wrapped memory by its own means"));
-    // Host memory is coherent: there is nothing to move.
+    const auto& object = *priv_->object;
+    if (priv_->info.direction == TensorDirection::INPUT)
+        object.memory->to_device(object.offset, object.size_bytes);
+    else
+        object.memory->from_device(object.offset, object.size_bytes);
 }
 
 int NpuTensor::export_buffer() const {
@@ -214,6 +237,7 @@ vart::NpuTensor make_allocated(const vart::NpuTensorInfo& info,
     priv->memory_type = vart::MemoryType::XRT_BO;
     priv->is_allocated = true;
     priv->buffer = object.get();
+    priv->identity = object->memory->identity();
     priv->object = std::move(object);
     return vart::NpuTensorPrivAccess::make(std::move(priv));
 }

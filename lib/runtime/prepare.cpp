@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <exception>
 #include <fstream>
 #include <memory>
 #include <optional>
@@ -84,8 +85,22 @@ Result<void> check_partitions(const std::string& path, const artifact::CompiledM
     return {};
 }
 
+// " (produced by CPU partition vaiml_cpu_subgraph_1)", or "" where none is at that tensor.
+std::string owner_of(const artifact::CompiledModel& model, TensorDirection direction,
+                     const std::string& name) {
+    const bool is_input = direction == TensorDirection::INPUT;
+    for (const artifact::Partition& p : model.partitions) {
+        const auto& border = is_input ? p.inputs : p.outputs;
+        if (p.kind == artifact::PartitionKind::cpu &&
+            std::ranges::find(border, name, &TensorInfo::name) != border.end())
+            return std::string(is_input ? " (consumed" : " (produced") + " by CPU partition " +
+                   clean(p.name) + ")";
+    }
+    return {};
+}
+
 Result<void> check_views(const std::string& path, const Options& options,
-                         const TensorTables& tables) {
+                         const artifact::CompiledModel& model, const TensorTables& tables) {
     for (const auto direction : {TensorDirection::INPUT, TensorDirection::OUTPUT}) {
         const bool is_input = direction == TensorDirection::INPUT;
         if ((is_input ? options.input_tensor_type : options.output_tensor_type) != TensorType::HW)
@@ -95,8 +110,8 @@ Result<void> check_views(const std::string& path, const Options& options,
                 return fault(ErrorCode::unsupported,
                              "model " + in_quotes(path) + " has no HW view for " +
                                  (is_input ? "input " : "output ") + in_quotes(tensor.name) +
-                                 "; set " + (is_input ? "input" : "output") +
-                                 "_tensor_type to \"CPU\"");
+                                 owner_of(model, direction, tensor.name) + "; set " +
+                                 (is_input ? "input" : "output") + "_tensor_type to \"CPU\"");
     }
     return {};
 }
@@ -170,6 +185,14 @@ EngineOptions engine_options(const RunnerState& state) {
     return engine;
 }
 
+// What `debug` and the level DEBUG show of loading.
+void tell(const RunnerState& state, const std::string& text) {
+    if (state.options.debug)
+        log(LogLevel::debug, state.logger.name(), clean(text), true);
+    else
+        state.logger(LogLevel::debug, text);
+}
+
 // The device of a partition: the one that was asked for, for what runs on an NPU.
 Result<device::Device*> device_for(const RunnerState& state, const std::string& target) {
     if (state.device->supports_target(target)) return state.device;
@@ -188,8 +211,17 @@ Result<std::unique_ptr<device::Executable>> load_partitions(RunnerState& state,
     for (const auto& program : programs) {
         auto device = device_for(state, program->target);
         if (!device) return device.error();
+        tell(state, "partition " + in_quotes(program->name) + ": target " + program->target +
+                        " on " + (*device)->name() + ", " +
+                        std::to_string(program->graph.nodes.size()) + " nodes, " +
+                        std::to_string(program->inputs.size()) + " inputs, " +
+                        std::to_string(program->outputs.size()) + " outputs");
         auto executable = (*device)->load(program, options);
         if (!executable) return executable.error();
+        tell(state, "partition " + in_quotes(program->name) + ": loaded, float work in " +
+                        (*executable)->compute_type() + ", " +
+                        std::to_string((*executable)->private_weight_bytes()) +
+                        " bytes of weights in private memory");
         partitions.push_back({program, std::move(*executable)});
     }
     if (partitions.size() == 1) return std::move(partitions[0].executable);
@@ -205,15 +237,21 @@ Result<void> load(RunnerState& state) {
     const Options& options = state.options;
     state.executor = device::Executor::of(*state.device);
     std::optional<Result<std::unique_ptr<Engine>>> made;
+    std::exception_ptr exception;  // no memory for something small
     state.executor->call([&] {
-        device::Program border;
-        auto executable = load_partitions(state, border);
-        if (executable)
-            made.emplace(Engine::create(std::move(*executable), border, state.tables,
-                                        engine_options(state)));
-        else
-            made.emplace(executable.error());
+        try {
+            device::Program border;
+            auto executable = load_partitions(state, border);
+            if (executable)
+                made.emplace(Engine::create(std::move(*executable), border, state.tables,
+                                            engine_options(state)));
+            else
+                made.emplace(executable.error());
+        } catch (...) {
+            exception = std::current_exception();
+        }
     });
+    if (exception) std::rethrow_exception(exception);
     if (!*made)
         return fault(made->error().code,
                      "model " + in_quotes(state.model_path) + ": " + made->error().message);
@@ -272,7 +310,14 @@ Result<std::unique_ptr<RunnerState>> prepare(const std::string& path, artifact::
     state->columns.emplace(std::move(*columns));
     state->device = *device;
     state->target = target;
-    if (auto good = check_views(path, state->options, state->tables); !good) return good.error();
+    const ColumnReservation& held = *state->columns;
+    tell(*state, "model " + in_quotes(path) + ": " + state->model.format + " for " +
+                     in_quotes(state->model.device) + ", " +
+                     std::to_string(state->model.partitions.size()) + " partitions, columns " +
+                     std::to_string(held.start()) + " to " +
+                     std::to_string(held.start() + held.count() - 1));
+    if (auto good = check_views(path, state->options, state->model, state->tables); !good)
+        return good.error();
     if (auto good = load(*state); !good) return good.error();
     state->logger(LogLevel::info, "model " + in_quotes(path) + " runs on " + state->device->name() +
                                       ", target " + state->target + ", float work in " +

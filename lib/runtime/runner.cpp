@@ -2,7 +2,10 @@
 #include "lib/runtime/runner.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cstdio>
 #include <exception>
+#include <list>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -31,19 +34,34 @@ constexpr uint32_t num_banks = 16;
 class Undertaker {
 public:
     ~Undertaker() {
-        for (std::thread& thread : threads_) thread.join();
+        for (End& end : ends_)
+            if (end.thread.joinable()) end.thread.join();
     }
-    void take(std::unique_ptr<RunnerState> state) {
-        const std::lock_guard lock(mutex_);
-        threads_.emplace_back([state = std::move(state)]() mutable {
-            device::name_this_thread("vartml-end");
-            state.reset();
-        });
+    void take(std::unique_ptr<RunnerState> state) noexcept {
+        RunnerState* const last = state.release();
+        try {
+            const std::lock_guard lock(mutex_);
+            std::erase_if(ends_, [](End& end) {
+                if (end.is_done) end.thread.join();
+                return !end.thread.joinable();
+            });
+            End& end = ends_.emplace_back();
+            end.thread = std::thread([last, &end] {
+                device::name_this_thread("vartml-end");
+                delete last;
+                end.is_done = true;
+            });
+        } catch (...) {  // no thread to be had: the runner stays, its jobs still end
+        }
     }
 
 private:
-    std::mutex mutex_;                  // guards threads_
-    std::vector<std::thread> threads_;  // joined at exit, so that none runs into static destructors
+    struct End {
+        std::thread thread;
+        std::atomic<bool> is_done{false};
+    };
+    std::mutex mutex_;     // guards ends_
+    std::list<End> ends_;  // joined at exit, so that none runs into static destructors
 };
 
 Undertaker& undertaker() {
@@ -60,10 +78,16 @@ constexpr size_t kept_failures = 64;         // runners that a thread remembers
 
 }  // namespace
 
-void set_last_error(uint64_t runner, const std::string& text) {
-    std::erase_if(failures, [&](const Failure& f) { return f.runner == runner; });
-    if (failures.size() >= kept_failures) failures.erase(failures.begin());
-    failures.push_back({runner, clean(text)});
+void set_last_error(uint64_t runner, std::string_view text) {
+    auto found = std::ranges::find(failures, runner, &Failure::runner);
+    if (found == failures.end()) {
+        if (failures.size() >= kept_failures) failures.erase(failures.begin());
+        failures.push_back({runner, {}});
+        found = failures.end() - 1;
+    }
+    // The string is used again, so that retries allocate nothing.
+    found->text = text;
+    std::rotate(found, found + 1, failures.end());
 }
 
 std::string last_error(uint64_t runner) {
@@ -126,10 +150,10 @@ Expected VaimlRunner::expected() const {
 
 // A call failed: its text is kept for the property last_error and, unless that was done where it
 // happened, logged.
-StatusCode VaimlRunner::fail(StatusCode status, const std::string& text, bool is_logged) noexcept {
+StatusCode VaimlRunner::fail(StatusCode status, std::string_view text, bool is_logged) noexcept {
     try {
+        set_last_error(state_->id, clean(text));
         if (!is_logged) state_->logger(LogLevel::error, text);
-        set_last_error(state_->id, text);
     } catch (...) {  // no memory for a text: the status still says what happened
     }
     return status;
@@ -150,6 +174,20 @@ StatusCode VaimlRunner::execute(const Tensors& inputs, Tensors& outputs) noexcep
     }
 }
 
+// Not worth a log line: the caller tries again.
+void VaimlRunner::remember_refusal() noexcept {
+    try {
+        char text[160];
+        const int length = std::snprintf(
+            text, sizeof text,
+            "execute_async: all %llu slots are busy; try again when a job is finished, or set "
+            "max_concurrent_runs higher",
+            static_cast<unsigned long long>(state_->options.max_concurrent_runs));
+        set_last_error(state_->id, {text, static_cast<size_t>(length)});
+    } catch (...) {  // no memory for a text
+    }
+}
+
 JobHandle VaimlRunner::execute_async(const Tensors& inputs, Tensors& outputs) noexcept {
     return execute_async(inputs, outputs, ExecuteAsyncCallback());
 }
@@ -160,22 +198,14 @@ JobHandle VaimlRunner::execute_async(const Tensors& inputs, Tensors& outputs,
         if (const Verdict verdict = check_tensors(expected(), inputs, outputs); !verdict)
             return {fail(verdict.status, "execute_async: " + verdict.text, false), 0};
         const JobHandle handle = state_->jobs->submit(inputs, outputs, std::move(cb));
-        if (handle.status == StatusCode::RESOURCE_UNAVAILABLE)
-            set_last_error(state_->id,
-                           "execute_async: all " +
-                               std::to_string(state_->options.max_concurrent_runs) +
-                               " slots are busy; try again when a job is finished, or set "
-                               "max_concurrent_runs higher");
+        if (handle.status == StatusCode::RESOURCE_UNAVAILABLE) remember_refusal();
         return handle;
     } catch (const std::bad_alloc&) {
         return {fail(StatusCode::OUT_OF_MEMORY, "execute_async: not enough memory", false), 0};
-    } catch (const std::exception& e) {
-        return {
-            fail(StatusCode::RUNTIME_ERROR,
-                 std::string("execute_async: cannot start a callback thread: ") + e.what(), false),
-            0};
     } catch (...) {
-        return {fail(StatusCode::RUNTIME_ERROR, "execute_async: a fault of libvartml", false), 0};
+        return {fail(StatusCode::RUNTIME_ERROR,
+                     "execute_async: the system refused a lock or a thread for callbacks", false),
+                0};
     }
 }
 
@@ -186,8 +216,6 @@ StatusCode VaimlRunner::wait(const JobHandle& job_handle,
         if (outcome.status == StatusCode::SUCCESS || outcome.status == StatusCode::JOB_PENDING)
             return outcome.status;
         return fail(outcome.status, outcome.text, outcome.status != StatusCode::INVALID_JOB_ID);
-    } catch (const std::bad_alloc&) {
-        return fail(StatusCode::OUT_OF_MEMORY, "wait: not enough memory", false);
     } catch (...) {
         return fail(StatusCode::RUNTIME_ERROR, "wait: the system refused a lock", false);
     }
@@ -208,12 +236,17 @@ NpuTensor VaimlRunner::allocate_npu_tensor(const NpuTensorInfo& info, uint32_t m
             {ErrorCode::invalid_argument, "allocate_npu_tensor: memory bank is " +
                                               std::to_string(memory_bank) + ", expected 0 to " +
                                               std::to_string(num_banks - 1)});
-    auto memory = HostMemory::allocate(info.size_in_bytes);
-    if (!memory)
-        throw_runtime({memory.error().code, "allocate_npu_tensor: tensor " + in_quotes(info.name) +
-                                                ": " + memory.error().message});
-    return make_allocated(info,
-                          make_buffer_object(std::move(*memory), 0, info.size_in_bytes, false));
+    return or_no_memory("allocate_npu_tensor", [&] {
+        auto memory = HostMemory::allocate(info.size_in_bytes, state_->options.noncoherent
+                                                                   ? Coherence::noncoherent
+                                                                   : Coherence::coherent);
+        if (!memory)
+            throw_runtime({memory.error().code, "allocate_npu_tensor: tensor " +
+                                                    in_quotes(info.name) + ": " +
+                                                    memory.error().message});
+        return make_allocated(info,
+                              make_buffer_object(std::move(*memory), 0, info.size_in_bytes, false));
+    });
 }
 
 NpuTensor VaimlRunner::allocate_sub_tensor(const NpuTensor& parent, const NpuTensorInfo& info,
@@ -242,8 +275,10 @@ NpuTensor VaimlRunner::allocate_sub_tensor(const NpuTensor& parent, const NpuTen
     if (const size_t element = element_size_bytes(info.data_type); offset % element != 0)
         refuse("offset " + std::to_string(offset) + " is no multiple of the element size of " +
                std::to_string(element) + " bytes");
-    return make_allocated(
-        info, make_buffer_object(priv->object->memory, offset, info.size_in_bytes, true));
+    return or_no_memory("allocate_sub_tensor", [&] {
+        return make_allocated(
+            info, make_buffer_object(priv->object->memory, offset, info.size_in_bytes, true));
+    });
 }
 
 }  // namespace vartml::runtime

@@ -4,6 +4,7 @@
 #include <any>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <vartml/result.h>
@@ -78,8 +79,8 @@ public:
 
 private:
     Expected expected() const;
-    vart::StatusCode fail(vart::StatusCode status, const std::string& text,
-                          bool is_logged) noexcept;
+    vart::StatusCode fail(vart::StatusCode status, std::string_view text, bool is_logged) noexcept;
+    void remember_refusal() noexcept;
 
     std::unique_ptr<RunnerState> state_;
 };
@@ -87,8 +88,8 @@ private:
 // The value of a property. Errors: not_found naming the key.
 Result<std::any> property(const RunnerState& state, const std::string& key);
 
-// Text of the calling thread's last failure on the runner with that id.
-void set_last_error(uint64_t runner, const std::string& text);
+// Text of the calling thread's last failure on the runner with that id; `text` is clean.
+void set_last_error(uint64_t runner, std::string_view text);
 std::string last_error(uint64_t runner);
 
 }  // namespace vartml::runtime

@@ -22,13 +22,20 @@ public:
     NpuTensorPriv(const NpuTensorPriv&) = delete;
     NpuTensorPriv& operator=(const NpuTensorPriv&) = delete;
 
-    // Address of the data for a run: maps a descriptor at the first call. Errors: io with the
-    // system's reason.
+    // Address of the CPU's bytes: maps a descriptor at the first call. Errors: io with the system's
+    // reason.
     vartml::Result<std::byte*> map();
+    // Address of the device's bytes, after map() has succeeded; the CPU's but for noncoherent
+    // memory.
+    std::byte* device_bytes();
     // Brackets an access of the CPU to a dma-buf; nothing for other memory. `writes`: the access
     // writes.
     void begin_cpu_access(bool writes);
     void end_cpu_access(bool writes);
+    // The same around a run on device_bytes(): `writes` is true for an output. Moves the first
+    // `size_bytes` of noncoherent memory to the device, or back from it.
+    void begin_device_access(bool writes, size_t size_bytes);
+    void end_device_access(bool writes, size_t size_bytes);
 
     NpuTensorInfo info;
     MemoryType memory_type = MemoryType::UNKNOWN;
@@ -37,6 +44,7 @@ public:
     std::shared_ptr<vartml::runtime::BufferObject> object;  // XRT_BO only
     bool is_allocated = false;                              // by a runner
     int fd = -1;                                            // DMA_FD only, the caller's
+    vartml::runtime::MemoryIdentity identity;               // XRT_BO and DMA_FD
 
 private:
     std::mutex mutex_;  // guards the mapping; a leaf lock

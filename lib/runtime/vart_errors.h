@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The boundary of the vart interface: where a Result becomes an exception or a status code.
 #pragma once
+#include <new>
 #include <string>
 #include <string_view>
 
@@ -32,6 +33,16 @@ T value_or_throw_invalid_argument(Result<T> result) {
         throw_runtime(result.error());
     }
     return std::move(*result);
+}
+
+// What `work` returns; where there is no memory for it, the exception of the contract.
+template <typename Work>
+auto or_no_memory(const char* call, const Work& work) {
+    try {
+        return work();
+    } catch (const std::bad_alloc&) {
+        throw_runtime({ErrorCode::out_of_memory, std::string(call) + ": not enough memory"});
+    }
 }
 
 // Status of a run that failed.

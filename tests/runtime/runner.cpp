@@ -347,6 +347,21 @@ TEST_F(FakeRunner, RunsABatchElementByElement) {
     EXPECT_EQ(runner->execute(in, out), StatusCode::INVALID_OUTPUT);  // shared between elements
 }
 
+// runtime.md 10.1: `debug` shows how a model is loaded, at any level; nothing else does.
+TEST(Prepare, TellsAboutLoadingWhenAskedTo) {
+    FakeDevice device;
+    LogLines log;
+    for (const bool debug : {false, true}) {
+        vartml::runtime::Options options;
+        options.debug = debug;
+        options.log_level = vartml::LogLevel::error;
+        ASSERT_TRUE(vartml::runtime::prepare("m.rai", picture_model(), options));
+        const auto lines = log.take();
+        EXPECT_EQ(lines.size(), debug ? 3u : 0u);
+        for (const auto& [level, text] : lines) EXPECT_EQ(level, vartml::LogLevel::debug) << text;
+    }
+}
+
 // Models that this release cannot run are refused with the operator that stands in the way.
 TEST(Prepare, RefusesWhatItCannotRun) {
     FakeDevice device;
@@ -380,6 +395,16 @@ TEST(Prepare, RefusesWhatItCannotRun) {
         {[](auto&, auto& o) { o.device = "xrt"; }, "XRT is memory only: set vartml_memory"},
         {[](auto& m, auto&) { m.outputs[0].hw.reset(); },
          "has no HW view for output 'y'; set output_tensor_type to \"CPU\""},
+        {[](auto& m, auto&) {
+             m.compilation = vartml::artifact::Compilation::cpu_partition;
+             auto cpu = m.partitions[0];
+             cpu.name = "vaiml_cpu_subgraph_1";
+             cpu.kind = vartml::artifact::PartitionKind::cpu;
+             m.partitions.push_back(cpu);
+             m.outputs[0].hw.reset();
+         },
+         "has no HW view for output 'y' (produced by CPU partition vaiml_cpu_subgraph_1); set "
+         "output_tensor_type to \"CPU\""},
         {[](auto& m, auto&) { m.outputs[0].name = "other"; }, "does not make output 'other'"},
         {[](auto&, auto& o) { o.start_column = 33; }, "columns 33-36 do not exist"},
         {[](auto&, auto& o) { o.config_json = "/nowhere.json"; },

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "lib/cpu/dynamic.h"
 #include "lib/cpu/walk.h"
@@ -67,10 +68,15 @@ void GeneralStep::run(const Bases& bases, size_t) noexcept {
         if (outputs_[i].view.buffer >= 0)
             output_arrays_[i].shape = cpu::Shape(outputs_[i].view.dims);
     }
-    const cpu::Call call{node_, input_arrays_, output_arrays_};
-    auto done = dynamic_ ? cpu::run_dynamic(call) : cpu::run(call);
-    if (!done) {
-        state_->error = std::move(done).error();
+    try {
+        const cpu::Call call{node_, input_arrays_, output_arrays_};
+        auto done = dynamic_ ? cpu::run_dynamic(call) : cpu::run(call);
+        if (!done) {
+            state_->error = std::move(done).error();
+            return;
+        }
+    } catch (const std::bad_alloc&) {
+        state_->error = Error{ErrorCode::out_of_memory, {}};  // no memory for a sentence either
         return;
     }
     for (size_t i = 0; i < outputs_.size(); ++i)

@@ -135,8 +135,10 @@ unsigned num_concurrent_runs(const Options& options) {
     return std::min(num_threads(options), static_cast<unsigned>(options.max_concurrent_runs));
 }
 
-device::LoadOptions load_options(const Options& options) {
+device::LoadOptions load_options(const RunnerState& state) {
+    const Options& options = state.options;
     device::LoadOptions load;
+    load.batch = state.model.actual_batch_size;
     load.numerics = options.numerics == "f32"    ? device::Numerics::f32
                     : options.numerics == "bf16" ? device::Numerics::bf16
                                                  : device::Numerics::automatic;
@@ -203,7 +205,8 @@ Result<device::Device*> device_for(const RunnerState& state, const std::string& 
 Result<std::unique_ptr<device::Executable>> load_partitions(RunnerState& state,
                                                             device::Program& border) {
     const auto programs = take_programs(state.model);
-    const device::LoadOptions options = load_options(state.options);
+    device::LoadOptions options = load_options(state);
+    if (programs.size() > 1) options.batch = 1;  // partitions take turns, frame by frame
     border.name = programs[0]->name;
     border.inputs = programs[0]->inputs;
     border.outputs = programs[0]->outputs;

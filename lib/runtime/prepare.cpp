@@ -152,6 +152,9 @@ std::vector<std::shared_ptr<const device::Program>> take_programs(artifact::Comp
         complete_views(program->inputs);
         complete_views(program->outputs);
         program->owner = model.owner;
+        if (!partition.checksums.empty())
+            program->identity =
+                model.model_signature + ' ' + partition.name + ' ' + partition.checksums;
         programs.push_back(std::move(program));
     }
     model.owner.reset();
@@ -180,7 +183,11 @@ Result<device::Device*> device_for(const RunnerState& state, const std::string& 
 Result<std::unique_ptr<device::Executable>> load_partitions(RunnerState& state,
                                                             device::Program& border) {
     const auto programs = take_programs(state.model);
-    const device::LoadOptions options = load_options(state.options);
+    device::LoadOptions options = load_options(state.options);
+    bool noted = false;
+    options.note = [&state, &noted](const std::string& text) {
+        if (!std::exchange(noted, true)) state.logger(LogLevel::info, text);
+    };
     border.name = programs[0]->name;
     border.inputs = programs[0]->inputs;
     border.outputs = programs[0]->outputs;

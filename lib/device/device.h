@@ -2,6 +2,7 @@
 // What a device is to the runtime: it loads programs and runs them on memory that the runner names.
 #pragma once
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -27,6 +28,7 @@ struct Program {
     // gets, `cpu` says by its layout which axes are channels, height and width.
     std::vector<TensorInfo> inputs, outputs;
     std::shared_ptr<const void> owner;  // the mapping that the graph's constants point into
+    std::string identity;  // equal for equal programs with equal weights; "" = not known
 };
 
 struct LoadOptions {
@@ -35,6 +37,8 @@ struct LoadOptions {
     unsigned concurrent_runs = 1;  // that may go on at the same time, each with its own memory
     unsigned batch = 1;            // most frames that the application hands over at once
     std::string weights_cache_dir = {};  // folder of packed weights; "" = keep them private
+    // Gets one line for the log where that folder cannot be used; may be empty.
+    std::function<void(const std::string&)> note = {};
 };
 
 // Real shapes of the data-dependent tensors of a border, by their index; those of static tensors

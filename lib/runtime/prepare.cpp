@@ -169,6 +169,9 @@ std::vector<std::shared_ptr<const device::Program>> take_programs(artifact::Comp
         complete_views(program->inputs);
         complete_views(program->outputs);
         program->owner = model.owner;
+        if (!partition.checksums.empty())
+            program->identity =
+                model.model_signature + ' ' + partition.name + ' ' + partition.checksums;
         programs.push_back(std::move(program));
     }
     model.owner.reset();
@@ -207,6 +210,10 @@ Result<std::unique_ptr<device::Executable>> load_partitions(RunnerState& state,
     const auto programs = take_programs(state.model);
     device::LoadOptions options = load_options(state);
     if (programs.size() > 1) options.batch = 1;  // partitions take turns, frame by frame
+    bool noted = false;
+    options.note = [&state, &noted](const std::string& text) {
+        if (!std::exchange(noted, true)) state.logger(LogLevel::info, text);
+    };
     border.name = programs[0]->name;
     border.inputs = programs[0]->inputs;
     border.outputs = programs[0]->outputs;

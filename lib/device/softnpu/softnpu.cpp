@@ -10,6 +10,7 @@
 #include "lib/device/softnpu/executable.h"
 #include "lib/device/softnpu/lowering.h"
 #include "lib/device/softnpu/onednn.h"
+#include "lib/device/softnpu/weight_cache.h"
 
 namespace vartml::device {
 namespace {
@@ -51,7 +52,11 @@ public:
         const DataType compute =
             program->target == "cpu-1" ? DataType::float32 : compute_type(options.numerics);
         try {
-            auto plan = softnpu::Lowering(*program, compute, all).run();
+            std::optional<softnpu::WeightCache> cache;
+            const std::string& folder = options.weights_cache_dir;
+            const auto key = softnpu::WeightCache::key(*program, compute, all);
+            if (key && !folder.empty()) cache.emplace(folder, *key, options.note);
+            auto plan = softnpu::Lowering(*program, compute, all).run(cache ? &*cache : nullptr);
             if (!plan) return std::move(plan).error();
             // More frames than threads would only push each other out of the caches.
             auto loaded = softnpu::SoftExecutable::create(program, std::move(*plan), compute, runs,

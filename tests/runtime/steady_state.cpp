@@ -17,7 +17,8 @@ std::atomic<size_t> mappings{0};
 }
 
 // Calls of the program go here before the C library's own.
-extern "C" void* mmap(void* address, size_t size, int access, int flags, int fd, off_t offset) noexcept {
+extern "C" void* mmap(void* address, size_t size, int access, int flags, int fd,
+                      off_t offset) noexcept {
     ++mappings;
     return reinterpret_cast<void*>(syscall(SYS_mmap, address, size, access, flags, fd, offset));
 }

@@ -48,10 +48,23 @@ public:
     }
     uint64_t bits() { return engine_(); }
     std::string text() {
-        static const std::vector<std::string> odd = {
-            "", "HW", "CPU", "hw", "INFO", "submission", "completion", "softnpu", "host", "auto",
-            std::string(5000, 'x'), std::string("a\0b", 3), "line\nbreak", "\xff\xfe", "it's", "%s%n",
-            "\x7f\x1b[31m"};
+        static const std::vector<std::string> odd = {"",
+                                                     "HW",
+                                                     "CPU",
+                                                     "hw",
+                                                     "INFO",
+                                                     "submission",
+                                                     "completion",
+                                                     "softnpu",
+                                                     "host",
+                                                     "auto",
+                                                     std::string(5000, 'x'),
+                                                     std::string("a\0b", 3),
+                                                     "line\nbreak",
+                                                     "\xff\xfe",
+                                                     "it's",
+                                                     "%s%n",
+                                                     "\x7f\x1b[31m"};
         if (chance(70)) return of(odd);
         std::string text(below(40), ' ');
         for (char& c : text) c = static_cast<char>(engine_());
@@ -99,13 +112,30 @@ std::any payload(Random& random) {
 // The factory with a model that does not exist: options come first, then the model.
 TEST(RandomOptions, AreTakenOrRefusedInOneSentence) {
     Random random(seed);
-    const std::vector<std::string> keys = {
-        "input_tensor_type", "output_tensor_type", "skip_in_bo_sync", "skip_out_bo_sync",
-        "cma_index", "aie_columns_sharing", "start_column", "async_threadpool_depth",
-        "max_concurrent_runs", "callback_order", "log_level", "debug", "config_json", "cache_path",
-        "ai_analyzer_profiling", "name", "xdna_device_index", "ai_analyzer_visualization",
-        "no_failsafe", "vartml_device", "vartml_memory", "vartml_numerics", "vartml_threads",
-        "vartml_noncoherent"};
+    const std::vector<std::string> keys = {"input_tensor_type",
+                                           "output_tensor_type",
+                                           "skip_in_bo_sync",
+                                           "skip_out_bo_sync",
+                                           "cma_index",
+                                           "aie_columns_sharing",
+                                           "start_column",
+                                           "async_threadpool_depth",
+                                           "max_concurrent_runs",
+                                           "callback_order",
+                                           "log_level",
+                                           "debug",
+                                           "config_json",
+                                           "cache_path",
+                                           "ai_analyzer_profiling",
+                                           "name",
+                                           "xdna_device_index",
+                                           "ai_analyzer_visualization",
+                                           "no_failsafe",
+                                           "vartml_device",
+                                           "vartml_memory",
+                                           "vartml_numerics",
+                                           "vartml_threads",
+                                           "vartml_noncoherent"};
     unsigned refused = 0, taken = 0;
     for (int i = 0; i < 20000 && !testing::Test::HasFailure(); ++i) {
         Map map;

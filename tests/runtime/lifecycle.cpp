@@ -51,10 +51,11 @@ protected:
             const std::weak_ptr<Runner> watched = runner;
             Runner& still = *runner;
             runner.reset();
-            const JobHandle job = still.execute_async(in, out, [last, &was_called](const JobHandle&) {
-                last->reset();
-                was_called = true;
-            });
+            const JobHandle job =
+                still.execute_async(in, out, [last, &was_called](const JobHandle&) {
+                    last->reset();
+                    was_called = true;
+                });
             last.reset();
             ASSERT_EQ(job.status, StatusCode::SUCCESS);
             while (!was_called || !watched.expired()) std::this_thread::yield();
@@ -110,9 +111,10 @@ TEST_F(Lifecycle, LeavesDescriptorsThreadsMappingsAndColumnsAsTheyWere) {
     EXPECT_EQ(open_descriptors(), descriptors);
     EXPECT_EQ(running_threads(), threads);
     EXPECT_EQ(mapped_files(), files);
-    std::printf("%zu cycles: %zu descriptors, %zu threads, %zu mapped files; %+zd KiB resident\n",
-                cycles, descriptors, threads, files,
-                (static_cast<ptrdiff_t>(resident_bytes()) - static_cast<ptrdiff_t>(resident)) / 1024);
+    std::printf(
+        "%zu cycles: %zu descriptors, %zu threads, %zu mapped files; %+zd KiB resident\n", cycles,
+        descriptors, threads, files,
+        (static_cast<ptrdiff_t>(resident_bytes()) - static_cast<ptrdiff_t>(resident)) / 1024);
 }
 
 }  // namespace

@@ -57,9 +57,9 @@ protected:
             const auto value = static_cast<float>(i % 1000 * num_threads + thread);
             for (float& v : elements<float>(in[0][0])) v = value;
             JobHandle job;
-            while ((job = runner->execute_async(
-                        in, out, [this](const JobHandle& done) { on_callback(done); }))
-                       .status == StatusCode::RESOURCE_UNAVAILABLE)
+            while ((job = runner->execute_async(in, out, [this](const JobHandle& done) {
+                       on_callback(done);
+                   })).status == StatusCode::RESOURCE_UNAVAILABLE)
                 std::this_thread::yield();
             if (job.status != StatusCode::SUCCESS) ++wrong;
             // Some poll, some block.

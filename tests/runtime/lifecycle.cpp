@@ -19,12 +19,24 @@ using namespace vartml::test;
 using Options = std::unordered_map<std::string, std::any>;
 using Tensors = std::vector<std::vector<NpuTensor>>;
 
+// A convolution with weights, so that there is something to map and to pack.
+vartml::artifact::CompiledModel picture_net() {
+    auto partition = make_partition("vaiml_par_0", parse_graph(R"(graph g
+input %x : f32[1,3,8,8]
+const %w : f32[2,3,1,1] = {1, 2, 3, 4, 5, 6}
+%y = Conv %x, %w, _ {dilations=[1,1], group=1, pads=[0,0,0,0], strides=[1,1]} : f32[1,2,8,8]
+output %y
+)"));
+    for (auto* tensor : {&partition.inputs[0], &partition.outputs[0]})
+        tensor->hw = hw_view(tensor->cpu, vartml::Layout::HCWNC4, vartml::DataType::bf16);
+    return connect(make_model({std::move(partition)}));
+}
+
 class Lifecycle : public testing::Test {
 protected:
     void SetUp() override {
         setenv("XDG_CACHE_HOME", dir.path().c_str(), 1);
-        auto model = conv_model();
-        ASSERT_TRUE(vartml::artifact::write_rai(model, path));
+        ASSERT_TRUE(vartml::artifact::write_rai(picture_net(), path));
     }
     std::shared_ptr<Runner> open(Options options = {}) const {
         options["log_level"] = "ERROR";

@@ -154,6 +154,33 @@ void complete_views(std::vector<TensorInfo>& tensors) {
         if (!tensor.hw) tensor.hw = tensor.cpu;
 }
 
+bool is_float(DataType type) {
+    return type == DataType::float32 || type == DataType::bf16 || type == DataType::fp16;
+}
+
+// A device converts between float types at a program's border and nothing else: codes of a
+// quantised tensor are codes in the program too.
+Result<void> check_border(const device::Program& program) {
+    const auto check = [&](const std::vector<TensorInfo>& tensors,
+                           const std::vector<graph::ValueId>& values,
+                           const char* what) -> Result<void> {
+        for (size_t i = 0; i < std::min(tensors.size(), values.size()); ++i) {
+            const DataType hw = tensors[i].hw->data_type;
+            const DataType own = program.graph.value(values[i]).type.data_type;
+            if (hw != own && !(is_float(hw) && is_float(own)))
+                return Error{ErrorCode::bad_model,
+                             "partition " + in_quotes(program.name) + ": " + what + " " +
+                                 in_quotes(tensors[i].name) + " is " + std::string(to_string(hw)) +
+                                 " in its HW view and " + std::string(to_string(own)) +
+                                 " in the program, expected the same type or two float types; "
+                                 "compile the model again"};
+        }
+        return {};
+    };
+    if (auto good = check(program.inputs, program.graph.inputs, "input"); !good) return good;
+    return check(program.outputs, program.graph.outputs, "output");
+}
+
 // The programs in execution order.
 std::vector<std::shared_ptr<const device::Program>> take_programs(artifact::CompiledModel& model) {
     std::vector<std::shared_ptr<const device::Program>> programs;
@@ -219,6 +246,7 @@ Result<std::unique_ptr<device::Executable>> load_partitions(RunnerState& state,
     border.outputs = programs[0]->outputs;
     std::vector<LoadedPartition> partitions;
     for (const auto& program : programs) {
+        if (auto good = check_border(*program); !good) return good.error();
         auto device = device_for(state, program->target);
         if (!device) return device.error();
         tell(state, "partition " + in_quotes(program->name) + ": target " + program->target +

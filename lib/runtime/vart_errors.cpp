@@ -1,37 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/runtime/vart_errors.h"
 
-#include <cstdio>
+#include <limits>
 #include <stdexcept>
+
+#include "lib/common/utf8.h"
 
 namespace vartml::runtime {
 
+namespace {
+
+bool is_inside_character(const std::string& text, size_t at) {
+    return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80;
+}
+
+}  // namespace
+
 std::string clean(std::string_view text) {
     constexpr size_t limit = 600;
-    std::string out;
-    out.reserve(text.size());
-    for (const char c : text) {
-        const auto byte = static_cast<unsigned char>(c);
-        if (byte >= 0x20 && byte != 0x7f) {
-            out += c;
-            continue;
-        }
-        char escaped[5];
-        std::snprintf(escaped, sizeof escaped, "\\x%02x", byte);
-        out += escaped;
-    }
-    if (out.size() > limit) {
-        size_t end = limit - 3;
-        while (end > 0 && (static_cast<unsigned char>(out[end]) & 0xc0) == 0x80)
-            --end;  // not inside a character
-        out.resize(end);
-        out += "...";
-    }
-    return out;
+    std::string out = printable(text, limit);
+    if (out.size() <= limit) return out;
+    size_t end = limit - 3;
+    while (end > 0 && is_inside_character(out, end)) --end;
+    out.resize(end);
+    return out += "...";
 }
 
 std::string in_quotes(std::string_view text) {
-    return "'" + clean(text) + "'";
+    // The beginning and the end tell names and paths apart.
+    constexpr size_t limit = 200, kept_head = 100, kept_tail = 97;
+    std::string name = printable(text, std::numeric_limits<size_t>::max());
+    if (name.size() > limit) {
+        size_t head = kept_head, tail = name.size() - kept_tail;
+        while (is_inside_character(name, head)) --head;
+        while (is_inside_character(name, tail)) ++tail;
+        name.replace(head, tail - head, "...");
+    }
+    return "'" + name + "'";
 }
 
 void throw_runtime(const Error& error) {

@@ -10,9 +10,11 @@
 
 namespace vartml::runtime {
 
-// The text in the form of every message: one line, control characters escaped, at most 600 bytes.
+// The text in the form of every message: one line of UTF-8, control characters and other bytes
+// escaped, at most 600 bytes.
 std::string clean(std::string_view text);
-// The text as clean() leaves it, in single quotes: for names that come from files and callers.
+// A name that comes from a file or a caller, in single quotes: as clean() leaves it, and cut in the
+// middle above 200 bytes, so that the sentence around it stays.
 std::string in_quotes(std::string_view text);
 
 // No `throw` is written anywhere else in the runtime.

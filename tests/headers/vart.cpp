@@ -95,4 +95,75 @@ static_assert(std::is_copy_constructible_v<NpuTensor> &&
 static_assert(std::is_abstract_v<Runner> && std::has_virtual_destructor_v<Runner>);
 static_assert(noexcept(to_string(DataType{})) && noexcept(to_string(StatusCode{})));
 
+// ---- runtime.md 3: fields -----------------------------------------------------------------------
+
+template <typename Member, auto Pointer, typename Class>
+constexpr bool is_field = std::is_same_v<std::remove_const_t<decltype(Pointer)>, Member Class::*>;
+using Numbers = std::vector<uint32_t>;
+static_assert(is_field<std::string, &NpuTensorInfo::name, NpuTensorInfo>);
+static_assert(is_field<DataType, &NpuTensorInfo::data_type, NpuTensorInfo>);
+static_assert(is_field<TensorDirection, &NpuTensorInfo::direction, NpuTensorInfo>);
+static_assert(is_field<TensorType, &NpuTensorInfo::tensor_type, NpuTensorInfo>);
+static_assert(is_field<MemoryLayout, &NpuTensorInfo::memory_layout, NpuTensorInfo>);
+static_assert(is_field<Numbers, &NpuTensorInfo::memory_layout_order, NpuTensorInfo>);
+static_assert(is_field<size_t, &NpuTensorInfo::size, NpuTensorInfo>);
+static_assert(is_field<size_t, &NpuTensorInfo::size_in_bytes, NpuTensorInfo>);
+static_assert(is_field<Numbers, &NpuTensorInfo::shape, NpuTensorInfo>);
+static_assert(is_field<Numbers, &NpuTensorInfo::strides, NpuTensorInfo>);
+static_assert(std::is_same_v<decltype(&NpuTensorInfo::print), void (NpuTensorInfo::*)() const>);
+static_assert(is_field<double, &QuantParameters::scale, QuantParameters>);
+static_assert(is_field<int32_t, &QuantParameters::zero_point, QuantParameters>);
+static_assert(is_field<RoundingMode, &QuantParameters::rounding_mode, QuantParameters>);
+static_assert(is_field<StatusCode, &JobHandle::status, JobHandle>);
+static_assert(is_field<uint32_t, &JobHandle::job_id, JobHandle>);
+static_assert(std::is_constructible_v<JobHandle, StatusCode, uint32_t>);
+
+// ---- runtime.md 6: NpuTensor --------------------------------------------------------------------
+
+static_assert(std::is_constructible_v<NpuTensor, const NpuTensorInfo&, void*, MemoryType>);
+static_assert(std::is_constructible_v<NpuTensor, const NpuTensorInfo&, const void*, MemoryType>);
+static_assert(std::is_default_constructible_v<NpuTensor> && std::is_copy_assignable_v<NpuTensor> &&
+              std::is_nothrow_move_assignable_v<NpuTensor>);
+template <typename T>
+using Buffer = decltype(std::declval<T&>().get_buffer());
+template <typename T>
+using Address = decltype(std::declval<T&>().get_virtual_address());
+static_assert(std::is_same_v<Buffer<NpuTensor>, void*>);
+static_assert(std::is_same_v<Buffer<const NpuTensor>, const void*>);
+static_assert(std::is_same_v<Address<NpuTensor>, void*>);
+static_assert(std::is_same_v<Address<const NpuTensor>, const void*>);
+static_assert(
+    std::is_same_v<decltype(&NpuTensor::get_info), const NpuTensorInfo& (NpuTensor::*)() const>);
+static_assert(
+    std::is_same_v<decltype(&NpuTensor::get_memory_type), MemoryType (NpuTensor::*)() const>);
+static_assert(std::is_same_v<decltype(&NpuTensor::sync_buffer), void (NpuTensor::*)() const>);
+static_assert(std::is_same_v<decltype(&NpuTensor::print_info), void (NpuTensor::*)() const>);
+
+// ---- runtime.md 8: Runner -----------------------------------------------------------------------
+
+static_assert(
+    std::is_same_v<decltype(&Runner::get_tensor_info_by_name),
+                   const NpuTensorInfo& (Runner::*)(const std::string&, TensorType) const>);
+static_assert(std::is_same_v<decltype(&Runner::get_quant_parameters),
+                             const QuantParameters& (Runner::*)(const std::string&) const>);
+static_assert(std::is_same_v<decltype(&Runner::get_num_input_tensors), size_t (Runner::*)() const>);
+static_assert(
+    std::is_same_v<decltype(&Runner::get_num_output_tensors), size_t (Runner::*)() const>);
+using BatchSize = size_t (Runner::*)() const;
+using BatchSizeOf = size_t (Runner::*)(TensorDirection) const;
+static_assert(sizeof(static_cast<BatchSize>(&Runner::get_batch_size)) > 0);
+static_assert(sizeof(static_cast<BatchSizeOf>(&Runner::get_batch_size)) > 0);
+using Allocate = NpuTensor (Runner::*)(const NpuTensorInfo&) const;
+using AllocateInBank = NpuTensor (Runner::*)(const NpuTensorInfo&, uint32_t) const;
+static_assert(sizeof(static_cast<Allocate>(&Runner::allocate_npu_tensor)) > 0);
+static_assert(sizeof(static_cast<AllocateInBank>(&Runner::allocate_npu_tensor)) > 0);
+static_assert(
+    std::is_same_v<decltype(&Runner::allocate_sub_tensor),
+                   NpuTensor (Runner::*)(const NpuTensor&, const NpuTensorInfo&, size_t) const>);
+// The constructor is for runners alone.
+static_assert(!std::is_constructible_v<Runner, const std::string&, const Options&>);
+static_assert(noexcept(to_string(MemoryLayout{})) && noexcept(to_string(MemoryType{})) &&
+              noexcept(to_string(TensorDirection{})) && noexcept(to_string(TensorType{})) &&
+              noexcept(to_string(RoundingMode{})));
+
 }  // namespace

@@ -25,6 +25,7 @@ using vartml::runtime::Options;
 using vartml::runtime::Tensors;
 using vartml::runtime::VaimlRunner;
 using Bytes = std::vector<std::byte>;
+using D = vartml::DataType;
 
 // ---- models, one per HW layout ----------------------------------------------------------------
 
@@ -39,6 +40,9 @@ CompiledModel model_of(const char* graph, const View& in, const View& out) {
     const auto set = [](vartml::TensorInfo& tensor, const View& view) {
         if (tensor.cpu.shape.size() == 3)
             tensor.cpu = vartml::make_view(tensor.cpu.data_type, Layout::NHW, tensor.cpu.shape);
+        // The program computes on codes; the model's own view is the real one.
+        if (view.quantisation)
+            tensor.cpu = vartml::make_view(D::float32, tensor.cpu.layout, tensor.cpu.shape);
         tensor.hw = vartml::hw_view(tensor.cpu, view.layout, view.type);
         tensor.hw->quantisation = view.quantisation;
     };
@@ -54,14 +58,15 @@ struct Model {
     unsigned border;  // layout operators that the kernels cannot do without
 };
 
-using D = vartml::DataType;
-
 const Model models[] = {
     {"Hcwnc4ToHcwnc16",
      R"(graph g
-input %x : f32[1,3,8,8]
+input %x : i8[1,3,8,8]
+const %s : f32[] = {0.03125}
+const %z : i8[] = {3}
+%d = DequantizeLinear %x, %s, %z : f32[1,3,8,8]
 const %w : f32[20,3,1,1] = {1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6}
-%y = Conv %x, %w, _ {dilations=[1,1], group=1, pads=[0,0,0,0], strides=[1,1]} : f32[1,20,8,8]
+%y = Conv %d, %w, _ {dilations=[1,1], group=1, pads=[0,0,0,0], strides=[1,1]} : f32[1,20,8,8]
 output %y
 )",
      {Layout::HCWNC4, D::int8, Quantisation{0.03125, 3}},
@@ -398,6 +403,25 @@ TEST_P(ZeroCopyMatrix, HasPairsThatDoNotExist) {
 
 INSTANTIATE_TEST_SUITE_P(Models, ZeroCopyMatrix, testing::ValuesIn(models),
                          [](const auto& info) { return std::string(info.param.name); });
+
+// A device converts between float types at a border; codes of a program without them are garbage.
+TEST(Borders, OfAnotherKindThanTheProgramAreRefused) {
+    auto partition = make_partition("vaiml_par_0", parse_graph(R"(graph g
+input %x : f32[2,30]
+%y = Sigmoid %x : f32[2,30]
+output %y
+)"));
+    partition.inputs[0].hw = vartml::hw_view(partition.inputs[0].cpu, Layout::GENERIC, D::int8);
+    partition.inputs[0].hw->quantisation = Quantisation{0.5, 0};
+    partition.outputs[0].hw = partition.outputs[0].cpu;
+    const auto state =
+        vartml::runtime::prepare("m.rai", connect(make_model({std::move(partition)})), Options());
+    ASSERT_FALSE(state);
+    EXPECT_EQ(state.error().message,
+              "create_runner: model 'm.rai': partition 'vaiml_par_0': input 'x' is int8 in its HW "
+              "view and fp32 in the program, expected the same type or two float types; compile "
+              "the model again");
+}
 
 // runtime.md 7: CPU views are copied where a tensor has no HW view, too.
 TEST(CpuViewsWithoutHwView, AreCopiedAllTheSame) {

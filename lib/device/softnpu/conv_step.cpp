@@ -143,7 +143,7 @@ std::vector<float> floats(Lowering& lowering, graph::ValueId id) {
 
 View pack_conv_weights(Lowering& lowering, const ConvShape& shape,
                        std::function<ConvWeights()> make) {
-    std::string layout = "conv";
+    std::string layout = kernels::conv_method(shape);
     for (const uint32_t part :
          {shape.in_channels, shape.out_channels, shape.kernel_height, shape.kernel_width,
           shape.stride_width, shape.dilation_width, static_cast<uint32_t>(shape.depthwise)})

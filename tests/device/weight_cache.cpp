@@ -57,8 +57,12 @@ struct Loaded {
 Loaded load(const std::string& folder, const std::string& identity = "one",
             Numerics numerics = Numerics::f32, float first_weight = 1) {
     Loaded loaded;
-    LoadOptions options{numerics, 2, 2, folder, {}};
-    options.note = [&loaded](const std::string& text) { loaded.notes.push_back(text); };
+    const LoadOptions options{
+        .numerics = numerics,
+        .threads = 2,
+        .concurrent_runs = 2,
+        .weights_cache_dir = folder,
+        .note = [&loaded](const std::string& text) { loaded.notes.push_back(text); }};
     auto executable = softnpu_device().load(program(identity, first_weight), options);
     EXPECT_TRUE(executable) << executable.error().message;
     if (!executable) return loaded;

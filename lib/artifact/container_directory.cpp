@@ -10,7 +10,6 @@
 #include "lib/artifact/containers.h"
 #include "lib/artifact/entries.h"
 #include "lib/artifact/rai_footer.h"
-#include "lib/common/crc32c.h"
 #include "lib/common/utf8.h"
 
 namespace vartml::artifact {
@@ -48,7 +47,7 @@ public:
             if (!file) return file.error();
             files_[index] = std::move(*file);
         }
-        return verified(files_[index]->bytes(), blob, name);
+        return verified(*files_[index], 0, files_[index]->bytes().size(), blob, name);
     }
 
 private:
@@ -113,16 +112,17 @@ private:
 
 }  // namespace
 
-Result<Bytes> Container::verified(Bytes bytes, const Blob& blob, const std::string& where) {
-    if (bytes.size() != blob.size)
-        return Error{ErrorCode::bad_model, where + ": has " + std::to_string(bytes.size()) +
+Result<Bytes> Container::verified(const MappedFile& file, size_t offset, size_t size,
+                                  const Blob& blob, const std::string& where) {
+    if (size != blob.size)
+        return Error{ErrorCode::bad_model, where + ": has " + std::to_string(size) +
                                                " bytes, recorded " + std::to_string(blob.size) +
                                                "; the file is damaged, compile or copy it again"};
-    if (const uint32_t crc = crc32c(bytes); crc != blob.crc32c)
+    if (const uint32_t crc = file.checksum(offset, size); crc != blob.crc32c)
         return Error{ErrorCode::bad_model, where + ": checksum is " + hex(crc) + ", recorded " +
                                                hex(blob.crc32c) +
                                                "; the file is damaged, compile or copy it again"};
-    return bytes;
+    return file.bytes().subspan(offset, size);
 }
 
 Result<std::shared_ptr<Container>> open_directory(const std::string& path) {

@@ -33,8 +33,7 @@ public:
 
     Result<Bytes> entry(size_t index) override {
         const Blob& blob = manifest.blobs[index];
-        return verified(file_->bytes().subspan(blob.offset, blob.size), blob,
-                        path_ + ": blob '" + blob.name + "'");
+        return verified(*file_, blob.offset, blob.size, blob, path_ + ": blob '" + blob.name + "'");
     }
 
 private:

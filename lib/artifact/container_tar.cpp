@@ -16,7 +16,6 @@
 #include "lib/artifact/tar_names.h"
 #include "lib/artifact/tar_stream.h"
 #include "lib/artifact/unpack.h"
-#include "lib/common/crc32c.h"
 
 namespace vartml::artifact {
 namespace {
@@ -210,7 +209,7 @@ private:
             if (!file) return file.error();
             const Bytes bytes = (*file)->bytes();
             if (auto r = check_size(blob, blob.name, bytes.size()); !r) return r;
-            if (const uint32_t crc = crc32c(bytes); crc != blob.crc32c)
+            if (const uint32_t crc = (*file)->checksum(0, bytes.size()); crc != blob.crc32c)
                 return bad(
                     blob.name,
                     "has the checksum " + hex(crc) + ", recorded in model.vmf " + hex(blob.crc32c),

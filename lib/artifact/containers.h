@@ -25,7 +25,8 @@ public:
 
 protected:
     // `where` names the entry in the sentence.
-    static Result<Bytes> verified(Bytes bytes, const Blob& blob, const std::string& where);
+    static Result<Bytes> verified(const MappedFile& file, size_t offset, size_t size,
+                                  const Blob& blob, const std::string& where);
 };
 
 Result<std::shared_ptr<Container>> open_rai(const std::string& path);

@@ -15,6 +15,8 @@
 #include <ctime>
 #include <system_error>
 
+#include "lib/common/crc32c.h"
+
 namespace vartml {
 namespace {
 
@@ -146,6 +148,21 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::map(const Fd& fd, const st
 
 MappedFile::~MappedFile() {
     if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+}
+
+uint32_t MappedFile::checksum(size_t offset, size_t size) const {
+    constexpr size_t chunk = size_t{256} * 1024;
+    static const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+    uint32_t crc = 0;
+    for (const size_t end = offset + size; offset < end;) {
+        const size_t next = std::min(end, offset + chunk);
+        crc = crc32c(bytes_.subspan(offset, next - offset), crc);
+        const size_t first = offset / page * page, last = next / page * page;
+        if (next - offset == chunk)
+            ::madvise(const_cast<std::byte*>(bytes_.data()) + first, last - first, MADV_DONTNEED);
+        offset = next;
+    }
+    return crc;
 }
 
 Result<std::string> read_file(const std::string& path, size_t max_bytes) {

@@ -59,6 +59,9 @@ public:
     MappedFile& operator=(const MappedFile&) = delete;
     ~MappedFile();
     Bytes bytes() const { return bytes_; }
+    // CRC-32C of a part. A large one does not stay in this process's memory: who reads it gets it
+    // from the system's cache again.
+    uint32_t checksum(size_t offset, size_t size) const;
 
 private:
     explicit MappedFile(Bytes bytes) : bytes_(bytes) {}

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is written is what is read, in the three containers, byte for byte.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <map>
 
 #include "lib/artifact/compiled_model.h"
@@ -427,6 +429,35 @@ TEST(Read, WithoutProgramsTouchesNoWeights) {
     EXPECT_TRUE(model->partitions[0].graph.nodes.empty());
     EXPECT_EQ(model->partitions[0].inputs[0].name, "images");
     EXPECT_FALSE(artifact::read(dir / "out"));
+}
+
+// Bytes of files that are in this process's memory.
+size_t resident_file_bytes() {
+    std::ifstream statm("/proc/self/statm");
+    size_t all = 0, resident = 0, of_files = 0;
+    statm >> all >> resident >> of_files;
+    return of_files * static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+}
+
+TEST(RoundTrip, ReadingAModelLeavesItsWeightsOutOfMemory) {
+    constexpr size_t weights = size_t{16} << 20;
+    graph::Graph graph = test::parse_graph(
+        "graph g\ninput %x : f32[4194304]\nconst %w : f32[4194304] = {0}\n"
+        "%y = Mul %x, %w : f32[4194304]\noutput %y\n");
+    for (graph::Value& value : graph.values)
+        if (value.constant)
+            value.constant = graph::make_constant(std::vector<std::byte>(weights, std::byte{1}));
+    const TempDir dir;
+    const auto model =
+        test::connect(test::make_model({test::make_partition("vaiml_par_0", std::move(graph))}));
+    ASSERT_TRUE(artifact::write_directory(model, dir / "m"));
+    ASSERT_TRUE(artifact::write_rai(model, dir / "m.rai"));
+    for (const char* name : {"m", "m.rai"}) {
+        const size_t before = resident_file_bytes();
+        const auto read = artifact::read(dir / name);
+        ASSERT_TRUE(read) << read.error().message;
+        EXPECT_LT(resident_file_bytes(), before + weights / 4) << name;
+    }
 }
 
 }  // namespace

@@ -75,8 +75,8 @@ TensorInfo plain_info(const graph::Value& value, bool on_npu) {
 Result<graph::Graph> import_for(const artifact::CompiledModel& model,
                                 const std::string& onnx_file) {
     auto imported = onnx::import_onnx(onnx_file);
-    if (!imported && imported.error().code == ErrorCode::invalid_argument) {
-        onnx::ImportOptions options;  // what was symbolic is known by now
+    if (!imported) {  // perhaps for symbolic dimensions, which are known by now
+        onnx::ImportOptions options;
         for (const TensorInfo& input : model.inputs)
             options.input_shapes[input.name].assign(input.cpu.shape.begin(), input.cpu.shape.end());
         imported = onnx::import_onnx(onnx_file, options);

@@ -173,6 +173,17 @@ Result<Comparison> compare(const TensorData& found, const TensorData& expected,
             result.text = "largest difference " + number(result.value) + " steps of " +
                           number(tolerance.step) + ", at most " + number(tolerance.limit);
             break;
+        case Measure::magnitude: {
+            double most = 0;
+            for (const double v : b)
+                if (std::isfinite(v)) most = std::max(most, std::abs(v));
+            const double difference = largest_difference(a, b);
+            result.value = difference == 0 ? 0 : difference / most;
+            result.is_good = result.value <= tolerance.limit;
+            result.text = "largest difference " + number(result.value) +
+                          " of the largest number, at most " + number(tolerance.limit);
+            break;
+        }
         default:
             result.value = result.of_range;
             result.is_good = result.value <= tolerance.limit;

@@ -28,7 +28,9 @@ enum class Measure {
     exact,   // integers and indices: number of elements that differ, at most 0
     cosine,  // bf16, fp16: cosine of the angle between the two, at least 0.999; lengths within 10 %
     range,   // fp32: largest difference as a part of the expected range, at most 1e-4
-    steps,   // int8: largest difference in quantisation steps, at most 1
+    magnitude,  // fp32 inside a model: largest difference as a part of the largest number; what an
+                // operator adds up is rounded by that, however little the sums differ
+    steps,      // int8: largest difference in quantisation steps, at most 1
 };
 
 struct Tolerance {

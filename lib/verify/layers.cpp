@@ -78,8 +78,10 @@ private:
         // Inside a model of codes roundings add up from layer to layer, which no count of steps
         // bounds; a wrong layer turns the whole tensor.
         const bool loose = number && on_codes_ && (!at_border || was_quantised_);
-        const Tolerance tolerance = loose ? Session::tolerance_of_quantised(tolerance_)
-                                          : session_.tolerance_of_output(output, tolerance_);
+        Tolerance tolerance = loose ? Session::tolerance_of_quantised(tolerance_)
+                                    : session_.tolerance_of_output(output, tolerance_);
+        if (tolerance.measure == Measure::range && !at_border)
+            tolerance.measure = Measure::magnitude;
         const bool centre = loose && codes;
         const double mean = centre ? mean_of(want) : 0;
         const auto judged = judge_output(centre ? centred(*found, mean) : *found,

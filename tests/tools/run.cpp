@@ -91,7 +91,8 @@ TEST(Compare, MeasuresByTheTolerance) {
         bool is_good;
     };
     const Tolerance exact{Measure::exact, 0, 1}, cosine{Measure::cosine, 0.999, 1},
-        range{Measure::range, 1e-4, 1}, steps{Measure::steps, 1, 0.5};
+        range{Measure::range, 1e-4, 1}, magnitude{Measure::magnitude, 1e-4, 1},
+        steps{Measure::steps, 1, 0.5};
     const Row rows[] = {
         {tensor<int64_t>(DataType::int64, {1, 2}), tensor<int64_t>(DataType::int64, {1, 2}), exact,
          true},
@@ -106,6 +107,9 @@ TEST(Compare, MeasuresByTheTolerance) {
         {floats({nan, 0}), floats({1, 0}), cosine, false},
         {floats({0, 10.0009f}), floats({0, 10}), range, true},  // a part of the range of 10
         {floats({0, 10.01f}), floats({0, 10}), range, false},
+        {floats({100, 100.0009f}), floats({100, 100}), magnitude, true},
+        {floats({100, 100.1f}), floats({100, 100}), magnitude, false},
+        {floats({0, 0.1f}), floats({0, 0}), magnitude, false},
         {floats({nan, 1}), floats({nan, 1}), range, true},
         {floats({nan, 1}), floats({0, 1}), range, false},
         {floats({1.5f}), floats({1.0f}), steps, true},

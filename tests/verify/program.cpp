@@ -89,6 +89,19 @@ TEST_F(Verify, AgreesAndSaysThatTheNumbersAreRandom) {
     EXPECT_NE(json.find("\"first_stage_beyond_tolerance\": null"), std::string::npos) << json;
 }
 
+TEST_F(Verify, TakesOneShapePerOptionSoThatAModelMayFollow) {
+    TinyOnnx m;
+    m.input("x", {1, 3, "height", 8})
+        .weights("w", {3, 3, 3, 3})
+        .node("Conv", {"x", "w"}, {"y"})
+        .output("y")
+        .save(dir_ / "symbolic.onnx");
+    EXPECT_EQ(run("verify --input-shape x:1,3,8,8 symbolic.onnx --layers"), 0) << err_;
+    EXPECT_EQ(run("compile --input-shape x:1,3,8,8 symbolic.onnx"), 0) << err_;
+    EXPECT_EQ(run("verify symbolic.onnx"), 3);
+    EXPECT_NE(err_.find("--input-shape"), std::string::npos) << err_;
+}
+
 TEST_F(Verify, LeavesNothingBehind) {
     fs::create_directory(dir_ / "tmp");
     ASSERT_EQ(run("verify net.onnx --layers", "TMPDIR='" + dir_.path() + "/tmp' "), 0) << err_;

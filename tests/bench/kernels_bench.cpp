@@ -45,14 +45,24 @@ void bench_layouts(const std::string& filter) {
     const auto nchw = [](uint32_t c, uint32_t h, uint32_t w) {
         return make_view(float32, Layout::NCHW, {1, c, h, w});
     };
+    // "example-": the layouts and types of the format's worked examples, at the sizes of models.
     const Layouts cases[] = {
+        {"example-rgb224-hcwnc4-int8", nchw(3, 224, 224), Layout::HCWNC4, int8},
+        {"example-rgb224-hcwnc4-bf16", nchw(3, 224, 224), Layout::HCWNC4, bf16},
+        {"example-rgb640-hcwnc4-int8", nchw(3, 640, 640), Layout::HCWNC4, int8},
+        {"example-head52-hcwnc8-int8", nchw(85, 52, 52), Layout::HCWNC8, int8},
+        {"example-map40-hcwnc16-bf16", nchw(180, 40, 40), Layout::HCWNC16, bf16},
+        {"example-rows85-nhw-int8", make_view(float32, Layout::NHW, {1, 8400, 85}), Layout::NHW,
+         int8},
+        {"example-rows8400-nhw-bf16", make_view(float32, Layout::NHW, {1, 84, 8400}), Layout::NHW,
+         bf16},
+        {"example-generic-int8", make_view(float32, Layout::GENERIC, {1, 100000}), Layout::GENERIC,
+         int8},
         {"rgb640-hcwnc4-bf16", nchw(3, 640, 640), Layout::HCWNC4, bf16},
         {"rgb416-hcwnc4-bf16", nchw(3, 416, 416), Layout::HCWNC4, bf16},
         {"rgb224-hcwnc4-fp32", nchw(3, 224, 224), Layout::HCWNC4, float32},
-        {"rgb224-hcwnc4-int8", nchw(3, 224, 224), Layout::HCWNC4, int8},
         {"head52-hcwnc8-bf16", nchw(85, 52, 52), Layout::HCWNC8, bf16},
         {"head52-hcwnc8-fp32", nchw(85, 52, 52), Layout::HCWNC8, float32},
-        {"head52-hcwnc8-int8", nchw(85, 52, 52), Layout::HCWNC8, int8},
         {"map13-hcwnc16-bf16", nchw(512, 13, 13), Layout::HCWNC16, bf16},
         {"rows85-nhw-fp32", make_view(float32, Layout::NHW, {1, 8400, 85}), Layout::NHW, float32},
         {"rows85-nhw-bf16", make_view(float32, Layout::NHW, {1, 8400, 85}), Layout::NHW, bf16},

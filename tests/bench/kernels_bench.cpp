@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -32,6 +34,23 @@ double best_us(const std::function<void()>& work) {
     }
     return best;
 }
+
+// Memory that begins at a page, as that of tensors does.
+class Pages {
+public:
+    explicit Pages(size_t size)
+        : bytes_(static_cast<std::byte*>(std::aligned_alloc(4096, round(size)))) {
+        std::memset(data(), 0, round(size));
+    }
+    std::byte* data() const { return bytes_.get(); }
+
+private:
+    static size_t round(size_t size) { return (size + 4095) / 4096 * 4096; }
+    struct Free {
+        void operator()(std::byte* p) const { std::free(p); }
+    };
+    std::unique_ptr<std::byte[], Free> bytes_;
+};
 
 struct Layouts {
     const char* name;
@@ -76,9 +95,9 @@ void bench_layouts(const std::string& filter) {
     for (const Layouts& c : cases) {
         if ((std::string(c.name) + "-back").find(filter) == std::string::npos) continue;
         const TensorView hw = hw_view(c.cpu, c.layout, c.type);
-        std::vector<std::byte> a(c.cpu.size_bytes), b(hw.size_bytes);
-        const size_t traffic = (a.size() + b.size()) / 2;
-        std::vector<std::byte> from(traffic), to(traffic);
+        const Pages a(c.cpu.size_bytes), b(hw.size_bytes);
+        const size_t traffic = (c.cpu.size_bytes + hw.size_bytes) / 2;
+        const Pages from(traffic), to(traffic);
         const double copy = best_us([&] { std::memcpy(to.data(), from.data(), traffic); });
         for (const bool back : {false, true}) {
             const std::string name = std::string(c.name) + (back ? "-back" : "");

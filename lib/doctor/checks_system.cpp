@@ -149,6 +149,15 @@ void check_cache(Examination& e) {
 // Measures where asked, else tells what is kept.
 void check_peaks(Examination& e) {
     const std::string& folder = e.request.surroundings.cache_folder;
+    double load = 0;
+    if (e.request.calibrate && ::getloadavg(&load, 1) == 1 &&
+        load > 0.5 * softnpu::usable_processors()) {
+        char text[32];
+        std::snprintf(text, sizeof text, "%.1f", load);
+        e.note(std::string("other programs were busy (load ") + text +
+                   " of the last minute), so the peaks may be too low",
+               "vartml doctor --calibrate");
+    }
     std::vector<unsigned> counts = {softnpu::usable_processors()};
     if (counts[0] > 1) counts.push_back(1);
     for (const unsigned threads : counts) {

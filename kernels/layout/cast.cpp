@@ -2,147 +2,17 @@
 #include "kernels/layout/cast.h"
 
 #include <cstring>
-#include <limits>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/layout/cast.cpp"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "kernels/layout/cast-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace vartml::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-
-using DU = hn::ScalableTag<uint32_t>;
-using DI = hn::RebindToSigned<DU>;
-using DF = hn::RebindToFloat<DU>;
-using VU = hn::Vec<DU>;
-using VI = hn::Vec<DI>;
-using VF = hn::Vec<DF>;
-
-// Each operation turns a vector of Src into a vector of Dst of the same number of elements.
-struct ToBf16 {
-    using Src = float;
-    using Dst = uint16_t;
-    HWY_INLINE hn::Vec<hn::Rebind<Dst, DU>> operator()(VF x) const {
-        const DU d;
-        const VU bits = hn::BitCast(d, x);
-        const VU top = hn::ShiftRight<16>(bits);
-        const VU rounded = hn::ShiftRight<16>(
-            hn::Add(hn::Add(bits, hn::Set(d, 0x7fff)), hn::And(top, hn::Set(d, 1))));
-        const VU nan = hn::Or(top, hn::Set(d, 0x0040));
-        return hn::TruncateTo(hn::Rebind<Dst, DU>(),
-                              hn::IfThenElse(hn::RebindMask(d, hn::IsNaN(x)), nan, rounded));
-    }
-};
-
-// Integer arithmetic instead of F16C, so that processors without it give the same bits.
-struct ToF16 {
-    using Src = float;
-    using Dst = uint16_t;
-    HWY_INLINE hn::Vec<hn::Rebind<Dst, DU>> operator()(VF x) const {
-        const DU d;
-        const DF df;
-        const VU bits = hn::BitCast(d, x);
-        const VU sign = hn::And(hn::ShiftRight<16>(bits), hn::Set(d, 0x8000));
-        const VU magnitude = hn::And(bits, hn::Set(d, 0x7fffffff));
-        const VU mantissa = hn::ShiftRight<13>(magnitude);
-        const VU nan = hn::Or(hn::Set(d, 0x7e00), hn::And(mantissa, hn::Set(d, 0x3ff)));
-        const VU normal =
-            hn::ShiftRight<13>(hn::Add(hn::Add(magnitude, hn::Set(d, 0xfffu - 0x38000000u)),
-                                       hn::And(mantissa, hn::Set(d, 1))));
-        const VU subnormal =
-            hn::Sub(hn::BitCast(d, hn::Add(hn::BitCast(df, magnitude), hn::Set(df, 0.5f))),
-                    hn::Set(d, 0x3f000000));
-        const VI m = hn::BitCast(DI(), magnitude);
-        const auto at_least = [&](int32_t bound) HWY_ATTR {
-            return hn::RebindMask(d, hn::Gt(m, hn::Set(DI(), bound - 1)));
-        };
-        VU half = hn::IfThenElse(at_least(0x38800000), normal, subnormal);
-        half = hn::IfThenElse(at_least(0x47800000), hn::Set(d, 0x7c00), half);
-        half = hn::IfThenElse(at_least(0x7f800001), nan, half);
-        return hn::TruncateTo(hn::Rebind<Dst, DU>(), hn::Or(sign, half));
-    }
-};
-
-// With `multiply`, `scale` is the reciprocal of a power of two: the product is exactly the
-// quotient, and much faster.
-template <class Q, bool truncate, bool multiply>
-struct Quantise {
-    using Src = float;
-    using Dst = Q;
-    VF scale, low, high;
-    VI zero_point;
-    explicit Quantise(const Cast& cast)
-        : scale(hn::Set(DF(), multiply ? 1.0f / cast.scale : cast.scale)),
-          low(hn::Set(DF(), static_cast<float>(std::numeric_limits<Q>::min() - cast.zero_point))),
-          high(hn::Set(DF(), static_cast<float>(std::numeric_limits<Q>::max() - cast.zero_point))),
-          zero_point(hn::Set(DI(), cast.zero_point)) {}
-    HWY_INLINE hn::Vec<hn::Rebind<Q, DU>> operator()(VF x) const {
-        const DU d;
-        const DI di;
-        const VF y = hn::Min(hn::Max(multiply ? hn::Mul(x, scale) : hn::Div(x, scale), low), high);
-        VI q;
-        if constexpr (truncate)
-            q = hn::ConvertTo(di, y);
-        else
-            q = hn::NearestInt(y);
-        q = hn::IfThenZeroElse(hn::RebindMask(di, hn::IsNaN(x)), q);
-        // The value fits, so that dropping the upper bits is all that is left to do.
-        const VU bits = hn::BitCast(d, hn::Add(q, zero_point));
-        const hn::Rebind<std::make_unsigned_t<Q>, DU> dq;
-        return hn::BitCast(hn::Rebind<Q, DU>(), hn::TruncateTo(dq, bits));
-    }
-};
-
-struct FromBf16 {
-    using Src = uint16_t;
-    using Dst = float;
-    HWY_INLINE VF operator()(hn::Vec<hn::Rebind<Src, DU>> x) const {
-        return hn::BitCast(DF(), hn::ShiftLeft<16>(hn::PromoteTo(DU(), x)));
-    }
-};
-
-struct FromF16 {
-    using Src = uint16_t;
-    using Dst = float;
-    HWY_INLINE VF operator()(hn::Vec<hn::Rebind<Src, DU>> x) const {
-        const DU d;
-        const DF df;
-        const VU h = hn::PromoteTo(d, x);
-        const VU sign = hn::ShiftLeft<16>(hn::And(h, hn::Set(d, 0x8000)));
-        const VU magnitude = hn::And(h, hn::Set(d, 0x7fff));
-        const VU mantissa = hn::And(h, hn::Set(d, 0x3ff));
-        const VU shifted = hn::ShiftLeft<13>(magnitude);
-        const VU normal = hn::Add(shifted, hn::Set(d, 0x38000000));
-        const VU subnormal = hn::BitCast(
-            d, hn::Mul(hn::ConvertTo(df, hn::BitCast(DI(), mantissa)), hn::Set(df, 0x1p-24f)));
-        const VI m = hn::BitCast(DI(), magnitude);
-        const auto at_least = [&](int32_t bound) HWY_ATTR {
-            return hn::RebindMask(d, hn::Gt(m, hn::Set(DI(), bound - 1)));
-        };
-        VU bits = hn::IfThenElse(at_least(0x400), normal, subnormal);
-        bits = hn::IfThenElse(at_least(0x7c00), hn::Set(d, 0x7f800000), bits);
-        bits = hn::IfThenElse(at_least(0x7c01),
-                              hn::Or(hn::Set(d, 0x7fc00000), hn::ShiftLeft<13>(mantissa)), bits);
-        return hn::BitCast(df, hn::Or(sign, bits));
-    }
-};
-
-template <class Q>
-struct Dequantise {
-    using Src = Q;
-    using Dst = float;
-    VF scale;
-    VI zero_point;
-    explicit Dequantise(const Cast& cast)
-        : scale(hn::Set(DF(), cast.scale)), zero_point(hn::Set(DI(), cast.zero_point)) {}
-    HWY_INLINE VF operator()(hn::Vec<hn::Rebind<Q, DU>> x) const {
-        const VI q = hn::PromoteTo(DI(), x);
-        return hn::Mul(hn::ConvertTo(DF(), hn::Sub(q, zero_point)), scale);
-    }
-};
 
 struct Rows {
     const std::byte* src;
@@ -150,6 +20,46 @@ struct Rows {
     std::byte* dst;
     size_t dst_stride, rows, count, padding;
 };
+
+// Whole groups of vectors of a row, whose narrow results make one vector: dropping bits of two
+// words at a time costs half of what narrowing them one by one does. Returns how many elements are
+// done.
+HWY_INLINE size_t convert_groups(const float* src, uint16_t* dst, size_t count, const ToBf16& op) {
+    const DF df;
+    const hn::Repartition<uint16_t, DU> d16;
+    const size_t lanes = hn::Lanes(df);
+    size_t i = 0;
+    for (; i + 2 * lanes <= count; i += 2 * lanes) {
+        const VU a = op.upper(hn::LoadU(df, src + i)), b = op.upper(hn::LoadU(df, src + i + lanes));
+        hn::StoreU(hn::ConcatOdd(d16, hn::BitCast(d16, b), hn::BitCast(d16, a)), d16, dst + i);
+    }
+    return i;
+}
+
+template <class Q, bool truncate, bool multiply>
+HWY_INLINE size_t convert_groups(const float* src, Q* dst, size_t count,
+                                 const Quantise<Q, truncate, multiply>& op) {
+    if constexpr (sizeof(Q) != 1) return 0;
+    const DF df;
+    const hn::Repartition<uint16_t, DU> d16;
+    const hn::Repartition<uint8_t, DU> d8;
+    const size_t lanes = hn::Lanes(df);
+    const auto zero_point = hn::Set(d8, static_cast<uint8_t>(hn::GetLane(op.zero_point)));
+    const auto lower = [&](size_t at) HWY_ATTR { return op.lower(hn::LoadU(df, src + at)); };
+    size_t i = 0;
+    for (; i + 4 * lanes <= count; i += 4 * lanes) {
+        const auto a = hn::OrderedTruncate2To(d16, lower(i), lower(i + lanes));
+        const auto b = hn::OrderedTruncate2To(d16, lower(i + 2 * lanes), lower(i + 3 * lanes));
+        hn::StoreU(hn::Add(hn::OrderedTruncate2To(d8, a, b), zero_point), d8,
+                   reinterpret_cast<uint8_t*>(dst) + i);
+    }
+    return i;
+}
+
+template <class Src, class Dst, class Op>
+HWY_INLINE size_t convert_groups(const Src*, Dst*, size_t, const Op&) {
+    return 0;
+}
 
 template <class Op>
 void convert(const Rows& r, const Op& op) {
@@ -161,7 +71,7 @@ void convert(const Rows& r, const Op& op) {
     for (size_t row = 0; row < r.rows; ++row) {
         const auto* src = reinterpret_cast<const Src*>(r.src + row * r.src_stride);
         auto* dst = reinterpret_cast<Dst*>(r.dst + row * r.dst_stride);
-        size_t i = 0;
+        size_t i = convert_groups(src, dst, r.count, op);
         for (; i + 2 * lanes <= r.count; i += 2 * lanes) {
             const auto a = op(hn::LoadU(ds, src + i)), b = op(hn::LoadU(ds, src + i + lanes));
             hn::StoreU(a, dd, dst + i);
@@ -173,14 +83,6 @@ void convert(const Rows& r, const Op& op) {
             hn::StoreN(op(hn::LoadN(ds, src + i, rest)), dd, dst + i, rest);
         if (r.padding != 0) std::memset(dst + r.count, 0, r.padding * sizeof(Dst));
     }
-}
-
-// Powers of two whose reciprocal is a normal number as well.
-bool has_exact_reciprocal(float scale) {
-    uint32_t bits;
-    std::memcpy(&bits, &scale, 4);
-    const uint32_t exponent = bits >> 23;
-    return (bits & 0x7fffff) == 0 && exponent >= 1 && exponent <= 253;
 }
 
 template <class Q, bool multiply>

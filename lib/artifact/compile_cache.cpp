@@ -15,6 +15,7 @@
 
 #include "lib/artifact/containers.h"
 #include "lib/artifact/entries.h"
+#include "lib/common/cache_folder.h"
 #include "lib/common/file.h"
 #include "lib/common/installed.h"
 #include "lib/common/process.h"
@@ -117,18 +118,11 @@ std::string cache_key(const std::string& onnx_path, Bytes onnx, const CompileOpt
 
 Result<std::string> cache_folder(const CompileOptions& options) {
     std::string folder = options.cache_dir;
-    if (folder.empty()) {
-        const char* cache = std::getenv("XDG_CACHE_HOME");
-        const char* home = std::getenv("HOME");
-        if (cache && cache[0] == '/')
-            folder = std::string(cache) + "/vartml";
-        else if (home && home[0] == '/')
-            folder = std::string(home) + "/.cache/vartml";
-        else
-            return Error{ErrorCode::io,
-                         "neither XDG_CACHE_HOME nor HOME says where compiled models can be kept; "
-                         "give a cache folder"};
-    }
+    if (folder.empty()) folder = user_cache_folder();
+    if (folder.empty())
+        return Error{ErrorCode::io,
+                     "neither XDG_CACHE_HOME nor HOME says where compiled models can be kept; "
+                     "give a cache folder"};
     folder = without_trailing_slashes(folder);
     if (auto r = make_directories(folder); !r)
         return Error{ErrorCode::io, r.error().message + "; give another cache folder"};

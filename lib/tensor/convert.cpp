@@ -46,6 +46,12 @@ void Conversion::convert_rows(const std::byte* src, size_t src_stride, std::byte
     }
 }
 
+// A task that packs is whole rows, or a part of the only one.
+kernels::BlockRows Conversion::block_rows(const Task& t, size_t step, size_t element) const {
+    const size_t pixels = std::min(width_, t.count);
+    return {t.count / pixels, pixels, row_ * element, step};
+}
+
 void Conversion::run_task(const std::byte* src, std::byte* dst, const Task& t) const {
     const Loop& inner = loops_.back();
     const size_t channels = std::min(group_, channels_ - t.group * group_);
@@ -57,6 +63,11 @@ void Conversion::run_task(const std::byte* src, std::byte* dst, const Task& t) c
                                 t.count, t.ends_run ? padding_ : 0);
         case Form::to_pixels: {
             size_t stride = src_step_ * src_bytes_;
+            if (packs_)
+                return kernels::pack_planes(first_, src, stride, channels,
+                                            dst + t.first / width_ * row_ * dst_bytes_ +
+                                                t.first % width_ * dst_step_ * dst_bytes_,
+                                            block_rows(t, dst_step_, dst_bytes_));
             if (!copies) {
                 convert_rows(src, stride, scratch, t.count * dst_bytes_, channels, t.count, 0);
                 src = scratch;
@@ -68,6 +79,12 @@ void Conversion::run_task(const std::byte* src, std::byte* dst, const Task& t) c
             });
         }
         case Form::to_planes: {
+            if (packs_)
+                return kernels::unpack_planes(first_,
+                                              src + t.first / width_ * row_ * src_bytes_ +
+                                                  t.first % width_ * src_step_ * src_bytes_,
+                                              block_rows(t, src_step_, src_bytes_), channels, dst,
+                                              dst_step_ * dst_bytes_);
             std::byte* const to = copies ? dst : scratch;
             const size_t stride = copies ? dst_step_ * dst_bytes_ : t.count * src_bytes_;
             each_row(t, src_step_, [&](size_t done, size_t pixels, size_t at) {

@@ -10,6 +10,7 @@
 #include <vartml/tensor.h>
 
 #include "kernels/layout/cast.h"
+#include "kernels/layout/pack.h"
 
 namespace vartml {
 
@@ -66,11 +67,13 @@ private:
                       size_t rows, size_t count, size_t padding) const;
     template <class Work>
     void each_row(const Task& task, size_t step, const Work& work) const;
+    kernels::BlockRows block_rows(const Task& task, size_t step, size_t element) const;
     void run_task(const std::byte* src, std::byte* dst, const Task& task) const;
 
     Form form_ = Form::rows;
     bool is_copy_ = false;
     bool via_float_ = false;  // first_ gives floats, second_ takes them
+    bool packs_ = false;      // to_pixels, to_planes: layout and cast in one pass
     kernels::Cast first_, second_;
     size_t src_bytes_ = 0, dst_bytes_ = 0;  // of an element
     std::array<Loop, most_loops>

@@ -247,6 +247,7 @@ private:
             c_.width_ = blocks.groups == 1 ? c_.count_ : src->w;
             c_.row_ = blocks.stride_h;
             set_loops({groups});
+            if (plan_pack(blocks.block)) return {};
         } else {
             Dim rows{src->h, src->stride_h, dst->stride_h};
             if (blocks.groups == 1) {  // rows follow each other on both sides
@@ -261,6 +262,19 @@ private:
         }
         set_chunk(blocks.block);
         return {};
+    }
+
+    // One pass that casts and moves. Works on whole vectors of pixels, so that tasks are whole
+    // rows.
+    bool plan_pack(size_t block) {
+        constexpr size_t least_pixels = 16, task_pixels = 4096;
+        c_.packs_ =
+            !c_.via_float_ && c_.width_ >= least_pixels && kernels::can_pack(c_.first_, block);
+        if (c_.packs_)
+            c_.chunk_ = c_.width_ == c_.count_
+                            ? task_pixels
+                            : c_.width_ * std::max<size_t>(1, task_pixels / c_.width_);
+        return c_.packs_;
     }
 
     Result<void> plan_images() {

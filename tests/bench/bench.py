@@ -24,6 +24,7 @@ MODELS = ['yolox_nano_416', 'ultraface_rfb_320', 'lightperson', 'selfie_landscap
 INT8_MODELS = ['shufflenet_v2_int8']
 # What is computed in, with the models that are.
 NUMERICS = {'float': MODELS, 'f32': MODELS, 'int8': INT8_MODELS}
+PEAK_MODEL = 'super_resolution_10'
 THREADS = 2
 ROUNDS = 7
 
@@ -43,10 +44,13 @@ class Program:
             self.close()
             raise RuntimeError(f'{name} did not start: {" ".join(command)}')
 
-    def run(self, count):
-        self.process.stdin.write(f'run {count}\n')
+    def ask(self, line):
+        self.process.stdin.write(line + '\n')
         self.process.stdin.flush()
         return [int(x) for x in self.process.stdout.readline().split()]
+
+    def run(self, count):
+        return self.ask(f'run {count}')
 
     def close(self):
         self.process.stdin.close()
@@ -57,6 +61,7 @@ class Bench:
     def __init__(self, build, pattern):
         self.build, self.pattern, self.rows = build, re.compile(pattern), []
         self.notes = []
+        self.doctor = {}
 
     def wants(self, name):
         return self.pattern.search(name) is not None
@@ -100,6 +105,44 @@ def measure(programs):
     return {name: statistics.median(values) for name, values in times.items()}
 
 
+def examine(bench):
+    """What the doctor says of this machine, with the peaks of THREADS processors where a row needs them."""
+    def few_processors():
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:THREADS])
+    with tempfile.NamedTemporaryFile(suffix='.json') as file:
+        arguments = ['--calibrate'] if bench.wants('model/peak') else []
+        process = subprocess.run(['vartml', 'doctor', '--json', file.name, *arguments], stdout=subprocess.PIPE,
+                                 stderr=subprocess.DEVNULL, text=True, preexec_fn=few_processors)
+        if process.returncode not in (0, 1):
+            raise RuntimeError(f'vartml doctor failed: {process.stdout}')
+        for line in process.stdout.splitlines():
+            if line.startswith('problem'):
+                bench.notes.append(f'vartml doctor: {line}')
+        return json.load(file)
+
+
+def float_limit(bench):
+    """Three times ONNX Runtime where the processor multiplies bf16; else float work is fp32, with the limit of model/f32."""
+    if bench.doctor['facts']['compute_type'] == 'bf16':
+        return 3
+    bench.notes.append('model/float: this processor has no bf16 products, so float work is fp32 and the limit that of '
+                       'model/f32, 1.5 instead of 3')
+    return 1.5
+
+
+def compiled(work, model, numerics='float'):
+    """The compiled model, made where it is missing; None without the ONNX file."""
+    onnx = os.path.join(SHARED, 'models', model, 'model.onnx')
+    place = os.path.join(work, f'{model}-{numerics}.rai')
+    if not os.path.exists(onnx):
+        return None
+    if not os.path.exists(place):
+        arguments = ['--numerics', 'f32'] if numerics == 'f32' else []
+        subprocess.run(['vartml', 'compile', onnx, '-o', place, *arguments], check=True, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL)
+    return place
+
+
 def bench_models(bench, work):
     ratios = {}
     for numerics, models in NUMERICS.items():
@@ -111,11 +154,8 @@ def bench_models(bench, work):
             if not os.path.exists(onnx):
                 bench.notes.append(f'{name}: {onnx} is not here')
                 continue
-            compiled = os.path.join(work, f'{model}-{numerics}.rai')
-            arguments = ['--numerics', 'f32'] if numerics == 'f32' else []
-            subprocess.run(['vartml', 'compile', onnx, '-o', compiled, *arguments], check=True,
-                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            ours = Program('ours', [os.path.join(bench.build, 'tests/bench/vartml_peer'), compiled, str(THREADS)])
+            place = compiled(work, model, numerics)
+            ours = Program('ours', [os.path.join(bench.build, 'tests/bench/vartml_peer'), place, str(THREADS)])
             programs = [ours]
             for label, library, provider in ort_libraries():
                 try:
@@ -134,10 +174,78 @@ def bench_models(bench, work):
             ratios.setdefault(numerics, []).append(mine * result[peer] / 1e9)
     for numerics, values in ratios.items():
         if len(values) == len(NUMERICS[numerics]):
-            bench.add(f'model/{numerics}', 'x', geometric_mean(values), 1.0, 'fastest ONNX Runtime', 1.5, 'min')
+            limit = float_limit(bench) if numerics == 'float' else 1.5
+            bench.add(f'model/{numerics}', 'x', geometric_mean(values), 1.0, 'fastest ONNX Runtime', limit, 'min')
     everything = [v for values in ratios.values() for v in values]
     if len(everything) == sum(map(len, NUMERICS.values())):
         bench.add('model/worst', 'x', min(everything), 1.0, 'fastest ONNX Runtime', 1.0, 'min')
+
+
+def bench_floor(bench, work):
+    """Whole models against their convolutions alone in oneDNN, and one against the peak of the processor. Best of repeats on
+    both sides: the floor of short pieces is found on a busy machine, too, the time of a whole model less."""
+    ratios = []
+    for model in MODELS:
+        has_peak = model == PEAK_MODEL and bench.wants('model/peak')
+        if not (has_peak or bench.wants(f'floor/{model}') or bench.wants('model/floor')):
+            continue
+        place = compiled(work, model)
+        if place is None:
+            bench.notes.append(f'floor/{model}: the model is not here')
+            continue
+        programs = [Program(name, [os.path.join(bench.build, 'tests/bench', name), place, str(THREADS)])
+                    for name in ('vartml_peer', 'conv_floor')]
+        macs = programs[1].ask('macs')[0]
+        best = [math.inf, math.inf]
+        for _ in range(ROUNDS):
+            for i, count in enumerate((40, 1)):  # the floor repeats each convolution by itself
+                best[i] = min(best[i], *programs[i].run(count), math.inf)
+        for p in programs:
+            p.close()
+        ours, floor = best
+        bench.add(f'floor/{model}', 'us', ours / 1e3, floor / 1e3, 'convolutions in oneDNN', None, 'max')
+        ratios.append(ours / floor)
+        if has_peak:
+            add_peak(bench, 2 * macs / ours)
+    if len(ratios) == len(MODELS):
+        bench.add('model/floor', 'x', max(ratios), 1.0, 'its convolutions in oneDNN', 1.2, 'max')
+
+
+def add_peak(bench, rate):
+    rates = next(p['ops_per_second'] for p in bench.doctor['peaks'] if p['threads'] == THREADS)
+    kind = 'bf16' if rates['bf16'] else 'fp32'
+    name = f'calibrated {kind} peak' + ('' if rates['bf16'] else ' (no bf16 products)')
+    bench.add('model/peak', 'GFLOP/s', rate, rates[kind] / 1e9, name, 0.75, 'min')
+
+
+def bench_frames(bench, _):
+    """Pre-processing of a frame against GStreamer's element, a thread each."""
+    program = os.path.join(bench.build, 'tests/bench/frames_peer')
+    if not bench.wants('pre/nv12') or not os.path.exists(program):
+        return
+    programs = [Program(name, [program, name]) for name in ('ours', 'videoconvertscale')]
+    times = measure(programs)
+    for p in programs:
+        p.close()
+    bench.add('pre/nv12', 'frames/s', 1e9 / times['ours'], 1e9 / times['videoconvertscale'], 'videoconvertscale', 5, 'min')
+
+
+def bench_layouts(bench, _):
+    """Both directions of every worked example, at sizes of models and in memory that begins at a page; geometric mean."""
+    if not bench.wants('layout/convert'):
+        return
+    runs = []
+    for _ in range(3):
+        lines = subprocess.run([os.path.join(bench.build, 'tests/bench/kernels_bench'), 'example-'], check=True,
+                               stdout=subprocess.PIPE, text=True).stdout.splitlines()
+        runs.append([json.loads(line) for line in lines])
+    ratios = []
+    for same in zip(*runs):
+        row = sorted(same, key=lambda r: r['ratio'])[len(same) // 2]
+        bench.add(row['name'].replace('example-', ''), 'us', row['ours'], row['peer'], 'memcpy', None, 'max')
+        ratios.append(row['ratio'])
+    mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+    bench.add('layout/convert', 'x', mean, 1.0, 'memcpy', 1.5, 'max')
 
 
 def bench_compile(bench, work):
@@ -276,7 +384,11 @@ def main():
     options = parser.parse_args()
     bench = Bench(options.build, options.regex)
     with tempfile.TemporaryDirectory() as work:
+        bench.doctor = examine(bench)
         bench_models(bench, work)
+        bench_floor(bench, work)
+        bench_frames(bench, work)
+        bench_layouts(bench, work)
         bench_compile(bench, work)
         bench_load(bench, work)
         bench_video(bench, work)

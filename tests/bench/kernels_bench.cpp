@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -33,6 +35,23 @@ double best_us(const std::function<void()>& work) {
     return best;
 }
 
+// Memory that begins at a page, as that of tensors does.
+class Pages {
+public:
+    explicit Pages(size_t size)
+        : bytes_(static_cast<std::byte*>(std::aligned_alloc(4096, round(size)))) {
+        std::memset(data(), 0, round(size));
+    }
+    std::byte* data() const { return bytes_.get(); }
+
+private:
+    static size_t round(size_t size) { return (size + 4095) / 4096 * 4096; }
+    struct Free {
+        void operator()(std::byte* p) const { std::free(p); }
+    };
+    std::unique_ptr<std::byte[], Free> bytes_;
+};
+
 struct Layouts {
     const char* name;
     TensorView cpu;
@@ -45,14 +64,24 @@ void bench_layouts(const std::string& filter) {
     const auto nchw = [](uint32_t c, uint32_t h, uint32_t w) {
         return make_view(float32, Layout::NCHW, {1, c, h, w});
     };
+    // "example-": the layouts and types of the format's worked examples, at the sizes of models.
     const Layouts cases[] = {
+        {"example-rgb224-hcwnc4-int8", nchw(3, 224, 224), Layout::HCWNC4, int8},
+        {"example-rgb224-hcwnc4-bf16", nchw(3, 224, 224), Layout::HCWNC4, bf16},
+        {"example-rgb640-hcwnc4-int8", nchw(3, 640, 640), Layout::HCWNC4, int8},
+        {"example-head52-hcwnc8-int8", nchw(85, 52, 52), Layout::HCWNC8, int8},
+        {"example-map40-hcwnc16-bf16", nchw(180, 40, 40), Layout::HCWNC16, bf16},
+        {"example-rows85-nhw-int8", make_view(float32, Layout::NHW, {1, 8400, 85}), Layout::NHW,
+         int8},
+        {"example-rows8400-nhw-bf16", make_view(float32, Layout::NHW, {1, 84, 8400}), Layout::NHW,
+         bf16},
+        {"example-generic-int8", make_view(float32, Layout::GENERIC, {1, 100000}), Layout::GENERIC,
+         int8},
         {"rgb640-hcwnc4-bf16", nchw(3, 640, 640), Layout::HCWNC4, bf16},
         {"rgb416-hcwnc4-bf16", nchw(3, 416, 416), Layout::HCWNC4, bf16},
         {"rgb224-hcwnc4-fp32", nchw(3, 224, 224), Layout::HCWNC4, float32},
-        {"rgb224-hcwnc4-int8", nchw(3, 224, 224), Layout::HCWNC4, int8},
         {"head52-hcwnc8-bf16", nchw(85, 52, 52), Layout::HCWNC8, bf16},
         {"head52-hcwnc8-fp32", nchw(85, 52, 52), Layout::HCWNC8, float32},
-        {"head52-hcwnc8-int8", nchw(85, 52, 52), Layout::HCWNC8, int8},
         {"map13-hcwnc16-bf16", nchw(512, 13, 13), Layout::HCWNC16, bf16},
         {"rows85-nhw-fp32", make_view(float32, Layout::NHW, {1, 8400, 85}), Layout::NHW, float32},
         {"rows85-nhw-bf16", make_view(float32, Layout::NHW, {1, 8400, 85}), Layout::NHW, bf16},
@@ -66,9 +95,9 @@ void bench_layouts(const std::string& filter) {
     for (const Layouts& c : cases) {
         if ((std::string(c.name) + "-back").find(filter) == std::string::npos) continue;
         const TensorView hw = hw_view(c.cpu, c.layout, c.type);
-        std::vector<std::byte> a(c.cpu.size_bytes), b(hw.size_bytes);
-        const size_t traffic = (a.size() + b.size()) / 2;
-        std::vector<std::byte> from(traffic), to(traffic);
+        const Pages a(c.cpu.size_bytes), b(hw.size_bytes);
+        const size_t traffic = (c.cpu.size_bytes + hw.size_bytes) / 2;
+        const Pages from(traffic), to(traffic);
         const double copy = best_us([&] { std::memcpy(to.data(), from.data(), traffic); });
         for (const bool back : {false, true}) {
             const std::string name = std::string(c.name) + (back ? "-back" : "");

@@ -10,6 +10,7 @@
 #include "hwy/targets.h"
 #include "kernels/layout/cast.h"
 #include "kernels/layout/interleave.h"
+#include "kernels/layout/pack.h"
 #include "tests/kernels/targets.h"
 
 namespace vartml::kernels {
@@ -118,6 +119,53 @@ TEST_P(Layout, RepackingEqualsTheReference) {
                                  c.fill, pixels);
                 ASSERT_EQ(got, want)
                     << word << " " << c.src_step << " " << c.dst_step << " " << pixels;
+            }
+        }
+    }
+}
+
+// Floats among which are all special values, at sizes around the vectors.
+TEST_P(Layout, PackingEqualsTheReference) {
+    const CastKind kinds[][2] = {{CastKind::f32_i8, CastKind::i8_f32},
+                                 {CastKind::f32_u8, CastKind::u8_f32},
+                                 {CastKind::f32_bf16, CastKind::bf16_f32}};
+    std::mt19937 random(7);
+    std::vector<float> special = {0.5f,     -0.5f,     1.5f,      2.5f,      -2.5f, 1e30f,
+                                  -1e30f,   INFINITY,  -INFINITY, NAN,       -NAN,  1e-40f,
+                                  127.499f, -128.501f, 0x1p31f,   0x1.8p23f, -0.0f, 3.40282e38f};
+    for (const auto& [there, back] : kinds) {
+        for (const size_t block : {4, 8, 16}) {
+            for (const size_t channels : {size_t{1}, block / 2 + 1, block - 1, block}) {
+                for (const size_t pixels : lengths) {
+                    for (const float scale : {0.0625f, 0.37f}) {
+                        const Cast cast{there, scale, there == CastKind::f32_u8 ? 131 : -3, false};
+                        ASSERT_TRUE(can_pack(cast, block));
+                        constexpr size_t rows = 3;
+                        const size_t plane = rows * pixels * 4 + 8;
+                        const size_t row = pixels * block * cast_bytes(there).dst + 12;
+                        const BlockRows blocks{rows, pixels, row, block};
+                        Bytes planes(channels * plane);
+                        for (size_t at = 0; at + 4 <= planes.size(); at += 4) {
+                            const auto r = random();
+                            const float x = r % 4 == 0 ? special[r / 4 % special.size()]
+                                                       : static_cast<float>(r % 4096) / 50 - 40;
+                            std::memcpy(planes.data() + at, &x, 4);
+                        }
+                        Bytes want(rows * row + guard_bytes, 0xa5), got = want;
+                        pack_planes_ref(cast, planes.data(), plane, channels, want.data(), blocks);
+                        pack_planes(cast, planes.data(), plane, channels, got.data(), blocks);
+                        ASSERT_EQ(got, want) << block << " " << channels << " " << pixels;
+
+                        const Cast cast_back{back, scale, cast.zero_point, false};
+                        ASSERT_TRUE(can_pack(cast_back, block));
+                        Bytes want_back(channels * plane + guard_bytes, 0x5a), got_back = want_back;
+                        unpack_planes_ref(cast_back, want.data(), blocks, channels,
+                                          want_back.data(), plane);
+                        unpack_planes(cast_back, want.data(), blocks, channels, got_back.data(),
+                                      plane);
+                        ASSERT_EQ(got_back, want_back) << block << " " << channels << " " << pixels;
+                    }
+                }
             }
         }
     }

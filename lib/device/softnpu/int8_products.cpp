@@ -19,19 +19,6 @@ View zero_view(Lowering& lowering, int32_t zero) {
 
 }  // namespace
 
-bool has_int8_products() {
-    switch (dnnl::get_effective_cpu_isa()) {
-        case dnnl::cpu_isa::isa_default:
-        case dnnl::cpu_isa::sse41:
-        case dnnl::cpu_isa::avx:
-        case dnnl::cpu_isa::avx2:
-        case dnnl::cpu_isa::avx512_core:
-            return false;
-        default:
-            return true;
-    }
-}
-
 bool is_reference(std::string_view implementation) {
     return implementation.find("ref") != std::string_view::npos;
 }

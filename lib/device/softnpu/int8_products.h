@@ -6,12 +6,10 @@
 
 #include "lib/device/softnpu/codes.h"
 #include "lib/device/softnpu/onednn.h"
+#include "lib/device/softnpu/processor.h"
 
 namespace vartml::softnpu {
 
-// Whether the processor adds four products of 8 bits without saturating in between (VNNI). Others
-// compute in floats.
-bool has_int8_products();
 bool is_reference(std::string_view implementation);
 
 // What a sum of products of centred codes is multiplied by, one number or one per channel, and what

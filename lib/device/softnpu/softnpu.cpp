@@ -2,35 +2,23 @@
 // The software NPU as a device.
 #include "lib/device/softnpu/softnpu.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include "lib/device/softnpu/executable.h"
 #include "lib/device/softnpu/lowering.h"
 #include "lib/device/softnpu/onednn.h"
+#include "lib/device/softnpu/processor.h"
 #include "lib/device/softnpu/weight_cache.h"
 
 namespace vartml::device {
 namespace {
 
-int usable_processors() {
-    cpu_set_t set;
-    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-}
-
 // bf16 only where the processor multiplies it natively.
 DataType compute_type(Numerics numerics) {
     if (numerics == Numerics::bf16) return DataType::bf16;
     if (numerics == Numerics::f32) return DataType::float32;
-    const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
-    const bool native =
-        isa == dnnl::cpu_isa::avx512_core_bf16 || isa == dnnl::cpu_isa::avx512_core_fp16 ||
-        isa == dnnl::cpu_isa::avx512_core_amx || isa == dnnl::cpu_isa::avx512_core_amx_fp16 ||
-        isa == dnnl::cpu_isa::avx10_1_512 || isa == dnnl::cpu_isa::avx10_1_512_amx ||
-        isa == dnnl::cpu_isa::avx10_1_512_amx_fp16;
-    return native ? DataType::bf16 : DataType::float32;
+    return softnpu::has_bf16_products() ? DataType::bf16 : DataType::float32;
 }
 
 class SoftNpu final : public Device {
@@ -40,9 +28,7 @@ public:
     bool supports_target(const std::string& t) const override {
         return t == "softnpu-1" || t == "cpu-1";
     }
-    unsigned num_cores() const override {
-        return static_cast<unsigned>(std::min(usable_processors(), 64));
-    }
+    unsigned num_cores() const override { return std::min(softnpu::usable_processors(), 64U); }
 
     Result<std::unique_ptr<Executable>> load(std::shared_ptr<const Program> program,
                                              const LoadOptions& options) override {

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether GStreamer finds the plugin. Asked of its own program, so that nothing here links it.
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "lib/common/process.h"
+#include "lib/doctor/checks.h"
+
+namespace vartml::doctor {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* library = "libgstvartml.so";
+
+struct Answer {
+    bool is_there = false;  // the program
+    int status = -1;
+    std::vector<std::string> lines;
+};
+
+// What `gst-inspect-1.0 ARGUMENT` says on both streams.
+Answer ask(const std::string& program, const std::string& argument) {
+    Answer answer;
+    Child child;
+    child.arguments = {"/bin/sh", "-c", R"(exec "$0" "$1" >&3 2>&1)", program, argument};
+    child.on_line = [&](std::string_view line) { answer.lines.emplace_back(line); };
+    const auto result = run_child(child);
+    constexpr int not_found = 127, not_executable = 126;  // given: POSIX, "Shell Command Language"
+    if (!result || result->exit_status == not_found || result->exit_status == not_executable)
+        return answer;
+    answer.is_there = true;
+    answer.status = result->exit_status;
+    return answer;
+}
+
+bool holds_plugin(const fs::path& folder) {
+    std::error_code error;
+    return fs::exists(folder / library, error);
+}
+
+// Where the plugin lies beside this program: PREFIX/lib[/TRIPLET]/gstreamer-1.0 of
+// PREFIX/bin/vartml, or gst/ of a build folder; "" where it does not.
+std::string plugin_folder() {
+    std::error_code error;
+    const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
+    std::vector<fs::path> candidates = {folder / "../../gst"};
+    for (const char* name : {"../lib", "../lib64"}) {
+        candidates.push_back(folder / name / "gstreamer-1.0");
+        for (const auto& entry : fs::directory_iterator(folder / name, error))
+            candidates.push_back(entry.path() / "gstreamer-1.0");
+    }
+    for (const fs::path& candidate : candidates)
+        if (holds_plugin(candidate)) return fs::weakly_canonical(candidate, error).string();
+    return {};
+}
+
+}  // namespace
+
+void check_plugin(Examination& e) {
+    const std::string& inspect = e.request.surroundings.gst_inspect;
+    const Answer version = ask(inspect, "--version");
+    if (!version.is_there)
+        return e.note(
+            "GStreamer's tools are not installed, so the plugin was not looked for; only "
+            "pipelines need them",
+            "sudo apt-get install gstreamer1.0-tools");
+    const std::string gstreamer = version.lines.size() > 1 ? version.lines[1] : "GStreamer";
+    e.report.facts["gstreamer"] = gstreamer;
+    if (ask(inspect, "vartmlinfer").status == 0) return e.fine(gstreamer + " finds vartmlinfer");
+    for (const std::string& line : ask(inspect, "-b").lines)
+        if (line.find(library) != line.npos)
+            return e.problem(gstreamer + " keeps " + library +
+                                 " on its black list, because loading it failed once",
+                             "rm ~/.cache/gstreamer-1.0/registry.*.bin; GST_DEBUG=2 " + inspect +
+                                 " vartmlinfer");
+    std::string folder = e.request.surroundings.plugin_folder;
+    if (folder.empty()) folder = plugin_folder();
+    if (folder.empty())
+        return e.note(gstreamer + " does not find vartmlinfer, and " + library +
+                      " is not beside this program; only pipelines need it");
+    e.problem(gstreamer + " does not find vartmlinfer: " + folder + " is not on its path",
+              "export GST_PLUGIN_PATH=" + folder);
+}
+
+}  // namespace vartml::doctor

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// The state of the system in plain words: what is installed, which device answers, whether a model
+// fits it, and the line to change.
+#pragma once
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "lib/doctor/peaks.h"
+
+namespace vartml::doctor {
+
+// A problem keeps something from working; a note is a choice or a lack that nothing depends on.
+enum class Level { problem, note, fine };
+
+struct Finding {
+    Level level = Level::fine;
+    std::string check;   // its name in the table of checks
+    std::string text;    // one sentence
+    std::string change;  // a line to type or to change; "" where there is nothing to do
+};
+
+// Where the doctor looks; tests put other things there.
+struct Surroundings {
+    std::string cache_folder;  // vartml's own; "": the user's
+    std::string udmabuf = "/dev/udmabuf";
+    std::string gst_inspect = "gst-inspect-1.0";  // a path, or a name in PATH
+    std::string compiler;                         // "": what compile_onnx() would run
+    std::string plugin_folder;                    // "": looked for beside this program
+};
+
+struct Request {
+    std::string model;  // compiled model or .onnx, which is compiled into the cache; "": none
+    bool calibrate = false;
+    Surroundings surroundings = {};
+    std::function<void(const std::string&)> progress = [](const std::string&) {};
+};
+
+struct Report {
+    std::vector<Finding> findings;             // problems first, then in the order of the checks
+    std::map<std::string, std::string> facts;  // "processor", "compute_type", … for programs
+    std::vector<Peaks> peaks;                  // all threads, then one thread, where known
+    unsigned problems() const;
+};
+
+Report examine(const Request& request);
+
+// A line per finding, and its change below it.
+std::string text_of(const Report& report);
+std::string json_of(const Report& report);
+
+}  // namespace vartml::doctor

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// `vartml doctor`: what is installed, which device answers, whether a model fits it, the line to
+// change.
+#include "lib/doctor/doctor.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <fstream>
+#include <string>
+
+#include "lib/tools/commands.h"
+
+namespace vartml::tools {
+
+int doctor(int argc, const char* const* argv) {
+    CLI::App app(
+        "Says in plain words what is wrong with the system or a model, and what to change.",
+        "vartml doctor");
+    vartml::doctor::Request request;
+    std::string json_file;
+    app.add_option("MODEL", request.model, "a compiled model, or an ONNX file, which is compiled");
+    app.add_flag("--calibrate", request.calibrate,
+                 "measure what the processor and the memory can do at most; takes half a minute");
+    app.add_option("--json", json_file, "also write the findings to this file")->type_name("FILE");
+    app.footer("Exit status: 0 no problem, 1 a problem found, 2 usage.");
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::CallForHelp&) {
+        std::fputs(app.help().c_str(), stdout);
+        return exit_done;
+    } catch (const CLI::ParseError& e) {
+        print_error({ErrorCode::invalid_argument,
+                     std::string("doctor: ") + e.what() + "; see vartml doctor --help"});
+        return exit_usage;
+    }
+    request.progress = [](const std::string& step) { std::fprintf(stderr, "%s\n", step.c_str()); };
+    const vartml::doctor::Report report = vartml::doctor::examine(request);
+    std::fputs(vartml::doctor::text_of(report).c_str(), stdout);
+    if (!json_file.empty()) {
+        std::ofstream file(json_file);
+        file << vartml::doctor::json_of(report);
+        if (!file.flush()) {
+            print_error({ErrorCode::io, "--json: cannot write " + json_file});
+            return exit_fault;
+        }
+    }
+    return report.problems() == 0 ? exit_done : exit_fault;
+}
+
+}  // namespace vartml::tools

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/doctor/doctor.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/temp_dir.h"
+#include "tests/support/tiny_onnx.h"
+
+namespace vartml::doctor {
+namespace {
+
+namespace fs = std::filesystem;
+using test::TinyOnnx;
+
+// Answers as gst-inspect-1.0 does where the plugin is found.
+constexpr const char* finds = R"(#!/bin/sh
+case $1 in
+--version) echo "gst-inspect-1.0 version 1.26.2"; echo "GStreamer 1.26.2" ;;
+esac
+)";
+constexpr const char* finds_nothing = R"(#!/bin/sh
+case $1 in
+--version) echo "gst-inspect-1.0 version 1.26.2"; echo "GStreamer 1.26.2" ;;
+-b) echo "Total count: 0 blacklisted files" ;;
+*) echo "No such element or plugin '$1'"; exit 255 ;;
+esac
+)";
+constexpr const char* blacklists = R"(#!/bin/sh
+case $1 in
+--version) echo "gst-inspect-1.0 version 1.26.2"; echo "GStreamer 1.26.2" ;;
+-b) echo "Blacklisted files:"; echo "  libgstvartml.so" ;;
+*) exit 255 ;;
+esac
+)";
+
+class Doctor : public testing::Test {
+protected:
+    void SetUp() override {
+        const char* program = std::getenv("VARTML_PROGRAM");
+        ASSERT_TRUE(program) << "set VARTML_PROGRAM to the program vartml";
+        request_.surroundings = {.cache_folder = dir_ / "cache",
+                                 .udmabuf = dir_ / "udmabuf",
+                                 .gst_inspect = script(finds),
+                                 .compiler = program,
+                                 .plugin_folder = "/opt/plugins"};
+        test::spill(dir_ / "udmabuf", "");
+    }
+
+    std::string script(const char* text) {
+        test::spill(dir_ / "gst-inspect-1.0", text);
+        fs::permissions(dir_ / "gst-inspect-1.0", fs::perms::owner_all);
+        return dir_ / "gst-inspect-1.0";
+    }
+
+    // A picture model, with an operator of its own between in and out where one is named.
+    std::string model(const std::string& kind = "Relu") {
+        TinyOnnx m;
+        m.input("images", {1, 3, 16, 16}).weights("w", {8, 3, 3, 3});
+        m.node("Conv", {"images", "w"}, {"c"}, {{"pads", TinyOnnx::Ints{1, 1, 1, 1}}})
+            .node(kind, {"c"}, {"r"})
+            .output("r");
+        m.save(dir_ / "shelf.onnx");
+        return dir_ / "shelf.onnx";
+    }
+
+    // The only problem; an empty one where there is none, or more.
+    Finding problem() {
+        const Report report = examine(request_);
+        text_ = text_of(report);
+        if (report.problems() != 1) return {};
+        return report.findings[0];  // problems come first
+    }
+
+    // The findings of a level and a check, one text per line.
+    std::string findings(Level level, const std::string& check) {
+        std::string all;
+        const Report report = examine(request_);
+        text_ = text_of(report);
+        for (const Finding& f : report.findings)
+            if (f.level == level && f.check == check) all += f.text + " | " + f.change + "\n";
+        return all;
+    }
+
+    test::TempDir dir_;
+    Request request_;
+    std::string text_;  // of the last report
+};
+
+bool contains(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+}
+
+TEST_F(Doctor, FindsNoProblemWhereAllIsWell) {
+    request_.model = model();
+    const Report report = examine(request_);
+    EXPECT_EQ(report.problems(), 0U) << text_of(report);
+    EXPECT_TRUE(text_of(report).ends_with("no problem\n"));
+    EXPECT_EQ(report.facts.at("model_device"), "softnpu");
+    EXPECT_EQ(report.facts.at("model_compute_type"), report.facts.at("compute_type"));
+    for (const char* text : {"runs it", "fits:", "all operators run on the NPU",
+                             "every input and output has a HW view", "GStreamer 1.26.2 finds"})
+        EXPECT_TRUE(contains(text_of(report), text)) << text << "\n" << text_of(report);
+}
+
+TEST_F(Doctor, NamesAPluginThatIsNotOnThePath) {
+    request_.surroundings.gst_inspect = script(finds_nothing);
+    const Finding found = problem();
+    EXPECT_EQ(found.check, "plugin") << text_;
+    EXPECT_EQ(found.change, "export GST_PLUGIN_PATH=/opt/plugins");
+}
+
+TEST_F(Doctor, NamesAPluginOnTheBlackList) {
+    request_.surroundings.gst_inspect = script(blacklists);
+    const Finding found = problem();
+    EXPECT_EQ(found.check, "plugin") << text_;
+    EXPECT_TRUE(contains(found.text, "black list")) << found.text;
+    EXPECT_TRUE(contains(found.change, "registry")) << found.change;
+}
+
+TEST_F(Doctor, IsContentWithoutGStreamer) {
+    request_.surroundings.gst_inspect = dir_ / "nowhere";
+    EXPECT_TRUE(contains(findings(Level::note, "plugin"), "gstreamer1.0-tools")) << text_;
+    EXPECT_EQ(examine(request_).problems(), 0U);
+}
+
+TEST_F(Doctor, NamesACompilerThatIsNotThere) {
+    request_.surroundings.compiler = "/nowhere/vartml";
+    const Finding found = problem();
+    EXPECT_EQ(found.check, "compiler") << text_;
+    EXPECT_TRUE(contains(found.text, "/nowhere/vartml")) << found.text;
+    EXPECT_TRUE(contains(found.change, "export VARTML_COMPILER=")) << found.change;
+}
+
+TEST_F(Doctor, NamesACacheFolderThatCannotBeWritten) {
+    request_.surroundings.cache_folder = "/dev/null/cache";
+    const Finding found = problem();
+    EXPECT_EQ(found.check, "cache") << text_;
+    EXPECT_TRUE(contains(found.text, "/dev/null/cache")) << found.text;
+    EXPECT_TRUE(contains(found.change, "export XDG_CACHE_HOME=")) << found.change;
+}
+
+TEST_F(Doctor, SaysHowToExportDmaBufs) {
+    fs::remove(dir_ / "udmabuf");
+    EXPECT_TRUE(contains(findings(Level::note, "memory"), "sudo modprobe udmabuf")) << text_;
+    EXPECT_EQ(examine(request_).problems(), 0U);
+}
+
+TEST_F(Doctor, NamesAModelThatIsNotThere) {
+    request_.model = dir_ / "nowhere.rai";
+    const Finding found = problem();
+    EXPECT_EQ(found.check, "model") << text_;
+    EXPECT_TRUE(contains(found.text, "nowhere.rai")) << found.text;
+    EXPECT_TRUE(contains(found.change, "nowhere.rai")) << found.change;
+}
+
+TEST_F(Doctor, NamesADamagedModel) {
+    request_.model = dir_ / "bad.rai";
+    test::spill(request_.model, "nonsense");
+    const Finding found = problem();
+    EXPECT_EQ(found.check, "model") << text_;
+    EXPECT_TRUE(contains(found.change, "vartml compile MODEL.onnx")) << found.change;
+}
+
+TEST_F(Doctor, NamesAnOperatorThatCannotBeCompiled) {
+    request_.model = model("NoSuchOperator");
+    const Finding found = problem();
+    EXPECT_EQ(found.check, "model") << text_;
+    EXPECT_TRUE(contains(found.text, "NoSuchOperator")) << found.text;
+}
+
+TEST_F(Doctor, NamesOperatorsOnTheCpuAndViewsThatAreCopied) {
+    request_.model = model("Det");  // not implemented on the NPU
+    const std::string notes = findings(Level::note, "model");
+    EXPECT_TRUE(contains(notes, "on the CPU, the first Det")) << text_;
+    EXPECT_TRUE(contains(notes, "output 'r' has a CPU view only")) << text_;
+    EXPECT_TRUE(contains(notes, "vartmlinfer output-tensor-type=cpu")) << text_;
+}
+
+TEST_F(Doctor, NamesDamagedPeaksAndReadsGoodOnes) {
+    const PeaksKey key = peaks_key();
+    EXPECT_TRUE(contains(findings(Level::note, "peaks"), "vartml doctor --calibrate")) << text_;
+    test::spill(peaks_path(key, dir_ / "cache"), "{");
+    const Finding found = problem();
+    EXPECT_EQ(found.check, "peaks") << text_;
+    EXPECT_EQ(found.change, "vartml doctor --calibrate");
+    ASSERT_TRUE(write_peaks({key, 2e11, {}, {}, 1e10}, dir_ / "cache"));
+    EXPECT_TRUE(contains(findings(Level::fine, "peaks"), "bf16 absent, fp32 200.0 Gop/s")) << text_;
+}
+
+TEST_F(Doctor, SaysTheSameInJson) {
+    request_.surroundings.compiler = "/nowhere/vartml";
+    const Report report = examine(request_);
+    const auto json = nlohmann::json::parse(json_of(report));
+    EXPECT_EQ(json["problems"], 1);
+    ASSERT_EQ(json["findings"].size(), report.findings.size());
+    EXPECT_EQ(json["findings"][0]["level"], "problem");
+    EXPECT_EQ(json["findings"][0]["check"], "compiler");
+    EXPECT_EQ(json["findings"][0]["change"], report.findings[0].change);
+    EXPECT_EQ(json["facts"]["threads"], report.facts.at("threads"));
+}
+
+}  // namespace
+}  // namespace vartml::doctor

@@ -121,6 +121,10 @@ Result<void> read_programs(const std::shared_ptr<Container>& container, const st
         source.owner = container;
         source.where = path + ": program '" + manifest.blobs[program].name + "'";
         if (auto r = read_program(source, model, model.partitions[i]); !r) return r;
+        for (const uint64_t part :
+             {uint64_t{manifest.blobs[program].crc32c}, uint64_t{source.weights_crc32c},
+              uint64_t{source.program.size()}, uint64_t{source.weights.size()}})
+            model.partitions[i].checksums += std::to_string(part) + ' ';
     }
     return {};
 }

@@ -189,7 +189,7 @@ Result<void> write_new_file(const std::string& path, std::span<const Bytes> piec
     return write_new_file(path, writer_of(path, pieces));
 }
 
-Result<void> replace_file(const std::string& path, const FileWriter& write) {
+Result<void> replace_file(const std::string& path, const FileWriter& write, Durability durability) {
     std::string temporary;
     Fd fd;
     const auto make = [&fd](const char* name) {
@@ -199,18 +199,20 @@ Result<void> replace_file(const std::string& path, const FileWriter& write) {
     if (!with_fresh_name(temporary_stem(path), temporary, make))
         return system_error(path, "create a file beside it", errno);
     auto written = write(fd.get());
-    if (written) written = sync_file(fd.get(), path);
+    if (written && durability == Durability::synced) written = sync_file(fd.get(), path);
     if (written && ::rename(temporary.c_str(), path.c_str()) != 0)
         written = system_error(path, "put the file in place", errno);
     if (!written) {
         ::unlink(temporary.c_str());
         return written;
     }
+    if (durability == Durability::none) return {};
     return sync_directory(parent_of(path));
 }
 
-Result<void> replace_file(const std::string& path, std::span<const Bytes> pieces) {
-    return replace_file(path, writer_of(path, pieces));
+Result<void> replace_file(const std::string& path, std::span<const Bytes> pieces,
+                          Durability durability) {
+    return replace_file(path, writer_of(path, pieces), durability);
 }
 
 Result<void> make_directories(const std::string& path) {

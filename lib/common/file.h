@@ -76,9 +76,15 @@ Result<void> write_pieces(int fd, const std::string& path, std::span<const Bytes
 // Creates the file, writes it and syncs it; it must not exist.
 Result<void> write_new_file(const std::string& path, const FileWriter& write);
 Result<void> write_new_file(const std::string& path, std::span<const Bytes> pieces);
+// Whether what was written survives a crash of the system. Without, the file may then hold anything
+// and its readers must notice: for what can be made again.
+enum class Durability { none, synced };
+
 // Writes beside `path`, syncs and renames: afterwards `path` has the old or the new content.
-Result<void> replace_file(const std::string& path, const FileWriter& write);
-Result<void> replace_file(const std::string& path, std::span<const Bytes> pieces);
+Result<void> replace_file(const std::string& path, const FileWriter& write,
+                          Durability durability = Durability::synced);
+Result<void> replace_file(const std::string& path, std::span<const Bytes> pieces,
+                          Durability durability = Durability::synced);
 
 // Creates the directory and its parents where they are missing.
 Result<void> make_directories(const std::string& path);

@@ -2,6 +2,7 @@
 // What a device is to the runtime: it loads programs and runs them on memory that the runner names.
 #pragma once
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -27,13 +28,17 @@ struct Program {
     // gets, `cpu` says by its layout which axes are channels, height and width.
     std::vector<TensorInfo> inputs, outputs;
     std::shared_ptr<const void> owner;  // the mapping that the graph's constants point into
+    std::string identity;  // equal for equal programs with equal weights; "" = not known
 };
 
 struct LoadOptions {
     Numerics numerics = Numerics::automatic;
-    unsigned threads = 0;           // most that one run may use; 0 = processors of the process
-    unsigned concurrent_runs = 1;   // that may go on at the same time, each with its own memory
-    std::string weights_cache_dir;  // folder of packed weights; "" = keep them private
+    unsigned threads = 0;          // most that one run may use; 0 = processors of the process
+    unsigned concurrent_runs = 1;  // that may go on at the same time, each with its own memory
+    unsigned batch = 1;            // most frames that the application hands over at once
+    std::string weights_cache_dir = {};  // folder of packed weights; "" = keep them private
+    // Gets one line for the log where that folder cannot be used; may be empty.
+    std::function<void(const std::string&)> note = {};
 };
 
 // Real shapes of the data-dependent tensors of a border, by their index; those of static tensors
@@ -42,8 +47,14 @@ struct RealShapes {
     std::vector<cpu::Shape> inputs, outputs;
 };
 
-// A loaded program. Thread-safety: run() is called by at most Device::num_cores() threads at a
-// time, time_steps() by none beside them.
+// What one inference reads and writes; as for Executable::run().
+struct Frame {
+    std::span<const void* const> inputs;
+    std::span<void* const> outputs;
+};
+
+// A loaded program. Thread-safety: run() and run_frames() are called by at most
+// Device::num_cores() threads at a time, time_steps() by none beside them.
 class Executable {
 public:
     virtual ~Executable() = default;
@@ -60,6 +71,13 @@ public:
                              RealShapes& shapes) noexcept {
         (void)shapes;
         return run(inputs, outputs);
+    }
+    // Optional: several inferences in one run, with the results of run() for each; at most
+    // frames_at_once(). After an error the outputs of all are of no meaning. Absent means that the
+    // program takes one frame at a time.
+    virtual unsigned frames_at_once() const { return 1; }
+    virtual Result<void> run_frames(std::span<const Frame> frames) noexcept {
+        return run(frames[0].inputs, frames[0].outputs);
     }
     // Required. "bf16", "fp16" or "fp32".
     virtual std::string compute_type() const = 0;

@@ -386,6 +386,16 @@ Result<Imported> import_onnx(const std::string& path, const ImportOptions& optio
     return Importer(std::move(*file), options).run();
 }
 
+Result<std::set<std::string>> tensor_names(const std::string& path) {
+    auto file = ModelFile::open(path);
+    if (!file) return file.error();
+    std::set<std::string> names;
+    for (const auto& node : file->proto().graph().node())
+        for (const std::string& output : node.output())
+            if (!output.empty()) names.insert(output);
+    return names;
+}
+
 Result<std::string> model_signature(const std::string& path) {
     auto file = ModelFile::open(path);
     if (!file) return file.error();

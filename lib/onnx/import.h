@@ -4,6 +4,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,10 @@ struct Imported {
 // domains, operator sets and types that are refused (one line per node, at most 20, then a count);
 // invalid_argument for a shape option that is missing or does not fit.
 Result<Imported> import_onnx(const std::string& path, const ImportOptions& options = {});
+
+// Names of the tensors that the nodes of the main graph make; none inside subgraphs and functions.
+// Errors: as import_onnx for a file that cannot be read or parsed.
+Result<std::set<std::string>> tensor_names(const std::string& path);
 
 // The signature alone. Errors: as import_onnx for a file that cannot be read or parsed.
 Result<std::string> model_signature(const std::string& path);

@@ -85,7 +85,19 @@ Result<void> Engine::add_ports(const device::Program& program, const TensorTable
 }
 
 Result<void> Engine::add_lane() {
-    Lane lane;
+    Lane& lane = lanes_.emplace_back();
+    for (unsigned i = 0; i < executable_->frames_at_once(); ++i) {
+        auto element = make_element();
+        if (!element) return element.error();
+        lane.elements.push_back(std::move(*element));
+    }
+    for (const Element& element : lane.elements)
+        lane.frames.push_back({element.input_addresses, element.output_addresses});
+    return {};
+}
+
+Result<Engine::Element> Engine::make_element() const {
+    Element element;
     const auto fill = [&](const std::vector<Port>& ports, std::vector<Staged>& staging) {
         constexpr size_t alignment = 64;
         for (const Port& port : ports) {
@@ -103,16 +115,15 @@ Result<void> Engine::add_lane() {
         }
         return true;
     };
-    if (!fill(inputs_, lane.inputs) || !fill(outputs_, lane.outputs))
+    if (!fill(inputs_, element.inputs) || !fill(outputs_, element.outputs))
         return Error{ErrorCode::out_of_memory, "no memory for the staging buffers of CPU views"};
     const auto used = [](const std::vector<Port>& ports) {
         return static_cast<size_t>(
             std::ranges::count_if(ports, [](const Port& p) { return p.program_index >= 0; }));
     };
-    lane.input_addresses.resize(used(inputs_));
-    lane.output_addresses.resize(used(outputs_));
-    lanes_.push_back(std::move(lane));
-    return {};
+    element.input_addresses.resize(used(inputs_));
+    element.output_addresses.resize(used(outputs_));
+    return element;
 }
 
 Engine::SharedConversion::SharedConversion(const Conversion& conversion, unsigned parts)
@@ -128,11 +139,10 @@ void Engine::SharedConversion::run_item(size_t, size_t item) noexcept {
     conversion_.run_part(src_, dst_, static_cast<unsigned>(item), parts_);
 }
 
-Result<void> Engine::run(const vart::NpuTensor* inputs, const vart::NpuTensor* outputs,
-                         unsigned slot) noexcept {
-    Lane& lane = lanes_[slot];
-    uint64_t conversions = border_conversions_;
-    uint64_t copied = 0;
+// Addresses of an element; its CPU views are converted, the others handed to the device.
+void Engine::begin(Element& element, const vart::NpuTensor* inputs,
+                   const vart::NpuTensor* outputs) {
+    uint64_t copied = 0, conversions = 0;
     for (size_t i = 0; i < inputs_.size(); ++i) {
         const Port& port = inputs_[i];
         NpuTensorPriv& tensor = *NpuTensorPrivAccess::get(inputs[i]);
@@ -140,9 +150,9 @@ Result<void> Engine::run(const vart::NpuTensor* inputs, const vart::NpuTensor* o
         if (port.conversion) {
             tensor.begin_cpu_access(false);
             // Mapped when the call was checked.
-            lane.inputs[i].conversion->run(*tensor.map(), lane.inputs[i].bytes.get());
+            element.inputs[i].conversion->run(*tensor.map(), element.inputs[i].bytes.get());
             tensor.end_cpu_access(false);
-            data = lane.inputs[i].bytes.get();
+            data = element.inputs[i].bytes.get();
             copied += port.cpu_size_bytes;
             ++conversions;
         } else {
@@ -150,7 +160,7 @@ Result<void> Engine::run(const vart::NpuTensor* inputs, const vart::NpuTensor* o
             if (!options_.skip_input_sync) tensor.begin_device_access(false, port.hw_size_bytes);
         }
         if (port.program_index >= 0)
-            lane.input_addresses[static_cast<size_t>(port.program_index)] = data;
+            element.input_addresses[static_cast<size_t>(port.program_index)] = data;
     }
     counters_.bytes_copied_in.fetch_add(copied, std::memory_order_relaxed);
     for (size_t i = 0; i < outputs_.size(); ++i) {
@@ -158,13 +168,16 @@ Result<void> Engine::run(const vart::NpuTensor* inputs, const vart::NpuTensor* o
         NpuTensorPriv& tensor = *NpuTensorPrivAccess::get(outputs[i]);
         if (!port.conversion && !options_.skip_output_sync)
             tensor.begin_device_access(true, port.hw_size_bytes);
-        lane.output_addresses[static_cast<size_t>(port.program_index)] =
-            port.conversion ? lane.outputs[i].bytes.get() : tensor.device_bytes();
+        element.output_addresses[static_cast<size_t>(port.program_index)] =
+            port.conversion ? element.outputs[i].bytes.get() : tensor.device_bytes();
     }
+    counters_.conversions.fetch_add(conversions, std::memory_order_relaxed);
+}
 
-    auto result = executable_->run(lane.input_addresses, lane.output_addresses);
-
-    copied = 0;
+// The results of an element, and its memory back to the CPU.
+void Engine::end(Element& element, const vart::NpuTensor* inputs, const vart::NpuTensor* outputs,
+                 bool is_good) {
+    uint64_t copied = 0, conversions = 0;
     for (size_t i = 0; i < outputs_.size(); ++i) {
         const Port& port = outputs_[i];
         NpuTensorPriv& tensor = *NpuTensorPrivAccess::get(outputs[i]);
@@ -172,9 +185,9 @@ Result<void> Engine::run(const vart::NpuTensor* inputs, const vart::NpuTensor* o
             if (!options_.skip_output_sync) tensor.end_device_access(true, port.hw_size_bytes);
             continue;
         }
-        if (!result) continue;
+        if (!is_good) continue;
         tensor.begin_cpu_access(true);
-        lane.outputs[i].conversion->run(lane.outputs[i].bytes.get(), *tensor.map());
+        element.outputs[i].conversion->run(element.outputs[i].bytes.get(), *tensor.map());
         tensor.end_cpu_access(true);
         copied += port.cpu_size_bytes;
         ++conversions;
@@ -184,7 +197,26 @@ Result<void> Engine::run(const vart::NpuTensor* inputs, const vart::NpuTensor* o
             NpuTensorPrivAccess::get(inputs[i])->end_device_access(false, inputs_[i].hw_size_bytes);
     counters_.bytes_copied_out.fetch_add(copied, std::memory_order_relaxed);
     counters_.conversions.fetch_add(conversions, std::memory_order_relaxed);
-    return result;
+}
+
+Result<void> Engine::run(const vart::NpuTensor* inputs, const vart::NpuTensor* outputs,
+                         size_t batch, unsigned slot) noexcept {
+    Lane& lane = lanes_[slot];
+    for (size_t done = 0; done < batch;) {
+        const size_t count = std::min(batch - done, lane.elements.size());
+        const auto at = [&](size_t i) {
+            return std::pair{inputs + (done + i) * inputs_.size(),
+                             outputs + (done + i) * outputs_.size()};
+        };
+        for (size_t i = 0; i < count; ++i) begin(lane.elements[i], at(i).first, at(i).second);
+        auto result = executable_->run_frames(std::span(lane.frames).first(count));
+        for (size_t i = 0; i < count; ++i)
+            end(lane.elements[i], at(i).first, at(i).second, bool(result));
+        counters_.conversions.fetch_add(count * border_conversions_, std::memory_order_relaxed);
+        if (!result) return result;
+        done += count;
+    }
+    return {};
 }
 
 }  // namespace vartml::runtime

@@ -40,9 +40,10 @@ public:
                                                   const TensorTables& tables,
                                                   const EngineOptions& options);
 
-    // One batch element in the slot of a task. The tensors were checked. Errors: those of
-    // Executable::run.
-    Result<void> run(const vart::NpuTensor* inputs, const vart::NpuTensor* outputs,
+    // `batch` elements in the slot of a task, as many together as the program takes; element b has
+    // inputs[b * number of inputs ...]. The tensors were checked. Errors: those of Executable::run;
+    // later elements may not have run.
+    Result<void> run(const vart::NpuTensor* inputs, const vart::NpuTensor* outputs, size_t batch,
                      unsigned slot) noexcept;
 
     const device::Executable& executable() const { return *executable_; }
@@ -78,16 +79,25 @@ private:
         Staging bytes;  // HW bytes of a CPU view, else null
         std::unique_ptr<SharedConversion> conversion;
     };
-    // What one run needs; nothing is allocated in it.
-    struct Lane {
+    // What an element needs while it runs.
+    struct Element {
         std::vector<Staged> inputs, outputs;
         std::vector<const void*> input_addresses;
         std::vector<void*> output_addresses;
+    };
+    // What a task needs; nothing is allocated in it.
+    struct Lane {
+        std::vector<Element> elements;
+        std::vector<device::Frame> frames;  // of the elements
     };
 
     Engine() = default;
     Result<void> add_ports(const device::Program& program, const TensorTables& tables);
     Result<void> add_lane();
+    Result<Element> make_element() const;
+    void begin(Element& element, const vart::NpuTensor* inputs, const vart::NpuTensor* outputs);
+    void end(Element& element, const vart::NpuTensor* inputs, const vart::NpuTensor* outputs,
+             bool is_good);
 
     std::unique_ptr<device::Executable> executable_;
     EngineOptions options_;

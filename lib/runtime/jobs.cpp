@@ -96,8 +96,6 @@ Jobs::Job& Jobs::fill(const Tensors& inputs, const Tensors& outputs) {
     for (const auto& tensors : outputs)
         job.outputs.insert(job.outputs.end(), tensors.begin(), tensors.end());
     job.batch = inputs.size();
-    job.inputs_per_run = inputs.front().size();
-    job.outputs_per_run = outputs.front().size();
     job.id = 0;
     job.status = StatusCode::SUCCESS;
     job.text.clear();
@@ -165,21 +163,17 @@ void Jobs::execute(Job& job, unsigned slot) noexcept {
 }
 
 void Jobs::run_batch(Job& job, unsigned slot) noexcept {
-    for (size_t b = 0; b < job.batch; ++b) {
-        const auto result = engine_.run(job.inputs.data() + b * job.inputs_per_run,
-                                        job.outputs.data() + b * job.outputs_per_run, slot);
-        if (result) continue;
-        job.status = to_status(result.error());
-        job.text = text_or_nothing([&] {
-            const std::string& why = result.error().message;
-            return (job.id ? "execute_async: job " + std::to_string(job.id) : "execute") + ": " +
-                   (why.empty() ? "not enough memory" : why);
-        });
-        try {
-            logger_(LogLevel::error, job.text);
-        } catch (...) {  // no memory for a line: the status still says what happened
-        }
-        return;
+    const auto result = engine_.run(job.inputs.data(), job.outputs.data(), job.batch, slot);
+    if (result) return;
+    job.status = to_status(result.error());
+    job.text = text_or_nothing([&] {
+        const std::string& why = result.error().message;
+        return (job.id ? "execute_async: job " + std::to_string(job.id) : "execute") + ": " +
+               (why.empty() ? "not enough memory" : why);
+    });
+    try {
+        logger_(LogLevel::error, job.text);
+    } catch (...) {  // no memory for a line: the status still says what happened
     }
 }
 

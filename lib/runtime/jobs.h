@@ -85,7 +85,7 @@ private:
         void run(unsigned slot) noexcept override { jobs->execute(*this, slot); }
         Jobs* jobs = nullptr;
         std::vector<vart::NpuTensor> inputs, outputs;  // [batch * tensor]
-        size_t batch = 0, inputs_per_run = 0, outputs_per_run = 0;
+        size_t batch = 0;
         uint32_t id = 0;  // 0: synchronous
         Callback callback;
         vart::StatusCode status = vart::StatusCode::SUCCESS;

@@ -135,8 +135,10 @@ unsigned num_concurrent_runs(const Options& options) {
     return std::min(num_threads(options), static_cast<unsigned>(options.max_concurrent_runs));
 }
 
-device::LoadOptions load_options(const Options& options) {
+device::LoadOptions load_options(const RunnerState& state) {
+    const Options& options = state.options;
     device::LoadOptions load;
+    load.batch = state.model.actual_batch_size;
     load.numerics = options.numerics == "f32"    ? device::Numerics::f32
                     : options.numerics == "bf16" ? device::Numerics::bf16
                                                  : device::Numerics::automatic;
@@ -194,6 +196,9 @@ std::vector<std::shared_ptr<const device::Program>> take_programs(artifact::Comp
         complete_views(program->inputs);
         complete_views(program->outputs);
         program->owner = model.owner;
+        if (!partition.checksums.empty())
+            program->identity =
+                model.model_signature + ' ' + partition.name + ' ' + partition.checksums;
         programs.push_back(std::move(program));
     }
     model.owner.reset();
@@ -230,7 +235,12 @@ Result<device::Device*> device_for(const RunnerState& state, const std::string& 
 Result<std::unique_ptr<device::Executable>> load_partitions(RunnerState& state,
                                                             device::Program& border) {
     const auto programs = take_programs(state.model);
-    const device::LoadOptions options = load_options(state.options);
+    device::LoadOptions options = load_options(state);
+    if (programs.size() > 1) options.batch = 1;  // partitions take turns, frame by frame
+    bool noted = false;
+    options.note = [&state, &noted](const std::string& text) {
+        if (!std::exchange(noted, true)) state.logger(LogLevel::info, text);
+    };
     border.name = programs[0]->name;
     border.inputs = programs[0]->inputs;
     border.outputs = programs[0]->outputs;

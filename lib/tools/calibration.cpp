@@ -92,29 +92,6 @@ std::vector<std::string> numbered_files(const std::string& folder) {
     return files;
 }
 
-// "103.5" or "123,117,104".
-Result<std::array<float, 3>> three(const char* option, const std::string& text) {
-    std::array<float, 3> values{};
-    size_t count = 0;
-    for (std::string_view rest = text; count < 3;) {
-        const std::string_view word = rest.substr(0, rest.find(','));
-        const auto [end, fault] =
-            std::from_chars(word.data(), word.data() + word.size(), values[count]);
-        if (fault != std::errc() || end != word.data() + word.size()) {
-            count = 0;
-            break;
-        }
-        ++count;
-        if (word.size() == rest.size()) break;
-        rest.remove_prefix(word.size() + 1);
-    }
-    if (count == 1) values[1] = values[2] = values[0];
-    if (count != 1 && count != 3)
-        return Error{ErrorCode::invalid_argument,
-                     std::string(option) + ": is '" + text + "', expected one number or three"};
-    return values;
-}
-
 struct Agreement {
     double dot = 0, found = 0, expected = 0, error = 0;
     size_t same_top = 0, samples = 0;
@@ -150,6 +127,28 @@ std::string describe(const std::string& name, const Agreement& a, bool is_list) 
 }
 
 }  // namespace
+
+Result<std::array<float, 3>> three_numbers(const char* option, const std::string& text) {
+    std::array<float, 3> values{};
+    size_t count = 0;
+    for (std::string_view rest = text; count < 3;) {
+        const std::string_view word = rest.substr(0, rest.find(','));
+        const auto [end, fault] =
+            std::from_chars(word.data(), word.data() + word.size(), values[count]);
+        if (fault != std::errc() || end != word.data() + word.size()) {
+            count = 0;
+            break;
+        }
+        ++count;
+        if (word.size() == rest.size()) break;
+        rest.remove_prefix(word.size() + 1);
+    }
+    if (count == 1) values[1] = values[2] = values[0];
+    if (count != 1 && count != 3)
+        return Error{ErrorCode::invalid_argument,
+                     std::string(option) + ": is '" + text + "', expected one number or three"};
+    return values;
+}
 
 Result<CalibrationSet> CalibrationSet::open(const std::string& dir, PictureOptions pictures) {
     std::error_code error;
@@ -208,12 +207,12 @@ Result<void> CalibrationSet::choose_preprocess(const artifact::CompiledModel& mo
             preprocess_options(*info, find_decoder_family(info->decoder), inputs_[0].name);
     }
     if (!pictures_.mean.empty()) {
-        auto mean = three("--mean", pictures_.mean);
+        auto mean = three_numbers("--mean", pictures_.mean);
         if (!mean) return mean.error();
         preprocess_.mean = *mean;
     }
     if (!pictures_.scale.empty()) {
-        auto scale = three("--scale", pictures_.scale);
+        auto scale = three_numbers("--scale", pictures_.scale);
         if (!scale) return scale.error();
         preprocess_.scale = *scale;
     }

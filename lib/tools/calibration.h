@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The inputs that an int8 model is made from: `vartml compile --quantize DIR`.
 #pragma once
+#include <array>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,9 @@ struct PictureOptions {
     std::string mean, scale, channels;
     bool any() const { return !mean.empty() || !scale.empty() || !channels.empty(); }
 };
+
+// Of --mean and --scale: "103.5", or "123,117,104". Errors: invalid_argument naming the option.
+Result<std::array<float, 3>> three_numbers(const char* option, const std::string& text);
 
 class CalibrationSet {
 public:

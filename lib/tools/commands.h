@@ -34,5 +34,6 @@ struct Command {
 int compile(int argc, const char* const* argv);
 int inspect(int argc, const char* const* argv);
 int run(int argc, const char* const* argv);
+int verify(int argc, const char* const* argv);
 
 }  // namespace vartml::tools

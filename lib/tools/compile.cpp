@@ -6,16 +6,15 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <charconv>
 #include <cstdio>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "lib/compiler/config.h"
 #include "lib/tools/calibration.h"
 #include "lib/tools/commands.h"
+#include "lib/tools/input_shape.h"
 
 namespace vartml::tools {
 namespace {
@@ -96,12 +95,14 @@ void add_tensors(CLI::App& app, Options& o) {
                    "shape of an input with symbolic dimensions, as in x:1,3,640,640; repeatable")
         ->type_name("NAME:D0,D1,...")
         ->expected(1)
+        ->allow_extra_args(false)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     app.add_option("--layout", o.layouts,
                    "what the dimensions of a 4-D input or output mean, NHWC or NCHW, where the "
                    "guess is wrong; repeatable")
         ->type_name("NAME=LAYOUT")
         ->expected(1)
+        ->allow_extra_args(false)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     app.add_option("--tessellate", r.tessellate,
                    "layouts of inputs and outputs on the NPU: 'default' (pictures HWC in, HWC16 "
@@ -125,6 +126,7 @@ void add_tensors(CLI::App& app, Options& o) {
                    "with '/' between; repeatable")
         ->type_name("NAME:u8,ORDER,hwc,mean=M,scale=S")
         ->expected(1)
+        ->allow_extra_args(false)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     app.add_option("--decoder", r.decoder,
                    "record which decoder makes boxes or classes of the outputs, and the pixels "
@@ -152,33 +154,6 @@ void add_options(CLI::App& app, Options& o) {
         "is done where it is up to date: same model, options and version.\n"
         "Exit status: 0 written or up to date, 1 fault of files or memory, 2 usage or\n"
         "configuration, 3 the model cannot be compiled, 5 --require-full-offload is not met.");
-}
-
-bool parse_number(std::string_view text, int64_t& value) {
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    return error == std::errc() && end == text.data() + text.size() && !text.empty();
-}
-
-// "x:1,3,640,640"; the name may hold colons itself.
-Result<void> take_shape(const std::string& text, compiler::CompileRequest& request) {
-    const size_t colon = text.rfind(':');
-    const Error wrong{
-        ErrorCode::invalid_argument,
-        "--input-shape: is '" + text + "', expected NAME:D0,D1,... as in x:1,3,640,640"};
-    if (colon == std::string::npos || colon == 0) return wrong;
-    std::vector<int64_t> dims;
-    for (std::string_view rest = std::string_view(text).substr(colon + 1);;) {
-        const size_t comma = rest.find(',');
-        int64_t d = 0;
-        if (!parse_number(rest.substr(0, comma), d)) return wrong;
-        dims.push_back(d);
-        if (comma == std::string_view::npos) break;
-        rest.remove_prefix(comma + 1);
-    }
-    if (!request.input_shapes.emplace(text.substr(0, colon), std::move(dims)).second)
-        return Error{ErrorCode::invalid_argument,
-                     "--input-shape: names input '" + text.substr(0, colon) + "' twice"};
-    return {};
 }
 
 Result<void> take_layout(const std::string& text, compiler::CompileRequest& request) {
@@ -243,7 +218,7 @@ bool take_config(const CLI::App& app, Options& o) {
 
 Result<void> finish_options(Options& o) {
     for (const std::string& text : o.input_shapes)
-        if (auto done = take_shape(text, o.request); !done) return done;
+        if (auto done = take_input_shape(text, o.request.input_shapes); !done) return done;
     for (const std::string& text : o.layouts)
         if (auto done = take_layout(text, o.request); !done) return done;
     for (const std::string& text : o.embedded) {

@@ -23,6 +23,7 @@ const std::vector<Command>& commands() {
         {"compile", "compile an ONNX model", compile},
         {"inspect", "show, verify or unpack a compiled model", inspect},
         {"run", "run a model, measure and compare", run},
+        {"verify", "compare a compiled model with ONNX Runtime, stage by stage", verify},
     };
     return table;
 }

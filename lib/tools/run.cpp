@@ -27,9 +27,10 @@
 #include "lib/tensor/convert.h"
 #include "lib/tools/commands.h"
 #include "lib/tools/random_data.h"
-#include "lib/tools/run_expect.h"
 #include "lib/tools/run_report.h"
 #include "lib/tools/tensor_file.h"
+#include "lib/verify/compare.h"
+#include "lib/verify/computed.h"
 
 namespace vartml::tools {
 namespace {
@@ -389,55 +390,6 @@ Result<TensorData> output_data(const Options& o, const vart::Runner& runner,
     return data;
 }
 
-// Scale of the dequantise that made an output, seen through operators that only move elements.
-std::optional<double> last_dequantise(const graph::Graph& graph, const std::string& output) {
-    constexpr std::string_view movers[] = {"Reshape",   "Flatten", "Transpose", "Squeeze",
-                                           "Unsqueeze", "Slice",   "Identity"};
-    const auto found = std::ranges::find_if(
-        graph.outputs, [&](graph::ValueId id) { return graph.value(id).name == output; });
-    if (found == graph.outputs.end()) return std::nullopt;
-    const graph::Uses uses = graph::find_uses(graph);
-    graph::ValueId value = *found;
-    for (;;) {
-        const int32_t index = uses.producer[static_cast<size_t>(value)];
-        if (index < 0) return std::nullopt;
-        const graph::Node& node = graph.nodes[static_cast<size_t>(index)];
-        if (node.kind == "DequantizeLinear" && node.inputs.size() > 1) {
-            const graph::ValueId scale = node.inputs[1];
-            if (scale == graph::none || !graph.value(scale).constant) return std::nullopt;
-            const auto scales = graph.value(scale).constant->as<float>();
-            if (graph.value(scale).type.data_type != DataType::float32 || scales.empty())
-                return std::nullopt;
-            return *std::ranges::max_element(scales);
-        }
-        if (std::ranges::find(movers, std::string_view(node.kind)) == std::end(movers))
-            return std::nullopt;
-        value = node.inputs[0];
-    }
-}
-
-std::optional<double> step_of(const artifact::CompiledModel& model, const vart::Runner& runner,
-                              const std::string& output) {
-    const auto& quant = runner.get_quant_parameters(output);
-    if (quant.rounding_mode != vart::RoundingMode::UNKNOWN) return quant.scale;
-    for (const auto& partition : model.partitions)
-        if (const auto step = last_dequantise(partition.graph, output)) return step;
-    return std::nullopt;
-}
-
-// What an output was computed in: 16 bits wide where the machine computes so, or where the program
-// reads or writes a border tensor so.
-std::string computed_type(const vart::Runner& runner, const std::string& output) {
-    const auto narrow = [](vart::DataType type) {
-        return type == vart::DataType::BF16 ? "bf16" : type == vart::DataType::FP16 ? "fp16" : "";
-    };
-    for (const auto& info : runner.get_tensors_info(TensorDirection::INPUT, TensorType::HW))
-        if (*narrow(info.data_type)) return narrow(info.data_type);
-    for (const auto& info : runner.get_tensors_info(TensorDirection::OUTPUT, TensorType::HW))
-        if (info.name == output && *narrow(info.data_type)) return narrow(info.data_type);
-    return property<std::string>(runner, "compute_type");
-}
-
 Result<bool> check_outputs(const Options& o, const std::string& path, vart::Runner& runner,
                            Batch& outputs) {
     const auto model = artifact::read(path);
@@ -454,9 +406,10 @@ Result<bool> check_outputs(const Options& o, const std::string& path, vart::Runn
         if (!expected) return expected.error();
         auto found = output_data(o, runner, outputs[0][i]);
         if (!found) return found.error();
-        const Tolerance tolerance = tolerance_of(found->type, computed_type(runner, name),
-                                                 step_of(*model, runner, name), o.tolerance);
-        auto comparison = compare(*found, *expected, tolerance, *file);
+        const verify::Tolerance tolerance =
+            verify::tolerance_of(found->type, verify::computed_type(runner, name),
+                                 verify::step_of(*model, runner, name), o.tolerance);
+        auto comparison = verify::compare(*found, *expected, tolerance, *file);
         if (!comparison) return comparison.error();
         std::printf("output '%s': %s: %s\n", name.c_str(),
                     comparison->is_good ? "as expected" : "NOT as expected",

@@ -2,22 +2,16 @@
 // Tensors from files: NumPy's .npy and ONNX's .pb.
 #pragma once
 #include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include <vartml/result.h>
-#include <vartml/tensor.h>
+
+#include "lib/verify/compare.h"
 
 namespace vartml::tools {
 
-// Elements dense row-major.
-struct TensorData {
-    DataType type = DataType::unknown;
-    std::vector<int64_t> shape;
-    std::vector<std::byte> bytes;
-};
+using verify::TensorData;
 
 // Errors: not_found, io, bad_model naming what is wrong with the file, unsupported for another
 // ending or type.

@@ -53,7 +53,8 @@ struct Caller {
 };
 
 TEST(ConcurrentRuns, GiveEachCallerItsOwnResultAndItsOwnError) {
-    auto executable = softnpu_device().load(program(), {Numerics::f32, 2, 2, {}});
+    auto executable = softnpu_device().load(
+        program(), {.numerics = Numerics::f32, .threads = 2, .concurrent_runs = 2});
     ASSERT_TRUE(executable) << executable.error().message;
     Caller callers[] = {Caller(-1, 0), Caller(0.5F, 0), Caller(0, 7)};
     for (Caller& caller : callers) (void)caller.run(**executable);
@@ -70,6 +71,33 @@ TEST(ConcurrentRuns, GiveEachCallerItsOwnResultAndItsOwnError) {
         });
     for (std::thread& thread : threads) thread.join();
     EXPECT_EQ(wrong, 0);
+}
+
+TEST(FramesOfARun, GiveTheirOwnResultsAndTheFirstError) {
+    auto executable = softnpu_device().load(
+        program(), {.numerics = Numerics::f32, .threads = 2, .concurrent_runs = 1, .batch = 2});
+    ASSERT_TRUE(executable) << executable.error().message;
+    ASSERT_EQ((*executable)->frames_at_once(), 2u);
+    Caller good(-1, 0), other(0.5F, 0), bad(0, 7);
+    const auto run_both = [&](Caller& a, Caller& b) {
+        const void* const in[2][2] = {{a.x.data(), &a.index}, {b.x.data(), &b.index}};
+        void* const out[2][1] = {{a.y.data()}, {b.y.data()}};
+        const Frame frames[] = {{in[0], out[0]}, {in[1], out[1]}};
+        return (*executable)->run_frames(frames);
+    };
+    ASSERT_TRUE(good.run(**executable));
+    ASSERT_TRUE(other.run(**executable));
+    const std::vector<float> want = good.y, want_other = other.y;
+    ASSERT_NE(want, want_other);
+    good.y.assign(elements, 0);
+    other.y.assign(elements, 0);
+    ASSERT_TRUE(run_both(other, good));
+    EXPECT_EQ(good.y, want);
+    EXPECT_EQ(other.y, want_other);
+    const auto failed = run_both(good, bad);
+    ASSERT_FALSE(failed);
+    EXPECT_NE(failed.error().message.find("'y'"), std::string::npos) << failed.error().message;
+    EXPECT_TRUE(run_both(good, other));  // the error of a run before is gone
 }
 
 }  // namespace

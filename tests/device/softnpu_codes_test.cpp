@@ -246,7 +246,7 @@ TEST_P(SoftNpuCodes, AreWithinOneStep) {
         else
             out.push_back(memory[i].data());
     }
-    auto executable = softnpu_device().load(program, {Numerics::automatic, 2, 1, {}});
+    auto executable = softnpu_device().load(program, {.threads = 2});
     ASSERT_TRUE(executable) << executable.error().message;
     const std::string steps = (*executable)->describe();
     EXPECT_EQ(steps.find("general"), std::string::npos) << steps;

@@ -306,7 +306,7 @@ TEST_P(SoftNpu, EqualsPlainLoops) {
             out.push_back(memory[i].data());
     }
     const Numerics numerics = compute == DataType::bf16 ? Numerics::bf16 : Numerics::f32;
-    auto executable = softnpu_device().load(program, {numerics, 2, 1, {}});
+    auto executable = softnpu_device().load(program, {.numerics = numerics, .threads = 2});
     ASSERT_TRUE(executable) << executable.error().message;
     const auto want = test::run_reference(program->graph, inputs);
     for (int run = 0; run < 2; ++run) {  // the second run finds the arena used

@@ -5,13 +5,14 @@
 #include <cmath>
 #include <cstring>
 
-#include "lib/tools/run_expect.h"
 #include "lib/tools/run_report.h"
 #include "lib/tools/tensor_file.h"
+#include "lib/verify/compare.h"
 
 namespace {
 using namespace vartml;
 using namespace vartml::tools;
+using namespace vartml::verify;
 
 std::string npy(const std::string& dictionary, const std::string& elements) {
     std::string header = dictionary + "\n";
@@ -98,6 +99,8 @@ TEST(Compare, MeasuresByTheTolerance) {
          false},
         {floats({1, 2, 3}), floats({1.001f, 2, 3}), cosine, true},
         {floats({1, 2, 3}), floats({3, 2, 1}), cosine, false},
+        {floats({2, 4, 6}), floats({1, 2, 3}), cosine, false},  // an angle does not see the scale
+        {floats({1.05f}), floats({1}), cosine, true},
         {floats({0, 0}), floats({0, 0}), cosine, true},
         {floats({0, 0}), floats({1, 0}), cosine, false},
         {floats({nan, 0}), floats({1, 0}), cosine, false},

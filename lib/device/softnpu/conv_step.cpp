@@ -134,12 +134,29 @@ void emit_direct_conv(Lowering& lowering, const graph::Node& node, const ConvSha
                    scratch.buffer >= 0 ? &scratch : nullptr});
 }
 
-View pack_conv_weights(Lowering& lowering, const ConvShape& shape, const float* weights,
-                       const float* bias) {
-    Bytes bytes(kernels::packed_conv_size(shape) * sizeof(float));
-    kernels::pack_conv(shape, weights, bias, reinterpret_cast<float*>(bytes.data()));
-    const auto count = static_cast<int64_t>(bytes.size() / sizeof(float));
-    return lowering.add_constant(DataType::float32, {count}, row_major(1), std::move(bytes));
+std::vector<float> floats(Lowering& lowering, graph::ValueId id) {
+    if (id < 0) return {};
+    const auto* first =
+        reinterpret_cast<const float*>(lowering.constant_bytes(id, DataType::float32));
+    return {first, first + lowering.value(id).type.elements()};
+}
+
+View pack_conv_weights(Lowering& lowering, const ConvShape& shape,
+                       std::function<ConvWeights()> make) {
+    std::string layout = kernels::conv_method(shape);
+    for (const uint32_t part :
+         {shape.in_channels, shape.out_channels, shape.kernel_height, shape.kernel_width,
+          shape.stride_width, shape.dilation_width, static_cast<uint32_t>(shape.depthwise)})
+        layout += ' ' + std::to_string(part);
+    const size_t size = kernels::packed_conv_size(shape) * sizeof(float);
+    return lowering.add_packed(size, layout, [shape, size, make = std::move(make)] {
+        const ConvWeights from = make();
+        Bytes bytes(size);
+        kernels::pack_conv(shape, from.weights.data(),
+                           from.biases.empty() ? nullptr : from.biases.data(),
+                           reinterpret_cast<float*>(bytes.data()));
+        return bytes;
+    });
 }
 
 }  // namespace vartml::softnpu

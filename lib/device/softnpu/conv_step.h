@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What convolutions by our own kernels share: the parts behind them, where pictures lie, the step.
 #pragma once
+#include <functional>
 #include <optional>
+#include <vector>
 
 #include "kernels/conv/conv.h"
 #include "lib/device/softnpu/lowering.h"
@@ -31,8 +33,14 @@ void emit_direct_conv(Lowering& lowering, const graph::Node& node, const kernels
                       const kernels::Epilogue& epilogue, const View& src, const View& weights,
                       const View& residual, const View& dst);
 
-// Weights [O][C][y][x] and bias (nullptr: zeros) packed for the kernels, private to the plan.
-View pack_conv_weights(Lowering& lowering, const kernels::ConvShape& shape, const float* weights,
-                       const float* bias);
+// Weights [O][C][y][x] and biases, of which there may be none.
+struct ConvWeights {
+    std::vector<float> weights, biases;
+};
+// Those packed for the kernels; `make` is called where the side cache does not have them.
+View pack_conv_weights(Lowering& lowering, const kernels::ConvShape& shape,
+                       std::function<ConvWeights()> make);
+// The elements of a constant; none for graph::none.
+std::vector<float> floats(Lowering& lowering, graph::ValueId id);
 
 }  // namespace vartml::softnpu

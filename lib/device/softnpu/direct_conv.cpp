@@ -3,7 +3,6 @@
 #include "lib/device/softnpu/direct_conv.h"
 
 #include "lib/device/softnpu/conv_step.h"
-#include "lib/device/softnpu/packed_weights.h"
 
 namespace vartml::softnpu {
 namespace {
@@ -36,40 +35,6 @@ ConvShape shape_of(const Lowering& lowering, const graph::Node& node) {
             depthwise};
 }
 
-// What decides how weights are packed, and which bias goes with them.
-std::string layout_name(const ConvShape& s, const std::byte* bias) {
-    std::string name = kernels::conv_method(s);
-    for (const uint32_t part :
-         {s.in_channels, s.out_channels, s.kernel_height, s.kernel_width, s.stride_width,
-          s.dilation_width, static_cast<uint32_t>(s.depthwise)}) {
-        name += " " + std::to_string(part);
-    }
-    return name + " " + std::to_string(reinterpret_cast<uintptr_t>(bias));
-}
-
-View packed_weights(Lowering& lowering, graph::ValueId weight, graph::ValueId bias,
-                    const ConvShape& shape) {
-    const auto floats = [&](graph::ValueId id) {
-        return reinterpret_cast<const float*>(lowering.constant_bytes(id, DataType::float32));
-    };
-    const View source = lowering.view(weight);
-    bool shareable = lowering.is_model_constant(source);
-    const std::byte* bias_source = nullptr;
-    if (bias >= 0) {
-        const View view = lowering.view(bias);
-        shareable = shareable && lowering.is_model_constant(view);
-        bias_source = lowering.constant_data(view);
-    }
-    const Packed packed =
-        pack(lowering.constant_data(source), layout_name(shape, bias_source), shareable, [&] {
-            Bytes bytes(kernels::packed_conv_size(shape) * sizeof(float));
-            kernels::pack_conv(shape, floats(weight), bias >= 0 ? floats(bias) : nullptr,
-                               reinterpret_cast<float*>(bytes.data()));
-            return bytes;
-        });
-    return lowering.add_shared_constant(packed.bytes, packed.fresh);
-}
-
 }  // namespace
 
 bool runs_direct_conv(const Lowering& lowering, const graph::Node& node) {
@@ -99,7 +64,9 @@ Result<void> lower_direct_conv(Lowering& lowering, const graph::Node& node) {
         }
     }
     const View dst = conv_destination(lowering, out);
-    const View weights = packed_weights(lowering, node.inputs[1], bias, shape);
+    const View weights = pack_conv_weights(lowering, shape, [&lowering, &node, bias] {
+        return ConvWeights{floats(lowering, node.inputs[1]), floats(lowering, bias)};
+    });
     emit_direct_conv(lowering, node, shape, parts.epilogue, src, weights, residual, dst);
     lowering.finish(out, dst);
     return {};

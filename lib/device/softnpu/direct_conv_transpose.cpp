@@ -56,28 +56,35 @@ bool is_upscaling(const Dims& weights, const Dims& strides, const Dims& pads, co
            dst.dims[2] == src.dims[2] * strides[0] && dst.dims[3] == src.dims[3] * strides[1];
 }
 
+// [y][x][O][C] of a kernel [C][O][y][x], and the bias of each of those outputs.
+ConvWeights upscaling_weights(const std::vector<float>& weights, const std::vector<float>& biases,
+                              const Dims& dims) {
+    const int64_t taps = dims[2] * dims[3];
+    ConvWeights result;
+    for (int64_t t = 0; t < taps; ++t) {
+        for (int64_t o = 0; o < dims[1]; ++o) {
+            result.biases.push_back(biases.empty() ? 0 : biases[static_cast<size_t>(o)]);
+            for (int64_t c = 0; c < dims[0]; ++c) {
+                const int64_t at = (c * dims[1] + o) * taps + t;
+                result.weights.push_back(weights[static_cast<size_t>(at)]);
+            }
+        }
+    }
+    return result;
+}
+
 // All phases as the channels of one 1x1 convolution, then put in their places.
 Result<void> lower_upscaling(Lowering& lowering, const graph::Node& node,
                              const kernels::Epilogue& epilogue, const View& src, const View& dst) {
     const graph::ValueId bias = node.inputs.size() > 2 ? node.inputs[2] : graph::none;
-    const auto floats = [&](graph::ValueId id) {
-        return reinterpret_cast<const float*>(lowering.constant_bytes(id, DataType::float32));
-    };
     const Dims& w = lowering.value(node.inputs[1]).type.shape;  // [C][O][y][x]
-    const int64_t channels = w[2] * w[3] * w[1], taps = w[2] * w[3];
-    std::vector<float> weights, biases;  // [y][x][O][C]
-    for (int64_t t = 0; t < taps; ++t) {
-        for (int64_t o = 0; o < w[1]; ++o) {
-            biases.push_back(bias >= 0 ? floats(bias)[o] : 0);
-            for (int64_t c = 0; c < w[0]; ++c) {
-                weights.push_back(floats(node.inputs[1])[(c * w[1] + o) * taps + t]);
-            }
-        }
-    }
+    const int64_t channels = w[2] * w[3] * w[1];
     const auto u = [](int64_t v) { return static_cast<uint32_t>(v); };
     const kernels::ConvShape shape{u(src.dims[2]), u(src.dims[3]), u(w[0]),
                                    u(src.dims[2]), u(src.dims[3]), u(channels)};
-    const View packed = pack_conv_weights(lowering, shape, weights.data(), biases.data());
+    const View packed = pack_conv_weights(lowering, shape, [&lowering, &node, &w, bias] {
+        return upscaling_weights(floats(lowering, node.inputs[1]), floats(lowering, bias), w);
+    });
     const View made = lowering.new_buffer(
         DataType::float32, {src.dims[0], channels, src.dims[2], src.dims[3]}, channels_last(4));
     emit_direct_conv(lowering, node, shape, epilogue, src, packed, {}, made);
@@ -119,9 +126,6 @@ Result<void> lower_direct_conv_transpose(Lowering& lowering, const graph::Node& 
     const View dst = conv_destination(lowering, out);
     const Dims& w = lowering.value(node.inputs[1]).type.shape;
     const Dims strides = node.get("strides", Dims{1, 1}), pads = node.get("pads", Dims{0, 0, 0, 0});
-    const auto floats = [&](graph::ValueId id) {
-        return reinterpret_cast<const float*>(lowering.constant_bytes(id, DataType::float32));
-    };
     // Few channels leave vectors of a phase almost empty.
     constexpr int64_t few_channels = 16;
     if (w[1] < few_channels && is_upscaling(w, strides, pads, dst, src)) {
@@ -147,10 +151,12 @@ Result<void> lower_direct_conv_transpose(Lowering& lowering, const graph::Node& 
                                            static_cast<int32_t>(y.pad),
                                            static_cast<int32_t>(x.pad),
                                            false};
-            const View weights = pack_conv_weights(
-                lowering, shape,
-                phase_weights(floats(node.inputs[1]), w, y, x, strides[0], strides[1]).data(),
-                bias >= 0 ? floats(bias) : nullptr);
+            const View weights =
+                pack_conv_weights(lowering, shape, [&lowering, &node, &w, bias, y, x, strides] {
+                    const std::vector<float> all = floats(lowering, node.inputs[1]);
+                    return ConvWeights{phase_weights(all.data(), w, y, x, strides[0], strides[1]),
+                                       floats(lowering, bias)};
+                });
             emit_direct_conv(lowering, node, shape, own, src, weights, {},
                              pixels_of(dst, y, x, strides[0], strides[1]));
         }

@@ -1,149 +1,82 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a plan.
 #include "lib/device/softnpu/executable.h"
 
-#include <sys/mman.h>
-
-#include <algorithm>
-#include <chrono>
-#include <limits>
-
-#include "lib/device/softnpu/onednn.h"
+#include "lib/device/executor.h"
 
 namespace vartml::softnpu {
-namespace {
 
-constexpr size_t page = 4096;
+// A group that nobody else runs in, as long as this lives.
+class SoftExecutable::Taken {
+public:
+    explicit Taken(SoftExecutable& owner) : owner_(owner) {
+        std::unique_lock lock(owner_.mutex_);
+        if (owner_.free_.empty()) {
+            const device::Executor::Waiting waiting;
+            owner_.returned_.wait(lock, [this] { return !owner_.free_.empty(); });
+        }
+        group_ = owner_.free_.back();
+        owner_.free_.pop_back();
+    }
+    ~Taken() {
+        {
+            const std::lock_guard lock(owner_.mutex_);
+            owner_.free_.push_back(group_);
+        }
+        owner_.returned_.notify_one();
+    }
+    Taken(const Taken&) = delete;
+    Taken& operator=(const Taken&) = delete;
+    FrameGroup* operator->() const { return group_; }
 
-size_t whole_pages(size_t size) {
-    return std::max(page, (size + page - 1) / page * page);
-}
+private:
+    SoftExecutable& owner_;
+    FrameGroup* group_;
+};
 
-// Zeros that take memory only where they are touched: the arena of a run that never goes on beside
-// another costs nothing.
-std::byte* reserve(size_t size) {
-    void* const memory =
-        ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return memory == MAP_FAILED ? nullptr : static_cast<std::byte*>(memory);
-}
-
-std::vector<uint32_t> items_of(const Plan& plan) {
-    std::vector<uint32_t> items;
-    for (const auto& step : plan.steps) items.push_back(step->items());
-    return items;
-}
-
-}  // namespace
-
-SoftExecutable::SoftExecutable(std::shared_ptr<const device::Program> program, Plan plan,
-                               DataType compute, unsigned threads)
-    : program_(std::move(program)),
-      plan_(std::move(plan)),
-      compute_(compute),
-      shared_(*this, items_of(plan_), threads) {}
-
-void SoftExecutable::FreeArena::operator()(std::byte* p) const {
-    ::munmap(p, size);
+SoftExecutable::SoftExecutable(std::vector<std::unique_ptr<FrameGroup>> groups, DataType compute,
+                               size_t private_bytes)
+    : groups_(std::move(groups)), compute_(compute), private_bytes_(private_bytes) {
+    free_.reserve(groups_.size());
+    for (const auto& group : groups_) free_.push_back(group.get());
 }
 
 Result<std::unique_ptr<SoftExecutable>> SoftExecutable::create(
-    std::shared_ptr<const device::Program> program, Plan plan, DataType compute, unsigned threads) {
-    std::unique_ptr<SoftExecutable> self(
-        new SoftExecutable(std::move(program), std::move(plan), compute, threads));
-    const Plan& p = self->plan_;
-    const size_t size = whole_pages(p.arena_bytes);
-    std::byte* const arena = reserve(size);
-    if (!arena) {
-        return Error{ErrorCode::out_of_memory, self->program_->name +
-                                                   ": no memory for an arena of " +
-                                                   std::to_string(size) + " bytes"};
+    const std::shared_ptr<const device::Program>& program, Plan plan, DataType compute,
+    unsigned runs, unsigned frames, unsigned threads) {
+    const size_t private_bytes = plan.private_bytes;
+    std::vector<std::unique_ptr<FrameGroup>> groups;
+    for (unsigned r = 0; r < runs; ++r) {
+        std::vector<std::unique_ptr<Lane>> lanes;
+        for (unsigned f = 0; f < frames; ++f) {
+            const bool is_last = r + 1 == runs && f + 1 == frames;
+            auto lane = Lane::create(program, is_last ? std::move(plan) : plan.for_another_run());
+            if (!lane) return std::move(lane).error();
+            lanes.push_back(std::move(*lane));
+        }
+        groups.push_back(std::make_unique<FrameGroup>(std::move(lanes), threads));
     }
-    self->arena_ = {arena, FreeArena{size}};
-    self->input_buffers_.resize(self->program_->inputs.size());
-    self->output_buffers_.resize(self->program_->outputs.size());
-    for (size_t i = 0; i < p.buffers.size(); ++i) {
-        const Buffer& b = p.buffers[i];
-        std::byte* base = nullptr;
-        if (b.place == Place::arena) base = arena + b.offset;
-        if (b.place == Place::constant) base = const_cast<std::byte*>(b.data);
-        if (b.place == Place::input) self->input_buffers_[static_cast<size_t>(b.index)] = i;
-        if (b.place == Place::output) self->output_buffers_[static_cast<size_t>(b.index)] = i;
-        self->bases_.push_back(base);
-    }
-    return self;
-}
-
-void SoftExecutable::bind(std::span<const void* const> inputs, std::span<void* const> outputs) {
-    for (size_t i = 0; i < inputs.size(); ++i) {
-        // Steps only read inputs.
-        bases_[input_buffers_[i]] = static_cast<std::byte*>(const_cast<void*>(inputs[i]));
-    }
-    for (size_t i = 0; i < outputs.size(); ++i) {
-        bases_[output_buffers_[i]] = static_cast<std::byte*>(outputs[i]);
-    }
+    return std::unique_ptr<SoftExecutable>(
+        new SoftExecutable(std::move(groups), compute, private_bytes));
 }
 
 Result<void> SoftExecutable::run(std::span<const void* const> inputs,
                                  std::span<void* const> outputs) noexcept {
-    const OneThread one;
-    bind(inputs, outputs);
-    RunState& state = *plan_.state;
-    state.error.reset();
-    shared_.run();
-    if (state.error) return std::move(*state.error);
-    return {};
+    const device::Frame frame{inputs, outputs};
+    return run_frames({&frame, 1});
 }
 
 Result<void> SoftExecutable::run(std::span<const void* const> inputs,
                                  std::span<void* const> outputs,
                                  device::RealShapes& shapes) noexcept {
-    RunState& state = *plan_.state;
-    for (size_t i = 0; i < state.input_shapes.size(); ++i)
-        if (const int32_t at = state.input_shapes[i]; at >= 0)
-            state.shapes[static_cast<size_t>(at)] = shapes.inputs[i];
-    auto done = run(inputs, outputs);
-    for (size_t i = 0; i < state.output_shapes.size(); ++i)
-        if (const int32_t at = state.output_shapes[i]; at >= 0)
-            shapes.outputs[i] = state.shapes[static_cast<size_t>(at)];
-    return done;
+    return Taken(*this)->run(device::Frame{inputs, outputs}, shapes);
 }
 
-void SoftExecutable::run_item(size_t step, size_t item) noexcept {
-    plan_.steps[step]->run(bases_, item);
-}
-
-std::string SoftExecutable::describe() const {
-    std::string text;
-    for (const auto& step : plan_.steps) text += step->name + ": " + step->describe() + "\n";
-    return text;
+Result<void> SoftExecutable::run_frames(std::span<const device::Frame> frames) noexcept {
+    return Taken(*this)->run(frames);
 }
 
 std::vector<double> SoftExecutable::time_steps(unsigned runs) {
-    using clock = std::chrono::steady_clock;
-    std::vector<std::vector<std::byte>> memory;
-    std::vector<const void*> inputs;
-    std::vector<void*> outputs;
-    for (const TensorInfo& info : program_->inputs) {
-        memory.emplace_back(info.hw->size_bytes);
-        inputs.push_back(memory.back().data());
-    }
-    for (const TensorInfo& info : program_->outputs) {
-        memory.emplace_back(info.hw->size_bytes);
-        outputs.push_back(memory.back().data());
-    }
-    const OneThread one;
-    bind(inputs, outputs);
-    std::vector<double> best(plan_.steps.size(), std::numeric_limits<double>::infinity());
-    for (unsigned r = 0; r < runs; ++r) {
-        for (size_t s = 0; s < plan_.steps.size(); ++s) {
-            const auto start = clock::now();
-            for (uint32_t i = 0; i < plan_.steps[s]->items(); ++i) run_item(s, i);
-            const double ns =
-                std::chrono::duration<double, std::nano>(clock::now() - start).count();
-            best[s] = std::min(best[s], ns);
-        }
-    }
-    return best;
+    return Taken(*this)->lane().time_steps(runs);
 }
 
 }  // namespace vartml::softnpu

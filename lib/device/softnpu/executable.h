@@ -1,49 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plan with its arena: what the runtime runs.
+// A loaded program: one plan, and memory for the runs that go on at the same time.
 #pragma once
+#include <condition_variable>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
 #include "lib/device/device.h"
-#include "lib/device/softnpu/plan.h"
+#include "lib/device/softnpu/frame_group.h"
 
 namespace vartml::softnpu {
 
-class SoftExecutable final : public device::Executable, private device::SharedRun::Work {
+class SoftExecutable final : public device::Executable {
 public:
-    // Errors: out_of_memory naming the arena's size.
+    // For `runs` runs at the same time, each of up to `frames` frames together, on up to `threads`
+    // threads. Errors: out_of_memory naming the size of an arena.
     static Result<std::unique_ptr<SoftExecutable>> create(
-        std::shared_ptr<const device::Program> program, Plan plan, DataType compute,
-        unsigned threads);
+        const std::shared_ptr<const device::Program>& program, Plan plan, DataType compute,
+        unsigned runs, unsigned frames, unsigned threads);
 
     Result<void> run(std::span<const void* const> inputs,
                      std::span<void* const> outputs) noexcept override;
     Result<void> run(std::span<const void* const> inputs, std::span<void* const> outputs,
                      device::RealShapes& shapes) noexcept override;
+    unsigned frames_at_once() const override { return groups_[0]->frames(); }
+    Result<void> run_frames(std::span<const device::Frame> frames) noexcept override;
     std::string compute_type() const override { return std::string(to_string(compute_)); }
-    unsigned border_conversions() const override { return plan_.border_conversions; }
-    size_t private_weight_bytes() const override { return plan_.private_bytes; }
-    std::string describe() const override;
+    unsigned border_conversions() const override {
+        return groups_[0]->lane().plan().border_conversions;
+    }
+    size_t private_weight_bytes() const override { return private_bytes_; }
+    std::string describe() const override { return groups_[0]->lane().describe(); }
     std::vector<double> time_steps(unsigned runs) override;
 
 private:
-    struct FreeArena {
-        void operator()(std::byte* p) const;
-        size_t size;
-    };
-    SoftExecutable(std::shared_ptr<const device::Program> program, Plan plan, DataType compute,
-                   unsigned threads);
-    void run_item(size_t step, size_t item) noexcept override;
-    void bind(std::span<const void* const> inputs, std::span<void* const> outputs);
+    class Taken;
 
-    std::shared_ptr<const device::Program> program_;  // keeps the constants alive
-    Plan plan_;
-    DataType compute_;
-    std::unique_ptr<std::byte, FreeArena> arena_;
-    std::vector<std::byte*> bases_;
-    std::vector<size_t> input_buffers_, output_buffers_;  // index into bases_, per border tensor
-    device::SharedRun shared_;                            // last: its end waits for helpers
+    SoftExecutable(std::vector<std::unique_ptr<FrameGroup>> groups, DataType compute,
+                   size_t private_bytes);
+
+    std::vector<std::unique_ptr<FrameGroup>> groups_;
+    const DataType compute_;
+    const size_t private_bytes_;
+    std::mutex mutex_;  // guards free_; a leaf lock
+    std::condition_variable returned_;
+    std::vector<FrameGroup*> free_;  // room for all
 };
 
 }  // namespace vartml::softnpu

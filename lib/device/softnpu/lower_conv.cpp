@@ -44,13 +44,16 @@ View padded_weights(Lowering& lowering, graph::ValueId id, int64_t channels) {
     if (dims[1] == channels) return lowering.dense(id, order, DataType::float32);
     Dims padded = dims;
     padded[1] = channels;
-    View view{0, DataType::float32, 0, padded, dense_strides(padded, order)};
-    Bytes bytes(static_cast<size_t>(view.elements()) * sizeof(float));
-    View from{0, DataType::float32, 0, dims, dense_strides(dims, order)};
-    View inside = view;
-    inside.dims = dims;
-    copy_now(from, lowering.constant_bytes(id, DataType::float32), inside, bytes.data());
-    return lowering.add_constant(DataType::float32, padded, order, std::move(bytes));
+    return lowering.add_constant(DataType::float32, padded, order, [&lowering, id, dims, padded] {
+        const Order order = row_major(dims.size());
+        const View view{0, DataType::float32, 0, padded, dense_strides(padded, order)};
+        Bytes bytes(static_cast<size_t>(view.elements()) * sizeof(float));
+        const View from{0, DataType::float32, 0, dims, dense_strides(dims, order)};
+        View inside = view;
+        inside.dims = dims;
+        copy_now(from, lowering.constant_bytes(id, DataType::float32), inside, bytes.data());
+        return bytes;
+    });
 }
 
 template <typename Primitive>

@@ -145,12 +145,13 @@ View scaled(Lowering& lowering, graph::ValueId id, float factor) {
     const Dims& dims = lowering.value(id).type.shape;
     const Order order = row_major(dims.size());
     if (factor == 1) return lowering.dense(id, order, DataType::float32);
-    const auto* from =
-        reinterpret_cast<const float*>(lowering.constant_bytes(id, DataType::float32));
-    std::vector<float> values(from, from + lowering.value(id).type.elements());
-    for (float& v : values) v *= factor;
-    const auto bytes = std::as_bytes(std::span(values));
-    return lowering.add_constant(DataType::float32, dims, order, Bytes(bytes.begin(), bytes.end()));
+    return lowering.add_constant(DataType::float32, dims, order, [&lowering, id, factor] {
+        const std::byte* const from = lowering.constant_bytes(id, DataType::float32);
+        Bytes bytes(from, from + lowering.value(id).type.elements() * sizeof(float));
+        auto* values = reinterpret_cast<float*>(bytes.data());
+        for (size_t i = 0; i < bytes.size() / sizeof(float); ++i) values[i] *= factor;
+        return bytes;
+    });
 }
 
 }  // namespace

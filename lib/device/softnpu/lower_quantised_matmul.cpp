@@ -54,10 +54,12 @@ Shares shares(const Lowering& lowering, const Product& p) {
 View columns(Lowering& lowering, const View& matrix, const Range& range) {
     const View part = slice(matrix, 1, range.first, range.size, 1);
     if (part.dims == matrix.dims) return matrix;
-    Bytes bytes(static_cast<size_t>(part.elements()) * size_bytes(part.type));
-    const View to{0, part.type, 0, part.dims, dense_strides(part.dims, row_major(2))};
-    copy_now(part, lowering.constant_data(matrix), to, bytes.data());
-    return lowering.add_constant(part.type, part.dims, row_major(2), std::move(bytes));
+    return lowering.add_constant(part.type, part.dims, row_major(2), [&lowering, matrix, part] {
+        Bytes bytes(static_cast<size_t>(part.elements()) * size_bytes(part.type));
+        const View to{0, part.type, 0, part.dims, dense_strides(part.dims, row_major(2))};
+        copy_now(part, lowering.constant_data(matrix), to, bytes.data());
+        return bytes;
+    });
 }
 
 // nullopt where oneDNN has only its reference.

@@ -71,7 +71,7 @@ Lowering::Lowering(const device::Program& program, DataType compute, unsigned th
         real.output_shapes.push_back(shape_index(id));
 }
 
-Result<Plan> Lowering::run() {
+Result<Plan> Lowering::run(const WeightCache* cache) {
     choose_types();
     choose_orders();
     place_borders();
@@ -82,6 +82,7 @@ Result<Plan> Lowering::run() {
     finish_outputs();
     plan_lifetimes();
     plan_arena();
+    constants_.settle(plan_, cache);
     return std::move(plan_);
 }
 
@@ -293,10 +294,12 @@ View Lowering::dense(graph::ValueId id, const Order& order, DataType type) {
     if (value(id).constant) {
         const View& from = view(id);
         if (from.type == type && is_dense(from, order)) return from;
-        Bytes bytes(static_cast<size_t>(from.elements()) * size_bytes(type));
-        View to{0, type, 0, from.dims, dense_strides(from.dims, order)};
-        copy_now(from, value(id).constant->bytes.data(), to, bytes.data());
-        return add_constant(type, from.dims, order, std::move(bytes));
+        return add_constant(type, from.dims, order, [this, from, id, order, type] {
+            Bytes bytes(static_cast<size_t>(from.elements()) * size_bytes(type));
+            const View to{0, type, 0, from.dims, dense_strides(from.dims, order)};
+            copy_now(from, value(id).constant->bytes.data(), to, bytes.data());
+            return bytes;
+        });
     }
     return dense(view(id), order, type, value(id).name);
 }
@@ -309,8 +312,7 @@ View Lowering::dense(const View& from, const Order& order, DataType type, std::s
 }
 
 const std::byte* Lowering::constant_bytes(graph::ValueId id, DataType type) {
-    const View v = dense(id, row_major(value(id).type.shape.size()), type);
-    return plan_.buffers[static_cast<size_t>(v.buffer)].data;
+    return constant_data(dense(id, row_major(value(id).type.shape.size()), type));
 }
 
 View Lowering::destination(graph::ValueId id, const Order& order, bool any_strides) {
@@ -339,17 +341,23 @@ View Lowering::new_buffer(DataType type, const Dims& dims, const Order& order) {
 }
 
 View Lowering::add_constant(DataType type, const Dims& dims, const Order& order, Bytes bytes) {
-    View view = add_shared_constant(std::make_shared<const Bytes>(std::move(bytes)), true);
-    return View{view.buffer, type, 0, dims, dense_strides(dims, order)};
+    return add_constant(type, dims, order,
+                        [kept = std::make_shared<Bytes>(std::move(bytes))] { return *kept; });
 }
 
-View Lowering::add_shared_constant(std::shared_ptr<const Bytes> bytes, bool counted) {
-    plan_.buffers.push_back(
-        {.place = Place::constant, .size_bytes = bytes->size(), .data = bytes->data()});
-    if (counted) plan_.private_bytes += bytes->size();
-    const auto size = static_cast<int64_t>(bytes->size());
-    plan_.owners.push_back(std::move(bytes));
-    return View{static_cast<int32_t>(plan_.buffers.size() - 1), DataType::uint8, 0, {size}, {1}};
+View Lowering::add_constant(DataType type, const Dims& dims, const Order& order,
+                            Constants::Make make) {
+    View view{0, type, 0, dims, dense_strides(dims, order)};
+    const auto size = static_cast<size_t>(view.elements()) * size_bytes(type);
+    view.buffer = add_packed(size, to_string(type), std::move(make)).buffer;
+    return view;
+}
+
+View Lowering::add_packed(size_t size, std::string_view layout, Constants::Make make) {
+    const auto buffer = static_cast<int32_t>(plan_.buffers.size());
+    plan_.buffers.push_back({.place = Place::constant, .size_bytes = size});
+    constants_.add(buffer, size, layout, std::move(make));
+    return View{buffer, DataType::uint8, 0, {static_cast<int64_t>(size)}, {1}};
 }
 
 void Lowering::emit(std::unique_ptr<Step> step, std::string_view name,
@@ -384,15 +392,11 @@ bool Lowering::is_border_input(const View& view) const {
     return plan_.buffers[static_cast<size_t>(view.buffer)].place == Place::input;
 }
 
-bool Lowering::is_model_constant(const View& view) const {
-    const std::byte* const data = plan_.buffers[static_cast<size_t>(view.buffer)].data;
-    return std::ranges::none_of(plan_.owners,
-                                [&](const auto& owner) { return owner->data() == data; });
-}
-
-const std::byte* Lowering::constant_data(const View& view) const {
-    return plan_.buffers[static_cast<size_t>(view.buffer)].data +
-           view.offset * static_cast<int64_t>(size_bytes(view.type));
+const std::byte* Lowering::constant_data(const View& view) {
+    const std::byte* const data = constants_.holds(view.buffer)
+                                      ? constants_.data(view.buffer)
+                                      : plan_.buffers[static_cast<size_t>(view.buffer)].data;
+    return data + view.offset * static_cast<int64_t>(size_bytes(view.type));
 }
 
 void Lowering::finish_outputs() {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lib/device/device.h"
+#include "lib/device/softnpu/constants.h"
 #include "lib/device/softnpu/plan.h"
 #include "lib/device/softnpu/view.h"
 #include "lib/graph/graph.h"
@@ -27,7 +28,8 @@ class Lowering {
 public:
     // `threads` may take part in a run.
     Lowering(const device::Program& program, DataType compute, unsigned threads);
-    Result<Plan> run();
+    // Constants made at load come from `cache` where it is given (nullptr: none).
+    Result<Plan> run(const WeightCache* cache);
 
     const graph::Graph& graph() const { return program_.graph; }
     const graph::Value& value(graph::ValueId id) const { return program_.graph.value(id); }
@@ -58,8 +60,12 @@ public:
 
     View new_buffer(DataType type, const Dims& dims, const Order& order);
     View add_constant(DataType type, const Dims& dims, const Order& order, Bytes bytes);
-    // Bytes whose layout only their reader knows; `counted` as private memory of this executable.
-    View add_shared_constant(std::shared_ptr<const Bytes> bytes, bool counted);
+    // A constant that `make` makes when it is needed: for a constant that is made from it, or at
+    // the end of lowering, where the side cache does not have it. What `make` refers to lives as
+    // long as this object.
+    View add_constant(DataType type, const Dims& dims, const Order& order, Constants::Make make);
+    // The same for bytes whose layout only their reader knows; `layout` names all that decides it.
+    View add_packed(size_t size_bytes, std::string_view layout, Constants::Make make);
     // Real shapes of data-dependent values, while a run goes on.
     RunState& state() { return *plan_.state; }
     // Where the real shape of a value is; -1 where the shape is static.
@@ -72,10 +78,8 @@ public:
     // Memory that a step may use during its run; shared by all steps.
     View scratch_view(size_t size_bytes);
     bool is_border_input(const View& view) const;
-    // Whether a view of a constant lies in the model's own memory, not in a copy made here.
-    bool is_model_constant(const View& view) const;
     // First byte of a view of a constant buffer.
-    const std::byte* constant_data(const View& view) const;
+    const std::byte* constant_data(const View& view);
 
 private:
     LowerFunction lowering_of(const graph::Node& node) const {
@@ -96,6 +100,7 @@ private:
     const DataType compute_;
     const unsigned threads_;
     Plan plan_;
+    Constants constants_;
     graph::Uses uses_;
     std::vector<DataType> types_;
     std::vector<Order> orders_;

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "lib/device/softnpu/copy_step.h"
-#include "lib/device/softnpu/packed_weights.h"
 #include "lib/device/target.h"
 
 namespace vartml::softnpu {
@@ -160,6 +159,11 @@ const Row* find_row(std::string_view kind) {
     return row != std::end(table) && row->kind == kind ? row : nullptr;
 }
 
+std::string name_of(dnnl::memory::desc desc) {
+    const std::vector<uint8_t> blob = desc.get_blob();
+    return {blob.begin(), blob.end()};
+}
+
 constexpr size_t max_fast_rank = 6;
 
 bool takes_value(const graph::Value& value, const Row& row) {
@@ -184,9 +188,20 @@ View WeightPacker::operator()(const dnnl::memory::desc& wanted) {
     for (const auto& [desc, view] : packed_) {
         if (desc == wanted) return view;
     }
-    const Packed packed = pack(lowering_.constant_data(weights_), descriptor(weights_), wanted,
-                               lowering_.is_model_constant(weights_));
-    packed_.emplace_back(wanted, lowering_.add_shared_constant(packed.bytes, packed.fresh));
+    const dnnl::memory::desc from = descriptor(weights_);
+    const auto make = [&lowering = lowering_, weights = weights_, from, wanted] {
+        Bytes bytes(wanted.get_size());
+        // Reorders only read their source.
+        auto* const source = const_cast<std::byte*>(lowering.constant_data(weights));
+        dnnl::memory plain(from, cpu_engine(), source);
+        dnnl::memory packed(wanted, cpu_engine(), bytes.data());
+        dnnl::stream stream(cpu_engine());
+        dnnl::reorder(plain, packed).execute(stream, plain, packed);
+        stream.wait();
+        return bytes;
+    };
+    packed_.emplace_back(
+        wanted, lowering_.add_packed(wanted.get_size(), name_of(from) + name_of(wanted), make));
     return packed_.back().second;
 }
 

@@ -97,9 +97,9 @@ struct Plan {
     std::unique_ptr<RunState> state = std::make_unique<RunState>();
     std::vector<Buffer> buffers;
     std::vector<std::shared_ptr<Step>> steps;
-    std::vector<std::shared_ptr<const Bytes>> owners;  // constants made at load
-    size_t private_bytes = 0;                          // of these
-    size_t scratch_bytes = 0;                          // largest scratchpad of a step
+    std::vector<std::shared_ptr<const void>> owners;  // of constants made at load
+    size_t private_bytes = 0;                         // of these, in memory of this process
+    size_t scratch_bytes = 0;                         // largest scratchpad of a step
     int32_t scratch_buffer = -1;
     size_t arena_bytes = 0;
     unsigned border_conversions = 0;

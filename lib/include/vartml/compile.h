@@ -11,15 +11,15 @@
 namespace vartml {
 
 struct CompileOptions {
-    std::string cache_dir;  ///< parent of the result; "" = `vartml` in the user's cache folder
+    std::string cache_dir{};  ///< parent of the result; "" = `vartml` in the user's cache folder
     std::vector<std::string>
-        arguments;         ///< further options of `vartml compile`, such as {"--decoder", "yolox"}
-    std::string compiler;  ///< path of the program; "" = environment variable VARTML_COMPILER, else
-                           ///< as built
+        arguments{};  ///< further options of `vartml compile`, such as {"--decoder", "yolox"}
+    std::string compiler{};  ///< path of the program; "" = environment variable VARTML_COMPILER,
+                             ///< else as built
     const std::atomic<bool>* cancel =
         nullptr;  ///< set to true from another thread: the child is killed and reaped
     /// Called on the calling thread with percent (0…100) and stage.
-    std::function<void(int percent, const std::string& stage)> progress;
+    std::function<void(int percent, const std::string& stage)> progress{};
 };
 
 struct CompileResult {

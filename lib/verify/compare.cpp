@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/tools/run_expect.h"
+#include "lib/verify/compare.h"
 
 #include <algorithm>
 #include <bit>
@@ -10,8 +10,10 @@
 #include <span>
 #include <vector>
 
-namespace vartml::tools {
+namespace vartml::verify {
 namespace {
+
+constexpr double most_stretch = 0.1;
 
 template <typename T>
 std::vector<double> widen(const std::vector<std::byte>& bytes) {
@@ -28,7 +30,63 @@ double half(uint16_t h) {
                     : sign * std::ldexp(fraction, -24);
 }
 
-std::vector<double> doubles(const TensorData& data) {
+std::string number(double value) {
+    char text[40];
+    std::snprintf(text, sizeof text, "%.6g", value);
+    return text;
+}
+
+size_t differing_elements(const TensorData& a, const TensorData& b) {
+    const size_t size = size_bytes(a.type);
+    size_t count = 0;
+    for (size_t i = 0; i < a.bytes.size(); i += size)
+        count += std::memcmp(a.bytes.data() + i, b.bytes.data() + i, size) != 0;
+    return count;
+}
+
+double cosine(std::span<const double> a, std::span<const double> b) {
+    double ab = 0, aa = 0, bb = 0;
+    for (size_t i = 0; i < a.size(); ++i) {
+        ab += a[i] * b[i];
+        aa += a[i] * a[i];
+        bb += b[i] * b[i];
+    }
+    if (aa == 0 && bb == 0) return 1;
+    if (aa == 0 || bb == 0) return 0;
+    return ab / std::sqrt(aa) / std::sqrt(bb);
+}
+
+// How long the one is beside the other; 1 where both are nothing.
+double length_ratio(std::span<const double> a, std::span<const double> b) {
+    double aa = 0, bb = 0;
+    for (const double v : a) aa += v * v;
+    for (const double v : b) bb += v * v;
+    if (aa == 0 && bb == 0) return 1;
+    return std::sqrt(aa) / std::sqrt(bb);
+}
+
+double largest_difference(std::span<const double> a, std::span<const double> b) {
+    double most = 0;
+    for (size_t i = 0; i < a.size(); ++i) {
+        if (a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]))) continue;
+        const double d = std::abs(a[i] - b[i]);
+        most = std::isnan(d) ? HUGE_VAL : std::max(most, d);
+    }
+    return most;
+}
+
+// Largest minus smallest finite value; of a constant tensor its magnitude.
+double range_of(std::span<const double> values) {
+    double low = HUGE_VAL, high = -HUGE_VAL;
+    for (const double v : values)
+        if (std::isfinite(v)) low = std::min(low, v), high = std::max(high, v);
+    if (high > low) return high - low;
+    return high == low && high != 0 ? std::abs(high) : 1;
+}
+
+}  // namespace
+
+std::vector<double> numbers_of(const TensorData& data) {
     switch (data.type) {
         case DataType::float32:
             return widen<float>(data.bytes);
@@ -62,57 +120,10 @@ std::vector<double> doubles(const TensorData& data) {
     }
 }
 
-std::string number(double value) {
-    char text[40];
-    std::snprintf(text, sizeof text, "%.6g", value);
-    return text;
-}
-
-size_t differing_elements(const TensorData& a, const TensorData& b) {
-    const size_t size = size_bytes(a.type);
-    size_t count = 0;
-    for (size_t i = 0; i < a.bytes.size(); i += size)
-        count += std::memcmp(a.bytes.data() + i, b.bytes.data() + i, size) != 0;
-    return count;
-}
-
-double cosine(std::span<const double> a, std::span<const double> b) {
-    double ab = 0, aa = 0, bb = 0;
-    for (size_t i = 0; i < a.size(); ++i) {
-        ab += a[i] * b[i];
-        aa += a[i] * a[i];
-        bb += b[i] * b[i];
-    }
-    if (aa == 0 && bb == 0) return 1;
-    if (aa == 0 || bb == 0) return 0;
-    return ab / std::sqrt(aa) / std::sqrt(bb);
-}
-
-double largest_difference(std::span<const double> a, std::span<const double> b) {
-    double most = 0;
-    for (size_t i = 0; i < a.size(); ++i) {
-        if (a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]))) continue;
-        const double d = std::abs(a[i] - b[i]);
-        most = std::isnan(d) ? HUGE_VAL : std::max(most, d);
-    }
-    return most;
-}
-
-// Largest minus smallest finite value; of a constant tensor its magnitude.
-double range_of(std::span<const double> values) {
-    double low = HUGE_VAL, high = -HUGE_VAL;
-    for (const double v : values)
-        if (std::isfinite(v)) low = std::min(low, v), high = std::max(high, v);
-    if (high > low) return high - low;
-    return high == low && high != 0 ? std::abs(high) : 1;
-}
-
 bool is_float(DataType type) {
     return type == DataType::float32 || type == DataType::float64 || type == DataType::bf16 ||
            type == DataType::fp16;
 }
-
-}  // namespace
 
 Tolerance tolerance_of(DataType type, const std::string& compute_type, std::optional<double> step,
                        std::optional<double> limit) {
@@ -134,19 +145,26 @@ Result<Comparison> compare(const TensorData& found, const TensorData& expected,
                                                       " bytes are expected, the model gives " +
                                                       std::to_string(found.bytes.size())};
     Comparison result;
+    const std::vector<double> a = numbers_of(found), b = numbers_of(expected);
+    if (!b.empty()) result.of_range = largest_difference(a, b) / range_of(b);
     if (tolerance.measure == Measure::exact) {
         result.value = static_cast<double>(differing_elements(found, expected));
         result.is_good = result.value <= tolerance.limit;
         result.text = number(result.value) + " elements differ, at most " + number(tolerance.limit);
         return result;
     }
-    const std::vector<double> a = doubles(found), b = doubles(expected);
     switch (tolerance.measure) {
         case Measure::cosine:
             result.value = cosine(a, b);
             result.is_good = result.value >= tolerance.limit;
             result.text =
                 "cosine " + number(result.value) + ", at least " + number(tolerance.limit);
+            // ours: an angle does not see a wrong scale.
+            if (const double ratio = length_ratio(a, b); !(std::abs(ratio - 1) <= most_stretch)) {
+                result.is_good = false;
+                result.text += ", but " + number(ratio) + " times as long, from " +
+                               number(1 - most_stretch) + " to " + number(1 + most_stretch);
+            }
             break;
         case Measure::steps:
             result.value = largest_difference(a, b) / tolerance.step;
@@ -156,7 +174,7 @@ Result<Comparison> compare(const TensorData& found, const TensorData& expected,
                           number(tolerance.step) + ", at most " + number(tolerance.limit);
             break;
         default:
-            result.value = largest_difference(a, b) / range_of(b);
+            result.value = result.of_range;
             result.is_good = result.value <= tolerance.limit;
             result.text = "largest difference " + number(result.value) + " of the range, at most " +
                           number(tolerance.limit);
@@ -164,4 +182,4 @@ Result<Comparison> compare(const TensorData& found, const TensorData& expected,
     return result;
 }
 
-}  // namespace vartml::tools
+}  // namespace vartml::verify

@@ -1,19 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 // Is an output what was expected, by the tolerance of what was computed?
 #pragma once
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <vartml/result.h>
+#include <vartml/tensor.h>
 
-#include "lib/tools/tensor_file.h"
+namespace vartml::verify {
 
-namespace vartml::tools {
+// A tensor with its bytes, dense row-major.
+struct TensorData {
+    DataType type = DataType::unknown;
+    std::vector<int64_t> shape;
+    std::vector<std::byte> bytes;
+};
+
+// The elements as numbers; empty for integers of 64 bits, which are compared by their bytes.
+std::vector<double> numbers_of(const TensorData& data);
+bool is_float(DataType type);
 
 // How two outputs are compared.
 enum class Measure {
     exact,   // integers and indices: number of elements that differ, at most 0
-    cosine,  // bf16, fp16: cosine of the angle between the two, at least 0.999
+    cosine,  // bf16, fp16: cosine of the angle between the two, at least 0.999; lengths within 10 %
     range,   // fp32: largest difference as a part of the expected range, at most 1e-4
     steps,   // int8: largest difference in quantisation steps, at most 1
 };
@@ -31,12 +44,13 @@ Tolerance tolerance_of(DataType type, const std::string& compute_type, std::opti
 
 struct Comparison {
     bool is_good = false;
-    double value = 0;  // in the unit of the measure
-    std::string text;  // "cosine 0.99987, at least 0.999"
+    double value = 0;     // in the unit of the measure
+    double of_range = 0;  // largest difference as a part of the expected range
+    std::string text;     // "cosine 0.99987, at least 0.999"
 };
 
 // Errors: invalid_argument where type or number of elements differ.
 Result<Comparison> compare(const TensorData& found, const TensorData& expected,
                            const Tolerance& tolerance, const std::string& what);
 
-}  // namespace vartml::tools
+}  // namespace vartml::verify

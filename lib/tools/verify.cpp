@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// `vartml verify`: options in, report and exit status out.
+#include "lib/verify/verify.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/artifact/extraction.h"
+#include "lib/compiler/compile.h"
+#include "lib/onnx/import.h"
+#include "lib/tools/calibration.h"
+#include "lib/tools/commands.h"
+#include "lib/tools/input_shape.h"
+#include "lib/tools/verify_samples.h"
+
+namespace vartml::tools {
+namespace {
+
+struct Options {
+    std::string model, compiled, inputs_dir, modelinfo, labels, json_file;
+    std::vector<std::string> pictures, input_shapes;
+    PictureOptions preprocess;
+    compiler::CompileRequest compile;
+    verify::Request request;
+};
+
+void add_options(CLI::App& app, Options& o) {
+    app.add_option("MODEL", o.model, "the ONNX file")->required()->type_name("");
+    app.add_option("PICTURES", o.pictures,
+                   "pictures (.png, .jpg), or folders of them [one frame of random numbers]")
+        ->type_name("");
+    app.add_option("--inputs", o.inputs_dir,
+                   "folder with input_<i>.npy or .pb, or with such folders, or with pictures; "
+                   "output_<i> beside them is the reference where there is no ONNX Runtime")
+        ->type_name("DIR");
+    app.add_option("--compiled", o.compiled,
+                   "the compiled model to check [compiled into a temporary folder]")
+        ->type_name("PATH");
+    app.add_flag("--layers", o.request.layers,
+                 "also compare the tensors inside the model, and name the first that differs");
+    app.add_option("--tolerance", o.request.tolerance,
+                   "of the outputs, instead of cosine 0.999 for bf16, 1e-4 of the range for fp32, "
+                   "one step for int8, 0 elements for integers")
+        ->type_name("T");
+    app.add_option("--json", o.json_file, "also write what was found to this file")
+        ->type_name("FILE");
+    app.add_option("--modelinfo", o.modelinfo,
+                   "the sidecar [that of the compiled model, else MODEL.modelinfo]")
+        ->type_name("FILE");
+    app.add_option("--decoder", o.request.decoder,
+                   "what makes boxes or classes of the outputs [by sidecar or shapes]")
+        ->type_name("NAME");
+    app.add_option("--labels", o.labels, "class names, one per line")->type_name("FILE");
+    app.add_option("--mean", o.preprocess.mean, "of pictures, instead of the sidecar's")
+        ->type_name("V[,V,V]");
+    app.add_option("--scale", o.preprocess.scale, "of pictures, instead of the sidecar's")
+        ->type_name("V[,V,V]");
+    app.add_option("--channels", o.preprocess.channels, "of pictures, instead of the sidecar's")
+        ->type_name("rgb|bgr|gray")
+        ->check(CLI::IsMember({"rgb", "bgr", "gray"}))
+        ->option_text("rgb|bgr|gray");
+    app.add_option("--numerics", o.request.numerics,
+                   "type of float work: auto, f32, or bf16 also where that is slow")
+        ->check(CLI::IsMember({"auto", "f32", "bf16"}))
+        ->option_text("auto|f32|bf16 [auto]");
+    auto* device = app.add_option("--device", o.compile.device, "device to compile for [softnpu]")
+                       ->type_name("NAME");
+    auto* shape = app.add_option("--input-shape", o.input_shapes,
+                                 "shape of an input with symbolic dimensions, as in x:1,3,640,640; "
+                                 "repeatable")
+                      ->type_name("NAME:D0,D1,...")
+                      ->expected(1)
+                      ->allow_extra_args(false)
+                      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    for (CLI::Option* of_compiling : {device, shape})
+        of_compiling->excludes(app.get_option("--compiled"));
+    app.footer(
+        "Runs each frame through pre-process, model, dequantisation, decode and NMS, and through "
+        "a\n"
+        "float reference: ONNX Runtime in a process of its own for the model, plain loops for the\n"
+        "rest. Names the first stage beyond tolerance, and says what it does to detections.\n"
+        "Exit status: 0 agrees, 6 does not; 1 fault of files or memory, or no reference; 2 usage,\n"
+        "3 the model cannot be compiled, 4 no valid compiled model.");
+}
+
+// The compiled model; in `folder` where we make it.
+Result<std::string> compile_model(Options& o, const artifact::ExtractionFolder& folder) {
+    compiler::CompileRequest& r = o.compile;
+    for (const std::string& text : o.input_shapes)
+        if (auto done = take_input_shape(text, r.input_shapes); !done) return done.error();
+    r.model = o.model;
+    r.output = folder.path() + "/model.rai";
+    r.convert_floats = o.request.numerics != "f32";
+    r.message = [](LogLevel level, const std::string& text) { log(level, "", text); };
+    auto out = compiler::compile(r);
+    if (!out) return out.error();
+    return out->model_path;
+}
+
+// What the options say instead of the sidecar.
+Result<void> override_sidecar(const Options& o, const ModelDescription& model, ModelInfo& info) {
+    if (!o.labels.empty()) {
+        auto labels = read_labels(o.labels);
+        if (!labels) return labels.error();
+        info.labels = std::move(*labels);
+        info.labels_file = o.labels;
+    }
+    if (!o.preprocess.any()) return {};
+    for (const TensorInfo& input : model.inputs) {
+        auto it = std::ranges::find(info.inputs, input.name, &ModelInfo::Input::name);
+        if (it == info.inputs.end()) {
+            info.inputs.emplace_back().name = input.name;
+            it = info.inputs.end() - 1;
+        }
+        if (!o.preprocess.mean.empty()) {
+            const auto mean = three_numbers("--mean", o.preprocess.mean);
+            if (!mean) return mean.error();
+            it->mean.assign(mean->begin(), mean->end());
+        }
+        if (!o.preprocess.scale.empty()) {
+            const auto scale = three_numbers("--scale", o.preprocess.scale);
+            if (!scale) return scale.error();
+            it->scale.assign(scale->begin(), scale->end());
+        }
+        if (o.preprocess.channels == "rgb") it->channels = ChannelOrder::rgb;
+        if (o.preprocess.channels == "bgr") it->channels = ChannelOrder::bgr;
+        if (o.preprocess.channels == "gray") it->channels = ChannelOrder::gray;
+    }
+    return {};
+}
+
+// Makes the request and runs it.
+Result<verify::Report> check(Options& o, const std::string& compiled) {
+    auto description = open_model(compiled);
+    if (!description) return description.error();
+    std::vector<std::string> places = o.pictures;
+    if (!o.inputs_dir.empty()) places.push_back(o.inputs_dir);
+    const auto samples = SampleList::open(places);
+    if (!samples) return samples.error();
+    auto info = find_modelinfo(o.modelinfo, o.model, description->modelinfo);
+    if (!info) return info.error();
+    if (auto done = override_sidecar(o, *description, *info); !done) return done.error();
+
+    verify::Request& r = o.request;
+    r.model = o.model;
+    r.compiled = compiled;
+    r.compiled_name = o.compiled.empty() ? "for this check" : o.compiled;
+    r.info = std::move(*info);
+    r.kind = samples->kind();
+    r.judge_effect = !samples->is_random();
+    r.num_samples = samples->size();
+    r.sample = [&](size_t i) { return samples->load(i, *description); };
+    const auto signature = onnx::model_signature(o.model);
+    const bool of_another = signature && *signature != description->signature;
+    const std::string another =
+        r.compiled_name + " was not compiled of " + o.model + ": the signatures differ";
+    auto report = verify::verify(r);
+    if (!report && of_another)
+        return Error{ErrorCode::invalid_argument, another + "; " + report.error().message};
+    if (!report) return report;
+    if (of_another) report->notes.push_back(another);
+    if (samples->is_random())
+        report->notes.push_back(
+            "random numbers are no pictures: give some, so that the model works on what it is for");
+    return report;
+}
+
+int exit_of_check(const Error& error) {
+    switch (error.code) {
+        case ErrorCode::invalid_argument:
+            return exit_usage;
+        case ErrorCode::bad_model:
+        case ErrorCode::unsupported:
+            return exit_not_a_model;
+        default:
+            return exit_fault;
+    }
+}
+
+int verify_model(Options& o) {
+    const auto folder = artifact::ExtractionFolder::create({});  // private, gone afterwards
+    if (!folder) {
+        print_error(folder.error());
+        return exit_fault;
+    }
+    std::string compiled = o.compiled;
+    if (compiled.empty()) {
+        auto made = compile_model(o, *folder);
+        if (!made) {
+            print_error(made.error());
+            return exit_of(made.error());
+        }
+        compiled = *made;
+    }
+    const auto report = check(o, compiled);
+    if (!report) {
+        print_error(report.error());
+        return exit_of_check(report.error());
+    }
+    std::fputs(verify::console_text(*report).c_str(), stdout);
+    if (!o.json_file.empty()) {
+        std::ofstream file(o.json_file);
+        file << verify::json_text(*report);
+        if (!file.flush()) {
+            print_error({ErrorCode::io, "--json: cannot write " + o.json_file});
+            return exit_fault;
+        }
+    }
+    return report->is_good() ? exit_done : exit_not_expected;
+}
+
+}  // namespace
+
+int verify(int argc, const char* const* argv) {
+    Options options;
+    CLI::App app("Checks that a compiled model gives what ONNX Runtime gives.", "vartml verify");
+    add_options(app, options);
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::CallForHelp&) {
+        std::fputs(app.help().c_str(), stdout);
+        return exit_done;
+    } catch (const CLI::ParseError& e) {
+        print_error({ErrorCode::invalid_argument,
+                     std::string("verify: ") + e.what() + "; see vartml verify --help"});
+        return exit_usage;
+    }
+    return verify_model(options);
+}
+
+}  // namespace vartml::tools

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program vartml-onnxruntime: runs an ONNX model once in ONNX Runtime, in a process of its own,
+// because ONNX Runtime and libonnx both register the operators' schemas. ONNX Runtime is loaded
+// when it runs, so that the package does not depend on it.
+//
+// usage: vartml-onnxruntime version            one line on descriptor 3: its version
+//        vartml-onnxruntime run MODEL FOLDER   FOLDER/request: a line "TYPE D0,D1,… NAME" per
+//        input,
+//                                              whose bytes are in FOLDER/input_<i>, and a line
+//                                              "keep NAME" per further tensor to give; results are
+//                                              FOLDER/outputs and FOLDER/output_<i> in the same
+//                                              form
+// TYPE is the number of ONNX's TensorProto.DataType. Exit status: 0, 1 for a fault that one line on
+// standard error tells, 3 where there is no ONNX Runtime.
+#include <dlfcn.h>
+#include <onnxruntime/onnxruntime_c_api.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+constexpr int exit_fault = 1, exit_absent = 3;
+constexpr unsigned oldest_api = 12;  // of ONNX Runtime 1.12; all that is called here is older
+
+const OrtApi* api = nullptr;
+
+[[noreturn]] void fail(const std::string& text) {
+    std::fprintf(stderr, "%s\n", text.c_str());
+    std::fflush(stderr);
+    _exit(exit_fault);
+}
+
+void check(OrtStatus* status) {
+    if (status) fail(api->GetErrorMessage(status));
+}
+
+// VARTML_ONNXRUNTIME names the library; else it is where the loader finds it.
+const OrtApiBase* load() {
+    std::vector<std::string> names = {"libonnxruntime.so.1", "libonnxruntime.so"};
+    for (int minor = 40; minor >= 12; --minor)  // Debian's name has the minor version in it
+        names.push_back("libonnxruntime.so.1." + std::to_string(minor));
+    if (const char* given = std::getenv("VARTML_ONNXRUNTIME"); given && *given) names = {given};
+    std::string reason;
+    for (const std::string& name : names) {
+        void* library = dlopen(name.c_str(), RTLD_NOW);
+        if (!library) {
+            if (reason.empty()) reason = dlerror();
+            continue;
+        }
+        const auto base =
+            reinterpret_cast<const OrtApiBase* (*)()>(dlsym(library, "OrtGetApiBase"));
+        if (base) return base();
+        reason = name + " has no OrtGetApiBase";
+    }
+    std::fprintf(stderr, "%s\n", reason.c_str());
+    std::fflush(stderr);
+    _exit(exit_absent);
+}
+
+struct Tensor {
+    int type = 0;
+    std::vector<int64_t> shape;
+    std::string name;
+    std::string bytes;
+    OrtValue* value = nullptr;
+};
+
+struct Request {
+    std::vector<Tensor> inputs;
+    std::vector<std::string> keep;
+};
+
+std::string content(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    if (!file) fail(path + ": cannot be read");
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::vector<int64_t> parse_shape(const std::string& text) {
+    std::vector<int64_t> shape;
+    std::istringstream stream(text == "-" ? "" : text);
+    for (std::string d; std::getline(stream, d, ',');) shape.push_back(std::stoll(d));
+    return shape;
+}
+
+std::string shape_text(const std::vector<int64_t>& shape) {
+    std::string text;
+    for (const int64_t d : shape) text += (text.empty() ? "" : ",") + std::to_string(d);
+    return text.empty() ? "-" : text;
+}
+
+Request read_request(const std::string& folder) {
+    Request request;
+    std::istringstream lines(content(folder + "/request"));
+    for (std::string line; std::getline(lines, line);) {
+        if (line.starts_with("keep ")) {
+            request.keep.push_back(line.substr(5));
+            continue;
+        }
+        std::istringstream words(line);
+        Tensor& t = request.inputs.emplace_back();
+        std::string shape;
+        words >> t.type >> shape;
+        words.get();
+        std::getline(words, t.name);
+        t.shape = parse_shape(shape);
+        t.bytes = content(folder + "/input_" + std::to_string(request.inputs.size() - 1));
+    }
+    return request;
+}
+
+// ---- further outputs
+
+void put_varint(std::string& to, size_t value) {
+    for (; value >= 128; value >>= 7) to += static_cast<char>(value | 128);
+    to += static_cast<char>(value);
+}
+
+void put_field(std::string& to, unsigned number, const std::string& value) {
+    put_varint(to, number << 3 | 2);
+    put_varint(to, value.size());
+    to += value;
+}
+
+// A serialised message followed by another is their union, lists joined: this is ModelProto{graph
+// {output{name}…}} behind the model.
+std::string more_outputs(const std::vector<std::string>& names) {
+    std::string graph, model;
+    for (const std::string& name : names) {
+        std::string output;
+        put_field(output, 1, name);    // ValueInfoProto.name
+        put_field(graph, 12, output);  // GraphProto.output
+    }
+    put_field(model, 7, graph);  // ModelProto.graph
+    return model;
+}
+
+// ---- running
+
+OrtSession* open_session(const std::string& path, const std::vector<std::string>& keep) {
+    OrtEnv* env = nullptr;
+    check(api->CreateEnv(ORT_LOGGING_LEVEL_FATAL, "verify", &env));
+    OrtSessionOptions* options = nullptr;
+    check(api->CreateSessionOptions(&options));
+    // The model as it is written: no fusion that rounds differently, and sums of 8-bit products
+    // that do not saturate on processors whose instructions would.
+    check(api->SetSessionGraphOptimizationLevel(options, ORT_DISABLE_ALL));
+    check(api->AddSessionConfigEntry(options, "session.x64quantprecision", "1"));
+    OrtSession* session = nullptr;
+    if (keep.empty()) {
+        check(api->CreateSession(env, path.c_str(), options, &session));
+        return session;
+    }
+    const std::string model = content(path) + more_outputs(keep);
+    // External data are looked for here.
+    const size_t slash = path.rfind('/');
+    if (slash != std::string::npos && ::chdir(path.substr(0, slash + 1).c_str()) != 0)
+        fail(path + ": cannot go to its folder");
+    check(api->CreateSessionFromArray(env, model.data(), model.size(), options, &session));
+    return session;
+}
+
+void make_value(const OrtMemoryInfo* memory, Tensor& t) {
+    check(api->CreateTensorWithDataAsOrtValue(
+        memory, t.bytes.data(), t.bytes.size(), t.shape.data(), t.shape.size(),
+        static_cast<ONNXTensorElementDataType>(t.type), &t.value));
+}
+
+std::vector<std::string> output_names(OrtSession* session) {
+    OrtAllocator* allocator = nullptr;
+    check(api->GetAllocatorWithDefaultOptions(&allocator));
+    size_t count = 0;
+    check(api->SessionGetOutputCount(session, &count));
+    std::vector<std::string> names;
+    for (size_t i = 0; i < count; ++i) {
+        char* name = nullptr;
+        check(api->SessionGetOutputName(session, i, allocator, &name));
+        names.emplace_back(name);
+    }
+    return names;
+}
+
+size_t element_bytes(ONNXTensorElementDataType type) {
+    switch (type) {
+        case ONNX_TENSOR_ELEMENT_DATA_TYPE_DOUBLE:
+        case ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64:
+        case ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT64:
+            return 8;
+        case ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT:
+        case ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32:
+        case ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT32:
+            return 4;
+        case ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT16:
+        case ONNX_TENSOR_ELEMENT_DATA_TYPE_BFLOAT16:
+        case ONNX_TENSOR_ELEMENT_DATA_TYPE_INT16:
+        case ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT16:
+            return 2;
+        case ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING:
+            return 0;
+        default:
+            return 1;
+    }
+}
+
+// Writes the bytes; the line of FOLDER/outputs, "" for what is no dense tensor of numbers.
+std::string store(OrtValue* value, const std::string& name, const std::string& path) {
+    int is_tensor = 0;
+    if (!value) return {};
+    check(api->IsTensor(value, &is_tensor));
+    if (!is_tensor) return {};
+    OrtTensorTypeAndShapeInfo* info = nullptr;
+    check(api->GetTensorTypeAndShape(value, &info));
+    ONNXTensorElementDataType type{};
+    size_t rank = 0, elements = 0;
+    check(api->GetTensorElementType(info, &type));
+    check(api->GetDimensionsCount(info, &rank));
+    check(api->GetTensorShapeElementCount(info, &elements));
+    std::vector<int64_t> shape(rank);
+    check(api->GetDimensions(info, shape.data(), rank));
+    if (element_bytes(type) == 0) return {};
+    void* data = nullptr;
+    check(api->GetTensorMutableData(value, &data));
+    std::ofstream file(path, std::ios::binary);
+    if (elements != 0)
+        file.write(static_cast<const char*>(data),
+                   static_cast<std::streamsize>(elements * element_bytes(type)));
+    if (!file.flush()) fail(path + ": cannot be written");
+    return std::to_string(type) + ' ' + shape_text(shape) + ' ' + name + '\n';
+}
+
+void run(const std::string& model, const std::string& folder) {
+    Request request = read_request(folder);
+    OrtSession* session = open_session(model, request.keep);
+    OrtMemoryInfo* memory = nullptr;
+    check(api->CreateCpuMemoryInfo(OrtArenaAllocator, OrtMemTypeDefault, &memory));
+    std::vector<const char*> inputs, wanted;
+    std::vector<const OrtValue*> values;
+    for (Tensor& t : request.inputs) {
+        make_value(memory, t);
+        inputs.push_back(t.name.c_str());
+        values.push_back(t.value);
+    }
+    const std::vector<std::string> names = output_names(session);
+    for (const std::string& name : names) wanted.push_back(name.c_str());
+    std::vector<OrtValue*> outputs(names.size(), nullptr);
+    check(api->Run(session, nullptr, inputs.data(), values.data(), values.size(), wanted.data(),
+                   wanted.size(), outputs.data()));
+    std::string lines;
+    size_t stored = 0;
+    for (size_t i = 0; i < names.size(); ++i) {
+        const std::string path = folder + "/output_" + std::to_string(stored);
+        const std::string line = store(outputs[i], names[i], path);
+        if (line.empty()) continue;
+        lines += line;
+        ++stored;
+    }
+    std::ofstream file(folder + "/outputs", std::ios::binary);
+    file << lines;
+    if (!file.flush()) fail(folder + "/outputs: cannot be written");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const std::string word = argc > 1 ? argv[1] : "";
+    if ((word != "version" || argc != 2) && (word != "run" || argc != 4)) {
+        std::fputs("usage: vartml-onnxruntime version | run MODEL FOLDER\n", stderr);
+        return 2;
+    }
+    const OrtApiBase* base = load();
+    api = base->GetApi(oldest_api);
+    if (!api) fail(std::string("ONNX Runtime ") + base->GetVersionString() + " is too old");
+    if (word == "version") {
+        ::dprintf(3, "%s\n", base->GetVersionString());
+        _exit(0);
+    }
+    run(argv[2], argv[3]);
+    _exit(0);  // its threads and static objects need no farewell
+}

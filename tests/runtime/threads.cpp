@@ -107,6 +107,7 @@ TEST(SharedRunner, GivesEveryThreadItsOwnResults) {
     auto options = cpu_views();
     options.max_concurrent_runs = 4;
     const auto runner = make_runner(picture_model(), options);
+    ASSERT_TRUE(runner);
     Mixer mixer(*runner, 1);
     mixer.run();
     EXPECT_EQ(device.started(), mixer.runs);

@@ -89,6 +89,13 @@ HWY_INLINE FloatVec activate(FloatVec x, FloatVec alpha, FloatVec beta) {
         small = hn::MulAdd(hn::Mul(small, x2), x, x);
         return hn::IfThenElse(hn::Lt(hn::Abs(x), hn::Set(d, 0.25F)), small, big);
     }
+    if constexpr (a == Activation::exp) {
+        // As a square, which overflows and underflows as exp does.
+        const FloatVec half = hn::Mul(x, hn::Set(d, -0.5F));
+        const FloatVec root =
+            exp_of_negative(hn::Min(hn::Set(d, 87.0F), hn::Max(hn::Set(d, -87.0F), half)));
+        return hn::Mul(root, root);
+    }
     return x;
 }
 
@@ -143,6 +150,7 @@ static HWY_NOINLINE HWY_MAYBE_UNUSED void epilogue_rows(const Epilogue& e, const
         VARTML_CASE(hard_sigmoid)
         VARTML_CASE(hard_swish)
         VARTML_CASE(tanh)
+        VARTML_CASE(exp)
     }
 #undef VARTML_CASE
 }

@@ -8,7 +8,7 @@ namespace vartml::kernels {
 
 //   none x · relu max(x, 0) · leaky x < 0 ? alpha·x : x · clip min(max(x, alpha), beta) · sigmoid 1
 //   / (1 + exp(-x)) silu x·sigmoid(x) · hard_sigmoid clip(alpha·x + beta, 0, 1) · hard_swish
-//   x·clip(x/6 + 1/2, 0, 1) · tanh
+//   x·clip(x/6 + 1/2, 0, 1) · tanh · exp
 enum class Activation : uint8_t {
     none,
     relu,
@@ -18,7 +18,8 @@ enum class Activation : uint8_t {
     silu,
     hard_sigmoid,
     hard_swish,
-    tanh
+    tanh,
+    exp
 };
 
 // What happens to each result of a convolution before it is stored.

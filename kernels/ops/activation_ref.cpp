@@ -28,6 +28,8 @@ double apply(const Epilogue& e, double x) {
             return x * std::clamp(x / 6 + 0.5, 0.0, 1.0);
         case Activation::tanh:
             return std::tanh(x);
+        case Activation::exp:
+            return std::exp(x);
     }
     return x;
 }

@@ -25,6 +25,7 @@ constexpr Row activations[] = {
     {"HardSigmoid", Activation::hard_sigmoid},
     {"HardSwish", Activation::hard_swish},
     {"Tanh", Activation::tanh},
+    {"Exp", Activation::exp},
 };
 
 class ActivationStep final : public Step {

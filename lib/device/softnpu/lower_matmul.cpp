@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lib/device/softnpu/bands.h"
+#include "lib/device/softnpu/conv_step.h"
 #include "lib/device/softnpu/operators.h"
 
 namespace vartml::softnpu {
@@ -39,7 +40,7 @@ View matrix(Lowering& lowering, graph::ValueId id) {
 struct Product {
     View a, b, dst;  // ranks equal
     View bias;       // buffer -1: none; broadcasts to dst
-    bool constant_b = false;
+    bool constant_b = false, constant_bias = false;
 };
 
 // A batch of rows times one matrix is one product.
@@ -140,6 +141,50 @@ Result<void> emit(Lowering& lowering, const graph::Node& node, Product& p,
     return {};
 }
 
+// A product of few rows is bound by reading its matrix, which the 1x1 convolution does faster;
+// larger matrices are better read by several threads.
+bool is_small(const Lowering& lowering, const graph::Node& node, const Product& p) {
+    constexpr int64_t most_rows = 64, most_weights = 512 * 1024;
+    if (lowering.compute() != DataType::float32 || !p.constant_b || p.dst.dims.size() != 2 ||
+        p.b.dims.size() != 2 || p.dst.type != DataType::float32)
+        return false;
+    const bool has_rows =
+        (p.a.strides[1] == 1 || p.a.dims[1] == 1) && (p.dst.strides[1] == 1 || p.dst.dims[1] == 1);
+    const bool has_bias = p.bias.buffer >= 0;
+    const bool bias_fits = !has_bias || (p.constant_bias && p.bias.elements() == p.dst.dims[1] &&
+                                         p.bias.dims.back() == p.dst.dims[1]);
+    const auto parts = read_conv_parts(node);
+    return has_rows && bias_fits && parts && !parts->residual && p.dst.dims[0] <= most_rows &&
+           p.b.elements() <= most_weights;
+}
+
+// Rows of the product are pixels of a picture one pixel wide.
+void emit_small(Lowering& lowering, const graph::Node& node, const Product& p) {
+    const auto u = [](int64_t v) { return static_cast<uint32_t>(v); };
+    const int64_t rows = p.dst.dims[0], depth = p.b.dims[0], columns = p.b.dims[1];
+    const kernels::ConvShape shape{u(rows), 1, u(depth), u(rows), 1, u(columns)};
+    const View weights = pack_conv_weights(lowering, shape, [&lowering, b = p.b, bias = p.bias] {
+        ConvWeights made;
+        const auto* from = reinterpret_cast<const float*>(lowering.constant_data(b));
+        for (int64_t n = 0; n < b.dims[1]; ++n)
+            for (int64_t k = 0; k < b.dims[0]; ++k)
+                made.weights.push_back(from[k * b.strides[0] + n * b.strides[1]]);
+        if (bias.buffer >= 0) {
+            const auto* add = reinterpret_cast<const float*>(lowering.constant_data(bias));
+            made.biases.assign(add, add + b.dims[1]);
+        }
+        return made;
+    });
+    const auto picture = [](const View& rows_of) {
+        View view = rows_of;
+        view.dims = {1, rows_of.dims[1], rows_of.dims[0], 1};
+        view.strides = {0, 1, rows_of.strides[0], rows_of.strides[0]};
+        return view;
+    };
+    emit_direct_conv(lowering, node, shape, read_conv_parts(node)->epilogue, picture(p.a), weights,
+                     {}, picture(p.dst));
+}
+
 // alpha · constant, in f32.
 View scaled(Lowering& lowering, graph::ValueId id, float factor) {
     const Dims& dims = lowering.value(id).type.shape;
@@ -187,7 +232,8 @@ Result<void> lower_matmul(Lowering& lowering, const graph::Node& node) {
     const View dst = lowering.destination(node.outputs[0], order, false);
     p.dst = dst;
     if (bias >= 0) {
-        if (lowering.value(bias).constant) {
+        p.constant_bias = lowering.value(bias).constant.has_value();
+        if (p.constant_bias) {
             p.bias = scaled(lowering, bias, beta);
         } else if (beta == 1) {
             p.bias = lowering.dense(bias, row_major(lowering.value(bias).type.shape.size()),
@@ -198,9 +244,14 @@ Result<void> lower_matmul(Lowering& lowering, const graph::Node& node) {
                                                      "other than 1 only where C is constant"};
         }
     }
+    fold_batch(p);
+    if (is_small(lowering, node, p)) {
+        emit_small(lowering, node, p);
+        lowering.finish(node.outputs[0], dst);
+        return {};
+    }
     auto post = make_post_ops(lowering, node, order);
     if (!post) return post.error();
-    fold_batch(p);
     if (auto ok = emit(lowering, node, p, std::move(*post)); !ok) return ok;
     lowering.finish(node.outputs[0], dst);
     return {};

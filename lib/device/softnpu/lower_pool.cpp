@@ -4,9 +4,20 @@
 
 #include "lib/device/softnpu/bands.h"
 #include "lib/device/softnpu/column_sums.h"
+#include "lib/device/softnpu/max_pool_step.h"
 #include "lib/device/softnpu/operators.h"
 
 namespace vartml::softnpu {
+namespace {
+
+// Whether each window lies on the picture in part.
+bool covers_pixels(const Dims& begin, const Dims& end, const Dims& kernel) {
+    for (size_t i = 0; i < kernel.size(); ++i)
+        if (begin[i] >= kernel[i] || end[i] >= kernel[i]) return false;
+    return true;
+}
+
+}  // namespace
 
 Result<void> lower_pool(Lowering& lowering, const graph::Node& node) {
     const Order order = channels_last(lowering.value(node.inputs[0]).type.shape.size());
@@ -48,6 +59,18 @@ Result<void> lower_pool(Lowering& lowering, const graph::Node& node) {
                              "where ceil_mode goes beyond the padding"};
         }
         --dilations[i];
+    }
+    const bool is_dilated = std::ranges::any_of(dilations, [](int64_t d) { return d != 0; });
+    if (max && spatial == 2 && type == DataType::float32 && !is_dilated &&
+        covers_pixels(begin, end, kernel)) {
+        const auto u = [](int64_t v) { return static_cast<uint32_t>(v); };
+        emit_max_pool(lowering, node,
+                      {u(extent[0]), u(extent[1]), u(dst.dims[2]), u(dst.dims[3]), u(src.dims[1]),
+                       u(kernel[0]), u(kernel[1]), u(strides[0]), u(strides[1]),
+                       static_cast<int32_t>(pads[0]), static_cast<int32_t>(pads[1])},
+                      src, dst);
+        lowering.finish(node.outputs[0], dst);
+        return {};
     }
     const auto algorithm = max             ? dnnl::algorithm::pooling_max
                            : count_padding ? dnnl::algorithm::pooling_avg_include_padding

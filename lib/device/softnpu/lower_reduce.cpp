@@ -4,6 +4,7 @@
 
 #include "lib/device/softnpu/bands.h"
 #include "lib/device/softnpu/operators.h"
+#include "lib/device/softnpu/softmax_step.h"
 
 namespace vartml::softnpu {
 
@@ -14,6 +15,13 @@ Result<void> lower_softmax(Lowering& lowering, const graph::Node& node) {
     const Order order = order_of(lowering.view(node.inputs[0]));
     const View src = lowering.dense(node.inputs[0], order, type);
     const View dst = lowering.destination(out, order, false);
+    const bool along_memory = !order.empty() && order.back() == axis;
+    if (node.base() == "Softmax" && type == DataType::float32 && along_memory) {
+        const int64_t count = src.dims[static_cast<size_t>(axis)];
+        emit_softmax(lowering, node, src, dst, src.elements() / count, count);
+        lowering.finish(out, dst);
+        return {};
+    }
     const auto algorithm = node.base() == "LogSoftmax" ? dnnl::algorithm::softmax_log
                                                        : dnnl::algorithm::softmax_accurate;
     // Rows are shared out along the outermost dimension that is not the axis.

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "kernels/conv/max_pool.h"
+#include "kernels/ops/softmax.h"
+#include "tests/kernels/targets.h"
+
+namespace vartml::kernels {
+namespace {
+
+std::vector<float> numbers(size_t n, float range) {
+    static std::mt19937 random(7);
+    std::uniform_real_distribution<float> uniform(-range, range);
+    std::vector<float> v(n);
+    std::ranges::generate(v, [&] { return uniform(random); });
+    return v;
+}
+
+struct PoolCase {
+    const char* why;
+    uint32_t channels, height, width, kernel, stride;
+    int32_t pad;
+    uint32_t extra = 0;  // elements between a pixel's last channel and the next pixel
+};
+
+const PoolCase pool_cases[] = {
+    {"one pixel", 1, 1, 1, 1, 1, 0},
+    {"2x2, stride 2, fewer channels than a vector", 8, 28, 28, 2, 2, 0},
+    {"3x3, stride 2, odd size", 16, 15, 17, 3, 2, 1},
+    {"5x5, windows beyond all sides", 33, 7, 6, 5, 1, 2},
+    {"13x13 on 13x13", 20, 13, 13, 13, 1, 6},
+    {"a slice of channels", 16, 9, 9, 3, 1, 1, 5},
+    {"stride larger than the window", 4, 11, 11, 2, 3, 0},
+};
+
+class MaxPool : public OnEachTarget {};
+
+TEST_P(MaxPool, EqualsPlainLoops) {
+    for (const PoolCase& c : pool_cases) {
+        SCOPED_TRACE(c.why);
+        const auto out = [&](uint32_t in) {
+            return static_cast<uint32_t>((in + 2 * c.pad - c.kernel) / c.stride + 1);
+        };
+        const PoolShape s{c.height, c.width,  out(c.height), out(c.width), c.channels, c.kernel,
+                          c.kernel, c.stride, c.stride,      c.pad,        c.pad};
+        const size_t pixel = c.channels + c.extra, in_row = pixel * c.width + c.extra,
+                     out_row = pixel * s.out_width + c.extra;
+        const auto src = numbers(in_row * c.height, 3);
+        std::vector<float> got(out_row * s.out_height, 77), want = got;
+        std::vector<float> scratch(max_pool_scratch_size(s) + 1, 55);
+        max_pool_ref(s, {src.data(), in_row, pixel}, {want.data(), out_row, pixel});
+        const size_t half = s.out_height / 2;
+        for (const auto& [first, last] : {std::pair(size_t{0}, half), {half, s.out_height}})
+            max_pool_rows(s, {src.data(), in_row, pixel}, {got.data(), out_row, pixel},
+                          scratch.data(), first, last);
+        EXPECT_EQ(got, want);  // bytes between pixels too
+        EXPECT_EQ(scratch.back(), 55);
+    }
+}
+VARTML_ON_EACH_TARGET(MaxPool);
+
+class Softmax : public OnEachTarget {};
+
+TEST_P(Softmax, IsWithinTheBoundOfTheContract) {
+    for (const size_t count : {1, 2, 3, 7, 16, 21, 33, 1000}) {
+        for (const float range : {1.0F, 20.0F, 3e4F}) {
+            const size_t rows = count < 100 ? 37 : 3;
+            const auto src = numbers(rows * count, range);
+            std::vector<float> got(src.size() + 1, 77), want(src.size());
+            softmax_rows(src.data(), got.data(), rows, count);
+            softmax_rows_ref(src.data(), want.data(), rows, count);
+            for (size_t i = 0; i < want.size(); ++i) {
+                const auto row = src.begin() + static_cast<ptrdiff_t>(i / count * count);
+                const double below =
+                    *std::max_element(row, row + static_cast<ptrdiff_t>(count)) - src[i];
+                ASSERT_NEAR(got[i], want[i],
+                            std::max((2e-6 + 2e-7 * below) * static_cast<double>(want[i]), 1e-35))
+                    << count << " in a row, element " << i;
+            }
+            EXPECT_EQ(got.back(), 77);
+        }
+    }
+}
+
+TEST_P(Softmax, GivesNothingToWhatIsMaskedOut) {
+    constexpr float out = -std::numeric_limits<float>::infinity();
+    std::vector<float> row{1, out, 1, out, out};
+    softmax_rows(row.data(), row.data(), 1, row.size());
+    EXPECT_FLOAT_EQ(row[0], 0.5F);
+    EXPECT_FLOAT_EQ(row[2], 0.5F);
+    for (const size_t i : {1, 3, 4}) EXPECT_LT(row[i], 1e-35F);
+}
+VARTML_ON_EACH_TARGET(Softmax);
+
+}  // namespace
+}  // namespace vartml::kernels

@@ -71,7 +71,7 @@ Lowering::Lowering(const device::Program& program, DataType compute, unsigned th
         real.output_shapes.push_back(shape_index(id));
 }
 
-Result<Plan> Lowering::run(const WeightCache* cache) {
+Result<Plan> Lowering::run(const std::function<const WeightCache*(bool)>& open) {
     choose_types();
     choose_orders();
     place_borders();
@@ -82,7 +82,7 @@ Result<Plan> Lowering::run(const WeightCache* cache) {
     finish_outputs();
     plan_lifetimes();
     plan_arena();
-    constants_.settle(plan_, cache);
+    constants_.settle(plan_, open(uses_onednn_));
     return std::move(plan_);
 }
 
@@ -368,6 +368,11 @@ void Lowering::emit(std::unique_ptr<Step> step, std::string_view name,
         if (view) step->buffers.push_back(view->buffer);
     }
     plan_.steps.push_back(std::move(step));
+}
+
+void Lowering::emit_onednn(std::unique_ptr<Step> step, std::string_view name) {
+    uses_onednn_ = true;
+    emit(std::move(step), name, {});
 }
 
 void Lowering::copy(const View& src, const View& dst, std::string_view name) {

@@ -2,6 +2,7 @@
 // From a program to a plan: chooses types, memory orders and places, then asks one function per
 // operator for its steps.
 #pragma once
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,8 +29,9 @@ class Lowering {
 public:
     // `threads` may take part in a run.
     Lowering(const device::Program& program, DataType compute, unsigned threads);
-    // Constants made at load come from `cache` where it is given (nullptr: none).
-    Result<Plan> run(const WeightCache* cache);
+    // Constants made at load come from the cache that `open` gives (nullptr: none); it is told
+    // whether oneDNN runs steps of the program.
+    Result<Plan> run(const std::function<const WeightCache*(bool uses_onednn)>& open);
 
     const graph::Graph& graph() const { return program_.graph; }
     const graph::Value& value(graph::ValueId id) const { return program_.graph.value(id); }
@@ -73,6 +75,8 @@ public:
     // Appends a step; `views` are all that it touches.
     void emit(std::unique_ptr<Step> step, std::string_view name,
               std::initializer_list<const View*> views);
+    // The same for a step of oneDNN.
+    void emit_onednn(std::unique_ptr<Step> step, std::string_view name);
     void copy(const View& src, const View& dst, std::string_view name);
     void copy_unless_there(const View& src, const View& dst, std::string_view name);
     // Memory that a step may use during its run; shared by all steps.
@@ -99,6 +103,7 @@ private:
     const device::Program& program_;
     const DataType compute_;
     const unsigned threads_;
+    bool uses_onednn_ = false;
     Plan plan_;
     Constants constants_;
     graph::Uses uses_;

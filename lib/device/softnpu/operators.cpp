@@ -228,7 +228,7 @@ void emit_onednn(Lowering& lowering, const graph::Node& node, std::vector<Onednn
     }
     auto step = std::make_unique<OnednnStep>(std::move(what), calls);
     step->buffers = std::move(buffers);
-    lowering.emit(std::move(step), node.name, {});
+    lowering.emit_onednn(std::move(step), node.name);
 }
 
 Error onednn_error(const graph::Node& node, const dnnl::error& error) {

@@ -47,6 +47,10 @@ unsigned usable_processors() {
 }
 
 bool has_bf16_products() {
+#if defined(__x86_64__)
+    // Without asking oneDNN, which would be loaded for that alone.
+    if (!__builtin_cpu_supports("avx512bf16")) return false;
+#endif
     return effective().bf16;
 }
 

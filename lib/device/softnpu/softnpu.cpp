@@ -39,10 +39,13 @@ public:
             program->target == "cpu-1" ? DataType::float32 : compute_type(options.numerics);
         try {
             std::optional<softnpu::WeightCache> cache;
-            const std::string& folder = options.weights_cache_dir;
-            const auto key = softnpu::WeightCache::key(*program, compute, all);
-            if (key && !folder.empty()) cache.emplace(folder, *key, options.note);
-            auto plan = softnpu::Lowering(*program, compute, all).run(cache ? &*cache : nullptr);
+            const auto open = [&](bool uses_onednn) -> const softnpu::WeightCache* {
+                if (options.weights_cache_dir.empty()) return nullptr;
+                const auto key = softnpu::WeightCache::key(*program, compute, all, uses_onednn);
+                if (!key) return nullptr;
+                return &cache.emplace(options.weights_cache_dir, *key, options.note);
+            };
+            auto plan = softnpu::Lowering(*program, compute, all).run(open);
             if (!plan) return std::move(plan).error();
             // More frames than threads would only push each other out of the caches.
             auto loaded = softnpu::SoftExecutable::create(program, std::move(*plan), compute, runs,

@@ -41,8 +41,9 @@ public:
         std::string program;  // which weights: 32 hex digits
         std::string build;    // for which processor, library and options: 32 hex digits
     };
+    // `uses_onednn`: oneDNN runs steps of it, and packs weights for them.
     static std::optional<Key> key(const device::Program& program, DataType compute,
-                                  unsigned threads);
+                                  unsigned threads, bool uses_onednn);
 
     // `note` gets one line for the log where a file cannot be written.
     WeightCache(std::string folder, Key key, std::function<void(const std::string&)> note);

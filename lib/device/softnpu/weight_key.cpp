@@ -55,25 +55,27 @@ int visit(dl_phdr_info* object, size_t, void* data) {
     return 1;
 }
 
-// Of the program or library that a function lies in: two builds of one version differ in it. ""
-// where the linker wrote none.
-template <typename Function>
-std::string build_id_of(Function* function) {
-    BuildId wanted{reinterpret_cast<uintptr_t>(function), {}};
+// Of the program or library that holds this function or object: two builds of one version differ in
+// it. "" where the linker wrote none.
+template <typename T>
+std::string build_id_of(T* address) {
+    BuildId wanted{reinterpret_cast<uintptr_t>(address), {}};
     ::dl_iterate_phdr(visit, &wanted);
     return wanted.hex;
 }
 
-// All code that packs: lowering, our kernels, oneDNN. "" where one part cannot be told apart from
-// another build of it.
-std::string library() {
-    std::string text;
-    for (const std::string& id : {build_id_of(&WeightCache::key), build_id_of(&kernels::pack_conv),
-                                  build_id_of(&dnnl_version)}) {
-        if (id.empty()) return {};
-        text += id + ' ';
-    }
-    return text;
+// Code that packs. "" where one part cannot be told apart from another build of it.
+std::string own_code() {
+    const std::string lowering = build_id_of(&WeightCache::key);
+    const std::string kernels = build_id_of(&kernels::pack_conv);
+    if (lowering.empty() || kernels.empty()) return {};
+    return lowering + ' ' + kernels + ' ' + std::to_string(kernels::instruction_sets());
+}
+
+std::string onednn_code() {
+    const std::string library = build_id_of(dnnl::version());
+    if (library.empty()) return {};
+    return library + ' ' + std::to_string(static_cast<int>(dnnl::get_effective_cpu_isa()));
 }
 
 std::string digest(std::string_view text) {
@@ -83,14 +85,17 @@ std::string digest(std::string_view text) {
 }  // namespace
 
 std::optional<WeightCache::Key> WeightCache::key(const device::Program& program, DataType compute,
-                                                 unsigned threads) {
-    static const std::string code = library();
-    if (program.identity.empty() || code.empty()) return std::nullopt;
-    std::string build = code;
-    for (const int64_t part :
-         {kernels::instruction_sets(), static_cast<int64_t>(dnnl::get_effective_cpu_isa()),
-          static_cast<int64_t>(compute), static_cast<int64_t>(threads)})
-        build += std::to_string(part) + ' ';
+                                                 unsigned threads, bool uses_onednn) {
+    static const std::string own = own_code();
+    std::string build = own;
+    if (uses_onednn) {
+        static const std::string onednn = onednn_code();
+        if (onednn.empty()) return std::nullopt;
+        build += ' ' + onednn;
+    }
+    if (program.identity.empty() || own.empty()) return std::nullopt;
+    for (const int64_t part : {static_cast<int64_t>(compute), static_cast<int64_t>(threads)})
+        build += ' ' + std::to_string(part);
     return Key{digest(program.identity), digest(build)};
 }
 

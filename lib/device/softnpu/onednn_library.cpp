@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions of oneDNN that we call, loaded with the library at the first call: most float
+// models need none, and the library takes 8 MB and some milliseconds of every process that links
+// it. dnnl.hpp calls these definitions; a function that is missing here does not link.
+#include <dlfcn.h>
+
+#include <oneapi/dnnl/dnnl.hpp>
+#include <string>
+
+namespace {
+
+using Attr = const_dnnl_primitive_attr_t;
+using Desc = const_dnnl_memory_desc_t;
+using PrimitiveDesc = const_dnnl_primitive_desc_t;
+using Engine = dnnl_engine_t;
+using Dims = dnnl_dims_t;
+using Alg = dnnl_alg_kind_t;
+using Prop = dnnl_prop_kind_t;
+using Query = dnnl_query_t;
+
+// Its name upstream and in Debian, for the version whose header is used.
+#define VARTML_TEXT(x) #x
+#define VARTML_NAME(version) "libdnnl.so." VARTML_TEXT(version)
+constexpr const char* upstream = VARTML_NAME(DNNL_VERSION_MAJOR);
+#define VARTML_MINOR_NAME(major, minor) VARTML_NAME(major) "." VARTML_TEXT(minor)
+constexpr const char* debian = VARTML_MINOR_NAME(DNNL_VERSION_MAJOR, DNNL_VERSION_MINOR);
+
+// Never closed: code that it generated may run until the process ends.
+void* handle() {
+    static void* const opened = [] {
+        void* const first = ::dlopen(debian, RTLD_NOW | RTLD_LOCAL);
+        return first ? first : ::dlopen(upstream, RTLD_NOW | RTLD_LOCAL);
+    }();
+    return opened;
+}
+
+void* find(const char* name) {
+    void* const found = handle() ? ::dlsym(handle(), name) : nullptr;
+    if (found) return found;
+    const std::string fault =
+        handle() ? std::string("has no function ") + name : "cannot be loaded";
+    static const std::string text =  // dnnl::error keeps the address
+        std::string(debian) + " (or " + upstream + ") " + fault + "; install oneDNN";
+    throw dnnl::error(dnnl_runtime_error, text.c_str());
+}
+
+}  // namespace
+
+#define VARTML_ONEDNN(result, name, parameters, arguments)                            \
+    extern "C" result DNNL_API name parameters {                                      \
+        static auto* const function = reinterpret_cast<decltype(&name)>(find(#name)); \
+        return function arguments;                                                    \
+    }
+#define VARTML_STATUS(name, parameters, arguments) \
+    VARTML_ONEDNN(dnnl_status_t, name, parameters, arguments)
+
+VARTML_ONEDNN(Desc, dnnl_primitive_desc_query_md, (PrimitiveDesc a, Query b, int c), (a, b, c))
+VARTML_ONEDNN(const dnnl_version_t*, dnnl_version, (), ())
+VARTML_ONEDNN(dnnl_cpu_isa_t, dnnl_get_effective_cpu_isa, (), ())
+VARTML_ONEDNN(int, dnnl_memory_desc_equal, (Desc a, Desc b), (a, b))
+VARTML_ONEDNN(size_t, dnnl_memory_desc_get_size_v2, (Desc a, int b), (a, b))
+VARTML_STATUS(dnnl_convolution_forward_primitive_desc_create,
+              (dnnl_primitive_desc_t * a, Engine b, Prop c, Alg d, Desc e, Desc f, Desc g, Desc h,
+               const Dims i, const Dims j, const Dims k, const Dims l, Attr m),
+              (a, b, c, d, e, f, g, h, i, j, k, l, m))
+VARTML_STATUS(dnnl_deconvolution_forward_primitive_desc_create,
+              (dnnl_primitive_desc_t * a, Engine b, Prop c, Alg d, Desc e, Desc f, Desc g, Desc h,
+               const Dims i, const Dims j, const Dims k, const Dims l, Attr m),
+              (a, b, c, d, e, f, g, h, i, j, k, l, m))
+VARTML_STATUS(dnnl_eltwise_forward_primitive_desc_create,
+              (dnnl_primitive_desc_t * a, Engine b, Prop c, Alg d, Desc e, Desc f, float g, float h,
+               Attr i),
+              (a, b, c, d, e, f, g, h, i))
+VARTML_STATUS(dnnl_engine_create, (Engine * a, dnnl_engine_kind_t b, size_t c), (a, b, c))
+VARTML_STATUS(dnnl_engine_destroy, (Engine a), (a))
+VARTML_STATUS(dnnl_matmul_primitive_desc_create,
+              (dnnl_primitive_desc_t * a, Engine b, Desc c, Desc d, Desc e, Desc f, Attr g),
+              (a, b, c, d, e, f, g))
+VARTML_STATUS(dnnl_memory_create_v2, (dnnl_memory_t * a, Desc b, Engine c, int d, void** e),
+              (a, b, c, d, e))
+VARTML_STATUS(dnnl_memory_desc_clone, (dnnl_memory_desc_t * a, Desc b), (a, b))
+VARTML_STATUS(dnnl_memory_desc_create_with_strides,
+              (dnnl_memory_desc_t * a, int b, const Dims c, dnnl_data_type_t d, const Dims e),
+              (a, b, c, d, e))
+VARTML_STATUS(dnnl_memory_desc_create_with_tag,
+              (dnnl_memory_desc_t * a, int b, const Dims c, dnnl_data_type_t d,
+               dnnl_format_tag_t e),
+              (a, b, c, d, e))
+VARTML_STATUS(dnnl_memory_desc_destroy, (dnnl_memory_desc_t a), (a))
+VARTML_STATUS(dnnl_memory_desc_get_blob, (uint8_t* a, size_t* b, Desc c), (a, b, c))
+VARTML_STATUS(dnnl_memory_desc_query, (Desc a, Query b, void* c), (a, b, c))
+VARTML_STATUS(dnnl_memory_desc_query_v2, (Desc a, Query b, int c, void* d), (a, b, c, d))
+VARTML_STATUS(dnnl_memory_destroy, (dnnl_memory_t a), (a))
+VARTML_STATUS(dnnl_memory_get_data_handle_v2, (const_dnnl_memory_t a, void** b, int c), (a, b, c))
+VARTML_STATUS(dnnl_memory_get_engine, (const_dnnl_memory_t a, Engine* b), (a, b))
+VARTML_STATUS(dnnl_memory_get_memory_desc, (const_dnnl_memory_t a, Desc* b), (a, b))
+VARTML_STATUS(dnnl_memory_set_data_handle, (dnnl_memory_t a, void* b), (a, b))
+VARTML_STATUS(dnnl_pooling_forward_primitive_desc_create,
+              (dnnl_primitive_desc_t * a, Engine b, Prop c, Alg d, Desc e, Desc f, const Dims g,
+               const Dims h, const Dims i, const Dims j, const Dims k, Attr l),
+              (a, b, c, d, e, f, g, h, i, j, k, l))
+VARTML_STATUS(dnnl_post_ops_append_binary, (dnnl_post_ops_t a, Alg b, Desc c), (a, b, c))
+VARTML_STATUS(dnnl_post_ops_append_eltwise, (dnnl_post_ops_t a, Alg b, float c, float d),
+              (a, b, c, d))
+VARTML_STATUS(dnnl_post_ops_create, (dnnl_post_ops_t * a), (a))
+VARTML_STATUS(dnnl_post_ops_destroy, (dnnl_post_ops_t a), (a))
+VARTML_STATUS(dnnl_primitive_attr_create, (dnnl_primitive_attr_t * a), (a))
+VARTML_STATUS(dnnl_primitive_attr_destroy, (dnnl_primitive_attr_t a), (a))
+VARTML_STATUS(dnnl_primitive_attr_set_post_ops, (dnnl_primitive_attr_t a, const_dnnl_post_ops_t b),
+              (a, b))
+VARTML_STATUS(dnnl_primitive_attr_set_scales_mask, (dnnl_primitive_attr_t a, int b, int c),
+              (a, b, c))
+VARTML_STATUS(dnnl_primitive_attr_set_scratchpad_mode,
+              (dnnl_primitive_attr_t a, dnnl_scratchpad_mode_t b), (a, b))
+VARTML_STATUS(dnnl_primitive_attr_set_zero_points_mask, (dnnl_primitive_attr_t a, int b, int c),
+              (a, b, c))
+VARTML_STATUS(dnnl_primitive_create, (dnnl_primitive_t * a, PrimitiveDesc b), (a, b))
+VARTML_STATUS(dnnl_primitive_desc_destroy, (dnnl_primitive_desc_t a), (a))
+VARTML_STATUS(dnnl_primitive_desc_query, (PrimitiveDesc a, Query b, int c, void* d), (a, b, c, d))
+VARTML_STATUS(dnnl_primitive_destroy, (dnnl_primitive_t a), (a))
+VARTML_STATUS(dnnl_primitive_execute,
+              (const_dnnl_primitive_t a, dnnl_stream_t b, int c, const dnnl_exec_arg_t* d),
+              (a, b, c, d))
+VARTML_STATUS(dnnl_reduction_primitive_desc_create,
+              (dnnl_primitive_desc_t * a, Engine b, Alg c, Desc d, Desc e, float f, float g,
+               Attr h),
+              (a, b, c, d, e, f, g, h))
+VARTML_STATUS(dnnl_reorder_primitive_desc_create,
+              (dnnl_primitive_desc_t * a, Desc b, Engine c, Desc d, Engine e, Attr f),
+              (a, b, c, d, e, f))
+VARTML_STATUS(dnnl_softmax_forward_primitive_desc_create,
+              (dnnl_primitive_desc_t * a, Engine b, Prop c, Alg d, Desc e, Desc f, int g, Attr h),
+              (a, b, c, d, e, f, g, h))
+VARTML_STATUS(dnnl_stream_create, (dnnl_stream_t * a, Engine b, unsigned c), (a, b, c))
+VARTML_STATUS(dnnl_stream_destroy, (dnnl_stream_t a), (a))
+VARTML_STATUS(dnnl_stream_wait, (dnnl_stream_t a), (a))

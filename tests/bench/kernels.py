@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pre-process and layouts."""
+import json
+import math
+import os
+import subprocess
+
+from rows import Program, measure
+
+
+def bench_frames(bench, _):
+    """Pre-processing of a frame against GStreamer's element, a thread each."""
+    program = os.path.join(bench.build, 'tests/bench/frames_peer')
+    if not bench.wants('pre/nv12') or not os.path.exists(program):
+        return
+    programs = [Program(name, [program, name]) for name in ('ours', 'videoconvertscale')]
+    times = measure(programs)
+    for p in programs:
+        p.close()
+    bench.add('pre/nv12', 'frames/s', 1e9 / times['ours'], 1e9 / times['videoconvertscale'], 'videoconvertscale', 5, 'min')
+
+
+def bench_layouts(bench, _):
+    """Both directions of every worked example, at sizes of models and in memory that begins at a page; geometric mean."""
+    if not bench.wants('layout/convert'):
+        return
+    runs = []
+    for _ in range(3):
+        lines = subprocess.run([os.path.join(bench.build, 'tests/bench/kernels_bench'), 'example-'], check=True,
+                               stdout=subprocess.PIPE, text=True).stdout.splitlines()
+        runs.append([json.loads(line) for line in lines])
+    ratios = []
+    for same in zip(*runs):
+        row = sorted(same, key=lambda r: r['ratio'])[len(same) // 2]
+        bench.add(row['name'].replace('example-', ''), 'us', row['ours'], row['peer'], 'memcpy', None, 'max')
+        ratios.append(row['ratio'])
+    mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+    bench.add('layout/convert', 'x', mean, 1.0, 'memcpy', 1.5, 'max')

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the rows share: models, peers, measuring in pairs."""
+import math
+import os
+import re
+import statistics
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SHARED = os.environ.get('VARTML_SHARED', os.path.join(HERE, '..', '..', '..', 'shared'))
+MODELS = ['yolox_nano_416', 'ultraface_rfb_320', 'lightperson', 'selfie_landscape', 'hand_landmark',
+          'super_resolution_10', 'mnist_cntk']
+INT8_MODELS = ['shufflenet_v2_int8']
+# What is computed in, with the models that are.
+NUMERICS = {'float': MODELS, 'f32': MODELS, 'int8': INT8_MODELS}
+PEAK_MODEL = 'super_resolution_10'
+THREADS = 2
+ROUNDS = 7
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+class Program:
+    """A benchmark program that answers `run N` with N times in nanoseconds."""
+
+    def __init__(self, name, command):
+        self.name = name
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.DEVNULL, text=True)
+        if self.process.stdout.readline().strip() != 'ready':
+            self.close()
+            raise RuntimeError(f'{name} did not start: {" ".join(command)}')
+
+    def ask(self, line):
+        self.process.stdin.write(line + '\n')
+        self.process.stdin.flush()
+        return [int(x) for x in self.process.stdout.readline().split()]
+
+    def run(self, count):
+        return self.ask(f'run {count}')
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+class Bench:
+    def __init__(self, build, pattern):
+        self.build, self.pattern, self.rows = build, re.compile(pattern), []
+        self.notes = []
+        self.doctor = {}
+
+    def wants(self, name):
+        return self.pattern.search(name) is not None
+
+    def add(self, name, unit, ours, peer, peer_name, limit, sense):
+        ratio = ours / peer if peer else None
+        measured = ours if ratio is None else ratio
+        ok = None if limit is None else (measured >= limit if sense == 'min' else measured <= limit)
+        self.rows.append({'name': name, 'unit': unit, 'ours': ours, 'peer': peer, 'peer_name': peer_name,
+                          'ratio': ratio, 'limit': limit, 'sense': sense, 'pass': ok})
+        shown = '' if ratio is None else f'  {peer_name} {peer:.1f}  ratio {ratio:.2f}'
+        verdict = '' if ok is None else ('  ok' if ok else f'  MISSED (limit {sense} {limit})')
+        say(f'{name:38} {ours:10.2f} {unit}{shown}{verdict}')
+
+
+def ort_libraries():
+    """(name, library, provider) of every build of ONNX Runtime that is here."""
+    found = []
+    debian = '/usr/lib/x86_64-linux-gnu/libonnxruntime.so.1.21'
+    if os.uname().machine == 'aarch64':
+        debian = debian.replace('x86_64', 'aarch64')
+    if os.path.exists(debian):
+        found += [('onnxruntime-1.21', debian, 'cpu'), ('onnxruntime-1.21-onednn', debian, 'dnnl')]
+    official = os.environ.get('VARTML_BENCH_ORT')
+    if official:
+        found.append(('onnxruntime-1.30', official, 'cpu'))
+    return found
+
+
+def measure(programs):
+    """Median time of each program, interleaved: a round gives each the same wall time."""
+    times = {p.name: [] for p in programs}
+    counts = {}
+    for p in programs:
+        p.run(3)
+        first = min(p.run(3))
+        counts[p.name] = max(3, min(2000, int(0.15e9 / first)))
+    for _ in range(ROUNDS):
+        for p in programs:
+            times[p.name].append(statistics.median(p.run(counts[p.name])))
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def compiled(work, model, numerics='float'):
+    """The compiled model, made where it is missing; None without the ONNX file."""
+    onnx = os.path.join(SHARED, 'models', model, 'model.onnx')
+    place = os.path.join(work, f'{model}-{numerics}.rai')
+    if not os.path.exists(onnx):
+        return None
+    if not os.path.exists(place):
+        arguments = ['--numerics', 'f32'] if numerics == 'f32' else []
+        subprocess.run(['vartml', 'compile', onnx, '-o', place, *arguments], check=True, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL)
+    return place
+
+
+def geometric_mean(values):
+    return math.exp(sum(map(math.log, values)) / len(values))

@@ -19,8 +19,9 @@ enum Exit : int {
 
 // One line on standard error for each line of the sentence.
 void print_error(const Error& error);
-// The exit status for an error of the compiler.
+// The exit status for an error of the compiler, and of a compiled model.
 int exit_of(const Error& error);
+int exit_of_model(const Error& error);
 
 // A subcommand gets its own name as argv[0]. It prints results to standard output and everything
 // else to standard error.

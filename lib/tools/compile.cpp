@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "lib/compiler/config.h"
+#include "lib/tools/arguments.h"
 #include "lib/tools/calibration.h"
 #include "lib/tools/commands.h"
 #include "lib/tools/input_shape.h"
@@ -252,16 +253,7 @@ int compile(int argc, const char* const* argv) {
         "the same result.",
         "vartml compile");
     add_options(app, options);
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::CallForHelp&) {
-        std::fputs(app.help().c_str(), stdout);
-        return exit_done;
-    } catch (const CLI::ParseError& e) {
-        print_error({ErrorCode::invalid_argument,
-                     std::string("compile: ") + e.what() + "; see vartml compile --help"});
-        return exit_usage;
-    }
+    if (const auto status = parse_arguments(app, argc, argv)) return *status;
     if (!take_config(app, options)) return exit_usage;
     if (auto done = finish_options(options); !done) {
         print_error(done.error());

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <string>
 
+#include "lib/tools/arguments.h"
 #include "lib/tools/commands.h"
 
 namespace vartml::tools {
@@ -23,16 +24,7 @@ int doctor(int argc, const char* const* argv) {
                  "measure what the processor and the memory can do at most; takes half a minute");
     app.add_option("--json", json_file, "also write the findings to this file")->type_name("FILE");
     app.footer("Exit status: 0 no problem, 1 a problem found, 2 usage.");
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::CallForHelp&) {
-        std::fputs(app.help().c_str(), stdout);
-        return exit_done;
-    } catch (const CLI::ParseError& e) {
-        print_error({ErrorCode::invalid_argument,
-                     std::string("doctor: ") + e.what() + "; see vartml doctor --help"});
-        return exit_usage;
-    }
+    if (const auto status = parse_arguments(app, argc, argv)) return *status;
     request.progress = [](const std::string& step) { std::fprintf(stderr, "%s\n", step.c_str()); };
     const vartml::doctor::Report report = vartml::doctor::examine(request);
     std::fputs(vartml::doctor::text_of(report).c_str(), stdout);

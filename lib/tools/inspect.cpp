@@ -9,6 +9,7 @@
 
 #include "lib/artifact/compiled_model.h"
 #include "lib/artifact/foreign.h"
+#include "lib/tools/arguments.h"
 #include "lib/tools/commands.h"
 #include "lib/tools/inspect_report.h"
 
@@ -157,16 +158,7 @@ int inspect(int argc, const char* const* argv) {
         "Shows a compiled model: its tensors, its partitions, what runs on the CPU and why.",
         "vartml inspect");
     add_options(app, options);
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::CallForHelp&) {
-        put(app.help());
-        return exit_done;
-    } catch (const CLI::ParseError& e) {
-        print_error({ErrorCode::invalid_argument,
-                     std::string("inspect: ") + e.what() + "; see vartml inspect --help"});
-        return exit_usage;
-    }
+    if (const auto status = parse_arguments(app, argc, argv)) return *status;
     return show(options);
 }
 

@@ -77,16 +77,28 @@ void print_error(const Error& error) {
     }
 }
 
-int exit_of(const Error& error) {
+namespace {
+
+int exit_of(const Error& error, int unfit) {
     switch (error.code) {
         case ErrorCode::invalid_argument:
             return exit_usage;
         case ErrorCode::unsupported:
         case ErrorCode::bad_model:
-            return exit_not_compilable;
+            return unfit;
         default:
             return exit_fault;
     }
+}
+
+}  // namespace
+
+int exit_of(const Error& error) {
+    return exit_of(error, exit_not_compilable);
+}
+
+int exit_of_model(const Error& error) {
+    return exit_of(error, exit_not_a_model);
 }
 
 }  // namespace vartml::tools

@@ -25,6 +25,7 @@
 
 #include "lib/artifact/compiled_model.h"
 #include "lib/tensor/convert.h"
+#include "lib/tools/arguments.h"
 #include "lib/tools/commands.h"
 #include "lib/tools/random_data.h"
 #include "lib/tools/run_report.h"
@@ -434,21 +435,9 @@ void print_steps(const vart::Runner& runner) {
     }
 }
 
-int exit_of_run(const Error& error) {
-    switch (error.code) {
-        case ErrorCode::invalid_argument:
-            return exit_usage;
-        case ErrorCode::bad_model:
-        case ErrorCode::unsupported:
-            return exit_not_a_model;
-        default:
-            return exit_fault;
-    }
-}
-
 int fail(const Error& error) {
     print_error(error);
-    return exit_of_run(error);
+    return exit_of_model(error);
 }
 
 // A direction has HW views where every tensor of it has one.
@@ -470,7 +459,7 @@ int run_model(Options o) {
     auto path = compiled(o.model);
     if (!path) {
         print_error(path.error());
-        return is_onnx ? exit_of(path.error()) : exit_of_run(path.error());
+        return is_onnx ? exit_of(path.error()) : exit_of_model(path.error());
     }
     if (auto chosen = choose_views(o, *path); !chosen) return fail(chosen.error());
     auto runner = open_runner(*path, o);
@@ -505,15 +494,7 @@ int run(int argc, const char* const* argv) {
                  "vartml run");
     Options options;
     add_options(app, options);
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::CallForHelp&) {
-        std::fputs(app.help().c_str(), stdout);
-        return exit_done;
-    } catch (const CLI::ParseError& e) {
-        print_error({ErrorCode::invalid_argument, e.what()});
-        return exit_usage;
-    }
+    if (const auto status = parse_arguments(app, argc, argv)) return *status;
     return run_model(options);
 }
 

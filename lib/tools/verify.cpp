@@ -13,6 +13,7 @@
 #include "lib/artifact/extraction.h"
 #include "lib/compiler/compile.h"
 #include "lib/onnx/import.h"
+#include "lib/tools/arguments.h"
 #include "lib/tools/calibration.h"
 #include "lib/tools/commands.h"
 #include "lib/tools/input_shape.h"
@@ -170,18 +171,6 @@ Result<verify::Report> check(Options& o, const std::string& compiled) {
     return report;
 }
 
-int exit_of_check(const Error& error) {
-    switch (error.code) {
-        case ErrorCode::invalid_argument:
-            return exit_usage;
-        case ErrorCode::bad_model:
-        case ErrorCode::unsupported:
-            return exit_not_a_model;
-        default:
-            return exit_fault;
-    }
-}
-
 int verify_model(Options& o) {
     const auto folder = artifact::ExtractionFolder::create({});  // private, gone afterwards
     if (!folder) {
@@ -200,7 +189,7 @@ int verify_model(Options& o) {
     const auto report = check(o, compiled);
     if (!report) {
         print_error(report.error());
-        return exit_of_check(report.error());
+        return exit_of_model(report.error());
     }
     std::fputs(verify::console_text(*report).c_str(), stdout);
     if (!o.json_file.empty()) {
@@ -220,16 +209,7 @@ int verify(int argc, const char* const* argv) {
     Options options;
     CLI::App app("Checks that a compiled model gives what ONNX Runtime gives.", "vartml verify");
     add_options(app, options);
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::CallForHelp&) {
-        std::fputs(app.help().c_str(), stdout);
-        return exit_done;
-    } catch (const CLI::ParseError& e) {
-        print_error({ErrorCode::invalid_argument,
-                     std::string("verify: ") + e.what() + "; see vartml verify --help"});
-        return exit_usage;
-    }
+    if (const auto status = parse_arguments(app, argc, argv)) return *status;
     return verify_model(options);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the time of a model goes: shortest time of each step of the software NPU on one thread,
-// slowest first, and the whole run on THREADS. usage: profile MODEL.rai [f32|bf16|auto] [THREADS]
-// [RUNS]
+// slowest first, and the whole run on THREADS, per frame. usage: profile MODEL.rai [f32|bf16|auto]
+// [THREADS] [RUNS] [BATCH]
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -20,25 +20,27 @@ namespace {
 
 using namespace vartml;
 
-// Sorted.
+// Sorted; of one frame, where each run makes as many as the program takes at once.
 std::vector<double> times_us(device::Executable& executable, const device::Program& program,
                              unsigned runs) {
+    const unsigned frames = executable.frames_at_once();
     std::vector<std::vector<std::byte>> memory;
-    std::vector<const void*> inputs;
-    std::vector<void*> outputs;
-    for (const TensorInfo& info : program.inputs) {
-        inputs.push_back(memory.emplace_back(info.hw->size_bytes).data());
-    }
-    for (const TensorInfo& info : program.outputs) {
-        outputs.push_back(memory.emplace_back(info.hw->size_bytes).data());
+    std::vector<std::vector<const void*>> inputs(frames);
+    std::vector<std::vector<void*>> outputs(frames);
+    std::vector<device::Frame> all;
+    for (unsigned f = 0; f < frames; ++f) {
+        for (const TensorInfo& info : program.inputs)
+            inputs[f].push_back(memory.emplace_back(info.hw->size_bytes).data());
+        for (const TensorInfo& info : program.outputs)
+            outputs[f].push_back(memory.emplace_back(info.hw->size_bytes).data());
+        all.push_back({inputs[f], outputs[f]});
     }
     std::vector<double> times;
     for (unsigned r = 0; r < runs; ++r) {
         const auto start = std::chrono::steady_clock::now();
-        if (!executable.run(inputs, outputs)) std::exit(1);
-        times.push_back(
-            std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start)
-                .count());
+        if (!executable.run_frames(all)) std::exit(1);
+        const auto took = std::chrono::steady_clock::now() - start;
+        times.push_back(std::chrono::duration<double, std::micro>(took).count() / frames);
     }
     std::ranges::sort(times);
     return times;
@@ -66,6 +68,7 @@ int main(int argc, char** argv) {
     program->owner = model->owner;
     device::LoadOptions options;
     options.threads = threads;
+    options.batch = argc > 5 ? static_cast<unsigned>(std::atoi(argv[5])) : 1;
     options.numerics = numerics == "f32"    ? device::Numerics::f32
                        : numerics == "bf16" ? device::Numerics::bf16
                                             : device::Numerics::automatic;

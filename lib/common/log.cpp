@@ -15,12 +15,15 @@ namespace {
 
 constexpr std::string_view names[] = {"ERROR", "WARNING", "INFO", "DEBUG"};
 
+// nullptr: the default.
 struct Receiver {
     LogFunction function;
     void* user;
+    const Receiver* before;
 };
 
-// Receivers are never deleted: a line in progress may still use an old one. They are few and small.
+// Receivers are never deleted: a line in progress may still use an old one. They are few and small,
+// and each holds the one before.
 std::atomic<const Receiver*> receiver{nullptr};
 constexpr int unset = -1;
 std::atomic<int> level_now{unset};
@@ -46,7 +49,9 @@ LogLevel level_of_environment() {
 }  // namespace
 
 void set_log_function(LogFunction function, void* user) {
-    receiver.store(function ? new Receiver{function, user} : nullptr, std::memory_order_release);
+    auto* const next = new Receiver{function, user, receiver.load(std::memory_order_acquire)};
+    while (!receiver.compare_exchange_weak(next->before, next, std::memory_order_acq_rel)) {
+    }
 }
 
 void set_log_level(LogLevel level) {
@@ -64,7 +69,7 @@ LogLevel log_level() {
 
 void log(LogLevel level, std::string_view origin, std::string_view text, bool force) {
     if (!force && level > log_level()) return;
-    if (const Receiver* r = receiver.load(std::memory_order_acquire))
+    if (const Receiver* r = receiver.load(std::memory_order_acquire); r && r->function)
         r->function(level, origin, text, r->user);
     else
         to_stderr(level, origin, text);

@@ -15,6 +15,7 @@
 #include "lib/common/cache_folder.h"
 #include "lib/common/file.h"
 #include "lib/common/installed.h"
+#include "lib/common/processors.h"
 #include "lib/device/softnpu/processor.h"
 #include "lib/device/target.h"
 #include "lib/doctor/calibrate.h"
@@ -89,7 +90,7 @@ void check_compiler(Examination& e) {
 
 void check_processor(Examination& e) {
     const bool bf16 = softnpu::has_bf16_products();
-    const unsigned threads = softnpu::usable_processors();
+    const unsigned threads = usable_processors();
     e.report.facts["processor"] = processor_model();
     e.report.facts["threads"] = std::to_string(threads);
     e.report.facts["instructions"] = softnpu::instruction_set();
@@ -112,7 +113,7 @@ void check_device(Examination& e) {
     std::string names;
     for (const std::string_view name : device::target_names())
         names += (names.empty() ? "" : ", ") + std::string(name);
-    e.fine("the software NPU answers, with " + counted(softnpu::usable_processors(), "core") +
+    e.fine("the software NPU answers, with " + counted(usable_processors(), "core") +
            "; programs compiled for " + names + " run on it");
 }
 
@@ -150,15 +151,14 @@ void check_cache(Examination& e) {
 void check_peaks(Examination& e) {
     const std::string& folder = e.request.surroundings.cache_folder;
     double load = 0;
-    if (e.request.calibrate && ::getloadavg(&load, 1) == 1 &&
-        load > 0.5 * softnpu::usable_processors()) {
+    if (e.request.calibrate && ::getloadavg(&load, 1) == 1 && load > 0.5 * usable_processors()) {
         char text[32];
         std::snprintf(text, sizeof text, "%.1f", load);
         e.note(std::string("other programs were busy (load ") + text +
                    " of the last minute), so the peaks may be too low",
                "vartml doctor --calibrate");
     }
-    std::vector<unsigned> counts = {softnpu::usable_processors()};
+    std::vector<unsigned> counts = {usable_processors()};
     if (counts[0] > 1) counts.push_back(1);
     for (const unsigned threads : counts) {
         auto peaks = read_peaks(peaks_key(threads), folder);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/doctor/peaks.h"
+#include "lib/common/processors.h"
 
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -56,8 +57,7 @@ std::optional<Peaks> parse(const std::string& text) {
 }  // namespace
 
 PeaksKey peaks_key(unsigned threads) {
-    return {processor_model(), threads ? threads : softnpu::usable_processors(),
-            softnpu::onednn_version()};
+    return {processor_model(), threads ? threads : usable_processors(), softnpu::onednn_version()};
 }
 
 std::optional<double> ops_per_second(const Peaks& peaks, const std::string& type) {

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a model in memory to a runner: partitions, device, columns, program; nothing is left behind
 // by a failure.
-#include <sched.h>
-
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <exception>
 #include <fstream>
 #include <memory>
@@ -14,6 +11,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "lib/common/cache_folder.h"
+#include "lib/common/processors.h"
 #include "lib/runtime/partitions.h"
 #include "lib/runtime/runner.h"
 #include "lib/runtime/vart_errors.h"
@@ -26,12 +25,6 @@ using vart::TensorType;
 
 Error fault(ErrorCode code, const std::string& text) {
     return {code, "create_runner: " + text};
-}
-
-unsigned usable_processors() {
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
-    return static_cast<unsigned>(std::max(1, CPU_COUNT(&set)));
 }
 
 // The compile configuration must be one for the model's device.
@@ -119,11 +112,8 @@ Result<void> check_views(const std::string& path, const Options& options,
 // Folder of packed weights: beside what is extracted, or the user's cache.
 std::string weights_folder(const Options& options) {
     if (!options.cache_path.empty()) return options.cache_path + "/weights";
-    if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache && *cache)
-        return std::string(cache) + "/vartml/weights";
-    if (const char* home = std::getenv("HOME"); home && *home)
-        return std::string(home) + "/.cache/vartml/weights";
-    return {};
+    const std::string cache = user_cache_folder();
+    return cache.empty() ? cache : cache + "/weights";
 }
 
 unsigned num_threads(const Options& options) {

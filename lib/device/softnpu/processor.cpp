@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/device/softnpu/processor.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <oneapi/dnnl/dnnl.hpp>
 
@@ -39,12 +37,6 @@ Instructions effective() {
 }
 
 }  // namespace
-
-unsigned usable_processors() {
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
-    return static_cast<unsigned>(std::max(1, CPU_COUNT(&set)));
-}
 
 bool has_bf16_products() {
 #if defined(__x86_64__)

@@ -6,9 +6,6 @@
 
 namespace vartml::softnpu {
 
-// Of this process; at least 1.
-unsigned usable_processors();
-
 // Whether the processor multiplies bf16 natively. Others compute floats in f32.
 bool has_bf16_products();
 // Whether the processor adds four products of 8 bits without saturating in between (VNNI). Others

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The software NPU as a device.
 #include "lib/device/softnpu/softnpu.h"
+#include "lib/common/processors.h"
 
 #include <algorithm>
 #include <oneapi/dnnl/dnnl.hpp>
@@ -28,7 +29,7 @@ public:
     bool supports_target(const std::string& t) const override {
         return t == "softnpu-1" || t == "cpu-1";
     }
-    unsigned num_cores() const override { return std::min(softnpu::usable_processors(), 64U); }
+    unsigned num_cores() const override { return std::min(usable_processors(), 64U); }
 
     Result<std::unique_ptr<Executable>> load(std::shared_ptr<const Program> program,
                                              const LoadOptions& options) override {

@@ -35,8 +35,7 @@ namespace infer = vartml::gst::infer;
 struct _GstVartmlInfer {
     GstElement parent;
     GstPad *sink, *src;
-    infer::Settings* settings;  // guarded by the object lock
-    infer::Stream* stream;      // locks itself
+    infer::Stream* stream;  // locks itself
 };
 
 G_DEFINE_TYPE(GstVartmlInfer, gst_vartml_infer, GST_TYPE_ELEMENT)
@@ -65,8 +64,10 @@ gboolean sink_event(GstPad*, GstObject* parent, GstEvent* event) {
 }
 
 gboolean sink_query(GstPad* pad, GstObject* parent, GstQuery* query) {
-    return vartml::gst::is_serialized(query) ? stream_of(parent)->sink_query(query)
-                                             : gst_pad_query_default(pad, parent, query);
+    if (vartml::gst::is_serialized(query)) return stream_of(parent)->sink_query(query);
+    const gboolean answered = gst_pad_query_default(pad, parent, query);
+    if (answered && GST_QUERY_TYPE(query) == GST_QUERY_CAPS) stream_of(parent)->narrow_caps(query);
+    return answered;
 }
 
 gboolean src_event(GstPad*, GstObject* parent, GstEvent* event) {
@@ -88,16 +89,9 @@ gboolean src_activate_mode(GstPad*, GstObject* parent, GstPadMode mode, gboolean
     return mode == GST_PAD_MODE_PUSH && stream_of(parent)->activate_src(active);
 }
 
-infer::Settings settings_of(GstVartmlInfer* self) {
-    GST_OBJECT_LOCK(self);
-    infer::Settings copy = *self->settings;
-    GST_OBJECT_UNLOCK(self);
-    return copy;
-}
-
 GstStateChangeReturn change_state(GstElement* element, GstStateChange change) {
     GstVartmlInfer* self = GST_VARTML_INFER(element);
-    if (change == GST_STATE_CHANGE_READY_TO_PAUSED && !self->stream->start(settings_of(self))) {
+    if (change == GST_STATE_CHANGE_READY_TO_PAUSED && !self->stream->start()) {
         self->stream->stop();
         return GST_STATE_CHANGE_FAILURE;
     }
@@ -110,24 +104,13 @@ GstStateChangeReturn change_state(GstElement* element, GstStateChange change) {
 }
 
 void set_property(GObject* object, guint id, const GValue* value, GParamSpec* spec) {
-    GstVartmlInfer* self = GST_VARTML_INFER(object);
-    GST_OBJECT_LOCK(self);
-    const bool known = infer::set_property(*self->settings, id, value);
-    if (known) self->stream->configure(*self->settings);
-    GST_OBJECT_UNLOCK(self);
-    if (!known) G_OBJECT_WARN_INVALID_PROPERTY_ID(object, id, spec);
+    if (!GST_VARTML_INFER(object)->stream->set_property(id, value))
+        G_OBJECT_WARN_INVALID_PROPERTY_ID(object, id, spec);
 }
 
 void get_property(GObject* object, guint id, GValue* value, GParamSpec* spec) {
-    GstVartmlInfer* self = GST_VARTML_INFER(object);
-    if (id == infer::stats_property()) {
-        g_value_take_boxed(value, self->stream->stats_structure());
-        return;
-    }
-    GST_OBJECT_LOCK(self);
-    const bool known = infer::get_property(*self->settings, id, value);
-    GST_OBJECT_UNLOCK(self);
-    if (!known) G_OBJECT_WARN_INVALID_PROPERTY_ID(object, id, spec);
+    if (!GST_VARTML_INFER(object)->stream->get_property(id, value))
+        G_OBJECT_WARN_INVALID_PROPERTY_ID(object, id, spec);
 }
 
 void reset_stats(GstVartmlInfer* self) {
@@ -137,7 +120,6 @@ void reset_stats(GstVartmlInfer* self) {
 void finalize(GObject* object) {
     GstVartmlInfer* self = GST_VARTML_INFER(object);
     delete self->stream;
-    delete self->settings;
     G_OBJECT_CLASS(gst_vartml_infer_parent_class)->finalize(object);
 }
 
@@ -161,7 +143,6 @@ static void gst_vartml_infer_init(GstVartmlInfer* self) {
     gst_pad_set_event_function(self->src, src_event);
     gst_pad_set_query_function(self->src, src_query);
     gst_pad_set_activatemode_function(self->src, src_activate_mode);
-    self->settings = new infer::Settings;
     self->stream = new infer::Stream(GST_ELEMENT(self), self->sink, self->src);
 }
 

@@ -4,13 +4,15 @@
 namespace vartml::gst::infer {
 
 InferenceStatus Gates::decide(GstBuffer* buffer, const GstSegment& segment, unsigned interval,
-                              bool skip_late) {
-    const bool turn = counter_++ % interval == 0;
+                              unsigned adapted, bool skip_late) {
+    const bool turn = since_turn_ == 0 || since_turn_ >= adapted;
+    const bool wanted = since_turn_ == 0 || since_turn_ % interval == 0;
+    since_turn_ = turn ? 1 : since_turn_ + 1;
     if (GST_BUFFER_FLAG_IS_SET(buffer, GST_BUFFER_FLAG_GAP) ||
         GST_BUFFER_FLAG_IS_SET(buffer, GST_BUFFER_FLAG_CORRUPTED)) {
         return InferenceStatus::skipped_flag;
     }
-    if (!turn) return InferenceStatus::skipped_interval;
+    if (!turn) return wanted ? InferenceStatus::skipped_slo : InferenceStatus::skipped_interval;
     if (skip_late && GST_CLOCK_TIME_IS_VALID(earliest_) && GST_BUFFER_PTS_IS_VALID(buffer) &&
         segment.format == GST_FORMAT_TIME) {
         const guint64 running =

@@ -10,10 +10,11 @@ namespace vartml::gst::infer {
 
 class Gates {
 public:
-    // The frame's fate as far as it is known before the depth is looked at. `skip_late`: late
-    // frames pass without inference.
+    // The frame's fate as far as it is known before the depth is looked at. One frame in `interval`
+    // is inferred, one in `adapted` (not less) where a latency target asks for that. `skip_late`:
+    // late frames pass without inference.
     InferenceStatus decide(GstBuffer* buffer, const GstSegment& segment, unsigned interval,
-                           bool skip_late);
+                           unsigned adapted, bool skip_late);
     void qos(double proportion, GstClockTimeDiff diff, GstClockTime timestamp);
     void reset();
 
@@ -21,7 +22,7 @@ public:
     double proportion() const { return proportion_; }
 
 private:
-    guint64 counter_ = 0;
+    guint64 since_turn_ = 0;  // frames since the last one whose turn it was; 0: none yet
     GstClockTime earliest_ = GST_CLOCK_TIME_NONE;
     double proportion_ = 1;
 };

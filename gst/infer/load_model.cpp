@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -115,6 +116,11 @@ constexpr const char* owned_options[] = {"input_tensor_type", "output_tensor_typ
 
 }  // namespace
 
+unsigned concurrent_runs(const Settings& settings, unsigned batch) {
+    // The API's default is 2.
+    return std::max(2u, (frames_in_flight(settings, batch) + batch - 1) / batch);
+}
+
 bool needs_compiler(const std::string& model) {
     return model.ends_with(".onnx") && !is_directory(model);
 }
@@ -170,7 +176,7 @@ bool overlay_preprocess(const Settings& settings, const std::string& picture_inp
 }
 
 bool runner_options(const Settings& settings, const vartml::ModelDescription& description,
-                    RunnerOptions& options, Failure& failure) {
+                    unsigned batch, RunnerOptions& options, Failure& failure) {
     if (!settings.runner_options_error.empty()) {
         return fail(failure, "infer-option",
                     {ErrorCode::invalid_argument, settings.runner_options_error}, "runner-options");
@@ -193,22 +199,9 @@ bool runner_options(const Settings& settings, const vartml::ModelDescription& de
         }
         return true;
     };
-    const bool output_hw = all_hw(description.outputs);
-    if (settings.output_view == OutputView::hw && !output_hw) {
-        std::string name;
-        for (const vartml::TensorInfo& t : description.outputs) {
-            if (!t.hw && name.empty()) name = t.name;
-        }
-        return fail(failure, "infer-option",
-                    {ErrorCode::invalid_argument,
-                     "property 'output-tensor-type' is hw, but output '" + name +
-                         "' comes from a CPU partition and has no HW view; set "
-                         "output-tensor-type=cpu"},
-                    "output-tensor-type");
-    }
     options["input_tensor_type"] = std::string(all_hw(description.inputs) ? "HW" : "CPU");
-    options["output_tensor_type"] = std::string(output_hw ? "HW" : "CPU");
-    options["max_concurrent_runs"] = uint32_t(std::max(2u, settings.depth()));
+    options["output_tensor_type"] = std::string(all_hw(description.outputs) ? "HW" : "CPU");
+    options["max_concurrent_runs"] = uint32_t(concurrent_runs(settings, batch));
     if (settings.device != "auto" && !settings.device.empty())
         options["vartml_device"] = settings.device;
     if (description.format == "tar" && !options.contains("cache_path"))

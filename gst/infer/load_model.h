@@ -2,6 +2,8 @@
 // First half of loading: from the property `model` to an opened description. Failures carry the ids
 // of the element.
 #pragma once
+#include <vartml/postprocess.h>
+
 #include "gst/infer/instance.h"
 
 namespace vartml::gst::infer {
@@ -21,6 +23,9 @@ bool overlay_preprocess(const Settings& settings, const std::string& picture_inp
 
 // What the properties say about create_runner.
 bool runner_options(const Settings& settings, const vartml::ModelDescription& description,
-                    RunnerOptions& options, Failure& failure);
+                    unsigned batch, RunnerOptions& options, Failure& failure);
+
+// Runs in flight that the frames in flight need.
+unsigned concurrent_runs(const Settings& settings, unsigned batch);
 
 }  // namespace vartml::gst::infer

@@ -1,28 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gst/infer/properties.h"
 
+#include <span>
+
 namespace vartml::gst::infer {
 namespace {
-
-enum Property : unsigned {
-    prop_0,
-    prop_model,
-    prop_modelinfo_file,
-    prop_device,
-    prop_runner_options,
-    prop_cache_dir,
-    prop_batch_size,
-    prop_async_depth,
-    prop_inference_interval,
-    prop_resize_mode,
-    prop_preprocess,
-    prop_output_tensor_type,
-    prop_copy_policy,
-    prop_on_fallback,
-    prop_on_late,
-    prop_latency,
-    prop_stats,
-};
 
 GType register_enum(const char* name, const GEnumValue* values) {
     const GType type = g_enum_register_static(name, values);
@@ -88,118 +70,217 @@ GType on_late_type() {
     return type;
 }
 
-constexpr int ready = G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_READY;
-constexpr int playing = G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_PLAYING;
+GType inference_region_type() {
+    static const GEnumValue values[] = {
+        {int(InferenceRegion::full_frame), "The whole frame", "full-frame"},
+        {int(InferenceRegion::roi), "Each region that an element before attached", "roi"},
+        {0, nullptr, nullptr},
+    };
+    static const GType type = register_enum("GstVartmlInferRegion", values);
+    return type;
+}
 
-void install_strings(GObjectClass* klass) {
-    const struct {
-        Property id;
-        const char *name, *nick, *blurb, *fallback;
-    } rows[] = {
-        // Since: 1.0
-        {prop_model, "model", "Model",
+GType roi_source_type() {
+    static const GEnumValue values[] = {
+        {int(RoiSource::automatic), "Regions of interest where there are any, else detections",
+         "auto"},
+        {int(RoiSource::detections), "Detections of the analytics metadata", "detections"},
+        {int(RoiSource::roi_meta), "GstVideoRegionOfInterestMeta", "roi-meta"},
+        {0, nullptr, nullptr},
+    };
+    static const GType type = register_enum("GstVartmlInferRoiSource", values);
+    return type;
+}
+
+GType input_is_tensor_type() {
+    static const GEnumValue values[] = {
+        {int(InputIsTensor::automatic),
+         "Where the model takes pictures as bytes and the frame is such a picture", "auto"},
+        {int(InputIsTensor::no), "Frames are always converted", "no"},
+        {int(InputIsTensor::yes), "Frames are the input tensor; other caps are refused", "yes"},
+        {0, nullptr, nullptr},
+    };
+    static const GType type = register_enum("GstVartmlInferInputIsTensor", values);
+    return type;
+}
+
+constexpr int ready = GST_PARAM_MUTABLE_READY;
+constexpr int playing = GST_PARAM_MUTABLE_PLAYING;
+constexpr int controlled = playing | GST_PARAM_CONTROLLABLE;
+
+// One property: its text, its range and the setting behind it. The id of a property is its place in
+// the table, from 1.
+struct Text {
+    std::string Settings::* field;
+    const char* fallback;
+};
+struct Uint {
+    unsigned Settings::* field;
+    guint min, max, fallback;
+};
+struct Int {
+    int Settings::* field;
+    gint min, max, fallback;
+};
+struct Real {
+    double Settings::* field;
+    gdouble min, max, fallback;
+};
+struct Time {
+    guint64 Settings::* field;
+    guint64 fallback;
+};
+// An enumeration, by what reads and writes it.
+struct Enum {
+    GType (*type)();
+    int fallback;
+    int (*get)(const Settings&);
+    void (*set)(Settings&, int);
+};
+struct Options {};
+using Kind = std::variant<Text, Uint, Int, Real, Time, Enum, Options>;
+struct Property {
+    const char *name, *nick, *blurb;
+    int flags;
+    Kind kind;
+};
+
+template <auto Field>
+Enum choice(GType (*type)(), int fallback = 0) {
+    using T = std::remove_reference_t<decltype(std::declval<Settings&>().*Field)>;
+    return {type, fallback, [](const Settings& s) { return int(s.*Field); },
+            [](Settings& s, int value) { s.*Field = T(value); }};
+}
+
+std::span<const Property> properties() {
+    // Since: 1.0
+    static const Property all[] = {
+        {"model", "Model",
          "Compiled model (directory with vaiml_par_0, .rai or .tar.gz file, or directory with one "
-         ".rai), or "
-         "an .onnx file, which is "
-         "compiled into cache-dir first",
-         nullptr},
-        {prop_modelinfo_file, "modelinfo-file", "Sidecar",
+         ".rai), or an .onnx file, which is compiled into cache-dir first; written while running, "
+         "it is loaded beside the one in use and takes its place between two frames",
+         playing, Text{&Settings::model, nullptr}},
+        {"modelinfo-file", "Sidecar",
          "Sidecar (.modelinfo) of the model; unset: the one in the compiled model, else beside it",
-         nullptr},
-        {prop_device, "device", "Device",
-         "Device that runs the model: auto, softnpu, or what the runtime offers", "auto"},
-        {prop_cache_dir, "cache-dir", "Cache folder",
+         ready, Text{&Settings::modelinfo_file, nullptr}},
+        {"device", "Device",
+         "Device that runs the model: auto, softnpu, or what the runtime offers", ready,
+         Text{&Settings::device, "auto"}},
+        {"runner-options", "Runner options",
+         "Further options of create_runner as a structure, such as options,start_column=(uint)4",
+         ready, Options{}},
+        {"cache-dir", "Cache folder",
          "Where an .onnx is compiled to and a .tar.gz unpacked; unset: vartml in the user's cache "
          "folder",
-         nullptr},
-        {prop_preprocess, "preprocess", "Pre-processing",
+         ready, Text{&Settings::cache_dir, nullptr}},
+        {"model-instance-id", "Model instance",
+         "Elements of the process with the same id share one model, its weights and its batches; "
+         "unset: not shared",
+         ready, Text{&Settings::model_instance_id, nullptr}},
+        {"batch-size", "Batch size",
+         "Frames per run, at most what the model was compiled for; 0 = that", ready,
+         Uint{&Settings::batch_size, 0, 64, 0}},
+        {"batch-timeout", "Batch timeout",
+         "Longest wait in milliseconds of the oldest frame for a full batch; -1 = one frame "
+         "duration, 0 = never wait",
+         playing, Int{&Settings::batch_timeout_ms, -1, 60'000, -1}},
+        {"async-depth", "Depth",
+         "Most frames between chain and push; 0 = twice the batch size, at least 2", ready,
+         Uint{&Settings::async_depth, 0, 64, 0}},
+        {"run-timeout", "Run timeout",
+         "Milliseconds after which a run that the device does not end has failed", ready,
+         Uint{&Settings::run_timeout_ms, 1, 3'600'000, 10'000}},
+        {"inference-interval", "Interval", "Infer one frame in N; the others pass", controlled,
+         Uint{&Settings::inference_interval, 1, 1000, 1}},
+        {"inference-region", "Region", "What part of a frame is inferred", ready,
+         choice<&Settings::region>(inference_region_type)},
+        {"roi-source", "Source of regions", "Where regions come from", ready,
+         choice<&Settings::roi_source>(roi_source_type)},
+        {"roi-classes", "Classes of regions",
+         "Comma-separated labels of detections, or types of regions of interest, that are "
+         "inferred; unset: all",
+         playing, Text{&Settings::roi_classes, nullptr}},
+        {"roi-min-size", "Smallest region", "Regions with a side of fewer pixels are not inferred",
+         playing, Uint{&Settings::roi_min_size, 0, 65'535, 16}},
+        {"roi-max", "Most regions", "Most regions that are inferred per frame, best score first",
+         ready, Uint{&Settings::roi_max, 1, 256, 16}},
+        {"roi-expand", "Enlargement", "What is added to a region on each side, as part of its size",
+         playing, Real{&Settings::roi_expand, 0, 2, 0}},
+        {"resize-mode", "Resize mode", "How the frame is fitted to the model's input", ready,
+         choice<&Settings::resize>(resize_type)},
+        {"preprocess", "Pre-processing",
          "Keys of the sidecar's input section without prefix, such as 'channels=bgr mean=0 scale=1 "
-         "pad=114,114,114'; what "
-         "is absent comes from the sidecar, else from the decoder family",
-         nullptr},
-    };
-    for (const auto& row : rows) {
-        g_object_class_install_property(
-            klass, row.id,
-            g_param_spec_string(row.name, row.nick, row.blurb, row.fallback, GParamFlags(ready)));
-    }
-    g_object_class_install_property(
-        klass, prop_runner_options,
-        g_param_spec_boxed(
-            "runner-options", "Runner options",
-            "Further options of create_runner as a structure, such as options,start_column=(uint)4",
-            GST_TYPE_STRUCTURE, GParamFlags(ready)));
-}
-
-void install_numbers(GObjectClass* klass) {
-    const struct {
-        Property id;
-        const char *name, *nick, *blurb;
-        guint min, max, fallback;
-        int flags;
-    } rows[] = {
-        // Since: 1.0
-        {prop_batch_size, "batch-size", "Batch size",
-         "Frames per run; 0 = 1, more is not supported yet", 0, 64, 0, ready},
-        {prop_async_depth, "async-depth", "Depth", "Most frames between chain and push; 0 = 2", 0,
-         64, 0, ready},
-        {prop_inference_interval, "inference-interval", "Interval",
-         "Infer one frame in N; the others pass", 1, 1000, 1, playing | GST_PARAM_CONTROLLABLE},
-    };
-    for (const auto& row : rows) {
-        g_object_class_install_property(
-            klass, row.id,
-            g_param_spec_uint(row.name, row.nick, row.blurb, row.min, row.max, row.fallback,
-                              GParamFlags(row.flags)));
-    }
-    g_object_class_install_property(
-        klass, prop_latency,
-        g_param_spec_uint64(
-            "latency", "Latency",
-            "Answer to the latency query in nanoseconds; none = 99th percentile of the measured "
-            "pre-processing and run",
-            0, G_MAXUINT64, GST_CLOCK_TIME_NONE, GParamFlags(ready)));
-}
-
-void install_enums(GObjectClass* klass) {
-    const struct {
-        Property id;
-        const char *name, *nick, *blurb;
-        GType type;
-        int fallback, flags;
-    } rows[] = {
-        // Since: 1.0
-        {prop_resize_mode, "resize-mode", "Resize mode",
-         "How the frame is fitted to the model's input", resize_type(),
-         int(ResizeChoice::automatic), ready},
-        {prop_output_tensor_type, "output-tensor-type", "Tensor view",
-         "View of the tensors that are attached; hw is what to set in front of vartmldecode",
-         output_view_type(), int(OutputView::cpu), ready},
-        {prop_copy_policy, "copy-policy", "Copy policy",
-         "What a copy of a frame or tensor leads to", copy_policy_type(), int(CopyPolicy::warn),
-         playing},
-        {prop_on_fallback, "on-fallback", "On fallback",
-         "What nodes of the model that run on the CPU lead to", on_fallback_type(),
-         int(OnFallback::warn), ready},
-        {prop_on_late, "on-late", "On late frames",
+         "pad=114,114,114'; what is absent comes from the sidecar, else from the decoder family",
+         ready, Text{&Settings::preprocess, nullptr}},
+        {"input-is-tensor", "Input is tensor",
+         "Whether the bytes of a frame are the model's input, without conversion", ready,
+         choice<&Settings::input_is_tensor>(input_is_tensor_type)},
+        {"output-tensor-type", "Tensor view",
+         "View of the tensors that are attached; hw is what to set in front of vartmldecode", ready,
+         choice<&Settings::output_view>(output_view_type)},
+        {"copy-policy", "Copy policy", "What a copy of a frame or tensor leads to", playing,
+         choice<&Settings::copy_policy>(copy_policy_type, int(CopyPolicy::warn))},
+        {"on-fallback", "On fallback", "What nodes of the model that run on the CPU lead to", ready,
+         choice<&Settings::on_fallback>(on_fallback_type, int(OnFallback::warn))},
+        {"on-late", "On late frames",
          "What happens to the inference of a frame that is late or meets a full queue; the frame "
          "itself always passes",
-         on_late_type(), int(OnLate::automatic), playing},
+         playing, choice<&Settings::on_late>(on_late_type)},
+        {"latency", "Latency",
+         "Answer to the latency query in nanoseconds; none = 99th percentile of the measured "
+         "pre-processing and run, and the batch timeout",
+         ready, Time{&Settings::latency, GST_CLOCK_TIME_NONE}},
+        {"latency-target", "Latency target",
+         "Milliseconds within which 95 of 100 inferences shall be; the interval is adapted to hold "
+         "it; 0 = off",
+         playing, Uint{&Settings::latency_target_ms, 0, 60'000, 0}},
     };
-    for (const auto& row : rows) {
-        g_object_class_install_property(klass, row.id,
-                                        g_param_spec_enum(row.name, row.nick, row.blurb, row.type,
-                                                          row.fallback, GParamFlags(row.flags)));
-    }
+    return all;
+}
+
+const Property* find(unsigned id) {
+    return id >= 1 && id <= properties().size() ? &properties()[id - 1] : nullptr;
+}
+
+template <typename... Functions>
+struct Overloaded : Functions... {
+    using Functions::operator()...;
+};
+
+GParamSpec* spec_of(const Property& p) {
+    const auto flags = GParamFlags(p.flags | G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS);
+    return std::visit(
+        Overloaded{
+            [&](const Text& k) {
+                return g_param_spec_string(p.name, p.nick, p.blurb, k.fallback, flags);
+            },
+            [&](const Uint& k) {
+                return g_param_spec_uint(p.name, p.nick, p.blurb, k.min, k.max, k.fallback, flags);
+            },
+            [&](const Int& k) {
+                return g_param_spec_int(p.name, p.nick, p.blurb, k.min, k.max, k.fallback, flags);
+            },
+            [&](const Real& k) {
+                return g_param_spec_double(p.name, p.nick, p.blurb, k.min, k.max, k.fallback,
+                                           flags);
+            },
+            [&](const Time& k) {
+                return g_param_spec_uint64(p.name, p.nick, p.blurb, 0, G_MAXUINT64, k.fallback,
+                                           flags);
+            },
+            [&](const Enum& k) {
+                return g_param_spec_enum(p.name, p.nick, p.blurb, k.type(), k.fallback, flags);
+            },
+            [&](const Options&) {
+                return g_param_spec_boxed(p.name, p.nick, p.blurb, GST_TYPE_STRUCTURE, flags);
+            },
+        },
+        p.kind);
 }
 
 std::string text_of(const GValue* value) {
     const gchar* text = g_value_get_string(value);
     return text ? text : "";
-}
-
-void set_text(GValue* value, const std::string& text) {
-    g_value_set_string(value, text.empty() ? nullptr : text.c_str());
 }
 
 // Fields of the structure as payloads of the runner's options.
@@ -246,11 +327,10 @@ GstStructure* write_options(const Settings& settings) {
 }  // namespace
 
 void install_properties(GObjectClass* klass) {
-    install_strings(klass);
-    install_numbers(klass);
-    install_enums(klass);
+    unsigned id = 0;
+    for (const Property& p : properties()) g_object_class_install_property(klass, ++id, spec_of(p));
     g_object_class_install_property(
-        klass, prop_stats,
+        klass, stats_property(),
         g_param_spec_boxed("stats", "Statistics",
                            "Counters, gauges and percentiles of times as vartml-infer-stats",
                            GST_TYPE_STRUCTURE,
@@ -258,112 +338,55 @@ void install_properties(GObjectClass* klass) {
 }
 
 unsigned stats_property() {
-    return prop_stats;
+    return unsigned(properties().size()) + 1;
+}
+
+unsigned model_property() {
+    return 1;
+}
+
+std::string runner_options_text(const Settings& settings) {
+    GstStructure* s = write_options(settings);
+    if (!s) return "";
+    gchar* text = gst_structure_to_string(s);
+    std::string copy = text;
+    g_free(text);
+    gst_structure_free(s);
+    return copy;
 }
 
 bool set_property(Settings& settings, unsigned id, const GValue* value) {
-    switch (id) {
-        case prop_model:
-            settings.model = text_of(value);
-            break;
-        case prop_modelinfo_file:
-            settings.modelinfo_file = text_of(value);
-            break;
-        case prop_device:
-            settings.device = text_of(value);
-            break;
-        case prop_runner_options:
-            read_options(settings, gst_value_get_structure(value));
-            break;
-        case prop_cache_dir:
-            settings.cache_dir = text_of(value);
-            break;
-        case prop_batch_size:
-            settings.batch_size = g_value_get_uint(value);
-            break;
-        case prop_async_depth:
-            settings.async_depth = g_value_get_uint(value);
-            break;
-        case prop_inference_interval:
-            settings.inference_interval = g_value_get_uint(value);
-            break;
-        case prop_resize_mode:
-            settings.resize = ResizeChoice(g_value_get_enum(value));
-            break;
-        case prop_preprocess:
-            settings.preprocess = text_of(value);
-            break;
-        case prop_output_tensor_type:
-            settings.output_view = OutputView(g_value_get_enum(value));
-            break;
-        case prop_copy_policy:
-            settings.copy_policy = CopyPolicy(g_value_get_enum(value));
-            break;
-        case prop_on_fallback:
-            settings.on_fallback = OnFallback(g_value_get_enum(value));
-            break;
-        case prop_on_late:
-            settings.on_late = OnLate(g_value_get_enum(value));
-            break;
-        case prop_latency:
-            settings.latency = g_value_get_uint64(value);
-            break;
-        default:
-            return false;
-    }
+    const Property* p = find(id);
+    if (!p) return false;
+    std::visit(Overloaded{
+                   [&](const Text& k) { settings.*k.field = text_of(value); },
+                   [&](const Uint& k) { settings.*k.field = g_value_get_uint(value); },
+                   [&](const Int& k) { settings.*k.field = g_value_get_int(value); },
+                   [&](const Real& k) { settings.*k.field = g_value_get_double(value); },
+                   [&](const Time& k) { settings.*k.field = g_value_get_uint64(value); },
+                   [&](const Enum& k) { k.set(settings, g_value_get_enum(value)); },
+                   [&](const Options&) { read_options(settings, gst_value_get_structure(value)); },
+               },
+               p->kind);
     return true;
 }
 
 bool get_property(const Settings& settings, unsigned id, GValue* value) {
-    switch (id) {
-        case prop_model:
-            set_text(value, settings.model);
-            break;
-        case prop_modelinfo_file:
-            set_text(value, settings.modelinfo_file);
-            break;
-        case prop_device:
-            set_text(value, settings.device);
-            break;
-        case prop_runner_options:
-            g_value_take_boxed(value, write_options(settings));
-            break;
-        case prop_cache_dir:
-            set_text(value, settings.cache_dir);
-            break;
-        case prop_batch_size:
-            g_value_set_uint(value, settings.batch_size);
-            break;
-        case prop_async_depth:
-            g_value_set_uint(value, settings.async_depth);
-            break;
-        case prop_inference_interval:
-            g_value_set_uint(value, settings.inference_interval);
-            break;
-        case prop_resize_mode:
-            g_value_set_enum(value, int(settings.resize));
-            break;
-        case prop_preprocess:
-            set_text(value, settings.preprocess);
-            break;
-        case prop_output_tensor_type:
-            g_value_set_enum(value, int(settings.output_view));
-            break;
-        case prop_copy_policy:
-            g_value_set_enum(value, int(settings.copy_policy));
-            break;
-        case prop_on_fallback:
-            g_value_set_enum(value, int(settings.on_fallback));
-            break;
-        case prop_on_late:
-            g_value_set_enum(value, int(settings.on_late));
-            break;
-        case prop_latency:
-            g_value_set_uint64(value, settings.latency);
-            break;
-        default:
-            return false;
-    }
+    const Property* p = find(id);
+    if (!p) return false;
+    std::visit(Overloaded{
+                   [&](const Text& k) {
+                       const std::string& text = settings.*k.field;
+                       g_value_set_string(value, text.empty() ? nullptr : text.c_str());
+                   },
+                   [&](const Uint& k) { g_value_set_uint(value, settings.*k.field); },
+                   [&](const Int& k) { g_value_set_int(value, settings.*k.field); },
+                   [&](const Real& k) { g_value_set_double(value, settings.*k.field); },
+                   [&](const Time& k) { g_value_set_uint64(value, settings.*k.field); },
+                   [&](const Enum& k) { g_value_set_enum(value, k.get(settings)); },
+                   [&](const Options&) { g_value_take_boxed(value, write_options(settings)); },
+               },
+               p->kind);
     return true;
 }
 

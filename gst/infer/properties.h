@@ -10,6 +10,10 @@ namespace vartml::gst::infer {
 // Installs the properties; `stats` is the last and answered by the element itself.
 void install_properties(GObjectClass* klass);
 unsigned stats_property();
+unsigned model_property();
+
+// The property `runner-options` as text, equal for equal options.
+std::string runner_options_text(const Settings& settings);
 
 // False for an id that is not in the table.
 bool set_property(Settings& settings, unsigned id, const GValue* value);

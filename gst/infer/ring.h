@@ -26,6 +26,20 @@ public:
         --count_;
         return value;
     }
+    // Takes out the first element that equals `value`; the others keep their order. False: none
+    // does.
+    bool remove(const T& value) {
+        bool found = false;
+        for (size_t n = count_; n > 0; --n) {
+            T one = pop();
+            if (!found && one == value) {
+                found = true;
+            } else {
+                push(std::move(one));
+            }
+        }
+        return found;
+    }
 
 private:
     void grow() {

@@ -29,10 +29,27 @@ uint32_t percentile(std::span<uint32_t> values, double percent) {
     return *at;
 }
 
-const char* copy_reason_nick(CopyReason reason) {
-    constexpr const char* nicks[num_copy_reasons] = {"input-cpu-view", "output-cpu-view",
-                                                     "make-writable"};
-    return nicks[size_t(reason)];
+const CopyReasonText& copy_reason(CopyReason reason) {
+    static constexpr CopyReasonText texts[num_copy_reasons] = {
+        {"not-device-memory", "the frame lies in plain memory, which the device does not read",
+         "use a source that fills dma-bufs, or the pool that this element offers"},
+        {"import-refused", "the device did not take the dma-buf of the frame",
+         "let the source take its buffers from the pool that this element offers"},
+        {"strided", "the rows of the frame are padded",
+         "let the source fill dense rows, or the pool that this element offers"},
+        {"unaligned", "the frame does not begin at byte 0 of its dma-buf",
+         "use a source that puts one frame into one dma-buf"},
+        {"split-memory", "the frame is spread over several memories",
+         "use a source that puts one frame into one dma-buf"},
+        {"input-cpu-view", "the model has no HW view of an input",
+         "use a model whose first operators run on the NPU"},
+        {"output-cpu-view", "the model has no HW view of an output",
+         "use a model whose last operators run on the NPU"},
+        {"make-writable",
+         "the memory of the frame cannot be shared and another element holds the frame",
+         "avoid a tee before this element or use another source"},
+    };
+    return texts[size_t(reason)];
 }
 
 void Stats::Series::add(uint64_t us) {
@@ -41,10 +58,27 @@ void Stats::Series::add(uint64_t us) {
     max = std::max(max, value);
 }
 
-void Stats::frame(InferenceStatus status) {
+void Stats::frame(InferenceStatus status, unsigned inferences) {
     const std::lock_guard lock(mutex_);
     ++frames_;
     ++by_status_[size_t(status)];
+    if (status == InferenceStatus::inferred) inferences_ += inferences;
+}
+
+void Stats::run(unsigned batch_fill, bool leads_batch) {
+    const std::lock_guard lock(mutex_);
+    batch_fill_ = batch_fill;
+    batches_ += leads_batch;
+}
+
+void Stats::import() {
+    const std::lock_guard lock(mutex_);
+    ++imports_;
+}
+
+void Stats::model_swap() {
+    const std::lock_guard lock(mutex_);
+    ++swaps_;
 }
 
 void Stats::times(uint64_t pre_us, uint64_t wait_us, uint64_t run_us) {
@@ -78,7 +112,8 @@ void Stats::in_flight(unsigned count) {
 void Stats::reset() {
     const std::lock_guard lock(mutex_);
     by_status_ = {};
-    frames_ = conversions_ = 0;
+    frames_ = inferences_ = conversions_ = imports_ = batches_ = swaps_ = 0;
+    batch_fill_ = 0;
     copies_ = copied_bytes_ = {};
     in_flight_max_ = 0;
     pre_ = wait_ = run_ = total_ = {};
@@ -86,7 +121,7 @@ void Stats::reset() {
 
 uint64_t Stats::inferences() const {
     const std::lock_guard lock(mutex_);
-    return by_status_[size_t(InferenceStatus::inferred)];
+    return inferences_;
 }
 
 uint64_t Stats::skipped() const {
@@ -99,18 +134,17 @@ uint64_t Stats::skipped() const {
 GstStructure* Stats::structure(const Gauges& gauges) const {
     GstStructure* s = gst_structure_new_empty("vartml-infer-stats");
     const std::lock_guard lock(mutex_);
-    const uint64_t inferences = by_status_[size_t(InferenceStatus::inferred)];
     set(s, "frames", frames_);
-    set(s, "inferences", inferences);
-    set(s, "batches", inferences);
+    set(s, "inferences", inferences_);
+    set(s, "batches", batches_);
     set(s, "conversions", conversions_);
-    set(s, "imports", 0);
+    set(s, "imports", imports_);
     set(s, "failed", by_status_[size_t(InferenceStatus::failed)]);
     for (InferenceStatus status : skips) set(s, status_nick(status), by_status_[size_t(status)]);
-    set(s, "model-swaps", 0);
+    set(s, "model-swaps", swaps_);
     uint64_t copies = 0, bytes = 0;
     for (size_t i = 0; i < num_copy_reasons; ++i) {
-        const std::string field = std::string("copy-") + copy_reason_nick(CopyReason(i));
+        const std::string field = std::string("copy-") + copy_reason(CopyReason(i)).nick;
         set(s, field + "-count", copies_[i]);
         set(s, field + "-bytes", copied_bytes_[i]);
         copies += copies_[i];
@@ -120,7 +154,7 @@ GstStructure* Stats::structure(const Gauges& gauges) const {
     set(s, "copied-bytes", bytes);
     gst_structure_set(s, "in-flight", G_TYPE_UINT, gauges.in_flight, "in-flight-max", G_TYPE_UINT,
                       in_flight_max_, "queue-depth", G_TYPE_UINT, gauges.queue_depth, "batch-fill",
-                      G_TYPE_UINT, inferences ? 1u : 0u, "output-buffers", G_TYPE_UINT,
+                      G_TYPE_UINT, batch_fill_, "output-buffers", G_TYPE_UINT,
                       gauges.output_buffers, "interval", G_TYPE_UINT, gauges.interval, nullptr);
     const std::pair<const char*, const Series*> series[] = {
         {"pre", &pre_}, {"wait", &wait_}, {"run", &run_}, {"total", &total_}};

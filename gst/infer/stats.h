@@ -16,9 +16,23 @@ namespace vartml::gst::infer {
 // none.
 uint32_t percentile(std::span<uint32_t> values, double percent);
 
-enum class CopyReason { input_cpu_view, output_cpu_view, make_writable };
-inline constexpr size_t num_copy_reasons = 3;
-const char* copy_reason_nick(CopyReason reason);
+enum class CopyReason : uint8_t {
+    not_device_memory,
+    import_refused,
+    strided,
+    unaligned,
+    split_memory,
+    input_cpu_view,
+    output_cpu_view,
+    make_writable
+};
+inline constexpr size_t num_copy_reasons = 8;
+struct CopyReasonText {
+    const char* nick;
+    const char* why;  // "... because <why>"
+    const char* fix;
+};
+const CopyReasonText& copy_reason(CopyReason reason);
 
 // Thread-safety: all members may be called concurrently; the lock is held for a few instructions,
 // while reading for some 10 us.
@@ -28,10 +42,14 @@ public:
         unsigned in_flight = 0, queue_depth = 0, output_buffers = 0, interval = 1;
     };
 
-    void frame(InferenceStatus status);                              // leaves the element
+    // A frame leaves. With regions it may carry several inferences, or be skipped for having none.
+    void frame(InferenceStatus status, unsigned inferences = 1);
+    void run(unsigned batch_fill, bool leads_batch);                 // of an inference
     void times(uint64_t pre_us, uint64_t wait_us, uint64_t run_us);  // of an inference
     void total(uint64_t total_us);                                   // of any frame
     void conversion();
+    void import();  // of a memory that was not seen before
+    void model_swap();
     // Returns true for the first copy of this reason since the start.
     bool copied(CopyReason reason, uint64_t bytes);
     void in_flight(unsigned count);
@@ -53,7 +71,8 @@ private:
 
     mutable std::mutex mutex_;  // guards all below; no other lock is taken under it
     std::array<uint64_t, 8> by_status_{};
-    uint64_t frames_ = 0, conversions_ = 0;
+    uint64_t frames_ = 0, inferences_ = 0, conversions_ = 0, imports_ = 0, batches_ = 0, swaps_ = 0;
+    unsigned batch_fill_ = 0;  // of the last run
     std::array<uint64_t, num_copy_reasons> copies_{}, copied_bytes_{};
     unsigned in_flight_max_ = 0;
     Series pre_, wait_, run_, total_;

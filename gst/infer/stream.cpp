@@ -12,20 +12,14 @@ Stream::~Stream() {
     stop();
 }
 
-void Stream::configure(const Settings& settings) {
-    interval_ = std::max(1u, settings.inference_interval);
-    on_late_ = settings.on_late;
-    copy_policy_ = settings.copy_policy;
-}
-
 void Stream::enqueue(Entry entry) {
     queue_.push(std::move(entry));
-    signal_.changed.notify_all();
+    signal_->changed.notify_all();
 }
 
 void Stream::set_flow(GstFlowReturn flow) {
     flow_ = flow;
-    signal_.changed.notify_all();
+    signal_->changed.notify_all();
 }
 
 void Stream::reset_stream() {
@@ -40,11 +34,15 @@ void Stream::reset_stream() {
 void Stream::drop_queue(bool keep_sticky) {
     std::vector<Entry> dropped;
     {
-        const std::lock_guard lock(signal_.mutex);
+        const std::lock_guard lock(signal_->mutex);
         while (!queue_.empty()) dropped.push_back(queue_.pop());
     }
     for (Entry& entry : dropped) {
         if (entry.kind == Entry::Kind::query || entry.kind == Entry::Kind::none) continue;
+        if (entry.kind == Entry::Kind::swap) {
+            finish_swap(entry);
+            continue;
+        }
         if (entry.kind == Entry::Kind::event) {
             GstEvent* event = GST_EVENT_CAST(entry.object);
             const GstEventType type = GST_EVENT_TYPE(event);
@@ -53,7 +51,7 @@ void Stream::drop_queue(bool keep_sticky) {
                 gst_pad_store_sticky_event(src_, event);
             }
         }
-        if (entry.job) jobs_.abandon(entry.job);
+        release_all(entry);
         gst_mini_object_unref(entry.object);
     }
 }
@@ -63,7 +61,7 @@ gboolean Stream::sink_event(GstEvent* event) {
     if (type == GST_EVENT_FLUSH_START) {
         const gboolean result = gst_pad_push_event(src_, event);
         {
-            const std::lock_guard lock(signal_.mutex);
+            const std::lock_guard lock(signal_->mutex);
             set_flow(GST_FLOW_FLUSHING);
         }
         gst_pad_pause_task(src_);
@@ -73,7 +71,7 @@ gboolean Stream::sink_event(GstEvent* event) {
         const gboolean result = gst_pad_push_event(src_, event);
         drop_queue(true);
         gst_segment_init(&segment_, GST_FORMAT_UNDEFINED);
-        const std::lock_guard lock(signal_.mutex);
+        const std::lock_guard lock(signal_->mutex);
         reset_stream();
         set_flow(GST_FLOW_OK);
         if (gst_pad_is_active(src_)) gst_pad_start_task(src_, task, this, nullptr);
@@ -83,7 +81,10 @@ gboolean Stream::sink_event(GstEvent* event) {
 
     switch (type) {
         case GST_EVENT_CAPS:
-            handle_caps(event);
+            if (!handle_caps(event)) {
+                gst_event_unref(event);
+                return FALSE;
+            }
             break;
         case GST_EVENT_SEGMENT:
             gst_event_copy_segment(event, &segment_);
@@ -99,7 +100,7 @@ gboolean Stream::sink_event(GstEvent* event) {
         default:
             break;
     }
-    std::unique_lock lock(signal_.mutex);
+    std::unique_lock lock(signal_->mutex);
     const bool restarts = type == GST_EVENT_STREAM_START || type == GST_EVENT_SEGMENT;
     if (restarts) {
         refusing_ = false;
@@ -123,19 +124,28 @@ gboolean Stream::sink_event(GstEvent* event) {
     entry.kind = Entry::Kind::event;
     entry.object = GST_MINI_OBJECT_CAST(event);
     enqueue(std::move(entry));
+    // No frame will come that fills the last batch.
+    const std::shared_ptr<Lane> lane = type == GST_EVENT_EOS ? lane_ : nullptr;
+    lock.unlock();
+    if (lane) lane->hurry();
     return TRUE;
 }
 
 // Serialized queries wait for what came before them.
 gboolean Stream::sink_query(GstQuery* query) {
-    std::unique_lock lock(signal_.mutex);
+    std::unique_lock lock(signal_->mutex);
     if (flow_ != GST_FLOW_OK) return FALSE;
     query_done_ = query_result_ = false;
     Entry entry;
     entry.kind = Entry::Kind::query;
     entry.object = GST_MINI_OBJECT_CAST(query);
     enqueue(std::move(entry));
-    signal_.changed.wait(
+    if (const std::shared_ptr<Lane> lane = lane_) {
+        lock.unlock();
+        lane->hurry();
+        lock.lock();
+    }
+    signal_->changed.wait(
         lock, [this] { return query_done_ || (flow_ != GST_FLOW_OK && !query_active_); });
     if (!query_done_) {
         for (size_t i = 0; i < queue_.size(); ++i) {
@@ -151,14 +161,14 @@ gboolean Stream::src_event(GstEvent* event) {
         GstClockTimeDiff diff;
         GstClockTime timestamp;
         gst_event_parse_qos(event, nullptr, &proportion, &diff, &timestamp);
-        const std::lock_guard lock(signal_.mutex);
+        const std::lock_guard lock(signal_->mutex);
         gates_.qos(proportion, diff, timestamp);
     }
     return gst_pad_push_event(sink_, event);
 }
 
 GstClockTime Stream::latency() const {
-    return GST_CLOCK_TIME_IS_VALID(settings_.latency) ? settings_.latency : measured_latency_;
+    return GST_CLOCK_TIME_IS_VALID(started_.latency) ? started_.latency : measured_latency_;
 }
 
 gboolean Stream::src_query(GstQuery* query) {
@@ -169,7 +179,7 @@ gboolean Stream::src_query(GstQuery* query) {
     if (live) {
         GstClockTime own;
         {
-            const std::lock_guard lock(signal_.mutex);
+            const std::lock_guard lock(signal_->mutex);
             own = latency();
         }
         min += own;
@@ -180,7 +190,7 @@ gboolean Stream::src_query(GstQuery* query) {
 }
 
 void Stream::activate_sink(bool active) {
-    const std::lock_guard lock(signal_.mutex);
+    const std::lock_guard lock(signal_->mutex);
     if (active) {
         reset_stream();
         next_seq_ = 0;
@@ -195,12 +205,12 @@ void Stream::activate_sink(bool active) {
 
 gboolean Stream::activate_src(bool active) {
     if (active) {
-        const std::lock_guard lock(signal_.mutex);
+        const std::lock_guard lock(signal_->mutex);
         set_flow(GST_FLOW_OK);
         return gst_pad_start_task(src_, task, this, nullptr);
     }
     {
-        const std::lock_guard lock(signal_.mutex);
+        const std::lock_guard lock(signal_->mutex);
         set_flow(GST_FLOW_FLUSHING);
     }
     const gboolean result = gst_pad_stop_task(src_);
@@ -211,12 +221,12 @@ gboolean Stream::activate_src(bool active) {
 GstStructure* Stream::stats_structure() {
     Stats::Gauges gauges;
     {
-        const std::lock_guard lock(signal_.mutex);
+        const std::lock_guard lock(signal_->mutex);
         gauges.in_flight = inferring_;
         gauges.queue_depth = frames_;
-        gauges.output_buffers = instance_ ? instance_->output_buffers->load() : 0;
+        gauges.output_buffers = lane_ ? lane_->output_buffers() : 0;
     }
-    gauges.interval = interval_;
+    gauges.interval = std::max<unsigned>(interval_, adapted_);
     return stats_.structure(gauges);
 }
 

@@ -4,13 +4,18 @@
 #pragma once
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 
+#include "gst/infer/frame_tensor.h"
 #include "gst/infer/gates.h"
-#include "gst/infer/job.h"
+#include "gst/infer/lane.h"
+#include "gst/infer/latency_target.h"
+#include "gst/infer/regions.h"
 #include "gst/infer/ring.h"
 #include "gst/infer/settings.h"
+#include "gst/infer/shared_instances.h"
 #include "gst/infer/stats.h"
 #include "gst/support/picture_info.h"
 
@@ -18,71 +23,109 @@ namespace vartml::gst::infer {
 
 // What frames under the same caps and model share; immutable.
 struct FramePlan {
-    std::shared_ptr<Instance> instance;
+    std::shared_ptr<Lane> lane;
     FrameFormat format;
-    vartml::Preprocessor preprocessor;
+    std::optional<FrameTensor> direct;                 // the frame is the tensor already
+    std::optional<vartml::Preprocessor> preprocessor;  // of the whole frame; else absent
     std::string stream_id;
+    GstClockTime frame_duration = 0;
 };
 
 // One thing on its way, in order.
 struct Entry {
-    enum class Kind : uint8_t { none, frame, event, query };
+    enum class Kind : uint8_t { none, frame, event, query, swap };
     Kind kind = Kind::none;
     GstMiniObject* object = nullptr;  // a reference, except for queries
     // frames
     InferenceStatus status = InferenceStatus::inferred;
-    Job* job = nullptr;  // of an inferred frame
+    Request* requests = nullptr;  // of an inferred frame, one per region
+    unsigned inferences = 0;      // how many of them
     std::shared_ptr<const FramePlan> plan;
-    guint64 seq = 0;
+    guint64 seq = 0;  // of a swap: of the first frame after it
     Clock::time_point entered;
-    uint64_t pre_us = 0;
     vartml::Error error;  // why a frame is `failed`
+    // swaps
+    std::shared_ptr<Lane> old_lane, new_lane;
+    GstClockTime first_pts = GST_CLOCK_TIME_NONE;
 };
 
-// Locks: signal_.mutex guards what is marked; nothing is pushed, queried or called in the runtime
-// while it is held, and of GStreamer only tasks are started under it.
-class Stream {
+// Locks: the signal's mutex guards what is marked; nothing is pushed, queried or called in the
+// runtime while it is held, and of GStreamer only tasks are started under it.
+class Stream final : private InstanceUser {
 public:
     Stream(GstElement* element, GstPad* sink, GstPad* src)
-        : element_(element), sink_(sink), src_(src), jobs_(signal_) {}
+        : element_(element), sink_(sink), src_(src), signal_(std::make_shared<Signal>()) {}
     ~Stream();
+
+    // Properties; false for an unknown id. A model written while running is swapped in.
+    bool set_property(unsigned id, const GValue* value);
+    bool get_property(unsigned id, GValue* value);
 
     // READY→PAUSED: loads the model, in a thread of its own where it must be compiled first. False
     // after posting the error.
-    bool start(const Settings& settings);
+    bool start();
     // PAUSED→READY, with the pads inactive.
     void stop();
-    // Properties that may change while running.
-    void configure(const Settings& settings);
 
     GstFlowReturn chain(GstBuffer* buffer);  // takes the buffer
     gboolean sink_event(GstEvent* event);    // takes the event
-    gboolean sink_query(GstQuery* query);
-    gboolean src_event(GstEvent* event);  // takes the event
-    gboolean src_query(GstQuery* query);
+    gboolean sink_query(GstQuery* query);    // of the kind that is serialized
+    gboolean src_event(GstEvent* event);     // takes the event
+    gboolean src_query(GstQuery* query);     // LATENCY
+    // CAPS: leaves of the answer what `input-is-tensor=yes` allows.
+    void narrow_caps(GstQuery* query);
     void activate_sink(bool active);
     gboolean activate_src(bool active);
 
-    GstStructure* stats_structure();
     void reset_stats() { stats_.reset(); }
 
 private:
     enum class Load : uint8_t { none, loading, loaded, failed };
+    enum class Prepared : uint8_t { yes, failed, stop };
+
+    // InstanceUser
+    std::shared_ptr<Lane> make_lane(const std::shared_ptr<Instance>& instance,
+                                    Failure& failure) override;
+    void adopt(const std::string& model, std::shared_ptr<Lane> lane) override;
 
     // loading
+    void configure(const Settings& settings);
     void load();
-    void post_loaded(const Instance& instance);
-    bool check_policies(const Instance& instance);
+    std::shared_ptr<Lane> load_lane(Failure& failure);
+    void request_swap(const std::string& model);
+    void swap(const std::string& model);
+    void work();
+    void wake_worker();  // with the mutex
+    LoadProgress progress();
+    std::string element_name() const;
+    void post_loaded(const Lane& lane);
     void post_compile(int percent, const std::string& stage);
+    void finish_swap(Entry& entry);
+    void post_swapped(const Entry& entry);
+    void post_swap_failed(const std::string& requested, const Failure& failure);
+
+    // policies
+    bool allowed(const Lane& lane, Failure& failure) const;
+    bool suits_caps(const Lane& lane, Failure& failure) const;
+    void warn_of_policies(const Lane& lane);
+    bool count_copy(CopyReason reason, uint64_t bytes);
 
     // chain
+    GstFlowReturn wait_for_model(GstBuffer* buffer);
     bool ensure_plan();
+    bool make_plan(const std::shared_ptr<Lane>& lane, Failure& failure);
     void ask_liveness();
-    bool admit(InferenceStatus& status, Job*& job, std::unique_lock<std::mutex>& lock);
-    bool prepare(Entry& entry, GstBuffer* buffer);
+    bool admit(Entry& entry, unsigned wanted, std::unique_lock<std::mutex>& lock);
+    Prepared prepare(Entry& entry, GstBuffer* buffer);
+    Prepared fill(Entry& entry, GstBuffer* buffer, Request* request);
+    Prepared fill_directly(Entry& entry, GstBuffer* buffer, Request* request);
+    const vartml::Preprocessor* region_preprocessor(const FramePlan& plan, const FrameRegion& r,
+                                                    vartml::Error& error);
     void measure_preprocess(const FramePlan& plan, const vartml::Picture& picture, void* tensor);
-    void handle_caps(GstEvent* event);
+    void raise_promise(const FramePlan& plan);
+    bool handle_caps(GstEvent* event);
     bool skip_mode() const;
+    void release_all(Entry& entry);
 
     // task
     static void task(gpointer stream) { static_cast<Stream*>(stream)->loop(); }
@@ -91,73 +134,98 @@ private:
     GstFlowReturn push_frame(Entry& entry);
     GstFlowReturn push_event(Entry& entry);
     void answer_query(Entry& entry);
+    void answer_allocation(GstQuery* query);
+    void collect(Entry& entry);
+    void run_on_a_copy(Entry& entry, Request* request);
     GstBuffer* attach(Entry& entry, GstBuffer* buffer);
-    void attach_tensors(const Entry& entry, GstBuffer* buffer);
+    void attach_one(const Entry& entry, GstBuffer* buffer, const Request* request);
+    void attach_tensors(const InferenceRecord& record, GstBuffer* buffer, const Request* request);
     GstFlowReturn report_failure(const Entry& entry);
     void report_skip(const Entry& entry);
-    bool convert_outputs(Entry& entry);
-    void count_copies(const Entry& entry);
-    GstBuffer* make_writable(GstBuffer* buffer, const Entry& entry);
-    bool answer_allocation(GstQuery* query);
+    void count(const Entry& entry);
+    void adapt(const Entry& entry, uint64_t total_us);
+    GstBuffer* make_writable(GstBuffer* buffer);
     void raise_latency(Clock::time_point ready, const Entry& entry);
 
     // both
-    void enqueue(Entry entry);          // with the mutex
-    void drop_queue(bool keep_sticky);  // without the mutex, with the task stopped
-    void set_flow(GstFlowReturn flow);  // with the mutex
-    void reset_stream();                // with the mutex
-    bool copy_forbidden(CopyReason reason, uint64_t bytes);
+    void enqueue(Entry entry);               // with the mutex
+    void drop_queue(bool keep_sticky);       // without the mutex, with the task stopped
+    void set_flow(GstFlowReturn flow);       // with the mutex
+    void reset_stream();                     // with the mutex
     void finished_flow(GstFlowReturn flow);  // the task ends with a flow that is not OK
     GstClockTime latency() const;
-    unsigned depth() const { return settings_.depth(); }
+    GstStructure* stats_structure();
 
     GstElement* const element_;
     GstPad* const sink_;
     GstPad* const src_;
-
-    Signal signal_;
-    JobPool jobs_;
-    Settings settings_;  // written in start, under the mutex
+    const std::shared_ptr<Signal> signal_;
     Stats stats_;
 
+    std::mutex
+        settings_mutex_;  // guards the two below; no other is taken under it but the signal's
+    Settings settings_;
+    bool running_ = false;  // between start and stop
+    Settings started_;      // as they were at start; immutable between start and stop
+
     // may change while running
-    std::atomic<unsigned> interval_{1};
+    std::atomic<unsigned> interval_{1}, adapted_{1};
+    std::atomic<unsigned> latency_target_ms_{0};
+    std::atomic<int> batch_timeout_ms_{-1};
     std::atomic<OnLate> on_late_{OnLate::automatic};
     std::atomic<CopyPolicy> copy_policy_{CopyPolicy::warn};
+    std::atomic<bool> import_refused_{false};  // by the device, in this run of the element
 
     // guarded by the mutex
     Ring<Entry> queue_;
     GstFlowReturn flow_ = GST_FLOW_FLUSHING;
     Load load_ = Load::none;
-    std::shared_ptr<Instance> instance_;
-    unsigned frames_ = 0;     // between chain and push
-    unsigned inferring_ = 0;  // of these, with a job
-    bool eos_ = false;        // EOS is queued or gone
-    bool refusing_ = false;   // downstream said EOS: no more frames before the next segment
+    std::shared_ptr<Lane> lane_, next_lane_;  // next: from the next frame on
+    std::string next_model_;
+    unsigned epoch_ = 0;
+    std::shared_ptr<const RegionRules> rules_;
+    GstCaps* caps_ = nullptr;    // of the sink; written by the streaming thread
+    GstCaps* narrow_ = nullptr;  // what input-is-tensor=yes allows
+    unsigned frames_ = 0;        // between chain and push
+    unsigned inferring_ = 0;     // of these, with requests
+    bool eos_ = false;           // EOS is queued or gone
+    bool refusing_ = false;      // downstream said EOS: no more frames before the next segment
     bool query_done_ = false, query_result_ = false, query_active_ = false;
     Gates gates_;
     GstClockTime measured_latency_ = 0;  // p99 of pre and run, and what was seen later
     Clock::time_point latency_posted_;
 
     // streaming thread
-    GstCaps* caps_ = nullptr;
     std::shared_ptr<const FramePlan> plan_;
+    std::vector<FrameRegion> regions_;
+    struct RegionPlan {
+        FrameRegion region;
+        vartml::Preprocessor preprocessor;
+    };
+    std::vector<RegionPlan> region_plans_;  // of plan_, the last used last
     GstSegment segment_;
     std::string stream_id_;
     guint64 next_seq_ = 0;
     std::atomic<bool> live_{false};
-    bool measure_ = false;  // the plan is new: measure the pre-processing
+    bool measure_ = false;  // the caps are new: measure the pre-processing
+    uint64_t pre_p99_us_ = 0;
 
     // task
     bool dropping_ = false;  // frames until the next segment, after downstream said EOS
     GstSegment out_segment_;
     Inference scratch_;
+    LatencyTarget target_;
     unsigned failures_ = 0;  // in a row
     Clock::time_point ready_;
 
-    std::thread loader_;
-    bool own_thread_ = false;  // set before the loader starts
+    // The thread that loads what has to be compiled, swaps models, and ends lanes.
+    std::thread worker_;
     std::atomic<bool> cancel_{false};
+    // guarded by the mutex
+    bool load_wanted_ = false, worker_stops_ = false;
+    std::optional<std::string> wanted_model_;
+    std::shared_ptr<Lane> announce_;  // loaded, and the application does not know yet
+    std::vector<std::shared_ptr<Lane>> retired_;
 };
 
 }  // namespace vartml::gst::infer

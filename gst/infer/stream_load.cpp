@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loading: the model is opened, warmed up and announced; what the policies refuse ends the state
-// change.
-#include <algorithm>
+// Loading and swapping: a model is opened, warmed up and announced, by the state change or by a
+// thread of the stream's own.
+#include <pthread.h>
 
+#include <algorithm>
+#include <utility>
+
+#include "gst/infer/properties.h"
 #include "gst/infer/stream.h"
 
 namespace vartml::gst::infer {
@@ -13,79 +17,247 @@ const char* doing(const Failure& failure) {
     if (id == "infer-compile" || id == "infer-no-compiler" || id == "infer-cache")
         return "compile the model";
     if (id == "infer-sidecar") return "read the sidecar";
-    if (id == "infer-run") return "run the model";
+    if (id == "infer-run" || id == "infer-device-lost") return "run the model";
+    if (id == "infer-fallback") return "run the whole model on the NPU";
+    if (id == "infer-copy-forbidden") return "pass the frame without a copy";
+    if (id == "infer-caps") return "take frames as the tensor";
     return "load the model";
 }
 
 }  // namespace
 
-bool Stream::start(const Settings& settings) {
-    configure(settings);
-    stats_.reset();
-    cancel_ = false;
-    own_thread_ = needs_compiler(settings.model);
+std::string Stream::element_name() const {
+    gchar* name = gst_object_get_name(GST_OBJECT(element_));
+    std::string copy = name;
+    g_free(name);
+    return copy;
+}
+
+void Stream::configure(const Settings& settings) {
+    interval_ = std::max(1u, settings.inference_interval);
+    on_late_ = settings.on_late;
+    copy_policy_ = settings.copy_policy;
+    batch_timeout_ms_ = settings.batch_timeout_ms;
+    latency_target_ms_ = settings.latency_target_ms;
+    auto rules = std::make_shared<const RegionRules>(region_rules(settings));
+    const std::lock_guard lock(signal_->mutex);
+    rules_ = std::move(rules);
+}
+
+bool Stream::set_property(unsigned id, const GValue* value) {
+    std::string model;
     {
-        const std::lock_guard lock(signal_.mutex);
-        settings_ = settings;
-        load_ = Load::loading;
-        measured_latency_ = 0;
+        const std::lock_guard lock(settings_mutex_);
+        if (running_ && id == model_property()) {
+            const gchar* text = g_value_get_string(value);
+            model = text ? text : "";
+        } else {
+            if (!infer::set_property(settings_, id, value)) return false;
+            configure(settings_);
+            return true;
+        }
     }
-    if (own_thread_) {
-        loader_ = std::thread([this] { load(); });
+    request_swap(model);
+    return true;
+}
+
+bool Stream::get_property(unsigned id, GValue* value) {
+    if (id == stats_property()) {
+        g_value_take_boxed(value, stats_structure());
         return true;
     }
+    const std::lock_guard lock(settings_mutex_);
+    return infer::get_property(settings_, id, value);
+}
+
+bool Stream::start() {
+    {
+        const std::lock_guard lock(settings_mutex_);
+        started_ = settings_;
+        running_ = true;
+        configure(settings_);
+    }
+    stats_.reset();
+    cancel_ = import_refused_ = false;
+    adapted_ = 1;
+    const bool own_thread = needs_compiler(started_.model);
+    {
+        const std::lock_guard lock(signal_->mutex);
+        load_ = Load::loading;
+        measured_latency_ = 0;
+        epoch_ = 0;
+        load_wanted_ = own_thread;
+        if (own_thread) {
+            wake_worker();
+            return true;
+        }
+    }
     load();
-    const std::lock_guard lock(signal_.mutex);
+    const std::lock_guard lock(signal_->mutex);
     return load_ == Load::loaded;
 }
 
 void Stream::stop() {
-    cancel_ = true;
-    if (loader_.joinable()) loader_.join();
+    {
+        const std::lock_guard lock(settings_mutex_);
+        running_ = false;
+    }
+    {
+        const std::lock_guard lock(signal_->mutex);
+        cancel_ = worker_stops_ = true;
+        signal_->changed.notify_all();
+    }
+    if (worker_.joinable()) worker_.join();
+    if (!started_.model_instance_id.empty()) leave_instance(*this, started_.model_instance_id);
     drop_queue(false);
     plan_.reset();
-    gst_clear_caps(&caps_);
-    jobs_.destroy();
-    std::shared_ptr<Instance> last;
-    const std::lock_guard lock(signal_.mutex);
-    last.swap(instance_);
-    load_ = Load::none;
+    region_plans_.clear();
     scratch_ = Inference();
+    target_.reset();
     failures_ = 0;
+    std::vector<std::shared_ptr<Lane>> lanes;
+    {
+        const std::lock_guard lock(signal_->mutex);
+        lanes.swap(retired_);
+        lanes.push_back(std::exchange(lane_, nullptr));
+        lanes.push_back(std::exchange(next_lane_, nullptr));
+        load_ = Load::none;
+        load_wanted_ = worker_stops_ = false;
+        wanted_model_.reset();
+        announce_.reset();
+        gst_clear_caps(&caps_);
+        gst_clear_caps(&narrow_);
+    }
+    for (std::shared_ptr<Lane>& lane : lanes) Lane::retire(std::move(lane));
+}
+
+void Stream::wake_worker() {
+    if (!worker_.joinable()) {
+        worker_ = std::thread([this] { work(); });
+        pthread_setname_np(worker_.native_handle(), "vartml-load");
+    }
+    signal_->changed.notify_all();
+}
+
+void Stream::work() {
+    std::unique_lock lock(signal_->mutex);
+    while (true) {
+        signal_->changed.wait(lock, [this] {
+            return worker_stops_ || load_wanted_ || wanted_model_ || announce_ || !retired_.empty();
+        });
+        if (worker_stops_) return;
+        if (std::exchange(load_wanted_, false)) {
+            lock.unlock();
+            load();
+        } else if (const std::shared_ptr<Lane> lane = std::exchange(announce_, nullptr)) {
+            lock.unlock();
+            warn_of_policies(*lane);
+            post_loaded(*lane);
+        } else if (!retired_.empty()) {
+            std::vector<std::shared_ptr<Lane>> lanes = std::move(retired_);
+            retired_.clear();
+            lock.unlock();
+            for (std::shared_ptr<Lane>& lane : lanes) Lane::retire(std::move(lane));
+        } else {
+            const std::string model = *std::exchange(wanted_model_, std::nullopt);
+            cancel_ = false;
+            lock.unlock();
+            swap(model);
+        }
+        lock.lock();
+    }
+}
+
+LoadProgress Stream::progress() {
+    return {&cancel_,
+            [this](int percent, const std::string& stage) { post_compile(percent, stage); }};
+}
+
+std::shared_ptr<Lane> Stream::load_lane(Failure& failure) {
+    std::shared_ptr<Instance> instance =
+        started_.model_instance_id.empty()
+            ? load_instance(started_, progress(), failure)
+            : join_instance(*this, started_, element_name(), progress(), failure);
+    return instance && !cancel_ ? make_lane(instance, failure) : nullptr;
 }
 
 void Stream::load() {
-    gchar* name = gst_object_get_name(GST_OBJECT(element_));
-    const std::string infer_id = name;
-    g_free(name);
-    const LoadProgress progress = {
-        &cancel_, [this](int percent, const std::string& stage) { post_compile(percent, stage); }};
     Failure failure;
-    std::shared_ptr<Instance> instance = load_instance(settings_, infer_id, progress, failure);
-    bool good = instance != nullptr;
-    if (!good && !cancel_) post_error(element_, doing(failure), failure);
-    good = good && !cancel_ && check_policies(*instance);
-    if (good) {
-        // One more than are between chain and push: a run that a flush left behind may still have
-        // its own.
-        if (auto made = jobs_.create(instance, depth() + 1); !made) {
-            post_error(element_, "load the model", {made.error(), "infer-run"});
-            good = false;
-        }
+    std::shared_ptr<Lane> lane = load_lane(failure);
+    if (!lane && !cancel_) post_error(element_, doing(failure), failure);
+    if (lane) {
+        warn_of_policies(*lane);
+        post_loaded(*lane);
     }
-    if (good) post_loaded(*instance);
+    bool own_thread;
     {
-        const std::lock_guard lock(signal_.mutex);
-        if (good) {
-            measured_latency_ = (instance->run_p99_us + 999) / 1000 * GST_MSECOND;
-            instance_ = instance;
+        const std::lock_guard lock(signal_->mutex);
+        load_ = lane ? Load::loaded : Load::failed;
+        if (lane) {
+            measured_latency_ = (lane->instance().run_p99_us + 999) / 1000 * GST_MSECOND;
+            if (started_.input_is_tensor == InputIsTensor::yes) {
+                std::string why;
+                narrow_ =
+                    FrameTensor::create(lane->picture_tensor(), lane->preprocess().channels, why)
+                        ->caps();
+            }
         }
-        load_ = good ? Load::loaded : Load::failed;
-        signal_.changed.notify_all();
+        lane_ = std::move(lane);
+        signal_->changed.notify_all();
+        own_thread = worker_.joinable() && load_ == Load::loaded;
     }
     // A live pipeline may have asked for the latency before it was known.
-    if (good && own_thread_)
+    if (own_thread)
         gst_element_post_message(element_, gst_message_new_latency(GST_OBJECT(element_)));
+}
+
+std::shared_ptr<Lane> Stream::make_lane(const std::shared_ptr<Instance>& instance,
+                                        Failure& failure) {
+    unsigned epoch;
+    {
+        const std::lock_guard lock(signal_->mutex);
+        epoch = lane_ ? epoch_ + 1 : 0;
+    }
+    auto lane = Lane::create(started_, element_name(), epoch, instance, signal_, failure);
+    if (lane && (!allowed(*lane, failure) || !suits_caps(*lane, failure)))
+        Lane::retire(std::exchange(lane, nullptr));
+    return lane;
+}
+
+void Stream::request_swap(const std::string& model) {
+    const std::lock_guard lock(signal_->mutex);
+    wanted_model_ = model;
+    cancel_ = load_ != Load::loading;  // what is being loaded for a swap is no longer wanted
+    wake_worker();
+}
+
+void Stream::swap(const std::string& model) {
+    {
+        std::unique_lock lock(signal_->mutex);
+        if (load_ != Load::loaded) return;  // the element failed to start
+    }
+    Settings settings = started_;
+    settings.model = model;
+    Failure failure;
+    std::shared_ptr<Instance> instance = load_instance(settings, progress(), failure);
+    bool done = instance != nullptr && !cancel_;
+    if (done && !started_.model_instance_id.empty()) {
+        done = swap_instance(started_.model_instance_id, settings, instance, failure);
+    } else if (done) {
+        std::shared_ptr<Lane> lane = make_lane(instance, failure);
+        done = lane != nullptr;
+        if (done) adopt(model, std::move(lane));
+    }
+    if (!done && !cancel_) post_swap_failed(model, failure);
+}
+
+void Stream::adopt(const std::string& model, std::shared_ptr<Lane> lane) {
+    const std::lock_guard lock(signal_->mutex);
+    announce_ = lane;
+    std::swap(next_lane_, lane);
+    next_model_ = model;
+    if (lane) retired_.push_back(std::move(lane));  // a swap that no frame has seen
+    wake_worker();
 }
 
 void Stream::post_compile(int percent, const std::string& stage) {
@@ -93,21 +265,14 @@ void Stream::post_compile(int percent, const std::string& stage) {
         element_,
         gst_message_new_element(
             GST_OBJECT(element_),
-            gst_structure_new("vartml-compile", "model", G_TYPE_STRING, settings_.model.c_str(),
+            gst_structure_new("vartml-compile", "model", G_TYPE_STRING, started_.model.c_str(),
                               "percent", G_TYPE_INT, percent, "stage", G_TYPE_STRING, stage.c_str(),
-                              "cache-hit", G_TYPE_BOOLEAN, FALSE, nullptr)));
+                              "cache-hit", G_TYPE_BOOLEAN, gboolean(stage == "cached"), nullptr)));
 }
 
-void Stream::post_loaded(const Instance& instance) {
-    if (own_thread_ && instance.cache_hit) {
-        gst_element_post_message(
-            element_,
-            gst_message_new_element(
-                GST_OBJECT(element_),
-                gst_structure_new("vartml-compile", "model", G_TYPE_STRING, settings_.model.c_str(),
-                                  "percent", G_TYPE_INT, 100, "stage", G_TYPE_STRING, "cached",
-                                  "cache-hit", G_TYPE_BOOLEAN, TRUE, nullptr)));
-    }
+void Stream::post_loaded(const Lane& lane) {
+    const Instance& instance = lane.instance();
+    if (instance.cache_hit) post_compile(100, "cached");
     const vartml::ModelDescription& d = instance.description;
     const auto device = runner_property<std::string>(*instance.runner, "backend");
     gst_element_post_message(
@@ -117,7 +282,7 @@ void Stream::post_loaded(const Instance& instance) {
             gst_structure_new("vartml-model-loaded", "model", G_TYPE_STRING, d.name.c_str(), "hash",
                               G_TYPE_STRING, d.signature.c_str(), "device", G_TYPE_STRING,
                               device ? device->c_str() : d.device.c_str(), "batch", G_TYPE_UINT,
-                              std::max(1u, d.actual_batch_size), "inputs", G_TYPE_UINT,
+                              instance.scheduler->limits().batch, "inputs", G_TYPE_UINT,
                               unsigned(d.inputs.size()), "outputs", G_TYPE_UINT,
                               unsigned(d.outputs.size()), "npu-nodes", G_TYPE_UINT, d.npu_operators,
                               "cpu-nodes", G_TYPE_UINT, d.cpu_operators, "load-us", G_TYPE_UINT64,
@@ -125,74 +290,34 @@ void Stream::post_loaded(const Instance& instance) {
                               guint64(instance.warmup_us), nullptr)));
 }
 
-// What can be refused before the first frame: CPU partitions and copies that every frame would
-// need.
-bool Stream::check_policies(const Instance& instance) {
-    const vartml::ModelDescription& d = instance.description;
-    if (d.cpu_operators > 0 && settings_.on_fallback != OnFallback::allow) {
-        const unsigned all = d.npu_operators + d.cpu_operators;
-        Failure failure = {{vartml::ErrorCode::unsupported,
-                            "model '" + d.name + "' runs " + std::to_string(d.cpu_operators) +
-                                " of " + std::to_string(all) + " nodes on the CPU, first " +
-                                d.first_cpu_operator + "; set on-fallback=allow to accept that"},
-                           "infer-fallback",
-                           "on-fallback"};
-        if (settings_.on_fallback == OnFallback::error)
-            return post_error(element_, "run the whole model on the NPU", failure);
-        post_warning(element_, "run the whole model on the NPU", failure);
-    }
-    if (copy_policy_ != CopyPolicy::forbid) return true;
-    const auto refused = [&](CopyReason reason, const std::vector<RunnerTensor>& tensors,
-                             const std::vector<vartml::TensorInfo>& infos) {
-        for (size_t i = 0; i < tensors.size(); ++i) {
-            if (!infos[i].hw) return copy_forbidden(reason, tensors[i].info.size_in_bytes);
-        }
-        return false;
-    };
-    return !refused(CopyReason::input_cpu_view, instance.inputs, d.inputs) &&
-           !refused(CopyReason::output_cpu_view, instance.outputs, d.outputs);
+void Stream::post_swapped(const Entry& entry) {
+    gst_element_post_message(
+        element_, gst_message_new_element(
+                      GST_OBJECT(element_),
+                      gst_structure_new("vartml-model-changed", "old", G_TYPE_STRING,
+                                        entry.old_lane->record()->model.c_str(), "new",
+                                        G_TYPE_STRING, entry.new_lane->record()->model.c_str(),
+                                        "epoch", G_TYPE_UINT, entry.new_lane->record()->model_epoch,
+                                        "first-seq", G_TYPE_UINT64, entry.seq, "first-pts",
+                                        G_TYPE_UINT64, guint64(entry.first_pts), nullptr)));
 }
 
-// Counts nothing; posts what the policy says about a copy. True: it is forbidden and the ERROR is
-// posted.
-bool Stream::copy_forbidden(CopyReason reason, uint64_t bytes) {
-    struct Text {
-        const char* why;
-        const char* fix;
-    };
-    constexpr Text texts[num_copy_reasons] = {
-        {"the model has no HW view of an input",
-         "use a model whose first operators run on the NPU"},
-        {"the model has no HW view of an output",
-         "use a model whose last operators run on the NPU"},
-        {"the memory of the frame cannot be shared and another element holds the frame",
-         "avoid a tee before this element or use another source"},
-    };
-    const Text& text = texts[size_t(reason)];
-    static GstDebugCategory* const performance = [] {
-        GstDebugCategory* category = nullptr;
-        GST_DEBUG_CATEGORY_GET(category, "GST_PERFORMANCE");
-        return category;
-    }();
-    GST_CAT_WARNING_OBJECT(performance, element_,
-                           "copy '%s' of %" G_GUINT64_FORMAT " bytes per frame: %s",
-                           copy_reason_nick(reason), guint64(bytes), text.why);
-    const CopyPolicy policy = copy_policy_;
-    if (policy == CopyPolicy::allow) return false;
-    Failure failure = {{vartml::ErrorCode::unsupported,
-                        std::string("copy '") + copy_reason_nick(reason) + "' of " +
-                            std::to_string(bytes) + " bytes per frame is needed because " +
-                            text.why + "; " + text.fix + ", or set copy-policy=allow"},
-                       "infer-copy-forbidden",
-                       "copy-policy"};
-    failure.found = copy_reason_nick(reason);
-    failure.fix = text.fix;
-    if (policy == CopyPolicy::forbid) {
-        post_error(element_, "pass the frame without a copy", failure);
-        return true;
+void Stream::post_swap_failed(const std::string& requested, const Failure& failure) {
+    std::string kept;
+    {
+        const std::lock_guard lock(settings_mutex_);
+        kept = settings_.model;
     }
-    post_warning(element_, "pass the frame without a copy", failure);
-    return false;
+    Failure warning = failure;
+    warning.error.message += "; the model in use stays '" + kept + "'";
+    post_warning(element_, doing(failure), warning);
+    gst_element_post_message(
+        element_, gst_message_new_element(
+                      GST_OBJECT(element_),
+                      gst_structure_new("vartml-model-change-failed", "requested", G_TYPE_STRING,
+                                        requested.c_str(), "kept", G_TYPE_STRING, kept.c_str(),
+                                        "error-id", G_TYPE_STRING, failure.id, "reason",
+                                        G_TYPE_STRING, failure.error.message.c_str(), nullptr)));
 }
 
 }  // namespace vartml::gst::infer

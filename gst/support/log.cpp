@@ -39,4 +39,8 @@ void install_log() {
     g_once_init_leave(&once, gsize(1));
 }
 
+void log_warning(const std::string& text) {
+    GST_CAT_WARNING(library_category, "%s", text.c_str());
+}
+
 }  // namespace vartml::gst

@@ -108,6 +108,13 @@ GstCaps* picture_caps() {
     return caps;
 }
 
+const char* drm_fourcc(GstVideoFormat wanted) {
+    for (const Format& format : formats) {
+        if (format.gst == wanted) return format.drm;
+    }
+    return nullptr;
+}
+
 vartml::Result<FrameFormat> frame_format(const GstCaps* caps) {
     const vartml::Result<GstVideoInfo> info = video_info(caps);
     if (!info) return info.error();

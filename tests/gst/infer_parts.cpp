@@ -98,7 +98,7 @@ TEST(Gates, DecideByFlagsIntervalAndLateness) {
         GstBuffer* buffer = gst_buffer_new();
         GST_BUFFER_PTS(buffer) = c.pts;
         GST_BUFFER_FLAG_SET(buffer, c.flags);
-        EXPECT_EQ(gates.decide(buffer, segment, c.interval, c.skip), c.want);
+        EXPECT_EQ(gates.decide(buffer, segment, c.interval, c.interval, c.skip), c.want);
         gst_buffer_unref(buffer);
     }
 }
@@ -110,11 +110,11 @@ TEST(Gates, InferEveryNthFrameAndStartOverAfterReset) {
     GstBuffer* buffer = gst_buffer_new();
     std::string seen;
     for (int i = 0; i < 7; ++i) {
-        seen += gates.decide(buffer, segment, 3, false) == InferenceStatus::inferred ? 'I' : 's';
+        seen += gates.decide(buffer, segment, 3, 3, false) == InferenceStatus::inferred ? 'I' : 's';
     }
     EXPECT_EQ(seen, "IssIssI");
     gates.reset();
-    EXPECT_EQ(gates.decide(buffer, segment, 3, false), InferenceStatus::inferred);
+    EXPECT_EQ(gates.decide(buffer, segment, 3, 3, false), InferenceStatus::inferred);
     gst_buffer_unref(buffer);
 }
 

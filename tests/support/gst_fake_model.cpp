@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/gst_fake_model.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -13,9 +15,23 @@
 namespace vartml::test {
 namespace {
 
-std::unique_ptr<FakeModel>& holder() {
-    static std::unique_ptr<FakeModel> model = std::make_unique<FakeModel>();
+// Runners of a model that was reset keep it.
+std::shared_ptr<FakeModel>& holder() {
+    static std::shared_ptr<FakeModel> model = std::make_shared<FakeModel>();
     return model;
+}
+
+// Calls `read` with the bytes of a tensor.
+template <typename Read>
+void with_bytes(const vart::NpuTensor& tensor, Read&& read) {
+    const size_t size = tensor.get_info().size_in_bytes;
+    if (tensor.get_memory_type() != vart::MemoryType::DMA_FD)
+        return read(static_cast<const uint8_t*>(tensor.get_virtual_address()), size);
+    const int fd = *static_cast<const int*>(tensor.get_buffer());
+    void* mapped = mmap(nullptr, size, PROT_READ, MAP_SHARED, fd, 0);
+    if (mapped == MAP_FAILED) std::abort();
+    read(static_cast<const uint8_t*>(mapped), size);
+    munmap(mapped, size);
 }
 
 vart::NpuTensorInfo vart_info(const std::string& name, const vartml::TensorView& view,
@@ -36,7 +52,7 @@ vart::NpuTensorInfo vart_info(const std::string& name, const vartml::TensorView&
 
 class FakeRunner : public vart::Runner {
 public:
-    FakeRunner() : vart::Runner("", {}), random_(fake_model().shuffle_seed) {
+    FakeRunner() : vart::Runner("", {}), model_(holder()), random_(model_->shuffle_seed) {
         using enum vart::TensorType;
         using enum vart::TensorDirection;
         const auto in = fake_input(), out = fake_output();
@@ -44,18 +60,18 @@ public:
         infos_[0][1] = {vart_info(in.name, *in.hw, INPUT, HW)};
         infos_[1][0] = {vart_info(out.name, out.cpu, OUTPUT, CPU)};
         if (out.hw) infos_[1][1] = {vart_info(out.name, *out.hw, OUTPUT, HW)};
-        ++fake_model().live_runners;
+        ++model_->live_runners;
         worker_ = std::thread([this] { work(); });
     }
     ~FakeRunner() override {
         {
-            const std::lock_guard lock(fake_model().mutex);
+            const std::lock_guard lock(model_->mutex);
             stop_ = true;
-            fake_model().changed.notify_all();
+            model_->changed.notify_all();
         }
         worker_.join();
         for (void* memory : memory_) std::free(memory);
-        --fake_model().live_runners;
+        --model_->live_runners;
     }
 
     const std::vector<vart::NpuTensorInfo>& get_tensors_info(vart::TensorDirection d,
@@ -72,19 +88,20 @@ public:
     }
     size_t get_num_input_tensors() const override { return 1; }
     size_t get_num_output_tensors() const override { return 1; }
-    size_t get_batch_size() const override { return 1; }
-    size_t get_batch_size(vart::TensorDirection) const override { return 1; }
+    size_t get_batch_size() const override { return model_->batch; }
+    size_t get_batch_size(vart::TensorDirection) const override { return model_->batch; }
     std::any get_property(const std::string& key) const override {
         throw std::invalid_argument("no property " + key);
     }
 
     vart::StatusCode execute(const std::vector<std::vector<vart::NpuTensor>>&,
                              std::vector<std::vector<vart::NpuTensor>>&) noexcept override {
-        return vart::StatusCode::SUCCESS;  // the warm-up
+        return vart::StatusCode::SUCCESS;
     }
+    // The warm-up.
     vart::JobHandle execute_async(const std::vector<std::vector<vart::NpuTensor>>&,
                                   std::vector<std::vector<vart::NpuTensor>>&) noexcept override {
-        return {vart::StatusCode::UNSUPPORTED, 0};
+        return {vart::StatusCode::SUCCESS, 0};
     }
     vart::StatusCode wait(const vart::JobHandle&, std::chrono::milliseconds) noexcept override {
         return vart::StatusCode::SUCCESS;
@@ -92,15 +109,26 @@ public:
     vart::JobHandle execute_async(const std::vector<std::vector<vart::NpuTensor>>& inputs,
                                   std::vector<std::vector<vart::NpuTensor>>& outputs,
                                   ExecuteAsyncCallback callback) noexcept override {
-        FakeModel& model = fake_model();
+        FakeModel& model = *model_;
         const std::lock_guard lock(model.mutex);
         if (model.refusals > 0) {
             --model.refusals;
             return {vart::StatusCode::RESOURCE_UNAVAILABLE, 0};
         }
-        const auto* bytes = static_cast<const uint8_t*>(inputs[0][0].get_virtual_address());
-        model.last_input.assign(bytes, bytes + inputs[0][0].get_info().size_in_bytes);
-        pending_.push_back({model.submitted++, outputs[0][0], std::move(callback)});
+        Run run = {model.submitted++, {}, std::move(callback), false};
+        for (size_t i = 0; i < inputs.size(); ++i) {
+            const bool dma = inputs[i][0].get_memory_type() == vart::MemoryType::DMA_FD;
+            run.refused = run.refused || (dma && model.refuses_imports);
+            model.dma_inputs += dma;
+            uint8_t first = 0;
+            with_bytes(inputs[i][0], [&](const uint8_t* bytes, size_t size) {
+                model.last_input.assign(bytes, bytes + size);
+                first = bytes[0];
+            });
+            run.elements.push_back({outputs[i][0], first});
+        }
+        model.fills.push_back(inputs.size());
+        pending_.push_back(std::move(run));
         model.changed.notify_all();
         return {vart::StatusCode::SUCCESS, model.submitted};
     }
@@ -109,7 +137,7 @@ public:
         void* memory = std::aligned_alloc(64, (info.size_in_bytes + 63) / 64 * 64);
         std::memset(memory, 0, info.size_in_bytes);
         {
-            const std::lock_guard lock(fake_model().mutex);
+            const std::lock_guard lock(model_->mutex);
             memory_.push_back(memory);
         }
         return vart::NpuTensor(info, memory, vart::MemoryType::USER_POINTER_CMA);
@@ -123,14 +151,19 @@ public:
     }
 
 private:
-    struct Run {
-        unsigned number;
+    struct Element {
         vart::NpuTensor output;
+        uint8_t first_byte;
+    };
+    struct Run {
+        unsigned number = 0;
+        std::vector<Element> elements;
         ExecuteAsyncCallback callback;
+        bool refused = false;
     };
 
     void work() {
-        FakeModel& model = fake_model();
+        FakeModel& model = *model_;
         std::unique_lock lock(model.mutex);
         for (;;) {
             model.changed.wait(lock,
@@ -144,13 +177,22 @@ private:
             const size_t pick = model.shuffle_seed ? random_() % pending_.size() : 0;
             Run run = std::move(pending_[pick]);
             pending_.erase(pending_.begin() + std::ptrdiff_t(pick));
-            const bool fails = model.failing.contains(run.number);
+            if (model.lost.contains(run.number)) {
+                lost_.push_back(std::move(run));
+                continue;
+            }
+            vart::StatusCode status = vart::StatusCode::SUCCESS;
+            if (model.failing.contains(run.number)) status = vart::StatusCode::RUNTIME_ERROR;
+            if (run.refused) status = vart::StatusCode::INVALID_INPUT;
             lock.unlock();
-            auto* scores = static_cast<float*>(run.output.get_virtual_address());
-            scores[0] = float(run.number);
-            scores[1] = scores[2] = scores[3] = -1;
-            run.callback({fails ? vart::StatusCode::RUNTIME_ERROR : vart::StatusCode::SUCCESS,
-                          run.number + 1});
+            for (size_t i = 0; i < run.elements.size(); ++i) {
+                auto* scores = static_cast<float*>(run.elements[i].output.get_virtual_address());
+                scores[0] = float(run.number);
+                scores[1] = float(i);
+                scores[2] = float(run.elements[i].first_byte);
+                scores[3] = -1;
+            }
+            run.callback({status, run.number + 1});
             run = {};
             lock.lock();
             ++model.finished;
@@ -158,9 +200,11 @@ private:
         }
     }
 
+    const std::shared_ptr<FakeModel> model_;
     std::vector<vart::NpuTensorInfo> infos_[2][2];
     mutable std::vector<void*> memory_;
     std::deque<Run> pending_;
+    std::deque<Run> lost_;
     std::mt19937 random_;
     bool stop_ = false;
     std::thread worker_;
@@ -173,14 +217,27 @@ FakeModel& fake_model() {
 }
 
 void reset_fake_model() {
-    holder() = std::make_unique<FakeModel>();
+    holder() = std::make_shared<FakeModel>();
 }
 
 vartml::TensorInfo fake_input() {
     vartml::TensorInfo t;
     t.name = "images";
-    t.cpu = vartml::make_view(DataType::float32, Layout::NCHW, {1, 3, fake_height, fake_width});
-    t.hw = vartml::hw_view(t.cpu, Layout::HCWNC4, DataType::bf16);
+    switch (fake_model().input) {
+        case FakeInput::floats:
+            t.cpu = make_view(DataType::float32, Layout::NCHW, {1, 3, fake_height, fake_width});
+            t.hw = hw_view(t.cpu, Layout::HCWNC4, DataType::bf16);
+            break;
+        case FakeInput::picture:
+            t.cpu = make_view(DataType::uint8, Layout::NHWC, {1, fake_height, fake_width, 3});
+            t.hw = t.cpu;
+            t.picture = "rgb";
+            break;
+        case FakeInput::four_bytes:
+            t.cpu = make_view(DataType::uint8, Layout::NCHW, {1, 3, fake_height, fake_width});
+            t.hw = hw_view(t.cpu, Layout::HCWNC4, DataType::uint8);
+            break;
+    }
     return t;
 }
 

@@ -16,8 +16,15 @@ namespace vartml::test {
 
 inline constexpr uint32_t fake_width = 16, fake_height = 12;
 
-// Input `images` [1,3,12,16] fp32, HW view HCWNC4 bf16; output `scores` [1,4] fp32 in both views:
-// scores[0] is the number of the run from 0 (warm-up not counted), the rest is -1.
+// What the input `images` is.
+enum class FakeInput {
+    floats,      // [1,3,12,16] fp32, HW view HCWNC4 bf16
+    picture,     // [1,12,16,3] uint8 that takes the bytes of an RGB picture, HW view NHWC
+    four_bytes,  // [1,3,12,16] uint8, HW view HCWNC4
+};
+
+// Output `scores` [1,4] fp32 in both views: scores[0] is the number of the run from 0 (warm-up not
+// counted), [1] the place in its batch, [2] the first byte of its input, [3] is -1.
 struct FakeModel {
     std::mutex mutex;
     std::condition_variable changed;
@@ -26,7 +33,10 @@ struct FakeModel {
     bool hold = false;  // submitted runs wait
     unsigned shuffle_seed =
         0;  // not 0: runs finish in random order, at least two at a time where they are there
-    std::set<unsigned> failing;  // numbers of runs that end with RUNTIME_ERROR
+    std::set<unsigned> failing;    // numbers of runs that end with RUNTIME_ERROR
+    std::set<unsigned> lost;       // numbers of runs that never end
+    bool refuses_imports = false;  // runs that read a DMA_FD end with INVALID_INPUT
+    FakeInput input = FakeInput::floats;
     unsigned refusals = 0;       // next submissions that find no slot
     bool output_hw_view = true;  // false: a CPU partition makes the output
     unsigned cpu_operators = 0;
@@ -38,7 +48,9 @@ struct FakeModel {
 
     // read by the test
     unsigned submitted = 0, finished = 0, live_runners = 0, compiles = 0;
-    std::vector<uint8_t> last_input;
+    std::vector<uint8_t> last_input;  // of the last element of the last run
+    std::vector<size_t> fills;        // elements of each run
+    unsigned dma_inputs = 0;          // elements read from a DMA_FD
 
     void release() {
         const std::lock_guard lock(mutex);

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gst/infer/frame_tensor.h"
+
+#include <gst/allocators/gstdmabuf.h>
+#include <poll.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+
+#include "gst/infer/picture_input.h"
+#include "gst/support/guarded.h"
+#include "gst/support/picture_info.h"
+
+namespace vartml::gst::infer {
+namespace {
+
+using vartml::ChannelOrder;
+using vartml::Layout;
+
+struct Row {
+    Layout layout;
+    uint32_t channels;
+    ChannelOrder order;
+    GstVideoFormat format;
+    unsigned planes, bytes_per_pixel;
+};
+// Formats whose bytes are those of a tensor. The fourth byte of three channels in HCWNC4 may hold
+// anything.
+constexpr Row rows[] = {
+    {Layout::HCWNC4, 3, ChannelOrder::rgb, GST_VIDEO_FORMAT_RGBx, 1, 4},
+    {Layout::HCWNC4, 3, ChannelOrder::rgb, GST_VIDEO_FORMAT_RGBA, 1, 4},
+    {Layout::HCWNC4, 3, ChannelOrder::bgr, GST_VIDEO_FORMAT_BGRx, 1, 4},
+    {Layout::HCWNC4, 3, ChannelOrder::bgr, GST_VIDEO_FORMAT_BGRA, 1, 4},
+    {Layout::HCWNC4, 4, ChannelOrder::rgb, GST_VIDEO_FORMAT_RGBA, 1, 4},
+    {Layout::HCWNC4, 4, ChannelOrder::bgr, GST_VIDEO_FORMAT_BGRA, 1, 4},
+    {Layout::NHWC, 3, ChannelOrder::rgb, GST_VIDEO_FORMAT_RGB, 1, 3},
+    {Layout::NHWC, 3, ChannelOrder::bgr, GST_VIDEO_FORMAT_BGR, 1, 3},
+    {Layout::NHWC, 4, ChannelOrder::rgb, GST_VIDEO_FORMAT_RGBA, 1, 4},
+    {Layout::NHWC, 4, ChannelOrder::bgr, GST_VIDEO_FORMAT_BGRA, 1, 4},
+    {Layout::NHWC, 1, ChannelOrder::gray, GST_VIDEO_FORMAT_GRAY8, 1, 1},
+    {Layout::NCHW, 3, ChannelOrder::rgb, GST_VIDEO_FORMAT_RGBP, 3, 1},
+    {Layout::NCHW, 3, ChannelOrder::bgr, GST_VIDEO_FORMAT_BGRP, 3, 1},
+    {Layout::NCHW, 1, ChannelOrder::gray, GST_VIDEO_FORMAT_GRAY8, 1, 1},
+    {Layout::NHW, 1, ChannelOrder::gray, GST_VIDEO_FORMAT_GRAY8, 1, 1},
+};
+
+// Imports of a GstMemory, which die with it: numbers of descriptors are used again. One per tensor
+// that the memory was read as.
+using Imports = std::vector<vart::NpuTensor>;
+
+bool same_tensor(const vart::NpuTensorInfo& a, const vart::NpuTensorInfo& b) {
+    return a.size_in_bytes == b.size_in_bytes && a.memory_layout == b.memory_layout &&
+           a.data_type == b.data_type && a.shape == b.shape && a.name == b.name;
+}
+
+GQuark imports_quark() {
+    static const GQuark quark = g_quark_from_static_string("vartml-frame-imports");
+    return quark;
+}
+
+void free_imports(gpointer imports) {
+    delete static_cast<Imports*>(imports);
+}
+
+// Two branches of a tee may look at one memory at once.
+std::mutex& imports_mutex() {
+    static std::mutex mutex;
+    return mutex;
+}
+
+// The device may still be writing.
+void wait_for_fences(int fd) {
+    pollfd wait = {fd, POLLIN, 0};
+    (void)poll(&wait, 1, 1000);
+}
+
+// The tensor that reads the memory, or nothing where the device refuses it.
+std::optional<vart::NpuTensor> import_memory(GstMemory* memory, const vart::NpuTensorInfo& info,
+                                             bool& fresh) {
+    if (memory->parent) memory = memory->parent;
+    const std::lock_guard lock(imports_mutex());
+    auto* object = GST_MINI_OBJECT_CAST(memory);
+    auto* imports = static_cast<Imports*>(gst_mini_object_get_qdata(object, imports_quark()));
+    if (!imports) {
+        imports = new Imports;
+        gst_mini_object_set_qdata(object, imports_quark(), imports, free_imports);
+    }
+    for (const vart::NpuTensor& one : *imports) {
+        if (same_tensor(one.get_info(), info)) return one;
+    }
+    int fd = gst_dmabuf_memory_get_fd(memory);
+    auto made = guarded([&] { return vart::NpuTensor(info, &fd, vart::MemoryType::DMA_FD); });
+    if (!made) return std::nullopt;
+    fresh = true;
+    if (imports->size() >= 4) imports->erase(imports->begin());  // of models that were swapped out
+    imports->push_back(*std::move(made));
+    return imports->back();
+}
+
+struct Place {
+    GstMemory* memory = nullptr;  // nullptr: for `reason`
+    CopyReason reason = CopyReason::not_device_memory;
+};
+
+// Where a frame of dense rows lies, if the device can read it there.
+Place find_memory(GstBuffer* buffer, const size_t (&offset)[GST_VIDEO_MAX_PLANES], size_t size) {
+    guint index, length;
+    gsize skip;
+    if (!gst_buffer_find_memory(buffer, offset[0], size, &index, &length, &skip) || length != 1) {
+        return {nullptr, gst_is_dmabuf_memory(gst_buffer_peek_memory(buffer, 0))
+                             ? CopyReason::split_memory
+                             : CopyReason::not_device_memory};
+    }
+    GstMemory* memory = gst_buffer_peek_memory(buffer, index);
+    if (!gst_is_dmabuf_memory(memory)) return {nullptr, CopyReason::not_device_memory};
+    if (skip + memory->offset != 0) return {nullptr, CopyReason::unaligned};
+    return {memory, {}};
+}
+
+}  // namespace
+
+std::optional<FrameTensor> FrameTensor::create(const RunnerTensor& input, ChannelOrder channels,
+                                               std::string& why) {
+    FrameTensor result;
+    result.input_ = input;
+    const auto extent = picture_extent(input.cpu, true);
+    const bool bytes = vartml::size_bytes(input.view.data_type) == 1;
+    for (const Row& row : rows) {
+        if (!extent || !bytes || row.layout != input.view.layout ||
+            row.channels != extent->channels)
+            continue;
+        if (row.channels > 1 && row.order != channels) continue;
+        result.row_bytes_ = size_t(extent->width) * row.bytes_per_pixel;
+        result.planes_ = row.planes;
+        if (result.row_bytes_ * row.planes * extent->height != input.view.size_bytes) continue;
+        result.formats_.push_back(row.format);
+    }
+    if (result.formats_.empty()) {
+        why = "input '" + input.info.name + "' is " +
+              std::string(vartml::to_string(input.view.data_type)) + " in layout " +
+              std::string(vartml::to_string(input.view.layout)) + " with " +
+              std::to_string(extent ? extent->channels : 0) +
+              " channels, and no video format has such bytes: expected 8 bits in HCWNC4, NHWC or "
+              "NCHW";
+        return std::nullopt;
+    }
+    result.width_ = extent->width;
+    result.height_ = extent->height;
+    return result;
+}
+
+GstCaps* FrameTensor::caps() const {
+    GValue list = G_VALUE_INIT;
+    g_value_init(&list, GST_TYPE_LIST);
+    GValue drm_list = G_VALUE_INIT;
+    g_value_init(&drm_list, GST_TYPE_LIST);
+    for (const GstVideoFormat format : formats_) {
+        GValue v = G_VALUE_INIT;
+        g_value_init(&v, G_TYPE_STRING);
+        g_value_set_string(&v, gst_video_format_to_string(format));
+        gst_value_list_append_and_take_value(&list, &v);
+        const char* fourcc = drm_fourcc(format);
+        if (!fourcc) continue;
+        GValue drm = G_VALUE_INIT;
+        g_value_init(&drm, G_TYPE_STRING);
+        g_value_set_string(&drm, fourcc);
+        gst_value_list_append_and_take_value(&drm_list, &drm);
+    }
+    GstStructure* plain = gst_structure_new("video/x-raw", "width", G_TYPE_INT, int(width_),
+                                            "height", G_TYPE_INT, int(height_), "framerate",
+                                            GST_TYPE_FRACTION_RANGE, 0, 1, G_MAXINT, 1, nullptr);
+    GstStructure* drm = gst_structure_copy(plain);
+    gst_structure_set(drm, "format", G_TYPE_STRING, "DMA_DRM", nullptr);
+    const bool has_drm = gst_value_list_get_size(&drm_list) > 0;
+    gst_structure_take_value(drm, "drm-format", &drm_list);
+    gst_structure_take_value(plain, "format", &list);
+
+    GstCaps* caps = gst_caps_new_empty();
+    const auto dmabuf = [] {
+        return gst_caps_features_new_single_static_str(GST_CAPS_FEATURE_MEMORY_DMABUF);
+    };
+    GstStructure* old = gst_structure_copy(plain);
+    if (has_drm) {
+        gst_caps_append_structure_full(caps, drm, dmabuf());
+    } else {
+        gst_structure_free(drm);
+    }
+    gst_caps_append_structure(caps, plain);
+    gst_caps_append_structure_full(caps, old, dmabuf());
+    return caps;
+}
+
+CapsDifference FrameTensor::compare(const GstVideoInfo& info) const {
+    const GstVideoFormat format = GST_VIDEO_INFO_FORMAT(&info);
+    if (std::ranges::find(formats_, format) == formats_.end()) {
+        std::string wanted;
+        for (const GstVideoFormat one : formats_)
+            wanted += (wanted.empty() ? "" : " or ") + std::string(gst_video_format_to_string(one));
+        return {"format", gst_video_format_to_string(format), wanted};
+    }
+    const auto number = [](int have, uint32_t want, const char* field) {
+        return CapsDifference{uint32_t(have) == want ? "" : field, std::to_string(have),
+                              std::to_string(want)};
+    };
+    if (auto d = number(GST_VIDEO_INFO_WIDTH(&info), width_, "width"); !d.field.empty()) return d;
+    if (auto d = number(GST_VIDEO_INFO_HEIGHT(&info), height_, "height"); !d.field.empty())
+        return d;
+    if (GST_VIDEO_INFO_PAR_N(&info) != GST_VIDEO_INFO_PAR_D(&info)) {
+        return {"pixel-aspect-ratio",
+                std::to_string(GST_VIDEO_INFO_PAR_N(&info)) + "/" +
+                    std::to_string(GST_VIDEO_INFO_PAR_D(&info)),
+                "1/1"};
+    }
+    return {};
+}
+
+bool FrameTensor::copy(GstBuffer* buffer, const GstVideoInfo& info, void* tensor) const {
+    GstVideoFrame frame;
+    if (!gst_video_frame_map(&frame, &info, buffer,
+                             GstMapFlags(GST_MAP_READ | int(GST_VIDEO_FRAME_MAP_FLAG_NO_REF))))
+        return false;
+    auto* to = static_cast<uint8_t*>(tensor);
+    for (unsigned plane = 0; plane < planes_; ++plane) {
+        const auto* from = static_cast<const uint8_t*>(GST_VIDEO_FRAME_PLANE_DATA(&frame, plane));
+        for (uint32_t y = 0; y < height_; ++y, to += row_bytes_) {
+            std::memcpy(to, from, row_bytes_);
+            from += GST_VIDEO_FRAME_PLANE_STRIDE(&frame, plane);
+        }
+    }
+    gst_video_frame_unmap(&frame);
+    return true;
+}
+
+FrameTensor::Result FrameTensor::put(GstBuffer* buffer, const GstVideoInfo& info, const Lane& lane,
+                                     Request* request, bool may_import) const {
+    size_t offset[GST_VIDEO_MAX_PLANES];
+    int stride[GST_VIDEO_MAX_PLANES];
+    const GstVideoMeta* meta = gst_buffer_get_video_meta(buffer);
+    for (unsigned i = 0; i < planes_; ++i) {
+        offset[i] = meta ? meta->offset[i] : info.offset[i];
+        stride[i] = meta ? meta->stride[i] : info.stride[i];
+    }
+    bool dense = true;
+    for (unsigned i = 0; i < planes_; ++i) {
+        dense = dense && size_t(stride[i]) == row_bytes_ &&
+                offset[i] == offset[0] + i * row_bytes_ * height_;
+    }
+    Result result;
+    const size_t picture = lane.picture();
+    const Place place = find_memory(buffer, offset, size_bytes());
+    result.reason = place.reason;
+    if (place.memory || place.reason != CopyReason::not_device_memory) {
+        if (!dense) {
+            result.reason = CopyReason::strided;
+        } else if (place.memory && may_import) {
+            if (auto tensor = import_memory(place.memory, input_.info, result.new_import)) {
+                wait_for_fences(gst_dmabuf_memory_get_fd(place.memory));
+                request->inputs[picture] = *std::move(tensor);
+                request->frame = gst_buffer_ref(buffer);
+                result.imported = true;
+                return result;
+            }
+            result.reason = CopyReason::import_refused;
+        } else if (place.memory) {
+            result.reason = CopyReason::import_refused;
+        }
+    }
+    request->inputs[picture] = request->memory[picture].tensor;
+    result.failed = !copy(buffer, info, request->memory[picture].data);
+    return result;
+}
+
+}  // namespace vartml::gst::infer

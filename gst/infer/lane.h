@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one element makes of an instance of a model: how its frames become tensors, how tensors are
+// attached, and the requests that carry them.
+#pragma once
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <vartml/convert.h>
+#include <vartml/preprocess.h>
+
+#include "gst/infer/feed.h"
+#include "gst/infer/instance.h"
+#include "gst/infer/request.h"
+#include "gst/infer/scheduler.h"
+#include "gst/infer/settings.h"
+#include "gst/support/inference.h"
+
+namespace vartml::gst::infer {
+
+// How a run ended, for each request in it.
+struct RunResult {
+    vart::StatusCode status = vart::StatusCode::SUCCESS;
+    const char* because = nullptr;
+    bool device_lost = false;
+    Clock::time_point submitted, started, finished;
+    unsigned batch_fill = 0;
+    bool leads_batch = false;
+};
+
+// Thread-safety: as noted.
+class Lane {
+public:
+    // Reads the sidecar, prepares feeds, record and pools. On failure returns nullptr and fills
+    // `failure`. The signal is that of the stream.
+    static std::shared_ptr<Lane> create(const Settings& settings, const std::string& infer_id,
+                                        unsigned epoch, std::shared_ptr<Instance> instance,
+                                        std::shared_ptr<Signal> signal, Failure& failure);
+    // The only way to end a lane: waits until its requests are home. One that the device keeps is
+    // kept for ever, with all that it needs. Blocks; without the mutex.
+    static void retire(std::shared_ptr<Lane> lane);
+    ~Lane();
+    Lane(const Lane&) = delete;
+    Lane& operator=(const Lane&) = delete;
+
+    // immutable after create
+    Instance& instance() const { return *instance_; }
+    const RunnerTensor& picture_tensor() const { return instance_->inputs[picture_]; }
+    size_t picture() const { return picture_; }              // which of the inputs
+    bool takes_pictures() const { return takes_pictures_; }  // as bytes, without mean and scale
+    const vartml::PreprocessOptions& preprocess() const { return preprocess_; }
+    const std::shared_ptr<const InferenceRecord>& record() const { return record_; }
+    unsigned depth() const { return depth_; }  // frames in flight
+    unsigned output_buffers() const { return output_buffers_->load(); }
+    Clock::duration batch_timeout(int milliseconds, GstClockTime frame_duration) const;
+
+    // Whether `count` requests can be had at once; with the mutex. Only one thread acquires.
+    bool available(unsigned count) const { return free_.size() + (limit_ - made_) >= count; }
+    // A request with memory for its inputs; nullptr: `error` says why.
+    Request* acquire(vartml::Error& error);
+    // Fills the inputs that are not the picture.
+    void feed(Request* request, unsigned frame_width, unsigned frame_height) const;
+    // Takes output buffers and hands over. False: `error` says why, the request is free again.
+    bool submit(Request* request, Clock::duration batch_timeout, vartml::Error& error);
+    // The stream is done with it, whether the run is or not. Without the mutex.
+    void release(Request* request);
+    // Half batches of this lane go now.
+    void hurry() { instance_->scheduler->hurry(place_); }
+
+    // Puts CPU views in the place of what the device wrote, where that is wanted. `converted` says
+    // whether something was. False: no memory.
+    bool convert_outputs(Request* request, bool& converted);
+
+    // The scheduler's calls.
+    void finished(Request* request, const RunResult& result);
+    void overdue(Request* request);
+
+private:
+    // Of an output whose CPU view is attached and differs from what the runner writes; else empty.
+    struct CpuView {
+        vartml::TensorConversion conversion;
+        GstBufferPool* pool;
+    };
+
+    Lane(std::shared_ptr<Instance> instance, std::shared_ptr<Signal> signal);
+    bool prepare(const Settings& settings, const std::string& infer_id, unsigned epoch,
+                 Failure& failure);
+    bool choose_picture(const Settings& settings, const vartml::ModelInfo& info, Failure& failure);
+    bool make_feeds(const vartml::ModelInfo& info, Failure& failure);
+    void choose_preprocess(const Settings& settings, const vartml::ModelInfo& info);
+    void make_record(const Settings& settings, const std::string& infer_id, unsigned epoch,
+                     const vartml::ModelInfo& info);
+    bool make_pools(const Settings& settings, Failure& failure);
+    std::unique_ptr<Request> make_request(vartml::Error& error);
+    void put_back(Request* request);
+
+    const std::shared_ptr<Instance> instance_;
+    const std::shared_ptr<Signal> signal_;
+    size_t picture_ = 0;
+    bool takes_pictures_ = false;
+    std::vector<std::optional<Feed>> feeds_;  // one per input, nothing for the picture
+    vartml::PreprocessOptions preprocess_;
+    std::shared_ptr<const InferenceRecord> record_;
+    unsigned depth_ = 2;
+    std::vector<GstBufferPool*> output_pools_;  // one per output
+    std::vector<std::optional<CpuView>> cpu_views_;
+    std::shared_ptr<std::atomic<unsigned>> output_buffers_;
+    Scheduler::Place place_;
+
+    // guarded by the signal's mutex
+    std::vector<std::unique_ptr<Request>> requests_;
+    std::vector<Request*> free_;  // capacity for all
+    unsigned made_ = 0, limit_ = 0;
+};
+
+}  // namespace vartml::gst::infer

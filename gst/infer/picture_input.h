@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which tensors can be pictures, and what is done to a frame before it becomes one.
+#pragma once
+#include <optional>
+
+#include "gst/infer/settings.h"
+#include "gst/support/error.h"
+
+#include <vartml/model.h>
+#include <vartml/postprocess.h>
+#include <vartml/preprocess.h>
+
+namespace vartml::gst::infer {
+
+struct PictureExtent {
+    uint32_t channels = 0, height = 0, width = 0;
+};
+// Channels, height and width of a CPU view that can be a picture: [1, C, H, W], [1, H, W, C] or
+// [1, H, W] with C of 1 or 3, and of 4 where frames are the tensor already.
+std::optional<PictureExtent> picture_extent(const vartml::TensorView& cpu, bool four_channels);
+
+const vartml::ModelInfo::Input* sidecar_input(const vartml::ModelInfo& info,
+                                              const std::string& name);
+
+// Sidecar, decoder family and the property `resize-mode`; a model that takes the bytes of a picture
+// does mean and scale itself.
+vartml::PreprocessOptions picture_options(const Settings& settings, const vartml::ModelInfo& info,
+                                          const vartml::ModelDescription& description,
+                                          size_t picture);
+
+}  // namespace vartml::gst::infer

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gst/infer/regions.h"
+
+#include <gst/analytics/analytics.h>
+#include <gst/video/gstvideometa.h>
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+
+namespace vartml::gst::infer {
+namespace {
+
+struct Candidate {
+    FrameRegion region;
+    float score;
+};
+
+bool wanted(const RegionRules& rules, GQuark type) {
+    if (rules.classes.empty()) return true;
+    const gchar* name = g_quark_to_string(type);
+    return name && std::ranges::find(rules.classes, name) != rules.classes.end();
+}
+
+bool add_roi_metas(GstBuffer* buffer, const RegionRules& rules, std::vector<Candidate>& found) {
+    gpointer state = nullptr;
+    bool any = false;
+    while (GstMeta* meta = gst_buffer_iterate_meta_filtered(
+               buffer, &state, GST_VIDEO_REGION_OF_INTEREST_META_API_TYPE)) {
+        const auto* roi = reinterpret_cast<const GstVideoRegionOfInterestMeta*>(meta);
+        any = true;
+        if (!wanted(rules, roi->roi_type)) continue;
+        const auto at = [](guint v) { return int(std::min<guint>(v, G_MAXINT / 2)); };
+        found.push_back({{at(roi->x), at(roi->y), at(roi->w), at(roi->h), -1}, 0});
+    }
+    return any;
+}
+
+void add_detections(GstBuffer* buffer, const RegionRules& rules, std::vector<Candidate>& found) {
+    GstAnalyticsRelationMeta* meta = gst_buffer_get_analytics_relation_meta(buffer);
+    if (!meta) return;
+    gpointer state = nullptr;
+    GstAnalyticsMtd mtd;
+    while (gst_analytics_relation_meta_iterate(meta, &state, gst_analytics_od_mtd_get_mtd_type(),
+                                               &mtd)) {
+        if (!wanted(rules, gst_analytics_od_mtd_get_obj_type(&mtd))) continue;
+        Candidate one = {{0, 0, 0, 0, int(mtd.id)}, 0};
+        FrameRegion& r = one.region;
+        if (gst_analytics_od_mtd_get_location(&mtd, &r.x, &r.y, &r.width, &r.height, &one.score))
+            found.push_back(one);
+    }
+}
+
+// Enlarged and clipped; false: too small.
+bool fit(FrameRegion& r, const RegionRules& rules, unsigned frame_width, unsigned frame_height) {
+    const double dx = rules.expand * r.width, dy = rules.expand * r.height;
+    const double x0 = std::clamp(std::floor(r.x - dx), 0.0, double(frame_width));
+    const double y0 = std::clamp(std::floor(r.y - dy), 0.0, double(frame_height));
+    const double x1 = std::clamp(std::ceil(r.x + r.width + dx), 0.0, double(frame_width));
+    const double y1 = std::clamp(std::ceil(r.y + r.height + dy), 0.0, double(frame_height));
+    r = {int(x0), int(y0), int(x1 - x0), int(y1 - y0), r.od};
+    const int least = std::max(1, int(rules.min_size));
+    return r.width >= least && r.height >= least;
+}
+
+}  // namespace
+
+RegionRules region_rules(const Settings& settings) {
+    RegionRules rules = {
+        settings.roi_source, {}, settings.roi_min_size, settings.roi_max, settings.roi_expand};
+    std::istringstream names(settings.roi_classes);
+    for (std::string name; std::getline(names, name, ',');) {
+        const size_t first = name.find_first_not_of(' ');
+        if (first == std::string::npos) continue;
+        rules.classes.push_back(name.substr(first, name.find_last_not_of(' ') - first + 1));
+    }
+    return rules;
+}
+
+void find_regions(GstBuffer* buffer, const RegionRules& rules, unsigned frame_width,
+                  unsigned frame_height, std::vector<FrameRegion>& regions) {
+    thread_local std::vector<Candidate> found;  // keeps its memory
+    found.clear();
+    regions.clear();
+    const bool metas = rules.source != RoiSource::detections && add_roi_metas(buffer, rules, found);
+    if (rules.source == RoiSource::detections || (rules.source == RoiSource::automatic && !metas))
+        add_detections(buffer, rules, found);
+    std::ranges::stable_sort(found, std::ranges::greater(), &Candidate::score);
+    for (Candidate& one : found) {
+        if (regions.size() >= rules.most) break;
+        if (fit(one.region, rules, frame_width, frame_height)) regions.push_back(one.region);
+    }
+}
+
+}  // namespace vartml::gst::infer

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which parts of a frame are inferred: regions of interest or detections that an element before
+// this one attached.
+#pragma once
+#include <gst/gst.h>
+
+#include <string>
+#include <vector>
+
+#include "gst/infer/request.h"
+#include "gst/infer/settings.h"
+
+namespace vartml::gst::infer {
+
+struct RegionRules {
+    RoiSource source = RoiSource::automatic;
+    std::vector<std::string> classes;  // empty: all
+    unsigned min_size = 16, most = 16;
+    double expand = 0;
+    bool operator==(const RegionRules&) const = default;
+};
+RegionRules region_rules(const Settings& settings);
+
+// Regions of the frame by the rules, best score first: enlarged by `expand` of their size on each
+// side, clipped to the frame, those with a side below `min_size` left out. `regions` is
+// overwritten.
+void find_regions(GstBuffer* buffer, const RegionRules& rules, unsigned frame_width,
+                  unsigned frame_height, std::vector<FrameRegion>& regions);
+
+}  // namespace vartml::gst::infer

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// One inference on its way: the tensors it reads and writes, the part of the frame it is of, how it
+// ended.
+#pragma once
+#include <gst/gst.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <vector>
+
+#include <vartml/preprocess.h>
+
+#include "gst/support/vart_runner.h"
+
+namespace vartml::gst::infer {
+
+using Clock = std::chrono::steady_clock;
+
+// What the threads of a stream and those of the runtime wait on together. Shared with requests that
+// may outlive the stream.
+struct Signal {
+    std::mutex mutex;  // guards the stream's queue and the state of its requests; nothing is taken,
+                       // pushed or called while it is held
+    std::condition_variable changed;
+};
+
+// Pixels of the frame.
+struct FrameRegion {
+    int x = 0, y = 0, width = 0, height = 0;
+    int od = -1;  // id of the detection it comes from
+};
+
+class Lane;
+
+struct Request {
+    Lane* lane = nullptr;
+    std::vector<TensorMemory> memory;      // own input tensors, made once
+    std::vector<vart::NpuTensor> inputs;   // what the run reads: of `memory`, or of `frame`
+    std::vector<vart::NpuTensor> outputs;  // of the buffers in `data`
+    std::vector<GstBuffer*> data;          // one per output; the stream takes them when done
+    GstBuffer* frame = nullptr;            // a frame that the device reads itself; held until then
+    Request* next = nullptr;               // of the same frame
+    FrameRegion region;
+    vartml::Affine to_frame;
+    uint64_t pre_us = 0;
+
+    // the scheduler's, under its mutex; `inputs` and `outputs` are the run's while it runs
+    Clock::time_point due;  // when it goes even if the batch is not full
+
+    // guarded by the signal's mutex
+    bool running = false;   // with the scheduler, queued or on the device
+    bool done = false;      // the stream may look at the result
+    bool given_up = false;  // the stream has gone on: free as soon as it is not running
+    vart::StatusCode status = vart::StatusCode::SUCCESS;
+    const char* failed_because = nullptr;  // where the status alone does not tell
+    bool device_lost = false;
+    Clock::time_point submitted, started, finished;
+    unsigned batch_fill = 0;   // requests in its run
+    bool leads_batch = false;  // the first of its stream in the run
+};
+
+}  // namespace vartml::gst::infer

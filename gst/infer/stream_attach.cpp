@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a frame carries when it leaves: tensors, and the record of how they were made.
+#include <gst/analytics/analytics.h>
+
+#include <algorithm>
+
+#include "gst/infer/stream.h"
+#include "gst/infer/times.h"
+
+namespace vartml::gst::infer {
+namespace {
+
+GstTensorDataType tensor_type(vartml::DataType type) {
+    using vartml::DataType;
+    switch (type) {
+        case DataType::int8:
+            return GST_TENSOR_DATA_TYPE_INT8;
+        case DataType::int16:
+            return GST_TENSOR_DATA_TYPE_INT16;
+        case DataType::uint16:
+            return GST_TENSOR_DATA_TYPE_UINT16;
+        case DataType::int32:
+            return GST_TENSOR_DATA_TYPE_INT32;
+        case DataType::uint32:
+            return GST_TENSOR_DATA_TYPE_UINT32;
+        case DataType::int64:
+            return GST_TENSOR_DATA_TYPE_INT64;
+        case DataType::uint64:
+            return GST_TENSOR_DATA_TYPE_UINT64;
+        case DataType::fp16:
+            return GST_TENSOR_DATA_TYPE_FLOAT16;
+        case DataType::bf16:
+            return GST_TENSOR_DATA_TYPE_BFLOAT16;
+        case DataType::float32:
+            return GST_TENSOR_DATA_TYPE_FLOAT32;
+        case DataType::float64:
+            return GST_TENSOR_DATA_TYPE_FLOAT64;
+        default:
+            return GST_TENSOR_DATA_TYPE_UINT8;  // and booleans
+    }
+}
+
+}  // namespace
+
+// Metadata needs a writable buffer. Its memory is shared by the copy, except where a memory forbids
+// it. nullptr after posting that the copy is forbidden.
+GstBuffer* Stream::make_writable(GstBuffer* buffer) {
+    if (gst_buffer_is_writable(buffer)) return buffer;
+    uint64_t bytes = 0;
+    for (guint i = 0; i < gst_buffer_n_memory(buffer); ++i) {
+        GstMemory* memory = gst_buffer_peek_memory(buffer, i);
+        if (GST_MEMORY_IS_NO_SHARE(memory)) bytes += memory->size;
+    }
+    if (count_copy(CopyReason::make_writable, bytes)) {
+        gst_buffer_unref(buffer);
+        return nullptr;
+    }
+    return gst_buffer_make_writable(buffer);
+}
+
+void Stream::attach_tensors(const InferenceRecord& record, GstBuffer* buffer,
+                            const Request* request) {
+    const size_t n = record.views.size();
+    GstTensor** tensors = g_new0(GstTensor*, n);
+    for (size_t i = 0; i < n; ++i) {
+        const vartml::TensorView& view = record.views[i];
+        // Not gst_tensor_new_simple: it refuses a buffer that is larger than its elements.
+        GstTensor* tensor = gst_tensor_alloc(view.shape.size());
+        tensor->id = g_quark_from_string(record.tensor_ids[i].c_str());
+        tensor->layout = GST_TENSOR_LAYOUT_CONTIGUOUS;
+        tensor->data_type = tensor_type(view.data_type);
+        tensor->data = gst_buffer_ref(request->data[i]);
+        tensor->dims_order = GST_TENSOR_DIM_ORDER_ROW_MAJOR;
+        std::copy(view.shape.begin(), view.shape.end(), tensor->dims);
+        tensors[i] = tensor;
+    }
+    // Not gst_buffer_add_tensor_meta: before 1.26.6 it returns an existing one.
+    auto* meta = reinterpret_cast<GstTensorMeta*>(
+        gst_buffer_add_meta(buffer, GST_TENSOR_META_INFO, nullptr));
+    gst_tensor_meta_set(meta, guint(n), tensors);
+}
+
+// One inference, or the record that there was none (`request` is nullptr).
+void Stream::attach_one(const Entry& entry, GstBuffer* buffer, const Request* request) {
+    const FramePlan& plan = *entry.plan;
+    Inference& i = scratch_;
+    i.status = entry.status;
+    i.stream_id = plan.stream_id;
+    i.frame_seq = entry.seq;
+    i.frame_width = plan.format.picture.width;
+    i.frame_height = plan.format.picture.height;
+    const FrameRegion region =
+        request ? request->region : FrameRegion{0, 0, int(i.frame_width), int(i.frame_height), -1};
+    i.region_x = region.x;
+    i.region_y = region.y;
+    i.region_width = region.width;
+    i.region_height = region.height;
+    i.region_od = region.od;
+    i.resize = plan.lane->preprocess().resize;
+    i.to_frame = request             ? request->to_frame
+                 : plan.preprocessor ? plan.preprocessor->to_frame()
+                                     : vartml::Affine{};
+    i.pre_us = i.wait_us = i.run_us = 0;
+    i.total_us = us_between(entry.entered, Clock::now());
+    i.batch_fill = 0;
+    i.record = plan.lane->record();
+    i.data.clear();
+    const bool inferred = request && entry.status == InferenceStatus::inferred;
+    if (inferred) {
+        i.pre_us = request->pre_us;
+        i.wait_us = us_between(request->submitted, request->started);
+        i.run_us = us_between(request->started, request->finished);
+        i.batch_fill = request->batch_fill;
+        i.data = request->data;
+        attach_tensors(*i.record, buffer, request);
+    }
+    add_inference(buffer, i, inferred ? 100 : 0);
+    i.data.clear();
+}
+
+// Takes the buffer, returns one with the metadata; nullptr after posting an error.
+GstBuffer* Stream::attach(Entry& entry, GstBuffer* buffer) {
+    buffer = make_writable(buffer);
+    if (!buffer) return nullptr;
+    if (!entry.requests) attach_one(entry, buffer, nullptr);
+    for (const Request* r = entry.requests; r; r = r->next) attach_one(entry, buffer, r);
+    return buffer;
+}
+
+}  // namespace vartml::gst::infer

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// What copy-policy, on-fallback and input-is-tensor allow: before a model is used, and copy by
+// copy.
+#include "gst/infer/stream.h"
+
+namespace vartml::gst::infer {
+namespace {
+
+Failure fallback(const vartml::ModelDescription& d) {
+    const unsigned all = d.npu_operators + d.cpu_operators;
+    return {{vartml::ErrorCode::unsupported,
+             "model '" + d.name + "' runs " + std::to_string(d.cpu_operators) + " of " +
+                 std::to_string(all) + " nodes on the CPU, first " + d.first_cpu_operator +
+                 "; set on-fallback=allow to accept that"},
+            "infer-fallback",
+            "on-fallback"};
+}
+
+Failure copy(CopyReason reason, uint64_t bytes) {
+    const CopyReasonText& text = copy_reason(reason);
+    Failure failure = {{vartml::ErrorCode::unsupported,
+                        std::string("copy '") + text.nick + "' of " + std::to_string(bytes) +
+                            " bytes per frame is needed because " + text.why + "; " + text.fix +
+                            ", or set copy-policy=allow"},
+                       "infer-copy-forbidden",
+                       "copy-policy"};
+    failure.found = text.nick;
+    failure.fix = text.fix;
+    return failure;
+}
+
+// Bytes per frame that the runner itself copies for want of a HW view.
+uint64_t cpu_view_bytes(const std::vector<vartml::TensorInfo>& infos,
+                        const std::vector<RunnerTensor>& tensors) {
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < tensors.size(); ++i)
+        bytes += infos[i].hw ? 0 : tensors[i].info.size_in_bytes;
+    return bytes;
+}
+
+}  // namespace
+
+// What can be refused before the first frame: CPU partitions, copies that every frame would need,
+// and a model that no frame can be the tensor of.
+bool Stream::allowed(const Lane& lane, Failure& failure) const {
+    const vartml::ModelDescription& d = lane.instance().description;
+    if (d.cpu_operators > 0 && started_.on_fallback == OnFallback::error) {
+        failure = fallback(d);
+        return false;
+    }
+    if (started_.input_is_tensor == InputIsTensor::yes) {
+        std::string why;
+        if (!FrameTensor::create(lane.picture_tensor(), lane.preprocess().channels, why)) {
+            failure = {{vartml::ErrorCode::unsupported,
+                        "property 'input-is-tensor' is yes, but " + why +
+                            "; set input-is-tensor=auto to convert frames"},
+                       "infer-caps",
+                       "input-is-tensor"};
+            return false;
+        }
+    }
+    if (copy_policy_ != CopyPolicy::forbid) return true;
+    const std::pair<CopyReason, uint64_t> copies[] = {
+        {CopyReason::input_cpu_view, cpu_view_bytes(d.inputs, lane.instance().inputs)},
+        {CopyReason::output_cpu_view, cpu_view_bytes(d.outputs, lane.instance().outputs)},
+    };
+    for (const auto& [reason, bytes] : copies) {
+        if (!bytes) continue;
+        failure = copy(reason, bytes);
+        return false;
+    }
+    return true;
+}
+
+// A swap must not ask for other caps.
+bool Stream::suits_caps(const Lane& lane, Failure& failure) const {
+    if (started_.input_is_tensor != InputIsTensor::yes) return true;
+    GstCaps* caps = nullptr;
+    {
+        const std::lock_guard lock(signal_->mutex);
+        if (caps_) caps = gst_caps_ref(caps_);
+    }
+    if (!caps) return true;
+    const auto format = frame_format(caps);
+    gst_caps_unref(caps);
+    if (!format) return true;
+    std::string why;
+    const auto tensor = FrameTensor::create(lane.picture_tensor(), lane.preprocess().channels, why);
+    const CapsDifference d = tensor->compare(format->info);
+    if (d.field.empty()) return true;
+    failure = {{vartml::ErrorCode::unsupported, "the model takes frames of another " + d.field +
+                                                    ": the stream has " + d.offered +
+                                                    ", expected " + d.wanted},
+               "infer-caps",
+               "input-is-tensor"};
+    failure.found = d.offered;
+    failure.expected = d.wanted;
+    return false;
+}
+
+void Stream::warn_of_policies(const Lane& lane) {
+    const vartml::ModelDescription& d = lane.instance().description;
+    if (d.cpu_operators > 0 && started_.on_fallback == OnFallback::warn)
+        post_warning(element_, "run the whole model on the NPU", fallback(d));
+    const unsigned batch = lane.instance().scheduler->limits().batch;
+    if (batch > lane.depth() && started_.model_instance_id.empty()) {
+        post_warning(element_, "fill batches",
+                     {{vartml::ErrorCode::invalid_argument,
+                       "property 'async-depth' is " + std::to_string(lane.depth()) +
+                           ", below the batch of " + std::to_string(batch) +
+                           ", so batches never fill; set it to " + std::to_string(2 * batch) +
+                           " or 0, or batch-size to " + std::to_string(lane.depth())},
+                      "infer-batch",
+                      "async-depth"});
+    }
+}
+
+// True: it is forbidden, and the ERROR is posted.
+bool Stream::count_copy(CopyReason reason, uint64_t bytes) {
+    if (bytes == 0 || !stats_.copied(reason, bytes)) return false;
+    static GstDebugCategory* const performance = [] {
+        GstDebugCategory* category = nullptr;
+        GST_DEBUG_CATEGORY_GET(category, "GST_PERFORMANCE");
+        return category;
+    }();
+    const CopyReasonText& text = copy_reason(reason);
+    GST_CAT_WARNING_OBJECT(performance, element_,
+                           "copy '%s' of %" G_GUINT64_FORMAT " bytes per frame: %s", text.nick,
+                           guint64(bytes), text.why);
+    const CopyPolicy policy = copy_policy_;
+    if (policy == CopyPolicy::allow) return false;
+    if (policy == CopyPolicy::forbid) {
+        post_error(element_, "pass the frame without a copy", copy(reason, bytes));
+        return true;
+    }
+    post_warning(element_, "pass the frame without a copy", copy(reason, bytes));
+    return false;
+}
+
+// The copies of one frame that the runner makes.
+void Stream::count(const Entry& entry) {
+    const Instance& instance = entry.plan->lane->instance();
+    for (const Request* r = entry.requests; r; r = r->next) {
+        (void)count_copy(CopyReason::input_cpu_view,
+                         cpu_view_bytes(instance.description.inputs, instance.inputs));
+        (void)count_copy(CopyReason::output_cpu_view,
+                         cpu_view_bytes(instance.description.outputs, instance.outputs));
+    }
+}
+
+}  // namespace vartml::gst::infer

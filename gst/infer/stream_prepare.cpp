@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a frame to requests: plans under caps and model, pre-processing or import, submission.
+#include <algorithm>
+#include <utility>
+
+#include "gst/infer/stream.h"
+#include "gst/infer/times.h"
+
+namespace vartml::gst::infer {
+namespace {
+
+constexpr size_t most_region_plans = 32;
+
+GstClockTime frame_duration(const GstVideoInfo& info) {
+    const int n = GST_VIDEO_INFO_FPS_N(&info), d = GST_VIDEO_INFO_FPS_D(&info);
+    // Of a stream that does not say: that of 30 frames per second.
+    return n > 0 && d > 0 ? gst_util_uint64_scale_int(GST_SECOND, d, n) : GST_SECOND / 30;
+}
+
+Failure caps_failure(const CapsDifference& d) {
+    Failure failure = {{vartml::ErrorCode::unsupported,
+                        "property 'input-is-tensor' is yes and the caps have " + d.field + " " +
+                            d.offered + ", but the model takes " + d.wanted +
+                            "; change what comes before the element, or set input-is-tensor=auto "
+                            "to convert frames"},
+                       "infer-caps",
+                       "input-is-tensor"};
+    failure.found = d.offered;
+    failure.expected = d.wanted;
+    return failure;
+}
+
+}  // namespace
+
+// False after posting the error.
+bool Stream::handle_caps(GstEvent* event) {
+    GstCaps* caps;
+    gst_event_parse_caps(event, &caps);
+    std::shared_ptr<Lane> lane;
+    {
+        const std::lock_guard lock(signal_->mutex);
+        if (caps_ && gst_caps_is_equal(caps_, caps)) return true;
+        gst_caps_replace(&caps_, caps);
+        lane = lane_;
+    }
+    plan_.reset();  // frames in flight keep theirs
+    measure_ = true;
+    Failure failure;
+    if (!lane || suits_caps(*lane, failure)) return true;
+    post_error(element_, "take frames as the tensor", failure);
+    return false;
+}
+
+void Stream::ask_liveness() {
+    GstQuery* query = gst_query_new_latency();
+    gboolean live = FALSE;
+    if (gst_pad_peer_query(sink_, query)) gst_query_parse_latency(query, &live, nullptr, nullptr);
+    gst_query_unref(query);
+    live_ = live;
+}
+
+// The plan for the frames from here on; false after posting the error.
+bool Stream::ensure_plan() {
+    if (plan_) return true;
+    std::shared_ptr<Lane> lane;
+    {
+        const std::lock_guard lock(signal_->mutex);
+        lane = lane_;
+    }
+    Failure failure;
+    if (!make_plan(lane, failure))
+        return post_error(element_, "prepare the pre-processing", failure);
+    ask_liveness();
+    if (!measure_) raise_promise(*plan_);
+    return true;
+}
+
+bool Stream::make_plan(const std::shared_ptr<Lane>& lane, Failure& failure) {
+    failure.id = "infer-caps";
+    if (!caps_) {
+        failure.error = {vartml::ErrorCode::unsupported, "frames came before caps"};
+        return false;
+    }
+    auto format = frame_format(caps_);
+    if (!format) {
+        failure.error = format.error();
+        return false;
+    }
+    FramePlan plan;
+    plan.lane = lane;
+    plan.format = *std::move(format);
+    plan.stream_id = stream_id_;
+    plan.frame_duration = frame_duration(plan.format.info);
+    const bool must = started_.input_is_tensor == InputIsTensor::yes;
+    const bool full = started_.region == InferenceRegion::full_frame;
+    if (must ||
+        (full && started_.input_is_tensor == InputIsTensor::automatic && lane->takes_pictures())) {
+        std::string why;
+        plan.direct = FrameTensor::create(lane->picture_tensor(), lane->preprocess().channels, why);
+        const CapsDifference d =
+            plan.direct ? plan.direct->compare(plan.format.info) : CapsDifference{"type", why, ""};
+        if (must && !d.field.empty()) {
+            failure = caps_failure(d);
+            return false;
+        }
+        if (!d.field.empty()) plan.direct.reset();
+    }
+    const RunnerTensor& input = lane->picture_tensor();
+    if (!plan.direct && full) {
+        auto preprocessor = vartml::Preprocessor::create(plan.format.picture, {}, input.cpu,
+                                                         input.view, lane->preprocess());
+        if (!preprocessor) {
+            failure.error = {preprocessor.error().code, "model '" + lane->record()->model +
+                                                            "', input '" + input.info.name +
+                                                            "': " + preprocessor.error().message};
+            return false;
+        }
+        plan.preprocessor = *std::move(preprocessor);
+    }
+    region_plans_.clear();
+    plan_ = std::make_shared<const FramePlan>(std::move(plan));
+    return true;
+}
+
+// What the latency query is answered must hold for this plan.
+void Stream::raise_promise(const FramePlan& plan) {
+    const Clock::duration wait = plan.lane->batch_timeout(batch_timeout_ms_, plan.frame_duration);
+    bool rose = false;
+    {
+        const std::lock_guard lock(signal_->mutex);
+        const uint64_t us = plan.lane->instance().run_p99_us + pre_p99_us_;
+        const GstClockTime want =
+            (us + 999) / 1000 * GST_MSECOND +
+            GstClockTime(std::chrono::duration_cast<std::chrono::nanoseconds>(wait).count());
+        rose = want > measured_latency_;
+        if (rose) measured_latency_ = want;
+    }
+    if (rose && live_)
+        gst_element_post_message(element_, gst_message_new_latency(GST_OBJECT(element_)));
+}
+
+// At the first frame under new caps: what pre-processing takes here, as far as 100 ms of measuring
+// tell.
+void Stream::measure_preprocess(const FramePlan& plan, const vartml::Picture& picture,
+                                void* tensor) {
+    uint64_t longest = 0;
+    const auto start = Clock::now();
+    for (int run = 0; run < 22 && us_between(start, Clock::now()) < 100'000; ++run) {
+        const auto begin = Clock::now();
+        plan.preprocessor->run(picture, tensor);
+        if (run >= 2) longest = std::max(longest, us_between(begin, Clock::now()));
+    }
+    pre_p99_us_ = longest;
+    raise_promise(plan);
+}
+
+// Regions that stay where they are are prepared once.
+const vartml::Preprocessor* Stream::region_preprocessor(const FramePlan& plan, const FrameRegion& r,
+                                                        vartml::Error& error) {
+    const auto same = [&](const RegionPlan& one) {
+        return one.region.x == r.x && one.region.y == r.y && one.region.width == r.width &&
+               one.region.height == r.height;
+    };
+    const auto known = std::ranges::find_if(region_plans_, same);
+    if (known != region_plans_.end()) {
+        std::rotate(known, known + 1, region_plans_.end());
+        return &region_plans_.back().preprocessor;
+    }
+    const RunnerTensor& input = plan.lane->picture_tensor();
+    auto made = vartml::Preprocessor::create(
+        plan.format.picture, {double(r.x), double(r.y), double(r.width), double(r.height)},
+        input.cpu, input.view, plan.lane->preprocess());
+    if (!made) {
+        error = made.error();
+        return nullptr;
+    }
+    if (region_plans_.size() >= most_region_plans) region_plans_.erase(region_plans_.begin());
+    region_plans_.push_back({r, *std::move(made)});
+    return &region_plans_.back().preprocessor;
+}
+
+// The frame is the tensor: no conversion, and no copy where the device reads its memory.
+Stream::Prepared Stream::fill_directly(Entry& entry, GstBuffer* buffer, Request* request) {
+    const FramePlan& plan = *entry.plan;
+    const FrameTensor::Result put =
+        plan.direct->put(buffer, plan.format.info, *plan.lane, request, !import_refused_);
+    if (put.failed) {
+        entry.error = {vartml::ErrorCode::io,
+                       "the frame's memory cannot be mapped, or is smaller than the caps say"};
+        return Prepared::failed;
+    }
+    request->to_frame = {};
+    if (put.new_import) stats_.import();
+    if (put.imported) return Prepared::yes;
+    return count_copy(put.reason, plan.direct->size_bytes()) ? Prepared::stop : Prepared::yes;
+}
+
+// Fills the picture input of a request from its region of the frame.
+Stream::Prepared Stream::fill(Entry& entry, GstBuffer* buffer, Request* request) {
+    const FramePlan& plan = *entry.plan;
+    const auto begin = Clock::now();
+    if (plan.direct) {
+        const Prepared prepared = fill_directly(entry, buffer, request);
+        request->pre_us = us_between(begin, Clock::now());
+        return prepared;
+    }
+    const size_t picture = plan.lane->picture();
+    void* tensor = request->memory[picture].data;
+    request->inputs[picture] = request->memory[picture].tensor;
+    const vartml::Preprocessor* preprocessor =
+        plan.preprocessor ? &*plan.preprocessor
+                          : region_preprocessor(plan, request->region, entry.error);
+    if (!preprocessor) return Prepared::failed;
+    const MappedFrame frame(plan.format, buffer);
+    if (!frame.mapped()) {
+        entry.error = {vartml::ErrorCode::io,
+                       "the frame's memory cannot be mapped, or is smaller than the caps say"};
+        return Prepared::failed;
+    }
+    if (std::exchange(measure_, false) && plan.preprocessor)
+        measure_preprocess(plan, frame.picture(), tensor);
+    preprocessor->run(frame.picture(), tensor);
+    request->to_frame = preprocessor->to_frame();
+    request->pre_us = us_between(begin, Clock::now());
+    stats_.conversion();
+    return Prepared::yes;
+}
+
+// One request per inference, submitted as soon as it is filled. On failure those made so far stay
+// in the entry.
+Stream::Prepared Stream::prepare(Entry& entry, GstBuffer* buffer) {
+    const FramePlan& plan = *entry.plan;
+    Lane& lane = *plan.lane;
+    const vartml::PictureInfo& picture = plan.format.picture;
+    const bool full = started_.region == InferenceRegion::full_frame;
+    const Clock::duration timeout = lane.batch_timeout(batch_timeout_ms_, plan.frame_duration);
+    Request** tail = &entry.requests;
+    for (unsigned i = 0; i < entry.inferences; ++i) {
+        Request* request = lane.acquire(entry.error);
+        if (!request) return Prepared::failed;
+        request->region =
+            full ? FrameRegion{0, 0, int(picture.width), int(picture.height), -1} : regions_[i];
+        if (const Prepared filled = fill(entry, buffer, request); filled != Prepared::yes) {
+            lane.release(request);
+            return filled;
+        }
+        lane.feed(request, picture.width, picture.height);
+        if (!lane.submit(request, timeout, entry.error)) return Prepared::failed;
+        *tail = request;
+        tail = &request->next;
+    }
+    return Prepared::yes;
+}
+
+}  // namespace vartml::gst::infer

@@ -14,7 +14,7 @@ namespace vartml::gst::infer {
 
 struct RegionRules {
     RoiSource source = RoiSource::automatic;
-    std::vector<std::string> classes;  // empty: all
+    std::vector<std::string> classes = {};  // empty: all
     unsigned min_size = 16, most = 16;
     double expand = 0;
     bool operator==(const RegionRules&) const = default;

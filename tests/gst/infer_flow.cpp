@@ -3,6 +3,7 @@
 #include <gst/analytics/analytics.h>
 #include <gst/base/base.h>
 
+#include <atomic>
 #include <filesystem>
 #include <iterator>
 #include <thread>
@@ -335,6 +336,54 @@ TEST_F(InferFlow, StartsAndStopsAHundredTimesAndLeavesNothingOpen) {
         if (round == 0) before = open_descriptors();  // what GLib opens once stays open
     }
     EXPECT_EQ(open_descriptors(), before);
+}
+
+TEST_F(InferFlow, FlushingAtRandomMomentsLosesNothingAndLeavesNothing) {
+    fake_model().shuffle_seed = 3;
+    GstElement* element = make_infer();
+    g_object_set(element, "async-depth", 4, nullptr);
+    {
+        InferHarness t(element);
+        std::atomic<bool> stop{false}, flushing{false}, idle{false};
+        std::atomic<guint64> pushed{0};
+        std::thread upstream([&] {
+            while (!stop) {
+                if ((idle = flushing.load())) {
+                    std::this_thread::yield();
+                    continue;
+                }
+                pushed += t.push(pushed) == GST_FLOW_OK;
+                while (GstBuffer* out = gst_harness_try_pull(t.h)) gst_buffer_unref(out);
+            }
+        });
+        GstSegment segment;
+        gst_segment_init(&segment, GST_FORMAT_TIME);
+        guint32 x = 99;
+        for (int round = 0; round < 200; ++round) {
+            const guint64 until = pushed + (x = x * 1664525 + 1013904223) % 7;
+            while (pushed < until) std::this_thread::yield();
+            flushing = true;  // perhaps in the middle of a push, which the flush ends
+            ASSERT_TRUE(gst_harness_push_event(t.h, gst_event_new_flush_start()));
+            while (!idle) std::this_thread::yield();
+            ASSERT_TRUE(gst_harness_push_event(t.h, gst_event_new_flush_stop(TRUE)));
+            ASSERT_TRUE(gst_harness_push_event(t.h, gst_event_new_segment(&segment)));
+            flushing = idle = false;
+        }
+        stop = true;
+        upstream.join();
+        EXPECT_EQ(t.messages(GST_MESSAGE_ERROR), 0u);
+        EXPECT_LE(t.stat("in-flight-max"), 4u);
+    }
+}
+
+TEST_F(InferFlow, StartsAndStopsAThousandTimes) {
+    GstElement* element = make_infer();
+    gst_object_ref_sink(element);
+    for (int round = 0; round < 1000; ++round) {
+        ASSERT_NE(gst_element_set_state(element, GST_STATE_PLAYING), GST_STATE_CHANGE_FAILURE);
+        ASSERT_EQ(gst_element_set_state(element, GST_STATE_NULL), GST_STATE_CHANGE_SUCCESS);
+    }
+    gst_object_unref(element);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "gst/infer/feed.h"
 #include "gst/infer/gates.h"
+#include "gst/infer/latency_target.h"
 #include "gst/infer/ring.h"
 #include "gst/infer/stats.h"
 #include "gst/support/vart_runner.h"
@@ -101,6 +102,84 @@ TEST(Gates, DecideByFlagsIntervalAndLateness) {
         EXPECT_EQ(gates.decide(buffer, segment, c.interval, c.interval, c.skip), c.want);
         gst_buffer_unref(buffer);
     }
+}
+
+TEST(Ring, TakesOutOneAndKeepsTheOrderOfTheOthers) {
+    Ring<int> ring;
+    for (int i = 0; i < 20; ++i) ring.push(i);
+    for (int i = 0; i < 5; ++i) ring.pop();
+    EXPECT_TRUE(ring.remove(7));
+    EXPECT_FALSE(ring.remove(7));
+    EXPECT_FALSE(ring.remove(99));
+    for (const int want : {5, 6, 8, 9}) EXPECT_EQ(ring.pop(), want);
+    EXPECT_EQ(ring.size(), 10u);
+}
+
+// What a latency target adds to the interval is told apart from what the user asked for.
+TEST(Gates, TellAdaptedFramesFromThoseOfTheInterval) {
+    GstSegment segment;
+    gst_segment_init(&segment, GST_FORMAT_TIME);
+    Gates gates;
+    GstBuffer* buffer = gst_buffer_new();
+    std::string seen;
+    for (int i = 0; i < 11; ++i) {
+        switch (gates.decide(buffer, segment, 2, 5, false)) {
+            case InferenceStatus::inferred:
+                seen += 'I';
+                break;
+            case InferenceStatus::skipped_slo:
+                seen += 'a';
+                break;
+            default:
+                seen += 's';
+        }
+    }
+    EXPECT_EQ(seen, "IsasaIsasaI");
+    gst_buffer_unref(buffer);
+}
+
+struct Phase {
+    const char* why;
+    int frames;
+    uint64_t total_us;
+    unsigned interval;  // afterwards
+};
+TEST(LatencyTarget, WidensAboveTheTargetAndNarrowsAfterACalmTime) {
+    const Phase phases[] = {
+        {"within the target", 640, 9'000, 2},
+        {"63 frames above it", 63, 12'000, 2},
+        {"the 64th", 1, 12'000, 3},
+        {"another 64", 64, 12'000, 4},
+        {"inside, but not by much", 1024, 8'000, 4},
+        {"well inside for 255 frames", 255, 6'000, 4},
+        {"and for one more", 1, 6'000, 3},
+        {"a long time: never under the user's interval", 2000, 1'000, 2},
+        {"a long time above: thirty at most", 64 * 40, 12'000, 30},
+    };
+    LatencyTarget target;
+    for (const Phase& phase : phases) {
+        SCOPED_TRACE(phase.why);
+        for (int i = 0; i < phase.frames; ++i) target.frame(phase.total_us, 10'000, 2);
+        EXPECT_EQ(target.interval(), phase.interval);
+    }
+    target.frame(12'000, 0, 2);
+    EXPECT_EQ(target.interval(), 2u) << "switched off";
+}
+
+TEST(LatencyTarget, IsAboutNineteenOfTwentyInferences) {
+    LatencyTarget target;
+    for (int i = 0; i < 640; ++i)
+        target.frame(i % 64 < 3 ? 50'000 : 1'000, 10'000, 1);  // 3 of 64 are late
+    EXPECT_EQ(target.interval(), 1u);
+    for (int i = 0; i < 640; ++i) target.frame(i % 64 < 4 ? 50'000 : 1'000, 10'000, 1);
+    EXPECT_EQ(target.interval(), 11u);
+}
+
+TEST(LatencyTarget, FramesWithoutInferenceOnlyPassTheTime) {
+    LatencyTarget target;
+    for (int i = 0; i < 640; ++i)
+        target.frame(i % 8 ? std::nullopt : std::optional<uint64_t>(20'000), 10'000, 1);
+    EXPECT_EQ(target.interval(), 11u);
 }
 
 TEST(Gates, InferEveryNthFrameAndStartOverAfterReset) {

@@ -65,11 +65,12 @@ public:
     GstFlowReturn push(guint64 number) { return gst_harness_push(h, frame(number)); }
     GstBuffer* pull() { return gst_harness_pull(h); }
 
-    // Number of the frame, status, and the run that made its scores (-1: none).
+    // Number of the frame, status, and the run that made its scores (-1: none) from what byte.
     struct Out {
         guint64 offset;
         gst::InferenceStatus status;
         int run;
+        float first_byte;
     };
     Out pull_out() {
         GstBuffer* buffer = pull();
@@ -78,11 +79,12 @@ public:
             return {};
         }
         const gst::Inference* inference = gst::get_inference(buffer, 0);
-        Out out = {GST_BUFFER_OFFSET(buffer), inference->status, -1};
+        Out out = {GST_BUFFER_OFFSET(buffer), inference->status, -1, -1};
         if (!inference->data.empty()) {
-            float score = -1;
-            gst_buffer_extract(inference->data[0], 0, &score, sizeof score);
-            out.run = int(score);
+            float scores[4] = {-1, -1, -1, -1};
+            gst_buffer_extract(inference->data[0], 0, scores, sizeof scores);
+            out.run = int(scores[0]);
+            out.first_byte = scores[2];
         }
         gst_buffer_unref(buffer);
         return out;

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model that is written while frames flow: swapped between two frames, or kept where the new one
+// cannot be had.
+#include <gst/analytics/analytics.h>
+
+#include <thread>
+
+#include "tests/support/gst_infer_harness.h"
+
+namespace {
+
+using namespace vartml::test;
+using vartml::ErrorCode;
+using vartml::gst::InferenceStatus;
+
+class InferSwap : public testing::Test {
+protected:
+    void SetUp() override { reset_fake_model(); }
+    void TearDown() override { EXPECT_EQ(fake_model().live_runners, 0u); }
+};
+
+// The next element message of that name; waits for it.
+GstStructure* wait_message(GstBus* bus, const char* name) {
+    while (true) {
+        GstMessage* message = gst_bus_timed_pop_filtered(bus, 10 * GST_SECOND, GST_MESSAGE_ELEMENT);
+        if (!message) return nullptr;
+        const GstStructure* s = gst_message_get_structure(message);
+        GstStructure* copy = gst_structure_has_name(s, name) ? gst_structure_copy(s) : nullptr;
+        gst_message_unref(message);
+        if (copy) return copy;
+    }
+}
+
+std::string model_in_use(GstElement* element) {
+    gchar* text = nullptr;
+    g_object_get(element, "model", &text, nullptr);
+    std::string copy = text ? text : "";
+    g_free(text);
+    return copy;
+}
+
+// Writes the property and waits until the model is loaded, not yet used.
+void write_model(InferHarness& t, const std::string& file) {
+    while (GstMessage* old = gst_bus_pop_filtered(t.bus, GST_MESSAGE_ELEMENT))
+        gst_message_unref(old);
+    g_object_set(t.element, "model", file.c_str(), nullptr);
+    GstStructure* loaded = wait_message(t.bus, "vartml-model-loaded");
+    ASSERT_NE(loaded, nullptr);
+    gst_structure_free(loaded);
+}
+
+guint64 number(const GstStructure* s, const char* field) {
+    guint64 wide = G_MAXUINT64;
+    guint narrow;
+    if (gst_structure_get_uint(s, field, &narrow)) return narrow;
+    gst_structure_get_uint64(s, field, &wide);
+    return wide;
+}
+
+unsigned epoch_of(GstBuffer* buffer) {
+    return vartml::gst::get_inference(buffer, 0)->record->model_epoch;
+}
+
+TEST_F(InferSwap, HappensBetweenTwoFramesAndIsAnnouncedBeforeTheFirst) {
+    InferHarness t;
+    const std::string before = model_in_use(t.element), after = model_file("2.rai");
+    for (guint64 n = 0; n < 3; ++n) {
+        ASSERT_EQ(t.push(n), GST_FLOW_OK);
+        t.pull_out();
+    }
+    write_model(t, after);
+    EXPECT_EQ(model_in_use(t.element), before) << "no frame has used the new one";
+    ASSERT_EQ(t.push(3), GST_FLOW_OK);
+    GstBuffer* first = t.pull();
+    EXPECT_EQ(epoch_of(first), 1u);
+    gst_buffer_unref(first);
+    GstStructure* changed = wait_message(t.bus, "vartml-model-changed");
+    ASSERT_NE(changed, nullptr);
+    EXPECT_EQ(number(changed, "first-seq"), 3u);
+    EXPECT_EQ(number(changed, "first-pts"), 3 * GST_SECOND / 30);
+    EXPECT_EQ(number(changed, "epoch"), 1u);
+    gst_structure_free(changed);
+    EXPECT_EQ(model_in_use(t.element), after);
+    EXPECT_EQ(t.stat("model-swaps"), 1u);
+}
+
+TEST_F(InferSwap, FramesInFlightKeepTheirModel) {
+    GstElement* element = make_infer();
+    g_object_set(element, "async-depth", 4, nullptr);
+    InferHarness t(element);
+    fake_model().hold = true;
+    ASSERT_EQ(t.push(0), GST_FLOW_OK);
+    ASSERT_EQ(t.push(1), GST_FLOW_OK);
+    write_model(t, model_file("2.rai"));
+    ASSERT_EQ(t.push(2), GST_FLOW_OK);
+    fake_model().release();
+    for (guint64 n = 0; n < 3; ++n) {
+        GstBuffer* buffer = t.pull();
+        EXPECT_EQ(GST_BUFFER_OFFSET(buffer), n);
+        EXPECT_EQ(epoch_of(buffer), n < 2 ? 0u : 1u);
+        gst_buffer_unref(buffer);
+    }
+}
+
+TEST_F(InferSwap, LosesRepeatsAndReordersNothingUnderLoad) {
+    constexpr guint64 frames = 600;
+    fake_model().shuffle_seed = 5;
+    GstElement* element = make_infer();
+    g_object_set(element, "async-depth", 4, nullptr);
+    InferHarness t(element);
+    std::thread upstream([&] {
+        for (guint64 n = 0; n < frames; ++n) ASSERT_EQ(t.push(n), GST_FLOW_OK);
+    });
+    unsigned last_epoch = 0, swaps = 0;
+    for (guint64 n = 0; n < frames; ++n) {
+        if (n % 100 == 50)
+            g_object_set(t.element, "model", model_file(++swaps % 2 ? "2.rai" : ".rai").c_str(),
+                         nullptr);
+        GstBuffer* buffer = t.pull();
+        ASSERT_EQ(GST_BUFFER_OFFSET(buffer), n);
+        EXPECT_EQ(vartml::gst::get_inference(buffer, 0)->status, InferenceStatus::inferred);
+        EXPECT_GE(epoch_of(buffer), last_epoch);
+        last_epoch = epoch_of(buffer);
+        gst_buffer_unref(buffer);
+    }
+    upstream.join();
+    EXPECT_GE(last_epoch, 1u);
+    EXPECT_EQ(t.stat("frames"), frames);
+    EXPECT_EQ(t.stat("inferences"), frames);
+}
+
+TEST_F(InferSwap, TheOldRunnerEndsWhenItsLastFrameHasLeft) {
+    InferHarness t;
+    ASSERT_EQ(t.push(0), GST_FLOW_OK);
+    t.pull_out();
+    write_model(t, model_file("2.rai"));
+    EXPECT_EQ(fake_model().live_runners, 2u);
+    ASSERT_EQ(t.push(1), GST_FLOW_OK);
+    t.pull_out();
+    std::unique_lock lock(fake_model().mutex);
+    EXPECT_TRUE(fake_model().changed.wait_for(lock, std::chrono::seconds(10),
+                                              [] { return fake_model().live_runners == 1; }));
+}
+
+struct FailedCase {
+    const char* name;
+    const char* id;
+    void (*prepare)();
+};
+class InferSwapFails : public testing::TestWithParam<FailedCase> {};
+TEST_P(InferSwapFails, AndTheOldModelGoesOn) {
+    reset_fake_model();
+    {
+        GstElement* element = make_infer();
+        gst_util_set_object_arg(G_OBJECT(element), "on-fallback", "error");
+        InferHarness t(element);
+        const std::string before = model_in_use(t.element);
+        ASSERT_EQ(t.push(0), GST_FLOW_OK);
+        t.pull_out();
+        t.messages(GST_MESSAGE_ELEMENT);
+        GetParam().prepare();
+        const bool missing = GetParam().id == std::string("infer-model-missing");
+        const std::string wanted = missing ? "no/such.rai" : model_file("2.rai");
+        g_object_set(t.element, "model", wanted.c_str(), nullptr);
+        // A filtered pop throws away what comes before.
+        GstMessage* warning =
+            gst_bus_timed_pop_filtered(t.bus, 10 * GST_SECOND, GST_MESSAGE_WARNING);
+        ASSERT_NE(warning, nullptr);
+        gst_message_unref(warning);
+        GstStructure* failed = wait_message(t.bus, "vartml-model-change-failed");
+        ASSERT_NE(failed, nullptr);
+        EXPECT_EQ(gst_structure_get_string(failed, "requested"), wanted);
+        EXPECT_EQ(gst_structure_get_string(failed, "kept"), before);
+        EXPECT_STREQ(gst_structure_get_string(failed, "error-id"), GetParam().id);
+        gst_structure_free(failed);
+        EXPECT_EQ(t.messages(GST_MESSAGE_ERROR), 0u);
+        EXPECT_EQ(model_in_use(t.element), before);
+        ASSERT_EQ(t.push(1), GST_FLOW_OK);
+        GstBuffer* out = t.pull();
+        EXPECT_EQ(epoch_of(out), 0u);
+        gst_buffer_unref(out);
+    }
+    EXPECT_EQ(fake_model().live_runners, 0u);
+}
+const FailedCase failed_cases[] = {
+    {"Missing", "infer-model-missing", [] {}},
+    {"Corrupt", "infer-model-bad",
+     [] { fake_model().open = vartml::Error{ErrorCode::bad_model, "entry 'a' is damaged"}; }},
+    {"Refused", "infer-option",
+     [] { fake_model().create = vartml::Error{ErrorCode::invalid_argument, "unknown option"}; }},
+    {"Policy", "infer-fallback", [] { fake_model().cpu_operators = 3; }},
+    {"Sidecar", "infer-sidecar",
+     [] { fake_model().modelinfo = "[modelinfo]\nversion=1.0\nx-vartml-decodr=yolox\n"; }},
+};
+INSTANTIATE_TEST_SUITE_P(Swap, InferSwapFails, testing::ValuesIn(failed_cases),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST_F(InferSwap, ANewerWriteSupersedesOneThatIsStillLoading) {
+    InferHarness t;
+    ASSERT_EQ(t.push(0), GST_FLOW_OK);
+    t.pull_out();
+    fake_model().compile_waits = true;
+    g_object_set(t.element, "model", model_file("slow.onnx").c_str(), nullptr);
+    {
+        std::unique_lock lock(fake_model().mutex);
+        fake_model().changed.wait(lock, [] { return fake_model().compiles > 0; });
+    }
+    write_model(t, model_file("2.rai"));
+    ASSERT_EQ(t.push(1), GST_FLOW_OK);
+    t.pull_out();
+    EXPECT_EQ(model_in_use(t.element), model_file("2.rai"));
+}
+
+TEST_F(InferSwap, StoppingEndsAPendingSwap) {
+    fake_model().compile_waits = true;
+    InferHarness t;
+    g_object_set(t.element, "model", model_file("slow.onnx").c_str(), nullptr);
+    EXPECT_EQ(gst_element_set_state(t.element, GST_STATE_NULL), GST_STATE_CHANGE_SUCCESS);
+    EXPECT_EQ(t.messages(GST_MESSAGE_WARNING), 0u);
+}
+
+TEST_F(InferSwap, ASharedModelIsSwappedForAll) {
+    const auto make = [] {
+        GstElement* element = make_infer();
+        g_object_set(element, "model-instance-id", "shared", nullptr);
+        return element;
+    };
+    InferHarness a(make()), b(make());
+    write_model(a, model_file("2.rai"));
+    for (InferHarness* t : {&a, &b}) {
+        ASSERT_EQ(t->push(0), GST_FLOW_OK);
+        GstBuffer* buffer = t->pull();
+        EXPECT_EQ(epoch_of(buffer), 1u);
+        gst_buffer_unref(buffer);
+        EXPECT_EQ(model_in_use(t->element), model_file("2.rai"));
+    }
+    // One that comes later must name the model in use.
+    GstElement* later = make();
+    g_object_set(later, "model", model_file("2.rai").c_str(), nullptr);
+    InferHarness c(later);
+    ASSERT_EQ(c.push(0), GST_FLOW_OK);
+    EXPECT_EQ(c.pull_out().status, InferenceStatus::inferred);
+}
+
+TEST_F(InferSwap, AfterAStopTheModelInUseIsLoadedAgain) {
+    InferHarness t;
+    write_model(t, model_file("2.rai"));
+    ASSERT_EQ(t.push(0), GST_FLOW_OK);
+    t.pull_out();
+    gst_element_set_state(t.element, GST_STATE_NULL);
+    EXPECT_EQ(model_in_use(t.element), model_file("2.rai"));
+    g_object_set(t.element, "model", model_file("3.rai").c_str(), nullptr);
+    EXPECT_EQ(model_in_use(t.element), model_file("3.rai")) << "not running: taken as it is";
+}
+
+}  // namespace

@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+// vartmlinfer between two pads, without a pipeline around it. Prints one line of `name value`
+// pairs.
+//   overhead MODEL            one frame at a time, 640x480 NV12: times from pad to pad in us, and
+//                             C++ allocations per frame in steady state
+//   streams MODEL N MODE S    N streams for S seconds as fast as they go, MODE shared or separate:
+//                             frames/s of all, 95th percentile of a frame's time in us
+//   live MODEL S              30 frames/s for S seconds: 99th percentile in us, processor time in %
+//                             of one core, time from NULL to the first frame in ms
+//   overload MODEL S          a live source at twice what the element can infer, for S seconds
+#include <dlfcn.h>
+#include <gst/gst.h>
+#include <gst/video/video.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/support/allocations.h"
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double us_since(Clock::time_point start) {
+    return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
+}
+
+double percentile(std::vector<double> values, double percent) {
+    if (values.empty()) return 0;
+    std::ranges::sort(values);
+    return values[std::min(values.size() - 1, size_t(percent / 100 * double(values.size())))];
+}
+
+struct Options {
+    std::string model;
+    unsigned width = 768, height = 432;
+    bool live = false, keep_status = false;
+    const char* instance = nullptr;
+    const char* on_late = "block";
+};
+
+using StatusOf = GstStructure* (*)(GstBuffer*, guint);
+
+// The plugin's own function, by which an application reads what happened to a frame.
+StatusOf status_function() {
+    GstPlugin* plugin = gst_registry_find_plugin(gst_registry_get(), "vartml");
+    void* object = dlopen(gst_plugin_get_filename(plugin), RTLD_LAZY | RTLD_NOLOAD);
+    gst_object_unref(plugin);
+    return reinterpret_cast<StatusOf>(dlsym(object, "gst_vartml_inference_get_structure"));
+}
+
+// A source pad, the element, a sink pad. Frames come from a pool of eight.
+class Stream {
+public:
+    explicit Stream(const Options& options) : options_(options) {
+        element = gst_element_factory_make("vartmlinfer", nullptr);
+        if (!element) {
+            std::fprintf(stderr, "element: no vartmlinfer; set GST_PLUGIN_PATH\n");
+            std::exit(1);
+        }
+        gst_object_ref_sink(element);
+        g_object_set(element, "model", options.model.c_str(), "model-instance-id", options.instance,
+                     nullptr);
+        gst_util_set_object_arg(G_OBJECT(element), "output-tensor-type", "hw");
+        gst_util_set_object_arg(G_OBJECT(element), "on-late", options.on_late);
+        source_ = gst_pad_new("out", GST_PAD_SRC);
+        sink_ = gst_pad_new("in", GST_PAD_SINK);
+        gst_pad_set_element_private(source_, this);
+        gst_pad_set_element_private(sink_, this);
+        gst_pad_set_query_function(source_, query);
+        gst_pad_set_chain_function(sink_, chain);
+        gst_pad_set_event_function(sink_, event);
+        link("sink", source_, true);
+        link("src", sink_, false);
+        gst_pad_set_active(sink_, TRUE);
+        if (gst_element_set_state(element, GST_STATE_PLAYING) == GST_STATE_CHANGE_FAILURE) {
+            std::fprintf(stderr, "element: vartmlinfer does not start with %s\n",
+                         options.model.c_str());
+            std::exit(1);
+        }
+        gst_pad_set_active(source_, TRUE);
+        begin();
+        if (options.keep_status) status_ = status_function();
+    }
+    ~Stream() {
+        gst_element_set_state(element, GST_STATE_NULL);
+        gst_pad_set_active(source_, FALSE);
+        gst_pad_set_active(sink_, FALSE);
+        gst_buffer_pool_set_active(pool_, FALSE);
+        gst_object_unref(pool_);
+        gst_object_unref(source_);
+        gst_object_unref(sink_);
+        gst_object_unref(element);
+    }
+    Stream(const Stream&) = delete;
+    Stream& operator=(const Stream&) = delete;
+
+    void push() {
+        GstBuffer* buffer = nullptr;
+        gst_buffer_pool_acquire_buffer(pool_, &buffer, nullptr);
+        GST_BUFFER_PTS(buffer) = number_ * GST_SECOND / 30;
+        GST_BUFFER_OFFSET(buffer) = number_;
+        sent_[number_++ % sent_.size()] = Clock::now();
+        if (gst_pad_push(source_, buffer) != GST_FLOW_OK) {
+            std::fprintf(stderr, "element: the stream ended\n");
+            std::exit(1);
+        }
+    }
+    void wait_for(uint64_t frames) {
+        std::unique_lock lock(mutex_);
+        came_.wait(lock, [&] { return frames_ >= frames; });
+    }
+    // Since the last call: of frames that were inferred (all, without keep_status).
+    std::vector<double> take_times() {
+        const std::lock_guard lock(mutex_);
+        std::vector<double> taken;
+        taken.reserve(times_.capacity());
+        taken.swap(times_);
+        return taken;
+    }
+    uint64_t pushed() const { return number_; }
+    guint64 stat(const char* field) {
+        GstStructure* s = nullptr;
+        g_object_get(element, "stats", &s, nullptr);
+        const GValue* v = gst_structure_get_value(s, field);
+        const guint64 value = G_VALUE_HOLDS_UINT(v) ? g_value_get_uint(v) : g_value_get_uint64(v);
+        gst_structure_free(s);
+        return value;
+    }
+
+    GstElement* element;
+
+private:
+    void link(const char* name, GstPad* pad, bool to_element) {
+        gst_object_ref_sink(pad);
+        GstPad* own = gst_element_get_static_pad(element, name);
+        gst_pad_link(to_element ? pad : own, to_element ? own : pad);
+        gst_object_unref(own);
+    }
+    void begin() {
+        GstVideoInfo info;
+        gst_video_info_set_format(&info, GST_VIDEO_FORMAT_NV12, options_.width, options_.height);
+        GST_VIDEO_INFO_FPS_N(&info) = 30;
+        GST_VIDEO_INFO_FPS_D(&info) = 1;
+        GstCaps* caps = gst_video_info_to_caps(&info);
+        gst_pad_push_event(source_, gst_event_new_stream_start("bench"));
+        gst_pad_push_event(source_, gst_event_new_caps(caps));
+        GstSegment segment;
+        gst_segment_init(&segment, GST_FORMAT_TIME);
+        gst_pad_push_event(source_, gst_event_new_segment(&segment));
+        pool_ = gst_buffer_pool_new();
+        GstStructure* config = gst_buffer_pool_get_config(pool_);
+        gst_buffer_pool_config_set_params(config, caps, guint(info.size), 8, 0);
+        gst_buffer_pool_set_config(pool_, config);
+        gst_buffer_pool_set_active(pool_, TRUE);
+        gst_caps_unref(caps);
+        times_.reserve(1 << 16);
+    }
+    static Stream* self(GstPad* pad) {
+        return static_cast<Stream*>(gst_pad_get_element_private(pad));
+    }
+    static gboolean query(GstPad* pad, GstObject* parent, GstQuery* query) {
+        if (GST_QUERY_TYPE(query) != GST_QUERY_LATENCY)
+            return gst_pad_query_default(pad, parent, query);
+        gst_query_set_latency(query, self(pad)->options_.live, 0, GST_CLOCK_TIME_NONE);
+        return TRUE;
+    }
+    static gboolean event(GstPad*, GstObject*, GstEvent* event) {
+        gst_event_unref(event);
+        return TRUE;
+    }
+    bool inferred(GstBuffer* buffer) const {
+        if (!status_) return true;
+        GstStructure* s = status_(buffer, 0);
+        const bool yes = g_str_equal(gst_structure_get_string(s, "status"), "inferred");
+        gst_structure_free(s);
+        return yes;
+    }
+    static GstFlowReturn chain(GstPad* pad, GstObject*, GstBuffer* buffer) {
+        Stream& t = *self(pad);
+        const double us = us_since(t.sent_[GST_BUFFER_OFFSET(buffer) % t.sent_.size()]);
+        const bool counts = t.inferred(buffer);
+        gst_buffer_unref(buffer);
+        const std::lock_guard lock(t.mutex_);
+        if (counts) t.times_.push_back(us);
+        ++t.frames_;
+        t.came_.notify_all();
+        return GST_FLOW_OK;
+    }
+
+    const Options options_;
+    GstPad *source_, *sink_;
+    GstBufferPool* pool_ = nullptr;
+    StatusOf status_ = nullptr;
+    uint64_t number_ = 0;
+    std::array<Clock::time_point, 4096> sent_;
+    std::mutex mutex_;  // guards the two below
+    std::condition_variable came_;
+    uint64_t frames_ = 0;
+    std::vector<double> times_;
+};
+
+void one_by_one(Stream& stream, unsigned frames) {
+    for (unsigned i = 0; i < frames; ++i) {
+        stream.push();
+        stream.wait_for(stream.pushed());
+    }
+}
+
+int overhead(const char* model) {
+    Stream stream({.model = model, .width = 640, .height = 480});
+    one_by_one(stream, 500);
+    stream.take_times();
+    const size_t before = vartml::test::allocations;
+    one_by_one(stream, 2000);
+    const size_t after = vartml::test::allocations;
+    const auto times = stream.take_times();
+    std::printf("p50 %.1f p99 %.1f max %.1f allocs %.4f\n", percentile(times, 50),
+                percentile(times, 99), percentile(times, 100), double(after - before) / 2000);
+    return 0;
+}
+
+// As fast as it goes until `stop`.
+void rush(Stream& stream, const std::atomic<bool>& stop) {
+    while (!stop) stream.push();
+}
+
+int streams(const char* model, unsigned count, bool shared, double seconds) {
+    std::vector<std::unique_ptr<Stream>> all;
+    for (unsigned i = 0; i < count; ++i) {
+        all.push_back(std::make_unique<Stream>(
+            Options{.model = model, .instance = shared ? "bench" : nullptr}));
+    }
+    std::atomic<bool> stop{false};
+    std::vector<std::thread> threads;
+    for (auto& stream : all) threads.emplace_back([&] { rush(*stream, stop); });
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    for (auto& stream : all) stream->take_times();
+    const auto start = Clock::now();
+    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+    std::vector<double> times;
+    for (auto& stream : all) {
+        const auto some = stream->take_times();
+        times.insert(times.end(), some.begin(), some.end());
+    }
+    const double took = us_since(start) / 1e6;
+    stop = true;
+    for (std::thread& thread : threads) thread.join();
+    std::printf("fps %.2f p95 %.0f\n", double(times.size()) / took, percentile(times, 95));
+    return 0;
+}
+
+// Frames at a steady rate, whatever becomes of them.
+void play(Stream& stream, double frames_per_second, double seconds) {
+    const auto start = Clock::now();
+    for (uint64_t n = 0; double(n) < frames_per_second * seconds; ++n) {
+        std::this_thread::sleep_until(
+            start + std::chrono::duration_cast<Clock::duration>(
+                        std::chrono::duration<double>(double(n) / frames_per_second)));
+        stream.push();
+    }
+    stream.wait_for(stream.pushed());
+}
+
+double processor_seconds() {
+    rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    const auto seconds = [](const timeval& t) {
+        return double(t.tv_sec) + double(t.tv_usec) / 1e6;
+    };
+    return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+int live(const char* model, double seconds) {
+    const auto start = Clock::now();
+    Stream stream({.model = model, .live = true, .on_late = "skip"});
+    one_by_one(stream, 1);
+    const double first_ms = us_since(start) / 1000;
+    play(stream, 30, 1);
+    stream.take_times();
+    const double before = processor_seconds();
+    play(stream, 30, seconds);
+    const double cpu = (processor_seconds() - before) / seconds * 100;
+    std::printf("p99 %.0f cpu %.1f first %.1f\n", percentile(stream.take_times(), 99), cpu,
+                first_ms);
+    return 0;
+}
+
+unsigned resident_kib() {
+    std::ifstream file("/proc/self/statm");
+    unsigned long size = 0, resident = 0;
+    file >> size >> resident;
+    return unsigned(resident * size_t(sysconf(_SC_PAGESIZE)) / 1024);
+}
+
+double capacity(const char* model, double seconds) {
+    Stream stream({.model = model});
+    std::atomic<bool> stop{false};
+    std::thread thread([&] { rush(stream, stop); });
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    stream.take_times();
+    const auto start = Clock::now();
+    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+    const double fps = double(stream.take_times().size()) / (us_since(start) / 1e6);
+    stop = true;
+    thread.join();
+    return fps;
+}
+
+int overload(const char* model, double seconds) {
+    const double most = capacity(model, std::min(seconds, 10.0));
+    Stream stream({.model = model, .live = true, .keep_status = true, .on_late = "skip"});
+    play(stream, most / 4, std::min(seconds, 10.0));
+    const double unloaded = percentile(stream.take_times(), 99);
+    play(stream, 2 * most, 2);
+    stream.take_times();
+    const unsigned before = resident_kib();
+    const auto start = Clock::now();
+    play(stream, 2 * most, seconds);
+    const double took = us_since(start) / 1e6;
+    const auto times = stream.take_times();
+    std::printf(
+        "capacity %.2f inferred %.2f unloaded-p99 %.0f p99 %.0f in-flight-max %u "
+        "rss-before %u rss-after %u\n",
+        most, double(times.size()) / took, unloaded, percentile(times, 99),
+        unsigned(stream.stat("in-flight-max")), before, resident_kib());
+    return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    gst_init(&argc, &argv);
+    const std::string what = argc > 1 ? argv[1] : "";
+    if (what == "overhead" && argc == 3) return overhead(argv[2]);
+    if (what == "streams" && argc == 6)
+        return streams(argv[2], unsigned(std::atoi(argv[3])), std::string(argv[4]) == "shared",
+                       std::atof(argv[5]));
+    if (what == "live" && argc == 4) return live(argv[2], std::atof(argv[3]));
+    if (what == "overload" && argc == 4) return overload(argv[2], std::atof(argv[3]));
+    std::fprintf(stderr,
+                 "usage: element overhead MODEL | streams MODEL N shared|separate SECONDS | "
+                 "live MODEL SECONDS | overload MODEL SECONDS\n");
+    return 2;
+}

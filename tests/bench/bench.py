@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 
+import element
 import kernels
 import load
 import models
@@ -51,6 +52,7 @@ def main():
         kernels.bench_layouts(bench, work)
         models.bench_compile(bench, work)
         load.bench_load(bench, work)
+        element.bench_element(bench, work)
         video.bench_video(bench, work)
         video.bench_bf16(bench)
     with open(os.path.join(HERE, 'rows.txt'), encoding='utf-8') as f:

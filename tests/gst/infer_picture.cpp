@@ -148,6 +148,25 @@ TEST(InferPicture, HasTheTensorOfTheLibraryHoweverItLiesInMemory) {
     }
 }
 
+// Sizes of cameras and films, of which one is odd.
+TEST(InferPicture, HasTheTensorOfTheLibraryAtTheSizesOfCameras) {
+    for (const GstVideoFormat format : {GST_VIDEO_FORMAT_NV12, GST_VIDEO_FORMAT_I420,
+                                        GST_VIDEO_FORMAT_YUY2, GST_VIDEO_FORMAT_RGBx}) {
+        for (const Size size : {Size{1920, 1080}, Size{768, 432}, Size{641, 359}, Size{480, 640}}) {
+            const std::string caps = caps_of(format, size);
+            SCOPED_TRACE(caps);
+            GstVideoInfo info;
+            ASSERT_TRUE(
+                gst_video_info_set_format(&info, format, guint(size.width), guint(size.height)));
+            GstBuffer* dense = dense_frame(info);
+            const std::vector<uint8_t> want = expected(caps, dense);
+            EXPECT_EQ(inferred(caps, padded_frame(info, dense, true)), want);
+            EXPECT_EQ(inferred(caps, padded_frame(info, dense, false)), want);
+            EXPECT_EQ(inferred(caps, dense), want);
+        }
+    }
+}
+
 TEST(InferPicture, InADmaBufUnderEachOfItsCapsIsReadInPlace) {
     GstVideoInfo info;
     ASSERT_TRUE(gst_video_info_set_format(&info, GST_VIDEO_FORMAT_NV12, 32, 24));

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prints the properties of an element as the table of docs/elements.md.
+// usage: elements_page ELEMENT      with the plugin on GST_PLUGIN_PATH
+#include <gst/gst.h>
+
+#include <cmath>
+#include <cstdio>
+#include <string>
+
+namespace {
+
+std::string number(double value) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.10g", value);
+    return text;
+}
+
+std::string choices(GParamSpec* spec) {
+    const GEnumClass* values = G_PARAM_SPEC_ENUM(spec)->enum_class;
+    std::string text;
+    for (guint i = 0; i < values->n_values; ++i)
+        text += (i ? ", `" : "`") + std::string(values->values[i].value_nick) + '`';
+    return text;
+}
+
+// Type with range, and default.
+void describe(GParamSpec* spec, std::string& type, std::string& fallback) {
+    const auto numeric = [&](const char* name, double low, double high, double value) {
+        type = std::string(name) + ' ' + number(low) + " to " + number(high);
+        fallback = number(value);
+    };
+    if (G_IS_PARAM_SPEC_STRING(spec)) {
+        const gchar* text = G_PARAM_SPEC_STRING(spec)->default_value;
+        type = "string";
+        fallback = text ? '`' + std::string(text) + '`' : "unset";
+    } else if (G_IS_PARAM_SPEC_UINT(spec)) {
+        const auto* p = G_PARAM_SPEC_UINT(spec);
+        numeric("uint", p->minimum, p->maximum, p->default_value);
+    } else if (G_IS_PARAM_SPEC_INT(spec)) {
+        const auto* p = G_PARAM_SPEC_INT(spec);
+        numeric("int", p->minimum, p->maximum, p->default_value);
+    } else if (G_IS_PARAM_SPEC_DOUBLE(spec)) {
+        const auto* p = G_PARAM_SPEC_DOUBLE(spec);
+        numeric("double", p->minimum, p->maximum, p->default_value);
+    } else if (G_IS_PARAM_SPEC_UINT64(spec)) {
+        type = "uint64";
+        fallback = G_PARAM_SPEC_UINT64(spec)->default_value == G_MAXUINT64 ? "none" : "0";
+    } else if (G_IS_PARAM_SPEC_BOOLEAN(spec)) {
+        type = "boolean";
+        fallback = G_PARAM_SPEC_BOOLEAN(spec)->default_value ? "true" : "false";
+    } else if (G_IS_PARAM_SPEC_ENUM(spec)) {
+        const auto* p = G_PARAM_SPEC_ENUM(spec);
+        type = choices(spec);
+        fallback =
+            '`' + std::string(g_enum_get_value(p->enum_class, p->default_value)->value_nick) + '`';
+    } else {
+        type = "structure";
+        fallback = "unset";
+    }
+}
+
+const char* when(const GParamSpec* spec) {
+    if (!(spec->flags & G_PARAM_WRITABLE)) return "read only";
+    if (spec->flags & GST_PARAM_CONTROLLABLE) return "controlled";
+    return spec->flags & GST_PARAM_MUTABLE_PLAYING ? "playing" : "ready";
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    gst_init(&argc, &argv);
+    GstElement* element = argc == 2 ? gst_element_factory_make(argv[1], nullptr) : nullptr;
+    if (!element) {
+        std::fprintf(stderr, "elements_page: no element %s\n", argc == 2 ? argv[1] : "named");
+        return 1;
+    }
+    gst_object_ref_sink(element);
+    std::puts("| property | type | default | written | meaning |\n|---|---|---|---|---|");
+    guint count = 0;
+    GParamSpec** specs = g_object_class_list_properties(G_OBJECT_GET_CLASS(element), &count);
+    for (guint i = 0; i < count; ++i) {
+        if (specs[i]->owner_type != G_OBJECT_TYPE(element)) continue;
+        std::string type, fallback;
+        describe(specs[i], type, fallback);
+        std::printf("| `%s` | %s | %s | %s | %s |\n", specs[i]->name, type.c_str(),
+                    fallback.c_str(), when(specs[i]), g_param_spec_get_blurb(specs[i]));
+    }
+    g_free(specs);
+    gst_object_unref(element);
+    return 0;
+}

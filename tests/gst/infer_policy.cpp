@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "tests/support/gst_infer_harness.h"
@@ -257,6 +258,15 @@ const ErrorCase error_cases[] = {
          fake_model().cpu_operators = 2;
      },
      "on-fallback", "TopK"},
+    {"SecondInput", "infer-inputs", [](GstElement*) { fake_model().second_input = true; },
+     "modelinfo-file", "[size] dir=input x-vartml-feed="},
+    {"Feed", "infer-inputs",
+     [](GstElement*) {
+         fake_model().second_input = true;
+         fake_model().modelinfo =
+             "[modelinfo]\nversion=1.0\n[size]\ndir=input\nx-vartml-feed=const:1,2,3\n";
+     },
+     "modelinfo-file", "const:1,2,3"},
     {"Copy", "infer-copy-forbidden",
      [](GstElement* e) {
          set(e, "copy-policy", "forbid");
@@ -296,6 +306,49 @@ TEST_P(InferError, IsOneMessageWithIdAndSentence) {
 }
 INSTANTIATE_TEST_SUITE_P(Start, InferError, testing::ValuesIn(error_cases),
                          [](const auto& info) { return std::string(info.param.name); });
+
+TEST_F(InferPolicy, AnInputThatIsNoPictureIsFed) {
+    fake_model().second_input = true;
+    fake_model().modelinfo =
+        "[modelinfo]\nversion=1.0\n[size]\ndir=input\nx-vartml-feed=frame-size\n";
+    InferHarness t;
+    ASSERT_EQ(t.push(0), GST_FLOW_OK);
+    EXPECT_EQ(t.pull_out().status, InferenceStatus::inferred);
+    EXPECT_EQ(fake_model().last_size[0], 32);
+    EXPECT_EQ(fake_model().last_size[1], 24);
+}
+
+// Half a second of frames that take too long, and what becomes of the interval.
+TEST_F(InferPolicy, ALatencyTargetWidensTheIntervalAndSaysSo) {
+    GstElement* element = make_infer();
+    g_object_set(element, "latency-target", 1, nullptr);
+    InferHarness t(element);
+    for (guint64 n = 0; n < 64; ++n) {
+        fake_model().hold = true;
+        ASSERT_EQ(t.push(n), GST_FLOW_OK);
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));  // the device's time
+        fake_model().release();
+        t.pull_out();
+    }
+    GstMessage* message = gst_bus_timed_pop_filtered(t.bus, 0, GST_MESSAGE_ELEMENT);
+    while (message && !gst_message_has_name(message, "vartml-slo")) {
+        gst_message_unref(message);
+        message = gst_bus_timed_pop_filtered(t.bus, 10 * GST_SECOND, GST_MESSAGE_ELEMENT);
+    }
+    ASSERT_NE(message, nullptr);
+    guint interval = 0;
+    EXPECT_TRUE(gst_structure_get_uint(gst_message_get_structure(message), "interval", &interval));
+    EXPECT_EQ(interval, 2u);
+    gst_message_unref(message);
+    EXPECT_EQ(t.stat("interval"), 2u);
+    std::vector<InferenceStatus> seen;
+    for (guint64 n = 64; n < 68; ++n) {
+        ASSERT_EQ(t.push(n), GST_FLOW_OK);
+        seen.push_back(t.pull_out().status);
+    }
+    EXPECT_EQ(std::count(seen.begin(), seen.end(), InferenceStatus::skipped_slo), 2);
+    EXPECT_EQ(t.stat("frames"), t.stat("inferences") + t.stat("skipped-slo"));
+}
 
 TEST_F(InferPolicy, FallbackIsOneWarning) {
     fake_model().cpu_operators = 2;

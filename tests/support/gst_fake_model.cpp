@@ -58,6 +58,11 @@ public:
         const auto in = fake_input(), out = fake_output();
         infos_[0][0] = {vart_info(in.name, in.cpu, INPUT, CPU)};
         infos_[0][1] = {vart_info(in.name, *in.hw, INPUT, HW)};
+        if (model_->second_input) {
+            const auto size = fake_second_input();
+            infos_[0][0].push_back(vart_info(size.name, size.cpu, INPUT, CPU));
+            infos_[0][1].push_back(vart_info(size.name, *size.hw, INPUT, HW));
+        }
         infos_[1][0] = {vart_info(out.name, out.cpu, OUTPUT, CPU)};
         if (out.hw) infos_[1][1] = {vart_info(out.name, *out.hw, OUTPUT, HW)};
         ++model_->live_runners;
@@ -86,7 +91,7 @@ public:
         static const vart::QuantParameters none{1.0, 0, vart::RoundingMode::UNKNOWN};
         return none;
     }
-    size_t get_num_input_tensors() const override { return 1; }
+    size_t get_num_input_tensors() const override { return infos_[0][0].size(); }
     size_t get_num_output_tensors() const override { return 1; }
     size_t get_batch_size() const override { return model_->batch; }
     size_t get_batch_size(vart::TensorDirection) const override { return model_->batch; }
@@ -126,6 +131,8 @@ public:
                 first = bytes[0];
             });
             run.elements.push_back({outputs[i][0], first});
+            if (inputs[i].size() > 1)
+                std::memcpy(model.last_size, inputs[i][1].get_virtual_address(), sizeof(float) * 2);
         }
         model.fills.push_back(inputs.size());
         pending_.push_back(std::move(run));
@@ -241,6 +248,14 @@ vartml::TensorInfo fake_input() {
     return t;
 }
 
+vartml::TensorInfo fake_second_input() {
+    vartml::TensorInfo t;
+    t.name = "size";
+    t.cpu = make_view(DataType::float32, Layout::GENERIC, {1, 2}, {0, 1});
+    t.hw = t.cpu;
+    return t;
+}
+
 vartml::TensorInfo fake_output() {
     vartml::TensorInfo t;
     t.name = "scores";
@@ -268,6 +283,7 @@ Result<ModelDescription> open_model(const std::string& path) {
     d.cpu_operators = model.cpu_operators;
     d.first_cpu_operator = "TopK node 'topk_3' (unsupported-operator)";
     d.inputs = {test::fake_input()};
+    if (model.second_input) d.inputs.push_back(test::fake_second_input());
     d.outputs = {test::fake_output()};
     d.modelinfo = model.modelinfo;
     return d;

@@ -37,6 +37,7 @@ struct FakeModel {
     std::set<unsigned> lost;       // numbers of runs that never end
     bool refuses_imports = false;  // runs that read a DMA_FD end with INVALID_INPUT
     FakeInput input = FakeInput::floats;
+    bool second_input = false;   // `size` [1,2] fp32, which is no picture
     unsigned refusals = 0;       // next submissions that find no slot
     bool output_hw_view = true;  // false: a CPU partition makes the output
     unsigned cpu_operators = 0;
@@ -51,6 +52,7 @@ struct FakeModel {
     std::vector<uint8_t> last_input;  // of the last element of the last run
     std::vector<size_t> fills;        // elements of each run
     unsigned dma_inputs = 0;          // elements read from a DMA_FD
+    float last_size[2] = {-1, -1};    // the second input of the last run
 
     void release() {
         const std::lock_guard lock(mutex);
@@ -68,6 +70,7 @@ FakeModel& fake_model();
 void reset_fake_model();
 
 vartml::TensorInfo fake_input();
+vartml::TensorInfo fake_second_input();
 vartml::TensorInfo fake_output();
 
 }  // namespace vartml::test

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which caps vartmlinfer takes and hands on, before and after it has a model.
+#include "gst/support/picture_info.h"
+#include "tests/support/gst_infer_harness.h"
+
+namespace {
+
+using namespace vartml::test;
+
+struct CapsCase {
+    const char* why;
+    const char* caps;
+    bool taken;
+};
+const CapsCase cases[] = {
+    {"system memory", "video/x-raw,format=NV12,width=640,height=480,framerate=30/1", true},
+    {"an odd size", "video/x-raw,format=I420,width=641,height=359,framerate=30/1", true},
+    {"one pixel", "video/x-raw,format=RGB,width=1,height=1,framerate=30/1", true},
+    {"ten bits", "video/x-raw,format=P010_10LE,width=64,height=48,framerate=30/1", true},
+    {"without a frame rate", "video/x-raw,format=NV12,width=64,height=48,framerate=0/1", true},
+    {"pixels that are no squares",
+     "video/x-raw,format=NV12,width=720,height=576,framerate=30/1,pixel-aspect-ratio=16/15", true},
+    {"another colour space",
+     "video/x-raw,format=NV12,width=64,height=48,framerate=30/1,colorimetry=bt2020", true},
+    {"a dma-buf by fourcc",
+     "video/x-raw(memory:DMABuf),format=DMA_DRM,drm-format=NV12,width=64,height=48,framerate=30/1",
+     true},
+    {"a dma-buf in the style before 1.24",
+     "video/x-raw(memory:DMABuf),format=NV12,width=64,height=48,framerate=30/1", true},
+    {"a tiled dma-buf",
+     "video/"
+     "x-raw(memory:DMABuf),format=DMA_DRM,drm-format=NV12:0x0100000000000002,width=64,height=48,"
+     "framerate=30/1",
+     false},
+    {"the linear modifier spelt out, which the caps syntax forbids",
+     "video/"
+     "x-raw(memory:DMABuf),format=DMA_DRM,drm-format=NV12:0x0000000000000000,width=64,height=48,"
+     "framerate=30/1",
+     false},
+    {"a format without kernel", "video/x-raw,format=AYUV64,width=64,height=48,framerate=30/1",
+     false},
+    {"memory of a graphics card",
+     "video/x-raw(memory:GLMemory),format=RGBA,width=64,height=48,framerate=30/1", false},
+    {"no picture", "audio/x-raw,format=S16LE,rate=8000,channels=1", false},
+    {"a compressed picture", "image/jpeg,width=64,height=48,framerate=30/1", false},
+};
+
+class InferNegotiation : public testing::TestWithParam<CapsCase> {};
+TEST_P(InferNegotiation, TakesWhatItReads) {
+    const CapsCase& c = GetParam();
+    SCOPED_TRACE(c.why);
+    reset_fake_model();
+    GstElement* element = make_infer();
+    gst_object_ref_sink(element);
+    GstPad* sink = gst_element_get_static_pad(element, "sink");
+    GstPad* src = gst_element_get_static_pad(element, "src");
+    GstCaps* caps = gst_caps_from_string(c.caps);
+    for (const GstState state : {GST_STATE_NULL, GST_STATE_PAUSED}) {
+        gst_element_set_state(element, state);
+        EXPECT_EQ(bool(gst_pad_query_accept_caps(sink, caps)), c.taken);
+        for (GstPad* pad : {sink, src}) {
+            GstCaps* all = gst_pad_query_caps(pad, nullptr);
+            EXPECT_EQ(bool(gst_caps_can_intersect(all, caps)), c.taken) << GST_PAD_NAME(pad);
+            gst_caps_unref(all);
+        }
+    }
+    gst_element_set_state(element, GST_STATE_NULL);
+    gst_caps_unref(caps);
+    gst_object_unref(sink);
+    gst_object_unref(src);
+    gst_object_unref(element);
+}
+INSTANTIATE_TEST_SUITE_P(Matrix, InferNegotiation, testing::ValuesIn(cases));
+
+TEST(InferNegotiationPads, SrcCapsAreSinkCaps) {
+    for (const CapsCase& c : cases) {
+        if (!c.taken) continue;
+        SCOPED_TRACE(c.why);
+        reset_fake_model();
+        InferHarness t(make_infer(), c.caps);
+        GstCaps* want = gst_caps_from_string(c.caps);
+        ASSERT_TRUE(
+            gst_harness_push_event(t.h, gst_event_new_gap(0, GST_SECOND)));  // behind the caps
+        GstEvent* gap = nullptr;
+        while (!gap || GST_EVENT_TYPE(gap) != GST_EVENT_GAP) {
+            gst_clear_event(&gap);
+            gap = gst_harness_pull_event(t.h);
+            ASSERT_NE(gap, nullptr);
+        }
+        gst_event_unref(gap);
+        GstCaps* got = gst_pad_get_current_caps(t.h->sinkpad);
+        ASSERT_NE(got, nullptr);
+        EXPECT_TRUE(gst_caps_is_subset(got, want));
+        gst_caps_unref(got);
+        gst_caps_unref(want);
+    }
+}
+
+// What downstream cannot take is not offered upstream.
+TEST(InferNegotiationPads, DownstreamsLimitsReachUpstream) {
+    reset_fake_model();
+    InferHarness t(make_infer(), "video/x-raw,format=NV12,width=64,height=48,framerate=30/1");
+    gst_harness_set_sink_caps_str(t.h, "video/x-raw,format={NV12,I420},width=[1,100]");
+    GstCaps* caps = gst_pad_peer_query_caps(t.h->srcpad, nullptr);
+    GstCaps* rgb = gst_caps_from_string("video/x-raw,format=RGB,width=64,height=48");
+    GstCaps* i420 = gst_caps_from_string("video/x-raw,format=I420,width=64,height=48");
+    EXPECT_FALSE(gst_caps_can_intersect(caps, rgb));
+    EXPECT_TRUE(gst_caps_can_intersect(caps, i420));
+    for (GstCaps* one : {caps, rgb, i420}) gst_caps_unref(one);
+}
+
+// `tensors` of GStreamer 1.28 must not come out of a version that cannot write it, nor go upstream.
+TEST(InferNegotiationPads, NoTensorCapsLeakUpstream) {
+    GstCaps* caps = vartml::gst::picture_caps();
+    for (guint i = 0; i < gst_caps_get_size(caps); ++i)
+        EXPECT_FALSE(gst_structure_has_field(gst_caps_get_structure(caps, i), "tensors"));
+    gst_caps_unref(caps);
+}
+
+}  // namespace

@@ -28,6 +28,9 @@ public:
              {&Importer::choose_model, &Importer::choose_decoder, &Importer::read_labels,
               &Importer::set_preprocess, &Importer::set_regions})
             if (auto done = (this->*step)(); !done) return done.error();
+        // A name that a section cannot have, say.
+        if (auto parsed = parse_modelinfo(sidecar_, ""); !parsed)
+            return fault("makes no sidecar: " + parsed.error().message);
         set_frames();
         name_left_out();
         auto launch = launch_line();

@@ -4,6 +4,7 @@
 #include "lib/tools/vvas_keys.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace vartml::tools {
 namespace {
@@ -57,7 +58,7 @@ bool flag(std::optional<bool>& field, V v) {
 // VVAS's switches are the numbers 0 and 1.
 bool flag_or_number(std::optional<bool>& field, V v) {
     if (v.integer == 0 || v.integer == 1) field = *v.integer == 1;
-    if (v.flag) field = *v.flag;
+    if (v.flag) field = v.flag;
     return field.has_value();
 }
 bool count(std::optional<int64_t>& field, V v, int64_t low, int64_t high = INT32_MAX) {
@@ -72,9 +73,13 @@ bool from_0_to_1(std::optional<double>& field, V v) {
     if (v.number && *v.number >= 0 && *v.number <= 1) field = v.number;
     return field.has_value();
 }
+// What a float of the sidecar can hold.
 bool number(std::optional<double>& field, V v) {
-    field = v.number;
+    if (v.number && std::isfinite(static_cast<float>(*v.number))) field = v.number;
     return field.has_value();
+}
+bool factor(std::optional<double>& field, V v) {
+    return number(field, v) && static_cast<float>(*field) != 0;
 }
 bool one_of(std::string& field, V v, std::initializer_list<std::string_view> words) {
     return text(field, v) && std::ranges::find(words, field) != words.end();
@@ -134,12 +139,9 @@ constexpr VvasKey preprocess[] = {
     key("mean-r", "a number", [](C& c, V v) { return number(c.mean[0], v); }),
     key("mean-g", "a number", [](C& c, V v) { return number(c.mean[1], v); }),
     key("mean-b", "a number", [](C& c, V v) { return number(c.mean[2], v); }),
-    key("scale-r", "a number other than 0",
-        [](C& c, V v) { return number(c.scale[0], v) && *c.scale[0] != 0; }),
-    key("scale-g", "a number other than 0",
-        [](C& c, V v) { return number(c.scale[1], v) && *c.scale[1] != 0; }),
-    key("scale-b", "a number other than 0",
-        [](C& c, V v) { return number(c.scale[2], v) && *c.scale[2] != 0; }),
+    key("scale-r", "a number other than 0", [](C& c, V v) { return factor(c.scale[0], v); }),
+    key("scale-g", "a number other than 0", [](C& c, V v) { return factor(c.scale[1], v); }),
+    key("scale-b", "a number other than 0", [](C& c, V v) { return factor(c.scale[2], v); }),
     object("quantization", [](const C&) { return Keys(quantization); }),
 };
 constexpr VvasKey vitisai_ep[] = {

@@ -262,6 +262,7 @@ const Fault faults[] = {
      {"'a\"b.rai' has a character that a launch line cannot hold"}},
     {test::vvas_resnet, "/preprocess-config/mean-g", "", {"'preprocess-config.mean-g' is not set"}},
     {test::vvas_resnet, "/preprocess-config/scale-b", "0.0", {"expected a number other than 0"}},
+    {test::vvas_resnet, "/preprocess-config/mean-r", "1e60", {"is 1e+60, expected a number"}},
     {test::vvas_yolox, "/preprocess-config/image-pad-value", "256", {"from 0 to 255"}},
     {test::vvas_yolox,
      "/postprocess-config/library-config/preset",
@@ -334,6 +335,9 @@ TEST_F(ImportVvas, RefusesFilesThatAreNoConfiguration) {
     EXPECT_NE(import_text(test::vvas_resnet, "--preprocess-config pp.json").err.find("leave "),
               std::string::npos);
 
+    const Finished name = import_text(test::vvas_resnet, "--input 'a\nb'");
+    EXPECT_EQ(name.status, 2);
+    EXPECT_NE(name.err.find("makes no sidecar"), std::string::npos) << name.err;
     fs::remove(dir_ / "names.txt");
     const Finished labels = import_text(test::vvas_resnet);
     EXPECT_EQ(labels.status, 1);

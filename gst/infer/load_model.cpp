@@ -13,6 +13,8 @@
 
 #include <vartml/compile.h>
 
+#include "gst/support/runtime.h"
+
 namespace vartml::gst::infer {
 namespace {
 
@@ -111,6 +113,13 @@ std::string unpack_folder(const Settings& settings, const vartml::ModelDescripti
     return parent + '/' + name + '-' + description.signature + ".unpacked";
 }
 
+RunnerOptions user_options(const Settings& settings) {
+    RunnerOptions options;
+    for (const auto& [key, value] : settings.runner_options)
+        options[key] = std::visit([](const auto& v) { return std::any(v); }, value);
+    return options;
+}
+
 constexpr const char* owned_options[] = {"input_tensor_type", "output_tensor_type",
                                          "max_concurrent_runs", "callback_order", "vartml_device"};
 
@@ -129,13 +138,20 @@ bool open_description(const Settings& settings, const LoadProgress& progress, In
                       Failure& failure) {
     if (!check_path(settings, failure)) return false;
     std::string path = settings.model;
+    const RunnerOptions user = user_options(settings);
+    if (auto refused = refuse_request(path, is_directory(path), settings.device, user)) {
+        failure = *std::move(refused);
+        return false;
+    }
     if (needs_compiler(path) && !compile(settings, progress, path, instance, failure)) return false;
-    auto description = vartml::open_model(path);
+    auto description = describe_model(path, user);
     if (description) {
         instance.description = *std::move(description);
         return true;
     }
     const vartml::Error& error = description.error();
+    if (error.code == ErrorCode::invalid_argument)
+        return fail(failure, "infer-option", error, "runner-options");
     const char* id = "infer-model-bad";
     if (error.code == ErrorCode::not_found) id = "infer-model-missing";
     if (error.code == ErrorCode::io) id = "infer-model-unreadable";
@@ -181,7 +197,8 @@ bool runner_options(const Settings& settings, const vartml::ModelDescription& de
         return fail(failure, "infer-option",
                     {ErrorCode::invalid_argument, settings.runner_options_error}, "runner-options");
     }
-    for (const auto& [key, value] : settings.runner_options) {
+    options = user_options(settings);
+    for (const auto& [key, value] : options) {
         for (const char* owned : owned_options) {
             if (key == owned) {
                 return fail(failure, "infer-option",
@@ -191,7 +208,6 @@ bool runner_options(const Settings& settings, const vartml::ModelDescription& de
                             "runner-options");
             }
         }
-        options[key] = std::visit([](const auto& v) { return std::any(v); }, value);
     }
     const auto all_hw = [](const std::vector<vartml::TensorInfo>& tensors) {
         for (const vartml::TensorInfo& t : tensors) {

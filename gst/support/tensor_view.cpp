@@ -10,14 +10,20 @@ static_assert(int(vart::DataType::BF16) == int(vartml::DataType::bf16));
 static_assert(int(vart::DataType::FLOAT32) == int(vartml::DataType::float32));
 static_assert(int(vart::MemoryLayout::NHWC) == int(vartml::Layout::NHWC));
 static_assert(int(vart::MemoryLayout::HCWNC16) == int(vartml::Layout::HCWNC16));
-static_assert(int(vart::MemoryLayout::GENERIC) == int(vartml::Layout::GENERIC));
+static_assert(int(vart::MemoryLayout::NHW16WC4C) == int(vartml::Layout::NHW16WC4C));
+
+// Releases differ in the layouts between NHW16WC4C and GENERIC, and so in the number of the latter.
+vartml::Layout layout_of(vart::MemoryLayout layout) {
+    if (layout == vart::MemoryLayout::GENERIC) return vartml::Layout::GENERIC;
+    return static_cast<vartml::Layout>(layout);
+}
 
 }  // namespace
 
 vartml::TensorView tensor_view(const vart::NpuTensorInfo& info) {
     vartml::TensorView view;
     view.data_type = static_cast<vartml::DataType>(info.data_type);
-    view.layout = static_cast<vartml::Layout>(info.memory_layout);
+    view.layout = layout_of(info.memory_layout);
     view.order = info.memory_layout_order;
     view.shape = info.shape;
     view.strides = info.strides;

@@ -42,14 +42,17 @@ struct TensorMemory {
 vartml::Result<TensorMemory> allocate_tensor(const vart::Runner& runner,
                                              const RunnerTensor& tensor);
 
-// A property of the runner; nothing where the runtime does not have it.
-template <typename T>
-std::optional<T> runner_property(const vart::Runner& runner, const char* key) {
-    try {
-        const std::any value = runner.get_property(key);
-        if (const T* typed = std::any_cast<T>(&value)) return *typed;
-    } catch (const std::exception&) {
-        return std::nullopt;
+// A property of the runner; nothing where the runtime does not have it, or has no properties at
+// all.
+template <typename T, typename Runner>
+std::optional<T> runner_property(const Runner& runner, const char* key) {
+    if constexpr (requires { runner.get_property(key); }) {
+        try {
+            const std::any value = runner.get_property(key);
+            if (const T* typed = std::any_cast<T>(&value)) return *typed;
+        } catch (const std::exception&) {
+            return std::nullopt;
+        }
     }
     return std::nullopt;
 }

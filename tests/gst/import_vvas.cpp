@@ -29,13 +29,6 @@ std::string imported(const test::TempDir& dir, const std::string& text,
     return test::slurp(dir / "out.txt");
 }
 
-bool has_property(const char* element, const char* property) {
-    GstElement* made = gst_element_factory_make(element, nullptr);
-    const bool has = g_object_class_find_property(G_OBJECT_GET_CLASS(made), property) != nullptr;
-    gst_object_unref(made);
-    return has;
-}
-
 TEST(ImportVvas, PrintsLinesThatParse) {
     for (const std::string& text : files) {
         test::TempDir dir;

@@ -37,8 +37,7 @@ ConvShape shape_of(const Lowering& lowering, const graph::Node& node) {
 
 }  // namespace
 
-bool runs_direct_conv(const Lowering& lowering, const graph::Node& node) {
-    if (lowering.compute() != DataType::float32) return false;
+bool fits_direct_conv(const Lowering& lowering, const graph::Node& node) {
     const auto& weight = lowering.value(node.inputs[1]);
     if (!weight.constant || weight.type.shape.size() != 4 || !read_conv_parts(node)) return false;
     const graph::ValueId bias = node.inputs.size() > 2 ? node.inputs[2] : graph::none;
@@ -48,6 +47,10 @@ bool runs_direct_conv(const Lowering& lowering, const graph::Node& node) {
     const bool depthwise = groups > 1 && w[0] == groups && w[1] == 1;
     if (groups > 1 && !depthwise) return false;
     return w[2] * w[3] <= 121;
+}
+
+bool runs_direct_conv(const Lowering& lowering, const graph::Node& node) {
+    return lowering.compute(node) == DataType::float32 && fits_direct_conv(lowering, node);
 }
 
 Result<void> lower_direct_conv(Lowering& lowering, const graph::Node& node) {
@@ -68,7 +71,14 @@ Result<void> lower_direct_conv(Lowering& lowering, const graph::Node& node) {
         return ConvWeights{floats(lowering, node.inputs[1]), floats(lowering, bias)};
     });
     emit_direct_conv(lowering, node, shape, parts.epilogue, src, weights, residual, dst);
-    lowering.finish(out, dst);
+    if (dst.type == lowering.stored_type(out)) {
+        lowering.finish(out, dst);
+        return {};
+    }
+    // Rounded once, for all that read it.
+    const View rounded = lowering.destination(out, channels_last(4), true);
+    lowering.copy(dst, rounded, node.name);
+    lowering.finish(out, rounded);
     return {};
 }
 

@@ -6,7 +6,9 @@
 
 namespace vartml::softnpu {
 
-// Whether the kernels can run this convolution.
+// Whether the kernels can run this convolution, where it is computed in f32.
+bool fits_direct_conv(const Lowering& lowering, const graph::Node& node);
+// Whether they do.
 bool runs_direct_conv(const Lowering& lowering, const graph::Node& node);
 
 // Lowers a convolution for which runs_direct_conv holds.

@@ -8,6 +8,7 @@
 #include "lib/device/softnpu/onednn.h"
 #include "lib/device/softnpu/operators.h"
 #include "lib/device/softnpu/post_ops.h"
+#include "lib/device/softnpu/rounded_weights.h"
 
 namespace vartml::softnpu {
 namespace {
@@ -56,6 +57,18 @@ View padded_weights(Lowering& lowering, graph::ValueId id, int64_t channels) {
     });
 }
 
+// Biases of a convolution; in bf16 there are always some, for what rounding its weights shifts.
+View biases(Lowering& lowering, const graph::Node& node, graph::ValueId id) {
+    const bool rounds = lowering.compute() == DataType::bf16;
+    if (rounds && (id < 0 || lowering.value(id).constant)) {
+        const int64_t filters = lowering.value(node.inputs[1]).type.shape[0];
+        return lowering.add_constant(
+            DataType::float32, {filters}, row_major(1),
+            [&lowering, &node] { return biases_for_rounded_weights(lowering, node); });
+    }
+    return id < 0 ? View{} : lowering.dense(id, row_major(1), DataType::float32);
+}
+
 template <typename Primitive>
 Result<void> emit(Lowering& lowering, const graph::Node& node, const Convolution& whole,
                   dnnl::algorithm algorithm, std::vector<Convolution> parts) {
@@ -102,7 +115,7 @@ Result<void> lower_conv(Lowering& lowering, const graph::Node& node) {
     const Order order = channels_last(kernel.size());
     View weights = padded_weights(lowering, weight, p.src.dims[1] / groups);
     if (groups > 1) weights = *reshape(weights, grouped(weights.dims, groups));
-    if (bias >= 0) p.bias = lowering.dense(bias, row_major(1), DataType::float32);
+    p.bias = biases(lowering, node, bias);
     p.dst = lowering.destination(node.outputs[0], order, false);
     p.strides = node.get("strides", Dims(spatial, 1));
     p.dilations = node.get("dilations", Dims(spatial, 1));

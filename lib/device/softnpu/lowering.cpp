@@ -7,8 +7,11 @@
 
 #include "lib/device/softnpu/border.h"
 #include "lib/device/softnpu/copy_step.h"
+#include "lib/device/softnpu/direct_conv.h"
+#include "lib/device/softnpu/early_convs.h"
 #include "lib/device/softnpu/general_step.h"
 #include "lib/device/softnpu/operators.h"
+#include "lib/device/softnpu/rounded_weights.h"
 #include "lib/graph/memory_plan.h"
 
 namespace vartml::softnpu {
@@ -59,6 +62,11 @@ Lowering::Lowering(const device::Program& program, DataType compute, unsigned th
     shape_index_.assign(n, -1);
     for (const graph::Node& node : program.graph.nodes)
         functions_.push_back(find_lowering(program.graph, node));
+    early_ = find_early_convs(program.graph);
+    for (const graph::Node& node : program.graph.nodes) {
+        const size_t i = index_of(node);
+        early_[i] = early_[i] && functions_[i] == lower_conv && fits_direct_conv(*this, node);
+    }
     RunState& real = *plan_.state;
     for (size_t i = 0; i < n; ++i) {
         if (!program.graph.values[i].data_dependent) continue;
@@ -71,12 +79,24 @@ Lowering::Lowering(const device::Program& program, DataType compute, unsigned th
         real.output_shapes.push_back(shape_index(id));
 }
 
+Lowering::~Lowering() = default;
+
+void Lowering::before_each(std::function<void(Lowering&, const graph::Node&)> call) {
+    before_each_ = std::move(call);
+}
+
+const ChannelMeans& Lowering::channel_means() {
+    if (!channel_means_) channel_means_ = std::make_unique<ChannelMeans>(program_);
+    return *channel_means_;
+}
+
 Result<Plan> Lowering::run(const std::function<const WeightCache*(bool)>& open) {
     choose_types();
     choose_orders();
     place_borders();
     choose_places();
     for (const graph::Node& node : graph().nodes) {
+        if (before_each_) before_each_(*this, node);
         if (auto ok = lowering_of(node)(*this, node); !ok) return ok.error();
     }
     finish_outputs();
@@ -86,10 +106,12 @@ Result<Plan> Lowering::run(const std::function<const WeightCache*(bool)>& open) 
     return std::move(plan_);
 }
 
-// Float work in the compute type; what follows the last convolution or matrix product in f32.
+// Float work in the compute type; what only early convolutions read, and what
+// follows the last convolution or matrix product, in f32.
 void Lowering::choose_types() {
     std::vector<bool> before_matrix_work(types_.size(), false);
     for (auto node = graph().nodes.rbegin(); node != graph().nodes.rend(); ++node) {
+        const bool early = early_[index_of(*node)];
         bool needed = is_matrix_work(node->base());
         for (const graph::ValueId out : node->outputs) {
             // What is quantised next stays precise.
@@ -97,7 +119,7 @@ void Lowering::choose_types() {
             needed = needed || (out >= 0 && before_matrix_work[static_cast<size_t>(out)]);
         }
         for (const graph::ValueId in : node->inputs) {
-            if (in >= 0 && needed) before_matrix_work[static_cast<size_t>(in)] = true;
+            if (in >= 0 && needed && !early) before_matrix_work[static_cast<size_t>(in)] = true;
         }
     }
     for (size_t i = 0; i < types_.size(); ++i) {

@@ -17,6 +17,7 @@
 
 namespace vartml::softnpu {
 
+class ChannelMeans;
 class Lowering;
 
 // Lowers one node: with steps of its own where the software NPU has some for it, else through the
@@ -29,6 +30,9 @@ class Lowering {
 public:
     // `threads` may take part in a run.
     Lowering(const device::Program& program, DataType compute, unsigned threads);
+    ~Lowering();
+    // Called before each node is lowered.
+    void before_each(std::function<void(Lowering&, const graph::Node&)> call);
     // Constants made at load come from the cache that `open` gives (nullptr: none); it is told
     // whether oneDNN runs steps of the program.
     Result<Plan> run(const std::function<const WeightCache*(bool uses_onednn)>& open);
@@ -36,6 +40,12 @@ public:
     const graph::Graph& graph() const { return program_.graph; }
     const graph::Value& value(graph::ValueId id) const { return program_.graph.value(id); }
     DataType compute() const { return compute_; }
+    // The type that a node multiplies in: the compute type but for the first convolutions.
+    DataType compute(const graph::Node& node) const {
+        return early_[index_of(node)] ? DataType::float32 : compute_;
+    }
+    // Known from a run of the program at first use.
+    const ChannelMeans& channel_means();
     unsigned threads() const { return threads_; }
     // Type that a value is stored in: the compute type for float work, its own type otherwise, f32
     // in the tail.
@@ -86,8 +96,9 @@ public:
     const std::byte* constant_data(const View& view);
 
 private:
-    LowerFunction lowering_of(const graph::Node& node) const {
-        return functions_[static_cast<size_t>(&node - graph().nodes.data())];
+    LowerFunction lowering_of(const graph::Node& node) const { return functions_[index_of(node)]; }
+    size_t index_of(const graph::Node& node) const {
+        return static_cast<size_t>(&node - graph().nodes.data());
     }
     void choose_types();
     void choose_orders();
@@ -113,6 +124,9 @@ private:
     std::vector<std::optional<View>> border_;  // per graph output
     std::vector<int32_t> shape_index_;
     std::vector<LowerFunction> functions_;  // per node
+    std::vector<bool> early_;               // per node: a convolution in f32
+    std::function<void(Lowering&, const graph::Node&)> before_each_;
+    std::unique_ptr<ChannelMeans> channel_means_;
 };
 
 LowerFunction find_lowering(const graph::Graph& graph, const graph::Node& node);

@@ -18,25 +18,31 @@ constexpr const char* noise = " extra-controls=c,test_pattern=21";
 
 struct Case {
     const char* io_mode;
+    const char* caps;  // what they say of the memory
     const char* format;
     int width, height;
     bool memory_per_plane;
     unsigned num_memories;
 };
 
+constexpr const char *plain = "", *drm = "(memory:DMABuf)";
+
 const Case cases[] = {
-    {"dmabuf", "NV12", 640, 480, false, 1},
-    {"dmabuf", "NV12", 1280, 720, false, 1},
-    {"dmabuf", "NV12", 1920, 1080, false, 1},
-    {"dmabuf", "NV12", 640, 480, true, 2},  // the kernel's NV12M
-    {"dmabuf", "NV12", 1920, 1080, true, 2},
-    {"dmabuf", "YUY2", 640, 480, false, 1},
-    {"dmabuf", "RGB", 640, 480, false, 1},
-    {"dmabuf", "RGBx", 640, 480, false, 1},
-    {"dmabuf", "BGRx", 1280, 720, false, 1},
-    {"mmap", "NV12", 640, 480, false, 1},
-    {"mmap", "NV12", 1280, 720, true, 2},
-    {"mmap", "BGRx", 640, 480, false, 1},
+    {"dmabuf", plain, "NV12", 640, 480, false, 1},
+    {"dmabuf", plain, "NV12", 1280, 720, false, 1},
+    {"dmabuf", plain, "NV12", 1920, 1080, false, 1},
+    {"dmabuf", plain, "NV12", 640, 480, true, 2},  // the kernel's NV12M
+    {"dmabuf", plain, "NV12", 1920, 1080, true, 2},
+    {"dmabuf", plain, "YUY2", 640, 480, false, 1},
+    {"dmabuf", plain, "RGB", 640, 480, false, 1},
+    {"dmabuf", plain, "RGBx", 640, 480, false, 1},
+    {"dmabuf", plain, "BGRx", 1280, 720, false, 1},
+    {"dmabuf", drm, "NV12", 640, 480, false, 1},
+    {"dmabuf", drm, "NV12", 1280, 720, true, 2},
+    {"dmabuf", drm, "XR24", 640, 480, false, 1},
+    {"mmap", plain, "NV12", 640, 480, false, 1},
+    {"mmap", plain, "NV12", 1280, 720, true, 2},
+    {"mmap", plain, "BGRx", 640, 480, false, 1},
 };
 
 class Camera : public testing::TestWithParam<Case> {
@@ -44,7 +50,8 @@ protected:
     static std::string source(const std::string& device) {
         const Case& c = GetParam();
         return "v4l2src name=source device=" + device + " io-mode=" + c.io_mode + noise +
-               " num-buffers=" + std::to_string(num_frames) + " ! video/x-raw,format=" + c.format +
+               " num-buffers=" + std::to_string(num_frames) + " ! video/x-raw" + c.caps +
+               (c.caps == drm ? ",format=DMA_DRM,drm-format=" : ",format=") + c.format +
                ",width=" + std::to_string(c.width) + ",height=" + std::to_string(c.height);
     }
 };
@@ -74,8 +81,8 @@ TEST_P(Camera, GivesItsFramesToTheModelWithoutACopy) {
 
 INSTANTIATE_TEST_SUITE_P(Vivid, Camera, testing::ValuesIn(cases), [](const auto& info) {
     const Case& c = info.param;
-    return std::string(c.io_mode) + '_' + c.format + '_' + std::to_string(c.height) +
-           (c.memory_per_plane ? "_per_plane" : "");
+    return std::string(c.io_mode) + (c.caps == drm ? "_drm_" : "_") + c.format + '_' +
+           std::to_string(c.height) + (c.memory_per_plane ? "_per_plane" : "");
 });
 
 }  // namespace

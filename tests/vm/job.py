@@ -77,6 +77,7 @@ def command(test):
 
 
 def plan(options):
+    subprocess.run(['ninja', '-C', options.build, 'build.ninja'], check=True)  # the lists of tests as they are now
     tests = chosen(options.build, options.names)
     make(options.build, tests)
     shutil.rmtree(options.share, ignore_errors=True)

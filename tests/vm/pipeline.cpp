@@ -142,19 +142,19 @@ void Pipeline::note(Errors& errors, GstMessage* message) const {
     g_free(debug);
 }
 
-Errors Pipeline::finish() {
+Errors Pipeline::finish(Until until) {
     Errors errors;
     const auto any = GstMessageType(GST_MESSAGE_EOS | GST_MESSAGE_ERROR);
     const GstClockTime nanoseconds = std::chrono::nanoseconds(patience).count();
-    // After an error the source sends the end of the stream, which reaches the sink all the same.
     for (bool running = true; running;) {
         GstMessage* message = gst_bus_timed_pop_filtered(bus_, nanoseconds, any);
         if (!message) {
             ADD_FAILURE() << "the stream did not end\n" << errors.text;
             break;
         }
-        if (GST_MESSAGE_TYPE(message) == GST_MESSAGE_ERROR) note(errors, message);
-        running = GST_MESSAGE_TYPE(message) != GST_MESSAGE_EOS;
+        const bool error = GST_MESSAGE_TYPE(message) == GST_MESSAGE_ERROR;
+        if (error) note(errors, message);
+        running = error && until == Until::end_of_stream;
         gst_message_unref(message);
     }
     return errors;

@@ -34,9 +34,10 @@ public:
     Pipeline& operator=(const Pipeline&) = delete;
 
     void play();
-    void wait_for_frames(size_t count);  // or an end
-    // To the end of the stream, or to an error and what follows it.
-    Errors finish();
+    void wait_for_frames(size_t count);
+    // Waits for the end of the stream, which may follow errors, or for the first error.
+    enum class Until { end_of_stream, error };
+    Errors finish(Until until = Until::error);
 
     const std::vector<Frame>& frames() const { return frames_; }
     const GstVideoInfo& format() const { return format_; }  // of `pixels`

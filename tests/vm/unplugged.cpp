@@ -27,7 +27,7 @@ std::string source(const std::string& device, const char* io_mode) {
 
 // v4l2src of GStreamer 1.26 reports the loss two or three times; nobody adds to that.
 void expect_end(Pipeline& pipeline) {
-    const Errors errors = pipeline.finish();
+    const Errors errors = pipeline.finish(Pipeline::Until::end_of_stream);
     EXPECT_GE(errors.of_source, 1u);
     EXPECT_EQ(errors.of_others, 0u) << errors.text;
     for (const Frame& frame : pipeline.frames()) EXPECT_EQ(frame.status, "inferred");

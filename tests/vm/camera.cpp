@@ -40,6 +40,12 @@ const Case cases[] = {
     {"dmabuf", drm, "NV12", 640, 480, false, 1},
     {"dmabuf", drm, "NV12", 1280, 720, true, 2},
     {"dmabuf", drm, "XR24", 640, 480, false, 1},
+    {"dmabuf-import", plain, "NV12", 640, 480, false, 1},
+    {"dmabuf-import", plain, "NV12", 1920, 1080, false, 1},
+    {"dmabuf-import", plain, "BGRx", 1280, 720, true, 1},
+    {"dmabuf-import", plain, "YUY2", 640, 480, false, 1},
+    {"dmabuf-import", drm, "NV12", 640, 480, false, 1},
+    {"dmabuf-import", drm, "XR24", 640, 480, false, 1},
     {"mmap", plain, "NV12", 640, 480, false, 1},
     {"mmap", plain, "NV12", 1280, 720, true, 2},
     {"mmap", plain, "BGRx", 640, 480, false, 1},
@@ -65,7 +71,7 @@ TEST_P(Camera, GivesItsFramesToTheModelWithoutACopy) {
     ASSERT_EQ(errors.text, "");
     ASSERT_EQ(pipeline.frames().size(), num_frames);
     const std::vector<bool> memories(GetParam().num_memories,
-                                     GetParam().io_mode == std::string("dmabuf"));
+                                     GetParam().io_mode != std::string("mmap"));
     for (const Frame& frame : pipeline.frames()) {
         EXPECT_EQ(frame.is_dma_buf, memories);
         EXPECT_EQ(frame.status, "inferred");
@@ -81,8 +87,9 @@ TEST_P(Camera, GivesItsFramesToTheModelWithoutACopy) {
 
 INSTANTIATE_TEST_SUITE_P(Vivid, Camera, testing::ValuesIn(cases), [](const auto& info) {
     const Case& c = info.param;
-    return std::string(c.io_mode) + (c.caps == drm ? "_drm_" : "_") + c.format + '_' +
-           std::to_string(c.height) + (c.memory_per_plane ? "_per_plane" : "");
+    return (c.io_mode == std::string("dmabuf-import") ? "import" : std::string(c.io_mode)) +
+           (c.caps == drm ? "_drm_" : "_") + c.format + '_' + std::to_string(c.height) +
+           (c.memory_per_plane ? "_per_plane" : "");
 });
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <gst/allocators/gstdmabuf.h>
 #include <gst/analytics/analytics.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <chrono>
 #include <stdexcept>
@@ -110,7 +111,11 @@ void Pipeline::take(GstBuffer* buffer, GstPad* pad) {
     const GstVideoInfo format = linear_format(pad);
     Frame frame;
     for (guint i = 0; i < gst_buffer_n_memory(buffer); ++i) {
-        frame.is_dma_buf.push_back(gst_is_dmabuf_memory(gst_buffer_peek_memory(buffer, i)));
+        GstMemory* memory = gst_buffer_peek_memory(buffer, i);
+        frame.is_dma_buf.push_back(gst_is_dmabuf_memory(memory));
+        struct stat status;
+        if (frame.is_dma_buf.back() && fstat(gst_dmabuf_memory_get_fd(memory), &status) == 0)
+            frame.inodes.push_back(status.st_ino);
     }
     frame.pixels = dense_pixels(format, buffer);
     frame.tensor = tensor_of(buffer);

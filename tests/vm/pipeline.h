@@ -14,6 +14,7 @@ namespace vartml::test {
 // A frame as it left vartmlinfer.
 struct Frame {
     std::vector<bool> is_dma_buf;  // per memory of the buffer
+    std::vector<guint64> inodes;   // of the dma-bufs, which descriptors may share
     std::vector<guint8> pixels;    // dense, read by the CPU
     std::vector<guint8> tensor;    // first output
     std::string status;            // of the inference

@@ -3,7 +3,7 @@
 """Builds and runs the tests; ends with one line `N passed, N failed, N skipped`.
 
 usage: run.py --build DIR [--all] [NAME...]
-  --all    also: ASan and UBSan on everything, TSan on the runtime, clang++
+  --all    also: ASan and UBSan on everything, TSan on runtime and elements, clang++
   NAME     only the tests whose meson name contains one of these
 """
 import argparse
@@ -12,13 +12,14 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 
+SUPPRESSIONS = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'tsan.supp')
 # Build folder suffix, meson options, environment, which suites run in it (empty: all).
 VARIANTS = [
     ('', [], {}, []),
     ('-asan', ['-Db_sanitize=address,undefined', '-Db_lundef=false', '-Dbuildtype=debugoptimized'],
      {'ASAN_OPTIONS': 'detect_leaks=0', 'UBSAN_OPTIONS': 'halt_on_error=1:print_stacktrace=1'}, []),
     ('-tsan', ['-Db_sanitize=thread', '-Db_lundef=false', '-Dbuildtype=debugoptimized'],
-     {}, ['runtime', 'device']),
+     {'TSAN_OPTIONS': f'suppressions={SUPPRESSIONS} ignore_noninstrumented_modules=1'}, ['runtime', 'device', 'gst']),
     ('-clang', [], {'CXX': 'clang++'}, []),
 ]
 

@@ -2,6 +2,7 @@
 // A model and a runner for tests of vartmlinfer, in the place of the library's: the test says when
 // and in which order runs finish, and which fail. Link gst_fake_model.cpp with gst_parts_dep.
 #pragma once
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
@@ -48,7 +49,8 @@ struct FakeModel {
     bool compile_waits = false;  // compile_onnx returns only when cancelled
 
     // read by the test
-    unsigned submitted = 0, finished = 0, live_runners = 0, compiles = 0;
+    unsigned submitted = 0, finished = 0, compiles = 0;
+    std::atomic<unsigned> live_runners{0};
     std::vector<uint8_t> last_input;  // of the last element of the last run
     std::vector<size_t> fills;        // elements of each run
     unsigned dma_inputs = 0;          // elements read from a DMA_FD

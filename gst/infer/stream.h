@@ -123,6 +123,7 @@ private:
                                                     vartml::Error& error);
     void measure_preprocess(const FramePlan& plan, const vartml::Picture& picture, void* tensor);
     void raise_promise(const FramePlan& plan);
+    GstClockTime promised_latency(const Lane& lane, GstClockTime frame_duration) const;
     bool handle_caps(GstEvent* event);
     bool skip_mode() const;
     void release_all(Entry& entry);
@@ -208,7 +209,7 @@ private:
     guint64 next_seq_ = 0;
     std::atomic<bool> live_{false};
     bool measure_ = false;  // the caps are new: measure the pre-processing
-    uint64_t pre_p99_us_ = 0;
+    std::atomic<uint64_t> pre_p99_us_{0};
 
     // task
     bool dropping_ = false;  // frames until the next segment, after downstream said EOS

@@ -79,6 +79,7 @@ bool Stream::start() {
     }
     stats_.reset();
     cancel_ = import_refused_ = false;
+    pre_p99_us_ = 0;
     adapted_ = 1;
     const bool own_thread = needs_compiler(started_.model);
     {
@@ -102,6 +103,7 @@ void Stream::stop() {
         const std::lock_guard lock(settings_mutex_);
         running_ = false;
     }
+    drop_queue(false);  // may leave a lane to the worker
     {
         const std::lock_guard lock(signal_->mutex);
         cancel_ = worker_stops_ = true;
@@ -109,7 +111,6 @@ void Stream::stop() {
     }
     if (worker_.joinable()) worker_.join();
     if (!started_.model_instance_id.empty()) leave_instance(*this, started_.model_instance_id);
-    drop_queue(false);
     plan_.reset();
     region_plans_.clear();
     scratch_ = Inference();
@@ -132,6 +133,7 @@ void Stream::stop() {
 }
 
 void Stream::wake_worker() {
+    if (worker_stops_) return;  // what was left to it, stop() does
     if (!worker_.joinable()) {
         worker_ = std::thread([this] { work(); });
         pthread_setname_np(worker_.native_handle(), "vartml-load");
@@ -194,7 +196,7 @@ void Stream::load() {
         const std::lock_guard lock(signal_->mutex);
         load_ = lane ? Load::loaded : Load::failed;
         if (lane) {
-            measured_latency_ = (lane->instance().run_p99_us + 999) / 1000 * GST_MSECOND;
+            measured_latency_ = promised_latency(*lane, GST_SECOND / 30);
             if (started_.input_is_tensor == InputIsTensor::yes) {
                 std::string why;
                 narrow_ =
@@ -227,7 +229,7 @@ std::shared_ptr<Lane> Stream::make_lane(const std::shared_ptr<Instance>& instanc
 void Stream::request_swap(const std::string& model) {
     const std::lock_guard lock(signal_->mutex);
     wanted_model_ = model;
-    cancel_ = load_ != Load::loading;  // what is being loaded for a swap is no longer wanted
+    if (load_ != Load::loading) cancel_ = true;  // a swap that is no longer wanted
     wake_worker();
 }
 

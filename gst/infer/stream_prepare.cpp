@@ -122,16 +122,19 @@ bool Stream::make_plan(const std::shared_ptr<Lane>& lane, Failure& failure) {
     return true;
 }
 
+// Of a frame: pre-processing and run, as far as they were measured, and the wait for a batch.
+GstClockTime Stream::promised_latency(const Lane& lane, GstClockTime frame_duration) const {
+    const uint64_t us = lane.instance().run_p99_us + pre_p99_us_;
+    const std::chrono::nanoseconds wait = lane.batch_timeout(batch_timeout_ms_, frame_duration);
+    return (us + 999) / 1000 * GST_MSECOND + GstClockTime(wait.count());
+}
+
 // What the latency query is answered must hold for this plan.
 void Stream::raise_promise(const FramePlan& plan) {
-    const Clock::duration wait = plan.lane->batch_timeout(batch_timeout_ms_, plan.frame_duration);
     bool rose = false;
     {
         const std::lock_guard lock(signal_->mutex);
-        const uint64_t us = plan.lane->instance().run_p99_us + pre_p99_us_;
-        const GstClockTime want =
-            (us + 999) / 1000 * GST_MSECOND +
-            GstClockTime(std::chrono::duration_cast<std::chrono::nanoseconds>(wait).count());
+        const GstClockTime want = promised_latency(*plan.lane, plan.frame_duration);
         rose = want > measured_latency_;
         if (rose) measured_latency_ = want;
     }

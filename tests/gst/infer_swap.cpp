@@ -3,6 +3,7 @@
 // cannot be had.
 #include <gst/analytics/analytics.h>
 
+#include <memory>
 #include <thread>
 
 #include "tests/support/gst_infer_harness.h"
@@ -217,6 +218,52 @@ TEST_F(InferSwap, StoppingEndsAPendingSwap) {
     g_object_set(t.element, "model", model_file("slow.onnx").c_str(), nullptr);
     EXPECT_EQ(gst_element_set_state(t.element, GST_STATE_NULL), GST_STATE_CHANGE_SUCCESS);
     EXPECT_EQ(t.messages(GST_MESSAGE_WARNING), 0u);
+}
+
+TEST_F(InferSwap, StoppingWithASwapBehindFramesInFlightLeavesAnElementThatStartsAgain) {
+    InferHarness t;
+    fake_model().hold = true;
+    ASSERT_EQ(t.push(0), GST_FLOW_OK);
+    write_model(t, model_file("2.rai"));
+    ASSERT_EQ(t.push(1), GST_FLOW_OK);
+    std::thread release([] { fake_model().release(); });
+    gst_element_set_state(t.element, GST_STATE_NULL);
+    release.join();
+    g_object_set(t.element, "model", model_file(".onnx").c_str(), nullptr);  // needs its thread
+    ASSERT_NE(gst_element_set_state(t.element, GST_STATE_PLAYING), GST_STATE_CHANGE_FAILURE);
+    gst_harness_set_src_caps_str(t.h, gray_caps);
+    ASSERT_EQ(t.push(2), GST_FLOW_OK);
+    GstBuffer* out = t.pull();
+    while (GST_BUFFER_OFFSET(out) < 2) {
+        gst_buffer_unref(out);
+        out = t.pull();
+        ASSERT_NE(out, nullptr);
+    }
+    EXPECT_EQ(vartml::gst::get_inference(out, 0)->status, InferenceStatus::inferred);
+    EXPECT_EQ(epoch_of(out), 0u);
+    gst_buffer_unref(out);
+}
+
+// One stops while the other swaps the model of both.
+TEST_F(InferSwap, UsersMayComeAndGoWhileAModelIsSwapped) {
+    const auto make = [](const char* file) {
+        GstElement* element = make_infer();
+        g_object_set(element, "model-instance-id", "coming and going", "model", file, nullptr);
+        return element;
+    };
+    InferHarness stays(make(model_file().c_str()));
+    for (int round = 0; round < 20; ++round) {
+        const std::string now = model_in_use(stays.element);
+        auto goes = std::make_unique<InferHarness>(make(now.c_str()));
+        ASSERT_EQ(goes->push(0), GST_FLOW_OK);
+        goes->pull_out();
+        std::thread stop([&] { goes.reset(); });
+        write_model(stays, model_file(round % 2 ? ".rai" : "2.rai"));
+        stop.join();
+        ASSERT_EQ(stays.push(guint64(round)), GST_FLOW_OK);
+        EXPECT_EQ(stays.pull_out().status, InferenceStatus::inferred);
+        EXPECT_NE(model_in_use(stays.element), now);
+    }
 }
 
 TEST_F(InferSwap, ASharedModelIsSwappedForAll) {

@@ -109,9 +109,9 @@ Place find_memory(GstBuffer* buffer, const size_t (&offset)[GST_VIDEO_MAX_PLANES
     guint index, length;
     gsize skip;
     if (!gst_buffer_find_memory(buffer, offset[0], size, &index, &length, &skip) || length != 1) {
-        return {nullptr, gst_is_dmabuf_memory(gst_buffer_peek_memory(buffer, 0))
-                             ? CopyReason::split_memory
-                             : CopyReason::not_device_memory};
+        const bool dmabuf = gst_buffer_n_memory(buffer) > 0 &&
+                            gst_is_dmabuf_memory(gst_buffer_peek_memory(buffer, 0));
+        return {nullptr, dmabuf ? CopyReason::split_memory : CopyReason::not_device_memory};
     }
     GstMemory* memory = gst_buffer_peek_memory(buffer, index);
     if (!gst_is_dmabuf_memory(memory)) return {nullptr, CopyReason::not_device_memory};
@@ -168,9 +168,10 @@ GstCaps* FrameTensor::caps() const {
         g_value_set_string(&drm, fourcc);
         gst_value_list_append_and_take_value(&drm_list, &drm);
     }
-    GstStructure* plain = gst_structure_new("video/x-raw", "width", G_TYPE_INT, int(width_),
-                                            "height", G_TYPE_INT, int(height_), "framerate",
-                                            GST_TYPE_FRACTION_RANGE, 0, 1, G_MAXINT, 1, nullptr);
+    GstStructure* plain =
+        gst_structure_new("video/x-raw", "width", G_TYPE_INT, int(width_), "height", G_TYPE_INT,
+                          int(height_), "pixel-aspect-ratio", GST_TYPE_FRACTION, 1, 1, "framerate",
+                          GST_TYPE_FRACTION_RANGE, 0, 1, G_MAXINT, 1, nullptr);
     GstStructure* drm = gst_structure_copy(plain);
     gst_structure_set(drm, "format", G_TYPE_STRING, "DMA_DRM", nullptr);
     const bool has_drm = gst_value_list_get_size(&drm_list) > 0;
@@ -214,6 +215,19 @@ CapsDifference FrameTensor::compare(const GstVideoInfo& info) const {
                 "1/1"};
     }
     return {};
+}
+
+Failure tensor_caps_failure(const CapsDifference& d) {
+    Failure failure = {{vartml::ErrorCode::unsupported,
+                        "property 'input-is-tensor' is yes and the caps have " + d.field + " " +
+                            d.offered + ", but the model takes " + d.wanted +
+                            "; change what comes before the element, or set input-is-tensor=auto "
+                            "to convert frames"},
+                       "infer-caps",
+                       "input-is-tensor"};
+    failure.found = d.offered;
+    failure.expected = d.wanted;
+    return failure;
 }
 
 bool FrameTensor::copy(GstBuffer* buffer, const GstVideoInfo& info, void* tensor) const {

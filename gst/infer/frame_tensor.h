@@ -17,6 +17,9 @@ struct CapsDifference {
     std::string field, offered, wanted;
 };
 
+// What to say of it where frames must be the tensor.
+Failure tensor_caps_failure(const CapsDifference& difference);
+
 // Thread-safety: immutable but for the cache of imports, which locks itself.
 class FrameTensor {
 public:

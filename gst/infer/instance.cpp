@@ -141,6 +141,7 @@ std::shared_ptr<Instance> load_instance(const Settings& settings, const LoadProg
                                         Failure& failure) {
     const auto start = Clock::now();
     auto instance = std::make_shared<Instance>();
+    instance->model = settings.model;
     unsigned batch = 1;
     if (!open_description(settings, progress, *instance, failure) ||
         !choose_batch(settings, *instance, batch, failure) ||

@@ -18,6 +18,7 @@
 namespace vartml::gst::infer {
 
 struct Instance {
+    std::string model;  // as the property names it; the description's path is that of the artefact
     vartml::ModelDescription description;
     std::shared_ptr<vart::Runner> runner;
     std::vector<RunnerTensor> inputs, outputs;  // HW views where all of a direction have one

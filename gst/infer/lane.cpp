@@ -103,18 +103,20 @@ bool Lane::submit(Request* request, Clock::duration batch_timeout, vartml::Error
             error = {vartml::ErrorCode::out_of_memory,
                      "no memory for output '" + instance_->outputs[i].info.name + "' of " +
                          std::to_string(instance_->outputs[i].info.size_in_bytes) + " bytes"};
-            release(request);
             return false;
         }
         request->outputs[i] = output_buffer_tensor(request->data[i]);
     }
+    const auto now = Clock::now();
     {
         const std::lock_guard lock(signal_->mutex);
         request->running = true;
         request->done = request->given_up = false;
         request->failed_because = nullptr;
+        request->device_lost = false;
+        request->submitted = now;
     }
-    instance_->scheduler->submit(place_, request, Clock::now() + batch_timeout);
+    instance_->scheduler->submit(place_, request, now + batch_timeout);
     return true;
 }
 
@@ -133,7 +135,10 @@ void Lane::release(Request* request) {
 // The last look at the request: once the mutex is let go, retire() may free it.
 void Lane::put_back(Request* request) {
     for (GstBuffer*& data : request->data) gst_clear_buffer(&data);
-    gst_clear_buffer(&request->frame);
+    if (request->frame) {
+        request->inputs[picture_] = request->memory[picture_].tensor;
+        gst_clear_buffer(&request->frame);
+    }
     request->next = nullptr;
     const std::lock_guard lock(signal_->mutex);
     free_.push_back(request);
@@ -150,7 +155,6 @@ void Lane::finished(Request* request, const RunResult& result) {
                 request->status = result.status;
                 request->failed_because = result.because;
                 request->device_lost = result.device_lost;
-                request->submitted = result.submitted;
                 request->started = result.started;
                 request->finished = result.finished;
                 request->batch_fill = result.batch_fill;
@@ -164,13 +168,14 @@ void Lane::finished(Request* request, const RunResult& result) {
     put_back(request);
 }
 
-void Lane::overdue(Request* request) {
+void Lane::overdue(Request* request, bool leads_batch) {
     const std::lock_guard lock(signal_->mutex);
     if (request->given_up || request->done) return;
     request->status = vart::StatusCode::RUNTIME_ERROR;
     request->failed_because = "the device did not end the run within run-timeout;";
     request->device_lost = true;
-    request->submitted = request->started = request->finished = Clock::now();
+    request->started = request->finished = Clock::now();
+    request->leads_batch = leads_batch;
     request->done = true;
     signal_->changed.notify_all();
 }

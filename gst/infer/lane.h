@@ -24,7 +24,7 @@ struct RunResult {
     vart::StatusCode status = vart::StatusCode::SUCCESS;
     const char* because = nullptr;
     bool device_lost = false;
-    Clock::time_point submitted, started, finished;
+    Clock::time_point started, finished;
     unsigned batch_fill = 0;
     bool leads_batch = false;
 };
@@ -61,7 +61,7 @@ public:
     Request* acquire(vartml::Error& error);
     // Fills the inputs that are not the picture.
     void feed(Request* request, unsigned frame_width, unsigned frame_height) const;
-    // Takes output buffers and hands over. False: `error` says why, the request is free again.
+    // Takes output buffers and hands over. False: `error` says why; the caller releases it.
     bool submit(Request* request, Clock::duration batch_timeout, vartml::Error& error);
     // The stream is done with it, whether the run is or not. Without the mutex.
     void release(Request* request);
@@ -74,7 +74,7 @@ public:
 
     // The scheduler's calls.
     void finished(Request* request, const RunResult& result);
-    void overdue(Request* request);
+    void overdue(Request* request, bool leads_batch);
 
 private:
     // Of an output whose CPU view is attached and differs from what the runner writes; else empty.
@@ -88,7 +88,6 @@ private:
                  Failure& failure);
     bool choose_picture(const Settings& settings, const vartml::ModelInfo& info, Failure& failure);
     bool make_feeds(const vartml::ModelInfo& info, Failure& failure);
-    void choose_preprocess(const Settings& settings, const vartml::ModelInfo& info);
     void make_record(const Settings& settings, const std::string& infer_id, unsigned epoch,
                      const vartml::ModelInfo& info);
     bool make_pools(const Settings& settings, Failure& failure);

@@ -48,10 +48,12 @@ bool Lane::prepare(const Settings& settings, const std::string& infer_id, unsign
 
     const unsigned batch = instance_->scheduler->limits().batch;
     depth_ = frames_in_flight(settings, batch);
-    // One more than are between chain and push: a run that a flush left behind may still have its
-    // own.
+    // What is between chain and push, and what runs have that a flush left behind, or the device
+    // lost.
+    const Scheduler::Limits& limits = instance_->scheduler->limits();
     const bool regions = settings.region == InferenceRegion::roi;
-    limit_ = (depth_ + 1) * (regions ? std::max(1u, settings.roi_max) : 1);
+    limit_ =
+        (depth_ + limits.slots * limits.batch) * (regions ? std::max(1u, settings.roi_max) : 1);
     free_.reserve(limit_);  // nobody else knows this lane yet
     requests_.reserve(limit_);
     for (unsigned i = 0; i < depth_ + 1; ++i) {
@@ -131,6 +133,7 @@ void Lane::make_record(const Settings& settings, const std::string& infer_id, un
             if (output.name == tensor.info.name && !output.id.empty()) id = output.id;
         }
         record->tensor_ids.push_back(id);
+        record->tensor_quarks.push_back(g_quark_from_string(id.c_str()));
     }
     record->model_info = info;
     const PictureExtent extent = *picture_extent(picture_tensor().cpu, true);

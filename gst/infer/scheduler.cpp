@@ -21,9 +21,9 @@ RunResult lost_result() {
     return {.status = vart::StatusCode::RUNTIME_ERROR,
             .because = "no run came back in time;",
             .device_lost = true,
-            .submitted = now,
             .started = now,
-            .finished = now};
+            .finished = now,
+            .leads_batch = true};
 }
 
 }  // namespace
@@ -171,7 +171,6 @@ void Scheduler::end(Run& run, vart::StatusCode status, const char* because) {
         run.requests.clear();
         run.inputs.clear();
         run.outputs.clear();
-        result.submitted = run.submitted;
         result.finished = Clock::now();
         // Runs are served in order: this one began when it was submitted, or when the one before
         // it ended.
@@ -190,24 +189,31 @@ void Scheduler::end(Run& run, vart::StatusCode status, const char* because) {
 }
 
 // A run that the device does not end keeps its slot and its tensors; the streams go on without it.
-void Scheduler::look_for_overdue(Clock::time_point now) {
+// Returns what waits for a device that gives nothing back.
+std::vector<Request*> Scheduler::look_for_overdue(Clock::time_point now) {
     size_t lost = 0;
     for (const auto& run : runs_) {
         if (run->running && !run->overdue && run->deadline <= now &&
             std::find(refused_.begin(), refused_.end(), run.get()) == refused_.end()) {
             run->overdue = true;
-            for (Request* request : run->requests) request->lane->overdue(request);
+            for (size_t i = 0; i < run->requests.size(); ++i) {
+                const auto before = std::span(run->requests).first(i);
+                Lane* const lane = run->requests[i]->lane;
+                lane->overdue(run->requests[i],
+                              std::ranges::find(before, lane, &Request::lane) == before.end());
+            }
         }
         lost += run->overdue;
     }
     lost_ = lost == runs_.size();
+    std::vector<Request*> stranded;
     for (Place* place : places_) {
         while (lost_ && !place->waiting.empty()) {
             --waiting_;
-            Request* request = place->waiting.pop();
-            request->lane->finished(request, lost_result());
+            stranded.push_back(place->waiting.pop());
         }
     }
+    return stranded;
 }
 
 Clock::time_point Scheduler::wake_time() const {
@@ -240,7 +246,12 @@ void Scheduler::work() {
             // Still no slot: an end of ours, or a moment, comes before the next try.
             if (refused_.size() <= waited) continue;
         }
-        look_for_overdue(Clock::now());
+        if (const auto stranded = look_for_overdue(Clock::now()); !stranded.empty()) {
+            lock.unlock();
+            for (Request* request : stranded) request->lane->finished(request, lost_result());
+            lock.lock();
+            continue;
+        }
         wake_ = wake_time();
         if (wake_ == Clock::time_point::max()) {
             changed_.wait(lock);

@@ -57,9 +57,9 @@ private:
     void start(Run* run);              // without
     void finished(Run& run, const vart::JobHandle& handle);
     void end(Run& run, vart::StatusCode status, const char* because);
-    void look_for_overdue(Clock::time_point now);  // with the mutex
-    Clock::time_point wake_time() const;           // with the mutex
-    Clock::time_point earliest_due() const;        // with the mutex
+    std::vector<Request*> look_for_overdue(Clock::time_point now);  // with the mutex
+    Clock::time_point wake_time() const;                            // with the mutex
+    Clock::time_point earliest_due() const;                         // with the mutex
 
     const std::shared_ptr<vart::Runner> runner_;
     const Limits limits_;

@@ -98,10 +98,10 @@ void Stats::conversion() {
     ++conversions_;
 }
 
-bool Stats::copied(CopyReason reason, uint64_t bytes) {
+void Stats::copied(CopyReason reason, uint64_t bytes) {
     const std::lock_guard lock(mutex_);
     copied_bytes_[size_t(reason)] += bytes;
-    return copies_[size_t(reason)]++ == 0;
+    ++copies_[size_t(reason)];
 }
 
 void Stats::in_flight(unsigned count) {

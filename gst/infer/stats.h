@@ -50,8 +50,7 @@ public:
     void conversion();
     void import();  // of a memory that was not seen before
     void model_swap();
-    // Returns true for the first copy of this reason since the start.
-    bool copied(CopyReason reason, uint64_t bytes);
+    void copied(CopyReason reason, uint64_t bytes);
     void in_flight(unsigned count);
     void reset();
 

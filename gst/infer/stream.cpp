@@ -164,6 +164,13 @@ gboolean Stream::src_event(GstEvent* event) {
         const std::lock_guard lock(signal_->mutex);
         gates_.qos(proportion, diff, timestamp);
     }
+    if (GST_EVENT_TYPE(event) == GST_EVENT_RECONFIGURE) {
+        const std::lock_guard lock(signal_->mutex);
+        if (flow_ == GST_FLOW_NOT_LINKED) {  // linked anew, as in queue
+            set_flow(GST_FLOW_OK);
+            gst_pad_start_task(src_, task, this, nullptr);
+        }
+    }
     return gst_pad_push_event(sink_, event);
 }
 

@@ -2,6 +2,7 @@
 // The way of frames through vartmlinfer: chain → pre-process and submit → queue in order → task →
 // attach and push.
 #pragma once
+#include <array>
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -96,10 +97,10 @@ private:
     void swap(const std::string& model);
     void work();
     void wake_worker();  // with the mutex
-    LoadProgress progress();
+    LoadProgress progress(const std::string& model);
     std::string element_name() const;
     void post_loaded(const Lane& lane);
-    void post_compile(int percent, const std::string& stage);
+    void post_compile(const std::string& model, int percent, const std::string& stage);
     void finish_swap(Entry& entry);
     void post_swapped(const Entry& entry);
     void post_swap_failed(const std::string& requested, const Failure& failure);
@@ -107,6 +108,9 @@ private:
     // policies
     bool allowed(const Lane& lane, Failure& failure) const;
     bool suits_caps(const Lane& lane, Failure& failure) const;
+    bool suits_format(const Lane& lane, const GstCaps* caps, Failure& failure) const;
+    bool suits_offer(const Lane& lane, GstCaps* offered, Failure& failure) const;
+    void narrow_to(const Lane& lane);
     void warn_of_policies(const Lane& lane);
     bool count_copy(CopyReason reason, uint64_t bytes);
 
@@ -136,8 +140,8 @@ private:
     GstFlowReturn push_event(Entry& entry);
     void answer_query(Entry& entry);
     void answer_allocation(GstQuery* query);
-    void collect(Entry& entry);
-    void run_on_a_copy(Entry& entry, Request* request);
+    GstFlowReturn collect(Entry& entry);
+    GstFlowReturn run_again(Entry& entry, Request* request);
     GstBuffer* attach(Entry& entry, GstBuffer* buffer);
     void attach_one(const Entry& entry, GstBuffer* buffer, const Request* request);
     void attach_tensors(const InferenceRecord& record, GstBuffer* buffer, const Request* request);
@@ -149,11 +153,11 @@ private:
     void raise_latency(Clock::time_point ready, const Entry& entry);
 
     // both
-    void enqueue(Entry entry);               // with the mutex
-    void drop_queue(bool keep_sticky);       // without the mutex, with the task stopped
-    void set_flow(GstFlowReturn flow);       // with the mutex
-    void reset_stream();                     // with the mutex
-    void finished_flow(GstFlowReturn flow);  // the task ends with a flow that is not OK
+    void enqueue(Entry entry);          // with the mutex
+    void drop_queue(bool keep_sticky);  // without the mutex, with the task stopped
+    void set_flow(GstFlowReturn flow);  // with the mutex
+    void reset_stream();                // with the mutex
+    void report_flow(GstFlowReturn flow);
     GstClockTime latency() const;
     GstStructure* stats_structure();
 
@@ -175,6 +179,7 @@ private:
     std::atomic<int> batch_timeout_ms_{-1};
     std::atomic<OnLate> on_late_{OnLate::automatic};
     std::atomic<CopyPolicy> copy_policy_{CopyPolicy::warn};
+    std::array<std::atomic<bool>, num_copy_reasons> copy_told_{};
     std::atomic<bool> import_refused_{false};  // by the device, in this run of the element
 
     // guarded by the mutex
@@ -194,6 +199,7 @@ private:
     bool query_done_ = false, query_result_ = false, query_active_ = false;
     Gates gates_;
     GstClockTime measured_latency_ = 0;  // p99 of pre and run, and what was seen later
+    bool latency_rose_ = false;          // and no message told
     Clock::time_point latency_posted_;
 
     // streaming thread
@@ -220,7 +226,7 @@ private:
     Clock::time_point ready_;
 
     // The thread that loads what has to be compiled, swaps models, and ends lanes.
-    std::thread worker_;
+    std::thread worker_;  // guarded by the mutex
     std::atomic<bool> cancel_{false};
     // guarded by the mutex
     bool load_wanted_ = false, worker_stops_ = false;

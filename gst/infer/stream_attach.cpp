@@ -66,7 +66,7 @@ void Stream::attach_tensors(const InferenceRecord& record, GstBuffer* buffer,
         const vartml::TensorView& view = record.views[i];
         // Not gst_tensor_new_simple: it refuses a buffer that is larger than its elements.
         GstTensor* tensor = gst_tensor_alloc(view.shape.size());
-        tensor->id = g_quark_from_string(record.tensor_ids[i].c_str());
+        tensor->id = record.tensor_quarks[i];
         tensor->layout = GST_TENSOR_LAYOUT_CONTIGUOUS;
         tensor->data_type = tensor_type(view.data_type);
         tensor->data = gst_buffer_ref(request->data[i]);

@@ -20,13 +20,14 @@ GstFlowReturn Stream::wait_for_model(GstBuffer* buffer) {
         std::unique_lock lock(signal_->mutex);
         signal_->changed.wait(lock,
                               [this] { return flow_ != GST_FLOW_OK || load_ != Load::loading; });
-        if (refusing_) return GST_FLOW_EOS;
         if (flow_ != GST_FLOW_OK) return flow_;
+        if (refusing_) return GST_FLOW_EOS;
         if (load_ != Load::loaded) return GST_FLOW_ERROR;
         if (next_lane_) {
             replaced = std::exchange(lane_, std::exchange(next_lane_, nullptr));
             model = next_model_;
             epoch_ = lane_->record()->model_epoch;
+            narrow_to(*lane_);
             plan_.reset();
             Entry entry;
             entry.kind = Entry::Kind::swap;
@@ -78,7 +79,6 @@ void Stream::release_all(Entry& entry) {
 }
 
 GstFlowReturn Stream::chain(GstBuffer* buffer) {
-    const auto entered = Clock::now();
     GstFlowReturn flow = wait_for_model(buffer);
     if (flow == GST_FLOW_OK && !ensure_plan()) flow = GST_FLOW_ERROR;
     if (flow != GST_FLOW_OK) {
@@ -90,7 +90,7 @@ GstFlowReturn Stream::chain(GstBuffer* buffer) {
     entry.kind = Entry::Kind::frame;
     entry.plan = plan_;
     entry.seq = next_seq_++;
-    entry.entered = entered;
+    entry.entered = Clock::now();  // the wait for a model is not the frame's
     std::shared_ptr<const RegionRules> rules;
     std::unique_lock lock(signal_->mutex);
     entry.status = gates_.decide(buffer, segment_, interval_,

@@ -39,9 +39,12 @@ void Stream::configure(const Settings& settings) {
     copy_policy_ = settings.copy_policy;
     batch_timeout_ms_ = settings.batch_timeout_ms;
     latency_target_ms_ = settings.latency_target_ms;
-    auto rules = std::make_shared<const RegionRules>(region_rules(settings));
+    if (settings.region != InferenceRegion::roi) return;
+    RegionRules rules = region_rules(settings);
+    if (running_) rules.most = started_.roi_max;  // requests are made for so many
     const std::lock_guard lock(signal_->mutex);
-    rules_ = std::move(rules);
+    if (!rules_ || !(rules == *rules_))
+        rules_ = std::make_shared<const RegionRules>(std::move(rules));
 }
 
 bool Stream::set_property(unsigned id, const GValue* value) {
@@ -79,6 +82,7 @@ bool Stream::start() {
     }
     stats_.reset();
     cancel_ = import_refused_ = false;
+    for (std::atomic<bool>& told : copy_told_) told = false;
     pre_p99_us_ = 0;
     adapted_ = 1;
     const bool own_thread = needs_compiler(started_.model);
@@ -104,12 +108,14 @@ void Stream::stop() {
         running_ = false;
     }
     drop_queue(false);  // may leave a lane to the worker
+    std::thread worker;
     {
         const std::lock_guard lock(signal_->mutex);
         cancel_ = worker_stops_ = true;
+        worker.swap(worker_);
         signal_->changed.notify_all();
     }
-    if (worker_.joinable()) worker_.join();
+    if (worker.joinable()) worker.join();
     if (!started_.model_instance_id.empty()) leave_instance(*this, started_.model_instance_id);
     plan_.reset();
     region_plans_.clear();
@@ -117,8 +123,11 @@ void Stream::stop() {
     target_.reset();
     failures_ = 0;
     std::vector<std::shared_ptr<Lane>> lanes;
+    std::string pending;
     {
         const std::lock_guard lock(signal_->mutex);
+        if (next_lane_) pending = next_model_;
+        if (wanted_model_ && started_.model_instance_id.empty()) pending = *wanted_model_;
         lanes.swap(retired_);
         lanes.push_back(std::exchange(lane_, nullptr));
         lanes.push_back(std::exchange(next_lane_, nullptr));
@@ -130,6 +139,9 @@ void Stream::stop() {
         gst_clear_caps(&narrow_);
     }
     for (std::shared_ptr<Lane>& lane : lanes) Lane::retire(std::move(lane));
+    if (pending.empty()) return;
+    const std::lock_guard lock(settings_mutex_);
+    settings_.model = pending;  // a swap that no frame has seen: the next start does it
 }
 
 void Stream::wake_worker() {
@@ -145,7 +157,8 @@ void Stream::work() {
     std::unique_lock lock(signal_->mutex);
     while (true) {
         signal_->changed.wait(lock, [this] {
-            return worker_stops_ || load_wanted_ || wanted_model_ || announce_ || !retired_.empty();
+            return worker_stops_ || load_wanted_ || announce_ || !retired_.empty() ||
+                   (wanted_model_ && load_ != Load::loading);
         });
         if (worker_stops_) return;
         if (std::exchange(load_wanted_, false)) {
@@ -170,16 +183,17 @@ void Stream::work() {
     }
 }
 
-LoadProgress Stream::progress() {
-    return {&cancel_,
-            [this](int percent, const std::string& stage) { post_compile(percent, stage); }};
+LoadProgress Stream::progress(const std::string& model) {
+    return {&cancel_, [this, model](int percent, const std::string& stage) {
+                post_compile(model, percent, stage);
+            }};
 }
 
 std::shared_ptr<Lane> Stream::load_lane(Failure& failure) {
     std::shared_ptr<Instance> instance =
         started_.model_instance_id.empty()
-            ? load_instance(started_, progress(), failure)
-            : join_instance(*this, started_, element_name(), progress(), failure);
+            ? load_instance(started_, progress(started_.model), failure)
+            : join_instance(*this, started_, element_name(), progress(started_.model), failure);
     return instance && !cancel_ ? make_lane(instance, failure) : nullptr;
 }
 
@@ -192,9 +206,12 @@ void Stream::load() {
         post_loaded(*lane);
     }
     bool own_thread;
+    std::shared_ptr<Lane> outdated;
     {
         const std::lock_guard lock(signal_->mutex);
         load_ = lane ? Load::loaded : Load::failed;
+        // Another element of a shared model has swapped it meanwhile.
+        if (lane && next_lane_) outdated = std::exchange(lane, std::exchange(next_lane_, nullptr));
         if (lane) {
             measured_latency_ = promised_latency(*lane, GST_SECOND / 30);
             if (started_.input_is_tensor == InputIsTensor::yes) {
@@ -208,6 +225,7 @@ void Stream::load() {
         signal_->changed.notify_all();
         own_thread = worker_.joinable() && load_ == Load::loaded;
     }
+    Lane::retire(std::move(outdated));
     // A live pipeline may have asked for the latency before it was known.
     if (own_thread)
         gst_element_post_message(element_, gst_message_new_latency(GST_OBJECT(element_)));
@@ -220,7 +238,9 @@ std::shared_ptr<Lane> Stream::make_lane(const std::shared_ptr<Instance>& instanc
         const std::lock_guard lock(signal_->mutex);
         epoch = lane_ ? epoch_ + 1 : 0;
     }
-    auto lane = Lane::create(started_, element_name(), epoch, instance, signal_, failure);
+    Settings settings = started_;
+    settings.model = instance->model;  // whose sidecar lies beside it
+    auto lane = Lane::create(settings, element_name(), epoch, instance, signal_, failure);
     if (lane && (!allowed(*lane, failure) || !suits_caps(*lane, failure)))
         Lane::retire(std::exchange(lane, nullptr));
     return lane;
@@ -241,7 +261,7 @@ void Stream::swap(const std::string& model) {
     Settings settings = started_;
     settings.model = model;
     Failure failure;
-    std::shared_ptr<Instance> instance = load_instance(settings, progress(), failure);
+    std::shared_ptr<Instance> instance = load_instance(settings, progress(model), failure);
     bool done = instance != nullptr && !cancel_;
     if (done && !started_.model_instance_id.empty()) {
         done = swap_instance(started_.model_instance_id, settings, instance, failure);
@@ -262,19 +282,19 @@ void Stream::adopt(const std::string& model, std::shared_ptr<Lane> lane) {
     wake_worker();
 }
 
-void Stream::post_compile(int percent, const std::string& stage) {
+void Stream::post_compile(const std::string& model, int percent, const std::string& stage) {
     gst_element_post_message(
         element_,
         gst_message_new_element(
             GST_OBJECT(element_),
-            gst_structure_new("vartml-compile", "model", G_TYPE_STRING, started_.model.c_str(),
-                              "percent", G_TYPE_INT, percent, "stage", G_TYPE_STRING, stage.c_str(),
+            gst_structure_new("vartml-compile", "model", G_TYPE_STRING, model.c_str(), "percent",
+                              G_TYPE_INT, percent, "stage", G_TYPE_STRING, stage.c_str(),
                               "cache-hit", G_TYPE_BOOLEAN, gboolean(stage == "cached"), nullptr)));
 }
 
 void Stream::post_loaded(const Lane& lane) {
     const Instance& instance = lane.instance();
-    if (instance.cache_hit) post_compile(100, "cached");
+    if (instance.cache_hit) post_compile(instance.model, 100, "cached");
     const vartml::ModelDescription& d = instance.description;
     const auto device = runner_property<std::string>(*instance.runner, "backend");
     gst_element_post_message(

@@ -48,7 +48,17 @@ bool Stream::allowed(const Lane& lane, Failure& failure) const {
         failure = fallback(d);
         return false;
     }
-    if (started_.input_is_tensor == InputIsTensor::yes) {
+    const bool must = started_.input_is_tensor == InputIsTensor::yes;
+    if (must && started_.region == InferenceRegion::roi) {
+        failure = {{vartml::ErrorCode::invalid_argument,
+                    "property 'input-is-tensor' is yes and 'inference-region' is roi, but a region "
+                    "of a frame is not the tensor; set input-is-tensor=no, or "
+                    "inference-region=full-frame"},
+                   "infer-option",
+                   "input-is-tensor"};
+        return false;
+    }
+    if (must) {
         std::string why;
         if (!FrameTensor::create(lane.picture_tensor(), lane.preprocess().channels, why)) {
             failure = {{vartml::ErrorCode::unsupported,
@@ -72,30 +82,64 @@ bool Stream::allowed(const Lane& lane, Failure& failure) const {
     return true;
 }
 
-// A swap must not ask for other caps.
+// Whether frames under the caps that are there, or that were offered, can be this lane's.
 bool Stream::suits_caps(const Lane& lane, Failure& failure) const {
-    if (started_.input_is_tensor != InputIsTensor::yes) return true;
-    GstCaps* caps = nullptr;
+    GstCaps *caps = nullptr, *narrow = nullptr;
     {
         const std::lock_guard lock(signal_->mutex);
         if (caps_) caps = gst_caps_ref(caps_);
+        if (narrow_) narrow = gst_caps_ref(narrow_);
     }
-    if (!caps) return true;
+    const bool suits =
+        caps ? suits_format(lane, caps, failure) : !narrow || suits_offer(lane, narrow, failure);
+    gst_clear_caps(&caps);
+    gst_clear_caps(&narrow);
+    return suits;
+}
+
+bool Stream::suits_format(const Lane& lane, const GstCaps* caps, Failure& failure) const {
     const auto format = frame_format(caps);
-    gst_caps_unref(caps);
-    if (!format) return true;
+    if (!format) return true;  // said when the first frame comes
+    const RunnerTensor& input = lane.picture_tensor();
+    if (started_.input_is_tensor != InputIsTensor::yes) {
+        if (started_.region == InferenceRegion::roi) return true;
+        const auto made = vartml::Preprocessor::create(format->picture, {}, input.cpu, input.view,
+                                                       lane.preprocess());
+        if (made) return true;
+        failure = {made.error(), "infer-caps"};
+        return false;
+    }
     std::string why;
-    const auto tensor = FrameTensor::create(lane.picture_tensor(), lane.preprocess().channels, why);
-    const CapsDifference d = tensor->compare(format->info);
+    const CapsDifference d =
+        FrameTensor::create(input, lane.preprocess().channels, why)->compare(format->info);
     if (d.field.empty()) return true;
-    failure = {{vartml::ErrorCode::unsupported, "the model takes frames of another " + d.field +
-                                                    ": the stream has " + d.offered +
-                                                    ", expected " + d.wanted},
-               "infer-caps",
-               "input-is-tensor"};
-    failure.found = d.offered;
-    failure.expected = d.wanted;
+    failure = tensor_caps_failure(d);
     return false;
+}
+
+// Upstream may be about to choose from what it was offered.
+bool Stream::suits_offer(const Lane& lane, GstCaps* offered, Failure& failure) const {
+    std::string why;
+    GstCaps* caps =
+        FrameTensor::create(lane.picture_tensor(), lane.preprocess().channels, why)->caps();
+    const bool same = gst_caps_is_equal(caps, offered);
+    if (!same) {
+        failure = {{vartml::ErrorCode::unsupported,
+                    "the model takes other frames than the one in use, and input-is-tensor is yes; "
+                    "stop the element to change the model"},
+                   "infer-caps",
+                   "input-is-tensor"};
+    }
+    gst_caps_unref(caps);
+    return same;
+}
+
+// With the mutex.
+void Stream::narrow_to(const Lane& lane) {
+    if (started_.input_is_tensor != InputIsTensor::yes) return;
+    std::string why;
+    gst_clear_caps(&narrow_);
+    narrow_ = FrameTensor::create(lane.picture_tensor(), lane.preprocess().channels, why)->caps();
 }
 
 void Stream::warn_of_policies(const Lane& lane) {
@@ -117,7 +161,14 @@ void Stream::warn_of_policies(const Lane& lane) {
 
 // True: it is forbidden, and the ERROR is posted.
 bool Stream::count_copy(CopyReason reason, uint64_t bytes) {
-    if (bytes == 0 || !stats_.copied(reason, bytes)) return false;
+    if (bytes == 0) return false;
+    stats_.copied(reason, bytes);
+    const CopyPolicy policy = copy_policy_;
+    if (policy == CopyPolicy::forbid) {
+        post_error(element_, "pass the frame without a copy", copy(reason, bytes));
+        return true;
+    }
+    if (policy == CopyPolicy::allow || copy_told_[size_t(reason)].exchange(true)) return false;
     static GstDebugCategory* const performance = [] {
         GstDebugCategory* category = nullptr;
         GST_DEBUG_CATEGORY_GET(category, "GST_PERFORMANCE");
@@ -127,12 +178,6 @@ bool Stream::count_copy(CopyReason reason, uint64_t bytes) {
     GST_CAT_WARNING_OBJECT(performance, element_,
                            "copy '%s' of %" G_GUINT64_FORMAT " bytes per frame: %s", text.nick,
                            guint64(bytes), text.why);
-    const CopyPolicy policy = copy_policy_;
-    if (policy == CopyPolicy::allow) return false;
-    if (policy == CopyPolicy::forbid) {
-        post_error(element_, "pass the frame without a copy", copy(reason, bytes));
-        return true;
-    }
     post_warning(element_, "pass the frame without a copy", copy(reason, bytes));
     return false;
 }

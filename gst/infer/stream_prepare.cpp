@@ -17,19 +17,6 @@ GstClockTime frame_duration(const GstVideoInfo& info) {
     return n > 0 && d > 0 ? gst_util_uint64_scale_int(GST_SECOND, d, n) : GST_SECOND / 30;
 }
 
-Failure caps_failure(const CapsDifference& d) {
-    Failure failure = {{vartml::ErrorCode::unsupported,
-                        "property 'input-is-tensor' is yes and the caps have " + d.field + " " +
-                            d.offered + ", but the model takes " + d.wanted +
-                            "; change what comes before the element, or set input-is-tensor=auto "
-                            "to convert frames"},
-                       "infer-caps",
-                       "input-is-tensor"};
-    failure.found = d.offered;
-    failure.expected = d.wanted;
-    return failure;
-}
-
 }  // namespace
 
 // False after posting the error.
@@ -44,7 +31,7 @@ bool Stream::handle_caps(GstEvent* event) {
         lane = lane_;
     }
     plan_.reset();  // frames in flight keep theirs
-    measure_ = true;
+    measure_ = pre_p99_us_ == 0;
     Failure failure;
     if (!lane || suits_caps(*lane, failure)) return true;
     post_error(element_, "take frames as the tensor", failure);
@@ -71,6 +58,7 @@ bool Stream::ensure_plan() {
     if (!make_plan(lane, failure))
         return post_error(element_, "prepare the pre-processing", failure);
     ask_liveness();
+    measure_ = measure_ && plan_->preprocessor;
     if (!measure_) raise_promise(*plan_);
     return true;
 }
@@ -100,7 +88,7 @@ bool Stream::make_plan(const std::shared_ptr<Lane>& lane, Failure& failure) {
         const CapsDifference d =
             plan.direct ? plan.direct->compare(plan.format.info) : CapsDifference{"type", why, ""};
         if (must && !d.field.empty()) {
-            failure = caps_failure(d);
+            failure = tensor_caps_failure(d);
             return false;
         }
         if (!d.field.empty()) plan.direct.reset();
@@ -220,8 +208,10 @@ Stream::Prepared Stream::fill(Entry& entry, GstBuffer* buffer, Request* request)
                        "the frame's memory cannot be mapped, or is smaller than the caps say"};
         return Prepared::failed;
     }
-    if (std::exchange(measure_, false) && plan.preprocessor)
+    if (std::exchange(measure_, false)) {
         measure_preprocess(plan, frame.picture(), tensor);
+        entry.entered = Clock::now();
+    }
     preprocessor->run(frame.picture(), tensor);
     request->to_frame = preprocessor->to_frame();
     request->pre_us = us_between(begin, Clock::now());
@@ -248,7 +238,10 @@ Stream::Prepared Stream::prepare(Entry& entry, GstBuffer* buffer) {
             return filled;
         }
         lane.feed(request, picture.width, picture.height);
-        if (!lane.submit(request, timeout, entry.error)) return Prepared::failed;
+        if (!lane.submit(request, timeout, entry.error)) {
+            lane.release(request);
+            return Prepared::failed;
+        }
         *tail = request;
         tail = &request->next;
     }

@@ -44,8 +44,17 @@ void offer_own_pool(GstQuery* query, guint min) {
     if (!caps || !need_pool) return;
     OfferedPool offer = offer_pool(caps, min);
     if (!offer.pool) return;
-    gst_query_add_allocation_pool(query, offer.pool, offer.size, min, 0);
-    if (offer.allocator) gst_query_add_allocation_param(query, offer.allocator, &offer.params);
+    // Upstream looks at the first of each; one without pool only says a size.
+    if (gst_query_get_n_allocation_pools(query) > 0) {
+        gst_query_set_nth_allocation_pool(query, 0, offer.pool, offer.size, min, 0);
+    } else {
+        gst_query_add_allocation_pool(query, offer.pool, offer.size, min, 0);
+    }
+    if (offer.allocator && gst_query_get_n_allocation_params(query) > 0) {
+        gst_query_set_nth_allocation_param(query, 0, offer.allocator, &offer.params);
+    } else if (offer.allocator) {
+        gst_query_add_allocation_param(query, offer.allocator, &offer.params);
+    }
     gst_object_unref(offer.pool);
     gst_clear_object(&offer.allocator);
 }

@@ -22,8 +22,7 @@ void Stream::loop() {
     std::unique_lock lock(signal_->mutex);
     signal_->changed.wait(lock, [this] { return flow_ != GST_FLOW_OK || head_ready(); });
     if (flow_ != GST_FLOW_OK) {
-        lock.unlock();
-        gst_pad_pause_task(src_);
+        gst_pad_pause_task(src_);  // locked, so that who sets the flow to OK starts it after this
         return;
     }
     Entry entry = queue_.pop();
@@ -69,23 +68,18 @@ void Stream::loop() {
     signal_->changed.notify_all();
     if (flow != GST_FLOW_OK && flow_ == GST_FLOW_OK) {
         flow_ = flow;
+        gst_pad_pause_task(src_);
+        const bool eos = eos_;
         lock.unlock();
-        finished_flow(flow);
+        if (eos) report_flow(flow);
     }
 }
 
-void Stream::finished_flow(GstFlowReturn flow) {
-    gst_pad_pause_task(src_);
-    bool eos;
-    {
-        const std::lock_guard lock(signal_->mutex);
-        eos = eos_;
-    }
-    // Upstream sent its last and will not see the result: tell the application.
-    if (eos && (flow == GST_FLOW_NOT_LINKED || flow < GST_FLOW_EOS)) {
-        GST_ELEMENT_FLOW_ERROR(element_, flow);
-        gst_pad_push_event(src_, gst_event_new_eos());
-    }
+// Upstream sent its last and will not see the result: tell the application.
+void Stream::report_flow(GstFlowReturn flow) {
+    if (flow != GST_FLOW_NOT_LINKED && flow >= GST_FLOW_EOS) return;
+    GST_ELEMENT_FLOW_ERROR(element_, flow);
+    gst_pad_push_event(src_, gst_event_new_eos());
 }
 
 GstFlowReturn Stream::push_event(Entry& entry) {
@@ -106,30 +100,38 @@ void Stream::finish_swap(Entry& entry) {
     wake_worker();
 }
 
-// The device did not read the frame where it lies: it does not get frames that way again.
-void Stream::run_on_a_copy(Entry& entry, Request* request) {
+// The device refused an input: of this request, or of one in the same batch. A frame that it did
+// not read where it lies is copied, and none is given to it that way again. OK: the request has
+// another result.
+GstFlowReturn Stream::run_again(Entry& entry, Request* request) {
     const FramePlan& plan = *entry.plan;
-    import_refused_ = true;
-    GstBuffer* frame = std::exchange(request->frame, nullptr);
-    const size_t picture = plan.lane->picture();
-    request->inputs[picture] = request->memory[picture].tensor;
-    const bool copied = plan.direct->copy(frame, plan.format.info, request->memory[picture].data) &&
-                        !count_copy(CopyReason::import_refused, plan.direct->size_bytes());
-    gst_buffer_unref(frame);
+    if (GstBuffer* frame = std::exchange(request->frame, nullptr)) {
+        import_refused_ = true;
+        const size_t picture = plan.lane->picture();
+        request->inputs[picture] = request->memory[picture].tensor;
+        const bool forbidden = count_copy(CopyReason::import_refused, plan.direct->size_bytes());
+        const bool copied =
+            !forbidden && plan.direct->copy(frame, plan.format.info, request->memory[picture].data);
+        gst_buffer_unref(frame);
+        if (forbidden) return GST_FLOW_ERROR;
+        if (!copied) return GST_FLOW_OK;  // with the result that it has
+    }
     for (GstBuffer*& data : request->data) gst_clear_buffer(&data);
-    if (!copied) return;
-    if (!plan.lane->submit(request, {}, entry.error)) return;
+    if (!plan.lane->submit(request, {}, entry.error)) return GST_FLOW_OK;
     std::unique_lock lock(signal_->mutex);
     signal_->changed.wait(lock, [&] { return request->done || flow_ != GST_FLOW_OK; });
+    return request->done ? GST_FLOW_OK : GST_FLOW_FLUSHING;
 }
 
 // Looks at the results of a frame: its status, its CPU views, its counters.
-void Stream::collect(Entry& entry) {
+GstFlowReturn Stream::collect(Entry& entry) {
     bool converted = false;
     for (Request* r = entry.requests; r; r = r->next) {
-        if (r->frame && r->status == vart::StatusCode::INVALID_INPUT) run_on_a_copy(entry, r);
+        if (r->status == vart::StatusCode::INVALID_INPUT && (r->frame || r->batch_fill > 1)) {
+            if (const GstFlowReturn flow = run_again(entry, r); flow != GST_FLOW_OK) return flow;
+        }
         // The device is done with it; a frame that only we hold needs no copy to be written to.
-        gst_clear_buffer(&r->frame);
+        if (!r->device_lost) gst_clear_buffer(&r->frame);
         if (r->status != vart::StatusCode::SUCCESS) {
             entry.status = InferenceStatus::failed;
             entry.error =
@@ -142,7 +144,7 @@ void Stream::collect(Entry& entry) {
         ready_ = std::max(ready_, r->finished);
     }
     if (converted) stats_.conversion();
-    if (entry.status != InferenceStatus::inferred) return;
+    if (entry.status != InferenceStatus::inferred) return GST_FLOW_OK;
     failures_ = 0;
     for (const Request* r = entry.requests; r; r = r->next) {
         stats_.times(r->pre_us, us_between(r->submitted, r->started),
@@ -151,6 +153,7 @@ void Stream::collect(Entry& entry) {
     }
     count(entry);
     if (live_) raise_latency(ready_, entry);
+    return GST_FLOW_OK;
 }
 
 GstFlowReturn Stream::push_frame(Entry& entry) {
@@ -161,8 +164,12 @@ GstFlowReturn Stream::push_frame(Entry& entry) {
         return GST_FLOW_OK;
     }
     ready_ = std::max(ready_, entry.entered);
-    collect(entry);
-    GstFlowReturn flow = GST_FLOW_OK;
+    GstFlowReturn flow = collect(entry);
+    if (flow != GST_FLOW_OK) {
+        release_all(entry);
+        gst_buffer_unref(buffer);
+        return flow == GST_FLOW_FLUSHING ? GST_FLOW_OK : flow;  // a flush has set its own
+    }
     if (entry.status == InferenceStatus::failed) flow = report_failure(entry);
     const uint64_t total_us = us_between(entry.entered, Clock::now());
     stats_.total(total_us);
@@ -181,13 +188,18 @@ GstFlowReturn Stream::push_frame(Entry& entry) {
     return gst_pad_push(src_, buffer);
 }
 
-// One failed run is a WARNING, the third in a row an ERROR.
+// One failed run is a WARNING, the third in a row an ERROR. Of the frames of one batch the first
+// speaks for all.
 GstFlowReturn Stream::report_failure(const Entry& entry) {
+    if (entry.requests && !entry.requests->leads_batch) return GST_FLOW_OK;
     Failure failure = {
         {entry.error.code, "frame " + std::to_string(entry.seq) + " of model '" +
                                entry.plan->lane->record()->model + "': " + entry.error.message},
         "infer-run"};
-    if (entry.requests && entry.requests->device_lost) failure.id = "infer-device-lost";
+    if (entry.requests && entry.requests->device_lost) {
+        failure.id = "infer-device-lost";
+        failure.recoverable = false;
+    }
     if (++failures_ < 3) {
         post_warning(element_, "infer a frame", failure);
         return GST_FLOW_OK;
@@ -237,16 +249,19 @@ void Stream::report_skip(const Entry& entry) {
 }
 
 // Live: what a frame was held beyond the promised latency raises it; the wait for downstream is not
-// ours.
+// ours. The application hears of it once a second at most.
 void Stream::raise_latency(Clock::time_point ready, const Entry& entry) {
-    const uint64_t held_us = us_between(entry.entered, ready);
+    if (GST_CLOCK_TIME_IS_VALID(started_.latency)) return;
+    const GstClockTime held = (us_between(entry.entered, ready) + 999) / 1000 * GST_MSECOND;
     {
         const std::lock_guard lock(signal_->mutex);
-        const GstClockTime held = (held_us + 999) / 1000 * GST_MSECOND;
-        if (held <= measured_latency_) return;
-        measured_latency_ = held;
+        if (held > measured_latency_) {
+            measured_latency_ = held;
+            latency_rose_ = true;
+        }
         const auto now = Clock::now();
-        if (now - latency_posted_ < std::chrono::seconds(1)) return;
+        if (!latency_rose_ || now - latency_posted_ < std::chrono::seconds(1)) return;
+        latency_rose_ = false;
         latency_posted_ = now;
     }
     gst_element_post_message(element_, gst_message_new_latency(GST_OBJECT(element_)));

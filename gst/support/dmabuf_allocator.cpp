@@ -58,25 +58,25 @@ constexpr Source sources[] = {
     {"/dev/dma_heap/system", heap_buffer},
 };
 
-struct Allocator {
+struct GstVartmlDmabufAllocator {
     GstDmaBufAllocator parent;
     int device;
     const Source* source;
 };
-struct AllocatorClass {
+struct GstVartmlDmabufAllocatorClass {
     GstDmaBufAllocatorClass parent_class;
 };
 
-G_DEFINE_TYPE(Allocator, allocator, GST_TYPE_DMABUF_ALLOCATOR)
+G_DEFINE_TYPE(GstVartmlDmabufAllocator, gst_vartml_dmabuf_allocator, GST_TYPE_DMABUF_ALLOCATOR)
 
-Allocator* self_of(gpointer object) {
-    return static_cast<Allocator*>(object);
+GstVartmlDmabufAllocator* self_of(gpointer object) {
+    return static_cast<GstVartmlDmabufAllocator*>(object);
 }
 
 GstMemory* alloc(GstAllocator* allocator, gsize size, GstAllocationParams* params) {
     const auto page = gsize(sysconf(_SC_PAGESIZE));
     const gsize whole = (params->prefix + size + params->padding + page - 1) / page * page;
-    const Allocator* self = self_of(allocator);
+    const GstVartmlDmabufAllocator* self = self_of(allocator);
     const int fd = self->source->allocate(self->device, whole);
     if (fd < 0) return nullptr;
     GstMemory* memory = gst_fd_allocator_alloc(allocator, fd, whole, GST_FD_MEMORY_FLAG_NONE);
@@ -86,15 +86,15 @@ GstMemory* alloc(GstAllocator* allocator, gsize size, GstAllocationParams* param
 
 void finalize(GObject* object) {
     if (self_of(object)->device >= 0) close(self_of(object)->device);
-    G_OBJECT_CLASS(allocator_parent_class)->finalize(object);
+    G_OBJECT_CLASS(gst_vartml_dmabuf_allocator_parent_class)->finalize(object);
 }
 
-void allocator_init(Allocator* self) {
+void gst_vartml_dmabuf_allocator_init(GstVartmlDmabufAllocator* self) {
     self->device = -1;
     GST_OBJECT_FLAG_UNSET(self, GST_ALLOCATOR_FLAG_CUSTOM_ALLOC);
 }
 
-void allocator_class_init(AllocatorClass* klass) {
+void gst_vartml_dmabuf_allocator_class_init(GstVartmlDmabufAllocatorClass* klass) {
     GST_ALLOCATOR_CLASS(klass)->alloc = alloc;
     G_OBJECT_CLASS(klass)->finalize = finalize;
 }
@@ -112,7 +112,7 @@ GstAllocator* dmabuf_allocator_new() {
             continue;
         }
         close(probe);
-        auto* self = self_of(g_object_new(allocator_get_type(), nullptr));
+        auto* self = self_of(g_object_new(gst_vartml_dmabuf_allocator_get_type(), nullptr));
         self->device = device;
         self->source = &source;
         return GST_ALLOCATOR(gst_object_ref_sink(self));

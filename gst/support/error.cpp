@@ -73,6 +73,9 @@ void post(gpointer element, GstMessageType type, const char* doing, const Failur
     set_if(details, "found", failure.found.c_str());
     set_if(details, "expected", failure.expected.c_str());
     set_if(details, "fix", failure.fix.c_str());
+    if (failure.recoverable)
+        gst_structure_set(details, "recoverable", G_TYPE_BOOLEAN, gboolean(*failure.recoverable),
+                          nullptr);
     gst_element_message_full_with_details(
         GST_ELEMENT(element), type, code.domain, code.code,
         g_strdup_printf("Could not %s: %s", doing, failure.error.message.c_str()),

@@ -4,6 +4,7 @@
 #pragma once
 #include <gst/gst.h>
 
+#include <optional>
 #include <string>
 
 #include <vartml/result.h>
@@ -17,6 +18,7 @@ struct Failure {
     const char* id = "";  // stable name, such as "infer-model-missing"
     const char* property = nullptr;
     std::string file = {}, found = {}, expected = {}, fix = {};
+    std::optional<bool> recoverable = {};  // of a lost device
 };
 
 struct MessageCode {
@@ -27,8 +29,8 @@ struct MessageCode {
 MessageCode message_code(vartml::ErrorCode code, const char* id);
 
 // Posts "Could not <doing>: <sentence>" with structure `vartml-error` (id, code, property, file,
-// found, expected, fix) as an ERROR. Call it with no lock held. Returns FALSE, so that a virtual
-// method can end with it.
+// found, expected, fix, recoverable) as an ERROR. Call it with no lock held. Returns FALSE, so that
+// a virtual method can end with it.
 gboolean post_error(gpointer element, const char* doing, const Failure& failure);
 // The same as a WARNING.
 void post_warning(gpointer element, const char* doing, const Failure& failure);

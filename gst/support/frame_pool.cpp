@@ -11,14 +11,14 @@ namespace vartml::gst {
 namespace {
 
 // GstVideoBufferPool of 1.26 does not understand DMA_DRM caps; it gets those of the linear layout.
-struct FramePool {
+struct GstVartmlFramePool {
     GstVideoBufferPool parent;
 };
-struct FramePoolClass {
+struct GstVartmlFramePoolClass {
     GstVideoBufferPoolClass parent_class;
 };
 
-G_DEFINE_TYPE(FramePool, frame_pool, GST_TYPE_VIDEO_BUFFER_POOL)
+G_DEFINE_TYPE(GstVartmlFramePool, gst_vartml_frame_pool, GST_TYPE_VIDEO_BUFFER_POOL)
 
 gboolean set_config(GstBufferPool* pool, GstStructure* config) {
     GstCaps* caps = nullptr;
@@ -31,12 +31,12 @@ gboolean set_config(GstBufferPool* pool, GstStructure* config) {
             gst_caps_unref(linear);
         }
     }
-    return GST_BUFFER_POOL_CLASS(frame_pool_parent_class)->set_config(pool, config);
+    return GST_BUFFER_POOL_CLASS(gst_vartml_frame_pool_parent_class)->set_config(pool, config);
 }
 
-void frame_pool_init(FramePool*) {}
+void gst_vartml_frame_pool_init(GstVartmlFramePool*) {}
 
-void frame_pool_class_init(FramePoolClass* klass) {
+void gst_vartml_frame_pool_class_init(GstVartmlFramePoolClass* klass) {
     GST_BUFFER_POOL_CLASS(klass)->set_config = set_config;
 }
 
@@ -49,7 +49,8 @@ OfferedPool offer_pool(GstCaps* caps, guint min) {
     if (!format) return offer;
     offer.allocator = dmabuf_allocator_new();
     offer.size = guint(GST_VIDEO_INFO_SIZE(&format->info));
-    offer.pool = GST_BUFFER_POOL(gst_object_ref_sink(g_object_new(frame_pool_get_type(), nullptr)));
+    offer.pool = GST_BUFFER_POOL(
+        gst_object_ref_sink(g_object_new(gst_vartml_frame_pool_get_type(), nullptr)));
     if (!offer.allocator) offer.params.align = 63;
     GstStructure* config = gst_buffer_pool_get_config(offer.pool);
     gst_buffer_pool_config_set_params(config, caps, offer.size, min, 0);

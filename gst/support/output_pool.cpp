@@ -10,18 +10,18 @@ struct PoolState {
     std::shared_ptr<std::atomic<unsigned>> count;
 };
 
-struct OutputPool {
+struct GstVartmlOutputPool {
     GstBufferPool parent;
     PoolState* state;
 };
-struct OutputPoolClass {
+struct GstVartmlOutputPoolClass {
     GstBufferPoolClass parent_class;
 };
 
-G_DEFINE_TYPE(OutputPool, output_pool, GST_TYPE_BUFFER_POOL)
+G_DEFINE_TYPE(GstVartmlOutputPool, gst_vartml_output_pool, GST_TYPE_BUFFER_POOL)
 
-OutputPool* self_of(GstBufferPool* pool) {
-    return reinterpret_cast<OutputPool*>(pool);
+GstVartmlOutputPool* self_of(GstBufferPool* pool) {
+    return reinterpret_cast<GstVartmlOutputPool*>(pool);
 }
 
 GQuark tensor_quark() {
@@ -55,18 +55,19 @@ GstFlowReturn alloc_buffer(GstBufferPool* pool, GstBuffer** buffer, GstBufferPoo
 
 void free_buffer(GstBufferPool* pool, GstBuffer* buffer) {
     --*self_of(pool)->state->count;
-    GST_BUFFER_POOL_CLASS(output_pool_parent_class)->free_buffer(pool, buffer);
+    GST_BUFFER_POOL_CLASS(gst_vartml_output_pool_parent_class)->free_buffer(pool, buffer);
 }
 
 void finalize(GObject* object) {
     PoolState* state = self_of(GST_BUFFER_POOL(object))->state;
-    G_OBJECT_CLASS(output_pool_parent_class)->finalize(object);  // frees the buffers that are left
+    G_OBJECT_CLASS(gst_vartml_output_pool_parent_class)
+        ->finalize(object);  // frees the buffers that are left
     delete state;
 }
 
-void output_pool_init(OutputPool*) {}
+void gst_vartml_output_pool_init(GstVartmlOutputPool*) {}
 
-void output_pool_class_init(OutputPoolClass* klass) {
+void gst_vartml_output_pool_class_init(GstVartmlOutputPoolClass* klass) {
     klass->parent_class.alloc_buffer = alloc_buffer;
     klass->parent_class.free_buffer = free_buffer;
     G_OBJECT_CLASS(klass)->finalize = finalize;
@@ -76,7 +77,7 @@ void output_pool_class_init(OutputPoolClass* klass) {
 
 GstBufferPool* output_pool_new(std::shared_ptr<vart::Runner> runner, const RunnerTensor& tensor,
                                std::shared_ptr<std::atomic<unsigned>> count) {
-    auto* pool = GST_BUFFER_POOL(g_object_new(output_pool_get_type(), nullptr));
+    auto* pool = GST_BUFFER_POOL(g_object_new(gst_vartml_output_pool_get_type(), nullptr));
     gst_object_ref_sink(pool);
     self_of(pool)->state = new PoolState{std::move(runner), tensor, std::move(count)};
     GstStructure* config = gst_buffer_pool_get_config(pool);

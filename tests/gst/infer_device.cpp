@@ -88,13 +88,23 @@ TEST_F(InferDevice, AResultThatComesTooLateIsNotUsed) {
     }
 }
 
-TEST_F(InferDevice, ABatchThatIsLostFailsAllItsFrames) {
+TEST_F(InferDevice, ABatchThatIsLostFailsAllItsFramesAndIsOneFailedRun) {
     fake_model().batch = 3;
     fake_model().lost = {0};
     InferHarness t(impatient(6));
     for (guint64 n = 0; n < 3; ++n) ASSERT_EQ(t.push(n), GST_FLOW_OK);
-    for (guint64 n = 0; n < 2; ++n) EXPECT_EQ(t.pull_out().status, InferenceStatus::failed);
-    EXPECT_EQ(error_id(t.bus, GST_MESSAGE_ERROR), "infer-device-lost");  // the third in a row
+    for (guint64 n = 0; n < 3; ++n) EXPECT_EQ(t.pull_out().status, InferenceStatus::failed);
+    EXPECT_EQ(t.messages(GST_MESSAGE_WARNING), 1u);
+    EXPECT_EQ(t.messages(GST_MESSAGE_ERROR), 0u);
+}
+
+TEST_F(InferDevice, ADeadDeviceIsAnErrorAtDepthOneToo) {
+    for (unsigned n = 0; n < 100; ++n) fake_model().lost.insert(n);
+    InferHarness t(impatient(1));
+    GstFlowReturn flow = GST_FLOW_OK;
+    for (guint64 n = 0; n < 50 && flow == GST_FLOW_OK; ++n) flow = t.push(n);
+    EXPECT_EQ(flow, GST_FLOW_ERROR);
+    EXPECT_EQ(error_id(t.bus, GST_MESSAGE_ERROR), "infer-device-lost");
 }
 
 }  // namespace

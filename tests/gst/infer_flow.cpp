@@ -318,6 +318,25 @@ TEST_F(InferFlow, DownstreamsResultReachesUpstream) {
     gst_object_unref(pad);
 }
 
+TEST_F(InferFlow, GoesOnWhenItIsLinkedAnew) {
+    InferHarness t;
+    GstPad* pad = gst_element_get_static_pad(t.element, "src");
+    gst_pad_unlink(pad, t.h->sinkpad);
+    GstFlowReturn flow = GST_FLOW_OK;
+    for (guint64 n = 0; n < 10 && flow == GST_FLOW_OK; ++n) flow = t.push(n);
+    ASSERT_EQ(flow, GST_FLOW_NOT_LINKED);
+    ASSERT_EQ(gst_pad_link(pad, t.h->sinkpad), GST_PAD_LINK_OK);  // sends RECONFIGURE
+    ASSERT_EQ(t.push(50), GST_FLOW_OK);
+    GstBuffer* out = t.pull();
+    while (GST_BUFFER_OFFSET(out) < 50) {  // what was queued when the link broke
+        gst_buffer_unref(out);
+        out = t.pull();
+        ASSERT_NE(out, nullptr);
+    }
+    gst_buffer_unref(out);
+    gst_object_unref(pad);
+}
+
 size_t open_descriptors() {
     const std::filesystem::directory_iterator all("/proc/self/fd");
     return size_t(std::distance(begin(all), end(all)));

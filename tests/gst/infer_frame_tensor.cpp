@@ -222,6 +222,59 @@ TEST_F(InferFrameTensor, ADeviceThatRefusesTheImportGetsCopiesFromThenOn) {
     EXPECT_EQ(t.messages(GST_MESSAGE_WARNING), 1u);
 }
 
+TEST_F(InferFrameTensor, ARefusedImportDoesNotFailTheOtherFramesOfTheBatch) {
+    fake_model().input = FakeInput::four_bytes;
+    fake_model().refuses_imports = true;
+    fake_model().batch = 2;
+    const auto make = [] {
+        GstElement* element = direct("yes", "allow");
+        g_object_set(element, "model-instance-id", "mates", "batch-timeout", 60'000, nullptr);
+        return element;
+    };
+    InferHarness imports(make(), caps_of("RGBx").c_str()), copies(make(), caps_of("RGBx").c_str());
+    ASSERT_EQ(gst_harness_push(copies.h, plain_rgbx()), GST_FLOW_OK);
+    ASSERT_EQ(gst_harness_push(imports.h, dma_rgbx()), GST_FLOW_OK);
+    EXPECT_EQ(copies.pull_out().status, InferenceStatus::inferred);
+    EXPECT_EQ(imports.pull_out().status, InferenceStatus::inferred);
+    EXPECT_EQ(copies.messages(GST_MESSAGE_WARNING), 0u);
+}
+
+TEST_F(InferFrameTensor, ARefusedImportIsAForbiddenCopy) {
+    fake_model().input = FakeInput::four_bytes;
+    fake_model().refuses_imports = true;
+    InferHarness t(direct("yes", "forbid"), caps_of("RGBx").c_str());
+    gst_harness_push(t.h, dma_rgbx());
+    GstMessage* message = gst_bus_timed_pop_filtered(t.bus, 10 * GST_SECOND, GST_MESSAGE_ERROR);
+    ASSERT_NE(message, nullptr);
+    const GstStructure* details = nullptr;
+    gst_message_parse_error_details(message, &details);
+    EXPECT_STREQ(gst_structure_get_string(details, "found"), "import-refused");
+    gst_message_unref(message);
+    GstFlowReturn flow = GST_FLOW_OK;
+    for (int n = 0; n < 10 && flow == GST_FLOW_OK; ++n) flow = gst_harness_push(t.h, dma_rgbx());
+    EXPECT_EQ(flow, GST_FLOW_ERROR);
+    EXPECT_EQ(gst_harness_buffers_in_queue(t.h), 0u);
+}
+
+TEST_F(InferFrameTensor, APolicyThatBecomesStricterHoldsForTheNextCopy) {
+    fake_model().input = FakeInput::four_bytes;
+    InferHarness t(direct("yes", "allow"), caps_of("RGBx").c_str());
+    struct Step {
+        const char* policy;
+        unsigned warnings;
+        GstFlowReturn flow;
+    };
+    for (const Step& step : {Step{"allow", 0, GST_FLOW_OK},
+                             {"warn", 1, GST_FLOW_OK},
+                             {"warn", 0, GST_FLOW_OK},
+                             {"forbid", 0, GST_FLOW_ERROR}}) {
+        gst_util_set_object_arg(G_OBJECT(t.element), "copy-policy", step.policy);
+        EXPECT_EQ(gst_harness_push(t.h, plain_rgbx()), step.flow) << step.policy;
+        if (step.flow == GST_FLOW_OK) t.pull_out();
+        EXPECT_EQ(t.messages(GST_MESSAGE_WARNING), step.warnings) << step.policy;
+    }
+}
+
 TEST_F(InferFrameTensor, TheFirstForbiddenCopyIsAnError) {
     fake_model().input = FakeInput::four_bytes;
     InferHarness t(direct("yes", "forbid"), caps_of("RGBx").c_str());
@@ -332,6 +385,24 @@ TEST_F(InferFrameTensor, ATensorThatIsNoPictureRefusesYes) {
     gst_element_set_bus(element, nullptr);
     gst_object_unref(bus);
     gst_object_unref(element);
+}
+
+// A sink that only says how large frames are, with an allocator of its own.
+TEST_F(InferFrameTensor, APoolTakesThePlaceOfAnEntryWithoutOne) {
+    InferHarness t;
+    GstAllocationParams params;
+    gst_allocation_params_init(&params);
+    gst_harness_set_propose_allocator(t.h, nullptr, &params);
+    GstCaps* caps = gst_caps_from_string(gray_caps);
+    GstQuery* query = gst_query_new_allocation(caps, TRUE);
+    gst_query_add_allocation_pool(query, nullptr, 32 * 24, 1, 0);
+    ASSERT_TRUE(gst_pad_peer_query(t.h->srcpad, query));
+    GstBufferPool* pool = nullptr;
+    gst_query_parse_nth_allocation_pool(query, 0, &pool, nullptr, nullptr, nullptr);
+    EXPECT_NE(pool, nullptr);
+    gst_clear_object(&pool);
+    gst_query_unref(query);
+    gst_caps_unref(caps);
 }
 
 // What upstream gets when nobody downstream has a pool: frames of the right size and room for those

@@ -258,6 +258,13 @@ const ErrorCase error_cases[] = {
          fake_model().cpu_operators = 2;
      },
      "on-fallback", "TopK"},
+    {"RegionsOfTensors", "infer-option",
+     [](GstElement* e) {
+         fake_model().input = FakeInput::four_bytes;
+         set(e, "input-is-tensor", "yes");
+         set(e, "inference-region", "roi");
+     },
+     "input-is-tensor", "a region"},
     {"SecondInput", "infer-inputs", [](GstElement*) { fake_model().second_input = true; },
      "modelinfo-file", "[size] dir=input x-vartml-feed="},
     {"Feed", "infer-inputs",

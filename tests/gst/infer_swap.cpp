@@ -3,6 +3,7 @@
 // cannot be had.
 #include <gst/analytics/analytics.h>
 
+#include <cstdio>
 #include <memory>
 #include <thread>
 
@@ -242,6 +243,29 @@ TEST_F(InferSwap, StoppingWithASwapBehindFramesInFlightLeavesAnElementThatStarts
     EXPECT_EQ(vartml::gst::get_inference(out, 0)->status, InferenceStatus::inferred);
     EXPECT_EQ(epoch_of(out), 0u);
     gst_buffer_unref(out);
+}
+
+TEST_F(InferSwap, TheNewModelHasTheSidecarBesideIt) {
+    const auto write = [](const std::string& model, const char* label) {
+        FILE* file = std::fopen((model + ".modelinfo").c_str(), "w");
+        std::fprintf(file, "[modelinfo]\nversion=1.0\nx-vartml-labels=%s;other\n", label);
+        std::fclose(file);
+    };
+    const std::string a = model_file("a.rai"), b = model_file("b.rai");
+    write(a, "apple");
+    write(b, "boat");
+    GstElement* element = make_infer();
+    g_object_set(element, "model", a.c_str(), nullptr);
+    InferHarness t(element);
+    for (const char* label : {"apple", "boat"}) {
+        if (label == std::string("boat")) write_model(t, b);
+        ASSERT_EQ(t.push(0), GST_FLOW_OK);
+        GstBuffer* out = t.pull();
+        const auto& labels = vartml::gst::get_inference(out, 0)->record->model_info.labels;
+        ASSERT_EQ(labels.size(), 2u);
+        EXPECT_EQ(labels[0], label);
+        gst_buffer_unref(out);
+    }
 }
 
 // One stops while the other swaps the model of both.

@@ -76,7 +76,9 @@ public:
         }
         worker_.join();
         for (void* memory : memory_) std::free(memory);
+        const std::lock_guard lock(model_->mutex);
         --model_->live_runners;
+        model_->changed.notify_all();
     }
 
     const std::vector<vart::NpuTensorInfo>& get_tensors_info(vart::TensorDirection d,

@@ -56,11 +56,17 @@ Scheduler::~Scheduler() {
 void Scheduler::join(Place& place) {
     const std::lock_guard lock(mutex_);
     places_.push_back(&place);
+    streams_ = unsigned(places_.size());
 }
 
 void Scheduler::leave(Place& place) {
     const std::lock_guard lock(mutex_);
     std::erase(places_, &place);
+    streams_ = unsigned(places_.size());
+}
+
+unsigned Scheduler::runs_per_turn() const {
+    return std::max(1u, (streams_ + limits_.batch - 1) / limits_.batch);
 }
 
 void Scheduler::submit(Place& place, Request* request, Clock::time_point due) {

@@ -2,6 +2,7 @@
 // Turns requests of any number of streams into runs of one model: fills batches in turn, bounds the
 // runs in flight, and gives up on a run that the device does not end.
 #pragma once
+#include <atomic>
 #include <memory>
 #include <thread>
 
@@ -41,6 +42,8 @@ public:
     bool withdraw(Place& place, Request* request);
 
     const Limits& limits() const { return limits_; }
+    // Runs that a request may have to wait for when each stream has one, its own included.
+    unsigned runs_per_turn() const;
 
 private:
     struct Run {
@@ -69,6 +72,7 @@ private:
     std::vector<Run*> free_;
     std::vector<Run*> refused_;  // the runtime had no slot: tried again
     std::vector<Place*> places_;
+    std::atomic<unsigned> streams_{0};  // size of places_, for those without the mutex
     size_t next_place_ = 0, waiting_ = 0;
     Clock::time_point last_finished_;
     Clock::time_point wake_ = Clock::time_point::min();  // when the thread looks again by itself

@@ -174,8 +174,12 @@ gboolean Stream::src_event(GstEvent* event) {
     return gst_pad_push_event(sink_, event);
 }
 
-GstClockTime Stream::latency() const {
-    return GST_CLOCK_TIME_IS_VALID(started_.latency) ? started_.latency : measured_latency_;
+// With the mutex. Other streams may have come to the model since the last time.
+GstClockTime Stream::latency() {
+    if (GST_CLOCK_TIME_IS_VALID(started_.latency)) return started_.latency;
+    if (lane_)
+        measured_latency_ = std::max(measured_latency_, promised_latency(*lane_, frame_duration_));
+    return measured_latency_;
 }
 
 gboolean Stream::src_query(GstQuery* query) {

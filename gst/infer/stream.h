@@ -158,7 +158,7 @@ private:
     void set_flow(GstFlowReturn flow);  // with the mutex
     void reset_stream();                // with the mutex
     void report_flow(GstFlowReturn flow);
-    GstClockTime latency() const;
+    GstClockTime latency();
     GstStructure* stats_structure();
 
     GstElement* const element_;
@@ -198,8 +198,9 @@ private:
     bool refusing_ = false;      // downstream said EOS: no more frames before the next segment
     bool query_done_ = false, query_result_ = false, query_active_ = false;
     Gates gates_;
-    GstClockTime measured_latency_ = 0;  // p99 of pre and run, and what was seen later
-    bool latency_rose_ = false;          // and no message told
+    GstClockTime frame_duration_ = GST_SECOND / 30;  // of the plan in use
+    GstClockTime measured_latency_ = 0;              // p99 of pre and run, and what was seen later
+    bool latency_rose_ = false;                      // and no message told
     Clock::time_point latency_posted_;
 
     // streaming thread

@@ -213,7 +213,7 @@ void Stream::load() {
         // Another element of a shared model has swapped it meanwhile.
         if (lane && next_lane_) outdated = std::exchange(lane, std::exchange(next_lane_, nullptr));
         if (lane) {
-            measured_latency_ = promised_latency(*lane, GST_SECOND / 30);
+            measured_latency_ = promised_latency(*lane, frame_duration_);
             if (started_.input_is_tensor == InputIsTensor::yes) {
                 std::string why;
                 narrow_ =

@@ -110,9 +110,11 @@ bool Stream::make_plan(const std::shared_ptr<Lane>& lane, Failure& failure) {
     return true;
 }
 
-// Of a frame: pre-processing and run, as far as they were measured, and the wait for a batch.
+// Of a frame: pre-processing and a run of each stream that shares the model, as far as they were
+// measured, and the wait for a batch.
 GstClockTime Stream::promised_latency(const Lane& lane, GstClockTime frame_duration) const {
-    const uint64_t us = lane.instance().run_p99_us + pre_p99_us_;
+    const Instance& instance = lane.instance();
+    const uint64_t us = instance.run_p99_us * instance.scheduler->runs_per_turn() + pre_p99_us_;
     const std::chrono::nanoseconds wait = lane.batch_timeout(batch_timeout_ms_, frame_duration);
     return (us + 999) / 1000 * GST_MSECOND + GstClockTime(wait.count());
 }
@@ -122,6 +124,7 @@ void Stream::raise_promise(const FramePlan& plan) {
     bool rose = false;
     {
         const std::lock_guard lock(signal_->mutex);
+        frame_duration_ = plan.frame_duration;
         const GstClockTime want = promised_latency(*plan.lane, plan.frame_duration);
         rose = want > measured_latency_;
         if (rose) measured_latency_ = want;

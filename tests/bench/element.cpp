@@ -5,8 +5,10 @@
 //                             C++ allocations per frame in steady state
 //   streams MODEL N MODE S    N streams for S seconds as fast as they go, MODE shared or separate:
 //                             frames/s of all, 95th percentile of a frame's time in us
-//   live MODEL S              30 frames/s for S seconds: 99th percentile in us, processor time in %
-//                             of one core, time from NULL to the first frame in ms
+//   live MODEL S [N]          N live streams (1) on one model, 30 frames/s in all, for S seconds:
+//                             99th percentile and, of the worst stream, 95th percentile in us;
+//                             processor time in % of one core; time from NULL to the first frame in
+//                             ms; the latency announced at PLAYING and at the end in us
 //   overload MODEL S          a live source at twice what the element can infer, for S seconds
 #include <dlfcn.h>
 #include <gst/gst.h>
@@ -132,6 +134,16 @@ public:
         return taken;
     }
     uint64_t pushed() const { return number_; }
+    // What a latency query from downstream is answered.
+    double latency_us() {
+        GstPad* pad = gst_element_get_static_pad(element, "src");
+        GstQuery* query = gst_query_new_latency();
+        GstClockTime least = 0;
+        if (gst_pad_query(pad, query)) gst_query_parse_latency(query, nullptr, &least, nullptr);
+        gst_query_unref(query);
+        gst_object_unref(pad);
+        return double(least) / 1000;
+    }
     guint64 stat(const char* field) {
         GstStructure* s = nullptr;
         g_object_get(element, "stats", &s, nullptr);
@@ -284,18 +296,38 @@ double processor_seconds() {
     return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-int live(const char* model, double seconds) {
+int live(const char* model, double seconds, unsigned count) {
     const auto start = Clock::now();
-    Stream stream({.model = model, .live = true, .on_late = "skip"});
-    one_by_one(stream, 1);
+    std::vector<std::unique_ptr<Stream>> all;
+    for (unsigned i = 0; i < count; ++i) {
+        all.push_back(std::make_unique<Stream>(Options{.model = model,
+                                                       .live = true,
+                                                       .instance = count > 1 ? "bench" : nullptr,
+                                                       .on_late = "skip"}));
+    }
+    double announced = 1e12, announced_at_end = 0;
+    for (auto& stream : all) announced = std::min(announced, stream->latency_us());
+    one_by_one(*all[0], 1);
     const double first_ms = us_since(start) / 1000;
-    play(stream, 30, 1);
-    stream.take_times();
+    const auto play_all = [&](double time) {
+        std::vector<std::thread> threads;
+        for (auto& stream : all) threads.emplace_back([&] { play(*stream, 30.0 / count, time); });
+        for (std::thread& thread : threads) thread.join();
+    };
+    play_all(1);
+    for (auto& stream : all) stream->take_times();
     const double before = processor_seconds();
-    play(stream, 30, seconds);
+    play_all(seconds);
     const double cpu = (processor_seconds() - before) / seconds * 100;
-    std::printf("p99 %.0f cpu %.1f first %.1f\n", percentile(stream.take_times(), 99), cpu,
-                first_ms);
+    double p99 = 0, p95 = 0;
+    for (auto& stream : all) {
+        const auto times = stream->take_times();
+        p99 = std::max(p99, percentile(times, 99));
+        p95 = std::max(p95, percentile(times, 95));
+        announced_at_end = std::max(announced_at_end, stream->latency_us());
+    }
+    std::printf("p99 %.0f p95 %.0f cpu %.1f first %.1f announced %.0f announced-at-end %.0f\n", p99,
+                p95, cpu, first_ms, announced, announced_at_end);
     return 0;
 }
 
@@ -349,10 +381,11 @@ int main(int argc, char** argv) {
     if (what == "streams" && argc == 6)
         return streams(argv[2], unsigned(std::atoi(argv[3])), std::string(argv[4]) == "shared",
                        std::atof(argv[5]));
-    if (what == "live" && argc == 4) return live(argv[2], std::atof(argv[3]));
+    if (what == "live" && (argc == 4 || argc == 5))
+        return live(argv[2], std::atof(argv[3]), argc == 5 ? unsigned(std::atoi(argv[4])) : 1);
     if (what == "overload" && argc == 4) return overload(argv[2], std::atof(argv[3]));
     std::fprintf(stderr,
                  "usage: element overhead MODEL | streams MODEL N shared|separate SECONDS | "
-                 "live MODEL SECONDS | overload MODEL SECONDS\n");
+                 "live MODEL SECONDS [N] | overload MODEL SECONDS\n");
     return 2;
 }

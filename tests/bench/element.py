@@ -69,6 +69,12 @@ def bench_live(bench, work, onnx):
     runs = [measure(bench, 'live', model, 10) for _ in range(ROUNDS)]
     for row, key, unit in [('live/p99', 'p99', 'us'), ('live/cpu', 'cpu', '% of a core'), ('live/first', 'first', 'ms')]:
         bench.add(row, unit, statistics.median(run[key] for run in runs), None, '', None, 'max')
+    for streams in (1, 4):
+        runs = [measure(bench, 'live', model, 10, streams) for _ in range(ROUNDS)]
+        held, announced, at_end = (statistics.median(run[key] for run in runs)
+                                   for key in ('p95', 'announced', 'announced-at-end'))
+        bench.add(f'live/held/{streams}', 'us', held, announced, 'latency at PLAYING', 1, 'max')
+        bench.notes.append(f'live/held/{streams}: announced {announced:.0f} us at PLAYING, {at_end:.0f} us at the end')
 
 
 def bench_element(bench, work):

@@ -99,6 +99,23 @@ TEST_F(InferSharing, TheAnnouncedLatencyHoldsTheWaitForABatch) {
     EXPECT_GE(gst_harness_query_latency(t.h), 70 * GST_MSECOND);
 }
 
+// Each stream may have to wait for a run of every other one.
+TEST_F(InferSharing, TheAnnouncedLatencyGrowsWithTheStreamsThatShare) {
+    fake_model().warm_up_ms = 2;
+    InferHarness first(batching(2, 0, "several"));
+    gst_harness_set_live(first.h, TRUE);
+    const GstClockTime alone = gst_harness_query_latency(first.h);
+    EXPECT_GE(alone, 2 * GST_MSECOND);
+    std::vector<std::unique_ptr<InferHarness>> others;
+    for (int i = 0; i < 3; ++i)
+        others.push_back(std::make_unique<InferHarness>(batching(2, 0, "several")));
+    const GstClockTime together = gst_harness_query_latency(first.h);
+    EXPECT_GE(together, 8 * GST_MSECOND);
+    EXPECT_GT(together, alone);
+    others.clear();
+    EXPECT_EQ(gst_harness_query_latency(first.h), together) << "it never falls while playing";
+}
+
 TEST_F(InferSharing, ADepthBelowTheBatchIsOneWarning) {
     fake_model().batch = 4;
     InferHarness t(batching(2, 0));

@@ -331,7 +331,10 @@ TEST_F(InferPolicy, ALatencyTargetWidensTheIntervalAndSaysSo) {
     g_object_set(element, "latency-target", 1, nullptr);
     InferHarness t(element);
     for (guint64 n = 0; n < 64; ++n) {
-        fake_model().hold = true;
+        {
+            const std::lock_guard lock(fake_model().mutex);
+            fake_model().hold = true;
+        }
         ASSERT_EQ(t.push(n), GST_FLOW_OK);
         std::this_thread::sleep_for(std::chrono::milliseconds(2));  // the device's time
         fake_model().release();

@@ -149,8 +149,12 @@ ZeroStep::ZeroStep(View dst, uint8_t byte)
     loops_ = make_copy_loops(dst_, src);
 }
 
-void ZeroStep::run(const Bases& bases, size_t) noexcept {
-    copy_typed(loops_, dst_.type, &element_, dst_.type, address(bases, dst_), {0, units(loops_)});
+Extent ZeroStep::extent() const {
+    return {units(loops_), loops_.elements / 2};
+}
+
+void ZeroStep::run(const Bases& bases, size_t item) noexcept {
+    copy_typed(loops_, dst_.type, &element_, dst_.type, address(bases, dst_), part(item));
 }
 
 std::string ZeroStep::describe() const {

@@ -38,6 +38,16 @@ size_t rows_at_once(const ConvShape& s) {
     return std::clamp<size_t>(rows, std::min<size_t>(4, s.out_height), s.out_height);
 }
 
+// Rows of so few pixels make no good tiles. Rows of the copy follow each other, so several are one
+// line; the pixels between two rows are made in vain.
+bool joins_rows(const ConvShape& s) {
+    constexpr uint32_t good_tile = 10;
+    return s.stride_height == 1 && s.stride_width == 1 && s.out_width < good_tile;
+}
+size_t line_pixels(const ConvShape& s, size_t rows) {
+    return (rows - 1) * copy_width(s) + s.out_width;
+}
+
 // Part of the source [first, first + size) that lies on [0, extent).
 struct Part {
     size_t before, count, after;  // of these lie before it, on it, behind it
@@ -71,6 +81,22 @@ void copy_source(const ConvShape& s, const Picture& src, size_t y, size_t rows, 
     std::fill_n(to, h.after * copy_row(s), 0.0F);
 }
 
+// All rows of a copy as one row of a picture whose rows overlap; `inner` has its padding.
+void run_line(const ConvShape& s, ConvShape inner, size_t rows, const float* packed,
+              const Epilogue& epilogue, float* copy, const DstPicture& dst) {
+    inner.in_height = static_cast<uint32_t>(copy_height(s, 1));
+    inner.in_width = static_cast<uint32_t>(rows * copy_width(s));
+    inner.out_height = 1;
+    inner.out_width = static_cast<uint32_t>(line_pixels(s, rows));
+    const size_t pixel = s.out_channels;
+    float* const line = copy + copy_height(s, rows_at_once(s)) * copy_row(s);
+    conv_direct(inner, {copy, copy_row(s), copy_pixel(s)}, packed, epilogue, {nullptr, 0, 0},
+                {line, inner.out_width * pixel, pixel}, 0, 1);
+    for (size_t r = 0; r < rows; ++r)
+        copy_rows(line + r * copy_width(s) * pixel, static_cast<ptrdiff_t>(pixel),
+                  dst.data + r * dst.row, static_cast<ptrdiff_t>(dst.pixel), s.out_width, pixel);
+}
+
 template <typename Picture>
 void run(const ConvShape& shape, const Picture& src, const float* packed, const Epilogue& epilogue,
          const SrcPicture& residual, const DstPicture& dst, float* scratch, size_t first,
@@ -83,6 +109,11 @@ void run(const ConvShape& shape, const Picture& src, const float* packed, const 
     for (size_t y = first; y < last; y += at_once) {
         const size_t rows = std::min(at_once, last - y);
         copy_source(shape, src, y, rows, scratch);
+        if (joins_rows(shape) && !residual.data) {
+            run_line(shape, inner, rows, packed, epilogue, scratch,
+                     {dst.data + y * dst.row, dst.row, dst.pixel});
+            continue;
+        }
         inner.in_height = static_cast<uint32_t>(copy_height(shape, rows));
         inner.out_height = static_cast<uint32_t>(rows);
         const SrcPicture add{residual.data ? residual.data + y * residual.row : nullptr,
@@ -103,7 +134,9 @@ bool prefers_padded(const ConvShape& s) {
 }
 
 size_t padded_scratch_size(const ConvShape& s) {
-    return copy_height(s, rows_at_once(s)) * copy_row(s);
+    const size_t rows = rows_at_once(s);
+    return copy_height(s, rows) * copy_row(s) +
+           (joins_rows(s) ? line_pixels(s, rows) * s.out_channels : 0);
 }
 
 void conv_padded(const ConvShape& shape, const SrcPicture& src, const float* packed,

@@ -36,6 +36,8 @@ const Case cases[] = {
     {"dilated", 5, 6, 12, 12, 3, 1, 2, 2},
     {"kernel larger than the picture", 4, 8, 2, 3, 5, 1, 1, 2},
     {"3x3, too few tiles", 12, 16, 11, 12, 3, 1, 1, 1},
+    {"rows of five pixels", 70, 12, 4, 5, 3, 1, 1, 1},
+    {"rows of six pixels on a slice", 9, 40, 7, 6, 5, 1, 1, 2, false, 3},
     {"no padding", 4, 8, 9, 40, 3, 1, 1, 0},
     {"depthwise 3x3", 24, 24, 14, 17, 3, 1, 1, 1, true},
     {"depthwise 5x5, stride 2", 33, 33, 15, 16, 5, 2, 1, 2, true},

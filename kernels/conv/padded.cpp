@@ -127,7 +127,8 @@ void run(const ConvShape& shape, const Picture& src, const float* packed, const 
 
 bool prefers_padded(const ConvShape& s) {
     if (s.bf16_source) return true;
-    if (s.depthwise || s.kernel_width == 1) return false;
+    // Dilated kernels have no tiles along a row; for them the copy lost.
+    if (s.depthwise || s.kernel_width == 1 || s.dilation_width > 1) return false;
     // Columns where a part of the kernel lies beyond the picture.
     const size_t edge = copy_width(s) - std::min<size_t>(copy_width(s), s.in_width);
     return edge * 16 > s.out_width * s.stride_width;

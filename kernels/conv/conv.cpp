@@ -3,6 +3,7 @@
 #include "kernels/conv/conv.h"
 
 #include "kernels/conv/direct.h"
+#include "kernels/conv/padded.h"
 #include "kernels/conv/winograd.h"
 
 namespace vartml::kernels {
@@ -25,7 +26,8 @@ size_t conv_units(const ConvShape& shape) {
 }
 
 size_t conv_scratch_size(const ConvShape& shape) {
-    return prefers_winograd(shape) ? winograd_scratch_size(shape) : 0;
+    if (prefers_winograd(shape)) return winograd_scratch_size(shape);
+    return prefers_padded(shape) ? padded_scratch_size(shape) : 0;
 }
 
 void conv(const ConvShape& shape, const SrcPicture& src, const float* packed,
@@ -33,7 +35,15 @@ void conv(const ConvShape& shape, const SrcPicture& src, const float* packed,
           float* scratch, size_t first, size_t last) {
     if (prefers_winograd(shape))
         return conv_winograd(shape, src, packed, epilogue, residual, dst, scratch, first, last);
+    if (prefers_padded(shape))
+        return conv_padded(shape, src, packed, epilogue, residual, dst, scratch, first, last);
     conv_direct(shape, src, packed, epilogue, residual, dst, first, last);
+}
+
+void conv(const ConvShape& shape, const Bf16Picture& src, const float* packed,
+          const Epilogue& epilogue, const SrcPicture& residual, const DstPicture& dst,
+          float* scratch, size_t first, size_t last) {
+    conv_padded(shape, src, packed, epilogue, residual, dst, scratch, first, last);
 }
 
 }  // namespace vartml::kernels

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "kernels/ops/activation.h"
+#include "kernels/types.h"
 
 namespace vartml::kernels {
 
@@ -16,13 +17,18 @@ struct ConvShape {
     uint32_t stride_height = 1, stride_width = 1;
     uint32_t dilation_height = 1, dilation_width = 1;
     int32_t pad_top = 0, pad_left = 0;
-    bool depthwise = false;  // one filter per channel; in_channels = out_channels
+    bool depthwise = false;    // one filter per channel; in_channels = out_channels
+    bool bf16_source = false;  // the source is a Bf16Picture
 };
 
 // A picture in memory, distances in elements: row y, pixel x, channel c at data[y·row + x·pixel +
 // c].
 struct SrcPicture {
     const float* data;
+    size_t row, pixel;
+};
+struct Bf16Picture {
+    const bf16* data;
     size_t row, pixel;
 };
 struct DstPicture {
@@ -49,6 +55,10 @@ size_t conv_scratch_size(const ConvShape& shape);
 // output overlaps neither input nor residual. Sums are made in fp32, each independently of how the
 // units are shared among calls.
 void conv(const ConvShape& shape, const SrcPicture& src, const float* packed,
+          const Epilogue& epilogue, const SrcPicture& residual, const DstPicture& dst,
+          float* scratch, size_t first, size_t last);
+// The same where shape.bf16_source.
+void conv(const ConvShape& shape, const Bf16Picture& src, const float* packed,
           const Epilogue& epilogue, const SrcPicture& residual, const DstPicture& dst,
           float* scratch, size_t first, size_t last);
 

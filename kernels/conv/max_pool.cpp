@@ -15,16 +15,27 @@ HWY_BEFORE_NAMESPACE();
 namespace vartml::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// dst[c] = largest of src[i·step + c], i < n.
-void largest(const float* src, size_t step, size_t n, float* dst, size_t channels) {
-    const hn::ScalableTag<float> d;
+// dst[c] = largest of src[i·step + c], i < n, for whole vectors of channels from c on; gives the
+// first channel behind them.
+template <class D>
+HWY_INLINE size_t largest_of(D d, const float* src, size_t step, size_t n, float* dst, size_t c,
+                             size_t channels) {
     const size_t lanes = hn::Lanes(d);
-    size_t c = 0;
     for (; c + lanes <= channels; c += lanes) {
         auto most = hn::LoadU(d, src + c);
         for (size_t i = 1; i < n; ++i) most = hn::Max(most, hn::LoadU(d, src + i * step + c));
         hn::StoreU(most, d, dst + c);
     }
+    return c;
+}
+
+void largest(const float* src, size_t step, size_t n, float* dst, size_t channels) {
+    const hn::ScalableTag<float> d;
+    size_t c = largest_of(d, src, step, n, dst, 0, channels);
+    if (c == channels) return;
+    // Few channels: shorter vectors cost less than masked ones.
+    c = largest_of(hn::CappedTag<float, 8>(), src, step, n, dst, c, channels);
+    c = largest_of(hn::CappedTag<float, 4>(), src, step, n, dst, c, channels);
     if (c == channels) return;
     const size_t left = channels - c;
     auto most = hn::LoadN(d, src + c, left);
@@ -48,7 +59,10 @@ void max_pool(const PoolShape& s, const SrcPicture& src, const DstPicture& dst, 
     for (size_t y = first; y < last; ++y) {
         const Covered rows = covered(y, s.stride_height, s.pad_top, s.kernel_height, s.in_height);
         const float* const top = src.data + rows.first * src.row;
-        for (size_t x = 0; x < s.in_width; ++x)
+        // Dense pixels are one long column of windows.
+        const bool dense = src.pixel == s.channels;
+        if (dense) largest(top, src.row, rows.count, scratch, s.in_width * s.channels);
+        for (size_t x = 0; x < s.in_width && !dense; ++x)
             largest(top + x * src.pixel, src.row, rows.count, scratch + x * s.channels, s.channels);
         for (size_t x = 0; x < s.out_width; ++x) {
             const Covered columns =

@@ -14,9 +14,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
-template <Binary op>
-HWY_INLINE V apply(V a, V b) {
-    const D d;
+template <Binary op, class D, class V = hn::Vec<D>>
+HWY_INLINE V apply(D d, V a, V b) {
     if constexpr (op == Binary::add) return hn::Add(a, b);
     if constexpr (op == Binary::sub) return hn::Sub(a, b);
     if constexpr (op == Binary::mul) return hn::Mul(a, b);
@@ -29,9 +28,23 @@ HWY_INLINE V apply(V a, V b) {
     return hn::IfThenElse(hn::Lt(a, hn::Zero(d)), hn::Mul(a, b), a);  // prelu
 }
 
+// Rows of one vector of D, which costs less than a masked one.
+template <Binary op, class D>
+void narrow_rows(D d, const OperandRows& a, const OperandRows& b, float* dst, ptrdiff_t dst_row,
+                 size_t rows) {
+    const float *pa = a.data, *pb = b.data;
+    for (size_t r = 0; r < rows; ++r, pa += a.row, pb += b.row, dst += dst_row) {
+        const auto x = a.stride ? hn::LoadU(d, pa) : hn::Set(d, *pa);
+        const auto y = b.stride ? hn::LoadU(d, pb) : hn::Set(d, *pb);
+        hn::StoreU(apply<op>(d, x, y), d, dst);
+    }
+}
+
 template <Binary op>
 void rows_of(const OperandRows& a, const OperandRows& b, float* dst, ptrdiff_t dst_row, size_t rows,
              size_t count) {
+    if (count == 2) return narrow_rows<op>(hn::FixedTag<float, 2>(), a, b, dst, dst_row, rows);
+    if (count == 4) return narrow_rows<op>(hn::FixedTag<float, 4>(), a, b, dst, dst_row, rows);
     const D d;
     const size_t lanes = hn::Lanes(d);
     const float *pa = a.data, *pb = b.data;
@@ -41,12 +54,12 @@ void rows_of(const OperandRows& a, const OperandRows& b, float* dst, ptrdiff_t d
         for (; i + lanes <= count; i += lanes) {
             const V x = a.stride ? hn::LoadU(d, pa + i) : a0;
             const V y = b.stride ? hn::LoadU(d, pb + i) : b0;
-            hn::StoreU(apply<op>(x, y), d, dst + i);
+            hn::StoreU(apply<op>(d, x, y), d, dst + i);
         }
         if (i == count) continue;
         const V x = a.stride ? hn::LoadN(d, pa + i, count - i) : a0;
         const V y = b.stride ? hn::LoadN(d, pb + i, count - i) : b0;
-        hn::StoreN(apply<op>(x, y), d, dst + i, count - i);
+        hn::StoreN(apply<op>(d, x, y), d, dst + i, count - i);
     }
 }
 

@@ -151,6 +151,17 @@ void convert_one(fp16 src, float& dst) {
     dst = hwy::F32FromF16(std::bit_cast<hwy::float16_t>(src.bits));
 }
 
+// Rows of so few columns that a loop over them costs more than they do.
+template <size_t columns, typename Src, typename Dst>
+void copy_short_rows(const Src* src, ptrdiff_t src_stride, Dst* dst, ptrdiff_t dst_stride,
+                     size_t rows) {
+    for (size_t r = 0; r < rows; ++r, src += src_stride, dst += dst_stride) {
+        Src row[columns];
+        for (size_t c = 0; c < columns; ++c) row[c] = src[c];
+        for (size_t c = 0; c < columns; ++c) convert_one(row[c], dst[c]);
+    }
+}
+
 }  // namespace
 
 void convert_row(const float* src, bf16* dst, size_t count) {
@@ -169,6 +180,9 @@ void convert_row(const fp16* src, float* dst, size_t count) {
 template <typename Src, typename Dst>
 void copy_rows(const Src* src, ptrdiff_t src_stride, Dst* dst, ptrdiff_t dst_stride, size_t rows,
                size_t columns) {
+    if (columns == 2) return copy_short_rows<2>(src, src_stride, dst, dst_stride, rows);
+    if (columns == 4) return copy_short_rows<4>(src, src_stride, dst, dst_stride, rows);
+    if (columns == 6) return copy_short_rows<6>(src, src_stride, dst, dst_stride, rows);
     // Short rows: a call per row would cost more than the row.
     if (columns < 8) {
         for (size_t r = 0; r < rows; ++r, src += src_stride, dst += dst_stride) {
@@ -215,6 +229,7 @@ VARTML_PAIR(uint8_t, uint8_t)
 VARTML_PAIR(uint16_t, uint16_t)
 VARTML_PAIR(uint32_t, uint32_t)
 VARTML_PAIR(uint64_t, uint64_t)
+VARTML_PAIR(float, float)
 VARTML_PAIR(float, bf16)
 VARTML_PAIR(bf16, float)
 VARTML_PAIR(float, fp16)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of elements: conversion between float types, and tiles that swap two dimensions. The
-// templates exist for Src = Dst = uint8_t, uint16_t, uint32_t, uint64_t and for the pairs of
+// templates exist for Src = Dst = uint8_t, uint16_t, uint32_t, uint64_t, float and for the pairs of
 // convert_row.
 #pragma once
 #include <cstddef>

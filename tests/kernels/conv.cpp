@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <random>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tests/kernels/targets.h"
@@ -34,6 +36,8 @@ const Case cases[] = {
     {"dilated", 5, 6, 12, 12, 3, 1, 2, 2},
     {"kernel larger than the picture", 4, 8, 2, 3, 5, 1, 1, 2},
     {"3x3, too few tiles", 12, 16, 11, 12, 3, 1, 1, 1},
+    {"rows of five pixels", 70, 12, 4, 5, 3, 1, 1, 1},
+    {"rows of six pixels on a slice", 9, 40, 7, 6, 5, 1, 1, 2, false, 3},
     {"no padding", 4, 8, 9, 40, 3, 1, 1, 0},
     {"depthwise 3x3", 24, 24, 14, 17, 3, 1, 1, 1, true},
     {"depthwise 5x5, stride 2", 33, 33, 15, 16, 5, 2, 1, 2, true},
@@ -99,10 +103,60 @@ TEST_P(Conv, EqualsPlainLoops) {
         conv(s, from, packed.data(), epilogue_of(i), add, to, scratch.data(), half, units);
         ASSERT_EQ(scratch[floats], 55);
         // The contract's bound; products of two numbers in [-1, 1] are 1/4 on average.
-        const double bound = floats > 0 ? 3e-6 * 9 * c.in_channels / 4 : 2e-5;
+        const bool is_winograd = std::string_view(conv_method(s)) == "winograd";
+        const double bound = is_winograd ? 3e-6 * 9 * c.in_channels / 4 : 2e-5;
         for (size_t k = 0; k < got.size(); ++k) {
             ASSERT_NEAR(got[k], want[k], bound * (1 + std::abs(want[k]))) << "element " << k;
         }
+    }
+}
+
+// A bf16 source is the same numbers, wherever its channels lie.
+TEST_P(Conv, ReadsBf16AsItsNumbers) {
+    struct Source {
+        const char* why;
+        uint32_t channels, kernel, stride;
+        size_t pixel;  // elements
+        int32_t pad;
+    };
+    const Source sources[] = {{"one channel", 1, 5, 1, 1, 2},
+                              {"three channels of four", 3, 3, 2, 4, 1},
+                              {"three channels, dense", 3, 3, 1, 3, 0},
+                              {"a point", 8, 1, 1, 8, 0},
+                              {"more rows than a copy holds", 8, 7, 1, 8, 3}};
+    std::mt19937 random(11);
+    std::uniform_int_distribution<int> small(-64, 64);
+    for (const Source& c : sources) {
+        SCOPED_TRACE(c.why);
+        const uint32_t height = 71, width = 90, outputs = 9;
+        const auto out = [&](uint32_t in) {
+            return (in + 2 * static_cast<uint32_t>(c.pad) - c.kernel) / c.stride + 1;
+        };
+        ConvShape s{height,   width,    c.channels, out(height), out(width), outputs, c.kernel,
+                    c.kernel, c.stride, c.stride,   1,           1,          c.pad,   c.pad};
+        // Numbers and sums that bf16 and fp32 hold exactly; NaN where nothing may be read.
+        const size_t row = c.pixel * width;
+        std::vector<float> src(row * height, NAN),
+            weights(size_t{outputs} * c.channels * c.kernel * c.kernel);
+        std::vector<bf16> halves(src.size());
+        for (size_t i = 0; i < src.size(); ++i) {
+            if (i % c.pixel < c.channels) src[i] = static_cast<float>(small(random));
+            halves[i].bits = static_cast<uint16_t>(std::bit_cast<uint32_t>(src[i]) >> 16);
+        }
+        for (float& w : weights) w = static_cast<float>(small(random));
+        std::vector<float> got(size_t{outputs} * s.out_height * s.out_width), want = got;
+        const size_t out_row = size_t{outputs} * s.out_width;
+        conv_ref(s, {src.data(), row, c.pixel}, weights.data(), nullptr, {}, {nullptr, 0, 0},
+                 {want.data(), out_row, outputs});
+        s.bf16_source = true;
+        std::vector<float> packed(packed_conv_size(s)), scratch(conv_scratch_size(s) + 1, 55);
+        pack_conv(s, weights.data(), nullptr, packed.data());
+        const size_t units = conv_units(s), third = units / 3;
+        for (const auto& [first, last] : {std::pair{size_t{0}, third}, std::pair{third, units}})
+            conv(s, Bf16Picture{halves.data(), row, c.pixel}, packed.data(), {}, {nullptr, 0, 0},
+                 {got.data(), out_row, outputs}, scratch.data(), first, last);
+        ASSERT_EQ(scratch.back(), 55);
+        ASSERT_EQ(got, want);
     }
 }
 

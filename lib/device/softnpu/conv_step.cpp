@@ -54,8 +54,12 @@ public:
                                                 ? kernels::SrcPicture{nullptr, 0, 0}
                                                 : picture(bases, residual_, n);
             const kernels::DstPicture dst{const_cast<float*>(out.data), out.row, out.pixel};
-            kernels::conv(shape_, picture(bases, src_, n), packed, epilogue_, add, dst, scratch,
-                          static_cast<size_t>(unit), static_cast<size_t>(end));
+            const auto run = [&](const auto& src) {
+                kernels::conv(shape_, src, packed, epilogue_, add, dst, scratch,
+                              static_cast<size_t>(unit), static_cast<size_t>(end));
+            };
+            shape_.bf16_source ? run(picture<kernels::Bf16Picture, kernels::bf16>(bases, src_, n))
+                               : run(picture(bases, src_, n));
             at += end - unit;
         }
     }
@@ -67,9 +71,9 @@ public:
     }
 
 private:
-    static kernels::SrcPicture picture(const Bases& bases, const View& view, int64_t n) {
-        const auto* data =
-            reinterpret_cast<const float*>(address(bases, view)) + n * view.strides[0];
+    template <typename Picture = kernels::SrcPicture, typename T = float>
+    static Picture picture(const Bases& bases, const View& view, int64_t n) {
+        const auto* data = reinterpret_cast<const T*>(address(bases, view)) + n * view.strides[0];
         return {data, static_cast<size_t>(view.strides[2]), static_cast<size_t>(view.strides[3])};
     }
 

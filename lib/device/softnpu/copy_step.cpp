@@ -39,6 +39,11 @@ int64_t units(const CopyLoops& loops) {
     return loops.outer.empty() ? loops.rows.size : iterations(loops.outer);
 }
 
+Extent extent_of(const CopyLoops& loops) {
+    const int64_t rows = loops.elements / std::max<int64_t>(loops.columns.size, 1);
+    return {units(loops), std::max(loops.elements, rows * least_row_elements) / 2};
+}
+
 template <typename Src, typename Dst>
 void copy_all(const CopyLoops& loops, const void* src_base, void* dst_base, const Part& part) {
     const auto* src = static_cast<const Src*>(src_base);
@@ -130,7 +135,7 @@ CopyStep::CopyStep(View src, View dst)
     : src_(std::move(src)), dst_(std::move(dst)), loops_(make_copy_loops(dst_, src_)) {}
 
 Extent CopyStep::extent() const {
-    return {units(loops_), loops_.elements / 2};
+    return extent_of(loops_);
 }
 
 void CopyStep::run(const Bases& bases, size_t item) noexcept {
@@ -149,8 +154,12 @@ ZeroStep::ZeroStep(View dst, uint8_t byte)
     loops_ = make_copy_loops(dst_, src);
 }
 
-void ZeroStep::run(const Bases& bases, size_t) noexcept {
-    copy_typed(loops_, dst_.type, &element_, dst_.type, address(bases, dst_), {0, units(loops_)});
+Extent ZeroStep::extent() const {
+    return extent_of(loops_);
+}
+
+void ZeroStep::run(const Bases& bases, size_t item) noexcept {
+    copy_typed(loops_, dst_.type, &element_, dst_.type, address(bases, dst_), part(item));
 }
 
 std::string ZeroStep::describe() const {

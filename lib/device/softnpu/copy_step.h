@@ -37,6 +37,7 @@ class ZeroStep final : public Step {
 public:
     explicit ZeroStep(View dst, uint8_t byte = 0);
     void run(const Bases& bases, size_t item) noexcept override;
+    Extent extent() const override;
     std::string describe() const override;
 
 private:

@@ -2,6 +2,8 @@
 // Convolutions by our own kernels.
 #include "lib/device/softnpu/direct_conv.h"
 
+#include <string_view>
+
 #include "lib/device/softnpu/conv_step.h"
 
 namespace vartml::softnpu {
@@ -35,6 +37,15 @@ ConvShape shape_of(const Lowering& lowering, const graph::Node& node) {
             depthwise};
 }
 
+// Whether the kernel widens the program's input itself, row by row, which saves a pass over it.
+bool reads_bf16(Lowering& lowering, const graph::Node& node, const ConvShape& shape) {
+    const View& view = lowering.view(node.inputs[0]);
+    const bool has_contiguous_channels = view.strides[1] == 1 || view.dims[1] == 1;
+    return view.type == DataType::bf16 && lowering.is_border_input(view) &&
+           has_contiguous_channels && !shape.depthwise &&
+           std::string_view(kernels::conv_method(shape)) == "direct";
+}
+
 }  // namespace
 
 bool fits_direct_conv(const Lowering& lowering, const graph::Node& node) {
@@ -57,8 +68,10 @@ Result<void> lower_direct_conv(Lowering& lowering, const graph::Node& node) {
     const graph::ValueId bias = node.inputs.size() > 2 ? node.inputs[2] : graph::none;
     const graph::ValueId out = node.outputs[0];
     const ConvParts parts = *read_conv_parts(node);
-    const ConvShape shape = shape_of(lowering, node);
-    const View src = conv_source(lowering, node.inputs[0]);
+    ConvShape shape = shape_of(lowering, node);
+    shape.bf16_source = reads_bf16(lowering, node, shape);
+    const View src =
+        shape.bf16_source ? lowering.view(node.inputs[0]) : conv_source(lowering, node.inputs[0]);
     View residual;
     if (parts.residual) {
         residual = lowering.view(node.inputs[3]);

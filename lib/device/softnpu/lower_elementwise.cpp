@@ -36,7 +36,8 @@ public:
 
     Extent extent() const override {
         const int64_t each_ns = op_ == Binary::pow ? 20 : 1;
-        return {iterations(loops_) * rows_.size, elements_ * each_ns / 2};
+        const int64_t rows = iterations(loops_) * rows_.size;
+        return {rows, std::max(elements_, rows * least_row_elements) * each_ns / 2};
     }
 
     void run(const Bases& bases, size_t item) noexcept override {

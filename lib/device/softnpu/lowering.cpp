@@ -232,10 +232,6 @@ void Lowering::place_borders() {
         const bool produced = uses_.producer[static_cast<size_t>(id)] >= 0;
         const bool is_static = shape_index(id) < 0;
         if (border_[i] && produced && is_static && uses == 0 && !place) place = border_[i];
-        for (const View& padding : border_padding(info, v.type.shape, buffer)) {
-            auto step = std::make_unique<ZeroStep>(padding);
-            emit(std::move(step), info.name, {&padding});
-        }
     }
 }
 
@@ -431,6 +427,14 @@ void Lowering::finish_outputs() {
         const graph::ValueId id = graph().outputs[i];
         const TensorInfo& info = program_.outputs[i];
         const View& from = view(id);
+        const auto is_output = [i](const Buffer& b) {
+            return b.place == Place::output && b.index == static_cast<int32_t>(i);
+        };
+        const auto buffer = static_cast<int32_t>(std::ranges::find_if(plan_.buffers, is_output) -
+                                                 plan_.buffers.begin());
+        // Now that what lies beside it is in the cache.
+        for (const View& padding : border_padding(info, value(id).type.shape, buffer))
+            emit(std::make_unique<ZeroStep>(padding), info.name, {&padding});
         if (shape_index(id) >= 0) {
             emit(std::make_unique<RealShapeStep>(RealShapeStep::Direction::out, *border_[i], from,
                                                  shape_index(id), state()),
@@ -442,11 +446,6 @@ void Lowering::finish_outputs() {
             continue;
         }
         ++plan_.border_conversions;
-        int32_t buffer = 0;
-        while (plan_.buffers[static_cast<size_t>(buffer)].place != Place::output ||
-               plan_.buffers[static_cast<size_t>(buffer)].index != static_cast<int32_t>(i)) {
-            ++buffer;
-        }
         for (const auto& [border, part] : border_parts(info, from, buffer)) {
             copy(part, border, info.name);
         }

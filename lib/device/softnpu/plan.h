@@ -43,6 +43,9 @@ struct Extent {
     int64_t units = 1, cost_ns = 0;
 };
 
+// A row of numbers that jumps to the next costs no less than one of so many.
+inline constexpr int64_t least_row_elements = 4;
+
 // How many items an extent is worth where `threads` may take part: none shorter than what handing
 // it over costs, and for long steps several per thread, so that one slow thread does not hold up
 // the others.

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of elements: copies and arithmetic, also of rows that are shorter than a vector.
+#include "kernels/ops/rows.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "kernels/ops/elementwise.h"
+#include "tests/kernels/targets.h"
+
+namespace vartml::kernels {
+namespace {
+
+struct Case {
+    const char* why;
+    size_t columns;
+    ptrdiff_t src_row, dst_row;
+};
+constexpr size_t rows = 37;
+const Case cases[] = {
+    {"one element", 1, 3, 2},
+    {"pairs, dense", 2, 2, 2},
+    {"pairs out of wider rows", 2, 4, 8},
+    {"pairs, one source row for all", 2, 0, 2},
+    {"three", 3, 4, 5},
+    {"quads beside quads", 4, 4, 8},
+    {"quads from the last to the first", 4, -4, 4},
+    {"six: the padding of pairs", 6, 8, 8},
+    {"a vector and a half", 24, 30, 24},
+};
+
+class Rows : public OnEachTarget {
+protected:
+    // Enough for any row of a case, on either side of the first.
+    static constexpr size_t middle = rows * 32, size = 2 * middle;
+    std::vector<float> numbers() {
+        std::uniform_real_distribution<float> uniform(0.5, 2);
+        std::vector<float> v(size);
+        for (float& x : v) x = uniform(random_);
+        return v;
+    }
+
+private:
+    std::mt19937 random_{3};
+};
+
+TEST_P(Rows, ComputeWhatPlainLoopsDoAndNothingBeside) {
+    const auto a = numbers(), b = numbers();
+    for (const Case& c : cases) {
+        for (const Binary op : {Binary::add, Binary::sub, Binary::mul, Binary::div, Binary::max,
+                                Binary::min, Binary::prelu}) {
+            for (const size_t stride :
+                 {size_t{0}, size_t{1}}) {  // of b: one value for a row, or not
+                SCOPED_TRACE(testing::Message()
+                             << c.why << ", operator " << static_cast<int>(op) << ", b " << stride);
+                std::vector<float> got(size, 77), want = got;
+                const OperandRows left{a.data() + middle, c.src_row, 1};
+                const OperandRows right{b.data() + middle, c.dst_row, stride};
+                binary_rows(op, left, right, got.data(), c.dst_row, rows, c.columns);
+                binary_rows_ref(op, left, right, want.data(), c.dst_row, rows, c.columns);
+                ASSERT_EQ(got, want);
+            }
+        }
+    }
+}
+
+template <typename Src, typename Dst, typename Convert>
+void expect_copies(const std::vector<Src>& src, size_t middle, const Convert& convert) {
+    for (const Case& c : cases) {
+        SCOPED_TRACE(c.why);
+        std::vector<Dst> got(src.size(), Dst{}), want = got;
+        for (size_t r = 0; r < rows; ++r)
+            for (size_t i = 0; i < c.columns; ++i) {
+                const auto row = static_cast<ptrdiff_t>(r), at = static_cast<ptrdiff_t>(middle + i);
+                want[static_cast<size_t>(row * c.dst_row) + i] =
+                    convert(src[static_cast<size_t>(at + row * c.src_row)]);
+            }
+        copy_rows(src.data() + middle, c.src_row, got.data(), c.dst_row, rows, c.columns);
+        for (size_t i = 0; i < got.size(); ++i)
+            ASSERT_EQ(std::memcmp(&got[i], &want[i], sizeof(Dst)), 0) << "element " << i;
+    }
+}
+
+TEST_P(Rows, AreCopiedAndConvertedOneByOne) {
+    const auto floats = numbers();
+    expect_copies<float, float>(floats, middle, [](float x) { return x; });
+    std::vector<bf16> halves(size);
+    for (size_t i = 0; i < size; ++i)
+        halves[i].bits = static_cast<uint16_t>(std::bit_cast<uint32_t>(floats[i]) >> 16);
+    expect_copies<bf16, float>(halves, middle, [](bf16 x) {
+        return std::bit_cast<float>(static_cast<uint32_t>(x.bits) << 16);
+    });
+}
+
+VARTML_ON_EACH_TARGET(Rows);
+
+}  // namespace
+}  // namespace vartml::kernels

@@ -34,6 +34,7 @@
 #include "gst/decode/stats.h"
 #include "gst/decode/tensor_meta.h"
 #include "gst/support/error.h"
+#include "gst/support/in_place.h"
 #include "gst/support/inference.h"
 
 GST_DEBUG_CATEGORY_STATIC(vartmldecode_debug);
@@ -214,31 +215,16 @@ gboolean sink_event(GstBaseTransform* base, GstEvent* event) {
     return GST_BASE_TRANSFORM_CLASS(gst_vartml_decode_parent_class)->sink_event(base, event);
 }
 
-gboolean propose_allocation(GstBaseTransform* base, GstQuery*, GstQuery* query) {
-    gst_pad_peer_query(base->srcpad, query);  // a peer that does not answer leaves it empty
-    if (!gst_query_find_allocation_meta(query, GST_VIDEO_META_API_TYPE, nullptr)) {
-        gst_query_add_allocation_meta(query, GST_VIDEO_META_API_TYPE, nullptr);
-    }
-    return TRUE;
-}
-
-// As the base class does it, but a copy keeps upstream's tensors, which have no transform.
 GstFlowReturn prepare_output_buffer(GstBaseTransform* base, GstBuffer* in, GstBuffer** out) {
-    if (gst_buffer_is_writable(in)) {
-        *out = in;
-        return GST_FLOW_OK;
-    }
-    *out = gst_buffer_copy(in);
-    if (!*out) return GST_FLOW_ERROR;
     State& state = state_of(base);
-    if (!state.copy_logged && gst_buffer_n_memory(in) &&
-        gst_buffer_peek_memory(in, 0) != gst_buffer_peek_memory(*out, 0)) {
+    bool copied = false;
+    const GstFlowReturn flow = prepare_writable(in, out, copied);
+    if (copied && !state.copy_logged) {
         state.copy_logged = true;
         GST_CAT_WARNING_OBJECT(performance_debug, base,
                                "the frame's memory cannot be shared: copied to add metadata");
     }
-    copy_tensor_metas(in, *out);
-    return GST_FLOW_OK;
+    return flow;
 }
 
 bool has_data(const std::vector<Job>& jobs, const GstTensorMeta* meta) {
@@ -447,7 +433,7 @@ static void gst_vartml_decode_class_init(GstVartmlDecodeClass* klass) {
     base->set_caps = set_caps;
     base->transform_caps = transform_caps;
     base->sink_event = sink_event;
-    base->propose_allocation = propose_allocation;
+    base->propose_allocation = propose_video_meta;
     base->prepare_output_buffer = prepare_output_buffer;
     base->transform_ip = transform_ip;
 }

@@ -71,15 +71,4 @@ vartml::Result<void> DecoderCache::apply(const vartml::DecodeOptions& options) {
     return {};
 }
 
-std::vector<std::string> split_classes(const char* text) {
-    std::vector<std::string> classes;
-    if (!text) return classes;
-    gchar** parts = g_strsplit(text, ",", -1);
-    for (gchar** part = parts; *part; ++part) {
-        if (*g_strstrip(*part)) classes.emplace_back(*part);
-    }
-    g_strfreev(parts);
-    return classes;
-}
-
 }  // namespace vartml::gst

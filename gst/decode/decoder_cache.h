@@ -59,7 +59,4 @@ private:
     std::vector<std::unique_ptr<CachedDecoder>> entries_;  // the last one used comes last
 };
 
-// The labels or class numbers of a comma list.
-std::vector<std::string> split_classes(const char* text);
-
 }  // namespace vartml::gst

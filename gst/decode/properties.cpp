@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gst/decode/properties.h"
 
-#include "gst/decode/decoder_cache.h"
+#include "gst/support/in_place.h"
 
 namespace vartml::gst {
 namespace {
@@ -146,7 +146,7 @@ vartml::DecodeOptions DecodeProperties::options() const {
     options.max_detections = max_detections_set ? max_detections : 0;
     options.top_k = top_k;
     options.nms = nms;
-    options.classes = split_classes(classes.c_str());
+    options.classes = split_list(classes);
     options.min_size = min_size;
     return options;
 }

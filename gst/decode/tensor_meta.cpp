@@ -76,20 +76,6 @@ vartml::Result<vartml::TensorInfo> tensor_info(const GstTensor& tensor) {
     return info;
 }
 
-void copy_tensor_metas(GstBuffer* from, GstBuffer* to) {
-    for_each_tensor_meta(from, [to](GstTensorMeta* meta) {
-        if (!meta->num_tensors) return true;
-        GstTensor** tensors = g_new(GstTensor*, meta->num_tensors);
-        for (gsize i = 0; i < meta->num_tensors; ++i) {
-            tensors[i] = gst_tensor_copy(meta->tensors[i]);
-        }
-        auto* copy = reinterpret_cast<GstTensorMeta*>(
-            gst_buffer_add_meta(to, GST_TENSOR_META_INFO, nullptr));
-        gst_tensor_meta_set(copy, static_cast<guint>(meta->num_tensors), tensors);
-        return true;
-    });
-}
-
 void remove_tensor_metas(GstBuffer* buffer, std::span<GstBuffer* const> data) {
     const auto listed = [data](GstTensorMeta* meta) {
         for (gsize i = 0; i < meta->num_tensors; ++i) {

@@ -26,10 +26,6 @@ void for_each_tensor_meta(GstBuffer* buffer, Function&& function) {
 // dimensions that is not set is row-major. Errors: unsupported naming the type or the order.
 vartml::Result<vartml::TensorInfo> tensor_info(const GstTensor& tensor);
 
-// Adds copies of the tensor metas of `from` to `to`, sharing the data: a copy of a buffer has lost
-// them.
-void copy_tensor_metas(GstBuffer* from, GstBuffer* to);
-
 // Removes the tensor metas one of whose data buffers is in `data`.
 void remove_tensor_metas(GstBuffer* buffer, std::span<GstBuffer* const> data);
 

@@ -50,6 +50,7 @@ def main():
         models.bench_floor(bench, work)
         kernels.bench_frames(bench, work)
         kernels.bench_layouts(bench, work)
+        kernels.bench_track(bench, work)
         models.bench_compile(bench, work)
         load.bench_load(bench, work)
         element.bench_element(bench, work)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pre-process and layouts."""
+"""Pre-process, layouts and tracker."""
 import json
 import math
 import os
@@ -36,3 +36,16 @@ def bench_layouts(bench, _):
         ratios.append(row['ratio'])
     mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
     bench.add('layout/convert', 'x', mean, 1.0, 'memcpy', 1.5, 'max')
+
+
+def bench_track(bench, _):
+    """A frame of 100 objects, a thread."""
+    name = 'track/objects_100'
+    if not bench.wants(name):
+        return
+    times = []
+    for _ in range(3):
+        line = subprocess.run([os.path.join(bench.build, 'tests/bench/kernels_bench'), name], check=True,
+                              stdout=subprocess.PIPE, text=True).stdout
+        times.append(json.loads(line)['ours'] / 1000)
+    bench.add(name, 'ms', sorted(times)[1], None, None, 0.5, 'max')

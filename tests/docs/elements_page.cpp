@@ -43,8 +43,9 @@ void describe(GParamSpec* spec, std::string& type, std::string& fallback) {
         const auto* p = G_PARAM_SPEC_DOUBLE(spec);
         numeric("double", p->minimum, p->maximum, p->default_value);
     } else if (G_IS_PARAM_SPEC_UINT64(spec)) {
+        const guint64 value = G_PARAM_SPEC_UINT64(spec)->default_value;
         type = "uint64";
-        fallback = G_PARAM_SPEC_UINT64(spec)->default_value == G_MAXUINT64 ? "none" : "0";
+        fallback = value == G_MAXUINT64 ? "none" : std::to_string(value);
     } else if (G_IS_PARAM_SPEC_BOOLEAN(spec)) {
         type = "boolean";
         fallback = G_PARAM_SPEC_BOOLEAN(spec)->default_value ? "true" : "false";

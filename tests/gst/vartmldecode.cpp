@@ -15,7 +15,7 @@ TEST_F(Decode, TurnsTensorsIntoBoxesThatUpstreamReads) {
     GST_BUFFER_DTS(in) = 4 * GST_SECOND;
     GST_BUFFER_DURATION(in) = 7;
     GST_BUFFER_OFFSET(in) = 11;
-    GST_BUFFER_FLAG_SET(in, GST_BUFFER_FLAG_MARKER);
+    GST_BUFFER_FLAG_SET(in, GST_BUFFER_FLAG_MARKER | GST_BUFFER_FLAG_GAP);
     const GstMemory* memory = gst_buffer_peek_memory(in, 0);
 
     GstBuffer* out = run(in);
@@ -26,6 +26,7 @@ TEST_F(Decode, TurnsTensorsIntoBoxesThatUpstreamReads) {
     EXPECT_EQ(GST_BUFFER_DURATION(out), 7u);
     EXPECT_EQ(GST_BUFFER_OFFSET(out), 11u);
     EXPECT_TRUE(GST_BUFFER_FLAG_IS_SET(out, GST_BUFFER_FLAG_MARKER));
+    EXPECT_TRUE(GST_BUFFER_FLAG_IS_SET(out, GST_BUFFER_FLAG_GAP));
     EXPECT_EQ(gst_buffer_peek_memory(out, 0), memory);
 
     // The tensors are gone at once, the record stays, and every box leads to it.

@@ -132,6 +132,8 @@ def check_objects(vartml, runtime, plugins):
         for name in needed(plugin):
             if os.path.basename(plugin) == 'libgstvartml.so' and re.match(r'lib(cairo|pango|mosquitto)', name):
                 faults.append(f'{os.path.basename(plugin)} links {name}')
+            if os.path.basename(plugin) == 'libgstvartmlextra.so' and re.match(r'lib(vartml-runtime|vart-ml)', name):
+                faults.append(f'{os.path.basename(plugin)} links {name}: it goes beside either runtime')
     return faults
 
 

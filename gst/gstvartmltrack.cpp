@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+/**
+ * SECTION:element-vartmltrack
+ * @title: vartmltrack
+ * @short_description: gives detections identities
+ *
+ * Reads the #GstAnalyticsODMtd of each frame, in pixels of the frame, and writes a
+ * #GstAnalyticsTrackingMtd for each that belongs to a track, related by RELATE_TO. Detections that
+ * have a track already are left alone. It reads no tensors, so their shapes do not matter.
+ *
+ * On frames that vartmlinfer did not infer tracks live on, and are added as detections at the place
+ * where they are expected. Frames without a record of vartmlinfer count as inferred, unless frames
+ * before had one.
+ *
+ * ## Example launch line
+ * |[
+ * gst-launch-1.0 videotestsrc num-buffers=10 ! vartmltrack ! fakesink
+ * ]| Frames without detections pass untouched.
+ *
+ * Since: 1.0
+ */
+#include "gst/gstvartmltrack.h"
+
+#include <atomic>
+#include <vector>
+
+#include "gst/support/error.h"
+#include "gst/support/in_place.h"
+#include "gst/track/metadata.h"
+#include "gst/track/properties.h"
+
+GST_DEBUG_CATEGORY_STATIC(vartmltrack_debug);
+GST_DEBUG_CATEGORY_STATIC(performance_debug);
+#define GST_CAT_DEFAULT vartmltrack_debug
+
+using namespace vartml::gst;
+
+namespace {
+
+// ours: of frames that tell neither time, nor duration, nor rate
+constexpr GstClockTime unknown_duration = GST_SECOND / 30;
+
+guint stats_id = 0;
+
+struct State {
+    // guarded by the object lock
+    TrackSettings settings;
+    vartml::TrackCounts counts;
+    guint64 copied = 0;
+    // set when properties change, cleared by the streaming thread
+    std::atomic<bool> changed{true};
+
+    // streaming thread, between start and stop
+    vartml::Tracker tracker{{}};
+    bool predict = true;
+    std::vector<GQuark> classes;
+    TrackableBoxes found;
+    std::vector<vartml::Identity> identities;
+    std::vector<vartml::PredictedBox> predicted;
+    FrameSize size;
+    GstClockTime frame_duration = GST_CLOCK_TIME_NONE;  // of the caps
+    GstClockTime next_time = 0;                         // of a frame without PTS
+    bool had_records = false;                           // since STREAM_START
+    bool copy_logged = false;
+};
+
+}  // namespace
+
+struct _GstVartmlTrack {
+    GstBaseTransform parent;
+    State* state;
+};
+
+G_DEFINE_TYPE(GstVartmlTrack, gst_vartml_track, GST_TYPE_BASE_TRANSFORM)
+GST_ELEMENT_REGISTER_DEFINE(vartmltrack, "vartmltrack", GST_RANK_NONE, GST_TYPE_VARTML_TRACK)
+
+namespace {
+
+GstStaticPadTemplate sink_template =
+    GST_STATIC_PAD_TEMPLATE("sink", GST_PAD_SINK, GST_PAD_ALWAYS, GST_STATIC_CAPS_ANY);
+GstStaticPadTemplate src_template =
+    GST_STATIC_PAD_TEMPLATE("src", GST_PAD_SRC, GST_PAD_ALWAYS, GST_STATIC_CAPS_ANY);
+
+State& state_of(gpointer object) {
+    return *GST_VARTML_TRACK(object)->state;
+}
+
+void set_property(GObject* object, guint id, const GValue* value, GParamSpec* spec) {
+    State& state = state_of(object);
+    const auto* property = find_property(track_properties(), id);
+    if (!property) {
+        G_OBJECT_WARN_INVALID_PROPERTY_ID(object, id, spec);
+        return;
+    }
+    GST_OBJECT_LOCK(object);
+    property->write(state.settings, value);
+    state.changed = true;
+    GST_OBJECT_UNLOCK(object);
+}
+
+GstStructure* stats_of(const State& state) {
+    const vartml::TrackCounts& c = state.counts;
+    return gst_structure_new("vartml-track-stats", "tracks-live", G_TYPE_UINT64, c.live,
+                             "tracks-total", G_TYPE_UINT64, c.total, "matched", G_TYPE_UINT64,
+                             c.matched, "lost", G_TYPE_UINT64, c.lost, "copied", G_TYPE_UINT64,
+                             state.copied, nullptr);
+}
+
+void get_property(GObject* object, guint id, GValue* value, GParamSpec* spec) {
+    const State& state = state_of(object);
+    const auto* property = find_property(track_properties(), id);
+    GST_OBJECT_LOCK(object);
+    if (property) property->read(state.settings, value);
+    if (id == stats_id) g_value_take_boxed(value, stats_of(state));
+    GST_OBJECT_UNLOCK(object);
+    if (!property && id != stats_id) G_OBJECT_WARN_INVALID_PROPERTY_ID(object, id, spec);
+}
+
+TrackSettings settings_of(GstVartmlTrack* self) {
+    GST_OBJECT_LOCK(self);
+    TrackSettings settings = self->state->settings;
+    GST_OBJECT_UNLOCK(self);
+    return settings;
+}
+
+void update_settings(GstVartmlTrack* self) {
+    State& state = *self->state;
+    if (!state.changed.exchange(false)) return;
+    const TrackSettings settings = settings_of(self);
+    state.tracker.set_options(settings);
+    state.predict = settings.predict;
+    state.classes.clear();
+    for (const std::string& label : split_list(settings.classes)) {
+        state.classes.push_back(g_quark_from_string(label.c_str()));
+    }
+}
+
+gboolean start(GstBaseTransform* base) {
+    auto* self = GST_VARTML_TRACK(base);
+    State& state = *self->state;
+    const TrackSettings settings = settings_of(self);
+    if (auto done = vartml::check(settings); !done) {
+        return post_error(self, "track detections",
+                          {.error = done.error(), .id = "track-scores", .property = "low-score"});
+    }
+    state.tracker = vartml::Tracker(settings);
+    state.changed = true;
+    state.size = {};
+    state.frame_duration = GST_CLOCK_TIME_NONE;
+    state.next_time = 0;
+    state.had_records = state.copy_logged = false;
+    GST_OBJECT_LOCK(self);
+    state.counts = {};
+    state.copied = 0;
+    GST_OBJECT_UNLOCK(self);
+    return TRUE;
+}
+
+gboolean stop(GstBaseTransform* base) {
+    state_of(base).tracker.restart();
+    return TRUE;
+}
+
+gboolean set_caps(GstBaseTransform* base, GstCaps* in, GstCaps*) {
+    State& state = state_of(base);
+    const GstStructure* s = gst_caps_get_structure(in, 0);
+    FrameSize size;
+    const bool video = g_str_has_prefix(gst_structure_get_name(s), "video/") &&
+                       gst_structure_get_int(s, "width", &size.width) &&
+                       gst_structure_get_int(s, "height", &size.height);
+    state.size = video ? size : FrameSize{};
+    gint n = 0, d = 0;
+    const bool rate = gst_structure_get_fraction(s, "framerate", &n, &d) && n > 0 && d > 0;
+    state.frame_duration = rate ? gst_util_uint64_scale_int(GST_SECOND, d, n) : GST_CLOCK_TIME_NONE;
+    return TRUE;
+}
+
+gboolean sink_event(GstBaseTransform* base, GstEvent* event) {
+    State& state = state_of(base);
+    if (GST_EVENT_TYPE(event) == GST_EVENT_STREAM_START) {
+        state.tracker.restart();
+        state.had_records = false;
+    } else if (GST_EVENT_TYPE(event) == GST_EVENT_FLUSH_STOP) {
+        state.tracker.end_tracks();
+    }
+    return GST_BASE_TRANSFORM_CLASS(gst_vartml_track_parent_class)->sink_event(base, event);
+}
+
+GstFlowReturn prepare_output_buffer(GstBaseTransform* base, GstBuffer* in, GstBuffer** out) {
+    State& state = state_of(base);
+    bool copied = false;
+    const GstFlowReturn flow = prepare_writable(in, out, copied);
+    if (copied) {
+        GST_OBJECT_LOCK(base);
+        ++state.copied;
+        GST_OBJECT_UNLOCK(base);
+    }
+    if (copied && !state.copy_logged) {
+        state.copy_logged = true;
+        GST_CAT_WARNING_OBJECT(performance_debug, base,
+                               "the frame's memory cannot be shared: copied to add metadata");
+    }
+    return flow;
+}
+
+// The PTS, or for a frame without one where it would be after the frame before.
+GstClockTime time_of(State& state, const GstBuffer* buffer) {
+    const GstClockTime time =
+        GST_BUFFER_PTS_IS_VALID(buffer) ? GST_BUFFER_PTS(buffer) : state.next_time;
+    GstClockTime duration = GST_BUFFER_DURATION(buffer);
+    if (!GST_CLOCK_TIME_IS_VALID(duration)) duration = state.frame_duration;
+    if (!GST_CLOCK_TIME_IS_VALID(duration)) duration = unknown_duration;
+    state.next_time = time + duration;
+    return time;
+}
+
+// Whether the absence of a detection says something.
+bool was_inferred(State& state, GstBuffer* buffer, guint detections) {
+    const Evidence evidence = inference_evidence(buffer);
+    state.had_records = state.had_records || evidence != Evidence::none;
+    if (evidence == Evidence::none) return detections > 0 || !state.had_records;
+    return evidence == Evidence::inferred;
+}
+
+GstFlowReturn transform_ip(GstBaseTransform* base, GstBuffer* buffer) {
+    auto* self = GST_VARTML_TRACK(base);
+    State& state = *self->state;
+    const GstClockTime stream_time =
+        gst_segment_to_stream_time(&base->segment, GST_FORMAT_TIME, GST_BUFFER_PTS(buffer));
+    if (GST_CLOCK_TIME_IS_VALID(stream_time)) {
+        gst_object_sync_values(GST_OBJECT(self), stream_time);
+    }
+    update_settings(self);
+
+    const GstClockTime now = time_of(state, buffer);
+    collect_boxes(buffer, state.classes, state.found);
+    if (was_inferred(state, buffer, state.found.untracked)) {
+        state.tracker.update(now, state.found.boxes, state.identities);
+        add_tracks(buffer, now, state.found, state.identities);
+    } else {
+        state.tracker.predict(now, state.predicted);
+        if (state.predict) add_predicted(buffer, state.predicted, state.size);
+    }
+    GST_OBJECT_LOCK(self);
+    state.counts = state.tracker.counts();
+    GST_OBJECT_UNLOCK(self);
+    return GST_FLOW_OK;
+}
+
+void finalize(GObject* object) {
+    delete GST_VARTML_TRACK(object)->state;
+    G_OBJECT_CLASS(gst_vartml_track_parent_class)->finalize(object);
+}
+
+}  // namespace
+
+static void gst_vartml_track_init(GstVartmlTrack* self) {
+    self->state = new State;
+    GstBaseTransform* base = GST_BASE_TRANSFORM(self);
+    gst_base_transform_set_in_place(base, TRUE);
+    gst_base_transform_set_qos_enabled(base, FALSE);  // it would drop frames
+}
+
+static void gst_vartml_track_class_init(GstVartmlTrackClass* klass) {
+    GST_DEBUG_CATEGORY_INIT(vartmltrack_debug, "vartmltrack", 0, "identities of detections");
+    GST_DEBUG_CATEGORY_GET(performance_debug, "GST_PERFORMANCE");
+    auto* gobject = G_OBJECT_CLASS(klass);
+    auto* element = GST_ELEMENT_CLASS(klass);
+    auto* base = GST_BASE_TRANSFORM_CLASS(klass);
+    gobject->set_property = set_property;
+    gobject->get_property = get_property;
+    gobject->finalize = finalize;
+    stats_id = install_properties(gobject, track_properties(),
+                                  "Counts since start: tracks-live, tracks-total, matched, lost, "
+                                  "copied");
+
+    gst_element_class_set_static_metadata(element, "VART-ML tracker", "Analyzer/Video",
+                                          "Gives detections identities that last over frames",
+                                          "The gst-vartml authors");
+    gst_element_class_add_static_pad_template(element, &sink_template);
+    gst_element_class_add_static_pad_template(element, &src_template);
+
+    base->start = start;
+    base->stop = stop;
+    base->set_caps = set_caps;
+    base->sink_event = sink_event;
+    base->propose_allocation = propose_video_meta;
+    base->prepare_output_buffer = prepare_output_buffer;
+    base->transform_ip = transform_ip;
+}

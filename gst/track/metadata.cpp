@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gst/track/metadata.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "gst/support/inference.h"
+
+namespace vartml::gst {
+namespace {
+
+// ours, so that frames of any decoder fit at once
+constexpr GstAnalyticsRelationMetaInitParams expected = {128, 16384};
+
+// Our elements relate, Intel's contain.
+bool has_track(GstAnalyticsRelationMeta* meta, guint od) {
+    for (const auto relation : {GST_ANALYTICS_REL_TYPE_RELATE_TO, GST_ANALYTICS_REL_TYPE_CONTAIN}) {
+        GstAnalyticsMtd track;
+        if (gst_analytics_relation_meta_get_direct_related(
+                meta, od, relation, gst_analytics_tracking_mtd_get_mtd_type(), nullptr, &track)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void add_track(GstAnalyticsRelationMeta* meta, guint od, const vartml::Identity& identity,
+               GstClockTime last_seen) {
+    GstAnalyticsTrackingMtd track;
+    if (!gst_analytics_relation_meta_add_tracking_mtd(meta, identity.id, identity.first_seen_ns,
+                                                      &track)) {
+        return;
+    }
+    gst_analytics_tracking_mtd_update_last_seen(&track, last_seen);
+    gst_analytics_relation_meta_set_relation(meta, GST_ANALYTICS_REL_TYPE_RELATE_TO, od, track.id);
+}
+
+// An edge as a whole pixel inside the frame.
+int pixel(float edge, int size) {
+    constexpr float far = 1 << 24;  // a float's last whole number without gap
+    return static_cast<int>(
+        std::lround(std::clamp(edge, 0.f, size > 0 ? static_cast<float>(size) : far)));
+}
+
+}  // namespace
+
+void collect_boxes(GstBuffer* buffer, std::span<const GQuark> classes, TrackableBoxes& found) {
+    found.boxes.clear();
+    found.od_ids.clear();
+    found.untracked = 0;
+    GstAnalyticsRelationMeta* meta = gst_buffer_get_analytics_relation_meta(buffer);
+    gpointer state = nullptr;
+    GstAnalyticsMtd od;
+    while (meta && gst_analytics_relation_meta_iterate(meta, &state,
+                                                       gst_analytics_od_mtd_get_mtd_type(), &od)) {
+        if (has_track(meta, od.id)) continue;
+        ++found.untracked;
+        const GQuark label = gst_analytics_od_mtd_get_obj_type(&od);
+        int x, y, w, h;
+        float score;
+        if ((!classes.empty() && std::ranges::find(classes, label) == classes.end()) ||
+            !gst_analytics_od_mtd_get_location(&od, &x, &y, &w, &h, &score)) {
+            continue;
+        }
+        found.od_ids.push_back(od.id);
+        found.boxes.push_back({.x0 = static_cast<float>(x),
+                               .y0 = static_cast<float>(y),
+                               .x1 = static_cast<float>(x) + static_cast<float>(w),
+                               .y1 = static_cast<float>(y) + static_cast<float>(h),
+                               .score = score,
+                               .class_id = static_cast<int32_t>(label)});
+    }
+}
+
+void add_tracks(GstBuffer* buffer, GstClockTime now, const TrackableBoxes& found,
+                std::span<const vartml::Identity> identities) {
+    GstAnalyticsRelationMeta* meta = gst_buffer_get_analytics_relation_meta(buffer);
+    for (size_t i = 0; meta && i < identities.size(); ++i) {
+        if (identities[i].id) add_track(meta, found.od_ids[i], identities[i], now);
+    }
+}
+
+void add_predicted(GstBuffer* buffer, std::span<const vartml::PredictedBox> boxes, FrameSize size) {
+    GstAnalyticsRelationMeta* meta = nullptr;
+    for (const vartml::PredictedBox& predicted : boxes) {
+        const vartml::Detection& box = predicted.box;
+        const auto label = static_cast<GQuark>(box.class_id);
+        const int x0 = pixel(box.x0, size.width), y0 = pixel(box.y0, size.height);
+        const int x1 = pixel(box.x1, size.width), y1 = pixel(box.y1, size.height);
+        if (x1 <= x0 || y1 <= y0) continue;
+        if (!meta) {
+            GstAnalyticsRelationMetaInitParams params = expected;
+            meta = gst_buffer_add_analytics_relation_meta_full(buffer, &params);
+        }
+        GstAnalyticsODMtd od;
+        GstAnalyticsClsMtd cls;
+        if (!meta || !gst_analytics_relation_meta_add_od_mtd(meta, label, x0, y0, x1 - x0, y1 - y0,
+                                                             box.score, &od)) {
+            return;
+        }
+        if (label && gst_analytics_relation_meta_add_one_cls_mtd(meta, box.score, label, &cls)) {
+            gst_analytics_relation_meta_set_relation(meta, GST_ANALYTICS_REL_TYPE_RELATE_TO, od.id,
+                                                     cls.id);
+        }
+        add_track(meta, od.id, predicted.identity, predicted.last_seen_ns);
+    }
+}
+
+Evidence inference_evidence(GstBuffer* buffer) {
+    Evidence evidence = Evidence::none;
+    unsigned index = 0;
+    while (const Inference* inference = get_inference(buffer, index++)) {
+        if (inference->status == InferenceStatus::inferred) return Evidence::inferred;
+        evidence = Evidence::not_inferred;
+    }
+    return evidence;
+}
+
+}  // namespace vartml::gst

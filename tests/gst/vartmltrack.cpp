@@ -1,0 +1,427 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gst/controller/controller.h>
+
+#include <algorithm>
+
+#include "tests/gst/track_harness.h"
+
+namespace {
+
+using namespace track_test;
+
+TEST_F(Track, GivesDetectionsTracksThatUpstreamReads) {
+    open();
+    EXPECT_EQ(see({{10}, {200}}), (Found{{10, "cat", 1}, {200, "cat", 2}}));
+    std::vector<TrackInfo> infos;
+    GstBuffer* in = frame_with({{202}, {12}});
+    const GstClockTime now = GST_BUFFER_PTS(in);
+    EXPECT_EQ(track(in, &infos), (Found{{202, "cat", 2}, {12, "cat", 1}}));
+    ASSERT_EQ(infos.size(), 2u);
+    for (const TrackInfo& info : infos) {
+        EXPECT_EQ(info.first_seen, 0u);
+        EXPECT_EQ(info.last_seen, now);
+        EXPECT_FALSE(info.lost);
+    }
+}
+
+TEST_F(Track, LeavesTheFrameAsItCame) {
+    open();
+    GstBuffer* in = frame_with({{10}});
+    GST_BUFFER_PTS(in) = 5 * GST_SECOND;
+    GST_BUFFER_DTS(in) = 4 * GST_SECOND;
+    GST_BUFFER_DURATION(in) = 7;
+    GST_BUFFER_OFFSET(in) = 11;
+    GST_BUFFER_OFFSET_END(in) = 12;
+    GST_BUFFER_FLAG_SET(in, GST_BUFFER_FLAG_MARKER | GST_BUFFER_FLAG_GAP);
+    const GstMemory* memory = gst_buffer_peek_memory(in, 0);
+    gst_buffer_ref(in);  // somebody else has it too: its memory is shared, not copied
+    GstBuffer* out = run(in);
+    EXPECT_NE(out, in);
+    EXPECT_EQ(found_on(in), (Found{{10, "cat", 0}}));
+    EXPECT_EQ(found_on(out), (Found{{10, "cat", 1}}));
+    EXPECT_EQ(gst_buffer_peek_memory(out, 0), memory);
+    EXPECT_EQ(GST_BUFFER_PTS(out), 5 * GST_SECOND);
+    EXPECT_EQ(GST_BUFFER_DTS(out), 4 * GST_SECOND);
+    EXPECT_EQ(GST_BUFFER_DURATION(out), 7u);
+    EXPECT_EQ(GST_BUFFER_OFFSET(out), 11u);
+    EXPECT_EQ(GST_BUFFER_OFFSET_END(out), 12u);
+    EXPECT_TRUE(GST_BUFFER_FLAG_IS_SET(out, GST_BUFFER_FLAG_MARKER));
+    EXPECT_TRUE(GST_BUFFER_FLAG_IS_SET(out, GST_BUFFER_FLAG_GAP));
+    gst_buffer_unref(in);
+    gst_buffer_unref(out);
+    EXPECT_EQ(stat("copied"), 0u);
+}
+
+TEST_F(Track, KeepsTensorsOfASharedFrameAndCountsCopiesOfItsMemory) {
+    open();
+    GstBuffer* in = frame_with({{10}});
+    GstTensor** tensors = g_new(GstTensor*, 1);
+    tensors[0] = gst_tensor_alloc(1);
+    tensors[0]->id = g_quark_from_string("out");
+    tensors[0]->data_type = GST_TENSOR_DATA_TYPE_FLOAT32;
+    tensors[0]->dims[0] = 1;
+    tensors[0]->data = gst_buffer_new_allocate(nullptr, 4, nullptr);
+    gst_tensor_meta_set(gst_buffer_add_tensor_meta(in), 1, tensors);
+    GST_MINI_OBJECT_FLAG_SET(gst_buffer_peek_memory(in, 0), GST_MEMORY_FLAG_NO_SHARE);
+    gst_buffer_ref(in);
+    GstBuffer* out = run(in);
+    EXPECT_NE(gst_buffer_get_tensor_meta(out), nullptr);
+    gst_buffer_unref(in);
+    gst_buffer_unref(out);
+    EXPECT_EQ(stat("copied"), 1u);
+}
+
+TEST_F(Track, LeavesDetectionsAloneThatHaveATrack) {
+    for (const auto relation : {GST_ANALYTICS_REL_TYPE_RELATE_TO, GST_ANALYTICS_REL_TYPE_CONTAIN}) {
+        if (!harness_) open();
+        GstBuffer* in = frame_with({{10}, {200}});
+        GstAnalyticsRelationMeta* meta = gst_buffer_get_analytics_relation_meta(in);
+        GstAnalyticsMtd track;
+        gst_analytics_relation_meta_add_tracking_mtd(meta, 77, 0, &track);
+        gst_analytics_relation_meta_set_relation(meta, relation, 0, track.id);
+        GstBuffer* out = run(in);
+        const Found found = found_on(out);
+        EXPECT_EQ(found[0].id, relation == GST_ANALYTICS_REL_TYPE_RELATE_TO ? 77u : 0u);
+        EXPECT_EQ(found[1].id, 1u);
+        gst_buffer_unref(out);
+    }
+    EXPECT_EQ(stat("tracks-total"), 1u);
+}
+
+TEST_F(Track, EmptyFramesOfAnInferenceAgeTracks) {
+    set("max-lost", "50000000");
+    open();
+    infer({{10}});
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(infer({}), Found{});
+    EXPECT_EQ(stat("lost"), 1u);
+    EXPECT_EQ(infer({{10}}), (Found{{10, "cat", 2}}));
+}
+
+TEST_F(Track, FramesWithoutRecordAgeTracksUnlessSomeHadOne) {
+    set("max-lost", "50000000");
+    open();
+    see({{10}});
+    for (int i = 0; i < 3; ++i) see({});
+    EXPECT_EQ(see({{10}}), (Found{{10, "cat", 2}}));
+    infer({{10}});
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(see({}), (Found{{10, "cat", 2}}));  // predicted
+    EXPECT_EQ(see({{10}}), (Found{{10, "cat", 2}}));
+}
+
+TEST_F(Track, EveryKindOfSkippedFrameLeavesTracksAliveAndShowsThem) {
+    using enum InferenceStatus;
+    set("max-lost", "0");
+    open();
+    infer({{10}});
+    for (const auto status : {skipped_interval, skipped_late, skipped_busy, skipped_slo,
+                              skipped_flag, skipped_region, failed}) {
+        EXPECT_EQ(skip(status), (Found{{10, "cat", 1}})) << status_nick(status);
+    }
+    EXPECT_EQ(stat("lost"), 0u);
+    EXPECT_EQ(infer({{10}}), (Found{{10, "cat", 1}}));
+    EXPECT_EQ(infer({}), Found{});
+    EXPECT_EQ(skip(), Found{});  // a lost track is not shown
+}
+
+TEST_F(Track, OneInferenceOfSeveralIsEnough) {
+    set("max-lost", "0");
+    open();
+    infer({{10}});
+    GstBuffer* in = frame();
+    add_record(in, InferenceStatus::skipped_region);
+    add_record(in, InferenceStatus::inferred);
+    EXPECT_EQ(track(in), Found{});
+    EXPECT_EQ(stat("lost"), 1u);
+}
+
+TEST_F(Track, PredictedDetectionsMoveInsideTheFrame) {
+    open();
+    for (int i = 0; i < 30; ++i) infer({{.x = 6 * i + 80, .score = 0.75f, .label = "dog"}});
+    const GstClockTime last = pts_ - step;
+    for (int i = 30; i < 40; ++i) {
+        GstBuffer* in = frame();
+        add_record(in, InferenceStatus::skipped_interval);
+        GstBuffer* out = run(in);
+        GstAnalyticsRelationMeta* meta = gst_buffer_get_analytics_relation_meta(out);
+        gpointer state = nullptr;
+        GstAnalyticsMtd od, cls, track;
+        ASSERT_TRUE(gst_analytics_relation_meta_iterate(meta, &state,
+                                                        gst_analytics_od_mtd_get_mtd_type(), &od));
+        int x, y, w, h;
+        float score;
+        gst_analytics_od_mtd_get_location(&od, &x, &y, &w, &h, &score);
+        EXPECT_NEAR(x, 6 * i + 80, 1);
+        EXPECT_NEAR(x + w, std::min(6 * i + 120, 320), 1);
+        EXPECT_EQ(y, 100);
+        EXPECT_EQ(score, 0.75f);
+        ASSERT_TRUE(gst_analytics_relation_meta_get_direct_related(
+            meta, od.id, GST_ANALYTICS_REL_TYPE_RELATE_TO, gst_analytics_cls_mtd_get_mtd_type(),
+            nullptr, &cls));
+        EXPECT_STREQ(g_quark_to_string(gst_analytics_cls_mtd_get_quark(&cls, 0)), "dog");
+        EXPECT_EQ(gst_analytics_cls_mtd_get_level(&cls, 0), 0.75f);
+        ASSERT_TRUE(track_of(meta, od.id, track));
+        EXPECT_EQ(info_of(track).first_seen, 0u);
+        EXPECT_EQ(info_of(track).last_seen, last);
+        gst_buffer_unref(out);
+    }
+    EXPECT_EQ(skip(), Found{});  // it has left
+}
+
+TEST_F(Track, PredictsOnlyWhenAsked) {
+    set("predict", "false");
+    open();
+    infer({{10}});
+    EXPECT_EQ(skip(), Found{});
+    set("predict", "true");
+    EXPECT_EQ(skip(), (Found{{10, "cat", 1}}));
+    EXPECT_EQ(infer({{10}}), (Found{{10, "cat", 1}}));
+}
+
+TEST_F(Track, IdsAreTheSameWithAnyInterval) {
+    std::vector<Found> outcomes;
+    for (const int interval : {1, 5}) {
+        if (harness_) TearDown();
+        harness_ = nullptr, element_ = nullptr, bus_ = nullptr, pts_ = 0;
+        open();
+        for (int i = 0; i <= 40; ++i) {
+            const std::vector<Box> boxes = {{.x = 20 + 3 * i, .y = 40},
+                                            {.x = 200 - 3 * i, .y = 60}};
+            const Found found = i % interval ? skip() : infer(boxes);
+            ASSERT_EQ(found.size(), 2u);
+            EXPECT_EQ(found[0].id, 1u);
+            EXPECT_EQ(found[1].id, 2u);
+            EXPECT_NEAR(found[0].x, boxes[0].x, i > 10 ? 3 : 20)
+                << "interval " << interval << ", " << i;
+            if (i == 40) outcomes.push_back(found);
+        }
+    }
+    EXPECT_EQ(outcomes[0], outcomes[1]);
+}
+
+TEST_F(Track, StreamStartBeginsAtOneAndAFlushDoesNot) {
+    open();
+    EXPECT_EQ(see({{10}}), (Found{{10, "cat", 1}}));
+    flush();
+    EXPECT_EQ(see({{10}}), (Found{{10, "cat", 2}}));
+    gst_harness_push_event(harness_, gst_event_new_stream_start("other"));
+    gst_harness_set_src_caps_str(harness_, frame_caps);
+    EXPECT_EQ(see({{10}}), (Found{{10, "cat", 1}}));
+}
+
+TEST_F(Track, AStepOfMoreThanTenSecondsEndsTracks) {
+    open();
+    see({{10}});
+    pts_ = 10 * GST_SECOND;
+    EXPECT_EQ(see({{10}}), (Found{{10, "cat", 1}}));
+    pts_ = 20 * GST_SECOND + 1;
+    EXPECT_EQ(see({{10}}), (Found{{10, "cat", 2}}));
+    pts_ = 0;
+    EXPECT_EQ(see({{10}}), (Found{{10, "cat", 3}}));
+}
+
+TEST_F(Track, FramesWithoutTimeAreAsFarApartAsTheyLast) {
+    for (const char* caps :
+         {frame_caps, "video/x-raw,format=GRAY8,width=320,height=200,framerate=0/1"}) {
+        if (!harness_) {
+            set("max-lost", "100000000");
+            open(caps);
+        } else {
+            gst_harness_set_src_caps_str(harness_, caps);
+            flush();
+        }
+        const auto untimed = [&](const std::vector<Box>& boxes) {
+            GstBuffer* in = frame_with(boxes);
+            GST_BUFFER_PTS(in) = GST_CLOCK_TIME_NONE;
+            return track(in);
+        };
+        const guint64 id = untimed({{10}})[0].id;
+        untimed({});
+        untimed({});
+        EXPECT_EQ(untimed({{10}})[0].id, id);  // 67 ms after it was lost
+        for (int i = 0; i < 5; ++i) untimed({});
+        EXPECT_EQ(untimed({{10}})[0].id, id + 1);
+    }
+}
+
+TEST_F(Track, ScoresDecideOverBirthAndBand) {
+    set("high-score", "0.7");
+    set("low-score", "0.3");
+    set("new-track-score", "0.8");
+    open();
+    EXPECT_EQ(see({{.x = 10, .score = 0.75f}}), (Found{{10, "cat", 0}}));
+    EXPECT_EQ(see({{.x = 10, .score = 0.8f}}), (Found{{10, "cat", 1}}));
+    EXPECT_EQ(see({{.x = 10, .score = 0.3f}}), (Found{{10, "cat", 1}}));
+    EXPECT_EQ(see({{.x = 10, .score = 0.29f}}), (Found{{10, "cat", 0}}));
+    EXPECT_EQ(see({{.x = 10, .score = 0.69f}}),
+              (Found{{10, "cat", 0}}));  // lost: wants a certain one
+    EXPECT_EQ(see({{.x = 10, .score = 0.7f}}), (Found{{10, "cat", 1}}));
+}
+
+TEST_F(Track, OverlapsDecideInTheirAssociation) {
+    set("match-iou", "0.6");
+    set("low-match-iou", "0.8");
+    open();
+    EXPECT_EQ(see({{10}}), (Found{{10, "cat", 1}}));
+    EXPECT_EQ(see({{20}}), (Found{{20, "cat", 1}}));  // 0.6
+    flush();
+    EXPECT_EQ(see({{10}}), (Found{{10, "cat", 2}}));
+    EXPECT_EQ(see({{.x = 20, .score = 0.4f}}), (Found{{20, "cat", 0}}));
+}
+
+TEST_F(Track, AlgorithmDecidesHowToAssign) {
+    for (const auto& [nick, want] : {std::pair("bytetrack", Found{{23, "cat", 1}, {38, "cat", 2}}),
+                                     std::pair("iou", Found{{23, "cat", 2}, {38, "cat", 3}})}) {
+        if (harness_) TearDown();
+        harness_ = nullptr, element_ = nullptr, bus_ = nullptr;
+        set("algorithm", nick);
+        set("match-iou", "0.3");
+        open();
+        see({{10}, {24}});
+        EXPECT_EQ(see({{23}, {38}}), want) << nick;
+    }
+}
+
+TEST_F(Track, ReportsAfterMinHits) {
+    set("min-hits", "2");
+    open();
+    EXPECT_EQ(infer({{10}}), (Found{{10, "cat", 0}}));
+    EXPECT_EQ(skip(), Found{});
+    EXPECT_EQ(infer({{10}}), (Found{{10, "cat", 1}}));
+    EXPECT_EQ(skip(), (Found{{10, "cat", 1}}));
+}
+
+TEST_F(Track, ClassesAreKeptApartAndMayBeChosen) {
+    open();
+    see({{10}});
+    EXPECT_EQ(see({{.x = 10, .label = "dog"}}), (Found{{10, "dog", 2}}));
+    set("per-class", "false");
+    EXPECT_EQ(see({{.x = 10, .label = "bird"}})[0].id, 1u);
+    flush();
+    set("classes", " dog, bird");
+    EXPECT_EQ(see({{10}, {.x = 100, .label = "dog"}}), (Found{{10, "cat", 0}, {100, "dog", 3}}));
+    set("classes", "");
+    EXPECT_EQ(see({{10}}), (Found{{10, "cat", 4}}));
+}
+
+TEST_F(Track, CountsWhatItDid) {
+    open();
+    see({{10}, {200}});
+    see({{10}, {200}});
+    see({{10}});
+    EXPECT_EQ(stat("tracks-live"), 1u);
+    EXPECT_EQ(stat("tracks-total"), 2u);
+    EXPECT_EQ(stat("matched"), 3u);
+    EXPECT_EQ(stat("lost"), 1u);
+    gst_element_set_state(element(), GST_STATE_NULL);
+    gst_element_set_state(element(), GST_STATE_PLAYING);
+    EXPECT_EQ(stat("tracks-total"), 0u);
+}
+
+TEST_F(Track, FollowsAController) {
+    for (const char* name :
+         {"high-score", "low-score", "new-track-score", "match-iou", "low-match-iou"}) {
+        const GParamSpec* spec = g_object_class_find_property(G_OBJECT_GET_CLASS(element()), name);
+        EXPECT_TRUE(spec->flags & GST_PARAM_CONTROLLABLE) << name;
+    }
+    GstControlSource* source = gst_interpolation_control_source_new();
+    g_object_set(source, "mode", GST_INTERPOLATION_MODE_NONE, nullptr);
+    auto* values = GST_TIMED_VALUE_CONTROL_SOURCE(source);
+    gst_timed_value_control_source_set(values, 0, 0.6);
+    gst_timed_value_control_source_set(values, GST_SECOND, 0.95);
+    gst_object_add_control_binding(
+        GST_OBJECT(element()),
+        gst_direct_control_binding_new_absolute(GST_OBJECT(element()), "new-track-score", source));
+    gst_object_unref(source);
+    open();
+    EXPECT_EQ(see({{10}}), (Found{{10, "cat", 1}}));
+    pts_ = GST_SECOND;
+    EXPECT_EQ(see({{10}, {200}}), (Found{{10, "cat", 1}, {200, "cat", 0}}));
+}
+
+TEST_F(Track, RefusesBandsThatContradictEachOther) {
+    set("low-score", "0.8");
+    EXPECT_EQ(gst_element_set_state(element(), GST_STATE_PAUSED), GST_STATE_CHANGE_FAILURE);
+    GstMessage* message = gst_bus_pop_filtered(bus_, GST_MESSAGE_ERROR);
+    ASSERT_NE(message, nullptr);
+    GError* error = nullptr;
+    const GstStructure* details = nullptr;
+    gst_message_parse_error(message, &error, nullptr);
+    gst_message_parse_error_details(message, &details);
+    EXPECT_TRUE(g_error_matches(error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_SETTINGS));
+    EXPECT_STREQ(error->message,
+                 "Could not track detections: low score 0.8 is above high score 0.5, expected at "
+                 "most that: it begins the band below; lower the low score");
+    EXPECT_STREQ(gst_structure_get_string(details, "id"), "track-scores");
+    EXPECT_STREQ(gst_structure_get_string(details, "property"), "low-score");
+    g_error_free(error);
+    gst_message_unref(message);
+    gst_element_set_state(element(), GST_STATE_NULL);
+}
+
+TEST_F(Track, TakesAnyCapsAndOffersVideoMeta) {
+    open("video/x-raw(memory:Foo),format=NV12,width=320,height=200");
+    EXPECT_EQ(see({{10}}), (Found{{10, "cat", 1}}));
+    gst_harness_set_src_caps_str(harness_, "application/x-something");
+    EXPECT_EQ(see({{10}}), (Found{{10, "cat", 1}}));
+    GstCaps* caps = gst_caps_from_string(frame_caps);
+    GstQuery* query = gst_query_new_allocation(caps, TRUE);
+    EXPECT_TRUE(gst_pad_peer_query(harness_->srcpad, query));
+    EXPECT_TRUE(gst_query_find_allocation_meta(query, GST_VIDEO_META_API_TYPE, nullptr));
+    EXPECT_EQ(gst_query_get_n_allocation_pools(query), 0u);
+    gst_query_unref(query);
+    gst_caps_unref(caps);
+}
+
+TEST_F(Track, TakesManyDetectionsOnOneFrame) {
+    open("video/x-raw,format=GRAY8,width=10000,height=200,framerate=30/1");
+    std::vector<Box> boxes;
+    for (int i = 0; i < 200; ++i) boxes.push_back({50 * i});
+    for (int round = 0; round < 3; ++round) {
+        const Found found = infer(boxes);
+        for (size_t i = 0; i < found.size(); ++i) EXPECT_EQ(found[i].id, i + 1);
+    }
+    EXPECT_EQ(skip().size(), 200u);
+}
+
+TEST_F(Track, SurvivesFlushesAndStateCycles) {
+    open();
+    for (int i = 0; i < 20; ++i) {
+        EXPECT_EQ(see({{10}}).size(), 1u);
+        flush();
+    }
+    for (int i = 0; i < 1000; ++i) {
+        GstElement* other =
+            GST_ELEMENT(gst_object_ref_sink(g_object_new(GST_TYPE_VARTML_TRACK, nullptr)));
+        gst_element_set_state(other, GST_STATE_PAUSED);
+        gst_element_set_state(other, GST_STATE_NULL);
+        gst_object_unref(other);
+    }
+    EXPECT_EQ(gst_bus_pop_filtered(bus_, GST_MESSAGE_ERROR), nullptr);
+}
+
+// The leaks tracer (GST_TRACERS in meson.build) knows every object; run last, after the others have
+// put theirs away.
+TEST(ZTrackLeaks, LeavesNoObjectBehind) {
+    GList* tracers = gst_tracing_get_active_tracers();
+    GstStructure* live = nullptr;
+    for (GList* item = tracers; item; item = item->next) {
+        if (g_str_has_prefix(G_OBJECT_TYPE_NAME(item->data), "GstLeaksTracer")) {
+            g_signal_emit_by_name(item->data, "get-live-objects", &live);
+        }
+    }
+    g_list_free_full(tracers, gst_object_unref);
+    if (!live) GTEST_SKIP() << "the leaks tracer is not active";
+    const GValue* list = gst_structure_get_value(live, "live-objects-list");
+    for (guint i = 0; list && i < gst_value_list_get_size(list); ++i) {
+        const GValue* item = gst_value_list_get_value(list, i);
+        const auto* entry = static_cast<const GstStructure*>(g_value_get_boxed(item));
+        const GValue* object = gst_structure_get_value(entry, "object");
+        const std::string type = G_VALUE_TYPE_NAME(object);
+        // What the process keeps on purpose: the harness's clock is the default one, factories are
+        // cached.
+        EXPECT_TRUE(type == "GstTestClock" || type == "GstElementFactory") << type;
+    }
+    gst_structure_free(live);
+}
+
+}  // namespace

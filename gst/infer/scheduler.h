@@ -20,6 +20,9 @@ public:
         unsigned batch = 1;                                   // requests per run
         unsigned slots = 2;                                   // runs in flight
         Clock::duration deadline = std::chrono::seconds(10);  // longest run
+        // Runs are shorter than the way to another thread and back: they are made on the thread
+        // that submits, which no device keeps waiting.
+        bool here = false;
     };
     Scheduler(std::shared_ptr<vart::Runner> runner, const Limits& limits);
     // Every request has come back.

@@ -134,7 +134,8 @@ Scheduler::Run* Scheduler::fill(Clock::time_point now) {
 void Scheduler::start(Run* run) {
     if (limits_.here) {
         const vart::StatusCode status = runner_->execute(run->inputs, run->outputs);
-        return end(*run, status, nullptr);
+        end(*run, status, nullptr, false);
+        return;
     }
     // The runtime keeps the record of a finished job until it is waited for, once.
     if (const uint32_t job = std::exchange(run->job_id, 0)) {
@@ -146,27 +147,32 @@ void Scheduler::start(Run* run) {
     // Accepted: the run may have ended and be another one already.
     if (handle.status == vart::StatusCode::SUCCESS) return;
     if (handle.status != vart::StatusCode::RESOURCE_UNAVAILABLE) {
-        return end(*run, handle.status, "the runtime refused the run");
+        end(*run, handle.status, "the runtime refused the run", false);
+        return;
     }
     const std::lock_guard lock(mutex_);
     refused_.push_back(run);
     changed_.notify_all();
 }
 
-// On a thread of the runtime.
+// On a thread of the runtime, which has a slot for the next run now: the device does not wait for
+// another thread to be woken.
 void Scheduler::finished(Run& run, const vart::JobHandle& handle) {
     run.job_id = handle.job_id;
-    end(run, handle.status, nullptr);
+    if (Run* next = end(run, handle.status, nullptr, true)) start(next);
 }
 
-// Frees the run first and tells the streams last: once they know, this object may be gone.
-void Scheduler::end(Run& run, vart::StatusCode status, const char* because) {
+// Frees the run first and tells the streams last: once they know, this object may be gone, unless a
+// run is returned, whose requests keep it. `fill_next`: where requests wait, the run for them.
+Scheduler::Run* Scheduler::end(Run& run, vart::StatusCode status, const char* because,
+                               bool fill_next) {
     struct Ended {
         Request* request;
         Lane* lane;
     };
     std::array<Ended, largest_batch> ended;
     size_t count = 0;
+    Run* next = nullptr;
     RunResult result;
     result.status = status;
     result.because = because;
@@ -188,6 +194,7 @@ void Scheduler::end(Run& run, vart::StatusCode status, const char* because) {
         last_finished_ = result.finished;
         run.running = run.overdue = lost_ = false;
         free_.push_back(&run);
+        if (fill_next && refused_.empty()) next = fill(result.finished);
         if (waiting_ > 0 || !refused_.empty()) changed_.notify_all();
     }
     result.batch_fill = unsigned(count);
@@ -196,6 +203,7 @@ void Scheduler::end(Run& run, vart::StatusCode status, const char* because) {
         result.leads_batch = std::ranges::find(before, ended[i].lane, &Ended::lane) == before.end();
         ended[i].lane->finished(ended[i].request, result);
     }
+    return next;
 }
 
 // A run that the device does not end keeps its slot and its tensors; the streams go on without it.

@@ -62,7 +62,7 @@ private:
     Run* fill(Clock::time_point now);  // with the mutex; nullptr: nothing to start
     void start(Run* run);              // without
     void finished(Run& run, const vart::JobHandle& handle);
-    void end(Run& run, vart::StatusCode status, const char* because);
+    Run* end(Run& run, vart::StatusCode status, const char* because, bool fill_next);
     std::vector<Request*> look_for_overdue(Clock::time_point now);  // with the mutex
     Clock::time_point wake_time() const;                            // with the mutex
     Clock::time_point earliest_due() const;                         // with the mutex

@@ -3,6 +3,10 @@
 
 #include <cmath>
 
+#include "gst/decode/masks.h"
+#include "gst/support/embedding.h"
+#include "gst/support/keypoints.h"
+
 namespace vartml::gst {
 namespace {
 
@@ -13,15 +17,32 @@ void relate(GstAnalyticsRelationMeta* meta, guint from, guint to) {
     gst_analytics_relation_meta_set_relation(meta, GST_ANALYTICS_REL_TYPE_RELATE_TO, from, to);
 }
 
-bool add_box(GstAnalyticsRelationMeta* meta, const vartml::Detection& d, GQuark label,
-             const ResultContext& context) {
+void add_details(GstAnalyticsRelationMeta* meta, const vartml::Decoded& decoded,
+                 const vartml::Detection& d, guint od, const ResultContext& context) {
+    GstAnalyticsMtd mtd;
+    if (d.keypoints) {
+        const Keypoints keypoints{
+            context.skeleton, std::span(decoded.keypoints).subspan(d.first_keypoint, d.keypoints)};
+        if (add_keypoints(meta, keypoints, &mtd)) relate(meta, od, mtd.id);
+    }
+    if (d.mask < 0) return;
+    const vartml::Mask& mask = decoded.masks[static_cast<size_t>(d.mask)];
+    guint region = 1;
+    if (add_mask(meta, mask, decoded.mask_pixels.data() + mask.first,
+                 GST_SEGMENTATION_TYPE_INSTANCE, {&region, 1}, &mtd)) {
+        relate(meta, od, mtd.id);
+    }
+}
+
+bool add_box(GstAnalyticsRelationMeta* meta, const vartml::Decoded& decoded,
+             const vartml::Detection& d, GQuark label, const ResultContext& context) {
     const int x0 = static_cast<int>(std::lround(d.x0)), y0 = static_cast<int>(std::lround(d.y0));
     const int x1 = static_cast<int>(std::lround(d.x1)), y1 = static_cast<int>(std::lround(d.y1));
     GstAnalyticsODMtd od;
     GstAnalyticsClsMtd cls;
     if (x1 <= x0 || y1 <= y0 ||
-        !gst_analytics_relation_meta_add_od_mtd(meta, label, x0, y0, x1 - x0, y1 - y0, d.score,
-                                                &od)) {
+        !gst_analytics_relation_meta_add_oriented_od_mtd(meta, label, x0, y0, x1 - x0, y1 - y0,
+                                                         d.angle, d.score, &od)) {
         return false;
     }
     if (gst_analytics_relation_meta_add_one_cls_mtd(meta, d.score, label, &cls)) {
@@ -32,7 +53,14 @@ bool add_box(GstAnalyticsRelationMeta* meta, const vartml::Detection& d, GQuark 
         gst_analytics_relation_meta_set_relation(meta, GST_ANALYTICS_REL_TYPE_IS_PART_OF, od.id,
                                                  static_cast<guint>(context.region_od));
     }
+    add_details(meta, decoded, d, od.id, context);
     return true;
+}
+
+// What belongs to the whole picture or region.
+void relate_to_picture(GstAnalyticsRelationMeta* meta, guint id, const ResultContext& context) {
+    if (context.has_inference) relate(meta, id, context.inference_id);
+    if (context.region_od >= 0) relate(meta, static_cast<guint>(context.region_od), id);
 }
 
 void add_classes(GstAnalyticsRelationMeta* meta, const std::vector<vartml::Classification>& classes,
@@ -48,8 +76,39 @@ void add_classes(GstAnalyticsRelationMeta* meta, const std::vector<vartml::Class
                                                  &cls)) {
         return;
     }
-    if (context.has_inference) relate(meta, cls.id, context.inference_id);
-    if (context.region_od >= 0) relate(meta, static_cast<guint>(context.region_od), cls.id);
+    relate_to_picture(meta, cls.id, context);
+}
+
+void add_class_map(GstAnalyticsRelationMeta* meta, const vartml::Decoded& decoded,
+                   LabelQuarks& quarks, const ResultContext& context) {
+    const vartml::Mask& map = *decoded.class_map;
+    const uint8_t* const pixels = decoded.mask_pixels.data() + map.first;
+    const std::vector<guint> regions = regions_in(map, pixels);
+    if (regions.empty()) return;
+    GstAnalyticsMtd mask, cls;
+    if (!add_mask(meta, map, pixels, GST_SEGMENTATION_TYPE_SEMANTIC, regions, &mask)) return;
+    relate_to_picture(meta, mask.id, context);
+    std::vector<gfloat> scores(regions.size(), 1);
+    std::vector<GQuark> labels;
+    for (const guint region : regions) labels.push_back(quarks[static_cast<int32_t>(region)]);
+    if (gst_analytics_relation_meta_add_cls_mtd(meta, scores.size(), scores.data(), labels.data(),
+                                                &cls)) {
+        relate(meta, mask.id, cls.id);
+    }
+}
+
+void add_picture_details(GstAnalyticsRelationMeta* meta, const vartml::Decoded& decoded,
+                         LabelQuarks& quarks, const ResultContext& context) {
+    GstAnalyticsMtd mtd;
+    if (!decoded.classes.empty()) add_classes(meta, decoded.classes, quarks, context);
+    if (decoded.class_map) add_class_map(meta, decoded, quarks, context);
+    if (decoded.detections.empty() && !decoded.keypoints.empty() &&
+        add_keypoints(meta, {context.skeleton, decoded.keypoints}, &mtd)) {
+        relate_to_picture(meta, mtd.id, context);
+    }
+    if (!decoded.embedding.empty() && add_embedding(meta, decoded.embedding, &mtd)) {
+        relate_to_picture(meta, mtd.id, context);
+    }
 }
 
 }  // namespace
@@ -66,15 +125,18 @@ GQuark LabelQuarks::operator[](int32_t class_id) {
 
 unsigned add_results(GstBuffer* buffer, const vartml::Decoded& decoded, LabelQuarks& quarks,
                      const ResultContext& context) {
-    if (decoded.detections.empty() && decoded.classes.empty()) return 0;
+    if (decoded.detections.empty() && decoded.classes.empty() && !decoded.class_map &&
+        decoded.keypoints.empty() && decoded.embedding.empty()) {
+        return 0;
+    }
     GstAnalyticsRelationMetaInitParams params = {128, 16384};
     GstAnalyticsRelationMeta* meta = gst_buffer_add_analytics_relation_meta_full(buffer, &params);
     if (!meta) return 0;
     unsigned boxes = 0;
     for (const vartml::Detection& detection : decoded.detections) {
-        boxes += add_box(meta, detection, quarks[detection.class_id], context);
+        boxes += add_box(meta, decoded, detection, quarks[detection.class_id], context);
     }
-    if (!decoded.classes.empty()) add_classes(meta, decoded.classes, quarks, context);
+    add_picture_details(meta, decoded, quarks, context);
     return boxes;
 }
 

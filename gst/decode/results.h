@@ -25,15 +25,19 @@ private:
 struct ResultContext {
     guint inference_id = 0;  // Mtd of the inference; only if has_inference
     bool has_inference = false;
-    int region_od = -1;  // OD of the region that was inferred, or -1
+    int region_od = -1;   // OD of the region that was inferred, or -1
+    GQuark skeleton = 0;  // of keypoints; 0 = not known
 };
 
 // Adds to the buffer's relation meta (made if absent)
 //   per box: an OD in whole pixels, corners rounded to nearest, and a class; OD -> class and OD ->
 //   inference are RELATE_TO,
 //            OD -> region's OD is IS_PART_OF; a box without a whole pixel is left out
-//   classes of the whole picture: one ClsMtd with all of them, related to the inference; region's
-//   OD -> class is RELATE_TO
+//   per box also, where there are: keypoints and a mask (a segmentation of one region, id 1); OD ->
+//   them is RELATE_TO
+//   of the whole picture or region: one ClsMtd with all classes, one segmentation with a region per
+//   class that occurs and a ClsMtd of their labels in the order of the regions, keypoints, an
+//   embedding; each related to the inference, region's OD -> each is RELATE_TO
 // Returns the number of boxes added. The buffer must be writable.
 unsigned add_results(GstBuffer* buffer, const vartml::Decoded& decoded, LabelQuarks& quarks,
                      const ResultContext& context);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "lib/vision/details.h"
 #include "lib/vision/families.h"
 #include "lib/vision/suppress.h"
 
@@ -20,12 +21,13 @@ struct Decoder::State {
     std::unique_ptr<vision::Head> head;
     std::vector<std::vector<uint32_t>> shapes;  // CPU shapes that the head was made for
 
-    float score_threshold = 0, iou_threshold = 0;
+    float score_threshold = 0, iou_threshold = 0, mask_threshold = 0, keypoint_threshold = 0;
     unsigned max_detections = 0, top_k = 1, min_size = 0;
     Nms nms = Nms::per_class;     // never automatic
     std::vector<int32_t> wanted;  // classes kept, ascending; empty = all
 
-    vision::Candidates candidates;  // scratch
+    vision::Candidates candidates;  // scratch, as the next two
+    vision::BoxDetails details;
     vision::Suppressor suppressor;
 
     bool is_wanted(int32_t class_id) const {
@@ -40,8 +42,9 @@ struct Decoder::State {
             return !is_wanted(item.class_id);
         });
     }
-    void finish_boxes(const Affine& to_frame, uint32_t frame_width, uint32_t frame_height,
-                      Decoded& decoded);
+    Result<void> finish_boxes(std::span<const OutputTensor> tensors,
+                              const vision::RunContext& context, const Affine& to_frame,
+                              uint32_t frame_width, uint32_t frame_height, Decoded& decoded);
 };
 
 namespace {
@@ -128,6 +131,17 @@ Result<void> check_tensors(const std::vector<std::vector<uint32_t>>& shapes,
     return {};
 }
 
+// Keeps the memory.
+void clear(Decoded& decoded) {
+    decoded.detections.clear();
+    decoded.classes.clear();
+    decoded.keypoints.clear();
+    decoded.masks.clear();
+    decoded.class_map.reset();
+    decoded.mask_pixels.clear();
+    decoded.embedding.clear();
+}
+
 }  // namespace
 
 const DecoderFamily* guess_decoder_family(const ModelInfo& info,
@@ -161,6 +175,7 @@ Result<Decoder> Decoder::create(const ModelInfo& info, std::span<const TensorInf
     Decoder decoder(std::move(state));
     decoder.set_thresholds(options.score_threshold, options.iou_threshold);
     decoder.set_limits(options.max_detections, options.top_k, options.min_size, options.nms);
+    decoder.set_detail_thresholds(options.mask_threshold, options.keypoint_threshold);
     if (auto done = decoder.set_classes(options.classes); !done) return done.error();
     return decoder;
 }
@@ -183,6 +198,11 @@ void Decoder::set_limits(unsigned max_detections, unsigned top_k, unsigned min_s
     state_->min_size = min_size;
     if (nms == Nms::automatic) nms = state_->family->has_nms ? Nms::per_class : Nms::off;
     state_->nms = nms;
+}
+
+void Decoder::set_detail_thresholds(double mask, double keypoint) {
+    state_->mask_threshold = static_cast<float>(mask);
+    state_->keypoint_threshold = static_cast<float>(keypoint);
 }
 
 Result<void> Decoder::set_classes(std::span<const std::string> classes) {
@@ -210,17 +230,20 @@ Result<void> Decoder::decode(std::span<const OutputTensor> tensors, const Affine
                              uint32_t frame_width, uint32_t frame_height, Decoded& decoded,
                              uint32_t fed_width, uint32_t fed_height) {
     State& state = *state_;
-    decoded.detections.clear();
-    decoded.classes.clear();
+    clear(decoded);
     decoded.suppressed = decoded.not_finite = 0;
     if (auto done = check_tensors(state.shapes, tensors); !done) return done;
     state.candidates.clear();
-    const vision::RunContext context{state.score_threshold,
-                                     static_cast<float>(fed_width ? fed_width : frame_width),
-                                     static_cast<float>(fed_height ? fed_height : frame_height)};
+    const vision::RunContext context{
+        state.score_threshold, static_cast<float>(fed_width ? fed_width : frame_width),
+        static_cast<float>(fed_height ? fed_height : frame_height), state.mask_threshold};
     if (auto done = state.head->run(tensors, context, state.candidates); !done) return done;
     decoded.not_finite = state.candidates.not_finite;
-    state.finish_boxes(to_frame, frame_width, frame_height, decoded);
+    auto finished =
+        state.finish_boxes(tensors, context, to_frame, frame_width, frame_height, decoded);
+    if (!finished) return finished;
+    vision::map_picture(state.candidates.picture, to_frame, frame_width, frame_height,
+                        state.keypoint_threshold, decoded);
 
     auto& classes = state.candidates.classes;
     state.select(classes);
@@ -230,8 +253,10 @@ Result<void> Decoder::decode(std::span<const OutputTensor> tensors, const Affine
     return {};
 }
 
-void Decoder::State::finish_boxes(const Affine& to_frame, uint32_t frame_width,
-                                  uint32_t frame_height, Decoded& decoded) {
+Result<void> Decoder::State::finish_boxes(std::span<const OutputTensor> tensors,
+                                          const vision::RunContext& context, const Affine& to_frame,
+                                          uint32_t frame_width, uint32_t frame_height,
+                                          Decoded& decoded) {
     auto& boxes = candidates.boxes;
     select(boxes);
     std::ranges::sort(boxes, [](const Candidate& a, const Candidate& b) {
@@ -250,8 +275,13 @@ void Decoder::State::finish_boxes(const Affine& to_frame, uint32_t frame_width,
         if (!vision::map_to_frame(candidate, to_frame, frame_width, frame_height, detection))
             continue;
         const float side = std::min(detection.x1 - detection.x0, detection.y1 - detection.y0);
-        if (side >= static_cast<float>(min_size)) decoded.detections.push_back(detection);
+        if (side < static_cast<float>(min_size)) continue;
+        details.clear();
+        if (auto done = head->add_details(tensors, context, candidate, details); !done) return done;
+        vision::map_details(details, to_frame, keypoint_threshold, detection, decoded);
+        decoded.detections.push_back(detection);
     }
+    return {};
 }
 
 std::string_view Decoder::family() const {

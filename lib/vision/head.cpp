@@ -259,9 +259,23 @@ Candidate centred_box(const Matrix& m, uint32_t position, float score, int32_t c
     return {cx - w / 2, cy - h / 2, cx + w / 2, cy + h / 2, score, class_id, position};
 }
 
+void PictureDetails::clear() {
+    keypoints.clear();
+    class_map.reset();
+    mask_pixels.clear();
+    embedding.clear();
+}
+
+void BoxDetails::clear() {
+    keypoints.clear();
+    mask.reset();
+    mask_pixels.clear();
+}
+
 void Candidates::clear() {
     boxes.clear();
     classes.clear();
+    picture.clear();
     not_finite = 0;
 }
 

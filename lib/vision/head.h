@@ -95,10 +95,20 @@ struct Candidate {
     float x0, y0, x1, y1, score;
     int32_t class_id;
     uint32_t position;
+    float angle = 0;  // radians, clockwise, about the centre; the corners are those before the turn
+};
+// What belongs to the whole picture and is no class; in pixels of the model's input.
+struct PictureDetails {
+    std::vector<Keypoint> keypoints;
+    std::optional<Mask> class_map;
+    std::vector<uint8_t> mask_pixels;
+    std::vector<float> embedding;
+    void clear();
 };
 struct Candidates {
     std::vector<Candidate> boxes;         // ascending positions
     std::vector<Classification> classes;  // of the whole picture
+    PictureDetails picture;
     unsigned not_finite = 0;
     void clear();
     // Takes the candidate if its numbers are finite, else counts it.
@@ -128,6 +138,15 @@ private:
 struct RunContext {
     float threshold = 0;
     float fed_width = 0, fed_height = 0;  // what the model was told of the frame's size
+    float mask_threshold = 0.5f;
+};
+
+// What a family adds to a box that was kept; in pixels of the model's input.
+struct BoxDetails {
+    std::vector<Keypoint> keypoints;
+    std::optional<Mask> mask;
+    std::vector<uint8_t> mask_pixels;  // of `mask`, 1 = the object
+    void clear();
 };
 
 // A decoder of one family for one model. Keeps scratch memory: one thread at a time.
@@ -137,6 +156,11 @@ public:
     // Adds to `out` what has a score of at least the threshold; positions in ascending order.
     virtual Result<void> run(std::span<const OutputTensor> tensors, const RunContext& context,
                              Candidates& out) = 0;
+    // Fills `details` of a candidate of the last run() that was kept. The tensors are the same.
+    virtual Result<void> add_details(std::span<const OutputTensor>, const RunContext&,
+                                     const Candidate&, BoxDetails&) {
+        return {};
+    }
     // Classes of the tensor; 0 where the shape does not say.
     virtual unsigned classes() const = 0;
 };

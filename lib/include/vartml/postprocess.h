@@ -101,11 +101,27 @@ struct OutputTensor {
     const TensorView* cpu = nullptr;   ///< CPU view: true channel and position counts
 };
 
+/// A joint or landmark of a detection, or of the whole picture, in frame pixels.
+struct Keypoint {
+    float x = 0, y = 0;
+    float score = 1;      ///< 1 where the model gives none
+    bool visible = true;  ///< whether the score reaches the threshold
+};
+/// A small picture of 8 bit region numbers over a rectangle of the frame.
+struct Mask {
+    float x0 = 0, y0 = 0, x1 = 0, y1 = 0;  ///< what it covers, frame pixels, half-open
+    uint32_t width = 0, height = 0;        ///< of the small picture; rows are dense
+    size_t first = 0;                      ///< its first pixel in Decoded::mask_pixels
+};
 /// A box in frame pixels, corners, half-open.
 struct Detection {
     float x0 = 0, y0 = 0, x1 = 0, y1 = 0;
     float score = 0;
     int32_t class_id = 0;
+    float angle = 0;  ///< radians, clockwise on the screen, about the centre of the corners; they
+                      ///< are those before the turn
+    uint32_t first_keypoint = 0, keypoints = 0;  ///< range in Decoded::keypoints
+    int32_t mask = -1;  ///< index in Decoded::masks, pixels 1 are the object; -1: none
 };
 /// A class of the whole picture.
 struct Classification {
@@ -115,6 +131,13 @@ struct Classification {
 struct Decoded {
     std::vector<Detection> detections;    ///< score descending
     std::vector<Classification> classes;  ///< score descending
+    std::vector<Keypoint> keypoints;      ///< of detections, in their order; without detections,
+                                          ///< of the whole picture
+    std::vector<Mask> masks;              ///< of detections
+    std::optional<Mask> class_map;        ///< classes of the whole picture: pixels are class_id,
+                                          ///< 255 = none
+    std::vector<uint8_t> mask_pixels;     ///< of masks and class_map
+    std::vector<float> embedding;         ///< of the whole picture or region, length 1
     unsigned suppressed = 0;              ///< candidates removed by NMS
     unsigned not_finite = 0;              ///< candidates dropped for NaN or infinity
 };
@@ -131,6 +154,8 @@ struct DecodeOptions {
     Nms nms = Nms::automatic;
     std::vector<std::string> classes{};  ///< labels or indices kept; empty = all
     unsigned min_size = 0;               ///< pixels
+    double mask_threshold = 0.5;         ///< probability from which a pixel belongs to the mask
+    double keypoint_threshold = 0;       ///< score from which a keypoint is visible
 };
 
 /// What a program may want to know of a decoder that could not be made, beside the sentence.
@@ -162,6 +187,7 @@ public:
     /// for a name or index that the model does not have, and then changes nothing.
     void set_thresholds(double score, double iou);
     void set_limits(unsigned max_detections, unsigned top_k, unsigned min_size, Nms nms);
+    void set_detail_thresholds(double mask, double keypoint);
     Result<void> set_classes(std::span<const std::string> classes);
 
     /// Boxes come out mapped by `to_frame`, clipped to the frame, without empty ones. Reuses the

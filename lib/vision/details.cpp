@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/vision/details.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace vartml::vision {
+
+namespace {
+
+Keypoint map_point(Keypoint point, const Affine& map, float threshold) {
+    const double u = point.x, v = point.y;
+    point.x = static_cast<float>(map.a * u + map.b * v + map.c);
+    point.y = static_cast<float>(map.d * u + map.e * v + map.f);
+    point.visible = point.visible && point.score >= threshold;
+    return point;
+}
+
+// Maps of pictures have no rotation: two opposite corners are enough.
+void map_rectangle(const Affine& map, Mask& mask) {
+    const double x0 = map.a * mask.x0 + map.c, x1 = map.a * mask.x1 + map.c;
+    const double y0 = map.e * mask.y0 + map.f, y1 = map.e * mask.y1 + map.f;
+    mask.x0 = static_cast<float>(x0), mask.x1 = static_cast<float>(x1);
+    mask.y0 = static_cast<float>(y0), mask.y1 = static_cast<float>(y1);
+}
+
+// Cells [first, last) of `cells` over [low, high) whose centres lie in [0, limit).
+struct Range {
+    uint32_t first, last;
+};
+Range inside(float low, float high, uint32_t cells, uint32_t limit) {
+    const double cell = (double(high) - low) / cells;
+    if (!(cell > 0)) return {0, 0};
+    const auto index = [&](double edge) {
+        const double i = std::ceil((edge - low) / cell - 0.5);
+        return static_cast<uint32_t>(std::clamp<double>(i, 0, cells));
+    };
+    return {index(0), index(limit)};
+}
+
+}  // namespace
+
+void map_details(const BoxDetails& details, const Affine& to_frame, float keypoint_threshold,
+                 Detection& detection, Decoded& decoded) {
+    detection.first_keypoint = static_cast<uint32_t>(decoded.keypoints.size());
+    detection.keypoints = static_cast<uint32_t>(details.keypoints.size());
+    for (const Keypoint& point : details.keypoints) {
+        decoded.keypoints.push_back(map_point(point, to_frame, keypoint_threshold));
+    }
+    if (!details.mask) return;
+    Mask mask = *details.mask;
+    map_rectangle(to_frame, mask);
+    const uint8_t* const pixels = details.mask_pixels.data() + mask.first;
+    mask.first = decoded.mask_pixels.size();
+    decoded.mask_pixels.insert(decoded.mask_pixels.end(), pixels,
+                               pixels + size_t(mask.width) * mask.height);
+    detection.mask = static_cast<int32_t>(decoded.masks.size());
+    decoded.masks.push_back(mask);
+}
+
+void map_picture(const PictureDetails& picture, const Affine& to_frame, uint32_t frame_width,
+                 uint32_t frame_height, float keypoint_threshold, Decoded& decoded) {
+    for (const Keypoint& point : picture.keypoints) {
+        decoded.keypoints.push_back(map_point(point, to_frame, keypoint_threshold));
+    }
+    decoded.embedding.assign(picture.embedding.begin(), picture.embedding.end());
+    if (!picture.class_map) return;
+    Mask map = *picture.class_map;
+    map_rectangle(to_frame, map);
+    const Range columns = inside(map.x0, map.x1, map.width, frame_width);
+    const Range rows = inside(map.y0, map.y1, map.height, frame_height);
+    if (columns.first >= columns.last || rows.first >= rows.last) return;
+    const float cell_x = (map.x1 - map.x0) / static_cast<float>(map.width);
+    const float cell_y = (map.y1 - map.y0) / static_cast<float>(map.height);
+    Mask cut{.x0 = map.x0 + cell_x * static_cast<float>(columns.first),
+             .y0 = map.y0 + cell_y * static_cast<float>(rows.first),
+             .x1 = map.x0 + cell_x * static_cast<float>(columns.last),
+             .y1 = map.y0 + cell_y * static_cast<float>(rows.last),
+             .width = columns.last - columns.first,
+             .height = rows.last - rows.first,
+             .first = decoded.mask_pixels.size()};
+    for (uint32_t row = rows.first; row < rows.last; ++row) {
+        const uint8_t* const from =
+            picture.mask_pixels.data() + map.first + size_t(row) * map.width + columns.first;
+        decoded.mask_pixels.insert(decoded.mask_pixels.end(), from, from + cut.width);
+    }
+    decoded.class_map = cut;
+}
+
+}  // namespace vartml::vision

@@ -56,6 +56,7 @@ THIRD_PARTY = [
     (r'mosquitto', ['lib/publish/mqtt']),
     (r'(cairo|pango)', ['gst/']),
     (r'qrencode', ['pipelines/']),
+    (r'libsoup', ['pipelines/']),
 ]
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)

@@ -251,6 +251,15 @@ Result<GridPriors> grid_priors(const HeadRequest& request, std::span<const Prior
     return all;
 }
 
+void cut_to_input(std::vector<Prior>& priors, const HeadRequest& request) {
+    const auto width = static_cast<float>(request.width);
+    const auto height = static_cast<float>(request.height);
+    for (Prior& prior : priors) {
+        prior = {std::min(prior.cx, width), std::min(prior.cy, height),
+                 std::min(prior.width, width), std::min(prior.height, height)};
+    }
+}
+
 Result<unsigned> anchors_per_cell(const HeadRequest& request, unsigned published, size_t levels) {
     const size_t pairs = request.info.anchors.size() / 2;
     if (pairs == 0) return published;

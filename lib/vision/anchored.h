@@ -95,6 +95,9 @@ struct GridPriors {
 Result<GridPriors> grid_priors(const HeadRequest& request, std::span<const PriorLevel> published,
                                bool pools = false);
 
+// Priors with their centres and sides cut to the input.
+void cut_to_input(std::vector<Prior>& priors, const HeadRequest& request);
+
 // How many positions a cell has: the sidecar's anchors shared out to `levels` strides, else the
 // `published` number. Errors: dec-positions.
 Result<unsigned> anchors_per_cell(const HeadRequest& request, unsigned published, size_t levels);

@@ -45,4 +45,8 @@ Result<std::unique_ptr<Head>> create_yolo_v8(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_yolox(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_yunet(const HeadRequest& request);
 
+// The forms of ssd whose model lists its boxes.
+bool fits_ssd_listed(const HeadRequest& request);
+Result<std::unique_ptr<Head>> create_ssd_listed(const HeadRequest& request);
+
 }  // namespace vartml::vision

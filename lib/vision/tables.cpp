@@ -100,6 +100,10 @@ std::vector<size_t> match(const HeadRequest& request, std::span<const Column> wa
                     candidates.push_back(output);
                 }
             }
+            const auto unlike = [&](size_t output) {
+                return request.outputs[output].name.find(wanted[c].hint) == std::string::npos;
+            };
+            if (candidates.size() > rivals) std::erase_if(candidates, unlike);
             const bool certain = by_role ? candidates.size() == 1 : candidates.size() <= rivals;
             if (!candidates.empty() && certain) found[c] = candidates.front();
         }
@@ -123,6 +127,8 @@ Error missing(const HeadRequest& request, std::span<const Column> wanted,
     const auto of_this_shape = [&](bool of_rows) {
         return std::ranges::find_if(request.outputs, [&](const TensorInfo& output) {
             const auto table = table_of(output);
+            const auto index = static_cast<size_t>(&output - request.outputs.data());
+            if (std::ranges::find(found, index) != found.end()) return false;
             return table && fits(*table, column) && (!of_rows || table->rows == level.rows);
         });
     };

@@ -17,6 +17,7 @@ struct Column {
     std::string_view role;  // of the sidecar; "boxes" also goes by "offsets"
     size_t columns;         // 0: any number of at least 2
     bool optional = false;
+    std::string_view hint{};  // part of the names of outputs, where shapes do not tell
 };
 constexpr size_t absent = ~size_t{0};
 // Outputs of a run of positions, by index in the order of the columns wanted; `absent` for optional

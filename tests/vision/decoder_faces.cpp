@@ -184,6 +184,30 @@ std::vector<RefFace> ref_retina(const Tensors& tensors, uint32_t width, uint32_t
     return faces;
 }
 
+// ---- UltraFace without its last operators
+// -------------------------------------------------------------
+Tensors make_raw_ultraface(Random& random, uint32_t width, uint32_t height) {
+    const size_t rows = ref_priors(width, height, yunet_priors).size();
+    return {{"scores", two_scores(random, rows)},
+            {"boxes", filled(rows, 4, [&] { return random.between(-3, 3); })}};
+}
+std::vector<RefFace> ref_raw_ultraface(const Tensors& tensors, uint32_t width, uint32_t height) {
+    std::vector<RefFace> faces;
+    auto priors = ref_priors(width, height, yunet_priors);
+    for (size_t p = 0; p < priors.size(); ++p) {
+        priors[p].side_x = std::min<double>(priors[p].side_x, width);
+        priors[p].side_y = std::min<double>(priors[p].side_y, height);
+        faces.push_back(
+            {ref_prior_box(priors[p], tensors[1].table, p, tensors[0].table.at(p, 1)), {}});
+    }
+    return faces;
+}
+ModelInfo offsets_of(const char* output) {
+    ModelInfo info;
+    info.outputs.push_back({.name = output, .id = "", .role = "offsets"});
+    return info;
+}
+
 const FaceCase face_cases[] = {
     {"Scrfd", "scrfd", 320, 256, make_scrfd<true, true, 8, 16, 32>, ref_scrfd<true, 8, 16, 32>, 0.5,
      0.4},
@@ -196,6 +220,8 @@ const FaceCase face_cases[] = {
     {"YuNet", "yunet", 320, 256, make_yunet, ref_yunet, 0.6, 0.3},
     {"YuNetBefore2023", "yunet", 320, 240, make_older_yunet, ref_older_yunet, 0.6, 0.3},
     {"RetinaFace", "retinaface", 320, 240, make_retina, ref_retina, 0.6, 0.4},
+    {"UltraFaceRaw", "ultraface", 320, 240, make_raw_ultraface, ref_raw_ultraface, 0.7, 0.3,
+     offsets_of("boxes")},
 };
 class Faces : public testing::TestWithParam<FaceCase> {
 protected:

@@ -15,11 +15,13 @@ struct Family {
     bool has_nms;  // false: the model did it, or there are no boxes
     bool (*fits)(const HeadRequest&);  // by the shapes of the outputs alone
     Result<std::unique_ptr<Head>> (*create)(const HeadRequest&);
+    bool weighted_nms = false;  // boxes that overlap become their mean
 };
 
 std::span<const Family> families();
 const Family* find_family(std::string_view nick);
 
+bool fits_blazeface(const HeadRequest& request);
 bool fits_classify(const HeadRequest& request);
 bool fits_detr(const HeadRequest& request);
 bool fits_nanodet(const HeadRequest& request);
@@ -32,6 +34,7 @@ bool fits_yolo_v5(const HeadRequest& request);
 bool fits_yolo_v8(const HeadRequest& request);
 bool fits_yolox(const HeadRequest& request);
 bool fits_yunet(const HeadRequest& request);
+Result<std::unique_ptr<Head>> create_blazeface(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_classify(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_detr(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_nanodet(const HeadRequest& request);

@@ -98,7 +98,7 @@ bool contains(const std::string& text, const std::string& part) {
 }
 
 TEST_F(Doctor, FindsNoProblemWhereAllIsWell) {
-    request_.model = model();
+    request_.models = {model()};
     const Report report = examine(request_);
     EXPECT_EQ(report.problems(), 0U) << text_of(report);
     EXPECT_TRUE(text_of(report).ends_with("no problem\n"));
@@ -153,7 +153,7 @@ TEST_F(Doctor, SaysHowToExportDmaBufs) {
 }
 
 TEST_F(Doctor, NamesAModelThatIsNotThere) {
-    request_.model = dir_ / "nowhere.rai";
+    request_.models = {dir_ / "nowhere.rai"};
     const Finding found = problem();
     EXPECT_EQ(found.check, "model") << text_;
     EXPECT_TRUE(contains(found.text, "nowhere.rai")) << found.text;
@@ -161,22 +161,22 @@ TEST_F(Doctor, NamesAModelThatIsNotThere) {
 }
 
 TEST_F(Doctor, NamesADamagedModel) {
-    request_.model = dir_ / "bad.rai";
-    test::spill(request_.model, "nonsense");
+    request_.models = {dir_ / "bad.rai"};
+    test::spill(dir_ / "bad.rai", "nonsense");
     const Finding found = problem();
     EXPECT_EQ(found.check, "model") << text_;
     EXPECT_TRUE(contains(found.change, "vartml compile MODEL.onnx")) << found.change;
 }
 
 TEST_F(Doctor, NamesAnOperatorThatCannotBeCompiled) {
-    request_.model = model("NoSuchOperator");
+    request_.models = {model("NoSuchOperator")};
     const Finding found = problem();
     EXPECT_EQ(found.check, "model") << text_;
     EXPECT_TRUE(contains(found.text, "NoSuchOperator")) << found.text;
 }
 
 TEST_F(Doctor, NamesOperatorsOnTheCpuAndViewsThatAreCopied) {
-    request_.model = model("Det");  // not implemented on the NPU
+    request_.models = {model("Det")};  // not implemented on the NPU
     const std::string notes = findings(Level::note, "model");
     EXPECT_TRUE(contains(notes, "on the CPU, the first Det")) << text_;
     EXPECT_TRUE(contains(notes, "output 'r' has a CPU view only")) << text_;

@@ -23,20 +23,30 @@ const Family* find_family(std::string_view nick);
 bool fits_classify(const HeadRequest& request);
 bool fits_detr(const HeadRequest& request);
 bool fits_nanodet(const HeadRequest& request);
+bool fits_retinaface(const HeadRequest& request);
+bool fits_scrfd(const HeadRequest& request);
 bool fits_ssd(const HeadRequest& request);
 bool fits_ultraface(const HeadRequest& request);
 bool fits_yolo_end2end(const HeadRequest& request);
 bool fits_yolo_v5(const HeadRequest& request);
 bool fits_yolo_v8(const HeadRequest& request);
 bool fits_yolox(const HeadRequest& request);
+bool fits_yunet(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_classify(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_detr(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_nanodet(const HeadRequest& request);
+Result<std::unique_ptr<Head>> create_retinaface(const HeadRequest& request);
+Result<std::unique_ptr<Head>> create_scrfd(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_ssd(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_ultraface(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_yolo_end2end(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_yolo_v5(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_yolo_v8(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_yolox(const HeadRequest& request);
+Result<std::unique_ptr<Head>> create_yunet(const HeadRequest& request);
+
+// The forms of ssd whose model lists its boxes.
+bool fits_ssd_listed(const HeadRequest& request);
+Result<std::unique_ptr<Head>> create_ssd_listed(const HeadRequest& request);
 
 }  // namespace vartml::vision

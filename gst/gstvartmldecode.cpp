@@ -10,7 +10,8 @@
  *
  * Tensors by decoder (CPU view): yolox and yolo-v5 `[1,N,5+C]`, yolo-v8 `[1,4+C,N]`, yolo-end2end
  * `[1,N,6]`, ultraface
- * `[1,N,2]` with `[1,N,4]`, classify `[1,C]`.
+ * `[1,N,2]` with `[1,N,4]`, classify `[1,C]`. Faces of scrfd, yunet and retinaface bring their
+ * landmarks as keypoints.
  *
  * ## Example launch line
  * |[

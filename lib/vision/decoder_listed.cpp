@@ -176,12 +176,12 @@ Result<std::unique_ptr<Head>> create_detr(const HeadRequest& request) {
     return create_listed(request, form);
 }
 
-bool fits_ssd(const HeadRequest& request) {
+bool fits_ssd_listed(const HeadRequest& request) {
     const Roles roles = roles_of(request);
     return request.outputs.size() == 4 && is_complete(roles) && roles.count;
 }
 
-Result<std::unique_ptr<Head>> create_ssd(const HeadRequest& request) {
+Result<std::unique_ptr<Head>> create_ssd_listed(const HeadRequest& request) {
     auto order = corner_order(request, "yxyx");
     if (!order) return std::move(order).error();
     return create_listed(request, {*order, false, 1, 1, 0, 0});

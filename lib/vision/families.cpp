@@ -22,7 +22,13 @@ constexpr PreprocessOptions bgr_raw_top_left = {.resize = ResizeMode::letterbox_
                                                 .channels = ChannelOrder::bgr};
 constexpr PreprocessOptions rgb_127_stretch = {.mean = {127, 127, 127},
                                                .scale = {1 / 128.f, 1 / 128.f, 1 / 128.f}};
-
+constexpr PreprocessOptions rgb_127_top_left = {.resize = ResizeMode::letterbox_top_left,
+                                                .mean = {127.5f, 127.5f, 127.5f},
+                                                .scale = {1 / 128.f, 1 / 128.f, 1 / 128.f},
+                                                .pad = {0, 0, 0}};
+constexpr PreprocessOptions bgr_raw_stretch = {.channels = ChannelOrder::bgr};
+constexpr PreprocessOptions bgr_mean_stretch = {.channels = ChannelOrder::bgr,
+                                                .mean = {104, 117, 123}};
 constexpr PreprocessOptions rgb_raw_stretch = {};
 constexpr PreprocessOptions rgb_unit_stretch = {.scale = {1 / 255.f, 1 / 255.f, 1 / 255.f}};
 constexpr PreprocessOptions bgr_imagenet_stretch = {
@@ -37,8 +43,8 @@ constexpr Family table[] = {
      .fits = fits_classify,
      .create = create_classify,
      .shapes_tell = false},
-    {.row = {"ssd", "SSD with its selection in the model: boxes, scores, classes, count", 0.3, 0.45,
-             rgb_raw_stretch},
+    {.row = {"ssd", "SSD: lists of boxes, scores, classes, count, or boxes relative to priors", 0.3,
+             0.45, rgb_raw_stretch},
      .ids = {"ssd-mobilenet-v1-variant-1-out-classes"},
      .has_nms = true,
      .fits = fits_ssd,
@@ -92,11 +98,30 @@ constexpr Family table[] = {
      .has_nms = false,
      .fits = fits_detr,
      .create = create_detr},
-    {.row = {"ultraface", "UltraFace: face scores and corners", 0.7, 0.3, rgb_127_stretch},
+    {.row = {"ultraface", "UltraFace: faces as corners, or relative to priors", 0.7, 0.3,
+             rgb_127_stretch},
      .ids = {"ultra-lightweight-face-detection-rfb-320-v1-variant-1-out-scores"},
      .has_nms = true,
      .fits = fits_ultraface,
      .create = create_ultraface},
+    {.row = {"scrfd", "SCRFD: faces as distances per stride, with or without five landmarks", 0.5,
+             0.4, rgb_127_top_left},
+     .ids = {},
+     .has_nms = true,
+     .fits = fits_scrfd,
+     .create = create_scrfd},
+    {.row = {"yunet", "YuNet: faces with five landmarks, by stride (2023) or by priors (before)",
+             0.6, 0.3, bgr_raw_stretch},
+     .ids = {},
+     .has_nms = true,
+     .fits = fits_yunet,
+     .create = create_yunet},
+    {.row = {"retinaface", "RetinaFace: faces with five landmarks, relative to priors", 0.6, 0.4,
+             bgr_mean_stretch},
+     .ids = {},
+     .has_nms = true,
+     .fits = fits_retinaface,
+     .create = create_retinaface},
     {.row = {"segment", "class of each pixel", 0, 0, rgb_unit_stretch},
      .ids = {},
      .has_nms = false,

@@ -28,6 +28,8 @@ bool fits_embedding(const HeadRequest& request);
 bool fits_heatmap(const HeadRequest& request);
 bool fits_landmarks(const HeadRequest& request);
 bool fits_nanodet(const HeadRequest& request);
+bool fits_retinaface(const HeadRequest& request);
+bool fits_scrfd(const HeadRequest& request);
 bool fits_segment(const HeadRequest& request);
 bool fits_ssd(const HeadRequest& request);
 bool fits_ultraface(const HeadRequest& request);
@@ -38,6 +40,7 @@ bool fits_yolo_v8_obb(const HeadRequest& request);
 bool fits_yolo_v8_pose(const HeadRequest& request);
 bool fits_yolo_v8_seg(const HeadRequest& request);
 bool fits_yolox(const HeadRequest& request);
+bool fits_yunet(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_classify(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_detr(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_embedding(const HeadRequest& request);
@@ -45,6 +48,8 @@ Result<std::unique_ptr<Head>> create_heatmap(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_landmarks(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_nanodet(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_segment(const HeadRequest& request);
+Result<std::unique_ptr<Head>> create_retinaface(const HeadRequest& request);
+Result<std::unique_ptr<Head>> create_scrfd(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_ssd(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_ultraface(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_yolo_end2end(const HeadRequest& request);
@@ -54,5 +59,10 @@ Result<std::unique_ptr<Head>> create_yolo_v8_obb(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_yolo_v8_pose(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_yolo_v8_seg(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_yolox(const HeadRequest& request);
+Result<std::unique_ptr<Head>> create_yunet(const HeadRequest& request);
+
+// The forms of ssd whose model lists its boxes.
+bool fits_ssd_listed(const HeadRequest& request);
+Result<std::unique_ptr<Head>> create_ssd_listed(const HeadRequest& request);
 
 }  // namespace vartml::vision

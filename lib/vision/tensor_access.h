@@ -34,6 +34,9 @@ Result<kernels::Stored> stored_of(const OutputTensor& tensor);
 // rank, or a view that does not fit its CPU view.
 Result<Matrix> matrix_of(const OutputTensor& tensor);
 
+// The same, also for a tensor without batch: [rows, columns].
+Result<Matrix> table_matrix(const OutputTensor& tensor);
+
 // A tensor of one value per class: CPU shape [1, C] or [1, C, 1, 1]; a matrix of one row.
 Result<Matrix> vector_of(const OutputTensor& tensor);
 

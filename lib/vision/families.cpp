@@ -29,6 +29,9 @@ constexpr PreprocessOptions rgb_127_top_left = {.resize = ResizeMode::letterbox_
 constexpr PreprocessOptions bgr_raw_stretch = {.channels = ChannelOrder::bgr};
 constexpr PreprocessOptions bgr_mean_stretch = {.channels = ChannelOrder::bgr,
                                                 .mean = {104, 117, 123}};
+constexpr PreprocessOptions bgr_unit_area = {.interpolation = Interpolation::area,
+                                             .channels = ChannelOrder::bgr,
+                                             .scale = {1 / 255.f, 1 / 255.f, 1 / 255.f}};
 constexpr PreprocessOptions rgb_signed_stretch = {.mean = {127.5f, 127.5f, 127.5f},
                                                   .scale = {1 / 127.5f, 1 / 127.5f, 1 / 127.5f}};
 constexpr PreprocessOptions rgb_raw_stretch = {};
@@ -95,6 +98,12 @@ constexpr Family table[] = {
      .has_nms = true,
      .fits = fits_nanodet,
      .create = create_nanodet},
+    {.row = {"fastestdet", "FastestDet: one map of objectness, boxes and classes", 0.65, 0.45,
+             bgr_unit_area},
+     .ids = {},
+     .has_nms = true,
+     .fits = fits_fastestdet,
+     .create = create_fastestdet},
     {.row = {"detr", "DETR line: final boxes in units of the frame", 0.4, 0, rgb_unit_stretch},
      .ids = {},
      .has_nms = false,

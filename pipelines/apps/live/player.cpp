@@ -16,20 +16,28 @@ using vartml::Error;
 using vartml::ErrorCode;
 using vartml::Result;
 
-// Files run at their own speed because the sink waits for the clock; a camera sets the pace itself.
+// A camera sets the pace; files are held to theirs before the model, so that its figures are those
+// of a camera: where it cannot follow, frames pass without inference.
 std::string pipeline_text(Input input) {
-    const std::string source = input == Input::camera ? "v4l2src name=source ! decodebin"
-                                                      : "filesrc name=source ! decodebin";
+    const std::string source = input == Input::camera
+                                   ? "v4l2src name=source ! decodebin"
+                                   : "filesrc name=source ! decodebin ! queue ! clocksync";
     return source +
            " ! queue max-size-buffers=3 max-size-bytes=0 max-size-time=0 ! "
            "vartmlinfer name=infer on-late=skip ! vartmldecode name=decode ! vartmltrack ! "
            "queue max-size-buffers=3 max-size-bytes=0 max-size-time=0 ! "
            "vartmloverlay name=overlay ! videoconvert ! jpegenc quality=80 ! "
-           "appsink name=sink max-buffers=2 drop=true sync=true";
+           "appsink name=sink max-buffers=2 drop=true sync=false";
 }
 
 std::string model_name(const std::string& path) {
     return std::filesystem::path(path).filename().string();
+}
+
+// Whether the property, an enumeration, has the value.
+bool knows(GstElement* element, const char* property, const std::string& nick) {
+    GParamSpec* spec = g_object_class_find_property(G_OBJECT_GET_CLASS(element), property);
+    return g_enum_get_value_by_nick(G_PARAM_SPEC_ENUM(spec)->enum_class, nick.c_str()) != nullptr;
 }
 
 double field(const GstStructure* s, const char* name) {
@@ -70,11 +78,13 @@ Result<void> Player::build(const Options& options) {
     if (!options.labels.empty()) {
         g_object_set(decode_.get(), "label-file", options.labels.c_str(), nullptr);
     }
-    if (!options.decoder.empty() &&
-        !gst_util_set_object_arg(G_OBJECT(decode_.get()), "decoder", options.decoder.c_str())) {
-        return Error{ErrorCode::invalid_argument,
-                     "there is no decoder '" + options.decoder +
-                         "'; gst-inspect-1.0 vartmldecode lists them, or leave out --decoder"};
+    if (!options.decoder.empty()) {
+        if (!knows(decode_.get(), "decoder", options.decoder)) {
+            return Error{ErrorCode::invalid_argument,
+                         "there is no decoder '" + options.decoder +
+                             "'; gst-inspect-1.0 vartmldecode lists them, or leave out --decoder"};
+        }
+        gst_util_set_object_arg(G_OBJECT(decode_.get()), "decoder", options.decoder.c_str());
     }
     watch();
     return {};

@@ -49,6 +49,7 @@ protected:
                                  .udmabuf = dir_ / "udmabuf",
                                  .gst_inspect = script(finds),
                                  .compiler = program,
+                                 .pipeline_program = "",
                                  .plugin_folder = "/opt/plugins",
                                  .dev_folder = dir_ / "dev",
                                  .xrt_folders = {dir_ / "xrt"}};

@@ -16,6 +16,8 @@ SCRIPTS, MODELS = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
 WORK = tempfile.TemporaryDirectory()
 FOLDER = pathlib.Path(WORK.name)
 FRAMES = 12
+if compiler := os.environ.get('VARTML_COMPILER'):
+    os.environ['PATH'] = os.path.dirname(compiler) + os.pathsep + os.environ['PATH']
 
 # name: model, arguments of the compiler
 COMPILED = {
@@ -161,6 +163,45 @@ class Scripts(unittest.TestCase):
                 script.wait(30)
             server.terminate()
             server.wait(30)
+            server.stdout.close()
+
+    def test_sources_come_and_go_while_the_others_run(self):
+        app = subprocess.Popen([os.environ['VARTML_MANY_SOURCES'], model('yolox')], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True, bufsize=1)
+
+        def wait_for(*words):
+            while line := app.stdout.readline():
+                if all(word in line for word in words):
+                    return line
+            self.fail(f'the program ended before {words}: {app.stderr.read()}')
+
+        live = 'rtsp://127.0.0.1'
+        server = subprocess.Popen([sys.executable, pathlib.Path(__file__).with_name('rtsp_server.py')], stdout=subprocess.PIPE,
+                                  text=True)
+        try:
+            live += f':{int(server.stdout.readline())}/camera'
+            app.stdin.write(f'add {live}\nadd {clip("dog")}\n')  # one that goes on, one that ends
+            wait_for('source 1 frame 11:', 'dog')
+            wait_for('source 1 has ended')
+            app.stdin.write('remove 1\n')
+            wait_for('source 1 is gone')
+            app.stdin.write(f'add {clip("faces")}\nremove 0\n')
+            wait_for('source 0 is gone')
+            wait_for('source 2 frame 11:', 'person')
+            app.stdin.write('add /does/not/exist.mp4\n')
+            wait_for('source 3 is gone')  # its error stopped nobody
+            app.stdin.write(f'remove 9\nadd {clip("dog")}\n')
+            wait_for('source 4 frame 11:', 'dog')
+            app.stdin.write('quit\n')
+            _, errors = app.communicate(timeout=60)
+            self.assertEqual(app.returncode, 0)
+            self.assertIn('there is no source 9', errors)
+            self.assertIn('source 3', errors)
+        finally:
+            app.kill()
+            app.wait()
+            server.terminate()
+            server.wait()
             server.stdout.close()
 
     def test_every_script_says_how_it_is_used(self):

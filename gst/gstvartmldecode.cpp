@@ -342,6 +342,7 @@ bool decode_job(GstVartmlDecode* self, GstBuffer* buffer, Job& job, DecodedFrame
     if (!done) {
         return post_error(self, "decode the tensors", {.error = done.error(), .id = id});
     }
+    job.context.skeleton = entry->skeleton;
     frame.boxes += add_results(buffer, state.decoded, entry->quarks, job.context);
     frame.suppressed += state.decoded.suppressed;
     frame.not_finite += state.decoded.not_finite;

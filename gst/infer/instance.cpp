@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <any>
 
+#include "gst/infer/latency_promise.h"
 #include "gst/infer/load_model.h"
 #include "gst/infer/stats.h"
 
@@ -126,7 +127,10 @@ bool warm_up(const Settings& settings, unsigned batch, Instance& instance,
         }
         if (run >= 2) times.push_back(uint32_t(us_since(begin)));
     }
-    instance.run_p99_us = percentile(times, 99);
+    const auto backend = runner_property<std::string>(*instance.runner, "backend");
+    instance.shares_processors = backend == "softnpu";
+    instance.run_p50_us = percentile(times, 50);
+    instance.run_promise_us = promise_us(times, instance.shares_processors);
     instance.warmup_us = us_since(start);
     return true;
 }
@@ -152,8 +156,8 @@ std::shared_ptr<Instance> load_instance(const Settings& settings, const LoadProg
     if (!warm_up(settings, batch, *instance, progress, failure)) return nullptr;
     // On two idle processors waking a thread takes about 50 us, and a run wakes two.
     constexpr uint64_t hand_over_us = 100;
-    const auto backend = runner_property<std::string>(*instance->runner, "backend");
-    const bool here = batch == 1 && backend == "softnpu" && instance->run_p99_us < hand_over_us;
+    const bool here =
+        batch == 1 && instance->shares_processors && instance->run_p50_us < hand_over_us;
     instance->scheduler = std::make_unique<Scheduler>(
         instance->runner,
         Scheduler::Limits{.batch = batch,

@@ -19,6 +19,13 @@ inline GType register_property_enum(const char* name, const GEnumValue* values) 
     return type;
 }
 
+// The same for a set of flags.
+inline GType register_property_flags(const char* name, const GFlagsValue* values) {
+    const GType type = g_flags_register_static(name, values);
+    gst_type_mark_as_plugin_api(type, static_cast<GstPluginAPIFlags>(0));
+    return type;
+}
+
 // When a property may be written.
 inline constexpr int until_ready = GST_PARAM_MUTABLE_READY;
 inline constexpr int any_time = GST_PARAM_MUTABLE_PLAYING;
@@ -51,10 +58,18 @@ struct Property {
         int (*get)(const Settings&);
         void (*set)(Settings&, int);
     };
+    struct Flags {
+        GType (*type)();
+        unsigned Settings::* field;
+    };
+    // A text that can be written and not read.
+    struct Secret {
+        std::string Settings::* field;
+    };
 
     const char *name, *nick, *blurb;
     int when;
-    std::variant<Text, Flag, Uint, Real, Time, Enum> kind;
+    std::variant<Text, Flag, Uint, Real, Time, Enum, Flags, Secret> kind;
 
     template <auto Field>
     static Enum choice(GType (*type)()) {
@@ -101,6 +116,14 @@ GParamSpec* Property<Settings>::spec() const {
             [&](const Enum& k) {
                 return g_param_spec_enum(name, nick, blurb, k.type(), k.get(defaults), flags);
             },
+            [&](const Flags& k) {
+                return g_param_spec_flags(name, nick, blurb, k.type(), defaults.*k.field, flags);
+            },
+            [&](const Secret&) {
+                const int written = flags & ~G_PARAM_READABLE;
+                return g_param_spec_string(name, nick, blurb, nullptr,
+                                           static_cast<GParamFlags>(written));
+            },
         },
         kind);
 }
@@ -117,6 +140,11 @@ void Property<Settings>::write(Settings& settings, const GValue* value) const {
                    [&](const Real& k) { settings.*k.field = g_value_get_double(value); },
                    [&](const Time& k) { settings.*k.field = g_value_get_uint64(value); },
                    [&](const Enum& k) { k.set(settings, g_value_get_enum(value)); },
+                   [&](const Flags& k) { settings.*k.field = g_value_get_flags(value); },
+                   [&](const Secret& k) {
+                       const gchar* text = g_value_get_string(value);
+                       settings.*k.field = text ? text : "";
+                   },
                },
                kind);
 }
@@ -133,6 +161,8 @@ void Property<Settings>::read(const Settings& settings, GValue* value) const {
                    [&](const Real& k) { g_value_set_double(value, settings.*k.field); },
                    [&](const Time& k) { g_value_set_uint64(value, settings.*k.field); },
                    [&](const Enum& k) { g_value_set_enum(value, k.get(settings)); },
+                   [&](const Flags& k) { g_value_set_flags(value, settings.*k.field); },
+                   [](const Secret&) {},
                },
                kind);
 }

@@ -6,6 +6,7 @@
 
 #include "lib/vision/details.h"
 #include "lib/vision/families.h"
+#include "lib/vision/oriented.h"
 #include "lib/vision/suppress.h"
 #include "lib/vision/weighted.h"
 
@@ -43,6 +44,16 @@ struct Decoder::State {
             item.class_id += info.class_offset;
             return !is_wanted(item.class_id);
         });
+    }
+    // The same for the pixels of class maps: what is dropped becomes 255.
+    void select_regions(vision::PictureDetails& picture) const {
+        if (picture.class_maps.empty() || (!info.class_offset && wanted.empty())) return;
+        for (uint8_t& pixel : picture.mask_pixels) {
+            if (pixel == vision::no_class) continue;
+            const int32_t label = pixel + info.class_offset;
+            pixel = is_wanted(label) && label < vision::no_class ? static_cast<uint8_t>(label)
+                                                                 : vision::no_class;
+        }
     }
     Result<void> finish_boxes(std::span<const OutputTensor> tensors,
                               const vision::RunContext& context, const Affine& to_frame,
@@ -143,7 +154,7 @@ void clear(Decoded& decoded) {
     decoded.classes.clear();
     decoded.keypoints.clear();
     decoded.masks.clear();
-    decoded.class_map.reset();
+    decoded.class_maps.clear();
     decoded.mask_pixels.clear();
     decoded.embedding.clear();
 }
@@ -157,9 +168,8 @@ const DecoderFamily* guess_decoder_family(const ModelInfo& info,
     const auto family =
         choose_family({info, outputs, input_width, input_height, nullptr}, "", reason);
     if (!family) return nullptr;
-    const bool vector =
-        reason == "shapes" && outputs.size() == 1 && vision::is_class_vector(outputs[0].cpu.shape);
-    return vector ? nullptr : find_decoder_family((*family)->row.nick);
+    const bool certain = reason != "shapes" || (*family)->shapes_tell;
+    return certain ? find_decoder_family((*family)->row.nick) : nullptr;
 }
 
 Result<Decoder> Decoder::create(const ModelInfo& info, std::span<const TensorInfo> outputs,
@@ -248,7 +258,8 @@ Result<void> Decoder::decode(std::span<const OutputTensor> tensors, const Affine
     auto finished =
         state.finish_boxes(tensors, context, to_frame, frame_width, frame_height, decoded);
     if (!finished) return finished;
-    vision::map_picture(state.candidates.picture, to_frame, frame_width, frame_height,
+    state.select_regions(state.candidates.picture);
+    vision::map_picture(state.candidates.picture, to_frame, {frame_width, frame_height},
                         state.keypoint_threshold, decoded);
 
     auto& classes = state.candidates.classes;
@@ -285,13 +296,17 @@ Result<void> Decoder::State::finish_boxes(std::span<const OutputTensor> tensors,
             continue;
         }
         Detection detection;
-        if (!vision::map_to_frame(candidate, to_frame, frame_width, frame_height, detection))
-            continue;
+        const bool seen =
+            candidate.angle != 0
+                ? vision::map_turned(candidate, to_frame, frame_width, frame_height, detection)
+                : vision::map_to_frame(candidate, to_frame, frame_width, frame_height, detection);
+        if (!seen) continue;
         const float side = std::min(detection.x1 - detection.x0, detection.y1 - detection.y0);
         if (side < static_cast<float>(min_size)) continue;
         const auto members = means ? weighted.members(i) : std::span(&candidate, 1);
         if (auto done = find_details(tensors, context, members); !done) return done;
-        vision::map_details(details, to_frame, keypoint_threshold, detection, decoded);
+        vision::map_details(details, to_frame, {frame_width, frame_height}, keypoint_threshold,
+                            detection, decoded);
         decoded.detections.push_back(detection);
     }
     return {};
@@ -327,6 +342,11 @@ unsigned Decoder::classes() const {
 }
 const std::vector<std::string>& Decoder::labels() const {
     return state_->info.labels;
+}
+
+std::string Decoder::skeleton() const {
+    const std::string& named = state_->info.skeleton;
+    return named.empty() ? std::string(state_->head->skeleton()) : named;
 }
 
 std::string Decoder::label(int32_t class_id) const {

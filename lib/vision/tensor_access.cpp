@@ -167,6 +167,11 @@ Result<Matrix> vector_of(const OutputTensor& tensor) {
         static_cast<const uint8_t*>(tensor.data), *stored, 1, shape[1], shape[1] * size, size};
 }
 
+bool is_integer(DataType type) {
+    return type != DataType::float32 && type != DataType::bf16 && type != DataType::fp16 &&
+           type != DataType::float64;
+}
+
 bool is_class_vector(std::span<const uint32_t> shape) {
     return (shape.size() == 2 || (shape.size() == 4 && shape[2] == 1 && shape[3] == 1)) &&
            shape[0] == 1;

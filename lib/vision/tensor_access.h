@@ -44,6 +44,9 @@ Result<Matrix> vector_of(const OutputTensor& tensor);
 // NaN.
 double element(const OutputTensor& tensor, size_t index);
 
+// Whether numbers of a type are whole ones (booleans too).
+bool is_integer(DataType type);
+
 // Whether a CPU shape is one of vector_of.
 bool is_class_vector(std::span<const uint32_t> shape);
 

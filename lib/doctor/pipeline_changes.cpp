@@ -23,9 +23,8 @@ std::string with(const Pipeline& p, const Message& m, const std::string& propert
 
 std::string model_of(const Pipeline& p, const Message& m) {
     const PipelineElement* element = p.find(m.element);
-    const auto found = element ? element->properties.find("model")
-                               : std::map<std::string, std::string>::const_iterator();
-    return element && found != element->properties.end() ? found->second : "MODEL";
+    return element && element->properties.contains("model") ? element->properties.at("model")
+                                                            : "MODEL";
 }
 
 // The file beside `path` whose name is like its own; "" where there is none.

@@ -252,8 +252,8 @@ void queues(Examination& e, const Pipeline& pipeline) {
         const Element* next = pipeline.find(direct.front());
         const std::string text = std::to_string(direct.size()) + " of the " +
                                  std::to_string(tee.feeds.size()) + " branches of " +
-                                 quoted_name(tee) + " have no queue, the first begins with " +
-                                 quoted_name(*next);
+                                 quoted_name(tee) + (direct.size() == 1 ? " has" : " have") +
+                                 " no queue, the first begins with " + quoted_name(*next);
         const std::string change = tee.name + ". ! queue ! " + pipeline.launch_text(*next);
         if (direct.size() > 1) {
             e.problem(text + "; their sinks wait for each other for ever", change, "no-queue");

@@ -49,8 +49,8 @@ protected:
                                  .udmabuf = dir_ / "udmabuf",
                                  .gst_inspect = script(finds),
                                  .compiler = program,
-                                 .pipeline_program = "",
                                  .plugin_folder = "/opt/plugins",
+                                 .pipeline_program = "",
                                  .dev_folder = dir_ / "dev",
                                  .xrt_folders = {dir_ / "xrt"}};
         test::spill(dir_ / "udmabuf", "");

@@ -9,9 +9,9 @@
  * #GstAnalyticsClsMtd in pixels of the frame.
  *
  * Tensors by decoder (CPU view): yolox and yolo-v5 `[1,N,5+C]`, yolo-v8 `[1,4+C,N]`, yolo-end2end
- * `[1,N,6]`, ultraface
- * `[1,N,2]` with `[1,N,4]`, classify `[1,C]`. Faces of scrfd, yunet and retinaface bring their
- * landmarks as keypoints.
+ * `[1,N,6]`, ultraface `[1,N,2]` with `[1,N,4]`, ssd raw `[1,N,C+1]` with `[1,N,4]`, classify
+ * `[1,C]`. The families of faces (scrfd, yunet, retinaface, yolo-face, blazeface) bring their
+ * landmarks as keypoints. The values of #GstVartmlDecode:decoder describe all families.
  *
  * ## Example launch line
  * |[

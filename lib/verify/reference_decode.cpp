@@ -88,6 +88,8 @@ std::optional<Candidates> yolo(std::string_view family, const HeadRequest& reque
 std::optional<Candidates> ultraface(const HeadRequest& request,
                                     const std::vector<TensorData>& values, float threshold) {
     std::optional<Table> scores, corners;
+    // Boxes relative to priors have no formula here.
+    if (vision::output_with_role(request, "offsets")) return std::nullopt;
     for (size_t i = 0; i < request.outputs.size(); ++i) {
         const auto& shape = request.outputs[i].cpu.shape;
         if (shape.size() != 3) return std::nullopt;

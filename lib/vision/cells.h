@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Maps of cells as rows of a matrix.
 #pragma once
-#include <vector>
-
-#include "lib/tensor/convert.h"
-#include "lib/vision/tensor_access.h"
+#include "lib/vision/maps.h"
 
 namespace vartml::vision {
 
@@ -17,7 +14,7 @@ public:
     Result<Matrix> read(const OutputTensor& tensor);
 
 private:
-    std::vector<float> copy_;
+    FloatView floats_;
 };
 
 }  // namespace vartml::vision

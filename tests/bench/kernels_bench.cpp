@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times layout conversions against memcpy of the same traffic, pre-processing of frames, the tracker
-// and a decoder. Prints one JSON object per line; single thread.
+// Times layout conversions against memcpy of the same traffic, pre-processing of frames, the
+// tracker and a decoder. Prints one JSON object per line; single thread.
 //   kernels_bench [PART-OF-NAME [INSTRUCTION-SET]]
 #include <algorithm>
 #include <chrono>

@@ -21,7 +21,9 @@
 
 #include <atomic>
 
+#include "gst/overlay/attach.h"
 #include "gst/overlay/hud.h"
+#include "gst/overlay/negotiate.h"
 #include "gst/overlay/painter.h"
 #include "gst/overlay/properties.h"
 #include "gst/overlay/reader.h"
@@ -50,8 +52,10 @@ struct State {
     std::atomic<bool> changed{true};
 
     // streaming thread, between start and stop
-    GstVideoInfo info;
-    bool video = false;  // caps are of frames that can be drawn on
+    bool video = false;  // caps are of frames of `width` x `height`
+    int width = 0, height = 0;
+    std::optional<GstVideoInfo> info;  // of frames that can be drawn into
+    bool attaching = false;            // else drawing
     overlay::Look look;
     bool show_hud = false;
     GstClockTime hold = 0;
@@ -59,6 +63,7 @@ struct State {
     overlay::Text text;
     overlay::Reader reader;
     overlay::Painter painter;
+    overlay::Attacher attacher;
     overlay::Hud hud;
     overlay::Scene results, hud_scene;
     GstClockTime results_time = GST_CLOCK_TIME_NONE;  // PTS of the frame that they are of
@@ -135,9 +140,11 @@ void update_look(GstVartmlOverlay* self) {
     State& state = *self->state;
     if (!state.changed.exchange(false)) return;
     const OverlaySettings settings = settings_of(self);
-    state.look = overlay::make_look(settings, GST_VIDEO_INFO_WIDTH(&state.info),
-                                    GST_VIDEO_INFO_HEIGHT(&state.info));
+    state.look = overlay::make_look(settings, state.width, state.height);
     state.text.set_size(state.look.text_size);
+    if (state.attaching) {
+        state.attacher.set_size(state.width, state.height, state.look.text_size);
+    }
     state.show_hud = settings.hud;
     state.hold = settings.hold;
     if (!state.show_hud) state.hud.clear();
@@ -145,11 +152,11 @@ void update_look(GstVartmlOverlay* self) {
 
 gboolean start(GstBaseTransform* base) {
     State& state = state_of(base);
-    gst_video_info_init(&state.info);
-    state.video = false;
+    state.video = state.attaching = false;
     state.changed = true;
     state.copy_logged = false;
     state.hud.clear();
+    state.attacher.start();
     GST_OBJECT_LOCK(base);
     state.counts = {};
     GST_OBJECT_UNLOCK(base);
@@ -157,19 +164,95 @@ gboolean start(GstBaseTransform* base) {
 }
 
 gboolean stop(GstBaseTransform* base) {
-    state_of(base).forget();
+    State& state = state_of(base);
+    state.forget();
+    state.attacher.clear();
     return TRUE;
 }
 
-gboolean set_caps(GstBaseTransform* base, GstCaps* in, GstCaps*) {
+gboolean refuse_caps(GstBaseTransform* base, const GstCaps* caps) {
+    const std::string found = overlay::describe(caps);
+    std::string formats;
+    for (const GstVideoFormat format : overlay::drawable_formats()) {
+        formats += (formats.empty() ? "" : " ") + std::string(gst_video_format_to_string(format));
+    }
+    const bool attach = settings_of(GST_VARTML_OVERLAY(base)).mode == OverlayMode::attach;
+    const std::string fix = attach ? "set mode=auto" : "put videoconvert before the element";
+    return post_error(
+        base, "draw on these frames",
+        {.error = {vartml::ErrorCode::unsupported,
+                   found +
+                       (attach ? ": downstream draws no overlay composition, expected by "
+                                 "mode=attach; "
+                               : " cannot be drawn into and downstream draws no overlay "
+                                 "composition, expected one of " +
+                                     formats + "; ") +
+                       fix},
+         .id = "ovl-caps",
+         .found = found,
+         .expected = attach ? "an overlay composition" : formats,
+         .fix = fix});
+}
+
+GstCaps* transform_caps(GstBaseTransform* base, GstPadDirection direction, GstCaps* caps,
+                        GstCaps* filter) {
+    const OverlayMode mode = settings_of(GST_VARTML_OVERLAY(base)).mode;
+    if (direction == GST_PAD_SRC) return overlay::caps_query(caps, filter, mode);
+    GstCaps* result = gst_caps_is_fixed(caps) ? overlay::chosen_src_caps(base->srcpad, caps, mode)
+                                              : overlay::src_caps(caps, mode);
+    if (!filter) return result;
+    GstCaps* filtered = gst_caps_intersect_full(filter, result, GST_CAPS_INTERSECT_FIRST);
+    gst_caps_unref(result);
+    return filtered;
+}
+
+gboolean accept_caps(GstBaseTransform* base, GstPadDirection direction, GstCaps* caps) {
+    if (direction == GST_PAD_SRC) {
+        return GST_BASE_TRANSFORM_CLASS(gst_vartml_overlay_parent_class)
+            ->accept_caps(base, direction, caps);
+    }
+    return overlay::accepts(base, caps, settings_of(GST_VARTML_OVERLAY(base)).mode);
+}
+
+gboolean set_caps(GstBaseTransform* base, GstCaps* in, GstCaps* out) {
     State& state = state_of(base);
     state.forget();
     state.changed = true;
-    state.video = false;
-    if (!gst_video_info_from_caps(&state.info, in)) return TRUE;
-    state.video = overlay::can_draw(GST_VIDEO_INFO_FORMAT(&state.info));
-    if (state.video) state.canvas.set_format(state.info);
+    const GstStructure* s = gst_caps_get_structure(in, 0);
+    state.video = gst_structure_has_name(s, "video/x-raw") &&
+                  gst_structure_get_int(s, "width", &state.width) &&
+                  gst_structure_get_int(s, "height", &state.height);
+    gst_base_transform_set_passthrough(base, !state.video);
+    if (!state.video) return TRUE;
+    state.info = overlay::drawable_info(in);
+    if (state.info) state.canvas.set_format(*state.info);
+    const OverlayMode mode = settings_of(GST_VARTML_OVERLAY(base)).mode;
+    state.attaching = mode != OverlayMode::blend && overlay::has_composition(out);
+    if (!state.info && mode == OverlayMode::blend) return refuse_caps(base, in);
     return TRUE;
+}
+
+// Downstream may draw compositions without saying so in its caps. No pool is used.
+gboolean decide_allocation(GstBaseTransform* base, GstQuery* query) {
+    State& state = state_of(base);
+    while (gst_query_get_n_allocation_pools(query)) {
+        gst_query_remove_nth_allocation_pool(query, 0);
+    }
+    const OverlayMode mode = settings_of(GST_VARTML_OVERLAY(base)).mode;
+    if (mode != OverlayMode::blend &&
+        gst_query_find_allocation_meta(query, GST_VIDEO_OVERLAY_COMPOSITION_META_API_TYPE,
+                                       nullptr)) {
+        state.attaching = true;
+        state.changed = true;
+    }
+    const bool blend = state.info && mode != OverlayMode::attach;
+    if (!state.video || state.attaching || blend) return TRUE;
+    GstCaps* caps = gst_pad_get_current_caps(base->sinkpad);
+    if (caps) {
+        refuse_caps(base, caps);
+        gst_caps_unref(caps);
+    }
+    return FALSE;
 }
 
 gboolean sink_event(GstBaseTransform* base, GstEvent* event) {
@@ -211,8 +294,10 @@ void count_copy(GstBaseTransform* base) {
     GST_OBJECT_UNLOCK(base);
     if (state.copy_logged) return;
     state.copy_logged = true;
-    GST_CAT_WARNING_OBJECT(performance_debug, base,
-                           "somebody else has the frame too: copied to draw on it");
+    GST_CAT_WARNING_OBJECT(
+        performance_debug, base,
+        "somebody else has the frame too, or its memory cannot be shared: copied to "
+        "draw on it");
 }
 
 GstFlowReturn prepare_output_buffer(GstBaseTransform* base, GstBuffer* in, GstBuffer** out) {
@@ -232,7 +317,8 @@ GstFlowReturn prepare_output_buffer(GstBaseTransform* base, GstBuffer* in, GstBu
     read_frame(state, in);
     if (!state.anything()) return GST_FLOW_OK;
     bool copied = false;
-    const GstFlowReturn flow = prepare_drawable(in, out, copied);
+    const GstFlowReturn flow =
+        state.attaching ? prepare_writable(in, out, copied) : prepare_drawable(in, out, copied);
     if (copied) count_copy(base);
     return flow;
 }
@@ -241,7 +327,7 @@ bool blend(GstVartmlOverlay* self, GstBuffer* buffer) {
     State& state = *self->state;
     GstVideoFrame frame;
     if (!gst_video_frame_map(
-            &frame, &state.info, buffer,
+            &frame, &*state.info, buffer,
             static_cast<GstMapFlags>(GST_MAP_READWRITE | int(GST_VIDEO_FRAME_MAP_FLAG_NO_REF)))) {
         post_error(self, "draw on the frame",
                    {.error = {vartml::ErrorCode::internal,
@@ -257,15 +343,28 @@ bool blend(GstVartmlOverlay* self, GstBuffer* buffer) {
     return true;
 }
 
+void attach(State& state, GstBuffer* buffer) {
+    GstVideoOverlayComposition* composition = overlay::begin_composition(buffer);
+    state.attacher.add(state.results, composition);
+    state.attacher.add(state.hud_scene, composition);
+    state.attacher.end_frame();
+    overlay::attach(buffer, composition);
+}
+
 GstFlowReturn transform_ip(GstBaseTransform* base, GstBuffer* buffer) {
     auto* self = GST_VARTML_OVERLAY(base);
     State& state = *self->state;
     if (!state.video || !state.anything()) return GST_FLOW_OK;
-    if (!blend(self, buffer)) return GST_FLOW_ERROR;
+    if (state.attaching) {
+        attach(state, buffer);
+    } else if (!blend(self, buffer)) {
+        return GST_FLOW_ERROR;
+    }
     state.text.end_frame();
     GST_OBJECT_LOCK(self);
     ++state.counts.drawn;
-    ++state.counts.blended;
+    ++(state.attaching ? state.counts.attached : state.counts.blended);
+    state.counts.rectangle_bytes = state.attacher.bytes_made();
     GST_OBJECT_UNLOCK(self);
     return GST_FLOW_OK;
 }
@@ -305,7 +404,10 @@ static void gst_vartml_overlay_class_init(GstVartmlOverlayClass* klass) {
 
     base->start = start;
     base->stop = stop;
+    base->transform_caps = transform_caps;
+    base->accept_caps = accept_caps;
     base->set_caps = set_caps;
+    base->decide_allocation = decide_allocation;
     base->sink_event = sink_event;
     base->propose_allocation = propose_video_meta;
     base->prepare_output_buffer = prepare_output_buffer;

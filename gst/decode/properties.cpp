@@ -196,7 +196,8 @@ void install_decode_properties(GObjectClass* gobject) {
     g_object_class_install_property(
         gobject, prop_modelinfo_file,
         g_param_spec_string("modelinfo-file", "Sidecar",
-                            "Sidecar (.modelinfo) for tensors that bring none", nullptr, ready));
+                            "Sidecar (.modelinfo) for tensors that bring none; unset: none",
+                            nullptr, ready));
     /**
      * GstVartmlDecode:label-file:
      *
@@ -206,7 +207,8 @@ void install_decode_properties(GObjectClass* gobject) {
      */
     g_object_class_install_property(
         gobject, prop_label_file,
-        g_param_spec_string("label-file", "Label file", "Text file with one label per line",
+        g_param_spec_string("label-file", "Label file",
+                            "Text file with one label per line; unset: the sidecar's labels",
                             nullptr, playing));
     /**
      * GstVartmlDecode:score-threshold:
@@ -273,8 +275,9 @@ void install_decode_properties(GObjectClass* gobject) {
      */
     g_object_class_install_property(
         gobject, prop_classes,
-        g_param_spec_string("classes", "Classes", "Comma list of labels or class numbers to keep",
-                            nullptr, playing));
+        g_param_spec_string("classes", "Classes",
+                            "Comma list of labels or class numbers to keep; unset: all", nullptr,
+                            playing));
     /**
      * GstVartmlDecode:min-size:
      *

@@ -65,8 +65,27 @@ std::array<Rect, 4> sides(const Outline& outline) {
               between}}};
 }
 
+// In parts that end between samples of 4:2:0, so that each takes its color at once.
 void draw(Canvas& canvas, const Outline& outline) {
-    for (const Rect& side : sides(outline)) fill(canvas, side, outline.color);
+    const Rect& r = outline.rect;
+    const int line = outline.line;
+    const auto row = [&](int y, int x0, int x1, uint8_t* coverage) {
+        const bool whole = y < r.y + line || y >= r.bottom() - line;
+        std::memset(coverage, whole ? 255 : 0, static_cast<size_t>(x1 - x0));
+        if (whole) return;
+        for (int x = x0; x < std::min(x1, r.x + line); ++x) coverage[x - x0] = 255;
+        for (int x = std::max(x0, r.right() - line); x < x1; ++x) coverage[x - x0] = 255;
+    };
+    const auto part = [&](int x0, int y0, int x1, int y1) {
+        canvas.cover({x0, y0, x1 - x0, y1 - y0}, outline.color, row);
+    };
+    const int left = (r.x + line + 1) & ~1, right = (r.right() - line) & ~1;
+    const int top = (r.y + line + 1) & ~1, bottom = (r.bottom() - line) & ~1;
+    if (left >= right || top >= bottom) return part(r.x, r.y, r.right(), r.bottom());
+    part(r.x, r.y, r.right(), top);
+    part(r.x, top, left, bottom);
+    part(right, top, r.right(), bottom);
+    part(r.x, bottom, r.right(), r.bottom());
 }
 
 Rect bounds(const Stroke& s) {

@@ -8,6 +8,7 @@
 #include "lib/vision/families.h"
 #include "lib/vision/oriented.h"
 #include "lib/vision/suppress.h"
+#include "lib/vision/weighted.h"
 
 namespace vartml {
 
@@ -28,8 +29,9 @@ struct Decoder::State {
     std::vector<int32_t> wanted;  // classes kept, ascending; empty = all
 
     vision::Candidates candidates;  // scratch, as the next two
-    vision::BoxDetails details;
+    vision::BoxDetails details, member_details;
     vision::Suppressor suppressor;
+    vision::WeightedNms weighted;
 
     bool is_wanted(int32_t class_id) const {
         return class_id >= 0 && (wanted.empty() || std::ranges::binary_search(wanted, class_id));
@@ -56,6 +58,10 @@ struct Decoder::State {
     Result<void> finish_boxes(std::span<const OutputTensor> tensors,
                               const vision::RunContext& context, const Affine& to_frame,
                               uint32_t frame_width, uint32_t frame_height, Decoded& decoded);
+    // Details of a kept box; of several, with their points at the weighted mean.
+    Result<void> find_details(std::span<const OutputTensor> tensors,
+                              const vision::RunContext& context,
+                              std::span<const Candidate> members);
 };
 
 namespace {
@@ -273,12 +279,19 @@ Result<void> Decoder::State::finish_boxes(std::span<const OutputTensor> tensors,
     std::ranges::sort(boxes, [](const Candidate& a, const Candidate& b) {
         return a.score != b.score ? a.score > b.score : a.position < b.position;
     });
+    const bool means = family->weighted_nms && nms != Nms::off;
+    if (means) {
+        weighted.run(boxes, nms == Nms::per_class, iou_threshold, max_detections);
+        decoded.suppressed += weighted.suppressed();
+    }
+    const std::vector<Candidate>& kept = means ? weighted.means() : boxes;
     suppressor.clear();
-    for (const Candidate& candidate : boxes) {
+    for (size_t i = 0; i < kept.size(); ++i) {
+        const Candidate& candidate = kept[i];
         if (decoded.detections.size() == max_detections) break;
         if (!(candidate.x0 < candidate.x1) || !(candidate.y0 < candidate.y1)) continue;
         const int32_t group = nms == Nms::per_class ? candidate.class_id : 0;
-        if (nms != Nms::off && suppressor.suppresses(candidate, group, iou_threshold)) {
+        if (nms != Nms::off && !means && suppressor.suppresses(candidate, group, iou_threshold)) {
             ++decoded.suppressed;
             continue;
         }
@@ -290,12 +303,31 @@ Result<void> Decoder::State::finish_boxes(std::span<const OutputTensor> tensors,
         if (!seen) continue;
         const float side = std::min(detection.x1 - detection.x0, detection.y1 - detection.y0);
         if (side < static_cast<float>(min_size)) continue;
-        details.clear();
-        if (auto done = head->add_details(tensors, context, candidate, details); !done) return done;
+        const auto members = means ? weighted.members(i) : std::span(&candidate, 1);
+        if (auto done = find_details(tensors, context, members); !done) return done;
         vision::map_details(details, to_frame, {frame_width, frame_height}, keypoint_threshold,
                             detection, decoded);
         decoded.detections.push_back(detection);
     }
+    return {};
+}
+
+Result<void> Decoder::State::find_details(std::span<const OutputTensor> tensors,
+                                          const vision::RunContext& context,
+                                          std::span<const Candidate> members) {
+    details.clear();
+    // Without weights there is no mean.
+    if (members.size() == 1 || !(members.front().score > 0))
+        return head->add_details(tensors, context, members.front(), details);
+    float weights = 0;
+    for (const Candidate& member : members) {
+        member_details.clear();
+        auto done = head->add_details(tensors, context, member, member_details);
+        if (!done) return done;
+        vision::add_weighted(details.keypoints, member_details.keypoints, member.score);
+        weights += member.score;
+    }
+    vision::finish_weighted(details.keypoints, weights);
     return {};
 }
 

@@ -29,6 +29,11 @@ constexpr PreprocessOptions rgb_127_top_left = {.resize = ResizeMode::letterbox_
 constexpr PreprocessOptions bgr_raw_stretch = {.channels = ChannelOrder::bgr};
 constexpr PreprocessOptions bgr_mean_stretch = {.channels = ChannelOrder::bgr,
                                                 .mean = {104, 117, 123}};
+constexpr PreprocessOptions bgr_unit_area = {.interpolation = Interpolation::area,
+                                             .channels = ChannelOrder::bgr,
+                                             .scale = {1 / 255.f, 1 / 255.f, 1 / 255.f}};
+constexpr PreprocessOptions rgb_signed_stretch = {.mean = {127.5f, 127.5f, 127.5f},
+                                                  .scale = {1 / 127.5f, 1 / 127.5f, 1 / 127.5f}};
 constexpr PreprocessOptions rgb_raw_stretch = {};
 constexpr PreprocessOptions rgb_unit_stretch = {.scale = {1 / 255.f, 1 / 255.f, 1 / 255.f}};
 constexpr PreprocessOptions bgr_imagenet_stretch = {
@@ -93,6 +98,12 @@ constexpr Family table[] = {
      .has_nms = true,
      .fits = fits_nanodet,
      .create = create_nanodet},
+    {.row = {"fastestdet", "FastestDet: one map of objectness, boxes and classes", 0.65, 0.45,
+             bgr_unit_area},
+     .ids = {},
+     .has_nms = true,
+     .fits = fits_fastestdet,
+     .create = create_fastestdet},
     {.row = {"detr", "DETR line: final boxes in units of the frame", 0.4, 0, rgb_unit_stretch},
      .ids = {},
      .has_nms = false,
@@ -146,6 +157,13 @@ constexpr Family table[] = {
      .fits = fits_embedding,
      .create = create_embedding,
      .shapes_tell = false},
+    {.row = {"blazeface", "BlazeFace and BlazePalm: faces with six points, palms with seven", 0.75,
+             0.3, rgb_signed_stretch},
+     .ids = {},
+     .has_nms = true,
+     .fits = fits_blazeface,
+     .create = create_blazeface,
+     .weighted_nms = true},
 };
 
 constexpr auto public_rows = [] {

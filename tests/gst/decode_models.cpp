@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Real models (`shared/models`) compiled and run by the plugin on frames of several sizes, fitted in
-// each way; what vartmldecode writes against plain loops over the tensors of the same frame.
+// Real models (`shared/models`) compiled and run by the plugin on frames of several sizes, fitted
+// in each way; what vartmldecode writes against plain loops over the tensors of the same frame.
 #include <gst/analytics/analytics.h>
 #include <gst/gst.h>
 #include <gst/video/gstvideometa.h>
@@ -59,8 +59,8 @@ void read_tensors(GstBuffer* buffer, Found& found) {
 }
 
 void read_mask(const GstAnalyticsMtd& mtd, Found& found) {
-    GstBuffer* buffer = gst_analytics_segmentation_mtd_get_mask(
-        &mtd, &found.mask_x, &found.mask_y, &found.mask_w, &found.mask_h);
+    GstBuffer* buffer = gst_analytics_segmentation_mtd_get_mask(&mtd, &found.mask_x, &found.mask_y,
+                                                                &found.mask_w, &found.mask_h);
     GstVideoMeta* meta = gst_buffer_get_video_meta(buffer);
     GstMapInfo map;
     gpointer data = nullptr;
@@ -81,7 +81,8 @@ void on_frame(GstElement*, GstBuffer* buffer, GstPad*, gpointer data) {
     GstAnalyticsRelationMeta* meta = gst_buffer_get_analytics_relation_meta(buffer);
     gpointer state = nullptr;
     GstAnalyticsMtd mtd;
-    while (meta && gst_analytics_relation_meta_iterate(meta, &state, GST_ANALYTICS_MTD_TYPE_ANY, &mtd)) {
+    while (meta &&
+           gst_analytics_relation_meta_iterate(meta, &state, GST_ANALYTICS_MTD_TYPE_ANY, &mtd)) {
         const GstAnalyticsMtdType type = gst_analytics_mtd_get_mtd_type(&mtd);
         if (const auto points = vartml::gst::get_keypoints(mtd)) {
             found.keypoints.assign(points->points.begin(), points->points.end());
@@ -91,8 +92,9 @@ void on_frame(GstElement*, GstBuffer* buffer, GstPad*, gpointer data) {
             read_mask(mtd, found);
         } else if (type == gst_analytics_cls_mtd_get_mtd_type()) {
             for (gsize i = 0; i < gst_analytics_cls_mtd_get_length(&mtd); ++i) {
-                found.classes.push_back({g_quark_to_string(gst_analytics_cls_mtd_get_quark(&mtd, i)),
-                                         gst_analytics_cls_mtd_get_level(&mtd, i)});
+                found.classes.push_back(
+                    {g_quark_to_string(gst_analytics_cls_mtd_get_quark(&mtd, i)),
+                     gst_analytics_cls_mtd_get_level(&mtd, i)});
             }
         }
     }
@@ -101,7 +103,8 @@ void on_frame(GstElement*, GstBuffer* buffer, GstPad*, gpointer data) {
 Found run(const std::string& line) {
     Found found;
     GError* error = nullptr;
-    GstElement* pipeline = gst_parse_launch((line + " ! fakesink name=sink signal-handoffs=true").c_str(), &error);
+    GstElement* pipeline =
+        gst_parse_launch((line + " ! fakesink name=sink signal-handoffs=true").c_str(), &error);
     EXPECT_EQ(error, nullptr) << error->message;
     GstElement* sink = gst_bin_get_by_name(GST_BIN(pipeline), "sink");
     g_signal_connect(sink, "handoff", G_CALLBACK(on_frame), &found);
@@ -154,7 +157,8 @@ std::vector<size_t> cells_on_frame(size_t cells, double model, double frame,
                                    const std::function<double(double)>& to_frame) {
     std::vector<size_t> inside;
     for (size_t i = 0; i < cells; ++i) {
-        const double centre = to_frame((static_cast<double>(i) + 0.5) * model / static_cast<double>(cells));
+        const double centre =
+            to_frame((static_cast<double>(i) + 0.5) * model / static_cast<double>(cells));
         if (centre > 1e-6 && centre < frame - 1e-6) inside.push_back(i);
     }
     return inside;
@@ -173,10 +177,10 @@ int class_of(const Tensor& t, size_t row, size_t column) {
 void check_segment(const Found& found, const Fit& map, Size frame, Size model) {
     ASSERT_EQ(found.tensors.size(), 1u);
     const Tensor& t = found.tensors.begin()->second;
-    const auto columns = cells_on_frame(t.dims[2], model.width, frame.width,
-                                        [&](double u) { return map.x(u); });
-    const auto rows = cells_on_frame(t.dims[1], model.height, frame.height,
-                                     [&](double v) { return map.y(v); });
+    const auto columns =
+        cells_on_frame(t.dims[2], model.width, frame.width, [&](double u) { return map.x(u); });
+    const auto rows =
+        cells_on_frame(t.dims[1], model.height, frame.height, [&](double v) { return map.y(v); });
     if (found.pixels.empty()) {  // no class anywhere
         for (const size_t row : rows) {
             for (const size_t column : columns) ASSERT_EQ(class_of(t, row, column), 255);
@@ -187,15 +191,19 @@ void check_segment(const Found& found, const Fit& map, Size frame, Size model) {
     ASSERT_NEAR(found.columns, columns.size(), 2);
     ASSERT_NEAR(found.rows, rows.size(), 2);
     // What of the frame the model saw, to a pixel of the model or of the frame.
-    const double x0 = std::max(0., map.x(0)), x1 = std::min<double>(frame.width, map.x(model.width));
-    const double y0 = std::max(0., map.y(0)), y1 = std::min<double>(frame.height, map.y(model.height));
+    const double x0 = std::max(0., map.x(0)),
+                 x1 = std::min<double>(frame.width, map.x(model.width));
+    const double y0 = std::max(0., map.y(0)),
+                 y1 = std::min<double>(frame.height, map.y(model.height));
     EXPECT_NEAR(found.mask_x, x0, 1 + 1 / map.sx);
     EXPECT_NEAR(found.mask_y, y0, 1 + 1 / map.sy);
     EXPECT_NEAR(found.mask_x + double(found.mask_w), x1, 1 + 1 / map.sx);
     EXPECT_NEAR(found.mask_y + double(found.mask_h), y1, 1 + 1 / map.sy);
     size_t least = found.pixels.size();
-    for (size_t first_row = rows[0] - std::min<size_t>(rows[0], 1); first_row <= rows[0] + 1; ++first_row) {
-        for (size_t first = columns[0] - std::min<size_t>(columns[0], 1); first <= columns[0] + 1; ++first) {
+    for (size_t first_row = rows[0] - std::min<size_t>(rows[0], 1); first_row <= rows[0] + 1;
+         ++first_row) {
+        for (size_t first = columns[0] - std::min<size_t>(columns[0], 1); first <= columns[0] + 1;
+             ++first) {
             if (first_row + found.rows > t.dims[1] || first + found.columns > t.dims[2]) continue;
             size_t different = 0;
             for (size_t i = 0; i < found.pixels.size(); ++i) {
@@ -238,7 +246,8 @@ void check_bodypix(const Found& found, const Fit& map, Size, Size) {
         const double v = double(best / w) * 8 + move.values[best * 34 + k];
         EXPECT_NEAR(found.keypoints[k].x, map.x(u), 1 / map.sx);
         EXPECT_NEAR(found.keypoints[k].y, map.y(v), 1 / map.sy);
-        EXPECT_NEAR(found.keypoints[k].score, 1 / (1 + std::exp(-heat.values[best * 17 + k])), 1e-5);
+        EXPECT_NEAR(found.keypoints[k].score, 1 / (1 + std::exp(-heat.values[best * 17 + k])),
+                    1e-5);
     }
 }
 
@@ -279,12 +288,13 @@ class RealModels : public testing::TestWithParam<ModelCase> {};
 TEST_P(RealModels, DecodeAsPlainLoops) {
     const ModelCase& c = GetParam();
     const char* shared = std::getenv("VARTML_SHARED");
-    const std::string onnx = std::string(shared ? shared : "") + "/models/" + c.name + "/model.onnx";
+    const std::string onnx =
+        std::string(shared ? shared : "") + "/models/" + c.name + "/model.onnx";
     if (!std::filesystem::exists(onnx)) GTEST_SKIP() << "shared/models is not there";
     const TempDir dir;
     const std::string model = dir / "model.rai";
-    const std::string command = std::string("'") + std::getenv("VARTML_PROGRAM") + "' compile '" + onnx +
-                                "' -o '" + model + "' " + c.compile + " >/dev/null";
+    const std::string command = std::string("'") + std::getenv("VARTML_PROGRAM") + "' compile '" +
+                                onnx + "' -o '" + model + "' " + c.compile + " >/dev/null";
     ASSERT_EQ(std::system(command.c_str()), 0) << command;
     std::string infer = "vartmlinfer model=" + model;
     if (c.sidecar) {
@@ -297,11 +307,12 @@ TEST_P(RealModels, DecodeAsPlainLoops) {
     for (const Size& size : sizes) {
         for (const char* mode : {"stretch", "letterbox", "crop"}) {
             if (large && turn++ % 4) continue;  // each size once, each way once
-            SCOPED_TRACE(std::to_string(size.width) + "x" + std::to_string(size.height) + " " + mode);
+            SCOPED_TRACE(std::to_string(size.width) + "x" + std::to_string(size.height) + " " +
+                         mode);
             const std::string source =
-                "videotestsrc num-buffers=1 pattern=smpte ! video/x-raw,format=" + std::string(c.format) +
-                ",width=" + std::to_string(size.width) + ",height=" + std::to_string(size.height) +
-                " ! " + infer + " resize-mode=" + mode +
+                "videotestsrc num-buffers=1 pattern=smpte ! video/x-raw,format=" +
+                std::string(c.format) + ",width=" + std::to_string(size.width) +
+                ",height=" + std::to_string(size.height) + " ! " + infer + " resize-mode=" + mode +
                 (std::string(mode) == "crop" ? " preprocess=\"crop-fraction=1\"" : "");
             const std::string decode = " ! vartmldecode score-threshold=0 mask-threshold=0.002 ";
             const Found cpu = run(source + decode + "keep-tensors=true");

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """vartml-live as its user meets it: over HTTP, and in a headless Chromium where there is one.
 
-usage: live.py PROGRAM CLIP MODEL"""
+usage: live.py PROGRAM CLIP_SCRIPT MODEL"""
 
 import http.client
 import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 from urllib.parse import urlsplit
@@ -16,7 +17,13 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), '..', 'support'))
 
 import browser  # noqa: E402
 
-PROGRAM, CLIP, MODEL = sys.argv[1:4]
+PROGRAM, CLIP_SCRIPT, MODEL = sys.argv[1:4]
+FOLDER = tempfile.TemporaryDirectory()
+CLIP = os.path.join(FOLDER.name, 'clip.avi')
+
+
+def setUpModule():
+    subprocess.run(['sh', CLIP_SCRIPT, CLIP], check=True)
 
 
 class Live:

@@ -23,6 +23,16 @@ std::string choices(GParamSpec* spec) {
     return text;
 }
 
+std::string flags(GParamSpec* spec, guint set) {
+    const GFlagsClass* values = G_PARAM_SPEC_FLAGS(spec)->flags_class;
+    std::string text;
+    for (guint i = 0; i < values->n_values; ++i) {
+        if (values->values[i].value & set)
+            text += (text.empty() ? "" : "+") + std::string(values->values[i].value_nick);
+    }
+    return '`' + text + '`';
+}
+
 // Type with range, and default.
 void describe(GParamSpec* spec, std::string& type, std::string& fallback) {
     const auto numeric = [&](const char* name, double low, double high, double value) {
@@ -49,6 +59,10 @@ void describe(GParamSpec* spec, std::string& type, std::string& fallback) {
     } else if (G_IS_PARAM_SPEC_BOOLEAN(spec)) {
         type = "boolean";
         fallback = G_PARAM_SPEC_BOOLEAN(spec)->default_value ? "true" : "false";
+    } else if (G_IS_PARAM_SPEC_FLAGS(spec)) {
+        const auto* p = G_PARAM_SPEC_FLAGS(spec);
+        type = flags(spec, p->flags_class->mask);
+        fallback = flags(spec, p->default_value);
     } else if (G_IS_PARAM_SPEC_ENUM(spec)) {
         const auto* p = G_PARAM_SPEC_ENUM(spec);
         type = choices(spec);

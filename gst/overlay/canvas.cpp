@@ -2,6 +2,7 @@
 #include "gst/overlay/canvas.h"
 
 #include <cmath>
+#include <cstring>
 
 namespace vartml::gst::overlay {
 namespace {
@@ -18,9 +19,27 @@ uint8_t toward(uint8_t value, uint8_t to, uint8_t coverage) {
     return static_cast<uint8_t>((sum + (sum >> 8)) >> 8);
 }
 
+// Eight at a time: most coverage is nothing or all.
 template <int step>
-void blend_samples(uint8_t* samples, const uint8_t* coverage, int n, uint8_t to) {
-    for (int i = 0; i < n; ++i) samples[i * step] = toward(samples[i * step], to, coverage[i]);
+void blend_samples(uint8_t* __restrict samples, const uint8_t* __restrict coverage, int n,
+                   uint8_t to) {
+    constexpr int block = 8;
+    int i = 0;
+    for (; i + block <= n; i += block, samples += block * step, coverage += block) {
+        uint64_t eight;
+        std::memcpy(&eight, coverage, sizeof eight);
+        if (eight == 0) continue;
+        if (eight == ~uint64_t{0}) {
+            for (int k = 0; k < block; ++k) samples[k * step] = to;
+            continue;
+        }
+        for (int k = 0; k < block; ++k) {
+            samples[k * step] = toward(samples[k * step], to, coverage[k]);
+        }
+    }
+    for (int k = 0; k < n - i; ++k) {
+        samples[k * step] = toward(samples[k * step], to, coverage[k]);
+    }
 }
 
 void blend_row(uint8_t* samples, int step, const uint8_t* coverage, int n, uint8_t to) {

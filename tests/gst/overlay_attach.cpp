@@ -140,6 +140,8 @@ TEST_F(OverlayAttach, KeepsWhatIsOnTheFrameAlready) {
 }
 
 void add_everything(GstBuffer* in) {
+    // Translucent lines, which are enlarged from a few pixels.
+    gst_buffer_add_video_region_of_interest_meta(in, "", 200, 100, 100, 90);
     const guint od = add_od(in, 100, 60, 80, 90, "person");
     add_track(in, od, 3);
     relate(in, od, add_mask(in, std::vector<uint8_t>(80 * 90, 1), 80, {1}, 100, 60, 80, 90));
@@ -157,7 +159,9 @@ void add_everything(GstBuffer* in) {
 // What a renderer makes of the rectangles is what blending draws: every byte within 2, as the one
 // rounds twice.
 TEST_F(OverlayAttach, ShowsTheSamePictureAsBlending) {
+    const char* const all = "boxes+labels+tracks+masks+keypoints+regions";
     set("hud", "true");
+    set("draw", all);
     set("mode", "blend");
     open(320, 200);
     std::vector<uint8_t> blended;
@@ -167,6 +171,7 @@ TEST_F(OverlayAttach, ShowsTheSamePictureAsBlending) {
         blended = bytes_of(run(in).get());
     }
     close();
+    set("draw", all);
     open_attaching(320, 200);
     std::vector<uint8_t> attached;
     for (int i = 0; i < 2; ++i) {

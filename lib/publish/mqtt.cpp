@@ -16,7 +16,10 @@
 namespace vartml {
 namespace {
 
-constexpr size_t window = 64;          // ours: records on their way to the broker
+// Brokers end connections that have more messages of QoS 2 under way than they allow; Mosquitto's
+// default is 20.
+constexpr size_t window_of_qos2 = 10;
+constexpr size_t most_window = 64;     // ours: records on their way to the broker
 constexpr int housekeeping_ms = 1000;  // for keep-alive, whose unit is the second
 
 struct Destroy {
@@ -44,6 +47,7 @@ private:
     };
     Result<void> set_up_client();
     Error failure(int code) const;
+    size_t window() const { return options_.qos == 2 ? window_of_qos2 : most_window; }
     void connected_with(int code);
     void delivered(int mid);
 
@@ -89,7 +93,7 @@ Result<void> MqttSink::set_up_client() {
     mosquitto_publish_callback_set(client_.get(), [](mosquitto*, void* self, int mid) {
         static_cast<MqttSink*>(self)->delivered(mid);
     });
-    mosquitto_max_inflight_messages_set(client_.get(), window);
+    mosquitto_max_inflight_messages_set(client_.get(), static_cast<unsigned>(window()));
     if (!options_.username.empty()) {
         const int code = mosquitto_username_pw_set(
             client_.get(), options_.username.c_str(),
@@ -135,7 +139,7 @@ PublishSink::Wait MqttSink::wait() const {
 }
 
 Result<bool> MqttSink::send(const PublishLine& line) {
-    if (on_their_way_.size() >= window || mosquitto_want_write(client_.get())) return false;
+    if (on_their_way_.size() >= window() || mosquitto_want_write(client_.get())) return false;
     const std::string topic = mqtt_topic(options_.topic, line.stream, line.model);
     OnItsWay& entry = on_their_way_.emplace_back();
     const int code = mosquitto_publish(client_.get(), &entry.mid, topic.c_str(),

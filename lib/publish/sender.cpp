@@ -311,8 +311,9 @@ void Sender::update_counts() {
 }
 
 void Sender::say(const char* state, const std::string& reason) {
-    if (!std::strcmp(state_, state)) return;
+    if (!std::strcmp(state_, state) && reason_ == reason) return;
     state_ = state;
+    reason_ = reason;
     update_counts();
     if (events_.state) events_.state(state, reason, queue_->counts());
 }

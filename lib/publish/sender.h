@@ -67,7 +67,8 @@ private:
     bool was_connected_ = false;
     bool failed_ = false;
     bool spool_failure_said_ = false;
-    const char* state_ = "";
+    const char* state_ = "";  // what was said last
+    std::string reason_;
     std::deque<Pending> pending_;
     size_t in_flight_ = 0;             // the first of `pending_`, which the sink has
     std::optional<PublishLine> lost_;  // a gap that goes before what the spool takes next

@@ -15,10 +15,10 @@ struct MqttOptions {
     unsigned port = 1883;
     /// `{stream}` and `{model}` are replaced by those of the record.
     std::string topic = "vartml/{stream}";
-    std::string client_id;  ///< "" = random
-    std::string username, password;
-    std::string tls_ca_file;  ///< TLS when set
-    std::string tls_cert_file, tls_key_file;
+    std::string client_id{};  ///< "" = random
+    std::string username{}, password{};
+    std::string tls_ca_file{};  ///< TLS when set
+    std::string tls_cert_file{}, tls_key_file{};
     unsigned qos = 1;
     unsigned keepalive_s = 30;
 };

@@ -1,0 +1,617 @@
+// SPDX-License-Identifier: Apache-2.0
+/**
+ * SECTION:element-vartmlmetajoin
+ * @title: vartmlmetajoin
+ * @short_description: puts the metadata of one branch on the pictures of another
+ *
+ * Pictures of `sink_main` leave with the analytics metadata and regions of interest of the frame of
+ * `sink_meta` that is nearest by running time; coordinates become pixels of the main picture. It
+ * reads no tensors, and lets go of pictures of `sink_meta` at once. Put a queue before each sink
+ * pad.
+ *
+ * ## Example launch line
+ * |[
+ * gst-launch-1.0 videotestsrc num-buffers=10 ! tee name=t ! queue ! join.sink_main t. ! queue !
+ * videoscale ! video/x-raw,width=160,height=120 ! join.sink_meta vartmlmetajoin name=join !
+ * fakesink
+ * ]| Metadata of small pictures on large ones.
+ *
+ * Since: 1.0
+ */
+#include "gst/gstvartmlmetajoin.h"
+
+#include <gst/video/video.h>
+
+#include <cmath>
+
+#include "gst/join/joint.h"
+#include "gst/support/error.h"
+#include "gst/support/in_place.h"
+
+GST_DEBUG_CATEGORY_STATIC(vartmlmetajoin_debug);
+#define GST_CAT_DEFAULT vartmlmetajoin_debug
+
+using namespace vartml::gst;
+
+namespace {
+
+// ours: of pictures that tell neither rate nor duration
+constexpr GstClockTime unknown_tolerance = GST_SECOND / 60;
+constexpr unsigned unmatched_to_warn = 100;
+
+guint stats_id = 0;
+
+struct State {
+    JoinSettings settings;  // guarded by the object lock
+    Joint joint;
+    GstPad *main_pad = nullptr, *meta_pad = nullptr, *src_pad = nullptr;  // never changed
+};
+
+}  // namespace
+
+struct _GstVartmlMetaJoin {
+    GstElement parent;
+    State* state;
+};
+
+G_DEFINE_TYPE(GstVartmlMetaJoin, gst_vartml_meta_join, GST_TYPE_ELEMENT)
+GST_ELEMENT_REGISTER_DEFINE(vartmlmetajoin, "vartmlmetajoin", GST_RANK_NONE,
+                            GST_TYPE_VARTML_META_JOIN)
+
+namespace {
+
+GstStaticPadTemplate main_template = GST_STATIC_PAD_TEMPLATE(
+    "sink_main", GST_PAD_SINK, GST_PAD_ALWAYS, GST_STATIC_CAPS("video/x-raw(ANY)"));
+GstStaticPadTemplate meta_template = GST_STATIC_PAD_TEMPLATE(
+    "sink_meta", GST_PAD_SINK, GST_PAD_ALWAYS, GST_STATIC_CAPS("video/x-raw(ANY)"));
+GstStaticPadTemplate src_template = GST_STATIC_PAD_TEMPLATE("src", GST_PAD_SRC, GST_PAD_ALWAYS,
+                                                            GST_STATIC_CAPS("video/x-raw(ANY)"));
+
+State& state_of(gpointer object) {
+    return *GST_VARTML_META_JOIN(object)->state;
+}
+
+void set_property(GObject* object, guint id, const GValue* value, GParamSpec* spec) {
+    State& state = state_of(object);
+    const auto* property = find_property(join_properties(), id);
+    if (!property) {
+        G_OBJECT_WARN_INVALID_PROPERTY_ID(object, id, spec);
+        return;
+    }
+    GST_OBJECT_LOCK(object);
+    property->write(state.settings, value);
+    const uint64_t tolerance = state.settings.tolerance;
+    GST_OBJECT_UNLOCK(object);
+    const std::lock_guard lock(state.joint.mutex);
+    state.joint.settings.tolerance = tolerance;
+}
+
+void get_property(GObject* object, guint id, GValue* value, GParamSpec* spec) {
+    State& state = state_of(object);
+    if (id == stats_id) {
+        const std::lock_guard lock(state.joint.mutex);
+        const JoinCounts& c = state.joint.counts;
+        g_value_take_boxed(
+            value, gst_structure_new("vartml-metajoin-stats", "frames", G_TYPE_UINT64, c.frames,
+                                     "matched", G_TYPE_UINT64, c.matched, "unmatched",
+                                     G_TYPE_UINT64, c.unmatched, "late", G_TYPE_UINT64, c.late,
+                                     "timeouts", G_TYPE_UINT64, c.timeouts, nullptr));
+        return;
+    }
+    const auto* property = find_property(join_properties(), id);
+    if (!property) {
+        G_OBJECT_WARN_INVALID_PROPERTY_ID(object, id, spec);
+        return;
+    }
+    GST_OBJECT_LOCK(object);
+    property->read(state.settings, value);
+    GST_OBJECT_UNLOCK(object);
+}
+
+GstClockTime running_time(const JoinBranch& branch, GstClockTime time) {
+    if (!GST_CLOCK_TIME_IS_VALID(time) || branch.segment.format != GST_FORMAT_TIME)
+        return GST_CLOCK_TIME_NONE;
+    return gst_segment_to_running_time(&branch.segment, GST_FORMAT_TIME, time);
+}
+
+GstClockTime tolerance_of(const Joint& joint) {
+    if (GST_CLOCK_TIME_IS_VALID(joint.settings.tolerance)) return joint.settings.tolerance;
+    return GST_CLOCK_TIME_IS_VALID(joint.main.frame_duration) ? joint.main.frame_duration / 2
+                                                              : unknown_tolerance;
+}
+
+bool has_metadata(const Joint& joint, GstClockTime time) {
+    return joint.meta.eos ||
+           (GST_CLOCK_TIME_IS_VALID(joint.meta.position) && joint.meta.position >= time);
+}
+
+// Whether a picture waits for more of sink_meta.
+bool is_wanted(const Joint& joint) {
+    return GST_CLOCK_TIME_IS_VALID(joint.wanted) && !has_metadata(joint, joint.wanted);
+}
+
+// ---- latency -------------------------------------------------------------------------------
+
+// Of both branches: the larger, and our time on top where it is live.
+bool query_latency(State& state, bool& live, GstClockTime& min, GstClockTime& max) {
+    live = false, min = 0, max = GST_CLOCK_TIME_NONE;
+    bool any = false;
+    for (GstPad* pad : {state.main_pad, state.meta_pad}) {
+        GstQuery* query = gst_query_new_latency();
+        if (gst_pad_peer_query(pad, query)) {
+            gboolean is_live;
+            GstClockTime its_min, its_max;
+            gst_query_parse_latency(query, &is_live, &its_min, &its_max);
+            any = true;
+            if (is_live) {
+                live = true;
+                min = std::max(min, its_min);
+                if (!GST_CLOCK_TIME_IS_VALID(max) || its_max < max) max = its_max;
+            }
+        }
+        gst_query_unref(query);
+    }
+    const std::lock_guard lock(state.joint.mutex);
+    if (live) min += state.joint.settings.timeout;
+    if (GST_CLOCK_TIME_IS_VALID(max)) max += state.joint.settings.timeout;
+    state.joint.live = live;
+    state.joint.latency = min;
+    state.joint.latency_known = any;
+    return any;
+}
+
+// ---- sink_meta -----------------------------------------------------------------------------
+
+void warn_of_pts(GstVartmlMetaJoin* self) {
+    post_warning(self, "join metadata",
+                 {.error = {vartml::ErrorCode::invalid_argument,
+                            "frames of sink_meta have no PTS, by which they find their pictures; "
+                            "they are dropped, let the source set timestamps"},
+                  .id = "join-pts"});
+}
+
+GstFlowReturn chain_meta(GstPad*, GstObject* parent, GstBuffer* buffer) {
+    auto* self = GST_VARTML_META_JOIN(parent);
+    Joint& joint = self->state->joint;
+    const GstClockTime pts = GST_BUFFER_PTS(buffer);
+    const std::shared_ptr<GstBuffer> kept(keep_metadata(buffer), UnrefBuffer());
+    gst_buffer_unref(buffer);
+    std::unique_lock lock(joint.mutex);
+    if (joint.meta.flushing) return GST_FLOW_FLUSHING;
+    const GstClockTime time = running_time(joint.meta, pts);
+    if (!GST_CLOCK_TIME_IS_VALID(time)) {
+        const bool warn = !GST_CLOCK_TIME_IS_VALID(pts) && !std::exchange(joint.pts_warned, true);
+        lock.unlock();
+        if (warn) warn_of_pts(self);
+        return GST_FLOW_OK;
+    }
+    // A file's branch must not run away from its pictures.
+    const auto may_go_on = [&] {
+        return !joint.matcher.full() || is_wanted(joint) || joint.live || !joint.settings.sync ||
+               joint.main.eos || joint.main.flushing || joint.meta.flushing;
+    };
+    joint.changed.wait(lock, may_go_on);
+    if (joint.meta.flushing) return GST_FLOW_FLUSHING;
+    const GstClockTime tolerance = tolerance_of(joint);
+    if (GST_CLOCK_TIME_IS_VALID(joint.main.position) && joint.main.position > tolerance &&
+        time < joint.main.position - tolerance) {
+        ++joint.counts.late;
+    } else {
+        joint.matcher.add(
+            {time, kept, joint.meta.width, joint.meta.height, joint.meta.par_n, joint.meta.par_d});
+    }
+    joint.meta.position = time;
+    joint.changed.notify_all();
+    return GST_FLOW_OK;
+}
+
+// ---- sink_main -----------------------------------------------------------------------------
+
+// Keeps the element, and tells a deadline from the one before, which may still be under way.
+struct Deadline {
+    GstVartmlMetaJoin* self;
+    guint64 number;
+};
+
+void free_deadline(gpointer user) {
+    auto* deadline = static_cast<Deadline*>(user);
+    gst_object_unref(deadline->self);
+    delete deadline;
+}
+
+gboolean deadline_reached(GstClock*, GstClockTime, GstClockID, gpointer user) {
+    const auto* deadline = static_cast<Deadline*>(user);
+    Joint& joint = deadline->self->state->joint;
+    const std::lock_guard lock(joint.mutex);
+    if (deadline->number == joint.deadline) joint.deadline_passed = true;
+    joint.changed.notify_all();
+    return TRUE;
+}
+
+// A single shot of the element's clock; without clock there is no deadline.
+GstClockID start_deadline(GstVartmlMetaJoin* self, GstClockTime time, GstClockTime latency,
+                          guint64 number) {
+    GstClock* clock = gst_element_get_clock(GST_ELEMENT(self));
+    if (!clock) return nullptr;
+    const GstClockTime base = gst_element_get_base_time(GST_ELEMENT(self));
+    GstClockID id = gst_clock_new_single_shot_id(clock, base + time + latency);
+    gst_object_unref(clock);
+    auto* deadline = new Deadline{GST_VARTML_META_JOIN(gst_object_ref(self)), number};
+    gst_clock_id_wait_async(id, deadline_reached, deadline, free_deadline);
+    return id;
+}
+
+// Waits until sink_meta has reached the time, has ended or, live, is too late. False when flushing.
+bool wait_for_metadata(GstVartmlMetaJoin* self, GstClockTime time) {
+    Joint& joint = self->state->joint;
+    std::unique_lock lock(joint.mutex);
+    if (!joint.latency_known) {
+        lock.unlock();
+        bool live;
+        GstClockTime min, max;
+        query_latency(*self->state, live, min, max);
+        lock.lock();
+    }
+    if (joint.main.flushing) return false;
+    if (!joint.settings.sync || has_metadata(joint, time)) return true;
+    GstClockID deadline = nullptr;
+    joint.deadline_passed = false;
+    const guint64 number = ++joint.deadline;
+    if (joint.live) {
+        const GstClockTime latency = joint.latency;
+        lock.unlock();
+        deadline = start_deadline(self, time, latency, number);
+        lock.lock();
+    }
+    joint.wanted = time;
+    joint.changed.notify_all();
+    joint.changed.wait(lock, [&] {
+        return joint.main.flushing || has_metadata(joint, time) || joint.deadline_passed;
+    });
+    joint.wanted = GST_CLOCK_TIME_NONE;
+    if (!has_metadata(joint, time) && joint.deadline_passed) ++joint.counts.timeouts;
+    const bool flushing = joint.main.flushing;
+    lock.unlock();
+    if (deadline) {
+        gst_clock_id_unschedule(deadline);
+        gst_clock_id_unref(deadline);
+    }
+    return !flushing;
+}
+
+double display_aspect(int width, int height, int par_n, int par_d) {
+    return double(width) * par_n / (double(height) * par_d);
+}
+
+// The part of the main picture that the metadata is of; nothing where the aspects differ.
+std::optional<JoinGeometry> geometry_of(const Joint& joint, const Matcher::Kept& kept) {
+    JoinGeometry g{kept.width, kept.height, joint.main.width, joint.main.height};
+    g.width = g.main_width, g.height = g.main_height;
+    if (joint.region) {
+        g.x = joint.region->x, g.y = joint.region->y;
+        g.width = joint.region->width, g.height = joint.region->height;
+        return g;
+    }
+    const double main =
+        display_aspect(g.main_width, g.main_height, joint.main.par_n, joint.main.par_d);
+    const double meta = display_aspect(kept.width, kept.height, kept.par_n, kept.par_d);
+    if (std::abs(main / meta - 1) > 0.01) return std::nullopt;
+    return g;
+}
+
+GstFlowReturn post_geometry(GstVartmlMetaJoin* self, const Matcher::Kept& kept, int width,
+                            int height) {
+    const std::string meta_size = std::to_string(kept.width) + "x" + std::to_string(kept.height);
+    const std::string main_size = std::to_string(width) + "x" + std::to_string(height);
+    post_error(
+        self, "join metadata",
+        {.error = {vartml::ErrorCode::bad_model,
+                   "sink_meta has pictures of " + meta_size + " and sink_main of " + main_size +
+                       ", whose display aspects differ by more than 1 %; say by property "
+                       "region which part of the main picture sink_meta shows"},
+         .id = "join-geometry",
+         .property = "region",
+         .found = meta_size,
+         .expected = main_size,
+         .fix = "set region"});
+    return GST_FLOW_ERROR;
+}
+
+// The metadata of a picture, and whether to warn that there has been none for long.
+std::optional<Matcher::Kept> find_metadata(Joint& joint, GstClockTime time, bool& warn,
+                                           GstClockTime& distance, GstClockTime& tolerance) {
+    const std::lock_guard lock(joint.mutex);
+    ++joint.counts.frames;
+    tolerance = tolerance_of(joint);
+    std::optional<Matcher::Kept> kept;
+    distance = GST_CLOCK_TIME_NONE;
+    if (GST_CLOCK_TIME_IS_VALID(time)) {
+        kept = joint.matcher.match(time, tolerance, distance);
+        joint.matcher.prune(time, tolerance);
+        joint.main.position = time;
+        joint.changed.notify_all();
+    }
+    ++(kept ? joint.counts.matched : joint.counts.unmatched);
+    joint.matched_before = joint.matched_before || kept;
+    joint.unmatched_in_a_row = kept ? 0 : joint.unmatched_in_a_row + 1;
+    warn = joint.matched_before && joint.unmatched_in_a_row == unmatched_to_warn;
+    return kept;
+}
+
+void warn_of_unmatched(GstVartmlMetaJoin* self, GstClockTime distance, GstClockTime tolerance) {
+    const std::string nearest = GST_CLOCK_TIME_IS_VALID(distance)
+                                    ? "the nearest is " + std::to_string(distance) + " ns away"
+                                    : "there is none at all";
+    post_warning(self, "join metadata",
+                 {.error = {vartml::ErrorCode::timeout,
+                            std::to_string(unmatched_to_warn) +
+                                " pictures in a row found no metadata: " + nearest +
+                                ", the tolerance is " + std::to_string(tolerance) + " ns"},
+                  .id = "join-unmatched",
+                  .property = "tolerance"});
+}
+
+GstFlowReturn chain_main(GstPad*, GstObject* parent, GstBuffer* buffer) {
+    auto* self = GST_VARTML_META_JOIN(parent);
+    Joint& joint = self->state->joint;
+    GstClockTime time;
+    {
+        const std::lock_guard lock(joint.mutex);
+        time = running_time(joint.main, GST_BUFFER_PTS(buffer));
+    }
+    if (GST_CLOCK_TIME_IS_VALID(time) && !wait_for_metadata(self, time)) {
+        gst_buffer_unref(buffer);
+        return GST_FLOW_FLUSHING;
+    }
+    bool warn;
+    GstClockTime distance, tolerance;
+    const auto kept = find_metadata(joint, time, warn, distance, tolerance);
+    if (warn) warn_of_unmatched(self, distance, tolerance);
+    if (kept && kept->width && kept->height) {
+        std::unique_lock lock(joint.mutex);
+        const auto geometry = geometry_of(joint, *kept);
+        const int width = joint.main.width, height = joint.main.height;
+        lock.unlock();
+        if (!geometry) {
+            gst_buffer_unref(buffer);
+            return post_geometry(self, *kept, width, height);
+        }
+        GstBuffer* writable = nullptr;
+        bool copied = false;
+        if (prepare_writable(buffer, &writable, copied) != GST_FLOW_OK) return GST_FLOW_ERROR;
+        if (writable != buffer) gst_buffer_unref(buffer);
+        buffer = writable;
+        add_metadata(kept->metadata.get(), *geometry, buffer);
+    }
+    return gst_pad_push(self->state->src_pad, buffer);
+}
+
+// ---- events and queries --------------------------------------------------------------------
+
+bool read_caps(JoinBranch& branch, GstCaps* caps) {
+    const GstStructure* s = gst_caps_get_structure(caps, 0);
+    if (!g_str_has_prefix(gst_structure_get_name(s), "video/") ||
+        !gst_structure_get_int(s, "width", &branch.width) ||
+        !gst_structure_get_int(s, "height", &branch.height)) {
+        return false;
+    }
+    branch.par_n = branch.par_d = 1;
+    gst_structure_get_fraction(s, "pixel-aspect-ratio", &branch.par_n, &branch.par_d);
+    gint n = 0, d = 0;
+    const bool rate = gst_structure_get_fraction(s, "framerate", &n, &d) && n > 0 && d > 0;
+    branch.frame_duration =
+        rate ? gst_util_uint64_scale_int(GST_SECOND, d, n) : GST_CLOCK_TIME_NONE;
+    return true;
+}
+
+gboolean take_caps(GstVartmlMetaJoin* self, GstPad* pad, JoinBranch& branch, GstEvent* event) {
+    GstCaps* caps;
+    gst_event_parse_caps(event, &caps);
+    {
+        const std::lock_guard lock(self->state->joint.mutex);
+        if (read_caps(branch, caps)) return TRUE;
+    }
+    return post_error(
+        self, "join metadata",
+        {.error = {vartml::ErrorCode::unsupported,
+                   std::string(GST_PAD_NAME(pad)) + ": its caps are no video with a size"},
+         .id = "join-caps"});
+}
+
+// What both branches do with an event; false when it is refused.
+bool note_event(GstVartmlMetaJoin* self, GstPad* pad, JoinBranch& branch, GstEvent* event) {
+    Joint& joint = self->state->joint;
+    if (GST_EVENT_TYPE(event) == GST_EVENT_CAPS) return take_caps(self, pad, branch, event);
+    const std::lock_guard lock(joint.mutex);
+    switch (GST_EVENT_TYPE(event)) {
+        case GST_EVENT_STREAM_START:
+            branch.restart();
+            break;
+        case GST_EVENT_SEGMENT:
+            gst_event_copy_segment(event, &branch.segment);
+            break;
+        case GST_EVENT_EOS:
+            branch.eos = true;
+            break;
+        case GST_EVENT_FLUSH_START:
+            branch.flushing = true;
+            break;
+        case GST_EVENT_FLUSH_STOP:
+            branch.flushing = false;
+            branch.restart();
+            gst_segment_init(&branch.segment, GST_FORMAT_TIME);
+            if (&branch == &joint.meta) joint.matcher.clear();
+            break;
+        case GST_EVENT_GAP: {
+            GstClockTime time, duration;
+            gst_event_parse_gap(event, &time, &duration);
+            if (GST_CLOCK_TIME_IS_VALID(duration)) time += duration;
+            const GstClockTime running = running_time(branch, time);
+            if (GST_CLOCK_TIME_IS_VALID(running)) branch.position = running;
+            break;
+        }
+        default:
+            break;
+    }
+    joint.changed.notify_all();
+    return true;
+}
+
+gboolean event_main(GstPad* pad, GstObject* parent, GstEvent* event) {
+    auto* self = GST_VARTML_META_JOIN(parent);
+    if (!note_event(self, pad, self->state->joint.main, event)) {
+        gst_event_unref(event);
+        return FALSE;
+    }
+    return gst_pad_event_default(pad, parent, event);
+}
+
+gboolean event_meta(GstPad* pad, GstObject* parent, GstEvent* event) {
+    auto* self = GST_VARTML_META_JOIN(parent);
+    const bool taken = note_event(self, pad, self->state->joint.meta, event);
+    gst_event_unref(event);
+    return taken;
+}
+
+gboolean query_main(GstPad* pad, GstObject* parent, GstQuery* query) {
+    if (GST_QUERY_TYPE(query) != GST_QUERY_ALLOCATION)
+        return gst_pad_query_default(pad, parent, query);
+    gst_pad_peer_query(state_of(parent).src_pad, query);
+    if (!gst_query_find_allocation_meta(query, GST_VIDEO_META_API_TYPE, nullptr))
+        gst_query_add_allocation_meta(query, GST_VIDEO_META_API_TYPE, nullptr);
+    return TRUE;
+}
+
+gboolean query_meta(GstPad* pad, GstObject* parent, GstQuery* query) {
+    if (GST_QUERY_TYPE(query) != GST_QUERY_ALLOCATION)
+        return gst_pad_query_default(pad, parent, query);
+    gst_query_add_allocation_meta(query, GST_VIDEO_META_API_TYPE, nullptr);
+    return TRUE;
+}
+
+gboolean query_src(GstPad*, GstObject* parent, GstQuery* query) {
+    State& state = state_of(parent);
+    if (GST_QUERY_TYPE(query) != GST_QUERY_LATENCY)
+        return gst_pad_peer_query(state.main_pad, query);
+    bool live;
+    GstClockTime min, max;
+    if (!query_latency(state, live, min, max)) return FALSE;
+    gst_query_set_latency(query, live, min, max);
+    return TRUE;
+}
+
+// ---- element -------------------------------------------------------------------------------
+
+// `x,y,w,h` of positive size; nothing for an empty text.
+bool parse_region(const std::string& text, std::optional<JoinGeometry>& region) {
+    region.reset();
+    if (text.empty()) return true;
+    double numbers[4];
+    const auto parts = split_list(text);
+    if (parts.size() != 4) return false;
+    for (size_t i = 0; i < 4; ++i) {
+        gchar* end = nullptr;
+        numbers[i] = g_ascii_strtod(parts[i].c_str(), &end);
+        if (*end || !std::isfinite(numbers[i])) return false;
+    }
+    if (numbers[2] <= 0 || numbers[3] <= 0) return false;
+    region.emplace();
+    region->x = numbers[0], region->y = numbers[1];
+    region->width = numbers[2], region->height = numbers[3];
+    return true;
+}
+
+bool start(GstVartmlMetaJoin* self) {
+    State& state = *self->state;
+    GST_OBJECT_LOCK(self);
+    const JoinSettings settings = state.settings;
+    GST_OBJECT_UNLOCK(self);
+    std::optional<JoinGeometry> region;
+    if (!parse_region(settings.region, region)) {
+        return post_error(self, "join metadata",
+                          {.error = {vartml::ErrorCode::invalid_argument,
+                                     "region '" + settings.region +
+                                         "' is not four numbers x,y,w,h with a positive size"},
+                           .id = "join-region",
+                           .property = "region",
+                           .found = settings.region});
+    }
+    Joint& joint = state.joint;
+    const std::lock_guard lock(joint.mutex);
+    joint.main = joint.meta = {};
+    joint.matcher.clear();
+    joint.counts = {};
+    joint.settings = settings;
+    joint.region = region;
+    joint.live = joint.latency_known = joint.matched_before = joint.pts_warned = false;
+    joint.latency = 0;
+    joint.unmatched_in_a_row = 0;
+    return true;
+}
+
+GstStateChangeReturn change_state(GstElement* element, GstStateChange transition) {
+    auto* self = GST_VARTML_META_JOIN(element);
+    Joint& joint = self->state->joint;
+    if (transition == GST_STATE_CHANGE_READY_TO_PAUSED && !start(self))
+        return GST_STATE_CHANGE_FAILURE;
+    if (transition == GST_STATE_CHANGE_PAUSED_TO_READY) {
+        const std::lock_guard lock(joint.mutex);
+        joint.main.flushing = joint.meta.flushing = true;
+        joint.changed.notify_all();
+    }
+    const GstStateChangeReturn result =
+        GST_ELEMENT_CLASS(gst_vartml_meta_join_parent_class)->change_state(element, transition);
+    if (transition == GST_STATE_CHANGE_PAUSED_TO_READY) {
+        const std::lock_guard lock(joint.mutex);
+        joint.matcher.clear();
+    }
+    return result;
+}
+
+void finalize(GObject* object) {
+    delete GST_VARTML_META_JOIN(object)->state;
+    G_OBJECT_CLASS(gst_vartml_meta_join_parent_class)->finalize(object);
+}
+
+GstPad* add_pad(GstVartmlMetaJoin* self, GstStaticPadTemplate* pad_template) {
+    GstPad* pad = gst_pad_new_from_static_template(pad_template, pad_template->name_template);
+    gst_element_add_pad(GST_ELEMENT(self), pad);
+    return pad;
+}
+
+}  // namespace
+
+static void gst_vartml_meta_join_init(GstVartmlMetaJoin* self) {
+    self->state = new State;
+    State& state = *self->state;
+    state.main_pad = add_pad(self, &main_template);
+    state.meta_pad = add_pad(self, &meta_template);
+    state.src_pad = add_pad(self, &src_template);
+    gst_pad_set_chain_function(state.main_pad, chain_main);
+    gst_pad_set_event_function(state.main_pad, event_main);
+    gst_pad_set_query_function(state.main_pad, query_main);
+    GST_PAD_SET_PROXY_CAPS(state.main_pad);
+    gst_pad_set_chain_function(state.meta_pad, chain_meta);
+    gst_pad_set_event_function(state.meta_pad, event_meta);
+    gst_pad_set_query_function(state.meta_pad, query_meta);
+    gst_pad_set_query_function(state.src_pad, query_src);
+}
+
+static void gst_vartml_meta_join_class_init(GstVartmlMetaJoinClass* klass) {
+    GST_DEBUG_CATEGORY_INIT(vartmlmetajoin_debug, "vartmlmetajoin", 0,
+                            "metadata of one branch on pictures of another");
+    auto* gobject = G_OBJECT_CLASS(klass);
+    auto* element = GST_ELEMENT_CLASS(klass);
+    gobject->set_property = set_property;
+    gobject->get_property = get_property;
+    gobject->finalize = finalize;
+    element->change_state = change_state;
+    stats_id = install_properties(gobject, join_properties(),
+                                  "Counts since start: frames, matched, unmatched, late, timeouts");
+    gst_element_class_set_static_metadata(
+        element, "VART-ML metadata joiner", "Muxer/Metadata",
+        "Puts the metadata of one branch on the pictures of another", "The gst-vartml authors");
+    gst_element_class_add_static_pad_template(element, &main_template);
+    gst_element_class_add_static_pad_template(element, &meta_template);
+    gst_element_class_add_static_pad_template(element, &src_template);
+}

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gst/join/scale.h"
+
+#include <gst/analytics/analytics.h>
+#include <gst/video/gstvideometa.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "gst/support/inference.h"
+#include "gst/support/keypoints.h"
+
+namespace vartml::gst {
+namespace {
+
+constexpr guint nowhere = G_MAXUINT;
+
+void copy_meta(GstMeta* meta, GstBuffer* from, GstBuffer* to) {
+    GstMetaTransformCopy copy = {FALSE, 0, static_cast<gsize>(-1)};
+    meta->info->transform_func(to, meta, from, _gst_meta_transform_copy, &copy);
+}
+
+struct Rectangle {
+    int x = 0, y = 0, width = 0, height = 0;
+    bool empty() const { return width <= 0 || height <= 0; }
+};
+
+// Corners rounded to nearest.
+Rectangle scaled(const JoinGeometry& g, int x, int y, int width, int height) {
+    const auto edge = [](double at) { return static_cast<int>(std::lround(at)); };
+    const int x0 = edge(g.x + x * g.scale_x()), x1 = edge(g.x + (x + width) * g.scale_x());
+    const int y0 = edge(g.y + y * g.scale_y()), y1 = edge(g.y + (y + height) * g.scale_y());
+    return {x0, y0, x1 - x0, y1 - y0};
+}
+
+Rectangle clipped(const Rectangle& r, const JoinGeometry& g) {
+    const int x0 = std::clamp(r.x, 0, g.main_width), y0 = std::clamp(r.y, 0, g.main_height);
+    const int x1 = std::clamp(r.x + r.width, 0, g.main_width);
+    const int y1 = std::clamp(r.y + r.height, 0, g.main_height);
+    return {x0, y0, x1 - x0, y1 - y0};
+}
+
+// A turned box: its centre, its sides as vectors, and the direction of the first.
+Rectangle turned(const JoinGeometry& g, const Rectangle& r, float& angle) {
+    const double sx = g.scale_x(), sy = g.scale_y();
+    const double c = std::cos(angle), s = std::sin(angle);
+    const double width = r.width * std::hypot(sx * c, sy * s);
+    const double height = r.height * std::hypot(sx * s, sy * c);
+    const double cx = g.x + (r.x + r.width / 2.0) * sx, cy = g.y + (r.y + r.height / 2.0) * sy;
+    angle = static_cast<float>(std::atan2(sy * s, sx * c));
+    const auto edge = [](double at) { return static_cast<int>(std::lround(at)); };
+    const int x0 = edge(cx - width / 2), y0 = edge(cy - height / 2);
+    return {x0, y0, edge(cx + width / 2) - x0, edge(cy + height / 2) - y0};
+}
+
+// Copies Mtds one by one; `ids_` says where each went.
+class Joiner {
+public:
+    Joiner(GstBuffer* kept, GstAnalyticsRelationMeta* from, const JoinGeometry& geometry,
+           GstBuffer* main, GstAnalyticsRelationMeta* to)
+        : kept_(kept), from_(from), geometry_(geometry), main_(main), to_(to) {}
+
+    void run() {
+        ids_.assign(gst_analytics_relation_get_length(from_), nowhere);
+        // Inferences refer to detections, so that they come last.
+        for_all([this](const GstAnalyticsMtd& mtd) { ids_[mtd.id] = add(mtd); });
+        add_inferences();
+        for_all([this](const GstAnalyticsMtd& mtd) { relate(mtd.id); });
+    }
+
+private:
+    template <typename Function>
+    void for_all(Function&& function) {
+        gpointer state = nullptr;
+        GstAnalyticsMtd mtd;
+        while (
+            gst_analytics_relation_meta_iterate(from_, &state, GST_ANALYTICS_MTD_TYPE_ANY, &mtd)) {
+            function(mtd);
+        }
+    }
+
+    guint add(const GstAnalyticsMtd& mtd) {
+        const GstAnalyticsMtdType type = gst_analytics_mtd_get_mtd_type(&mtd);
+        if (type == gst_analytics_od_mtd_get_mtd_type()) return add_od(mtd);
+        if (type == gst_analytics_segmentation_mtd_get_mtd_type()) return add_mask(mtd);
+        if (const auto keypoints = get_keypoints(mtd)) return add_points(*keypoints);
+        GstAnalyticsMtd found;
+        for (unsigned i = 0; get_inference(kept_, i, &found); ++i)
+            if (found.id == mtd.id) return nowhere;
+        return add_bytes(mtd);
+    }
+
+    guint add_od(const GstAnalyticsMtd& mtd) {
+        Rectangle r;
+        float angle = 0, score = 0;
+        if (!gst_analytics_od_mtd_get_oriented_location(&mtd, &r.x, &r.y, &r.width, &r.height,
+                                                        &angle, &score)) {
+            return nowhere;
+        }
+        const Rectangle box =
+            angle == 0 ? clipped(scaled(geometry_, r.x, r.y, r.width, r.height), geometry_)
+                       : turned(geometry_, r, angle);
+        if (box.empty() || clipped(box, geometry_).empty()) return nowhere;
+        GstAnalyticsODMtd od;
+        const bool added = gst_analytics_relation_meta_add_oriented_od_mtd(
+            to_, gst_analytics_od_mtd_get_obj_type(&mtd), box.x, box.y, box.width, box.height,
+            angle, score, &od);
+        return added ? od.id : nowhere;
+    }
+
+    // Whether it is of instances or classes cannot be asked for on 1.26, by anybody.
+    guint add_mask(const GstAnalyticsMtd& mtd) {
+        int x, y;
+        guint width, height;
+        GstBuffer* picture = gst_analytics_segmentation_mtd_get_mask(&mtd, &x, &y, &width, &height);
+        if (!picture) return nowhere;
+        std::vector<guint> regions(gst_analytics_segmentation_mtd_get_region_count(&mtd));
+        for (gsize i = 0; i < regions.size(); ++i)
+            regions[i] = gst_analytics_segmentation_mtd_get_region_id(&mtd, i);
+        const Rectangle r =
+            scaled(geometry_, x, y, static_cast<int>(width), static_cast<int>(height));
+        const auto type =
+            regions.size() == 1 ? GST_SEGMENTATION_TYPE_INSTANCE : GST_SEGMENTATION_TYPE_SEMANTIC;
+        GstAnalyticsMtd mask;
+        const bool added = gst_analytics_relation_meta_add_segmentation_mtd(
+            to_, picture, type, regions.size(), regions.data(), r.x, r.y,
+            static_cast<guint>(std::max(r.width, 1)), static_cast<guint>(std::max(r.height, 1)),
+            &mask);
+        return added ? mask.id : nowhere;
+    }
+
+    guint add_points(const Keypoints& keypoints) {
+        std::vector<vartml::Keypoint> points(keypoints.points.begin(), keypoints.points.end());
+        for (vartml::Keypoint& p : points) {
+            p.x = static_cast<float>(geometry_.x + p.x * geometry_.scale_x());
+            p.y = static_cast<float>(geometry_.y + p.y * geometry_.scale_y());
+        }
+        GstAnalyticsMtd mtd;
+        return add_keypoints(to_, {keypoints.skeleton, points}, &mtd) ? mtd.id : nowhere;
+    }
+
+    // Classes, tracks, embeddings and what others invented have no coordinates: as upstream copies
+    // them.
+    guint add_bytes(const GstAnalyticsMtd& mtd) {
+        const auto* impl =
+            reinterpret_cast<const GstAnalyticsMtdImpl*>(gst_analytics_mtd_get_mtd_type(&mtd));
+        const gsize size = gst_analytics_mtd_get_size(&mtd);
+        GstAnalyticsMtd added;
+        gpointer data = gst_analytics_relation_meta_add_mtd(to_, impl, size, &added);
+        if (!data) return nowhere;
+        std::memcpy(data, gst_analytics_relation_meta_get_mtd_data(from_, mtd.id), size);
+        GstMetaTransformCopy copy = {FALSE, 0, static_cast<gsize>(-1)};
+        if (impl->mtd_meta_transform)
+            impl->mtd_meta_transform(main_, &added, kept_, _gst_meta_transform_copy, &copy);
+        return added.id;
+    }
+
+    void add_inferences() {
+        GstAnalyticsMtd mtd;
+        for (unsigned i = 0; const Inference* inference = get_inference(kept_, i, &mtd); ++i) {
+            Inference copy = *inference;
+            const Rectangle region = scaled(geometry_, copy.region_x, copy.region_y,
+                                            copy.region_width, copy.region_height);
+            copy.region_x = region.x, copy.region_y = region.y;
+            copy.region_width = region.width, copy.region_height = region.height;
+            if (copy.region_od >= 0 && static_cast<size_t>(copy.region_od) < ids_.size()) {
+                const guint id = ids_[static_cast<size_t>(copy.region_od)];
+                copy.region_od = id == nowhere ? -1 : static_cast<int>(id);
+            }
+            copy.frame_width = static_cast<unsigned>(geometry_.main_width);
+            copy.frame_height = static_cast<unsigned>(geometry_.main_height);
+            vartml::Affine& map = copy.to_frame;
+            const double sx = geometry_.scale_x(), sy = geometry_.scale_y();
+            map.a *= sx, map.b *= sx, map.c = map.c * sx + geometry_.x;
+            map.d *= sy, map.e *= sy, map.f = map.f * sy + geometry_.y;
+            const guint id = static_cast<guint>(gst_analytics_relation_get_length(to_));
+            if (add_inference(main_, copy, 1)) ids_[mtd.id] = id;
+        }
+    }
+
+    void relate(guint id) {
+        if (ids_[id] == nowhere) return;
+        gpointer state = nullptr;
+        GstAnalyticsMtd related;
+        while (gst_analytics_relation_meta_get_direct_related(
+            from_, id, GST_ANALYTICS_REL_TYPE_ANY, GST_ANALYTICS_MTD_TYPE_ANY, &state, &related)) {
+            if (ids_[related.id] == nowhere) continue;
+            const GstAnalyticsRelTypes type =
+                gst_analytics_relation_meta_get_relation(from_, id, related.id);
+            gst_analytics_relation_meta_set_relation(to_, type, ids_[id], ids_[related.id]);
+        }
+    }
+
+    GstBuffer* kept_;
+    GstAnalyticsRelationMeta* from_;
+    const JoinGeometry& geometry_;
+    GstBuffer* main_;
+    GstAnalyticsRelationMeta* to_;
+    std::vector<guint> ids_;
+};
+
+void add_regions(GstBuffer* kept, const JoinGeometry& geometry, GstBuffer* main) {
+    gpointer state = nullptr;
+    while (GstMeta* meta = gst_buffer_iterate_meta_filtered(
+               kept, &state, GST_VIDEO_REGION_OF_INTEREST_META_API_TYPE)) {
+        const auto* roi = reinterpret_cast<const GstVideoRegionOfInterestMeta*>(meta);
+        const Rectangle r =
+            clipped(scaled(geometry, static_cast<int>(roi->x), static_cast<int>(roi->y),
+                           static_cast<int>(roi->w), static_cast<int>(roi->h)),
+                    geometry);
+        if (r.empty()) continue;
+        auto* added = gst_buffer_add_video_region_of_interest_meta_id(
+            main, roi->roi_type, static_cast<guint>(r.x), static_cast<guint>(r.y),
+            static_cast<guint>(r.width), static_cast<guint>(r.height));
+        added->id = roi->id;
+        added->parent_id = roi->parent_id;
+        for (const GList* param = roi->params; param; param = param->next) {
+            gst_video_region_of_interest_meta_add_param(
+                added, gst_structure_copy(static_cast<const GstStructure*>(param->data)));
+        }
+    }
+}
+
+}  // namespace
+
+GstBuffer* keep_metadata(GstBuffer* frame) {
+    GstBuffer* kept = gst_buffer_new();
+    gpointer state = nullptr;
+    while (GstMeta* meta = gst_buffer_iterate_meta(frame, &state)) {
+        if (meta->info->api == GST_ANALYTICS_RELATION_META_API_TYPE ||
+            meta->info->api == GST_VIDEO_REGION_OF_INTEREST_META_API_TYPE) {
+            copy_meta(meta, frame, kept);
+        }
+    }
+    drop_inference_tensors(kept);
+    return kept;
+}
+
+void add_metadata(GstBuffer* kept, const JoinGeometry& geometry, GstBuffer* main) {
+    add_regions(kept, geometry, main);
+    GstAnalyticsRelationMeta* from = gst_buffer_get_analytics_relation_meta(kept);
+    if (!from) return;
+    const GstAnalyticsRelationMetaInitParams params = {128, 16384};
+    GstAnalyticsRelationMeta* to = gst_buffer_add_analytics_relation_meta_full(
+        main, const_cast<GstAnalyticsRelationMetaInitParams*>(&params));
+    if (to) Joiner(kept, from, geometry, main, to).run();
+}
+
+}  // namespace vartml::gst

@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gst/gstvartmlmetajoin.h"
+
+#include <gst/analytics/analytics.h>
+#include <gst/check/gstharness.h>
+#include <gst/check/gsttestclock.h>
+#include <gst/video/video.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <thread>
+#include <vector>
+
+#include "gst/support/embedding.h"
+#include "gst/support/inference.h"
+#include "gst/support/keypoints.h"
+#include "tests/support/gst_main.h"
+
+namespace {
+
+using namespace vartml::gst;
+
+constexpr char large[] = "video/x-raw,format=GRAY8,width=1920,height=1080,framerate=25/1";
+constexpr char small[] = "video/x-raw,format=GRAY8,width=320,height=180,framerate=25/1";
+constexpr GstClockTime step = 40 * GST_MSECOND;
+using Box = std::array<int, 4>;
+
+class MetaJoin : public testing::Test {
+protected:
+    void SetUp() override {
+        element_ =
+            GST_ELEMENT(gst_object_ref_sink(g_object_new(GST_TYPE_VARTML_META_JOIN, nullptr)));
+        bus_ = gst_bus_new();
+        gst_element_set_bus(element_, bus_);
+    }
+    void TearDown() override {
+        if (meta_) gst_harness_teardown(meta_);
+        if (main_) gst_harness_teardown(main_);
+        gst_element_set_state(element_, GST_STATE_NULL);
+        gst_element_set_bus(element_, nullptr);
+        gst_object_unref(element_);
+        gst_object_unref(bus_);
+    }
+    void again() {
+        TearDown();
+        main_ = meta_ = nullptr;
+        SetUp();
+    }
+    void set(const char* name, const char* value) {
+        gst_util_set_object_arg(G_OBJECT(element_), name, value);
+    }
+    void open(const char* main_caps = large, const char* meta_caps = small) {
+        main_ = gst_harness_new_with_element(element_, "sink_main", "src");
+        meta_ = gst_harness_new_with_element(element_, "sink_meta", nullptr);
+        for (GstHarness* h : {main_, meta_}) gst_harness_set_live(h, FALSE);
+        gst_harness_set_src_caps_str(main_, main_caps);
+        gst_harness_set_src_caps_str(meta_, meta_caps);
+    }
+    static GstBuffer* frame(GstClockTime pts) {
+        GstBuffer* buffer = gst_buffer_new_allocate(nullptr, 16, nullptr);
+        GST_BUFFER_PTS(buffer) = pts;
+        GST_BUFFER_DURATION(buffer) = step;
+        return buffer;
+    }
+    static guint add_od(GstBuffer* buffer, const Box& box, float angle = 0) {
+        GstAnalyticsODMtd od;
+        EXPECT_TRUE(gst_analytics_relation_meta_add_oriented_od_mtd(
+            gst_buffer_add_analytics_relation_meta(buffer), g_quark_from_string("cat"), box[0],
+            box[1], box[2], box[3], angle, 0.5f, &od));
+        return od.id;
+    }
+    void push_meta(GstClockTime pts, const Box& box = {10, 20, 30, 40}) {
+        GstBuffer* buffer = frame(pts);
+        add_od(buffer, box);
+        EXPECT_EQ(gst_harness_push(meta_, buffer), GST_FLOW_OK);
+    }
+    // The boxes of a main frame after it has passed.
+    static std::vector<Box> boxes_of(GstBuffer* buffer) {
+        std::vector<Box> boxes;
+        GstAnalyticsRelationMeta* meta = gst_buffer_get_analytics_relation_meta(buffer);
+        gpointer state = nullptr;
+        GstAnalyticsMtd od;
+        while (meta && gst_analytics_relation_meta_iterate(
+                           meta, &state, gst_analytics_od_mtd_get_mtd_type(), &od)) {
+            Box b;
+            float angle, score;
+            EXPECT_TRUE(gst_analytics_od_mtd_get_oriented_location(&od, &b[0], &b[1], &b[2], &b[3],
+                                                                   &angle, &score));
+            boxes.push_back(b);
+        }
+        return boxes;
+    }
+    std::vector<Box> push_main(GstClockTime pts) {
+        EXPECT_EQ(gst_harness_push(main_, frame(pts)), GST_FLOW_OK);
+        GstBuffer* out = gst_harness_pull(main_);
+        std::vector<Box> boxes = boxes_of(out);
+        EXPECT_EQ(GST_BUFFER_PTS(out), pts);
+        gst_buffer_unref(out);
+        return boxes;
+    }
+    guint64 stat(const char* name) {
+        GstStructure* stats = nullptr;
+        g_object_get(element_, "stats", &stats, nullptr);
+        guint64 value = G_MAXUINT64;
+        EXPECT_TRUE(gst_structure_get_uint64(stats, name, &value)) << name;
+        gst_structure_free(stats);
+        return value;
+    }
+    std::string id_of(GstMessageType type) {
+        GstMessage* message = gst_bus_pop_filtered(bus_, type);
+        if (!message) return "";
+        const GstStructure* details = nullptr;
+        type == GST_MESSAGE_ERROR ? gst_message_parse_error_details(message, &details)
+                                  : gst_message_parse_warning_details(message, &details);
+        const std::string id = gst_structure_get_string(details, "id");
+        gst_message_unref(message);
+        return id;
+    }
+
+    static constexpr Box scaled_ = {60, 120, 180, 240};  // of {10, 20, 30, 40}: 6 times
+    GstElement* element_ = nullptr;
+    GstBus* bus_ = nullptr;
+    GstHarness *main_ = nullptr, *meta_ = nullptr;
+};
+
+TEST_F(MetaJoin, TakesTheNearestWithinHalfAFrame) {
+    struct Case {
+        std::vector<GstClockTime> metas;
+        GstClockTime main;
+        int want;  // index of the meta frame, -1: none
+    };
+    const Case cases[] = {
+        {{0, step}, 0, 0},                              // equal
+        {{0, step, 2 * step}, step + step / 4, 1},      // offset
+        {{0, 2 * step}, step, -1},                      // missing
+        {{0, step}, step / 2, 0},                       // a tie goes to the earlier
+        {{0, step, 2 * step}, step + step / 2 + 1, 2},  // nearer to the later
+    };
+    for (const Case& c : cases) {
+        if (main_) again();
+        open();
+        for (size_t i = 0; i < c.metas.size(); ++i)
+            push_meta(c.metas[i], {static_cast<int>(i), 0, 10, 10});
+        const auto boxes = push_main(c.main);
+        if (c.want < 0) {
+            EXPECT_TRUE(boxes.empty());
+            EXPECT_EQ(stat("unmatched"), 1u);
+        } else {
+            ASSERT_EQ(boxes.size(), 1u);
+            EXPECT_EQ(boxes[0][0], 6 * c.want);
+            EXPECT_EQ(stat("matched"), 1u);
+        }
+    }
+}
+
+TEST_F(MetaJoin, OneMetaFrameServesSeveralPictures) {
+    set("tolerance", "100000000");
+    open();
+    push_meta(0);
+    push_meta(10 * step);
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(push_main(i * step), (std::vector<Box>{scaled_})) << i;
+    EXPECT_TRUE(push_main(4 * step).empty());
+}
+
+TEST_F(MetaJoin, WaitsForTheMetadataThatAFileBringsLater) {
+    open();
+    std::thread pictures([this] { EXPECT_EQ(push_main(step), (std::vector<Box>{scaled_})); });
+    push_meta(0, {0, 0, 5, 5});
+    push_meta(step);
+    pictures.join();
+    EXPECT_EQ(stat("timeouts"), 0u);
+}
+
+TEST_F(MetaJoin, AGapAndTheEndOfABranchEndTheWaiting) {
+    open();
+    std::thread pictures([this] {
+        EXPECT_TRUE(push_main(step).empty());
+        EXPECT_TRUE(push_main(9 * step).empty());
+    });
+    gst_harness_push_event(meta_, gst_event_new_gap(0, 2 * step));
+    gst_harness_push_event(meta_, gst_event_new_eos());
+    pictures.join();
+    EXPECT_EQ(stat("unmatched"), 2u);
+}
+
+TEST_F(MetaJoin, WithoutSyncTakesWhatIsThereAndDropsWhatIsLate) {
+    set("sync", "false");
+    open();
+    EXPECT_TRUE(push_main(0).empty());
+    push_meta(10 * step);
+    EXPECT_EQ(push_main(10 * step), (std::vector<Box>{scaled_}));
+    push_meta(step);
+    EXPECT_EQ(stat("late"), 1u);
+}
+
+TEST_F(MetaJoin, LivePicturesWaitUntilTheirDeadline) {
+    set("timeout", "5000000");
+    open();
+    gst_harness_set_live(main_, TRUE);
+    gst_harness_set_live(meta_, TRUE);
+    gst_harness_set_upstream_latency(main_, 10 * GST_MSECOND);
+    gst_harness_set_upstream_latency(meta_, 30 * GST_MSECOND);
+    GstTestClock* clock = GST_TEST_CLOCK(gst_test_clock_new());
+    gst_element_set_clock(element_, GST_CLOCK(clock));
+    EXPECT_EQ(gst_harness_query_latency(main_), 35 * GST_MSECOND);
+    std::thread pictures([this] { EXPECT_TRUE(push_main(step).empty()); });
+    GstClockID pending = nullptr;
+    gst_test_clock_wait_for_next_pending_id(clock, &pending);
+    EXPECT_EQ(gst_clock_id_get_time(pending), step + 35 * GST_MSECOND);
+    gst_clock_id_unref(pending);
+    EXPECT_TRUE(gst_test_clock_crank(clock));
+    pictures.join();
+    EXPECT_EQ(stat("timeouts"), 1u);
+    gst_element_set_clock(element_, nullptr);
+    gst_object_unref(clock);
+}
+
+TEST_F(MetaJoin, ScalesEveryKindOfMetadata) {
+    open();
+    GstBuffer* in = frame(0);
+    GstAnalyticsRelationMeta* meta = gst_buffer_add_analytics_relation_meta(in);
+    const guint od = add_od(in, {10, 20, 30, 40});
+    add_od(in, {100, 100, 20, 10}, 0.5f);
+    add_od(in, {400, 20, 30, 40});  // outside: dropped
+    GstAnalyticsMtd cls, track, mask, points, embedding;
+    gst_analytics_relation_meta_add_one_cls_mtd(meta, 0.5f, g_quark_from_string("cat"), &cls);
+    gst_analytics_relation_meta_add_tracking_mtd(meta, 7, 3, &track);
+    guint region = 1;
+    GstBuffer* picture = gst_buffer_new_allocate(nullptr, 4, nullptr);
+    gst_buffer_add_video_meta(picture, GST_VIDEO_FRAME_FLAG_NONE, GST_VIDEO_FORMAT_GRAY8, 4, 1);
+    gst_analytics_relation_meta_add_segmentation_mtd(meta, picture, GST_SEGMENTATION_TYPE_INSTANCE,
+                                                     1, &region, 10, 20, 30, 40, &mask);
+    const vartml::Keypoint joint[] = {{1.5f, 2.5f, 0.5f, true}};
+    add_keypoints(meta, {g_quark_from_string("coco17"), joint}, &points);
+    const float vector[] = {1, 0};
+    add_embedding(meta, vector, &embedding);
+    for (const guint id : {cls.id, track.id, mask.id, points.id, embedding.id})
+        gst_analytics_relation_meta_set_relation(meta, GST_ANALYTICS_REL_TYPE_RELATE_TO, od, id);
+    Inference inference;
+    inference.frame_width = 320, inference.frame_height = 180;
+    inference.region_x = 10, inference.region_y = 20;
+    inference.region_width = 30, inference.region_height = 40;
+    inference.region_od = static_cast<int>(od);
+    inference.to_frame = {1, 2, 3, 4, 5, 6};
+    inference.run_us = 9;
+    GstBuffer* tensor = gst_buffer_new_allocate(nullptr, 4, nullptr);
+    inference.data = {tensor};
+    ASSERT_TRUE(add_inference(in, inference, 1));
+    gst_buffer_add_video_region_of_interest_meta(in, "roi", 10, 20, 30, 40);
+    ASSERT_EQ(gst_harness_push(meta_, in), GST_FLOW_OK);
+    EXPECT_EQ(GST_MINI_OBJECT_REFCOUNT_VALUE(tensor), 1);  // let go on arrival
+    gst_buffer_unref(tensor);
+
+    GstBuffer* main = frame(0);
+    const guint own = add_od(main, {1, 2, 3, 4});  // of another element: is added to
+    GstMemory* memory = gst_buffer_peek_memory(main, 0);
+    ASSERT_EQ(gst_harness_push(main_, main), GST_FLOW_OK);
+    GstBuffer* out = gst_harness_pull(main_);
+    EXPECT_EQ(gst_buffer_peek_memory(out, 0), memory);
+    meta = gst_buffer_get_analytics_relation_meta(out);
+    const auto boxes = boxes_of(out);
+    ASSERT_EQ(boxes.size(), 3u);
+    EXPECT_EQ(boxes[0], (Box{1, 2, 3, 4}));
+    EXPECT_EQ(boxes[1], scaled_);
+    EXPECT_EQ(boxes[2], (Box{600, 600, 120, 60}));
+    GstAnalyticsMtd joined_od, mtd;
+    ASSERT_TRUE(gst_analytics_relation_meta_get_mtd(
+        meta, own + 1, gst_analytics_od_mtd_get_mtd_type(), &joined_od));
+    const auto related = [&](GstAnalyticsMtdType type) {
+        return gst_analytics_relation_meta_get_direct_related(
+            meta, joined_od.id, GST_ANALYTICS_REL_TYPE_RELATE_TO, type, nullptr, &mtd);
+    };
+    ASSERT_TRUE(related(gst_analytics_cls_mtd_get_mtd_type()));
+    EXPECT_EQ(gst_analytics_cls_mtd_get_quark(&mtd, 0), g_quark_from_string("cat"));
+    ASSERT_TRUE(related(gst_analytics_tracking_mtd_get_mtd_type()));
+    guint64 id;
+    GstClockTime first, last;
+    gboolean lost;
+    gst_analytics_tracking_mtd_get_info(&mtd, &id, &first, &last, &lost);
+    EXPECT_EQ(id, 7u);
+    ASSERT_TRUE(related(gst_analytics_segmentation_mtd_get_mtd_type()));
+    Box rectangle;
+    GstBuffer* got = gst_analytics_segmentation_mtd_get_mask(
+        &mtd, &rectangle[0], &rectangle[1], reinterpret_cast<guint*>(&rectangle[2]),
+        reinterpret_cast<guint*>(&rectangle[3]));
+    EXPECT_EQ(got, picture);  // mask pixels untouched
+    EXPECT_EQ(rectangle, scaled_);
+    gst_buffer_unref(got);
+    ASSERT_TRUE(related(keypoints_mtd_type()));
+    const auto keypoints = get_keypoints(mtd);
+    EXPECT_EQ(keypoints->points[0].x, 9);
+    EXPECT_EQ(keypoints->points[0].y, 15);
+    EXPECT_EQ(keypoints->points[0].score, 0.5f);
+    EXPECT_EQ(keypoints->skeleton, g_quark_from_string("coco17"));
+    ASSERT_TRUE(related(embedding_mtd_type()));
+    EXPECT_EQ(get_embedding(mtd)[0], 1);
+    const Inference* joined = get_inference(out, 0);
+    ASSERT_NE(joined, nullptr);
+    EXPECT_EQ(joined->frame_width, 1920u);
+    EXPECT_EQ(joined->frame_height, 1080u);
+    EXPECT_EQ(
+        (Box{joined->region_x, joined->region_y, joined->region_width, joined->region_height}),
+        scaled_);
+    EXPECT_EQ(joined->region_od, static_cast<int>(joined_od.id));
+    EXPECT_EQ(joined->run_us, 9u);
+    const vartml::Affine& map = joined->to_frame;
+    EXPECT_EQ((std::array{map.a, map.b, map.c, map.d, map.e, map.f}),
+              (std::array<decltype(map.a), 6>{6, 12, 18, 24, 30, 36}));
+    const auto* roi = gst_buffer_get_video_region_of_interest_meta_id(out, 0);
+    ASSERT_NE(roi, nullptr);
+    EXPECT_EQ((Box{int(roi->x), int(roi->y), int(roi->w), int(roi->h)}), scaled_);
+    gst_buffer_unref(out);
+}
+
+// Corners are rounded, not sizes: boxes that touch still touch.
+TEST_F(MetaJoin, RoundsCornersAndClips) {
+    open("video/x-raw,format=GRAY8,width=800,height=450,framerate=25/1");
+    GstBuffer* in = frame(0);
+    for (const Box& box :
+         {Box{1, 1, 2, 2}, Box{3, 1, 2, 2}, Box{310, 170, 50, 50}, Box{-9, 0, 5, 5}})
+        add_od(in, box);
+    ASSERT_EQ(gst_harness_push(meta_, in), GST_FLOW_OK);
+    // 2.5 times: 1 -> 2.5 -> 3, 3 -> 7.5 -> 8, 5 -> 12.5 -> 13
+    EXPECT_EQ(push_main(0), (std::vector<Box>{{3, 3, 5, 5}, {8, 3, 5, 5}, {775, 425, 25, 25}}));
+}
+
+TEST_F(MetaJoin, RegionSaysWhatTheSmallPictureShows) {
+    set("region", "960,540,320,320");
+    open(large, "video/x-raw,format=GRAY8,width=160,height=320,framerate=25/1");
+    push_meta(0);
+    EXPECT_EQ(push_main(0), (std::vector<Box>{{980, 560, 60, 40}}));
+}
+
+TEST_F(MetaJoin, OtherAspectsAreAnErrorWithoutRegion) {
+    open(large, "video/x-raw,format=GRAY8,width=320,height=320,framerate=25/1");
+    push_meta(0);
+    EXPECT_EQ(gst_harness_push(main_, frame(0)), GST_FLOW_ERROR);
+    EXPECT_EQ(id_of(GST_MESSAGE_ERROR), "join-geometry");
+}
+
+TEST_F(MetaJoin, PixelAspectCounts) {
+    open(large,
+         "video/x-raw,format=GRAY8,width=320,height=320,pixel-aspect-ratio=16/9,framerate=25/1");
+    push_meta(0, {10, 20, 32, 32});
+    EXPECT_EQ(push_main(0), (std::vector<Box>{{60, 68, 192, 108}}));
+}
+
+TEST_F(MetaJoin, ABadRegionIsAnErrorAtStart) {
+    for (const char* region : {"1,2,3", "a,b,c,d", "0,0,0,10", "0,0,nan,10"}) {
+        set("region", region);
+        EXPECT_EQ(gst_element_set_state(element_, GST_STATE_PAUSED), GST_STATE_CHANGE_FAILURE);
+        EXPECT_EQ(id_of(GST_MESSAGE_ERROR), "join-region") << region;
+        gst_element_set_state(element_, GST_STATE_NULL);
+    }
+}
+
+TEST_F(MetaJoin, WarnsOnceOfFramesWithoutTime) {
+    open();
+    for (int i = 0; i < 3; ++i) push_meta(GST_CLOCK_TIME_NONE);
+    EXPECT_EQ(id_of(GST_MESSAGE_WARNING), "join-pts");
+    EXPECT_EQ(id_of(GST_MESSAGE_WARNING), "");
+    EXPECT_TRUE(push_main(GST_CLOCK_TIME_NONE).empty());  // passes without waiting
+}
+
+TEST_F(MetaJoin, WarnsOfAHundredPicturesWithoutMetadata) {
+    open();
+    push_meta(0);
+    gst_harness_push_event(meta_, gst_event_new_eos());
+    EXPECT_EQ(push_main(0).size(), 1u);
+    for (int i = 1; i <= 99; ++i) push_main(i * step);
+    EXPECT_EQ(id_of(GST_MESSAGE_WARNING), "");
+    for (int i = 100; i <= 300; ++i) push_main(i * step);
+    EXPECT_EQ(id_of(GST_MESSAGE_WARNING), "join-unmatched");
+    EXPECT_EQ(id_of(GST_MESSAGE_WARNING), "");
+}
+
+TEST_F(MetaJoin, CapsOfEachBranchMayChange) {
+    open();
+    push_meta(0);
+    push_meta(step);
+    EXPECT_EQ(push_main(0), (std::vector<Box>{scaled_}));
+    gst_harness_set_src_caps_str(meta_,
+                                 "video/x-raw,format=GRAY8,width=640,height=360,framerate=25/1");
+    push_meta(2 * step);
+    push_meta(3 * step);
+    EXPECT_EQ(push_main(step), (std::vector<Box>{scaled_}));  // of before
+    EXPECT_EQ(push_main(2 * step), (std::vector<Box>{{30, 60, 90, 120}}));
+    gst_harness_set_src_caps_str(main_,
+                                 "video/x-raw,format=GRAY8,width=640,height=360,framerate=25/1");
+    EXPECT_EQ(push_main(3 * step), (std::vector<Box>{{10, 20, 30, 40}}));
+}
+
+TEST_F(MetaJoin, AFlushOfEitherBranchEndsWaitingAndForgets) {
+    open();
+    push_meta(0);
+    std::thread pictures(
+        [this] { EXPECT_EQ(gst_harness_push(main_, frame(5 * step)), GST_FLOW_FLUSHING); });
+    gst_harness_push_event(main_, gst_event_new_flush_start());
+    pictures.join();
+    gst_harness_push_event(main_, gst_event_new_flush_stop(TRUE));
+    gst_harness_push_event(meta_, gst_event_new_flush_start());
+    gst_harness_push_event(meta_, gst_event_new_flush_stop(TRUE));
+    GstSegment segment;
+    gst_segment_init(&segment, GST_FORMAT_TIME);
+    for (GstHarness* h : {main_, meta_}) gst_harness_push_event(h, gst_event_new_segment(&segment));
+    push_meta(step);
+    EXPECT_TRUE(push_main(0).empty());  // what was there at 0 is gone
+    EXPECT_EQ(push_main(step), (std::vector<Box>{scaled_}));
+}
+
+TEST_F(MetaJoin, ABranchThatIsAheadWaitsForItsPictures) {
+    open();
+    std::thread ahead([this] {
+        for (int i = 0; i < 200; ++i) push_meta(i * step);
+    });
+    for (int i = 0; i < 200; ++i) EXPECT_EQ(push_main(i * step).size(), 1u) << i;
+    ahead.join();
+    EXPECT_EQ(stat("matched"), 200u);
+}
+
+TEST_F(MetaJoin, APoolOfTwoOnTheMetaBranchIsEnough) {
+    open();
+    GstBufferPool* pool = gst_buffer_pool_new();
+    GstStructure* config = gst_buffer_pool_get_config(pool);
+    gst_buffer_pool_config_set_params(config, nullptr, 16, 2, 2);
+    gst_buffer_pool_set_config(pool, config);
+    gst_buffer_pool_set_active(pool, TRUE);
+    for (int i = 0; i < 10; ++i) {
+        GstBuffer* buffer = nullptr;
+        GstBufferPoolAcquireParams params{};
+        params.flags = GST_BUFFER_POOL_ACQUIRE_FLAG_DONTWAIT;
+        ASSERT_EQ(gst_buffer_pool_acquire_buffer(pool, &buffer, &params), GST_FLOW_OK) << i;
+        GST_BUFFER_PTS(buffer) = i * step;
+        add_od(buffer, {10, 20, 30, 40});
+        ASSERT_EQ(gst_harness_push(meta_, buffer), GST_FLOW_OK);
+    }
+    for (int i = 0; i < 10; ++i) EXPECT_EQ(push_main(i * step).size(), 1u);
+    gst_buffer_pool_set_active(pool, FALSE);
+    gst_object_unref(pool);
+}
+
+}  // namespace

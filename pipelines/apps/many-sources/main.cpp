@@ -104,6 +104,8 @@ public:
         }
         Source& source = sources_[number] = {number, uri, bin};
         g_free(uri);
+        // A branch that waits for its first frame, or fails before it, is no matter of the others.
+        g_object_set(bin, "async-handling", TRUE, nullptr);
         set(bin, "source", "uri", source.uri);
         set(bin, "infer", "model", model_);
         GstElement* sink = gst_bin_get_by_name(GST_BIN(bin), "sink");

@@ -9,8 +9,9 @@
  * #GstAnalyticsClsMtd in pixels of the frame.
  *
  * Tensors by decoder (CPU view): yolox and yolo-v5 `[1,N,5+C]`, yolo-v8 `[1,4+C,N]`, yolo-end2end
- * `[1,N,6]`, ultraface
- * `[1,N,2]` with `[1,N,4]`, classify `[1,C]`.
+ * `[1,N,6]`, ultraface `[1,N,2]` with `[1,N,4]`, ssd raw `[1,N,C+1]` with `[1,N,4]`, classify
+ * `[1,C]`. The families of faces (scrfd, yunet, retinaface, yolo-face, blazeface) bring their
+ * landmarks as keypoints. The values of #GstVartmlDecode:decoder describe all families.
  *
  * ## Example launch line
  * |[
@@ -341,6 +342,7 @@ bool decode_job(GstVartmlDecode* self, GstBuffer* buffer, Job& job, DecodedFrame
     if (!done) {
         return post_error(self, "decode the tensors", {.error = done.error(), .id = id});
     }
+    job.context.skeleton = entry->skeleton;
     frame.boxes += add_results(buffer, state.decoded, entry->quarks, job.context);
     frame.suppressed += state.decoded.suppressed;
     frame.not_finite += state.decoded.not_finite;

@@ -3,7 +3,7 @@
 """Builds and runs the tests; ends with one line `N passed, N failed, N skipped`.
 
 usage: run.py --build DIR [--all] [NAME...]
-  --all    also: ASan and UBSan on everything, TSan on runtime and elements, clang++
+  --all    also: ASan and UBSan on everything, TSan on runtime, publisher and elements, clang++
   NAME     only the tests whose meson name contains one of these
 """
 import argparse
@@ -19,7 +19,7 @@ VARIANTS = [
     ('-asan', ['-Db_sanitize=address,undefined', '-Db_lundef=false', '-Dbuildtype=debugoptimized'],
      {'ASAN_OPTIONS': 'detect_leaks=0', 'UBSAN_OPTIONS': 'halt_on_error=1:print_stacktrace=1'}, []),
     ('-tsan', ['-Db_sanitize=thread', '-Db_lundef=false', '-Dbuildtype=debugoptimized'],
-     {'TSAN_OPTIONS': f'suppressions={SUPPRESSIONS} ignore_noninstrumented_modules=1'}, ['runtime', 'device', 'gst']),
+     {'TSAN_OPTIONS': f'suppressions={SUPPRESSIONS} ignore_noninstrumented_modules=1'}, ['runtime', 'device', 'publish', 'gst']),
     ('-clang', [], {'CXX': 'clang++'}, []),
 ]
 

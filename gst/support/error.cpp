@@ -87,6 +87,7 @@ void post(gpointer element, GstMessageType type, const char* doing, const Failur
 
 MessageCode message_code(vartml::ErrorCode code, const char* id) {
     for (const ById& row : by_id) {
+        if (code == vartml::ErrorCode::busy) break;  // it is busy whatever it is
         if (!std::strcmp(row.id, id)) return {quark(row.domain), row.code};
     }
     for (const ByCode& row : by_code) {

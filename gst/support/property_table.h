@@ -19,7 +19,7 @@ inline GType register_property_enum(const char* name, const GEnumValue* values) 
     return type;
 }
 
-// The same for flags.
+// The same for a set of flags.
 inline GType register_property_flags(const char* name, const GFlagsValue* values) {
     const GType type = g_flags_register_static(name, values);
     gst_type_mark_as_plugin_api(type, static_cast<GstPluginAPIFlags>(0));
@@ -62,10 +62,14 @@ struct Property {
         GType (*type)();
         unsigned Settings::* field;
     };
+    // A text that can be written and not read.
+    struct Secret {
+        std::string Settings::* field;
+    };
 
     const char *name, *nick, *blurb;
     int when;
-    std::variant<Text, Flag, Uint, Real, Time, Enum, Flags> kind;
+    std::variant<Text, Flag, Uint, Real, Time, Enum, Flags, Secret> kind;
 
     template <auto Field>
     static Enum choice(GType (*type)()) {
@@ -115,6 +119,11 @@ GParamSpec* Property<Settings>::spec() const {
             [&](const Flags& k) {
                 return g_param_spec_flags(name, nick, blurb, k.type(), defaults.*k.field, flags);
             },
+            [&](const Secret&) {
+                const int written = flags & ~G_PARAM_READABLE;
+                return g_param_spec_string(name, nick, blurb, nullptr,
+                                           static_cast<GParamFlags>(written));
+            },
         },
         kind);
 }
@@ -132,6 +141,10 @@ void Property<Settings>::write(Settings& settings, const GValue* value) const {
                    [&](const Time& k) { settings.*k.field = g_value_get_uint64(value); },
                    [&](const Enum& k) { k.set(settings, g_value_get_enum(value)); },
                    [&](const Flags& k) { settings.*k.field = g_value_get_flags(value); },
+                   [&](const Secret& k) {
+                       const gchar* text = g_value_get_string(value);
+                       settings.*k.field = text ? text : "";
+                   },
                },
                kind);
 }
@@ -149,6 +162,7 @@ void Property<Settings>::read(const Settings& settings, GValue* value) const {
                    [&](const Time& k) { g_value_set_uint64(value, settings.*k.field); },
                    [&](const Enum& k) { g_value_set_enum(value, k.get(settings)); },
                    [&](const Flags& k) { g_value_set_flags(value, settings.*k.field); },
+                   [](const Secret&) {},
                },
                kind);
 }

@@ -23,12 +23,12 @@ std::string choices(GParamSpec* spec) {
     return text;
 }
 
-std::string flags(GParamSpec* spec, guint set) {
-    const GFlagsClass* values = G_PARAM_SPEC_FLAGS(spec)->flags_class;
+// The nicks of those that are set.
+std::string flags(const GFlagsClass* values, guint set, const char* between) {
     std::string text;
     for (guint i = 0; i < values->n_values; ++i) {
         if (values->values[i].value & set)
-            text += (text.empty() ? "" : "+") + std::string(values->values[i].value_nick);
+            text += (text.empty() ? "" : between) + std::string(values->values[i].value_nick);
     }
     return '`' + text + '`';
 }
@@ -59,15 +59,15 @@ void describe(GParamSpec* spec, std::string& type, std::string& fallback) {
     } else if (G_IS_PARAM_SPEC_BOOLEAN(spec)) {
         type = "boolean";
         fallback = G_PARAM_SPEC_BOOLEAN(spec)->default_value ? "true" : "false";
-    } else if (G_IS_PARAM_SPEC_FLAGS(spec)) {
-        const auto* p = G_PARAM_SPEC_FLAGS(spec);
-        type = flags(spec, p->flags_class->mask);
-        fallback = flags(spec, p->default_value);
     } else if (G_IS_PARAM_SPEC_ENUM(spec)) {
         const auto* p = G_PARAM_SPEC_ENUM(spec);
         type = choices(spec);
         fallback =
             '`' + std::string(g_enum_get_value(p->enum_class, p->default_value)->value_nick) + '`';
+    } else if (G_IS_PARAM_SPEC_FLAGS(spec)) {
+        const auto* p = G_PARAM_SPEC_FLAGS(spec);
+        type = flags(p->flags_class, G_MAXUINT, "`, `");
+        fallback = flags(p->flags_class, p->default_value, "+");
     } else {
         type = "structure";
         fallback = "unset";
@@ -77,6 +77,7 @@ void describe(GParamSpec* spec, std::string& type, std::string& fallback) {
 const char* when(const GParamSpec* spec) {
     if (!(spec->flags & G_PARAM_WRITABLE)) return "read only";
     if (spec->flags & GST_PARAM_CONTROLLABLE) return "controlled";
+    if (!(spec->flags & G_PARAM_READABLE)) return "ready, write only";
     return spec->flags & GST_PARAM_MUTABLE_PLAYING ? "playing" : "ready";
 }
 

@@ -30,6 +30,7 @@ const Case cases[] = {
     {ErrorCode::bad_model, "infer-model-bad", Domain::stream, GST_STREAM_ERROR_FORMAT},
     {ErrorCode::out_of_memory, "infer-run", Domain::library, GST_LIBRARY_ERROR_FAILED},
     {ErrorCode::busy, "infer-device-busy", Domain::resource, GST_RESOURCE_ERROR_BUSY},
+    {ErrorCode::busy, "pub-spool", Domain::resource, GST_RESOURCE_ERROR_BUSY},
     {ErrorCode::timeout, "infer-run", Domain::resource, GST_RESOURCE_ERROR_FAILED},
     {ErrorCode::device, "infer-device-lost", Domain::resource, GST_RESOURCE_ERROR_FAILED},
     {ErrorCode::io, "infer-run", Domain::resource, GST_RESOURCE_ERROR_READ},

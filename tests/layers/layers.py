@@ -56,6 +56,7 @@ THIRD_PARTY = [
     (r'mosquitto', ['lib/publish/mqtt']),
     (r'(cairo|pango)', ['gst/overlay/text.cpp']),
     (r'qrencode', ['pipelines/']),
+    (r'libsoup', ['pipelines/']),
 ]
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
@@ -128,6 +129,10 @@ def check_objects(vartml, runtime, plugins):
         for name in needed(library):
             if re.match(r'lib(onnx|protobuf|onnxruntime)', name):
                 faults.append(f'{os.path.basename(library)} links {name}')
+    for library in (vartml, runtime):
+        for name in needed(library):
+            if re.match(r'lib(mosquitto|cairo|pango)', name):
+                faults.append(f'{os.path.basename(library)} links {name}: it belongs to libgstvartmlextra.so')
     for plugin in plugins:
         for name in needed(plugin):
             if os.path.basename(plugin) == 'libgstvartml.so' and re.match(r'lib(cairo|pango|mosquitto)', name):

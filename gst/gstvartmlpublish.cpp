@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+/**
+ * SECTION:element-vartmlpublish
+ * @title: vartmlpublish
+ * @short_description: writes what was found on frames as JSON lines
+ *
+ * Reads the analytics metadata of each frame (detections, classes, tracks, keypoints, masks,
+ * embeddings, records of vartmlinfer), whose coordinates are pixels of the frame, and writes one
+ * JSON object per frame, one per line, to standard output, a file, a unix socket or an MQTT broker.
+ * It reads no tensors, so their shapes do not matter. Frames pass untouched and at once, whatever
+ * the receiver does: a thread of its own writes.
+ *
+ * With #GstVartmlPublish:spool-dir records go to disk while the receiver is away, and are sent, the
+ * oldest first, when it is back, also by the next process.
+ *
+ * ## Example launch line
+ * |[
+ * gst-launch-1.0 videotestsrc num-buffers=3 ! vartmlpublish add-empty=true ! fakesink
+ * ]| Three lines on standard output.
+ *
+ * Since: 1.0
+ */
+#include "gst/gstvartmlpublish.h"
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "gst/publish/open.h"
+#include "gst/publish/properties.h"
+#include "gst/publish/snapshot.h"
+#include "gst/publish/time.h"
+#include "gst/support/error.h"
+#include "gst/support/in_place.h"
+#include "gst/support/log.h"
+
+GST_DEBUG_CATEGORY_STATIC(vartmlpublish_debug);
+#define GST_CAT_DEFAULT vartmlpublish_debug
+
+using namespace vartml::gst;
+
+namespace {
+
+guint stats_id = 0;
+
+struct State {
+    // guarded by the object lock
+    PublishSettings settings;
+    std::shared_ptr<vartml::Publisher> publisher;  // between start and stop
+    vartml::PublishCounts last_counts;             // of the publisher before
+    std::string stream_id;
+
+    std::atomic<bool> failed{false};  // the sink, for good
+
+    // streaming thread, between start and stop
+    SnapshotReader reader;
+    guint64 frames = 0;  // since STREAM_START
+    guint width = 0, height = 0;
+};
+
+}  // namespace
+
+struct _GstVartmlPublish {
+    GstBaseTransform parent;
+    State* state;
+};
+
+G_DEFINE_TYPE(GstVartmlPublish, gst_vartml_publish, GST_TYPE_BASE_TRANSFORM)
+GST_ELEMENT_REGISTER_DEFINE(vartmlpublish, "vartmlpublish", GST_RANK_NONE, GST_TYPE_VARTML_PUBLISH)
+
+namespace {
+
+GstStaticPadTemplate sink_template =
+    GST_STATIC_PAD_TEMPLATE("sink", GST_PAD_SINK, GST_PAD_ALWAYS, GST_STATIC_CAPS_ANY);
+GstStaticPadTemplate src_template =
+    GST_STATIC_PAD_TEMPLATE("src", GST_PAD_SRC, GST_PAD_ALWAYS, GST_STATIC_CAPS_ANY);
+
+State& state_of(gpointer object) {
+    return *GST_VARTML_PUBLISH(object)->state;
+}
+
+std::shared_ptr<vartml::Publisher> publisher_of(gpointer object) {
+    GST_OBJECT_LOCK(object);
+    auto publisher = state_of(object).publisher;
+    GST_OBJECT_UNLOCK(object);
+    return publisher;
+}
+
+void set_property(GObject* object, guint id, const GValue* value, GParamSpec* spec) {
+    const auto* property = find_property(publish_properties(), id);
+    if (!property) {
+        G_OBJECT_WARN_INVALID_PROPERTY_ID(object, id, spec);
+        return;
+    }
+    GST_OBJECT_LOCK(object);
+    property->write(state_of(object).settings, value);
+    GST_OBJECT_UNLOCK(object);
+}
+
+GstStructure* stats_of(const vartml::PublishCounts& c) {
+    return gst_structure_new(
+        "vartml-publish-stats", "queued", G_TYPE_UINT64, c.queued, "sent", G_TYPE_UINT64, c.sent,
+        "spooled", G_TYPE_UINT64, c.spooled, "replayed", G_TYPE_UINT64, c.replayed, "dropped",
+        G_TYPE_UINT64, c.dropped, "spool-bytes", G_TYPE_UINT64, c.spool_bytes, "spool-records",
+        G_TYPE_UINT64, c.spool_records, "connected", G_TYPE_BOOLEAN, gboolean(c.connected),
+        "reconnects", G_TYPE_UINT64, c.reconnects, nullptr);
+}
+
+void get_property(GObject* object, guint id, GValue* value, GParamSpec* spec) {
+    const State& state = state_of(object);
+    if (id == stats_id) {
+        const auto publisher = publisher_of(object);
+        GST_OBJECT_LOCK(object);
+        vartml::PublishCounts counts = state.last_counts;
+        GST_OBJECT_UNLOCK(object);
+        if (publisher) counts = publisher->counts();
+        g_value_take_boxed(value, stats_of(counts));
+        return;
+    }
+    const auto* property = find_property(publish_properties(), id);
+    if (!property) {
+        G_OBJECT_WARN_INVALID_PROPERTY_ID(object, id, spec);
+        return;
+    }
+    GST_OBJECT_LOCK(object);
+    property->read(state.settings, value);
+    GST_OBJECT_UNLOCK(object);
+}
+
+void post_state(GstElement* element, const char* name, const std::string& reason,
+                const vartml::PublishCounts& counts) {
+    GST_INFO_OBJECT(element, "%s %s", name, reason.c_str());
+    GstStructure* s = gst_structure_new("vartml-publish-state", "state", G_TYPE_STRING, name,
+                                        "reason", G_TYPE_STRING, reason.c_str(), "spool-records",
+                                        G_TYPE_UINT64, counts.spool_records, "spool-bytes",
+                                        G_TYPE_UINT64, counts.spool_bytes, nullptr);
+    gst_element_post_message(element, gst_message_new_element(GST_OBJECT(element), s));
+}
+
+// They come from the publisher's thread, which keeps the element while it runs.
+vartml::PublishEvents events_of(GstVartmlPublish* self, const PublishSettings& settings) {
+    const std::shared_ptr<GstElement> element(GST_ELEMENT(gst_object_ref(self)),
+                                              [](GstElement* e) { gst_object_unref(e); });
+    PublishSettings shown = settings;
+    shown.password.clear();
+    vartml::PublishEvents events;
+    events.state = [element](const char* name, const std::string& reason,
+                             const vartml::PublishCounts& counts) {
+        post_state(element.get(), name, reason, counts);
+    };
+    events.failed = [element, shown](const vartml::Error& error, bool disk_full) {
+        state_of(element.get()).failed = true;
+        post_error(element.get(), "publish records", write_failure(shown, error, disk_full));
+    };
+    events.spool_failed = [element, shown](const vartml::Error& error) {
+        post_warning(element.get(), "keep records in the spool", spool_failure(shown, error));
+    };
+    return events;
+}
+
+gboolean start(GstBaseTransform* base) {
+    auto* self = GST_VARTML_PUBLISH(base);
+    State& state = *self->state;
+    install_log();
+    GST_OBJECT_LOCK(self);
+    const PublishSettings settings = state.settings;
+    state.stream_id.clear();
+    GST_OBJECT_UNLOCK(self);
+    state.failed = false;
+    state.frames = 0;
+    state.width = state.height = 0;
+    auto opened = open_publisher(settings, events_of(self, settings));
+    if (const auto* failure = std::get_if<Failure>(&opened))
+        return post_error(self, "begin to publish", *failure);
+    GST_OBJECT_LOCK(self);
+    state.publisher = std::move(std::get<std::unique_ptr<vartml::Publisher>>(opened));
+    GST_OBJECT_UNLOCK(self);
+    return TRUE;
+}
+
+gboolean stop(GstBaseTransform* base) {
+    State& state = state_of(base);
+    GST_OBJECT_LOCK(base);
+    const unsigned timeout = state.settings.drain_timeout_ms;
+    auto publisher = std::exchange(state.publisher, nullptr);
+    GST_OBJECT_UNLOCK(base);
+    state.reader.clear();
+    if (!publisher) return TRUE;
+    publisher->close(timeout);
+    GST_OBJECT_LOCK(base);
+    state.last_counts = publisher->counts();
+    GST_OBJECT_UNLOCK(base);
+    return TRUE;
+}
+
+gboolean set_caps(GstBaseTransform* base, GstCaps* in, GstCaps*) {
+    State& state = state_of(base);
+    const GstStructure* s = gst_caps_get_structure(in, 0);
+    gint width = 0, height = 0;
+    const bool video = g_str_has_prefix(gst_structure_get_name(s), "video/") &&
+                       gst_structure_get_int(s, "width", &width) &&
+                       gst_structure_get_int(s, "height", &height);
+    state.width = video ? static_cast<guint>(width) : 0;
+    state.height = video ? static_cast<guint>(height) : 0;
+    return TRUE;
+}
+
+void drain(GstBaseTransform* base) {
+    const auto publisher = publisher_of(base);
+    GST_OBJECT_LOCK(base);
+    const unsigned timeout = state_of(base).settings.drain_timeout_ms;
+    GST_OBJECT_UNLOCK(base);
+    if (publisher && !publisher->drain(timeout))
+        GST_INFO_OBJECT(base, "not all records were delivered before EOS");
+}
+
+gboolean sink_event(GstBaseTransform* base, GstEvent* event) {
+    State& state = state_of(base);
+    const auto publisher = publisher_of(base);
+    switch (GST_EVENT_TYPE(event)) {
+        case GST_EVENT_STREAM_START: {
+            const gchar* id = nullptr;
+            gst_event_parse_stream_start(event, &id);
+            GST_OBJECT_LOCK(base);
+            state.stream_id = id ? id : "";
+            GST_OBJECT_UNLOCK(base);
+            state.frames = 0;
+            break;
+        }
+        case GST_EVENT_EOS:
+            drain(base);
+            break;
+        case GST_EVENT_FLUSH_START:
+            if (publisher) publisher->interrupt();
+            break;
+        case GST_EVENT_FLUSH_STOP:
+            if (publisher) publisher->resume();
+            break;
+        default:
+            break;
+    }
+    return GST_BASE_TRANSFORM_CLASS(gst_vartml_publish_parent_class)->sink_event(base, event);
+}
+
+// What does not come from the analytics metadata.
+void describe_frame(GstBaseTransform* base, GstBuffer* buffer, const std::string& stream_name,
+                    vartml::FrameRecord& record) {
+    State& state = state_of(base);
+    if (!stream_name.empty()) {
+        record.stream = stream_name;
+    } else if (record.stream.empty()) {
+        record.stream = state.stream_id;
+    }
+    record.width = state.width;
+    record.height = state.height;
+    if (GST_BUFFER_PTS_IS_VALID(buffer)) record.pts_ns = GST_BUFFER_PTS(buffer);
+    const GstClockTime running =
+        base->segment.format == GST_FORMAT_TIME
+            ? gst_segment_to_running_time(&base->segment, GST_FORMAT_TIME, GST_BUFFER_PTS(buffer))
+            : GST_CLOCK_TIME_NONE;
+    if (GST_CLOCK_TIME_IS_VALID(running)) record.running_ns = running;
+    record.utc_ns = utc_of(GST_ELEMENT(base), buffer, running);
+}
+
+GstFlowReturn transform_ip(GstBaseTransform* base, GstBuffer* buffer) {
+    State& state = state_of(base);
+    if (state.failed) return GST_FLOW_ERROR;
+    GST_OBJECT_LOCK(base);
+    const unsigned include = state.settings.include;
+    const bool add_empty = state.settings.add_empty;
+    const guint64 every = state.settings.every;
+    const std::string stream_name = state.settings.stream_name;
+    vartml::Publisher* publisher = state.publisher.get();
+    GST_OBJECT_UNLOCK(base);
+    const guint64 frame = state.frames++;
+    if (!publisher || frame % every != 0) return GST_FLOW_OK;
+    auto record = publisher->take();
+    record->frame_seq = frame;
+    state.reader.read(buffer, include, *record);
+    if (record->empty() && !add_empty) {
+        publisher->give_back(std::move(record));
+        return GST_FLOW_OK;
+    }
+    describe_frame(base, buffer, stream_name, *record);
+    publisher->put(std::move(record));
+    return GST_FLOW_OK;
+}
+
+GstStateChangeReturn change_state(GstElement* element, GstStateChange transition) {
+    // EOS may wait in the streaming thread, which this waits for.
+    const auto publisher = publisher_of(element);
+    if (transition == GST_STATE_CHANGE_PAUSED_TO_READY && publisher) publisher->interrupt();
+    return GST_ELEMENT_CLASS(gst_vartml_publish_parent_class)->change_state(element, transition);
+}
+
+void finalize(GObject* object) {
+    delete GST_VARTML_PUBLISH(object)->state;
+    G_OBJECT_CLASS(gst_vartml_publish_parent_class)->finalize(object);
+}
+
+}  // namespace
+
+static void gst_vartml_publish_init(GstVartmlPublish* self) {
+    self->state = new State;
+    GstBaseTransform* base = GST_BASE_TRANSFORM(self);
+    gst_base_transform_set_in_place(base, TRUE);
+    gst_base_transform_set_passthrough(base, TRUE);
+    gst_base_transform_set_qos_enabled(base, FALSE);  // it would drop frames
+}
+
+static void gst_vartml_publish_class_init(GstVartmlPublishClass* klass) {
+    GST_DEBUG_CATEGORY_INIT(vartmlpublish_debug, "vartmlpublish", 0, "metadata as JSON lines");
+    auto* gobject = G_OBJECT_CLASS(klass);
+    auto* element = GST_ELEMENT_CLASS(klass);
+    auto* base = GST_BASE_TRANSFORM_CLASS(klass);
+    gobject->set_property = set_property;
+    gobject->get_property = get_property;
+    gobject->finalize = finalize;
+    element->change_state = change_state;
+    stats_id = install_properties(gobject, publish_properties(),
+                                  "Counts since start: queued (now), sent, spooled, replayed, "
+                                  "dropped, spool-bytes and spool-records (now), connected, "
+                                  "reconnects");
+
+    gst_element_class_set_static_metadata(element, "VART-ML publisher", "Analyzer/Metadata",
+                                          "Writes what was found on frames as JSON lines",
+                                          "The gst-vartml authors");
+    gst_element_class_add_static_pad_template(element, &sink_template);
+    gst_element_class_add_static_pad_template(element, &src_template);
+
+    base->start = start;
+    base->stop = stop;
+    base->set_caps = set_caps;
+    base->sink_event = sink_event;
+    base->propose_allocation = propose_video_meta;
+    base->transform_ip = transform_ip;
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gst/publish/open.h"
+
+namespace vartml::gst {
+namespace {
+
+using SinkResult = vartml::Result<std::unique_ptr<vartml::PublishSink>>;
+
+SinkResult make_sink(const PublishSettings& settings) {
+    switch (settings.method) {
+        case PublishMethod::file:
+            return vartml::make_file_sink(settings.location, settings.append);
+        case PublishMethod::socket:
+            return vartml::make_socket_sink(settings.location);
+        case PublishMethod::mqtt:
+            return vartml::make_mqtt_sink(settings);
+        case PublishMethod::standard_output:
+            break;
+    }
+    return vartml::make_stdout_sink();
+}
+
+// The TLS file that a message begins with.
+const char* tls_property(const PublishSettings& settings, const std::string& message) {
+    const std::pair<const std::string&, const char*> files[] = {
+        {settings.tls_ca_file, "tls-ca-file"},
+        {settings.tls_cert_file, "tls-cert-file"},
+        {settings.tls_key_file, "tls-key-file"},
+    };
+    for (const auto& [file, property] : files) {
+        if (!file.empty() && message.starts_with(file)) return property;
+    }
+    return nullptr;
+}
+
+std::string value_of(const PublishSettings& settings, const char* property) {
+    for (const auto& row : publish_properties()) {
+        const auto* text = std::get_if<Property<PublishSettings>::Text>(&row.kind);
+        if (text && !g_strcmp0(row.name, property)) return settings.*text->field;
+    }
+    return {};
+}
+
+Failure sink_failure(const PublishSettings& settings, vartml::Error error) {
+    if (error.code == vartml::ErrorCode::unsupported)
+        return {.error = std::move(error), .id = "pub-no-mqtt", .property = "method"};
+    if (settings.method == PublishMethod::mqtt) {
+        const char* property = tls_property(settings, error.message);
+        error.code = vartml::ErrorCode::invalid_argument;
+        return {.error = std::move(error),
+                .id = "pub-tls",
+                .property = property,
+                .file = property ? value_of(settings, property) : ""};
+    }
+    return {.error = std::move(error),
+            .id = "pub-location",
+            .property = "location",
+            .file = settings.location};
+}
+
+}  // namespace
+
+Failure write_failure(const PublishSettings& settings, const vartml::Error& error, bool disk_full) {
+    const bool file = settings.method == PublishMethod::file;
+    return {.error = error,
+            .id = disk_full ? "pub-disk-full" : "pub-location",
+            .property = file ? "location" : "method",
+            .file = file ? settings.location : ""};
+}
+
+Failure spool_failure(const PublishSettings& settings, const vartml::Error& error) {
+    return {.error = error, .id = "pub-spool", .property = "spool-dir", .file = settings.spool_dir};
+}
+
+std::variant<std::unique_ptr<vartml::Publisher>, Failure> open_publisher(
+    const PublishSettings& settings, vartml::PublishEvents events) {
+    auto sink = make_sink(settings);
+    if (!sink) return sink_failure(settings, sink.error());
+    vartml::PublishOptions options = settings;
+    options.spool_max_age_s = settings.spool_max_age;
+    auto publisher = vartml::Publisher::open(std::move(*sink), options, std::move(events));
+    if (!publisher) return spool_failure(settings, publisher.error());
+    return std::move(*publisher);
+}
+
+}  // namespace vartml::gst

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the metadata of a frame says, as a record.
+#pragma once
+#include <gst/analytics/analytics.h>
+#include <gst/gst.h>
+
+#include <string_view>
+#include <vector>
+
+#include <vartml/publish.h>
+
+#include "gst/publish/labels.h"
+
+namespace vartml::gst {
+
+// Reads frames on one thread and keeps its memory. Thread-safety: none.
+class SnapshotReader {
+public:
+    // Fills in what the metadata says; `include` of Include. `stream` and `frame_seq` are those of
+    // the first inference, where there is one.
+    void read(GstBuffer* buffer, unsigned include, vartml::FrameRecord& record);
+    void clear() { numbers_.clear(); }
+
+private:
+    struct Source {
+        guint id;  // Mtd
+        const Inference* inference;
+    };
+    void read_inferences(GstBuffer* buffer);
+    void read_object(const GstAnalyticsMtd& od);
+    void read_details(const GstAnalyticsMtd& od, vartml::RecordObject& object);
+    void read_related(const GstAnalyticsMtd& related, vartml::RecordObject& object);
+    void read_picture_details();
+    void read_map(const GstAnalyticsMtd& segmentation);
+    std::optional<vartml::RecordMask> read_mask(const GstAnalyticsMtd& mtd, bool regions);
+    std::string_view model_of(guint id) const;
+    template <typename Function>
+    void for_related(guint id, Function&& function);
+    template <typename Function>
+    void for_all(GstAnalyticsMtdType type, Function&& function);
+
+    LabelNumbers numbers_;
+    // of the frame that is read
+    GstAnalyticsRelationMeta* meta_ = nullptr;
+    vartml::FrameRecord* record_ = nullptr;
+    unsigned include_ = 0;
+    std::vector<Source> sources_;
+    std::vector<bool> owned_;  // by Mtd: it belongs to an object
+};
+
+}  // namespace vartml::gst

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/publish/json_text.h"
+
+#include "lib/common/utf8.h"
+
+namespace vartml::publish {
+namespace {
+
+void append_escaped(std::string& out, unsigned char c) {
+    constexpr char digits[] = "0123456789abcdef";
+    switch (c) {
+        case '"':
+        case '\\':
+            out += '\\';
+            out += static_cast<char>(c);
+            return;
+        case '\n':
+            out += "\\n";
+            return;
+        case '\t':
+            out += "\\t";
+            return;
+        default:
+            out += "\\u00";
+            out += digits[c >> 4];
+            out += digits[c & 15];
+    }
+}
+
+// Length of the longest part at the front that is one code point; 1 where it is malformed.
+size_t code_point(std::string_view text, bool& valid) {
+    for (size_t length = 1; length <= 4 && length <= text.size(); ++length) {
+        if (is_utf8(text.substr(0, length))) {
+            valid = true;
+            return length;
+        }
+    }
+    valid = false;
+    return 1;
+}
+
+}  // namespace
+
+void append_quoted(std::string& out, std::string_view text) {
+    out += '"';
+    while (!text.empty()) {
+        const auto c = static_cast<unsigned char>(text.front());
+        size_t length = 1;
+        if (c < 0x20 || c == '"' || c == '\\' || c == 0x7f) {
+            append_escaped(out, c);
+        } else if (c < 0x80) {
+            out += static_cast<char>(c);
+        } else {
+            bool valid = false;
+            length = code_point(text, valid);
+            out += valid ? text.substr(0, length) : std::string_view("\xEF\xBF\xBD");
+        }
+        text.remove_prefix(length);
+    }
+    out += '"';
+}
+
+}  // namespace vartml::publish

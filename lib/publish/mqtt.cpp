@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sink over libmosquitto, driven by the publisher's thread alone: the library starts none, and
+// calls back only while we call it.
+#include <mosquitto.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <deque>
+#include <fstream>
+#include <mutex>
+
+#include <vartml/publish_mqtt.h>
+
+namespace vartml {
+namespace {
+
+constexpr size_t window = 64;          // ours: records on their way to the broker
+constexpr int housekeeping_ms = 1000;  // for keep-alive, whose unit is the second
+
+struct Destroy {
+    void operator()(mosquitto* client) const { mosquitto_destroy(client); }
+};
+
+class MqttSink final : public PublishSink {
+public:
+    explicit MqttSink(const MqttOptions& options) : options_(options) {
+        backoff = {.first_ms = 500, .most_ms = 30000};
+    }
+
+    Result<void> connect() override;
+    bool connected() const override { return connected_; }
+    Result<bool> send(const PublishLine& line) override;
+    Result<void> work() override;
+    Wait wait() const override;
+    size_t take_delivered() override;
+    void disconnect() override;
+
+private:
+    struct OnItsWay {
+        int mid = 0;
+        bool delivered = false;
+    };
+    Result<void> set_up_client();
+    Error failure(int code) const;
+    void connected_with(int code);
+    void delivered(int mid);
+
+    MqttOptions options_;
+    std::unique_ptr<mosquitto, Destroy> client_;
+    std::deque<OnItsWay> on_their_way_;
+    bool connected_ = false;
+    int refused_ = 0;  // the broker's answer, unless it is yes
+    bool lost_ = false;
+};
+
+std::string broker_of(const MqttOptions& options) {
+    return "broker " + options.address + ":" + std::to_string(options.port);
+}
+
+Error MqttSink::failure(int code) const {
+    const char* text = code == MOSQ_ERR_ERRNO ? std::strerror(errno) : mosquitto_strerror(code);
+    return {ErrorCode::io, broker_of(options_) + ": " + text};
+}
+
+void MqttSink::connected_with(int code) {
+    connected_ = code == 0;
+    refused_ = code;
+}
+
+// The client may call while mosquitto_publish() runs, before it has returned.
+void MqttSink::delivered(int mid) {
+    const auto it = std::ranges::find(on_their_way_, mid, &OnItsWay::mid);
+    if (it != on_their_way_.end()) it->delivered = true;
+}
+
+// A new client for each connection: what was under way is ours to send again, in our order.
+Result<void> MqttSink::set_up_client() {
+    const char* const id = options_.client_id.empty() ? nullptr : options_.client_id.c_str();
+    client_.reset(mosquitto_new(id, true, this));
+    if (!client_) return failure(MOSQ_ERR_ERRNO);
+    mosquitto_connect_callback_set(client_.get(), [](mosquitto*, void* self, int code) {
+        static_cast<MqttSink*>(self)->connected_with(code);
+    });
+    mosquitto_disconnect_callback_set(client_.get(), [](mosquitto*, void* self, int) {
+        static_cast<MqttSink*>(self)->lost_ = true;
+    });
+    mosquitto_publish_callback_set(client_.get(), [](mosquitto*, void* self, int mid) {
+        static_cast<MqttSink*>(self)->delivered(mid);
+    });
+    mosquitto_max_inflight_messages_set(client_.get(), window);
+    if (!options_.username.empty()) {
+        const int code = mosquitto_username_pw_set(
+            client_.get(), options_.username.c_str(),
+            options_.password.empty() ? nullptr : options_.password.c_str());
+        if (code != MOSQ_ERR_SUCCESS) return failure(code);
+    }
+    if (options_.tls_ca_file.empty()) return {};
+    const auto or_null = [](const std::string& s) { return s.empty() ? nullptr : s.c_str(); };
+    const int code =
+        mosquitto_tls_set(client_.get(), options_.tls_ca_file.c_str(), nullptr,
+                          or_null(options_.tls_cert_file), or_null(options_.tls_key_file), nullptr);
+    if (code != MOSQ_ERR_SUCCESS) return failure(code);
+    return {};
+}
+
+Result<void> MqttSink::connect() {
+    if (auto done = set_up_client(); !done) return done;
+    const int code = mosquitto_connect_async(client_.get(), options_.address.c_str(),
+                                             static_cast<int>(options_.port),
+                                             static_cast<int>(options_.keepalive_s));
+    if (code == MOSQ_ERR_EAI)
+        return Error{ErrorCode::not_found, broker_of(options_) + ": no such host is known"};
+    if (code != MOSQ_ERR_SUCCESS) return failure(code);
+    return {};
+}
+
+Result<void> MqttSink::work() {
+    const int code = mosquitto_loop(client_.get(), 0, 1);
+    if (refused_) {
+        return Error{ErrorCode::io, broker_of(options_) + ": refused the connection: " +
+                                        mosquitto_connack_string(refused_)};
+    }
+    if (code != MOSQ_ERR_SUCCESS) return failure(code);
+    if (lost_) return failure(MOSQ_ERR_CONN_LOST);
+    return {};
+}
+
+PublishSink::Wait MqttSink::wait() const {
+    return {.fd = mosquitto_socket(client_.get()),
+            .read = true,
+            .write = mosquitto_want_write(client_.get()),
+            .timeout_ms = housekeeping_ms};
+}
+
+Result<bool> MqttSink::send(const PublishLine& line) {
+    if (on_their_way_.size() >= window || mosquitto_want_write(client_.get())) return false;
+    const std::string topic = mqtt_topic(options_.topic, line.stream, line.model);
+    OnItsWay& entry = on_their_way_.emplace_back();
+    const int code = mosquitto_publish(client_.get(), &entry.mid, topic.c_str(),
+                                       static_cast<int>(line.text.size() - 1), line.text.data(),
+                                       static_cast<int>(options_.qos), false);
+    if (code == MOSQ_ERR_SUCCESS) return true;
+    on_their_way_.pop_back();
+    return failure(code);
+}
+
+size_t MqttSink::take_delivered() {
+    size_t count = 0;
+    for (; !on_their_way_.empty() && on_their_way_.front().delivered; ++count)
+        on_their_way_.pop_front();
+    return count;
+}
+
+void MqttSink::disconnect() {
+    if (client_ && connected_) mosquitto_disconnect(client_.get());
+    client_.reset();
+    on_their_way_.clear();
+    connected_ = lost_ = false;
+    refused_ = 0;
+}
+
+// That a file of TLS is one; what is in it shows when a connection is made.
+Result<void> check_pem(const std::string& path) {
+    if (path.empty()) return {};
+    errno = 0;
+    std::ifstream file(path);
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    if (!file.is_open()) {
+        return Error{errno == ENOENT ? ErrorCode::not_found : ErrorCode::io,
+                     path + ": cannot be opened: " + std::strerror(errno)};
+    }
+    if (text.find("-----BEGIN ") == std::string::npos) {
+        return Error{ErrorCode::invalid_argument,
+                     path +
+                         ": has no PEM block, expected a certificate or key that begins with "
+                         "-----BEGIN"};
+    }
+    return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<PublishSink>> make_mqtt_sink(const MqttOptions& options) {
+    static std::once_flag initialised;
+    std::call_once(initialised, mosquitto_lib_init);
+    for (const std::string* path :
+         {&options.tls_ca_file, &options.tls_cert_file, &options.tls_key_file}) {
+        if (auto done = check_pem(*path); !done) return done.error();
+    }
+    if (options.tls_ca_file.empty() && !options.tls_cert_file.empty()) {
+        return Error{
+            ErrorCode::invalid_argument,
+            options.tls_cert_file + ": is a certificate for TLS, which needs the file of a CA too"};
+    }
+    if (options.tls_cert_file.empty() != options.tls_key_file.empty()) {
+        const bool key = options.tls_cert_file.empty();
+        return Error{ErrorCode::invalid_argument,
+                     (key ? options.tls_key_file + ": is a key without certificate"
+                          : options.tls_cert_file + ": is a certificate without key") +
+                         "; name both files"};
+    }
+    return std::unique_ptr<PublishSink>(std::make_unique<MqttSink>(options));
+}
+
+}  // namespace vartml

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/publish/sender.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include <vartml/log.h>
+
+namespace vartml::publish {
+namespace {
+
+using std::chrono::milliseconds;
+
+// ours: records that move between two looks at the orders
+constexpr int batch = 64;
+
+int milliseconds_until(Clock::time_point time) {
+    const auto left = std::chrono::ceil<milliseconds>(time - Clock::now()).count();
+    return static_cast<int>(std::clamp<int64_t>(left, 0, 60000));
+}
+
+}  // namespace
+
+Sender::Sender(std::shared_ptr<RecordQueue> queue, std::unique_ptr<PublishSink> sink,
+               std::optional<Spool> spool, PublishEvents events, std::string run)
+    : queue_(std::move(queue)),
+      sink_(std::move(sink)),
+      spool_(std::move(spool)),
+      events_(std::move(events)),
+      run_(std::move(run)),
+      delay_ms_(sink_->backoff.first_ms),
+      random_(std::random_device{}()) {}
+
+void Sender::run() {
+    say("connecting", "");
+    for (;;) {
+        queue_->clear_wake();
+        const Orders orders = queue_->orders();
+        step_link();
+        collect_delivered();
+        const bool moved = move();
+        update_counts();
+        const bool drained = is_drained();
+        queue_->set_drained(drained);
+        if (orders.closing && (drained || Clock::now() >= orders.deadline)) break;
+        if ((orders.closing || orders.draining) && !drained) say("draining", "");
+        if (!moved) sleep(orders);
+    }
+    finish();
+}
+
+void Sender::step_link() {
+    if (failed_) return;
+    if (link_ == Link::down && Clock::now() >= next_try_) return try_connect();
+    if (link_ == Link::down) return;
+    if (auto done = sink_->work(); !done) return lose(done.error());
+    if (link_ == Link::connecting && sink_->connected()) set_up();
+}
+
+void Sender::try_connect() {
+    if (auto done = sink_->connect(); !done) return lose(done.error());
+    link_ = Link::connecting;
+    if (sink_->connected()) set_up();
+}
+
+void Sender::set_up() {
+    link_ = Link::up;
+    delay_ms_ = sink_->backoff.first_ms;
+    queue_->count([&](PublishCounts& c) {
+        c.connected = true;
+        c.reconnects += was_connected_;
+    });
+    was_connected_ = true;
+    say("connected", "");
+}
+
+void Sender::lose(const Error& reason) {
+    collect_delivered();
+    const bool disk_full = sink_->disk_full();
+    withdraw();
+    if (!sink_->reconnects()) {
+        if (events_.failed) events_.failed(reason, disk_full);
+        return fail();
+    }
+    const PublishSink::Backoff& backoff = sink_->backoff;
+    unsigned delay = delay_ms_;
+    if (backoff.first_ms < backoff.most_ms)
+        delay = delay * 3 / 4 + static_cast<unsigned>(random_() % (delay / 2 + 1));
+    next_try_ = Clock::now() + milliseconds(delay);
+    delay_ms_ = std::min(delay_ms_ * 2, backoff.most_ms);
+    say(spool_ ? "spooling" : "connecting", reason.message);
+}
+
+// Ends the connection. What the sink had and did not deliver is sent again, from the front of the
+// spool where there is one.
+void Sender::withdraw() {
+    sink_->disconnect();
+    link_ = Link::down;
+    in_flight_ = 0;
+    queue_->count([](PublishCounts& c) { c.connected = false; });
+    if (!spool_) return;
+    spool_->rewind();
+    std::erase_if(pending_, [](const Pending& p) { return p.spooled; });
+    std::vector<std::string> lines;
+    for (const Pending& p : pending_) lines.push_back(p.line.text);
+    if (lines.empty() || !spool_->prepend(lines)) return;
+    queue_->count([&](PublishCounts& c) { c.spooled += pending_records(); });
+    pending_.clear();
+}
+
+// The end of a sink that does not come back.
+void Sender::fail() {
+    failed_ = true;
+    queue_->count([&](PublishCounts& c) { c.dropped += pending_records(); });
+    pending_.clear();
+}
+
+uint64_t Sender::pending_records() const {
+    return static_cast<uint64_t>(std::ranges::count_if(
+        pending_, [](const Pending& p) { return !p.spooled && !p.line.gap; }));
+}
+
+void Sender::collect_delivered() {
+    uint64_t sent = 0, replayed = 0;
+    for (size_t n = sink_->take_delivered(); n > 0 && in_flight_ > 0; --n, --in_flight_) {
+        const Pending& p = pending_.front();
+        sent += !p.line.gap;
+        if (p.spooled) {
+            replayed += !p.line.gap;
+            spool_->acknowledge();
+        }
+        pending_.pop_front();
+    }
+    if (sent) {
+        queue_->count([&](PublishCounts& c) {
+            c.sent += sent;
+            c.replayed += replayed;
+        });
+    }
+}
+
+// While the link is down, or older lines are in the spool, or a receiver keeps us waiting.
+bool Sender::wants_spool() const {
+    if (!spool_ || failed_) return false;
+    if (link_ == Link::down || spool_->has_unread()) return true;
+    const bool waits = link_ != Link::up || in_flight_ < pending_.size() || !spool_->empty();
+    return waits && queue_->size() >= std::max<size_t>(queue_->capacity() / 2, 1);
+}
+
+bool Sender::move() {
+    bool moved = false;
+    for (int i = 0; i < batch; ++i) {
+        bool any = false;
+        if (failed_) any = discard();
+        if (wants_spool() && to_spool()) any = true;
+        if (link_ == Link::up && send_pending() && next_line()) any = true;
+        if (!any) break;
+        moved = true;
+    }
+    if (link_ == Link::up) send_pending();
+    collect_delivered();
+    return moved;
+}
+
+bool Sender::discard() {
+    std::vector<PublishLine> lines;
+    if (!take_record(lines)) return false;
+    queue_->count([](PublishCounts& c) { ++c.dropped; });
+    return true;
+}
+
+// Whether the sink took all that waits.
+bool Sender::send_pending() {
+    while (in_flight_ < pending_.size()) {
+        auto taken = sink_->send(pending_[in_flight_].line);
+        if (!taken) {
+            lose(taken.error());
+            return false;
+        }
+        if (!*taken) return false;
+        ++in_flight_;
+    }
+    return true;
+}
+
+// The next line of the spool, else of the queue, becomes the last that waits.
+bool Sender::next_line() {
+    if (spool_ && spool_->has_unread()) {
+        auto text = spool_->read();
+        if (!text) {
+            log(LogLevel::warning, "", text.error().message);
+            return true;
+        }
+        Pending p;
+        p.spooled = true;
+        if (auto line = parse_line(*text)) p.line = std::move(*line);
+        p.line.text = std::move(*text);
+        pending_.push_back(std::move(p));
+        return true;
+    }
+    if (spool_ && !spool_->empty()) return false;  // until it is acknowledged
+    std::vector<PublishLine> lines;
+    if (!take_record(lines)) return false;
+    for (PublishLine& line : lines) pending_.push_back({std::move(line)});
+    return true;
+}
+
+// The oldest record of the queue as a line, with a gap in front where some were lost.
+bool Sender::take_record(std::vector<PublishLine>& lines) {
+    std::optional<Gap> gap;
+    auto record = queue_->pop(gap);
+    if (!record) return false;
+    if (lost_) lines.push_back(std::move(*lost_));
+    lost_.reset();
+    if (gap) {
+        PublishLine& line = lines.emplace_back();
+        line.stream = gap->stream, line.model = gap->model, line.run = run_;
+        line.first = gap->first, line.last = gap->last, line.count = gap->count;
+        format_gap(line);
+    }
+    format_frame(*record, run_, lines.emplace_back());
+    queue_->give_back(std::move(record));
+    return true;
+}
+
+bool Sender::to_spool() {
+    std::vector<PublishLine> lines;
+    if (!take_record(lines)) return false;
+    spool_lines(lines);
+    return true;
+}
+
+void Sender::spool_lines(const std::vector<PublishLine>& lines) {
+    for (const PublishLine& line : lines) {
+        const auto done = lost_ ? Result<void>(Error{}) : spool_->append(line.text);
+        if (done) {
+            if (!line.gap) queue_->count([](PublishCounts& c) { ++c.spooled; });
+            continue;
+        }
+        if (!lost_ && !std::exchange(spool_failure_said_, true) && events_.spool_failed)
+            events_.spool_failed(done.error());
+        note_lost(line);
+    }
+}
+
+// A line that the spool did not take becomes part of a gap before the next that it takes.
+void Sender::note_lost(const PublishLine& line) {
+    if (!line.gap) queue_->count([](PublishCounts& c) { ++c.dropped; });
+    if (!lost_) {
+        lost_ = line;
+    } else {
+        lost_->last = line.last;
+        lost_->count += line.count;
+    }
+    format_gap(*lost_);
+}
+
+bool Sender::is_drained() const {
+    if (queue_->size() > 0) return false;
+    if (failed_) return true;
+    if (!pending_.empty()) return false;
+    if (!spool_) return true;
+    // While the receiver is away the spool is the place to be.
+    return link_ == Link::down || spool_->empty();
+}
+
+void Sender::sleep(const Orders& orders) {
+    PublishSink::Wait wait;
+    int timeout = -1;
+    const auto at_most = [&](int ms) { timeout = timeout < 0 ? ms : std::min(timeout, ms); };
+    if (link_ != Link::down) {
+        wait = sink_->wait();
+        if (wait.timeout_ms >= 0) at_most(wait.timeout_ms);
+    } else if (!failed_) {
+        at_most(milliseconds_until(next_try_));
+    }
+    if (orders.closing) at_most(milliseconds_until(orders.deadline));
+    pollfd entries[2] = {{queue_->wake_fd(), POLLIN, 0}, {wait.fd, 0, 0}};
+    if (wait.read) entries[1].events |= POLLIN;
+    if (wait.write) entries[1].events |= POLLOUT;
+    ::poll(entries, wait.fd >= 0 ? 2 : 1, timeout);
+}
+
+// What is left goes to the spool, or is lost.
+void Sender::finish() {
+    collect_delivered();
+    withdraw();
+    uint64_t lost = pending_records();
+    pending_.clear();
+    for (std::vector<PublishLine> lines; take_record(lines); lines.clear()) {
+        if (spool_ && !failed_) {
+            spool_lines(lines);
+        } else {
+            ++lost;
+        }
+    }
+    queue_->count([&](PublishCounts& c) { c.dropped += lost; });
+    say("stopped", lost ? std::to_string(lost) + " records were not delivered" : "");
+}
+
+void Sender::update_counts() {
+    queue_->count([&](PublishCounts& c) {
+        c.queued = pending_records();
+        if (!spool_) return;
+        c.spool_bytes = spool_->bytes();
+        c.spool_records = spool_->records();
+        c.dropped += spool_->take_dropped();
+    });
+}
+
+void Sender::say(const char* state, const std::string& reason) {
+    if (!std::strcmp(state_, state)) return;
+    state_ = state;
+    update_counts();
+    if (events_.state) events_.state(state, reason, queue_->counts());
+}
+
+}  // namespace vartml::publish

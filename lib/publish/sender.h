@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Takes records from the queue to the sink or the spool, in their order, on a thread of its own.
+#pragma once
+#include <deque>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+
+#include <vartml/publish.h>
+
+#include "lib/publish/record_queue.h"
+#include "lib/publish/spool.h"
+
+namespace vartml::publish {
+
+// The order is: lines that are with the sink or wait for it, then the spool, then the queue. Lines
+// straight from the queue are with the sink only while the spool is empty, so that they are the
+// oldest; when the link is lost they go to the spool's front. Without a spool they stay here and
+// the queue fills.
+// Thread-safety: run() is the thread; the rest is its own.
+class Sender {
+public:
+    Sender(std::shared_ptr<RecordQueue> queue, std::unique_ptr<PublishSink> sink,
+           std::optional<Spool> spool, PublishEvents events, std::string run);
+    void run();
+
+private:
+    struct Pending {
+        PublishLine line;
+        bool spooled = false;
+    };
+    enum class Link { down, connecting, up };
+
+    void step_link();
+    void try_connect();
+    void set_up();
+    void lose(const Error& reason);
+    void collect_delivered();
+    bool move();
+    bool send_pending();
+    bool next_line();
+    bool take_record(std::vector<PublishLine>& lines);
+    bool to_spool();
+    bool discard();
+    bool wants_spool() const;
+    void spool_lines(const std::vector<PublishLine>& lines);
+    void note_lost(const PublishLine& line);
+    void fail();
+    void withdraw();
+    uint64_t pending_records() const;
+    void sleep(const Orders& orders);
+    bool is_drained() const;
+    void finish();
+    void say(const char* state, const std::string& reason);
+    void update_counts();
+
+    std::shared_ptr<RecordQueue> queue_;
+    std::unique_ptr<PublishSink> sink_;
+    std::optional<Spool> spool_;
+    PublishEvents events_;
+    std::string run_;
+
+    Link link_ = Link::down;
+    Clock::time_point next_try_{};
+    unsigned delay_ms_ = 0;
+    bool was_connected_ = false;
+    bool failed_ = false;
+    bool spool_failure_said_ = false;
+    const char* state_ = "";
+    std::deque<Pending> pending_;
+    size_t in_flight_ = 0;             // the first of `pending_`, which the sink has
+    std::optional<PublishLine> lost_;  // a gap that goes before what the spool takes next
+    std::minstd_rand random_;
+};
+
+}  // namespace vartml::publish

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/publish/spool.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+
+namespace vartml::publish {
+namespace {
+
+constexpr uint64_t full_segment = 1 << 20;  // given: spec of the spool
+// Room for lines that go in front and for gap lines beside what they replace.
+constexpr uint64_t first_number = uint64_t(1) << 32;
+
+Result<Fd> take_lock(const std::string& dir) {
+    const std::string path = dir + "/lock";
+    Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+    if (!fd) return system_error(path, "open the spool's lock", errno);
+    if (flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
+    if (errno != EWOULDBLOCK) return system_error(path, "lock the spool", errno);
+    return Error{ErrorCode::busy, dir +
+                                      ": another publisher has this spool folder; give each one a "
+                                      "folder of its own"};
+}
+
+void remove_unfinished(const std::string& dir) {
+    std::error_code ignored;
+    for (const auto& entry : std::filesystem::directory_iterator(dir, ignored)) {
+        const std::string name = entry.path().filename();
+        if (name.starts_with('.') && name.find(".spool.tmp-") != std::string::npos)
+            std::filesystem::remove(entry.path(), ignored);
+    }
+}
+
+bool is_frame(const std::string& line) {
+    return line.starts_with(R"({"schema":"vartml.frame/1")");
+}
+
+}  // namespace
+
+Result<Spool> Spool::open(const std::string& dir, const Limits& limits) {
+    if (auto made = make_directories(dir); !made) return made.error();
+    auto lock = take_lock(dir);
+    if (!lock) return lock.error();
+    remove_unfinished(dir);
+    Spool spool(dir, limits, std::move(*lock));
+    for (const uint64_t number : list_segments(dir)) {
+        auto segment = recover_segment(dir, number);
+        if (!segment) return segment.error();
+        if (segment->lines == 0) {
+            ::unlink(segment_path(dir, number).c_str());
+            continue;
+        }
+        spool.bytes_ += segment->bytes;
+        spool.segments_.push_back(*segment);
+    }
+    if (auto done = spool.expire(); !done) return done.error();
+    if (auto done = spool.make_room(0); !done) return done.error();
+    return spool;
+}
+
+uint64_t Spool::segment_bytes() const {
+    return std::min(full_segment, std::max<uint64_t>(limits_.max_bytes / 4, 1));
+}
+
+// Gap lines are written beside what they replace: a little is kept free.
+bool Spool::fits(uint64_t bytes) const {
+    const uint64_t reserve = std::min<uint64_t>(4096, limits_.max_bytes / 8);
+    return bytes + reserve <= limits_.max_bytes;
+}
+
+Result<void> Spool::begin_segment() {
+    active_.reset();
+    const uint64_t number = segments_.empty() ? first_number : segments_.back().number + 1;
+    const std::string path = segment_path(dir_, number);
+    active_ = Fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666));
+    if (!active_) return system_error(path, "create a segment of the spool", errno);
+    segments_.push_back({.number = number});
+    return {};
+}
+
+Result<void> Spool::write(const std::string& bytes) {
+    Segment& segment = segments_.back();
+    const std::string path = segment_path(dir_, segment.number);
+    const Bytes pieces[] = {as_bytes(bytes)};
+    if (auto done = write_pieces(active_.get(), path, pieces); !done) {
+        // Half a line would end the segment for whoever reads it.
+        const bool cut = ::ftruncate(active_.get(), static_cast<off_t>(segment.bytes)) == 0;
+        if (!cut || segment.lines == 0) active_.reset();
+        if (segment.lines == 0) forget(segments_.size() - 1);
+        return done.error();
+    }
+    segment.bytes += bytes.size();
+    segment.newest = std::chrono::system_clock::now();
+    bytes_ += bytes.size();
+    return {};
+}
+
+Result<void> Spool::append(const std::string& line) {
+    const std::string bytes = framed(line);
+    if (auto done = expire(); !done) return done;
+    if (auto done = make_room(bytes.size()); !done) return done;
+    if (!active_ || segments_.back().bytes + bytes.size() > segment_bytes()) {
+        if (auto done = begin_segment(); !done) return done;
+    }
+    if (auto done = write(bytes); !done) return done;
+    ++segments_.back().lines;
+    segments_.back().records += is_frame(line);
+    return {};
+}
+
+Result<void> Spool::prepend(const std::vector<std::string>& lines) {
+    uint64_t size = 0;
+    for (const std::string& line : lines) size += frame_bytes + line.size();
+    if (auto done = make_room(size); !done) return done;
+    const uint64_t number = segments_.empty() ? first_number : segments_.front().number - 1;
+    auto segment = write_segment(dir_, number, lines);
+    if (!segment) return segment.error();
+    segments_.push_front(*segment);
+    loaded_.push_front({lines});
+    bytes_ += segment->bytes;
+    return {};
+}
+
+Result<void> Spool::make_room(uint64_t bytes) {
+    const auto no_room = [&] {
+        return Error{ErrorCode::io, dir_ + ": a line of " + std::to_string(bytes) +
+                                        " bytes has no room in a spool of " +
+                                        std::to_string(limits_.max_bytes) +
+                                        " bytes; allow it more"};
+    };
+    if (!fits(bytes)) return no_room();
+    while (!fits(bytes_ + bytes)) {
+        size_t index = 0;
+        while (index < segments_.size() && (segments_[index].gaps_only() || is_in_flight(index))) {
+            ++index;
+        }
+        if (index == segments_.size()) return no_room();
+        if (auto done = drop(index); !done) return done;
+    }
+    return {};
+}
+
+// Gap lines take the place of a segment and of one before that has only gap lines.
+Result<void> Spool::drop(size_t index) {
+    if (index + 1 == segments_.size()) active_.reset();
+    std::vector<std::string> lines;
+    const size_t first =
+        index > 0 && segments_[index - 1].gaps_only() && index - 1 >= loaded_.size() ? index - 1
+                                                                                     : index;
+    for (size_t i = first; i <= index; ++i) {
+        auto content = read_segment(dir_, segments_[i].number);
+        if (!content) {
+            dropped_ += segments_[i].records;
+            forget(i);
+            return {};
+        }
+        const size_t done = i < loaded_.size() ? loaded_[i].done : 0;
+        lines.insert(lines.end(), content->lines.begin() + static_cast<ptrdiff_t>(done),
+                     content->lines.end());
+    }
+    uint64_t records = 0;
+    const auto gaps = gaps_for(lines, records);
+    dropped_ += records;
+    Segment& segment = segments_[index];
+    auto written = write_segment(dir_, segment.number, gaps);
+    if (!written) {  // then at least the room
+        forget(index);
+        return {};
+    }
+    bytes_ += written->bytes;
+    bytes_ -= segment.bytes;
+    segment = *written;
+    if (index < loaded_.size()) loaded_[index] = {gaps};
+    if (first < index) forget(first);
+    return {};
+}
+
+Result<void> Spool::expire() {
+    if (limits_.max_age_s == 0) return {};
+    const auto limit = std::chrono::system_clock::now() - std::chrono::seconds(limits_.max_age_s);
+    for (size_t i = 0; i < segments_.size(); ++i) {
+        if (segments_[i].newest >= limit || segments_[i].gaps_only() || is_in_flight(i)) continue;
+        const size_t before = segments_.size();
+        if (auto done = drop(i); !done) return done;
+        i -= before - segments_.size();  // one fewer in front, or this one is gone
+    }
+    return {};
+}
+
+void Spool::forget(size_t index) {
+    const auto at = static_cast<ptrdiff_t>(index);
+    ::unlink(segment_path(dir_, segments_[index].number).c_str());
+    bytes_ -= segments_[index].bytes;
+    segments_.erase(segments_.begin() + at);
+    if (index < loaded_.size()) loaded_.erase(loaded_.begin() + at);
+}
+
+bool Spool::has_unread() const {
+    return segments_.size() > loaded_.size() ||
+           std::ranges::any_of(loaded_, [](const Loaded& l) { return l.next < l.lines.size(); });
+}
+
+// A segment that is read no longer grows.
+Result<void> Spool::load_next() {
+    const size_t index = loaded_.size();
+    if (index + 1 == segments_.size()) active_.reset();
+    auto content = read_segment(dir_, segments_[index].number);
+    if (!content || content->lines.empty()) {
+        dropped_ += segments_[index].records;
+        forget(index);
+        return content ? Error{ErrorCode::io, dir_ + ": a segment of the spool is damaged"}
+                       : content.error();
+    }
+    loaded_.push_back({std::move(content->lines)});
+    return {};
+}
+
+Result<std::string> Spool::read() {
+    for (Loaded& loaded : loaded_) {
+        if (loaded.next < loaded.lines.size()) return loaded.lines[loaded.next++];
+    }
+    if (auto done = load_next(); !done) return done.error();
+    return loaded_.back().lines[loaded_.back().next++];
+}
+
+void Spool::acknowledge() {
+    Loaded& front = loaded_.front();
+    front.done_records += is_frame(front.lines[front.done]);
+    if (++front.done == front.lines.size()) forget(0);
+}
+
+void Spool::rewind() {
+    for (Loaded& loaded : loaded_) loaded.next = loaded.done;
+    while (!loaded_.empty() && loaded_.back().done == 0) loaded_.pop_back();
+}
+
+uint64_t Spool::records() const {
+    uint64_t count = 0;
+    for (const Segment& segment : segments_) count += segment.records;
+    for (const Loaded& loaded : loaded_) count -= loaded.done_records;
+    return count;
+}
+
+uint64_t Spool::take_dropped() {
+    return std::exchange(dropped_, 0);
+}
+
+}  // namespace vartml::publish

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lines on disk while their receiver is away: segments in a folder, oldest first, within a limit.
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include <vartml/result.h>
+
+#include "lib/common/file.h"
+#include "lib/publish/spool_segment.h"
+
+namespace vartml::publish {
+
+// What was written survives the process, not a crash of the system: nothing is synced. The folder
+// never holds more than the limit: the oldest segment that nobody reads gives way, and becomes a
+// segment of gap lines.
+// Thread-safety: none.
+class Spool {
+public:
+    struct Limits {
+        uint64_t max_bytes = 64 << 20;
+        uint64_t max_age_s = 0;  // 0 = none
+    };
+    // Makes the folder where it is missing and recovers what it holds. Errors: busy when another
+    // process (or Spool) has it, io and not_found.
+    static Result<Spool> open(const std::string& dir, const Limits& limits);
+    Spool(Spool&&) = default;
+
+    // Adds a line behind all others.
+    Result<void> append(const std::string& line);
+    // Adds lines in front of all others; nothing may have been read and not acknowledged.
+    Result<void> prepend(const std::vector<std::string>& lines);
+
+    bool empty() const { return segments_.empty(); }
+    bool has_unread() const;
+    // The oldest line that was not read.
+    Result<std::string> read();
+    // The oldest line that was read is done with; the last one of a segment removes its file.
+    void acknowledge();
+    // What was read and not acknowledged will be read again.
+    void rewind();
+
+    uint64_t bytes() const { return bytes_; }
+    uint64_t records() const;  // frames that wait
+    uint64_t take_dropped();   // frames lost to the limits since the last call
+
+private:
+    struct Loaded {
+        std::vector<std::string> lines;
+        size_t next = 0, done = 0;
+        uint64_t done_records = 0;  // frames among the lines that are done with
+        bool in_flight() const { return next > done; }
+    };
+    Spool(std::string dir, const Limits& limits, Fd lock)
+        : dir_(std::move(dir)), limits_(limits), lock_(std::move(lock)) {}
+    Result<void> begin_segment();
+    Result<void> write(const std::string& bytes);
+    Result<void> make_room(uint64_t bytes);
+    Result<void> drop(size_t index);
+    Result<void> expire();
+    Result<void> load_next();
+    void forget(size_t index);
+    bool fits(uint64_t bytes) const;
+    // Whether lines of it are with the receiver, which will acknowledge them.
+    bool is_in_flight(size_t index) const {
+        return index < loaded_.size() && loaded_[index].in_flight();
+    }
+    uint64_t segment_bytes() const;
+
+    std::string dir_;
+    Limits limits_;
+    Fd lock_;
+    std::deque<Segment> segments_;
+    std::deque<Loaded> loaded_;  // of the first segments
+    Fd active_;                  // of the last segment, while it grows
+    uint64_t bytes_ = 0;
+    uint64_t dropped_ = 0;
+};
+
+}  // namespace vartml::publish

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <csignal>
+#include <filesystem>
+#include <thread>
+
+#include "tests/publish/fake_sink.h"
+#include "tests/publish/lines.h"
+#include "tests/support/process_state.h"
+#include "tests/support/temp_dir.h"
+
+namespace {
+
+using namespace vartml;
+using namespace vartml::test;
+
+constexpr unsigned forever = 3600000;
+
+class PublisherTest : public testing::Test {
+protected:
+    void open(PublishOptions options = {}) {
+        PublishEvents events;
+        events.state = [this](const char* state, const std::string& reason, const PublishCounts&) {
+            const std::lock_guard lock(mutex_);
+            states_.push_back(reason.empty() ? state : state + (": " + reason));
+        };
+        events.failed = [this](const Error& error, bool) {
+            const std::lock_guard lock(mutex_);
+            failures_.push_back(error.message);
+        };
+        events.spool_failed = [this](const Error& error) {
+            const std::lock_guard lock(mutex_);
+            failures_.push_back("spool " + error.message);
+        };
+        auto opened =
+            Publisher::open(std::make_unique<FakeSink>(receiver_), options, std::move(events));
+        ASSERT_TRUE(opened) << opened.error().message;
+        publisher_ = std::move(*opened);
+    }
+    void put(int count) {
+        for (int i = 0; i < count; ++i) publisher_->put(a_record(*publisher_, next_++));
+    }
+    std::vector<std::string> states() {
+        const std::lock_guard lock(mutex_);
+        return states_;
+    }
+    std::vector<std::string> failures() {
+        const std::lock_guard lock(mutex_);
+        return failures_;
+    }
+
+    TempDir temp_;
+    const std::string spool_ = temp_ / "spool";
+    std::shared_ptr<Receiver> receiver_ = std::make_shared<Receiver>();
+    std::mutex mutex_;  // guards the two lists
+    std::vector<std::string> states_, failures_;
+    std::unique_ptr<Publisher> publisher_;  // ends first
+    uint64_t next_ = 0;
+};
+
+TEST_F(PublisherTest, DeliversInOrderAndCounts) {
+    receiver_->come();
+    open();
+    put(100);
+    EXPECT_EQ(expect_in_order(receiver_->lines(100), publisher_->run()), 100u);
+    EXPECT_TRUE(publisher_->drain(forever));
+    const PublishCounts counts = publisher_->counts();
+    EXPECT_EQ(counts.sent, 100u);
+    EXPECT_EQ(counts.queued + counts.dropped + counts.spooled + counts.reconnects, 0u);
+    EXPECT_TRUE(counts.connected);
+    publisher_->close(0);
+    EXPECT_EQ(states(), (std::vector<std::string>{"connecting", "connected", "stopped"}));
+    EXPECT_FALSE(publisher_->counts().connected);
+}
+
+TEST_F(PublisherTest, WithoutReceiverTheOldestGiveWayAndAGapStandsForThem) {
+    open({.queue_size = 4});
+    put(10);
+    EXPECT_EQ(publisher_->counts().dropped, 6u);
+    EXPECT_EQ(publisher_->counts().queued, 4u);
+    receiver_->come();
+    const auto lines = receiver_->lines(5);
+    EXPECT_EQ(seen(lines[0]), (Seen{publisher_->run(), 0, 5, true}));
+    EXPECT_EQ(expect_in_order(lines, publisher_->run()), 10u);
+    EXPECT_TRUE(publisher_->drain(forever));
+    EXPECT_EQ(publisher_->counts().sent, 4u);
+}
+
+TEST_F(PublisherTest, AReceiverThatTakesNothingHoldsNobodyUp) {
+    receiver_->come(2);
+    receiver_->acknowledge_all(false);
+    open({.queue_size = 8});
+    put(1);
+    receiver_->lines(1);
+    put(5000);
+    EXPECT_GE(publisher_->counts().dropped, 5000u - 8 - 3);
+    receiver_->acknowledge_all(true);
+    receiver_->acknowledge(2);
+    EXPECT_TRUE(publisher_->drain(forever));
+    const PublishCounts counts = publisher_->counts();
+    EXPECT_EQ(counts.sent + counts.dropped, 5001u);
+    EXPECT_EQ(expect_in_order(receiver_->lines(counts.sent + 1), publisher_->run()), 5001u);
+}
+
+TEST_F(PublisherTest, ASlowReceiverGetsEverythingThroughTheSpool) {
+    receiver_->come(2);
+    receiver_->acknowledge_all(false);
+    open({.queue_size = 64, .spool_dir = spool_});
+    size_t acknowledged = 0;
+    for (uint64_t i = 0; i < 2000; ++i) {
+        put(1);
+        if (publisher_->counts().queued > 48) std::this_thread::yield();
+        if (i % 4 == 0) receiver_->acknowledge(1), ++acknowledged;
+    }
+    receiver_->acknowledge_all(true);
+    receiver_->acknowledge(2);
+    EXPECT_TRUE(publisher_->drain(forever));
+    const PublishCounts counts = publisher_->counts();
+    EXPECT_EQ(counts.sent + counts.dropped, 2000u);
+    EXPECT_GT(counts.replayed, 0u);
+    EXPECT_EQ(counts.spool_records, 0u);
+    EXPECT_EQ(expect_in_order(receiver_->lines(counts.sent), publisher_->run()), 2000u);
+}
+
+TEST_F(PublisherTest, KeepsTheOrderAcrossOutages) {
+    receiver_->come(10);
+    receiver_->acknowledge_all(false);
+    open({.queue_size = 1000, .spool_dir = spool_});
+    size_t came = 0;
+    for (int outage = 0; outage < 5; ++outage) {
+        put(8);
+        came += 8;
+        receiver_->lines(came);
+        receiver_->acknowledge(3);  // five are on their way when it goes
+        receiver_->go();
+        put(100);
+        EXPECT_TRUE(publisher_->drain(forever));  // all lies in the spool
+        EXPECT_EQ(publisher_->counts().queued, 0u);
+        EXPECT_GE(publisher_->counts().spool_records, 100u);
+        receiver_->acknowledge_all(true);
+        receiver_->come(10);
+        receiver_->lines(came + 105);
+        while (publisher_->counts().spool_records > 0) std::this_thread::yield();
+        came = receiver_->lines(0).size();
+        receiver_->acknowledge_all(false);
+    }
+    EXPECT_EQ(expect_in_order(receiver_->lines(0), publisher_->run()), 540u);
+    EXPECT_EQ(publisher_->counts().reconnects, 5u);
+    EXPECT_EQ(publisher_->counts().dropped, 0u);
+}
+
+TEST_F(PublisherTest, WhatIsLeftStaysInTheSpoolAndIsSentFirstByTheNext) {
+    open({.spool_dir = spool_});
+    put(50);
+    const std::string earlier = publisher_->run();
+    publisher_->close(0);
+    EXPECT_EQ(publisher_->counts().spooled, 50u);
+    EXPECT_EQ(publisher_->counts().dropped, 0u);
+    publisher_.reset();
+
+    receiver_->come();
+    open({.spool_dir = spool_});
+    put(50);
+    const auto lines = receiver_->lines(100);
+    EXPECT_EQ(expect_in_order({lines.begin(), lines.begin() + 50}, earlier), 50u);
+    EXPECT_EQ(expect_in_order({lines.begin() + 50, lines.end()}, publisher_->run()), 50u);
+    EXPECT_TRUE(publisher_->drain(forever));
+    EXPECT_EQ(publisher_->counts().sent, 100u);
+}
+
+TEST_F(PublisherTest, WithoutSpoolWhatIsLeftIsLostAndCounted) {
+    open();
+    put(50);
+    publisher_->close(0);
+    EXPECT_EQ(publisher_->counts().dropped, 50u);
+    EXPECT_EQ(states().back(), "stopped: 50 records were not delivered");
+}
+
+TEST_F(PublisherTest, SurvivesBeingKilledWhileItSpools) {
+    int ready[2];
+    ASSERT_EQ(pipe(ready), 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+        open({.queue_size = 1000, .spool_dir = spool_});
+        put(500);
+        publisher_->drain(forever);
+        if (::write(ready[1], "x", 1) != 1) _exit(1);
+        for (;;) put(1);
+    }
+    char x;
+    ASSERT_EQ(::read(ready[0], &x, 1), 1);
+    ASSERT_EQ(::kill(child, SIGKILL), 0);
+    ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+    ::close(ready[0]), ::close(ready[1]);
+
+    receiver_->come();
+    open({.spool_dir = spool_});
+    put(10);
+    receiver_->lines(510);
+    while (publisher_->counts().spool_records > 0 || publisher_->counts().queued > 0)
+        std::this_thread::yield();
+    const auto lines = receiver_->lines(510);
+    const std::string earlier = seen(lines[0]).run;
+    EXPECT_NE(earlier, publisher_->run());
+    EXPECT_GE(expect_in_order(lines, earlier), 500u);
+    EXPECT_EQ(expect_in_order({lines.end() - 10, lines.end()}, publisher_->run()), 10u);
+}
+
+TEST_F(PublisherTest, ASpoolThatCannotGrowIsSaidOnceAndLeavesAGap) {
+    open({.queue_size = 100, .spool_dir = spool_, .spool_max_bytes = 64 << 10});
+    put(1);
+    for (int i = 0; i < 2; ++i)
+        publisher_->put(a_record(*publisher_, next_++, 90000));  // no room for these at all
+    put(1);
+    EXPECT_TRUE(publisher_->drain(forever));
+    EXPECT_EQ(publisher_->counts().dropped, 2u);
+    EXPECT_EQ(failures().size(), 1u);
+    receiver_->come();
+    const auto lines = receiver_->lines(4);
+    EXPECT_EQ(seen(lines[1]), (Seen{publisher_->run(), 1, 1, true}));
+    EXPECT_EQ(seen(lines[2]), (Seen{publisher_->run(), 2, 2, true}));
+    EXPECT_EQ(expect_in_order(lines, publisher_->run()), 4u);
+}
+
+TEST_F(PublisherTest, ASecondPublisherDoesNotShareASpool) {
+    open({.spool_dir = spool_});
+    auto second = Publisher::open(std::make_unique<FakeSink>(receiver_), {.spool_dir = spool_}, {});
+    ASSERT_FALSE(second);
+    EXPECT_EQ(second.error().code, ErrorCode::busy);
+}
+
+TEST_F(PublisherTest, DrainingEndsWhenItsTimeIsUpOrItIsInterrupted) {
+    open();
+    EXPECT_TRUE(publisher_->drain(forever));  // nothing to wait for
+    put(1);
+    EXPECT_FALSE(publisher_->drain(0));
+    std::thread waiting([this] { EXPECT_FALSE(publisher_->drain(forever)); });
+    publisher_->interrupt();
+    waiting.join();
+    publisher_->resume();
+    receiver_->come();
+    EXPECT_TRUE(publisher_->drain(forever));
+}
+
+TEST_F(PublisherTest, AReceiverThatFailsForGoodIsAnErrorOnce) {
+    receiver_->come();
+    open();
+    put(1);
+    receiver_->lines(1);
+    receiver_->fail_for_good();
+    put(20);
+    EXPECT_TRUE(publisher_->drain(forever));
+    publisher_->close(0);
+    EXPECT_EQ(failures(), (std::vector<std::string>{"broken"}));
+    EXPECT_EQ(publisher_->counts().sent + publisher_->counts().dropped, 21u);
+}
+
+TEST_F(PublisherTest, IsNotHeldUpByASystemThatDoesNotAnswer) {
+    receiver_->hold_in_connect(true);
+    open({.spool_dir = spool_});
+    receiver_->wait_held();
+    put(10);
+    publisher_->close(0);
+    publisher_.reset();
+    receiver_->hold_in_connect(false);  // now its thread ends and keeps what it has
+    receiver_->wait_gone();
+    while (running_threads() > 1) std::this_thread::yield();
+    receiver_->come();
+    open({.spool_dir = spool_});
+    EXPECT_EQ(receiver_->lines(10).size(), 10u);
+}
+
+TEST_F(PublisherTest, RecordsAreUsedAgain) {
+    receiver_->come();
+    open({.queue_size = 2});
+    put(1);
+    EXPECT_TRUE(publisher_->drain(forever));
+    auto first = publisher_->take();
+    const FrameRecord* const address = first.get();
+    EXPECT_TRUE(first->empty());
+    EXPECT_GT(first->objects.capacity(), 0u);
+    publisher_->give_back(std::move(first));
+    EXPECT_EQ(publisher_->take().get(), address);
+}
+
+TEST_F(PublisherTest, LeavesNothingBehind) {
+    receiver_->come();
+    const auto cycle = [this] {
+        open({.spool_dir = spool_});
+        put(3);
+        publisher_->close(forever);
+        publisher_.reset();
+    };
+    cycle();
+    const size_t threads = running_threads(), descriptors = open_descriptors();
+    for (int i = 0; i < 50; ++i) cycle();
+    EXPECT_EQ(running_threads(), threads);
+    EXPECT_EQ(open_descriptors(), descriptors);
+}
+
+}  // namespace

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/publish/spool.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <csignal>
+#include <filesystem>
+
+#include "tests/publish/lines.h"
+#include "tests/support/temp_dir.h"
+
+namespace {
+
+using namespace vartml;
+using namespace vartml::test;
+using publish::Spool;
+namespace fs = std::filesystem;
+
+std::string line(uint64_t seq, const std::string& run = "a", size_t bytes = 3) {
+    FrameRecord record;
+    record.seq = seq;
+    const std::string label(bytes, 'x');
+    record.objects.emplace_back().label = label;
+    PublishLine made;
+    format_frame(record, run, made);
+    return made.text;
+}
+
+Spool opened(const std::string& dir, const Spool::Limits& limits = {}) {
+    auto spool = Spool::open(dir, limits);
+    EXPECT_TRUE(spool) << (spool ? "" : spool.error().message);
+    return std::move(*spool);
+}
+
+std::vector<std::string> read_all(Spool& spool) {
+    std::vector<std::string> lines;
+    while (spool.has_unread()) {
+        auto text = spool.read();
+        if (text) lines.push_back(*text);
+    }
+    return lines;
+}
+
+uint64_t bytes_in(const std::string& dir) {
+    uint64_t bytes = 0;
+    for (const auto& entry : fs::directory_iterator(dir)) bytes += entry.file_size();
+    return bytes;
+}
+
+std::vector<std::string> files_in(const std::string& dir) {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(dir))
+        if (entry.path().extension() == ".spool") names.push_back(entry.path());
+    std::ranges::sort(names);
+    return names;
+}
+
+class SpoolTest : public testing::Test {
+protected:
+    TempDir temp_;
+    const std::string dir_ = temp_ / "deep/spool";
+};
+
+TEST_F(SpoolTest, GivesLinesBackInTheirOrderOverSegments) {
+    Spool spool = opened(dir_);
+    for (uint64_t i = 0; i < 40; ++i) ASSERT_TRUE(spool.append(line(i, "a", 60000)));
+    EXPECT_GT(files_in(dir_).size(), 2u);
+    EXPECT_EQ(spool.records(), 40u);
+    EXPECT_EQ(spool.bytes(), bytes_in(dir_));
+    const auto lines = read_all(spool);
+    EXPECT_EQ(lines.size(), 40u);
+    EXPECT_EQ(expect_in_order(lines, "a"), 40u);
+    for (int i = 0; i < 39; ++i) spool.acknowledge();
+    EXPECT_EQ(spool.records(), 1u);
+    EXPECT_FALSE(spool.empty());
+    spool.acknowledge();
+    EXPECT_TRUE(spool.empty());
+    EXPECT_EQ(spool.bytes(), 0u);
+    EXPECT_TRUE(files_in(dir_).empty());
+}
+
+TEST_F(SpoolTest, ReadsAgainWhatWasNotAcknowledged) {
+    Spool spool = opened(dir_);
+    for (uint64_t i = 0; i < 6; ++i) ASSERT_TRUE(spool.append(line(i)));
+    for (int i = 0; i < 4; ++i) ASSERT_TRUE(spool.read());
+    spool.acknowledge();
+    spool.acknowledge();
+    spool.rewind();
+    EXPECT_EQ(seen(*spool.read()).first, 2u);
+    ASSERT_TRUE(spool.append(line(6)));  // while it is read
+    EXPECT_EQ(expect_in_order(read_all(spool), "a", 3), 7u);
+}
+
+TEST_F(SpoolTest, PutsLinesInFront) {
+    Spool spool = opened(dir_);
+    ASSERT_TRUE(spool.prepend({line(2), line(3)}));
+    ASSERT_TRUE(spool.append(line(4)));
+    ASSERT_TRUE(spool.prepend({line(0), line(1)}));
+    EXPECT_EQ(spool.records(), 5u);
+    EXPECT_EQ(expect_in_order(read_all(spool), "a"), 5u);
+    spool.rewind();
+    EXPECT_EQ(expect_in_order(read_all(spool), "a"), 5u);
+}
+
+TEST_F(SpoolTest, IsFoundAgainByTheNextProcessWhichWritesBehindIt) {
+    {
+        ASSERT_TRUE(opened(dir_).append(line(0, "earlier")));
+    }
+    Spool spool = opened(dir_);
+    ASSERT_TRUE(spool.append(line(0, "later")));
+    const auto lines = read_all(spool);
+    ASSERT_EQ(lines.size(), 2u);
+    EXPECT_EQ(seen(lines[0]).run, "earlier");
+    EXPECT_EQ(seen(lines[1]).run, "later");
+}
+
+TEST_F(SpoolTest, ATornEndIsCutWhereverItIsTorn) {
+    const std::string last = publish::framed(line(2));
+    for (size_t kept = 0; kept < last.size(); ++kept) {
+        fs::remove_all(dir_);
+        {
+            Spool spool = opened(dir_);
+            for (uint64_t i = 0; i < 3; ++i) ASSERT_TRUE(spool.append(line(i)));
+        }
+        const std::string file = files_in(dir_).at(0);
+        fs::resize_file(file, fs::file_size(file) - last.size() + kept);
+        Spool spool = opened(dir_);
+        EXPECT_EQ(spool.records(), 2u) << kept;
+        EXPECT_EQ(spool.bytes(), bytes_in(dir_));
+        ASSERT_TRUE(spool.append(line(2)));
+        EXPECT_EQ(expect_in_order(read_all(spool), "a"), 3u) << kept;
+    }
+}
+
+TEST_F(SpoolTest, ADamagedByteEndsASegmentBeforeItsLine) {
+    {
+        Spool spool = opened(dir_);
+        for (uint64_t i = 0; i < 3; ++i) ASSERT_TRUE(spool.append(line(i)));
+    }
+    const std::string file = files_in(dir_).at(0);
+    std::string bytes = slurp(file);
+    bytes[publish::framed(line(0)).size() + 40] ^= 1;
+    spill(file, bytes);
+    Spool spool = opened(dir_);
+    EXPECT_EQ(expect_in_order(read_all(spool), "a"), 1u);
+}
+
+TEST_F(SpoolTest, IsForOnePublisherAtATime) {
+    {
+        Spool spool = opened(dir_);
+        const auto second = Spool::open(dir_, {});
+        ASSERT_FALSE(second);
+        EXPECT_EQ(second.error().code, ErrorCode::busy);
+        EXPECT_EQ(second.error().message,
+                  dir_ +
+                      ": another publisher has this spool folder; give each one a folder of its "
+                      "own");
+    }
+    EXPECT_TRUE(Spool::open(dir_, {}));
+}
+
+TEST_F(SpoolTest, NeverTakesMoreThanItMayAndSaysWhatItDropped) {
+    constexpr uint64_t limit = 64 << 10;
+    Spool spool = opened(dir_, {.max_bytes = limit});
+    uint64_t dropped = 0;
+    for (uint64_t i = 0; i < 2000; ++i) {
+        ASSERT_TRUE(spool.append(line(i)));
+        ASSERT_LE(bytes_in(dir_), limit);
+        ASSERT_EQ(spool.bytes(), bytes_in(dir_));
+        dropped += spool.take_dropped();
+    }
+    EXPECT_GT(spool.bytes(), limit / 2);
+    const auto lines = read_all(spool);
+    EXPECT_TRUE(seen(lines[0]).gap);
+    EXPECT_EQ(seen(lines[0]).last + 1, dropped);
+    EXPECT_EQ(std::ranges::count_if(lines, [](const auto& l) { return seen(l).gap; }), 1);
+    EXPECT_EQ(expect_in_order(lines, "a"), 2000u);
+}
+
+TEST_F(SpoolTest, DropsWhatIsNotOnItsWayToTheReceiver) {
+    Spool spool = opened(dir_, {.max_bytes = 16 << 10});
+    for (uint64_t i = 0; i < 20; ++i) ASSERT_TRUE(spool.append(line(i)));
+    std::vector<std::string> lines = {*spool.read(), *spool.read()};
+    for (uint64_t i = 20; i < 500; ++i) ASSERT_TRUE(spool.append(line(i)));
+    spool.acknowledge();
+    spool.rewind();
+    for (std::string& text : read_all(spool)) lines.push_back(text);
+    EXPECT_EQ(expect_in_order(lines, "a"), 500u);
+    EXPECT_EQ(seen(lines[2]), (Seen{"a", 1, 1, false}));  // it was with the receiver: kept
+}
+
+TEST_F(SpoolTest, GapsNameEachRun) {
+    {
+        Spool spool = opened(dir_, {.max_bytes = 8 << 10});
+        for (uint64_t i = 0; i < 5; ++i) ASSERT_TRUE(spool.append(line(i, "a")));
+    }
+    Spool spool = opened(dir_, {.max_bytes = 8 << 10});
+    for (uint64_t i = 0; i < 200; ++i) ASSERT_TRUE(spool.append(line(i, "b")));
+    const auto lines = read_all(spool);
+    EXPECT_EQ(seen(lines[0]), (Seen{"a", 0, 4, true}));
+    EXPECT_TRUE(seen(lines[1]).gap);
+    EXPECT_EQ(expect_in_order(lines, "b"), 200u);
+}
+
+TEST_F(SpoolTest, ALineThatHasNoRoomAtAllIsAnErrorAndHarmsNoOther) {
+    Spool spool = opened(dir_, {.max_bytes = 64 << 10});
+    ASSERT_TRUE(spool.append(line(0)));
+    const auto done = spool.append(line(1, "a", 90000));
+    ASSERT_FALSE(done);
+    EXPECT_NE(done.error().message.find("65536 bytes"), std::string::npos) << done.error().message;
+    ASSERT_TRUE(spool.append(line(2)));
+    const auto lines = read_all(spool);
+    ASSERT_EQ(lines.size(), 2u);
+    EXPECT_EQ(seen(lines[0]).first, 0u);
+    EXPECT_EQ(seen(lines[1]).first, 2u);
+}
+
+TEST_F(SpoolTest, OldRecordsGiveWay) {
+    {
+        Spool spool = opened(dir_);
+        for (uint64_t i = 0; i < 3; ++i) ASSERT_TRUE(spool.append(line(i)));
+    }
+    const timespec long_ago[2] = {{1000, 0}, {1000, 0}};
+    ASSERT_EQ(utimensat(AT_FDCWD, files_in(dir_).at(0).c_str(), long_ago, 0), 0);
+    {
+        EXPECT_EQ(opened(dir_, {.max_age_s = 0}).records(), 3u);
+    }
+    Spool spool = opened(dir_, {.max_age_s = 3600});
+    EXPECT_EQ(spool.take_dropped(), 3u);
+    ASSERT_TRUE(spool.append(line(3)));
+    const auto lines = read_all(spool);
+    ASSERT_EQ(lines.size(), 2u);
+    EXPECT_EQ(seen(lines[0]), (Seen{"a", 0, 2, true}));
+    EXPECT_EQ(seen(lines[1]), (Seen{"a", 3, 3, false}));
+}
+
+TEST_F(SpoolTest, AWriteThatFailsLeavesNoHalfLine) {
+    const auto before = std::signal(SIGXFSZ, SIG_IGN);
+    rlimit old{};
+    getrlimit(RLIMIT_FSIZE, &old);
+    Spool spool = opened(dir_);
+    ASSERT_TRUE(spool.append(line(0)));
+    const rlimit tight{bytes_in(dir_) + 30, old.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &tight);
+    const auto done = spool.append(line(1));
+    setrlimit(RLIMIT_FSIZE, &old);
+    std::signal(SIGXFSZ, before);
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().code, ErrorCode::io);
+    EXPECT_EQ(spool.bytes(), bytes_in(dir_));
+    ASSERT_TRUE(spool.append(line(1)));
+    EXPECT_EQ(expect_in_order(read_all(spool), "a"), 2u);
+}
+
+TEST_F(SpoolTest, AFolderThatCannotBeMadeIsAnError) {
+    spill(temp_ / "file", "x");
+    const auto spool = Spool::open((temp_ / "file") + "/spool", {});
+    ASSERT_FALSE(spool);
+    EXPECT_NE(spool.error().message.find(temp_ / "file"), std::string::npos);
+}
+
+}  // namespace

@@ -148,9 +148,10 @@ const uint8_t* Canvas::mean(int x, int y, int n, const std::array<const uint8_t*
     const uint8_t* const b = rows[1] ? rows[1] : zeros_.data();
     // The last sample of an odd width or height stands for fewer pixels.
     const int tall = y + 1 < height_ ? 2 : 1, whole = n / 2, shift = tall;  // of 4 pixels or 2
+    uint8_t* __restrict const means = means_.data();
     for (int i = 0; i < whole; ++i) {
         const int sum = a[2 * i] + a[2 * i + 1] + b[2 * i] + b[2 * i + 1];
-        means_[i] = static_cast<uint8_t>((sum + tall) >> shift);
+        means[i] = static_cast<uint8_t>((sum + tall) >> shift);
     }
     if (x + n == width_ && n % 2) {
         means_[whole] = static_cast<uint8_t>((a[n - 1] + b[n - 1] + tall / 2) / tall);

@@ -2,15 +2,20 @@
 /**
  * SECTION:element-vartmldecode
  * @title: vartmldecode
- * @short_description: turns tensors into boxes and classes
+ * @short_description: turns tensors into boxes, classes, masks and keypoints
  *
  * Reads the tensors that vartmlinfer attached to a frame, in the CPU or the HW view, or the
- * #GstTensorMeta of upstream's inference elements, and writes #GstAnalyticsODMtd and
- * #GstAnalyticsClsMtd in pixels of the frame.
+ * #GstTensorMeta of upstream's inference elements, and writes #GstAnalyticsODMtd,
+ * #GstAnalyticsClsMtd, #GstAnalyticsSegmentationMtd and keypoints in pixels of the frame.
  *
- * Tensors by decoder (CPU view): yolox and yolo-v5 `[1,N,5+C]`, yolo-v8 `[1,4+C,N]`, yolo-end2end
- * `[1,N,6]`, ultraface
- * `[1,N,2]` with `[1,N,4]`, classify `[1,C]`.
+ * Tensors by decoder (CPU view; C classes, N positions, K points, M coefficients): yolox and
+ * yolo-v5 `[1,N,5+C]`, yolo-v5 also maps `[1,A,h,w,5+C]` or `[1,A(5+C),h,w]`, yolo-v8 `[1,4+C,N]`,
+ * yolo-v8-seg `[1,4+C+M,N]` with `[1,M,h,w]`, yolo-v8-pose `[1,4+C+3K,N]`, yolo-v8-obb `[1,5+C,N]`,
+ * yolo-end2end `[1,N,6]`, ultraface `[1,N,2]` with `[1,N,4]`, ssd raw `[1,N,C+1]` with `[1,N,4]`,
+ * classify `[1,C]`, segment `[1,C,h,w]` or `[1,h,w,C]`, heatmap `[1,K,h,w]`, landmarks `[1,2K]` or
+ * `[1,3K]`, embedding `[1,D]`. The families of faces (scrfd, yunet, retinaface, yolo-face,
+ * blazeface) bring their landmarks as keypoints. The values of #GstVartmlDecode:decoder describe
+ * all families.
  *
  * ## Example launch line
  * |[
@@ -341,6 +346,7 @@ bool decode_job(GstVartmlDecode* self, GstBuffer* buffer, Job& job, DecodedFrame
     if (!done) {
         return post_error(self, "decode the tensors", {.error = done.error(), .id = id});
     }
+    job.context.skeleton = entry->skeleton;
     frame.boxes += add_results(buffer, state.decoded, entry->quarks, job.context);
     frame.suppressed += state.decoded.suppressed;
     frame.not_finite += state.decoded.not_finite;
@@ -424,7 +430,8 @@ static void gst_vartml_decode_class_init(GstVartmlDecodeClass* klass) {
 
     gst_element_class_set_static_metadata(
         element, "VART-ML tensor decoder", "Analyzer/Video",
-        "Turns tensors into boxes and classes in frame coordinates", "The gst-vartml authors");
+        "Turns tensors into boxes, classes, masks and keypoints in frame coordinates",
+        "The gst-vartml authors");
     gst_element_class_add_static_pad_template(element, &sink_template);
     gst_element_class_add_static_pad_template(element, &src_template);
 

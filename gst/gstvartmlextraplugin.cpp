@@ -3,16 +3,18 @@
 #include <gst/gst.h>
 
 #include "gst/gstvartmlmetajoin.h"
+#include "gst/gstvartmloverlay.h"
 #include "gst/gstvartmlpublish.h"
 #include "gst/gstvartmltrack.h"
 
 static gboolean plugin_init(GstPlugin* plugin) {
     const bool all = GST_ELEMENT_REGISTER(vartmlmetajoin, plugin) &&
+                     GST_ELEMENT_REGISTER(vartmloverlay, plugin) &&
                      GST_ELEMENT_REGISTER(vartmlpublish, plugin) &&
                      GST_ELEMENT_REGISTER(vartmltrack, plugin);
     return all;
 }
 
 GST_PLUGIN_DEFINE(GST_VERSION_MAJOR, GST_VERSION_MINOR, vartmlextra,
-                  "Joins, tracks and publishes what vision models found in video", plugin_init,
-                  VARTML_PLUGIN_VERSION, "Apache 2.0", PACKAGE, "vartml")
+                  "Joins, tracks, draws and publishes what vision models found in video",
+                  plugin_init, VARTML_PLUGIN_VERSION, "Apache 2.0", PACKAGE, "vartml")

@@ -11,8 +11,9 @@ constexpr size_t most_entries = 8;
 
 bool is_empty(const vartml::ModelInfo& info) {
     return info.decoder.empty() && info.labels.empty() && !info.num_classes &&
-           info.outputs.empty() && info.strides.empty() && info.activation.empty() &&
-           !info.score_threshold && !info.iou_threshold;
+           info.outputs.empty() && info.strides.empty() && info.anchors.empty() &&
+           info.activation.empty() && info.skeleton.empty() && !info.score_threshold &&
+           !info.iou_threshold;
 }
 
 vartml::ModelInfo model_info_of(const TensorSource& source, const DecodeSettings& settings) {
@@ -66,6 +67,7 @@ vartml::Result<void> DecoderCache::apply(const vartml::DecodeOptions& options) {
         entry->decoder.set_thresholds(options.score_threshold, options.iou_threshold);
         entry->decoder.set_limits(options.max_detections, options.top_k, options.min_size,
                                   options.nms);
+        entry->decoder.set_detail_thresholds(options.mask_threshold, options.keypoint_threshold);
         if (auto done = entry->decoder.set_classes(options.classes); !done) return done;
     }
     return {};

@@ -31,14 +31,24 @@ struct TensorSource {
     bool operator==(const TensorSource&) const = default;
 };
 
+// 0 for an empty text.
+inline GQuark quark_of(const std::string& text) {
+    return text.empty() ? 0 : g_quark_from_string(text.c_str());
+}
+
 struct CachedDecoder {
     TensorSource source;
     vartml::Decoder decoder;
     LabelQuarks quarks;
+    GQuark skeleton;  // of keypoints; 0 = not known
     std::string model;
 
     CachedDecoder(TensorSource s, vartml::Decoder d, std::string m)
-        : source(std::move(s)), decoder(std::move(d)), quarks(decoder), model(std::move(m)) {}
+        : source(std::move(s)),
+          decoder(std::move(d)),
+          quarks(decoder),
+          skeleton(quark_of(decoder.skeleton())),
+          model(std::move(m)) {}
     CachedDecoder(const CachedDecoder&) = delete;
     CachedDecoder& operator=(const CachedDecoder&) = delete;
 };

@@ -86,6 +86,12 @@ bool DecodeProperties::set(guint id, const GValue* value) {
         case prop_min_size:
             min_size = g_value_get_uint(value);
             break;
+        case prop_mask_threshold:
+            mask_threshold = g_value_get_double(value);
+            break;
+        case prop_keypoint_threshold:
+            keypoint_threshold = g_value_get_double(value);
+            break;
         case prop_keep_tensors:
             keep_tensors = g_value_get_boolean(value);
             break;
@@ -127,6 +133,12 @@ bool DecodeProperties::get(guint id, GValue* value) const {
         case prop_min_size:
             g_value_set_uint(value, min_size);
             break;
+        case prop_mask_threshold:
+            g_value_set_double(value, mask_threshold);
+            break;
+        case prop_keypoint_threshold:
+            g_value_set_double(value, keypoint_threshold);
+            break;
         case prop_keep_tensors:
             g_value_set_boolean(value, keep_tensors);
             break;
@@ -148,6 +160,8 @@ vartml::DecodeOptions DecodeProperties::options() const {
     options.nms = nms;
     options.classes = split_list(classes);
     options.min_size = min_size;
+    options.mask_threshold = mask_threshold;
+    options.keypoint_threshold = keypoint_threshold;
     return options;
 }
 
@@ -182,7 +196,8 @@ void install_decode_properties(GObjectClass* gobject) {
     g_object_class_install_property(
         gobject, prop_modelinfo_file,
         g_param_spec_string("modelinfo-file", "Sidecar",
-                            "Sidecar (.modelinfo) for tensors that bring none", nullptr, ready));
+                            "Sidecar (.modelinfo) for tensors that bring none; unset: none",
+                            nullptr, ready));
     /**
      * GstVartmlDecode:label-file:
      *
@@ -192,7 +207,8 @@ void install_decode_properties(GObjectClass* gobject) {
      */
     g_object_class_install_property(
         gobject, prop_label_file,
-        g_param_spec_string("label-file", "Label file", "Text file with one label per line",
+        g_param_spec_string("label-file", "Label file",
+                            "Text file with one label per line; unset: the sidecar's labels",
                             nullptr, playing));
     /**
      * GstVartmlDecode:score-threshold:
@@ -259,8 +275,9 @@ void install_decode_properties(GObjectClass* gobject) {
      */
     g_object_class_install_property(
         gobject, prop_classes,
-        g_param_spec_string("classes", "Classes", "Comma list of labels or class numbers to keep",
-                            nullptr, playing));
+        g_param_spec_string("classes", "Classes",
+                            "Comma list of labels or class numbers to keep; unset: all", nullptr,
+                            playing));
     /**
      * GstVartmlDecode:min-size:
      *
@@ -273,6 +290,30 @@ void install_decode_properties(GObjectClass* gobject) {
         g_param_spec_uint("min-size", "Least size",
                           "Boxes with a smaller side in pixels are dropped", 0, G_MAXINT, 0,
                           playing));
+    /**
+     * GstVartmlDecode:mask-threshold:
+     *
+     * Probability from which a pixel belongs to the mask of a box, or to the class of a map of one
+     * channel; below it is background.
+     *
+     * Since: 1.0
+     */
+    g_object_class_install_property(
+        gobject, prop_mask_threshold,
+        g_param_spec_double("mask-threshold", "Mask threshold",
+                            "Probability from which a pixel belongs to a mask", 0, 1, 0.5,
+                            controllable));
+    /**
+     * GstVartmlDecode:keypoint-threshold:
+     *
+     * Keypoints with a lower score are marked as not visible. They keep their places.
+     *
+     * Since: 1.0
+     */
+    g_object_class_install_property(
+        gobject, prop_keypoint_threshold,
+        g_param_spec_double("keypoint-threshold", "Keypoint threshold",
+                            "Score from which a keypoint is visible", 0, 1, 0, controllable));
     /**
      * GstVartmlDecode:keep-tensors:
      *

@@ -21,6 +21,8 @@ enum DecodeProperty : guint {
     prop_nms,
     prop_classes,
     prop_min_size,
+    prop_mask_threshold,
+    prop_keypoint_threshold,
     prop_keep_tensors,
     prop_stats,
 };
@@ -30,6 +32,7 @@ struct DecodeProperties {
     int decoder = 0;  // 0 = auto, else 1 + index of decoder_families()
     std::string modelinfo_file, label_file, classes;
     double score_threshold = -1, iou_threshold = -1;
+    double mask_threshold = 0.5, keypoint_threshold = 0;
     guint max_detections = 100;
     bool max_detections_set = false;  // the default gives way to the sidecar
     guint top_k = 1, min_size = 0;

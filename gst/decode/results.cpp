@@ -80,15 +80,14 @@ void add_classes(GstAnalyticsRelationMeta* meta, const std::vector<vartml::Class
 }
 
 void add_class_map(GstAnalyticsRelationMeta* meta, const vartml::Decoded& decoded,
-                   LabelQuarks& quarks, const ResultContext& context) {
-    const vartml::Mask& map = *decoded.class_map;
+                   const vartml::Mask& map, LabelQuarks& quarks, const ResultContext& context) {
     const uint8_t* const pixels = decoded.mask_pixels.data() + map.first;
     const std::vector<guint> regions = regions_in(map, pixels);
     if (regions.empty()) return;
     GstAnalyticsMtd mask, cls;
     if (!add_mask(meta, map, pixels, GST_SEGMENTATION_TYPE_SEMANTIC, regions, &mask)) return;
     relate_to_picture(meta, mask.id, context);
-    std::vector<gfloat> scores(regions.size(), 1);
+    std::vector<gfloat> scores(regions.size(), -1);
     std::vector<GQuark> labels;
     for (const guint region : regions) labels.push_back(quarks[static_cast<int32_t>(region)]);
     if (gst_analytics_relation_meta_add_cls_mtd(meta, scores.size(), scores.data(), labels.data(),
@@ -101,7 +100,9 @@ void add_picture_details(GstAnalyticsRelationMeta* meta, const vartml::Decoded& 
                          LabelQuarks& quarks, const ResultContext& context) {
     GstAnalyticsMtd mtd;
     if (!decoded.classes.empty()) add_classes(meta, decoded.classes, quarks, context);
-    if (decoded.class_map) add_class_map(meta, decoded, quarks, context);
+    for (const vartml::Mask& map : decoded.class_maps) {
+        add_class_map(meta, decoded, map, quarks, context);
+    }
     if (decoded.detections.empty() && !decoded.keypoints.empty() &&
         add_keypoints(meta, {context.skeleton, decoded.keypoints}, &mtd)) {
         relate_to_picture(meta, mtd.id, context);
@@ -125,7 +126,7 @@ GQuark LabelQuarks::operator[](int32_t class_id) {
 
 unsigned add_results(GstBuffer* buffer, const vartml::Decoded& decoded, LabelQuarks& quarks,
                      const ResultContext& context) {
-    if (decoded.detections.empty() && decoded.classes.empty() && !decoded.class_map &&
+    if (decoded.detections.empty() && decoded.classes.empty() && decoded.class_maps.empty() &&
         decoded.keypoints.empty() && decoded.embedding.empty()) {
         return 0;
     }

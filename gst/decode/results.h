@@ -35,9 +35,10 @@ struct ResultContext {
 //            OD -> region's OD is IS_PART_OF; a box without a whole pixel is left out
 //   per box also, where there are: keypoints and a mask (a segmentation of one region, id 1); OD ->
 //   them is RELATE_TO
-//   of the whole picture or region: one ClsMtd with all classes, one segmentation with a region per
-//   class that occurs and a ClsMtd of their labels in the order of the regions, keypoints, an
-//   embedding; each related to the inference, region's OD -> each is RELATE_TO
+//   of the whole picture or region: one ClsMtd with all classes; per class map a segmentation with
+//   a region per class that occurs and a ClsMtd of their labels in the order of the regions, levels
+//   -1 (not known, as upstream has it); keypoints; an embedding. Each -> inference, and the
+//   region's OD -> each, are RELATE_TO
 // Returns the number of boxes added. The buffer must be writable.
 unsigned add_results(GstBuffer* buffer, const vartml::Decoded& decoded, LabelQuarks& quarks,
                      const ResultContext& context);

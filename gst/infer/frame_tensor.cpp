@@ -227,6 +227,9 @@ Failure tensor_caps_failure(const CapsDifference& d) {
                        "input-is-tensor"};
     failure.found = d.offered;
     failure.expected = d.wanted;
+    // Of several formats the first.
+    failure.fix =
+        "videoconvertscale ! video/x-raw," + d.field + "=" + d.wanted.substr(0, d.wanted.find(' '));
     return failure;
 }
 

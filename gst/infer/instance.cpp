@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <any>
 
+#include "gst/infer/latency_promise.h"
 #include "gst/infer/load_model.h"
 #include "gst/infer/stats.h"
 
@@ -22,12 +23,23 @@ bool fail(Failure& failure, const char* id, vartml::Error error, const char* pro
     return false;
 }
 
+// The vart API throws a sentence without a code.
+bool says_busy(const vartml::Error& error) {
+    return error.code == ErrorCode::busy || error.message.find("in use") != std::string::npos;
+}
+
 bool make_runner(const Settings& settings, unsigned batch, Instance& instance, Failure& failure) {
     RunnerOptions options;
     if (!runner_options(settings, instance.description, batch, options, failure)) return false;
     auto runner = create_runner(instance.description.path, options);
     if (!runner) {
         const vartml::Error& error = runner.error();
+        if (says_busy(error))
+            return fail(
+                failure, "infer-device-busy",
+                {ErrorCode::busy, "device '" + settings.device + "' is in use: " + error.message +
+                                      "; end who holds it, or let both share it"},
+                "device");
         const bool option = error.code == ErrorCode::invalid_argument;
         const bool device =
             settings.device != "auto" && error.message.find(settings.device) != std::string::npos;
@@ -58,12 +70,15 @@ bool choose_batch(const Settings& settings, const Instance& instance, unsigned& 
     const unsigned model_batch = std::clamp(instance.description.actual_batch_size, 1u, 64u);
     batch = settings.batch_size ? settings.batch_size : model_batch;
     if (batch <= model_batch) return true;
-    return fail(failure, "infer-batch",
-                {ErrorCode::invalid_argument,
-                 "property 'batch-size' is " + std::to_string(batch) +
-                     ", but the model was compiled for " + std::to_string(model_batch) +
-                     "; compile it with --batch-size " + std::to_string(batch)},
-                "batch-size");
+    const std::string wanted = std::to_string(batch), most = std::to_string(model_batch);
+    (void)fail(failure, "infer-batch",
+               {ErrorCode::invalid_argument,
+                "property 'batch-size' is " + wanted + ", but the model was compiled for " + most +
+                    "; compile it with --batch-size " + wanted + ", or set batch-size=" + most},
+               "batch-size");
+    failure.found = wanted;
+    failure.expected = most;
+    return false;
 }
 
 // One run, which may not end. Errors are those of the property `model`.
@@ -126,7 +141,10 @@ bool warm_up(const Settings& settings, unsigned batch, Instance& instance,
         }
         if (run >= 2) times.push_back(uint32_t(us_since(begin)));
     }
-    instance.run_p99_us = percentile(times, 99);
+    const auto backend = runner_property<std::string>(*instance.runner, "backend");
+    instance.shares_processors = backend == "softnpu";
+    instance.run_p50_us = percentile(times, 50);
+    instance.run_promise_us = promise_us(times, instance.shares_processors);
     instance.warmup_us = us_since(start);
     return true;
 }
@@ -152,8 +170,8 @@ std::shared_ptr<Instance> load_instance(const Settings& settings, const LoadProg
     if (!warm_up(settings, batch, *instance, progress, failure)) return nullptr;
     // On two idle processors waking a thread takes about 50 us, and a run wakes two.
     constexpr uint64_t hand_over_us = 100;
-    const auto backend = runner_property<std::string>(*instance->runner, "backend");
-    const bool here = batch == 1 && backend == "softnpu" && instance->run_p99_us < hand_over_us;
+    const bool here =
+        batch == 1 && instance->shares_processors && instance->run_p50_us < hand_over_us;
     instance->scheduler = std::make_unique<Scheduler>(
         instance->runner,
         Scheduler::Limits{.batch = batch,

@@ -23,7 +23,9 @@ struct Instance {
     std::shared_ptr<vart::Runner> runner;
     std::vector<RunnerTensor> inputs, outputs;  // HW views where all of a direction have one
     uint64_t load_us = 0, warmup_us = 0;
-    uint64_t run_p99_us = 0;  // of a full batch
+    uint64_t run_p50_us = 0;         // of a full batch
+    uint64_t run_promise_us = 0;     // the same, as a live pipeline is told
+    bool shares_processors = false;  // runs are made by the host's
     bool cache_hit = false;
     std::unique_ptr<Scheduler> scheduler;  // goes before the runner
 

@@ -52,6 +52,8 @@ public:
     const vartml::PreprocessOptions& preprocess() const { return preprocess_; }
     const std::shared_ptr<const InferenceRecord>& record() const { return record_; }
     unsigned depth() const { return depth_; }  // frames in flight
+    // Whether a run has ended when submit() returns.
+    bool runs_here() const { return instance_->scheduler->limits().here; }
     unsigned output_buffers() const { return output_buffers_->load(); }
     Clock::duration batch_timeout(int milliseconds, GstClockTime frame_duration) const;
 

@@ -99,7 +99,7 @@ bool Lane::make_feeds(const vartml::ModelInfo& info, Failure& failure) {
         const std::string& name = inputs[i].info.name;
         const vartml::ModelInfo::Input* said = sidecar_input(info, name);
         if (!said || said->feed.empty()) {
-            return fail(
+            (void)fail(
                 failure, "infer-inputs",
                 {ErrorCode::invalid_argument,
                  std::string("input '")
@@ -108,6 +108,9 @@ bool Lane::make_feeds(const vartml::ModelInfo& info, Failure& failure) {
                      .append(name)
                      .append("] dir=input x-vartml-feed=const:<values> (or frame-size)")},
                 "modelinfo-file");
+            failure.found = name;
+            failure.fix = "[" + name + "]\ndir=input\nx-vartml-feed=const:0";
+            return false;
         }
         auto feed = Feed::create(said->feed, name, inputs[i].view);
         if (!feed) return fail(failure, "infer-inputs", feed.error(), "modelinfo-file");

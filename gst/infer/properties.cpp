@@ -158,7 +158,7 @@ std::span<const Property> properties() {
         {"model", "Model",
          "Compiled model (directory with vaiml_par_0, .rai or .tar.gz file, or directory with one "
          ".rai), or an .onnx file, which is compiled into cache-dir first; written while running, "
-         "it is loaded beside the one in use and takes its place between two frames",
+         "it is loaded beside the one in use and takes its place between two frames; required",
          playing, Text{&Settings::model, nullptr}},
         {"modelinfo-file", "Sidecar",
          "Sidecar (.modelinfo) of the model; unset: the one in the compiled model, else beside it",
@@ -167,7 +167,8 @@ std::span<const Property> properties() {
          "Device that runs the model: auto, softnpu, or what the runtime offers", ready,
          Text{&Settings::device, "auto"}},
         {"runner-options", "Runner options",
-         "Further options of create_runner as a structure, such as options,start_column=(uint)4",
+         "Further options of create_runner as a structure, such as options,start_column=(uint)4; "
+         "unset: none",
          ready, Options{}},
         {"cache-dir", "Cache folder",
          "Where an .onnx is compiled to and a .tar.gz unpacked; unset: vartml in the user's cache "
@@ -210,7 +211,9 @@ std::span<const Property> properties() {
          choice<&Settings::resize>(resize_type)},
         {"preprocess", "Pre-processing",
          "Keys of the sidecar's input section without prefix, such as 'channels=bgr mean=0 scale=1 "
-         "pad=114,114,114'; what is absent comes from the sidecar, else from the decoder family",
+         "pad=114,114,114'; what is absent, or all if unset, comes from the sidecar, else from the "
+         "decoder "
+         "family",
          ready, Text{&Settings::preprocess, nullptr}},
         {"input-is-tensor", "Input is tensor",
          "Whether the bytes of a frame are the model's input, without conversion", ready,

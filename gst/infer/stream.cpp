@@ -14,11 +14,12 @@ Stream::~Stream() {
 
 void Stream::enqueue(Entry entry) {
     queue_.push(std::move(entry));
-    signal_->changed.notify_all();
+    queued_.notify_one();
 }
 
 void Stream::set_flow(GstFlowReturn flow) {
     flow_ = flow;
+    queued_.notify_one();
     signal_->changed.notify_all();
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The way of frames through vartmlinfer: chain → pre-process and submit → queue in order → task →
-// attach and push.
+// attach and push. Runs that are shorter than the way to another thread are pushed from the chain.
 #pragma once
 #include <array>
 #include <atomic>
@@ -12,6 +12,7 @@
 #include "gst/infer/frame_tensor.h"
 #include "gst/infer/gates.h"
 #include "gst/infer/lane.h"
+#include "gst/infer/latency_promise.h"
 #include "gst/infer/latency_target.h"
 #include "gst/infer/regions.h"
 #include "gst/infer/ring.h"
@@ -136,6 +137,7 @@ private:
     static void task(gpointer stream) { static_cast<Stream*>(stream)->loop(); }
     void loop();
     bool head_ready();
+    void serve_head(std::unique_lock<std::mutex>& lock);
     GstFlowReturn push_frame(Entry& entry);
     GstFlowReturn push_event(Entry& entry);
     void answer_query(Entry& entry);
@@ -184,6 +186,8 @@ private:
 
     // guarded by the mutex
     Ring<Entry> queue_;
+    std::condition_variable queued_;  // the task waits here for the first entry, and for the flow
+    bool serving_ = false;            // an entry is on its way downstream
     GstFlowReturn flow_ = GST_FLOW_FLUSHING;
     Load load_ = Load::none;
     std::shared_ptr<Lane> lane_, next_lane_;  // next: from the next frame on
@@ -199,8 +203,8 @@ private:
     bool query_done_ = false, query_result_ = false, query_active_ = false;
     Gates gates_;
     GstClockTime frame_duration_ = GST_SECOND / 30;  // of the plan in use
-    GstClockTime measured_latency_ = 0;              // p99 of pre and run, and what was seen later
-    bool latency_rose_ = false;                      // and no message told
+    GstClockTime measured_latency_ = 0;  // promised for pre and run, and what was seen later
+    bool latency_rose_ = false;          // and no message told
     Clock::time_point latency_posted_;
 
     // streaming thread
@@ -216,13 +220,14 @@ private:
     guint64 next_seq_ = 0;
     std::atomic<bool> live_{false};
     bool measure_ = false;  // the caps are new: measure the pre-processing
-    std::atomic<uint64_t> pre_p99_us_{0};
+    std::atomic<uint64_t> pre_promise_us_{0};
 
-    // task
+    // who serves the head of the queue
     bool dropping_ = false;  // frames until the next segment, after downstream said EOS
     GstSegment out_segment_;
     Inference scratch_;
     LatencyTarget target_;
+    LatencyPromise promise_;
     unsigned failures_ = 0;  // in a row
     Clock::time_point ready_;
 

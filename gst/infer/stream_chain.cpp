@@ -121,10 +121,21 @@ GstFlowReturn Stream::chain(GstBuffer* buffer) {
     }
     lock.lock();
     if (inferring && !entry.requests) --inferring_;
+    const bool here = entry.plan->lane->runs_here();
+    if (here) {
+        // The run has ended: waking the task would cost more. Events before the frame leave first.
+        signal_->changed.wait(
+            lock, [this] { return flow_ != GST_FLOW_OK || (queue_.empty() && !serving_); });
+    }
     if (flow_ == GST_FLOW_OK && prepared != Prepared::stop) {
         entry.object = GST_MINI_OBJECT_CAST(buffer);
-        enqueue(std::move(entry));
-        return GST_FLOW_OK;
+        if (!here) {
+            enqueue(std::move(entry));
+            return GST_FLOW_OK;
+        }
+        queue_.push(std::move(entry));
+        serve_head(lock);
+        return flow_;
     }
     // Stopped, flushed or forbidden meanwhile.
     flow = flow_ != GST_FLOW_OK ? flow_ : GST_FLOW_ERROR;

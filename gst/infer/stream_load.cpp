@@ -83,7 +83,7 @@ bool Stream::start() {
     stats_.reset();
     cancel_ = import_refused_ = false;
     for (std::atomic<bool>& told : copy_told_) told = false;
-    pre_p99_us_ = 0;
+    pre_promise_us_ = 0;
     adapted_ = 1;
     const bool own_thread = needs_compiler(started_.model);
     {
@@ -121,6 +121,7 @@ void Stream::stop() {
     region_plans_.clear();
     scratch_ = Inference();
     target_.reset();
+    promise_ = {};
     failures_ = 0;
     std::vector<std::shared_ptr<Lane>> lanes;
     std::string pending;

@@ -31,7 +31,7 @@ bool Stream::handle_caps(GstEvent* event) {
         lane = lane_;
     }
     plan_.reset();  // frames in flight keep theirs
-    measure_ = pre_p99_us_ == 0;
+    measure_ = pre_promise_us_ == 0;
     Failure failure;
     if (!lane || suits_caps(*lane, failure)) return true;
     post_error(element_, "take frames as the tensor", failure);
@@ -114,7 +114,8 @@ bool Stream::make_plan(const std::shared_ptr<Lane>& lane, Failure& failure) {
 // measured, and the wait for a batch.
 GstClockTime Stream::promised_latency(const Lane& lane, GstClockTime frame_duration) const {
     const Instance& instance = lane.instance();
-    const uint64_t us = instance.run_p99_us * instance.scheduler->runs_per_turn() + pre_p99_us_;
+    const uint64_t us =
+        instance.run_promise_us * instance.scheduler->runs_per_turn() + pre_promise_us_;
     const std::chrono::nanoseconds wait = lane.batch_timeout(batch_timeout_ms_, frame_duration);
     return (us + 999) / 1000 * GST_MSECOND + GstClockTime(wait.count());
 }
@@ -137,14 +138,15 @@ void Stream::raise_promise(const FramePlan& plan) {
 // tell.
 void Stream::measure_preprocess(const FramePlan& plan, const vartml::Picture& picture,
                                 void* tensor) {
-    uint64_t longest = 0;
+    std::array<uint32_t, 20> times;
+    size_t count = 0;
     const auto start = Clock::now();
     for (int run = 0; run < 22 && us_between(start, Clock::now()) < 100'000; ++run) {
         const auto begin = Clock::now();
         plan.preprocessor->run(picture, tensor);
-        if (run >= 2) longest = std::max(longest, us_between(begin, Clock::now()));
+        if (run >= 2) times[count++] = uint32_t(us_between(begin, Clock::now()));
     }
-    pre_p99_us_ = longest;
+    pre_promise_us_ = promise_us(std::span(times).first(count), true);
     raise_promise(plan);
 }
 

@@ -113,7 +113,9 @@ void Stream::narrow_caps(GstQuery* query) {
     GstCaps* answer;
     gst_query_parse_caps_result(query, &answer);
     GstCaps* both = gst_caps_intersect_full(answer, narrow, GST_CAPS_INTERSECT_FIRST);
-    gst_query_set_caps_result(query, both);
+    // Where upstream has nothing that fits, its caps come and are refused with a sentence; "not
+    // negotiated" would name nothing.
+    if (!gst_caps_is_empty(both)) gst_query_set_caps_result(query, both);
     gst_caps_unref(both);
     gst_caps_unref(narrow);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The task of the src pad: waits for the head of the queue, collects what came out of the runs,
-// pushes.
+// The way out: the task of the src pad waits for the head of the queue; who serves the head
+// collects what came out of the runs and pushes.
 #include <algorithm>
 #include <utility>
 
@@ -20,12 +20,24 @@ bool Stream::head_ready() {
 
 void Stream::loop() {
     std::unique_lock lock(signal_->mutex);
-    signal_->changed.wait(lock, [this] { return flow_ != GST_FLOW_OK || head_ready(); });
+    while (flow_ == GST_FLOW_OK && !head_ready()) {
+        if (queue_.empty()) {
+            queued_.wait(lock);
+        } else {
+            signal_->changed.wait(lock);
+        }
+    }
     if (flow_ != GST_FLOW_OK) {
         gst_pad_pause_task(src_);  // locked, so that who sets the flow to OK starts it after this
         return;
     }
+    serve_head(lock);
+}
+
+// One thread at a time: the task, or the streaming thread when nothing is before its frame.
+void Stream::serve_head(std::unique_lock<std::mutex>& lock) {
     Entry entry = queue_.pop();
+    serving_ = true;
     query_active_ = entry.kind == Entry::Kind::query;
     lock.unlock();
 
@@ -50,6 +62,7 @@ void Stream::loop() {
     }
 
     lock.lock();
+    serving_ = false;
     if (frame) {
         --frames_;
         if (inferring) --inferring_;
@@ -65,14 +78,15 @@ void Stream::loop() {
         }
         flow = GST_FLOW_OK;
     }
-    signal_->changed.notify_all();
-    if (flow != GST_FLOW_OK && flow_ == GST_FLOW_OK) {
-        flow_ = flow;
-        gst_pad_pause_task(src_);
-        const bool eos = eos_;
-        lock.unlock();
-        if (eos) report_flow(flow);
+    if (flow == GST_FLOW_OK || flow_ != GST_FLOW_OK) {
+        signal_->changed.notify_all();
+        return;
     }
+    set_flow(flow);  // and the task pauses
+    if (!eos_) return;
+    lock.unlock();
+    report_flow(flow);
+    lock.lock();
 }
 
 // Upstream sent its last and will not see the result: tell the application.
@@ -248,15 +262,16 @@ void Stream::report_skip(const Entry& entry) {
     gst_element_post_message(element_, message);
 }
 
-// Live: what a frame was held beyond the promised latency raises it; the wait for downstream is not
+// Live: frames that are held beyond the promised latency raise it; the wait for downstream is not
 // ours. The application hears of it once a second at most.
 void Stream::raise_latency(Clock::time_point ready, const Entry& entry) {
     if (GST_CLOCK_TIME_IS_VALID(started_.latency)) return;
-    const GstClockTime held = (us_between(entry.entered, ready) + 999) / 1000 * GST_MSECOND;
     {
         const std::lock_guard lock(signal_->mutex);
-        if (held > measured_latency_) {
-            measured_latency_ = held;
+        const auto more =
+            promise_.frame(us_between(entry.entered, ready), measured_latency_ / GST_USECOND);
+        if (more) {
+            measured_latency_ = (*more + 999) / 1000 * GST_MSECOND;
             latency_rose_ = true;
         }
         const auto now = Clock::now();

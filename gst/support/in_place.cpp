@@ -48,6 +48,14 @@ GstFlowReturn prepare_writable(GstBuffer* in, GstBuffer** out, bool& copied) {
     return GST_FLOW_OK;
 }
 
+GstFlowReturn prepare_drawable(GstBuffer* in, GstBuffer** out, bool& copied) {
+    copied = !gst_buffer_is_writable(in) || !gst_buffer_is_all_memory_writable(in);
+    *out = copied ? gst_buffer_copy_deep(in) : in;
+    if (!*out) return GST_FLOW_ERROR;
+    if (copied) copy_tensor_metas(in, *out);
+    return GST_FLOW_OK;
+}
+
 std::vector<std::string> split_list(const std::string& text) {
     std::vector<std::string> parts;
     gchar** list = g_strsplit(text.c_str(), ",", -1);

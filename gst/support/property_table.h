@@ -59,8 +59,8 @@ struct Property {
         void (*set)(Settings&, int);
     };
     struct Flags {
-        unsigned Settings::* field;
         GType (*type)();
+        unsigned Settings::* field;
     };
     // A text that can be written and not read.
     struct Secret {

@@ -11,6 +11,7 @@
 #include "lib/artifact/compiled_model.h"
 #include "lib/device/target.h"
 #include "lib/doctor/checks.h"
+#include "lib/doctor/checks_sidecar.h"
 #include "lib/doctor/machine.h"
 
 namespace vartml::doctor {
@@ -21,8 +22,7 @@ std::string mib(uint64_t bytes) {
 }
 
 // The compiled model of an ONNX file; "" after a problem.
-std::string compiled(Examination& e) {
-    const std::string& model = e.request.model;
+std::string compiled(Examination& e, const std::string& model) {
     if (!model.ends_with(".onnx")) return model;
     CompileOptions options;
     options.cache_dir = e.request.surroundings.cache_folder;
@@ -87,8 +87,19 @@ void check_partitions(Examination& e, const artifact::CompiledModel& model,
            "vartml inspect --summary " + path);
 }
 
+void check_batch(Examination& e, const artifact::CompiledModel& model, const std::string& path) {
+    const std::string got = std::to_string(model.actual_batch_size);
+    if (model.actual_batch_size >= model.desired_batch_size)
+        return e.fine("batch " + got + ", the most frames of a run");
+    const std::string wanted = std::to_string(model.desired_batch_size);
+    e.note("batch " + wanted + " was asked for and " + got + " compiled, so frames run in " + got +
+               "s",
+           "vartml inspect " + path);
+}
+
 // The runtime has the last word.
-void check_runner(Examination& e, const std::string& path, const artifact::CompiledModel& model) {
+void check_runner(Examination& e, const std::string& asked, const std::string& path,
+                  const artifact::CompiledModel& model) {
     const auto view = [](const std::vector<TensorInfo>& tensors) {
         const bool all =
             std::ranges::all_of(tensors, [](const auto& t) { return t.hw.has_value(); });
@@ -107,30 +118,43 @@ void check_runner(Examination& e, const std::string& path, const artifact::Compi
                text("compute_type"));
     } catch (const std::exception& error) {
         e.problem(std::string("no device runs it: ") + error.what(),
-                  "vartml compile MODEL.onnx -o " + e.request.model);
+                  asked.ends_with(".onnx") ? "vartml compile " + asked
+                                           : "vartml compile MODEL.onnx -o " + asked);
     }
 }
 
-}  // namespace
-
-void check_model(Examination& e) {
-    if (e.request.model.empty()) return;
-    const std::string path = compiled(e);
+void check_one(Examination& e, const std::string& asked) {
+    const std::string path = compiled(e, asked);
     if (path.empty()) return;
     const auto model = artifact::read(path);
     if (!model) return e.problem(model.error().message, change_for(model.error(), path));
     e.report.facts["model"] = model->model_name;
     e.report.facts["model_device"] = model->device;
     e.report.facts["model_target"] = model->target;
-    e.fine(path + " is a valid compiled model of '" + model->model_name + "' for " + model->device +
-           " (program target " + model->target + ")");
-    check_runner(e, path, *model);
+    e.fine(path + " is a valid compiled model of '" + model->model_name + "' (" + model->format +
+           ") for " + model->device + " (program target " + model->target + "), by " +
+           model->tool_version);
+    check_runner(e, asked, path, *model);
     check_size(e, *model);
     check_partitions(e, *model, path);
+    check_batch(e, *model, path);
     const size_t before = e.report.findings.size();
     check_views(e, model->inputs, "input");
     check_views(e, model->outputs, "output");
     if (e.report.findings.size() == before) e.fine("every input and output has a HW view");
+    check_sidecar(e, asked, *model);
+}
+
+}  // namespace
+
+void check_model(Examination& e) {
+    for (const std::string& model : e.request.models) {
+        const size_t before = e.report.findings.size();
+        check_one(e, model);
+        if (e.request.models.size() == 1) continue;
+        for (size_t i = before; i < e.report.findings.size(); ++i)
+            e.report.findings[i].text.insert(0, model + ": ");
+    }
 }
 
 }  // namespace vartml::doctor

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include <vartml/version.h>
+
 #include "lib/common/process.h"
 #include "lib/doctor/checks.h"
 
@@ -56,6 +58,30 @@ std::string plugin_folder() {
     return {};
 }
 
+// "  Version                  1.0.0" of the plugin's details.
+std::string detail(const Answer& answer, const std::string& key) {
+    for (const std::string& line : answer.lines) {
+        const size_t at = line.find_first_not_of(' ');
+        if (at == line.npos || line.compare(at, key.size(), key) != 0) continue;
+        const size_t value = line.find_first_not_of(' ', at + key.size());
+        if (value != line.npos && value > at + key.size()) return line.substr(value);
+    }
+    return {};
+}
+
+void check_found(Examination& e, const std::string& gstreamer, const Answer& element) {
+    const std::string file = detail(element, "Filename"), theirs = detail(element, "Version");
+    const std::string ours(version());
+    if (!file.empty()) e.report.facts["plugin"] = file;
+    if (theirs.empty() || theirs == ours)
+        return e.fine(gstreamer + " finds vartmlinfer" +
+                      (file.empty() ? "" : " " + theirs + " in " + file));
+    const std::string beside = plugin_folder();
+    e.problem(gstreamer + " finds vartmlinfer in " + file + ", which is of version " + theirs +
+                  ", but this program and its libraries are " + ours,
+              beside.empty() ? "rm " + file : "export GST_PLUGIN_PATH=" + beside);
+}
+
 }  // namespace
 
 void check_plugin(Examination& e) {
@@ -68,7 +94,8 @@ void check_plugin(Examination& e) {
             "sudo apt-get install gstreamer1.0-tools");
     const std::string gstreamer = version.lines.size() > 1 ? version.lines[1] : "GStreamer";
     e.report.facts["gstreamer"] = gstreamer;
-    if (ask(inspect, "vartmlinfer").status == 0) return e.fine(gstreamer + " finds vartmlinfer");
+    const Answer element = ask(inspect, "vartmlinfer");
+    if (element.status == 0) return check_found(e, gstreamer, element);
     for (const std::string& line : ask(inspect, "-b").lines)
         if (line.find(library) != line.npos)
             return e.problem(gstreamer + " keeps " + library +

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Program, processor, device, memory, caches and peaks.
+// Program, compiler, processor, device, caches and peaks.
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -47,12 +46,6 @@ std::string described(const Peaks& p) {
     return text + "memory " + giga(p.bytes_per_second, "B");
 }
 
-std::string own_path() {
-    char path[4096];
-    const ssize_t length = ::readlink("/proc/self/exe", path, sizeof path);
-    return length > 0 ? std::string(path, static_cast<size_t>(length)) : std::string("vartml");
-}
-
 // Makes the folder where it is missing, and a file in it for a moment.
 Result<void> try_to_write(const std::string& folder) {
     if (auto made = make_directories(folder); !made) return made;
@@ -85,7 +78,7 @@ void check_compiler(Examination& e) {
         return e.fine("applications compile .onnx files with " + path);
     e.problem("applications cannot compile .onnx files: " + path + ": " + std::strerror(errno) +
                   (is_set ? " (named by VARTML_COMPILER)" : ""),
-              "export VARTML_COMPILER=" + own_path());
+              "export VARTML_COMPILER=" + own_program());
 }
 
 void check_processor(Examination& e) {
@@ -99,7 +92,9 @@ void check_processor(Examination& e) {
            softnpu::instruction_set());
     e.fine(bf16 ? std::string("float work in bf16")
                 : std::string("float work in fp32: the processor has no bf16 products"));
-    if (!softnpu::has_int8_products())
+    if (softnpu::has_int8_products())
+        e.fine("int8 work in int8");
+    else
         e.note("int8 models compute in fp32, right but slower: the processor has no int8 products");
     for (const char* name : {"ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"})
         if (const char* limit = std::getenv(name);
@@ -115,21 +110,6 @@ void check_device(Examination& e) {
         names += (names.empty() ? "" : ", ") + std::string(name);
     e.fine("the software NPU answers, with " + counted(usable_processors(), "core") +
            "; programs compiled for " + names + " run on it");
-}
-
-void check_memory(Examination& e) {
-    const Fd memory(::memfd_create("vartml-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-    if (!memory)
-        return e.problem(
-            std::string("tensors cannot be made: memfd_create: ") + std::strerror(errno),
-            "allow memfd_create in the sandbox or container (seccomp)");
-    const std::string& path = e.request.surroundings.udmabuf;
-    if (::access(path.c_str(), R_OK | W_OK) == 0)
-        return e.fine("tensors can be exported as DMA-BUFs through " + path);
-    const int reason = errno;
-    e.note("tensors are exported as memfds, which GPUs and displays cannot import: " + path + ": " +
-               std::strerror(reason),
-           reason == EACCES ? "sudo setfacl -m u:$(id -un):rw " + path : "sudo modprobe udmabuf");
 }
 
 void check_cache(Examination& e) {

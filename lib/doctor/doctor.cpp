@@ -19,7 +19,9 @@ struct Check {
 constexpr Check checks[] = {
     {"program", check_program},     {"compiler", check_compiler}, {"cache", check_cache},
     {"processor", check_processor}, {"device", check_device},     {"memory", check_memory},
-    {"plugin", check_plugin},       {"model", check_model},       {"peaks", check_peaks},
+    {"nodes", check_nodes},         {"xrt", check_xrt},           {"plugin", check_plugin},
+    {"gstreamer", check_defects},   {"pipeline", check_pipeline}, {"model", check_model},
+    {"peaks", check_peaks},
 };
 
 const char* name_of(Level level) {
@@ -35,6 +37,14 @@ const char* name_of(Level level) {
 
 std::string counted(unsigned count, const std::string& what) {
     return std::to_string(count) + ' ' + what + (count == 1 ? "" : "s");
+}
+
+// A change of several lines, below its first.
+std::string indented(std::string text) {
+    const std::string indent(17, ' ');
+    for (size_t at = text.find('\n'); at != text.npos; at = text.find('\n', at + 1))
+        text.insert(at + 1, indent);
+    return text;
 }
 
 }  // namespace
@@ -63,7 +73,7 @@ std::string text_of(const Report& report) {
         std::string head = name_of(f.level);
         head.resize(9, ' ');
         text += head + f.check + ": " + f.text + '\n';
-        if (!f.change.empty()) text += "         change: " + f.change + '\n';
+        if (!f.change.empty()) text += "         change: " + indented(f.change) + '\n';
     }
     const unsigned problems = report.problems();
     return text + (problems ? counted(problems, "problem") : "no problem") + '\n';
@@ -87,6 +97,7 @@ std::string json_of(const Report& report) {
     for (const Finding& f : report.findings)
         json["findings"].push_back({{"level", name_of(f.level)},
                                     {"check", f.check},
+                                    {"id", f.id},
                                     {"text", f.text},
                                     {"change", f.change}});
     json["problems"] = report.problems();

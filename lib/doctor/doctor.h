@@ -16,9 +16,10 @@ enum class Level { problem, note, fine };
 
 struct Finding {
     Level level = Level::fine;
-    std::string check;   // its name in the table of checks
-    std::string text;    // one sentence
-    std::string change;  // a line to type or to change; "" where there is nothing to do
+    std::string check;    // its name in the table of checks
+    std::string text;     // one sentence
+    std::string change;   // a line to type or to change; "" where there is nothing to do
+    std::string id = {};  // stable, of what is wrong with a pipeline: "dec-geometry"; "" elsewhere
 };
 
 // Where the doctor looks; tests put other things there.
@@ -28,10 +29,15 @@ struct Surroundings {
     std::string gst_inspect = "gst-inspect-1.0";  // a path, or a name in PATH
     std::string compiler;                         // "": what compile_onnx() would run
     std::string plugin_folder;                    // "": looked for beside this program
+    std::string pipeline_program;                 // "": looked for beside this program
+    std::string dev_folder = "/dev";
+    std::vector<std::string> xrt_folders;  // of libraries; empty: where XRT may be
 };
 
 struct Request {
-    std::string model;  // compiled model or .onnx, which is compiled into the cache; "": none
+    // Compiled models, or .onnx files, which are compiled into the cache.
+    std::vector<std::string> models;
+    std::string pipeline;  // a line of gst-launch; "": none
     bool calibrate = false;
     Surroundings surroundings = {};
     std::function<void(const std::string&)> progress = [](const std::string&) {};

@@ -2,6 +2,7 @@
 #include "lib/doctor/machine.h"
 
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -28,6 +29,12 @@ std::string processor_model() {
     utsname system{};
     if (name.empty() && uname(&system) == 0) name = system.machine;
     return name;
+}
+
+std::string own_program() {
+    char path[4096];
+    const ssize_t length = ::readlink("/proc/self/exe", path, sizeof path);
+    return length > 0 ? std::string(path, static_cast<size_t>(length)) : std::string("vartml");
 }
 
 uint64_t available_memory_bytes() {

@@ -15,20 +15,29 @@ namespace vartml::tools {
 
 int doctor(int argc, const char* const* argv) {
     CLI::App app(
-        "Says in plain words what is wrong with the system or a model, and what to change.",
+        "Says in plain words what is wrong with the system, a model or a pipeline, and what to "
+        "change.",
         "vartml doctor");
     vartml::doctor::Request request;
     std::string json_file;
-    app.add_option("MODEL", request.model, "a compiled model, or an ONNX file, which is compiled");
+    app.add_option("MODEL", request.models, "compiled models, or ONNX files, which are compiled");
+    app.add_option("--pipeline", request.pipeline,
+                   "look at a line of gst-launch, and try the part of it that infers")
+        ->type_name("LINE");
     app.add_flag("--calibrate", request.calibrate,
                  "measure what the processor and the memory can do at most; takes half a minute");
-    app.add_option("--json", json_file, "also write the findings to this file")->type_name("FILE");
+    app.add_option("--json", json_file,
+                   "also write the findings to this file; -: in place of the text")
+        ->type_name("FILE");
     app.footer("Exit status: 0 no problem, 1 a problem found, 2 usage.");
     if (const auto status = parse_arguments(app, argc, argv)) return *status;
     request.progress = [](const std::string& step) { std::fprintf(stderr, "%s\n", step.c_str()); };
     const vartml::doctor::Report report = vartml::doctor::examine(request);
-    std::fputs(vartml::doctor::text_of(report).c_str(), stdout);
-    if (!json_file.empty()) {
+    const bool only_json = json_file == "-";
+    std::fputs(
+        (only_json ? vartml::doctor::json_of(report) : vartml::doctor::text_of(report)).c_str(),
+        stdout);
+    if (!json_file.empty() && !only_json) {
         std::ofstream file(json_file);
         file << vartml::doctor::json_of(report);
         if (!file.flush()) {

@@ -78,6 +78,11 @@ Decoded DecodePath::reference_select(Candidates found, const Frame& frame, doubl
     std::ranges::sort(found.boxes, [](const Candidate& a, const Candidate& b) {
         return a.score != b.score ? a.score > b.score : a.position < b.position;
     });
+    if (family_->weighted_nms) {
+        const size_t before = found.boxes.size();
+        found.boxes = plain_means(found.boxes, iou_ + iou_shift);
+        decoded.suppressed = static_cast<unsigned>(before - found.boxes.size());
+    }
     std::vector<Candidate> kept;
     for (const Candidate& c : found.boxes) {
         if (decoded.detections.size() == info_->max_detections.value_or(100)) break;
@@ -85,7 +90,7 @@ Decoded DecodePath::reference_select(Candidates found, const Frame& frame, doubl
         const auto covers = [&](const Candidate& k) {
             return k.class_id == c.class_id && plain_iou(k, c) > iou_ + iou_shift;
         };
-        if (family_->has_nms && std::ranges::any_of(kept, covers)) {
+        if (family_->has_nms && !family_->weighted_nms && std::ranges::any_of(kept, covers)) {
             ++decoded.suppressed;
             continue;
         }

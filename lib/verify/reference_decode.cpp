@@ -88,6 +88,8 @@ std::optional<Candidates> yolo(std::string_view family, const HeadRequest& reque
 std::optional<Candidates> ultraface(const HeadRequest& request,
                                     const std::vector<TensorData>& values, float threshold) {
     std::optional<Table> scores, corners;
+    // Boxes relative to priors have no formula here.
+    if (vision::output_with_role(request, "offsets")) return std::nullopt;
     for (size_t i = 0; i < request.outputs.size(); ++i) {
         const auto& shape = request.outputs[i].cpu.shape;
         if (shape.size() != 3) return std::nullopt;
@@ -137,6 +139,35 @@ double plain_iou(const Candidate& a, const Candidate& b) {
 }
 double plain_iou(const Detection& a, const Detection& b) {
     return iou_of(a, b);
+}
+
+std::vector<Candidate> plain_means(std::vector<Candidate> boxes, double iou) {
+    std::vector<Candidate> means;
+    while (!boxes.empty()) {
+        const Candidate best = boxes.front();
+        double sum[4] = {0, 0, 0, 0}, weights = 0;
+        std::vector<Candidate> rest;
+        for (size_t i = 0; i < boxes.size(); ++i) {
+            const Candidate& box = boxes[i];
+            if (i > 0 && (box.class_id != best.class_id || plain_iou(best, box) <= iou)) {
+                rest.push_back(box);
+                continue;
+            }
+            const double corners[] = {box.x0, box.y0, box.x1, box.y1};
+            for (size_t k = 0; k < 4; ++k) sum[k] += corners[k] * box.score;
+            weights += box.score;
+        }
+        Candidate mean = best;
+        if (weights > 0) {
+            mean.x0 = static_cast<float>(sum[0] / weights);
+            mean.y0 = static_cast<float>(sum[1] / weights);
+            mean.x1 = static_cast<float>(sum[2] / weights);
+            mean.y1 = static_cast<float>(sum[3] / weights);
+        }
+        means.push_back(mean);
+        boxes = std::move(rest);
+    }
+    return means;
 }
 
 std::optional<Detection> plain_map(const Candidate& box, const Frame& frame) {

@@ -21,6 +21,9 @@ std::optional<vision::Candidates> plain_candidates(std::string_view family,
 double plain_iou(const vision::Candidate& a, const vision::Candidate& b);
 double plain_iou(const Detection& a, const Detection& b);
 
+// Boxes, best first, as the weighted means of those of a class that overlap the best.
+std::vector<vision::Candidate> plain_means(std::vector<vision::Candidate> boxes, double iou);
+
 // The box in frame pixels, cut to the frame; nothing where it lies outside.
 std::optional<Detection> plain_map(const vision::Candidate& box, const Frame& frame);
 

@@ -6,7 +6,9 @@
 
 #include "lib/vision/details.h"
 #include "lib/vision/families.h"
+#include "lib/vision/oriented.h"
 #include "lib/vision/suppress.h"
+#include "lib/vision/weighted.h"
 
 namespace vartml {
 
@@ -27,8 +29,9 @@ struct Decoder::State {
     std::vector<int32_t> wanted;  // classes kept, ascending; empty = all
 
     vision::Candidates candidates;  // scratch, as the next two
-    vision::BoxDetails details;
+    vision::BoxDetails details, member_details;
     vision::Suppressor suppressor;
+    vision::WeightedNms weighted;
 
     bool is_wanted(int32_t class_id) const {
         return class_id >= 0 && (wanted.empty() || std::ranges::binary_search(wanted, class_id));
@@ -42,9 +45,23 @@ struct Decoder::State {
             return !is_wanted(item.class_id);
         });
     }
+    // The same for the pixels of class maps: what is dropped becomes 255.
+    void select_regions(vision::PictureDetails& picture) const {
+        if (picture.class_maps.empty() || (!info.class_offset && wanted.empty())) return;
+        for (uint8_t& pixel : picture.mask_pixels) {
+            if (pixel == vision::no_class) continue;
+            const int32_t label = pixel + info.class_offset;
+            pixel = is_wanted(label) && label < vision::no_class ? static_cast<uint8_t>(label)
+                                                                 : vision::no_class;
+        }
+    }
     Result<void> finish_boxes(std::span<const OutputTensor> tensors,
                               const vision::RunContext& context, const Affine& to_frame,
                               uint32_t frame_width, uint32_t frame_height, Decoded& decoded);
+    // Details of a kept box; of several, with their points at the weighted mean.
+    Result<void> find_details(std::span<const OutputTensor> tensors,
+                              const vision::RunContext& context,
+                              std::span<const Candidate> members);
 };
 
 namespace {
@@ -137,7 +154,7 @@ void clear(Decoded& decoded) {
     decoded.classes.clear();
     decoded.keypoints.clear();
     decoded.masks.clear();
-    decoded.class_map.reset();
+    decoded.class_maps.clear();
     decoded.mask_pixels.clear();
     decoded.embedding.clear();
 }
@@ -151,9 +168,8 @@ const DecoderFamily* guess_decoder_family(const ModelInfo& info,
     const auto family =
         choose_family({info, outputs, input_width, input_height, nullptr}, "", reason);
     if (!family) return nullptr;
-    const bool vector =
-        reason == "shapes" && outputs.size() == 1 && vision::is_class_vector(outputs[0].cpu.shape);
-    return vector ? nullptr : find_decoder_family((*family)->row.nick);
+    const bool certain = reason != "shapes" || (*family)->shapes_tell;
+    return certain ? find_decoder_family((*family)->row.nick) : nullptr;
 }
 
 Result<Decoder> Decoder::create(const ModelInfo& info, std::span<const TensorInfo> outputs,
@@ -242,7 +258,8 @@ Result<void> Decoder::decode(std::span<const OutputTensor> tensors, const Affine
     auto finished =
         state.finish_boxes(tensors, context, to_frame, frame_width, frame_height, decoded);
     if (!finished) return finished;
-    vision::map_picture(state.candidates.picture, to_frame, frame_width, frame_height,
+    state.select_regions(state.candidates.picture);
+    vision::map_picture(state.candidates.picture, to_frame, {frame_width, frame_height},
                         state.keypoint_threshold, decoded);
 
     auto& classes = state.candidates.classes;
@@ -262,25 +279,55 @@ Result<void> Decoder::State::finish_boxes(std::span<const OutputTensor> tensors,
     std::ranges::sort(boxes, [](const Candidate& a, const Candidate& b) {
         return a.score != b.score ? a.score > b.score : a.position < b.position;
     });
+    const bool means = family->weighted_nms && nms != Nms::off;
+    if (means) {
+        weighted.run(boxes, nms == Nms::per_class, iou_threshold, max_detections);
+        decoded.suppressed += weighted.suppressed();
+    }
+    const std::vector<Candidate>& kept = means ? weighted.means() : boxes;
     suppressor.clear();
-    for (const Candidate& candidate : boxes) {
+    for (size_t i = 0; i < kept.size(); ++i) {
+        const Candidate& candidate = kept[i];
         if (decoded.detections.size() == max_detections) break;
         if (!(candidate.x0 < candidate.x1) || !(candidate.y0 < candidate.y1)) continue;
         const int32_t group = nms == Nms::per_class ? candidate.class_id : 0;
-        if (nms != Nms::off && suppressor.suppresses(candidate, group, iou_threshold)) {
+        if (nms != Nms::off && !means && suppressor.suppresses(candidate, group, iou_threshold)) {
             ++decoded.suppressed;
             continue;
         }
         Detection detection;
-        if (!vision::map_to_frame(candidate, to_frame, frame_width, frame_height, detection))
-            continue;
+        const bool seen =
+            candidate.angle != 0
+                ? vision::map_turned(candidate, to_frame, frame_width, frame_height, detection)
+                : vision::map_to_frame(candidate, to_frame, frame_width, frame_height, detection);
+        if (!seen) continue;
         const float side = std::min(detection.x1 - detection.x0, detection.y1 - detection.y0);
         if (side < static_cast<float>(min_size)) continue;
-        details.clear();
-        if (auto done = head->add_details(tensors, context, candidate, details); !done) return done;
-        vision::map_details(details, to_frame, keypoint_threshold, detection, decoded);
+        const auto members = means ? weighted.members(i) : std::span(&candidate, 1);
+        if (auto done = find_details(tensors, context, members); !done) return done;
+        vision::map_details(details, to_frame, {frame_width, frame_height}, keypoint_threshold,
+                            detection, decoded);
         decoded.detections.push_back(detection);
     }
+    return {};
+}
+
+Result<void> Decoder::State::find_details(std::span<const OutputTensor> tensors,
+                                          const vision::RunContext& context,
+                                          std::span<const Candidate> members) {
+    details.clear();
+    // Without weights there is no mean.
+    if (members.size() == 1 || !(members.front().score > 0))
+        return head->add_details(tensors, context, members.front(), details);
+    float weights = 0;
+    for (const Candidate& member : members) {
+        member_details.clear();
+        auto done = head->add_details(tensors, context, member, member_details);
+        if (!done) return done;
+        vision::add_weighted(details.keypoints, member_details.keypoints, member.score);
+        weights += member.score;
+    }
+    vision::finish_weighted(details.keypoints, weights);
     return {};
 }
 
@@ -295,6 +342,11 @@ unsigned Decoder::classes() const {
 }
 const std::vector<std::string>& Decoder::labels() const {
     return state_->info.labels;
+}
+
+std::string Decoder::skeleton() const {
+    const std::string& named = state_->info.skeleton;
+    return named.empty() ? std::string(state_->head->skeleton()) : named;
 }
 
 std::string Decoder::label(int32_t class_id) const {

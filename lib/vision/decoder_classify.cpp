@@ -63,8 +63,10 @@ private:
 }  // namespace
 
 bool fits_classify(const HeadRequest& request) {
+    const bool something_else =
+        output_with_role(request, "embedding") || output_with_role(request, "landmarks");
     return request.outputs.size() == 1 && is_class_vector(request.outputs[0].cpu.shape) &&
-           request.outputs[0].cpu.shape[1] > 1;
+           request.outputs[0].cpu.shape[1] > 1 && !something_else;
 }
 
 Result<std::unique_ptr<Head>> create_classify(const HeadRequest& request) {

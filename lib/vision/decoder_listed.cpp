@@ -25,16 +25,11 @@ bool is_boxes(const TensorInfo& output) {
 bool is_list(const TensorInfo& output) {
     return output.cpu.shape.size() == 2 && output.cpu.shape[0] == 1 && output.cpu.shape[1] > 1;
 }
-bool is_integer(const TensorInfo& output) {
-    const DataType type = output.cpu.data_type;
-    return type != DataType::float32 && type != DataType::bf16 && type != DataType::fp16 &&
-           type != DataType::float64;
-}
 bool is_real_list(const TensorInfo& output) {
-    return is_list(output) && !is_integer(output);
+    return is_list(output) && !is_integer(output.cpu.data_type);
 }
 bool is_integer_list(const TensorInfo& output) {
-    return is_list(output) && is_integer(output);
+    return is_list(output) && is_integer(output.cpu.data_type);
 }
 bool is_single(const TensorInfo& output) {
     return std::ranges::all_of(output.cpu.shape, [](uint32_t dimension) { return dimension == 1; });
@@ -160,7 +155,8 @@ Result<std::array<uint8_t, 4>> corner_order(const HeadRequest& request,
 
 bool fits_detr(const HeadRequest& request) {
     const Roles roles = roles_of(request);
-    return request.outputs.size() == 3 && is_complete(roles) && is_integer(*roles.classes);
+    return request.outputs.size() == 3 && is_complete(roles) &&
+           is_integer(roles.classes->cpu.data_type);
 }
 
 Result<std::unique_ptr<Head>> create_detr(const HeadRequest& request) {
@@ -180,12 +176,12 @@ Result<std::unique_ptr<Head>> create_detr(const HeadRequest& request) {
     return create_listed(request, form);
 }
 
-bool fits_ssd(const HeadRequest& request) {
+bool fits_ssd_listed(const HeadRequest& request) {
     const Roles roles = roles_of(request);
     return request.outputs.size() == 4 && is_complete(roles) && roles.count;
 }
 
-Result<std::unique_ptr<Head>> create_ssd(const HeadRequest& request) {
+Result<std::unique_ptr<Head>> create_ssd_listed(const HeadRequest& request) {
     auto order = corner_order(request, "yxyx");
     if (!order) return std::move(order).error();
     return create_listed(request, {*order, false, 1, 1, 0, 0});

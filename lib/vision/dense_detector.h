@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The head that YOLO families share: one matrix of positions by box, perhaps objectness, class
-// scores. A family says its form and how it writes a box.
+// scores, perhaps more. A family says its form and how it writes a box.
 #pragma once
 #include <cmath>
 #include <memory>
@@ -16,12 +16,16 @@ namespace vartml::vision {
 // `static Candidate box(const Matrix&, const DenseHead&, uint32_t position, float score,
 // int32_t class_id)`. The score is class, or objectness * class.
 template <typename Family>
-class DenseDetector final : public Head {
+class DenseDetector : public Head {
 public:
     static constexpr bool has_objectness = Family::form.box_attributes == 5;
 
-    DenseDetector(DenseHead head, std::string_view activation)
-        : head_(std::move(head)), activation_(activation), found_(head_.grid.positions) {}
+    // `extra` columns lie behind the classes.
+    DenseDetector(DenseHead head, std::string_view activation, unsigned extra = Family::form.extra)
+        : head_(std::move(head)),
+          activation_(activation),
+          extra_(extra),
+          found_(head_.grid.positions) {}
 
     static Result<std::unique_ptr<Head>> create(const HeadRequest& request) {
         auto head = find_dense_head(request, Family::form);
@@ -31,7 +35,7 @@ public:
     }
 
     unsigned classes() const override {
-        return static_cast<unsigned>(head_.attributes - Family::form.box_attributes);
+        return static_cast<unsigned>(head_.attributes - Family::form.box_attributes) - extra_;
     }
 
     Result<void> run(std::span<const OutputTensor> tensors, const RunContext& context,
@@ -59,9 +63,17 @@ public:
         return {};
     }
 
+protected:
+    // The matrix of a run, and the first column behind the classes.
+    Result<Matrix> matrix(std::span<const OutputTensor> tensors) const {
+        return dense_matrix(tensors, head_);
+    }
+    size_t first_extra() const { return head_.attributes - extra_; }
+
 private:
     DenseHead head_;
     Activation activation_;
+    unsigned extra_;
     std::vector<uint32_t> found_;
 };
 

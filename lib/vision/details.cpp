@@ -38,53 +38,57 @@ Range inside(float low, float high, uint32_t cells, uint32_t limit) {
     return {index(0), index(limit)};
 }
 
+// Maps a mask and appends what of it lies on the frame; nothing where no cell does.
+std::optional<Mask> append_on_frame(Mask mask, const std::vector<uint8_t>& pixels,
+                                    const Affine& to_frame, FrameSize frame, Decoded& decoded) {
+    map_rectangle(to_frame, mask);
+    const Range columns = inside(mask.x0, mask.x1, mask.width, frame.width);
+    const Range rows = inside(mask.y0, mask.y1, mask.height, frame.height);
+    if (columns.first >= columns.last || rows.first >= rows.last) return std::nullopt;
+    const float cell_x = (mask.x1 - mask.x0) / static_cast<float>(mask.width);
+    const float cell_y = (mask.y1 - mask.y0) / static_cast<float>(mask.height);
+    const Mask cut{.x0 = mask.x0 + cell_x * static_cast<float>(columns.first),
+                   .y0 = mask.y0 + cell_y * static_cast<float>(rows.first),
+                   .x1 = mask.x0 + cell_x * static_cast<float>(columns.last),
+                   .y1 = mask.y0 + cell_y * static_cast<float>(rows.last),
+                   .width = columns.last - columns.first,
+                   .height = rows.last - rows.first,
+                   .first = decoded.mask_pixels.size()};
+    for (uint32_t row = rows.first; row < rows.last; ++row) {
+        const uint8_t* const from =
+            pixels.data() + mask.first + size_t(row) * mask.width + columns.first;
+        decoded.mask_pixels.insert(decoded.mask_pixels.end(), from, from + cut.width);
+    }
+    return cut;
+}
+
 }  // namespace
 
-void map_details(const BoxDetails& details, const Affine& to_frame, float keypoint_threshold,
-                 Detection& detection, Decoded& decoded) {
+void map_details(const BoxDetails& details, const Affine& to_frame, FrameSize frame,
+                 float keypoint_threshold, Detection& detection, Decoded& decoded) {
     detection.first_keypoint = static_cast<uint32_t>(decoded.keypoints.size());
     detection.keypoints = static_cast<uint32_t>(details.keypoints.size());
     for (const Keypoint& point : details.keypoints) {
         decoded.keypoints.push_back(map_point(point, to_frame, keypoint_threshold));
     }
+    decoded.not_finite += details.not_finite;
     if (!details.mask) return;
-    Mask mask = *details.mask;
-    map_rectangle(to_frame, mask);
-    const uint8_t* const pixels = details.mask_pixels.data() + mask.first;
-    mask.first = decoded.mask_pixels.size();
-    decoded.mask_pixels.insert(decoded.mask_pixels.end(), pixels,
-                               pixels + size_t(mask.width) * mask.height);
+    const auto mask = append_on_frame(*details.mask, details.mask_pixels, to_frame, frame, decoded);
+    if (!mask) return;
     detection.mask = static_cast<int32_t>(decoded.masks.size());
-    decoded.masks.push_back(mask);
+    decoded.masks.push_back(*mask);
 }
 
-void map_picture(const PictureDetails& picture, const Affine& to_frame, uint32_t frame_width,
-                 uint32_t frame_height, float keypoint_threshold, Decoded& decoded) {
+void map_picture(const PictureDetails& picture, const Affine& to_frame, FrameSize frame,
+                 float keypoint_threshold, Decoded& decoded) {
     for (const Keypoint& point : picture.keypoints) {
         decoded.keypoints.push_back(map_point(point, to_frame, keypoint_threshold));
     }
     decoded.embedding.assign(picture.embedding.begin(), picture.embedding.end());
-    if (!picture.class_map) return;
-    Mask map = *picture.class_map;
-    map_rectangle(to_frame, map);
-    const Range columns = inside(map.x0, map.x1, map.width, frame_width);
-    const Range rows = inside(map.y0, map.y1, map.height, frame_height);
-    if (columns.first >= columns.last || rows.first >= rows.last) return;
-    const float cell_x = (map.x1 - map.x0) / static_cast<float>(map.width);
-    const float cell_y = (map.y1 - map.y0) / static_cast<float>(map.height);
-    Mask cut{.x0 = map.x0 + cell_x * static_cast<float>(columns.first),
-             .y0 = map.y0 + cell_y * static_cast<float>(rows.first),
-             .x1 = map.x0 + cell_x * static_cast<float>(columns.last),
-             .y1 = map.y0 + cell_y * static_cast<float>(rows.last),
-             .width = columns.last - columns.first,
-             .height = rows.last - rows.first,
-             .first = decoded.mask_pixels.size()};
-    for (uint32_t row = rows.first; row < rows.last; ++row) {
-        const uint8_t* const from =
-            picture.mask_pixels.data() + map.first + size_t(row) * map.width + columns.first;
-        decoded.mask_pixels.insert(decoded.mask_pixels.end(), from, from + cut.width);
+    for (const Mask& map : picture.class_maps) {
+        const auto cut = append_on_frame(map, picture.mask_pixels, to_frame, frame, decoded);
+        if (cut) decoded.class_maps.push_back(*cut);
     }
-    decoded.class_map = cut;
 }
 
 }  // namespace vartml::vision

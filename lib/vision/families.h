@@ -15,28 +15,61 @@ struct Family {
     bool has_nms;  // false: the model did it, or there are no boxes
     bool (*fits)(const HeadRequest&);  // by the shapes of the outputs alone
     Result<std::unique_ptr<Head>> (*create)(const HeadRequest&);
+    // False: too many other models have such outputs to know from them what the picture looks like.
+    bool shapes_tell = true;
+    bool weighted_nms = false;  // boxes that overlap become their mean
 };
 
 std::span<const Family> families();
 const Family* find_family(std::string_view nick);
 
+bool fits_blazeface(const HeadRequest& request);
 bool fits_classify(const HeadRequest& request);
 bool fits_detr(const HeadRequest& request);
+bool fits_embedding(const HeadRequest& request);
+bool fits_fastestdet(const HeadRequest& request);
+bool fits_heatmap(const HeadRequest& request);
+bool fits_landmarks(const HeadRequest& request);
 bool fits_nanodet(const HeadRequest& request);
+bool fits_retinaface(const HeadRequest& request);
+bool fits_scrfd(const HeadRequest& request);
+bool fits_segment(const HeadRequest& request);
 bool fits_ssd(const HeadRequest& request);
 bool fits_ultraface(const HeadRequest& request);
 bool fits_yolo_end2end(const HeadRequest& request);
+bool fits_yolo_face(const HeadRequest& request);
 bool fits_yolo_v5(const HeadRequest& request);
 bool fits_yolo_v8(const HeadRequest& request);
+bool fits_yolo_v8_obb(const HeadRequest& request);
+bool fits_yolo_v8_pose(const HeadRequest& request);
+bool fits_yolo_v8_seg(const HeadRequest& request);
 bool fits_yolox(const HeadRequest& request);
+bool fits_yunet(const HeadRequest& request);
+Result<std::unique_ptr<Head>> create_blazeface(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_classify(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_detr(const HeadRequest& request);
+Result<std::unique_ptr<Head>> create_embedding(const HeadRequest& request);
+Result<std::unique_ptr<Head>> create_fastestdet(const HeadRequest& request);
+Result<std::unique_ptr<Head>> create_heatmap(const HeadRequest& request);
+Result<std::unique_ptr<Head>> create_landmarks(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_nanodet(const HeadRequest& request);
+Result<std::unique_ptr<Head>> create_retinaface(const HeadRequest& request);
+Result<std::unique_ptr<Head>> create_scrfd(const HeadRequest& request);
+Result<std::unique_ptr<Head>> create_segment(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_ssd(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_ultraface(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_yolo_end2end(const HeadRequest& request);
+Result<std::unique_ptr<Head>> create_yolo_face(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_yolo_v5(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_yolo_v8(const HeadRequest& request);
+Result<std::unique_ptr<Head>> create_yolo_v8_obb(const HeadRequest& request);
+Result<std::unique_ptr<Head>> create_yolo_v8_pose(const HeadRequest& request);
+Result<std::unique_ptr<Head>> create_yolo_v8_seg(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_yolox(const HeadRequest& request);
+Result<std::unique_ptr<Head>> create_yunet(const HeadRequest& request);
+
+// The forms of ssd whose model lists its boxes.
+bool fits_ssd_listed(const HeadRequest& request);
+Result<std::unique_ptr<Head>> create_ssd_listed(const HeadRequest& request);
 
 }  // namespace vartml::vision

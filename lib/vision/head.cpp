@@ -191,7 +191,7 @@ Grid make_grid(uint32_t width, uint32_t height, std::span<const int> strides, un
     return grid;
 }
 
-Result<DenseHead> find_dense_head(const HeadRequest& request, const DenseForm& form) {
+Result<DenseHead> locate_dense_head(const HeadRequest& request, const DenseForm& form) {
     const auto grids = possible_grids(request, form.per_cell);
     const TensorInfo* named = output_with_role(request, "boxes");
     const TensorInfo* dense = nullptr;
@@ -202,22 +202,8 @@ Result<DenseHead> find_dense_head(const HeadRequest& request, const DenseForm& f
         for (const size_t axis : {published, other}) {
             const Grid* grid = grid_with(grids, output.cpu.shape[axis]);
             if (!grid) continue;
-            DenseHead head{static_cast<size_t>(&output - request.outputs.data()), axis == 2,
-                           output.cpu.shape[3 - axis], *grid};
-            if (head.attributes <= form.box_attributes) {
-                return head_error(request, "dec-classes",
-                                  "tensor '" + output.name + "' has " +
-                                      std::to_string(head.attributes) +
-                                      " values per position, expected at least " +
-                                      std::to_string(form.box_attributes + 1) +
-                                      " of this decoder; choose another decoder",
-                                  std::to_string(head.attributes),
-                                  std::to_string(form.box_attributes + 1), "decoder=…");
-            }
-            auto checked =
-                check_classes(request, output.name, head.attributes - form.box_attributes);
-            if (!checked) return checked.error();
-            return head;
+            return DenseHead{static_cast<size_t>(&output - request.outputs.data()), axis == 2,
+                             output.cpu.shape[3 - axis], *grid};
         }
     }
     if (dense) return positions_error(request, *dense, grids.front());
@@ -225,6 +211,25 @@ Result<DenseHead> find_dense_head(const HeadRequest& request, const DenseForm& f
                       "no output has the shape [1,positions,values] of a detection head, found " +
                           outputs_text(request.outputs) + "; choose another decoder",
                       outputs_text(request.outputs), "[1,positions,values]", "decoder=…");
+}
+
+Result<DenseHead> find_dense_head(const HeadRequest& request, const DenseForm& form) {
+    auto head = locate_dense_head(request, form);
+    if (!head) return head;
+    const std::string& name = request.outputs[head->output].name;
+    const size_t others = form.box_attributes + form.extra;
+    if (head->attributes <= others) {
+        const std::string found = std::to_string(head->attributes),
+                          expected = std::to_string(others + 1);
+        return head_error(request, "dec-classes",
+                          "tensor '" + name + "' has " + found +
+                              " values per position, expected at least " + expected +
+                              " of this decoder; choose another decoder",
+                          found, expected, "decoder=…");
+    }
+    auto checked = check_classes(request, name, head->attributes - others);
+    if (!checked) return checked.error();
+    return head;
 }
 
 bool fits_dense_form(const HeadRequest& request, const DenseForm& form) {
@@ -261,7 +266,7 @@ Candidate centred_box(const Matrix& m, uint32_t position, float score, int32_t c
 
 void PictureDetails::clear() {
     keypoints.clear();
-    class_map.reset();
+    class_maps.clear();
     mask_pixels.clear();
     embedding.clear();
 }
@@ -270,6 +275,7 @@ void BoxDetails::clear() {
     keypoints.clear();
     mask.reset();
     mask_pixels.clear();
+    not_finite = 0;
 }
 
 void Candidates::clear() {

@@ -79,8 +79,11 @@ struct DenseForm {
     bool attributes_first;    // publishes [1, attributes, positions]
     unsigned box_attributes;  // columns before the classes
     unsigned per_cell;        // anchors of a cell where the sidecar does not say
+    unsigned extra = 0;       // columns behind the classes
 };
-// Finds the tensor, checks positions and classes. Errors: dec-role, dec-positions, dec-classes.
+// Finds the tensor by its positions. Errors: dec-role, dec-positions.
+Result<DenseHead> locate_dense_head(const HeadRequest& request, const DenseForm& form);
+// The same, and checks the classes. Errors: those, and dec-classes.
 Result<DenseHead> find_dense_head(const HeadRequest& request, const DenseForm& form);
 // Whether the only output has the form by its shape alone. A transposed head is taken for one only
 // where nobody could take it for something else; with the 80 classes of COCO it is also a candidate
@@ -97,11 +100,14 @@ struct Candidate {
     uint32_t position;
     float angle = 0;  // radians, clockwise, about the centre; the corners are those before the turn
 };
+// A pixel of a class map that belongs to no class.
+constexpr uint8_t no_class = 255;
+
 // What belongs to the whole picture and is no class; in pixels of the model's input.
 struct PictureDetails {
     std::vector<Keypoint> keypoints;
-    std::optional<Mask> class_map;
-    std::vector<uint8_t> mask_pixels;
+    std::vector<Mask> class_maps;      // pixels are classes of the tensor, 255 = none
+    std::vector<uint8_t> mask_pixels;  // of class_maps
     std::vector<float> embedding;
     void clear();
 };
@@ -146,6 +152,7 @@ struct BoxDetails {
     std::vector<Keypoint> keypoints;
     std::optional<Mask> mask;
     std::vector<uint8_t> mask_pixels;  // of `mask`, 1 = the object
+    unsigned not_finite = 0;           // values that were left out
     void clear();
 };
 
@@ -163,6 +170,8 @@ public:
     }
     // Classes of the tensor; 0 where the shape does not say.
     virtual unsigned classes() const = 0;
+    // Bones between the keypoints where the sidecar names none; "" = not known.
+    virtual std::string_view skeleton() const { return {}; }
 };
 
 }  // namespace vartml::vision

@@ -146,6 +146,11 @@ constexpr Key<ModelInfo> general[] = {
          m.skeleton = v;
          return is_skeleton(v);
      }},
+    {"x-vartml-box-form", "v3 or v5",
+     [](ModelInfo& m, std::string_view v) {
+         m.box_form = v;
+         return one_of(v, {"v3", "v5"});
+     }},
     {"x-vartml-box-order", "yxyx, xyxy or cxcywh",
      [](ModelInfo& m, std::string_view v) {
          m.box_order = v;

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <system_error>
 
+#include "lib/common/nearest.h"
 #include "lib/vision/modelinfo.h"
 #include "lib/vision/modelinfo_ini.h"
 #include "lib/vision/modelinfo_keys.h"
@@ -36,14 +37,18 @@ Error unknown_key(const Source& source, const IniEntry& entry, std::span<const K
                            vision::find_key(vision::input_keys(), entry.key) ||
                            vision::find_key(vision::output_keys(), entry.key);
     std::string known;
+    std::vector<std::string_view> names;
     for (const Key<T>& key : keys) {
         if (!known.empty()) known += ", ";
         known += key.name;
+        names.push_back(key.name);
     }
+    const std::string_view near = nearest_name(entry.key, names);
     return source.error(entry.line,
                         "key '" + entry.key + "' " +
                             (elsewhere ? "does not belong in this section" : "is unknown") +
-                            ", the keys of this section are " + known);
+                            (near.empty() ? "" : "; did you mean '" + std::string(near) + "'?") +
+                            (near.empty() ? ", the keys of this section are " + known : ""));
 }
 
 template <typename T>

@@ -12,12 +12,15 @@ class Suppressor {
 public:
     void clear();
     // Whether a kept box of the same group overlaps the candidate with more than `iou`; if not, it
-    // is kept as well.
+    // is kept as well. Turned boxes overlap as polygons.
     bool suppresses(const Candidate& candidate, int32_t group, float iou);
 
 private:
-    std::vector<float> x0_, y0_, x1_, y1_, area_;
+    bool overlaps_turned(const Candidate& candidate, int32_t group, float iou) const;
+
+    std::vector<float> x0_, y0_, x1_, y1_, area_, angle_;
     std::vector<int32_t> group_;
+    bool turned_ = false;  // one of the kept boxes is
 };
 
 // The candidate's corners in frame pixels, clipped to the frame; false when nothing is left.

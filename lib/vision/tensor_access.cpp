@@ -127,6 +127,16 @@ Result<Matrix> matrix_of(const OutputTensor& tensor) {
         return bad_view(
             tensor, "has the shape " + shape_text(cpu.shape) + ", expected 3 dimensions, 1 first");
     }
+    return table_matrix(tensor);
+}
+
+Result<Matrix> table_matrix(const OutputTensor& tensor) {
+    const TensorView& cpu = *tensor.cpu;
+    const size_t rank = cpu.shape.size();
+    if (rank != 2 && (rank != 3 || cpu.shape[0] != 1)) {
+        return bad_view(tensor, "has the shape " + shape_text(cpu.shape) +
+                                    ", expected [1,rows,columns] or [rows,columns]");
+    }
     auto stored = stored_of(tensor);
     if (!stored) return std::move(stored).error();
     const auto strides = cpu_strides(*tensor.view, cpu);
@@ -137,10 +147,10 @@ Result<Matrix> matrix_of(const OutputTensor& tensor) {
     const size_t size = kernels::size_bytes(stored->type);
     return Matrix{static_cast<const uint8_t*>(tensor.data),
                   *stored,
-                  cpu.shape[1],
-                  cpu.shape[2],
-                  strides[1] * size,
-                  strides[2] * size};
+                  cpu.shape[rank - 2],
+                  cpu.shape[rank - 1],
+                  strides[rank - 2] * size,
+                  strides[rank - 1] * size};
 }
 
 Result<Matrix> vector_of(const OutputTensor& tensor) {
@@ -155,6 +165,11 @@ Result<Matrix> vector_of(const OutputTensor& tensor) {
     const size_t size = kernels::size_bytes(stored->type);
     return Matrix{
         static_cast<const uint8_t*>(tensor.data), *stored, 1, shape[1], shape[1] * size, size};
+}
+
+bool is_integer(DataType type) {
+    return type != DataType::float32 && type != DataType::bf16 && type != DataType::fp16 &&
+           type != DataType::float64;
 }
 
 bool is_class_vector(std::span<const uint32_t> shape) {

@@ -34,12 +34,18 @@ Result<kernels::Stored> stored_of(const OutputTensor& tensor);
 // rank, or a view that does not fit its CPU view.
 Result<Matrix> matrix_of(const OutputTensor& tensor);
 
+// The same, also for a tensor without batch: [rows, columns].
+Result<Matrix> table_matrix(const OutputTensor& tensor);
+
 // A tensor of one value per class: CPU shape [1, C] or [1, C, 1, 1]; a matrix of one row.
 Result<Matrix> vector_of(const OutputTensor& tensor);
 
 // The first elements of a dense tensor, of any type, in order; what is no number of 64 bits gives
 // NaN.
 double element(const OutputTensor& tensor, size_t index);
+
+// Whether numbers of a type are whole ones (booleans too).
+bool is_integer(DataType type);
 
 // Whether a CPU shape is one of vector_of.
 bool is_class_vector(std::span<const uint32_t> shape);

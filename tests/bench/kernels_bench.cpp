@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times layout conversions against memcpy of the same traffic, pre-processing of frames, and the
-// tracker. Prints one JSON object per line; single thread.
+// Times layout conversions against memcpy of the same traffic, pre-processing of frames, the
+// tracker and a decoder. Prints one JSON object per line; single thread.
 //   kernels_bench [PART-OF-NAME [INSTRUCTION-SET]]
 #include <algorithm>
 #include <chrono>
@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include <vartml/postprocess.h>
 #include <vartml/preprocess.h>
 #include <vartml/track.h>
 
@@ -230,6 +231,71 @@ void bench_track(const std::string& filter) {
                 times[times.size() / 2], times[times.size() * 99 / 100]);
 }
 
+// A head of 80 classes for 640x640: 100 positions have a likely class, in clusters, so that NMS has
+// work; the rest is noise below the threshold.
+void bench_decode(const std::string& filter) {
+    constexpr uint32_t positions = 8400, classes = 80, attributes = 4 + classes;
+    struct Form {
+        const char* name;
+        bool transposed;
+        DataType type;
+    };
+    for (const Form& form : {Form{"decode/yolo_8400x84", false, DataType::float32},
+                             {"decode/yolo_8400x84-transposed", true, DataType::float32},
+                             {"decode/yolo_8400x84-bf16", false, DataType::bf16},
+                             {"decode/yolo_8400x84-int8", false, DataType::int8}}) {
+        if (std::string(form.name).find(filter) == std::string::npos) continue;
+        std::mt19937 random(1);
+        const auto number = [&](float from, float to) {
+            return from + (to - from) * static_cast<float>(random() % 10000) / 10000;
+        };
+        const auto shape = form.transposed ? std::vector<uint32_t>{1, positions, attributes}
+                                           : std::vector<uint32_t>{1, attributes, positions};
+        TensorInfo info;
+        info.name = "output0";
+        info.cpu = make_view(DataType::float32, Layout::NHW, shape);
+        std::vector<float> values(size_t{positions} * attributes);
+        const bool bytes = form.type == DataType::int8;  // coordinates and scores share a scale
+        for (uint32_t p = 0; p < positions; ++p) {
+            const bool likely = p % 84 == 0;
+            const float cluster = static_cast<float>(p / 84 % 10);
+            for (uint32_t a = 0; a < attributes; ++a) {
+                float v = a < 2   ? 60 + cluster * 50 + number(-12, 12)
+                          : a < 4 ? number(40, 80)
+                                  : number(0, 0.15f);
+                if (likely && a == 4 + p / 84 % 5) v = number(0.3f, 0.95f);
+                values[form.transposed ? size_t{p} * attributes + a : size_t{a} * positions + p] =
+                    bytes && a < 4 ? v / 640 : v;
+            }
+        }
+        std::vector<std::byte> stored(info.cpu.size_bytes);
+        std::memcpy(stored.data(), values.data(), stored.size());
+        if (form.type != DataType::float32) {
+            info.hw = hw_view(info.cpu, Layout::NHW, form.type);
+            if (bytes) info.hw->quantisation = Quantisation{1 / 127.0, 0};
+            const auto to_hw = Conversion::create(info.cpu, *info.hw);
+            std::vector<std::byte> hw(info.hw->size_bytes);
+            to_hw->run(stored.data(), hw.data());
+            stored = std::move(hw);
+        }
+        auto decoder = Decoder::create({}, {&info, 1}, 640, 640, {.decoder = "yolo-v8"});
+        if (!decoder) {
+            std::fprintf(stderr, "%s\n", decoder.error().message.c_str());
+            std::exit(1);
+        }
+        const OutputTensor output{stored.data(), info.name, info.hw ? &*info.hw : &info.cpu,
+                                  &info.cpu};
+        Decoded decoded;
+        const double us = best_us([&] {
+            if (!decoder->decode({&output, 1}, {}, 640, 640, decoded)) std::exit(1);
+        });
+        std::printf(
+            "{\"name\": \"%s\", \"unit\": \"us\", \"ours\": %.1f, \"boxes\": %zu, "
+            "\"suppressed\": %u}\n",
+            form.name, us, decoded.detections.size(), decoded.suppressed);
+    }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -243,4 +309,5 @@ int main(int argc, char** argv) {
     bench_layouts(filter);
     bench_frames(filter);
     bench_track(filter);
+    bench_decode(filter);
 }

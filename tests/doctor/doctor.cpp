@@ -49,7 +49,10 @@ protected:
                                  .udmabuf = dir_ / "udmabuf",
                                  .gst_inspect = script(finds),
                                  .compiler = program,
-                                 .plugin_folder = "/opt/plugins"};
+                                 .plugin_folder = "/opt/plugins",
+                                 .pipeline_program = "",
+                                 .dev_folder = dir_ / "dev",
+                                 .xrt_folders = {dir_ / "xrt"}};
         test::spill(dir_ / "udmabuf", "");
     }
 
@@ -98,7 +101,7 @@ bool contains(const std::string& text, const std::string& part) {
 }
 
 TEST_F(Doctor, FindsNoProblemWhereAllIsWell) {
-    request_.model = model();
+    request_.models = {model()};
     const Report report = examine(request_);
     EXPECT_EQ(report.problems(), 0U) << text_of(report);
     EXPECT_TRUE(text_of(report).ends_with("no problem\n"));
@@ -152,8 +155,88 @@ TEST_F(Doctor, SaysHowToExportDmaBufs) {
     EXPECT_EQ(examine(request_).problems(), 0U);
 }
 
+TEST_F(Doctor, NamesXrtThatIsTooOld) {
+    EXPECT_TRUE(contains(findings(Level::fine, "xrt"), "not installed")) << text_;
+    test::spill(dir_ / "xrt/libxrt_coreutil.so.2.14.354", "");
+    const Finding found = problem();
+    EXPECT_EQ(found.check, "xrt") << text_;
+    EXPECT_TRUE(contains(found.text, "XRT 2.14 is too old")) << found.text;
+    fs::rename(dir_ / "xrt/libxrt_coreutil.so.2.14.354", dir_ / "xrt/libxrt_coreutil.so.2.16.0");
+    EXPECT_TRUE(contains(findings(Level::fine, "xrt"), "XRT 2.16 (")) << text_;
+}
+
+TEST_F(Doctor, ListsDeviceNodesAndWhoMayOpenThem) {
+    EXPECT_TRUE(contains(findings(Level::fine, "nodes"), "no GPUs")) << text_;
+    test::spill(dir_ / "dev/dri/renderD128", "");
+    test::spill(dir_ / "dev/dma_heap/system", "");
+    const std::string fine = findings(Level::fine, "nodes");
+    EXPECT_TRUE(contains(fine, "GPUs: " + (dir_ / "dev/dri/renderD128"))) << text_;
+    EXPECT_TRUE(contains(fine, "heaps of DMA-BUFs: " + (dir_ / "dev/dma_heap/system"))) << text_;
+    // A link to nowhere is closed to every user, root too.
+    fs::create_symlink("/nowhere/video", dir_ / "dev/video0");
+    const std::string notes = findings(Level::note, "nodes");
+    EXPECT_TRUE(contains(notes, "may not open: " + (dir_ / "dev/video0"))) << text_;
+    EXPECT_TRUE(contains(notes, "sudo usermod -aG video")) << text_;
+}
+
+TEST_F(Doctor, NamesAPluginOfAnotherVersion) {
+    request_.surroundings.gst_inspect = script(R"(#!/bin/sh
+case $1 in
+--version) echo "gst-inspect-1.0 version 1.26.2"; echo "GStreamer 1.26.2" ;;
+*) echo "Plugin Details:"; echo "  Filename   /old/libgstvartml.so"; echo "  Version    0.1.0" ;;
+esac
+)");
+    const Finding found = problem();
+    EXPECT_EQ(found.check, "plugin") << text_;
+    EXPECT_TRUE(contains(found.text, "/old/libgstvartml.so, which is of version 0.1.0"))
+        << found.text;
+}
+
+TEST_F(Doctor, NamesAGStreamerThatIsTooOld) {
+    request_.surroundings.gst_inspect = script(R"(#!/bin/sh
+echo "gst-inspect-1.0 version 1.22.0"; echo "GStreamer 1.22.0"
+)");
+    const Finding found = problem();
+    EXPECT_EQ(found.check, "gstreamer") << text_;
+    EXPECT_TRUE(contains(found.text, "1.22.0 is too old")) << found.text;
+}
+
+TEST_F(Doctor, NamesTheTracerThatDeadlocks) {
+    ::setenv("GST_TRACERS", "latency", 1);
+    const Finding found = problem();
+    ::unsetenv("GST_TRACERS");
+    EXPECT_EQ(found.check, "gstreamer") << text_;
+    EXPECT_EQ(found.change, "unset GST_TRACERS");
+}
+
+TEST_F(Doctor, LooksAtEveryModel) {
+    request_.models = {model(), dir_ / "nowhere.rai"};
+    const Finding found = problem();
+    EXPECT_TRUE(contains(found.text, "nowhere.rai: ")) << text_;
+    EXPECT_TRUE(contains(text_, "shelf.onnx: input 'images' is the picture, 16x16")) << text_;
+}
+
+TEST_F(Doctor, NamesAWrongKeyOfASidecarAndTheOneThatWasMeant) {
+    request_.models = {model()};
+    test::spill(dir_ / "shelf.modelinfo", "[modelinfo]\nversion=1.0\nx-vartml-decodr=ssd\n");
+    const Finding found = problem();
+    EXPECT_EQ(found.check, "model") << text_;
+    EXPECT_TRUE(contains(found.text, "did you mean 'x-vartml-decoder'?")) << found.text;
+}
+
+TEST_F(Doctor, NamesAnInputThatNothingFeeds) {
+    TinyOnnx m;
+    m.input("images", {1, 3, 16, 16}).input("size", {1, 3, 1, 1});
+    m.node("Mul", {"images", "size"}, {"y"}).output("y").save(dir_ / "sized.onnx");
+    request_.models = {dir_ / "sized.onnx"};
+    const Finding found = problem();
+    EXPECT_EQ(found.id, "infer-inputs") << text_;
+    EXPECT_TRUE(contains(found.text, "input 'size'")) << found.text;
+    EXPECT_TRUE(found.change.starts_with("[size]\ndir=input\nx-vartml-feed=")) << found.change;
+}
+
 TEST_F(Doctor, NamesAModelThatIsNotThere) {
-    request_.model = dir_ / "nowhere.rai";
+    request_.models = {dir_ / "nowhere.rai"};
     const Finding found = problem();
     EXPECT_EQ(found.check, "model") << text_;
     EXPECT_TRUE(contains(found.text, "nowhere.rai")) << found.text;
@@ -161,22 +244,22 @@ TEST_F(Doctor, NamesAModelThatIsNotThere) {
 }
 
 TEST_F(Doctor, NamesADamagedModel) {
-    request_.model = dir_ / "bad.rai";
-    test::spill(request_.model, "nonsense");
+    request_.models = {dir_ / "bad.rai"};
+    test::spill(dir_ / "bad.rai", "nonsense");
     const Finding found = problem();
     EXPECT_EQ(found.check, "model") << text_;
     EXPECT_TRUE(contains(found.change, "vartml compile MODEL.onnx")) << found.change;
 }
 
 TEST_F(Doctor, NamesAnOperatorThatCannotBeCompiled) {
-    request_.model = model("NoSuchOperator");
+    request_.models = {model("NoSuchOperator")};
     const Finding found = problem();
     EXPECT_EQ(found.check, "model") << text_;
     EXPECT_TRUE(contains(found.text, "NoSuchOperator")) << found.text;
 }
 
 TEST_F(Doctor, NamesOperatorsOnTheCpuAndViewsThatAreCopied) {
-    request_.model = model("Det");  // not implemented on the NPU
+    request_.models = {model("Det")};  // not implemented on the NPU
     const std::string notes = findings(Level::note, "model");
     EXPECT_TRUE(contains(notes, "on the CPU, the first Det")) << text_;
     EXPECT_TRUE(contains(notes, "output 'r' has a CPU view only")) << text_;

@@ -5,6 +5,7 @@
 
 #include "gst/infer/feed.h"
 #include "gst/infer/gates.h"
+#include "gst/infer/latency_promise.h"
 #include "gst/infer/latency_target.h"
 #include "gst/infer/ring.h"
 #include "gst/infer/stats.h"
@@ -257,6 +258,41 @@ TEST(TensorView, FollowsTheInfoOfTheRunner) {
     const vartml::TensorView want =
         vartml::make_view(vartml::DataType::bf16, vartml::Layout::HCWNC4, {224, 1, 224, 1, 4});
     EXPECT_EQ(vartml::gst::tensor_view(info), want);
+}
+
+TEST(LatencyPromise, LeavesRoomForALostTimeSliceOnSharedProcessorsOnly) {
+    struct Case {
+        const char* why;
+        std::vector<uint32_t> times;
+        uint64_t of_a_device, of_the_host;
+    };
+    const Case cases[] = {
+        {"nothing measured", {}, 0, 0},
+        {"steady", std::vector<uint32_t>(20, 1000), 1000, 2000},
+        {"one outlier in twenty",
+         {9, 9, 9, 9, 9, 9, 9, 9, 9, 500, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9},
+         500,
+         18},
+        {"unsteady", {1, 2, 3, 4, 5, 6, 7, 8, 9, 90}, 90, 90},
+    };
+    for (const Case& c : cases) {
+        std::vector<uint32_t> times = c.times;
+        EXPECT_EQ(promise_us(times, false), c.of_a_device) << c.why;
+        times = c.times;
+        EXPECT_EQ(promise_us(times, true), c.of_the_host) << c.why;
+    }
+}
+
+TEST(LatencyPromise, RisesWhenMoreThanNineteenOfTwentyAreHeldLonger) {
+    LatencyPromise promise;
+    for (int i = 0; i < 640; ++i) {
+        // 3 of 64
+        EXPECT_FALSE(promise.frame(i % 64 < 3 ? 50'000 : 9'000, 10'000)) << i;
+    }
+    for (int i = 0; i < 3; ++i) EXPECT_FALSE(promise.frame(20'000 + uint64_t(i), 10'000)) << i;
+    // Those of 50 ms are out of the window: this is the fourth, and the shortest of the four
+    // counts.
+    EXPECT_EQ(promise.frame(30'000, 10'000), 20'000u);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <random>
 #include <vector>
 
+#include "kernels/postprocess/masks.h"
 #include "kernels/postprocess/overlap.h"
 #include "kernels/postprocess/scores.h"
 #include "tests/kernels/targets.h"
@@ -95,6 +96,33 @@ TEST_P(Postprocess, FindsFewPositionsAmongMany) {
     EXPECT_EQ(best_class(scores, 8399).score, 0.9f);
     EXPECT_FALSE(best_class(scores, 2048).finite);
     EXPECT_FALSE(best_class(scores, 4000).finite);
+}
+
+TEST_P(Postprocess, CutsMasksAsTheReference) {
+    std::mt19937 random(5);
+    std::uniform_real_distribution<float> value(-1, 1);
+    // Around one and two vectors, and strides of planes, of padded planes and of pixels.
+    for (const size_t columns : {1u, 3u, 8u, 15u, 16u, 31u, 32u, 33u, 70u}) {
+        for (const size_t channels : {1u, 5u, 32u}) {
+            for (const bool planes : {true, false}) {
+                const size_t rows = 3, stride = planes ? columns + 2 : columns * channels;
+                std::vector<float> maps(channels * (rows + 1) * (columns + 2)), weights(channels);
+                for (float& v : maps) v = value(random);
+                for (float& v : weights) v = value(random);
+                maps[1] = nan;
+                const WeightedMaps m{maps.data(), weights.data(),
+                                     channels,    planes ? rows * stride : 1,
+                                     stride,      planes ? 1 : channels};
+                for (const float threshold : {0.f, 0.4f, -inf, inf}) {
+                    std::vector<uint8_t> got(rows * columns + 1, 77), want(got);
+                    mask_above(m, rows, columns, threshold, got.data());
+                    mask_above_ref(m, rows, columns, threshold, want.data());
+                    ASSERT_EQ(got, want) << columns << " columns, " << channels << " channels";
+                    EXPECT_EQ(got.back(), 77);
+                }
+            }
+        }
+    }
 }
 
 TEST_P(Postprocess, DecidesOverlapAsTheReference) {

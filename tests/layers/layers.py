@@ -54,8 +54,9 @@ THIRD_PARTY = [
     (r'(gst/(?!vartml/)|glib)', ['gst/', 'pipelines/']),
     (r'xrt/', ['lib/device/xrt/']),
     (r'mosquitto', ['lib/publish/mqtt']),
-    (r'(cairo|pango)', ['gst/']),
+    (r'(cairo|pango)', ['gst/overlay/text.cpp']),
     (r'qrencode', ['pipelines/']),
+    (r'libsoup', ['pipelines/']),
 ]
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)

@@ -98,12 +98,18 @@ public:
     size_t get_batch_size() const override { return model_->batch; }
     size_t get_batch_size(vart::TensorDirection) const override { return model_->batch; }
     std::any get_property(const std::string& key) const override {
+        if (key == "backend" && model_->on_host) return std::string("softnpu");
         throw std::invalid_argument("no property " + key);
     }
 
-    vart::StatusCode execute(const std::vector<std::vector<vart::NpuTensor>>&,
-                             std::vector<std::vector<vart::NpuTensor>>&) noexcept override {
-        return vart::StatusCode::SUCCESS;
+    vart::StatusCode execute(const std::vector<std::vector<vart::NpuTensor>>& inputs,
+                             std::vector<std::vector<vart::NpuTensor>>& outputs) noexcept override {
+        std::unique_lock lock(model_->mutex);
+        Run run = take(inputs, outputs);
+        const vart::StatusCode status = status_of(run);
+        lock.unlock();
+        perform(run);
+        return status;
     }
     // The warm-up.
     vart::JobHandle execute_async(const std::vector<std::vector<vart::NpuTensor>>&,
@@ -125,21 +131,8 @@ public:
             --model.refusals;
             return {vart::StatusCode::RESOURCE_UNAVAILABLE, 0};
         }
-        Run run = {model.submitted++, {}, std::move(callback), false};
-        for (size_t i = 0; i < inputs.size(); ++i) {
-            const bool dma = inputs[i][0].get_memory_type() == vart::MemoryType::DMA_FD;
-            run.refused = run.refused || (dma && model.refuses_imports);
-            model.dma_inputs += dma;
-            uint8_t first = 0;
-            with_bytes(inputs[i][0], [&](const uint8_t* bytes, size_t size) {
-                model.last_input.assign(bytes, bytes + size);
-                first = bytes[0];
-            });
-            run.elements.push_back({outputs[i][0], first});
-            if (inputs[i].size() > 1)
-                std::memcpy(model.last_size, inputs[i][1].get_virtual_address(), sizeof(float) * 2);
-        }
-        model.fills.push_back(inputs.size());
+        Run run = take(inputs, outputs);
+        run.callback = std::move(callback);
         pending_.push_back(std::move(run));
         model.changed.notify_all();
         return {vart::StatusCode::SUCCESS, model.submitted};
@@ -174,6 +167,42 @@ private:
         bool refused = false;
     };
 
+    // With the mutex: what the run reads.
+    Run take(const std::vector<std::vector<vart::NpuTensor>>& inputs,
+             const std::vector<std::vector<vart::NpuTensor>>& outputs) {
+        FakeModel& model = *model_;
+        Run run = {model.submitted++, {}, nullptr, false};
+        for (size_t i = 0; i < inputs.size(); ++i) {
+            const bool dma = inputs[i][0].get_memory_type() == vart::MemoryType::DMA_FD;
+            run.refused = run.refused || (dma && model.refuses_imports);
+            model.dma_inputs += dma;
+            uint8_t first = 0;
+            with_bytes(inputs[i][0], [&](const uint8_t* bytes, size_t size) {
+                model.last_input.assign(bytes, bytes + size);
+                first = bytes[0];
+            });
+            run.elements.push_back({outputs[i][0], first});
+            if (inputs[i].size() > 1)
+                std::memcpy(model.last_size, inputs[i][1].get_virtual_address(), sizeof(float) * 2);
+        }
+        model.fills.push_back(inputs.size());
+        return run;
+    }
+    vart::StatusCode status_of(const Run& run) const {
+        if (run.refused) return vart::StatusCode::INVALID_INPUT;
+        return model_->failing.contains(run.number) ? vart::StatusCode::RUNTIME_ERROR
+                                                    : vart::StatusCode::SUCCESS;
+    }
+    static void perform(Run& run) {
+        for (size_t i = 0; i < run.elements.size(); ++i) {
+            auto* scores = static_cast<float*>(run.elements[i].output.get_virtual_address());
+            scores[0] = float(run.number);
+            scores[1] = float(i);
+            scores[2] = float(run.elements[i].first_byte);
+            scores[3] = -1;
+        }
+    }
+
     void work() {
         FakeModel& model = *model_;
         std::unique_lock lock(model.mutex);
@@ -193,17 +222,9 @@ private:
                 lost_.push_back(std::move(run));
                 continue;
             }
-            vart::StatusCode status = vart::StatusCode::SUCCESS;
-            if (model.failing.contains(run.number)) status = vart::StatusCode::RUNTIME_ERROR;
-            if (run.refused) status = vart::StatusCode::INVALID_INPUT;
+            const vart::StatusCode status = status_of(run);
             lock.unlock();
-            for (size_t i = 0; i < run.elements.size(); ++i) {
-                auto* scores = static_cast<float*>(run.elements[i].output.get_virtual_address());
-                scores[0] = float(run.number);
-                scores[1] = float(i);
-                scores[2] = float(run.elements[i].first_byte);
-                scores[3] = -1;
-            }
+            perform(run);
             run.callback({status, run.number + 1});
             run = {};
             lock.lock();

@@ -44,6 +44,7 @@ struct FakeModel {
     bool output_hw_view = true;  // false: a CPU partition makes the output
     unsigned cpu_operators = 0;
     unsigned batch = 1;
+    bool on_host = false;  // runs are short and made by the processors of the host
     std::string modelinfo;
     vartml::Result<void> open = {}, create = {};  // what open_model and create_runner answer
     vartml::Result<void> compile = {};

@@ -148,5 +148,21 @@ TEST(Effect, CountsWhatIsFoundAgainLostAndNew) {
     }
 }
 
+TEST(ReferenceDecode, MeansOverlappingBoxesByTheirScores) {
+    // Of the first two, 10 pixels apart, the mean lies at 3/4 of the way to the better one; the
+    // third is far away, the fourth of another class.
+    const std::vector<vision::Candidate> boxes = {{10, 0, 50, 40, 0.9f, 0, 0},
+                                                  {20, 0, 60, 40, 0.3f, 0, 1},
+                                                  {200, 0, 240, 40, 0.2f, 0, 2},
+                                                  {10, 0, 50, 40, 0.1f, 1, 3}};
+    const auto means = plain_means(boxes, 0.3);
+    ASSERT_EQ(means.size(), 3u);
+    EXPECT_FLOAT_EQ(means[0].x0, 12.5f);
+    EXPECT_FLOAT_EQ(means[0].x1, 52.5f);
+    EXPECT_EQ(means[0].score, 0.9f);
+    EXPECT_EQ(means[1].x0, 200);
+    EXPECT_EQ(means[2].class_id, 1);
+}
+
 }  // namespace
 }  // namespace vartml::verify

@@ -32,6 +32,7 @@ struct ModelInfo {
     std::vector<float> anchors;
     std::string activation;  ///< "none", "sigmoid", "softmax" or ""
     std::string box_order;   ///< "yxyx", "xyxy", "cxcywh" or ""
+    std::string box_form;    ///< of raw YOLO maps: "v3", "v5" or ""
     std::string skeleton;    ///< "coco17" or pairs "0-1;1-2;…"
     struct Input {
         std::string name;
@@ -134,9 +135,10 @@ struct Decoded {
     std::vector<Keypoint> keypoints;      ///< of detections, in their order; without detections,
                                           ///< of the whole picture
     std::vector<Mask> masks;              ///< of detections
-    std::optional<Mask> class_map;        ///< classes of the whole picture: pixels are class_id,
-                                          ///< 255 = none
-    std::vector<uint8_t> mask_pixels;     ///< of masks and class_map
+    std::vector<Mask> class_maps;         ///< classes of the whole picture: pixels are class_id,
+                                          ///< 255 = none; one, or one per class where a pixel may
+                                          ///< have several
+    std::vector<uint8_t> mask_pixels;     ///< of masks and class_maps
     std::vector<float> embedding;         ///< of the whole picture or region, length 1
     unsigned suppressed = 0;              ///< candidates removed by NMS
     unsigned not_finite = 0;              ///< candidates dropped for NaN or infinity
@@ -181,6 +183,7 @@ public:
     std::string_view reason() const;  ///< why: "property", "sidecar", "ids", "shapes"
     unsigned classes() const;         ///< of the tensor; 0 where its shape does not say
     const std::vector<std::string>& labels() const;
+    std::string skeleton() const;  ///< of keypoints, as ModelInfo::skeleton; "" = not known
     std::string label(int32_t class_id) const;  ///< "class-<n>" without labels
 
     /// What may change while running; as in DecodeOptions. set_classes fails with invalid_argument

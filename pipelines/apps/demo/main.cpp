@@ -5,14 +5,12 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
 #include <string>
 
 #include "pipelines/apps/demo/finder.h"
 #include "pipelines/apps/demo/options.h"
+#include "pipelines/apps/demo/own_scene.h"
 #include "pipelines/apps/demo/player.h"
-#include "pipelines/apps/demo/record.h"
 #include "pipelines/apps/demo/scene.h"
 
 namespace demo {
@@ -21,12 +19,6 @@ namespace {
 using vartml::Error;
 using vartml::ErrorCode;
 using vartml::Result;
-
-// The model that comes with the project: where it is installed, or where the build says.
-std::string own_model() {
-    const char* file = std::getenv("VARTML_DEMO_MODEL");
-    return file && *file ? file : VARTML_DEMO_MODEL_INSTALLED;
-}
 
 Result<void> check_readable(const std::string& file, const char* option) {
     if (access(file.c_str(), R_OK) == 0) return {};
@@ -57,32 +49,6 @@ Result<void> check_inputs(const Options& options) {
                         "; plug one in, name another device after --camera, or use --video FILE"};
     }
     return {};
-}
-
-Result<void> make_folder(const std::string& folder) {
-    std::error_code failure;
-    std::filesystem::create_directories(folder, failure);
-    if (failure)
-        return Error{ErrorCode::io,
-                     folder + ": " + failure.message() + "; give another with --out"};
-    return {};
-}
-
-// Renders and encodes the scene into `file`.
-Result<Recording> record_scene(const Options& options, const std::string& file) {
-    Picture backdrop;
-    if (!options.backdrop.empty()) {
-        auto picture =
-            load_picture(options.backdrop, Scene::kBackdropWidth, Scene::kBackdropHeight, 2);
-        if (!picture) return picture.error();
-        backdrop = std::move(*picture);
-    }
-    auto scene = Scene::create(std::move(backdrop));
-    if (!scene) return scene.error();
-    const double seconds = options.seconds > 0 ? options.seconds : 10;
-    const auto frames = static_cast<unsigned>(seconds * Scene::kFramesPerSecond + 0.5);
-    std::fprintf(stderr, "making a scene of %u frames: %s\n", frames, file.c_str());
-    return record(*scene, frames, file);
 }
 
 double percent(unsigned part, unsigned whole) {
@@ -128,7 +94,8 @@ Result<int> run(const Options& options) {
                              .seconds = scene ? 0 : options.seconds};
     Recording recording;
     if (scene) {
-        auto made = record_scene(options, find_options.source);
+        auto made = record_scene(options.backdrop, options.seconds > 0 ? options.seconds : 10,
+                                 find_options.source);
         if (!made) return made.error();
         if (made->interrupted) return Error{ErrorCode::io, "interrupted while the scene was made"};
         recording = std::move(*made);

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gst/doctor/lines.h"
+
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+namespace vartml::gst::doctor {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int lines_fd = 3;
+// ours: readers drop a line of more than 16 KiB
+constexpr size_t most_names = 250, most_text = 2000;
+
+void write(const Json& json) {
+    const std::string line = json.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
+    for (size_t done = 0; done < line.size();) {
+        const ssize_t n = ::write(lines_fd, line.data() + done, line.size() - done);
+        if (n <= 0) return;
+        done += static_cast<size_t>(n);
+    }
+}
+
+std::string taken(gchar* text) {
+    std::string copy = text ? text : "";
+    g_free(text);
+    return copy;
+}
+
+std::string value_text(const GValue& value) {
+    if (G_VALUE_HOLDS_STRING(&value)) {
+        const gchar* text = g_value_get_string(&value);
+        return text ? text : "";
+    }
+    if (G_VALUE_HOLDS_ENUM(&value)) {
+        auto* type = static_cast<GEnumClass*>(g_type_class_ref(G_VALUE_TYPE(&value)));
+        const GEnumValue* known = g_enum_get_value(type, g_value_get_enum(&value));
+        std::string nick = known ? known->value_nick : "";
+        g_type_class_unref(type);
+        return nick;
+    }
+    return taken(gst_value_serialize(&value)).substr(0, most_text);
+}
+
+Json changed_properties(GstElement* element) {
+    Json properties = Json::object();
+    guint count = 0;
+    GParamSpec** specs = g_object_class_list_properties(G_OBJECT_GET_CLASS(element), &count);
+    for (guint i = 0; i < count; ++i) {
+        GParamSpec* spec = specs[i];
+        const bool both = (spec->flags & G_PARAM_READABLE) && (spec->flags & G_PARAM_WRITABLE);
+        if (!both || G_IS_PARAM_SPEC_OBJECT(spec) || G_IS_PARAM_SPEC_POINTER(spec) ||
+            !g_strcmp0(spec->name, "name"))
+            continue;
+        GValue value = G_VALUE_INIT;
+        g_value_init(&value, spec->value_type);
+        g_object_get_property(G_OBJECT(element), spec->name, &value);
+        if (!g_param_value_defaults(spec, &value)) properties[spec->name] = value_text(value);
+        g_value_unset(&value);
+    }
+    g_free(specs);
+    return properties;
+}
+
+Json fed_by(GstElement* element) {
+    Json names = Json::array();
+    GST_OBJECT_LOCK(element);
+    std::vector<GstPad*> pads;
+    for (GList* l = element->srcpads; l; l = l->next)
+        pads.push_back(GST_PAD(gst_object_ref(l->data)));
+    GST_OBJECT_UNLOCK(element);
+    for (GstPad* pad : pads) {
+        if (GstElement* next = peer_element(pad)) {
+            names.push_back(taken(gst_object_get_name(GST_OBJECT(next))));
+            gst_object_unref(next);
+        }
+        gst_object_unref(pad);
+    }
+    return names;
+}
+
+}  // namespace
+
+std::string factory_name(GstElement* element) {
+    GstElementFactory* factory = gst_element_get_factory(element);
+    return factory ? GST_OBJECT_NAME(factory) : "";
+}
+
+std::string classification(GstElement* element) {
+    GstElementFactory* factory = gst_element_get_factory(element);
+    const gchar* text =
+        factory ? gst_element_factory_get_metadata(factory, GST_ELEMENT_METADATA_KLASS) : nullptr;
+    return text ? text : "";
+}
+
+GstElement* peer_element(GstPad* pad) {
+    GstPad* peer = gst_pad_get_peer(pad);
+    if (!peer) return nullptr;
+    GstElement* element = gst_pad_get_parent_element(peer);
+    gst_object_unref(peer);
+    return element;
+}
+
+void write_fault(const char* kind, const std::string& text, const std::vector<std::string>& names,
+                 const std::vector<std::string>& known) {
+    for (size_t at = 0; at < known.size(); at += most_names) {
+        const auto end =
+            known.begin() + static_cast<std::ptrdiff_t>(std::min(known.size(), at + most_names));
+        write({{"kind", "known"},
+               {"names", std::vector(known.begin() + static_cast<std::ptrdiff_t>(at), end)}});
+    }
+    write({{"kind", "fault"}, {"fault", kind}, {"text", text}, {"names", names}});
+}
+
+void write_element(GstElement* element) {
+    write({{"kind", "element"},
+           {"name", taken(gst_object_get_name(GST_OBJECT(element)))},
+           {"factory", factory_name(element)},
+           {"class", classification(element)},
+           {"properties", changed_properties(element)},
+           {"feeds", fed_by(element)}});
+}
+
+void write_message(GstMessage* message) {
+    const bool is_error = GST_MESSAGE_TYPE(message) == GST_MESSAGE_ERROR;
+    GError* error = nullptr;
+    gchar* debug = nullptr;
+    const GstStructure* details = nullptr;
+    if (is_error) {
+        gst_message_parse_error(message, &error, &debug);
+        gst_message_parse_error_details(message, &details);
+    } else {
+        gst_message_parse_warning(message, &error, &debug);
+        gst_message_parse_warning_details(message, &details);
+    }
+    GstObject* source = GST_MESSAGE_SRC(message);
+    Json json = {{"kind", "message"},
+                 {"error", is_error},
+                 {"element", source ? taken(gst_object_get_name(source)) : ""},
+                 {"factory", GST_IS_ELEMENT(source) ? factory_name(GST_ELEMENT(source)) : ""},
+                 {"text", std::string(error->message).substr(0, most_text)},
+                 {"debug", std::string(debug ? debug : "").substr(0, most_text)}};
+    for (const char* field : {"id", "code", "property", "file", "found", "expected", "fix"}) {
+        const gchar* text = details ? gst_structure_get_string(details, field) : nullptr;
+        if (text) json[field] = std::string(text).substr(0, most_text);
+    }
+    g_error_free(error);
+    g_free(debug);
+    write(json);
+}
+
+void write_end(const char* trial) {
+    write({{"kind", "end"}, {"trial", trial}, {"gstreamer", taken(gst_version_string())}});
+}
+
+}  // namespace vartml::gst::doctor

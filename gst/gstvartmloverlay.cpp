@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: Apache-2.0
+/**
+ * SECTION:element-vartmloverlay
+ * @title: vartmloverlay
+ * @short_description: draws what vision models found
+ *
+ * Draws the #GstAnalyticsODMtd of each frame, upright or turned, with label, score, track and
+ * trail, their #GstAnalyticsSegmentationMtd (region numbers as GRAY8 or GRAY16_LE) and keypoints,
+ * class maps and classes of the whole frame, regions, and a head-up display of what vartmlinfer
+ * says. All coordinates are pixels of the frame. It reads no tensors, so their shapes do not
+ * matter.
+ *
+ * ## Example launch line
+ * |[
+ * gst-launch-1.0 videotestsrc num-buffers=10 ! vartmloverlay hud=true ! fakesink
+ * ]| Frames without detections get the display alone.
+ *
+ * Since: 1.0
+ */
+#include "gst/gstvartmloverlay.h"
+
+#include <atomic>
+
+#include "gst/overlay/attach.h"
+#include "gst/overlay/hud.h"
+#include "gst/overlay/negotiate.h"
+#include "gst/overlay/painter.h"
+#include "gst/overlay/properties.h"
+#include "gst/overlay/reader.h"
+#include "gst/support/error.h"
+#include "gst/support/in_place.h"
+
+GST_DEBUG_CATEGORY_STATIC(vartmloverlay_debug);
+GST_DEBUG_CATEGORY_STATIC(performance_debug);
+#define GST_CAT_DEFAULT vartmloverlay_debug
+
+using namespace vartml::gst;
+
+namespace {
+
+guint stats_id = 0;
+
+struct Counts {
+    guint64 frames = 0, drawn = 0, attached = 0, blended = 0, copied = 0, rectangle_bytes = 0;
+};
+
+struct State {
+    // guarded by the object lock
+    OverlaySettings settings;
+    Counts counts;
+    // set when properties change, cleared by the streaming thread
+    std::atomic<bool> changed{true};
+
+    // streaming thread, between start and stop
+    bool video = false;  // caps are of frames of `width` x `height`
+    int width = 0, height = 0;
+    std::optional<GstVideoInfo> info;  // of frames that can be drawn into
+    bool attaching = false;            // else drawing
+    overlay::Look look;
+    bool show_hud = false;
+    GstClockTime hold = 0;
+    overlay::Canvas canvas;
+    overlay::Text text;
+    overlay::Reader reader;
+    overlay::Painter painter;
+    overlay::Attacher attacher;
+    overlay::Hud hud;
+    overlay::Scene results, hud_scene;
+    GstClockTime results_time = GST_CLOCK_TIME_NONE;  // PTS of the frame that they are of
+    bool copy_logged = false;
+
+    bool anything() const { return !results.empty() || !hud_scene.empty(); }
+    void forget() {
+        results.clear();
+        hud_scene.clear();
+        reader.forget_tracks();
+        results_time = GST_CLOCK_TIME_NONE;
+    }
+};
+
+}  // namespace
+
+struct _GstVartmlOverlay {
+    GstBaseTransform parent;
+    State* state;
+};
+
+G_DEFINE_TYPE(GstVartmlOverlay, gst_vartml_overlay, GST_TYPE_BASE_TRANSFORM)
+GST_ELEMENT_REGISTER_DEFINE(vartmloverlay, "vartmloverlay", GST_RANK_NONE, GST_TYPE_VARTML_OVERLAY)
+
+namespace {
+
+GstStaticPadTemplate sink_template =
+    GST_STATIC_PAD_TEMPLATE("sink", GST_PAD_SINK, GST_PAD_ALWAYS, GST_STATIC_CAPS_ANY);
+GstStaticPadTemplate src_template =
+    GST_STATIC_PAD_TEMPLATE("src", GST_PAD_SRC, GST_PAD_ALWAYS, GST_STATIC_CAPS_ANY);
+
+State& state_of(gpointer object) {
+    return *GST_VARTML_OVERLAY(object)->state;
+}
+
+void set_property(GObject* object, guint id, const GValue* value, GParamSpec* spec) {
+    State& state = state_of(object);
+    const auto* property = find_property(overlay_properties(), id);
+    if (!property) {
+        G_OBJECT_WARN_INVALID_PROPERTY_ID(object, id, spec);
+        return;
+    }
+    GST_OBJECT_LOCK(object);
+    property->write(state.settings, value);
+    state.changed = true;
+    GST_OBJECT_UNLOCK(object);
+}
+
+GstStructure* stats_of(const Counts& c) {
+    return gst_structure_new("vartml-overlay-stats", "frames", G_TYPE_UINT64, c.frames, "drawn",
+                             G_TYPE_UINT64, c.drawn, "attached", G_TYPE_UINT64, c.attached,
+                             "blended", G_TYPE_UINT64, c.blended, "copied", G_TYPE_UINT64, c.copied,
+                             "rectangle-bytes", G_TYPE_UINT64, c.rectangle_bytes, nullptr);
+}
+
+void get_property(GObject* object, guint id, GValue* value, GParamSpec* spec) {
+    const State& state = state_of(object);
+    const auto* property = find_property(overlay_properties(), id);
+    GST_OBJECT_LOCK(object);
+    if (property) property->read(state.settings, value);
+    if (id == stats_id) g_value_take_boxed(value, stats_of(state.counts));
+    GST_OBJECT_UNLOCK(object);
+    if (!property && id != stats_id) G_OBJECT_WARN_INVALID_PROPERTY_ID(object, id, spec);
+}
+
+OverlaySettings settings_of(GstVartmlOverlay* self) {
+    GST_OBJECT_LOCK(self);
+    OverlaySettings settings = self->state->settings;
+    GST_OBJECT_UNLOCK(self);
+    return settings;
+}
+
+void update_look(GstVartmlOverlay* self) {
+    State& state = *self->state;
+    if (!state.changed.exchange(false)) return;
+    const OverlaySettings settings = settings_of(self);
+    state.look = overlay::make_look(settings, state.width, state.height);
+    state.text.set_size(state.look.text_size);
+    if (state.attaching) {
+        state.attacher.set_size(state.width, state.height, state.look.text_size);
+    }
+    state.show_hud = settings.hud;
+    state.hold = settings.hold;
+    if (!state.show_hud) state.hud.clear();
+}
+
+gboolean start(GstBaseTransform* base) {
+    State& state = state_of(base);
+    state.video = state.attaching = false;
+    state.changed = true;
+    state.copy_logged = false;
+    state.hud.clear();
+    state.attacher.start();
+    GST_OBJECT_LOCK(base);
+    state.counts = {};
+    GST_OBJECT_UNLOCK(base);
+    return TRUE;
+}
+
+gboolean stop(GstBaseTransform* base) {
+    State& state = state_of(base);
+    state.forget();
+    state.attacher.clear();
+    return TRUE;
+}
+
+gboolean refuse_caps(GstBaseTransform* base, const GstCaps* caps) {
+    const std::string found = overlay::describe(caps);
+    std::string formats;
+    for (const GstVideoFormat format : overlay::drawable_formats()) {
+        formats += (formats.empty() ? "" : " ") + std::string(gst_video_format_to_string(format));
+    }
+    const bool attach = settings_of(GST_VARTML_OVERLAY(base)).mode == OverlayMode::attach;
+    const std::string fix = attach ? "set mode=auto" : "put videoconvert before the element";
+    return post_error(
+        base, "draw on these frames",
+        {.error = {vartml::ErrorCode::unsupported,
+                   found +
+                       (attach ? ": downstream draws no overlay composition, expected by "
+                                 "mode=attach; "
+                               : " cannot be drawn into and downstream draws no overlay "
+                                 "composition, expected one of " +
+                                     formats + "; ") +
+                       fix},
+         .id = "ovl-caps",
+         .found = found,
+         .expected = attach ? "an overlay composition" : formats,
+         .fix = fix});
+}
+
+GstCaps* transform_caps(GstBaseTransform* base, GstPadDirection direction, GstCaps* caps,
+                        GstCaps* filter) {
+    const OverlayMode mode = settings_of(GST_VARTML_OVERLAY(base)).mode;
+    if (direction == GST_PAD_SRC) return overlay::caps_query(caps, filter, mode);
+    GstCaps* result = gst_caps_is_fixed(caps) ? overlay::chosen_src_caps(base->srcpad, caps, mode)
+                                              : overlay::src_caps(caps, mode);
+    if (!filter) return result;
+    GstCaps* filtered = gst_caps_intersect_full(filter, result, GST_CAPS_INTERSECT_FIRST);
+    gst_caps_unref(result);
+    return filtered;
+}
+
+gboolean accept_caps(GstBaseTransform* base, GstPadDirection direction, GstCaps* caps) {
+    if (direction == GST_PAD_SRC) {
+        return GST_BASE_TRANSFORM_CLASS(gst_vartml_overlay_parent_class)
+            ->accept_caps(base, direction, caps);
+    }
+    return overlay::accepts(base, caps, settings_of(GST_VARTML_OVERLAY(base)).mode);
+}
+
+gboolean set_caps(GstBaseTransform* base, GstCaps* in, GstCaps* out) {
+    State& state = state_of(base);
+    state.forget();
+    state.changed = true;
+    const GstStructure* s = gst_caps_get_structure(in, 0);
+    state.video = gst_structure_has_name(s, "video/x-raw") &&
+                  gst_structure_get_int(s, "width", &state.width) &&
+                  gst_structure_get_int(s, "height", &state.height);
+    gst_base_transform_set_passthrough(base, !state.video);
+    if (!state.video) return TRUE;
+    state.info = overlay::drawable_info(in);
+    if (state.info) state.canvas.set_format(*state.info);
+    const OverlayMode mode = settings_of(GST_VARTML_OVERLAY(base)).mode;
+    state.attaching = mode != OverlayMode::blend && overlay::has_composition(out);
+    if (!state.info && mode == OverlayMode::blend) return refuse_caps(base, in);
+    return TRUE;
+}
+
+// Downstream may draw compositions without saying so in its caps. No pool is used.
+gboolean decide_allocation(GstBaseTransform* base, GstQuery* query) {
+    State& state = state_of(base);
+    while (gst_query_get_n_allocation_pools(query)) {
+        gst_query_remove_nth_allocation_pool(query, 0);
+    }
+    const OverlayMode mode = settings_of(GST_VARTML_OVERLAY(base)).mode;
+    if (mode != OverlayMode::blend &&
+        gst_query_find_allocation_meta(query, GST_VIDEO_OVERLAY_COMPOSITION_META_API_TYPE,
+                                       nullptr)) {
+        state.attaching = true;
+        state.changed = true;
+    }
+    const bool blend = state.info && mode != OverlayMode::attach;
+    if (!state.video || state.attaching || blend) return TRUE;
+    GstCaps* caps = gst_pad_get_current_caps(base->sinkpad);
+    if (caps) {
+        refuse_caps(base, caps);
+        gst_caps_unref(caps);
+    }
+    return FALSE;
+}
+
+gboolean sink_event(GstBaseTransform* base, GstEvent* event) {
+    State& state = state_of(base);
+    if (GST_EVENT_TYPE(event) == GST_EVENT_STREAM_START ||
+        GST_EVENT_TYPE(event) == GST_EVENT_FLUSH_STOP) {
+        state.forget();
+        state.hud.clear();
+    }
+    return GST_BASE_TRANSFORM_CLASS(gst_vartml_overlay_parent_class)->sink_event(base, event);
+}
+
+// Whether results of an earlier frame are still to be seen at this time.
+bool holds(const State& state, GstClockTime time) {
+    return state.hold && GST_CLOCK_TIME_IS_VALID(time) &&
+           GST_CLOCK_TIME_IS_VALID(state.results_time) && time >= state.results_time &&
+           time - state.results_time <= state.hold;
+}
+
+// Fills the scenes with what is to be seen on this frame.
+void read_frame(State& state, GstBuffer* buffer) {
+    int top = 0;
+    state.hud_scene.clear();
+    if (state.show_hud) {
+        state.hud.count(buffer, g_get_monotonic_time());
+        top = state.hud.add_to(state.hud_scene, state.text);
+    }
+    const bool own = overlay::has_results(buffer);
+    if (!own && holds(state, GST_BUFFER_PTS(buffer))) return;
+    state.results.clear();
+    state.reader.read(buffer, state.look, state.text, top, state.results);
+    state.results_time = own ? GST_BUFFER_PTS(buffer) : GST_CLOCK_TIME_NONE;
+}
+
+void count_copy(GstBaseTransform* base) {
+    State& state = state_of(base);
+    GST_OBJECT_LOCK(base);
+    ++state.counts.copied;
+    GST_OBJECT_UNLOCK(base);
+    if (state.copy_logged) return;
+    state.copy_logged = true;
+    GST_CAT_WARNING_OBJECT(
+        performance_debug, base,
+        "somebody else has the frame too, or its memory cannot be shared: copied to "
+        "draw on it");
+}
+
+GstFlowReturn prepare_output_buffer(GstBaseTransform* base, GstBuffer* in, GstBuffer** out) {
+    auto* self = GST_VARTML_OVERLAY(base);
+    State& state = *self->state;
+    const GstClockTime stream_time =
+        gst_segment_to_stream_time(&base->segment, GST_FORMAT_TIME, GST_BUFFER_PTS(in));
+    if (GST_CLOCK_TIME_IS_VALID(stream_time)) {
+        gst_object_sync_values(GST_OBJECT(self), stream_time);
+    }
+    GST_OBJECT_LOCK(self);
+    ++state.counts.frames;
+    GST_OBJECT_UNLOCK(self);
+    *out = in;
+    if (!state.video) return GST_FLOW_OK;
+    update_look(self);
+    read_frame(state, in);
+    if (!state.anything()) return GST_FLOW_OK;
+    bool copied = false;
+    const GstFlowReturn flow =
+        state.attaching ? prepare_writable(in, out, copied) : prepare_drawable(in, out, copied);
+    if (copied) count_copy(base);
+    return flow;
+}
+
+bool blend(GstVartmlOverlay* self, GstBuffer* buffer) {
+    State& state = *self->state;
+    GstVideoFrame frame;
+    if (!gst_video_frame_map(
+            &frame, &*state.info, buffer,
+            static_cast<GstMapFlags>(GST_MAP_READWRITE | int(GST_VIDEO_FRAME_MAP_FLAG_NO_REF)))) {
+        post_error(self, "draw on the frame",
+                   {.error = {vartml::ErrorCode::internal,
+                              "its memory cannot be mapped for writing; put videoconvert before "
+                              "the element"},
+                    .id = "ovl-map"});
+        return false;
+    }
+    state.canvas.set_frame(frame);
+    state.painter.draw(state.canvas, state.text, state.results);
+    state.painter.draw(state.canvas, state.text, state.hud_scene);
+    gst_video_frame_unmap(&frame);
+    return true;
+}
+
+void attach(State& state, GstBuffer* buffer) {
+    GstVideoOverlayComposition* composition = overlay::begin_composition(buffer);
+    state.attacher.add(state.results, composition);
+    state.attacher.add(state.hud_scene, composition);
+    state.attacher.end_frame();
+    overlay::attach(buffer, composition);
+}
+
+GstFlowReturn transform_ip(GstBaseTransform* base, GstBuffer* buffer) {
+    auto* self = GST_VARTML_OVERLAY(base);
+    State& state = *self->state;
+    if (!state.video || !state.anything()) return GST_FLOW_OK;
+    if (state.attaching) {
+        attach(state, buffer);
+    } else if (!blend(self, buffer)) {
+        return GST_FLOW_ERROR;
+    }
+    state.text.end_frame();
+    GST_OBJECT_LOCK(self);
+    ++state.counts.drawn;
+    ++(state.attaching ? state.counts.attached : state.counts.blended);
+    state.counts.rectangle_bytes = state.attacher.bytes_made();
+    GST_OBJECT_UNLOCK(self);
+    return GST_FLOW_OK;
+}
+
+void finalize(GObject* object) {
+    delete GST_VARTML_OVERLAY(object)->state;
+    G_OBJECT_CLASS(gst_vartml_overlay_parent_class)->finalize(object);
+}
+
+}  // namespace
+
+static void gst_vartml_overlay_init(GstVartmlOverlay* self) {
+    self->state = new State;
+    GstBaseTransform* base = GST_BASE_TRANSFORM(self);
+    gst_base_transform_set_in_place(base, TRUE);
+    gst_base_transform_set_qos_enabled(base, FALSE);  // it would drop frames
+}
+
+static void gst_vartml_overlay_class_init(GstVartmlOverlayClass* klass) {
+    GST_DEBUG_CATEGORY_INIT(vartmloverlay_debug, "vartmloverlay", 0, "drawing of detections");
+    GST_DEBUG_CATEGORY_GET(performance_debug, "GST_PERFORMANCE");
+    auto* gobject = G_OBJECT_CLASS(klass);
+    auto* element = GST_ELEMENT_CLASS(klass);
+    auto* base = GST_BASE_TRANSFORM_CLASS(klass);
+    gobject->set_property = set_property;
+    gobject->get_property = get_property;
+    gobject->finalize = finalize;
+    stats_id = install_properties(gobject, overlay_properties(),
+                                  "Counts since start: frames, drawn, attached, blended, copied, "
+                                  "rectangle-bytes");
+
+    gst_element_class_set_static_metadata(element, "VART-ML overlay", "Visualization/Video",
+                                          "Draws what vision models found",
+                                          "The gst-vartml authors");
+    gst_element_class_add_static_pad_template(element, &sink_template);
+    gst_element_class_add_static_pad_template(element, &src_template);
+
+    base->start = start;
+    base->stop = stop;
+    base->transform_caps = transform_caps;
+    base->accept_caps = accept_caps;
+    base->set_caps = set_caps;
+    base->decide_allocation = decide_allocation;
+    base->sink_event = sink_event;
+    base->propose_allocation = propose_video_meta;
+    base->prepare_output_buffer = prepare_output_buffer;
+    base->transform_ip = transform_ip;
+}

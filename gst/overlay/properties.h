@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The properties of vartmloverlay.
+#pragma once
+#include <gst/gst.h>
+
+#include <cstdint>
+#include <string>
+
+#include "gst/support/property_table.h"
+
+namespace vartml::gst {
+
+enum class OverlayMode { automatic, attach, blend };
+enum class ColorMode { by_class, by_track, fixed };
+
+// What is drawn; bits of the property `draw`.
+enum DrawFlag : unsigned {
+    draw_boxes = 1,
+    draw_labels = 2,
+    draw_tracks = 4,
+    draw_masks = 8,
+    draw_keypoints = 16,
+    draw_regions = 32,
+};
+
+// As the user set them. Thread-safety: none.
+struct OverlaySettings {
+    OverlayMode mode = OverlayMode::automatic;
+    unsigned draw = draw_boxes | draw_labels | draw_tracks | draw_masks | draw_keypoints;
+    bool hud = false;
+    unsigned line_width = 0;
+    double font_scale = 0;
+    ColorMode color_mode = ColorMode::by_class;
+    unsigned color = 0xff00ff00;
+    bool show_score = true;
+    double mask_opacity = 0.4, keypoint_threshold = 0.3;
+    std::string skeleton = "auto", classes;
+    uint64_t hold = 0;
+};
+
+std::span<const Property<OverlaySettings>> overlay_properties();
+
+}  // namespace vartml::gst

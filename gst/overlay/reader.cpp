@@ -1,0 +1,455 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gst/overlay/reader.h"
+
+#include <gst/video/gstvideometa.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "gst/support/in_place.h"
+#include "gst/support/inference.h"
+
+namespace vartml::gst::overlay {
+namespace {
+
+// ours: what belongs to an object is related or contained
+constexpr auto belongs = static_cast<GstAnalyticsRelTypes>(GST_ANALYTICS_REL_TYPE_RELATE_TO |
+                                                           GST_ANALYTICS_REL_TYPE_CONTAIN);
+// ours: places beyond this are of no frame, and leave room for sums
+constexpr int far_away = 1 << 24;
+constexpr Rgba region_ground = {255, 255, 255, 160};
+
+bool is(const GstAnalyticsMtd& mtd, GstAnalyticsMtdType type) {
+    return gst_analytics_mtd_get_mtd_type(&mtd) == type;
+}
+
+void append_score(std::string& text, float score) {
+    const long percent = std::lround(std::clamp(score, 0.f, 1.f) * 100);
+    text += percent == 100 ? "1." : "0.";
+    text += static_cast<char>('0' + percent / 10 % 10);
+    text += static_cast<char>('0' + percent % 10);
+}
+
+// The class of the highest level.
+struct Best {
+    GQuark label = 0;
+    float score = 0;
+};
+Best best_class(const GstAnalyticsClsMtd& classes) {
+    Best best;
+    const gsize n = gst_analytics_cls_mtd_get_length(&classes);
+    for (gsize i = 0; i < n; ++i) {
+        const float level = gst_analytics_cls_mtd_get_level(&classes, i);
+        if (i == 0 || level > best.score) {
+            best = {gst_analytics_cls_mtd_get_quark(&classes, i), level};
+        }
+    }
+    return best;
+}
+
+// What is behind everything has no color.
+bool is_background(GQuark label) {
+    const gchar* name = label ? g_quark_to_string(label) : "";
+    return !g_ascii_strcasecmp(name, "background") || !g_ascii_strcasecmp(name, "__background__");
+}
+
+struct Centre {
+    float x, y;
+};
+Centre centre_of(const Rect& r) {
+    return {static_cast<float>(r.x) + static_cast<float>(r.w) / 2,
+            static_cast<float>(r.y) + static_cast<float>(r.h) / 2};
+}
+
+}  // namespace
+
+struct Reader::Object {
+    Rect box;  // before it is turned
+    float angle = 0, score = 0;
+    GQuark label = 0;
+    std::optional<guint64> track;
+    Rgba color;
+
+    // The corners, clockwise from the one that was top left.
+    std::array<Trail::Point, 4> corners() const {
+        const auto [cx, cy] = centre_of(box);
+        const float w = static_cast<float>(box.w) / 2, h = static_cast<float>(box.h) / 2;
+        const float c = std::cos(angle), s = std::sin(angle);
+        std::array<Trail::Point, 4> corners{{{-w, -h}, {w, -h}, {w, h}, {-w, h}}};
+        for (auto& p : corners) p = {cx + p.x * c - p.y * s, cy + p.x * s + p.y * c};
+        return corners;
+    }
+    // The upright rectangle around it.
+    Rect around() const {
+        if (angle == 0) return box;
+        const auto p = corners();
+        const auto [left, right] = std::ranges::minmax(p, {}, &Trail::Point::x);
+        const auto [top, bottom] = std::ranges::minmax(p, {}, &Trail::Point::y);
+        const int x = static_cast<int>(std::floor(left.x)), y = static_cast<int>(std::floor(top.y));
+        return {x, y, static_cast<int>(std::ceil(right.x)) - x,
+                static_cast<int>(std::ceil(bottom.y)) - y};
+    }
+};
+
+Look make_look(const OverlaySettings& settings, int width, int height) {
+    Look look;
+    look.width = width;
+    look.height = height;
+    look.draw = settings.draw;
+    look.line = settings.line_width ? static_cast<int>(settings.line_width)
+                                    : std::max(1, (height + 180) / 360);
+    const double size = height * (settings.font_scale > 0 ? settings.font_scale : 2.5) / 100;
+    const double least = settings.font_scale > 0 ? 4 : 10;
+    look.text_size = static_cast<int>(std::lround(std::clamp(size, least, 500.)));
+    look.color_mode = settings.color_mode;
+    look.color = from_argb(settings.color);
+    look.show_score = settings.show_score;
+    look.mask_opacity = settings.mask_opacity;
+    look.keypoint_threshold = settings.keypoint_threshold;
+    if (settings.skeleton != "auto") look.skeleton = parse_skeleton(settings.skeleton);
+    for (const std::string& label : split_list(settings.classes)) {
+        look.classes.push_back(g_quark_from_string(label.c_str()));
+    }
+    return look;
+}
+
+bool has_results(GstBuffer* buffer) {
+    unsigned index = 0;
+    while (const Inference* inference = get_inference(buffer, index++)) {
+        if (inference->status == InferenceStatus::inferred) return true;
+    }
+    GstAnalyticsRelationMeta* meta = gst_buffer_get_analytics_relation_meta(buffer);
+    gpointer state = nullptr;
+    GstAnalyticsMtd mtd;
+    while (meta &&
+           gst_analytics_relation_meta_iterate(meta, &state, GST_ANALYTICS_MTD_TYPE_ANY, &mtd)) {
+        if (is(mtd, gst_analytics_od_mtd_get_mtd_type()) ||
+            is(mtd, gst_analytics_cls_mtd_get_mtd_type()) ||
+            is(mtd, gst_analytics_segmentation_mtd_get_mtd_type()) || get_keypoints(mtd)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void Reader::read(GstBuffer* buffer, const Look& look, Text& text, int top, Scene& scene) {
+    look_ = &look, text_ = &text, scene_ = &scene, top_ = top;
+    if (look.draw & draw_regions) add_regions(buffer);
+    meta_ = gst_buffer_get_analytics_relation_meta(buffer);
+    if (meta_) {
+        owned_.assign(gst_analytics_relation_get_length(meta_), false);
+        gpointer state = nullptr;
+        GstAnalyticsMtd mtd;
+        const GstAnalyticsMtdType od = gst_analytics_od_mtd_get_mtd_type();
+        while (gst_analytics_relation_meta_iterate(meta_, &state, od, &mtd)) read_object(mtd);
+        state = nullptr;
+        while (
+            gst_analytics_relation_meta_iterate(meta_, &state, GST_ANALYTICS_MTD_TYPE_ANY, &mtd)) {
+            if (mtd.id < owned_.size() && !owned_[mtd.id]) add_loose(mtd);
+        }
+    }
+    trails_.end_frame();
+}
+
+bool Reader::wanted(GQuark label) const {
+    return look_->classes.empty() ||
+           std::ranges::find(look_->classes, label) != look_->classes.end();
+}
+
+Rgba Reader::color_of(const Object& object) const {
+    if (look_->color_mode == ColorMode::fixed) return look_->color;
+    if (look_->color_mode == ColorMode::by_track && object.track) {
+        return palette_color(uint64_t{*object.track});
+    }
+    return palette_color(object.label ? g_quark_to_string(object.label) : "");
+}
+
+// Collects what belongs to an object; of a class without label its best class is the label.
+void Reader::find_details(const GstAnalyticsMtd& mtd, Object& object) {
+    details_.clear();
+    gpointer state = nullptr;
+    GstAnalyticsMtd detail;
+    while (gst_analytics_relation_meta_get_direct_related(
+        meta_, mtd.id, belongs, GST_ANALYTICS_MTD_TYPE_ANY, &state, &detail)) {
+        if (detail.id < owned_.size()) owned_[detail.id] = true;
+        details_.push_back(detail);
+        if (is(detail, gst_analytics_tracking_mtd_get_mtd_type()) && !object.track) {
+            guint64 id;
+            GstClockTime first, last;
+            gboolean lost;
+            if (gst_analytics_tracking_mtd_get_info(&detail, &id, &first, &last, &lost)) {
+                object.track = id;
+            }
+        } else if (is(detail, gst_analytics_cls_mtd_get_mtd_type()) && !object.label) {
+            object.label = best_class(detail).label;
+        }
+    }
+}
+
+void Reader::read_object(const GstAnalyticsODMtd& od) {
+    Object object;
+    owned_[od.id] = true;
+    object.label = gst_analytics_od_mtd_get_obj_type(&od);
+    Rect& box = object.box;
+    const bool found = gst_analytics_od_mtd_get_oriented_location(
+        &od, &box.x, &box.y, &box.w, &box.h, &object.angle, &object.score);
+    find_details(od, object);
+    if (!found || box.empty() || std::abs(box.x) > far_away || std::abs(box.y) > far_away ||
+        box.w > far_away || box.h > far_away || !std::isfinite(object.angle) ||
+        !wanted(object.label)) {
+        return;
+    }
+    object.color = color_of(object);
+    const unsigned draw = look_->draw;
+    for (const GstAnalyticsMtd& detail : details_) {
+        if (is(detail, gst_analytics_segmentation_mtd_get_mtd_type())) {
+            if (draw & draw_masks) add_mask(detail, object.color);
+        } else if (const auto keypoints = get_keypoints(detail)) {
+            if (draw & draw_keypoints) add_keypoints(*keypoints, object.color);
+        }
+    }
+    if (draw & draw_tracks) add_trail(object);
+    if (draw & draw_boxes) add_box(object);
+    if (draw & (draw_labels | draw_tracks)) add_object_label(object);
+}
+
+void Reader::add_box(const Object& object) {
+    const int out = look_->line / 2;
+    if (object.angle == 0) {
+        const Rect& box = object.box;
+        const Rect outer = {box.x - out, box.y - out, box.w + 2 * out, box.h + 2 * out};
+        scene_->outlines.push_back({outer, look_->line, object.color});
+        return;
+    }
+    const auto p = object.corners();
+    for (size_t i = 0; i < 4; ++i) {
+        const auto &a = p[i], &b = p[(i + 1) % 4];
+        scene_->strokes.push_back(
+            {a.x, a.y, b.x, b.y, static_cast<float>(look_->line) / 2, object.color});
+    }
+}
+
+void Reader::add_trail(const Object& object) {
+    if (!object.track) return;
+    const auto [x, y] = centre_of(object.box);
+    const Trail& trail = trails_.add(*object.track, {x, y});
+    for (unsigned i = 0; i + 1 < trail.size(); ++i) {
+        const auto &a = trail[i], &b = trail[i + 1];
+        if (a == b) continue;
+        const double age = 1 - static_cast<double>(i + 1) / trail.size();
+        scene_->strokes.push_back({a.x, a.y, b.x, b.y,
+                                   std::max(static_cast<float>(look_->line) / 2, 0.75f),
+                                   with_opacity(object.color, 1 - 0.8 * age)});
+    }
+}
+
+// Whether a label lies here already. Of very many labels the last ones are looked at.
+bool Reader::taken(const Rect& plate) const {
+    constexpr size_t most = 64;
+    const auto& labels = scene_->labels;
+    const auto recent = std::span(labels).last(std::min(labels.size(), most));
+    return std::ranges::any_of(
+        recent, [&](const LabelItem& label) { return !intersection(label.plate, plate).empty(); });
+}
+
+// A label whose text is what was added to the scene's characters since `first_char`, at the first
+// of the heights that is inside of the frame and free, else at the first inside.
+void Reader::add_label(size_t first_char, int x, std::span<const int> heights, Rgba color) {
+    const std::string_view line = std::string_view(scene_->chars).substr(first_char);
+    if (line.empty()) return;
+    const Rect size = label_size(line);
+    Rect plate = {std::clamp(x, 0, std::max(look_->width - size.w, 0)), 0, size.w, size.h};
+    const int lowest = std::max(look_->height - size.h, 0);
+    std::optional<int> inside;
+    bool found = false;
+    for (const int y : heights) {
+        if (y < 0 || y > lowest) continue;
+        if (!inside) inside = y;
+        plate.y = y;
+        found = !taken(plate);
+        if (found) break;
+    }
+    if (!found) plate.y = inside.value_or(std::clamp(heights[0], 0, lowest));
+    scene_->labels.push_back({plate, color, first_char, line.size()});
+}
+
+Rect Reader::label_size(std::string_view line) {
+    const int padding = label_padding(text_->line_height());
+    return {0, 0, text_->width(line) + 2 * padding, text_->line_height() + padding / 2};
+}
+
+void Reader::add_object_label(const Object& object) {
+    const Rect around = object.around();
+    if (intersection(around, {0, 0, look_->width, look_->height}).empty()) return;
+    std::string& chars = scene_->chars;
+    const size_t first = chars.size();
+    const auto space = [&] {
+        if (chars.size() > first) chars += ' ';
+    };
+    if ((look_->draw & draw_tracks) && object.track) {
+        char id[24];
+        g_snprintf(id, sizeof id, "#%" G_GUINT64_FORMAT, *object.track);
+        chars += id;
+    }
+    if (look_->draw & draw_labels) {
+        if (object.label) space(), chars += g_quark_to_string(object.label);
+        if (look_->show_score) space(), append_score(chars, object.score);
+        for (const GstAnalyticsMtd& detail : details_) {
+            if (!is(detail, gst_analytics_cls_mtd_get_mtd_type())) continue;
+            const Best best = best_class(detail);
+            if (!best.label || best.label == object.label) continue;
+            space(), chars += g_quark_to_string(best.label);
+            if (look_->show_score) space(), append_score(chars, best.score);
+        }
+    }
+    const int out = look_->line / 2, height = label_size({}).h;
+    const int heights[] = {around.y - out - height, around.y + look_->line - out,
+                           around.bottom() + out, around.y - out - 2 * height};
+    add_label(first, around.x - out, heights, object.color);
+}
+
+Rgba Reader::region_color(const GstAnalyticsMtd* classes, gsize index, guint region) const {
+    GQuark label = 0;
+    if (classes && index < gst_analytics_cls_mtd_get_length(classes)) {
+        label = gst_analytics_cls_mtd_get_quark(classes, index);
+    }
+    if (is_background(label) || !wanted(label)) return {0, 0, 0, 0};
+    if (look_->color_mode == ColorMode::fixed) return look_->color;
+    return label ? palette_color(g_quark_to_string(label)) : palette_color(uint64_t{region});
+}
+
+// In `color`, or in those of its regions' classes.
+void Reader::add_mask(const GstAnalyticsSegmentationMtd& mask, std::optional<Rgba> color) {
+    gint x, y;
+    guint w, h;
+    GstBuffer* pixels = gst_analytics_segmentation_mtd_get_mask(&mask, &x, &y, &w, &h);
+    if (!pixels) return;
+    if (w > far_away || h > far_away || std::abs(x) > far_away || std::abs(y) > far_away) {
+        gst_buffer_unref(pixels);
+        return;
+    }
+    GstAnalyticsMtd classes;
+    const bool has_classes = gst_analytics_relation_meta_get_direct_related(
+        meta_, mask.id, belongs, gst_analytics_cls_mtd_get_mtd_type(), nullptr, &classes);
+    if (has_classes && classes.id < owned_.size()) owned_[classes.id] = true;
+    MaskItem item{pixels, {x, y, static_cast<int>(w), static_cast<int>(h)}, scene_->colors.size()};
+    const gsize count = gst_analytics_segmentation_mtd_get_region_count(&mask);
+    for (gsize i = 0; i < count; ++i) {
+        const guint region = gst_analytics_segmentation_mtd_get_region_id(&mask, i);
+        if (region > G_MAXUINT16) continue;
+        if (region >= item.num_colors) {
+            item.num_colors = region + 1;
+            scene_->colors.resize(item.first_color + item.num_colors, {0, 0, 0, 0});
+        }
+        const Rgba full =
+            color ? *color : region_color(has_classes ? &classes : nullptr, i, region);
+        scene_->colors[item.first_color + region] = with_opacity(full, look_->mask_opacity);
+    }
+    scene_->masks.push_back(item);
+}
+
+std::span<const Limb> Reader::limbs_of(const Keypoints& keypoints) {
+    if (look_->skeleton) return *look_->skeleton;
+    if (!keypoints.skeleton) {
+        return keypoints.points.size() == 17 ? coco17() : std::span<const Limb>{};
+    }
+    const auto [entry, is_new] = skeletons_.try_emplace(keypoints.skeleton);
+    if (is_new) {
+        entry->second =
+            parse_skeleton(g_quark_to_string(keypoints.skeleton)).value_or(std::vector<Limb>{});
+    }
+    return entry->second;
+}
+
+void Reader::add_keypoints(const Keypoints& keypoints, Rgba color) {
+    const auto points = keypoints.points;
+    const auto seen = [&](const vartml::Keypoint& p) {
+        return p.visible && p.score >= look_->keypoint_threshold && std::isfinite(p.x) &&
+               std::isfinite(p.y);
+    };
+    const float line = static_cast<float>(look_->line);
+    for (const auto& [from, to] : limbs_of(keypoints)) {
+        if (from >= points.size() || to >= points.size()) continue;
+        const vartml::Keypoint &a = points[from], &b = points[to];
+        if (!seen(a) || !seen(b)) continue;
+        scene_->strokes.push_back({a.x, a.y, b.x, b.y, std::max(line * 0.6f, 1.f), color});
+    }
+    for (const vartml::Keypoint& p : points) {
+        if (!seen(p)) continue;
+        const float radius = std::max(line * 1.3f, 2.f);
+        scene_->strokes.push_back({p.x, p.y, p.x, p.y, radius, color});
+        scene_->strokes.push_back({p.x, p.y, p.x, p.y, radius * 0.5f, {255, 255, 255}});
+    }
+}
+
+// Of the whole picture: a line each, from the top left.
+void Reader::add_classes(const GstAnalyticsClsMtd& classes) {
+    constexpr gsize most = 5;
+    const gsize n = std::min(gst_analytics_cls_mtd_get_length(&classes), most);
+    for (gsize i = 0; i < n; ++i) {
+        const GQuark label = gst_analytics_cls_mtd_get_quark(&classes, i);
+        if (!label || !wanted(label)) continue;
+        const char* const name = g_quark_to_string(label);
+        const size_t first = scene_->chars.size();
+        scene_->chars += name;
+        if (look_->show_score) {
+            scene_->chars += ' ';
+            append_score(scene_->chars, gst_analytics_cls_mtd_get_level(&classes, i));
+        }
+        const Rgba color =
+            look_->color_mode == ColorMode::fixed ? look_->color : palette_color(name);
+        add_label(first, 0, {&top_, 1}, color);
+        top_ = scene_->labels.back().plate.bottom();
+    }
+}
+
+// What belongs to no object.
+void Reader::add_loose(const GstAnalyticsMtd& mtd) {
+    if (is(mtd, gst_analytics_segmentation_mtd_get_mtd_type())) {
+        if (look_->draw & draw_masks) add_mask(mtd, std::nullopt);
+    } else if (is(mtd, gst_analytics_cls_mtd_get_mtd_type())) {
+        if (look_->draw & draw_labels) add_classes(mtd);
+    } else if (const auto keypoints = get_keypoints(mtd)) {
+        if (look_->draw & draw_keypoints) {
+            add_keypoints(*keypoints, look_->color_mode == ColorMode::fixed
+                                          ? look_->color
+                                          : palette_color("keypoints"));
+        }
+    }
+}
+
+void Reader::add_region(const Rect& rect, const char* label) {
+    if (rect.empty()) return;
+    scene_->outlines.push_back({rect, std::max(1, look_->line / 2), region_ground});
+    const size_t first = scene_->chars.size();
+    scene_->chars += label;
+    add_label(first, rect.x, {&rect.y, 1}, region_ground);
+}
+
+void Reader::add_regions(GstBuffer* buffer) {
+    gpointer state = nullptr;
+    while (GstMeta* meta = gst_buffer_iterate_meta_filtered(
+               buffer, &state, GST_VIDEO_REGION_OF_INTEREST_META_API_TYPE)) {
+        const auto* roi = reinterpret_cast<const GstVideoRegionOfInterestMeta*>(meta);
+        if (roi->x > far_away || roi->y > far_away || roi->w > far_away || roi->h > far_away) {
+            continue;
+        }
+        add_region({static_cast<int>(roi->x), static_cast<int>(roi->y), static_cast<int>(roi->w),
+                    static_cast<int>(roi->h)},
+                   roi->roi_type ? g_quark_to_string(roi->roi_type) : "");
+    }
+    unsigned index = 0;
+    while (const Inference* i = get_inference(buffer, index++)) {
+        const Rect region = {i->region_x, i->region_y, i->region_width, i->region_height};
+        const Rect whole = {0, 0, static_cast<int>(i->frame_width),
+                            static_cast<int>(i->frame_height)};
+        if (i->status != InferenceStatus::inferred || whole.empty() || region == whole) continue;
+        // In pixels of the frame as it was then.
+        const auto x = [&](int at) { return at * look_->width / whole.w; };
+        const auto y = [&](int at) { return at * look_->height / whole.h; };
+        add_region({x(region.x), y(region.y), x(region.w), y(region.h)}, "");
+    }
+}
+
+}  // namespace vartml::gst::overlay

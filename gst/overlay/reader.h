@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a frame's metadata to a scene.
+#pragma once
+#include <gst/analytics/analytics.h>
+#include <gst/gst.h>
+
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "gst/overlay/properties.h"
+#include "gst/overlay/scene.h"
+#include "gst/overlay/skeleton.h"
+#include "gst/overlay/text.h"
+#include "gst/overlay/trails.h"
+#include "gst/support/keypoints.h"
+
+namespace vartml::gst::overlay {
+
+// How a frame is drawn: the settings, made out for the size of the frames.
+struct Look {
+    int width = 0, height = 0;
+    unsigned draw = 0;
+    int line = 1;        // pixels
+    int text_size = 10;  // pixels per em
+    ColorMode color_mode = ColorMode::by_class;
+    Rgba color;
+    bool show_score = true;
+    double mask_opacity = 0, keypoint_threshold = 0;
+    std::vector<GQuark> classes;                // empty = all
+    std::optional<std::vector<Limb>> skeleton;  // unset = auto
+};
+// `settings.skeleton` must be understood by parse_skeleton; else it counts as auto.
+Look make_look(const OverlaySettings& settings, int width, int height);
+
+// Whether the frame has results of its own, were they none: an inference that was made, or
+// something that can be drawn.
+bool has_results(GstBuffer* buffer);
+
+// Thread-safety: one thread at a time.
+class Reader {
+public:
+    // Adds what the look asks for to the scene. `top`: lines at the top left that are taken.
+    void read(GstBuffer* buffer, const Look& look, Text& text, int top, Scene& scene);
+    // Another stream, or another place in it.
+    void forget_tracks() { trails_.clear(); }
+
+private:
+    struct Object;
+
+    void read_object(const GstAnalyticsODMtd& od);
+    void find_details(const GstAnalyticsMtd& mtd, Object& object);
+    Rgba color_of(const Object& object) const;
+    bool wanted(GQuark label) const;
+    void add_box(const Object& object);
+    void add_trail(const Object& object);
+    void add_object_label(const Object& object);
+    bool taken(const Rect& plate) const;
+    Rect label_size(std::string_view line);
+    void add_label(size_t first_char, int x, std::span<const int> heights, Rgba color);
+    void add_mask(const GstAnalyticsSegmentationMtd& mask, std::optional<Rgba> color);
+    Rgba region_color(const GstAnalyticsMtd* classes, gsize index, guint region) const;
+    void add_keypoints(const Keypoints& keypoints, Rgba color);
+    std::span<const Limb> limbs_of(const Keypoints& keypoints);
+    void add_classes(const GstAnalyticsClsMtd& classes);
+    void add_regions(GstBuffer* buffer);
+    void add_region(const Rect& rect, const char* label);
+    void add_loose(const GstAnalyticsMtd& mtd);
+
+    // of the call at hand
+    const Look* look_ = nullptr;
+    Text* text_ = nullptr;
+    Scene* scene_ = nullptr;
+    GstAnalyticsRelationMeta* meta_ = nullptr;
+    int top_ = 0;
+
+    std::vector<bool> owned_;  // by Mtd: belongs to an object or mask
+    std::vector<GstAnalyticsMtd> details_;
+    Trails trails_;
+    std::unordered_map<GQuark, std::vector<Limb>> skeletons_;
+};
+
+}  // namespace vartml::gst::overlay

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Heads that say where a box lies relative to something known: a cell of a grid, a prior box, an
+// anchor. A family gives the priors, the outputs and the code; this file decodes.
+#pragma once
+#include "lib/vision/families.h"
+#include "lib/vision/tables.h"
+
+namespace vartml::vision {
+
+// What a position is relative to, in pixels of the model's input.
+struct Prior {
+    float cx, cy, width, height;
+};
+
+// How four values make a box of a prior. Centres of `exponent` and `linear`: centre + value *
+// centre_variance * side.
+enum class BoxCode : uint8_t {
+    exponent,   // side * exp(value * size_variance)
+    linear,     // side * value
+    distances,  // left, top, right, bottom from the centre, in units of the side
+    corners,    // x0, y0, x1, y1 in 0 to 1 of the input, whatever the prior
+};
+
+// In which order a part's `outputs` are: scores and boxes always, the others where the numbers
+// below say so.
+struct AnchoredForm {
+    std::vector<Prior> priors;
+    std::vector<Part> parts;
+    size_t scores = 0, boxes = 1, quality = absent, landmarks = absent;  // indices in a part
+    BoxCode code = BoxCode::exponent;
+    float centre_variance = 0.1f, size_variance = 0.2f;
+    std::array<uint8_t, 4> order{0, 1, 2, 3};  // columns of x, y, width, height or of the corners
+    unsigned first_class = 0, classes = 1;     // columns of the scores
+    int32_t first_class_id = 0;
+    std::string activation;  // of the scores: "sigmoid", "softmax", else none
+    // A score is that of the class, or with `quality` the geometric mean of both, each cut to 0 to
+    // 1.
+    unsigned landmark_count = 0, first_landmark = 0;  // points; column of the first
+    float width = 0, height = 0;                      // of the input
+};
+
+class AnchoredHead final : public Head {
+public:
+    explicit AnchoredHead(AnchoredForm form);
+
+    unsigned classes() const override { return form_.classes; }
+    Result<void> run(std::span<const OutputTensor> tensors, const RunContext& context,
+                     Candidates& out) override;
+    Result<void> add_details(std::span<const OutputTensor> tensors, const RunContext& context,
+                             const Candidate& candidate, BoxDetails& details) override;
+
+private:
+    struct Tensors {
+        Matrix scores, boxes, quality, landmarks;
+    };
+    struct Score {
+        float value;  // NaN when a number that it is made of is not finite
+        int32_t class_id;
+    };
+    Result<Tensors> tensors_of(std::span<const OutputTensor> tensors, const Part& part) const;
+    size_t find_rows(const Tensors& t, float threshold);
+    Score score_of(const Tensors& t, uint32_t row, float threshold) const;
+    Score softmax_score(const Matrix& scores, uint32_t row, float threshold) const;
+    Candidate box(const Tensors& t, const Prior& prior, uint32_t row) const;
+    Keypoint point(const Tensors& t, const Prior& prior, uint32_t row, unsigned index) const;
+    bool points_finite(const Tensors& t, uint32_t row) const;
+
+    AnchoredForm form_;
+    Activation activation_;
+    bool softmax_;
+    std::vector<uint32_t> found_;
+};
+
+// One prior per position of a grid: the corner (offset 0) or centre (0.5) of its cell, as large as
+// the stride.
+std::vector<Prior> cell_priors(const Grid& grid, unsigned per_cell, float offset);
+// Positions per level of a grid.
+std::vector<Rows> rows_of_levels(const Grid& grid);
+
+// Square priors of a stride, in pixels.
+struct PriorLevel {
+    int stride;
+    std::vector<float> sides;
+};
+// Priors at the centres of the cells, and how many each level has. The sidecar's x-vartml-strides
+// and x-vartml-anchors (pairs of width and height in pixels, as many for each stride) take the
+// place of the `published` ones. Errors: dec-positions (numbers of strides and anchors that do not
+// fit).
+struct GridPriors {
+    std::vector<Prior> priors;
+    std::vector<Rows> levels;
+    std::string origin;  // for messages: "the published priors of strides 8,16"
+};
+// A model that pools has as many cells as fit in the input, `pools`; others round up.
+Result<GridPriors> grid_priors(const HeadRequest& request, std::span<const PriorLevel> published,
+                               bool pools = false);
+
+// Priors with their centres and sides cut to the input.
+void cut_to_input(std::vector<Prior>& priors, const HeadRequest& request);
+
+// How many positions a cell has: the sidecar's anchors shared out to `levels` strides, else the
+// `published` number. Errors: dec-positions.
+Result<unsigned> anchors_per_cell(const HeadRequest& request, unsigned published, size_t levels);
+
+// fits() and create() of a family whose form `find` makes; it fits when no output is left over.
+// Errors: those of `find` and of check_classes.
+using FindForm = Result<AnchoredForm> (*)(const HeadRequest&);
+bool fits_anchored(const HeadRequest& request, FindForm find);
+Result<std::unique_ptr<Head>> create_anchored(const HeadRequest& request, FindForm find);
+
+}  // namespace vartml::vision

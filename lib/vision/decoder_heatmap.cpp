@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keypoints as maps: [1,K,h,w] or [1,h,w,K], one map per point. A point is where its map is
+// greatest, moved by what offsets [1,2K,h,w] (all y, then all x, in model pixels) say, else a
+// quarter of a cell towards the larger neighbour.
+#include <algorithm>
+#include <cmath>
+
+#include "lib/vision/families.h"
+#include "lib/vision/maps.h"
+
+namespace vartml::vision {
+
+namespace {
+
+class Heatmap final : public Head {
+public:
+    Heatmap(const HeadRequest& request, const MapForm& form, const std::optional<MapForm>& offsets,
+            std::optional<int> stride)
+        : form_(form), offsets_(offsets), activation_(request.info.activation) {
+        const auto cell = [&](uint32_t pixels, uint32_t cells) {
+            return stride ? static_cast<float>(*stride)
+                          : static_cast<float>(pixels) / static_cast<float>(cells);
+        };
+        cell_x_ = cell(request.width, form.width);
+        cell_y_ = cell(request.height, form.height);
+    }
+
+    unsigned classes() const override { return 0; }
+
+    Result<void> run(std::span<const OutputTensor> tensors, const RunContext& context,
+                     Candidates& out) override {
+        auto values = view_.read(tensors[form_.output]);
+        if (!values) return std::move(values).error();
+        const float* moves = nullptr;
+        if (offsets_) {
+            auto read = offsets_view_.read(tensors[offsets_->output]);
+            if (!read) return std::move(read).error();
+            moves = *read;
+        }
+        for (uint32_t k = 0; k < form_.channels; ++k) {
+            const Keypoint point = find(k, *values, moves, out.not_finite);
+            out.picture.keypoints.push_back(point);
+            out.picture.keypoints.back().visible =
+                point.visible && point.score >= context.threshold;
+        }
+        return {};
+    }
+
+private:
+    // In cells towards the larger neighbour along an axis; none at the ends.
+    static float quarter(const float* cell, size_t stride, uint32_t index, uint32_t count) {
+        if (index == 0 || index + 1 >= count) return 0;
+        const float before = *(cell - stride), behind = *(cell + stride);
+        return behind > before ? 0.25f : behind < before ? -0.25f : 0;
+    }
+
+    Keypoint find(uint32_t k, const float* values, const float* moves, unsigned& not_finite) const {
+        float best = -INFINITY;
+        uint32_t best_row = 0, best_column = 0;
+        for (uint32_t row = 0; row < form_.height; ++row) {
+            const float* value = values + form_.at(k, row, 0);
+            for (uint32_t column = 0; column < form_.width;
+                 ++column, value += form_.column_stride) {
+                not_finite += !std::isfinite(*value);
+                if (*value > best && *value < INFINITY) {
+                    best = *value;
+                    best_row = row;
+                    best_column = column;
+                }
+            }
+        }
+        if (best == -INFINITY) return {0, 0, 0, false};
+        Keypoint point{static_cast<float>(best_column) * cell_x_,
+                       static_cast<float>(best_row) * cell_y_, activation_(best)};
+        if (!moves) {
+            const float* cell = values + form_.at(k, best_row, best_column);
+            point.x += quarter(cell, form_.column_stride, best_column, form_.width) * cell_x_;
+            point.y += quarter(cell, form_.row_stride, best_row, form_.height) * cell_y_;
+            return point;
+        }
+        const float dy = moves[offsets_->at(k, best_row, best_column)];
+        const float dx = moves[offsets_->at(k + form_.channels, best_row, best_column)];
+        if (std::isfinite(dx) && std::isfinite(dy)) {
+            point.x += dx, point.y += dy;
+        } else {
+            ++not_finite;
+        }
+        return point;
+    }
+
+    MapForm form_;
+    std::optional<MapForm> offsets_;
+    Activation activation_;
+    float cell_x_ = 1, cell_y_ = 1;  // pixels of the model's input
+    FloatView view_, offsets_view_;
+};
+
+bool is_map(const TensorInfo& output) {
+    return output.cpu.shape.size() == 4;
+}
+
+std::optional<MapForm> find_map(const HeadRequest& request, std::string_view role,
+                                std::string_view hint) {
+    const TensorInfo* output = find_output(request, role, {&hint, 1}, is_map);
+    return output ? map_form(request, *output) : std::nullopt;
+}
+
+}  // namespace
+
+bool is_known_heatmap(const HeadRequest& request, const MapForm& form) {
+    const TensorInfo& output = request.outputs[form.output];
+    if (output_with_role(request, "heatmap") == &output) return true;
+    return !request.info.skeleton.empty() && form.channels > 1;
+}
+
+// A map per point at half the input's size or less, unless they are as many as there are classes.
+bool fits_heatmap(const HeadRequest& request) {
+    const auto form = find_map(request, "heatmap", "heatmap");
+    const bool only = request.outputs.size() == 1 || output_with_role(request, "heatmap");
+    if (!form || !only || is_integer(request.outputs[form->output].cpu.data_type)) return false;
+    if (is_known_heatmap(request, *form)) return true;
+    return form->channels > 1 && 2 * form->width <= request.width + 1 &&
+           2 * form->height <= request.height + 1 &&
+           promised_classes(request.info) != form->channels &&
+           request.info.activation != "softmax" && !output_with_role(request, "mask");
+}
+
+Result<std::unique_ptr<Head>> create_heatmap(const HeadRequest& request) {
+    const auto form = find_map(request, "heatmap", "heatmap");
+    if (!form) return role_error(request, "heatmap", "[1,K,h,w] or [1,h,w,K]");
+    std::optional<MapForm> offsets;
+    if (const TensorInfo* named = output_with_role(request, "offsets")) {
+        offsets = map_form(request, *named);
+        if (!offsets || offsets->channels != 2 * form->channels || offsets->width != form->width ||
+            offsets->height != form->height) {
+            return role_error(
+                request, "offsets",
+                "of two channels for each of the " + std::to_string(form->channels) + " heat maps");
+        }
+    }
+    std::optional<int> stride;
+    for (const ModelInfo::Output& output : request.info.outputs) {
+        if (output.name == request.outputs[form->output].name) stride = output.stride;
+    }
+    return std::unique_ptr<Head>(std::make_unique<Heatmap>(request, *form, offsets, stride));
+}
+
+}  // namespace vartml::vision

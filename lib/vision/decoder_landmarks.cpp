@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keypoints as a list: [1,2K] of x, y or [1,3K] of x, y, z (also [1,K,2], [1,K,3]), in pixels of
+// the model's input or, where no number is larger than 2, in 0 to 1 of it. A further output of one
+// value may say whether there is anything at all.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "lib/vision/families.h"
+#include "lib/vision/maps.h"
+
+namespace vartml::vision {
+
+namespace {
+
+constexpr std::array<std::string_view, 4> presence_hints{"presence", "flag", "conf", "score"};
+constexpr std::array<std::string_view, 3> landmark_hints{"landmark", "keypoint", "coord"};
+// Published models of three values per point whose count also goes by two.
+constexpr std::array<uint32_t, 2> face_meshes{468, 478};
+
+// Coordinates up to here are in units of the input: in pixels, all points would lie in its corner.
+constexpr float greatest_unit = 2;
+
+uint32_t values_in(const TensorInfo& output) {
+    uint32_t values = 1;
+    for (const uint32_t dimension : output.cpu.shape) values *= dimension;
+    return values;
+}
+bool is_single(const TensorInfo& output) {
+    return values_in(output) == 1;
+}
+
+// [1,n], [1,n,1,1], [1,1,1,n] or [1,K,2|3].
+bool is_list(const TensorInfo& output) {
+    const auto& s = output.cpu.shape;
+    if (s.size() < 2 || s.size() > 4 || s[0] != 1 || values_in(output) < 4) return false;
+    const auto larger = std::ranges::count_if(s, [](uint32_t dimension) { return dimension > 1; });
+    const bool table = s.size() == 3 && (s[2] == 2 || s[2] == 3);
+    return (larger == 1 || table) && (values_in(output) % 2 == 0 || values_in(output) % 3 == 0);
+}
+
+// Values per point; 0 where no number fits.
+unsigned values_per_point(const HeadRequest& request, const TensorInfo& output) {
+    const auto& s = output.cpu.shape;
+    const uint32_t all = values_in(output);
+    if (s.size() == 3 && s[1] > 1 && (s[2] == 2 || s[2] == 3)) return s[2];
+    if (const auto points = promised_classes(request.info)) {
+        return all == 2 * *points ? 2 : all == 3 * *points ? 3 : 0;
+    }
+    const bool mesh = all % 3 == 0 && std::ranges::find(face_meshes, all / 3) != face_meshes.end();
+    return all % 2 == 0 && !mesh ? 2 : all % 3 == 0 ? 3 : 0;
+}
+
+class Landmarks final : public Head {
+public:
+    Landmarks(const HeadRequest& request, const TensorInfo& list, unsigned values,
+              const TensorInfo* presence)
+        : list_(static_cast<size_t>(&list - request.outputs.data())),
+          points_(values_in(list) / values),
+          values_(values),
+          activation_(request.info.activation),
+          width_(static_cast<float>(request.width)),
+          height_(static_cast<float>(request.height)) {
+        if (presence) presence_ = static_cast<size_t>(presence - request.outputs.data());
+    }
+
+    unsigned classes() const override { return 0; }
+
+    Result<void> run(std::span<const OutputTensor> tensors, const RunContext& context,
+                     Candidates& out) override {
+        float score = 1;
+        if (presence_) {
+            auto read = presence_view_.read(tensors[*presence_]);
+            if (!read) return std::move(read).error();
+            score = activation_(**read);
+            if (!std::isfinite(score)) ++out.not_finite;
+            if (!(score >= context.threshold) || !std::isfinite(score)) return {};
+        }
+        auto read = view_.read(tensors[list_]);
+        if (!read) return std::move(read).error();
+        const float* const values = *read;
+        float greatest = 0;
+        for (size_t k = 0; k < points_; ++k) {
+            for (const float value : {values[k * values_], values[k * values_ + 1]}) {
+                if (std::isfinite(value)) greatest = std::max(greatest, std::abs(value));
+            }
+        }
+        const bool units = greatest <= greatest_unit;
+        for (size_t k = 0; k < points_; ++k) {
+            Keypoint point{values[k * values_] * (units ? width_ : 1),
+                           values[k * values_ + 1] * (units ? height_ : 1), score};
+            if (!std::isfinite(point.x) || !std::isfinite(point.y)) {
+                point = {0, 0, 0, false};  // keeps its place: the others are known by their numbers
+                ++out.not_finite;
+            }
+            out.picture.keypoints.push_back(point);
+        }
+        return {};
+    }
+
+private:
+    size_t list_, points_;
+    unsigned values_;  // per point
+    std::optional<size_t> presence_;
+    Activation activation_;
+    float width_, height_;  // of the model's input
+    FloatView view_, presence_view_;
+};
+
+const TensorInfo* find_list(const HeadRequest& request) {
+    return find_output(request, "landmarks", landmark_hints, is_list);
+}
+
+const TensorInfo* find_presence(const HeadRequest& request) {
+    return find_output(request, "scores", presence_hints, is_single);
+}
+
+}  // namespace
+
+// A mere vector is a classification; with outputs of one value beside it, or as a table of points,
+// it is not.
+bool fits_landmarks(const HeadRequest& request) {
+    const TensorInfo* list = find_list(request);
+    if (!list || !values_per_point(request, *list)) return false;
+    if (output_with_role(request, "landmarks")) return true;
+    const auto singles = std::ranges::count_if(request.outputs, is_single);
+    const bool table = !is_class_vector(list->cpu.shape) && !is_grid(request, list->cpu.shape[1]);
+    return static_cast<size_t>(singles) + 1 == request.outputs.size() && (singles || table);
+}
+
+Result<std::unique_ptr<Head>> create_landmarks(const HeadRequest& request) {
+    const TensorInfo* list = find_list(request);
+    if (!list) return role_error(request, "landmarks", "[1,2K] or [1,3K]");
+    const unsigned values = values_per_point(request, *list);
+    if (!values) {
+        const std::string found = std::to_string(values_in(*list)),
+                          points = std::to_string(promised_classes(request.info).value_or(0));
+        return head_error(request, "dec-classes",
+                          "tensor '" + list->name + "' has " + found + " values, but " +
+                              source_of(request.info) + " names " + points +
+                              " points of two or three; correct x-vartml-num-classes or the labels",
+                          found, "2*" + points + " or 3*" + points, "x-vartml-num-classes=…");
+    }
+    return std::unique_ptr<Head>(
+        std::make_unique<Landmarks>(request, *list, values, find_presence(request)));
+}
+
+}  // namespace vartml::vision

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Outputs that are maps: channels of cells over the picture.
+#pragma once
+#include <optional>
+
+#include "lib/tensor/convert.h"
+#include "lib/vision/head.h"
+
+namespace vartml::vision {
+
+// Where the cells of a dense map lie; strides in elements.
+struct MapForm {
+    size_t output = 0;  // index
+    uint32_t channels = 0, height = 0, width = 0;
+    size_t channel_stride = 0, row_stride = 0, column_stride = 0;
+
+    size_t at(size_t channel, size_t row, size_t column) const {
+        return channel * channel_stride + row * row_stride + column * column_stride;
+    }
+};
+
+// The form of an output of shape [1,C,h,w], [1,h,w,C], [1,h,w] or [h,w]: the axes of the cells are
+// those with the aspect of the model's input, to a cell, and not finer than it. Where both pairs
+// are, the channels come first.
+std::optional<MapForm> map_form(const HeadRequest& request, const TensorInfo& output);
+
+// Whether the sidecar says that a map is one of keypoints: by its role, or by naming bones.
+bool is_known_heatmap(const HeadRequest& request, const MapForm& form);
+
+// A tensor as dense floats in the order of its CPU shape: its own bytes where they are that, else a
+// copy. Keeps memory over frames.
+class FloatView {
+public:
+    // Valid until the next call and while the tensor's bytes are. Errors: unsupported (type or
+    // layout).
+    Result<const float*> read(const OutputTensor& tensor);
+
+private:
+    std::optional<Conversion> conversion_;
+    TensorView from_;  // of conversion_
+    std::vector<float> values_;
+};
+
+}  // namespace vartml::vision

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipelines/apps/live/options.h"
+
+#include <CLI/CLI.hpp>
+
+namespace live {
+
+int parse_options(int argc, char** argv, Options& options) {
+    CLI::App app("Shows what a model sees, in a browser, while the pipeline runs.", "vartml-live");
+    std::string video, camera;
+    auto* video_option = app.add_option("--video", video, "a video file, again and again")
+                             ->type_name("FILE")
+                             ->check(CLI::ExistingFile);
+    app.add_option("--camera", camera, "a camera [/dev/video0]")
+        ->type_name("DEVICE")
+        ->expected(0, 1)
+        ->default_str("/dev/video0")
+        ->excludes(video_option);
+    app.add_option("--model", options.models,
+                   "a model: .onnx, .rai, .tar.gz or directory; repeat it to switch between them")
+        ->type_name("FILE")
+        ->check(CLI::ExistingPath);
+    app.add_option("--decoder", options.decoder,
+                   "decoder family, where the models do not say so themselves")
+        ->type_name("NAME");
+    app.add_option("--labels", options.labels, "names of the classes, one per line")
+        ->type_name("FILE")
+        ->check(CLI::ExistingFile);
+    app.add_option("--out", options.out, "folder for the scene that is played without an input")
+        ->type_name("DIR")
+        ->capture_default_str();
+    app.add_option("--bind", options.bind,
+                   "address to listen on; others than loopback ask for a token")
+        ->type_name("ADDRESS")
+        ->capture_default_str();
+    app.add_option("--port", options.port, "port; 0 = one that is free")->capture_default_str();
+    app.add_option("--token", options.token,
+                   "what a browser must know; made at random where one is needed")
+        ->type_name("TEXT");
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+        return app.exit(error) == 0 ? 0 : 2;
+    }
+    if (!video.empty()) {
+        options.input = Input::video;
+        options.source = video;
+    } else if (app.count("--camera") > 0) {
+        options.input = Input::camera;
+        options.source = camera.empty() ? "/dev/video0" : camera;
+    }
+    return -1;
+}
+
+}  // namespace live

@@ -1,0 +1,9 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# What each frame shows: the three best classes of a classifier, one line of JSON per frame.
+#   classify.sh MODEL VIDEO
+# The model says what it expects (vartml compile --decoder classify --labels FILE). The whole picture is classified; to
+# classify what a detector found, see two-stage.sh.
+set -eu
+gst-launch-1.0 -q filesrc "location=$2" ! decodebin ! queue ! vartmlinfer "model=$1" ! vartmldecode top-k=3 ! \
+    vartmlpublish add-empty=true ! fakesink

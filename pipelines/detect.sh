@@ -1,0 +1,14 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Boxes of a detector on a video, in a window or in a file.
+#   detect.sh MODEL VIDEO [OUT.mp4]
+# Two queues give decoder, model and encoder a thread each; vartmlinfer needs none of its own.
+set -eu
+model=$1 video=$2
+if [ $# -gt 2 ]; then
+    set -- x264enc speed-preset=veryfast ! h264parse ! mp4mux ! filesink "location=$3"
+else
+    set -- autovideosink
+fi
+gst-launch-1.0 -q -e filesrc "location=$video" ! decodebin ! queue ! vartmlinfer "model=$model" ! vartmldecode ! queue ! \
+    vartmloverlay ! videoconvert ! "$@"

@@ -1,0 +1,17 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Infers on a small copy of the picture and draws on the large one: the model costs what the small stream costs, and the
+# large one is never scaled, mapped or copied for it.
+#   join.sh MODEL VIDEO [OUT.mp4]
+# Here the small stream is made by videoscale; cameras with two outputs give it for nothing.
+set -eu
+model=$1 video=$2
+if [ $# -gt 2 ]; then
+    set -- x264enc speed-preset=veryfast ! h264parse ! mp4mux ! filesink "location=$3"
+else
+    set -- autovideosink
+fi
+gst-launch-1.0 -q -e filesrc "location=$video" ! decodebin ! tee name=both \
+    both. ! queue max-size-buffers=30 ! join.sink_main \
+    both. ! queue ! videoscale ! video/x-raw,width=416 ! vartmlinfer "model=$model" ! vartmldecode ! queue ! join.sink_meta \
+    vartmlmetajoin name=join ! queue ! vartmloverlay ! videoconvert ! "$@"

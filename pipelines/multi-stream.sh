@@ -1,0 +1,16 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Any number of videos through one model: its weights are loaded once, frames of all streams share its runs in turn.
+#   multi-stream.sh MODEL VIDEO...
+# One line of JSON per frame; `stream` says from which video.
+set -eu
+model=$1
+shift
+i=0
+for video in "$@"; do
+    shift
+    set -- "$@" filesrc "location=$video" ! decodebin ! queue ! vartmlinfer "model=$model" model-instance-id=shared ! \
+        vartmldecode ! vartmlpublish "stream-name=video-$i" ! fakesink
+    i=$((i + 1))
+done
+gst-launch-1.0 -q "$@"

@@ -1,0 +1,14 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The class of every pixel, as a colour over the picture.
+#   segment.sh MODEL VIDEO [OUT.mp4]
+# MODEL was compiled with --decoder segment, or is an instance segmenter (yolo-v8-seg): its masks are drawn the same way.
+set -eu
+model=$1 video=$2
+if [ $# -gt 2 ]; then
+    set -- x264enc speed-preset=veryfast ! h264parse ! mp4mux ! filesink "location=$3"
+else
+    set -- autovideosink
+fi
+gst-launch-1.0 -q -e filesrc "location=$video" ! decodebin ! queue ! vartmlinfer "model=$model" ! \
+    vartmldecode mask-threshold=0.5 ! queue ! vartmloverlay draw=masks mask-opacity=0.5 ! videoconvert ! "$@"

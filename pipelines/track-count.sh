@@ -1,0 +1,19 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# How many different objects of each class a video shows.
+#   track-count.sh MODEL VIDEO
+# Every third frame is inferred; the tracker carries the identities over the others. The records go through a pipe to a
+# few lines of Python, which could be any program.
+set -eu
+gst-launch-1.0 -q filesrc "location=$2" ! decodebin ! queue ! vartmlinfer "model=$1" inference-interval=3 ! vartmldecode ! \
+    vartmltrack min-hits=3 ! vartmlpublish queue-size=4096 drain-timeout=10000 ! fakesink |
+    python3 -c '
+import collections, json, sys
+seen = collections.defaultdict(set)
+for line in sys.stdin:
+    for thing in json.loads(line).get("objects", []):
+        if "track" in thing:
+            seen[thing["label"]].add(thing["track"])
+for label, tracks in sorted(seen.items()):
+    print(label, len(tracks))
+'

@@ -1,0 +1,9 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# A detector, then a second model on every box that it found: attributes, types, reading.
+#   two-stage.sh DETECTOR CLASSIFIER VIDEO
+# Crops of all boxes share batches. One line of JSON per frame: what the second model says is in the `attributes` of
+# each object.
+set -eu
+gst-launch-1.0 -q filesrc "location=$3" ! decodebin ! queue ! vartmlinfer "model=$1" ! vartmldecode ! queue ! \
+    vartmlinfer "model=$2" inference-region=roi ! vartmldecode ! vartmlpublish ! fakesink

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""vartml-live as its user meets it: over HTTP, and in a headless Chromium where there is one.
+
+usage: live.py PROGRAM CLIP_SCRIPT MODEL"""
+
+import http.client
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from urllib.parse import urlsplit
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), '..', 'support'))
+
+import browser  # noqa: E402
+
+PROGRAM, CLIP_SCRIPT, MODEL = sys.argv[1:4]
+FOLDER = tempfile.TemporaryDirectory()
+CLIP = os.path.join(FOLDER.name, 'clip.avi')
+
+
+def setUpModule():
+    subprocess.run(['sh', CLIP_SCRIPT, CLIP], check=True)
+
+
+class Live:
+    """The program; `url` is what it prints."""
+
+    def __init__(self, *arguments):
+        self.process = subprocess.Popen([PROGRAM, '--port', '0', '--video', CLIP, '--model', MODEL, *arguments],
+                                        stdout=subprocess.PIPE, text=True)
+        line = self.process.stdout.readline()
+        assert line.startswith('open http://'), line
+        self.url = line.split()[1]
+        self.port = urlsplit(self.url).port
+        self.connections = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for connection in self.connections:
+            connection.close()
+        self.process.terminate()
+        self.status = self.process.wait(30)
+        self.process.stdout.close()
+
+    def ask(self, method, path, **headers):
+        connection = http.client.HTTPConnection('127.0.0.1', self.port, timeout=60)
+        self.connections.append(connection)
+        connection.request(method, path, headers={'Host': f'127.0.0.1:{self.port}', **headers})
+        return connection.getresponse()
+
+    def status_now(self):
+        return json.loads(self.ask('GET', '/status').read())
+
+    def wait_for(self, what):
+        while True:
+            status = self.status_now()
+            if what(status):
+                return status
+            time.sleep(0.05)
+
+
+class LiveOverHttp(unittest.TestCase):
+    def test_pictures_come_one_after_another_as_jpeg(self):
+        with Live() as live:
+            answer = live.ask('GET', '/video')
+            self.assertEqual(answer.status, 200)
+            kind = answer.getheader('Content-Type')
+            self.assertTrue(kind.startswith('multipart/x-mixed-replace; boundary='), kind)
+            boundary = kind.split('=')[1].encode()
+            seen = set()
+            while len(seen) < 10:  # the clip begins again meanwhile
+                self.assertEqual(answer.readline().strip(), b'--' + boundary)
+                self.assertEqual(answer.readline().strip(), b'Content-Type: image/jpeg')
+                size = int(answer.readline().split(b':')[1])
+                answer.readline()
+                picture = answer.read(size)
+                answer.readline()
+                self.assertEqual((picture[:2], picture[-2:]), (b'\xff\xd8', b'\xff\xd9'))
+                seen.add(picture)
+            answer.close()
+        self.assertEqual(live.status, 0, 'SIGTERM ends it well')
+
+    def test_the_clip_is_played_again_and_again(self):
+        with Live() as live:
+            live.wait_for(lambda s: s['frames'] > 70)  # it has 30
+
+    def test_events_tell_what_status_tells(self):
+        with Live() as live:
+            answer = live.ask('GET', '/events')
+            self.assertEqual(answer.getheader('Content-Type'), 'text/event-stream')
+            events = []
+            while len(events) < 3:
+                line = answer.readline()
+                if line.startswith(b'data: '):
+                    events.append(json.loads(line[6:]))
+            self.assertEqual(set(events[0]) - {'compiling_percent'}, set(live.status_now()) - {'compiling_percent'})
+            self.assertGreaterEqual(events[-1]['frames'], events[0]['frames'])
+            answer.close()
+
+    def test_threshold_and_model_can_be_changed(self):
+        with Live('--model', MODEL) as live:
+            live.wait_for(lambda s: s['frames'] > 0)
+            self.assertEqual(live.ask('POST', '/threshold?score=0.25').status, 204)
+            self.assertEqual(live.status_now()['threshold'], 0.25)
+            self.assertEqual(live.ask('POST', '/model?index=1').status, 204)
+            status = live.wait_for(lambda s: s['notice'].startswith('now '))
+            self.assertEqual(status['model'], 1)
+
+    def test_what_makes_no_sense_is_one_sentence(self):
+        with Live() as live:
+            for path, word in [('/threshold?score=2', '0 to 1'), ('/threshold', 'score='), ('/threshold?score=x', 'score='),
+                               ('/model?index=7', 'there are 1'), ('/model?index=-1', 'index=')]:
+                answer = live.ask('POST', path)
+                text = answer.read().decode()
+                self.assertEqual(answer.status, 400, path)
+                self.assertIn(word, text)
+                self.assertEqual(text.count('\n'), 1, text)
+            self.assertEqual(live.ask('GET', '/etc/passwd').status, 404)
+            self.assertEqual(live.ask('GET', '/model?index=0').status, 404)
+
+    def test_pages_from_elsewhere_have_no_hand_in_it(self):
+        with Live() as live:
+            self.assertEqual(live.ask('GET', '/', Host=f'localhost:{live.port}').status, 200)
+            self.assertEqual(live.ask('GET', '/', Host=f'attacker.example:{live.port}').status, 403)
+            self.assertEqual(live.ask('POST', '/threshold?score=0.1', Origin='http://attacker.example').status, 403)
+            self.assertEqual(live.ask('POST', '/threshold?score=0.1', Origin=f'http://127.0.0.1:{live.port}').status, 204)
+
+    def test_beyond_loopback_a_token_is_asked_for(self):
+        with Live('--bind', '0.0.0.0') as live:
+            token = urlsplit(live.url).query
+            self.assertGreaterEqual(len(token), len('token=') + 32)
+            for path in ['/', '/video', '/events', '/status', '/?token=wrong', '/?token=']:
+                self.assertEqual(live.ask('GET', path).status, 403, path)
+            answer = live.ask('GET', '/?' + token)
+            self.assertEqual(answer.status, 200)
+            cookie = answer.getheader('Set-Cookie')
+            self.assertIn('HttpOnly', cookie)
+            self.assertEqual(live.ask('GET', '/status', Cookie='other=1; ' + cookie.split(';')[0]).status, 200)
+            self.assertEqual(live.ask('GET', '/status', Cookie=cookie.split(';')[0] + '0').status, 403)
+
+    def test_a_wrong_command_line_is_one_sentence(self):
+        for arguments, words in [(['--bind', 'here'], 'a numeric address'), (['--video', 'none.mp4'], 'none.mp4'),
+                                 (['--decoder', 'none'], "no decoder 'none'"), (['--frames', '3'], '--frames')]:
+            base = [] if '--video' in arguments else ['--video', CLIP]
+            done = subprocess.run([PROGRAM, '--port', '0', '--model', MODEL, *base, *arguments], capture_output=True, text=True,
+                                  timeout=60)
+            self.assertIn(done.returncode, (1, 2), arguments)
+            self.assertIn(words, done.stderr)
+            self.assertNotIn('CRITICAL', done.stderr)
+
+
+@unittest.skipUnless(browser.found(), 'there is no chromium')
+class LiveInABrowser(unittest.TestCase):
+    def test_the_page_shows_pictures_and_figures_and_changes_settings(self):
+        with Live('--model', MODEL) as live, browser.Browser() as page:
+            page.open(live.url)
+            page.wait_until('Number(document.body.dataset.frames) > 10')
+            page.wait_until('document.getElementById("video").naturalWidth > 0')
+            self.assertEqual(page.evaluate('document.getElementById("model").options.length'), 2)
+            self.assertGreater(int(page.evaluate('document.getElementById("fps").textContent')), 0)
+            page.evaluate('(() => { const t = document.getElementById("threshold"); t.value = 0.7;'
+                          ' t.dispatchEvent(new Event("change")); })()')
+            live.wait_for(lambda s: s.get('threshold') == 0.7)
+            page.wait_until('document.getElementById("score").textContent === "0.70"')
+            page.evaluate('(() => { const m = document.getElementById("model"); m.value = 1;'
+                          ' m.dispatchEvent(new Event("change")); })()')
+            live.wait_for(lambda s: s['model'] == 1)
+            # The picture in the page is that of the stream: its middle changes.
+            drawn = ('(() => { const v = document.getElementById("video"), c = document.createElement("canvas");'
+                     ' c.width = v.naturalWidth; c.height = v.naturalHeight; const g = c.getContext("2d"); g.drawImage(v, 0, 0);'
+                     ' return g.getImageData(0, 0, c.width, c.height).data.reduce((a, b) => a + b, 0); })()')
+            sums = set()
+            while len(sums) < 3:
+                sums.add(page.evaluate(drawn))
+            if folder := os.environ.get('VARTML_SCREENSHOTS'):
+                page.screenshot(os.path.join(folder, 'live.png'))
+
+
+if __name__ == '__main__':
+    unittest.main(argv=[sys.argv[0]] + sys.argv[4:], verbosity=2)

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The scripts of pipelines/ on short clips of known pictures. What they draw is looked for in the picture; what they
+print is read.
+
+usage: scripts.py SCRIPTS MODELS     MODELS is the folder of real models and pictures; absent: the tests are skipped"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SCRIPTS, MODELS = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+WORK = tempfile.TemporaryDirectory()
+FOLDER = pathlib.Path(WORK.name)
+FRAMES = 12
+if compiler := os.environ.get('VARTML_COMPILER'):
+    os.environ['PATH'] = os.path.dirname(compiler) + os.pathsep + os.environ['PATH']
+
+# name: model, arguments of the compiler
+COMPILED = {
+    'yolox': ['yolox_nano_416', '--decoder', 'yolox', '--labels', MODELS / 'images/coco.names'],
+    'yunet': ['yunet_n_320', '--decoder', 'yunet'],
+    'selfie': ['selfie_landscape', '--decoder', 'segment'],
+    'hand': ['hand_landmark', '--decoder', 'landmarks'],
+    'goldfish': ['shufflenet_v2_int8', '--decoder', 'classify'],
+}
+PICTURES = {'dog': 'yolox_dog', 'faces': 'ultraface_1', 'selfie': 'selfie_test', 'palm': 'palm1', 'goldfish': 'goldfish'}
+
+
+def run(*command, timeout=120, **options):
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=timeout, **options)
+    assert done.returncode == 0, f'{command}: {done.stderr}{done.stdout[-2000:]}'
+    return done.stdout
+
+
+def gst(*words, **options):
+    return run('gst-launch-1.0', '-q', *words, **options)
+
+
+def clip(name):
+    """A video of one picture."""
+    file = FOLDER / f'{name}.mp4'
+    if not file.exists():
+        gst('filesrc', f'location={MODELS}/images/{PICTURES[name]}.jpg', '!', 'decodebin', '!', 'videoconvert', '!', 'videoscale',
+            '!', 'video/x-raw,width=640,height=480,pixel-aspect-ratio=1/1', '!', 'imagefreeze', f'num-buffers={FRAMES}', '!',
+            'video/x-raw,framerate=10/1', '!', 'videoconvert', '!', 'x264enc', '!', 'mp4mux', '!', 'filesink', f'location={file}')
+    return file
+
+
+def model(name):
+    file = FOLDER / f'{name}.rai'
+    if not file.exists():
+        source, *arguments = COMPILED[name]
+        run('vartml', 'compile', MODELS / source / 'model.onnx', '-o', file, *arguments)
+    return file
+
+
+def frames(video):
+    """All pictures, RGB, one after another."""
+    out = FOLDER / 'raw'
+    gst('filesrc', f'location={video}', '!', 'decodebin', '!', 'videoconvert', '!', 'video/x-raw,format=RGB', '!', 'filesink',
+        f'location={out}')
+    return out.read_bytes()
+
+
+def changed(before, after, box):
+    """The share of pixels inside a box of the last frame whose colour is another one."""
+    x0, y0, x1, y1 = box
+    size, last, count = 640 * 480 * 3, (FRAMES - 1) * 640 * 480 * 3, 0
+    a, b = before[last:last + size], after[last:last + size]
+    for y in range(y0, y1):
+        for x in range(x0, x1):
+            i = (y * 640 + x) * 3
+            count += max(abs(a[i + c] - b[i + c]) for c in range(3)) > 48
+    return count / ((x1 - x0) * (y1 - y0))
+
+
+@unittest.skipUnless(MODELS.is_dir(), f'{MODELS} is not there')
+class Scripts(unittest.TestCase):
+    def script(self, name, *arguments, **options):
+        return run('sh', SCRIPTS / name, *arguments, **options)
+
+    def records(self, text):
+        return [json.loads(line) for line in text.splitlines()]
+
+    def test_what_is_drawn_is_in_the_picture(self):
+        # script, model, clip, where something is drawn, least share there, where nothing is
+        cases = [
+            ('detect.sh', 'yolox', 'dog', (100, 160, 280, 460), 0.02, (500, 300, 640, 480)),
+            ('faces.sh', 'yunet', 'faces', (40, 20, 600, 320), 0.005, (0, 440, 640, 480)),
+            ('segment.sh', 'selfie', 'selfie', (150, 250, 400, 400), 0.3, (480, 100, 640, 400)),
+            ('pose.sh', 'hand', 'palm', (130, 100, 510, 420), 0.0003, (0, 0, 640, 60)),
+        ]
+        for script, name, picture, where, share, nowhere in cases:
+            with self.subTest(script):
+                out = FOLDER / f'out {script}.mp4'  # names may have spaces
+                self.script(script, model(name), clip(picture), out)
+                before, after = frames(clip(picture)), frames(out)
+                self.assertEqual(len(after), len(before), 'as many frames')
+                self.assertGreater(changed(before, after, where), share)
+                self.assertLess(changed(before, after, nowhere), 0.001)
+
+    def test_classify_prints_the_best_classes(self):
+        records = self.records(self.script('classify.sh', model('goldfish'), clip('goldfish')))
+        self.assertEqual(len(records), FRAMES)
+        for record in records:
+            self.assertEqual(record['classes'][0]['label'], 'class-1')  # given: ImageNet, goldfish
+            self.assertEqual(len(record['classes']), 3)
+
+    def test_two_stage_gives_every_box_an_attribute(self):
+        records = self.records(self.script('two-stage.sh', model('yolox'), model('goldfish'), clip('dog')))
+        self.assertEqual(len(records), FRAMES)
+        for record in records:
+            self.assertIn('dog', [thing['label'] for thing in record['objects']])
+            for thing in record['objects']:
+                self.assertEqual(len(thing['attributes']), 1)
+
+    def test_track_count_counts_an_object_once(self):
+        counts = dict(line.split() for line in self.script('track-count.sh', model('yolox'), clip('dog')).splitlines())
+        self.assertEqual((counts['dog'], counts['bicycle']), ('1', '1'))
+
+    def test_multi_stream_keeps_the_streams_apart(self):
+        records = self.records(self.script('multi-stream.sh', model('yolox'), clip('dog'), clip('faces'), clip('dog')))
+        for stream, label in [('video-0', 'dog'), ('video-1', 'person'), ('video-2', 'dog')]:
+            own = [r for r in records if r['stream'] == stream]
+            self.assertEqual([r['frame_seq'] for r in own], list(range(FRAMES)), stream)
+            for record in own:
+                self.assertIn(label, [thing['label'] for thing in record['objects']])
+
+    def test_record_writes_video_and_detections(self):
+        folder = FOLDER / 'records'
+        self.script('record.sh', model('yolox'), clip('dog'), folder)
+        self.assertEqual(len(frames(folder / 'video-00000.mp4')), FRAMES * 640 * 480 * 3)
+        self.assertEqual(len(self.records((folder / 'detections.jsonl').read_text())), FRAMES)
+
+    def test_benchmark_measures_the_model_and_the_video(self):
+        text = self.script('benchmark.sh', model('hand'), clip('dog'))
+        self.assertIn('Inf/Sec', text)
+        self.assertRegex(text, r'video: 12 frames in [0-9.]+ s')
+
+    def test_join_draws_on_the_large_picture(self):
+        out = FOLDER / 'joined.mp4'
+        self.script('join.sh', model('yolox'), clip('dog'), out)
+        before, after = frames(clip('dog')), frames(out)
+        self.assertEqual(len(after), len(before))
+        self.assertGreater(changed(before, after, (100, 160, 280, 460)), 0.02)
+
+    def test_rtsp_takes_a_stream_and_gives_one_on(self):
+        """A server of GStreamer's on loopback is the camera, and takes what the script sends."""
+        server = subprocess.Popen([sys.executable, pathlib.Path(__file__).with_name('rtsp_server.py')], stdout=subprocess.PIPE, text=True)
+        script = None
+        try:
+            port = int(server.stdout.readline())
+            script = subprocess.Popen(['sh', SCRIPTS / 'rtsp.sh', model('yolox'), f'rtsp://127.0.0.1:{port}/camera',
+                                       f'rtsp://127.0.0.1:{port}/taken'], start_new_session=True)
+            self.assertEqual(server.stdout.readline().strip(), 'taken 10 frames')
+        finally:
+            if script:
+                os.killpg(script.pid, 15)
+                script.wait(30)
+            server.terminate()
+            server.wait(30)
+            server.stdout.close()
+
+    def test_sources_come_and_go_while_the_others_run(self):
+        app = subprocess.Popen([os.environ['VARTML_MANY_SOURCES'], model('yolox')], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True, bufsize=1)
+
+        def wait_for(*words):
+            while line := app.stdout.readline():
+                if all(word in line for word in words):
+                    return line
+            self.fail(f'the program ended before {words}: {app.stderr.read()}')
+
+        live = 'rtsp://127.0.0.1'
+        server = subprocess.Popen([sys.executable, pathlib.Path(__file__).with_name('rtsp_server.py')], stdout=subprocess.PIPE,
+                                  text=True)
+        try:
+            live += f':{int(server.stdout.readline())}/camera'
+            app.stdin.write(f'add {live}\nadd {clip("dog")}\n')  # one that goes on, one that ends
+            wait_for('source 1 frame 11:', 'dog')
+            wait_for('source 1 has ended')
+            app.stdin.write('remove 1\n')
+            wait_for('source 1 is gone')
+            app.stdin.write(f'add {clip("faces")}\nremove 0\n')
+            wait_for('source 0 is gone')
+            wait_for('source 2 frame 11:', 'person')
+            app.stdin.write('add /does/not/exist.mp4\n')
+            wait_for('source 3 is gone')  # its error stopped nobody
+            app.stdin.write(f'remove 9\nadd {clip("dog")}\n')
+            wait_for('source 4 frame 11:', 'dog')
+            app.stdin.write('quit\n')
+            _, errors = app.communicate(timeout=60)
+            self.assertEqual(app.returncode, 0)
+            self.assertIn('there is no source 9', errors)
+            self.assertIn('source 3', errors)
+        finally:
+            app.kill()
+            app.wait()
+            server.terminate()
+            server.wait()
+            server.stdout.close()
+
+    def test_every_script_says_how_it_is_used(self):
+        for script in SCRIPTS.glob('*.sh'):
+            lines = script.read_text().splitlines()
+            self.assertTrue(any(line.startswith(f'#   {script.name} ') for line in lines), script)
+            self.assertIn(f'[{script.name}]({script.name})', (SCRIPTS / 'README.md').read_text())
+            self.assertLess(len(lines), 40)
+
+
+if __name__ == '__main__':
+    unittest.main(argv=[sys.argv[0]] + sys.argv[3:], verbosity=2)

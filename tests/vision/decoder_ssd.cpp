@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+// SSD heads that leave selection to the decoder, against the published formulas.
+#include "tests/vision/face_heads.h"
+
+using namespace vartml;
+using namespace vartml::test;
+
+namespace {
+
+struct RefPrior {
+    double cx, cy, w, h;  // 0 to 1 of the input
+};
+
+// The anchors of TensorFlow's detection API (ssd_anchor_generator with
+// reduce_boxes_in_lowest_layer) for grids that halve, from its definition in relative numbers.
+std::vector<RefPrior> ref_tensorflow(uint32_t width, uint32_t height) {
+    const double scales[] = {0.2, 0.35, 0.5, 0.65, 0.8, 0.95, 1.0};
+    const double shorter = std::min(width, height);
+    std::vector<RefPrior> priors;
+    for (int level = 0; level < 6; ++level) {
+        const int stride = 16 << level;
+        const int columns = static_cast<int>(std::ceil(double(width) / stride));
+        const int rows = static_cast<int>(std::ceil(double(height) / stride));
+        const double s = scales[level], between = std::sqrt(s * scales[level + 1]);
+        std::vector<std::pair<double, double>> boxes = {
+            // scale, aspect ratio
+            {s, 1}, {s, 2}, {s, 0.5}, {s, 3}, {s, 0.3333}, {between, 1}};
+        if (level == 0) boxes = {{0.1, 1}, {s, 2}, {s, 0.5}};
+        for (int y = 0; y < rows; ++y)
+            for (int x = 0; x < columns; ++x)
+                for (const auto& [scale, ratio] : boxes)
+                    priors.push_back({(x + 0.5) / columns, (y + 0.5) / rows,
+                                      scale * std::sqrt(ratio) * shorter / width,
+                                      scale / std::sqrt(ratio) * shorter / height});
+    }
+    return priors;
+}
+
+// The default boxes of 300x300: per level its cells, the pixels between two, least and greatest
+// size.
+std::vector<RefPrior> ref_squares(bool pytorch) {
+    const int cells[] = {19, 10, 5, 3, 2, 1};
+    const double shrinkage[] = {16, 32, 64, 100, 150, 300};
+    const double sizes[] = {60, 105, 150, 195, 240, 285, pytorch ? 330. : 300.};
+    std::vector<RefPrior> priors;
+    for (int level = 0; level < 6; ++level) {
+        const double step = pytorch ? shrinkage[level] / 300 : 1. / cells[level];
+        const double least = sizes[level] / 300, root = std::sqrt(sizes[level] * sizes[level + 1]);
+        std::vector<std::pair<double, double>> boxes = {{least, least}};
+        const bool reduced = level == 0 && !pytorch;
+        if (!reduced) boxes.push_back({root / 300, root / 300});
+        for (const double ratio : {2., 3.}) {
+            if (reduced && ratio == 3) continue;
+            const double r = std::sqrt(ratio);
+            boxes.push_back({least * r, least / r});
+            boxes.push_back({least / r, least * r});
+        }
+        for (int y = 0; y < cells[level]; ++y)
+            for (int x = 0; x < cells[level]; ++x)
+                for (const auto& [w, h] : boxes) {
+                    RefPrior prior{(x + 0.5) * step, (y + 0.5) * step, w, h};
+                    if (pytorch) {  // it cuts all four numbers
+                        for (double* number : {&prior.cx, &prior.cy, &prior.w, &prior.h})
+                            *number = std::min(*number, 1.);
+                    }
+                    priors.push_back(prior);
+                }
+    }
+    return priors;
+}
+
+constexpr size_t classes = 5;  // and the background
+
+template <std::vector<RefPrior> (*priors)(uint32_t, uint32_t), bool logits>
+Tensors make_ssd(Random& random, uint32_t width, uint32_t height) {
+    const size_t rows = priors(width, height).size();
+    RefTensor scores{{}, rows, classes + 1, false};
+    for (size_t p = 0; p < rows; ++p) {
+        const auto object = static_cast<float>(random.score());
+        const auto best = static_cast<size_t>(random.between(1, classes + 0.99));
+        for (size_t c = 0; c <= classes; ++c) {
+            float score = c == 0 ? 1 - object : c == best ? object : object / 10;
+            scores.data.push_back(logits ? 4 * std::log(score + 0.001f) : score);
+        }
+    }
+    return {{"raw_boxes", filled(rows, 4, [&] { return random.between(-2, 2); })},
+            {"raw_scores", scores}};
+}
+
+template <std::vector<RefPrior> (*make_priors)(uint32_t, uint32_t), bool y_first, bool logits>
+std::vector<RefFace> ref_ssd(const Tensors& tensors, uint32_t width, uint32_t height) {
+    std::vector<RefFace> boxes;
+    const auto priors = make_priors(width, height);
+    const RefTensor &loc = tensors[0].table, &scores = tensors[1].table;
+    for (size_t p = 0; p < priors.size(); ++p) {
+        const RefPrior& prior = priors[p];
+        const size_t x = y_first ? 1 : 0, y = 1 - x;
+        const double cx = (prior.cx + loc.at(p, x) * 0.1 * prior.w) * width;
+        const double cy = (prior.cy + loc.at(p, y) * 0.1 * prior.h) * height;
+        const double w = prior.w * std::exp(loc.at(p, x + 2) * 0.2) * width;
+        const double h = prior.h * std::exp(loc.at(p, y + 2) * 0.2) * height;
+        size_t best = 1;
+        double sum = 0;
+        for (size_t c = 0; c <= classes; ++c) {
+            if (c > 0 && scores.at(p, c) > scores.at(p, best)) best = c;
+            sum += std::exp(double{scores.at(p, c)});
+        }
+        const double score =
+            logits ? std::exp(double{scores.at(p, best)}) / sum : double{scores.at(p, best)};
+        boxes.push_back(
+            {{cx - w / 2, cy - h / 2, cx + w / 2, cy + h / 2, score, static_cast<int>(best) - 1},
+             {}});
+    }
+    return boxes;
+}
+std::vector<RefPrior> ref_caffe(uint32_t, uint32_t) {
+    return ref_squares(false);
+}
+std::vector<RefPrior> ref_pytorch(uint32_t, uint32_t) {
+    return ref_squares(true);
+}
+std::vector<RefPrior> ref_anchors(uint32_t width, uint32_t height) {  // two per cell, of 16 and 32
+    std::vector<RefPrior> priors;
+    for (const uint32_t stride : {16u, 32u})
+        for (uint32_t y = 0; y < height / stride; ++y)
+            for (uint32_t x = 0; x < width / stride; ++x)
+                for (const auto& [w, h] : {std::pair(2. * stride, 1. * stride), {40., 70.}})
+                    priors.push_back({(x + 0.5) * stride / width, (y + 0.5) * stride / height,
+                                      w / width, h / height});
+    return priors;
+}
+
+ModelInfo sidecar(void (*edit)(ModelInfo&)) {
+    ModelInfo info;
+    info.file = "model.modelinfo";
+    edit(info);
+    return info;
+}
+
+const FaceCase ssd_cases[] = {
+    {"TensorFlow300", "ssd", 300, 300, make_ssd<ref_tensorflow, false>,
+     ref_ssd<ref_tensorflow, true, false>, 0.3, 0.45},
+    {"TensorFlow320x240", "ssd", 320, 240, make_ssd<ref_tensorflow, false>,
+     ref_ssd<ref_tensorflow, true, false>, 0.3, 0.45},
+    {"TensorFlowOfLogits", "ssd", 300, 300, make_ssd<ref_tensorflow, true>,
+     ref_ssd<ref_tensorflow, true, true>, 0.3, 0.45,
+     sidecar([](ModelInfo& m) { m.activation = "softmax"; })},
+    {"Caffe", "ssd", 300, 300, make_ssd<ref_caffe, false>, ref_ssd<ref_caffe, false, false>, 0.3,
+     0.45, sidecar([](ModelInfo& m) { m.box_order = "cxcywh"; })},
+    {"PyTorchUndecoded", "ssd", 300, 300, make_ssd<ref_pytorch, false>,
+     ref_ssd<ref_pytorch, false, false>, 0.3, 0.45,
+     sidecar([](ModelInfo& m) { m.outputs = {{"raw_boxes", "", "offsets"}}; })},
+    {"AnchorsOfTheSidecar", "ssd", 320, 256, make_ssd<ref_anchors, false>,
+     ref_ssd<ref_anchors, false, false>, 0.3, 0.45, sidecar([](ModelInfo& m) {
+         m.strides = {16, 32};
+         m.anchors = {32, 16, 40, 70, 64, 32, 40, 70};
+     })},
+};
+class Ssd : public testing::TestWithParam<FaceCase> {
+protected:
+    Tensors make(unsigned seed) const {
+        Random random(seed);
+        return GetParam().make(random, GetParam().width, GetParam().height);
+    }
+};
+
+TEST_P(Ssd, DecodesAsTheReferenceOnFramesOfAnySize) {
+    const FaceCase& c = GetParam();
+    const Tensors tensors = make(3);
+    const auto want = ref_face_nms(c.reference(tensors, c.width, c.height), c.score, c.iou);
+    EXPECT_GT(want.size(), 5u);
+    for (const FrameCase& frame : frame_cases(c.width, c.height)) {
+        expect_faces(decode_case(c, stored(tensors), frame), on_frame(want, frame),
+                     std::string(frame.how) + " of " + std::to_string(frame.width));
+    }
+}
+
+TEST_P(Ssd, GivesTheSameFloatsFromTheNpusView) {
+    const FaceCase& c = GetParam();
+    Tensors tensors = make(4);
+    const FrameCase whole{c.width, c.height, "as it is", {}};
+    const auto npu = stored_npu(tensors);
+    const Decoded a = decode_case(c, npu, whole), b = decode_case(c, stored(tensors), whole);
+    EXPECT_FALSE(b.detections.empty());
+    EXPECT_TRUE(same_floats(a, b));
+}
+
+TEST_P(Ssd, DropsAndCountsWhatIsNotFinite) {
+    const FaceCase& c = GetParam();
+    const FrameCase whole{c.width, c.height, "as it is", {}};
+    for (const size_t i : {0u, 1u}) {
+        Tensors tensors = make(5);
+        for (float& value : tensors[i].table.data) value = std::numeric_limits<float>::infinity();
+        const Decoded decoded = decode_case(c, stored(tensors), whole);
+        EXPECT_TRUE(decoded.detections.empty());
+        EXPECT_GT(decoded.not_finite, 0u);
+    }
+}
+
+TEST_P(Ssd, EndsWithEachPositionACandidate) {
+    const FaceCase& c = GetParam();
+    Tensors tensors = make(6);
+    for (size_t i = 0; i < tensors[1].table.data.size(); ++i)
+        tensors[1].table.data[i] = i % (classes + 1) == 0 ? -9.f : 0.9f;
+    const Decoded decoded =
+        decode_case(c, stored(tensors), {c.width, c.height, "", {}}, {.score_threshold = 0.1});
+    EXPECT_FALSE(decoded.detections.empty());
+    EXPECT_GT(decoded.detections.size() + decoded.suppressed, 100u);
+}
+INSTANTIATE_TEST_SUITE_P(Priors, Ssd, testing::ValuesIn(ssd_cases), case_name);
+
+struct Refusal {
+    const char* why;
+    std::vector<std::vector<uint32_t>> shapes;
+    void (*edit)(ModelInfo&);
+    const char* id;
+    const char* words;
+};
+const Refusal refusals[] = {
+    {"priors of an unknown model",
+     {{1, 8732, 4}, {1, 8732, 21}},
+     [](ModelInfo&) {},
+     "dec-positions",
+     "8732 positions, whose priors are not known"},
+    {"20 labels, 90 classes",
+     {{1, 1917, 4}, {1, 1917, 91}},
+     [](ModelInfo& m) { m.num_classes = 20; },
+     "dec-classes",
+     "90 classes"},
+    {"the background counted, 91 classes with it",
+     {{1, 1917, 4}, {1, 1917, 91}},
+     [](ModelInfo& m) { m.num_classes = 91, m.class_offset = -1; },
+     "dec-classes",
+     "x-vartml-num-classes=91"},
+    {"strides without anchors",
+     {{1, 1917, 4}, {1, 1917, 91}},
+     [](ModelInfo& m) { m.strides = {16, 32, 64, 128, 256, 512}; },
+     "dec-positions",
+     "x-vartml-anchors"},
+    {"anchors of other strides",
+     {{1, 1917, 4}, {1, 1917, 91}},
+     [](ModelInfo& m) { m.strides = {16, 32}, m.anchors = {10, 10, 20, 20}; },
+     "dec-positions",
+     "gives 461"},
+    {"three anchors for two strides",
+     {{1, 1917, 4}, {1, 1917, 91}},
+     [](ModelInfo& m) { m.strides = {16, 32}, m.anchors = {10, 10, 20, 20, 30, 30}; },
+     "dec-positions",
+     "3 anchors for 2 strides"},
+    {"scores called boxes",
+     {{1, 1917, 4}, {1, 1917, 91}},
+     [](ModelInfo& m) { m.outputs = {{"b", "", "boxes"}}; },
+     "dec-role",
+     "x-vartml-role=boxes"},
+    {"three classes: nothing tells scores from boxes",
+     {{1, 1917, 4}, {1, 1917, 4}},
+     [](ModelInfo&) {},
+     "dec-role",
+     "x-vartml-role=boxes"},
+    {"scores of other positions",
+     {{1, 1917, 4}, {1, 1900, 91}},
+     [](ModelInfo&) {},
+     "dec-positions",
+     "1900"},
+};
+class SsdRefusal : public testing::TestWithParam<Refusal> {};
+TEST_P(SsdRefusal, NamesTheLineToCorrect) {
+    const Refusal& c = GetParam();
+    std::vector<TensorInfo> outputs;
+    for (const auto& shape : c.shapes) {
+        outputs.push_back({});
+        outputs.back().name = std::string(1, static_cast<char>('a' + outputs.size() - 1));
+        outputs.back().cpu = make_view(DataType::float32, Layout::NHW, shape);
+    }
+    ModelInfo info;
+    c.edit(info);
+    DecodeFault fault;
+    const auto decoder = Decoder::create(info, outputs, 300, 300, {.decoder = "ssd"}, &fault);
+    ASSERT_FALSE(decoder) << c.why;
+    EXPECT_EQ(fault.id, c.id) << c.why << ": " << decoder.error().message;
+    EXPECT_NE(decoder.error().message.find(c.words), std::string::npos)
+        << c.why << ": " << decoder.error().message;
+}
+INSTANTIATE_TEST_SUITE_P(Table, SsdRefusal, testing::ValuesIn(refusals));
+
+TEST(SsdOfPyTorch, BringsItsBoxesDecoded) {
+    RefTensor boxes{std::vector<float>(3000 * 4), 3000, 4, false};
+    RefTensor scores{std::vector<float>(3000 * 3), 3000, 3, false};
+    const float corners[] = {0.25f, 0.5f, 0.5f, 0.75f};
+    std::copy(std::begin(corners), std::end(corners), boxes.data.begin() + 40);
+    scores.data[3 * 10 + 2] = 0.9f;
+    const StoredTensor tensors[] = {stored_cpu(scores, "scores"), stored_cpu(boxes, "boxes")};
+    const TensorInfo infos[] = {tensors[0].info, tensors[1].info};
+    ModelInfo info;
+    info.labels = {"cat", "dog"};
+    for (const int offset : {0, -1}) {
+        info.class_offset = offset;
+        auto decoder = Decoder::create(info, infos, 300, 300, {});
+        ASSERT_TRUE(decoder) << decoder.error().message;
+        EXPECT_EQ(decoder->family(), "ssd");
+        EXPECT_EQ(decoder->classes(), 2u);
+        const OutputTensor outputs[] = {tensors[0].output(), tensors[1].output()};
+        Decoded decoded;
+        ASSERT_TRUE(decoder->decode(outputs, {}, 300, 300, decoded));
+        ASSERT_EQ(decoded.detections.size(), 1u);
+        EXPECT_EQ(decoded.detections[0].x0, 75);
+        EXPECT_EQ(decoded.detections[0].y1, 225);
+        EXPECT_EQ(decoder->label(decoded.detections[0].class_id), "dog");
+    }
+}
+
+}  // namespace

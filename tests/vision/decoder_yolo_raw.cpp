@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Raw maps of YOLO v3 and v5 against the published formulas.
+#include <gtest/gtest.h>
+
+#include "tests/vision/map_tensors.h"
+
+using namespace vartml;
+using namespace vartml::test;
+
+namespace {
+
+constexpr uint32_t width = 320, height = 256;
+constexpr float anchors[] = {10, 13, 16,  30,  33, 23,  30,  61,  62,
+                             45, 59, 119, 116, 90, 156, 198, 373, 326};  // published
+
+double sigmoid(double v) {
+    return 1 / (1 + std::exp(-v));
+}
+
+struct RawCase {
+    const char* why;
+    const char* form;
+    enum Shape { by_anchor, channels_first, channels_last, npu } shape;
+};
+const RawCase raw_cases[] = {
+    {"the published v5 export", "", RawCase::by_anchor},
+    {"v5 before its last Reshape", "v5", RawCase::channels_first},
+    {"v3", "v3", RawCase::channels_first},
+    {"v3 of a framework with channels last", "v3", RawCase::channels_last},
+    {"v5 in the NPU's view", "v5", RawCase::npu},
+};
+class RawMaps : public testing::TestWithParam<RawCase> {};
+TEST_P(RawMaps, DecodeAsTheFormulasSay) {
+    const RawCase& c = GetParam();
+    SCOPED_TRACE(c.why);
+    constexpr size_t classes = 4, attributes = 5 + classes;
+    ModelInfo info;
+    info.num_classes = classes;
+    info.anchors.assign(std::begin(anchors), std::end(anchors));
+    info.box_form = c.form;
+    std::vector<StoredTensor> tensors;
+    std::vector<RefBox> boxes;
+    unsigned seed = 1;
+    for (const int stride : {8, 16, 32}) {
+        const size_t w = width / static_cast<size_t>(stride),
+                     h = height / static_cast<size_t>(stride);
+        RefMap map = random_map(3 * attributes, h, w, seed++, -1, 1);
+        std::mt19937 random(seed);
+        for (size_t a = 0; a < 3; ++a) {
+            for (size_t y = 0; y < h; ++y) {
+                for (size_t x = 0; x < w; ++x)
+                    map.at(a * attributes + 4, y, x) = random() % 40 ? -3.f : 1.5f;
+            }
+        }
+        const std::string name = "out" + std::to_string(stride);
+        StoredTensor tensor = stored_map(map, name,
+                                         c.shape == RawCase::npu             ? MapView::hw_bf16
+                                         : c.shape == RawCase::channels_last ? MapView::nhwc
+                                                                             : MapView::nchw);
+        if (c.shape == RawCase::by_anchor) {  // [1,A,h,w,5+C]
+            tensor.info.cpu =
+                make_view(DataType::float32, Layout::GENERIC,
+                          {1, 3, static_cast<uint32_t>(h), static_cast<uint32_t>(w), attributes},
+                          {0, 1, 2, 3, 4});
+            size_t i = 0;
+            for (size_t a = 0; a < 3; ++a) {
+                for (size_t cell = 0; cell < h * w; ++cell) {
+                    for (size_t k = 0; k < attributes; ++k, ++i) {
+                        std::memcpy(&tensor.bytes[4 * i],
+                                    &map.data[(a * attributes + k) * h * w + cell], 4);
+                    }
+                }
+            }
+        }
+        tensors.insert(tensors.begin(), tensor);  // any order
+        const size_t level = stride == 8 ? 0 : stride == 16 ? 1 : 2;
+        for (size_t a = 0; a < 3; ++a) {
+            const double aw = anchors[6 * level + 2 * a], ah = anchors[6 * level + 2 * a + 1];
+            for (size_t y = 0; y < h; ++y) {
+                for (size_t x = 0; x < w; ++x) {
+                    const auto v = [&](size_t k) {
+                        return double(map.at(a * attributes + k, y, x));
+                    };
+                    size_t best = 0;
+                    for (size_t k = 1; k < classes; ++k) best = v(5 + k) > v(5 + best) ? k : best;
+                    const double score = sigmoid(v(4)) * sigmoid(v(5 + best));
+                    if (score < 0.25) continue;
+                    double cx, cy, bw, bh;
+                    if (std::string(c.form) == "v3") {
+                        cx = (sigmoid(v(0)) + double(x)) * stride,
+                        cy = (sigmoid(v(1)) + double(y)) * stride;
+                        bw = std::exp(v(2)) * aw, bh = std::exp(v(3)) * ah;
+                    } else {
+                        cx = (2 * sigmoid(v(0)) - 0.5 + double(x)) * stride;
+                        cy = (2 * sigmoid(v(1)) - 0.5 + double(y)) * stride;
+                        bw = std::pow(2 * sigmoid(v(2)), 2) * aw,
+                        bh = std::pow(2 * sigmoid(v(3)), 2) * ah;
+                    }
+                    boxes.push_back({cx - bw / 2, cy - bh / 2, cx + bw / 2, cy + bh / 2, score,
+                                     static_cast<int>(best)});
+                }
+            }
+        }
+    }
+    const Decoded decoded =
+        decode_tensors(tensors, info, width, height, {.max_detections = 1000, .nms = Nms::off});
+    std::ranges::stable_sort(boxes,
+                             [](const RefBox& a, const RefBox& b) { return a.score > b.score; });
+    std::erase_if(boxes, [](RefBox& b) {
+        b.x0 = std::clamp<double>(b.x0, 0, width), b.x1 = std::clamp<double>(b.x1, 0, width);
+        b.y0 = std::clamp<double>(b.y0, 0, height), b.y1 = std::clamp<double>(b.y1, 0, height);
+        return b.x0 >= b.x1 || b.y0 >= b.y1;
+    });
+    EXPECT_GT(boxes.size(), 20u);
+    ASSERT_EQ(decoded.detections.size(), boxes.size());
+    for (const RefBox& want : boxes) {  // equal scores may change places
+        const bool found = std::ranges::any_of(decoded.detections, [&](const Detection& d) {
+            return d.class_id == want.class_id && std::abs(d.score - want.score) < 1e-5 &&
+                   ref_iou({d.x0, d.y0, d.x1, d.y1, 0, 0}, want) > 0.999;
+        });
+        EXPECT_TRUE(found) << want.score;
+    }
+}
+INSTANTIATE_TEST_SUITE_P(Table, RawMaps, testing::ValuesIn(raw_cases));
+
+}  // namespace

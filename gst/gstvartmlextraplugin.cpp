@@ -16,5 +16,5 @@ static gboolean plugin_init(GstPlugin* plugin) {
 }
 
 GST_PLUGIN_DEFINE(GST_VERSION_MAJOR, GST_VERSION_MINOR, vartmlextra,
-                  "Joins, tracks, draws and publishes what vision models found in video",
+                  "Tracks, joins, draws and publishes what vision models found in video",
                   plugin_init, VARTML_PLUGIN_VERSION, "Apache 2.0", PACKAGE, "vartml")

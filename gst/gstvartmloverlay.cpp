@@ -51,6 +51,9 @@ struct State {
     // set when properties change, cleared by the streaming thread
     std::atomic<bool> changed{true};
 
+    // set when downstream may have changed, cleared by the streaming thread
+    std::atomic<bool> undecided{true};
+
     // streaming thread, between start and stop
     bool video = false;  // caps are of frames of `width` x `height`
     int width = 0, height = 0;
@@ -197,13 +200,26 @@ gboolean refuse_caps(GstBaseTransform* base, const GstCaps* caps) {
 GstCaps* transform_caps(GstBaseTransform* base, GstPadDirection direction, GstCaps* caps,
                         GstCaps* filter) {
     const OverlayMode mode = settings_of(GST_VARTML_OVERLAY(base)).mode;
-    if (direction == GST_PAD_SRC) return overlay::caps_query(caps, filter, mode);
-    GstCaps* result = gst_caps_is_fixed(caps) ? overlay::chosen_src_caps(base->srcpad, caps, mode)
-                                              : overlay::src_caps(caps, mode);
+    GstCaps* result = nullptr;
+    if (direction == GST_PAD_SRC) {
+        result = overlay::sink_caps(caps, mode);
+    } else if (gst_caps_is_fixed(caps)) {
+        result = overlay::chosen_src_caps(base->srcpad, caps, mode);
+    } else {
+        result = overlay::src_caps(caps, mode);
+    }
     if (!filter) return result;
     GstCaps* filtered = gst_caps_intersect_full(filter, result, GST_CAPS_INTERSECT_FIRST);
     gst_caps_unref(result);
     return filtered;
+}
+
+gboolean answer(GstBaseTransform* base, GstPadDirection direction, GstQuery* query) {
+    if (direction == GST_PAD_SINK && GST_QUERY_TYPE(query) == GST_QUERY_CAPS) {
+        overlay::answer_caps(base, query, settings_of(GST_VARTML_OVERLAY(base)).mode);
+        return TRUE;
+    }
+    return GST_BASE_TRANSFORM_CLASS(gst_vartml_overlay_parent_class)->query(base, direction, query);
 }
 
 gboolean accept_caps(GstBaseTransform* base, GstPadDirection direction, GstCaps* caps) {
@@ -214,7 +230,7 @@ gboolean accept_caps(GstBaseTransform* base, GstPadDirection direction, GstCaps*
     return overlay::accepts(base, caps, settings_of(GST_VARTML_OVERLAY(base)).mode);
 }
 
-gboolean set_caps(GstBaseTransform* base, GstCaps* in, GstCaps* out) {
+gboolean set_caps(GstBaseTransform* base, GstCaps* in, GstCaps*) {
     State& state = state_of(base);
     state.forget();
     state.changed = true;
@@ -226,33 +242,31 @@ gboolean set_caps(GstBaseTransform* base, GstCaps* in, GstCaps* out) {
     if (!state.video) return TRUE;
     state.info = overlay::drawable_info(in);
     if (state.info) state.canvas.set_format(*state.info);
-    const OverlayMode mode = settings_of(GST_VARTML_OVERLAY(base)).mode;
-    state.attaching = mode != OverlayMode::blend && overlay::has_composition(out);
-    if (!state.info && mode == OverlayMode::blend) return refuse_caps(base, in);
+    state.undecided = true;
     return TRUE;
 }
 
-// Downstream may draw compositions without saying so in its caps. No pool is used.
-gboolean decide_allocation(GstBaseTransform* base, GstQuery* query) {
+// With the first frame of some caps, because downstream may draw compositions without saying so in
+// its own, and is asked when it has them.
+bool decide(GstBaseTransform* base) {
     State& state = state_of(base);
-    while (gst_query_get_n_allocation_pools(query)) {
-        gst_query_remove_nth_allocation_pool(query, 0);
-    }
+    if (!state.undecided.exchange(false)) return true;
     const OverlayMode mode = settings_of(GST_VARTML_OVERLAY(base)).mode;
-    if (mode != OverlayMode::blend &&
-        gst_query_find_allocation_meta(query, GST_VIDEO_OVERLAY_COMPOSITION_META_API_TYPE,
-                                       nullptr)) {
-        state.attaching = true;
-        state.changed = true;
-    }
-    const bool blend = state.info && mode != OverlayMode::attach;
-    if (!state.video || state.attaching || blend) return TRUE;
-    GstCaps* caps = gst_pad_get_current_caps(base->sinkpad);
-    if (caps) {
-        refuse_caps(base, caps);
-        gst_caps_unref(caps);
-    }
-    return FALSE;
+    GstCaps* out = gst_pad_get_current_caps(base->srcpad);
+    if (!out) return false;  // flushing
+    state.attaching = mode != OverlayMode::blend && (overlay::has_composition(out) ||
+                                                     overlay::wants_composition(base->srcpad, out));
+    state.changed = true;
+    const bool able = state.attaching || (state.info && mode != OverlayMode::attach);
+    if (!able) refuse_caps(base, out);
+    gst_caps_unref(out);
+    return able;
+}
+
+// Downstream may have become another.
+gboolean src_event(GstBaseTransform* base, GstEvent* event) {
+    if (GST_EVENT_TYPE(event) == GST_EVENT_RECONFIGURE) state_of(base).undecided = true;
+    return GST_BASE_TRANSFORM_CLASS(gst_vartml_overlay_parent_class)->src_event(base, event);
 }
 
 gboolean sink_event(GstBaseTransform* base, GstEvent* event) {
@@ -313,6 +327,9 @@ GstFlowReturn prepare_output_buffer(GstBaseTransform* base, GstBuffer* in, GstBu
     GST_OBJECT_UNLOCK(self);
     *out = in;
     if (!state.video) return GST_FLOW_OK;
+    if (!decide(base)) {
+        return GST_PAD_IS_FLUSHING(base->srcpad) ? GST_FLOW_FLUSHING : GST_FLOW_NOT_NEGOTIATED;
+    }
     update_look(self);
     read_frame(state, in);
     if (!state.anything()) return GST_FLOW_OK;
@@ -405,10 +422,11 @@ static void gst_vartml_overlay_class_init(GstVartmlOverlayClass* klass) {
     base->start = start;
     base->stop = stop;
     base->transform_caps = transform_caps;
+    base->query = answer;
     base->accept_caps = accept_caps;
     base->set_caps = set_caps;
-    base->decide_allocation = decide_allocation;
     base->sink_event = sink_event;
+    base->src_event = src_event;
     base->propose_allocation = propose_video_meta;
     base->prepare_output_buffer = prepare_output_buffer;
     base->transform_ip = transform_ip;

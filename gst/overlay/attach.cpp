@@ -23,10 +23,8 @@ uint32_t number_of(Rgba c) {
            static_cast<uint32_t>(c.g) << 8 | c.b;
 }
 
-// B, G, R, alpha with premultiplied alpha.
-std::array<uint8_t, 4> premultiplied(Rgba c) {
-    const auto part = [&](int value) { return static_cast<uint8_t>((value * c.a + 127) / 255); };
-    return {part(c.b), part(c.g), part(c.r), c.a};
+std::array<uint8_t, 4> bgra(Rgba c) {
+    return {c.b, c.g, c.r, c.a};
 }
 
 // Whether a stroke may touch a tile: its centre is near the line.
@@ -85,10 +83,13 @@ GstBuffer* Attacher::make_bitmap(int width, int height) {
     return pixels;
 }
 
-void Attacher::add_rectangle(GstBuffer* pixels, const Rect& rect) {
+// What is enlarged has straight alpha: GStreamer's own blending forgets the flag of the other kind
+// when it scales. What is drawn on a bitmap has premultiplied alpha.
+void Attacher::add_rectangle(GstBuffer* pixels, const Rect& rect, bool premultiplied) {
     GstVideoOverlayRectangle* rectangle = gst_video_overlay_rectangle_new_raw(
         pixels, rect.x, rect.y, static_cast<guint>(rect.w), static_cast<guint>(rect.h),
-        GST_VIDEO_OVERLAY_FORMAT_FLAG_PREMULTIPLIED_ALPHA);
+        premultiplied ? GST_VIDEO_OVERLAY_FORMAT_FLAG_PREMULTIPLIED_ALPHA
+                      : GST_VIDEO_OVERLAY_FORMAT_FLAG_NONE);
     gst_video_overlay_composition_add_rectangle(composition_, rectangle);
     gst_video_overlay_rectangle_unref(rectangle);
 }
@@ -98,13 +99,13 @@ void Attacher::add_fill(const Rect& rect, Rgba color) {
     if (inside.empty() || color.a == 0) return;
     const auto [entry, is_new] = colors_.try_emplace(number_of(color), nullptr);
     if (is_new) {
-        const auto pixel = premultiplied(color);
+        const auto pixel = bgra(color);
         entry->second = make_bitmap(color_side, color_side);
         for (gsize i = 0; i < color_side * color_side; ++i) {
             gst_buffer_fill(entry->second, 4 * i, pixel.data(), 4);
         }
     }
-    add_rectangle(entry->second, inside);
+    add_rectangle(entry->second, inside, false);
 }
 
 void Attacher::add_mask(const MaskItem& item, std::span<const Rgba> colors) {
@@ -112,6 +113,10 @@ void Attacher::add_mask(const MaskItem& item, std::span<const Rgba> colors) {
     if (!mask.valid() || intersection(item.rect, {0, 0, width_, height_}).empty()) {
         return;
     }
+    // Beside a region, where scaling mixes them, what is not drawn has its color.
+    const auto first = std::ranges::find_if(colors, [](Rgba c) { return c.a > 0; });
+    if (first == colors.end()) return;
+    const Rgba clear = with_opacity(*first, 0);
     GstBuffer* pixels = make_bitmap(mask.width(), mask.height());
     GstMapInfo map;
     gst_buffer_map(pixels, &map, GST_MAP_WRITE);
@@ -119,12 +124,12 @@ void Attacher::add_mask(const MaskItem& item, std::span<const Rgba> colors) {
     for (int y = 0; y < mask.height(); ++y) {
         for (int x = 0; x < mask.width(); ++x, to += 4) {
             const uint16_t region = mask.at(x, y);
-            if (region >= colors.size()) continue;
-            std::memcpy(to, premultiplied(colors[region]).data(), 4);
+            const bool drawn = region < colors.size() && colors[region].a;
+            std::memcpy(to, bgra(drawn ? colors[region] : clear).data(), 4);
         }
     }
     gst_buffer_unmap(pixels, &map);
-    add_rectangle(pixels, item.rect);
+    add_rectangle(pixels, item.rect, false);
     gst_buffer_unref(pixels);
 }
 
@@ -152,7 +157,7 @@ void Attacher::add_label(const LabelItem& label, std::string_view line) {
         paint(found->second.pixels, label, line);
     }
     found->second.last_use = frame_;
-    add_rectangle(found->second.pixels, label.plate);
+    add_rectangle(found->second.pixels, label.plate, true);
 }
 
 Attacher::Tile& Attacher::tile_at(int column, int row) {
@@ -184,7 +189,7 @@ void Attacher::add_strokes(std::span<const Stroke> strokes) {
     }
     for (Tile& tile : tiles_) {
         gst_buffer_unmap(tile.pixels, &tile.map);
-        add_rectangle(tile.pixels, {tile.x, tile.y, tile_side, tile_side});
+        add_rectangle(tile.pixels, {tile.x, tile.y, tile_side, tile_side}, true);
         gst_buffer_unref(tile.pixels);
     }
     if (!tiles_.empty()) std::ranges::fill(tile_index_, -1);

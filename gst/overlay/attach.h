@@ -45,7 +45,7 @@ private:
     };
 
     GstBuffer* make_bitmap(int width, int height);
-    void add_rectangle(GstBuffer* pixels, const Rect& rect);
+    void add_rectangle(GstBuffer* pixels, const Rect& rect, bool premultiplied);
     void add_fill(const Rect& rect, Rgba color);
     void add_mask(const MaskItem& mask, std::span<const Rgba> colors);
     void add_label(const LabelItem& label, std::string_view line);

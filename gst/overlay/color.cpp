@@ -17,14 +17,11 @@ constexpr std::array<Rgba, 20> palette = {{
 }};
 
 // FNV-1a of 32 bits.
-class Hash {
-public:
-    void add(uint8_t byte) { value_ = (value_ ^ byte) * 16777619u; }
-    Rgba color() const { return palette[value_ % palette.size()]; }
-
-private:
-    uint32_t value_ = 2166136261u;
-};
+uint32_t hash(std::string_view text) {
+    uint32_t value = 2166136261u;
+    for (const char c : text) value = (value ^ static_cast<uint8_t>(c)) * 16777619u;
+    return value;
+}
 
 }  // namespace
 
@@ -39,15 +36,13 @@ Rgba with_opacity(Rgba color, double opacity) {
 }
 
 Rgba palette_color(std::string_view label) {
-    Hash hash;
-    for (const char c : label) hash.add(static_cast<uint8_t>(c));
-    return hash.color();
+    return palette[hash(label) % palette.size()];
 }
 
+// 7 and 20 have no common factor: 20 objects that came one after the other have 20 colors, and
+// neighbours are not alike.
 Rgba palette_color(uint64_t id) {
-    Hash hash;
-    for (int shift = 0; shift < 64; shift += 8) hash.add(static_cast<uint8_t>(id >> shift));
-    return hash.color();
+    return palette[id % palette.size() * 7 % palette.size()];
 }
 
 Rgba text_color(Rgba ground) {

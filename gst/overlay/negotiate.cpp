@@ -113,31 +113,6 @@ bool takes(GstPad* src, const GstCaps* caps, bool named) {
     return false;
 }
 
-// What the sink pad can serve.
-GstCaps* sink_caps(const GstCaps* downstream, OverlayMode mode) {
-    if (gst_caps_is_any(downstream)) {
-        GstCaps* caps = drawable_caps();
-        if (mode == OverlayMode::attach) {
-            gst_caps_append_structure_full(caps, gst_structure_new_empty("video/x-raw"),
-                                           gst_caps_features_new_any());
-        }
-        return caps;
-    }
-    GstCaps* caps = gst_caps_new_empty();
-    for (guint i = 0; i < gst_caps_get_size(downstream); ++i) {
-        const bool attach = mode == OverlayMode::attach || names_composition(downstream, i);
-        if (!is_raw(downstream, i)) {
-            append(caps, Caps(gst_caps_copy_nth(downstream, i)));
-        } else if (mode != OverlayMode::blend && attach) {
-            append(caps, single(downstream, i, false));
-            append(caps, Caps(gst_caps_copy_nth(downstream, i)));
-        } else {
-            append(caps, drawable(downstream, i));
-        }
-    }
-    return caps;
-}
-
 }  // namespace
 
 bool has_composition(const GstCaps* caps) {
@@ -162,6 +137,15 @@ GstCaps* chosen_src_caps(GstPad* src, const GstCaps* in, OverlayMode mode) {
     return gst_caps_copy(in);
 }
 
+bool wants_composition(GstPad* src, GstCaps* caps) {
+    GstQuery* query = gst_query_new_allocation(caps, FALSE);
+    const bool wants =
+        gst_pad_peer_query(src, query) &&
+        gst_query_find_allocation_meta(query, GST_VIDEO_OVERLAY_COMPOSITION_META_API_TYPE, nullptr);
+    gst_query_unref(query);
+    return wants;
+}
+
 std::optional<GstVideoInfo> drawable_info(const GstCaps* caps) {
     if (!is_raw(caps, 0)) return std::nullopt;
     const Caps plain = single(caps, 0, false), known(drawable_caps());
@@ -171,16 +155,47 @@ std::optional<GstVideoInfo> drawable_info(const GstCaps* caps) {
     return format->info;
 }
 
-GstCaps* caps_query(const GstCaps* downstream, GstCaps* filter, OverlayMode mode) {
-    GstCaps* caps = sink_caps(downstream, mode);
-    if (!filter) return caps;
-    GstCaps* filtered = gst_caps_intersect_full(filter, caps, GST_CAPS_INTERSECT_FIRST);
-    gst_caps_unref(caps);
-    const Caps known(drawable_caps());
-    if (!gst_caps_is_empty(filtered) || gst_caps_can_intersect(filter, known.get()))
-        return filtered;
-    gst_caps_unref(filtered);
-    return gst_caps_copy(filter);
+GstCaps* sink_caps(const GstCaps* downstream, OverlayMode mode) {
+    if (gst_caps_is_any(downstream)) {
+        GstCaps* caps = drawable_caps();
+        if (mode == OverlayMode::attach) {
+            gst_caps_append_structure_full(caps, gst_structure_new_empty("video/x-raw"),
+                                           gst_caps_features_new_any());
+        }
+        return caps;
+    }
+    GstCaps* caps = gst_caps_new_empty();
+    for (guint i = 0; i < gst_caps_get_size(downstream); ++i) {
+        const bool attach = mode == OverlayMode::attach || names_composition(downstream, i);
+        if (!is_raw(downstream, i)) {
+            append(caps, Caps(gst_caps_copy_nth(downstream, i)));
+        } else if (mode != OverlayMode::blend && attach) {
+            append(caps, single(downstream, i, false));
+            append(caps, Caps(gst_caps_copy_nth(downstream, i)));
+        } else {
+            append(caps, drawable(downstream, i));
+        }
+    }
+    return caps;
+}
+
+void answer_caps(GstBaseTransform* base, GstQuery* query, OverlayMode mode) {
+    // Without the filter: what downstream takes among anything would seem to be named.
+    const Caps downstream(gst_pad_peer_query_caps(base->srcpad, nullptr));
+    Caps caps(sink_caps(downstream.get(), mode));
+    GstCaps* filter = nullptr;
+    gst_query_parse_caps(query, &filter);
+    if (!filter) {  // who links asks like this
+        GstCaps* any = gst_caps_new_full(gst_structure_new_empty("video/x-raw"), nullptr);
+        gst_caps_set_features(any, 0, gst_caps_features_new_any());
+        caps.reset(gst_caps_merge(caps.release(), any));
+    } else {
+        const Caps known(drawable_caps());
+        caps.reset(gst_caps_intersect_full(filter, caps.get(), GST_CAPS_INTERSECT_FIRST));
+        const bool possible = gst_caps_can_intersect(filter, known.get());
+        if (!possible && gst_caps_is_empty(caps.get())) caps.reset(gst_caps_ref(filter));
+    }
+    gst_query_set_caps_result(query, caps.get());
 }
 
 bool accepts(GstBaseTransform* base, const GstCaps* caps, OverlayMode mode) {

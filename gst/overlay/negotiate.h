@@ -21,13 +21,18 @@ GstCaps* src_caps(const GstCaps* in, OverlayMode mode);
 GstCaps* chosen_src_caps(GstPad* src, const GstCaps* in, OverlayMode mode);
 
 bool has_composition(const GstCaps* caps);
+// Whether downstream draws compositions without saying so in its caps; asks for frames of `caps`.
+bool wants_composition(GstPad* src, GstCaps* caps);
 
 // How frames are mapped for drawing; empty for frames that cannot be drawn into.
 std::optional<GstVideoInfo> drawable_info(const GstCaps* caps);
 
-// Answers for the sink pad. Frames that cannot be served are let in when upstream has nothing else
-// to give, so that there is an error with a sentence instead of none at all.
-GstCaps* caps_query(const GstCaps* downstream, GstCaps* filter, OverlayMode mode);
+// What the sink pad can serve where downstream takes `downstream`.
+GstCaps* sink_caps(const GstCaps* downstream, OverlayMode mode);
+// Answers a caps query, and whether caps are accepted, of the sink pad. Frames that cannot be
+// served are let in when upstream has nothing else to give, so that there is an error with a
+// sentence instead of none at all.
+void answer_caps(GstBaseTransform* base, GstQuery* query, OverlayMode mode);
 bool accepts(GstBaseTransform* base, const GstCaps* caps, OverlayMode mode);
 
 // "video format P010_10LE", or "memory GLMemory", which cannot be drawn into.

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gst/overlay/painter.h"
 
+#include <array>
+#include <cstring>
 #include <ranges>
+#include <utility>
 
 namespace vartml::gst::overlay {
 
@@ -10,8 +13,27 @@ void draw_label(Canvas& canvas, Text& text, const Rect& plate, Rgba color, std::
     const int left = plate.x + label_padding(text.line_height());
     const int top = plate.y + (plate.h - text.line_height()) / 2;
     const Rgba ink = text_color(color);
+    // All pieces in one pass: they stand side by side.
+    constexpr size_t most = 128;
+    std::array<std::pair<int, const Text::Piece*>, most> pieces;
+    size_t count = 0;
+    int width = 0;
     text.lay_out(line, [&](int x, const Text::Piece& piece) {
-        stamp(canvas, left + x, top, piece.width, piece.height, piece.coverage.data(), ink);
+        if (count < most) pieces[count++] = {left + x, &piece};
+        width = x + piece.width;
+    });
+    const Rect place = {left, top, width, text.line_height()};
+    canvas.cover(place, ink, [&](int y, int x0, int x1, uint8_t* coverage) {
+        std::memset(coverage, 0, static_cast<size_t>(x1 - x0));
+        for (size_t i = 0; i < count; ++i) {
+            const auto& [x, piece] = pieces[i];
+            const int from = std::max(x, x0), to = std::min(x + piece->width, x1);
+            if (from >= to || y - top >= piece->height) continue;
+            const size_t row = static_cast<size_t>(y - top) * static_cast<size_t>(piece->width);
+            std::memcpy(coverage + (from - x0),
+                        piece->coverage.data() + row + static_cast<size_t>(from - x),
+                        static_cast<size_t>(to - from));
+        }
     });
 }
 

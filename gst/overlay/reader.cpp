@@ -144,6 +144,9 @@ void Reader::read(GstBuffer* buffer, const Look& look, Text& text, int top, Scen
         const GstAnalyticsMtdType od = gst_analytics_od_mtd_get_mtd_type();
         while (gst_analytics_relation_meta_iterate(meta_, &state, od, &mtd)) read_object(mtd);
         state = nullptr;
+        const GstAnalyticsMtdType mask = gst_analytics_segmentation_mtd_get_mtd_type();
+        while (gst_analytics_relation_meta_iterate(meta_, &state, mask, &mtd)) classes_of(mtd);
+        state = nullptr;
         while (
             gst_analytics_relation_meta_iterate(meta_, &state, GST_ANALYTICS_MTD_TYPE_ANY, &mtd)) {
             if (mtd.id < owned_.size() && !owned_[mtd.id]) add_loose(mtd);
@@ -309,6 +312,17 @@ void Reader::add_object_label(const Object& object) {
     add_label(first, around.x - out, heights, object.color);
 }
 
+// What the regions of a mask are; it belongs to the mask.
+std::optional<GstAnalyticsMtd> Reader::classes_of(const GstAnalyticsSegmentationMtd& mask) {
+    GstAnalyticsMtd classes;
+    if (!gst_analytics_relation_meta_get_direct_related(
+            meta_, mask.id, belongs, gst_analytics_cls_mtd_get_mtd_type(), nullptr, &classes)) {
+        return std::nullopt;
+    }
+    if (classes.id < owned_.size()) owned_[classes.id] = true;
+    return classes;
+}
+
 Rgba Reader::region_color(const GstAnalyticsMtd* classes, gsize index, guint region) const {
     GQuark label = 0;
     if (classes && index < gst_analytics_cls_mtd_get_length(classes)) {
@@ -329,10 +343,7 @@ void Reader::add_mask(const GstAnalyticsSegmentationMtd& mask, std::optional<Rgb
         gst_buffer_unref(pixels);
         return;
     }
-    GstAnalyticsMtd classes;
-    const bool has_classes = gst_analytics_relation_meta_get_direct_related(
-        meta_, mask.id, belongs, gst_analytics_cls_mtd_get_mtd_type(), nullptr, &classes);
-    if (has_classes && classes.id < owned_.size()) owned_[classes.id] = true;
+    const std::optional<GstAnalyticsMtd> classes = classes_of(mask);
     MaskItem item{pixels, {x, y, static_cast<int>(w), static_cast<int>(h)}, scene_->colors.size()};
     const gsize count = gst_analytics_segmentation_mtd_get_region_count(&mask);
     for (gsize i = 0; i < count; ++i) {
@@ -342,8 +353,7 @@ void Reader::add_mask(const GstAnalyticsSegmentationMtd& mask, std::optional<Rgb
             item.num_colors = region + 1;
             scene_->colors.resize(item.first_color + item.num_colors, {0, 0, 0, 0});
         }
-        const Rgba full =
-            color ? *color : region_color(has_classes ? &classes : nullptr, i, region);
+        const Rgba full = color ? *color : region_color(classes ? &*classes : nullptr, i, region);
         scene_->colors[item.first_color + region] = with_opacity(full, look_->mask_opacity);
     }
     scene_->masks.push_back(item);

@@ -61,6 +61,7 @@ private:
     Rect label_size(std::string_view line);
     void add_label(size_t first_char, int x, std::span<const int> heights, Rgba color);
     void add_mask(const GstAnalyticsSegmentationMtd& mask, std::optional<Rgba> color);
+    std::optional<GstAnalyticsMtd> classes_of(const GstAnalyticsSegmentationMtd& mask);
     Rgba region_color(const GstAnalyticsMtd* classes, gsize index, guint region) const;
     void add_keypoints(const Keypoints& keypoints, Rgba color);
     std::span<const Limb> limbs_of(const Keypoints& keypoints);

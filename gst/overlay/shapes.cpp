@@ -116,12 +116,4 @@ void draw(Canvas& canvas, const Stroke& stroke) {
     }
 }
 
-void stamp(Canvas& canvas, int x, int y, int width, int height, const uint8_t* coverage,
-           Rgba color) {
-    canvas.cover({x, y, width, height}, color, [&](int row, int x0, int x1, uint8_t* to) {
-        std::memcpy(to, coverage + static_cast<ptrdiff_t>(row - y) * width + (x0 - x),
-                    static_cast<size_t>(x1 - x0));
-    });
-}
-
 }  // namespace vartml::gst::overlay

@@ -31,8 +31,4 @@ struct Stroke {
 Rect bounds(const Stroke& stroke);
 void draw(Canvas& canvas, const Stroke& stroke);
 
-// Coverage of `width` x `height` pixels, rows dense, with its first pixel at (x, y).
-void stamp(Canvas& canvas, int x, int y, int width, int height, const uint8_t* coverage,
-           Rgba color);
-
 }  // namespace vartml::gst::overlay

@@ -52,6 +52,7 @@ def main():
         kernels.bench_layouts(bench, work)
         kernels.bench_track(bench, work)
         kernels.bench_decode(bench, work)
+        kernels.bench_overlay(bench, work)
         models.bench_compile(bench, work)
         load.bench_load(bench, work)
         element.bench_element(bench, work)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pre-process, layouts, tracker and decoder."""
+"""Pre-process, layouts, tracker, decoder and overlay."""
 import json
 import math
 import os
@@ -63,3 +63,16 @@ def bench_decode(bench, _):
         if bench.wants(name + form):
             limit = None if form else 0.3
             bench.add(name + form, 'ms', milliseconds(bench, name + form), None, None, limit, 'max')
+
+
+def bench_overlay(bench, _):
+    """A frame of 1080p with 20 labelled boxes, drawn into, a thread."""
+    name = 'overlay/boxes_20_1080p'
+    program = os.path.join(bench.build, 'tests/bench/overlay')
+    if not bench.wants(name) or not os.path.exists(program):
+        return
+    times = []
+    for _ in range(3):
+        line = subprocess.run([program], check=True, stdout=subprocess.PIPE, text=True).stdout
+        times.append(json.loads(line)['ours'] / 1000)
+    bench.add(name, 'ms', sorted(times)[1], None, None, 1, 'max')

@@ -180,7 +180,7 @@ protected:
     // Takes the buffer.
     Buffer run(GstBuffer* buffer) {
         EXPECT_EQ(gst_harness_push(harness_, buffer), GST_FLOW_OK);
-        return Buffer(gst_harness_pull(harness_));
+        return Buffer(gst_harness_try_pull(harness_));
     }
     Picture draw(GstBuffer* buffer) {
         const Buffer out = run(buffer);

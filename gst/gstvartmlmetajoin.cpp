@@ -22,22 +22,17 @@
 
 #include <gst/video/video.h>
 
-#include <cmath>
-
 #include "gst/join/joint.h"
 #include "gst/support/error.h"
 #include "gst/support/in_place.h"
 
 GST_DEBUG_CATEGORY_STATIC(vartmlmetajoin_debug);
+GST_DEBUG_CATEGORY_STATIC(performance_debug);
 #define GST_CAT_DEFAULT vartmlmetajoin_debug
 
 using namespace vartml::gst;
 
 namespace {
-
-// ours: of pictures that tell neither rate nor duration
-constexpr GstClockTime unknown_tolerance = GST_SECOND / 60;
-constexpr unsigned unmatched_to_warn = 100;
 
 guint stats_id = 0;
 
@@ -92,10 +87,11 @@ void get_property(GObject* object, guint id, GValue* value, GParamSpec* spec) {
         const std::lock_guard lock(state.joint.mutex);
         const JoinCounts& c = state.joint.counts;
         g_value_take_boxed(
-            value, gst_structure_new("vartml-metajoin-stats", "frames", G_TYPE_UINT64, c.frames,
-                                     "matched", G_TYPE_UINT64, c.matched, "unmatched",
-                                     G_TYPE_UINT64, c.unmatched, "late", G_TYPE_UINT64, c.late,
-                                     "timeouts", G_TYPE_UINT64, c.timeouts, nullptr));
+            value,
+            gst_structure_new("vartml-metajoin-stats", "frames", G_TYPE_UINT64, c.frames, "matched",
+                              G_TYPE_UINT64, c.matched, "unmatched", G_TYPE_UINT64, c.unmatched,
+                              "late", G_TYPE_UINT64, c.late, "timeouts", G_TYPE_UINT64, c.timeouts,
+                              "copied", G_TYPE_UINT64, c.copied, nullptr));
         return;
     }
     const auto* property = find_property(join_properties(), id);
@@ -106,28 +102,6 @@ void get_property(GObject* object, guint id, GValue* value, GParamSpec* spec) {
     GST_OBJECT_LOCK(object);
     property->read(state.settings, value);
     GST_OBJECT_UNLOCK(object);
-}
-
-GstClockTime running_time(const JoinBranch& branch, GstClockTime time) {
-    if (!GST_CLOCK_TIME_IS_VALID(time) || branch.segment.format != GST_FORMAT_TIME)
-        return GST_CLOCK_TIME_NONE;
-    return gst_segment_to_running_time(&branch.segment, GST_FORMAT_TIME, time);
-}
-
-GstClockTime tolerance_of(const Joint& joint) {
-    if (GST_CLOCK_TIME_IS_VALID(joint.settings.tolerance)) return joint.settings.tolerance;
-    return GST_CLOCK_TIME_IS_VALID(joint.main.frame_duration) ? joint.main.frame_duration / 2
-                                                              : unknown_tolerance;
-}
-
-bool has_metadata(const Joint& joint, GstClockTime time) {
-    return joint.meta.eos ||
-           (GST_CLOCK_TIME_IS_VALID(joint.meta.position) && joint.meta.position >= time);
-}
-
-// Whether a picture waits for more of sink_meta.
-bool is_wanted(const Joint& joint) {
-    return GST_CLOCK_TIME_IS_VALID(joint.wanted) && !has_metadata(joint, joint.wanted);
 }
 
 // ---- latency -------------------------------------------------------------------------------
@@ -279,26 +253,6 @@ bool wait_for_metadata(GstVartmlMetaJoin* self, GstClockTime time) {
     return !flushing;
 }
 
-double display_aspect(int width, int height, int par_n, int par_d) {
-    return double(width) * par_n / (double(height) * par_d);
-}
-
-// The part of the main picture that the metadata is of; nothing where the aspects differ.
-std::optional<JoinGeometry> geometry_of(const Joint& joint, const Matcher::Kept& kept) {
-    JoinGeometry g{kept.width, kept.height, joint.main.width, joint.main.height};
-    g.width = g.main_width, g.height = g.main_height;
-    if (joint.region) {
-        g.x = joint.region->x, g.y = joint.region->y;
-        g.width = joint.region->width, g.height = joint.region->height;
-        return g;
-    }
-    const double main =
-        display_aspect(g.main_width, g.main_height, joint.main.par_n, joint.main.par_d);
-    const double meta = display_aspect(kept.width, kept.height, kept.par_n, kept.par_d);
-    if (std::abs(main / meta - 1) > 0.01) return std::nullopt;
-    return g;
-}
-
 GstFlowReturn post_geometry(GstVartmlMetaJoin* self, const Matcher::Kept& kept, int width,
                             int height) {
     const std::string meta_size = std::to_string(kept.width) + "x" + std::to_string(kept.height);
@@ -317,27 +271,6 @@ GstFlowReturn post_geometry(GstVartmlMetaJoin* self, const Matcher::Kept& kept, 
     return GST_FLOW_ERROR;
 }
 
-// The metadata of a picture, and whether to warn that there has been none for long.
-std::optional<Matcher::Kept> find_metadata(Joint& joint, GstClockTime time, bool& warn,
-                                           GstClockTime& distance, GstClockTime& tolerance) {
-    const std::lock_guard lock(joint.mutex);
-    ++joint.counts.frames;
-    tolerance = tolerance_of(joint);
-    std::optional<Matcher::Kept> kept;
-    distance = GST_CLOCK_TIME_NONE;
-    if (GST_CLOCK_TIME_IS_VALID(time)) {
-        kept = joint.matcher.match(time, tolerance, distance);
-        joint.matcher.prune(time, tolerance);
-        joint.main.position = time;
-        joint.changed.notify_all();
-    }
-    ++(kept ? joint.counts.matched : joint.counts.unmatched);
-    joint.matched_before = joint.matched_before || kept;
-    joint.unmatched_in_a_row = kept ? 0 : joint.unmatched_in_a_row + 1;
-    warn = joint.matched_before && joint.unmatched_in_a_row == unmatched_to_warn;
-    return kept;
-}
-
 void warn_of_unmatched(GstVartmlMetaJoin* self, GstClockTime distance, GstClockTime tolerance) {
     const std::string nearest = GST_CLOCK_TIME_IS_VALID(distance)
                                     ? "the nearest is " + std::to_string(distance) + " ns away"
@@ -349,6 +282,15 @@ void warn_of_unmatched(GstVartmlMetaJoin* self, GstClockTime distance, GstClockT
                                 ", the tolerance is " + std::to_string(tolerance) + " ns"},
                   .id = "join-unmatched",
                   .property = "tolerance"});
+}
+
+// Of memory that cannot be shared.
+void count_copy(GstVartmlMetaJoin* self) {
+    const std::lock_guard lock(self->state->joint.mutex);
+    if (self->state->joint.counts.copied++ == 0) {
+        GST_CAT_WARNING_OBJECT(performance_debug, self,
+                               "the picture's memory cannot be shared: copied to add metadata");
+    }
 }
 
 GstFlowReturn chain_main(GstPad*, GstObject* parent, GstBuffer* buffer) {
@@ -381,28 +323,13 @@ GstFlowReturn chain_main(GstPad*, GstObject* parent, GstBuffer* buffer) {
         if (prepare_writable(buffer, &writable, copied) != GST_FLOW_OK) return GST_FLOW_ERROR;
         if (writable != buffer) gst_buffer_unref(buffer);
         buffer = writable;
+        if (copied) count_copy(self);
         add_metadata(kept->metadata.get(), *geometry, buffer);
     }
     return gst_pad_push(self->state->src_pad, buffer);
 }
 
 // ---- events and queries --------------------------------------------------------------------
-
-bool read_caps(JoinBranch& branch, GstCaps* caps) {
-    const GstStructure* s = gst_caps_get_structure(caps, 0);
-    if (!g_str_has_prefix(gst_structure_get_name(s), "video/") ||
-        !gst_structure_get_int(s, "width", &branch.width) ||
-        !gst_structure_get_int(s, "height", &branch.height)) {
-        return false;
-    }
-    branch.par_n = branch.par_d = 1;
-    gst_structure_get_fraction(s, "pixel-aspect-ratio", &branch.par_n, &branch.par_d);
-    gint n = 0, d = 0;
-    const bool rate = gst_structure_get_fraction(s, "framerate", &n, &d) && n > 0 && d > 0;
-    branch.frame_duration =
-        rate ? gst_util_uint64_scale_int(GST_SECOND, d, n) : GST_CLOCK_TIME_NONE;
-    return true;
-}
 
 gboolean take_caps(GstVartmlMetaJoin* self, GstPad* pad, JoinBranch& branch, GstEvent* event) {
     GstCaps* caps;
@@ -423,37 +350,7 @@ bool note_event(GstVartmlMetaJoin* self, GstPad* pad, JoinBranch& branch, GstEve
     Joint& joint = self->state->joint;
     if (GST_EVENT_TYPE(event) == GST_EVENT_CAPS) return take_caps(self, pad, branch, event);
     const std::lock_guard lock(joint.mutex);
-    switch (GST_EVENT_TYPE(event)) {
-        case GST_EVENT_STREAM_START:
-            branch.restart();
-            break;
-        case GST_EVENT_SEGMENT:
-            gst_event_copy_segment(event, &branch.segment);
-            break;
-        case GST_EVENT_EOS:
-            branch.eos = true;
-            break;
-        case GST_EVENT_FLUSH_START:
-            branch.flushing = true;
-            break;
-        case GST_EVENT_FLUSH_STOP:
-            branch.flushing = false;
-            branch.restart();
-            gst_segment_init(&branch.segment, GST_FORMAT_TIME);
-            if (&branch == &joint.meta) joint.matcher.clear();
-            break;
-        case GST_EVENT_GAP: {
-            GstClockTime time, duration;
-            gst_event_parse_gap(event, &time, &duration);
-            if (GST_CLOCK_TIME_IS_VALID(duration)) time += duration;
-            const GstClockTime running = running_time(branch, time);
-            if (GST_CLOCK_TIME_IS_VALID(running)) branch.position = running;
-            break;
-        }
-        default:
-            break;
-    }
-    joint.changed.notify_all();
+    follow(joint, branch, event);
     return true;
 }
 
@@ -501,25 +398,6 @@ gboolean query_src(GstPad*, GstObject* parent, GstQuery* query) {
 }
 
 // ---- element -------------------------------------------------------------------------------
-
-// `x,y,w,h` of positive size; nothing for an empty text.
-bool parse_region(const std::string& text, std::optional<JoinGeometry>& region) {
-    region.reset();
-    if (text.empty()) return true;
-    double numbers[4];
-    const auto parts = split_list(text);
-    if (parts.size() != 4) return false;
-    for (size_t i = 0; i < 4; ++i) {
-        gchar* end = nullptr;
-        numbers[i] = g_ascii_strtod(parts[i].c_str(), &end);
-        if (*end || !std::isfinite(numbers[i])) return false;
-    }
-    if (numbers[2] <= 0 || numbers[3] <= 0) return false;
-    region.emplace();
-    region->x = numbers[0], region->y = numbers[1];
-    region->width = numbers[2], region->height = numbers[3];
-    return true;
-}
 
 bool start(GstVartmlMetaJoin* self) {
     State& state = *self->state;
@@ -600,14 +478,16 @@ static void gst_vartml_meta_join_init(GstVartmlMetaJoin* self) {
 static void gst_vartml_meta_join_class_init(GstVartmlMetaJoinClass* klass) {
     GST_DEBUG_CATEGORY_INIT(vartmlmetajoin_debug, "vartmlmetajoin", 0,
                             "metadata of one branch on pictures of another");
+    GST_DEBUG_CATEGORY_GET(performance_debug, "GST_PERFORMANCE");
     auto* gobject = G_OBJECT_CLASS(klass);
     auto* element = GST_ELEMENT_CLASS(klass);
     gobject->set_property = set_property;
     gobject->get_property = get_property;
     gobject->finalize = finalize;
     element->change_state = change_state;
-    stats_id = install_properties(gobject, join_properties(),
-                                  "Counts since start: frames, matched, unmatched, late, timeouts");
+    stats_id = install_properties(
+        gobject, join_properties(),
+        "Counts since start: frames, matched, unmatched, late, timeouts, copied");
     gst_element_class_set_static_metadata(
         element, "VART-ML metadata joiner", "Muxer/Metadata",
         "Puts the metadata of one branch on the pictures of another", "The gst-vartml authors");

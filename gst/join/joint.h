@@ -14,7 +14,7 @@
 namespace vartml::gst {
 
 struct JoinCounts {
-    guint64 frames = 0, matched = 0, unmatched = 0, late = 0, timeouts = 0;
+    guint64 frames = 0, matched = 0, unmatched = 0, late = 0, timeouts = 0, copied = 0;
 };
 
 // What is known of a branch.
@@ -46,5 +46,29 @@ struct Joint {
     bool matched_before = false, pts_warned = false;
     unsigned unmatched_in_a_row = 0;
 };
+
+// pictures in a row without match that are worth a warning
+inline constexpr unsigned unmatched_to_warn = 100;
+
+// All but parse_region and find_metadata want the lock held.
+// GST_CLOCK_TIME_NONE outside of the segment.
+GstClockTime running_time(const JoinBranch& branch, GstClockTime time);
+// By property, else half a frame of sink_main.
+GstClockTime tolerance_of(const Joint& joint);
+// Whether sink_meta has reached the time or has ended.
+bool has_metadata(const Joint& joint, GstClockTime time);
+// Whether a picture waits for more of sink_meta.
+bool is_wanted(const Joint& joint);
+// The part of the main picture that the metadata is of; nothing where the aspects differ.
+std::optional<JoinGeometry> geometry_of(const Joint& joint, const Matcher::Kept& kept);
+// The metadata of a picture, and whether to warn that there has been none for long.
+std::optional<Matcher::Kept> find_metadata(Joint& joint, GstClockTime time, bool& warn,
+                                           GstClockTime& distance, GstClockTime& tolerance);
+// False for what is no video with a size.
+bool read_caps(JoinBranch& branch, GstCaps* caps);
+// `x,y,w,h` of positive size; nothing for an empty text.
+bool parse_region(const std::string& text, std::optional<JoinGeometry>& region);
+// What an event changes; wakes who waits.
+void follow(Joint& joint, JoinBranch& branch, GstEvent* event);
 
 }  // namespace vartml::gst

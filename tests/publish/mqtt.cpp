@@ -187,6 +187,33 @@ TEST_F(Mqtt, AnUnknownHostIsAnOutage) {
     publisher_->close(0);
 }
 
+// A certificate of the broker that is its own CA.
+TEST_F(Mqtt, TalksToABrokerWhoseCertificateItCanCheckAndToNoOther) {
+    const std::string key = temp_ / "key.pem", certificate = temp_ / "cert.pem",
+                      other = temp_ / "other.pem";
+    for (const std::string& file : {certificate, other}) {
+        const std::string command =
+            "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=vartml "
+            "-addext subjectAltName=IP:127.0.0.1 -keyout " +
+            (file == other ? temp_ / "other.key" : key) + " -out " + file + " 2>/dev/null";
+        if (std::system(command.c_str()) != 0) GTEST_SKIP() << "openssl is not installed";
+    }
+    Broker broker("allow_anonymous true\ncertfile " + certificate + "\nkeyfile " + key + "\n");
+    broker.start();
+    options_.tls_ca_file = other;
+    open(broker.port());
+    put(1);
+    wait_for_reason("broker 127.0.0.1:");
+    publisher_->close(0);
+    EXPECT_EQ(publisher_->counts().sent, 0u);
+
+    options_.tls_ca_file = certificate;
+    open(broker.port());
+    put(10);
+    EXPECT_TRUE(publisher_->drain(forever));
+    EXPECT_EQ(publisher_->counts().sent, 10u);
+}
+
 TEST(MqttTopic, HasNothingThatMqttForbids) {
     struct Case {
         std::string pattern, stream, model, want;

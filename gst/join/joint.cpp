@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gst/join/joint.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "gst/support/in_place.h"
+
+namespace vartml::gst {
+namespace {
+
+// ours: of pictures that tell no rate
+constexpr GstClockTime unknown_tolerance = GST_SECOND / 60;
+
+double display_aspect(int width, int height, int par_n, int par_d) {
+    return double(width) * par_n / (double(height) * par_d);
+}
+
+}  // namespace
+
+GstClockTime running_time(const JoinBranch& branch, GstClockTime time) {
+    if (!GST_CLOCK_TIME_IS_VALID(time) || branch.segment.format != GST_FORMAT_TIME)
+        return GST_CLOCK_TIME_NONE;
+    return gst_segment_to_running_time(&branch.segment, GST_FORMAT_TIME, time);
+}
+
+GstClockTime tolerance_of(const Joint& joint) {
+    if (GST_CLOCK_TIME_IS_VALID(joint.settings.tolerance)) return joint.settings.tolerance;
+    return GST_CLOCK_TIME_IS_VALID(joint.main.frame_duration) ? joint.main.frame_duration / 2
+                                                              : unknown_tolerance;
+}
+
+bool has_metadata(const Joint& joint, GstClockTime time) {
+    return joint.meta.eos ||
+           (GST_CLOCK_TIME_IS_VALID(joint.meta.position) && joint.meta.position >= time);
+}
+
+bool is_wanted(const Joint& joint) {
+    return GST_CLOCK_TIME_IS_VALID(joint.wanted) && !has_metadata(joint, joint.wanted);
+}
+
+std::optional<JoinGeometry> geometry_of(const Joint& joint, const Matcher::Kept& kept) {
+    JoinGeometry g{kept.width, kept.height, joint.main.width, joint.main.height};
+    g.width = g.main_width, g.height = g.main_height;
+    if (joint.region) {
+        g.x = joint.region->x, g.y = joint.region->y;
+        g.width = joint.region->width, g.height = joint.region->height;
+        return g;
+    }
+    const double main =
+        display_aspect(g.main_width, g.main_height, joint.main.par_n, joint.main.par_d);
+    const double meta = display_aspect(kept.width, kept.height, kept.par_n, kept.par_d);
+    if (std::abs(main / meta - 1) > 0.01) return std::nullopt;
+    return g;
+}
+
+std::optional<Matcher::Kept> find_metadata(Joint& joint, GstClockTime time, bool& warn,
+                                           GstClockTime& distance, GstClockTime& tolerance) {
+    const std::lock_guard lock(joint.mutex);
+    ++joint.counts.frames;
+    tolerance = tolerance_of(joint);
+    std::optional<Matcher::Kept> kept;
+    distance = GST_CLOCK_TIME_NONE;
+    if (GST_CLOCK_TIME_IS_VALID(time)) {
+        kept = joint.matcher.match(time, tolerance, distance);
+        joint.matcher.prune(time, tolerance);
+        joint.main.position = time;
+        joint.changed.notify_all();
+    }
+    ++(kept ? joint.counts.matched : joint.counts.unmatched);
+    joint.matched_before = joint.matched_before || kept;
+    joint.unmatched_in_a_row = kept ? 0 : joint.unmatched_in_a_row + 1;
+    warn = joint.matched_before && joint.unmatched_in_a_row == unmatched_to_warn;
+    return kept;
+}
+
+bool read_caps(JoinBranch& branch, GstCaps* caps) {
+    const GstStructure* s = gst_caps_get_structure(caps, 0);
+    if (!g_str_has_prefix(gst_structure_get_name(s), "video/") ||
+        !gst_structure_get_int(s, "width", &branch.width) ||
+        !gst_structure_get_int(s, "height", &branch.height)) {
+        return false;
+    }
+    branch.par_n = branch.par_d = 1;
+    gst_structure_get_fraction(s, "pixel-aspect-ratio", &branch.par_n, &branch.par_d);
+    gint n = 0, d = 0;
+    const bool rate = gst_structure_get_fraction(s, "framerate", &n, &d) && n > 0 && d > 0;
+    branch.frame_duration =
+        rate ? gst_util_uint64_scale_int(GST_SECOND, d, n) : GST_CLOCK_TIME_NONE;
+    return true;
+}
+
+bool parse_region(const std::string& text, std::optional<JoinGeometry>& region) {
+    region.reset();
+    if (text.empty()) return true;
+    double numbers[4];
+    const auto parts = split_list(text);
+    if (parts.size() != 4) return false;
+    for (size_t i = 0; i < 4; ++i) {
+        gchar* end = nullptr;
+        numbers[i] = g_ascii_strtod(parts[i].c_str(), &end);
+        if (*end || !std::isfinite(numbers[i])) return false;
+    }
+    if (numbers[2] <= 0 || numbers[3] <= 0) return false;
+    region.emplace();
+    region->x = numbers[0], region->y = numbers[1];
+    region->width = numbers[2], region->height = numbers[3];
+    return true;
+}
+
+void follow(Joint& joint, JoinBranch& branch, GstEvent* event) {
+    switch (GST_EVENT_TYPE(event)) {
+        case GST_EVENT_STREAM_START:
+            branch.restart();
+            break;
+        case GST_EVENT_SEGMENT:
+            gst_event_copy_segment(event, &branch.segment);
+            break;
+        case GST_EVENT_EOS:
+            branch.eos = true;
+            break;
+        case GST_EVENT_FLUSH_START:
+            branch.flushing = true;
+            break;
+        case GST_EVENT_FLUSH_STOP:
+            branch.flushing = false;
+            branch.restart();
+            gst_segment_init(&branch.segment, GST_FORMAT_TIME);
+            if (&branch == &joint.meta) joint.matcher.clear();
+            break;
+        case GST_EVENT_GAP: {
+            GstClockTime time, duration;
+            gst_event_parse_gap(event, &time, &duration);
+            if (GST_CLOCK_TIME_IS_VALID(duration)) time += duration;
+            const GstClockTime running = running_time(branch, time);
+            if (GST_CLOCK_TIME_IS_VALID(running)) branch.position = running;
+            break;
+        }
+        default:
+            break;
+    }
+    joint.changed.notify_all();
+}
+
+}  // namespace vartml::gst

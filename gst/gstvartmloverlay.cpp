@@ -253,12 +253,18 @@ bool decide(GstBaseTransform* base) {
     if (!state.undecided.exchange(false)) return true;
     const OverlayMode mode = settings_of(GST_VARTML_OVERLAY(base)).mode;
     GstCaps* out = gst_pad_get_current_caps(base->srcpad);
-    if (!out) return false;  // flushing
+    if (!out) {
+        state.undecided = true;
+        return false;  // flushing
+    }
     state.attaching = mode != OverlayMode::blend && (overlay::has_composition(out) ||
                                                      overlay::wants_composition(base->srcpad, out));
     state.changed = true;
     const bool able = state.attaching || (state.info && mode != OverlayMode::attach);
-    if (!able) refuse_caps(base, out);
+    if (!able) {
+        state.undecided = true;  // whoever pushes again is refused again
+        refuse_caps(base, out);
+    }
     gst_caps_unref(out);
     return able;
 }

@@ -6,4 +6,4 @@
 # classify what a detector found, see two-stage.sh.
 set -eu
 gst-launch-1.0 -q filesrc "location=$2" ! decodebin ! queue ! vartmlinfer "model=$1" ! vartmldecode top-k=3 ! \
-    vartmlpublish add-empty=true ! fakesink
+    vartmlpublish add-empty=true queue-size=65536 drain-timeout=10000 ! fakesink

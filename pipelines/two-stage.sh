@@ -6,4 +6,5 @@
 # each object.
 set -eu
 gst-launch-1.0 -q filesrc "location=$3" ! decodebin ! queue ! vartmlinfer "model=$1" ! vartmldecode ! queue ! \
-    vartmlinfer "model=$2" inference-region=roi ! vartmldecode ! vartmlpublish ! fakesink
+    vartmlinfer "model=$2" inference-region=roi ! vartmldecode ! vartmlpublish add-empty=true queue-size=65536 \
+    drain-timeout=10000 ! fakesink

@@ -13,6 +13,12 @@ namespace {
 // ours: classes beyond this many are looked up each time
 constexpr int32_t most_quarks = 1 << 20;
 
+// Turned boxes may reach beyond the frame; this far a float has whole numbers and an int its room.
+bool near(const vartml::Detection& d) {
+    constexpr float far_away = 1 << 24;
+    return d.x0 >= -far_away && d.y0 >= -far_away && d.x1 <= far_away && d.y1 <= far_away;
+}
+
 void relate(GstAnalyticsRelationMeta* meta, guint from, guint to) {
     gst_analytics_relation_meta_set_relation(meta, GST_ANALYTICS_REL_TYPE_RELATE_TO, from, to);
 }
@@ -36,6 +42,7 @@ void add_details(GstAnalyticsRelationMeta* meta, const vartml::Decoded& decoded,
 
 bool add_box(GstAnalyticsRelationMeta* meta, const vartml::Decoded& decoded,
              const vartml::Detection& d, GQuark label, const ResultContext& context) {
+    if (!near(d)) return false;
     const int x0 = static_cast<int>(std::lround(d.x0)), y0 = static_cast<int>(std::lround(d.y0));
     const int x1 = static_cast<int>(std::lround(d.x1)), y1 = static_cast<int>(std::lround(d.y1));
     GstAnalyticsODMtd od;

@@ -26,11 +26,17 @@ struct Rectangle {
     bool empty() const { return width <= 0 || height <= 0; }
 };
 
-// Corners rounded to nearest.
+// Rounded to nearest; what others wrote may be anywhere.
+int edge(double at) {
+    constexpr double far_away = 1 << 24;
+    return static_cast<int>(std::lround(std::clamp(at, -far_away, far_away)));
+}
+
 Rectangle scaled(const JoinGeometry& g, int x, int y, int width, int height) {
-    const auto edge = [](double at) { return static_cast<int>(std::lround(at)); };
-    const int x0 = edge(g.x + x * g.scale_x()), x1 = edge(g.x + (x + width) * g.scale_x());
-    const int y0 = edge(g.y + y * g.scale_y()), y1 = edge(g.y + (y + height) * g.scale_y());
+    const int x0 = edge(g.x + x * g.scale_x());
+    const int x1 = edge(g.x + (double(x) + width) * g.scale_x());
+    const int y0 = edge(g.y + y * g.scale_y());
+    const int y1 = edge(g.y + (double(y) + height) * g.scale_y());
     return {x0, y0, x1 - x0, y1 - y0};
 }
 
@@ -49,7 +55,6 @@ Rectangle turned(const JoinGeometry& g, const Rectangle& r, float& angle) {
     const double height = r.height * std::hypot(sx * s, sy * c);
     const double cx = g.x + (r.x + r.width / 2.0) * sx, cy = g.y + (r.y + r.height / 2.0) * sy;
     angle = static_cast<float>(std::atan2(sy * s, sx * c));
-    const auto edge = [](double at) { return static_cast<int>(std::lround(at)); };
     const int x0 = edge(cx - width / 2), y0 = edge(cy - height / 2);
     return {x0, y0, edge(cx + width / 2) - x0, edge(cy + height / 2) - y0};
 }

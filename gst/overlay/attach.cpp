@@ -117,6 +117,9 @@ void Attacher::add_mask(const MaskItem& item, std::span<const Rgba> colors) {
     const auto first = std::ranges::find_if(colors, [](Rgba c) { return c.a > 0; });
     if (first == colors.end()) return;
     const Rgba clear = with_opacity(*first, 0);
+    // Downstream may scale all of it: a rectangle from nowhere must not cost gigabytes.
+    constexpr int64_t most_pixels = int64_t{1} << 26;
+    if (int64_t{item.rect.w} * item.rect.h > most_pixels) return;
     GstBuffer* pixels = make_bitmap(mask.width(), mask.height());
     GstMapInfo map;
     gst_buffer_map(pixels, &map, GST_MAP_WRITE);

@@ -18,6 +18,10 @@ constexpr auto belongs = static_cast<GstAnalyticsRelTypes>(GST_ANALYTICS_REL_TYP
                                                            GST_ANALYTICS_REL_TYPE_CONTAIN);
 // ours: places beyond this are of no frame, and leave room for sums
 constexpr int far_away = 1 << 24;
+
+bool is_near(int at) {
+    return at >= -far_away && at <= far_away;
+}
 constexpr Rgba region_ground = {255, 255, 255, 160};
 
 bool is(const GstAnalyticsMtd& mtd, GstAnalyticsMtdType type) {
@@ -198,9 +202,8 @@ void Reader::read_object(const GstAnalyticsODMtd& od) {
     const bool found = gst_analytics_od_mtd_get_oriented_location(
         &od, &box.x, &box.y, &box.w, &box.h, &object.angle, &object.score);
     find_details(od, object);
-    if (!found || box.empty() || std::abs(box.x) > far_away || std::abs(box.y) > far_away ||
-        box.w > far_away || box.h > far_away || !std::isfinite(object.angle) ||
-        !wanted(object.label)) {
+    if (!found || box.empty() || !is_near(box.x) || !is_near(box.y) || box.w > far_away ||
+        box.h > far_away || !std::isfinite(object.angle) || !wanted(object.label)) {
         return;
     }
     object.color = color_of(object);
@@ -339,7 +342,7 @@ void Reader::add_mask(const GstAnalyticsSegmentationMtd& mask, std::optional<Rgb
     guint w, h;
     GstBuffer* pixels = gst_analytics_segmentation_mtd_get_mask(&mask, &x, &y, &w, &h);
     if (!pixels) return;
-    if (w > far_away || h > far_away || std::abs(x) > far_away || std::abs(y) > far_away) {
+    if (w > far_away || h > far_away || !is_near(x) || !is_near(y)) {
         gst_buffer_unref(pixels);
         return;
     }

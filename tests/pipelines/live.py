@@ -115,7 +115,8 @@ class LiveOverHttp(unittest.TestCase):
     def test_what_makes_no_sense_is_one_sentence(self):
         with Live() as live:
             for path, word in [('/threshold?score=2', '0 to 1'), ('/threshold', 'score='), ('/threshold?score=x', 'score='),
-                               ('/model?index=7', 'there are 1'), ('/model?index=-1', 'index=')]:
+                               ('/model?index=7', 'there are 1'), ('/model?index=-1', 'index='),
+                               ('/model?index=0.7', 'index='), ('/threshold?score=nan', '0 to 1'), ('/model?index=1e300', 'index=')]:
                 answer = live.ask('POST', path)
                 text = answer.read().decode()
                 self.assertEqual(answer.status, 400, path)
@@ -146,7 +147,7 @@ class LiveOverHttp(unittest.TestCase):
 
     def test_a_wrong_command_line_is_one_sentence(self):
         for arguments, words in [(['--bind', 'here'], 'a numeric address'), (['--video', 'none.mp4'], 'none.mp4'),
-                                 (['--decoder', 'none'], "no decoder 'none'"), (['--frames', '3'], '--frames')]:
+                                 (['--decoder', 'none'], "no decoder 'none'"), (['--frames', '3'], '--frames'), (['--token', 'a b'], 'a token has')]:
             base = [] if '--video' in arguments else ['--video', CLIP]
             done = subprocess.run([PROGRAM, '--port', '0', '--model', MODEL, *base, *arguments], capture_output=True, text=True,
                                   timeout=60)

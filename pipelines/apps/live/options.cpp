@@ -2,6 +2,8 @@
 #include "pipelines/apps/live/options.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
 
 namespace live {
 
@@ -37,6 +39,14 @@ int parse_options(int argc, char** argv, Options& options) {
     app.add_option("--token", options.token,
                    "what a browser must know; made at random where one is needed")
         ->type_name("TEXT");
+    app.get_option("--token")->check(CLI::Validator(
+        [](const std::string& text) {
+            const bool plain = std::ranges::all_of(text, [](char c) {
+                return std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_';
+            });
+            return plain ? std::string() : "a token has letters, digits, - and _ alone";
+        },
+        ""));
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {

@@ -196,10 +196,12 @@ BytesPtr Player::picture(uint64_t& number) {
     return BytesPtr(picture_ ? g_bytes_ref(picture_.get()) : nullptr);
 }
 
-// From the start again; not at the first frame, which the sink still shows.
+// From the start again.
 void Player::again() {
-    gst_element_seek_simple(pipeline_.get(), GST_FORMAT_TIME,
-                            GstSeekFlags(GST_SEEK_FLAG_FLUSH | GST_SEEK_FLAG_KEY_UNIT), 0);
+    if (!gst_element_seek_simple(pipeline_.get(), GST_FORMAT_TIME,
+                                 GstSeekFlags(GST_SEEK_FLAG_FLUSH | GST_SEEK_FLAG_KEY_UNIT), 0)) {
+        callbacks_.stopped("the video has ended and cannot be played again: it does not seek");
+    }
 }
 
 void Player::on_element_message(const GstStructure* s) {

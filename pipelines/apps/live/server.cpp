@@ -2,7 +2,8 @@
 #include "pipelines/apps/live/server.h"
 
 #include <algorithm>
-#include <cstdlib>
+#include <charconv>
+#include <utility>
 
 namespace live {
 namespace {
@@ -12,7 +13,6 @@ using vartml::ErrorCode;
 using vartml::Result;
 
 constexpr char boundary[] = "vartml-picture";
-constexpr char cookie_name[] = "vartml-live=";
 
 std::string random_token() {
     std::string token;
@@ -32,6 +32,13 @@ void answer(SoupServerMessage* message, guint status, const std::string& text) {
     soup_server_message_set_status(message, status, nullptr);
     soup_server_message_set_response(message, "text/plain; charset=utf-8", SOUP_MEMORY_COPY,
                                      text.data(), text.size());
+}
+
+// All of the text as a number.
+template <typename T>
+bool read(const std::string_view text, T& number) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    return error == std::errc() && end == text.data() + text.size();
 }
 
 // A response without end, written in pieces.
@@ -105,6 +112,11 @@ Result<void> Server::listen(const Options& options) {
     return {};
 }
 
+// Browsers keep the cookies of all ports of a host together.
+std::string Server::cookie() const {
+    return "vartml-live-" + host_.substr(host_.rfind(':') + 1) + "=" + token_;
+}
+
 std::string Server::url() const {
     return "http://" + host_ + "/" + (token_.empty() ? "" : "?token=" + token_);
 }
@@ -115,15 +127,20 @@ std::string Server::url() const {
 bool Server::allowed(SoupServerMessage* message, GHashTable* query) const {
     SoupMessageHeaders* headers = soup_server_message_get_request_headers(message);
     const char* host = soup_message_headers_get_one(headers, "Host");
-    const std::string port = host_.substr(host_.rfind(':'));
-    if (loopback_ && (!host || (host != host_ && host != "localhost" + port))) return false;
+    const size_t colon = host_.rfind(':');
+    const std::string port = host_.substr(colon);
+    const auto is_own = [&](const std::string& name) {
+        return name == host_ || name == "localhost" + port ||
+               (port == ":80" && (name == host_.substr(0, colon) || name == "localhost"));
+    };
+    if (loopback_ && (!host || !is_own(host))) return false;
     const char* origin = soup_message_headers_get_one(headers, "Origin");
     if (origin && (!host || origin != std::string("http://") + host)) return false;
     if (token_.empty()) return true;
     const char* given = value_of(query, "token");
     if (given && token_ == given) return true;
     const char* cookies = soup_message_headers_get_list(headers, "Cookie");
-    const std::string wanted = cookie_name + token_;
+    const std::string wanted = cookie();
     const std::string all = cookies ? cookies : "";
     for (size_t at = 0; at < all.size();) {
         const size_t end = std::min(all.find(';', at), all.size());
@@ -171,9 +188,8 @@ void Server::page(SoupServerMessage* message) {
     soup_message_headers_replace(headers, "Content-Security-Policy",
                                  "default-src 'self' 'unsafe-inline'; frame-ancestors 'none'");
     if (!token_.empty()) {
-        soup_message_headers_append(
-            headers, "Set-Cookie",
-            (cookie_name + token_ + "; HttpOnly; SameSite=Strict; Path=/").c_str());
+        soup_message_headers_append(headers, "Set-Cookie",
+                                    (cookie() + "; HttpOnly; SameSite=Strict; Path=/").c_str());
     }
     soup_server_message_set_status(message, SOUP_STATUS_OK, nullptr);
     soup_server_message_set_response(message, "text/html; charset=utf-8", SOUP_MEMORY_COPY, text,
@@ -227,8 +243,8 @@ void Server::feed_waiting() {
 
 void Server::picture() {
     auto* late = new std::shared_ptr(self_);
-    g_main_context_invoke_full(
-        nullptr, G_PRIORITY_DEFAULT,
+    g_idle_add_full(
+        G_PRIORITY_DEFAULT,
         [](gpointer data) -> gboolean {
             const auto& self = *static_cast<std::shared_ptr<std::atomic<Server*>>*>(data);
             if (Server* server = *self; server && server->player_) server->feed_waiting();
@@ -240,7 +256,11 @@ void Server::picture() {
 
 void Server::events(SoupServerMessage* message) {
     begin_stream(message, "text/event-stream");
-    listeners_.insert(message);
+    // One that does not read gets no more: what it was given is on its way first.
+    g_signal_connect(message, "wrote-chunk", G_CALLBACK(+[](SoupServerMessage* m, gpointer self) {
+                         static_cast<Server*>(self)->listeners_.insert(m);
+                     }),
+                     this);
     g_signal_connect(message, "finished", G_CALLBACK(+[](SoupServerMessage* m, gpointer self) {
                          static_cast<Server*>(self)->listeners_.erase(m);
                      }),
@@ -252,7 +272,7 @@ void Server::events(SoupServerMessage* message) {
 void Server::tell_events() {
     if (listeners_.empty()) return;
     const std::string text = "data: " + player_->status() + "\n\n";
-    for (SoupServerMessage* message : listeners_) {
+    for (SoupServerMessage* message : std::exchange(listeners_, {})) {
         append(message, text);
         soup_server_message_unpause(message);
     }
@@ -262,15 +282,14 @@ void Server::change(SoupServerMessage* message, const char* path, GHashTable* qu
     const bool model = path == std::string_view("/model");
     const char* name = model ? "index" : "score";
     const char* text = value_of(query, name);
-    char* end = nullptr;
-    const double number = text ? g_ascii_strtod(text, &end) : 0;
-    if (!text || end == text || *end || number < 0) {
+    double number = 0;
+    unsigned index = 0;
+    if (!(text && (model ? read(text, index) : read(text, number)))) {
         answer(message, SOUP_STATUS_BAD_REQUEST,
                std::string(path) + " needs " + name + "=, a number from 0\n");
         return;
     }
-    const auto changed =
-        model ? player_->set_model(static_cast<size_t>(number)) : player_->set_threshold(number);
+    const auto changed = model ? player_->set_model(index) : player_->set_threshold(number);
     if (changed) {
         soup_server_message_set_status(message, SOUP_STATUS_NO_CONTENT, nullptr);
     } else {

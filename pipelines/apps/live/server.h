@@ -54,6 +54,7 @@ private:
     static void handle(SoupServer*, SoupServerMessage* message, const char* path, GHashTable* query,
                        gpointer self);
     bool allowed(SoupServerMessage* message, GHashTable* query) const;
+    std::string cookie() const;
     void page(SoupServerMessage* message);
     void video(SoupServerMessage* message);
     void events(SoupServerMessage* message);
@@ -68,7 +69,7 @@ private:
     std::unique_ptr<SoupServer, SoupServerUnref> server_;
     Player* player_ = nullptr;
     std::vector<std::unique_ptr<Viewer>> viewers_;
-    std::set<SoupServerMessage*> listeners_;  // of events
+    std::set<SoupServerMessage*> listeners_;  // of events, that have got all they were given
     guint ticks_ = 0;
     std::shared_ptr<std::atomic<Server*>> self_;  // of callbacks that may come late
 };

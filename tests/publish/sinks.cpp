@@ -268,6 +268,11 @@ TEST_F(Sinks, StandardOutputMayBlockOrCloseWithoutHoldingAnybodyUp) {
     put(400, 5000);
     const uint64_t dropped = publisher_->counts().dropped;
     const int flags = ::fcntl(STDOUT_FILENO, F_GETFL);
+    // Full to the last page, so that the end of the reader is all that poll() has to tell.
+    ::fcntl(STDOUT_FILENO, F_SETFL, flags | O_NONBLOCK);
+    const std::string page(4096, '\n');
+    while (::write(STDOUT_FILENO, page.data(), page.size()) > 0) continue;
+    ::fcntl(STDOUT_FILENO, F_SETFL, flags);
     reader.shut();
     put(1);
     const bool drained = publisher_->drain(forever);

@@ -9,6 +9,7 @@
 
 #include <csignal>
 #include <cstring>
+#include <fstream>
 #include <thread>
 
 #include "lib/common/file.h"
@@ -150,6 +151,14 @@ TEST_F(Sinks, AFileThatMayNotGrowIsAnErrorAndNoSignal) {
     publisher_->close(0);
     EXPECT_TRUE(failure_.starts_with(file_ + ": cannot write: ")) << failure_;
     EXPECT_FALSE(disk_full_);
+}
+
+TEST_F(Sinks, AFileKeepsWhatItHasWhenTheStartFails) {
+    std::ofstream(file_) << "kept\n";
+    ASSERT_TRUE(make_file_sink(file_, false));  // goes before it connects
+    std::string line;
+    std::getline(std::ifstream(file_) >> std::ws, line);
+    EXPECT_EQ(line, "kept");
 }
 
 TEST_F(Sinks, AFifoWithoutReaderHoldsNobodyUpAndItsReaderGetsTheLatest) {

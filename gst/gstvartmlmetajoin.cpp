@@ -152,6 +152,7 @@ GstFlowReturn chain_meta(GstPad*, GstObject* parent, GstBuffer* buffer) {
     gst_buffer_unref(buffer);
     std::unique_lock lock(joint.mutex);
     if (joint.meta.flushing) return GST_FLOW_FLUSHING;
+    joint.seen_metadata = true;
     const GstClockTime time = running_time(joint.meta, pts);
     if (!GST_CLOCK_TIME_IS_VALID(time)) {
         const bool warn = !GST_CLOCK_TIME_IS_VALID(pts) && !std::exchange(joint.pts_warned, true);
@@ -160,11 +161,7 @@ GstFlowReturn chain_meta(GstPad*, GstObject* parent, GstBuffer* buffer) {
         return GST_FLOW_OK;
     }
     // A file's branch must not run away from its pictures.
-    const auto may_go_on = [&] {
-        return !joint.matcher.full() || is_wanted(joint) || joint.live || !joint.settings.sync ||
-               joint.main.eos || joint.main.flushing || joint.meta.flushing;
-    };
-    joint.changed.wait(lock, may_go_on);
+    joint.changed.wait(lock, [&] { return joint.meta.flushing || may_run_ahead(joint); });
     if (joint.meta.flushing) return GST_FLOW_FLUSHING;
     const GstClockTime tolerance = tolerance_of(joint);
     if (GST_CLOCK_TIME_IS_VALID(joint.main.position) && joint.main.position > tolerance &&
@@ -293,6 +290,25 @@ void count_copy(GstVartmlMetaJoin* self) {
     }
 }
 
+GstFlowReturn post_copy_failed(GstVartmlMetaJoin* self) {
+    post_error(self, "join metadata",
+               {.error = {vartml::ErrorCode::io,
+                          "a picture of sink_main that others share cannot be copied; metadata "
+                          "needs a picture of its own"},
+                .id = "join-copy"});
+    return GST_FLOW_ERROR;
+}
+
+// What is downstream may be at its end: then no picture comes that sink_meta could wait for.
+GstFlowReturn push_main(GstVartmlMetaJoin* self, GstBuffer* buffer) {
+    const GstFlowReturn flow = gst_pad_push(self->state->src_pad, buffer);
+    Joint& joint = self->state->joint;
+    const std::lock_guard lock(joint.mutex);
+    joint.main.ended = flow != GST_FLOW_OK;
+    if (joint.main.ended) joint.changed.notify_all();
+    return flow;
+}
+
 GstFlowReturn chain_main(GstPad*, GstObject* parent, GstBuffer* buffer) {
     auto* self = GST_VARTML_META_JOIN(parent);
     Joint& joint = self->state->joint;
@@ -320,13 +336,16 @@ GstFlowReturn chain_main(GstPad*, GstObject* parent, GstBuffer* buffer) {
         }
         GstBuffer* writable = nullptr;
         bool copied = false;
-        if (prepare_writable(buffer, &writable, copied) != GST_FLOW_OK) return GST_FLOW_ERROR;
+        if (prepare_writable(buffer, &writable, copied) != GST_FLOW_OK) {
+            gst_buffer_unref(buffer);
+            return post_copy_failed(self);
+        }
         if (writable != buffer) gst_buffer_unref(buffer);
         buffer = writable;
         if (copied) count_copy(self);
         add_metadata(kept->metadata.get(), *geometry, buffer);
     }
-    return gst_pad_push(self->state->src_pad, buffer);
+    return push_main(self, buffer);
 }
 
 // ---- events and queries --------------------------------------------------------------------
@@ -421,7 +440,8 @@ bool start(GstVartmlMetaJoin* self) {
     joint.counts = {};
     joint.settings = settings;
     joint.region = region;
-    joint.live = joint.latency_known = joint.matched_before = joint.pts_warned = false;
+    joint.live = joint.latency_known = joint.pts_warned = false;
+    joint.seen_metadata = joint.unmatched_warned = false;
     joint.latency = 0;
     joint.unmatched_in_a_row = 0;
     return true;

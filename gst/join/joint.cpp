@@ -35,6 +35,11 @@ bool has_metadata(const Joint& joint, GstClockTime time) {
            (GST_CLOCK_TIME_IS_VALID(joint.meta.position) && joint.meta.position >= time);
 }
 
+bool may_run_ahead(const Joint& joint) {
+    return !joint.matcher.full() || is_wanted(joint) || joint.live || !joint.settings.sync ||
+           joint.main.eos || joint.main.ended || joint.main.untimed || joint.main.flushing;
+}
+
 bool is_wanted(const Joint& joint) {
     return GST_CLOCK_TIME_IS_VALID(joint.wanted) && !has_metadata(joint, joint.wanted);
 }
@@ -65,12 +70,14 @@ std::optional<Matcher::Kept> find_metadata(Joint& joint, GstClockTime time, bool
         kept = joint.matcher.match(time, tolerance, distance);
         joint.matcher.prune(time, tolerance);
         joint.main.position = time;
-        joint.changed.notify_all();
     }
+    joint.main.untimed = !GST_CLOCK_TIME_IS_VALID(time);
+    joint.changed.notify_all();
     ++(kept ? joint.counts.matched : joint.counts.unmatched);
-    joint.matched_before = joint.matched_before || kept;
     joint.unmatched_in_a_row = kept ? 0 : joint.unmatched_in_a_row + 1;
-    warn = joint.matched_before && joint.unmatched_in_a_row == unmatched_to_warn;
+    warn = joint.seen_metadata && !joint.unmatched_warned &&
+           joint.unmatched_in_a_row >= unmatched_to_warn;
+    joint.unmatched_warned = !kept && (joint.unmatched_warned || warn);
     return kept;
 }
 
@@ -115,6 +122,7 @@ void follow(Joint& joint, JoinBranch& branch, GstEvent* event) {
             break;
         case GST_EVENT_SEGMENT:
             gst_event_copy_segment(event, &branch.segment);
+            branch.ended = false;
             break;
         case GST_EVENT_EOS:
             branch.eos = true;

@@ -21,12 +21,14 @@ struct JoinCounts {
 struct JoinBranch {
     GstSegment segment;
     bool eos = false, flushing = false;
+    bool ended = false;                           // what it leads to takes no more
+    bool untimed = false;                         // its last picture had no running time
     GstClockTime position = GST_CLOCK_TIME_NONE;  // running time that it has reached
     int width = 0, height = 0, par_n = 1, par_d = 1;
     GstClockTime frame_duration = GST_CLOCK_TIME_NONE;
     JoinBranch() { gst_segment_init(&segment, GST_FORMAT_TIME); }
     // Not caps: they outlive a flush.
-    void restart() { position = GST_CLOCK_TIME_NONE, eos = false; }
+    void restart() { position = GST_CLOCK_TIME_NONE, eos = ended = untimed = false; }
 };
 
 struct Joint {
@@ -42,8 +44,10 @@ struct Joint {
     GstClockTime latency = 0;
     GstClockTime wanted = GST_CLOCK_TIME_NONE;  // by the picture that waits
     bool deadline_passed = false;
-    guint64 deadline = 0;  // number of the last
-    bool matched_before = false, pts_warned = false;
+    guint64 deadline = 0;           // number of the last
+    bool seen_metadata = false;     // sink_meta had a frame
+    bool unmatched_warned = false;  // since the last match
+    bool pts_warned = false;
     unsigned unmatched_in_a_row = 0;
 };
 
@@ -57,6 +61,8 @@ GstClockTime running_time(const JoinBranch& branch, GstClockTime time);
 GstClockTime tolerance_of(const Joint& joint);
 // Whether sink_meta has reached the time or has ended.
 bool has_metadata(const Joint& joint, GstClockTime time);
+// Whether sink_meta need not wait for the pictures that its frames belong to.
+bool may_run_ahead(const Joint& joint);
 // Whether a picture waits for more of sink_meta.
 bool is_wanted(const Joint& joint);
 // The part of the main picture that the metadata is of; nothing where the aspects differ.

@@ -45,6 +45,8 @@ Failure sink_failure(const PublishSettings& settings, vartml::Error error) {
     if (error.code == vartml::ErrorCode::unsupported)
         return {.error = std::move(error), .id = "pub-no-mqtt", .property = "method"};
     if (settings.method == PublishMethod::mqtt) {
+        if (settings.username.empty() && !settings.password.empty())
+            return {.error = std::move(error), .id = "pub-login", .property = "username"};
         const char* property = tls_property(settings, error.message);
         error.code = vartml::ErrorCode::invalid_argument;
         return {.error = std::move(error),

@@ -187,6 +187,11 @@ Result<void> check_pem(const std::string& path) {
 }  // namespace
 
 Result<std::unique_ptr<PublishSink>> make_mqtt_sink(const MqttOptions& options) {
+    if (options.username.empty() && !options.password.empty()) {
+        return Error{ErrorCode::invalid_argument,
+                     "a password is set without username, which MQTT does not send; set username "
+                     "too, or no password"};
+    }
     static std::once_flag initialised;
     std::call_once(initialised, mosquitto_lib_init);
     for (const std::string* path :

@@ -38,12 +38,17 @@ private:
     bool open_ = false;
 };
 
-// A file that is there for good, opened when the sink is made.
+// A file that is there for good, opened when the sink is made. What it held goes when the publisher
+// connects: by then nothing else can make the start fail.
 class FileSink final : public StreamSink {
 public:
-    FileSink(const std::string& path, Fd file) : StreamSink(path), file_(std::move(file)) {}
+    FileSink(const std::string& path, Fd file, bool append)
+        : StreamSink(path), file_(std::move(file)), append_(append) {}
     Result<void> connect() override {
         fd_ = std::move(file_);
+        struct stat info{};
+        if (append_ || ::fstat(fd(), &info) != 0 || !S_ISREG(info.st_mode)) return {};
+        if (::ftruncate(fd(), 0) != 0) return system_error(name(), "empty", errno);
         return {};
     }
     bool reconnects() const override { return false; }
@@ -53,6 +58,7 @@ protected:
 
 private:
     Fd file_;
+    bool append_;
 };
 
 class FifoSink final : public StreamSink {
@@ -106,10 +112,10 @@ Result<std::unique_ptr<PublishSink>> make_file_sink(const std::string& path, boo
     struct stat info{};
     if (::stat(path.c_str(), &info) == 0 && S_ISFIFO(info.st_mode))
         return std::unique_ptr<PublishSink>(std::make_unique<FifoSink>(path));
-    const int flags = O_WRONLY | O_CREAT | O_CLOEXEC | (append ? O_APPEND : O_TRUNC);
+    const int flags = O_WRONLY | O_CREAT | O_CLOEXEC | (append ? O_APPEND : 0);
     Fd fd(::open(path.c_str(), flags, 0666));
     if (!fd) return system_error(path, "open for writing", errno);
-    return std::unique_ptr<PublishSink>(std::make_unique<FileSink>(path, std::move(fd)));
+    return std::unique_ptr<PublishSink>(std::make_unique<FileSink>(path, std::move(fd), append));
 }
 
 Result<std::unique_ptr<PublishSink>> make_socket_sink(const std::string& path) {

@@ -14,9 +14,10 @@
 namespace vartml::publish {
 namespace {
 
+// Whether write() says something at once. A full pipe without reader has POLLERR and no POLLOUT.
 bool is_writable(int fd) {
     pollfd entry{fd, POLLOUT, 0};
-    return ::poll(&entry, 1, 0) == 1 && (entry.revents & POLLOUT);
+    return ::poll(&entry, 1, 0) == 1 && (entry.revents & (POLLOUT | POLLERR | POLLHUP | POLLNVAL));
 }
 
 }  // namespace

@@ -375,6 +375,37 @@ TEST_F(MetaJoin, WarnsOfAHundredPicturesWithoutMetadata) {
     EXPECT_EQ(id_of(GST_MESSAGE_WARNING), "");
 }
 
+TEST_F(MetaJoin, WarnsOfAHundredPicturesThoughNoneEverMatched) {
+    open();
+    push_meta(1000 * step);
+    for (int i = 0; i < 99; ++i) push_main(i * step);
+    EXPECT_EQ(id_of(GST_MESSAGE_WARNING), "");
+    for (int i = 99; i < 300; ++i) push_main(i * step);
+    EXPECT_EQ(id_of(GST_MESSAGE_WARNING), "join-unmatched");
+    EXPECT_EQ(id_of(GST_MESSAGE_WARNING), "");
+}
+
+GstPadProbeReturn at_its_end(GstPad*, GstPadProbeInfo* info, gpointer) {
+    gst_buffer_unref(GST_PAD_PROBE_INFO_BUFFER(info));
+    GST_PAD_PROBE_INFO_FLOW_RETURN(info) = GST_FLOW_EOS;
+    return GST_PAD_PROBE_HANDLED;
+}
+
+TEST_F(MetaJoin, MetadataDoesNotWaitWhenNothingDownstreamTakesPictures) {
+    open();
+    gst_pad_add_probe(main_->sinkpad, GST_PAD_PROBE_TYPE_BUFFER, at_its_end, nullptr, nullptr);
+    push_meta(0);
+    EXPECT_EQ(gst_harness_push(main_, frame(0)), GST_FLOW_EOS);
+    for (int i = 1; i < 1000; ++i) push_meta(i * step);
+}
+
+TEST_F(MetaJoin, MetadataDoesNotWaitForPicturesWithoutTime) {
+    open();
+    push_main(GST_CLOCK_TIME_NONE);
+    for (int i = 0; i < 1000; ++i) push_meta(i * step);
+    EXPECT_EQ(push_main(999 * step), (std::vector<Box>{scaled_}));
+}
+
 TEST_F(MetaJoin, CapsOfEachBranchMayChange) {
     open();
     push_meta(0);

@@ -233,6 +233,14 @@ TEST(MqttTopic, HasNothingThatMqttForbids) {
     EXPECT_EQ(mqtt_topic("{stream}", std::string(70000, 'x'), "").size(), 65535u);
 }
 
+TEST(MqttLogin, OfAPasswordAloneIsRefused) {
+    const auto sink = make_mqtt_sink({.password = "secret"});
+    ASSERT_FALSE(sink);
+    EXPECT_EQ(sink.error().code, ErrorCode::invalid_argument);
+    EXPECT_NE(sink.error().message.find("username"), std::string::npos);
+    EXPECT_EQ(sink.error().message.find("secret"), std::string::npos);
+}
+
 TEST(MqttFiles, AreCheckedBeforeAnythingIsSent) {
     const TempDir dir;
     spill(dir / "pem", "-----BEGIN CERTIFICATE-----\n");

@@ -9,6 +9,7 @@
 
 #include <csignal>
 #include <cstring>
+#include <fstream>
 #include <thread>
 
 #include "lib/common/file.h"
@@ -152,6 +153,14 @@ TEST_F(Sinks, AFileThatMayNotGrowIsAnErrorAndNoSignal) {
     EXPECT_FALSE(disk_full_);
 }
 
+TEST_F(Sinks, AFileKeepsWhatItHasWhenTheStartFails) {
+    std::ofstream(file_) << "kept\n";
+    ASSERT_TRUE(make_file_sink(file_, false));  // goes before it connects
+    std::string line;
+    std::getline(std::ifstream(file_) >> std::ws, line);
+    EXPECT_EQ(line, "kept");
+}
+
 TEST_F(Sinks, AFifoWithoutReaderHoldsNobodyUpAndItsReaderGetsTheLatest) {
     ASSERT_EQ(mkfifo(fifo_.c_str(), 0600), 0);
     open(make_file_sink(fifo_, false), {.queue_size = 8});
@@ -268,6 +277,11 @@ TEST_F(Sinks, StandardOutputMayBlockOrCloseWithoutHoldingAnybodyUp) {
     put(400, 5000);
     const uint64_t dropped = publisher_->counts().dropped;
     const int flags = ::fcntl(STDOUT_FILENO, F_GETFL);
+    // Full to the last page, so that the end of the reader is all that poll() has to tell.
+    ::fcntl(STDOUT_FILENO, F_SETFL, flags | O_NONBLOCK);
+    const std::string page(4096, '\n');
+    while (::write(STDOUT_FILENO, page.data(), page.size()) > 0) continue;
+    ::fcntl(STDOUT_FILENO, F_SETFL, flags);
     reader.shut();
     put(1);
     const bool drained = publisher_->drain(forever);

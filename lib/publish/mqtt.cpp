@@ -11,6 +11,7 @@
 #include <fstream>
 #include <mutex>
 
+#include <vartml/log.h>
 #include <vartml/publish_mqtt.h>
 
 namespace vartml {
@@ -146,6 +147,16 @@ Result<bool> MqttSink::send(const PublishLine& line) {
                                        static_cast<int>(line.text.size() - 1), line.text.data(),
                                        static_cast<int>(options_.qos), false);
     if (code == MOSQ_ERR_SUCCESS) return true;
+    if (code == MOSQ_ERR_PAYLOAD_SIZE || code == MOSQ_ERR_OVERSIZE_PACKET ||
+        code == MOSQ_ERR_MALFORMED_UTF8 || code == MOSQ_ERR_INVAL) {
+        // No connection will ever take this record; the ones behind it must not wait for it.
+        log(LogLevel::warning, "",
+            broker_of(options_) + ": a record of " + std::to_string(line.text.size()) +
+                " bytes for topic '" + topic +
+                "' cannot be sent and is lost: " + mosquitto_strerror(code));
+        entry.delivered = true;
+        return true;
+    }
     on_their_way_.pop_back();
     return failure(code);
 }

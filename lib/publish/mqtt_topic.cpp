@@ -37,7 +37,11 @@ std::string mqtt_topic(const std::string& pattern, const std::string& stream,
             at = end;
         }
     }
-    if (topic.size() > longest) topic.resize(longest);
+    if (topic.size() > longest) {
+        size_t end = longest;  // not in the middle of a character
+        while (end > 0 && (static_cast<unsigned char>(topic[end]) & 0xc0) == 0x80) --end;
+        topic.resize(end);
+    }
     return topic.empty() ? "_" : topic;
 }
 

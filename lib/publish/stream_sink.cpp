@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <climits>
 #include <cstring>
@@ -20,7 +21,22 @@ bool is_writable(int fd) {
     return ::poll(&entry, 1, 0) == 1 && (entry.revents & (POLLOUT | POLLERR | POLLHUP | POLLNVAL));
 }
 
+// The sink that is in the middle of a line on the standard output of this process. A pipe takes
+// long lines in parts, and those of several sinks must not be mixed.
+constinit std::atomic<const StreamSink*> on_stdout = nullptr;
+
 }  // namespace
+
+bool StreamSink::enter() {
+    const StreamSink* nobody = nullptr;
+    return mode() != WriteMode::polled || on_stdout == this ||
+           on_stdout.compare_exchange_strong(nobody, this);
+}
+
+void StreamSink::leave() {
+    const StreamSink* self = this;
+    on_stdout.compare_exchange_strong(self, nullptr);
+}
 
 Result<bool> StreamSink::send(const PublishLine& line) {
     if (auto done = write_rest(); !done) return done.error();
@@ -43,6 +59,8 @@ Result<void> StreamSink::work() {
 }
 
 Result<void> StreamSink::write_rest() {
+    if (rest_.empty()) return {};
+    if (!enter()) return {};
     while (written_ < rest_.size()) {
         size_t size = rest_.size() - written_;
         if (mode() == WriteMode::polled) {
@@ -55,7 +73,8 @@ Result<void> StreamSink::write_rest() {
         if (n < 0) return write_error(errno);
         written_ += static_cast<size_t>(n);
     }
-    if (!rest_.empty()) ++delivered_;
+    leave();
+    ++delivered_;
     rest_.clear();
     written_ = 0;
     return {};
@@ -87,6 +106,7 @@ size_t StreamSink::take_delivered() {
 }
 
 void StreamSink::disconnect() {
+    leave();
     fd_.reset();
     rest_.clear();
     written_ = delivered_ = 0;

@@ -19,6 +19,7 @@ enum class WriteMode {
 class StreamSink : public PublishSink {
 public:
     explicit StreamSink(std::string name) : name_(std::move(name)) {}
+    ~StreamSink() override { leave(); }
     bool connected() const override { return fd() >= 0; }
     Result<bool> send(const PublishLine& line) override;
     Result<void> work() override;
@@ -35,6 +36,8 @@ protected:
 
 private:
     Result<void> write_rest();
+    bool enter();  // false: another sink is in the middle of a line
+    void leave();
     Error write_error(int error_number);
 
     std::string name_;    // for messages

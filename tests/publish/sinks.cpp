@@ -295,4 +295,37 @@ TEST_F(Sinks, StandardOutputMayBlockOrCloseWithoutHoldingAnybodyUp) {
     EXPECT_EQ(failure_, "standard output: nobody reads it any more");
 }
 
+// Several publishers of one process share its standard output: lines that a pipe takes in parts
+// must stay whole.
+TEST_F(Sinks, TwoOnStandardOutputDoNotMixTheirLines) {
+    int ends[2];
+    ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+    const int before = ::dup(STDOUT_FILENO);
+    std::fflush(stdout);
+    ::dup2(ends[1], STDOUT_FILENO);
+    ::close(ends[1]);
+    const Fd reader(ends[0]);
+    const auto sinks = {make_stdout_sink(), make_stdout_sink()};
+    constexpr size_t size = 100000;  // more than the pipe holds
+    for (const auto& sink : sinks) ASSERT_TRUE(sink->connect().has_value());
+    char letter = 'a';
+    for (const auto& sink : sinks) {
+        PublishLine line;
+        line.text = std::string(size - 1, letter++) + '\n';
+        EXPECT_TRUE(sink->send(line).value());
+    }
+    std::string all(2 * size, '\0');
+    for (size_t at = 0; at < all.size();) {
+        for (const auto& sink : sinks) EXPECT_TRUE(sink->work().has_value());
+        pollfd entry{reader.get(), POLLIN, 0};
+        if (::poll(&entry, 1, 0) != 1) continue;
+        const ssize_t n = ::read(reader.get(), all.data() + at, all.size() - at);
+        ASSERT_GT(n, 0);
+        at += static_cast<size_t>(n);
+    }
+    ::dup2(before, STDOUT_FILENO);
+    ::close(before);
+    EXPECT_EQ(all, std::string(size - 1, 'a') + '\n' + std::string(size - 1, 'b') + '\n');
+}
+
 }  // namespace

@@ -259,7 +259,7 @@ TEST_F(Doctor, NamesAnOperatorThatCannotBeCompiled) {
 }
 
 TEST_F(Doctor, NamesOperatorsOnTheCpuAndViewsThatAreCopied) {
-    request_.models = {model("Det")};  // not implemented on the NPU
+    request_.models = {model("Det")};  // an operator that goes into a CPU partition
     const std::string notes = findings(Level::note, "model");
     EXPECT_TRUE(contains(notes, "on the CPU, the first Det")) << text_;
     EXPECT_TRUE(contains(notes, "output 'r' has a CPU view only")) << text_;

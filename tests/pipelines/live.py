@@ -147,7 +147,7 @@ class LiveOverHttp(unittest.TestCase):
 
     def test_a_wrong_command_line_is_one_sentence(self):
         for arguments, words in [(['--bind', 'here'], 'a numeric address'), (['--video', 'none.mp4'], 'none.mp4'),
-                                 (['--decoder', 'none'], "no decoder 'none'"), (['--frames', '3'], '--frames'), (['--token', 'a b'], 'a token has')]:
+                                 (['--decoder', 'none'], "no decoder 'none'"), (['--frames', '3'], '--frames'), (['--video', CLIP_SCRIPT], CLIP_SCRIPT), (['--token', 'a b'], 'a token has')]:
             base = [] if '--video' in arguments else ['--video', CLIP]
             done = subprocess.run([PROGRAM, '--port', '0', '--model', MODEL, *base, *arguments], capture_output=True, text=True,
                                   timeout=60)

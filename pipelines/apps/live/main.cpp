@@ -57,8 +57,10 @@ Result<void> run(Options options) {
     if (playing) g_main_loop_run(loop.get());
     for (const guint id : interrupts) g_source_remove(id);
     if (!playing) return playing;
-    if (!failure.empty()) return vartml::Error{vartml::ErrorCode::io, failure};
-    return {};
+    if (failure.empty()) return {};
+    // Our elements name what they speak of; others do not know which file or camera it is.
+    const bool ours = failure.starts_with("Could not ");
+    return vartml::Error{vartml::ErrorCode::io, ours ? failure : options.source + ": " + failure};
 }
 
 }  // namespace

@@ -71,39 +71,63 @@ GroupReader::GroupReader(const BufferFile& file, const Descriptor& descriptor, u
       core_(core) {
     for (const format::ThreadRecord& t : file.threads()) {
         if (t.core != core || t.group != index || t.op_count == 0) continue;
-        lanes_.push_back({file.of_thread<Stamp>("OPTS", t), file.of_thread<uint64_t>("OPPC", t)});
-        busy_.push_back({&t, 0});
+        lanes_.push_back(
+            {file.of_thread<Stamp>("OPTS", t), file.of_thread<uint64_t>("OPPC", t), nullptr});
+        busy_.push_back({t.thread, 0});
     }
 }
 
+GroupReader::GroupReader(const Capture& capture, const Descriptor& descriptor, uint16_t core,
+                         uint16_t index)
+    : descriptor_(&descriptor), group_(&groups_of(descriptor, core)[index]), core_(core) {
+    for (const ThreadCapture& t : capture.threads) {
+        if (t.core != core || t.group != index || t.ops.empty()) continue;
+        lanes_.push_back({{}, {}, &t});
+        busy_.push_back({t.thread, 0});
+    }
+}
+
+bool GroupReader::Lane::get(uint64_t index, Stamp& stamp, uint64_t& cycles) {
+    cycles = not_captured;
+    if (!capture) {
+        (void)pcycles.get(index, cycles);
+        return stamps.get(index, stamp);
+    }
+    if (index >= capture->ops.size()) return false;
+    stamp = capture->ops[index];
+    if (index < capture->pcycles_of_ops.size()) cycles = capture->pcycles_of_ops[index];
+    return true;
+}
+
+void GroupReader::join(Lane& lane, Busy& busy, bool is_wait, Instance& instance) {
+    Stamp stamp;
+    uint64_t pcycles = not_captured;
+    if (!lane.get(at_, stamp, pcycles) || (stamp.start == 0 && stamp.end == 0)) return;
+    if (stamp.end < stamp.start) {
+        ++left_out_;
+        return;
+    }
+    const uint64_t start = file_ ? file_->to_ns(stamp.start) : stamp.start;
+    const uint64_t end = file_ ? file_->to_ns(stamp.end) : stamp.end;
+    instance.start = instance.op ? std::min(instance.start, start) : start;
+    instance.end = std::max(instance.end, end);
+    instance.longest_ns = std::max(instance.longest_ns, end - start);
+    instance.op = &group_->ops[at_];
+    if (!is_wait) busy.ns += end - start;
+    if (pcycles != not_captured) instance.pcycles = std::max(instance.pcycles.value_or(0), pcycles);
+}
+
 bool GroupReader::next(Instance& instance) {
-    while (at_ < group_->ops.size() && !lanes_.empty()) {
+    for (; at_ < group_->ops.size() && !lanes_.empty(); ++at_) {
         const Op& op = group_->ops[at_];
         const bool is_wait = descriptor_->is_sync(op) || descriptor_->is_barrier(op);
         instance = {};
-        for (size_t i = 0; i < lanes_.size(); ++i) {
-            Stamp stamp;
-            uint64_t pcycles = not_captured;
-            if (!lanes_[i].stamps.get(at_, stamp)) {
-                if (!lanes_[i].stamps.status()) return false;
-                continue;
-            }
-            if (stamp.start == 0 && stamp.end == 0) continue;
-            if (stamp.end < stamp.start) {
-                ++left_out_;
-                continue;
-            }
-            const uint64_t start = file_->to_ns(stamp.start), end = file_->to_ns(stamp.end);
-            instance.start = instance.op ? std::min(instance.start, start) : start;
-            instance.end = std::max(instance.end, end);
-            instance.longest_ns = std::max(instance.longest_ns, end - start);
-            instance.op = &op;
-            if (!is_wait) busy_[i].ns += end - start;
-            if (lanes_[i].pcycles.get(at_, pcycles) && pcycles != not_captured)
-                instance.pcycles = std::max(instance.pcycles.value_or(0), pcycles);
-        }
+        instance.engine = group_->engine;
+        for (size_t i = 0; i < lanes_.size(); ++i) join(lanes_[i], busy_[i], is_wait, instance);
+        if (!status()) return false;
+        if (!instance.op) continue;
         ++at_;
-        if (instance.op) return true;
+        return true;
     }
     return false;
 }
@@ -116,15 +140,30 @@ Result<void> GroupReader::status() const {
     return {};
 }
 
-std::vector<GroupReader> group_readers(const BufferFile& file, const Descriptor& descriptor) {
-    std::vector<GroupReader> readers;
+namespace {
+
+template <typename Source, typename Threads>
+std::vector<GroupReader> readers_of(const Source& source, const Threads& threads,
+                                    const Descriptor& descriptor) {
     std::vector<std::pair<uint16_t, uint16_t>> groups;
-    for (const format::ThreadRecord& t : file.threads()) groups.emplace_back(t.core, t.group);
+    for (const auto& t : threads)
+        if (t.group < groups_of(descriptor, t.core).size()) groups.emplace_back(t.core, t.group);
     std::ranges::sort(groups);
     const auto repeated = std::ranges::unique(groups);
     groups.erase(repeated.begin(), repeated.end());
-    for (const auto& [core, group] : groups) readers.emplace_back(file, descriptor, core, group);
+    std::vector<GroupReader> readers;
+    for (const auto& [core, group] : groups) readers.emplace_back(source, descriptor, core, group);
     return readers;
+}
+
+}  // namespace
+
+std::vector<GroupReader> group_readers(const BufferFile& file, const Descriptor& descriptor) {
+    return readers_of(file, file.threads(), descriptor);
+}
+
+std::vector<GroupReader> group_readers(const Capture& capture, const Descriptor& descriptor) {
+    return readers_of(capture, capture.threads, descriptor);
 }
 
 }  // namespace vartml::profiling

@@ -28,6 +28,7 @@ inline bool was_run(const format::ThreadRecord& t) {
 
 struct Instance {
     const Op* op = nullptr;
+    uint32_t engine = 0;
     uint64_t start = 0, end = 0;      // ns, from the first thread to the last
     uint64_t longest_ns = 0;          // of one thread
     std::optional<uint64_t> pcycles;  // the most of one thread
@@ -37,6 +38,8 @@ struct Instance {
 class GroupReader {
 public:
     GroupReader(const BufferFile& file, const Descriptor& descriptor, uint16_t core,
+                uint16_t index);
+    GroupReader(const Capture& capture, const Descriptor& descriptor, uint16_t core,
                 uint16_t index);
     uint16_t core() const { return core_; }
     const Group& group() const { return *group_; }
@@ -48,17 +51,22 @@ public:
     // the time in operators other than sync and barrier.
     uint64_t left_out() const { return left_out_; }
     struct Busy {
-        const format::ThreadRecord* thread;
-        uint64_t ns;
+        uint16_t thread = 0;
+        uint64_t ns = 0;
     };
     const std::vector<Busy>& busy() const { return busy_; }
 
 private:
+    // A thread's records, in a file or in memory.
     struct Lane {
         Records<Stamp> stamps;
         Records<uint64_t> pcycles;
+        const ThreadCapture* capture = nullptr;
+        bool get(uint64_t index, Stamp& stamp, uint64_t& cycles);
     };
-    const BufferFile* file_;
+    void join(Lane& lane, Busy& busy, bool is_wait, Instance& instance);
+
+    const BufferFile* file_ = nullptr;
     const Descriptor* descriptor_;
     const Group* group_;
     uint16_t core_;
@@ -69,5 +77,6 @@ private:
 
 // One reader for each group of each core that has threads.
 std::vector<GroupReader> group_readers(const BufferFile& file, const Descriptor& descriptor);
+std::vector<GroupReader> group_readers(const Capture& capture, const Descriptor& descriptor);
 
 }  // namespace vartml::profiling

@@ -9,13 +9,14 @@
  * device. The file opens in ui.perfetto.dev; arrows follow a frame from its source to its sinks. A
  * summary with percentiles is written beside it.
  *
- * A frame is known by the stream-id and PTS of its buffers. An element that changes PTS begins a new
- * frame. Buffers without PTS belong to the frame that their thread is at. Nothing is changed:
+ * A frame is known by the stream-id and PTS of its buffers. An element that changes PTS begins a
+ * new frame. Buffers without PTS belong to the frame that their thread is at. Nothing is changed:
  * pipelines behave as without the tracer.
  *
  * ## Example launch line
  * |[
- * GST_TRACERS="vartmltrace(file=trace.json)" gst-launch-1.0 videotestsrc num-buffers=30 ! queue ! fakesink
+ * GST_TRACERS="vartmltrace(file=trace.json)" gst-launch-1.0 videotestsrc num-buffers=30 ! queue !
+ * fakesink
  * ]|
  *
  * Since: 1.0

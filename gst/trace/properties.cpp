@@ -34,9 +34,9 @@ void install_properties(GObjectClass* klass) {
     const auto install = [&](guint id, GParamSpec* spec) {
         g_object_class_install_property(klass, id, spec);
     };
-    install(prop_file, g_param_spec_string(
-                           "file", "File", "Trace to write; ui.perfetto.dev shows it",
-                           "vartml-trace.json", writable));
+    install(prop_file,
+            g_param_spec_string("file", "File", "Trace to write; ui.perfetto.dev shows it",
+                                "vartml-trace.json", writable));
     install(prop_flags, g_param_spec_flags("flags", "Flags", "What is recorded, joined by +",
                                            flags_type(), trace_flag::timeline, writable));
     install(prop_max_bytes,

@@ -36,6 +36,7 @@ int compile(int argc, const char* const* argv);
 int doctor(int argc, const char* const* argv);
 int import_vvas(int argc, const char* const* argv);
 int inspect(int argc, const char* const* argv);
+int opstats(int argc, const char* const* argv);
 int run(int argc, const char* const* argv);
 int verify(int argc, const char* const* argv);
 

@@ -37,6 +37,7 @@ int diff(int argc, const char* const* argv);
 int doctor(int argc, const char* const* argv);
 int import_vvas(int argc, const char* const* argv);
 int inspect(int argc, const char* const* argv);
+int opstats(int argc, const char* const* argv);
 int run(int argc, const char* const* argv);
 int verify(int argc, const char* const* argv);
 

@@ -27,7 +27,8 @@ void trace_skip(GstElement* element, InferenceStatus status, const TraceFrame& f
 
 void trace_copy(GstElement* element, const char* reason, uint64_t bytes) {
     if (!is_recorded(trace_flag::copies)) return;
-    const TraceArg args[] = {element_arg(element), {"bytes", bytes}, TraceArg::copy("reason", reason)};
+    const TraceArg args[] = {
+        element_arg(element), {"bytes", bytes}, TraceArg::copy("reason", reason)};
     HostTrace::instant({.category = TraceCategory::host, .name = "copy", .args = args},
                        HostTrace::stamp_ns());
 }

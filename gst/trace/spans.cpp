@@ -65,7 +65,8 @@ Load load_of(GstBufferList* list) {
     const guint length = gst_buffer_list_length(list);
     if (length == 0) return {};
     Load load = load_of(gst_buffer_list_get(list, 0));
-    for (guint i = 1; i < length; ++i) load.bytes += gst_buffer_get_size(gst_buffer_list_get(list, i));
+    for (guint i = 1; i < length; ++i)
+        load.bytes += gst_buffer_get_size(gst_buffer_list_get(list, i));
     return load;
 }
 
@@ -144,10 +145,8 @@ void Spans::record_wait(Entry& entry, uint64_t now_ns) const {
     stats->wait.add(now_ns - *entered_ns);
     const TraceText name = stats->name.load(std::memory_order_acquire);
     const TraceArg args[] = {{"element", name}};
-    const TraceEvent wait{.category = TraceCategory::queue,
-                          .name = name,
-                          .args = args,
-                          .frames = {&entry.frame, 1}};
+    const TraceEvent wait{
+        .category = TraceCategory::queue, .name = name, .args = args, .frames = {&entry.frame, 1}};
     const uint64_t id = HostTrace::async_id();
     HostTrace::async_begin(wait, id, *entered_ns);
     HostTrace::async_end({.category = TraceCategory::queue, .name = name}, id, now_ns);

@@ -43,9 +43,7 @@ private:
         std::atomic<uint64_t> flow_id{FrameKey::none}, at_ns{0};
         std::atomic<const void*> thread{nullptr};
     };
-    Slot& slot_of(FrameKey key) {
-        return slots_[(key.number() + key.stream() * 61) % capacity];
-    }
+    Slot& slot_of(FrameKey key) { return slots_[(key.number() + key.stream() * 61) % capacity]; }
     std::array<Slot, capacity> slots_{};
 };
 

@@ -3,22 +3,38 @@
 
 #include <cstdio>
 #include <string>
+#include <vector>
 
 #include "lib/tools/commands.h"
 
 namespace vartml::tools {
 
-std::optional<int> parse_arguments(CLI::App& app, int argc, const char* const* argv) {
+namespace {
+
+int refuse(const CLI::App& app, const std::string& sentence) {
+    const std::string name = app.get_name();
+    print_error({ErrorCode::invalid_argument,
+                 name.substr(name.rfind(' ') + 1) + ": " + sentence + "; see " + name + " --help"});
+    return exit_usage;
+}
+
+}  // namespace
+
+std::optional<int> parse_arguments(CLI::App& app, int argc, const char* const* argv,
+                                   const CompatTable& compat) {
+    auto words = rewrite_compat(compat, {argv + 1, static_cast<size_t>(argc - 1)});
+    if (!words) return refuse(app, words.error().message);
+    if (const std::string help = compat_help(compat); !help.empty())
+        app.footer(app.get_footer() + "\n\n" + help);
+    std::vector<const char*> arguments{argv[0]};
+    for (const std::string& word : *words) arguments.push_back(word.c_str());
     try {
-        app.parse(argc, argv);
+        app.parse(static_cast<int>(arguments.size()), arguments.data());
     } catch (const CLI::CallForHelp&) {
         std::fputs(app.help().c_str(), stdout);
         return exit_done;
     } catch (const CLI::ParseError& e) {
-        const std::string name = app.get_name();
-        print_error({ErrorCode::invalid_argument, name.substr(name.rfind(' ') + 1) + ": " +
-                                                      e.what() + "; see " + name + " --help"});
-        return exit_usage;
+        return refuse(app, e.what());
     }
     return std::nullopt;
 }

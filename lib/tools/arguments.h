@@ -5,10 +5,14 @@
 
 #include <CLI/CLI.hpp>
 
+#include "lib/tools/compat_arguments.h"
+
 namespace vartml::tools {
 
 // Parses it. nullopt: go on; else the exit status of a program that was asked for help, or that
-// said what is wrong. `app` is named as the user calls it: "vartml compile".
-std::optional<int> parse_arguments(CLI::App& app, int argc, const char* const* argv);
+// said what is wrong. `app` is named as the user calls it: "vartml compile". Spellings of `compat`
+// are accepted too; they are the group "compatibility" at the end of --help.
+std::optional<int> parse_arguments(CLI::App& app, int argc, const char* const* argv,
+                                   const CompatTable& compat = {});
 
 }  // namespace vartml::tools

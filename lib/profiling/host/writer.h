@@ -13,8 +13,8 @@
 #include <vartml/profile.h>
 
 #include "lib/common/file.h"
-#include "lib/profiling/trace_json.h"
-#include "lib/profiling/trace_ring.h"
+#include "lib/profiling/host/json.h"
+#include "lib/profiling/host/ring.h"
 
 namespace vartml::profiling {
 

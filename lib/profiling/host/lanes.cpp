@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/profiling/trace_lanes.h"
+#include "lib/profiling/host/lanes.h"
 
 #include <map>
 #include <mutex>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/profiling/trace_ring.h"
+#include "lib/profiling/host/ring.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Events into the ring of the calling thread.
-#include "lib/profiling/host_trace.h"
+#include "lib/profiling/host/host_trace.h"
 
 #include <algorithm>
 #include <array>
 
 #include "lib/profiling/clock.h"
-#include "lib/profiling/trace_build.h"
-#include "lib/profiling/trace_frames.h"
-#include "lib/profiling/trace_lanes.h"
+#include "lib/profiling/host/build.h"
+#include "lib/profiling/host/frames.h"
+#include "lib/profiling/host/lanes.h"
 
 namespace vartml {
 namespace {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <utility>
 
-#include "lib/profiling/trace_writer.h"
+#include "lib/profiling/host/writer.h"
 
 namespace vartml::profiling {
 

@@ -9,7 +9,7 @@
 #include <semaphore>
 #include <string>
 
-#include "lib/profiling/trace_record.h"
+#include "lib/profiling/host/record.h"
 
 namespace vartml::profiling {
 

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "lib/profiling/clock.h"
-#include "lib/profiling/host_trace.h"
-#include "lib/profiling/trace_sessions.h"
+#include "lib/profiling/host/host_trace.h"
+#include "lib/profiling/host/sessions.h"
 
 namespace vartml::profiling {
 namespace {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/profiling/trace_record.h"
+#include "lib/profiling/host/record.h"
 
 namespace vartml::profiling {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/profiling/trace_frames.h"
+#include "lib/profiling/host/frames.h"
 
 #include <algorithm>
 #include <array>

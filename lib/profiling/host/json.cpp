@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/profiling/trace_json.h"
+#include "lib/profiling/host/json.h"
 
 #include <bit>
 #include <charconv>
@@ -8,7 +8,7 @@
 #include <vartml/version.h>
 
 #include "lib/common/json_text.h"
-#include "lib/profiling/trace_lanes.h"
+#include "lib/profiling/host/lanes.h"
 
 namespace vartml::profiling {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/profiling/trace_writer.h"
+#include "lib/profiling/host/writer.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -14,8 +14,8 @@
 #include <vartml/log.h>
 
 #include "lib/profiling/clock.h"
-#include "lib/profiling/trace_build.h"
-#include "lib/profiling/trace_lanes.h"
+#include "lib/profiling/host/build.h"
+#include "lib/profiling/host/lanes.h"
 
 namespace vartml::profiling {
 namespace {

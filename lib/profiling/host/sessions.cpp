@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opening, joining and closing the trace of the process.
-#include "lib/profiling/trace_sessions.h"
+#include "lib/profiling/host/sessions.h"
 
 #include <pthread.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <mutex>
 
-#include "lib/profiling/trace_writer.h"
+#include "lib/profiling/host/writer.h"
 
 namespace vartml {
 

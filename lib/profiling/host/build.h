@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "lib/profiling/trace_record.h"
+#include "lib/profiling/host/record.h"
 
 namespace vartml::profiling {
 

@@ -3,7 +3,7 @@
 #pragma once
 #include <cstdint>
 
-#include "lib/profiling/trace_ring.h"
+#include "lib/profiling/host/ring.h"
 
 namespace vartml::profiling {
 

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// CRC-32 (ISO-HDLC), the one of zlib and gzip: for files that scripts of others check.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace vartml {
+
+// Checksum of `bytes`; given the checksum of what comes before them, that of both together.
+uint32_t crc32(std::span<const std::byte> bytes, uint32_t before = 0);
+
+}  // namespace vartml

@@ -15,6 +15,7 @@
 #include "lib/artifact/compiled_model.h"
 #include "lib/compiler/embed_preprocess.h"
 #include "lib/compiler/quantise.h"
+#include "lib/compiler/stats_descriptor.h"
 
 namespace vartml::compiler {
 
@@ -46,12 +47,14 @@ struct CompileRequest {
     bool quantised_inputs = false, quantised_outputs = false;  // codes at quantised edges
     bool convert_floats = true;                                // false: --numerics f32
     std::string decoder, labels;
+    StatsRequest stats;  // what runs of the result can be measured by
 
     // Where it goes: a directory `cache_dir`/`cache_key`, or `output`: a single file if it ends in
-    // .rai or .tar.gz, else a directory.
+    // .rai or .tar.gz, else a directory; or `archive`.
     std::string cache_dir = "vartml-cache";
     std::string cache_key;  // "" = name of the model
     std::string output;     // "" = the cache
+    std::string archive;    // one .rai of just this name, instead of either; "" = none
     // Of "dir", "rai", "tar"; empty = dir, and rai in the cache with CPU partitions.
     std::vector<std::string> formats;
     bool require_full_offload = false;

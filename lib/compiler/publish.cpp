@@ -60,7 +60,9 @@ void add_files(const CompileRequest& request, bool rai_by_default, Places& place
 Result<Places> find_places(const CompileRequest& request) {
     if (auto good = check_formats(request); !good) return good.error();
     Places places;
-    if (!request.output.empty()) {
+    if (!request.archive.empty()) {
+        places.rai = request.archive;
+    } else if (!request.output.empty()) {
         const std::string out = without_trailing_slashes(request.output);
         if (out.ends_with(".rai")) {
             places.rai = out;
@@ -115,6 +117,8 @@ Result<Sha256::Digest> config_digest(const CompileRequest& request) {
     for (const auto& [name, layout] : request.layouts) json["layouts"][name] = to_string(layout);
     json["enable_f32_to_bf16_conversion"] = request.convert_floats;
     json["decoder"] = request.decoder;
+    const StatsRequest& stats = request.stats;
+    json["stats"] = {stats.level, stats.batchsize, stats.ddr, stats.pmu.recipe, stats.pmu.events};
     json["side_files"] = to_hex(sha256(as_bytes(*side)));
     return sha256(
         as_bytes(json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)));

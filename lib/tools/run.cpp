@@ -129,7 +129,7 @@ int Run::measure_and_report() {
     if (profile_)
         profiled = finish_profile(*profile_, o_, activations_, *m);
     else
-        explain_no_profile(*m);
+        explain_no_profile(*activations_[0].runner, *m);
     std::fputs(console_text(*m).c_str(), stdout);
     if (o_.steps) print_steps(*activations_[0].runner);
     if (auto written = write_json(o_.json_file, json_text(*m)); !written)

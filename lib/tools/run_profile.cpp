@@ -23,6 +23,7 @@
 #include "lib/profiling/latency_file.h"
 #include "lib/profiling/part_file.h"
 #include "lib/profiling/stats_buffer.h"
+#include "lib/tools/run_runner.h"
 
 namespace vartml::tools {
 namespace {
@@ -256,8 +257,14 @@ Result<void> finish_profile(const ProfileModel& model, const RunOptions& o,
     return write_files(s);
 }
 
-void explain_no_profile(RunMeasurement& m) {
-    m.no_execution = m.no_waits = "not recorded; add --profiling-level=50";
+void explain_no_profile(const vart::Runner& runner, RunMeasurement& m) {
+    const auto compiled = property<uint32_t>(runner, "stats_level");
+    m.no_execution = compiled < profiling::level_inference
+                         ? "the model was compiled with --stats-level=" + number(compiled) +
+                               "; recompile with " + number(profiling::level_inference) + " or more"
+                         : "not recorded; add --profiling-level=" +
+                               number(std::min(compiled, profiling::level_ports));
+    m.no_waits = m.no_execution;
     m.verdict = "# verdict: N/A (" + m.no_execution + ")\n";
 }
 

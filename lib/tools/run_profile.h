@@ -38,7 +38,7 @@ std::shared_ptr<profiling::Collector> make_collector(const ProfileModel& model,
 Result<void> finish_profile(const ProfileModel& model, const RunOptions& o,
                             std::vector<Activation>& activations, RunMeasurement& m);
 
-// Why a run without recording has no figures of the device.
-void explain_no_profile(RunMeasurement& m);
+// Why a run without recording has no figures of the device, and which option gives them.
+void explain_no_profile(const vart::Runner& runner, RunMeasurement& m);
 
 }  // namespace vartml::tools

@@ -114,6 +114,7 @@ private:
     const device::Program& program_;
     const DataType compute_;
     const unsigned threads_;
+    std::string op_;  // that steps belong to now
     bool uses_onednn_ = false;
     Plan plan_;
     Constants constants_;

@@ -71,7 +71,8 @@ public:
     }
     uint32_t items() const { return items_; }
 
-    std::string name;              // the node it came from
+    std::string name;              // the node or tensor it came from
+    std::string op;                // the operator it is a part of: device::StampedProgram::steps
     std::vector<int32_t> buffers;  // that it touches
 
 protected:

@@ -7,30 +7,22 @@
 #include <chrono>
 #include <cstdio>
 #include <ctime>
-#include <filesystem>
-#include <functional>
 #include <iterator>
-#include <optional>
 
 #include <vartml/log.h>
 
 #include "lib/artifact/compiled_model.h"
 #include "lib/artifact/stats_descriptor.h"
-#include "lib/common/file.h"
 #include "lib/doctor/doctor.h"
-#include "lib/profiling/buffer_name.h"
 #include "lib/profiling/clock.h"
-#include "lib/profiling/latency_file.h"
-#include "lib/profiling/part_file.h"
 #include "lib/profiling/stats_buffer.h"
+#include "lib/profiling/verdict.h"
+#include "lib/tools/profile_files.h"
 #include "lib/tools/run_runner.h"
 
 namespace vartml::tools {
 namespace {
 
-using profiling::Capture;
-
-constexpr uint32_t program_index = 0;  // in load order; one model is loaded
 constexpr auto capture_limit = std::chrono::seconds(10);
 
 std::string number(uint64_t value) {
@@ -74,87 +66,21 @@ uint64_t realtime_ns() {
     return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000U + static_cast<uint64_t>(now.tv_nsec);
 }
 
-// ---- files ------------------------------------------------------------------------------------
-
-struct Samples {
-    const ProfileModel& model;
-    const ProfileOptions& options;
-    profiling::BufferContext context;
-    uint64_t realtime_offset_ns = 0;     // of CLOCK_REALTIME to CLOCK_MONOTONIC
-    uint64_t requested = 0;              // of all activations
-    std::vector<Capture> captures = {};  // by activation and inference
-    std::string buffers = {};            // folder with their raw buffers
-};
-
-std::string buffer_of(const Samples& s, const Capture& c) {
-    return s.buffers + '/' +
-           profiling::buffer_stem(c.program_index, c.activation_index, c.inference_index,
-                                  s.model.descriptor.network) +
-           std::string(profiling::buffer_suffix);
-}
-
-std::string out_file(const Samples& s, const std::string& name) {
-    return without_trailing_slashes(s.options.out_dir) + '/' + name;
-}
-
-void announce(const std::string& path) {
-    std::error_code none;
-    if (std::filesystem::exists(path, none))
-        std::printf("Deleting previous file: %s\n", path.c_str());
-    std::printf("Writing file:%s\n", path.c_str());
-}
-
-Result<void> write_buffers(const Samples& s) {
-    for (const Capture& capture : s.captures) {
-        const std::string path = buffer_of(s, capture);
-        if (s.options.wants(ProfileType::raw_device_stats)) announce(path);
-        profiling::BufferContext context = s.context;
-        context.anchor0_realtime_ns = capture.begin_ns + s.realtime_offset_ns;
-        if (auto done = profiling::write_stats_buffer(capture, context, path); !done) return done;
-    }
-    return {};
-}
-
-Result<void> write_latency(const Samples& s) {
-    const std::string path =
-        out_file(s, "aic-profiling-program-" + number(program_index) + "-latency.txt");
-    announce(path);
-    return profiling::write_part_file(
-        path, profiling::latency_text({program_index, s.model.descriptor.network, s.requested,
-                                       s.model.descriptor.stats_batchsize},
-                                      s.captures));
-}
-
-struct Writer {
-    ProfileType type;
-    Result<void> (*write)(const Samples&);
-};
-constexpr Writer writers[] = {
-    {ProfileType::latency, write_latency},
-};
-
-Result<void> write_files(Samples& s) {
-    // Reports are made of raw buffers alone, whether or not those stay.
-    std::optional<StagedDirectory> folder;
-    s.buffers = without_trailing_slashes(s.options.out_dir);
-    if (!s.options.wants(ProfileType::raw_device_stats)) {
-        std::error_code none;
-        auto made = StagedDirectory::create(
-            (std::filesystem::temp_directory_path(none) / "vartml-profile").string(), 0700);
-        if (!made) return made.error();
-        folder.emplace(std::move(*made));
-        s.buffers = folder->path();
-    }
-    if (auto done = write_buffers(s); !done) return done;
-    for (const Writer& writer : writers)
-        if (s.options.wants(writer.type))
-            if (auto done = writer.write(s); !done) return done;
-    return {};
+// Of one sample all there is to say, of several the median.
+std::string verdict_text(const ProfileSamples& s) {
+    std::vector<profiling::Verdict> verdicts;
+    for (const profiling::Capture& capture : s.captures)
+        verdicts.push_back(profiling::verdict_of(capture, s.context));
+    std::string text;
+    for (const std::string& line :
+         profiling::lines_of(verdicts.size() == 1 ? verdicts[0] : profiling::median_of(verdicts)))
+        text += "# " + line + '\n';
+    return text;
 }
 
 // ---- what was recorded ------------------------------------------------------------------------
 
-Result<void> collect(std::vector<Activation>& activations, Samples& s, RunMeasurement& m) {
+Result<void> collect(std::vector<Activation>& activations, ProfileSamples& s, RunMeasurement& m) {
     uint64_t missing = 0;
     for (Activation& a : activations) {
         missing += a.collector->wait_for_captures(capture_limit);
@@ -234,14 +160,14 @@ std::shared_ptr<profiling::Collector> make_collector(const ProfileModel& model,
 Result<void> finish_profile(const ProfileModel& model, const RunOptions& o,
                             std::vector<Activation>& activations, RunMeasurement& m) {
     const ProfileOptions& p = o.profile;
-    Samples s{.model = model,
-              .options = p,
-              .context = {.descriptor = &model.descriptor,
-                          .descriptor_id = model.descriptor_id,
-                          .boot_id = profiling::boot_id_of_kernel(),
-                          .pid = static_cast<uint32_t>(::getpid())},
-              .realtime_offset_ns = realtime_ns() - profiling::monotonic_ns(),
-              .requested = p.num_samples * activations.size()};
+    ProfileSamples s{.descriptor = model.descriptor,
+                     .options = p,
+                     .context = {.descriptor = &model.descriptor,
+                                 .descriptor_id = model.descriptor_id,
+                                 .boot_id = profiling::boot_id_of_kernel(),
+                                 .pid = static_cast<uint32_t>(::getpid())},
+                     .realtime_offset_ns = realtime_ns() - profiling::monotonic_ns(),
+                     .requested = p.num_samples * activations.size()};
     explain_missing(model, m);
     if (auto done = collect(activations, s, m); !done) return done;
     if (s.captures.empty())
@@ -249,12 +175,13 @@ Result<void> finish_profile(const ProfileModel& model, const RunOptions& o,
                      "no inference was recorded: all of them lie behind the end of "
                      "--profiling-duration"};
     take_peaks(model.descriptor, m, o.threads, s.context);
+    m.verdict = verdict_text(s);
     note_operators(model, p);
     if (p.wants_files() && s.captures.size() < s.requested)
         log(LogLevel::warning, "",
             "--profiling-num-samples: asked for " + number(s.requested) + ", recorded " +
                 number(s.captures.size()));
-    return write_files(s);
+    return p.wants_files() ? write_profile_files(s) : Result<void>();
 }
 
 void explain_no_profile(const vart::Runner& runner, RunMeasurement& m) {

@@ -96,21 +96,23 @@ struct NotCaptured {
     std::string field, reason;
 };
 
-// The names of what may be missing.
+// Names of what may be absent, in NotCaptured::field and in reports.
 namespace field {
-inline constexpr const char* ports = "port waits";
+inline constexpr const char* cpu_time = "cpu time";
+inline constexpr const char* pcycles = "pcycles";
+inline constexpr const char* ddr = "ddr";
+inline constexpr const char* pmu = "pmu";
+inline constexpr const char* port_waits = "port waits";
 inline constexpr const char* output_wait = "output wait";
 inline constexpr const char* doorbells = "doorbells";
-inline constexpr const char* semaphores = "semaphores";
+inline constexpr const char* hand_overs = "hand-overs";
 inline constexpr const char* operators = "operators";
+inline constexpr const char* unlisted_operators = "operators outside the descriptor";
 inline constexpr const char* later_frames = "operators of later frames";
-inline constexpr const char* pcycles = "pcycles";
 inline constexpr const char* pcycles_of_operators = "pcycles of operators";
-inline constexpr const char* pmu = "PMU";
-inline constexpr const char* pmu_of_operators = "PMU of operators";
-inline constexpr const char* cpu_time = "CPU time";
-inline constexpr const char* traffic = "DDR bytes";
-inline constexpr const char* released = "wait released";
+inline constexpr const char* pmu_of_operators = "pmu of operators";
+inline constexpr const char* host_stamps = "host stamps";
+inline constexpr const char* released = "release of the wait";
 inline constexpr const char* frames = "frames";
 }  // namespace field
 

@@ -228,9 +228,9 @@ struct Section {
 };
 
 constexpr Section sections[] = {
-    {profiling::field::ports, profiling::level_ports},
+    {profiling::field::port_waits, profiling::level_ports},
     {profiling::field::doorbells, profiling::level_ports},
-    {profiling::field::semaphores, profiling::level_ports},
+    {profiling::field::hand_overs, profiling::level_ports},
     {profiling::field::operators, profiling::level_operators},
     {profiling::field::pcycles_of_operators, profiling::level_operators},
     {profiling::field::pmu_of_operators, profiling::level_pmu_per_operator},
@@ -263,7 +263,7 @@ std::vector<profiling::NotCaptured> missing_at(const ProfilerSetup& setup, const
     }
     namespace field = profiling::field;
     if (level >= profiling::level_ports && setup.partitions.size() < 2)
-        missing.push_back({field::semaphores, "the model has one partition"});
+        missing.push_back({field::hand_overs, "the model has one partition"});
     if (setup.partitions.empty()) {
         missing.push_back({field::cpu_time, "the device reports none"});
         if (level >= profiling::level_ports)
@@ -272,7 +272,7 @@ std::vector<profiling::NotCaptured> missing_at(const ProfilerSetup& setup, const
             missing.push_back({field::operators, "the device reports none"});
     }
     if (level >= profiling::level_operators && !map.unknown().empty())
-        missing.push_back({field::operators, map.unknown()});
+        missing.push_back({field::unlisted_operators, map.unknown()});
     if (circumstance & in_turns)
         missing.push_back({field::later_frames,
                            "the batch went through the program in groups of frames; operators and "

@@ -131,10 +131,10 @@ TEST_P(CaptureLevel, HasExactlyWhatItsRowSaysAndAReasonForTheRest) {
     EXPECT_GT(capture.threads[0].activate_ns, 0U);
     EXPECT_EQ(capture.ports.size(), level.has_waits ? 2U : 0U);
     EXPECT_EQ(capture.doorbells.size(), level.has_waits ? 1U : 0U);
-    EXPECT_EQ(reason_of(capture, field::ports).empty(), level.has_waits);
+    EXPECT_EQ(reason_of(capture, field::port_waits).empty(), level.has_waits);
     EXPECT_EQ(reason_of(capture, field::doorbells).empty(), level.has_waits);
     EXPECT_EQ(reason_of(capture, field::operators).empty(), level.has_operators);
-    EXPECT_FALSE(reason_of(capture, field::semaphores).empty());  // one partition
+    EXPECT_FALSE(reason_of(capture, field::hand_overs).empty());  // one partition
     EXPECT_FALSE(reason_of(capture, field::pmu_of_operators).empty());
     EXPECT_FALSE(reason_of(capture, field::frames).empty());
     EXPECT_TRUE(capture.has_host);
@@ -237,7 +237,7 @@ TEST(CaptureOperators, OfCpuPartitionsHaveAGroupOfTheirOwn) {
     EXPECT_EQ(capture.semaphores[1].thread, npu.thread);
     EXPECT_LE(capture.semaphores[0].start, capture.semaphores[0].end);
     EXPECT_LE(capture.semaphores[0].end, capture.semaphores[1].start);
-    EXPECT_TRUE(reason_of(capture, field::semaphores).empty());
+    EXPECT_TRUE(reason_of(capture, field::hand_overs).empty());
 }
 
 TEST(CaptureOperators, ThatTheDescriptorDoesNotListAreNamed) {
@@ -250,7 +250,7 @@ TEST(CaptureOperators, ThatTheDescriptorDoesNotListAreNamed) {
     const Capture capture = p.execute();
     EXPECT_EQ(capture.threads[0].ops[1].start, 0U);
     EXPECT_NE(capture.threads[0].ops[3].start, 0U);
-    EXPECT_NE(reason_of(capture, field::operators).find("lists no operator for"),
+    EXPECT_NE(reason_of(capture, field::unlisted_operators).find("lists no operator for"),
               std::string::npos);
 }
 

@@ -25,6 +25,7 @@ const std::vector<Command>& commands() {
         {"doctor", "say what is wrong with the system or a model, and what to change", doctor},
         {"import-vvas", "turn a VVAS configuration into a launch line and a sidecar", import_vvas},
         {"inspect", "show, verify or unpack a compiled model", inspect},
+        {"opstats", "show what a run left behind: operators, trace, what bounds it", opstats},
         {"run", "run a model, measure and compare", run},
         {"verify", "compare a compiled model with ONNX Runtime, stage by stage", verify},
     };

@@ -5,9 +5,10 @@
 #include <map>
 #include <memory>
 
+#include "lib/profiling/instances.h"
+#include "lib/profiling/lane_pool.h"
 #include "lib/profiling/trace_args.h"
 #include "lib/profiling/trace_flows.h"
-#include "lib/profiling/trace_lanes.h"
 #include "lib/profiling/trace_team.h"
 
 namespace vartml::profiling {
@@ -97,13 +98,14 @@ std::span<const Thread> DeviceWriter::threads_of(uint16_t core) const {
 }
 
 std::vector<Team> DeviceWriter::teams_of(uint16_t core) const {
+    const std::vector<Group>& groups = groups_of(descriptor_, core);
     std::map<uint16_t, Team> teams;
     std::map<uint16_t, std::vector<uint16_t>> groups_of_engine;
     for (const Thread& thread : threads_of(core)) {
         Team& team = teams[thread.group];
         if (team.threads.empty()) groups_of_engine[thread.engine].push_back(thread.group);
         team.group = thread.group;
-        team.ops = group_of(descriptor_, core, thread.group);
+        team.ops = thread.group < groups.size() ? &groups[thread.group] : nullptr;
         team.threads.push_back(&thread);
     }
     std::vector<Team> list;
@@ -205,12 +207,12 @@ Result<void> DeviceWriter::write_execution(uint16_t core, const Track& lane) {
 
 void DeviceWriter::write_pair(const char* category, std::string_view name, const Track& track,
                               uint64_t start_ns, uint64_t end_ns) {
-    TraceEvent event{.phase = 'b',
-                     .name = name,
-                     .category = category,
-                     .track = track,
-                     .start_ns = start_ns,
-                     .id = trace_.ids.next_pair++};
+    FileEvent event{.phase = 'b',
+                    .name = name,
+                    .category = category,
+                    .track = track,
+                    .start_ns = start_ns,
+                    .id = trace_.ids.next_pair++};
     trace_.out.add(event);
     event.phase = 'e';
     event.start_ns = std::max(end_ns, start_ns + 1);

@@ -6,8 +6,8 @@
 
 #include <vartml/result.h>
 
-#include "lib/profiling/trace_event.h"
-#include "lib/profiling/trace_json.h"
+#include "lib/profiling/buffer_trace.h"
+#include "lib/profiling/trace_file.h"
 
 namespace vartml::profiling {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/profiling/trace_lanes.h"
+#include "lib/profiling/lane_pool.h"
 
 #include <algorithm>
 

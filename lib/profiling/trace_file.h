@@ -46,7 +46,7 @@ struct Track {
     bool operator==(const Track&) const = default;
 };
 
-struct TraceEvent {
+struct FileEvent {
     char phase = 'X';
     std::string_view name, category = {};
     Track track = {};
@@ -60,7 +60,7 @@ class TraceFile {
 public:
     // `other_data`: members of the object of that name.
     static Result<TraceFile> create(const std::string& path, std::string_view other_data);
-    void add(const TraceEvent& event);
+    void add(const FileEvent& event);
     // A whole event, as JSON.
     void add_json(std::string_view event);
     void name_process(uint64_t pid, std::string_view name);

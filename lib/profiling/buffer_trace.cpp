@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/profiling/trace_json.h"
+#include "lib/profiling/buffer_trace.h"
 
 #include <algorithm>
 #include <set>
 
 #include "lib/profiling/host_merge.h"
+#include "lib/profiling/lane_pool.h"
 #include "lib/profiling/trace_args.h"
 #include "lib/profiling/trace_device.h"
-#include "lib/profiling/trace_lanes.h"
 
 namespace vartml::profiling {
 namespace {
@@ -182,13 +182,13 @@ void TraceWriter::write_host(const TraceSource& source, size_t ordinal, TraceFil
         if (stage.from == 0 || stage.from == 6) points_[ordinal].push_back({start, track});
     }
     if (!is_known({"", 1, 2})) return;
-    TraceEvent wait{.phase = 'b',
-                    .name = "queue wait",
-                    .category = "queue",
-                    .track = first,
-                    .start_ns = ns(1),
-                    .id = ids_.next_pair++,
-                    .args = args};
+    FileEvent wait{.phase = 'b',
+                   .name = "queue wait",
+                   .category = "queue",
+                   .track = first,
+                   .start_ns = ns(1),
+                   .id = ids_.next_pair++,
+                   .args = args};
     out.add(wait);
     wait.phase = 'e';
     wait.start_ns = std::max(ns(2), ns(1) + 1);

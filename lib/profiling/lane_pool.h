@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/profiling/trace_event.h"
+#include "lib/profiling/trace_file.h"
 
 namespace vartml::profiling {
 

@@ -33,6 +33,7 @@ struct Command {
 
 // The functions of the table.
 int compile(int argc, const char* const* argv);
+int diff(int argc, const char* const* argv);
 int doctor(int argc, const char* const* argv);
 int import_vvas(int argc, const char* const* argv);
 int inspect(int argc, const char* const* argv);

@@ -21,6 +21,7 @@ namespace {
 const std::vector<Command>& commands() {
     static const std::vector<Command> table = {
         {"compile", "compile an ONNX model", compile},
+        {"diff", "compare two result files", diff},
         {"doctor", "say what is wrong with the system or a model, and what to change", doctor},
         {"import-vvas", "turn a VVAS configuration into a launch line and a sidecar", import_vvas},
         {"inspect", "show, verify or unpack a compiled model", inspect},

@@ -111,10 +111,16 @@ private:
     void plan_arena();
     void plan_lifetimes();
 
+    // The operator that the steps from here on belong to.
+    void begin_border(const char* way, const TensorInfo& info) {
+        op_ = program_.name + way + info.name;
+    }
+
     const device::Program& program_;
     const DataType compute_;
     const unsigned threads_;
     bool uses_onednn_ = false;
+    std::string op_;
     Plan plan_;
     Constants constants_;
     graph::Uses uses_;

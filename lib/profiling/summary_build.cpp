@@ -7,6 +7,7 @@
 #include <map>
 #include <tuple>
 
+#include "lib/common/utf8.h"
 #include "lib/profiling/instances.h"
 #include "lib/profiling/summary_notes.h"
 #include "lib/profiling/text_format.h"
@@ -79,7 +80,7 @@ public:
         : file_(file), descriptor_(descriptor), verdict_(verdict), ucycles_(hz) {}
 
     Result<SummaryText> run() {
-        summary_.network = file_.network();
+        summary_.network = printable(file_.network());
         if (auto r = read_ports(); !r) return r.error();
         add_threads();
         if (summary_.cores.empty())

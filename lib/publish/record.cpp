@@ -7,12 +7,10 @@
 
 #include <vartml/publish.h>
 
-#include "lib/publish/json_text.h"
+#include "lib/common/json_text.h"
 
 namespace vartml {
 namespace {
-
-using publish::JsonText;
 
 template <typename T>
 std::span<const T> part(const std::vector<T>& list, RecordRange range) {

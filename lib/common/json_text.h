@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace vartml::publish {
+namespace vartml {
 
 // A string in quotes; what is no UTF-8 becomes U+FFFD.
 void append_quoted(std::string& out, std::string_view text);
@@ -76,4 +76,4 @@ private:
     bool first_ = true;
 };
 
-}  // namespace vartml::publish
+}  // namespace vartml

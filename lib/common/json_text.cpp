@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/publish/json_text.h"
+#include "lib/common/json_text.h"
 
 #include "lib/common/utf8.h"
 
-namespace vartml::publish {
+namespace vartml {
 namespace {
 
 void append_escaped(std::string& out, unsigned char c) {
@@ -60,4 +60,4 @@ void append_quoted(std::string& out, std::string_view text) {
     out += '"';
 }
 
-}  // namespace vartml::publish
+}  // namespace vartml

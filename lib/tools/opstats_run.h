@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "lib/profiling/summary_text.h"
-#include "lib/profiling/trace_json.h"
+#include "lib/profiling/buffer_trace.h"
 #include "lib/tools/opstats_files.h"
 #include "lib/tools/opstats_model.h"
 

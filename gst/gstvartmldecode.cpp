@@ -33,6 +33,8 @@
 #include <string>
 #include <vector>
 
+#include <vartml/profile.h>
+
 #include "gst/decode/decoder_cache.h"
 #include "gst/decode/properties.h"
 #include "gst/decode/results.h"
@@ -77,6 +79,7 @@ struct State {
     std::vector<Job> jobs;
     guint width = 0, height = 0;  // of the current caps; 0 when they are no video
     bool had_results = false;     // since STREAM_START
+    uint32_t trace_stream = 0;    // of the last STREAM_START, in a trace
     bool lost_posted = false;
     bool copy_logged = false;
 };
@@ -213,6 +216,11 @@ gboolean set_caps(GstBaseTransform* base, GstCaps* in, GstCaps*) {
 
 gboolean sink_event(GstBaseTransform* base, GstEvent* event) {
     State& state = state_of(base);
+    if (GST_EVENT_TYPE(event) == GST_EVENT_STREAM_START) {
+        const gchar* id = nullptr;
+        gst_event_parse_stream_start(event, &id);
+        state.trace_stream = vartml::HostTrace::stream_index(id ? id : "");
+    }
     if (GST_EVENT_TYPE(event) == GST_EVENT_STREAM_START ||
         GST_EVENT_TYPE(event) == GST_EVENT_FLUSH_STOP) {
         state.had_results = false;
@@ -369,6 +377,13 @@ void note_lost(GstVartmlDecode* self, bool any_metadata) {
          .id = "dec-lost"});
 }
 
+vartml::TraceFrame traced_frame(const State& state, GstBuffer* buffer) {
+    const GstClockTime pts = GST_BUFFER_PTS(buffer);
+    const int64_t pts_ns = GST_CLOCK_TIME_IS_VALID(pts) ? static_cast<int64_t>(pts) : -1;
+    return {vartml::HostTrace::frame_key(state.trace_stream, pts_ns), vartml::TraceFrame::no_seq,
+            pts_ns};
+}
+
 GstFlowReturn transform_ip(GstBaseTransform* base, GstBuffer* buffer) {
     auto* self = GST_VARTML_DECODE(base);
     State& state = *self->state;
@@ -384,6 +399,9 @@ GstFlowReturn transform_ip(GstBaseTransform* base, GstBuffer* buffer) {
         return GST_FLOW_ERROR;
     }
     note_lost(self, any_metadata);
+    vartml::Span span(vartml::trace_flag::runs, vartml::TraceCategory::host, "decode");
+    const vartml::TraceFrame traced = traced_frame(state, buffer);
+    span.frames({&traced, 1});
     DecodedFrame frame;
     frame.decoded = !state.jobs.empty();
     for (Job& job : state.jobs) {

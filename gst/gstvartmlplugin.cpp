@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Registration of the plugin `vartml`; the list of elements never depends on a device.
-#include <gst/gst.h>
-
 #include "gst/gstvartmldecode.h"
 #include "gst/gstvartmlinfer.h"
+#include "gst/gstvartmltrace.h"
 
 static gboolean plugin_init(GstPlugin* plugin) {
     gboolean done = GST_ELEMENT_REGISTER(vartmldecode, plugin);
     done = GST_ELEMENT_REGISTER(vartmlinfer, plugin) && done;
+    done = gst_tracer_register(plugin, "vartmltrace", GST_TYPE_VARTML_TRACE) && done;
     return done;
 }
 

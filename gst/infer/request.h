@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <vartml/preprocess.h>
+#include <vartml/profile.h>
 
 #include "gst/support/vart_runner.h"
 
@@ -44,6 +45,7 @@ struct Request {
     FrameRegion region;
     vartml::Affine to_frame;
     uint64_t pre_us = 0;
+    TraceFrame trace_frame;  // the frame in a trace
 
     // the scheduler's, under its mutex; `inputs` and `outputs` are the run's while it runs
     Clock::time_point due;  // when it goes even if the batch is not full

@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "gst/infer/lane.h"
+#include "gst/infer/trace.h"
+#include "gst/support/runtime.h"
 
 namespace vartml::gst::infer {
 namespace {
@@ -26,16 +28,24 @@ RunResult lost_result() {
             .leads_batch = true};
 }
 
+// One lane for the runs of each scheduler, which it counts as one after another.
+TraceLane next_trace_lane() {
+    static std::atomic<uint32_t> schedulers{0};
+    return TraceLane::of_device(0, 0, schedulers++ % 4096);
+}
+
 }  // namespace
 
 Scheduler::Scheduler(std::shared_ptr<vart::Runner> runner, const Limits& limits)
-    : runner_(std::move(runner)), limits_(limits) {
+    : runner_(std::move(runner)), limits_(limits), trace_lane_(next_trace_lane()) {
+    if (operators_not_reported()) HostTrace::name_lane(trace_lane_, "device", "runs");
     for (unsigned i = 0; i < limits_.slots; ++i) {
         auto run = std::make_unique<Run>();
         run->scheduler = this;
         run->requests.reserve(limits_.batch);
         run->inputs.reserve(limits_.batch);
         run->outputs.reserve(limits_.batch);
+        run->frames.reserve(limits_.batch);
         free_.push_back(run.get());
         runs_.push_back(std::move(run));
     }
@@ -123,6 +133,7 @@ Scheduler::Run* Scheduler::fill(Clock::time_point now) {
         run->requests.push_back(request);
         run->inputs.push_back(std::move(request->inputs));
         run->outputs.push_back(std::move(request->outputs));
+        run->frames.push_back(request->trace_frame);
     }
     next_place_ %= places_.size();
     run->running = true;
@@ -132,6 +143,7 @@ Scheduler::Run* Scheduler::fill(Clock::time_point now) {
 }
 
 void Scheduler::start(Run* run) {
+    const FrameScope scope(run->frames);
     if (limits_.here) {
         const vart::StatusCode status = runner_->execute(run->inputs, run->outputs);
         end(*run, status, nullptr, false);
@@ -192,6 +204,8 @@ Scheduler::Run* Scheduler::end(Run& run, vart::StatusCode status, const char* be
         // it ended.
         result.started = std::max(run.submitted, last_finished_);
         last_finished_ = result.finished;
+        trace_run(run, result);
+        run.frames.clear();
         run.running = run.overdue = lost_ = false;
         free_.push_back(&run);
         if (fill_next && refused_.empty()) next = fill(result.finished);
@@ -204,6 +218,14 @@ Scheduler::Run* Scheduler::end(Run& run, vart::StatusCode status, const char* be
         ended[i].lane->finished(ended[i].request, result);
     }
     return next;
+}
+
+// Where the runtime tells the trace nothing: the run as it looks from here.
+void Scheduler::trace_run(const Run& run, const RunResult& result) const {
+    if (!(HostTrace::flags() & trace_flag::runs) || !operators_not_reported()) return;
+    HostTrace::slice(
+        {.category = TraceCategory::npu, .name = "run", .lane = trace_lane_, .frames = run.frames},
+        trace_ns(result.started), trace_ns(result.finished));
 }
 
 // A run that the device does not end keeps its slot and its tensors; the streams go on without it.

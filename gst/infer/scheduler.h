@@ -11,6 +11,8 @@
 
 namespace vartml::gst::infer {
 
+struct RunResult;
+
 // Thread-safety: all members may be called concurrently, with no signal's mutex held. Locks: the
 // own mutex may be held while a signal's is taken, never the other way round; no call of the
 // runtime is made under either.
@@ -53,6 +55,7 @@ private:
         Scheduler* scheduler = nullptr;
         std::vector<Request*> requests;
         std::vector<std::vector<vart::NpuTensor>> inputs, outputs;  // [batch][tensor]
+        std::vector<TraceFrame> frames;
         uint32_t job_id = 0;  // record at the runtime that is let go before the next use
         Clock::time_point submitted, deadline;
         bool running = false, overdue = false;
@@ -61,6 +64,7 @@ private:
     void work();
     Run* fill(Clock::time_point now);  // with the mutex; nullptr: nothing to start
     void start(Run* run);              // without
+    void trace_run(const Run& run, const RunResult& result) const;
     void finished(Run& run, const vart::JobHandle& handle);
     Run* end(Run& run, vart::StatusCode status, const char* because, bool fill_next);
     std::vector<Request*> look_for_overdue(Clock::time_point now);  // with the mutex
@@ -78,6 +82,7 @@ private:
     std::atomic<unsigned> streams_{0};  // size of places_, for those without the mutex
     size_t next_place_ = 0, waiting_ = 0;
     Clock::time_point last_finished_;
+    const TraceLane trace_lane_;                         // of runs that the runtime does not report
     Clock::time_point wake_ = Clock::time_point::min();  // when the thread looks again by itself
     bool lost_ = false;  // no run came back in time: nothing more is given to the device
     bool stop_ = false;

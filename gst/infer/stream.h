@@ -30,6 +30,7 @@ struct FramePlan {
     std::optional<FrameTensor> direct;                 // the frame is the tensor already
     std::optional<vartml::Preprocessor> preprocessor;  // of the whole frame; else absent
     std::string stream_id;
+    uint32_t trace_stream = 0;  // the stream in a trace
     GstClockTime frame_duration = 0;
 };
 
@@ -44,6 +45,7 @@ struct Entry {
     unsigned inferences = 0;      // how many of them
     std::shared_ptr<const FramePlan> plan;
     guint64 seq = 0;  // of a swap: of the first frame after it
+    TraceFrame trace_frame;
     Clock::time_point entered;
     vartml::Error error;  // why a frame is `failed`
     // swaps

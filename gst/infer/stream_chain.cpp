@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "gst/infer/stream.h"
+#include "gst/infer/trace.h"
 
 namespace vartml::gst::infer {
 
@@ -90,6 +91,7 @@ GstFlowReturn Stream::chain(GstBuffer* buffer) {
     entry.kind = Entry::Kind::frame;
     entry.plan = plan_;
     entry.seq = next_seq_++;
+    entry.trace_frame = trace_frame(plan_->trace_stream, buffer, entry.seq);
     entry.entered = Clock::now();  // the wait for a model is not the frame's
     std::shared_ptr<const RegionRules> rules;
     std::unique_lock lock(signal_->mutex);

@@ -2,6 +2,7 @@
 // What copy-policy, on-fallback and input-is-tensor allow: before a model is used, and copy by
 // copy.
 #include "gst/infer/stream.h"
+#include "gst/infer/trace.h"
 
 namespace vartml::gst::infer {
 namespace {
@@ -163,6 +164,7 @@ void Stream::warn_of_policies(const Lane& lane) {
 bool Stream::count_copy(CopyReason reason, uint64_t bytes) {
     if (bytes == 0) return false;
     stats_.copied(reason, bytes);
+    trace_copy(element_, copy_reason(reason).nick, bytes);
     const CopyPolicy policy = copy_policy_;
     if (policy == CopyPolicy::forbid) {
         post_error(element_, "pass the frame without a copy", copy(reason, bytes));

@@ -5,6 +5,7 @@
 
 #include "gst/infer/stream.h"
 #include "gst/infer/times.h"
+#include "gst/infer/trace.h"
 
 namespace vartml::gst::infer {
 namespace {
@@ -30,6 +31,7 @@ bool Stream::handle_caps(GstEvent* event) {
         gst_caps_replace(&caps_, caps);
         lane = lane_;
     }
+    trace_caps(element_, caps);
     plan_.reset();  // frames in flight keep theirs
     measure_ = pre_promise_us_ == 0;
     Failure failure;
@@ -78,6 +80,7 @@ bool Stream::make_plan(const std::shared_ptr<Lane>& lane, Failure& failure) {
     plan.lane = lane;
     plan.format = *std::move(format);
     plan.stream_id = stream_id_;
+    plan.trace_stream = HostTrace::stream_index(stream_id_);
     plan.frame_duration = frame_duration(plan.format.info);
     const bool must = started_.input_is_tensor == InputIsTensor::yes;
     const bool full = started_.region == InferenceRegion::full_frame;
@@ -194,6 +197,8 @@ Stream::Prepared Stream::fill_directly(Entry& entry, GstBuffer* buffer, Request*
 // Fills the picture input of a request from its region of the frame.
 Stream::Prepared Stream::fill(Entry& entry, GstBuffer* buffer, Request* request) {
     const FramePlan& plan = *entry.plan;
+    Span span(trace_flag::runs, TraceCategory::host, "pre-process");
+    span.frames({&entry.trace_frame, 1});
     const auto begin = Clock::now();
     if (plan.direct) {
         const Prepared prepared = fill_directly(entry, buffer, request);
@@ -243,6 +248,9 @@ Stream::Prepared Stream::prepare(Entry& entry, GstBuffer* buffer) {
             return filled;
         }
         lane.feed(request, picture.width, picture.height);
+        request->trace_frame = entry.trace_frame;
+        Span span(trace_flag::runs, TraceCategory::host, "submit");
+        span.frames({&entry.trace_frame, 1});
         if (!lane.submit(request, timeout, entry.error)) {
             lane.release(request);
             return Prepared::failed;

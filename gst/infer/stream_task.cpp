@@ -6,6 +6,7 @@
 
 #include "gst/infer/stream.h"
 #include "gst/infer/times.h"
+#include "gst/infer/trace.h"
 
 namespace vartml::gst::infer {
 
@@ -164,6 +165,7 @@ GstFlowReturn Stream::collect(Entry& entry) {
         stats_.times(r->pre_us, us_between(r->submitted, r->started),
                      us_between(r->started, r->finished));
         stats_.run(r->batch_fill, r->leads_batch);
+        trace_wait(*r);
     }
     count(entry);
     if (live_) raise_latency(ready_, entry);
@@ -177,6 +179,8 @@ GstFlowReturn Stream::push_frame(Entry& entry) {
         gst_buffer_unref(buffer);
         return GST_FLOW_OK;
     }
+    Span span(trace_flag::runs, TraceCategory::host, "post-process");
+    span.frames({&entry.trace_frame, 1});
     ready_ = std::max(ready_, entry.entered);
     GstFlowReturn flow = collect(entry);
     if (flow != GST_FLOW_OK) {
@@ -189,6 +193,8 @@ GstFlowReturn Stream::push_frame(Entry& entry) {
     stats_.total(total_us);
     stats_.frame(entry.status, entry.inferences);
     adapt(entry, total_us);
+    if (entry.status != InferenceStatus::inferred)
+        trace_skip(element_, entry.status, entry.trace_frame);
     if (entry.status == InferenceStatus::skipped_late ||
         entry.status == InferenceStatus::skipped_busy)
         report_skip(entry);
@@ -199,6 +205,7 @@ GstFlowReturn Stream::push_frame(Entry& entry) {
         gst_buffer_unref(buffer);
         return flow;
     }
+    span.end();
     return gst_pad_push(src_, buffer);
 }
 

@@ -23,4 +23,7 @@ std::optional<Failure> refuse_request(const std::string& model, bool is_director
 vartml::Result<vartml::ModelDescription> describe_model(const std::string& path,
                                                         const RunnerOptions& options);
 
+// Why a trace cannot have the operators of this runtime; nullptr: it can.
+const char* operators_not_reported();
+
 }  // namespace vartml::gst

@@ -106,4 +106,8 @@ vartml::Result<vartml::ModelDescription> describe_model(const std::string& path,
     return description;
 }
 
+const char* operators_not_reported() {
+    return "the runtime reports none";
+}
+
 }  // namespace vartml::gst

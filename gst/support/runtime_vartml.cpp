@@ -14,4 +14,8 @@ vartml::Result<vartml::ModelDescription> describe_model(const std::string& path,
     return vartml::open_model(path);
 }
 
+const char* operators_not_reported() {
+    return nullptr;
+}
+
 }  // namespace vartml::gst

@@ -119,8 +119,8 @@ private:
     const device::Program& program_;
     const DataType compute_;
     const unsigned threads_;
+    std::string op_;  // that steps belong to now
     bool uses_onednn_ = false;
-    std::string op_;
     Plan plan_;
     Constants constants_;
     graph::Uses uses_;

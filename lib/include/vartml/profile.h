@@ -162,7 +162,7 @@ struct HostTraceOptions {
     /// Size of each thread's ring, rounded up to a power of two, 16 KiB at least; 0: 256 KiB.
     uint32_t ring_kb = 0;
     /// "<field>: <reason>" of what cannot be in this trace; stands in the header.
-    std::vector<std::string> not_captured;
+    std::vector<std::string> not_captured = {};
 };
 
 /// What became of the events of a trace.

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+/**
+ * SECTION:tracer-vartmltrace
+ * @title: vartmltrace
+ * @short_description: one time line of pipeline, host and device
+ *
+ * Records for every pipeline of the process when each buffer was in which element, what waited in
+ * queues, and, where vartmlinfer runs, the stages of each inference and the operators of the
+ * device. The file opens in ui.perfetto.dev; arrows follow a frame from its source to its sinks. A
+ * summary with percentiles is written beside it.
+ *
+ * A frame is known by the stream-id and PTS of its buffers. An element that changes PTS begins a
+ * new frame. Buffers without PTS belong to the frame that their thread is at. Nothing is changed:
+ * pipelines behave as without the tracer.
+ *
+ * ## Example launch line
+ * |[
+ * GST_TRACERS="vartmltrace(file=trace.json)" gst-launch-1.0 videotestsrc num-buffers=30 ! queue !
+ * fakesink
+ * ]|
+ *
+ * Since: 1.0
+ */
+#include "gst/gstvartmltrace.h"
+
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "gst/support/log.h"
+#include "gst/trace/objects.h"
+#include "gst/trace/properties.h"
+#include "gst/trace/spans.h"
+#include "gst/trace/summary.h"
+
+GST_DEBUG_CATEGORY_STATIC(vartmltrace_debug);
+#define GST_CAT_DEFAULT vartmltrace_debug
+
+using namespace vartml;
+using namespace vartml::gst::trace;
+
+namespace {
+
+struct State {
+    Properties properties;
+    std::unique_ptr<Objects> objects;
+    std::unique_ptr<Spans> spans;
+    std::optional<HostTrace> trace;
+};
+
+// The tracers whose files are open. Closed when GStreamer is deinitialised, else with the process.
+struct OpenTracers {
+    std::mutex mutex;
+    std::vector<State*> all;
+};
+OpenTracers& open_tracers() {
+    static OpenTracers* const kept = new OpenTracers;
+    return *kept;
+}
+
+}  // namespace
+
+struct _GstVartmlTrace {
+    GstTracer parent;
+    State* state;
+};
+
+G_DEFINE_FINAL_TYPE(GstVartmlTrace, gst_vartml_trace, GST_TYPE_TRACER)
+
+namespace {
+
+Spans& spans_of(GObject* tracer) {
+    return *GST_VARTML_TRACE(tracer)->state->spans;
+}
+Objects& objects_of(GObject* tracer) {
+    return *GST_VARTML_TRACE(tracer)->state->objects;
+}
+
+// ---- hooks: (tracer, time since GStreamer's start, …); that time is another clock's ----
+
+void push_pre(GObject* tracer, GstClockTime, GstPad* pad, GstBuffer* buffer) {
+    spans_of(tracer).push_pre(pad, load_of(buffer));
+}
+void push_list_pre(GObject* tracer, GstClockTime, GstPad* pad, GstBufferList* list) {
+    spans_of(tracer).push_pre(pad, load_of(list));
+}
+void chain_pre(GObject* tracer, GstClockTime, GstPad* pad, GstBuffer* buffer) {
+    spans_of(tracer).chain_pre(pad, load_of(buffer));
+}
+void chain_list_pre(GObject* tracer, GstClockTime, GstPad* pad, GstBufferList* list) {
+    spans_of(tracer).chain_pre(pad, load_of(list));
+}
+void post(GObject* tracer, GstClockTime, GstPad* pad, GstFlowReturn flow) {
+    spans_of(tracer).post(pad, flow);
+}
+
+void push_event_pre(GObject* tracer, GstClockTime, GstPad* pad, GstEvent* event) {
+    objects_of(tracer).event(pad, event);
+}
+
+void element_new(GObject* tracer, GstClockTime, GstElement* element) {
+    objects_of(tracer).add_element(element);
+}
+void element_add_pad(GObject* tracer, GstClockTime, GstElement* element, GstPad* pad) {
+    objects_of(tracer).add_pad(element, pad);
+}
+void element_remove_pad(GObject* tracer, GstClockTime, GstElement*, GstPad* pad) {
+    objects_of(tracer).remove_pad(pad);
+}
+void object_destroyed(GObject* tracer, GstClockTime, gpointer object) {
+    objects_of(tracer).forget(object);
+}
+
+void change_state_post(GObject* tracer, GstClockTime, GstElement* element, GstStateChange change,
+                       GstStateChangeReturn result) {
+    objects_of(tracer).refresh(element);
+    if (GST_OBJECT_PARENT(element) || !HostTrace::is_open()) return;
+    const TraceArg args[] = {
+        {"element", TraceText::intern(GST_OBJECT_NAME(element))},
+        {"change", TraceText::intern(gst_state_change_get_name(change))},
+        {"result", TraceText::intern(gst_element_state_change_return_get_name(result))},
+    };
+    HostTrace::instant({.category = TraceCategory::meta, .name = "state change", .args = args},
+                       HostTrace::stamp_ns());
+}
+
+struct Hook {
+    const char* name;
+    GCallback function;
+};
+const Hook hooks[] = {
+    {"pad-push-pre", G_CALLBACK(push_pre)},
+    {"pad-push-post", G_CALLBACK(post)},
+    {"pad-push-list-pre", G_CALLBACK(push_list_pre)},
+    {"pad-push-list-post", G_CALLBACK(post)},
+    {"pad-chain-pre", G_CALLBACK(chain_pre)},
+    {"pad-chain-post", G_CALLBACK(post)},
+    {"pad-chain-list-pre", G_CALLBACK(chain_list_pre)},
+    {"pad-chain-list-post", G_CALLBACK(post)},
+    {"pad-push-event-pre", G_CALLBACK(push_event_pre)},
+    {"element-new", G_CALLBACK(element_new)},
+    {"element-add-pad", G_CALLBACK(element_add_pad)},
+    {"element-remove-pad", G_CALLBACK(element_remove_pad)},
+    {"element-change-state-post", G_CALLBACK(change_state_post)},
+    {"object-destroyed", G_CALLBACK(object_destroyed)},
+};
+
+// ---- open and close ----
+
+void close(State& state) {
+    if (!state.trace) return;
+    state.trace->flush();
+    const HostTraceTotals totals = state.trace->totals();
+    const std::string path = state.trace->path();
+    state.trace.reset();
+    if (!state.properties.summary) return;
+    if (auto done = write_summary(path + ".txt", summary_text(*state.objects, totals)); !done)
+        GST_WARNING("%s", done.error().message.c_str());
+}
+
+void close_all() {
+    const std::lock_guard lock(open_tracers().mutex);
+    for (State* state : open_tracers().all) close(*state);
+    open_tracers().all.clear();
+}
+
+void constructed(GObject* object) {
+    G_OBJECT_CLASS(gst_vartml_trace_parent_class)->constructed(object);
+    State& state = *GST_VARTML_TRACE(object)->state;
+    gchar* text = nullptr;
+    g_object_get(object, "params", &text, nullptr);
+    const auto taken = state.properties.parse(G_OBJECT_GET_CLASS(object), text);
+    g_free(text);
+    if (!taken) {
+        g_warning("vartmltrace is not active: %s", taken.error().message.c_str());
+        return;
+    }
+    auto trace = HostTrace::open(state.properties.file, state.properties.options());
+    if (!trace) {
+        g_warning("vartmltrace is not active: %s", trace.error().message.c_str());
+        return;
+    }
+    state.trace.emplace(*std::move(trace));
+    state.objects = std::make_unique<Objects>(state.properties.element_globs());
+    state.spans = std::make_unique<Spans>(*state.objects);
+    {
+        const std::lock_guard lock(open_tracers().mutex);
+        static const int at_exit = std::atexit(close_all);
+        (void)at_exit;
+        open_tracers().all.push_back(&state);
+    }
+    for (const Hook& hook : hooks)
+        gst_tracing_register_hook(GST_TRACER(object), hook.name, hook.function);
+}
+
+void finalize(GObject* object) {
+    State* const state = GST_VARTML_TRACE(object)->state;
+    {
+        const std::lock_guard lock(open_tracers().mutex);
+        std::erase(open_tracers().all, state);
+        close(*state);
+    }
+    delete state;
+    G_OBJECT_CLASS(gst_vartml_trace_parent_class)->finalize(object);
+}
+
+void set_property(GObject* object, guint id, const GValue* value, GParamSpec* spec) {
+    if (!GST_VARTML_TRACE(object)->state->properties.set(id, value))
+        G_OBJECT_WARN_INVALID_PROPERTY_ID(object, id, spec);
+}
+
+void get_property(GObject* object, guint id, GValue* value, GParamSpec* spec) {
+    if (!GST_VARTML_TRACE(object)->state->properties.get(id, value))
+        G_OBJECT_WARN_INVALID_PROPERTY_ID(object, id, spec);
+}
+
+}  // namespace
+
+static void gst_vartml_trace_init(GstVartmlTrace* self) {
+    self->state = new State;
+}
+
+static void gst_vartml_trace_class_init(GstVartmlTraceClass* klass) {
+    GST_DEBUG_CATEGORY_INIT(vartmltrace_debug, "vartmltrace", 0, "one time line of all");
+    auto* object = G_OBJECT_CLASS(klass);
+    object->set_property = set_property;
+    object->get_property = get_property;
+    object->constructed = constructed;
+    object->finalize = finalize;
+    install_properties(object);
+}

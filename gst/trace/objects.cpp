@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gst/trace/objects.h"
+
+#include <optional>
+
+namespace vartml::gst::trace {
+namespace {
+
+// Where somebody holds the lock, the name is taken the next time.
+std::optional<std::string> name_of(GstObject* object) {
+    if (!g_mutex_trylock(GST_OBJECT_GET_LOCK(object))) return std::nullopt;
+    std::string name = GST_OBJECT_NAME(object) ? GST_OBJECT_NAME(object) : "";
+    g_mutex_unlock(GST_OBJECT_GET_LOCK(object));
+    if (name.empty()) return std::nullopt;
+    return name;
+}
+
+}  // namespace
+
+Objects::Objects(const std::vector<std::string>& names) {
+    for (const std::string& glob : names) names_.push_back(g_pattern_spec_new(glob.c_str()));
+}
+
+Objects::~Objects() {
+    for (GPatternSpec* spec : names_) g_pattern_spec_free(spec);
+}
+
+ElementEntry* Objects::entry(GstElement* element) {
+    ElementEntry* const entry = elements_.add(element);
+    if (entry->stats.load(std::memory_order_acquire)) return entry;
+    const std::lock_guard lock(mutex_);
+    if (!entry->stats.load(std::memory_order_relaxed)) {
+        stats_.push_back(std::make_unique<ElementStats>());
+        entry->stats.store(stats_.back().get(), std::memory_order_release);
+    }
+    return entry;
+}
+
+void Objects::name(ElementStats& stats, const std::string& text) {
+    bool is_selected = names_.empty();
+    for (GPatternSpec* spec : names_)
+        is_selected = is_selected || g_pattern_spec_match_string(spec, text.c_str());
+    stats.name.store(TraceText::intern(text), std::memory_order_release);
+    stats.is_selected.store(is_selected, std::memory_order_release);
+}
+
+// Bins and pipelines have no buffers of their own.
+void Objects::add_element(GstElement* element) {
+    if (!GST_IS_BIN(element)) refresh(element);
+}
+
+void Objects::refresh(GstElement* element) {
+    if (GST_IS_BIN(element)) return;
+    const auto text = name_of(GST_OBJECT_CAST(element));
+    if (text) name(*entry(element)->stats.load(std::memory_order_acquire), *text);
+}
+
+void Objects::add_pad(GstElement* element, GstPad* pad) {
+    if (GST_IS_PROXY_PAD(pad) || GST_IS_BIN(element)) return;
+    const auto text = name_of(GST_OBJECT_CAST(pad));
+    ElementEntry* const owner = entry(element);
+    PadEntry* const known = pads_.add(pad);
+    const bool is_src = GST_PAD_DIRECTION(pad) == GST_PAD_SRC;
+    (is_src ? owner->srcs : owner->sinks).fetch_add(1, std::memory_order_relaxed);
+    known->is_src.store(is_src, std::memory_order_relaxed);
+    if (text) known->name.store(TraceText::intern(*text), std::memory_order_relaxed);
+    known->element.store(owner, std::memory_order_release);
+    refresh(element);
+}
+
+void Objects::remove_pad(GstPad* pad) {
+    PadEntry* const known = pads_.find(pad);
+    if (!known) return;
+    if (ElementEntry* const owner = known->element.load(std::memory_order_acquire)) {
+        const bool is_src = known->is_src.load(std::memory_order_relaxed);
+        (is_src ? owner->srcs : owner->sinks).fetch_sub(1, std::memory_order_relaxed);
+    }
+    forget(pad);
+}
+
+void Objects::forget(gpointer object) {
+    if (const PadEntry* const known = pads_.find(object)) {
+        const std::lock_guard lock(mutex_);
+        std::erase_if(origins_, [&](const auto& origin) { return origin.second == known; });
+    }
+    pads_.remove(object);
+    elements_.remove(object);
+}
+
+void Objects::event(GstPad* pad, GstEvent* event) {
+    if (!event || GST_EVENT_TYPE(event) != GST_EVENT_STREAM_START) return;
+    PadEntry* const known = pads_.find(pad);
+    if (!known || !known->is_src.load(std::memory_order_relaxed)) return;
+    const gchar* id = nullptr;
+    gst_event_parse_stream_start(event, &id);
+    if (id) start_stream(*known, id);
+}
+
+void Objects::start_stream(PadEntry& pad, const gchar* stream_id) {
+    const ElementEntry* const owner = pad.element.load(std::memory_order_acquire);
+    if (!owner) return;
+    const uint32_t index = HostTrace::stream_index(stream_id);
+    const std::lock_guard lock(mutex_);
+    auto& stream = streams_[index];
+    if (!stream) {
+        stream = std::make_unique<StreamStats>();
+        stream->index = index;
+    }
+    // The first that speaks of a stream is where it comes from; a file that is played again has
+    // the same streams from another source.
+    const PadEntry*& origin = origins_[index];
+    if (!origin || owner->is_source()) origin = &pad;
+    pad.is_origin.store(origin == &pad, std::memory_order_release);
+    pad.stream.store(stream.get(), std::memory_order_release);
+}
+
+std::vector<const ElementStats*> Objects::elements() const {
+    const std::lock_guard lock(mutex_);
+    std::vector<const ElementStats*> all;
+    for (const auto& stats : stats_) all.push_back(stats.get());
+    return all;
+}
+
+std::vector<const StreamStats*> Objects::streams() const {
+    const std::lock_guard lock(mutex_);
+    std::vector<const StreamStats*> all;
+    for (const auto& [index, stats] : streams_) all.push_back(stats.get());
+    return all;
+}
+
+}  // namespace vartml::gst::trace

@@ -30,6 +30,7 @@ struct DeviceTrace {
     const TraceSource& source;
     const TraceOptions& options;
     TraceFile& out;
+    TraceLanes& lanes;
     TraceIds& ids;
     // Results.
     std::vector<ArrowPoint> executions = {};

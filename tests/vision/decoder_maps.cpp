@@ -232,6 +232,97 @@ TEST_P(Heatmaps, MoveByOffsetsWhereThereAre) {
 }
 INSTANTIATE_TEST_SUITE_P(Views, Heatmaps, testing::ValuesIn(map_views), view_name);
 
+// The cells that hang together with the greatest one, found by looking at all again and again.
+std::vector<bool> blob_of(const RefMap& map, size_t k, size_t py, size_t px, float threshold) {
+    std::vector<bool> in(map.height * map.width);
+    in[py * map.width + px] = map.at(k, py, px) >= threshold;
+    for (bool grew = true; grew;) {
+        grew = false;
+        for (size_t y = 0; y < map.height; ++y) {
+            for (size_t x = 0; x < map.width; ++x) {
+                const size_t i = y * map.width + x;
+                const bool beside = (x > 0 && in[i - 1]) || (x + 1 < map.width && in[i + 1]) ||
+                                    (y > 0 && in[i - map.width]) ||
+                                    (y + 1 < map.height && in[i + map.width]);
+                if (in[i] || !beside || map.at(k, y, x) < threshold) continue;
+                in[i] = grew = true;
+            }
+        }
+    }
+    return in;
+}
+
+TEST_P(Heatmaps, HaveTheirCentroidsWhereTheSidecarSaysSo) {
+    constexpr float threshold = 0.45f;  // of random cells, about half: blobs of many shapes
+    RefMap map = random_map(17, 24, 32, 6, 0, 0.9f);
+    const StoredTensor tensor = stored_map(map, "out", GetParam());
+    ModelInfo info;
+    info.peak = "centroid";
+    const Decoded decoded = decode_tensors({tensor}, info, width, height,
+                                           {.decoder = "heatmap", .score_threshold = threshold});
+    ASSERT_EQ(decoded.keypoints.size(), 17u);
+    size_t most = 0;
+    for (size_t k = 0; k < 17; ++k) {
+        size_t px = 0, py = 0;
+        for (size_t y = 0; y < 24; ++y) {
+            for (size_t x = 0; x < 32; ++x) {
+                if (map.at(k, y, x) > map.at(k, py, px)) px = x, py = y;
+            }
+        }
+        const std::vector<bool> blob = blob_of(map, k, py, px, threshold);
+        double sum = 0, x = 0, y = 0;
+        for (size_t i = 0; i < blob.size(); ++i) {
+            const double value = blob[i] ? map.at(k, i / 32, i % 32) : 0;
+            sum += value, x += value * double(i % 32), y += value * double(i / 32);
+        }
+        most = std::max(most, static_cast<size_t>(std::ranges::count(blob, true)));
+        EXPECT_NEAR(decoded.keypoints[k].x, x / sum * 4, 1e-3);
+        EXPECT_NEAR(decoded.keypoints[k].y, y / sum * 4, 1e-3);
+        EXPECT_EQ(decoded.keypoints[k].score, map.at(k, py, px));
+        EXPECT_TRUE(decoded.keypoints[k].visible);
+    }
+    EXPECT_GT(most, 20u);
+}
+
+TEST(Heatmaps, CentroidsLieBetweenCellsAndPassOverOtherBlobs) {
+    RefMap map(2, 24, 32);
+    const auto bump = [&](size_t k, double cx, double cy, double height) {
+        for (size_t y = 0; y < 24; ++y) {
+            for (size_t x = 0; x < 32; ++x) {
+                const double dx = double(x) - cx, dy = double(y) - cy;
+                map.at(k, y, x) += static_cast<float>(height * std::exp(-(dx * dx + dy * dy) / 8));
+            }
+        }
+    };
+    bump(0, 10.4, 7.7, 0.9), bump(0, 25, 18, 0.8);  // a second person
+    bump(1, 20.1, 11.3, 0.2);                       // nowhere over the threshold
+    ModelInfo info;
+    info.peak = "centroid";
+    const Decoded decoded = decode_tensors({stored_map(map, "out", MapView::nchw)}, info, width,
+                                           height, {.decoder = "heatmap", .score_threshold = 0.3});
+    EXPECT_NEAR(decoded.keypoints[0].x, 10.4 * 4, 0.4);  // a tenth of a cell
+    EXPECT_NEAR(decoded.keypoints[0].y, 7.7 * 4, 0.4);
+    EXPECT_TRUE(decoded.keypoints[0].visible);
+    EXPECT_EQ(decoded.keypoints[1].x, 20 * 4);
+    EXPECT_FALSE(decoded.keypoints[1].visible);
+}
+
+TEST(Heatmaps, WithOffsetsHaveNoCentroids) {
+    RefMap map(2, 12, 16), moves(4, 12, 16);
+    const StoredTensor maps = stored_map(map, "heat", MapView::nchw),
+                       offsets = stored_map(moves, "move", MapView::nchw);
+    const TensorInfo infos[] = {maps.info, offsets.info};
+    ModelInfo info;
+    info.peak = "centroid";
+    info.outputs = {{.name = "heat", .id = "", .role = "heatmap"},
+                    {.name = "move", .id = "", .role = "offsets"}};
+    const auto decoder = Decoder::create(info, infos, width, height, {.decoder = "heatmap"});
+    ASSERT_FALSE(decoder);
+    EXPECT_NE(decoder.error().message.find("'move' says where points are, and so does"),
+              std::string::npos)
+        << decoder.error().message;
+}
+
 TEST(Heatmaps, WithoutAnyNumberAreNotVisible) {
     RefMap map(2, 24, 32);
     for (size_t i = 0; i < 24 * 32; ++i) map.data[i] = nan;

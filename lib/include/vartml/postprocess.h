@@ -33,6 +33,7 @@ struct ModelInfo {
     std::string activation;  ///< "none", "sigmoid", "softmax" or ""
     std::string box_order;   ///< "yxyx", "xyxy", "cxcywh" or ""
     std::string box_form;    ///< of raw YOLO maps: "v3", "v5" or ""
+    std::string peak;        ///< of heat maps: "quarter", "centroid" or ""
     std::string skeleton;    ///< "coco17" or pairs "0-1;1-2;…"
     struct Input {
         std::string name;

@@ -3,6 +3,7 @@
 // frame pixels.
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 
 #include "lib/vision/details.h"
 #include "lib/vision/families.h"
@@ -45,14 +46,23 @@ struct Decoder::State {
             return !is_wanted(item.class_id);
         });
     }
-    // The same for the pixels of class maps: what is dropped becomes 255.
+    // The same for the pixels of class maps: what is dropped becomes no_class.
     void select_regions(vision::PictureDetails& picture) const {
         if (picture.class_maps.empty() || (!info.class_offset && wanted.empty())) return;
-        for (uint8_t& pixel : picture.mask_pixels) {
-            if (pixel == vision::no_class) continue;
+        const bool wide = picture.class_maps.front().pixel_bytes == 2;
+        wide ? select_pixels<uint16_t>(picture.mask_pixels)
+             : select_pixels<uint8_t>(picture.mask_pixels);
+    }
+    template <typename Pixel>
+    void select_pixels(std::vector<uint8_t>& bytes) const {
+        constexpr Pixel none = vision::no_class<Pixel>;
+        for (size_t i = 0; i < bytes.size(); i += sizeof(Pixel)) {
+            Pixel pixel;
+            std::memcpy(&pixel, &bytes[i], sizeof pixel);
+            if (pixel == none) continue;
             const int32_t label = pixel + info.class_offset;
-            pixel = is_wanted(label) && label < vision::no_class ? static_cast<uint8_t>(label)
-                                                                 : vision::no_class;
+            pixel = is_wanted(label) && label < none ? static_cast<Pixel>(label) : none;
+            std::memcpy(&bytes[i], &pixel, sizeof pixel);
         }
     }
     Result<void> finish_boxes(std::span<const OutputTensor> tensors,

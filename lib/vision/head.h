@@ -2,6 +2,7 @@
 // What decoder families share: the request they are made from, the checks of counts, and the
 // candidates they give.
 #pragma once
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -100,13 +101,14 @@ struct Candidate {
     uint32_t position;
     float angle = 0;  // radians, clockwise, about the centre; the corners are those before the turn
 };
-// A pixel of a class map that belongs to no class.
-constexpr uint8_t no_class = 255;
+// A pixel of a class map that belongs to no class, by the type of the pixels: all bits are set.
+template <typename Pixel>
+constexpr Pixel no_class = std::numeric_limits<Pixel>::max();
 
 // What belongs to the whole picture and is no class; in pixels of the model's input.
 struct PictureDetails {
     std::vector<Keypoint> keypoints;
-    std::vector<Mask> class_maps;      // pixels are classes of the tensor, 255 = none
+    std::vector<Mask> class_maps;      // pixels are classes of the tensor, or no_class
     std::vector<uint8_t> mask_pixels;  // of class_maps
     std::vector<float> embedding;
     void clear();

@@ -81,6 +81,38 @@ TEST_P(Segments, OfSeveralLabelsHaveAMapForEachClassThatOccurs) {
         }
     }
 }
+
+int wide_pixel(const Decoded& decoded, const Mask& map, size_t index) {
+    EXPECT_EQ(map.pixel_bytes, 2u);
+    uint16_t pixel;
+    std::memcpy(&pixel, &decoded.mask_pixels[map.first + 2 * index], 2);
+    return pixel;
+}
+
+TEST_P(Segments, OfMoreClassesThanAByteTellsHavePixelsOfTwo) {
+    RefMap map = random_map(300, 12, 16, 9);
+    for (size_t i = 0; i < 12 * 16; ++i) map.data[(i * 61 % 300) * 12 * 16 + i] = 1.5f;
+    const StoredTensor tensor = stored_map(map, "out", GetParam());
+    ModelInfo info;
+    info.class_offset = -1;
+    const Affine half{.a = 2, .b = 0, .c = 0, .d = 0, .e = 2, .f = -48};  // as of a letterbox
+    const Decoded all = decode_tensors({tensor}, info, width, height, {.decoder = "segment"});
+    const Decoded some = decode_tensors({tensor}, info, width, height,
+                                        {.decoder = "segment", .classes = {"60", "271"}});
+    const Decoded cut =
+        decode_tensors({tensor}, info, width, height, {.decoder = "segment"}, half, 256, 96);
+    ASSERT_EQ(cut.class_maps.at(0).height, 6u);
+    for (size_t i = 0; i < 12 * 16; ++i) {
+        const int best = static_cast<int>(i * 61 % 300), label = best - 1;
+        EXPECT_EQ(wide_pixel(all, all.class_maps.at(0), i), label < 0 ? 65535 : label) << i;
+        EXPECT_EQ(wide_pixel(some, some.class_maps.at(0), i),
+                  label == 60 || label == 271 ? label : 65535);
+        if (i < 6 * 16) {
+            EXPECT_EQ(wide_pixel(cut, cut.class_maps[0], i),
+                      wide_pixel(all, all.class_maps[0], i + 3 * 16));
+        }
+    }
+}
 INSTANTIATE_TEST_SUITE_P(Views, Segments, testing::ValuesIn(map_views), view_name);
 
 template <typename T>
@@ -113,6 +145,32 @@ TEST(Segments, ReadClassesThatTheModelChose) {
         ASSERT_EQ(decoded.mask_pixels.size(), values.size());
         for (size_t i = 0; i < values.size(); ++i) EXPECT_EQ(decoded.mask_pixels[i], values[i]);
     }
+}
+
+TEST(Segments, ReadMoreClassesThanAByteTells) {
+    std::vector<int> values(24 * 32);
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<int>(i % 700);
+    values[7] = 65535;
+    ModelInfo info;
+    info.num_classes = 700;
+    const Decoded decoded = decode_tensors(
+        {labels_of<int32_t>(values, DataType::int32, {1, 24, 32})}, info, width, height);
+    for (size_t i = 0; i < values.size(); ++i) {
+        EXPECT_EQ(wide_pixel(decoded, decoded.class_maps.at(0), i), values[i]);
+    }
+}
+
+TEST(Segments, RefuseMoreClassesThanTwoBytesTell) {
+    const StoredTensor tensor =
+        labels_of<int32_t>(std::vector<int>(24 * 32), DataType::int32, {1, 24, 32});
+    ModelInfo info;
+    info.num_classes = 65536;
+    const auto decoder =
+        Decoder::create(info, {&tensor.info, 1}, width, height, {.decoder = "segment"});
+    ASSERT_FALSE(decoder);
+    EXPECT_NE(decoder.error().message.find("has 65536 classes, class maps have at most 65535"),
+              std::string::npos)
+        << decoder.error().message;
 }
 
 TEST(Segments, RefuseAClassThatLabelsDoNotHave) {

@@ -2,6 +2,7 @@
 """Families and forms of output, one row each."""
 
 import dataclasses
+import functools
 
 import encoders as e
 import priors as p
@@ -65,6 +66,7 @@ ROWS = [
     Row('blazeface back', 'blazeface', p.blazeface_back, (256, 256), HEADS),
     Row('blazepalm', 'blazeface', p.blazepalm, (192, 192), scenes.palm),
     Row('segment', 'segment', p.segment, (512, 512), PASSER, checks='map'),
+    Row('segment, 300 classes', 'segment', functools.partial(p.segment, shrink=4), (256, 256), scenes.of_many, checks='map'),
     Row('segment, channels last', 'segment', p.segment_channels_last, (320, 256), PASSER, checks='map'),
     Row('segment, labels', 'segment', p.segment_labels, (320, 256), PASSER, checks='map'),
     Row('segment, one class', 'segment', p.segment_one, (512, 512), PASSER, checks='one', labels=False),

@@ -127,6 +127,20 @@ Result<const Family*> choose_family(const HeadRequest& request, const std::strin
             " in section [modelinfo]"};
 }
 
+// Errors: dec-classes, where the sidecar's skeleton names points that the model does not have.
+Result<void> check_skeleton(const HeadRequest& request, const vision::Head& head) {
+    const std::string& skeleton = request.info.skeleton;
+    const unsigned named = vision::points_named(skeleton), points = head.keypoints();
+    if (points == 0 || named <= points) return {};
+    const std::string last = std::to_string(named - 1), count = std::to_string(points);
+    return vision::head_error(request, "dec-classes",
+                              "x-vartml-skeleton=" + skeleton + " names point " + last +
+                                  ", but the model has " + count + " points, from 0 to " +
+                                  std::to_string(points - 1) +
+                                  "; correct that line in section [modelinfo]",
+                              last, count, "x-vartml-skeleton=…");
+}
+
 // Index of a label, or the number that the text is.
 std::optional<int32_t> class_named(const std::vector<std::string>& labels,
                                    const std::string& name) {
@@ -192,9 +206,10 @@ Result<Decoder> Decoder::create(const ModelInfo& info, std::span<const TensorInf
     if (!family) return std::move(family).error();
     state->family = *family;
     auto head = state->family->create(request);
-    if (!head) {
-        return Error{head.error().code, "decoder " + std::string(state->family->row.nick) + ": " +
-                                            head.error().message};
+    const auto fits = head ? check_skeleton(request, **head) : Result<void>(head.error());
+    if (!fits) {
+        return Error{fits.error().code, "decoder " + std::string(state->family->row.nick) + ": " +
+                                            fits.error().message};
     }
     state->head = std::move(*head);
     for (const TensorInfo& output : outputs) state->shapes.push_back(output.cpu.shape);

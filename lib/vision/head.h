@@ -128,6 +128,9 @@ Result<Matrix> dense_matrix(std::span<const OutputTensor> tensors, const DenseHe
 // The box of a row that begins with centre and size in model pixels.
 Candidate centred_box(const Matrix& matrix, uint32_t position, float score, int32_t class_id);
 
+// Points that a skeleton of the sidecar names, at least; 0 without one.
+unsigned points_named(std::string_view skeleton);
+
 // The activation that the sidecar puts behind a score.
 class Activation {
 public:
@@ -174,6 +177,8 @@ public:
     virtual unsigned classes() const = 0;
     // Bones between the keypoints where the sidecar names none; "" = not known.
     virtual std::string_view skeleton() const { return {}; }
+    // Keypoints of a box or of the picture; 0 = none.
+    virtual unsigned keypoints() const { return 0; }
 };
 
 }  // namespace vartml::vision

@@ -477,6 +477,41 @@ TEST(Landmarks, KeepThePlaceOfAPointThatIsNoNumber) {
     EXPECT_EQ(decoded.not_finite, 1u);
 }
 
+TEST(Skeletons, NameNoPointThatTheModelDoesNotHave) {
+    RefMap map(17, 24, 32);
+    const StoredTensor points = vector_tensor("out", std::vector<float>(42), {1, 42}),
+                       maps = stored_map(map, "out", MapView::nchw),
+                       faces = vector_tensor("out", std::vector<float>(756 * 16), {1, 756, 16});
+    struct Case {
+        const char* decoder;
+        const StoredTensor& tensor;
+        const char *fits, *does_not, *says;
+    };
+    const Case cases[] = {
+        {"heatmap", maps, "coco17", "0-1;3-17", "names point 17, but the model has 17 points"},
+        {"landmarks", points, "0-20", "0-21", "names point 21, but the model has 21 points"},
+        {"landmarks", points, "coco17", "30-2;0-1", "names point 30, but"},
+        {"yolo-face", faces, "0-4;1-2", "5-0", "the model has 5 points, from 0 to 4; correct"},
+    };
+    for (const Case& c : cases) {
+        SCOPED_TRACE(c.decoder);
+        const auto create = [&](const char* skeleton, DecodeFault* fault) {
+            ModelInfo info;
+            info.skeleton = skeleton;
+            return Decoder::create(info, {&c.tensor.info, 1}, width, height, {.decoder = c.decoder},
+                                   fault);
+        };
+        const auto good = create(c.fits, nullptr);
+        EXPECT_TRUE(good) << good.error().message;
+        DecodeFault fault;
+        const auto bad = create(c.does_not, &fault);
+        ASSERT_FALSE(bad);
+        EXPECT_NE(bad.error().message.find(c.says), std::string::npos) << bad.error().message;
+        EXPECT_EQ(fault.id, "dec-classes");
+        EXPECT_EQ(fault.fix, "x-vartml-skeleton=…");
+    }
+}
+
 // ---- embedding
 
 TEST(Embeddings, HaveTheLengthOne) {

@@ -95,12 +95,8 @@ void post(GObject* tracer, GstClockTime, GstPad* pad, GstFlowReturn flow) {
     spans_of(tracer).post(pad, flow);
 }
 
-// Before 1.26.4 the pad may be locked here, and the event may be NULL.
 void push_event_pre(GObject* tracer, GstClockTime, GstPad* pad, GstEvent* event) {
-    if (!event || GST_EVENT_TYPE(event) != GST_EVENT_STREAM_START) return;
-    const gchar* id = nullptr;
-    gst_event_parse_stream_start(event, &id);
-    if (id) objects_of(tracer).start_stream(pad, id);
+    objects_of(tracer).event(pad, event);
 }
 
 void element_new(GObject* tracer, GstClockTime, GstElement* element) {
@@ -121,7 +117,7 @@ void change_state_post(GObject* tracer, GstClockTime, GstElement* element, GstSt
     objects_of(tracer).refresh(element);
     if (GST_OBJECT_PARENT(element) || !HostTrace::is_open()) return;
     const TraceArg args[] = {
-        {"element", TraceText::intern(GST_OBJECT_NAME(element))},
+        TraceArg::copy("element", GST_OBJECT_NAME(element)),
         {"change", TraceText::intern(gst_state_change_get_name(change))},
         {"result", TraceText::intern(gst_element_state_change_return_get_name(result))},
     };
@@ -172,6 +168,14 @@ void close_all() {
 void constructed(GObject* object) {
     G_OBJECT_CLASS(gst_vartml_trace_parent_class)->constructed(object);
     State& state = *GST_VARTML_TRACE(object)->state;
+    gchar* text = nullptr;
+    g_object_get(object, "params", &text, nullptr);
+    const auto taken = state.properties.parse(G_OBJECT_GET_CLASS(object), text);
+    g_free(text);
+    if (!taken) {
+        g_warning("vartmltrace is not active: %s", taken.error().message.c_str());
+        return;
+    }
     auto trace = HostTrace::open(state.properties.file, state.properties.options());
     if (!trace) {
         g_warning("vartmltrace is not active: %s", trace.error().message.c_str());
@@ -225,6 +229,4 @@ static void gst_vartml_trace_class_init(GstVartmlTraceClass* klass) {
     object->constructed = constructed;
     object->finalize = finalize;
     install_properties(object);
-    // Parameters are properties: core refuses what is none of them, with one warning.
-    gst_tracer_class_set_use_structure_params(GST_TRACER_CLASS(klass), TRUE);
 }

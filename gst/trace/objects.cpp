@@ -87,11 +87,18 @@ void Objects::forget(gpointer object) {
     elements_.remove(object);
 }
 
-void Objects::start_stream(GstPad* pad, const gchar* stream_id) {
+void Objects::event(GstPad* pad, GstEvent* event) {
+    if (!event || GST_EVENT_TYPE(event) != GST_EVENT_STREAM_START) return;
     PadEntry* const known = pads_.find(pad);
-    const ElementEntry* const owner =
-        known ? known->element.load(std::memory_order_acquire) : nullptr;
-    if (!owner || !known->is_src.load(std::memory_order_relaxed)) return;
+    if (!known || !known->is_src.load(std::memory_order_relaxed)) return;
+    const gchar* id = nullptr;
+    gst_event_parse_stream_start(event, &id);
+    if (id) start_stream(*known, id);
+}
+
+void Objects::start_stream(PadEntry& pad, const gchar* stream_id) {
+    const ElementEntry* const owner = pad.element.load(std::memory_order_acquire);
+    if (!owner) return;
     const uint32_t index = HostTrace::stream_index(stream_id);
     const std::lock_guard lock(mutex_);
     auto& stream = streams_[index];
@@ -102,9 +109,9 @@ void Objects::start_stream(GstPad* pad, const gchar* stream_id) {
     // The first that speaks of a stream is where it comes from; a file that is played again has
     // the same streams from another source.
     const PadEntry*& origin = origins_[index];
-    if (!origin || owner->is_source()) origin = known;
-    known->is_origin.store(origin == known, std::memory_order_release);
-    known->stream.store(stream.get(), std::memory_order_release);
+    if (!origin || owner->is_source()) origin = &pad;
+    pad.is_origin.store(origin == &pad, std::memory_order_release);
+    pad.stream.store(stream.get(), std::memory_order_release);
 }
 
 std::vector<const ElementStats*> Objects::elements() const {

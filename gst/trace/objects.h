@@ -75,8 +75,9 @@ public:
     void add_pad(GstElement* element, GstPad* pad);
     void remove_pad(GstPad* pad);
     void forget(gpointer object);
-    // `pad` may be locked: only our own tables are used.
-    void start_stream(GstPad* pad, const gchar* stream_id);
+    // Looks at STREAM_START alone. Before 1.26.4 `pad` may be locked and `event` NULL: the event is
+    // read, and our own tables.
+    void event(GstPad* pad, GstEvent* event);
 
     PadEntry* pad(GstPad* pad) const { return pads_.find(pad); }
 
@@ -86,6 +87,7 @@ public:
 
 private:
     ElementEntry* entry(GstElement* element);
+    void start_stream(PadEntry& pad, const gchar* stream_id);
     void name(ElementStats& stats, const std::string& text);
 
     std::vector<GPatternSpec*> names_;

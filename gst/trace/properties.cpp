@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gst/trace/properties.h"
 
+#include <memory>
 #include <sstream>
+#include <utility>
 
 #include "gst/support/runtime.h"
 
@@ -46,7 +48,7 @@ void install_properties(GObjectClass* klass) {
     install(prop_elements,
             g_param_spec_string("elements", "Elements",
                                 "Names of the elements that are recorded, as globs with commas "
-                                "between, in quotes; all where it is not set",
+                                "between, in quotes; unset: all",
                                 nullptr, writable));
     install(prop_ring_kb, g_param_spec_uint("ring-kb", "Ring of a thread",
                                             "KiB for the events that a thread has recorded and "
@@ -111,6 +113,48 @@ bool Properties::get(guint id, GValue* value) const {
         default:
             return false;
     }
+}
+
+// Not core's own reading of parameters as properties: before 1.26.4 it takes no integer for one
+// that is not a gint.
+Result<void> Properties::parse(GObjectClass* klass, const char* text) {
+    if (!text || !*text) return {};
+    const auto refuse = [](std::string why) {
+        return Error{ErrorCode::invalid_argument, std::move(why)};
+    };
+    const std::unique_ptr<GstStructure, decltype(&gst_structure_free)> given(
+        gst_structure_from_string((std::string("vartmltrace,") + text).c_str(), nullptr),
+        gst_structure_free);
+    if (!given) {
+        return refuse(std::string("parameters '") + text +
+                      "' are not of the form name=value,name=value; quote values with commas or "
+                      "asterisks");
+    }
+    for (int i = 0; i < gst_structure_n_fields(given.get()); ++i) {
+        const char* const name = gst_structure_nth_field_name(given.get(), unsigned(i));
+        const GValue* const value = gst_structure_get_value(given.get(), name);
+        GParamSpec* const spec = g_object_class_find_property(klass, name);
+        if (!spec || spec->owner_type != G_OBJECT_CLASS_TYPE(klass)) {
+            return refuse(std::string("parameter '") + name +
+                          "' is unknown; there are file, flags, max-bytes, elements, ring-kb and "
+                          "summary");
+        }
+        GValue wanted = G_VALUE_INIT;
+        g_value_init(&wanted, spec->value_type);
+        const bool is_text = G_VALUE_HOLDS_STRING(value);
+        const bool fits =
+            (is_text ? gst_value_deserialize_with_pspec(&wanted, g_value_get_string(value), spec)
+                     : g_value_transform(value, &wanted)) &&
+            !g_param_value_validate(spec, &wanted);
+        if (fits) set(spec->param_id, &wanted);
+        g_value_unset(&wanted);
+        if (!fits) {
+            return refuse(std::string("parameter '") + name +
+                          "' has a value that it cannot have; " +
+                          "it is: " + g_param_spec_get_blurb(spec));
+        }
+    }
+    return {};
 }
 
 HostTraceOptions Properties::options() const {

@@ -18,6 +18,9 @@ struct Properties {
 
     bool set(guint id, const GValue* value);
     bool get(guint id, GValue* value) const;
+    // What GST_TRACERS has in parentheses: `name=value` with commas between; nullptr: nothing.
+    // Errors: invalid_argument naming the parameter.
+    Result<void> parse(GObjectClass* klass, const char* text);
     HostTraceOptions options() const;
     std::vector<std::string> element_globs() const;
 };

@@ -19,6 +19,7 @@
 #include "lib/compiler/hw_views.h"
 #include "lib/compiler/partition.h"
 #include "lib/compiler/pass_table.h"
+#include "lib/compiler/perf_metrics.h"
 #include "lib/compiler/schedule.h"
 #include "lib/compiler/sidecar.h"
 #include "lib/compiler/stats_descriptor.h"
@@ -395,6 +396,8 @@ Result<void> Compilation::add_files(CompiledModel& m) {
     if (m.stats_level >= profiling::level_inference)
         m.files.push_back({profiling::descriptor_entry, artifact::write_descriptor(make_descriptor(
                                                             m, target_, request_.stats))});
+    if (request_.perf_metrics)
+        m.files.push_back({metrics_entry, metrics_json(measure(m, target_))});
     return {};
 }
 

@@ -22,7 +22,6 @@ using graph::ValueId;
 using profiling::Descriptor;
 using profiling::Op;
 
-constexpr const char* layout_kind = "convert_layout";
 constexpr size_t max_text = 4096;  // of a reader
 
 const TensorView& border_view(const TensorInfo& tensor) {
@@ -186,7 +185,7 @@ private:
     }
 
     uint32_t add_layout_step(const char* way, const TensorInfo& info, uint32_t from, uint32_t to) {
-        Op& op = append(layout_kind);
+        Op& op = append(profiling::layout_kind);
         op.name = partition_->name + way + info.name;
         op.data_movement = true;
         op.inputs = {from};

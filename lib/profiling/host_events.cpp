@@ -13,7 +13,7 @@
 #include <streambuf>
 
 #include "lib/common/file.h"
-#include "lib/profiling/trace_event.h"
+#include "lib/profiling/trace_file.h"
 
 namespace vartml::profiling {
 namespace {

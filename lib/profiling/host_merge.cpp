@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "lib/profiling/host_events.h"
-#include "lib/profiling/trace_lanes.h"
+#include "lib/profiling/lane_pool.h"
 
 namespace vartml::profiling {
 namespace {

@@ -10,7 +10,7 @@
 
 #include <vartml/result.h>
 
-#include "lib/profiling/trace_event.h"
+#include "lib/profiling/trace_file.h"
 
 namespace vartml::profiling {
 

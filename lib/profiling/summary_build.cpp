@@ -7,6 +7,7 @@
 #include <map>
 #include <tuple>
 
+#include "lib/common/utf8.h"
 #include "lib/profiling/instances.h"
 #include "lib/profiling/summary_notes.h"
 #include "lib/profiling/text_format.h"
@@ -79,7 +80,7 @@ public:
         : file_(file), descriptor_(descriptor), verdict_(verdict), ucycles_(hz) {}
 
     Result<SummaryText> run() {
-        summary_.network = file_.network();
+        summary_.network = printable(file_.network());
         if (auto r = read_ports(); !r) return r.error();
         add_threads();
         if (summary_.cores.empty())
@@ -146,9 +147,10 @@ void Builder::add_threads() {
         line.ucycles = line.end - line.start;
         line.pcycles = captured(t.pcycles);
         core->batches.push_back({t.thread, line.ucycles, line.start, line.end, line.pcycles});
-        const uint64_t activate = file_.ticks_to_ns(t.activate_ticks);
-        core->activates.push_back(
-            {t.thread, activate == not_captured ? Count() : Count(ucycles_.rounded(activate))});
+        Count activate = captured(file_.ticks_to_ns(t.activate_ticks));
+        if (activate) activate = ucycles_.rounded(*activate);
+        gaps_.has_no_activate = gaps_.has_no_activate || !activate;
+        core->activates.push_back({t.thread, activate});
         core->total_ucycles = std::max(core->total_ucycles, line.ucycles);
         core->total_pcycles = most(core->total_pcycles, line.pcycles);
         const bool is_silent = (t.flags & format::stamped) == 0;

@@ -5,7 +5,8 @@
 #include <cstring>
 
 #include "lib/profiling/host_merge.h"
-#include "lib/profiling/trace_event.h"
+#include "lib/profiling/trace_file.h"
+#include "lib/profiling/ucycles.h"
 
 namespace vartml::profiling {
 namespace {
@@ -56,10 +57,10 @@ void add_identity(JsonMembers& members, const Descriptor& descriptor, const Op& 
         add_text(members, "opMemory", descriptor.memories[op.memory]);
 }
 
-void add_time(JsonMembers& members, const TeamInstance& instance, uint64_t ucycle_hz,
+void add_time(JsonMembers& members, const TeamInstance& instance, const Ucycles& clock,
               uint64_t out_bytes) {
-    const uint64_t ucycles = to_ucycles(instance.longest_end_ns, ucycle_hz) -
-                             to_ucycles(instance.longest_start_ns, ucycle_hz);
+    const uint64_t ucycles =
+        clock.stamp(instance.longest_end_ns) - clock.stamp(instance.longest_start_ns);
     const double kilobytes = static_cast<double>(out_bytes) / 1024;
     members.number("opUCycle", ucycles);
     if (instance.pcycles) members.number("opPCycle", *instance.pcycles);
@@ -111,7 +112,7 @@ std::string op_args(const Descriptor& descriptor, const Op& op, const TeamInstan
     std::string args;
     JsonMembers members(args);
     add_identity(members, descriptor, op);
-    add_time(members, instance, job.ucycle_hz, op.out_bytes);
+    add_time(members, instance, Ucycles(job.ucycle_hz), op.out_bytes);
     if (sync_ns) append_us(members.key("opSyncDurUs"), static_cast<int64_t>(*sync_ns));
     add_tensors(members, descriptor, op);
     if (!op.onnx_nodes.empty()) add_list(members.key("onnxNodes"), op.onnx_nodes);

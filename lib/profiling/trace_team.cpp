@@ -66,9 +66,4 @@ const Core* core_of(const Descriptor& descriptor, uint16_t core) {
     return descriptor.cores.empty() ? nullptr : &descriptor.cores.front();
 }
 
-const Group* group_of(const Descriptor& descriptor, uint16_t core, uint16_t group) {
-    const Core* found = core_of(descriptor, core);
-    return found && group < found->groups.size() ? &found->groups[group] : nullptr;
-}
-
 }  // namespace vartml::profiling

@@ -12,11 +12,6 @@
 
 namespace vartml::profiling {
 
-// A stamp in units of display: both ends are rounded down, so that neighbours stay neighbours.
-inline uint64_t to_ucycles(uint64_t ns, uint64_t ucycle_hz) {
-    return static_cast<uint64_t>(static_cast<unsigned __int128>(ns) * ucycle_hz / 1'000'000'000U);
-}
-
 // One operator on one or several threads of a group.
 struct TeamInstance {
     uint64_t start_ns = 0, end_ns = 0;  // from the first start to the last end
@@ -57,8 +52,6 @@ private:
 // The instance of operator `index` on these threads; absent where none executed it.
 std::optional<TeamInstance> instance_of(std::span<Member> members, uint64_t index);
 
-// The group of a core of the descriptor that a thread's records are of; nullptr where it has none.
-const Group* group_of(const Descriptor& descriptor, uint16_t core, uint16_t group);
 // The core of the descriptor that describes a core of a buffer; nullptr in a descriptor without.
 const Core* core_of(const Descriptor& descriptor, uint16_t core);
 

@@ -248,6 +248,13 @@ void print_outcome(const compiler::CompileOutcome& out) {
     if (out.up_to_date) std::puts("up to date");
 }
 
+void print_perf_warnings(const compiler::CompileRequest& request,
+                         const compiler::CompileOutcome& out) {
+    if (!request.perf_warnings) return;
+    for (const std::string& line : out.perf_warnings) std::fprintf(stderr, "%s\n", line.c_str());
+    std::fprintf(stderr, "performance warnings: %zu\n", out.perf_warnings.size());
+}
+
 }  // namespace
 
 int compile(int argc, const char* const* argv) {
@@ -292,7 +299,9 @@ int compile(int argc, const char* const* argv) {
         return exit_not_offloaded;
     }
     warn_of_stats(options.request.stats, out->actual_batch_size);
+    print_perf_warnings(options.request, *out);
     if (!options.quiet) print_outcome(*out);
+    std::fputs(out->perf_metrics.c_str(), stdout);
     if (set && !options.quiet) {
         auto cost = set->cost(out->model_path);
         if (!cost) {

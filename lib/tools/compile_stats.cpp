@@ -66,6 +66,10 @@ void add_stats_options(CLI::App& app, compiler::CompileRequest& request, StatsOp
     app.add_option("--pmu-events", options.events,
                    "count these raw processor events instead: up to 8 hexadecimal numbers")
         ->type_name("A,B,...");
+    app.add_flag("--perf-warnings", request.perf_warnings,
+                 "say on standard error what in the result costs speed");
+    app.add_flag("--perf-metrics", request.perf_metrics,
+                 "print the compiler's estimates and keep them in the result");
     app.add_option("--aic-binary-dir", options.binary_dir)->group("");
 }
 
@@ -79,7 +83,9 @@ const CompatTable& compile_spellings() {
          {"--stats-batchsize", {"-stats-batchsize"}},
          {"--ddr-stats", {"-ddr-stats"}},
          {"--pmu-recipe", {"-pmu-recipe", "--aic-pmu-recipe", "-aic-pmu-recipe"}},
-         {"--pmu-events", {"-pmu-events", "--aic-pmu-events", "-aic-pmu-events"}}},
+         {"--pmu-events", {"-pmu-events", "--aic-pmu-events", "-aic-pmu-events"}},
+         {"--perf-warnings", {"-perf-warnings", "--aic-perf-warnings", "-aic-perf-warnings"}},
+         {"--perf-metrics", {"-perf-metrics", "--aic-perf-metrics", "-aic-perf-metrics"}}},
         {{"--aic-profiling-",
           "is an option of 'vartml run', which takes the measurements; here --stats-level says "
           "what can be measured"}}};

@@ -96,8 +96,8 @@ Result<Plan> Lowering::run(const std::function<const WeightCache*(bool)>& open) 
     place_borders();
     choose_places();
     for (const graph::Node& node : graph().nodes) {
-        if (before_each_) before_each_(*this, node);
         op_ = node.name;
+        if (before_each_) before_each_(*this, node);
         if (auto ok = lowering_of(node)(*this, node); !ok) return ok.error();
     }
     finish_outputs();
@@ -205,7 +205,7 @@ void Lowering::place_borders() {
         const TensorInfo& info = program_.inputs[i];
         const auto id = static_cast<size_t>(graph().inputs[i]);
         const int32_t buffer = add(Place::input, i, info);
-        op_ = program_.name + "/in/" + info.name;
+        begin_border("/in/", info);
         const auto& shape = graph().values[id].type.shape;
         if (shape_index_[id] >= 0) {
             take_real_shape(i, buffer);
@@ -429,7 +429,7 @@ void Lowering::finish_outputs() {
     for (size_t i = 0; i < graph().outputs.size(); ++i) {
         const graph::ValueId id = graph().outputs[i];
         const TensorInfo& info = program_.outputs[i];
-        op_ = program_.name + "/out/" + info.name;
+        begin_border("/out/", info);
         const View& from = view(id);
         const auto is_output = [i](const Buffer& b) {
             return b.place == Place::output && b.index == static_cast<int32_t>(i);

@@ -111,6 +111,11 @@ private:
     void plan_arena();
     void plan_lifetimes();
 
+    // The operator that the steps from here on belong to.
+    void begin_border(const char* way, const TensorInfo& info) {
+        op_ = program_.name + way + info.name;
+    }
+
     const device::Program& program_;
     const DataType compute_;
     const unsigned threads_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/profiling/trace_json.h"
+#include "lib/profiling/buffer_trace.h"
 
 #include <gtest/gtest.h>
 
@@ -65,7 +65,7 @@ struct Trace {
     }
 };
 
-class TraceJson : public testing::Test {
+class BufferTrace : public testing::Test {
 protected:
     void TearDown() override {
         // What a reader that knows nothing of the writer says.
@@ -119,7 +119,7 @@ protected:
     bool written_ = false;
 };
 
-TEST_F(TraceJson, GivesAFileThatDoesNotChangeUnnoticed) {
+TEST_F(BufferTrace, GivesAFileThatDoesNotChangeUnnoticed) {
     p::Capture capture = small_capture();
     std::erase_if(capture.threads, [](const auto& t) { return t.core != 0; });
     std::erase_if(capture.traffic, [](const auto& t) { return t.core != 0; });
@@ -135,7 +135,7 @@ TEST_F(TraceJson, GivesAFileThatDoesNotChangeUnnoticed) {
     EXPECT_EQ(trace.text, slurp(golden));
 }
 
-TEST_F(TraceJson, HasOneLanePerThreadGroupAndCore) {
+TEST_F(BufferTrace, HasOneLanePerThreadGroupAndCore) {
     const Trace trace = write({small_capture()});
     EXPECT_EQ(
         trace.lane_names(),
@@ -152,7 +152,7 @@ TEST_F(TraceJson, HasOneLanePerThreadGroupAndCore) {
               (std::vector<std::string>{"sync 155000..160000", "softmax 160000..190000"}));
 }
 
-TEST_F(TraceJson, NumbersProcessesAndLanesAboveThoseOfThreads) {
+TEST_F(BufferTrace, NumbersProcessesAndLanesAboveThoseOfThreads) {
     p::Capture capture = small_capture();
     capture.device_index = 2;
     const Trace trace = write({capture});
@@ -166,7 +166,7 @@ TEST_F(TraceJson, NumbersProcessesAndLanesAboveThoseOfThreads) {
     for (const json& e : trace.phase("X", "host")) EXPECT_EQ(e["pid"], 4242);
 }
 
-TEST_F(TraceJson, SplitsGroupsIntoThreads) {
+TEST_F(BufferTrace, SplitsGroupsIntoThreads) {
     const Trace trace = write({small_capture()}, {.cores = {0}, .merge_thread_groups = false});
     EXPECT_EQ(
         trace.slices("small net_Core_0_SNPU_T2"),
@@ -178,7 +178,7 @@ TEST_F(TraceJson, SplitsGroupsIntoThreads) {
     EXPECT_FALSE(trace.lane_names().contains("small net_Core_0_SNPU"));
 }
 
-TEST_F(TraceJson, ShowsBarriersOnALaneOfTheirThread) {
+TEST_F(BufferTrace, ShowsBarriersOnALaneOfTheirThread) {
     for (const bool merged : {true, false}) {
         const Trace trace =
             write({small_capture()},
@@ -194,7 +194,7 @@ TEST_F(TraceJson, ShowsBarriersOnALaneOfTheirThread) {
     }
 }
 
-TEST_F(TraceJson, SelectsCores) {
+TEST_F(BufferTrace, SelectsCores) {
     const Trace trace = write({small_capture()}, {.cores = {1, 7}});
     for (const json& e : trace.phase("X", "aic"))
         EXPECT_TRUE(trace.lane_of(e).starts_with("small net_Core_1"));
@@ -210,7 +210,7 @@ std::vector<p::Capture> two_devices() {
     return captures;
 }
 
-TEST_F(TraceJson, JoinsTheDevicesOfAnInference) {
+TEST_F(BufferTrace, JoinsTheDevicesOfAnInference) {
     const Trace trace = write(two_devices(), {.cores = {0}}, {"slice00", "slice01"});
     EXPECT_TRUE(trace.lane_names().contains("small net_slice00_Core_0_SNPU"));
     EXPECT_TRUE(trace.lane_names().contains("small net_slice01_Core_0_CPU"));
@@ -222,15 +222,85 @@ TEST_F(TraceJson, JoinsTheDevicesOfAnInference) {
         EXPECT_TRUE(one.lane_of(e).starts_with("small net_slice01_Core_"));
 }
 
-TEST_F(TraceJson, RefusesOneDeviceTwice) {
-    auto first = buffer(small_capture(), "0.bin"), second = buffer(small_capture(), "1.bin");
-    const p::TraceSource sources[] = {{&first, &descriptor_, ""}, {&second, &descriptor_, ""}};
-    const auto done = p::write_trace(sources, {}, path_);
-    ASSERT_FALSE(done);
-    EXPECT_NE(done.error().message.find("device 0 is in another buffer"), std::string::npos);
+// Moved by some time, as the next inference of the same Runner.
+p::Capture later(p::Capture c, uint64_t ns, uint64_t inference) {
+    c.inference_index = inference;
+    for (p::ThreadCapture& t : c.threads) {
+        t.start += ns;
+        t.end += ns;
+        for (p::Stamp& s : t.ops)
+            if (s.start != 0) s = {s.start + ns, s.end + ns};
+    }
+    for (p::Doorbell& bell : c.doorbells) bell.at += ns;
+    for (p::Semaphore& s : c.semaphores)
+        s = {s.core, s.thread, s.semaphore, s.start + ns, s.end + ns};
+    for (uint64_t& at : c.host) at += ns;
+    c.frames[0].flow_id = c.frames[0].frame_number = 12 + inference;
+    return c;
 }
 
-TEST_F(TraceJson, DrawsDependenciesWhereBothEndsAre) {
+TEST_F(BufferTrace, InferencesOfOneDeviceShareItsLanes) {
+    const Trace trace = write(
+        {later(small_capture(), 1'000'000, 5), small_capture(), later(small_capture(), 150'000, 4)},
+        {.cores = {0}, .flow_events = true}, {"", "", ""});
+    // The second begins its work on the host before the first has ended.
+    EXPECT_EQ(trace.slices("small net_Core_0"),
+              (std::vector<std::string>{"Core-0-Execution 0..200000",
+                                        "Core-0-Execution 1000000..1200000"}));
+    EXPECT_EQ(trace.slices("small net_Core_0~2"),
+              std::vector<std::string>{"Core-0-Execution 150000..350000"});
+    EXPECT_EQ(trace.slices("small net_Core_0_CPU").size(), 6U);
+    EXPECT_EQ(trace.slices("program 0 activation 0").size(), 12U);
+    EXPECT_EQ(trace.phase("s", "true").size(), 9U);
+    EXPECT_EQ(trace.phase("s", "frame").size(), 3U);
+    const auto names = trace.where([](const json& e) { return e["name"] == "process_name"; });
+    EXPECT_EQ(names.size(), 2U);
+}
+
+// The same inference again, `by_ns` later.
+p::Capture later(p::Capture capture, uint64_t by_ns) {
+    ++capture.inference_index;
+    const auto move = [&](uint64_t& at) { at += at == 0 || at == p::not_captured ? 0 : by_ns; };
+    move(capture.begin_ns);
+    move(capture.end_ns);
+    for (auto& thread : capture.threads) {
+        move(thread.start);
+        move(thread.end);
+        for (auto& op : thread.ops) {
+            move(op.start);
+            move(op.end);
+        }
+    }
+    for (auto& bell : capture.doorbells) move(bell.at);
+    for (auto& semaphore : capture.semaphores) {
+        move(semaphore.start);
+        move(semaphore.end);
+    }
+    for (auto& stamp : capture.host) move(stamp);
+    for (auto& frame : capture.frames) ++frame.flow_id;
+    return capture;
+}
+
+TEST_F(BufferTrace, ShowsInferencesOfOneDeviceOneAfterAnotherOnTheSameLanes) {
+    const p::Capture first = small_capture();
+    const Trace one = write({first});
+    const Trace both = write({first, later(first, 1'000'000'000)}, {.flow_events = true}, {"", ""});
+    EXPECT_EQ(both.lane_names(), one.lane_names());
+    EXPECT_EQ(both.lanes().size(), one.lanes().size());
+    EXPECT_EQ(both.phase("X").size(), 2 * one.phase("X").size());
+    std::set<std::string> jobs;
+    for (const json& e : both.phase("X", "aic")) jobs.insert(e["args"].value("jobKey", ""));
+    EXPECT_EQ(jobs.size(), 2U);
+}
+
+TEST_F(BufferTrace, InferencesAtTheSameTimeDoNotCross) {
+    const p::Capture first = small_capture();
+    const size_t of_one = write({first}).phase("X").size();
+    const Trace both = write({first, later(first, 1)}, {}, {"", ""});
+    EXPECT_EQ(both.phase("X").size(), 2 * of_one);
+}
+
+TEST_F(BufferTrace, DrawsDependenciesWhereBothEndsAre) {
     EXPECT_TRUE(write({small_capture()}).phase("s", "true").empty());
     descriptor_.edges = {{1, 3, true}, {3, 5, false}, {5, 8, true}, {2, 3, false}, {1, 99, true}};
     for (const bool merged : {true, false}) {
@@ -255,7 +325,7 @@ TEST_F(TraceJson, DrawsDependenciesWhereBothEndsAre) {
     EXPECT_EQ(barriers.phase("s", "false").size(), 2U);
 }
 
-TEST_F(TraceJson, LeavesOutArrowsOfWhatWasNotExecuted) {
+TEST_F(BufferTrace, LeavesOutArrowsOfWhatWasNotExecuted) {
     p::Capture capture = small_capture();
     for (auto& thread : capture.threads)
         if (thread.group == 0) thread.ops[3] = {};
@@ -264,7 +334,7 @@ TEST_F(TraceJson, LeavesOutArrowsOfWhatWasNotExecuted) {
     EXPECT_EQ(trace.phase("s", "true")[0]["id"], 2);
 }
 
-TEST_F(TraceJson, MovesSlicesThatCrossToAnotherLane) {
+TEST_F(BufferTrace, MovesSlicesThatCrossToAnotherLane) {
     p::Capture capture = small_capture();
     // t3 begins the next operator before t2 has ended this one.
     capture.threads[3].ops[3] = {start_ns + 70'000, start_ns + 95'000};
@@ -276,7 +346,7 @@ TEST_F(TraceJson, MovesSlicesThatCrossToAnotherLane) {
               std::vector<std::string>{"conv 70000..140000"});
 }
 
-TEST_F(TraceJson, ASliceWithinAnotherStaysOnItsLane) {
+TEST_F(BufferTrace, ASliceWithinAnotherStaysOnItsLane) {
     p::Capture capture = small_capture();
     for (auto& thread : capture.threads)
         if (thread.group == 0) thread.ops[3] = {start_ns + 70'000, start_ns + 80'000};
@@ -284,7 +354,7 @@ TEST_F(TraceJson, ASliceWithinAnotherStaysOnItsLane) {
     EXPECT_EQ(trace.lane_names().count("small net_Core_0_SNPU~2"), 0U);
 }
 
-TEST_F(TraceJson, SaysOfAnOperatorWhatIsKnown) {
+TEST_F(BufferTrace, SaysOfAnOperatorWhatIsKnown) {
     const Trace trace = write({small_capture_at(p::level_pmu_per_operator)}, {.cores = {0}});
     const auto convs = trace.where([](const json& e) { return e["name"] == "conv"; });
     ASSERT_EQ(convs.size(), 2U);
@@ -309,7 +379,7 @@ TEST_F(TraceJson, SaysOfAnOperatorWhatIsKnown) {
     EXPECT_FALSE(softmax[0]["args"].contains("effectiveFreq"));
 }
 
-TEST_F(TraceJson, ShowsWaitsAndTotalsOfAnExecution) {
+TEST_F(BufferTrace, ShowsWaitsAndTotalsOfAnExecution) {
     const Trace trace = write({small_capture()}, {.cores = {0}});
     const auto bells = trace.phase("i");
     ASSERT_EQ(bells.size(), 1U);
@@ -329,7 +399,7 @@ TEST_F(TraceJson, ShowsWaitsAndTotalsOfAnExecution) {
     EXPECT_FALSE(run["args"].contains("pmu.t2.ref-cycles"));
 }
 
-TEST_F(TraceJson, ShowsTheStagesOfTheHost) {
+TEST_F(BufferTrace, ShowsTheStagesOfTheHost) {
     const Trace trace = write({small_capture()});
     EXPECT_EQ(trace.slices("program 0 activation 0"),
               (std::vector<std::string>{"enqueue -60000..-55000", "pre-process -45000..-20000",
@@ -342,7 +412,7 @@ TEST_F(TraceJson, ShowsTheStagesOfTheHost) {
         names, [](const json& e) { return e["args"]["name"] == "HOST_PROC" && e["pid"] == 4242; }));
 }
 
-TEST_F(TraceJson, FollowsAFrameFromEnqueueToPostProcessing) {
+TEST_F(BufferTrace, FollowsAFrameFromEnqueueToPostProcessing) {
     const Trace trace = write({small_capture()});
     const auto is_frame = [](const json& e) { return e.value("cat", "") == "frame"; };
     std::string path;
@@ -355,7 +425,7 @@ TEST_F(TraceJson, FollowsAFrameFromEnqueueToPostProcessing) {
               "f program 0 activation 0\n");
 }
 
-TEST_F(TraceJson, BelowLevel70HasExecutionsOnly) {
+TEST_F(BufferTrace, BelowLevel70HasExecutionsOnly) {
     for (const unsigned level : {p::level_inference, p::level_ports}) {
         const Trace trace = write({small_capture_at(level)});
         EXPECT_EQ(trace.lane_names(), (std::set<std::string>{"small net_Core_0", "small net_Core_1",
@@ -364,7 +434,7 @@ TEST_F(TraceJson, BelowLevel70HasExecutionsOnly) {
     }
 }
 
-TEST_F(TraceJson, NamesWhatWasNotCaptured) {
+TEST_F(BufferTrace, NamesWhatWasNotCaptured) {
     const json other = write({small_capture()}).all["otherData"];
     EXPECT_EQ(other["clock"], "CLOCK_MONOTONIC");
     EXPECT_EQ(other["boot_id"], "b0b0b0b0-b0b0-b0b0-b0b0-b0b0b0b0b0b0");
@@ -373,7 +443,7 @@ TEST_F(TraceJson, NamesWhatWasNotCaptured) {
     EXPECT_NE(list.find("perf_event_paranoid=4"), std::string::npos) << list;
 }
 
-TEST_F(TraceJson, KeepsNamesThatAreNoUtf8OrMarkup) {
+TEST_F(BufferTrace, KeepsNamesThatAreNoUtf8OrMarkup) {
     descriptor_.engines[0] = "n\xff\"\\\n</script>\xf0\x9f\x90\x9d";
     descriptor_.cores[0].groups[0].ops[1].name = "a\xc3(\x01";
     const Trace trace = write({small_capture()}, {.cores = {0}});
@@ -382,7 +452,7 @@ TEST_F(TraceJson, KeepsNamesThatAreNoUtf8OrMarkup) {
     EXPECT_NE(trace.text.find("a\ufffd(\\u0001"), std::string::npos);
 }
 
-TEST_F(TraceJson, LeavesOutTimesThatCannotBe) {
+TEST_F(BufferTrace, LeavesOutTimesThatCannotBe) {
     p::Capture capture = small_capture();
     capture.threads[4].ops[1] = {start_ns + 180'000, start_ns + 160'000};
     const Trace trace = write({capture}, {.cores = {0}});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/profiling/trace_event.h"
+#include "lib/profiling/trace_file.h"
 
 #include <charconv>
 #include <cmath>
@@ -114,7 +114,7 @@ void TraceFile::add_json(std::string_view event) {
     file_.write(event);
 }
 
-void TraceFile::add(const TraceEvent& event) {
+void TraceFile::add(const FileEvent& event) {
     event_ = "{\"ph\":\"";
     event_ += event.phase;
     event_ += "\",\"name\":";
@@ -162,6 +162,7 @@ void TraceFile::metadata(const Track& track, std::string_view name, std::string_
 }
 
 void TraceFile::name_process(uint64_t pid, std::string_view name) {
+    if (!named_processes_.insert(pid).second) return;
     std::string args;
     JsonMembers(args).text("name", name);
     metadata({pid, pid}, "process_name", args);

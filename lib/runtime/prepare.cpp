@@ -349,6 +349,20 @@ Result<void> load(RunnerState& state) {
     return {};
 }
 
+// Null where nobody asks for it; else it is the sink of the options.
+Result<std::shared_ptr<Analyzer>> make_analyzer(const std::string& path,
+                                                const artifact::CompiledModel& model,
+                                                Options& options) {
+    if (!options.ai_analyzer_profiling) return std::shared_ptr<Analyzer>();
+    if (options.capture_sink)
+        return fault(ErrorCode::invalid_argument,
+                     "option 'ai_analyzer_profiling' is true, and captures go to a sink already");
+    auto analyzer = Analyzer::create(model, path);
+    if (!analyzer) return fault(analyzer.error().code, analyzer.error().message);
+    options.capture_sink = *analyzer;
+    return analyzer;
+}
+
 uint64_t next_state_id() {
     static std::atomic<uint64_t> next{1};
     return next.fetch_add(1, std::memory_order_relaxed);
@@ -366,6 +380,9 @@ RunnerState::RunnerState(std::string path, Options runner_options, artifact::Com
 
 RunnerState::~RunnerState() {
     jobs.reset();
+    if (analyzer)
+        if (auto written = analyzer->write(); !written)
+            logger(LogLevel::error, "option 'ai_analyzer_profiling': " + written.error().message);
     if (engine) executor->call([this] { engine.reset(); });
 }
 
@@ -391,8 +408,18 @@ Result<std::unique_ptr<RunnerState>> prepare(const std::string& path, artifact::
     auto columns = ColumnReservation::acquire(request);
     if (!columns) return columns.error();
 
+    auto analyzer = make_analyzer(path, model, options);
+    if (!analyzer) return analyzer.error();
+
     auto state = std::make_unique<RunnerState>(path, std::move(options), std::move(model));
     state->columns.emplace(std::move(*columns));
+    state->analyzer = std::move(*analyzer);
+    if (state->analyzer)
+        state->logger(LogLevel::warning,
+                      "option 'ai_analyzer_profiling' captures every inference at level " +
+                          std::to_string(state->analyzer->level()) +
+                          ", which costs time and memory; files go to " +
+                          state->analyzer->folder() + " when the runner ends");
     state->device = *device;
     state->target = target;
     const ColumnReservation& held = *state->columns;

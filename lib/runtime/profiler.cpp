@@ -44,7 +44,7 @@ bool Profiler::is_on() const {
     return setup_.sink || (HostTrace::flags() & job_trace_flags);
 }
 
-Recording* Profiler::start(uint64_t entered) {
+Recording* Profiler::start(uint64_t entered) noexcept {
     const uint64_t index = next_index_.fetch_add(1, std::memory_order_relaxed);
     const auto frames = FrameScope::take();
     if (entered == 0) return nullptr;  // somebody began to ask within the call
@@ -53,25 +53,36 @@ Recording* Profiler::start(uint64_t entered) {
     const unsigned for_trace = std::min(JobTrace::level(), std::max(limit, profiling::level_ports));
     const unsigned level = std::max(for_sink, for_trace);
     if (level < profiling::level_inference) return nullptr;
-    Recording* recording = take_free();
-    recording->level = level;
-    recording->sink_level = for_sink < profiling::level_inference ? 0 : for_sink;
-    recording->trace_level = for_trace;
-    recording->index = index;
-    recording->frame_keys.assign(frames.begin(), frames.end());
-    recording->host = {};
-    recording->host[Recording::entered] = entered;
-    recording->host[Recording::released] = profiling::not_captured;
-    recording->bytes_copied = 0;
-    recording->turns = 0;
-    const device::RecordRequest request{
-        .steps = level >= profiling::level_operators,
-        .pmu = recording->sink_level ? &setup_.pmu : nullptr,
-        .cycles_of_steps = recording->sink_level >= profiling::level_operators,
-        .pmu_of_steps =
-            recording->sink_level >= profiling::level_pmu_per_operator && setup_.has_pmu()};
-    for (device::StepRecorder* recorder : recording->recorders()) recorder->reset(request);
+    Recording* recording = nullptr;
+    try {
+        recording = take_free();
+        recording->frame_keys.assign(frames.begin(), frames.end());
+        recording->level = level;
+        recording->sink_level = for_sink < profiling::level_inference ? 0 : for_sink;
+        recording->trace_level = for_trace;
+        recording->index = index;
+        prepare(*recording, entered);
+    } catch (...) {
+        lose();
+        if (recording) drop(*recording);
+        return nullptr;
+    }
     return recording;
+}
+
+void Profiler::prepare(Recording& recording, uint64_t entered) const {
+    recording.host = {};
+    recording.host[Recording::entered] = entered;
+    recording.host[Recording::released] = profiling::not_captured;
+    recording.bytes_copied = 0;
+    recording.turns = 0;
+    const unsigned for_sink = recording.sink_level;
+    const device::RecordRequest request{
+        .steps = recording.level >= profiling::level_operators,
+        .pmu = for_sink ? &setup_.pmu : nullptr,
+        .cycles_of_steps = for_sink >= profiling::level_operators,
+        .pmu_of_steps = for_sink >= profiling::level_pmu_per_operator && setup_.has_pmu()};
+    for (device::StepRecorder* recorder : recording.recorders()) recorder->reset(request);
 }
 
 Recording* Profiler::take_free() {
@@ -124,11 +135,16 @@ void Profiler::deliver(Recording& recording) noexcept {
                 fill_capture(setup_, map_, recording);
             trace_->device(recording, HostTrace::flags());
         }
-    } catch (...) {  // no memory: the next capture says that there was one more
-        const std::lock_guard lock(mutex_);
-        lost_ += recording.host.size();
+    } catch (...) {
+        lose();
     }
     drop(recording);
+}
+
+// No memory for a capture: the next one counts its stamps of the host, the least that it had.
+void Profiler::lose() noexcept {
+    const std::lock_guard lock(mutex_);
+    lost_ += std::tuple_size_v<profiling::HostStamps>;
 }
 
 void Profiler::drop(Recording& recording) noexcept {

@@ -101,8 +101,9 @@ public:
     // Somebody asks: the sink, or the open host trace.
     bool is_on() const;
     // The next inference of the runner, in the order of calls and on the thread of the call; null:
-    // not captured. `entered` is when the call began. Calls the sink.
-    Recording* start(uint64_t entered);
+    // not captured. `entered` is when the call began. Calls the sink. Without memory the inference
+    // is not captured, and the next capture counts what was lost.
+    Recording* start(uint64_t entered) noexcept;
     // What the host trace shows: on the thread of the call, and on that of the run.
     void show_queued(const Recording& recording) const noexcept;
     void show_completed(const Recording& recording) const noexcept;
@@ -121,6 +122,8 @@ private:
     };
 
     Recording* take_free();
+    void prepare(Recording& recording, uint64_t entered) const;
+    void lose() noexcept;
 
     const ProfilerSetup setup_;
     const OperatorMap map_;
@@ -131,7 +134,7 @@ private:
     std::mutex mutex_;  // guards what follows; a leaf lock
     std::vector<std::unique_ptr<Recording>> all_;
     std::vector<Recording*> free_;  // room for all
-    uint64_t lost_ = 0;             // captures that found no memory since the last one
+    uint64_t lost_ = 0;             // records of captures that found no memory since the last one
 };
 
 }  // namespace vartml::runtime

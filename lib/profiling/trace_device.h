@@ -7,6 +7,7 @@
 #include <vartml/result.h>
 
 #include "lib/profiling/buffer_trace.h"
+#include "lib/profiling/lane_pool.h"
 #include "lib/profiling/trace_file.h"
 
 namespace vartml::profiling {
@@ -28,6 +29,7 @@ struct DeviceTrace {
     const TraceSource& source;
     const TraceOptions& options;
     TraceFile& out;
+    TraceLanes& lanes;
     TraceIds& ids;
     // Results.
     std::vector<ArrowPoint> executions = {};

@@ -124,7 +124,8 @@ TEST_F(Traces, CountTheTimeOfAnElementWithoutThoseBehindIt) {
             nested += e["dur"].get<double>();
             behind = end_of(e);
         }
-        EXPECT_NEAR(outer["args"]["selfUs"].get<double>() + nested, outer["dur"].get<double>(), 0.01)
+        EXPECT_NEAR(outer["args"]["selfUs"].get<double>() + nested, outer["dur"].get<double>(),
+                    0.01)
             << outer;
     }
 }
@@ -254,9 +255,8 @@ TEST_F(Traces, LeaveBuffersAsTheyAre) {
 
 TEST_F(Traces, LeaveLeaksAsItIs) {
     for (const std::string& tracers : {"leaks;" + with(""), with("") + ";leaks"}) {
-        const Outcome outcome =
-            shell("G_DEBUG=fatal-warnings GST_TRACERS='" + tracers + "' " VARTML_TRACE_PIPELINES
-                  " file");
+        const Outcome outcome = shell("G_DEBUG=fatal-warnings GST_TRACERS='" + tracers +
+                                      "' " VARTML_TRACE_PIPELINES " file");
         EXPECT_TRUE(outcome.ended_well()) << outcome.output;
         EXPECT_EQ(outcome.output, "");
     }
@@ -318,8 +318,7 @@ TEST_F(Traces, JoinElementsHostAndDeviceByFrame) {
         const json& args = e["args"];
         if (e["name"] == "infer" && args["pad"] == "sink") frames[args["frame"]].in = e["ts"];
         if (e["name"] == "infer" && args["pad"] == "src") frames[args["frame"]].out = end_of(e);
-        if (e["cat"] == "host" && args.contains("frame"))
-            frames[args["frame"]].host[e["name"]] = e;
+        if (e["cat"] == "host" && args.contains("frame")) frames[args["frame"]].host[e["name"]] = e;
         if (e["cat"] == "npu" && args.contains("frame")) frames[args["frame"]].npu.push_back(e);
     }
     ASSERT_EQ(frames.size(), 30U);

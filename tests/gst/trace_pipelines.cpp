@@ -185,7 +185,7 @@ void flood(const std::string&) {
 
 void model(const std::string& path) {
     Pipeline(std::string("videotestsrc num-buffers=30 ! ") + picture +
-             " ! vartmlinfer name=infer " + "output-tensor-type=cpu on-late=wait model=" + path +
+             " ! vartmlinfer name=infer " + "output-tensor-type=cpu model=" + path +
              " ! queue ! fakesink name=a")
         .run();
 }
@@ -211,8 +211,9 @@ void digest(const std::string&) {
         gst_buffer_map(buffer, &map, GST_MAP_READ);
         g_checksum_update(sum, map.data, gssize(map.size));
         gst_buffer_unmap(buffer, &map);
-        const guint64 rest[] = {GST_BUFFER_PTS(buffer), GST_BUFFER_DURATION(buffer),
-                                gst_buffer_get_n_meta(buffer, GST_TYPE_META)};
+        guint64 metas = 0;
+        for (gpointer state = nullptr; gst_buffer_iterate_meta(buffer, &state);) ++metas;
+        const guint64 rest[] = {GST_BUFFER_PTS(buffer), GST_BUFFER_DURATION(buffer), metas};
         g_checksum_update(sum, reinterpret_cast<const guchar*>(rest), sizeof rest);
     };
     p.at_sink("a", &add);

@@ -56,7 +56,7 @@ private:
 
     std::string output(const OpstatsFile& file, const std::string& network,
                        const char* ending) const {
-        return request_.output_dir + "/" +
+        return without_trailing_slashes(request_.output_dir) + "/" +
                p::buffer_stem(file.name.program, file.name.activation, file.name.inference,
                               network) +
                "." + request_.infix + ending;

@@ -24,11 +24,6 @@ Error with_prefix(const Error& error) {
 
 // What is understood, but not in this release, is refused and never ignored.
 Result<void> check_release(const Options& options) {
-    if (options.ai_analyzer_profiling)
-        return fault(ErrorCode::invalid_argument,
-                     "option 'ai_analyzer_profiling' is true, and this release writes no AI "
-                     "Analyzer files; leave it out, `vartml run --steps` shows the time of each "
-                     "step");
     if (options.memory == "xrt")
         return fault(ErrorCode::unsupported,
                      "option 'vartml_memory' is 'xrt', and this build has no XRT; set it to "
@@ -63,11 +58,7 @@ std::shared_ptr<Runner> RunnerFactory::create_runner(
     return or_no_memory("create_runner", [&]() -> std::shared_ptr<Runner> {
         auto parsed = parse_options(options);
         if (!parsed) throw_invalid_argument(parsed.error());
-        if (auto good = check_release(*parsed); !good) {
-            if (good.error().code == vartml::ErrorCode::invalid_argument)
-                throw_invalid_argument(good.error());
-            throw_runtime(good.error());
-        }
+        if (auto good = check_release(*parsed); !good) throw_runtime(good.error());
         auto model =
             vartml::artifact::read(model_path, {.extraction = extraction(*parsed, model_path)});
         if (!model) throw_runtime(with_prefix(model.error()));

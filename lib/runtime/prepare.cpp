@@ -11,8 +11,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "lib/artifact/stats_descriptor.h"
 #include "lib/common/cache_folder.h"
 #include "lib/common/processors.h"
+#include "lib/runtime/capture_missing.h"
 #include "lib/runtime/partitions.h"
 #include "lib/runtime/runner.h"
 #include "lib/runtime/vart_errors.h"
@@ -226,13 +228,32 @@ bool is_cpu(const artifact::CompiledModel& model, const std::string& partition) 
     return found != model.partitions.end() && found->kind == artifact::PartitionKind::cpu;
 }
 
+// A model compiled before there were any has none; a fault in it is no reason not to run.
+void take_descriptor(const RunnerState& state, ProfilerSetup& setup) {
+    setup.descriptor = state.options.descriptor;
+    if (setup.descriptor || !state.model.find_file(profiling::descriptor_entry)) return;
+    auto descriptor = artifact::descriptor_of(state.model, state.model_path);
+    if (descriptor)
+        setup.descriptor = std::make_shared<const profiling::Descriptor>(std::move(*descriptor));
+    else
+        setup.descriptor_fault = descriptor.error().message;
+}
+
 // For whoever wants to know what the runner's jobs do.
 std::shared_ptr<Profiler> make_profiler(const RunnerState& state) {
     ProfilerSetup setup;
     setup.sink = state.options.capture_sink;
-    setup.descriptor = state.options.descriptor;
+    setup.network = state.model.model_name;
+    setup.numbers = setup.sink ? setup.sink->numbers()
+                               : profiling::ActivationNumbers{static_cast<uint32_t>(state.id - 1)};
+    take_descriptor(state, setup);
     setup.compiled_level =
         setup.descriptor ? setup.descriptor->compiled_level : state.model.stats_level;
+    if (setup.descriptor) {
+        setup.pmu = setup.descriptor->pmu;
+        setup.has_traffic = setup.descriptor->ddr_stats;
+        setup.traffic = has_operators(setup) ? traffic_of(*setup.descriptor) : state.traffic;
+    }
     for (auto& program : state.engine->executable().stamped()) {
         const bool cpu = is_cpu(state.model, program.name);
         setup.partitions.push_back({std::move(program), cpu});
@@ -273,6 +294,9 @@ Result<std::unique_ptr<device::Executable>> load_partitions(RunnerState& state,
                         std::to_string(program->graph.nodes.size()) + " nodes, " +
                         std::to_string(program->inputs.size()) + " inputs, " +
                         std::to_string(program->outputs.size()) + " outputs");
+        const Traffic traffic = traffic_of(program->graph, state.model.actual_batch_size);
+        state.traffic.read_bytes += traffic.read_bytes;
+        state.traffic.write_bytes += traffic.write_bytes;
         const uint64_t start = profiling::monotonic_ns();
         auto executable = (*device)->load(program, options);
         if (!executable) return executable.error();
@@ -325,6 +349,20 @@ Result<void> load(RunnerState& state) {
     return {};
 }
 
+// Null where nobody asks for it; else it is the sink of the options.
+Result<std::shared_ptr<Analyzer>> make_analyzer(const std::string& path,
+                                                const artifact::CompiledModel& model,
+                                                Options& options) {
+    if (!options.ai_analyzer_profiling) return std::shared_ptr<Analyzer>();
+    if (options.capture_sink)
+        return fault(ErrorCode::invalid_argument,
+                     "option 'ai_analyzer_profiling' is true, and captures go to a sink already");
+    auto analyzer = Analyzer::create(model, path);
+    if (!analyzer) return fault(analyzer.error().code, analyzer.error().message);
+    options.capture_sink = *analyzer;
+    return analyzer;
+}
+
 uint64_t next_state_id() {
     static std::atomic<uint64_t> next{1};
     return next.fetch_add(1, std::memory_order_relaxed);
@@ -342,6 +380,9 @@ RunnerState::RunnerState(std::string path, Options runner_options, artifact::Com
 
 RunnerState::~RunnerState() {
     jobs.reset();
+    if (analyzer)
+        if (auto written = analyzer->write(); !written)
+            logger(LogLevel::error, "option 'ai_analyzer_profiling': " + written.error().message);
     if (engine) executor->call([this] { engine.reset(); });
 }
 
@@ -367,8 +408,18 @@ Result<std::unique_ptr<RunnerState>> prepare(const std::string& path, artifact::
     auto columns = ColumnReservation::acquire(request);
     if (!columns) return columns.error();
 
+    auto analyzer = make_analyzer(path, model, options);
+    if (!analyzer) return analyzer.error();
+
     auto state = std::make_unique<RunnerState>(path, std::move(options), std::move(model));
     state->columns.emplace(std::move(*columns));
+    state->analyzer = std::move(*analyzer);
+    if (state->analyzer)
+        state->logger(LogLevel::warning,
+                      "option 'ai_analyzer_profiling' captures every inference at level " +
+                          std::to_string(state->analyzer->level()) +
+                          ", which costs time and memory; files go to " +
+                          state->analyzer->folder() + " when the runner ends");
     state->device = *device;
     state->target = target;
     const ColumnReservation& held = *state->columns;

@@ -13,6 +13,7 @@
 
 #include "lib/artifact/compiled_model.h"
 #include "lib/device/device.h"
+#include "lib/runtime/analyzer.h"
 #include "lib/runtime/columns.h"
 #include "lib/runtime/engine.h"
 #include "lib/runtime/jobs.h"
@@ -38,6 +39,8 @@ struct RunnerState {
     device::Device* device = nullptr;
     std::string target;
     std::shared_ptr<device::Executor> executor;
+    std::shared_ptr<Analyzer> analyzer;     // where the option asks for it
+    Traffic traffic;                        // of the graphs
     std::array<uint64_t, 2> activate_ns{};  // loading: of the NPU's partitions, of the CPU's
     std::unique_ptr<Engine> engine;         // goes on a thread of the executor
     std::unique_ptr<Jobs> jobs;             // goes first

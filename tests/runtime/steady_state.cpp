@@ -10,6 +10,7 @@
 #include "lib/runtime/runner.h"
 #include "tests/artifact/models.h"
 #include "tests/support/allocations.h"
+#include "tests/support/captures.h"
 #include "tests/support/fake_runner.h"
 
 namespace {
@@ -154,6 +155,42 @@ std::string name_of(const testing::TestParamInfo<Memory>& info) {
 INSTANTIATE_TEST_SUITE_P(Memories, SteadyState,
                          testing::Values(Memory::object, Memory::descriptor, Memory::pointer),
                          name_of);
+
+class CountingSink final : public vartml::profiling::CaptureSink {
+public:
+    unsigned level_of(uint64_t) noexcept override { return 70; }
+    void take(const vartml::profiling::Capture& capture) noexcept override {
+        operators += capture.threads[0].ops.size();
+    }
+    std::atomic<size_t> operators{0};
+};
+
+// Of operators that allocate nothing themselves.
+TEST(CapturedRuns, AllocateNothing) {
+    auto model = connect(make_model({make_partition("vaiml_par_0", parse_graph(R"(graph g
+input %x : f32[1,8,32,32]
+%a = Tanh %x : f32[1,8,32,32]
+%y = Sigmoid %a : f32[1,8,32,32]
+output %y
+)"))}));
+    model.stats_level = 70;
+    Options options = cpu_views();
+    options.descriptor = descriptor_of(model, 70);
+    const auto sink = std::make_shared<CountingSink>();
+    options.capture_sink = sink;
+    const auto runner = make_runner(std::move(model), options);
+    ASSERT_TRUE(runner);
+    Tensors in = allocate(*runner, TensorDirection::INPUT);
+    Tensors out = allocate(*runner, TensorDirection::OUTPUT);
+    const auto run = [&](size_t times) {
+        for (size_t i = 0; i < times; ++i) ASSERT_EQ(runner->execute(in, out), StatusCode::SUCCESS);
+    };
+    run(500);  // every thread has helped, every core was used
+    const size_t allocated = allocations, operators = sink->operators;
+    run(500);
+    EXPECT_EQ(allocations, allocated);
+    EXPECT_EQ(sink->operators, operators + 500 * 5);
+}
 
 // The counter works: a tensor over a descriptor is mapped once, at its first use, and its copies
 // share the mapping.

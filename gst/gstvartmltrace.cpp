@@ -117,7 +117,7 @@ void change_state_post(GObject* tracer, GstClockTime, GstElement* element, GstSt
     objects_of(tracer).refresh(element);
     if (GST_OBJECT_PARENT(element) || !HostTrace::is_open()) return;
     const TraceArg args[] = {
-        {"element", TraceText::intern(GST_OBJECT_NAME(element))},
+        TraceArg::copy("element", GST_OBJECT_NAME(element)),
         {"change", TraceText::intern(gst_state_change_get_name(change))},
         {"result", TraceText::intern(gst_element_state_change_return_get_name(result))},
     };

@@ -48,7 +48,7 @@ void install_properties(GObjectClass* klass) {
     install(prop_elements,
             g_param_spec_string("elements", "Elements",
                                 "Names of the elements that are recorded, as globs with commas "
-                                "between, in quotes; all where it is not set",
+                                "between, in quotes; unset: all",
                                 nullptr, writable));
     install(prop_ring_kb, g_param_spec_uint("ring-kb", "Ring of a thread",
                                             "KiB for the events that a thread has recorded and "

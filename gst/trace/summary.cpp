@@ -33,7 +33,7 @@ void percentiles(std::string& out, const Histogram& h) {
 
 std::string summary_text(const Objects& objects, const HostTraceTotals& totals) {
     std::string out = "vartmltrace 1, times in us, percentiles within 3 %\n\n";
-    line(out, "%-32s %9s %10s %10s %10s %10s %10s %10s\n", "element", "buffers", "self p50", "p95",
+    line(out, "%-32s %9s %10s %10s %10s %10s %10s %10s\n", "element", "spans", "self p50", "p95",
          "p99", "wait p50", "p95", "p99");
     for (const ElementStats* stats : objects.elements()) {
         if (!stats->self.count() && !stats->wait.count()) continue;

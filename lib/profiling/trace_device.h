@@ -12,8 +12,9 @@
 
 namespace vartml::profiling {
 
-// Numbers that are unique in a trace.
+// What is unique in a trace.
 struct TraceIds {
+    LaneBook lanes = {};
     uint64_t next_job = 0;
     // Of async pairs; above those of a host trace that counts from 0.
     uint64_t next_pair = uint64_t{1} << 52;

@@ -17,6 +17,7 @@ import element
 import kernels
 import load
 import models
+import tracing
 import video
 from rows import HERE, THREADS, Bench, say
 
@@ -56,6 +57,7 @@ def main():
         models.bench_compile(bench, work)
         load.bench_load(bench, work)
         element.bench_element(bench, work)
+        tracing.bench_trace(bench, work)
         video.bench_video(bench, work)
         video.bench_bf16(bench)
     with open(os.path.join(HERE, 'rows.txt'), encoding='utf-8') as f:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints the properties of an element as the table of docs/elements.md.
-// usage: elements_page ELEMENT      with the plugin on GST_PLUGIN_PATH
+// Prints the properties of an element, or the parameters of a tracer, as the table of its page.
+// usage: elements_page NAME      with the plugin on GST_PLUGIN_PATH
+#define GST_USE_UNSTABLE_API
 #include <gst/gst.h>
 
 #include <cmath>
@@ -78,30 +79,43 @@ const char* when(const GParamSpec* spec) {
     if (!(spec->flags & G_PARAM_WRITABLE)) return "read only";
     if (spec->flags & GST_PARAM_CONTROLLABLE) return "controlled";
     if (!(spec->flags & G_PARAM_READABLE)) return "ready, write only";
+    if (spec->flags & G_PARAM_CONSTRUCT_ONLY) return "start";
     return spec->flags & GST_PARAM_MUTABLE_PLAYING ? "playing" : "ready";
+}
+
+// The class of what the factory with that name makes; nullptr: there is none.
+GObjectClass* class_of(const char* name) {
+    GstPluginFeature* const known = gst_registry_lookup_feature(gst_registry_get(), name);
+    if (!known) return nullptr;
+    GstPluginFeature* const loaded = gst_plugin_feature_load(known);
+    const GType type = GST_IS_ELEMENT_FACTORY(loaded)
+                           ? gst_element_factory_get_element_type(GST_ELEMENT_FACTORY(loaded))
+                           : gst_tracer_factory_get_tracer_type(GST_TRACER_FACTORY(loaded));
+    gst_object_unref(loaded);
+    gst_object_unref(known);
+    return G_OBJECT_CLASS(g_type_class_ref(type));
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
     gst_init(&argc, &argv);
-    GstElement* element = argc == 2 ? gst_element_factory_make(argv[1], nullptr) : nullptr;
-    if (!element) {
+    GObjectClass* const of = argc == 2 ? class_of(argv[1]) : nullptr;
+    if (!of) {
         std::fprintf(stderr, "elements_page: no element %s\n", argc == 2 ? argv[1] : "named");
         return 1;
     }
-    gst_object_ref_sink(element);
     std::puts("| property | type | default | written | meaning |\n|---|---|---|---|---|");
     guint count = 0;
-    GParamSpec** specs = g_object_class_list_properties(G_OBJECT_GET_CLASS(element), &count);
+    GParamSpec** specs = g_object_class_list_properties(of, &count);
     for (guint i = 0; i < count; ++i) {
-        if (specs[i]->owner_type != G_OBJECT_TYPE(element)) continue;
+        if (specs[i]->owner_type != G_OBJECT_CLASS_TYPE(of)) continue;
         std::string type, fallback;
         describe(specs[i], type, fallback);
         std::printf("| `%s` | %s | %s | %s | %s |\n", specs[i]->name, type.c_str(),
                     fallback.c_str(), when(specs[i]), g_param_spec_get_blurb(specs[i]));
     }
     g_free(specs);
-    gst_object_unref(element);
+    g_type_class_unref(of);
     return 0;
 }

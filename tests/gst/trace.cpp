@@ -75,6 +75,51 @@ double end_of(const json& e) {
     return e["ts"].get<double>() + e["dur"].get<double>();
 }
 
+struct Interval {
+    double begin, end;
+};
+
+// The share of `whole` that the intervals cover.
+double covered(std::vector<Interval> parts, const Interval& whole) {
+    std::ranges::sort(parts, {}, &Interval::begin);
+    double sum = 0, at = whole.begin;
+    for (const Interval& part : parts) {
+        const double begin = std::max(part.begin, at), end = std::min(part.end, whole.end);
+        if (end > begin) sum += end - begin;
+        at = std::max(at, part.end);
+    }
+    return sum / (whole.end - whole.begin);
+}
+
+// Of each frame, what its spans and waits cover of its way from the source to the sink `a`.
+std::map<std::string, double> coverage(const json& events, const std::string& source) {
+    std::map<std::string, std::vector<Interval>> parts;
+    std::map<std::string, Interval> ways;
+    std::map<uint64_t, double> ends;
+    for (const json& e : events)
+        if (e["ph"] == "e") ends[e["id"]] = e["ts"];
+    for (const json& e : events) {
+        if (!e.contains("args") || !e["args"].contains("frame") || !e.contains("ts")) continue;
+        const std::string frame = e["args"]["frame"];
+        const double begin = e["ts"];
+        if (e["ph"] == "b") parts[frame].push_back({begin, ends.at(e["id"])});
+        if (e["ph"] != "X" || e["cat"] != "gst") continue;
+        parts[frame].push_back({begin, end_of(e)});
+        if (e["name"] == source) ways[frame].begin = begin;
+        if (e["name"] == "a") ways[frame].end = begin;
+    }
+    std::map<std::string, double> shares;
+    for (const auto& [frame, way] : ways) shares[frame] = covered(parts[frame], way);
+    return shares;
+}
+
+TEST_F(Traces, LeaveNoTimeOfAFrameOut) {
+    record("file");
+    const auto shares = coverage(events(), "videotestsrc0");
+    EXPECT_EQ(shares.size(), 30U);
+    for (const auto& [frame, share] : shares) EXPECT_NEAR(share, 1, 0.01) << frame;
+}
+
 TEST_F(Traces, FollowEachFrameFromSourceToBothSinks) {
     record("file", "", "--arrows 0:30");
     for (const char* sink : {"a", "b"}) {
@@ -124,7 +169,8 @@ TEST_F(Traces, CountTheTimeOfAnElementWithoutThoseBehindIt) {
             nested += e["dur"].get<double>();
             behind = end_of(e);
         }
-        EXPECT_NEAR(outer["args"]["selfUs"].get<double>() + nested, outer["dur"].get<double>(), 0.01)
+        EXPECT_NEAR(outer["args"]["selfUs"].get<double>() + nested, outer["dur"].get<double>(),
+                    0.01)
             << outer;
     }
 }
@@ -254,9 +300,8 @@ TEST_F(Traces, LeaveBuffersAsTheyAre) {
 
 TEST_F(Traces, LeaveLeaksAsItIs) {
     for (const std::string& tracers : {"leaks;" + with(""), with("") + ";leaks"}) {
-        const Outcome outcome =
-            shell("G_DEBUG=fatal-warnings GST_TRACERS='" + tracers + "' " VARTML_TRACE_PIPELINES
-                  " file");
+        const Outcome outcome = shell("G_DEBUG=fatal-warnings GST_TRACERS='" + tracers +
+                                      "' " VARTML_TRACE_PIPELINES " file");
         EXPECT_TRUE(outcome.ended_well()) << outcome.output;
         EXPECT_EQ(outcome.output, "");
     }
@@ -318,10 +363,11 @@ TEST_F(Traces, JoinElementsHostAndDeviceByFrame) {
         const json& args = e["args"];
         if (e["name"] == "infer" && args["pad"] == "sink") frames[args["frame"]].in = e["ts"];
         if (e["name"] == "infer" && args["pad"] == "src") frames[args["frame"]].out = end_of(e);
-        if (e["cat"] == "host" && args.contains("frame"))
-            frames[args["frame"]].host[e["name"]] = e;
+        if (e["cat"] == "host" && args.contains("frame")) frames[args["frame"]].host[e["name"]] = e;
         if (e["cat"] == "npu" && args.contains("frame")) frames[args["frame"]].npu.push_back(e);
     }
+    for (const auto& [frame, share] : coverage(events(), "videotestsrc0"))
+        EXPECT_NEAR(share, 1, 0.01) << frame;
     ASSERT_EQ(frames.size(), 30U);
     for (const auto& [key, frame] : frames) {
         ASSERT_GT(frame.in, 0) << key;

@@ -31,16 +31,13 @@ struct Pipeline {
         gst_element_set_state(element, GST_STATE_NULL);
         gst_object_unref(element);
     }
-    GstElement* find(const char* name) const {
-        return gst_bin_get_by_name(GST_BIN(element), name);
-    }
+    GstElement* find(const char* name) const { return gst_bin_get_by_name(GST_BIN(element), name); }
     void play() const { gst_element_set_state(element, GST_STATE_PLAYING); }
     // Until EOS; an error ends the process.
     void wait() const {
         GstBus* const bus = gst_element_get_bus(element);
         const auto wanted = static_cast<GstMessageType>(GST_MESSAGE_EOS | GST_MESSAGE_ERROR);
-        GstMessage* const message =
-            gst_bus_timed_pop_filtered(bus, GST_CLOCK_TIME_NONE, wanted);
+        GstMessage* const message = gst_bus_timed_pop_filtered(bus, GST_CLOCK_TIME_NONE, wanted);
         if (GST_MESSAGE_TYPE(message) == GST_MESSAGE_ERROR) {
             GError* error = nullptr;
             gst_message_parse_error(message, &error, nullptr);
@@ -162,7 +159,8 @@ void comings_and_goings(const std::string&) {
         gst_object_unref(sink);
         p.run();
     }
-    const Pipeline p("fakesrc num-buffers=1000 ! tee name=t allow-not-linked=true ! fakesink name=a");
+    const Pipeline p(
+        "fakesrc num-buffers=1000 ! tee name=t allow-not-linked=true ! fakesink name=a");
     GstElement* const tee = p.find("t");
     p.play();
     for (int i = 0; i < 100; ++i) {
@@ -179,14 +177,16 @@ void no_time_stamps(const std::string&) {
 }
 
 void flood(const std::string&) {
-    Pipeline("fakesrc num-buffers=100000 format=time datarate=1000000 ! identity ! identity ! "
-             "fakesink name=a")
+    Pipeline(
+        "fakesrc num-buffers=100000 format=time datarate=1000000 ! identity ! identity ! "
+        "fakesink name=a")
         .run();
 }
 
 void model(const std::string& path) {
-    Pipeline(std::string("videotestsrc num-buffers=30 ! ") + picture + " ! vartmlinfer name=infer " +
-             "output-tensor-type=cpu on-late=wait model=" + path + " ! queue ! fakesink name=a")
+    Pipeline(std::string("videotestsrc num-buffers=30 ! ") + picture +
+             " ! vartmlinfer name=infer " + "output-tensor-type=cpu model=" + path +
+             " ! queue ! fakesink name=a")
         .run();
 }
 
@@ -211,8 +211,9 @@ void digest(const std::string&) {
         gst_buffer_map(buffer, &map, GST_MAP_READ);
         g_checksum_update(sum, map.data, gssize(map.size));
         gst_buffer_unmap(buffer, &map);
-        const guint64 rest[] = {GST_BUFFER_PTS(buffer), GST_BUFFER_DURATION(buffer),
-                                gst_buffer_get_n_meta(buffer, GST_TYPE_META)};
+        guint64 metas = 0;
+        for (gpointer state = nullptr; gst_buffer_iterate_meta(buffer, &state);) ++metas;
+        const guint64 rest[] = {GST_BUFFER_PTS(buffer), GST_BUFFER_DURATION(buffer), metas};
         g_checksum_update(sum, reinterpret_cast<const guchar*>(rest), sizeof rest);
     };
     p.at_sink("a", &add);
@@ -223,8 +224,9 @@ void digest(const std::string&) {
 
 // Allocations by C++ code, of which only ours runs, between the 1000th and the 3000th buffer.
 void allocations(const std::string&) {
-    const Pipeline p("fakesrc num-buffers=4000 format=time datarate=1000000 ! queue ! identity ! "
-                     "queue ! fakesink name=a");
+    const Pipeline p(
+        "fakesrc num-buffers=4000 format=time datarate=1000000 ! queue ! identity ! "
+        "queue ! fakesink name=a");
     unsigned seen = 0;
     size_t before = 0;
     auto count = [&](GstBuffer*) {

@@ -56,6 +56,9 @@ class Check:
         self.events, self.is_cut = read(path)
         with open(path, encoding='utf-8') as file:
             self.is_array = file.read(1) == '['
+        # What was lost may be one end of two.
+        lost = any(e['ph'] == 'i' and e['name'] in ('lost events', 'recording stopped') for e in self.events)
+        self.is_whole = not self.is_cut and not lost
         self.slices = defaultdict(list)  # lane: (start, end, position in the file, event)
         for position, event in enumerate(self.events):
             if event['ph'] == 'X':
@@ -160,10 +163,10 @@ class Check:
         for (cat, name, flow_id), events in flows.items():
             begins = [e['ts'] for e, _ in events if e['ph'] == 's']
             others = [e['ts'] for e, _ in events if e['ph'] != 's']
-            # A frame that is dropped has an arrow that goes nowhere; a cut file lacks the rest.
-            if (others and len(begins) != 1 or cat != 'frame' and not others) and not self.is_cut:
+            # A frame that is dropped has an arrow that goes nowhere.
+            if (others and len(begins) != 1 or cat != 'frame' and not others) and self.is_whole:
                 self.fault('T7', f'flow {flow_id} of {cat} begins {len(begins)} times and goes on {len(others)} times')
-            if begins and others and min(others) < begins[0]:
+            if begins and others and min(others) < begins[0] and self.is_whole:
                 self.fault('T7', f'flow {flow_id} of {cat} goes on before it begins')
             for event, position in events:
                 self.flow_event(event, position)
@@ -190,7 +193,7 @@ class Check:
                 ends[event['cat'], event['name'], event['id']].append(event)
         for key, events in ends.items():
             phases = sorted(e['ph'] for e in events)
-            if phases != ['b', 'e'] and not self.is_cut:
+            if phases != ['b', 'e'] and self.is_whole:
                 self.fault('T9', f'{key} has ends {phases}')
             elif phases == ['b', 'e']:
                 begin, end = sorted(events, key=lambda e: e['ph'])

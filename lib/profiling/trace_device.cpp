@@ -124,8 +124,8 @@ std::vector<Team> DeviceWriter::teams_of(uint16_t core) const {
 Result<void> DeviceWriter::run() {
     const format::Header& h = buffer_.header();
     const std::string name = "device " + std::to_string(h.device_index);
-    trace_.lanes.name_process(device_pid(h.device_index),
-                              descriptor_.target.empty() ? name : name + " " + descriptor_.target);
+    trace_.out.name_process(device_pid(h.device_index),
+                            descriptor_.target.empty() ? name : name + " " + descriptor_.target);
     Cores listed, alike;
     for (const uint16_t core : selected_cores(trace_.source, trace_.options)) {
         const bool is_listed =

@@ -18,9 +18,9 @@ namespace vartml::profiling {
 namespace {
 
 // What each part may take, so that the page stays within 8 MiB whatever the model.
-constexpr size_t max_rows_bytes = size_t{1} << 20, max_layers_bytes = size_t{3} << 20,
+constexpr size_t max_rows_bytes = size_t{1} << 20, max_layers_bytes = size_t{5} << 19,
                  max_list_bytes = size_t{1} << 18;
-constexpr size_t max_pairs = 12;
+constexpr size_t max_line_bytes = 2000, max_pairs = 12;
 
 constexpr const char* page_head = R"(<!DOCTYPE html>
 <html lang="en">
@@ -58,7 +58,7 @@ std::string text_list(const char* kind, const Lines& lines) {
         if (out.size() > max_list_bytes)
             ++left_out;
         else
-            out += "<li>" + html_text(line) + "</li>\n";
+            out += "<li>" + html_text(line, max_line_bytes) + "</li>\n";
     }
     if (left_out > 0) out += "<li>" + std::to_string(left_out) + " more</li>\n";
     return out + "</ul>\n";
@@ -84,7 +84,8 @@ std::string figure(const Lines& summary, std::string_view words, std::string_vie
 std::string fact_html(std::string_view key, const Lines& lines) {
     constexpr size_t max_open = 4;
     std::string body;
-    for (const std::string& line : lines) body += (body.empty() ? "" : "<br>") + html_text(line);
+    for (const std::string& line : lines)
+        body += (body.empty() ? "" : "<br>") + html_text(line, max_line_bytes);
     if (lines.size() > max_open)
         body = "<details><summary>" + std::to_string(lines.size()) + " lines</summary>" + body +
                "</details>";
@@ -103,7 +104,7 @@ std::string head_html(const SummaryText& summary, const Lines& text) {
     for (const std::string& note : summary.notes) {
         const auto [key, rest] = split(note);
         if (key == "not captured" || key.starts_with("verdict") || rest.empty()) continue;
-        bytes += rest.size();
+        bytes += html_text(rest, max_line_bytes).size();
         if (bytes > max_list_bytes) {
             ++left_out;
             continue;
@@ -143,7 +144,8 @@ std::string verdict_html(const Verdict& verdict) {
     Lines top, hints;
     for (const std::string& line : lines_of(verdict)) {
         const auto [key, rest] = split(line);
-        if (key == "verdict") sentence = "<p class=\"sentence\">" + html_text(rest) + "</p>\n";
+        if (key == "verdict")
+            sentence = "<p class=\"sentence\">" + html_text(rest, max_line_bytes) + "</p>\n";
         if (key == "verdict-share") shares += shares_html(rest);
         if (key == "verdict-top") top.emplace_back(rest);
         if (key == "verdict-hint") hints.emplace_back(rest);
@@ -243,10 +245,9 @@ std::string drawing(std::string body) {
 }
 
 std::string whole_summary(const std::string& text) {
-    const bool is_long = text.size() > max_rows_bytes;
-    const std::string shown = is_long ? text.substr(0, text.rfind('\n', max_rows_bytes)) : text;
-    return "<details><summary>The summary as text</summary><pre>" + html_text(shown) +
-           (is_long ? "\n…" : "") + "</pre></details>\n";
+    std::string shown = html_text(text, max_rows_bytes);
+    if (shown.ends_with("…")) shown = shown.substr(0, shown.rfind('\n')) + "\n…";
+    return "<details><summary>The summary as text</summary><pre>" + shown + "</pre></details>\n";
 }
 
 }  // namespace

@@ -154,7 +154,7 @@ std::string verdict_html(const Verdict& verdict) {
 }
 
 // The rows as they are printed: ten words, then the details.
-std::string operators_html(const Lines& summary) {
+std::string operators_html(const Lines& summary, const format::Header& header) {
     constexpr size_t num_words = 10;
     HtmlTable table{{"core", "operators", "ucycles", "ucycles(%)", "pcycles", "pcycles(%)", "count",
                      "out KB", "ucycles/KB", "pcycles/KB", "stddev(pc/KB)"},
@@ -173,7 +173,9 @@ std::string operators_html(const Lines& summary) {
         if (row[0].starts_with('c') && row[3].ends_with('%')) table.rows.push_back(row);
     }
     if (table.rows.empty())
-        return "<p class=\"note\">No operators were captured: that takes --stats-level=70.</p>\n";
+        return "<p class=\"note\">No operators: compiled at level " +
+               std::to_string(header.compiled_level) + ", captured at level " +
+               std::to_string(header.captured_level) + "; operators need 70 of both.</p>\n";
     return html_table(table, max_rows_bytes, "the summary");
 }
 
@@ -241,6 +243,7 @@ std::string not_captured_html(const SummaryText& summary) {
 }
 
 std::string drawing(std::string body) {
+    if (body.find("<svg") == body.npos) return body;
     return std::move(body) + "<p class=\"note picked-line\">Touch a mark to read it.</p>\n";
 }
 
@@ -274,7 +277,7 @@ Result<void> write_html(BufferFile& buffer, const Descriptor& descriptor,
                 std::to_string(h.device_index) + "</p>\n");
     file->write(section("Capture", head_html(summary, lines)));
     file->write(section("Verdict", verdict_html(verdict)));
-    file->write(section("Operators", operators_html(lines)));
+    file->write(section("Operators", operators_html(lines, h)));
     if (const std::string layers = layers_html(layers_csv); !layers.empty())
         file->write(section("Layers: estimate and measurement", layers));
     file->write(section("Timeline", drawing(timeline_html(*shown, descriptor))));

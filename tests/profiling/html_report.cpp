@@ -117,7 +117,7 @@ TEST_F(HtmlReport, HasTheFiguresOfTheSummary) {
 
 TEST_F(HtmlReport, BelowLevel70SaysWhatIsMissing) {
     const std::string html = page(small_capture_at(p::level_ports));
-    EXPECT_TRUE(has(html, "--stats-level=70"));
+    EXPECT_TRUE(has(html, "captured at level 50; operators need 70 of both"));
     EXPECT_FALSE(has(html, "<rect"));
     EXPECT_FALSE(has(html, "Roofline"));
 }

@@ -170,6 +170,10 @@ unsigned offload_percent(const Summary& s) {
     return static_cast<unsigned>(std::clamp(std::lround(100 * part / whole), 0L, 100L));
 }
 
+std::string estimate_entry(const CompiledModel& model, const Partition& partition) {
+    return entry_folder(partition) + file_stem(model.model_name) + "_mla_stats.yaml";
+}
+
 std::vector<File> derived_files(const CompiledModel& model) {
     std::vector<File> files;
     const unsigned npu = offload_percent(model.summary);
@@ -184,7 +188,7 @@ std::vector<File> derived_files(const CompiledModel& model) {
         const std::string folder = entry_folder(p);
         files.push_back({folder + "flexmlrt-hsi.json", hsi(model, p)});
         files.push_back({folder + "buffer_info.json", buffer_info(model, p)});
-        files.push_back({folder + file_stem(model.model_name) + "_mla_stats.yaml", mla_stats(p)});
+        files.push_back({estimate_entry(model, p), mla_stats(p)});
     }
     return files;
 }

@@ -12,6 +12,9 @@ namespace vartml::artifact {
 // partition, fail_safe_summary.json, and connectivity_metadata.json of a CPU-partition compilation.
 std::vector<File> derived_files(const CompiledModel& model);
 
+// Name of the static estimate of an NPU partition, "vaiml_par_0/0/NAME_mla_stats.yaml".
+std::string estimate_entry(const CompiledModel& model, const Partition& partition);
+
 // The form of every JSON file of ours: two-space indent, one final newline. `value` is a
 // nlohmann::ordered_json.
 template <typename Json>

@@ -7,6 +7,7 @@
 #include "lib/artifact/derived.h"
 #include "lib/artifact/program.h"
 #include "lib/common/crc32c.h"
+#include "lib/profiling/descriptor.h"
 
 namespace vartml::artifact {
 namespace {
@@ -89,7 +90,7 @@ bool is_no_entry(std::string_view name) {
 Result<std::vector<Entry>> make_entries(const CompiledModel& model) {
     std::vector<Entry> entries;
     for (const File& f : model.files) {
-        const bool stats = f.name == "opstatsdesc.bin";
+        const bool stats = f.name == profiling::descriptor_entry;
         entries.push_back(make_entry(f.name,
                                      stats ? rai::BlobKind::StatsDescriptor : rai::BlobKind::File,
                                      {as_bytes(f.bytes)}));

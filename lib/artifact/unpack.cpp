@@ -14,6 +14,7 @@
 #include "lib/artifact/rai_footer.h"
 #include "lib/artifact/tar_stream.h"
 #include "lib/common/utf8.h"
+#include "lib/profiling/descriptor.h"
 
 namespace vartml::artifact {
 namespace {
@@ -60,7 +61,7 @@ std::string folded(std::string_view name) {
 
 bool is_program(std::string_view name) {
     return name.ends_with(".elf") || name.ends_with(".vnp") ||
-           (name.ends_with(".bin") && name != "opstatsdesc.bin");
+           (name.ends_with(".bin") && name != profiling::descriptor_entry);
 }
 
 class Unpacking {

@@ -12,14 +12,17 @@
 #include <vartml/version.h>
 
 #include "lib/artifact/program.h"
+#include "lib/artifact/stats_descriptor.h"
 #include "lib/compiler/connect.h"
 #include "lib/compiler/cut.h"
 #include "lib/compiler/data_types.h"
 #include "lib/compiler/hw_views.h"
 #include "lib/compiler/partition.h"
 #include "lib/compiler/pass_table.h"
+#include "lib/compiler/perf_metrics.h"
 #include "lib/compiler/schedule.h"
 #include "lib/compiler/sidecar.h"
+#include "lib/compiler/stats_descriptor.h"
 #include "lib/compiler/summary.h"
 #include "lib/compiler/tessellation.h"
 #include "lib/device/target.h"
@@ -390,6 +393,11 @@ Result<void> Compilation::add_files(CompiledModel& m) {
     m.files.push_back({"final-vaiml-pass-summary.txt", summary_text(m)});
     m.files.push_back({"final-vaiml-pass-summary.json", summary_json(m)});
     if (!modelinfo->empty()) m.files.push_back({"modelinfo", std::move(*modelinfo)});
+    if (m.stats_level >= profiling::level_inference)
+        m.files.push_back({profiling::descriptor_entry, artifact::write_descriptor(make_descriptor(
+                                                            m, target_, request_.stats))});
+    if (request_.perf_metrics)
+        m.files.push_back({metrics_entry, metrics_json(measure(m, target_))});
     return {};
 }
 
@@ -402,6 +410,7 @@ Result<CompiledModel> Compilation::make_model(Partitioning decided) {
                                            : artifact::Compilation::standard;
     m.model_name = default_cache_key(request_.model);
     m.model_signature = imported_.signature;
+    m.stats_level = static_cast<uint16_t>(request_.stats.level);
     TensorPlaces places = find_tensor_places(imported_.graph, decided.parts);
     // What the host converts is as ONNX has it on both sides.
     places.inner.insert(tessellation_.without_hw.begin(), tessellation_.without_hw.end());

@@ -15,6 +15,7 @@
 #include "lib/artifact/compiled_model.h"
 #include "lib/compiler/embed_preprocess.h"
 #include "lib/compiler/quantise.h"
+#include "lib/compiler/stats_descriptor.h"
 
 namespace vartml::compiler {
 
@@ -46,17 +47,21 @@ struct CompileRequest {
     bool quantised_inputs = false, quantised_outputs = false;  // codes at quantised edges
     bool convert_floats = true;                                // false: --numerics f32
     std::string decoder, labels;
+    StatsRequest stats;         // what runs of the result can be measured by
+    bool perf_metrics = false;  // adds perf-metrics.json
 
     // Where it goes: a directory `cache_dir`/`cache_key`, or `output`: a single file if it ends in
-    // .rai or .tar.gz, else a directory.
+    // .rai or .tar.gz, else a directory; or `archive`.
     std::string cache_dir = "vartml-cache";
     std::string cache_key;  // "" = name of the model
     std::string output;     // "" = the cache
+    std::string archive;    // one .rai of just this name, instead of either; "" = none
     // Of "dir", "rai", "tar"; empty = dir, and rai in the cache with CPU partitions.
     std::vector<std::string> formats;
     bool require_full_offload = false;
     bool keep_outputs = false;  // also <partition>/0/debug: the graph before and after the passes
     bool force = false;
+    bool perf_warnings = false;
 
     std::function<void(int percent, const char* stage)> progress;
     std::function<void(LogLevel, const std::string&)> message;
@@ -69,8 +74,10 @@ struct CompileOutcome {
     std::string not_offloaded;
     artifact::Count npu, cpu;
     uint32_t desired_batch_size = 1, actual_batch_size = 1;
-    std::string model_path;    // what to run
-    std::string summary_path;  // "" where the summary is only inside a single file
+    std::string model_path;                  // what to run
+    std::string summary_path;                // "" where the summary is only inside a single file
+    std::string perf_metrics;                // lines, where they were asked for
+    std::vector<std::string> perf_warnings;  // the same
 };
 
 // Errors: invalid_argument for the request and for side files, unsupported and bad_model for the

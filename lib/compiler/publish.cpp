@@ -10,6 +10,7 @@
 #include "lib/common/file.h"
 #include "lib/common/sha256.h"
 #include "lib/compiler/compile.h"
+#include "lib/compiler/perf_metrics.h"
 #include "lib/compiler/sidecar.h"
 #include "lib/compiler/tessellation.h"
 #include "lib/device/target.h"
@@ -60,7 +61,9 @@ void add_files(const CompileRequest& request, bool rai_by_default, Places& place
 Result<Places> find_places(const CompileRequest& request) {
     if (auto good = check_formats(request); !good) return good.error();
     Places places;
-    if (!request.output.empty()) {
+    if (!request.archive.empty()) {
+        places.rai = request.archive;
+    } else if (!request.output.empty()) {
         const std::string out = without_trailing_slashes(request.output);
         if (out.ends_with(".rai")) {
             places.rai = out;
@@ -115,6 +118,9 @@ Result<Sha256::Digest> config_digest(const CompileRequest& request) {
     for (const auto& [name, layout] : request.layouts) json["layouts"][name] = to_string(layout);
     json["enable_f32_to_bf16_conversion"] = request.convert_floats;
     json["decoder"] = request.decoder;
+    json["perf_metrics"] = request.perf_metrics;
+    const StatsRequest& stats = request.stats;
+    json["stats"] = {stats.level, stats.batchsize, stats.ddr, stats.pmu.recipe, stats.pmu.events};
     json["side_files"] = to_hex(sha256(as_bytes(*side)));
     return sha256(
         as_bytes(json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)));
@@ -136,7 +142,8 @@ std::optional<CompiledModel> read_fresh(const std::string& path, const std::stri
     return same ? std::optional(std::move(*model)) : std::nullopt;
 }
 
-CompileOutcome outcome_of(const CompiledModel& model, const Places& places) {
+CompileOutcome outcome_of(const CompiledModel& model, const CompileRequest& request,
+                          const Places& places) {
     CompileOutcome out;
     for (const artifact::Partition& p : model.partitions) {
         artifact::Count& count = p.kind == artifact::PartitionKind::npu ? out.npu : out.cpu;
@@ -149,6 +156,9 @@ CompileOutcome outcome_of(const CompiledModel& model, const Places& places) {
     out.model_path = places.rai.empty() ? places.main() : places.rai;
     if (!places.directory.empty())
         out.summary_path = places.directory + "/final-vaiml-pass-summary.txt";
+    const device::Target* target = device::find_target(request.device);
+    if (target && request.perf_metrics) out.perf_metrics = metrics_text(measure(model, *target));
+    if (target && request.perf_warnings) out.perf_warnings = perf_warnings(model, *target);
     return out;
 }
 
@@ -162,7 +172,7 @@ std::optional<CompileOutcome> find_up_to_date(const CompileRequest& request, con
         if (!model) return std::nullopt;
     }
     if (request.require_full_offload && !model->summary.fallbacks.empty()) return std::nullopt;
-    CompileOutcome out = outcome_of(*model, places);
+    CompileOutcome out = outcome_of(*model, request, places);
     out.up_to_date = true;
     return out;
 }
@@ -213,7 +223,7 @@ Result<CompileOutcome> compile(const CompileRequest& request) {
     if (request.progress) request.progress(80, "write");
     if (auto done = write(*model, *places, log, std::move(debug)); !done) return done.error();
     if (request.progress) request.progress(100, "done");
-    return outcome_of(*model, *places);
+    return outcome_of(*model, request, *places);
 }
 
 }  // namespace vartml::compiler

@@ -6,6 +6,7 @@
 #include <set>
 #include <string_view>
 
+#include "lib/common/saturating.h"
 #include "lib/graph/memory_plan.h"
 #include "lib/graph/ops.h"
 
@@ -47,6 +48,16 @@ bool is_matrix_work(std::string_view kind) {
            kind == "Gemm" || kind == "Einsum" || kind.find("MatMul") != std::string_view::npos;
 }
 
+// At the target's rates, and one cycle more.
+uint64_t cycles_of(const artifact::Layer& layer, const Node& node, const device::Target& target) {
+    const uint64_t arithmetic = is_matrix_work(node.base())
+                                    ? divide_up(layer.ops, 2 * target.macs_per_cycle)
+                                    : divide_up(layer.ops, target.elements_per_cycle);
+    const uint64_t movement =
+        divide_up(layer.bytes_read + layer.bytes_written, target.bytes_per_cycle);
+    return std::max<uint64_t>({arithmetic, movement, 1}) + 1;
+}
+
 }  // namespace
 
 Arena plan_arena(const Graph& graph) {
@@ -68,6 +79,14 @@ Arena plan_arena(const Graph& graph) {
     return arena;
 }
 
+uint64_t estimate_cycles(const Graph& graph, const Node& node, const device::Target& target) {
+    artifact::Layer layer;
+    layer.ops = count_ops(graph, node);
+    layer.bytes_read = bytes_of(graph, node.inputs);
+    layer.bytes_written = bytes_of(graph, node.outputs);
+    return cycles_of(layer, node, target);
+}
+
 Schedule plan_layers(const Graph& graph, const device::Target& target, const std::string& prefix) {
     Schedule schedule;
     uint64_t start = 0;
@@ -78,14 +97,9 @@ Schedule plan_layers(const Graph& graph, const device::Target& target, const std
         layer.ops = count_ops(graph, node);
         layer.bytes_read = bytes_of(graph, node.inputs);
         layer.bytes_written = bytes_of(graph, node.outputs);
-        const uint64_t arithmetic = is_matrix_work(node.base())
-                                        ? divide_up(layer.ops, 2 * target.macs_per_cycle)
-                                        : divide_up(layer.ops, target.elements_per_cycle);
-        const uint64_t movement =
-            divide_up(layer.bytes_read + layer.bytes_written, target.bytes_per_cycle);
         layer.start_cycle = start;
-        layer.end_cycle = start + std::max<uint64_t>({arithmetic, movement, 1});
-        start = layer.end_cycle + 1;
+        layer.end_cycle = saturating_sum(start, cycles_of(layer, node, target) - 1);
+        start = saturating_sum(layer.end_cycle, 1);
         schedule.layers.push_back(std::move(layer));
         schedule.node_layers.push_back(static_cast<int32_t>(i));
     }

@@ -29,6 +29,10 @@ struct Schedule {
 Schedule plan_layers(const graph::Graph& graph, const device::Target& target,
                      const std::string& prefix);
 
+// What a layer of that node alone takes, by the same rule.
+uint64_t estimate_cycles(const graph::Graph& graph, const graph::Node& node,
+                         const device::Target& target);
+
 // "conv2d_add_relu": the parts of a kind in lower snake case, convolutions with their number of
 // spatial dimensions.
 std::string layer_kind(const graph::Graph& graph, const graph::Node& node);

@@ -12,6 +12,7 @@
 #include <vartml/tensor.h>
 
 #include "lib/cpu/array.h"
+#include "lib/device/step_recorder.h"
 #include "lib/graph/graph.h"
 
 namespace vartml::device {
@@ -53,6 +54,13 @@ struct Frame {
     std::span<void* const> outputs;
 };
 
+// What a device can stamp of a partition.
+struct StampedProgram {
+    std::string name;                // of the partition
+    std::vector<std::string> steps;  // the operator of each step: name of the node in the graph, or
+                                     // "<partition>/in/<tensor>", "<partition>/out/<tensor>"
+};
+
 // A loaded program. Thread-safety: run() and run_frames() are called by at most
 // Device::num_cores() threads at a time, time_steps() by none beside them.
 class Executable {
@@ -78,6 +86,15 @@ public:
     virtual unsigned frames_at_once() const { return 1; }
     virtual Result<void> run_frames(std::span<const Frame> frames) noexcept {
         return run(frames[0].inputs, frames[0].outputs);
+    }
+    // Optional: what run_recorded() stamps, in the order of execution; absent means nothing.
+    virtual std::vector<StampedProgram> stamped() const { return {}; }
+    // Optional: run_frames(), or with `shapes` run() of one frame, that stamps what it does:
+    // recorders[i] belongs to stamped()[i]. Absent means that the run leaves no stamps.
+    virtual Result<void> run_recorded(std::span<const Frame> frames, RealShapes* shapes,
+                                      std::span<StepRecorder* const> recorders) noexcept {
+        (void)recorders;
+        return shapes ? run(frames[0].inputs, frames[0].outputs, *shapes) : run_frames(frames);
     }
     // Required. "bf16", "fp16" or "fp32".
     virtual std::string compute_type() const = 0;

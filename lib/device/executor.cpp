@@ -187,7 +187,7 @@ bool Executor::help(unsigned thread) {
                 // Tells first, then looks again: from here on forget() waits for this thread.
                 helpers_[thread].inside.store(run);
                 if (offer.run.load() == run) {
-                    run->help(seat + 1, *this);
+                    run->help(seat + 1, thread, *this);
                     helped = true;
                 }
                 helpers_[thread].inside.store(nullptr);

@@ -70,6 +70,8 @@ public:
     bool try_run(Task& task);
     // Runs `work` in its turn on a thread of the executor and waits for it. Not on such a thread.
     void call(const std::function<void()>& work);
+    // Tasks that wait for a thread.
+    unsigned num_queued() const { return queued_.load(std::memory_order_relaxed); }
     unsigned num_threads() const { return static_cast<unsigned>(threads_.size()); }
 
     // While it lives the calling thread's task waits for another one and leaves its processor to

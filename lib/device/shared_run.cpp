@@ -41,30 +41,45 @@ SharedRun::~SharedRun() {
     if (executor_) executor_->forget(*this);
 }
 
-void SharedRun::run() {
+void SharedRun::run(StepRecorder* recorder) {
     const size_t steps = first_.size() - 1;
     Executor* const executor = threads_ > 1 && can_share_ ? Executor::current() : nullptr;
+    StepRecorder::Row* const row =
+        recorder && recorder->has_steps() ? &recorder->task_row() : nullptr;
     if (!executor || executor->num_threads() == 1) {
-        for (size_t s = 0; s < steps; ++s)
-            for (size_t i = 0; i < first_[s + 1] - first_[s]; ++i) work_.run_item(s, i);
+        run_alone(row);
         return;
     }
     executor_ = executor;
     finished_.store(0, std::memory_order_relaxed);
+    recorder_.store(recorder, std::memory_order_release);
     const uint32_t epoch = epoch_.load(std::memory_order_relaxed) + 1;
     epoch_.store(epoch, std::memory_order_release);
     executor->offer(*this, std::min(threads_, executor->num_threads()) - 1);
-    for (size_t s = 0; s < steps; ++s) run_step(s, epoch, 0, nullptr);
+    const Part part{.epoch = epoch, .row = row};
+    for (size_t s = 0; s < steps; ++s) run_step(s, part);
     executor->withdraw();
+    // Who helped has its last stamp still to take.
+    if (recorder) executor->forget(*this);
 }
 
-void SharedRun::help(unsigned seat, const Executor& executor) {
+void SharedRun::run_alone(StepRecorder::Row* row) {
+    for (size_t s = 0; s + 1 < first_.size(); ++s)
+        for (size_t i = 0; i < first_[s + 1] - first_[s]; ++i) run_item(s, i, row);
+}
+
+void SharedRun::help(unsigned seat, unsigned thread, const Executor& executor) {
     const uint32_t epoch = epoch_.load(std::memory_order_acquire);
     const uint32_t done = finished_.load(std::memory_order_acquire);
+    // Where this thread is late it is that of a later run: which then waits for the row, and has
+    // no item left for an earlier epoch.
+    StepRecorder* const recorder = recorder_.load(std::memory_order_acquire);
+    StepRecorder::Row* const row = recorder ? &recorder->enter(thread) : nullptr;
+    const Part part{epoch, seat, &executor, row && recorder->has_steps() ? row : nullptr};
     // The first step that is not complete.
     size_t step = static_cast<size_t>(std::ranges::upper_bound(first_, done) - first_.begin()) - 1;
-    for (; step + 1 < first_.size(); ++step)
-        if (!run_step(step, epoch, seat, &executor)) return;
+    while (step + 1 < first_.size() && run_step(step, part)) ++step;
+    if (row) recorder->leave(*row);
 }
 
 bool SharedRun::claim(size_t item, uint32_t epoch) {
@@ -74,29 +89,35 @@ bool SharedRun::claim(size_t item, uint32_t epoch) {
            claimed.compare_exchange_strong(before, epoch, std::memory_order_acq_rel);
 }
 
-bool SharedRun::run_step(size_t step, uint32_t epoch, unsigned seat, const Executor* helper_of) {
+void SharedRun::run_item(size_t step, size_t item, StepRecorder::Row* row) {
+    if (row) row->begin_item(step);
+    work_.run_item(step, item);
+    if (row) row->end_item(step);
+}
+
+bool SharedRun::run_step(size_t step, const Part& part) {
     const uint32_t first = first_[step], end = first_[step + 1], count = end - first;
     // Small steps stay on one thread: the next one finds the result in that processor's cache.
-    if (count > 1 || !helper_of) {
+    if (count > 1 || !part.helper_of) {
         // Each thread begins at its own part, where the step before left what it needs.
-        const uint32_t start = static_cast<uint32_t>(uint64_t{count} * seat / threads_);
+        const uint32_t start = static_cast<uint32_t>(uint64_t{count} * part.seat / threads_);
         for (uint32_t k = 0; k < count; ++k) {
             const uint32_t i = start + k < count ? start + k : start + k - count;
-            if (!claim(first + i, epoch)) continue;
-            work_.run_item(step, i);
+            if (!claim(first + i, part.epoch)) continue;
+            run_item(step, i, part.row);
             finished_.fetch_add(1, std::memory_order_acq_rel);
         }
     }
     for (unsigned looks = 1; finished_.load(std::memory_order_acquire) < end; ++looks) {
-        if (helper_of &&
-            (epoch_.load(std::memory_order_relaxed) != epoch || helper_of->wants_helpers_back()))
+        if (part.helper_of && (epoch_.load(std::memory_order_relaxed) != part.epoch ||
+                               part.helper_of->wants_helpers_back()))
             return false;
         if (looks % looks_before_yield == 0)
             std::this_thread::yield();
         else
             pause_processor();
     }
-    return !helper_of || !helper_of->wants_helpers_back();
+    return !part.helper_of || !part.helper_of->wants_helpers_back();
 }
 
 }  // namespace vartml::device

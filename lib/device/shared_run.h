@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "lib/device/step_recorder.h"
+
 namespace vartml::device {
 
 class Executor;
@@ -37,15 +39,26 @@ public:
     ~SharedRun();  // waits for helpers
 
     // Runs everything; idle threads of the executor whose task the calling thread is in help. By
-    // one thread at a time. No allocation, no lock.
-    void run();
+    // one thread at a time. No allocation, no lock. `recorder`, whose steps are those of this run,
+    // gets the stamps of all threads; without it no clock is read.
+    void run(StepRecorder* recorder = nullptr);
 
 private:
     friend class Executor;
-    void help(unsigned seat, const Executor& executor);
+    // A thread's part in a run.
+    struct Part {
+        uint32_t epoch = 0;
+        unsigned seat = 0;
+        const Executor* helper_of = nullptr;  // null: the thread of the task
+        StepRecorder::Row* row = nullptr;     // null: steps are not stamped
+    };
+
+    void help(unsigned seat, unsigned thread, const Executor& executor);
+    void run_alone(StepRecorder::Row* row);
+    void run_item(size_t step, size_t item, StepRecorder::Row* row);
     bool claim(size_t item, uint32_t epoch);
     // False: a helper should leave.
-    bool run_step(size_t step, uint32_t epoch, unsigned seat, const Executor* helper_of);
+    bool run_step(size_t step, const Part& part);
 
     Work& work_;
     std::vector<uint32_t> first_;  // number of the first item of each step, and of the end
@@ -54,7 +67,8 @@ private:
     std::unique_ptr<std::atomic<uint32_t>[]> claims_;
     bool can_share_ = false;
     const unsigned threads_;
-    const Executor* executor_ = nullptr;  // of the last run
+    const Executor* executor_ = nullptr;            // of the last run
+    std::atomic<StepRecorder*> recorder_{nullptr};  // of this run
     alignas(64) std::atomic<uint32_t> epoch_{0};
     alignas(64) std::atomic<uint32_t> finished_{0};  // items of this run
 };

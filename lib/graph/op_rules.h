@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 
+#include "lib/common/saturating.h"
 #include "lib/graph/ops.h"
 
 namespace vartml::graph {

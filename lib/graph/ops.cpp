@@ -251,20 +251,41 @@ bool has_data_dependent_shape(const Graph& graph, const Node& node) {
         node.inputs, [&](ValueId id) { return id != none && graph.value(id).data_dependent; });
 }
 
-uint64_t count_ops(const Graph& graph, const Node& node) {
+namespace {
+
+struct Work {
+    uint64_t macs = 0, others = 0;
+};
+
+Work count_work(const Graph& graph, const Node& node) {
     const OpInfo* op = find_op(node.base());
-    if (!op) return 0;
-    if (!is_fused(node)) return op->count(graph, node);
-    uint64_t count = 0;
+    if (!op) return {};
+    const auto count = [&](const Node& base, uint64_t of_parts) {
+        return Work{op->macs ? op->macs(graph, base) : 0,
+                    saturating_sum(op->count(graph, base), of_parts)};
+    };
+    if (!is_fused(node)) return count(node, 0);
+    uint64_t of_parts = 0;
     size_t operands = 0;
     const auto parts = node.parts();
     for (const std::string_view part : std::span(parts).subspan(1)) {
         const OpInfo* info = find_op(part);
         if (!info) continue;
         operands += static_cast<size_t>(extra_operands(*info));
-        count += count_output(graph, node);
+        of_parts += count_output(graph, node);
     }
-    return count + op->count(graph, base_node(node, node.inputs.size() - operands));
+    return count(base_node(node, node.inputs.size() - operands), of_parts);
+}
+
+}  // namespace
+
+uint64_t count_ops(const Graph& graph, const Node& node) {
+    const Work work = count_work(graph, node);
+    return saturating_sum(saturating_product(2, work.macs), work.others);
+}
+
+uint64_t count_macs(const Graph& graph, const Node& node) {
+    return count_work(graph, node).macs;
 }
 
 }  // namespace vartml::graph

@@ -118,9 +118,11 @@ struct OpInfo {
     std::string_view attributes;
     // Types of the outputs from inputs and attributes; the error names the node.
     Result<Types> (*infer)(const Graph&, const Node&);
-    // Operations by the counting rule of the format document (2 per multiply-accumulate, …); output
+    // Operations besides multiply-accumulates, by the counting rule of the format document; output
     // types are known.
     uint64_t (*count)(const Graph&, const Node&);
+    // Multiply-accumulates; nullptr for an operator without.
+    uint64_t (*macs)(const Graph&, const Node&) = nullptr;
 };
 
 // nullptr for an operator that the IR does not know. `kind` is one part, not a fused kind.
@@ -132,7 +134,11 @@ std::span<const OpInfo> all_ops();
 Result<Types> infer_types(const Graph& graph, const Node& node);
 // Whether the shapes so inferred are only upper bounds.
 bool has_data_dependent_shape(const Graph& graph, const Node& node);
-// The output types of the node must be those of infer_types.
+// Operations by the counting rule: 2 per multiply-accumulate, and the others; beyond_count
+// (lib/common/saturating.h) where 64 bits do not hold them. The output types of the node must be
+// those of infer_types.
 uint64_t count_ops(const Graph& graph, const Node& node);
+// The multiply-accumulates alone.
+uint64_t count_macs(const Graph& graph, const Node& node);
 
 }  // namespace vartml::graph

@@ -37,11 +37,13 @@ Result<Types> infer_gemm(const Graph& graph, const Node& node) {
 }
 
 uint64_t count_gemm(const Graph& graph, const Node& node) {
+    return has_input(node, 2) ? count_output(graph, node) : 0;
+}
+
+uint64_t macs_gemm(const Graph& graph, const Node& node) {
     const auto sizes = gemm_sizes(graph, node);
-    const uint64_t outputs = count_output(graph, node);
-    return sizes
-               ? 2 * outputs * static_cast<uint64_t>(sizes->k) + (has_input(node, 2) ? outputs : 0)
-               : 0;
+    return sizes ? saturating_product(count_output(graph, node), static_cast<uint64_t>(sizes->k))
+                 : 0;
 }
 
 // Numpy's matmul: 1-D operands are a row or a column, leading axes broadcast.
@@ -139,11 +141,14 @@ Result<Types> infer_qlinear_matmul(const Graph& graph, const Node& node) {
 }
 
 uint64_t count_matmul(const Graph& graph, const Node& node) {
-    const auto& a = input_type(graph, node, 0).shape;
-    const uint64_t outputs = count_output(graph, node);
     const bool bias =
         has_input(node, node.base() == "QLinearMatMul" ? 8 : 2) && node.base() != "MatMulInteger";
-    return 2 * outputs * static_cast<uint64_t>(a.back()) + (bias ? outputs : 0);
+    return bias ? count_output(graph, node) : 0;
+}
+
+uint64_t macs_matmul(const Graph& graph, const Node& node) {
+    const auto& a = input_type(graph, node, 0).shape;
+    return saturating_product(count_output(graph, node), static_cast<uint64_t>(a.back()));
 }
 
 std::optional<Einsum> einsum_of(const Graph& graph, const Node& node) {
@@ -166,12 +171,13 @@ Result<Types> infer_einsum(const Graph& graph, const Node& node) {
     return Types{y};
 }
 
-uint64_t count_einsum(const Graph& graph, const Node& node) {
+uint64_t macs_einsum(const Graph& graph, const Node& node) {
     const auto einsum = einsum_of(graph, node);
     if (!einsum || node.inputs.size() < 2) return 0;
     uint64_t terms = 1;
-    for (const auto& [label, size] : einsum->sizes) terms *= static_cast<uint64_t>(size);
-    return 2 * terms * (node.inputs.size() - 1);
+    for (const auto& [label, size] : einsum->sizes)
+        terms = saturating_product(terms, static_cast<uint64_t>(size));
+    return saturating_product(terms, node.inputs.size() - 1);
 }
 
 // What the node asks for beyond x, weight, bias, mask and a bias of the scores.
@@ -225,24 +231,25 @@ Result<Types> infer_attention(const Graph& graph, const Node& node) {
 }
 
 // The projection, then scores and their product with v.
-uint64_t count_attention(const Graph& graph, const Node& node) {
+uint64_t macs_attention(const Graph& graph, const Node& node) {
     const auto &x = input_type(graph, node, 0).shape, &w = input_type(graph, node, 1).shape;
     const uint64_t tokens = static_cast<uint64_t>(x[0] * x[1]);
     const uint64_t width = static_cast<uint64_t>(w[1] / 3);
-    return 2 * tokens * static_cast<uint64_t>(x[2] * w[1]) +
-           4 * tokens * static_cast<uint64_t>(x[1]) * width;
+    const uint64_t scores = saturating_product(tokens, static_cast<uint64_t>(x[1]));
+    return saturating_sum(saturating_product(tokens, static_cast<uint64_t>(w[0] * w[1])),
+                          saturating_product(saturating_product(2, scores), width));
 }
 
 constexpr OpInfo ops[] = {
-    {"Gemm", 2, 3, 1, 1, "alpha:f beta:f transA:i transB:i", infer_gemm, count_gemm},
-    {"MatMul", 2, 3, 1, 1, "", infer_matmul, count_matmul},
-    {"MatMulInteger", 2, 4, 1, 1, "", infer_matmul_integer, count_matmul},
-    {"QLinearMatMul", 8, 9, 1, 1, "", infer_qlinear_matmul, count_matmul},
-    {"Einsum", 1, -1, 1, 1, "equation:s*", infer_einsum, count_einsum},
+    {"Gemm", 2, 3, 1, 1, "alpha:f beta:f transA:i transB:i", infer_gemm, count_gemm, macs_gemm},
+    {"MatMul", 2, 3, 1, 1, "", infer_matmul, count_matmul, macs_matmul},
+    {"MatMulInteger", 2, 4, 1, 1, "", infer_matmul_integer, count_matmul, macs_matmul},
+    {"QLinearMatMul", 8, 9, 1, 1, "", infer_qlinear_matmul, count_matmul, macs_matmul},
+    {"Einsum", 1, -1, 1, 1, "equation:s*", infer_einsum, count_none, macs_einsum},
     {"Attention", 2, 7, 1, 2,
      "do_rotary:i mask_filter_value:f num_heads:i* past_present_share_buffer:i qkv_hidden_sizes:is "
      "rotary_embedding_dim:i scale:f unidirectional:i",
-     infer_attention, count_attention},
+     infer_attention, count_none, macs_attention},
 };
 
 }  // namespace

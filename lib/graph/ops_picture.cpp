@@ -120,10 +120,14 @@ Result<Types> infer_deform_conv(const Graph& graph, const Node& node) {
 }
 
 uint64_t count_deform_conv(const Graph& graph, const Node& node) {
+    return has_input(node, 3) ? count_output(graph, node) : 0;
+}
+
+uint64_t macs_deform_conv(const Graph& graph, const Node& node) {
     const Type& w = input_type(graph, node, 1);
-    const uint64_t outputs = count_output(graph, node);
-    return 2 * outputs * static_cast<uint64_t>(w.elements() / std::max<int64_t>(w.shape[0], 1)) +
-           (has_input(node, 3) ? outputs : 0);
+    return saturating_product(
+        count_output(graph, node),
+        static_cast<uint64_t>(w.elements() / std::max<int64_t>(w.shape[0], 1)));
 }
 
 // The values of a constant input, which these shapes depend on.
@@ -209,7 +213,7 @@ constexpr OpInfo ops[] = {
     {"AffineGrid", 1, 2, 1, 1, "align_corners:i size:is", infer_affine_grid, count_none},
     {"DeformConv", 3, 5, 1, 1,
      "dilations:is group:i kernel_shape:is offset_group:i pads:is strides:is", infer_deform_conv,
-     count_deform_conv},
+     count_deform_conv, macs_deform_conv},
     {"Col2Im", 3, 3, 1, 1, "dilations:is pads:is strides:is", infer_col2im, count_none},
     {"MaxUnpool", 2, 3, 1, 1, "kernel_shape:is* pads:is strides:is", infer_max_unpool, count_none},
 };

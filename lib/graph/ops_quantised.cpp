@@ -69,9 +69,9 @@ Result<Types> infer_global_average_pool(const Graph& graph, const Node& node) {
 uint64_t count_average_pool(const Graph& graph, const Node& node) {
     uint64_t area = 1;
     for (const int64_t size : node.get("kernel_shape", std::vector<int64_t>())) {
-        area *= static_cast<uint64_t>(size);
+        area = saturating_product(area, static_cast<uint64_t>(size));
     }
-    return area * count_output(graph, node);
+    return saturating_product(area, count_output(graph, node));
 }
 
 uint64_t count_softmax(const Graph& graph, const Node& node) {

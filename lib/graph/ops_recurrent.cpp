@@ -48,29 +48,35 @@ Result<Types> infer_recurrent(const Graph& graph, const Node& node) {
     return Types{y, last, last};
 }
 
-// 2 per multiply-accumulate of both matrices, 1 per gate element, per step.
+// 1 per gate element, per step.
 uint64_t count_recurrent(const Graph& graph, const Node& node) {
+    const Type &x = input_type(graph, node, 0), &r = input_type(graph, node, 2);
+    return saturating_product(static_cast<uint64_t>(x.shape[0] * x.shape[1]),
+                              static_cast<uint64_t>(r.shape[0] * r.shape[1]));
+}
+
+// Both matrices, per step.
+uint64_t macs_recurrent(const Graph& graph, const Node& node) {
     const Type &x = input_type(graph, node, 0), &w = input_type(graph, node, 1),
                &r = input_type(graph, node, 2);
-    const uint64_t steps = static_cast<uint64_t>(x.shape[0] * x.shape[1]);
-    return steps * (2 * static_cast<uint64_t>(w.elements() + r.elements()) +
-                    static_cast<uint64_t>(r.shape[0] * r.shape[1]));
+    return saturating_product(static_cast<uint64_t>(x.shape[0] * x.shape[1]),
+                              static_cast<uint64_t>(w.elements() + r.elements()));
 }
 
 constexpr OpInfo ops[] = {
     {"LSTM", 3, 8, 1, 3,
      "activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s hidden_size:i "
      "input_forget:i layout:i",
-     infer_recurrent, count_recurrent},
+     infer_recurrent, count_recurrent, macs_recurrent},
     {"GRU", 3, 6, 1, 2,
      "activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s hidden_size:i "
      "layout:i "
      "linear_before_reset:i",
-     infer_recurrent, count_recurrent},
+     infer_recurrent, count_recurrent, macs_recurrent},
     {"RNN", 3, 6, 1, 2,
      "activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s hidden_size:i "
      "layout:i",
-     infer_recurrent, count_recurrent},
+     infer_recurrent, count_recurrent, macs_recurrent},
 };
 
 }  // namespace

@@ -140,42 +140,45 @@ Result<Types> infer_global_pool(const Graph& graph, const Node& node) {
 
 uint64_t product(const std::vector<int64_t>& values) {
     uint64_t n = 1;
-    for (const int64_t v : values) n *= static_cast<uint64_t>(v);
+    for (const int64_t v : values) n = saturating_product(n, static_cast<uint64_t>(v));
     return n;
 }
 
-// 2 per multiply-accumulate, 1 per output element with bias.
+// 1 per output element with bias.
 uint64_t count_conv(const Graph& graph, const Node& node) {
     const std::string_view base = node.base();
-    const size_t weight = weight_input(base), bias = base == "QLinearConv" ? 8 : 2;
-    const Type& w = input_type(graph, node, weight);
-    const uint64_t outputs = count_output(graph, node);
-    const uint64_t per_filter =
-        product(w.shape) / std::max<uint64_t>(static_cast<uint64_t>(w.shape[0]), 1);
+    const size_t bias = base == "QLinearConv" ? 8 : 2;
     const bool has_bias = base != "ConvInteger" && has_input(node, bias);
-    return 2 * outputs * per_filter + (has_bias ? outputs : 0);
+    return has_bias ? count_output(graph, node) : 0;
 }
 
-uint64_t count_conv_transpose(const Graph& graph, const Node& node) {
-    const Type& w = input_type(graph, node, 1);
-    const uint64_t per_input =
-        product(w.shape) / std::max<uint64_t>(static_cast<uint64_t>(w.shape[0]), 1);
-    return 2 * count_input(graph, node) * per_input +
-           (has_input(node, 2) ? count_output(graph, node) : 0);
+// Elements of the weight for each of its first dimension: filters, or inputs of ConvTranspose.
+uint64_t weights_per_first(const Type& w) {
+    return product(w.shape) / std::max<uint64_t>(static_cast<uint64_t>(w.shape[0]), 1);
+}
+
+uint64_t macs_conv(const Graph& graph, const Node& node) {
+    const Type& w = input_type(graph, node, weight_input(node.base()));
+    return saturating_product(count_output(graph, node), weights_per_first(w));
+}
+
+uint64_t macs_conv_transpose(const Graph& graph, const Node& node) {
+    return saturating_product(count_input(graph, node),
+                              weights_per_first(input_type(graph, node, 1)));
 }
 
 uint64_t count_pool(const Graph& graph, const Node& node) {
     auto window = window_of(graph, node);
-    return window ? count_output(graph, node) * product(window->kernel) : 0;
+    return window ? saturating_product(count_output(graph, node), product(window->kernel)) : 0;
 }
 
 constexpr std::string_view conv_attributes = "dilations:is group:i pads:is strides:is";
 constexpr OpInfo ops[] = {
-    {"Conv", 2, 3, 1, 1, conv_attributes, infer_conv, count_conv},
-    {"ConvInteger", 2, 4, 1, 1, conv_attributes, infer_conv_integer, count_conv},
-    {"QLinearConv", 8, 9, 1, 1, conv_attributes, infer_qlinear_conv, count_conv},
+    {"Conv", 2, 3, 1, 1, conv_attributes, infer_conv, count_conv, macs_conv},
+    {"ConvInteger", 2, 4, 1, 1, conv_attributes, infer_conv_integer, count_conv, macs_conv},
+    {"QLinearConv", 8, 9, 1, 1, conv_attributes, infer_qlinear_conv, count_conv, macs_conv},
     {"ConvTranspose", 2, 3, 1, 1, "dilations:is group:i output_padding:is pads:is strides:is",
-     infer_conv_transpose, count_conv_transpose},
+     infer_conv_transpose, count_conv, macs_conv_transpose},
     {"MaxPool", 1, 1, 1, 2,
      "ceil_mode:i dilations:is kernel_shape:is* pads:is storage_order:i strides:is", infer_pool,
      count_pool},

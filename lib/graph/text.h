@@ -19,6 +19,8 @@ namespace vartml::graph {
 // first output or its sources are not just its name. When reading, one listed number may stand for
 // all elements, and a line that starts with # is a comment.
 std::string print(const Graph& graph);
+// "pads=[1,1,1,1], strides=[2,2]", as between the braces.
+std::string print(const Attributes& attributes);
 
 // Constants given by hash get zeroed bytes of the right size unless `constants` (another graph)
 // holds the same hash. Errors: bad_model with line number, found and expected.

@@ -110,14 +110,7 @@ std::string node_text(const Graph& graph, const Node& node) {
     if (!node.domain.empty()) text += node.domain + "::";
     text += node.kind;
     if (!node.inputs.empty()) text += ' ' + list_text(graph, node.inputs);
-    if (!node.attributes.empty()) {
-        text += " {";
-        for (bool first = true; const auto& [key, value] : node.attributes) {
-            if (!std::exchange(first, false)) text += ", ";
-            text += key + '=' + attribute_text(value);
-        }
-        text += '}';
-    }
+    if (!node.attributes.empty()) text += " {" + print(node.attributes) + '}';
     text += " : ";
     for (size_t i = 0; i < node.outputs.size(); ++i) {
         if (i) text += ", ";
@@ -156,6 +149,13 @@ bool is_listable(const Value& value) {
     if (is_integral(value.type.data_type)) return true;
     const auto numbers = read_numbers<double>(value);
     return std::ranges::none_of(numbers, [](double v) { return std::isnan(v); });
+}
+
+std::string print(const Attributes& attributes) {
+    std::string text;
+    for (const auto& [key, value] : attributes)
+        text += (text.empty() ? "" : ", ") + key + '=' + attribute_text(value);
+    return text;
 }
 
 std::string print(const Graph& graph) {

@@ -26,6 +26,7 @@ class BufferFile;
 // Records of a section by index, of which a window is in memory. Cheap where the indices rise.
 class RecordWindow {
 public:
+    RecordWindow() = default;  // no records
     // nullptr: a section without records.
     RecordWindow(const BufferFile& file, const Section* section);
     uint64_t size() const { return section_ ? section_->count : 0; }
@@ -36,8 +37,8 @@ public:
 
 private:
     bool load(uint64_t index);
-    const BufferFile* file_;
-    const Section* section_;
+    const BufferFile* file_ = nullptr;
+    const Section* section_ = nullptr;
     uint64_t first_ = 0, loaded_ = 0;
     std::vector<std::byte> bytes_;
     Result<void> status_;

@@ -96,6 +96,26 @@ struct NotCaptured {
     std::string field, reason;
 };
 
+// Names of what may be absent, in NotCaptured::field and in reports.
+namespace field {
+inline constexpr const char* cpu_time = "cpu time";
+inline constexpr const char* pcycles = "pcycles";
+inline constexpr const char* ddr = "ddr";
+inline constexpr const char* pmu = "pmu";
+inline constexpr const char* port_waits = "port waits";
+inline constexpr const char* output_wait = "output wait";
+inline constexpr const char* doorbells = "doorbells";
+inline constexpr const char* hand_overs = "hand-overs";
+inline constexpr const char* operators = "operators";
+inline constexpr const char* unlisted_operators = "operators outside the descriptor";
+inline constexpr const char* later_frames = "operators of later frames";
+inline constexpr const char* pcycles_of_operators = "pcycles of operators";
+inline constexpr const char* pmu_of_operators = "pmu of operators";
+inline constexpr const char* host_stamps = "host stamps";
+inline constexpr const char* released = "release of the wait";
+inline constexpr const char* frames = "frames";
+}  // namespace field
+
 struct Capture {
     uint32_t program_index = 0, activation_index = 0;
     uint64_t inference_index = 0;  // of this activation, saved or not
@@ -122,16 +142,21 @@ struct Capture {
     std::vector<NotCaptured> missing;
 };
 
-// Decides which inferences are captured, and gets them. Handed to a runner as the option
-// "vartml_capture_sink" (std::shared_ptr<CaptureSink>).
+// Of a runner: a std::shared_ptr<CaptureSink>.
+inline constexpr const char* capture_sink_option = "vartml_capture_sink";
+
+// Decides which inferences are captured, and gets them.
 // Thread-safety: called by the threads of the runtime, several at once.
 class CaptureSink {
 public:
     virtual ~CaptureSink() = default;
-    // The level at which inference `inference_index` is captured; 0: not at all.
+    // The level at which inference `inference_index` is captured; 0: not at all. What the model was
+    // not compiled for is left out and listed as missing. Called in the order of the calls, before
+    // the inference is queued and with a lock held: it does not call the runner.
     virtual unsigned level_of(uint64_t inference_index) noexcept = 0;
-    // Called once per captured inference after wait() was released or the callback returned, in any
-    // order. `capture` is valid during the call.
+    // Called once per captured inference that succeeded, after wait() was released or the callback
+    // returned and on that thread, in any order; with a runner's end for jobs that nobody waited
+    // for. `capture` is valid during the call, its memory is used again. No lock is held.
     virtual void take(const Capture& capture) noexcept = 0;
 };
 

@@ -22,24 +22,26 @@ struct Pmu {
 };
 
 struct Tensor {
-    std::string name;
+    std::string name;     // several may have one: a border tensor and its copy inside
     uint16_t dtype = 0;   // DataType
     uint16_t layout = 0;  // MemoryLayout
     std::vector<int64_t> shape;
-    uint64_t bytes = 0;  // as laid out, padding included
+    uint64_t bytes = 0;  // of a frame, as laid out, padding included
     bool constant = false;
 };
 
 // Numbers named kind, memory, partition, dtypes, inputs, outputs are indices into the lists of
-// Descriptor.
+// Descriptor. Bytes and counts are of one inference of `batch` frames (constants are read once for
+// all of them), from the program's types; 2^64 - 1 is more than 64 bits hold.
 struct Op {
-    uint32_t id = 0;   // unique in the model
-    std::string name;  // of the graph's node; "<partition>/in/<tensor>", "<partition>/out/<tensor>"
-                       // for layout operators at a border; "" for sync and barrier
+    uint32_t id = 0;  // unique in the model
+    // Of the graph's node, unique in its partition; "<partition>/in/<tensor>" and
+    // "<partition>/out/<tensor>" of layout operators at a border; "" of sync and barrier.
+    std::string name;
     uint32_t kind = 0, memory = 0;
     std::vector<uint16_t> dtypes;
     uint32_t partition = 0;
-    int32_t layer = -1;  // index in the partition's estimate file
+    int32_t layer = -1;  // index in the partition's estimate file, which is of one frame
     uint64_t out_bytes = 0, read_bytes = 0, write_bytes = 0, macs = 0, ops = 0;
     bool data_movement = false;
     std::vector<uint32_t> inputs, outputs;  // tensors
@@ -68,6 +70,7 @@ struct Edge {
 
 inline constexpr const char* sync_kind = "sync";
 inline constexpr const char* barrier_kind = "barrier";
+inline constexpr const char* layout_kind = "convert_layout";  // at a border
 inline constexpr const char* npu_engine = "SNPU";
 inline constexpr const char* cpu_engine = "CPU";
 inline constexpr const char* system_memory = "DDR";

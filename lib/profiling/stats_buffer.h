@@ -14,21 +14,6 @@
 
 namespace vartml::profiling {
 
-// Names of what may be absent, in NotCaptured::field and in reports.
-namespace field {
-inline constexpr const char* pcycles = "pcycles";
-inline constexpr const char* ddr = "ddr";
-inline constexpr const char* pmu = "pmu";
-inline constexpr const char* port_waits = "port waits";
-inline constexpr const char* doorbells = "doorbells";
-inline constexpr const char* hand_overs = "hand-overs";
-inline constexpr const char* operators = "operators";
-inline constexpr const char* pcycles_of_operators = "pcycles of operators";
-inline constexpr const char* pmu_of_operators = "pmu of operators";
-inline constexpr const char* host_stamps = "host stamps";
-inline constexpr const char* frames = "frames";
-}  // namespace field
-
 // What all buffers of a run have in common.
 struct BufferContext {
     const Descriptor* descriptor = nullptr;

@@ -140,8 +140,8 @@ void Engine::SharedConversion::run_item(size_t, size_t item) noexcept {
 }
 
 // Addresses of an element; its CPU views are converted, the others handed to the device.
-void Engine::begin(Element& element, const vart::NpuTensor* inputs,
-                   const vart::NpuTensor* outputs) {
+uint64_t Engine::begin(Element& element, const vart::NpuTensor* inputs,
+                       const vart::NpuTensor* outputs) {
     uint64_t copied = 0, conversions = 0;
     for (size_t i = 0; i < inputs_.size(); ++i) {
         const Port& port = inputs_[i];
@@ -172,11 +172,12 @@ void Engine::begin(Element& element, const vart::NpuTensor* inputs,
             port.conversion ? element.outputs[i].bytes.get() : tensor.device_bytes();
     }
     counters_.conversions.fetch_add(conversions, std::memory_order_relaxed);
+    return copied;
 }
 
 // The results of an element, and its memory back to the CPU.
-void Engine::end(Element& element, const vart::NpuTensor* inputs, const vart::NpuTensor* outputs,
-                 bool is_good) {
+uint64_t Engine::end(Element& element, const vart::NpuTensor* inputs,
+                     const vart::NpuTensor* outputs, bool is_good) {
     uint64_t copied = 0, conversions = 0;
     for (size_t i = 0; i < outputs_.size(); ++i) {
         const Port& port = outputs_[i];
@@ -197,24 +198,43 @@ void Engine::end(Element& element, const vart::NpuTensor* inputs, const vart::Np
             NpuTensorPrivAccess::get(inputs[i])->end_device_access(false, inputs_[i].hw_size_bytes);
     counters_.bytes_copied_out.fetch_add(copied, std::memory_order_relaxed);
     counters_.conversions.fetch_add(conversions, std::memory_order_relaxed);
+    return copied;
+}
+
+Result<void> Engine::run_group(std::span<const device::Frame> frames,
+                               Recording* recording) noexcept {
+    if (!recording) return executable_->run_frames(frames);
+    if (recording->turns++ == 0) {
+        recording->stamp(Recording::inputs_converted);
+        recording->stamp(Recording::doorbell);
+    }
+    auto result = executable_->run_recorded(frames, nullptr, recording->recorders());
+    recording->stamp(Recording::completed);
+    return result;
 }
 
 Result<void> Engine::run(const vart::NpuTensor* inputs, const vart::NpuTensor* outputs,
-                         size_t batch, unsigned slot) noexcept {
+                         size_t batch, unsigned slot, Recording* recording) noexcept {
     Lane& lane = lanes_[slot];
+    uint64_t copied = 0;
     for (size_t done = 0; done < batch;) {
         const size_t count = std::min(batch - done, lane.elements.size());
         const auto at = [&](size_t i) {
             return std::pair{inputs + (done + i) * inputs_.size(),
                              outputs + (done + i) * outputs_.size()};
         };
-        for (size_t i = 0; i < count; ++i) begin(lane.elements[i], at(i).first, at(i).second);
-        auto result = executable_->run_frames(std::span(lane.frames).first(count));
         for (size_t i = 0; i < count; ++i)
-            end(lane.elements[i], at(i).first, at(i).second, bool(result));
+            copied += begin(lane.elements[i], at(i).first, at(i).second);
+        auto result = run_group(std::span(lane.frames).first(count), recording);
+        for (size_t i = 0; i < count; ++i)
+            copied += end(lane.elements[i], at(i).first, at(i).second, bool(result));
         counters_.conversions.fetch_add(count * border_conversions_, std::memory_order_relaxed);
         if (!result) return result;
         done += count;
+    }
+    if (recording) {
+        recording->stamp(Recording::outputs_converted);
+        recording->bytes_copied = copied;
     }
     return {};
 }

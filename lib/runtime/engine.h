@@ -13,6 +13,7 @@
 
 #include "lib/device/device.h"
 #include "lib/device/shared_run.h"
+#include "lib/runtime/profiler.h"
 #include "lib/runtime/tensor_tables.h"
 #include "lib/tensor/convert.h"
 
@@ -41,10 +42,10 @@ public:
                                                   const EngineOptions& options);
 
     // `batch` elements in the slot of a task, as many together as the program takes; element b has
-    // inputs[b * number of inputs ...]. The tensors were checked. Errors: those of Executable::run;
-    // later elements may not have run.
+    // inputs[b * number of inputs ...]. The tensors were checked. `recording` may be null. Errors:
+    // those of Executable::run; later elements may not have run.
     Result<void> run(const vart::NpuTensor* inputs, const vart::NpuTensor* outputs, size_t batch,
-                     unsigned slot) noexcept;
+                     unsigned slot, Recording* recording = nullptr) noexcept;
 
     const device::Executable& executable() const { return *executable_; }
     device::Executable& executable() { return *executable_; }
@@ -95,9 +96,11 @@ private:
     Result<void> add_ports(const device::Program& program, const TensorTables& tables);
     Result<void> add_lane();
     Result<Element> make_element() const;
-    void begin(Element& element, const vart::NpuTensor* inputs, const vart::NpuTensor* outputs);
-    void end(Element& element, const vart::NpuTensor* inputs, const vart::NpuTensor* outputs,
-             bool is_good);
+    // Both say how many bytes they copied.
+    uint64_t begin(Element& element, const vart::NpuTensor* inputs, const vart::NpuTensor* outputs);
+    Result<void> run_group(std::span<const device::Frame> frames, Recording* recording) noexcept;
+    uint64_t end(Element& element, const vart::NpuTensor* inputs, const vart::NpuTensor* outputs,
+                 bool is_good);
 
     std::unique_ptr<device::Executable> executable_;
     EngineOptions options_;

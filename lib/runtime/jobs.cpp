@@ -15,6 +15,7 @@ using vart::JobHandle;
 using vart::StatusCode;
 
 constexpr size_t kept_records = 4096;
+constexpr size_t kept_recordings = 64;  // that wait for wait()
 
 // What `make` builds, or "" where there is no memory for a text: the status says it alone then.
 template <typename Make>
@@ -53,8 +54,14 @@ std::optional<std::chrono::steady_clock::time_point> deadline_of(
 }  // namespace
 
 Jobs::Jobs(Engine& engine, std::shared_ptr<device::Executor> executor, const JobOptions& options,
-           const Logger& logger)
-    : engine_(engine), executor_(std::move(executor)), options_(options), logger_(logger) {}
+           const Logger& logger, std::shared_ptr<Profiler> profiler)
+    : engine_(engine),
+      executor_(std::move(executor)),
+      options_(options),
+      logger_(logger),
+      profiler_(std::move(profiler)) {
+    unclaimed_.reserve(kept_recordings + 1);
+}
 
 Jobs::~Jobs() {
     {
@@ -64,6 +71,7 @@ Jobs::~Jobs() {
     }
     callback_cv_.notify_all();
     for (std::thread& thread : callback_threads_) thread.join();
+    for (const uint32_t id : unclaimed_) profiler_->deliver(*records_.find(id)->second.recording);
 }
 
 bool Jobs::on_callback_thread() const {
@@ -106,12 +114,32 @@ Jobs::Job& Jobs::fill(const Tensors& inputs, const Tensors& outputs) {
     return job;
 }
 
-Outcome Jobs::run(const Tensors& inputs, const Tensors& outputs) {
+void Jobs::start_recording(Job& job, uint64_t entered) {
+    job.recording = profiler_->is_on() ? profiler_->start(entered) : nullptr;
+    if (job.recording) job.recording->frames = job.batch;
+}
+
+void Jobs::stamp_queued(Job& job) const {
+    if (!job.recording) return;
+    job.recording->jobs_in_queue = executor_->num_queued();
+    job.recording->stamp(Recording::queued);
+}
+
+// The wait was released or the callback returned.
+void Jobs::deliver(Recording* recording) noexcept {
+    if (!recording) return;
+    recording->stamp(Recording::released);
+    profiler_->deliver(*recording);
+}
+
+Outcome Jobs::run(const Tensors& inputs, const Tensors& outputs, uint64_t entered) {
     Job* job;
     {
         const std::lock_guard lock(mutex_);
         job = &fill(inputs, outputs);
+        start_recording(*job, entered);
     }
+    stamp_queued(*job);
     if (!executor_->try_run(*job)) {
         executor_->submit(*job);
         device::spin_for_a_moment([job] { return job->is_done.load(std::memory_order_acquire); });
@@ -119,11 +147,15 @@ Outcome Jobs::run(const Tensors& inputs, const Tensors& outputs) {
     std::unique_lock lock(mutex_);
     finished_cv_.wait(lock, [job] { return job->is_done.load(std::memory_order_relaxed); });
     Outcome outcome{job->status, std::move(job->text)};
+    Recording* const recording = std::exchange(job->recording, nullptr);
     recycle(*job);
+    lock.unlock();
+    deliver(recording);
     return outcome;
 }
 
-JobHandle Jobs::submit(const Tensors& inputs, const Tensors& outputs, Callback callback) {
+JobHandle Jobs::submit(const Tensors& inputs, const Tensors& outputs, Callback callback,
+                       uint64_t entered) {
     const std::lock_guard lock(mutex_);
     if (used_slots_ >= options_.slots) {
         counters_.refused.fetch_add(1, std::memory_order_relaxed);
@@ -152,18 +184,29 @@ JobHandle Jobs::submit(const Tensors& inputs, const Tensors& outputs, Callback c
             last_callback_ = &job;
         }
     }
+    start_recording(job, entered);
+    stamp_queued(job);
     // Queued under our lock: ids and the executor's order are the same.
     executor_->submit(job);
     return {StatusCode::SUCCESS, id};
 }
 
 void Jobs::execute(Job& job, unsigned slot) noexcept {
+    Recording* const recording = job.recording;
+    if (recording) {
+        recording->stamp(Recording::taken);
+        profiler_->core_takes(slot, *recording);
+    }
     run_batch(job, slot);
+    if (profiler_->is_on()) profiler_->core_is_done(slot, recording);
+    if (recording && job.status != StatusCode::SUCCESS)
+        profiler_->drop(*std::exchange(job.recording, nullptr));
     finish(job);
 }
 
 void Jobs::run_batch(Job& job, unsigned slot) noexcept {
-    const auto result = engine_.run(job.inputs.data(), job.outputs.data(), job.batch, slot);
+    const auto result =
+        engine_.run(job.inputs.data(), job.outputs.data(), job.batch, slot, job.recording);
     if (result) return;
     job.status = to_status(result.error());
     job.text = text_or_nothing([&] {
@@ -183,7 +226,7 @@ void Jobs::finish(Job& job) noexcept {
     job.inputs.clear();
     job.outputs.clear();
     // A synchronous caller owns its job from here on, and may destroy us once the lock is free.
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     if (job.id == 0) {
         job.is_done.store(true, std::memory_order_release);
         finished_cv_.notify_all();
@@ -193,7 +236,8 @@ void Jobs::finish(Job& job) noexcept {
     (failed ? counters_.failed : counters_.completed).fetch_add(1, std::memory_order_relaxed);
     const bool has_callback = static_cast<bool>(job.callback);
     if (!has_callback) --used_slots_;
-    make_final(job);
+    Recording* const unclaimed = make_final(job);
+    const auto profiler = unclaimed ? profiler_ : nullptr;
     job.is_done.store(true, std::memory_order_relaxed);
     if (!has_callback) {
         recycle(job);
@@ -205,6 +249,8 @@ void Jobs::finish(Job& job) noexcept {
         callback_cv_.notify_one();
     }
     finished_cv_.notify_all();
+    lock.unlock();
+    if (unclaimed) profiler->deliver(*unclaimed);
 }
 
 void Jobs::recycle(Job& job) {
@@ -244,6 +290,7 @@ Jobs::Record& Jobs::add_record(uint32_t id) {
         record->text.clear();
         record->waiters = 0;
         record->is_collected = false;
+        record->recording = nullptr;
         records_.insert(std::move(node));
     }
     record->place = spare_places_.begin();
@@ -252,13 +299,22 @@ Jobs::Record& Jobs::add_record(uint32_t id) {
     return *record;
 }
 
-void Jobs::make_final(Job& job) {
+Recording* Jobs::make_final(Job& job) {
     Record& record = records_.find(job.id)->second;
     record.status = job.status;
     record.text = std::move(job.text);
     finished_.splice(finished_.end(), unfinished_, record.place);
+    Recording* unclaimed = nullptr;
+    if (job.recording && !job.callback) {
+        record.recording = std::exchange(job.recording, nullptr);
+        unclaimed_.push_back(job.id);
+        if (unclaimed_.size() > kept_recordings) {
+            unclaimed = std::exchange(records_.find(unclaimed_.front())->second.recording, nullptr);
+            unclaimed_.erase(unclaimed_.begin());
+        }
+    }
     record.is_final.store(true, std::memory_order_release);
-    if (finished_.size() <= kept_records) return;
+    if (finished_.size() <= kept_records) return unclaimed;
     const auto oldest = records_.find(finished_.front());
     if (!std::exchange(has_warned_, true)) {
         try {
@@ -270,12 +326,16 @@ void Jobs::make_final(Job& job) {
         }
     }
     collect(oldest);
+    return unclaimed;
 }
 
-void Jobs::collect(Records::iterator record) {
+Recording* Jobs::collect(Records::iterator record) {
+    Recording* const recording = std::exchange(record->second.recording, nullptr);
+    if (recording) std::erase(unclaimed_, record->first);
     record->second.is_collected = true;
     spare_places_.splice(spare_places_.begin(), finished_, record->second.place);
     if (record->second.waiters == 0) drop_record(record);
+    return recording;
 }
 
 void Jobs::drop_record(Records::iterator record) {
@@ -307,11 +367,14 @@ Outcome Jobs::wait(uint32_t id, std::chrono::milliseconds timeout) {
     }
     if (!record.is_final) return {StatusCode::JOB_PENDING, {}};
     Outcome outcome{record.status, text_or_nothing([&] { return record.text; })};
+    Recording* recording = nullptr;
     // The iterator may have moved with a rehash, the record has not.
     if (!record.is_collected)
-        collect(records_.find(id));
+        recording = collect(records_.find(id));
     else if (record.waiters == 0)
         drop_record(records_.find(id));
+    lock.unlock();
+    deliver(recording);
     return outcome;
 }
 
@@ -365,6 +428,7 @@ void Jobs::call_back() {
         Callback callback = std::move(job->callback);
         lock.unlock();
         call(callback, handle);
+        deliver(std::exchange(job->recording, nullptr));
         callback = nullptr;  // may hold the last reference to the runner
         lock.lock();
         --running_callbacks_;

@@ -19,6 +19,7 @@
 #include "lib/runtime/checks.h"
 #include "lib/runtime/engine.h"
 #include "lib/runtime/logger.h"
+#include "lib/runtime/profiler.h"
 
 namespace vartml::runtime {
 
@@ -45,16 +46,20 @@ public:
 
     // `engine` must outlive this object.
     Jobs(Engine& engine, std::shared_ptr<device::Executor> executor, const JobOptions& options,
-         const Logger& logger);
+         const Logger& logger, std::shared_ptr<Profiler> profiler);
     Jobs(const Jobs&) = delete;
     Jobs& operator=(const Jobs&) = delete;
     ~Jobs();  // waits for accepted jobs and their callbacks
 
     // The tensors were checked. Runs on the calling thread where nothing waits before it, else
     // behind queued work; takes none of the asynchronous slots.
-    Outcome run(const Tensors& inputs, const Tensors& outputs);
+    // `entered` is what call_begins() returned.
+    Outcome run(const Tensors& inputs, const Tensors& outputs, uint64_t entered);
     // The tensors were checked. {RESOURCE_UNAVAILABLE, 0} if all slots are busy.
-    vart::JobHandle submit(const Tensors& inputs, const Tensors& outputs, Callback callback);
+    vart::JobHandle submit(const Tensors& inputs, const Tensors& outputs, Callback callback,
+                           uint64_t entered);
+    // The time, where somebody asks for it.
+    uint64_t call_begins() const { return profiler_->is_on() ? profiling::monotonic_ns() : 0; }
     Outcome wait(uint32_t id, std::chrono::milliseconds timeout);
 
     // Mean duration of each step of the program in nanoseconds, between the runs of others.
@@ -76,6 +81,7 @@ private:
         std::string text;
         unsigned waiters = 0;
         bool is_collected = false;            // a final status was returned; kept for waiters only
+        Recording* recording = nullptr;       // of a finished job without a callback
         std::list<uint32_t>::iterator place;  // in unfinished_, then finished_
     };
     using Records = std::unordered_map<uint32_t, Record>;
@@ -90,6 +96,7 @@ private:
         Callback callback;
         vart::StatusCode status = vart::StatusCode::SUCCESS;
         std::string text;
+        Recording* recording = nullptr;  // null: not captured
         std::atomic<bool> is_done{false};
         Job* next = nullptr;  // of the callbacks to come
     };
@@ -98,13 +105,17 @@ private:
     void run_batch(Job& job, unsigned slot) noexcept;
     void finish(Job& job) noexcept;
     Job& fill(const Tensors& inputs, const Tensors& outputs);
+    void start_recording(Job& job, uint64_t entered);
+    void stamp_queued(Job& job) const;
+    void deliver(Recording* recording) noexcept;
     // The rest is called with mutex_ held.
     void recycle(Job& job);
     uint32_t next_free_id();
     Record& add_record(uint32_t id);
-    void make_final(Job& job);
+    // Returns a recording that nobody will claim any more, or null.
+    Recording* make_final(Job& job);
     void drop_record(Records::iterator record);
-    void collect(Records::iterator record);
+    Recording* collect(Records::iterator record);
     Job* next_callback();
     void add_callback_thread();
     void call_back();
@@ -114,6 +125,7 @@ private:
     const std::shared_ptr<device::Executor> executor_;
     const JobOptions options_;
     const Logger& logger_;
+    const std::shared_ptr<Profiler> profiler_;
 
     // Guards what follows up to the counters. Taken before the executor's lock, never inside it;
     // never held in a callback.
@@ -129,6 +141,7 @@ private:
     std::vector<Records::node_type> spare_records_;
     std::list<uint32_t> finished_;  // final and not collected, oldest first
     std::list<uint32_t> unfinished_, spare_places_;
+    std::vector<uint32_t> unclaimed_;  // finished jobs with a recording, oldest first
     bool has_warned_ = false;
     Job* first_callback_ = nullptr;  // submission order: in id order; else in order of completion
     Job* last_callback_ = nullptr;

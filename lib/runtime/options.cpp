@@ -224,6 +224,16 @@ Result<void> apply(const Row& row, const std::any& value, Options& options) {
     return {};
 }
 
+// For tools and tests; no part of the interface, and not in the list of what is known.
+Result<void> set_sink(const std::any& value, Options& options) {
+    const auto* sink = std::any_cast<std::shared_ptr<profiling::CaptureSink>>(&value);
+    if (!sink)
+        return fault("option '" + std::string(profiling::capture_sink_option) + "' holds " +
+                     holds(value) + ", expected a std::shared_ptr<CaptureSink>");
+    options.capture_sink = *sink;
+    return {};
+}
+
 }  // namespace
 
 Result<Options> parse_options(const std::unordered_map<std::string, std::any>& map) {
@@ -236,6 +246,10 @@ Result<Options> parse_options(const std::unordered_map<std::string, std::any>& m
         return all;
     }();
     for (const auto& [key, value] : sorted) {
+        if (key == profiling::capture_sink_option) {
+            if (auto good = set_sink(*value, options); !good) return good.error();
+            continue;
+        }
         const auto row = std::ranges::find(rows(), key, &Row::key);
         if (row == rows().end()) return unknown_key(std::string(key));
         if (auto good = apply(*row, *value, options); !good) return good.error();

@@ -3,6 +3,7 @@
 #pragma once
 #include <any>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -10,6 +11,9 @@
 #include <vartml/log.h>
 #include <vartml/result.h>
 #include <vart/vart_npu_tensor.hpp>
+
+#include "lib/profiling/capture.h"
+#include "lib/profiling/descriptor.h"
 
 namespace vartml::runtime {
 
@@ -39,6 +43,9 @@ struct Options {
     std::string numerics = "auto";
     uint64_t threads = 0;
     bool noncoherent = false;
+    std::shared_ptr<profiling::CaptureSink> capture_sink;
+    // For tests: in place of the model's own.
+    std::shared_ptr<const profiling::Descriptor> descriptor;
 };
 
 // Errors: invalid_argument with the exact texts of the interface; with several faults that of the

@@ -125,7 +125,10 @@ struct Lane {
 class Joined final : public device::Executable {
 public:
     Joined(std::vector<LoadedPartition> partitions, Wiring wiring)
-        : partitions_(std::move(partitions)), wiring_(std::move(wiring)) {}
+        : partitions_(std::move(partitions)), wiring_(std::move(wiring)) {
+        for (const LoadedPartition& p : partitions_)
+            num_stamped_.push_back(p.executable->stamped().size());
+    }
 
     bool add_lane() {
         auto lane = std::make_unique<Lane>();
@@ -155,7 +158,21 @@ public:
     Result<void> run(std::span<const void* const> inputs,
                      std::span<void* const> outputs) noexcept override {
         Lane& lane = take();
-        auto done = run_in(lane, inputs, outputs);
+        auto done = run_in(lane, inputs, outputs, {});
+        give_back(lane);
+        return done;
+    }
+
+    std::vector<device::StampedProgram> stamped() const override {
+        std::vector<device::StampedProgram> all;
+        for (const LoadedPartition& p : partitions_)
+            for (auto& program : p.executable->stamped()) all.push_back(std::move(program));
+        return all;
+    }
+    Result<void> run_recorded(std::span<const device::Frame> frames, device::RealShapes*,
+                              std::span<device::StepRecorder* const> recorders) noexcept override {
+        Lane& lane = take();
+        auto done = run_in(lane, frames[0].inputs, frames[0].outputs, recorders);
         give_back(lane);
         return done;
     }
@@ -192,8 +209,10 @@ public:
 private:
     static constexpr std::string_view artifact_cpu_target = "cpu-1";
 
+    // Without recorders nothing is stamped.
     Result<void> run_in(Lane& lane, std::span<const void* const> inputs,
-                        std::span<void* const> outputs) noexcept {
+                        std::span<void* const> outputs,
+                        std::span<device::StepRecorder* const> recorders) noexcept {
         for (size_t p = 0; p < partitions_.size(); ++p) {
             const Wiring::Partition& wiring = wiring_.partitions[p];
             Lane::Partition& own = lane.partitions[p];
@@ -203,12 +222,22 @@ private:
             }
             for (size_t i = 0; i < wiring.outputs.size(); ++i)
                 own.outputs[i] = const_cast<void*>(address(lane, wiring.outputs[i], {}, outputs));
-            auto done = partitions_[p].executable->run(own.inputs, own.outputs, own.shapes);
+            auto done = run_partition(p, own, recorders);
             if (!done) return done;
             for (size_t i = 0; i < wiring.outputs.size(); ++i)
                 shape(lane, wiring.outputs[i]) = own.shapes.outputs[i];
         }
         return {};
+    }
+
+    Result<void> run_partition(size_t p, Lane::Partition& own,
+                               std::span<device::StepRecorder* const>& recorders) noexcept {
+        device::Executable& executable = *partitions_[p].executable;
+        if (recorders.empty()) return executable.run(own.inputs, own.outputs, own.shapes);
+        const auto of_this = recorders.first(num_stamped_[p]);
+        recorders = recorders.subspan(num_stamped_[p]);
+        const device::Frame frame{own.inputs, own.outputs};
+        return executable.run_recorded({&frame, 1}, &own.shapes, of_this);
     }
 
     static const void* address(Lane& lane, const Wiring::Tensor& tensor,
@@ -255,6 +284,7 @@ private:
     }
 
     std::vector<LoadedPartition> partitions_;
+    std::vector<size_t> num_stamped_;  // programs of each partition that leave stamps
     Wiring wiring_;
     std::vector<std::unique_ptr<Lane>> lanes_;
     std::mutex mutex_;

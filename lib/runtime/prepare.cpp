@@ -221,6 +221,35 @@ Result<device::Device*> device_for(const RunnerState& state, const std::string& 
     return device::find_device("auto", target);
 }
 
+bool is_cpu(const artifact::CompiledModel& model, const std::string& partition) {
+    const auto found = std::ranges::find(model.partitions, partition, &artifact::Partition::name);
+    return found != model.partitions.end() && found->kind == artifact::PartitionKind::cpu;
+}
+
+// For whoever wants to know what the runner's jobs do.
+std::shared_ptr<Profiler> make_profiler(const RunnerState& state) {
+    ProfilerSetup setup;
+    setup.sink = state.options.capture_sink;
+    setup.descriptor = state.options.descriptor;
+    setup.compiled_level =
+        setup.descriptor ? setup.descriptor->compiled_level : state.model.stats_level;
+    for (auto& program : state.engine->executable().stamped()) {
+        const bool cpu = is_cpu(state.model, program.name);
+        setup.partitions.push_back({std::move(program), cpu});
+    }
+    setup.threads = state.executor->num_threads();
+    setup.queue_depth = static_cast<uint32_t>(state.options.max_concurrent_runs);
+    setup.activated_at = profiling::monotonic_ns();
+    setup.activate_ns = state.activate_ns;
+    if (setup.sink && setup.compiled_level < profiling::level_inference)
+        state.logger(LogLevel::warning, "model " + in_quotes(state.model_path) +
+                                            ": nothing is recorded, it was "
+                                            "compiled with --stats-level=" +
+                                            std::to_string(setup.compiled_level) +
+                                            "; compile it again with 40 or more");
+    return std::make_shared<Profiler>(std::move(setup));
+}
+
 // Loads all partitions and joins them. `border` gets the views of the whole.
 Result<std::unique_ptr<device::Executable>> load_partitions(RunnerState& state,
                                                             device::Program& border) {
@@ -244,8 +273,11 @@ Result<std::unique_ptr<device::Executable>> load_partitions(RunnerState& state,
                         std::to_string(program->graph.nodes.size()) + " nodes, " +
                         std::to_string(program->inputs.size()) + " inputs, " +
                         std::to_string(program->outputs.size()) + " outputs");
+        const uint64_t start = profiling::monotonic_ns();
         auto executable = (*device)->load(program, options);
         if (!executable) return executable.error();
+        state.activate_ns[is_cpu(state.model, program->name) ? 1 : 0] +=
+            profiling::monotonic_ns() - start;
         tell(state, "partition " + in_quotes(program->name) + ": loaded, float work in " +
                         (*executable)->compute_type() + ", " +
                         std::to_string((*executable)->private_weight_bytes()) +
@@ -288,7 +320,8 @@ Result<void> load(RunnerState& state) {
     jobs.slots = static_cast<unsigned>(options.max_concurrent_runs);
     jobs.callback_threads = static_cast<unsigned>(options.async_threadpool_depth);
     jobs.callbacks_in_submission_order = options.callbacks_in_submission_order;
-    state.jobs = std::make_unique<Jobs>(*state.engine, state.executor, jobs, state.logger);
+    state.jobs = std::make_unique<Jobs>(*state.engine, state.executor, jobs, state.logger,
+                                        make_profiler(state));
     return {};
 }
 

@@ -161,9 +161,10 @@ StatusCode VaimlRunner::fail(StatusCode status, std::string_view text, bool is_l
 
 StatusCode VaimlRunner::execute(const Tensors& inputs, Tensors& outputs) noexcept {
     try {
+        const uint64_t entered = state_->jobs->call_begins();
         if (const Verdict verdict = check_tensors(expected(), inputs, outputs); !verdict)
             return fail(verdict.status, "execute: " + verdict.text, false);
-        const Outcome outcome = state_->jobs->run(inputs, outputs);
+        const Outcome outcome = state_->jobs->run(inputs, outputs, entered);
         if (outcome.status == StatusCode::SUCCESS) return outcome.status;
         return fail(outcome.status, outcome.text, true);
     } catch (const std::bad_alloc&) {
@@ -195,9 +196,10 @@ JobHandle VaimlRunner::execute_async(const Tensors& inputs, Tensors& outputs) no
 JobHandle VaimlRunner::execute_async(const Tensors& inputs, Tensors& outputs,
                                      ExecuteAsyncCallback cb) noexcept {
     try {
+        const uint64_t entered = state_->jobs->call_begins();
         if (const Verdict verdict = check_tensors(expected(), inputs, outputs); !verdict)
             return {fail(verdict.status, "execute_async: " + verdict.text, false), 0};
-        const JobHandle handle = state_->jobs->submit(inputs, outputs, std::move(cb));
+        const JobHandle handle = state_->jobs->submit(inputs, outputs, std::move(cb), entered);
         if (handle.status == StatusCode::RESOURCE_UNAVAILABLE) remember_refusal();
         return handle;
     } catch (const std::bad_alloc&) {

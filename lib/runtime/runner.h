@@ -2,6 +2,7 @@
 // The runner of this library: vart::Runner over a loaded program.
 #pragma once
 #include <any>
+#include <array>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -37,8 +38,9 @@ struct RunnerState {
     device::Device* device = nullptr;
     std::string target;
     std::shared_ptr<device::Executor> executor;
-    std::unique_ptr<Engine> engine;  // goes on a thread of the executor
-    std::unique_ptr<Jobs> jobs;      // goes first
+    std::array<uint64_t, 2> activate_ns{};  // loading: of the NPU's partitions, of the CPU's
+    std::unique_ptr<Engine> engine;         // goes on a thread of the executor
+    std::unique_ptr<Jobs> jobs;             // goes first
 };
 
 // From a model in memory to a state that is ready to run. `path` is for messages and properties.

@@ -12,6 +12,7 @@ enum Exit : int {
                      // the threshold
     exit_usage = 2,  // command line or configuration
     exit_not_compilable = 3,  // the ONNX model
+    exit_too_slow = 3,        // run --profiling-overhead-limit
     exit_not_a_model = 4,     // no valid compiled model
     exit_not_offloaded = 5,   // --require-full-offload
     exit_not_expected = 6,    // run --expect, verify, inspect --against
@@ -33,9 +34,11 @@ struct Command {
 
 // The functions of the table.
 int compile(int argc, const char* const* argv);
+int diff(int argc, const char* const* argv);
 int doctor(int argc, const char* const* argv);
 int import_vvas(int argc, const char* const* argv);
 int inspect(int argc, const char* const* argv);
+int opstats(int argc, const char* const* argv);
 int run(int argc, const char* const* argv);
 int verify(int argc, const char* const* argv);
 

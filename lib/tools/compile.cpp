@@ -15,6 +15,7 @@
 #include "lib/tools/arguments.h"
 #include "lib/tools/calibration.h"
 #include "lib/tools/commands.h"
+#include "lib/tools/compile_stats.h"
 #include "lib/tools/input_shape.h"
 
 namespace vartml::tools {
@@ -27,6 +28,7 @@ struct Options {
     std::string config;
     std::string quantize;
     PictureOptions pictures;
+    StatsOptions stats;
     bool allow_unknown_config_keys = false;
     int progress_fd = -1;
     unsigned jobs = 0;
@@ -142,6 +144,7 @@ void add_options(CLI::App& app, Options& o) {
     add_places(app, o.request);
     add_target(app, o);
     add_tensors(app, o);
+    add_stats_options(app, o.request, o.stats);
     app.add_option("--progress-fd", o.progress_fd,
                    "write 'progress <percent> <stage>' lines to this descriptor")
         ->type_name("N");
@@ -227,6 +230,7 @@ Result<void> finish_options(Options& o) {
         if (!parsed) return parsed.error();
         o.request.embed.push_back(std::move(*parsed));
     }
+    if (auto done = finish_stats(o.stats, o.request); !done) return done;
     o.request.convert_floats = o.numerics == "auto";
     if (o.progress_fd >= 0 && ::fcntl(o.progress_fd, F_GETFD) < 0)
         return Error{ErrorCode::invalid_argument,
@@ -244,6 +248,13 @@ void print_outcome(const compiler::CompileOutcome& out) {
     if (out.up_to_date) std::puts("up to date");
 }
 
+void print_perf_warnings(const compiler::CompileRequest& request,
+                         const compiler::CompileOutcome& out) {
+    if (!request.perf_warnings) return;
+    for (const std::string& line : out.perf_warnings) std::fprintf(stderr, "%s\n", line.c_str());
+    std::fprintf(stderr, "performance warnings: %zu\n", out.perf_warnings.size());
+}
+
 }  // namespace
 
 int compile(int argc, const char* const* argv) {
@@ -253,7 +264,7 @@ int compile(int argc, const char* const* argv) {
         "the same result.",
         "vartml compile");
     add_options(app, options);
-    if (const auto status = parse_arguments(app, argc, argv)) return *status;
+    if (const auto status = parse_arguments(app, argc, argv, compile_spellings())) return *status;
     if (!take_config(app, options)) return exit_usage;
     if (auto done = finish_options(options); !done) {
         print_error(done.error());
@@ -287,7 +298,10 @@ int compile(int argc, const char* const* argv) {
         print_error({ErrorCode::unsupported, out->not_offloaded});
         return exit_not_offloaded;
     }
+    warn_of_stats(options.request.stats, out->actual_batch_size);
+    print_perf_warnings(options.request, *out);
     if (!options.quiet) print_outcome(*out);
+    std::fputs(out->perf_metrics.c_str(), stdout);
     if (set && !options.quiet) {
         auto cost = set->cost(out->model_path);
         if (!cost) {

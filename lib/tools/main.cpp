@@ -21,9 +21,11 @@ namespace {
 const std::vector<Command>& commands() {
     static const std::vector<Command> table = {
         {"compile", "compile an ONNX model", compile},
+        {"diff", "compare two result files", diff},
         {"doctor", "say what is wrong with the system or a model, and what to change", doctor},
         {"import-vvas", "turn a VVAS configuration into a launch line and a sidecar", import_vvas},
         {"inspect", "show, verify or unpack a compiled model", inspect},
+        {"opstats", "show what a run left behind: operators, trace, what bounds it", opstats},
         {"run", "run a model, measure and compare", run},
         {"verify", "compare a compiled model with ONNX Runtime, stage by stage", verify},
     };

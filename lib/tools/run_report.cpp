@@ -5,11 +5,14 @@
 #include <cmath>
 #include <cstdarg>
 #include <cstdio>
+#include <optional>
 
 #include <nlohmann/json.hpp>
 
 namespace vartml::tools {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 [[gnu::format(printf, 2, 3)]] void append(std::string& text, const char* format, ...) {
     char line[512];
@@ -18,6 +21,93 @@ namespace {
     std::vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
     text += line;
+}
+
+struct Metric {
+    const char* name;
+    profiling::RunningStats profiling::DeviceStats::* stats;
+    std::string RunMeasurement::* reason;
+};
+constexpr Metric metrics[] = {
+    {"ExecTimeUs", &profiling::DeviceStats::execution_us, &RunMeasurement::no_execution},
+    {"InputWaitTimeUs", &profiling::DeviceStats::input_wait_us, &RunMeasurement::no_waits},
+    {"OutputWaitTimeUs", &profiling::DeviceStats::output_wait_us, &RunMeasurement::no_waits},
+};
+
+void append_device(std::string& text, const RunMeasurement& m) {
+    text += "Device Performance: \n";
+    append(text, "%-17s%-15s%-15s%-15s%-15s\n", "Metric,", "Avg,", "Min,", "Max,", "Std");
+    for (const Metric& metric : metrics) {
+        const profiling::RunningStats& s = m.device.*metric.stats;
+        const auto value = [&](double number, const char* end) {
+            char cell[64];
+            std::snprintf(cell, sizeof cell, "%.3f%s", number, end);
+            return s.count() ? std::string(cell) : std::string("N/A") + end;
+        };
+        append(text, "%-17s%-15s%-15s%-15s%s\n", (std::string(metric.name) + ",").c_str(),
+               value(s.mean(), ",").c_str(), value(s.min(), ",").c_str(),
+               value(s.max(), ",").c_str(), value(s.deviation(), "").c_str());
+    }
+    for (const Metric& metric : metrics)
+        if ((m.device.*metric.stats).count() == 0)
+            append(text, "N/A: %s: %s\n", metric.name, (m.*metric.reason).c_str());
+}
+
+// ---- rows, in the form of bench.json ----------------------------------------------------------
+
+struct Row {
+    const char* name;
+    const char* unit;
+    const char* sense;  // "max": smaller is better
+    std::optional<double> value;
+};
+
+std::optional<double> mean_of(const profiling::RunningStats& stats) {
+    return stats.count() ? std::optional(stats.mean()) : std::nullopt;
+}
+
+double per_inference(const RunMeasurement& m, uint64_t total) {
+    return static_cast<double>(total) / static_cast<double>(m.round_trip_us.size());
+}
+
+Json row_of(const RunMeasurement& m, const Row& row) {
+    return {{"name", m.model + "/" + row.name},
+            {"unit", row.unit},
+            {"ours", row.value ? Json(*row.value) : Json()},
+            {"peer", nullptr},
+            {"peer_name", nullptr},
+            {"ratio", nullptr},
+            {"limit", nullptr},
+            {"sense", row.sense},
+            {"pass", nullptr}};
+}
+
+Json rows_of(const RunMeasurement& m, const Summary& s) {
+    const Row rows[] = {
+        {"inferences", "1/s", "min", inferences_per_second(m)},
+        {"round_trip_p50", "us", "max", s.p50},
+        {"round_trip_p90", "us", "max", s.p90},
+        {"round_trip_p99", "us", "max", s.p99},
+        {"device_execution", "us", "max", mean_of(m.device.execution_us)},
+        {"device_input_wait", "us", "max", mean_of(m.device.input_wait_us)},
+        {"device_output_wait", "us", "max", mean_of(m.device.output_wait_us)},
+        {"bytes_copied", "bytes", "max", per_inference(m, m.bytes_copied)},
+        {"cpu", "%", "max", m.cpu_seconds / m.total_us * 1e8},
+        {"peak_memory", "MiB", "max", static_cast<double>(m.peak_rss_bytes) / 1048576.0},
+    };
+    auto json = Json::array();
+    for (const Row& row : rows) json.push_back(row_of(m, row));
+    return json;
+}
+
+Json head_of(const RunMeasurement& m) {
+    return {{"machine", {{"cpu", m.processor}, {"threads", m.threads}}},
+            {"versions", {{"vartml", m.version}, {"onednn", m.onednn_version}}}};
+}
+
+// A model may be named in any bytes.
+std::string text_of(const Json& json) {
+    return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace
@@ -53,31 +143,26 @@ std::string console_text(const RunMeasurement& m) {
     std::string text = " ---- Stats ----\n";
     append(text, "InferenceCnt %zu TotalDuration %.0fus BatchSize %llu Inf/Sec %.3f\n", count,
            m.total_us, static_cast<unsigned long long>(m.batch_size), inferences_per_second(m));
-    text += "Device Performance: \n";
-    append(text, "%-17s%-15s%-15s%-15s%-15s\n", "Metric,", "Avg,", "Min,", "Max,", "Std");
-    for (const char* metric : {"ExecTimeUs,", "InputWaitTimeUs,", "OutputWaitTimeUs,"})
-        append(text, "%-17s%-15s%-15s%-15s%s\n", metric, "N/A,", "N/A,", "N/A,", "N/A");
+    append_device(text, m);
     const Summary s = summarise(m.round_trip_us);
     append(text,
            "\nround trip us: min %.1f p50 %.1f p75 %.1f p90 %.1f p95 %.1f p99 %.1f max %.1f\n",
            s.min, s.p50, s.p75, s.p90, s.p95, s.p99, s.max);
     append(text, "jobs in flight: %u asked, %u at most\n", m.in_flight, m.most_in_flight);
     append(text, "bytes copied per inference: %.0f, conversions: %.1f\n",
-           static_cast<double>(m.bytes_copied) / static_cast<double>(count),
-           static_cast<double>(m.conversions) / static_cast<double>(count));
+           per_inference(m, m.bytes_copied), per_inference(m, m.conversions));
     append(text, "CPU: %.0f %%, peak memory: %.1f MiB\n", m.cpu_seconds / m.total_us * 1e8,
            static_cast<double>(m.peak_rss_bytes) / 1048576.0);
     append(text, "device: %s, float work in %s, %s views\n", m.backend.c_str(),
            m.compute_type.c_str(), m.view.c_str());
-    text += "N/A: this release records no times inside the device\n";
-    text += "# verdict: N/A (device times not captured)\n";
+    text += m.verdict;
     return text;
 }
 
 std::string json_text(const RunMeasurement& m) {
     const Summary s = summarise(m.round_trip_us);
-    const auto count = static_cast<double>(m.round_trip_us.size());
-    nlohmann::ordered_json json;
+    Json json = head_of(m);
+    json["rows"] = rows_of(m, s);
     json["model"] = m.model;
     json["backend"] = m.backend;
     json["compute_type"] = m.compute_type;
@@ -89,13 +174,27 @@ std::string json_text(const RunMeasurement& m) {
     json["round_trip_us"] = {{"mean", s.mean}, {"std", s.deviation}, {"min", s.min},
                              {"p50", s.p50},   {"p75", s.p75},       {"p90", s.p90},
                              {"p95", s.p95},   {"p99", s.p99},       {"max", s.max}};
+    json["activations"] = m.activations;
     json["in_flight"] = m.in_flight;
     json["most_in_flight"] = m.most_in_flight;
-    json["bytes_copied_per_inference"] = static_cast<double>(m.bytes_copied) / count;
-    json["conversions_per_inference"] = static_cast<double>(m.conversions) / count;
+    json["bytes_copied_per_inference"] = per_inference(m, m.bytes_copied);
+    json["conversions_per_inference"] = per_inference(m, m.conversions);
     json["cpu_percent"] = m.cpu_seconds / m.total_us * 1e8;
     json["peak_rss_bytes"] = m.peak_rss_bytes;
-    return json.dump(2) + "\n";
+    return text_of(json);
+}
+
+std::string json_text(const RunMeasurement& m, const Overhead& overhead) {
+    const std::string name = "profiling_overhead_" + std::to_string(overhead.level);
+    Json row = row_of(m, {name.c_str(), "%", "max", overhead.percent.median});
+    row["limit"] = overhead.budget_percent;
+    if (overhead.verdict() != OverheadVerdict::inconclusive)
+        row["pass"] = overhead.verdict() == OverheadVerdict::met;
+    Json json = head_of(m);
+    json["rows"] = Json::array({row});
+    json["interval"] = {overhead.percent.low, overhead.percent.high};
+    json["pairs"] = overhead.pairs;
+    return text_of(json);
 }
 
 }  // namespace vartml::tools

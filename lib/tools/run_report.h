@@ -5,17 +5,28 @@
 #include <string>
 #include <vector>
 
+#include "lib/profiling/device_times.h"
+#include "lib/tools/overhead.h"
+
 namespace vartml::tools {
 
 struct RunMeasurement {
     std::vector<double> round_trip_us;  // one per inference, submission to completion
     double total_us = 0;
     uint64_t batch_size = 1;
-    unsigned in_flight = 1, most_in_flight = 1;
+    unsigned activations = 1, in_flight = 1, most_in_flight = 1;
     uint64_t bytes_copied = 0, conversions = 0;  // of all inferences
     double cpu_seconds = 0;
     uint64_t peak_rss_bytes = 0;
     std::string model, compute_type, backend, view;
+
+    profiling::DeviceStats device;  // of the inferences that were recorded
+    // Why there is none of it, and the way out.
+    std::string no_execution, no_waits;
+    std::string verdict;  // lines "# verdict…"
+
+    std::string processor, version, onednn_version;
+    unsigned threads = 0;
 };
 
 struct Summary {
@@ -26,6 +37,11 @@ Summary summarise(std::vector<double> values);
 
 double inferences_per_second(const RunMeasurement& m);
 std::string console_text(const RunMeasurement& m);
+
+// Machine, versions, and the figures twice: as rows that `vartml diff` compares, and by name.
 std::string json_text(const RunMeasurement& m);
+
+// Of a run that measured what recording costs; of `m` machine, versions and model count.
+std::string json_text(const RunMeasurement& m, const Overhead& overhead);
 
 }  // namespace vartml::tools

@@ -75,6 +75,19 @@ Result<void> SoftExecutable::run_frames(std::span<const device::Frame> frames) n
     return Taken(*this)->run(frames);
 }
 
+std::vector<device::StampedProgram> SoftExecutable::stamped() const {
+    device::StampedProgram program{groups_[0]->lane().program().name, {}};
+    for (const auto& step : groups_[0]->lane().plan().steps) program.steps.push_back(step->op);
+    return {std::move(program)};
+}
+
+Result<void> SoftExecutable::run_recorded(
+    std::span<const device::Frame> frames, device::RealShapes* shapes,
+    std::span<device::StepRecorder* const> recorders) noexcept {
+    Taken group(*this);
+    return shapes ? group->run(frames[0], *shapes, recorders[0]) : group->run(frames, recorders[0]);
+}
+
 std::vector<double> SoftExecutable::time_steps(unsigned runs) {
     return Taken(*this)->lane().time_steps(runs);
 }

@@ -26,6 +26,9 @@ public:
                      device::RealShapes& shapes) noexcept override;
     unsigned frames_at_once() const override { return groups_[0]->frames(); }
     Result<void> run_frames(std::span<const device::Frame> frames) noexcept override;
+    std::vector<device::StampedProgram> stamped() const override;
+    Result<void> run_recorded(std::span<const device::Frame> frames, device::RealShapes* shapes,
+                              std::span<device::StepRecorder* const> recorders) noexcept override;
     std::string compute_type() const override { return std::string(to_string(compute_)); }
     unsigned border_conversions() const override {
         return groups_[0]->lane().plan().border_conversions;

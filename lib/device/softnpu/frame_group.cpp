@@ -14,21 +14,25 @@ FrameGroup::FrameGroup(std::vector<std::unique_ptr<Lane>> lanes, unsigned thread
     }
 }
 
-Result<void> FrameGroup::run(std::span<const device::Frame> frames) noexcept {
+Result<void> FrameGroup::run(std::span<const device::Frame> frames,
+                             device::StepRecorder* recorder) noexcept {
     const OneThread one;
+    if (recorder) recorder->begin();
     for (size_t i = 0; i < frames.size(); ++i) lanes_[i]->bind(frames[i].inputs, frames[i].outputs);
-    shared_[frames.size() - 1]->run();
+    shared_[frames.size() - 1]->run(recorder);
+    if (recorder) recorder->end();
     for (size_t i = 0; i < frames.size(); ++i)
         if (RunState& state = lanes_[i]->state(); state.error) return std::move(*state.error);
     return {};
 }
 
-Result<void> FrameGroup::run(const device::Frame& frame, device::RealShapes& shapes) noexcept {
+Result<void> FrameGroup::run(const device::Frame& frame, device::RealShapes& shapes,
+                             device::StepRecorder* recorder) noexcept {
     RunState& state = lanes_[0]->state();
     for (size_t i = 0; i < state.input_shapes.size(); ++i)
         if (const int32_t at = state.input_shapes[i]; at >= 0)
             state.shapes[static_cast<size_t>(at)] = shapes.inputs[i];
-    auto done = run({&frame, 1});
+    auto done = run({&frame, 1}, recorder);
     for (size_t i = 0; i < state.output_shapes.size(); ++i)
         if (const int32_t at = state.output_shapes[i]; at >= 0)
             shapes.outputs[i] = state.shapes[static_cast<size_t>(at)];

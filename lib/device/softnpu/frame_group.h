@@ -19,11 +19,13 @@ public:
     // A lane per frame; up to `threads` threads share a run.
     FrameGroup(std::vector<std::unique_ptr<Lane>> lanes, unsigned threads);
 
-    // At least one frame, at most frames(). Errors: the first of a frame, by their order; the
-    // others have run.
-    Result<void> run(std::span<const device::Frame> frames) noexcept;
+    // At least one frame, at most frames(). `recorder` may be null. Errors: the first of a frame,
+    // by their order; the others have run.
+    Result<void> run(std::span<const device::Frame> frames,
+                     device::StepRecorder* recorder = nullptr) noexcept;
     // One frame with real shapes at its border.
-    Result<void> run(const device::Frame& frame, device::RealShapes& shapes) noexcept;
+    Result<void> run(const device::Frame& frame, device::RealShapes& shapes,
+                     device::StepRecorder* recorder = nullptr) noexcept;
 
     unsigned frames() const { return static_cast<unsigned>(lanes_.size()); }
     Lane& lane() { return *lanes_[0]; }

@@ -23,6 +23,7 @@ public:
     RunState& state() { return *plan_.state; }
 
     const Plan& plan() const { return plan_; }
+    const device::Program& program() const { return *program_; }
     std::string describe() const;
     // Shortest duration of each step in nanoseconds over `runs` runs on scratch data.
     std::vector<double> time_steps(unsigned runs);

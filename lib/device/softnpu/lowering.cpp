@@ -96,6 +96,7 @@ Result<Plan> Lowering::run(const std::function<const WeightCache*(bool)>& open) 
     place_borders();
     choose_places();
     for (const graph::Node& node : graph().nodes) {
+        op_ = node.name;
         if (before_each_) before_each_(*this, node);
         if (auto ok = lowering_of(node)(*this, node); !ok) return ok.error();
     }
@@ -204,6 +205,7 @@ void Lowering::place_borders() {
         const TensorInfo& info = program_.inputs[i];
         const auto id = static_cast<size_t>(graph().inputs[i]);
         const int32_t buffer = add(Place::input, i, info);
+        begin_border("/in/", info);
         const auto& shape = graph().values[id].type.shape;
         if (shape_index_[id] >= 0) {
             take_real_shape(i, buffer);
@@ -381,6 +383,7 @@ View Lowering::add_packed(size_t size, std::string_view layout, Constants::Make 
 void Lowering::emit(std::unique_ptr<Step> step, std::string_view name,
                     std::initializer_list<const View*> views) {
     step->name = name;
+    step->op = op_;
     step->share_among(threads_);
     for (const View* view : views) {
         if (view) step->buffers.push_back(view->buffer);
@@ -426,6 +429,7 @@ void Lowering::finish_outputs() {
     for (size_t i = 0; i < graph().outputs.size(); ++i) {
         const graph::ValueId id = graph().outputs[i];
         const TensorInfo& info = program_.outputs[i];
+        begin_border("/out/", info);
         const View& from = view(id);
         const auto is_output = [i](const Buffer& b) {
             return b.place == Place::output && b.index == static_cast<int32_t>(i);

@@ -111,9 +111,15 @@ private:
     void plan_arena();
     void plan_lifetimes();
 
+    // The operator that the steps from here on belong to.
+    void begin_border(const char* way, const TensorInfo& info) {
+        op_ = program_.name + way + info.name;
+    }
+
     const device::Program& program_;
     const DataType compute_;
     const unsigned threads_;
+    std::string op_;  // that steps belong to now
     bool uses_onednn_ = false;
     Plan plan_;
     Constants constants_;

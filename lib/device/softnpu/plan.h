@@ -71,7 +71,10 @@ public:
     }
     uint32_t items() const { return items_; }
 
-    std::string name;              // the node it came from
+    std::string name;  // what it is about, for people: a node or a tensor
+    // What it is measured as: a node of the program, or "PARTITION/in/TENSOR", "PARTITION/out/…"
+    // at a border; the name of an operator in the stats descriptor. Steps of one follow each other.
+    std::string op;
     std::vector<int32_t> buffers;  // that it touches
 
 protected:

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the jobs of a runner leave behind for whoever asked: the sink of the option
+// "vartml_capture_sink".
+#pragma once
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "lib/device/step_recorder.h"
+#include "lib/profiling/capture.h"
+#include "lib/runtime/operator_map.h"
+
+namespace vartml::runtime {
+
+// What a job writes while it goes through the runtime; used again by later ones.
+class Recording {
+public:
+    // Index into HostStamps.
+    enum Stage : size_t {
+        entered,
+        queued,
+        taken,
+        inputs_converted,
+        doorbell,
+        started,
+        completed,
+        outputs_converted,
+        released
+    };
+
+    Recording(const std::vector<ProfiledPartition>& partitions, unsigned helpers);
+
+    void stamp(Stage stage) { host[stage] = profiling::monotonic_ns(); }
+    std::span<device::StepRecorder* const> recorders() const { return pointers_; }
+
+    unsigned level = 0;
+    uint64_t index = 0;
+    profiling::HostStamps host{};
+    uint32_t jobs_in_queue = 0;
+    unsigned core = 0;
+    bool is_first_of_core = false;
+    uint64_t core_ready = 0;  // when the core had nothing to do any more
+    uint64_t bytes_copied = 0;
+    size_t frames = 0, turns = 0;  // of the job; groups of frames that went through the program
+
+    // Of fill_capture(), with memory that stays.
+    profiling::Capture capture;
+    std::vector<profiling::ThreadCapture> spare_threads;
+    std::vector<int32_t> thread_at;  // by group and row: index into capture.threads, or -1
+    std::vector<uint64_t> complete_at, group_idle_since;
+    unsigned missing_kind = 0;  // what capture.missing was made for
+
+private:
+    std::vector<std::unique_ptr<device::StepRecorder>> recorders_;
+    std::vector<device::StepRecorder*> pointers_;
+};
+
+struct ProfilerSetup {
+    std::shared_ptr<profiling::CaptureSink> sink;             // null: nobody asks
+    std::shared_ptr<const profiling::Descriptor> descriptor;  // null: the model has none
+    unsigned compiled_level = 0;
+    std::vector<ProfiledPartition> partitions;  // that leave stamps, in the order of execution
+    unsigned threads = 1;                       // of the executor
+    uint32_t queue_depth = 0;
+    uint64_t activated_at = 0;
+    std::array<uint64_t, 2> activate_ns{};  // of the NPU's partitions, of the CPU's
+};
+
+// Thread-safety: all members may be called concurrently; core_* for a core only by whoever has it.
+class Profiler {
+public:
+    explicit Profiler(ProfilerSetup setup);
+
+    bool is_on() const { return setup_.sink != nullptr; }
+    // The next inference of the runner, in the order of calls; null: not captured. `entered` is
+    // when the call began. Calls the sink.
+    Recording* start(uint64_t entered);
+    // The core takes a job, and has run it; null: it is not captured.
+    void core_takes(unsigned core, Recording& recording);
+    void core_is_done(unsigned core, const Recording* recording);
+    // Makes the capture, hands it to the sink and takes the recording back. Not with a lock held.
+    void deliver(Recording& recording) noexcept;
+    // Takes back the recording of a job that failed.
+    void drop(Recording& recording) noexcept;
+
+private:
+    struct alignas(64) Core {
+        uint64_t ready = 0;
+        bool has_run = false;
+    };
+
+    const ProfilerSetup setup_;
+    const OperatorMap map_;
+    uint64_t record_cost_ps_ = 0;
+    std::atomic<uint64_t> next_index_{0};
+    std::vector<Core> cores_;
+    std::mutex mutex_;  // guards what follows; a leaf lock
+    std::vector<std::unique_ptr<Recording>> all_;
+    std::vector<Recording*> free_;  // room for all
+    uint64_t lost_ = 0;             // captures that found no memory since the last one
+};
+
+}  // namespace vartml::runtime

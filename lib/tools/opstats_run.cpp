@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/tools/opstats_run.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cinttypes>
+#include <cstdio>
+#include <deque>
+#include <filesystem>
+#include <optional>
+#include <set>
+
+#include <vartml/log.h>
+
+#include "lib/common/file.h"
+#include "lib/profiling/html_report.h"
+#include "lib/profiling/part_file.h"
+#include "lib/profiling/summary_build.h"
+#include "lib/tools/commands.h"
+
+namespace vartml::tools {
+namespace {
+
+namespace p = vartml::profiling;
+
+// One buffer while the trace of its inference is being made.
+struct Source {
+    OpstatsFile file;
+    p::BufferFile buffer;
+};
+
+class Opstats {
+public:
+    Opstats(const OpstatsRequest& request, OpstatsModel model)
+        : request_(request), model_(std::move(model)) {}
+
+    int run(const std::vector<OpstatsFile>& files) {
+        if (request_.layers && !prepare_layers()) return exit_fault;
+        for (size_t i = 0; i < files.size(); ++i) {
+            if (!belongs_to_group(files[i])) flush_trace();
+            if (auto r = process(files[i]); !r) fail(r.error());
+        }
+        flush_trace();
+        print_median();
+        return failed_ ? exit_fault : exit_done;
+    }
+
+private:
+    void fail(const Error& error) {
+        print_error(error);
+        failed_ = true;
+    }
+    static void warn(const std::string& text) { log(LogLevel::warning, "", text); }
+
+    std::string output(const OpstatsFile& file, const std::string& network,
+                       const char* ending) const {
+        return request_.output_dir + "/" +
+               p::buffer_stem(file.name.program, file.name.activation, file.name.inference,
+                              network) +
+               "." + request_.infix + ending;
+    }
+    Result<void> wrote(Result<void> done, const std::string& path) {
+        if (done) std::printf("%s\n", path.c_str());
+        return done;
+    }
+
+    bool prepare_layers();
+    bool belongs_to_group(const OpstatsFile& file) const;
+    Result<void> process(const OpstatsFile& file);
+    Result<void> report(const OpstatsFile& file, p::BufferFile& buffer);
+    Result<std::string> layers_of(const OpstatsFile& file, const p::BufferFile& buffer);
+    void describe(const p::BufferFile& buffer) const;
+    void note_missing_operators(const p::BufferFile& buffer) const;
+    void flush_trace();
+    Result<void> write_trace();
+    Result<void> check_selection() const;
+    void print_median() const;
+
+    const OpstatsRequest& request_;
+    OpstatsModel model_;
+    p::LayerEstimates estimates_;
+    std::deque<Source> group_;  // of one inference
+    std::vector<p::Verdict> verdicts_;
+    bool failed_ = false;
+};
+
+bool Opstats::prepare_layers() {
+    std::vector<std::string> warnings;
+    auto estimates = read_layer_estimates(model_, request_.estimates, warnings);
+    for (const std::string& text : warnings) warn(text);
+    if (!estimates) {
+        print_error(estimates.error());
+        return false;
+    }
+    estimates_ = std::move(*estimates);
+    return true;
+}
+
+bool Opstats::belongs_to_group(const OpstatsFile& file) const {
+    if (group_.empty()) return true;
+    const OpstatsFile& first = group_.front().file;
+    return request_.merge_devices && !file.slice.empty() && !first.slice.empty() &&
+           file.base == first.base && file.name.program == first.name.program &&
+           file.name.activation == first.name.activation &&
+           file.name.inference == first.name.inference;
+}
+
+void Opstats::describe(const p::BufferFile& buffer) const {
+    const p::format::Header& h = buffer.header();
+    std::fprintf(stderr,
+                 "%s: %" PRIu64 " bytes, clock %u of %" PRIu64 " Hz, %" PRIu64 " records, %" PRIu64
+                 " lost\n",
+                 buffer.path().c_str(), h.file_size, h.clock_id, h.tick_hz, h.record_count,
+                 h.lost_records);
+    for (const p::Section& s : buffer.sections())
+        std::fprintf(stderr, "  %s: %u records, %" PRIu64 " bytes at %" PRIu64 "\n",
+                     p::section_name(s).c_str(), s.count, s.size, s.offset);
+}
+
+void Opstats::note_missing_operators(const p::BufferFile& buffer) const {
+    const p::format::Header& h = buffer.header();
+    if (buffer.has(p::format::has_operators) || (!request_.trace && !request_.layers)) return;
+    warn(buffer.path() + ": has no operator data: compiled at level " +
+         std::to_string(h.compiled_level) + ", captured at level " +
+         std::to_string(h.captured_level) + "; --trace and --layers need 70");
+}
+
+Result<void> Opstats::process(const OpstatsFile& file) {
+    auto buffer = p::BufferFile::open(file.path);
+    if (!buffer) return buffer.error();
+    if (request_.verbose) describe(*buffer);
+    auto matches = p::check_match(*buffer, model_.descriptor, model_.descriptor_id, model_.path);
+    if (!matches) return matches;
+    note_missing_operators(*buffer);
+    if (auto r = report(file, *buffer); !r) return r;
+    if (request_.trace) group_.push_back({file, std::move(*buffer)});
+    return {};
+}
+
+Result<std::string> Opstats::layers_of(const OpstatsFile& file, const p::BufferFile& buffer) {
+    if (!request_.layers || !buffer.has(p::format::has_operators)) return std::string();
+    auto layers = p::build_layers(buffer, model_.descriptor, estimates_);
+    if (!layers) return layers.error();
+    const std::string path = output(file, file.name.network, ".layers.csv");
+    if (auto r = wrote(p::write_part_file(path, layers->csv), path); !r) return r.error();
+    for (const std::string& line : layers->lines) std::printf("  %s\n", line.c_str());
+    return std::move(layers->csv);
+}
+
+Result<void> Opstats::report(const OpstatsFile& file, p::BufferFile& buffer) {
+    if (!request_.summary && !request_.html && !request_.layers) return {};
+    const auto verdict = p::verdict_of(buffer, model_.descriptor);
+    if (!verdict) return verdict.error();
+    verdicts_.push_back(*verdict);
+    const auto summary =
+        p::build_summary(buffer, model_.descriptor, *verdict, request_.trace_options.ucycle_hz);
+    if (!summary) return summary.error();
+    if (request_.summary) {
+        const std::string path = output(file, file.name.network, ".summary.txt");
+        if (auto r = wrote(p::write_part_file(path, p::text_of(*summary)), path); !r) return r;
+    }
+    const auto layers = layers_of(file, buffer);
+    if (!layers) return layers.error();
+    if (!request_.html) return {};
+    const std::string path = output(file, file.name.network, ".html");
+    return wrote(p::write_html(buffer, model_.descriptor, *summary, *verdict, *layers,
+                               p::HtmlOptions{}, path),
+                 path);
+}
+
+void Opstats::flush_trace() {
+    if (!group_.empty())
+        if (auto r = write_trace(); !r) fail(r.error());
+    group_.clear();
+}
+
+std::string listed(const std::set<unsigned>& numbers) {
+    std::string text;
+    for (const unsigned n : numbers) text += (text.empty() ? "" : ", ") + std::to_string(n);
+    return text;
+}
+
+Result<void> Opstats::check_selection() const {
+    std::set<unsigned> cores, devices;
+    for (const Source& source : group_) {
+        devices.insert(source.buffer.header().device_index);
+        for (const auto& t : source.buffer.threads()) cores.insert(t.core);
+    }
+    const p::TraceOptions& o = request_.trace_options;
+    const struct {
+        const char *flag, *what;
+        const std::vector<unsigned>& wanted;
+        const std::set<unsigned>& there;
+    } rows[] = {{"--select-cores", "cores", o.cores, cores},
+                {"--select-devices", "devices", o.devices, devices}};
+    const std::string& path = group_.front().file.path;
+    for (const auto& row : rows) {
+        if (row.wanted.empty()) continue;
+        size_t found = 0;
+        for (const unsigned n : row.wanted) {
+            found += row.there.count(n);
+            if (row.there.count(n) == 0)
+                warn(path + ": " + row.flag + " names " + std::to_string(n) + "; it has the " +
+                     row.what + " " + listed(row.there));
+        }
+        if (found == 0)
+            return Error{ErrorCode::not_found,
+                         path + ": none of the " + std::string(row.what) + " of " + row.flag +
+                             " is in it, so that there is no trace; it has " + listed(row.there)};
+    }
+    return {};
+}
+
+Result<void> Opstats::write_trace() {
+    if (auto r = check_selection(); !r) return r;
+    const OpstatsFile& first = group_.front().file;
+    const bool is_merged = request_.merge_devices && !first.slice.empty();
+    std::vector<p::TraceSource> sources;
+    for (Source& source : group_)
+        sources.push_back({&source.buffer, &model_.descriptor, source.file.slice});
+    const std::string path =
+        output(first, is_merged ? first.base : first.name.network, ".trace.json");
+    return wrote(p::write_trace(sources, request_.trace_options, path), path);
+}
+
+void Opstats::print_median() const {
+    if (verdicts_.empty()) return;
+    const bool is_median = verdicts_.size() > 1;
+    const p::Verdict shown = is_median ? p::median_of(verdicts_) : verdicts_.front();
+    if (is_median) std::printf("median of %zu inferences:\n", verdicts_.size());
+    for (const std::string& line : p::lines_of(shown)) std::printf("%s\n", line.c_str());
+}
+
+}  // namespace
+
+int run_opstats(const OpstatsRequest& request) {
+    std::error_code ignored;
+    if (!std::filesystem::is_directory(request.output_dir, ignored) ||
+        ::access(request.output_dir.c_str(), W_OK | X_OK) != 0) {
+        print_error({ErrorCode::io, request.output_dir +
+                                        ": --output-dir must be a folder that is there and can be "
+                                        "written"});
+        return exit_fault;
+    }
+    auto model = open_opstats_model(request.model);
+    if (!model) {
+        print_error(model.error());
+        return exit_fault;
+    }
+    const auto files = find_opstats_files(request.input_dir);
+    if (!files) {
+        print_error(files.error());
+        return exit_fault;
+    }
+    return Opstats(request, std::move(*model)).run(*files);
+}
+
+}  // namespace vartml::tools

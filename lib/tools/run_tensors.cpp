@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/tools/run_tensors.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+#include <vartml/model.h>
+
+#include "lib/artifact/compiled_model.h"
+#include "lib/tensor/convert.h"
+#include "lib/tools/random_data.h"
+#include "lib/tools/tensor_file.h"
+#include "lib/verify/compare.h"
+#include "lib/verify/computed.h"
+
+namespace vartml::tools {
+namespace {
+
+using vart::TensorDirection;
+using vart::TensorType;
+
+TensorView view_of(const vart::NpuTensorInfo& info, const vart::QuantParameters& quant) {
+    TensorView view =
+        make_view(static_cast<DataType>(info.data_type), static_cast<Layout>(info.memory_layout),
+                  info.shape, info.memory_layout_order);
+    if (quant.rounding_mode != vart::RoundingMode::UNKNOWN)
+        view.quantisation = Quantisation{quant.scale, quant.zero_point};
+    return view;
+}
+
+// Bytes of a tensor in one view to bytes in another.
+Result<void> convert(const vart::Runner& runner, const std::string& name, TensorType from,
+                     TensorType to, const void* src, void* dst) {
+    const auto& quant = runner.get_quant_parameters(name);
+    const auto view = [&](TensorType type) {
+        return view_of(runner.get_tensor_info_by_name(name, type),
+                       type == TensorType::HW ? quant : vart::QuantParameters{});
+    };
+    auto conversion = Conversion::create(view(from), view(to));
+    if (!conversion) return conversion.error();
+    conversion->run(src, dst);
+    return {};
+}
+
+std::string shape_text(const std::vector<int64_t>& shape) {
+    std::string text = "[";
+    for (size_t i = 0; i < shape.size(); ++i) text += (i ? "," : "") + std::to_string(shape[i]);
+    return text + "]";
+}
+
+Result<std::vector<std::byte>> bytes_of_file(const std::string& file,
+                                             const vart::NpuTensorInfo& info) {
+    auto data = read_tensor(file);
+    if (!data) return data.error();
+    std::vector<int64_t> shape(info.shape.begin(), info.shape.end());
+    if (data->type != static_cast<DataType>(info.data_type) ||
+        (data->shape != shape && !(data->shape.empty() && shape == std::vector<int64_t>{1})))
+        return Error{ErrorCode::invalid_argument,
+                     file + ": holds " + std::string(to_string(data->type)) + " " +
+                         shape_text(data->shape) + ", input '" + info.name + "' is " +
+                         std::string(to_string(static_cast<DataType>(info.data_type))) + " " +
+                         shape_text(shape)};
+    return std::move(data->bytes);
+}
+
+Result<std::vector<std::byte>> input_bytes(const vart::NpuTensorInfo& cpu,
+                                           const std::map<std::string, std::string>& files,
+                                           unsigned seed) {
+    if (const auto file = files.find(cpu.name); file != files.end())
+        return bytes_of_file(file->second, cpu);
+    return random_bytes(static_cast<DataType>(cpu.data_type), cpu.size_in_bytes, seed);
+}
+
+// A tensor of that view with the bytes of the CPU view.
+Result<vart::NpuTensor> input_tensor(const vart::Runner& runner, const std::string& name,
+                                     TensorType type, const std::vector<std::byte>& bytes) {
+    vart::NpuTensor tensor = runner.allocate_npu_tensor(runner.get_tensor_info_by_name(name, type));
+    void* const dst = tensor.get_virtual_address();
+    if (type == TensorType::CPU) {
+        std::memcpy(dst, bytes.data(), bytes.size());
+    } else if (auto done =
+                   convert(runner, name, TensorType::CPU, TensorType::HW, bytes.data(), dst);
+               !done) {
+        return done.error();
+    }
+    return tensor;
+}
+
+// Bytes of an output in its CPU view.
+Result<TensorData> output_data(const RunOptions& o, const vart::Runner& runner,
+                               vart::NpuTensor& tensor) {
+    const auto& cpu = runner.get_tensor_info_by_name(tensor.get_info().name, TensorType::CPU);
+    TensorData data;
+    data.type = static_cast<DataType>(cpu.data_type);
+    data.shape.assign(cpu.shape.begin(), cpu.shape.end());
+    data.bytes.resize(cpu.size_in_bytes);
+    const void* const src = tensor.get_virtual_address();
+    if (o.output_view == TensorType::CPU) {
+        std::memcpy(data.bytes.data(), src, data.bytes.size());
+        return data;
+    }
+    if (auto done =
+            convert(runner, cpu.name, TensorType::HW, TensorType::CPU, src, data.bytes.data());
+        !done)
+        return done.error();
+    return data;
+}
+
+}  // namespace
+
+Result<std::map<std::string, std::string>> input_files(const RunOptions& o,
+                                                       const vart::Runner& runner) {
+    const auto& infos = runner.get_tensors_info(TensorDirection::INPUT, TensorType::CPU);
+    std::map<std::string, std::string> files;
+    for (size_t i = 0; !o.inputs_dir.empty() && i < infos.size(); ++i) {
+        const auto file = find_tensor_file(o.inputs_dir, "input", i);
+        if (!file)
+            return Error{ErrorCode::not_found, "--inputs: " + o.inputs_dir + " has no input_" +
+                                                   std::to_string(i) + ".npy or .pb for input '" +
+                                                   infos[i].name + "'"};
+        files[infos[i].name] = *file;
+    }
+    for (const std::string& text : o.input_files) {
+        const size_t equals = text.rfind('=');
+        const std::string name = text.substr(0, equals);
+        const bool known =
+            std::ranges::any_of(infos, [&](const auto& i) { return i.name == name; });
+        if (equals == std::string::npos || !known) {
+            std::string names;
+            for (const auto& info : infos) names += (names.empty() ? "'" : ", '") + info.name + "'";
+            return Error{ErrorCode::invalid_argument,
+                         "--input: is '" + text + "', expected NAME=FILE with a NAME of " + names};
+        }
+        files[name] = text.substr(equals + 1);
+    }
+    return files;
+}
+
+Result<RunBuffers> make_buffers(const RunOptions& o, const vart::Runner& runner,
+                                const std::map<std::string, std::string>& files) {
+    const size_t batch = runner.get_batch_size();
+    RunBuffers buffers{TensorBatch(batch), TensorBatch(batch)};
+    unsigned seed = 1;
+    for (const auto& cpu : runner.get_tensors_info(TensorDirection::INPUT, TensorType::CPU)) {
+        auto bytes = input_bytes(cpu, files, seed++);
+        if (!bytes) return bytes.error();
+        for (auto& frame : buffers.inputs) {
+            auto tensor = input_tensor(runner, cpu.name, o.input_view, *bytes);
+            if (!tensor) return tensor.error();
+            frame.push_back(std::move(*tensor));
+        }
+    }
+    for (const auto& info : runner.get_tensors_info(TensorDirection::OUTPUT, o.output_view))
+        for (auto& frame : buffers.outputs) frame.push_back(runner.allocate_npu_tensor(info));
+    return buffers;
+}
+
+Result<bool> check_outputs(const RunOptions& o, const std::string& path, vart::Runner& runner,
+                           TensorBatch& outputs) {
+    const auto model = artifact::read(path);
+    if (!model) return model.error();
+    bool is_good = true;
+    for (size_t i = 0; i < outputs[0].size(); ++i) {
+        const std::string name = outputs[0][i].get_info().name;
+        const auto file = find_tensor_file(o.expect_dir, "output", i);
+        if (!file)
+            return Error{ErrorCode::not_found, "--expect: " + o.expect_dir + " has no output_" +
+                                                   std::to_string(i) + ".npy or .pb for output '" +
+                                                   name + "'"};
+        auto expected = read_tensor(*file);
+        if (!expected) return expected.error();
+        auto found = output_data(o, runner, outputs[0][i]);
+        if (!found) return found.error();
+        const verify::Tolerance tolerance =
+            verify::tolerance_of(found->type, verify::computed_type(runner, name),
+                                 verify::step_of(*model, runner, name), o.tolerance);
+        auto comparison = verify::compare(*found, *expected, tolerance, *file);
+        if (!comparison) return comparison.error();
+        std::printf("output '%s': %s: %s\n", name.c_str(),
+                    comparison->is_good ? "as expected" : "NOT as expected",
+                    comparison->text.c_str());
+        is_good = is_good && comparison->is_good;
+    }
+    return is_good;
+}
+
+}  // namespace vartml::tools

@@ -1,0 +1,206 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`vartml run` as a collector of profiles: options, files, exit statuses.
+
+usage: run_profile.py vartml MODEL.onnx      MODEL is small: it runs some thousand times
+"""
+import csv
+import json
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+
+PROGRAM, MODEL = sys.argv[1:3]
+failures = []
+
+
+def vartml(*words, folder, **more):
+    return subprocess.run([PROGRAM, *words], cwd=folder, text=True, capture_output=True, check=False, **more)
+
+
+def check(is_good, what):
+    if not is_good:
+        failures.append(what)
+        print(f'FAILED: {what}')
+
+
+def expect(status, pattern, *words, folder, **more):
+    """The command ends so and says so; the process."""
+    done = vartml(*words, folder=folder, **more)
+    said = done.stdout + done.stderr
+    check(done.returncode == status and re.search(pattern, said),
+          f'{" ".join(words)}: exit {done.returncode}, expected {status} and {pattern!r}; it said:\n{said}')
+    return done
+
+
+def files(folder, inside):
+    return sorted(os.listdir(os.path.join(folder, inside)))
+
+
+def fresh(folder, name):
+    path = os.path.join(folder, name)
+    os.makedirs(path)
+    return path
+
+
+def buffers(folder, inside):
+    """(activation, inference) of each raw buffer."""
+    found = []
+    for name in files(folder, inside):
+        match = re.fullmatch(r'aic-profiling-program-0-activation-(\d+)-inf-(\d+)-qrfinder-aiccyclecounts\.bin', name)
+        if match:
+            with open(os.path.join(folder, inside, name), 'rb') as f:
+                check(f.read(8) == b'VMLSTATS', f'{name}: is no stats buffer')
+            found.append((int(match[1]), int(match[2])))
+    return sorted(found)
+
+
+RAW = '--profiling-type=raw_device_stats'
+
+
+def refuses_wrong_options(folder):
+    open(os.path.join(folder, 'a-file'), 'w', encoding='utf-8').close()
+    rows = [
+        (2, 'no MODEL is given, and no --test-data', []),
+        (2, 'exclude each other', ['m70.rai', '--test-data', '.']),
+        (2, 'stats, trace, latency or raw_device_stats', ['m70.rai', '--profiling-type=text']),
+        (2, 'use trace', ['m70.rai', '--profiling-type=trace_stream']),
+        (2, 'use latency', ['m70.rai', '--aic-profiling-type=latency_stream']),
+        (2, 'profiling-num-samples', ['m70.rai', RAW, '--profiling-num-samples=0']),
+        (2, 'profiling-start-iter', ['m70.rai', RAW, '--profiling-start-iter=-1']),
+        (2, 'sampling-rate', ['m70.rai', RAW, '--profiling-sampling-rate=third']),
+        (2, 'profiling-level', ['m70.rai', RAW, '--profiling-level=39']),
+        (2, 'is 70, m40.rai was compiled with --stats-level=40; recompile with --stats-level=70',
+         ['m40.rai', RAW, '--profiling-level=70']),
+        (2, '--profiling-start-iter needs --profiling-type', ['m70.rai', '--profiling-start-iter=1']),
+        (2, '--profiling-num-samples needs --profiling-type', ['m70.rai', '--aic-profiling-num-samples=2']),
+        (2, '--profiling-overhead-limit needs --profiling-overhead', ['m70.rai', '--profiling-overhead-limit=2']),
+        (2, 'exclude each other', ['m70.rai', RAW, '--profiling-overhead']),
+        (1, 'a-file: cannot write into it', ['m70.rai', RAW, '--profiling-out-dir=a-file']),
+        (1, 'no-folder: cannot write into it', ['m70.rai', RAW, '--profiling-out-dir=no-folder']),
+        (1, '/proc: cannot write into it', ['m70.rai', RAW, '--aic-profiling-out-dir', '/proc']),
+        # The folder is looked at before the model.
+        (1, 'no-folder: cannot write into it', ['no-model.rai', RAW, '--profiling-out-dir=no-folder']),
+        (1, 'programqpc.bin', ['--test-data', '.', RAW]),
+    ]
+    for status, pattern, words in rows:
+        expect(status, pattern, 'run', *words, folder=folder)
+    done = expect(0, 'compatibility:', 'run', '--help', folder=folder)
+    before = done.stdout.split('compatibility:')[0]
+    check('--aic-' not in before, '--help shows a foreign spelling outside of its group')
+
+
+def collects_whatever_the_start(folder):
+    """Iterations before the begin come on top; indices count from the first inference, warm-up included."""
+    rows = [
+        (['--profiling-start-iter=0', '--num-iter=2'], [5, 6], 2),
+        (['--profiling-start-iter=2', '--num-iter=4', '--profiling-sampling-rate=half'], [7, 9], 4),
+        (['--profiling-start-iter=3', '--num-iter=3', '--warmup=0'], [3, 4], 3),
+        (['--aic-profiling-start-iter', '9', '--num-iter=3'], [14, 15], 3),
+        (['--profiling-start-iter=9', '--profiling-duration=100000', '-n', '2', '--in-flight=3'], [14, 15], 2),
+    ]
+    for i, (words, indices, count) in enumerate(rows):
+        out = f'start-{i}'
+        fresh(folder, out)
+        expect(0, f'InferenceCnt {count} ', 'run', 'm70.rai', RAW, '--profiling-num-samples=2',
+               f'--profiling-out-dir={out}', *words, folder=folder)
+        check(buffers(folder, out) == [(0, i) for i in indices], f'{words}: {files(folder, out)}')
+    # A delay longer than the iterations would take.
+    fresh(folder, 'delay')
+    expect(0, 'InferenceCnt 2 ', 'run', 'm70.rai', RAW, '--profiling-num-samples=2', '--profiling-out-dir=delay',
+           '--aic-profiling-start-delay=200', '--num-iter=2', folder=folder)
+    found = buffers(folder, 'delay')
+    check(len(found) == 2 and found[0][1] >= 5, f'start delay: {found}')
+
+
+def collects_each_activation(folder):
+    fresh(folder, 'two')
+    expect(0, 'InferenceCnt 8 ', 'run', 'm70.rai', RAW, '-a', '2', '--num-iter=4', '--profiling-num-samples=2',
+           '--profiling-out-dir=two', folder=folder)
+    check(buffers(folder, 'two') == [(0, 5), (0, 6), (1, 5), (1, 6)], f'-a 2: {files(folder, "two")}')
+
+
+def says_what_it_writes(folder):
+    fresh(folder, 'said')
+    words = ['run', 'm70.rai', RAW, '--profiling-type', 'latency', '--profiling-out-dir=said', '--num-iter=3']
+    first = expect(0, 'Writing file:said/aic-profiling-program-0-activation-0-inf-5-qrfinder-aiccyclecounts.bin\n',
+                   *words, folder=folder)
+    check('Deleting' not in first.stdout, 'a new file was called an old one')
+    check('Writing file:said/aic-profiling-program-0-latency.txt\n' in first.stdout, 'latency file not announced')
+    expect(0, 'Deleting previous file: said/aic-profiling-program-0-latency.txt\n'
+              'Writing file:said/aic-profiling-program-0-latency.txt\n', *words, folder=folder)
+    check(len(files(folder, 'said')) == 2, f'left over: {files(folder, "said")}')
+    done = expect(0, 'asked for 9, recorded 3', *words, '--profiling-num-samples=9', folder=folder)
+    check('WARNING' in done.stderr, 'fewer samples are no warning')
+    with open(os.path.join(folder, 'said', 'aic-profiling-program-0-latency.txt'), encoding='utf-8') as f:
+        lines = f.read().splitlines()
+    check(lines[:4] == ['Profiling Data', 'ProgramId:0', 'ProgramName: Program:qrfinder',
+                        'NumSamples collected: 3 Num Requested: 9'], f'latency file: {lines[:4]}')
+    rows = [{k.strip(): v.strip() for k, v in row.items()} for row in csv.DictReader(lines[4:])]
+    check([row['Sample'] for row in rows] == ['0', '1', '2'], f'samples: {rows}')
+    for row in rows:
+        parts = float(row['exectoVcUs']) + float(row['execToCompleteUs'])
+        check(abs(float(row['hostRoundTripUs']) - parts) < 0.01, f'round trip: {row}')
+        check(0 < float(row['devExecUs']) <= float(row['totalRoundtripTimeUs']), f'execution: {row}')
+
+
+def keeps_to_the_level(folder):
+    fresh(folder, 'level')
+    to = '--profiling-out-dir=level'
+    expect(0, 'no operator data: m40.rai was compiled with --stats-level=40; recompile with 70',
+           'run', 'm40.rai', RAW, to, '-n', '3', folder=folder)
+    expect(0, 'no operator data: recorded with --profiling-level=50', 'run', 'm70.rai', RAW, to,
+           '--profiling-level=50', '-n', '3', folder=folder)
+    done = expect(0, r'ExecTimeUs,      \d', 'run', 'm70.rai', RAW, to, '-n', '3', folder=folder)
+    check('no operator data' not in done.stderr, 'operators are missing at level 70')
+    check(re.search(r'\nInputWaitTimeUs, \d+\.\d{3}, ', done.stdout), f'waits at level 70: {done.stdout}')
+    done = expect(0, 'N/A: InputWaitTimeUs: recorded at level 40, waits need 50', 'run', 'm40.rai',
+                  '--profiling-level=40', '-n', '3', folder=folder)
+    check(re.search(r'\nExecTimeUs,      \d', done.stdout), f'times at level 40: {done.stdout}')
+    expect(0, 'N/A: ExecTimeUs: not recorded; add --profiling-level=40', 'run', 'm40.rai', '-n', '3', folder=folder)
+    check('no file' if not files(folder, 'level') else True, 'nothing was written')
+
+
+def leaves_nothing_half_written(folder):
+    """A file system that takes no more: files of at most 1000 bytes."""
+    def little_space():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+    fresh(folder, 'full')
+    for words in ([RAW], ['--profiling-type=latency', '--profiling-num-samples=20', '--profiling-level=40']):
+        expect(1, 'full/|vartml-profile', 'run', 'm70.rai', *words, '--profiling-out-dir=full', folder=folder,
+               preexec_fn=little_space)
+        check(not files(folder, 'full'), f'left over: {files(folder, "full")}')
+
+
+def writes_figures_as_json(folder):
+    expect(0, 'InferenceCnt 3 ', 'run', 'm70.rai', '--profiling-level=50', '-n', '3', '--json=run.json', folder=folder)
+    with open(os.path.join(folder, 'run.json'), encoding='utf-8') as f:
+        result = json.load(f)
+    check(result['machine']['cpu'] and result['versions']['vartml'], 'JSON: machine, versions')
+    rows = {row['name']: row['ours'] for row in result['rows']}
+    check(rows['qrfinder/device_execution'] > 0 and rows['qrfinder/inferences'] > 0, f'JSON: {rows}')
+
+
+def finds_what_recording_costs(folder):
+    expect(0, r'profiling overhead level 50: [+-]\d+\.\d % \(median of 20 pairs, 95 % interval [+-]\d+\.\d\.\.'
+              r'[+-]\d+\.\d\), budget 1000 %: met\n', 'run', 'm70.rai', '--profiling-overhead',
+           '--profiling-overhead-limit=1000', folder=folder)
+
+
+def main():
+    with tempfile.TemporaryDirectory(prefix='vartml-run-') as folder:
+        for level in 40, 70:
+            expect(0, 'model: ', 'compile', MODEL, '-o', f'm{level}.rai', f'--stats-level={level}', folder=folder)
+        for part in (refuses_wrong_options, collects_whatever_the_start, collects_each_activation, says_what_it_writes,
+                     keeps_to_the_level, leaves_nothing_half_written, writes_figures_as_json,
+                     finds_what_recording_costs):
+            part(folder)
+    return 1 if failures else 0
+
+
+sys.exit(main())

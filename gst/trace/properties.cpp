@@ -122,10 +122,11 @@ Result<void> Properties::parse(GObjectClass* klass, const char* text) {
     const auto refuse = [](std::string why) {
         return Error{ErrorCode::invalid_argument, std::move(why)};
     };
+    const std::string whole = std::string("vartmltrace,") + text;
+    gchar* rest = nullptr;
     const std::unique_ptr<GstStructure, decltype(&gst_structure_free)> given(
-        gst_structure_from_string((std::string("vartmltrace,") + text).c_str(), nullptr),
-        gst_structure_free);
-    if (!given) {
+        gst_structure_from_string(whole.c_str(), &rest), gst_structure_free);
+    if (!given || (rest && *rest)) {
         return refuse(std::string("parameters '") + text +
                       "' are not of the form name=value,name=value; quote values with commas or "
                       "asterisks");

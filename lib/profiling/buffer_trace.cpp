@@ -53,6 +53,7 @@ private:
     std::vector<const TraceSource*> sources_;
     std::vector<std::vector<uint64_t>> flow_ids_;  // by source
     std::vector<std::vector<ArrowPoint>> points_;  // by source, in the order of time
+    std::map<std::string, size_t> host_places_;    // of the activations, by name
     TraceIds ids_;
 };
 
@@ -64,12 +65,13 @@ Result<void> TraceWriter::check(std::span<const TraceSource> all) const {
                          ": has none of the cores and devices that are selected; give others to "
                          "--select-cores and --select-devices"};
     }
-    std::set<uint32_t> devices;
+    // Inferences of one device follow one another; parts of one inference are of several devices.
+    std::set<std::pair<uint32_t, std::string>> parts;
     for (const TraceSource* source : sources_) {
         const uint32_t device = source->buffer->header().device_index;
-        if (!devices.insert(device).second)
+        if (!parts.insert({device, job_args(*source->buffer, 0).job_key}).second)
             return cannot_show(*source->buffer, "device " + std::to_string(device) +
-                                                    " is in another buffer of this trace too; "
+                                                    " is in another buffer of this inference too; "
                                                     "give --merge-mq-traces=false");
         if (device >= max_devices)
             return cannot_show(*source->buffer, "device " + std::to_string(device) +
@@ -104,13 +106,14 @@ Result<std::string> TraceWriter::other_data() const {
     members.number("uncertaintyNs", uncertainty);
     std::string& list = members.key("notCaptured");
     list += '[';
-    size_t count = 0;
+    std::set<std::string> lines;  // most are those of every buffer
     for (const TraceSource* source : sources_) {
         const std::string label = source->label.empty() ? "" : source->label + ": ";
         const auto read = source->buffer->each_line("NOCA", [&](auto field, auto reason) {
-            if (count == max_not_captured) return;
-            if (count++ > 0) list += ',';
-            append_json_string(list, label + std::string(field) + ": " + std::string(reason));
+            const std::string line = label + std::string(field) + ": " + std::string(reason);
+            if (lines.size() == max_not_captured || !lines.insert(line).second) return;
+            if (lines.size() > 1) list += ',';
+            append_json_string(list, line);
         });
         if (!read) return read.error();
     }
@@ -156,13 +159,15 @@ void TraceWriter::write_host(const TraceSource& source, size_t ordinal, TraceFil
         return has(stamps, stage.from) && has(stamps, stage.to) && ns(stage.to) >= ns(stage.from);
     };
     const format::Header& h = buffer.header();
-    const Track first{h.pid, first_job_tid + ordinal * max_lanes};
     out.name_process(h.pid, "HOST_PROC");
     const std::string name = "program " + std::to_string(h.program_index) + " activation " +
                              std::to_string(h.activation_index) +
                              (source.label.empty() ? "" : " " + source.label);
-    LanePool pool(out, first, 1, ordinal * max_lanes);
-    NestingLane lane(pool, pool.lane_at(0, name), name);
+    const size_t place = host_places_.try_emplace(name, host_places_.size()).first->second;
+    NestingLane& lane =
+        *ids_.lanes.at(out, {h.pid, first_job_tid + place * max_lanes}, 1, place * max_lanes)
+             .lane(name, 0);
+    const Track first = lane.track();
     std::string args;
     JsonMembers members(args);
     const JobArgs job = job_args(buffer, options_.ucycle_hz);

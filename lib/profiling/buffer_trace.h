@@ -25,7 +25,8 @@ struct TraceOptions {
     std::optional<double> host_clock_offset_us = {};  // only for a host trace that names no clock
 };
 
-// One buffer of an inference; several are of several devices.
+// One buffer: of an inference, or with several devices of its part on one. Buffers of one device
+// come in the order of their inferences.
 struct TraceSource {
     BufferFile* buffer = nullptr;
     const Descriptor* descriptor = nullptr;

@@ -69,7 +69,8 @@ circle { fill-opacity: .75; } circle.compute { fill: var(--compute); } circle.me
 circle.picked { stroke: var(--ink); stroke-width: 2; }
 details summary { cursor: pointer; color: var(--dim); }
 pre { overflow: auto; font-size: .8rem; line-height: 1.35; max-height: 32rem; }
-@media (max-width: 40rem) { main { padding: .5rem; } section { padding: .8rem; } .wide { margin: 0 -.8rem; padding: 0 .8rem; }
+@media (max-width: 40rem) { .pairs { grid-template-columns: minmax(5rem, 38%) minmax(0, 1fr); }
+  main { padding: .5rem; } section { padding: .8rem; } .wide { margin: 0 -.8rem; padding: 0 .8rem; }
   dl.facts div { grid-template-columns: minmax(0, 1fr); gap: 0; } td.name { max-width: 14rem; } th, td { padding-left: .7rem; } }
 )";
 

@@ -270,11 +270,14 @@ void check_order(Check& c) {
 // Engines work side by side and wait within their rows: nothing to hold, a sum to know.
 void note_sums(Check& c) {
     for (const SummaryCore& core : c.summary.cores)
-        for (const auto& [engine, e] : engines_of(core))
-            if (core.total_ucycles != 0 && !engine.empty())
+        for (const auto& [engine, e] : engines_of(core)) {
+            uint64_t whole = 0;
+            for (const SummaryThread* t : e.threads) whole = std::max(whole, t->ucycles);
+            if (whole > 0)
                 c.note(name(core) + " " + engine +
                        format_text(" %.2f", 100.0 * static_cast<double>(e.all_ucycles) /
-                                                static_cast<double>(core.total_ucycles)));
+                                                static_cast<double>(whole)));
+        }
 }
 
 struct Identity {

@@ -47,4 +47,14 @@ std::optional<Track> NestingLane::place(uint64_t start_ns, uint64_t end_ns) {
     return level->track;
 }
 
+NestingLane* SharedLanes::lane(const std::string& name, std::optional<uint32_t> number) {
+    if (const auto found = lanes_.find(name); found != lanes_.end()) return &found->second;
+    const std::optional<Track> track = number ? pool_.lane_at(*number, name) : pool_.next(name);
+    return track ? &lanes_.emplace(name, NestingLane(pool_, *track, name)).first->second : nullptr;
+}
+
+SharedLanes& LaneBook::at(TraceFile& file, Track first, uint32_t reserved, uint64_t order) {
+    return lanes_.try_emplace(first.tid, LanePool(file, first, reserved, order)).first->second;
+}
+
 }  // namespace vartml::profiling

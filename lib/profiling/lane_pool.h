@@ -3,6 +3,7 @@
 // slices that would cross others.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -50,6 +51,8 @@ public:
     // The track of a slice; slices come in the order of their starts. A slice that comes too late
     // is treated as one that crosses. Absent: there are no lanes left.
     std::optional<Track> place(uint64_t start_ns, uint64_t end_ns);
+    // Without overflow.
+    Track track() const { return levels_[0].track; }
 
 private:
     struct Level {
@@ -62,6 +65,30 @@ private:
     LanePool* pool_;
     std::string name_;
     std::vector<Level> levels_;
+};
+
+// Lanes of one core, or of one activation on the host, which its inferences share.
+class SharedLanes {
+public:
+    explicit SharedLanes(LanePool pool) : pool_(pool) {}
+    SharedLanes(const SharedLanes&) = delete;
+    SharedLanes& operator=(const SharedLanes&) = delete;
+    // The lane of that name; a new one gets the reserved `number`, else the next. nullptr: none is
+    // left.
+    NestingLane* lane(const std::string& name, std::optional<uint32_t> number = std::nullopt);
+
+private:
+    LanePool pool_;
+    std::map<std::string, NestingLane> lanes_;
+};
+
+// All of a trace, by their first number.
+class LaneBook {
+public:
+    SharedLanes& at(TraceFile& file, Track first, uint32_t reserved, uint64_t order);
+
+private:
+    std::map<uint64_t, SharedLanes> lanes_;
 };
 
 }  // namespace vartml::profiling

@@ -147,9 +147,10 @@ void Builder::add_threads() {
         line.ucycles = line.end - line.start;
         line.pcycles = captured(t.pcycles);
         core->batches.push_back({t.thread, line.ucycles, line.start, line.end, line.pcycles});
-        const uint64_t activate = file_.ticks_to_ns(t.activate_ticks);
-        core->activates.push_back(
-            {t.thread, activate == not_captured ? Count() : Count(ucycles_.rounded(activate))});
+        Count activate = captured(file_.ticks_to_ns(t.activate_ticks));
+        if (activate) activate = ucycles_.rounded(*activate);
+        gaps_.has_no_activate = gaps_.has_no_activate || !activate;
+        core->activates.push_back({t.thread, activate});
         core->total_ucycles = std::max(core->total_ucycles, line.ucycles);
         core->total_pcycles = most(core->total_pcycles, line.pcycles);
         const bool is_silent = (t.flags & format::stamped) == 0;

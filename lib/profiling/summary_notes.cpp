@@ -150,6 +150,7 @@ Result<void> Notes::add_missing() {
         missing("pcycles of operators of " + engine, "its threads count none per operator");
     if (gaps_.has_small_outputs)
         missing("rates of rows with 0.00 KB", "their outputs are too small for a quotient");
+    if (gaps_.has_no_activate) missing("activate of some threads", "the runtime gave none");
     if (gaps_.has_other_ports)
         missing("port waits of other threads", "one thread of a core waits for all");
     if (gaps_.left_out > 0)

@@ -16,7 +16,7 @@ namespace vartml::profiling {
 struct Gaps {
     std::set<std::string> engines_without_pcycles;
     std::vector<std::string> unstamped;  // "c0t1"
-    bool has_small_outputs = false, has_other_ports = false;
+    bool has_small_outputs = false, has_other_ports = false, has_no_activate = false;
     uint64_t left_out = 0;
 };
 

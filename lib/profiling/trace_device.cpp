@@ -56,10 +56,10 @@ private:
     Result<void> note_carriers(uint16_t core, Carriers& carriers);
     Result<void> note_carriers(const Team& team, const Thread& thread, Carriers& carriers);
     Result<void> write_core(uint16_t core);
-    Result<void> write_execution(uint16_t core, const Track& lane);
+    Result<void> write_execution(uint16_t core, NestingLane& lane);
     Result<void> write_waits(uint16_t core, const Track& lane);
     Result<void> write_hand_overs(uint16_t core, const Track& lane);
-    Result<void> write_team(const Team& team, LanePool& pool, uint16_t core);
+    Result<void> write_team(const Team& team, SharedLanes& lanes, uint16_t core);
     Result<void> write_lane(const Team& team, std::span<const Thread* const> threads, bool barriers,
                             NestingLane& lane);
     std::optional<uint64_t> sync_ns(std::span<Member> members, const Group& group, uint32_t index);
@@ -171,18 +171,20 @@ Result<void> DeviceWriter::note_carriers(const Team& team, const Thread& thread,
 Result<void> DeviceWriter::write_core(uint16_t core) {
     const auto teams = teams_of(core);
     const uint16_t last = teams.empty() ? 0 : teams.back().group;
-    LanePool pool(trace_.out, device_track(buffer_.header().device_index, core, 0),
-                  last < numbered_groups ? last + 2U : 1U, uint64_t{core} << 12);
-    const Track lane = pool.lane_at(0, core_name(core));
-    if (auto r = write_execution(core, lane); !r) return r;
+    SharedLanes& lanes =
+        trace_.ids.lanes.at(trace_.out, device_track(buffer_.header().device_index, core, 0),
+                            last < numbered_groups ? last + 2U : 1U, uint64_t{core} << 12);
+    NestingLane& executions = *lanes.lane(core_name(core), 0);
+    const Track lane = executions.track();
+    if (auto r = write_execution(core, executions); !r) return r;
     if (auto r = write_waits(core, lane); !r) return r;
     if (auto r = write_hand_overs(core, lane); !r) return r;
     for (const Team& team : teams)
-        if (auto r = write_team(team, pool, core); !r) return r;
+        if (auto r = write_team(team, lanes, core); !r) return r;
     return {};
 }
 
-Result<void> DeviceWriter::write_execution(uint16_t core, const Track& lane) {
+Result<void> DeviceWriter::write_execution(uint16_t core, NestingLane& lane) {
     uint64_t start_ns = not_captured, end_ns = 0;
     for (const Thread& thread : threads_of(core)) {
         if (!is_time(thread.start, thread.end)) {
@@ -195,13 +197,16 @@ Result<void> DeviceWriter::write_execution(uint16_t core, const Track& lane) {
     if (end_ns < start_ns) return {};
     const auto args = execution_args(buffer_, core, job_);
     if (!args) return args.error();
+    const uint64_t duration = std::max<uint64_t>(end_ns - start_ns, 1);
+    const auto track = lane.place(start_ns, start_ns + duration);
+    if (!track) return no_lanes_left(buffer_, core);
     trace_.out.add({.name = "Core-" + std::to_string(core) + "-Execution",
                     .category = device_category,
-                    .track = lane,
+                    .track = *track,
                     .start_ns = start_ns,
-                    .duration_ns = std::max<uint64_t>(end_ns - start_ns, 1),
+                    .duration_ns = duration,
                     .args = *args});
-    trace_.executions.push_back({start_ns, lane});
+    trace_.executions.push_back({start_ns, *track});
     return {};
 }
 
@@ -269,7 +274,7 @@ Result<void> DeviceWriter::write_hand_overs(uint16_t core, const Track& lane) {
     });
 }
 
-Result<void> DeviceWriter::write_team(const Team& team, LanePool& pool, uint16_t core) {
+Result<void> DeviceWriter::write_team(const Team& team, SharedLanes& lanes, uint16_t core) {
     std::vector<const Thread*> stamped;
     for (const Thread* thread : team.threads)
         if (buffer_.find("OPTS", thread->core, thread->thread)) stamped.push_back(thread);
@@ -278,10 +283,10 @@ Result<void> DeviceWriter::write_team(const Team& team, LanePool& pool, uint16_t
                            bool barriers) -> Result<void> {
         const bool is_group = threads.size() == stamped.size() && !barriers &&
                               trace_.options.merge_thread_groups && team.group < numbered_groups;
-        const auto track = is_group ? pool.lane_at(1U + team.group, name) : pool.next(name);
-        if (!track) return no_lanes_left(buffer_, core);
-        NestingLane lane(pool, *track, name);
-        return write_lane(team, threads, barriers, lane);
+        NestingLane* const lane =
+            lanes.lane(name, is_group ? std::optional(1U + team.group) : std::nullopt);
+        if (!lane) return no_lanes_left(buffer_, core);
+        return write_lane(team, threads, barriers, *lane);
     };
     if (trace_.options.merge_thread_groups)
         if (auto r = write(stamped, team.lane, false); !r) return r;

@@ -7,12 +7,14 @@
 #include <vartml/result.h>
 
 #include "lib/profiling/buffer_trace.h"
+#include "lib/profiling/lane_pool.h"
 #include "lib/profiling/trace_file.h"
 
 namespace vartml::profiling {
 
-// Numbers that are unique in a trace.
+// What is unique in a trace.
 struct TraceIds {
+    LaneBook lanes = {};
     uint64_t next_job = 0;
     // Of async pairs; above those of a host trace that counts from 0.
     uint64_t next_pair = uint64_t{1} << 52;

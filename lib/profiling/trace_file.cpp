@@ -162,6 +162,7 @@ void TraceFile::metadata(const Track& track, std::string_view name, std::string_
 }
 
 void TraceFile::name_process(uint64_t pid, std::string_view name) {
+    if (!named_processes_.insert(pid).second) return;
     std::string args;
     JsonMembers(args).text("name", name);
     metadata({pid, pid}, "process_name", args);

@@ -4,6 +4,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -63,6 +64,7 @@ public:
     void add(const FileEvent& event);
     // A whole event, as JSON.
     void add_json(std::string_view event);
+    // The first name counts.
     void name_process(uint64_t pid, std::string_view name);
     void name_thread(const Track& track, std::string_view name, uint64_t sort_index);
     Result<void> commit();
@@ -72,6 +74,7 @@ private:
     void metadata(const Track& track, std::string_view name, std::string_view args);
 
     PartFile file_;
+    std::set<uint64_t> named_processes_;
     bool is_first_ = true;
     std::string event_;  // reused
 };

@@ -35,14 +35,31 @@ double us(double ns) {
     return ns / 1000;
 }
 
+bool is_captured(uint64_t stamp) {
+    return stamp != 0 && stamp != not_captured;
+}
+
+// Nobody may have waited for the job, or the stages behind the device may be unknown.
+std::optional<uint64_t> last_stamp(const HostStamps& s) {
+    for (const size_t i : {8U, 7U, 6U})
+        if (is_captured(s[i])) return s[i];
+    return std::nullopt;
+}
+
 // The round trip without the wait in our own queue, at least as long as the execution.
 double round_trip_ns(const Facts& facts) {
     const auto device = static_cast<double>(facts.end_ns - facts.begin_ns);
     if (!facts.host) return device;
     const HostStamps& s = *facts.host;
-    const double all = static_cast<double>(s[8]) - static_cast<double>(s[0]);
-    const double queued = static_cast<double>(s[2]) - static_cast<double>(s[1]);
-    return std::max(all - queued, device);
+    const double all = static_cast<double>(*last_stamp(s)) - static_cast<double>(s[0]);
+    const bool was_queued = is_captured(s[1]) && is_captured(s[2]) && s[2] > s[1];
+    return std::max(all - (was_queued ? static_cast<double>(s[2] - s[1]) : 0), device);
+}
+
+// nullopt where they do not span the round trip.
+std::optional<HostStamps> usable(const HostStamps& host) {
+    if (!is_captured(host[0]) || !last_stamp(host)) return std::nullopt;
+    return host;
 }
 
 std::string shown_name(const Op& op, const Descriptor& descriptor) {
@@ -231,10 +248,10 @@ Result<Verdict> verdict_of(const BufferFile& file, const Descriptor& descriptor)
     facts.peak_bytes = static_cast<double>(h.peak_bytes_per_s);
     facts.is_first_of_core = file.has(format::first_of_core);
     facts.lost_records = h.lost_records;
-    if (file.host()) {
-        facts.host = *file.host();
-        for (uint64_t& at : *facts.host) at = file.to_ns(at);
-    }
+    if (file.host()) facts.host = usable(*file.host());
+    if (facts.host)
+        for (uint64_t& at : *facts.host)
+            if (is_captured(at)) at = file.to_ns(at);
     bool any = false;
     for (const format::ThreadRecord& t : file.threads()) {
         if (!was_run(t)) continue;
@@ -259,7 +276,7 @@ Verdict verdict_of(const Capture& capture, const BufferContext& context) {
     facts.peak_bytes = static_cast<double>(context.peak_bytes_per_s);
     facts.is_first_of_core = capture.is_first_of_core;
     facts.lost_records = capture.lost_records;
-    if (capture.has_host) facts.host = capture.host;
+    if (capture.has_host) facts.host = usable(capture.host);
     bool any = false;
     for (const ThreadCapture& t : capture.threads) {
         if (t.end < t.start || (t.start == 0 && t.end == 0)) continue;

@@ -9,6 +9,7 @@
 
 #include "lib/artifact/compiled_model.h"
 #include "lib/artifact/foreign.h"
+#include "lib/artifact/stats_descriptor.h"
 #include "lib/tools/arguments.h"
 #include "lib/tools/commands.h"
 #include "lib/tools/inspect_report.h"
@@ -100,6 +101,9 @@ int show(const Options& options) {
     const auto model = artifact::read(options.path, {.programs = everything});
     if (!model && show_foreign(options)) return exit_done;
     if (!model) return fail(model.error(), options.path);
+    if (options.verify && model->find_file(profiling::descriptor_entry))
+        if (auto d = artifact::descriptor_of(*model, options.path); !d)
+            return fail(d.error(), options.path);
     if (!options.extract.empty())
         if (const int status = extract(*model, options); status != exit_done) return status;
     if (!options.against.empty()) return compare(*model, options);

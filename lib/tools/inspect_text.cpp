@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <map>
 
+#include "lib/artifact/stats_descriptor.h"
 #include "lib/common/utf8.h"
 #include "lib/tools/inspect_report.h"
 
@@ -146,6 +147,22 @@ void add_fallbacks(std::string& text, const CompiledModel& model) {
     }
 }
 
+// "70 (opstatsdesc.bin: 139 operators)"
+std::string stats_text(const CompiledModel& model) {
+    const std::string level = std::to_string(model.stats_level);
+    if (!model.find_file(profiling::descriptor_entry))
+        return level + " (no " + profiling::descriptor_entry + ")";
+    const auto d = artifact::descriptor_of(model, "the model");
+    if (!d) return level + " (" + d.error().message + ")";
+    size_t operators = 0;
+    for (const profiling::Core& core : d->cores)
+        for (const profiling::Group& group : core.groups)
+            for (const profiling::Op& op : group.ops)
+                operators += !d->is_sync(op) && !d->is_barrier(op);
+    return level + " (" + profiling::descriptor_entry + ": " + std::to_string(operators) +
+           " operators)";
+}
+
 }  // namespace
 
 std::string inspect_text(const CompiledModel& model, const std::string& file) {
@@ -171,6 +188,7 @@ std::string inspect_text(const CompiledModel& model, const std::string& file) {
                    percent(s.offloaded.operators, s.total.operators),
                    percent(static_cast<double>(s.offloaded.ops), static_cast<double>(s.total.ops)));
     add_fallbacks(text, model);
+    text += "Stats level       : " + stats_text(model) + '\n';
     text += "Model signature   : " + model.model_signature + '\n';
     return text;
 }

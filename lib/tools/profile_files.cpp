@@ -8,10 +8,10 @@
 #include "lib/common/file.h"
 #include "lib/profiling/buffer_file.h"
 #include "lib/profiling/buffer_name.h"
+#include "lib/profiling/buffer_trace.h"
 #include "lib/profiling/latency_file.h"
 #include "lib/profiling/part_file.h"
 #include "lib/profiling/summary_build.h"
-#include "lib/profiling/trace_json.h"
 #include "lib/profiling/verdict.h"
 
 namespace vartml::tools {

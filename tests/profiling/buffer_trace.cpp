@@ -230,6 +230,49 @@ TEST_F(BufferTrace, RefusesOneDeviceTwice) {
     EXPECT_NE(done.error().message.find("device 0 is in another buffer"), std::string::npos);
 }
 
+// The same inference again, `by_ns` later.
+p::Capture later(p::Capture capture, uint64_t by_ns) {
+    ++capture.inference_index;
+    const auto move = [&](uint64_t& at) { at += at == 0 || at == p::not_captured ? 0 : by_ns; };
+    move(capture.begin_ns);
+    move(capture.end_ns);
+    for (auto& thread : capture.threads) {
+        move(thread.start);
+        move(thread.end);
+        for (auto& op : thread.ops) {
+            move(op.start);
+            move(op.end);
+        }
+    }
+    for (auto& bell : capture.doorbells) move(bell.at);
+    for (auto& semaphore : capture.semaphores) {
+        move(semaphore.start);
+        move(semaphore.end);
+    }
+    for (auto& stamp : capture.host) move(stamp);
+    for (auto& frame : capture.frames) ++frame.flow_id;
+    return capture;
+}
+
+TEST_F(BufferTrace, ShowsInferencesOfOneDeviceOneAfterAnotherOnTheSameLanes) {
+    const p::Capture first = small_capture();
+    const Trace one = write({first});
+    const Trace both = write({first, later(first, 1'000'000'000)}, {.flow_events = true}, {"", ""});
+    EXPECT_EQ(both.lane_names(), one.lane_names());
+    EXPECT_EQ(both.lanes().size(), one.lanes().size());
+    EXPECT_EQ(both.phase("X").size(), 2 * one.phase("X").size());
+    std::set<std::string> jobs;
+    for (const json& e : both.phase("X", "aic")) jobs.insert(e["args"].value("jobKey", ""));
+    EXPECT_EQ(jobs.size(), 2U);
+}
+
+TEST_F(BufferTrace, InferencesAtTheSameTimeDoNotCross) {
+    const p::Capture first = small_capture();
+    const size_t of_one = write({first}).phase("X").size();
+    const Trace both = write({first, later(first, 1)}, {}, {"", ""});
+    EXPECT_EQ(both.phase("X").size(), 2 * of_one);
+}
+
 TEST_F(BufferTrace, DrawsDependenciesWhereBothEndsAre) {
     EXPECT_TRUE(write({small_capture()}).phase("s", "true").empty());
     descriptor_.edges = {{1, 3, true}, {3, 5, false}, {5, 8, true}, {2, 3, false}, {1, 99, true}};

@@ -22,11 +22,11 @@ std::string layers_csv(const p::Descriptor& d) {
     Dice dice;
     for (const p::Op& op : d.cores[0].groups[0].ops) {
         if (op.layer < 0) continue;
-        const double est = static_cast<double>(op.ops) / 4000 + 1;
+        const double est = static_cast<double>(op.ops) / 90'000 + 1;
         const double meas = est * (0.8 + 0.01 * static_cast<double>(dice.below(60)));
         csv += p::format_text("%d,%s,vaiml_par_0,SNPU,%.0f,%.3f,%.3f,%.0f,%.2f,%.2f,%.2f,%.2f,",
                               op.layer, op.name.c_str(), est * 1000, est, meas, meas * 1000,
-                              (est - meas) / meas * 100, est / 90, meas / 90, 1.5);
+                              (est - meas) / meas * 100, est / 150, meas / 150, 1.5);
         csv += p::format_text("%llu,%.2f,%.2f,%.2f,%.2f,%s\n",
                               static_cast<unsigned long long>(op.macs), 3.5, 10.0, 5.0, 1.25,
                               op.kind == 2 ? "compute" : "memory");

@@ -40,7 +40,7 @@ inline p::Descriptor chain_descriptor(uint32_t layers) {
         const bool computes = kind == 2 || kind == 9;
         p::Op op = conv_op(2 * i + 1, "/model/" + std::to_string(i) + "/" + d.kinds[kind],
                            static_cast<int32_t>(i), bytes,
-                           computes ? bytes * (8 + dice.below(600)) : bytes / 4);
+                           computes ? bytes * (4 + dice.below(90)) : bytes / 4);
         op.kind = kind;
         op.data_movement = kind == 3;
         op.onnx_nodes = {op.name};
@@ -82,7 +82,7 @@ inline p::Capture chain_capture(const p::Descriptor& descriptor, uint16_t cores,
             uint64_t at = start_ns;
             for (const p::Op& op : ops) {
                 // By bytes and operations, as a roofline has it, and some luck.
-                const uint64_t share = op.ops / 40 + op.write_bytes / 8;
+                const uint64_t share = op.ops / 60 + op.write_bytes / 4;
                 const uint64_t ns = 400 + share * (90 + dice.below(120)) / 100;
                 const uint64_t end = at + (descriptor.is_barrier(op) ? 300 : ns);
                 const uint64_t begin = at + (descriptor.is_barrier(op) ? 0 : 1 + jitter.below(200));

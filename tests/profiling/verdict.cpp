@@ -167,6 +167,16 @@ TEST(Verdict, OfSeveralBuffersIsTheMedian) {
                 1, 1e-9);
 }
 
+TEST(Verdict, EndsWithTheDeviceWhereNobodyWaited) {
+    const Descriptor descriptor = line_descriptor();
+    Capture capture = line_capture(cases[0]);
+    capture.host[6] = capture.host[8];
+    capture.host[7] = capture.host[8] = not_captured;
+    EXPECT_EQ(verdict_of(capture, context_of(descriptor, cases[0])).sentence, cases[0].sentence);
+    capture.host.fill(not_captured);
+    EXPECT_FALSE(verdict_of(capture, context_of(descriptor, cases[0])).shares.host);
+}
+
 TEST(Verdict, WithoutHostStampsSpeaksOfTheExecutionAlone) {
     const Descriptor descriptor = line_descriptor();
     Capture capture = line_capture(cases[0]);

@@ -69,6 +69,7 @@ Batch size        : desired 1, actual 1
 Partitions        : vaiml_par_0 (npu, 2 operators, 0.000 GOPs, 4 columns)
 Offload           : 2 of 2 operators (100.000%), 100.000% of GOPs
 Fallback reasons  : none
+Stats level       : 40 (no opstatsdesc.bin)
 Model signature   : 00112233445566778899aabbccddeeff
 )");
 }
@@ -102,6 +103,7 @@ CPU nodes         :
     Cast 'q': unsupported-operator, in vaiml_cpu_subgraph_0
     Pad 'p': unsupported-operator, in vaiml_cpu_subgraph_0
     Softmax 'u': unsupported-operator, in vaiml_cpu_subgraph_0
+Stats level       : 40 (no opstatsdesc.bin)
 Model signature   : 00112233445566778899aabbccddeeff
 )");
 }

@@ -15,6 +15,7 @@ import sys
 import tempfile
 
 PROGRAM, MODEL = sys.argv[1:3]
+CHECK_TRACE = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'profiling', 'check_trace.py')
 failures = []
 
 
@@ -162,7 +163,30 @@ def keeps_to_the_level(folder):
                   '--profiling-level=40', '-n', '3', folder=folder)
     check(re.search(r'\nExecTimeUs,      \d', done.stdout), f'times at level 40: {done.stdout}')
     expect(0, 'N/A: ExecTimeUs: not recorded; add --profiling-level=40', 'run', 'm40.rai', '-n', '3', folder=folder)
-    check('no file' if not files(folder, 'level') else True, 'nothing was written')
+
+
+def makes_reports_of_its_own(folder):
+    """Summaries and one trace, without a raw buffer, of two activations at once."""
+    fresh(folder, 'reports')
+    expect(0, 'InferenceCnt 12 ', 'run', 'm70.rai', '--profiling-type=stats', '--profiling-type=trace',
+           '--profiling-out-dir=reports', '--profiling-num-samples=3', '-a', '2', '--in-flight=2', '-n', '6', folder=folder)
+    summaries = [f'aic-profiling-program-0-activation-{a}-inf-{i}.txt' for a in range(2) for i in range(5, 8)]
+    check(files(folder, 'reports') == sorted(summaries + ['aic-profiling-program-0-trace.json']),
+          f'reports: {files(folder, "reports")}')
+    for name in summaries:
+        path = os.path.join(folder, 'reports', name)
+        with open(path, encoding='utf-8') as f:
+            text = f.read()
+        check(re.search(r'^c\d+ .* SNPU DDR ', text, re.MULTILINE) and '\n# verdict: ' in text, f'{name}: {text}')
+        check(re.search(r'\n# host: enqueue \d+\.\d{3} us, .*total round trip \d+\.\d{3} us\n', text), f'{name}: {text}')
+        expect(0, '', 'opstats', '--check', path, folder=folder)
+    trace = os.path.join(folder, 'reports', 'aic-profiling-program-0-trace.json')
+    done = subprocess.run([sys.executable, CHECK_TRACE, trace], text=True, capture_output=True, check=False)
+    check(done.returncode == 0, f'trace: {done.stdout}{done.stderr}')
+    with open(trace, encoding='utf-8') as f:
+        events = json.load(f)['traceEvents']
+    jobs = {e['args']['jobKey'] for e in events if e['ph'] == 'X' and 'jobKey' in e['args']}
+    check(jobs == {f'0/{a}/{i}' for a in range(2) for i in range(5, 8)}, f'jobs of the trace: {jobs}')
 
 
 def leaves_nothing_half_written(folder):
@@ -197,7 +221,7 @@ def main():
         for level in 40, 70:
             expect(0, 'model: ', 'compile', MODEL, '-o', f'm{level}.rai', f'--stats-level={level}', folder=folder)
         for part in (refuses_wrong_options, collects_whatever_the_start, collects_each_activation, says_what_it_writes,
-                     keeps_to_the_level, leaves_nothing_half_written, writes_figures_as_json,
+                     keeps_to_the_level, makes_reports_of_its_own, leaves_nothing_half_written, writes_figures_as_json,
                      finds_what_recording_costs):
             part(folder)
     return 1 if failures else 0

@@ -26,6 +26,15 @@ GType flags_type() {
     return type;
 }
 
+// A number that becomes a large one when it is converted.
+bool is_negative(const GValue* value) {
+    GValue number = G_VALUE_INIT;
+    g_value_init(&number, G_TYPE_DOUBLE);
+    const bool negative = g_value_transform(value, &number) && g_value_get_double(&number) < 0;
+    g_value_unset(&number);
+    return negative;
+}
+
 // Parameters are given once, when the tracer is made.
 constexpr auto writable =
     static_cast<GParamFlags>(G_PARAM_READWRITE | G_PARAM_CONSTRUCT_ONLY | G_PARAM_STATIC_STRINGS);
@@ -144,6 +153,7 @@ Result<void> Properties::parse(GObjectClass* klass, const char* text) {
         g_value_init(&wanted, spec->value_type);
         const bool is_text = G_VALUE_HOLDS_STRING(value);
         const bool fits =
+            !is_negative(value) &&
             (is_text ? gst_value_deserialize_with_pspec(&wanted, g_value_get_string(value), spec)
                      : g_value_transform(value, &wanted)) &&
             !g_param_value_validate(spec, &wanted);

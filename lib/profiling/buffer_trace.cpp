@@ -39,6 +39,10 @@ public:
         : options_(options) {
         for (const TraceSource& source : sources)
             if (!selected_cores(source, options).empty()) sources_.push_back(&source);
+        // Lanes take slices in the order of time.
+        std::ranges::stable_sort(sources_, {}, [](const TraceSource* s) {
+            return s->buffer->to_ns(s->buffer->threads()[0].start);
+        });
     }
     Result<void> check(std::span<const TraceSource> all) const;
     Result<void> write(const std::string& path);
@@ -46,14 +50,14 @@ public:
 private:
     Result<std::string> other_data() const;
     MergedJobs jobs() const;
-    void write_host(const TraceSource& source, size_t ordinal, TraceFile& out);
+    Result<void> write_host(TraceFile& out, TraceLanes& lanes);
+    void write_queue_wait(const BufferFile& buffer, const Track& lane, TraceFile& out);
     void write_arrows(const MergedJobs& jobs, TraceFile& out);
 
     const TraceOptions& options_;
     std::vector<const TraceSource*> sources_;
     std::vector<std::vector<uint64_t>> flow_ids_;  // by source
     std::vector<std::vector<ArrowPoint>> points_;  // by source, in the order of time
-    std::map<std::string, size_t> host_places_;    // of the activations, by name
     TraceIds ids_;
 };
 
@@ -65,14 +69,8 @@ Result<void> TraceWriter::check(std::span<const TraceSource> all) const {
                          ": has none of the cores and devices that are selected; give others to "
                          "--select-cores and --select-devices"};
     }
-    // Inferences of one device follow one another; parts of one inference are of several devices.
-    std::set<std::pair<uint32_t, std::string>> parts;
     for (const TraceSource* source : sources_) {
         const uint32_t device = source->buffer->header().device_index;
-        if (!parts.insert({device, job_args(*source->buffer, 0).job_key}).second)
-            return cannot_show(*source->buffer, "device " + std::to_string(device) +
-                                                    " is in another buffer of this inference too; "
-                                                    "give --merge-mq-traces=false");
         if (device >= max_devices)
             return cannot_show(*source->buffer, "device " + std::to_string(device) +
                                                     "; a trace numbers devices below " +
@@ -106,14 +104,13 @@ Result<std::string> TraceWriter::other_data() const {
     members.number("uncertaintyNs", uncertainty);
     std::string& list = members.key("notCaptured");
     list += '[';
-    std::set<std::string> lines;  // most are those of every buffer
+    size_t count = 0;
     for (const TraceSource* source : sources_) {
         const std::string label = source->label.empty() ? "" : source->label + ": ";
         const auto read = source->buffer->each_line("NOCA", [&](auto field, auto reason) {
-            const std::string line = label + std::string(field) + ": " + std::string(reason);
-            if (lines.size() == max_not_captured || !lines.insert(line).second) return;
-            if (lines.size() > 1) list += ',';
-            append_json_string(list, line);
+            if (count == max_not_captured) return;
+            if (count++ > 0) list += ',';
+            append_json_string(list, label + std::string(field) + ": " + std::string(reason));
         });
         if (!read) return read.error();
     }
@@ -142,62 +139,93 @@ MergedJobs TraceWriter::jobs() const {
     return jobs;
 }
 
-// The stages of the job on the host; their threads are not in the buffer, so they have a lane of
-// their own.
-void TraceWriter::write_host(const TraceSource& source, size_t ordinal, TraceFile& out) {
-    const BufferFile& buffer = *source.buffer;
-    if (!buffer.host()) return;
-    struct Stage {
-        const char* name;
-        size_t from, to;
-    };
-    constexpr Stage stages[] = {
-        {"enqueue", 0, 1}, {"pre-process", 2, 3}, {"submit", 3, 4}, {"post-process", 6, 7}};
+struct Stage {
+    const char* name;
+    size_t from, to;  // stamps
+};
+constexpr Stage stages[] = {
+    {"enqueue", 0, 1}, {"pre-process", 2, 3}, {"submit", 3, 4}, {"post-process", 6, 7}};
+
+bool is_known(const BufferFile& buffer, const Stage& stage) {
     const HostStamps& stamps = *buffer.host();
-    const auto ns = [&](size_t i) { return buffer.to_ns(stamps[i]); };
-    const auto is_known = [&](const Stage& stage) {
-        return has(stamps, stage.from) && has(stamps, stage.to) && ns(stage.to) >= ns(stage.from);
-    };
-    const format::Header& h = buffer.header();
-    out.name_process(h.pid, "HOST_PROC");
-    const std::string name = "program " + std::to_string(h.program_index) + " activation " +
-                             std::to_string(h.activation_index) +
-                             (source.label.empty() ? "" : " " + source.label);
-    const size_t place = host_places_.try_emplace(name, host_places_.size()).first->second;
-    NestingLane& lane =
-        *ids_.lanes.at(out, {h.pid, first_job_tid + place * max_lanes}, 1, place * max_lanes)
-             .lane(name, 0);
-    const Track first = lane.track();
+    return has(stamps, stage.from) && has(stamps, stage.to) &&
+           stamps[stage.to] >= stamps[stage.from];
+}
+
+std::string host_args(const BufferFile& buffer) {
+    const JobArgs job = job_args(buffer, 0);
     std::string args;
     JsonMembers members(args);
-    const JobArgs job = job_args(buffer, options_.ucycle_hz);
     if (!job.frames.empty()) members.key("frames") += job.frames;
     members.text("jobKey", job.job_key);
-    for (const Stage& stage : stages) {
-        if (!is_known(stage)) continue;
-        const uint64_t start = ns(stage.from);
-        const uint64_t duration = std::max<uint64_t>(ns(stage.to) - start, 1);
-        const Track track = lane.place(start, start + duration).value_or(first);
-        out.add({.name = stage.name,
-                 .category = "host",
-                 .track = track,
-                 .start_ns = start,
-                 .duration_ns = duration,
-                 .args = args});
-        if (stage.from == 0 || stage.from == 6) points_[ordinal].push_back({start, track});
-    }
-    if (!is_known({"", 1, 2})) return;
+    return args;
+}
+
+std::string host_lane(const TraceSource& source) {
+    const format::Header& h = source.buffer->header();
+    return "program " + std::to_string(h.program_index) + " activation " +
+           std::to_string(h.activation_index) + (source.label.empty() ? "" : " " + source.label);
+}
+
+void TraceWriter::write_queue_wait(const BufferFile& buffer, const Track& lane, TraceFile& out) {
+    if (!is_known(buffer, {"", 1, 2})) return;
+    const HostStamps& stamps = *buffer.host();
+    const std::string args = host_args(buffer);
     FileEvent wait{.phase = 'b',
                    .name = "queue wait",
                    .category = "queue",
-                   .track = first,
-                   .start_ns = ns(1),
+                   .track = lane,
+                   .start_ns = buffer.to_ns(stamps[1]),
                    .id = ids_.next_pair++,
                    .args = args};
     out.add(wait);
     wait.phase = 'e';
-    wait.start_ns = std::max(ns(2), ns(1) + 1);
+    wait.start_ns = std::max(buffer.to_ns(stamps[2]), wait.start_ns + 1);
     out.add(wait);
+}
+
+// The stages of the jobs on the host; their threads are not in the buffers, so they have lanes of
+// their own. Those of several jobs overlap, so they are brought into the order of time.
+Result<void> TraceWriter::write_host(TraceFile& out, TraceLanes& lanes) {
+    struct Entry {
+        uint64_t start_ns, end_ns;
+        size_t source;
+        const Stage* stage;
+    };
+    std::vector<Entry> entries;
+    for (size_t i = 0; i < sources_.size(); ++i) {
+        const BufferFile& buffer = *sources_[i]->buffer;
+        if (!buffer.host()) continue;
+        for (const Stage& stage : stages) {
+            if (!is_known(buffer, stage)) continue;
+            const uint64_t start = buffer.to_ns((*buffer.host())[stage.from]);
+            entries.push_back(
+                {start, std::max(buffer.to_ns((*buffer.host())[stage.to]), start + 1), i, &stage});
+        }
+    }
+    std::ranges::stable_sort(entries, {}, &Entry::start_ns);
+    for (const Entry& entry : entries) {
+        const BufferFile& buffer = *sources_[entry.source]->buffer;
+        lanes.name_process(buffer.header().pid, "HOST_PROC");
+        NestingLane* lane =
+            lanes.of_host(buffer.header().pid).lane(host_lane(*sources_[entry.source]));
+        const auto track = lane ? lane->place(entry.start_ns, entry.end_ns) : std::nullopt;
+        if (!track)
+            return cannot_show(buffer,
+                               "its job overlaps thousands of others; put fewer buffers "
+                               "into one trace");
+        const std::string args = host_args(buffer);
+        out.add({.name = entry.stage->name,
+                 .category = "host",
+                 .track = *track,
+                 .start_ns = entry.start_ns,
+                 .duration_ns = entry.end_ns - entry.start_ns,
+                 .args = args});
+        const bool is_first = entry.stage->from == 0, is_last = entry.stage->from == 6;
+        if (is_first || is_last) points_[entry.source].push_back({entry.start_ns, *track});
+        if (is_first) write_queue_wait(buffer, lane->track(), out);
+    }
+    return {};
 }
 
 // Each frame's arrow goes through the slices of its inference, joined to what the host trace has.
@@ -246,9 +274,10 @@ Result<void> TraceWriter::write(const std::string& path) {
     if (!other) return other.error();
     auto out = TraceFile::create(path, *other);
     if (!out) return out.error();
+    TraceLanes lanes(*out);
+    if (auto r = write_host(*out, lanes); !r) return r;
     for (size_t i = 0; i < sources_.size(); ++i) {
-        write_host(*sources_[i], i, *out);
-        DeviceTrace device{*sources_[i], options_, *out, ids_};
+        DeviceTrace device{*sources_[i], options_, *out, lanes, ids_};
         if (auto r = write_device(device); !r) return r;
         points_[i].insert(points_[i].end(), device.executions.begin(), device.executions.end());
     }

@@ -1,24 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/profiling/lane_pool.h"
 
-#include <algorithm>
-
 namespace vartml::profiling {
-
-Track LanePool::named(uint32_t number, const std::string& name) {
-    const Track track{first_.pid, first_.tid + number};
-    file_->name_thread(track, name, order_++);
-    return track;
-}
-
-Track LanePool::lane_at(uint32_t number, const std::string& name) {
-    return named(number, name);
-}
-
-std::optional<Track> LanePool::next(const std::string& name) {
-    if (next_ >= max_lanes) return std::nullopt;
-    return named(next_++, name);
-}
 
 NestingLane::NestingLane(LanePool& pool, Track lane, std::string name)
     : pool_(&pool), name_(std::move(name)) {
@@ -38,7 +21,7 @@ std::optional<Track> NestingLane::place(uint64_t start_ns, uint64_t end_ns) {
     auto level = std::find_if(levels_.begin(), levels_.end(),
                               [&](Level& l) { return fits(l, start_ns, end_ns); });
     if (level == levels_.end()) {
-        const auto track = pool_->next(name_ + '~' + std::to_string(levels_.size() + 1));
+        const auto track = pool_->create(name_ + '~' + std::to_string(levels_.size() + 1), {});
         if (!track) return std::nullopt;
         levels_.push_back({*track, start_ns, {}});
         level = levels_.end() - 1;
@@ -47,14 +30,39 @@ std::optional<Track> NestingLane::place(uint64_t start_ns, uint64_t end_ns) {
     return level->track;
 }
 
-NestingLane* SharedLanes::lane(const std::string& name, std::optional<uint32_t> number) {
-    if (const auto found = lanes_.find(name); found != lanes_.end()) return &found->second;
-    const std::optional<Track> track = number ? pool_.lane_at(*number, name) : pool_.next(name);
-    return track ? &lanes_.emplace(name, NestingLane(pool_, *track, name)).first->second : nullptr;
+std::optional<Track> LanePool::create(const std::string& name, std::optional<uint32_t> number) {
+    if (!number || !taken_.insert(*number).second) {
+        while (next_ < max_lanes && !taken_.insert(next_).second) ++next_;
+        if (next_ >= max_lanes) return std::nullopt;
+        number = next_++;
+    }
+    const Track track{first_.pid, first_.tid + *number};
+    file_->name_thread(track, name, order_++);
+    return track;
 }
 
-SharedLanes& LaneBook::at(TraceFile& file, Track first, uint32_t reserved, uint64_t order) {
-    return lanes_.try_emplace(first.tid, LanePool(file, first, reserved, order)).first->second;
+NestingLane* LanePool::lane(const std::string& name, std::optional<uint32_t> number) {
+    if (const auto known = lanes_.find(name); known != lanes_.end()) return &known->second;
+    const auto track = create(name, number);
+    if (!track) return nullptr;
+    return &lanes_.try_emplace(name, *this, *track, name).first->second;
+}
+
+LanePool& TraceLanes::of_core(uint32_t device, uint16_t core) {
+    const uint64_t pid = device_pid(device), first = uint64_t{core} << 12;
+    return pools_.try_emplace({pid, core}, *file_, Track{pid, pid + 1 + first}, first)
+        .first->second;
+}
+
+LanePool& TraceLanes::of_host(uint32_t pid) {
+    const auto known = pools_.find({pid, 0});
+    if (known != pools_.end()) return known->second;
+    const Track first{pid, first_job_tid + hosts_++ * max_lanes};
+    return pools_.try_emplace({pid, 0}, *file_, first, 0).first->second;
+}
+
+void TraceLanes::name_process(uint64_t pid, std::string_view name) {
+    if (named_.insert(pid).second) file_->name_process(pid, name);
 }
 
 }  // namespace vartml::profiling

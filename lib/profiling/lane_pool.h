@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where slices of a trace lie: numbers and names of processes and lanes, and overflow lanes for
-// slices that would cross others.
+// slices that would cross others. The buffers of a trace share their lanes.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lib/profiling/trace_file.h"
@@ -20,39 +24,17 @@ inline constexpr uint32_t max_devices = 192, max_cores = 4095, max_lanes = 4096;
 inline uint64_t device_pid(uint32_t device) {
     return first_device_pid + (uint64_t{device} << 24);
 }
-inline Track device_track(uint32_t device, uint16_t core, uint32_t lane) {
-    return {device_pid(device), device_pid(device) + 1 + (uint64_t{core} << 12) + lane};
-}
 
-// Lanes of one core, or of the host: gives numbers, names the lanes in the file.
-class LanePool {
-public:
-    // Lanes are numbered from `first`; `reserved` of them are given by lane_at alone. `order`:
-    // place of the first among the lanes of its process.
-    LanePool(TraceFile& file, Track first, uint32_t reserved, uint64_t order)
-        : file_(&file), first_(first), next_(reserved), order_(order) {}
-    // Lane `number` below `reserved`.
-    Track lane_at(uint32_t number, const std::string& name);
-    // Absent where the core has as many lanes as there are numbers.
-    std::optional<Track> next(const std::string& name);
-
-private:
-    Track named(uint32_t number, const std::string& name);
-    TraceFile* file_;
-    Track first_;
-    uint32_t next_;
-    uint64_t order_;
-};
+class LanePool;
 
 // A lane with its overflow lanes `<name>~2`, `~3`, …: slices on one of them nest or are disjoint.
 class NestingLane {
 public:
     NestingLane(LanePool& pool, Track lane, std::string name);
+    const Track& track() const { return levels_[0].track; }
     // The track of a slice; slices come in the order of their starts. A slice that comes too late
     // is treated as one that crosses. Absent: there are no lanes left.
     std::optional<Track> place(uint64_t start_ns, uint64_t end_ns);
-    // Without overflow.
-    Track track() const { return levels_[0].track; }
 
 private:
     struct Level {
@@ -67,28 +49,44 @@ private:
     std::vector<Level> levels_;
 };
 
-// Lanes of one core, or of one activation on the host, which its inferences share.
-class SharedLanes {
+// Lanes of one core, or of the host: gives numbers, names the lanes in the file.
+class LanePool {
 public:
-    explicit SharedLanes(LanePool pool) : pool_(pool) {}
-    SharedLanes(const SharedLanes&) = delete;
-    SharedLanes& operator=(const SharedLanes&) = delete;
-    // The lane of that name; a new one gets the reserved `number`, else the next. nullptr: none is
-    // left.
-    NestingLane* lane(const std::string& name, std::optional<uint32_t> number = std::nullopt);
+    // Lanes are numbered from `first`; `order` is the place of the first among those of its
+    // process.
+    LanePool(TraceFile& file, Track first, uint64_t order)
+        : file_(&file), first_(first), order_(order) {}
+    LanePool(const LanePool&) = delete;
+    // Numbers below are given to those that ask for them.
+    void reserve(uint32_t count) { next_ = std::max(next_, count); }
+    // The lane of this name, a new one with the number asked for where that is free. nullptr where
+    // there are as many lanes as there are numbers.
+    NestingLane* lane(const std::string& name, std::optional<uint32_t> number = {});
 
 private:
-    LanePool pool_;
+    friend class NestingLane;
+    std::optional<Track> create(const std::string& name, std::optional<uint32_t> number);
+    TraceFile* file_;
+    Track first_;
+    uint64_t order_;
+    uint32_t next_ = 1;
+    std::set<uint32_t> taken_;
     std::map<std::string, NestingLane> lanes_;
 };
 
-// All of a trace, by their first number.
-class LaneBook {
+// All lanes of a trace.
+class TraceLanes {
 public:
-    SharedLanes& at(TraceFile& file, Track first, uint32_t reserved, uint64_t order);
+    explicit TraceLanes(TraceFile& file) : file_(&file) {}
+    LanePool& of_core(uint32_t device, uint16_t core);
+    LanePool& of_host(uint32_t pid);
+    void name_process(uint64_t pid, std::string_view name);
 
 private:
-    std::map<uint64_t, SharedLanes> lanes_;
+    TraceFile* file_;
+    std::map<std::pair<uint64_t, uint16_t>, LanePool> pools_;  // by process and core
+    std::set<uint64_t> named_;
+    uint64_t hosts_ = 0;
 };
 
 }  // namespace vartml::profiling

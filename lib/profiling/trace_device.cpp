@@ -59,7 +59,7 @@ private:
     Result<void> write_execution(uint16_t core, NestingLane& lane);
     Result<void> write_waits(uint16_t core, const Track& lane);
     Result<void> write_hand_overs(uint16_t core, const Track& lane);
-    Result<void> write_team(const Team& team, SharedLanes& lanes, uint16_t core);
+    Result<void> write_team(const Team& team, LanePool& pool, uint16_t core);
     Result<void> write_lane(const Team& team, std::span<const Thread* const> threads, bool barriers,
                             NestingLane& lane);
     std::optional<uint64_t> sync_ns(std::span<Member> members, const Group& group, uint32_t index);
@@ -123,8 +123,8 @@ std::vector<Team> DeviceWriter::teams_of(uint16_t core) const {
 Result<void> DeviceWriter::run() {
     const format::Header& h = buffer_.header();
     const std::string name = "device " + std::to_string(h.device_index);
-    trace_.out.name_process(device_pid(h.device_index),
-                            descriptor_.target.empty() ? name : name + " " + descriptor_.target);
+    trace_.lanes.name_process(device_pid(h.device_index),
+                              descriptor_.target.empty() ? name : name + " " + descriptor_.target);
     Cores listed, alike;
     for (const uint16_t core : selected_cores(trace_.source, trace_.options)) {
         const bool is_listed =
@@ -170,17 +170,16 @@ Result<void> DeviceWriter::note_carriers(const Team& team, const Thread& thread,
 
 Result<void> DeviceWriter::write_core(uint16_t core) {
     const auto teams = teams_of(core);
-    const uint16_t last = teams.empty() ? 0 : teams.back().group;
-    SharedLanes& lanes =
-        trace_.ids.lanes.at(trace_.out, device_track(buffer_.header().device_index, core, 0),
-                            last < numbered_groups ? last + 2U : 1U, uint64_t{core} << 12);
-    NestingLane& executions = *lanes.lane(core_name(core), 0);
-    const Track lane = executions.track();
-    if (auto r = write_execution(core, executions); !r) return r;
-    if (auto r = write_waits(core, lane); !r) return r;
-    if (auto r = write_hand_overs(core, lane); !r) return r;
+    LanePool& pool = trace_.lanes.of_core(buffer_.header().device_index, core);
+    if (!teams.empty() && teams.back().group < numbered_groups)
+        pool.reserve(teams.back().group + 2U);
+    NestingLane* lane = pool.lane(core_name(core), 0);
+    if (!lane) return no_lanes_left(buffer_, core);
+    if (auto r = write_execution(core, *lane); !r) return r;
+    if (auto r = write_waits(core, lane->track()); !r) return r;
+    if (auto r = write_hand_overs(core, lane->track()); !r) return r;
     for (const Team& team : teams)
-        if (auto r = write_team(team, lanes, core); !r) return r;
+        if (auto r = write_team(team, pool, core); !r) return r;
     return {};
 }
 
@@ -195,16 +194,16 @@ Result<void> DeviceWriter::write_execution(uint16_t core, NestingLane& lane) {
         end_ns = std::max(end_ns, buffer_.to_ns(thread.end));
     }
     if (end_ns < start_ns) return {};
+    end_ns = std::max(end_ns, start_ns + 1);
     const auto args = execution_args(buffer_, core, job_);
     if (!args) return args.error();
-    const uint64_t duration = std::max<uint64_t>(end_ns - start_ns, 1);
-    const auto track = lane.place(start_ns, start_ns + duration);
+    const auto track = lane.place(start_ns, end_ns);
     if (!track) return no_lanes_left(buffer_, core);
     trace_.out.add({.name = "Core-" + std::to_string(core) + "-Execution",
                     .category = device_category,
                     .track = *track,
                     .start_ns = start_ns,
-                    .duration_ns = duration,
+                    .duration_ns = end_ns - start_ns,
                     .args = *args});
     trace_.executions.push_back({start_ns, *track});
     return {};
@@ -274,17 +273,16 @@ Result<void> DeviceWriter::write_hand_overs(uint16_t core, const Track& lane) {
     });
 }
 
-Result<void> DeviceWriter::write_team(const Team& team, SharedLanes& lanes, uint16_t core) {
+Result<void> DeviceWriter::write_team(const Team& team, LanePool& pool, uint16_t core) {
     std::vector<const Thread*> stamped;
     for (const Thread* thread : team.threads)
         if (buffer_.find("OPTS", thread->core, thread->thread)) stamped.push_back(thread);
     if (!team.ops || stamped.empty()) return {};
     const auto write = [&](std::span<const Thread* const> threads, const std::string& name,
                            bool barriers) -> Result<void> {
-        const bool is_group = threads.size() == stamped.size() && !barriers &&
-                              trace_.options.merge_thread_groups && team.group < numbered_groups;
-        NestingLane* const lane =
-            lanes.lane(name, is_group ? std::optional(1U + team.group) : std::nullopt);
+        std::optional<uint32_t> number;  // of the group's lane, also in traces of the pipeline
+        if (name == team.lane && team.group < numbered_groups) number = 1U + team.group;
+        NestingLane* lane = pool.lane(name, number);
         if (!lane) return no_lanes_left(buffer_, core);
         return write_lane(team, threads, barriers, *lane);
     };

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include <vartml/log.h>
 
@@ -93,8 +94,8 @@ void Sender::lose(const Error& reason) {
     say(spool_ ? "spooling" : "connecting", reason.message);
 }
 
-// Ends the connection. What the sink had and did not deliver is sent again, from the front of the
-// spool where there is one.
+// Ends the connection. What the sink had and did not deliver is sent again, from the spool where
+// there is one.
 void Sender::withdraw() {
     sink_->disconnect();
     link_ = Link::down;
@@ -102,12 +103,17 @@ void Sender::withdraw() {
     queue_->count([](PublishCounts& c) { c.connected = false; });
     if (!spool_) return;
     spool_->rewind();
+    uint64_t spooled = static_cast<uint64_t>(std::ranges::count_if(
+        pending_, [](const Pending& p) { return p.spooled && !p.replayed && !p.line.gap; }));
     std::erase_if(pending_, [](const Pending& p) { return p.spooled; });
     std::vector<std::string> lines;
     for (const Pending& p : pending_) lines.push_back(p.line.text);
-    if (lines.empty() || !spool_->prepend(lines)) return;
-    queue_->count([&](PublishCounts& c) { c.spooled += pending_records(); });
-    pending_.clear();
+    if (!lines.empty() && spool_->prepend(lines)) {
+        spooled += pending_records();
+        pending_.clear();
+    }
+    queue_->count([&](PublishCounts& c) { c.spooled += spooled; });
+    for (const PublishLine& line : std::exchange(held_, {})) spool_line(line);
 }
 
 // The end of a sink that does not come back.
@@ -117,6 +123,7 @@ void Sender::fail() {
     pending_.clear();
 }
 
+// In memory alone.
 uint64_t Sender::pending_records() const {
     return static_cast<uint64_t>(std::ranges::count_if(
         pending_, [](const Pending& p) { return !p.spooled && !p.line.gap; }));
@@ -127,10 +134,8 @@ void Sender::collect_delivered() {
     for (size_t n = sink_->take_delivered(); n > 0 && in_flight_ > 0; --n, --in_flight_) {
         const Pending& p = pending_.front();
         sent += !p.line.gap;
-        if (p.spooled) {
-            replayed += !p.line.gap;
-            spool_->acknowledge();
-        }
+        replayed += p.replayed && !p.line.gap;
+        if (p.spooled) spool_->acknowledge();
         pending_.pop_front();
     }
     if (sent) {
@@ -141,12 +146,13 @@ void Sender::collect_delivered() {
     }
 }
 
-// While the link is down, or older lines are in the spool, or a receiver keeps us waiting.
+// While the link is not up, or older lines are in the spool, or a receiver keeps us waiting; where
+// the spool refuses lines that wait, only when the queue is about to lose some.
 bool Sender::wants_spool() const {
-    if (!spool_ || failed_) return false;
+    if (!spool_ || failed_ || !held_.empty()) return false;
     if (link_ == Link::down || spool_->has_unread()) return true;
-    const bool waits = link_ != Link::up || in_flight_ < pending_.size() || !spool_->empty();
-    return waits && queue_->size() >= std::max<size_t>(queue_->capacity() / 2, 1);
+    if (link_ == Link::up && in_flight_ == pending_.size()) return false;
+    return !spool_refuses_ || queue_->size() >= std::max<size_t>(queue_->capacity() / 2, 1);
 }
 
 bool Sender::move() {
@@ -161,7 +167,7 @@ bool Sender::move() {
     }
     if (link_ == Link::up) send_pending();
     collect_delivered();
-    return moved;
+    return moved || (!held_.empty() && spool_->empty());
 }
 
 bool Sender::discard() {
@@ -193,18 +199,33 @@ bool Sender::next_line() {
             log(LogLevel::warning, "", text.error().message);
             return true;
         }
-        Pending p;
-        p.spooled = true;
+        Pending p{{}, true, true};
         if (auto line = parse_line(*text)) p.line = std::move(*line);
         p.line.text = std::move(*text);
         pending_.push_back(std::move(p));
         return true;
     }
-    if (spool_ && !spool_->empty()) return false;  // until it is acknowledged
+    if (!held_.empty()) {
+        if (!spool_->empty()) return false;  // until it is acknowledged
+        pending_.push_back({std::move(held_.front())});
+        held_.pop_front();
+        return true;
+    }
     std::vector<PublishLine> lines;
     if (!take_record(lines)) return false;
-    for (PublishLine& line : lines) pending_.push_back({std::move(line)});
+    for (PublishLine& line : lines) add_pending(std::move(line));
     return true;
+}
+
+void Sender::add_pending(PublishLine line) {
+    const bool spooled = spool_ && held_.empty() && store(line);
+    if (spooled) {
+        [[maybe_unused]] const auto same = spool_->read();
+    } else if (spool_ && !spool_->empty()) {
+        held_.push_back(std::move(line));
+        return;
+    }
+    pending_.push_back({std::move(line), spooled});
 }
 
 // The oldest record of the queue as a line, with a gap in front where some were lost.
@@ -228,19 +249,26 @@ bool Sender::take_record(std::vector<PublishLine>& lines) {
 bool Sender::to_spool() {
     std::vector<PublishLine> lines;
     if (!take_record(lines)) return false;
-    spool_lines(lines);
+    for (const PublishLine& line : lines) spool_line(line);
     return true;
 }
 
-void Sender::spool_lines(const std::vector<PublishLine>& lines) {
-    for (const PublishLine& line : lines) {
-        const auto done = lost_ ? Result<void>(Error{}) : spool_->append(line.text);
-        if (done) {
-            if (!line.gap) queue_->count([](PublishCounts& c) { ++c.spooled; });
-            continue;
-        }
-        if (!lost_ && !std::exchange(spool_failure_said_, true) && events_.spool_failed)
-            events_.spool_failed(done.error());
+// Whether the spool has the line now.
+bool Sender::store(const PublishLine& line) {
+    const auto done = spool_->append(line.text);
+    spool_refuses_ = !done;
+    if (spool_refuses_ && !std::exchange(spool_failure_said_, true) && events_.spool_failed)
+        events_.spool_failed(done.error());
+    return !spool_refuses_;
+}
+
+// A line that the spool refuses waits for the receiver where there is one, and is lost where not.
+void Sender::spool_line(const PublishLine& line) {
+    if (!lost_ && held_.empty() && store(line)) {
+        if (!line.gap) queue_->count([](PublishCounts& c) { ++c.spooled; });
+    } else if (link_ == Link::up && !lost_) {
+        held_.push_back(line);
+    } else {
         note_lost(line);
     }
 }
@@ -260,7 +288,7 @@ void Sender::note_lost(const PublishLine& line) {
 bool Sender::is_drained() const {
     if (queue_->size() > 0) return false;
     if (failed_) return true;
-    if (!pending_.empty()) return false;
+    if (!pending_.empty() || !held_.empty()) return false;
     if (!spool_) return true;
     // While the receiver is away the spool is the place to be.
     return link_ == Link::down || spool_->empty();
@@ -290,11 +318,9 @@ void Sender::finish() {
     uint64_t lost = pending_records();
     pending_.clear();
     for (std::vector<PublishLine> lines; take_record(lines); lines.clear()) {
-        if (spool_ && !failed_) {
-            spool_lines(lines);
-        } else {
-            ++lost;
-        }
+        lost += !spool_ || failed_;
+        if (!spool_ || failed_) continue;
+        for (const PublishLine& line : lines) spool_line(line);
     }
     queue_->count([&](PublishCounts& c) { c.dropped += lost; });
     say("stopped", lost ? std::to_string(lost) + " records were not delivered" : "");
@@ -302,7 +328,7 @@ void Sender::finish() {
 
 void Sender::update_counts() {
     queue_->count([&](PublishCounts& c) {
-        c.queued = pending_records();
+        c.queued = pending_records() + held_.size();
         if (!spool_) return;
         c.spool_bytes = spool_->bytes();
         c.spool_records = spool_->records();

@@ -14,11 +14,12 @@
 
 namespace vartml::publish {
 
-// The order is: lines that are with the sink or wait for it, then the spool, then the queue. Lines
-// straight from the queue are with the sink only while the spool is empty, so that they are the
-// oldest; when the link is lost they go to the spool's front. Without a spool they stay here and
-// the queue fills.
-// Thread-safety: run() is the thread; the rest is its own.
+// The order is: lines that are with the sink or wait for it, then the spool, then the queue. With a
+// spool a line is written there before the sink has it, and leaves it when it was delivered, so
+// that it survives this process; while the sink keeps up it is not read back. Without a spool lines
+// stay here and the queue fills. The same goes for lines that the spool does not take, which the
+// sink has only while the spool is empty, so that they are the oldest; when the link is lost they
+// are tried again at the spool's front. Thread-safety: run() is the thread; the rest is its own.
 class Sender {
 public:
     Sender(std::shared_ptr<RecordQueue> queue, std::unique_ptr<PublishSink> sink,
@@ -28,7 +29,8 @@ public:
 private:
     struct Pending {
         PublishLine line;
-        bool spooled = false;
+        bool spooled = false;   // is in the spool too
+        bool replayed = false;  // was read from there
     };
     enum class Link { down, connecting, up };
 
@@ -40,11 +42,13 @@ private:
     bool move();
     bool send_pending();
     bool next_line();
+    void add_pending(PublishLine line);
     bool take_record(std::vector<PublishLine>& lines);
     bool to_spool();
     bool discard();
     bool wants_spool() const;
-    void spool_lines(const std::vector<PublishLine>& lines);
+    bool store(const PublishLine& line);
+    void spool_line(const PublishLine& line);
     void note_lost(const PublishLine& line);
     void fail();
     void withdraw();
@@ -67,10 +71,12 @@ private:
     bool was_connected_ = false;
     bool failed_ = false;
     bool spool_failure_said_ = false;
-    const char* state_ = "";  // what was said last
+    bool spool_refuses_ = false;  // the last line
+    const char* state_ = "";      // what was said last
     std::string reason_;
     std::deque<Pending> pending_;
     size_t in_flight_ = 0;             // the first of `pending_`, which the sink has
+    std::deque<PublishLine> held_;     // refused by the spool, newer than all in it
     std::optional<PublishLine> lost_;  // a gap that goes before what the spool takes next
     std::minstd_rand random_;
 };

@@ -64,6 +64,11 @@ Result<Spool> Spool::open(const std::string& dir, const Limits& limits) {
     return spool;
 }
 
+// An empty segment says nothing to the next process.
+Spool::~Spool() {
+    if (active_ && segments_.back().lines == 0) forget(segments_.size() - 1);
+}
+
 uint64_t Spool::segment_bytes() const {
     return std::min(full_segment, std::max<uint64_t>(limits_.max_bytes / 4, 1));
 }
@@ -105,12 +110,17 @@ Result<void> Spool::append(const std::string& line) {
     const std::string bytes = framed(line);
     if (auto done = expire(); !done) return done;
     if (auto done = make_room(bytes.size()); !done) return done;
-    if (!active_ || segments_.back().bytes + bytes.size() > segment_bytes()) {
+    const bool is_full = active_ && segments_.back().lines > 0 &&
+                         segments_.back().bytes + bytes.size() > segment_bytes();
+    if (!active_ || is_full) {
+        const bool reader_keeps_up = !has_unread();
         if (auto done = begin_segment(); !done) return done;
+        if (reader_keeps_up) loaded_.emplace_back();
     }
     if (auto done = write(bytes); !done) return done;
     ++segments_.back().lines;
     segments_.back().records += is_frame(line);
+    if (loaded_.size() == segments_.size()) loaded_.back().lines.push_back(line);
     return {};
 }
 
@@ -149,6 +159,7 @@ Result<void> Spool::make_room(uint64_t bytes) {
 // Gap lines take the place of a segment and of one before that has only gap lines.
 Result<void> Spool::drop(size_t index) {
     if (index + 1 == segments_.size()) active_.reset();
+    unload_unread();
     std::vector<std::string> lines;
     const size_t first =
         index > 0 && segments_[index - 1].gaps_only() && index - 1 >= loaded_.size() ? index - 1
@@ -202,17 +213,16 @@ void Spool::forget(size_t index) {
 }
 
 bool Spool::has_unread() const {
-    return segments_.size() > loaded_.size() ||
+    return (segments_.size() > loaded_.size() && segments_[loaded_.size()].lines > 0) ||
            std::ranges::any_of(loaded_, [](const Loaded& l) { return l.next < l.lines.size(); });
 }
 
-// A segment that is read no longer grows.
 Result<void> Spool::load_next() {
     const size_t index = loaded_.size();
-    if (index + 1 == segments_.size()) active_.reset();
     auto content = read_segment(dir_, segments_[index].number);
     if (!content || content->lines.empty()) {
         dropped_ += segments_[index].records;
+        if (index + 1 == segments_.size()) active_.reset();
         forget(index);
         return content ? Error{ErrorCode::io, dir_ + ": a segment of the spool is damaged"}
                        : content.error();
@@ -232,12 +242,28 @@ Result<std::string> Spool::read() {
 void Spool::acknowledge() {
     Loaded& front = loaded_.front();
     front.done_records += is_frame(front.lines[front.done]);
-    if (++front.done == front.lines.size()) forget(0);
+    if (++front.done == front.lines.size()) empty_front();
+}
+
+void Spool::empty_front() {
+    Segment& segment = segments_.front();
+    const bool grows = active_ && segments_.size() == 1;
+    if (!grows || ::ftruncate(active_.get(), 0) != 0) {
+        if (grows) active_.reset();
+        return forget(0);
+    }
+    bytes_ -= segment.bytes;
+    segment.bytes = segment.lines = segment.records = 0;
+    loaded_.front() = {};
 }
 
 void Spool::rewind() {
     for (Loaded& loaded : loaded_) loaded.next = loaded.done;
-    while (!loaded_.empty() && loaded_.back().done == 0) loaded_.pop_back();
+    unload_unread();
+}
+
+void Spool::unload_unread() {
+    while (!loaded_.empty() && loaded_.back().next == 0) loaded_.pop_back();
 }
 
 uint64_t Spool::records() const {

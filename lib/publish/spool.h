@@ -15,7 +15,8 @@ namespace vartml::publish {
 
 // What was written survives the process, not a crash of the system: nothing is synced. The folder
 // never holds more than the limit: the oldest segment that nobody reads gives way, and becomes a
-// segment of gap lines.
+// segment of gap lines. A reader that keeps up reads from memory, and the one segment that grows is
+// emptied when all of it is acknowledged: then a line costs a write, and no file is made for it.
 // Thread-safety: none.
 class Spool {
 public:
@@ -27,13 +28,14 @@ public:
     // process (or Spool) has it, io and not_found.
     static Result<Spool> open(const std::string& dir, const Limits& limits);
     Spool(Spool&&) = default;
+    ~Spool();
 
     // Adds a line behind all others.
     Result<void> append(const std::string& line);
     // Adds lines in front of all others; nothing may have been read and not acknowledged.
     Result<void> prepend(const std::vector<std::string>& lines);
 
-    bool empty() const { return segments_.empty(); }
+    bool empty() const { return segments_.empty() || segments_.front().lines == 0; }
     bool has_unread() const;
     // The oldest line that was not read.
     Result<std::string> read();
@@ -61,6 +63,8 @@ private:
     Result<void> drop(size_t index);
     Result<void> expire();
     Result<void> load_next();
+    void unload_unread();
+    void empty_front();
     void forget(size_t index);
     bool fits(uint64_t bytes) const;
     // Whether lines of it are with the receiver, which will acknowledge them.
@@ -74,7 +78,7 @@ private:
     Fd lock_;
     std::deque<Segment> segments_;
     std::deque<Loaded> loaded_;  // of the first segments
-    Fd active_;                  // of the last segment, while it grows
+    Fd active_;                  // of the last segment, while it grows; only then may it be empty
     uint64_t bytes_ = 0;
     uint64_t dropped_ = 0;
 };

@@ -43,6 +43,7 @@ class AnchoredHead final : public Head {
 public:
     explicit AnchoredHead(AnchoredForm form);
 
+    unsigned keypoints() const override { return form_.landmark_count; }
     unsigned classes() const override { return form_.classes; }
     Result<void> run(std::span<const OutputTensor> tensors, const RunContext& context,
                      Candidates& out) override;

@@ -3,6 +3,7 @@
 // frame pixels.
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 
 #include "lib/vision/details.h"
 #include "lib/vision/families.h"
@@ -45,14 +46,23 @@ struct Decoder::State {
             return !is_wanted(item.class_id);
         });
     }
-    // The same for the pixels of class maps: what is dropped becomes 255.
+    // The same for the pixels of class maps: what is dropped becomes no_class.
     void select_regions(vision::PictureDetails& picture) const {
         if (picture.class_maps.empty() || (!info.class_offset && wanted.empty())) return;
-        for (uint8_t& pixel : picture.mask_pixels) {
-            if (pixel == vision::no_class) continue;
+        const bool wide = picture.class_maps.front().pixel_bytes == 2;
+        wide ? select_pixels<uint16_t>(picture.mask_pixels)
+             : select_pixels<uint8_t>(picture.mask_pixels);
+    }
+    template <typename Pixel>
+    void select_pixels(std::vector<uint8_t>& bytes) const {
+        constexpr Pixel none = vision::no_class<Pixel>;
+        for (size_t i = 0; i < bytes.size(); i += sizeof(Pixel)) {
+            Pixel pixel;
+            std::memcpy(&pixel, &bytes[i], sizeof pixel);
+            if (pixel == none) continue;
             const int32_t label = pixel + info.class_offset;
-            pixel = is_wanted(label) && label < vision::no_class ? static_cast<uint8_t>(label)
-                                                                 : vision::no_class;
+            pixel = is_wanted(label) && label < none ? static_cast<Pixel>(label) : none;
+            std::memcpy(&bytes[i], &pixel, sizeof pixel);
         }
     }
     Result<void> finish_boxes(std::span<const OutputTensor> tensors,
@@ -115,6 +125,20 @@ Result<const Family*> choose_family(const HeadRequest& request, const std::strin
                : "the output shapes (" + found + ") of an input of " + input + " fit no decoder") +
             "; choose one with the property decoder or the sidecar line " + fix +
             " in section [modelinfo]"};
+}
+
+// Errors: dec-classes, where the sidecar's skeleton names points that the model does not have.
+Result<void> check_skeleton(const HeadRequest& request, const vision::Head& head) {
+    const std::string& skeleton = request.info.skeleton;
+    const unsigned named = vision::points_named(skeleton), points = head.keypoints();
+    if (points == 0 || named <= points) return {};
+    const std::string last = std::to_string(named - 1), count = std::to_string(points);
+    return vision::head_error(request, "dec-classes",
+                              "x-vartml-skeleton=" + skeleton + " names point " + last +
+                                  ", but the model has " + count + " points, from 0 to " +
+                                  std::to_string(points - 1) +
+                                  "; correct that line in section [modelinfo]",
+                              last, count, "x-vartml-skeleton=…");
 }
 
 // Index of a label, or the number that the text is.
@@ -182,9 +206,10 @@ Result<Decoder> Decoder::create(const ModelInfo& info, std::span<const TensorInf
     if (!family) return std::move(family).error();
     state->family = *family;
     auto head = state->family->create(request);
-    if (!head) {
-        return Error{head.error().code, "decoder " + std::string(state->family->row.nick) + ": " +
-                                            head.error().message};
+    const auto fits = head ? check_skeleton(request, **head) : Result<void>(head.error());
+    if (!fits) {
+        return Error{fits.error().code, "decoder " + std::string(state->family->row.nick) + ": " +
+                                            fits.error().message};
     }
     state->head = std::move(*head);
     for (const TensorInfo& output : outputs) state->shapes.push_back(output.cpu.shape);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keypoints as maps: [1,K,h,w] or [1,h,w,K], one map per point. A point is where its map is
 // greatest, moved by what offsets [1,2K,h,w] (all y, then all x, in model pixels) say, else a
-// quarter of a cell towards the larger neighbour.
+// quarter of a cell towards the larger neighbour; or, where the sidecar says so, the middle of the
+// cells around the greatest that reach the threshold.
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "lib/vision/families.h"
 #include "lib/vision/maps.h"
@@ -23,9 +25,13 @@ public:
         };
         cell_x_ = cell(request.width, form.width);
         cell_y_ = cell(request.height, form.height);
+        if (request.info.peak != "centroid") return;
+        reached_.resize(size_t{form.width} * form.height);
+        to_visit_.reserve(reached_.size());
     }
 
     unsigned classes() const override { return 0; }
+    unsigned keypoints() const override { return form_.channels; }
 
     Result<void> run(std::span<const OutputTensor> tensors, const RunContext& context,
                      Candidates& out) override {
@@ -38,10 +44,9 @@ public:
             moves = *read;
         }
         for (uint32_t k = 0; k < form_.channels; ++k) {
-            const Keypoint point = find(k, *values, moves, out.not_finite);
+            Keypoint point = find(k, *values, moves, context.threshold, out.not_finite);
+            point.visible = point.visible && point.score >= context.threshold;
             out.picture.keypoints.push_back(point);
-            out.picture.keypoints.back().visible =
-                point.visible && point.score >= context.threshold;
         }
         return {};
     }
@@ -54,7 +59,35 @@ private:
         return behind > before ? 0.25f : behind < before ? -0.25f : 0;
     }
 
-    Keypoint find(uint32_t k, const float* values, const float* moves, unsigned& not_finite) const {
+    // Of the cells that reach the threshold and hang together with the greatest one by their sides,
+    // the mean by their scores.
+    void move_to_centroid(Keypoint& point, uint32_t k, const float* values, uint32_t row,
+                          uint32_t column, float threshold) {
+        double sum = 0, sum_x = 0, sum_y = 0;
+        std::fill(reached_.begin(), reached_.end(), false);
+        const auto visit = [&](uint32_t y, uint32_t x) {  // -1 wraps to more than any size
+            if (y >= form_.height || x >= form_.width) return;
+            const size_t cell = size_t{y} * form_.width + x;
+            const float score = activation_(values[form_.at(k, y, x)]);
+            if (reached_[cell] || !(score >= threshold) || !(score > 0) || std::isinf(score))
+                return;
+            reached_[cell] = true;
+            to_visit_.push_back({y, x});
+            sum += score, sum_x += double(score) * x, sum_y += double(score) * y;
+        };
+        visit(row, column);
+        while (!to_visit_.empty()) {
+            const auto [y, x] = to_visit_.back();
+            to_visit_.pop_back();
+            visit(y - 1, x), visit(y + 1, x), visit(y, x - 1), visit(y, x + 1);
+        }
+        if (!(sum > 0)) return;
+        point.x = static_cast<float>(sum_x / sum) * cell_x_;
+        point.y = static_cast<float>(sum_y / sum) * cell_y_;
+    }
+
+    Keypoint find(uint32_t k, const float* values, const float* moves, float threshold,
+                  unsigned& not_finite) {
         float best = -INFINITY;
         uint32_t best_row = 0, best_column = 0;
         for (uint32_t row = 0; row < form_.height; ++row) {
@@ -72,6 +105,10 @@ private:
         if (best == -INFINITY) return {0, 0, 0, false};
         Keypoint point{static_cast<float>(best_column) * cell_x_,
                        static_cast<float>(best_row) * cell_y_, activation_(best)};
+        if (!reached_.empty()) {
+            move_to_centroid(point, k, values, best_row, best_column, threshold);
+            return point;
+        }
         if (!moves) {
             const float* cell = values + form_.at(k, best_row, best_column);
             point.x += quarter(cell, form_.column_stride, best_column, form_.width) * cell_x_;
@@ -93,6 +130,11 @@ private:
     Activation activation_;
     float cell_x_ = 1, cell_y_ = 1;  // pixels of the model's input
     FloatView view_, offsets_view_;
+    struct Cell {
+        uint32_t row, column;
+    };
+    std::vector<bool> reached_;  // of one map; empty: no centroids
+    std::vector<Cell> to_visit_;
 };
 
 bool is_map(const TensorInfo& output) {
@@ -130,6 +172,14 @@ Result<std::unique_ptr<Head>> create_heatmap(const HeadRequest& request) {
     if (!form) return role_error(request, "heatmap", "[1,K,h,w] or [1,h,w,K]");
     std::optional<MapForm> offsets;
     if (const TensorInfo* named = output_with_role(request, "offsets")) {
+        if (request.info.peak == "centroid") {
+            return head_error(request, "dec-role",
+                              "output '" + named->name +
+                                  "' says where points are, and so does x-vartml-peak=centroid; "
+                                  "take that line out of section [modelinfo], or x-vartml-role=" +
+                                  "offsets out of section [" + named->name + "]",
+                              "x-vartml-peak=centroid", "offsets alone", "x-vartml-peak=quarter");
+        }
         offsets = map_form(request, *named);
         if (!offsets || offsets->channels != 2 * form->channels || offsets->width != form->width ||
             offsets->height != form->height) {

@@ -65,6 +65,7 @@ public:
     }
 
     unsigned classes() const override { return 0; }
+    unsigned keypoints() const override { return static_cast<unsigned>(points_); }
 
     Result<void> run(std::span<const OutputTensor> tensors, const RunContext& context,
                      Candidates& out) override {

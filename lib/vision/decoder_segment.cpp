@@ -4,6 +4,7 @@
 // reaches the threshold, in a map of its own. Integers in one channel are the classes themselves.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "lib/vision/families.h"
 #include "lib/vision/maps.h"
@@ -12,7 +13,14 @@ namespace vartml::vision {
 
 namespace {
 
-constexpr uint32_t most_classes = no_class;  // pixels of a class map have 8 bits
+// Pixels of a class map have 8 bits where these are enough, else 16.
+constexpr uint32_t most_narrow = no_class<uint8_t>, most_classes = no_class<uint16_t>;
+
+template <typename Pixel>
+void set_pixel(uint8_t* map, size_t index, uint32_t value) {
+    const auto pixel = static_cast<Pixel>(value);
+    std::memcpy(map + index * sizeof pixel, &pixel, sizeof pixel);
+}
 
 class Segment final : public Head {
 public:
@@ -23,6 +31,7 @@ public:
           kind_(kind),
           activation_(request.info.activation),
           promised_(tensor_classes(request.info)),
+          wide_((kind == Kind::labels ? promised_.value_or(0) : form.channels) > most_narrow),
           width_(static_cast<float>(request.width)),
           height_(static_cast<float>(request.height)) {}
 
@@ -33,38 +42,48 @@ public:
         const OutputTensor& tensor = tensors[form_.output];
         auto values = view_.read(tensor);
         if (!values) return std::move(values).error();
-        switch (kind_) {
-            case Kind::greatest:
-                add_greatest(*values, out);
-                return {};
-            case Kind::threshold:
-                add_above(*values, context.mask_threshold, out);
-                return {};
-            case Kind::labels:
-                return add_labels(*values, tensor.name, out);
-        }
-        return {};
+        return wide_ ? add<uint16_t>(*values, tensor.name, context.mask_threshold, out)
+                     : add<uint8_t>(*values, tensor.name, context.mask_threshold, out);
     }
 
 private:
     size_t cells() const { return size_t{form_.width} * form_.height; }
 
+    template <typename Pixel>
+    Result<void> add(const float* values, std::string_view name, float threshold, Candidates& out) {
+        switch (kind_) {
+            case Kind::greatest:
+                add_greatest<Pixel>(values, out);
+                return {};
+            case Kind::threshold:
+                add_above<Pixel>(values, threshold, out);
+                return {};
+            case Kind::labels:
+                return add_labels<Pixel>(values, name, out);
+        }
+        return {};
+    }
+
+    // All pixels are no_class.
+    template <typename Pixel>
     uint8_t* add_map(Candidates& out) const {
         auto& pixels = out.picture.mask_pixels;
         const size_t first = pixels.size();
-        pixels.resize(first + cells(), no_class);
+        pixels.resize(first + cells() * sizeof(Pixel), 0xff);
         out.picture.class_maps.push_back({.x1 = width_,
                                           .y1 = height_,
                                           .width = form_.width,
                                           .height = form_.height,
-                                          .first = first});
+                                          .first = first,
+                                          .pixel_bytes = sizeof(Pixel)});
         return pixels.data() + first;
     }
 
+    template <typename Pixel>
     void add_greatest(const float* values, Candidates& out) {
-        uint8_t* pixel = add_map(out);
+        uint8_t* pixel = add_map<Pixel>(out);
         best_.resize(form_.width);
-        for (uint32_t row = 0; row < form_.height; ++row, pixel += form_.width) {
+        for (uint32_t row = 0; row < form_.height; ++row, pixel += form_.width * sizeof(Pixel)) {
             std::ranges::fill(best_, -INFINITY);
             for (uint32_t c = 0; c < form_.channels; ++c) {
                 const float* value = values + form_.at(c, row, 0);
@@ -72,7 +91,7 @@ private:
                     out.not_finite += !std::isfinite(*value);
                     if (*value > best_[x] && *value < INFINITY) {
                         best_[x] = *value;
-                        pixel[x] = static_cast<uint8_t>(c);
+                        set_pixel<Pixel>(pixel, x, c);
                     }
                 }
             }
@@ -80,38 +99,42 @@ private:
     }
 
     // A map per class; of several classes, only those that occur.
+    template <typename Pixel>
     void add_above(const float* values, float threshold, Candidates& out) {
         const float least = activation_.stored_threshold(threshold);
         for (uint32_t c = 0; c < form_.channels; ++c) {
-            uint8_t* pixel = add_map(out);
+            uint8_t* const map = add_map<Pixel>(out);
+            size_t cell = 0;
             bool any = false;
             for (uint32_t row = 0; row < form_.height; ++row) {
                 const float* value = values + form_.at(c, row, 0);
-                for (uint32_t x = 0; x < form_.width; ++x, value += form_.column_stride, ++pixel) {
+                for (uint32_t x = 0; x < form_.width; ++x, value += form_.column_stride, ++cell) {
                     out.not_finite += !std::isfinite(*value);
                     if (!(*value >= least && activation_(*value) >= threshold) ||
                         std::isinf(*value)) {
                         continue;
                     }
-                    *pixel = static_cast<uint8_t>(c);
+                    set_pixel<Pixel>(map, cell, c);
                     any = true;
                 }
             }
             if (any || form_.channels == 1) continue;
             out.picture.class_maps.pop_back();
-            out.picture.mask_pixels.resize(out.picture.mask_pixels.size() - cells());
+            out.picture.mask_pixels.resize(out.picture.mask_pixels.size() -
+                                           cells() * sizeof(Pixel));
         }
     }
 
+    template <typename Pixel>
     Result<void> add_labels(const float* values, std::string_view name, Candidates& out) const {
-        uint8_t* pixel = add_map(out);
-        const auto classes =
-            static_cast<float>(std::min(promised_.value_or(no_class), most_classes));
+        uint8_t* const map = add_map<Pixel>(out);
+        constexpr uint32_t most = no_class<Pixel>;
+        const auto classes = static_cast<float>(std::min(promised_.value_or(most), most));
         for (size_t i = 0; i < cells(); ++i) {
             const float value = values[i];
-            if (value == no_class) continue;  // what trainers write for "do not care"
+            if (value == most) continue;  // what trainers write for "do not care"
             if (!(value >= 0 && value < classes)) return class_error(name, i, value, promised_);
-            pixel[i] = static_cast<uint8_t>(value);
+            set_pixel<Pixel>(map, i, static_cast<uint32_t>(value));
         }
         return {};
     }
@@ -120,6 +143,7 @@ private:
     Kind kind_;
     Activation activation_;
     std::optional<unsigned> promised_;
+    bool wide_;
     float width_, height_;  // of the model's input
     FloatView view_;
     std::vector<float> best_;  // of a row
@@ -156,20 +180,25 @@ Segment::Kind kind_of(const HeadRequest& request, const Chosen& chosen) {
 }  // namespace
 
 // Maps as large as the picture, of one channel, or of integers are nothing else; small ones of
-// several channels may be heat maps, unless the classes are known.
+// several channels may be heat maps, unless the classes are known. More channels than 8 bits tell
+// are taken for classes only where there are known to be as many.
 bool fits_segment(const HeadRequest& request) {
     const auto chosen = choose(request);
     if (!chosen || (request.outputs.size() != 1 && !output_with_role(request, "mask")))
         return false;
-    return chosen->form.channels <= most_classes && !is_known_heatmap(request, chosen->form);
+    const uint32_t classes = chosen->form.channels;
+    return (classes <= most_narrow || tensor_classes(request.info) == classes) &&
+           !is_known_heatmap(request, chosen->form);
 }
 
 Result<std::unique_ptr<Head>> create_segment(const HeadRequest& request) {
     const auto chosen = choose(request);
     if (!chosen) return role_error(request, "mask", "[1,C,h,w] or [1,h,w,C]");
     const std::string& name = chosen->output->name;
-    const uint32_t classes = chosen->form.channels;
     const auto kind = kind_of(request, *chosen);
+    const uint32_t classes = kind == Segment::Kind::labels
+                                 ? tensor_classes(request.info).value_or(0)
+                                 : chosen->form.channels;
     if (classes > most_classes) {
         const std::string found = std::to_string(classes), expected = std::to_string(most_classes);
         return head_error(request, "dec-classes",

@@ -45,6 +45,7 @@ public:
           activation_(form_.sources.front().runs.front().level.stride ? "sigmoid" : activation) {}
 
     unsigned classes() const override { return 1; }
+    unsigned keypoints() const override { return std::tuple_size_v<Points>; }
 
     Result<void> run(std::span<const OutputTensor> tensors, const RunContext& context,
                      Candidates& out) override {

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // YOLO v8, v11 for poses: [1,4+C+3K,N] or [1,4+C+2K,N]; each box brings K keypoints in model
 // pixels, x, y and perhaps a score.
-#include <algorithm>
-#include <charconv>
-
 #include "lib/vision/yolo_v8.h"
 
 namespace vartml::vision {
@@ -11,21 +8,6 @@ namespace vartml::vision {
 namespace {
 
 constexpr unsigned coco_points = 17;
-
-// Points that a skeleton names, at least; 0 without one.
-unsigned points_of(std::string_view skeleton) {
-    if (skeleton == "coco17") return coco_points;
-    unsigned most = 0;
-    while (!skeleton.empty()) {
-        unsigned point = 0;
-        const auto [end, error] =
-            std::from_chars(skeleton.data(), skeleton.data() + skeleton.size(), point);
-        if (error == std::errc()) most = std::max(most, point + 1);
-        const auto read = static_cast<size_t>(end - skeleton.data());
-        skeleton.remove_prefix(std::min(skeleton.size(), read + 1));  // the separator too
-    }
-    return most;
-}
 
 class YoloV8Pose final : public DenseDetector<YoloV8> {
 public:
@@ -35,6 +17,7 @@ public:
     std::string_view skeleton() const override {
         return columns_.count == coco_points ? "coco17" : "";
     }
+    unsigned keypoints() const override { return columns_.count; }
 
     Result<void> add_details(std::span<const OutputTensor> tensors, const RunContext&,
                              const Candidate& box, BoxDetails& details) override {
@@ -63,7 +46,7 @@ private:
 std::optional<PoseColumns> pose_columns(const ModelInfo& info, unsigned columns) {
     const unsigned classes = tensor_classes(info).value_or(1);
     if (columns <= classes) return std::nullopt;
-    const unsigned rest = columns - classes, least = points_of(info.skeleton);
+    const unsigned rest = columns - classes, least = points_named(info.skeleton);
     for (const unsigned values : {3u, 2u}) {
         if (rest % values == 0 && rest / values >= least) return PoseColumns{rest / values, values};
     }

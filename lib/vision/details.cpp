@@ -53,11 +53,13 @@ std::optional<Mask> append_on_frame(Mask mask, const std::vector<uint8_t>& pixel
                    .y1 = mask.y0 + cell_y * static_cast<float>(rows.last),
                    .width = columns.last - columns.first,
                    .height = rows.last - rows.first,
-                   .first = decoded.mask_pixels.size()};
+                   .first = decoded.mask_pixels.size(),
+                   .pixel_bytes = mask.pixel_bytes};
     for (uint32_t row = rows.first; row < rows.last; ++row) {
-        const uint8_t* const from =
-            pixels.data() + mask.first + size_t(row) * mask.width + columns.first;
-        decoded.mask_pixels.insert(decoded.mask_pixels.end(), from, from + cut.width);
+        const size_t pixel = size_t(row) * mask.width + columns.first;
+        const uint8_t* const from = pixels.data() + mask.first + pixel * mask.pixel_bytes;
+        decoded.mask_pixels.insert(decoded.mask_pixels.end(), from,
+                                   from + size_t(cut.width) * mask.pixel_bytes);
     }
     return cut;
 }

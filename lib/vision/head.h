@@ -2,6 +2,7 @@
 // What decoder families share: the request they are made from, the checks of counts, and the
 // candidates they give.
 #pragma once
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -100,13 +101,14 @@ struct Candidate {
     uint32_t position;
     float angle = 0;  // radians, clockwise, about the centre; the corners are those before the turn
 };
-// A pixel of a class map that belongs to no class.
-constexpr uint8_t no_class = 255;
+// A pixel of a class map that belongs to no class, by the type of the pixels: all bits are set.
+template <typename Pixel>
+constexpr Pixel no_class = std::numeric_limits<Pixel>::max();
 
 // What belongs to the whole picture and is no class; in pixels of the model's input.
 struct PictureDetails {
     std::vector<Keypoint> keypoints;
-    std::vector<Mask> class_maps;      // pixels are classes of the tensor, 255 = none
+    std::vector<Mask> class_maps;      // pixels are classes of the tensor, or no_class
     std::vector<uint8_t> mask_pixels;  // of class_maps
     std::vector<float> embedding;
     void clear();
@@ -125,6 +127,9 @@ struct Candidates {
 Result<Matrix> dense_matrix(std::span<const OutputTensor> tensors, const DenseHead& head);
 // The box of a row that begins with centre and size in model pixels.
 Candidate centred_box(const Matrix& matrix, uint32_t position, float score, int32_t class_id);
+
+// Points that a skeleton of the sidecar names, at least; 0 without one.
+unsigned points_named(std::string_view skeleton);
 
 // The activation that the sidecar puts behind a score.
 class Activation {
@@ -172,6 +177,8 @@ public:
     virtual unsigned classes() const = 0;
     // Bones between the keypoints where the sidecar names none; "" = not known.
     virtual std::string_view skeleton() const { return {}; }
+    // Keypoints of a box or of the picture; 0 = none.
+    virtual unsigned keypoints() const { return 0; }
 };
 
 }  // namespace vartml::vision

@@ -146,6 +146,11 @@ constexpr Key<ModelInfo> general[] = {
          m.skeleton = v;
          return is_skeleton(v);
      }},
+    {"x-vartml-peak", "quarter or centroid",
+     [](ModelInfo& m, std::string_view v) {
+         m.peak = v;
+         return one_of(v, {"quarter", "centroid"});
+     }},
     {"x-vartml-box-form", "v3 or v5",
      [](ModelInfo& m, std::string_view v) {
          m.box_form = v;

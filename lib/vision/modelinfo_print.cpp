@@ -113,6 +113,7 @@ void print_general(Writer& writer, const ModelInfo& info, const DecoderFamily* f
     writer.key("x-vartml-strides", join(info.strides, [](int s) { return std::to_string(s); }));
     writer.key("x-vartml-activation", info.activation);
     writer.key("x-vartml-skeleton", info.skeleton);
+    writer.key("x-vartml-peak", info.peak);
     writer.key("x-vartml-box-form", info.box_form);
     writer.key("x-vartml-box-order", info.box_order);
 }

@@ -322,6 +322,34 @@ TEST_F(Details, ClassMapHasARegionForEachClassThatOccurs) {
     }
 }
 
+TEST_F(Details, ClassMapOfManyClassesHasPixelsOf16Bits) {
+    set_decoder("segment");
+    open();
+    RefMap map(300, 16, 16);
+    for (size_t i = 0; i < 16 * 16; ++i) map.data[(i % 2 ? 299 : 255) * 16 * 16 + i] = 1;
+    GstBuffer* out = run_on({stored_map(map, "out", MapView::nchw)},
+                            [](InferenceRecord& record) { record.model_info.labels.clear(); });
+    ASSERT_NE(out, nullptr);
+    GstAnalyticsMtd segmentation, cls;
+    ASSERT_TRUE(find(out, gst_analytics_segmentation_mtd_get_mtd_type(), &segmentation));
+    ASSERT_TRUE(find(out, gst_analytics_cls_mtd_get_mtd_type(), &cls));
+    GstBuffer* pixels =
+        gst_analytics_segmentation_mtd_get_mask(&segmentation, nullptr, nullptr, nullptr, nullptr);
+    const GstVideoMeta* meta = gst_buffer_get_video_meta(pixels);
+    EXPECT_EQ(meta->format, GST_VIDEO_FORMAT_GRAY16_LE);
+    EXPECT_EQ(meta->width, 16u);
+    EXPECT_EQ(meta->stride[0], 32);
+    guint8 first[4];
+    ASSERT_EQ(gst_buffer_extract(pixels, 0, first, 4), 4u);
+    EXPECT_EQ(GST_READ_UINT16_LE(first), 255);
+    EXPECT_EQ(GST_READ_UINT16_LE(first + 2), 299);
+    ASSERT_EQ(gst_analytics_segmentation_mtd_get_region_count(&segmentation), 2u);
+    EXPECT_EQ(gst_analytics_segmentation_mtd_get_region_id(&segmentation, 1), 299u);
+    EXPECT_EQ(gst_analytics_cls_mtd_get_quark(&cls, 1), g_quark_from_string("class-299"));
+    gst_buffer_unref(pixels);
+    gst_buffer_unref(out);
+}
+
 StoredTensor vector_of(const std::vector<float>& values) {
     StoredTensor tensor;
     tensor.info.name = "out";

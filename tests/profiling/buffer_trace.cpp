@@ -222,12 +222,39 @@ TEST_F(BufferTrace, JoinsTheDevicesOfAnInference) {
         EXPECT_TRUE(one.lane_of(e).starts_with("small net_slice01_Core_"));
 }
 
-TEST_F(BufferTrace, RefusesOneDeviceTwice) {
-    auto first = buffer(small_capture(), "0.bin"), second = buffer(small_capture(), "1.bin");
-    const p::TraceSource sources[] = {{&first, &descriptor_, ""}, {&second, &descriptor_, ""}};
-    const auto done = p::write_trace(sources, {}, path_);
-    ASSERT_FALSE(done);
-    EXPECT_NE(done.error().message.find("device 0 is in another buffer"), std::string::npos);
+// Moved by some time, as the next inference of the same Runner.
+p::Capture later(p::Capture c, uint64_t ns, uint64_t inference) {
+    c.inference_index = inference;
+    for (p::ThreadCapture& t : c.threads) {
+        t.start += ns;
+        t.end += ns;
+        for (p::Stamp& s : t.ops)
+            if (s.start != 0) s = {s.start + ns, s.end + ns};
+    }
+    for (p::Doorbell& bell : c.doorbells) bell.at += ns;
+    for (p::Semaphore& s : c.semaphores)
+        s = {s.core, s.thread, s.semaphore, s.start + ns, s.end + ns};
+    for (uint64_t& at : c.host) at += ns;
+    c.frames[0].flow_id = c.frames[0].frame_number = 12 + inference;
+    return c;
+}
+
+TEST_F(BufferTrace, InferencesOfOneDeviceShareItsLanes) {
+    const Trace trace = write(
+        {later(small_capture(), 1'000'000, 5), small_capture(), later(small_capture(), 150'000, 4)},
+        {.cores = {0}, .flow_events = true}, {"", "", ""});
+    // The second begins its work on the host before the first has ended.
+    EXPECT_EQ(trace.slices("small net_Core_0"),
+              (std::vector<std::string>{"Core-0-Execution 0..200000",
+                                        "Core-0-Execution 1000000..1200000"}));
+    EXPECT_EQ(trace.slices("small net_Core_0~2"),
+              std::vector<std::string>{"Core-0-Execution 150000..350000"});
+    EXPECT_EQ(trace.slices("small net_Core_0_CPU").size(), 6U);
+    EXPECT_EQ(trace.slices("program 0 activation 0").size(), 12U);
+    EXPECT_EQ(trace.phase("s", "true").size(), 9U);
+    EXPECT_EQ(trace.phase("s", "frame").size(), 3U);
+    const auto names = trace.where([](const json& e) { return e["name"] == "process_name"; });
+    EXPECT_EQ(names.size(), 2U);
 }
 
 // The same inference again, `by_ns` later.

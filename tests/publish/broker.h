@@ -73,6 +73,8 @@ public:
         }
         output_ = ends[0];  // kept open: it goes on to write
     }
+    // Is there, and does nothing: no acknowledgement comes.
+    void pause() { ::kill(pid_, SIGSTOP); }
     void stop(int signal = SIGTERM) {
         if (pid_ <= 0) return;
         ::kill(pid_, signal);

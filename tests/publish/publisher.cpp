@@ -208,6 +208,70 @@ TEST_F(PublisherTest, SurvivesBeingKilledWhileItSpools) {
     EXPECT_EQ(expect_in_order({lines.end() - 10, lines.end()}, publisher_->run()), 10u);
 }
 
+TEST_F(PublisherTest, WhatTheReceiverHasNotAcknowledgedSurvivesBeingKilled) {
+    int ready[2];
+    ASSERT_EQ(pipe(ready), 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+        receiver_->come(64);  // takes and does not say so
+        receiver_->acknowledge_all(false);
+        open({.queue_size = 1000, .spool_dir = spool_});
+        put(10);
+        receiver_->lines(10);
+        receiver_->acknowledge(5);
+        put(490);
+        receiver_->lines(69);
+        while (publisher_->counts().queued > 0) std::this_thread::yield();
+        if (::write(ready[1], "x", 1) != 1) _exit(1);
+        for (;;) ::pause();
+    }
+    char x;
+    ASSERT_EQ(::read(ready[0], &x, 1), 1);
+    ASSERT_EQ(::kill(child, SIGKILL), 0);
+    ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+    ::close(ready[0]), ::close(ready[1]);
+
+    receiver_->come();
+    open({.spool_dir = spool_});
+    put(1);
+    while (publisher_->counts().spool_records > 0 || publisher_->counts().queued > 0)
+        std::this_thread::yield();
+    const auto lines = receiver_->lines(0);
+    EXPECT_LE(seen(lines[0]).first, 5u);  // what was acknowledged may come again
+    EXPECT_EQ(expect_in_order(lines, seen(lines[0]).run, seen(lines[0]).first), 500u);
+    EXPECT_EQ(seen(lines.back()).run, publisher_->run());
+}
+
+TEST_F(PublisherTest, WhatTheSpoolHasNoRoomForIsSentAllTheSame) {
+    receiver_->come();
+    open({.queue_size = 100, .spool_dir = spool_, .spool_max_bytes = 64 << 10});
+    for (int i = 0; i < 10; ++i) {
+        put(5);
+        publisher_->put(a_record(*publisher_, next_++, 90000));
+    }
+    EXPECT_TRUE(publisher_->drain(forever));
+    EXPECT_EQ(publisher_->counts().sent, 60u);
+    EXPECT_EQ(publisher_->counts().dropped, 0u);
+    EXPECT_EQ(failures().size(), 1u);
+    EXPECT_EQ(expect_in_order(receiver_->lines(60), publisher_->run()), 60u);
+
+    // On its way when the receiver goes: no line overtakes another, and what is lost is said.
+    receiver_->acknowledge_all(false);
+    for (int i = 0; i < 10; ++i) {
+        put(5);
+        publisher_->put(a_record(*publisher_, next_++, 90000));
+    }
+    receiver_->lines(61);
+    receiver_->go();
+    EXPECT_TRUE(publisher_->drain(forever));
+    receiver_->acknowledge_all(true);
+    receiver_->come();
+    put(1);
+    while (publisher_->counts().sent + publisher_->counts().dropped < 121)
+        std::this_thread::yield();
+    EXPECT_EQ(expect_in_order(receiver_->lines(0), publisher_->run()), 121u);
+}
+
 TEST_F(PublisherTest, ASpoolThatCannotGrowIsSaidOnceAndLeavesAGap) {
     open({.queue_size = 100, .spool_dir = spool_, .spool_max_bytes = 64 << 10});
     put(1);

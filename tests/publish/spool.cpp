@@ -78,7 +78,65 @@ TEST_F(SpoolTest, GivesLinesBackInTheirOrderOverSegments) {
     spool.acknowledge();
     EXPECT_TRUE(spool.empty());
     EXPECT_EQ(spool.bytes(), 0u);
+    EXPECT_EQ(bytes_in(dir_), 0u);
+}
+
+TEST_F(SpoolTest, AReaderThatKeepsUpNeedsOneFile) {
+    {
+        Spool spool = opened(dir_);
+        for (uint64_t i = 0; i < 10000; ++i) {
+            ASSERT_TRUE(spool.append(line(i, "a", 500)));
+            ASSERT_EQ(seen(*spool.read()).first, i);
+            ASSERT_FALSE(spool.has_unread());
+            if (i % 10 != 9) continue;
+            ASSERT_EQ(spool.records(), 10u);
+            ASSERT_EQ(spool.bytes(), bytes_in(dir_));
+            for (int k = 0; k < 10; ++k) spool.acknowledge();
+            ASSERT_TRUE(spool.empty());
+            ASSERT_EQ(bytes_in(dir_), 0u);
+            ASSERT_EQ(files_in(dir_).size(), 1u);
+        }
+    }
     EXPECT_TRUE(files_in(dir_).empty());
+}
+
+TEST_F(SpoolTest, KeepsWhatWasReadAndNotAcknowledgedForTheNextProcess) {
+    {
+        Spool spool = opened(dir_);
+        for (uint64_t i = 0; i < 30; ++i) {
+            ASSERT_TRUE(spool.append(line(i, "a", 60000)));  // over segments
+            ASSERT_TRUE(spool.read());
+        }
+    }
+    Spool spool = opened(dir_);
+    EXPECT_EQ(expect_in_order(read_all(spool), "a"), 30u);
+}
+
+TEST_F(SpoolTest, GrowsWhileItIsRead) {
+    Spool spool = opened(dir_);
+    uint64_t appended = 0;
+    std::vector<std::string> lines;
+    const auto append = [&](int count) {
+        for (int i = 0; i < count; ++i) ASSERT_TRUE(spool.append(line(appended++, "a", 30000)));
+    };
+    const auto read = [&](int count) {
+        for (int i = 0; i < count; ++i) lines.push_back(*spool.read());
+    };
+    append(3), read(1), append(60), read(20);
+    for (int i = 0; i < 15; ++i) spool.acknowledge();
+    append(2), read(44);
+    EXPECT_FALSE(spool.has_unread());
+    append(1), read(1);
+    EXPECT_EQ(expect_in_order(lines, "a"), 66u);
+    spool.rewind();
+    append(1);
+    EXPECT_EQ(spool.records(), 52u);
+    EXPECT_EQ(spool.bytes(), bytes_in(dir_));
+    EXPECT_EQ(expect_in_order(read_all(spool), "a", 15), 67u);
+    while (!spool.empty()) spool.acknowledge();
+    EXPECT_EQ(bytes_in(dir_), 0u);
+    append(1), read(1);
+    EXPECT_EQ(expect_in_order(lines, "a", 67), 67u + 1);
 }
 
 TEST_F(SpoolTest, ReadsAgainWhatWasNotAcknowledged) {

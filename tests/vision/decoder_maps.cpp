@@ -81,6 +81,38 @@ TEST_P(Segments, OfSeveralLabelsHaveAMapForEachClassThatOccurs) {
         }
     }
 }
+
+int wide_pixel(const Decoded& decoded, const Mask& map, size_t index) {
+    EXPECT_EQ(map.pixel_bytes, 2u);
+    uint16_t pixel;
+    std::memcpy(&pixel, &decoded.mask_pixels[map.first + 2 * index], 2);
+    return pixel;
+}
+
+TEST_P(Segments, OfMoreClassesThanAByteTellsHavePixelsOfTwo) {
+    RefMap map = random_map(300, 12, 16, 9);
+    for (size_t i = 0; i < 12 * 16; ++i) map.data[(i * 61 % 300) * 12 * 16 + i] = 1.5f;
+    const StoredTensor tensor = stored_map(map, "out", GetParam());
+    ModelInfo info;
+    info.class_offset = -1;
+    const Affine half{.a = 2, .b = 0, .c = 0, .d = 0, .e = 2, .f = -48};  // as of a letterbox
+    const Decoded all = decode_tensors({tensor}, info, width, height, {.decoder = "segment"});
+    const Decoded some = decode_tensors({tensor}, info, width, height,
+                                        {.decoder = "segment", .classes = {"60", "271"}});
+    const Decoded cut =
+        decode_tensors({tensor}, info, width, height, {.decoder = "segment"}, half, 256, 96);
+    ASSERT_EQ(cut.class_maps.at(0).height, 6u);
+    for (size_t i = 0; i < 12 * 16; ++i) {
+        const int best = static_cast<int>(i * 61 % 300), label = best - 1;
+        EXPECT_EQ(wide_pixel(all, all.class_maps.at(0), i), label < 0 ? 65535 : label) << i;
+        EXPECT_EQ(wide_pixel(some, some.class_maps.at(0), i),
+                  label == 60 || label == 271 ? label : 65535);
+        if (i < 6 * 16) {
+            EXPECT_EQ(wide_pixel(cut, cut.class_maps[0], i),
+                      wide_pixel(all, all.class_maps[0], i + 3 * 16));
+        }
+    }
+}
 INSTANTIATE_TEST_SUITE_P(Views, Segments, testing::ValuesIn(map_views), view_name);
 
 template <typename T>
@@ -113,6 +145,32 @@ TEST(Segments, ReadClassesThatTheModelChose) {
         ASSERT_EQ(decoded.mask_pixels.size(), values.size());
         for (size_t i = 0; i < values.size(); ++i) EXPECT_EQ(decoded.mask_pixels[i], values[i]);
     }
+}
+
+TEST(Segments, ReadMoreClassesThanAByteTells) {
+    std::vector<int> values(24 * 32);
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<int>(i % 700);
+    values[7] = 65535;
+    ModelInfo info;
+    info.num_classes = 700;
+    const Decoded decoded = decode_tensors(
+        {labels_of<int32_t>(values, DataType::int32, {1, 24, 32})}, info, width, height);
+    for (size_t i = 0; i < values.size(); ++i) {
+        EXPECT_EQ(wide_pixel(decoded, decoded.class_maps.at(0), i), values[i]);
+    }
+}
+
+TEST(Segments, RefuseMoreClassesThanTwoBytesTell) {
+    const StoredTensor tensor =
+        labels_of<int32_t>(std::vector<int>(24 * 32), DataType::int32, {1, 24, 32});
+    ModelInfo info;
+    info.num_classes = 65536;
+    const auto decoder =
+        Decoder::create(info, {&tensor.info, 1}, width, height, {.decoder = "segment"});
+    ASSERT_FALSE(decoder);
+    EXPECT_NE(decoder.error().message.find("has 65536 classes, class maps have at most 65535"),
+              std::string::npos)
+        << decoder.error().message;
 }
 
 TEST(Segments, RefuseAClassThatLabelsDoNotHave) {
@@ -232,6 +290,97 @@ TEST_P(Heatmaps, MoveByOffsetsWhereThereAre) {
 }
 INSTANTIATE_TEST_SUITE_P(Views, Heatmaps, testing::ValuesIn(map_views), view_name);
 
+// The cells that hang together with the greatest one, found by looking at all again and again.
+std::vector<bool> blob_of(const RefMap& map, size_t k, size_t py, size_t px, float threshold) {
+    std::vector<bool> in(map.height * map.width);
+    in[py * map.width + px] = map.at(k, py, px) >= threshold;
+    for (bool grew = true; grew;) {
+        grew = false;
+        for (size_t y = 0; y < map.height; ++y) {
+            for (size_t x = 0; x < map.width; ++x) {
+                const size_t i = y * map.width + x;
+                const bool beside = (x > 0 && in[i - 1]) || (x + 1 < map.width && in[i + 1]) ||
+                                    (y > 0 && in[i - map.width]) ||
+                                    (y + 1 < map.height && in[i + map.width]);
+                if (in[i] || !beside || map.at(k, y, x) < threshold) continue;
+                in[i] = grew = true;
+            }
+        }
+    }
+    return in;
+}
+
+TEST_P(Heatmaps, HaveTheirCentroidsWhereTheSidecarSaysSo) {
+    constexpr float threshold = 0.45f;  // of random cells, about half: blobs of many shapes
+    RefMap map = random_map(17, 24, 32, 6, 0, 0.9f);
+    const StoredTensor tensor = stored_map(map, "out", GetParam());
+    ModelInfo info;
+    info.peak = "centroid";
+    const Decoded decoded = decode_tensors({tensor}, info, width, height,
+                                           {.decoder = "heatmap", .score_threshold = threshold});
+    ASSERT_EQ(decoded.keypoints.size(), 17u);
+    size_t most = 0;
+    for (size_t k = 0; k < 17; ++k) {
+        size_t px = 0, py = 0;
+        for (size_t y = 0; y < 24; ++y) {
+            for (size_t x = 0; x < 32; ++x) {
+                if (map.at(k, y, x) > map.at(k, py, px)) px = x, py = y;
+            }
+        }
+        const std::vector<bool> blob = blob_of(map, k, py, px, threshold);
+        double sum = 0, x = 0, y = 0;
+        for (size_t i = 0; i < blob.size(); ++i) {
+            const double value = blob[i] ? map.at(k, i / 32, i % 32) : 0;
+            sum += value, x += value * double(i % 32), y += value * double(i / 32);
+        }
+        most = std::max(most, static_cast<size_t>(std::ranges::count(blob, true)));
+        EXPECT_NEAR(decoded.keypoints[k].x, x / sum * 4, 1e-3);
+        EXPECT_NEAR(decoded.keypoints[k].y, y / sum * 4, 1e-3);
+        EXPECT_EQ(decoded.keypoints[k].score, map.at(k, py, px));
+        EXPECT_TRUE(decoded.keypoints[k].visible);
+    }
+    EXPECT_GT(most, 20u);
+}
+
+TEST(Heatmaps, CentroidsLieBetweenCellsAndPassOverOtherBlobs) {
+    RefMap map(2, 24, 32);
+    const auto bump = [&](size_t k, double cx, double cy, double height) {
+        for (size_t y = 0; y < 24; ++y) {
+            for (size_t x = 0; x < 32; ++x) {
+                const double dx = double(x) - cx, dy = double(y) - cy;
+                map.at(k, y, x) += static_cast<float>(height * std::exp(-(dx * dx + dy * dy) / 8));
+            }
+        }
+    };
+    bump(0, 10.4, 7.7, 0.9), bump(0, 25, 18, 0.8);  // a second person
+    bump(1, 20.1, 11.3, 0.2);                       // nowhere over the threshold
+    ModelInfo info;
+    info.peak = "centroid";
+    const Decoded decoded = decode_tensors({stored_map(map, "out", MapView::nchw)}, info, width,
+                                           height, {.decoder = "heatmap", .score_threshold = 0.3});
+    EXPECT_NEAR(decoded.keypoints[0].x, 10.4 * 4, 0.4);  // a tenth of a cell
+    EXPECT_NEAR(decoded.keypoints[0].y, 7.7 * 4, 0.4);
+    EXPECT_TRUE(decoded.keypoints[0].visible);
+    EXPECT_EQ(decoded.keypoints[1].x, 20 * 4);
+    EXPECT_FALSE(decoded.keypoints[1].visible);
+}
+
+TEST(Heatmaps, WithOffsetsHaveNoCentroids) {
+    RefMap map(2, 12, 16), moves(4, 12, 16);
+    const StoredTensor maps = stored_map(map, "heat", MapView::nchw),
+                       offsets = stored_map(moves, "move", MapView::nchw);
+    const TensorInfo infos[] = {maps.info, offsets.info};
+    ModelInfo info;
+    info.peak = "centroid";
+    info.outputs = {{.name = "heat", .id = "", .role = "heatmap"},
+                    {.name = "move", .id = "", .role = "offsets"}};
+    const auto decoder = Decoder::create(info, infos, width, height, {.decoder = "heatmap"});
+    ASSERT_FALSE(decoder);
+    EXPECT_NE(decoder.error().message.find("'move' says where points are, and so does"),
+              std::string::npos)
+        << decoder.error().message;
+}
+
 TEST(Heatmaps, WithoutAnyNumberAreNotVisible) {
     RefMap map(2, 24, 32);
     for (size_t i = 0; i < 24 * 32; ++i) map.data[i] = nan;
@@ -326,6 +475,41 @@ TEST(Landmarks, KeepThePlaceOfAPointThatIsNoNumber) {
     EXPECT_FALSE(decoded.keypoints[4].visible);
     EXPECT_EQ(decoded.keypoints[5].x, 50);
     EXPECT_EQ(decoded.not_finite, 1u);
+}
+
+TEST(Skeletons, NameNoPointThatTheModelDoesNotHave) {
+    RefMap map(17, 24, 32);
+    const StoredTensor points = vector_tensor("out", std::vector<float>(42), {1, 42}),
+                       maps = stored_map(map, "out", MapView::nchw),
+                       faces = vector_tensor("out", std::vector<float>(756 * 16), {1, 756, 16});
+    struct Case {
+        const char* decoder;
+        const StoredTensor& tensor;
+        const char *fits, *does_not, *says;
+    };
+    const Case cases[] = {
+        {"heatmap", maps, "coco17", "0-1;3-17", "names point 17, but the model has 17 points"},
+        {"landmarks", points, "0-20", "0-21", "names point 21, but the model has 21 points"},
+        {"landmarks", points, "coco17", "30-2;0-1", "names point 30, but"},
+        {"yolo-face", faces, "0-4;1-2", "5-0", "the model has 5 points, from 0 to 4; correct"},
+    };
+    for (const Case& c : cases) {
+        SCOPED_TRACE(c.decoder);
+        const auto create = [&](const char* skeleton, DecodeFault* fault) {
+            ModelInfo info;
+            info.skeleton = skeleton;
+            return Decoder::create(info, {&c.tensor.info, 1}, width, height, {.decoder = c.decoder},
+                                   fault);
+        };
+        const auto good = create(c.fits, nullptr);
+        EXPECT_TRUE(good) << good.error().message;
+        DecodeFault fault;
+        const auto bad = create(c.does_not, &fault);
+        ASSERT_FALSE(bad);
+        EXPECT_NE(bad.error().message.find(c.says), std::string::npos) << bad.error().message;
+        EXPECT_EQ(fault.id, "dec-classes");
+        EXPECT_EQ(fault.fix, "x-vartml-skeleton=…");
+    }
 }
 
 // ---- embedding

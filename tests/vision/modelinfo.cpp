@@ -42,6 +42,7 @@ TEST(Modelinfo, ReadsEverythingOurSectionsKnow) {
         "x-vartml-iou-threshold = 0.4\nx-vartml-max-detections=7\nx-vartml-strides=8,16;32\n"
         "x-vartml-anchors=1,2,3.5,4\nx-vartml-activation=sigmoid\nx-vartml-box-order=xyxy\n"
         "x-vartml-skeleton=0-1;1-2\n"
+        "x-vartml-peak=centroid\n"
         "[in]\ndir=input\ntype=float32\ndims=1,3,-1,-1\nx-vartml-resize=letterbox-top-left\n"
         "x-vartml-pad=1,2,3\nx-vartml-crop-fraction=0.875\nx-vartml-interpolation=area\n"
         "x-vartml-channels=bgr\nx-vartml-mean=127\nx-vartml-scale=0.5,0.25,0.125\n"
@@ -64,6 +65,7 @@ TEST(Modelinfo, ReadsEverythingOurSectionsKnow) {
     EXPECT_EQ(info->activation, "sigmoid");
     EXPECT_EQ(info->box_order, "xyxy");
     EXPECT_EQ(info->skeleton, "0-1;1-2");
+    EXPECT_EQ(info->peak, "centroid");
     ASSERT_EQ(info->inputs.size(), 2u);
     const ModelInfo::Input& input = info->inputs[0];
     EXPECT_EQ(input.name, "in");

@@ -33,6 +33,7 @@ struct ModelInfo {
     std::string activation;  ///< "none", "sigmoid", "softmax" or ""
     std::string box_order;   ///< "yxyx", "xyxy", "cxcywh" or ""
     std::string box_form;    ///< of raw YOLO maps: "v3", "v5" or ""
+    std::string peak;        ///< of heat maps: "quarter", "centroid" or ""
     std::string skeleton;    ///< "coco17" or pairs "0-1;1-2;…"
     struct Input {
         std::string name;
@@ -108,11 +109,12 @@ struct Keypoint {
     float score = 1;      ///< 1 where the model gives none
     bool visible = true;  ///< whether the score reaches the threshold
 };
-/// A small picture of 8 bit region numbers over a rectangle of the frame.
+/// A small picture of region numbers over a rectangle of the frame.
 struct Mask {
     float x0 = 0, y0 = 0, x1 = 0, y1 = 0;  ///< what it covers, frame pixels, half-open
     uint32_t width = 0, height = 0;        ///< of the small picture; rows are dense
-    size_t first = 0;                      ///< its first pixel in Decoded::mask_pixels
+    size_t first = 0;                      ///< its first byte in Decoded::mask_pixels
+    unsigned pixel_bytes = 1;              ///< 2 (host's order) where classes are more than 255
 };
 /// A box in frame pixels, corners, half-open.
 struct Detection {
@@ -136,8 +138,8 @@ struct Decoded {
                                           ///< of the whole picture
     std::vector<Mask> masks;              ///< of detections
     std::vector<Mask> class_maps;         ///< classes of the whole picture: pixels are class_id,
-                                          ///< 255 = none; one, or one per class where a pixel may
-                                          ///< have several
+                                          ///< 255 (of two bytes: 65535) = none; one, or one per
+                                          ///< class where a pixel may have several
     std::vector<uint8_t> mask_pixels;     ///< of masks and class_maps
     std::vector<float> embedding;         ///< of the whole picture or region, length 1
     unsigned suppressed = 0;              ///< candidates removed by NMS

@@ -160,9 +160,9 @@ struct PublishOptions {
 };
 
 struct PublishCounts {
-    uint64_t queued = 0;    ///< in memory now
+    uint64_t queued = 0;    ///< in memory alone, now
     uint64_t sent = 0;      ///< records that reached the receiver
-    uint64_t spooled = 0;   ///< records written to the spool
+    uint64_t spooled = 0;   ///< records that had to wait in the spool
     uint64_t replayed = 0;  ///< records of `sent` that came from the spool
     uint64_t dropped = 0;   ///< records lost
     uint64_t spool_bytes = 0, spool_records = 0;
@@ -183,8 +183,9 @@ struct PublishEvents {
 
 /// Sends records on a thread of its own. put() never waits for the receiver or a disk: when the
 /// queue is full the oldest record is dropped, and a gap record stands in its place. With a spool,
-/// records go to disk while the receiver is away or slow, and from there, oldest first, once it is
-/// back; they also survive the process.
+/// records wait on disk while the receiver is away or slow, and are sent from there, oldest first,
+/// once it is back. A record is in the spool before it is sent and until it was delivered, so that
+/// it survives the process.
 /// Thread-safety: take(), put() and give_back() by one thread, the others by any.
 class Publisher {
 public:

@@ -2,6 +2,7 @@
 """Families and forms of output, one row each."""
 
 import dataclasses
+import functools
 
 import encoders as e
 import priors as p
@@ -65,11 +66,14 @@ ROWS = [
     Row('blazeface back', 'blazeface', p.blazeface_back, (256, 256), HEADS),
     Row('blazepalm', 'blazeface', p.blazepalm, (192, 192), scenes.palm),
     Row('segment', 'segment', p.segment, (512, 512), PASSER, checks='map'),
+    Row('segment, 300 classes', 'segment', functools.partial(p.segment, shrink=4), (256, 256), scenes.of_many, checks='map'),
     Row('segment, channels last', 'segment', p.segment_channels_last, (320, 256), PASSER, checks='map'),
     Row('segment, labels', 'segment', p.segment_labels, (320, 256), PASSER, checks='map'),
     Row('segment, one class', 'segment', p.segment_one, (512, 512), PASSER, checks='one', labels=False),
     Row('segment, several per pixel', 'segment', p.segment_several, (512, 512), PASSER, ('x-vartml-activation=sigmoid',), checks='several'),
     Row('heatmap', 'heatmap', p.heatmap, (192, 256), MAN, checks='points', labels=False, cells=0.25 * 4),
+    Row('heatmap, centroids', 'heatmap', p.heatmap, (192, 256), MAN, ('x-vartml-peak=centroid',), checks='points', labels=False,
+        cells=0.1 * 4),
     Row('heatmap with offsets', 'heatmap', p.heatmap_offsets, (321, 241), MAN, ('x-vartml-activation=sigmoid',),
         ('heatmaps:x-vartml-role=heatmap\nx-vartml-stride=8', 'short_offsets:x-vartml-role=offsets'), 'points', labels=False),
     Row('landmarks in units', 'landmarks', e.landmarks_units, (224, 224), scenes.hand, checks='points', labels=False, overlay=BONES),

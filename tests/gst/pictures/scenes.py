@@ -119,4 +119,7 @@ passer = Scene('selfie_test', (1024, 576), [
     Thing(3, 1, outline=[(682, 0), (966, 0), (970, 576), (715, 576), (690, 425)]), Thing(1, 1, outline=MAN),
     Thing(2, 1, outline=[(85, 576), (100, 500), (235, 440), (270, 380), (345, 385), (378, 460), (370, 576)])],
     ['background', 'person', 'bag', 'pillar'])
+MANY = {1: 256, 2: 100, 3: 299}
+of_many = Scene('selfie_test', passer.size, [dataclasses.replace(t, label=MANY[t.label]) for t in passer.things],
+                [f'thing-{i}' for i in range(300)])
 fish = Scene('goldfish', (376, 263), [Thing(1, 0.9)], ['tench', 'goldfish', 'shark'])

@@ -12,9 +12,8 @@
 
 namespace vartml::profiling {
 
-// What is unique in a trace.
+// Numbers that are unique in a trace.
 struct TraceIds {
-    LaneBook lanes = {};
     uint64_t next_job = 0;
     // Of async pairs; above those of a host trace that counts from 0.
     uint64_t next_pair = uint64_t{1} << 52;

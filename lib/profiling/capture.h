@@ -145,6 +145,11 @@ struct Capture {
 // Of a runner: a std::shared_ptr<CaptureSink>.
 inline constexpr const char* capture_sink_option = "vartml_capture_sink";
 
+// The first two of a job's three numbers, program / activation / inference.
+struct ActivationNumbers {
+    uint32_t program = 0, activation = 0;
+};
+
 // Decides which inferences are captured, and gets them.
 // Thread-safety: called by the threads of the runtime, several at once.
 class CaptureSink {
@@ -158,6 +163,8 @@ public:
     // returned and on that thread, in any order; with a runner's end for jobs that nobody waited
     // for. `capture` is valid during the call, its memory is used again. No lock is held.
     virtual void take(const Capture& capture) noexcept = 0;
+    // Asked once, when the runner is made: stands in its captures and in the host trace.
+    virtual ActivationNumbers numbers() const noexcept { return {}; }
 };
 
 }  // namespace vartml::profiling

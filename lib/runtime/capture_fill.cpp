@@ -3,11 +3,14 @@
 
 #include <algorithm>
 
+#include "lib/runtime/capture_missing.h"
+
 namespace vartml::runtime {
 namespace {
 
 using device::StepRecorder;
 using profiling::Capture;
+using profiling::not_captured;
 using profiling::Stamp;
 using profiling::ThreadCapture;
 
@@ -28,18 +31,25 @@ public:
         if (recorders_.empty()) add_unstamped_thread();
         if (recording_.level >= profiling::level_operators) add_operators();
         if (recording_.level >= profiling::level_ports) add_waits();
+        add_frames();
+        if (setup_.has_traffic)
+            capture_.traffic.push_back({.core = static_cast<uint16_t>(recording_.core),
+                                        .read_bytes = setup_.traffic.read_bytes,
+                                        .write_bytes = setup_.traffic.write_bytes});
         count_records();
     }
 
 private:
     void fill_head() {
+        capture_.program_index = setup_.numbers.program;
+        capture_.activation_index = setup_.numbers.activation;
         capture_.inference_index = recording_.index;
         capture_.captured_level = static_cast<uint16_t>(recording_.level);
         capture_.core_count = setup_.threads;
         capture_.is_first_of_core = recording_.is_first_of_core;
         const auto& host = recording_.host;
         capture_.begin_ns = host[Recording::entered];
-        capture_.end_ns = host[Recording::released] != profiling::not_captured
+        capture_.end_ns = host[Recording::released] != not_captured
                               ? host[Recording::released]
                               : host[Recording::outputs_converted];
         capture_.has_host = true;
@@ -66,6 +76,7 @@ private:
         capture_.doorbells.clear();
         capture_.semaphores.clear();
         capture_.traffic.clear();
+        capture_.pmu_events.clear();
         recording_.thread_at.assign(most, -1);
     }
 
@@ -109,26 +120,63 @@ private:
             const auto rows = recorders_[p]->rows();
             for (size_t r = 0; r < rows.size(); ++r) {
                 if (!rows[r].is_used) continue;
+                const bool is_first = recording_.thread_at[partition.group * rows_ + r] < 0;
                 ThreadCapture& thread = thread_of(partition.group, r, rows[r]);
                 thread.start = std::min(thread.start, rows[r].start);
                 // A helper may leave after the program was complete.
                 thread.end = std::max(thread.end, std::min(rows[r].end, rows[0].end));
                 thread.cpu_ns += rows[r].cpu_ns;
+                add_counts(thread, rows[r], is_first);
                 // The task's thread loads, helpers do not.
                 thread.activate_ns =
                     r == 0 ? setup_.activate_ns[setup_.partitions[p].is_cpu ? 1 : 0] : 0;
                 if (thread.ops.empty()) continue;
                 for (size_t s = 0; s < partition.op_of_step.size(); ++s)
-                    merge(thread, partition.op_of_step[s], rows[r].steps[s]);
+                    merge(thread, partition.op_of_step[s], rows[r], s);
             }
         }
     }
 
-    static void merge(ThreadCapture& thread, int32_t op, const Stamp& step) {
-        if (op < 0 || step.start == 0) return;
-        Stamp& stamp = thread.ops[static_cast<size_t>(op)];
-        stamp.start = stamp.start == 0 ? step.start : std::min(stamp.start, step.start);
-        stamp.end = std::max(stamp.end, step.end);
+    // A counter that is refused for a part is refused for the whole.
+    static void add(uint64_t& sum, uint64_t value, bool is_first) {
+        if (is_first)
+            sum = value;
+        else
+            sum = sum == not_captured || value == not_captured ? not_captured : sum + value;
+    }
+
+    void add_counts(ThreadCapture& thread, const StepRecorder::Row& row, bool is_first) {
+        add(thread.pcycles, row.cycles, is_first);
+        if (!setup_.has_pmu() || !row.counters) return;
+        thread.pmu.enabled_ns += row.pmu.enabled_ns;
+        thread.pmu.running_ns += row.pmu.running_ns;
+        for (size_t i = 0; i < thread.pmu.values.size(); ++i)
+            add(thread.pmu.values[i], row.pmu.values[i], is_first);
+        if (capture_.pmu_events.empty()) capture_.pmu_events = row.counters->events();
+    }
+
+    static void merge(ThreadCapture& thread, int32_t op, const StepRecorder::Row& row,
+                      size_t step) {
+        const Stamp& from = row.steps[step];
+        if (op < 0 || from.start == 0) return;
+        const auto at = static_cast<size_t>(op);
+        Stamp& stamp = thread.ops[at];
+        const bool is_first = stamp.start == 0;
+        stamp.start = is_first ? from.start : std::min(stamp.start, from.start);
+        stamp.end = std::max(stamp.end, from.end);
+        const size_t num_ops = thread.ops.size();
+        if (!row.cycles_of_steps.empty() && row.cycles != not_captured) {
+            if (thread.pcycles_of_ops.empty()) thread.pcycles_of_ops.assign(num_ops, not_captured);
+            add(thread.pcycles_of_ops[at], row.cycles_of_steps[step], is_first);
+        }
+        if (row.pmu_of_steps.empty()) return;
+        if (thread.pmu_of_ops.empty()) {
+            StepRecorder::PmuValues none;
+            none.fill(not_captured);
+            thread.pmu_of_ops.assign(num_ops, none);
+        }
+        for (size_t i = 0; i < profiling::max_pmu_events; ++i)
+            add(thread.pmu_of_ops[at][i], row.pmu_of_steps[step][i], is_first);
     }
 
     // The device says nothing of its threads: one stands for it, from doorbell to completion.
@@ -203,6 +251,32 @@ private:
                  .end = recorders_[p]->rows()[0].start});
     }
 
+    void add_frames() {
+        capture_.frames.clear();
+        for (size_t slot = 0; slot < recording_.frame_keys.size(); ++slot) {
+            const TraceFrame& frame = recording_.frame_keys[slot];
+            if (!frame.key) continue;
+            const bool is_counted = frame.frame_seq != TraceFrame::no_seq;
+            capture_.frames.push_back(
+                {.batch_slot = static_cast<uint32_t>(slot),
+                 .stream_index = frame.key.stream(),
+                 .frame_number = is_counted ? frame.frame_seq : frame.key.number(),
+                 .pts_ns = frame.pts_ns,
+                 .flow_id = frame.key.flow_id});
+        }
+        const auto is_of_none = [this](const profiling::StreamName& stream) {
+            return std::ranges::find(capture_.frames, stream.index,
+                                     &profiling::FrameRecord::stream_index) ==
+                   capture_.frames.end();
+        };
+        std::erase_if(capture_.streams, is_of_none);
+        for (const auto& frame : capture_.frames)
+            if (std::ranges::find(capture_.streams, frame.stream_index,
+                                  &profiling::StreamName::index) == capture_.streams.end())
+                capture_.streams.push_back(
+                    {frame.stream_index, HostTrace::stream_id(frame.stream_index)});
+    }
+
     void count_records() {
         uint64_t count = capture_.host.size() + capture_.ports.size() + capture_.doorbells.size() +
                          capture_.semaphores.size();
@@ -220,90 +294,11 @@ private:
     const std::span<StepRecorder* const> recorders_;
 };
 
-// ---- what is not there --------------------------------------------------------------------------
-
-struct Section {
-    const char* field;
-    unsigned level;
-};
-
-constexpr Section sections[] = {
-    {profiling::field::port_waits, profiling::level_ports},
-    {profiling::field::doorbells, profiling::level_ports},
-    {profiling::field::hand_overs, profiling::level_ports},
-    {profiling::field::operators, profiling::level_operators},
-    {profiling::field::pcycles_of_operators, profiling::level_operators},
-    {profiling::field::pmu_of_operators, profiling::level_pmu_per_operator},
-};
-
-std::string level_reason(const ProfilerSetup& setup, unsigned needed, unsigned level) {
-    if (needed > setup.compiled_level)
-        return "the model was compiled with --stats-level=" + std::to_string(setup.compiled_level) +
-               "; compile it again with " + std::to_string(needed);
-    if (needed >= profiling::level_operators && !has_operators(setup))
-        return "the model has no operator descriptor; compile it again with --stats-level=" +
-               std::to_string(needed);
-    return "recorded from level " + std::to_string(needed) + ", captured at level " +
-           std::to_string(level);
-}
-
-// What differs between captures of a level.
-enum Circumstance : unsigned { in_turns = 1, never_released = 2, circumstances = 4 };
-
-unsigned circumstances_of(const Recording& recording) {
-    const bool released = recording.host[Recording::released] != profiling::not_captured;
-    return (recording.turns > 1 ? in_turns : 0U) | (released ? 0U : never_released);
-}
-
-std::vector<profiling::NotCaptured> missing_at(const ProfilerSetup& setup, const OperatorMap& map,
-                                               unsigned level, unsigned circumstance) {
-    std::vector<profiling::NotCaptured> missing;
-    for (const Section& s : sections) {
-        if (level < s.level) missing.push_back({s.field, level_reason(setup, s.level, level)});
-    }
-    namespace field = profiling::field;
-    if (level >= profiling::level_ports && setup.partitions.size() < 2)
-        missing.push_back({field::hand_overs, "the model has one partition"});
-    if (setup.partitions.empty()) {
-        missing.push_back({field::cpu_time, "the device reports none"});
-        if (level >= profiling::level_ports)
-            missing.push_back({field::output_wait, "the device reports no end of its operators"});
-        if (level >= profiling::level_operators)
-            missing.push_back({field::operators, "the device reports none"});
-    }
-    if (level >= profiling::level_operators && !map.unknown().empty())
-        missing.push_back({field::unlisted_operators, map.unknown()});
-    if (circumstance & in_turns)
-        missing.push_back({field::later_frames,
-                           "the batch went through the program in groups of frames; operators and "
-                           "hand-overs are those of the first"});
-    if (circumstance & never_released)
-        missing.push_back({field::released, "nobody waited for the job"});
-    missing.push_back({field::frames, "no frame key was passed"});
-    return missing;
-}
-
 }  // namespace
-
-bool has_operators(const ProfilerSetup& setup) {
-    const auto* const d = setup.descriptor.get();
-    return d && !d->cores.empty() &&
-           std::ranges::any_of(d->cores[0].groups, [](const auto& g) { return !g.ops.empty(); });
-}
-
-unsigned level_limit(const ProfilerSetup& setup) {
-    const unsigned level = setup.compiled_level;
-    if (level < profiling::level_operators || has_operators(setup)) return level;
-    return profiling::level_ports;
-}
 
 void fill_capture(const ProfilerSetup& setup, const OperatorMap& map, Recording& recording) {
     Filler(setup, map, recording).fill();
-    const unsigned circumstance = circumstances_of(recording);
-    const unsigned kind = recording.level * circumstances + circumstance;
-    if (recording.missing_kind == kind) return;
-    recording.capture.missing = missing_at(setup, map, recording.level, circumstance);
-    recording.missing_kind = kind;
+    fill_missing(setup, map, recording);
 }
 
 }  // namespace vartml::runtime

@@ -116,13 +116,13 @@ Jobs::Job& Jobs::fill(const Tensors& inputs, const Tensors& outputs) {
 
 void Jobs::start_recording(Job& job, uint64_t entered) {
     job.recording = profiler_->is_on() ? profiler_->start(entered) : nullptr;
-    if (job.recording) job.recording->frames = job.batch;
 }
 
 void Jobs::stamp_queued(Job& job) const {
     if (!job.recording) return;
     job.recording->jobs_in_queue = executor_->num_queued();
     job.recording->stamp(Recording::queued);
+    profiler_->show_queued(*job.recording);
 }
 
 // The wait was released or the callback returned.
@@ -199,6 +199,7 @@ void Jobs::execute(Job& job, unsigned slot) noexcept {
     }
     run_batch(job, slot);
     if (profiler_->is_on()) profiler_->core_is_done(slot, recording);
+    if (recording && job.status == StatusCode::SUCCESS) profiler_->show_completed(*recording);
     if (recording && job.status != StatusCode::SUCCESS)
         profiler_->drop(*std::exchange(job.recording, nullptr));
     finish(job);

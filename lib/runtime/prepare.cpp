@@ -11,8 +11,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "lib/artifact/stats_descriptor.h"
 #include "lib/common/cache_folder.h"
 #include "lib/common/processors.h"
+#include "lib/runtime/capture_missing.h"
 #include "lib/runtime/partitions.h"
 #include "lib/runtime/runner.h"
 #include "lib/runtime/vart_errors.h"
@@ -226,13 +228,32 @@ bool is_cpu(const artifact::CompiledModel& model, const std::string& partition) 
     return found != model.partitions.end() && found->kind == artifact::PartitionKind::cpu;
 }
 
+// A model compiled before there were any has none; a fault in it is no reason not to run.
+void take_descriptor(const RunnerState& state, ProfilerSetup& setup) {
+    setup.descriptor = state.options.descriptor;
+    if (setup.descriptor || !state.model.find_file(profiling::descriptor_entry)) return;
+    auto descriptor = artifact::descriptor_of(state.model, state.model_path);
+    if (descriptor)
+        setup.descriptor = std::make_shared<const profiling::Descriptor>(std::move(*descriptor));
+    else
+        setup.descriptor_fault = descriptor.error().message;
+}
+
 // For whoever wants to know what the runner's jobs do.
 std::shared_ptr<Profiler> make_profiler(const RunnerState& state) {
     ProfilerSetup setup;
     setup.sink = state.options.capture_sink;
-    setup.descriptor = state.options.descriptor;
+    setup.network = state.model.model_name;
+    setup.numbers = setup.sink ? setup.sink->numbers()
+                               : profiling::ActivationNumbers{static_cast<uint32_t>(state.id - 1)};
+    take_descriptor(state, setup);
     setup.compiled_level =
         setup.descriptor ? setup.descriptor->compiled_level : state.model.stats_level;
+    if (setup.descriptor) {
+        setup.pmu = setup.descriptor->pmu;
+        setup.has_traffic = setup.descriptor->ddr_stats;
+        setup.traffic = has_operators(setup) ? traffic_of(*setup.descriptor) : state.traffic;
+    }
     for (auto& program : state.engine->executable().stamped()) {
         const bool cpu = is_cpu(state.model, program.name);
         setup.partitions.push_back({std::move(program), cpu});
@@ -273,6 +294,9 @@ Result<std::unique_ptr<device::Executable>> load_partitions(RunnerState& state,
                         std::to_string(program->graph.nodes.size()) + " nodes, " +
                         std::to_string(program->inputs.size()) + " inputs, " +
                         std::to_string(program->outputs.size()) + " outputs");
+        const Traffic traffic = traffic_of(program->graph, state.model.actual_batch_size);
+        state.traffic.read_bytes += traffic.read_bytes;
+        state.traffic.write_bytes += traffic.write_bytes;
         const uint64_t start = profiling::monotonic_ns();
         auto executable = (*device)->load(program, options);
         if (!executable) return executable.error();

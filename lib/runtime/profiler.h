@@ -9,14 +9,21 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include <vartml/profile.h>
+
 #include "lib/device/step_recorder.h"
 #include "lib/profiling/capture.h"
+#include "lib/profiling/pmu.h"
 #include "lib/runtime/operator_map.h"
+#include "lib/runtime/traffic.h"
 
 namespace vartml::runtime {
+
+class JobTrace;
 
 // What a job writes while it goes through the runtime; used again by later ones.
 class Recording {
@@ -39,22 +46,27 @@ public:
     void stamp(Stage stage) { host[stage] = profiling::monotonic_ns(); }
     std::span<device::StepRecorder* const> recorders() const { return pointers_; }
 
-    unsigned level = 0;
+    // The frames that the call is of; empty: not known.
+    std::span<const TraceFrame> frames_of_call() const { return frame_keys; }
+
+    unsigned level = 0;                        // that capture is filled for
+    unsigned sink_level = 0, trace_level = 0;  // 0: does not ask
     uint64_t index = 0;
+    std::vector<TraceFrame> frame_keys;
     profiling::HostStamps host{};
     uint32_t jobs_in_queue = 0;
     unsigned core = 0;
     bool is_first_of_core = false;
     uint64_t core_ready = 0;  // when the core had nothing to do any more
     uint64_t bytes_copied = 0;
-    size_t frames = 0, turns = 0;  // of the job; groups of frames that went through the program
+    size_t turns = 0;  // groups of frames that went through the program
 
     // Of fill_capture(), with memory that stays.
     profiling::Capture capture;
     std::vector<profiling::ThreadCapture> spare_threads;
     std::vector<int32_t> thread_at;  // by group and row: index into capture.threads, or -1
     std::vector<uint64_t> complete_at, group_idle_since;
-    unsigned missing_kind = 0;  // what capture.missing was made for
+    uint64_t missing_kind = 0;  // what capture.missing was made for
 
 private:
     std::vector<std::unique_ptr<device::StepRecorder>> recorders_;
@@ -64,23 +76,36 @@ private:
 struct ProfilerSetup {
     std::shared_ptr<profiling::CaptureSink> sink;             // null: nobody asks
     std::shared_ptr<const profiling::Descriptor> descriptor;  // null: the model has none
+    std::string descriptor_fault;                             // or one that cannot be read: why
+    profiling::Pmu pmu;                                       // of the descriptor
+    bool has_traffic = false;
+    Traffic traffic;  // of an inference
     unsigned compiled_level = 0;
     std::vector<ProfiledPartition> partitions;  // that leave stamps, in the order of execution
     unsigned threads = 1;                       // of the executor
     uint32_t queue_depth = 0;
+    std::string network;  // where there is no descriptor
+    profiling::ActivationNumbers numbers;
     uint64_t activated_at = 0;
     std::array<uint64_t, 2> activate_ns{};  // of the NPU's partitions, of the CPU's
+
+    bool has_pmu() const { return profiling::no_pmu_reason(pmu).empty(); }
 };
 
 // Thread-safety: all members may be called concurrently; core_* for a core only by whoever has it.
 class Profiler {
 public:
     explicit Profiler(ProfilerSetup setup);
+    ~Profiler();
 
-    bool is_on() const { return setup_.sink != nullptr; }
-    // The next inference of the runner, in the order of calls; null: not captured. `entered` is
-    // when the call began. Calls the sink.
+    // Somebody asks: the sink, or the open host trace.
+    bool is_on() const;
+    // The next inference of the runner, in the order of calls and on the thread of the call; null:
+    // not captured. `entered` is when the call began. Calls the sink.
     Recording* start(uint64_t entered);
+    // What the host trace shows: on the thread of the call, and on that of the run.
+    void show_queued(const Recording& recording) const noexcept;
+    void show_completed(const Recording& recording) const noexcept;
     // The core takes a job, and has run it; null: it is not captured.
     void core_takes(unsigned core, Recording& recording);
     void core_is_done(unsigned core, const Recording* recording);
@@ -95,8 +120,11 @@ private:
         bool has_run = false;
     };
 
+    Recording* take_free();
+
     const ProfilerSetup setup_;
     const OperatorMap map_;
+    const std::unique_ptr<JobTrace> trace_;
     uint64_t record_cost_ps_ = 0;
     std::atomic<uint64_t> next_index_{0};
     std::vector<Core> cores_;

@@ -38,6 +38,7 @@ struct RunnerState {
     device::Device* device = nullptr;
     std::string target;
     std::shared_ptr<device::Executor> executor;
+    Traffic traffic;                        // of the graphs
     std::array<uint64_t, 2> activate_ns{};  // loading: of the NPU's partitions, of the CPU's
     std::unique_ptr<Engine> engine;         // goes on a thread of the executor
     std::unique_ptr<Jobs> jobs;             // goes first

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 
+import capture
 import element
 import kernels
 import load
@@ -55,6 +56,7 @@ def main():
         kernels.bench_decode(bench, work)
         kernels.bench_overlay(bench, work)
         models.bench_compile(bench, work)
+        capture.bench_capture(bench, work)
         load.bench_load(bench, work)
         element.bench_element(bench, work)
         tracing.bench_trace(bench, work)

@@ -96,14 +96,16 @@ def measure(programs):
     return {name: statistics.median(values) for name, values in times.items()}
 
 
-def compiled(work, model, numerics='float'):
+def compiled(work, model, numerics='float', stats_level=None):
     """The compiled model, made where it is missing; None without the ONNX file."""
     onnx = os.path.join(SHARED, 'models', model, 'model.onnx')
-    place = os.path.join(work, f'{model}-{numerics}.rai')
+    place = os.path.join(work, f'{model}-{numerics}{stats_level or ""}.rai')
     if not os.path.exists(onnx):
         return None
     if not os.path.exists(place):
         arguments = ['--numerics', 'f32'] if numerics == 'f32' else []
+        if stats_level:
+            arguments += ['--stats-level', str(stats_level)]
         subprocess.run(['vartml', 'compile', onnx, '-o', place, *arguments], check=True, stdout=subprocess.DEVNULL,
                        stderr=subprocess.DEVNULL)
     return place

@@ -67,8 +67,8 @@ TinyOnnx mixed() {
 std::string kinds(const Descriptor& d, const profiling::Group& group) {
     std::string text;
     for (const Op& op : group.ops)
-        text += (text.empty() ? "" : " ") +
-                (op.name.empty() ? d.kind(op) : d.kind(op) + ":" + op.name);
+        text +=
+            (text.empty() ? "" : " ") + (op.name.empty() ? d.kind(op) : d.kind(op) + ":" + op.name);
     return text;
 }
 
@@ -113,7 +113,8 @@ TEST(StatsDescriptor, CountsBytesAndWorkFromShapes) {
 TEST(StatsDescriptor, CountsAWholeBatchAndItsConstantsOnce) {
     CompileRequest one = request(70), four = one;
     four.batch_size = 4;
-    const Descriptor a = descriptor(compiled(mixed(), one)), b = descriptor(compiled(mixed(), four));
+    const Descriptor a = descriptor(compiled(mixed(), one)),
+                     b = descriptor(compiled(mixed(), four));
     const Op &x = a.cores[0].groups[0].ops[1], &y = b.cores[0].groups[0].ops[1];
     EXPECT_EQ(b.batch, 4u);
     EXPECT_EQ(b.stats_batchsize, 4u);
@@ -132,12 +133,12 @@ TEST(StatsDescriptor, ConnectsOperatorsByDataAndByOrder) {
     std::set<std::string> data, order;
     for (const profiling::Edge& e : d.edges)
         (e.data ? data : order).insert(names.at(e.from) + ">" + names.at(e.to));
-    EXPECT_EQ(data, (std::set<std::string>{"c>d", "c>vaiml_par_0/out/r",
-                                           "vaiml_par_0/out/r>places"}));
-    EXPECT_EQ(order, (std::set<std::string>{
-                         "sync0>c", "c>barrier2", "barrier2>d", "d>barrier4",
-                         "barrier4>vaiml_par_0/out/r", "vaiml_par_0/out/r>barrier6",
-                         "barrier6>sync7", "sync7>places", "places>barrier9"}));
+    EXPECT_EQ(data,
+              (std::set<std::string>{"c>d", "c>vaiml_par_0/out/r", "vaiml_par_0/out/r>places"}));
+    EXPECT_EQ(order,
+              (std::set<std::string>{"sync0>c", "c>barrier2", "barrier2>d", "d>barrier4",
+                                     "barrier4>vaiml_par_0/out/r", "vaiml_par_0/out/r>barrier6",
+                                     "barrier6>sync7", "sync7>places", "places>barrier9"}));
 }
 
 TEST(StatsDescriptor, LevelsDecideWhatIsThere) {
@@ -289,7 +290,8 @@ TEST(PerfMetrics, AddUpPerPartition) {
 
 // The public notebook shows 18446744060020916224 multiply-accumulates: a wrapped sum.
 TEST(PerfMetrics, NeverWrap) {
-    // 2^30 places of 2^10 filters of 2^10 channels of 2^20 elements: 2^70, of tensors that each fit.
+    // 2^30 places of 2^10 filters of 2^10 channels of 2^20 elements: 2^70, of tensors that each
+    // fit.
     const graph::Graph g = graph::must_parse(R"(graph g
 input %x : f32[1,1024,32768,32768]
 input %w : f32[1024,1024,1024,1024]
@@ -341,11 +343,13 @@ size_t count_of(const std::vector<std::string>& lines, const std::string& start)
 
 TEST(PerfWarnings, NameOperatorsAndTensors) {
     const auto lines = warnings_of(compiled(mixed(), request(40)));
-    EXPECT_EQ(count_of(lines, "performance warning PW01: places: NonZero runs on the CPU in "
-                              "vaiml_cpu_subgraph_0: "),
+    EXPECT_EQ(count_of(lines,
+                       "performance warning PW01: places: NonZero runs on the CPU in "
+                       "vaiml_cpu_subgraph_0: "),
               1u);
-    EXPECT_EQ(count_of(lines, "performance warning PW02: images: is converted, fp32 NCHW to bf16 "
-                              "HCWNC4, at the border of vaiml_par_0: "),
+    EXPECT_EQ(count_of(lines,
+                       "performance warning PW02: images: is converted, fp32 NCHW to bf16 "
+                       "HCWNC4, at the border of vaiml_par_0: "),
               1u);
     EXPECT_EQ(count_of(lines, "performance warning PW02: r: "), 1u);
     EXPECT_EQ(count_of(lines, "performance warning PW03"), 0u);  // 3 of 4 channels: 25 %, not more
@@ -364,8 +368,9 @@ TEST(PerfWarnings, SeePaddingAndSmallerBatches) {
     const CompiledModel model = compiled(m, r);
     ASSERT_LT(model.actual_batch_size, 200u);
     const auto lines = warnings_of(model);
-    EXPECT_EQ(count_of(lines, "performance warning PW03: two: 50.0 % of its bytes in layout HCWNC4 "
-                              "are padding"),
+    EXPECT_EQ(count_of(lines,
+                       "performance warning PW03: two: 50.0 % of its bytes in layout HCWNC4 "
+                       "are padding"),
               1u);
     EXPECT_EQ(count_of(lines, "performance warning PW05: m: has batch size " +
                                   std::to_string(model.actual_batch_size) + ", 200 were requested"),
@@ -387,7 +392,8 @@ TEST(PerfWarnings, SeeMoreThanOneNpuPartition) {
     size_t npu = 0;
     for (const auto& p : model.partitions) npu += p.kind == PartitionKind::npu;
     if (npu < 2) GTEST_SKIP() << "the model is not split";
-    EXPECT_EQ(count_of(warnings_of(model), "performance warning PW04: m: has 2 NPU partitions; "), 1u);
+    EXPECT_EQ(count_of(warnings_of(model), "performance warning PW04: m: has 2 NPU partitions; "),
+              1u);
 }
 
 }  // namespace

@@ -32,8 +32,8 @@ protected:
 
 TEST_F(CompileStats, EachSpellingOfTheLevelIsOne) {
     EXPECT_EQ(descriptor("").compiled_level, 40);
-    for (const char* words : {"--stats-level=70", "--stats-level 70", "-stats-level=70",
-                              "-stats-level 70"})
+    for (const char* words :
+         {"--stats-level=70", "--stats-level 70", "-stats-level=70", "-stats-level 70"})
         EXPECT_EQ(descriptor(words).compiled_level, 70) << words;
 }
 
@@ -42,13 +42,13 @@ TEST_F(CompileStats, EachSpellingOfTheOthersIsOne) {
         EXPECT_EQ(descriptor(words).stats_batchsize, 4u) << words;
     for (const char* words : {"--ddr-stats", "-ddr-stats"})
         EXPECT_TRUE(descriptor(words).ddr_stats) << words;
-    for (const char* option : {"--pmu-recipe", "-pmu-recipe", "--aic-pmu-recipe",
-                               "-aic-pmu-recipe"})
+    for (const char* option :
+         {"--pmu-recipe", "-pmu-recipe", "--aic-pmu-recipe", "-aic-pmu-recipe"})
         for (const char* between : {" ", "="})
             EXPECT_EQ(descriptor(std::string(option) + between + "AxiRd").pmu.recipe, "AxiRd")
                 << option;
-    for (const char* option : {"--pmu-events", "-pmu-events", "--aic-pmu-events",
-                               "-aic-pmu-events"})
+    for (const char* option :
+         {"--pmu-events", "-pmu-events", "--aic-pmu-events", "-aic-pmu-events"})
         for (const char* between : {" ", "="})
             EXPECT_EQ(descriptor(std::string(option) + between + "3F,0x70,200").pmu.events,
                       (std::vector<uint32_t>{0x3f, 0x70, 0x200}))
@@ -124,8 +124,8 @@ TEST_F(CompileStats, UsageErrorsComeBeforeTheModel) {
 }
 
 TEST_F(CompileStats, TheModelMayBeAnOption) {
-    for (const char* words : {"-model=shelf.onnx", "-model shelf.onnx", "-m=shelf.onnx",
-                              "-m shelf.onnx"}) {
+    for (const char* words :
+         {"-model=shelf.onnx", "-model shelf.onnx", "-m=shelf.onnx", "-m shelf.onnx"}) {
         const Finished r = run(std::string(words) + " -aic-binary-dir=./binaries -stats-level=70");
         EXPECT_EQ(r.status, 0) << words << ": " << r.err;
         EXPECT_NE(r.out.find("model: ./binaries/programqpc.bin\n"), std::string::npos) << r.out;
@@ -190,9 +190,9 @@ TEST_F(CompileStats, ForeignSpellingsAreOneGroupOfTheHelp) {
     EXPECT_EQ(head.find("aic"), std::string::npos) << head;
     for (const char* word : {" -stats-level", " -model", " -m,", " -ddr-stats", " -pmu-"})
         EXPECT_EQ(head.find(word), std::string::npos) << word;
-    for (const char* word : {"-stats-level", "-stats-batchsize", "-ddr-stats", "-aic-pmu-recipe",
-                             "-aic-pmu-events", "-aic-perf-warnings", "-aic-perf-metrics",
-                             "-aic-binary-dir", "-model"})
+    for (const char* word :
+         {"-stats-level", "-stats-batchsize", "-ddr-stats", "-aic-pmu-recipe", "-aic-pmu-events",
+          "-aic-perf-warnings", "-aic-perf-metrics", "-aic-binary-dir", "-model"})
         EXPECT_NE(tail.find(word), std::string::npos) << word;
 }
 

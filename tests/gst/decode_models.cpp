@@ -302,11 +302,8 @@ TEST_P(RealModels, DecodeAsPlainLoops) {
         infer += " modelinfo-file=" + (dir / "sidecar.modelinfo");
     }
     const Size sizes[] = {{640, 480}, {321, 241}, {200, 360}, {1280, 720}};
-    const bool large = c.width * c.height > 300'000;
-    unsigned turn = 0;
     for (const Size& size : sizes) {
         for (const char* mode : {"stretch", "letterbox", "crop"}) {
-            if (large && turn++ % 4) continue;  // each size once, each way once
             SCOPED_TRACE(std::to_string(size.width) + "x" + std::to_string(size.height) + " " +
                          mode);
             const std::string source =
@@ -320,7 +317,7 @@ TEST_P(RealModels, DecodeAsPlainLoops) {
             c.check(cpu, fit(mode, size.width, size.height, c.width, c.height), size,
                     {c.width, c.height});
             const Found hw = run(source + " output-tensor-type=hw" + decode);
-            if (!hw.error.empty()) continue;  // the model has no such view
+            ASSERT_EQ(hw.error, "");
             EXPECT_EQ(hw.pixels, cpu.pixels);
             EXPECT_EQ(hw.embedding, cpu.embedding);
             EXPECT_EQ(hw.classes, cpu.classes);

@@ -17,6 +17,7 @@ import element
 import kernels
 import load
 import models
+import publish
 import video
 from rows import HERE, THREADS, Bench, say
 
@@ -53,6 +54,7 @@ def main():
         kernels.bench_track(bench, work)
         kernels.bench_decode(bench, work)
         kernels.bench_overlay(bench, work)
+        publish.bench_publish(bench, work)
         models.bench_compile(bench, work)
         load.bench_load(bench, work)
         element.bench_element(bench, work)

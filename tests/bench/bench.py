@@ -53,6 +53,7 @@ def main():
         kernels.bench_layouts(bench, work)
         kernels.bench_track(bench, work)
         kernels.bench_decode(bench, work)
+        kernels.bench_segment(bench, work)
         kernels.bench_overlay(bench, work)
         publish.bench_publish(bench, work)
         models.bench_compile(bench, work)

@@ -34,8 +34,9 @@ int main(int argc, char** argv) {
     constexpr int frames = 1000, first = 100;  // the connection is made meanwhile
     gst_init(&argc, &argv);
     if (argc != 3) return 2;
-    const std::string line = "vartmlpublish method=mqtt address=127.0.0.1 port=" +
-                             std::string(argv[1]) + " spool-dir=" + argv[2];
+    const std::string line =
+        "vartmlpublish method=mqtt address=127.0.0.1 port=" + std::string(argv[1]) +
+        " spool-dir=" + argv[2];
     GstHarness* harness = gst_harness_new_parse(line.c_str());
     gst_harness_set_src_caps_str(harness, "video/x-raw,format=NV12,width=1920,height=1080");
     std::vector<double> times;

@@ -63,7 +63,6 @@ def main():
         load.bench_load(bench, work)
         element.bench_element(bench, work)
         tracing.bench_trace(bench, work)
-        tracing.bench_recording(bench, work)
         video.bench_video(bench, work)
         video.bench_bf16(bench)
     with open(os.path.join(HERE, 'rows.txt'), encoding='utf-8') as f:

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What vartmltrace adds to the time of a frame, and recording to that of an inference."""
-import json
+"""What vartmltrace adds to the time of a frame."""
 import os
 import re
 import statistics
@@ -40,17 +39,3 @@ def bench_trace(bench, work):
     shares.sort()
     bench.notes.append(f'trace/overhead: {shares[1]:+.1f} to {shares[-2]:+.1f} % without the extremes, of frames that take '
                        f'{statistics.median(times):.0f} us')
-
-
-def bench_recording(bench, work):
-    """Of the median round trip, at the level of the budget: as `vartml run --profiling-overhead` measures it."""
-    if not bench.wants('record/overhead'):
-        return
-    model, result = os.path.join(work, 'recorded.rai'), os.path.join(work, 'overhead.json')
-    subprocess.run(['vartml', 'compile', QRFINDER, '-o', model, '--stats-level=50'], check=True, stdout=subprocess.DEVNULL)
-    done = subprocess.run(['vartml', 'run', model, '--profiling-overhead', '--json', result], check=True, capture_output=True,
-                          text=True)
-    with open(result, encoding='utf-8') as f:
-        row = json.load(f)['rows'][0]
-    bench.add('record/overhead', '%', row['ours'], None, '', row['limit'], row['sense'])
-    bench.notes.append(f'record/overhead: {done.stdout.strip()}')

@@ -80,9 +80,11 @@ TEST(StatsDescriptor, HasSyncOperatorsAndBarriersInExecutionOrder) {
     ASSERT_EQ(d.cores[0].groups.size(), 2u);
     EXPECT_EQ(d.engines, (std::vector<std::string>{"SNPU", "CPU"}));
     EXPECT_EQ(kinds(d, d.cores[0].groups[0]),
-              "sync conv2d_relu:c barrier conv2d:d barrier "
+              "sync conv2d_relu:c_node barrier conv2d:d_node barrier "
               "convert_layout:vaiml_par_0/out/r barrier");
-    EXPECT_EQ(kinds(d, d.cores[0].groups[1]), "sync non_zero:places barrier");
+    EXPECT_EQ(kinds(d, d.cores[0].groups[1]),
+              "sync non_zero:places_node barrier "
+              "convert_layout:vaiml_cpu_subgraph_0/out/places barrier");
 }
 
 TEST(StatsDescriptor, CountsBytesAndWorkFromShapes) {
@@ -99,7 +101,7 @@ TEST(StatsDescriptor, CountsBytesAndWorkFromShapes) {
     EXPECT_EQ(conv.read_bytes, 256u * 4 * 2 + 20 * 27 * 4);
     EXPECT_EQ(conv.layer, 0);
     EXPECT_FALSE(conv.data_movement);
-    EXPECT_EQ(conv.onnx_nodes, (std::vector<std::string>{"c", "r"}));
+    EXPECT_EQ(conv.onnx_nodes, (std::vector<std::string>{"c_node", "r_node"}));
     EXPECT_NE(conv.attributes.find("pads=[1,1,1,1]"), std::string::npos);
     EXPECT_EQ(d.tensors[conv.inputs[0]].layout, static_cast<uint16_t>(Layout::HCWNC4));
     EXPECT_TRUE(d.tensors[conv.inputs[1]].constant);
@@ -134,12 +136,15 @@ TEST(StatsDescriptor, ConnectsOperatorsByDataAndByOrder) {
     std::set<std::string> data, order;
     for (const profiling::Edge& e : d.edges)
         (e.data ? data : order).insert(names.at(e.from) + ">" + names.at(e.to));
-    EXPECT_EQ(data,
-              (std::set<std::string>{"c>d", "c>vaiml_par_0/out/r", "vaiml_par_0/out/r>places"}));
-    EXPECT_EQ(order,
-              (std::set<std::string>{"sync0>c", "c>barrier2", "barrier2>d", "d>barrier4",
-                                     "barrier4>vaiml_par_0/out/r", "vaiml_par_0/out/r>barrier6",
-                                     "barrier6>sync7", "sync7>places", "places>barrier9"}));
+    EXPECT_EQ(data, (std::set<std::string>{"c_node>d_node", "c_node>vaiml_par_0/out/r",
+                                           "vaiml_par_0/out/r>places_node",
+                                           "places_node>vaiml_cpu_subgraph_0/out/places"}));
+    EXPECT_EQ(order, (std::set<std::string>{"sync0>c_node", "c_node>barrier2", "barrier2>d_node",
+                                            "d_node>barrier4", "barrier4>vaiml_par_0/out/r",
+                                            "vaiml_par_0/out/r>barrier6", "barrier6>sync7",
+                                            "sync7>places_node", "places_node>barrier9",
+                                            "barrier9>vaiml_cpu_subgraph_0/out/places",
+                                            "vaiml_cpu_subgraph_0/out/places>barrier11"}));
 }
 
 TEST(StatsDescriptor, LevelsDecideWhatIsThere) {
@@ -347,7 +352,7 @@ size_t count_of(const std::vector<std::string>& lines, const std::string& start)
 TEST(PerfWarnings, NameOperatorsAndTensors) {
     const auto lines = warnings_of(compiled(mixed(), request(40)));
     EXPECT_EQ(count_of(lines,
-                       "performance warning PW01: places: NonZero runs on the CPU in "
+                       "performance warning PW01: places_node: NonZero runs on the CPU in "
                        "vaiml_cpu_subgraph_0: "),
               1u);
     EXPECT_EQ(count_of(lines,
@@ -358,7 +363,7 @@ TEST(PerfWarnings, NameOperatorsAndTensors) {
     EXPECT_EQ(count_of(lines, "performance warning PW03"), 0u);  // 3 of 4 channels: 25 %, not more
     EXPECT_EQ(count_of(lines, "performance warning PW04"), 0u);
     EXPECT_EQ(count_of(lines, "performance warning PW05"), 0u);
-    EXPECT_EQ(count_of(lines, "performance warning PW07: d: Conv has 0."), 1u);
+    EXPECT_EQ(count_of(lines, "performance warning PW07: d_node: Conv has 0."), 1u);
 }
 
 TEST(PerfWarnings, SeePaddingAndSmallerBatches) {
@@ -379,7 +384,7 @@ TEST(PerfWarnings, SeePaddingAndSmallerBatches) {
                                   std::to_string(model.actual_batch_size) + ", 200 were requested"),
               1u);
     // Behind the last convolution, so it stays f32.
-    EXPECT_EQ(count_of(lines, "performance warning PW06: y: Softmax works in float32"), 1u);
+    EXPECT_EQ(count_of(lines, "performance warning PW06: y_node: Softmax works in float32"), 1u);
     // The smaller batch costs most.
     ASSERT_FALSE(lines.empty());
     EXPECT_TRUE(lines[0].starts_with("performance warning PW05"));

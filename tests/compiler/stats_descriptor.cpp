@@ -136,12 +136,15 @@ TEST(StatsDescriptor, ConnectsOperatorsByDataAndByOrder) {
     std::set<std::string> data, order;
     for (const profiling::Edge& e : d.edges)
         (e.data ? data : order).insert(names.at(e.from) + ">" + names.at(e.to));
-    EXPECT_EQ(data,
-              (std::set<std::string>{"c>d", "c>vaiml_par_0/out/r", "vaiml_par_0/out/r>places"}));
-    EXPECT_EQ(order,
-              (std::set<std::string>{"sync0>c", "c>barrier2", "barrier2>d", "d>barrier4",
-                                     "barrier4>vaiml_par_0/out/r", "vaiml_par_0/out/r>barrier6",
-                                     "barrier6>sync7", "sync7>places", "places>barrier9"}));
+    EXPECT_EQ(data, (std::set<std::string>{"c_node>d_node", "c_node>vaiml_par_0/out/r",
+                                           "vaiml_par_0/out/r>places_node",
+                                           "places_node>vaiml_cpu_subgraph_0/out/places"}));
+    EXPECT_EQ(order, (std::set<std::string>{"sync0>c_node", "c_node>barrier2", "barrier2>d_node",
+                                            "d_node>barrier4", "barrier4>vaiml_par_0/out/r",
+                                            "vaiml_par_0/out/r>barrier6", "barrier6>sync7",
+                                            "sync7>places_node", "places_node>barrier9",
+                                            "barrier9>vaiml_cpu_subgraph_0/out/places",
+                                            "vaiml_cpu_subgraph_0/out/places>barrier11"}));
 }
 
 TEST(StatsDescriptor, LevelsDecideWhatIsThere) {

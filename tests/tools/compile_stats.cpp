@@ -111,7 +111,7 @@ TEST_F(CompileStats, UsageErrorsComeBeforeTheModel) {
         {"-aic-profiling-num-samples=3", {"-aic-profiling-num-samples", "vartml run"}},
         {"-stats-levels=70", {"-s"}},
         {"-aic-binary-dir=b -o m.rai", {"--aic-binary-dir", "--output"}},
-        {"-aic-binary-dir", {"--aic-binary-dir"}},
+        {"-aic-binary-dir", {"-aic-binary-dir"}},
     };
     for (const Refused& row : rows) {
         const Finished r = run(std::string("none.onnx ") + row.arguments);

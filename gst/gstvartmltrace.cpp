@@ -34,9 +34,6 @@
 #include "gst/trace/spans.h"
 #include "gst/trace/summary.h"
 
-GST_DEBUG_CATEGORY_STATIC(vartmltrace_debug);
-#define GST_CAT_DEFAULT vartmltrace_debug
-
 using namespace vartml;
 using namespace vartml::gst::trace;
 
@@ -156,7 +153,7 @@ void close(State& state) {
     state.trace.reset();
     if (!state.properties.summary) return;
     if (auto done = write_summary(path + ".txt", summary_text(*state.objects, totals)); !done)
-        GST_WARNING("%s", done.error().message.c_str());
+        g_warning("vartmltrace: %s", done.error().message.c_str());
 }
 
 void close_all() {
@@ -222,7 +219,6 @@ static void gst_vartml_trace_init(GstVartmlTrace* self) {
 }
 
 static void gst_vartml_trace_class_init(GstVartmlTraceClass* klass) {
-    GST_DEBUG_CATEGORY_INIT(vartmltrace_debug, "vartmltrace", 0, "one time line of all");
     auto* object = G_OBJECT_CLASS(klass);
     object->set_property = set_property;
     object->get_property = get_property;

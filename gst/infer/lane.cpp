@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "gst/infer/trace.h"
 #include "gst/support/log.h"
 #include "gst/support/output_pool.h"
 
@@ -61,7 +60,6 @@ std::unique_ptr<Request> Lane::make_request(vartml::Error& error) {
             error = memory.error();
             return nullptr;
         }
-        trace_alloc("input tensor", tensor.info.size_in_bytes);
         request->inputs.push_back(memory->tensor);
         request->memory.push_back(*std::move(memory));
     }

@@ -33,13 +33,6 @@ void trace_copy(GstElement* element, const char* reason, uint64_t bytes) {
                        HostTrace::stamp_ns());
 }
 
-void trace_alloc(const char* what, uint64_t bytes) {
-    if (!is_recorded(trace_flag::allocs)) return;
-    const TraceArg args[] = {{"bytes", bytes}, TraceArg::copy("reason", what)};
-    HostTrace::instant({.category = TraceCategory::host, .name = "allocation", .args = args},
-                       HostTrace::stamp_ns());
-}
-
 void trace_caps(GstElement* element, const GstCaps* caps) {
     if (!HostTrace::is_open()) return;
     gchar* const text = gst_caps_to_string(caps);

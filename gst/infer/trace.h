@@ -13,7 +13,6 @@ namespace vartml::gst::infer {
 // Each does nothing where it is not recorded.
 void trace_skip(GstElement* element, InferenceStatus status, const TraceFrame& frame);
 void trace_copy(GstElement* element, const char* reason, uint64_t bytes);
-void trace_alloc(const char* what, uint64_t bytes);
 void trace_caps(GstElement* element, const GstCaps* caps);
 // How long the request waited for its run to begin.
 void trace_wait(const Request& request);

@@ -11,6 +11,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "gst/support/trace_alloc.h"
+
 namespace vartml::gst {
 namespace {
 
@@ -79,6 +81,7 @@ GstMemory* alloc(GstAllocator* allocator, gsize size, GstAllocationParams* param
     const GstVartmlDmabufAllocator* self = self_of(allocator);
     const int fd = self->source->allocate(self->device, whole);
     if (fd < 0) return nullptr;
+    trace_alloc("dma-buf of a frame", whole);
     GstMemory* memory = gst_fd_allocator_alloc(allocator, fd, whole, GST_FD_MEMORY_FLAG_NONE);
     if (memory) gst_memory_resize(memory, gssize(params->prefix), size);
     return memory;

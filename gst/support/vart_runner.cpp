@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "gst/support/guarded.h"
+#include "gst/support/trace_alloc.h"
 
 namespace vartml::gst {
 namespace {
@@ -66,6 +67,7 @@ vartml::Result<TensorMemory> allocate_tensor(const vart::Runner& runner,
     memory.tensor = *std::move(made);
     if (tensor.hw) memory.data = memory.tensor.get_virtual_address();
     if (!memory.data) return no_memory(tensor);
+    trace_alloc(tensor.info.name, tensor.info.size_in_bytes);
     return memory;
 }
 

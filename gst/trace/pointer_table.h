@@ -46,6 +46,7 @@ public:
         return &made->entry;
     }
     void remove(const void* key) {
+        if (!find(key)) return;
         const std::lock_guard lock(mutex_);
         for (Node* n = heads_[slot(key)].load(std::memory_order_relaxed); n; n = n->next)
             if (n->key.load(std::memory_order_relaxed) == key)

@@ -26,6 +26,15 @@ GType flags_type() {
     return type;
 }
 
+// A number that becomes a large one when it is converted.
+bool is_negative(const GValue* value) {
+    GValue number = G_VALUE_INIT;
+    g_value_init(&number, G_TYPE_DOUBLE);
+    const bool negative = g_value_transform(value, &number) && g_value_get_double(&number) < 0;
+    g_value_unset(&number);
+    return negative;
+}
+
 // Parameters are given once, when the tracer is made.
 constexpr auto writable =
     static_cast<GParamFlags>(G_PARAM_READWRITE | G_PARAM_CONSTRUCT_ONLY | G_PARAM_STATIC_STRINGS);
@@ -122,10 +131,11 @@ Result<void> Properties::parse(GObjectClass* klass, const char* text) {
     const auto refuse = [](std::string why) {
         return Error{ErrorCode::invalid_argument, std::move(why)};
     };
+    const std::string whole = std::string("vartmltrace,") + text;
+    gchar* rest = nullptr;
     const std::unique_ptr<GstStructure, decltype(&gst_structure_free)> given(
-        gst_structure_from_string((std::string("vartmltrace,") + text).c_str(), nullptr),
-        gst_structure_free);
-    if (!given) {
+        gst_structure_from_string(whole.c_str(), &rest), gst_structure_free);
+    if (!given || (rest && *rest)) {
         return refuse(std::string("parameters '") + text +
                       "' are not of the form name=value,name=value; quote values with commas or "
                       "asterisks");
@@ -143,6 +153,7 @@ Result<void> Properties::parse(GObjectClass* klass, const char* text) {
         g_value_init(&wanted, spec->value_type);
         const bool is_text = G_VALUE_HOLDS_STRING(value);
         const bool fits =
+            !is_negative(value) &&
             (is_text ? gst_value_deserialize_with_pspec(&wanted, g_value_get_string(value), spec)
                      : g_value_transform(value, &wanted)) &&
             !g_param_value_validate(spec, &wanted);

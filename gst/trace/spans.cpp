@@ -57,7 +57,8 @@ Spans::Stack& Spans::stack() {
 Load load_of(GstBuffer* buffer) {
     // gst_buffer_get_size() only reads the memories' sizes.
     return {GST_BUFFER_PTS_IS_VALID(buffer) ? static_cast<int64_t>(GST_BUFFER_PTS(buffer)) : -1,
-            gst_buffer_get_size(buffer)};
+            gst_buffer_get_size(buffer),
+            GST_BUFFER_FLAG_IS_SET(buffer, GST_BUFFER_FLAG_DISCONT) != FALSE};
 }
 
 // A list is one frame or packets of one: the first speaks for all.
@@ -95,7 +96,8 @@ void Spans::find_frame(const Stack& stack, Entry& entry, const Load& load) const
     }
     if (!entry.stream) return;
     const bool is_source = !entry.is_chain && entry.pad->is_origin.load(std::memory_order_acquire);
-    entry.frame.key = HostTrace::frame_key(entry.stream->index, load.pts_ns, is_source);
+    entry.frame.key =
+        HostTrace::frame_key(entry.stream->index, load.pts_ns, is_source, load.is_discont);
 }
 
 void Spans::enter(Stack& stack, PadEntry& pad, GstPad* address, const Load& load, bool is_chain) {

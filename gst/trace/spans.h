@@ -11,6 +11,7 @@ namespace vartml::gst::trace {
 struct Load {
     int64_t pts_ns = -1;
     uint64_t bytes = 0;
+    bool is_discont = false;
 };
 Load load_of(GstBuffer* buffer);
 Load load_of(GstBufferList* list);

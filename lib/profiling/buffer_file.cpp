@@ -7,6 +7,8 @@
 #include <limits>
 #include <tuple>
 
+#include "lib/common/utf8.h"
+
 namespace vartml::profiling {
 namespace {
 
@@ -26,7 +28,7 @@ uint64_t saturated(unsigned __int128 value) {
 }  // namespace
 
 std::string section_name(const Section& s) {
-    std::string name(s.type.data(), s.type.size());
+    std::string name = printable({s.type.data(), s.type.size()});
     if (s.core != format::any) name += " of core " + std::to_string(s.core);
     if (s.thread != format::any) name += ", thread " + std::to_string(s.thread);
     return name;

@@ -206,7 +206,7 @@ Result<void> TraceWriter::write_host(TraceFile& out, TraceLanes& lanes) {
     std::ranges::stable_sort(entries, {}, &Entry::start_ns);
     for (const Entry& entry : entries) {
         const BufferFile& buffer = *sources_[entry.source]->buffer;
-        lanes.name_process(buffer.header().pid, "HOST_PROC");
+        out.name_process(buffer.header().pid, "HOST_PROC");
         NestingLane* lane =
             lanes.of_host(buffer.header().pid).lane(host_lane(*sources_[entry.source]));
         const auto track = lane ? lane->place(entry.start_ns, entry.end_ns) : std::nullopt;

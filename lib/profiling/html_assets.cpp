@@ -34,7 +34,7 @@ ul.legend { list-style: none; display: flex; flex-wrap: wrap; gap: .25rem 1.1rem
 .legend i, .note i { display: inline-block; width: .75rem; height: .75rem; border-radius: .2rem; margin-right: .35rem; vertical-align: -.05rem; }
 .note i { margin: 0 .1rem; }
 i.compute { background: var(--compute); } i.memory { background: var(--memory); }
-i.overhead { background: var(--overhead); } i.host, i.device { background: var(--host); }
+i.overhead { background: var(--overhead); } i.host { background: var(--host); } i.device { background: var(--accent); }
 ul.hints { margin: .6rem 0 0; padding-left: 1.3rem; overflow-wrap: anywhere; }
 .wide { overflow: auto; max-height: 32rem; margin: 0 -1rem; padding: 0 1rem; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .87rem; min-width: 100%; }

@@ -18,9 +18,9 @@ namespace vartml::profiling {
 namespace {
 
 // What each part may take, so that the page stays within 8 MiB whatever the model.
-constexpr size_t max_rows_bytes = size_t{1} << 20, max_layers_bytes = size_t{3} << 20,
+constexpr size_t max_rows_bytes = size_t{1} << 20, max_layers_bytes = size_t{5} << 19,
                  max_list_bytes = size_t{1} << 18;
-constexpr size_t max_pairs = 12;
+constexpr size_t max_line_bytes = 2000, max_pairs = 12;
 
 constexpr const char* page_head = R"(<!DOCTYPE html>
 <html lang="en">
@@ -58,7 +58,7 @@ std::string text_list(const char* kind, const Lines& lines) {
         if (out.size() > max_list_bytes)
             ++left_out;
         else
-            out += "<li>" + html_text(line) + "</li>\n";
+            out += "<li>" + html_text(line, max_line_bytes) + "</li>\n";
     }
     if (left_out > 0) out += "<li>" + std::to_string(left_out) + " more</li>\n";
     return out + "</ul>\n";
@@ -84,7 +84,8 @@ std::string figure(const Lines& summary, std::string_view words, std::string_vie
 std::string fact_html(std::string_view key, const Lines& lines) {
     constexpr size_t max_open = 4;
     std::string body;
-    for (const std::string& line : lines) body += (body.empty() ? "" : "<br>") + html_text(line);
+    for (const std::string& line : lines)
+        body += (body.empty() ? "" : "<br>") + html_text(line, max_line_bytes);
     if (lines.size() > max_open)
         body = "<details><summary>" + std::to_string(lines.size()) + " lines</summary>" + body +
                "</details>";
@@ -103,7 +104,7 @@ std::string head_html(const SummaryText& summary, const Lines& text) {
     for (const std::string& note : summary.notes) {
         const auto [key, rest] = split(note);
         if (key == "not captured" || key.starts_with("verdict") || rest.empty()) continue;
-        bytes += rest.size();
+        bytes += html_text(rest, max_line_bytes).size();
         if (bytes > max_list_bytes) {
             ++left_out;
             continue;
@@ -143,7 +144,8 @@ std::string verdict_html(const Verdict& verdict) {
     Lines top, hints;
     for (const std::string& line : lines_of(verdict)) {
         const auto [key, rest] = split(line);
-        if (key == "verdict") sentence = "<p class=\"sentence\">" + html_text(rest) + "</p>\n";
+        if (key == "verdict")
+            sentence = "<p class=\"sentence\">" + html_text(rest, max_line_bytes) + "</p>\n";
         if (key == "verdict-share") shares += shares_html(rest);
         if (key == "verdict-top") top.emplace_back(rest);
         if (key == "verdict-hint") hints.emplace_back(rest);
@@ -152,7 +154,7 @@ std::string verdict_html(const Verdict& verdict) {
 }
 
 // The rows as they are printed: ten words, then the details.
-std::string operators_html(const Lines& summary) {
+std::string operators_html(const Lines& summary, const format::Header& header) {
     constexpr size_t num_words = 10;
     HtmlTable table{{"core", "operators", "ucycles", "ucycles(%)", "pcycles", "pcycles(%)", "count",
                      "out KB", "ucycles/KB", "pcycles/KB", "stddev(pc/KB)"},
@@ -171,7 +173,9 @@ std::string operators_html(const Lines& summary) {
         if (row[0].starts_with('c') && row[3].ends_with('%')) table.rows.push_back(row);
     }
     if (table.rows.empty())
-        return "<p class=\"note\">No operators were captured: that takes --stats-level=70.</p>\n";
+        return "<p class=\"note\">No operators: compiled at level " +
+               std::to_string(header.compiled_level) + ", captured at level " +
+               std::to_string(header.captured_level) + "; operators need 70 of both.</p>\n";
     return html_table(table, max_rows_bytes, "the summary");
 }
 
@@ -239,14 +243,14 @@ std::string not_captured_html(const SummaryText& summary) {
 }
 
 std::string drawing(std::string body) {
+    if (body.find("<svg") == body.npos) return body;
     return std::move(body) + "<p class=\"note picked-line\">Touch a mark to read it.</p>\n";
 }
 
 std::string whole_summary(const std::string& text) {
-    const bool is_long = text.size() > max_rows_bytes;
-    const std::string shown = is_long ? text.substr(0, text.rfind('\n', max_rows_bytes)) : text;
-    return "<details><summary>The summary as text</summary><pre>" + html_text(shown) +
-           (is_long ? "\n…" : "") + "</pre></details>\n";
+    std::string shown = html_text(text, max_rows_bytes);
+    if (shown.ends_with("…")) shown = shown.substr(0, shown.rfind('\n')) + "\n…";
+    return "<details><summary>The summary as text</summary><pre>" + shown + "</pre></details>\n";
 }
 
 }  // namespace
@@ -273,7 +277,7 @@ Result<void> write_html(BufferFile& buffer, const Descriptor& descriptor,
                 std::to_string(h.device_index) + "</p>\n");
     file->write(section("Capture", head_html(summary, lines)));
     file->write(section("Verdict", verdict_html(verdict)));
-    file->write(section("Operators", operators_html(lines)));
+    file->write(section("Operators", operators_html(lines, h)));
     if (const std::string layers = layers_html(layers_csv); !layers.empty())
         file->write(section("Layers: estimate and measurement", layers));
     file->write(section("Timeline", drawing(timeline_html(*shown, descriptor))));

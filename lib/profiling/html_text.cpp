@@ -10,8 +10,6 @@
 namespace vartml::profiling {
 namespace {
 
-constexpr size_t max_name_bytes = 160;
-
 // Bytes of the well-formed character at the front that is no control character; 0: there is none.
 size_t character_at(std::string_view text) {
     for (size_t length = 1; length <= 4 && length <= text.size(); ++length)
@@ -40,22 +38,19 @@ std::string_view entity_of(char c) {
 
 }  // namespace
 
-std::string html_text(std::string_view text) {
+std::string html_text(std::string_view text, size_t max_bytes) {
     std::string out;
     while (!text.empty()) {
         const std::string_view entity = entity_of(text[0]);
         const size_t length = entity.empty() ? character_at(text) : 1;
-        out += !entity.empty() ? entity : length == 0 ? "\xef\xbf\xbd" : text.substr(0, length);
+        const std::string_view next = !entity.empty() ? entity
+                                      : length == 0   ? "\xef\xbf\xbd"
+                                                      : text.substr(0, length);
+        if (next.size() > max_bytes - out.size()) return out + "…";
+        out += next;
         text.remove_prefix(length == 0 ? 1 : length);
     }
     return out;
-}
-
-std::string html_name(std::string_view text) {
-    if (text.size() <= max_name_bytes) return html_text(text);
-    size_t cut = max_name_bytes;  // not within a character
-    while (cut > 0 && (static_cast<unsigned char>(text[cut]) & 0xc0) == 0x80) --cut;
-    return html_text(text.substr(0, cut)) + "…";
 }
 
 std::string html_number(double value) {

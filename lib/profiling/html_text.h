@@ -8,9 +8,13 @@
 namespace vartml::profiling {
 
 // Text for an element or a quoted attribute; malformed UTF-8 and control characters become U+FFFD.
-std::string html_text(std::string_view text);
-// The same, cut where it is longer than a line.
-std::string html_name(std::string_view text);
+// What would be longer than `max_bytes` is cut, with "…".
+std::string html_text(std::string_view text, size_t max_bytes = std::string::npos);
+// The same for a name in a table or a drawing.
+inline std::string html_name(std::string_view text) {
+    constexpr size_t max_bytes = 160;
+    return html_text(text, max_bytes);
+}
 // Two decimals at most, never in exponent form: places in a drawing.
 std::string html_number(double value);
 

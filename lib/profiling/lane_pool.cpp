@@ -61,8 +61,4 @@ LanePool& TraceLanes::of_host(uint32_t pid) {
     return pools_.try_emplace({pid, 0}, *file_, first, 0).first->second;
 }
 
-void TraceLanes::name_process(uint64_t pid, std::string_view name) {
-    if (named_.insert(pid).second) file_->name_process(pid, name);
-}
-
 }  // namespace vartml::profiling

@@ -8,7 +8,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -80,12 +79,10 @@ public:
     explicit TraceLanes(TraceFile& file) : file_(&file) {}
     LanePool& of_core(uint32_t device, uint16_t core);
     LanePool& of_host(uint32_t pid);
-    void name_process(uint64_t pid, std::string_view name);
 
 private:
     TraceFile* file_;
     std::map<std::pair<uint64_t, uint16_t>, LanePool> pools_;  // by process and core
-    std::set<uint64_t> named_;
     uint64_t hosts_ = 0;
 };
 

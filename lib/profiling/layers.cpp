@@ -90,9 +90,10 @@ private:
     void add_last_rows();
     void add_worst();
 
+    // Of the whole batch; the cycles are of one frame.
     std::optional<double> est_us(double cycles) const {
         if (estimates_.clock_hz == 0) return std::nullopt;
-        return cycles * 1e6 / static_cast<double>(estimates_.clock_hz);
+        return cycles * descriptor_.batch * 1e6 / static_cast<double>(estimates_.clock_hz);
     }
     // Estimate against measurement, both in us or both scaled to the same sum.
     std::optional<double> error(const Row& row) const {

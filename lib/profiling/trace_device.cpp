@@ -27,6 +27,7 @@ Error no_lanes_left(const BufferFile& buffer, uint16_t core) {
                                       "thread groups"};
 }
 
+// What ends before it starts is left out; the summary counts it.
 bool is_time(uint64_t start, uint64_t end) {
     return start != 0 && end >= start && end != not_captured;
 }
@@ -123,8 +124,8 @@ std::vector<Team> DeviceWriter::teams_of(uint16_t core) const {
 Result<void> DeviceWriter::run() {
     const format::Header& h = buffer_.header();
     const std::string name = "device " + std::to_string(h.device_index);
-    trace_.lanes.name_process(device_pid(h.device_index),
-                              descriptor_.target.empty() ? name : name + " " + descriptor_.target);
+    trace_.out.name_process(device_pid(h.device_index),
+                            descriptor_.target.empty() ? name : name + " " + descriptor_.target);
     Cores listed, alike;
     for (const uint16_t core : selected_cores(trace_.source, trace_.options)) {
         const bool is_listed =
@@ -186,10 +187,7 @@ Result<void> DeviceWriter::write_core(uint16_t core) {
 Result<void> DeviceWriter::write_execution(uint16_t core, NestingLane& lane) {
     uint64_t start_ns = not_captured, end_ns = 0;
     for (const Thread& thread : threads_of(core)) {
-        if (!is_time(thread.start, thread.end)) {
-            ++trace_.left_out;
-            continue;
-        }
+        if (!is_time(thread.start, thread.end)) continue;
         start_ns = std::min(start_ns, buffer_.to_ns(thread.start));
         end_ns = std::max(end_ns, buffer_.to_ns(thread.end));
     }
@@ -264,10 +262,7 @@ Result<void> DeviceWriter::write_waits(uint16_t core, const Track& lane) {
 Result<void> DeviceWriter::write_hand_overs(uint16_t core, const Track& lane) {
     return buffer_.each<format::SemaphoreRecord>("SEMA", [&](const auto& record) {
         if (record.core != core) return;
-        if (!is_time(record.start, record.end)) {
-            ++trace_.left_out;
-            return;
-        }
+        if (!is_time(record.start, record.end)) return;
         write_pair("hand-over", "hand-over " + std::to_string(record.semaphore), lane,
                    buffer_.to_ns(record.start), buffer_.to_ns(record.end));
     });

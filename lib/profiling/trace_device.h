@@ -31,9 +31,7 @@ struct DeviceTrace {
     TraceFile& out;
     TraceLanes& lanes;
     TraceIds& ids;
-    // Results.
-    std::vector<ArrowPoint> executions = {};
-    uint64_t left_out = 0;  // records that cannot be: their end is before their start
+    std::vector<ArrowPoint> executions = {};  // the result
 };
 
 // Cores of the buffer that are selected.

@@ -64,7 +64,7 @@ public:
     void add(const FileEvent& event);
     // A whole event, as JSON.
     void add_json(std::string_view event);
-    // The first name counts.
+    // The first name of a process counts.
     void name_process(uint64_t pid, std::string_view name);
     void name_thread(const Track& track, std::string_view name, uint64_t sort_index);
     Result<void> commit();

@@ -66,7 +66,8 @@ std::string shown_name(const Op& op, const Descriptor& descriptor) {
     if (op.partition >= descriptor.partitions.size()) return op.name;
     const std::string& partition = descriptor.partitions[op.partition];
     const std::string name = op.name.empty() ? descriptor.kind(op) : op.name;
-    return name.starts_with(partition + "/") ? name : partition + "/" + name;
+    if (name.starts_with(partition + "/")) return name;
+    return partition + (name.starts_with('/') ? "" : "/") + name;
 }
 
 class Judge {

@@ -47,20 +47,22 @@ Result<std::vector<std::string>> rewrite_compat(const CompatTable& table,
         const CompatOption* option = find(table, name);
         if (!option) {
             out.emplace_back(word);
-        } else if (!option->option.empty()) {
-            out.push_back(std::string(option->option) + std::string(word.substr(name.size())));
-        } else {
-            const bool joined = name.size() < word.size();
-            const bool has_next = i + 1 < words.size() && words[i + 1][0] != '\0';
-            const std::string_view value = joined     ? word.substr(name.size() + 1)
-                                           : has_next ? std::string_view(words[++i])
-                                                      : std::string_view();
-            if (value.empty())
-                return Error{ErrorCode::invalid_argument, '\'' + std::string(name) +
-                                                              "' needs a value, as in " +
-                                                              std::string(name) + "=FILE"};
-            out.emplace_back(value);
+            continue;
         }
+        const bool is_joined = name.size() < word.size(), is_positional = option->option.empty();
+        const std::string_view next = i + 1 < words.size() ? words[i + 1] : "";
+        const std::string_view value = is_joined ? word.substr(name.size() + 1) : next;
+        const bool is_absent = value.empty() || (!is_joined && value.starts_with('-'));
+        if ((is_positional || option->needs_value) && is_absent)
+            return Error{
+                ErrorCode::invalid_argument,
+                '\'' + std::string(name) + "' needs a value, as in " + std::string(name) + "=PATH"};
+        if (!is_positional) {
+            out.push_back(std::string(option->option) + std::string(word.substr(name.size())));
+            continue;
+        }
+        out.emplace_back(value);
+        i += is_joined ? 0 : 1;
     }
     return out;
 }

@@ -19,6 +19,8 @@ struct CompatOption {
     std::vector<std::string_view> spellings;  // "-stats-level", without value
     // Line of --help; "" = "same as OPTION".
     std::string_view help = {};
+    // Its absence is said here: CLI11 does not name an option that its help hides.
+    bool needs_value = false;
 };
 
 // Words of another subcommand.
@@ -33,7 +35,7 @@ struct CompatTable {
 };
 
 // The words behind argv[0] with each spelling replaced, with "=VALUE" or without; words behind "--"
-// stay. Errors: invalid_argument for a refused word, and for a positional argument without value.
+// stay. Errors: invalid_argument for a refused word, and for an absent value, where one is needed.
 Result<std::vector<std::string>> rewrite_compat(const CompatTable& table,
                                                 std::span<const char* const> words);
 

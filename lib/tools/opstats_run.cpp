@@ -37,7 +37,8 @@ public:
         : request_(request), model_(std::move(model)) {}
 
     int run(const std::vector<OpstatsFile>& files) {
-        if (request_.layers && !prepare_layers()) return exit_fault;
+        if ((request_.layers || request_.html) && !prepare_layers()) return exit_fault;
+        if (request_.html) page_.latencies_us = round_trips(files);
         for (size_t i = 0; i < files.size(); ++i) {
             if (!belongs_to_group(files[i])) flush_trace();
             if (auto r = process(files[i]); !r) fail(r.error());
@@ -56,7 +57,7 @@ private:
 
     std::string output(const OpstatsFile& file, const std::string& network,
                        const char* ending) const {
-        return request_.output_dir + "/" +
+        return without_trailing_slashes(request_.output_dir) + "/" +
                p::buffer_stem(file.name.program, file.name.activation, file.name.inference,
                               network) +
                "." + request_.infix + ending;
@@ -71,6 +72,7 @@ private:
     Result<void> process(const OpstatsFile& file);
     Result<void> report(const OpstatsFile& file, p::BufferFile& buffer);
     Result<std::string> layers_of(const OpstatsFile& file, const p::BufferFile& buffer);
+    std::vector<double> round_trips(const std::vector<OpstatsFile>& files) const;
     void describe(const p::BufferFile& buffer) const;
     void note_missing_operators(const p::BufferFile& buffer) const;
     void flush_trace();
@@ -83,6 +85,7 @@ private:
     p::LayerEstimates estimates_;
     std::deque<Source> group_;  // of one inference
     std::vector<p::Verdict> verdicts_;
+    p::HtmlOptions page_;
     bool failed_ = false;
 };
 
@@ -140,13 +143,32 @@ Result<void> Opstats::process(const OpstatsFile& file) {
 }
 
 Result<std::string> Opstats::layers_of(const OpstatsFile& file, const p::BufferFile& buffer) {
-    if (!request_.layers || !buffer.has(p::format::has_operators)) return std::string();
+    if ((!request_.layers && !request_.html) || !buffer.has(p::format::has_operators))
+        return std::string();
     auto layers = p::build_layers(buffer, model_.descriptor, estimates_);
     if (!layers) return layers.error();
+    if (!request_.layers) return std::move(layers->csv);
     const std::string path = output(file, file.name.network, ".layers.csv");
     if (auto r = wrote(p::write_part_file(path, layers->csv), path); !r) return r.error();
     for (const std::string& line : layers->lines) std::printf("  %s\n", line.c_str());
     return std::move(layers->csv);
+}
+
+// Of the buffers of this model, for the histogram of each page. What cannot be read is named when
+// its turn comes.
+std::vector<double> Opstats::round_trips(const std::vector<OpstatsFile>& files) const {
+    constexpr size_t least = 3;  // fewer are no distribution
+    std::vector<double> us;
+    for (const OpstatsFile& file : files) {
+        const auto buffer = p::BufferFile::open(file.path);
+        if (!buffer || !buffer->host() ||
+            !p::check_match(*buffer, model_.descriptor, model_.descriptor_id, model_.path))
+            continue;
+        const p::HostStamps& at = *buffer->host();
+        if (at.front() != 0 && at.back() != p::not_captured && at.back() >= at.front())
+            us.push_back(static_cast<double>(buffer->ticks_to_ns(at.back() - at.front())) / 1000);
+    }
+    return us.size() < least ? std::vector<double>() : us;
 }
 
 Result<void> Opstats::report(const OpstatsFile& file, p::BufferFile& buffer) {
@@ -165,8 +187,7 @@ Result<void> Opstats::report(const OpstatsFile& file, p::BufferFile& buffer) {
     if (!layers) return layers.error();
     if (!request_.html) return {};
     const std::string path = output(file, file.name.network, ".html");
-    return wrote(p::write_html(buffer, model_.descriptor, *summary, *verdict, *layers,
-                               p::HtmlOptions{}, path),
+    return wrote(p::write_html(buffer, model_.descriptor, *summary, *verdict, *layers, page_, path),
                  path);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/tools/run_measure.h"
 
+#include <pthread.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -168,7 +169,11 @@ std::vector<Result<Part>> measure_all(const RunOptions& o, std::vector<Activatio
         }
     };
     std::vector<std::jthread> threads;
-    for (size_t i = 1; i < activations.size(); ++i) threads.emplace_back(work, i);
+    for (size_t i = 1; i < activations.size(); ++i)
+        threads.emplace_back([&work, i] {
+            pthread_setname_np(pthread_self(), ("vartml-run-" + std::to_string(i)).c_str());
+            work(i);
+        });
     work(0);
     threads.clear();
     return parts;

@@ -3,6 +3,7 @@
 // threshold is class 0. Several: the greatest; or, where the sidecar says sigmoid, each class that
 // reaches the threshold, in a map of its own. Integers in one channel are the classes themselves.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -83,19 +84,39 @@ private:
     void add_greatest(const float* values, Candidates& out) {
         uint8_t* pixel = add_map<Pixel>(out);
         best_.resize(form_.width);
+        chosen_.resize(form_.width);
         for (uint32_t row = 0; row < form_.height; ++row, pixel += form_.width * sizeof(Pixel)) {
-            std::ranges::fill(best_, -INFINITY);
+            std::ranges::fill(best_, nothing);
+            std::ranges::fill(chosen_, uint32_t{no_class<Pixel>});
             for (uint32_t c = 0; c < form_.channels; ++c) {
                 const float* value = values + form_.at(c, row, 0);
-                for (uint32_t x = 0; x < form_.width; ++x, value += form_.column_stride) {
-                    out.not_finite += !std::isfinite(*value);
-                    if (*value > best_[x] && *value < INFINITY) {
-                        best_[x] = *value;
-                        set_pixel<Pixel>(pixel, x, c);
-                    }
-                }
+                out.not_finite += form_.column_stride == 1
+                                      ? take_greater(value, std::integral_constant<size_t, 1>(), c)
+                                      : take_greater(value, form_.column_stride, c);
             }
+            for (uint32_t x = 0; x < form_.width; ++x) set_pixel<Pixel>(pixel, x, chosen_[x]);
         }
+    }
+
+    // A channel of a row. Floats are compared as integers of the same order, of which the compiler
+    // makes vectors; gives how many are not finite.
+    template <typename Stride>
+    unsigned take_greater(const float* value, Stride stride, uint32_t channel) {
+        constexpr int32_t magnitude = 0x7fffffff, infinity = 0x7f800000;
+        int32_t* const best = best_.data();
+        uint32_t* const chosen = chosen_.data();
+        const size_t width = form_.width;
+        unsigned not_finite = 0;
+        for (size_t x = 0; x < width; ++x) {
+            const auto bits = std::bit_cast<int32_t>(value[x * stride] + 0.f);  // no -0
+            const bool finite = (bits & magnitude) < infinity;
+            const int32_t order = bits ^ (bits >> 31 & magnitude);
+            const int32_t usable = finite ? order : nothing;
+            chosen[x] = usable > best[x] ? channel : chosen[x];
+            best[x] = std::max(usable, best[x]);
+            not_finite += !finite;
+        }
+        return not_finite;
     }
 
     // A map per class; of several classes, only those that occur.
@@ -146,7 +167,9 @@ private:
     bool wide_;
     float width_, height_;  // of the model's input
     FloatView view_;
-    std::vector<float> best_;  // of a row
+    static constexpr int32_t nothing = std::numeric_limits<int32_t>::min();
+    std::vector<int32_t> best_;     // of a row, floats as integers
+    std::vector<uint32_t> chosen_;  // its classes
 };
 
 struct Chosen {

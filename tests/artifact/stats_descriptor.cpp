@@ -79,14 +79,14 @@ TEST(StatsDescriptorBytes, EveryTruncationAndEveryDamagedByteIsHarmless) {
         const std::vector<std::byte> part(as_bytes(bytes).begin(),
                                           as_bytes(bytes).begin() + static_cast<ptrdiff_t>(size));
         const auto read = read_descriptor(part, "m");
-        if (size < 16) EXPECT_FALSE(read) << size;
+        EXPECT_TRUE(size >= 16 || !read) << size;
     }
     for (size_t i = 0; i < bytes.size(); ++i)
         for (const unsigned flip : {1u, 0x80u, 0xffu}) {
             std::string damaged = bytes;
             damaged[i] = static_cast<char>(static_cast<unsigned char>(damaged[i]) ^ flip);
             const auto read = read_descriptor(as_bytes(damaged), "m");
-            if (!read) EXPECT_TRUE(is_plain_text(read.error().message));
+            EXPECT_TRUE(read || is_plain_text(read.error().message));
         }
     std::string foreign = bytes;
     foreign[4] = 'X';

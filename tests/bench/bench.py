@@ -18,6 +18,7 @@ import element
 import kernels
 import load
 import models
+import publish
 import tracing
 import video
 from rows import HERE, THREADS, Bench, say
@@ -54,7 +55,9 @@ def main():
         kernels.bench_layouts(bench, work)
         kernels.bench_track(bench, work)
         kernels.bench_decode(bench, work)
+        kernels.bench_segment(bench, work)
         kernels.bench_overlay(bench, work)
+        publish.bench_publish(bench, work)
         models.bench_compile(bench, work)
         capture.bench_capture(bench, work)
         load.bench_load(bench, work)

@@ -65,6 +65,14 @@ def bench_decode(bench, _):
             bench.add(name + form, 'ms', milliseconds(bench, name + form), None, None, limit, 'max')
 
 
+def bench_segment(bench, _):
+    """The class of each cell of 19 maps of 256x512, a thread."""
+    name = 'decode/segment_19x256x512'
+    for form in ('', '-nhwc', '-bf16', '-int8'):
+        if bench.wants(name + form):
+            bench.add(name + form, 'ms', milliseconds(bench, name + form), None, None, None, 'max')
+
+
 def bench_overlay(bench, _):
     """A frame of 1080p with 20 labelled boxes, drawn into, a thread."""
     name = 'overlay/boxes_20_1080p'

@@ -296,6 +296,56 @@ void bench_decode(const std::string& filter) {
     }
 }
 
+// The class of each cell of 19 maps of 256x512, as of a street; `convert` is what it takes to make
+// dense floats of an NPU's view.
+void bench_segment(const std::string& filter) {
+    constexpr uint32_t classes = 19, height = 256, width = 512;
+    struct Form {
+        const char* name;
+        Layout layout;  // of the CPU view
+        DataType type;
+    };
+    for (const Form& form : {Form{"decode/segment_19x256x512", Layout::NCHW, DataType::float32},
+                             {"decode/segment_19x256x512-nhwc", Layout::NHWC, DataType::float32},
+                             {"decode/segment_19x256x512-bf16", Layout::NCHW, DataType::bf16},
+                             {"decode/segment_19x256x512-int8", Layout::NCHW, DataType::int8}}) {
+        if (std::string(form.name).find(filter) == std::string::npos) continue;
+        TensorInfo info;
+        info.name = "out";
+        info.cpu = form.layout == Layout::NCHW
+                       ? make_view(DataType::float32, Layout::NCHW, {1, classes, height, width})
+                       : make_view(DataType::float32, Layout::NHWC, {1, height, width, classes});
+        std::vector<float> values(size_t{classes} * height * width);
+        std::mt19937 random(1);
+        for (float& v : values) v = static_cast<float>(random() % 256) / 64 - 2;
+        std::vector<std::byte> stored(info.cpu.size_bytes);
+        std::memcpy(stored.data(), values.data(), stored.size());
+        double convert_us = 0;
+        if (form.type != DataType::float32) {
+            info.hw = hw_view(info.cpu, Layout::HCWNC8, form.type);
+            if (form.type == DataType::int8) info.hw->quantisation = Quantisation{1 / 64.0, 0};
+            std::vector<std::byte> hw(info.hw->size_bytes);
+            Conversion::create(info.cpu, *info.hw)->run(stored.data(), hw.data());
+            const auto back = Conversion::create(*info.hw, info.cpu);
+            convert_us = best_us([&] { back->run(hw.data(), stored.data()); });
+            stored = std::move(hw);
+        }
+        auto decoder = Decoder::create({}, {&info, 1}, width, height, {.decoder = "segment"});
+        if (!decoder) {
+            std::fprintf(stderr, "%s\n", decoder.error().message.c_str());
+            std::exit(1);
+        }
+        const OutputTensor output{stored.data(), info.name, info.hw ? &*info.hw : &info.cpu,
+                                  &info.cpu};
+        Decoded decoded;
+        const double us = best_us([&] {
+            if (!decoder->decode({&output, 1}, {}, width, height, decoded)) std::exit(1);
+        });
+        std::printf("{\"name\": \"%s\", \"unit\": \"us\", \"ours\": %.1f, \"convert\": %.1f}\n",
+                    form.name, us, convert_us);
+    }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -310,4 +360,5 @@ int main(int argc, char** argv) {
     bench_frames(filter);
     bench_track(filter);
     bench_decode(filter);
+    bench_segment(filter);
 }

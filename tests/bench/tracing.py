@@ -10,6 +10,7 @@ from rows import HERE
 
 FRAMES = 300
 PAIRS = 10
+QRFINDER = os.path.join(HERE, '../../pipelines/models/qrfinder/qrfinder.onnx')
 LIMIT = 3  # per cent of the frame time, tracer and runtime together
 
 
@@ -26,7 +27,7 @@ def frame_us(model, tracers):
 def bench_trace(bench, work):
     if not bench.wants('trace/overhead'):
         return
-    model = element.compiled(work, os.path.join(HERE, '../../pipelines/models/qrfinder/qrfinder.onnx'))
+    model = element.compiled(work, QRFINDER)
     tracers = {'off': '', 'on': f'vartmltrace(file={work}/trace.json)'}
     frame_us(model, '')  # packed weights
     shares, times = [], []

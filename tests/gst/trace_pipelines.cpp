@@ -173,7 +173,16 @@ void comings_and_goings(const std::string&) {
 }
 
 void no_time_stamps(const std::string&) {
-    Pipeline("fakesrc num-buffers=20 ! queue ! identity ! fakesink name=a").run();
+    const Pipeline p(std::string("videotestsrc num-buffers=20 ! ") + picture +
+                     " ! identity name=strip signal-handoffs=true ! identity name=same ! queue ! "
+                     "fakesink name=a");
+    GstElement* const strip = p.find("strip");
+    const auto take = +[](GstElement*, GstBuffer* buffer, gpointer) {
+        GST_BUFFER_PTS(buffer) = GST_CLOCK_TIME_NONE;
+    };
+    g_signal_connect(strip, "handoff", G_CALLBACK(take), nullptr);
+    p.run();
+    gst_object_unref(strip);
 }
 
 void flood(const std::string&) {

@@ -73,8 +73,8 @@ TEST(Diff, HasAWordForEachLayer) {
                           "4,idle_4,vaiml_par_0,SNPU,10,0.01,,,,unmatched\n"
                           ",Resize,vaiml_cpu_subgraph_0,CPU,,,8,,,\n"
                           ",Resize,vaiml_cpu_subgraph_0,CPU,,,9,,,\n"
-                          "total,,,,40,0.04,220,,,\n"
-                          "mean_abs_error,,,,,,,,12,\n";
+                          ",total,,,40,0.04,220,,,\n"
+                          ",mean_abs_error,,,,,,,12,\n";
     const std::string b = std::string(csv_head) +
                           "0,conv_0,vaiml_par_0,SNPU,10,0.01,101,1,2,compute\n"
                           "1,\"a \"\"b\"\", c\",vaiml_par_0,SNPU,10,0.01,90,1,2,compute\n"
@@ -83,8 +83,8 @@ TEST(Diff, HasAWordForEachLayer) {
                           "5,new_5,vaiml_par_0,SNPU,10,0.01,N/A,,,memory\n"
                           ",Resize,vaiml_cpu_subgraph_0,CPU,,,8,,,\n"
                           ",Resize,vaiml_cpu_subgraph_0,CPU,,,18,,,\n"
-                          "total,,,,40,0.04,220,,,\n"
-                          "mean_abs_error,,,,,,,,99,\n";
+                          ",total,,,40,0.04,220,,,\n"
+                          ",mean_abs_error,,,,,,,99,\n";
     EXPECT_EQ(
         table(read(a), read(b)),
         "vaiml_par_0/conv_0               us           100           101      +1.0%  same\n"

@@ -396,8 +396,10 @@ TEST_F(HostTraces, NumberFramesByFirstSightOfTheirTimeStamp) {
     const FrameKey again = HostTrace::frame_key(stream, 100, true);
     EXPECT_EQ(again, FrameKey(stream, 2));
     EXPECT_EQ(HostTrace::frame_key(stream, 100), again);
-    // Two buffers of one frame.
+    // Two buffers of one frame, and the first after a seek to the same place.
     EXPECT_EQ(HostTrace::frame_key(stream, 100, true), again);
+    EXPECT_EQ(HostTrace::frame_key(stream, 100, true, true), FrameKey(stream, 3));
+    EXPECT_EQ(HostTrace::frame_key(stream, 100, false, true), FrameKey(stream, 3));
     const TraceFrame frame = HostTrace::frame(stream, 50, 9);
     EXPECT_EQ(frame.key, b);
     EXPECT_EQ(frame.frame_seq, 9U);

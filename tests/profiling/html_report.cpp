@@ -117,7 +117,7 @@ TEST_F(HtmlReport, HasTheFiguresOfTheSummary) {
 
 TEST_F(HtmlReport, BelowLevel70SaysWhatIsMissing) {
     const std::string html = page(small_capture_at(p::level_ports));
-    EXPECT_TRUE(has(html, "--stats-level=70"));
+    EXPECT_TRUE(has(html, "captured at level 50; operators need 70 of both"));
     EXPECT_FALSE(has(html, "<rect"));
     EXPECT_FALSE(has(html, "Roofline"));
 }
@@ -126,8 +126,8 @@ TEST_F(HtmlReport, ALargeModelStaysBelow8MiB) {
     descriptor_ = chain_descriptor(20'000);
     std::string csv = "index,name,est_share_pct,meas_share_pct\n";
     for (auto& op : descriptor_.cores[0].groups[0].ops) {
-        op.name += std::string(1000, '<');
-        csv += std::to_string(op.layer) + "," + op.name + ",1.00,1.00\n";
+        op.name += std::string(1000, '"');
+        csv += std::to_string(op.layer) + "," + std::string(1000, '<') + ",1.00,1.00\n";
     }
     const std::string html = page(chain_capture(descriptor_, 1, 2), csv);
     EXPECT_LE(html.size(), size_t{8} << 20);
@@ -139,6 +139,8 @@ TEST(HtmlText, TextOfAnyOriginStaysText) {
     EXPECT_EQ(p::html_text("a<b>&\"'\x01\xff\xc3\xa9"),
               "a&lt;b&gt;&amp;&quot;&#39;\ufffd\ufffd\u00e9");
     EXPECT_EQ(p::html_name(std::string(159, 'x') + "\u00e9y"), std::string(159, 'x') + "\u2026");
+    EXPECT_EQ(p::html_text("ab<", 5), "ab\u2026");
+    EXPECT_EQ(p::html_text("ab<", 6), "ab&lt;");
 }
 
 TEST(HtmlText, ReadsQuotedFields) {

@@ -26,9 +26,10 @@ LayerEstimates estimates(uint64_t clock_hz) {
     return out;
 }
 
-Result<LayersReport> layers(const LayerEstimates& of) {
+Result<LayersReport> layers(const LayerEstimates& of, uint32_t batch = 1) {
     const test::TempDir dir;
-    const Descriptor descriptor = test::small_descriptor();
+    Descriptor descriptor = test::small_descriptor();
+    descriptor.batch = batch;
     Capture capture = test::small_capture();
     capture.threads.resize(5);  // core 0
     EXPECT_TRUE(write_stats_buffer(capture, test::small_context(descriptor), dir / "b.bin"));
@@ -51,6 +52,14 @@ constexpr const char* golden =
     ",softmax_0,vaiml_cpu_subgraph_0,CPU,,,30.000,30000,,,17.65,,0,0.100,3.91,3.91,0.267,memory\n"
     ",total,,,160000,160.000,170.000,170000,-5.88,,,,,,,,,\n"
     ",mean_abs_error,,,,,,,12.50,,,10.83,,,,,,\n";
+
+TEST(Layers, EstimateAFrameAndMeasureABatch) {
+    const auto report = layers(estimates(1'000'000'000), 2);
+    ASSERT_TRUE(report) << report.error().message;
+    EXPECT_NE(report->csv.find("0,conv_0,vaiml_par_0,SNPU,100000,200.000,80.000,80000,150.00,"),
+              std::string::npos)
+        << report->csv;
+}
 
 TEST(Layers, AreTheGoldenTable) {
     const auto report = layers(estimates(1'000'000'000));

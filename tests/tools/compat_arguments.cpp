@@ -13,6 +13,7 @@ const CompatTable& table() {
     static const CompatTable rows = {
         {{"", {"-model", "-m"}, "the MODEL"},
          {"--stats-level", {"-stats-level"}},
+         {"--dir", {"-dir"}, "a folder", true},
          {"--pmu-recipe", {"-pmu-recipe", "--aic-pmu-recipe", "-aic-pmu-recipe"}}},
         {{"--aic-profiling-", "belongs to vartml run"}}};
     return rows;
@@ -43,6 +44,7 @@ const Case cases[] = {
     // Only whole names: a longer word and a short option with its value stay as they are.
     {{"-stats-levels=70", "-s", "-mx", "-o", "out"},
      {"-stats-levels=70", "-s", "-mx", "-o", "out"}},
+    {{"-dir", "d", "-dir=-d"}, {"--dir", "d", "--dir=-d"}},
     {{"--", "-stats-level", "-m"}, {"--", "-stats-level", "-m"}},
     {{"aic-profiling-type"}, {"aic-profiling-type"}},  // a value, not an option
 };
@@ -57,8 +59,10 @@ TEST(CompatArguments, WordsOfAnotherSubcommandNameIt) {
     }
 }
 
-TEST(CompatArguments, APositionalArgumentNeedsItsValue) {
-    for (const auto& words : {std::vector{"-model="}, std::vector{"-m"}, std::vector{"-m", ""}}) {
+TEST(CompatArguments, APositionalArgumentAndAHiddenOptionNeedTheirValues) {
+    for (const auto& words : {std::vector{"-model="}, std::vector{"-m"}, std::vector{"-m", ""},
+                              std::vector{"-m", "-stats-level=70"}, std::vector{"-dir"},
+                              std::vector{"-dir="}, std::vector{"-dir", "-m=x"}}) {
         const auto out = rewrite_compat(table(), words);
         ASSERT_FALSE(out);
         EXPECT_NE(out.error().message.find("needs a value"), std::string::npos);
@@ -70,6 +74,7 @@ TEST(CompatArguments, HelpHasOneLinePerOption) {
               "compatibility:\n"
               "  -model, -m                  the MODEL\n"
               "  -stats-level                same as --stats-level\n"
+              "  -dir                        a folder\n"
               "  -pmu-recipe, --aic-pmu-recipe, -aic-pmu-recipe\n"
               "                              same as --pmu-recipe\n");
     EXPECT_EQ(compat_help({}), "");

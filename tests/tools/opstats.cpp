@@ -242,6 +242,51 @@ TEST_F(Opstats, ABufferOfAnotherNetworkOrOtherOperatorsIsNamed) {
     expect_error(good("--summary"), 1, "unknown network 'small net'; opstatsdesc.bin has 'big'");
 }
 
+// The operators of a thread against those of its group: same compilation by its id, other contents.
+TEST_F(Opstats, OtherOperatorsThanTheModelsAreNamed) {
+    profiling::Descriptor other = descriptor_;
+    other.cores[0].groups[1].ops.pop_back();
+    bytes_ = artifact::write_descriptor(other);
+    test::spill(dir_ / "opstatsdesc.bin", bytes_);
+    add_buffer(1);
+    expect_error(good("--summary"), 1,
+                 "core 0, thread 4 has 3 operators, its group in opstatsdesc.bin has 2");
+}
+
+TEST_F(Opstats, AHostTraceOfAnotherClockIsNamed) {
+    add_buffer(1);
+    const auto capture_event = [](const std::string& clock, char boot) {
+        return R"([{"ph":"M","name":"vartml_capture","pid":1,"tid":1,"args":{"version":1,"clock":")" +
+               clock + R"(","boot_id":")" + std::string(32, boot) + R"("}}])";
+    };
+    const struct {
+        std::string text;
+        const char* words;
+    } cases[] = {
+        {"[]", "h.json: names no clock; --host-clock-offset-us"},
+        {capture_event("CLOCK_TAI", 'b'), "h.json: its clock is CLOCK_TAI"},
+        {capture_event("CLOCK_MONOTONIC", '1'), "h.json: is of another boot"},
+    };
+    for (const auto& c : cases) {
+        test::spill(dir_ / "h.json", c.text);
+        expect_error(good("--trace --host-trace h.json"), 1, c.words);
+        EXPECT_TRUE(outputs().empty());
+    }
+    test::spill(dir_ / "h.json", "[]");
+    EXPECT_EQ(good("--trace --host-trace h.json --host-clock-offset-us 5").status, 0);
+}
+
+TEST_F(Opstats, WritesAPageWithTheFiguresOfTheSummary) {
+    add_buffer(1);
+    const Finished r = good("--html");
+    EXPECT_EQ(r.status, 0) << r.err;
+    ASSERT_EQ(outputs(),
+              std::vector<std::string>{std::string(stem) + "1-small_net.qaic-opstats.html"});
+    const std::string page = test::slurp(dir_ / "out/" + outputs()[0]);
+    for (const char* figure : {"conv SNPU DDR (i8, i32)", "3020.83", "mixed memory and host bound"})
+        EXPECT_NE(page.find(figure), std::string::npos) << figure;
+}
+
 TEST_F(Opstats, WithoutOperatorsTheTraceIsThereAndTheLayersAreNot) {
     add_buffer(1, "small net", 50);
     test::spill(dir_ / "e.yaml", "0:\n  name: conv_0\n  start_cycle: 0\n  end_cycle: 9\n");

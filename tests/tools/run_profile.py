@@ -14,6 +14,9 @@ import subprocess
 import sys
 import tempfile
 
+import onnx
+from onnx import TensorProto, helper
+
 PROGRAM, MODEL = sys.argv[1:3]
 CHECK_TRACE = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'profiling', 'check_trace.py')
 failures = []
@@ -190,14 +193,19 @@ def makes_reports_of_its_own(folder):
 
 
 def leaves_nothing_half_written(folder):
-    """A file system that takes no more: files of at most 1000 bytes."""
+    """A file system that takes no more: files of at most 8 KiB. Tensors are files too, so the model is tiny."""
     def little_space():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
+    shape = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 4]) for name in ('x', 'y')]
+    graph = helper.make_graph([helper.make_node('Relu', ['x'], ['y'])], 'tiny', shape[:1], shape[1:])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid('', 17)], ir_version=8),
+              os.path.join(folder, 'tiny.onnx'))
+    expect(0, 'model: ', 'compile', 'tiny.onnx', '-o', 'tiny.rai', '--stats-level=70', folder=folder)
     fresh(folder, 'full')
-    for words in ([RAW], ['--profiling-type=latency', '--profiling-num-samples=20', '--profiling-level=40']):
-        expect(1, 'full/|vartml-profile', 'run', 'm70.rai', *words, '--profiling-out-dir=full', folder=folder,
-               preexec_fn=little_space)
+    for kind in 'latency', 'trace':
+        expect(1, 'ERROR: full/.*: cannot write: File too large', 'run', 'tiny.rai', f'--profiling-type={kind}', '-n', '100',
+               '--profiling-num-samples=100', '--profiling-out-dir=full', folder=folder, preexec_fn=little_space)
         check(not files(folder, 'full'), f'left over: {files(folder, "full")}')
 
 

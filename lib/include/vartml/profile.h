@@ -232,9 +232,10 @@ public:
     static std::string stream_id(uint32_t stream_index);
     /// Key of the frame with this time stamp in the stream; one that was not among the last 4096 is
     /// a new frame. `is_source`: the frame leaves its source now, so that an older one of the same
-    /// stamp is another frame. Without PTS (-1) or without a trace: no key.
-    static FrameKey frame_key(uint32_t stream_index, int64_t pts_ns,
-                              bool is_source = false) noexcept;
+    /// stamp is another frame, and with `is_restart` (after a seek) the newest one too. Without PTS
+    /// (-1) or without a trace: no key.
+    static FrameKey frame_key(uint32_t stream_index, int64_t pts_ns, bool is_source = false,
+                              bool is_restart = false) noexcept;
     /// The same for an element that counts frames: without a trace the key's number is `frame_seq`.
     static TraceFrame frame(uint32_t stream_index, int64_t pts_ns, uint64_t frame_seq) noexcept;
     /// What the arrow of the frame does at a slice that starts now; asked once per slice, at its

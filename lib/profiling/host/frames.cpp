@@ -112,14 +112,14 @@ std::string stream_id(uint32_t index) {
     return stream ? stream->id : std::string();
 }
 
-FrameKey frame_key(uint32_t index, int64_t pts, bool is_source) {
+FrameKey frame_key(uint32_t index, int64_t pts, bool is_source, bool is_restart) {
     Stream* const stream = stream_at(index);
     if (!stream || pts < 0) return {};
     Frames& frames = *frames_of(*stream);
-    // At the source a stamp of before the last frame comes again after a seek: another frame.
+    // At the source a stamp comes again after a seek: another frame.
     const auto is_same = [&](uint64_t n) {
-        return n != FrameKey::none &&
-               (!is_source || n + 1 == frames.next.load(std::memory_order_relaxed));
+        if (n == FrameKey::none || !is_source) return n != FrameKey::none;
+        return !is_restart && n + 1 == frames.next.load(std::memory_order_relaxed);
     };
     uint64_t number = find(frames, pts);
     if (!is_same(number)) {

@@ -83,14 +83,15 @@ std::string HostTrace::stream_id(uint32_t index) {
     return profiling::stream_id(index);
 }
 
-FrameKey HostTrace::frame_key(uint32_t stream, int64_t pts_ns, bool is_source) noexcept {
+FrameKey HostTrace::frame_key(uint32_t stream, int64_t pts_ns, bool is_source,
+                              bool is_restart) noexcept {
     if (!is_open()) return {};
-    return profiling::frame_key(stream, pts_ns, is_source);
+    return profiling::frame_key(stream, pts_ns, is_source, is_restart);
 }
 
 TraceFrame HostTrace::frame(uint32_t stream, int64_t pts_ns, uint64_t frame_seq) noexcept {
-    const FrameKey key =
-        is_open() ? profiling::frame_key(stream, pts_ns, false) : FrameKey(stream, frame_seq);
+    const FrameKey key = is_open() ? profiling::frame_key(stream, pts_ns, false, false)
+                                   : FrameKey(stream, frame_seq);
     return {key, frame_seq, pts_ns};
 }
 

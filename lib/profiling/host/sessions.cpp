@@ -62,10 +62,17 @@ std::shared_ptr<TraceSession> end_session(Open& o) {
     return std::exchange(o.session, nullptr);
 }
 
+void before_fork() {
+    open_trace().mutex.lock();
+}
+void in_parent() {
+    open_trace().mutex.unlock();
+}
 // The child has no writer.
 void in_child() {
     trace_flags.store(0, std::memory_order_relaxed);
     trace_generation.fetch_add(1, std::memory_order_relaxed);
+    open_trace().mutex.unlock();
 }
 
 void close_at_exit() {
@@ -80,7 +87,7 @@ void close_at_exit() {
 // With the mutex; once.
 void prepare(Open& o) {
     if (std::exchange(o.is_prepared, true)) return;
-    (void)pthread_atfork(nullptr, nullptr, in_child);
+    (void)pthread_atfork(before_fork, in_parent, in_child);
     (void)std::atexit(close_at_exit);
 }
 

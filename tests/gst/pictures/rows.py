@@ -73,7 +73,7 @@ ROWS = [
     Row('segment, several per pixel', 'segment', p.segment_several, (512, 512), PASSER, ('x-vartml-activation=sigmoid',), checks='several'),
     Row('heatmap', 'heatmap', p.heatmap, (192, 256), MAN, checks='points', labels=False, cells=0.25 * 4),
     Row('heatmap, centroids', 'heatmap', p.heatmap, (192, 256), MAN, ('x-vartml-peak=centroid',), checks='points', labels=False,
-        cells=0.1 * 4),
+        cells=0.08 * 4, decode='score-threshold=0.15'),
     Row('heatmap with offsets', 'heatmap', p.heatmap_offsets, (321, 241), MAN, ('x-vartml-activation=sigmoid',),
         ('heatmaps:x-vartml-role=heatmap\nx-vartml-stride=8', 'short_offsets:x-vartml-role=offsets'), 'points', labels=False),
     Row('landmarks in units', 'landmarks', e.landmarks_units, (224, 224), scenes.hand, checks='points', labels=False, overlay=BONES),

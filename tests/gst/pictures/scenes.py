@@ -105,7 +105,7 @@ def six_points(thing):
 heads = dataclasses.replace(faces, things=[six_points(t) for t in faces.things])
 man = Scene('bodypix_single', (1024, 768), [Thing(0, 0.92, (2, 140, 936, 766), [
     (533, 308), (578, 300), (520, 271), (660, 344), (520, 240), (715, 480), (425, 385), (890, 630), (235, 350), (760, 340),
-    (150, 260), (650, 720), (410, 720), (575, 745), (110, 680), (600, 748), (60, 745)])], ['person'])
+    (150, 260), (650, 720), (410, 720), (575, 727), (110, 680), (600, 728), (60, 725)])], ['person'])
 HAND_BONES = ';'.join(f'{a}-{b}' for finger in range(5) for a, b in zip([0, *range(4 * finger + 1, 4 * finger + 4)],
                                                                       range(4 * finger + 1, 4 * finger + 5)))
 hand = Scene('palm1', (1024, 1024), [Thing(0, 0.96, (130, 220, 920, 1000), [

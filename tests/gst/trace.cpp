@@ -348,13 +348,36 @@ TEST_F(Traces, AllocateNothingInSteadyState) {
     }
 }
 
-TEST_F(Traces, JoinElementsHostAndDeviceByFrame) {
-    const std::string model = dir_ / "tiny.onnx";
+std::string make_model(const TempDir& dir) {
+    const std::string path = dir / "tiny.onnx";
     vartml::test::TinyOnnx m;
     m.input("images", {1, 3, 16, 16}).weights("w", {4, 3, 3, 3});
     m.node("Conv", {"images", "w"}, {"c"}, {{"pads", vartml::test::TinyOnnx::Ints{1, 1, 1, 1}}});
-    m.node("Sigmoid", {"c"}, {"y"}).output("y", {1, 4, 16, 16}).save(model);
-    record("model " + model, "", "--arrows 0:30");
+    m.node("Sigmoid", {"c"}, {"y"}).output("y", {1, 4, 16, 16}).save(path);
+    return path;
+}
+
+TEST_F(Traces, SayWhichFramesWereNotInferredAndWhatWasAllocated) {
+    record("every-third " + make_model(dir_), "flags=frames+runs+allocs", "--arrows 0:30");
+    std::map<std::string, unsigned> skipped;
+    for (const json& e : events([](const json& e) { return e["name"] == "frame not inferred"; })) {
+        EXPECT_EQ(e["cat"], "meta");
+        EXPECT_EQ(e["args"]["element"], "infer");
+        EXPECT_EQ(e["args"]["reason"], "skipped-interval");
+        ++skipped[e["args"]["frame"]];
+    }
+    EXPECT_EQ(skipped.size(), 20U);
+    EXPECT_EQ(spans("pre-process").size(), 10U);
+    const auto allocated = events([](const json& e) { return e["name"] == "allocation"; });
+    EXPECT_FALSE(allocated.empty());
+    for (const json& e : allocated) EXPECT_GT(e["args"]["bytes"], 0);
+    const auto caps = events([](const json& e) { return e["name"] == "caps change"; });
+    ASSERT_EQ(caps.size(), 1U);
+    EXPECT_NE(caps[0]["args"]["caps"].get<std::string>().find("width=(int)64"), std::string::npos);
+}
+
+TEST_F(Traces, JoinElementsHostAndDeviceByFrame) {
+    record("model " + make_model(dir_), "", "--arrows 0:30");
 
     struct Frame {
         double in = 0, out = 0;  // vartmlinfer's two spans

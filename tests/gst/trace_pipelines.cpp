@@ -199,6 +199,12 @@ void model(const std::string& path) {
         .run();
 }
 
+void every_third(const std::string& path) {
+    Pipeline(std::string("videotestsrc num-buffers=30 ! ") + picture +
+             " ! vartmlinfer name=infer inference-interval=3 model=" + path + " ! fakesink name=a")
+        .run();
+}
+
 void crash(const std::string&) {
     const Pipeline p(std::string("videotestsrc is-live=true ! ") + picture +
                      " ! queue ! fakesink name=a sync=true");
@@ -264,6 +270,7 @@ constexpr Scenario scenarios[] = {
     {"comings-and-goings", comings_and_goings},
     {"crash", crash},
     {"digest", digest},
+    {"every-third", every_third},
     {"exit-without-deinit", exit_without_deinit},
     {"file", file},
     {"flood", flood},

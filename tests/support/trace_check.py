@@ -201,9 +201,9 @@ class Check:
                     self.fault('T9', f'{key} ends before it begins')
 
     def header(self):
-        first = self.events[0]
         if not self.is_array:
             return
+        first = self.events[0] if self.events else {'ph': ''}
         wanted = {'version', 'clock', 'boot_id', 'pid', 'start_monotonic_ns', 'start_realtime_ns'}
         if first['ph'] != 'M' or first['name'] != 'vartml_capture' or not wanted <= set(first['args']):
             self.fault('header', f'the first event is {first}')

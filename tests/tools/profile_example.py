@@ -42,7 +42,7 @@ OPERATORS = re.compile(r'^c\d+ .* SNPU DDR ', re.MULTILINE)
 
 
 def main():
-    program, model = sys.argv[1:3]
+    program, model = (os.path.abspath(path) for path in sys.argv[1:3])
     if not os.path.exists(model):
         print(f'{model} is not here')
         return 77

@@ -17,7 +17,7 @@ import tempfile
 import onnx
 from onnx import TensorProto, helper
 
-PROGRAM, MODEL = sys.argv[1:3]
+PROGRAM, MODEL = (os.path.abspath(path) for path in sys.argv[1:3])
 CHECK_TRACE = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'profiling', 'check_trace.py')
 failures = []
 

@@ -89,7 +89,7 @@ struct ProfilerSetup {
     uint64_t activated_at = 0;
     std::array<uint64_t, 2> activate_ns{};  // of the NPU's partitions, of the CPU's
 
-    bool has_pmu() const { return profiling::no_pmu_reason(pmu).empty(); }
+    bool has_pmu() const { return !pmu.empty() && pmu.recipe != "HmxMacs"; }
 };
 
 // Thread-safety: all members may be called concurrently; core_* for a core only by whoever has it.

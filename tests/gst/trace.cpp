@@ -368,7 +368,8 @@ TEST_F(Traces, SayWhichFramesWereNotInferredAndWhatWasAllocated) {
     }
     EXPECT_EQ(skipped.size(), 20U);
     std::set<std::string> inferred;
-    for (const json& e : spans("pre-process")) inferred.insert(e["args"]["frame"]);
+    for (const json& e : spans("pre-process"))  // without a frame: runs that warm up
+        if (e["args"].contains("frame")) inferred.insert(e["args"]["frame"]);
     EXPECT_EQ(inferred.size(), 10U);
     const auto allocated = events([](const json& e) { return e["name"] == "allocation"; });
     EXPECT_FALSE(allocated.empty());

@@ -9,7 +9,7 @@ import element
 from rows import HERE
 
 FRAMES = 300
-PAIRS = 10
+PAIRS = 20
 QRFINDER = os.path.join(HERE, '../../pipelines/models/qrfinder/qrfinder.onnx')
 LIMIT = 3  # per cent of the frame time, tracer and runtime together
 

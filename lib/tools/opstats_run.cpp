@@ -87,17 +87,22 @@ private:
     std::vector<p::Verdict> verdicts_;
     p::HtmlOptions page_;
     bool failed_ = false;
+    bool has_estimates_ = false;
 };
 
 bool Opstats::prepare_layers() {
     std::vector<std::string> warnings;
     auto estimates = read_layer_estimates(model_, request_.estimates, warnings);
     for (const std::string& text : warnings) warn(text);
-    if (!estimates) {
+    if (!estimates && (request_.layers || !request_.estimates.empty())) {
         print_error(estimates.error());
         return false;
     }
-    estimates_ = std::move(*estimates);
+    has_estimates_ = estimates.has_value();
+    if (has_estimates_)
+        estimates_ = std::move(*estimates);
+    else
+        warn(estimates.error().message + "; the pages have no rows of layers");
     return true;
 }
 
@@ -143,8 +148,7 @@ Result<void> Opstats::process(const OpstatsFile& file) {
 }
 
 Result<std::string> Opstats::layers_of(const OpstatsFile& file, const p::BufferFile& buffer) {
-    if ((!request_.layers && !request_.html) || !buffer.has(p::format::has_operators))
-        return std::string();
+    if (!has_estimates_ || !buffer.has(p::format::has_operators)) return std::string();
     auto layers = p::build_layers(buffer, model_.descriptor, estimates_);
     if (!layers) return layers.error();
     if (!request_.layers) return std::move(layers->csv);

@@ -13,15 +13,15 @@
 #include <optional>
 
 #include "lib/artifact/stats_descriptor.h"
-#include "lib/profiling/buffer_file.h"
-#include "lib/profiling/buffer_name.h"
-#include "lib/profiling/buffer_trace.h"
+#include "lib/profiling/buffer/buffer_file.h"
+#include "lib/profiling/buffer/buffer_name.h"
+#include "lib/profiling/buffer/part_file.h"
+#include "lib/profiling/buffer/stats_buffer.h"
 #include "lib/profiling/clock.h"
 #include "lib/profiling/latency_file.h"
-#include "lib/profiling/part_file.h"
-#include "lib/profiling/stats_buffer.h"
-#include "lib/profiling/summary_build.h"
-#include "lib/profiling/verdict.h"
+#include "lib/profiling/summary/summary_build.h"
+#include "lib/profiling/summary/verdict.h"
+#include "lib/profiling/trace/buffer_trace.h"
 #include "lib/runtime/vart_errors.h"
 
 namespace vartml::runtime {

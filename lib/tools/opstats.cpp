@@ -7,7 +7,7 @@
 #include <string>
 
 #include "lib/common/file.h"
-#include "lib/profiling/identities.h"
+#include "lib/profiling/summary/identities.h"
 #include "lib/tools/arguments.h"
 #include "lib/tools/commands.h"
 #include "lib/tools/opstats_run.h"

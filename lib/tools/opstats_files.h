@@ -6,7 +6,7 @@
 
 #include <vartml/result.h>
 
-#include "lib/profiling/buffer_name.h"
+#include "lib/profiling/buffer/buffer_name.h"
 
 namespace vartml::tools {
 

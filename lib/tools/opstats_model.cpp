@@ -9,7 +9,7 @@
 #include "lib/artifact/foreign.h"
 #include "lib/artifact/stats_descriptor.h"
 #include "lib/common/file.h"
-#include "lib/profiling/stats_buffer.h"
+#include "lib/profiling/buffer/stats_buffer.h"
 
 namespace vartml::tools {
 namespace {

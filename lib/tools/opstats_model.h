@@ -6,9 +6,9 @@
 
 #include <vartml/result.h>
 
+#include "lib/profiling/buffer/stats_format.h"
 #include "lib/profiling/descriptor.h"
-#include "lib/profiling/layers.h"
-#include "lib/profiling/stats_format.h"
+#include "lib/profiling/summary/layers.h"
 
 namespace vartml::tools {
 

@@ -15,9 +15,9 @@
 #include <vartml/log.h>
 
 #include "lib/common/file.h"
-#include "lib/profiling/html_report.h"
-#include "lib/profiling/part_file.h"
-#include "lib/profiling/summary_build.h"
+#include "lib/profiling/buffer/part_file.h"
+#include "lib/profiling/html/html_report.h"
+#include "lib/profiling/summary/summary_build.h"
 #include "lib/tools/commands.h"
 
 namespace vartml::tools {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "lib/profiling/buffer_trace.h"
-#include "lib/profiling/summary_text.h"
+#include "lib/profiling/summary/summary_text.h"
+#include "lib/profiling/trace/buffer_trace.h"
 #include "lib/tools/opstats_files.h"
 #include "lib/tools/opstats_model.h"
 

@@ -6,13 +6,13 @@
 #include <optional>
 
 #include "lib/common/file.h"
-#include "lib/profiling/buffer_file.h"
-#include "lib/profiling/buffer_name.h"
-#include "lib/profiling/buffer_trace.h"
+#include "lib/profiling/buffer/buffer_file.h"
+#include "lib/profiling/buffer/buffer_name.h"
+#include "lib/profiling/buffer/part_file.h"
 #include "lib/profiling/latency_file.h"
-#include "lib/profiling/part_file.h"
-#include "lib/profiling/summary_build.h"
-#include "lib/profiling/verdict.h"
+#include "lib/profiling/summary/summary_build.h"
+#include "lib/profiling/summary/verdict.h"
+#include "lib/profiling/trace/buffer_trace.h"
 
 namespace vartml::tools {
 namespace {

@@ -7,8 +7,8 @@
 
 #include <vartml/result.h>
 
+#include "lib/profiling/buffer/stats_buffer.h"
 #include "lib/profiling/capture.h"
-#include "lib/profiling/stats_buffer.h"
 #include "lib/tools/run_options.h"
 
 namespace vartml::tools {

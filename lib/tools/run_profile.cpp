@@ -14,9 +14,9 @@
 #include "lib/artifact/compiled_model.h"
 #include "lib/artifact/stats_descriptor.h"
 #include "lib/doctor/doctor.h"
+#include "lib/profiling/buffer/stats_buffer.h"
 #include "lib/profiling/clock.h"
-#include "lib/profiling/stats_buffer.h"
-#include "lib/profiling/verdict.h"
+#include "lib/profiling/summary/verdict.h"
 #include "lib/tools/profile_files.h"
 #include "lib/tools/run_runner.h"
 

@@ -11,7 +11,7 @@
 #include <fstream>
 #include <string>
 
-#include "lib/profiling/buffer_trace.h"
+#include "lib/profiling/trace/buffer_trace.h"
 #include "tests/profiling/large_captures.h"
 
 namespace p = vartml::profiling;

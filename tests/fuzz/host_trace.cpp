@@ -6,7 +6,7 @@
 #include <string>
 
 #include "lib/common/file.h"
-#include "lib/profiling/host_merge.h"
+#include "lib/profiling/trace/host_merge.h"
 #include "tests/support/temp_dir.h"
 
 using namespace vartml;

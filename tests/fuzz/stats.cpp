@@ -12,9 +12,9 @@
 #include "lib/common/crc32.h"
 #include "lib/common/file.h"
 #include "lib/common/utf8.h"
-#include "lib/profiling/identities.h"
-#include "lib/profiling/layers.h"
-#include "lib/profiling/summary_build.h"
+#include "lib/profiling/summary/identities.h"
+#include "lib/profiling/summary/layers.h"
+#include "lib/profiling/summary/summary_build.h"
 #include "tests/profiling/captures.h"
 
 using namespace vartml;

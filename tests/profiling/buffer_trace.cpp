@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/profiling/buffer_trace.h"
+#include "lib/profiling/trace/buffer_trace.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 #pragma once
 #include <string>
 
-#include "lib/profiling/stats_buffer.h"
+#include "lib/profiling/buffer/stats_buffer.h"
 
 namespace vartml::test {
 

@@ -4,10 +4,10 @@
 // usage: chain_page FOLDER
 #include <cstdio>
 
-#include "lib/profiling/buffer_trace.h"
-#include "lib/profiling/html_report.h"
-#include "lib/profiling/summary_build.h"
+#include "lib/profiling/html/html_report.h"
+#include "lib/profiling/summary/summary_build.h"
 #include "lib/profiling/text_format.h"
+#include "lib/profiling/trace/buffer_trace.h"
 #include "tests/profiling/large_captures.h"
 
 namespace p = vartml::profiling;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/profiling/html_report.h"
+#include "lib/profiling/html/html_report.h"
 
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <regex>
 
-#include "lib/profiling/html_text.h"
-#include "lib/profiling/summary_build.h"
+#include "lib/profiling/html/html_text.h"
+#include "lib/profiling/summary/summary_build.h"
 #include "tests/profiling/large_captures.h"
 #include "tests/support/temp_dir.h"
 

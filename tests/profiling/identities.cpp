@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public sample of a summary: it comes back byte for byte, holds the 13 identities, and one
 // changed number breaks the identity that covers it.
-#include "lib/profiling/identities.h"
+#include "lib/profiling/summary/identities.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The estimate beside the measurement: figures by hand, what has no partner, a foreign clock.
-#include "lib/profiling/layers.h"
+#include "lib/profiling/summary/layers.h"
 
 #include <gtest/gtest.h>
 

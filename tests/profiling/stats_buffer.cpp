@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Raw stats buffers: the same bytes again, every record back, and a sentence for every damage.
-#include "lib/profiling/stats_buffer.h"
+#include "lib/profiling/buffer/stats_buffer.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -8,8 +8,8 @@
 #include "lib/common/crc32.h"
 #include "lib/common/sha256.h"
 #include "lib/common/utf8.h"
-#include "lib/profiling/buffer_file.h"
-#include "lib/profiling/buffer_name.h"
+#include "lib/profiling/buffer/buffer_file.h"
+#include "lib/profiling/buffer/buffer_name.h"
 #include "tests/profiling/captures.h"
 #include "tests/support/temp_dir.h"
 

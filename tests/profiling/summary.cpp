@@ -2,8 +2,8 @@
 // The summary of a capture made by hand: its text, and the identities on it and on its variants.
 #include <gtest/gtest.h>
 
-#include "lib/profiling/identities.h"
-#include "lib/profiling/summary_build.h"
+#include "lib/profiling/summary/identities.h"
+#include "lib/profiling/summary/summary_build.h"
 #include "tests/profiling/captures.h"
 #include "tests/support/temp_dir.h"
 

@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "lib/profiling/buffer_trace.h"
-#include "lib/profiling/host_events.h"
+#include "lib/profiling/trace/buffer_trace.h"
+#include "lib/profiling/trace/host_events.h"
 #include "tests/profiling/captures.h"
 #include "tests/support/temp_dir.h"
 

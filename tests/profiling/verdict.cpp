@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Captures whose answer is known: what bounds each of them.
-#include "lib/profiling/verdict.h"
+#include "lib/profiling/summary/verdict.h"
 
 #include <gtest/gtest.h>
 

@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Records what is seen: the video with its boxes in files of a minute, and beside them every detection as JSON lines.
 #   record.sh MODEL VIDEO FOLDER
+# async-handling: without it splitmuxsink (GStreamer 1.26) loses the end of a video that ends while the pipeline starts, and
+# gst-launch waits for ever.
 set -eu
 mkdir -p "$3"
 gst-launch-1.0 -q -e filesrc "location=$2" ! decodebin ! queue ! vartmlinfer "model=$1" ! vartmldecode ! vartmltrack ! \
     vartmlpublish method=file "location=$3/detections.jsonl" ! queue ! vartmloverlay ! videoconvert ! \
     x264enc speed-preset=veryfast key-int-max=60 ! h264parse ! \
-    splitmuxsink "location=$3/video-%05d.mp4" max-size-time=60000000000
+    splitmuxsink "location=$3/video-%05d.mp4" max-size-time=60000000000 async-handling=true

@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <barrier>
+#include <filesystem>
 #include <thread>
 
+#include "lib/device/executor.h"
 #include "lib/device/softnpu/softnpu.h"
 #include "tests/artifact/models.h"
 #include "tests/support/graphs.h"
@@ -14,11 +17,7 @@ namespace {
 
 // A step of each kind that keeps something between runs: a oneDNN primitive, a resize with rows of
 // its own, operators of lib/cpu, of which the last rejects an index that is too large.
-std::shared_ptr<const Program> program() {
-    auto program = std::make_shared<Program>();
-    program->name = "test";
-    program->target = "softnpu-1";
-    program->graph = graph::must_parse(R"(graph g
+constexpr char kinds[] = R"(graph g
 input %x : f32[1,20,16,16]
 input %i : i64[1]
 %p = MaxPool %x {ceil_mode=0, dilations=[1,1], kernel_shape=[2,2], pads=[0,0,0,0], storage_order=0, strides=[2,2]} : f32[1,20,8,8]
@@ -26,7 +25,13 @@ input %i : i64[1]
 %e = Erf %r : f32[1,20,16,16]
 %y = Gather %e, %i {axis=0} : f32[1,20,16,16]
 output %y
-)");
+)";
+
+std::shared_ptr<const Program> program(const char* text = kinds) {
+    auto program = std::make_shared<Program>();
+    program->name = "test";
+    program->target = "softnpu-1";
+    program->graph = graph::must_parse(text);
     for (auto [ids, infos] : {std::pair(&program->graph.inputs, &program->inputs),
                               std::pair(&program->graph.outputs, &program->outputs)})
         for (const graph::ValueId id : *ids) {
@@ -98,6 +103,51 @@ TEST(FramesOfARun, GiveTheirOwnResultsAndTheFirstError) {
     ASSERT_FALSE(failed);
     EXPECT_NE(failed.error().message.find("'y'"), std::string::npos) << failed.error().message;
     EXPECT_TRUE(run_both(good, other));  // the error of a run before is gone
+}
+
+size_t threads_of_this_process() {
+    const std::filesystem::directory_iterator tasks("/proc/self/task");
+    return static_cast<size_t>(std::distance(begin(tasks), end(tasks)));
+}
+
+// Of a thread that ran before, oneDNN would else think that it may start threads of its own, which
+// then fight with ours for the processors.
+TEST(HelpersOfARun, WorkOnTheThreadsOfTheExecutorAlone) {
+    // Many steps, so that a helper that must wake up first finds some left.
+    std::string text = "graph g\ninput %x : f32[1,64,128,128]\n", value = "x";
+    for (int i = 0; i < 10; ++i) {
+        const std::string next = i < 9 ? std::to_string(i) : "y";
+        text += "%" + next + " = AveragePool %" + value +
+                " {ceil_mode=0, count_include_pad=0, dilations=[1,1], kernel_shape=[3,3], "
+                "pads=[1,1,1,1], strides=[1,1]} : f32[1,64,128,128]\n";
+        value = next;
+    }
+    auto executable =
+        softnpu_device().load(program((text + "output %y\n").c_str()),
+                              {.numerics = Numerics::f32, .threads = 2, .concurrent_runs = 2});
+    ASSERT_TRUE(executable) << executable.error().message;
+    const std::vector<float> x(64 * 128 * 128, 1);
+    std::vector<float> y[2] = {x, x};
+    const auto run = [&](size_t caller) {
+        const void* const in[] = {x.data()};
+        void* const out[] = {y[caller].data()};
+        EXPECT_TRUE((*executable)->run(in, out));
+    };
+    Executor executor("test", 2);
+    const size_t before = threads_of_this_process();
+    std::barrier both(2);
+    const auto beside_each_other = [&](size_t caller) {
+        executor.call([&, caller] {
+            both.arrive_and_wait();
+            run(caller);
+        });
+    };
+    {
+        const std::jthread first([&] { beside_each_other(0); });
+        const std::jthread second([&] { beside_each_other(1); });
+    }
+    for (int round = 0; round < 50; ++round) executor.call([&] { run(0); });
+    EXPECT_EQ(threads_of_this_process(), before);
 }
 
 }  // namespace

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/device/softnpu/frame_group.h"
 
-#include "lib/device/softnpu/onednn.h"
-
 namespace vartml::softnpu {
 
 FrameGroup::FrameGroup(std::vector<std::unique_ptr<Lane>> lanes, unsigned threads)
@@ -16,7 +14,6 @@ FrameGroup::FrameGroup(std::vector<std::unique_ptr<Lane>> lanes, unsigned thread
 
 Result<void> FrameGroup::run(std::span<const device::Frame> frames,
                              device::StepRecorder* recorder) noexcept {
-    const OneThread one;
     if (recorder) recorder->begin();
     for (size_t i = 0; i < frames.size(); ++i) lanes_[i]->bind(frames[i].inputs, frames[i].outputs);
     shared_[frames.size() - 1]->run(recorder);

@@ -7,8 +7,6 @@
 #include <chrono>
 #include <limits>
 
-#include "lib/device/softnpu/onednn.h"
-
 namespace vartml::softnpu {
 namespace {
 
@@ -91,7 +89,6 @@ std::vector<double> Lane::time_steps(unsigned runs) {
         memory.emplace_back(info.hw->size_bytes);
         outputs.push_back(memory.back().data());
     }
-    const OneThread one;
     bind(inputs, outputs);
     std::vector<double> best(plan_.steps.size(), std::numeric_limits<double>::infinity());
     for (unsigned r = 0; r < runs; ++r) {

@@ -8,12 +8,8 @@ namespace vartml::softnpu {
 namespace {
 
 // Streams of the CPU engine hold no state; one per thread, so that no two threads share one.
-// Threads that help have no OneThread of their own.
 dnnl_stream_t this_thread_stream() {
-    thread_local const dnnl::stream stream = [] {
-        omp_set_num_threads(1);
-        return dnnl::stream(cpu_engine());
-    }();
+    thread_local const dnnl::stream stream(cpu_engine());
     return stream.get();
 }
 
@@ -64,6 +60,7 @@ OnednnStep::OnednnStep(std::string description, const std::vector<OnednnCall>& c
 }
 
 void OnednnStep::run(const Bases& bases, size_t item) noexcept {
+    const OneThread one;
     Call& call = calls_[item];
     for (Bound& b : call.bound) {
         std::byte* const now = bases[b.buffer] + b.offset_bytes;

@@ -7,6 +7,7 @@
 #include "lib/device/softnpu/direct_conv.h"
 #include "lib/device/softnpu/onednn.h"
 #include "lib/device/softnpu/operators.h"
+#include "lib/device/softnpu/point_conv.h"
 #include "lib/device/softnpu/post_ops.h"
 #include "lib/device/softnpu/rounded_weights.h"
 
@@ -105,6 +106,7 @@ Result<void> emit(Lowering& lowering, const graph::Node& node, const Convolution
 
 Result<void> lower_conv(Lowering& lowering, const graph::Node& node) {
     if (runs_direct_conv(lowering, node)) return lower_direct_conv(lowering, node);
+    if (runs_point_conv(lowering, node)) return lower_point_conv(lowering, node);
     const graph::ValueId weight = node.inputs[1], bias = input_or_none(node, 2);
     if (!lowering.value(weight).constant) return not_constant(node);
     const int64_t groups = node.get("group", int64_t{1});

@@ -75,9 +75,9 @@ void fp16_to_f32(const fp16* src, float* dst, size_t count) {
 }
 
 // A row per channel becomes a pixel per column.
-template <size_t channels>
-void interleave_rows(const uint8_t* src, ptrdiff_t stride, uint8_t* dst, size_t count) {
-    const hn::CappedTag<uint8_t, 32> d;
+template <size_t channels, typename T>
+void interleave_rows(const T* src, ptrdiff_t stride, T* dst, size_t count) {
+    const hn::CappedTag<T, 32 / sizeof(T)> d;
     const size_t lanes = hn::Lanes(d);
     if (count < lanes) {
         for (size_t i = 0; i < count; ++i)
@@ -89,8 +89,8 @@ void interleave_rows(const uint8_t* src, ptrdiff_t stride, uint8_t* dst, size_t 
     // The last vector ends with the row and repeats what the one before has done.
     for (size_t i = 0; i < count; i += lanes) {
         const size_t at = i + lanes <= count ? i : count - lanes;
-        const uint8_t* const from = src + at;
-        uint8_t* const to = dst + at * channels;
+        const T* const from = src + at;
+        T* const to = dst + at * channels;
         const auto a = hn::LoadU(d, from), b = hn::LoadU(d, from + stride);
         if constexpr (channels == 2) {
             hn::StoreInterleaved2(a, b, d, to);
@@ -103,10 +103,24 @@ void interleave_rows(const uint8_t* src, ptrdiff_t stride, uint8_t* dst, size_t 
     }
 }
 
-void interleave(const uint8_t* src, ptrdiff_t stride, uint8_t* dst, size_t count, size_t channels) {
+template <typename T>
+HWY_INLINE void interleave(const T* src, ptrdiff_t stride, T* dst, size_t count, size_t channels) {
     if (channels == 2) return interleave_rows<2>(src, stride, dst, count);
     if (channels == 3) return interleave_rows<3>(src, stride, dst, count);
     interleave_rows<4>(src, stride, dst, count);
+}
+
+void interleave_8(const uint8_t* src, ptrdiff_t stride, uint8_t* dst, size_t count,
+                  size_t channels) {
+    interleave(src, stride, dst, count, channels);
+}
+void interleave_16(const uint16_t* src, ptrdiff_t stride, uint16_t* dst, size_t count,
+                   size_t channels) {
+    interleave(src, stride, dst, count, channels);
+}
+void interleave_32(const uint32_t* src, ptrdiff_t stride, uint32_t* dst, size_t count,
+                   size_t channels) {
+    interleave(src, stride, dst, count, channels);
 }
 
 }  // namespace vartml::kernels::HWY_NAMESPACE
@@ -124,7 +138,21 @@ HWY_EXPORT(f32_to_bf16);
 HWY_EXPORT(bf16_to_f32);
 HWY_EXPORT(f32_to_fp16);
 HWY_EXPORT(fp16_to_f32);
-HWY_EXPORT(interleave);
+HWY_EXPORT(interleave_8);
+HWY_EXPORT(interleave_16);
+HWY_EXPORT(interleave_32);
+
+void interleave(const uint8_t* src, ptrdiff_t stride, uint8_t* dst, size_t count, size_t channels) {
+    HWY_DYNAMIC_DISPATCH(interleave_8)(src, stride, dst, count, channels);
+}
+void interleave(const uint16_t* src, ptrdiff_t stride, uint16_t* dst, size_t count,
+                size_t channels) {
+    HWY_DYNAMIC_DISPATCH(interleave_16)(src, stride, dst, count, channels);
+}
+void interleave(const uint32_t* src, ptrdiff_t stride, uint32_t* dst, size_t count,
+                size_t channels) {
+    HWY_DYNAMIC_DISPATCH(interleave_32)(src, stride, dst, count, channels);
+}
 
 template <typename T>
 void convert_row(const T* src, T* dst, size_t count) {
@@ -180,6 +208,10 @@ void convert_row(const fp16* src, float* dst, size_t count) {
 template <typename Src, typename Dst>
 void copy_rows(const Src* src, ptrdiff_t src_stride, Dst* dst, ptrdiff_t dst_stride, size_t rows,
                size_t columns) {
+    if (src_stride == static_cast<ptrdiff_t>(columns) && dst_stride == src_stride) {
+        columns *= rows;
+        rows = rows > 0;
+    }
     if (columns == 2) return copy_short_rows<2>(src, src_stride, dst, dst_stride, rows);
     if (columns == 4) return copy_short_rows<4>(src, src_stride, dst, dst_stride, rows);
     if (columns == 6) return copy_short_rows<6>(src, src_stride, dst, dst_stride, rows);
@@ -199,10 +231,10 @@ void copy_rows(const Src* src, ptrdiff_t src_stride, Dst* dst, ptrdiff_t dst_str
 template <typename Src, typename Dst>
 void copy_tile(const Src* src, ptrdiff_t src_row, ptrdiff_t src_column, Dst* dst,
                ptrdiff_t dst_stride, size_t rows, size_t columns) {
-    if constexpr (std::is_same_v<Src, uint8_t> && std::is_same_v<Dst, uint8_t>) {
+    if constexpr (std::is_same_v<Src, Dst> && std::is_integral_v<Src> && sizeof(Src) <= 4) {
         if (src_row == 1 && columns >= 2 && columns <= 4 &&
             dst_stride == static_cast<ptrdiff_t>(columns)) {
-            HWY_DYNAMIC_DISPATCH(interleave)(src, src_column, dst, rows, columns);
+            interleave(src, src_column, dst, rows, columns);
             return;
         }
     }

@@ -155,6 +155,20 @@ const Case cases[] = {
      "%c = Mul %a, %h : f32[1,20,2]\n%d = Add %c, %p : f32[1,20,2]\n%e = Exp %b : f32[1,20,2]\n"
      "%f = Div %e, %h : f32[1,20,2]\n%i = Sub %d, %f : f32[1,20,2]\n%j = Add %d, %f : f32[1,20,2]\n"
      "%y = Concat %i, %j {axis=2} : f32[1,20,4]\noutput %y\n"},
+    {"a value for each of three channels, in more rows than fit at once",
+     "graph g\ninput %x : f32[1,3,40,41]\nconst %m : f32[1,3,1,1] = {0}\n"
+     "const %t : f32[40,1] = {0}\n%a = Sub %x, %m : f32[1,3,40,41]\n"
+     "%b = Mul %a, %t : f32[1,3,40,41]\n%y = Max %b, %x : f32[1,3,40,41]\noutput %y\n"},
+    {"rows longer than fit at once, beside a column",
+     "graph g\ninput %x : f32[1,2,3,1500]\ninput %z : f32[1,2,3,1]\n"
+     "%a = Relu %x : f32[1,2,3,1500]\n%b = Add %a, %z : f32[1,2,3,1500]\n"
+     "%c = Slice %b {axes=[3], ends=[1500], starts=[1], steps=[3]} : f32[1,2,3,500]\n"
+     "%y = Sub %c, %z : f32[1,2,3,500]\noutput %y\n"},
+    {"channels shuffled",
+     "graph g\ninput %x : f32[1,38,5,7]\n%a = Relu %x : f32[1,38,5,7]\n"
+     "%b = Reshape %a {shape=[1,2,19,5,7]} : f32[1,2,19,5,7]\n"
+     "%c = Transpose %b {perm=[0,2,1,3,4]} : f32[1,19,2,5,7]\n"
+     "%y = Reshape %c {shape=[1,38,5,7]} : f32[1,38,5,7]\noutput %y\n"},
     {"slices with steps, also backwards",
      "graph g\ninput %x : f32[1,4,9,8]\n"
      "%a = Slice %x {axes=[2,3], ends=[9,8], starts=[1,0], steps=[2,2]} : f32[1,4,4,4]\n"

@@ -123,21 +123,6 @@ TEST_P(CodesOf, AddsUpManyRows) {
     }
 }
 
-TEST_P(CodesOf, InterleavesFewChannels) {
-    for (const size_t channels : {2, 3, 4}) {
-        for (const size_t count : counts) {
-            const auto rows = random_codes(4 * count, 7);
-            std::vector<uint8_t> found(channels * count + 1, 77), expected(found);
-            copy_tile(rows.data(), 1, static_cast<ptrdiff_t>(count), found.data(),
-                      static_cast<ptrdiff_t>(channels), count, channels);
-            for (size_t i = 0; i < count; ++i)
-                for (size_t c = 0; c < channels; ++c)
-                    expected[i * channels + c] = rows[c * count + i];
-            EXPECT_EQ(found, expected) << channels << " x " << count;
-        }
-    }
-}
-
 VARTML_ON_EACH_TARGET(CodesOf);
 
 }  // namespace

@@ -96,6 +96,30 @@ TEST_P(Rows, AreCopiedAndConvertedOneByOne) {
     });
 }
 
+template <typename T>
+void expect_interleaved() {
+    for (const size_t channels : {1, 2, 3, 4, 5}) {
+        for (const size_t count : {1, 2, 7, 8, 15, 16, 31, 32, 33, 58, 100}) {
+            SCOPED_TRACE(testing::Message() << channels << " x " << count);
+            std::vector<T> src(channels * count), found(channels * count + 1, 77), expected(found);
+            for (size_t i = 0; i < src.size(); ++i) src[i] = static_cast<T>(i * 2654435761U);
+            copy_tile(src.data(), 1, static_cast<ptrdiff_t>(count), found.data(),
+                      static_cast<ptrdiff_t>(channels), count, channels);
+            for (size_t i = 0; i < count; ++i)
+                for (size_t c = 0; c < channels; ++c)
+                    expected[i * channels + c] = src[c * count + i];
+            ASSERT_EQ(found, expected);
+        }
+    }
+}
+
+TEST_P(Rows, OfFewChannelsAreInterleaved) {
+    expect_interleaved<uint8_t>();
+    expect_interleaved<uint16_t>();
+    expect_interleaved<uint32_t>();
+    expect_interleaved<uint64_t>();
+}
+
 VARTML_ON_EACH_TARGET(Rows);
 
 }  // namespace

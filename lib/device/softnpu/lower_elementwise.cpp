@@ -50,11 +50,11 @@ public:
         for (int64_t i = first; i < last;) {
             Offsets o = at.offsets();
             for (size_t k = 0; k < o.size(); ++k) o[k] += row * rows_.strides[k];
-            const int64_t count = in_place_ ? std::min(rows_.size - row, last - i) : 1;
+            const int64_t count = std::min(rows_.size - row, last - i);
             if (in_place_) {
                 rows_in_place(a, b, dst, o, count);
             } else {
-                one_row(a, b, dst, o);
+                rows_through_floats(a, b, dst, o, count);
             }
             i += count;
             row += count;
@@ -73,44 +73,40 @@ public:
     }
 
 private:
-    static constexpr int64_t chunk = 256;
+    // Floats of an operand on the way; small enough that three stay in the first-level cache.
+    static constexpr int64_t chunk = 1024;
 
-    // Elements start…start+count-1 of a row as floats: in place where they are, else in `space`.
-    // Sets the stride.
-    static const float* load(const std::byte* base, const View& view, int64_t offset,
-                             int64_t stride, int64_t start, int64_t count, float* space,
-                             size_t& row_stride) {
-        const int64_t first = offset + start * stride;
-        row_stride = stride != 0;
-        if (stride == 0) count = 1;
+    // A tile of an operand as floats: where it lies, else in `space`.
+    static kernels::OperandRows load(const std::byte* base, const View& view, int64_t offset,
+                                     int64_t row, int64_t column, int64_t rows, int64_t columns,
+                                     float* space) {
+        if (row == 0) rows = 1;  // the same for all
+        if (column == 0) columns = 1;
+        const auto r = static_cast<size_t>(rows), c = static_cast<size_t>(columns);
+        const size_t stride = column != 0;
+        const ptrdiff_t next = row == 0 ? 0 : columns;
         if (view.type == DataType::float32) {
-            const auto* p = reinterpret_cast<const float*>(base) + first;
-            if (stride <= 1 && stride >= 0) return p;
-            for (int64_t i = 0; i < count; ++i) space[i] = p[i * stride];
-            return space;
-        }
-        const auto* p = reinterpret_cast<const bf16*>(base) + first;
-        if (stride == 1) {
-            kernels::convert_row(p, space, static_cast<size_t>(count));
+            const auto* p = reinterpret_cast<const float*>(base) + offset;
+            if (column == 0 || column == 1) return {p, row, stride};
+            kernels::copy_tile(p, row, column, space, columns, r, c);
         } else {
-            for (int64_t i = 0; i < count; ++i) kernels::convert_row(p + i * stride, space + i, 1);
+            const auto* p = reinterpret_cast<const bf16*>(base) + offset;
+            if (column == 0 || column == 1) {
+                kernels::copy_rows(p, row, space, columns, r, c);
+            } else {
+                kernels::copy_tile(p, row, column, space, columns, r, c);
+            }
         }
-        return space;
+        return {space, next, stride};
     }
 
-    void store(std::byte* base, int64_t first, const float* from, int64_t count) const {
-        const int64_t stride = columns_.strides[0];
-        if (dst_.type == DataType::float32) {
-            auto* p = reinterpret_cast<float*>(base) + first;
-            for (int64_t i = 0; i < count; ++i) p[i * stride] = from[i];
-            return;
-        }
-        auto* p = reinterpret_cast<bf16*>(base) + first;
-        if (stride == 1) {
-            kernels::convert_row(from, p, static_cast<size_t>(count));
-        } else {
-            for (int64_t i = 0; i < count; ++i) kernels::convert_row(from + i, p + i * stride, 1);
-        }
+    template <typename T>
+    static void store(const float* from, T* dst, int64_t row, int64_t column, int64_t rows,
+                      int64_t columns) {
+        const auto r = static_cast<size_t>(rows), c = static_cast<size_t>(columns);
+        if (column == 1 || columns == 1) return kernels::copy_rows(from, columns, dst, row, r, c);
+        for (int64_t k = 0; k < rows; ++k)
+            kernels::copy_rows(from + k * columns, 1, dst + k * row, column, c, 1);
     }
 
     // Everything fp32 and contiguous, or one value for a whole row.
@@ -125,19 +121,34 @@ private:
                              static_cast<size_t>(rows), static_cast<size_t>(columns_.size));
     }
 
-    // Through memory of floats, piece by piece.
-    void one_row(const std::byte* a, const std::byte* b, std::byte* dst, const Offsets& o) const {
+    // Through memory of floats, tile by tile.
+    void rows_through_floats(const std::byte* a, const std::byte* b, std::byte* dst,
+                             const Offsets& o, int64_t rows) const {
         std::array<float, chunk> a_space, b_space, dst_space;
-        const auto [dst_stride, a_stride, b_stride] = columns_.strides;
-        const bool direct = dst_.type == DataType::float32 && dst_stride == 1;
-        for (int64_t i = 0; i < columns_.size; i += chunk) {
-            const int64_t n = std::min(chunk, columns_.size - i);
-            size_t as = 0, bs = 0;
-            const float* x = load(a, a_, o[1], a_stride, i, n, a_space.data(), as);
-            const float* y = load(b, b_, o[2], b_stride, i, n, b_space.data(), bs);
-            float* out = direct ? reinterpret_cast<float*>(dst) + o[0] + i : dst_space.data();
-            kernels::binary_rows(op_, {x, 0, as}, {y, 0, bs}, out, 0, 1, static_cast<size_t>(n));
-            if (!direct) store(dst, o[0] + i * dst_stride, out, n);
+        const auto [dst_row, a_row, b_row] = rows_.strides;
+        const auto [dst_column, a_column, b_column] = columns_.strides;
+        const bool direct = dst_.type == DataType::float32 && dst_column == 1;
+        const int64_t wide = std::min(chunk, columns_.size), high = chunk / wide;
+        for (int64_t r = 0; r < rows; r += high) {
+            const int64_t m = std::min(high, rows - r);
+            for (int64_t c = 0; c < columns_.size; c += wide) {
+                const int64_t n = std::min(wide, columns_.size - c);
+                const auto x = load(a, a_, o[1] + r * a_row + c * a_column, a_row, a_column, m, n,
+                                    a_space.data());
+                const auto y = load(b, b_, o[2] + r * b_row + c * b_column, b_row, b_column, m, n,
+                                    b_space.data());
+                const int64_t at = o[0] + r * dst_row + c * dst_column;
+                auto* const floats = reinterpret_cast<float*>(dst) + at;
+                float* const out = direct ? floats : dst_space.data();
+                kernels::binary_rows(op_, x, y, out, direct ? dst_row : n, static_cast<size_t>(m),
+                                     static_cast<size_t>(n));
+                if (direct) continue;
+                if (dst_.type == DataType::float32) {
+                    store(out, floats, dst_row, dst_column, m, n);
+                } else {
+                    store(out, reinterpret_cast<bf16*>(dst) + at, dst_row, dst_column, m, n);
+                }
+            }
         }
     }
 

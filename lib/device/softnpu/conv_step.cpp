@@ -124,6 +124,16 @@ View conv_destination(Lowering& lowering, graph::ValueId out) {
     return lowering.new_buffer(DataType::float32, lowering.value(out).type.shape, channels_last(4));
 }
 
+void finish_conv(Lowering& lowering, const graph::Node& node, const View& dst) {
+    const graph::ValueId out = node.outputs[0];
+    View stored = dst;
+    if (dst.type != lowering.stored_type(out)) {
+        stored = lowering.destination(out, channels_last(4), true);
+        lowering.copy(dst, stored, node.name);
+    }
+    lowering.finish(out, stored);
+}
+
 void emit_direct_conv(Lowering& lowering, const graph::Node& node, const ConvShape& shape,
                       const kernels::Epilogue& epilogue, const View& src, const View& weights,
                       const View& residual, const View& dst) {

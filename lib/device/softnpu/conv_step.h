@@ -27,6 +27,8 @@ View conv_source(Lowering& lowering, graph::ValueId id);
 
 // Where a value is written: its place if its channels are contiguous there.
 View conv_destination(Lowering& lowering, graph::ValueId id);
+// The node's result lies in `dst`; rounded once, for all that read it, where it is stored as bf16.
+void finish_conv(Lowering& lowering, const graph::Node& node, const View& dst);
 
 // Appends the step; `residual` with buffer -1: none.
 void emit_direct_conv(Lowering& lowering, const graph::Node& node, const kernels::ConvShape& shape,

@@ -84,14 +84,7 @@ Result<void> lower_direct_conv(Lowering& lowering, const graph::Node& node) {
         return ConvWeights{floats(lowering, node.inputs[1]), floats(lowering, bias)};
     });
     emit_direct_conv(lowering, node, shape, parts.epilogue, src, weights, residual, dst);
-    if (dst.type == lowering.stored_type(out)) {
-        lowering.finish(out, dst);
-        return {};
-    }
-    // Rounded once, for all that read it.
-    const View rounded = lowering.destination(out, channels_last(4), true);
-    lowering.copy(dst, rounded, node.name);
-    lowering.finish(out, rounded);
+    finish_conv(lowering, node, dst);
     return {};
 }
 

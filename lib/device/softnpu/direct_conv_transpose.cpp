@@ -49,11 +49,14 @@ std::vector<float> phase_weights(const float* weights, const Dims& dims, const P
     return result;
 }
 
+// Few channels leave vectors of a phase almost empty.
+constexpr int64_t few_channels = 16;
+
 // Every input pixel makes a block of output pixels of its own.
-bool is_upscaling(const Dims& weights, const Dims& strides, const Dims& pads, const View& dst,
+bool is_upscaling(const Dims& weights, const Dims& strides, const Dims& pads, const Dims& dst,
                   const View& src) {
     return weights[2] == strides[0] && weights[3] == strides[1] && pads == Dims{0, 0, 0, 0} &&
-           dst.dims[2] == src.dims[2] * strides[0] && dst.dims[3] == src.dims[3] * strides[1];
+           dst[2] == src.dims[2] * strides[0] && dst[3] == src.dims[3] * strides[1];
 }
 
 // [y][x][O][C] of a kernel [C][O][y][x], and the bias of each of those outputs.
@@ -75,7 +78,8 @@ ConvWeights upscaling_weights(const std::vector<float>& weights, const std::vect
 
 // All phases as the channels of one 1x1 convolution, then put in their places.
 Result<void> lower_upscaling(Lowering& lowering, const graph::Node& node,
-                             const kernels::Epilogue& epilogue, const View& src, const View& dst) {
+                             const kernels::Epilogue& epilogue, const View& src) {
+    const View dst = lowering.destination(node.outputs[0], channels_last(4), true);
     const graph::ValueId bias = node.inputs.size() > 2 ? node.inputs[2] : graph::none;
     const Dims& w = lowering.value(node.inputs[1]).type.shape;  // [C][O][y][x]
     const int64_t channels = w[2] * w[3] * w[1];
@@ -103,7 +107,6 @@ Result<void> lower_upscaling(Lowering& lowering, const graph::Node& node,
 }  // namespace
 
 bool runs_direct_conv_transpose(const Lowering& lowering, const graph::Node& node) {
-    if (lowering.compute() != DataType::float32) return false;
     const auto& weight = lowering.value(node.inputs[1]);
     const graph::ValueId bias = node.inputs.size() > 2 ? node.inputs[2] : graph::none;
     const auto parts = read_conv_parts(node);
@@ -114,6 +117,8 @@ bool runs_direct_conv_transpose(const Lowering& lowering, const graph::Node& nod
     const Dims dilations = node.get("dilations", Dims{1, 1});
     const Dims strides = node.get("strides", Dims{1, 1});
     const Dims& w = weight.type.shape;
+    // In bf16 oneDNN makes whole vectors of channels too, and takes four times as long for one.
+    if (lowering.compute() != DataType::float32 && w[1] >= few_channels) return false;
     return dilations == Dims{1, 1} && w[2] >= strides[0] && w[3] >= strides[1] &&
            w[2] * w[3] <= 121;
 }
@@ -123,14 +128,13 @@ Result<void> lower_direct_conv_transpose(Lowering& lowering, const graph::Node& 
     const graph::ValueId out = node.outputs[0];
     ConvParts parts = *read_conv_parts(node);
     const View src = conv_source(lowering, node.inputs[0]);
-    const View dst = conv_destination(lowering, out);
     const Dims& w = lowering.value(node.inputs[1]).type.shape;
     const Dims strides = node.get("strides", Dims{1, 1}), pads = node.get("pads", Dims{0, 0, 0, 0});
-    // Few channels leave vectors of a phase almost empty.
-    constexpr int64_t few_channels = 16;
-    if (w[1] < few_channels && is_upscaling(w, strides, pads, dst, src)) {
-        return lower_upscaling(lowering, node, parts.epilogue, src, dst);
+    const Dims& shape_of_out = lowering.value(out).type.shape;
+    if (w[1] < few_channels && is_upscaling(w, strides, pads, shape_of_out, src)) {
+        return lower_upscaling(lowering, node, parts.epilogue, src);
     }
+    const View dst = conv_destination(lowering, out);
     const bool apart = w[1] < few_channels && is_dense(dst, channels_last(4));
     const kernels::Epilogue own = apart ? kernels::Epilogue{} : parts.epilogue;
     for (const Phase& y : phases(dst.dims[2], strides[0], w[2], pads[0])) {
@@ -162,7 +166,7 @@ Result<void> lower_direct_conv_transpose(Lowering& lowering, const graph::Node& 
         }
     }
     if (apart) lower_activation(lowering, parts.epilogue, dst, dst, node.name);
-    lowering.finish(out, dst);
+    finish_conv(lowering, node, dst);
     return {};
 }
 

@@ -19,30 +19,48 @@ HWY_INLINE FloatVec exp_below_zero(FloatVec x) {
     return exp_of_negative(hn::Min(hn::Set(FloatTag(), 87.0F), hn::Neg(x)));
 }
 
-// Two classes, as detectors have them: a vector of rows at a time.
-void pairs(const float* src, float* dst, size_t rows) {
+// Classes of a vector of rows.
+template <size_t n>
+HWY_INLINE void load_rows(const float* src, FloatVec (&v)[n]) {
+    const FloatTag d;
+    if constexpr (n == 2) hn::LoadInterleaved2(d, src, v[0], v[1]);
+    if constexpr (n == 3) hn::LoadInterleaved3(d, src, v[0], v[1], v[2]);
+    if constexpr (n == 4) hn::LoadInterleaved4(d, src, v[0], v[1], v[2], v[3]);
+}
+template <size_t n>
+HWY_INLINE void store_rows(const FloatVec (&v)[n], float* dst) {
+    const FloatTag d;
+    if constexpr (n == 2) hn::StoreInterleaved2(v[0], v[1], d, dst);
+    if constexpr (n == 3) hn::StoreInterleaved3(v[0], v[1], v[2], d, dst);
+    if constexpr (n == 4) hn::StoreInterleaved4(v[0], v[1], v[2], v[3], d, dst);
+}
+
+// Few classes, as detectors and road scenes have them: a vector of rows at a time.
+template <size_t n>
+void few_classes(const float* src, float* dst, size_t rows) {
     const FloatTag d;
     const size_t lanes = hn::Lanes(d);
-    const auto softmax = [](FloatVec& a, FloatVec& b) {
-        const FloatVec most = hn::Max(a, b);
-        a = exp_below_zero(hn::Sub(a, most));
-        b = exp_below_zero(hn::Sub(b, most));
-        const FloatVec sum = hn::Add(a, b);
-        a = hn::Div(a, sum);
-        b = hn::Div(b, sum);
+    const auto softmax = [](FloatVec(&v)[n]) HWY_ATTR {
+        FloatVec most = v[0];
+        for (size_t c = 1; c < n; ++c) most = hn::Max(most, v[c]);
+        FloatVec sum = hn::Zero(FloatTag());
+        for (size_t c = 0; c < n; ++c) {
+            v[c] = exp_below_zero(hn::Sub(v[c], most));
+            sum = hn::Add(sum, v[c]);
+        }
+        for (size_t c = 0; c < n; ++c) v[c] = hn::Div(v[c], sum);
     };
+    FloatVec v[n];
     size_t r = 0;
     for (; r + lanes <= rows; r += lanes) {
-        FloatVec a, b;
-        hn::LoadInterleaved2(d, src + 2 * r, a, b);
-        softmax(a, b);
-        hn::StoreInterleaved2(a, b, d, dst + 2 * r);
+        load_rows<n>(src + n * r, v);
+        softmax(v);
+        store_rows<n>(v, dst + n * r);
     }
     for (; r < rows; ++r) {
-        FloatVec a = hn::Set(d, src[2 * r]), b = hn::Set(d, src[2 * r + 1]);
-        softmax(a, b);
-        dst[2 * r] = hn::GetLane(a);
-        dst[2 * r + 1] = hn::GetLane(b);
+        for (size_t c = 0; c < n; ++c) v[c] = hn::Set(d, src[n * r + c]);
+        softmax(v);
+        for (size_t c = 0; c < n; ++c) dst[n * r + c] = hn::GetLane(v[c]);
     }
 }
 
@@ -71,7 +89,9 @@ void row(const float* src, float* dst, size_t count) {
 }
 
 void softmax(const float* src, float* dst, size_t rows, size_t count) {
-    if (count == 2) return pairs(src, dst, rows);
+    if (count == 2) return few_classes<2>(src, dst, rows);
+    if (count == 3) return few_classes<3>(src, dst, rows);
+    if (count == 4) return few_classes<4>(src, dst, rows);
     for (size_t r = 0; r < rows; ++r) row(src + r * count, dst + r * count, count);
 }
 

@@ -68,7 +68,7 @@ VARTML_ON_EACH_TARGET(MaxPool);
 class Softmax : public OnEachTarget {};
 
 TEST_P(Softmax, IsWithinTheBoundOfTheContract) {
-    for (const size_t count : {1, 2, 3, 7, 16, 21, 33, 1000}) {
+    for (const size_t count : {1, 2, 3, 4, 7, 16, 21, 33, 1000}) {
         for (const float range : {1.0F, 20.0F, 3e4F}) {
             const size_t rows = count < 100 ? 37 : 3;
             const auto src = numbers(rows * count, range);

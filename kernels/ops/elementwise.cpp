@@ -128,18 +128,37 @@ void blend2(const float* a, float wa, const float* b, float wb, float* dst, size
     for (; i < count; ++i) dst[i] = wa * a[i] + wb * b[i];
 }
 
-void blend4(const float* a, float wa, const float* b, float wb, const float* c, float wc,
-            const float* e, float we, float* dst, size_t count) {
-    const D d;
-    const size_t lanes = hn::Lanes(d);
-    const V va = hn::Set(d, wa), vb = hn::Set(d, wb), vc = hn::Set(d, wc), ve = hn::Set(d, we);
-    size_t i = 0;
-    for (; i + lanes <= count; i += lanes) {
-        const V ab = hn::Add(hn::Mul(va, hn::LoadU(d, a + i)), hn::Mul(vb, hn::LoadU(d, b + i)));
-        const V ce = hn::Add(hn::Mul(vc, hn::LoadU(d, c + i)), hn::Mul(ve, hn::LoadU(d, e + i)));
-        hn::StoreU(hn::Add(ab, ce), d, dst + i);
+// Pixels of whole vectors of D, and of `left` channels more.
+template <class D>
+HWY_INLINE void blend_vectors(D d, const float* src, const int64_t* first, const int64_t* second,
+                              const float* weight, size_t channels, float* dst, size_t pixels) {
+    const size_t lanes = hn::Lanes(d), whole = channels / lanes * lanes, left = channels - whole;
+    const auto step = static_cast<int64_t>(channels);
+    for (size_t x = 0; x < pixels; ++x, dst += channels) {
+        const float *a = src + first[x] * step, *b = src + second[x] * step;
+        const auto va = hn::Set(d, 1 - weight[x]), vb = hn::Set(d, weight[x]);
+        for (size_t c = 0; c < whole; c += lanes)
+            hn::StoreU(hn::Add(hn::Mul(va, hn::LoadU(d, a + c)), hn::Mul(vb, hn::LoadU(d, b + c))),
+                       d, dst + c);
+        if (left == 0) continue;
+        hn::StoreN(hn::Add(hn::Mul(va, hn::LoadN(d, a + whole, left)),
+                           hn::Mul(vb, hn::LoadN(d, b + whole, left))),
+                   d, dst + whole, left);
     }
-    for (; i < count; ++i) dst[i] = (wa * a[i] + wb * b[i]) + (wc * c[i] + we * e[i]);
+}
+
+void pixels_of_row(const float* src, const int64_t* first, const int64_t* second,
+                   const float* weight, size_t channels, float* dst, size_t pixels) {
+    if (channels == 1) {
+        for (size_t x = 0; x < pixels; ++x)
+            dst[x] = (1 - weight[x]) * src[first[x]] + weight[x] * src[second[x]];
+    } else if (channels == 2) {
+        blend_vectors(hn::FixedTag<float, 2>(), src, first, second, weight, 2, dst, pixels);
+    } else if (channels < hn::Lanes(D())) {
+        blend_vectors(hn::FixedTag<float, 4>(), src, first, second, weight, channels, dst, pixels);
+    } else {
+        blend_vectors(D(), src, first, second, weight, channels, dst, pixels);
+    }
 }
 
 }  // namespace vartml::kernels::HWY_NAMESPACE
@@ -151,7 +170,7 @@ namespace {
 HWY_EXPORT(binary);
 HWY_EXPORT(sum_rows);
 HWY_EXPORT(blend2);
-HWY_EXPORT(blend4);
+HWY_EXPORT(pixels_of_row);
 }  // namespace
 
 void binary_rows(Binary op, const OperandRows& a, const OperandRows& b, float* dst,
@@ -168,9 +187,10 @@ void blend_row(const float* a, float wa, const float* b, float wb, float* dst, s
     HWY_DYNAMIC_DISPATCH(blend2)(a, wa, b, wb, dst, count);
 }
 
-void blend_row(const float* a, float wa, const float* b, float wb, const float* c, float wc,
-               const float* d, float wd, float* dst, size_t count) {
-    HWY_DYNAMIC_DISPATCH(blend4)(a, wa, b, wb, c, wc, d, wd, dst, count);
+void blend_pixels(const float* src, const int64_t* first, const int64_t* second,
+                  const float* weight, size_t channels, float* dst, size_t pixels) {
+    HWY_DYNAMIC_DISPATCH(pixels_of_row)
+    (src, first, second, weight, channels, dst, pixels);
 }
 
 }  // namespace vartml::kernels

@@ -30,8 +30,9 @@ void sum_of_rows(const float* src, ptrdiff_t row, size_t rows, float scale, floa
 
 // dst[i] = wa·a[i] + wb·b[i], i < count: linear interpolation between rows.
 void blend_row(const float* a, float wa, const float* b, float wb, float* dst, size_t count);
-// The same between four rows.
-void blend_row(const float* a, float wa, const float* b, float wb, const float* c, float wc,
-               const float* d, float wd, float* dst, size_t count);
+// Pixel x of dst, `channels` floats: (1 - weight[x]) of pixel first[x] of src and weight[x] of
+// pixel second[x], x < pixels: linear interpolation along a row.
+void blend_pixels(const float* src, const int64_t* first, const int64_t* second,
+                  const float* weight, size_t channels, float* dst, size_t pixels);
 
 }  // namespace vartml::kernels

@@ -120,6 +120,24 @@ TEST_P(Rows, OfFewChannelsAreInterleaved) {
     expect_interleaved<uint64_t>();
 }
 
+TEST_P(Rows, OfPixelsAreBlendedAsOneByOne) {
+    const auto src = numbers();
+    for (const size_t channels : {1, 2, 3, 4, 5, 7, 8, 16, 24, 37}) {
+        SCOPED_TRACE(channels);
+        const std::vector<int64_t> first{0, 3, 1, 9, 2}, second{1, 3, 2, 8, 0};
+        const std::vector<float> weight{0, 1, 0.25F, 0.7F, 0.5F};
+        std::vector<float> got(5 * channels + 1, 77), want = got;
+        blend_pixels(src.data(), first.data(), second.data(), weight.data(), channels, got.data(),
+                     5);
+        for (size_t x = 0; x < 5; ++x)
+            for (size_t c = 0; c < channels; ++c)
+                want[x * channels + c] =
+                    (1 - weight[x]) * src[static_cast<size_t>(first[x]) * channels + c] +
+                    weight[x] * src[static_cast<size_t>(second[x]) * channels + c];
+        for (size_t i = 0; i < got.size(); ++i) ASSERT_FLOAT_EQ(got[i], want[i]) << i;
+    }
+}
+
 VARTML_ON_EACH_TARGET(Rows);
 
 }  // namespace

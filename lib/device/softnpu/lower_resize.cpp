@@ -132,7 +132,10 @@ public:
             kernels::blend_row(picture + rows_.first[y] * row_size_, 1 - w,
                                picture + rows_.second[y] * row_size_, w, row,
                                static_cast<size_t>(row_size_));
-            blend_columns(row, dst + i * dst_.dims[1] * dst_.dims[3]);
+            kernels::blend_pixels(row, columns_.first.data(), columns_.second.data(),
+                                  columns_.weight.data(), static_cast<size_t>(dst_.dims[1]),
+                                  dst + i * dst_.dims[1] * dst_.dims[3],
+                                  static_cast<size_t>(dst_.dims[3]));
         }
     }
 
@@ -145,25 +148,6 @@ public:
     }
 
 private:
-    void blend_columns(const float* row, float* out) const {
-        const int64_t channels = src_.dims[1], width = dst_.dims[3];
-        if (channels < 4) {
-            for (int64_t x = 0; x < width; ++x) {
-                const float* a = row + columns_.first[x] * channels;
-                const float* b = row + columns_.second[x] * channels;
-                const float w = columns_.weight[x];
-                for (int64_t c = 0; c < channels; ++c) *out++ = (1 - w) * a[c] + w * b[c];
-            }
-            return;
-        }
-        for (int64_t x = 0; x < width; ++x, out += channels) {
-            const float w = columns_.weight[x];
-            kernels::blend_row(row + columns_.first[x] * channels, 1 - w,
-                               row + columns_.second[x] * channels, w, out,
-                               static_cast<size_t>(channels));
-        }
-    }
-
     View src_, dst_;
     AxisTable rows_, columns_;
     int64_t row_size_;

@@ -64,6 +64,7 @@ std::unique_ptr<FrameRecord> RecordQueue::pop(std::optional<Gap>& gap) {
     auto record = std::move(slots_[first_]);
     first_ = (first_ + 1) % slots_.size();
     --used_;
+    ++counts_.queued;
     return record;
 }
 

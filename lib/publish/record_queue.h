@@ -39,7 +39,8 @@ public:
     // Numbers the record.
     void put(std::unique_ptr<FrameRecord> record);
     void give_back(std::unique_ptr<FrameRecord> record);
-    // The oldest record, and what was lost before it.
+    // The oldest record, and what was lost before it. It counts as queued until the sender has set
+    // that count anew.
     std::unique_ptr<FrameRecord> pop(std::optional<Gap>& gap);
     size_t size() const;
     size_t capacity() const { return slots_.size(); }

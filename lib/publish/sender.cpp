@@ -129,6 +129,10 @@ uint64_t Sender::pending_records() const {
         pending_, [](const Pending& p) { return !p.spooled && !p.line.gap; }));
 }
 
+uint64_t Sender::in_memory() const {
+    return pending_records() + held_.size();
+}
+
 void Sender::collect_delivered() {
     uint64_t sent = 0, replayed = 0;
     for (size_t n = sink_->take_delivered(); n > 0 && in_flight_ > 0; --n, --in_flight_) {
@@ -142,6 +146,7 @@ void Sender::collect_delivered() {
         queue_->count([&](PublishCounts& c) {
             c.sent += sent;
             c.replayed += replayed;
+            c.queued = in_memory();
         });
     }
 }
@@ -328,7 +333,7 @@ void Sender::finish() {
 
 void Sender::update_counts() {
     queue_->count([&](PublishCounts& c) {
-        c.queued = pending_records() + held_.size();
+        c.queued = in_memory();
         if (!spool_) return;
         c.spool_bytes = spool_->bytes();
         c.spool_records = spool_->records();

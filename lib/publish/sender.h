@@ -53,6 +53,7 @@ private:
     void fail();
     void withdraw();
     uint64_t pending_records() const;
+    uint64_t in_memory() const;
     void sleep(const Orders& orders);
     bool is_drained() const;
     void finish();

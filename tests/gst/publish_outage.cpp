@@ -17,13 +17,18 @@ namespace {
 
 using namespace vartml::test;
 
+// No test pushes more. Frames come faster than any camera's: the queue takes what a busy machine's
+// thread has not got to.
+constexpr guint most_frames = 1000;
+
 // The element with its bus.
 class Pipeline {
 public:
     Pipeline(int port, const std::string& spool)
-        : element_(GST_ELEMENT(gst_object_ref_sink(g_object_new(
-              GST_TYPE_VARTML_PUBLISH, "address", "127.0.0.1", "port", static_cast<guint>(port),
-              "spool-dir", spool.c_str(), "add-empty", TRUE, "drain-timeout", 3600000u, nullptr)))),
+        : element_(GST_ELEMENT(gst_object_ref_sink(
+              g_object_new(GST_TYPE_VARTML_PUBLISH, "address", "127.0.0.1", "port",
+                           static_cast<guint>(port), "spool-dir", spool.c_str(), "add-empty", TRUE,
+                           "queue-size", most_frames, "drain-timeout", 3600000u, nullptr)))),
           bus_(gst_bus_new()) {
         gst_util_set_object_arg(G_OBJECT(element_), "method", "mqtt");
         gst_element_set_bus(element_, bus_);

@@ -33,6 +33,7 @@ protected:
         events.spool_failed = [this](const Error& error) {
             const std::lock_guard lock(mutex_);
             failures_.push_back("spool " + error.message);
+            queued_when_refused_ = publisher_->counts().queued;
         };
         auto opened =
             Publisher::open(std::make_unique<FakeSink>(receiver_), options, std::move(events));
@@ -54,8 +55,9 @@ protected:
     TempDir temp_;
     const std::string spool_ = temp_ / "spool";
     std::shared_ptr<Receiver> receiver_ = std::make_shared<Receiver>();
-    std::mutex mutex_;  // guards the two lists
+    std::mutex mutex_;  // guards the two lists and the number
     std::vector<std::string> states_, failures_;
+    uint64_t queued_when_refused_ = 0;      // by the spool
     std::unique_ptr<Publisher> publisher_;  // ends first
     uint64_t next_ = 0;
 };
@@ -240,6 +242,17 @@ TEST_F(PublisherTest, WhatTheReceiverHasNotAcknowledgedSurvivesBeingKilled) {
     EXPECT_LE(seen(lines[0]).first, 5u);  // what was acknowledged may come again
     EXPECT_EQ(expect_in_order(lines, seen(lines[0]).run, seen(lines[0]).first), 500u);
     EXPECT_EQ(seen(lines.back()).run, publisher_->run());
+}
+
+// Who sees no record queued may end the process.
+TEST_F(PublisherTest, ARecordBetweenQueueAndSpoolCountsAsQueued) {
+    open({.spool_dir = spool_, .spool_max_bytes = 64 << 10});
+    publisher_->put(a_record(*publisher_, next_++, 90000));
+    EXPECT_TRUE(publisher_->drain(forever));
+    EXPECT_EQ(failures().size(), 1u);
+    EXPECT_EQ(queued_when_refused_, 1u);
+    EXPECT_EQ(publisher_->counts().queued, 0u);
+    EXPECT_EQ(publisher_->counts().dropped, 1u);
 }
 
 TEST_F(PublisherTest, WhatTheSpoolHasNoRoomForIsSentAllTheSame) {

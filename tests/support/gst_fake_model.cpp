@@ -118,8 +118,12 @@ public:
     }
     vart::StatusCode wait(const vart::JobHandle&, std::chrono::milliseconds) noexcept override {
         // Also how the element lets go of finished runs, which takes no time.
-        if (model_->submitted == 0 && model_->warm_up_ms)
-            std::this_thread::sleep_for(std::chrono::milliseconds(model_->warm_up_ms));
+        unsigned duration_ms;
+        {
+            const std::lock_guard lock(model_->mutex);
+            duration_ms = model_->submitted == 0 ? model_->warm_up_ms : 0;
+        }
+        if (duration_ms) std::this_thread::sleep_for(std::chrono::milliseconds(duration_ms));
         return vart::StatusCode::SUCCESS;
     }
     vart::JobHandle execute_async(const std::vector<std::vector<vart::NpuTensor>>& inputs,

@@ -170,7 +170,8 @@ struct PublishCounts {
     bool connected = false;
 };
 
-/// What a publisher says on its own, from its thread and with no lock held.
+/// What a publisher says on its own, from its thread and with no lock held. A thread that close()
+/// leaves to itself calls them later too, so they own, or share, what they use.
 struct PublishEvents {
     /// `state`: connecting, connected, spooling, draining, stopped. `reason` may be empty.
     std::function<void(const char* state, const std::string& reason, const PublishCounts& counts)>

@@ -2,6 +2,7 @@
 // Pipelines that tests/gst/trace.cpp runs under the tracer, each in a process of its own: a tracer
 // starts with GStreamer. usage: trace_pipelines NAME [ARGUMENT]
 #include <gst/gst.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -260,6 +261,19 @@ void exit_without_deinit(const std::string& argument) {
     std::exit(0);
 }
 
+// A child of the process ends while the pipeline's trace is open.
+void forked(const std::string& argument) {
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(20);
+        std::exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    std::printf("child %d\n", status);
+    file(argument);
+}
+
 struct Scenario {
     const char* name;
     void (*run)(const std::string& argument);
@@ -275,6 +289,7 @@ constexpr Scenario scenarios[] = {
     {"file", file},
     {"flood", flood},
     {"flush", flush},
+    {"forked", forked},
     {"live", live},
     {"model", model},
     {"no-time-stamps", no_time_stamps},

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <csignal>
 #include <fstream>
 #include <map>
 #include <mutex>
@@ -307,6 +309,47 @@ TEST_F(HostTraces, AreLeftAloneByAForkedChild) {
     int status = 0;
     waitpid(child, &status, 0);
     EXPECT_EQ(status, 0);
+    {
+        const Span span(trace_flag::runs, TraceCategory::host, "parent");
+    }
+    trace.close();
+    EXPECT_EQ(events("X", "parent").size(), 1U);
+    EXPECT_EQ(events("X", "child").size(), 0U);
+}
+
+// The writer of the trace is a thread of the parent's: nobody may wait for it in the child.
+TEST_F(HostTraces, AreNotWaitedForInAForkedChild) {
+    auto trace = open();
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+        alarm(20);
+        trace.flush();
+        _exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+}
+
+TEST_F(HostTraces, AreOpenedAnewByAForkedChild) {
+    auto trace = open();
+    const std::string own = dir_.path() + "/child.json";
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+        alarm(20);
+        {
+            auto mine = HostTrace::open(own);
+            if (!mine || mine->path() != own) _exit(1);
+            const Span span(trace_flag::runs, TraceCategory::host, "child");
+        }
+        _exit(HostTrace::is_open() ? 2 : 0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+    EXPECT_NE(text_of(own).find(R"("name":"child")"), std::string::npos) << text_of(own);
     {
         const Span span(trace_flag::runs, TraceCategory::host, "parent");
     }

@@ -117,6 +117,8 @@ void TraceWriter::work() {
     json_.end();
     put();
     file_.reset();
+    passes_.fetch_add(2, std::memory_order_release);  // whoever waits in flush()
+    passes_.notify_all();
 }
 
 void TraceWriter::drain() {

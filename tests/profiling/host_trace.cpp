@@ -278,6 +278,28 @@ TEST_F(HostTraces, AreReadableWhenTheProcessDies) {
     EXPECT_GT(all.size(), 100U);
 }
 
+TEST_F(HostTraces, HoldWholeEventsWhereTheFileTakesNoMore) {
+    constexpr rlim_t most = 20'000;
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+        const rlimit limit{most, most};
+        std::signal(SIGXFSZ, SIG_IGN);
+        setrlimit(RLIMIT_FSIZE, &limit);
+        auto trace = HostTrace::open(path());
+        for (int i = 0; i < 1000; ++i) HostTrace::instant({.name = "event"}, 1);
+        trace->flush();
+        const HostTraceTotals totals = trace->totals();
+        _exit(totals.is_full && totals.written < 1000 && totals.written > 100 ? 0 : 1);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+    const std::string text = text_of(path());
+    EXPECT_GT(text.size(), most - 200);
+    EXPECT_TRUE(json::accept(text + "]")) << text.substr(text.size() - 200);
+}
+
 TEST_F(HostTraces, EndWithTheProcess) {
     const pid_t child = fork();
     ASSERT_GE(child, 0);

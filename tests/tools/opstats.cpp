@@ -109,6 +109,21 @@ TEST_F(Opstats, WritesOneSetOfFilesPerBufferInOrder) {
     EXPECT_EQ(std::ranges::count(check.out, '\n'), 13) << check.out;
 }
 
+// Whatever stands in the name of the buffer.
+TEST_F(Opstats, NamesFilesAsTheBufferIsNamed) {
+    const std::string path = add_buffer(4);
+    const std::string slices = add_buffer(5), own = std::string(stem) + "004-a-net (1)";
+    fs::rename(path, dir_ / "in/" + own + "-aiccyclecounts.bin");
+    fs::rename(slices, dir_ / "in/" + std::string(stem) + "05-b-net_slice00-aiccyclecounts.bin");
+    const Finished r = good("--summary --trace");
+    EXPECT_EQ(r.status, 0) << r.err;
+    const std::string other = std::string(stem) + "05-b-net";
+    EXPECT_EQ(outputs(), (std::vector<std::string>{own + ".qaic-opstats.summary.txt",
+                                                   own + ".qaic-opstats.trace.json",
+                                                   other + ".qaic-opstats.trace.json",
+                                                   other + "_slice00.qaic-opstats.summary.txt"}));
+}
+
 TEST_F(Opstats, TakesACompiledModelInEveryContainer) {
     add_buffer(1);
     artifact::CompiledModel model = test::conv_model();

@@ -144,7 +144,9 @@ Result<void> Opstats::process(const OpstatsFile& file) {
     if (!matches) return matches;
     note_missing_operators(*buffer);
     if (auto r = report(file, *buffer); !r) return r;
-    if (request_.trace) group_.push_back({file, std::move(*buffer)});
+    if (!request_.trace) return {};
+    if (!file.slice.empty()) buffer->close_between_reads();
+    group_.push_back({file, std::move(*buffer)});
     return {};
 }
 

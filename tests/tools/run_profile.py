@@ -146,6 +146,15 @@ def has_no_sample_without_a_level(folder):
     check(not files(folder, 'none'), f'left over: {files(folder, "none")}')
 
 
+def opens_no_more_files_than_it_may(folder):
+    """More samples than the system has files open at once."""
+    fresh(folder, 'many')
+    expect(0, 'Writing file:many/aic-profiling-program-0-trace.json', 'run', 'm70.rai', '--profiling-type=trace', '-n', '80',
+           '--profiling-num-samples=80', '--profiling-out-dir=many', folder=folder,
+           preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (50, 50)))
+    check(files(folder, 'many') == ['aic-profiling-program-0-trace.json'], f'many: {files(folder, "many")}')
+
+
 def says_what_it_writes(folder):
     fresh(folder, 'said')
     words = ['run', 'm70.rai', RAW, '--profiling-type', 'latency', '--profiling-out-dir=said', '--num-iter=3']
@@ -247,7 +256,7 @@ def main():
         for level in 40, 70:
             expect(0, 'model: ', 'compile', MODEL, '-o', f'm{level}.rai', f'--stats-level={level}', folder=folder)
         for part in (refuses_wrong_options, collects_whatever_the_start, collects_each_activation, always_has_a_sample,
-                     has_no_sample_without_a_level, says_what_it_writes,
+                     has_no_sample_without_a_level, opens_no_more_files_than_it_may, says_what_it_writes,
                      keeps_to_the_level, makes_reports_of_its_own, leaves_nothing_half_written, writes_figures_as_json,
                      finds_what_recording_costs):
             part(folder)

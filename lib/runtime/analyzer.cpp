@@ -56,6 +56,7 @@ std::optional<uint64_t> npu_ns(const Descriptor& d, const Capture& capture) {
             thread.engine < d.engines.size() && d.engines[thread.engine] == profiling::npu_engine;
         if (!is_npu || thread.thread != 0) continue;
         if (d.engines.size() == 1) return thread.end - thread.start;
+        if (d.cores.empty() || thread.group >= d.cores[0].groups.size()) continue;
         const auto& ops = d.cores[0].groups[thread.group].ops;
         for (size_t o = 0; o < std::min(ops.size(), thread.ops.size()); ++o) {
             if (d.is_sync(ops[o])) continue;

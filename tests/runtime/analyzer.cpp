@@ -118,6 +118,25 @@ TEST_F(Analyzer, WritesASummaryOfTwoColumnsInEveryLocale) {
     EXPECT_EQ(lines, 19U);
 }
 
+// A file may hold any descriptor that is well formed.
+TEST_F(Analyzer, TakesADescriptorWithoutCores) {
+    auto bare = model();
+    vartml::profiling::Descriptor descriptor = *descriptor_of(bare, 70);
+    descriptor.engines = {vartml::profiling::npu_engine, vartml::profiling::cpu_engine};
+    descriptor.cores.clear();
+    bare.files.back().bytes = vartml::artifact::write_descriptor(descriptor);
+    {
+        LogLines log;
+        const auto runner = make_runner(std::move(bare), options());
+        ASSERT_TRUE(runner);
+        Tensors in = allocate(*runner, TensorDirection::INPUT);
+        Tensors out = allocate(*runner, TensorDirection::OUTPUT);
+        ASSERT_EQ(runner->execute(in, out), StatusCode::SUCCESS);
+    }
+    const std::string summary = file("summary.csv");
+    EXPECT_NE(summary.find("\naverage_npu_time_usec,-1\n"), std::string::npos) << summary;
+}
+
 TEST_F(Analyzer, NamesTheFolderThatCannotBeMade) {
     ::setenv("VARTML_PROFILE_DIR", "/nowhere", 1);
     const auto state = vartml::runtime::prepare("m.rai", model(), options());

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <set>
 #include <sstream>
 
 #include "lib/artifact/stats_descriptor.h"
@@ -98,6 +99,25 @@ TEST_F(Analyzer, WritesTheLastInferencesAndASummaryOfAll) {
     EXPECT_EQ(keys[0], "model_name");
     EXPECT_EQ(keys[8], "average_execution_provider_time_usec");
     EXPECT_EQ(keys[10], "total_gmacs");
+}
+
+// Slices of a trace are of one job by these numbers.
+TEST_F(Analyzer, CountsTheRunnersOfTheProcess) {
+    {
+        LogLines log;
+        const auto first = make_runner(model(), options()),
+                   second = make_runner(model(), options());
+        for (const auto& runner : {first, second}) {
+            ASSERT_TRUE(runner);
+            Tensors in = allocate(*runner, TensorDirection::INPUT);
+            Tensors out = allocate(*runner, TensorDirection::OUTPUT);
+            ASSERT_EQ(runner->execute(in, out), StatusCode::SUCCESS);
+        }
+    }
+    std::set<std::string> buffers;
+    for (const std::string& name : files())
+        if (name.ends_with("-aiccyclecounts.bin")) buffers.insert(name);
+    EXPECT_EQ(buffers.size(), 2U);
 }
 
 // An application may have set a locale whose decimals begin with what parts the columns.

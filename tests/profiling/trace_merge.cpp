@@ -251,6 +251,20 @@ TEST_F(TraceMerge, AnEventThatDoesNotEndIsNotCollected) {
     EXPECT_NE(message(folder_ / "host.json").find("MiB"), std::string::npos);
 }
 
+// Sums of such times would leave 64 bits.
+TEST_F(TraceMerge, LeavesOutTimesThatNoClockHas) {
+    const std::string key = R"("frame":"0:12")";
+    const auto found =
+        merge(host({slice("near", "gst", 1e6 - 1e15, 1, key), slice("far", "gst", 9e15, 1, key),
+                    slice("long", "gst", 1e6 - 1e15, 9e15)}),
+              1e15, false);
+    EXPECT_EQ(names(found), (Names{"X near", "X long"}));
+    std::filesystem::remove(path_);
+    EXPECT_NE(
+        message(host({slice("near", "gst", 1e6, 1)}), 9e15 - 1).find("--host-clock-offset-us"),
+        std::string::npos);
+}
+
 TEST_F(TraceMerge, KeepsTimesOfAMachineThatIsUpForYears) {
     spill(folder_ / "host.json", R"([{"ph":"i","name":"a","ts":94608000000123.457}])");
     int64_t at = 0;

@@ -59,6 +59,9 @@ private:
 };
 
 // Nanoseconds of a number of microseconds, exact for what has at most three decimals: a double
+// 73 years: three times together stay far below 2^63.
+constexpr int64_t most_ns = int64_t{1} << 61;
+
 // loses them where a machine has been up for months.
 std::optional<int64_t> ns_of_us(std::string_view text) {
     const bool negative = text.starts_with('-');
@@ -66,13 +69,13 @@ std::optional<int64_t> ns_of_us(std::string_view text) {
     int64_t whole = 0;
     const char* const end = digits.data() + digits.size();
     const auto [at, error] = std::from_chars(digits.data(), end, whole);
-    const bool is_plain = error == std::errc() && (at == end || *at == '.') &&
-                          whole < std::numeric_limits<int64_t>::max() / 1001;
+    const bool is_plain =
+        error == std::errc() && (at == end || *at == '.') && whole < most_ns / 1000;
     if (!is_plain || digits.find_first_not_of("0123456789.") != digits.npos) {
         double us = 0;
         const auto parsed = std::from_chars(text.data(), text.data() + text.size(), us);
         if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size()) return {};
-        if (!(std::abs(us) < 9e15)) return {};
+        if (!(std::abs(us) < static_cast<double>(most_ns / 1000))) return {};
         return static_cast<int64_t>(std::llround(us * 1000));
     }
     int64_t ns = whole * 1000, unit = 100;

@@ -13,6 +13,7 @@
 #include <streambuf>
 
 #include "lib/common/file.h"
+#include "lib/profiling/microseconds.h"
 #include "lib/profiling/trace/trace_file.h"
 
 namespace vartml::profiling {
@@ -58,10 +59,10 @@ private:
     std::array<char, 65536> block_;
 };
 
-// Nanoseconds of a number of microseconds, exact for what has at most three decimals: a double
 // 73 years: three times together stay far below 2^63.
 constexpr int64_t most_ns = int64_t{1} << 61;
 
+// Nanoseconds of a number of microseconds, exact for what has at most three decimals: a double
 // loses them where a machine has been up for months.
 std::optional<int64_t> ns_of_us(std::string_view text) {
     const bool negative = text.starts_with('-');
@@ -269,7 +270,7 @@ std::string HostEvent::json(int64_t offset_ns) const {
     }
     if (phase == 'X') {
         out += ",\"dur\":";
-        append_us(out, static_cast<int64_t>(std::max<uint64_t>(duration_ns, 1)));
+        append_us(out, std::max<uint64_t>(duration_ns, 1));
     }
     return out + '}';
 }

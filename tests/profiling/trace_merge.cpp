@@ -62,7 +62,7 @@ protected:
         const auto done = try_merge(host_trace, offset);
         EXPECT_TRUE(done) << done.error().message;
         if (!done) return {};
-        const char* checker = std::getenv("VARTML_CHECK_TRACE");
+        const char* checker = std::getenv("VARTML_TRACE_CHECK");
         if (checker && check) {
             EXPECT_EQ(std::system(("python3 " + std::string(checker) + " " + path_).c_str()), 0);
         }

@@ -18,7 +18,7 @@ import onnx
 from onnx import TensorProto, helper
 
 PROGRAM, MODEL = (os.path.abspath(path) for path in sys.argv[1:3])
-CHECK_TRACE = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'profiling', 'check_trace.py')
+CHECK_TRACE = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'support', 'trace_check.py')
 failures = []
 
 

@@ -12,7 +12,11 @@
 #include <cstring>
 #include <string>
 
+#include <vartml/profile.h>
+
 #include "tests/support/allocations.h"
+
+using vartml::HostTrace;
 
 namespace {
 
@@ -247,7 +251,11 @@ void allocations(const std::string&) {
     size_t before = 0;
     auto count = [&](GstBuffer*) {
         ++seen;
-        if (seen == 1000) before = vartml::test::allocations.load();
+        if (seen == 1000) {
+            // The writer names each thread when it comes to its first event.
+            if (HostTrace::is_open()) HostTrace::open("joined")->flush();
+            before = vartml::test::allocations.load();
+        }
         if (seen == 3000)
             std::printf("allocations %zu\n", vartml::test::allocations.load() - before);
     };

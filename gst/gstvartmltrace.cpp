@@ -23,6 +23,8 @@
  */
 #include "gst/gstvartmltrace.h"
 
+#include <unistd.h>
+
 #include <cstdlib>
 #include <memory>
 #include <mutex>
@@ -44,6 +46,7 @@ struct State {
     std::unique_ptr<Objects> objects;
     std::unique_ptr<Spans> spans;
     std::optional<HostTrace> trace;
+    const pid_t process = getpid();  // the files are its, not those of its children
 };
 
 // The tracers whose files are open. Closed when GStreamer is deinitialised, else with the process.
@@ -146,7 +149,7 @@ const Hook hooks[] = {
 // ---- open and close ----
 
 void close(State& state) {
-    if (!state.trace) return;
+    if (!state.trace || getpid() != state.process) return;
     state.trace->flush();
     const HostTraceTotals totals = state.trace->totals();
     const std::string path = state.trace->path();

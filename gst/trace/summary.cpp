@@ -15,17 +15,16 @@ void line(std::string& out, const char* format, Values... values) {
     out += text;
 }
 
-double us(uint64_t ns) {
-    return static_cast<double>(ns) / 1000;
-}
-
 // p50, p95, p99 in microseconds; N/A where nothing was measured.
 void percentiles(std::string& out, const Histogram& h) {
     for (const double share : {0.50, 0.95, 0.99}) {
-        if (h.count())
-            line(out, " %10.1f", us(h.percentile(share)));
-        else
+        if (!h.count()) {
             line(out, " %10s", "N/A");
+            continue;
+        }
+        // Not %f: applications set locales whose decimals begin with a comma.
+        const unsigned long long tenths = (h.percentile(share) + 50) / 100;
+        line(out, " %8llu.%llu", tenths / 10, tenths % 10);
     }
 }
 

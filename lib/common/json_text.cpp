@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/common/json_text.h"
 
+#include <algorithm>
+
 #include "lib/common/utf8.h"
 
 namespace vartml {
@@ -27,6 +29,11 @@ void append_escaped(std::string& out, unsigned char c) {
     }
 }
 
+bool is_literal(char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte >= 0x20 && byte < 0x7f && c != '"' && c != '\\';
+}
+
 // Length of the longest part at the front that is one code point; 1 where it is malformed.
 size_t code_point(std::string_view text, bool& valid) {
     for (size_t length = 1; length <= 4 && length <= text.size(); ++length) {
@@ -44,12 +51,14 @@ size_t code_point(std::string_view text, bool& valid) {
 void append_quoted(std::string& out, std::string_view text) {
     out += '"';
     while (!text.empty()) {
-        const auto c = static_cast<unsigned char>(text.front());
+        const auto stop = std::ranges::find_if_not(text, is_literal);
+        out.append(text.begin(), stop);
+        text.remove_prefix(static_cast<size_t>(stop - text.begin()));
+        if (text.empty()) break;
         size_t length = 1;
-        if (c < 0x20 || c == '"' || c == '\\' || c == 0x7f) {
+        const auto c = static_cast<unsigned char>(text.front());
+        if (c < 0x80) {
             append_escaped(out, c);
-        } else if (c < 0x80) {
-            out += static_cast<char>(c);
         } else {
             bool valid = false;
             length = code_point(text, valid);

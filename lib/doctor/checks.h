@@ -34,6 +34,7 @@ void check_xrt(Examination& e);
 void check_cache(Examination& e);
 void check_plugin(Examination& e);
 void check_peaks(Examination& e);
+void check_counters(Examination& e);
 void check_defects(Examination& e);   // of this GStreamer
 void check_pipeline(Examination& e);  // no finding without a line
 void check_model(Examination& e);     // no finding without a model

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 
 #include <vartml/version.h>
 
@@ -20,6 +21,7 @@
 #include "lib/doctor/calibrate.h"
 #include "lib/doctor/checks.h"
 #include "lib/doctor/machine.h"
+#include "lib/profiling/pmu.h"
 
 namespace vartml::doctor {
 namespace {
@@ -163,6 +165,28 @@ void check_peaks(Examination& e) {
                           "vartml doctor --calibrate");
         }
     }
+}
+
+// Of the recipes of `vartml compile --pmu-recipe`, opened as a run opens them: what would be
+// missing in it, and why.
+void check_counters(Examination& e) {
+    std::string counted;
+    std::map<std::string, std::string> refused;  // names, by reason
+    const auto add = [](std::string& names, const std::string& name) {
+        names += (names.empty() ? "" : ", ") + name;
+    };
+    for (const char* recipe : {"KernelUtil", "AxiRdWr"}) {
+        const profiling::PmuCounters counters({recipe, {}});
+        for (const profiling::PmuEvent& event : counters.events())
+            add(event.status == 0 ? counted : refused[profiling::pmu_reason(event.status)],
+                event.name);
+    }
+    if (!counted.empty()) e.fine("profiling counts " + counted);
+    for (const auto& [reason, names] : refused)
+        e.note("profiling will not count " + names + ": " + reason,
+               reason.find("perf_event_paranoid") == reason.npos
+                   ? ""
+                   : "sudo sysctl kernel.perf_event_paranoid=2");
 }
 
 }  // namespace vartml::doctor

@@ -21,7 +21,7 @@ constexpr Check checks[] = {
     {"processor", check_processor}, {"device", check_device},     {"memory", check_memory},
     {"nodes", check_nodes},         {"xrt", check_xrt},           {"plugin", check_plugin},
     {"gstreamer", check_defects},   {"pipeline", check_pipeline}, {"model", check_model},
-    {"peaks", check_peaks},
+    {"peaks", check_peaks},         {"counters", check_counters},
 };
 
 const char* name_of(Level level) {

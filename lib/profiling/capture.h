@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -163,8 +164,11 @@ public:
     // returned and on that thread, in any order; with a runner's end for jobs that nobody waited
     // for. `capture` is valid during the call, its memory is used again. No lock is held.
     virtual void take(const Capture& capture) noexcept = 0;
-    // Asked once, when the runner is made: stands in its captures and in the host trace.
-    virtual ActivationNumbers numbers() const noexcept { return {}; }
+    // Asked once, when the runner is made: stands in its captures and in the host trace. nullopt:
+    // the runner's own, which no other in the process has.
+    virtual std::optional<ActivationNumbers> numbers() const noexcept {
+        return ActivationNumbers{};
+    }
 };
 
 }  // namespace vartml::profiling

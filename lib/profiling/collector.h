@@ -38,8 +38,8 @@ public:
 
     unsigned level_of(uint64_t inference_index) noexcept override;
     void take(const Capture& capture) noexcept override;
-    ActivationNumbers numbers() const noexcept override {
-        return {options_.program_index, options_.activation_index};
+    std::optional<ActivationNumbers> numbers() const noexcept override {
+        return ActivationNumbers{options_.program_index, options_.activation_index};
     }
 
     // Captures that were asked for and did not arrive within that time.

@@ -2,11 +2,11 @@
 #include "lib/profiling/latency_file.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <optional>
 #include <string_view>
 
 #include "lib/profiling/device_times.h"
+#include "lib/profiling/text_format.h"
 
 namespace vartml::profiling {
 namespace {
@@ -14,10 +14,7 @@ namespace {
 constexpr const char* absent = "N/A";
 
 std::string decimal(std::optional<double> value) {
-    if (!value) return absent;
-    char text[64];
-    std::snprintf(text, sizeof text, "%.3f", *value);
-    return text;
+    return value ? format_text("%.3f", *value) : absent;
 }
 
 std::string whole(std::optional<uint64_t> value) {

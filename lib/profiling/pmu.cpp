@@ -53,7 +53,8 @@ constexpr CounterRow counters[] = {
 };
 
 int open_of_system(perf_event_attr& attributes, int group) {
-    return static_cast<int>(::syscall(SYS_perf_event_open, &attributes, 0, -1, group, 0));
+    return static_cast<int>(
+        ::syscall(SYS_perf_event_open, &attributes, 0, -1, group, PERF_FLAG_FD_CLOEXEC));
 }
 
 std::atomic<PmuOpener> opener{open_of_system};

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
@@ -21,6 +20,7 @@
 #include "lib/profiling/latency_file.h"
 #include "lib/profiling/summary/summary_build.h"
 #include "lib/profiling/summary/verdict.h"
+#include "lib/profiling/text_format.h"
 #include "lib/profiling/trace/buffer_trace.h"
 #include "lib/runtime/vart_errors.h"
 
@@ -56,6 +56,7 @@ std::optional<uint64_t> npu_ns(const Descriptor& d, const Capture& capture) {
             thread.engine < d.engines.size() && d.engines[thread.engine] == profiling::npu_engine;
         if (!is_npu || thread.thread != 0) continue;
         if (d.engines.size() == 1) return thread.end - thread.start;
+        if (d.cores.empty() || thread.group >= d.cores[0].groups.size()) continue;
         const auto& ops = d.cores[0].groups[thread.group].ops;
         for (size_t o = 0; o < std::min(ops.size(), thread.ops.size()); ++o) {
             if (d.is_sync(ops[o])) continue;
@@ -68,9 +69,7 @@ std::optional<uint64_t> npu_ns(const Descriptor& d, const Capture& capture) {
 }
 
 std::string fixed(double value) {
-    char text[64];
-    std::snprintf(text, sizeof text, "%.3f", value);
-    return text;
+    return profiling::format_text("%.3f", value);
 }
 
 uint64_t realtime_offset_ns() {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,7 @@ public:
 
     unsigned level_of(uint64_t inference_index) noexcept override;
     void take(const profiling::Capture& capture) noexcept override;
+    std::optional<profiling::ActivationNumbers> numbers() const noexcept override { return {}; }
 
     // Raw buffers and summaries of the last captures, one trace and latency file of them, and
     // summary.csv over all. Errors: io; bad_model for a capture that cannot be shown.

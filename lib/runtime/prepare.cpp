@@ -244,8 +244,9 @@ std::shared_ptr<Profiler> make_profiler(const RunnerState& state) {
     ProfilerSetup setup;
     setup.sink = state.options.capture_sink;
     setup.network = state.model.model_name;
-    setup.numbers = setup.sink ? setup.sink->numbers()
-                               : profiling::ActivationNumbers{static_cast<uint32_t>(state.id - 1)};
+    const auto numbers = setup.sink ? setup.sink->numbers() : std::nullopt;
+    setup.numbers =
+        numbers.value_or(profiling::ActivationNumbers{static_cast<uint32_t>(state.id - 1)});
     take_descriptor(state, setup);
     setup.compiled_level =
         setup.descriptor ? setup.descriptor->compiled_level : state.model.stats_level;

@@ -55,12 +55,13 @@ private:
     }
     static void warn(const std::string& text) { log(LogLevel::warning, "", text); }
 
-    std::string output(const OpstatsFile& file, const std::string& network,
-                       const char* ending) const {
-        return without_trailing_slashes(request_.output_dir) + "/" +
-               p::buffer_stem(file.name.program, file.name.activation, file.name.inference,
-                              network) +
-               "." + request_.infix + ending;
+    // `shared`: by the buffers of one inference.
+    std::string output(const OpstatsFile& file, const char* ending, bool shared = false) const {
+        std::string stem(last_part(file.path));
+        stem.resize(stem.size() - p::buffer_suffix.size());
+        if (shared) stem.resize(stem.size() - (file.name.network.size() - file.base.size()));
+        return without_trailing_slashes(request_.output_dir) + "/" + stem + "." + request_.infix +
+               ending;
     }
     Result<void> wrote(Result<void> done, const std::string& path) {
         if (done) std::printf("%s\n", path.c_str());
@@ -143,7 +144,9 @@ Result<void> Opstats::process(const OpstatsFile& file) {
     if (!matches) return matches;
     note_missing_operators(*buffer);
     if (auto r = report(file, *buffer); !r) return r;
-    if (request_.trace) group_.push_back({file, std::move(*buffer)});
+    if (!request_.trace) return {};
+    if (!file.slice.empty()) buffer->close_between_reads();
+    group_.push_back({file, std::move(*buffer)});
     return {};
 }
 
@@ -152,7 +155,7 @@ Result<std::string> Opstats::layers_of(const OpstatsFile& file, const p::BufferF
     auto layers = p::build_layers(buffer, model_.descriptor, estimates_);
     if (!layers) return layers.error();
     if (!request_.layers) return std::move(layers->csv);
-    const std::string path = output(file, file.name.network, ".layers.csv");
+    const std::string path = output(file, ".layers.csv");
     if (auto r = wrote(p::write_part_file(path, layers->csv), path); !r) return r.error();
     for (const std::string& line : layers->lines) std::printf("  %s\n", line.c_str());
     return std::move(layers->csv);
@@ -184,13 +187,13 @@ Result<void> Opstats::report(const OpstatsFile& file, p::BufferFile& buffer) {
         p::build_summary(buffer, model_.descriptor, *verdict, request_.trace_options.ucycle_hz);
     if (!summary) return summary.error();
     if (request_.summary) {
-        const std::string path = output(file, file.name.network, ".summary.txt");
+        const std::string path = output(file, ".summary.txt");
         if (auto r = wrote(p::write_part_file(path, p::text_of(*summary)), path); !r) return r;
     }
     const auto layers = layers_of(file, buffer);
     if (!layers) return layers.error();
     if (!request_.html) return {};
-    const std::string path = output(file, file.name.network, ".html");
+    const std::string path = output(file, ".html");
     return wrote(p::write_html(buffer, model_.descriptor, *summary, *verdict, *layers, page_, path),
                  path);
 }
@@ -245,8 +248,7 @@ Result<void> Opstats::write_trace() {
     std::vector<p::TraceSource> sources;
     for (Source& source : group_)
         sources.push_back({&source.buffer, &model_.descriptor, source.file.slice});
-    const std::string path =
-        output(first, is_merged ? first.base : first.name.network, ".trace.json");
+    const std::string path = output(first, ".trace.json", is_merged);
     return wrote(p::write_trace(sources, request_.trace_options, path), path);
 }
 

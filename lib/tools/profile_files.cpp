@@ -109,6 +109,7 @@ Result<void> write_one_trace(const ProfileSamples& s, const std::string& folder)
     for (const Capture& c : s.captures) {
         auto buffer = profiling::BufferFile::open(buffer_of(s, folder, c));
         if (!buffer) return buffer.error();
+        buffer->close_between_reads();
         buffers.push_back(std::move(*buffer));
     }
     std::vector<profiling::TraceSource> sources;

@@ -136,7 +136,8 @@ Result<Part> measure_one(const RunOptions& o, Activation& a, uint64_t start_ns,
     const Counters before = counters_of(*a.runner);
     const uint64_t begin_ns = monotonic_ns();
     auto times = run_jobs(a, [&](uint64_t submitted) {
-        return o.seconds > 0 ? us_since(begin_ns) >= o.seconds * 1e6 : submitted >= o.iterations;
+        if (o.seconds > 0) return submitted > 0 && us_since(begin_ns) >= o.seconds * 1e6;
+        return submitted >= o.iterations;
     });
     if (a.collector) a.collector->end();
     if (!times) return times.error();

@@ -85,7 +85,8 @@ void add_measurement(CLI::App& app, RunOptions& o) {
         ->type_name("N")
         ->check(within(1U, 1000000000U))
         ->capture_default_str();
-    app.add_option("--time", o.seconds, "measure for this time instead of a number of runs")
+    app.add_option("--time", o.seconds,
+                   "measure for this time instead of a number of runs, one at least")
         ->type_name("S")
         ->check(CLI::PositiveNumber);
     app.add_option("--in-flight", o.in_flight, "jobs submitted at the same time")

@@ -13,7 +13,7 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-CHECK = os.path.join(HERE, '..', 'profiling', 'check_trace.py')
+CHECK = os.path.join(HERE, '..', 'support', 'trace_check.py')
 BOOT = '-'.join(['b0' * 4] + ['b0' * 2] * 3 + ['b0' * 6])
 MIB = 1 << 20
 

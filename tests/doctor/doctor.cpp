@@ -2,6 +2,7 @@
 #include "lib/doctor/doctor.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -10,6 +11,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "lib/profiling/pmu.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/tiny_onnx.h"
 
@@ -110,6 +112,30 @@ TEST_F(Doctor, FindsNoProblemWhereAllIsWell) {
     for (const char* text : {"runs it", "fits:", "all operators run on the NPU",
                              "every input and output has a HW view", "GStreamer 1.26.2 finds"})
         EXPECT_TRUE(contains(text_of(report), text)) << text << "\n" << text_of(report);
+}
+
+// As a run will say it.
+TEST_F(Doctor, SaysWhichCountersProfilingWillNotHave) {
+    const auto refuse = [](perf_event_attr&, int) {
+        errno = ENOENT;
+        return -1;
+    };
+    const auto before = profiling::set_pmu_opener(refuse);
+    EXPECT_EQ(findings(Level::note, "counters"),
+              "profiling will not count cpu-cycles, instructions, ref-cycles, LLC-loads, "
+              "LLC-load-misses, LLC-stores, LLC-store-misses: not supported by the processor or "
+              "virtual machine | \n");
+    EXPECT_EQ(findings(Level::fine, "counters"),
+              "profiling counts context-switches, page-faults | \n");
+    const auto forbid = [](perf_event_attr&, int) {
+        errno = EACCES;
+        return -1;
+    };
+    profiling::set_pmu_opener(forbid);
+    EXPECT_NE(findings(Level::note, "counters").find(profiling::pmu_reason(EACCES)),
+              std::string::npos);
+    profiling::set_pmu_opener(before);
+    EXPECT_EQ(findings(Level::problem, "counters"), "");
 }
 
 TEST_F(Doctor, NamesAPluginThatIsNotOnThePath) {

@@ -12,10 +12,13 @@
 #include "lib/common/crc32.h"
 #include "lib/common/file.h"
 #include "lib/common/utf8.h"
+#include "lib/profiling/html/html_report.h"
 #include "lib/profiling/summary/identities.h"
 #include "lib/profiling/summary/layers.h"
 #include "lib/profiling/summary/summary_build.h"
+#include "lib/profiling/trace/buffer_trace.h"
 #include "tests/profiling/captures.h"
+#include "tests/support/temp_dir.h"
 
 using namespace vartml;
 using namespace vartml::profiling;
@@ -65,13 +68,24 @@ static void check(bool good) {
     if (!good) std::abort();
 }
 
+static void write_files(BufferFile& file, const SummaryText& summary, const Verdict& verdict,
+                        const std::string& layers) {
+    static test::TempDir* const folder = new test::TempDir;
+    (void)write_html(file, model(), summary, verdict, layers, {}, *folder / "page.html");
+    const TraceSource source{.buffer = &file, .descriptor = &model(), .label = {}};
+    for (const bool all : {false, true})
+        (void)write_trace({&source, 1},
+                          {.merge_thread_groups = !all, .flow_events = all, .barrier_events = all},
+                          *folder / "trace.json");
+}
+
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     std::string bytes(reinterpret_cast<const char*>(data), size);
     repair(bytes);
     const Fd memory(::memfd_create("stats", MFD_CLOEXEC));
     if (::write(memory.get(), bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size()))
         return 0;
-    const auto file = BufferFile::open("/proc/self/fd/" + std::to_string(memory.get()));
+    auto file = BufferFile::open("/proc/self/fd/" + std::to_string(memory.get()));
     if (!file) {
         check(is_plain_text(file.error().message));
         return 0;
@@ -89,6 +103,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const std::string text = text_of(*summary);
     const auto back = parse_summary(text, "summary");
     check(back && text_of(*back) == text);
-    (void)build_layers(*file, model(), {{Estimate{}}, 1'000'000'000});
+    const auto layers = build_layers(*file, model(), {{Estimate{}}, 1'000'000'000});
+    write_files(*file, *summary, *verdict, layers ? layers->csv : std::string());
     return 0;
 }

@@ -246,6 +246,13 @@ TEST_F(Traces, EndWithAProcessThatDoesNotDeinitialise) {
     EXPECT_FALSE(slurp(path() + ".txt").empty());
 }
 
+TEST_F(Traces, AreLeftAloneByAForkedChild) {
+    const Outcome outcome = run(with(""), "forked");
+    EXPECT_TRUE(outcome.ended_well()) << outcome.output;
+    EXPECT_NE(outcome.output.find("child 0\n"), std::string::npos) << outcome.output;
+    check();
+}
+
 TEST_F(Traces, CountWhatAFullRingLoses) {
     const Outcome outcome = run(with("ring-kb=16"), "flood");
     EXPECT_TRUE(outcome.ended_well()) << outcome.output;

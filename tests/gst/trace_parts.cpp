@@ -6,6 +6,7 @@
 
 #include "gst/trace/objects.h"
 #include "gst/trace/summary.h"
+#include "tests/support/comma_locale.h"
 #include "tests/support/gst_main.h"
 #include "tests/support/temp_dir.h"
 
@@ -144,6 +145,21 @@ TEST(TraceObjects, ForgetPadsThatGo) {
     EXPECT_EQ(element->srcs, 0);
     objects.remove_pad(p.pad);
     objects.forget(p.element);
+}
+
+// gst-launch sets the user's locale.
+TEST(TraceSummary, IsTheSameInEveryLocale) {
+    Objects objects({});
+    const Pad p;
+    objects.add_pad(p.element, p.pad);
+    objects.pad(p.pad)->stats()->self.add(7);
+    const std::string plain = summary_text(objects, {});
+    EXPECT_NE(plain.find(" 0.0 "), std::string::npos) << plain;
+    objects.pad(p.pad)->stats()->self.add(25'000);
+    const vartml::test::CommaLocale comma;
+    const std::string text = summary_text(objects, {});
+    EXPECT_EQ(text.find(',', text.find("p50")), text.rfind(", 0 lost")) << text;
+    EXPECT_NE(text.find(" 24.8 "), std::string::npos) << text;
 }
 
 TEST(TraceSummary, IsWrittenWholeOrNotAtAll) {

@@ -2,6 +2,7 @@
 // Pipelines that tests/gst/trace.cpp runs under the tracer, each in a process of its own: a tracer
 // starts with GStreamer. usage: trace_pipelines NAME [ARGUMENT]
 #include <gst/gst.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -11,7 +12,11 @@
 #include <cstring>
 #include <string>
 
+#include <vartml/profile.h>
+
 #include "tests/support/allocations.h"
+
+using vartml::HostTrace;
 
 namespace {
 
@@ -246,7 +251,11 @@ void allocations(const std::string&) {
     size_t before = 0;
     auto count = [&](GstBuffer*) {
         ++seen;
-        if (seen == 1000) before = vartml::test::allocations.load();
+        if (seen == 1000) {
+            // The writer names each thread when it comes to its first event.
+            if (HostTrace::is_open()) HostTrace::open("joined")->flush();
+            before = vartml::test::allocations.load();
+        }
         if (seen == 3000)
             std::printf("allocations %zu\n", vartml::test::allocations.load() - before);
     };
@@ -258,6 +267,19 @@ void exit_without_deinit(const std::string& argument) {
     file(argument);
     std::fflush(nullptr);
     std::exit(0);
+}
+
+// A child of the process ends while the pipeline's trace is open.
+void forked(const std::string& argument) {
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(20);
+        std::exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    std::printf("child %d\n", status);
+    file(argument);
 }
 
 struct Scenario {
@@ -275,6 +297,7 @@ constexpr Scenario scenarios[] = {
     {"file", file},
     {"flood", flood},
     {"flush", flush},
+    {"forked", forked},
     {"live", live},
     {"model", model},
     {"no-time-stamps", no_time_stamps},

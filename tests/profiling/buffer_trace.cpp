@@ -69,7 +69,7 @@ class BufferTrace : public testing::Test {
 protected:
     void TearDown() override {
         // What a reader that knows nothing of the writer says.
-        const char* checker = std::getenv("VARTML_CHECK_TRACE");
+        const char* checker = std::getenv("VARTML_TRACE_CHECK");
         if (!checker || !written_) return;
         EXPECT_EQ(std::system(("python3 " + std::string(checker) + " " + path_).c_str()), 0);
     }

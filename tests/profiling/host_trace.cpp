@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <csignal>
 #include <fstream>
 #include <map>
 #include <mutex>
@@ -276,6 +278,28 @@ TEST_F(HostTraces, AreReadableWhenTheProcessDies) {
     EXPECT_GT(all.size(), 100U);
 }
 
+TEST_F(HostTraces, HoldWholeEventsWhereTheFileTakesNoMore) {
+    constexpr rlim_t most = 20'000;
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+        const rlimit limit{most, most};
+        std::signal(SIGXFSZ, SIG_IGN);
+        setrlimit(RLIMIT_FSIZE, &limit);
+        auto trace = HostTrace::open(path());
+        for (int i = 0; i < 1000; ++i) HostTrace::instant({.name = "event"}, 1);
+        trace->flush();
+        const HostTraceTotals totals = trace->totals();
+        _exit(totals.is_full && totals.written < 1000 && totals.written > 100 ? 0 : 1);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+    const std::string text = text_of(path());
+    EXPECT_GT(text.size(), most - 200);
+    EXPECT_TRUE(json::accept(text + "]")) << text.substr(text.size() - 200);
+}
+
 TEST_F(HostTraces, EndWithTheProcess) {
     const pid_t child = fork();
     ASSERT_GE(child, 0);
@@ -307,6 +331,47 @@ TEST_F(HostTraces, AreLeftAloneByAForkedChild) {
     int status = 0;
     waitpid(child, &status, 0);
     EXPECT_EQ(status, 0);
+    {
+        const Span span(trace_flag::runs, TraceCategory::host, "parent");
+    }
+    trace.close();
+    EXPECT_EQ(events("X", "parent").size(), 1U);
+    EXPECT_EQ(events("X", "child").size(), 0U);
+}
+
+// The writer of the trace is a thread of the parent's: nobody may wait for it in the child.
+TEST_F(HostTraces, AreNotWaitedForInAForkedChild) {
+    auto trace = open();
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+        alarm(20);
+        trace.flush();
+        _exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+}
+
+TEST_F(HostTraces, AreOpenedAnewByAForkedChild) {
+    auto trace = open();
+    const std::string own = dir_.path() + "/child.json";
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+        alarm(20);
+        {
+            auto mine = HostTrace::open(own);
+            if (!mine || mine->path() != own) _exit(1);
+            const Span span(trace_flag::runs, TraceCategory::host, "child");
+        }
+        _exit(HostTrace::is_open() ? 2 : 0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+    EXPECT_NE(text_of(own).find(R"("name":"child")"), std::string::npos) << text_of(own);
     {
         const Span span(trace_flag::runs, TraceCategory::host, "parent");
     }

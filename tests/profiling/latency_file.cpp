@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/comma_locale.h"
+
 namespace vartml::profiling {
 namespace {
 
@@ -113,6 +115,14 @@ TEST(LatencyFile, HasTheStagesOfTheJob) {
         {"dropReason", "none"},
     };
     for (const auto& [name, value] : want) EXPECT_EQ(row[name], value) << name;
+}
+
+// An application may have set a locale whose decimals begin with what parts the columns.
+TEST(LatencyFile, IsTheSameInEveryLocale) {
+    const std::vector<Capture> samples = {full_capture()};
+    const std::string plain = latency_text(header, samples);
+    const test::CommaLocale comma;
+    EXPECT_EQ(latency_text(header, samples), plain);
 }
 
 TEST(LatencyFile, SaysWhatWasNotCaptured) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The reader that checks traces finds each kind of fault: a right trace, and what makes it wrong.
+"""The reader that checks traces finds each kind of fault of a host trace: a right trace, and what makes it wrong.
 
 usage: trace_check.py [trace.json written by a program]...
 """

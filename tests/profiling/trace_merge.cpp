@@ -62,7 +62,7 @@ protected:
         const auto done = try_merge(host_trace, offset);
         EXPECT_TRUE(done) << done.error().message;
         if (!done) return {};
-        const char* checker = std::getenv("VARTML_CHECK_TRACE");
+        const char* checker = std::getenv("VARTML_TRACE_CHECK");
         if (checker && check) {
             EXPECT_EQ(std::system(("python3 " + std::string(checker) + " " + path_).c_str()), 0);
         }
@@ -249,6 +249,20 @@ TEST_F(TraceMerge, SaysWhereAHostTraceIsMalformed) {
 TEST_F(TraceMerge, AnEventThatDoesNotEndIsNotCollected) {
     spill(folder_ / "host.json", "[{\"a\":\"" + std::string(40 << 20, 'x'));
     EXPECT_NE(message(folder_ / "host.json").find("MiB"), std::string::npos);
+}
+
+// Sums of such times would leave 64 bits.
+TEST_F(TraceMerge, LeavesOutTimesThatNoClockHas) {
+    const std::string key = R"("frame":"0:12")";
+    const auto found =
+        merge(host({slice("near", "gst", 1e6 - 1e15, 1, key), slice("far", "gst", 9e15, 1, key),
+                    slice("long", "gst", 1e6 - 1e15, 9e15)}),
+              1e15, false);
+    EXPECT_EQ(names(found), (Names{"X near", "X long"}));
+    std::filesystem::remove(path_);
+    EXPECT_NE(
+        message(host({slice("near", "gst", 1e6, 1)}), 9e15 - 1).find("--host-clock-offset-us"),
+        std::string::npos);
 }
 
 TEST_F(TraceMerge, KeepsTimesOfAMachineThatIsUpForYears) {

@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <set>
 #include <sstream>
 
 #include "lib/artifact/stats_descriptor.h"
 #include "tests/artifact/models.h"
 #include "tests/support/captures.h"
+#include "tests/support/comma_locale.h"
 #include "tests/support/fake_runner.h"
 #include "tests/support/temp_dir.h"
 
@@ -49,9 +51,11 @@ protected:
                 names.push_back(file.path().filename());
         return names;
     }
-    std::string file(const std::string& name) const {
+    // Of the one folder, by the end of its name; "" where there is none.
+    std::string file(const std::string& end) const {
         for (const auto& folder : fs::directory_iterator(dir.path()))
-            return slurp(folder.path() / name);
+            for (const auto& file : fs::directory_iterator(folder))
+                if (file.path().filename().string().ends_with(end)) return slurp(file.path());
         return {};
     }
     TempDir dir;
@@ -80,8 +84,8 @@ TEST_F(Analyzer, WritesTheLastInferencesAndASummaryOfAll) {
     EXPECT_EQ(ending_in("-trace.json"), 1);
     EXPECT_EQ(ending_in("-latency.txt"), 1);
     EXPECT_EQ(names.size(), 2 * kept + 3);
-    EXPECT_EQ(file("aic-profiling-program-0-activation-0-inf-7.txt"), "");
-    EXPECT_NE(file("aic-profiling-program-0-activation-0-inf-8.txt"), "");
+    EXPECT_EQ(file("-activation-0-inf-7.txt"), "");
+    EXPECT_NE(file("-activation-0-inf-8.txt"), "");
     std::istringstream summary(file("summary.csv"));
     std::vector<std::string> keys;
     std::string inferences_line;
@@ -95,6 +99,62 @@ TEST_F(Analyzer, WritesTheLastInferencesAndASummaryOfAll) {
     EXPECT_EQ(keys[0], "model_name");
     EXPECT_EQ(keys[8], "average_execution_provider_time_usec");
     EXPECT_EQ(keys[10], "total_gmacs");
+}
+
+// Slices of a trace are of one job by these numbers.
+TEST_F(Analyzer, CountsTheRunnersOfTheProcess) {
+    {
+        LogLines log;
+        const auto first = make_runner(model(), options()),
+                   second = make_runner(model(), options());
+        for (const auto& runner : {first, second}) {
+            ASSERT_TRUE(runner);
+            Tensors in = allocate(*runner, TensorDirection::INPUT);
+            Tensors out = allocate(*runner, TensorDirection::OUTPUT);
+            ASSERT_EQ(runner->execute(in, out), StatusCode::SUCCESS);
+        }
+    }
+    std::set<std::string> buffers;
+    for (const std::string& name : files())
+        if (name.ends_with("-aiccyclecounts.bin")) buffers.insert(name);
+    EXPECT_EQ(buffers.size(), 2U);
+}
+
+// An application may have set a locale whose decimals begin with what parts the columns.
+TEST_F(Analyzer, WritesASummaryOfTwoColumnsInEveryLocale) {
+    const CommaLocale comma;
+    {
+        LogLines log;
+        const auto runner = make_runner(model(), options());
+        ASSERT_TRUE(runner);
+        Tensors in = allocate(*runner, TensorDirection::INPUT);
+        Tensors out = allocate(*runner, TensorDirection::OUTPUT);
+        ASSERT_EQ(runner->execute(in, out), StatusCode::SUCCESS);
+    }
+    std::istringstream summary(file("summary.csv"));
+    size_t lines = 0;
+    for (std::string line; std::getline(summary, line); ++lines)
+        EXPECT_EQ(std::ranges::count(line, ','), 1) << line;
+    EXPECT_EQ(lines, 19U);
+}
+
+// A file may hold any descriptor that is well formed.
+TEST_F(Analyzer, TakesADescriptorWithoutCores) {
+    auto bare = model();
+    vartml::profiling::Descriptor descriptor = *descriptor_of(bare, 70);
+    descriptor.engines = {vartml::profiling::npu_engine, vartml::profiling::cpu_engine};
+    descriptor.cores.clear();
+    bare.files.back().bytes = vartml::artifact::write_descriptor(descriptor);
+    {
+        LogLines log;
+        const auto runner = make_runner(std::move(bare), options());
+        ASSERT_TRUE(runner);
+        Tensors in = allocate(*runner, TensorDirection::INPUT);
+        Tensors out = allocate(*runner, TensorDirection::OUTPUT);
+        ASSERT_EQ(runner->execute(in, out), StatusCode::SUCCESS);
+    }
+    const std::string summary = file("summary.csv");
+    EXPECT_NE(summary.find("\naverage_npu_time_usec,-1\n"), std::string::npos) << summary;
 }
 
 TEST_F(Analyzer, NamesTheFolderThatCannotBeMade) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counters of the processor in captures, and bytes computed from the tensors.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/perf_event.h>
 #include <sys/syscall.h>
@@ -8,6 +9,7 @@
 #include <cerrno>
 #include <thread>
 
+#include "lib/common/file.h"
 #include "tests/support/captured_runner.h"
 
 namespace {
@@ -108,6 +110,19 @@ TEST_F(CapturePmu, FiguresOfTheThreadNeedNoPermission) {
     EXPECT_NE(c.threads[0].pmu.values[3], not_captured);
     EXPECT_NE(c.threads[0].pmu.values[4], not_captured);
     EXPECT_EQ(c.threads[0].pmu.values[0], not_captured);
+}
+
+// Programs that the application starts get none of them.
+TEST_F(CapturePmu, EndWithTheProgram) {
+    const auto system = vartml::profiling::set_pmu_opener(refuse);
+    perf_event_attr attributes{};
+    attributes.size = sizeof attributes;
+    attributes.type = PERF_TYPE_SOFTWARE;
+    attributes.config = PERF_COUNT_SW_TASK_CLOCK;
+    attributes.exclude_kernel = attributes.exclude_hv = 1;
+    const vartml::Fd counter(system(attributes, -1));
+    if (!counter) GTEST_SKIP() << vartml::profiling::pmu_reason(errno);
+    EXPECT_TRUE(fcntl(counter.get(), F_GETFD) & FD_CLOEXEC);
 }
 
 TEST(CaptureTraffic, IsThatOfTheDescriptorOrOfTheGraph) {

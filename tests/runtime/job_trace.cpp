@@ -2,11 +2,14 @@
 // What a runner's jobs leave in the host trace, alone and beside a capture sink.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include <vartml/profile.h>
 
+#include "lib/profiling/buffer/stats_buffer.h"
+#include "lib/profiling/trace/buffer_trace.h"
 #include "tests/artifact/models.h"
 #include "tests/support/captures.h"
 #include "tests/support/fake_runner.h"
@@ -21,6 +24,7 @@ using vartml::HostTrace;
 using vartml::TraceFrame;
 using vartml::runtime::Options;
 using vartml::runtime::Tensors;
+namespace profiling = vartml::profiling;
 namespace trace_flag = vartml::trace_flag;
 
 vartml::artifact::CompiledModel model() {
@@ -46,7 +50,7 @@ protected:
         const std::string path = dir.path() + "/trace.json";
         auto net = model();
         Options options = cpu_views();
-        options.descriptor = descriptor_of(net, 70);
+        options.descriptor = descriptor = descriptor_of(net, 70);
         options.capture_sink = sink;
         const auto runner = make_runner(std::move(net), options);
         ASSERT_TRUE(runner);
@@ -71,8 +75,25 @@ protected:
         return found;
     }
     TempDir dir;
+    std::shared_ptr<const profiling::Descriptor> descriptor;
     json events;
 };
+
+// What a slice of the device is: name, operator, partition, lane, begin and length.
+using Slice = std::tuple<std::string, std::string, std::string, uint64_t, uint64_t, double, double>;
+
+// Of one job, in whichever order they stand.
+std::vector<Slice> device_slices(const json& events, const std::string& job) {
+    std::vector<Slice> slices;
+    for (const json& e : events) {
+        if (e["ph"] != "X" || e["pid"] < (1U << 30) || e["args"]["jobKey"] != job) continue;
+        const json& args = e["args"];
+        slices.emplace_back(e["name"], args.value("opName", ""), args.value("partition", ""),
+                            e["pid"], e["tid"], e["ts"], e["dur"]);
+    }
+    std::ranges::sort(slices);
+    return slices;
+}
 
 double end_of(const json& event) {
     return event["ts"].get<double>() + event["dur"].get<double>();
@@ -127,6 +148,31 @@ TEST_F(JobTrace, HasThePairOfTheQueueAndTheCopies) {
     ASSERT_EQ(named("copy").size(), 2U);
     EXPECT_EQ(named("copy")[0]["args"]["bytes"], 2 * 768);
     EXPECT_TRUE(named("enqueue").empty());
+}
+
+TEST_F(JobTrace, HasTheSlicesThatStatsBuffersGive) {
+    const auto sink = std::make_shared<KeepingSink>(70U);
+    run(trace_flag::all, sink);
+    const auto captures = sink->captures();
+    ASSERT_EQ(captures.size(), 2U);
+    for (const profiling::Capture& capture : captures) {
+        const profiling::BufferContext context{.descriptor = descriptor.get(),
+                                               .boot_id = profiling::boot_id_of_kernel()};
+        const auto written = profiling::write_stats_buffer(capture, context, dir / "job.bin");
+        ASSERT_TRUE(written) << written.error().message;
+        auto buffer = profiling::BufferFile::open(dir / "job.bin");
+        ASSERT_TRUE(buffer) << buffer.error().message;
+        const profiling::TraceSource source{&*buffer, descriptor.get(), ""};
+        const auto merged = profiling::write_trace({&source, 1}, {.host_trace = dir / "trace.json"},
+                                                   dir / "merged.json");
+        ASSERT_TRUE(merged) << merged.error().message;
+        const std::string job = "0/0/" + std::to_string(capture.inference_index);
+        const auto alone = device_slices(events, job);
+        // An execution, and a wait and the operators of each of the two partitions.
+        EXPECT_EQ(alone.size(), 1U + 2U + 3U);
+        EXPECT_EQ(device_slices(json::parse(slurp(dir / "merged.json"))["traceEvents"], job),
+                  alone);
+    }
 }
 
 TEST_F(JobTrace, LeavesTheSinkWhatItAskedFor) {

@@ -1,217 +1,319 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Reads a trace that vartml wrote, as a viewer would, and lists what breaks its rules.
+"""Reads a trace that vartml wrote, as a viewer would, and lists what breaks the rules of the Trace Event Format, those of Perfetto's
+importer and its own.
 
 usage: trace_check.py [--arrows STREAM:FRAMES] [--quiet] FILE...
 
 Host traces (an array, which a crash may have cut off) and those of `vartml opstats` (an object). Nothing of the writer is used.
 With --arrows each of the first FRAMES frames of the stream must have one arrow that begins, and one that ends later on.
-Exit code 1 with one line per fault on standard output.
+Prints a line per file with its counts, and a line per fault (50 at most); exit code 1 where there is one.
 """
 import argparse
+import collections
 import json
 import re
 import sys
-from collections import defaultdict
-from decimal import Decimal
 
 DEVICE_PID = 1 << 30
 HOST_ID_LIMIT = 1 << 22
-STAMP = re.compile(r'^\d+\.\d{3}$')
-NANOSECOND = Decimal('0.001')
+LARGE = 64 << 20  # bytes; above, one event per line is read at a time
+MOST_FAULTS = 50
+THREE_DECIMALS = re.compile(r'-?\d+\.\d{3}')
+
+# Phase: members that it needs beside ph, name, pid and tid.
+NEEDS = {
+    'X': {'ts', 'dur', 'cat'}, 'B': {'ts'}, 'E': {'ts'}, 'i': {'ts', 's'}, 'M': {'args'}, 'C': {'ts', 'args'},
+    'b': {'ts', 'id', 'cat'}, 'e': {'ts', 'id', 'cat'}, 'n': {'ts', 'id', 'cat'},
+    's': {'ts', 'id', 'cat'}, 't': {'ts', 'id', 'cat'}, 'f': {'ts', 'id', 'cat'},
+}
+KNOWN = {'ph', 'name', 'cat', 'pid', 'tid', 'ts', 'dur', 'id', 'bp', 's', 'args'}
+METADATA = {'process_name': 'name', 'thread_name': 'name', 'thread_sort_index': 'sort_index', 'process_sort_index': 'sort_index',
+            'process_labels': 'labels', 'vartml_capture': 'clock'}
+HEADER = {'version', 'clock', 'boot_id', 'pid', 'start_monotonic_ns', 'start_realtime_ns'}
+
+Slice = collections.namedtuple('Slice', 'start end position frames')
+Arrow = collections.namedtuple('Arrow', 'start phase position lane')
 
 
-class Number(Decimal):
-    """A number with decimals, with the text it came from."""
-
-    def __new__(cls, text):
-        made = super().__new__(cls, text)
-        made.text = text
-        return made
+class Number(str):
+    """A number with a point, as it is written."""
 
 
-def refuse(constant):
-    raise ValueError(f'{constant} is no JSON number')
+def refuse(word):
+    raise ValueError(f'{word} is no JSON')
+
+
+def unique(members):
+    names = [name for name, _ in members]
+    if len(set(names)) != len(names):
+        raise ValueError(f'a member twice: {names}')
+    return dict(members)
 
 
 def parse(text):
-    return json.loads(text, parse_float=Number, parse_constant=refuse)
+    return json.loads(text, parse_float=Number, parse_constant=refuse, object_pairs_hook=unique)
 
 
-def read(path):
-    """The events, and whether the file was cut off."""
-    with open(path, encoding='utf-8', errors='strict') as file:
-        text = file.read()
-    is_cut = False
-    if text.startswith('[') and not text.rstrip().endswith(']'):
-        is_cut = True  # whole lines are whole events
-        text = text[:text.rfind('\n')].rstrip().rstrip(',') + ']'
+def ns(text):
+    return int(text.replace('.', ''))
+
+
+def large_events(file):
+    """One event per line: a file of any size takes the memory of one."""
+    header = file.readline()
+    head = parse(header.rstrip().rstrip(',') + '}')
+    assert list(head) == ['displayTimeUnit', 'otherData'], header
+    assert file.readline() == '"traceEvents":[\n'
+    for line in file:
+        if line.strip() == ']}':
+            assert file.readline() == '', 'something behind the end'
+            return
+        yield parse(line.rstrip().rstrip(','))
+    raise ValueError('cut off')
+
+
+def object_events(text):
     whole = parse(text)
-    return (whole['traceEvents'] if isinstance(whole, dict) else whole), is_cut
+    if set(whole) != {'displayTimeUnit', 'otherData', 'traceEvents'} or whole['displayTimeUnit'] != 'ns':
+        raise ValueError(f'members {sorted(whole)}')
+    return whole['traceEvents']
 
 
 class Check:
-    def __init__(self, path, arrows):
-        self.path, self.arrows, self.faults = path, arrows, []
-        self.events, self.is_cut = read(path)
-        with open(path, encoding='utf-8') as file:
-            self.is_array = file.read(1) == '['
-        # What was lost may be one end of two.
-        lost = any(e['ph'] == 'i' and e['name'] in ('lost events', 'recording stopped') for e in self.events)
-        self.is_whole = not self.is_cut and not lost
-        self.slices = defaultdict(list)  # lane: (start, end, position in the file, event)
-        for position, event in enumerate(self.events):
-            if event['ph'] == 'X':
-                self.slices[self.lane(event)].append((event['ts'], event['ts'] + event['dur'], position, event))
-
-    @staticmethod
-    def lane(event):
-        return event['pid'], event['tid']
+    def __init__(self, path, arrows=()):
+        self.path, self.wanted_arrows = path, arrows
+        self.faults, self.count = [], collections.Counter()
+        self.position = 0
+        self.is_host = False    # an array
+        self.is_whole = True    # neither cut off nor with lost events, of which one may be an end of two
+        self.first = {}
+        self.process_of = {}    # of a tid
+        self.names = collections.defaultdict(set)
+        self.lanes = set()      # with events
+        self.slices = collections.defaultdict(list)
+        self.begun = collections.defaultdict(list)
+        self.flows = collections.defaultdict(list)  # (cat, name, id)
+        self.pairs = collections.defaultdict(list)
 
     def fault(self, rule, text):
         self.faults.append(f'{self.path}: {rule}: {text}')
 
+    def fault_of(self, event, rule, text):
+        self.fault(rule, f'{text}: {json.dumps(event)[:300]}')
+
     def run(self):
-        self.stamps()
-        self.nesting()
-        self.lanes()
-        self.names()
-        self.flows()
-        self.pairs()
-        self.header()
-        for stream, frames in self.arrows:
-            self.whole_arrows(stream, frames)
+        with open(self.path, encoding='utf-8', errors='strict') as file:
+            size = file.seek(0, 2)
+            file.seek(0)
+            self.is_host = file.read(1) == '['
+            file.seek(0)
+            if self.is_host:
+                events = self.array_events(file.read())
+            else:
+                events = large_events(file) if size > LARGE else object_events(file.read())
+            for event in events:
+                self.add(event)
+        if self.position == 0:
+            self.fault('format', 'has no events')
+        self.check_lanes()
+        self.check_nesting()
+        self.check_flows()
+        self.check_pairs()
+        self.check_header()
+        for stream, frames in self.wanted_arrows:
+            self.check_whole_arrows(stream, frames)
         return self.faults
 
-    def stamps(self):
-        """T1: microseconds with exactly three decimals, no slice without time."""
-        for event in self.events:
-            if event['ph'] == 'M':
-                continue
-            for key in ('ts', 'dur') if event['ph'] == 'X' else ('ts',):
-                value = event.get(key)
-                if not isinstance(value, Number) or not STAMP.match(value.text):
-                    self.fault('T1', f'{key} of {event} has not three decimals')
-            if event['ph'] == 'X' and event['dur'] < NANOSECOND:
-                self.fault('T1', f'{event} takes no time')
+    def array_events(self, text):
+        if not text.rstrip().endswith(']'):
+            self.is_whole = False  # whole lines are whole events
+            text = text[:text.rfind('\n')].rstrip().rstrip(',') + ']'
+        return parse(text)
 
-    def nesting(self):
+    # ---- one event
+
+    def add(self, event):
+        self.position += 1
+        if self.position == 1:
+            self.first = event
+        phase = event.get('ph')
+        self.count[phase] += 1
+        if phase not in NEEDS:
+            return self.fault_of(event, 'format', 'a phase that is not in the format')
+        missing = ({'name', 'pid', 'tid'} | NEEDS[phase]) - set(event) - ({'name'} if phase == 'E' else set())
+        if missing:
+            return self.fault_of(event, 'format', f'lacks {sorted(missing)}')
+        if set(event) - KNOWN:
+            self.fault_of(event, 'format', f'has {sorted(set(event) - KNOWN)}')
+        self.check_values(event, phase)
+        self.check_ids(event)
+        if phase == 'M':
+            return self.note_metadata(event)
+        if phase == 'i' and event['name'] in ('lost events', 'recording stopped'):
+            self.is_whole = False
+        self.note(event, phase)
+
+    def check_values(self, event, phase):
+        """T1: microseconds with exactly three decimals, no slice without time."""
+        for key in ('ts', 'dur'):
+            if key in event and not (isinstance(event[key], Number) and THREE_DECIMALS.fullmatch(event[key])):
+                self.fault_of(event, 'T1', f'{key} has not three decimals')
+                event[key] = Number('0.001')
+        if phase == 'X' and ns(event['dur']) < 1:
+            self.fault_of(event, 'T1', 'dur is below 0.001')
+        for key in ('name', 'cat'):
+            if not isinstance(event.get(key, ''), str):
+                self.fault_of(event, 'format', f'{key} is no text')
+        if 'id' in event and (not isinstance(event['id'], int) or not 0 <= event['id'] < 1 << 53):
+            self.fault_of(event, 'T7', 'id is no integer below 2^53')
+        if not isinstance(event.get('args', {}), dict):
+            self.fault_of(event, 'format', 'args is no object')
+        if phase == 'f' and event.get('bp') != 'e':
+            self.fault_of(event, 'T7', 'binds to the next slice, not to the one that it lies in')
+
+    def check_ids(self, event):
+        """T3: an id of a lane is in one process; in host traces, numbers of devices are apart from those of Linux."""
+        pid, tid = event['pid'], event['tid']
+        for key in ('pid', 'tid'):
+            if not isinstance(event[key], int) or not 0 <= event[key] < 1 << 32:
+                return self.fault_of(event, 'T3', f'{key} is no number below 2^32')
+        process = self.process_of.setdefault(tid, pid)
+        if process != pid:
+            self.fault_of(event, 'T3', f'tid {tid} is in process {process} too')
+        if not self.is_host:
+            return
+        if pid < DEVICE_PID:
+            if pid >= HOST_ID_LIMIT or tid >= HOST_ID_LIMIT:
+                self.fault_of(event, 'T3', f'lane {pid}, {tid} is neither of Linux nor of a device')
+        elif (pid - DEVICE_PID) % (1 << 24) or not pid < tid < pid + (1 << 24):
+            self.fault_of(event, 'T3', f'lane {pid}, {tid} is none of a device')
+
+    def note_metadata(self, event):
+        key = METADATA.get(event['name'])
+        if not key or key not in event['args']:
+            return self.fault_of(event, 'format', 'metadata without its argument')
+        if event['name'] in ('process_name', 'thread_name'):
+            where = event['pid'] if event['name'] == 'process_name' else (event['pid'], event['tid'])
+            self.names[event['name'], where].add(event['args']['name'])
+
+    def note(self, event, phase):
+        lane, start = (event['pid'], event['tid']), ns(event['ts'])
+        self.lanes.add(lane)
+        if phase == 'X':
+            args = event.get('args', {})
+            frames = (*args.get('frames', ()), args['frame']) if 'frame' in args else tuple(args.get('frames', ()))
+            self.slices[lane].append(Slice(start, start + ns(event['dur']), self.position, frames))
+        elif phase == 'B':
+            self.begun[lane].append((start, self.position))
+        elif phase == 'E':
+            if self.begun[lane]:
+                begin, position = self.begun[lane].pop()
+                self.slices[lane].append(Slice(begin, start, position, ()))
+            elif not self.is_host:
+                self.fault_of(event, 'format', 'ends nothing')
+        elif phase in 'stf':
+            self.flows[event['cat'], event['name'], event['id']].append(Arrow(start, phase, self.position, lane))
+        elif phase in 'be':
+            # Viewers tell pairs of one id in two processes apart; in a host trace an id is nobody else's.
+            scope = None if self.is_host else event['pid']
+            self.pairs[scope, event['cat'], event['name'], event['id']].append((start, phase))
+
+    # ---- all of them
+
+    def check_lanes(self):
+        """T4: each lane with events has one name, and its process has one."""
+        for pid, tid in sorted(self.lanes):
+            wanted = [('thread_name', (pid, tid))]
+            if self.is_host:
+                wanted.append(('process_name', pid))
+            elif (pid, tid) not in self.slices:
+                continue
+            for key in wanted:
+                if len(self.names[key]) != 1:
+                    self.fault('T4', f'{key[0]} of {key[1]} is {sorted(self.names[key])}')
+                    self.names[key] = {'told'}
+        for (what, where), names in self.names.items():
+            if what == 'thread_name' and len(names) > 1:
+                self.fault('T4', f'lane {where} is named {sorted(names)}')
+
+    def check_nesting(self):
         """T2: slices of a lane nest or are disjoint; an enclosed one starts a nanosecond later."""
         for lane, slices in self.slices.items():
-            stack = []
-            for start, end, _, event in sorted(slices, key=lambda s: (s[0], -s[1])):
-                while stack and stack[-1][1] <= start:
-                    stack.pop()
-                if stack and end > stack[-1][1]:
-                    self.fault('T2', f'on lane {lane}, {event} crosses {stack[-1][2]}')
-                if stack and start < stack[-1][0] + NANOSECOND:
-                    self.fault('T2', f'on lane {lane}, {event} starts with {stack[-1][2]}')
-                stack.append((start, end, event))
+            slices.sort(key=lambda s: (s.start, -s.end))
+            enclosing = []
+            for one in slices:
+                while enclosing and enclosing[-1].end <= one.start:
+                    enclosing.pop()
+                if enclosing and (one.start <= enclosing[-1].start or one.end > enclosing[-1].end):
+                    self.fault('T2', f'lane {lane}: {one} and {enclosing[-1]} cross or start together')
+                enclosing.append(one)
 
-    def lanes(self):
-        """T3: an id of a lane is in one process; numbers of devices are apart from those of Linux."""
-        pid_of = {}
-        for event in self.events:
-            pid, tid = self.lane(event)
-            if pid_of.setdefault(tid, pid) != pid:
-                self.fault('T3', f'tid {tid} is in processes {pid_of[tid]} and {pid}')
-            if not (0 <= pid < 1 << 32 and 0 <= tid < 1 << 32):
-                self.fault('T3', f'lane {pid}, {tid} does not fit 32 bits')
-            if pid < DEVICE_PID:
-                if pid >= HOST_ID_LIMIT or tid >= HOST_ID_LIMIT:
-                    self.fault('T3', f'lane {pid}, {tid} is neither of Linux nor of a device')
-            elif (pid - DEVICE_PID) % (1 << 24) or not pid < tid < pid + (1 << 24):
-                self.fault('T3', f'lane {pid}, {tid} is none of a device')
-
-    def names(self):
-        """T4: each lane with events has one name, and its process has one."""
-        names = defaultdict(set)
-        for event in self.events:
-            if event['ph'] == 'M' and event['name'] in ('process_name', 'thread_name'):
-                where = event['pid'] if event['name'] == 'process_name' else self.lane(event)
-                names[event['name'], where].add(event['args']['name'])
-        for event in self.events:
-            if event['ph'] == 'M':
-                continue
-            for key in (('process_name', event['pid']), ('thread_name', self.lane(event))):
-                if len(names[key]) != 1:
-                    self.fault('T4', f'{key[0]} of {key[1]} is {sorted(names[key])}')
-                    names[key] = {'told'}
-
-    def binding(self, event, position):
-        """The innermost slice that a viewer binds a flow event to, or None."""
-        found = None
-        for start, end, at, one in self.slices[self.lane(event)]:
-            if start <= event['ts'] <= end and at < position and (found is None or start >= found[0]):
-                found = (start, one)
-        return found and found[1]
-
-    def flows(self):
+    def check_flows(self):
         """T7, T8: both ends agree, each lies in a slice that stands before it in the file."""
-        flows = defaultdict(list)
-        for position, event in enumerate(self.events):
-            if event['ph'] in 'stf' and len(event['ph']) == 1:
-                flows[event['cat'], event['name'], event['id']].append((event, position))
-        by_id = defaultdict(set)
-        for cat, name, flow_id in flows:
-            by_id[flow_id].add((cat, name))
-            if not isinstance(flow_id, int) or not 0 <= flow_id < 1 << 53:
-                self.fault('T7', f'flow id {flow_id} is no integer below 2^53')
-        for flow_id, kinds in by_id.items():
-            if len(kinds) > 1:
-                self.fault('T7', f'flow {flow_id} is {sorted(kinds)}')
-        for (cat, name, flow_id), events in flows.items():
-            begins = [e['ts'] for e, _ in events if e['ph'] == 's']
-            others = [e['ts'] for e, _ in events if e['ph'] != 's']
+        kinds, by_lane = collections.defaultdict(set), collections.defaultdict(list)
+        for key, ends in self.flows.items():
+            kinds[key[2]].add(key[:2])
+            self.check_flow(key, sorted(ends, key=lambda e: (e.start, 'stf'.index(e.phase))))
+            for end in ends:
+                by_lane[end.lane].append((end, key))
+        if self.is_host:  # in the other form dependencies and frames are counted apart
+            for flow_id, found in kinds.items():
+                if len(found) > 1:
+                    self.fault('T7', f'flow {flow_id} is {sorted(found)}')
+        for lane, ends in by_lane.items():
+            self.check_ends(lane, sorted(ends))
+
+    def check_flow(self, key, ends):
+        phases = [end.phase for end in ends]
+        if self.is_host:
             # A frame that is dropped has an arrow that goes nowhere.
-            if (others and len(begins) != 1 or cat != 'frame' and not others) and self.is_whole:
-                self.fault('T7', f'flow {flow_id} of {cat} begins {len(begins)} times and goes on {len(others)} times')
-            if begins and others and min(others) < begins[0] and self.is_whole:
-                self.fault('T7', f'flow {flow_id} of {cat} goes on before it begins')
-            for event, position in events:
-                self.flow_event(event, position)
+            is_good = phases.count('s') == 1 and phases[0] == 's' and (len(phases) > 1 or key[0] == 'frame')
+            is_good = is_good or not self.is_whole
+        elif key[0] in ('true', 'false'):
+            is_good = sorted(phases) == ['f', 's']
+        else:
+            is_good = phases[0] == 's' and phases.count('s') == 1 and phases[-1] == 'f'
+        if not is_good:
+            self.fault('T7', f'arrow {key}: its ends are {phases}')
 
-    def flow_event(self, event, position):
-        bound = self.binding(event, position)
-        if bound is None:
-            self.fault('T7', f'{event} lies in no slice that stands before it')
-            return
-        if event['ph'] == 'f' and (event['ts'] != bound['ts'] or event.get('bp') != 'e'):
-            self.fault('T7', f'{event} is not at the start of {bound}')
-        if event['cat'] != 'frame':
-            return
-        key = f'{event["id"] >> 40}:{event["id"] & (1 << 40) - 1}'
-        args = bound.get('args', {})
-        if key != args.get('frame') and key not in args.get('frames', []):
-            self.fault('T8', f'{event} is of frame {key}, its slice {bound} is not')
+    def check_ends(self, lane, ends):
+        slices, at, around = self.slices.get(lane, []), 0, []
+        for end, key in ends:
+            while at < len(slices) and slices[at].start <= end.start:
+                around.append(slices[at])
+                at += 1
+            around = [s for s in around if s.end > end.start]
+            bound = max((s for s in around if s.position < end.position), default=None)
+            if bound is None:
+                self.fault('T7', f'arrow {key}: its {end.phase} at {end.start} ns lies in no slice of lane {lane} that is before it')
+            elif end.phase == 'f' and key[0] in ('true', 'false', 'frame') and end.start != bound.start:
+                self.fault('T7', f'arrow {key}: its f at {end.start} ns is not at the start of {bound}')
+            elif key[0] == 'frame' and f'{key[2] >> 40}:{key[2] & (1 << 40) - 1}' not in bound.frames:
+                self.fault('T8', f'arrow {key}: its {end.phase} at {end.start} ns lies in {bound}, which is of another frame')
 
-    def pairs(self):
-        """T9: an async pair has two ends in order, and an id of its own."""
-        ends = defaultdict(list)
-        for event in self.events:
-            if event['ph'] in ('b', 'e'):
-                ends[event['cat'], event['name'], event['id']].append(event)
-        for key, events in ends.items():
-            phases = sorted(e['ph'] for e in events)
-            if phases != ['b', 'e'] and self.is_whole:
-                self.fault('T9', f'{key} has ends {phases}')
-            elif phases == ['b', 'e']:
-                begin, end = sorted(events, key=lambda e: e['ph'])
-                if end['ts'] < begin['ts']:
-                    self.fault('T9', f'{key} ends before it begins')
+    def check_pairs(self):
+        """T9: an async pair has two ends in order; in a host trace an id of its own."""
+        for key, ends in self.pairs.items():
+            begins = sorted(start for start, phase in ends if phase == 'b')
+            finishes = sorted(start for start, phase in ends if phase == 'e')
+            is_pair = len(begins) == len(finishes) and (len(begins) == 1 or not self.is_host)
+            if not is_pair and self.is_host and not self.is_whole:
+                continue
+            if not is_pair or any(b > e for b, e in zip(begins, finishes)):
+                self.fault('T9', f'pair {key}: begins at {begins}, ends at {finishes}')
 
-    def header(self):
-        if not self.is_array:
+    def check_header(self):
+        if not self.is_host:
             return
-        first = self.events[0] if self.events else {'ph': ''}
-        wanted = {'version', 'clock', 'boot_id', 'pid', 'start_monotonic_ns', 'start_realtime_ns'}
-        if first['ph'] != 'M' or first['name'] != 'vartml_capture' or not wanted <= set(first['args']):
+        first = self.first
+        if first.get('ph') != 'M' or first.get('name') != 'vartml_capture' or not HEADER <= set(first['args']):
             self.fault('header', f'the first event is {first}')
 
-    def whole_arrows(self, stream, frames):
+    def check_whole_arrows(self, stream, frames):
         for number in range(frames):
-            own = [e for e in self.events if e['ph'] in ('s', 't', 'f') and e['cat'] == 'frame' and e['id'] == (stream << 40) + number]
-            phases = [e['ph'] for e in sorted(own, key=lambda e: e['ts'])]
+            ends = self.flows.get(('frame', 'frame', (stream << 40) + number), [])
+            phases = [end.phase for end in sorted(ends)]
             if phases[:1] != ['s'] or 'f' not in phases:
                 self.fault('arrows', f'frame {stream}:{number} has {phases}')
 
@@ -229,18 +331,18 @@ def main():
     options = parser.parse_args()
     failed = False
     for path in options.files:
+        check = Check(path, options.arrows)
         try:
-            check = Check(path, options.arrows)
-            faults = check.run()
-        except (ValueError, KeyError, TypeError, OSError) as error:
-            print(f'{path}: cannot be read: {error!r}')
-            failed = True
-            continue
-        for fault in faults[:50]:
+            check.run()
+        except (ValueError, KeyError, TypeError, AttributeError, AssertionError, OSError) as error:
+            check.fault('format', f'cannot be read: {error}')
+        for fault in check.faults[:MOST_FAULTS]:
             print(fault)
-        failed = failed or bool(faults)
-        if not faults and not options.quiet:
-            print(f'{path}: {len(check.events)} events{", cut off" if check.is_cut else ""}')
+        failed = failed or bool(check.faults)
+        if not check.faults and not options.quiet:
+            counts = ' '.join(f'{phase}={n}' for phase, n in sorted(check.count.items(), key=str))
+            print(f'{path}: {check.position} events ({counts}), {len(check.slices)} lanes with slices'
+                  f'{"" if check.is_whole else ", not whole"}')
     return 1 if failed else 0
 
 

@@ -56,8 +56,8 @@ protected:
     }
 
     Finished run(const std::string& arguments) {
-        const std::string command = "cd '" + dir_.path() + "' && '" + program_ + "' opstats " +
-                                    arguments + " >out.txt 2>err.txt";
+        const std::string command = "cd '" + dir_.path() + "' && " + limits_ + "'" + program_ +
+                                    "' opstats " + arguments + " >out.txt 2>err.txt";
         const int status = std::system(command.c_str());
         return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, test::slurp(dir_ / "out.txt"),
                 test::slurp(dir_ / "err.txt")};
@@ -75,7 +75,7 @@ protected:
     }
 
     const test::TempDir dir_;
-    std::string program_, bytes_;
+    std::string program_, limits_, bytes_;
     const profiling::Descriptor descriptor_ = test::small_descriptor();
 };
 
@@ -107,6 +107,34 @@ TEST_F(Opstats, WritesOneSetOfFilesPerBufferInOrder) {
     const Finished check = run("--check out/" + nine + "summary.txt");
     EXPECT_EQ(check.status, 0) << check.out;
     EXPECT_EQ(std::ranges::count(check.out, '\n'), 13) << check.out;
+}
+
+// Whatever stands in the name of the buffer.
+TEST_F(Opstats, NamesFilesAsTheBufferIsNamed) {
+    const std::string path = add_buffer(4);
+    const std::string slices = add_buffer(5), own = std::string(stem) + "004-a-net (1)";
+    fs::rename(path, dir_ / "in/" + own + "-aiccyclecounts.bin");
+    fs::rename(slices, dir_ / "in/" + std::string(stem) + "05-b-net_slice00-aiccyclecounts.bin");
+    const Finished r = good("--summary --trace");
+    EXPECT_EQ(r.status, 0) << r.err;
+    const std::string other = std::string(stem) + "05-b-net";
+    EXPECT_EQ(outputs(), (std::vector<std::string>{own + ".qaic-opstats.summary.txt",
+                                                   own + ".qaic-opstats.trace.json",
+                                                   other + ".qaic-opstats.trace.json",
+                                                   other + "_slice00.qaic-opstats.summary.txt"}));
+}
+
+TEST_F(Opstats, TakesMoreSlicesThanTheSystemHasFilesOpen) {
+    for (unsigned slice = 0; slice < 80; ++slice) {
+        const std::string path = add_buffer(1, "small net", 70, slice);
+        const std::string number = (slice < 10 ? "0" : "") + std::to_string(slice);
+        fs::rename(path, dir_ / "in/" + std::string(stem) + "1-net_slice" + number +
+                             "-aiccyclecounts.bin");
+    }
+    limits_ = "ulimit -n 40 && ";
+    const Finished r = good("--trace");
+    EXPECT_EQ(r.status, 0) << r.err;
+    EXPECT_EQ(outputs().size(), 1U);
 }
 
 TEST_F(Opstats, TakesACompiledModelInEveryContainer) {

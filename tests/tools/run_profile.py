@@ -18,7 +18,7 @@ import onnx
 from onnx import TensorProto, helper
 
 PROGRAM, MODEL = (os.path.abspath(path) for path in sys.argv[1:3])
-CHECK_TRACE = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'profiling', 'check_trace.py')
+CHECK_TRACE = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'support', 'trace_check.py')
 failures = []
 
 
@@ -128,6 +128,33 @@ def collects_each_activation(folder):
     check(buffers(folder, 'two') == [(0, 5), (0, 6), (1, 5), (1, 6)], f'-a 2: {files(folder, "two")}')
 
 
+def always_has_a_sample(folder):
+    """However short the time, and of every sampling rate the first."""
+    fresh(folder, 'short')
+    for words in (['--time=1e-9'], ['--time=1e-9', '--in-flight=3'], ['-n', '1', '--profiling-sampling-rate=sixteenth']):
+        expect(0, 'InferenceCnt 1 ', 'run', 'm70.rai', RAW, '--profiling-out-dir=short', *words, folder=folder)
+        check(buffers(folder, 'short') == [(0, 5)], f'{words}: {files(folder, "short")}')
+    expect(0, 'InferenceCnt 1 ', 'run', 'm70.rai', '--time=1e-9', folder=folder)
+
+
+def has_no_sample_without_a_level(folder):
+    expect(0, 'model: ', 'compile', MODEL, '-o', 'm0.rai', '--stats-level=0', folder=folder)
+    fresh(folder, 'none')
+    for kind in 'raw_device_stats', 'stats', 'trace', 'latency':
+        expect(1, 'm0.rai: has no opstatsdesc.bin .*compile it with --stats-level 40 or more', 'run', 'm0.rai',
+               f'--profiling-type={kind}', '--profiling-out-dir=none', folder=folder)
+    check(not files(folder, 'none'), f'left over: {files(folder, "none")}')
+
+
+def opens_no_more_files_than_it_may(folder):
+    """More samples than the system has files open at once."""
+    fresh(folder, 'many')
+    expect(0, 'Writing file:many/aic-profiling-program-0-trace.json', 'run', 'm70.rai', '--profiling-type=trace', '-n', '80',
+           '--profiling-num-samples=80', '--profiling-out-dir=many', folder=folder,
+           preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (50, 50)))
+    check(files(folder, 'many') == ['aic-profiling-program-0-trace.json'], f'many: {files(folder, "many")}')
+
+
 def says_what_it_writes(folder):
     fresh(folder, 'said')
     words = ['run', 'm70.rai', RAW, '--profiling-type', 'latency', '--profiling-out-dir=said', '--num-iter=3']
@@ -228,7 +255,8 @@ def main():
     with tempfile.TemporaryDirectory(prefix='vartml-run-') as folder:
         for level in 40, 70:
             expect(0, 'model: ', 'compile', MODEL, '-o', f'm{level}.rai', f'--stats-level={level}', folder=folder)
-        for part in (refuses_wrong_options, collects_whatever_the_start, collects_each_activation, says_what_it_writes,
+        for part in (refuses_wrong_options, collects_whatever_the_start, collects_each_activation, always_has_a_sample,
+                     has_no_sample_without_a_level, opens_no_more_files_than_it_may, says_what_it_writes,
                      keeps_to_the_level, makes_reports_of_its_own, leaves_nothing_half_written, writes_figures_as_json,
                      finds_what_recording_costs):
             part(folder)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/profiling/buffer/buffer_file.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -113,9 +114,12 @@ uint64_t BufferFile::to_ns(uint64_t tick) const {
 }
 
 Result<void> BufferFile::read(uint64_t offset, std::span<std::byte> bytes) const {
+    Fd again;
+    if (!fd_) again = Fd(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    const Fd& fd = fd_ ? fd_ : again;
+    if (!fd) return system_error(path_, "open", errno);
     while (!bytes.empty()) {
-        const ssize_t n =
-            ::pread(fd_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
+        const ssize_t n = ::pread(fd.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) return system_error(path_, "read", errno);
         if (n == 0) return Error{ErrorCode::io, path_ + ": became shorter while it was read"};

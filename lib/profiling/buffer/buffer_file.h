@@ -66,6 +66,9 @@ public:
     // version or clock; bad_model for the rest. The sentence names the file and the section.
     static Result<BufferFile> open(const std::string& path);
 
+    // For those who hold many: from now on the file is open only while something is read.
+    void close_between_reads() { fd_.reset(); }
+
     const std::string& path() const { return path_; }
     const format::Header& header() const { return header_; }
     bool has(format::Flag flag) const { return (header_.flags & flag) != 0; }

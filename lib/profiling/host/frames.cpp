@@ -99,10 +99,11 @@ uint32_t stream_index(std::string_view id) {
     Streams& s = streams();
     const std::lock_guard lock(s.mutex);
     if (const auto known = s.by_id.find(id); known != s.by_id.end()) return known->second;
-    // Past the last index, streams share it.
-    const auto index = static_cast<uint32_t>(std::min<size_t>(s.by_id.size(), max_streams - 1));
-    if (!s.all[index].load(std::memory_order_relaxed))
-        s.all[index].store(new Stream(id), std::memory_order_release);
+    // Past the last index, streams share it and nothing is kept of them: a service that connects
+    // again and again has new ones for ever.
+    if (s.by_id.size() >= max_streams) return max_streams - 1;
+    const auto index = static_cast<uint32_t>(s.by_id.size());
+    s.all[index].store(new Stream(id), std::memory_order_release);
     s.by_id.emplace(id, index);
     return index;
 }

@@ -9,6 +9,7 @@
 
 #include "lib/common/json_text.h"
 #include "lib/profiling/host/lanes.h"
+#include "lib/profiling/microseconds.h"
 
 namespace vartml::profiling {
 namespace {
@@ -32,15 +33,6 @@ void append_frame(std::string& out, uint64_t flow_id) {
 }
 
 }  // namespace
-
-void append_us(std::string& out, uint64_t ns) {
-    append(out, ns / 1000);
-    const auto part = static_cast<unsigned>(ns % 1000);
-    const char decimals[] = {'.', static_cast<char>('0' + part / 100),
-                             static_cast<char>('0' + part / 10 % 10),
-                             static_cast<char>('0' + part % 10)};
-    out.append(decimals, sizeof decimals);
-}
 
 void TraceJson::begin(char phase) {
     out_ += events_++ ? ",\n{\"ph\":\"" : "[\n{\"ph\":\"";

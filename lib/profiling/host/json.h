@@ -19,9 +19,6 @@ struct TraceHeader {
     std::vector<std::string> not_captured;
 };
 
-// Microseconds with three decimals.
-void append_us(std::string& out, uint64_t ns);
-
 // Events are appended with the comma that parts them from what is before.
 class TraceJson {
 public:

@@ -68,10 +68,9 @@ void before_fork() {
 void in_parent() {
     open_trace().mutex.unlock();
 }
-// The child has no writer.
+// The child has no writer: the trace stays the parent's, and the child may open its own.
 void in_child() {
-    trace_flags.store(0, std::memory_order_relaxed);
-    trace_generation.fetch_add(1, std::memory_order_relaxed);
+    (void)end_session(open_trace());
     open_trace().mutex.unlock();
 }
 
@@ -102,6 +101,10 @@ TraceSession::~TraceSession() {
 
 void TraceSession::finish() {
     if (getpid() == pid_ && !finished_.exchange(true)) writer->finish();
+}
+
+void TraceSession::flush() {
+    if (getpid() == pid_ && !finished_) writer->flush();
 }
 
 std::pair<std::shared_ptr<TraceRing>, uint64_t> new_ring() {

@@ -18,10 +18,9 @@ class TraceSession {
 public:
     explicit TraceSession(std::unique_ptr<TraceWriter> made);
     ~TraceSession();
-    void finish();  // once, and not in a child of the process that opened it
-    void flush() {
-        if (!finished_) writer->flush();
-    }
+    // Neither does anything in a child of the process that opened it.
+    void finish();  // once
+    void flush();
 
     std::unique_ptr<TraceWriter> writer;
 

@@ -117,6 +117,8 @@ void TraceWriter::work() {
     json_.end();
     put();
     file_.reset();
+    passes_.fetch_add(2, std::memory_order_release);  // whoever waits in flush()
+    passes_.notify_all();
 }
 
 void TraceWriter::drain() {
@@ -189,16 +191,30 @@ void TraceWriter::put() {
         rest.remove_prefix(static_cast<size_t>(n));
     }
     const int reason = errno;
-    bytes_ += text_.size() - rest.size();
-    written_.store(json_.events(), std::memory_order_relaxed);
+    const bool failed = !rest.empty();
+    bytes_ += failed ? keep_whole_events(text_.size() - rest.size()) : text_.size();
+    written_.store(json_.events() - left_out_, std::memory_order_relaxed);
     text_.clear();
     if (is_full_.load(std::memory_order_relaxed)) return;
-    if (!rest.empty()) {
+    if (failed) {
         log(LogLevel::error, "", system_error(path_, "write the trace", reason).message);
         stop("write error");
     } else if (max_bytes_ && bytes_ >= max_bytes_) {
         stop("max-bytes reached");
     }
+}
+
+// Of the text, of which so many bytes are in the file: what follows would make half an event a
+// fault in the middle. The bytes that stay.
+size_t TraceWriter::keep_whole_events(size_t written) {
+    const size_t comma = text_.rfind(",\n", written);
+    const size_t end = comma == text_.npos ? 0 : comma;
+    left_out_ += static_cast<uint64_t>(std::ranges::count(text_.substr(end), '\n'));
+    const auto size = static_cast<off_t>(bytes_ + end);
+    // What is no file, as a pipe, keeps what it has got.
+    if (::ftruncate(file_.get(), size) != 0 || ::lseek(file_.get(), size, SEEK_SET) < 0)
+        return written;
+    return end;
 }
 
 void TraceWriter::stop(TraceText why) {

@@ -46,6 +46,7 @@ private:
     void name_thread(const TraceRing& ring);
     void note(TraceText name, TraceLane lane, std::initializer_list<TraceArg> args);
     void put();
+    size_t keep_whole_events(size_t written);
     void stop(TraceText why);
 
     const std::string path_;
@@ -66,6 +67,7 @@ private:
     std::set<std::pair<uint32_t, uint32_t>> named_;
     std::vector<std::shared_ptr<TraceRing>> draining_;
     std::vector<uint64_t> told_lost_;  // by ordinal
+    uint64_t left_out_ = 0;            // events that the file did not take
 
     std::atomic<uint64_t> passes_{0}, written_{0}, bytes_{0}, lost_of_ended_{0};
     std::atomic<bool> stops_{false}, is_full_{false};

@@ -110,7 +110,7 @@ Result<std::string> TraceWriter::other_data() const {
         const auto read = source->buffer->each_line("NOCA", [&](auto field, auto reason) {
             if (count == max_not_captured) return;
             if (count++ > 0) list += ',';
-            append_json_string(list, label + std::string(field) + ": " + std::string(reason));
+            append_quoted(list, label + std::string(field) + ": " + std::string(reason));
         });
         if (!read) return read.error();
     }

@@ -13,6 +13,7 @@
 #include <streambuf>
 
 #include "lib/common/file.h"
+#include "lib/profiling/microseconds.h"
 #include "lib/profiling/trace/trace_file.h"
 
 namespace vartml::profiling {
@@ -58,6 +59,9 @@ private:
     std::array<char, 65536> block_;
 };
 
+// 73 years: three times together stay far below 2^63.
+constexpr int64_t most_ns = int64_t{1} << 61;
+
 // Nanoseconds of a number of microseconds, exact for what has at most three decimals: a double
 // loses them where a machine has been up for months.
 std::optional<int64_t> ns_of_us(std::string_view text) {
@@ -66,13 +70,13 @@ std::optional<int64_t> ns_of_us(std::string_view text) {
     int64_t whole = 0;
     const char* const end = digits.data() + digits.size();
     const auto [at, error] = std::from_chars(digits.data(), end, whole);
-    const bool is_plain = error == std::errc() && (at == end || *at == '.') &&
-                          whole < std::numeric_limits<int64_t>::max() / 1001;
+    const bool is_plain =
+        error == std::errc() && (at == end || *at == '.') && whole < most_ns / 1000;
     if (!is_plain || digits.find_first_not_of("0123456789.") != digits.npos) {
         double us = 0;
         const auto parsed = std::from_chars(text.data(), text.data() + text.size(), us);
         if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size()) return {};
-        if (!(std::abs(us) < 9e15)) return {};
+        if (!(std::abs(us) < static_cast<double>(most_ns / 1000))) return {};
         return static_cast<int64_t>(std::llround(us * 1000));
     }
     int64_t ns = whole * 1000, unit = 100;
@@ -266,7 +270,7 @@ std::string HostEvent::json(int64_t offset_ns) const {
     }
     if (phase == 'X') {
         out += ",\"dur\":";
-        append_us(out, static_cast<int64_t>(std::max<uint64_t>(duration_ns, 1)));
+        append_us(out, std::max<uint64_t>(duration_ns, 1));
     }
     return out + '}';
 }

@@ -15,6 +15,7 @@ namespace {
 
 constexpr const char* own_clock = "CLOCK_MONOTONIC";
 constexpr unsigned frame_bits = 40;
+constexpr double most_offset_us = 2e15;  // 63 years, as the times of events
 
 // Begun and not yet ended; losses in the host trace must not fill the memory.
 constexpr size_t max_open = 65536;
@@ -244,9 +245,9 @@ Result<int64_t> host_clock_shift(const std::string& path, const std::array<uint8
                          path +
                              ": names no clock; --host-clock-offset-us says what to add to its "
                              "times to get CLOCK_MONOTONIC"};
-        if (!(std::abs(*offset_us) < 9e15))
+        if (!(std::abs(*offset_us) < most_offset_us))
             return Error{ErrorCode::invalid_argument,
-                         "--host-clock-offset-us: is not a number of microseconds"};
+                         "--host-clock-offset-us: is not a number of microseconds below 2e15"};
         return static_cast<int64_t>(std::llround(*offset_us * 1000));
     }
     if (offset_us)

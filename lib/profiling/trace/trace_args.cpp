@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "lib/profiling/microseconds.h"
 #include "lib/profiling/summary/ucycles.h"
 #include "lib/profiling/trace/host_merge.h"
 #include "lib/profiling/trace/trace_file.h"
@@ -33,7 +34,7 @@ void add_list(std::string& out, const std::vector<std::string>& texts) {
     out += '[';
     for (size_t i = 0; i < texts.size(); ++i) {
         if (i > 0) out += ',';
-        append_json_string(out, texts[i]);
+        append_quoted(out, texts[i]);
     }
     out += ']';
 }
@@ -113,7 +114,7 @@ std::string op_args(const Descriptor& descriptor, const Op& op, const TeamInstan
     JsonMembers members(args);
     add_identity(members, descriptor, op);
     add_time(members, instance, Ucycles(job.ucycle_hz), op.out_bytes);
-    if (sync_ns) append_us(members.key("opSyncDurUs"), static_cast<int64_t>(*sync_ns));
+    if (sync_ns) append_us(members.key("opSyncDurUs"), *sync_ns);
     add_tensors(members, descriptor, op);
     if (!op.onnx_nodes.empty()) add_list(members.key("onnxNodes"), op.onnx_nodes);
     if (op.partition < descriptor.partitions.size())

@@ -4,83 +4,12 @@
 #include <charconv>
 #include <cmath>
 
-#include "lib/common/utf8.h"
+#include "lib/profiling/microseconds.h"
 
 namespace vartml::profiling {
-namespace {
-
-constexpr std::string_view replacement = "\xef\xbf\xbd";  // U+FFFD
-
-// Bytes of the well-formed character at the front; 0 where there is none.
-size_t character_at(std::string_view text) {
-    for (size_t length = 1; length <= 4 && length <= text.size(); ++length)
-        if (is_utf8(text.substr(0, length))) return length;
-    return 0;
-}
-
-void append_escaped(std::string& out, char c) {
-    constexpr char digits[] = "0123456789abcdef";
-    switch (c) {
-        case '"':
-            out += "\\\"";
-            return;
-        case '\\':
-            out += "\\\\";
-            return;
-        case '\n':
-            out += "\\n";
-            return;
-        case '\t':
-            out += "\\t";
-            return;
-        default:
-            break;
-    }
-    const auto byte = static_cast<unsigned char>(c);
-    out += "\\u00";
-    out += {digits[byte >> 4], digits[byte & 15]};
-}
-
-bool is_literal(char c) {
-    const auto byte = static_cast<unsigned char>(c);
-    return byte >= 0x20 && byte < 0x7f && c != '"' && c != '\\';
-}
-
-}  // namespace
-
-void append_json_string(std::string& out, std::string_view text) {
-    out += '"';
-    while (!text.empty()) {
-        size_t plain = 0;
-        while (plain < text.size() && is_literal(text[plain])) ++plain;
-        out += text.substr(0, plain);
-        text.remove_prefix(plain);
-        if (text.empty()) break;
-        if (static_cast<unsigned char>(text[0]) < 0x80) {
-            append_escaped(out, text[0]);
-            text.remove_prefix(1);
-            continue;
-        }
-        const size_t length = character_at(text);
-        out += length == 0 ? replacement : text.substr(0, length);
-        text.remove_prefix(length == 0 ? 1 : length);
-    }
-    out += '"';
-}
-
 void append_number(std::string& out, uint64_t value) {
     char digits[20];
     out.append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
-}
-
-void append_us(std::string& out, int64_t ns) {
-    if (ns < 0) out += '-';
-    const uint64_t size = ns < 0 ? 0 - static_cast<uint64_t>(ns) : static_cast<uint64_t>(ns);
-    append_number(out, size / 1000);
-    const auto rest = static_cast<unsigned>(size % 1000);
-    out += '.';
-    for (const unsigned digit : {rest / 100, rest / 10 % 10, rest % 10})
-        out += static_cast<char>('0' + digit);
 }
 
 void append_fixed(std::string& out, double value, int decimals) {
@@ -94,7 +23,7 @@ void append_fixed(std::string& out, double value, int decimals) {
 std::string& JsonMembers::key(std::string_view name) {
     if (!first_) out_ += ',';
     first_ = false;
-    append_json_string(out_, name);
+    append_quoted(out_, name);
     out_ += ':';
     return out_;
 }
@@ -118,20 +47,20 @@ void TraceFile::add(const FileEvent& event) {
     event_ = "{\"ph\":\"";
     event_ += event.phase;
     event_ += "\",\"name\":";
-    append_json_string(event_, event.name);
+    append_quoted(event_, event.name);
     if (!event.category.empty()) {
         event_ += ",\"cat\":";
-        append_json_string(event_, event.category);
+        append_quoted(event_, event.category);
     }
     event_ += ",\"pid\":";
     append_number(event_, event.track.pid);
     event_ += ",\"tid\":";
     append_number(event_, event.track.tid);
     event_ += ",\"ts\":";
-    append_us(event_, static_cast<int64_t>(event.start_ns));
+    append_us(event_, event.start_ns);
     if (event.duration_ns) {
         event_ += ",\"dur\":";
-        append_us(event_, static_cast<int64_t>(*event.duration_ns));
+        append_us(event_, *event.duration_ns);
     }
     if (event.id) {
         event_ += ",\"id\":";

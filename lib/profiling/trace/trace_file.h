@@ -10,14 +10,11 @@
 
 #include <vartml/result.h>
 
+#include "lib/common/json_text.h"
 #include "lib/profiling/buffer/part_file.h"
 
 namespace vartml::profiling {
 
-// The text as a JSON string; malformed UTF-8 becomes U+FFFD.
-void append_json_string(std::string& out, std::string_view text);
-// Microseconds with exactly three decimals.
-void append_us(std::string& out, int64_t ns);
 void append_number(std::string& out, uint64_t value);
 // Never in exponent form, which some readers take for text.
 void append_fixed(std::string& out, double value, int decimals);
@@ -28,9 +25,7 @@ public:
     explicit JsonMembers(std::string& out) : out_(out) {}
     // The member's name; its value is what is appended next.
     std::string& key(std::string_view name);
-    void text(std::string_view name, std::string_view value) {
-        append_json_string(key(name), value);
-    }
+    void text(std::string_view name, std::string_view value) { append_quoted(key(name), value); }
     void number(std::string_view name, uint64_t value) { append_number(key(name), value); }
     void fixed(std::string_view name, double value, int decimals) {
         append_fixed(key(name), value, decimals);

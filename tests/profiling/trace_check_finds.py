@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""check_trace.py finds what is wrong: a whole trace passes, each change to it is named.
+"""The reader that checks traces finds what is wrong in one of stats buffers: a whole trace passes, each change to it is named.
 
-usage: check_trace_finds.py CHECK_TRACE GOLDEN_TRACE"""
+usage: trace_check_finds.py TRACE_CHECK GOLDEN_TRACE"""
 
 import os
 import subprocess

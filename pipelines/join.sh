@@ -5,6 +5,7 @@
 #   join.sh MODEL VIDEO [OUT.mp4]
 # Here the small stream is made by videoscale; cameras with two outputs give it for nothing.
 set -eu
+[ $# -ge 2 ] || { sed -n 's/^#   /usage: /p' "$0" >&2; exit 2; }
 model=$1 video=$2
 if [ $# -gt 2 ]; then
     set -- x264enc speed-preset=veryfast ! h264parse ! mp4mux ! filesink "location=$3"

@@ -5,6 +5,7 @@
 # Every third frame is inferred; the tracker carries the identities over the others. The records go through a pipe to a
 # few lines of Python, which could be any program.
 set -eu
+[ $# -ge 2 ] || { sed -n 's/^#   /usage: /p' "$0" >&2; exit 2; }
 gst-launch-1.0 -q filesrc "location=$2" ! decodebin ! queue ! vartmlinfer "model=$1" inference-interval=3 ! vartmldecode ! \
     vartmltrack min-hits=3 ! vartmlpublish queue-size=4096 drain-timeout=10000 ! fakesink |
     python3 -c '

@@ -211,6 +211,15 @@ class Scripts(unittest.TestCase):
             self.assertIn(f'[{script.name}]({script.name})', (SCRIPTS / 'README.md').read_text())
             self.assertLess(len(lines), 40)
 
+    def test_without_its_arguments_a_script_says_how_it_is_used(self):
+        for script in SCRIPTS.glob('*.sh'):
+            words = next(line for line in script.read_text().splitlines() if line.startswith('#   ')).split()[2:]
+            given = [word for word in words if not word.startswith('[')][1:]  # one too few
+            done = subprocess.run(['sh', script, *given], capture_output=True, text=True, timeout=30)
+            with self.subTest(script.name):
+                self.assertEqual((done.returncode, done.stdout), (2, ''))
+                self.assertEqual(done.stderr, f'usage: {script.name} {" ".join(words)}\n')
+
 
 if __name__ == '__main__':
     unittest.main(argv=[sys.argv[0]] + sys.argv[3:], verbosity=2)

@@ -141,6 +141,15 @@ class Scripts(unittest.TestCase):
         self.assertIn('Inf/Sec', text)
         self.assertRegex(text, r'video: 12 frames in [0-9.]+ s')
 
+    def test_a_pipeline_that_fails_is_the_scripts_failure(self):
+        for script in ['benchmark.sh', 'track-count.sh']:
+            done = subprocess.run(['sh', SCRIPTS / script, model('hand'), FOLDER / 'none.mp4'], capture_output=True, text=True,
+                                  timeout=60)
+            with self.subTest(script):
+                self.assertNotEqual(done.returncode, 0)
+                self.assertIn('No such file', done.stderr)
+                self.assertNotIn('frames in', done.stdout)
+
     def test_join_draws_on_the_large_picture(self):
         out = FOLDER / 'joined.mp4'
         self.script('join.sh', model('yolox'), clip('dog'), out)

@@ -8,7 +8,7 @@ vartml run "$1" --time 3
 records=$(mktemp)
 trap 'rm -f "$records"' EXIT
 start=$(date +%s.%N)
-gst-launch-1.0 -q filesrc "location=$2" ! decodebin ! queue ! vartmlinfer "model=$1" ! vartmldecode ! \
+gst-launch-1.0 -q filesrc "location=$2" ! decodebin ! videoconvert ! queue ! vartmlinfer "model=$1" ! vartmldecode ! \
     vartmlpublish add-empty=true queue-size=65536 drain-timeout=10000 ! fakesink sync=false >"$records"
 end=$(date +%s.%N)
 echo "video: $(wc -l <"$records") frames in $(awk "BEGIN { print $end - $start }") s, start of the pipeline included"

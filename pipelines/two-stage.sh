@@ -6,6 +6,6 @@
 # each object.
 set -eu
 [ $# -ge 3 ] || { sed -n 's/^#   /usage: /p' "$0" >&2; exit 2; }
-gst-launch-1.0 -q filesrc "location=$3" ! decodebin ! queue ! vartmlinfer "model=$1" ! vartmldecode ! queue ! \
+gst-launch-1.0 -q filesrc "location=$3" ! decodebin ! videoconvert ! queue ! vartmlinfer "model=$1" ! vartmldecode ! queue ! \
     vartmlinfer "model=$2" inference-region=roi ! vartmldecode ! vartmlpublish add-empty=true queue-size=65536 \
     drain-timeout=10000 ! fakesink

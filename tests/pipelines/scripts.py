@@ -141,6 +141,19 @@ class Scripts(unittest.TestCase):
         self.assertIn('Inf/Sec', text)
         self.assertRegex(text, r'video: 12 frames in [0-9.]+ s')
 
+    def test_a_short_clip_in_a_format_that_vartmlinfer_does_not_take_is_converted(self):
+        one = FOLDER / 'one.mp4'
+        gst('filesrc', f'location={clip("dog")}', '!', 'decodebin', '!', 'videoconvert', '!', 'video/x-raw,format=Y444', '!', 'videorate',
+            'max-rate=1', '!', 'x264enc', '!', 'mp4mux', '!', 'filesink', f'location={one}')
+        count = len(frames(one)) // (640 * 480 * 3)
+        self.assertLess(count, 3)
+        self.assertEqual(len(self.records(self.script('classify.sh', model('goldfish'), one))), count)
+        for script in ['detect.sh', 'join.sh']:
+            with self.subTest(script):
+                out = FOLDER / 'one out.mp4'
+                self.script(script, model('yolox'), one, out)
+                self.assertEqual(len(frames(out)), len(frames(one)))
+
     def test_a_pipeline_that_fails_is_the_scripts_failure(self):
         for script in ['benchmark.sh', 'track-count.sh']:
             done = subprocess.run(['sh', SCRIPTS / script, model('hand'), FOLDER / 'none.mp4'], capture_output=True, text=True,

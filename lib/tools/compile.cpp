@@ -122,7 +122,7 @@ void add_tensors(CLI::App& app, Options& o) {
         ->type_name("V[,V,V]");
     app.add_option("--channels", o.pictures.channels, "of pictures, instead of the sidecar's")
         ->type_name("rgb|bgr|gray")
-        ->check(CLI::IsMember({"rgb", "bgr", "gray"}));
+        ->check(CLI::IsMember({"rgb", "bgr", "gray"}).description(""));
     app.add_option("--embed-preprocess", o.embedded,
                    "make a picture's bytes the input NAME: the program computes (byte - M) * S. "
                    "ORDER is rgb, bgr, rgbx, bgrx or gray; M and S one number, or one per channel "

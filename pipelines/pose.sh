@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Joints of people, or landmarks of a hand, with their skeleton.
+# Joints of people with their skeleton, or landmarks of a hand, whose skeleton the sidecar may name.
 #   pose.sh MODEL VIDEO [OUT.mp4]
 # MODEL was compiled with --decoder yolo-v8-pose, heatmap or landmarks. Points below the threshold are not drawn.
 set -eu

@@ -13,7 +13,7 @@ namespace vartml::tools {
 namespace {
 
 int refuse(const CLI::App& app, const std::string& sentence) {
-    const std::string name = app.get_name();
+    const std::string& name = app.get_name();
     print_error({ErrorCode::invalid_argument,
                  name.substr(name.rfind(' ') + 1) + ": " + sentence + "; see " + name + " --help"});
     return exit_usage;

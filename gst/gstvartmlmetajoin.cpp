@@ -40,6 +40,7 @@ struct State {
     JoinSettings settings;  // guarded by the object lock
     Joint joint;
     GstPad *main_pad = nullptr, *meta_pad = nullptr, *src_pad = nullptr;  // never changed
+    bool unlinked_warned = false;  // streaming thread of sink_main
 };
 
 }  // namespace
@@ -281,6 +282,19 @@ void warn_of_unmatched(GstVartmlMetaJoin* self, GstClockTime distance, GstClockT
                   .property = "tolerance"});
 }
 
+// With sync a picture waits for ever or, live, until its deadline. No error: a pad may come later.
+void warn_of_unlinked(GstVartmlMetaJoin* self) {
+    State& state = *self->state;
+    if (state.unlinked_warned || gst_pad_is_linked(state.meta_pad)) return;
+    state.unlinked_warned = true;
+    post_warning(self, "join metadata",
+                 {.error = {vartml::ErrorCode::invalid_argument,
+                            "sink_meta is not linked, so that no metadata comes that pictures of "
+                            "sink_main could have; link the branch that infers to it"},
+                  .id = "join-unlinked",
+                  .fix = "link sink_meta"});
+}
+
 // Of memory that cannot be shared.
 void count_copy(GstVartmlMetaJoin* self) {
     const std::lock_guard lock(self->state->joint.mutex);
@@ -317,6 +331,7 @@ GstFlowReturn chain_main(GstPad*, GstObject* parent, GstBuffer* buffer) {
         const std::lock_guard lock(joint.mutex);
         time = running_time(joint.main, GST_BUFFER_PTS(buffer));
     }
+    warn_of_unlinked(self);
     if (GST_CLOCK_TIME_IS_VALID(time) && !wait_for_metadata(self, time)) {
         gst_buffer_unref(buffer);
         return GST_FLOW_FLUSHING;

@@ -139,10 +139,26 @@ OverlaySettings settings_of(GstVartmlOverlay* self) {
     return settings;
 }
 
+// Of a skeleton that cannot be read.
+std::optional<Failure> skeleton_failure(const OverlaySettings& settings) {
+    if (settings.skeleton == "auto" || overlay::parse_skeleton(settings.skeleton))
+        return std::nullopt;
+    const std::string expected = "auto, coco17, none, or pairs of point numbers such as 0-1;1-2";
+    return Failure{
+        .error = {vartml::ErrorCode::invalid_argument,
+                  "property 'skeleton' is '" + settings.skeleton + "', expected " + expected},
+        .id = "ovl-skeleton",
+        .property = "skeleton",
+        .found = settings.skeleton,
+        .expected = expected};
+}
+
 void update_look(GstVartmlOverlay* self) {
     State& state = *self->state;
     if (!state.changed.exchange(false)) return;
     const OverlaySettings settings = settings_of(self);
+    if (const auto failure = skeleton_failure(settings))
+        post_warning(self, "draw the skeleton", *failure);
     state.look = overlay::make_look(settings, state.width, state.height);
     state.text.set_size(state.look.text_size);
     if (state.attaching) {
@@ -155,6 +171,10 @@ void update_look(GstVartmlOverlay* self) {
 
 gboolean start(GstBaseTransform* base) {
     State& state = state_of(base);
+    if (const auto failure = skeleton_failure(settings_of(GST_VARTML_OVERLAY(base)))) {
+        post_error(base, "draw", *failure);
+        return FALSE;
+    }
     state.video = state.attaching = false;
     state.changed = true;
     state.copy_logged = false;

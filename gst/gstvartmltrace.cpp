@@ -45,8 +45,9 @@ struct State {
     Properties properties;
     std::unique_ptr<Objects> objects;
     std::unique_ptr<Spans> spans;
-    std::optional<HostTrace> trace;
-    const pid_t process = getpid();  // the files are its, not those of its children
+    std::once_flag opened;
+    std::optional<HostTrace> trace;  // guarded by the mutex of open_tracers()
+    pid_t process = 0;  // that opened the files: they are not those of its children
 };
 
 // The tracers whose files are open. Closed when GStreamer is deinitialised, else with the process.
@@ -77,6 +78,8 @@ Objects& objects_of(GObject* tracer) {
     return *GST_VARTML_TRACE(tracer)->state->objects;
 }
 
+void open_once(State& state);
+
 // ---- hooks: (tracer, time since GStreamer's start, …); that time is another clock's ----
 
 void push_pre(GObject* tracer, GstClockTime, GstPad* pad, GstBuffer* buffer) {
@@ -100,6 +103,7 @@ void push_event_pre(GObject* tracer, GstClockTime, GstPad* pad, GstEvent* event)
 }
 
 void element_new(GObject* tracer, GstClockTime, GstElement* element) {
+    open_once(*GST_VARTML_TRACE(tracer)->state);
     objects_of(tracer).add_element(element);
 }
 void element_add_pad(GObject* tracer, GstClockTime, GstElement* element, GstPad* pad) {
@@ -114,6 +118,7 @@ void object_destroyed(GObject* tracer, GstClockTime, gpointer object) {
 
 void change_state_post(GObject* tracer, GstClockTime, GstElement* element, GstStateChange change,
                        GstStateChangeReturn result) {
+    open_once(*GST_VARTML_TRACE(tracer)->state);
     objects_of(tracer).refresh(element);
     if (GST_OBJECT_PARENT(element) || !HostTrace::is_open()) return;
     const TraceArg args[] = {
@@ -165,6 +170,24 @@ void close_all() {
     open_tracers().all.clear();
 }
 
+// With the first element, not with the tracer: gst-inspect-1.0 makes a tracer too, and must not
+// replace a file.
+void open_once(State& state) {
+    std::call_once(state.opened, [&state] {
+        auto trace = HostTrace::open(state.properties.file, state.properties.options());
+        if (!trace) {
+            g_warning("vartmltrace is not active: %s", trace.error().message.c_str());
+            return;
+        }
+        const std::lock_guard lock(open_tracers().mutex);
+        static const int at_exit = std::atexit(close_all);
+        (void)at_exit;
+        state.trace.emplace(*std::move(trace));
+        state.process = getpid();
+        open_tracers().all.push_back(&state);
+    });
+}
+
 void constructed(GObject* object) {
     G_OBJECT_CLASS(gst_vartml_trace_parent_class)->constructed(object);
     State& state = *GST_VARTML_TRACE(object)->state;
@@ -176,20 +199,8 @@ void constructed(GObject* object) {
         g_warning("vartmltrace is not active: %s", taken.error().message.c_str());
         return;
     }
-    auto trace = HostTrace::open(state.properties.file, state.properties.options());
-    if (!trace) {
-        g_warning("vartmltrace is not active: %s", trace.error().message.c_str());
-        return;
-    }
-    state.trace.emplace(*std::move(trace));
     state.objects = std::make_unique<Objects>(state.properties.element_globs());
     state.spans = std::make_unique<Spans>(*state.objects);
-    {
-        const std::lock_guard lock(open_tracers().mutex);
-        static const int at_exit = std::atexit(close_all);
-        (void)at_exit;
-        open_tracers().all.push_back(&state);
-    }
     for (const Hook& hook : hooks)
         gst_tracing_register_hook(GST_TRACER(object), hook.name, hook.function);
 }

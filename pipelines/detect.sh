@@ -4,11 +4,12 @@
 #   detect.sh MODEL VIDEO [OUT.mp4]
 # Two queues give decoder, model and encoder a thread each; vartmlinfer needs none of its own.
 set -eu
+[ $# -ge 2 ] || { sed -n 's/^#   /usage: /p' "$0" >&2; exit 2; }
 model=$1 video=$2
 if [ $# -gt 2 ]; then
     set -- x264enc speed-preset=veryfast ! h264parse ! mp4mux ! filesink "location=$3"
 else
     set -- autovideosink
 fi
-gst-launch-1.0 -q -e filesrc "location=$video" ! decodebin ! queue ! vartmlinfer "model=$model" ! vartmldecode ! queue ! \
+gst-launch-1.0 -q -e filesrc "location=$video" ! decodebin ! videoconvert ! queue ! vartmlinfer "model=$model" ! vartmldecode ! queue ! \
     vartmloverlay ! videoconvert ! "$@"

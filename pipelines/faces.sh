@@ -4,11 +4,12 @@
 #   faces.sh MODEL VIDEO [OUT.mp4]
 # MODEL is a face detector (YuNet, SCRFD, RetinaFace, UltraFace, BlazeFace). Labels say nothing here and are not drawn.
 set -eu
+[ $# -ge 2 ] || { sed -n 's/^#   /usage: /p' "$0" >&2; exit 2; }
 model=$1 video=$2
 if [ $# -gt 2 ]; then
     set -- x264enc speed-preset=veryfast ! h264parse ! mp4mux ! filesink "location=$3"
 else
     set -- autovideosink
 fi
-gst-launch-1.0 -q -e filesrc "location=$video" ! decodebin ! queue ! vartmlinfer "model=$model" ! vartmldecode min-size=12 ! \
+gst-launch-1.0 -q -e filesrc "location=$video" ! decodebin ! videoconvert ! queue ! vartmlinfer "model=$model" ! vartmldecode min-size=12 ! \
     queue ! vartmloverlay draw=boxes+keypoints ! videoconvert ! "$@"

@@ -3,8 +3,9 @@
 # Infers on a small copy of the picture and draws on the large one: the model costs what the small stream costs, and the
 # large one is never scaled, mapped or copied for it.
 #   join.sh MODEL VIDEO [OUT.mp4]
-# Here the small stream is made by videoscale; cameras with two outputs give it for nothing.
+# Here the small stream is made by videoconvertscale; cameras with two outputs give it for nothing.
 set -eu
+[ $# -ge 2 ] || { sed -n 's/^#   /usage: /p' "$0" >&2; exit 2; }
 model=$1 video=$2
 if [ $# -gt 2 ]; then
     set -- x264enc speed-preset=veryfast ! h264parse ! mp4mux ! filesink "location=$3"
@@ -12,6 +13,6 @@ else
     set -- autovideosink
 fi
 gst-launch-1.0 -q -e filesrc "location=$video" ! decodebin ! tee name=both \
-    both. ! queue max-size-buffers=30 ! join.sink_main \
-    both. ! queue ! videoscale ! video/x-raw,width=416 ! vartmlinfer "model=$model" ! vartmldecode ! queue ! join.sink_meta \
+    both. ! videoconvert ! queue max-size-buffers=30 ! join.sink_main \
+    both. ! queue ! videoconvertscale ! video/x-raw,width=416 ! vartmlinfer "model=$model" ! vartmldecode ! queue ! join.sink_meta \
     vartmlmetajoin name=join ! queue ! vartmloverlay ! videoconvert ! "$@"

@@ -4,12 +4,13 @@
 #   multi-stream.sh MODEL VIDEO...
 # One line of JSON per frame; `stream` says from which video.
 set -eu
+[ $# -ge 2 ] || { sed -n 's/^#   /usage: /p' "$0" >&2; exit 2; }
 model=$1
 shift
 i=0
 for video in "$@"; do
     shift
-    set -- "$@" filesrc "location=$video" ! decodebin ! queue ! vartmlinfer "model=$model" model-instance-id=shared ! \
+    set -- "$@" filesrc "location=$video" ! decodebin ! videoconvert ! queue ! vartmlinfer "model=$model" model-instance-id=shared ! \
         vartmldecode ! vartmlpublish "stream-name=video-$i" add-empty=true queue-size=65536 drain-timeout=10000 ! fakesink
     i=$((i + 1))
 done

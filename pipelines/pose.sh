@@ -1,14 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Joints of people, or landmarks of a hand, with their skeleton.
+# Joints of people with their skeleton, or landmarks of a hand, whose skeleton the sidecar may name.
 #   pose.sh MODEL VIDEO [OUT.mp4]
 # MODEL was compiled with --decoder yolo-v8-pose, heatmap or landmarks. Points below the threshold are not drawn.
 set -eu
+[ $# -ge 2 ] || { sed -n 's/^#   /usage: /p' "$0" >&2; exit 2; }
 model=$1 video=$2
 if [ $# -gt 2 ]; then
     set -- x264enc speed-preset=veryfast ! h264parse ! mp4mux ! filesink "location=$3"
 else
     set -- autovideosink
 fi
-gst-launch-1.0 -q -e filesrc "location=$video" ! decodebin ! queue ! vartmlinfer "model=$model" ! vartmldecode ! queue ! \
+gst-launch-1.0 -q -e filesrc "location=$video" ! decodebin ! videoconvert ! queue ! vartmlinfer "model=$model" ! vartmldecode ! queue ! \
     vartmloverlay draw=boxes+keypoints keypoint-threshold=0.3 ! videoconvert ! "$@"

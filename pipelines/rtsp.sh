@@ -4,6 +4,7 @@
 #   rtsp.sh MODEL rtsp://CAMERA/PATH rtsp://SERVER/PATH
 # drop-on-latency and on-late=skip keep the delay bounded whatever network and model do.
 set -eu
-gst-launch-1.0 -q -e rtspsrc "location=$2" protocols=tcp latency=200 drop-on-latency=true ! decodebin ! queue ! \
+[ $# -ge 3 ] || { sed -n 's/^#   /usage: /p' "$0" >&2; exit 2; }
+gst-launch-1.0 -q -e rtspsrc "location=$2" protocols=tcp latency=200 drop-on-latency=true ! decodebin ! videoconvert ! queue ! \
     vartmlinfer "model=$1" on-late=skip ! vartmldecode ! vartmltrack ! queue ! vartmloverlay ! videoconvert ! \
     x264enc tune=zerolatency speed-preset=ultrafast key-int-max=30 ! h264parse ! rtspclientsink "location=$3" protocols=tcp

@@ -4,11 +4,12 @@
 #   segment.sh MODEL VIDEO [OUT.mp4]
 # MODEL was compiled with --decoder segment, or is an instance segmenter (yolo-v8-seg): its masks are drawn the same way.
 set -eu
+[ $# -ge 2 ] || { sed -n 's/^#   /usage: /p' "$0" >&2; exit 2; }
 model=$1 video=$2
 if [ $# -gt 2 ]; then
     set -- x264enc speed-preset=veryfast ! h264parse ! mp4mux ! filesink "location=$3"
 else
     set -- autovideosink
 fi
-gst-launch-1.0 -q -e filesrc "location=$video" ! decodebin ! queue ! vartmlinfer "model=$model" ! \
+gst-launch-1.0 -q -e filesrc "location=$video" ! decodebin ! videoconvert ! queue ! vartmlinfer "model=$model" ! \
     vartmldecode mask-threshold=0.5 ! queue ! vartmloverlay draw=masks mask-opacity=0.5 ! videoconvert ! "$@"

@@ -3,14 +3,17 @@
 # How many different objects of each class a video shows.
 #   track-count.sh MODEL VIDEO
 # Every third frame is inferred; the tracker carries the identities over the others. The records go through a pipe to a
-# few lines of Python, which could be any program.
+# few lines of Python, which could be any program; so does the word that the pipeline failed, whose status a pipe loses.
 set -eu
-gst-launch-1.0 -q filesrc "location=$2" ! decodebin ! queue ! vartmlinfer "model=$1" inference-interval=3 ! vartmldecode ! \
-    vartmltrack min-hits=3 ! vartmlpublish queue-size=4096 drain-timeout=10000 ! fakesink |
+[ $# -ge 2 ] || { sed -n 's/^#   /usage: /p' "$0" >&2; exit 2; }
+{ gst-launch-1.0 -q filesrc "location=$2" ! decodebin ! videoconvert ! queue ! vartmlinfer "model=$1" inference-interval=3 ! vartmldecode ! \
+    vartmltrack min-hits=3 ! vartmlpublish queue-size=4096 drain-timeout=10000 ! fakesink || echo failed; } |
     python3 -c '
 import collections, json, sys
 seen = collections.defaultdict(set)
 for line in sys.stdin:
+    if line == "failed\n":
+        sys.exit("track-count.sh: the pipeline failed, nothing was counted")
     for thing in json.loads(line).get("objects", []):
         if "track" in thing:
             seen[thing["label"]].add(thing["track"])

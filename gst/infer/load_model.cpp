@@ -92,6 +92,17 @@ std::string preprocess_section(const std::string& text, const std::string& input
     return section;
 }
 
+// What the reader says of that section, in words of the property: no line, no prefix of keys.
+std::string preprocess_sentence(std::string sentence) {
+    const size_t line = sentence.find(", line ");
+    const size_t colon = line == std::string::npos ? line : sentence.find(": ", line);
+    if (colon != std::string::npos) sentence.erase(0, colon + 2);
+    constexpr std::string_view prefix = "x-vartml-";
+    for (size_t at; (at = sentence.find(prefix)) != std::string::npos;)
+        sentence.erase(at, prefix.size());
+    return "property 'preprocess': " + sentence;
+}
+
 void overlay(const vartml::ModelInfo::Input& from, vartml::ModelInfo::Input& to) {
     if (from.resize) to.resize = from.resize;
     if (from.interpolation) to.interpolation = from.interpolation;
@@ -175,11 +186,10 @@ bool overlay_preprocess(const Settings& settings, const std::string& picture_inp
     auto own = vartml::parse_modelinfo(preprocess_section(settings.preprocess, picture_input),
                                        "property preprocess");
     if (!own || own->inputs.empty()) {
-        return fail(
-            failure, "infer-option",
-            own ? vartml::Error{ErrorCode::invalid_argument, "property 'preprocess' has no key"}
-                : own.error(),
-            "preprocess");
+        return fail(failure, "infer-option",
+                    {ErrorCode::invalid_argument, own ? "property 'preprocess' has no key"
+                                                      : preprocess_sentence(own.error().message)},
+                    "preprocess");
     }
     for (vartml::ModelInfo::Input& input : info.inputs) {
         if (input.name == picture_input) {

@@ -76,6 +76,12 @@ Failure spool_failure(const PublishSettings& settings, const vartml::Error& erro
 
 std::variant<std::unique_ptr<vartml::Publisher>, Failure> open_publisher(
     const PublishSettings& settings, vartml::PublishEvents events) {
+    if (settings.method == PublishMethod::standard_output && !settings.location.empty())
+        return sink_failure(
+            settings, {vartml::ErrorCode::invalid_argument,
+                       "property 'location' is '" + settings.location +
+                           "', but method=stdout writes to standard output; set method=file or "
+                           "method=socket, or leave location unset"});
     auto sink = make_sink(settings);
     if (!sink) return sink_failure(settings, sink.error());
     vartml::PublishOptions options = settings;

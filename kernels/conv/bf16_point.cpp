@@ -23,6 +23,7 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace vartml::kernels::HWY_NAMESPACE {
+namespace {
 
 #if VARTML_BF16_PRODUCTS
 
@@ -291,6 +292,7 @@ void point_float(const PointShape&, const Bf16Line&, const std::byte*, const Epi
 
 #endif
 
+}  // namespace
 }  // namespace vartml::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

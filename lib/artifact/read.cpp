@@ -61,7 +61,8 @@ std::string sub_directory_hint(const std::string& path, const Listing& listing) 
         if (inner && (inner->has_manifest || inner->has_partition || inner->rai.size() == 1))
             found.push_back(folder);
     }
-    return found.empty() ? "" : "; give one of the folders in it: " + join(found);
+    return found.empty() ? "; give the result of 'vartml compile'"
+                         : "; give one of the folders in it: " + join(found);
 }
 
 Result<std::shared_ptr<Container>> open_in_directory(const std::string& path) {

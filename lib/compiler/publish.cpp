@@ -7,6 +7,7 @@
 #include <vartml/version.h>
 #include <nlohmann/json.hpp>
 
+#include "lib/artifact/containers.h"
 #include "lib/common/file.h"
 #include "lib/common/sha256.h"
 #include "lib/compiler/compile.h"
@@ -199,6 +200,8 @@ Result<CompileOutcome> compile(const CompileRequest& request) {
     if (!signature) return signature.error();
     auto config = config_digest(request);
     if (!config) return config.error();
+    if (!places->directory.empty())
+        if (auto free = artifact::check_replaceable(places->directory); !free) return free.error();
     if (auto made = make_directories(parent_of(places->main())); !made) return made.error();
     auto lock = FileLock::acquire(places->lock, nullptr);
     if (!lock) return lock.error();

@@ -37,7 +37,7 @@ std::string compiled(Examination& e, const std::string& model) {
 std::string change_for(const Error& error, const std::string& model) {
     return error.code == ErrorCode::not_found || error.code == ErrorCode::io
                ? "ls -ld " + model
-               : "vartml compile MODEL.onnx -o " + model;
+               : "vartml compile MODEL.onnx -o MODEL.rai";
 }
 
 // Weights and arenas of all partitions.
@@ -119,7 +119,7 @@ void check_runner(Examination& e, const std::string& asked, const std::string& p
     } catch (const std::exception& error) {
         e.problem(std::string("no device runs it: ") + error.what(),
                   asked.ends_with(".onnx") ? "vartml compile " + asked
-                                           : "vartml compile MODEL.onnx -o " + asked);
+                                           : "vartml compile MODEL.onnx -o MODEL.rai");
     }
 }
 

@@ -105,7 +105,8 @@ Result<std::vector<int64_t>> bind_shape(const std::string& file, const pb::Value
             return Error{ErrorCode::unsupported,
                          file + ": input '" + input.name() + "' has " + named + " (axis " +
                              std::to_string(i) + "); give " +
-                             shape_hint(input.name(), tensor.shape(), symbols)};
+                             shape_hint(input.name(), tensor.shape(), symbols) +
+                             " to vartml compile"};
         }
     }
     return dims;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/tools/arguments.h"
 
+#include <cmath>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -12,7 +13,7 @@ namespace vartml::tools {
 namespace {
 
 int refuse(const CLI::App& app, const std::string& sentence) {
-    const std::string name = app.get_name();
+    const std::string& name = app.get_name();
     print_error({ErrorCode::invalid_argument,
                  name.substr(name.rfind(' ') + 1) + ": " + sentence + "; see " + name + " --help"});
     return exit_usage;
@@ -37,6 +38,19 @@ std::optional<int> parse_arguments(CLI::App& app, int argc, const char* const* a
         return refuse(app, e.what());
     }
     return std::nullopt;
+}
+
+CLI::Validator number_from(double least) {
+    return {
+        [least](std::string& text) -> std::string {
+            double value;
+            if (CLI::detail::lexical_cast(text, value) && std::isfinite(value) && value >= least)
+                return {};
+            char expected[64];
+            std::snprintf(expected, sizeof expected, "%g", least);
+            return "is '" + text + "', expected a finite number of at least " + expected;
+        },
+        ""};
 }
 
 }  // namespace vartml::tools

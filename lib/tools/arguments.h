@@ -15,4 +15,7 @@ namespace vartml::tools {
 std::optional<int> parse_arguments(CLI::App& app, int argc, const char* const* argv,
                                    const CompatTable& compat = {});
 
+// A finite number of at least `least`; CLI11's own ranges hold NaN.
+CLI::Validator number_from(double least);
+
 }  // namespace vartml::tools

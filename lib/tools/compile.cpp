@@ -122,7 +122,7 @@ void add_tensors(CLI::App& app, Options& o) {
         ->type_name("V[,V,V]");
     app.add_option("--channels", o.pictures.channels, "of pictures, instead of the sidecar's")
         ->type_name("rgb|bgr|gray")
-        ->check(CLI::IsMember({"rgb", "bgr", "gray"}));
+        ->check(CLI::IsMember({"rgb", "bgr", "gray"}).description(""));
     app.add_option("--embed-preprocess", o.embedded,
                    "make a picture's bytes the input NAME: the program computes (byte - M) * S. "
                    "ORDER is rgb, bgr, rgbx, bgrx or gray; M and S one number, or one per channel "
@@ -220,6 +220,31 @@ bool take_config(const CLI::App& app, Options& o) {
     return true;
 }
 
+// Options that would be ignored.
+Result<void> check_together(const CLI::App& app, const Options& o) {
+    const compiler::CompileRequest& r = o.request;
+    for (const char* name : {"--mean", "--scale", "--channels"})
+        if (app.count(name) && o.quantize.empty())
+            return Error{ErrorCode::invalid_argument,
+                         std::string(name) +
+                             ": is about the pictures of --quantize; give "
+                             "--quantize DIR too, or leave it out"};
+    if (!r.formats.empty() && (r.output.ends_with(".rai") || r.output.ends_with(".tar.gz")))
+        return Error{ErrorCode::invalid_argument,
+                     "--format: -o '" + r.output +
+                         "' is one file already; give a directory to -o, "
+                         "or leave --format out"};
+    for (const char* ending : {".onnx", ".tar", ".tgz", ".zip"})
+        if (r.output.ends_with(ending))
+            return Error{ErrorCode::invalid_argument,
+                         "-o: '" + r.output +
+                             "' would be a directory; expected a name that ends "
+                             "in .rai or .tar.gz for a file, or a directory "
+                             "without " +
+                             ending};
+    return {};
+}
+
 Result<void> finish_options(Options& o) {
     for (const std::string& text : o.input_shapes)
         if (auto done = take_input_shape(text, o.request.input_shapes); !done) return done;
@@ -266,7 +291,9 @@ int compile(int argc, const char* const* argv) {
     add_options(app, options);
     if (const auto status = parse_arguments(app, argc, argv, compile_spellings())) return *status;
     if (!take_config(app, options)) return exit_usage;
-    if (auto done = finish_options(options); !done) {
+    auto done = check_together(app, options);
+    if (done) done = finish_options(options);
+    if (!done) {
         print_error(done.error());
         return exit_usage;
     }

@@ -48,7 +48,7 @@ int diff(int argc, const char* const* argv) {
     app.add_option("B", second, "what is compared with it")->required()->type_name("");
     app.add_option("--threshold", threshold, "changes of up to so many percent are none")
         ->type_name("PERCENT")
-        ->check(CLI::Range(0.0, 1e6).description(""))
+        ->check(number_from(0))
         ->capture_default_str();
     app.footer(
         "Both files are bench.json, what `vartml run --json` writes, or a layers.csv of\n"

@@ -20,7 +20,8 @@ int doctor(int argc, const char* const* argv) {
         "vartml doctor");
     vartml::doctor::Request request;
     std::string json_file;
-    app.add_option("MODEL", request.models, "compiled models, or ONNX files, which are compiled");
+    app.add_option("MODEL", request.models, "compiled models, or ONNX files, which are compiled")
+        ->type_name("");
     app.add_option("--pipeline", request.pipeline,
                    "look at a line of gst-launch, and try the part of it that infers")
         ->type_name("LINE");

@@ -36,7 +36,8 @@ CLI::Validator within(T low, T high) {
 constexpr uint64_t most_ms = uint64_t{1000} * 86'400'000;
 
 void add_data(CLI::App& app, RunOptions& o, Words& words) {
-    app.add_option("MODEL", o.model, "a compiled model, or an ONNX file, which is compiled first");
+    app.add_option("MODEL", o.model, "a compiled model, or an ONNX file, which is compiled first")
+        ->type_name("");
     app.add_option("--test-data", words.test_data,
                    "instead of MODEL: folder with programqpc.bin, as -aic-binary-dir leaves it")
         ->type_name("DIR");
@@ -48,21 +49,23 @@ void add_data(CLI::App& app, RunOptions& o, Words& words) {
     app.add_option("--expect", o.expect_dir,
                    "folder with output_<i>.npy or .pb; exit 6 if the outputs differ")
         ->type_name("DIR");
-    app.add_option("--tolerance", o.tolerance, "replaces the limit of the comparison")
-        ->type_name("T");
+    app.add_option("--tolerance", o.tolerance, "replaces the limit of the comparison of --expect")
+        ->type_name("T")
+        ->check(number_from(0))
+        ->needs("--expect");
 }
 
 void add_runner(CLI::App& app, RunOptions& o) {
     app.add_option("--numerics", o.numerics,
                    "type of float work: auto, f32, or bf16 also where that is slow")
         ->type_name("auto|f32|bf16")
-        ->check(CLI::IsMember({"auto", "f32", "bf16"}))
+        ->check(CLI::IsMember({"auto", "f32", "bf16"}).description(""))
         ->capture_default_str();
     app.add_option("--view", o.view,
                    "tensors that the runner gets: hw in place, cpu converted; auto: hw where every "
                    "tensor of that direction has it")
         ->type_name("auto|hw|cpu")
-        ->check(CLI::IsMember({"auto", "hw", "cpu"}))
+        ->check(CLI::IsMember({"auto", "hw", "cpu"}).description(""))
         ->capture_default_str();
     app.add_option("--device", o.device, "the device [the one that the program is for]")
         ->type_name("NAME");
@@ -88,7 +91,7 @@ void add_measurement(CLI::App& app, RunOptions& o) {
     app.add_option("--time", o.seconds,
                    "measure for this time instead of a number of runs, one at least")
         ->type_name("S")
-        ->check(CLI::PositiveNumber);
+        ->check(number_from(1e-3));
     app.add_option("--in-flight", o.in_flight, "jobs submitted at the same time")
         ->type_name("N")
         ->check(within(1U, 256U))

@@ -47,7 +47,8 @@ void add_options(CLI::App& app, Options& o) {
     app.add_option("--tolerance", o.request.tolerance,
                    "of the outputs, instead of cosine 0.999 for bf16, 1e-4 of the range for fp32, "
                    "one step for int8, 0 elements for integers")
-        ->type_name("T");
+        ->type_name("T")
+        ->check(number_from(0));
     app.add_option("--json", o.json_file, "also write what was found to this file")
         ->type_name("FILE");
     app.add_option("--modelinfo", o.modelinfo,

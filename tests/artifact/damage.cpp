@@ -210,7 +210,9 @@ TEST(Foreign, DirectoriesAreNamedByWhatTheyHold) {
 
     fs::create_directories(dir / "empty");
     EXPECT_EQ(message_of(dir / "empty"),
-              dir / "empty" + ": holds neither vaiml_par_0 nor a .rai file");
+              dir / "empty" +
+                  ": holds neither vaiml_par_0 nor a .rai file; give the result of 'vartml "
+                  "compile'");
     EXPECT_EQ(read(dir / "empty").error().code, ErrorCode::not_found);
 
     for (int i = 0; i < 7; ++i)

@@ -274,7 +274,7 @@ TEST_F(Doctor, NamesADamagedModel) {
     test::spill(dir_ / "bad.rai", "nonsense");
     const Finding found = problem();
     EXPECT_EQ(found.check, "model") << text_;
-    EXPECT_TRUE(contains(found.change, "vartml compile MODEL.onnx")) << found.change;
+    EXPECT_EQ(found.change, "vartml compile MODEL.onnx -o MODEL.rai");  // bad.rai may be a picture
 }
 
 TEST_F(Doctor, NamesAnOperatorThatCannotBeCompiled) {

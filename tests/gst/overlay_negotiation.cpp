@@ -183,6 +183,28 @@ TEST(OverlayNegotiation, TwoOfThemFollowEachOther) {
     EXPECT_EQ(got.attached, 2u);
 }
 
+TEST_F(Overlay, RefusesASkeletonThatCannotBeRead) {
+    const auto posted = [&](GstMessageType type) {
+        GstMessage* message = gst_bus_pop_filtered(bus_, type);
+        if (!message) return std::string();
+        GError* error = nullptr;
+        type == GST_MESSAGE_ERROR ? gst_message_parse_error(message, &error, nullptr)
+                                  : gst_message_parse_warning(message, &error, nullptr);
+        const std::string text = error->message;
+        g_error_free(error);
+        gst_message_unref(message);
+        return text;
+    };
+    set("skeleton", "0-1,1-2");
+    EXPECT_EQ(gst_element_set_state(element(), GST_STATE_PAUSED), GST_STATE_CHANGE_FAILURE);
+    EXPECT_NE(posted(GST_MESSAGE_ERROR).find("property 'skeleton' is '0-1,1-2', expected auto"),
+              std::string::npos);
+    gst_element_set_state(element(), GST_STATE_NULL);
+    set("skeleton", "0-1;1-2");
+    EXPECT_NE(gst_element_set_state(element(), GST_STATE_PAUSED), GST_STATE_CHANGE_FAILURE);
+    gst_element_set_state(element(), GST_STATE_NULL);
+}
+
 TEST_F(Overlay, DrawsIntoLinearDmaBufsAndRefusesTiledOnes) {
     struct DrmRow {
         const char *format, *end;

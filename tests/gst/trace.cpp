@@ -3,6 +3,7 @@
 // tests/support/trace_check.py and here.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -316,6 +317,19 @@ TEST_F(Traces, LeaveLeaksAsItIs) {
         EXPECT_TRUE(outcome.ended_well()) << outcome.output;
         EXPECT_EQ(outcome.output, "");
     }
+}
+
+TEST_F(Traces, AreNotReplacedWhereNothingRuns) {
+    const Outcome recorded = run(with(""), "file");
+    ASSERT_TRUE(recorded.ended_well()) << recorded.output;
+    const std::string before = slurp(path());
+    // gst-inspect-1.0 makes a tracer with the default file.
+    const Outcome shown = shell("-C " + dir_.path() + " gst-inspect-1.0 vartmltrace");
+    EXPECT_TRUE(shown.ended_well()) << shown.output;
+    EXPECT_NE(shown.output.find("vartml-trace.json"), std::string::npos) << shown.output;
+    EXPECT_NE(::access((dir_ / "vartml-trace.json").c_str(), F_OK), 0);
+    EXPECT_TRUE(shell("GST_TRACERS='" + with("") + "' gst-inspect-1.0 --version").ended_well());
+    EXPECT_EQ(slurp(path()), before);
 }
 
 TEST_F(Traces, RefuseWhatIsNoParameterOnceAndStayInactive) {

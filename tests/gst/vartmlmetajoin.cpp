@@ -363,6 +363,16 @@ TEST_F(MetaJoin, WarnsOnceOfFramesWithoutTime) {
     EXPECT_TRUE(push_main(GST_CLOCK_TIME_NONE).empty());  // passes without waiting
 }
 
+TEST_F(MetaJoin, SaysThatNothingIsLinkedToSinkMeta) {
+    set("sync", "false");  // with it the picture would wait
+    main_ = gst_harness_new_with_element(element_, "sink_main", "src");
+    gst_harness_set_src_caps_str(main_, large);
+    push_main(0);
+    EXPECT_EQ(id_of(GST_MESSAGE_WARNING), "join-unlinked");
+    push_main(step);
+    EXPECT_EQ(id_of(GST_MESSAGE_WARNING), "");
+}
+
 TEST_F(MetaJoin, WarnsOfAHundredPicturesWithoutMetadata) {
     open();
     push_meta(0);

@@ -351,6 +351,8 @@ TEST_F(Publish, ErrorsNameWhatIsWrong) {
          GST_RESOURCE_ERROR_OPEN_WRITE},
         {"file", "", "", "pub-location", GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_OPEN_WRITE},
         {"socket", "", "", "pub-location", GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_OPEN_WRITE},
+        {"stdout", "out.jsonl", "", "pub-location", GST_RESOURCE_ERROR,
+         GST_RESOURCE_ERROR_OPEN_WRITE},
         {"stdout", "", blocked.c_str(), "pub-spool", GST_RESOURCE_ERROR,
          GST_RESOURCE_ERROR_OPEN_WRITE},
     };

@@ -185,13 +185,13 @@ TEST_F(Import, AsksForSymbolicDimensions) {
     named.input("x", {"N", 3, "H", "W"}).node("Relu", {"x"}, {"y"}).output("y");
     EXPECT_EQ(refusal(named),
               "model.onnx: input 'x' has the symbolic dimension 'H' (axis 2); give --input-shape "
-              "x:1,3,<H>,<W>");
+              "x:1,3,<H>,<W> to vartml compile");
     TinyOnnx unnamed;
     unnamed.input("x", {"", 3, "", ""}).node("Relu", {"x"}, {"y"}).output("y");
     EXPECT_EQ(refusal(unnamed),
               "model.onnx: input 'x' has a symbolic dimension without a name (axis 2); give "
               "--input-shape "
-              "x:1,3,<D2>,<D3>");
+              "x:1,3,<D2>,<D3> to vartml compile");
 }
 
 TEST_F(Import, RefusesShapeOptionsThatDoNotFit) {

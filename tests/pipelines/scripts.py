@@ -141,6 +141,28 @@ class Scripts(unittest.TestCase):
         self.assertIn('Inf/Sec', text)
         self.assertRegex(text, r'video: 12 frames in [0-9.]+ s')
 
+    def test_a_short_clip_in_a_format_that_vartmlinfer_does_not_take_is_converted(self):
+        one = FOLDER / 'one.mp4'
+        gst('filesrc', f'location={clip("dog")}', '!', 'decodebin', '!', 'videoconvert', '!', 'video/x-raw,format=Y444', '!', 'videorate',
+            'max-rate=1', '!', 'x264enc', '!', 'mp4mux', '!', 'filesink', f'location={one}')
+        count = len(frames(one)) // (640 * 480 * 3)
+        self.assertLess(count, 3)
+        self.assertEqual(len(self.records(self.script('classify.sh', model('goldfish'), one))), count)
+        for script in ['detect.sh', 'join.sh']:
+            with self.subTest(script):
+                out = FOLDER / 'one out.mp4'
+                self.script(script, model('yolox'), one, out)
+                self.assertEqual(len(frames(out)), len(frames(one)))
+
+    def test_a_pipeline_that_fails_is_the_scripts_failure(self):
+        for script in ['benchmark.sh', 'track-count.sh']:
+            done = subprocess.run(['sh', SCRIPTS / script, model('hand'), FOLDER / 'none.mp4'], capture_output=True, text=True,
+                                  timeout=60)
+            with self.subTest(script):
+                self.assertNotEqual(done.returncode, 0)
+                self.assertIn('No such file', done.stderr)
+                self.assertNotIn('frames in', done.stdout)
+
     def test_join_draws_on_the_large_picture(self):
         out = FOLDER / 'joined.mp4'
         self.script('join.sh', model('yolox'), clip('dog'), out)
@@ -210,6 +232,15 @@ class Scripts(unittest.TestCase):
             self.assertTrue(any(line.startswith(f'#   {script.name} ') for line in lines), script)
             self.assertIn(f'[{script.name}]({script.name})', (SCRIPTS / 'README.md').read_text())
             self.assertLess(len(lines), 40)
+
+    def test_without_its_arguments_a_script_says_how_it_is_used(self):
+        for script in SCRIPTS.glob('*.sh'):
+            words = next(line for line in script.read_text().splitlines() if line.startswith('#   ')).split()[2:]
+            given = [word for word in words if not word.startswith('[')][1:]  # one too few
+            done = subprocess.run(['sh', script, *given], capture_output=True, text=True, timeout=30)
+            with self.subTest(script.name):
+                self.assertEqual((done.returncode, done.stdout), (2, ''))
+                self.assertEqual(done.stderr, f'usage: {script.name} {" ".join(words)}\n')
 
 
 if __name__ == '__main__':

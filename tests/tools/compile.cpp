@@ -405,6 +405,11 @@ const Refusal refusals[] = {
     {"shelf.onnx --decoder yolo", 2, "'yolo' is not a decoder; known: "},
     {"shelf.onnx --labels none.txt", 1, "none.txt: cannot open: No such file or directory"},
     {"shelf.onnx --progress-fd 99", 2, "99 is no open descriptor"},
+    {"shelf.onnx -o shelf.onnx", 2, "-o: 'shelf.onnx' would be a directory"},
+    {"shelf.onnx -o shelf.tar", 2, "expected a name that ends in .rai or .tar.gz"},
+    {"shelf.onnx -o one.rai --format dir", 2, "--format: -o 'one.rai' is one file already"},
+    {"shelf.onnx --mean 1", 2, "--mean: is about the pictures of --quantize"},
+    {"shelf.onnx --channels bgr", 2, "--channels: is about the pictures of --quantize"},
     {"shelf.onnx --cache-dir /proc/none", 1, "/proc/none"},
 };
 class CompileRefuses : public Compile, public testing::WithParamInterface<Refusal> {};
@@ -414,6 +419,20 @@ TEST_P(CompileRefuses, WithStatusAndSentence) {
     EXPECT_NE(r.err.find(GetParam().words), std::string::npos) << r.err;
     EXPECT_EQ(r.out, "");
     EXPECT_FALSE(fs::exists(dir_ / "vartml-cache/shelf"));
+}
+TEST_F(Compile, RefusesInOneSentenceToReplaceWhatItDidNotMake) {
+    test::spill(dir_ / "notes", "mine");
+    fs::create_directories(dir_ / "pictures");
+    test::spill(dir_ / "pictures/a.jpg", "mine");
+    for (const char* place : {"notes", "pictures"}) {
+        const Finished r = run(std::string("shelf.onnx -o ") + place);
+        EXPECT_EQ(r.status, 2);
+        EXPECT_EQ(std::ranges::count(r.err, '\n'), 1) << r.err;
+        EXPECT_NE(r.err.find("remove it or give another place"), std::string::npos) << r.err;
+        EXPECT_FALSE(fs::exists(dir_ / ("." + std::string(place) + ".lock")));
+    }
+    EXPECT_EQ(test::slurp(dir_ / "notes"), "mine");
+    EXPECT_EQ(test::slurp(dir_ / "pictures/a.jpg"), "mine");
 }
 INSTANTIATE_TEST_SUITE_P(Options, CompileRefuses, testing::ValuesIn(refusals));
 

@@ -24,6 +24,12 @@ expect 0 'usage\|Usage\|OPTIONS' "$program" run --help
 expect 2 'MODEL' "$program" run
 expect 2 'numerics' "$program" run x.rai --numerics f16
 expect 1 'nowhere.rai' "$program" run "$folder/nowhere.rai"
+expect 2 "--time: is 'nan', expected a finite number" "$program" run x.rai --time nan
+expect 2 '--time: ' "$program" run x.rai --time 0
+expect 2 "--tolerance: is '-1', expected a finite number of at least 0" "$program" run x.rai --expect . --tolerance -1
+expect 2 '--tolerance requires --expect' "$program" run x.rai --tolerance 1
+expect 2 "--tolerance: is 'nan'" "$program" verify x.onnx --tolerance nan
+expect 2 "--threshold: is 'nan'" "$program" diff --threshold nan a b
 echo nonsense >"$folder/bad.rai"
 expect 4 'bad.rai' "$program" run "$folder/bad.rai"
 

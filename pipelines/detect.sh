@@ -11,5 +11,5 @@ if [ $# -gt 2 ]; then
 else
     set -- autovideosink
 fi
-gst-launch-1.0 -q -e filesrc "location=$video" ! decodebin ! videoconvert ! queue ! vartmlinfer "model=$model" ! vartmldecode ! queue ! \
-    vartmloverlay ! videoconvert ! "$@"
+gst-launch-1.0 -q -e filesrc "location=$video" ! decodebin ! videoconvert ! queue ! vartmlinfer "model=$model" ! \
+    vartmldecode ! queue ! vartmloverlay ! videoconvert ! "$@"

@@ -14,5 +14,6 @@ else
 fi
 gst-launch-1.0 -q -e filesrc "location=$video" ! decodebin ! tee name=both \
     both. ! videoconvert ! queue max-size-buffers=30 ! join.sink_main \
-    both. ! queue ! videoconvertscale ! video/x-raw,width=416 ! vartmlinfer "model=$model" ! vartmldecode ! queue ! join.sink_meta \
+    both. ! queue ! videoconvertscale ! video/x-raw,width=416 ! vartmlinfer "model=$model" ! vartmldecode ! queue ! \
+        join.sink_meta \
     vartmlmetajoin name=join ! queue ! vartmloverlay ! videoconvert ! "$@"

@@ -10,8 +10,9 @@ shift
 i=0
 for video in "$@"; do
     shift
-    set -- "$@" filesrc "location=$video" ! decodebin ! videoconvert ! queue ! vartmlinfer "model=$model" model-instance-id=shared ! \
-        vartmldecode ! vartmlpublish "stream-name=video-$i" add-empty=true queue-size=65536 drain-timeout=10000 ! fakesink
+    set -- "$@" filesrc "location=$video" ! decodebin ! videoconvert ! queue ! \
+        vartmlinfer "model=$model" model-instance-id=shared ! vartmldecode ! \
+        vartmlpublish "stream-name=video-$i" add-empty=true queue-size=65536 drain-timeout=10000 ! fakesink
     i=$((i + 1))
 done
 gst-launch-1.0 -q "$@"

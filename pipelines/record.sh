@@ -7,7 +7,7 @@
 set -eu
 [ $# -ge 3 ] || { sed -n 's/^#   /usage: /p' "$0" >&2; exit 2; }
 mkdir -p "$3"
-gst-launch-1.0 -q -e filesrc "location=$2" ! decodebin ! videoconvert ! queue ! vartmlinfer "model=$1" ! vartmldecode ! vartmltrack ! \
-    vartmlpublish method=file "location=$3/detections.jsonl" ! queue ! vartmloverlay ! videoconvert ! \
+gst-launch-1.0 -q -e filesrc "location=$2" ! decodebin ! videoconvert ! queue ! vartmlinfer "model=$1" ! vartmldecode ! \
+    vartmltrack ! vartmlpublish method=file "location=$3/detections.jsonl" ! queue ! vartmloverlay ! videoconvert ! \
     x264enc speed-preset=veryfast key-int-max=60 ! h264parse ! \
     splitmuxsink "location=$3/video-%05d.mp4" max-size-time=60000000000 async-handling=true

@@ -6,8 +6,9 @@
 # few lines of Python, which could be any program; so does the word that the pipeline failed, whose status a pipe loses.
 set -eu
 [ $# -ge 2 ] || { sed -n 's/^#   /usage: /p' "$0" >&2; exit 2; }
-{ gst-launch-1.0 -q filesrc "location=$2" ! decodebin ! videoconvert ! queue ! vartmlinfer "model=$1" inference-interval=3 ! vartmldecode ! \
-    vartmltrack min-hits=3 ! vartmlpublish queue-size=4096 drain-timeout=10000 ! fakesink || echo failed; } |
+{ gst-launch-1.0 -q filesrc "location=$2" ! decodebin ! videoconvert ! queue ! \
+    vartmlinfer "model=$1" inference-interval=3 ! vartmldecode ! vartmltrack min-hits=3 ! \
+    vartmlpublish queue-size=4096 drain-timeout=10000 ! fakesink || echo failed; } |
     python3 -c '
 import collections, json, sys
 seen = collections.defaultdict(set)

@@ -47,7 +47,7 @@ struct State {
     std::unique_ptr<Spans> spans;
     std::once_flag opened;
     std::optional<HostTrace> trace;  // guarded by the mutex of open_tracers()
-    pid_t process = 0;  // that opened the files: they are not those of its children
+    pid_t process = 0;               // that opened the files: they are not those of its children
 };
 
 // The tracers whose files are open. Closed when GStreamer is deinitialised, else with the process.

@@ -370,12 +370,13 @@ int overload(const char* model, double seconds) {
     const auto start = Clock::now();
     play(stream, 2 * most, seconds);
     const double took = us_since(start) / 1e6;
+    const unsigned after = resident_kib();  // before the list of times is copied and sorted
     const auto times = stream.take_times();
     std::printf(
         "capacity %.2f inferred %.2f unloaded-p99 %.0f p99 %.0f in-flight-max %u "
         "rss-before %u rss-after %u\n",
         most, double(times.size()) / took, unloaded, percentile(times, 99),
-        unsigned(stream.stat("in-flight-max")), before, resident_kib());
+        unsigned(stream.stat("in-flight-max")), before, after);
     return 0;
 }
 

@@ -337,11 +337,13 @@ int live(const char* model, double seconds, unsigned count) {
     return 0;
 }
 
-unsigned resident_kib() {
+// Memory of this process alone. Pages of files, which the system takes and gives back as it likes,
+// are not of it.
+unsigned anonymous_kib() {
     std::ifstream file("/proc/self/statm");
-    unsigned long size = 0, resident = 0;
-    file >> size >> resident;
-    return unsigned(resident * size_t(sysconf(_SC_PAGESIZE)) / 1024);
+    unsigned long size = 0, resident = 0, shared = 0;
+    file >> size >> resident >> shared;
+    return unsigned((resident - shared) * size_t(sysconf(_SC_PAGESIZE)) / 1024);
 }
 
 double capacity(const char* model, double seconds) {
@@ -366,15 +368,15 @@ int overload(const char* model, double seconds) {
     play(stream, 2 * most, 2);
     stream.take_times();
     stream.make_room(2 * most * seconds);
-    const unsigned before = resident_kib();
+    const unsigned before = anonymous_kib();
     const auto start = Clock::now();
     play(stream, 2 * most, seconds);
     const double took = us_since(start) / 1e6;
-    const unsigned after = resident_kib();  // before the list of times is copied and sorted
+    const unsigned after = anonymous_kib();  // before the list of times is copied and sorted
     const auto times = stream.take_times();
     std::printf(
         "capacity %.2f inferred %.2f unloaded-p99 %.0f p99 %.0f in-flight-max %u "
-        "rss-before %u rss-after %u\n",
+        "memory-before %u memory-after %u\n",
         most, double(times.size()) / took, unloaded, percentile(times, 99),
         unsigned(stream.stat("in-flight-max")), before, after);
     return 0;

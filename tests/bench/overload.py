@@ -28,7 +28,7 @@ def main():
     rows = [('inferred frames/s of the capacity', found['inferred'] / found['capacity'], 'min', 0.9),
             ('99th percentile of inferred frames to unloaded', found['p99'] / found['unloaded-p99'], 'max', 3),
             ('frames in flight', found['in-flight-max'], 'max', DEPTH),
-            ('growth of resident memory in MiB', (found['rss-after'] - found['rss-before']) / 1024, 'max', 1)]
+            ('growth of anonymous memory in MiB', (found['memory-after'] - found['memory-before']) / 1024, 'max', 1)]
     print(' '.join(f'{name} {value:g}' for name, value in found.items()))
     missed = False
     for name, value, sense, limit in rows:

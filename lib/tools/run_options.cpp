@@ -91,7 +91,7 @@ void add_measurement(CLI::App& app, RunOptions& o) {
     app.add_option("--time", o.seconds,
                    "measure for this time instead of a number of runs, one at least")
         ->type_name("S")
-        ->check(number_from(1e-3));
+        ->check(number_from(1e-9));
     app.add_option("--in-flight", o.in_flight, "jobs submitted at the same time")
         ->type_name("N")
         ->check(within(1U, 256U))

@@ -10,6 +10,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 
 SCRIPTS, MODELS = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
@@ -191,11 +192,19 @@ class Scripts(unittest.TestCase):
         app = subprocess.Popen([os.environ['VARTML_MANY_SOURCES'], model('yolox')], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, text=True, bufsize=1)
 
+        seen = []
+
         def wait_for(*words):
-            while line := app.stdout.readline():
-                if all(word in line for word in words):
-                    return line
-            self.fail(f'the program ended before {words}: {app.stderr.read()}')
+            late = threading.Timer(60, app.kill)
+            late.start()
+            try:
+                while line := app.stdout.readline():
+                    seen.append(line)
+                    if all(word in line for word in words):
+                        return line
+            finally:
+                late.cancel()
+            self.fail(f'the program ended, or was ended after 60 s, before {words}: {app.stderr.read()}{"".join(seen[-20:])}')
 
         live = 'rtsp://127.0.0.1'
         server = subprocess.Popen([sys.executable, pathlib.Path(__file__).with_name('rtsp_server.py')], stdout=subprocess.PIPE,

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -168,6 +169,11 @@ Result<ChildResult> run_child(const Child& child) {
     if (const int error = spawn(child, stderr_pipe.write, lines_pipe.write, pid))
         return system_error(program, "run", error);
     Reaper reaper(pid);
+    // The program has been started but has hardly run: what it allocates later is limited.
+    if (const rlimit limit{child.memory_limit, child.memory_limit};
+        can_limit_memory && child.memory_limit != 0)
+        ::prlimit(pid, RLIMIT_AS, &limit, nullptr);
+    const auto end = std::chrono::steady_clock::now() + child.time_limit;
     const Fd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
     stderr_pipe.write.reset();
     lines_pipe.write.reset();
@@ -178,6 +184,11 @@ Result<ChildResult> run_child(const Child& child) {
     while (!reaper.ended(status)) {
         if (!result.cancelled && child.cancel && child.cancel->load(std::memory_order_relaxed)) {
             result.cancelled = true;
+            reaper.kill();
+        }
+        if (!result.timed_out && child.time_limit.count() != 0 &&
+            std::chrono::steady_clock::now() >= end) {
+            result.timed_out = true;
             reaper.kill();
         }
         watch.wait(pidfd);

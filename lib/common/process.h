@@ -2,6 +2,8 @@
 // Runs a program as a child process.
 #pragma once
 #include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -11,19 +13,35 @@
 
 namespace vartml {
 
+// Whether memory_limit is kept: not where a sanitizer reserves more address space than any limit.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool can_limit_memory = false;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+inline constexpr bool can_limit_memory = false;
+#else
+inline constexpr bool can_limit_memory = true;
+#endif
+#else
+inline constexpr bool can_limit_memory = true;
+#endif
+
 struct Child {
     std::vector<std::string> arguments;  // the first is the program: a path, or a name in PATH
     const std::atomic<bool>* cancel = nullptr;  // set to true: the child is killed
     // Called on the calling thread for each line that the child writes to descriptor 3
     // (child_lines_fd); may be empty.
     std::function<void(std::string_view line)> on_line;
+    std::chrono::milliseconds time_limit{0};  // after it the child is killed; 0 = none
+    // Of address space, for each process of the child; an allocation beyond it fails. 0 = none.
+    uint64_t memory_limit = 0;
 };
 inline constexpr int child_lines_fd = 3;
 
 struct ChildResult {
     int exit_status = -1;  // -1: ended by a signal
     int signal = 0;
-    bool cancelled = false;
+    bool cancelled = false, timed_out = false;
     std::string stderr_tail;  // the last 16 KiB of standard error
 };
 

@@ -8,22 +8,26 @@
 #include <fstream>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lib/artifact/extraction.h"
+#include "lib/common/file.h"
 #include "lib/compiler/compile.h"
 #include "lib/onnx/import.h"
 #include "lib/tools/arguments.h"
 #include "lib/tools/calibration.h"
 #include "lib/tools/commands.h"
 #include "lib/tools/input_shape.h"
+#include "lib/tools/verify_all.h"
 #include "lib/tools/verify_samples.h"
+#include "lib/verify/folder_check.h"
 
 namespace vartml::tools {
 namespace {
 
 struct Options {
-    std::string model, compiled, inputs_dir, modelinfo, labels, json_file;
+    std::string model, compiled, inputs_dir, modelinfo, labels, json_file, check_folder;
     std::vector<std::string> pictures, input_shapes;
     PictureOptions preprocess;
     compiler::CompileRequest compile;
@@ -81,11 +85,14 @@ void add_options(CLI::App& app, Options& o) {
                       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     for (CLI::Option* of_compiling : {device, shape})
         of_compiling->excludes(app.get_option("--compiled"));
+    // A step of --all, in its own process.
+    app.add_option("--check-folder", o.check_folder, "")->group("")->needs("--compiled");
     app.footer(
         "Runs each frame through pre-process, model, dequantisation, decode and NMS, and through "
         "a\n"
         "float reference: ONNX Runtime in a process of its own for the model, plain loops for the\n"
         "rest. Names the first stage beyond tolerance, and says what it does to detections.\n"
+        "Every model of a folder: `vartml verify --all FOLDER`, see `vartml verify --all --help`.\n"
         "Exit status: 0 agrees, 6 does not; 1 fault of files or memory, or no reference; 2 usage,\n"
         "3 the model cannot be compiled, 4 no valid compiled model.");
 }
@@ -204,14 +211,37 @@ int verify_model(Options& o) {
     return report->is_good() ? exit_done : exit_not_expected;
 }
 
+int check_folder(const Options& o) {
+    const auto verdict = verify::check_folder(
+        {.model = o.model,
+         .compiled = o.compiled,
+         .folder = o.check_folder,
+         .numerics = o.request.numerics,
+         .rule = o.request.numerics == "f32" ? verify::Rule::f32 : verify::Rule::standard});
+    if (!verdict) {
+        print_error(verdict.error());
+        return exit_of_model(verdict.error());
+    }
+    const std::string text = to_json(*verdict);
+    const Bytes bytes = as_bytes(text);
+    if (auto done = write_new_file(o.check_folder + "/verdict", std::span(&bytes, 1)); !done) {
+        print_error(done.error());
+        return exit_fault;
+    }
+    return exit_done;
+}
+
 }  // namespace
 
 int verify(int argc, const char* const* argv) {
+    for (int i = 1; i < argc; ++i)
+        if (const std::string_view word = argv[i]; word == "--all" || word.starts_with("--all="))
+            return verify_all(argc, argv);
     Options options;
     CLI::App app("Checks that a compiled model gives what ONNX Runtime gives.", "vartml verify");
     add_options(app, options);
     if (const auto status = parse_arguments(app, argc, argv)) return *status;
-    return verify_model(options);
+    return options.check_folder.empty() ? verify_model(options) : check_folder(options);
 }
 
 }  // namespace vartml::tools

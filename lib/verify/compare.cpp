@@ -36,54 +36,6 @@ std::string number(double value) {
     return text;
 }
 
-size_t differing_elements(const TensorData& a, const TensorData& b) {
-    const size_t size = size_bytes(a.type);
-    size_t count = 0;
-    for (size_t i = 0; i < a.bytes.size(); i += size)
-        count += std::memcmp(a.bytes.data() + i, b.bytes.data() + i, size) != 0;
-    return count;
-}
-
-double cosine(std::span<const double> a, std::span<const double> b) {
-    double ab = 0, aa = 0, bb = 0;
-    for (size_t i = 0; i < a.size(); ++i) {
-        ab += a[i] * b[i];
-        aa += a[i] * a[i];
-        bb += b[i] * b[i];
-    }
-    if (aa == 0 && bb == 0) return 1;
-    if (aa == 0 || bb == 0) return 0;
-    return ab / std::sqrt(aa) / std::sqrt(bb);
-}
-
-// How long the one is beside the other; 1 where both are nothing.
-double length_ratio(std::span<const double> a, std::span<const double> b) {
-    double aa = 0, bb = 0;
-    for (const double v : a) aa += v * v;
-    for (const double v : b) bb += v * v;
-    if (aa == 0 && bb == 0) return 1;
-    return std::sqrt(aa) / std::sqrt(bb);
-}
-
-double largest_difference(std::span<const double> a, std::span<const double> b) {
-    double most = 0;
-    for (size_t i = 0; i < a.size(); ++i) {
-        if (a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]))) continue;
-        const double d = std::abs(a[i] - b[i]);
-        most = std::isnan(d) ? HUGE_VAL : std::max(most, d);
-    }
-    return most;
-}
-
-// Largest minus smallest finite value; of a constant tensor its magnitude.
-double range_of(std::span<const double> values) {
-    double low = HUGE_VAL, high = -HUGE_VAL;
-    for (const double v : values)
-        if (std::isfinite(v)) low = std::min(low, v), high = std::max(high, v);
-    if (high > low) return high - low;
-    return high == low && high != 0 ? std::abs(high) : 1;
-}
-
 }  // namespace
 
 std::vector<double> numbers_of(const TensorData& data) {
@@ -123,6 +75,52 @@ std::vector<double> numbers_of(const TensorData& data) {
 bool is_float(DataType type) {
     return type == DataType::float32 || type == DataType::float64 || type == DataType::bf16 ||
            type == DataType::fp16;
+}
+
+size_t differing_elements(const TensorData& a, const TensorData& b) {
+    const size_t size = size_bytes(a.type);
+    size_t count = 0;
+    for (size_t i = 0; i < a.bytes.size(); i += size)
+        count += std::memcmp(a.bytes.data() + i, b.bytes.data() + i, size) != 0;
+    return count;
+}
+
+double cosine(std::span<const double> a, std::span<const double> b) {
+    double ab = 0, aa = 0, bb = 0;
+    for (size_t i = 0; i < a.size(); ++i) {
+        ab += a[i] * b[i];
+        aa += a[i] * a[i];
+        bb += b[i] * b[i];
+    }
+    if (aa == 0 && bb == 0) return 1;
+    if (aa == 0 || bb == 0) return 0;
+    return ab / std::sqrt(aa) / std::sqrt(bb);
+}
+
+double length_ratio(std::span<const double> a, std::span<const double> b) {
+    double aa = 0, bb = 0;
+    for (const double v : a) aa += v * v;
+    for (const double v : b) bb += v * v;
+    if (aa == 0 && bb == 0) return 1;
+    return std::sqrt(aa) / std::sqrt(bb);
+}
+
+double largest_difference(std::span<const double> a, std::span<const double> b) {
+    double most = 0;
+    for (size_t i = 0; i < a.size(); ++i) {
+        if (a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]))) continue;
+        const double d = std::abs(a[i] - b[i]);
+        most = std::isnan(d) ? HUGE_VAL : std::max(most, d);
+    }
+    return most;
+}
+
+double range_of(std::span<const double> values) {
+    double low = HUGE_VAL, high = -HUGE_VAL;
+    for (const double v : values)
+        if (std::isfinite(v)) low = std::min(low, v), high = std::max(high, v);
+    if (high > low) return high - low;
+    return high == low && high != 0 ? std::abs(high) : 1;
 }
 
 Tolerance tolerance_of(DataType type, const std::string& compute_type, std::optional<double> step,

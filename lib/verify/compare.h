@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,16 @@ struct TensorData {
 // The elements as numbers; empty for integers of 64 bits, which are compared by their bytes.
 std::vector<double> numbers_of(const TensorData& data);
 bool is_float(DataType type);
+
+// Of numbers in the same order. The cosine is 1 where both are nothing, the ratio of the lengths
+// too; a difference of NaN and number is infinite.
+double cosine(std::span<const double> a, std::span<const double> b);
+double length_ratio(std::span<const double> a, std::span<const double> b);
+double largest_difference(std::span<const double> a, std::span<const double> b);
+// Largest minus smallest finite value; of a constant tensor its magnitude, of zeros 1.
+double range_of(std::span<const double> values);
+// Elements whose bytes differ; both hold as many.
+size_t differing_elements(const TensorData& a, const TensorData& b);
 
 // How two outputs are compared.
 enum class Measure {

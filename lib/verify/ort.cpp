@@ -4,14 +4,17 @@
 // when it runs, so that the package does not depend on it.
 //
 // usage: vartml-onnxruntime version            one line on descriptor 3: its version
-//        vartml-onnxruntime run MODEL FOLDER   FOLDER/request: a line "TYPE D0,D1,… NAME" per
-//        input,
-//                                              whose bytes are in FOLDER/input_<i>, and a line
-//                                              "keep NAME" per further tensor to give; results are
-//                                              FOLDER/outputs and FOLDER/output_<i> in the same
-//                                              form
-// TYPE is the number of ONNX's TensorProto.DataType. Exit status: 0, 1 for a fault that one line on
-// standard error tells, 3 where there is no ONNX Runtime.
+//        vartml-onnxruntime inputs MODEL       a line "TYPE D0,D1,… NAME" per input on descriptor
+//                                              3, -1 for a dimension without a number
+//        vartml-onnxruntime run MODEL FOLDER [LEVEL OUT]
+//                                              FOLDER/request: such a line per input, whose bytes
+//                                              are in FOLDER/input_<i>, and a line "keep NAME" per
+//                                              further tensor to give; results are OUT/outputs and
+//                                              OUT/output_<i> in the same form, OUT is FOLDER where
+//                                              it is left out
+// TYPE is the number of ONNX's TensorProto.DataType; LEVEL is what ONNX Runtime does to the graph:
+// disabled, basic, extended or all. Exit status: 0, 1 for a fault that one line on standard error
+// tells, 3 where there is no ONNX Runtime.
 #include <dlfcn.h>
 #include <onnxruntime/onnxruntime_c_api.h>
 #include <unistd.h>
@@ -144,14 +147,23 @@ std::string more_outputs(const std::vector<std::string>& names) {
 
 // ---- running
 
-OrtSession* open_session(const std::string& path, const std::vector<std::string>& keep) {
+GraphOptimizationLevel level_of(const std::string& name) {
+    if (name == "basic") return ORT_ENABLE_BASIC;
+    if (name == "extended") return ORT_ENABLE_EXTENDED;
+    if (name == "all") return ORT_ENABLE_ALL;
+    return ORT_DISABLE_ALL;
+}
+
+OrtSession* open_session(const std::string& path, const std::vector<std::string>& keep,
+                         const std::string& level) {
     OrtEnv* env = nullptr;
     check(api->CreateEnv(ORT_LOGGING_LEVEL_FATAL, "verify", &env));
     OrtSessionOptions* options = nullptr;
     check(api->CreateSessionOptions(&options));
-    // The model as it is written: no fusion that rounds differently, and sums of 8-bit products
-    // that do not saturate on processors whose instructions would.
-    check(api->SetSessionGraphOptimizationLevel(options, ORT_DISABLE_ALL));
+    // As long as nobody asks for another level the model as it is written: no fusion that rounds
+    // differently, and sums of 8-bit products that do not saturate on processors whose instructions
+    // would.
+    check(api->SetSessionGraphOptimizationLevel(options, level_of(level)));
     check(api->AddSessionConfigEntry(options, "session.x64quantprecision", "1"));
     OrtSession* session = nullptr;
     if (keep.empty()) {
@@ -235,9 +247,34 @@ std::string store(OrtValue* value, const std::string& name, const std::string& p
     return std::to_string(type) + ' ' + shape_text(shape) + ' ' + name + '\n';
 }
 
-void run(const std::string& model, const std::string& folder) {
+void print_inputs(const std::string& model) {
+    OrtSession* session = open_session(model, {}, "disabled");
+    OrtAllocator* allocator = nullptr;
+    check(api->GetAllocatorWithDefaultOptions(&allocator));
+    size_t count = 0;
+    check(api->SessionGetInputCount(session, &count));
+    for (size_t i = 0; i < count; ++i) {
+        char* name = nullptr;
+        OrtTypeInfo* type = nullptr;
+        const OrtTensorTypeAndShapeInfo* info = nullptr;
+        check(api->SessionGetInputName(session, i, allocator, &name));
+        check(api->SessionGetInputTypeInfo(session, i, &type));
+        check(api->CastTypeInfoToTensorInfo(type, &info));
+        if (!info) fail("input '" + std::string(name) + "' is no tensor");
+        ONNXTensorElementDataType element{};
+        size_t rank = 0;
+        check(api->GetTensorElementType(info, &element));
+        check(api->GetDimensionsCount(info, &rank));
+        std::vector<int64_t> shape(rank);
+        check(api->GetDimensions(info, shape.data(), rank));
+        ::dprintf(3, "%d %s %s\n", element, shape_text(shape).c_str(), name);
+    }
+}
+
+void run(const std::string& model, const std::string& folder, const std::string& level,
+         const std::string& out) {
     Request request = read_request(folder);
-    OrtSession* session = open_session(model, request.keep);
+    OrtSession* session = open_session(model, request.keep, level);
     OrtMemoryInfo* memory = nullptr;
     check(api->CreateCpuMemoryInfo(OrtArenaAllocator, OrtMemTypeDefault, &memory));
     std::vector<const char*> inputs, wanted;
@@ -255,23 +292,26 @@ void run(const std::string& model, const std::string& folder) {
     std::string lines;
     size_t stored = 0;
     for (size_t i = 0; i < names.size(); ++i) {
-        const std::string path = folder + "/output_" + std::to_string(stored);
+        const std::string path = out + "/output_" + std::to_string(stored);
         const std::string line = store(outputs[i], names[i], path);
         if (line.empty()) continue;
         lines += line;
         ++stored;
     }
-    std::ofstream file(folder + "/outputs", std::ios::binary);
+    std::ofstream file(out + "/outputs", std::ios::binary);
     file << lines;
-    if (!file.flush()) fail(folder + "/outputs: cannot be written");
+    if (!file.flush()) fail(out + "/outputs: cannot be written");
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
     const std::string word = argc > 1 ? argv[1] : "";
-    if ((word != "version" || argc != 2) && (word != "run" || argc != 4)) {
-        std::fputs("usage: vartml-onnxruntime version | run MODEL FOLDER\n", stderr);
+    if ((word != "version" || argc != 2) && (word != "inputs" || argc != 3) &&
+        (word != "run" || (argc != 4 && argc != 6))) {
+        std::fputs(
+            "usage: vartml-onnxruntime version | inputs MODEL | run MODEL FOLDER [LEVEL OUT]\n",
+            stderr);
         return 2;
     }
     const OrtApiBase* base = load();
@@ -281,6 +321,9 @@ int main(int argc, char** argv) {
         ::dprintf(3, "%s\n", base->GetVersionString());
         _exit(0);
     }
-    run(argv[2], argv[3]);
+    if (word == "inputs")
+        print_inputs(argv[2]);
+    else
+        run(argv[2], argv[3], argc > 4 ? argv[4] : "disabled", argc > 4 ? argv[5] : argv[3]);
     _exit(0);  // its threads and static objects need no farewell
 }

@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <string>
 #include <thread>
@@ -91,6 +93,27 @@ TEST(Child, DoesNotWaitForWhatItLeavesBehind) {
     const auto r = run_child(shell("sleep 1000 & exit 0"));
     ASSERT_TRUE(r);
     EXPECT_EQ(r->exit_status, 0);
+}
+
+TEST(Child, IsKilledAfterItsTime) {
+    Child child = shell("sleep 1000");
+    child.time_limit = std::chrono::milliseconds(1);
+    const auto r = run_child(child);
+    ASSERT_TRUE(r);
+    EXPECT_TRUE(r->timed_out);
+    EXPECT_EQ(r->signal, SIGKILL);
+}
+
+TEST(Child, CannotHaveMoreMemoryThanItsLimit) {
+    if (!can_limit_memory) GTEST_SKIP() << "a sanitizer reserves more than any limit";
+    // Half a gigabyte in one variable; dash says that there is no room.
+    const std::string script =
+        "x=0123456789abcdef; i=0; while [ $i -lt 25 ]; do x=$x$x; i=$((i+1)); done";
+    Child child = shell(script);
+    child.memory_limit = uint64_t{64} << 20;
+    const auto r = run_child(child);
+    ASSERT_TRUE(r);
+    EXPECT_NE(r->exit_status, 0) << r->stderr_tail;
 }
 
 TEST(Child, NamesAProgramThatDoesNotExist) {

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/verify/agreement.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+namespace vartml::verify {
+namespace {
+
+constexpr double most_of_range = 1e-3, least_cosine = 0.999, least_of_rounded = 0.99;
+constexpr double most_stretch = 0.1;
+
+std::string number(double value, const char* format = "%.3g") {
+    char text[40];
+    std::snprintf(text, sizeof text, format, value);
+    return text;
+}
+
+bool has_codes(DataType type) {
+    return type == DataType::int8 || type == DataType::uint8;
+}
+
+// How far one is from another in the unit of the rule: never negative, 0 = the same.
+double part_of_range(const TensorData& a, const TensorData& b) {
+    const std::vector<double> x = numbers_of(a), y = numbers_of(b);
+    const double most = largest_difference(x, y);
+    // A code more or less is how sums of floats round.
+    if (has_codes(b.type) && most <= 1) return 0;
+    return most / range_of(y);
+}
+
+double off_the_cosine(const TensorData& a, const TensorData& b) {
+    const std::vector<double> x = numbers_of(a), y = numbers_of(b);
+    // The angle of zeros is none.
+    if (std::ranges::all_of(y, [](double v) { return v == 0; }))
+        return largest_difference(x, y) <= most_of_range ? 0 : 1;
+    const double ratio = length_ratio(x, y);
+    if (!(std::abs(ratio - 1) <= most_stretch)) return 1;
+    const double c = cosine(x, y);
+    return std::isnan(c) ? 1 : std::max(0.0, 1 - c);
+}
+
+double share_of_others(const TensorData& a, const TensorData& b) {
+    const size_t size = size_bytes(b.type);
+    if (b.bytes.empty()) return 0;
+    return static_cast<double>(differing_elements(a, b)) /
+           (static_cast<double>(b.bytes.size()) / static_cast<double>(size));
+}
+
+// A measure of two tensors with its limit.
+struct Yardstick {
+    double (*distance)(const TensorData&, const TensorData&);
+    double limit;
+    double limit_of_rounded;  // where the ideal device is beyond the limit, too
+};
+
+Yardstick yardstick_of(DataType type, Rule rule) {
+    const bool f32 = rule == Rule::f32;
+    if (!is_float(type) && !has_codes(type))
+        return {share_of_others, f32 ? 1e-3 : 1e-2, f32 ? 1e-3 : 1e-1};
+    if (f32) return {part_of_range, most_of_range, most_of_range};
+    return {off_the_cosine, 1 - least_cosine, 1 - least_of_rounded};
+}
+
+double spread_of(const ExpectedOutput& expected, const Yardstick& by) {
+    double most = 0;
+    for (const TensorData& a : expected.levels) {
+        most = std::max(most, by.distance(a, expected.plain));
+        for (const TensorData& b : expected.levels) most = std::max(most, by.distance(a, b));
+    }
+    return std::isfinite(most) ? most : 0;
+}
+
+std::string words(const Yardstick& by, double distance, double limit) {
+    if (by.distance == off_the_cosine)
+        return distance >= 1 ? "of another length or direction"
+                             : "cosine " + number(1 - distance, "%.5g") + ", at least " +
+                                   number(1 - limit, "%.5g");
+    if (by.distance == part_of_range)
+        return "largest difference " + number(distance) + " of the range, at most " + number(limit);
+    return number(distance * 100) + " % of the elements differ, at most " + number(limit * 100);
+}
+
+}  // namespace
+
+OutputAgreement judge_agreement(const TensorData& found, const ExpectedOutput& expected,
+                                Rule rule) {
+    const TensorData& plain = expected.plain;
+    OutputAgreement result;
+    if (found.type != plain.type || found.bytes.size() != plain.bytes.size()) {
+        result.text = "is " + std::to_string(found.bytes.size()) + " bytes of " +
+                      std::string(to_string(found.type)) + ", ONNX Runtime gives " +
+                      std::to_string(plain.bytes.size()) + " of " +
+                      std::string(to_string(plain.type));
+        return result;
+    }
+    const std::vector<double> a = numbers_of(found), b = numbers_of(plain);
+    result.cosine = cosine(a, b);
+    result.of_range = b.empty() ? 0 : largest_difference(a, b) / range_of(b);
+
+    const Yardstick by = yardstick_of(plain.type, rule);
+    double distance = by.distance(found, plain);
+    for (const TensorData& level : expected.levels)
+        distance = std::min(distance, by.distance(found, level));
+    double limit = std::max(by.limit, spread_of(expected, by));
+    for (const TensorData& rounded : expected.rounded)
+        if (!(by.distance(rounded, plain) <= by.limit))
+            limit = std::max(limit, by.limit_of_rounded);
+    result.is_good = distance <= limit;
+    result.text = words(by, distance, limit);
+    return result;
+}
+
+}  // namespace vartml::verify

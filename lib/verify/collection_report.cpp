@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/verify/collection_report.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace vartml::verify {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using State = Verdict::State;
+using Compiled = ModelRow::Compiled;
+
+constexpr int format_version = 1;
+constexpr std::pair<State, const char*> states[] = {{State::none, "-"},
+                                                    {State::agrees, "agrees"},
+                                                    {State::differs, "differs"},
+                                                    {State::fails, "fails"}};
+constexpr std::pair<Compiled, const char*> compilations[] = {
+    {Compiled::no, "no"}, {Compiled::at_once, "yes"}, {Compiled::followed, "followed"}};
+
+template <typename Table, typename T>
+const char* word_of(const Table& table, T value) {
+    return std::ranges::find(table, value, [](const auto& e) { return e.first; })->second;
+}
+template <typename Table, typename T>
+T value_of(const Table& table, const std::string& word, T otherwise) {
+    const auto it = std::ranges::find(table, word, [](const auto& e) { return e.second; });
+    return it == std::end(table) ? otherwise : it->first;
+}
+
+std::string number(double value, const char* format) {
+    char text[40];
+    std::snprintf(text, sizeof text, format, value);
+    return text;
+}
+
+std::string padded(std::string text, size_t width, bool right = false) {
+    if (text.size() >= width) return text;
+    return right ? std::string(width - text.size(), ' ') + text
+                 : text.append(width - text.size(), ' ');
+}
+
+size_t name_width(const std::vector<std::string>& names) {
+    size_t width = 5;
+    for (const std::string& name : names) width = std::max(width, name.size());
+    return width;
+}
+
+std::string line(const std::vector<std::string>& names, const std::string& name,
+                 const std::string& reference, const std::string& compiled, const std::string& f32,
+                 const std::string& standard, const std::string& seconds, const std::string& rate,
+                 const std::string& reason) {
+    std::string text = padded(name, name_width(names)) + "  " + padded(reference, 7) + "  " +
+                       padded(compiled, 8) + "  " + padded(f32, 7) + "  " + padded(standard, 7) +
+                       "  " + padded(seconds, 9, true) + "  " + padded(rate, 7, true) + "  " +
+                       reason;
+    while (text.ends_with(' ')) text.pop_back();
+    return text + '\n';
+}
+
+Json json_of(const Verdict& v) {
+    return {{"verdict", word_of(states, v.state)}, {"text", v.text}, {"seconds", v.seconds}};
+}
+
+Verdict verdict_of(const Json& json) {
+    Verdict v;
+    v.state = value_of(states, json.value("verdict", ""), State::none);
+    v.text = json.value("text", "");
+    v.seconds = json.value("seconds", 0.0);
+    return v;
+}
+
+Json json_of(const ModelRow& row) {
+    return {{"name", row.name},
+            {"key", row.key},
+            {"build", row.build},
+            {"onnxruntime", row.reference_runs ? "runs" : "refuses"},
+            {"onnxruntime_text", row.reference_text},
+            {"compiled", word_of(compilations, row.compiled)},
+            {"refused", row.is_refused},
+            {"option", row.option},
+            {"compile_text", row.compile_text},
+            {"compile_seconds", row.compile_seconds},
+            {"f32", json_of(row.f32)},
+            {"default", json_of(row.standard)},
+            {"reason", row.reason()}};
+}
+
+ModelRow row_of(const Json& json) {
+    ModelRow row;
+    row.name = json.value("name", "");
+    row.key = json.value("key", "");
+    row.build = json.value("build", "");
+    row.reference_runs = json.value("onnxruntime", "") == "runs";
+    row.reference_text = json.value("onnxruntime_text", "");
+    row.compiled = value_of(compilations, json.value("compiled", ""), Compiled::no);
+    row.is_refused = json.value("refused", false);
+    row.option = json.value("option", "");
+    row.compile_text = json.value("compile_text", "");
+    row.compile_seconds = json.value("compile_seconds", 0.0);
+    row.f32 = verdict_of(json.value("f32", Json::object()));
+    row.standard = verdict_of(json.value("default", Json::object()));
+    return row;
+}
+
+// What is counted, over the models that ONNX Runtime runs.
+struct Counts {
+    size_t all = 0, runs = 0, at_once = 0, followed = 0, f32 = 0, standard = 0, good = 0;
+    size_t refused_too = 0, compiled_anyway = 0, broken = 0;
+
+    explicit Counts(const std::vector<ModelRow>& rows) : all(rows.size()) {
+        for (const ModelRow& row : rows) {
+            const bool compiled = row.compiled != Compiled::no;
+            if (!row.reference_runs) {
+                ++(compiled ? compiled_anyway : row.is_refused ? refused_too : broken);
+                continue;
+            }
+            ++runs;
+            at_once += row.compiled == Compiled::at_once;
+            followed += row.compiled == Compiled::followed;
+            f32 += row.f32.state == State::agrees;
+            standard += row.standard.state == State::agrees;
+            good += compiled && row.standard.state == State::agrees;
+        }
+    }
+};
+
+std::string share(const char* what, size_t part, size_t of) {
+    std::string text = "  " + padded(what, 44) + padded(std::to_string(part), 5, true) + " of " +
+                       std::to_string(of);
+    if (of != 0)
+        text += padded(number(100 * static_cast<double>(part) / static_cast<double>(of), "%.1f"), 8,
+                       true) +
+                " %";
+    return text + '\n';
+}
+
+}  // namespace
+
+std::string table_heading(const std::vector<std::string>& names) {
+    return line(names, "MODEL", "ONNX RT", "COMPILED", "F32", "DEFAULT", "COMPILE s", "RUNS/s",
+                "REASON");
+}
+
+std::string table_line(const ModelRow& row, const std::vector<std::string>& names) {
+    const double run = row.standard.seconds;
+    return line(names, row.name, row.reference_runs ? "runs" : "refuses",
+                word_of(compilations, row.compiled), word_of(states, row.f32.state),
+                word_of(states, row.standard.state),
+                row.compiled == Compiled::no ? "" : number(row.compile_seconds, "%.1f"),
+                run > 0 ? number(1 / run, run > 0.1 ? "%.1f" : "%.0f") : "", row.reason());
+}
+
+std::string summary_text(const Collection& collection) {
+    const Counts c(collection.rows);
+    const size_t compiled = c.at_once + c.followed;
+    std::string text = '\n' + std::to_string(c.all) + (c.all == 1 ? " model, " : " models, ") +
+                       std::to_string(c.runs) + " that ONNX Runtime " + collection.reference +
+                       " runs; of these\n";
+    text += share("compiled without an option", c.at_once, c.runs);
+    text += share("compiled, a message followed once included", compiled, c.runs);
+    text += share("agree in f32", c.f32, c.runs);
+    text += share("agree in f32, of the compiled", c.f32, compiled);
+    text += share("agree in default numerics", c.standard, c.runs);
+    text += share("compiled, and agree in default numerics", c.good, c.runs);
+    if (c.all != c.runs)
+        text += std::to_string(c.all - c.runs) +
+                " that ONNX Runtime refuses: " + std::to_string(c.refused_too) +
+                " refused with a sentence, " + std::to_string(c.compiled_anyway) + " compiled, " +
+                std::to_string(c.broken) + " ended otherwise\n";
+    const auto kept = std::ranges::count_if(collection.rows, &ModelRow::is_kept);
+    if (kept != 0)
+        text += std::to_string(kept) + (kept == 1 ? " row is" : " rows are") +
+                " of an earlier call; --again all makes them anew\n";
+    if (!collection.is_complete) text += "interrupted: the same command goes on from here\n";
+    return text;
+}
+
+std::string json_text(const Collection& collection) {
+    const Counts c(collection.rows);
+    Json rows = Json::array();
+    for (const ModelRow& row : collection.rows) rows.push_back(json_of(row));
+    const Json json = {{"format", format_version},
+                       {"folder", collection.folder},
+                       {"onnxruntime", collection.reference},
+                       {"complete", collection.is_complete},
+                       {"summary",
+                        {{"models", c.all},
+                         {"onnxruntime_runs", c.runs},
+                         {"compiled_at_once", c.at_once},
+                         {"compiled", c.at_once + c.followed},
+                         {"f32_agrees", c.f32},
+                         {"default_agrees", c.standard},
+                         {"compiled_and_default_agrees", c.good},
+                         {"both_refuse", c.refused_too}}},
+                       {"models", std::move(rows)}};
+    return json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+}
+
+Result<std::vector<ModelRow>> rows_of_json(const std::string& text) {
+    const Json json = Json::parse(text, nullptr, false);
+    if (json.is_discarded())
+        return Error{ErrorCode::bad_model, "is not JSON, expected a file that --json wrote"};
+    std::vector<ModelRow> rows;
+    if (!json.is_object() || json.value("format", 0) != format_version || !json.contains("models"))
+        return rows;
+    try {
+        for (const Json& row : json["models"]) rows.push_back(row_of(row));
+    } catch (const Json::exception&) {  // a member of another type
+        rows.clear();
+    }
+    return rows;
+}
+
+}  // namespace vartml::verify

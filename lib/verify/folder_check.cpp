@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/verify/folder_check.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include <vartml/postprocess.h>
+
+#include "lib/verify/decode_path.h"
+#include "lib/verify/feed.h"
+#include "lib/verify/judge.h"
+#include "lib/verify/reference_tensor.h"
+#include "lib/verify/session.h"
+#include "lib/verify/stages.h"
+#include "lib/verify/tensor_folder.h"
+
+namespace vartml::verify {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double least_iou = 0.9, most_score = 0.1;
+constexpr auto measure_for = std::chrono::milliseconds(200);
+constexpr int most_runs = 20;
+
+// The outputs of all references, by the order of the model.
+Result<std::vector<ExpectedOutput>> read_expected(const FolderCheck& check,
+                                                  const Session& session) {
+    std::vector<ExpectedOutput> expected(session.outputs().size());
+    const auto add = [&](const char* reference) -> Result<void> {
+        const std::string folder = check.folder + '/' + reference;
+        std::error_code error;
+        if (!fs::exists(folder + "/outputs", error)) return {};
+        const auto outputs = read_outputs(folder);
+        if (!outputs) return outputs.error();
+        for (size_t i = 0; i < expected.size(); ++i) {
+            const TensorInfo& info = session.outputs()[i];
+            const auto it = outputs->find(info.name);
+            if (it == outputs->end())
+                return Error{ErrorCode::invalid_argument,
+                             "ONNX Runtime gives no output '" + info.name + "'"};
+            TensorData data = in_bound(it->second, info.cpu.shape);
+            if (reference == reference_levels[0])
+                expected[i].plain = std::move(data);
+            else if (reference == rounded_reference)
+                expected[i].rounded.push_back(std::move(data));
+            else
+                expected[i].levels.push_back(std::move(data));
+        }
+        return {};
+    };
+    for (const char* level : reference_levels)
+        if (auto done = add(level); !done) return done.error();
+    if (auto done = add(rounded_reference); !done) return done.error();
+    return expected;
+}
+
+// The inputs of the request, in the order of the model.
+Result<Sample> read_sample(const FolderCheck& check, const Session& session) {
+    auto request = read_request(check.folder);
+    if (!request) return request.error();
+    Sample sample;
+    sample.name = "the input";
+    for (const TensorInfo& input : session.inputs()) {
+        const auto it = std::ranges::find(*request, input.name, &NamedTensor::name);
+        if (it == request->end())
+            return Error{ErrorCode::invalid_argument, "the compiled model has an input '" +
+                                                          input.name +
+                                                          "' that ONNX Runtime does not have"};
+        sample.inputs.push_back(std::move(it->data));
+    }
+    return sample;
+}
+
+class Check {
+public:
+    Check(const FolderCheck& check, Session session)
+        : check_(check), session_(std::move(session)) {}
+
+    Result<FolderVerdict> run() {
+        auto sample = read_sample(check_, session_);
+        if (!sample) return sample.error();
+        auto expected = read_expected(check_, session_);
+        if (!expected) return expected.error();
+        expected_ = std::move(*expected);
+        auto info = find_modelinfo("", check_.model, session_.description().modelinfo);
+        if (info) info_ = std::move(*info);
+        const Feeder feeder(session_, info_, "");
+        auto fed = feeder.feed(*sample, product_stages());
+        if (!fed) return fed.error();
+        auto out = session_.run(fed->inputs);
+        if (!out) return out.error();
+        for (size_t i = 0; i < out->size(); ++i) {
+            auto own =
+                reference_values(session_.output_view(i), session_.outputs()[i].cpu, (*out)[i]);
+            if (!own) return own.error();
+            values_.push_back(std::move(*own));
+        }
+        judge_tensors();
+        if (feeder.picture()) judge_objects(*feeder.picture(), fed->frame);
+        if (auto done = measure(fed->inputs); !done) return done.error();
+        verdict_.agrees = faults_.empty();
+        verdict_.text = faults_.empty() ? nearest_ : faults_;
+        return verdict_;
+    }
+
+private:
+    void judge_tensors() {
+        double worst = 0, least = 1;
+        for (size_t i = 0; i < values_.size(); ++i) {
+            const OutputAgreement a = judge_agreement(values_[i], expected_[i], check_.rule);
+            worst = std::max(worst, a.of_range);
+            least = std::min(least, a.cosine);
+            if (!a.is_good && faults_.empty())
+                faults_ = "output '" + session_.outputs()[i].name + "': " + a.text;
+        }
+        char text[80];
+        std::snprintf(text, sizeof text, "cosine %.5f, largest difference %.2g of the range", least,
+                      worst);
+        nearest_ = text;
+    }
+
+    // Boxes and classes, where a decoder takes the outputs.
+    void judge_objects(size_t picture, const Frame& frame) {
+        const PictureShape shape = picture_shape(session_.inputs()[picture].cpu);
+        auto path = DecodePath::create(info_, session_.outputs(), shape.width, shape.height, "");
+        if (!path) return;
+        std::vector<TensorData> plain;
+        for (const ExpectedOutput& e : expected_) plain.push_back(e.plain);
+        const auto own = path->reference_candidates(values_, frame);
+        const auto wanted = path->reference_candidates(plain, frame);
+        if (!own || !wanted) return;
+        Effect effect;
+        effect.least_iou = least_iou;
+        effect.most_score = most_score;
+        add_effect(effect, path->reference_select(*own, frame),
+                   path->reference_select(*wanted, frame), path->score_threshold(), "");
+        const bool good = effect.is_good();
+        const std::string family(path->family());
+        // Rows of nearly the same score may come in another order, and others at the end.
+        if (good && path->lists_boxes() && effect.expected != 0) faults_.clear();
+        if (good || !faults_.empty()) return;
+        if (effect.same_class != effect.classified)
+            faults_ = "another top class (" + family + ")";
+        else
+            faults_ = "decoder " + family + ": " + std::to_string(effect.missing) +
+                      " boxes missing, " + std::to_string(effect.added) + " new, worst IoU " +
+                      std::to_string(effect.worst_iou).substr(0, 4);
+    }
+
+    Result<void> measure(const std::vector<Buffer>& inputs) {
+        using Clock = std::chrono::steady_clock;
+        std::vector<double> seconds;
+        const auto begin = Clock::now();
+        while (seconds.size() < most_runs &&
+               (seconds.empty() || Clock::now() - begin < measure_for)) {
+            const auto from = Clock::now();
+            auto out = session_.run(inputs);
+            if (!out) return out.error();
+            seconds.push_back(std::chrono::duration<double>(Clock::now() - from).count());
+        }
+        std::ranges::sort(seconds);
+        verdict_.seconds = seconds[seconds.size() / 2];
+        return {};
+    }
+
+    const FolderCheck& check_;
+    Session session_;
+    ModelInfo info_;
+    std::vector<TensorData> values_;
+    std::vector<ExpectedOutput> expected_;
+    FolderVerdict verdict_;
+    std::string faults_, nearest_;
+};
+
+}  // namespace
+
+Result<FolderVerdict> check_folder(const FolderCheck& check) {
+    auto session = Session::open(check.compiled, {.numerics = check.numerics});
+    if (!session) return session.error();
+    return Check(check, std::move(*session)).run();
+}
+
+std::string to_json(const FolderVerdict& verdict) {
+    return nlohmann::json{
+        {"agrees", verdict.agrees}, {"text", verdict.text}, {"seconds", verdict.seconds}}
+        .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+Result<FolderVerdict> verdict_of_json(const std::string& text) {
+    const auto json = nlohmann::json::parse(text, nullptr, false);
+    if (!json.is_object() || !json.contains("agrees"))
+        return Error{ErrorCode::bad_model, "the verdict of the child is no JSON"};
+    FolderVerdict verdict;
+    verdict.agrees = json.value("agrees", false);
+    verdict.text = json.value("text", "");
+    verdict.seconds = json.value("seconds", 0.0);
+    return verdict;
+}
+
+}  // namespace vartml::verify

@@ -141,9 +141,11 @@ OverlaySettings settings_of(GstVartmlOverlay* self) {
 
 // Of a skeleton that cannot be read.
 std::optional<Failure> skeleton_failure(const OverlaySettings& settings) {
-    if (settings.skeleton == "auto" || overlay::parse_skeleton(settings.skeleton))
+    if (settings.skeleton == "auto" || vartml::parse_skeleton(settings.skeleton))
         return std::nullopt;
-    const std::string expected = "auto, coco17, none, or pairs of point numbers such as 0-1;1-2";
+    std::string expected = "auto, none, ";
+    for (const vartml::Skeleton& named : vartml::skeletons()) (expected += named.name) += ", ";
+    expected += "or pairs of point numbers such as 0-1;1-2";
     return Failure{
         .error = {vartml::ErrorCode::invalid_argument,
                   "property 'skeleton' is '" + settings.skeleton + "', expected " + expected},

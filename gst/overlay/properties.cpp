@@ -71,8 +71,9 @@ std::span<const Property<OverlaySettings>> overlay_properties() {
         {"keypoint-threshold", "Keypoint threshold", "Least score of a keypoint that is drawn",
          controlled, P::Real{&S::keypoint_threshold, 0, 1}},
         {"skeleton", "Skeleton",
-         "Lines between keypoints: auto (what the model says, else coco17 for 17 points), coco17, "
-         "none, or pairs of point numbers such as 0-1;1-2",
+         "Lines between keypoints: auto (what the model says, else those of the published skeleton "
+         "of so many points), a skeleton such as coco17 or hand21, none, or pairs of point numbers "
+         "such as 0-1;1-2",
          any_time, P::Text{&S::skeleton}},
         {"classes", "Classes", "Comma list of labels that are drawn; unset: all", any_time,
          P::Text{&S::classes}},

@@ -362,15 +362,18 @@ void Reader::add_mask(const GstAnalyticsSegmentationMtd& mask, std::optional<Rgb
     scene_->masks.push_back(item);
 }
 
-std::span<const Limb> Reader::limbs_of(const Keypoints& keypoints) {
+std::span<const Bone> Reader::bones_of(const Keypoints& keypoints) {
     if (look_->skeleton) return *look_->skeleton;
     if (!keypoints.skeleton) {
-        return keypoints.points.size() == 17 ? coco17() : std::span<const Limb>{};
+        for (const Skeleton& skeleton : skeletons()) {
+            if (skeleton.points == keypoints.points.size()) return skeleton.bones;
+        }
+        return {};
     }
     const auto [entry, is_new] = skeletons_.try_emplace(keypoints.skeleton);
     if (is_new) {
         entry->second =
-            parse_skeleton(g_quark_to_string(keypoints.skeleton)).value_or(std::vector<Limb>{});
+            parse_skeleton(g_quark_to_string(keypoints.skeleton)).value_or(std::vector<Bone>{});
     }
     return entry->second;
 }
@@ -382,7 +385,7 @@ void Reader::add_keypoints(const Keypoints& keypoints, Rgba color) {
                std::isfinite(p.y);
     };
     const float line = static_cast<float>(look_->line);
-    for (const auto& [from, to] : limbs_of(keypoints)) {
+    for (const auto& [from, to] : bones_of(keypoints)) {
         if (from >= points.size() || to >= points.size()) continue;
         const vartml::Keypoint &a = points[from], &b = points[to];
         if (!seen(a) || !seen(b)) continue;

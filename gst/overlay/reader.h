@@ -12,7 +12,6 @@
 
 #include "gst/overlay/properties.h"
 #include "gst/overlay/scene.h"
-#include "gst/overlay/skeleton.h"
 #include "gst/overlay/text.h"
 #include "gst/overlay/trails.h"
 #include "gst/support/keypoints.h"
@@ -30,7 +29,7 @@ struct Look {
     bool show_score = true;
     double mask_opacity = 0, keypoint_threshold = 0;
     std::vector<GQuark> classes;                // empty = all
-    std::optional<std::vector<Limb>> skeleton;  // unset = auto
+    std::optional<std::vector<Bone>> skeleton;  // unset = auto
 };
 // `settings.skeleton` must be understood by parse_skeleton; else it counts as auto.
 Look make_look(const OverlaySettings& settings, int width, int height);
@@ -64,7 +63,7 @@ private:
     std::optional<GstAnalyticsMtd> classes_of(const GstAnalyticsSegmentationMtd& mask);
     Rgba region_color(const GstAnalyticsMtd* classes, gsize index, guint region) const;
     void add_keypoints(const Keypoints& keypoints, Rgba color);
-    std::span<const Limb> limbs_of(const Keypoints& keypoints);
+    std::span<const Bone> bones_of(const Keypoints& keypoints);
     void add_classes(const GstAnalyticsClsMtd& classes);
     void add_regions(GstBuffer* buffer);
     void add_region(const Rect& rect, const char* label);
@@ -80,7 +79,7 @@ private:
     std::vector<bool> owned_;  // by Mtd: belongs to an object or mask
     std::vector<GstAnalyticsMtd> details_;
     Trails trails_;
-    std::unordered_map<GQuark, std::vector<Limb>> skeletons_;
+    std::unordered_map<GQuark, std::vector<Bone>> skeletons_;
 };
 
 }  // namespace vartml::gst::overlay

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "lib/vision/batch_axis.h"
 #include "lib/vision/details.h"
 #include "lib/vision/families.h"
 #include "lib/vision/oriented.h"
@@ -22,7 +23,9 @@ struct Decoder::State {
     std::string_view reason;
     ModelInfo info;
     std::unique_ptr<vision::Head> head;
-    std::vector<std::vector<uint32_t>> shapes;  // CPU shapes that the head was made for
+    std::vector<std::vector<uint32_t>> shapes;  // CPU shapes of the tensors that decode() gets
+    std::vector<TensorInfo> batched;            // what the head was made for, where that differs
+    std::optional<vision::BatchAxis> batch_axis;
 
     float score_threshold = 0, iou_threshold = 0, mask_threshold = 0, keypoint_threshold = 0;
     unsigned max_detections = 0, top_k = 1, min_size = 0;
@@ -183,14 +186,37 @@ void clear(Decoded& decoded) {
     decoded.embedding.clear();
 }
 
+struct Choice {
+    const Family* family;
+    std::string_view reason;
+    std::unique_ptr<vision::Head> head;
+};
+
+Result<Choice> choose(const HeadRequest& request, const std::string& wanted) {
+    Choice choice{};
+    auto family = choose_family(request, wanted, choice.reason);
+    if (!family) return std::move(family).error();
+    choice.family = *family;
+    auto head = choice.family->create(request);
+    const auto fits = head ? check_skeleton(request, **head) : Result<void>(head.error());
+    if (!fits) {
+        return Error{fits.error().code, "decoder " + std::string(choice.family->row.nick) + ": " +
+                                            fits.error().message};
+    }
+    choice.head = std::move(*head);
+    return choice;
+}
+
 }  // namespace
 
 const DecoderFamily* guess_decoder_family(const ModelInfo& info,
                                           std::span<const TensorInfo> outputs, uint32_t input_width,
                                           uint32_t input_height) {
     std::string_view reason;
-    const auto family =
-        choose_family({info, outputs, input_width, input_height, nullptr}, "", reason);
+    auto family = choose_family({info, outputs, input_width, input_height, nullptr}, "", reason);
+    const auto batched = family ? std::nullopt : vision::with_batch_axis(outputs);
+    if (batched)
+        family = choose_family({info, *batched, input_width, input_height, nullptr}, "", reason);
     if (!family) return nullptr;
     const bool certain = reason != "shapes" || (*family)->shapes_tell;
     return certain ? find_decoder_family((*family)->row.nick) : nullptr;
@@ -201,17 +227,22 @@ Result<Decoder> Decoder::create(const ModelInfo& info, std::span<const TensorInf
                                 const DecodeOptions& options, DecodeFault* fault) {
     auto state = std::make_unique<State>();
     state->info = info;
-    const HeadRequest request{state->info, outputs, input_width, input_height, fault};
-    auto family = choose_family(request, options.decoder, state->reason);
-    if (!family) return std::move(family).error();
-    state->family = *family;
-    auto head = state->family->create(request);
-    const auto fits = head ? check_skeleton(request, **head) : Result<void>(head.error());
-    if (!fits) {
-        return Error{fits.error().code, "decoder " + std::string(state->family->row.nick) + ": " +
-                                            fits.error().message};
+    auto choice = choose({state->info, outputs, input_width, input_height, fault}, options.decoder);
+    if (auto batched = vision::with_batch_axis(outputs); !choice && batched) {
+        state->batched = std::move(*batched);
+        auto again = choose({state->info, state->batched, input_width, input_height, nullptr},
+                            options.decoder);
+        if (again) {
+            choice = std::move(again);
+            if (fault) *fault = {};
+            state->batch_axis.emplace(state->batched);
+        }
     }
-    state->head = std::move(*head);
+    if (!choice) return std::move(choice).error();
+    state->family = choice->family;
+    state->reason = choice->reason;
+    state->head = std::move(choice->head);
+    if (state->info.labels.empty()) state->info.labels = state->head->class_names();
     for (const TensorInfo& output : outputs) state->shapes.push_back(output.cpu.shape);
     Decoder decoder(std::move(state));
     decoder.set_thresholds(options.score_threshold, options.iou_threshold);
@@ -274,6 +305,7 @@ Result<void> Decoder::decode(std::span<const OutputTensor> tensors, const Affine
     clear(decoded);
     decoded.suppressed = decoded.not_finite = 0;
     if (auto done = check_tensors(state.shapes, tensors); !done) return done;
+    if (state.batch_axis) tensors = state.batch_axis->see(tensors);
     state.candidates.clear();
     const vision::RunContext context{
         state.score_threshold, static_cast<float>(fed_width ? fed_width : frame_width),

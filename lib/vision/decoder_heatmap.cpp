@@ -32,6 +32,7 @@ public:
 
     unsigned classes() const override { return 0; }
     unsigned keypoints() const override { return form_.channels; }
+    std::string_view skeleton() const override { return skeleton_of(form_.channels); }
 
     Result<void> run(std::span<const OutputTensor> tensors, const RunContext& context,
                      Candidates& out) override {

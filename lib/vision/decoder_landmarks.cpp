@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keypoints as a list: [1,2K] of x, y or [1,3K] of x, y, z (also [1,K,2], [1,K,3]), in pixels of
 // the model's input or, where no number is larger than 2, in 0 to 1 of it. A further output of one
-// value may say whether there is anything at all.
+// value may say whether there is anything at all. BlazePose has five values per point, the fourth
+// is the logit of its being visible, and six points behind those of the body that are not its own.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -15,8 +16,17 @@ namespace {
 
 constexpr std::array<std::string_view, 4> presence_hints{"presence", "flag", "conf", "score"};
 constexpr std::array<std::string_view, 3> landmark_hints{"landmark", "keypoint", "coord"};
-// Published models of three values per point whose count also goes by two.
-constexpr std::array<uint32_t, 2> face_meshes{468, 478};
+// Lists of published models whose values per point cannot be told from their number.
+struct Published {
+    uint32_t all;  // numbers in the list
+    unsigned points, values_per_point;
+};
+constexpr Published published[] = {
+    {468 * 3, 468, 3},  // face mesh
+    {478 * 3, 478, 3},  // face mesh with irises
+    {39 * 5, 33, 5},    // BlazePose
+    {33 * 5, 33, 5},
+};
 
 // Coordinates up to here are in units of the input: in pixels, all points would lie in its corner.
 constexpr float greatest_unit = 2;
@@ -39,25 +49,33 @@ bool is_list(const TensorInfo& output) {
     return (larger == 1 || table) && (values_in(output) % 2 == 0 || values_in(output) % 3 == 0);
 }
 
-// Values per point; 0 where no number fits.
-unsigned values_per_point(const HeadRequest& request, const TensorInfo& output) {
+struct Form {
+    unsigned points = 0, values_per_point = 0;  // 0 where no number fits
+};
+Form form_of(const HeadRequest& request, const TensorInfo& output) {
     const auto& s = output.cpu.shape;
     const uint32_t all = values_in(output);
-    if (s.size() == 3 && s[1] > 1 && (s[2] == 2 || s[2] == 3)) return s[2];
+    const auto of = [all](unsigned values) { return Form{all / values, values}; };
+    if (s.size() == 3 && s[1] > 1 && (s[2] == 2 || s[2] == 3)) return of(s[2]);
     if (const auto points = promised_classes(request.info)) {
-        return all == 2 * *points ? 2 : all == 3 * *points ? 3 : 0;
+        for (const unsigned values : {2u, 3u, 5u}) {
+            if (all == values * *points) return of(values);
+        }
+        return {};
     }
-    const bool mesh = all % 3 == 0 && std::ranges::find(face_meshes, all / 3) != face_meshes.end();
-    return all % 2 == 0 && !mesh ? 2 : all % 3 == 0 ? 3 : 0;
+    for (const Published& list : published) {
+        if (list.all == all) return {list.points, list.values_per_point};
+    }
+    return all % 2 == 0 ? of(2) : all % 3 == 0 ? of(3) : Form();
 }
 
 class Landmarks final : public Head {
 public:
-    Landmarks(const HeadRequest& request, const TensorInfo& list, unsigned values,
+    Landmarks(const HeadRequest& request, const TensorInfo& list, Form form,
               const TensorInfo* presence)
         : list_(static_cast<size_t>(&list - request.outputs.data())),
-          points_(values_in(list) / values),
-          values_(values),
+          points_(form.points),
+          values_(form.values_per_point),
           activation_(request.info.activation),
           width_(static_cast<float>(request.width)),
           height_(static_cast<float>(request.height)) {
@@ -66,6 +84,7 @@ public:
 
     unsigned classes() const override { return 0; }
     unsigned keypoints() const override { return static_cast<unsigned>(points_); }
+    std::string_view skeleton() const override { return skeleton_of(keypoints()); }
 
     Result<void> run(std::span<const OutputTensor> tensors, const RunContext& context,
                      Candidates& out) override {
@@ -89,7 +108,8 @@ public:
         const bool units = greatest <= greatest_unit;
         for (size_t k = 0; k < points_; ++k) {
             Keypoint point{values[k * values_] * (units ? width_ : 1),
-                           values[k * values_ + 1] * (units ? height_ : 1), score};
+                           values[k * values_ + 1] * (units ? height_ : 1),
+                           values_ == 5 ? seen_(values[k * values_ + 3]) : score};
             if (!std::isfinite(point.x) || !std::isfinite(point.y)) {
                 point = {0, 0, 0, false};  // keeps its place: the others are known by their numbers
                 ++out.not_finite;
@@ -103,7 +123,7 @@ private:
     size_t list_, points_;
     unsigned values_;  // per point
     std::optional<size_t> presence_;
-    Activation activation_;
+    Activation activation_, seen_{"sigmoid"};
     float width_, height_;  // of the model's input
     FloatView view_, presence_view_;
 };
@@ -122,7 +142,7 @@ const TensorInfo* find_presence(const HeadRequest& request) {
 // it is not.
 bool fits_landmarks(const HeadRequest& request) {
     const TensorInfo* list = find_list(request);
-    if (!list || !values_per_point(request, *list)) return false;
+    if (!list || !form_of(request, *list).points) return false;
     if (output_with_role(request, "landmarks")) return true;
     const auto singles = std::ranges::count_if(request.outputs, is_single);
     const bool table = !is_class_vector(list->cpu.shape) && !is_grid(request, list->cpu.shape[1]);
@@ -132,18 +152,19 @@ bool fits_landmarks(const HeadRequest& request) {
 Result<std::unique_ptr<Head>> create_landmarks(const HeadRequest& request) {
     const TensorInfo* list = find_list(request);
     if (!list) return role_error(request, "landmarks", "[1,2K] or [1,3K]");
-    const unsigned values = values_per_point(request, *list);
-    if (!values) {
+    const Form form = form_of(request, *list);
+    if (!form.points) {
         const std::string found = std::to_string(values_in(*list)),
                           points = std::to_string(promised_classes(request.info).value_or(0));
-        return head_error(request, "dec-classes",
-                          "tensor '" + list->name + "' has " + found + " values, but " +
-                              source_of(request.info) + " names " + points +
-                              " points of two or three; correct x-vartml-num-classes or the labels",
-                          found, "2*" + points + " or 3*" + points, "x-vartml-num-classes=…");
+        return head_error(
+            request, "dec-classes",
+            "tensor '" + list->name + "' has " + found + " values, but " + source_of(request.info) +
+                " names " + points +
+                " points of two, three or five; correct x-vartml-num-classes or the labels",
+            found, "2*" + points + " or 3*" + points, "x-vartml-num-classes=…");
     }
     return std::unique_ptr<Head>(
-        std::make_unique<Landmarks>(request, *list, values, find_presence(request)));
+        std::make_unique<Landmarks>(request, *list, form, find_presence(request)));
 }
 
 }  // namespace vartml::vision

@@ -2,6 +2,8 @@
 // Segmentation: a class for each cell of [1,C,h,w] or [1,h,w,C]. One channel: what reaches the mask
 // threshold is class 0. Several: the greatest; or, where the sidecar says sigmoid, each class that
 // reaches the threshold, in a map of its own. Integers in one channel are the classes themselves.
+// Several outputs of two channels, background and object, such as lanes and drivable area: each is
+// a class, called like its tensor, in a map of its own.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -172,6 +174,69 @@ private:
     std::vector<uint32_t> chosen_;  // its classes
 };
 
+// A class per output.
+class SegmentObjects final : public Head {
+public:
+    SegmentObjects(const HeadRequest& request, std::vector<MapForm> forms)
+        : forms_(std::move(forms)),
+          width_(static_cast<float>(request.width)),
+          height_(static_cast<float>(request.height)),
+          views_(forms_.size()) {
+        for (const MapForm& form : forms_) names_.push_back(request.outputs[form.output].name);
+    }
+
+    unsigned classes() const override { return static_cast<unsigned>(forms_.size()); }
+    std::vector<std::string> class_names() const override { return names_; }
+
+    Result<void> run(std::span<const OutputTensor> tensors, const RunContext&,
+                     Candidates& out) override {
+        for (size_t k = 0; k < forms_.size(); ++k) {
+            auto values = views_[k].read(tensors[forms_[k].output]);
+            if (!values) return std::move(values).error();
+            add(forms_[k], *values, static_cast<uint8_t>(k), out);
+        }
+        return {};
+    }
+
+private:
+    void add(const MapForm& form, const float* values, uint8_t class_id, Candidates& out) const {
+        auto& pixels = out.picture.mask_pixels;
+        const size_t first = pixels.size();
+        pixels.resize(first + size_t{form.width} * form.height, no_class<uint8_t>);
+        out.picture.class_maps.push_back({.x1 = width_,
+                                          .y1 = height_,
+                                          .width = form.width,
+                                          .height = form.height,
+                                          .first = first});
+        uint8_t* pixel = pixels.data() + first;
+        for (uint32_t row = 0; row < form.height; ++row) {
+            for (uint32_t x = 0; x < form.width; ++x, ++pixel) {
+                const float background = values[form.at(0, row, x)];
+                const float object = values[form.at(1, row, x)];
+                out.not_finite += !std::isfinite(background) || !std::isfinite(object);
+                if (std::isfinite(object) && object > background) *pixel = class_id;
+            }
+        }
+    }
+
+    std::vector<MapForm> forms_;
+    float width_, height_;  // of the model's input
+    std::vector<FloatView> views_;
+    std::vector<std::string> names_;
+};
+
+// Several outputs that are all maps of background and object; else empty.
+std::vector<MapForm> object_maps(const HeadRequest& request) {
+    std::vector<MapForm> forms;
+    for (const TensorInfo& output : request.outputs) {
+        const auto form = map_form(request, output);
+        if (!form || form->channels != 2 || is_integer(output.cpu.data_type)) return {};
+        forms.push_back(*form);
+    }
+    const bool usable = forms.size() > 1 && forms.size() < most_narrow;
+    return usable ? forms : std::vector<MapForm>();
+}
+
 struct Chosen {
     const TensorInfo* output = nullptr;
     MapForm form;
@@ -206,6 +271,7 @@ Segment::Kind kind_of(const HeadRequest& request, const Chosen& chosen) {
 // several channels may be heat maps, unless the classes are known. More channels than 8 bits tell
 // are taken for classes only where there are known to be as many.
 bool fits_segment(const HeadRequest& request) {
+    if (!object_maps(request).empty()) return true;
     const auto chosen = choose(request);
     if (!chosen || (request.outputs.size() != 1 && !output_with_role(request, "mask")))
         return false;
@@ -216,6 +282,11 @@ bool fits_segment(const HeadRequest& request) {
 
 Result<std::unique_ptr<Head>> create_segment(const HeadRequest& request) {
     const auto chosen = choose(request);
+    if (auto forms = object_maps(request); !chosen && !forms.empty()) {
+        auto checked = check_classes(request, request.outputs[0].name, forms.size());
+        if (!checked) return checked.error();
+        return std::unique_ptr<Head>(std::make_unique<SegmentObjects>(request, std::move(forms)));
+    }
     if (!chosen) return role_error(request, "mask", "[1,C,h,w] or [1,h,w,C]");
     const std::string& name = chosen->output->name;
     const auto kind = kind_of(request, *chosen);

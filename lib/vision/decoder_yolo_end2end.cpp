@@ -1,45 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
-// YOLO v10 and 26 with selection in the model: [1,N,6] of x0, y0, x1, y1 in model pixels, score,
-// class. No NMS.
+// YOLO with selection in the model: a row per box, in model pixels. No NMS.
+//   [1,N,6]  x0, y0, x1, y1, score, class: v10, 26
+//   [1,N,7]  batch, x0, y0, x1, y1, class, score: v7
+// Another order is told by x-vartml-columns, or by the tensor's own name where that lists them all:
+// batchno_classid_score_x1y1x2y2.
 #include <algorithm>
 #include <array>
 #include <cmath>
 
+#include "lib/vision/box_columns.h"
 #include "lib/vision/families.h"
 
 namespace vartml::vision {
 
 namespace {
 
-constexpr uint32_t columns = 6;
+struct Form {
+    size_t output;  // index
+    size_t positions;
+    bool transposed;  // [1,columns,N]
+    BoxColumns columns;
+};
 
 class YoloEnd2end : public Head {
 public:
-    YoloEnd2end(size_t output, size_t positions, bool transposed, std::optional<unsigned> promised)
-        : output_(output), transposed_(transposed), promised_(promised), found_(positions) {}
+    YoloEnd2end(const Form& form, std::optional<unsigned> promised)
+        : form_(form), promised_(promised), found_(form.positions) {}
 
     unsigned classes() const override { return 0; }
 
     Result<void> run(std::span<const OutputTensor> tensors, const RunContext& context,
                      Candidates& out) override {
-        const float threshold = context.threshold;
-        auto matrix = matrix_of(tensors[output_]);
+        const BoxColumns& columns = form_.columns;
+        auto matrix = matrix_of(tensors[form_.output]);
         if (!matrix) return std::move(matrix).error();
-        const Matrix m = transposed_ ? transposed(*matrix) : *matrix;
-        const size_t count = kernels::positions_above(scores_of(m, 4, 1), threshold, found_.data());
+        const Matrix m = form_.transposed ? transposed(*matrix) : *matrix;
+        const size_t count = kernels::positions_above(scores_of(m, columns.score, 1),
+                                                      context.threshold, found_.data());
         for (size_t i = 0; i < count; ++i) {
             const uint32_t row = found_[i];
-            std::array<float, columns> v;
-            for (uint32_t k = 0; k < columns; ++k) v[k] = m.value(row, k);
-            if (std::ranges::all_of(v, [](float value) { return value == 0; })) {
-                continue;  // a row that only fills the tensor
-            }
-            const float class_value = std::nearbyint(v[5]);
-            if (std::isfinite(class_value) && !known(class_value)) {
-                return class_error(tensors[output_].name, row, class_value, promised_);
-            }
+            std::array<float, 4> box;
+            for (size_t k = 0; k < box.size(); ++k) box[k] = m.value(row, columns.corners[k]);
+            const float score = m.value(row, columns.score);
+            const float class_value = std::nearbyint(m.value(row, columns.class_id));
+            const bool fills = score == 0 && class_value == 0 &&
+                               std::ranges::all_of(box, [](float value) { return value == 0; });
+            if (fills) continue;  // the rest of the tensor
             const bool finite = std::isfinite(class_value);
-            out.add({v[0], v[1], v[2], v[3], finite ? v[4] : class_value,
+            if (finite && !known(class_value)) {
+                return class_error(tensors[form_.output].name, row, class_value, promised_);
+            }
+            out.add({box[0], box[1], box[2], box[3], finite ? score : class_value,
                      finite ? static_cast<int32_t>(class_value) : 0, row});
         }
         return {};
@@ -50,45 +61,64 @@ private:
         return class_value >= 0 && class_value < static_cast<float>(promised_.value_or(1'000'000));
     }
 
-    size_t output_;
-    bool transposed_;
+    Form form_;
     std::optional<unsigned> promised_;  // classes of the tensor
     std::vector<uint32_t> found_;
 };
 
-// Whether the shape is [1,N,6], or its transpose.
-std::optional<bool> transposition(const TensorInfo& output) {
+constexpr BoxColumns six{{0, 1, 2, 3}, 4, 5, 6}, seven{{1, 2, 3, 4}, 6, 5, 7};
+
+// Columns in the order that sidecar or name say, else the published one.
+std::optional<BoxColumns> columns_of(const HeadRequest& request, const TensorInfo& output,
+                                     uint32_t count) {
+    auto columns = parse_box_columns(request.info.columns);
+    if (!columns) columns = parse_box_columns(output.name);
+    if (!columns && count == six.count) return six;
+    if (!columns && count == seven.count) return seven;
+    return columns && columns->count == count ? columns : std::nullopt;
+}
+
+// Of a tensor [1,N,columns] or its transpose.
+std::optional<Form> form_of(const HeadRequest& request, const TensorInfo& output) {
     const auto& shape = output.cpu.shape;
     if (shape.size() != 3 || shape[0] != 1) return std::nullopt;
-    if (shape[2] == columns) return false;
-    if (shape[1] == columns) return true;
+    const auto index = static_cast<size_t>(&output - request.outputs.data());
+    for (const bool transposed : {false, true}) {
+        const auto columns = columns_of(request, output, shape[transposed ? 1 : 2]);
+        if (columns) return Form{index, shape[transposed ? 2 : 1], transposed, *columns};
+    }
     return std::nullopt;
 }
 
 }  // namespace
 
 // The number of rows is whatever the export asked for, as a rule 300; a number that is exactly the
-// cells of a grid is a raw head.
+// cells of a grid is a raw head. Where names tell the columns, any number is.
 bool fits_yolo_end2end(const HeadRequest& request) {
-    if (request.outputs.size() != 1 || transposition(request.outputs[0]) != false) return false;
-    const uint32_t rows = request.outputs[0].cpu.shape[1];
-    return rows <= 1000 && !is_grid(request, rows);
+    if (request.outputs.size() != 1) return false;
+    const auto form = form_of(request, request.outputs[0]);
+    if (!form || form->transposed) return false;
+    if (!request.info.columns.empty() || parse_box_columns(request.outputs[0].name)) return true;
+    return form->positions <= 1000 && !is_grid(request, form->positions);
 }
 
 Result<std::unique_ptr<Head>> create_yolo_end2end(const HeadRequest& request) {
     const TensorInfo* named = output_with_role(request, "boxes");
     for (const TensorInfo& output : request.outputs) {
-        const auto transposed = transposition(output);
-        if (!transposed || (named && named != &output)) continue;
-        return std::unique_ptr<Head>(std::make_unique<YoloEnd2end>(
-            static_cast<size_t>(&output - request.outputs.data()),
-            output.cpu.shape[*transposed ? 2 : 1], *transposed, tensor_classes(request.info)));
+        const auto form = form_of(request, output);
+        if (!form || (named && named != &output)) continue;
+        return std::unique_ptr<Head>(
+            std::make_unique<YoloEnd2end>(*form, tensor_classes(request.info)));
     }
     const std::string found = outputs_text(request.outputs);
+    const auto columns = parse_box_columns(request.info.columns);
+    const std::string expected =
+        columns ? "[1,N," + std::to_string(columns->count) + "]" : "[1,N,6] or [1,N,7]";
     return head_error(request, "dec-role",
-                      "no output has the shape [1,N,6] of x0, y0, x1, y1, score and class, found " +
-                          found + "; choose another decoder",
-                      found, "[1,N,6]", "decoder=…");
+                      "no output has the shape " + expected +
+                          " of corners, score and class of a box, found " + found +
+                          "; name the columns with x-vartml-columns, or choose another decoder",
+                      found, expected, "x-vartml-columns=x0y0x1y1,score,class");
 }
 
 }  // namespace vartml::vision

@@ -36,6 +36,16 @@ constexpr PreprocessOptions rgb_signed_stretch = {.mean = {127.5f, 127.5f, 127.5
                                                   .scale = {1 / 127.5f, 1 / 127.5f, 1 / 127.5f}};
 constexpr PreprocessOptions rgb_raw_stretch = {};
 constexpr PreprocessOptions rgb_unit_stretch = {.scale = {1 / 255.f, 1 / 255.f, 1 / 255.f}};
+// PaddleOCR reads pictures as BGR and gives them the numbers of RGB.
+constexpr PreprocessOptions bgr_imagenet_rgb_stretch = {
+    .channels = ChannelOrder::bgr,
+    .mean = {123.675f, 116.28f, 103.53f},
+    .scale = {1 / 58.395f, 1 / 57.12f, 1 / 57.375f}};
+constexpr PreprocessOptions bgr_128_letterbox = {.resize = ResizeMode::letterbox,
+                                                 .channels = ChannelOrder::bgr,
+                                                 .mean = {128, 128, 128},
+                                                 .scale = {1 / 256.f, 1 / 256.f, 1 / 256.f},
+                                                 .pad = {128, 128, 128}};
 constexpr PreprocessOptions bgr_imagenet_stretch = {
     .channels = ChannelOrder::bgr,
     .mean = {103.53f, 116.28f, 123.675f},
@@ -82,7 +92,8 @@ constexpr Family table[] = {
      .has_nms = true,
      .fits = fits_yolo_v8_obb,
      .create = create_yolo_v8_obb},
-    {.row = {"yolo-end2end", "YOLO v10, 26: final boxes", 0.25, 0, rgb_unit_letterbox},
+    {.row = {"yolo-end2end", "YOLO v7, v10, 26 with NMS or selection in the model: final boxes",
+             0.25, 0, rgb_unit_letterbox},
      .ids = {"yolo-26-end2end-out"},
      .has_nms = false,
      .fits = fits_yolo_end2end,
@@ -151,12 +162,25 @@ constexpr Family table[] = {
      .fits = fits_segment,
      .create = create_segment,
      .shapes_tell = false},
+    {.row = {"db-text", "DBNet, PaddleOCR detectors: lines of text, turned, from a map", 0.6, 0,
+             bgr_imagenet_rgb_stretch},
+     .ids = {},
+     .has_nms = false,
+     .fits = fits_db_text,
+     .create = create_db_text,
+     .shapes_tell = false},
     {.row = {"heatmap", "keypoints as peaks of maps", 0.3, 0, imagenet_stretch},
      .ids = {},
      .has_nms = false,
      .fits = fits_heatmap,
      .create = create_heatmap,
      .shapes_tell = false},
+    {.row = {"openpose", "OpenPose: persons with 18 points, from heat maps and part fields", 0.25,
+             0, bgr_128_letterbox},
+     .ids = {},
+     .has_nms = false,
+     .fits = fits_openpose,
+     .create = create_openpose},
     {.row = {"landmarks", "keypoints as a list of coordinates", 0.5, 0, rgb_unit_stretch},
      .ids = {},
      .has_nms = false,

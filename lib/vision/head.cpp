@@ -2,7 +2,6 @@
 #include "lib/vision/head.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 
@@ -293,20 +292,6 @@ void Candidates::add(const Candidate& c) {
     } else {
         ++not_finite;
     }
-}
-
-unsigned points_named(std::string_view skeleton) {
-    if (skeleton == "coco17") return 17;
-    unsigned most = 0;
-    while (!skeleton.empty()) {
-        unsigned point = 0;
-        const auto [end, error] =
-            std::from_chars(skeleton.data(), skeleton.data() + skeleton.size(), point);
-        if (error == std::errc()) most = std::max(most, point + 1);
-        const auto read = static_cast<size_t>(end - skeleton.data());
-        skeleton.remove_prefix(std::min(skeleton.size(), read + 1));  // the separator too
-    }
-    return most;
 }
 
 float Activation::operator()(float value) const {

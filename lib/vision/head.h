@@ -130,6 +130,8 @@ Candidate centred_box(const Matrix& matrix, uint32_t position, float score, int3
 
 // Points that a skeleton of the sidecar names, at least; 0 without one.
 unsigned points_named(std::string_view skeleton);
+// The published skeleton of so many points, or "".
+std::string_view skeleton_of(unsigned points);
 
 // The activation that the sidecar puts behind a score.
 class Activation {
@@ -175,6 +177,8 @@ public:
     }
     // Classes of the tensor; 0 where the shape does not say.
     virtual unsigned classes() const = 0;
+    // Names of the classes where nobody gives labels; empty = not known.
+    virtual std::vector<std::string> class_names() const { return {}; }
     // Bones between the keypoints where the sidecar names none; "" = not known.
     virtual std::string_view skeleton() const { return {}; }
     // Keypoints of a box or of the picture; 0 = none.

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "lib/vision/box_columns.h"
 #include "lib/vision/modelinfo_ini.h"
 
 namespace vartml::vision {
@@ -91,15 +92,8 @@ bool set_strides(std::vector<int>& field, std::string_view text) {
 }
 
 bool is_skeleton(std::string_view text) {
-    if (text == "coco17") return true;
-    const auto bones = split_list(text, ';');
-    return !bones.empty() && std::ranges::all_of(bones, [](const std::string& bone) {
-        const size_t dash = bone.find('-');
-        int from = 0, to = 0;
-        return dash != std::string::npos &&
-               parse_number(std::string_view(bone).substr(0, dash), from) &&
-               parse_number(std::string_view(bone).substr(dash + 1), to) && from >= 0 && to >= 0;
-    });
+    const auto bones = parse_skeleton(text);
+    return bones && !bones->empty();
 }
 
 using Input = ModelInfo::Input;
@@ -141,7 +135,8 @@ constexpr Key<ModelInfo> general[] = {
          m.activation = v;
          return one_of(v, {"none", "sigmoid", "softmax"});
      }},
-    {"x-vartml-skeleton", "coco17 or pairs such as 0-1;1-2",
+    {"x-vartml-skeleton",
+     "coco17, openpose18, hand21, blazepose33, face68, face468, face478, or pairs such as 0-1;1-2",
      [](ModelInfo& m, std::string_view v) {
          m.skeleton = v;
          return is_skeleton(v);
@@ -150,6 +145,13 @@ constexpr Key<ModelInfo> general[] = {
      [](ModelInfo& m, std::string_view v) {
          m.peak = v;
          return one_of(v, {"quarter", "centroid"});
+     }},
+    {"x-vartml-columns",
+     "the columns of a box: score, class, x0y0x1y1 or y0x0y1x1, and batch if it is there, in their "
+     "order and separated by ','",
+     [](ModelInfo& m, std::string_view v) {
+         m.columns = v;
+         return parse_box_columns(v).has_value();
      }},
     {"x-vartml-box-form", "v3 or v5",
      [](ModelInfo& m, std::string_view v) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parts of vartmloverlay that have no pad: what the display says, trails, skeletons, text.
 #include "gst/overlay/hud.h"
-#include "gst/overlay/skeleton.h"
 #include "gst/overlay/text.h"
 #include "gst/overlay/trails.h"
 #include "tests/gst/overlay_harness.h"
@@ -88,18 +87,6 @@ TEST(OverlayTrails, KeepTheLastPointsAndForgetWhoIsGone) {
         trails.end_frame();
     }
     EXPECT_EQ(trails.size(), 0u);
-}
-
-TEST(OverlaySkeleton, IsReadFromItsText) {
-    EXPECT_EQ(parse_skeleton("coco17")->size(), 19u);
-    EXPECT_TRUE(parse_skeleton("")->empty());
-    EXPECT_TRUE(parse_skeleton("none")->empty());
-    EXPECT_EQ(*parse_skeleton("0-1;12-3"), (std::vector<Limb>{{0, 1}, {12, 3}}));
-    EXPECT_EQ(*parse_skeleton("0-1;"), (std::vector<Limb>{{0, 1}}));
-    for (const char* wrong :
-         {"0", "0-", "-1", "0-1,2-3", "0-1;;", "a-b", "0-99999999999", "0 - 1"}) {
-        EXPECT_FALSE(parse_skeleton(wrong)) << wrong;
-    }
 }
 
 TEST(OverlayText, MakesNoBitmapForScoresThatChange) {

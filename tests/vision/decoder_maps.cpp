@@ -44,6 +44,29 @@ TEST_P(Segments, GiveEachCellItsGreatestClass) {
     }
 }
 
+// As lane detectors give lanes and drivable area.
+TEST_P(Segments, OfSeveralOutputsAreAClassEach) {
+    RefMap area = random_map(2, 24, 32, 5), lanes = random_map(2, 24, 32, 6);
+    const std::vector<StoredTensor> tensors = {stored_map(area, "drivable_area", GetParam()),
+                                               stored_map(lanes, "lanes", GetParam())};
+    const Decoded decoded = decode_tensors(tensors, {}, width, height);
+    ASSERT_EQ(decoded.class_maps.size(), 2u);
+    for (size_t k = 0; k < 2; ++k) {
+        const RefMap& map = k ? lanes : area;
+        for (size_t y = 0; y < 24; ++y) {
+            for (size_t x = 0; x < 32; ++x) {
+                const size_t want = map.at(1, y, x) > map.at(0, y, x) ? k : 255;
+                ASSERT_EQ(decoded.mask_pixels[decoded.class_maps[k].first + y * 32 + x], want);
+            }
+        }
+    }
+    const std::vector<TensorInfo> infos = {tensors[0].info, tensors[1].info};
+    const auto decoder = Decoder::create({}, infos, width, height, {});
+    ASSERT_TRUE(decoder);
+    EXPECT_EQ(decoder->label(0), "drivable_area");
+    EXPECT_EQ(decoder->label(1), "lanes");
+}
+
 TEST_P(Segments, OfOneChannelReachTheThreshold) {
     for (const char* activation : {"", "sigmoid"}) {
         RefMap map = random_map(1, 96, 128, 4);

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <vartml/preprocess.h>
@@ -32,9 +33,10 @@ struct ModelInfo {
     std::vector<float> anchors;
     std::string activation;  ///< "none", "sigmoid", "softmax" or ""
     std::string box_order;   ///< "yxyx", "xyxy", "cxcywh" or ""
+    std::string columns;     ///< of a table with a box per row: "batch,class,score,x0y0x1y1" or ""
     std::string box_form;    ///< of raw YOLO maps: "v3", "v5" or ""
     std::string peak;        ///< of heat maps: "quarter", "centroid" or ""
-    std::string skeleton;    ///< "coco17" or pairs "0-1;1-2;…"
+    std::string skeleton;    ///< a name of skeletons(), or pairs "0-1;1-2;…"
     struct Input {
         std::string name;
         std::optional<ResizeMode> resize;
@@ -102,6 +104,20 @@ struct OutputTensor {
     const TensorView* view = nullptr;  ///< of `data`
     const TensorView* cpu = nullptr;   ///< CPU view: true channel and position counts
 };
+
+/// A line between two keypoints, by their numbers.
+using Bone = std::pair<uint32_t, uint32_t>;
+/// The bones of a published kind of keypoints.
+struct Skeleton {
+    std::string_view name;  ///< "coco17"
+    uint32_t points;
+    std::span<const Bone> bones;
+};
+/// All that have a name.
+std::span<const Skeleton> skeletons();
+/// The bones of a name of skeletons(), or of pairs "0-1;1-2"; none for "" and "none". nullopt where
+/// the text is none of these.
+std::optional<std::vector<Bone>> parse_skeleton(std::string_view text);
 
 /// A joint or landmark of a detection, or of the whole picture, in frame pixels.
 struct Keypoint {

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models that leave the batch axis out of their outputs: lists [N,A] and [N] are seen as [1,N,A]
+// and [1,N], which is what the decoder families are written for.
+#pragma once
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <vartml/postprocess.h>
+
+namespace vartml::vision {
+
+// The outputs with an axis of 1 before the others; nullopt where one of them has it already, or has
+// more than two dimensions.
+std::optional<std::vector<TensorInfo>> with_batch_axis(std::span<const TensorInfo> outputs);
+
+// The views of frames' tensors, seen so. Keeps memory over frames.
+class BatchAxis {
+public:
+    // `outputs` as with_batch_axis gave them, and as long as this object.
+    explicit BatchAxis(std::span<const TensorInfo> outputs);
+    // Valid until the next call, and while the tensors are.
+    std::span<const OutputTensor> see(std::span<const OutputTensor> tensors);
+
+private:
+    struct View {
+        TensorView stored, seen;
+    };
+    std::span<const TensorInfo> outputs_;
+    std::vector<View> views_;
+    std::vector<OutputTensor> tensors_;
+};
+
+}  // namespace vartml::vision

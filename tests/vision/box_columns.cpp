@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// The order of the columns of final boxes: published, told by the sidecar, told by a tensor's name.
+#include "lib/vision/box_columns.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/vision/map_tensors.h"
+
+using namespace vartml;
+using namespace vartml::test;
+
+namespace {
+
+struct Case {
+    const char* why;
+    const char* tensor;
+    const char* columns;  // of the sidecar
+    std::vector<float> row;
+};
+// Each row says: class 2, score 0.75, corners 10, 20, 30, 50.
+const Case cases[] = {
+    {"v10", "output0", "", {10, 20, 30, 50, 0.75f, 2}},
+    {"v7", "output", "", {0, 10, 20, 30, 50, 2, 0.75f}},
+    {"told by the name", "batchno_classid_score_x1y1x2y2", "", {0, 2, 0.75f, 10, 20, 30, 50}},
+    {"y first", "batchno_classid_y1x1y2x2_score", "", {0, 2, 20, 10, 50, 30, 0.75f}},
+    {"told by the sidecar", "output", "score,class,x0y0x1y1", {0.75f, 2, 10, 20, 30, 50}},
+    {"the sidecar wins over the name",
+     "batchno_classid_score_x1y1x2y2",
+     "batch,score,class,x0y0x1y1",
+     {0, 0.75f, 2, 10, 20, 30, 50}},
+};
+
+TEST(BoxColumns, SayWhatARowHolds) {
+    for (const Case& c : cases) {
+        for (const bool batch : {true, false}) {
+            constexpr size_t rows = 20;  // the others only fill the tensor
+            std::vector<float> values(c.row);
+            values.resize(rows * c.row.size());
+            StoredTensor tensor;
+            tensor.info.name = c.tensor;
+            std::vector<uint32_t> shape{rows, static_cast<uint32_t>(c.row.size())};
+            if (batch) shape.insert(shape.begin(), 1);
+            tensor.info.cpu =
+                make_view(DataType::float32, batch ? Layout::NHW : Layout::GENERIC, shape);
+            tensor.bytes.resize(values.size() * sizeof(float));
+            std::memcpy(tensor.bytes.data(), values.data(), tensor.bytes.size());
+            ModelInfo info;
+            info.columns = c.columns;
+            const Decoded decoded = decode_tensors({tensor}, info, 100, 100);
+            ASSERT_EQ(decoded.detections.size(), 1u) << c.why;
+            const Detection& d = decoded.detections[0];
+            EXPECT_EQ(d.class_id, 2) << c.why;
+            EXPECT_EQ(d.score, 0.75f) << c.why;
+            EXPECT_EQ(d.x0, 10) << c.why;
+            EXPECT_EQ(d.y0, 20) << c.why;
+            EXPECT_EQ(d.x1, 30) << c.why;
+            EXPECT_EQ(d.y1, 50) << c.why;
+        }
+    }
+}
+
+TEST(BoxColumns, ThatAreNotCompleteAreNone) {
+    for (const char* wrong : {"", "output0", "score,class", "score,class,x0y0x1y1,x0y0x1y1",
+                              "score,class,x0y0x1y1,angle", "score, class,x0y0x1y1"}) {
+        EXPECT_FALSE(vision::parse_box_columns(wrong)) << wrong;
+    }
+}
+
+TEST(BoxColumns, OfAnotherNumberThanTheTensorHasAreRefused) {
+    ModelInfo info;
+    info.columns = "score,class,x0y0x1y1";
+    TensorInfo output;
+    output.name = "output";
+    output.cpu = make_view(DataType::float32, Layout::NHW, {1, 20, 7});
+    const auto decoder = Decoder::create(info, {&output, 1}, 100, 100, {.decoder = "yolo-end2end"});
+    ASSERT_FALSE(decoder);
+    EXPECT_NE(decoder.error().message.find("[1,N,6]"), std::string::npos)
+        << decoder.error().message;
+}
+
+}  // namespace

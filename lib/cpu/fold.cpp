@@ -2,6 +2,7 @@
 #include "lib/cpu/fold.h"
 
 #include "lib/cpu/kernel.h"
+#include "lib/graph/attribute_values.h"
 #include "lib/graph/canonical.h"
 #include "lib/graph/late.h"
 #include "lib/graph/ops.h"
@@ -91,6 +92,8 @@ Result<bool> fold_node(Graph& graph, const Node& node) {
 
 Result<Appended> append_node(Graph& graph, Node node,
                              std::span<const std::optional<graph::Type>> declared) {
+    // Not only when it runs: a late node is settled then.
+    if (auto ok = graph::check_attribute_values(node, graph::Form::onnx); !ok) return ok.error();
     const bool late = graph::must_be_late(graph, node);
     if (!late) {
         if (auto ok = graph::canonicalise(graph, node); !ok) return ok.error();

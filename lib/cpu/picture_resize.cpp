@@ -35,6 +35,7 @@ double source_position(const Axis& axis, const std::string& mode, int64_t positi
     const auto x = static_cast<double>(position);
     const auto src = static_cast<double>(axis.src), dst = static_cast<double>(axis.dst);
     if (mode == "asymmetric") return x / axis.scale;
+    if (mode == "tf_half_pixel_for_nn") return (x + 0.5) / axis.scale;
     if (mode == "align_corners") {
         return axis.dst == 1 ? 0 : x * (src - 1) / (axis.scale * src - 1);
     }

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <ranges>
 
+#include "lib/graph/attribute_values.h"
 #include "lib/graph/canonical_rules.h"
 #include "lib/graph/elements.h"
 #include "lib/graph/numbers.h"
@@ -344,6 +345,7 @@ Result<void> canonicalise(const Graph& graph, Node& node) {
             return bad_node(node, "reads '" + graph.value(id).name + "', which has no type yet");
         }
     }
+    if (auto ok = check_attribute_values(node, Form::onnx); !ok) return ok;
     const OpInfo* op = find_op(node.base());
     for (int i = 0; i < (op ? op->min_inputs : 1); ++i)
         if (!has_input(node, static_cast<size_t>(i)))

@@ -369,11 +369,22 @@ Result<void> rule_resize(const Graph& graph, Node& node) {
     return {};
 }
 
+// No shift of half a pixel; the nearest element is the one before, of an axis that shrinks the one
+// behind.
 Result<void> rule_upsample(const Graph& graph, Node& node) {
+    const auto scales = node.get("scales", std::vector<float>());
+    const bool shrinks = std::ranges::any_of(scales, [](float s) { return s < 1; });
+    const bool grows = std::ranges::any_of(scales, [](float s) { return s > 1; });
+    if (shrinks && grows && node.get("mode", "nearest") == "nearest") {
+        return Error{ErrorCode::unsupported,
+                     "node '" + node.name +
+                         "' (Upsample or Resize of set 10) makes one axis larger and another "
+                         "smaller in mode nearest; export it with opset 11 or later"};
+    }
     node.kind = "Resize";
     if (node.get("mode", "nearest") == "bilinear") node.attributes["mode"] = "linear";
     node.attributes["coordinate_transformation_mode"] = "asymmetric";
-    node.attributes["nearest_mode"] = "floor";
+    node.attributes["nearest_mode"] = shrinks ? "ceil" : "floor";
     return rule_resize(graph, node);
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "lib/graph/attribute_values.h"
 #include "lib/graph/late.h"
 #include "lib/graph/op_rules.h"
 
@@ -212,6 +213,8 @@ Result<Types> infer_types(const Graph& graph, const Node& node) {
         return ok.error();
     }
     if (auto ok = check_attributes(node, *op, {}); !ok) return ok.error();
+    const Form form = is_late(node) ? Form::onnx : Form::canonical;
+    if (auto ok = check_attribute_values(node, form); !ok) return ok.error();
     // Of any number of inputs none may be absent.
     const size_t required = op->max_inputs < 0 && !is_late(node)
                                 ? node.inputs.size()

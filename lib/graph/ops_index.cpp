@@ -189,7 +189,11 @@ Result<Types> infer_nms(const Graph& graph, const Node& node) {
 Result<Types> infer_eye_like(const Graph& graph, const Node& node) {
     Type y = input_type(graph, node, 0);
     if (y.shape.size() != 2) return bad_inputs(graph, node);
-    if (const auto type = parse_short_name(node.get("dtype", ""))) y.data_type = *type;
+    const std::string name = node.get("dtype", "");
+    if (const auto type = parse_short_name(name))
+        y.data_type = *type;
+    else if (!name.empty())
+        return bad_node(node, "makes '" + name + "', expected a type such as f32 or i64");
     return Types{y};
 }
 

@@ -10,10 +10,13 @@ namespace {
 
 Result<Types> infer_quantise(const Graph& graph, const Node& node) {
     DataType type = DataType::uint8;
+    const std::string name = node.get("output_dtype", "");
     if (has_input(node, 2)) {
         type = input_type(graph, node, 2).data_type;
-    } else if (const auto named = parse_short_name(node.get("output_dtype", ""))) {
+    } else if (const auto named = parse_short_name(name)) {
         type = *named;
+    } else if (!name.empty()) {
+        return bad_node(node, "makes '" + name + "', expected a type such as u8 or i8");
     }
     return Types{{type, input_type(graph, node, 0).shape}};
 }

@@ -37,6 +37,10 @@ void Builder::fail(ErrorCode code, std::string_view text) {
     if (!error_) error_ = Error{code, file_ + ": node '" + node_ + "' " + std::string(text)};
 }
 
+void Builder::fail(const Error& error) {
+    if (!error_) error_ = Error{error.code, file_ + ": " + error.message};
+}
+
 ValueIds Builder::emit_named(std::string kind, ValueIds inputs, Attributes attributes,
                              std::string domain, const std::vector<std::string>& names) {
     if (error_) return ValueIds(names.size(), graph::none);
@@ -71,7 +75,7 @@ ValueIds Builder::emit_named(std::string kind, ValueIds inputs, Attributes attri
             appended = cpu::append_node(graph, std::move(node), bounds);
         }
     }
-    if (!appended) error_ = Error{appended.error().code, file_ + ": " + appended.error().message};
+    if (!appended) fail(appended.error());
     return outputs;
 }
 

@@ -30,6 +30,7 @@ public:
     // The ONNX node that the next calls belong to.
     void begin_node(const std::string& name);
     void fail(ErrorCode code, std::string_view text);  // `model.onnx: node 'x' <text>`
+    void fail(const Error& error);                     // whose sentence names the node already
     const std::optional<Error>& error() const { return error_; }
 
     // Appends a node with one output of a name of its own, or with `names.size()` outputs named

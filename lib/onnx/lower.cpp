@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 
+#include "lib/graph/attribute_values.h"
 #include "lib/graph/ops.h"
 #include "lib/onnx/tensor.h"
 
@@ -194,30 +195,9 @@ void softmax(Builder& b, ModelFile& file, OnnxNode& n) {
     bind_first(b, n, b.emit("Reshape", {y, b.ints(shape)}));
 }
 
-// Resize of set 10 and Upsample: scales only, no shift of half a pixel, the nearest element by
-// truncation.
-void resize_by_scales(Builder& b, OnnxNode& n, ValueId scales) {
-    const auto values = b.float_values(scales);
-    if (!values) {  // settled when they are known; set 10's Resize means what Upsample does
-        n.inputs = {n.input(0), scales};
-        return keep_as(b, n, "Upsample");
-    }
-    const bool shrinks = std::ranges::any_of(*values, [](float s) { return s < 1; });
-    Attributes attributes{{"mode", n.get("mode", "nearest")},
-                          {"coordinate_transformation_mode", std::string("asymmetric")},
-                          {"nearest_mode", std::string(shrinks ? "ceil" : "floor")}};
-    bind_first(b, n, b.emit("Resize", {n.input(0), graph::none, scales}, std::move(attributes)));
-}
-void upsample(Builder& b, ModelFile&, OnnxNode& n) {
-    if (n.input(1) != graph::none) return resize_by_scales(b, n, n.input(1));
-    std::vector<float> scales;
-    if (const auto* attribute = n.find("scales"))
-        scales.assign(attribute->floats().begin(), attribute->floats().end());
-    resize_by_scales(b, n, b.floats({static_cast<int64_t>(scales.size())}, scales));
-}
-void resize(Builder& b, ModelFile& file, OnnxNode& n) {
-    if (n.opset < 11) return resize_by_scales(b, n, n.input(1));
-    keep(b, file, n);
+// Set 10's Resize means what Upsample does.
+void resize(Builder& b, ModelFile&, OnnxNode& n) {
+    keep_as(b, n, n.opset < 11 ? "Upsample" : "Resize");
 }
 
 // BatchNormalization in training mode: by the statistics of this batch, which move the running
@@ -498,6 +478,9 @@ void scaler(Builder& b, ModelFile&, OnnxNode& n) {
 struct Row {
     std::string_view domain, op;
     Handler handler;
+    // Of an operator that becomes others: the attributes that the handler reads, each with its kind
+    // as in ops.h. '*': the node is taken over with all of them, and inference knows which.
+    std::string_view attributes = "*";
 };
 constexpr std::string_view ms = "com.microsoft";
 constexpr Row rows[] = {
@@ -522,13 +505,13 @@ constexpr Row rows[] = {
     {"", "RoiAlign", roi_align},
     {"", "Scatter", scatter},
     {"", "Softmax", softmax},
-    {"", "Upsample", upsample},
+    {"", "Upsample", resize},
     {ms, "Attention", keep},
-    {ms, "BiasGelu", bias_gelu},
+    {ms, "BiasGelu", bias_gelu, ""},
     {ms, "DequantizeLinear", quantize},
-    {ms, "FastGelu", fast_gelu},
+    {ms, "FastGelu", fast_gelu, ""},
     {ms, "FusedConv", fused_conv},
-    {ms, "FusedMatMul", fused_matmul},
+    {ms, "FusedMatMul", fused_matmul, "alpha:f transA:i transB:i transBatchA:i transBatchB:i"},
     {ms, "Gelu", keep_in_default_domain},
     {ms, "QLinearAdd", quantised},
     {ms, "QLinearAveragePool", keep_channels_first},
@@ -541,14 +524,58 @@ constexpr Row rows[] = {
     {ms, "QuantizeLinear", quantize},
     {ms, "QuickGelu", keep},
     {ms, "SimplifiedLayerNormalization", rms_normalization},
-    {ms, "SkipLayerNormalization", skip_layer_normalization},
-    {"ai.onnx.ml", "Scaler", scaler},
+    {ms, "SkipLayerNormalization", skip_layer_normalization, "epsilon:f"},
+    {"ai.onnx.ml", "Scaler", scaler, "offset:fs scale:fs"},
 };
 
-Handler find_handler(std::string_view domain, std::string_view op) {
+const Row* find_row(std::string_view domain, std::string_view op) {
     for (const Row& row : rows)
-        if (row.domain == domain && row.op == op) return row.handler;
+        if (row.domain == domain && row.op == op) return &row;
+    return nullptr;
+}
+
+Handler find_handler(std::string_view domain, std::string_view op) {
+    if (const Row* row = find_row(domain, op)) return row->handler;
     return domain.empty() && graph::find_op(op) ? keep : nullptr;
+}
+
+std::string_view kind_of(const pb::AttributeProto& attribute) {
+    switch (attribute.type()) {
+        case pb::AttributeProto::INT:
+            return "i";
+        case pb::AttributeProto::FLOAT:
+            return "f";
+        case pb::AttributeProto::STRING:
+            return "s";
+        case pb::AttributeProto::INTS:
+            return "is";
+        case pb::AttributeProto::FLOATS:
+            return "fs";
+        default:
+            return "?";
+    }
+}
+bool is_listed(std::string_view list, const pb::AttributeProto& attribute) {
+    const std::string padded = ' ' + std::string(list) + ' ';
+    const std::string entry = attribute.name() + ':' + std::string(kind_of(attribute));
+    return padded.find(' ' + entry + ' ') != padded.npos;
+}
+
+// An attribute that nobody would look at may change what the operator means. Those of the default
+// domain are checked against ONNX's schemas before.
+bool refuse_unknown_attributes(Builder& b, const OnnxNode& n) {
+    const Row* const row = find_row(n.domain, n.proto.op_type());
+    for (const auto& attribute : n.proto.attribute()) {
+        const bool is_tensor = attribute.type() == pb::AttributeProto::TENSOR;
+        const bool is_read = !row || row->attributes == "*" ? !is_tensor || n.domain.empty()
+                                                            : is_listed(row->attributes, attribute);
+        if (is_read) continue;
+        b.fail(ErrorCode::unsupported, "(" + n.proto.op_type() + ") has the attribute '" +
+                                           attribute.name() +
+                                           "', whose meaning is not known here; export it without");
+        return true;
+    }
+    return false;
 }
 
 }  // namespace
@@ -570,6 +597,13 @@ std::vector<LoweredOperator> lowered_operators() {
 }
 
 void lower(Builder& builder, ModelFile& file, OnnxNode node) {
+    if (refuse_unknown_attributes(builder, node)) return;
+    graph::Node as_it_is;
+    as_it_is.name = builder.node();
+    as_it_is.kind = node.proto.op_type();
+    as_it_is.attributes = node.attributes;
+    if (auto ok = graph::check_attribute_values(as_it_is, graph::Form::onnx); !ok)
+        return builder.fail(ok.error());
     const Handler handler = find_handler(node.domain, node.proto.op_type());
     handler(builder, file, node);
 }

@@ -221,6 +221,12 @@ const Case pictures[] = {
      "const %x : u8[3] = {10, 10, 10}\n%y = Resize %x {coordinate_transformation_mode="
      "\"half_pixel\", mode=\"cubic\", scales=f[2.3333333], sizes=[7]} : u8[7]",
      "u8[7] = 10 10 10 10 10 10 10"},
+    // given: (x_resized + 0.5) / x_scale, not less half a pixel: 1 and 3 of 0 to 3.
+    {"ResizeTheWayOfTensorFlow1",
+     "const %x : f32[4] = {10, 11, 12, 13}\n%y = Resize %x {coordinate_transformation_mode="
+     "\"tf_half_pixel_for_nn\", mode=\"nearest\", nearest_mode=\"floor\", scales=f[0.5], "
+     "sizes=[2]} : f32[2]",
+     "f32[2] = 11 13"},
     {"ResizeClampsWhatCubicOvershoots",
      "const %x : u8[4] = {0, 255, 255, 0}\n%y = Resize %x {coordinate_transformation_mode="
      "\"half_pixel\", mode=\"cubic\", scales=f[2.0], sizes=[8]} : u8[8]",

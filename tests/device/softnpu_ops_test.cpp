@@ -112,6 +112,12 @@ const Case cases[] = {
      "nearest_mode=\"floor\", scales=f[1.0,1.0,2.0,2.0], sizes=[1,8,8,10]} : f32[1,8,8,10]\n"
      "%y = Concat %r, %z {axis=1} : f32[1,14,8,10]\noutput %y\n"},
     {"linear resize, half pixel, odd factor",
+    {"nearest resize to a part of the pixels, the way of TensorFlow 1",
+     "graph g\ninput %x : f32[1,5,9,8]\n"
+     "%y = Resize %x {antialias=0, coordinate_transformation_mode=\"tf_half_pixel_for_nn\", "
+     "cubic_coeff_a=-0.75, exclude_outside=0, extrapolation_value=0.0, mode=\"nearest\", "
+     "nearest_mode=\"floor\", scales=f[1.0,1.0,0.33333334,0.5], sizes=[1,5,3,4]} : f32[1,5,3,4]\n"
+     "output %y\n"},
      "graph g\ninput %x : f32[1,3,7,5]\n"
      "%y = Resize %x {antialias=0, coordinate_transformation_mode=\"half_pixel\", "
      "cubic_coeff_a=-0.75, exclude_outside=0, extrapolation_value=0.0, mode=\"linear\", "

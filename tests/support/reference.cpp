@@ -229,6 +229,7 @@ struct Evaluator {
         const bool linear = n.get("mode", "nearest") == "linear";
         const auto position = [&](size_t d, int64_t i) {
             if (mode == "asymmetric") return static_cast<double>(i) / scales[d];
+            if (mode == "tf_half_pixel_for_nn") return (static_cast<double>(i) + 0.5) / scales[d];
             if (mode == "align_corners") {
                 return y[d] == 1
                            ? 0.0

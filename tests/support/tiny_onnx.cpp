@@ -37,6 +37,8 @@ void set_value(::onnx::AttributeProto& a, const TinyOnnx::Attribute& value) {
                 a.set_type(A::INTS), a.mutable_ints()->Add(v.begin(), v.end());
             } else if constexpr (std::is_same_v<T, TinyOnnx::Floats>) {
                 a.set_type(A::FLOATS), a.mutable_floats()->Add(v.begin(), v.end());
+            } else if constexpr (std::is_same_v<T, TinyOnnx::Strings>) {
+                a.set_type(A::STRINGS), a.mutable_strings()->Add(v.begin(), v.end());
             } else if constexpr (std::is_same_v<T, ::onnx::GraphProto>) {
                 a.set_type(A::GRAPH), *a.mutable_g() = v;
             } else {

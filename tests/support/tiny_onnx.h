@@ -18,10 +18,11 @@ class TinyOnnx {
 public:
     using Ints = std::vector<int64_t>;
     using Floats = std::vector<float>;
+    using Strings = std::vector<std::string>;
     using Dim =
         std::variant<int, std::string>;  // a number, or a symbol ("" = unknown without a name)
-    using Attribute = std::variant<int64_t, float, std::string, Ints, Floats, ::onnx::GraphProto,
-                                   ::onnx::TensorProto>;
+    using Attribute = std::variant<int64_t, float, std::string, Ints, Floats, Strings,
+                                   ::onnx::GraphProto, ::onnx::TensorProto>;
     static constexpr int float32 = 1, uint8 = 2, int8 = 3, int32 = 6, int64 = 7, string = 8,
                          boolean = 9, fp16 = 10, float64 = 11;
 

@@ -22,6 +22,7 @@ struct AxisTable {
 double source_position(const std::string& mode, int64_t x, double scale, int64_t in, int64_t out) {
     const auto position = static_cast<double>(x);
     if (mode == "asymmetric") return position / scale;
+    if (mode == "tf_half_pixel_for_nn") return (position + 0.5) / scale;
     if (mode == "align_corners") {
         return out == 1 ? 0 : position * static_cast<double>(in - 1) / static_cast<double>(out - 1);
     }

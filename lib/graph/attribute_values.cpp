@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/graph/attribute_values.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "lib/graph/late.h"
+#include "lib/graph/op_rules.h"
+
+namespace vartml::graph {
+
+namespace {
+
+// Values are separated by spaces. `other` are those that ONNX has besides and canonicalise()
+// rewrites; an attribute without values is one that it drops. No kind: of every operator.
+struct Choice {
+    std::string_view kind, attribute, values, other;
+};
+constexpr std::string_view recurrent_activations =
+    "Affine Elu HardSigmoid LeakyRelu Relu ScaledTanh Sigmoid Softplus Softsign Tanh "
+    "ThresholdedRelu";
+constexpr Choice choices[] = {
+    {"", "auto_pad", "", "NOTSET SAME_LOWER SAME_UPPER VALID"},
+    {"BitShift", "direction", "LEFT RIGHT", ""},
+    {"DepthToSpace", "mode", "DCR CRD", ""},
+    {"GRU", "activations", recurrent_activations, ""},
+    {"GRU", "direction", "forward reverse bidirectional", ""},
+    {"Gelu", "approximate", "none tanh", ""},
+    {"GridSample", "mode", "linear nearest cubic", "bilinear bicubic"},
+    {"GridSample", "padding_mode", "zeros border reflection", ""},
+    {"LSTM", "activations", recurrent_activations, ""},
+    {"LSTM", "direction", "forward reverse bidirectional", ""},
+    {"Pad", "mode", "constant reflect edge wrap", ""},
+    {"PictureInput", "layout", "NCHW NHWC", ""},
+    {"RNN", "activations", recurrent_activations, ""},
+    {"RNN", "direction", "forward reverse bidirectional", ""},
+    {"Resize", "coordinate_transformation_mode",
+     "half_pixel half_pixel_symmetric pytorch_half_pixel align_corners asymmetric "
+     "tf_crop_and_resize tf_half_pixel_for_nn",
+     ""},
+    {"Resize", "keep_aspect_ratio_policy", "", "stretch not_larger not_smaller"},
+    {"Resize", "mode", "nearest linear cubic", ""},
+    {"Resize", "nearest_mode", "round_prefer_floor round_prefer_ceil floor ceil", ""},
+    {"RoiAlign", "coordinate_transformation_mode", "half_pixel output_half_pixel", ""},
+    {"RoiAlign", "mode", "avg max", ""},
+    {"ScatterElements", "reduction", "none add mul max min", ""},
+    {"ScatterND", "reduction", "none add mul max min", ""},
+    {"Upsample", "mode", "", "nearest linear bilinear cubic"},
+};
+
+// Switches: off and on, and nothing else.
+constexpr std::string_view switches[] = {
+    "align_corners",
+    "allowzero",
+    "antialias",
+    "ceil_mode",
+    "center_point_box",
+    "channels_last",
+    "count_include_pad",
+    "detect_negative",
+    "detect_positive",
+    "do_rotary",
+    "exclude_outside",
+    "exclusive",
+    "fmod",
+    "input_forget",
+    "is_test",
+    "keepdims",
+    "largest",
+    "layout",
+    "linear_before_reset",
+    "noop_with_empty_axes",
+    "past_present_share_buffer",
+    "reverse",
+    "select_last_index",
+    "sorted",
+    "storage_order",
+    "training_mode",
+    "transA",
+    "transB",
+    "unidirectional",
+    "upper",
+};
+
+const Choice* find_choice(std::string_view kind, std::string_view attribute) {
+    const auto found = std::ranges::find_if(choices, [&](const Choice& c) {
+        return c.attribute == attribute && (c.kind.empty() || c.kind == kind);
+    });
+    return found == std::end(choices) ? nullptr : found;
+}
+
+bool is_listed(std::string_view list, std::string_view value) {
+    while (!list.empty()) {
+        const std::string_view entry = list.substr(0, list.find(' '));
+        if (entry == value) return true;
+        list.remove_prefix(std::min(entry.size() + 1, list.size()));
+    }
+    return false;
+}
+
+std::string with_commas(std::string_view first, std::string_view second) {
+    std::string text(first);
+    if (!first.empty() && !second.empty()) text += ' ';
+    text += second;
+    for (size_t at = 0; (at = text.find(' ', at)) != text.npos; at += 2) text.replace(at, 1, ", ");
+    return text;
+}
+
+Error unknown_value(const Node& node, std::string_view key, const std::string& value,
+                    const std::string& known) {
+    return {ErrorCode::unsupported, "node '" + node.name + "' (" + op_type(node) +
+                                        ") has the attribute '" + std::string(key) +
+                                        "' with the value " + value + ", known are " + known};
+}
+
+Result<void> check_texts(const Node& node, std::string_view key, const Choice& choice,
+                         std::span<const std::string> texts, Form form) {
+    const std::string_view other = form == Form::onnx ? choice.other : std::string_view();
+    for (const std::string& text : texts) {
+        if (is_listed(choice.values, text) || is_listed(other, text)) continue;
+        if (text.empty() && key == "auto_pad") continue;  // some exporters mean NOTSET
+        return unknown_value(node, key, "'" + text + "'", with_commas(choice.values, other));
+    }
+    return {};
+}
+
+}  // namespace
+
+Result<void> check_attribute_values(const Node& node, Form form) {
+    const std::string type = op_type(node);
+    const std::string_view kind = std::string_view(type).substr(0, type.find('+'));
+    for (const auto& [key, value] : node.attributes) {
+        const size_t dot = key.find('.');
+        const std::string_view part = dot == key.npos ? kind : std::string_view(key).substr(0, dot);
+        const std::string_view name =
+            dot == key.npos ? std::string_view(key) : std::string_view(key).substr(dot + 1);
+        if (const auto* number = std::get_if<int64_t>(&value)) {
+            const bool is_switch = std::ranges::find(switches, name) != std::end(switches);
+            if (is_switch && *number != 0 && *number != 1)
+                return unknown_value(node, key, std::to_string(*number), "0 and 1");
+            continue;
+        }
+        const Choice* const choice = find_choice(part, name);
+        if (!choice) continue;
+        if (const auto* text = std::get_if<std::string>(&value)) {
+            if (auto ok = check_texts(node, key, *choice, {text, 1}, form); !ok) return ok;
+        } else if (const auto* texts = std::get_if<std::vector<std::string>>(&value)) {
+            if (auto ok = check_texts(node, key, *choice, *texts, form); !ok) return ok;
+        }
+    }
+    return {};
+}
+
+std::string_view choices_of(std::string_view kind, std::string_view attribute) {
+    const Choice* const choice = find_choice(kind, attribute);
+    return choice ? choice->values : std::string_view();
+}
+
+}  // namespace vartml::graph

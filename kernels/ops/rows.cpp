@@ -154,6 +154,18 @@ void interleave(const uint32_t* src, ptrdiff_t stride, uint32_t* dst, size_t cou
     HWY_DYNAMIC_DISPATCH(interleave_32)(src, stride, dst, count, channels);
 }
 
+// Through floats that stay in the nearest cache.
+template <typename Src, typename Dst>
+void convert_through_floats(const Src* src, Dst* dst, size_t count) {
+    constexpr size_t chunk = 512;
+    float floats[chunk];
+    for (size_t i = 0; i < count; i += chunk) {
+        const size_t n = count - i < chunk ? count - i : chunk;
+        convert_row(src + i, floats, n);
+        convert_row(floats, dst + i, n);
+    }
+}
+
 template <typename T>
 void convert_row(const T* src, T* dst, size_t count) {
     std::memcpy(dst, src, count * sizeof(T));
@@ -177,6 +189,13 @@ void convert_one(float src, fp16& dst) {
 }
 void convert_one(fp16 src, float& dst) {
     dst = hwy::F32FromF16(std::bit_cast<hwy::float16_t>(src.bits));
+}
+template <typename Src, typename Dst>
+    requires(!std::is_same_v<Src, Dst>)
+void convert_one(Src src, Dst& dst) {
+    float value;
+    convert_one(src, value);
+    convert_one(value, dst);
 }
 
 // Rows of so few columns that a loop over them costs more than they do.
@@ -203,6 +222,12 @@ void convert_row(const float* src, fp16* dst, size_t count) {
 }
 void convert_row(const fp16* src, float* dst, size_t count) {
     HWY_DYNAMIC_DISPATCH(fp16_to_f32)(src, dst, count);
+}
+void convert_row(const bf16* src, fp16* dst, size_t count) {
+    convert_through_floats(src, dst, count);
+}
+void convert_row(const fp16* src, bf16* dst, size_t count) {
+    convert_through_floats(src, dst, count);
 }
 
 template <typename Src, typename Dst>
@@ -266,6 +291,8 @@ VARTML_PAIR(float, bf16)
 VARTML_PAIR(bf16, float)
 VARTML_PAIR(float, fp16)
 VARTML_PAIR(fp16, float)
+VARTML_PAIR(bf16, fp16)
+VARTML_PAIR(fp16, bf16)
 #undef VARTML_PAIR
 
 }  // namespace vartml::kernels

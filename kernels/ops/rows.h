@@ -16,10 +16,14 @@ void convert_row(const float* src, bf16* dst, size_t count);
 void convert_row(const bf16* src, float* dst, size_t count);
 void convert_row(const float* src, fp16* dst, size_t count);
 void convert_row(const fp16* src, float* dst, size_t count);
+// Between the halves through fp32: fp16 to bf16 rounds to nearest even, the other way also
+// overflows to infinity.
+void convert_row(const bf16* src, fp16* dst, size_t count);
+void convert_row(const fp16* src, bf16* dst, size_t count);
 
 // Copies `rows` rows of `columns` elements. Row strides in elements, which may be negative or 0 in
 // the source; elements of a row are contiguous on both sides. Types of the same name are copied,
-// fp32 <-> bf16, fp16 converted as above.
+// two of fp32, bf16, fp16 converted as above.
 template <typename Src, typename Dst>
 void copy_rows(const Src* src, ptrdiff_t src_stride, Dst* dst, ptrdiff_t dst_stride, size_t rows,
                size_t columns);

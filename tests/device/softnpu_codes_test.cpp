@@ -8,6 +8,7 @@
 #include <random>
 #include <set>
 
+#include "lib/cpu/fold.h"
 #include "lib/device/softnpu/softnpu.h"
 #include "tests/support/graphs.h"
 #include "tests/support/quantised.h"
@@ -270,6 +271,155 @@ TEST_P(SoftNpuCodes, AreWithinOneStep) {
 
 INSTANTIATE_TEST_SUITE_P(Operators, SoftNpuCodes, testing::ValuesIn(cases),
                          [](const auto& info) { return std::string(info.param.name); });
+
+// What DynamicQuantizeLinear becomes: tensors NAMEq, NAMEs and NAMEz from %NAME of this shape.
+std::string dynamic_codes(const std::string& name, const std::string& shape,
+                          const std::string& axes) {
+    std::string text = R"(
+        %@m = ReduceMax %@ {axes=[AXES], keepdims=0} : f32[]
+        %@h = Max %@m, %zero : f32[]
+        %@n = ReduceMin %@ {axes=[AXES], keepdims=0} : f32[]
+        %@l = Min %@n, %zero : f32[]
+        %@w = Sub %@h, %@l : f32[]
+        %@s = Div %@w, %steps : f32[]
+        %@a = Sub %zero, %@l : f32[]
+        %@b = Div %@a, %@s : f32[]
+        %@r = Round %@b : f32[]
+        %@c = Clip %@r {max=255.0, min=0.0} : f32[]
+        %@z = Cast %@c {to="u8"} : u8[]
+        %@q = QuantizeLinear %@, %@s, %@z {axis=0, block_size=0} : u8[SHAPE])";
+    for (const auto& [from, to] :
+         {std::pair<std::string, std::string>{"@", name}, {"AXES", axes}, {"SHAPE", shape}})
+        for (size_t at = 0; (at = text.find(from, at)) != text.npos; at += to.size())
+            text.replace(at, from.size(), to);
+    return text;
+}
+
+// A convolution and a product of codes that are made while the model runs, arithmetic between them,
+// and a float product behind, for which the rest of a program is bf16 where the processor has it.
+std::string dynamic_model() {
+    return R"(
+        input %x : f32[1,8,13,12]
+        const %zero : f32[] = {0}
+        const %steps : f32[] = {255}
+        const %w : i8[16,8,3,3] = {0}
+        const %wzero : i8[] = {0}
+        const %ws : f32[] = {0.01}
+        const %b : f32[1,16,1,1] = {0}
+        const %m : u8[16,24] = {0}
+        const %mz : u8[] = {127}
+        const %k : f32[24,10] = {0})" +
+           dynamic_codes("x", "1,8,13,12", "0,1,2,3") + R"(
+        %i = ConvInteger %xq, %w, %xz, %wzero )" WINDOW R"( : i32[1,16,13,12]
+        %f = Cast %i {to="f32"} : f32[1,16,13,12]
+        %both = Mul %xs, %ws : f32[]
+        %d = Mul %f, %both : f32[1,16,13,12]
+        %e = Add %d, %b : f32[1,16,13,12]
+        %act = HardSwish %e : f32[1,16,13,12]
+        %pool = GlobalAveragePool %act : f32[1,16,1,1]
+        %flat = Reshape %pool {shape=[1,16]} : f32[1,16])" +
+           dynamic_codes("flat", "1,16", "0,1") + R"(
+        %j = MatMulInteger %flatq, %m, %flatz, %mz : i32[1,24]
+        %g = Cast %j {to="f32"} : f32[1,24]
+        %o = Mul %g, %flats : f32[1,24]
+        %rounded = Round %o : f32[1,24]
+        %y = MatMul %rounded, %k : f32[1,10]
+        output %flatq
+        output %act
+        output %o
+        output %y)";
+}
+
+std::vector<float> floats_of(const graph::Value& value, const std::vector<std::byte>& memory) {
+    std::vector<float> numbers(static_cast<size_t>(value.type.elements()));
+    for (size_t i = 0; i < numbers.size(); ++i)
+        numbers[i] = get(memory.data(), value.type.data_type, i);
+    return numbers;
+}
+
+// The numbers of all outputs by the plain loops of lib/cpu, node after node.
+std::vector<std::vector<float>> by_plain_loops(graph::Graph graph,
+                                               const std::vector<std::byte>& input) {
+    graph.value(graph.inputs[0]).constant = graph::make_constant<std::byte>(input);
+    for (const graph::Node& node : graph.nodes) {
+        auto made = cpu::evaluate(graph, node);
+        if (!made) {
+            ADD_FAILURE() << made.error().message;
+            return {};
+        }
+        graph.value(node.outputs[0]).constant = std::move((*made)[0]);
+    }
+    std::vector<std::vector<float>> results;
+    for (const auto id : graph.outputs) {
+        const auto& bytes = graph.value(id).constant->bytes;
+        results.push_back(floats_of(graph.value(id), {bytes.begin(), bytes.end()}));
+    }
+    return results;
+}
+
+class DynamicCodes : public testing::TestWithParam<Numerics> {};
+
+// In both types: bf16 between the codes would make other codes.
+TEST_P(DynamicCodes, AreThoseOfPlainLoopsInEitherType) {
+    auto program = std::make_shared<Program>();
+    program->name = "test";
+    program->target = "softnpu-1";
+    program->graph = graph::must_parse(dynamic_model());
+    test::randomise_quantised(program->graph, 1);
+    const graph::Graph& graph = program->graph;
+    program->inputs.push_back(border(graph.value(graph.inputs[0])));
+    std::mt19937 random(3);
+    std::vector<std::byte> input(program->inputs[0].hw->size_bytes);
+    for (size_t i = 0; i < input.size() / 4; ++i)
+        put(input.data(), DataType::float32, i, static_cast<float>(random() % 2001) / 500 - 1.5F);
+    std::vector<std::vector<std::byte>> memory;
+    for (const auto id : graph.outputs) {
+        program->outputs.push_back(border(graph.value(id)));
+        memory.emplace_back(program->outputs.back().hw->size_bytes, std::byte{0x55});
+    }
+    auto executable = softnpu_device().load(program, {.numerics = GetParam(), .threads = 2});
+    ASSERT_TRUE(executable) << executable.error().message;
+    const void* const in[] = {input.data()};
+    std::vector<void*> out;
+    for (auto& bytes : memory) out.push_back(bytes.data());
+    ASSERT_TRUE((*executable)->run(in, out));
+    const auto want = by_plain_loops(graph, input);
+    ASSERT_EQ(want.size(), memory.size());
+    // Codes are equal, and so is what lies between them; bf16 begins behind the last of them.
+    const bool narrow = GetParam() == Numerics::bf16;
+    const float tolerance[] = {0, 1e-5F, narrow ? 0.004F : 1e-5F, narrow ? 0.02F : 1e-5F};
+    for (size_t o = 0; o < want.size(); ++o) {
+        SCOPED_TRACE(graph.value(graph.outputs[o]).name);
+        const auto found = floats_of(graph.value(graph.outputs[o]), memory[o]);
+        float range = 0;
+        for (const float v : want[o]) range = std::max(range, std::abs(v));
+        for (size_t i = 0; i < found.size(); ++i)
+            ASSERT_NEAR(found[i], want[o][i], tolerance[o] * range) << "element " << i << "\n"
+                                                                    << (*executable)->describe();
+    }
+}
+
+// Large steps are not left to the plain loops, which run on one thread.
+TEST(DynamicCodesOf, ALargePictureHaveStepsOfTheirOwn) {
+    auto program = std::make_shared<Program>();
+    program->name = "test";
+    program->target = "softnpu-1";
+    program->graph = graph::must_parse(dynamic_model());
+    const graph::Graph& graph = program->graph;
+    program->inputs.push_back(border(graph.value(graph.inputs[0])));
+    for (const auto id : graph.outputs) program->outputs.push_back(border(graph.value(id)));
+    auto executable = softnpu_device().load(program, {.threads = 2});
+    ASSERT_TRUE(executable) << executable.error().message;
+    const std::string steps = (*executable)->describe();
+    for (const char* slow : {"QuantizeLinear general", "ConvInteger general",
+                             "MatMulInteger general", "Cast general i32"})
+        EXPECT_EQ(steps.find(slow), std::string::npos) << steps;
+}
+
+INSTANTIATE_TEST_SUITE_P(Numerics, DynamicCodes, testing::Values(Numerics::f32, Numerics::bf16),
+                         [](const auto& info) {
+                             return info.param == Numerics::bf16 ? "bf16" : "f32";
+                         });
 
 }  // namespace
 }  // namespace vartml::device

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every operator of the software NPU against plain loops, in f32 and in bf16, with HW views of
-// several layouts at the border.
+// several layouts and types at the border; each also as a model of fp16.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -8,6 +8,7 @@
 #include <random>
 
 #include "lib/device/softnpu/softnpu.h"
+#include "lib/graph/elements.h"
 #include "lib/graph/text.h"
 #include "lib/graph/verify.h"
 #include "tests/support/reference.h"
@@ -111,13 +112,13 @@ const Case cases[] = {
      "cubic_coeff_a=-0.75, exclude_outside=0, extrapolation_value=0.0, mode=\"nearest\", "
      "nearest_mode=\"floor\", scales=f[1.0,1.0,2.0,2.0], sizes=[1,8,8,10]} : f32[1,8,8,10]\n"
      "%y = Concat %r, %z {axis=1} : f32[1,14,8,10]\noutput %y\n"},
-    {"linear resize, half pixel, odd factor",
     {"nearest resize to a part of the pixels, the way of TensorFlow 1",
      "graph g\ninput %x : f32[1,5,9,8]\n"
      "%y = Resize %x {antialias=0, coordinate_transformation_mode=\"tf_half_pixel_for_nn\", "
      "cubic_coeff_a=-0.75, exclude_outside=0, extrapolation_value=0.0, mode=\"nearest\", "
      "nearest_mode=\"floor\", scales=f[1.0,1.0,0.33333334,0.5], sizes=[1,5,3,4]} : f32[1,5,3,4]\n"
      "output %y\n"},
+    {"linear resize, half pixel, odd factor",
      "graph g\ninput %x : f32[1,3,7,5]\n"
      "%y = Resize %x {antialias=0, coordinate_transformation_mode=\"half_pixel\", "
      "cubic_coeff_a=-0.75, exclude_outside=0, extrapolation_value=0.0, mode=\"linear\", "
@@ -223,7 +224,7 @@ TensorInfo border(const graph::Value& value, DataType type) {
     const Layout cpu_layout = rank == 4 ? Layout::NCHW : rank == 3 ? Layout::NHW : Layout::GENERIC;
     std::vector<uint32_t> order;
     for (uint32_t i = 0; cpu_layout == Layout::GENERIC && i < rank; ++i) order.push_back(i);
-    const TensorView cpu = make_view(DataType::float32, cpu_layout, shape, order);
+    const TensorView cpu = make_view(value.type.data_type, cpu_layout, shape, order);
     Layout hw = cpu_layout;
     if (rank == 4) {
         hw = shape[0] > 1 || shape[1] == 1 ? Layout::NHWC
@@ -251,18 +252,21 @@ size_t hw_index(const TensorInfo& info, size_t index) {
 }
 
 float to_float(const std::byte* p, DataType type) {
-    uint32_t bits = 0;
-    if (type == DataType::bf16) {
-        std::memcpy(reinterpret_cast<char*>(&bits) + 2, p, 2);
-    } else {
-        std::memcpy(&bits, p, 4);
-    }
-    float value;
-    std::memcpy(&value, &bits, 4);
+    float value = 0;
+    graph::with_type(type, [&]<typename T>(T element) {
+        std::memcpy(&element, p, sizeof element);
+        value = graph::convert<float>(element);
+    });
     return value;
 }
+void from_float(float value, DataType type, std::byte* p) {
+    graph::with_type(type, [&]<typename T>(T element) {
+        element = graph::convert<T>(value);
+        std::memcpy(p, &element, sizeof element);
+    });
+}
 
-// Values that bf16 holds exactly, so that inputs and weights are the same in both types.
+// Values that bf16 and fp16 hold exactly, so that inputs and weights are the same in all types.
 float exact(std::mt19937& random) {
     return static_cast<float>(static_cast<int>(random() % 255) - 127) / 64;
 }
@@ -276,12 +280,45 @@ void randomise_constants(graph::Graph& graph, std::mt19937& random) {
     }
 }
 
-class SoftNpu : public testing::TestWithParam<std::tuple<size_t, DataType, DataType>> {};
+// The same graph with tensors of another float type.
+std::string with_floats_of(DataType type, std::string text) {
+    const std::string other = std::string(graph::short_name(type)) + '[';
+    for (size_t at = 0; (at = text.find("f32[", at)) != text.npos; at += other.size())
+        text.replace(at, 4, other);
+    return text;
+}
+graph::Graph with_exact_floats(graph::Graph graph) {
+    for (graph::Value& v : graph.values) v.type.data_type = DataType::float32;
+    return graph;
+}
+void convert_constants(graph::Graph& graph) {
+    for (graph::Value& v : graph.values) {
+        if (!v.constant || v.type.data_type == DataType::float32) continue;
+        const auto floats = v.constant->as<float>();
+        std::vector<std::byte> bytes(floats.size() * size_bytes(v.type.data_type));
+        for (size_t i = 0; i < floats.size(); ++i)
+            from_float(floats[i], v.type.data_type, &bytes[i * size_bytes(v.type.data_type)]);
+        v.constant = graph::make_constant<std::byte>(bytes);
+    }
+}
+
+// What the results may differ by, of the largest: half a step of the coarsest type on the way.
+float tolerance(DataType compute, DataType border) {
+    if (compute == DataType::bf16) return 0.03F;
+    if (border == DataType::bf16) return 0.005F;
+    return border == DataType::fp16 ? 0.001F : 1e-5F;
+}
+
+struct Types {
+    DataType model, compute, border;
+};
+class SoftNpu : public testing::TestWithParam<std::tuple<size_t, Types>> {};
 
 TEST_P(SoftNpu, EqualsPlainLoops) {
-    const auto [index, compute, border_type] = GetParam();
+    const auto& [index, types] = GetParam();
+    const auto [model, compute, border_type] = types;
     SCOPED_TRACE(cases[index].why);
-    auto parsed = graph::parse(cases[index].text);
+    auto parsed = graph::parse(with_floats_of(model, cases[index].text));
     ASSERT_TRUE(parsed) << parsed.error().message;
     if (const auto ok = graph::verify(*parsed); !ok) FAIL() << ok.error().message;
     auto program = std::make_shared<Program>();
@@ -290,6 +327,8 @@ TEST_P(SoftNpu, EqualsPlainLoops) {
     program->graph = std::move(*parsed);
     std::mt19937 random(static_cast<unsigned>(index) + 1);
     randomise_constants(program->graph, random);
+    const graph::Graph exact_graph = with_exact_floats(program->graph);
+    convert_constants(program->graph);
     for (const auto id : program->graph.inputs)
         program->inputs.push_back(border(program->graph.value(id), border_type));
     for (const auto id : program->graph.outputs)
@@ -306,14 +345,8 @@ TEST_P(SoftNpu, EqualsPlainLoops) {
         memory.emplace_back(info.hw->size_bytes, std::byte{0x3F});
         for (size_t k = 0; k < values.size(); ++k) {
             values[k] = exact(random);
-            uint32_t bits;
-            std::memcpy(&bits, &values[k], 4);
-            const size_t at = hw_index(info, k);
-            if (border_type == DataType::bf16) {
-                std::memcpy(memory.back().data() + 2 * at, reinterpret_cast<char*>(&bits) + 2, 2);
-            } else {
-                std::memcpy(memory.back().data() + 4 * at, &bits, 4);
-            }
+            from_float(values[k], border_type,
+                       memory.back().data() + hw_index(info, k) * size_bytes(border_type));
         }
         inputs.push_back(std::move(values));
     }
@@ -328,7 +361,7 @@ TEST_P(SoftNpu, EqualsPlainLoops) {
     const Numerics numerics = compute == DataType::bf16 ? Numerics::bf16 : Numerics::f32;
     auto executable = softnpu_device().load(program, {.numerics = numerics, .threads = 2});
     ASSERT_TRUE(executable) << executable.error().message;
-    const auto want = test::run_reference(program->graph, inputs);
+    const auto want = test::run_reference(exact_graph, inputs);
     for (int run = 0; run < 2; ++run) {  // the second run finds the arena used
         ASSERT_TRUE((*executable)->run(in, out));
         for (size_t o = 0; o < want.size(); ++o) {
@@ -341,11 +374,9 @@ TEST_P(SoftNpu, EqualsPlainLoops) {
                 const float got = to_float(bytes + hw_index(info, k) * width, border_type);
                 worst = std::max(worst, std::isfinite(got) ? std::abs(got - want[o][k]) : 1e30F);
             }
-            const float tolerance = compute == DataType::bf16       ? 0.03F
-                                    : border_type == DataType::bf16 ? 0.005F
-                                                                    : 1e-5F;
-            EXPECT_LE(worst, tolerance * range) << "output " << o << " run " << run << "\n"
-                                                << (*executable)->describe();
+            EXPECT_LE(worst, tolerance(compute, border_type) * range)
+                << "output " << o << " run " << run << "\n"
+                << (*executable)->describe();
             std::vector<bool> used(info.hw->size);
             for (size_t k = 0; k < want[o].size(); ++k) used[hw_index(info, k)] = true;
             for (size_t k = 0; k < used.size(); ++k) {
@@ -359,15 +390,88 @@ TEST_P(SoftNpu, EqualsPlainLoops) {
 std::string name(const testing::TestParamInfo<SoftNpu::ParamType>& info) {
     std::string text = cases[std::get<0>(info.param)].why;
     for (char& c : text) c = std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-    return text + "_" + std::string(to_string(std::get<1>(info.param))) + "_border_" +
-           std::string(to_string(std::get<2>(info.param)));
+    const auto [model, compute, border] = std::get<1>(info.param);
+    text += "_" + std::string(to_string(compute)) + "_border_" + std::string(to_string(border));
+    return model == DataType::float32 ? text : text + "_model_" + std::string(to_string(model));
 }
 
+// A border of fp16 belongs to a model of fp16, whose other borders are those that a user may ask
+// for.
+constexpr DataType f32 = DataType::float32, bf16 = DataType::bf16, fp16 = DataType::fp16;
+constexpr Types combinations[] = {
+    {f32, f32, f32},   {f32, f32, bf16},  {f32, bf16, f32},   {f32, bf16, bf16},
+    {f32, f32, fp16},  {fp16, f32, fp16}, {fp16, bf16, fp16}, {fp16, f32, f32},
+    {fp16, bf16, f32}, {fp16, f32, bf16}, {fp16, bf16, bf16}, {bf16, f32, bf16},
+};
 INSTANTIATE_TEST_SUITE_P(Operators, SoftNpu,
                          testing::Combine(testing::Range<size_t>(0, std::size(cases)),
-                                          testing::Values(DataType::float32, DataType::bf16),
-                                          testing::Values(DataType::float32, DataType::bf16)),
+                                          testing::ValuesIn(combinations)),
                          name);
+
+// What the compiler places before a product is computed in bf16, whatever oneDNN has in bf16.
+constexpr const char* before_a_product[] = {
+    "%b = Abs %a",
+    "%b = Clip %a {max=0.75, min=0.25}",
+    "%b = Elu %a {alpha=0.5}",
+    "%b = Exp %a",
+    "%b = Gelu %a {approximate=\"none\"}",
+    "%b = HardSigmoid %a {alpha=0.2, beta=0.5}",
+    "%b = HardSwish %a",
+    "%b = LeakyRelu %a {alpha=0.1}",
+    "%b = Log %a",
+    "%b = Mish %a",
+    "%b = Neg %a",
+    "%b = Pow %a, %a",
+    "%b = Reciprocal %a",
+    "%b = Relu %a",
+    "%b = Round %a",
+    "%b = SiLU %a",
+    "%b = Softmax %a {axis=1}",
+    "%b = Softplus %a",
+    "%b = Sqrt %a",
+    "%b = Tanh %a",
+};
+
+class BeforeAProduct : public testing::TestWithParam<std::tuple<size_t, DataType>> {};
+TEST_P(BeforeAProduct, EveryOperatorLoadsAndComputes) {
+    const auto [index, model] = GetParam();
+    const std::string text =
+        "graph g\ninput %x : f32[4,6]\nconst %w : f32[6,5] = {0}\n%a = Sigmoid %x : f32[4,6]\n" +
+        std::string(before_a_product[index]) + " : f32[4,6]\n%y = MatMul %b, %w : f32[4,5]\n" +
+        "output %y\n";
+    auto program = std::make_shared<Program>();
+    program->name = "test";
+    program->target = "softnpu-1";
+    auto parsed = graph::parse(with_floats_of(model, text));
+    ASSERT_TRUE(parsed) << parsed.error().message;
+    program->graph = std::move(*parsed);
+    std::mt19937 random(5);
+    randomise_constants(program->graph, random);
+    const graph::Graph exact_graph = with_exact_floats(program->graph);
+    convert_constants(program->graph);
+    program->inputs.push_back(border(program->graph.value(program->graph.inputs[0]), model));
+    program->outputs.push_back(border(program->graph.value(program->graph.outputs[0]), f32));
+    test::Tensor values(24);
+    std::vector<std::byte> input(24 * size_bytes(model)), output(20 * sizeof(float));
+    for (size_t i = 0; i < values.size(); ++i) {
+        values[i] = exact(random);
+        from_float(values[i], model, &input[i * size_bytes(model)]);
+    }
+    auto executable = softnpu_device().load(program, {.numerics = Numerics::bf16, .threads = 1});
+    ASSERT_TRUE(executable) << executable.error().message;
+    const void* const in[] = {input.data()};
+    void* const out[] = {output.data()};
+    ASSERT_TRUE((*executable)->run(in, out));
+    const auto want = test::run_reference(exact_graph, {values})[0];
+    float range = 1e-3F;
+    for (const float v : want) range = std::max(range, std::abs(v));
+    for (size_t i = 0; i < want.size(); ++i)
+        EXPECT_NEAR(to_float(&output[i * sizeof(float)], f32), want[i], 0.03F * range)
+            << (*executable)->describe();
+}
+INSTANTIATE_TEST_SUITE_P(Operators, BeforeAProduct,
+                         testing::Combine(testing::Range<size_t>(0, std::size(before_a_product)),
+                                          testing::Values(f32, fp16)));
 
 }  // namespace
 }  // namespace vartml::device

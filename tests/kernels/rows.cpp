@@ -94,6 +94,21 @@ TEST_P(Rows, AreCopiedAndConvertedOneByOne) {
     expect_copies<bf16, float>(halves, middle, [](bf16 x) {
         return std::bit_cast<float>(static_cast<uint32_t>(x.bits) << 16);
     });
+    std::vector<fp16> others(size);
+    for (size_t i = 0; i < size; ++i)
+        others[i].bits = std::bit_cast<uint16_t>(static_cast<_Float16>(floats[i]));
+    const auto to_fp16 = [](float x) {
+        return fp16{std::bit_cast<uint16_t>(static_cast<_Float16>(x))};
+    };
+    expect_copies<float, fp16>(floats, middle, to_fp16);
+    expect_copies<bf16, fp16>(halves, middle, [&](bf16 x) {
+        return to_fp16(std::bit_cast<float>(static_cast<uint32_t>(x.bits) << 16));
+    });
+    expect_copies<fp16, bf16>(others, middle, [](fp16 x) {
+        const auto value = static_cast<float>(std::bit_cast<_Float16>(x.bits));
+        const auto bits = std::bit_cast<uint32_t>(value);
+        return bf16{static_cast<uint16_t>((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16)};
+    });
 }
 
 template <typename T>

@@ -8,6 +8,7 @@
 
 #include "kernels/ops/rows.h"
 #include "lib/device/softnpu/copy_step.h"
+#include "lib/device/softnpu/float_types.h"
 #include "lib/device/softnpu/loops.h"
 #include "lib/graph/numbers.h"
 
@@ -39,8 +40,8 @@ void move_elements(const std::byte* src, int64_t src_stride, std::byte* dst, int
 }
 
 // count elements of the sources and of the destination, all contiguous.
-using Row =
-    std::function<void(const std::byte* a, const std::byte* b, std::byte* dst, size_t count)>;
+using Row = std::function<void(const Bases& bases, const std::byte* a, const std::byte* b,
+                               std::byte* dst, size_t count)>;
 
 // Element-wise work on views of any strides and on types of up to 4 bytes.
 class RowsStep final : public Step {
@@ -76,7 +77,7 @@ public:
         Odometer at(loops_, first);
         for (int64_t i = first; i < last; ++i, at.next()) {
             const auto& [to, from_a, from_b] = at.offsets();
-            one_row(a + from_a * width(a_), b + from_b * width(b_), dst + to * width(dst_));
+            one_row(bases, a + from_a * width(a_), b + from_b * width(b_), dst + to * width(dst_));
         }
     }
 
@@ -89,7 +90,7 @@ private:
         return view.buffer < 0 ? 0 : static_cast<int64_t>(size_bytes(view.type));
     }
 
-    void one_row(const std::byte* a, const std::byte* b, std::byte* dst) const {
+    void one_row(const Bases& bases, const std::byte* a, const std::byte* b, std::byte* dst) const {
         const auto& [to, from_a, from_b] = columns_.strides;
         const bool two = b_.buffer >= 0, one_column = columns_.size == 1;
         const bool direct_a = from_a == 1 || one_column, direct_dst = to == 1 || one_column;
@@ -108,7 +109,7 @@ private:
                 move_elements(y, from_b, space_b.data(), 1, n, static_cast<size_t>(width(b_)));
                 y = space_b.data();
             }
-            row_(x, y, direct_dst ? z : space_dst.data(), static_cast<size_t>(n));
+            row_(bases, x, y, direct_dst ? z : space_dst.data(), static_cast<size_t>(n));
             if (!direct_dst)
                 move_elements(space_dst.data(), 1, z, to, n, static_cast<size_t>(width(dst_)));
         }
@@ -232,10 +233,13 @@ void dequantise_narrow(const uint8_t* src, const Coding& from, std::byte* dst, s
     }
 }
 
+// `more` are views that the row reads by itself, perhaps absent.
 void emit_rows(Lowering& lowering, const char* what, const View& a, const View& b, const View& dst,
-               Row row, std::string_view name) {
-    lowering.emit(std::make_unique<RowsStep>(what, a, b, dst, std::move(row)), name,
-                  {&a, b.buffer < 0 ? nullptr : &b, &dst});
+               Row row, std::string_view name, std::initializer_list<const View*> more = {}) {
+    auto step = std::make_unique<RowsStep>(what, a, b, dst, std::move(row));
+    for (const View* view : more)
+        if (view->buffer >= 0) step->buffers.push_back(view->buffer);
+    lowering.emit(std::move(step), name, {&a, b.buffer < 0 ? nullptr : &b, &dst});
 }
 
 }  // namespace
@@ -305,27 +309,108 @@ std::vector<int8_t> as_int8(const std::vector<int16_t>& weights) {
     return {weights.begin(), weights.end()};
 }
 
+namespace {
+
+void quantise(DataType type, const std::byte* src, const Coding& to, std::byte* dst, size_t count) {
+    auto* out = reinterpret_cast<uint8_t*>(dst);
+    with_float(type, [&]<typename T>(T) {
+        if constexpr (std::is_same_v<T, float>)
+            kernels::quantise_row(reinterpret_cast<const float*>(src), to, out, count);
+        else
+            quantise_narrow<T>(src, to, out, count);
+    });
+}
+void dequantise(DataType type, const std::byte* src, const Coding& from, std::byte* dst,
+                size_t count) {
+    with_float(type, [&]<typename T>(T) {
+        if constexpr (std::is_same_v<T, float>)
+            kernels::dequantise_row(codes(src), from, reinterpret_cast<float*>(dst), count);
+        else
+            dequantise_narrow<T>(codes(src), from, dst, count);
+    });
+}
+
+int32_t read_code(const std::byte* at, bool is_signed) {
+    const auto code = std::to_integer<uint8_t>(*at);
+    return is_signed ? static_cast<int8_t>(code) : code;
+}
+// As it is in this run.
+Coding read_coding(const Bases& bases, const ComputedCoding& coding) {
+    Coding now{1, 0, coding.is_signed};
+    if (coding.scale.buffer >= 0)
+        now.scale = *reinterpret_cast<const float*>(address(bases, coding.scale));
+    if (coding.zero.buffer >= 0)
+        now.zero = read_code(address(bases, coding.zero), coding.is_signed);
+    return now;
+}
+
+}  // namespace
+
 void emit_quantise(Lowering& lowering, const View& src, const View& dst, const Coding& to,
                    std::string_view name) {
-    const DataType type = src.type;
-    const Row row = [to, type](const std::byte* x, const std::byte*, std::byte* y, size_t n) {
-        auto* out = reinterpret_cast<uint8_t*>(y);
-        if (type == DataType::bf16) return quantise_narrow<kernels::bf16>(x, to, out, n);
-        if (type == DataType::fp16) return quantise_narrow<kernels::fp16>(x, to, out, n);
-        kernels::quantise_row(reinterpret_cast<const float*>(x), to, out, n);
-    };
+    const Row row = [to, type = src.type](const Bases&, const std::byte* x, const std::byte*,
+                                          std::byte* y, size_t n) { quantise(type, x, to, y, n); };
     emit_rows(lowering, "quantise", src, {}, dst, row, name);
 }
 
 void emit_dequantise(Lowering& lowering, const View& src, const View& dst, const Coding& from,
                      std::string_view name) {
-    const DataType type = dst.type;
-    const Row row = [from, type](const std::byte* x, const std::byte*, std::byte* y, size_t n) {
-        if (type == DataType::bf16) return dequantise_narrow<kernels::bf16>(codes(x), from, y, n);
-        if (type == DataType::fp16) return dequantise_narrow<kernels::fp16>(codes(x), from, y, n);
-        kernels::dequantise_row(codes(x), from, reinterpret_cast<float*>(y), n);
-    };
+    const Row row = [from, type = dst.type](const Bases&, const std::byte* x, const std::byte*,
+                                            std::byte* y,
+                                            size_t n) { dequantise(type, x, from, y, n); };
     emit_rows(lowering, "dequantise", src, {}, dst, row, name);
+}
+
+ComputedCoding computed_coding(Lowering& lowering, const graph::Node& node, DataType type,
+                               size_t scale, size_t zero) {
+    ComputedCoding coding{{}, {}, type == DataType::int8};
+    const auto one = [&](size_t input, DataType of) {
+        const graph::ValueId id = node.inputs[input];
+        return lowering.dense(id, row_major(lowering.value(id).type.shape.size()), of);
+    };
+    if (has_input(node, scale)) coding.scale = one(scale, DataType::float32);
+    if (has_input(node, zero)) coding.zero = one(zero, type);
+    return coding;
+}
+
+void emit_quantise(Lowering& lowering, const View& src, const View& dst, const ComputedCoding& to,
+                   std::string_view name) {
+    const Row row = [to, type = src.type](const Bases& bases, const std::byte* x, const std::byte*,
+                                          std::byte* y, size_t n) {
+        quantise(type, x, read_coding(bases, to), y, n);
+    };
+    emit_rows(lowering, "quantise by a computed scale", src, {}, dst, row, name,
+              {&to.scale, &to.zero});
+}
+
+void emit_dequantise(Lowering& lowering, const View& src, const View& dst,
+                     const ComputedCoding& from, std::string_view name) {
+    const Row row = [from, type = dst.type](const Bases& bases, const std::byte* x,
+                                            const std::byte*, std::byte* y, size_t n) {
+        dequantise(type, x, read_coding(bases, from), y, n);
+    };
+    emit_rows(lowering, "dequantise by a computed scale", src, {}, dst, row, name,
+              {&from.scale, &from.zero});
+}
+
+View emit_widened(Lowering& lowering, const View& code, std::string_view name) {
+    const View wide = lowering.new_buffer(DataType::int32, {1}, row_major(1));
+    const Row row = [is_signed = code.type == DataType::int8](
+                        const Bases&, const std::byte* x, const std::byte*, std::byte* y, size_t) {
+        *reinterpret_cast<int32_t*>(y) = read_code(x, is_signed);
+    };
+    emit_rows(lowering, "widen", *reshape(code, {1}), {}, wide, row, name);
+    return wide;
+}
+
+void emit_floats_of_integers(Lowering& lowering, const View& src, const View& dst,
+                             std::string_view name) {
+    const Row row = [](const Bases&, const std::byte* x, const std::byte*, std::byte* y, size_t n) {
+        const auto* from = reinterpret_cast<const int32_t*>(x);
+        auto* to = reinterpret_cast<float*>(y);
+        for (size_t i = 0; i < n; ++i) to[i] = static_cast<float>(from[i]);
+    };
+    emit_rows(lowering, "floats of integers", src, {}, dst, row, name);
 }
 
 void emit_requantise(Lowering& lowering, const View& src, const View& dst, int64_t channels,
@@ -337,7 +422,7 @@ void emit_requantise(Lowering& lowering, const View& src, const View& dst, int64
 }
 
 void emit_round(Lowering& lowering, const View& src, const View& dst, std::string_view name) {
-    const Row row = [](const std::byte* x, const std::byte*, std::byte* y, size_t n) {
+    const Row row = [](const Bases&, const std::byte* x, const std::byte*, std::byte* y, size_t n) {
         const auto* from = reinterpret_cast<const float*>(x);
         auto* to = reinterpret_cast<int32_t*>(y);
         for (size_t i = 0; i < n; ++i) to[i] = static_cast<int32_t>(std::lrintf(from[i]));
@@ -348,7 +433,8 @@ void emit_round(Lowering& lowering, const View& src, const View& dst, std::strin
 void emit_binary(Lowering& lowering, kernels::CodeBinary op, const View& a, const Coding& a_coding,
                  const View& b, const Coding& b_coding, const View& dst, const Coding& to,
                  std::string_view name) {
-    const Row row = [=](const std::byte* x, const std::byte* y, std::byte* z, size_t n) {
+    const Row row = [=](const Bases&, const std::byte* x, const std::byte* y, std::byte* z,
+                        size_t n) {
         kernels::binary_codes(op, {codes(x), a_coding}, {codes(y), b_coding},
                               reinterpret_cast<uint8_t*>(z), to, n);
     };

@@ -43,6 +43,26 @@ void emit_quantise(Lowering& lowering, const View& src, const View& dst, const C
 void emit_dequantise(Lowering& lowering, const View& src, const View& dst, const Coding& from,
                      std::string_view name);
 
+// A coding that a run computes: one f32 and one code, read when the step runs. A view of buffer -1:
+// the scale is 1, the zero point 0.
+struct ComputedCoding {
+    View scale, zero;
+    bool is_signed = false;
+};
+// Of the inputs with these indices, each absent or of one element.
+ComputedCoding computed_coding(Lowering& lowering, const graph::Node& node, DataType type,
+                               size_t scale, size_t zero);
+void emit_quantise(Lowering& lowering, const View& src, const View& dst, const ComputedCoding& to,
+                   std::string_view name);
+void emit_dequantise(Lowering& lowering, const View& src, const View& dst,
+                     const ComputedCoding& from, std::string_view name);
+// A code as the i32 that it stands for.
+View emit_widened(Lowering& lowering, const View& code, std::string_view name);
+
+// Whole numbers of 32 bits as floats.
+void emit_floats_of_integers(Lowering& lowering, const View& src, const View& dst,
+                             std::string_view name);
+
 // dst = round(src · scale + bias) + zero per channel; one scale or one per channel, no bias or one
 // per channel. Both views are dense with the channels, `channels` many, innermost.
 void emit_requantise(Lowering& lowering, const View& src, const View& dst, int64_t channels,

@@ -4,15 +4,14 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cstring>
+#include <type_traits>
 
 #include "kernels/ops/rows.h"
+#include "lib/device/softnpu/float_types.h"
 
 namespace vartml::softnpu {
 namespace {
 
-using kernels::bf16;
-using kernels::fp16;
 // Operand 0 is the destination, 1 the source.
 template <typename Src, typename Dst>
 void copy_block(const CopyLoops& loops, const Src* src, Dst* dst, int64_t first, int64_t last) {
@@ -60,30 +59,31 @@ void copy_all(const CopyLoops& loops, const void* src_base, void* dst_base, cons
 
 void copy_typed(const CopyLoops& loops, DataType from, const void* src, DataType to, void* dst,
                 const Part& part) {
-    if (from == DataType::float32 && to == DataType::bf16) {
-        copy_all<float, bf16>(loops, src, dst, part);
-    } else if (from == DataType::bf16 && to == DataType::float32) {
-        copy_all<bf16, float>(loops, src, dst, part);
-    } else if (from == DataType::float32 && to == DataType::fp16) {
-        copy_all<float, fp16>(loops, src, dst, part);
-    } else if (from == DataType::fp16 && to == DataType::float32) {
-        copy_all<fp16, float>(loops, src, dst, part);
-    } else {
-        assert(size_bytes(from) == size_bytes(to));
-        switch (size_bytes(from)) {
-            case 1:
-                return copy_all<uint8_t, uint8_t>(loops, src, dst, part);
-            case 2:
-                return copy_all<uint16_t, uint16_t>(loops, src, dst, part);
-            case 4:
-                return copy_all<uint32_t, uint32_t>(loops, src, dst, part);
-            default:
-                return copy_all<uint64_t, uint64_t>(loops, src, dst, part);
-        }
+    if (from != to) {
+        with_float(from, [&]<typename Src>(Src) {
+            with_float(to, [&]<typename Dst>(Dst) {
+                if constexpr (!std::is_same_v<Src, Dst>) copy_all<Src, Dst>(loops, src, dst, part);
+            });
+        });
+        return;
+    }
+    switch (size_bytes(from)) {
+        case 1:
+            return copy_all<uint8_t, uint8_t>(loops, src, dst, part);
+        case 2:
+            return copy_all<uint16_t, uint16_t>(loops, src, dst, part);
+        case 4:
+            return copy_all<uint32_t, uint32_t>(loops, src, dst, part);
+        default:
+            return copy_all<uint64_t, uint64_t>(loops, src, dst, part);
     }
 }
 
 }  // namespace
+
+bool can_copy(DataType from, DataType to) {
+    return from == to || (is_float(from) && is_float(to));
+}
 
 std::string text(const View& view) {
     std::string s = std::string(to_string(view.type)) + "[";
@@ -132,7 +132,9 @@ CopyLoops make_copy_loops(const View& dst, const View& src) {
 }
 
 CopyStep::CopyStep(View src, View dst)
-    : src_(std::move(src)), dst_(std::move(dst)), loops_(make_copy_loops(dst_, src_)) {}
+    : src_(std::move(src)), dst_(std::move(dst)), loops_(make_copy_loops(dst_, src_)) {
+    assert(can_copy(src_.type, dst_.type));
+}
 
 Extent CopyStep::extent() const {
     return extent_of(loops_);
@@ -167,6 +169,7 @@ std::string ZeroStep::describe() const {
 }
 
 void copy_now(const View& src, const std::byte* src_base, const View& dst, std::byte* dst_base) {
+    assert(can_copy(src.type, dst.type));
     const CopyLoops loops = make_copy_loops(dst, src);
     copy_typed(loops, src.type, src_base + src.offset * static_cast<int64_t>(size_bytes(src.type)),
                dst.type, dst_base + dst.offset * static_cast<int64_t>(size_bytes(dst.type)),

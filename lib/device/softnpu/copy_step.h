@@ -19,7 +19,10 @@ struct CopyLoops {
 };
 CopyLoops make_copy_loops(const View& dst, const View& src);
 
-// Copies all elements; types equal, or fp32 and bf16 or fp16.
+// Whether elements can be copied: types equal, or two of fp32, bf16 and fp16.
+bool can_copy(DataType from, DataType to);
+
+// Copies all elements; the types are such that can_copy() holds.
 class CopyStep final : public Step {
 public:
     CopyStep(View src, View dst);

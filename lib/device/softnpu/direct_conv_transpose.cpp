@@ -118,7 +118,7 @@ bool runs_direct_conv_transpose(const Lowering& lowering, const graph::Node& nod
     const Dims strides = node.get("strides", Dims{1, 1});
     const Dims& w = weight.type.shape;
     // In bf16 oneDNN makes whole vectors of channels too, and takes four times as long for one.
-    if (lowering.compute() != DataType::float32 && w[1] >= few_channels) return false;
+    if (lowering.compute(node) != DataType::float32 && w[1] >= few_channels) return false;
     return dilations == Dims{1, 1} && w[2] >= strides[0] && w[3] >= strides[1] &&
            w[2] * w[3] <= 121;
 }

@@ -41,6 +41,19 @@ std::optional<Coding> coding_of_result(const graph::Graph& graph, const graph::N
     return coding_of(graph, node, graph.value(node.outputs[0]).type.data_type, scale, scale + 1);
 }
 
+bool has_one_zero_point(const graph::Graph& graph, const graph::Node& node) {
+    return node.inputs.size() < 3 || node.inputs[2] == graph::none ||
+           graph.value(node.inputs[2]).type.elements() == 1;
+}
+
+std::optional<ComputedCoding> computed_zero_point(Lowering& lowering, const graph::Node& node) {
+    const bool has_zero = node.inputs.size() > 2 && node.inputs[2] != graph::none;
+    if (!has_zero || lowering.value(node.inputs[2]).constant) return std::nullopt;
+    const auto& [type, shape] = lowering.value(node.inputs[2]).type;
+    return ComputedCoding{
+        {}, lowering.dense(node.inputs[2], row_major(shape.size()), type), type == DataType::int8};
+}
+
 Int8Scaling int8_scaling(Lowering& lowering, const Int8Numbers& numbers, int32_t src_zero,
                          int32_t dst_zero) {
     Int8Scaling result{{}, zero_view(lowering, src_zero), zero_view(lowering, dst_zero)};

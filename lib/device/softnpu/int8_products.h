@@ -30,6 +30,10 @@ std::optional<Coding> coding_of_result(const graph::Graph& graph, const graph::N
 struct Int8Scaling {
     View scales, src_zero, dst_zero;
 };
+// Whether the zero point of the data of ConvInteger or MatMulInteger, input 2, is absent or one.
+bool has_one_zero_point(const graph::Graph& graph, const graph::Node& node);
+// That zero point where a run computes it, as a coding with scale 1; nullopt where it is constant.
+std::optional<ComputedCoding> computed_zero_point(Lowering& lowering, const graph::Node& node);
 Int8Scaling int8_scaling(Lowering& lowering, const Int8Numbers& numbers, int32_t src_zero,
                          int32_t dst_zero);
 View bias_view(Lowering& lowering, const std::vector<float>& bias);

@@ -28,15 +28,16 @@ Error not_constant(const graph::Node& node) {
 
 // The picture that a convolution reads: as it lies where channels are last (padding channels of a
 // blocked border tensor become channels with zero weights), else copied.
-View convolution_source(Lowering& lowering, graph::ValueId id, int64_t groups) {
+View convolution_source(Lowering& lowering, const graph::Node& node, int64_t groups) {
+    const graph::ValueId id = node.inputs[0];
     const View& view = lowering.view(id);
     const Order order = channels_last(view.dims.size());
     if (groups == 1 && lowering.is_border_input(view)) {
         if (const auto padded = with_padding_channels(view)) {
-            return lowering.dense(*padded, order, lowering.compute(), lowering.value(id).name);
+            return lowering.dense(*padded, order, lowering.compute(node), lowering.value(id).name);
         }
     }
-    return lowering.dense(id, order, lowering.compute());
+    return lowering.dense(id, order, lowering.compute(node));
 }
 
 // Weights [O, I, k…] in f32 with the input channels padded to `channels`.
@@ -60,7 +61,7 @@ View padded_weights(Lowering& lowering, graph::ValueId id, int64_t channels) {
 
 // Biases of a convolution; in bf16 there are always some, for what rounding its weights shifts.
 View biases(Lowering& lowering, const graph::Node& node, graph::ValueId id) {
-    const bool rounds = lowering.compute() == DataType::bf16;
+    const bool rounds = lowering.compute(node) == DataType::bf16;
     if (rounds && (id < 0 || lowering.value(id).constant)) {
         const int64_t filters = lowering.value(node.inputs[1]).type.shape[0];
         return lowering.add_constant(
@@ -74,8 +75,8 @@ template <typename Primitive>
 Result<void> emit(Lowering& lowering, const graph::Node& node, const Convolution& whole,
                   dnnl::algorithm algorithm, std::vector<Convolution> parts) {
     if (!reads_rows(parts)) parts = {whole};
-    const auto any =
-        memory::desc(whole.weights.dims, onednn_type(lowering.compute()), memory::format_tag::any);
+    const auto any = memory::desc(whole.weights.dims, onednn_type(lowering.compute(node)),
+                                  memory::format_tag::any);
     WeightPacker packed(lowering, whole.weights);
     const bool has_bias = whole.bias.buffer >= 0;
     std::vector<OnednnCall> calls;
@@ -113,7 +114,7 @@ Result<void> lower_conv(Lowering& lowering, const graph::Node& node) {
     const Dims& kernel = lowering.value(weight).type.shape;
     const size_t spatial = kernel.size() - 2;
     Convolution p;
-    p.src = convolution_source(lowering, node.inputs[0], groups);
+    p.src = convolution_source(lowering, node, groups);
     const Order order = channels_last(kernel.size());
     View weights = padded_weights(lowering, weight, p.src.dims[1] / groups);
     if (groups > 1) weights = *reshape(weights, grouped(weights.dims, groups));
@@ -154,7 +155,7 @@ Result<void> lower_conv_transpose(Lowering& lowering, const graph::Node& node) {
     const Dims& kernel = lowering.value(weight).type.shape;  // [C, O / groups, k…]
     const size_t rank = kernel.size(), spatial = rank - 2;
     Convolution p;
-    p.src = lowering.dense(node.inputs[0], channels_last(rank), lowering.compute());
+    p.src = lowering.dense(node.inputs[0], channels_last(rank), lowering.compute(node));
     const Order order = channels_last(rank);
     View weights = lowering.dense(weight, row_major(rank), DataType::float32);
     std::vector<int64_t> perm;

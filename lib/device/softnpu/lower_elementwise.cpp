@@ -8,14 +8,15 @@
 #include "kernels/ops/rows.h"
 #include "lib/device/softnpu/activation_step.h"
 #include "lib/device/softnpu/bands.h"
+#include "lib/device/softnpu/codes.h"
 #include "lib/device/softnpu/copy_step.h"
+#include "lib/device/softnpu/float_types.h"
 #include "lib/device/softnpu/loops.h"
 #include "lib/device/softnpu/operators.h"
 
 namespace vartml::softnpu {
 namespace {
 
-using kernels::bf16;
 using kernels::Binary;
 
 // dst = op(a, b) with any strides and float types; operands of stride 0 are broadcast.
@@ -85,18 +86,16 @@ private:
         const auto r = static_cast<size_t>(rows), c = static_cast<size_t>(columns);
         const size_t stride = column != 0;
         const ptrdiff_t next = row == 0 ? 0 : columns;
-        if (view.type == DataType::float32) {
-            const auto* p = reinterpret_cast<const float*>(base) + offset;
-            if (column == 0 || column == 1) return {p, row, stride};
-            kernels::copy_tile(p, row, column, space, columns, r, c);
-        } else {
-            const auto* p = reinterpret_cast<const bf16*>(base) + offset;
-            if (column == 0 || column == 1) {
+        const bool in_rows = column == 0 || column == 1;
+        if (view.type == DataType::float32 && in_rows)
+            return {reinterpret_cast<const float*>(base) + offset, row, stride};
+        with_float(view.type, [&]<typename T>(T) {
+            const auto* p = reinterpret_cast<const T*>(base) + offset;
+            if (in_rows)
                 kernels::copy_rows(p, row, space, columns, r, c);
-            } else {
+            else
                 kernels::copy_tile(p, row, column, space, columns, r, c);
-            }
-        }
+        });
         return {space, next, stride};
     }
 
@@ -138,16 +137,13 @@ private:
                 const auto y = load(b, b_, o[2] + r * b_row + c * b_column, b_row, b_column, m, n,
                                     b_space.data());
                 const int64_t at = o[0] + r * dst_row + c * dst_column;
-                auto* const floats = reinterpret_cast<float*>(dst) + at;
-                float* const out = direct ? floats : dst_space.data();
+                float* const out = direct ? reinterpret_cast<float*>(dst) + at : dst_space.data();
                 kernels::binary_rows(op_, x, y, out, direct ? dst_row : n, static_cast<size_t>(m),
                                      static_cast<size_t>(n));
                 if (direct) continue;
-                if (dst_.type == DataType::float32) {
-                    store(out, floats, dst_row, dst_column, m, n);
-                } else {
-                    store(out, reinterpret_cast<bf16*>(dst) + at, dst_row, dst_column, m, n);
-                }
+                with_float(dst_.type, [&]<typename T>(T) {
+                    store(out, reinterpret_cast<T*>(dst) + at, dst_row, dst_column, m, n);
+                });
             }
         }
     }
@@ -173,7 +169,7 @@ constexpr Row binaries[] = {
 // Only float work runs here.
 Result<void> check_float(Lowering& lowering, const graph::Node& node, graph::ValueId id) {
     const DataType type = lowering.value(id).type.data_type;
-    if (type == DataType::float32 || type == DataType::fp16 || type == DataType::bf16) return {};
+    if (is_float(type)) return {};
     return Error{ErrorCode::unsupported, "node '" + node.name + "': the software NPU runs " +
                                              node.kind + " on float tensors, not " +
                                              std::string(to_string(type))};
@@ -224,6 +220,30 @@ Result<void> lower_eltwise(Lowering& lowering, const graph::Node& node) {
     emit_onednn(lowering, node, std::move(calls));
     lowering.finish(node.outputs[0], dst);
     return {};
+}
+
+// Between float types nothing moves: the software NPU stores a float in what it computes in,
+// whatever type the model gives it.
+Result<void> lower_cast(Lowering& lowering, const graph::Node& node) {
+    const graph::ValueId out = node.outputs[0];
+    const View& src = lowering.view(node.inputs[0]);
+    if (is_float(src.type)) {
+        lowering.finish(out, src);
+        return {};
+    }
+    const Order order = order_of(src);
+    View dst = lowering.destination(out, order, true);
+    if (dst.type != DataType::float32)
+        dst = lowering.new_buffer(DataType::float32, src.dims, order);
+    emit_floats_of_integers(lowering, src, dst, node.name);
+    lowering.finish(out, dst);
+    return {};
+}
+
+bool takes_cast(const graph::Graph& graph, const graph::Node& node) {
+    const DataType from = graph.value(node.inputs[0]).type.data_type;
+    return is_float(graph.value(node.outputs[0]).type.data_type) &&
+           (is_float(from) || from == DataType::int32);
 }
 
 Result<void> lower_binary(Lowering& lowering, const graph::Node& node) {

@@ -26,15 +26,15 @@ View with_rank(View view, size_t rank) {
 }
 
 // An operand whose last two dimensions lie as rows or as columns; others are copied.
-View matrix(Lowering& lowering, graph::ValueId id) {
+View matrix(Lowering& lowering, graph::ValueId id, DataType type) {
     const size_t rank = lowering.value(id).type.shape.size();
     if (lowering.value(id).constant || rank < 2) {
-        return lowering.dense(id, row_major(rank), lowering.compute());
+        return lowering.dense(id, row_major(rank), type);
     }
     const View& view = lowering.view(id);
     const bool contiguous = view.strides[rank - 1] == 1 || view.strides[rank - 2] == 1;
-    if (view.type == lowering.compute() && contiguous) return view;
-    return lowering.dense(id, row_major(rank), lowering.compute());
+    if (view.type == type && contiguous) return view;
+    return lowering.dense(id, row_major(rank), type);
 }
 
 struct Product {
@@ -113,10 +113,10 @@ Result<void> emit(Lowering& lowering, const graph::Node& node, Product& p,
             for (PostOp& op : own) {
                 if (op.operand.buffer >= 0) op.operand = cut(op.operand, dim, range);
             }
-            const auto weights = p.constant_b
-                                     ? memory::desc(part.b.dims, onednn_type(lowering.compute()),
-                                                    memory::format_tag::any)
-                                     : descriptor(part.b);
+            const auto weights =
+                p.constant_b ? memory::desc(part.b.dims, onednn_type(lowering.compute(node)),
+                                            memory::format_tag::any)
+                             : descriptor(part.b);
             const dnnl::matmul::primitive_desc desc(
                 cpu_engine(), descriptor(part.a), weights,
                 has_bias ? descriptor(part.bias) : memory::desc(), descriptor(part.dst),
@@ -145,7 +145,7 @@ Result<void> emit(Lowering& lowering, const graph::Node& node, Product& p,
 // larger matrices are better read by several threads.
 bool is_small(const Lowering& lowering, const graph::Node& node, const Product& p) {
     constexpr int64_t most_rows = 64, most_weights = 512 * 1024;
-    if (lowering.compute() != DataType::float32 || !p.constant_b || p.dst.dims.size() != 2 ||
+    if (lowering.compute(node) != DataType::float32 || !p.constant_b || p.dst.dims.size() != 2 ||
         p.b.dims.size() != 2 || p.dst.type != DataType::float32)
         return false;
     const bool has_rows =
@@ -215,8 +215,9 @@ Result<void> lower_matmul(Lowering& lowering, const graph::Node& node) {
                          "': the software NPU runs Gemm with alpha other than 1 "
                          "only where B is constant"};
     }
-    p.a = matrix(lowering, node.inputs[0]);
-    p.b = p.constant_b ? scaled(lowering, b, alpha) : matrix(lowering, b);
+    const DataType type = lowering.compute(node);
+    p.a = matrix(lowering, node.inputs[0], type);
+    p.b = p.constant_b ? scaled(lowering, b, alpha) : matrix(lowering, b, type);
     if (gemm && node.get("transA", int64_t{0}) != 0) p.a = swap_last_two(p.a);
     if (gemm && node.get("transB", int64_t{0}) != 0) p.b = swap_last_two(p.b);
     const Dims& shape = lowering.value(node.outputs[0]).type.shape;

@@ -7,6 +7,7 @@
 #include "lib/device/softnpu/border.h"
 #include "lib/device/softnpu/codes.h"
 #include "lib/device/softnpu/copy_step.h"
+#include "lib/device/softnpu/float_types.h"
 #include "lib/device/softnpu/int8_products.h"
 #include "lib/device/softnpu/operators.h"
 
@@ -75,11 +76,26 @@ void lower_table(Lowering& lowering, const Node& node, const Table& table) {
 
 }  // namespace
 
+// One scale and one zero point that a run computes.
+bool has_computed_coding(const Graph& graph, const Node& node, DataType type) {
+    const auto is_one = [&](size_t input) {
+        return graph.value(node.inputs[input]).type.elements() == 1;
+    };
+    const bool has_zero = node.inputs.size() > 2 && node.inputs[2] != graph::none;
+    const bool computed = !graph.value(node.inputs[1]).constant ||
+                          (has_zero && !graph.value(node.inputs[2]).constant);
+    return computed && is_code(type) && is_one(1) && (!has_zero || is_one(2)) &&
+           node.get("block_size", int64_t{0}) == 0;
+}
+
 bool takes_quantise(const Graph& graph, const Node& node) {
-    return codings_of(graph, node, graph.value(node.outputs[0]).type.data_type).has_value();
+    const DataType type = graph.value(node.outputs[0]).type.data_type;
+    return is_float(graph.value(node.inputs[0]).type.data_type) &&
+           (codings_of(graph, node, type) || has_computed_coding(graph, node, type));
 }
 bool takes_dequantise(const Graph& graph, const Node& node) {
-    return codings_of(graph, node, graph.value(node.inputs[0]).type.data_type).has_value();
+    const DataType type = graph.value(node.inputs[0]).type.data_type;
+    return codings_of(graph, node, type) || has_computed_coding(graph, node, type);
 }
 bool takes_quantised_unary(const Graph& graph, const Node& node) {
     return coding_of(graph, node, 0) && coding_of_result(graph, node, 3);
@@ -96,6 +112,14 @@ bool takes_quantised_concat(const Graph& graph, const Node& node) {
 
 Result<void> lower_quantise(Lowering& lowering, const Node& node) {
     const graph::ValueId out = node.outputs[0];
+    const DataType type = lowering.value(out).type.data_type;
+    if (has_computed_coding(lowering.graph(), node, type)) {
+        const View dst = lowering.destination(out, lowering.order(out), true);
+        emit_quantise(lowering, lowering.view(node.inputs[0]), dst,
+                      computed_coding(lowering, node, type, 1, 2), node.name);
+        lowering.finish(out, dst);
+        return {};
+    }
     const Codings codings = quantised(lowering.graph(), node);
     const View& src = lowering.view(node.inputs[0]);
     if (const auto padded = with_padding_channels(src);
@@ -118,6 +142,13 @@ Result<void> lower_quantise(Lowering& lowering, const Node& node) {
 Result<void> lower_dequantise(Lowering& lowering, const Node& node) {
     const graph::ValueId out = node.outputs[0];
     const View dst = lowering.destination(out, lowering.order(out), true);
+    const DataType type = lowering.value(node.inputs[0]).type.data_type;
+    if (has_computed_coding(lowering.graph(), node, type)) {
+        emit_dequantise(lowering, lowering.view(node.inputs[0]), dst,
+                        computed_coding(lowering, node, type, 1, 2), node.name);
+        lowering.finish(out, dst);
+        return {};
+    }
     for_each_coding(dequantised(lowering.graph(), node), lowering.view(node.inputs[0]), dst,
                     [&](const View& from, const View& to, const Coding& coding) {
                         emit_dequantise(lowering, from, to, coding, node.name);

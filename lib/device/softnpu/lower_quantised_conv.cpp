@@ -137,7 +137,8 @@ std::vector<Convolution> cut_into_bands(const Lowering& lowering, const Convolut
 // In floats, whose sums are exact as long as they are below 2^24, and nearly so above.
 Result<void> lower_as_floats(Lowering& lowering, const graph::Node& node, Convolution p,
                              const std::vector<int16_t>& weights, const Int8Numbers& numbers,
-                             const Coding& x, const std::optional<Coding>& y) {
+                             const Coding& x, const std::optional<ComputedCoding>& computed,
+                             const std::optional<Coding>& y) {
     const Inputs& at = inputs_of(node);
     const Dims& kernel = lowering.value(node.inputs[at.w]).type.shape;
     const int64_t groups = node.get("group", int64_t{1});
@@ -146,8 +147,11 @@ Result<void> lower_as_floats(Lowering& lowering, const graph::Node& node, Convol
     // Whole numbers must be exact; a float counts to 2^24.
     if (!y && each * 255 * 255 > int64_t{1} << 24) return lower_general(lowering, node);
     p.src = lowering.new_buffer(DataType::float32, p.src.dims, order);
-    emit_dequantise(lowering, lowering.view(node.inputs[0]), p.src, {1, x.zero, x.is_signed},
-                    node.name);
+    if (computed)
+        emit_dequantise(lowering, lowering.view(node.inputs[0]), p.src, *computed, node.name);
+    else
+        emit_dequantise(lowering, lowering.view(node.inputs[0]), p.src,
+                        Coding{1, x.zero, x.is_signed}, node.name);
     const std::vector<float> floats(weights.begin(), weights.end());
     p.weights = weights_view(lowering, floats, DataType::float32, kernel, groups);
     const View dst = p.dst;
@@ -178,10 +182,7 @@ bool takes_quantised_conv(const graph::Graph& graph, const graph::Node& node) {
     const size_t rank = graph.value(node.inputs[0]).type.shape.size();
     if (rank != 3 && rank != 4) return false;
     if (!has_weights_of_codes(graph, node, at.w, at.wz, 0)) return false;
-    if (whole_numbers)
-        return integers_of(graph, node, 2).size() <= 1 &&
-               (node.inputs.size() < 3 || node.inputs[2] == graph::none ||
-                !integers_of(graph, node, 2).empty());
+    if (whole_numbers) return has_one_zero_point(graph, node);
     const auto channels = static_cast<size_t>(graph.value(node.inputs[at.w]).type.shape[0]);
     const size_t scales = floats_of(graph, node, 4).size();
     const bool bias = node.inputs.size() > 8 && node.inputs[8] != graph::none;
@@ -203,7 +204,9 @@ Result<void> lower_quantised_conv(Lowering& lowering, const graph::Node& node) {
     std::optional<Coding> y;
     Int8Numbers numbers;
     numbers.scales.assign(1, 1.0F);
+    std::optional<ComputedCoding> computed;
     if (whole_numbers) {
+        computed = computed_zero_point(lowering, node);
         const auto zero = integers_of(graph, node, 2);
         x.zero = zero.empty() ? 0 : static_cast<int32_t>(zero[0]);
     } else {
@@ -216,7 +219,7 @@ Result<void> lower_quantised_conv(Lowering& lowering, const graph::Node& node) {
     p.dst = lowering.destination(node.outputs[0], order, false);
     p.src.dims = lowering.value(node.inputs[0]).type.shape;
     if (!has_int8_products() || weights.empty())
-        return lower_as_floats(lowering, node, p, centred, numbers, x, y);
+        return lower_as_floats(lowering, node, p, centred, numbers, x, computed, y);
     p.src = source(lowering, node, groups);
     if (Dims padded = kernel; groups == 1 && p.src.dims[1] != kernel[1]) {
         const auto numbers_padded = with_channels(weights, padded, p.src.dims[1]);
@@ -225,7 +228,8 @@ Result<void> lower_quantised_conv(Lowering& lowering, const graph::Node& node) {
         p.weights = codes_view(lowering, node, weights, groups);
     }
     if (!numbers.bias.empty()) p.bias = bias_view(lowering, numbers.bias);
-    const Int8Scaling scaling = int8_scaling(lowering, numbers, x.zero, y ? y->zero : 0);
+    Int8Scaling scaling = int8_scaling(lowering, numbers, x.zero, y ? y->zero : 0);
+    if (computed) scaling.src_zero = emit_widened(lowering, computed->zero, node.name);
     try {
         auto calls = primitives(lowering, p, scaling, cut_into_bands(lowering, p));
         if (!calls) calls = primitives(lowering, p, scaling, {p});
@@ -239,7 +243,7 @@ Result<void> lower_quantised_conv(Lowering& lowering, const graph::Node& node) {
     }
     p.bias = {};
     p.src.dims = lowering.value(node.inputs[0]).type.shape;
-    return lower_as_floats(lowering, node, p, centred, numbers, x, y);
+    return lower_as_floats(lowering, node, p, centred, numbers, x, computed, y);
 }
 
 }  // namespace vartml::softnpu

@@ -26,6 +26,7 @@ struct Product {
     View a, b, dst;  // rows x depth, depth x columns, rows x columns
     Int8Numbers numbers;
     int32_t a_zero = 0, dst_zero = 0;
+    View computed_zero = {};  // i32; buffer -1: a_zero holds
 };
 
 // What belongs to a range of the columns; one number belongs to all.
@@ -76,7 +77,8 @@ std::optional<std::vector<OnednnCall>> primitives(Lowering& lowering, const Prod
             cut(numbers.scales, range);
             cut(numbers.bias, range);
         }
-        const Int8Scaling scaling = int8_scaling(lowering, numbers, p.a_zero, p.dst_zero);
+        Int8Scaling scaling = int8_scaling(lowering, numbers, p.a_zero, p.dst_zero);
+        if (p.computed_zero.buffer >= 0) scaling.src_zero = p.computed_zero;
         View bias;
         if (!numbers.bias.empty())
             bias = *reshape(bias_view(lowering, numbers.bias), {1, dst.dims[1]});
@@ -119,13 +121,18 @@ View constant(Lowering& lowering, DataType type, std::span<const std::byte> byte
 // are centred.
 Result<void> lower_as_floats(Lowering& lowering, const graph::Node& node, Product p,
                              const std::vector<int16_t>& weights, const Coding& a,
+                             const std::optional<ComputedCoding>& computed,
                              const std::optional<Coding>& y, const View& result) {
     const Dims matrix = p.b.dims;
     // Whole numbers must be exact; a float counts to 2^24.
     if (!y && matrix[0] * 255 * 255 > int64_t{1} << 24) return lower_general(lowering, node);
     const View codes = p.a, dst = p.dst;
     p.a = lowering.new_buffer(DataType::float32, codes.dims, row_major(2));
-    emit_dequantise(lowering, codes, p.a, {1, a.zero, a.is_signed}, node.name);
+    if (computed)
+        emit_dequantise(lowering, codes, p.a, *computed, node.name);
+    else
+        emit_dequantise(lowering, codes, p.a, Coding{1, a.zero, a.is_signed}, node.name);
+    p.computed_zero = {};
     const std::vector<float> floats(weights.begin(), weights.end());
     p.b = constant(lowering, DataType::float32, std::as_bytes(std::span(floats)), matrix);
     const Int8Numbers numbers = p.numbers;
@@ -159,7 +166,7 @@ View centred(Lowering& lowering, const graph::Node& node, size_t input, const Co
     const View& codes = lowering.view(node.inputs[input]);
     const View floats =
         lowering.new_buffer(DataType::float32, codes.dims, row_major(codes.dims.size()));
-    emit_dequantise(lowering, codes, floats, {1, coding.zero, coding.is_signed}, node.name);
+    emit_dequantise(lowering, codes, floats, Coding{1, coding.zero, coding.is_signed}, node.name);
     return with_rank(floats, rank);
 }
 
@@ -184,7 +191,7 @@ Result<void> lower_computed(Lowering& lowering, const graph::Node& node) {
                    {DNNL_ARG_DST, sums, desc.dst_desc()}},
                   desc.scratchpad_desc()}});
     const View dst = lowering.destination(out, row_major(rank), true);
-    emit_quantise(lowering, sums, dst, {y.scale / (a.scale * b.scale), y.zero, y.is_signed},
+    emit_quantise(lowering, sums, dst, Coding{y.scale / (a.scale * b.scale), y.zero, y.is_signed},
                   node.name);
     lowering.finish(out, dst);
     return {};
@@ -210,10 +217,7 @@ bool takes_quantised_matmul(const graph::Graph& graph, const graph::Node& node) 
     if (graph.value(node.inputs[0]).type.shape.size() < 2 || b.size() != 2 ||
         !has_weights_of_codes(graph, node, at.b, at.bz, 1))
         return false;
-    if (node.base() == "MatMulInteger")
-        return integers_of(graph, node, 2).size() <= 1 &&
-               (node.inputs.size() < 3 || node.inputs[2] == graph::none ||
-                !integers_of(graph, node, 2).empty());
+    if (node.base() == "MatMulInteger") return has_one_zero_point(graph, node);
     const auto columns = static_cast<size_t>(b[1]);
     const size_t scales = floats_of(graph, node, at.bs).size();
     const bool bias = node.inputs.size() > 8 && node.inputs[8] != graph::none;
@@ -239,7 +243,9 @@ Result<void> lower_quantised_matmul(Lowering& lowering, const graph::Node& node)
     std::optional<Coding> y;
     Product p;
     p.numbers.scales.assign(1, 1.0F);
+    std::optional<ComputedCoding> computed;
     if (node.base() == "MatMulInteger") {
+        computed = computed_zero_point(lowering, node);
         const auto zero = integers_of(graph, node, at.az);
         a.zero = zero.empty() ? 0 : static_cast<int32_t>(zero[0]);
     } else {
@@ -257,6 +263,7 @@ Result<void> lower_quantised_matmul(Lowering& lowering, const graph::Node& node)
     const View dst = lowering.destination(node.outputs[0], row_major(shape.size()), false);
     p.dst = *reshape(dst, {height, matrix[1]});
     const bool whole = has_int8_products() && !weights.empty();
+    if (whole && computed) p.computed_zero = emit_widened(lowering, computed->zero, node.name);
     if (whole) {
         p.b = constant(lowering, DataType::int8, std::as_bytes(std::span(weights)), matrix);
     } else {
@@ -264,7 +271,7 @@ Result<void> lower_quantised_matmul(Lowering& lowering, const graph::Node& node)
     }
     try {
         const auto calls = whole ? primitives_or_none(lowering, p) : std::nullopt;
-        if (!calls) return lower_as_floats(lowering, node, p, centred_b, a, y, dst);
+        if (!calls) return lower_as_floats(lowering, node, p, centred_b, a, computed, y, dst);
         emit_onednn(lowering, node, *calls);
     } catch (const dnnl::error& e) {
         return onednn_error(node, e);

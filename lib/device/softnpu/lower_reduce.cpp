@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lib/device/softnpu/bands.h"
+#include "lib/device/softnpu/extreme.h"
 #include "lib/device/softnpu/operators.h"
 #include "lib/device/softnpu/softmax_step.h"
 
@@ -70,6 +71,13 @@ Result<void> lower_reduce(Lowering& lowering, const graph::Node& node) {
         return {};
     }
     const View dst = lowering.new_buffer(type, kept.dims, order);
+    const bool is_extreme = kind == "ReduceMax" || kind == "ReduceMin";
+    if (is_extreme && kept.elements() == 1 && type == DataType::float32) {
+        lower_extreme(lowering, kind == "ReduceMax" ? kernels::Binary::max : kernels::Binary::min,
+                      src, dst, node.name);
+        lowering.finish(out, *reshape(dst, lowering.value(out).type.shape));
+        return {};
+    }
     try {
         const dnnl::reduction::primitive_desc desc(cpu_engine(), algorithm, descriptor(src),
                                                    descriptor(dst), 0.0F, 0.0F, attributes({}));

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cassert>
+#include <utility>
 
 #include "lib/device/softnpu/border.h"
 #include "lib/device/softnpu/copy_step.h"
 #include "lib/device/softnpu/direct_conv.h"
 #include "lib/device/softnpu/early_convs.h"
+#include "lib/device/softnpu/float_types.h"
 #include "lib/device/softnpu/general_step.h"
 #include "lib/device/softnpu/operators.h"
 #include "lib/device/softnpu/rounded_weights.h"
@@ -16,10 +18,6 @@
 
 namespace vartml::softnpu {
 namespace {
-
-bool is_float(DataType type) {
-    return type == DataType::float32 || type == DataType::bf16 || type == DataType::fp16;
-}
 
 bool is_matrix_work(std::string_view base) {
     return base == "Conv" || base == "ConvTranspose" || base == "Gemm" || base == "MatMul";
@@ -45,6 +43,25 @@ Order order_of_reshaped(const View& view, const Dims& shape) {
     for (size_t i = 2; i < shape.size(); ++i) from *= shape[i];
     const bool in_channels = shape.size() > 2 && behind >= from && behind < from * shape[1];
     return in_channels ? channels_last(shape.size()) : row_major(shape.size());
+}
+
+// The values that codes are made from which other nodes read, through whatever: a change in the
+// last digits can be another code, and another scale other codes of a whole tensor.
+std::vector<bool> find_values_before_codes(const graph::Graph& graph, const graph::Uses& uses) {
+    std::vector<bool> before(graph.values.size(), false);
+    for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
+        const auto is_read = [&](graph::ValueId out) {
+            return out >= 0 && !uses.consumers[static_cast<size_t>(out)].empty();
+        };
+        const bool makes_codes = node->base() == "QuantizeLinear" && is_read(node->outputs[0]);
+        const bool leads =
+            makes_codes || std::ranges::any_of(node->outputs, [&](graph::ValueId out) {
+                return out >= 0 && before[static_cast<size_t>(out)];
+            });
+        for (const graph::ValueId in : node->inputs)
+            if (in >= 0 && leads) before[static_cast<size_t>(in)] = true;
+    }
+    return before;
 }
 
 }  // namespace
@@ -98,29 +115,53 @@ Result<Plan> Lowering::run(const std::function<const WeightCache*(bool)>& open) 
     for (const graph::Node& node : graph().nodes) {
         op_ = node.name;
         if (before_each_) before_each_(*this, node);
-        if (auto ok = lowering_of(node)(*this, node); !ok) return ok.error();
+        if (auto ok = lower_node(node); !ok) return ok.error();
     }
     finish_outputs();
+    if (error_) return *error_;
     plan_lifetimes();
     plan_arena();
     constants_.settle(plan_, open(uses_onednn_));
     return std::move(plan_);
 }
 
-// Float work in the compute type; what only early convolutions read, and what
-// follows the last convolution or matrix product, in f32.
+// Through steps of its own kind; where those do not take it after all, and oneDNN refuses more
+// than its documentation says, through the kernels of lib/cpu. What was emitted before goes.
+Result<void> Lowering::lower_node(const graph::Node& node) {
+    const size_t before = plan_.steps.size();
+    Result<void> ok;
+    try {
+        ok = lowering_of(node)(*this, node);
+    } catch (const dnnl::error& e) {
+        ok = onednn_error(node, e);
+    }
+    if (ok && error_) ok = *std::exchange(error_, std::nullopt);
+    if (ok || ok.error().code != ErrorCode::unsupported || lowering_of(node) == lower_general)
+        return ok;
+    plan_.steps.resize(before);
+    return lower_general(*this, node) ? Result<void>() : ok;
+}
+
+// Float work in the compute type. In f32: what only early convolutions read, what codes are made
+// from, and what follows the last convolution or matrix product.
 void Lowering::choose_types() {
+    const std::vector<bool> before_codes = find_values_before_codes(graph(), uses_);
+    exact_ = early_;
+    for (const graph::Node& node : graph().nodes) {
+        const bool leads = std::ranges::any_of(node.outputs, [&](graph::ValueId out) {
+            return out >= 0 && before_codes[static_cast<size_t>(out)];
+        });
+        if (leads) exact_[index_of(node)] = true;
+    }
     std::vector<bool> before_matrix_work(types_.size(), false);
     for (auto node = graph().nodes.rbegin(); node != graph().nodes.rend(); ++node) {
-        const bool early = early_[index_of(*node)];
-        bool needed = is_matrix_work(node->base());
-        for (const graph::ValueId out : node->outputs) {
-            // What is quantised next stays precise.
-            if (node->base() == "QuantizeLinear") continue;
+        const bool exact = exact_[index_of(*node)];
+        bool needed = is_matrix_work(node->base()) && !exact;
+        for (const graph::ValueId out : node->outputs)
             needed = needed || (out >= 0 && before_matrix_work[static_cast<size_t>(out)]);
-        }
         for (const graph::ValueId in : node->inputs) {
-            if (in >= 0 && needed && !early) before_matrix_work[static_cast<size_t>(in)] = true;
+            if (in < 0 || !needed || early_[index_of(*node)]) continue;
+            before_matrix_work[static_cast<size_t>(in)] = !before_codes[static_cast<size_t>(in)];
         }
     }
     for (size_t i = 0; i < types_.size(); ++i) {
@@ -243,6 +284,8 @@ void Lowering::take_real_shape(size_t input, int32_t buffer) {
     const auto& shape = value(id).type.shape;
     const View border = *border_view(program_.inputs[input], shape, buffer);
     const View inside = new_buffer(value(id).type.data_type, shape, row_major(shape.size()));
+    if (border.type != inside.type)
+        return refuse_copy(border.type, inside.type, program_.inputs[input].name);
     emit(std::make_unique<RealShapeStep>(RealShapeStep::Direction::in, border, inside,
                                          shape_index(id), state()),
          program_.inputs[input].name, {&border, &inside});
@@ -310,10 +353,22 @@ const View& Lowering::view(graph::ValueId id) {
     return *slot;
 }
 
+void Lowering::refuse_copy(DataType from, DataType to, std::string_view what) {
+    if (error_) return;
+    error_ = Error{ErrorCode::unsupported,
+                   "tensor '" + std::string(what) + "' is " + std::string(to_string(from)) +
+                       " where the software NPU needs " + std::string(to_string(to)) +
+                       ", between which it does not convert"};
+}
+
 View Lowering::dense(graph::ValueId id, const Order& order, DataType type) {
     if (value(id).constant) {
         const View& from = view(id);
         if (from.type == type && is_dense(from, order)) return from;
+        if (!can_copy(from.type, type)) {
+            refuse_copy(from.type, type, value(id).name);
+            return new_buffer(type, from.dims, order);
+        }
         return add_constant(type, from.dims, order, [this, from, id, order, type] {
             Bytes bytes(static_cast<size_t>(from.elements()) * size_bytes(type));
             const View to{0, type, 0, from.dims, dense_strides(from.dims, order)};
@@ -397,6 +452,7 @@ void Lowering::emit_onednn(std::unique_ptr<Step> step, std::string_view name) {
 }
 
 void Lowering::copy(const View& src, const View& dst, std::string_view name) {
+    if (!can_copy(src.type, dst.type)) return refuse_copy(src.type, dst.type, name);
     emit(std::make_unique<CopyStep>(src, dst), name, {&src, &dst});
 }
 
@@ -440,6 +496,7 @@ void Lowering::finish_outputs() {
         for (const View& padding : border_padding(info, value(id).type.shape, buffer))
             emit(std::make_unique<ZeroStep>(padding), info.name, {&padding});
         if (shape_index(id) >= 0) {
+            if (from.type != border_[i]->type) refuse_copy(from.type, border_[i]->type, info.name);
             emit(std::make_unique<RealShapeStep>(RealShapeStep::Direction::out, *border_[i], from,
                                                  shape_index(id), state()),
                  info.name, {&*border_[i], &from});

@@ -39,10 +39,10 @@ public:
 
     const graph::Graph& graph() const { return program_.graph; }
     const graph::Value& value(graph::ValueId id) const { return program_.graph.value(id); }
-    DataType compute() const { return compute_; }
-    // The type that a node multiplies in: the compute type but for the first convolutions.
+    // The type that a node multiplies in: f32, or bf16 where the program computes in it, but for
+    // the first convolutions and what codes are made from.
     DataType compute(const graph::Node& node) const {
-        return early_[index_of(node)] ? DataType::float32 : compute_;
+        return exact_[index_of(node)] ? DataType::float32 : compute_;
     }
     // Known from a run of the program at first use.
     const ChannelMeans& channel_means();
@@ -87,6 +87,7 @@ public:
               std::initializer_list<const View*> views);
     // The same for a step of oneDNN.
     void emit_onednn(std::unique_ptr<Step> step, std::string_view name);
+    // Lowering fails where can_copy() does not hold.
     void copy(const View& src, const View& dst, std::string_view name);
     void copy_unless_there(const View& src, const View& dst, std::string_view name);
     // Memory that a step may use during its run; shared by all steps.
@@ -109,7 +110,9 @@ private:
     void finish_outputs();
     void take_real_shape(size_t input, int32_t buffer);
     void plan_arena();
+    Result<void> lower_node(const graph::Node& node);
     void plan_lifetimes();
+    void refuse_copy(DataType from, DataType to, std::string_view what);
 
     // The operator that the steps from here on belong to.
     void begin_border(const char* way, const TensorInfo& info) {
@@ -122,6 +125,7 @@ private:
     std::string op_;  // that steps belong to now
     bool uses_onednn_ = false;
     Plan plan_;
+    std::optional<Error> error_;  // of a copy between types that have none
     Constants constants_;
     graph::Uses uses_;
     std::vector<DataType> types_;
@@ -130,7 +134,8 @@ private:
     std::vector<std::optional<View>> border_;  // per graph output
     std::vector<int32_t> shape_index_;
     std::vector<LowerFunction> functions_;  // per node
-    std::vector<bool> early_;               // per node: a convolution in f32
+    std::vector<bool> early_;               // per node: a first convolution, in f32
+    std::vector<bool> exact_;               // per node: early, or codes are made from its result
     std::function<void(Lowering&, const graph::Node&)> before_each_;
     std::unique_ptr<ChannelMeans> channel_means_;
 };

@@ -87,6 +87,7 @@ constexpr Row table[] = {
     {"Abs", lower_eltwise, "f"},
     {"Add", lower_binary, "f"},
     {"AveragePool", lower_pool, "f", takes_pool},
+    {"Cast", lower_cast, "fi", takes_cast},
     {"Clip", lower_clip, "fq", takes_clip},
     {"Concat", lower_concat, "fiqb"},
     {"Conv", lower_conv, "f", takes_conv},

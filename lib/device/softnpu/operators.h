@@ -16,6 +16,7 @@ Result<void> lower_conv_transpose(Lowering& lowering, const graph::Node& node);
 Result<void> lower_matmul(Lowering& lowering, const graph::Node& node);  // MatMul, Gemm
 Result<void> lower_pool(Lowering& lowering, const graph::Node& node);    // windows and global
 Result<void> lower_eltwise(Lowering& lowering, const graph::Node& node);
+Result<void> lower_cast(Lowering& lowering, const graph::Node& node);
 Result<void> lower_binary(Lowering& lowering, const graph::Node& node);  // also n-ary Max, Min, Sum
 Result<void> lower_softmax(Lowering& lowering, const graph::Node& node);
 Result<void> lower_reduce(Lowering& lowering, const graph::Node& node);
@@ -38,7 +39,8 @@ Result<void> lower_quantised_unary(Lowering& lowering, const graph::Node& node);
 Result<void> lower_quantised_binary(Lowering& lowering, const graph::Node& node);
 Result<void> lower_quantised_concat(Lowering& lowering, const graph::Node& node);
 Result<void> lower_quantised_pool(Lowering& lowering, const graph::Node& node);
-// Whether these cover a node: constant parameters and weights.
+// Whether these cover a node: element types, constant parameters and weights.
+bool takes_cast(const graph::Graph& graph, const graph::Node& node);
 bool takes_quantise(const graph::Graph& graph, const graph::Node& node);
 bool takes_dequantise(const graph::Graph& graph, const graph::Node& node);
 bool takes_quantised_conv(const graph::Graph& graph, const graph::Node& node);

@@ -8,6 +8,7 @@
 
 #include "kernels/ops/rows.h"
 #include "lib/device/softnpu/conv_step.h"
+#include "lib/device/softnpu/float_types.h"
 #include "lib/device/softnpu/lane.h"
 
 namespace vartml::softnpu {
@@ -44,10 +45,10 @@ private:
     }
 
     static float element(const std::byte* base, DataType type, int64_t at) {
-        if (type == DataType::float32) return reinterpret_cast<const float*>(base)[at];
         float value = 0;
-        if (type == DataType::bf16)
-            kernels::convert_row(reinterpret_cast<const bf16*>(base) + at, &value, 1);
+        with_float(type, [&]<typename T>(T) {
+            kernels::copy_rows(reinterpret_cast<const T*>(base) + at, 1, &value, 1, 1, 1);
+        });
         return value;
     }
 
@@ -86,9 +87,9 @@ std::vector<std::byte> noise(const TensorInfo& info, float range) {
     const DataType type = info.hw->data_type;
     for (size_t i = 0; i < bytes.size() / size_bytes(type); ++i) {
         const float value = next() * range;
-        if (type == DataType::float32) std::memcpy(&bytes[i * sizeof value], &value, sizeof value);
-        if (type == DataType::bf16)
-            kernels::convert_row(&value, reinterpret_cast<bf16*>(bytes.data()) + i, 1);
+        with_float(type, [&]<typename T>(T) {
+            kernels::copy_rows(&value, 1, reinterpret_cast<T*>(bytes.data()) + i, 1, 1, 1);
+        });
         if (type == DataType::uint8) bytes[i] = static_cast<std::byte>(random() % 256);
     }
     return bytes;

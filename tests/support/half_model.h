@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// The twin of an ONNX model with floats of 16 bits, as exporters and converters make it.
+#pragma once
+#include "lib/onnx/proto.h"
+
+namespace vartml::test {
+
+enum class Border { fp16, f32 };
+
+// All floats become fp16: weights, constants, Cast to float. With Border::f32 the model's inputs
+// and outputs stay float, with a Cast behind and before them. What ONNX has in float only stays so:
+// scales and regions of Resize, boxes and scores of NonMaxSuppression.
+::onnx::ModelProto half_twin(::onnx::ModelProto model, Border border);
+
+}  // namespace vartml::test

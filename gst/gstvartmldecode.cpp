@@ -37,6 +37,7 @@
 
 #include "gst/decode/decoder_cache.h"
 #include "gst/decode/properties.h"
+#include "gst/decode/result_cache.h"
 #include "gst/decode/results.h"
 #include "gst/decode/stats.h"
 #include "gst/decode/tensor_meta.h"
@@ -58,6 +59,7 @@ struct Job {
     vartml::Affine to_frame;
     bool geometry_valid = true;
     guint frame_width = 0, frame_height = 0;
+    guint64 result_id = 0;         // 0: this frame's alone
     std::vector<GstBuffer*> data;  // borrowed from the frame
     ResultContext context;
 };
@@ -74,7 +76,7 @@ struct State {
     DecodeSettings settings;
     bool keep_tensors = false;
     DecoderCache decoders;
-    vartml::Decoded decoded;
+    ResultCache results;
     MappedTensors tensors;
     std::vector<Job> jobs;
     guint width = 0, height = 0;  // of the current caps; 0 when they are no video
@@ -128,6 +130,7 @@ void get_property(GObject* object, guint id, GValue* value, GParamSpec* spec) {
 bool update_settings(GstVartmlDecode* self) {
     State& state = *self->state;
     if (!state.changed.exchange(false)) return true;
+    state.results.clear();
     GST_OBJECT_LOCK(self);
     const DecodeProperties p = state.properties;
     GST_OBJECT_UNLOCK(self);
@@ -183,6 +186,7 @@ gboolean start(GstBaseTransform* base) {
 gboolean stop(GstBaseTransform* base) {
     State& state = state_of(base);
     state.decoders.clear();
+    state.results.clear();
     state.tensors.clear();
     state.jobs.clear();
     state.settings = {};
@@ -260,12 +264,13 @@ vartml::Result<void> collect_jobs(State& state, GstBuffer* buffer, bool& any_met
         any_metadata = true;
         Job& job =
             state.jobs.emplace_back();  // also for a frame that was not inferred: keeps the index
-        if (inference->status != InferenceStatus::inferred || !inference->record) continue;
+        if (!inference->has_result() || !inference->record) continue;
         job.source.record = inference->record;
         job.to_frame = inference->to_frame;
         job.geometry_valid = inference->geometry_valid;
         job.frame_width = inference->frame_width;
         job.frame_height = inference->frame_height;
+        job.result_id = inference->result_id;
         job.data = inference->data;
         job.context = {mtd.id, true, inference->region_od};
     }
@@ -330,6 +335,14 @@ bool decode_job(GstVartmlDecode* self, GstBuffer* buffer, Job& job, DecodedFrame
         entry = std::get<CachedDecoder*>(made);
         post_selected(self, *entry);
     }
+    job.context.skeleton = entry->skeleton;
+    const ResultKey key = {job.result_id, job.to_frame, state.width ? state.width : job.frame_width,
+                           state.height ? state.height : job.frame_height};
+    if (const vartml::Decoded* known = state.results.find(key)) {
+        frame.boxes += add_results(buffer, *known, entry->quarks, job.context);
+        ++frame.reused;
+        return true;
+    }
     const InferenceRecord* record = job.source.record.get();
     const auto& outputs = record ? record->outputs : job.source.outputs;
     vartml::Result<void> done;
@@ -342,11 +355,10 @@ bool decode_job(GstVartmlDecode* self, GstBuffer* buffer, Job& job, DecodedFrame
             state.tensors.add(job.data[i], outputs[i], record ? record->views[i] : outputs[i].cpu);
     }
     const char* id = "dec-role";
+    vartml::Decoded& decoded = state.results.next();
     if (done) {
-        done = entry->decoder.decode(state.tensors.outputs(), job.to_frame,
-                                     state.width ? state.width : job.frame_width,
-                                     state.height ? state.height : job.frame_height, state.decoded,
-                                     job.frame_width, job.frame_height);
+        done = entry->decoder.decode(state.tensors.outputs(), job.to_frame, key.width, key.height,
+                                     decoded, job.frame_width, job.frame_height);
         // What can be wrong with values is a class number; the rest is the tensor's type or view.
         if (!done && done.error().code == vartml::ErrorCode::bad_model) id = "dec-classes";
     }
@@ -354,10 +366,10 @@ bool decode_job(GstVartmlDecode* self, GstBuffer* buffer, Job& job, DecodedFrame
     if (!done) {
         return post_error(self, "decode the tensors", {.error = done.error(), .id = id});
     }
-    job.context.skeleton = entry->skeleton;
-    frame.boxes += add_results(buffer, state.decoded, entry->quarks, job.context);
-    frame.suppressed += state.decoded.suppressed;
-    frame.not_finite += state.decoded.not_finite;
+    state.results.keep(key);
+    frame.boxes += add_results(buffer, decoded, entry->quarks, job.context);
+    frame.suppressed += decoded.suppressed;
+    frame.not_finite += decoded.not_finite;
     return true;
 }
 

@@ -438,7 +438,7 @@ bool start(GstVartmlMetaJoin* self) {
     GST_OBJECT_LOCK(self);
     const JoinSettings settings = state.settings;
     GST_OBJECT_UNLOCK(self);
-    std::optional<JoinGeometry> region;
+    std::optional<Placement> region;
     if (!parse_region(settings.region, region)) {
         return post_error(self, "join metadata",
                           {.error = {vartml::ErrorCode::invalid_argument,

@@ -9,8 +9,9 @@
  * have a track already are left alone. It reads no tensors, so their shapes do not matter.
  *
  * On frames that vartmlinfer did not infer tracks live on, and are added as detections at the place
- * where they are expected. Frames without a record of vartmlinfer count as inferred, unless frames
- * before had one.
+ * where they are expected. Detections of a result that a frame carries from an earlier one count
+ * once, for the time of that frame, and are moved to where they are expected on this one. Frames
+ * without a record of vartmlinfer count as inferred, unless frames before had one.
  *
  * ## Example launch line
  * |[
@@ -21,6 +22,7 @@
  */
 #include "gst/gstvartmltrack.h"
 
+#include <algorithm>
 #include <atomic>
 #include <vector>
 
@@ -57,6 +59,7 @@ struct State {
     TrackableBoxes found;
     std::vector<vartml::Identity> identities;
     std::vector<vartml::PredictedBox> predicted;
+    KnownIdentities known;
     FrameSize size;
     GstClockTime frame_duration = GST_CLOCK_TIME_NONE;  // of the caps
     GstClockTime next_time = 0;                         // of a frame without PTS
@@ -158,6 +161,7 @@ gboolean start(GstBaseTransform* base) {
 
 gboolean stop(GstBaseTransform* base) {
     state_of(base).tracker.restart();
+    state_of(base).known = {};
     return TRUE;
 }
 
@@ -179,9 +183,11 @@ gboolean sink_event(GstBaseTransform* base, GstEvent* event) {
     State& state = state_of(base);
     if (GST_EVENT_TYPE(event) == GST_EVENT_STREAM_START) {
         state.tracker.restart();
+        state.known = {};
         state.had_records = false;
     } else if (GST_EVENT_TYPE(event) == GST_EVENT_FLUSH_STOP) {
         state.tracker.end_tracks();
+        state.known = {};
     }
     return GST_BASE_TRANSFORM_CLASS(gst_vartml_track_parent_class)->sink_event(base, event);
 }
@@ -215,11 +221,37 @@ GstClockTime time_of(State& state, const GstBuffer* buffer) {
 }
 
 // Whether the absence of a detection says something.
-bool was_inferred(State& state, GstBuffer* buffer, guint detections) {
-    const Evidence evidence = inference_evidence(buffer);
-    state.had_records = state.had_records || evidence != Evidence::none;
-    if (evidence == Evidence::none) return detections > 0 || !state.had_records;
-    return evidence == Evidence::inferred;
+bool was_inferred(State& state, const Evidence& evidence, guint detections) {
+    using Kind = Evidence::Kind;
+    state.had_records = state.had_records || evidence.kind != Kind::none;
+    if (evidence.kind == Kind::none) return detections > 0 || !state.had_records;
+    return evidence.kind == Kind::inferred;
+}
+
+// Detections of the frame that is `time`.
+void update(State& state, const Evidence& evidence, GstClockTime time) {
+    state.tracker.update(time, state.found.boxes, state.identities);
+    state.known.result_id = evidence.result_id;
+    state.known.boxes = state.found.boxes;
+    state.known.identities = state.identities;
+}
+
+// A frame with the result of an earlier one, which other frames may have carried before.
+void track_carried(State& state, GstBuffer* buffer, const Evidence& evidence, GstClockTime now) {
+    const GstClockTime then = now - std::min<GstClockTime>(now, evidence.age_ns);
+    if (evidence.result_id == state.known.result_id) {
+        state.known.find(state.found.boxes, state.identities);
+    } else {
+        update(state, evidence, then);
+    }
+    state.tracker.predict(now, state.predicted);
+    add_tracks(buffer, then, state.found, state.identities);
+    if (!state.predict) return;
+    if (state.found.untracked == 0) {  // nobody decoded it again
+        add_predicted(buffer, state.predicted, state.size);
+    } else {
+        move_to_predicted(buffer, state.found, state.identities, state.predicted, state.size);
+    }
 }
 
 GstFlowReturn transform_ip(GstBaseTransform* base, GstBuffer* buffer) {
@@ -234,8 +266,12 @@ GstFlowReturn transform_ip(GstBaseTransform* base, GstBuffer* buffer) {
 
     const GstClockTime now = time_of(state, buffer);
     collect_boxes(buffer, state.classes, state.found);
-    if (was_inferred(state, buffer, state.found.untracked)) {
-        state.tracker.update(now, state.found.boxes, state.identities);
+    const Evidence evidence = inference_evidence(buffer);
+    if (evidence.kind == Evidence::Kind::carried) {
+        state.had_records = true;
+        track_carried(state, buffer, evidence, now);
+    } else if (was_inferred(state, evidence, state.found.untracked)) {
+        update(state, evidence, now);
         add_tracks(buffer, now, state.found, state.identities);
     } else {
         state.tracker.predict(now, state.predicted);

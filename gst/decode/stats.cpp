@@ -11,12 +11,14 @@ void DecodeStats::add(const DecodedFrame& frame) {
     boxes_ += frame.boxes;
     suppressed_ += frame.suppressed;
     not_finite_ += frame.not_finite;
-    if (frame.decoded) times_us_[decoded_++ % times_us_.size()] = frame.time_us;
+    reused_ += frame.reused;
+    decoded_ += frame.decoded;
+    if (frame.decoded && !frame.reused) times_us_[timed_++ % times_us_.size()] = frame.time_us;
 }
 
 GstStructure* DecodeStats::structure() const {
     std::array<guint32, 1024> sorted = times_us_;
-    const auto count = static_cast<size_t>(std::min<guint64>(decoded_, sorted.size()));
+    const auto count = static_cast<size_t>(std::min<guint64>(timed_, sorted.size()));
     std::sort(sorted.begin(), sorted.begin() + static_cast<long>(count));
     // The time below which `share` of the frames stayed.
     const auto percentile = [&](double share) -> guint64 {
@@ -27,9 +29,9 @@ GstStructure* DecodeStats::structure() const {
     return gst_structure_new(
         "vartml-decode-stats", "frames", G_TYPE_UINT64, frames_, "decoded", G_TYPE_UINT64, decoded_,
         "passed", G_TYPE_UINT64, frames_ - decoded_, "boxes", G_TYPE_UINT64, boxes_, "suppressed",
-        G_TYPE_UINT64, suppressed_, "not-finite", G_TYPE_UINT64, not_finite_, "decode-p50-us",
-        G_TYPE_UINT64, percentile(0.5), "decode-p95-us", G_TYPE_UINT64, percentile(0.95),
-        "decode-p99-us", G_TYPE_UINT64, percentile(0.99), nullptr);
+        G_TYPE_UINT64, suppressed_, "reused", G_TYPE_UINT64, reused_, "not-finite", G_TYPE_UINT64,
+        not_finite_, "decode-p50-us", G_TYPE_UINT64, percentile(0.5), "decode-p95-us",
+        G_TYPE_UINT64, percentile(0.95), "decode-p99-us", G_TYPE_UINT64, percentile(0.99), nullptr);
 }
 
 }  // namespace vartml::gst

@@ -70,6 +70,18 @@ GType on_late_type() {
     return type;
 }
 
+GType keep_rate_type() {
+    static const GEnumValue values[] = {
+        {int(KeepRate::automatic), "Yes when upstream is live, else no", "auto"},
+        {int(KeepRate::no), "A frame that is inferred waits for its result, later ones behind it",
+         "no"},
+        {int(KeepRate::yes), "Frames leave at their time, with the newest result there is", "yes"},
+        {0, nullptr, nullptr},
+    };
+    static const GType type = register_enum("GstVartmlInferKeepRate", values);
+    return type;
+}
+
 GType inference_region_type() {
     static const GEnumValue values[] = {
         {int(InferenceRegion::full_frame), "The whole frame", "full-frame"},
@@ -229,9 +241,13 @@ std::span<const Property> properties() {
          "What happens to the inference of a frame that is late or meets a full queue; the frame "
          "itself always passes",
          playing, choice<&Settings::on_late>(on_late_type)},
+        {"keep-rate", "Keep the rate",
+         "Whether every frame leaves at its time, with its own result where that comes within one "
+         "frame duration (latency, where that is set), else with the newest one and its age",
+         playing, choice<&Settings::keep_rate>(keep_rate_type)},
         {"latency", "Latency",
          "Answer to the latency query in nanoseconds; none = 99th percentile of the measured "
-         "pre-processing and run, and the batch timeout",
+         "pre-processing and run, and the batch timeout, as far as frames wait for them",
          ready, Time{&Settings::latency, GST_CLOCK_TIME_NONE}},
         {"latency-target", "Latency target",
          "Milliseconds within which 95 of 100 inferences shall be; the interval is adapted to hold "

@@ -14,6 +14,7 @@ enum class OutputView { cpu, hw };
 enum class CopyPolicy { allow, warn, forbid };
 enum class OnFallback { allow, warn, error };
 enum class OnLate { automatic, block, skip };
+enum class KeepRate { automatic, no, yes };
 enum class InferenceRegion { full_frame, roi };
 enum class RoiSource { automatic, detections, roi_meta };
 enum class InputIsTensor { automatic, no, yes };
@@ -38,6 +39,7 @@ struct Settings {
     CopyPolicy copy_policy = CopyPolicy::warn;
     OnFallback on_fallback = OnFallback::warn;
     OnLate on_late = OnLate::automatic;
+    KeepRate keep_rate = KeepRate::automatic;
     guint64 latency = GST_CLOCK_TIME_NONE;
 };
 

@@ -58,11 +58,31 @@ void Stats::Series::add(uint64_t us) {
     max = std::max(max, value);
 }
 
+void Stats::add_result(InferenceStatus status, unsigned inferences) {
+    ++by_status_[size_t(status)];
+    if (status == InferenceStatus::inferred) inferences_ += inferences;
+}
+
 void Stats::frame(InferenceStatus status, unsigned inferences) {
     const std::lock_guard lock(mutex_);
     ++frames_;
-    ++by_status_[size_t(status)];
-    if (status == InferenceStatus::inferred) inferences_ += inferences;
+    add_result(status, inferences);
+}
+
+void Stats::frame_before_result() {
+    const std::lock_guard lock(mutex_);
+    ++frames_;
+}
+
+void Stats::result(InferenceStatus status, unsigned inferences) {
+    const std::lock_guard lock(mutex_);
+    add_result(status, inferences);
+}
+
+void Stats::carried(uint64_t age_us) {
+    const std::lock_guard lock(mutex_);
+    ++carried_;
+    age_.add(age_us);
 }
 
 void Stats::run(unsigned batch_fill, bool leads_batch) {
@@ -112,11 +132,11 @@ void Stats::in_flight(unsigned count) {
 void Stats::reset() {
     const std::lock_guard lock(mutex_);
     by_status_ = {};
-    frames_ = inferences_ = conversions_ = imports_ = batches_ = swaps_ = 0;
+    frames_ = carried_ = inferences_ = conversions_ = imports_ = batches_ = swaps_ = 0;
     batch_fill_ = 0;
     copies_ = copied_bytes_ = {};
     in_flight_max_ = 0;
-    pre_ = wait_ = run_ = total_ = {};
+    pre_ = wait_ = run_ = total_ = age_ = {};
 }
 
 uint64_t Stats::inferences() const {
@@ -141,6 +161,7 @@ GstStructure* Stats::structure(const Gauges& gauges) const {
     set(s, "imports", imports_);
     set(s, "failed", by_status_[size_t(InferenceStatus::failed)]);
     for (InferenceStatus status : skips) set(s, status_nick(status), by_status_[size_t(status)]);
+    set(s, "carried", carried_);
     set(s, "model-swaps", swaps_);
     uint64_t copies = 0, bytes = 0;
     for (size_t i = 0; i < num_copy_reasons; ++i) {
@@ -157,7 +178,7 @@ GstStructure* Stats::structure(const Gauges& gauges) const {
                       G_TYPE_UINT, batch_fill_, "output-buffers", G_TYPE_UINT,
                       gauges.output_buffers, "interval", G_TYPE_UINT, gauges.interval, nullptr);
     const std::pair<const char*, const Series*> series[] = {
-        {"pre", &pre_}, {"wait", &wait_}, {"run", &run_}, {"total", &total_}};
+        {"pre", &pre_}, {"wait", &wait_}, {"run", &run_}, {"total", &total_}, {"age", &age_}};
     for (const auto& [name, one] : series) {
         std::vector<uint32_t> values(
             one->last.begin(), one->last.begin() + std::ptrdiff_t(std::min(one->count, window)));

@@ -44,6 +44,10 @@ public:
 
     // A frame leaves. With regions it may carry several inferences, or be skipped for having none.
     void frame(InferenceStatus status, unsigned inferences = 1);
+    // A frame leaves before its own result is there; result() tells its fate.
+    void frame_before_result();
+    void result(InferenceStatus status, unsigned inferences);
+    void carried(uint64_t age_us);  // a frame leaves with the result of an earlier one
     void run(unsigned batch_fill, bool leads_batch);                 // of an inference
     void times(uint64_t pre_us, uint64_t wait_us, uint64_t run_us);  // of an inference
     void total(uint64_t total_us);                                   // of any frame
@@ -69,12 +73,14 @@ private:
     };
 
     mutable std::mutex mutex_;  // guards all below; no other lock is taken under it
-    std::array<uint64_t, 8> by_status_{};
-    uint64_t frames_ = 0, inferences_ = 0, conversions_ = 0, imports_ = 0, batches_ = 0, swaps_ = 0;
+    void add_result(InferenceStatus status, unsigned inferences);  // with the mutex
+    std::array<uint64_t, num_statuses> by_status_{};
+    uint64_t frames_ = 0, carried_ = 0, inferences_ = 0, conversions_ = 0, imports_ = 0,
+             batches_ = 0, swaps_ = 0;
     unsigned batch_fill_ = 0;  // of the last run
     std::array<uint64_t, num_copy_reasons> copies_{}, copied_bytes_{};
     unsigned in_flight_max_ = 0;
-    Series pre_, wait_, run_, total_;
+    Series pre_, wait_, run_, total_, age_;
 };
 
 }  // namespace vartml::gst::infer

@@ -38,6 +38,8 @@ void Stream::drop_queue(bool keep_sticky) {
         const std::lock_guard lock(signal_->mutex);
         while (!queue_.empty()) dropped.push_back(queue_.pop());
     }
+    abandon_flying();
+    known_.forget();
     for (Entry& entry : dropped) {
         if (entry.kind == Entry::Kind::query || entry.kind == Entry::Kind::none) continue;
         if (entry.kind == Entry::Kind::swap) {
@@ -176,10 +178,12 @@ gboolean Stream::src_event(GstEvent* event) {
 }
 
 // With the mutex. Other streams may have come to the model since the last time.
-GstClockTime Stream::latency() {
+GstClockTime Stream::latency(bool live) {
     if (GST_CLOCK_TIME_IS_VALID(started_.latency)) return started_.latency;
-    if (lane_)
-        measured_latency_ = std::max(measured_latency_, promised_latency(*lane_, frame_duration_));
+    if (lane_) {
+        measured_latency_ =
+            std::max(measured_latency_, promised_latency(*lane_, frame_duration_, live));
+    }
     return measured_latency_;
 }
 
@@ -192,7 +196,7 @@ gboolean Stream::src_query(GstQuery* query) {
         GstClockTime own;
         {
             const std::lock_guard lock(signal_->mutex);
-            own = latency();
+            own = latency(live);
         }
         min += own;
         if (GST_CLOCK_TIME_IS_VALID(max)) max += own;

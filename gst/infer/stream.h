@@ -11,6 +11,7 @@
 
 #include "gst/infer/frame_tensor.h"
 #include "gst/infer/gates.h"
+#include "gst/infer/keep_rate.h"
 #include "gst/infer/lane.h"
 #include "gst/infer/latency_promise.h"
 #include "gst/infer/latency_target.h"
@@ -47,10 +48,15 @@ struct Entry {
     guint64 seq = 0;  // of a swap: of the first frame after it
     TraceFrame trace_frame;
     Clock::time_point entered;
-    vartml::Error error;  // why a frame is `failed`
+    // When it leaves with or without its own result; not at the end of time: it keeps its rate.
+    Clock::time_point leave_by = Clock::time_point::max();
+    GstClockTime pts = GST_CLOCK_TIME_NONE;  // of a swap: of the first frame after it
+    vartml::Error error;                     // why a frame is `failed`
     // swaps
     std::shared_ptr<Lane> old_lane, new_lane;
-    GstClockTime first_pts = GST_CLOCK_TIME_NONE;
+
+    bool keeps_rate() const { return leave_by != Clock::time_point::max(); }
+    bool done() const;  // with the mutex: its result is there, or it has none
 };
 
 // Locks: the signal's mutex guards what is marked; nothing is pushed, queried or called in the
@@ -123,6 +129,12 @@ private:
     bool make_plan(const std::shared_ptr<Lane>& lane, Failure& failure);
     void ask_liveness();
     bool admit(Entry& entry, unsigned wanted, std::unique_lock<std::mutex>& lock);
+    bool keeps_rate(bool live) const;
+    GstClockTime longest_hold(GstClockTime frame_duration) const;
+    void decide_leave(Entry& entry);                  // with the mutex
+    bool is_early(const Entry& entry) const;          // with the mutex
+    unsigned in_flight() const;                       // with the mutex
+    size_t most_frames(const FramePlan& plan) const;  // with the mutex
     Prepared prepare(Entry& entry, GstBuffer* buffer);
     Prepared fill(Entry& entry, GstBuffer* buffer, Request* request);
     Prepared fill_directly(Entry& entry, GstBuffer* buffer, Request* request);
@@ -130,7 +142,8 @@ private:
                                                     vartml::Error& error);
     void measure_preprocess(const FramePlan& plan, const vartml::Picture& picture, void* tensor);
     void raise_promise(const FramePlan& plan);
-    GstClockTime promised_latency(const Lane& lane, GstClockTime frame_duration) const;
+    uint64_t expected_run_us(const Lane& lane) const;
+    GstClockTime promised_latency(const Lane& lane, GstClockTime frame_duration, bool live) const;
     bool handle_caps(GstEvent* event);
     bool skip_mode() const;
     void release_all(Entry& entry);
@@ -140,7 +153,10 @@ private:
     void loop();
     bool head_ready();
     void serve_head(std::unique_lock<std::mutex>& lock);
-    GstFlowReturn push_frame(Entry& entry);
+    GstFlowReturn push_frame(Entry& entry, bool done);
+    GstFlowReturn land();
+    void fly(Entry& entry);
+    void abandon_flying();
     GstFlowReturn push_event(Entry& entry);
     void answer_query(Entry& entry);
     void answer_allocation(GstQuery* query);
@@ -148,13 +164,15 @@ private:
     GstFlowReturn run_again(Entry& entry, Request* request);
     GstBuffer* attach(Entry& entry, GstBuffer* buffer);
     void attach_one(const Entry& entry, GstBuffer* buffer, const Request* request);
-    void attach_tensors(const InferenceRecord& record, GstBuffer* buffer, const Request* request);
+    void attach_known(const Entry& entry, GstBuffer* buffer, const Inference& known);
+    void describe(const Entry& entry, const Request* request);
+    void remember(const Entry& entry);
     GstFlowReturn report_failure(const Entry& entry);
     void report_skip(const Entry& entry);
     void count(const Entry& entry);
     void adapt(const Entry& entry, uint64_t total_us);
     GstBuffer* make_writable(GstBuffer* buffer);
-    void raise_latency(Clock::time_point ready, const Entry& entry);
+    void raise_latency(Clock::time_point ready, Clock::time_point entered);
 
     // both
     void enqueue(Entry entry);          // with the mutex
@@ -162,7 +180,7 @@ private:
     void set_flow(GstFlowReturn flow);  // with the mutex
     void reset_stream();                // with the mutex
     void report_flow(GstFlowReturn flow);
-    GstClockTime latency();
+    GstClockTime latency(bool live);
     GstStructure* stats_structure();
 
     GstElement* const element_;
@@ -182,6 +200,7 @@ private:
     std::atomic<unsigned> latency_target_ms_{0};
     std::atomic<int> batch_timeout_ms_{-1};
     std::atomic<OnLate> on_late_{OnLate::automatic};
+    std::atomic<KeepRate> keep_rate_{KeepRate::automatic};
     std::atomic<CopyPolicy> copy_policy_{CopyPolicy::warn};
     std::array<std::atomic<bool>, num_copy_reasons> copy_told_{};
     std::atomic<bool> import_refused_{false};  // by the device, in this run of the element
@@ -199,9 +218,12 @@ private:
     GstCaps* caps_ = nullptr;    // of the sink; written by the streaming thread
     GstCaps* narrow_ = nullptr;  // what input-is-tensor=yes allows
     unsigned frames_ = 0;        // between chain and push
-    unsigned inferring_ = 0;     // of these, with requests
-    bool eos_ = false;           // EOS is queued or gone
-    bool refusing_ = false;      // downstream said EOS: no more frames before the next segment
+    unsigned inferring_ = 0;     // with requests: of these, and those that have left before
+    std::vector<Entry> flying_;  // frames that left before their results, without their buffers
+    InferenceTime time_;         // from submission to result
+    std::optional<unsigned> timed_epoch_;  // of the model that it is of
+    bool eos_ = false;                     // EOS is queued or gone
+    bool refusing_ = false;  // downstream said EOS: no more frames before the next segment
     bool query_done_ = false, query_result_ = false, query_active_ = false;
     Gates gates_;
     GstClockTime frame_duration_ = GST_SECOND / 30;  // of the plan in use
@@ -228,6 +250,8 @@ private:
     bool dropping_ = false;  // frames until the next segment, after downstream said EOS
     GstSegment out_segment_;
     Inference scratch_;
+    KnownResult known_;
+    std::vector<Entry> landed_;  // of flying_, whose results are there
     LatencyTarget target_;
     LatencyPromise promise_;
     unsigned failures_ = 0;  // in a row

@@ -3,6 +3,7 @@
 #include <gst/analytics/analytics.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "gst/infer/stream.h"
 #include "gst/infer/times.h"
@@ -40,6 +41,28 @@ GstTensorDataType tensor_type(vartml::DataType type) {
     }
 }
 
+void attach_tensors(const InferenceRecord& record, GstBuffer* buffer,
+                    const std::vector<GstBuffer*>& data) {
+    const size_t n = record.views.size();
+    GstTensor** tensors = g_new0(GstTensor*, n);
+    for (size_t i = 0; i < n; ++i) {
+        const vartml::TensorView& view = record.views[i];
+        // Not gst_tensor_new_simple: it refuses a buffer that is larger than its elements.
+        GstTensor* tensor = gst_tensor_alloc(view.shape.size());
+        tensor->id = record.tensor_quarks[i];
+        tensor->layout = GST_TENSOR_LAYOUT_CONTIGUOUS;
+        tensor->data_type = tensor_type(view.data_type);
+        tensor->data = gst_buffer_ref(data[i]);
+        tensor->dims_order = GST_TENSOR_DIM_ORDER_ROW_MAJOR;
+        std::copy(view.shape.begin(), view.shape.end(), tensor->dims);
+        tensors[i] = tensor;
+    }
+    // Not gst_buffer_add_tensor_meta: before 1.26.6 it returns an existing one.
+    auto* meta = reinterpret_cast<GstTensorMeta*>(
+        gst_buffer_add_meta(buffer, GST_TENSOR_META_INFO, nullptr));
+    gst_tensor_meta_set(meta, guint(n), tensors);
+}
+
 }  // namespace
 
 // Metadata needs a writable buffer. Its memory is shared by the copy, except where a memory forbids
@@ -58,33 +81,14 @@ GstBuffer* Stream::make_writable(GstBuffer* buffer) {
     return gst_buffer_make_writable(buffer);
 }
 
-void Stream::attach_tensors(const InferenceRecord& record, GstBuffer* buffer,
-                            const Request* request) {
-    const size_t n = record.views.size();
-    GstTensor** tensors = g_new0(GstTensor*, n);
-    for (size_t i = 0; i < n; ++i) {
-        const vartml::TensorView& view = record.views[i];
-        // Not gst_tensor_new_simple: it refuses a buffer that is larger than its elements.
-        GstTensor* tensor = gst_tensor_alloc(view.shape.size());
-        tensor->id = record.tensor_quarks[i];
-        tensor->layout = GST_TENSOR_LAYOUT_CONTIGUOUS;
-        tensor->data_type = tensor_type(view.data_type);
-        tensor->data = gst_buffer_ref(request->data[i]);
-        tensor->dims_order = GST_TENSOR_DIM_ORDER_ROW_MAJOR;
-        std::copy(view.shape.begin(), view.shape.end(), tensor->dims);
-        tensors[i] = tensor;
-    }
-    // Not gst_buffer_add_tensor_meta: before 1.26.6 it returns an existing one.
-    auto* meta = reinterpret_cast<GstTensorMeta*>(
-        gst_buffer_add_meta(buffer, GST_TENSOR_META_INFO, nullptr));
-    gst_tensor_meta_set(meta, guint(n), tensors);
-}
-
-// One inference, or the record that there was none (`request` is nullptr).
-void Stream::attach_one(const Entry& entry, GstBuffer* buffer, const Request* request) {
+// One inference, or the record that there was none (`request` is nullptr), in `scratch_`, whose
+// tensors are not its own.
+void Stream::describe(const Entry& entry, const Request* request) {
+    static std::atomic<guint64> results{0};
     const FramePlan& plan = *entry.plan;
     Inference& i = scratch_;
-    i.status = entry.status;
+    i.status = i.fate = entry.status;
+    i.result_id = i.result_seq = i.age_ns = 0;
     i.stream_id = plan.stream_id;
     i.frame_seq = entry.seq;
     i.frame_width = plan.format.picture.width;
@@ -105,16 +109,45 @@ void Stream::attach_one(const Entry& entry, GstBuffer* buffer, const Request* re
     i.batch_fill = 0;
     i.record = plan.lane->record();
     i.data.clear();
-    const bool inferred = request && entry.status == InferenceStatus::inferred;
-    if (inferred) {
+    if (request && entry.status == InferenceStatus::inferred) {
+        i.result_id = ++results;
+        i.result_seq = entry.seq;
         i.pre_us = request->pre_us;
         i.wait_us = us_between(request->submitted, request->started);
         i.run_us = us_between(request->started, request->finished);
         i.batch_fill = request->batch_fill;
         i.data = request->data;
-        attach_tensors(*i.record, buffer, request);
     }
-    add_inference(buffer, i, inferred ? 100 : 0);
+}
+
+void Stream::attach_one(const Entry& entry, GstBuffer* buffer, const Request* request) {
+    describe(entry, request);
+    Inference& i = scratch_;
+    if (i.has_result()) attach_tensors(*i.record, buffer, i.data);
+    add_inference(buffer, i, i.has_result() ? 100 : 0);
+    if (i.has_result() && entry.keeps_rate()) known_.set(i, entry.pts, entry.entered);
+    i.data.clear();
+}
+
+// Keeps the result of a frame that has left.
+void Stream::remember(const Entry& entry) {
+    describe(entry, entry.requests);
+    known_.set(scratch_, entry.pts, entry.entered);
+    scratch_.data.clear();
+}
+
+// The newest result, on a frame without one of its own.
+void Stream::attach_known(const Entry& entry, GstBuffer* buffer, const Inference& known) {
+    Inference& i = scratch_;
+    i = known;
+    i.status = InferenceStatus::carried;
+    i.fate = entry.status;
+    i.frame_seq = entry.seq;
+    i.age_ns = known_.age_ns(entry.pts, entry.entered);
+    i.total_us = us_between(entry.entered, Clock::now());
+    stats_.carried(i.age_ns / 1000);
+    attach_tensors(*i.record, buffer, i.data);
+    add_inference(buffer, i, 100);
     i.data.clear();
 }
 
@@ -122,6 +155,16 @@ void Stream::attach_one(const Entry& entry, GstBuffer* buffer, const Request* re
 GstBuffer* Stream::attach(Entry& entry, GstBuffer* buffer) {
     buffer = make_writable(buffer);
     if (!buffer) return nullptr;
+    const vartml::PictureInfo& picture = entry.plan->format.picture;
+    const bool own = entry.requests && entry.status == InferenceStatus::inferred;
+    const Inference* known = own || !entry.keeps_rate()
+                                 ? nullptr
+                                 : known_.of(entry.plan->lane->record().get(),
+                                             entry.plan->stream_id, picture.width, picture.height);
+    if (known) {
+        attach_known(entry, buffer, *known);
+        return buffer;
+    }
     if (!entry.requests) attach_one(entry, buffer, nullptr);
     for (const Request* r = entry.requests; r; r = r->next) attach_one(entry, buffer, r);
     return buffer;

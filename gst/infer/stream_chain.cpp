@@ -10,7 +10,63 @@ namespace vartml::gst::infer {
 
 bool Stream::skip_mode() const {
     const OnLate choice = on_late_;
-    return choice == OnLate::skip || (choice == OnLate::automatic && live_);
+    const bool passes = live_ || keep_rate_ == KeepRate::yes;
+    return choice == OnLate::skip || (choice == OnLate::automatic && passes);
+}
+
+// Results of regions belong to boxes of their frame.
+bool Stream::keeps_rate(bool live) const {
+    if (started_.region == InferenceRegion::roi) return false;
+    const KeepRate choice = keep_rate_;
+    return choice == KeepRate::yes ||
+           (choice == KeepRate::automatic && live && on_late_ != OnLate::block);
+}
+
+// What a frame that keeps its rate may wait for its own result.
+GstClockTime Stream::longest_hold(GstClockTime frame_duration) const {
+    return GST_CLOCK_TIME_IS_VALID(started_.latency) ? started_.latency : frame_duration;
+}
+
+// A frame waits only for results that are expected in time.
+void Stream::decide_leave(Entry& entry) {
+    if (!keeps_rate(live_)) return;
+    const std::chrono::nanoseconds hold(longest_hold(entry.plan->frame_duration));
+    const auto hold_us =
+        uint64_t(std::chrono::duration_cast<std::chrono::microseconds>(hold).count());
+    const bool waits = time_.within(hold_us);
+    entry.leave_by = entry.entered + (waits ? Clock::duration(hold) : Clock::duration(0));
+}
+
+bool Entry::done() const {
+    for (const Request* r = requests; r; r = r->next) {
+        if (!r->done) return false;
+    }
+    return true;
+}
+
+// Frames whose results are not there.
+unsigned Stream::in_flight() const {
+    const auto landed = std::ranges::count_if(flying_, &Entry::done);
+    return inferring_ - unsigned(landed);
+}
+
+// Its inference would wait for another for longer than until the next frame, which is newer then.
+bool Stream::is_early(const Entry& entry) const {
+    const Lane& lane = *entry.plan->lane;
+    const auto oldest = std::ranges::find_if_not(flying_, &Entry::done);
+    if (oldest == flying_.end() || in_flight() < lane.instance().scheduler->limits().batch)
+        return false;
+    const auto ends = oldest->requests->submitted + std::chrono::microseconds(time_.us());
+    return ends > entry.entered + std::chrono::nanoseconds(entry.plan->frame_duration);
+}
+
+// Between chain and push: those that come during two turns of the device wait behind frames that
+// are inferred; beyond that downstream is slow.
+size_t Stream::most_frames(const FramePlan& plan) const {
+    const size_t depth = plan.lane->depth();
+    if (plan.frame_duration == 0) return 2 * depth;
+    const uint64_t turn_ns = depth * time_.us() * 1000;
+    return 2 * (depth + size_t(turn_ns / plan.frame_duration));
 }
 
 // Waits until a model is there and takes over one that was swapped in: this frame is its first.
@@ -33,7 +89,7 @@ GstFlowReturn Stream::wait_for_model(GstBuffer* buffer) {
             Entry entry;
             entry.kind = Entry::Kind::swap;
             entry.seq = next_seq_;
-            entry.first_pts = GST_BUFFER_PTS(buffer);
+            entry.pts = GST_BUFFER_PTS(buffer);
             entry.old_lane = replaced;
             entry.new_lane = lane_;
             enqueue(std::move(entry));
@@ -58,16 +114,18 @@ bool Stream::admit(Entry& entry, unsigned wanted, std::unique_lock<std::mutex>& 
     const auto room = [&] {
         if (flow_ != GST_FLOW_OK || refusing_) return true;
         skip = skip_mode();
-        if (frames_ >= (skip ? 2 * lane.depth() : lane.depth())) return false;
+        if (frames_ >= (skip ? most_frames(*entry.plan) : lane.depth())) return false;
         if (wanted == 0) return true;
-        infer = inferring_ < lane.depth() && lane.available(wanted);
+        infer = in_flight() < lane.depth() && lane.available(wanted) &&
+                !(skip && entry.keeps_rate() && is_early(entry));
         return infer || skip;
     };
     signal_->changed.wait(lock, room);
     if (flow_ != GST_FLOW_OK || refusing_) return false;
     if (wanted > 0 && !infer) entry.status = InferenceStatus::skipped_busy;
     ++frames_;
-    if (infer) stats_.in_flight(++inferring_);
+    if (infer) ++inferring_;
+    if (infer) stats_.in_flight(in_flight());
     entry.inferences = infer ? wanted : 0;
     return true;
 }
@@ -93,11 +151,13 @@ GstFlowReturn Stream::chain(GstBuffer* buffer) {
     entry.seq = next_seq_++;
     entry.trace_frame = trace_frame(plan_->trace_stream, buffer, entry.seq);
     entry.entered = Clock::now();  // the wait for a model is not the frame's
+    entry.pts = GST_BUFFER_PTS(buffer);
     std::shared_ptr<const RegionRules> rules;
     std::unique_lock lock(signal_->mutex);
     entry.status = gates_.decide(buffer, segment_, interval_,
                                  std::max<unsigned>(interval_, adapted_), skip_mode());
     rules = rules_;
+    decide_leave(entry);
     unsigned wanted = entry.status == InferenceStatus::inferred;
     if (wanted && started_.region == InferenceRegion::roi) {
         lock.unlock();

@@ -36,6 +36,7 @@ std::string Stream::element_name() const {
 void Stream::configure(const Settings& settings) {
     interval_ = std::max(1u, settings.inference_interval);
     on_late_ = settings.on_late;
+    keep_rate_ = settings.keep_rate;
     copy_policy_ = settings.copy_policy;
     batch_timeout_ms_ = settings.batch_timeout_ms;
     latency_target_ms_ = settings.latency_target_ms;
@@ -90,6 +91,7 @@ bool Stream::start() {
         const std::lock_guard lock(signal_->mutex);
         load_ = Load::loading;
         measured_latency_ = 0;
+        timed_epoch_.reset();
         epoch_ = 0;
         load_wanted_ = own_thread;
         if (own_thread) {
@@ -120,6 +122,7 @@ void Stream::stop() {
     plan_.reset();
     region_plans_.clear();
     scratch_ = Inference();
+    known_.forget();
     target_.reset();
     promise_ = {};
     failures_ = 0;
@@ -213,15 +216,7 @@ void Stream::load() {
         load_ = lane ? Load::loaded : Load::failed;
         // Another element of a shared model has swapped it meanwhile.
         if (lane && next_lane_) outdated = std::exchange(lane, std::exchange(next_lane_, nullptr));
-        if (lane) {
-            measured_latency_ = promised_latency(*lane, frame_duration_);
-            if (started_.input_is_tensor == InputIsTensor::yes) {
-                std::string why;
-                narrow_ =
-                    FrameTensor::create(lane->picture_tensor(), lane->preprocess().channels, why)
-                        ->caps();
-            }
-        }
+        if (lane) narrow_to(*lane);
         lane_ = std::move(lane);
         signal_->changed.notify_all();
         own_thread = worker_.joinable() && load_ == Load::loaded;
@@ -315,14 +310,14 @@ void Stream::post_loaded(const Lane& lane) {
 
 void Stream::post_swapped(const Entry& entry) {
     gst_element_post_message(
-        element_, gst_message_new_element(
-                      GST_OBJECT(element_),
-                      gst_structure_new("vartml-model-changed", "old", G_TYPE_STRING,
-                                        entry.old_lane->record()->model.c_str(), "new",
-                                        G_TYPE_STRING, entry.new_lane->record()->model.c_str(),
-                                        "epoch", G_TYPE_UINT, entry.new_lane->record()->model_epoch,
-                                        "first-seq", G_TYPE_UINT64, entry.seq, "first-pts",
-                                        G_TYPE_UINT64, guint64(entry.first_pts), nullptr)));
+        element_,
+        gst_message_new_element(
+            GST_OBJECT(element_),
+            gst_structure_new("vartml-model-changed", "old", G_TYPE_STRING,
+                              entry.old_lane->record()->model.c_str(), "new", G_TYPE_STRING,
+                              entry.new_lane->record()->model.c_str(), "epoch", G_TYPE_UINT,
+                              entry.new_lane->record()->model_epoch, "first-seq", G_TYPE_UINT64,
+                              entry.seq, "first-pts", G_TYPE_UINT64, guint64(entry.pts), nullptr)));
 }
 
 void Stream::post_swap_failed(const std::string& requested, const Failure& failure) {

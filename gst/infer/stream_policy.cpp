@@ -59,6 +59,15 @@ bool Stream::allowed(const Lane& lane, Failure& failure) const {
                    "input-is-tensor"};
         return false;
     }
+    if (started_.keep_rate == KeepRate::yes && started_.region == InferenceRegion::roi) {
+        failure = {{vartml::ErrorCode::invalid_argument,
+                    "property 'keep-rate' is yes and 'inference-region' is roi, but results of "
+                    "regions belong to the boxes of their own frame; set keep-rate=auto, or "
+                    "inference-region=full-frame"},
+                   "infer-option",
+                   "keep-rate"};
+        return false;
+    }
     if (must) {
         std::string why;
         if (!FrameTensor::create(lane.picture_tensor(), lane.preprocess().channels, why)) {

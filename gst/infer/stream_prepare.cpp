@@ -60,6 +60,11 @@ bool Stream::ensure_plan() {
     if (!make_plan(lane, failure))
         return post_error(element_, "prepare the pre-processing", failure);
     ask_liveness();
+    {
+        const std::lock_guard lock(signal_->mutex);
+        const unsigned epoch = lane->record()->model_epoch;
+        if (std::exchange(timed_epoch_, epoch) != epoch) time_.begin(expected_run_us(*lane));
+    }
     measure_ = measure_ && plan_->preprocessor;
     if (!measure_) raise_promise(*plan_);
     return true;
@@ -113,13 +118,23 @@ bool Stream::make_plan(const std::shared_ptr<Lane>& lane, Failure& failure) {
     return true;
 }
 
-// Of a frame: pre-processing and a run of each stream that shares the model, as far as they were
-// measured, and the wait for a batch.
-GstClockTime Stream::promised_latency(const Lane& lane, GstClockTime frame_duration) const {
+// A run of each stream that shares the model, as far as they were measured.
+uint64_t Stream::expected_run_us(const Lane& lane) const {
     const Instance& instance = lane.instance();
-    const uint64_t us =
-        instance.run_promise_us * instance.scheduler->runs_per_turn() + pre_promise_us_;
-    const std::chrono::nanoseconds wait = lane.batch_timeout(batch_timeout_ms_, frame_duration);
+    return instance.run_promise_us * instance.scheduler->runs_per_turn();
+}
+
+// Of a frame: pre-processing, and unless it leaves without its own result a run and the wait for a
+// batch.
+GstClockTime Stream::promised_latency(const Lane& lane, GstClockTime frame_duration,
+                                      bool live) const {
+    uint64_t us = expected_run_us(lane);
+    std::chrono::nanoseconds wait = lane.batch_timeout(batch_timeout_ms_, frame_duration);
+    if (keeps_rate(live) && us * 1000 + uint64_t(wait.count()) > longest_hold(frame_duration)) {
+        us = 0;
+        wait = {};
+    }
+    us += pre_promise_us_;
     return (us + 999) / 1000 * GST_MSECOND + GstClockTime(wait.count());
 }
 
@@ -129,7 +144,7 @@ void Stream::raise_promise(const FramePlan& plan) {
     {
         const std::lock_guard lock(signal_->mutex);
         frame_duration_ = plan.frame_duration;
-        const GstClockTime want = promised_latency(*plan.lane, plan.frame_duration);
+        const GstClockTime want = promised_latency(*plan.lane, plan.frame_duration, live_);
         rose = want > measured_latency_;
         if (rose) measured_latency_ = want;
     }
@@ -199,7 +214,7 @@ Stream::Prepared Stream::fill(Entry& entry, GstBuffer* buffer, Request* request)
     const FramePlan& plan = *entry.plan;
     Span span(trace_flag::runs, TraceCategory::host, "pre-process");
     span.frames({&entry.trace_frame, 1});
-    const auto begin = Clock::now();
+    auto begin = Clock::now();
     if (plan.direct) {
         const Prepared prepared = fill_directly(entry, buffer, request);
         request->pre_us = us_between(begin, Clock::now());
@@ -220,7 +235,10 @@ Stream::Prepared Stream::fill(Entry& entry, GstBuffer* buffer, Request* request)
     }
     if (std::exchange(measure_, false)) {
         measure_preprocess(plan, frame.picture(), tensor);
-        entry.entered = Clock::now();
+        const auto measuring = Clock::now() - begin;
+        begin += measuring;  // is no part of the frame
+        entry.entered += measuring;
+        if (entry.keeps_rate()) entry.leave_by += measuring;
     }
     preprocessor->run(frame.picture(), tensor);
     request->to_frame = preprocessor->to_frame();

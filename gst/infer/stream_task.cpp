@@ -12,11 +12,12 @@ namespace vartml::gst::infer {
 
 bool Stream::head_ready() {
     if (queue_.empty()) return false;
-    if (dropping_) return true;
-    for (const Request* r = queue_.front().requests; r; r = r->next) {
-        if (!r->done) return false;
+    const Entry& head = queue_.front();
+    if (head.kind == Entry::Kind::event && !dropping_ &&
+        GST_EVENT_TYPE(GST_EVENT_CAST(head.object)) == GST_EVENT_EOS) {
+        return std::ranges::all_of(flying_, &Entry::done);  // and are counted
     }
-    return true;
+    return dropping_ || head.done() || (head.keeps_rate() && Clock::now() >= head.leave_by);
 }
 
 void Stream::loop() {
@@ -24,6 +25,8 @@ void Stream::loop() {
     while (flow_ == GST_FLOW_OK && !head_ready()) {
         if (queue_.empty()) {
             queued_.wait(lock);
+        } else if (queue_.front().keeps_rate()) {
+            signal_->changed.wait_until(lock, queue_.front().leave_by);
         } else {
             signal_->changed.wait(lock);
         }
@@ -38,16 +41,17 @@ void Stream::loop() {
 // One thread at a time: the task, or the streaming thread when nothing is before its frame.
 void Stream::serve_head(std::unique_lock<std::mutex>& lock) {
     Entry entry = queue_.pop();
+    const bool done = entry.done();
     serving_ = true;
     query_active_ = entry.kind == Entry::Kind::query;
     lock.unlock();
 
     GstFlowReturn flow = GST_FLOW_OK;
-    const bool inferring = entry.requests != nullptr;
+    const bool inferring = entry.requests != nullptr && (done || dropping_);
     const bool frame = entry.kind == Entry::Kind::frame;
     switch (entry.kind) {
         case Entry::Kind::frame:
-            flow = push_frame(entry);
+            flow = push_frame(entry, done);
             break;
         case Entry::Kind::event:
             flow = push_event(entry);
@@ -103,12 +107,29 @@ GstFlowReturn Stream::push_event(Entry& entry) {
     if (type == GST_EVENT_SEGMENT || type == GST_EVENT_STREAM_START || type == GST_EVENT_EOS)
         dropping_ = false;
     if (type == GST_EVENT_SEGMENT) gst_event_copy_segment(event, &out_segment_);
+    const GstFlowReturn flow = type == GST_EVENT_EOS ? land() : GST_FLOW_OK;
     gst_pad_push_event(src_, event);
-    return type == GST_EVENT_EOS ? GST_FLOW_EOS : GST_FLOW_OK;
+    return type == GST_EVENT_EOS && flow == GST_FLOW_OK ? GST_FLOW_EOS : flow;
+}
+
+// Results that no frame will carry.
+void Stream::abandon_flying() {
+    {
+        const std::lock_guard lock(signal_->mutex);
+        landed_.swap(flying_);
+        inferring_ -= unsigned(std::min<size_t>(landed_.size(), inferring_));
+    }
+    for (Entry& entry : landed_) {
+        stats_.result(InferenceStatus::inferred, entry.inferences);
+        release_all(entry);
+    }
+    landed_.clear();
 }
 
 // Every frame of the model before has left.
 void Stream::finish_swap(Entry& entry) {
+    known_.forget();
+    abandon_flying();
     post_swapped(entry);
     const std::lock_guard lock(signal_->mutex);
     retired_.push_back(std::move(entry.old_lane));
@@ -156,7 +177,6 @@ GstFlowReturn Stream::collect(Entry& entry) {
             entry.error = {vartml::ErrorCode::out_of_memory,
                            "no memory for the CPU view of an output"};
         }
-        ready_ = std::max(ready_, r->finished);
     }
     if (converted) stats_.conversion();
     if (entry.status != InferenceStatus::inferred) return GST_FLOW_OK;
@@ -168,11 +188,66 @@ GstFlowReturn Stream::collect(Entry& entry) {
         trace_wait(*r);
     }
     count(entry);
-    if (live_) raise_latency(ready_, entry);
+    const std::lock_guard lock(signal_->mutex);
+    for (const Request* r = entry.requests; r; r = r->next)
+        time_.add(us_between(r->submitted, r->finished));
     return GST_FLOW_OK;
 }
 
-GstFlowReturn Stream::push_frame(Entry& entry) {
+// The frame leaves before its own result: what stays here has no buffer.
+void Stream::fly(Entry& entry) {
+    Entry flying;
+    flying.kind = Entry::Kind::frame;
+    flying.requests = std::exchange(entry.requests, nullptr);
+    flying.inferences = entry.inferences;
+    flying.plan = entry.plan;
+    flying.seq = entry.seq;
+    flying.trace_frame = entry.trace_frame;
+    flying.entered = entry.entered;
+    flying.pts = entry.pts;
+    entry.status = InferenceStatus::pending;
+    stats_.frame_before_result();
+    const std::lock_guard lock(signal_->mutex);
+    flying_.push_back(std::move(flying));
+}
+
+// Takes over the results of frames that have left before them.
+GstFlowReturn Stream::land() {
+    {
+        const std::lock_guard lock(signal_->mutex);
+        for (size_t i = 0; i < flying_.size();) {
+            if (!flying_[i].done()) {
+                ++i;
+                continue;
+            }
+            landed_.push_back(std::move(flying_[i]));
+            flying_.erase(flying_.begin() + std::ptrdiff_t(i));
+        }
+    }
+    if (landed_.empty()) return GST_FLOW_OK;
+    GstFlowReturn flow = GST_FLOW_OK;
+    for (Entry& entry : landed_) {
+        if (flow == GST_FLOW_OK && (flow = collect(entry)) == GST_FLOW_OK) {
+            stats_.result(entry.status, entry.inferences);
+            adapt(entry, us_between(entry.entered, entry.requests->finished));
+            if (entry.status == InferenceStatus::failed) {
+                trace_skip(element_, entry.status, entry.trace_frame);
+                flow = report_failure(entry);
+            } else {
+                remember(entry);
+            }
+        }
+        release_all(entry);
+    }
+    const std::lock_guard lock(signal_->mutex);
+    inferring_ -= unsigned(landed_.size());
+    landed_.clear();
+    signal_->changed.notify_all();
+    return flow;
+}
+
+// `done`: its result is there, or it has none.
+GstFlowReturn Stream::push_frame(Entry& entry, bool done) {
     GstBuffer* buffer = GST_BUFFER_CAST(entry.object);
     if (dropping_) {
         release_all(entry);
@@ -182,19 +257,29 @@ GstFlowReturn Stream::push_frame(Entry& entry) {
     Span span(trace_flag::runs, TraceCategory::host, "post-process");
     span.frames({&entry.trace_frame, 1});
     ready_ = std::max(ready_, entry.entered);
-    GstFlowReturn flow = collect(entry);
+    if (entry.requests && !done) ready_ = std::max(ready_, entry.leave_by);
+    for (const Request* r = done ? entry.requests : nullptr; r; r = r->next)
+        ready_ = std::max(ready_, r->finished);
+    const bool held = entry.requests != nullptr;
+    GstFlowReturn flow = land();
+    if (flow == GST_FLOW_OK && done) flow = collect(entry);
+    if (flow == GST_FLOW_OK && !done) fly(entry);
     if (flow != GST_FLOW_OK) {
         release_all(entry);
         gst_buffer_unref(buffer);
         return flow == GST_FLOW_FLUSHING ? GST_FLOW_OK : flow;  // a flush has set its own
     }
+    if (live_ && held && entry.status != InferenceStatus::failed)
+        raise_latency(ready_, entry.entered);
     if (entry.status == InferenceStatus::failed) flow = report_failure(entry);
     const uint64_t total_us = us_between(entry.entered, Clock::now());
     stats_.total(total_us);
-    stats_.frame(entry.status, entry.inferences);
-    adapt(entry, total_us);
-    if (entry.status != InferenceStatus::inferred)
-        trace_skip(element_, entry.status, entry.trace_frame);
+    if (entry.status != InferenceStatus::pending) {
+        stats_.frame(entry.status, entry.inferences);
+        adapt(entry, total_us);
+        if (entry.status != InferenceStatus::inferred)
+            trace_skip(element_, entry.status, entry.trace_frame);
+    }
     if (entry.status == InferenceStatus::skipped_late ||
         entry.status == InferenceStatus::skipped_busy)
         report_skip(entry);
@@ -271,12 +356,12 @@ void Stream::report_skip(const Entry& entry) {
 
 // Live: frames that are held beyond the promised latency raise it; the wait for downstream is not
 // ours. The application hears of it once a second at most.
-void Stream::raise_latency(Clock::time_point ready, const Entry& entry) {
+void Stream::raise_latency(Clock::time_point ready, Clock::time_point entered) {
     if (GST_CLOCK_TIME_IS_VALID(started_.latency)) return;
     {
         const std::lock_guard lock(signal_->mutex);
         const auto more =
-            promise_.frame(us_between(entry.entered, ready), measured_latency_ / GST_USECOND);
+            promise_.frame(us_between(entered, ready), measured_latency_ / GST_USECOND);
         if (more) {
             measured_latency_ = (*more + 999) / 1000 * GST_MSECOND;
             latency_rose_ = true;

@@ -44,8 +44,8 @@ bool is_wanted(const Joint& joint) {
     return GST_CLOCK_TIME_IS_VALID(joint.wanted) && !has_metadata(joint, joint.wanted);
 }
 
-std::optional<JoinGeometry> geometry_of(const Joint& joint, const Matcher::Kept& kept) {
-    JoinGeometry g{kept.width, kept.height, joint.main.width, joint.main.height};
+std::optional<Placement> geometry_of(const Joint& joint, const Matcher::Kept& kept) {
+    Placement g{kept.width, kept.height, joint.main.width, joint.main.height};
     g.width = g.main_width, g.height = g.main_height;
     if (joint.region) {
         g.x = joint.region->x, g.y = joint.region->y;
@@ -97,7 +97,7 @@ bool read_caps(JoinBranch& branch, GstCaps* caps) {
     return true;
 }
 
-bool parse_region(const std::string& text, std::optional<JoinGeometry>& region) {
+bool parse_region(const std::string& text, std::optional<Placement>& region) {
     region.reset();
     if (text.empty()) return true;
     double numbers[4];

@@ -9,7 +9,7 @@
 
 #include "gst/join/matcher.h"
 #include "gst/join/properties.h"
-#include "gst/join/scale.h"
+#include "gst/support/placement.h"
 
 namespace vartml::gst {
 
@@ -39,7 +39,7 @@ struct Joint {
     Matcher matcher;
     JoinCounts counts;
     JoinSettings settings;  // since start
-    std::optional<JoinGeometry> region;
+    std::optional<Placement> region;
     bool live = false, latency_known = false;
     GstClockTime latency = 0;
     GstClockTime wanted = GST_CLOCK_TIME_NONE;  // by the picture that waits
@@ -66,14 +66,14 @@ bool may_run_ahead(const Joint& joint);
 // Whether a picture waits for more of sink_meta.
 bool is_wanted(const Joint& joint);
 // The part of the main picture that the metadata is of; nothing where the aspects differ.
-std::optional<JoinGeometry> geometry_of(const Joint& joint, const Matcher::Kept& kept);
+std::optional<Placement> geometry_of(const Joint& joint, const Matcher::Kept& kept);
 // The metadata of a picture, and whether to warn that there has been none for long.
 std::optional<Matcher::Kept> find_metadata(Joint& joint, GstClockTime time, bool& warn,
                                            GstClockTime& distance, GstClockTime& tolerance);
 // False for what is no video with a size.
 bool read_caps(JoinBranch& branch, GstCaps* caps);
 // `x,y,w,h` of positive size; nothing for an empty text.
-bool parse_region(const std::string& text, std::optional<JoinGeometry>& region);
+bool parse_region(const std::string& text, std::optional<Placement>& region);
 // What an event changes; wakes who waits.
 void follow(Joint& joint, JoinBranch& branch, GstEvent* event);
 

@@ -60,9 +60,13 @@ void Hud::count_inferences(GstBuffer* buffer) {
         if (inference->record && !inference->record->model.empty()) {
             g_strlcpy(model_.data(), inference->record->model.c_str(), model_.size());
         }
-        if (inference->status != InferenceStatus::inferred) continue;
-        inferred = true;
+        if (!inference->has_result()) continue;
+        const bool carried = inference->status == InferenceStatus::carried;
+        age_us_.add(inference->age_ns / 1000);
         total_us_.add(inference->total_us);
+        if (carried && inference->result_id == last_result_) continue;
+        last_result_ = inference->result_id;
+        inferred = true;
         run_us_.add(inference->run_us);
     }
     if (index) skipped_.add(inferred ? 0 : 1);
@@ -96,6 +100,7 @@ void Hud::word() {
         add_line("latency %u.%u ms, inference %u.%u ms (p95)", total / 10, total % 10, run / 10,
                  run % 10);
     }
+    if (const auto age = age_us_.percentile_95() / 1000) add_line("results %u ms old (p95)", age);
     if (skipped_.count) add_line("%ld %% skipped", std::lround(skipped_.mean() * 100));
 }
 

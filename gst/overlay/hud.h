@@ -46,11 +46,12 @@ private:
 
     std::array<int64_t, 1024> times_{};  // of the frames of the last second, a ring
     size_t first_ = 0, num_times_ = 0;
-    Window total_us_, run_us_, skipped_;
+    Window total_us_, run_us_, age_us_, skipped_;
+    guint64 last_result_ = 0;
     std::array<char, 64> model_{};
     int64_t worded_us_ = 0;
     unsigned num_lines_ = 0;
-    std::array<std::array<char, 96>, 4> lines_{};
+    std::array<std::array<char, 96>, 5> lines_{};
 };
 
 }  // namespace vartml::gst::overlay

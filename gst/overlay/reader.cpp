@@ -121,7 +121,7 @@ Look make_look(const OverlaySettings& settings, int width, int height) {
 bool has_results(GstBuffer* buffer) {
     unsigned index = 0;
     while (const Inference* inference = get_inference(buffer, index++)) {
-        if (inference->status == InferenceStatus::inferred) return true;
+        if (inference->has_result()) return true;
     }
     GstAnalyticsRelationMeta* meta = gst_buffer_get_analytics_relation_meta(buffer);
     gpointer state = nullptr;

@@ -19,6 +19,9 @@ std::string_view text_of(GQuark quark) {
 
 void copy_inference(const Inference& from, vartml::RecordInference& to) {
     to.status = status_nick(from.status);
+    to.result_seq.reset();
+    if (from.status == InferenceStatus::carried) to.result_seq = from.result_seq;
+    to.age_us = from.age_ns / 1000;
     to.region = {from.region_x, from.region_y, from.region_width, from.region_height};
     to.pre_us = from.pre_us, to.wait_us = from.wait_us;
     to.run_us = from.run_us, to.total_us = from.total_us;

@@ -24,8 +24,11 @@ enum class InferenceStatus : uint8_t {
     skipped_slo,
     skipped_flag,
     skipped_region,
-    failed
+    failed,
+    carried,  // it left at its time with the result of an earlier frame
+    pending   // it left at its time, before there was any result; its own comes on later frames
 };
+inline constexpr size_t num_statuses = 10;
 const char* status_nick(InferenceStatus status);
 
 // What is the same for all frames of a model: shared by reference, immutable.
@@ -47,6 +50,11 @@ struct InferenceRecord {
 // One inference on one frame.
 struct Inference {
     InferenceStatus status = InferenceStatus::inferred;
+    // What became of the frame itself; of a carried result that is not the status.
+    InferenceStatus fate = InferenceStatus::inferred;
+    guint64 result_id = 0;   // of the result, equal on all frames that carry it; 0: none
+    guint64 result_seq = 0;  // frame_seq of the frame that it was made from
+    guint64 age_ns = 0;      // how much older that frame is than this one
     std::string stream_id;
     guint64 frame_seq = 0;
     unsigned frame_width = 0,
@@ -61,7 +69,11 @@ struct Inference {
     unsigned batch_fill = 0;
     std::shared_ptr<const InferenceRecord> record;
     std::vector<GstBuffer*>
-        data;  // one per output, a reference each while inside the meta; empty unless inferred
+        data;  // one per output, a reference each while inside the meta; empty without result
+
+    bool has_result() const {
+        return status == InferenceStatus::inferred || status == InferenceStatus::carried;
+    }
 };
 
 // Registers the type; safe to call often and from any thread.

@@ -111,7 +111,12 @@ GstStructure* to_structure(const Inference& i) {
         "resize", G_TYPE_STRING, resize_nick(i.resize), "geometry_valid", G_TYPE_BOOLEAN,
         gboolean(i.geometry_valid), "t_pre_us", G_TYPE_UINT64, i.pre_us, "t_wait_us", G_TYPE_UINT64,
         i.wait_us, "t_run_us", G_TYPE_UINT64, i.run_us, "t_total_us", G_TYPE_UINT64, i.total_us,
-        "batch_fill", G_TYPE_UINT, i.batch_fill, nullptr);
+        "batch_fill", G_TYPE_UINT, i.batch_fill, "fate", G_TYPE_STRING, status_nick(i.fate),
+        nullptr);
+    if (i.has_result()) {
+        gst_structure_set(s, "result_id", G_TYPE_UINT64, i.result_id, "result_seq", G_TYPE_UINT64,
+                          i.result_seq, "age_ns", G_TYPE_UINT64, i.age_ns, nullptr);
+    }
     Array map;
     for (double v :
          {i.to_frame.a, i.to_frame.b, i.to_frame.c, i.to_frame.d, i.to_frame.e, i.to_frame.f})

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "gst/support/inference.h"
+#include "gst/support/placement.h"
 
 namespace vartml::gst {
 namespace {
@@ -107,13 +108,52 @@ void add_predicted(GstBuffer* buffer, std::span<const vartml::PredictedBox> boxe
 }
 
 Evidence inference_evidence(GstBuffer* buffer) {
-    Evidence evidence = Evidence::none;
+    using Kind = Evidence::Kind;
+    Evidence evidence, of_regions;
     unsigned index = 0;
     while (const Inference* inference = get_inference(buffer, index++)) {
-        if (inference->status == InferenceStatus::inferred) return Evidence::inferred;
-        evidence = Evidence::not_inferred;
+        Evidence& e = inference->region_od >= 0 ? of_regions : evidence;
+        if (inference->status == InferenceStatus::inferred) {
+            e = {Kind::inferred, inference->result_id, 0};
+        } else if (inference->status == InferenceStatus::carried && e.kind != Kind::inferred) {
+            const bool newer = e.kind != Kind::carried || inference->age_ns < e.age_ns;
+            if (newer) e = {Kind::carried, inference->result_id, inference->age_ns};
+        } else if (e.kind == Kind::none) {
+            e.kind = Kind::not_inferred;
+        }
     }
-    return evidence;
+    return evidence.kind == Kind::none ? of_regions : evidence;
+}
+
+void KnownIdentities::find(std::span<const vartml::Detection> found,
+                           std::vector<vartml::Identity>& identities_of) const {
+    identities_of.assign(found.size(), {});
+    for (size_t i = 0; i < found.size(); ++i) {
+        const vartml::Detection& box = found[i];
+        const auto same = std::ranges::find_if(boxes, [&](const vartml::Detection& known) {
+            return known.x0 == box.x0 && known.y0 == box.y0 && known.x1 == box.x1 &&
+                   known.y1 == box.y1 && known.class_id == box.class_id && known.score == box.score;
+        });
+        if (same != boxes.end()) identities_of[i] = identities[size_t(same - boxes.begin())];
+    }
+}
+
+void move_to_predicted(GstBuffer* buffer, const TrackableBoxes& found,
+                       std::span<const vartml::Identity> identities,
+                       std::span<const vartml::PredictedBox> predicted, FrameSize size) {
+    const auto rectangle = [](const vartml::Detection& box) {
+        const int x = int(std::lround(box.x0)), y = int(std::lround(box.y0));
+        return Rectangle{x, y, int(std::lround(box.x1)) - x, int(std::lround(box.y1)) - y};
+    };
+    std::vector<BoxMove> moves;
+    for (size_t i = 0; i < identities.size(); ++i) {
+        const auto track = std::ranges::find(predicted, identities[i].id,
+                                             [](const auto& one) { return one.identity.id; });
+        if (!identities[i].id || track == predicted.end()) continue;
+        const BoxMove move = {found.od_ids[i], rectangle(found.boxes[i]), rectangle(track->box)};
+        if (move.from != move.to) moves.push_back(move);
+    }
+    move_boxes(buffer, size.width, size.height, moves);
 }
 
 }  // namespace vartml::gst

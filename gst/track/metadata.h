@@ -35,12 +35,35 @@ void add_tracks(GstBuffer* buffer, GstClockTime now, const TrackableBoxes& found
 // pixel is left out. The buffer must be writable.
 void add_predicted(GstBuffer* buffer, std::span<const vartml::PredictedBox> boxes, FrameSize size);
 
-// What the elements before say of a frame.
-enum class Evidence {
-    none,         // no record of an inference
-    inferred,     // at least one was made
-    not_inferred  // all were skipped or failed
+// What the elements before say of a frame. Inferences of regions, which refine what is there,
+// count only where there are no others.
+struct Evidence {
+    enum class Kind {
+        none,         // no record of an inference
+        inferred,     // at least one was made
+        carried,      // the newest result is that of an earlier frame
+        not_inferred  // all were skipped or failed
+    };
+    Kind kind = Kind::none;
+    guint64 result_id = 0;  // of inferred and carried
+    guint64 age_ns = 0;     // of carried
 };
 Evidence inference_evidence(GstBuffer* buffer);
+
+// The boxes of a result and whose they are, for frames that carry it again.
+struct KnownIdentities {
+    guint64 result_id = 0;
+    std::vector<vartml::Detection> boxes;
+    std::vector<vartml::Identity> identities;
+
+    // Those of the boxes on a frame that carries the result, as far as they are the same.
+    void find(std::span<const vartml::Detection> found,
+              std::vector<vartml::Identity>& identities_of) const;
+};
+
+// Moves the ODs to where their tracks are expected. The buffer must be writable.
+void move_to_predicted(GstBuffer* buffer, const TrackableBoxes& found,
+                       std::span<const vartml::Identity> identities,
+                       std::span<const vartml::PredictedBox> predicted, FrameSize size);
 
 }  // namespace vartml::gst

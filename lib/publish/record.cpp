@@ -122,6 +122,16 @@ void write_model(JsonText& json, const RecordInference& inference) {
     json.close('}');
 }
 
+// Of a result that is not the frame's own.
+void write_result(JsonText& json, const RecordInference& inference) {
+    if (!inference.result_seq) return;
+    json.key("result");
+    json.open('{');
+    json.member("frame_seq", *inference.result_seq);
+    json.member("age_us", inference.age_us);
+    json.close('}');
+}
+
 void write_timings(JsonText& json, const RecordInference& inference) {
     json.key("timings");
     json.open('{');
@@ -143,6 +153,7 @@ void write_inferences(JsonText& json, const FrameRecord& record) {
         json.member("infer", inference.infer);
         write_model(json, inference);
         json.member("status", inference.status);
+        write_result(json, inference);
         json.list("region", inference.region);
         if (record.timings) write_timings(json, inference);
         json.close('}');
@@ -228,6 +239,7 @@ void format_frame(const FrameRecord& record, std::string_view run, PublishLine& 
     if (record.num_inferences) {
         write_model(json, record.inferences[0]);
         json.member("status", record.inferences[0].status);
+        write_result(json, record.inferences[0]);
     }
     write_found(json, record);
     if (record.num_inferences && record.timings) write_timings(json, record.inferences[0]);

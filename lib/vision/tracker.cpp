@@ -59,7 +59,8 @@ struct Tracker::State {
     vision::TrackList list;
     vision::Assigner assigner;
     Moment now;
-    std::optional<uint64_t> last_pts;
+    std::optional<uint64_t> last_pts;    // of any frame
+    std::optional<uint64_t> update_pts;  // of the last inferred one
 
     // of one update; kept for their memory
     std::vector<Detection> expected;  // of each track
@@ -68,7 +69,9 @@ struct Tracker::State {
     std::vector<Candidacy> pairs;
     std::vector<int> column_of_row;
 
+    void look_at(uint64_t pts);
     void advance(uint64_t pts);
+    double seconds_since_update(uint64_t pts) const;
     void associate(std::span<const Detection> detections, double least,
                    std::vector<Identity>& identities);
     void take_rows(std::initializer_list<TrackStage> stages);
@@ -76,17 +79,22 @@ struct Tracker::State {
     void collect_pairs(std::span<const Detection> detections, double least);
 };
 
-void Tracker::State::advance(uint64_t pts) {
+void Tracker::State::look_at(uint64_t pts) {
     if (last_pts) {
-        const bool forward = pts >= *last_pts;
-        const uint64_t step = forward ? pts - *last_pts : *last_pts - pts;
-        if (step > longest_step_ns) {
-            list.end_all();
-        } else if (forward) {
-            now.clock_ns += step;
-        }
+        const uint64_t step = std::max(pts, *last_pts) - std::min(pts, *last_pts);
+        if (step > longest_step_ns) list.end_all();
     }
-    last_pts = now.pts_ns = pts;
+    last_pts = pts;
+}
+
+double Tracker::State::seconds_since_update(uint64_t pts) const {
+    return update_pts && pts > *update_pts ? static_cast<double>(pts - *update_pts) * 1e-9 : 0;
+}
+
+void Tracker::State::advance(uint64_t pts) {
+    look_at(pts);
+    if (update_pts && pts > *update_pts) now.clock_ns += pts - *update_pts;
+    update_pts = now.pts_ns = pts;
 }
 
 void Tracker::State::take_rows(std::initializer_list<TrackStage> stages) {
@@ -187,12 +195,13 @@ void Tracker::update(uint64_t time_ns, std::span<const Detection> detections,
 
 void Tracker::predict(uint64_t time_ns, std::vector<PredictedBox>& boxes) {
     State& s = *state_;
-    s.advance(time_ns);
+    s.look_at(time_ns);
     boxes.clear();
+    const double ahead = s.seconds_since_update(time_ns);
     for (const Track& track : s.list.tracks) {
         if (track.stage != TrackStage::tracked) continue;
-        const double seconds = static_cast<double>(s.now.clock_ns - track.moved_ns) * 1e-9;
-        Detection box = track.motion.expected(seconds);
+        const double moved = static_cast<double>(s.now.clock_ns - track.moved_ns) * 1e-9;
+        Detection box = track.motion.expected(moved + ahead);
         box.score = track.score;
         box.class_id = track.class_id;
         boxes.push_back({track.identity, track.last_seen_ns, box});
@@ -202,6 +211,7 @@ void Tracker::predict(uint64_t time_ns, std::vector<PredictedBox>& boxes) {
 void Tracker::end_tracks() {
     state_->list.end_all();
     state_->last_pts.reset();
+    state_->update_pts.reset();
 }
 
 void Tracker::restart() {

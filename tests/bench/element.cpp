@@ -9,7 +9,11 @@
 //                             99th percentile and, of the worst stream, 95th percentile in us;
 //                             processor time in % of one core; time from NULL to the first frame in
 //                             ms; the latency announced at PLAYING and at the end in us
-//   overload MODEL S          a live source at twice what the element can infer, for S seconds
+//   overload MODEL S FACTOR   a live source at FACTOR times what the element can infer, for S
+//   seconds pictures MODEL FPS S N [KEEP]  N live streams (keep-rate KEEP, auto) of FPS frames/s on
+//   one model
+//                             for S seconds: pictures/s of the slowest, their delay in us, the
+//                             share with a result and its age in us, inferences/s of all
 #include <dlfcn.h>
 #include <gst/gst.h>
 #include <gst/video/video.h>
@@ -28,8 +32,14 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#ifdef FAKE_RUN_MS  // the device takes so long, and nothing of the processors
+#include <gst/vartml/inference.h>
+#include "gst/gstvartmlinfer.h"
+#include "tests/support/gst_fake_model.h"
+#endif
 #include "tests/support/allocations.h"
 
 namespace {
@@ -52,12 +62,19 @@ struct Options {
     bool live = false, keep_status = false;
     const char* instance = nullptr;
     const char* on_late = "block";
+    const char* keep_rate = "auto";
+    double fps = 30;
 };
+
+constexpr unsigned most_sent = 1 << 14;
 
 using StatusOf = GstStructure* (*)(GstBuffer*, guint);
 
 // The plugin's own function, by which an application reads what happened to a frame.
 StatusOf status_function() {
+#ifdef FAKE_RUN_MS
+    return gst_vartml_inference_get_structure;
+#endif
     GstPlugin* plugin = gst_registry_find_plugin(gst_registry_get(), "vartml");
     void* object = dlopen(gst_plugin_get_filename(plugin), RTLD_LAZY | RTLD_NOLOAD);
     gst_object_unref(plugin);
@@ -78,6 +95,7 @@ public:
                      nullptr);
         gst_util_set_object_arg(G_OBJECT(element), "output-tensor-type", "hw");
         gst_util_set_object_arg(G_OBJECT(element), "on-late", options.on_late);
+        gst_util_set_object_arg(G_OBJECT(element), "keep-rate", options.keep_rate);
         source_ = gst_pad_new("out", GST_PAD_SRC);
         sink_ = gst_pad_new("in", GST_PAD_SINK);
         gst_pad_set_element_private(source_, this);
@@ -110,12 +128,13 @@ public:
     Stream(const Stream&) = delete;
     Stream& operator=(const Stream&) = delete;
 
-    void push() {
+    // `due`: when its delay begins.
+    void push(Clock::time_point due = Clock::now()) {
         GstBuffer* buffer = nullptr;
         gst_buffer_pool_acquire_buffer(pool_, &buffer, nullptr);
-        GST_BUFFER_PTS(buffer) = number_ * GST_SECOND / 30;
+        GST_BUFFER_PTS(buffer) = GstClockTime(double(number_) / options_.fps * 1e9);
         GST_BUFFER_OFFSET(buffer) = number_;
-        sent_[number_++ % sent_.size()] = Clock::now();
+        sent_[number_++ % sent_.size()] = due;
         if (gst_pad_push(source_, buffer) != GST_FLOW_OK) {
             std::fprintf(stderr, "element: the stream ended\n");
             std::exit(1);
@@ -132,7 +151,7 @@ public:
         times_.assign(static_cast<size_t>(frames), 1);
         times_.clear();
     }
-    // Since the last call: of frames that were inferred (all, without keep_status).
+    // Since the last call.
     std::vector<double> take_times() {
         const std::lock_guard lock(mutex_);
         std::vector<double> taken;
@@ -141,6 +160,15 @@ public:
         return taken;
     }
     uint64_t pushed() const { return number_; }
+    // Since the last call: frames without any result; then: that left in another order.
+    uint64_t take_without_result() {
+        const std::lock_guard lock(mutex_);
+        return std::exchange(without_result_, 0);
+    }
+    uint64_t disorder() {
+        const std::lock_guard lock(mutex_);
+        return disorder_;
+    }
     // What a latency query from downstream is answered.
     double latency_us() {
         GstPad* pad = gst_element_get_static_pad(element, "src");
@@ -172,8 +200,8 @@ private:
     void begin() {
         GstVideoInfo info;
         gst_video_info_set_format(&info, GST_VIDEO_FORMAT_NV12, options_.width, options_.height);
-        GST_VIDEO_INFO_FPS_N(&info) = 30;
-        GST_VIDEO_INFO_FPS_D(&info) = 1;
+        GST_VIDEO_INFO_FPS_N(&info) = int(options_.fps * 1000);
+        GST_VIDEO_INFO_FPS_D(&info) = 1000;
         GstCaps* caps = gst_video_info_to_caps(&info);
         gst_pad_push_event(source_, gst_event_new_stream_start("bench"));
         gst_pad_push_event(source_, gst_event_new_caps(caps));
@@ -201,20 +229,24 @@ private:
         gst_event_unref(event);
         return TRUE;
     }
-    bool inferred(GstBuffer* buffer) const {
+    // Whether it has a result, of its own or of an earlier frame.
+    bool has_result(GstBuffer* buffer) const {
         if (!status_) return true;
         GstStructure* s = status_(buffer, 0);
-        const bool yes = g_str_equal(gst_structure_get_string(s, "status"), "inferred");
+        const bool yes = gst_structure_has_field(s, "age_ns");
         gst_structure_free(s);
         return yes;
     }
     static GstFlowReturn chain(GstPad* pad, GstObject*, GstBuffer* buffer) {
         Stream& t = *self(pad);
-        const double us = us_since(t.sent_[GST_BUFFER_OFFSET(buffer) % t.sent_.size()]);
-        const bool counts = t.inferred(buffer);
+        const guint64 number = GST_BUFFER_OFFSET(buffer);
+        const double us = us_since(t.sent_[number % t.sent_.size()]);
+        const bool has_result = t.has_result(buffer);
         gst_buffer_unref(buffer);
         const std::lock_guard lock(t.mutex_);
-        if (counts) t.times_.push_back(us);
+        t.times_.push_back(us);
+        t.without_result_ += !has_result;
+        t.disorder_ += number != t.frames_;
         ++t.frames_;
         t.came_.notify_all();
         return GST_FLOW_OK;
@@ -225,10 +257,10 @@ private:
     GstBufferPool* pool_ = nullptr;
     StatusOf status_ = nullptr;
     uint64_t number_ = 0;
-    std::array<Clock::time_point, 4096> sent_;
-    std::mutex mutex_;  // guards the two below
+    std::array<Clock::time_point, most_sent> sent_;
+    std::mutex mutex_;  // guards all below
     std::condition_variable came_;
-    uint64_t frames_ = 0;
+    uint64_t frames_ = 0, without_result_ = 0, disorder_ = 0;
     std::vector<double> times_;
 };
 
@@ -286,10 +318,10 @@ int streams(const char* model, unsigned count, bool shared, double seconds) {
 void play(Stream& stream, double frames_per_second, double seconds) {
     const auto start = Clock::now();
     for (uint64_t n = 0; double(n) < frames_per_second * seconds; ++n) {
-        std::this_thread::sleep_until(
-            start + std::chrono::duration_cast<Clock::duration>(
-                        std::chrono::duration<double>(double(n) / frames_per_second)));
-        stream.push();
+        const auto due = start + std::chrono::duration_cast<Clock::duration>(
+                                     std::chrono::duration<double>(double(n) / frames_per_second));
+        std::this_thread::sleep_until(due);
+        stream.push(due);
     }
     stream.wait_for(stream.pushed());
 }
@@ -361,25 +393,79 @@ double capacity(const char* model, double seconds) {
     return fps;
 }
 
-int overload(const char* model, double seconds) {
-    const double most = capacity(model, std::min(seconds, 10.0));
-    Stream stream({.model = model, .live = true, .keep_status = true, .on_late = "skip"});
-    play(stream, most / 4, std::min(seconds, 10.0));
-    const double unloaded = percentile(stream.take_times(), 99);
-    play(stream, 2 * most, 2);
+int overload(const char* model, double seconds, double factor) {
+    const double most = capacity(model, std::min(seconds, 10.0)), fps = factor * most;
+    Stream stream(
+        {.model = model, .live = true, .keep_status = true, .on_late = "auto", .fps = fps});
+    play(stream, fps, 2);
     stream.take_times();
-    stream.make_room(2 * most * seconds);
+    stream.take_without_result();
+    stream.make_room(fps * seconds);
+    g_signal_emit_by_name(stream.element, "reset-stats");
     const unsigned before = anonymous_kib();
     const auto start = Clock::now();
-    play(stream, 2 * most, seconds);
+    play(stream, fps, seconds);
     const double took = us_since(start) / 1e6;
     const unsigned after = anonymous_kib();  // before the list of times is copied and sorted
     const auto times = stream.take_times();
     std::printf(
-        "capacity %.2f inferred %.2f unloaded-p99 %.0f p99 %.0f in-flight-max %u "
-        "memory-before %u memory-after %u\n",
-        most, double(times.size()) / took, unloaded, percentile(times, 99),
-        unsigned(stream.stat("in-flight-max")), before, after);
+        "capacity %.2f source %.2f pictures %.2f inferred %.2f p99 %.0f without-result %u "
+        "age-p99 %u in-flight-max %u disorder %u memory-before %u memory-after %u\n",
+        most, fps, double(times.size()) / took, double(stream.stat("inferences")) / took,
+        percentile(times, 99), unsigned(stream.take_without_result()),
+        unsigned(stream.stat("age-p99-us")), unsigned(stream.stat("in-flight-max")),
+        unsigned(stream.disorder()), before, after);
+    return 0;
+}
+
+int pictures(const char* model, double fps, double seconds, unsigned count, const char* keep) {
+    std::vector<std::unique_ptr<Stream>> all;
+    for (unsigned i = 0; i < count; ++i) {
+        all.push_back(std::make_unique<Stream>(Options{.model = model,
+                                                       .live = true,
+                                                       .keep_status = true,
+                                                       .instance = count > 1 ? "bench" : nullptr,
+                                                       .on_late = "auto",
+                                                       .keep_rate = keep,
+                                                       .fps = fps}));
+    }
+    double slowest = 0;
+    const auto play_all = [&](double time) {
+        const auto start = Clock::now();
+        std::vector<std::thread> threads;
+        for (auto& stream : all) threads.emplace_back([&] { play(*stream, fps, time); });
+        for (std::thread& thread : threads) thread.join();
+        slowest = fps * time / (us_since(start) / 1e6);
+    };
+    play_all(4);  // first results
+    for (auto& stream : all) {
+        stream->take_times();
+        stream->take_without_result();
+        stream->make_room(fps * seconds);
+        g_signal_emit_by_name(stream->element, "reset-stats");
+    }
+    const unsigned before = anonymous_kib();
+    play_all(seconds);
+    const unsigned after = anonymous_kib();
+    double p50 = 0, p99 = 0, worst = 0, age50 = 0, age99 = 0, inferences = 0;
+    uint64_t frames = 0, without = 0, disorder = 0;
+    for (auto& stream : all) {
+        const auto times = stream->take_times();
+        frames += times.size();
+        p50 = std::max(p50, percentile(times, 50));
+        p99 = std::max(p99, percentile(times, 99));
+        worst = std::max(worst, percentile(times, 100));
+        age50 = std::max(age50, double(stream->stat("age-p50-us")));
+        age99 = std::max(age99, double(stream->stat("age-p99-us")));
+        inferences += double(stream->stat("inferences"));
+        without += stream->take_without_result();
+        disorder += stream->disorder();
+    }
+    std::printf(
+        "pictures %.2f frames %u p50 %.0f p99 %.0f max %.0f without-result %u age-p50 %.0f "
+        "age-p99 %.0f inferred %.2f disorder %u memory-before %u memory-after %u\n",
+        slowest, unsigned(frames), p50, p99, worst, unsigned(without), age50, age99,
+        inferences / seconds, unsigned(disorder), before, after);
     return 0;
 }
 
@@ -387,6 +473,10 @@ int overload(const char* model, double seconds) {
 
 int main(int argc, char** argv) {
     gst_init(&argc, &argv);
+#ifdef FAKE_RUN_MS
+    GST_ELEMENT_REGISTER(vartmlinfer, nullptr);
+    vartml::test::fake_model().run_ms = vartml::test::fake_model().warm_up_ms = FAKE_RUN_MS;
+#endif
     const std::string what = argc > 1 ? argv[1] : "";
     if (what == "overhead" && argc == 3) return overhead(argv[2]);
     if (what == "streams" && argc == 6)
@@ -394,9 +484,14 @@ int main(int argc, char** argv) {
                        std::atof(argv[5]));
     if (what == "live" && (argc == 4 || argc == 5))
         return live(argv[2], std::atof(argv[3]), argc == 5 ? unsigned(std::atoi(argv[4])) : 1);
-    if (what == "overload" && argc == 4) return overload(argv[2], std::atof(argv[3]));
+    if (what == "overload" && argc == 5)
+        return overload(argv[2], std::atof(argv[3]), std::atof(argv[4]));
+    if (what == "pictures" && (argc == 6 || argc == 7))
+        return pictures(argv[2], std::atof(argv[3]), std::atof(argv[4]),
+                        unsigned(std::atoi(argv[5])), argc == 7 ? argv[6] : "auto");
     std::fprintf(stderr,
                  "usage: element overhead MODEL | streams MODEL N shared|separate SECONDS | "
-                 "live MODEL SECONDS [N] | overload MODEL SECONDS\n");
+                 "live MODEL SECONDS [N] | overload MODEL SECONDS FACTOR | "
+                 "pictures MODEL FPS SECONDS N [KEEP]\n");
     return 2;
 }

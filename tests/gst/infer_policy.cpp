@@ -269,6 +269,12 @@ const ErrorCase error_cases[] = {
          set(e, "inference-region", "roi");
      },
      "input-is-tensor", "a region"},
+    {"RatesOfRegions", "infer-option",
+     [](GstElement* e) {
+         set(e, "keep-rate", "yes");
+         set(e, "inference-region", "roi");
+     },
+     "keep-rate", "inference-region=full-frame"},
     {"SecondInput", "infer-inputs", [](GstElement*) { fake_model().second_input = true; },
      "modelinfo-file", "[size] dir=input x-vartml-feed="},
     {"Feed", "infer-inputs",

@@ -98,6 +98,30 @@ TEST_F(Decode, FollowsTheModelOfEachFrame) {
     EXPECT_EQ(pop(GST_MESSAGE_ELEMENT), "");  // one per model
 }
 
+TEST_F(Decode, DecodesAResultOnceHoweverManyFramesCarryIt) {
+    open();
+    const StoredTensor tensor = stored_cpu(two_boxes, "out");
+    auto record = record_of({tensor});
+    GstBuffer* data = data_buffer(tensor);
+    Inference inference = inference_of(record);
+    for (int n = 0; n < 6; ++n) {
+        inference.status = n % 3 ? InferenceStatus::carried : InferenceStatus::inferred;
+        inference.result_id = guint64(n / 3) + 1;
+        GstBuffer* out = run(frame_with(inference, {data}));
+        ASSERT_NE(out, nullptr);
+        EXPECT_EQ(boxes_of(out), two_boxes_in_frame) << n;
+        gst_buffer_unref(out);
+    }
+    EXPECT_EQ(stat("decoded"), 6u);
+    EXPECT_EQ(stat("reused"), 4u);
+    inference.to_frame.a = 1;  // elsewhere: scaled meanwhile
+    gst_buffer_unref(run(frame_with(inference, {data})));
+    set("score-threshold", 0.8);
+    gst_buffer_unref(run(frame_with(inference, {data})));
+    EXPECT_EQ(stat("reused"), 4u);
+    gst_buffer_unref(data);
+}
+
 TEST_F(Decode, KeepsTensorsWhenAsked) {
     set("keep-tensors", TRUE);
     open();

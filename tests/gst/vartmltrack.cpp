@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "gst/support/keypoints.h"
 #include "tests/gst/track_harness.h"
 
 namespace {
@@ -165,6 +166,93 @@ TEST_F(Track, PredictedDetectionsMoveInsideTheFrame) {
         gst_buffer_unref(out);
     }
     EXPECT_EQ(skip(), Found{});  // it has left
+}
+
+// Results of three frames earlier, each on five frames: boxes that move by 3 pixels per frame are
+// shown where they are when the picture is taken, and keep their track.
+TEST_F(Track, MovesCarriedDetectionsToTheTimeOfTheFrame) {
+    open();
+    constexpr int late = 3, each = 5;
+    guint64 id = 0;
+    for (int n = 0; n < 60; ++n) {
+        const int of = std::max(0, (n - late) / each * each);  // the frame that was inferred
+        GstBuffer* buffer = frame_with({{.x = 3 * of}});
+        Inference inference;
+        inference.status = InferenceStatus::carried;
+        inference.result_id = guint64(of) + 1;
+        inference.age_ns = guint64(n - of) * step;
+        EXPECT_TRUE(add_inference(buffer, inference, 0));
+        const Found found = track(buffer);
+        ASSERT_EQ(found.size(), 1u) << n;
+        if (n == 0) id = found[0].id;
+        EXPECT_EQ(found[0].id, id) << n;
+        EXPECT_NE(id, 0u);
+        if (n >= 30) {
+            EXPECT_NEAR(found[0].x, 3 * n, 2) << n;
+        }
+    }
+    EXPECT_EQ(stat("matched"), 11u);  // each result counts once: those of frames 5 to 55
+    EXPECT_EQ(stat("tracks-total"), 1u);
+}
+
+TEST_F(Track, CarriedDetectionsStayWherePredictionIsOff) {
+    set("predict", "false");
+    open();
+    for (int n = 0; n < 10; ++n) {
+        const int of = n / 3 * 3;
+        GstBuffer* buffer = frame_with({{.x = 3 * of}});
+        Inference inference;
+        inference.status = InferenceStatus::carried;
+        inference.result_id = guint64(of) + 1;
+        inference.age_ns = guint64(n - of) * step;
+        EXPECT_TRUE(add_inference(buffer, inference, 0));
+        EXPECT_EQ(track(buffer), (Found{{3 * of, "cat", 1}})) << n;
+    }
+}
+
+// What belongs to a box goes with it, and what refers to Mtds goes on to.
+TEST_F(Track, MovesWhatBelongsToACarriedDetection) {
+    open();
+    const auto with_details = [&](int x, guint64 result, guint64 age) {
+        GstBuffer* buffer = frame();
+        const guint od = add_box(buffer, {.x = x});
+        GstAnalyticsRelationMeta* meta = gst_buffer_get_analytics_relation_meta(buffer);
+        const vartml::Keypoint point = {.x = float(x + 10), .y = 110, .score = 1, .visible = true};
+        GstAnalyticsMtd keypoints, related;
+        EXPECT_TRUE(add_keypoints(meta, {0, std::span(&point, 1)}, &keypoints));
+        gst_analytics_relation_meta_set_relation(meta, GST_ANALYTICS_REL_TYPE_RELATE_TO, od,
+                                                 keypoints.id);
+        Inference inference;
+        inference.status = InferenceStatus::carried;
+        inference.result_id = result;
+        inference.age_ns = age;
+        EXPECT_TRUE(add_inference(buffer, inference, 0));
+        get_inference(buffer, 0, &related);
+        gst_analytics_relation_meta_set_relation(meta, GST_ANALYTICS_REL_TYPE_RELATE_TO, od,
+                                                 related.id);
+        return buffer;
+    };
+    for (int n = 0; n < 20; ++n) gst_buffer_unref(run(with_details(4 * n, guint64(n) + 1, 0)));
+    GstBuffer* out = run(with_details(4 * 19, 20, step));
+    EXPECT_NEAR(found_on(out)[0].x, 80, 1);
+    GstAnalyticsRelationMeta* meta = gst_buffer_get_analytics_relation_meta(out);
+    gpointer state = nullptr;
+    GstAnalyticsMtd od, mtd;
+    ASSERT_TRUE(gst_analytics_relation_meta_iterate(meta, &state,
+                                                    gst_analytics_od_mtd_get_mtd_type(), &od));
+    bool inference = false, keypoints = false;
+    state = nullptr;
+    while (gst_analytics_relation_meta_get_direct_related(
+        meta, od.id, GST_ANALYTICS_REL_TYPE_RELATE_TO, GST_ANALYTICS_MTD_TYPE_ANY, &state, &mtd)) {
+        inference = inference || gst_analytics_mtd_get_mtd_type(&mtd) == inference_mtd_type();
+        if (const auto found = get_keypoints(mtd)) {
+            keypoints = true;
+            EXPECT_NEAR(found->points[0].x, 90, 1);
+        }
+    }
+    EXPECT_TRUE(inference);
+    EXPECT_TRUE(keypoints);
+    gst_buffer_unref(out);
 }
 
 TEST_F(Track, PredictsOnlyWhenAsked) {

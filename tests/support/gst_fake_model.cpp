@@ -227,7 +227,9 @@ private:
                 continue;
             }
             const vart::StatusCode status = status_of(run);
+            const unsigned run_ms = model.run_ms;
             lock.unlock();
+            if (run_ms) std::this_thread::sleep_for(std::chrono::milliseconds(run_ms));
             perform(run);
             run.callback({status, run.number + 1});
             run = {};

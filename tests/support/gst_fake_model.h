@@ -39,6 +39,7 @@ struct FakeModel {
     bool refuses_imports = false;  // runs that read a DMA_FD end with INVALID_INPUT
     FakeInput input = FakeInput::floats;
     unsigned warm_up_ms = 0;     // of each run before the first frame
+    unsigned run_ms = 0;         // of each later one; for measurements
     bool second_input = false;   // `size` [1,2] fp32, which is no picture
     unsigned refusals = 0;       // next submissions that find no slot
     bool output_hw_view = true;  // false: a CPU partition makes the output

@@ -29,7 +29,9 @@ inline GstElement* make_infer() {
     GST_ELEMENT_REGISTER(vartmlinfer, nullptr);
     GstElement* element = gst_element_factory_make("vartmlinfer", nullptr);
     g_object_set(element, "model", model_file().c_str(), nullptr);
+    // A harness says that it is live.
     gst_util_set_object_arg(G_OBJECT(element), "on-late", "block");
+    gst_util_set_object_arg(G_OBJECT(element), "keep-rate", "no");
     return element;
 }
 

@@ -56,6 +56,8 @@ struct RecordInference {
     std::string infer, model, hash;
     unsigned epoch = 0;
     std::string_view status;  ///< of static storage
+    std::optional<uint64_t> result_seq;  ///< of a carried result: frame_seq of its frame
+    uint64_t age_us = 0;                 ///< the same: how much older that frame is
     std::array<int, 4> region{};
     uint64_t pre_us = 0, wait_us = 0, run_us = 0, total_us = 0;
     unsigned batch_fill = 0;

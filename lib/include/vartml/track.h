@@ -64,7 +64,8 @@ public:
     /// Applies from the next frame.
     void set_options(const TrackOptions& options);
 
-    /// A frame that was inferred; `time_ns` is its PTS. One identity per detection. Tracks without
+    /// A frame that was inferred; `time_ns` is its PTS, which may lie before frames that were
+    /// predicted: results come later than pictures. One identity per detection. Tracks without
     /// a detection are lost, and end when they stay so for longer than `max_lost_ns`. Detections
     /// without area get no track.
     void update(uint64_t time_ns, std::span<const Detection> detections,

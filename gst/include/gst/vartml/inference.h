@@ -13,14 +13,18 @@ G_BEGIN_DECLS
  * @index: number of the inference on this buffer, from 0
  *
  * Describes one inference as a structure named `vartml-inference`: `status` (inferred,
- * skipped-interval, skipped-late, skipped-busy, skipped-slo, skipped-flag, skipped-region, failed),
+ * skipped-interval, skipped-late, skipped-busy, skipped-slo, skipped-flag, skipped-region, failed,
+ * carried: with the result of an earlier frame, pending: its own result comes on later frames),
  * `stream_id`, `frame_seq`, `infer_id`, `model`, `model_hash`, `model_epoch`, `region_x`,
  * `region_y`, `region_w`, `region_h`, `region_od`, `frame_w`, `frame_h`, `model_w`, `model_h`,
  * `resize`, `to_frame` (array of six doubles a…f: x = a·u + b·v + c, y = d·u + e·v + f from model
  * pixels to pixels of the current frame), `geometry_valid`, `tensors` (array of structures: `name`,
  * `id`, `view`, `data_type`, `layout`, `shape`, `cpu_shape`, `scale`, `zero_point`), `model_info`
  * (structure: `decoder`, `labels`, thresholds), `t_pre_us`, `t_wait_us`, `t_run_us`, `t_total_us`,
- * `batch_fill`. Fields are only ever added.
+ * `batch_fill`, `fate` (what became of the frame itself: of a carried result not the status), and
+ * where there is a result `result_id` (equal on all frames that carry it), `result_seq`
+ * (`frame_seq` of the frame that it was made from) and `age_ns` (how much older that frame is).
+ * Fields are only ever added.
  *
  * Returns: (transfer full) (nullable): the description, or %NULL beyond the last inference
  *

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gst/join/scale.h"
+#include "gst/support/placement.h"
 
 #include <gst/analytics/analytics.h>
 #include <gst/video/gstvideometa.h>
@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <vector>
 
 #include "gst/support/inference.h"
 #include "gst/support/keypoints.h"
@@ -21,18 +22,13 @@ void copy_meta(GstMeta* meta, GstBuffer* from, GstBuffer* to) {
     meta->info->transform_func(to, meta, from, _gst_meta_transform_copy, &copy);
 }
 
-struct Rectangle {
-    int x = 0, y = 0, width = 0, height = 0;
-    bool empty() const { return width <= 0 || height <= 0; }
-};
-
 // Rounded to nearest; what others wrote may be anywhere.
 int edge(double at) {
     constexpr double far_away = 1 << 24;
     return static_cast<int>(std::lround(std::clamp(at, -far_away, far_away)));
 }
 
-Rectangle scaled(const JoinGeometry& g, int x, int y, int width, int height) {
+Rectangle scaled(const Placement& g, int x, int y, int width, int height) {
     const int x0 = edge(g.x + x * g.scale_x());
     const int x1 = edge(g.x + (double(x) + width) * g.scale_x());
     const int y0 = edge(g.y + y * g.scale_y());
@@ -40,7 +36,7 @@ Rectangle scaled(const JoinGeometry& g, int x, int y, int width, int height) {
     return {x0, y0, x1 - x0, y1 - y0};
 }
 
-Rectangle clipped(const Rectangle& r, const JoinGeometry& g) {
+Rectangle clipped(const Rectangle& r, const Placement& g) {
     const int x0 = std::clamp(r.x, 0, g.main_width), y0 = std::clamp(r.y, 0, g.main_height);
     const int x1 = std::clamp(r.x + r.width, 0, g.main_width);
     const int y1 = std::clamp(r.y + r.height, 0, g.main_height);
@@ -48,7 +44,7 @@ Rectangle clipped(const Rectangle& r, const JoinGeometry& g) {
 }
 
 // A turned box: its centre, its sides as vectors, and the direction of the first.
-Rectangle turned(const JoinGeometry& g, const Rectangle& r, float& angle) {
+Rectangle turned(const Placement& g, const Rectangle& r, float& angle) {
     const double sx = g.scale_x(), sy = g.scale_y();
     const double c = std::cos(angle), s = std::sin(angle);
     const double width = r.width * std::hypot(sx * c, sy * s);
@@ -59,12 +55,18 @@ Rectangle turned(const JoinGeometry& g, const Rectangle& r, float& angle) {
     return {x0, y0, edge(cx + width / 2) - x0, edge(cy + height / 2) - y0};
 }
 
-// Copies Mtds one by one; `ids_` says where each went.
+// Copies Mtds one by one; `ids_` says where each went. Those from before `placements` ends have one
+// of their own.
 class Joiner {
 public:
-    Joiner(GstBuffer* kept, GstAnalyticsRelationMeta* from, const JoinGeometry& geometry,
-           GstBuffer* main, GstAnalyticsRelationMeta* to)
-        : kept_(kept), from_(from), geometry_(geometry), main_(main), to_(to) {}
+    Joiner(GstBuffer* kept, GstAnalyticsRelationMeta* from, const Placement& placement,
+           std::span<const Placement> placements, GstBuffer* main, GstAnalyticsRelationMeta* to)
+        : kept_(kept),
+          from_(from),
+          placement_(placement),
+          placements_(placements),
+          main_(main),
+          to_(to) {}
 
     void run() {
         ids_.assign(gst_analytics_relation_get_length(from_), nowhere);
@@ -75,6 +77,10 @@ public:
     }
 
 private:
+    const Placement& placement_of(const GstAnalyticsMtd& mtd) const {
+        return mtd.id < placements_.size() ? placements_[mtd.id] : placement_;
+    }
+
     template <typename Function>
     void for_all(Function&& function) {
         gpointer state = nullptr;
@@ -89,7 +95,8 @@ private:
         const GstAnalyticsMtdType type = gst_analytics_mtd_get_mtd_type(&mtd);
         if (type == gst_analytics_od_mtd_get_mtd_type()) return add_od(mtd);
         if (type == gst_analytics_segmentation_mtd_get_mtd_type()) return add_mask(mtd);
-        if (const auto keypoints = get_keypoints(mtd)) return add_points(*keypoints);
+        if (const auto keypoints = get_keypoints(mtd))
+            return add_points(*keypoints, placement_of(mtd));
         GstAnalyticsMtd found;
         for (unsigned i = 0; get_inference(kept_, i, &found); ++i)
             if (found.id == mtd.id) return nowhere;
@@ -103,10 +110,10 @@ private:
                                                         &angle, &score)) {
             return nowhere;
         }
+        const Placement& p = placement_of(mtd);
         const Rectangle box =
-            angle == 0 ? clipped(scaled(geometry_, r.x, r.y, r.width, r.height), geometry_)
-                       : turned(geometry_, r, angle);
-        if (box.empty() || clipped(box, geometry_).empty()) return nowhere;
+            angle == 0 ? clipped(scaled(p, r.x, r.y, r.width, r.height), p) : turned(p, r, angle);
+        if (box.empty() || clipped(box, p).empty()) return nowhere;
         GstAnalyticsODMtd od;
         const bool added = gst_analytics_relation_meta_add_oriented_od_mtd(
             to_, gst_analytics_od_mtd_get_obj_type(&mtd), box.x, box.y, box.width, box.height,
@@ -124,7 +131,7 @@ private:
         for (gsize i = 0; i < regions.size(); ++i)
             regions[i] = gst_analytics_segmentation_mtd_get_region_id(&mtd, i);
         const Rectangle r =
-            scaled(geometry_, x, y, static_cast<int>(width), static_cast<int>(height));
+            scaled(placement_of(mtd), x, y, static_cast<int>(width), static_cast<int>(height));
         const auto type =
             regions.size() == 1 ? GST_SEGMENTATION_TYPE_INSTANCE : GST_SEGMENTATION_TYPE_SEMANTIC;
         GstAnalyticsMtd mask;
@@ -135,11 +142,11 @@ private:
         return added ? mask.id : nowhere;
     }
 
-    guint add_points(const Keypoints& keypoints) {
+    guint add_points(const Keypoints& keypoints, const Placement& placement) {
         std::vector<vartml::Keypoint> points(keypoints.points.begin(), keypoints.points.end());
         for (vartml::Keypoint& p : points) {
-            p.x = static_cast<float>(geometry_.x + p.x * geometry_.scale_x());
-            p.y = static_cast<float>(geometry_.y + p.y * geometry_.scale_y());
+            p.x = static_cast<float>(placement.x + p.x * placement.scale_x());
+            p.y = static_cast<float>(placement.y + p.y * placement.scale_y());
         }
         GstAnalyticsMtd mtd;
         return add_keypoints(to_, {keypoints.skeleton, points}, &mtd) ? mtd.id : nowhere;
@@ -165,7 +172,7 @@ private:
         GstAnalyticsMtd mtd;
         for (unsigned i = 0; const Inference* inference = get_inference(kept_, i, &mtd); ++i) {
             Inference copy = *inference;
-            const Rectangle region = scaled(geometry_, copy.region_x, copy.region_y,
+            const Rectangle region = scaled(placement_, copy.region_x, copy.region_y,
                                             copy.region_width, copy.region_height);
             copy.region_x = region.x, copy.region_y = region.y;
             copy.region_width = region.width, copy.region_height = region.height;
@@ -173,12 +180,12 @@ private:
                 const guint id = ids_[static_cast<size_t>(copy.region_od)];
                 copy.region_od = id == nowhere ? -1 : static_cast<int>(id);
             }
-            copy.frame_width = static_cast<unsigned>(geometry_.main_width);
-            copy.frame_height = static_cast<unsigned>(geometry_.main_height);
+            copy.frame_width = static_cast<unsigned>(placement_.main_width);
+            copy.frame_height = static_cast<unsigned>(placement_.main_height);
             vartml::Affine& map = copy.to_frame;
-            const double sx = geometry_.scale_x(), sy = geometry_.scale_y();
-            map.a *= sx, map.b *= sx, map.c = map.c * sx + geometry_.x;
-            map.d *= sy, map.e *= sy, map.f = map.f * sy + geometry_.y;
+            const double sx = placement_.scale_x(), sy = placement_.scale_y();
+            map.a *= sx, map.b *= sx, map.c = map.c * sx + placement_.x;
+            map.d *= sy, map.e *= sy, map.f = map.f * sy + placement_.y;
             const guint id = static_cast<guint>(gst_analytics_relation_get_length(to_));
             if (add_inference(main_, copy, 1)) ids_[mtd.id] = id;
         }
@@ -199,13 +206,14 @@ private:
 
     GstBuffer* kept_;
     GstAnalyticsRelationMeta* from_;
-    const JoinGeometry& geometry_;
+    const Placement& placement_;
+    std::span<const Placement> placements_;
     GstBuffer* main_;
     GstAnalyticsRelationMeta* to_;
     std::vector<guint> ids_;
 };
 
-void add_regions(GstBuffer* kept, const JoinGeometry& geometry, GstBuffer* main) {
+void add_regions(GstBuffer* kept, const Placement& geometry, GstBuffer* main) {
     gpointer state = nullptr;
     while (GstMeta* meta = gst_buffer_iterate_meta_filtered(
                kept, &state, GST_VIDEO_REGION_OF_INTEREST_META_API_TYPE)) {
@@ -242,14 +250,46 @@ GstBuffer* keep_metadata(GstBuffer* frame) {
     return kept;
 }
 
-void add_metadata(GstBuffer* kept, const JoinGeometry& geometry, GstBuffer* main) {
-    add_regions(kept, geometry, main);
+void add_metadata(GstBuffer* kept, const Placement& placement, GstBuffer* main) {
+    add_regions(kept, placement, main);
     GstAnalyticsRelationMeta* from = gst_buffer_get_analytics_relation_meta(kept);
     if (!from) return;
     const GstAnalyticsRelationMetaInitParams params = {128, 16384};
     GstAnalyticsRelationMeta* to = gst_buffer_add_analytics_relation_meta_full(
         main, const_cast<GstAnalyticsRelationMetaInitParams*>(&params));
-    if (to) Joiner(kept, from, geometry, main, to).run();
+    if (to) Joiner(kept, from, placement, {}, main, to).run();
+}
+
+void move_boxes(GstBuffer* frame, int width, int height, std::span<const BoxMove> moves) {
+    GstAnalyticsRelationMeta* meta = gst_buffer_get_analytics_relation_meta(frame);
+    if (!meta || moves.empty() || width <= 0 || height <= 0) return;
+    // An Mtd cannot be changed: all are copied.
+    GstBuffer* before = gst_buffer_new();
+    copy_meta(reinterpret_cast<GstMeta*>(meta), frame, before);
+    gst_buffer_remove_meta(frame, reinterpret_cast<GstMeta*>(meta));
+    GstAnalyticsRelationMeta* from = gst_buffer_get_analytics_relation_meta(before);
+    const Placement same = {width, height, width, height, 0, 0, double(width), double(height)};
+    std::vector<Placement> placements(from ? gst_analytics_relation_get_length(from) : 0, same);
+    for (const BoxMove& move : moves) {
+        if (move.od >= placements.size() || move.from.empty() || move.from == move.to) continue;
+        Placement p = {move.from.width, move.from.height, width, height};
+        p.width = move.to.width, p.height = move.to.height;
+        p.x = move.to.x - move.from.x * p.scale_x();
+        p.y = move.to.y - move.from.y * p.scale_y();
+        placements[move.od] = p;
+        gpointer state = nullptr;
+        GstAnalyticsMtd part;
+        while (gst_analytics_relation_meta_get_direct_related(
+            from, move.od, GST_ANALYTICS_REL_TYPE_ANY, GST_ANALYTICS_MTD_TYPE_ANY, &state, &part)) {
+            const bool od =
+                gst_analytics_mtd_get_mtd_type(&part) == gst_analytics_od_mtd_get_mtd_type();
+            if (!od && part.id < placements.size()) placements[part.id] = p;
+        }
+    }
+    GstAnalyticsRelationMetaInitParams params = {128, 16384};
+    GstAnalyticsRelationMeta* to = gst_buffer_add_analytics_relation_meta_full(frame, &params);
+    if (from && to) Joiner(before, from, same, placements, frame, to).run();
+    gst_buffer_unref(before);
 }
 
 }  // namespace vartml::gst

@@ -14,18 +14,27 @@ public:
         unsigned interval;
         uint32_t p95_us;
     };
-    // A frame has left; `total_us` is that of an inferred one. Every 64 frames the interval grows
-    // by one (to 30 at most) while the 95th percentile is above the target; after 256 frames below
-    // 0.7 of it the interval shrinks by one, not under `lowest`. `target_us` 0: off.
-    std::optional<Change> frame(std::optional<uint64_t> total_us, uint64_t target_us,
-                                unsigned lowest);
+    // An inference took `total_us`. Every 32 of them decide by their 95th percentile. Twice above
+    // the target, or once above its double: the interval grows by half (to 30 at most). Where three
+    // such steps do not make it a tenth shorter they are taken back, and no more are tried for a
+    // while. Twice below 0.7 of the target: the interval shrinks by a quarter, not under `lowest`.
+    // `target_us` 0: off.
+    std::optional<Change> inference(uint64_t total_us, uint64_t target_us, unsigned lowest);
     unsigned interval() const { return interval_; }
-    void reset() { *this = LatencyTarget(); }
+    // Without a target the interval is the user's.
+    void reset(unsigned interval = 1);
 
 private:
-    static constexpr unsigned window = 64, calm = 4;  // of windows
+    Change change(unsigned interval, uint32_t p95_us);
+    std::optional<Change> widen(uint32_t p95_us);
+
+    static constexpr unsigned window = 32;
     std::array<uint32_t, window> totals_{};
-    unsigned inferred_ = 0, frames_ = 0, calm_windows_ = 0;
+    unsigned count_ = 0;
+    unsigned above_ = 0, calm_ = 0;          // decisions in a row
+    unsigned steps_ = 0, before_steps_ = 1;  // of widening, and the interval before them
+    uint32_t p95_before_steps_ = 0;
+    unsigned resting_ = 0;  // decisions for which it is not widened
     unsigned interval_ = 1;
 };
 

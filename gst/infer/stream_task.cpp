@@ -316,10 +316,11 @@ GstFlowReturn Stream::report_failure(const Entry& entry) {
 }
 
 void Stream::adapt(const Entry& entry, uint64_t total_us) {
-    const bool inferred = entry.status == InferenceStatus::inferred;
     const uint64_t target_us = uint64_t(latency_target_ms_) * 1000;
-    const auto change =
-        target_.frame(inferred ? std::optional(total_us) : std::nullopt, target_us, interval_);
+    if (target_us == 0) target_.reset(interval_);
+    std::optional<LatencyTarget::Change> change;
+    if (target_us != 0 && entry.status == InferenceStatus::inferred)
+        change = target_.inference(total_us, target_us, interval_);
     adapted_ = target_.interval();
     if (!change) return;
     gst_element_post_message(

@@ -141,46 +141,66 @@ TEST(Gates, TellAdaptedFramesFromThoseOfTheInterval) {
 
 struct Phase {
     const char* why;
-    int frames;
+    int inferences;
     uint64_t total_us;
     unsigned interval;  // afterwards
 };
-TEST(LatencyTarget, WidensAboveTheTargetAndNarrowsAfterACalmTime) {
+TEST(LatencyTarget, DecidesOnInferencesAndWaitsForASecondOpinion) {
     const Phase phases[] = {
-        {"within the target", 640, 9'000, 2},
-        {"63 frames above it", 63, 12'000, 2},
+        {"within the target", 320, 9'000, 2},
+        {"63 inferences above it", 63, 12'000, 2},
         {"the 64th", 1, 12'000, 3},
-        {"another 64", 64, 12'000, 4},
-        {"inside, but not by much", 1024, 8'000, 4},
-        {"well inside for 255 frames", 255, 6'000, 4},
+        {"once more above, then not", 32, 12'000, 3},
+        {"inside, but not by much", 1024, 8'000, 3},
+        {"above its double needs no second opinion", 32, 21'000, 4},
+        {"well inside for 63 inferences", 63, 6'000, 4},
         {"and for one more", 1, 6'000, 3},
         {"a long time: never under the user's interval", 2000, 1'000, 2},
-        {"a long time above: thirty at most", 64 * 40, 12'000, 30},
     };
     LatencyTarget target;
+    target.reset(2);
     for (const Phase& phase : phases) {
         SCOPED_TRACE(phase.why);
-        for (int i = 0; i < phase.frames; ++i) target.frame(phase.total_us, 10'000, 2);
+        for (int i = 0; i < phase.inferences; ++i) target.inference(phase.total_us, 10'000, 2);
         EXPECT_EQ(target.interval(), phase.interval);
     }
-    target.frame(12'000, 0, 2);
+    target.inference(12'000, 0, 2);
     EXPECT_EQ(target.interval(), 2u) << "switched off";
 }
 
-TEST(LatencyTarget, IsAboutNineteenOfTwentyInferences) {
+TEST(LatencyTarget, TwoLateOnesOfThirtyTwoAreTooMany) {
     LatencyTarget target;
-    for (int i = 0; i < 640; ++i)
-        target.frame(i % 64 < 3 ? 50'000 : 1'000, 10'000, 1);  // 3 of 64 are late
+    for (int i = 0; i < 640; ++i) target.inference(i % 32 < 1 ? 15'000 : 1'000, 10'000, 1);
     EXPECT_EQ(target.interval(), 1u);
-    for (int i = 0; i < 640; ++i) target.frame(i % 64 < 4 ? 50'000 : 1'000, 10'000, 1);
-    EXPECT_EQ(target.interval(), 11u);
+    for (int i = 0; i < 64; ++i) target.inference(i % 32 < 2 ? 15'000 : 1'000, 10'000, 1);
+    EXPECT_EQ(target.interval(), 2u);
 }
 
-TEST(LatencyTarget, FramesWithoutInferenceOnlyPassTheTime) {
+// A queue that a wider interval empties: what an inference takes falls with it.
+TEST(LatencyTarget, SettlesWhereInferencesAreInTimeAndFallsBackWhenTheLoadIsGone) {
     LatencyTarget target;
-    for (int i = 0; i < 640; ++i)
-        target.frame(i % 8 ? std::nullopt : std::optional<uint64_t>(20'000), 10'000, 1);
-    EXPECT_EQ(target.interval(), 11u);
+    unsigned most = 0;
+    for (int i = 0; i < 32 * 60; ++i) {
+        target.inference(48'000 / target.interval(), 10'000, 1);
+        most = std::max(most, target.interval());
+    }
+    EXPECT_EQ(target.interval(), 6u) << "8 ms of 10";
+    EXPECT_EQ(most, 6u);
+    for (int i = 0; i < 32 * 10; ++i) target.inference(3'000, 10'000, 1);
+    EXPECT_EQ(target.interval(), 1u);
+}
+
+// A run that takes longer than the target takes as long at any interval.
+TEST(LatencyTarget, TakesStepsBackThatDoNotHelp) {
+    LatencyTarget target;
+    unsigned most = 0, long_time = 0;
+    for (int i = 0; i < 32 * 400; ++i) {
+        target.inference(50'000, 10'000, 1);
+        most = std::max(most, target.interval());
+        long_time += target.interval() == 1;
+    }
+    EXPECT_EQ(most, 4u);
+    EXPECT_GT(long_time, 32u * 400 * 4 / 5) << "trials are rare";
 }
 
 TEST(Gates, InferEveryNthFrameAndStartOverAfterReset) {

@@ -2,13 +2,16 @@
 // The sink over libmosquitto, driven by the publisher's thread alone: the library starts none, and
 // calls back only while we call it.
 #include <mosquitto.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <deque>
 #include <fstream>
+#include <iterator>
 #include <mutex>
 
 #include <vartml/log.h>
@@ -22,6 +25,13 @@ namespace {
 constexpr size_t window_of_qos2 = 10;
 constexpr size_t most_window = 64;     // ours: records on their way to the broker
 constexpr int housekeeping_ms = 1000;  // for keep-alive, whose unit is the second
+// ours: an address that has not answered for so long leaves the way to the others
+constexpr std::chrono::seconds patience{5};
+
+// The library tries the first address of the broker's name alone, such as ::1 of localhost, and
+// takes no family. A socket that is bound to any address of a family does the same, and leaves the
+// name as it is, which certificates are checked for.
+constexpr const char* ways[] = {nullptr, "0.0.0.0", "::"};
 
 struct Destroy {
     void operator()(mosquitto* client) const { mosquitto_destroy(client); }
@@ -30,7 +40,7 @@ struct Destroy {
 class MqttSink final : public PublishSink {
 public:
     explicit MqttSink(const MqttOptions& options) : options_(options) {
-        backoff = {.first_ms = 500, .most_ms = 30000};
+        backoff = {.first_ms = 500, .most_ms = 4000};  // with jitter at most 5 s
     }
 
     Result<void> connect() override;
@@ -47,6 +57,9 @@ private:
         bool delivered = false;
     };
     Result<void> set_up_client();
+    Result<void> begin(unsigned way);
+    bool begin_otherwise();
+    bool is_answered() const;
     Error failure(int code) const;
     size_t window() const { return options_.qos == 2 ? window_of_qos2 : most_window; }
     void connected_with(int code);
@@ -55,6 +68,9 @@ private:
     MqttOptions options_;
     std::unique_ptr<mosquitto, Destroy> client_;
     std::deque<OnItsWay> on_their_way_;
+    unsigned way_ = 0, last_way_ = 0;  // index in `ways`: now; that led to the broker last
+    unsigned tried_ = 0;               // a bit for each since connect()
+    std::chrono::steady_clock::time_point begun_{};
     bool connected_ = false;
     int refused_ = 0;  // the broker's answer, unless it is yes
     bool lost_ = false;
@@ -72,6 +88,7 @@ Error MqttSink::failure(int code) const {
 void MqttSink::connected_with(int code) {
     connected_ = code == 0;
     refused_ = code;
+    if (connected_) last_way_ = way_;
 }
 
 // The client may call while mosquitto_publish() runs, before it has returned.
@@ -110,15 +127,41 @@ Result<void> MqttSink::set_up_client() {
     return {};
 }
 
-Result<void> MqttSink::connect() {
+Result<void> MqttSink::begin(unsigned way) {
+    way_ = way;
+    tried_ |= 1u << way;
+    lost_ = false;
     if (auto done = set_up_client(); !done) return done;
-    const int code = mosquitto_connect_async(client_.get(), options_.address.c_str(),
-                                             static_cast<int>(options_.port),
-                                             static_cast<int>(options_.keepalive_s));
+    const int code = mosquitto_connect_bind_async(
+        client_.get(), options_.address.c_str(), static_cast<int>(options_.port),
+        static_cast<int>(options_.keepalive_s), ways[way]);
     if (code == MOSQ_ERR_EAI)
         return Error{ErrorCode::not_found, broker_of(options_) + ": no such host is known"};
     if (code != MOSQ_ERR_SUCCESS) return failure(code);
+    begun_ = std::chrono::steady_clock::now();
     return {};
+}
+
+Result<void> MqttSink::connect() {
+    tried_ = 0;
+    auto done = begin(last_way_);
+    if (!done && done.error().code == ErrorCode::io && begin_otherwise()) return {};
+    return done;
+}
+
+// Whether there is a way that was not tried yet, on which a connection begins.
+bool MqttSink::begin_otherwise() {
+    for (unsigned way = 0; way < std::size(ways); ++way)
+        if (!(tried_ >> way & 1) && begin(way)) return true;
+    return false;
+}
+
+// By the system of the broker, if not by the broker.
+bool MqttSink::is_answered() const {
+    sockaddr_storage address{};
+    socklen_t size = sizeof address;
+    return getpeername(mosquitto_socket(client_.get()), reinterpret_cast<sockaddr*>(&address),
+                       &size) == 0;
 }
 
 Result<void> MqttSink::work() {
@@ -127,8 +170,13 @@ Result<void> MqttSink::work() {
         return Error{ErrorCode::io, broker_of(options_) + ": refused the connection: " +
                                         mosquitto_connack_string(refused_)};
     }
-    if (code != MOSQ_ERR_SUCCESS) return failure(code);
-    if (lost_) return failure(MOSQ_ERR_CONN_LOST);
+    if (code != MOSQ_ERR_SUCCESS || lost_) {
+        const Error error = failure(code != MOSQ_ERR_SUCCESS ? code : MOSQ_ERR_CONN_LOST);
+        if (!connected_ && begin_otherwise()) return {};
+        return error;
+    }
+    if (!connected_ && std::chrono::steady_clock::now() - begun_ > patience && !is_answered())
+        begin_otherwise();
     return {};
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
+#include <netdb.h>
 
 #include <condition_variable>
 #include <mutex>
@@ -177,6 +178,53 @@ TEST_F(Mqtt, ARefusalTellsTheReasonAndNoPassword) {
     wait_for_reason("refused the connection");
     publisher_->close(0);
     EXPECT_EQ(reasons_.find("correcthorse"), std::string::npos) << reasons_;
+}
+
+// The first address of a name that the system knows.
+sa_family_t first_family(const char* name) {
+    addrinfo* addresses = nullptr;
+    addrinfo hints{};
+    hints.ai_socktype = SOCK_STREAM;
+    if (getaddrinfo(name, nullptr, &hints, &addresses) != 0) return AF_UNSPEC;
+    const int family = addresses->ai_family;
+    freeaddrinfo(addresses);
+    return static_cast<sa_family_t>(family);
+}
+
+// Debian's /etc/hosts has ::1 for localhost too, and the broker listens on 127.0.0.1 alone.
+TEST_F(Mqtt, TheOtherFamilyOfAnAddressIsTriedToo) {
+    if (first_family("localhost") != AF_INET6)
+        GTEST_SKIP() << "localhost is not ::1 first on this machine";
+    Broker broker;
+    broker.start();
+    options_.address = "localhost";
+    open(broker.port());
+    put(10);
+    wait_for("connected");
+    EXPECT_TRUE(publisher_->drain(forever));
+    EXPECT_EQ(publisher_->counts().sent, 10u);
+    EXPECT_EQ(reasons_.find("refused"), std::string::npos) << "not even an outage: " << reasons_;
+    // And again, after the broker went away.
+    broker.stop(SIGTERM);
+    wait_for_reason("broker localhost:");
+    broker.start();
+    wait_for("connected");
+    put(10);
+    EXPECT_TRUE(publisher_->drain(forever));
+    EXPECT_EQ(publisher_->counts().sent, 20u);
+}
+
+// A numeric address has one family; the reason is that of the attempt that could be made.
+TEST_F(Mqtt, TheReasonIsThatOfTheFirstAttempt) {
+    open(free_port());
+    wait_for_reason("Connection refused");
+    publisher_->close(0);
+}
+
+TEST(MqttBackoff, IsAFewSecondsAtMost) {
+    const auto sink = make_mqtt_sink({});
+    ASSERT_TRUE(sink);
+    EXPECT_LE((*sink)->backoff.most_ms * 5 / 4, 5000u);  // with jitter
 }
 
 TEST_F(Mqtt, AnUnknownHostIsAnOutage) {

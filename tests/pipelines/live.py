@@ -26,11 +26,33 @@ def setUpModule():
     subprocess.run(['sh', CLIP_SCRIPT, CLIP], check=True)
 
 
+def make_odd_models():
+    """Classifiers of three and ten classes, a model whose outputs no decoder reads, and a file that is none."""
+    from onnx import TensorProto, helper, numpy_helper, save
+    import numpy
+    for name, channels, flatten in [('three', 3, True), ('ten', 10, True), ('no_decoder', 5, False)]:
+        weights = numpy_helper.from_array(numpy.ones((channels, 3, 3, 3), numpy.float32), 'w')
+        nodes = [helper.make_node('Conv', ['images', 'w'], ['c'], pads=[1, 1, 1, 1]),
+                 helper.make_node('GlobalAveragePool', ['c'], ['p']), helper.make_node('Flatten', ['p'], ['scores'])]
+        shape = [1, channels]
+        if not flatten:
+            nodes = [helper.make_node('Conv', ['images', 'w'], ['scores'], pads=[1, 1, 1, 1], strides=[3, 5])]
+            shape = [1, channels, 11, 7]
+        graph = helper.make_graph(nodes, name, [helper.make_tensor_value_info('images', TensorProto.FLOAT, [1, 3, 32, 32])],
+                                  [helper.make_tensor_value_info('scores', TensorProto.FLOAT, shape)], [weights])
+        save(helper.make_model(graph, opset_imports=[helper.make_opsetid('', 17)], ir_version=8),
+             os.path.join(FOLDER.name, name + '.onnx'))
+    with open(os.path.join(FOLDER.name, 'broken.onnx'), 'wb') as file:
+        file.write(b'PK\x03\x04')
+    with open(os.path.join(FOLDER.name, 'three.txt'), 'w') as file:
+        file.write('a\nb\nc\n')
+
+
 class Live:
     """The program; `url` is what it prints."""
 
-    def __init__(self, *arguments):
-        self.process = subprocess.Popen([PROGRAM, '--port', '0', '--video', CLIP, '--model', MODEL, *arguments],
+    def __init__(self, *arguments, model=MODEL):
+        self.process = subprocess.Popen([PROGRAM, '--port', '0', '--video', CLIP, '--model', model, *arguments],
                                         stdout=subprocess.PIPE, text=True)
         line = self.process.stdout.readline()
         assert line.startswith('open http://'), line
@@ -111,6 +133,22 @@ class LiveOverHttp(unittest.TestCase):
             self.assertEqual(live.ask('POST', '/model?index=1').status, 204)
             status = live.wait_for(lambda s: s['notice'].startswith('now '))
             self.assertEqual(status['model'], 1)
+
+    def test_a_model_that_cannot_take_over_leaves_the_one_before(self):
+        refused = [('no_decoder.onnx', [], 'fit no decoder'), ('ten.onnx', ['--labels', 'three.txt'], '3 labels'),
+                   ('broken.onnx', [], 'broken.onnx')]
+        make_odd_models()
+        for name, options, words in refused:
+            options = [os.path.join(FOLDER.name, o) if o.endswith('.txt') else o for o in options]
+            first = MODEL if not options else os.path.join(FOLDER.name, 'three.onnx')
+            with Live('--model', os.path.join(FOLDER.name, name), *options, model=first) as live:
+                live.wait_for(lambda s: s['frames'] > 0)
+                self.assertEqual(live.ask('POST', '/model?index=1').status, 204)
+                status = live.wait_for(lambda s: s['notice'].startswith('the model was not changed'))
+                self.assertIn(words, status['notice'])
+                self.assertEqual(status['model'], 0)
+                frames = status['frames']
+                live.wait_for(lambda s: s['frames'] > frames + 20)
 
     def test_what_makes_no_sense_is_one_sentence(self):
         with Live() as live:

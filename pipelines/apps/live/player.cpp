@@ -35,9 +35,13 @@ std::string model_name(const std::string& path) {
 }
 
 // Whether the property, an enumeration, has the value.
-bool knows(GstElement* element, const char* property, const std::string& nick) {
+bool knows(GstElement* element, const char* property, const std::string& text) {
     GParamSpec* spec = g_object_class_find_property(G_OBJECT_GET_CLASS(element), property);
-    return g_enum_get_value_by_nick(G_PARAM_SPEC_ENUM(spec)->enum_class, nick.c_str()) != nullptr;
+    GValue value = G_VALUE_INIT;
+    g_value_init(&value, G_PARAM_SPEC_VALUE_TYPE(spec));
+    const bool known = gst_value_deserialize(&value, text.c_str());
+    g_value_unset(&value);
+    return known;
 }
 
 double field(const GstStructure* s, const char* name) {
@@ -50,42 +54,36 @@ double field(const GstStructure* s, const char* name) {
 }  // namespace
 
 Player::Player(const Options& options, Callbacks callbacks)
-    : models_(options.models),
-      loops_(options.input != Input::camera),
-      callbacks_(std::move(callbacks)) {}
+    : options_(options), callbacks_(std::move(callbacks)) {}
 
 Result<std::unique_ptr<Player>> Player::create(const Options& options, Callbacks callbacks) {
     std::unique_ptr<Player> player(new Player(options, std::move(callbacks)));
-    if (auto built = player->build(options); !built) return built.error();
+    if (auto built = player->build(); !built) return built.error();
     return player;
 }
 
 Player::~Player() {
+    trial_.reset();
     if (running_) gst_element_set_state(pipeline_.get(), GST_STATE_NULL);
     if (bus_watch_) g_source_remove(bus_watch_);
 }
 
-Result<void> Player::build(const Options& options) {
-    auto made = demo::make_pipeline(pipeline_text(options.input));
+Result<void> Player::build() {
+    auto made = demo::make_pipeline(pipeline_text(options_.input));
     if (!made) return made.error();
     pipeline_ = std::move(*made);
     infer_ = element_of(pipeline_.get(), "infer");
     decode_ = element_of(pipeline_.get(), "decode");
     g_object_set(element_of(pipeline_.get(), "source").get(),
-                 options.input == Input::camera ? "device" : "location", options.source.c_str(),
+                 options_.input == Input::camera ? "device" : "location", options_.source.c_str(),
                  nullptr);
     g_object_set(infer_.get(), "model", models_[0].c_str(), nullptr);
-    if (!options.labels.empty()) {
-        g_object_set(decode_.get(), "label-file", options.labels.c_str(), nullptr);
+    if (!options_.decoder.empty() && !knows(decode_.get(), "decoder", options_.decoder)) {
+        return Error{ErrorCode::invalid_argument,
+                     "there is no decoder '" + options_.decoder +
+                         "'; gst-inspect-1.0 vartmldecode lists them, or leave out --decoder"};
     }
-    if (!options.decoder.empty()) {
-        if (!knows(decode_.get(), "decoder", options.decoder)) {
-            return Error{ErrorCode::invalid_argument,
-                         "there is no decoder '" + options.decoder +
-                             "'; gst-inspect-1.0 vartmldecode lists them, or leave out --decoder"};
-        }
-        gst_util_set_object_arg(G_OBJECT(decode_.get()), "decoder", options.decoder.c_str());
-    }
+    set_decoder(decode_.get(), options_.decoder, options_.labels);
     watch();
     return {};
 }
@@ -204,12 +202,17 @@ void Player::again() {
     }
 }
 
-void Player::on_element_message(const GstStructure* s) {
-    if (gst_structure_has_name(s, "vartml-compile")) {
-        gint percent = 0;
-        gst_structure_get_int(s, "percent", &percent);
+void Player::note_compilation(const GstStructure* s) {
+    gint percent = 0;
+    if (gst_structure_has_name(s, "vartml-compile") &&
+        gst_structure_get_int(s, "percent", &percent)) {
         compiled_percent_ = percent < 100 ? percent : -1;
-    } else if (gst_structure_has_name(s, "vartml-model-loaded")) {
+    }
+}
+
+void Player::on_element_message(const GstStructure* s) {
+    note_compilation(s);
+    if (gst_structure_has_name(s, "vartml-model-loaded")) {
         compiled_percent_ = -1;
         if (const char* device = gst_structure_get_string(s, "device")) device_ = device;
     } else if (gst_structure_has_name(s, "vartml-model-changed")) {
@@ -239,8 +242,13 @@ void Player::on_message(GstMessage* message) {
             notice_ = error->message;
             g_error_free(error);
             break;
+        case GST_MESSAGE_INFO:
+            gst_message_parse_info(message, &error, nullptr);
+            notice_ = error->message;
+            g_error_free(error);
+            break;
         case GST_MESSAGE_EOS:
-            if (loops_) {
+            if (options_.input != Input::camera) {
                 again();
             } else {
                 callbacks_.stopped("the camera ended the stream");
@@ -298,10 +306,31 @@ Result<void> Player::set_model(size_t index) {
                      "model " + std::to_string(index) + " was asked for, there are " +
                          std::to_string(models_.size()) + ", counted from 0"};
     }
-    model_ = index;
+    int width = 640, height = 480;
+    {
+        const std::lock_guard lock(mutex_);
+        if (width_ > 0 && height_ > 0) width = width_, height = height_;
+    }
     notice_ = "loading " + model_name(models_[index]);
-    g_object_set(infer_.get(), "model", models_[index].c_str(), nullptr);
+    trial_.reset();
+    auto trial =
+        Trial::start({models_[index], options_.decoder, options_.labels, width, height},
+                     {.element = [this](const GstStructure* s) { note_compilation(s); },
+                      .ended = [this, index](const std::string& error) { tried(index, error); }});
+    if (!trial) return trial.error();
+    trial_ = std::move(*trial);
     return {};
+}
+
+void Player::tried(size_t index, const std::string& error) {
+    compiled_percent_ = -1;
+    trial_.reset();
+    if (!error.empty()) {
+        notice_ = "the model was not changed: " + error;
+        return;
+    }
+    model_ = index;
+    g_object_set(infer_.get(), "model", models_[index].c_str(), nullptr);
 }
 
 Result<void> Player::set_threshold(double score) {

@@ -15,6 +15,7 @@
 #include "pipelines/apps/demo/player.h"
 #include "pipelines/apps/live/options.h"
 #include "pipelines/apps/live/rate.h"
+#include "pipelines/apps/live/trial.h"
 
 namespace live {
 
@@ -45,8 +46,9 @@ public:
     // `stats`).
     std::string status();
 
-    // One of the models of the command line. Errors: invalid_argument. Whether the element could
-    // load it is told in status().
+    // One of the models of the command line. Errors: invalid_argument. It takes over when it could
+    // be loaded and its outputs decoded; how that goes is told in status(), and the one before
+    // plays on meanwhile, and afterwards if it could not.
     vartml::Result<void> set_model(size_t index);
     // Least score of a box. Errors: invalid_argument.
     vartml::Result<void> set_threshold(double score);
@@ -60,16 +62,18 @@ private:
     };
 
     Player(const Options& options, Callbacks callbacks);
-    vartml::Result<void> build(const Options& options);
+    vartml::Result<void> build();
+    void tried(size_t index, const std::string& error);
     void watch();
     void look_at(GstBuffer* buffer, GstPad* pad);
     void take(GstSample* sample);
     void on_message(GstMessage* message);
     void on_element_message(const GstStructure* s);
+    void note_compilation(const GstStructure* s);
     void again();
 
-    const std::vector<std::string> models_;
-    const bool loops_;
+    const Options options_;
+    const std::vector<std::string>& models_ = options_.models;
     const Callbacks callbacks_;
     demo::ElementPtr pipeline_, infer_, decode_;
     guint bus_watch_ = 0;
@@ -81,6 +85,7 @@ private:
     std::string notice_;     // the last thing to tell the user
     int compiled_percent_ = -1;
     std::string device_;
+    std::unique_ptr<Trial> trial_;  // of the model that is to take over
 
     std::mutex mutex_;  // guards all below
     BytesPtr picture_;

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "tests/support/temp_dir.h"
+#include "tests/support/tiny_onnx.h"
 
 namespace {
 
@@ -142,6 +143,62 @@ TEST(DemoProgram, RunsAnUltralyticsExportWithNothingButItsName) {
     EXPECT_GE(boxes, 1u);
     EXPECT_LE(boxes, 9u) << "boxes where it is dark\n" << outcome.text;
     EXPECT_EQ(outcome.text.find("fog"), std::string::npos) << outcome.text;
+}
+
+// A model of three classes: of the picture, or of each pixel.
+std::string model_of(const fs::path& folder, const char* name, bool map) {
+    vartml::test::TinyOnnx m;
+    m.input("images", {1, 3, 16, 16}).weights("w", {3, 3, 3, 3});
+    m.node("Conv", {"images", "w"}, {"c"}, {{"pads", vartml::test::TinyOnnx::Ints{1, 1, 1, 1}}});
+    if (map) {
+        m.output("c");
+    } else {
+        m.node("GlobalAveragePool", {"c"}, {"p"}).node("Flatten", {"p"}, {"s"}).output("s");
+    }
+    m.save(folder / name);
+    return folder / name;
+}
+
+// Whatever a model finds is counted and drawn, not boxes alone.
+TEST(DemoProgram, CountsClassesAndPixelsToo) {
+    const fs::path folder = folder_with_picture(
+        "kinds", "videotestsrc num-buffers=1 ! video/x-raw,format=RGB,width=64,height=48");
+    vartml::test::spill(folder / "names", "sky\nroad\ngrass\n");
+    const std::string common = " --video " + (folder / "picture.png").string() + " --labels " +
+                               (folder / "names").string() + " --out " + (folder / "out").string();
+    struct Case {
+        const char *decoder, *words;
+    };
+    for (const Case& c : {Case{"classify", "the picture is"}, Case{"segment", "pixels of"}}) {
+        const bool map = std::string(c.decoder) == "segment";
+        const std::string model = model_of(folder, map ? "map.onnx" : "classes.onnx", map);
+        const Outcome outcome = run_demo("--model " + model + " --decoder " + c.decoder + common);
+        EXPECT_EQ(outcome.status, 0) << outcome.text;
+        EXPECT_NE(outcome.text.find(c.words), std::string::npos) << outcome.text;
+        EXPECT_EQ(outcome.text.find("nothing was found"), std::string::npos) << outcome.text;
+        EXPECT_TRUE(outcome.text.find("\nsky ") != std::string::npos ||
+                    outcome.text.find("\nroad ") != std::string::npos ||
+                    outcome.text.find("\ngrass ") != std::string::npos)
+            << outcome.text;
+        EXPECT_GT(fs::file_size(folder / "out" / "demo.png"), 0u);
+    }
+}
+
+// No picture of another run, no video that cannot be played.
+TEST(DemoProgram, LeavesNothingBehindAFailure) {
+    const fs::path folder = folder_with_picture(
+        "failure", "videotestsrc num-buffers=1 ! video/x-raw,format=RGB,width=64,height=48");
+    const std::string model = model_of(folder, "m.onnx", false);
+    vartml::test::spill(folder / "names", "only one\n");
+    vartml::test::spill(folder / "out" / "demo.png", "of another run");
+    vartml::test::spill(folder / "out" / "demo.mp4", "of another run");
+    const Outcome outcome = run_demo(
+        "--model " + model + " --decoder classify --labels " + (folder / "names").string() +
+        " --video " + (folder / "picture.png").string() + " --out " + (folder / "out").string());
+    EXPECT_EQ(outcome.status, 1) << outcome.text;
+    EXPECT_NE(outcome.text.find("1 labels"), std::string::npos) << outcome.text;
+    EXPECT_FALSE(fs::exists(folder / "out" / "demo.png"));
+    EXPECT_FALSE(fs::exists(folder / "out" / "demo.mp4"));
 }
 
 TEST(DemoProgram, TakesPicturesOfOddSize) {

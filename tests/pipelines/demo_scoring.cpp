@@ -49,16 +49,14 @@ TEST(DemoScoring, GivesACodeToTheBestBox) {
     EXPECT_EQ(tally.false_alarms, 0u);
 }
 
-TEST(DemoScoring, CountsClassesByBoxesAndFrames) {
-    std::map<std::string, ClassTally> tally;
-    tally_classes(std::vector<Found>{at(0, 0, 9, 0.5, "cat"), at(20, 0, 9, 0.7, "cat"),
-                                     at(40, 0, 9, 0.6, "dog")},
-                  tally);
-    tally_classes(std::vector<Found>{at(0, 0, 9, 0.4, "cat")}, tally);
-    EXPECT_EQ(tally["cat"].boxes, 3u);
+TEST(DemoScoring, CountsClassesByItemsAndFrames) {
+    ClassTallies tally;
+    tally_classes(std::vector<Labelled>{{"cat", 0.5}, {"cat", 0.7}, {"dog", 0.6}}, tally);
+    tally_classes(std::vector<Labelled>{{"cat", 0.4}}, tally);
+    EXPECT_EQ(tally["cat"].items, 3u);
     EXPECT_EQ(tally["cat"].frames, 2u);
-    EXPECT_EQ(tally["cat"].best_score, 0.7);
-    EXPECT_EQ(tally["dog"].boxes, 1u);
+    EXPECT_EQ(tally["cat"].best, 0.7);
+    EXPECT_EQ(tally["dog"].items, 1u);
     EXPECT_EQ(tally["dog"].frames, 1u);
 }
 

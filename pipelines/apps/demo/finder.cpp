@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipelines/apps/demo/finder.h"
 
-#include <gst/analytics/analytics.h>
 #include <gst/gst.h>
 
 #include <atomic>
@@ -10,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "pipelines/apps/demo/findings.h"
 #include "pipelines/apps/demo/player.h"
 
 namespace demo {
@@ -25,7 +25,7 @@ struct State {
     GstElement* pipeline = nullptr;
     // Streaming thread behind vartmldecode.
     FindResult result{};
-    std::vector<Found> found{};
+    Findings found{};
     Clock::time_point first{}, last{};
     GstClockTime first_pts = GST_CLOCK_TIME_NONE;
     double best_rank = -1e9;
@@ -37,24 +37,23 @@ struct State {
     SamplePtr best{};
 };
 
-void read_boxes(GstBuffer* buffer, std::vector<Found>& found) {
-    found.clear();
-    GstAnalyticsRelationMeta* meta = gst_buffer_get_analytics_relation_meta(buffer);
-    if (!meta) return;
-    gpointer cursor = nullptr;
-    GstAnalyticsMtd mtd;
-    while (gst_analytics_relation_meta_iterate(meta, &cursor, gst_analytics_od_mtd_get_mtd_type(),
-                                               &mtd)) {
-        const auto* od = reinterpret_cast<GstAnalyticsODMtd*>(&mtd);
-        gint x = 0, y = 0, width = 0, height = 0;
-        gfloat score = 0;
-        if (!gst_analytics_od_mtd_get_location(od, &x, &y, &width, &height, &score)) continue;
-        const char* label = g_quark_to_string(gst_analytics_od_mtd_get_obj_type(od));
-        found.push_back({{static_cast<double>(x), static_cast<double>(y),
-                          static_cast<double>(x + width), static_cast<double>(y + height)},
-                         score,
-                         label ? label : "(no name)"});
-    }
+void count(const Findings& found, FindResult& result) {
+    std::vector<Labelled> boxes;
+    for (const Found& f : found.boxes) boxes.push_back({f.label, f.score});
+    tally_classes(boxes, result.boxes);
+    if (!found.classes.empty()) tally_classes({found.classes.data(), 1}, result.classes);
+    tally_classes(found.areas, result.areas);
+    result.masks += found.masks > 0;
+    result.keypoints += found.keypoints > 0;
+    result.embeddings += found.embeddings > 0;
+}
+
+// What makes a good picture: much that was found with certainty.
+double rank_of(const Findings& found) {
+    double rank = found.keypoints;
+    for (const Found& f : found.boxes) rank += f.score;
+    for (const Labelled& area : found.areas) rank += area.value;
+    return found.classes.empty() ? rank : rank + found.classes[0].value;
 }
 
 GstPadProbeReturn on_decoded(GstPad*, GstPadProbeInfo* info, gpointer data) {
@@ -75,15 +74,14 @@ GstPadProbeReturn on_decoded(GstPad*, GstPadProbeInfo* info, gpointer data) {
     ++state.result.frames;
     state.last = Clock::now();
 
-    read_boxes(buffer, state.found);
-    tally_classes(state.found, state.result.classes);
-    double rank = 0;  // what makes a good picture: much that was found with certainty, and no error
-    for (const Found& f : state.found) rank += f.score;
+    read_findings(buffer, state.found);
+    count(state.found, state.result);
+    double rank = rank_of(state.found);
     if (const auto* codes = state.options.codes) {
         const auto number =
             static_cast<size_t>(std::lround(seconds * state.options.frames_per_second));
         KnownTally frame;
-        if (number < codes->size()) tally_known(state.found, (*codes)[number], frame);
+        if (number < codes->size()) tally_known(state.found.boxes, (*codes)[number], frame);
         state.result.known.known += frame.known;
         state.result.known.found += frame.found;
         state.result.known.false_alarms += frame.false_alarms;
@@ -170,7 +168,7 @@ Result<ElementPtr> finding_pipeline(const FindOptions& options) {
         " ! videoflip video-direction=auto ! videoconvert ! vartmlinfer name=infer "
         "output-tensor-type=hw"
         " ! vartmldecode name=decode ! queue max-size-buffers=4 max-size-bytes=0 max-size-time=0"
-        " ! objectdetectionoverlay name=overlay object-detection-outline-color=4278255360"
+        " ! vartmloverlay name=overlay mode=blend"
         // H.264 wants even sizes; others are scaled by the one row or column.
         " ! videoconvertscale ! "
         "video/x-raw,format=I420,width=[2,32766,2],height=[2,32766,2],pixel-aspect-ratio=1/1 ! " +
@@ -192,9 +190,8 @@ Result<ElementPtr> finding_pipeline(const FindOptions& options) {
     return pipeline;
 }
 
-}  // namespace
-
-Result<FindResult> find(const FindOptions& options) {
+// The whole way of find(), whose caller tidies up.
+Result<FindResult> run(const FindOptions& options) {
     auto pipeline = finding_pipeline(options);
     if (!pipeline) return pipeline.error();
     GstElement* p = pipeline->get();
@@ -214,11 +211,26 @@ Result<FindResult> find(const FindOptions& options) {
     result.interrupted = *interrupted;
     const double seconds = std::chrono::duration<double>(state.last - state.first).count();
     if (result.frames > 1) result.frames_per_second = (result.frames - 1) / seconds;
+    if (result.frames == 0)
+        return Error{ErrorCode::io, options.source + ": no frame came out of it"};
     if (state.best) {
         auto written = write_png(state.best.get(), options.picture);
         if (!written) return written.error();
-        result.snapshot = true;
     }
+    return result;
+}
+
+}  // namespace
+
+Result<FindResult> find(const FindOptions& options) {
+    std::error_code ignored;
+    const auto remove_files = [&] {
+        std::filesystem::remove(options.video, ignored);
+        std::filesystem::remove(options.picture, ignored);
+    };
+    remove_files();
+    auto result = run(options);
+    if (!result) remove_files();
     return result;
 }
 

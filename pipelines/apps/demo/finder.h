@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decodes a video or opens a camera, finds objects, draws the boxes, encodes the result, and
+// Decodes a video or opens a camera, runs the model, draws what it finds, encodes the result, and
 // counts.
 #pragma once
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,8 +19,14 @@ struct FindResult {
     double frames_per_second = 0;                   // of the whole pipeline
     double latency_p50_ms = 0, latency_p99_ms = 0;  // of a frame in vartmlinfer
     KnownTally known;
-    std::map<std::string, ClassTally> classes;
-    bool snapshot = false;
+    ClassTallies boxes;
+    ClassTallies classes;  // the best of the whole picture, a frame each
+    ClassTallies areas;    // of class maps
+    // Frames with masks of boxes, with keypoints, with an embedding.
+    unsigned masks = 0, keypoints = 0, embeddings = 0;
+    bool anything() const {
+        return !boxes.empty() || !classes.empty() || !areas.empty() || keypoints || embeddings;
+    }
 };
 
 struct FindOptions {
@@ -35,6 +40,8 @@ struct FindOptions {
     int frames_per_second = 0;  // of the known places
 };
 
+// Writes `video` and `picture`, or neither: files of an earlier run are removed first, and a video
+// that is not complete at an error.
 vartml::Result<FindResult> find(const FindOptions& options);
 
 }  // namespace demo

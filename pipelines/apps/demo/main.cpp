@@ -55,6 +55,22 @@ double percent(unsigned part, unsigned whole) {
     return whole ? 100.0 * part / whole : 0;
 }
 
+// `items`: of which there may be several on a frame, or "".
+void print_classes(const char* what, const char* items, const char* best,
+                   const ClassTallies& classes, double factor = 1) {
+    if (classes.empty()) return;
+    std::printf("%-17s %8s %8s %11s\n", what, items, "frames", best);
+    for (const auto& [label, tally] : classes) {
+        const std::string count = *items ? std::to_string(tally.items) : "";
+        std::printf("%-17s %8s %8u %11.2f\n", label.c_str(), count.c_str(), tally.frames,
+                    factor * tally.best);
+    }
+}
+
+void print_frames(const char* what, unsigned with, unsigned frames) {
+    if (with > 0) std::printf("%-17s on %u of %u frames\n", what, with, frames);
+}
+
 void print_table(const FindResult& r, bool known) {
     std::printf("frames            %u, inferred %u\n", r.frames, r.inferred);
     if (r.frames > 1) {
@@ -69,15 +85,17 @@ void print_table(const FindResult& r, bool known) {
         std::printf("false alarms      %u\n", r.known.false_alarms);
         return;
     }
-    if (r.classes.empty()) {
-        std::printf("nothing was found\n");
-        return;
+    if (!r.anything()) {
+        std::printf(
+            "nothing was found; `vartml doctor MODEL` says how the model is read, `vartml verify "
+            "MODEL PICTURE` whether it sees what it should\n");
     }
-    std::printf("%-17s %8s %8s %11s\n", "class", "boxes", "frames", "best score");
-    for (const auto& [label, tally] : r.classes) {
-        std::printf("%-17s %8u %8u %11.2f\n", label.c_str(), tally.boxes, tally.frames,
-                    tally.best_score);
-    }
+    print_classes("class", "boxes", "best score", r.boxes);
+    print_classes("the picture is", "", "best score", r.classes);
+    print_classes("pixels of", "", "most, in %", r.areas, 100);
+    print_frames("masks", r.masks, r.frames);
+    print_frames("keypoints", r.keypoints, r.frames);
+    print_frames("embedding", r.embeddings, r.frames);
 }
 
 Result<int> run(const Options& options) {
@@ -105,9 +123,6 @@ Result<int> run(const Options& options) {
     }
     auto result = find(find_options);
     if (!result) return result.error();
-    if (result->frames == 0) {
-        return Error{ErrorCode::io, find_options.source + ": no frame came out of it"};
-    }
     print_table(*result, find_options.codes != nullptr);
     std::printf("%s, %s\n", find_options.video.c_str(), find_options.picture.c_str());
     return 0;

@@ -63,6 +63,17 @@ void show_progress(Playing& playing, const GstStructure* s) {
             std::fprintf(stderr, "compiling %s (only at its first use)\n",
                          model ? model : "the model");
         }
+    } else if (gst_structure_has_name(s, "vartml-decoder-selected")) {
+        const char* decoder = gst_structure_get_string(s, "decoder");
+        const char* reason = gst_structure_get_string(s, "reason");
+        guint classes = 0;
+        gst_structure_get_uint(s, "classes", &classes);
+        std::fprintf(
+            stderr, "its outputs are read by decoder %s, by the %s%s\n", decoder ? decoder : "?",
+            reason ? reason : "?",
+            classes
+                ? (", " + std::to_string(classes) + (classes == 1 ? " class" : " classes")).c_str()
+                : "");
     } else if (gst_structure_has_name(s, "vartml-model-loaded")) {
         const char* device = gst_structure_get_string(s, "device");
         guint npu = 0, cpu = 0;
@@ -95,6 +106,13 @@ gboolean on_message(GstBus*, GstMessage* message, gpointer data) {
             if (playing.warned.insert(error->message).second) {
                 std::fprintf(stderr, "vartml-demo: warning: %s\n", error->message);
             }
+            break;
+        }
+        case GST_MESSAGE_INFO: {
+            gst_message_parse_info(message, &error, &debug);
+            const GErrorPtr error_owner(error);
+            const GString8 debug_owner(debug);
+            std::fprintf(stderr, "%s\n", error->message);
             break;
         }
         case GST_MESSAGE_ELEMENT:

@@ -33,13 +33,13 @@ void tally_known(std::span<const Found> found, std::span<const KnownCode> codes,
     for (const KnownCode& code : codes) tally.known += code.counted;
 }
 
-void tally_classes(std::span<const Found> found, std::map<std::string, ClassTally>& tally) {
+void tally_classes(std::span<const Labelled> found, ClassTallies& tally) {
     std::set<std::string> seen;
-    for (const Found& f : found) {
+    for (const Labelled& f : found) {
         ClassTally& row = tally[f.label];
-        ++row.boxes;
+        ++row.items;
         row.frames += seen.insert(f.label).second;
-        row.best_score = std::max(row.best_score, f.score);
+        row.best = std::max(row.best, f.value);
     }
 }
 

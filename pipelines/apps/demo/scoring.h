@@ -26,12 +26,19 @@ struct KnownTally {
 // that matches nothing is a false alarm unless most of it lies on a code that is not counted.
 void tally_known(std::span<const Found> found, std::span<const KnownCode> codes, KnownTally& tally);
 
-struct ClassTally {
-    unsigned boxes = 0, frames = 0;
-    double best_score = 0;
+// A class, and how certain it is or how much of the picture.
+struct Labelled {
+    std::string label;
+    double value = 0;
 };
 
-// Adds one frame; the key is the label.
-void tally_classes(std::span<const Found> found, std::map<std::string, ClassTally>& tally);
+struct ClassTally {
+    unsigned items = 0, frames = 0;
+    double best = 0;
+};
+using ClassTallies = std::map<std::string, ClassTally>;  // by label
+
+// Adds one frame.
+void tally_classes(std::span<const Labelled> found, ClassTallies& tally);
 
 }  // namespace demo

@@ -17,4 +17,4 @@ static gboolean plugin_init(GstPlugin* plugin) {
 
 GST_PLUGIN_DEFINE(GST_VERSION_MAJOR, GST_VERSION_MINOR, vartmlextra,
                   "Tracks, joins, draws and publishes what vision models found in video",
-                  plugin_init, VARTML_PLUGIN_VERSION, "Apache 2.0", PACKAGE, "vartml")
+                  plugin_init, VARTML_PLUGIN_VERSION, "Apache 2.0", PACKAGE, VARTML_PLUGIN_ORIGIN)

@@ -13,4 +13,4 @@ static gboolean plugin_init(GstPlugin* plugin) {
 
 GST_PLUGIN_DEFINE(GST_VERSION_MAJOR, GST_VERSION_MINOR, vartml,
                   "Runs compiled vision models on video", plugin_init, VARTML_PLUGIN_VERSION,
-                  "Apache 2.0", PACKAGE, "vartml")
+                  "Apache 2.0", PACKAGE, VARTML_PLUGIN_ORIGIN)

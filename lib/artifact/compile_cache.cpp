@@ -191,6 +191,14 @@ void report(std::string_view line, const CompileOptions& options) {
     options.progress(percent, std::string(line.substr(line.starts_with(' ') ? 1 : 0)));
 }
 
+// What never says why it fails, or leaves nothing behind, is not the program vartml.
+Error no_compiler(const std::string& onnx_path, const std::string& program,
+                  const std::string& what_it_did) {
+    return {ErrorCode::io, onnx_path + ": the compiler " + program + " " + what_it_did +
+                               ", so it is not the program vartml; name that in the environment "
+                               "variable VARTML_COMPILER"};
+}
+
 Result<void> run_compiler(const std::string& onnx_path, const std::string& out,
                           const CompileOptions& options) {
     Child child;
@@ -219,9 +227,9 @@ Result<void> run_compiler(const std::string& onnx_path, const std::string& out,
                                               ::strsignal(result->signal) + ')' + again};
     if (result->exit_status == 0) return {};
     if (words.empty())
-        return Error{code_of(result->exit_status), onnx_path + ": the compiler ended with status " +
-                                                       std::to_string(result->exit_status) +
-                                                       " and no message" + again};
+        return no_compiler(
+            onnx_path, program,
+            "ended with status " + std::to_string(result->exit_status) + " and no message");
     return Error{code_of(result->exit_status), words};
 }
 
@@ -235,6 +243,9 @@ Result<void> compile_into(const std::string& place, const std::string& onnx_path
     // The compiler's own temporaries lie beside its result, and so inside of ours.
     const std::string out = staged->path() + "/model";
     if (auto r = run_compiler(onnx_path, out, options); !r) return r;
+    struct stat info{};
+    if (::stat(out.c_str(), &info) != 0)
+        return no_compiler(onnx_path, compiler_of(options), "ended well and made no model");
     if (const auto model = artifact::open_container(out); !model)
         return Error{ErrorCode::internal, onnx_path + ": the compiler " + compiler_of(options) +
                                               " left no valid model: " + model.error().message};

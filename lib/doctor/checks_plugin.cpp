@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether GStreamer finds the plugin. Asked of its own program, so that nothing here links it.
+#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -92,7 +93,10 @@ void check_plugin(Examination& e) {
             "GStreamer's tools are not installed, so the plugin was not looked for; only "
             "pipelines need them",
             "sudo apt-get install gstreamer1.0-tools");
-    const std::string gstreamer = version.lines.size() > 1 ? version.lines[1] : "GStreamer";
+    // Warnings of a plugin that is broken may stand before it.
+    const auto named = std::ranges::find_if(
+        version.lines, [](const std::string& line) { return line.starts_with("GStreamer "); });
+    const std::string gstreamer = named == version.lines.end() ? "GStreamer" : *named;
     e.report.facts["gstreamer"] = gstreamer;
     const Answer element = ask(inspect, "vartmlinfer");
     if (element.status == 0) return check_found(e, gstreamer, element);

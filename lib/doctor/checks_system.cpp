@@ -15,6 +15,7 @@
 #include "lib/common/cache_folder.h"
 #include "lib/common/file.h"
 #include "lib/common/installed.h"
+#include "lib/common/process.h"
 #include "lib/common/processors.h"
 #include "lib/device/softnpu/processor.h"
 #include "lib/device/target.h"
@@ -58,6 +59,15 @@ Result<void> try_to_write(const std::string& folder) {
     return {};
 }
 
+bool is_vartml(const std::string& program) {
+    Child child;
+    child.arguments = {"/bin/sh", "-c", R"(exec "$0" --version >&3 2>/dev/null)", program};
+    bool named = false;
+    child.on_line = [&](std::string_view line) { named = named || line.starts_with("vartml "); };
+    const auto ended = run_child(child);
+    return ended && ended->exit_status == 0 && named;
+}
+
 }  // namespace
 
 void check_program(Examination& e) {
@@ -76,9 +86,13 @@ void check_compiler(Examination& e) {
                                  ? e.request.surroundings.compiler
                              : is_set ? std::string(variable)
                                       : std::string(installed_compiler());
-    if (::access(path.c_str(), X_OK) == 0)
-        return e.fine("applications compile .onnx files with " + path);
-    e.problem("applications cannot compile .onnx files: " + path + ": " + std::strerror(errno) +
+    std::string fault;
+    if (::access(path.c_str(), X_OK) != 0)
+        fault = std::strerror(errno);
+    else if (!is_vartml(path))
+        fault = "is not the program vartml, because `" + path + " --version` does not say so";
+    if (fault.empty()) return e.fine("applications compile .onnx files with " + path);
+    e.problem("applications cannot compile .onnx files: " + path + ": " + fault +
                   (is_set ? " (named by VARTML_COMPILER)" : ""),
               "export VARTML_COMPILER=" + own_program());
 }

@@ -176,14 +176,28 @@ TEST_F(CompileOnnx, TellsWhatTheCompilerSaid) {
 }
 
 TEST_F(CompileOnnx, NamesTheFileWhenTheCompilerSaidNothing) {
-    const std::string by_hand = "; run it by hand: " + options.compiler + " compile " + onnx;
-    compiler("exit 3");
-    EXPECT_EQ(failure().message,
-              onnx + ": the compiler ended with status 3 and no message" + by_hand);
     compiler("kill -9 $$");
-    EXPECT_EQ(failure().message, onnx + ": the compiler was ended by signal 9 (Killed)" + by_hand);
-    compiler("exit 0");
+    EXPECT_EQ(failure().message, onnx +
+                                     ": the compiler was ended by signal 9 (Killed); run it by "
+                                     "hand: " +
+                                     options.compiler + " compile " + onnx);
+    compiler("mkdir -p \"$4\"; exit 0");
     EXPECT_NE(failure().message.find("left no valid model"), std::string::npos);
+}
+
+// As /bin/false and /bin/true are.
+TEST_F(CompileOnnx, NamesAProgramThatIsNoCompiler) {
+    const std::string which = onnx + ": the compiler " + options.compiler,
+                      way_out =
+                          ", so it is not the program vartml; name that in the environment "
+                          "variable VARTML_COMPILER";
+    compiler("exit 3");
+    Error error = failure();
+    EXPECT_EQ(error.message, which + " ended with status 3 and no message" + way_out);
+    EXPECT_EQ(error.code, ErrorCode::io);
+    compiler("exit 0");
+    error = failure();
+    EXPECT_EQ(error.message, which + " ended well and made no model" + way_out);
 }
 
 TEST_F(CompileOnnx, NamesAMissingCompiler) {

@@ -153,6 +153,17 @@ TEST_F(Doctor, NamesAPluginOnTheBlackList) {
     EXPECT_TRUE(contains(found.change, "registry")) << found.change;
 }
 
+// A plugin that cannot be loaded makes GStreamer's own program warn first.
+TEST_F(Doctor, BeginsNoSentenceWithAWarningOfGStreamer) {
+    request_.surroundings.gst_inspect = script(
+        (std::string("#!/bin/sh\necho '(gst-inspect-1.0:7): GStreamer-WARNING **: Failed to load "
+                     "plugin'\n") +
+         std::string(blacklists).substr(std::string(blacklists).find('\n') + 1))
+            .c_str());
+    const Finding found = problem();
+    EXPECT_TRUE(found.text.starts_with("GStreamer 1.26.2 keeps libgstvartml.so")) << text_;
+}
+
 TEST_F(Doctor, IsContentWithoutGStreamer) {
     request_.surroundings.gst_inspect = dir_ / "nowhere";
     EXPECT_TRUE(contains(findings(Level::note, "plugin"), "gstreamer1.0-tools")) << text_;
@@ -164,6 +175,14 @@ TEST_F(Doctor, NamesACompilerThatIsNotThere) {
     const Finding found = problem();
     EXPECT_EQ(found.check, "compiler") << text_;
     EXPECT_TRUE(contains(found.text, "/nowhere/vartml")) << found.text;
+    EXPECT_TRUE(contains(found.change, "export VARTML_COMPILER=")) << found.change;
+}
+
+TEST_F(Doctor, NamesACompilerThatIsAnotherProgram) {
+    request_.surroundings.compiler = "/bin/false";
+    const Finding found = problem();
+    EXPECT_EQ(found.check, "compiler") << text_;
+    EXPECT_TRUE(contains(found.text, "/bin/false: is not the program vartml")) << found.text;
     EXPECT_TRUE(contains(found.change, "export VARTML_COMPILER=")) << found.change;
 }
 

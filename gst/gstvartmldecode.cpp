@@ -297,6 +297,18 @@ vartml::Result<void> collect_jobs(State& state, GstBuffer* buffer, bool& any_met
     return result;
 }
 
+// Guessed labels may be wrong, so the user is told of them.
+void tell_guessed_labels(GstVartmlDecode* self, const CachedDecoder& entry) {
+    const std::string source(entry.decoder.labels_source());
+    if (source.empty()) return;
+    const std::string text = "model '" + entry.model +
+                             "' has no labels, so its classes get the names of " + source +
+                             "; label-file or x-vartml-labels gives others";
+    gst_element_message_full(GST_ELEMENT(self), GST_MESSAGE_INFO, GST_STREAM_ERROR,
+                             GST_STREAM_ERROR_FORMAT, g_strdup(text.c_str()), nullptr, __FILE__,
+                             GST_FUNCTION, __LINE__);
+}
+
 void post_selected(GstVartmlDecode* self, const CachedDecoder& entry) {
     const vartml::Decoder& d = entry.decoder;
     GST_INFO_OBJECT(self, "decoder %s by %s", std::string(d.family()).c_str(),
@@ -334,6 +346,7 @@ bool decode_job(GstVartmlDecode* self, GstBuffer* buffer, Job& job, DecodedFrame
         }
         entry = std::get<CachedDecoder*>(made);
         post_selected(self, *entry);
+        tell_guessed_labels(self, *entry);
     }
     job.context.skeleton = entry->skeleton;
     const ResultKey key = {job.result_id, job.to_frame, state.width ? state.width : job.frame_width,

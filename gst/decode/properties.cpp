@@ -6,6 +6,24 @@
 namespace vartml::gst {
 namespace {
 
+// Also by the names that the library knows besides nicks, which are all that GObject knows. As a
+// function of GStreamer's it serves launch lines and gst_util_set_object_arg() alike.
+gboolean decoder_from_text(GValue* value, const gchar* text) {
+    if (const vartml::DecoderFamily* family = vartml::find_decoder_family(text)) {
+        const auto index = family - vartml::decoder_families().data();
+        g_value_set_enum(value, static_cast<gint>(index + 1));
+        return TRUE;
+    }
+    auto* const known = static_cast<GEnumClass*>(g_type_class_ref(G_VALUE_TYPE(value)));
+    const GEnumValue* found = g_enum_get_value_by_nick(known, text);
+    gchar* end = nullptr;
+    const gint64 number = g_ascii_strtoll(text, &end, 0);
+    if (!found && end != text && !*end) found = g_enum_get_value(known, static_cast<gint>(number));
+    if (found) g_value_set_enum(value, found->value);
+    g_type_class_unref(known);
+    return found != nullptr;
+}
+
 // Value 0 is auto, value n the n-th family of the library.
 GType decoder_enum() {
     static GType type = 0;
@@ -20,6 +38,10 @@ GType decoder_enum() {
         }
         const GType made = g_enum_register_static("GstVartmlDecoder", values);
         gst_type_mark_as_plugin_api(made, static_cast<GstPluginAPIFlags>(0));
+        static GstValueTable from_text{};  // GStreamer keeps its address
+        from_text.type = made;
+        from_text.deserialize = decoder_from_text;
+        gst_value_register(&from_text);
         g_once_init_leave(&type, made);
     }
     return type;

@@ -154,11 +154,12 @@ Result<std::string> make_modelinfo(const SidecarRequest& request,
     ModelInfo info;
     const bool embedded = std::ranges::any_of(request.inputs, is_picture);
     if (!request.decoder.empty()) {
-        if (!find_decoder_family(request.decoder))
+        const DecoderFamily* const family = find_decoder_family(request.decoder);
+        if (!family)
             return Error{
                 ErrorCode::invalid_argument,
                 "--decoder: '" + request.decoder + "' is not a decoder; known: " + join_nicks()};
-        info.decoder = request.decoder;
+        info.decoder = family->nick;
     } else {
         auto file = find_side_file(request.model);
         if (!file) return file.error();

@@ -80,7 +80,12 @@ void check_decoder(Examination& e, const artifact::CompiledModel& model, const M
         "vartmldecode takes decoder " + family + ", by the " +
         (reason == "shapes" ? "shapes of the outputs" : reason) +
         (classes ? ", " + std::to_string(classes) + (classes == 1 ? " class" : " classes") : "") +
-        (labels ? " with labels" : ""));
+        (labels ? " with labels" : "") +
+        (decoder->labels_source().empty() ? ""
+                                          : ", which nothing names: they get the names of " +
+                                                std::string(decoder->labels_source()) +
+                                                ", unless label-file or the sidecar "
+                                                "gives others"));
     if (classes > 1 && labels == 0)
         e.note("no labels: classes are called class-0 to class-" + std::to_string(classes - 1),
                "vartmldecode label-file=FILE   (a file of " + std::to_string(classes) + " lines)");

@@ -8,6 +8,7 @@
 #include "lib/vision/batch_axis.h"
 #include "lib/vision/details.h"
 #include "lib/vision/families.h"
+#include "lib/vision/known_labels.h"
 #include "lib/vision/oriented.h"
 #include "lib/vision/suppress.h"
 #include "lib/vision/weighted.h"
@@ -20,7 +21,7 @@ using vision::HeadRequest;
 
 struct Decoder::State {
     const Family* family = nullptr;
-    std::string_view reason;
+    std::string_view reason, labels_source;
     ModelInfo info;
     std::unique_ptr<vision::Head> head;
     std::vector<std::vector<uint32_t>> shapes;  // CPU shapes of the tensors that decode() gets
@@ -243,6 +244,11 @@ Result<Decoder> Decoder::create(const ModelInfo& info, std::span<const TensorInf
     state->reason = choice->reason;
     state->head = std::move(choice->head);
     if (state->info.labels.empty()) state->info.labels = state->head->class_names();
+    if (state->info.labels.empty() && !state->info.class_offset) {
+        auto known = vision::known_labels(state->family->row.nick, state->head->classes());
+        state->info.labels = std::move(known.labels);
+        state->labels_source = known.source;
+    }
     for (const TensorInfo& output : outputs) state->shapes.push_back(output.cpu.shape);
     Decoder decoder(std::move(state));
     decoder.set_thresholds(options.score_threshold, options.iou_threshold);
@@ -404,6 +410,10 @@ const std::vector<std::string>& Decoder::labels() const {
 std::string Decoder::skeleton() const {
     const std::string& named = state_->info.skeleton;
     return named.empty() ? std::string(state_->head->skeleton()) : named;
+}
+
+std::string_view Decoder::labels_source() const {
+    return state_->labels_source;
 }
 
 std::string Decoder::label(int32_t class_id) const {

@@ -2,6 +2,7 @@
 #include "lib/vision/families.h"
 
 #include <array>
+#include <string>
 
 namespace vartml {
 
@@ -201,13 +202,82 @@ constexpr auto public_rows = [] {
     return rows;
 }();
 
+// Names of models that are not the nick of their family, as `plain` makes them.
+constexpr struct {
+    std::string_view name, nick;
+} aliases[] = {
+    {"classification", "classify"},
+    {"classifier", "classify"},
+    {"deim", "detr"},
+    {"dfine", "detr"},
+    {"rtdetr", "detr"},
+    {"segmentation", "segment"},
+    {"yolo3", "yolo-v5"},
+    {"yolo4", "yolo-v5"},
+    {"yolo7", "yolo-v5"},
+    {"yolo5face", "yolo-face"},
+    {"yolo10", "yolo-end2end"},
+    {"yolo26", "yolo-end2end"},
+};
+// The versions of Ultralytics whose heads are those of version 8.
+constexpr std::string_view like_yolo8[] = {"yolo8", "yolo9", "yolo11", "yolo12"};
+
+bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+
+// "YOLOv8n-seg" and "yolo_v8 seg" as "yolo8seg".
+std::string plain(std::string_view name) {
+    constexpr std::string_view yolo = "yolo", sizes = "nsmlx";
+    std::string text;
+    for (const char c : name) {
+        if (c >= 'A' && c <= 'Z')
+            text += static_cast<char>(c - 'A' + 'a');
+        else if ((c >= 'a' && c <= 'z') || is_digit(c))
+            text += c;
+        else if (c != '-' && c != '_' && c != ' ')
+            return {};
+    }
+    if (!text.starts_with(yolo)) return text;
+    size_t at = yolo.size();
+    if (at + 1 < text.size() && text[at] == 'v' && is_digit(text[at + 1])) text.erase(at, 1);
+    const size_t version = at;
+    while (at < text.size() && is_digit(text[at])) ++at;
+    if (at == version || at == text.size() || sizes.find(text[at]) == sizes.npos) return text;
+    const std::string_view rest = std::string_view(text).substr(at + 1);
+    for (const std::string_view task : {"", "seg", "pose", "obb", "cls", "face"})
+        if (rest == task) return text.erase(at, 1);
+    return text;
+}
+
+std::string_view nick_of(std::string_view name) {
+    for (const Family& family : table)
+        if (family.row.nick == name) return family.row.nick;
+    std::string text = plain(name);
+    if (text.empty()) return {};
+    for (const std::string_view version : like_yolo8) {
+        if (!text.starts_with(version)) continue;
+        const std::string rest = text.substr(version.size());
+        if (rest == "cls") return "classify";
+        if (!rest.empty() && is_digit(rest[0])) continue;
+        text = std::string(like_yolo8[0]) + rest;
+        break;
+    }
+    for (const auto& alias : aliases)
+        if (alias.name == text) return alias.nick;
+    for (const Family& family : table)
+        if (plain(family.row.nick) == text) return family.row.nick;
+    return {};
+}
+
 }  // namespace
 
 std::span<const Family> families() {
     return table;
 }
 
-const Family* find_family(std::string_view nick) {
+const Family* find_family(std::string_view name) {
+    const std::string_view nick = nick_of(name);
     for (const Family& family : table) {
         if (family.row.nick == nick) return &family;
     }
@@ -220,11 +290,9 @@ std::span<const DecoderFamily> decoder_families() {
     return vision::public_rows;
 }
 
-const DecoderFamily* find_decoder_family(std::string_view nick) {
-    for (const DecoderFamily& family : vision::public_rows) {
-        if (family.nick == nick) return &family;
-    }
-    return nullptr;
+const DecoderFamily* find_decoder_family(std::string_view name) {
+    const vision::Family* const family = vision::find_family(name);
+    return family ? &vision::public_rows[static_cast<size_t>(family - vision::table)] : nullptr;
 }
 
 }  // namespace vartml

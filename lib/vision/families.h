@@ -21,7 +21,7 @@ struct Family {
 };
 
 std::span<const Family> families();
-const Family* find_family(std::string_view nick);
+const Family* find_family(std::string_view name);  // as find_decoder_family
 
 bool fits_blazeface(const HeadRequest& request);
 bool fits_classify(const HeadRequest& request);

@@ -103,8 +103,11 @@ constexpr Key<ModelInfo> general[] = {
     {"x-vartml-version", "1", [](ModelInfo&, std::string_view v) { return v == "1"; }},
     {"x-vartml-decoder", "a decoder family (`vartml compile --help` lists them)",
      [](ModelInfo& m, std::string_view v) {
-         m.decoder = v == "auto" ? "" : std::string(v);
-         return m.decoder.empty() || find_decoder_family(v) != nullptr;
+         m.decoder.clear();
+         if (v == "auto") return true;
+         const DecoderFamily* const family = find_decoder_family(v);
+         if (family) m.decoder = family->nick;
+         return family != nullptr;
      }},
     {"x-vartml-labels", "a file beside the sidecar, or labels separated by ';'",
      [](ModelInfo& m, std::string_view v) {

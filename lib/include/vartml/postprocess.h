@@ -84,7 +84,10 @@ struct DecoderFamily {
 };
 /// All families, in the order of the documentation.
 std::span<const DecoderFamily> decoder_families();
-const DecoderFamily* find_decoder_family(std::string_view nick);
+/// By its nick, or by a name that people use for such models: case, `-`, `_`, blanks and the `v`
+/// of a version do not matter, versions with the same head are the same, and the letter of a size
+/// may follow: "yolov8", "YOLO11n-seg", "yolov5s". nullptr for others.
+const DecoderFamily* find_decoder_family(std::string_view name);
 
 /// The family of a model before its tensors are decoded, for its pixel conventions: the sidecar's,
 /// else that of upstream's tensor ids, else the only one that the shapes fit. nullptr where none is
@@ -201,6 +204,9 @@ public:
     std::string_view reason() const;  ///< why: "property", "sidecar", "ids", "shapes"
     unsigned classes() const;         ///< of the tensor; 0 where its shape does not say
     const std::vector<std::string>& labels() const;
+    /// "the 80 classes of COCO" where neither sidecar nor user says labels and the number of
+    /// classes is that of a data set that most such models are trained on; else "".
+    std::string_view labels_source() const;
     std::string skeleton() const;  ///< of keypoints, as ModelInfo::skeleton; "" = not known
     std::string label(int32_t class_id) const;  ///< "class-<n>" without labels
 

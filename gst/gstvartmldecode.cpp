@@ -30,6 +30,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,7 @@
 #include "gst/support/error.h"
 #include "gst/support/in_place.h"
 #include "gst/support/inference.h"
+#include "gst/support/upstream.h"
 
 GST_DEBUG_CATEGORY_STATIC(vartmldecode_debug);
 GST_DEBUG_CATEGORY_STATIC(performance_debug);
@@ -68,6 +70,7 @@ struct State {
     // guarded by the object lock
     DecodeProperties properties;
     DecodeStats stats;
+    std::set<std::string> labels;  // of what was decoded
     // set when properties change, cleared by the streaming thread
     std::atomic<bool> changed{true};
     std::atomic<bool> labels_changed{true};
@@ -83,6 +86,7 @@ struct State {
     bool had_results = false;     // since STREAM_START
     uint32_t trace_stream = 0;    // of the last STREAM_START, in a trace
     bool lost_posted = false;
+    IdleNotice idle;
     bool copy_logged = false;
 };
 
@@ -117,11 +121,30 @@ void set_property(GObject* object, guint id, const GValue* value, GParamSpec* sp
     if (!known) G_OBJECT_WARN_INVALID_PROPERTY_ID(object, id, spec);
 }
 
+void list_labels(const std::set<std::string>& labels, GValue* list) {
+    for (const std::string& label : labels) {
+        GValue text = G_VALUE_INIT;
+        g_value_init(&text, G_TYPE_STRING);
+        g_value_set_string(&text, label.c_str());
+        gst_value_array_append_and_take_value(list, &text);
+    }
+}
+
+void note_labels(GstVartmlDecode* self, const vartml::Decoder& decoder) {
+    std::set<std::string> labels(decoder.labels().begin(), decoder.labels().end());
+    for (unsigned i = 0; labels.empty() && i < decoder.classes(); ++i)
+        labels.insert(decoder.label(static_cast<int32_t>(i)));
+    GST_OBJECT_LOCK(self);
+    self->state->labels.merge(labels);
+    GST_OBJECT_UNLOCK(self);
+}
+
 void get_property(GObject* object, guint id, GValue* value, GParamSpec* spec) {
     State& state = state_of(object);
     GST_OBJECT_LOCK(object);
-    const bool known = id == prop_stats || state.properties.get(id, value);
+    const bool known = id == prop_stats || id == prop_labels || state.properties.get(id, value);
     if (id == prop_stats) g_value_take_boxed(value, state.stats.structure());
+    if (id == prop_labels) list_labels(state.labels, value);
     GST_OBJECT_UNLOCK(object);
     if (!known) G_OBJECT_WARN_INVALID_PROPERTY_ID(object, id, spec);
 }
@@ -164,10 +187,12 @@ gboolean start(GstBaseTransform* base) {
     State& state = *self->state;
     GST_OBJECT_LOCK(self);
     state.stats = {};
+    state.labels.clear();
     const std::string file = state.properties.modelinfo_file;
     GST_OBJECT_UNLOCK(self);
     state.settings = {};
     state.had_results = state.lost_posted = state.copy_logged = false;
+    state.idle.restart();
     if (!file.empty()) {
         auto info = vartml::find_modelinfo(file, "", "");
         if (!info) {
@@ -345,6 +370,7 @@ bool decode_job(GstVartmlDecode* self, GstBuffer* buffer, Job& job, DecodedFrame
             return post_error(self, "choose a decoder", *failure);
         }
         entry = std::get<CachedDecoder*>(made);
+        note_labels(self, entry->decoder);
         post_selected(self, *entry);
         tell_guessed_labels(self, *entry);
     }
@@ -424,6 +450,10 @@ GstFlowReturn transform_ip(GstBaseTransform* base, GstBuffer* buffer) {
         return GST_FLOW_ERROR;
     }
     note_lost(self, any_metadata);
+    state.idle.frame(
+        GST_ELEMENT(self),
+        {.id = "dec-idle", .doing = "find tensors", .lacks = "tensors", .needs_decoder = false},
+        any_metadata, false);
     vartml::Span span(vartml::trace_flag::runs, vartml::TraceCategory::host, "decode");
     const vartml::TraceFrame traced = traced_frame(state, buffer);
     span.frames({&traced, 1});

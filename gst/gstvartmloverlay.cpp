@@ -19,6 +19,8 @@
  */
 #include "gst/gstvartmloverlay.h"
 
+#include <gst/video/gstvideometa.h>
+
 #include <atomic>
 
 #include "gst/overlay/attach.h"
@@ -29,6 +31,7 @@
 #include "gst/overlay/reader.h"
 #include "gst/support/error.h"
 #include "gst/support/in_place.h"
+#include "gst/support/upstream.h"
 
 GST_DEBUG_CATEGORY_STATIC(vartmloverlay_debug);
 GST_DEBUG_CATEGORY_STATIC(performance_debug);
@@ -71,6 +74,9 @@ struct State {
     overlay::Scene results, hud_scene;
     GstClockTime results_time = GST_CLOCK_TIME_NONE;  // PTS of the frame that they are of
     bool copy_logged = false;
+    IdleNotice idle;
+    LabelCheck label_check;
+    std::vector<std::string> label_names;  // of the property `classes`
 
     bool anything() const { return !results.empty() || !hud_scene.empty(); }
     void forget() {
@@ -166,6 +172,8 @@ void update_look(GstVartmlOverlay* self) {
     if (state.attaching) {
         state.attacher.set_size(state.width, state.height, state.look.text_size);
     }
+    state.label_names = split_list(settings.classes);
+    state.label_check.restart();
     state.show_hud = settings.hud;
     state.hold = settings.hold;
     if (!state.show_hud) state.hud.clear();
@@ -180,6 +188,7 @@ gboolean start(GstBaseTransform* base) {
     state.video = state.attaching = false;
     state.changed = true;
     state.copy_logged = false;
+    state.idle.restart();
     state.hud.clear();
     state.attacher.start();
     GST_OBJECT_LOCK(base);
@@ -314,15 +323,36 @@ bool holds(const State& state, GstClockTime time) {
            time - state.results_time <= state.hold;
 }
 
+bool has_regions(GstBuffer* buffer) {
+    gpointer state = nullptr;
+    return gst_buffer_iterate_meta_filtered(buffer, &state,
+                                            GST_VIDEO_REGION_OF_INTEREST_META_API_TYPE) != nullptr;
+}
+
+// Tells what keeps the element from drawing.
+void look_for_mistakes(GstVartmlOverlay* self, GstBuffer* buffer,
+                       const overlay::FrameResults& results) {
+    State& state = *self->state;
+    const bool has_work = results.drawable || state.show_hud || has_regions(buffer);
+    state.idle.frame(
+        GST_ELEMENT(self),
+        {.id = "ovl-idle", .doing = "draw results", .lacks = "results", .needs_decoder = true},
+        has_work, results.record);
+    if (results.inferred) state.label_check.frame(GST_ELEMENT(self), "classes", state.label_names);
+}
+
 // Fills the scenes with what is to be seen on this frame.
-void read_frame(State& state, GstBuffer* buffer) {
+void read_frame(GstVartmlOverlay* self, GstBuffer* buffer) {
+    State& state = *self->state;
     int top = 0;
     state.hud_scene.clear();
     if (state.show_hud) {
         state.hud.count(buffer, g_get_monotonic_time());
         top = state.hud.add_to(state.hud_scene, state.text);
     }
-    const bool own = overlay::has_results(buffer);
+    const overlay::FrameResults results = overlay::results_on(buffer);
+    look_for_mistakes(self, buffer, results);
+    const bool own = results.own();
     if (!own && holds(state, GST_BUFFER_PTS(buffer))) return;
     state.results.clear();
     state.reader.read(buffer, state.look, state.text, top, state.results);
@@ -359,7 +389,7 @@ GstFlowReturn prepare_output_buffer(GstBaseTransform* base, GstBuffer* in, GstBu
         return GST_PAD_IS_FLUSHING(base->srcpad) ? GST_FLOW_FLUSHING : GST_FLOW_NOT_NEGOTIATED;
     }
     update_look(self);
-    read_frame(state, in);
+    read_frame(self, in);
     if (!state.anything()) return GST_FLOW_OK;
     bool copied = false;
     const GstFlowReturn flow =

@@ -28,6 +28,7 @@
 
 #include "gst/support/error.h"
 #include "gst/support/in_place.h"
+#include "gst/support/upstream.h"
 #include "gst/track/metadata.h"
 #include "gst/track/properties.h"
 
@@ -55,6 +56,7 @@ struct State {
     // streaming thread, between start and stop
     vartml::Tracker tracker{{}};
     bool predict = true;
+    std::vector<std::string> label_names;  // of the property
     std::vector<GQuark> classes;
     TrackableBoxes found;
     std::vector<vartml::Identity> identities;
@@ -65,6 +67,8 @@ struct State {
     GstClockTime next_time = 0;                         // of a frame without PTS
     bool had_records = false;                           // since STREAM_START
     bool copy_logged = false;
+    IdleNotice idle;
+    LabelCheck label_check;
 };
 
 }  // namespace
@@ -132,8 +136,10 @@ void update_settings(GstVartmlTrack* self) {
     const TrackSettings settings = settings_of(self);
     state.tracker.set_options(settings);
     state.predict = settings.predict;
+    state.label_names = split_list(settings.classes);
+    state.label_check.restart();
     state.classes.clear();
-    for (const std::string& label : split_list(settings.classes)) {
+    for (const std::string& label : state.label_names) {
         state.classes.push_back(g_quark_from_string(label.c_str()));
     }
 }
@@ -152,6 +158,7 @@ gboolean start(GstBaseTransform* base) {
     state.frame_duration = GST_CLOCK_TIME_NONE;
     state.next_time = 0;
     state.had_records = state.copy_logged = false;
+    state.idle.restart();
     GST_OBJECT_LOCK(self);
     state.counts = {};
     state.copied = 0;
@@ -267,6 +274,14 @@ GstFlowReturn transform_ip(GstBaseTransform* base, GstBuffer* buffer) {
     const GstClockTime now = time_of(state, buffer);
     collect_boxes(buffer, state.classes, state.found);
     const Evidence evidence = inference_evidence(buffer);
+    state.idle.frame(GST_ELEMENT(self),
+                     {.id = "track-idle",
+                      .doing = "track detections",
+                      .lacks = "detections",
+                      .needs_decoder = true},
+                     state.found.untracked > 0, evidence.kind != Evidence::Kind::none);
+    if (evidence.kind == Evidence::Kind::inferred)
+        state.label_check.frame(GST_ELEMENT(self), "classes", state.label_names);
     if (evidence.kind == Evidence::Kind::carried) {
         state.had_records = true;
         track_carried(state, buffer, evidence, now);

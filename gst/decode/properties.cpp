@@ -349,6 +349,21 @@ void install_decode_properties(GObjectClass* gobject) {
         g_param_spec_boolean("keep-tensors", "Keep tensors", "Leave decoded tensors on the frame",
                              FALSE, playing));
     /**
+     * GstVartmlDecode:labels:
+     *
+     * Names of all classes of the models that were decoded so far; empty before the first frame.
+     *
+     * Since: 1.0
+     */
+    g_object_class_install_property(
+        gobject, prop_labels,
+        gst_param_spec_array(
+            "labels", "Labels", "Names of the classes of the models that were decoded so far",
+            g_param_spec_string(
+                "label", "Label", "Name of a class", nullptr,
+                static_cast<GParamFlags>(G_PARAM_READABLE | G_PARAM_STATIC_STRINGS)),
+            static_cast<GParamFlags>(G_PARAM_READABLE | G_PARAM_STATIC_STRINGS)));
+    /**
      * GstVartmlDecode:stats:
      *
      * Structure vartml-decode-stats: frames, decoded, passed, boxes, suppressed, not-finite, and

@@ -24,6 +24,7 @@ enum DecodeProperty : guint {
     prop_mask_threshold,
     prop_keypoint_threshold,
     prop_keep_tensors,
+    prop_labels,
     prop_stats,
 };
 

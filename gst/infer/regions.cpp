@@ -77,6 +77,15 @@ RegionRules region_rules(const Settings& settings) {
     return rules;
 }
 
+bool regions_are_detections(GstBuffer* buffer, const RegionRules& rules) {
+    gpointer state = nullptr;
+    const bool metas = gst_buffer_iterate_meta_filtered(buffer, &state,
+                                                        GST_VIDEO_REGION_OF_INTEREST_META_API_TYPE);
+    return rules.source == RoiSource::detections ||
+           (rules.source == RoiSource::automatic && !metas &&
+            gst_buffer_get_analytics_relation_meta(buffer));
+}
+
 void find_regions(GstBuffer* buffer, const RegionRules& rules, unsigned frame_width,
                   unsigned frame_height, std::vector<FrameRegion>& regions) {
     thread_local std::vector<Candidate> found;  // keeps its memory

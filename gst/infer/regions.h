@@ -21,6 +21,9 @@ struct RegionRules {
 };
 RegionRules region_rules(const Settings& settings);
 
+// Whether the regions of this frame are detections, whose labels are those of a model before.
+bool regions_are_detections(GstBuffer* buffer, const RegionRules& rules);
+
 // Regions of the frame by the rules, best score first: enlarged by `expand` of their size on each
 // side, clipped to the frame, those with a side below `min_size` left out. `regions` is
 // overwritten.

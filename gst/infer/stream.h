@@ -21,6 +21,7 @@
 #include "gst/infer/shared_instances.h"
 #include "gst/infer/stats.h"
 #include "gst/support/picture_info.h"
+#include "gst/support/upstream.h"
 
 namespace vartml::gst::infer {
 
@@ -126,6 +127,7 @@ private:
     // chain
     GstFlowReturn wait_for_model(GstBuffer* buffer);
     bool ensure_plan();
+    void check_labels(const std::shared_ptr<const RegionRules>& rules, GstBuffer* buffer);
     bool make_plan(const std::shared_ptr<Lane>& lane, Failure& failure);
     void ask_liveness();
     bool admit(Entry& entry, unsigned wanted, std::unique_lock<std::mutex>& lock);
@@ -234,6 +236,8 @@ private:
     // streaming thread
     std::shared_ptr<const FramePlan> plan_;
     std::vector<FrameRegion> regions_;
+    std::shared_ptr<const RegionRules> checked_rules_;  // whose labels were compared
+    LabelCheck label_check_;
     struct RegionPlan {
         FrameRegion region;
         vartml::Preprocessor preprocessor;

@@ -137,6 +137,14 @@ void Stream::release_all(Entry& entry) {
     }
 }
 
+// Tells of labels of regions that no model before knows.
+void Stream::check_labels(const std::shared_ptr<const RegionRules>& rules, GstBuffer* buffer) {
+    if (rules != checked_rules_) label_check_.restart();
+    checked_rules_ = rules;
+    if (regions_are_detections(buffer, *rules))
+        label_check_.frame(element_, "roi-classes", rules->classes);
+}
+
 GstFlowReturn Stream::chain(GstBuffer* buffer) {
     GstFlowReturn flow = wait_for_model(buffer);
     if (flow == GST_FLOW_OK && !ensure_plan()) flow = GST_FLOW_ERROR;
@@ -162,6 +170,7 @@ GstFlowReturn Stream::chain(GstBuffer* buffer) {
     if (wanted && started_.region == InferenceRegion::roi) {
         lock.unlock();
         const vartml::PictureInfo& picture = plan_->format.picture;
+        check_labels(rules, buffer);
         find_regions(buffer, *rules, picture.width, picture.height, regions_);
         wanted = unsigned(regions_.size());
         if (wanted == 0) entry.status = InferenceStatus::skipped_region;

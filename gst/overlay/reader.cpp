@@ -118,10 +118,12 @@ Look make_look(const OverlaySettings& settings, int width, int height) {
     return look;
 }
 
-bool has_results(GstBuffer* buffer) {
+FrameResults results_on(GstBuffer* buffer) {
+    FrameResults results;
     unsigned index = 0;
     while (const Inference* inference = get_inference(buffer, index++)) {
-        if (inference->has_result()) return true;
+        results.record = true;
+        if (inference->has_result()) results.inferred = true;
     }
     GstAnalyticsRelationMeta* meta = gst_buffer_get_analytics_relation_meta(buffer);
     gpointer state = nullptr;
@@ -131,10 +133,11 @@ bool has_results(GstBuffer* buffer) {
         if (is(mtd, gst_analytics_od_mtd_get_mtd_type()) ||
             is(mtd, gst_analytics_cls_mtd_get_mtd_type()) ||
             is(mtd, gst_analytics_segmentation_mtd_get_mtd_type()) || get_keypoints(mtd)) {
-            return true;
+            results.drawable = true;
+            break;
         }
     }
-    return false;
+    return results;
 }
 
 void Reader::read(GstBuffer* buffer, const Look& look, Text& text, int top, Scene& scene) {

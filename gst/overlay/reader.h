@@ -34,9 +34,15 @@ struct Look {
 // `settings.skeleton` must be understood by parse_skeleton; else it counts as auto.
 Look make_look(const OverlaySettings& settings, int width, int height);
 
-// Whether the frame has results of its own, were they none: an inference that was made, or
-// something that can be drawn.
-bool has_results(GstBuffer* buffer);
+// What a frame brings along.
+struct FrameResults {
+    bool record = false;    // of vartmlinfer
+    bool inferred = false;  // by it, now or earlier; its results may be none
+    bool drawable = false;  // something that can be drawn
+    // Results of its own, were they none.
+    bool own() const { return inferred || drawable; }
+};
+FrameResults results_on(GstBuffer* buffer);
 
 // Thread-safety: one thread at a time.
 class Reader {

@@ -69,6 +69,9 @@ void describe(GParamSpec* spec, std::string& type, std::string& fallback) {
         const auto* p = G_PARAM_SPEC_FLAGS(spec);
         type = flags(p->flags_class, G_MAXUINT, "`, `");
         fallback = flags(p->flags_class, p->default_value, "+");
+    } else if (GST_IS_PARAM_SPEC_ARRAY_LIST(spec)) {
+        type = "list of strings";
+        fallback = "empty";
     } else {
         type = "structure";
         fallback = "unset";

@@ -13,6 +13,7 @@
 #include "lib/doctor/checks.h"
 #include "lib/doctor/checks_sidecar.h"
 #include "lib/doctor/machine.h"
+#include "lib/doctor/way_out.h"
 
 namespace vartml::doctor {
 namespace {
@@ -30,7 +31,8 @@ std::string compiled(Examination& e, const std::string& model) {
     e.request.progress("compiling " + model);
     const auto result = compile_onnx(model, options);
     if (result) return result->path;
-    e.problem("cannot be compiled: " + result.error().message, "vartml compile " + model);
+    e.problem("cannot be compiled: " + result.error().message,
+              way_out(result.error().message, model));
     return {};
 }
 

@@ -2,6 +2,7 @@
 // A line of gst-launch: parsed and tried in part by the program vartml-pipeline, then judged.
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 
 #include "lib/doctor/checks.h"
 #include "lib/doctor/machine.h"
@@ -22,6 +23,19 @@ std::string find_program() {
     return {};
 }
 
+// In a build folder it may only not be built; whether it can be, the build's own list says.
+std::string how_to_get_it() {
+    std::error_code error;
+    const fs::path build =
+        fs::weakly_canonical(fs::path(own_program()).parent_path() / "../..", error);
+    std::ifstream list(build / "build.ninja");
+    if (!list) return "install gst-vartml with its plugins: meson setup build -Dgst=enabled";
+    for (std::string line; std::getline(list, line);)
+        if (line.starts_with("build gst/vartml-pipeline:"))
+            return "ninja -C " + build.string() + " user";
+    return "meson setup --reconfigure " + build.string() + " -Dgst=enabled";
+}
+
 std::string counted(size_t count, const std::string& what) {
     return std::to_string(count) + ' ' + what + (count == 1 ? "" : "s");
 }
@@ -34,9 +48,10 @@ void check_pipeline(Examination& e) {
     if (program.empty()) program = find_program();
     if (program.empty())
         return e.problem(
-            "the line cannot be looked at: the program vartml-pipeline is not beside "
-            "this one, because it was built without GStreamer",
-            "meson setup --reconfigure build -Dgst=enabled");
+            "the line cannot be looked at: the program vartml-pipeline, which does it, is not "
+            "beside " +
+                own_program(),
+            how_to_get_it());
     e.request.progress("trying the part of the pipeline that infers with test pictures");
     const auto pipeline = read_pipeline(program, e.request.pipeline);
     if (!pipeline)

@@ -7,6 +7,7 @@
 #include "lib/common/nearest.h"
 #include "lib/doctor/machine.h"
 #include "lib/doctor/pipeline_rules.h"
+#include "lib/doctor/way_out.h"
 
 namespace vartml::doctor {
 namespace {
@@ -60,7 +61,7 @@ std::string model_unreadable(const Pipeline&, const Message& m) {
     return "sudo chmod -R a+rX " + m.file;
 }
 std::string compile_report(const Pipeline&, const Message& m) {
-    return "vartml compile " + m.file;
+    return way_out(m.text, m.file);
 }
 std::string no_compiler(const Pipeline&, const Message&) {
     return "export VARTML_COMPILER=" + own_program();

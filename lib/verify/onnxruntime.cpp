@@ -49,10 +49,12 @@ Result<OnnxRuntime> OnnxRuntime::find() {
     OnnxRuntime found;
     found.program_ = find_child();
     if (found.program_.empty())
-        return Error{ErrorCode::not_found, std::string("the program ") + child_name +
-                                               " is not installed, it is built where ONNX "
-                                               "Runtime's headers are (Debian: "
-                                               "libonnxruntime-dev)"};
+        return Error{
+            ErrorCode::not_found,
+            std::string("the program ") + child_name +
+                ", which runs ONNX Runtime, is not beside this one; it is built with `ninja "
+                "-C build user` where ONNX Runtime's headers are (Debian: "
+                "libonnxruntime-dev)"};
     Child child;
     child.arguments = {found.program_, "version"};
     child.on_line = [&](std::string_view line) { found.version_ = line; };

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Executes every `sh` block of a Markdown file, in order, in one temporary folder with the built tools on the path. Lines that
-begin with ./dev run elsewhere (.ci/run) and are left out; a block whose files come from the folder `shared` is skipped with a
-message where that is absent.
+"""Executes every `sh` block of a Markdown file, in order, in one temporary folder that holds what a fresh clone has of models and
+pipelines, with the built tools on the path. Lines that begin with ./dev run elsewhere (.ci/run) and are left out.
 
-usage: blocks.py FILE.md      exit 77: nothing could be run
+usage: blocks.py FILE.md
 """
 import os
 import re
@@ -13,37 +12,31 @@ import subprocess
 import sys
 import tempfile
 
-SHARED = os.environ.get('VARTML_SHARED', '')
-
 
 def main():
     with open(sys.argv[1], encoding='utf-8') as f:
         blocks = re.findall(r'^```sh\n(.*?)^```', f.read(), re.MULTILINE | re.DOTALL)
     here = tempfile.mkdtemp(prefix='vartml-docs-')
-    ran = 0
     try:
         work = os.path.join(here, 'project')
         os.mkdir(work)
         for name in ('pipelines',):
             os.symlink(os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..', name), os.path.join(work, name))
-        if os.path.isdir(SHARED):
-            os.symlink(SHARED, os.path.join(here, 'shared'))
         for block in blocks:
             lines = [line for line in block.splitlines() if not line.startswith('./dev')]
             if not any(line.strip() for line in lines):
                 continue
-            if '../shared' in block and not os.path.isdir(SHARED):
-                print(f'skipped, needs the folder shared:\n{block}')
-                continue
+            if '../' in block:
+                print(f'needs something beside the clone:\n{block}')
+                return 1
             print('\n'.join(lines), flush=True)
             status = subprocess.run(['sh', '-e'], input='\n'.join(lines), text=True, cwd=work).returncode
             if status != 0:
                 print(f'ended with {status}')
                 return 1
-            ran += 1
     finally:
         shutil.rmtree(here)
-    return 0 if ran else 77
+    return 0
 
 
 sys.exit(main())

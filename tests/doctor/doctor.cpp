@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "lib/doctor/way_out.h"
 #include "lib/profiling/pmu.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/tiny_onnx.h"
@@ -267,6 +268,25 @@ TEST_F(Doctor, NamesAWrongKeyOfASidecarAndTheOneThatWasMeant) {
     const Finding found = problem();
     EXPECT_EQ(found.check, "model") << text_;
     EXPECT_TRUE(contains(found.text, "did you mean 'x-vartml-decoder'?")) << found.text;
+}
+
+// Of a model that cannot be compiled the change is the way out, not the command that failed.
+TEST(WayOut, IsTheEndOfTheSentence) {
+    struct Case {
+        const char *sentence, *change;
+    };
+    const Case cases[] = {
+        {"m.onnx: node 'x' uses Odd (opset 13), which nothing runs; replace it with standard "
+         "operators, or split the model at tensor 'p'\nm.onnx: node 'y' uses Odder; split it",
+         "replace it with standard operators, or split the model at tensor 'p'"},
+        {"m.onnx: input 'images' has the symbolic dimension 'h' (axis 2); give --input-shape "
+         "images:N,3,<h>,<w> to vartml compile",
+         "vartml compile m.onnx --input-shape images:N,3,<h>,<w>"},
+        {"m.onnx: ends after 7 bytes in the middle of the model; copy or export it again",
+         "copy or export it again"},
+        {"m.onnx: cannot be opened: No such file or directory", "ls -l m.onnx"},
+    };
+    for (const Case& c : cases) EXPECT_EQ(way_out(c.sentence, "m.onnx"), c.change);
 }
 
 TEST_F(Doctor, NamesAnInputThatNothingFeeds) {

@@ -147,7 +147,7 @@ const Mistake mistakes[] = {
      "",
      "vartmlinfer model=odd.onnx ! fakesink",
      {"odd.onnx", "NoSuchOperator"},
-     {"vartml compile odd.onnx"}},
+     {"change: replace it with standard operators, or split the model at tensor 'p'"}},
     {"6 no compiler",
      "infer-no-compiler",
      "VARTML_COMPILER=/nowhere/vartml",

@@ -1,0 +1,12 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# After `meson install`: what is left to do so that the loader and GStreamer find what was installed.
+#   installed.sh PLUGINS GSTREAMERS_PLUGINS
+set -eu
+[ -z "${DESTDIR:-}" ] || exit 0 # a package, whose installation does it
+if [ "$(id -u)" = 0 ] && command -v ldconfig >/dev/null; then ldconfig; fi
+if [ "$1" != "$2" ]; then
+    echo "GStreamer looks for plugins in $2, these are in $1:"
+    echo "    export GST_PLUGIN_PATH=$1"
+    echo "or set up with --prefix=/usr --libdir=$(dirname "$2"), and they are found without it."
+fi

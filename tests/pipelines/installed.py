@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `meson install` leaves runs where it lies, is found by GStreamer, and applications build against it with the lines of
+pipelines/apps/README.md.
+
+usage: installed.py BUILD SOURCE MODEL"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BUILD, SOURCE, MODEL = sys.argv[1:4]
+APPS = os.path.join(SOURCE, 'pipelines', 'apps')
+
+
+def run(arguments, **options):
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=240, **options)
+    return done.returncode, done.stdout + done.stderr
+
+
+def lines_that_begin(word):
+    """The commands of the page's text blocks."""
+    with open(os.path.join(APPS, 'README.md'), encoding='utf-8') as page:
+        blocks = re.findall(r'^```text\n(.*?)^```', page.read(), re.MULTILINE | re.DOTALL)
+    return [block for block in blocks if block.startswith(word)]
+
+
+class Installed(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp(prefix='vartml-installed-')
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        status, text = run(['meson', 'install', '-C', BUILD, '--no-rebuild', '--destdir', cls.folder])
+        assert status == 0, text
+        cls.prefix = os.path.join(cls.folder, 'usr', 'local')
+        cls.compiler = os.path.join(cls.prefix, 'bin', 'vartml')
+        cls.plugins = cls.below('gstreamer-1.0')
+        pkgconfig = cls.below('pkgconfig')
+        for name in os.listdir(pkgconfig):  # as if it had been installed there without DESTDIR
+            with open(os.path.join(pkgconfig, name), encoding='utf-8') as f:
+                text = f.read()
+            with open(os.path.join(pkgconfig, name), 'w', encoding='utf-8') as f:
+                f.write(text.replace('prefix=/usr/local', 'prefix=' + cls.prefix))
+        cls.env = {'PATH': os.environ['PATH'], 'HOME': cls.folder, 'XDG_CACHE_HOME': os.path.join(cls.folder, 'cache'),
+                   'GST_REGISTRY': os.path.join(cls.folder, 'registry.bin'), 'GST_PLUGIN_PATH': cls.plugins,
+                   'PKG_CONFIG_PATH': pkgconfig, 'VARTML_COMPILER': cls.compiler}
+
+    @classmethod
+    def below(cls, name):
+        for folder, folders, _ in os.walk(cls.prefix):
+            if name in folders:
+                return os.path.join(folder, name)
+        raise AssertionError(name + ' was not installed')
+
+    def test_the_program_finds_its_libraries(self):
+        model = os.path.join(self.folder, 'm.rai')
+        status, text = run([self.compiler, 'compile', MODEL, '-o', model], env=self.env)
+        self.assertEqual(status, 0, text)
+        status, text = run([self.compiler, 'run', model, '--iterations', '1'], env=self.env)
+        self.assertEqual(status, 0, text)
+
+    def test_the_doctor_finds_the_child_of_pipelines(self):
+        status, text = run([self.compiler, 'doctor', '--pipeline', 'videotestsrc ! fakesink'], env=self.env)
+        self.assertEqual(status, 0, text)
+        self.assertIn('can be linked', text)
+
+    def test_gstreamer_finds_the_plugins_and_their_origin_is_a_url(self):
+        for element in ('vartmlinfer', 'vartmloverlay'):
+            status, text = run(['gst-inspect-1.0', element], env=self.env)
+            self.assertEqual(status, 0, text)
+            self.assertIn(self.plugins, text)
+            self.assertRegex(text, r'Origin URL +(file|https?)://')
+
+    def test_what_remains_to_be_done_is_said(self):
+        script = os.path.join(SOURCE, 'gst', 'installed.sh')
+        env = {'PATH': self.folder}  # no ldconfig: this system is not changed
+        sh = shutil.which('sh')
+        for tool in ('id', 'dirname'):
+            os.symlink(shutil.which(tool), os.path.join(self.folder, tool))
+        status, text = run([sh, script, '/here', '/there'], env=env)
+        self.assertEqual(status, 0, text)
+        self.assertIn('export GST_PLUGIN_PATH=/here', text)
+        self.assertEqual(run([sh, script, '/there', '/there'], env=env), (0, ''))
+        self.assertEqual(run([sh, script, '/here', '/there'], env={**env, 'DESTDIR': '/package'}), (0, ''))
+
+    def test_applications_build_with_the_lines_of_their_page(self):
+        cases = [('g++', 'infer-sync', 'infer'), ('gcc', 'read-metadata', 'read-metadata')]
+        model = os.path.join(self.folder, 'app.rai')
+        status, text = run([self.compiler, 'compile', MODEL, '-o', model], env=self.env)
+        self.assertEqual(status, 0, text)
+        for word, app, program in cases:
+            lines = lines_that_begin(word)
+            self.assertEqual(len(lines), 1)
+            work = os.path.join(self.folder, app)
+            shutil.copytree(os.path.join(APPS, app), work)
+            status, text = run(['sh', '-ec', lines[0]], cwd=work, env=self.env)
+            self.assertEqual(status, 0, text)
+            env = self.env
+            if word == 'g++':  # ldconfig, which an installation runs, knows no folder of a test
+                env = {**env, 'LD_LIBRARY_PATH': os.path.dirname(self.plugins)}
+            status, text = run([os.path.join(work, program), model], env=env)
+            self.assertEqual(status, 0, text)
+
+
+if __name__ == '__main__':
+    unittest.main(argv=[sys.argv[0]] + sys.argv[4:], verbosity=2)

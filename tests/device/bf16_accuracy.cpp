@@ -3,9 +3,15 @@
 // give.
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <cmath>
 #include <functional>
+#include <limits>
+#include <random>
+#include <span>
 
 #include "lib/device/softnpu/early_convs.h"
+#include "lib/device/softnpu/rounded_weights.h"
 #include "lib/device/softnpu/softnpu.h"
 #include "tests/artifact/models.h"
 #include "tests/support/graphs.h"
@@ -104,43 +110,107 @@ TEST(EarlyConvolutions, KeepASmallDifferenceOfLargeNumbers) {
     for (const float v : y) ASSERT_NEAR(v, 0.5, 0.01);  // 256.5 would be 256
 }
 
-struct Rounded {
-    const char* why;
-    float weight, input;
-};
-// All weights lie a quarter above what bf16 has of them.
-constexpr float quarter = 1.0F / 512;
-constexpr Rounded rounded[] = {
-    {"an input of numbers from 0 to 1", 1 + quarter, 0.5F},
-    {"an input of pixels", (1 + quarter) / 128, 127.5F},
-};
+// Numbers in [low, high), the same each time.
+std::vector<float> numbers(size_t count, float low, float high) {
+    std::minstd_rand random(7);  // NOLINT: the same numbers each time are the point
+    std::vector<float> result(count);
+    for (float& v : result)
+        v = low + (high - low) * static_cast<float>(random() % 65536) / 65536.0F;
+    return result;
+}
 
-TEST(RoundedWeights, DoNotShiftTheMeanOfTheOutput) {
-    for (const Rounded& c : rounded) {
-        SCOPED_TRACE(c.why);
+float nearest_bf16(float value) {
+    const auto bits = std::bit_cast<uint32_t>(value);
+    return std::bit_cast<float>((bits + 0x7FFFU + (bits >> 16 & 1)) & 0xFFFF0000U);
+}
+
+double sum_of_errors(std::span<const float> rounded, std::span<const float> exact) {
+    double sum = 0;
+    for (size_t i = 0; i < exact.size(); ++i)
+        sum += static_cast<double>(rounded[i]) - static_cast<double>(exact[i]);
+    return sum;
+}
+
+TEST(RoundedWeights, ErrByAboutHalfAStepEachAndByLittleTogether) {
+    constexpr size_t filters = 50, size = 288;
+    const std::vector<float> weights = numbers(filters * size, -0.1F, 0.1F);
+    const std::vector<float> rounded = softnpu::round_filters(weights, filters);
+    std::vector<float> nearest(weights);
+    for (float& w : nearest) w = nearest_bf16(w);
+    for (size_t i = 0; i < weights.size(); ++i) {
+        ASSERT_EQ(rounded[i], nearest_bf16(rounded[i])) << "no number of bf16";
+        const float step = 2 * std::abs(nearest_bf16(weights[i] * 1.001F)) / 128;
+        ASSERT_LE(std::abs(rounded[i] - weights[i]), 0.55F * step);
+    }
+    double ours = 0, theirs = 0;
+    for (size_t f = 0; f < filters; ++f) {
+        const auto part = [f](const std::vector<float>& all) {
+            return std::span(all).subspan(f * size, size);
+        };
+        ours += std::pow(sum_of_errors(part(rounded), part(weights)), 2);
+        theirs += std::pow(sum_of_errors(part(nearest), part(weights)), 2);
+    }
+    EXPECT_LT(std::sqrt(ours), std::sqrt(theirs) / 4);
+}
+
+TEST(RoundedWeights, AreLeftAloneWhereBf16HasThem) {
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    const std::vector<float> exact = {0, -0.0F, 1, -2.5F, 0.0078125F, infinity, -infinity, 1e38F};
+    std::vector<float> want = exact;
+    want.back() = nearest_bf16(1e38F);
+    EXPECT_EQ(softnpu::round_filters(exact, 2), want);
+}
+
+// A run on something that only looked like the input would tell other means, and shift by them.
+TEST(RoundedWeights, GiveNothingForNothing) {
+    for (const float size : {0.001F, 1.0F}) {
+        SCOPED_TRACE(size);
         const std::string text =
             "graph g\ninput %x : f32[1,64,16,16]\nconst %w : f32[20,64,1,1] = {0}\n" +
             conv("y", "x", "w", 20) + "output %y\n";
-        const auto y = run_bf16(text, c.input, [&](const graph::Value&) {
-            return std::vector<float>(size_t{20} * 64, c.weight);
-        });
-        const float want = 64 * c.weight * c.input, shift = want - want / (1 + quarter);
-        for (const float v : y) ASSERT_NEAR(v, want, shift / 10);
+        const auto y = run_bf16(
+            text, 0, [&](const graph::Value&) { return numbers(size_t{20} * 64, -size, size); });
+        for (const float v : y) ASSERT_EQ(v, 0);
     }
 }
 
-TEST(RoundedWeights, DoNotShiftTheMeanOfAGroup) {
-    const std::string text =
-        "graph g\ninput %x : f32[1,6,16,16]\nconst %w : f32[4,3,1,1] = {0}\n"
-        "%y = Conv %x, %w {dilations=[1,1], group=2, pads=[0,0,0,0], strides=[1,1]} : "
-        "f32[1,4,16,16]\noutput %y\n";
-    const auto y = run_bf16(text, 0.5F, [](const graph::Value&) {
-        std::vector<float> weights(12, 1);
-        std::fill(weights.begin() + 6, weights.end(), 1 + quarter);  // of the second group
-        return weights;
-    });
-    for (size_t i = 0; i < y.size(); ++i)
-        ASSERT_NEAR(y[i], i < y.size() / 2 ? 1.5F : 1.5F * (1 + quarter), 1.5F * quarter / 10);
+struct Filters {
+    const char* why;
+    std::string text;
+    size_t num_weights, in_filter;
+};
+const Filters filters_cases[] = {
+    {"1x1",
+     "graph g\ninput %x : f32[1,256,16,16]\nconst %w : f32[32,256,1,1] = {0}\n" +
+         conv("y", "x", "w", 32) + "output %y\n",
+     size_t{32} * 256, 256},
+    {"of a group",
+     "graph g\ninput %x : f32[1,128,16,16]\nconst %w : f32[8,64,3,3] = {0}\n"
+     "%y = Conv %x, %w {dilations=[1,1], group=2, pads=[1,1,1,1], strides=[1,1]} : "
+     "f32[1,8,16,16]\noutput %y\n",
+     size_t{8} * 64 * 9, 576},
+};
+
+TEST(RoundedWeights, ShiftTheMeanOfNoFilter) {
+    for (const Filters& c : filters_cases) {
+        SCOPED_TRACE(c.why);
+        const std::vector<float> weights = numbers(c.num_weights, 0.25F, 1);
+        const auto y = run_bf16(c.text, 0.5F, [&](const graph::Value&) { return weights; });
+        const size_t filters = c.num_weights / c.in_filter;
+        double ours = 0, nearest = 0;
+        for (size_t f = 0; f < filters; ++f) {
+            double want = 0, theirs = 0;
+            for (size_t i = 0; i < c.in_filter; ++i) {
+                const float w = weights[f * c.in_filter + i];
+                want += 0.5 * static_cast<double>(w);
+                theirs += 0.5 * static_cast<double>(nearest_bf16(w));
+            }
+            const auto got = static_cast<double>(y[f * 256 + 8 * 16 + 8]);  // not at the border
+            ours += std::pow(got - want, 2);
+            nearest += std::pow(theirs - want, 2);
+        }
+        EXPECT_LT(std::sqrt(ours), std::sqrt(nearest) / 3);
+    }
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolution and transposed convolution, channels-last, with bias, activation and residual in one
 // primitive.
+#include <cstring>
+
 #include "lib/device/softnpu/border.h"
 #include "lib/device/softnpu/conv_bands.h"
 #include "lib/device/softnpu/copy_step.h"
@@ -40,35 +42,37 @@ View convolution_source(Lowering& lowering, const graph::Node& node, int64_t gro
     return lowering.dense(id, order, lowering.compute(node));
 }
 
-// Weights [O, I, k…] in f32 with the input channels padded to `channels`.
-View padded_weights(Lowering& lowering, graph::ValueId id, int64_t channels) {
+// Weights [O, I / groups, k…] as the convolution multiplies them, in f32.
+View weights_of(Lowering& lowering, const graph::Node& node) {
+    const graph::ValueId id = node.inputs[1];
     const Dims& dims = lowering.value(id).type.shape;
     const Order order = row_major(dims.size());
-    if (dims[1] == channels) return lowering.dense(id, order, DataType::float32);
-    Dims padded = dims;
-    padded[1] = channels;
-    return lowering.add_constant(DataType::float32, padded, order, [&lowering, id, dims, padded] {
-        const Order order = row_major(dims.size());
-        const View view{0, DataType::float32, 0, padded, dense_strides(padded, order)};
-        Bytes bytes(static_cast<size_t>(view.elements()) * sizeof(float));
-        const View from{0, DataType::float32, 0, dims, dense_strides(dims, order)};
-        View inside = view;
-        inside.dims = dims;
-        copy_now(from, lowering.constant_bytes(id, DataType::float32), inside, bytes.data());
+    if (lowering.compute(node) != DataType::bf16)
+        return lowering.dense(id, order, DataType::float32);
+    return lowering.add_constant(DataType::float32, dims, order, [&lowering, id] {
+        const std::vector<float> weights = rounded_weights(lowering, id);
+        Bytes bytes(weights.size() * sizeof(float));
+        std::memcpy(bytes.data(), weights.data(), bytes.size());
         return bytes;
     });
 }
 
-// Biases of a convolution; in bf16 there are always some, for what rounding its weights shifts.
-View biases(Lowering& lowering, const graph::Node& node, graph::ValueId id) {
-    const bool rounds = lowering.compute(node) == DataType::bf16;
-    if (rounds && (id < 0 || lowering.value(id).constant)) {
-        const int64_t filters = lowering.value(node.inputs[1]).type.shape[0];
-        return lowering.add_constant(
-            DataType::float32, {filters}, row_major(1),
-            [&lowering, &node] { return biases_for_rounded_weights(lowering, node); });
-    }
-    return id < 0 ? View{} : lowering.dense(id, row_major(1), DataType::float32);
+// Those with the input channels padded to `channels`.
+View padded_weights(Lowering& lowering, const graph::Node& node, int64_t channels) {
+    const View from = weights_of(lowering, node);
+    if (from.dims[1] == channels) return from;
+    Dims padded = from.dims;
+    padded[1] = channels;
+    const Order order = row_major(padded.size());
+    return lowering.add_constant(DataType::float32, padded, order, [&lowering, from, padded] {
+        const View view{0, DataType::float32, 0, padded,
+                        dense_strides(padded, row_major(padded.size()))};
+        Bytes bytes(static_cast<size_t>(view.elements()) * sizeof(float));
+        View inside = view;
+        inside.dims = from.dims;
+        copy_now(from, lowering.constant_data(from), inside, bytes.data());
+        return bytes;
+    });
 }
 
 template <typename Primitive>
@@ -116,9 +120,9 @@ Result<void> lower_conv(Lowering& lowering, const graph::Node& node) {
     Convolution p;
     p.src = convolution_source(lowering, node, groups);
     const Order order = channels_last(kernel.size());
-    View weights = padded_weights(lowering, weight, p.src.dims[1] / groups);
+    View weights = padded_weights(lowering, node, p.src.dims[1] / groups);
     if (groups > 1) weights = *reshape(weights, grouped(weights.dims, groups));
-    p.bias = biases(lowering, node, bias);
+    if (bias >= 0) p.bias = lowering.dense(bias, row_major(1), DataType::float32);
     p.dst = lowering.destination(node.outputs[0], order, false);
     p.strides = node.get("strides", Dims(spatial, 1));
     p.dilations = node.get("dilations", Dims(spatial, 1));

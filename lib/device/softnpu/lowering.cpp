@@ -13,7 +13,6 @@
 #include "lib/device/softnpu/float_types.h"
 #include "lib/device/softnpu/general_step.h"
 #include "lib/device/softnpu/operators.h"
-#include "lib/device/softnpu/rounded_weights.h"
 #include "lib/graph/memory_plan.h"
 
 namespace vartml::softnpu {
@@ -96,17 +95,6 @@ Lowering::Lowering(const device::Program& program, DataType compute, unsigned th
         real.output_shapes.push_back(shape_index(id));
 }
 
-Lowering::~Lowering() = default;
-
-void Lowering::before_each(std::function<void(Lowering&, const graph::Node&)> call) {
-    before_each_ = std::move(call);
-}
-
-const ChannelMeans& Lowering::channel_means() {
-    if (!channel_means_) channel_means_ = std::make_unique<ChannelMeans>(program_);
-    return *channel_means_;
-}
-
 Result<Plan> Lowering::run(const std::function<const WeightCache*(bool)>& open) {
     choose_types();
     choose_orders();
@@ -114,7 +102,6 @@ Result<Plan> Lowering::run(const std::function<const WeightCache*(bool)>& open) 
     choose_places();
     for (const graph::Node& node : graph().nodes) {
         op_ = node.name;
-        if (before_each_) before_each_(*this, node);
         if (auto ok = lower_node(node); !ok) return ok.error();
     }
     finish_outputs();

@@ -17,7 +17,6 @@
 
 namespace vartml::softnpu {
 
-class ChannelMeans;
 class Lowering;
 
 // Lowers one node: with steps of its own where the software NPU has some for it, else through the
@@ -30,9 +29,6 @@ class Lowering {
 public:
     // `threads` may take part in a run.
     Lowering(const device::Program& program, DataType compute, unsigned threads);
-    ~Lowering();
-    // Called before each node is lowered.
-    void before_each(std::function<void(Lowering&, const graph::Node&)> call);
     // Constants made at load come from the cache that `open` gives (nullptr: none); it is told
     // whether oneDNN runs steps of the program.
     Result<Plan> run(const std::function<const WeightCache*(bool uses_onednn)>& open);
@@ -44,8 +40,6 @@ public:
     DataType compute(const graph::Node& node) const {
         return exact_[index_of(node)] ? DataType::float32 : compute_;
     }
-    // Known from a run of the program at first use.
-    const ChannelMeans& channel_means();
     unsigned threads() const { return threads_; }
     // Type that a value is stored in: the compute type for float work, its own type otherwise, f32
     // in the tail.
@@ -136,8 +130,6 @@ private:
     std::vector<LowerFunction> functions_;  // per node
     std::vector<bool> early_;               // per node: a first convolution, in f32
     std::vector<bool> exact_;               // per node: early, or codes are made from its result
-    std::function<void(Lowering&, const graph::Node&)> before_each_;
-    std::unique_ptr<ChannelMeans> channel_means_;
 };
 
 LowerFunction find_lowering(const graph::Graph& graph, const graph::Node& node);

@@ -119,6 +119,7 @@ bool runs_point_conv(const Lowering& lowering, const graph::Node& node) {
 }
 
 Result<void> lower_point_conv(Lowering& lowering, const graph::Node& node) {
+    const graph::ValueId bias = node.inputs.size() > 2 ? node.inputs[2] : graph::none;
     const PointShape shape = shape_of(lowering, node);
     const ConvParts parts = *read_conv_parts(node);
     const View src = bf16_picture(lowering, node.inputs[0]);
@@ -127,11 +128,12 @@ Result<void> lower_point_conv(Lowering& lowering, const graph::Node& node) {
     const size_t size = kernels::packed_bf16_point_size(shape);
     const std::string layout = "bf16 point " + std::to_string(shape.in_channels) + ' ' +
                                std::to_string(shape.out_channels);
-    const View weights = lowering.add_packed(size, layout, [&lowering, &node, shape, size] {
-        const Bytes biases = biases_for_rounded_weights(lowering, node);
+    const View weights = lowering.add_packed(size, layout, [&lowering, &node, bias, shape, size] {
+        std::vector<float> biases = floats(lowering, bias);
+        biases.resize(shape.out_channels, 0.0F);
         Bytes packed(size);
-        kernels::pack_bf16_point(shape, floats(lowering, node.inputs[1]).data(),
-                                 reinterpret_cast<const float*>(biases.data()), packed.data());
+        kernels::pack_bf16_point(shape, rounded_weights(lowering, node.inputs[1]).data(),
+                                 biases.data(), packed.data());
         return packed;
     });
     lowering.emit(std::make_unique<PointStep>(shape, parts.epilogue, src, weights, residual, dst),

@@ -26,7 +26,7 @@ struct Layer {
 struct Partition {
     std::string name;  // "vaiml_par_0", "vaiml_cpu_subgraph_0"
     PartitionKind kind = PartitionKind::npu;
-    std::string target;                       // "softnpu-1", "cpu-1"
+    std::string target;                       // "softnpu-1", "cpu-1", "onnxruntime-1"
     graph::Graph graph;                       // the program
     std::vector<TensorInfo> inputs, outputs;  // in the graph's order
     uint32_t operators = 0;                   // ONNX nodes it came from

@@ -205,6 +205,15 @@ private:
         const std::string what = "partition '" + out.name + "': ";
         out.kind = enumerator<PartitionKind>(p.kind(), rai::PartitionKind::MAX, what + "the kind");
         out.target = out.kind == PartitionKind::npu ? model_.target : cpu_target;
+        if (p.target()) out.target = checks_.text(p.target(), what + "the target");
+        const bool known = out.kind == PartitionKind::npu
+                               ? out.target == model_.target
+                               : out.target == cpu_target || out.target == onnxruntime_target;
+        if (checks_.ok() && !known)
+            return checks_.fail(what + "has the target '" + out.target +
+                                    "', which this libvartml does not know; compile the model with "
+                                    "this version's 'vartml compile'",
+                                ErrorCode::unsupported);
         out.inputs = tensors(*p.inputs(), "input");
         out.outputs = tensors(*p.outputs(), "output");
         out.operators = p.operators();

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "lib/artifact/manifest.h"
+#include "lib/artifact/program.h"
 #include "lib/artifact/vartml_archive_generated.h"
 
 namespace vartml::artifact {
@@ -100,9 +101,11 @@ private:
         const auto name = text(p.name);
         const auto files_at = fbb_.CreateVector(files);
         const auto inputs = tensors(p.inputs), outputs = tensors(p.outputs);
+        const bool usual = p.kind == PartitionKind::npu || p.target == cpu_target;
+        const auto target = usual ? 0 : text(p.target);
         return rai::CreatePartition(fbb_, name, static_cast<rai::PartitionKind>(p.kind),
                                     static_cast<uint32_t>(program), weights, files_at, inputs,
-                                    outputs, p.operators, p.ops, p.columns);
+                                    outputs, p.operators, p.ops, p.columns, target);
     }
 
     Offset<rai::Edge> edge(const Edge& e) {

@@ -15,6 +15,8 @@ namespace vartml::artifact {
 
 inline constexpr const char* npu_target = "softnpu-1";
 inline constexpr const char* cpu_target = "cpu-1";
+// A CPU partition whose operators, all of kind OnnxRuntime, are computed by ONNX Runtime.
+inline constexpr const char* onnxruntime_target = "onnxruntime-1";
 
 // Each weight starts at a multiple of this in weights.bin.
 inline constexpr size_t weight_alignment = 64;

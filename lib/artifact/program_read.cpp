@@ -2,8 +2,10 @@
 #include <algorithm>
 
 #include "lib/artifact/checks.h"
+#include "lib/artifact/onnx_model.h"
 #include "lib/artifact/program.h"
 #include "lib/artifact/vartml_program_generated.h"
+#include "lib/graph/onnxruntime.h"
 #include "lib/graph/verify.h"
 
 namespace vartml::artifact {
@@ -33,6 +35,7 @@ public:
             checks_.fail(r.error().message);
             return checks_.error();
         }
+        if (!check_engine()) return checks_.error();
         return {};
     }
 
@@ -69,9 +72,10 @@ private:
                                 ErrorCode::unsupported);
         const std::string target = checks_.text(program_->target(), "the target");
         const std::string name = checks_.text(program_->partition(), "the partition's name");
-        if (checks_.ok() && target != npu_target && target != cpu_target)
+        if (checks_.ok() && target != npu_target && target != cpu_target &&
+            target != onnxruntime_target)
             return checks_.fail("is for target '" + target + "', this libvartml knows " +
-                                    cpu_target + " and " + npu_target +
+                                    cpu_target + ", " + npu_target + " and " + onnxruntime_target +
                                     "; compile the model with this version's 'vartml compile'",
                                 ErrorCode::unsupported);
         if (!checks_.ok() || !same("target", target, partition_.target) ||
@@ -357,6 +361,23 @@ private:
                 return checks_.fail(std::string(direction) + " '" + value.name +
                                     "' has a shape that depends on the data and a HW view that is "
                                     "not its CPU view; compile the model again");
+        }
+        return true;
+    }
+
+    // Models for ONNX Runtime are in its partitions alone, and name no file.
+    bool check_engine() {
+        const bool is_its = partition_.target == onnxruntime_target;
+        for (const graph::Node& node : graph_.nodes) {
+            if (graph::is_onnxruntime(node) != is_its)
+                return checks_.fail("has node '" + node.name + "' (" + node.kind +
+                                    ") in a program for " + partition_.target +
+                                    "; compile the model again");
+            if (!is_its) continue;
+            if (const auto fault =
+                    fault_of_onnx_model(graph_.value(node.inputs[0]).constant->bytes))
+                return checks_.fail("node '" + node.name + "' has a model for ONNX Runtime that " +
+                                    *fault + "; compile the model again");
         }
         return true;
     }

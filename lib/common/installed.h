@@ -7,5 +7,7 @@ namespace vartml {
 
 // Path of the program vartml.
 std::string_view installed_compiler();
+// Path of the program vartml-onnxruntime.
+std::string_view installed_onnxruntime_program();
 
 }  // namespace vartml

@@ -48,17 +48,15 @@ struct SpawnSetup {
     }
 };
 
-// 0 or the error number.
-int spawn(const Child& child, const Fd& stderr_end, const Fd& lines_end, pid_t& pid) {
-    SpawnSetup setup;
-    int error = ::posix_spawn_file_actions_addopen(&setup.actions, 0, "/dev/null", O_RDONLY, 0);
-    if (!error)
-        error = ::posix_spawn_file_actions_addopen(&setup.actions, 1, "/dev/null", O_WRONLY, 0);
-    if (!error) error = ::posix_spawn_file_actions_adddup2(&setup.actions, stderr_end.get(), 2);
-    if (!error)
-        error = ::posix_spawn_file_actions_adddup2(&setup.actions, lines_end.get(), child_lines_fd);
-    if (!error)
-        error = ::posix_spawn_file_actions_addclosefrom_np(&setup.actions, child_lines_fd + 1);
+// What every child of ours gets: no signals blocked or handled, a process group of its own, and
+// `from` as the descriptors from `first` on. 0 or the error number.
+int spawn(const std::vector<std::string>& arguments, SpawnSetup& setup, std::span<const int> from,
+          int first, pid_t& pid) {
+    int error = 0;
+    int to = first;
+    for (size_t i = 0; i < from.size() && !error; ++i)
+        error = ::posix_spawn_file_actions_adddup2(&setup.actions, from[i], to++);
+    if (!error) error = ::posix_spawn_file_actions_addclosefrom_np(&setup.actions, to);
     sigset_t none, defaults;
     sigemptyset(&none);
     sigfillset(&defaults);
@@ -69,10 +67,19 @@ int spawn(const Child& child, const Fd& stderr_end, const Fd& lines_end, pid_t& 
         &setup.attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
     if (error) return error;
     std::vector<char*> argv;
-    for (const std::string& argument : child.arguments)
+    for (const std::string& argument : arguments)
         argv.push_back(const_cast<char*>(argument.c_str()));
     argv.push_back(nullptr);
     return ::posix_spawnp(&pid, argv[0], &setup.actions, &setup.attributes, argv.data(), environ);
+}
+
+// Descriptors up to `last` lead to /dev/null. 0 or the error number.
+int close_standard_streams(SpawnSetup& setup, int last) {
+    int error = 0;
+    for (int fd = 0; fd <= last && !error; ++fd)
+        error = ::posix_spawn_file_actions_addopen(&setup.actions, fd, "/dev/null",
+                                                   fd == 0 ? O_RDONLY : O_WRONLY, 0);
+    return error;
 }
 
 // Appends what is there; false at the end of the pipe.
@@ -166,8 +173,11 @@ Result<ChildResult> run_child(const Child& child) {
     if (!stderr_pipe.open() || !lines_pipe.open())
         return system_error(program, "make a pipe", errno);
     pid_t pid = 0;
-    if (const int error = spawn(child, stderr_pipe.write, lines_pipe.write, pid))
-        return system_error(program, "run", error);
+    SpawnSetup setup;
+    const int ends[] = {stderr_pipe.write.get(), lines_pipe.write.get()};  // become 2 and 3
+    int error = close_standard_streams(setup, 1);
+    if (!error) error = spawn(child.arguments, setup, ends, 2, pid);
+    if (error) return system_error(program, "run", error);
     Reaper reaper(pid);
     // The program has been started but has hardly run: what it allocates later is limited.
     if (const rlimit limit{child.memory_limit, child.memory_limit};
@@ -199,6 +209,39 @@ Result<ChildResult> run_child(const Child& child) {
     if (WIFEXITED(status)) result.exit_status = WEXITSTATUS(status);
     if (WIFSIGNALED(status)) result.signal = WTERMSIG(status);
     return result;
+}
+
+Result<ServingChild> ServingChild::start(const std::vector<std::string>& arguments,
+                                         std::span<const int> descriptors) {
+    // Above the numbers that the child gets.
+    std::vector<Fd> high;
+    std::vector<int> numbers;
+    const int first = child_lines_fd, above = first + static_cast<int>(descriptors.size());
+    for (const int fd : descriptors) {
+        high.emplace_back(::fcntl(fd, F_DUPFD_CLOEXEC, above));
+        if (!high.back()) return system_error(arguments.at(0), "make a descriptor for", errno);
+        numbers.push_back(high.back().get());
+    }
+    SpawnSetup setup;
+    pid_t pid = 0;
+    int error = close_standard_streams(setup, 2);
+    if (!error) error = spawn(arguments, setup, numbers, first, pid);
+    if (error) return system_error(arguments.at(0), "run", error);
+    return ServingChild(pid);
+}
+
+ServingChild::~ServingChild() {
+    if (pid_ > 0) {
+        const Reaper reaper(pid_);
+    }
+}
+
+std::string ServingChild::end_text() {
+    siginfo_t info{};
+    while (pid_ > 0 && ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT) != 0)
+        if (errno != EINTR) return "ended";
+    if (info.si_code == CLD_EXITED) return "ended with status " + std::to_string(info.si_status);
+    return "was killed by signal " + std::to_string(info.si_status);
 }
 
 }  // namespace vartml

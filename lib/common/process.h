@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a program as a child process.
 #pragma once
+#include <sys/types.h>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <vartml/result.h>
@@ -43,6 +46,30 @@ struct ChildResult {
     int signal = 0;
     bool cancelled = false, timed_out = false;
     std::string stderr_tail;  // the last 16 KiB of standard error
+};
+
+// A child that serves its parent, until the descriptors that they share are closed.
+class ServingChild {
+public:
+    // Starts it; its descriptors from 3 on are `descriptors`, in this order. Its standard streams
+    // are /dev/null, it inherits nothing else and leads a process group of its own. Errors:
+    // not_found when the program does not exist, io with the system's reason.
+    static Result<ServingChild> start(const std::vector<std::string>& arguments,
+                                      std::span<const int> descriptors);
+    ServingChild(ServingChild&& other) noexcept : pid_(std::exchange(other.pid_, 0)) {}
+    ServingChild& operator=(ServingChild&& other) noexcept {
+        std::swap(pid_, other.pid_);
+        return *this;
+    }
+    ~ServingChild();  // kills and reaps it
+
+    // "was killed by signal 11", "ended with status 1" for a child that closed its descriptors;
+    // waits for its end.
+    std::string end_text();
+
+private:
+    explicit ServingChild(pid_t pid) : pid_(pid) {}
+    pid_t pid_ = 0;
 };
 
 // Blocks until the child has ended and is reaped. Its standard input and output are /dev/null, it

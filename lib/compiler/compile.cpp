@@ -13,6 +13,7 @@
 
 #include "lib/artifact/program.h"
 #include "lib/artifact/stats_descriptor.h"
+#include "lib/compiler/ask_onnxruntime.h"
 #include "lib/compiler/connect.h"
 #include "lib/compiler/cut.h"
 #include "lib/compiler/data_types.h"
@@ -26,6 +27,7 @@
 #include "lib/compiler/summary.h"
 #include "lib/compiler/tessellation.h"
 #include "lib/device/target.h"
+#include "lib/graph/onnxruntime.h"
 #include "lib/graph/text.h"
 #include "lib/onnx/import.h"
 
@@ -77,6 +79,7 @@ private:
         if (request_.message) request_.message(level, text);
     }
     void note(const std::string& step);  // with the time since the last one
+    void tell_foreign(const onnx::Imported& imported);
     Result<void> check_layouts(const Graph& graph) const;
     Result<void> embed_preprocesses(onnx::Imported& imported) const;
     Result<CompiledModel> make_probe(const onnx::Imported& imported) const;
@@ -121,6 +124,28 @@ void Compilation::note(const std::string& step) {
                   std::chrono::duration<double, std::milli>(now - last_).count());
     last_ = now;
     if (log_) log_->push_back(time + step);
+}
+
+// "Loop, Scan x2": what ONNX Runtime is to run.
+void Compilation::tell_foreign(const onnx::Imported& imported) {
+    std::map<std::string, size_t> counts;
+    size_t operators = 0;
+    for (const Node& node : imported.graph.nodes) {
+        if (!graph::is_onnxruntime(node)) continue;
+        const auto origin = imported.origins.find(node.sources.at(0));
+        ++counts[origin == imported.origins.end() ? node.name : origin->second.op_type];
+        ++operators;
+    }
+    if (operators == 0) return;
+    std::string text;
+    for (const auto& [op, count] : counts)
+        text += (text.empty() ? "" : ", ") + op + (count > 1 ? " x" + std::to_string(count) : "");
+    say(LogLevel::info,
+        request_.model + ": ONNX Runtime runs " +
+            (operators == 1 ? "an operator" : std::to_string(operators) + " operators") +
+            " that neither the NPU nor the CPU partition has (" + text +
+            "); the machine that runs the model needs it, too (Debian: libonnxruntime1.21); "
+            "--no-onnxruntime refuses such models");
 }
 
 Result<void> Compilation::check_layouts(const Graph& graph) const {
@@ -208,6 +233,10 @@ Result<Program> Compilation::make_program(const Part& part) {
     const bool whole = part.nodes.size() == imported_.graph.nodes.size();
     Program program{whole ? imported_.graph : cut(imported_.graph, part.nodes), {}, {}};
     if (request_.keep_outputs) program.before = graph::print(program.graph);
+    if (part.onnxruntime) {
+        program.arena = plan_arena(program.graph);
+        return program;
+    }
     auto reports = run_passes(program.graph, {.level = request_.optimize_level});
     if (!reports) return reports.error();
     for (const PassReport& report : *reports)
@@ -300,7 +329,9 @@ Result<Partition> Compilation::make_partition(const Part& part, const TensorPlac
     }
     Partition p;
     p.kind = part.kind;
-    p.target = npu ? std::string(target_.program) : artifact::cpu_target;
+    p.target = npu                ? std::string(target_.program)
+               : part.onnxruntime ? artifact::onnxruntime_target
+                                  : artifact::cpu_target;
     ViewOptions options = views_;
     options.inner = places.inner;
     options.on_host = !npu;
@@ -454,9 +485,14 @@ Result<CompiledModel> Compilation::run(std::string* not_offloaded) {
                          " columns, " + request_.device + " has " +
                          std::to_string(target_.columns) + "; use smaller numbers"};
     progress(5, "import");
-    auto imported = onnx::import_onnx(request_.model, {.input_shapes = request_.input_shapes});
+    onnx::ImportOptions options;
+    options.input_shapes = request_.input_shapes;
+    options.foreign.allowed = request_.cpu_partition && request_.onnxruntime;
+    options.foreign.ask = ask_onnxruntime;
+    auto imported = onnx::import_onnx(request_.model, options);
     if (!imported) return imported.error();
     for (const onnx::Message& message : imported->messages) say(message.level, message.text);
+    tell_foreign(*imported);
     note("imported: " + std::to_string(imported->operators) + " operators, " +
          std::to_string(imported->folded) + " folded");
     if (request_.quantise.measure) {

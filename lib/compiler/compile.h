@@ -42,6 +42,7 @@ struct CompileRequest {
     std::map<std::string, Layout> layouts;
     std::vector<EmbeddedPreprocess> embed;
     QuantiseRequest quantise;  // nothing where `measure` is empty
+    bool onnxruntime = true;   // operators that are none of ours run in ONNX Runtime
     bool npu = true;           // false: every operator in a CPU partition
     std::string tessellate;    // "", "default" or a JSON file: HW layouts of inputs and outputs
     bool quantised_inputs = false, quantised_outputs = false;  // codes at quantised edges

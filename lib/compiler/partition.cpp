@@ -6,6 +6,7 @@
 #include <map>
 
 #include "lib/compiler/convex_groups.h"
+#include "lib/graph/onnxruntime.h"
 #include "lib/graph/ops.h"
 
 namespace vartml::compiler {
@@ -21,6 +22,7 @@ struct Unit {
     std::vector<size_t> nodes;
     uint64_t ops = 0;
     std::optional<device::Unsupported> reason;  // why the target does not run it
+    bool onnxruntime = false;
     int32_t candidate = -1;
 };
 
@@ -69,6 +71,7 @@ private:
         return candidate >= 0 && !rejections_.contains(static_cast<size_t>(candidate));
     }
     void add(Part& part, const Unit& unit) const;
+    void join_for_onnxruntime(const std::vector<Item>& units);
     void make_parts();
     void list_fallbacks();
 
@@ -80,6 +83,8 @@ private:
     std::vector<Unit> units_;
     std::vector<Part> candidates_;  // in execution order
     std::map<size_t, Rejection> rejections_;
+    std::vector<size_t>
+        group_of_;  // per unit, the candidate that is kept or a group of ONNX Runtime's
     std::vector<int32_t> part_of_;  // per unit, -1: none
     Partitioning out_;
 };
@@ -94,6 +99,11 @@ void Partitioner::find_units() {
         unit_of_[n] = units_.size() - 1;
         unit.nodes.push_back(n);
         unit.ops += graph::count_ops(graph_, node);
+        if (graph::is_onnxruntime(node)) {
+            unit.onnxruntime = true;
+            unit.reason = {"onnxruntime", node.get("why", "") + "; ONNX Runtime runs it"};
+            continue;
+        }
         if (!unit.reason) unit.reason = device::why_unsupported(target_, graph_, node);
         if (!policy_.use_npu)
             unit.reason = {"excluded-by-config", "the whole model was asked for on the CPU"};
@@ -187,47 +197,72 @@ void Partitioner::reject_uncompiled() {
     }
 }
 
+// Units of which some stand together already, in `group_of` (no_group: alone): one item for each
+// group and for each unit outside of them, in an order in which they can run.
+struct Contracted {
+    std::vector<size_t> first;    // unit of each item
+    std::vector<size_t> item_of;  // item of each unit
+    std::vector<Item> items;      // none of which joins
+};
+Contracted contract(const std::vector<Item>& units, const std::vector<size_t>& group_of) {
+    Contracted c;
+    c.first = execution_order(units, group_of);
+    std::map<size_t, size_t> item_of_group;
+    c.item_of.resize(units.size());
+    for (size_t i = 0; i < c.first.size(); ++i) {
+        c.item_of[c.first[i]] = i;
+        if (group_of[c.first[i]] != no_group) item_of_group[group_of[c.first[i]]] = i;
+    }
+    for (size_t u = 0; u < units.size(); ++u)
+        if (group_of[u] != no_group) c.item_of[u] = item_of_group[group_of[u]];
+    c.items.resize(c.first.size());
+    for (size_t u = 0; u < units.size(); ++u)
+        for (const size_t before : units[u].before)
+            if (c.item_of[before] != c.item_of[u])
+                c.items[c.item_of[u]].before.push_back(c.item_of[before]);
+    return c;
+}
+
+// What ONNX Runtime runs joins around the subgraphs that are kept: groups behind the candidates.
+void Partitioner::join_for_onnxruntime(const std::vector<Item>& units) {
+    Contracted c = contract(units, group_of_);
+    for (size_t i = 0; i < c.items.size(); ++i) c.items[i].joins = units_[c.first[i]].onnxruntime;
+    const std::vector<size_t> groups = convex_groups(c.items);
+    for (size_t i = 0; i < c.items.size(); ++i)
+        if (groups[i] != no_group) group_of_[c.first[i]] = candidates_.size() + groups[i];
+}
+
 // Kept subgraphs stay as they are; what the NPU does not run joins around them.
 void Partitioner::make_parts() {
-    // One item per kept subgraph and per unit outside of them, in an order in which they can run.
     const std::vector<Item> units = make_items();
-    std::vector<size_t> kept(units_.size(), no_group);
+    group_of_.assign(units_.size(), no_group);
     for (size_t u = 0; u < units_.size(); ++u)
-        if (is_kept(u)) kept[u] = static_cast<size_t>(units_[u].candidate);
-    const std::vector<size_t> order = execution_order(units, kept);
-    std::map<size_t, size_t> item_of_candidate;
-    std::vector<size_t> item_of(units_.size());
-    for (size_t i = 0; i < order.size(); ++i) {
-        item_of[order[i]] = i;
-        if (kept[order[i]] != no_group) item_of_candidate[kept[order[i]]] = i;
-    }
-    std::vector<Item> items(order.size());
-    for (size_t u = 0; u < units_.size(); ++u) {
-        if (kept[u] != no_group) item_of[u] = item_of_candidate[kept[u]];
-        items[item_of[u]].joins = kept[u] == no_group && policy_.cpu_parts;
-    }
-    for (size_t u = 0; u < units_.size(); ++u)
-        for (const size_t before : units[u].before)
-            if (item_of[before] != item_of[u]) items[item_of[u]].before.push_back(item_of[before]);
+        if (is_kept(u)) group_of_[u] = static_cast<size_t>(units_[u].candidate);
+    join_for_onnxruntime(units);
+    Contracted c = contract(units, group_of_);
+    for (size_t i = 0; i < c.items.size(); ++i)
+        c.items[i].joins = group_of_[c.first[i]] == no_group && policy_.cpu_parts;
 
-    const std::vector<size_t> groups = convex_groups(items);
-    std::vector<int32_t> part_of_item(items.size(), -1), part_of_group;
-    for (const size_t item : execution_order(items, groups)) {
-        const size_t unit = order[item];
-        if (kept[unit] == no_group && groups[item] == no_group) continue;
+    const std::vector<size_t> groups = convex_groups(c.items);
+    std::vector<int32_t> part_of_item(c.items.size(), -1), part_of_group;
+    for (const size_t item : execution_order(c.items, groups)) {
+        const Unit& unit = units_[c.first[item]];
+        if (group_of_[c.first[item]] == no_group && groups[item] == no_group) continue;
         const auto number = static_cast<int32_t>(out_.parts.size());
         part_of_item[item] = number;
         if (groups[item] != no_group) {
             part_of_group.resize(std::max(part_of_group.size(), groups[item] + 1), -1);
             part_of_group[groups[item]] = number;
-            out_.parts.push_back({.kind = PartitionKind::cpu, .nodes = {}});
-        } else {
-            out_.parts.push_back({.nodes = {}, .candidate = units_[unit].candidate});
         }
+        const bool npu = group_of_[c.first[item]] < candidates_.size();
+        out_.parts.push_back({.kind = npu ? PartitionKind::npu : PartitionKind::cpu,
+                              .nodes = {},
+                              .onnxruntime = unit.onnxruntime,
+                              .candidate = npu ? unit.candidate : -1});
     }
     part_of_.assign(units_.size(), -1);
     for (size_t u = 0; u < units_.size(); ++u) {
-        const size_t item = item_of[u];
+        const size_t item = c.item_of[u];
         part_of_[u] = groups[item] == no_group ? part_of_item[item] : part_of_group[groups[item]];
         if (part_of_[u] >= 0) add(out_.parts[static_cast<size_t>(part_of_[u])], units_[u]);
     }

@@ -23,7 +23,8 @@ struct Part {
     std::vector<size_t> nodes;  // indices into the graph, ascending
     uint32_t operators = 0;     // ONNX nodes that they came from
     uint64_t ops = 0;
-    int32_t candidate = -1;  // number among the subgraphs that the NPU could run; -1 on the CPU
+    bool onnxruntime = false;  // on the CPU: the operators that ONNX Runtime runs
+    int32_t candidate = -1;    // number among the subgraphs that the NPU could run; -1 on the CPU
 };
 
 struct PartitionPolicy {

@@ -111,6 +111,7 @@ Result<Sha256::Digest> config_digest(const CompileRequest& request) {
     json["tessellation"] = *tessellation;
     json["keep_outputs"] = request.keep_outputs;
     json["npu"] = request.npu;
+    json["onnxruntime"] = request.onnxruntime;
     json["columns"] = {request.dp_size, request.tp_size};
     json["quantised_edges"] = {request.quantised_inputs, request.quantised_outputs};
     json["calibration_set"] = request.quantise.set;

@@ -9,6 +9,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "lib/artifact/program.h"
+
 namespace vartml::compiler {
 namespace {
 
@@ -41,7 +43,9 @@ std::string with_commas(uint64_t number) {
 std::string partition_stats(const CompiledModel& model, const Partition& p) {
     const artifact::Summary& s = model.summary;
     const std::string type = p.kind == PartitionKind::npu ? "npu" : "cpu";
-    return "Subgraph " + p.name + " stats:\n    Type: " + type +
+    const std::string engine =
+        p.target == artifact::onnxruntime_target ? "\n    Engine: onnxruntime" : "";
+    return "Subgraph " + p.name + " stats:\n    Type: " + type + engine +
            "\n    Operators: " + std::to_string(p.operators) +
            share(p.operators, s.total.operators) + "\n    GOPs : " + gops(p.ops) +
            share(p.ops, s.total.ops) + "  OPs: " + with_commas(p.ops) + '\n';
@@ -165,12 +169,15 @@ std::string summary_json(const CompiledModel& model) {
                  {"actual_batch_size", model.actual_batch_size},
                  {"folded", s.folded}};
     json["partitions"] = Json::array();
-    for (const Partition& p : model.partitions)
-        json["partitions"].push_back({{"name", p.name},
-                                      {"kind", p.kind == PartitionKind::npu ? "npu" : "cpu"},
-                                      {"operators", p.operators},
-                                      {"ops", p.ops},
-                                      {"columns", p.columns}});
+    for (const Partition& p : model.partitions) {
+        Json partition = {{"name", p.name},
+                          {"kind", p.kind == PartitionKind::npu ? "npu" : "cpu"},
+                          {"operators", p.operators},
+                          {"ops", p.ops},
+                          {"columns", p.columns}};
+        if (p.target == artifact::onnxruntime_target) partition["engine"] = "onnxruntime";
+        json["partitions"].push_back(std::move(partition));
+    }
     json["fallbacks"] = Json::array();
     for (const artifact::Fallback& f : s.fallbacks) {
         Json partition = f.partition < 0

@@ -128,7 +128,7 @@ public:
                                                      const LoadOptions& options) = 0;
 };
 
-// The device of that name ("softnpu"; "auto" picks the one that supports `target`). The object
+// The device of that name ("softnpu"; "auto" picks the one that runs `target`). The object
 // lives as long as the process. Errors: not_found listing the devices of this build; unsupported
 // naming the target and what each device lacks.
 Result<Device*> find_device(const std::string& name, const std::string& target);

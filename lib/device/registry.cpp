@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "lib/device/device.h"
+#include "lib/device/onnxruntime/onnxruntime.h"
 #include "lib/device/softnpu/softnpu.h"
 
 namespace vartml::device {
@@ -27,6 +28,8 @@ std::string names(const std::vector<Device*>& all) {
 
 Result<Device*> find_device(const std::string& name, const std::string& target) {
     const std::vector<Device*> all = devices();
+    if (name == "auto" && onnxruntime_device().supports_target(target))
+        return &onnxruntime_device();
     if (name == "xrt")
         return Error{ErrorCode::unsupported,
                      "device 'xrt' runs no programs here, XRT is memory only: set vartml_memory to "

@@ -119,9 +119,12 @@ void check_runner(Examination& e, const std::string& asked, const std::string& p
         e.fine("device " + text("backend") + " answers and runs it, float work in " +
                text("compute_type"));
     } catch (const std::exception& error) {
+        const bool lacks_onnxruntime =
+            std::string_view(error.what()).find("needs ONNX Runtime") != std::string_view::npos;
         e.problem(std::string("no device runs it: ") + error.what(),
-                  asked.ends_with(".onnx") ? "vartml compile " + asked
-                                           : "vartml compile MODEL.onnx -o MODEL.rai");
+                  lacks_onnxruntime          ? "apt install libonnxruntime1.21"
+                  : asked.ends_with(".onnx") ? "vartml compile " + asked
+                                             : "vartml compile MODEL.onnx -o MODEL.rai");
     }
 }
 

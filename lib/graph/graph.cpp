@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/graph/graph.h"
+#include "lib/graph/onnxruntime.h"
 
 #include <algorithm>
+#include <charconv>
 #include <unordered_set>
 
 namespace vartml::graph {
@@ -58,6 +60,26 @@ std::string to_string(const Type& type) {
         text += std::to_string(type.shape[i]);
     }
     return text + ']';
+}
+
+std::optional<Type> parse_type(std::string_view text) {
+    const size_t bracket = text.find('[');
+    if (bracket == text.npos || !text.ends_with(']')) return std::nullopt;
+    const auto data_type = parse_short_name(text.substr(0, bracket));
+    if (!data_type) return std::nullopt;
+    Type type{*data_type, {}};
+    std::string_view rest = text.substr(bracket + 1, text.size() - bracket - 2);
+    while (!rest.empty()) {
+        int64_t size = 0;
+        const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), size);
+        if (error != std::errc() || size < 0) return std::nullopt;
+        rest.remove_prefix(static_cast<size_t>(end - rest.data()));
+        type.shape.push_back(size);
+        if (rest.empty()) return type;
+        if (!rest.starts_with(',') || rest.size() == 1) return std::nullopt;
+        rest.remove_prefix(1);
+    }
+    return type;
 }
 
 Constant make_constant(std::vector<std::byte> bytes) {

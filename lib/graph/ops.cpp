@@ -5,6 +5,7 @@
 
 #include "lib/graph/attribute_values.h"
 #include "lib/graph/late.h"
+#include "lib/graph/onnxruntime.h"
 #include "lib/graph/op_rules.h"
 
 namespace vartml::graph {
@@ -20,6 +21,31 @@ Result<Types> infer_late(const Graph& graph, const Node& node) {
 }
 constexpr OpInfo late_op{late_kind, 1, -1, 1, -1, "*", infer_late, count_none};
 
+// The types are what the importer found out.
+Result<Types> infer_onnxruntime(const Graph& graph, const Node& node) {
+    const Value& model = graph.value(node.inputs[0]);
+    if (!model.constant || model.type.data_type != DataType::uint8 || model.type.shape.size() != 1)
+        return bad_node(node, "has the model " + to_string(model.type) +
+                                  ", expected constant bytes: u8 of one dimension");
+    const auto found = node.attributes.find("types");
+    const auto* texts = found == node.attributes.end()
+                            ? nullptr
+                            : std::get_if<std::vector<std::string>>(&found->second);
+    if (!texts || texts->size() != node.outputs.size())
+        return bad_node(node, "does not have a type for each of its " +
+                                  std::to_string(node.outputs.size()) + " outputs");
+    Types types;
+    for (const std::string& text : *texts) {
+        auto type = parse_type(text);
+        if (!type) return bad_node(node, "has the type '" + text + "', expected one like f32[1,3]");
+        types.push_back(std::move(*type));
+    }
+    return types;
+}
+constexpr OpInfo onnxruntime_op{
+    onnxruntime_kind,  1,           -1, 1, -1, "data_dependent:i types:ss* why:s",
+    infer_onnxruntime, count_output};
+
 std::vector<OpInfo> build_table() {
     std::vector<OpInfo> table;
     for (const auto& part :
@@ -28,6 +54,7 @@ std::vector<OpInfo> build_table() {
         table.insert(table.end(), part.begin(), part.end());
     }
     table.push_back(late_op);
+    table.push_back(onnxruntime_op);
     std::ranges::sort(table, {}, &OpInfo::kind);
     return table;
 }
@@ -249,6 +276,7 @@ bool has_data_dependent_shape(const Graph& graph, const Node& node) {
     if (base == "Slice" && node.inputs.size() > 1) return true;
     if (base == "TopK" && node.inputs.size() > 1) return true;
     if (is_late(node) && !keeps_shape(node.get("op", ""))) return true;
+    if (is_onnxruntime(node)) return node.get("data_dependent", int64_t{0}) != 0;
     if (base == "Shape" || base == "Size") return false;
     return std::ranges::any_of(
         node.inputs, [&](ValueId id) { return id != none && graph.value(id).data_dependent; });

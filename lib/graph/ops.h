@@ -93,7 +93,7 @@
 //   bytes per pixel, to
 //                                    f32 of C channels: (x - mean[c]) * scale[c]; an embedded
 //                                    pre-process
-//   Late x...   op:s and the attributes of ONNX: late.h
+//   Late x...   op:s and the attributes of ONNX: late.h;  OnnxRuntime (vartml): onnxruntime.h
 //
 // The importer decomposes what is not listed (SkipLayerNormalization, BiasGelu, FastGelu,
 // FusedConv, FusedMatMul, CenterCropPad, DynamicQuantizeLinear, Scaler …) into the above; Identity

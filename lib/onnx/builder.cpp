@@ -4,6 +4,8 @@
 #include "lib/common/utf8.h"
 #include "lib/cpu/fold.h"
 #include "lib/graph/late.h"
+#include "lib/graph/onnxruntime.h"
+#include "lib/graph/ops.h"
 
 namespace vartml::onnx {
 namespace {
@@ -86,6 +88,52 @@ ValueId Builder::emit(std::string kind, ValueIds inputs, Attributes attributes,
                                   std::move(domain), {name})[0];
     if (!error_) unnamed_.insert(id);
     return id;
+}
+
+void Builder::emit_foreign(const std::string& model, const ValueIds& inputs,
+                           const std::vector<std::string>& names,
+                           const std::vector<graph::Type>& types, bool data_dependent,
+                           const std::string& why) {
+    if (error_) return;
+    graph::Node node;
+    node.kind = std::string(graph::onnxruntime_kind);
+    node.domain = "vartml";
+    node.name = node_;
+    node_name_used_ = true;
+    node.sources = {node_};
+    const auto bytes = std::as_bytes(std::span(model));
+    node.inputs = {constant(node_ + "/model",
+                            {DataType::uint8, {static_cast<int64_t>(bytes.size())}},
+                            graph::make_constant(bytes))};
+    node.inputs.insert(node.inputs.end(), inputs.begin(), inputs.end());
+    std::vector<std::string> texts;
+    for (size_t i = 0; i < names.size(); ++i) {
+        const ValueId id = graph.add_value(unique_value_name(names[i]), types[i]);
+        graph.value(id).data_dependent = data_dependent;
+        node.outputs.push_back(id);
+        texts.push_back(to_string(types[i]));
+    }
+    node.attributes = {{"types", texts}, {"why", why}};
+    if (data_dependent) node.attributes["data_dependent"] = int64_t{1};
+    if (auto good = graph::infer_types(graph, node); !good)
+        return fail(good.error().code, "is refused: " + good.error().message);
+    for (size_t i = 0; i < names.size(); ++i) bind(names[i], node.outputs[i]);
+    graph.nodes.push_back(std::move(node));
+}
+
+void Builder::go_back(Mark mark) {
+    error_.reset();
+    node_ = std::move(mark.node);
+    if (!mark.scope.empty()) scope = std::move(mark.scope);
+    for (size_t i = mark.values; i < graph.values.size(); ++i) {
+        value_names_.erase(graph.values[i].name);
+        unnamed_.erase(static_cast<ValueId>(i));
+    }
+    for (size_t i = mark.nodes; i < graph.nodes.size(); ++i)
+        if (graph.nodes[i].name != node_) node_names_.erase(graph.nodes[i].name);
+    graph.values.resize(mark.values);
+    graph.nodes.resize(mark.nodes);
+    node_name_used_ = mark.node_name_used;
 }
 
 ValueId Builder::constant(std::string name, graph::Type type, graph::Constant constant) {

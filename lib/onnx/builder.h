@@ -40,6 +40,11 @@ public:
                  std::string domain = {});
     ValueIds emit_named(std::string kind, ValueIds inputs, Attributes attributes,
                         std::string domain, const std::vector<std::string>& names);
+    // Appends what ONNX Runtime computes: the bytes of a model whose inputs are `inputs`, and whose
+    // outputs, tensors with these names and types, are bound. `why` says why it is none of ours.
+    void emit_foreign(const std::string& model, const ValueIds& inputs,
+                      const std::vector<std::string>& names, const std::vector<graph::Type>& types,
+                      bool data_dependent, const std::string& why);
     ValueId constant(std::string name, graph::Type type, graph::Constant constant);
     ValueId floats(std::vector<int64_t> shape, const std::vector<float>& values);
     ValueId ints(const std::vector<int64_t>& values);  // 1-D int64
@@ -63,6 +68,20 @@ public:
     std::string unique_value_name(std::string_view stem) { return unique(value_names_, stem); }
     std::string unique_node_name(std::string_view stem) { return unique(node_names_, stem); }
     const std::string& node() const { return node_; }
+    const std::string& file() const { return file_; }
+
+    // What was appended since mark() can be taken back, errors included.
+    struct Mark {
+        size_t values, nodes;
+        bool node_name_used;
+        std::string node;
+        std::unordered_map<std::string, ValueId> scope;  // of If, whose branches have names
+    };
+    Mark mark(bool with_scope) const {
+        return {graph.values.size(), graph.nodes.size(), node_name_used_, node_,
+                with_scope ? scope : std::unordered_map<std::string, ValueId>{}};
+    }
+    void go_back(Mark mark);
 
 private:
     std::string unique(std::unordered_set<std::string>& taken, std::string_view stem);

@@ -95,20 +95,20 @@ std::string split_tensor(const pb::NodeProto& node, const std::set<std::string>&
 // The line for a node that is refused for its operator, or nothing.
 std::optional<std::string> refuse_operator(const std::string& file, const pb::NodeProto& node,
                                            const Opsets& opsets,
-                                           const std::set<std::string>& constants) {
+                                           const std::set<std::string>& constants, bool foreign) {
     const std::string domain = domain_of(node);
     const auto declared = opsets.find(domain);
     const int opset = declared == opsets.end() ? 1 : declared->second;
     const std::string tensor = split_tensor(node, constants);
     if (!domain.empty()) {
-        if (can_lower(domain, node.op_type())) return std::nullopt;
+        if (foreign || can_lower(domain, node.op_type())) return std::nullopt;
         return refusal(file, node, opset, which_nothing_runs, replace_or_split, tensor);
     }
-    if (const RefusedClass* c = find_refused(node.op_type()))
+    if (const RefusedClass* c = find_refused(node.op_type()); c && !foreign)
         return refusal(file, node, opset, std::string(c->problem).append(that_nothing_runs),
                        c->way_out, tensor);
     if (auto line = outside_opset(file, node, opset)) return line;
-    if (can_lower(domain, node.op_type())) return std::nullopt;
+    if (foreign || can_lower(domain, node.op_type())) return std::nullopt;
     return refusal(file, node, opset, which_nothing_runs, replace_or_split, tensor);
 }
 
@@ -180,6 +180,16 @@ std::string operator_name(const pb::NodeProto& node) {
     return domain.empty() ? node.op_type() : domain + "::" + node.op_type();
 }
 
+bool is_foreign(const pb::NodeProto& node) {
+    const std::string domain = domain_of(node);
+    return !can_lower(domain, node.op_type()) || (domain.empty() && find_refused(node.op_type()));
+}
+
+std::string why_foreign(const pb::NodeProto& node) {
+    const RefusedClass* c = domain_of(node).empty() ? find_refused(node.op_type()) : nullptr;
+    return c ? std::string(c->problem) : "an operator that is none of ours";
+}
+
 std::string refusal(const std::string& file, const pb::NodeProto& node, int opset,
                     std::string_view problem, std::string_view way_out, const std::string& tensor) {
     std::string out(way_out);
@@ -188,12 +198,32 @@ std::string refusal(const std::string& file, const pb::NodeProto& node, int opse
            std::to_string(opset) + "), " + std::string(problem) + "; " + out;
 }
 
+std::string refused_like(const std::string& file, const pb::GraphProto& graph,
+                         const pb::NodeProto& refused, const Opsets& opsets,
+                         const std::set<std::string>& constants) {
+    constexpr std::string_view known[] = {"", "ai.onnx.ml", "com.microsoft"};
+    const std::string domain = domain_of(refused);
+    const bool all_of_domain = std::ranges::find(known, domain) == std::end(known);
+    std::string text;
+    size_t count = 1;
+    for (const auto& node : graph.node()) {
+        if (&node == &refused || domain_of(node) != domain ||
+            (!all_of_domain && node.op_type() != refused.op_type()))
+            continue;
+        const auto line = refuse_operator(file, node, opsets, constants, false);
+        if (line && ++count <= max_listed) text += '\n' + *line;
+    }
+    if (count > max_listed)
+        text += "\n" + file + ": " + std::to_string(count - max_listed) + " more nodes like these";
+    return text;
+}
+
 Result<void> check_nodes(const std::string& file, const pb::GraphProto& graph, const Opsets& opsets,
-                         const std::set<std::string>& constants,
-                         const std::set<std::string>& outer) {
+                         const std::set<std::string>& constants, const std::set<std::string>& outer,
+                         bool foreign) {
     std::vector<std::string> refused;
     for (const auto& node : graph.node())
-        if (auto line = refuse_operator(file, node, opsets, constants))
+        if (auto line = refuse_operator(file, node, opsets, constants, foreign))
             refused.push_back(std::move(*line));
     if (!refused.empty()) {
         std::string text;
@@ -213,6 +243,10 @@ Result<void> check_nodes(const std::string& file, const pb::GraphProto& graph, c
     for (const std::string& name : outer) names.add(name);
     for (const auto& node : graph.node()) {
         if (node.op_type() == "If") continue;
+        // An operator of ONNX's first sets, which only ONNX Runtime knows.
+        if (foreign && is_foreign(node) && domain_of(node).empty() &&
+            !find_schema(node.op_type(), max_opset))
+            continue;
         try {
             ::onnx::checker::check_node(node, context, names);
         } catch (const std::exception& e) {

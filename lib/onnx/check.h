@@ -45,13 +45,25 @@ std::string operator_name(const pb::NodeProto& node);
 std::string refusal(const std::string& file, const pb::NodeProto& node, int opset,
                     std::string_view problem, std::string_view way_out, const std::string& tensor);
 
+// Whether the node is no operator of ours.
+bool is_foreign(const pb::NodeProto& node);
+// "which is a control-flow operator of ONNX": why it is none, to be read behind its name.
+std::string why_foreign(const pb::NodeProto& node);
+
+// A line for each further node that is refused like this one: of its operator, or of its domain
+// where that is nobody's but the model's. Each begins with a line break.
+std::string refused_like(const std::string& file, const pb::GraphProto& graph,
+                         const pb::NodeProto& refused, const Opsets& opsets,
+                         const std::set<std::string>& constants);
+
 // Every node of the list: the operator exists in the declared set, is one that can be compiled, and
 // has the inputs and attributes of its schema. Branches of If are not looked at: the one taken is
 // checked when it is known. `constants` are names that no sentence should propose to split at.
-// `outer` are names that subgraphs may read. Errors: unsupported with a line per refused node,
+// `outer` are names that subgraphs may read. With `foreign` operators that are none of ours pass,
+// as long as the declared set has them. Errors: unsupported with a line per refused node,
 // bad_model for a node against its schema.
 Result<void> check_nodes(const std::string& file, const pb::GraphProto& graph, const Opsets& opsets,
-                         const std::set<std::string>& constants,
-                         const std::set<std::string>& outer);
+                         const std::set<std::string>& constants, const std::set<std::string>& outer,
+                         bool foreign);
 
 }  // namespace vartml::onnx

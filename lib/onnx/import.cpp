@@ -15,6 +15,7 @@
 #include "lib/onnx/bind.h"
 #include "lib/onnx/builder.h"
 #include "lib/onnx/check.h"
+#include "lib/onnx/foreign.h"
 #include "lib/onnx/lower.h"
 #include "lib/onnx/model_file.h"
 #include "lib/onnx/sort.h"
@@ -29,10 +30,21 @@ std::set<std::string> initialiser_names(const pb::GraphProto& graph) {
     return names;
 }
 
+// What a sentence says of a node, without the file, the node and the way out.
+std::string reason_of(const Error& error) {
+    std::string text = error.message;
+    if (const size_t at = text.find(": node '"); at != text.npos) text.erase(0, at + 8);
+    if (const size_t at = text.find("' "); at != text.npos) text.erase(0, at + 2);
+    return text.substr(0, text.find("; "));
+}
+
 class Importer {
 public:
     Importer(ModelFile file, const ImportOptions& options)
-        : file_(std::move(file)), options_(options), builder_(file_.path()) {}
+        : file_(std::move(file)),
+          options_(options),
+          builder_(file_.path()),
+          foreign_(builder_, options.foreign) {}
     Result<Imported> run();
 
 private:
@@ -42,6 +54,7 @@ private:
     Result<void> add_initialisers(const pb::GraphProto& graph);
     Result<void> add_nodes(const pb::GraphProto& graph);
     Result<void> add_node(const pb::NodeProto& node);
+    Result<void> add_own(const pb::NodeProto& node);
     Result<void> add_if(const pb::NodeProto& node);
     Result<void> add_outputs();
     Result<Attributes> attributes(const pb::NodeProto& node) const;
@@ -55,6 +68,7 @@ private:
     const ImportOptions& options_;
     Opsets opsets_;
     Builder builder_;
+    ForeignNodes foreign_;
     Imported out_;
     uint32_t nodes_in_file_ = 0;
 };
@@ -77,8 +91,10 @@ Result<Imported> Importer::run() {
         if (node.op_type() == "Constant")
             constants.insert(node.output().begin(), node.output().end());
     }
-    if (auto done = check_nodes(file_.path(), graph, opsets_, constants, names); !done)
+    if (auto done = check_nodes(file_.path(), graph, opsets_, constants, names, foreign_.allowed());
+        !done)
         return done.error();
+    foreign_.begin(file_.proto(), opsets_);
 
     builder_.graph.name = graph.name();
     note_declared(graph);
@@ -163,6 +179,11 @@ Result<void> Importer::add_initialisers(const pb::GraphProto& graph) {
     for (const auto& tensor : graph.initializer()) {
         auto value =
             read_tensor(file_, tensor, file_.path() + ": initialiser '" + tensor.name() + "'");
+        if (!value && value.error().code == ErrorCode::unsupported && foreign_.allowed() &&
+            tensor.data_location() != pb::TensorProto::EXTERNAL) {
+            foreign_.keep(tensor);
+            continue;
+        }
         if (!value) return value.error();
         if (builder_.find(tensor.name()) != graph::none)
             return error(ErrorCode::bad_model,
@@ -176,6 +197,7 @@ Result<void> Importer::add_initialisers(const pb::GraphProto& graph) {
 Result<void> Importer::add_nodes(const pb::GraphProto& graph) {
     std::set<std::string> known;
     for (const auto& [name, id] : builder_.scope) known.insert(name);
+    foreign_.add_names(known);
     auto order = sort_nodes(file_.path(), graph, known);
     if (!order) return order.error();
     if (!std::ranges::is_sorted(*order))
@@ -192,7 +214,28 @@ Result<void> Importer::add_node(const pb::NodeProto& node) {
     if (node.op_type() != "Constant") ++nodes_in_file_;
     builder_.begin_node(node_name(node));
     out_.origins[builder_.node()] = {node.op_type(), domain_of(node)};
-    if (node.op_type() == "If" && domain_of(node).empty()) return add_if(node);
+    if (foreign_.allowed() && (is_foreign(node) || foreign_.reads_any(node))) {
+        auto done = foreign_.add(node, why_foreign(node));
+        if (!done && is_foreign(node)) {
+            const pb::GraphProto& graph = file_.proto().graph();
+            return Error{done.error().code,
+                         done.error().message + refused_like(file_.path(), graph, node, opsets_,
+                                                             initialiser_names(graph))};
+        }
+        return done;
+    }
+    const bool is_if = node.op_type() == "If" && domain_of(node).empty();
+    Builder::Mark mark = builder_.mark(is_if);
+    auto done = is_if ? add_if(node) : add_own(node);
+    if (done || !foreign_.allowed() || done.error().code != ErrorCode::unsupported) return done;
+    builder_.go_back(std::move(mark));
+    // A form of the operator that is none of ours; our sentence stays, should ONNX Runtime refuse
+    // it.
+    if (auto taken = foreign_.add(node, reason_of(done.error())); !taken) return done;
+    return {};
+}
+
+Result<void> Importer::add_own(const pb::NodeProto& node) {
     auto converted = attributes(node);
     if (!converted) return converted.error();
     const auto opset = opsets_.find(domain_of(node));
@@ -238,7 +281,9 @@ Result<void> Importer::add_if(const pb::NodeProto& node) {
     }
     for (const auto& inner : branch->node())
         names.insert(inner.output().begin(), inner.output().end());
-    if (auto done = check_nodes(file_.path(), *branch, opsets_, constants, names); !done)
+    if (auto done =
+            check_nodes(file_.path(), *branch, opsets_, constants, names, foreign_.allowed());
+        !done)
         return done;
 
     auto outer = builder_.scope;
@@ -302,6 +347,11 @@ Result<void> Importer::add_outputs() {
     for (const ValueId id : graph.inputs) names.insert(graph.value(id).name);
     for (const auto& output : proto.output()) {
         ValueId id = builder_.find(output.name());
+        if (id == graph::none && foreign_.holds(output.name()))
+            return error(ErrorCode::unsupported,
+                         "output '" + output.name() +
+                             "' is no tensor of numbers (a sequence, strings, an optional value); "
+                             "keep this part in the application");
         if (id == graph::none)
             return error(ErrorCode::bad_model, "output '" + output.name() +
                                                    "' is made by no node; export the model again");

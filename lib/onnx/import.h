@@ -3,6 +3,7 @@
 // it leaves it.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -15,9 +16,26 @@
 
 namespace vartml::onnx {
 
+// An output of a model, as ONNX Runtime says.
+struct ForeignOutput {
+    int32_t elem_type = 0;  // number of TensorProto.DataType; 0: no tensor
+    bool has_shape = false;
+    std::vector<int64_t> shape;  // the largest that was seen, where the data decide
+    bool varies = false;         // with the data
+};
+
+// Operators that are none of ours.
+struct ForeignOptions {
+    bool allowed = false;  // they become operators that ONNX Runtime runs
+    // Loads the bytes of an ONNX model in ONNX Runtime and says what its outputs are. Errors:
+    // not_found where there is no ONNX Runtime, else its own sentence. May be empty.
+    std::function<Result<std::vector<ForeignOutput>>(const std::string& model)> ask = {};
+};
+
 struct ImportOptions {
     std::map<std::string, std::vector<int64_t>>
         input_shapes;  // by input name; binds symbolic dimensions
+    ForeignOptions foreign = {};
 };
 
 // Something the user should know that is no failure.

@@ -8,10 +8,7 @@
 #include "lib/onnx/check.h"
 
 namespace vartml::onnx {
-namespace {
 
-// Tensors that a node reads from the graph it stands in; for one with subgraphs also what those
-// take from outside.
 std::set<std::string> reads(const pb::NodeProto& node) {
     std::set<std::string> names(node.input().begin(), node.input().end());
     names.erase("");
@@ -31,8 +28,6 @@ std::set<std::string> reads(const pb::NodeProto& node) {
     }
     return names;
 }
-
-}  // namespace
 
 Result<std::vector<int>> sort_nodes(const std::string& file, const pb::GraphProto& graph,
                                     const std::set<std::string>& known) {

@@ -11,6 +11,10 @@
 
 namespace vartml::onnx {
 
+// Tensors that a node reads from the graph it stands in; for one with subgraphs also what those
+// take from outside.
+std::set<std::string> reads(const pb::NodeProto& node);
+
 // Node indices such that each tensor is made before it is read, subgraphs' reads included; the
 // order of the file where that leaves a choice. `known` are tensors that exist before the first
 // node. Errors: bad_model for a tensor that nobody makes, one made twice, and a cycle; the sentence

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 
+#include "lib/artifact/program.h"
 #include "lib/device/executor.h"
 #include "lib/runtime/vart_errors.h"
 
@@ -179,7 +180,9 @@ public:
 
     std::string compute_type() const override {
         for (const LoadedPartition& p : partitions_)
-            if (p.program->target != artifact_cpu_target) return p.executable->compute_type();
+            if (p.program->target != artifact::cpu_target &&
+                p.program->target != artifact::onnxruntime_target)
+                return p.executable->compute_type();
         return partitions_[0].executable->compute_type();
     }
     unsigned border_conversions() const override {
@@ -207,8 +210,6 @@ public:
     }
 
 private:
-    static constexpr std::string_view artifact_cpu_target = "cpu-1";
-
     // Without recorders nothing is stamped.
     Result<void> run_in(Lane& lane, std::span<const void* const> inputs,
                         std::span<void* const> outputs,

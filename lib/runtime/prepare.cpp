@@ -11,6 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "lib/artifact/program.h"
 #include "lib/artifact/stats_descriptor.h"
 #include "lib/common/cache_folder.h"
 #include "lib/common/processors.h"
@@ -391,11 +392,13 @@ Result<std::unique_ptr<RunnerState>> prepare(const std::string& path, artifact::
                                              Options options) {
     if (auto good = check_config(options, model); !good) return good.error();
     if (auto good = check_partitions(path, model); !good) return good.error();
-    // The first NPU partition stands for the model; a model without one runs on the CPU alone.
+    // The first NPU partition stands for the model; a model without one runs on the CPU alone,
+    // where ONNX Runtime's partitions need a device beside them.
     auto main = std::ranges::find(model.partitions, artifact::PartitionKind::npu,
                                   &artifact::Partition::kind);
     if (main == model.partitions.end()) main = model.partitions.begin();
-    const std::string target = main->target;
+    const bool is_foreign = main->target == artifact::onnxruntime_target;
+    const std::string target = is_foreign ? artifact::cpu_target : main->target;
     auto device = device::find_device(options.device, target);
     if (!device)
         return fault(device.error().code,

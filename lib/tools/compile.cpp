@@ -33,6 +33,7 @@ struct Options {
     int progress_fd = -1;
     unsigned jobs = 0;
     bool quiet = false;
+    bool no_onnxruntime = false;
 };
 
 // A range that the text of the option gives, or that nobody comes near.
@@ -87,6 +88,9 @@ void add_target(CLI::App& app, Options& o) {
                    "auto: float work and HW tensors may be bfloat16; f32: never [auto]")
         ->check(CLI::IsMember({"auto", "f32"}))
         ->option_text("auto|f32");
+    app.add_flag("--no-onnxruntime", o.no_onnxruntime,
+                 "refuse operators that neither the NPU nor the CPU partition has, instead of "
+                 "leaving them to ONNX Runtime");
     app.add_flag("--require-full-offload", r.require_full_offload,
                  "write nothing and exit with 5 unless every operator runs on the NPU");
 }
@@ -257,6 +261,7 @@ Result<void> finish_options(Options& o) {
     }
     if (auto done = finish_stats(o.stats, o.request); !done) return done;
     o.request.convert_floats = o.numerics == "auto";
+    o.request.onnxruntime = !o.no_onnxruntime;
     if (o.progress_fd >= 0 && ::fcntl(o.progress_fd, F_GETFD) < 0)
         return Error{ErrorCode::invalid_argument,
                      "--progress-fd: " + std::to_string(o.progress_fd) + " is no open descriptor"};

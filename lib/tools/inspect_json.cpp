@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
+#include "lib/artifact/program.h"
 #include "lib/tools/inspect_report.h"
 
 namespace vartml::tools {
@@ -92,6 +93,7 @@ void add_own_keys(Json& j, const CompiledModel& model) {
                           {"operators", p.operators},
                           {"ops", p.ops}};
         if (npu) partition["columns"] = p.columns;
+        if (p.target == artifact::onnxruntime_target) partition["engine"] = "onnxruntime";
         j["partitions"].push_back(std::move(partition));
     }
     for (const uint32_t i : model.execution_order)

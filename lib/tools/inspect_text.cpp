@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <map>
 
+#include "lib/artifact/program.h"
 #include "lib/artifact/stats_descriptor.h"
 #include "lib/common/utf8.h"
 #include "lib/tools/inspect_report.h"
@@ -89,8 +90,10 @@ double percent(double part, double whole) {
 
 std::string partition_text(const artifact::Partition& p) {
     const bool npu = p.kind == PartitionKind::npu;
-    std::string text = format("%s (%s, %u operators, %.3f GOPs", p.name.c_str(),
-                              npu ? "npu" : "cpu", p.operators, static_cast<double>(p.ops) / 1e9);
+    const bool foreign = p.target == artifact::onnxruntime_target;
+    std::string text = format("%s (%s%s, %u operators, %.3f GOPs", p.name.c_str(),
+                              npu ? "npu" : "cpu", foreign ? ", engine onnxruntime" : "",
+                              p.operators, static_cast<double>(p.ops) / 1e9);
     if (npu) text += format(", %u columns", p.columns);
     return text + ')';
 }

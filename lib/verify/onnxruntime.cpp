@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/verify/onnxruntime.h"
 
-#include <cstdlib>
 #include <filesystem>
 #include <string_view>
 
 #include "lib/artifact/extraction.h"
+#include "lib/common/onnxruntime_program.h"
 #include "lib/common/process.h"
 
 namespace vartml::verify {
@@ -14,15 +14,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* child_name = "vartml-onnxruntime";
-// Beside the program in a build folder, in libexec once installed.
-std::string find_child() {
-    if (const char* given = std::getenv("VARTML_ONNXRUNTIME_CHILD"); given && *given) return given;
-    std::error_code error;
-    const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
-    for (const fs::path& place : {folder, folder / ".." / "libexec"})
-        if (fs::exists(place / child_name, error)) return (place / child_name).string();
-    return {};
-}
 
 std::string last_line(std::string text) {
     while (!text.empty() && text.back() == '\n') text.pop_back();
@@ -43,11 +34,9 @@ std::string why_it_ended(const ChildResult& ended, const Limits& limits) {
 }
 
 Result<OnnxRuntime> OnnxRuntime::find() {
-    const std::string how =
-        "; install it (Debian: libonnxruntime1.21), or name the library in the environment "
-        "variable VARTML_ONNXRUNTIME";
+    const std::string how = "; " + std::string(how_to_get_onnxruntime);
     OnnxRuntime found;
-    found.program_ = find_child();
+    found.program_ = find_onnxruntime_program();
     if (found.program_.empty())
         return Error{
             ErrorCode::not_found,

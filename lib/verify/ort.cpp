@@ -12,6 +12,10 @@
 //                                              further tensor to give; results are OUT/outputs and
 //                                              OUT/output_<i> in the same form, OUT is FOLDER where
 //                                              it is left out
+//        vartml-onnxruntime describe MODEL     what its outputs are
+//                                              (lib/device/onnxruntime/describe.h)
+//        vartml-onnxruntime serve              what partitions of ONNX Runtime run in
+//                                              (lib/device/onnxruntime/protocol.h)
 // TYPE is the number of ONNX's TensorProto.DataType; LEVEL is what ONNX Runtime does to the graph:
 // disabled, basic, extended or all. Exit status: 0, 1 for a fault that one line on standard error
 // tells, 3 where there is no ONNX Runtime.
@@ -26,6 +30,9 @@
 #include <sstream>
 #include <string>
 #include <vector>
+
+#include "lib/device/onnxruntime/describe.h"
+#include "lib/device/onnxruntime/serve.h"
 
 namespace {
 
@@ -45,7 +52,7 @@ void check(OrtStatus* status) {
 }
 
 // VARTML_ONNXRUNTIME names the library; else it is where the loader finds it.
-const OrtApiBase* load() {
+const OrtApiBase* load(bool serves) {
     std::vector<std::string> names = {"libonnxruntime.so.1", "libonnxruntime.so"};
     for (int minor = 40; minor >= 12; --minor)  // Debian's name has the minor version in it
         names.push_back("libonnxruntime.so.1." + std::to_string(minor));
@@ -62,6 +69,7 @@ const OrtApiBase* load() {
         if (base) return base();
         reason = name + " has no OrtGetApiBase";
     }
+    if (serves) vartml::onnxruntime::tell_absent(reason.c_str());
     std::fprintf(stderr, "%s\n", reason.c_str());
     std::fflush(stderr);
     _exit(exit_absent);
@@ -307,16 +315,22 @@ void run(const std::string& model, const std::string& folder, const std::string&
 
 int main(int argc, char** argv) {
     const std::string word = argc > 1 ? argv[1] : "";
-    if ((word != "version" || argc != 2) && (word != "inputs" || argc != 3) &&
-        (word != "run" || (argc != 4 && argc != 6))) {
+    const bool serves = word == "serve" && argc == 2;
+    const bool describes = word == "describe" && argc == 3;
+    if (!serves && !describes && (word != "version" || argc != 2) &&
+        (word != "inputs" || argc != 3) && (word != "run" || (argc != 4 && argc != 6))) {
         std::fputs(
-            "usage: vartml-onnxruntime version | inputs MODEL | run MODEL FOLDER [LEVEL OUT]\n",
+            "usage: vartml-onnxruntime version | serve | describe MODEL | inputs MODEL | "
+            "run MODEL FOLDER [LEVEL OUT]\n",
             stderr);
         return 2;
     }
-    const OrtApiBase* base = load();
+    const OrtApiBase* base = load(serves);
     api = base->GetApi(oldest_api);
+    if (!api && serves) vartml::onnxruntime::tell_absent("it is too old");
     if (!api) fail(std::string("ONNX Runtime ") + base->GetVersionString() + " is too old");
+    if (describes) vartml::onnxruntime::describe(api, argv[2]);
+    if (serves) vartml::onnxruntime::serve(api, base->GetVersionString());
     if (word == "version") {
         ::dprintf(3, "%s\n", base->GetVersionString());
         _exit(0);

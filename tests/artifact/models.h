@@ -183,4 +183,33 @@ output %s
     return connect(make_model({std::move(first), std::move(cpu), std::move(last)}));
 }
 
+// A CPU partition with one node of the kind, from x to y; for OnnxRuntime with the bytes of a
+// model.
+inline artifact::CompiledModel one_node_model(const std::string& kind, const std::string& target,
+                                              const std::string& model = "") {
+    graph::Graph g;
+    const auto x = g.add_value("x", {DataType::float32, {1, 4}});
+    const auto y = g.add_value("y", {DataType::float32, {1, 4}});
+    graph::Node n;
+    n.kind = kind;
+    n.name = "n";
+    n.sources = {"n"};
+    n.inputs = {x};
+    n.outputs = {y};
+    if (kind == "OnnxRuntime") {
+        const graph::Type bytes{DataType::uint8, {static_cast<int64_t>(model.size())}};
+        n.domain = "vartml";
+        n.inputs = {
+            g.add_constant("n/model", bytes, graph::make_constant(std::as_bytes(std::span(model)))),
+            x};
+        n.attributes["types"] = std::vector<std::string>{"f32[1,4]"};
+    }
+    g.inputs = {x};
+    g.outputs = {y};
+    g.nodes = {n};
+    auto partition = make_partition("vaiml_cpu_subgraph_0", std::move(g));
+    partition.target = target;
+    return connect(make_model({std::move(partition)}));
+}
+
 }  // namespace vartml::test

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -12,6 +13,8 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "lib/common/file.h"
 
 namespace vartml {
 namespace {
@@ -123,6 +126,55 @@ TEST(Child, NamesAProgramThatDoesNotExist) {
     ASSERT_FALSE(r);
     EXPECT_EQ(r.error().code, ErrorCode::not_found);
     EXPECT_EQ(r.error().message, "/nowhere/vartml: cannot run: No such file or directory");
+}
+
+// What a child says through a socket that it was given as descriptor 3.
+struct Served {
+    std::string answer, end;
+};
+Served serve(const std::string& script) {
+    int ends[2];
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    const Fd ours(ends[0]);
+    Fd theirs(ends[1]);
+    auto child = ServingChild::start({"/bin/sh", "-c", script}, std::span(&ends[1], 1));
+    EXPECT_TRUE(child) << child.error().message;
+    theirs.reset();
+    EXPECT_EQ(::write(ours.get(), "hello\n", 6), 6);
+    Served served;
+    char byte = 0;
+    while (::read(ours.get(), &byte, 1) == 1) served.answer += byte;
+    served.end = child->end_text();
+    return served;
+}
+
+TEST(ServingChild, HasTheDescriptorsThatItIsGivenAndSaysHowItEnded) {
+    Served served = serve("read -r word <&3; echo \"got $word\" >&3; exit 7");
+    EXPECT_EQ(served.answer, "got hello\n");
+    EXPECT_EQ(served.end, "ended with status 7");
+    served = serve("read -r word <&3; kill -9 $$");
+    EXPECT_EQ(served.end, "was killed by signal 9");
+}
+
+TEST(ServingChild, EndsWithItsOwner) {
+    int ends[2];
+    ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+    const Fd read_end(ends[0]);
+    Fd write_end(ends[1]);
+    {
+        const auto child =
+            ServingChild::start({"/bin/sh", "-c", "sleep 1000"}, std::span(&ends[1], 1));
+        ASSERT_TRUE(child);
+        write_end.reset();
+    }
+    char byte = 0;
+    EXPECT_EQ(::read(read_end.get(), &byte, 1), 0);  // nobody is left that could write
+}
+
+TEST(ServingChild, NamesAProgramThatDoesNotExist) {
+    const auto child = ServingChild::start({"/nowhere/vartml"}, {});
+    ASSERT_FALSE(child);
+    EXPECT_EQ(child.error().code, ErrorCode::not_found);
 }
 
 }  // namespace

@@ -56,6 +56,7 @@ TEST(Target, LeavesTheseOperatorsToTheCpu) {
                                                  "NonMaxSuppression",
                                                  "NonZero",
                                                  "OneHot",
+                                                 "OnnxRuntime",
                                                  "RNN",
                                                  "ReverseSequence",
                                                  "RoiAlign",

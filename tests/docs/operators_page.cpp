@@ -12,6 +12,7 @@
 #include "lib/cpu/kernel.h"
 #include "lib/device/target.h"
 #include "lib/graph/late.h"
+#include "lib/graph/onnxruntime.h"
 #include "lib/graph/ops.h"
 #include "lib/onnx/check.h"
 #include "lib/onnx/lower.h"
@@ -134,7 +135,9 @@ void put_cpu() {
         join(names) + ".\n");
     names.clear();
     for (const graph::OpInfo& op : graph::all_ops())
-        if (!cpu::find_kernel(op.kind) && op.kind != graph::late_kind) names.emplace_back(op.kind);
+        if (!cpu::find_kernel(op.kind) && op.kind != graph::late_kind &&
+            op.kind != graph::onnxruntime_kind)
+            names.emplace_back(op.kind);
     if (!names.empty()) put("\nOnly where they fold into a constant: " + join(names) + ".\n");
 }
 
@@ -157,10 +160,17 @@ void put_lowered() {
 }
 
 void put_refused() {
-    put("\n## Refused\n\n"
-        "A node of these ends `vartml compile` with exit status 3; up to 20 nodes are named with "
-        "the "
-        "way out.\n");
+    put("\n## In ONNX Runtime\n\n"
+        "All other operators that ONNX Runtime has, of any domain, run there, in CPU partitions "
+        "with "
+        "`engine onnxruntime`: control flow, and sequences, strings and optional values that stay "
+        "inside, included; also forms of our operators that are none of ours (`If` whose condition "
+        "is computed, Dropout in training mode). `vartml compile` and `vartml inspect` name them. "
+        "The machine that runs the model needs ONNX Runtime (Debian: `libonnxruntime1.21`; "
+        "`VARTML_ONNXRUNTIME` names the library where the loader does not find it); the one that "
+        "compiles needs it where ONNX's shape inference does not know how large an output is. With "
+        "`--no-onnxruntime`, and with a standard configuration, a node of these ends `vartml "
+        "compile` with exit status 3; up to 20 nodes are named with the way out.\n");
     put_head({"class", "operators", "way out"});
     for (const onnx::RefusedClass& c : onnx::refused_classes()) {
         std::string way_out(c.way_out);
@@ -169,9 +179,9 @@ void put_refused() {
         put_row(
             {std::string(c.problem), join(Names(c.operators.begin(), c.operators.end())), way_out});
     }
-    put("\n`If` is taken where its condition is a constant; Dropout and BatchNormalization in "
-        "inference mode. An operator of another domain that is not named above is refused too: "
-        "replace it with standard operators, or split the model.\n");
+    put("\nWithout ONNX Runtime `If` is taken where its condition is a constant, Dropout and "
+        "BatchNormalization in inference mode, and an operator of another domain that is not named "
+        "above is refused too: replace it with standard operators, or split the model.\n");
 }
 
 // ---- devices

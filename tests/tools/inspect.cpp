@@ -74,6 +74,20 @@ Model signature   : 00112233445566778899aabbccddeeff
 )");
 }
 
+TEST_F(Inspect, NamesTheEngineOfAPartition) {
+    ASSERT_TRUE(artifact::write_rai(
+        test::one_node_model("OnnxRuntime", "onnxruntime-1", std::string("\x08\x08", 2)),
+        dir / "foreign.rai"));
+    const Finished text = run("foreign.rai");
+    EXPECT_EQ(text.status, 0) << text.err;
+    EXPECT_NE(text.out.find("Partitions        : vaiml_cpu_subgraph_0 (cpu, engine onnxruntime, 1 "
+                            "operators, 0.000 GOPs)\n"),
+              std::string::npos)
+        << text.out;
+    const auto json = nlohmann::json::parse(run("--json foreign.rai").out);
+    EXPECT_EQ(json["partitions"][0]["engine"], "onnxruntime") << json.dump(2);
+}
+
 TEST_F(Inspect, ShowsWhatRunsOnTheCpuAndWhy) {
     const Finished f = run("mixed");
     EXPECT_EQ(f.status, 0) << f.err;

@@ -295,19 +295,20 @@ std::string dynamic_codes(const std::string& name, const std::string& shape,
     return text;
 }
 
-// A convolution and a product of codes that are made while the model runs, arithmetic between them,
+// A convolution and a product of codes that are made while the model runs, with weights that do not
+// fit int8, arithmetic between them,
 // and a float product behind, for which the rest of a program is bf16 where the processor has it.
 std::string dynamic_model() {
     return R"(
         input %x : f32[1,8,13,12]
         const %zero : f32[] = {0}
         const %steps : f32[] = {255}
-        const %w : i8[16,8,3,3] = {0}
-        const %wzero : i8[] = {0}
+        const %w : u8[16,8,3,3] = {0}
+        const %wzero : u8[] = {120}
         const %ws : f32[] = {0.01}
         const %b : f32[1,16,1,1] = {0}
         const %m : u8[16,24] = {0}
-        const %mz : u8[] = {127}
+        const %mz : u8[] = {100}
         const %k : f32[24,10] = {0})" +
            dynamic_codes("x", "1,8,13,12", "0,1,2,3") + R"(
         %i = ConvInteger %xq, %w, %xz, %wzero )" WINDOW R"( : i32[1,16,13,12]

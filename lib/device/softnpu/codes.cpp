@@ -303,10 +303,19 @@ std::vector<int16_t> centred_weights(const graph::Graph& graph, const graph::Nod
     return result;
 }
 
-std::vector<int8_t> as_int8(const std::vector<int16_t>& weights) {
+std::vector<std::vector<int8_t>> int8_terms(const std::vector<int16_t>& weights) {
     const auto fits = [](int16_t w) { return w >= -128 && w <= 127; };
-    if (!std::ranges::all_of(weights, fits)) return {};
-    return {weights.begin(), weights.end()};
+    if (std::ranges::all_of(weights, fits))
+        return {std::vector<int8_t>(weights.begin(), weights.end())};
+    std::vector<std::vector<int8_t>> terms(2);
+    for (const int16_t w : weights) {
+        const auto first = std::clamp<int16_t>(w, -128, 127);
+        const int rest = w - first;
+        if (rest < -128 || rest > 127) return {};
+        terms[0].push_back(static_cast<int8_t>(first));
+        terms[1].push_back(static_cast<int8_t>(rest));
+    }
+    return terms;
 }
 
 namespace {

@@ -33,8 +33,9 @@ bool has_weights_of_codes(const graph::Graph& graph, const graph::Node& node, si
 // Such weights less their zero points.
 std::vector<int16_t> centred_weights(const graph::Graph& graph, const graph::Node& node,
                                      size_t weights, size_t zero, size_t axis);
-// The same where all of them fit int8; empty where one does not.
-std::vector<int8_t> as_int8(const std::vector<int16_t>& weights);
+// Terms that fit int8 and whose sum the weights are: one where they fit, else two; none where a
+// weight is too large for two.
+std::vector<std::vector<int8_t>> int8_terms(const std::vector<int16_t>& weights);
 
 // A float tensor of what the codes stand for, with any strides, and back. Float types: f32, and the
 // narrower ones through it.

@@ -66,8 +66,13 @@ View bias_view(Lowering& lowering, const std::vector<float>& bias) {
     return constant(lowering, DataType::float32, bias);
 }
 
-dnnl::primitive_attr attributes(const Int8Scaling& scaling, int mask) {
+dnnl::primitive_attr attributes(const Int8Scaling& scaling, int mask, bool adds) {
     dnnl::primitive_attr attr;
+    if (adds) {
+        dnnl::post_ops ops;
+        ops.append_sum();
+        attr.set_post_ops(ops);
+    }
     attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     const bool several = scaling.scales.buffer >= 0 && scaling.scales.dims[0] > 1;
     if (scaling.scales.buffer >= 0) attr.set_scales_mask(DNNL_ARG_WEIGHTS, several ? mask : 0);

@@ -38,8 +38,9 @@ Int8Scaling int8_scaling(Lowering& lowering, const Int8Numbers& numbers, int32_t
                          int32_t dst_zero);
 View bias_view(Lowering& lowering, const std::vector<float>& bias);
 
-// `mask` of the dimensions of the weights along which scales differ.
-dnnl::primitive_attr attributes(const Int8Scaling& scaling, int mask);
+// `mask` of the dimensions of the weights along which scales differ. `adds`: to what the result
+// holds already.
+dnnl::primitive_attr attributes(const Int8Scaling& scaling, int mask, bool adds = false);
 void add_operands(const Int8Scaling& scaling, OnednnCall& call);
 
 }  // namespace vartml::softnpu

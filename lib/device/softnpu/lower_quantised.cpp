@@ -113,28 +113,31 @@ bool takes_quantised_concat(const Graph& graph, const Node& node) {
 Result<void> lower_quantise(Lowering& lowering, const Node& node) {
     const graph::ValueId out = node.outputs[0];
     const DataType type = lowering.value(out).type.data_type;
-    if (has_computed_coding(lowering.graph(), node, type)) {
-        const View dst = lowering.destination(out, lowering.order(out), true);
-        emit_quantise(lowering, lowering.view(node.inputs[0]), dst,
-                      computed_coding(lowering, node, type, 1, 2), node.name);
-        lowering.finish(out, dst);
-        return {};
-    }
-    const Codings codings = quantised(lowering.graph(), node);
     const View& src = lowering.view(node.inputs[0]);
+    const bool computed = has_computed_coding(lowering.graph(), node, type);
+    const Codings codings = computed ? Codings{} : quantised(lowering.graph(), node);
+    const ComputedCoding in_run =
+        computed ? computed_coding(lowering, node, type, 1, 2) : ComputedCoding{};
+    const auto emit = [&](const View& from, const View& to, const Coding& coding) {
+        if (computed)
+            emit_quantise(lowering, from, to, in_run, node.name);
+        else
+            emit_quantise(lowering, from, to, coding, node.name);
+    };
     if (const auto padded = with_padding_channels(src);
-        padded && lowering.is_border_input(src) && codings.each.size() == 1) {
+        padded && lowering.is_border_input(src) && codings.each.size() <= 1) {
         // One block of memory with its padding channels, whose codes no weight looks at.
         View dst = lowering.new_buffer(lowering.stored_type(out), padded->dims, channels_last(4));
-        emit_quantise(lowering, *padded, dst, codings.each[0], node.name);
+        emit(*padded, dst, computed ? Coding{} : codings.each[0]);
         dst.dims[1] = src.dims[1];
         lowering.finish(out, dst);
         return {};
     }
     const View dst = lowering.destination(out, lowering.order(out), true);
-    for_each_coding(codings, src, dst, [&](const View& from, const View& to, const Coding& coding) {
-        emit_quantise(lowering, from, to, coding, node.name);
-    });
+    if (computed)
+        emit(src, dst, {});
+    else
+        for_each_coding(codings, src, dst, emit);
     lowering.finish(out, dst);
     return {};
 }

@@ -93,7 +93,8 @@ std::vector<int8_t> with_channels(const std::vector<int8_t>& weights, Dims& dims
 // Convolution primitives for the bands of `whole`; nullopt where oneDNN has only its reference.
 std::optional<std::vector<OnednnCall>> primitives(Lowering& lowering, const Convolution& whole,
                                                   const Int8Scaling& scaling,
-                                                  const std::vector<Convolution>& parts) {
+                                                  const std::vector<Convolution>& parts,
+                                                  bool adds = false) {
     WeightPacker packed(lowering, whole.weights);
     const auto any =
         memory::desc(whole.weights.dims, onednn_type(whole.weights.type), memory::format_tag::any);
@@ -105,7 +106,7 @@ std::optional<std::vector<OnednnCall>> primitives(Lowering& lowering, const Conv
             cpu_engine(), dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct,
             descriptor(p.src), any, has_bias ? descriptor(p.bias) : memory::desc(),
             descriptor(p.dst), p.strides, p.dilations, p.pads_begin, p.pads_end,
-            attributes(scaling, groups_mask));
+            attributes(scaling, groups_mask, adds));
         if (is_reference(desc.impl_info_str())) return std::nullopt;
         OnednnCall call{dnnl::convolution_forward(desc),
                         desc.impl_info_str(),
@@ -198,7 +199,7 @@ Result<void> lower_quantised_conv(Lowering& lowering, const graph::Node& node) {
     const Dims& kernel = lowering.value(node.inputs[at.w]).type.shape;
     const int64_t groups = node.get("group", int64_t{1});
     const auto centred = centred_weights(graph, node, at.w, at.wz, 0);
-    const std::vector<int8_t> weights = as_int8(centred);
+    const auto terms = int8_terms(centred);
     const DataType type = lowering.value(node.inputs[0]).type.data_type;
     Coding x{1, 0, type == DataType::int8};
     std::optional<Coding> y;
@@ -218,23 +219,32 @@ Result<void> lower_quantised_conv(Lowering& lowering, const graph::Node& node) {
     Convolution p = geometry(lowering, node, at.w);
     p.dst = lowering.destination(node.outputs[0], order, false);
     p.src.dims = lowering.value(node.inputs[0]).type.shape;
-    if (!has_int8_products() || weights.empty())
+    const bool fits = terms.size() == 1 || (whole_numbers && terms.size() == 2);
+    if (!has_int8_products() || !fits)
         return lower_as_floats(lowering, node, p, centred, numbers, x, computed, y);
     p.src = source(lowering, node, groups);
-    if (Dims padded = kernel; groups == 1 && p.src.dims[1] != kernel[1]) {
-        const auto numbers_padded = with_channels(weights, padded, p.src.dims[1]);
-        p.weights = weights_view(lowering, numbers_padded, DataType::int8, padded, 1);
-    } else {
-        p.weights = codes_view(lowering, node, weights, groups);
-    }
     if (!numbers.bias.empty()) p.bias = bias_view(lowering, numbers.bias);
     Int8Scaling scaling = int8_scaling(lowering, numbers, x.zero, y ? y->zero : 0);
     if (computed) scaling.src_zero = emit_widened(lowering, computed->zero, node.name);
     try {
-        auto calls = primitives(lowering, p, scaling, cut_into_bands(lowering, p));
-        if (!calls) calls = primitives(lowering, p, scaling, {p});
-        if (calls) {
-            emit_onednn(lowering, node, std::move(*calls));
+        std::vector<std::vector<OnednnCall>> sums;
+        for (const std::vector<int8_t>& weights : terms) {
+            const bool adds = !sums.empty();
+            if (Dims padded = kernel; groups == 1 && p.src.dims[1] != kernel[1]) {
+                const auto numbers_padded = with_channels(weights, padded, p.src.dims[1]);
+                p.weights = weights_view(lowering, numbers_padded, DataType::int8, padded, 1);
+            } else if (terms.size() == 1) {
+                p.weights = codes_view(lowering, node, weights, groups);
+            } else {
+                p.weights = weights_view(lowering, weights, DataType::int8, kernel, groups);
+            }
+            auto calls = primitives(lowering, p, scaling, cut_into_bands(lowering, p), adds);
+            if (!calls) calls = primitives(lowering, p, scaling, {p}, adds);
+            if (!calls) break;
+            sums.push_back(std::move(*calls));
+        }
+        if (sums.size() == terms.size()) {
+            for (auto& calls : sums) emit_onednn(lowering, node, std::move(calls));
             lowering.finish(node.outputs[0], p.dst);
             return {};
         }

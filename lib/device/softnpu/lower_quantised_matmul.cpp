@@ -64,7 +64,8 @@ View columns(Lowering& lowering, const View& matrix, const Range& range) {
 }
 
 // nullopt where oneDNN has only its reference.
-std::optional<std::vector<OnednnCall>> primitives(Lowering& lowering, const Product& p) {
+std::optional<std::vector<OnednnCall>> primitives(Lowering& lowering, const Product& p,
+                                                  bool adds = false) {
     std::vector<OnednnCall> calls;
     std::vector<WeightPacker> packers;
     const auto [dim, parts] = shares(lowering, p);
@@ -85,7 +86,7 @@ std::optional<std::vector<OnednnCall>> primitives(Lowering& lowering, const Prod
         const memory::desc any(b.dims, onednn_type(b.type), memory::format_tag::any);
         const dnnl::matmul::primitive_desc desc(cpu_engine(), descriptor(a), any,
                                                 bias.buffer < 0 ? memory::desc() : descriptor(bias),
-                                                descriptor(dst), attributes(scaling, 2));
+                                                descriptor(dst), attributes(scaling, 2, adds));
         if (is_reference(desc.impl_info_str())) return std::nullopt;
         if (packers.empty() || dim == 1) packers.emplace_back(lowering, b);
         OnednnCall call{
@@ -102,19 +103,29 @@ std::optional<std::vector<OnednnCall>> primitives(Lowering& lowering, const Prod
     return calls;
 }
 
-// The same, nullopt also where oneDNN has none for these shapes.
-std::optional<std::vector<OnednnCall>> primitives_or_none(Lowering& lowering, const Product& p) {
-    try {
-        return primitives(lowering, p);
-    } catch (const dnnl::error&) {
-        return std::nullopt;
-    }
-}
-
 View constant(Lowering& lowering, DataType type, std::span<const std::byte> bytes,
               const Dims& dims) {
     return lowering.add_constant(type, dims, row_major(dims.size()),
                                  Bytes(bytes.begin(), bytes.end()));
+}
+
+// A product for each term of the matrix, the second added to the first; empty where oneDNN has none
+// for these shapes.
+std::vector<std::vector<OnednnCall>> sums_of_terms(Lowering& lowering, Product p,
+                                                   const std::vector<std::vector<int8_t>>& terms) {
+    std::vector<std::vector<OnednnCall>> sums;
+    const Dims matrix = p.b.dims;
+    try {
+        for (const std::vector<int8_t>& weights : terms) {
+            p.b = constant(lowering, DataType::int8, std::as_bytes(std::span(weights)), matrix);
+            auto calls = primitives(lowering, p, !sums.empty());
+            if (!calls) return {};
+            sums.push_back(std::move(*calls));
+        }
+    } catch (const dnnl::error&) {
+        return {};
+    }
+    return sums;
 }
 
 // In floats, whose sums are exact as long as they are below 2^24, and nearly so above; `weights`
@@ -238,7 +249,7 @@ Result<void> lower_quantised_matmul(Lowering& lowering, const graph::Node& node)
     const Inputs& at = inputs_of(node);
     const graph::Type& type = lowering.value(node.inputs[0]).type;
     const auto centred_b = centred_weights(graph, node, at.b, at.bz, 1);
-    const std::vector<int8_t> weights = as_int8(centred_b);
+    const auto terms = int8_terms(centred_b);
     Coding a{1, 0, type.data_type == DataType::int8};
     std::optional<Coding> y;
     Product p;
@@ -262,20 +273,15 @@ Result<void> lower_quantised_matmul(Lowering& lowering, const graph::Node& node)
     p.a = *reshape(rows, {height, matrix[0]});
     const View dst = lowering.destination(node.outputs[0], row_major(shape.size()), false);
     p.dst = *reshape(dst, {height, matrix[1]});
-    const bool whole = has_int8_products() && !weights.empty();
-    if (whole && computed) p.computed_zero = emit_widened(lowering, computed->zero, node.name);
-    if (whole) {
-        p.b = constant(lowering, DataType::int8, std::as_bytes(std::span(weights)), matrix);
-    } else {
-        p.b.dims = matrix;
+    p.b.dims = matrix;
+    const bool fits = terms.size() == 1 || (!y && terms.size() == 2);
+    std::vector<std::vector<OnednnCall>> sums;
+    if (has_int8_products() && fits) {
+        if (computed) p.computed_zero = emit_widened(lowering, computed->zero, node.name);
+        sums = sums_of_terms(lowering, p, terms);
     }
-    try {
-        const auto calls = whole ? primitives_or_none(lowering, p) : std::nullopt;
-        if (!calls) return lower_as_floats(lowering, node, p, centred_b, a, computed, y, dst);
-        emit_onednn(lowering, node, *calls);
-    } catch (const dnnl::error& e) {
-        return onednn_error(node, e);
-    }
+    if (sums.empty()) return lower_as_floats(lowering, node, p, centred_b, a, computed, y, dst);
+    for (auto& calls : sums) emit_onednn(lowering, node, std::move(calls));
     lowering.finish(node.outputs[0], dst);
     return {};
 }

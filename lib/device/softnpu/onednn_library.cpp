@@ -100,6 +100,8 @@ VARTML_STATUS(dnnl_pooling_forward_primitive_desc_create,
                const Dims h, const Dims i, const Dims j, const Dims k, Attr l),
               (a, b, c, d, e, f, g, h, i, j, k, l))
 VARTML_STATUS(dnnl_post_ops_append_binary, (dnnl_post_ops_t a, Alg b, Desc c), (a, b, c))
+VARTML_STATUS(dnnl_post_ops_append_sum, (dnnl_post_ops_t a, float b, int32_t c, dnnl_data_type_t d),
+              (a, b, c, d))
 VARTML_STATUS(dnnl_post_ops_append_eltwise, (dnnl_post_ops_t a, Alg b, float c, float d),
               (a, b, c, d))
 VARTML_STATUS(dnnl_post_ops_create, (dnnl_post_ops_t * a), (a))

@@ -233,6 +233,9 @@ void emit_onednn(Lowering& lowering, const graph::Node& node, std::vector<Onednn
 }
 
 Error onednn_error(const graph::Node& node, const dnnl::error& error) {
+    // Not there, or broken: no reason to compute by other means without a word.
+    if (error.status == dnnl_runtime_error)
+        return {ErrorCode::device, "node '" + node.name + "': oneDNN: " + error.what()};
     return {ErrorCode::unsupported, "node '" + node.name + "': oneDNN cannot run " + node.kind +
                                         " with these shapes (" + error.what() + ")"};
 }

@@ -84,6 +84,7 @@ struct CompiledModel {
     std::array<uint8_t, 32> config_sha256{};
     uint32_t desired_batch_size = 1, actual_batch_size = 1;
     uint16_t stats_level = 40;
+    bool exact_floats = false;  // float work stays f32 wherever the model runs
     std::vector<TensorInfo> inputs, outputs;
     std::vector<Partition> partitions;
     std::vector<uint32_t> execution_order;

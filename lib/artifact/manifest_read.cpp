@@ -83,6 +83,7 @@ private:
         model_.desired_batch_size = archive_->desired_batch_size();
         model_.actual_batch_size = archive_->actual_batch_size();
         model_.stats_level = archive_->stats_level();
+        model_.exact_floats = archive_->exact_floats();
         model_.inputs = tensors(*archive_->inputs(), "input");
         model_.outputs = tensors(*archive_->outputs(), "output");
         const std::string& s = model_.model_signature;

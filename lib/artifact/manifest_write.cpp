@@ -46,6 +46,7 @@ public:
         b.add_desired_batch_size(model_.desired_batch_size);
         b.add_actual_batch_size(model_.actual_batch_size);
         b.add_stats_level(model_.stats_level);
+        b.add_exact_floats(model_.exact_floats);
         b.add_inputs(inputs);
         b.add_outputs(outputs);
         b.add_partitions(partitions_at);

@@ -442,6 +442,7 @@ Result<CompiledModel> Compilation::make_model(Partitioning decided) {
     m.model_name = default_cache_key(request_.model);
     m.model_signature = imported_.signature;
     m.stats_level = static_cast<uint16_t>(request_.stats.level);
+    m.exact_floats = !request_.convert_floats;
     TensorPlaces places = find_tensor_places(imported_.graph, decided.parts);
     // What the host converts is as ONNX has it on both sides.
     places.inner.insert(tessellation_.without_hw.begin(), tessellation_.without_hw.end());

@@ -132,7 +132,9 @@ device::LoadOptions load_options(const RunnerState& state) {
     const Options& options = state.options;
     device::LoadOptions load;
     load.batch = state.model.actual_batch_size;
-    load.numerics = options.numerics == "f32"    ? device::Numerics::f32
+    const bool exact =
+        options.numerics == "f32" || (options.numerics == "auto" && state.model.exact_floats);
+    load.numerics = exact                        ? device::Numerics::f32
                     : options.numerics == "bf16" ? device::Numerics::bf16
                                                  : device::Numerics::automatic;
     load.threads = num_threads(options);

@@ -59,6 +59,7 @@ void expect_same_model(const CompiledModel& a, const CompiledModel& b) {
     EXPECT_EQ(a.desired_batch_size, b.desired_batch_size);
     EXPECT_EQ(a.actual_batch_size, b.actual_batch_size);
     EXPECT_EQ(a.stats_level, b.stats_level);
+    EXPECT_EQ(a.exact_floats, b.exact_floats);
     EXPECT_EQ(a.inputs, b.inputs);
     EXPECT_EQ(a.outputs, b.outputs);
     EXPECT_EQ(a.execution_order, b.execution_order);
@@ -99,7 +100,9 @@ CompiledModel many_partitions() {
             test::parse_graph("graph g\ninput %" + in + " : f32[1,5]\n%" + out + " = Abs %" + in +
                               " : f32[1,5]\noutput %" + out + "\n")));
     }
-    return test::connect(test::make_model(std::move(partitions)));
+    CompiledModel model = test::connect(test::make_model(std::move(partitions)));
+    model.exact_floats = true;
+    return model;
 }
 
 // Names are data: whatever text the model has is kept.

@@ -347,6 +347,29 @@ TEST_F(FakeRunner, RunsABatchElementByElement) {
     EXPECT_EQ(runner->execute(in, out), StatusCode::INVALID_OUTPUT);  // shared between elements
 }
 
+// What was compiled to stay f32 does, unless the application asks for bf16.
+TEST_F(FakeRunner, ComputesInTheTypeThatTheModelWasCompiledFor) {
+    using vartml::device::Numerics;
+    struct Row {
+        bool exact;
+        const char* option;
+        Numerics want;
+    };
+    const Row rows[] = {{false, "auto", Numerics::automatic},
+                        {true, "auto", Numerics::f32},
+                        {true, "bf16", Numerics::bf16},
+                        {false, "f32", Numerics::f32}};
+    for (const auto& [exact, option, want] : rows) {
+        SCOPED_TRACE(option);
+        auto options = cpu_views();
+        options.numerics = option;
+        auto model = picture_model();
+        model.exact_floats = exact;
+        open(options, std::move(model));
+        EXPECT_EQ(device.last_options.numerics, want);
+    }
+}
+
 // runtime.md 10.1: `debug` shows how a model is loaded, at any level; nothing else does.
 TEST(Prepare, TellsAboutLoadingWhenAskedTo) {
     FakeDevice device;

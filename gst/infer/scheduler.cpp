@@ -50,6 +50,7 @@ Scheduler::Scheduler(std::shared_ptr<vart::Runner> runner, const Limits& limits)
         runs_.push_back(std::move(run));
     }
     refused_.reserve(limits_.slots);
+    seats_.resize(std::max(1u, limits_.at_once));
     thread_ = std::thread([this] { work(); });
     pthread_setname_np(thread_.native_handle(), "vartml-batch");
 }
@@ -200,10 +201,10 @@ Scheduler::Run* Scheduler::end(Run& run, vart::StatusCode status, const char* be
         run.inputs.clear();
         run.outputs.clear();
         result.finished = Clock::now();
-        // Runs are served in order: this one began when it was submitted, or when the one before
-        // it ended.
-        result.started = std::max(run.submitted, last_finished_);
-        last_finished_ = result.finished;
+        // Runs are served in order: this one began when it was submitted, or when a seat was free.
+        Clock::time_point& seat = *std::ranges::min_element(seats_);
+        result.started = std::max(run.submitted, seat);
+        seat = result.finished;
         trace_run(run, result);
         run.frames.clear();
         run.running = run.overdue = lost_ = false;

@@ -25,6 +25,7 @@ public:
         // Runs are shorter than the way to another thread and back: they are made on the thread
         // that submits, which no device keeps waiting.
         bool here = false;
+        unsigned at_once = 1;  // runs that the device makes beside each other
     };
     Scheduler(std::shared_ptr<vart::Runner> runner, const Limits& limits);
     // Every request has come back.
@@ -81,7 +82,7 @@ private:
     std::vector<Place*> places_;
     std::atomic<unsigned> streams_{0};  // size of places_, for those without the mutex
     size_t next_place_ = 0, waiting_ = 0;
-    Clock::time_point last_finished_;
+    std::vector<Clock::time_point> seats_;               // of the device: when each was last free
     const TraceLane trace_lane_;                         // of runs that the runtime does not report
     Clock::time_point wake_ = Clock::time_point::min();  // when the thread looks again by itself
     bool lost_ = false;  // no run came back in time: nothing more is given to the device

@@ -99,6 +99,7 @@ void Stats::import() {
 void Stats::model_swap() {
     const std::lock_guard lock(mutex_);
     ++swaps_;
+    pre_ = wait_ = run_ = total_ = age_ = {};
 }
 
 void Stats::times(uint64_t pre_us, uint64_t wait_us, uint64_t run_us) {

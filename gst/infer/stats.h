@@ -52,8 +52,8 @@ public:
     void times(uint64_t pre_us, uint64_t wait_us, uint64_t run_us);  // of an inference
     void total(uint64_t total_us);                                   // of any frame
     void conversion();
-    void import();  // of a memory that was not seen before
-    void model_swap();
+    void import();      // of a memory that was not seen before
+    void model_swap();  // percentiles begin anew
     void copied(CopyReason reason, uint64_t bytes);
     void in_flight(unsigned count);
     void reset();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gst/publish/time.h"
 
+#include <algorithm>
+
 namespace vartml::gst {
 namespace {
 
@@ -36,7 +38,8 @@ std::optional<int64_t> utc_of(GstElement* element, GstBuffer* buffer, GstClockTi
     const int64_t utc_now = g_get_real_time() * GST_USECOND;
     gst_object_unref(clock);
     const auto then = static_cast<int64_t>(gst_element_get_base_time(element) + running_time);
-    return utc_now - (now - then);
+    // What is not live comes before its time: it was not taken later than now.
+    return std::min(utc_now, utc_now - (now - then));
 }
 
 }  // namespace vartml::gst

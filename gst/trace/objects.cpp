@@ -97,7 +97,7 @@ void Objects::event(GstPad* pad, GstEvent* event) {
 }
 
 void Objects::start_stream(PadEntry& pad, const gchar* stream_id) {
-    const ElementEntry* const owner = pad.element.load(std::memory_order_acquire);
+    ElementEntry* const owner = pad.element.load(std::memory_order_acquire);
     if (!owner) return;
     const uint32_t index = HostTrace::stream_index(stream_id);
     const std::lock_guard lock(mutex_);
@@ -112,6 +112,7 @@ void Objects::start_stream(PadEntry& pad, const gchar* stream_id) {
     if (!origin || owner->is_source()) origin = &pad;
     pad.is_origin.store(origin == &pad, std::memory_order_release);
     pad.stream.store(stream.get(), std::memory_order_release);
+    owner->out_stream.store(stream.get(), std::memory_order_release);
 }
 
 std::vector<const ElementStats*> Objects::elements() const {

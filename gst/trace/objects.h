@@ -34,9 +34,19 @@ struct StreamStats {
 struct ElementEntry {
     std::atomic<ElementStats*> stats{nullptr};
     std::atomic<int> sinks{0}, srcs{0};  // pads
+    // Of the last STREAM_START that a src pad sent.
+    std::atomic<StreamStats*> out_stream{nullptr};
     void reset() {
         stats = nullptr;
         sinks = srcs = 0;
+        out_stream = nullptr;
+    }
+    // Its frames go no further as what they are: into a file or a display, or into a stream that it
+    // makes of them, as muxers do.
+    bool ends(const StreamStats* stream) const {
+        if (is_sink()) return true;
+        const StreamStats* const out = out_stream.load(std::memory_order_acquire);
+        return out && stream && out != stream;
     }
     // Of elements that have come to be: sinks have nothing behind them.
     bool is_sink() const { return srcs.load(std::memory_order_relaxed) == 0; }

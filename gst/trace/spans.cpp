@@ -124,7 +124,7 @@ void Spans::enter(Stack& stack, PadEntry& pad, GstPad* address, const Load& load
     record_wait(entry, entry.start_ns);
     if (!entry.is_recorded) return;
     const ElementEntry* const element = pad.element.load(std::memory_order_acquire);
-    const bool at_sink = is_chain && element && element->is_sink();
+    const bool at_sink = is_chain && element && element->ends(entry.stream);
     entry.arrow = HostTrace::arrow(entry.frame.key, entry.start_ns, at_sink);
     if (!at_sink || !entry.stream || entry.arrow != FrameArrow::end) return;
     const uint64_t began_ns = HostTrace::frame_start_ns(entry.frame.key);

@@ -9,6 +9,7 @@
 namespace {
 
 using namespace vartml::test;
+using vartml::gst::Inference;
 using vartml::gst::InferenceStatus;
 
 class InferSharing : public testing::Test {
@@ -312,6 +313,27 @@ INSTANTIATE_TEST_SUITE_P(Properties, InferConflict, testing::ValuesIn(conflicts)
                              std::erase(name, '-');
                              return name;
                          });
+
+// Processors make runs beside each other: those that end together have begun when they were given.
+TEST_F(InferSharing, RunsBesideEachOtherTakeTheirWholeTime) {
+    fake_model().on_host = true;
+    fake_model().warm_up_ms = 1;  // long enough for a thread of its own
+    fake_model().hold = true;
+    InferHarness t;
+    ASSERT_EQ(t.push(0), GST_FLOW_OK);
+    ASSERT_EQ(t.push(1), GST_FLOW_OK);
+    fake_model().wait_submitted(2);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // the device's time
+    fake_model().release();
+    for (int i = 0; i < 2; ++i) {
+        GstBuffer* out = t.pull();
+        const Inference* inference = vartml::gst::get_inference(out, 0);
+        EXPECT_TRUE(g_get_num_processors() == 1 || inference->run_us >= 20'000)
+            << inference->run_us;
+        EXPECT_LE(inference->pre_us + inference->run_us, inference->total_us);
+        gst_buffer_unref(out);
+    }
+}
 
 TEST_F(InferSharing, TwoThatStartAtOnceLoadOnce) {
     fake_model().hold = false;

@@ -12,6 +12,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 
 #include "tests/support/temp_dir.h"
 #include "tests/support/tiny_onnx.h"
@@ -302,6 +303,18 @@ TEST_F(Traces, ComeWithASummary) {
     std::remove((path() + ".txt").c_str());
     record("file", "summary=false");
     EXPECT_TRUE(slurp(path() + ".txt").empty());
+}
+
+TEST_F(Traces, HaveTheTimeOfFramesThatEndInAMuxer) {
+    record("muxed");
+    // The stream of the source: the frames that reach the muxer, but for those before it began.
+    std::istringstream text(slurp(path() + ".txt"));
+    std::string line;
+    while (std::getline(text, line) && !line.starts_with("stream ")) continue;
+    unsigned stream = 1, frames = 0;
+    text >> stream >> frames;
+    EXPECT_EQ(stream, 0u);
+    EXPECT_GE(frames, 25u);
 }
 
 TEST_F(Traces, LeaveBuffersAsTheyAre) {

@@ -82,6 +82,13 @@ void file(const std::string&) {
         .run();
 }
 
+// Frames end in what they are packed into.
+void muxed(const std::string&) {
+    Pipeline(std::string("videotestsrc num-buffers=30 ! ") + picture +
+             " ! queue ! theoraenc ! queue ! oggmux ! fakesink name=a")
+        .run();
+}
+
 void live(const std::string&) {
     Pipeline(std::string("videotestsrc is-live=true num-buffers=10 ! ") + picture +
              " ! queue ! fakesink name=a sync=true")
@@ -300,6 +307,7 @@ constexpr Scenario scenarios[] = {
     {"forked", forked},
     {"live", live},
     {"model", model},
+    {"muxed", muxed},
     {"no-time-stamps", no_time_stamps},
     {"taken-events", taken_events},
     {"two-streams", two_streams},

@@ -98,6 +98,30 @@ TEST(Verdict, SaysWhatBoundsTheInference) {
     }
 }
 
+// The threads of a busy machine wait for a processor inside of their operators.
+TEST(Verdict, IsStarvedWhereTheThreadsHadNoProcessor) {
+    const Descriptor descriptor = line_descriptor();
+    const Case& c = cases[0];  // 90 us of work, and a barrier
+    const BufferContext context = context_of(descriptor, c);
+    struct Row {
+        uint64_t cpu_us;
+        const char* sentence;
+    };
+    const char* const starved =
+        "starved (its threads had a processor for 18 % of the time that they worked: others run on "
+        "this machine)";
+    const Row rows[] = {{16, starved}, {63, c.sentence}, {99, c.sentence}};
+    for (const Row& row : rows) {
+        Capture capture = line_capture(c);
+        capture.threads[0].cpu_ns = row.cpu_us * us;
+        const Verdict v = verdict_of(capture, context);
+        EXPECT_EQ(v.sentence, row.sentence) << row.cpu_us;
+        const Verdict two[] = {v, v};
+        EXPECT_EQ(median_of(two).processor, v.processor);
+        EXPECT_EQ(median_of(two).sentence.starts_with("starved"), row.sentence == starved);
+    }
+}
+
 TEST(Verdict, IsTheSameFromAFile) {
     const test::TempDir dir;
     const Descriptor descriptor = test::small_descriptor();

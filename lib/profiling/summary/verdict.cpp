@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t max_top = 5;
 constexpr double mixed_margin = 0.05, cpu_limit = 0.10, conversion_limit = 0.05,
-                 straggler_limit = 1.5;
+                 straggler_limit = 1.5, starved_limit = 0.7;
 constexpr const char* calibrate = "compute or memory not captured: run vartml doctor --calibrate";
 
 // What a verdict needs besides the operators.
@@ -24,6 +24,13 @@ struct Facts {
     std::optional<HostStamps> host;  // ns
     uint64_t begin_ns = 0, end_ns = 0;
     std::optional<uint64_t> input_wait_ns;
+    // Of all threads; nullopt where one does not say.
+    std::optional<uint64_t> cpu_ns = 0;
+
+    void add_cpu(uint64_t of_thread_ns) {
+        if (of_thread_ns == not_captured) cpu_ns.reset();
+        if (cpu_ns) *cpu_ns += of_thread_ns;
+    }
 };
 
 // What is learned from the operators.
@@ -82,12 +89,13 @@ public:
         if (has_operators())
             if (auto r = read_operators(); !r) return r.error();
         set_shares();
-        verdict_.sentence = sentence_of(verdict_.shares, reason());
+        set_processor();
+        verdict_.sentence = sentence_of(verdict_, reason());
         add_hints();
         return std::move(verdict_);
     }
 
-    static std::string sentence_of(const Shares& shares, const std::string& reason);
+    static std::string sentence_of(const Verdict& verdict, const std::string& reason);
 
 private:
     bool has_operators() const { return facts_.captured_level >= level_operators; }
@@ -105,6 +113,7 @@ private:
     Result<void> read_operators();
     void take(const Instance& instance, double ns);
     void set_shares();
+    void set_processor();
     void add_hints();
     void add_stragglers();
     void hint(const std::string& text) { verdict_.hints.push_back(text); }
@@ -167,7 +176,21 @@ void Judge::set_shares() {
     }
 }
 
-std::string Judge::sentence_of(const Shares& shares, const std::string& reason) {
+void Judge::set_processor() {
+    double busy = 0;
+    for (const GroupReader& reader : readers_)
+        for (const GroupReader::Busy& b : reader.busy()) busy += static_cast<double>(b.ns);
+    if (facts_.cpu_ns && *facts_.cpu_ns > 0 && busy > 0)
+        verdict_.processor = std::min(1., static_cast<double>(*facts_.cpu_ns) / busy);
+}
+
+std::string Judge::sentence_of(const Verdict& verdict, const std::string& reason) {
+    const Shares& shares = verdict.shares;
+    if (verdict.processor && *verdict.processor < starved_limit)
+        return format_text(
+            "starved (its threads had a processor for %.0f %% of the time that they "
+            "worked: others run on this machine)",
+            100 * *verdict.processor);
     struct Named {
         const char* name;
         double share;
@@ -259,6 +282,7 @@ Result<Verdict> verdict_of(const BufferFile& file, const Descriptor& descriptor)
         const uint64_t start = file.to_ns(t.start), end = file.to_ns(t.end);
         facts.begin_ns = any ? std::min(facts.begin_ns, start) : start;
         facts.end_ns = std::max(facts.end_ns, end);
+        facts.add_cpu(t.cpu_ns);
         any = true;
     }
     auto r = file.each<format::PortRecord>("PORT", [&](const format::PortRecord& p) {
@@ -283,6 +307,7 @@ Verdict verdict_of(const Capture& capture, const BufferContext& context) {
         if (t.end < t.start || (t.start == 0 && t.end == 0)) continue;
         facts.begin_ns = any ? std::min(facts.begin_ns, t.start) : t.start;
         facts.end_ns = std::max(facts.end_ns, t.end);
+        facts.add_cpu(t.cpu_ns);
         any = true;
     }
     for (const PortWait& p : capture.ports)
@@ -307,18 +332,20 @@ Verdict median_of(std::span<const Verdict> verdicts) {
     // Medians of parts need not add up to the whole.
     for (const auto member : members)
         if (auto& share = result.shares.*member; share && sum > 0) share = *share / sum;
-    std::vector<double> round_trips, devices;
+    std::vector<double> round_trips, devices, processors;
     for (const Verdict& v : verdicts) {
         round_trips.push_back(v.round_trip_ns);
         devices.push_back(v.device_ns);
+        if (v.processor) processors.push_back(*v.processor);
     }
+    if (processors.size() == verdicts.size()) result.processor = median(std::move(processors));
     result.round_trip_ns = *median(round_trips);
     result.device_ns = *median(devices);
     std::string reason;
     for (const Verdict& v : verdicts)
         if (const size_t at = v.sentence.find('('); v.shares.device && at != v.sentence.npos)
             reason = v.sentence.substr(at + 1, v.sentence.size() - at - 2);
-    result.sentence = Judge::sentence_of(result.shares, reason);
+    result.sentence = Judge::sentence_of(result, reason);
     return result;
 }
 

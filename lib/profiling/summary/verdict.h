@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What bounds an inference: computing, memory, what lies between operators, or the host.
+// What bounds an inference: computing, memory, what lies between operators, the host, or that its
+// threads did not get the processors.
 #pragma once
 #include <optional>
 #include <span>
@@ -28,8 +29,10 @@ struct TopOperator {
 };
 
 struct Verdict {
-    std::string sentence;  // "memory bound (margin 0.21)"
+    std::string sentence;  // "memory bound (margin 0.21)", "starved (…)"
     Shares shares;
+    // Of the time in operators, how much the threads had a processor; nullopt: not captured.
+    std::optional<double> processor;
     std::vector<TopOperator> top;    // at most five, the longest first
     std::vector<std::string> hints;  // a sentence each
     double round_trip_ns = 0, device_ns = 0;

@@ -13,6 +13,7 @@
 
 #include <vartml/compile.h>
 
+#include "gst/infer/model_name.h"
 #include "gst/support/runtime.h"
 
 namespace vartml::gst::infer {
@@ -158,6 +159,7 @@ bool open_description(const Settings& settings, const LoadProgress& progress, In
     auto description = describe_model(path, user);
     if (description) {
         instance.description = *std::move(description);
+        instance.description.name = model_name(instance.description.name, settings.model);
         return true;
     }
     const vartml::Error& error = description.error();

@@ -31,7 +31,8 @@ bool add_roi_metas(GstBuffer* buffer, const RegionRules& rules, std::vector<Cand
         any = true;
         if (!wanted(rules, roi->roi_type)) continue;
         const auto at = [](guint v) { return int(std::min<guint>(v, G_MAXINT / 2)); };
-        found.push_back({{at(roi->x), at(roi->y), at(roi->w), at(roi->h), -1}, 0});
+        const int x = at(roi->x), y = at(roi->y), w = at(roi->w), h = at(roi->h);
+        found.push_back({{x, y, w, h, -1, roi->roi_type, x, y, w, h}, 0});
     }
     return any;
 }
@@ -44,8 +45,9 @@ void add_detections(GstBuffer* buffer, const RegionRules& rules, std::vector<Can
     while (gst_analytics_relation_meta_iterate(meta, &state, gst_analytics_od_mtd_get_mtd_type(),
                                                &mtd)) {
         if (!wanted(rules, gst_analytics_od_mtd_get_obj_type(&mtd))) continue;
-        Candidate one = {{0, 0, 0, 0, int(mtd.id)}, 0};
+        Candidate one = {{}, 0};
         FrameRegion& r = one.region;
+        r.od = int(mtd.id);
         if (gst_analytics_od_mtd_get_location(&mtd, &r.x, &r.y, &r.width, &r.height, &one.score))
             found.push_back(one);
     }
@@ -58,7 +60,8 @@ bool fit(FrameRegion& r, const RegionRules& rules, unsigned frame_width, unsigne
     const double y0 = std::clamp(std::floor(r.y - dy), 0.0, double(frame_height));
     const double x1 = std::clamp(std::ceil(r.x + r.width + dx), 0.0, double(frame_width));
     const double y1 = std::clamp(std::ceil(r.y + r.height + dy), 0.0, double(frame_height));
-    r = {int(x0), int(y0), int(x1 - x0), int(y1 - y0), r.od};
+    r.x = int(x0), r.y = int(y0);
+    r.width = int(x1 - x0), r.height = int(y1 - y0);
     const int least = std::max(1, int(rules.min_size));
     return r.width >= least && r.height >= least;
 }
@@ -99,6 +102,27 @@ void find_regions(GstBuffer* buffer, const RegionRules& rules, unsigned frame_wi
         if (regions.size() >= rules.most) break;
         if (fit(one.region, rules, frame_width, frame_height)) regions.push_back(one.region);
     }
+}
+
+int detection_of(GstBuffer* buffer, const FrameRegion& r) {
+    GstAnalyticsRelationMetaInitParams params = {128, 16384};
+    GstAnalyticsRelationMeta* meta = gst_buffer_add_analytics_relation_meta_full(buffer, &params);
+    if (!meta || !r.roi_type) return -1;
+    gpointer state = nullptr;
+    GstAnalyticsMtd mtd;
+    while (gst_analytics_relation_meta_iterate(meta, &state, gst_analytics_od_mtd_get_mtd_type(),
+                                               &mtd)) {
+        int x, y, width, height;
+        float score;
+        const bool same =
+            gst_analytics_od_mtd_get_obj_type(&mtd) == r.roi_type &&
+            gst_analytics_od_mtd_get_location(&mtd, &x, &y, &width, &height, &score) &&
+            x == r.roi_x && y == r.roi_y && width == r.roi_width && height == r.roi_height;
+        if (same) return int(mtd.id);
+    }
+    const bool added = gst_analytics_relation_meta_add_od_mtd(meta, r.roi_type, r.roi_x, r.roi_y,
+                                                              r.roi_width, r.roi_height, 1, &mtd);
+    return added ? int(mtd.id) : -1;
 }
 
 }  // namespace vartml::gst::infer

@@ -30,4 +30,9 @@ bool regions_are_detections(GstBuffer* buffer, const RegionRules& rules);
 void find_regions(GstBuffer* buffer, const RegionRules& rules, unsigned frame_width,
                   unsigned frame_height, std::vector<FrameRegion>& regions);
 
+// The detection that stands for a region of interest, so that results can be related to it: one of
+// its type and place that is there, else added with score 1. -1 where it is none, or there is no
+// room. The buffer must be writable.
+int detection_of(GstBuffer* buffer, const FrameRegion& region);
+
 }  // namespace vartml::gst::infer

@@ -166,7 +166,10 @@ GstBuffer* Stream::attach(Entry& entry, GstBuffer* buffer) {
         return buffer;
     }
     if (!entry.requests) attach_one(entry, buffer, nullptr);
-    for (const Request* r = entry.requests; r; r = r->next) attach_one(entry, buffer, r);
+    for (Request* r = entry.requests; r; r = r->next) {
+        if (r->region.roi_type) r->region.od = detection_of(buffer, r->region);
+        attach_one(entry, buffer, r);
+    }
     return buffer;
 }
 

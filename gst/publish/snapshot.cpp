@@ -135,6 +135,7 @@ void SnapshotReader::read_object(const GstAnalyticsMtd& od) {
     const GQuark label = gst_analytics_od_mtd_get_obj_type(&od);
     object.id = od.id;
     object.label = text_of(label);
+    object.model = model_of(od.id);
     object.score = score;
     object.box = {x, y, w, h};
     object.angle = angle;

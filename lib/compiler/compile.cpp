@@ -439,7 +439,7 @@ Result<CompiledModel> Compilation::make_model(Partitioning decided) {
     m.target = target_.program;
     m.compilation = request_.cpu_partition ? artifact::Compilation::cpu_partition
                                            : artifact::Compilation::standard;
-    m.model_name = default_cache_key(request_.model);
+    m.model_name = model_name(request_);
     m.model_signature = imported_.signature;
     m.stats_level = static_cast<uint16_t>(request_.stats.level);
     m.exact_floats = !request_.convert_floats;
@@ -555,6 +555,10 @@ Result<CompiledModel> compile_in_memory(const CompileRequest& request, std::stri
     }
     std::string ignored;
     return Compilation(request, *target, log, debug).run(not_offloaded ? not_offloaded : &ignored);
+}
+
+std::string model_name(const CompileRequest& request) {
+    return request.name.empty() ? default_cache_key(request.model) : request.name;
 }
 
 std::string default_cache_key(const std::string& model) {

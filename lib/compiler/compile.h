@@ -48,6 +48,7 @@ struct CompileRequest {
     bool quantised_inputs = false, quantised_outputs = false;  // codes at quantised edges
     bool convert_floats = true;                                // false: --numerics f32
     std::string decoder, labels;
+    std::string name;           // what the model is called; "" = its default cache key
     StatsRequest stats;         // what runs of the result can be measured by
     bool perf_metrics = false;  // adds perf-metrics.json
 
@@ -91,6 +92,9 @@ Result<artifact::CompiledModel> compile_in_memory(const CompileRequest& request,
                                                   std::string* not_offloaded,
                                                   std::vector<std::string>* log,
                                                   std::vector<artifact::File>* debug = nullptr);
+
+// What the model is called: --name, else its default cache key.
+std::string model_name(const CompileRequest& request);
 
 // The default cache key of a model: its file name without extension, characters outside
 // [A-Za-z0-9._-] replaced by '_'.

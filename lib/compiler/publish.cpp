@@ -99,7 +99,7 @@ Result<Sha256::Digest> config_digest(const CompileRequest& request) {
     const device::Target* target = device::find_target(request.device);
     json["target"] = target ? std::string(target->program) : "";
     json["commit"] = std::string(source_commit());
-    json["model_name"] = default_cache_key(request.model);
+    json["model_name"] = model_name(request);
     json["optimize_level"] = request.optimize_level;
     json["cpu_partition"] = request.cpu_partition;
     json["batch_size"] = request.batch_size;

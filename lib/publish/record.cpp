@@ -94,6 +94,7 @@ void write_object(JsonText& json, const FrameRecord& record, const RecordObject&
     json.member("id", object.id);
     if (!object.label.empty()) json.member("label", object.label);
     if (object.class_id) json.member("class_id", *object.class_id);
+    if (!object.model.empty()) json.member("model", object.model);
     json.member("score", object.score);
     json.list("box", object.box);
     if (object.angle != 0) json.member("angle", object.angle);

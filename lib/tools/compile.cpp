@@ -60,6 +60,15 @@ void add_places(CLI::App& app, compiler::CompileRequest& r) {
         ->type_name("LIST")
         ->delimiter(',')
         ->option_text("LIST");
+    app.add_option(
+           "--name", r.name,
+           "what the model is called in records, traces and on the screen [its file's name]")
+        ->type_name("NAME")
+        ->check([](const std::string& name) -> std::string {
+            const bool good = !name.empty() && name.size() <= 128 &&
+                              std::ranges::none_of(name, [](char c) { return c >= 0 && c < ' '; });
+            return good ? "" : "is '" + name + "', expected 1 to 128 characters without controls";
+        });
     app.add_flag("--force", r.force, "compile even if the result is up to date");
 }
 

@@ -7,6 +7,7 @@
 #include "gst/infer/gates.h"
 #include "gst/infer/latency_promise.h"
 #include "gst/infer/latency_target.h"
+#include "gst/infer/model_name.h"
 #include "gst/infer/ring.h"
 #include "gst/infer/stats.h"
 #include "gst/support/vart_runner.h"
@@ -29,6 +30,24 @@ TEST(Ring, KeepsOrderWhileItGrowsAndWraps) {
     EXPECT_EQ(out, in);
 }
 
+TEST(ModelName, IsTheFirstThatSaysSomething) {
+    struct Row {
+        const char *compiled_in, *path, *name;
+    };
+    const Row rows[] = {
+        {"yolox", "/models/x/model.rai", "yolox"},  // as it was compiled, or --name
+        {"model", "/models/yolox_nano_416/model.rai", "yolox_nano_416"},
+        {"model", "/models/yolox_nano.rai", "yolox_nano"},
+        {"model", "/models/yolox/onnx/model.onnx", "yolox"},  // of a repository of models
+        {"best", "/runs/helmets/weights/best.onnx", "helmets"},
+        {"model", "/models/faces/", "faces"},  // a folder with vaiml_par_0
+        {"model", "/models/faces.tar.gz", "faces"},
+        {"model", "/model.rai", "model"},  // nothing says anything
+    };
+    for (const Row& row : rows)
+        EXPECT_EQ(model_name(row.compiled_in, row.path), row.name) << row.path;
+}
+
 TEST(Percentile, IsTheNearestRank) {
     std::vector<uint32_t> values(100);
     std::iota(values.rbegin(), values.rend(), 1);
@@ -44,6 +63,18 @@ guint64 field(const GstStructure* s, const char* name) {
     guint64 value = G_MAXUINT64;
     EXPECT_TRUE(gst_structure_get_uint64(s, name, &value)) << name;
     return value;
+}
+
+TEST(Stats, TimesOfAModelBeforeDoNotCount) {
+    Stats stats;
+    stats.times(1, 1, 1'000'000);
+    stats.model_swap();
+    stats.times(1, 1, 10);
+    GstStructure* s = stats.structure({});
+    guint64 us = 0;
+    EXPECT_TRUE(gst_structure_get_uint64(s, "run-max-us", &us));
+    EXPECT_EQ(us, 10u);
+    gst_structure_free(s);
 }
 
 TEST(Stats, AddUpAndForgetAfterTheWindow) {

@@ -120,6 +120,39 @@ protected:
     }
 };
 
+// Regions of interest get a detection each, so that what is found in them can be related to it.
+TEST_F(InferRegions, ARegionOfInterestIsADetectionThatItsInferenceKnows) {
+    GstElement* element = roi_infer();
+    g_object_set(element, "roi-expand", 0.25, nullptr);
+    InferHarness t(element);
+    for (const bool there : {false, true}) {
+        GstBuffer* frame = InferHarness::frame(0);
+        add_roi(frame, {"face", 4, 6, 8, 12, 0});
+        add_roi(frame, {"face", 16, 0, 16, 12, 0});
+        // An element before has made it already.
+        const int known = there ? add_detection(frame, {"face", 16, 0, 16, 12, 0.5f}) : -1;
+        ASSERT_EQ(gst_harness_push(t.h, frame), GST_FLOW_OK);
+        GstBuffer* out = t.pull();
+        const int x[] = {4, 16};
+        for (unsigned i = 0; i < 2; ++i) {
+            const Inference* inference = get_inference(out, i);
+            ASSERT_NE(inference, nullptr);
+            ASSERT_GE(inference->region_od, 0);
+            EXPECT_TRUE(!there || i == 0 || inference->region_od == known);
+            GstAnalyticsODMtd od;
+            ASSERT_TRUE(gst_analytics_relation_meta_get_od_mtd(
+                gst_buffer_get_analytics_relation_meta(out), guint(inference->region_od), &od));
+            int left, top, width, height;
+            float score;
+            gst_analytics_od_mtd_get_location(&od, &left, &top, &width, &height, &score);
+            EXPECT_EQ(left, x[i]) << "where the region was before it was enlarged";
+            EXPECT_EQ(gst_analytics_od_mtd_get_obj_type(&od), g_quark_from_string("face"));
+        }
+        EXPECT_EQ(get_inference(out, 2), nullptr);
+        gst_buffer_unref(out);
+    }
+}
+
 TEST_F(InferRegions, EachRegionIsOneInferenceThatKnowsItsDetection) {
     InferHarness t(roi_infer());
     GstBuffer* frame = InferHarness::frame(0);

@@ -201,6 +201,7 @@ TEST_F(Publish, WritesDetectionsOfAnInference) {
     EXPECT_EQ(record["objects"], json::array({{{"id", od},
                                                {"label", "cat"},
                                                {"class_id", 1},
+                                               {"model", "yolo"},
                                                {"score", 0.5},
                                                {"box", {10, 20, 30, 40}},
                                                {"angle", 0.5},
@@ -321,6 +322,42 @@ TEST_F(Publish, TellsTheStreamAndTheTime) {
     EXPECT_FALSE(all[0].contains("frame"));
     EXPECT_EQ(all[0]["utc"], "1970-01-01T00:00:01.000000001Z");
     EXPECT_EQ(all[1]["utc"], "1970-01-01T00:00:00.000000000Z");
+}
+
+TEST_F(Publish, SaysOfWhichFrameACarriedResultIs) {
+    GstBuffer* in = frame();
+    Inference inference;
+    inference.status = InferenceStatus::carried;
+    inference.frame_seq = 12;
+    inference.result_seq = 9;
+    inference.age_ns = 100'000'999;
+    ASSERT_TRUE(add_inference(in, inference, 1));
+    add_od(in, "cat");
+    const json record = record_of(in);
+    EXPECT_EQ(record["status"], "carried");
+    EXPECT_EQ(record["frame_seq"], 12);
+    EXPECT_EQ(record["result"], json::parse(R"({"frame_seq": 9, "age_us": 100000})"));
+}
+
+// Frames of a file come long before their time.
+TEST_F(Publish, NoFrameWasTakenLaterThanItsRecordWasMade) {
+    set("add-empty", "true");
+    open();
+    gst_harness_use_systemclock(harness_);
+    gst_element_set_base_time(element_, 0);
+    GstClock* clock = gst_element_get_clock(element_);
+    GstBuffer* in = frame();
+    GST_BUFFER_PTS(in) = gst_clock_get_time(clock) + 3600 * GST_SECOND;
+    gst_object_unref(clock);
+    push(in);
+    GDateTime* after = g_date_time_new_now_utc();
+    gchar* latest = g_date_time_format(after, "%Y-%m-%dT%H:%M:%S");
+    const auto all = records();
+    ASSERT_EQ(all.size(), 1u);
+    const std::string utc = all[0]["utc"];
+    EXPECT_LE(utc.substr(0, 19), latest);
+    g_free(latest);
+    g_date_time_unref(after);
 }
 
 TEST_F(Publish, StreamNameWins) {

@@ -39,7 +39,8 @@ FrameRecord full_record() {
     r.runs = {1, 2, 1, 0, 4, 5, 4, 5};
     r.numbers = {0.5f, -0.5f};
     RecordObject& object = r.objects.emplace_back();
-    object.id = 3, object.label = "car", object.class_id = 2, object.score = 0.75f;
+    object.id = 3, object.label = "car", object.class_id = 2, object.model = "yolox",
+    object.score = 0.75f;
     object.box = {10, 20, 30, 40}, object.angle = 0.5f, object.track = 9, object.parent = 1;
     object.attributes = {0, 1}, object.keypoints = {0, 1}, object.embedding = {0, 2};
     object.mask = RecordMask{{10, 20, 30, 40}, 2, 2, {0, 3}, {}, {}};
@@ -56,7 +57,7 @@ TEST(Record, HasEverythingThatIsKnown) {
         "frame_seq": 21, "pts_ns": 18446744073709551614, "running_ns": 5,
         "utc": "1970-01-01T00:00:00.000000000Z", "frame": {"w": 640, "h": 480},
         "model": {"name": "yolo", "hash": "abcd", "epoch": 2}, "status": "inferred",
-        "objects": [{"id": 3, "label": "car", "class_id": 2, "score": 0.75,
+        "objects": [{"id": 3, "label": "car", "class_id": 2, "model": "yolox", "score": 0.75,
             "box": [10, 20, 30, 40], "angle": 0.5, "track": 9, "parent": 1,
             "attributes": [{"label": "red", "score": 0.5, "model": "colour"}],
             "keypoints": [[1.5, 2.0, 0.25]],

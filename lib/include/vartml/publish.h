@@ -41,6 +41,7 @@ struct RecordObject {
     uint32_t id = 0;         ///< within the frame
     std::string_view label;  ///< must outlive the record
     std::optional<int32_t> class_id;
+    std::string_view model;  ///< which model found it, must outlive the record; "" = not known
     float score = 0;
     std::array<int, 4> box{};  ///< x, y, width, height, frame pixels, before the turn
     float angle = 0;           ///< radians, clockwise about the centre; 0 = upright
@@ -55,7 +56,7 @@ struct RecordObject {
 struct RecordInference {
     std::string infer, model, hash;
     unsigned epoch = 0;
-    std::string_view status;  ///< of static storage
+    std::string_view status;             ///< of static storage
     std::optional<uint64_t> result_seq;  ///< of a carried result: frame_seq of its frame
     uint64_t age_us = 0;                 ///< the same: how much older that frame is
     std::array<int, 4> region{};

@@ -32,6 +32,8 @@
 #include <chrono>
 #include <set>
 #include <string>
+#include <string_view>
+#include <variant>
 #include <vector>
 
 #include <vartml/profile.h>
@@ -77,6 +79,7 @@ struct State {
 
     // streaming thread, between start and stop
     DecodeSettings settings;
+    DecodeSettings before;  // its labels alone: those of the file that was set before
     bool keep_tensors = false;
     DecoderCache decoders;
     ResultCache results;
@@ -84,6 +87,7 @@ struct State {
     std::vector<Job> jobs;
     guint width = 0, height = 0;  // of the current caps; 0 when they are no video
     bool had_results = false;     // since STREAM_START
+    unsigned num_decoders = 0;    // made since start
     uint32_t trace_stream = 0;    // of the last STREAM_START, in a trace
     bool lost_posted = false;
     IdleNotice idle;
@@ -160,6 +164,8 @@ bool update_settings(GstVartmlDecode* self) {
     const vartml::DecodeOptions& options = state.settings.options = p.options();
     state.keep_tensors = p.keep_tensors;
     if (state.labels_changed.exchange(false)) {
+        state.before.labels = state.settings.labels;
+        state.before.label_file = state.settings.label_file;
         state.settings.labels.clear();
         state.settings.label_file = p.label_file;
         if (!p.label_file.empty()) {
@@ -190,7 +196,8 @@ gboolean start(GstBaseTransform* base) {
     state.labels.clear();
     const std::string file = state.properties.modelinfo_file;
     GST_OBJECT_UNLOCK(self);
-    state.settings = {};
+    state.settings = state.before = {};
+    state.num_decoders = 0;
     state.had_results = state.lost_posted = state.copy_logged = false;
     state.idle.restart();
     if (!file.empty()) {
@@ -349,6 +356,37 @@ void post_selected(GstVartmlDecode* self, const CachedDecoder& entry) {
                               G_TYPE_STRING, entry.model.c_str(), nullptr)));
 }
 
+// The file has the labels of one model. Where models are swapped another one, before or after,
+// keeps those of the file before, else it has its own.
+std::variant<CachedDecoder*, Failure> make_decoder(GstVartmlDecode* self,
+                                                   const TensorSource& source) {
+    State& state = *self->state;
+    auto made = state.decoders.make(source, state.settings);
+    const auto* failure = std::get_if<Failure>(&made);
+    const bool swapped = state.num_decoders > 0;
+    state.num_decoders += failure == nullptr;
+    if (!failure || !swapped || state.settings.labels.empty() || failure->property == nullptr ||
+        std::string_view(failure->property) != "label-file") {
+        return made;
+    }
+    for (const bool own : {false, true}) {
+        DecodeSettings other = state.settings;
+        other.labels = own ? std::vector<std::string>() : state.before.labels;
+        other.label_file = own ? "" : state.before.label_file;
+        if (!own && other.labels.empty()) continue;
+        auto again = state.decoders.make(source, other);
+        if (std::holds_alternative<Failure>(again)) continue;
+        if (own) {
+            Failure warning = *failure;
+            warning.error.message +=
+                "; the names of its sidecar are taken until 'label-file' is written";
+            post_warning(self, "name the classes of the new model", warning);
+        }
+        return again;
+    }
+    return made;
+}
+
 bool decode_job(GstVartmlDecode* self, GstBuffer* buffer, Job& job, DecodedFrame& frame) {
     State& state = *self->state;
     if (!job.geometry_valid) {
@@ -365,7 +403,7 @@ bool decode_job(GstVartmlDecode* self, GstBuffer* buffer, Job& job, DecodedFrame
     }
     CachedDecoder* entry = state.decoders.find(job.source);
     if (!entry) {
-        auto made = state.decoders.make(job.source, state.settings);
+        auto made = make_decoder(self, job.source);
         if (const auto* failure = std::get_if<Failure>(&made)) {
             return post_error(self, "choose a decoder", *failure);
         }

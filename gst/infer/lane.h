@@ -51,7 +51,8 @@ public:
     bool takes_pictures() const { return takes_pictures_; }  // as bytes, without mean and scale
     const vartml::PreprocessOptions& preprocess() const { return preprocess_; }
     const std::shared_ptr<const InferenceRecord>& record() const { return record_; }
-    unsigned depth() const { return depth_; }  // frames in flight
+    const std::string& modelinfo_file() const { return modelinfo_file_; }  // "" = the model's own
+    unsigned depth() const { return depth_; }                              // frames in flight
     // Whether a run has ended when submit() returns.
     bool runs_here() const { return instance_->scheduler->limits().here; }
     unsigned output_buffers() const { return output_buffers_->load(); }
@@ -103,6 +104,7 @@ private:
     std::vector<std::optional<Feed>> feeds_;  // one per input, nothing for the picture
     vartml::PreprocessOptions preprocess_;
     std::shared_ptr<const InferenceRecord> record_;
+    std::string modelinfo_file_;
     unsigned depth_ = 2;
     std::vector<GstBufferPool*> output_pools_;  // one per output
     std::vector<std::optional<CpuView>> cpu_views_;

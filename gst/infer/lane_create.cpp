@@ -44,6 +44,7 @@ bool Lane::prepare(const Settings& settings, const std::string& infer_id, unsign
     takes_pictures_ = !instance_->description.inputs[picture_].picture.empty() ||
                       (said && !said->picture.empty());
     make_record(settings, infer_id, epoch, info);
+    modelinfo_file_ = settings.modelinfo_file;
     if (!make_pools(settings, failure)) return false;
 
     const unsigned batch = instance_->scheduler->limits().batch;

@@ -173,8 +173,9 @@ std::span<const Property> properties() {
          "it is loaded beside the one in use and takes its place between two frames; required",
          playing, Text{&Settings::model, nullptr}},
         {"modelinfo-file", "Sidecar",
-         "Sidecar (.modelinfo) of the model; unset: the one in the compiled model, else beside it",
-         ready, Text{&Settings::modelinfo_file, nullptr}},
+         "Sidecar (.modelinfo) of the model; unset: the one in the compiled model, else beside it; "
+         "written while running, it is that of the model that is written next",
+         playing, Text{&Settings::modelinfo_file, nullptr}},
         {"device", "Device",
          "Device that runs the model: auto, softnpu, or what the runtime offers", ready,
          Text{&Settings::device, "auto"}},
@@ -362,6 +363,10 @@ unsigned stats_property() {
 
 unsigned model_property() {
     return 1;
+}
+
+unsigned sidecar_property() {
+    return 2;
 }
 
 std::string runner_options_text(const Settings& settings) {

@@ -11,6 +11,7 @@ namespace vartml::gst::infer {
 void install_properties(GObjectClass* klass);
 unsigned stats_property();
 unsigned model_property();
+unsigned sidecar_property();
 
 // The property `runner-options` as text, equal for equal options.
 std::string runner_options_text(const Settings& settings);

@@ -104,6 +104,7 @@ private:
     void load();
     std::shared_ptr<Lane> load_lane(Failure& failure);
     void request_swap(const std::string& model);
+    std::string sidecar_of_next(const Instance& instance);
     void swap(const std::string& model);
     void work();
     void wake_worker();  // with the mutex
@@ -118,6 +119,7 @@ private:
     // policies
     bool allowed(const Lane& lane, Failure& failure) const;
     bool suits_caps(const Lane& lane, Failure& failure) const;
+    bool suits_head(const Lane& lane, Failure& failure) const;
     bool suits_format(const Lane& lane, const GstCaps* caps, Failure& failure) const;
     bool suits_offer(const Lane& lane, GstCaps* offered, Failure& failure) const;
     void narrow_to(const Lane& lane);
@@ -192,10 +194,11 @@ private:
     Stats stats_;
 
     std::mutex
-        settings_mutex_;  // guards the two below; no other is taken under it but the signal's
+        settings_mutex_;  // guards the three below; no other is taken under it but the signal's
     Settings settings_;
-    bool running_ = false;  // between start and stop
-    Settings started_;      // as they were at start; immutable between start and stop
+    bool running_ = false;          // between start and stop
+    bool sidecar_written_ = false;  // since the last swap: of the next model
+    Settings started_;              // as they were at start; immutable between start and stop
 
     // may change while running
     std::atomic<unsigned> interval_{1}, adapted_{1};

@@ -72,7 +72,7 @@ size_t Stream::most_frames(const FramePlan& plan) const {
 // Waits until a model is there and takes over one that was swapped in: this frame is its first.
 GstFlowReturn Stream::wait_for_model(GstBuffer* buffer) {
     std::shared_ptr<Lane> replaced;
-    std::string model;
+    std::string model, sidecar;
     {
         std::unique_lock lock(signal_->mutex);
         signal_->changed.wait(lock,
@@ -83,6 +83,7 @@ GstFlowReturn Stream::wait_for_model(GstBuffer* buffer) {
         if (next_lane_) {
             replaced = std::exchange(lane_, std::exchange(next_lane_, nullptr));
             model = next_model_;
+            sidecar = lane_->modelinfo_file();
             epoch_ = lane_->record()->model_epoch;
             narrow_to(*lane_);
             plan_.reset();
@@ -100,6 +101,8 @@ GstFlowReturn Stream::wait_for_model(GstBuffer* buffer) {
         stats_.model_swap();
         const std::lock_guard lock(settings_mutex_);
         settings_.model = model;
+        if (sidecar == settings_.modelinfo_file) sidecar_written_ = false;
+        if (!sidecar_written_) settings_.modelinfo_file = sidecar;
     }
     return GST_FLOW_OK;
 }

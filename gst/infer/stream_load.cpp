@@ -57,6 +57,7 @@ bool Stream::set_property(unsigned id, const GValue* value) {
             model = text ? text : "";
         } else {
             if (!infer::set_property(settings_, id, value)) return false;
+            sidecar_written_ = sidecar_written_ || (running_ && id == sidecar_property());
             configure(settings_);
             return true;
         }
@@ -79,6 +80,7 @@ bool Stream::start() {
         const std::lock_guard lock(settings_mutex_);
         started_ = settings_;
         running_ = true;
+        sidecar_written_ = false;
         configure(settings_);
     }
     stats_.reset();
@@ -236,10 +238,26 @@ std::shared_ptr<Lane> Stream::make_lane(const std::shared_ptr<Instance>& instanc
     }
     Settings settings = started_;
     settings.model = instance->model;  // whose sidecar lies beside it
+    if (epoch > 0) settings.modelinfo_file = sidecar_of_next(*instance);
     auto lane = Lane::create(settings, element_name(), epoch, instance, signal_, failure);
-    if (lane && (!allowed(*lane, failure) || !suits_caps(*lane, failure)))
+    if (lane && (!allowed(*lane, failure) || !suits_caps(*lane, failure) ||
+                 (epoch > 0 && !suits_head(*lane, failure))))
         Lane::retire(std::exchange(lane, nullptr));
     return lane;
+}
+
+// A model that is written while running comes with its sidecar: the one written before it, else its
+// own, else the one in use.
+std::string Stream::sidecar_of_next(const Instance& instance) {
+    std::string in_use;
+    {
+        const std::lock_guard lock(settings_mutex_);
+        if (sidecar_written_) return settings_.modelinfo_file;
+        in_use = settings_.modelinfo_file;
+    }
+    if (!instance.description.modelinfo.empty()) return "";
+    const auto own = vartml::find_modelinfo("", instance.model, "");
+    return own && own->file.empty() ? in_use : "";
 }
 
 void Stream::request_swap(const std::string& model) {
@@ -321,10 +339,17 @@ void Stream::post_swapped(const Entry& entry) {
 }
 
 void Stream::post_swap_failed(const std::string& requested, const Failure& failure) {
+    std::shared_ptr<Lane> lane;
+    {
+        const std::lock_guard lock(signal_->mutex);
+        lane = next_lane_ ? next_lane_ : lane_;
+    }
     std::string kept;
     {
         const std::lock_guard lock(settings_mutex_);
         kept = settings_.model;
+        if (lane) settings_.modelinfo_file = lane->modelinfo_file();
+        sidecar_written_ = false;
     }
     Failure warning = failure;
     warning.error.message += "; the model in use stays '" + kept + "'";

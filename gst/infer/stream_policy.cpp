@@ -107,6 +107,19 @@ bool Stream::suits_caps(const Lane& lane, Failure& failure) const {
     return suits;
 }
 
+// Whether the decoder that the sidecar names can read the outputs of the model.
+bool Stream::suits_head(const Lane& lane, Failure& failure) const {
+    const InferenceRecord& record = *lane.record();
+    const vartml::ModelInfo& info = record.model_info;
+    if (info.decoder.empty()) return true;
+    const auto decoder =
+        vartml::Decoder::create(info, record.outputs, record.model_width, record.model_height, {});
+    if (decoder) return true;
+    failure = {decoder.error(), "infer-sidecar", "modelinfo-file", info.file};
+    failure.error.message += "; write 'modelinfo-file' before 'model' to change both";
+    return false;
+}
+
 bool Stream::suits_format(const Lane& lane, const GstCaps* caps, Failure& failure) const {
     const auto format = frame_format(caps);
     if (!format) return true;  // said when the first frame comes

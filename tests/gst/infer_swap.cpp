@@ -268,6 +268,72 @@ TEST_F(InferSwap, TheNewModelHasTheSidecarBesideIt) {
     }
 }
 
+struct SidecarCase {
+    const char* name;
+    const char* written;  // to modelinfo-file before `model`, or nullptr
+    bool own;             // the new model brings one
+    const char* label;    // the first on frames afterwards
+    const char* failed;   // error id, or nullptr
+};
+class InferSwapSidecar : public testing::TestWithParam<SidecarCase> {};
+TEST_P(InferSwapSidecar, GoesWithItsModel) {
+    const SidecarCase& c = GetParam();
+    reset_fake_model();
+    {
+        const TempDir folder;
+        const auto write = [&](const char* name, const char* text) {
+            std::string path = folder / name;
+            FILE* file = std::fopen(path.c_str(), "w");
+            std::fprintf(file, "[modelinfo]\nversion=1.0\n%s", text);
+            std::fclose(file);
+            return path;
+        };
+        const std::string first = write("first.modelinfo", "x-vartml-labels=first;b;c;d\n");
+        write("second.modelinfo", "x-vartml-labels=second;b;c;d\nx-vartml-decoder=classify\n");
+        write("wrong.modelinfo", "x-vartml-labels=wrong\nx-vartml-decoder=yolox\n");
+        write("broken.modelinfo", "x-vartml-decodr=yolox\n");
+        const std::string model = folder / "new.rai";
+        if (FILE* file = std::fopen(model.c_str(), "w")) std::fclose(file);
+        if (c.own) write("new.rai.modelinfo", "x-vartml-labels=own;b;c;d\n");
+        GstElement* element = make_infer();
+        g_object_set(element, "modelinfo-file", first.c_str(), nullptr);
+        InferHarness t(element);
+        ASSERT_EQ(t.push(0), GST_FLOW_OK);
+        t.pull_out();
+        const std::string written = c.written ? folder / c.written : std::string();
+        if (c.written) g_object_set(element, "modelinfo-file", written.c_str(), nullptr);
+        if (c.failed) {
+            g_object_set(element, "model", model.c_str(), nullptr);
+            GstStructure* failed = wait_message(t.bus, "vartml-model-change-failed");
+            ASSERT_NE(failed, nullptr);
+            EXPECT_STREQ(gst_structure_get_string(failed, "error-id"), c.failed);
+            gst_structure_free(failed);
+        } else {
+            write_model(t, model);
+        }
+        ASSERT_EQ(t.push(1), GST_FLOW_OK);
+        GstBuffer* out = t.pull();
+        EXPECT_EQ(epoch_of(out), c.failed ? 0u : 1u);
+        EXPECT_EQ(vartml::gst::get_inference(out, 0)->record->model_info.labels.at(0), c.label);
+        gst_buffer_unref(out);
+        gchar* file = nullptr;
+        g_object_get(element, "modelinfo-file", &file, nullptr);
+        const std::string want = c.failed ? first : c.written ? written : c.own ? "" : first;
+        EXPECT_EQ(std::string(file ? file : ""), want);
+        g_free(file);
+    }
+    EXPECT_EQ(fake_model().live_runners, 0u);
+}
+const SidecarCase sidecar_cases[] = {
+    {"OfItsOwn", nullptr, true, "own", nullptr},
+    {"OrTheOneInUse", nullptr, false, "first", nullptr},
+    {"WrittenBeforeIt", "second.modelinfo", true, "second", nullptr},
+    {"ThatDoesNotFitItsHead", "wrong.modelinfo", false, "first", "infer-sidecar"},
+    {"ThatIsBroken", "broken.modelinfo", false, "first", "infer-sidecar"},
+};
+INSTANTIATE_TEST_SUITE_P(Swap, InferSwapSidecar, testing::ValuesIn(sidecar_cases),
+                         [](const auto& info) { return std::string(info.param.name); });
+
 // One stops while the other swaps the model of both.
 TEST_F(InferSwap, UsersMayComeAndGoWhileAModelIsSwapped) {
     const auto make = [](const char* file) {

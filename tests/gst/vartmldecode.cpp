@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/gst/decode_harness.h"
+#include "tests/support/temp_dir.h"
 
 namespace {
 
@@ -120,6 +121,41 @@ TEST_F(Decode, DecodesAResultOnceHoweverManyFramesCarryIt) {
     gst_buffer_unref(run(frame_with(inference, {data})));
     EXPECT_EQ(stat("reused"), 4u);
     gst_buffer_unref(data);
+}
+
+// The model before has two classes, the one after three, and the label file goes from one to the
+// other at no time that suits both.
+TEST_F(Decode, ASwappedModelWithOtherClassesEndsNothing) {
+    const TempDir folder;
+    const std::string two = folder / "two", three = folder / "three";
+    std::ofstream(two) << "a\nb\n";
+    std::ofstream(three) << "p\nq\nr\n";
+    const StoredTensor before = stored_cpu(two_boxes, "out");
+    const StoredTensor after = stored_cpu(head(3, {{20, 20, 10, 8, 0, 0, 0.9f}}), "out");
+    auto first = record_of({before}), second = record_of({after});
+    second->model_epoch = 1;
+    first->model_info.decoder = second->model_info.decoder = "yolo-v8";
+    second->model_info.labels = {"x", "y", "z"};
+    GstBuffer* data[] = {data_buffer(before), data_buffer(after)};
+    const auto label = [&](unsigned model) {
+        GstBuffer* out = run(frame_with(inference_of(model ? second : first), {data[model]}));
+        EXPECT_NE(out, nullptr);
+        if (!out) return std::string();
+        std::string found = boxes_of(out).at(0).label;
+        gst_buffer_unref(out);
+        return found;
+    };
+    set("label-file", two.c_str());
+    open();
+    EXPECT_EQ(label(0), "a");
+    EXPECT_EQ(label(1), "z") << "the file's two names are not those of three classes";
+    EXPECT_EQ(pop(GST_MESSAGE_WARNING).substr(0, 11), "dec-classes");
+    set("label-file", three.c_str());
+    EXPECT_EQ(label(0), "a") << "a frame of the model before";
+    EXPECT_EQ(label(1), "r");
+    EXPECT_EQ(pop(GST_MESSAGE_WARNING), "");
+    EXPECT_EQ(pop(GST_MESSAGE_ERROR), "");
+    for (GstBuffer* one : data) gst_buffer_unref(one);
 }
 
 TEST_F(Decode, KeepsTensorsWhenAsked) {

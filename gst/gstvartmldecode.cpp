@@ -415,6 +415,8 @@ bool decode_job(GstVartmlDecode* self, GstBuffer* buffer, Job& job, DecodedFrame
     job.context.skeleton = entry->skeleton;
     const ResultKey key = {job.result_id, job.to_frame, state.width ? state.width : job.frame_width,
                            state.height ? state.height : job.frame_height};
+    GST_TRACE_OBJECT(self, "result %" G_GUINT64_FORMAT ", region of detection %d", job.result_id,
+                     job.context.region_od);
     if (const vartml::Decoded* known = state.results.find(key)) {
         frame.boxes += add_results(buffer, *known, entry->quarks, job.context);
         ++frame.reused;
@@ -507,6 +509,12 @@ GstFlowReturn transform_ip(GstBaseTransform* base, GstBuffer* buffer) {
     const auto us = std::chrono::duration_cast<std::chrono::microseconds>(
         std::chrono::steady_clock::now() - begin);
     frame.time_us = static_cast<guint32>(std::min<long>(us.count(), G_MAXINT32));
+    GST_LOG_OBJECT(self,
+                   "%" GST_TIME_FORMAT
+                   ": %u inferences, %u of them known, %u boxes, %u suppressed, "
+                   "in %u us",
+                   GST_TIME_ARGS(GST_BUFFER_PTS(buffer)), static_cast<guint>(state.jobs.size()),
+                   frame.reused, frame.boxes, frame.suppressed, frame.time_us);
     GST_OBJECT_LOCK(self);
     state.stats.add(frame);
     GST_OBJECT_UNLOCK(self);

@@ -21,14 +21,14 @@
  */
 #include "gst/gstvartmlinfer.h"
 
+#include "gst/infer/log.h"
 #include "gst/infer/properties.h"
 #include "gst/infer/stream.h"
 #include "gst/support/events.h"
 #include "gst/support/log.h"
 #include "gst/support/picture_info.h"
 
-GST_DEBUG_CATEGORY_STATIC(gst_vartml_infer_debug);
-#define GST_CAT_DEFAULT gst_vartml_infer_debug
+GST_DEBUG_CATEGORY(gst_vartml_infer_debug);
 
 namespace infer = vartml::gst::infer;
 

@@ -292,8 +292,14 @@ GstFlowReturn transform_ip(GstBaseTransform* base, GstBuffer* buffer) {
         state.tracker.predict(now, state.predicted);
         if (state.predict) add_predicted(buffer, state.predicted, state.size);
     }
+    const vartml::TrackCounts counts = state.tracker.counts();
+    GST_LOG_OBJECT(self,
+                   "%" GST_TIME_FORMAT ": %u detections, result %" G_GUINT64_FORMAT
+                   " %" G_GUINT64_FORMAT " us old, %" G_GUINT64_FORMAT " tracks",
+                   GST_TIME_ARGS(now), state.found.untracked, evidence.result_id,
+                   evidence.age_ns / 1000, guint64(counts.live));
     GST_OBJECT_LOCK(self);
-    state.counts = state.tracker.counts();
+    state.counts = counts;
     GST_OBJECT_UNLOCK(self);
     return GST_FLOW_OK;
 }

@@ -22,6 +22,7 @@ public:
     // Whether results come within `most_us`. Once they do not, they must take a quarter less to do
     // so again.
     bool within(uint64_t most_us);
+    bool is_within() const { return within_; }  // the last time
 
 private:
     static constexpr size_t window = 9;

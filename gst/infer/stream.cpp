@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Events, queries and activation of vartmlinfer; the queue they share with the frames.
 #include "gst/infer/stream.h"
+#include "gst/infer/log.h"
 
 #include <algorithm>
 
@@ -164,6 +165,8 @@ gboolean Stream::src_event(GstEvent* event) {
         GstClockTimeDiff diff;
         GstClockTime timestamp;
         gst_event_parse_qos(event, nullptr, &proportion, &diff, &timestamp);
+        GST_DEBUG_OBJECT(element_, "downstream is %" G_GINT64_FORMAT " ns late, proportion %g",
+                         diff, proportion);
         const std::lock_guard lock(signal_->mutex);
         gates_.qos(proportion, diff, timestamp);
     }
@@ -198,6 +201,8 @@ gboolean Stream::src_query(GstQuery* query) {
             const std::lock_guard lock(signal_->mutex);
             own = latency(live);
         }
+        GST_DEBUG_OBJECT(element_, "latency %" GST_TIME_FORMAT " on top of %" GST_TIME_FORMAT,
+                         GST_TIME_ARGS(own), GST_TIME_ARGS(min));
         min += own;
         if (GST_CLOCK_TIME_IS_VALID(max)) max += own;
         gst_query_set_latency(query, live, min, max);

@@ -171,6 +171,7 @@ private:
     void attach_known(const Entry& entry, GstBuffer* buffer, const Inference& known);
     void describe(const Entry& entry, const Request* request);
     void remember(const Entry& entry);
+    void log(const Inference& inference) const;
     GstFlowReturn report_failure(const Entry& entry);
     void report_skip(const Entry& entry);
     void count(const Entry& entry);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "gst/infer/log.h"
 #include "gst/infer/stream.h"
 #include "gst/infer/times.h"
 
@@ -120,9 +121,22 @@ void Stream::describe(const Entry& entry, const Request* request) {
     }
 }
 
+void Stream::log(const Inference& i) const {
+    const bool region = i.region_width != int(i.frame_width) || i.region_od >= 0;
+    GST_CAT_LEVEL_LOG(GST_CAT_DEFAULT, region ? GST_LEVEL_TRACE : GST_LEVEL_LOG, element_,
+                      "frame %" G_GUINT64_FORMAT ": %s (%s), result of %" G_GUINT64_FORMAT
+                      ", %" G_GUINT64_FORMAT " us old; region %d,%d %dx%d; pre %" G_GUINT64_FORMAT
+                      " wait %" G_GUINT64_FORMAT " run %" G_GUINT64_FORMAT
+                      " total %" G_GUINT64_FORMAT " us",
+                      i.frame_seq, status_nick(i.status), status_nick(i.fate), i.result_seq,
+                      i.age_ns / 1000, i.region_x, i.region_y, i.region_width, i.region_height,
+                      i.pre_us, i.wait_us, i.run_us, i.total_us);
+}
+
 void Stream::attach_one(const Entry& entry, GstBuffer* buffer, const Request* request) {
     describe(entry, request);
     Inference& i = scratch_;
+    log(i);
     if (i.has_result()) attach_tensors(*i.record, buffer, i.data);
     add_inference(buffer, i, i.has_result() ? 100 : 0);
     if (i.has_result() && entry.keeps_rate()) known_.set(i, entry.pts, entry.entered);
@@ -145,6 +159,7 @@ void Stream::attach_known(const Entry& entry, GstBuffer* buffer, const Inference
     i.frame_seq = entry.seq;
     i.age_ns = known_.age_ns(entry.pts, entry.entered);
     i.total_us = us_between(entry.entered, Clock::now());
+    log(i);
     stats_.carried(i.age_ns / 1000);
     attach_tensors(*i.record, buffer, i.data);
     add_inference(buffer, i, 100);

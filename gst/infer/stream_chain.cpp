@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "gst/infer/log.h"
 #include "gst/infer/stream.h"
 #include "gst/infer/trace.h"
 
@@ -33,7 +34,14 @@ void Stream::decide_leave(Entry& entry) {
     const std::chrono::nanoseconds hold(longest_hold(entry.plan->frame_duration));
     const auto hold_us =
         uint64_t(std::chrono::duration_cast<std::chrono::microseconds>(hold).count());
-    const bool waits = time_.within(hold_us);
+    const bool waited = time_.is_within(), waits = time_.within(hold_us);
+    if (waits != waited) {
+        GST_DEBUG_OBJECT(element_,
+                         "results come in %" G_GUINT64_FORMAT " us of %" G_GUINT64_FORMAT
+                         ": frames %s",
+                         guint64(time_.us()), guint64(hold_us),
+                         waits ? "wait for their own" : "carry the newest");
+    }
     entry.leave_by = entry.entered + (waits ? Clock::duration(hold) : Clock::duration(0));
 }
 

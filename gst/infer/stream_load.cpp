@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "gst/infer/log.h"
 #include "gst/infer/properties.h"
 #include "gst/infer/stream.h"
 
@@ -261,6 +262,8 @@ std::string Stream::sidecar_of_next(const Instance& instance) {
 }
 
 void Stream::request_swap(const std::string& model) {
+    GST_DEBUG_OBJECT(element_, "model '%s' is wanted in the place of the one in use",
+                     model.c_str());
     const std::lock_guard lock(signal_->mutex);
     wanted_model_ = model;
     if (load_ != Load::loading) cancel_ = true;  // a swap that is no longer wanted
@@ -311,6 +314,17 @@ void Stream::post_loaded(const Lane& lane) {
     if (instance.cache_hit) post_compile(instance.model, 100, "cached");
     const vartml::ModelDescription& d = instance.description;
     const auto device = runner_property<std::string>(*instance.runner, "backend");
+    GST_INFO_OBJECT(
+        element_,
+        "model '%s' of %s on %s: %u nodes on the NPU, %u on the CPU, batch %u, a run of "
+        "about %" G_GUINT64_FORMAT " us; sidecar %s, decoder %s",
+        d.name.c_str(), instance.model.c_str(), device ? device->c_str() : d.device.c_str(),
+        d.npu_operators, d.cpu_operators, instance.scheduler->limits().batch,
+        guint64(instance.run_p50_us),
+        lane.record()->model_info.file.empty() ? d.modelinfo.empty() ? "none" : "in the model"
+                                               : lane.record()->model_info.file.c_str(),
+        lane.record()->model_info.decoder.empty() ? "not named"
+                                                  : lane.record()->model_info.decoder.c_str());
     gst_element_post_message(
         element_,
         gst_message_new_element(
@@ -327,6 +341,8 @@ void Stream::post_loaded(const Lane& lane) {
 }
 
 void Stream::post_swapped(const Entry& entry) {
+    GST_INFO_OBJECT(element_, "model '%s' takes over from frame %" G_GUINT64_FORMAT,
+                    entry.new_lane->record()->model.c_str(), entry.seq);
     gst_element_post_message(
         element_,
         gst_message_new_element(

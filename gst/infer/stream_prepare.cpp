@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "gst/infer/log.h"
 #include "gst/infer/stream.h"
 #include "gst/infer/times.h"
 #include "gst/infer/trace.h"
@@ -32,6 +33,7 @@ bool Stream::handle_caps(GstEvent* event) {
         lane = lane_;
     }
     trace_caps(element_, caps);
+    GST_INFO_OBJECT(element_, "caps %" GST_PTR_FORMAT, caps);
     plan_.reset();  // frames in flight keep theirs
     measure_ = pre_promise_us_ == 0;
     Failure failure;
@@ -46,6 +48,9 @@ void Stream::ask_liveness() {
     if (gst_pad_peer_query(sink_, query)) gst_query_parse_latency(query, &live, nullptr, nullptr);
     gst_query_unref(query);
     live_ = live;
+    GST_DEBUG_OBJECT(element_, "upstream is%s live: %s, late frames %s", live ? "" : " not",
+                     keeps_rate(live) ? "frames keep their rate" : "results stay on their frames",
+                     skip_mode() ? "pass without inference" : "wait");
 }
 
 // The plan for the frames from here on; false after posting the error.
@@ -114,6 +119,14 @@ bool Stream::make_plan(const std::shared_ptr<Lane>& lane, Failure& failure) {
         plan.preprocessor = *std::move(preprocessor);
     }
     region_plans_.clear();
+    const vartml::PreprocessOptions& p = lane->preprocess();
+    constexpr const char* resizes[] = {"stretch", "letterbox", "letterbox-top-left", "crop"};
+    GST_INFO_OBJECT(
+        element_, "plan: %ux%u frames as input '%s' of %ux%u, %s, mean %g,%g,%g scale %g,%g,%g",
+        plan.format.picture.width, plan.format.picture.height, input.info.name.c_str(),
+        lane->record()->model_width, lane->record()->model_height,
+        plan.direct ? "as they are" : resizes[int(p.resize)], double(p.mean[0]), double(p.mean[1]),
+        double(p.mean[2]), double(p.scale[0]), double(p.scale[1]), double(p.scale[2]));
     plan_ = std::make_shared<const FramePlan>(std::move(plan));
     return true;
 }

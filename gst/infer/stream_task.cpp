@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "gst/infer/log.h"
 #include "gst/infer/stream.h"
 #include "gst/infer/times.h"
 #include "gst/infer/trace.h"
@@ -143,6 +144,7 @@ GstFlowReturn Stream::run_again(Entry& entry, Request* request) {
     const FramePlan& plan = *entry.plan;
     if (GstBuffer* frame = std::exchange(request->frame, nullptr)) {
         import_refused_ = true;
+        GST_DEBUG_OBJECT(element_, "the device refused a frame's memory: frames are copied");
         const size_t picture = plan.lane->picture();
         request->inputs[picture] = request->memory[picture].tensor;
         const bool forbidden = count_copy(CopyReason::import_refused, plan.direct->size_bytes());
@@ -323,6 +325,8 @@ void Stream::adapt(const Entry& entry, uint64_t total_us) {
         change = target_.inference(total_us, target_us, interval_);
     adapted_ = target_.interval();
     if (!change) return;
+    GST_DEBUG_OBJECT(element_, "one frame in %u is inferred: 95 of 100 take %u us, wanted %u ms",
+                     change->interval, change->p95_us, latency_target_ms_.load());
     gst_element_post_message(
         element_, gst_message_new_element(
                       GST_OBJECT(element_),

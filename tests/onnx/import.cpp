@@ -414,6 +414,12 @@ const UnknownValue unknown_values[] = {
      {"steps", "lw", "lr"},
      {{"layout", int64_t{2}}, {"hidden_size", int64_t{2}}},
      "known are 0 and 1"},
+    // Attributes that nobody knows.
+    {"Conv", 17, {"x", "w"}, {{other, int64_t{1}}}, "Unrecognized attribute: frobnicate"},
+    {"Pad", 13, {"x", "p"}, {{other, other}}, "Unrecognized attribute: frobnicate"},
+    {"Resize", 19, {"x", "", "s"}, {{other, other}}, "Unrecognized attribute: frobnicate"},
+    {"Softmax", 11, {"x"}, {{other, 1.0F}}, "Unrecognized attribute: frobnicate"},
+    {"Dropout", 13, {"x"}, {{other, 1.0F}}, "Unrecognized attribute: frobnicate"},
     {"FusedConv",
      1,
      {"x", "w"},

@@ -31,6 +31,18 @@ void halve(pb::TensorProto& tensor) {
     tensor.set_raw_data(bytes);
 }
 
+void round_to_half(pb::TensorProto& tensor) {
+    if (tensor.data_type() != pb::TensorProto::FLOAT) return;
+    std::string bytes;
+    for (const float value : floats_of(tensor)) {
+        const auto rounded =
+            static_cast<float>(static_cast<_Float16>(std::clamp(value, -65504.0F, 65504.0F)));
+        bytes.append(reinterpret_cast<const char*>(&rounded), sizeof rounded);
+    }
+    tensor.clear_float_data();
+    tensor.set_raw_data(bytes);
+}
+
 // Inputs that ONNX has in float only.
 std::vector<int> float_inputs(const pb::NodeProto& node) {
     if (node.op_type() == "Resize") return {1, 2};
@@ -92,6 +104,14 @@ void set_type(pb::ValueInfoProto& info, int type) {
 }
 
 }  // namespace
+
+pb::ModelProto with_half_weights(pb::ModelProto model) {
+    for (auto& tensor : *model.mutable_graph()->mutable_initializer()) round_to_half(tensor);
+    for (auto& node : *model.mutable_graph()->mutable_node())
+        for (auto& attribute : *node.mutable_attribute())
+            if (attribute.has_t()) round_to_half(*attribute.mutable_t());
+    return model;
+}
 
 pb::ModelProto half_twin(pb::ModelProto model, Border border) {
     pb::GraphProto& graph = *model.mutable_graph();

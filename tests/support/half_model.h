@@ -12,4 +12,7 @@ enum class Border { fp16, f32 };
 // scales and regions of Resize, boxes and scores of NonMaxSuppression.
 ::onnx::ModelProto half_twin(::onnx::ModelProto model, Border border);
 
+// The model of floats with the weights and constants that its twin has.
+::onnx::ModelProto with_half_weights(::onnx::ModelProto model);
+
 }  // namespace vartml::test

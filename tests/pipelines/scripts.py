@@ -108,7 +108,7 @@ class Scripts(unittest.TestCase):
         records = self.records(self.script('classify.sh', model('goldfish'), clip('goldfish')))
         self.assertEqual(len(records), FRAMES)
         for record in records:
-            self.assertEqual(record['classes'][0]['label'], 'class-1')  # given: ImageNet, goldfish
+            self.assertEqual(record['classes'][0]['label'], 'goldfish')  # given: ImageNet, which nothing else names
             self.assertEqual(len(record['classes']), 3)
 
     def test_two_stage_gives_every_box_an_attribute(self):

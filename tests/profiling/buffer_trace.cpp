@@ -362,12 +362,12 @@ TEST_F(BufferTrace, SaysOfAnOperatorWhatIsKnown) {
     EXPECT_EQ(args["opName"], "conv_0");
     EXPECT_EQ(args["opKind"], "conv");
     EXPECT_EQ(args["opMemory"], "DDR");
-    EXPECT_EQ(args["opUCycle"], 1536);  // 80 us of the late thread
-    EXPECT_EQ(args["opPCycle"], 150'000);
-    EXPECT_EQ(args["effectiveFreq"], 3000.0);  // t0: 150000 in 50 us
-    EXPECT_EQ(args["opSyncDurUs"], 30.0);
-    EXPECT_EQ(args["UCyclesPerKB"], 24.0);
-    EXPECT_EQ(args["opOutputSize"], 65536);
+    EXPECT_EQ(args["opUCycle"], "1536");  // 80 us of the late thread
+    EXPECT_EQ(args["opPCycle"], "150000");
+    EXPECT_EQ(args["effectiveFreq"], "3000.00");  // t0: 150000 in 50 us
+    EXPECT_EQ(args["opSyncDurUs"], "30.000");
+    EXPECT_EQ(args["UCyclesPerKB"], "24.00");
+    EXPECT_EQ(args["opOutputSize"], "65536");
     EXPECT_EQ(args["macs"], 500'000);
     EXPECT_EQ(args["readBytes"], 131072);
     EXPECT_EQ(args["partition"], "vaiml_par_0");

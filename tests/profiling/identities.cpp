@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
 
 #include "tests/support/temp_dir.h"
 
@@ -118,6 +119,63 @@ TEST(Identities, UnsortedRowsAreNamed) {
     const auto results = check_identities(summary, default_ucycle_hz);
     EXPECT_FALSE(results[11].holds);
     EXPECT_NE(results[11].detail.find("sync HVX"), std::string::npos) << results[11].detail;
+}
+
+// The form of newer tools: the specialization comes first, there are more than ten cores, outputs
+// of a few bytes, no waits, and operators that are issued and whose pcycles are not told.
+std::string newer() {
+    const char* folder = std::getenv("VARTML_GOLDEN");
+    return folder ? test::slurp(std::string(folder) + "/specialised_summary.txt") : "";
+}
+
+TEST(Summary, OfANewerToolComesBackByteForByte) {
+    const std::string text = newer();
+    ASSERT_FALSE(text.empty()) << "set VARTML_GOLDEN to the folder of this test";
+    const SummaryText summary = parsed(text);
+    EXPECT_EQ(text_of(summary), text);
+    EXPECT_EQ(summary.specialization, "demo");
+    ASSERT_EQ(summary.cores.size(), 2U);
+    EXPECT_EQ(summary.cores[1].index, 12U);
+    EXPECT_FALSE(summary.has_waits);
+    for (const IdentityResult& r : checked(text)) EXPECT_TRUE(r.holds) << text_of(r);
+}
+
+TEST(Identities, OneChangedNumberOfANewerToolBreaksTheIdentityThatCoversIt) {
+    const Change cases[] = {
+        {2, "is 716.488MHz", "is 716.588MHz", "c12 effective frequency"},
+        {4, "9600.00   360000.00", "6600.00   360000.00", "ucycles/KB"},  // of 0.03 KB
+        {4, "80.00     3000.00", "70.00     3000.00", "ucycles/KB"},      // of 0.12 KB
+        {4, "2048.00    76800.00", "1048.00    76800.00", "at least"},    // of 0.00 KB
+        {4, "3.91      146.48", "3.93      146.48", "ucycles/KB"},        // of 1024 KB
+        {5, "8.50% utilization", "0.70% utilization", "c0t3 utilization"},
+        {5, "22.51% utilization", "22.61% utilization", "c0t2 utilization"},
+        {6, "10.40% utilization", "12.80% utilization", "c0t0 utilization"},
+    };
+    for (const Change& c : cases) {
+        std::string changed = newer();
+        const size_t at = changed.find(c.from);
+        ASSERT_NE(at, std::string::npos) << c.from;
+        changed.replace(at, std::string_view(c.from).size(), c.to);
+        const IdentityResult r = checked(changed)[c.identity - 1];
+        EXPECT_FALSE(r.holds) << c.from;
+        EXPECT_NE(r.detail.find(c.named), std::string::npos) << text_of(r);
+    }
+}
+
+TEST(Summary, GenuineOnesComeBackAndHold) {
+    const char* shared = std::getenv("VARTML_SHARED");
+    const std::string folder = std::string(shared ? shared : "") + "/samples";
+    size_t count = 0;
+    std::error_code error;
+    for (const auto& file : std::filesystem::directory_iterator(folder, error)) {
+        if (!file.path().filename().string().ends_with(".summary.txt")) continue;
+        ++count;
+        const std::string text = test::slurp(file.path().string());
+        EXPECT_EQ(text_of(parsed(text)), text) << file.path();
+        for (const IdentityResult& r : checked(text))
+            EXPECT_TRUE(r.holds) << file.path() << ": " << text_of(r);
+    }
+    if (count == 0) GTEST_SKIP() << folder << " has no *.summary.txt";
 }
 
 TEST(Summary, ALineThatIsNoneOfASummaryIsNamedWithItsNumber) {

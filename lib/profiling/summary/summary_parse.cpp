@@ -2,6 +2,7 @@
 // The text of a summary back into its numbers.
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "lib/common/utf8.h"
 #include "lib/profiling/summary/summary_text.h"
@@ -99,6 +100,14 @@ SummaryCore* core_of(SummaryText& s, unsigned index) {
     return core.index == index ? &core : nullptr;
 }
 
+bool take_specialization(Scanner line, SummaryText& s) {
+    std::string name;
+    if (!s.cores.empty() || s.specialization) return false;
+    if (!line.exact("Specialization: ").remainder(name).good()) return false;
+    s.specialization = std::move(name);
+    return true;
+}
+
 bool take_header(Scanner line, SummaryText& s) {
     if (!line.word("core").word("ucycles").word("ucycles(%)").good()) return false;
     s.cores.emplace_back();
@@ -194,8 +203,10 @@ bool take_closing(Scanner line, SummaryText& s) {
     inf.exact("[").up_to("] Device instance inf/s: (", s.network);
     inf.exact("] Device instance inf/s: (").number(s.batch).exact("/").cell(s.inference_seconds);
     if (inf.exact("):").cell(s.inferences_per_s).at_end()) return true;
-    if (input.exact("max input wait ucycles:").cell(s.max_input_wait).at_end()) return true;
-    return output.exact("max output wait ucycles:").cell(s.max_output_wait).at_end();
+    const bool is_wait = input.exact("max input wait ucycles:").cell(s.max_input_wait).at_end() ||
+                         output.exact("max output wait ucycles:").cell(s.max_output_wait).at_end();
+    s.has_waits = s.has_waits || is_wait;
+    return is_wait;
 }
 
 bool take_note(std::string_view line, SummaryText& s) {
@@ -206,8 +217,8 @@ bool take_note(std::string_view line, SummaryText& s) {
 
 bool take_line(std::string_view line, SummaryText& s) {
     constexpr bool (*forms[])(Scanner, SummaryText&) = {
-        take_header, take_row,      take_total,     take_thread, take_batch,
-        take_port,   take_activate, take_frequency, take_closing};
+        take_specialization, take_header, take_row,      take_total,     take_thread,
+        take_batch,          take_port,   take_activate, take_frequency, take_closing};
     if (line.empty() || take_note(line, s)) return true;
     for (const auto form : forms)
         if (form(Scanner(line), s)) return true;
@@ -218,6 +229,7 @@ bool take_line(std::string_view line, SummaryText& s) {
 
 Result<SummaryText> parse_summary(std::string_view text, const std::string& name) {
     SummaryText summary;
+    summary.has_waits = false;
     size_t number = 1;
     for (; !text.empty(); ++number) {
         const size_t end = std::min(text.find('\n'), text.size());

@@ -21,16 +21,16 @@ std::string cell(const Real& value, const char* unit = "") {
     return value ? format_text("%.2f%s", *value, unit) : "N/A";
 }
 
-std::string general(const Real& value) {
-    return value ? format_text("%g", *value) : "N/A";
+std::string general(const Real& value, const char* unit = "") {
+    return value ? format_text("%g%s", *value, unit) : "N/A";
 }
 
 void add_row(std::string& text, const SummaryRow& row) {
     const auto right = [&](const std::string& value, int width) {
         text += format_text(" %*s", width, value.c_str());
     };
-    text += format_text("%-2s", ("c" + std::to_string(row.core)).c_str());
-    right(cell(row.ucycles), 10);
+    text += format_text("%-3s%10s", ("c" + std::to_string(row.core)).c_str(),
+                        cell(row.ucycles).c_str());
     right(cell(row.ucycles_percent, "%"), 11);
     right(cell(row.pcycles), 11);
     right(cell(row.pcycles_percent, "%"), 11);
@@ -67,7 +67,7 @@ void add_core(std::string& text, const SummaryCore& core) {
     text += format_text("c%u: Total inference pcycle is %s\n", core.index,
                         cell(core.inference_pcycles).c_str());
     text += format_text("c%u: Effective frequency is %s\n", core.index,
-                        cell(core.effective_mhz, "MHz").c_str());
+                        general(core.effective_mhz, "MHz").c_str());
     for (const SummaryPort& p : core.ports)
         text += format_text("c%02ut%up%u Host_IO_Port ucycles: %16s\n", core.index, p.thread,
                             p.port, cell(p.ucycles).c_str());
@@ -80,6 +80,7 @@ void add_core(std::string& text, const SummaryCore& core) {
 
 std::string text_of(const SummaryText& s) {
     std::string text;
+    if (s.specialization) text += "Specialization: " + *s.specialization + "\n\n";
     for (const SummaryCore& core : s.cores) add_core(text, core);
     text += format_text("total batch ucycles: %16" PRIu64 " [%" PRIu64 ", %" PRIu64 "]\n",
                         s.total_ucycles, s.total_start, s.total_end);
@@ -88,8 +89,10 @@ std::string text_of(const SummaryText& s) {
     text += format_text("[%s] Device instance inf/s: (%" PRIu64 "/%s): %s\n", s.network.c_str(),
                         s.batch, general(s.inference_seconds).c_str(),
                         general(s.inferences_per_s).c_str());
-    text += format_text("max input wait ucycles: %17s\n", cell(s.max_input_wait).c_str());
-    text += format_text("max output wait ucycles: %16s\n", cell(s.max_output_wait).c_str());
+    if (s.has_waits) {
+        text += format_text("max input wait ucycles: %17s\n", cell(s.max_input_wait).c_str());
+        text += format_text("max output wait ucycles: %16s\n", cell(s.max_output_wait).c_str());
+    }
     for (const std::string& note : s.notes) text += "# " + note + "\n";
     return text;
 }

@@ -65,12 +65,14 @@ struct SummaryCore {
 };
 
 struct SummaryText {
+    std::optional<std::string> specialization;  // newer tools name it in the first line
     std::vector<SummaryCore> cores;
     uint64_t total_ucycles = 0, total_start = 0, total_end = 0;
     std::string network;
     Real batch_seconds, batches_per_s;  // of the line batch/s
     uint64_t batch = 1;
     Real inference_seconds, inferences_per_s;  // of the line inf/s
+    bool has_waits = true;                     // newer tools leave the lines out
     Count max_input_wait, max_output_wait;
     std::vector<std::string> notes;  // without "# "
 };

@@ -58,23 +58,28 @@ void add_identity(JsonMembers& members, const Descriptor& descriptor, const Op& 
         add_text(members, "opMemory", descriptor.memories[op.memory]);
 }
 
+std::string fixed(double value) {
+    std::string text;
+    append_fixed(text, value, 2);
+    return text;
+}
+
+// Numbers under the names of the vendor's traces are strings, as they are there.
 void add_time(JsonMembers& members, const TeamInstance& instance, const Ucycles& clock,
               uint64_t out_bytes) {
     const uint64_t ucycles =
         clock.stamp(instance.longest_end_ns) - clock.stamp(instance.longest_start_ns);
     const double kilobytes = static_cast<double>(out_bytes) / 1024;
-    members.number("opUCycle", ucycles);
-    if (instance.pcycles) members.number("opPCycle", *instance.pcycles);
+    members.text("opUCycle", std::to_string(ucycles));
+    if (instance.pcycles) members.text("opPCycle", std::to_string(*instance.pcycles));
     if (instance.pcycles && instance.pcycles_ns > 0)
-        members.fixed("effectiveFreq",
-                      static_cast<double>(*instance.pcycles) * 1000 /
-                          static_cast<double>(instance.pcycles_ns),
-                      2);
+        members.text("effectiveFreq", fixed(static_cast<double>(*instance.pcycles) * 1000 /
+                                            static_cast<double>(instance.pcycles_ns)));
     if (out_bytes == 0) return;
-    members.fixed("UCyclesPerKB", static_cast<double>(ucycles) / kilobytes, 2);
+    members.text("UCyclesPerKB", fixed(static_cast<double>(ucycles) / kilobytes));
     if (instance.pcycles)
-        members.fixed("PCyclesPerKB", static_cast<double>(*instance.pcycles) / kilobytes, 2);
-    members.number("opOutputSize", out_bytes);
+        members.text("PCyclesPerKB", fixed(static_cast<double>(*instance.pcycles) / kilobytes));
+    members.text("opOutputSize", std::to_string(out_bytes));
 }
 
 void add_tensors(JsonMembers& members, const Descriptor& descriptor, const Op& op) {
@@ -114,7 +119,11 @@ std::string op_args(const Descriptor& descriptor, const Op& op, const TeamInstan
     JsonMembers members(args);
     add_identity(members, descriptor, op);
     add_time(members, instance, Ucycles(job.ucycle_hz), op.out_bytes);
-    if (sync_ns) append_us(members.key("opSyncDurUs"), *sync_ns);
+    if (sync_ns) {
+        std::string us;
+        append_us(us, *sync_ns);
+        members.text("opSyncDurUs", us);
+    }
     add_tensors(members, descriptor, op);
     if (!op.onnx_nodes.empty()) add_list(members.key("onnxNodes"), op.onnx_nodes);
     if (op.partition < descriptor.partitions.size())

@@ -15,6 +15,7 @@
 #include "lib/common/file.h"
 #include "lib/compiler/compile.h"
 #include "lib/onnx/import.h"
+#include "lib/onnx/rounded.h"
 #include "lib/tools/arguments.h"
 #include "lib/tools/calibration.h"
 #include "lib/tools/commands.h"
@@ -27,7 +28,8 @@ namespace vartml::tools {
 namespace {
 
 struct Options {
-    std::string model, compiled, inputs_dir, modelinfo, labels, json_file, check_folder;
+    std::string model, compiled, inputs_dir, modelinfo, labels, json_file;
+    std::string check_folder, rounded_twin;
     std::vector<std::string> pictures, input_shapes;
     PictureOptions preprocess;
     compiler::CompileRequest compile;
@@ -85,7 +87,8 @@ void add_options(CLI::App& app, Options& o) {
                       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     for (CLI::Option* of_compiling : {device, shape})
         of_compiling->excludes(app.get_option("--compiled"));
-    // A step of --all, in its own process.
+    // Steps of --all, in processes of their own.
+    app.add_option("--rounded-twin", o.rounded_twin, "")->group("");
     app.add_option("--check-folder", o.check_folder, "")->group("")->needs("--compiled");
     app.footer(
         "Runs each frame through pre-process, model, dequantisation, decode and NMS, and through "
@@ -211,6 +214,12 @@ int verify_model(Options& o) {
     return report->is_good() ? exit_done : exit_not_expected;
 }
 
+int write_twin(const Options& o) {
+    const auto done = onnx::write_rounded(o.model, o.rounded_twin);
+    if (!done) print_error(done.error());
+    return done ? exit_done : exit_of(done.error());
+}
+
 int check_folder(const Options& o) {
     const auto verdict = verify::check_folder(
         {.model = o.model,
@@ -241,6 +250,7 @@ int verify(int argc, const char* const* argv) {
     CLI::App app("Checks that a compiled model gives what ONNX Runtime gives.", "vartml verify");
     add_options(app, options);
     if (const auto status = parse_arguments(app, argc, argv)) return *status;
+    if (!options.rounded_twin.empty()) return write_twin(options);
     return options.check_folder.empty() ? verify_model(options) : check_folder(options);
 }
 

@@ -30,6 +30,14 @@ double part_of_range(const TensorData& a, const TensorData& b) {
     return most / range_of(y);
 }
 
+// Of the root of the mean square, which one element alone does not move far.
+double rms_part_of_range(const TensorData& a, const TensorData& b) {
+    const std::vector<double> x = numbers_of(a), y = numbers_of(b);
+    double sum = 0;
+    for (size_t i = 0; i < x.size(); ++i) sum += (x[i] - y[i]) * (x[i] - y[i]);
+    return y.empty() ? 0 : std::sqrt(sum / static_cast<double>(y.size())) / range_of(y);
+}
+
 double off_the_cosine(const TensorData& a, const TensorData& b) {
     const std::vector<double> x = numbers_of(a), y = numbers_of(b);
     // The angle of zeros is none.
@@ -48,9 +56,11 @@ double share_of_others(const TensorData& a, const TensorData& b) {
            (static_cast<double>(b.bytes.size()) / static_cast<double>(size));
 }
 
+using Distance = double (*)(const TensorData&, const TensorData&);
+
 // A measure of two tensors with its limit.
 struct Yardstick {
-    double (*distance)(const TensorData&, const TensorData&);
+    Distance distance;
     double limit;
     double limit_of_rounded;  // where the ideal device is beyond the limit, too
 };
@@ -63,20 +73,36 @@ Yardstick yardstick_of(DataType type, Rule rule) {
     return {off_the_cosine, 1 - least_cosine, 1 - least_of_rounded};
 }
 
-double spread_of(const ExpectedOutput& expected, const Yardstick& by) {
+bool is_finite(const TensorData& data) {
+    return std::ranges::none_of(numbers_of(data), [](double v) { return std::isnan(v); });
+}
+
+// How far the reference is from itself, and from what is found.
+double spread_of(const ExpectedOutput& expected, Distance distance) {
     double most = 0;
     for (const TensorData& a : expected.levels) {
-        most = std::max(most, by.distance(a, expected.plain));
-        for (const TensorData& b : expected.levels) most = std::max(most, by.distance(a, b));
+        most = std::max(most, distance(a, expected.plain));
+        for (const TensorData& b : expected.levels) most = std::max(most, distance(a, b));
     }
     return std::isfinite(most) ? most : 0;
+}
+double to_nearest(const TensorData& found, const ExpectedOutput& expected, Distance distance) {
+    double least = distance(found, expected.plain);
+    for (const TensorData& level : expected.levels) least = std::min(least, distance(found, level));
+    return least;
+}
+
+// The spread is what a handful of results show: of the one element that is farthest they say less
+// than of all together.
+bool is_within_spread(const TensorData& found, const ExpectedOutput& expected, double distance,
+                      double spread) {
+    return distance <= 2 * spread &&
+           to_nearest(found, expected, rms_part_of_range) <= spread_of(expected, rms_part_of_range);
 }
 
 std::string words(const Yardstick& by, double distance, double limit) {
     if (by.distance == off_the_cosine)
-        return distance >= 1 ? "of another length or direction"
-                             : "cosine " + number(1 - distance, "%.5g") + ", at least " +
-                                   number(1 - limit, "%.5g");
+        return "cosine " + number(1 - distance, "%.5g") + ", at least " + number(1 - limit, "%.5g");
     if (by.distance == part_of_range)
         return "largest difference " + number(distance) + " of the range, at most " + number(limit);
     return number(distance * 100) + " % of the elements differ, at most " + number(limit * 100);
@@ -100,15 +126,21 @@ OutputAgreement judge_agreement(const TensorData& found, const ExpectedOutput& e
     result.of_range = b.empty() ? 0 : largest_difference(a, b) / range_of(b);
 
     const Yardstick by = yardstick_of(plain.type, rule);
-    double distance = by.distance(found, plain);
-    for (const TensorData& level : expected.levels)
-        distance = std::min(distance, by.distance(found, level));
-    double limit = std::max(by.limit, spread_of(expected, by));
+    const double distance = to_nearest(found, expected, by.distance);
+    const double spread = spread_of(expected, by.distance);
+    double limit = std::max(by.limit, spread);
+    // A NaN is of the rounding's own making (numbers near the largest), and says nothing.
     for (const TensorData& rounded : expected.rounded)
-        if (!(by.distance(rounded, plain) <= by.limit))
+        if (by.distance(rounded, plain) > by.limit && is_finite(rounded))
             limit = std::max(limit, by.limit_of_rounded);
-    result.is_good = distance <= limit;
-    result.text = words(by, distance, limit);
+    result.is_good = distance <= limit || (by.distance == part_of_range && spread > by.limit &&
+                                           is_within_spread(found, expected, distance, spread));
+    const double ratio = length_ratio(a, b);
+    const bool stretched =
+        by.distance == off_the_cosine && distance >= 1 && std::isfinite(result.cosine);
+    result.text = stretched ? "cosine " + number(result.cosine, "%.5g") + ", " + number(ratio) +
+                                  " times as long"
+                            : words(by, distance, limit);
     return result;
 }
 

@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 constexpr size_t max_results_bytes = size_t{256} << 20;
 
 // Changes whenever the meaning of a row does.
-constexpr const char* rules = "rules 1";
+constexpr const char* rules = "rules 2";
 
 std::string digest(const std::string& text) {
     return to_hex(sha256(as_bytes(text))).substr(0, 24);
@@ -82,6 +82,7 @@ Result<std::string> key_of(const CollectionRequest& request, const std::string& 
     if (!file) return file.error();
     std::string text = rules + to_hex(sha256((*file)->bytes())) + ' ' + reference + ' ' +
                        std::to_string(request.picture_side) + ' ';
+    if (request.picture) text += to_hex(sha256(std::as_bytes(std::span(request.picture->rgb))));
     const std::string stem = fs::path(path).replace_extension().string();
     for (const char* beside : {".data", "_data", ".modelinfo"}) text += stamp(path + beside);
     for (const char* beside : {".modelinfo", ".bin", ".weights"}) text += stamp(stem + beside);

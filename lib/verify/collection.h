@@ -10,6 +10,7 @@
 #include <vartml/result.h>
 
 #include "lib/verify/onnxruntime.h"
+#include "lib/verify/reference_preprocess.h"
 
 namespace vartml::verify {
 
@@ -53,7 +54,8 @@ struct CollectionRequest {
     std::string program;            // `vartml`
     std::string results;            // the file that rows are kept in
     enum class Again { changed, misses, all } again = Again::changed;
-    int64_t picture_side = 320;  // of pictures whose size the model leaves open
+    int64_t picture_side = 320;            // of pictures whose size the model leaves open
+    const PictureData* picture = nullptr;  // what picture inputs get; null = a made scene
     Limits limits;
     const std::atomic<bool>* cancel = nullptr;
     std::function<void(const std::vector<std::string>& names)> begin;

@@ -10,8 +10,10 @@
 
 namespace vartml::verify {
 
-// What ONNX Runtime gave lies in folders of these names; only the first must be there.
+// What ONNX Runtime gave lies in folders of these names; only the first must be there. "nudged" is
+// the graph as it is written, with an input that differs by one in a million.
 inline constexpr const char* reference_levels[] = {"disabled", "basic", "extended", "all"};
+inline constexpr const char* nudged_reference = "nudged";
 inline constexpr const char* rounded_reference = "rounded";
 
 struct FolderCheck {

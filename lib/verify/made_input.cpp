@@ -8,6 +8,7 @@
 #include <cstring>
 #include <functional>
 #include <random>
+#include <utility>
 
 namespace vartml::verify {
 namespace {
@@ -25,7 +26,7 @@ struct Disc {
     double x, y, radius, colour[4];
 };
 
-// Rows of `channels` values from 0 to 1.
+// Rows of pixels with `channels` values from 0 to 255.
 std::vector<double> scene(size_t width, size_t height, size_t channels) {
     Engine engine(1);
     Disc discs[num_discs];
@@ -47,8 +48,35 @@ std::vector<double> scene(size_t width, size_t height, size_t channels) {
             const double ground[4] = {0.2 + 0.5 * x, 0.7 - 0.4 * y, 0.3 + 0.4 * x * y, 1};
             for (size_t c = 0; c < channels; ++c) {
                 const double colour = on_top ? on_top->colour[c % 4] : ground[c % 4];
-                values[at++] = std::clamp(colour + noise * (unit(engine) - 0.5), 0.0, 1.0);
+                values[at++] = 255 * std::clamp(colour + noise * (unit(engine) - 0.5), 0.0, 1.0);
             }
+        }
+    return values;
+}
+
+// The same of a picture, stretched: the mean of the pixels that each covers, at least one.
+std::vector<double> stretched(const PictureData& picture, size_t width, size_t height,
+                              size_t channels) {
+    std::vector<double> values(width * height * channels);
+    const auto span = [](size_t i, size_t of, size_t from) {
+        const size_t begin = i * from / of;
+        return std::pair{begin, std::max(begin + 1, (i + 1) * from / of)};
+    };
+    size_t at = 0;
+    for (size_t row = 0; row < height; ++row)
+        for (size_t column = 0; column < width; ++column) {
+            const auto [top, bottom] = span(row, height, picture.height);
+            const auto [left, right] = span(column, width, picture.width);
+            double sums[3] = {};
+            for (size_t y = top; y < bottom; ++y)
+                for (size_t x = left; x < right; ++x)
+                    for (size_t c = 0; c < 3; ++c)
+                        sums[c] += picture.rgb[(y * picture.width + x) * 3 + c];
+            const auto count = static_cast<double>((bottom - top) * (right - left));
+            for (double& sum : sums) sum /= count;
+            const double grey = 0.299 * sums[0] + 0.587 * sums[1] + 0.114 * sums[2];
+            for (size_t c = 0; c < channels; ++c)
+                values[at++] = channels == 1 ? grey : c < 3 ? sums[c] : 255;
         }
     return values;
 }
@@ -114,20 +142,30 @@ std::string lower(std::string text) {
     return text;
 }
 
-void fill_picture(TensorData& data, const PictureAxes& axes) {
+void fill_picture(TensorData& data, const PictureAxes& axes, const InputMaker& maker) {
     const auto side = [&](size_t axis) { return static_cast<size_t>(data.shape[axis]); };
     const size_t width = side(axes.width), height = side(axes.height);
     const size_t channels = side(axes.channels), plane = width * height;
-    const std::vector<double> values = scene(width, height, channels);
-    const double most = is_float(data.type) ? 1 : data.type == DataType::int8 ? 127 : 255;
+    const std::vector<double> values = maker.picture
+                                           ? stretched(*maker.picture, width, height, channels)
+                                           : scene(width, height, channels);
     const bool planar = axes.channels < axes.height;
     const size_t pictures =
         data.bytes.size() / size_bytes(data.type) / std::max<size_t>(1, values.size());
     for (size_t n = 0; n < pictures; ++n)
         for (size_t p = 0; p < plane; ++p)
-            for (size_t c = 0; c < channels; ++c)
+            for (size_t c = 0; c < channels; ++c) {
+                const size_t colour = maker.pixels.is_bgr && c < 3 && channels >= 3 ? 2 - c : c;
+                double value = values[p * channels + colour];
+                if (is_float(data.type)) {
+                    const size_t k = std::min<size_t>(c, 2);
+                    value = (value - maker.pixels.mean[k]) * maker.pixels.scale[k];
+                } else if (data.type == DataType::int8) {
+                    value /= 2;
+                }
                 put_number(data, n * values.size() + (planar ? c * plane + p : p * channels + c),
-                           values[p * channels + c] * most);
+                           value);
+            }
 }
 
 }  // namespace
@@ -142,14 +180,14 @@ PictureAxes picture_axes(const std::vector<int64_t>& shape) {
     return {};
 }
 
-TensorData made_input(const std::string& name, DataType type, const std::vector<int64_t>& shape,
-                      int64_t side) {
+TensorData InputMaker::make(const std::string& name, DataType type,
+                            const std::vector<int64_t>& shape) const {
     TensorData data{type, shape, {}};
     size_t count = 1;
     for (const int64_t d : shape) count *= static_cast<size_t>(std::max<int64_t>(d, 0));
     data.bytes.resize(count * size_bytes(type));
     if (const PictureAxes axes = picture_axes(shape); axes.height != 0) {
-        fill_picture(data, axes);
+        fill_picture(data, axes, *this);
         return data;
     }
     const std::string word = lower(name);
@@ -163,6 +201,18 @@ TensorData made_input(const std::string& name, DataType type, const std::vector<
         put_number(data, i, is_size ? static_cast<double>(side) : is_scale ? 1 : free);
     }
     return data;
+}
+
+bool nudge(TensorData& data) {
+    if (data.type != DataType::float32) return false;
+    Engine engine(3);
+    for (size_t at = 0; at + sizeof(float) <= data.bytes.size(); at += sizeof(float)) {
+        float value;
+        std::memcpy(&value, data.bytes.data() + at, sizeof value);
+        value *= 1 + (engine() & 1 ? 1e-6f : -1e-6f);
+        std::memcpy(data.bytes.data() + at, &value, sizeof value);
+    }
+    return true;
 }
 
 }  // namespace vartml::verify

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a model is fed where nobody gives anything better: the same bytes in every run.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "lib/verify/compare.h"
+#include "lib/verify/reference_preprocess.h"
 
 namespace vartml::verify {
 
@@ -16,9 +18,25 @@ struct PictureAxes {
 };
 PictureAxes picture_axes(const std::vector<int64_t>& shape);
 
-// For a picture a scene of gradients, discs and a little noise, from 0 to 1 (integers: over 0 to
-// 255); a tensor named like a size gets `side`; other floats are from -1 to 1, integers 0 or 1.
-TensorData made_input(const std::string& name, DataType type, const std::vector<int64_t>& shape,
-                      int64_t side);
+// What becomes of pixels from 0 to 255 in a float tensor.
+struct Pixels {
+    std::array<float, 3> mean{0, 0, 0}, scale{1 / 255.f, 1 / 255.f, 1 / 255.f};
+    bool is_bgr = false;
+    bool operator==(const Pixels&) const = default;
+};
+
+// What to feed: `picture` (null: a made scene of gradients, discs and a little noise) where the
+// shape is a picture's, integers get the pixels themselves; a tensor named like a size gets `side`;
+// other floats are from -1 to 1, other integers 0 or 1.
+struct InputMaker {
+    const PictureData* picture = nullptr;
+    Pixels pixels = {};
+    int64_t side = 320;
+    TensorData make(const std::string& name, DataType type,
+                    const std::vector<int64_t>& shape) const;
+};
+
+// Each float element moved by one part in a million, up or down; false: the type has none so near.
+bool nudge(TensorData& data);
 
 }  // namespace vartml::verify

@@ -109,19 +109,44 @@ TEST(Recommendation, IsWhatFollowsTheOption) {
 TEST(MadeInput, IsAPictureFromZeroToOneWhereTheShapeIsOne) {
     for (const std::vector<int64_t>& shape :
          {std::vector<int64_t>{1, 3, 32, 48}, std::vector<int64_t>{1, 32, 48, 3}}) {
-        const auto values = numbers_of(made_input("x", DataType::float32, shape, 320));
+        const auto values = numbers_of(InputMaker{}.make("x", DataType::float32, shape));
         ASSERT_EQ(values.size(), 3u * 32 * 48);
         const auto [low, high] = std::ranges::minmax(values);
         EXPECT_GE(low, 0);
         EXPECT_LE(high, 1);
         EXPECT_GT(high - low, 0.5);
     }
-    const auto bytes = numbers_of(made_input("x", DataType::uint8, {1, 32, 48, 3}, 320));
+    const auto bytes = numbers_of(InputMaker{}.make("x", DataType::uint8, {1, 32, 48, 3}));
     EXPECT_GT(std::ranges::max(bytes), 128);
-    EXPECT_EQ(numbers_of(made_input("im_shape", DataType::float32, {1, 2}, 640)),
+    EXPECT_EQ(numbers_of(InputMaker{.side = 640}.make("im_shape", DataType::float32, {1, 2})),
               (std::vector<double>{640, 640}));
-    EXPECT_EQ(numbers_of(made_input("x", DataType::float32, {1, 1, 16, 16}, 320))[7],
-              numbers_of(made_input("x", DataType::float32, {1, 1, 16, 16}, 320))[7]);
+    EXPECT_EQ(numbers_of(InputMaker{}.make("x", DataType::float32, {1, 1, 16, 16}))[7],
+              numbers_of(InputMaker{}.make("x", DataType::float32, {1, 1, 16, 16}))[7]);
+}
+
+TEST(MadeInput, TakesPixelsOfAPictureAsTheModelWantsThem) {
+    const PictureData picture{2, 1, {255, 0, 0, 0, 0, 255}};  // red, blue
+    InputMaker maker{.picture = &picture};
+    EXPECT_EQ(numbers_of(maker.make("x", DataType::uint8, {1, 8, 8, 3}))[0], 255);
+    EXPECT_EQ(numbers_of(maker.make("x", DataType::uint8, {1, 8, 8, 3}))[23], 255);
+    maker.pixels = {.mean = {0, 0, 55}, .scale = {1, 1, 0.5f}, .is_bgr = true};
+    const auto values = numbers_of(maker.make("x", DataType::float32, {1, 3, 8, 8}));
+    EXPECT_EQ(values[0], 0);      // blue of the red half
+    EXPECT_EQ(values[7], 255);    // of the blue half
+    EXPECT_EQ(values[128], 100);  // red, shifted and scaled
+    EXPECT_EQ(values[135], -27.5);
+}
+
+TEST(MadeInput, IsNudgedByNoMoreThanAnyRounding) {
+    TensorData data = floats({1, -2, 0});
+    ASSERT_TRUE(nudge(data));
+    const auto values = numbers_of(data);
+    EXPECT_NE(values[0], 1);
+    EXPECT_NEAR(values[0], 1, 2e-6);
+    EXPECT_NEAR(values[1], -2, 4e-6);
+    EXPECT_EQ(values[2], 0);
+    TensorData codes = tensor<uint8_t>(DataType::uint8, {1, 2});
+    EXPECT_FALSE(nudge(codes));
 }
 
 // ---- a folder

@@ -12,7 +12,7 @@ std::string find_onnxruntime_program();
 
 // What to do about an absent ONNX Runtime, behind a semicolon.
 inline constexpr std::string_view how_to_get_onnxruntime =
-    "install it (Debian: libonnxruntime1.21), or name the library in the environment variable "
-    "VARTML_ONNXRUNTIME";
+    "install it (Debian: libonnxruntime1.21; pip: onnxruntime; npm: onnxruntime-node), or name the "
+    "library in the environment variable VARTML_ONNXRUNTIME";
 
 }  // namespace vartml

@@ -18,6 +18,7 @@ struct Judgement {
     double excess = 0;    // the difference as a part of the tolerance
     double of_range = 0;  // Stage::model
     std::string text;
+    bool is_empty = false;  // neither side has anything to compare
 };
 
 // Beside the rounding of the tensor's type an eighth of a grey level: the kernels work in steps of
@@ -29,6 +30,12 @@ Result<Judgement> judge_preprocess(const Preprocessed& found, const ReferenceInp
 // Errors: those of compare.
 Result<Judgement> judge_output(const TensorData& found, const TensorData& expected,
                                const Tolerance& tolerance, const std::string& what);
+
+// A judgement that is not good, of what `references` are other results of the reference: good where
+// it is as near to one of them as they are to each other. Another result of the reference is what
+// it gives at another optimisation level, which quantised models tell apart.
+Judgement judge_spread(const Judgement& judged, const TensorData& found,
+                       const std::vector<TensorData>& references, const Tolerance& tolerance);
 
 // Exact, but for the last bit of a product.
 Judgement judge_dequantised(const TensorData& found, const TensorData& expected);

@@ -92,13 +92,14 @@ Result<void> OnnxRuntime::run_folder(const std::string& model, const std::string
     return run_program(model, child);
 }
 
-Result<std::map<std::string, TensorData>> OnnxRuntime::run(
-    const std::string& model, const std::vector<Named>& inputs,
-    const std::vector<std::string>& keep) const {
+Result<std::map<std::string, TensorData>> OnnxRuntime::run(const std::string& model,
+                                                           const std::vector<Named>& inputs,
+                                                           const std::vector<std::string>& keep,
+                                                           const std::string& level) const {
     const auto folder = artifact::ExtractionFolder::create({});  // private, gone afterwards
     if (!folder) return folder.error();
     if (auto done = write_request(folder->path(), inputs, keep); !done) return done.error();
-    if (auto done = run_folder(model, folder->path(), "disabled", folder->path()); !done)
+    if (auto done = run_folder(model, folder->path(), level, folder->path()); !done)
         return done.error();
     return read_outputs(folder->path());
 }

@@ -38,11 +38,12 @@ public:
     // Name, type and shape of the inputs, -1 for a dimension without a number. Errors: device with
     // ONNX Runtime's sentence.
     Result<std::vector<Named>> inputs(const std::string& model) const;
-    // All outputs of the model by name, and the tensors `keep` of its graph. Errors: device with
-    // ONNX Runtime's sentence; io.
+    // All outputs of the model by name, and the tensors `keep` of its graph; `level` as below.
+    // Errors: device with ONNX Runtime's sentence; io.
     Result<std::map<std::string, TensorData>> run(const std::string& model,
                                                   const std::vector<Named>& inputs,
-                                                  const std::vector<std::string>& keep = {}) const;
+                                                  const std::vector<std::string>& keep = {},
+                                                  const std::string& level = "disabled") const;
     // From the request in `folder` to the outputs in `out`, which exists; `level` is what is done
     // to the graph: "disabled", "basic", "extended", "all". Errors: device with ONNX Runtime's
     // sentence.

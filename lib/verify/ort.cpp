@@ -20,6 +20,7 @@
 // disabled, basic, extended or all. Exit status: 0, 1 for a fault that one line on standard error
 // tells, 3 where there is no ONNX Runtime.
 #include <dlfcn.h>
+#include <glob.h>
 #include <onnxruntime/onnxruntime_c_api.h>
 #include <unistd.h>
 
@@ -51,14 +52,57 @@ void check(OrtStatus* status) {
     if (status) fail(api->GetErrorMessage(status));
 }
 
-// VARTML_ONNXRUNTIME names the library; else it is where the loader finds it.
-const OrtApiBase* load(bool serves) {
-    std::vector<std::string> names = {"libonnxruntime.so.1", "libonnxruntime.so"};
+// Files of that pattern, those of the newest version first as far as their names tell.
+void add_files(std::vector<std::string>& names, const std::string& pattern) {
+    glob_t found{};
+    if (::glob(pattern.c_str(), 0, nullptr, &found) == 0)
+        for (size_t i = found.gl_pathc; i-- > 0;) names.emplace_back(found.gl_pathv[i]);
+    ::globfree(&found);
+}
+
+// Where it may be, best first: as VARTML_ONNXRUNTIME names it; in Python's package and in Node's;
+// where the loader finds it, which may be a distribution's build with fewer operators (Debian's has
+// no ConvInteger of int8).
+std::vector<std::string> places() {
+    if (const char* given = std::getenv("VARTML_ONNXRUNTIME"); given && *given) return {given};
+    std::vector<std::string> names;
+    const auto variable = [](const char* name) {
+        const char* value = std::getenv(name);
+        return std::string(value ? value : "");
+    };
+    std::vector<std::string> python, node;
+    if (const std::string env = variable("VIRTUAL_ENV"); !env.empty()) python.push_back(env);
+    if (const std::string env = variable("CONDA_PREFIX"); !env.empty()) python.push_back(env);
+    if (const std::string env = variable("NODE_PATH"); !env.empty()) node.push_back(env);
+    if (const std::string home = variable("HOME"); !home.empty()) {
+        python.push_back(home + "/.local");
+        node.push_back(home + "/node_modules");
+    }
+    for (const std::string prefix : {"/usr/local", "/usr"}) {
+        python.push_back(prefix);
+        node.push_back(prefix + "/lib/node_modules");
+    }
+    for (const std::string& prefix : python)
+        for (const char* packages : {"site-packages", "dist-packages"})
+            add_files(names, prefix + "/lib/python3*/" + packages +
+                                 "/onnxruntime/capi/libonnxruntime.so*");
+#if defined(__aarch64__)
+    const std::string machine = "arm64";
+#else
+    const std::string machine = "x64";
+#endif
+    for (const std::string& folder : node)
+        add_files(names, folder + "/onnxruntime-node/bin/napi-v*/linux/" + machine +
+                             "/libonnxruntime.so*");
+    names.insert(names.end(), {"libonnxruntime.so.1", "libonnxruntime.so"});
     for (int minor = 40; minor >= 12; --minor)  // Debian's name has the minor version in it
         names.push_back("libonnxruntime.so.1." + std::to_string(minor));
-    if (const char* given = std::getenv("VARTML_ONNXRUNTIME"); given && *given) names = {given};
+    return names;
+}
+
+const OrtApiBase* load(bool serves) {
     std::string reason;
-    for (const std::string& name : names) {
+    for (const std::string& name : places()) {
         void* library = dlopen(name.c_str(), RTLD_NOW);
         if (!library) {
             if (reason.empty()) reason = dlerror();

@@ -121,6 +121,10 @@ std::string verdict(const Report& r) {
                number(r.effect->most_score) + " are expected.\n";
     std::string text = "The compiled model agrees" + on + ": " + model_words(r) + ".\n";
     if (r.effect) text += capital(effect_words(*r.effect)) + ".\n";
+    if (std::ranges::any_of(r.findings, &Finding::is_empty))
+        text +=
+            "Decode and NMS are not checked: nothing reaches the score threshold; give pictures "
+            "of what the model finds.\n";
     return text;
 }
 
@@ -128,7 +132,10 @@ std::string table(const std::vector<Finding>& findings) {
     using Row = std::array<std::string, 5>;
     std::vector<Row> rows = {{"stage", "what", "verdict", "worst", "where"}};
     for (const Finding& f : findings)
-        rows.push_back({std::string(to_string(f.stage)), f.subject, f.is_good ? "good" : "BAD",
+        rows.push_back({std::string(to_string(f.stage)), f.subject,
+                        f.is_empty  ? "-"
+                        : f.is_good ? "good"
+                                    : "BAD",
                         f.text, f.sample});
     std::array<size_t, 5> widths{};
     for (const Row& row : rows)
@@ -197,7 +204,8 @@ std::string json_text(const Report& r) {
     for (const Finding& f : r.findings) {
         nlohmann::ordered_json row = {{"stage", to_string(f.stage)},
                                       {"what", f.subject},
-                                      {"good", f.is_good},
+                                      {"good", f.is_empty ? nlohmann::ordered_json(nullptr)
+                                                          : nlohmann::ordered_json(f.is_good)},
                                       {"worst", f.text},
                                       {"sample", f.sample}};
         if (f.stage == Stage::model) row["largest_difference_of_range"] = f.of_range;

@@ -18,10 +18,11 @@ struct Finding {
     Stage stage = Stage::model;
     std::string subject;  // "output 'boxes'"
     bool is_good = true;
-    std::string text;     // "cosine 0.99987, at least 0.999"
-    double excess = 0;    // the difference as a part of the tolerance
-    double of_range = 0;  // Stage::model: largest difference as a part of the output's range
-    std::string sample;   // where it was worst
+    std::string text;       // "cosine 0.99987, at least 0.999"
+    double excess = 0;      // the difference as a part of the tolerance
+    double of_range = 0;    // Stage::model: largest difference as a part of the output's range
+    std::string sample;     // where it was worst
+    bool is_empty = false;  // no sample had anything to compare
 };
 
 // What all stages together do to what is found in the frames. A detection is found again where the

@@ -9,6 +9,7 @@
 #include "lib/verify/judge.h"
 #include "lib/verify/reference_decode.h"
 #include "lib/verify/reference_tensor.h"
+#include "lib/verify/report.h"
 
 namespace vartml::verify {
 namespace {
@@ -162,6 +163,49 @@ TEST(ReferenceDecode, MeansOverlappingBoxesByTheirScores) {
     EXPECT_EQ(means[0].score, 0.9f);
     EXPECT_EQ(means[1].x0, 200);
     EXPECT_EQ(means[2].class_id, 1);
+}
+
+// ---- judging
+
+TEST(Judge, SaysThatNothingWasComparedWhereThereIsNoCandidate) {
+    const Judgement nothing = judge_candidates({}, {}, 0.5f);
+    EXPECT_TRUE(nothing.is_empty);
+    EXPECT_EQ(nothing.text, "no candidate to compare");
+    vision::Candidates one;
+    one.boxes.push_back({0, 0, 1, 1, 0.9f, 0, 0});
+    EXPECT_FALSE(judge_candidates({}, one, 0.5f).is_good);
+    EXPECT_FALSE(judge_candidates({}, one, 0.5f).is_empty);
+
+    Report report;
+    Finding& finding = report.findings.emplace_back();
+    finding.stage = Stage::decode;
+    finding.text = nothing.text;
+    finding.is_empty = true;
+    const std::string text = console_text(report);
+    EXPECT_NE(text.find("Decode and NMS are not checked"), std::string::npos) << text;
+    EXPECT_EQ(text.find("good"), std::string::npos) << text;
+    EXPECT_NE(json_text(report).find("\"good\": null"), std::string::npos);
+}
+
+TEST(Judge, TakesTheSpreadOfTheReferenceForItsTolerance) {
+    const auto data = [](float middle) {
+        TensorData t{DataType::float32, {3}, std::vector<std::byte>(12)};
+        const float values[] = {0, middle, 1};
+        std::memcpy(t.bytes.data(), values, 12);
+        return t;
+    };
+    const Tolerance tolerance{Measure::range, 1e-4, 1};
+    const auto judged = [&](float found, const std::vector<TensorData>& references) {
+        const auto plain = judge_output(data(found), data(0.5f), tolerance, "");
+        return judge_spread(*plain, data(found), references, tolerance);
+    };
+    EXPECT_FALSE(judged(0.52f, {data(0.5f)}).is_good);
+    EXPECT_FALSE(judged(0.52f, {data(0.5f), data(0.50002f)}).is_good);
+    const Judgement good = judged(0.52f, {data(0.5f), data(0.53f)});
+    EXPECT_TRUE(good.is_good);
+    EXPECT_NE(good.text.find("optimisation levels differ as much"), std::string::npos);
+    EXPECT_FALSE(judged(0.6f, {data(0.5f), data(0.53f)}).is_good);
+    EXPECT_EQ(judged(0.5f, {data(0.5f), data(0.53f)}).text.find("levels"), std::string::npos);
 }
 
 }  // namespace

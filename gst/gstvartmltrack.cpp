@@ -280,7 +280,7 @@ GstFlowReturn transform_ip(GstBaseTransform* base, GstBuffer* buffer) {
                       .lacks = "detections",
                       .needs_decoder = true},
                      state.found.untracked > 0, evidence.kind != Evidence::Kind::none);
-    if (evidence.kind == Evidence::Kind::inferred)
+    if (evidence.result_id != 0 || evidence.kind == Evidence::Kind::inferred)
         state.label_check.frame(GST_ELEMENT(self), "classes", state.label_names);
     if (evidence.kind == Evidence::Kind::carried) {
         state.had_records = true;

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# A camera, live: frames that the model has no time for pass without boxes, and the picture is never late.
+# A camera, live: every picture is shown at its time, with the newest boxes, moved to where they are expected by then.
 #   camera.sh MODEL [DEVICE]
-# The HUD shows frames/s, latency and the share of frames that were skipped. Where the camera gives JPEG, add jpegdec.
+# The HUD shows frames/s, latency, the age of results and how many frames had no new one. For JPEG cameras add jpegdec.
 set -eu
 [ $# -ge 1 ] || { sed -n 's/^#   /usage: /p' "$0" >&2; exit 2; }
 gst-launch-1.0 -q -e v4l2src "device=${2:-/dev/video0}" ! videoconvert ! vartmlinfer "model=$1" on-late=skip ! vartmldecode ! \

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # From an RTSP camera to an RTSP server that takes streams (RECORD), with boxes.
 #   rtsp.sh MODEL rtsp://CAMERA/PATH rtsp://SERVER/PATH
-# drop-on-latency and on-late=skip keep the delay bounded whatever network and model do.
+# drop-on-latency keeps the delay bounded whatever the network does; frames do not wait for the model (keep-rate).
 set -eu
 [ $# -ge 3 ] || { sed -n 's/^#   /usage: /p' "$0" >&2; exit 2; }
 gst-launch-1.0 -q -e rtspsrc "location=$2" protocols=tcp latency=200 drop-on-latency=true ! decodebin ! videoconvert ! queue ! \

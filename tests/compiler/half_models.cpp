@@ -146,8 +146,9 @@ TEST_P(HalfModels, ComputeWhatTheirTwinsOfFloatsCompute) {
             ASSERT_TRUE(found) << found.error().message;
             ASSERT_EQ(found->size(), want->size());
             // Inputs, outputs and what plain loops compute are rounded to 11 bits; in bf16 that is
-            // a start for its own rounding to go another way.
-            const double tolerance = numerics == Numerics::f32 ? 0.01 : 0.15;
+            // a start for its own rounding to go another way, which a score of 0.05 shows most.
+            // Bits of fp16 read as bf16 would be off by more than all.
+            const double tolerance = numerics == Numerics::f32 ? 0.01 : 0.3;
             for (const auto& [name, numbers] : *want)
                 EXPECT_LT(distance(found->at(name), numbers), tolerance) << name;
         }

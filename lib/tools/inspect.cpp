@@ -96,6 +96,13 @@ bool show_foreign(const Options& options) {
     return true;
 }
 
+// The model with its programs where they can be read; what the manifest says is shown in any case.
+artifact::CompiledModel with_programs(const artifact::CompiledModel& model,
+                                      const std::string& path) {
+    auto whole = artifact::read(path);
+    return whole ? std::move(*whole) : model;
+}
+
 int show(const Options& options) {
     const bool everything = options.verify || !options.extract.empty();
     const auto model = artifact::read(options.path, {.programs = everything});
@@ -114,7 +121,7 @@ int show(const Options& options) {
     else if (options.verify)
         put(options.path + ": valid\n");
     else if (options.extract.empty())
-        put(inspect_text(*model, options.path));
+        put(inspect_text(with_programs(*model, options.path), options.path));
     return exit_done;
 }
 

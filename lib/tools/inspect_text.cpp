@@ -8,6 +8,7 @@
 #include "lib/artifact/program.h"
 #include "lib/artifact/stats_descriptor.h"
 #include "lib/common/utf8.h"
+#include "lib/graph/coordinates.h"
 #include "lib/tools/inspect_report.h"
 
 namespace vartml::tools {
@@ -98,6 +99,32 @@ std::string partition_text(const artifact::Partition& p) {
     return text + ')';
 }
 
+// What programs keep in f32 where the device computes in bf16; "" where there is nothing.
+std::string kept_text(const CompiledModel& model) {
+    std::string text;
+    for (const uint32_t index : model.execution_order) {
+        const artifact::Partition& p = model.partitions[index];
+        if (p.kind != PartitionKind::npu) continue;
+        const graph::Coordinates kept = graph::find_coordinates(p.graph);
+        if (kept.num_values() == 0) continue;
+        std::map<std::string, size_t> counts;
+        for (const std::string& reason : kept.reasons) ++counts[reason.substr(0, reason.find(' '))];
+        text += text.empty() ? "Kept in f32       : " : std::string(20, ' ');
+        const auto tensors = std::ranges::count_if(
+            p.graph.values, [](const graph::Value& value) { return !value.constant; });
+        text += p.name +
+                ": indices, comparisons, coordinates: " + std::to_string(kept.num_values()) +
+                " of " + std::to_string(tensors) + " tensors, because of ";
+        bool first = true;
+        for (const auto& [kind, count] : counts) {
+            text += (first ? "" : ", ") + kind + " x" + std::to_string(count);
+            first = false;
+        }
+        text += " (the first: " + printable(kept.reasons.front(), 256) + ")\n";
+    }
+    return text;
+}
+
 struct Group {
     std::string code;
     std::vector<const Fallback*> nodes;
@@ -186,6 +213,7 @@ std::string inspect_text(const CompiledModel& model, const std::string& file) {
     for (size_t i = 0; i < model.execution_order.size(); ++i)
         text += (i ? std::string(20, ' ') : std::string()) +
                 partition_text(model.partitions[model.execution_order[i]]) + '\n';
+    text += kept_text(model);
     text += format("Offload           : %u of %u operators (%.3f%%), %.3f%% of GOPs\n",
                    s.offloaded.operators, s.total.operators,
                    percent(s.offloaded.operators, s.total.operators),

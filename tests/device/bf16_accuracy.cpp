@@ -84,10 +84,13 @@ std::vector<float> run_bf16(
             infos->back().hw = infos->back().cpu;
         }
     std::vector<float> x(program->inputs[0].cpu.size, input), y(program->outputs[0].cpu.size);
+    std::vector<std::vector<float>> others;
+    std::vector<void*> out = {y.data()};
+    for (size_t i = 1; i < program->outputs.size(); ++i)
+        out.push_back(others.emplace_back(program->outputs[i].cpu.size).data());
     auto executable = softnpu_device().load(program, {.numerics = Numerics::bf16, .threads = 2});
     if (!executable) ADD_FAILURE() << executable.error().message;
     const void* const in[] = {x.data()};
-    void* const out[] = {y.data()};
     if (executable) {
         EXPECT_TRUE((*executable)->run(in, out));
     }
@@ -211,6 +214,27 @@ TEST(RoundedWeights, ShiftTheMeanOfNoFilter) {
         }
         EXPECT_LT(std::sqrt(ours), std::sqrt(nearest) / 3);
     }
+}
+
+// Pixels of a row of 256, 0.3 to the right of each: eight bits have 255 and 256, and nothing
+// between.
+TEST(Coordinates, KeepTheirFractionBeforeAConvolution) {
+    const std::string text =
+        "graph g\ninput %x : f32[1,1,4,256]\nconst %a : f32[1,1,1,1] = {0}\n"
+        "const %grid : f32[1,1,1,256] = {0}\nconst %b : f32[64,1,1,1] = {0}\n"
+        "%1 = Conv %x, %a {dilations=[1,1], group=1, pads=[0,0,0,0], strides=[1,1]} : "
+        "f32[1,1,4,256]\n"
+        "%2 = Add %1, %grid : f32[1,1,4,256]\n"
+        "%y = Sub %2, %grid : f32[1,1,4,256]\n"
+        "%z = Conv %2, %b {dilations=[1,1], group=1, pads=[0,0,0,0], strides=[1,1]} : "
+        "f32[1,64,4,256]\noutput %y\noutput %z\n";
+    const auto y = run_bf16(text, 0.3F, [](const graph::Value& value) {
+        std::vector<float> numbers(static_cast<size_t>(value.type.elements()), 1.0F);
+        for (size_t i = 0; value.name == "grid" && i < numbers.size(); ++i)
+            numbers[i] = static_cast<float>(i);
+        return numbers;
+    });
+    for (const float v : y) ASSERT_NEAR(v, 0.3, 0.002);
 }
 
 }  // namespace

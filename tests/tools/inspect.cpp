@@ -88,6 +88,18 @@ TEST_F(Inspect, NamesTheEngineOfAPartition) {
     EXPECT_EQ(json["partitions"][0]["engine"], "onnxruntime") << json.dump(2);
 }
 
+TEST_F(Inspect, TellsWhatIsKeptInF32AndWhy) {
+    artifact::CompiledModel model = test::conv_model();
+    model.partitions[0].graph.nodes[1].kind = "Round";
+    ASSERT_TRUE(artifact::write_rai(model, dir / "round.rai"));
+    const Finished f = run("round.rai");
+    EXPECT_NE(
+        f.out.find("Kept in f32       : vaiml_par_0: indices, comparisons, coordinates: 1 of 3 "
+                   "tensors, because of Round x1 (the first: Round 'act')\n"),
+        f.out.npos)
+        << f.out << f.err;
+}
+
 TEST_F(Inspect, ShowsWhatRunsOnTheCpuAndWhy) {
     const Finished f = run("mixed");
     EXPECT_EQ(f.status, 0) << f.err;

@@ -13,6 +13,7 @@
 #include "lib/device/softnpu/float_types.h"
 #include "lib/device/softnpu/general_step.h"
 #include "lib/device/softnpu/operators.h"
+#include "lib/graph/coordinates.h"
 #include "lib/graph/memory_plan.h"
 
 namespace vartml::softnpu {
@@ -130,15 +131,17 @@ Result<void> Lowering::lower_node(const graph::Node& node) {
 }
 
 // Float work in the compute type. In f32: what only early convolutions read, what codes are made
-// from, and what follows the last convolution or matrix product.
+// from, what leads to indices and coordinates, and what follows the last convolution or matrix
+// product.
 void Lowering::choose_types() {
     const std::vector<bool> before_codes = find_values_before_codes(graph(), uses_);
+    const graph::Coordinates coordinates = graph::find_coordinates(graph());
     exact_ = early_;
     for (const graph::Node& node : graph().nodes) {
         const bool leads = std::ranges::any_of(node.outputs, [&](graph::ValueId out) {
             return out >= 0 && before_codes[static_cast<size_t>(out)];
         });
-        if (leads) exact_[index_of(node)] = true;
+        if (leads || coordinates.products[index_of(node)]) exact_[index_of(node)] = true;
     }
     std::vector<bool> before_matrix_work(types_.size(), false);
     for (auto node = graph().nodes.rbegin(); node != graph().nodes.rend(); ++node) {
@@ -148,7 +151,8 @@ void Lowering::choose_types() {
             needed = needed || (out >= 0 && before_matrix_work[static_cast<size_t>(out)]);
         for (const graph::ValueId in : node->inputs) {
             if (in < 0 || !needed || early_[index_of(*node)]) continue;
-            before_matrix_work[static_cast<size_t>(in)] = !before_codes[static_cast<size_t>(in)];
+            const auto id = static_cast<size_t>(in);
+            before_matrix_work[id] = !before_codes[id] && !coordinates.values[id];
         }
     }
     for (size_t i = 0; i < types_.size(); ++i) {

@@ -129,7 +129,7 @@ private:
     std::vector<int32_t> shape_index_;
     std::vector<LowerFunction> functions_;  // per node
     std::vector<bool> early_;               // per node: a first convolution, in f32
-    std::vector<bool> exact_;               // per node: early, or codes are made from its result
+    std::vector<bool> exact_;               // per node: multiplies in f32
 };
 
 LowerFunction find_lowering(const graph::Graph& graph, const graph::Node& node);

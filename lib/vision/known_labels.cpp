@@ -177,7 +177,7 @@ KnownLabels known_labels(std::string_view family, unsigned classes) {
         labels.insert(labels.begin(), "background");
         return {"background and the 1000 classes of ImageNet", std::move(labels)};
     }
-    if (classes == 1 && is_one_of(family, face_detectors)) return {"a detector of faces", {"face"}};
+    if (classes == 1 && is_one_of(family, face_detectors)) return {"face detectors", {"face"}};
     return {};
 }
 

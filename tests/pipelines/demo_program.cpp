@@ -145,13 +145,17 @@ TEST(DemoProgram, RunsAnUltralyticsExportWithNothingButItsName) {
     EXPECT_EQ(outcome.text.find("fog"), std::string::npos) << outcome.text;
 }
 
-// A model of three classes: of the picture, or of each pixel.
-std::string model_of(const fs::path& folder, const char* name, bool map) {
+enum class Kind { classes, map, classes_by_the_processor };
+
+// A model of three classes: of the picture, or of each pixel. No device of ours computes Det.
+std::string model_of(const fs::path& folder, const char* name, Kind kind) {
     vartml::test::TinyOnnx m;
     m.input("images", {1, 3, 16, 16}).weights("w", {3, 3, 3, 3});
     m.node("Conv", {"images", "w"}, {"c"}, {{"pads", vartml::test::TinyOnnx::Ints{1, 1, 1, 1}}});
-    if (map) {
+    if (kind == Kind::map) {
         m.output("c");
+    } else if (kind == Kind::classes_by_the_processor) {
+        m.node("Det", {"c"}, {"s"}).output("s");
     } else {
         m.node("GlobalAveragePool", {"c"}, {"p"}).node("Flatten", {"p"}, {"s"}).output("s");
     }
@@ -167,11 +171,17 @@ TEST(DemoProgram, CountsClassesAndPixelsToo) {
     const std::string common = " --video " + (folder / "picture.png").string() + " --labels " +
                                (folder / "names").string() + " --out " + (folder / "out").string();
     struct Case {
-        const char *decoder, *words;
+        Kind kind;
+        const char *file, *decoder, *words;
     };
-    for (const Case& c : {Case{"classify", "the picture is"}, Case{"segment", "pixels of"}}) {
-        const bool map = std::string(c.decoder) == "segment";
-        const std::string model = model_of(folder, map ? "map.onnx" : "classes.onnx", map);
+    const Case cases[] = {
+        {Kind::classes, "classes.onnx", "classify", "the picture is"},
+        {Kind::map, "map.onnx", "segment", "pixels of"},
+        // Its outputs have a CPU view only.
+        {Kind::classes_by_the_processor, "det.onnx", "classification", "the picture is"},
+    };
+    for (const Case& c : cases) {
+        const std::string model = model_of(folder, c.file, c.kind);
         const Outcome outcome = run_demo("--model " + model + " --decoder " + c.decoder + common);
         EXPECT_EQ(outcome.status, 0) << outcome.text;
         EXPECT_NE(outcome.text.find(c.words), std::string::npos) << outcome.text;
@@ -188,7 +198,7 @@ TEST(DemoProgram, CountsClassesAndPixelsToo) {
 TEST(DemoProgram, LeavesNothingBehindAFailure) {
     const fs::path folder = folder_with_picture(
         "failure", "videotestsrc num-buffers=1 ! video/x-raw,format=RGB,width=64,height=48");
-    const std::string model = model_of(folder, "m.onnx", false);
+    const std::string model = model_of(folder, "m.onnx", Kind::classes);
     vartml::test::spill(folder / "names", "only one\n");
     vartml::test::spill(folder / "out" / "demo.png", "of another run");
     vartml::test::spill(folder / "out" / "demo.mp4", "of another run");

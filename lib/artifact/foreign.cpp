@@ -2,7 +2,8 @@
 #include "lib/artifact/foreign.h"
 
 #include <algorithm>
-#include <array>
+
+#include "lib/common/foreign_file.h"
 
 namespace vartml::artifact {
 namespace {
@@ -32,13 +33,6 @@ uint32_t word_at(Bytes bytes, size_t offset) {
     return word;
 }
 
-// A ModelProto as every exporter writes it: field 1 (ir_version), then one of its other fields.
-bool looks_like_onnx(Bytes bytes) {
-    constexpr std::array<uint8_t, 8> next{0x12, 0x1a, 0x22, 0x28, 0x32, 0x3a, 0x42, 0x72};
-    return byte_at(bytes, 0) == 0x08 && byte_at(bytes, 1) >= 1 && byte_at(bytes, 1) < 0x40 &&
-           std::ranges::find(next, byte_at(bytes, 2)) != next.end();
-}
-
 // The identifier of a FlatBuffer, with or without size prefix, if the root's offset makes sense.
 std::string flatbuffer_identifier(Bytes bytes) {
     const auto inside = [&](uint32_t root) { return root >= 8 && root < bytes.size(); };
@@ -60,6 +54,8 @@ bool is_gzip(const std::string& path) {
 }
 
 Error refuse_file(const std::string& path, Bytes bytes) {
+    if (const auto foreign = describe_foreign(path, bytes))
+        return {ErrorCode::bad_model, path + ": " + *foreign};
     if (path.ends_with(".onnx") || looks_like_onnx(bytes))
         return {ErrorCode::bad_model,
                 path + ": is an ONNX model; compile it first: vartml compile " + path};

@@ -50,7 +50,11 @@ std::string no_model(const Pipeline& p, const Message& m) {
 }
 std::string compile_again(const Pipeline& p, const Message& m) {
     const std::string model = m.file.empty() ? model_of(p, m) : m.file;
-    return "vartml compile MODEL.onnx -o " + model;
+    // Never over a file of another kind, such as a checkpoint.
+    std::error_code error;
+    const bool may_be_ours = fs::is_directory(model, error) || !fs::path(model).has_extension() ||
+                             model.ends_with(".rai") || model.ends_with(".tar.gz");
+    return "vartml compile MODEL.onnx" + (may_be_ours ? " -o " + model : "");
 }
 std::string model_missing(const Pipeline& p, const Message& m) {
     std::error_code error;

@@ -14,6 +14,7 @@
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <google/protobuf/stubs/logging.h>
 
+#include "lib/common/foreign_file.h"
 #include "lib/common/sha256.h"
 
 namespace vartml::onnx {
@@ -49,22 +50,6 @@ Result<Mapping> map_below(const std::string& folder, const std::string& path,
     }
     return MappedFile::map(at, what);
 }
-
-// What a file is that people mistake for an ONNX model.
-struct Foreign {
-    size_t offset;
-    std::string_view bytes, is;
-};
-constexpr Foreign foreign_files[] = {
-    {0, "version https://git-lfs",
-     "is a pointer of Git LFS, not the model itself; fetch the file with 'git lfs pull'"},
-    {0, "PK\x03\x04",
-     "is a ZIP archive, as PyTorch and Keras save them, not an ONNX model; export the model to "
-     "ONNX first"},
-    {0, "\x89HDF", "is an HDF5 file, not an ONNX model; export the model to ONNX first"},
-    {4, "TFL3", "is a TensorFlow Lite model; convert it to ONNX first"},
-    {8, "VRA1", "is a compiled model already; run it as it is"},
-};
 
 bool read_varint(std::span<const std::byte>& bytes, uint64_t& value) {
     value = 0;
@@ -106,10 +91,11 @@ bool is_truncated(std::span<const std::byte> bytes) {
 }
 
 Error parse_error(const std::string& path, std::span<const std::byte> bytes) {
-    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    for (const Foreign& foreign : foreign_files)
-        if (text.size() > foreign.offset && text.substr(foreign.offset).starts_with(foreign.bytes))
-            return {ErrorCode::bad_model, path + ": " + std::string(foreign.is)};
+    constexpr std::string_view archive = "VRA1";
+    if (bytes.size() >= 12 && as_text(bytes.subspan(8, 4)) == archive)
+        return {ErrorCode::bad_model, path + ": is a compiled model already; run it as it is"};
+    if (const auto foreign = describe_foreign(path, bytes))
+        return {ErrorCode::bad_model, path + ": " + *foreign};
     if (is_truncated(bytes))
         return {ErrorCode::bad_model,
                 path + ": ends after " + std::to_string(bytes.size()) +

@@ -184,6 +184,11 @@ TEST(Foreign, FilesAreNamedByTheirKind) {
         {"m.dat", std::string("\x08\x07\x12\x07pytorch", 11),
          "is an ONNX model; compile it first: vartml compile "},
         {"m.onnx", "anything", "is an ONNX model; compile it first: vartml compile "},
+        {"m.onnx", "version https://git-lfs.github.com/spec/v1\n",
+         "is a pointer of Git LFS, not the model itself; fetch the file with 'git lfs pull'"},
+        {"m.tflite", std::string("\x1c\0\0\0TFL3", 8),
+         "is a TensorFlow Lite model; export the model to ONNX, then compile that with 'vartml "
+         "compile'"},
         {"m.txt", "hello",
          "is no compiled model (5 bytes without the identifier 'VRA1'); give the result of "
          "'vartml compile'"},

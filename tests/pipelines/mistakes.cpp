@@ -82,6 +82,8 @@ public:
         spill(dir_ / "short.rai", whole.substr(0, whole.size() / 2));
         spill(dir_ / "empty/notes.txt", "");
         spill(dir_ / "foreign/vaiml_par_0/flexml.bin", "of another runtime");
+        spill(dir_ / "pointer.onnx", "version https://git-lfs.github.com/spec/v1\n");
+        spill(dir_ / "best.pt", "PK\x03\x04........best/data.pkl");
         spill(dir_ / "three.txt", "cat\ndog\ncow\n");
         spill(dir_ / "odd.modelinfo", "[modelinfo]\nversion=1.0\nx-vartml-decodr=classify\n");
         spill(dir_ / "xrt/lib/libxrt_coreutil.so.2.14.354", "");
@@ -142,6 +144,18 @@ const Mistake mistakes[] = {
      "vartmlinfer model=foreign ! fakesink",
      {"foreign", "model.vmf"},
      {"vartml compile MODEL.onnx -o foreign"}},
+    {"4b a checkpoint of PyTorch",
+     "infer-model-bad",
+     "",
+     "vartmlinfer model=best.pt ! fakesink",
+     {"best.pt: is a PyTorch checkpoint; export the model to ONNX"},
+     {"vartml compile MODEL.onnx"}},
+    {"4c a pointer of Git LFS",
+     "infer-compile",
+     "",
+     "vartmlinfer model=pointer.onnx ! fakesink",
+     {"pointer.onnx: is a pointer of Git LFS", "git lfs pull"},
+     {"vartml compile pointer.onnx"}},
     {"5 an operator that cannot be compiled",
      "infer-compile",
      "",

@@ -74,7 +74,7 @@ TensorInfo plain_info(const graph::Value& value, bool on_npu) {
 
 Result<graph::Graph> import_for(const artifact::CompiledModel& model,
                                 const std::string& onnx_file) {
-    auto imported = onnx::import_onnx(onnx_file);
+    auto imported = onnx::import_onnx(onnx_file, {.input_shapes = {}, .find_example = false});
     if (!imported) {  // perhaps for symbolic dimensions, which are known by now
         onnx::ImportOptions options;
         for (const TensorInfo& input : model.inputs)

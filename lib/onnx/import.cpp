@@ -40,12 +40,16 @@ std::string reason_of(const Error& error) {
 
 class Importer {
 public:
-    Importer(ModelFile file, const ImportOptions& options)
+    Importer(ModelFile file, BindOptions binding, const ForeignOptions& foreign)
         : file_(std::move(file)),
-          options_(options),
+          binding_(std::move(binding)),
           builder_(file_.path()),
-          foreign_(builder_, options.foreign) {}
+          foreign_(builder_, foreign) {}
     Result<Imported> run();
+    // What run() found out.
+    bool is_open() const { return is_open_; }  // it failed for axes without a number
+    bool makes_declared_outputs() const { return makes_declared_outputs_; }
+    pb::ModelProto& proto() { return file_.proto(); }
 
 private:
     Result<void> inline_functions();
@@ -65,12 +69,13 @@ private:
     }
 
     ModelFile file_;
-    const ImportOptions& options_;
+    const BindOptions binding_;
     Opsets opsets_;
     Builder builder_;
     ForeignNodes foreign_;
     Imported out_;
     uint32_t nodes_in_file_ = 0;
+    bool is_open_ = false, makes_declared_outputs_ = true;
 };
 
 Result<Imported> Importer::run() {
@@ -144,8 +149,7 @@ void Importer::note_declared(const pb::GraphProto& graph) {
 }
 
 Result<void> Importer::add_inputs() {
-    auto inputs =
-        bind_inputs(file_.path(), file_.proto().graph(), options_.input_shapes, out_.messages);
+    auto inputs = bind_inputs(file_.path(), file_.proto(), binding_, out_.messages, &is_open_);
     if (!inputs) return inputs.error();
     for (BoundInput& input : *inputs) {
         if (!is_clean_name(input.name))
@@ -336,6 +340,17 @@ Result<Attributes> Importer::attributes(const pb::NodeProto& node) const {
     return out;
 }
 
+// Whether a shape has the rank and the numbers that the file gives; nothing said agrees.
+bool agrees(const pb::TensorShapeProto& said, const graph::Type& type) {
+    if (said.dim_size() == 0) return true;
+    if (static_cast<size_t>(said.dim_size()) != type.shape.size()) return false;
+    for (int i = 0; i < said.dim_size(); ++i)
+        if (said.dim(i).dim_value() > 0 &&
+            said.dim(i).dim_value() != type.shape[static_cast<size_t>(i)])
+            return false;
+    return true;
+}
+
 // Outputs keep their ONNX names. One that is an input, a constant or another output under a second
 // name gets an Identity.
 Result<void> Importer::add_outputs() {
@@ -384,6 +399,8 @@ Result<void> Importer::add_outputs() {
         graph.value(id).name = output.name();
         taken.insert(id);
         graph.outputs.push_back(id);
+        if (!agrees(output.type().tensor_type().shape(), graph.value(id).type))
+            makes_declared_outputs_ = false;
         if (auto done = check_border_type("output", id, output.type().tensor_type().elem_type());
             !done)
             return done;
@@ -428,12 +445,65 @@ void Importer::count() {
     out_.folded = nodes_in_file_ > out_.operators ? nodes_in_file_ - out_.operators : 0;
 }
 
+// A model whose file leaves numbers open, to be tried with some.
+struct Trial {
+    std::string path;
+    const ImportOptions& options;
+    const pb::ModelProto& proto;
+
+    // Whether it can be imported; `as_declared`: whether its outputs have the shapes that the file
+    // gives.
+    bool succeeds(const BindOptions& binding, bool* as_declared = nullptr) const {
+        auto file = ModelFile::open(path);
+        if (!file) return false;
+        Importer importer(std::move(*file), binding, options.foreign);
+        if (!importer.run()) return false;
+        if (as_declared) *as_declared = importer.makes_declared_outputs();
+        return true;
+    }
+};
+
+// The first size for all axes without a number that gives outputs as the file has them, else the
+// first with which the model can be imported; 0 if there is none.
+int64_t find_example(const Trial& trial, BindOptions binding) {
+    int64_t first = 0;
+    for (const int64_t size : example_sizes(trial.proto)) {
+        bool as_declared = false;
+        binding.example = size;
+        if (!trial.succeeds(binding, &as_declared)) continue;
+        if (as_declared) return size;
+        if (first == 0) first = size;
+    }
+    return first;
+}
+
+// A batch without a number may be a number inside the model all the same.
+Error with_fixed_batch(const Trial& trial, BindOptions binding, Error error) {
+    const std::string options = shape_options(trial.path, trial.proto, binding);
+    if (error.code != ErrorCode::bad_model || options.empty()) return error;
+    for (const int64_t batch : {2, 3, 4, 5, 6, 8, 10, 16, 32, 64}) {
+        binding.batch = batch;
+        if (!trial.succeeds(binding)) continue;
+        error.message += "; inside, its batch is fixed to " + std::to_string(batch) + ": give " +
+                         shape_options(trial.path, trial.proto, binding) + " to vartml compile";
+        break;
+    }
+    return error;
+}
+
 }  // namespace
 
 Result<Imported> import_onnx(const std::string& path, const ImportOptions& options) {
     auto file = ModelFile::open(path);
     if (!file) return file.error();
-    return Importer(std::move(*file), options).run();
+    BindOptions binding{.shapes = options.input_shapes};
+    Importer importer(std::move(*file), binding, options.foreign);
+    auto imported = importer.run();
+    if (imported || !options.find_example) return imported;
+    const Trial trial{path, options, importer.proto()};
+    if (!importer.is_open()) return with_fixed_batch(trial, binding, imported.error());
+    binding.example = find_example(trial, binding);
+    return refuse_open_axes(path, trial.proto, binding);
 }
 
 Result<std::set<std::string>> tensor_names(const std::string& path) {

@@ -36,6 +36,9 @@ struct ImportOptions {
     std::map<std::string, std::vector<int64_t>>
         input_shapes;  // by input name; binds symbolic dimensions
     ForeignOptions foreign = {};
+    // Whether the refusal of a model without sizes names one that can be imported, which is found
+    // by trying.
+    bool find_example = true;
 };
 
 // Something the user should know that is no failure.

@@ -180,18 +180,101 @@ TEST_F(Import, BindsSymbolsFromOptionsEverywhere) {
     EXPECT_EQ(to_string(out.graph.value(out.graph.inputs[1]).type), "f32[1,1,6,8]");
 }
 
-TEST_F(Import, AsksForSymbolicDimensions) {
+TEST_F(Import, AsksForSizesWithALineThatCompiles) {
     TinyOnnx named;
     named.input("x", {"N", 3, "H", "W"}).node("Relu", {"x"}, {"y"}).output("y");
     EXPECT_EQ(refusal(named),
-              "model.onnx: input 'x' has the symbolic dimension 'H' (axis 2); give --input-shape "
-              "x:1,3,<H>,<W> to vartml compile");
+              "model.onnx: input 'x' has no number for 'H' (axis 2) and 'W' (axis 3); give "
+              "--input-shape x:1,3,640,640 to vartml compile, or what the model was trained for");
     TinyOnnx unnamed;
     unnamed.input("x", {"", 3, "", ""}).node("Relu", {"x"}, {"y"}).output("y");
     EXPECT_EQ(refusal(unnamed),
-              "model.onnx: input 'x' has a symbolic dimension without a name (axis 2); give "
-              "--input-shape "
-              "x:1,3,<D2>,<D3> to vartml compile");
+              "model.onnx: input 'x' has no number for axis 2 and axis 3; give --input-shape "
+              "x:1,3,640,640 to vartml compile, or what the model was trained for");
+    TinyOnnx two;
+    two.input("x", {1, "T", 4}).input("z", {1, 4, "U"}).node("MatMul", {"x", "z"}, {"y"});
+    two.output("y");
+    EXPECT_EQ(refusal(two),
+              "model.onnx: input 'x' has no number for 'T' (axis 1) and input 'z' has no number "
+              "for 'U' (axis 2); give --input-shape x:1,128,4 --input-shape z:1,4,128 to vartml "
+              "compile, or what the model was trained for");
+}
+
+TEST_F(Import, TriesWhichSizesTheModelTakes) {
+    // The outputs are said to be those of a picture of 416x416, which any size could be given to.
+    TinyOnnx by_output;
+    by_output.input("x", {1, 3, "H", "W"}).node("Relu", {"x"}, {"y"}).output("y", {1, 3, 416, 416});
+    EXPECT_NE(refusal(by_output).find("--input-shape x:1,3,416,416 "), std::string::npos)
+        << refusal(by_output);
+    // Only pictures of 256x256 have 65536 pixels.
+    TinyOnnx by_node;
+    by_node.input("x", {1, 1, "H", "W"}).ints("s", {2}, {256, 256});
+    by_node.node("Reshape", {"x", "s"}, {"y"}).output("y");
+    EXPECT_NE(refusal(by_node).find("--input-shape x:1,1,256,256 "), std::string::npos)
+        << refusal(by_node);
+    TinyOnnx by_none;
+    by_none.input("x", {1, 1, "H", "W"}).ints("s", {2}, {7, 11});
+    by_none.node("Reshape", {"x", "s"}, {"y"}).output("y");
+    EXPECT_NE(refusal(by_none).find("give --input-shape x:1,1,<H>,<W> to vartml compile"),
+              std::string::npos)
+        << refusal(by_none);
+}
+
+TEST_F(Import, GuessesTheShapesThatPicturesHave) {
+    struct Case {
+        std::vector<TinyOnnx::Dim> shape;
+        const char* option;
+    };
+    const Case cases[] = {
+        {{"?", "?", "?", 3}, "x:1,640,640,3 "},                // channels last
+        {{"height", "width", 3}, "x:640,640,3 "},              // no batch
+        {{"batch", "points", 3}, "x:1,128,3 "},                // no picture
+        {{"?", 3, 32, "?"}, "x:1,3,32,320 "},                  // a line of text
+        {{"None", "None", "None", "None"}, "x:1,3,640,640 "},  // nothing known
+        {{"size", 3, "size", "size"}, "x:1,3,640,640 "},       // a batch of the same name
+    };
+    for (const Case& c : cases) {
+        TinyOnnx m;
+        m.input("x", c.shape).node("Relu", {"x"}, {"y"}).output("y");
+        EXPECT_NE(refusal(m).find(std::string("give --input-shape ") + c.option), std::string::npos)
+            << refusal(m);
+    }
+}
+
+TEST_F(Import, TakesUnnamedAxesForIndependent) {
+    for (const char* mark : {"?", "", "None", "*", "-1"}) {
+        TinyOnnx m;
+        m.input("x", {mark, 3, mark, mark}).node("Relu", {"x"}, {"y"}).output("y");
+        EXPECT_NE(refusal(m).find("has no number for axis 2 and axis 3"), std::string::npos)
+            << refusal(m);
+        const Imported out = good(m, {.input_shapes = {{"x", {1, 3, 48, 64}}}});
+        EXPECT_EQ(to_string(out.graph.value(out.graph.inputs[0]).type), "f32[1,3,48,64]");
+    }
+}
+
+TEST_F(Import, NamesTheBatchThatIsFixedInside) {
+    TinyOnnx m;
+    m.input("x", {"N", 4, 5}).ints("shape", {3}, {2, 2, 10});
+    m.node("Reshape", {"x", "shape"}, {"y"}).output("y");
+    EXPECT_EQ(refusal(m),
+              "model.onnx: node 'y_node' (Reshape) reshapes f32[1,4,5] to [2,2,10], which has "
+              "another number of elements; inside, its batch is fixed to 2: give --input-shape "
+              "x:2,4,5 to vartml compile");
+    EXPECT_EQ(kinds(good(m, {.input_shapes = {{"x", {2, 4, 5}}}}).graph), (Kinds{"Reshape"}));
+}
+
+TEST_F(Import, TakesThePictureSizeOfTheMetadata) {
+    TinyOnnx m;
+    m.input("images", {"batch", 3, "height", "width"}).node("Relu", {"images"}, {"y"}).output("y");
+    m.metadata("imgsz", "[480, 640]");
+    const Imported out = good(m);
+    EXPECT_EQ(to_string(out.graph.value(out.graph.inputs[0]).type), "f32[1,3,480,640]");
+    ASSERT_FALSE(out.messages.empty());
+    EXPECT_EQ(local(out.messages[0].text),
+              "model.onnx: pictures of input 'images' are 640x480, as its metadata say (imgsz); "
+              "--input-shape gives another size");
+    const Imported other = good(m, {.input_shapes = {{"images", {1, 3, 64, 32}}}});
+    EXPECT_EQ(to_string(other.graph.value(other.graph.inputs[0]).type), "f32[1,3,64,32]");
 }
 
 TEST_F(Import, RefusesShapeOptionsThatDoNotFit) {
@@ -290,7 +373,7 @@ const Refused refused[] = {
      "a random operator that neither the NPU nor the CPU partition runs; export the model in "
      "inference mode"},
     {"DFT", {"x"}, 17, {}, "do this step before the model"},
-    {"ParametricSoftplus",
+    {"GivenTensorFill",
      {"x"},
      7,
      {},
@@ -600,6 +683,7 @@ TEST_F(Import, SaysWhatAFileIsThatIsNoModel) {
          "model.onnx: is not an ONNX model, or a damaged one; export it again"},
         {"version https://git-lfs.github.com/spec/v1\n", "is a pointer of Git LFS"},
         {"PK\x03\x04more", "is a ZIP archive"},
+        {"\xff\xd8\xff\xe0", "is a JPEG picture, not a model; give the model's ONNX file"},
     };
     for (const auto& [bytes, want] : cases) {
         test::spill(path_, bytes);

@@ -64,8 +64,11 @@ private:
         if (std::ranges::find(moves, node.kind) != std::end(moves)) return of(node.inputs[0]);
         if (node.kind == "Gather") return gather(node);
         if (node.kind == "Slice") return slice(node);
+        if (node.kind == "Transpose") return transpose(node);
+        if (node.kind == "Where") return where(node);
         if (node.kind == "Concat") return concat(node);
-        if (node.kind == "Add" || node.kind == "Mul" || node.kind == "Sub" || node.kind == "Div")
+        constexpr std::string_view binary[] = {"Add", "Div", "Max", "Min", "Mul", "Sub"};
+        if (node.inputs.size() == 2 && std::ranges::find(binary, node.kind) != std::end(binary))
             return arithmetic(node);
         return std::nullopt;
     }
@@ -94,20 +97,71 @@ private:
         return taken;
     }
 
+    // The elements of a tensor of this shape that lie `strides` apart from `first` on.
+    static Bounds pick(const std::vector<Bound>& from, const std::vector<int64_t>& shape,
+                       int64_t first, const std::vector<int64_t>& strides) {
+        std::vector<Bound> taken;
+        int64_t count = 1;
+        for (const int64_t size : shape) count *= size;
+        for (int64_t i = 0; i < count; ++i) {
+            int64_t at = first, rest = i;
+            for (size_t axis = shape.size(); axis-- > 0; rest /= shape[axis])
+                at += rest % shape[axis] * strides[axis];
+            if (at < 0 || at >= static_cast<int64_t>(from.size())) return std::nullopt;
+            taken.push_back(from[static_cast<size_t>(at)]);
+        }
+        return taken;
+    }
+    static std::vector<int64_t> row_major(const std::vector<int64_t>& shape) {
+        std::vector<int64_t> strides(shape.size(), 1);
+        for (size_t axis = shape.size(); axis-- > 1;)
+            strides[axis - 1] = strides[axis] * shape[axis];
+        return strides;
+    }
+
     Bounds slice(const Node& node) {
         const auto starts = node.get("starts", std::vector<int64_t>());
         const auto steps = node.get("steps", std::vector<int64_t>());
+        const auto axes = node.get("axes", std::vector<int64_t>());
         const Bounds from = of(node.inputs[0]);
-        if (!from || node.inputs.size() != 1 || starts.size() != 1 || steps.size() != 1 ||
-            input_type(graph_, node, 0).shape.size() != 1)
+        if (!from || node.inputs.size() != 1 || starts.size() != axes.size() ||
+            steps.size() != axes.size())
             return std::nullopt;
-        std::vector<Bound> taken;
-        for (int64_t i = 0; i < output_type(graph_, node).elements(); ++i) {
-            const int64_t at = starts[0] + i * steps[0];
-            if (at < 0 || at >= static_cast<int64_t>(from->size())) return std::nullopt;
-            taken.push_back((*from)[static_cast<size_t>(at)]);
+        auto strides = row_major(input_type(graph_, node, 0).shape);
+        int64_t first = 0;
+        for (size_t i = 0; i < axes.size(); ++i) {
+            int64_t& stride = strides[static_cast<size_t>(axes[i])];
+            first += starts[i] * stride;
+            stride *= steps[i];
         }
-        return taken;
+        return pick(*from, output_type(graph_, node).shape, first, strides);
+    }
+
+    Bounds transpose(const Node& node) {
+        const auto perm = node.get("perm", std::vector<int64_t>());
+        const Bounds from = of(node.inputs[0]);
+        const auto strides = row_major(input_type(graph_, node, 0).shape);
+        if (!from || perm.size() != strides.size()) return std::nullopt;
+        std::vector<int64_t> moved;
+        for (const int64_t axis : perm) moved.push_back(strides[static_cast<size_t>(axis)]);
+        return pick(*from, output_type(graph_, node).shape, 0, moved);
+    }
+
+    // The larger of both where the condition is not known; of equal ones that one.
+    Bounds where(const Node& node) {
+        const Bounds lhs = of(node.inputs[1]), rhs = of(node.inputs[2]);
+        const auto count = static_cast<size_t>(output_type(graph_, node).elements());
+        const auto fits = [&](const Bounds& side) {
+            return side && (side->size() == count || side->size() == 1);
+        };
+        if (!fits(lhs) || !fits(rhs)) return std::nullopt;
+        std::vector<Bound> results;
+        for (size_t i = 0; i < count; ++i) {
+            const Bound a = (*lhs)[lhs->size() == 1 ? 0 : i], b = (*rhs)[rhs->size() == 1 ? 0 : i];
+            if (!is_count(a) || !is_count(b)) return std::nullopt;
+            results.push_back({std::max(a.most, b.most), a.exact && b.exact && a.most == b.most});
+        }
+        return results;
     }
 
     Bounds concat(const Node& node) {
@@ -134,8 +188,11 @@ private:
             Bound& y = results.emplace_back(Bound{0, a.exact && b.exact});
             if (node.kind == "Add") y.most = a.most + b.most;
             if (node.kind == "Mul") y.most = bounded_product(a.most, b.most);
-            if ((node.kind == "Sub" || node.kind == "Div") && !b.exact) return std::nullopt;
-            if (node.kind == "Sub") y.most = a.most - b.most;
+            if (node.kind == "Max") y.most = std::max(a.most, b.most);
+            if (node.kind == "Min") y.most = std::min(a.most, b.most);
+            // What is taken off may be nothing.
+            if (node.kind == "Sub") y.most = b.exact ? a.most - b.most : a.most;
+            if (node.kind == "Div" && !b.exact) return std::nullopt;
             if (node.kind == "Div" && b.most == 0) return std::nullopt;
             if (node.kind == "Div") y.most = a.most / b.most;
         }
@@ -181,6 +238,36 @@ std::optional<Type> bound_reshape(const Type& x, Bounds bounds, bool copies_zero
     return sizes ? std::optional(Type{x.data_type, *sizes}) : std::nullopt;
 }
 
+// Axes of `x` may be smaller in a run where its shape depends on the data.
+std::optional<Type> bound_expand(const Value& x, const Bounds& bounds) {
+    if (!counts(bounds)) return std::nullopt;
+    const std::vector<int64_t>& from = x.type.shape;
+    Type type{x.type.data_type, std::vector<int64_t>(std::max(from.size(), bounds->size()), 1)};
+    for (size_t back = 1; back <= type.shape.size(); ++back) {
+        const int64_t size = back <= from.size() ? from[from.size() - back] : 1;
+        const Bound asked =
+            back <= bounds->size() ? (*bounds)[bounds->size() - back] : Bound{1, true};
+        int64_t& result = type.shape[type.shape.size() - back];
+        if (asked.exact && asked.most == 1)
+            result = size;
+        else if (asked.exact)
+            result = asked.most;
+        else
+            result = size == 1 ? asked.most : std::max(size, asked.most);
+        const bool fits = size == 1 || x.data_dependent || result == size;
+        if (!fits) return std::nullopt;
+    }
+    return type;
+}
+
+std::optional<Type> bound_pad(const Type& x, const Bounds& pads) {
+    if (!pads || pads->size() != 2 * x.shape.size()) return std::nullopt;
+    Type type = x;
+    for (size_t i = 0; i < x.shape.size(); ++i)
+        type.shape[i] += (*pads)[i].most + (*pads)[x.shape.size() + i].most;
+    return type;
+}
+
 std::optional<Type> bound_range(const Type& type, const Bounds& start, const Bounds& limit,
                                 const Bounds& step) {
     if (!start || !limit || !step || start->size() != 1 || limit->size() != 1 || step->size() != 1)
@@ -201,10 +288,9 @@ std::optional<Type> bound_by_values(const Graph& graph, const Node& node) {
         type = bound_reshape(input_type(graph, node, 0), find.of(node.inputs[1]),
                              node.get("allowzero", int64_t{0}) == 0);
     } else if (node.kind == "Expand" && has_input(node, 1)) {
-        const Type& x = input_type(graph, node, 0);
-        const auto sizes = counts(find.of(node.inputs[1]));
-        const auto all = sizes ? broadcast(x.shape, *sizes) : std::nullopt;
-        if (all) type = Type{x.data_type, *all};
+        type = bound_expand(graph.value(node.inputs[0]), find.of(node.inputs[1]));
+    } else if (node.kind == "Pad" && has_input(node, 1) && !has_input(node, 3)) {
+        type = bound_pad(input_type(graph, node, 0), find.of(node.inputs[1]));
     } else if (node.kind == "ConstantOfShape" && has_input(node, 0)) {
         const auto sizes = counts(find.of(node.inputs[0]));
         const DataType value =

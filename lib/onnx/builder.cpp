@@ -43,6 +43,10 @@ void Builder::fail(const Error& error) {
     if (!error_) error_ = Error{error.code, file_ + ": " + error.message};
 }
 
+void Builder::warn(std::string_view text) {
+    warnings.push_back(file_ + ": node '" + node_ + "' " + std::string(text));
+}
+
 ValueIds Builder::emit_named(std::string kind, ValueIds inputs, Attributes attributes,
                              std::string domain, const std::vector<std::string>& names) {
     if (error_) return ValueIds(names.size(), graph::none);
@@ -78,7 +82,20 @@ ValueIds Builder::emit_named(std::string kind, ValueIds inputs, Attributes attri
         }
     }
     if (!appended) fail(appended.error());
+    if (!error_)
+        for (ValueId& id : outputs) id = without_elements(id);
     return outputs;
+}
+
+// A tensor that never has an element is a constant, so that nobody hands it on: exporters split
+// off what a model has none of.
+ValueId Builder::without_elements(ValueId id) {
+    if (id == graph::none) return id;
+    const graph::Value value = graph.value(id);
+    if (value.constant || value.data_dependent || value.type.data_type == DataType::unknown ||
+        value.type.elements() != 0)
+        return id;
+    return constant(value.name, value.type, graph::make_constant({}));
 }
 
 ValueId Builder::emit(std::string kind, ValueIds inputs, Attributes attributes,

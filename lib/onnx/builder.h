@@ -32,6 +32,7 @@ public:
     void fail(ErrorCode code, std::string_view text);  // `model.onnx: node 'x' <text>`
     void fail(const Error& error);                     // whose sentence names the node already
     const std::optional<Error>& error() const { return error_; }
+    void warn(std::string_view text);  // as fail(), for a message
 
     // Appends a node with one output of a name of its own, or with `names.size()` outputs named
     // like ONNX tensors
@@ -84,6 +85,7 @@ public:
     void go_back(Mark mark);
 
 private:
+    ValueId without_elements(ValueId id);
     std::string unique(std::unordered_set<std::string>& taken, std::string_view stem);
 
     std::string file_;

@@ -2,7 +2,6 @@
 #include "lib/onnx/lower.h"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <numeric>
 #include <optional>
@@ -10,12 +9,11 @@
 
 #include "lib/graph/attribute_values.h"
 #include "lib/graph/ops.h"
+#include "lib/onnx/lower_rows.h"
 #include "lib/onnx/tensor.h"
 
 namespace vartml::onnx {
 namespace {
-
-using Handler = void (*)(Builder&, ModelFile&, OnnxNode&);
 
 // Takes the node over under the kind given; append_node settles attributes and inputs.
 void keep_as(Builder& b, OnnxNode& n, const std::string& kind, const std::string& domain = {}) {
@@ -28,10 +26,6 @@ void keep(Builder& b, ModelFile&, OnnxNode& n) {
 }
 void keep_in_default_domain(Builder& b, ModelFile&, OnnxNode& n) {
     keep_as(b, n, n.proto.op_type());
-}
-
-void bind_first(Builder& b, const OnnxNode& n, ValueId id) {
-    if (!b.error() && !n.outputs.empty()) b.bind(n.outputs[0], id);
 }
 
 // Fails if an output from `first` on is read: it has no counterpart here.
@@ -106,6 +100,19 @@ void dropout(Builder& b, ModelFile& file, OnnxNode& n) {
                                             static_cast<size_t>(mask.elements()), std::byte{1}))));
     }
     alias(b, file, n);
+}
+
+// Inputs that have nothing along the axis add nothing, however long their other axes are in a run.
+void concat(Builder& b, ModelFile& file, OnnxNode& n) {
+    const int64_t axis = n.get("axis", int64_t{0});
+    const auto adds_nothing = [&](ValueId id) {
+        const std::vector<int64_t>& shape = b.type(id).shape;
+        const int64_t at = axis < 0 ? axis + static_cast<int64_t>(shape.size()) : axis;
+        return at >= 0 && at < static_cast<int64_t>(shape.size()) &&
+               shape[static_cast<size_t>(at)] == 0;
+    };
+    if (!std::ranges::all_of(n.inputs, adds_nothing)) std::erase_if(n.inputs, adds_nothing);
+    keep(b, file, n);
 }
 
 // An attribute that holds a number of TensorProto.DataType becomes the name of the type.
@@ -285,6 +292,7 @@ void scatter(Builder& b, ModelFile&, OnnxNode& n) {
 }
 
 void grid_sample(Builder& b, ModelFile& file, OnnxNode& n) {
+    n.domain.clear();  // com.microsoft's means the same
     const std::string mode = n.get("mode", "linear");
     n.attributes["mode"] = mode == "bilinear"  ? std::string("linear")
                            : mode == "bicubic" ? std::string("cubic")
@@ -292,21 +300,10 @@ void grid_sample(Builder& b, ModelFile& file, OnnxNode& n) {
     keep(b, file, n);
 }
 
-// As the operator's definition: uint8 with a range that contains zero.
 void dynamic_quantize_linear(Builder& b, ModelFile&, OnnxNode& n) {
-    const ValueId x = n.input(0);
-    const ValueId zero = b.floats({}, {0.0f});
-    const ValueId steps = b.floats({}, {255.0f});
-    const Attributes all{{"keepdims", int64_t{0}}};
-    const ValueId high = b.emit("Max", {b.emit("ReduceMax", {x}, all), zero});
-    const ValueId low = b.emit("Min", {b.emit("ReduceMin", {x}, all), zero});
-    const ValueId scale = b.emit("Div", {b.emit("Sub", {high, low}), steps});
-    const ValueId shifted = b.emit("Div", {b.emit("Sub", {zero, low}), scale});
-    const ValueId clipped = b.emit("Clip", {b.emit("Round", {shifted}), zero, steps});
-    const ValueId zero_point = b.emit("Cast", {clipped}, {{"to", std::string("u8")}});
-    const ValueId y = b.emit("QuantizeLinear", {x, scale, zero_point});
+    const Codes codes = quantise_by_range(b, n.input(0));
     if (b.error()) return;
-    const ValueId results[] = {y, scale, zero_point};
+    const ValueId results[] = {codes.values, codes.scale, codes.zero_point};
     for (size_t i = 0; i < std::min<size_t>(n.outputs.size(), 3); ++i)
         b.bind(n.outputs[i], results[i]);
 }
@@ -357,99 +354,6 @@ void fast_gelu(Builder& b, ModelFile&, OnnxNode& n) {
     bind_first(b, n, b.emit("Gelu", {x}, {{"approximate", std::string("tanh")}}));
 }
 
-// Conv, plus a fourth input that is added, and an activation by name.
-void fused_conv(Builder& b, ModelFile&, OnnxNode& n) {
-    const std::string activation = n.get("activation", "");
-    const std::vector<float> numbers = n.get("activation_params", std::vector<float>{});
-    n.attributes.erase("activation");
-    n.attributes.erase("activation_params");
-    ValueId y = b.emit("Conv", {n.input(0), n.input(1), n.input(2)}, n.attributes);
-    if (n.input(3) != graph::none) y = b.emit("Add", {y, n.input(3)});
-    const auto number = [&](size_t i, float fallback) {
-        return i < numbers.size() ? numbers[i] : fallback;
-    };
-    if (activation == "Clip") {
-        y = b.emit("Clip",
-                   {y, b.floats({}, {number(0, -INFINITY)}), b.floats({}, {number(1, INFINITY)})});
-    } else if (activation == "LeakyRelu") {
-        y = b.emit("LeakyRelu", {y}, {{"alpha", number(0, 0.01f)}});
-    } else if (activation == "HardSigmoid") {
-        y = b.emit("HardSigmoid", {y}, {{"alpha", number(0, 0.2f)}, {"beta", number(1, 0.5f)}});
-    } else if (activation == "Relu" || activation == "Sigmoid" || activation == "Tanh") {
-        y = b.emit(activation, {y});
-    } else if (!activation.empty()) {
-        return b.fail(ErrorCode::unsupported,
-                      "(FusedConv) has the activation '" + activation +
-                          "', known are Relu, Sigmoid, Tanh, LeakyRelu, Clip and HardSigmoid");
-    }
-    bind_first(b, n, y);
-}
-
-// Every scale of a QLinear operator is followed by a zero point, an absent one is 0.
-void add_zero_points(Builder& b, OnnxNode& n) {
-    const std::string& kind = n.proto.op_type();
-    const bool concat = kind == "QLinearConcat";
-    const size_t count = concat                                         ? n.inputs.size()
-                         : kind == "QLinearAdd" || kind == "QLinearMul" ? 8
-                                                                        : 5;
-    const ValueId data = n.input(concat ? 2 : 0);
-    if (data == graph::none) return;  // inference says what is missing
-    const DataType type = b.type(data).data_type;
-    n.inputs.resize(std::max(count, n.inputs.size()), graph::none);
-    for (size_t i = 0; i < count; ++i) {
-        const bool is_zero_point = concat ? i % 3 == 1 : i % 3 == 2 || i + 1 == count;
-        if (is_zero_point && n.inputs[i] == graph::none)
-            n.inputs[i] =
-                b.constant(b.node() + "/zero_point", {type, {}},
-                           graph::make_constant(std::vector<std::byte>(size_bytes(type))));
-    }
-}
-void quantised(Builder& b, ModelFile& file, OnnxNode& n) {
-    add_zero_points(b, n);
-    keep(b, file, n);
-}
-
-// Layouts other than ONNX's own are no part of the operators here.
-void keep_channels_first(Builder& b, ModelFile& file, OnnxNode& n) {
-    if (n.get("channels_last", int64_t{0}) != 0)
-        return b.fail(
-            ErrorCode::unsupported,
-            "(" + n.proto.op_type() + ") has channels_last; quantise the model without it");
-    n.attributes.erase("channels_last");
-    quantised(b, file, n);
-}
-
-void quantised_softmax(Builder& b, ModelFile& file, OnnxNode& n) {
-    const auto rank = static_cast<int64_t>(b.type(n.input(0)).shape.size());
-    const int64_t axis = n.get("axis", int64_t{-1});
-    if (n.get("opset", int64_t{13}) < 13 && axis != -1 && axis != rank - 1)
-        return b.fail(ErrorCode::unsupported,
-                      "(QLinearSoftmax) flattens its input; quantise a model of opset 13 or later");
-    n.attributes.erase("opset");
-    quantised(b, file, n);
-}
-
-ValueId swap_last_two(Builder& b, ValueId x) {
-    std::vector<int64_t> perm(b.type(x).shape.size());
-    std::iota(perm.begin(), perm.end(), 0);
-    if (perm.size() >= 2) std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
-    return b.emit("Transpose", {x}, {{"perm", perm}});
-}
-
-void fused_matmul(Builder& b, ModelFile&, OnnxNode& n) {
-    if (n.get("transBatchA", int64_t{0}) != 0 || n.get("transBatchB", int64_t{0}) != 0)
-        return b.fail(ErrorCode::unsupported,
-                      "(FusedMatMul) has transBatchA or transBatchB; export it without fusion");
-    const ValueId lhs =
-        n.get("transA", int64_t{0}) != 0 ? swap_last_two(b, n.input(0)) : n.input(0);
-    const ValueId rhs =
-        n.get("transB", int64_t{0}) != 0 ? swap_last_two(b, n.input(1)) : n.input(1);
-    ValueId y = b.emit("MatMul", {lhs, rhs});
-    if (const float alpha = n.get("alpha", 1.0f); alpha != 1.0f)
-        y = b.emit("Mul", {y, b.floats({}, {alpha})});
-    bind_first(b, n, y);
-}
-
 // input + skip + bias, normalised over the last axis; the sum is the fourth output.
 void skip_layer_normalization(Builder& b, ModelFile&, OnnxNode& n) {
     if (refuse_outputs(b, n, 1, 3)) return;
@@ -460,6 +364,22 @@ void skip_layer_normalization(Builder& b, ModelFile&, OnnxNode& n) {
     if (b.error()) return;
     b.bind(n.outputs[0], y);
     if (n.has_output(3)) b.bind(n.outputs[3], sum);
+}
+
+// Elements of the last axis; a list counts as one row.
+void array_feature_extractor(Builder& b, ModelFile&, OnnxNode& n) {
+    const auto rank = static_cast<int64_t>(b.type(n.input(0)).shape.size());
+    const ValueId which = b.emit("Reshape", {n.input(1), b.ints({-1})});
+    const ValueId y = b.emit("Gather", {n.input(0), which}, {{"axis", int64_t{-1}}});
+    bind_first(b, n, rank == 1 ? b.emit("Unsqueeze", {y, b.ints({0})}) : y);
+}
+
+// A map of names to the elements of each row: no tensor. The elements are one.
+void zip_map(Builder& b, ModelFile&, OnnxNode& n) {
+    if (!n.outputs.empty())
+        b.warn("(ZipMap) makes a map of names; output '" + n.outputs[0] +
+               "' is the tensor of its numbers instead, give the names with --labels");
+    bind_first(b, n, n.input(0));
 }
 
 // (x - offset) * scale, per feature or for all.
@@ -475,19 +395,13 @@ void scaler(Builder& b, ModelFile&, OnnxNode& n) {
     bind_first(b, n, y);
 }
 
-struct Row {
-    std::string_view domain, op;
-    Handler handler;
-    // Of an operator that becomes others: the attributes that the handler reads, each with its kind
-    // as in ops.h. '*': the node is taken over with all of them, and inference knows which.
-    std::string_view attributes = "*";
-};
-constexpr std::string_view ms = "com.microsoft";
-constexpr Row rows[] = {
+constexpr std::string_view ms = microsoft;
+constexpr LowerRow own_rows[] = {
     {"", "BatchNormalization", batch_normalization},
     {"", "Cast", cast},
     {"", "CastLike", cast_like},
     {"", "CenterCropPad", center_crop_pad},
+    {"", "Concat", concat},
     {"", "Constant", constant_node},
     {"", "ConstantOfShape", constant_of_shape},
     {"", "DequantizeLinear", quantize},
@@ -504,38 +418,42 @@ constexpr Row rows[] = {
     {"", "Resize", resize},
     {"", "RoiAlign", roi_align},
     {"", "Scatter", scatter},
+    {"", "SimplifiedLayerNormalization", rms_normalization},
     {"", "Softmax", softmax},
     {"", "Upsample", resize},
     {ms, "Attention", keep},
     {ms, "BiasGelu", bias_gelu, ""},
     {ms, "DequantizeLinear", quantize},
     {ms, "FastGelu", fast_gelu, ""},
-    {ms, "FusedConv", fused_conv},
-    {ms, "FusedMatMul", fused_matmul, "alpha:f transA:i transB:i transBatchA:i transBatchB:i"},
+    {ms, "GatherND", keep_in_default_domain},
     {ms, "Gelu", keep_in_default_domain},
-    {ms, "QLinearAdd", quantised},
-    {ms, "QLinearAveragePool", keep_channels_first},
-    {ms, "QLinearConcat", quantised},
-    {ms, "QLinearGlobalAveragePool", keep_channels_first},
-    {ms, "QLinearLeakyRelu", quantised},
-    {ms, "QLinearMul", quantised},
-    {ms, "QLinearSigmoid", quantised},
-    {ms, "QLinearSoftmax", quantised_softmax},
+    {ms, "GridSample", grid_sample},
     {ms, "QuantizeLinear", quantize},
     {ms, "QuickGelu", keep},
     {ms, "SimplifiedLayerNormalization", rms_normalization},
     {ms, "SkipLayerNormalization", skip_layer_normalization, "epsilon:f"},
+    {ms, "Trilu", keep_in_default_domain},
+    {"ai.onnx.ml", "ArrayFeatureExtractor", array_feature_extractor, ""},
     {"ai.onnx.ml", "Scaler", scaler, "offset:fs scale:fs"},
+    {"ai.onnx.ml", "ZipMap", zip_map},
 };
 
-const Row* find_row(std::string_view domain, std::string_view op) {
-    for (const Row& row : rows)
-        if (row.domain == domain && row.op == op) return &row;
+std::span<const LowerRow> own() {
+    return own_rows;
+}
+constexpr std::span<const LowerRow> (*tables[])() = {own, experimental_rows, fused_rows,
+                                                     quantised_rows};
+
+const LowerRow* find_row(std::string_view domain, std::string_view op) {
+    for (const auto table : tables)
+        for (const LowerRow& row : table())
+            if (row.domain == domain && row.op == op) return &row;
     return nullptr;
 }
 
+using Handler = decltype(LowerRow::handler);
 Handler find_handler(std::string_view domain, std::string_view op) {
-    if (const Row* row = find_row(domain, op)) return row->handler;
+    if (const LowerRow* row = find_row(domain, op)) return row->handler;
     return domain.empty() && graph::find_op(op) ? keep : nullptr;
 }
 
@@ -564,7 +482,7 @@ bool is_listed(std::string_view list, const pb::AttributeProto& attribute) {
 // An attribute that nobody would look at may change what the operator means. Those of the default
 // domain are checked against ONNX's schemas before.
 bool refuse_unknown_attributes(Builder& b, const OnnxNode& n) {
-    const Row* const row = find_row(n.domain, n.proto.op_type());
+    const LowerRow* const row = find_row(n.domain, n.proto.op_type());
     for (const auto& attribute : n.proto.attribute()) {
         const bool is_tensor = attribute.type() == pb::AttributeProto::TENSOR;
         const bool is_read = !row || row->attributes == "*" ? !is_tensor || n.domain.empty()
@@ -580,6 +498,31 @@ bool refuse_unknown_attributes(Builder& b, const OnnxNode& n) {
 
 }  // namespace
 
+void bind_first(Builder& b, const OnnxNode& n, ValueId id) {
+    if (!b.error() && !n.outputs.empty()) b.bind(n.outputs[0], id);
+}
+
+ValueId swap_last_two(Builder& b, ValueId x) {
+    std::vector<int64_t> perm(b.type(x).shape.size());
+    std::iota(perm.begin(), perm.end(), 0);
+    if (perm.size() >= 2) std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
+    return b.emit("Transpose", {x}, {{"perm", perm}});
+}
+
+// As the operator's definition: uint8 with a range that contains zero.
+Codes quantise_by_range(Builder& b, ValueId x) {
+    const ValueId zero = b.floats({}, {0.0f});
+    const ValueId steps = b.floats({}, {255.0f});
+    const Attributes all{{"keepdims", int64_t{0}}};
+    const ValueId high = b.emit("Max", {b.emit("ReduceMax", {x}, all), zero});
+    const ValueId low = b.emit("Min", {b.emit("ReduceMin", {x}, all), zero});
+    const ValueId scale = b.emit("Div", {b.emit("Sub", {high, low}), steps});
+    const ValueId shifted = b.emit("Div", {b.emit("Sub", {zero, low}), scale});
+    const ValueId clipped = b.emit("Clip", {b.emit("Round", {shifted}), zero, steps});
+    const ValueId zero_point = b.emit("Cast", {clipped}, {{"to", std::string("u8")}});
+    return {b.emit("QuantizeLinear", {x, scale, zero_point}), scale, zero_point};
+}
+
 const pb::AttributeProto* OnnxNode::find(std::string_view key) const {
     for (const auto& attribute : proto.attribute())
         if (attribute.name() == key) return &attribute;
@@ -592,7 +535,8 @@ bool can_lower(std::string_view domain, std::string_view op) {
 
 std::vector<LoweredOperator> lowered_operators() {
     std::vector<LoweredOperator> operators;
-    for (const Row& row : rows) operators.push_back({row.domain, row.op});
+    for (const auto table : tables)
+        for (const LowerRow& row : table()) operators.push_back({row.domain, row.op});
     return operators;
 }
 

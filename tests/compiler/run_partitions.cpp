@@ -170,6 +170,90 @@ TEST(Partitions, ReshapeRowsThatAreNotThere) {
     for (const float y : model.output<float>()) EXPECT_EQ(y, 0);
 }
 
+// What Ultralytics exports with nms=True: boxes that are found are suppressed in the model, which
+// then pads them to a fixed number. One anchor a row; boxes, two classes, and no masks.
+TEST(Partitions, SuppressBoxesInsideTheModel) {
+    TinyOnnx m(17);
+    m.input("p", {1, 6, 5});
+    m.ints("parts", {3}, {4, 2, 0}).ints("zero", {}, {0}).ints("one", {1}, {1});
+    m.ints("zero_list", {1}, {0}).ints("four", {1}, {4}).ints("column", {2}, {-1, 1});
+    m.ints("ones", {2}, {1, 1}).ints("minus_ones", {2}, {-1, -1}).ints("two", {}, {2});
+    m.ints("most", {}, {1 << 30}).ints("three", {}, {3}).ints("no_pads", {3}, {0, 0, 0});
+    m.ints("first", {1, 1}, {0}).ints("last", {1}, {3}).ints("result_shape", {3}, {1, 3, 6});
+    m.floats("threshold", {}, {0.25F}).floats("overlap", {}, {0.5F});
+    m.floats("scale", {}, {10}).floats("result", {1, 3, 6}, TinyOnnx::Floats(18, 0));
+    m.node("Transpose", {"p"}, {"rows"}, {{"perm", Ints{0, 2, 1}}})
+        .node("Split", {"rows", "parts"}, {"boxes", "scores", "extras"}, {{"axis", int64_t{2}}})
+        .node("ReduceMax", {"scores"}, {"best"}, {{"axes", Ints{2}}, {"keepdims", int64_t{0}}})
+        .node("ArgMax", {"scores"}, {"class"}, {{"axis", int64_t{2}}, {"keepdims", int64_t{0}}});
+    for (const char* name : {"boxes", "best", "class", "extras"})
+        m.node("Gather", {name, "zero"}, {std::string(name) + "_0"}, {{"axis", int64_t{0}}});
+    m.node("Greater", {"best_0", "threshold"}, {"mask"})
+        .node("NonZero", {"mask"}, {"where"})
+        .node("Transpose", {"where"}, {"index"});
+    for (const std::string name : {"boxes", "best", "class", "extras"})
+        m.node("GatherND", {name + "_0", "index"}, {name + "_m"});
+    m.node("Shape", {"boxes_m"}, {"shape"})
+        .node("Gather", {"shape", "zero"}, {"count"})
+        .node("Unsqueeze", {"count", "zero_list"}, {"count_list"})
+        .node("Concat", {"count_list", "four"}, {"wanted"}, {{"axis", int64_t{0}}})
+        .node("Equal", {"wanted", "minus_ones"}, {"kept"})
+        .node("Where", {"kept", "ones", "wanted"}, {"sizes"})
+        .node("Reshape", {"class_m", "column"}, {"class_column"})
+        .node("Expand", {"class_column", "sizes"}, {"offsets"})
+        .node("Cast", {"offsets"}, {"offsets_f"}, {{"to", int64_t{1}}})
+        .node("Mul", {"offsets_f", "scale"}, {"offsets_s"})
+        .node("Add", {"boxes_m", "offsets_s"}, {"moved"})
+        .node("Unsqueeze", {"moved", "zero_list"}, {"moved_3"})
+        .node("Unsqueeze", {"best_m", "zero_list"}, {"best_2"})
+        .node("Unsqueeze", {"best_2", "zero_list"}, {"best_3"})
+        .node("NonMaxSuppression", {"moved_3", "best_3", "most", "overlap"}, {"selected"})
+        .node("Gather", {"selected", "two"}, {"keep_all"}, {{"axis", int64_t{1}}})
+        .node("Slice", {"keep_all", "zero_list", "last", "zero_list"}, {"keep"})
+        .node("Gather", {"boxes_m", "keep"}, {"boxes_k"})
+        .node("Gather", {"best_m", "keep"}, {"best_k"})
+        .node("Gather", {"class_m", "keep"}, {"class_k"})
+        .node("Gather", {"extras_m", "keep"}, {"extras_k"})
+        .node("Reshape", {"best_k", "column"}, {"best_c"})
+        .node("Reshape", {"class_k", "column"}, {"class_c"})
+        .node("Cast", {"class_c"}, {"class_f"}, {{"to", int64_t{1}}})
+        .node("Concat", {"boxes_k", "best_c", "class_f", "extras_k"}, {"found"},
+              {{"axis", int64_t{-1}}})
+        .node("Shape", {"found"}, {"found_shape"})
+        .node("Gather", {"found_shape", "zero"}, {"found_count"})
+        .node("Sub", {"three", "found_count"}, {"missing"})
+        .node("Unsqueeze", {"missing", "zero_list"}, {"missing_list"})
+        // F.pad counts from the last axis: (0, 0, 0, missing), turned around for ONNX.
+        .node("Concat", {"no_pads", "missing_list"}, {"torch_pads"}, {{"axis", int64_t{0}}})
+        .ints("pairs", {2}, {-1, 2})
+        .ints("from", {1}, {-1})
+        .ints("to", {1}, {-10})
+        .ints("all", {1}, {-1})
+        .node("Reshape", {"torch_pads", "pairs"}, {"pads_2"})
+        .node("Slice", {"pads_2", "from", "to", "zero_list", "from"}, {"pads_turned"})
+        .node("Transpose", {"pads_turned"}, {"pads_t"}, {{"perm", Ints{1, 0}}})
+        .node("Reshape", {"pads_t", "all"}, {"pads"})
+        .node("Pad", {"found", "pads"}, {"padded"})
+        .node("Expand", {"padded", "result_shape"}, {"update"})
+        .node("ScatterND", {"result", "first", "update"}, {"y"})
+        .output("y", {1, 3, 6});
+    CompileRequest request;
+    request.convert_floats = false;
+    Running model(m, request);
+    // Two boxes of one thing, one of another class in the same place, one below the threshold.
+    const float p[6][5] = {{0, 0, 0, 5, 9},    {0, 0, 0, 5, 9},          {2, 2, 2, 7, 9},
+                           {2, 2.1F, 2, 7, 9}, {0.9F, 0.8F, 0, 0.1F, 0}, {0, 0, 0.7F, 0, 0.2F}};
+    for (size_t i = 0; i < 30; ++i) model.input<float>()[i] = p[i / 5][i % 5];
+    ASSERT_EQ(model.run(), StatusCode::SUCCESS) << model.last_error();
+    const auto y = model.output<float>();
+    const std::vector<float> want{0, 0, 2, 2, 0.9F, 0, 0, 0, 2, 2, 0.7F, 1, 0, 0, 0, 0, 0, 0};
+    EXPECT_EQ(model.shape(), (std::vector<uint32_t>{1, 3, 6}));
+    EXPECT_EQ(std::vector(y.begin(), y.end()), want);
+    std::ranges::fill(model.input<float>(), 0.0F);  // nothing is found
+    ASSERT_EQ(model.run(), StatusCode::SUCCESS) << model.last_error();
+    for (const float v : y) EXPECT_EQ(v, 0);
+}
+
 // A rejected run says which node rejected it, and the next one is none the worse.
 TEST(Partitions, FailTheJobForDataThatAnOperatorRejects) {
     TinyOnnx m(17);

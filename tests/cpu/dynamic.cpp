@@ -72,6 +72,12 @@ const Row rows[] = {
      "%y = Late %a, %b, %c {op=\"Range\"} : i64[8]?\noutput %y\n",
      {3},
      {2, 5, 8}},
+    // The absent bias keeps its place before what is fused.
+    {"FusedProductWithoutBias",
+     "graph g\nconst %a : f32[2,2] = {1.0, 2.0, 3.0, -4.0}\nconst %b : f32[2,1] = {1.0, 1.0}\n"
+     "%y = MatMul+Relu %a, %b, _ : f32[2,1]\noutput %y\n",
+     {2, 1},
+     {3, 0}},
     {"MoreThanTheModelAllowsFor",
      X "const %s : i64[1] = {7}\n%y = Late %x, %s {op=\"Tile\"} : i64[20]?\noutput %y\n",
      {},

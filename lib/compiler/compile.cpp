@@ -13,6 +13,7 @@
 
 #include "lib/artifact/program.h"
 #include "lib/artifact/stats_descriptor.h"
+#include "lib/common/saturating.h"
 #include "lib/compiler/ask_onnxruntime.h"
 #include "lib/compiler/connect.h"
 #include "lib/compiler/cut.h"
@@ -26,6 +27,7 @@
 #include "lib/compiler/stats_descriptor.h"
 #include "lib/compiler/summary.h"
 #include "lib/compiler/tessellation.h"
+#include "lib/cpu/memory_limit.h"
 #include "lib/device/target.h"
 #include "lib/graph/onnxruntime.h"
 #include "lib/graph/text.h"
@@ -95,8 +97,13 @@ private:
         return request_.device_memory_limit ? request_.device_memory_limit : target_.memory_bytes;
     }
 
+    uint64_t host_memory_limit() const {
+        return request_.cpu_memory_limit ? request_.cpu_memory_limit : cpu::memory_limit_bytes;
+    }
+
     std::string list_fallbacks(const Partitioning& decided) const;
     Result<void> check_inner(const TensorPlaces& places) const;
+    Result<void> check_host_memory(const Partition& partition) const;
     Result<Partition> make_partition(const Part& part, const TensorPlaces& places);
     void name_partitions(std::vector<Partition>& partitions) const;
     void keep_graphs(const std::vector<Partition>& partitions);
@@ -202,6 +209,8 @@ Result<CompiledModel> Compilation::make_probe(const onnx::Imported& imported) co
     request.labels = request_.labels;
     request.npu = false;
     request.convert_floats = false;
+    // Every tensor is at the border of the probe.
+    request.cpu_memory_limit = 16 * host_memory_limit();
     std::string ignored;
     return Compilation(request, target_, nullptr, nullptr).build(std::move(probe), &ignored);
 }
@@ -317,6 +326,22 @@ Result<void> Compilation::check_inner(const TensorPlaces& places) const {
     return {};
 }
 
+// Before anything of the size is allocated.
+Result<void> Compilation::check_host_memory(const Partition& p) const {
+    uint64_t needed = saturating_sum(weight_bytes(p.graph), p.arena_size_bytes);
+    for (const auto* tensors : {&p.inputs, &p.outputs})
+        for (const TensorInfo& t : *tensors) needed = saturating_sum(needed, t.cpu.size_bytes);
+    if (needed <= host_memory_limit()) return {};
+    const auto size = [](const graph::Value& v) { return v.type.size_bytes(); };
+    const graph::Value& largest = *std::ranges::max_element(p.graph.values, {}, size);
+    return Error{ErrorCode::unsupported,
+                 request_.model + ": a CPU partition needs " + with_commas(needed) +
+                     " bytes of memory, limit " + with_commas(host_memory_limit()) +
+                     "; its largest tensor is '" + largest.name + "', " + to_string(largest.type) +
+                     ": make it smaller, or give --cpu-memory-limit with the bytes that this "
+                     "machine can spare"};
+}
+
 Result<Partition> Compilation::make_partition(const Part& part, const TensorPlaces& places) {
     const bool npu = part.kind == artifact::PartitionKind::npu;
     Program program;
@@ -351,6 +376,8 @@ Result<Partition> Compilation::make_partition(const Part& part, const TensorPlac
     p.arena_offsets = std::move(program.arena.offsets);
     p.arena_size_bytes = program.arena.size_bytes;
     p.graph = std::move(program.graph);
+    if (!npu)
+        if (auto good = check_host_memory(p); !good) return good.error();
     before_.push_back(std::move(program.before));
     return p;
 }

@@ -38,6 +38,7 @@ struct CompileRequest {
     unsigned dp_size = 1, tp_size = 1;  // times the columns of one program; results are the same
     double threshold_gops_percent = 20;
     uint64_t device_memory_limit = 0;  // bytes for one NPU partition; 0 = the device's
+    uint64_t cpu_memory_limit = 0;     // bytes for one CPU partition; 0 = cpu::memory_limit_bytes
     std::map<std::string, std::vector<int64_t>> input_shapes;
     std::map<std::string, Layout> layouts;
     std::vector<EmbeddedPreprocess> embed;

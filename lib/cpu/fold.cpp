@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/cpu/fold.h"
 
+#include <algorithm>
+
 #include "lib/cpu/kernel.h"
 #include "lib/graph/attribute_values.h"
 #include "lib/graph/canonical.h"
@@ -16,7 +18,16 @@ using graph::Graph;
 using graph::Node;
 using graph::ValueId;
 
-constexpr size_t max_folded_bytes = size_t{64} << 20;
+// Of one constant, and of all of a graph where one of `large_bytes` comes on top.
+constexpr size_t max_folded_bytes = size_t{64} << 20, max_constant_bytes = size_t{1} << 30,
+                 large_bytes = size_t{1} << 20;
+
+size_t constant_bytes(const Graph& graph) {
+    size_t bytes = 0;
+    for (const graph::Value& value : graph.values)
+        if (value.constant) bytes += value.constant->bytes.size();
+    return bytes;
+}
 
 bool can_fold(const Node& node) {
     // The quantised operators need the weights as they are.
@@ -74,7 +85,10 @@ Result<bool> fold_node(Graph& graph, const Node& node) {
     for (const ValueId id : node.outputs) {
         if (id != graph::none) bytes_written += graph.value(id).type.size_bytes();
     }
-    if (bytes_written > max_folded_bytes && bytes_written > bytes_read) return false;
+    if (bytes_written > std::max(bytes_read, large_bytes) &&
+        (bytes_written > max_folded_bytes ||
+         bytes_written + constant_bytes(graph) > max_constant_bytes))
+        return false;
     std::vector<std::vector<int64_t>> shapes;
     auto constants = evaluate(graph, node, &shapes);
     // A type that no kernel knows is no fault of the model.

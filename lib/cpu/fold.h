@@ -18,8 +18,8 @@ Result<std::vector<graph::Constant>> evaluate(const graph::Graph& graph, const g
 
 // Makes constants of the outputs of a canonical node when they are known: inputs constant, or Shape
 // and Size of a static shape. Returns false where they are not, where no kernel knows the operator
-// or the type, and where a constant of more than 64 MiB would come out of less. The node itself
-// stays.
+// or the type, and where a constant of more than 64 MiB would come out of less, or one of more than
+// 1 MiB where the graph's constants have 1 GiB then. The node itself stays.
 Result<bool> fold_node(graph::Graph& graph, const graph::Node& node);
 
 enum class Appended { node, folded };

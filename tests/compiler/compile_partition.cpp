@@ -372,6 +372,57 @@ TEST_F(CompilePartition, NamesOperatorsAsTheModelDoes) {
     EXPECT_EQ(model.summary.fallbacks[1].code, "compile-error");
 }
 
+// A few bytes of a model can ask for all memory of a machine.
+TEST_F(CompilePartition, RefusesTensorsThatTakeTheMemoryOfTheMachine) {
+    constexpr int64_t many = 1'000'000'000;
+    struct Bomb {
+        const char* op;
+        std::vector<std::string> inputs;
+        std::vector<std::pair<std::string, TinyOnnx::Attribute>> attributes = {};
+    };
+    const Bomb bombs[] = {
+        {"Expand", {"x", "sizes"}},
+        {"Tile", {"x", "sizes"}},
+        {"Pad", {"x", "pads"}},
+        {"Resize", {"x", "", "scales"}, {{"mode", std::string("nearest")}}},
+        {"Upsample", {"x", "scales"}},
+    };
+    for (const Bomb& bomb : bombs) {
+        const std::string op = bomb.op;
+        TinyOnnx m(op == "Upsample" ? 9 : 13);
+        m.input("x", {1, 1, 1, 1})
+            .ints("sizes", {4}, {1, 1, 1000, many / 1000})
+            .ints("pads", {8}, {0, 0, 0, 0, 0, 0, 999, many / 1000 - 1})
+            .floats("scales", {4}, {1, 1, 1000, many / 1000});
+        m.node(op, bomb.inputs, {"y"}, bomb.attributes).output("y");
+        const auto made = compile(m);
+        ASSERT_FALSE(made) << op;
+        EXPECT_EQ(made.error().code, ErrorCode::unsupported);
+        EXPECT_NE(made.error().message.find("m.onnx: a CPU partition needs 4,000,000,"),
+                  std::string::npos)
+            << made.error().message;
+        EXPECT_NE(made.error().message.find("bytes of memory, limit 2,147,483,648; its largest "
+                                            "tensor is 'y', f32[1,1,1000,1000000]: "),
+                  std::string::npos)
+            << made.error().message;
+    }
+    // What constants alone decide.
+    TinyOnnx folded(13);
+    folded.input("x", {1}).ints("sizes", {1}, {many}).ints("first", {}, {0});
+    folded.ints("last", {}, {many}).ints("step", {}, {1});
+    folded.node("ConstantOfShape", {"sizes"}, {"zeros"}).node("Add", {"x", "zeros"}, {"y"});
+    folded.node("Range", {"first", "last", "step"}, {"z"}).output("y").output("z");
+    EXPECT_FALSE(compile(folded));
+    request_.cpu_memory_limit = 1 << 20;
+    request_.npu = false;
+    TinyOnnx larger(13);
+    larger.input("x", {1}).ints("sizes", {1}, {1 << 19}).node("Tile", {"x", "sizes"}, {"y"});
+    larger.output("y");
+    EXPECT_FALSE(compile(larger));
+    request_.cpu_memory_limit = 1 << 22;
+    EXPECT_TRUE(compile(larger));
+}
+
 TEST_F(CompilePartition, FallsBackWhereTheMemoryDoesNotSuffice) {
     request_.device_memory_limit = 20000;
     const CompiledModel m = compiled(detector());

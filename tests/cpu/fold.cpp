@@ -2,6 +2,7 @@
 #include "lib/cpu/fold.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <cmath>
 
@@ -11,6 +12,27 @@
 
 namespace vartml::graph {
 namespace {
+
+// Zeros that take no memory unless they are read.
+Constant zeros(size_t bytes) {
+    void* const memory =
+        ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return {{static_cast<const std::byte*>(memory), bytes},
+            std::shared_ptr<void>(memory, [bytes](void* p) { ::munmap(p, bytes); })};
+}
+
+TEST(FoldNode, MakesNoMoreConstantsThanMemoryHolds) {
+    Graph graph = must_parse(
+        "graph g\nconst %x : f32[1] = {1.0}\n%y = Expand %x {shape=[500000]} : f32[500000]\n");
+    Graph full = graph;
+    const auto folded = cpu::fold_node(graph, graph.nodes[0]);
+    ASSERT_TRUE(folded);
+    EXPECT_TRUE(*folded);
+    full.add_constant("w", {DataType::uint8, {int64_t{1} << 30}}, zeros(size_t{1} << 30));
+    const auto refused = cpu::fold_node(full, full.nodes[0]);
+    ASSERT_TRUE(refused);
+    EXPECT_FALSE(*refused);
+}
 
 struct Fold {
     const char* name;

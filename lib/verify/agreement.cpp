@@ -9,7 +9,7 @@ namespace vartml::verify {
 namespace {
 
 constexpr double most_of_range = 1e-3, least_cosine = 0.999, least_of_rounded = 0.99;
-constexpr double most_stretch = 0.1;
+constexpr double most_stretch = 0.1, most_of_rounded_stretch = 1.5;
 
 std::string number(double value, const char* format = "%.3g") {
     char text[40];
@@ -43,10 +43,14 @@ double off_the_cosine(const TensorData& a, const TensorData& b) {
     // The angle of zeros is none.
     if (std::ranges::all_of(y, [](double v) { return v == 0; }))
         return largest_difference(x, y) <= most_of_range ? 0 : 1;
-    const double ratio = length_ratio(x, y);
-    if (!(std::abs(ratio - 1) <= most_stretch)) return 1;
     const double c = cosine(x, y);
     return std::isnan(c) ? 1 : std::max(0.0, 1 - c);
+}
+
+// An angle does not see a wrong scale.
+double stretch(const TensorData& a, const TensorData& b) {
+    const double ratio = length_ratio(numbers_of(a), numbers_of(b));
+    return std::isfinite(ratio) ? std::abs(ratio - 1) : 0;  // of zeros: told by the angle
 }
 
 double share_of_others(const TensorData& a, const TensorData& b) {
@@ -92,6 +96,15 @@ double to_nearest(const TensorData& found, const ExpectedOutput& expected, Dista
     return least;
 }
 
+// How much longer or shorter a result may be.
+double stretch_limit(const ExpectedOutput& expected) {
+    double limit = std::max(most_stretch, spread_of(expected, stretch));
+    for (const TensorData& rounded : expected.rounded)
+        if (is_finite(rounded))
+            limit = std::max(limit, most_of_rounded_stretch * stretch(rounded, expected.plain));
+    return limit;
+}
+
 // The spread is what a handful of results show: of the one element that is farthest they say less
 // than of all together.
 bool is_within_spread(const TensorData& found, const ExpectedOutput& expected, double distance,
@@ -135,12 +148,13 @@ OutputAgreement judge_agreement(const TensorData& found, const ExpectedOutput& e
             limit = std::max(limit, by.limit_of_rounded);
     result.is_good = distance <= limit || (by.distance == part_of_range && spread > by.limit &&
                                            is_within_spread(found, expected, distance, spread));
-    const double ratio = length_ratio(a, b);
-    const bool stretched =
-        by.distance == off_the_cosine && distance >= 1 && std::isfinite(result.cosine);
-    result.text = stretched ? "cosine " + number(result.cosine, "%.5g") + ", " + number(ratio) +
-                                  " times as long"
-                            : words(by, distance, limit);
+    result.text = words(by, distance, limit);
+    if (by.distance != off_the_cosine || !result.is_good) return result;
+    const double most = stretch_limit(expected);
+    if (to_nearest(found, expected, stretch) <= most) return result;
+    result.is_good = false;
+    result.text += ", but " + number(length_ratio(a, b)) + " times as long, at most " +
+                   number(100 * most) + " % more or less is expected";
     return result;
 }
 

@@ -66,6 +66,14 @@ TEST(Agreement, IsWiderWhereEvenAnIdealDeviceOfBf16IsOff) {
     EXPECT_FALSE(judge_agreement(floats({1, 0.1f}), expected, Rule::standard).is_good);
 }
 
+TEST(Agreement, IsLongerOnlyWhereTheIdealDeviceIs) {
+    ExpectedOutput expected{floats({1, 1}), {}, {}};
+    EXPECT_FALSE(judge_agreement(floats({1.2f, 1.2f}), expected, Rule::standard).is_good);
+    expected.rounded = {floats({1.15f, 1.15f})};
+    EXPECT_TRUE(judge_agreement(floats({1.2f, 1.2f}), expected, Rule::standard).is_good);
+    EXPECT_FALSE(judge_agreement(floats({1.3f, 1.3f}), expected, Rule::standard).is_good);
+}
+
 TEST(Agreement, IsWithinTheSpreadOfTheReferenceItself) {
     const ExpectedOutput expected{floats({0, 1}), {floats({0.1f, 1})}, {}};
     EXPECT_TRUE(judge_agreement(floats({0.15f, 1}), expected, Rule::f32).is_good);

@@ -165,7 +165,8 @@ Result<ElementPtr> finding_pipeline(const FindOptions& options) {
         std::string(live ? "v4l2src name=source" : "filesrc name=source") +
         " ! decodebin name=decoder  queue name=decoded max-size-buffers=4 max-size-bytes=0 "
         "max-size-time=0"
-        " ! videoflip video-direction=auto ! videoconvert ! vartmlinfer name=infer"
+        " ! videoflip video-direction=auto ! videoconvert ! vartmlinfer name=infer "
+        "on-fallback=allow copy-policy=allow"
         " ! vartmldecode name=decode ! queue max-size-buffers=4 max-size-bytes=0 max-size-time=0"
         " ! vartmloverlay name=overlay mode=blend"
         // H.264 wants even sizes; others are scaled by the one row or column.

@@ -20,6 +20,18 @@ using test::TinyOnnx;
 using vart::StatusCode;
 using Ints = TinyOnnx::Ints;
 
+// A scalar has no axis, though its view shows one.
+TEST(Partitions, TakeInputsWithoutDimensions) {
+    TinyOnnx m(17);
+    m.input("a", {}).input("b", {}).node("Sub", {"a", "b"}, {"c"}).node("Relu", {"c"}, {"y"});
+    m.output("y", {});
+    Running model(m);
+    model.input<float>(0)[0] = 5;
+    model.input<float>(1)[0] = 3;
+    ASSERT_EQ(model.run(), StatusCode::SUCCESS) << model.last_error();
+    EXPECT_EQ(model.output<float>()[0], 2);
+}
+
 // NPU, CPU, NPU, and again the CPU.
 TEST(Partitions, HandTensorsFromOneToTheNext) {
     TinyOnnx m(17);

@@ -29,7 +29,6 @@
 #include "lib/compiler/tessellation.h"
 #include "lib/cpu/memory_limit.h"
 #include "lib/device/target.h"
-#include "lib/graph/onnxruntime.h"
 #include "lib/graph/text.h"
 #include "lib/onnx/import.h"
 
@@ -81,7 +80,6 @@ private:
         if (request_.message) request_.message(level, text);
     }
     void note(const std::string& step);  // with the time since the last one
-    void tell_foreign(const onnx::Imported& imported);
     Result<void> check_layouts(const Graph& graph) const;
     Result<void> embed_preprocesses(onnx::Imported& imported) const;
     Result<CompiledModel> make_probe(const onnx::Imported& imported) const;
@@ -131,28 +129,6 @@ void Compilation::note(const std::string& step) {
                   std::chrono::duration<double, std::milli>(now - last_).count());
     last_ = now;
     if (log_) log_->push_back(time + step);
-}
-
-// "Loop, Scan x2": what ONNX Runtime is to run.
-void Compilation::tell_foreign(const onnx::Imported& imported) {
-    std::map<std::string, size_t> counts;
-    size_t operators = 0;
-    for (const Node& node : imported.graph.nodes) {
-        if (!graph::is_onnxruntime(node)) continue;
-        const auto origin = imported.origins.find(node.sources.at(0));
-        ++counts[origin == imported.origins.end() ? node.name : origin->second.op_type];
-        ++operators;
-    }
-    if (operators == 0) return;
-    std::string text;
-    for (const auto& [op, count] : counts)
-        text += (text.empty() ? "" : ", ") + op + (count > 1 ? " x" + std::to_string(count) : "");
-    say(LogLevel::info,
-        request_.model + ": ONNX Runtime runs " +
-            (operators == 1 ? "an operator" : std::to_string(operators) + " operators") +
-            " that neither the NPU nor the CPU partition has (" + text +
-            "); the machine that runs the model needs it, too (Debian: libonnxruntime1.21); "
-            "--no-onnxruntime refuses such models");
 }
 
 Result<void> Compilation::check_layouts(const Graph& graph) const {
@@ -520,7 +496,6 @@ Result<CompiledModel> Compilation::run(std::string* not_offloaded) {
     auto imported = onnx::import_onnx(request_.model, options);
     if (!imported) return imported.error();
     for (const onnx::Message& message : imported->messages) say(message.level, message.text);
-    tell_foreign(*imported);
     note("imported: " + std::to_string(imported->operators) + " operators, " +
          std::to_string(imported->folded) + " folded");
     if (request_.quantise.measure) {

@@ -76,6 +76,7 @@ struct CompileOutcome {
     // --require-full-offload was asked for and is not met: the sentence; nothing was written.
     std::string not_offloaded;
     artifact::Count npu, cpu;
+    std::string onnxruntime;  // what of the CPU's ONNX Runtime runs: "DFT, Loop x2"
     uint32_t desired_batch_size = 1, actual_batch_size = 1;
     std::string model_path;                  // what to run
     std::string summary_path;                // "" where the summary is only inside a single file

@@ -2,6 +2,7 @@
 // The part of compile() that knows files: where a result goes, whether it is fresh, and how it gets
 // there in one piece.
 #include <algorithm>
+#include <map>
 #include <optional>
 
 #include <vartml/version.h>
@@ -144,6 +145,18 @@ std::optional<CompiledModel> read_fresh(const std::string& path, const std::stri
     return same ? std::optional(std::move(*model)) : std::nullopt;
 }
 
+// Operators that ONNX Runtime runs, by name.
+std::string in_onnxruntime(const CompiledModel& model) {
+    std::map<std::string_view, size_t> counts;
+    for (const artifact::Fallback& f : model.summary.fallbacks)
+        if (f.code == "onnxruntime") ++counts[f.op_type];
+    std::string text;
+    for (const auto& [op, count] : counts)
+        text += (text.empty() ? "" : ", ") + std::string(op) +
+                (count > 1 ? " x" + std::to_string(count) : "");
+    return text;
+}
+
 CompileOutcome outcome_of(const CompiledModel& model, const CompileRequest& request,
                           const Places& places) {
     CompileOutcome out;
@@ -153,6 +166,7 @@ CompileOutcome outcome_of(const CompiledModel& model, const CompileRequest& requ
         count.ops += p.ops;
         ++count.subgraphs;
     }
+    out.onnxruntime = in_onnxruntime(model);
     out.desired_batch_size = model.desired_batch_size;
     out.actual_batch_size = model.actual_batch_size;
     out.model_path = places.rai.empty() ? places.main() : places.rai;

@@ -283,6 +283,11 @@ Result<void> finish_options(Options& o) {
 
 void print_outcome(const compiler::CompileOutcome& out) {
     std::printf("operators: %u on the NPU, %u on the CPU\n", out.npu.operators, out.cpu.operators);
+    if (!out.onnxruntime.empty())
+        std::printf(
+            "ONNX Runtime: %s; the machine that runs the model needs it (--no-onnxruntime refuses "
+            "such operators)\n",
+            out.onnxruntime.c_str());
     std::printf("subgraphs: %u NPU, %u CPU\n", out.npu.subgraphs, out.cpu.subgraphs);
     std::printf("batch size: desired %u, actual %u\n", out.desired_batch_size,
                 out.actual_batch_size);

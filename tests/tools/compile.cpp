@@ -296,6 +296,38 @@ TEST_F(Compile, SaysThatAModelCannotBeCompiledAndLeavesTheOldResult) {
     EXPECT_EQ(files("vartml-cache/k"), before);
 }
 
+// A model with an operator that is none of ours.
+void save_foreign(const std::string& path) {
+    TinyOnnx m(17);
+    m.input("x", {1, 8, 1})
+        .node("DFT", {"x"}, {"y"}, {{"axis", int64_t{1}}})
+        .output("y")
+        .save(path);
+}
+
+TEST_F(Compile, TellsWhatOnnxRuntimeRunsOrRefusesIt) {
+    save_foreign(dir_ / "dft.onnx");
+    const Finished r = run("dft.onnx");
+    EXPECT_EQ(r.status, 0) << r.err;
+    const std::string line =
+        "operators: 0 on the NPU, 1 on the CPU\nONNX Runtime: DFT; the machine that runs the model "
+        "needs it (--no-onnxruntime refuses such operators)\n";
+    EXPECT_NE(r.out.find(line), std::string::npos) << r.out;
+    const Finished again = run("dft.onnx");
+    EXPECT_NE(again.out.find(line), std::string::npos) << again.out;
+    EXPECT_NE(again.out.find("up to date"), std::string::npos) << again.out;
+    const std::string summary = test::slurp(dir_ / "vartml-cache/dft/final-vaiml-pass-summary.txt");
+    EXPECT_NE(summary.find("    Type: cpu\n    Engine: onnxruntime\n"), std::string::npos)
+        << summary;
+    const Finished refused = run("dft.onnx --no-onnxruntime");
+    EXPECT_EQ(refused.status, 3);
+    EXPECT_NE(refused.err.find("node 'y_node' uses DFT (opset 17), an operator on signals or coded "
+                               "pictures that neither the NPU nor the CPU partition runs; do this "
+                               "step before the model"),
+              std::string::npos)
+        << refused.err;
+}
+
 // Three operators; where the first true element is, only the CPU finds out.
 void save_dynamic(const std::string& path) {
     TinyOnnx m;

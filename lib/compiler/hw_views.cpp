@@ -101,13 +101,14 @@ private:
         return channels <= 4 ? Layout::HCWNC4 : Layout::HCWNC8;
     }
 
-    // Floats that are quantised first: a narrower type would round them twice.
+    // Floats that are quantised first, perhaps by their own range: a narrower type would round them
+    // twice.
     bool is_only_quantised(ValueId id) const {
         bool read = false;
         for (const Node& node : graph_.nodes) {
             if (std::ranges::find(node.inputs, id) == node.inputs.end()) continue;
-            if (node.kind != "QuantizeLinear") return false;
-            read = true;
+            if (!is_any_of(node.kind, {"QuantizeLinear", "ReduceMax", "ReduceMin"})) return false;
+            read = read || node.kind == "QuantizeLinear";
         }
         return read;
     }

@@ -58,16 +58,21 @@ TEST(BorderViews, FloatsThatAreQuantisedFirstStayFloats) {
     const auto graph = graph::must_parse(R"(
         input %x : f32[1,3,8,8]
         input %z : f32[1,3,8,8]
+        input %d : f32[1,3,8,8]
         const %s : f32[] = {0.5}
         %y = QuantizeLinear %x, %s : u8[1,3,8,8]
         %a = QuantizeLinear %z, %s : u8[1,3,8,8]
         %b = Exp %z : f32[1,3,8,8]
+        %m = ReduceMax %d {axes=[0,1,2,3], keepdims=0} : f32[]
+        %e = QuantizeLinear %d, %m : u8[1,3,8,8]
         output %y
         output %a
-        output %b)");
+        output %b
+        output %e)");
     const BorderViews views = make_border_views(graph, {});
     EXPECT_EQ(views.inputs[0].hw->data_type, DataType::float32);
     EXPECT_EQ(views.inputs[1].hw->data_type, DataType::bf16);
+    EXPECT_EQ(views.inputs[2].hw->data_type, DataType::float32) << "by its own range";
 }
 
 TEST(BorderViews, IntegersScalarsAndHalvesKeepTheirType) {

@@ -37,7 +37,9 @@ def rows(found):
             ('99th percentile of their delay in ms', found['p99'] / 1000, 'max', 40),
             ('pictures without a result', found['without-result'], 'max', 0),
             ('pictures in another order', found['disorder'], 'max', 0),
-            ('inferred frames/s of the capacity', found['inferred'] / found['capacity'], 'min', 0.9),
+            # Two runs beside each other on the host's processors are more per second and later: a live stream begins one
+            # when the one before is about to end.
+            ('inferred frames/s of the capacity', found['inferred'] / found['capacity'], 'min', 0.8),
             ('frames in flight', found['in-flight-max'], 'max', DEPTH),
             ('growth of anonymous memory in MiB', (found['memory-after'] - found['memory-before']) / 1024, 'max', 1)]
 

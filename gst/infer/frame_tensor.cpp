@@ -9,6 +9,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "gst/infer/lane.h"
 #include "gst/infer/picture_input.h"
 #include "gst/support/guarded.h"
 #include "gst/support/picture_info.h"
@@ -121,17 +122,21 @@ Place find_memory(GstBuffer* buffer, const size_t (&offset)[GST_VIDEO_MAX_PLANES
 
 }  // namespace
 
-std::optional<FrameTensor> FrameTensor::create(const RunnerTensor& input, ChannelOrder channels,
-                                               std::string& why) {
+std::optional<FrameTensor> FrameTensor::create(const Lane& lane, std::string& why) {
+    const RunnerTensor& input = lane.picture_tensor();
     FrameTensor result;
     result.input_ = input;
     const auto extent = picture_extent(input.cpu, true);
     const bool bytes = vartml::size_bytes(input.view.data_type) == 1;
+    // Pixels of four bytes that the program itself takes three of lie as HCWNC4 has them.
+    const bool padded = extent && extent->channels == 4 && lane.takes_pictures() &&
+                        input.view.layout == Layout::NHWC;
+    const Layout layout = padded ? Layout::HCWNC4 : input.view.layout;
     for (const Row& row : rows) {
-        if (!extent || !bytes || row.layout != input.view.layout ||
-            row.channels != extent->channels)
+        if (!extent || !bytes || row.layout != layout ||
+            row.channels != (padded ? 3 : extent->channels))
             continue;
-        if (row.channels > 1 && row.order != channels) continue;
+        if (row.channels > 1 && row.order != lane.preprocess().channels) continue;
         result.row_bytes_ = size_t(extent->width) * row.bytes_per_pixel;
         result.planes_ = row.planes;
         if (result.row_bytes_ * row.planes * extent->height != input.view.size_bytes) continue;

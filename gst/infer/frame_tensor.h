@@ -23,10 +23,9 @@ Failure tensor_caps_failure(const CapsDifference& difference);
 // Thread-safety: immutable but for the cache of imports, which locks itself.
 class FrameTensor {
 public:
-    // Nothing where no video format has the bytes of this tensor (`why` says so): it must be of 8
-    // bits, HCWNC4 with 3 or 4 channels, or NHWC or NCHW.
-    static std::optional<FrameTensor> create(const RunnerTensor& input,
-                                             vartml::ChannelOrder channels, std::string& why);
+    // Nothing where no video format has the bytes of the lane's picture (`why` says so): it must be
+    // of 8 bits, HCWNC4 with 3 or 4 channels, or NHWC or NCHW.
+    static std::optional<FrameTensor> create(const Lane& lane, std::string& why);
 
     // The formats and the size that fit, for any memory; the caller owns the reference.
     GstCaps* caps() const;

@@ -76,7 +76,10 @@ bool Lane::choose_picture(const Settings& settings, const vartml::ModelInfo& inf
     std::optional<size_t> picture;
     for (size_t i = 0; i < inputs.size(); ++i) {
         const vartml::ModelInfo::Input* said = sidecar_input(info, inputs[i].name);
-        if ((said && !said->feed.empty()) || picture || !picture_extent(inputs[i].cpu, four))
+        // A program that takes the bytes of pixels may take four for each.
+        const bool padded = !inputs[i].picture.empty() || (said && !said->picture.empty());
+        if ((said && !said->feed.empty()) || picture ||
+            !picture_extent(inputs[i].cpu, four || padded))
             continue;
         picture = i;
     }

@@ -4,8 +4,9 @@
 namespace vartml::gst::infer {
 namespace {
 
+// Also of pixels of four bytes, rgbx and bgrx.
 vartml::ChannelOrder channel_order(const std::string& text) {
-    if (text == "bgr") return vartml::ChannelOrder::bgr;
+    if (text.starts_with("bgr")) return vartml::ChannelOrder::bgr;
     if (text == "gray") return vartml::ChannelOrder::gray;
     return vartml::ChannelOrder::rgb;
 }

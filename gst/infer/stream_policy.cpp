@@ -70,7 +70,7 @@ bool Stream::allowed(const Lane& lane, Failure& failure) const {
     }
     if (must) {
         std::string why;
-        if (!FrameTensor::create(lane.picture_tensor(), lane.preprocess().channels, why)) {
+        if (!FrameTensor::create(lane, why)) {
             failure = {{vartml::ErrorCode::unsupported,
                         "property 'input-is-tensor' is yes, but " + why +
                             "; set input-is-tensor=auto to convert frames"},
@@ -133,8 +133,7 @@ bool Stream::suits_format(const Lane& lane, const GstCaps* caps, Failure& failur
         return false;
     }
     std::string why;
-    const CapsDifference d =
-        FrameTensor::create(input, lane.preprocess().channels, why)->compare(format->info);
+    const CapsDifference d = FrameTensor::create(lane, why)->compare(format->info);
     if (d.field.empty()) return true;
     failure = tensor_caps_failure(d);
     return false;
@@ -143,8 +142,7 @@ bool Stream::suits_format(const Lane& lane, const GstCaps* caps, Failure& failur
 // Upstream may be about to choose from what it was offered.
 bool Stream::suits_offer(const Lane& lane, GstCaps* offered, Failure& failure) const {
     std::string why;
-    GstCaps* caps =
-        FrameTensor::create(lane.picture_tensor(), lane.preprocess().channels, why)->caps();
+    GstCaps* caps = FrameTensor::create(lane, why)->caps();
     const bool same = gst_caps_is_equal(caps, offered);
     if (!same) {
         failure = {{vartml::ErrorCode::unsupported,
@@ -162,7 +160,7 @@ void Stream::narrow_to(const Lane& lane) {
     if (started_.input_is_tensor != InputIsTensor::yes) return;
     std::string why;
     gst_clear_caps(&narrow_);
-    narrow_ = FrameTensor::create(lane.picture_tensor(), lane.preprocess().channels, why)->caps();
+    narrow_ = FrameTensor::create(lane, why)->caps();
 }
 
 void Stream::warn_of_policies(const Lane& lane) {

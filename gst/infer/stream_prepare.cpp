@@ -97,7 +97,7 @@ bool Stream::make_plan(const std::shared_ptr<Lane>& lane, Failure& failure) {
     if (must ||
         (full && started_.input_is_tensor == InputIsTensor::automatic && lane->takes_pictures())) {
         std::string why;
-        plan.direct = FrameTensor::create(lane->picture_tensor(), lane->preprocess().channels, why);
+        plan.direct = FrameTensor::create(*lane, why);
         const CapsDifference d =
             plan.direct ? plan.direct->compare(plan.format.info) : CapsDifference{"type", why, ""};
         if (must && !d.field.empty()) {

@@ -14,10 +14,14 @@ struct Extent {
 };
 
 // As vartmlinfer chooses its picture.
-std::optional<Extent> picture_extent(const TensorView& cpu) {
+std::optional<Extent> picture_extent(const TensorInfo& input) {
+    const TensorView& cpu = input.cpu;
     const auto& s = cpu.shape;
     if (s.empty() || s[0] != 1) return std::nullopt;
-    const auto is_picture = [](uint32_t channels) { return channels == 1 || channels == 3; };
+    const bool padded = !input.picture.empty();
+    const auto is_picture = [&](uint32_t channels) {
+        return channels == 1 || channels == 3 || (padded && channels == 4);
+    };
     if (cpu.layout == Layout::NCHW && is_picture(s[1])) return Extent{s[3], s[2]};
     if (cpu.layout == Layout::NHWC && is_picture(s[3])) return Extent{s[2], s[1]};
     if (cpu.layout == Layout::NHW) return Extent{s[2], s[1]};
@@ -36,7 +40,7 @@ std::optional<Extent> check_inputs(Examination& e, const artifact::CompiledModel
     bool all = true;
     for (const TensorInfo& input : model.inputs) {
         const std::string feed = feed_of(info, input.name);
-        const auto extent = picture_extent(input.cpu);
+        const auto extent = picture_extent(input);
         if (feed.empty() && extent && !picture) {
             picture = extent;
             e.fine("input '" + input.name + "' is the picture, " + std::to_string(extent->width) +

@@ -38,6 +38,14 @@ Result<void> Preprocessor::Plan::set_tensor(const TensorView& cpu, const TensorV
         return Error{ErrorCode::unsupported, "pre-processing cannot write " + describe(tensor) +
                                                  " (of " + describe(cpu) + "): " + why};
     };
+    // A pixel of four bytes lies as three channels do in HCWNC4.
+    const bool four_bytes = cpu.layout == Layout::NHWC && cpu.shape.size() == 4 &&
+                            cpu.shape[3] == 4 && cpu.data_type == DataType::uint8;
+    if (four_bytes && tensor.layout == Layout::NHWC && tensor.shape == cpu.shape) {
+        const TensorView three =
+            make_view(DataType::uint8, Layout::NHWC, {cpu.shape[0], cpu.shape[1], cpu.shape[2], 3});
+        return set_tensor(three, hw_view(three, Layout::HCWNC4, tensor.data_type));
+    }
     type = tensor.data_type;
     layout = tensor.layout;
     word = size_bytes(type);

@@ -78,6 +78,7 @@ public:
         with_last(sized, "Add", {"f", "size"}).save(dir_ / "sized.onnx");
         for (const char* name : {"m", "det", "two", "sized"}) compile(name, name);
         compile("m", "bytes", "--embed-preprocess images:u8,rgb,hwc,mean=0,scale=0.00392157");
+        compile("m", "bgrx", "--embed-preprocess images:u8,bgrx,hwc,mean=0,scale=0.00392157");
         const std::string whole = slurp(dir_ / "m.rai");
         spill(dir_ / "short.rai", whole.substr(0, whole.size() / 2));
         spill(dir_ / "empty/notes.txt", "");
@@ -258,6 +259,13 @@ const Mistake mistakes[] = {
      "input-is-tensor=yes ! fakesink",
      {"input-is-tensor", "format BGR", "takes RGB"},
      {"videoconvertscale ! video/x-raw,format=RGB ! vartmlinfer"}},
+    {"16b the same where a pixel has four bytes",
+     "infer-caps",
+     "",
+     "video/x-raw,format=RGBx,width=16,height=16 ! vartmlinfer model=bgrx.rai "
+     "input-is-tensor=yes ! fakesink",
+     {"input-is-tensor", "format RGBx", "takes BGRx"},
+     {"videoconvertscale ! video/x-raw,format=BGRx ! vartmlinfer"}},
     {"17 a copy where none may be",
      "infer-copy-forbidden",
      "",
@@ -350,6 +358,19 @@ std::string name_of(const testing::TestParamInfo<Mistake>& info) {
     return name;
 }
 INSTANTIATE_TEST_SUITE_P(All, TheMistake, testing::ValuesIn(mistakes), name_of);
+
+// A model that takes pixels of four bytes takes every frame, and its own without conversion.
+TEST(PixelsOfFourBytes, AreAPicture) {
+    ASSERT_EQ(kitchen().faults(), "");
+    for (const char* pipeline :
+         {"vartmlinfer model=bgrx.rai ! fakesink",
+          "video/x-raw,format=BGRx,width=16,height=16 ! vartmlinfer model=bgrx.rai "
+          "input-is-tensor=yes ! fakesink"}) {
+        const Finished f =
+            run(kitchen().folder(), std::string("gst-launch-1.0 -q ") + camera + pipeline);
+        EXPECT_EQ(f.status, 0) << pipeline << '\n' << f.out;
+    }
+}
 
 std::vector<Mistake> with_pipeline() {
     std::vector<Mistake> rows;

@@ -589,5 +589,23 @@ TEST(Preprocess, PixelsOfTheModelSizeStayAsTheyAre) {
     }
 }
 
+// As the programs of an embedded pre-process take them.
+TEST(Preprocess, APixelOfFourBytesHasThreeChannels) {
+    const Frame frame({F::RGB, 37, 21}, 5, false, 3);
+    const TensorView cpu = make_view(T::uint8, L::NHWC, {1, 21, 37, 4});
+    const auto pre =
+        Preprocessor::create(frame.info, {}, cpu, cpu, {.channels = ChannelOrder::bgr});
+    ASSERT_TRUE(pre) << pre.error().message;
+    std::vector<uint8_t> got(cpu.size_bytes, 0x5A);
+    pre->run(frame.picture, got.data());
+    for (uint32_t y = 0; y < 21; ++y)
+        for (uint32_t x = 0; x < 37; ++x) {
+            const uint8_t* rgb = &frame.planes[0][y * (37 * 3 + 5) + x * 3];
+            const std::vector<uint8_t> pixel(got.begin() + (y * 37 + x) * 4,
+                                             got.begin() + (y * 37 + x) * 4 + 4);
+            ASSERT_EQ(pixel, (std::vector<uint8_t>{rgb[2], rgb[1], rgb[0], 0}));
+        }
+}
+
 }  // namespace
 }  // namespace vartml

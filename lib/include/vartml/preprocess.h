@@ -101,7 +101,8 @@ struct Affine {
 class Preprocessor {
 public:
     /// `tensor` is the HW or CPU view of a picture input: NHWC, NCHW, HCWNC4/8/16 of 1 or 3
-    /// channels (N = 1), or NHW of one channel; types bf16, fp16, float32, uint8, int8 (integer
+    /// channels (N = 1), NHW of one channel, or NHWC of four bytes a pixel (uint8), of which the
+    /// fourth is written as 0; types bf16, fp16, float32, uint8, int8 (integer
     /// types are quantised by the view's scale and zero point, without them the value is rounded).
     /// `cpu` is the CPU view of the same input: it says which axes are C, H and W. Errors:
     /// invalid_argument or unsupported naming format, layout, type or size.

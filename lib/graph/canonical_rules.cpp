@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "lib/graph/op_rules.h"
@@ -434,6 +435,14 @@ Result<void> rule_batch_normalisation(const Graph&, Node& node) {
     return {};
 }
 
+// Exporters write the largest int64 for "all"; the limit of a program is as good.
+Result<void> rule_non_max_suppression(const Graph&, Node& node) {
+    const int64_t most = node.get("max_output_boxes_per_class", int64_t{0});
+    node.attributes["max_output_boxes_per_class"] =
+        std::clamp<int64_t>(most, 0, std::numeric_limits<int32_t>::max());
+    return {};
+}
+
 Result<void> rule_grid_sample(const Graph&, Node& node) {
     const std::string mode = node.get("mode", "linear");
     if (mode == "bilinear") node.attributes["mode"] = "linear";
@@ -482,6 +491,7 @@ constexpr Rule rules[] = {
     {"LpPool", rule_window},
     {"MaxPool", rule_window},
     {"MeanVarianceNormalization", rule_mean_variance},
+    {"NonMaxSuppression", rule_non_max_suppression},
     {"Pad", rule_pad},
     {"QLinearAveragePool", rule_window},
     {"QLinearConv", rule_window},

@@ -44,6 +44,7 @@
 #include "gst/decode/results.h"
 #include "gst/decode/stats.h"
 #include "gst/decode/tensor_meta.h"
+#include "gst/support/decoder_query.h"
 #include "gst/support/error.h"
 #include "gst/support/in_place.h"
 #include "gst/support/inference.h"
@@ -264,6 +265,34 @@ gboolean sink_event(GstBaseTransform* base, GstEvent* event) {
     return GST_BASE_TRANSFORM_CLASS(gst_vartml_decode_parent_class)->sink_event(base, event);
 }
 
+DecoderWish wish_of(GstVartmlDecode* self) {
+    DecoderWish wish;
+    gchar* name = gst_object_get_name(GST_OBJECT(self));
+    wish.element = name;
+    g_free(name);
+    GST_OBJECT_LOCK(self);
+    const DecodeProperties& p = self->state->properties;
+    wish.decoder = p.options().decoder;
+    wish.modelinfo_file = p.modelinfo_file;
+    wish.label_file = p.label_file;
+    GST_OBJECT_UNLOCK(self);
+    return wish;
+}
+
+// A vartmlinfer asks how its tensors are decoded. Elements behind this one do not see them, unless
+// they are kept.
+gboolean query(GstBaseTransform* base, GstPadDirection direction, GstQuery* query) {
+    auto* self = GST_VARTML_DECODE(base);
+    if (direction == GST_PAD_SINK && is_decoder_query(query)) {
+        add_wish(query, wish_of(self));
+        GST_OBJECT_LOCK(self);
+        const bool kept = self->state->properties.keep_tensors;
+        GST_OBJECT_UNLOCK(self);
+        if (!kept) return FALSE;  // an answer would end the query at a tee
+    }
+    return GST_BASE_TRANSFORM_CLASS(gst_vartml_decode_parent_class)->query(base, direction, query);
+}
+
 GstFlowReturn prepare_output_buffer(GstBaseTransform* base, GstBuffer* in, GstBuffer** out) {
     State& state = state_of(base);
     bool copied = false;
@@ -353,7 +382,31 @@ void post_selected(GstVartmlDecode* self, const CachedDecoder& entry) {
                               std::string(d.family()).c_str(), "reason", G_TYPE_STRING,
                               std::string(d.reason()).c_str(), "classes", G_TYPE_UINT, d.classes(),
                               "labels", G_TYPE_UINT, static_cast<guint>(d.labels().size()), "model",
-                              G_TYPE_STRING, entry.model.c_str(), nullptr)));
+                              G_TYPE_STRING, entry.model.c_str(), "activation", G_TYPE_STRING,
+                              std::string(d.activation()).c_str(), nullptr)));
+}
+
+// Numbers that cannot be what the family takes them for: an error where the shapes alone chose it,
+// else a warning. False after the error.
+bool accept_numbers(GstVartmlDecode* self, CachedDecoder& entry) {
+    if (entry.doubted) return true;
+    std::string doubt = entry.decoder.doubt();
+    if (doubt.empty()) return true;
+    entry.doubted = true;
+    const bool guessed = entry.decoder.reason() == "shapes";
+    Failure failure{.error = {vartml::ErrorCode::bad_model, std::move(doubt)},
+                    .id = "dec-implausible",
+                    .property = "decoder",
+                    .found = std::string(entry.decoder.family()),
+                    .fix = "x-vartml-decoder=…"};
+    if (!guessed) {
+        post_warning(self, "trust the decoder", failure);
+        return true;
+    }
+    failure.error.message +=
+        "; only the shapes chose it: set property decoder or the sidecar line x-vartml-decoder=… "
+        "in section [modelinfo] to what the model is";
+    return post_error(self, "decode the tensors", failure);
 }
 
 // The file has the labels of one model. Where models are swapped another one, before or after,
@@ -445,6 +498,7 @@ bool decode_job(GstVartmlDecode* self, GstBuffer* buffer, Job& job, DecodedFrame
     if (!done) {
         return post_error(self, "decode the tensors", {.error = done.error(), .id = id});
     }
+    if (!accept_numbers(self, *entry)) return false;
     state.results.keep(key);
     frame.boxes += add_results(buffer, decoded, entry->quarks, job.context);
     frame.suppressed += decoded.suppressed;
@@ -559,6 +613,7 @@ static void gst_vartml_decode_class_init(GstVartmlDecodeClass* klass) {
     base->set_caps = set_caps;
     base->transform_caps = transform_caps;
     base->sink_event = sink_event;
+    base->query = query;
     base->propose_allocation = propose_video_meta;
     base->prepare_output_buffer = prepare_output_buffer;
     base->transform_ip = transform_ip;

@@ -3,27 +3,17 @@
 
 #include <algorithm>
 
+#include "gst/support/decoder_query.h"
+
 namespace vartml::gst {
 namespace {
 
 // ours: models that a stream may go through at the same time, old ones of swaps included
 constexpr size_t most_entries = 8;
 
-bool is_empty(const vartml::ModelInfo& info) {
-    return info.decoder.empty() && info.labels.empty() && !info.num_classes &&
-           info.outputs.empty() && info.strides.empty() && info.anchors.empty() &&
-           info.activation.empty() && info.skeleton.empty() && !info.score_threshold &&
-           !info.iou_threshold;
-}
-
 vartml::ModelInfo model_info_of(const TensorSource& source, const DecodeSettings& settings) {
-    const bool brings_one = source.record && !is_empty(source.record->model_info);
-    vartml::ModelInfo info = brings_one ? source.record->model_info : settings.model_info;
-    if (!settings.labels.empty()) {
-        info.labels = settings.labels;
-        info.labels_file = settings.label_file;
-    }
-    return info;
+    return info_for_decoder(source.record ? source.record->model_info : vartml::ModelInfo{},
+                            settings.model_info, settings.labels, settings.label_file);
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ namespace vartml::gst {
 // What the user set, beside the sidecar of a model.
 struct DecodeSettings {
     vartml::DecodeOptions options;
-    vartml::ModelInfo model_info;     // for tensors that bring none
+    vartml::ModelInfo model_info;     // what the model's own sidecar leaves open
     std::vector<std::string> labels;  // of a file of their own; win over the sidecar's
     std::string label_file;
 };
@@ -42,6 +42,7 @@ struct CachedDecoder {
     LabelQuarks quarks;
     GQuark skeleton;  // of keypoints; 0 = not known
     std::string model;
+    bool doubted = false;  // and said so
 
     CachedDecoder(TensorSource s, vartml::Decoder d, std::string m)
         : source(std::move(s)),

@@ -211,15 +211,16 @@ void install_decode_properties(GObjectClass* gobject) {
     /**
      * GstVartmlDecode:modelinfo-file:
      *
-     * Sidecar for tensors that bring none.
+     * Sidecar for what the model's own leaves open, and for tensors that bring none.
      *
      * Since: 1.0
      */
     g_object_class_install_property(
         gobject, prop_modelinfo_file,
-        g_param_spec_string("modelinfo-file", "Sidecar",
-                            "Sidecar (.modelinfo) for tensors that bring none; unset: none",
-                            nullptr, ready));
+        g_param_spec_string(
+            "modelinfo-file", "Sidecar",
+            "Sidecar (.modelinfo) for what the model's own leaves open; unset: none", nullptr,
+            ready));
     /**
      * GstVartmlDecode:label-file:
      *

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include <vartml/convert.h>
@@ -15,6 +16,7 @@
 #include "gst/infer/request.h"
 #include "gst/infer/scheduler.h"
 #include "gst/infer/settings.h"
+#include "gst/support/decoder_query.h"
 #include "gst/support/inference.h"
 
 namespace vartml::gst::infer {
@@ -33,10 +35,11 @@ struct RunResult {
 class Lane {
 public:
     // Reads the sidecar, prepares feeds, record and pools. On failure returns nullptr and fills
-    // `failure`. The signal is that of the stream.
+    // `failure`. The signal is that of the stream; `wishes` are those of its decoders so far.
     static std::shared_ptr<Lane> create(const Settings& settings, const std::string& infer_id,
                                         unsigned epoch, std::shared_ptr<Instance> instance,
-                                        std::shared_ptr<Signal> signal, Failure& failure);
+                                        std::shared_ptr<Signal> signal,
+                                        std::span<const DecoderWish> wishes, Failure& failure);
     // The only way to end a lane: waits until its requests are home. One that the device keeps is
     // kept for ever, with all that it needs. Blocks; without the mutex.
     static void retire(std::shared_ptr<Lane> lane);
@@ -49,7 +52,11 @@ public:
     const RunnerTensor& picture_tensor() const { return instance_->inputs[picture_]; }
     size_t picture() const { return picture_; }              // which of the inputs
     bool takes_pictures() const { return takes_pictures_; }  // as bytes, without mean and scale
-    const vartml::PreprocessOptions& preprocess() const { return preprocess_; }
+    // As far as the decoders were known when it was made.
+    const vartml::PreprocessOptions& preprocess() const { return pixels_.options; }
+    // The pixels for these decoders. False: they contradict each other, `failure` is filled.
+    bool choose_pixels(const Settings& settings, std::span<const DecoderWish> wishes,
+                       vartml::PixelChoice& choice, Failure& failure) const;
     const std::shared_ptr<const InferenceRecord>& record() const { return record_; }
     const std::string& modelinfo_file() const { return modelinfo_file_; }  // "" = the model's own
     unsigned depth() const { return depth_; }                              // frames in flight
@@ -88,7 +95,7 @@ private:
 
     Lane(std::shared_ptr<Instance> instance, std::shared_ptr<Signal> signal);
     bool prepare(const Settings& settings, const std::string& infer_id, unsigned epoch,
-                 Failure& failure);
+                 std::span<const DecoderWish> wishes, Failure& failure);
     bool choose_picture(const Settings& settings, const vartml::ModelInfo& info, Failure& failure);
     bool make_feeds(const vartml::ModelInfo& info, Failure& failure);
     void make_record(const Settings& settings, const std::string& infer_id, unsigned epoch,
@@ -102,7 +109,7 @@ private:
     size_t picture_ = 0;
     bool takes_pictures_ = false;
     std::vector<std::optional<Feed>> feeds_;  // one per input, nothing for the picture
-    vartml::PreprocessOptions preprocess_;
+    vartml::PixelChoice pixels_;
     std::shared_ptr<const InferenceRecord> record_;
     std::string modelinfo_file_;
     unsigned depth_ = 2;

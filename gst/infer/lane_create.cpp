@@ -22,15 +22,22 @@ bool fail(Failure& failure, const char* id, vartml::Error error, const char* pro
 
 std::shared_ptr<Lane> Lane::create(const Settings& settings, const std::string& infer_id,
                                    unsigned epoch, std::shared_ptr<Instance> instance,
-                                   std::shared_ptr<Signal> signal, Failure& failure) {
+                                   std::shared_ptr<Signal> signal,
+                                   std::span<const DecoderWish> wishes, Failure& failure) {
     std::shared_ptr<Lane> lane(new Lane(std::move(instance), std::move(signal)));
-    if (!lane->prepare(settings, infer_id, epoch, failure)) return nullptr;
+    if (!lane->prepare(settings, infer_id, epoch, wishes, failure)) return nullptr;
     lane->instance_->scheduler->join(lane->place_);
     return lane;
 }
 
+bool Lane::choose_pixels(const Settings& settings, std::span<const DecoderWish> wishes,
+                         vartml::PixelChoice& choice, Failure& failure) const {
+    return choose_picture_pixels(settings, record_->model_info, instance_->description, picture_,
+                                 wishes, choice, failure);
+}
+
 bool Lane::prepare(const Settings& settings, const std::string& infer_id, unsigned epoch,
-                   Failure& failure) {
+                   std::span<const DecoderWish> wishes, Failure& failure) {
     vartml::ModelInfo info;
     if (!find_sidecar(settings, *instance_, info, failure) ||
         !choose_picture(settings, info, failure)) {
@@ -39,12 +46,12 @@ bool Lane::prepare(const Settings& settings, const std::string& infer_id, unsign
     const std::string& picture = instance_->description.inputs[picture_].name;
     if (!overlay_preprocess(settings, picture, info, failure) || !make_feeds(info, failure))
         return false;
-    preprocess_ = picture_options(settings, info, instance_->description, picture_);
     const vartml::ModelInfo::Input* said = sidecar_input(info, picture);
     takes_pictures_ = !instance_->description.inputs[picture_].picture.empty() ||
                       (said && !said->picture.empty());
     make_record(settings, infer_id, epoch, info);
     modelinfo_file_ = settings.modelinfo_file;
+    if (!choose_pixels(settings, wishes, pixels_, failure)) return false;
     if (!make_pools(settings, failure)) return false;
 
     const unsigned batch = instance_->scheduler->limits().batch;

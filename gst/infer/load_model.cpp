@@ -178,6 +178,10 @@ bool find_sidecar(const Settings& settings, const Instance& instance, vartml::Mo
     if (!found)
         return fail(failure, "infer-sidecar", found.error(), "modelinfo-file",
                     settings.modelinfo_file);
+    const vartml::ModelDescription& model = instance.description;
+    if (auto fits = vartml::check_modelinfo(*found, model.inputs, model.outputs); !fits)
+        return fail(failure, "infer-sidecar", fits.error(), "modelinfo-file",
+                    settings.modelinfo_file);
     info = *std::move(found);
     return true;
 }

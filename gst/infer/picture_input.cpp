@@ -4,11 +4,29 @@
 namespace vartml::gst::infer {
 namespace {
 
-// Also of pixels of four bytes, rgbx and bgrx.
-vartml::ChannelOrder channel_order(const std::string& text) {
-    if (text.starts_with("bgr")) return vartml::ChannelOrder::bgr;
-    if (text == "gray") return vartml::ChannelOrder::gray;
-    return vartml::ChannelOrder::rgb;
+// The property wins over all that is known of the model.
+void apply(ResizeChoice choice, vartml::ResizeMode& resize) {
+    switch (choice) {
+        case ResizeChoice::automatic:
+            break;
+        case ResizeChoice::stretch:
+            resize = vartml::ResizeMode::stretch;
+            break;
+        case ResizeChoice::letterbox:
+            resize = vartml::ResizeMode::letterbox;
+            break;
+        case ResizeChoice::letterbox_top_left:
+            resize = vartml::ResizeMode::letterbox_top_left;
+            break;
+        case ResizeChoice::crop:
+            resize = vartml::ResizeMode::crop;
+            break;
+    }
+}
+
+std::string named(const DecoderWish& wish, const vartml::PixelChoice& choice) {
+    const std::string family = choice.family ? std::string(choice.family->nick) : "no decoder";
+    return "vartmldecode '" + wish.element + "' takes " + family + " (" + choice.words() + ")";
 }
 
 }  // namespace
@@ -42,39 +60,51 @@ const vartml::ModelInfo::Input* sidecar_input(const vartml::ModelInfo& info,
     return nullptr;
 }
 
-vartml::PreprocessOptions picture_options(const Settings& settings, const vartml::ModelInfo& info,
-                                          const vartml::ModelDescription& description,
-                                          size_t picture) {
+bool choose_picture_pixels(const Settings& settings, const vartml::ModelInfo& info,
+                           const vartml::ModelDescription& description, size_t picture,
+                           std::span<const DecoderWish> wishes, vartml::PixelChoice& choice,
+                           Failure& failure) {
     const vartml::TensorInfo& input = description.inputs[picture];
     const PictureExtent extent = *picture_extent(input.cpu, true);
-    // Without a sidecar the shapes of a detection head say how its published models take pictures.
-    const vartml::DecoderFamily* family =
-        vartml::guess_decoder_family(info, description.outputs, extent.width, extent.height);
-    vartml::PreprocessOptions options = vartml::preprocess_options(info, family, input.name);
-    const vartml::ModelInfo::Input* said = sidecar_input(info, input.name);
-    const std::string& bytes = input.picture.empty() && said ? said->picture : input.picture;
-    if (!bytes.empty()) {
-        options.mean = {0, 0, 0};
-        options.scale = {1, 1, 1};
-        options.channels = channel_order(bytes);
+    const auto choose = [&](const vartml::ModelInfo& known, const std::string& decoder) {
+        auto made = vartml::choose_pixels(known, description.outputs, input, extent.width,
+                                          extent.height, decoder);
+        apply(settings.resize, made.options.resize);
+        return made;
+    };
+    if (wishes.empty()) {
+        choice = choose(info, "");
+        return true;
     }
-    switch (settings.resize) {
-        case ResizeChoice::automatic:
-            break;
-        case ResizeChoice::stretch:
-            options.resize = vartml::ResizeMode::stretch;
-            break;
-        case ResizeChoice::letterbox:
-            options.resize = vartml::ResizeMode::letterbox;
-            break;
-        case ResizeChoice::letterbox_top_left:
-            options.resize = vartml::ResizeMode::letterbox_top_left;
-            break;
-        case ResizeChoice::crop:
-            options.resize = vartml::ResizeMode::crop;
-            break;
+    for (size_t i = 0; i < wishes.size(); ++i) {
+        auto made = choose(info_for_decoder(info, wishes[i]), wishes[i].decoder);
+        if (i > 0 && made.options != choice.options) {
+            failure = {{vartml::ErrorCode::invalid_argument,
+                        named(wishes[0], choice) + " and " + named(wishes[i], made) +
+                            ", but a frame becomes one tensor for both; set the same decoder in "
+                            "both, or say with property 'preprocess' what the model takes"},
+                       "infer-decoders",
+                       "preprocess"};
+            return false;
+        }
+        if (i == 0 || choice.source.empty()) choice = std::move(made);
     }
-    return options;
+    return true;
+}
+
+Failure pixels_doubt(const vartml::PixelChoice& choice, const std::string& input) {
+    std::string keys = choice.words();
+    Failure failure = {{vartml::ErrorCode::not_found,
+                        choice.sentence() +
+                            "; say it with property preprocess='channels=… resize=… mean=… "
+                            "scale=…', or in the sidecar with x-vartml-mean, x-vartml-scale and "
+                            "x-vartml-channels in section [" +
+                            input + "]"},
+                       "infer-pixels",
+                       "preprocess"};
+    failure.found = std::move(keys);
+    failure.fix = choice.section(input);
+    return failure;
 }
 
 }  // namespace vartml::gst::infer

@@ -2,8 +2,10 @@
 // Which tensors can be pictures, and what is done to a frame before it becomes one.
 #pragma once
 #include <optional>
+#include <span>
 
 #include "gst/infer/settings.h"
+#include "gst/support/decoder_query.h"
 #include "gst/support/error.h"
 
 #include <vartml/model.h>
@@ -22,10 +24,15 @@ std::optional<PictureExtent> picture_extent(const vartml::TensorView& cpu, bool 
 const vartml::ModelInfo::Input* sidecar_input(const vartml::ModelInfo& info,
                                               const std::string& name);
 
-// Sidecar, decoder family and the property `resize-mode`; a model that takes the bytes of a picture
-// does mean and scale itself.
-vartml::PreprocessOptions picture_options(const Settings& settings, const vartml::ModelInfo& info,
-                                          const vartml::ModelDescription& description,
-                                          size_t picture);
+// How frames become the input `picture`: sidecar, the family of those who decode the outputs (that
+// which an automatic decoder would choose where nobody answered), the input's type, and the
+// property `resize-mode`. False: two decoders want different pixels; `failure` is filled.
+bool choose_picture_pixels(const Settings& settings, const vartml::ModelInfo& info,
+                           const vartml::ModelDescription& description, size_t picture,
+                           std::span<const DecoderWish> wishes, vartml::PixelChoice& choice,
+                           Failure& failure);
+
+// What to say of a choice that nobody vouches for.
+Failure pixels_doubt(const vartml::PixelChoice& choice, const std::string& input);
 
 }  // namespace vartml::gst::infer

@@ -171,6 +171,7 @@ gboolean Stream::src_event(GstEvent* event) {
         gates_.qos(proportion, diff, timestamp);
     }
     if (GST_EVENT_TYPE(event) == GST_EVENT_RECONFIGURE) {
+        relinked_ = true;
         const std::lock_guard lock(signal_->mutex);
         if (flow_ == GST_FLOW_NOT_LINKED) {  // linked anew, as in queue
             set_flow(GST_FLOW_OK);

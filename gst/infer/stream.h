@@ -29,6 +29,7 @@ namespace vartml::gst::infer {
 struct FramePlan {
     std::shared_ptr<Lane> lane;
     FrameFormat format;
+    vartml::PreprocessOptions preprocess;
     std::optional<FrameTensor> direct;                 // the frame is the tensor already
     std::optional<vartml::Preprocessor> preprocessor;  // of the whole frame; else absent
     std::string stream_id;
@@ -131,6 +132,7 @@ private:
     bool ensure_plan();
     void check_labels(const std::shared_ptr<const RegionRules>& rules, GstBuffer* buffer);
     bool make_plan(const std::shared_ptr<Lane>& lane, Failure& failure);
+    bool choose_pixels(const Lane& lane, FramePlan& plan, Failure& failure);
     void ask_liveness();
     bool admit(Entry& entry, unsigned wanted, std::unique_lock<std::mutex>& lock);
     bool keeps_rate(bool live) const;
@@ -251,7 +253,9 @@ private:
     std::string stream_id_;
     guint64 next_seq_ = 0;
     std::atomic<bool> live_{false};
-    bool measure_ = false;  // the caps are new: measure the pre-processing
+    std::atomic<bool> relinked_{false};  // there may be other decoders than the plan knows
+    bool measure_ = false;               // the caps are new: measure the pre-processing
+    std::shared_ptr<const InferenceRecord> doubted_;  // the model of the last warning of pixels
     std::atomic<uint64_t> pre_promise_us_{0};
 
     // who serves the head of the queue

@@ -101,7 +101,7 @@ void Stream::describe(const Entry& entry, const Request* request) {
     i.region_width = region.width;
     i.region_height = region.height;
     i.region_od = region.od;
-    i.resize = plan.lane->preprocess().resize;
+    i.resize = plan.preprocess.resize;
     i.to_frame = request             ? request->to_frame
                  : plan.preprocessor ? plan.preprocessor->to_frame()
                                      : vartml::Affine{};

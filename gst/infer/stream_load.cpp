@@ -18,11 +18,20 @@ const char* doing(const Failure& failure) {
     if (id == "infer-compile" || id == "infer-no-compiler" || id == "infer-cache")
         return "compile the model";
     if (id == "infer-sidecar") return "read the sidecar";
+    if (id == "infer-decoders") return "choose how pictures are fed";
     if (id == "infer-run" || id == "infer-device-lost") return "run the model";
     if (id == "infer-fallback") return "run the whole model on the NPU";
     if (id == "infer-copy-forbidden") return "pass the frame without a copy";
     if (id == "infer-caps") return "take frames as the tensor";
     return "load the model";
+}
+
+// Whether there is no more in a sidecar than what the compiler saw of the outputs.
+bool says_nothing(vartml::ModelInfo info) {
+    for (const vartml::ModelInfo::Output& output : info.outputs)
+        if (!output.id.empty() || !output.role.empty() || output.stride) return false;
+    info.outputs.clear();
+    return info == vartml::ModelInfo{};
 }
 
 }  // namespace
@@ -123,6 +132,7 @@ void Stream::stop() {
     if (worker.joinable()) worker.join();
     if (!started_.model_instance_id.empty()) leave_instance(*this, started_.model_instance_id);
     plan_.reset();
+    doubted_.reset();
     region_plans_.clear();
     scratch_ = Inference();
     known_.forget();
@@ -240,7 +250,8 @@ std::shared_ptr<Lane> Stream::make_lane(const std::shared_ptr<Instance>& instanc
     Settings settings = started_;
     settings.model = instance->model;  // whose sidecar lies beside it
     if (epoch > 0) settings.modelinfo_file = sidecar_of_next(*instance);
-    auto lane = Lane::create(settings, element_name(), epoch, instance, signal_, failure);
+    auto lane = Lane::create(settings, element_name(), epoch, instance, signal_, ask_decoders(src_),
+                             failure);
     if (lane && (!allowed(*lane, failure) || !suits_caps(*lane, failure) ||
                  (epoch > 0 && !suits_head(*lane, failure))))
         Lane::retire(std::exchange(lane, nullptr));
@@ -256,9 +267,8 @@ std::string Stream::sidecar_of_next(const Instance& instance) {
         if (sidecar_written_) return settings_.modelinfo_file;
         in_use = settings_.modelinfo_file;
     }
-    if (!instance.description.modelinfo.empty()) return "";
-    const auto own = vartml::find_modelinfo("", instance.model, "");
-    return own && own->file.empty() ? in_use : "";
+    const auto own = vartml::find_modelinfo("", instance.model, instance.description.modelinfo);
+    return own && says_nothing(*own) ? in_use : "";
 }
 
 void Stream::request_swap(const std::string& model) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "gst/infer/log.h"
+#include "gst/infer/picture_input.h"
 #include "gst/infer/stream.h"
 #include "gst/infer/times.h"
 #include "gst/infer/trace.h"
@@ -12,6 +13,11 @@ namespace vartml::gst::infer {
 namespace {
 
 constexpr size_t most_region_plans = 32;
+
+const char* doing(const Failure& failure) {
+    return std::string_view(failure.id) == "infer-decoders" ? "choose how pictures are fed"
+                                                            : "prepare the pre-processing";
+}
 
 GstClockTime frame_duration(const GstVideoInfo& info) {
     const int n = GST_VIDEO_INFO_FPS_N(&info), d = GST_VIDEO_INFO_FPS_D(&info);
@@ -55,6 +61,7 @@ void Stream::ask_liveness() {
 
 // The plan for the frames from here on; false after posting the error.
 bool Stream::ensure_plan() {
+    if (relinked_.exchange(false)) plan_.reset();
     if (plan_) return true;
     std::shared_ptr<Lane> lane;
     {
@@ -62,8 +69,7 @@ bool Stream::ensure_plan() {
         lane = lane_;
     }
     Failure failure;
-    if (!make_plan(lane, failure))
-        return post_error(element_, "prepare the pre-processing", failure);
+    if (!make_plan(lane, failure)) return post_error(element_, doing(failure), failure);
     ask_liveness();
     {
         const std::lock_guard lock(signal_->mutex);
@@ -72,6 +78,19 @@ bool Stream::ensure_plan() {
     }
     measure_ = measure_ && plan_->preprocessor;
     if (!measure_) raise_promise(*plan_);
+    return true;
+}
+
+// What the frames of a plan are made into, now that who decodes the tensors is known. A choice that
+// nobody vouches for is told once per model.
+bool Stream::choose_pixels(const Lane& lane, FramePlan& plan, Failure& failure) {
+    vartml::PixelChoice choice;
+    if (!lane.choose_pixels(started_, ask_decoders(src_), choice, failure)) return false;
+    plan.preprocess = choice.options;
+    if (!choice.source.empty() || doubted_ == lane.record()) return true;
+    doubted_ = lane.record();
+    const std::string& input = lane.instance().description.inputs[lane.picture()].name;
+    post_warning(element_, "know how the model takes pictures", pixels_doubt(choice, input));
     return true;
 }
 
@@ -88,6 +107,7 @@ bool Stream::make_plan(const std::shared_ptr<Lane>& lane, Failure& failure) {
     }
     FramePlan plan;
     plan.lane = lane;
+    if (!choose_pixels(*lane, plan, failure)) return false;
     plan.format = *std::move(format);
     plan.stream_id = stream_id_;
     plan.trace_stream = HostTrace::stream_index(stream_id_);
@@ -109,7 +129,7 @@ bool Stream::make_plan(const std::shared_ptr<Lane>& lane, Failure& failure) {
     const RunnerTensor& input = lane->picture_tensor();
     if (!plan.direct && full) {
         auto preprocessor = vartml::Preprocessor::create(plan.format.picture, {}, input.cpu,
-                                                         input.view, lane->preprocess());
+                                                         input.view, plan.preprocess);
         if (!preprocessor) {
             failure.error = {preprocessor.error().code, "model '" + lane->record()->model +
                                                             "', input '" + input.info.name +
@@ -196,7 +216,7 @@ const vartml::Preprocessor* Stream::region_preprocessor(const FramePlan& plan, c
     const RunnerTensor& input = plan.lane->picture_tensor();
     auto made = vartml::Preprocessor::create(
         plan.format.picture, {double(r.x), double(r.y), double(r.width), double(r.height)},
-        input.cpu, input.view, plan.lane->preprocess());
+        input.cpu, input.view, plan.preprocess);
     if (!made) {
         error = made.error();
         return nullptr;

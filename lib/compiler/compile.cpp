@@ -19,6 +19,7 @@
 #include "lib/compiler/cut.h"
 #include "lib/compiler/data_types.h"
 #include "lib/compiler/hw_views.h"
+#include "lib/compiler/output_meaning.h"
 #include "lib/compiler/partition.h"
 #include "lib/compiler/pass_table.h"
 #include "lib/compiler/perf_metrics.h"
@@ -420,7 +421,8 @@ Result<void> Compilation::add_files(CompiledModel& m) {
                                      .labels = request_.labels,
                                      .metadata = imported_.metadata,
                                      .inputs = m.inputs,
-                                     .outputs = m.outputs},
+                                     .outputs = m.outputs,
+                                     .meanings = output_meanings(imported_.graph)},
                                     warnings);
     for (const std::string& warning : warnings) say(LogLevel::warning, warning);
     if (!modelinfo) return modelinfo.error();

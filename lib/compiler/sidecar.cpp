@@ -9,6 +9,7 @@
 
 #include "lib/common/file.h"
 #include "lib/compiler/python_literal.h"
+#include "lib/vision/modelinfo.h"
 
 namespace vartml::compiler {
 namespace {
@@ -147,10 +148,25 @@ void keep_pixels(ModelInfo& info, std::span<const TensorInfo> inputs) {
     }
 }
 
-}  // namespace
+// Pixels that nobody vouches for are recorded all the same, and told.
+void warn_of_pixels(const ModelInfo& info, const SidecarRequest& request,
+                    std::vector<std::string>& warnings) {
+    const auto picture = std::ranges::find_if(
+        request.inputs, [](const TensorInfo& input) { return input.cpu.shape.size() == 4; });
+    if (picture == request.inputs.end()) return;
+    const auto [height, width] = picture_size(request.inputs);
+    const PixelChoice choice = choose_pixels(info, request.outputs, *picture, width, height);
+    if (choice.source.empty())
+        warnings.push_back(request.model + ": " + choice.sentence() +
+                           "; they are recorded so: where that is wrong, put x-vartml-mean, "
+                           "x-vartml-scale and x-vartml-channels into section [" +
+                           picture->name + "] of " + request.model +
+                           ".modelinfo and compile without --decoder");
+}
 
-Result<std::string> make_modelinfo(const SidecarRequest& request,
-                                   std::vector<std::string>& warnings) {
+// Without what the graph shows.
+Result<std::string> known_modelinfo(const SidecarRequest& request,
+                                    std::vector<std::string>& warnings) {
     ModelInfo info;
     const bool embedded = std::ranges::any_of(request.inputs, is_picture);
     if (!request.decoder.empty()) {
@@ -166,6 +182,8 @@ Result<std::string> make_modelinfo(const SidecarRequest& request,
         if (*file) {
             auto parsed = parse_modelinfo((*file)->text, (*file)->path);
             if (!parsed) return as_argument(parsed.error());
+            if (auto fits = check_modelinfo(*parsed, request.inputs, request.outputs); !fits)
+                return as_argument(fits.error());
             // A list of labels in a file of its own cannot come along: then the entry is written
             // anew with the labels in it.
             const auto alone = parse_modelinfo((*file)->text, "");
@@ -185,8 +203,42 @@ Result<std::string> make_modelinfo(const SidecarRequest& request,
     }
     if (!info.decoder.empty() && (!request.decoder.empty() || !request.labels.empty()))
         if (auto fits = check_decoder(info, request); !fits) return fits.error();
+    if (!request.decoder.empty()) warn_of_pixels(info, request, warnings);
     keep_pixels(info, request.inputs);
     return print_modelinfo(info, request.inputs, request.outputs);
+}
+
+// The keys of the outputs that `text` leaves open: a section that occurs twice is joined.
+std::string with_meanings(std::string text, const std::vector<ModelInfo::Output>& meanings) {
+    const auto info = parse_modelinfo(text, "");
+    std::string more;
+    for (const ModelInfo::Output& meaning : meanings) {
+        ModelInfo::Output said;
+        if (info)
+            for (const ModelInfo::Output& output : info->outputs)
+                if (output.name == meaning.name) said = output;
+        std::string keys;
+        if (said.ends_in.empty() && !meaning.ends_in.empty())
+            keys += "x-vartml-ends-in=" + meaning.ends_in + "\n";
+        if (!said.quant_scale && !said.zero_point && meaning.quant_scale)
+            keys += "x-vartml-quant-scale=" +
+                    vision::number_text(static_cast<float>(*meaning.quant_scale)) +
+                    "\nx-vartml-zero-point=" + std::to_string(meaning.zero_point.value_or(0)) +
+                    "\n";
+        if (!keys.empty()) more += "\n[" + meaning.name + "]\ndir=output\n" + keys;
+    }
+    if (more.empty()) return text;
+    if (text.empty()) text = "[modelinfo]\nversion=1.0\nx-vartml-version=1\n";
+    return text + more;
+}
+
+}  // namespace
+
+Result<std::string> make_modelinfo(const SidecarRequest& request,
+                                   std::vector<std::string>& warnings) {
+    auto known = known_modelinfo(request, warnings);
+    if (!known) return known;
+    return with_meanings(*std::move(known), request.meanings);
 }
 
 Result<std::string> sidecar_inputs(const std::string& model, const std::string& labels) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <vartml/postprocess.h>
 #include <vartml/result.h>
 #include <vartml/tensor.h>
 
@@ -18,13 +19,14 @@ struct SidecarRequest {
     std::string labels;                                  // file, or ""
     const std::map<std::string, std::string>& metadata;  // metadata_props of the model
     std::span<const TensorInfo> inputs, outputs;
+    std::vector<ModelInfo::Output> meanings = {};  // of outputs, as output_meanings gives them
 };
 
 // The text of the entry, "" where nothing is known. From the decoder and labels asked for; else the
 // file MODEL.modelinfo or MODEL without its ending .modelinfo beside the model; else the metadata
-// that Ultralytics writes (names, task). Something odd that is no failure goes to `warnings`.
-// Errors: invalid_argument for a decoder that does not exist or does not fit the outputs, and for a
-// file that is wrong.
+// that Ultralytics writes (names, task). What the graph itself shows of the outputs stands behind
+// it. Something odd that is no failure goes to `warnings`. Errors: invalid_argument for a decoder
+// that does not exist or does not fit the outputs, and for a file that is wrong.
 Result<std::string> make_modelinfo(const SidecarRequest& request,
                                    std::vector<std::string>& warnings);
 

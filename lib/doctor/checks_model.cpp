@@ -147,7 +147,7 @@ void check_one(Examination& e, const std::string& asked) {
     check_views(e, model->inputs, "input");
     check_views(e, model->outputs, "output");
     if (e.report.findings.size() == before) e.fine("every input and output has a HW view");
-    check_sidecar(e, asked, *model);
+    check_sidecar(e, asked, path, *model);
 }
 
 }  // namespace

@@ -34,15 +34,15 @@ std::string feed_of(const ModelInfo& info, const std::string& input) {
 }
 
 // The picture; nothing after a finding that there is none, or that another input has no feed.
-std::optional<Extent> check_inputs(Examination& e, const artifact::CompiledModel& model,
-                                   const ModelInfo& info) {
-    std::optional<Extent> picture;
+std::optional<PictureInput> check_inputs(Examination& e, const artifact::CompiledModel& model,
+                                         const ModelInfo& info) {
+    std::optional<PictureInput> picture;
     bool all = true;
     for (const TensorInfo& input : model.inputs) {
         const std::string feed = feed_of(info, input.name);
         const auto extent = picture_extent(input);
         if (feed.empty() && extent && !picture) {
-            picture = extent;
+            picture = PictureInput{&input, extent->width, extent->height};
             e.fine("input '" + input.name + "' is the picture, " + std::to_string(extent->width) +
                    "x" + std::to_string(extent->height));
         } else if (!feed.empty()) {
@@ -64,11 +64,10 @@ std::optional<Extent> check_inputs(Examination& e, const artifact::CompiledModel
     return all ? picture : std::nullopt;
 }
 
-void check_decoder(Examination& e, const artifact::CompiledModel& model, const ModelInfo& info,
-                   const Extent& picture) {
+void check_decoder(Examination& e, const std::string& path, const artifact::CompiledModel& model,
+                   const ModelInfo& info, const PictureInput& picture) {
     DecodeFault fault;
-    const auto decoder =
-        Decoder::create(info, model.outputs, picture.width, picture.height, {}, &fault);
+    auto decoder = Decoder::create(info, model.outputs, picture.width, picture.height, {}, &fault);
     if (!decoder) {
         const std::string text = "vartmldecode: " + decoder.error().message;
         // Not every model finds things; a sidecar that contradicts its model is wrong, though.
@@ -93,22 +92,39 @@ void check_decoder(Examination& e, const artifact::CompiledModel& model, const M
     if (classes > 1 && labels == 0)
         e.note("no labels: classes are called class-0 to class-" + std::to_string(classes - 1),
                "vartmldecode label-file=FILE   (a file of " + std::to_string(classes) + " lines)");
+    check_numbers(e, path, model, info, picture, *std::move(decoder));
+}
+
+// What vartmlinfer makes of a frame, and whether anybody says that it is what the model takes.
+void check_pixels(Examination& e, const artifact::CompiledModel& model, const ModelInfo& info,
+                  const PictureInput& picture) {
+    const PixelChoice choice =
+        choose_pixels(info, model.outputs, *picture.input, picture.width, picture.height);
+    if (!choice.source.empty()) return e.fine(choice.sentence());
+    e.note(choice.sentence() + "; say what the model takes, in the sidecar",
+           choice.section(picture.input->name) + "(or vartmlinfer preprocess='mean=… scale=…')",
+           "infer-pixels");
 }
 
 }  // namespace
 
-void check_sidecar(Examination& e, const std::string& asked, const artifact::CompiledModel& model) {
+void check_sidecar(Examination& e, const std::string& asked, const std::string& path,
+                   const artifact::CompiledModel& model) {
     const std::string* entry = model.find_file("modelinfo");
     const auto info = find_modelinfo("", asked, entry ? *entry : "");
     if (!info)
         return e.problem("sidecar: " + info.error().message, "correct the line of the sidecar",
                          "infer-sidecar");
-    if (entry)
-        e.fine("the sidecar is the entry 'modelinfo' of the compiled model");
+    if (auto fits = check_modelinfo(*info, model.inputs, model.outputs); !fits)
+        return e.problem(fits.error().message, "correct the line of the sidecar", "infer-sidecar");
+    if (!info->file.empty())
+        e.fine("the sidecar is " + info->file);
     else
-        e.fine(info->file.empty() ? std::string("no sidecar") : "the sidecar is " + info->file);
-    if (const auto picture = check_inputs(e, model, *info))
-        check_decoder(e, model, *info, *picture);
+        e.fine(entry ? "the sidecar is the entry 'modelinfo' of the compiled model" : "no sidecar");
+    const auto picture = check_inputs(e, model, *info);
+    if (!picture) return;
+    check_decoder(e, path, model, *info, *picture);
+    check_pixels(e, model, *info, *picture);
 }
 
 }  // namespace vartml::doctor

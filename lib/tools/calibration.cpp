@@ -196,16 +196,19 @@ Result<void> CalibrationSet::choose_preprocess(const artifact::CompiledModel& mo
     };
     if (std::ranges::none_of(samples_, is_picture)) return {};
     const std::string* entry = model.find_file("modelinfo");
-    if (!entry && !pictures_.any())
+    ModelInfo info;
+    if (entry) {
+        auto parsed = parse_modelinfo(*entry, "modelinfo");
+        if (!parsed) return parsed.error();
+        info = *std::move(parsed);
+    }
+    const auto input = std::ranges::find(info.inputs, inputs_[0].name, &ModelInfo::Input::name);
+    const bool said = !info.decoder.empty() || input != info.inputs.end();
+    if (!said && !pictures_.any())
         return option_error("'" + samples_[0].name +
                             "' is a picture and the model has no sidecar that says how it becomes "
                             "a tensor; give --mean, --scale and --channels");
-    if (entry) {
-        auto info = parse_modelinfo(*entry, "modelinfo");
-        if (!info) return info.error();
-        preprocess_ =
-            preprocess_options(*info, find_decoder_family(info->decoder), inputs_[0].name);
-    }
+    preprocess_ = preprocess_options(info, find_decoder_family(info.decoder), inputs_[0].name);
     if (!pictures_.mean.empty()) {
         auto mean = three_numbers("--mean", pictures_.mean);
         if (!mean) return mean.error();

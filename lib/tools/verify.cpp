@@ -156,6 +156,8 @@ Result<verify::Report> check(Options& o, const std::string& compiled) {
     if (!samples) return samples.error();
     auto info = find_modelinfo(o.modelinfo, o.model, description->modelinfo);
     if (!info) return info.error();
+    if (auto fits = check_modelinfo(*info, description->inputs, description->outputs); !fits)
+        return fits.error();
     if (auto done = override_sidecar(o, *description, *info); !done) return done.error();
 
     verify::Request& r = o.request;

@@ -268,11 +268,10 @@ Pixels ModelSteps::pixels_of(const ModelDescription& description) const {
     for (const TensorInfo& input : description.inputs) {
         const PictureShape shape = picture_shape(input.cpu);
         if (!info || shape.width == 0) continue;
-        const DecoderFamily* family =
-            guess_decoder_family(*info, description.outputs, shape.width, shape.height);
-        const auto said = std::ranges::find(info->inputs, input.name, &ModelInfo::Input::name);
-        if (!family && said == info->inputs.end()) return {};
-        const PreprocessOptions o = preprocess_options(*info, family, input.name);
+        const PixelChoice choice =
+            choose_pixels(*info, description.outputs, input, shape.width, shape.height);
+        if (choice.source.empty()) return {};
+        const PreprocessOptions& o = choice.options;
         return {o.mean, o.scale, o.channels == ChannelOrder::bgr};
     }
     return {};

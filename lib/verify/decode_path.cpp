@@ -14,7 +14,9 @@ Result<DecodePath> DecodePath::create(const ModelInfo& info, const std::vector<T
                                       uint32_t width, uint32_t height, const std::string& decoder) {
     DecodePath path;
     path.info_ = std::make_unique<ModelInfo>(info);
-    path.outputs_ = std::make_unique<std::vector<TensorInfo>>(outputs);
+    path.outputs_ =
+        std::make_unique<std::vector<TensorInfo>>(vision::with_quantisation(outputs, info));
+    path.coded_ = std::make_unique<vision::CodedOutputs>(*path.outputs_);
     path.width_ = width;
     path.height_ = height;
     auto made = Decoder::create(*path.info_, *path.outputs_, width, height, {.decoder = decoder});
@@ -43,7 +45,8 @@ vision::RunContext context_of(float threshold, const Frame& frame) {
 Result<Candidates> DecodePath::candidates(std::span<const OutputTensor> tensors,
                                           const Frame& frame) {
     Candidates found;
-    if (auto done = head_->run(tensors, context_of(threshold_, frame), found); !done)
+    if (auto done = head_->run(coded_->with_codes(tensors), context_of(threshold_, frame), found);
+        !done)
         return done.error();
     return found;
 }
@@ -61,7 +64,9 @@ Result<Candidates> DecodePath::reference_candidates(const std::vector<TensorData
     if (auto found = plain_candidates(family(), request(), values, threshold_)) return *found;
     Candidates found;
     const auto tensors = cpu_tensors(*outputs_, values);
-    if (auto done = float_head_->run(tensors, context_of(threshold_, frame), found); !done)
+    if (auto done =
+            float_head_->run(coded_->with_codes(tensors), context_of(threshold_, frame), found);
+        !done)
         return done.error();
     return found;
 }

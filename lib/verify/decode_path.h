@@ -11,6 +11,7 @@
 #include <vartml/result.h>
 
 #include "lib/verify/compare.h"
+#include "lib/vision/coded_outputs.h"
 #include "lib/vision/families.h"
 
 namespace vartml::verify {
@@ -33,6 +34,7 @@ public:
     bool lists_boxes() const;
     float score_threshold() const { return threshold_; }
     std::string label(int32_t class_id) const { return decoder_->label(class_id); }
+    std::string doubt() const { return decoder_->doubt(); }
 
     // Under test: what a pipeline runs.
     Result<vision::Candidates> candidates(std::span<const OutputTensor> tensors,
@@ -53,6 +55,7 @@ private:
 
     std::unique_ptr<ModelInfo> info_;
     std::unique_ptr<std::vector<TensorInfo>> outputs_;
+    std::unique_ptr<vision::CodedOutputs> coded_;
     uint32_t width_ = 0, height_ = 0;
     std::unique_ptr<Decoder> decoder_;
     const vision::Family* family_ = nullptr;

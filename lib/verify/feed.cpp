@@ -2,7 +2,6 @@
 #include "lib/verify/feed.h"
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 #include <utility>
 
@@ -26,31 +25,13 @@ Feeder::Feeder(const Session& session, const ModelInfo& info, const std::string&
     if (!picture_) return;
     const TensorInfo& input = session_.inputs()[*picture_];
     const PictureShape shape = picture_shape(input.cpu);
-    const DecoderFamily* family =
-        decoder.empty() ? guess_decoder_family(info_, session_.outputs(), shape.width, shape.height)
-                        : find_decoder_family(decoder);
-    preprocess_ = preprocess_options(info_, family, input.name);
-    const ModelInfo::Input* said = sidecar_input(input.name);
-    if (said && (!said->mean.empty() || !said->scale.empty() || said->channels || said->resize))
-        source_ = "the sidecar or the command line";
-    else if (family)
-        source_ = "decoder " + std::string(family->nick);
+    pixels_ = choose_pixels(info_, session_.outputs(), input, shape.width, shape.height, decoder);
 }
 
 // What nobody can check: whether the model was trained so.
 std::string Feeder::words() const {
-    const auto three = [](const std::array<float, 3>& v) {
-        std::string text = vision::number_text(v[0]);
-        if (v[1] != v[0] || v[2] != v[0])
-            text += "," + vision::number_text(v[1]) + "," + vision::number_text(v[2]);
-        return text;
-    };
-    return "pictures are fed as " + std::string(vision::to_string(preprocess_.channels)) + ", " +
-           std::string(vision::to_string(preprocess_.resize)) + ", mean " +
-           three(preprocess_.mean) + ", scale " + three(preprocess_.scale) + "; " +
-           (source_.empty()
-                ? "neither sidecar nor decoder says so, --mean, --scale and --channels change it"
-                : "as " + source_ + " says");
+    const bool said = !pixels_.source.empty();
+    return pixels_.sentence() + (said ? "" : "; --mean, --scale and --channels change it");
 }
 
 // An input that is not the picture, by the sidecar's x-vartml-feed.
@@ -91,11 +72,11 @@ Result<Fed> Feeder::feed_picture(const Sample& sample, const Stages& stages) con
             if (!values) return values.error();
             fed.reference.push_back(std::move(*values));
         } else {
-            const ReferenceInput wanted = reference_preprocess(picture, info.cpu, preprocess_);
+            const ReferenceInput wanted = reference_preprocess(picture, info.cpu, pixels_.options);
             const TensorView& view = session_.input_view(i);
-            auto made = stages.preprocess(picture, info.cpu, view, preprocess_);
+            auto made = stages.preprocess(picture, info.cpu, view, pixels_.options);
             if (!made) return made.error();
-            auto judged = judge_preprocess(*made, wanted, view, info.cpu, preprocess_);
+            auto judged = judge_preprocess(*made, wanted, view, info.cpu, pixels_.options);
             if (!judged) return judged.error();
             fed.preprocess = std::move(*judged);
             fed.reference.push_back(tensor_of(info.cpu.data_type, info.cpu.shape, wanted.numbers));

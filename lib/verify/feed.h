@@ -43,8 +43,7 @@ private:
     const Session& session_;
     const ModelInfo& info_;
     std::optional<size_t> picture_;
-    PreprocessOptions preprocess_;
-    std::string source_;  // who says so; "" = nobody
+    PixelChoice pixels_;
 };
 
 }  // namespace vartml::verify

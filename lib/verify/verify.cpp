@@ -400,6 +400,7 @@ Result<Report> Verification::run() {
     report_.notes.insert(
         report_.notes.begin(),
         fed_pictures ? feeder_.words() : "pre-process was not checked: give pictures to check it");
+    if (decode_ && !decode_->doubt().empty()) report_.notes.push_back(decode_->doubt());
     return std::move(report_);
 }
 

@@ -35,7 +35,7 @@ size_t AnchoredHead::find_rows(const Tensors& t, float threshold) {
         return t.scores.rows;
     }
     // A geometric mean with something of at most 1 reaches the threshold from its square on.
-    if (form_.quality != absent) threshold *= threshold * (threshold > 0 ? 0.9999f : 1.f);
+    if (form_.quality != absent && threshold > 0) threshold *= threshold * 0.9999f;
     return kernels::positions_above(scores_of(t.scores, form_.first_class, form_.classes),
                                     activation_.stored_threshold(threshold), found_.data());
 }
@@ -282,6 +282,9 @@ Result<std::unique_ptr<Head>> create_anchored(const HeadRequest& request, FindFo
     const unsigned background = form->first_class_id > 0 ? 1 : 0;
     auto checked = check_classes(request, request.outputs[scores].name, form->classes + background);
     if (!checked) return checked.error();
+    if (form->logits.empty()) form->logits = form->first_class ? "softmax" : "sigmoid";
+    form->activation = std::string(
+        activation_for(request, request.outputs[scores], form->logits, form->activation));
     form->width = static_cast<float>(request.width);
     form->height = static_cast<float>(request.height);
     return std::unique_ptr<Head>(std::make_unique<AnchoredHead>(std::move(*form)));

@@ -32,7 +32,10 @@ struct AnchoredForm {
     std::array<uint8_t, 4> order{0, 1, 2, 3};  // columns of x, y, width, height or of the corners
     unsigned first_class = 0, classes = 1;     // columns of the scores
     int32_t first_class_id = 0;
-    std::string activation;  // of the scores: "sigmoid", "softmax", else none
+    std::string activation;  // of the scores: "sigmoid", "softmax", else none; a family gives that
+                             // of the published models
+    std::string logits;      // where the graph has none: this, else softmax with a background and
+                             // sigmoid without
     // A score is that of the class, or with `quality` the geometric mean of both, each cut to 0 to
     // 1.
     unsigned landmark_count = 0, first_landmark = 0;  // points; column of the first
@@ -45,6 +48,10 @@ public:
 
     unsigned keypoints() const override { return form_.landmark_count; }
     unsigned classes() const override { return form_.classes; }
+    bool holds_corners() const override { return form_.code == BoxCode::corners; }
+    std::string_view activation() const override {
+        return form_.activation.empty() ? std::string_view("none") : form_.activation;
+    }
     Result<void> run(std::span<const OutputTensor> tensors, const RunContext& context,
                      Candidates& out) override;
     Result<void> add_details(std::span<const OutputTensor> tensors, const RunContext& context,

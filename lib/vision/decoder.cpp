@@ -6,10 +6,12 @@
 #include <cstring>
 
 #include "lib/vision/batch_axis.h"
+#include "lib/vision/coded_outputs.h"
 #include "lib/vision/details.h"
 #include "lib/vision/families.h"
 #include "lib/vision/known_labels.h"
 #include "lib/vision/oriented.h"
+#include "lib/vision/plausibility.h"
 #include "lib/vision/suppress.h"
 #include "lib/vision/weighted.h"
 
@@ -37,7 +39,14 @@ struct Decoder::State {
     vision::BoxDetails details, member_details;
     vision::Suppressor suppressor;
     vision::WeightedNms weighted;
+    float width = 0, height = 0;      // of the model's input
+    std::vector<TensorInfo> outputs;  // with their quantisation
+    std::optional<vision::CodedOutputs> coded;
+    unsigned looked_at = 0, looked_at_some = 0;  // frames; those with boxes alone
+    std::string doubt;
 
+    void look_at(std::span<const OutputTensor> tensors, const vision::RunContext& context);
+    void look_at_boxes();
     bool is_wanted(int32_t class_id) const {
         return class_id >= 0 && (wanted.empty() || std::ranges::binary_search(wanted, class_id));
     }
@@ -79,57 +88,6 @@ struct Decoder::State {
 };
 
 namespace {
-
-// First choice: the user; then the sidecar; then the ids of the tensors; then their shapes.
-Result<const Family*> choose_family(const HeadRequest& request, const std::string& wanted,
-                                    std::string_view& reason) {
-    if (!wanted.empty() && wanted != "auto") {
-        reason = "property";
-        if (const Family* family = vision::find_family(wanted)) return family;
-        std::string nicks;
-        for (const Family& family : vision::families()) {
-            if (!nicks.empty()) nicks += ", ";
-            nicks += family.row.nick;
-        }
-        return Error{ErrorCode::invalid_argument,
-                     "decoder is '" + wanted + "', expected auto or one of " + nicks};
-    }
-    if (!request.info.decoder.empty()) {
-        reason = "sidecar";
-        if (const Family* family = vision::find_family(request.info.decoder)) return family;
-    }
-    reason = "ids";
-    for (const Family& family : vision::families()) {
-        for (const TensorInfo& output : request.outputs) {
-            const std::string_view id = vision::tensor_id(request, output);
-            if (!id.empty() && std::ranges::find(family.ids, id) != family.ids.end())
-                return &family;
-        }
-    }
-    reason = "shapes";
-    std::string fitting;
-    const Family* only = nullptr;
-    unsigned count = 0;
-    for (const Family& family : vision::families()) {
-        if (!family.fits(request)) continue;
-        only = &family;
-        if (count++) fitting += ", ";
-        fitting += family.row.nick;
-    }
-    if (count == 1) return only;
-    const std::string found = vision::outputs_text(request.outputs);
-    const std::string first = fitting.substr(0, fitting.find(','));
-    const std::string fix = count ? "x-vartml-decoder=" + first : "x-vartml-decoder=…";
-    if (request.fault) *request.fault = {"dec-unknown", found, fitting, fix};
-    const std::string input = std::to_string(request.width) + "x" + std::to_string(request.height);
-    return Error{
-        ErrorCode::not_found,
-        (count ? "the output shapes (" + found + ") of an input of " + input +
-                     " fit several decoders: " + fitting
-               : "the output shapes (" + found + ") of an input of " + input + " fit no decoder") +
-            "; choose one with the property decoder or the sidecar line " + fix +
-            " in section [modelinfo]"};
-}
 
 // Errors: dec-classes, where the sidecar's skeleton names points that the model does not have.
 Result<void> check_skeleton(const HeadRequest& request, const vision::Head& head) {
@@ -176,6 +134,9 @@ Result<void> check_tensors(const std::vector<std::vector<uint32_t>>& shapes,
     return {};
 }
 
+// Frames whose numbers are looked at as a whole.
+constexpr unsigned frames_looked_at = 8;
+
 // Keeps the memory.
 void clear(Decoded& decoded) {
     decoded.detections.clear();
@@ -195,9 +156,10 @@ struct Choice {
 
 Result<Choice> choose(const HeadRequest& request, const std::string& wanted) {
     Choice choice{};
-    auto family = choose_family(request, wanted, choice.reason);
-    if (!family) return std::move(family).error();
-    choice.family = *family;
+    auto chosen = vision::choose_family(request, wanted);
+    if (!chosen) return std::move(chosen).error();
+    choice.family = chosen->family;
+    choice.reason = chosen->reason;
     auto head = choice.family->create(request);
     const auto fits = head ? check_skeleton(request, **head) : Result<void>(head.error());
     if (!fits) {
@@ -210,32 +172,21 @@ Result<Choice> choose(const HeadRequest& request, const std::string& wanted) {
 
 }  // namespace
 
-const DecoderFamily* guess_decoder_family(const ModelInfo& info,
-                                          std::span<const TensorInfo> outputs, uint32_t input_width,
-                                          uint32_t input_height) {
-    std::string_view reason;
-    auto family = choose_family({info, outputs, input_width, input_height, nullptr}, "", reason);
-    const auto batched = family ? std::nullopt : vision::with_batch_axis(outputs);
-    if (batched)
-        family = choose_family({info, *batched, input_width, input_height, nullptr}, "", reason);
-    if (!family) return nullptr;
-    const bool certain = reason != "shapes" || (*family)->shapes_tell;
-    return certain ? find_decoder_family((*family)->row.nick) : nullptr;
-}
-
 Result<Decoder> Decoder::create(const ModelInfo& info, std::span<const TensorInfo> outputs,
                                 uint32_t input_width, uint32_t input_height,
                                 const DecodeOptions& options, DecodeFault* fault) {
     auto state = std::make_unique<State>();
     state->info = info;
-    auto choice = choose({state->info, outputs, input_width, input_height, fault}, options.decoder);
-    if (auto batched = vision::with_batch_axis(outputs); !choice && batched) {
-        state->batched = std::move(*batched);
-        auto again = choose({state->info, state->batched, input_width, input_height, nullptr},
-                            options.decoder);
+    state->outputs = vision::with_quantisation(outputs, info);
+    auto choice =
+        choose({state->info, state->outputs, input_width, input_height, fault}, options.decoder);
+    if (auto batched = vision::with_batch_axis(state->outputs); !choice && batched) {
+        auto again =
+            choose({state->info, *batched, input_width, input_height, nullptr}, options.decoder);
         if (again) {
             choice = std::move(again);
             if (fault) *fault = {};
+            state->batched = std::move(*batched);
             state->batch_axis.emplace(state->batched);
         }
     }
@@ -250,6 +201,9 @@ Result<Decoder> Decoder::create(const ModelInfo& info, std::span<const TensorInf
         state->labels_source = known.source;
     }
     for (const TensorInfo& output : outputs) state->shapes.push_back(output.cpu.shape);
+    state->coded.emplace(state->outputs);
+    state->width = static_cast<float>(input_width);
+    state->height = static_cast<float>(input_height);
     Decoder decoder(std::move(state));
     decoder.set_thresholds(options.score_threshold, options.iou_threshold);
     decoder.set_limits(options.max_detections, options.top_k, options.min_size, options.nms);
@@ -311,12 +265,18 @@ Result<void> Decoder::decode(std::span<const OutputTensor> tensors, const Affine
     clear(decoded);
     decoded.suppressed = decoded.not_finite = 0;
     if (auto done = check_tensors(state.shapes, tensors); !done) return done;
+    tensors = state.coded->with_codes(tensors);
     if (state.batch_axis) tensors = state.batch_axis->see(tensors);
-    state.candidates.clear();
     const vision::RunContext context{
         state.score_threshold, static_cast<float>(fed_width ? fed_width : frame_width),
         static_cast<float>(fed_height ? fed_height : frame_height), state.mask_threshold};
+    if (state.looked_at < frames_looked_at) {
+        ++state.looked_at;
+        state.look_at(tensors, context);
+    }
+    state.candidates.clear();
     if (auto done = state.head->run(tensors, context, state.candidates); !done) return done;
+    state.look_at_boxes();
     decoded.not_finite = state.candidates.not_finite;
     auto finished =
         state.finish_boxes(tensors, context, to_frame, frame_width, frame_height, decoded);
@@ -331,6 +291,32 @@ Result<void> Decoder::decode(std::span<const OutputTensor> tensors, const Affine
     classes.resize(std::min<size_t>(classes.size(), state.top_k));
     decoded.classes.assign(classes.begin(), classes.end());
     return {};
+}
+
+// Makes boxes of all positions of one of the first frames, to see whether they can be that. What
+// cannot be decoded at all is said when it counts.
+void Decoder::State::look_at(std::span<const OutputTensor> tensors,
+                             const vision::RunContext& context) {
+    vision::RunContext all = context;
+    all.threshold = -std::numeric_limits<float>::infinity();
+    candidates.clear();
+    if (!head->run(tensors, all, candidates)) return;
+    if (doubt.empty()) doubt = head->doubt();
+    if (!doubt.empty()) return;
+    const float threshold =
+        std::max(score_threshold, static_cast<float>(family->row.score_threshold));
+    doubt = vision::doubt_of_boxes(
+        candidates, {width, height, threshold, family->has_nms, head->holds_corners()});
+}
+
+// The first frames that have boxes at all, when those of the beginning are over: costs nothing.
+void Decoder::State::look_at_boxes() {
+    if (looked_at < frames_looked_at || looked_at_some == frames_looked_at ||
+        candidates.boxes.empty())
+        return;
+    ++looked_at_some;
+    if (doubt.empty())
+        doubt = vision::doubt_of_boxes(candidates, {width, height, score_threshold, false, false});
 }
 
 Result<void> Decoder::State::finish_boxes(std::span<const OutputTensor> tensors,
@@ -399,6 +385,24 @@ std::string_view Decoder::family() const {
 }
 std::string_view Decoder::reason() const {
     return state_->reason;
+}
+std::string_view Decoder::activation() const {
+    return state_->head->activation();
+}
+std::string Decoder::doubt() const {
+    if (state_->doubt.empty()) return {};
+    const HeadRequest request{
+        state_->info, state_->batched.empty() ? state_->outputs : state_->batched,
+        static_cast<uint32_t>(state_->width), static_cast<uint32_t>(state_->height), nullptr};
+    std::string others;
+    for (const Family& family : vision::families()) {
+        if (&family == state_->family || !family.create(request)) continue;
+        others += (others.empty() ? "" : ", ") + std::string(family.row.nick);
+    }
+    return "decoder " + std::string(state_->family->row.nick) + " does not fit the numbers of " +
+           vision::outputs_text(state_->outputs) + ": " + state_->doubt +
+           (others.empty() ? "; no other decoder reads such outputs"
+                           : "; other decoders that read such outputs: " + others);
 }
 unsigned Decoder::classes() const {
     return state_->head->classes();

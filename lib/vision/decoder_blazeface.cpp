@@ -95,7 +95,7 @@ Result<AnchoredForm> find_form(const HeadRequest& request) {
     form.landmarks = form.boxes;
     form.first_landmark = 4;
     form.landmark_count = static_cast<unsigned>(columns[1].columns - 4) / 2;
-    form.activation = request.info.activation.empty() ? "sigmoid" : request.info.activation;
+    form.activation = "sigmoid";
     return form;
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "lib/vision/families.h"
+#include "lib/vision/maps.h"
 
 namespace vartml::vision {
 
@@ -13,17 +14,31 @@ namespace {
 // given: upstream's tensor id of scores before softmax
 constexpr std::string_view logits_id = "classification-generic-out";
 
+// ours: how far scores may lie outside of 0 to 1, or their sum from 1, for the sake of rounding
+constexpr float rounding = 0.02f, sum_rounding = 0.05f;
+// ours: of coordinates; scores of labels that may hold together are mostly near 0
+constexpr float least_mean = 0.2f;
+
 class Classify : public Head {
 public:
-    Classify(size_t output, unsigned classes, std::string_view activation)
+    // `certain`: somebody says that these numbers are the scores of classes.
+    Classify(size_t output, unsigned classes, std::string_view activation, bool certain)
         : output_(output),
           classes_(classes),
           softmax_(activation == "softmax"),
+          by_values_(activation.empty()),
+          certain_(certain),
           activation_(activation) {
         values_.resize(classes);
     }
 
     unsigned classes() const override { return classes_; }
+    std::string_view activation() const override {
+        return softmax_                   ? "softmax"
+               : by_values_               ? ""
+               : activation_.is_sigmoid() ? "sigmoid"
+                                          : "none";
+    }
 
     Result<void> run(std::span<const OutputTensor> tensors, const RunContext& context,
                      Candidates& out) override {
@@ -35,6 +50,7 @@ public:
             values_[c] = matrix->value(0, c);
             if (std::isfinite(values_[c])) greatest = std::max(greatest, values_[c]);
         }
+        look_at_values(greatest);
         float sum = 0;
         for (unsigned c = 0; softmax_ && c < classes_; ++c) {
             if (!std::isfinite(values_[c])) continue;
@@ -52,21 +68,83 @@ public:
         return {};
     }
 
+    std::string doubt() const override {
+        if (certain_) return {};
+        if (unit_length_)
+            return "the " + std::to_string(classes_) +
+                   " numbers have the length 1 and negative ones among them: that is an embedding";
+        if (in_units_)
+            return "the " + std::to_string(classes_) +
+                   " numbers lie between 0 and 1, but are neither probabilities, which sum up to "
+                   "1, nor logits, of which some are negative: such are landmarks";
+        return {};
+    }
+
 private:
+    // Numbers beyond 0 to 1 are no scores yet; the first such frame decides for all that follow.
+    void look_at_values(float greatest) {
+        if (certain_ && !by_values_) return;
+        double sum = 0, squares = 0;
+        float least = INFINITY;
+        for (const float value : values_) {
+            if (!std::isfinite(value)) continue;
+            sum += value;
+            squares += double(value) * value;
+            least = std::min(least, value);
+        }
+        const bool inside = least >= -rounding && greatest <= 1 + rounding;
+        if (by_values_ && !inside) softmax_ = true;
+        const bool bare = softmax_ || by_values_;  // the model has no activation that we know of
+        unit_length_ =
+            bare && least < -rounding && classes_ >= 16 && std::abs(squares - 1) < rounding;
+        in_units_ = bare && inside && classes_ >= 8 && std::abs(sum - 1) > sum_rounding &&
+                    sum > least_mean * classes_;
+    }
+
     size_t output_;
     unsigned classes_;
-    bool softmax_;
+    bool softmax_, by_values_, certain_;
+    bool unit_length_ = false, in_units_ = false;  // the last numbers
     Activation activation_;
     std::vector<float> values_;
 };
 
+// Sizes of the classifications that models are published for.
+constexpr uint32_t published_classes[] = {1000, 1001, 21841, 21843};
+constexpr std::string_view class_hints[] = {"class",   "prob",    "logit",
+                                            "softmax", "categor", "label"};
+
+bool says_classes(std::string text) {
+    for (char& c : text) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+    return std::ranges::any_of(class_hints,
+                               [&](std::string_view hint) { return text.find(hint) != text.npos; });
+}
+
 }  // namespace
+
+bool are_classes(const HeadRequest& request, const TensorInfo& output) {
+    const std::string_view end = ends_in(request, output);
+    return promised_classes(request.info) || !request.info.activation.empty() ||
+           request.info.decoder == "classify" || output_with_role(request, "scores") == &output ||
+           end == "softmax" || end == "log-softmax" || end == "sigmoid" ||
+           std::ranges::find(published_classes, output.cpu.shape[1]) !=
+               std::ranges::end(published_classes) ||
+           says_classes(output.name) || says_classes(std::string(tensor_id(request, output)));
+}
+
+bool may_be_other_than_classes(const HeadRequest& request, const TensorInfo& vector) {
+    constexpr uint32_t least_numbers = 64;  // ours: of embeddings and faces that are published
+    return request.outputs.size() == 1 && is_class_vector(vector.cpu.shape) &&
+           vector.cpu.shape[1] >= least_numbers && ends_in(request, vector) == "linear" &&
+           !are_classes(request, vector);
+}
 
 bool fits_classify(const HeadRequest& request) {
     const bool something_else =
         output_with_role(request, "embedding") || output_with_role(request, "landmarks");
     return request.outputs.size() == 1 && is_class_vector(request.outputs[0].cpu.shape) &&
-           request.outputs[0].cpu.shape[1] > 1 && !something_else;
+           request.outputs[0].cpu.shape[1] > 1 && !something_else &&
+           ends_in(request, request.outputs[0]) != "unit-length";
 }
 
 Result<std::unique_ptr<Head>> create_classify(const HeadRequest& request) {
@@ -84,10 +162,11 @@ Result<std::unique_ptr<Head>> create_classify(const HeadRequest& request) {
     const unsigned classes = chosen->cpu.shape[1];
     auto checked = check_classes(request, chosen->name, classes);
     if (!checked) return checked.error();
-    const bool logits = request.info.activation.empty() && tensor_id(request, *chosen) == logits_id;
+    const bool logits = tensor_id(request, *chosen) == logits_id;
     return std::unique_ptr<Head>(std::make_unique<Classify>(
         static_cast<size_t>(chosen - request.outputs.data()), classes,
-        logits ? std::string_view("softmax") : std::string_view(request.info.activation)));
+        activation_for(request, *chosen, "softmax", logits ? "softmax" : ""),
+        are_classes(request, *chosen)));
 }
 
 }  // namespace vartml::vision

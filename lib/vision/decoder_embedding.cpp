@@ -50,9 +50,13 @@ const TensorInfo* find_vector(const HeadRequest& request) {
 
 }  // namespace
 
-// By its shape it is a classification: only the sidecar knows better.
+// A vector alone is a classification; the graph's last operator may show that it is none, or leave
+// it open: sums of products that nobody calls classes.
 bool fits_embedding(const HeadRequest& request) {
-    return output_with_role(request, "embedding") && find_vector(request);
+    const TensorInfo* vector = find_vector(request);
+    if (!vector || output_with_role(request, "embedding")) return vector != nullptr;
+    const bool unit = request.outputs.size() == 1 && ends_in(request, *vector) == "unit-length";
+    return (unit && !are_classes(request, *vector)) || may_be_other_than_classes(request, *vector);
 }
 
 Result<std::unique_ptr<Head>> create_embedding(const HeadRequest& request) {

@@ -160,7 +160,7 @@ bool is_known_heatmap(const HeadRequest& request, const MapForm& form) {
 bool fits_heatmap(const HeadRequest& request) {
     const auto form = find_map(request, "heatmap", "heatmap");
     const bool only = request.outputs.size() == 1 || output_with_role(request, "heatmap");
-    if (!form || !only || is_integer(request.outputs[form->output].cpu.data_type)) return false;
+    if (!form || !only || is_whole(request.outputs[form->output])) return false;
     if (is_known_heatmap(request, *form)) return true;
     return form->channels > 1 && 2 * form->width <= request.width + 1 &&
            2 * form->height <= request.height + 1 &&

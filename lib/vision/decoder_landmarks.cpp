@@ -76,7 +76,7 @@ public:
         : list_(static_cast<size_t>(&list - request.outputs.data())),
           points_(form.points),
           values_(form.values_per_point),
-          activation_(request.info.activation),
+          activation_(presence ? activation_for(request, *presence, "sigmoid", "") : ""),
           width_(static_cast<float>(request.width)),
           height_(static_cast<float>(request.height)) {
         if (presence) presence_ = static_cast<size_t>(presence - request.outputs.data());
@@ -106,6 +106,7 @@ public:
             }
         }
         const bool units = greatest <= greatest_unit;
+        beyond_ = 0;
         for (size_t k = 0; k < points_; ++k) {
             Keypoint point{values[k * values_] * (units ? width_ : 1),
                            values[k * values_ + 1] * (units ? height_ : 1),
@@ -114,14 +115,25 @@ public:
                 point = {0, 0, 0, false};  // keeps its place: the others are known by their numbers
                 ++out.not_finite;
             }
+            beyond_ += is_beyond(point.x, width_) || is_beyond(point.y, height_);
             out.picture.keypoints.push_back(point);
         }
         return {};
     }
 
+    std::string doubt() const override {
+        if (2 * beyond_ <= points_) return {};
+        return std::to_string(beyond_) + " of " + std::to_string(points_) +
+               " points lie beyond the picture";
+    }
+
 private:
+    // ours: points of a face that is cut off lie a little outside
+    static bool is_beyond(float at, float side) { return at < -0.5f * side || at > 1.5f * side; }
+
     size_t list_, points_;
-    unsigned values_;  // per point
+    size_t beyond_ = 0;  // points of the last frame
+    unsigned values_;    // per point
     std::optional<size_t> presence_;
     Activation activation_, seen_{"sigmoid"};
     float width_, height_;  // of the model's input
@@ -143,7 +155,8 @@ const TensorInfo* find_presence(const HeadRequest& request) {
 bool fits_landmarks(const HeadRequest& request) {
     const TensorInfo* list = find_list(request);
     if (!list || !form_of(request, *list).points) return false;
-    if (output_with_role(request, "landmarks")) return true;
+    if (output_with_role(request, "landmarks") || may_be_other_than_classes(request, *list))
+        return true;
     const auto singles = std::ranges::count_if(request.outputs, is_single);
     const bool table = !is_class_vector(list->cpu.shape) && !is_grid(request, list->cpu.shape[1]);
     return static_cast<size_t>(singles) + 1 == request.outputs.size() && (singles || table);

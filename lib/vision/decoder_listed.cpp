@@ -26,10 +26,10 @@ bool is_list(const TensorInfo& output) {
     return output.cpu.shape.size() == 2 && output.cpu.shape[0] == 1 && output.cpu.shape[1] > 1;
 }
 bool is_real_list(const TensorInfo& output) {
-    return is_list(output) && !is_integer(output.cpu.data_type);
+    return is_list(output) && !is_whole(output);
 }
 bool is_integer_list(const TensorInfo& output) {
-    return is_list(output) && is_integer(output.cpu.data_type);
+    return is_list(output) && is_whole(output);
 }
 bool is_single(const TensorInfo& output) {
     return std::ranges::all_of(output.cpu.shape, [](uint32_t dimension) { return dimension == 1; });
@@ -78,6 +78,7 @@ public:
     }
 
     unsigned classes() const override { return 0; }
+    bool holds_corners() const override { return true; }
 
     Result<void> run(std::span<const OutputTensor> tensors, const RunContext& context,
                      Candidates& out) override {
@@ -155,8 +156,7 @@ Result<std::array<uint8_t, 4>> corner_order(const HeadRequest& request,
 
 bool fits_detr(const HeadRequest& request) {
     const Roles roles = roles_of(request);
-    return request.outputs.size() == 3 && is_complete(roles) &&
-           is_integer(roles.classes->cpu.data_type);
+    return request.outputs.size() == 3 && is_complete(roles) && is_whole(*roles.classes);
 }
 
 Result<std::unique_ptr<Head>> create_detr(const HeadRequest& request) {

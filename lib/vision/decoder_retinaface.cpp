@@ -21,7 +21,6 @@ Result<AnchoredForm> find_form(const HeadRequest& request) {
     form.landmarks = 2;
     form.first_class = 1;
     form.landmark_count = 5;
-    form.activation = request.info.activation;
     return form;
 }
 

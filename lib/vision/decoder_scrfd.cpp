@@ -35,7 +35,6 @@ Result<AnchoredForm> find_form(const HeadRequest& request) {
         form.landmark_count = 5;
     }
     form.parts = std::move(*parts);
-    form.activation = request.info.activation;
     return form;
 }
 

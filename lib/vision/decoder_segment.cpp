@@ -32,7 +32,7 @@ public:
     Segment(const HeadRequest& request, const MapForm& form, Kind kind)
         : form_(form),
           kind_(kind),
-          activation_(request.info.activation),
+          activation_(activation_for(request, request.outputs[form.output], "sigmoid", "")),
           promised_(tensor_classes(request.info)),
           wide_((kind == Kind::labels ? promised_.value_or(0) : form.channels) > most_narrow),
           width_(static_cast<float>(request.width)),
@@ -230,7 +230,7 @@ std::vector<MapForm> object_maps(const HeadRequest& request) {
     std::vector<MapForm> forms;
     for (const TensorInfo& output : request.outputs) {
         const auto form = map_form(request, output);
-        if (!form || form->channels != 2 || is_integer(output.cpu.data_type)) return {};
+        if (!form || form->channels != 2 || is_whole(output)) return {};
         forms.push_back(*form);
     }
     const bool usable = forms.size() > 1 && forms.size() < most_narrow;
@@ -258,11 +258,18 @@ std::optional<Chosen> choose(const HeadRequest& request) {
 
 Segment::Kind kind_of(const HeadRequest& request, const Chosen& chosen) {
     if (chosen.form.channels == 1) {
-        return is_integer(chosen.output->cpu.data_type) ? Segment::Kind::labels
-                                                        : Segment::Kind::threshold;
+        return is_whole(*chosen.output) ? Segment::Kind::labels : Segment::Kind::threshold;
     }
     return request.info.activation == "sigmoid" ? Segment::Kind::threshold
                                                 : Segment::Kind::greatest;
+}
+
+// Three channels of the picture's size that nobody calls classes may as well be another picture.
+bool may_be_picture(const HeadRequest& request, const MapForm& form) {
+    const TensorInfo& output = request.outputs[form.output];
+    return form.channels == 3 && form.width == request.width && form.height == request.height &&
+           !promised_classes(request.info) && request.info.activation.empty() &&
+           output_with_role(request, "mask") != &output && ends_in(request, output) != "softmax";
 }
 
 }  // namespace
@@ -277,7 +284,7 @@ bool fits_segment(const HeadRequest& request) {
         return false;
     const uint32_t classes = chosen->form.channels;
     return (classes <= most_narrow || tensor_classes(request.info) == classes) &&
-           !is_known_heatmap(request, chosen->form);
+           !is_known_heatmap(request, chosen->form) && !may_be_picture(request, chosen->form);
 }
 
 Result<std::unique_ptr<Head>> create_segment(const HeadRequest& request) {

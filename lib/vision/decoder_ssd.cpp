@@ -195,7 +195,7 @@ Result<AnchoredForm> find_form(const HeadRequest& request) {
     // With x-vartml-class-offset=-1 the sidecar counts the background as class 0, which has no
     // label.
     form.first_class_id = request.info.class_offset == -1 ? 1 : 0;
-    form.activation = request.info.activation;
+    if (priors->y_first) form.logits = "sigmoid";  // as TensorFlow trains them
     return form;
 }
 

@@ -26,7 +26,6 @@ Result<AnchoredForm> find_form(const HeadRequest& request) {
     cut_to_input(form.priors, request);
     form.parts = std::move(*parts);
     form.first_class = 1;
-    form.activation = request.info.activation;
     return form;
 }
 

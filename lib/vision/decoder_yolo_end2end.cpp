@@ -28,6 +28,7 @@ public:
         : form_(form), promised_(promised), found_(form.positions) {}
 
     unsigned classes() const override { return 0; }
+    bool holds_corners() const override { return true; }
 
     Result<void> run(std::span<const OutputTensor> tensors, const RunContext& context,
                      Candidates& out) override {
@@ -42,7 +43,9 @@ public:
             std::array<float, 4> box;
             for (size_t k = 0; k < box.size(); ++k) box[k] = m.value(row, columns.corners[k]);
             const float score = m.value(row, columns.score);
-            const float class_value = std::nearbyint(m.value(row, columns.class_id));
+            const float stored_class = m.value(row, columns.class_id);
+            const float class_value = std::nearbyint(stored_class);
+            if (std::abs(class_value - stored_class) > 0.01f) odd_class_ = stored_class;
             const bool fills = score == 0 && class_value == 0 &&
                                std::ranges::all_of(box, [](float value) { return value == 0; });
             if (fills) continue;  // the rest of the tensor
@@ -56,6 +59,12 @@ public:
         return {};
     }
 
+    std::string doubt() const override {
+        return odd_class_ ? "the last of six columns is " + std::to_string(*odd_class_) +
+                                ", expected the number of a class"
+                          : std::string();
+    }
+
 private:
     bool known(float class_value) const {
         return class_value >= 0 && class_value < static_cast<float>(promised_.value_or(1'000'000));
@@ -63,6 +72,7 @@ private:
 
     Form form_;
     std::optional<unsigned> promised_;  // classes of the tensor
+    std::optional<float> odd_class_;
     std::vector<uint32_t> found_;
 };
 

@@ -64,7 +64,6 @@ Result<AnchoredForm> find_form(const HeadRequest& request) {
     auto form = is_older(request) ? older_form(request) : newer_form(request);
     if (!form) return form;
     form->landmark_count = 5;
-    form->activation = request.info.activation;
     return form;
 }
 

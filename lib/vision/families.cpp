@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/vision/families.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -282,6 +283,52 @@ const Family* find_family(std::string_view name) {
         if (family.row.nick == nick) return &family;
     }
     return nullptr;
+}
+
+Result<ChosenFamily> choose_family(const HeadRequest& request, const std::string& wanted) {
+    if (!wanted.empty() && wanted != "auto") {
+        if (const Family* family = find_family(wanted)) return ChosenFamily{family, "property"};
+        std::string nicks;
+        for (const Family& family : families()) {
+            if (!nicks.empty()) nicks += ", ";
+            nicks += family.row.nick;
+        }
+        return Error{ErrorCode::invalid_argument,
+                     "decoder is '" + wanted + "', expected auto or one of " + nicks};
+    }
+    if (!request.info.decoder.empty()) {
+        if (const Family* family = find_family(request.info.decoder))
+            return ChosenFamily{family, "sidecar"};
+    }
+    for (const Family& family : families()) {
+        for (const TensorInfo& output : request.outputs) {
+            const std::string_view id = tensor_id(request, output);
+            if (!id.empty() && std::ranges::find(family.ids, id) != family.ids.end())
+                return ChosenFamily{&family, "ids"};
+        }
+    }
+    std::string fitting;
+    const Family* only = nullptr;
+    unsigned count = 0;
+    for (const Family& family : families()) {
+        if (!family.fits(request)) continue;
+        only = &family;
+        if (count++) fitting += ", ";
+        fitting += family.row.nick;
+    }
+    if (count == 1) return ChosenFamily{only, "shapes"};
+    const std::string found = outputs_text(request.outputs);
+    const std::string first = fitting.substr(0, fitting.find(','));
+    const std::string fix = count ? "x-vartml-decoder=" + first : "x-vartml-decoder=…";
+    if (request.fault) *request.fault = {"dec-unknown", found, fitting, fix};
+    const std::string input = std::to_string(request.width) + "x" + std::to_string(request.height);
+    return Error{
+        ErrorCode::not_found,
+        (count ? "the output shapes (" + found + ") of an input of " + input +
+                     " fit several decoders: " + fitting
+               : "the output shapes (" + found + ") of an input of " + input + " fit no decoder") +
+            "; choose one with the property decoder or the sidecar line " + fix +
+            " in section [modelinfo]"};
 }
 
 }  // namespace vision

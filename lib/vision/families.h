@@ -23,6 +23,16 @@ struct Family {
 std::span<const Family> families();
 const Family* find_family(std::string_view name);  // as find_decoder_family
 
+struct ChosenFamily {
+    const Family* family;
+    std::string_view reason;  // "property", "sidecar", "ids", "shapes"
+};
+// The one choice of a family, of decoders and of whoever makes pictures into the model's input:
+// what the user `wanted` ("" or "auto": nothing); then the sidecar; then the ids of the tensors;
+// then their shapes, where exactly one family fits. Errors: invalid_argument (`wanted` is no
+// family); not_found (none fits, or several do), which fills request.fault.
+Result<ChosenFamily> choose_family(const HeadRequest& request, const std::string& wanted);
+
 bool fits_blazeface(const HeadRequest& request);
 bool fits_classify(const HeadRequest& request);
 bool fits_db_text(const HeadRequest& request);

@@ -294,6 +294,21 @@ void Candidates::add(const Candidate& c) {
     }
 }
 
+std::string_view ends_in(const HeadRequest& request, const TensorInfo& output) {
+    const auto said =
+        std::ranges::find(request.info.outputs, output.name, &ModelInfo::Output::name);
+    return said == request.info.outputs.end() ? std::string_view() : said->ends_in;
+}
+
+std::string_view activation_for(const HeadRequest& request, const TensorInfo& output,
+                                std::string_view logits, std::string_view unknown) {
+    if (!request.info.activation.empty()) return request.info.activation;
+    const std::string_view end = ends_in(request, output);
+    if (end.empty() || end == "unit-length") return unknown;
+    // The exponential of a logarithm of probabilities, made to sum up to 1, is itself.
+    return end == "linear" || end == "log-softmax" ? logits : std::string_view("none");
+}
+
 float Activation::operator()(float value) const {
     return sigmoid_ ? 1 / (1 + std::exp(-value)) : value;
 }

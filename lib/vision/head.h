@@ -142,10 +142,19 @@ public:
     // What a stored value must at least be to pass `threshold`; a little less, to be tested again
     // after the activation.
     float stored_threshold(float threshold) const;
+    bool is_sigmoid() const { return sigmoid_; }
 
 private:
     bool sigmoid_;
 };
+
+// What the graph makes the values of an output with, as ModelInfo::Output::ends_in.
+std::string_view ends_in(const HeadRequest& request, const TensorInfo& output);
+// The activation that a decoder has to put behind the scores of an output: the sidecar's; else
+// `logits` where the graph ends in sums of products, none where it has an activation of its own;
+// `unknown` where nobody says.
+std::string_view activation_for(const HeadRequest& request, const TensorInfo& output,
+                                std::string_view logits, std::string_view unknown);
 
 // What may change from frame to frame.
 struct RunContext {
@@ -183,6 +192,14 @@ public:
     virtual std::string_view skeleton() const { return {}; }
     // Keypoints of a box or of the picture; 0 = none.
     virtual unsigned keypoints() const { return 0; }
+    // Whether the tensors hold corners, which a trained model keeps in order at every position.
+    virtual bool holds_corners() const { return false; }
+    // What it puts behind the scores: "softmax", "sigmoid", or "none"; "" = there are no scores, or
+    // the numbers themselves will show it.
+    virtual std::string_view activation() const { return {}; }
+    // Why the numbers of the last run() cannot be what the head takes them for, beside what
+    // plausibility.h sees in any boxes; "" = nothing speaks against it.
+    virtual std::string doubt() const { return {}; }
 };
 
 }  // namespace vartml::vision

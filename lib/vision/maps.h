@@ -27,6 +27,13 @@ std::optional<MapForm> map_form(const HeadRequest& request, const TensorInfo& ou
 // Whether the sidecar says that a map is one of keypoints: by its role, or by naming bones.
 bool is_known_heatmap(const HeadRequest& request, const MapForm& form);
 
+// Whether somebody says that a vector is the scores of classes: sidecar, labels, a name, the
+// graph's last operator, or a number of classes that models are published for.
+bool are_classes(const HeadRequest& request, const TensorInfo& vector);
+// Whether the only output is a vector that may as well be an embedding or landmarks: many sums of
+// products that nobody calls classes.
+bool may_be_other_than_classes(const HeadRequest& request, const TensorInfo& vector);
+
 // A tensor as dense floats in the order of its CPU shape: its own bytes where they are that, else a
 // copy. Keeps memory over frames.
 class FloatView {

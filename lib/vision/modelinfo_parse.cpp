@@ -12,6 +12,7 @@
 #include "lib/vision/modelinfo.h"
 #include "lib/vision/modelinfo_ini.h"
 #include "lib/vision/modelinfo_keys.h"
+#include "lib/vision/tensor_access.h"
 
 namespace vartml {
 
@@ -43,12 +44,35 @@ Error unknown_key(const Source& source, const IniEntry& entry, std::span<const K
         known += key.name;
         names.push_back(key.name);
     }
-    const std::string_view near = nearest_name(entry.key, names);
+    std::string_view near = nearest_name(entry.key, names);
+    if (const auto same = std::ranges::find(names, std::string(vision::own_prefix) + entry.key);
+        same != names.end())
+        near = *same;
     return source.error(entry.line,
                         "key '" + entry.key + "' " +
                             (elsewhere ? "does not belong in this section" : "is unknown") +
                             (near.empty() ? "" : "; did you mean '" + std::string(near) + "'?") +
                             (near.empty() ? ", the keys of this section are " + known : ""));
+}
+
+// A key with our prefix, with a misspelt one, or one of ours without it. Other programs have keys
+// of their own in a sidecar.
+bool is_meant_as_ours(const std::string& key) {
+    constexpr std::string_view upstream[] = {"version", "group-id", "dir",        "type",
+                                             "dims",    "id",       "dims-order", "ranges"};
+    if (key.starts_with(vision::own_prefix)) return true;
+    if (std::ranges::find(upstream, key) != std::ranges::end(upstream)) return false;
+    std::vector<std::string_view> names;
+    const auto add = [&](auto keys) {
+        for (const auto& known : keys)
+            if (known.name.starts_with(vision::own_prefix)) names.push_back(known.name);
+    };
+    add(vision::general_keys());
+    add(vision::input_keys());
+    add(vision::output_keys());
+    const std::string with_prefix = std::string(vision::own_prefix) + key;
+    return std::ranges::find(names, with_prefix) != names.end() ||
+           !nearest_name(key, names).empty();
 }
 
 template <typename T>
@@ -57,9 +81,7 @@ Result<void> read_section(const Source& source, const IniSection& section,
     for (const IniEntry& entry : section.entries) {
         const Key<T>* key = vision::find_key(keys, entry.key);
         if (!key) {
-            if (entry.key.starts_with(vision::own_prefix)) {
-                return unknown_key(source, entry, keys);
-            }
+            if (is_meant_as_ours(entry.key)) return unknown_key(source, entry, keys);
             continue;  // upstream's keys, and those of other programs
         }
         if (!key->set(target, entry.value)) {
@@ -110,11 +132,23 @@ Result<void> read_ranges(const Source& source, const IniEntry& entry, ModelInfo:
     return {};
 }
 
+// A section that says something and not of what: [modelinfo] misspelt, or a tensor without dir.
+Error without_direction(const Source& source, const IniSection& section, const IniEntry& entry) {
+    const std::string_view general = "modelinfo";
+    const bool is_general = vision::find_key(vision::general_keys(), entry.key) != nullptr;
+    const bool near = !nearest_name(section.name, {&general, 1}).empty();
+    return source.error(entry.line,
+                        "section [" + section.name + "] has key '" + entry.key +
+                            (is_general || near ? "', which belongs in section [modelinfo]"
+                                                : "' but no dir=input or dir=output, add one"));
+}
+
 Result<void> read_tensor(const Source& source, const IniSection& section, ModelInfo& info) {
     const IniEntry* dir = section.find("dir");
     if (dir && dir->value == "input") {
         ModelInfo::Input input;
         input.name = section.name;
+        input.line = section.line;
         if (auto done = read_section(source, section, vision::input_keys(), input); !done) {
             return done;
         }
@@ -127,6 +161,7 @@ Result<void> read_tensor(const Source& source, const IniSection& section, ModelI
     if (dir && dir->value == "output") {
         ModelInfo::Output output;
         output.name = section.name;
+        output.line = section.line;
         if (auto done = read_section(source, section, vision::output_keys(), output); !done) {
             return done;
         }
@@ -138,10 +173,8 @@ Result<void> read_tensor(const Source& source, const IniSection& section, ModelI
                             "key 'dir' is '" + dir->value + "', expected input or output");
     }
     for (const IniEntry& entry : section.entries) {
-        if (entry.key.starts_with(vision::own_prefix)) {
-            return source.error(entry.line, "section [" + section.name + "] has key '" + entry.key +
-                                                "' but no dir=input or dir=output, add one");
-        }
+        if (is_meant_as_ours(entry.key) || entry.key == "ranges")
+            return without_direction(source, section, entry);
     }
     return {};
 }
@@ -222,22 +255,122 @@ Result<ModelInfo> parse_modelinfo(std::string_view text, const std::string& file
     return info;
 }
 
-Result<ModelInfo> find_modelinfo(const std::string& file, const std::string& model_path,
-                                 const std::string& entry) {
-    if (!file.empty()) return read_sidecar(file);
-    if (!entry.empty()) return parse_modelinfo(entry, "");
-    if (model_path.empty()) return ModelInfo{};
+namespace {
+
+std::string names_of(std::span<const TensorInfo> tensors) {
+    std::string text;
+    for (const TensorInfo& tensor : tensors)
+        text += (text.empty() ? "'" : ", '") + tensor.name + "'";
+    return text.empty() ? "none" : text;
+}
+
+bool has_name(std::span<const TensorInfo> tensors, const std::string& name) {
+    return std::ranges::find(tensors, name, &TensorInfo::name) != tensors.end();
+}
+
+// Of a section whose name none of the `tensors` has.
+Error no_tensor(const ModelInfo& info, const std::string& name, unsigned line, bool is_input,
+                std::span<const TensorInfo> tensors, std::span<const TensorInfo> others) {
+    const std::string direction = is_input ? "input" : "output";
+    if (has_name(others, name))
+        return vision::sidecar_error(info.file, line,
+                                     "section [" + name + "] has dir=" + direction + ", but '" +
+                                         name + "' is an " + (is_input ? "output" : "input") +
+                                         " of the model; correct the line dir");
+    std::vector<std::string_view> known;
+    for (const TensorInfo& tensor : tensors) known.push_back(tensor.name);
+    const std::string_view near = nearest_name(name, known);
+    return vision::sidecar_error(
+        info.file, line,
+        "section [" + name + "] names no " + direction + " of the model, which has " +
+            names_of(tensors) +
+            (near.empty() ? "; name the section after one of them"
+                          : "; did you mean [" + std::string(near) + "]?"));
+}
+
+}  // namespace
+
+Result<void> check_modelinfo(const ModelInfo& info, std::span<const TensorInfo> inputs,
+                             std::span<const TensorInfo> outputs) {
+    for (const ModelInfo::Input& input : info.inputs) {
+        if (!has_name(inputs, input.name))
+            return no_tensor(info, input.name, input.line, true, inputs, outputs);
+    }
+    for (const ModelInfo::Output& output : info.outputs) {
+        const auto tensor = std::ranges::find(outputs, output.name, &TensorInfo::name);
+        if (tensor == outputs.end())
+            return no_tensor(info, output.name, output.line, false, outputs, inputs);
+        const DataType type = tensor->cpu.data_type;
+        if ((output.quant_scale || output.zero_point) && !vision::is_integer(type))
+            return vision::sidecar_error(
+                info.file, output.line,
+                "section [" + output.name +
+                    "] has x-vartml-quant-scale or x-vartml-zero-point, but the output holds " +
+                    std::string(to_string(type)) + " and no codes; take them out");
+    }
+    return {};
+}
+
+namespace {
+
+// Whether there is no more in it than what a compiler sees in a graph.
+bool is_of_outputs_alone(const ModelInfo& info) {
+    ModelInfo rest = info;
+    rest.file.clear();
+    const auto seen = [](const ModelInfo::Output& o) {
+        return o.id.empty() && o.role.empty() && !o.stride;
+    };
+    if (!std::ranges::all_of(rest.outputs, seen)) return false;
+    rest.outputs.clear();
+    return rest == ModelInfo{};
+}
+
+// The first file beside the model; nothing where there is none.
+Result<std::optional<ModelInfo>> read_beside(const std::string& model_path) {
     std::string model = model_path;
     while (model.size() > 1 && model.back() == '/') model.pop_back();
+    if (model.empty()) return std::optional<ModelInfo>();
     const std::filesystem::path path = model;
     std::filesystem::path without = path;
     without.replace_extension();
     for (const auto& candidate :
          {std::filesystem::path(model + ".modelinfo"),
           std::filesystem::path(without.string() + ".modelinfo"), path / "modelinfo"}) {
-        if (is_file(candidate)) return read_sidecar(candidate.string());
+        if (!is_file(candidate)) continue;
+        auto read = read_sidecar(candidate.string());
+        if (!read) return std::move(read).error();
+        return std::optional(*std::move(read));
     }
-    return ModelInfo{};
+    return std::optional<ModelInfo>();
+}
+
+}  // namespace
+
+Result<ModelInfo> find_modelinfo(const std::string& file, const std::string& model_path,
+                                 const std::string& entry) {
+    auto inside = parse_modelinfo(entry, "");
+    if (!inside && file.empty()) return inside;
+    // What the compiler saw in the graph holds whatever file says the rest.
+    ModelInfo seen;
+    if (inside) {
+        for (const ModelInfo::Output& o : inside->outputs)
+            seen.outputs.push_back({.name = o.name,
+                                    .id = "",
+                                    .role = "",
+                                    .quant_scale = o.quant_scale,
+                                    .zero_point = o.zero_point,
+                                    .ends_in = o.ends_in});
+    }
+    if (!file.empty()) {
+        auto read = read_sidecar(file);
+        if (!read) return read;
+        return join_modelinfo(*std::move(read), seen);
+    }
+    if (!is_of_outputs_alone(*inside)) return inside;
+    auto beside = read_beside(model_path);
+    if (!beside) return std::move(beside).error();
+    if (!*beside) return inside;
+    return join_modelinfo(**std::move(beside), seen);
 }
 
 Result<std::vector<std::string>> read_labels(const std::string& file) {

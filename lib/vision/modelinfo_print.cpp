@@ -170,6 +170,7 @@ void print_output(Writer& writer, const ModelInfo::Output& output) {
     if (output.zero_point) {
         writer.key("x-vartml-zero-point", std::to_string(*output.zero_point));
     }
+    writer.key("x-vartml-ends-in", output.ends_in);
 }
 
 std::array<float, 3> three(const std::vector<float>& values) {

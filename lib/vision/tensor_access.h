@@ -47,6 +47,11 @@ double element(const OutputTensor& tensor, size_t index);
 // Whether numbers of a type are whole ones (booleans too).
 bool is_integer(DataType type);
 
+// Whether the values of an output are whole numbers, and no codes of reals.
+inline bool is_whole(const TensorInfo& output) {
+    return is_integer(output.cpu.data_type) && !output.cpu.quantisation;
+}
+
 // Whether a CPU shape is one of vector_of.
 bool is_class_vector(std::span<const uint32_t> shape);
 

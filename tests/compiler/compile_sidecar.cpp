@@ -71,7 +71,8 @@ protected:
                                .labels = labels_,
                                .metadata = metadata_,
                                .inputs = inputs_,
-                               .outputs = outputs_},
+                               .outputs = outputs_,
+                               .meanings = meanings_},
                               warnings_);
     }
     ModelInfo info() {
@@ -88,6 +89,7 @@ protected:
     std::map<std::string, std::string> metadata_;
     std::vector<TensorInfo> inputs_ = {tensor("images", Layout::NCHW, {1, 3, 64, 64})};
     std::vector<TensorInfo> outputs_ = {tensor("out", Layout::NHW, {1, 6, 84})};
+    std::vector<ModelInfo::Output> meanings_;
     std::vector<std::string> warnings_;
 };
 
@@ -95,6 +97,48 @@ TEST_F(Sidecar, IsEmptyWhereNothingIsKnown) {
     const auto text = run();
     ASSERT_TRUE(text);
     EXPECT_EQ(*text, "");
+}
+
+TEST_F(Sidecar, PutsWhatTheGraphShowsBehindWhatIsKnown) {
+    meanings_ = {{.name = "out",
+                  .id = "",
+                  .role = "",
+                  .quant_scale = 0.25,
+                  .zero_point = 3,
+                  .ends_in = "linear"}};
+    outputs_[0].cpu = make_view(DataType::uint8, Layout::NHW, {1, 6, 84});
+    ASSERT_EQ(info().outputs.size(), 1u);  // also where nothing else is known
+    EXPECT_EQ(info().outputs[0].ends_in, "linear");
+    EXPECT_EQ(info().outputs[0].quant_scale, 0.25);
+    EXPECT_EQ(info().outputs[0].zero_point, 3);
+    test::spill(
+        folder_ / "model.modelinfo",
+        "[out]\ndir=output\nx-vartml-quant-scale=0.5\n[images]\ndir=input\nx-vartml-mean=1\n");
+    EXPECT_EQ(info().outputs[0].ends_in, "linear");
+    EXPECT_EQ(info().outputs[0].quant_scale, 0.5);  // the user's word
+    EXPECT_EQ(info().outputs[0].zero_point, std::nullopt);
+    EXPECT_EQ(info().inputs[0].mean, std::vector<float>{1});
+}
+
+TEST_F(Sidecar, WarnsOfPixelsThatADecoderDoesNotSay) {
+    decoder_ = "classify";
+    set_outputs({1, 10});
+    EXPECT_EQ(info().inputs[0].mean.size(), 3u);
+    ASSERT_EQ(warnings_.size(), 1u);
+    EXPECT_NE(warnings_[0].find("most models of decoder classify"), std::string::npos);
+    decoder_ = "yolo-v8";
+    set_outputs({1, 6, 84});
+    (void)info();
+    EXPECT_TRUE(warnings_.empty());
+}
+
+TEST_F(Sidecar, WithASectionOfNoTensorIsRefused) {
+    test::spill(folder_ / "model.modelinfo", "[imagez]\ndir=input\nx-vartml-mean=1\n");
+    const auto wrong = run();
+    ASSERT_FALSE(wrong);
+    EXPECT_EQ(wrong.error().code, ErrorCode::invalid_argument);
+    EXPECT_NE(wrong.error().message.find("did you mean [images]?"), std::string::npos)
+        << wrong.error().message;
 }
 
 // The program normalises: whoever fills the input gives it the bytes.

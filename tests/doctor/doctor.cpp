@@ -289,6 +289,41 @@ TEST(WayOut, IsTheEndOfTheSentence) {
     for (const Case& c : cases) EXPECT_EQ(way_out(c.sentence, "m.onnx"), c.change);
 }
 
+TEST_F(Doctor, NamesASectionOfASidecarThatIsOfNoTensor) {
+    request_.models = {model()};
+    test::spill(dir_ / "shelf.modelinfo", "[imagez]\ndir=input\nx-vartml-mean=1\n");
+    const Finding found = problem();
+    EXPECT_EQ(found.check, "model") << text_;
+    EXPECT_TRUE(contains(found.text, "did you mean [images]?")) << found.text;
+}
+
+TEST_F(Doctor, NamesPixelsThatNobodyVouchesFor) {
+    TinyOnnx m;
+    m.input("images", {1, 3, 16, 16}).weights("w", {1000, 3, 16, 16});
+    m.node("Conv", {"images", "w"}, {"c"}).node("Flatten", {"c"}, {"y"}).output("y");
+    m.save(dir_ / "classes.onnx");
+    request_.models = {dir_ / "classes.onnx"};
+    const std::string notes = findings(Level::note, "model");
+    EXPECT_TRUE(contains(notes, "pictures are fed as rgb, crop 0.875, mean 123.675")) << text_;
+    EXPECT_TRUE(contains(notes, "[images]\ndir=input\nx-vartml-channels=rgb")) << text_;
+}
+
+// [1,6,84] is a YOLO v8 head of 64x64 by its shape; its numbers are pixels in 0 to 1.
+TEST_F(Doctor, NamesNumbersThatAreNotWhatTheShapesPromise) {
+    TinyOnnx m;
+    m.input("images", {1, 3, 64, 64}).ints("flat", {3}, {1, 3, 4096}).ints("head", {3}, {1, 6, 84});
+    m.ints("begin", {1}, {0}).ints("end", {1}, {168}).ints("axis", {1}, {2});
+    m.node("Reshape", {"images", "flat"}, {"f"})
+        .node("Slice", {"f", "begin", "end", "axis"}, {"s"})
+        .node("Reshape", {"s", "head"}, {"y"})
+        .output("y")
+        .save(dir_ / "like.onnx");
+    request_.models = {dir_ / "like.onnx"};
+    const Finding found = problem();
+    EXPECT_EQ(found.id, "dec-implausible") << text_;
+    EXPECT_TRUE(contains(found.text, "decoder yolo-v8 does not fit the numbers")) << found.text;
+}
+
 TEST_F(Doctor, NamesAnInputThatNothingFeeds) {
     TinyOnnx m;
     m.input("images", {1, 3, 16, 16}).input("size", {1, 3, 1, 1});

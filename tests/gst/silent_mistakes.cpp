@@ -32,7 +32,8 @@ public:
         spill(dir_ / "names", "cat\ndog\nbird\n");
     }
     std::string infer() const {
-        return "vartmlinfer model=" + (dir_ / "m.onnx") + " cache-dir=" + (dir_ / "cache");
+        return "vartmlinfer preprocess=\"mean=0 scale=1\" model=" + (dir_ / "m.onnx") +
+               " cache-dir=" + (dir_ / "cache");
     }
     std::string decode() const {
         return "vartmldecode decoder=classify label-file=" + (dir_ / "names");

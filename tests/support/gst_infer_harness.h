@@ -28,7 +28,10 @@ inline std::string model_file(const char* ending = ".rai") {
 inline GstElement* make_infer() {
     GST_ELEMENT_REGISTER(vartmlinfer, nullptr);
     GstElement* element = gst_element_factory_make("vartmlinfer", nullptr);
-    g_object_set(element, "model", model_file().c_str(), nullptr);
+    // Else the shapes of the fake model would make it a classifier, whose pixels nobody vouches
+    // for.
+    g_object_set(element, "model", model_file().c_str(), "preprocess",
+                 "channels=rgb resize=stretch mean=0 scale=1", nullptr);
     // A harness says that it is live.
     gst_util_set_object_arg(G_OBJECT(element), "on-late", "block");
     gst_util_set_object_arg(G_OBJECT(element), "keep-rate", "no");

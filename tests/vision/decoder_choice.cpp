@@ -122,6 +122,13 @@ const ChoiceCase choices[] = {
     {"RetinaFace 640", {{1, 16800, 4}, {1, 16800, 2}, {1, 16800, 10}}, 640, 640, "retinaface"},
     {"a map as large as the picture", {{1, 21, 512, 512}}, 512, 512, "segment"},
     {"channels last", {{1, 512, 896, 4}}, 896, 512, "segment"},
+    {"three channels as large as the input: another picture, or classes",
+     {{1, 3, 240, 320}},
+     320,
+     240,
+     nullptr,
+     "fit no decoder"},
+    {"three channels with labels", {{1, 3, 240, 320}}, 320, 240, "segment", "", 3},
     {"one channel", {{1, 1, 64, 64}}, 256, 256, "segment"},
     {"small maps: classes or points",
      {{1, 17, 64, 48}},
@@ -232,21 +239,6 @@ TEST(Choice, TakesIdsThatTheSidecarGives) {
     const auto decoder = Decoder::create(info, outputs, 640, 640, {});
     ASSERT_TRUE(decoder) << decoder.error().message;
     EXPECT_EQ(decoder->reason(), "ids");
-}
-
-TEST(Choice, IsGuessedForThePictureWhereItIsCertain) {
-    const auto guessed = [](std::vector<uint32_t> shape, const ModelInfo& info = {}) {
-        const TensorInfo output = output_of("out", std::move(shape));
-        const DecoderFamily* family = guess_decoder_family(info, {&output, 1}, 416, 416);
-        return family ? std::string(family->nick) : "";
-    };
-    EXPECT_EQ(guessed({1, 3549, 85}), "yolox");
-    EXPECT_EQ(guessed({1, 3549, 84}), "");     // YOLOX or YOLO v8 transposed
-    EXPECT_EQ(guessed({1, 256}), "");          // classes, or an embedding
-    EXPECT_EQ(guessed({1, 3, 416, 416}), "");  // classes of pixels, or another picture
-    ModelInfo info;
-    info.decoder = "classify";
-    EXPECT_EQ(guessed({1, 256}, info), "classify");
 }
 
 struct FaultCase {

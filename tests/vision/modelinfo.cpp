@@ -126,6 +126,13 @@ const BadCase bad_cases[] = {
     {"[a]\ndir=input\nranges=0,1\nx-vartml-scale=1\n", {"line 3", "ranges", "differs"}},
     {"[a]\ndir=input\nranges=1,0\n", {"line 3", "1,0", "min,max"}},
     {"[a]\ndir=output\nx-vartml-role=box\n", {"line 3", "'box'", "boxes"}},
+    {"[modelinfo]\nx-vartlm-decoder=yolox\n", {"line 2", "unknown", "x-vartml-decoder"}},
+    {"[modelinfo]\ndecoder=yolox\n", {"line 2", "unknown", "did you mean 'x-vartml-decoder'"}},
+    {"[a]\ndir=input\nmean=1\n", {"line 3", "unknown", "did you mean 'x-vartml-mean'"}},
+    {"[modelinof]\nx-vartml-decoder=yolox\n", {"line 2", "[modelinof]", "[modelinfo]"}},
+    {"[general]\nx-vartml-strides=8\n", {"line 2", "[general]", "[modelinfo]"}},
+    {"[a]\nranges=0,1\n", {"line 2", "ranges", "dir=input"}},
+    {"[a]\ndir=output\nx-vartml-ends-in=relu\n", {"line 3", "relu", "softmax"}},
     {"key=1\n", {"line 1", "first section", "[modelinfo]"}},
     {"[modelinfo]\nnonsense\n", {"line 2", "nonsense", "key=value"}},
     {"[modelinfo\n", {"line 1", "[modelinfo", "[section]"}},
@@ -161,6 +168,55 @@ TEST(Modelinfo, IsFoundInTheDocumentedOrder) {
     const auto missing = find_modelinfo(file + "-missing", model, entry);
     ASSERT_FALSE(missing);
     EXPECT_EQ(missing.error().code, ErrorCode::not_found);
+}
+
+TEST(Modelinfo, OfAFileIsJoinedToWhatTheCompilerSaw) {
+    const Folder folder;
+    const std::string model = folder.write("m.rai", "");
+    const std::string seen =
+        "[modelinfo]\nversion=1.0\n[out]\ndir=output\nx-vartml-ends-in=linear\n";
+    const auto text = [&](const std::string& file, const std::string& entry) {
+        const auto info = find_modelinfo(file, model, entry);
+        if (!info) return message(info);
+        return info->decoder + " " + (info->outputs.empty() ? "" : info->outputs[0].ends_in);
+    };
+    EXPECT_EQ(text("", seen), " linear");
+    folder.write("m.modelinfo", "[modelinfo]\nx-vartml-decoder=yolox\n");
+    EXPECT_EQ(text("", seen), "yolox linear");  // the entry is no sidecar that anybody wrote
+    EXPECT_EQ(text("", seen + "[modelinfo]\nx-vartml-decoder=classify\n"), "classify linear");
+    const std::string file = folder.write(
+        "own", "[modelinfo]\nx-vartml-decoder=ssd\n[out]\ndir=output\nx-vartml-role=boxes\n");
+    EXPECT_EQ(text(file, seen), "ssd linear");
+}
+
+struct ForeignSection {
+    const char* text;
+    const char* words[3];
+};
+const ForeignSection foreign_sections[] = {
+    {"[imagez]\ndir=input\nx-vartml-mean=1\n", {"line 1", "[imagez]", "did you mean [images]?"}},
+    {"[pictures of cats]\ndir=input\n", {"line 1", "names no input", "'images'"}},
+    {"[ot]\ndir=output\n", {"line 1", "names no output", "did you mean [out]?"}},
+    {"[out]\ndir=input\n", {"line 1", "[out]", "is an output"}},
+    {"[out]\ndir=output\nx-vartml-quant-scale=0.5\n", {"line 1", "quant-scale", "fp32"}},
+};
+TEST(Modelinfo, WithASectionOfNoTensorIsRefused) {
+    TensorInfo input, output;
+    input.name = "images";
+    output.name = "out";
+    input.cpu = output.cpu = make_view(DataType::float32, Layout::GENERIC, {1, 4});
+    const auto check = [&](const char* text) {
+        const auto info = parse_modelinfo(text, "m.modelinfo");
+        EXPECT_TRUE(info) << message(info);
+        const auto fits = check_modelinfo(*info, {&input, 1}, {&output, 1});
+        return fits ? std::string() : fits.error().message;
+    };
+    for (const ForeignSection& c : foreign_sections) {
+        for (const char* word : c.words)
+            EXPECT_NE(check(c.text).find(word), std::string::npos)
+                << word << " in: " << check(c.text);
+    }
+    EXPECT_EQ(check("[images]\ndir=input\nx-vartml-mean=1\n[out]\ndir=output\n[other]\na=1\n"), "");
 }
 
 TEST(Modelinfo, OfADirectoryMayLieInsideIt) {

@@ -46,24 +46,38 @@ struct ModelInfo {
         std::optional<double> crop_fraction;
         std::string feed;  ///< for inputs that are not the picture
         std::string picture;
+        unsigned line = 0;  ///< of its section in `file`, for messages
+        bool operator==(const Input&) const = default;
     };
     struct Output {
         std::string name, id, role;
         std::optional<int> stride{};
         std::optional<double> quant_scale{};
         std::optional<int> zero_point{};
+        std::string
+            ends_in{};  ///< what the graph makes the values with: "softmax", "log-softmax",
+                        ///< "sigmoid", "unit-length" (divided by its length), "linear" (sums
+                        ///< of products: logits, where they are scores); "" = not known
+        unsigned line = 0;
+        bool operator==(const Output&) const = default;
     };
     std::vector<Input> inputs;
     std::vector<Output> outputs;
+    bool operator==(const ModelInfo&) const = default;
 };
 
 /// Parses the text of a sidecar. `file` is its name for messages and the folder of label files (""
 /// = none). Errors: bad_model naming file, line and key; those of read_labels.
 Result<ModelInfo> parse_modelinfo(std::string_view text, const std::string& file);
+/// Whether every section of a sidecar names a tensor of the model, in its direction and with keys
+/// that its type has a use for. Errors: bad_model naming file, line, section and the way out.
+Result<void> check_modelinfo(const ModelInfo& info, std::span<const TensorInfo> inputs,
+                             std::span<const TensorInfo> outputs);
 /// The sidecar of a model by the search order of the elements: `file` if given, else the entry of
-/// the compiled model, else MODEL.modelinfo, MODEL without its last ending .modelinfo,
-/// DIRECTORY/modelinfo; an empty ModelInfo where there is none. Errors: not_found when `file` does
-/// not exist, io, and those of parse_modelinfo.
+/// the compiled model where it says more than what the compiler saw in the graph, else
+/// MODEL.modelinfo, MODEL without its last ending .modelinfo, DIRECTORY/modelinfo; an empty
+/// ModelInfo where there is none. What the compiler saw of the outputs is joined to any of them.
+/// Errors: not_found when `file` does not exist, io, and those of parse_modelinfo.
 Result<ModelInfo> find_modelinfo(const std::string& file, const std::string& model_path,
                                  const std::string& entry);
 /// The text form, as `vartml compile --decoder` writes it: what `info` leaves open and its decoder
@@ -71,6 +85,9 @@ Result<ModelInfo> find_modelinfo(const std::string& file, const std::string& mod
 /// out.
 std::string print_modelinfo(const ModelInfo& info, std::span<const TensorInfo> inputs,
                             std::span<const TensorInfo> outputs);
+/// Both as one: what `first` leaves open is taken from `second`, input by input and output by
+/// output.
+ModelInfo join_modelinfo(ModelInfo first, const ModelInfo& second);
 /// Labels of a text file: one per line, UTF-8, CRLF accepted, an empty last line ignored.
 /// Errors: not_found, io, bad_model naming file and line.
 Result<std::vector<std::string>> read_labels(const std::string& file);
@@ -89,16 +106,31 @@ std::span<const DecoderFamily> decoder_families();
 /// may follow: "yolov8", "YOLO11n-seg", "yolov5s". nullptr for others.
 const DecoderFamily* find_decoder_family(std::string_view name);
 
-/// The family of a model before its tensors are decoded, for its pixel conventions: the sidecar's,
-/// else that of upstream's tensor ids, else the only one that the shapes fit. nullptr where none is
-/// certain; a mere vector of numbers is none.
-const DecoderFamily* guess_decoder_family(const ModelInfo& info,
-                                          std::span<const TensorInfo> outputs, uint32_t input_width,
-                                          uint32_t input_height);
-
 /// Pre-processing of an input: sidecar, else the family, else RGB, 0, 1, stretch.
 PreprocessOptions preprocess_options(const ModelInfo& info, const DecoderFamily* family,
                                      std::string_view input_name);
+
+/// How pictures become the values of an input, and who says so.
+struct PixelChoice {
+    PreprocessOptions options;
+    const DecoderFamily* family = nullptr;  ///< what Decoder::create would choose; nullptr: nothing
+    std::string source;  ///< "the sidecar", "decoder yolox", "the input's type uint8"; "" = nobody:
+                         ///< `options` are then those of most such models, or none at all
+
+    /// "rgb, letterbox, mean 0, scale 0.003921569".
+    std::string words() const;
+    /// What a user should know: "pictures are fed as …; …", and where nobody says so what to do.
+    std::string sentence() const;
+    /// The section of a sidecar that says the same of the input.
+    std::string section(std::string_view input_name) const;
+};
+/// The one choice of pixels, for elements, tools and the doctor alike. The family is chosen as
+/// Decoder::create chooses it from the same `info`, `outputs`, size of the picture and `decoder`
+/// ("" or "auto": nothing asked for); an input of integers takes the bytes; numbers of the sidecar
+/// win over both.
+PixelChoice choose_pixels(const ModelInfo& info, std::span<const TensorInfo> outputs,
+                          const TensorInfo& input, uint32_t input_width, uint32_t input_height,
+                          const std::string& decoder = "");
 
 /// One output tensor of a run: where its bytes are and how they lie.
 struct OutputTensor {
@@ -203,6 +235,12 @@ public:
     std::string_view family() const;  ///< nick
     std::string_view reason() const;  ///< why: "property", "sidecar", "ids", "shapes"
     unsigned classes() const;         ///< of the tensor; 0 where its shape does not say
+    /// What is put behind the scores: "softmax", "sigmoid" or "none"; "" = there are none, or the
+    /// numbers have not shown it yet.
+    std::string_view activation() const;
+    /// Why the numbers of the first frames cannot be what the family takes them for: a sentence
+    /// that names the family and others that read such outputs; "" = nothing speaks against it.
+    std::string doubt() const;
     const std::vector<std::string>& labels() const;
     /// "the 80 classes of COCO" where neither sidecar nor user says labels and the number of
     /// classes is that of a data set that most such models are trained on; else "".

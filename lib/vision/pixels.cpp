@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// How pictures become an input: one choice from sidecar, decoder family and the input's type.
+#include <algorithm>
+#include <array>
+
+#include "lib/vision/batch_axis.h"
+#include "lib/vision/families.h"
+#include "lib/vision/modelinfo.h"
+
+namespace vartml {
+
+namespace {
+
+using Three = std::array<float, 3>;
+
+std::string three_text(const Three& v) {
+    std::string text = vision::number_text(v[0]);
+    if (v[1] != v[0] || v[2] != v[0])
+        text += "," + vision::number_text(v[1]) + "," + vision::number_text(v[2]);
+    return text;
+}
+
+bool is_picture_of_bytes(const ModelInfo::Input* said, const TensorInfo& input) {
+    return !input.picture.empty() || (said && !said->picture.empty());
+}
+
+bool is_gray(const TensorInfo& input) {
+    const auto& s = input.cpu.shape;
+    return s.size() == 3 ||
+           (s.size() == 4 && (input.cpu.layout == Layout::NHWC ? s[3] : s[1]) == 1);
+}
+
+// The numbers that the sidecar gives stay; the others are those of a single channel.
+void keep_one_channel(PreprocessOptions& options, const ModelInfo::Input* said) {
+    options.channels = ChannelOrder::gray;
+    if (!said || !said->resize) options.resize = ResizeMode::stretch;
+    if (!said || said->mean.empty()) options.mean = {0, 0, 0};
+    if (!said || said->scale.empty()) options.scale = {1 / 255.f, 1 / 255.f, 1 / 255.f};
+}
+
+// Codes of a byte; int8 is the byte less 128.
+void take_bytes(PreprocessOptions& options, DataType type) {
+    const float zero = type == DataType::int8 ? 128.f : 0.f;
+    options.mean = {zero, zero, zero};
+    options.scale = {1, 1, 1};
+}
+
+}  // namespace
+
+PixelChoice choose_pixels(const ModelInfo& info, std::span<const TensorInfo> outputs,
+                          const TensorInfo& input, uint32_t input_width, uint32_t input_height,
+                          const std::string& decoder) {
+    auto chosen =
+        vision::choose_family({info, outputs, input_width, input_height, nullptr}, decoder);
+    if (const auto batched = vision::with_batch_axis(outputs); !chosen && batched)
+        chosen =
+            vision::choose_family({info, *batched, input_width, input_height, nullptr}, decoder);
+    const vision::Family* const family = chosen ? chosen->family : nullptr;
+    PixelChoice choice;
+    if (family) choice.family = find_decoder_family(family->row.nick);
+    choice.options = preprocess_options(info, choice.family, input.name);
+
+    const auto found = std::ranges::find(info.inputs, input.name, &ModelInfo::Input::name);
+    const ModelInfo::Input* const said = found == info.inputs.end() ? nullptr : &*found;
+    const bool numbers = said && (!said->mean.empty() || !said->scale.empty());
+    if (is_picture_of_bytes(said, input)) {
+        const std::string& order = input.picture.empty() ? said->picture : input.picture;
+        choice.options.channels = order.starts_with("bgr") ? ChannelOrder::bgr
+                                  : order == "gray"        ? ChannelOrder::gray
+                                                           : ChannelOrder::rgb;
+        take_bytes(choice.options, DataType::uint8);
+        choice.source = input.picture.empty() ? "the sidecar" : "the compiled model";
+    } else if (numbers) {
+        choice.source = "the sidecar";
+    } else if (vision::is_integer(input.cpu.data_type)) {
+        take_bytes(choice.options, input.cpu.data_type);
+        choice.source = "the input's type " + std::string(to_string(input.cpu.data_type));
+    } else if (family && family->shapes_tell) {
+        choice.source = "decoder " + std::string(family->row.nick);
+    } else if (family && is_gray(input)) {
+        keep_one_channel(choice.options, said);
+    }
+    return choice;
+}
+
+std::string PixelChoice::words() const {
+    std::string text = std::string(vision::to_string(options.channels)) + ", " +
+                       std::string(vision::to_string(options.resize));
+    if (options.resize == ResizeMode::crop)
+        text += " " + vision::number_text(static_cast<float>(options.crop_fraction));
+    return text + ", mean " + three_text(options.mean) + ", scale " + three_text(options.scale);
+}
+
+std::string PixelChoice::sentence() const {
+    const std::string fed = "pictures are fed as " + words() + "; ";
+    if (!source.empty()) return fed + "as " + source + " says";
+    const std::string common =
+        family ? ", it is what most models of decoder " + std::string(family->nick) + " take" : "";
+    return fed + "neither model nor sidecar says so" + common +
+           ": results of a model that was trained otherwise, or for something else, are wrong";
+}
+
+std::string PixelChoice::section(std::string_view input_name) const {
+    std::string text = "[" + std::string(input_name) + "]\ndir=input\n";
+    text += "x-vartml-channels=" + std::string(vision::to_string(options.channels)) + "\n";
+    text += "x-vartml-resize=" + std::string(vision::to_string(options.resize)) + "\n";
+    if (options.resize == ResizeMode::crop)
+        text += "x-vartml-crop-fraction=" +
+                vision::number_text(static_cast<float>(options.crop_fraction)) + "\n";
+    text += "x-vartml-mean=" + three_text(options.mean) + "\n";
+    return text + "x-vartml-scale=" + three_text(options.scale) + "\n";
+}
+
+}  // namespace vartml

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// How pictures become an input: who says so, and what is taken where nobody does.
+#include <gtest/gtest.h>
+#include <vartml/postprocess.h>
+
+using namespace vartml;
+
+namespace {
+
+TensorInfo tensor(const char* name, DataType type, Layout layout, std::vector<uint32_t> shape) {
+    TensorInfo info;
+    info.name = name;
+    info.cpu = make_view(type, layout, std::move(shape));
+    return info;
+}
+
+TensorInfo picture(DataType type = DataType::float32, uint32_t channels = 3) {
+    return tensor("images", type, Layout::NCHW, {1, channels, 224, 224});
+}
+
+PixelChoice choose(std::vector<uint32_t> output, const ModelInfo& info = {},
+                   const TensorInfo& input = picture(), const std::string& decoder = "") {
+    const TensorInfo out = tensor("out", DataType::float32, Layout::GENERIC, std::move(output));
+    return choose_pixels(info, {&out, 1}, input, 224, 224, decoder);
+}
+
+ModelInfo sidecar(const std::string& text) {
+    auto info = parse_modelinfo(text, "");
+    EXPECT_TRUE(info) << (info ? "" : info.error().message);
+    return info ? *std::move(info) : ModelInfo{};
+}
+
+TEST(Pixels, AreThoseOfTheFamilyThatDecodesTheOutputs) {
+    // 28x28 + 14x14 + 7x7 positions
+    for (const auto& [shape, decoder, family] :
+         {std::tuple(std::vector<uint32_t>{1, 1029, 85}, "", "yolox"),
+          std::tuple(std::vector<uint32_t>{1, 84, 1029}, "", "yolo-v8"),
+          std::tuple(std::vector<uint32_t>{1, 1000}, "", "classify"),
+          std::tuple(std::vector<uint32_t>{1, 21, 224, 224}, "", "segment"),
+          std::tuple(std::vector<uint32_t>{1, 106, 2}, "", "landmarks"),
+          std::tuple(std::vector<uint32_t>{1, 84, 1029}, "yolox", "yolox"),
+          std::tuple(std::vector<uint32_t>{1, 1000}, "embedding", "embedding")}) {
+        const PixelChoice choice = choose(shape, {}, picture(), decoder);
+        ASSERT_TRUE(choice.family) << family;
+        EXPECT_EQ(choice.family->nick, family);
+        EXPECT_EQ(choice.options, choice.family->input) << family;
+    }
+}
+
+TEST(Pixels, AreVouchedForByFamiliesWhoseModelsAllTakeTheSame) {
+    EXPECT_EQ(choose({1, 1029, 85}).source, "decoder yolox");
+    EXPECT_EQ(
+        choose({1, 1029, 85}).sentence(),
+        "pictures are fed as bgr, letterbox-top-left, mean 0, scale 1; as decoder yolox says");
+    // Too many others have such outputs: nobody knows.
+    EXPECT_EQ(choose({1, 1000}).source, "");
+    EXPECT_EQ(choose({1, 21, 224, 224}).source, "");
+    EXPECT_EQ(choose({1, 1000}, {}, picture(), "classify").source, "");
+    EXPECT_EQ(choose({1, 77}, sidecar("[modelinfo]\nx-vartml-decoder=classify\n")).source, "");
+    const std::string sentence = choose({1, 1000}).sentence();
+    for (const char* word : {"rgb, crop 0.875", "mean 123.675,116.28,103.53", "neither model nor",
+                             "most models of decoder classify"})
+        EXPECT_NE(sentence.find(word), std::string::npos) << word << " in: " << sentence;
+}
+
+TEST(Pixels, OfTheSidecarWinOverTheFamily) {
+    const PixelChoice mean =
+        choose({1, 1000}, sidecar("[images]\ndir=input\nx-vartml-mean=1,2,3\n"));
+    EXPECT_EQ(mean.options.mean, (std::array<float, 3>{1, 2, 3}));
+    EXPECT_EQ(mean.source, "the sidecar");
+    // A resize alone says nothing of the numbers.
+    const PixelChoice resize =
+        choose({1, 1000}, sidecar("[images]\ndir=input\nx-vartml-resize=letterbox\n"));
+    EXPECT_EQ(resize.options.resize, ResizeMode::letterbox);
+    EXPECT_EQ(resize.options.mean[0], 123.675f);
+    EXPECT_EQ(resize.source, "");
+}
+
+TEST(Pixels, AreBytesWhereTheInputHoldsBytes) {
+    const PixelChoice bytes = choose({1, 1000}, {}, picture(DataType::uint8));
+    EXPECT_EQ(bytes.options.mean, (std::array<float, 3>{0, 0, 0}));
+    EXPECT_EQ(bytes.options.scale, (std::array<float, 3>{1, 1, 1}));
+    EXPECT_EQ(bytes.source, "the input's type uint8");
+    EXPECT_EQ(choose({1, 1000}, {}, picture(DataType::int8)).options.mean[0], 128);
+    TensorInfo embedded = picture(DataType::uint8);
+    embedded.picture = "bgr";
+    EXPECT_EQ(choose({1, 1000}, {}, embedded).options.channels, ChannelOrder::bgr);
+    EXPECT_EQ(choose({1, 1000}, {}, embedded).source, "the compiled model");
+}
+
+TEST(Pixels, OfOneChannelAreGrayInZeroToOne) {
+    const PixelChoice gray = choose({1, 10}, {}, picture(DataType::float32, 1));
+    EXPECT_EQ(gray.options.channels, ChannelOrder::gray);
+    EXPECT_EQ(gray.options.mean[0], 0);
+    EXPECT_EQ(gray.options.scale[0], 1 / 255.f);
+    EXPECT_EQ(gray.source, "");
+}
+
+TEST(Pixels, SayThemselvesAsASidecar) {
+    const PixelChoice choice = choose({1, 1000});
+    const PixelChoice again = choose({1, 1000}, sidecar(choice.section("images")));
+    EXPECT_EQ(again.options, choice.options);
+    EXPECT_EQ(again.source, "the sidecar");
+}
+
+TEST(JoinedModelinfo, TakesFromTheSecondWhatTheFirstLeavesOpen) {
+    const ModelInfo first = sidecar(
+        "[modelinfo]\nx-vartml-decoder=yolox\n[in]\ndir=input\n"
+        "x-vartml-mean=1\n");
+    const ModelInfo second = sidecar(
+        "[modelinfo]\nx-vartml-decoder=yolo-v8\nx-vartml-strides=8,16\nx-vartml-labels=a;b\n"
+        "[in]\ndir=input\nx-vartml-mean=2\nx-vartml-scale=3\n"
+        "[size]\ndir=input\nx-vartml-feed=frame-size\n[out]\ndir=output\nx-vartml-role=boxes\n");
+    const ModelInfo both = join_modelinfo(first, second);
+    EXPECT_EQ(both.decoder, "yolox");
+    EXPECT_EQ(both.strides, (std::vector<int>{8, 16}));
+    EXPECT_EQ(both.labels.size(), 2u);
+    ASSERT_EQ(both.inputs.size(), 2u);
+    EXPECT_EQ(both.inputs[0].mean, std::vector<float>{1});
+    EXPECT_EQ(both.inputs[0].scale, std::vector<float>{3});
+    EXPECT_EQ(both.inputs[1].feed, "frame-size");
+    ASSERT_EQ(both.outputs.size(), 1u);
+    EXPECT_EQ(both.outputs[0].role, "boxes");
+}
+
+}  // namespace

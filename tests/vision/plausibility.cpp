@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// Heads whose shapes fit and whose numbers do not: seen on the first frames.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <random>
+
+#include "tests/vision/head_tensors.h"
+
+using namespace vartml;
+using namespace vartml::test;
+
+namespace {
+
+StoredTensor stored(const char* name, std::vector<uint32_t> shape,
+                    const std::function<float(size_t row, size_t column)>& value) {
+    StoredTensor t;
+    t.info.name = name;
+    t.info.cpu = make_view(DataType::float32, shape.size() == 3 ? Layout::NHW : Layout::GENERIC,
+                           std::move(shape));
+    t.bytes.resize(t.info.cpu.size_bytes);
+    const size_t columns = t.info.cpu.shape.back();
+    for (size_t i = 0; i < t.info.cpu.size; ++i) {
+        const float v = value(i / columns, i % columns);
+        std::memcpy(&t.bytes[i * sizeof v], &v, sizeof v);
+    }
+    return t;
+}
+
+// What the decoder says after a frame of these tensors.
+struct Seen {
+    std::string doubt, reason, activation;
+    Decoded decoded;
+};
+Seen decode(const std::vector<StoredTensor>& tensors, uint32_t width, uint32_t height,
+            const ModelInfo& info = {}, const std::string& decoder = "") {
+    std::vector<TensorInfo> infos;
+    std::vector<OutputTensor> outputs;
+    for (const StoredTensor& t : tensors) infos.push_back(t.info);
+    for (const StoredTensor& t : tensors) outputs.push_back(t.output());
+    Seen seen;
+    auto made = Decoder::create(info, infos, width, height, {.decoder = decoder, .top_k = 3});
+    EXPECT_TRUE(made) << (made ? "" : made.error().message);
+    if (!made) return seen;
+    const auto done = made->decode(outputs, {}, width, height, seen.decoded);
+    EXPECT_TRUE(done) << (done ? "" : done.error().message);
+    seen.doubt = made->doubt();
+    seen.reason = made->reason();
+    seen.activation = made->activation();
+    return seen;
+}
+
+ModelInfo sidecar(const std::string& text) {
+    auto info = parse_modelinfo(text, "");
+    EXPECT_TRUE(info) << (info ? "" : info.error().message);
+    return info ? *std::move(info) : ModelInfo{};
+}
+
+float background_first(size_t row, size_t column) {
+    const float face = row % 50 == 7 ? 0.9f : 0.05f;
+    return column ? face : 1 - face;
+}
+
+// 320x240: 4420 positions
+TEST(Plausibility, OfFaceBoxesInOrderIsGood) {
+    const auto corners = [](size_t row, size_t column) {
+        const float x = float(row % 70) / 80, y = float(row / 70 % 60) / 70;
+        return column == 0 ? x : column == 1 ? y : column == 2 ? x + 0.1f : y + 0.1f;
+    };
+    const Seen seen = decode(
+        {stored("scores", {1, 4420, 2}, background_first), stored("boxes", {1, 4420, 4}, corners)},
+        320, 240);
+    EXPECT_EQ(seen.doubt, "");
+    EXPECT_FALSE(seen.decoded.detections.empty());
+}
+
+TEST(Plausibility, OfRegressionsReadAsCornersIsNone) {
+    std::mt19937 random(1);
+    std::normal_distribution<float> regression(0, 1);
+    const Seen seen =
+        decode({stored("scores", {1, 4420, 2}, background_first),
+                stored("boxes", {1, 4420, 4}, [&](size_t, size_t) { return regression(random); })},
+               320, 240);
+    EXPECT_EQ(seen.reason, "shapes");
+    EXPECT_NE(seen.doubt.find("decoder ultraface"), std::string::npos) << seen.doubt;
+    EXPECT_NE(seen.doubt.find("corners in the wrong order"), std::string::npos) << seen.doubt;
+}
+
+// 64x64, strides 8, 16, 32: 84 positions
+constexpr size_t positions = 84;
+
+TEST(Plausibility, OfScoresAboveOneIsNone) {
+    // Ten columns of landmarks behind an objectness and a class.
+    const auto face = [](size_t, size_t column) {
+        return column < 4 ? 20.f + float(column) : column == 4 ? 0.8f : column < 15 ? 30.f : 0.9f;
+    };
+    const Seen seen = decode({stored("out", {1, 3 * positions, 16}, face)}, 64, 64, {}, "yolo-v5");
+    EXPECT_NE(seen.doubt.find("scores lie between 0 and 24, expected 0 to 1"), std::string::npos)
+        << seen.doubt;
+}
+
+TEST(Plausibility, OfBoxesInUnitsOfThePictureIsNone) {
+    const auto tiny = [](size_t position, size_t) { return float(position % 9) / 10; };
+    const auto value = [&](size_t row, size_t column) {  // attributes first
+        return row < 4 ? tiny(column, row) : column % 21 == 3 ? 0.9f : 0.01f;
+    };
+    const Seen seen = decode({stored("out", {1, 6, positions}, value)}, 64, 64);
+    EXPECT_EQ(seen.reason, "shapes");
+    EXPECT_NE(seen.doubt.find("in units of it"), std::string::npos) << seen.doubt;
+}
+
+TEST(Plausibility, OfBoxesBeyondThePictureIsNone) {
+    const auto value = [](size_t row, size_t column) {
+        return row < 2 ? 500.f + float(column) : row < 4 ? 10.f : column % 4 == 3 ? 0.9f : 0.01f;
+    };
+    const Seen seen = decode({stored("out", {1, 6, positions}, value)}, 64, 64);
+    EXPECT_NE(seen.doubt.find("lie beyond the picture of 64x64"), std::string::npos) << seen.doubt;
+}
+
+std::vector<StoredTensor> vector_of(size_t count, const std::function<float(size_t)>& value) {
+    return {stored("out", {1, uint32_t(count)}, [&](size_t, size_t c) { return value(c); })};
+}
+ModelInfo ends_in(const std::string& end) {
+    return sidecar("[out]\ndir=output\nx-vartml-ends-in=" + end + "\n");
+}
+
+TEST(ClassScores, GetTheActivationThatTheGraphLeavesOut) {
+    const auto logits = vector_of(3, [](size_t c) { return c == 1 ? 10.86f : 9.86f - float(c); });
+    for (const char* end : {"linear", "log-softmax"}) {
+        const Seen seen = decode(logits, 64, 64, ends_in(end));
+        ASSERT_EQ(seen.decoded.classes.size(), 3u) << end;
+        EXPECT_EQ(seen.decoded.classes[0].class_id, 1);
+        EXPECT_NEAR(seen.decoded.classes[0].score, 1 / (1 + std::exp(-1.) + std::exp(-3.)), 1e-5);
+        EXPECT_EQ(seen.activation, "softmax");
+    }
+    const auto scores = vector_of(3, [](size_t c) { return c == 1 ? 0.7f : 0.15f; });
+    for (const char* end : {"softmax", "sigmoid"}) {
+        const Seen seen = decode(scores, 64, 64, ends_in(end));
+        EXPECT_EQ(seen.decoded.classes[0].score, 0.7f) << end;
+        EXPECT_EQ(seen.activation, "none") << end;
+    }
+    // The sidecar's own word is the last.
+    ModelInfo info = ends_in("linear");
+    info.activation = "sigmoid";
+    EXPECT_NEAR(decode(scores, 64, 64, info).decoded.classes[0].score, 1 / (1 + std::exp(-0.7)),
+                1e-6);
+}
+
+TEST(ClassScores, OfAModelThatNobodyKnowsAreLogitsWhereTheyCannotBeScores) {
+    const auto logits = vector_of(3, [](size_t c) { return c == 1 ? 450.f : 44.f; });
+    const Seen seen = decode(logits, 64, 64);
+    EXPECT_EQ(seen.decoded.classes[0].score, 1);
+    EXPECT_EQ(seen.decoded.classes[1].score, 0);
+    EXPECT_EQ(seen.activation, "softmax");
+    const auto scores = vector_of(3, [](size_t c) { return c == 1 ? 0.7f : 0.15f; });
+    EXPECT_EQ(decode(scores, 64, 64).decoded.classes[0].score, 0.7f);
+}
+
+TEST(ClassScores, AreNoEmbedding) {
+    const auto unit = [](size_t c) { return (c % 2 ? 1.f : -1.f) / std::sqrt(128.f); };
+    EXPECT_NE(decode(vector_of(128, unit), 64, 64).doubt.find("embedding"), std::string::npos);
+    // Where the graph divides by the length, the shape alone does not make classes of it.
+    auto decoder = Decoder::create(
+        ends_in("unit-length"), std::vector<TensorInfo>{vector_of(128, unit)[0].info}, 64, 64, {});
+    ASSERT_TRUE(decoder);
+    EXPECT_EQ(decoder->family(), "embedding");
+    // Sums of products that nobody calls classes may be either.
+    decoder = Decoder::create(ends_in("linear"),
+                              std::vector<TensorInfo>{vector_of(128, unit)[0].info}, 64, 64, {});
+    ASSERT_FALSE(decoder);
+    EXPECT_NE(decoder.error().message.find("classify, landmarks, embedding"), std::string::npos)
+        << decoder.error().message;
+    ModelInfo labelled = ends_in("linear");
+    labelled.num_classes = 128;
+    EXPECT_TRUE(Decoder::create(labelled, std::vector<TensorInfo>{vector_of(128, unit)[0].info}, 64,
+                                64, {}));
+}
+
+TEST(ClassScores, AreNoLandmarks) {
+    const Seen few = decode(vector_of(10, [](size_t c) { return 0.3f + 0.04f * float(c); }), 112,
+                            112, ends_in("linear"));
+    EXPECT_NE(few.doubt.find("landmarks"), std::string::npos) << few.doubt;
+    EXPECT_NE(few.doubt.find("other decoders that read such outputs"), std::string::npos);
+}
+
+// A uint8 output of scale 1/256.
+TEST(CodedOutputs, StandForWhatTheSidecarSays) {
+    StoredTensor tensor;
+    tensor.info.name = "out";
+    tensor.info.cpu = make_view(DataType::uint8, Layout::GENERIC, {1, 3});
+    tensor.bytes = {20, 171, 65};
+    const auto top = [&](const std::string& keys) {
+        const Seen seen = decode({tensor}, 64, 64,
+                                 sidecar("[modelinfo]\nx-vartml-activation=none\n[out]\n"
+                                         "dir=output\n" +
+                                         keys));
+        return seen.decoded.classes.empty() ? -1.f : seen.decoded.classes[0].score;
+    };
+    EXPECT_EQ(top(""), 171);
+    EXPECT_FLOAT_EQ(top("x-vartml-quant-scale=0.00390625\n"), 171 / 256.f);
+    EXPECT_FLOAT_EQ(top("x-vartml-quant-scale=0.0078125\nx-vartml-zero-point=65\n"), 106 / 128.f);
+    EXPECT_FLOAT_EQ(top("x-vartml-zero-point=170\n"), 1);
+}
+
+}  // namespace

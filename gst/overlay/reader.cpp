@@ -4,6 +4,7 @@
 #include <gst/video/gstvideometa.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstring>
 
@@ -28,11 +29,15 @@ bool is(const GstAnalyticsMtd& mtd, GstAnalyticsMtdType type) {
     return gst_analytics_mtd_get_mtd_type(&mtd) == type;
 }
 
+// Two places. What is beyond 0 to 1 is no score, and is shown as what it is.
 void append_score(std::string& text, float score) {
-    const long percent = std::lround(std::clamp(score, 0.f, 1.f) * 100);
-    text += percent == 100 ? "1." : "0.";
-    text += static_cast<char>('0' + percent / 10 % 10);
-    text += static_cast<char>('0' + percent % 10);
+    constexpr float beyond = 1e6f;
+    if (score > -0.005f && score < 0) score = 0;  // no "-0.00"
+    if (std::isfinite(score)) score = std::clamp(score, -beyond, beyond);
+    char digits[32];
+    const auto [end, error] =
+        std::to_chars(digits, digits + sizeof digits, score, std::chars_format::fixed, 2);
+    text.append(digits, end);
 }
 
 // The class of the highest level.

@@ -3,9 +3,10 @@
 //
 //   OnnxRuntime (vartml) model x...   types:ss data_dependent:i why:s
 //
-// `model` is a constant, the bytes of an ONNX model whose inputs are x... and whose outputs are those
-// of the node, in this order. `types` are the outputs' as to_string() spells them, `data_dependent` is
-// 1 where their shapes are upper bounds, `why` says for reports why the node is none of ours.
+// `model` is a constant, the bytes of an ONNX model whose inputs are x... and whose outputs are
+// those of the node, in this order. `types` are the outputs' as to_string() spells them,
+// `data_dependent` is 1 where their shapes are upper bounds, `why` says for reports why the node is
+// none of ours.
 #pragma once
 #include <optional>
 #include <string_view>

@@ -190,7 +190,9 @@ TEST(Partitions, SuppressBoxesInsideTheModel) {
     m.ints("parts", {3}, {4, 2, 0}).ints("zero", {}, {0}).ints("one", {1}, {1});
     m.ints("zero_list", {1}, {0}).ints("four", {1}, {4}).ints("column", {2}, {-1, 1});
     m.ints("ones", {2}, {1, 1}).ints("minus_ones", {2}, {-1, -1}).ints("two", {}, {2});
-    m.ints("most", {}, {std::numeric_limits<int64_t>::max()}).ints("three", {}, {3}).ints("no_pads", {3}, {0, 0, 0});
+    m.ints("most", {}, {std::numeric_limits<int64_t>::max()})
+        .ints("three", {}, {3})
+        .ints("no_pads", {3}, {0, 0, 0});
     m.ints("first", {1, 1}, {0}).ints("last", {1}, {3}).ints("result_shape", {3}, {1, 3, 6});
     m.floats("threshold", {}, {0.25F}).floats("overlap", {}, {0.5F});
     m.floats("scale", {}, {10}).floats("result", {1, 3, 6}, TinyOnnx::Floats(18, 0));

@@ -216,8 +216,7 @@ void Lowering::choose_orders() {
     for (size_t i = 0; i < graph().inputs.size(); ++i) {
         const auto id = static_cast<size_t>(graph().inputs[i]);
         // Views show rank 0 as [1].
-        if (!graph().values[id].type.shape.empty())
-            orders_[id] = border_order(program_.inputs[i]);
+        if (!graph().values[id].type.shape.empty()) orders_[id] = border_order(program_.inputs[i]);
     }
     for (const graph::Node& node : graph().nodes) {
         for (size_t i = 0; i < node.outputs.size(); ++i) {

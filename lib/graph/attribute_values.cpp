@@ -58,6 +58,7 @@ constexpr std::string_view switches[] = {
     "center_point_box",
     "channels_last",
     "count_include_pad",
+    "data_dependent",
     "detect_negative",
     "detect_positive",
     "do_rotary",

@@ -47,9 +47,11 @@ Result<void> check(std::string_view kind, std::string_view attribute, Attribute 
     return check_attribute_values(node, form);
 }
 
-// Not a choice: a type, which inference parses, and the equation of Einsum.
+// Not a choice: a type, which inference parses, the equation of Einsum, and what a node that ONNX
+// Runtime computes says of itself.
 bool is_free_text(std::string_view attribute) {
-    constexpr std::string_view names[] = {"dtype", "equation", "output_dtype", "to"};
+    constexpr std::string_view names[] = {"dtype", "equation", "output_dtype",
+                                          "to",    "types",    "why"};
     return std::ranges::find(names, attribute) != std::end(names);
 }
 

@@ -156,7 +156,7 @@ const Mistake mistakes[] = {
      "",
      "vartmlinfer model=pointer.onnx ! fakesink",
      {"pointer.onnx: is a pointer of Git LFS", "git lfs pull"},
-     {"vartml compile pointer.onnx"}},
+     {"git lfs pull"}},
     {"5 an operator that cannot be compiled",
      "infer-compile",
      "",

@@ -70,8 +70,9 @@ TEST_F(Compile, LeavesAFreshResultAlone) {
     EXPECT_EQ(run("shelf.onnx --numerics f32").out.find("up to date"), std::string::npos);
     test::spill(dir_ / "shelf.modelinfo", "[modelinfo]\nversion=1.0\nx-vartml-labels=a;b\n");
     EXPECT_EQ(run("shelf.onnx --numerics f32").out.find("up to date"), std::string::npos);
-    EXPECT_EQ(test::slurp(dir_ / "vartml-cache/shelf/modelinfo"),
-              test::slurp(dir_ / "shelf.modelinfo"));
+    // What the graph says of its outputs stands behind it.
+    EXPECT_TRUE(test::slurp(dir_ / "vartml-cache/shelf/modelinfo")
+                    .starts_with(test::slurp(dir_ / "shelf.modelinfo")));
 }
 
 TEST_F(Compile, ReplacesADamagedResultWithAWarning) {

@@ -29,6 +29,8 @@ class Row:
 
 V5 = 'x-vartml-anchors=' + ','.join(f'{w},{h}' for level in e.V5_ANCHORS for w, h in level)
 V3 = ('x-vartml-box-form=v3', V5)
+# The published models end in what makes probabilities; these give them out of sums.
+SCORES = 'x-vartml-activation=none'
 OWN = ('x-vartml-strides=8,16,32', 'x-vartml-anchors=' + ','.join(f'{w},{h}' for w, h in p.SSD_OWN))
 BONES = f'skeleton={scenes.HAND_BONES}'
 PORCH, FACES, HEADS, MAN, PASSER = scenes.porch, scenes.faces, scenes.heads, scenes.man, scenes.passer
@@ -37,9 +39,9 @@ ROWS = [
     Row('classify', 'classify', e.classify, (224, 224), scenes.fish, ('x-vartml-activation=softmax',), checks='classes'),
     Row('ssd listed', 'ssd', e.ssd_listed, (300, 300), PORCH),
     Row('ssd raw, TensorFlow priors', 'ssd', p.ssd_tensorflow, (300, 300), PORCH, ('x-vartml-activation=sigmoid',)),
-    Row('ssd raw, Caffe priors', 'ssd', p.ssd_caffe, (300, 300), PORCH, ('x-vartml-box-order=cxcywh',)),
-    Row('ssd, decoded in the model', 'ssd', p.ssd_pytorch, (300, 300), PORCH),
-    Row('ssd raw, own priors', 'ssd', p.ssd_own, (320, 320), PORCH, OWN, ('boxes:x-vartml-role=offsets',)),
+    Row('ssd raw, Caffe priors', 'ssd', p.ssd_caffe, (300, 300), PORCH, ('x-vartml-box-order=cxcywh', SCORES)),
+    Row('ssd, decoded in the model', 'ssd', p.ssd_pytorch, (300, 300), PORCH, (SCORES,)),
+    Row('ssd raw, own priors', 'ssd', p.ssd_own, (320, 320), PORCH, (*OWN, SCORES), ('boxes:x-vartml-role=offsets',)),
     Row('yolo-v5', 'yolo-v5', e.yolo_v5, (640, 640), PORCH),
     Row('yolo-v5 raw', 'yolo-v5', e.yolo_v5_maps, (640, 640), PORCH, (V5,)),
     Row('yolo-v3 raw', 'yolo-v5', e.yolo_v3_maps, (416, 416), PORCH, V3),
@@ -53,12 +55,12 @@ ROWS = [
     Row('fastestdet', 'fastestdet', e.fastestdet, (352, 352), PORCH),
     Row('fastestdet rows', 'fastestdet', e.fastestdet_rows, (352, 352), PORCH),
     Row('detr', 'detr', e.detr, (320, 320), PORCH),
-    Row('ultraface', 'ultraface', e.ultraface, (320, 240), scenes.plain_faces),
-    Row('ultraface raw', 'ultraface', p.ultraface_relative, (320, 240), scenes.plain_faces, outputs=('boxes:x-vartml-role=offsets',)),
-    Row('scrfd', 'scrfd', e.scrfd, (640, 640), FACES, mode='letterbox-top-left'),
-    Row('yunet', 'yunet', e.yunet, (320, 320), FACES),
-    Row('yunet before 2023', 'yunet', p.yunet_older, (320, 240), FACES),
-    Row('retinaface', 'retinaface', p.retinaface, (640, 640), FACES),
+    Row('ultraface', 'ultraface', e.ultraface, (320, 240), scenes.plain_faces, (SCORES,)),
+    Row('ultraface raw', 'ultraface', p.ultraface_relative, (320, 240), scenes.plain_faces, (SCORES,), outputs=('boxes:x-vartml-role=offsets',)),
+    Row('scrfd', 'scrfd', e.scrfd, (640, 640), FACES, (SCORES,), mode='letterbox-top-left'),
+    Row('yunet', 'yunet', e.yunet, (320, 320), FACES, (SCORES,)),
+    Row('yunet before 2023', 'yunet', p.yunet_older, (320, 240), FACES, (SCORES,)),
+    Row('retinaface', 'retinaface', p.retinaface, (640, 640), FACES, (SCORES,)),
     Row('yolo-face', 'yolo-face', e.yolo_face, (640, 640), FACES),
     Row('yolo-face raw', 'yolo-face', e.yolo_face_maps, (640, 640), FACES),
     Row('yolo-face raw, channels first', 'yolo-face', e.yolo_face_maps4, (320, 320), FACES),
@@ -69,7 +71,7 @@ ROWS = [
     Row('segment, 300 classes', 'segment', functools.partial(p.segment, shrink=4), (256, 256), scenes.of_many, checks='map'),
     Row('segment, channels last', 'segment', p.segment_channels_last, (320, 256), PASSER, checks='map'),
     Row('segment, labels', 'segment', p.segment_labels, (320, 256), PASSER, checks='map'),
-    Row('segment, one class', 'segment', p.segment_one, (512, 512), PASSER, checks='one', labels=False),
+    Row('segment, one class', 'segment', p.segment_one, (512, 512), PASSER, (SCORES,), checks='one', labels=False),
     Row('segment, several per pixel', 'segment', p.segment_several, (512, 512), PASSER, ('x-vartml-activation=sigmoid',), checks='several'),
     Row('heatmap', 'heatmap', p.heatmap, (192, 256), MAN, checks='points', labels=False, cells=0.25 * 4),
     Row('heatmap, centroids', 'heatmap', p.heatmap, (192, 256), MAN, ('x-vartml-peak=centroid',), checks='points', labels=False,

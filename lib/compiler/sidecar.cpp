@@ -68,18 +68,21 @@ Result<void> check_decoder(const ModelInfo& info, const SidecarRequest& request)
 // ---- Ultralytics
 // ---------------------------------------------------------------------------------------------------
 
-// The family by task and by the shape of the head; "" for what is not known.
-std::string family_of(std::string_view task, std::span<const TensorInfo> outputs,
-                      size_t num_classes) {
-    if (task == "classify") return "classify";
-    if (task == "segment") return "yolo-v8-seg";
-    if (task == "pose") return "yolo-v8-pose";
-    if (task == "obb") return "yolo-v8-obb";
-    if (task != "detect" || outputs.empty() || outputs[0].cpu.shape.size() != 3) return {};
+// The families that task and columns of the head allow, the likeliest first: with one class, six
+// columns are YOLO v5, or boxes that the model selected. Their positions tell which.
+std::vector<std::string> families_of(std::string_view task, std::span<const TensorInfo> outputs,
+                                     size_t num_classes) {
+    if (task == "classify") return {"classify"};
+    if (task == "segment") return {"yolo-v8-seg"};
+    if (task == "pose") return {"yolo-v8-pose"};
+    if (task == "obb") return {"yolo-v8-obb"};
+    std::vector<std::string> families;
+    if (task != "detect" || outputs.empty() || outputs[0].cpu.shape.size() != 3) return families;
     const std::vector<uint32_t>& shape = outputs[0].cpu.shape;
-    if (shape[1] == 4 + num_classes) return "yolo-v8";
-    if (shape[2] == 5 + num_classes) return "yolo-v5";
-    return shape[2] == 6 ? "yolo-end2end" : "";
+    if (shape[1] == 4 + num_classes) families.push_back("yolo-v8");
+    if (shape[2] == 5 + num_classes) families.push_back("yolo-v5");
+    if (shape[2] == 6) families.push_back("yolo-end2end");
+    return families;
 }
 
 // All of the tool's models take RGB in 0…1; classifiers a centre crop, the others a letterbox.
@@ -110,17 +113,21 @@ std::optional<ModelInfo> from_metadata(const SidecarRequest& request,
     ModelInfo info;
     info.labels = std::move(*labels);
     info.inputs = {ultralytics_input(request.inputs[0], task->second == "classify")};
-    info.decoder = family_of(task->second, request.outputs, info.labels.size());
     if (task->second == "classify") info.activation = "none";  // the export ends in Softmax
-    if (info.decoder.empty() || !find_decoder_family(info.decoder)) {
-        warnings.push_back(request.model + ": no decoder for the task '" + task->second +
-                           "' and these outputs; labels and input are recorded without one");
-        info.decoder.clear();
-    } else if (auto fits = check_decoder(info, request); !fits) {
-        warnings.push_back(request.model + ": the metadata names task '" + task->second +
-                           "', but " + fits.error().message);
-        info.decoder.clear();
+    std::string why;                                           // of the likeliest
+    for (const std::string& family :
+         families_of(task->second, request.outputs, info.labels.size())) {
+        info.decoder = family;
+        const auto fits = check_decoder(info, request);
+        if (fits) return info;
+        if (why.empty()) why = fits.error().message;
     }
+    info.decoder.clear();
+    warnings.push_back(why.empty()
+                           ? request.model + ": no decoder for the task '" + task->second +
+                                 "' and these outputs; labels and input are recorded without one"
+                           : request.model + ": the metadata names task '" + task->second +
+                                 "', but " + why);
     return info;
 }
 

@@ -177,6 +177,15 @@ TEST_F(Sidecar, ChoosesTheFamilyOfAnUltralyticsExportByItsHead) {
         EXPECT_EQ(read.inputs[0].channels, ChannelOrder::rgb);
         EXPECT_TRUE(warnings_.empty()) << warnings_[0];
     }
+    // With one class, v5 has six columns too.
+    metadata_["names"] = "{0: 'person'}";
+    for (const auto& [shape, family] :
+         {std::pair<std::vector<uint32_t>, const char*>{{1, 252, 6}, "yolo-v5"},
+          {{1, 300, 6}, "yolo-end2end"}}) {
+        set_outputs(shape);
+        EXPECT_EQ(info().decoder, family);
+        EXPECT_TRUE(warnings_.empty()) << warnings_[0];
+    }
 }
 
 TEST_F(Sidecar, GivesClassifiersACentreCropWithoutMean) {

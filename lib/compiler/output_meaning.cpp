@@ -16,6 +16,8 @@ using graph::ValueId;
 constexpr std::string_view movement[] = {
     "Identity", "Reshape",   "Flatten", "Squeeze",        "Transpose",
     "Cast",     "Unsqueeze", "Dropout", "QuantizeLinear", "DequantizeLinear"};
+// Products with weights, bias included.
+constexpr std::string_view products[] = {"Gemm", "Conv", "QLinearConv", "QGemm"};
 // Sums of products, and means of them.
 constexpr std::string_view linear[] = {"Gemm",
                                        "MatMul",
@@ -47,6 +49,7 @@ public:
     std::string ends_in(ValueId id) const {
         const Node* node = producer_behind_movement(id);
         if (!node) return {};
+        if (is_product(*node)) return "product";
         // The last part is what the elements went through last.
         const std::string_view kind = node->parts().back();
         if (kind == "Softmax" || kind == "QLinearSoftmax") return "softmax";
@@ -89,6 +92,16 @@ private:
         while (node && node->parts().size() == 1 && is_any_of(node->base(), movement))
             node = producer(node->inputs[0]);
         return node;
+    }
+
+    // A product with nothing behind it, or several of them (levels of a head) one after the other.
+    bool is_product(const Node& node) const {
+        if (node.parts().size() != 1) return false;
+        if (is_any_of(node.base(), products)) return true;
+        return node.base() == "Concat" && std::ranges::all_of(node.inputs, [&](ValueId id) {
+                   const Node* from = producer_behind_movement(id);
+                   return from && from->parts().size() == 1 && is_any_of(from->base(), products);
+               });
     }
 
     bool reads_from(const Node& node, std::initializer_list<std::string_view> kinds) const {

@@ -135,7 +135,7 @@ bool are_classes(const HeadRequest& request, const TensorInfo& output) {
 bool may_be_other_than_classes(const HeadRequest& request, const TensorInfo& vector) {
     constexpr uint32_t least_numbers = 64;  // ours: of embeddings and faces that are published
     return request.outputs.size() == 1 && is_class_vector(vector.cpu.shape) &&
-           vector.cpu.shape[1] >= least_numbers && ends_in(request, vector) == "linear" &&
+           vector.cpu.shape[1] >= least_numbers && is_linear(ends_in(request, vector)) &&
            !are_classes(request, vector);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // UltraFace: scores of background and face [1,N,2], and boxes [1,N,4]: corners in 0 to 1 where the
-// model decodes them, as published; with the role `offsets` relative to priors, cut to the input.
+// model decodes them, as published; with the role `offsets`, or where the graph makes them with
+// nothing but a product, relative to priors, cut to the input.
 #include <algorithm>
 
 #include "lib/vision/anchored.h"
@@ -21,7 +22,9 @@ Result<AnchoredForm> find_form(const HeadRequest& request) {
     if (!parts) return std::move(parts).error();
     AnchoredForm form;
     const TensorInfo& boxes = request.outputs[parts->front().outputs[form.boxes]];
-    form.code = role_of(request, boxes) == "offsets" ? BoxCode::exponent : BoxCode::corners;
+    const bool relative =
+        role_of(request, boxes) == "offsets" || ends_in(request, boxes) == "product";
+    form.code = relative ? BoxCode::exponent : BoxCode::corners;
     form.priors = std::move(priors->priors);
     cut_to_input(form.priors, request);
     form.parts = std::move(*parts);

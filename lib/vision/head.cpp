@@ -300,13 +300,17 @@ std::string_view ends_in(const HeadRequest& request, const TensorInfo& output) {
     return said == request.info.outputs.end() ? std::string_view() : said->ends_in;
 }
 
+bool is_linear(std::string_view end) {
+    return end == "linear" || end == "product";
+}
+
 std::string_view activation_for(const HeadRequest& request, const TensorInfo& output,
                                 std::string_view logits, std::string_view unknown) {
     if (!request.info.activation.empty()) return request.info.activation;
     const std::string_view end = ends_in(request, output);
     if (end.empty() || end == "unit-length") return unknown;
     // The exponential of a logarithm of probabilities, made to sum up to 1, is itself.
-    return end == "linear" || end == "log-softmax" ? logits : std::string_view("none");
+    return is_linear(end) || end == "log-softmax" ? logits : std::string_view("none");
 }
 
 float Activation::operator()(float value) const {

@@ -150,6 +150,8 @@ private:
 
 // What the graph makes the values of an output with, as ModelInfo::Output::ends_in.
 std::string_view ends_in(const HeadRequest& request, const TensorInfo& output);
+// Whether that is sums of products, with or without more behind the last one.
+bool is_linear(std::string_view end);
 // The activation that a decoder has to put behind the scores of an output: the sidecar's; else
 // `logits` where the graph ends in sums of products, none where it has an activation of its own;
 // `unknown` where nobody says.

@@ -243,10 +243,11 @@ constexpr Key<Output> output[] = {
          o.zero_point = zero_point;
          return true;
      }},
-    {"x-vartml-ends-in", "softmax, log-softmax, sigmoid, unit-length or linear",
+    {"x-vartml-ends-in", "softmax, log-softmax, sigmoid, unit-length, product or linear",
      [](Output& o, std::string_view v) {
          o.ends_in = v;
-         return one_of(v, {"softmax", "log-softmax", "sigmoid", "unit-length", "linear"});
+         return one_of(v,
+                       {"softmax", "log-softmax", "sigmoid", "unit-length", "product", "linear"});
      }},
 };
 

@@ -22,6 +22,19 @@ const EndCase ends[] = {
      "const %w : f32[8,8] =weights64\nconst %b : f32[8] =weights8\n%m = MatMul %x, %w : f32[1,8]\n"
      "%y = Add %m, %b : f32[1,8]",
      "linear"},
+    {"a product with nothing behind it",
+     "const %w : f32[8,8] =weights64\n%y = Gemm %x, %w : f32[1,8]", "product"},
+    {"products of several levels",
+     "const %w : f32[8,8] =weights64\n%m = Gemm %x, %w : f32[1,8]\n"
+     "%r = Reshape %m {shape=[1,4,2]} : f32[1,4,2]\n%n = Gemm %x, %w : f32[1,8]\n"
+     "%s = Reshape %n {shape=[1,4,2]} : f32[1,4,2]\n"
+     "%y = Concat %r, %s {axis=1} : f32[1,8,2]",
+     "product"},
+    {"corners of several levels, which sums of products are made into",
+     "const %w : f32[8,8] =weights64\n%m = Gemm %x, %w : f32[1,8]\n"
+     "%a = Add %m, %x : f32[1,8]\n%b = Sub %m, %x : f32[1,8]\n"
+     "%y = Concat %a, %b {axis=1} : f32[1,16]",
+     ""},
     {"something else", "%y = Tanh %x : f32[1,8]", ""},
     {"what only moves is looked through",
      "%s = Softmax %x {axis=-1} : f32[1,8]\n%y = Reshape %s {shape=[1,8,1,1]} : f32[1,8,1,1]",

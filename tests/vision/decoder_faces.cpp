@@ -187,6 +187,11 @@ ModelInfo offsets_of(const char* output) {
     info.outputs.push_back({.name = output, .id = "", .role = "offsets"});
     return info;
 }
+ModelInfo product_of(const char* output) {
+    ModelInfo info;
+    info.outputs.push_back({.name = output, .id = "", .role = "", .ends_in = "product"});
+    return info;
+}
 
 const FaceCase face_cases[] = {
     {"Scrfd", "scrfd", 320, 256, make_scrfd<true, true, 8, 16, 32>, ref_scrfd<true, 8, 16, 32>, 0.5,
@@ -202,6 +207,8 @@ const FaceCase face_cases[] = {
     {"RetinaFace", "retinaface", 320, 240, make_retina, ref_retina, 0.6, 0.4},
     {"UltraFaceRaw", "ultraface", 320, 240, make_raw_ultraface, ref_raw_ultraface, 0.7, 0.3,
      offsets_of("boxes")},
+    {"UltraFaceRawByItsGraph", "ultraface", 320, 240, make_raw_ultraface, ref_raw_ultraface, 0.7,
+     0.3, product_of("boxes")},
 };
 class Faces : public testing::TestWithParam<FaceCase> {
 protected:

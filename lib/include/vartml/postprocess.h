@@ -54,10 +54,10 @@ struct ModelInfo {
         std::optional<int> stride{};
         std::optional<double> quant_scale{};
         std::optional<int> zero_point{};
-        std::string
-            ends_in{};  ///< what the graph makes the values with: "softmax", "log-softmax",
-                        ///< "sigmoid", "unit-length" (divided by its length), "linear" (sums
-                        ///< of products: logits, where they are scores); "" = not known
+        std::string ends_in{};  ///< what the graph makes the values with: "softmax", "log-softmax",
+                                ///< "sigmoid", "unit-length" (divided by its length), "product" (a
+                                ///< product with weights, and nothing behind it), "linear" (sums of
+                                ///< products: logits, where they are scores); "" = not known
         unsigned line = 0;
         bool operator==(const Output&) const = default;
     };

@@ -14,7 +14,7 @@
  * ## Example launch line
  * |[
  * gst-launch-1.0 videotestsrc num-buffers=30 ! vartmlinfer model=model.onnx ! vartmldecode !
- * videoconvert ! objectdetectionoverlay ! videoconvert ! autovideosink
+ * vartmloverlay ! videoconvert ! autovideosink
  * ]|
  *
  * Since: 1.0

@@ -413,7 +413,7 @@ Result<std::string> Importer::launch_line() {
     if (auto done = add("vartmlinfer", infer_); !done) return done.error();
     if (!decodes_) return line + " ! fakesink";
     if (auto done = add("vartmldecode", decode_); !done) return done.error();
-    return line + " ! videoconvert ! objectdetectionoverlay ! videoconvert ! autovideosink";
+    return line + " ! vartmloverlay ! videoconvert ! autovideosink";
 }
 
 }  // namespace

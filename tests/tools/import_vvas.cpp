@@ -50,8 +50,7 @@ TEST_F(ImportVvas, TurnsAClassifierForOnnxRuntimeIntoLineAndSidecar) {
     EXPECT_EQ(
         f.out,
         "gst-launch-1.0 videotestsrc ! vartmlinfer model=shelf.onnx modelinfo-file=x.modelinfo "
-        "cache-dir=cache ! vartmldecode top-k=5 ! videoconvert ! objectdetectionoverlay ! "
-        "videoconvert ! autovideosink\n");
+        "cache-dir=cache ! vartmldecode top-k=5 ! vartmloverlay ! videoconvert ! autovideosink\n");
     EXPECT_EQ(slurp(dir_ / "x.modelinfo"),
               "[modelinfo]\nversion=1.0\nx-vartml-version=1\nx-vartml-decoder=classify\n"
               "x-vartml-labels=cat;traffic light;\nx-vartml-score-threshold=0\n"
@@ -71,8 +70,8 @@ TEST_F(ImportVvas, TurnsADetectorForVartIntoLineAndSidecar) {
               "modelinfo-file=yolox.modelinfo output-tensor-type=hw "
               "runner-options=\"options,aie_columns_sharing=(boolean)false,start_column=(uint)8,"
               "cma_index=(int)1,config_json=(string)/etc/vai/vitisai_config.json\" "
-              "batch-size=4 async-depth=30 ! vartmldecode nms=class-agnostic ! videoconvert ! "
-              "objectdetectionoverlay ! videoconvert ! autovideosink\n");
+              "batch-size=4 async-depth=30 ! vartmldecode nms=class-agnostic ! vartmloverlay ! "
+              "videoconvert ! autovideosink\n");
     EXPECT_FALSE(fs::exists(dir_ / "x.modelinfo"));
     const ModelInfo info = sidecar("yolox.modelinfo");
     EXPECT_EQ(info.decoder, "yolox");
@@ -128,8 +127,8 @@ TEST_F(ImportVvas, TurnsAReleaseThatRanOnADpuIntoALineForTheOnnxModel) {
     EXPECT_EQ(
         f.out,
         "gst-launch-1.0 videotestsrc ! vartmlinfer model=shelf.onnx modelinfo-file=x.modelinfo "
-        "batch-size=1 async-depth=64 ! vartmldecode classes=car,person ! videoconvert ! "
-        "objectdetectionoverlay ! videoconvert ! autovideosink\n");
+        "batch-size=1 async-depth=64 ! vartmldecode classes=car,person ! vartmloverlay ! "
+        "videoconvert ! autovideosink\n");
     const ModelInfo info = sidecar();
     EXPECT_EQ(info.decoder, "yolo-v5");
     EXPECT_EQ(info.max_detections, 3u);

@@ -112,7 +112,7 @@ bool Lane::submit(Request* request, Clock::duration batch_timeout, vartml::Error
         const std::lock_guard lock(signal_->mutex);
         request->running = true;
         request->done = request->given_up = false;
-        request->failed_because = nullptr;
+        request->failed_because.clear();
         request->device_lost = false;
         request->submitted = now;
     }

@@ -24,7 +24,7 @@ namespace vartml::gst::infer {
 // How a run ended, for each request in it.
 struct RunResult {
     vart::StatusCode status = vart::StatusCode::SUCCESS;
-    const char* because = nullptr;
+    std::string because;  // where the status alone does not tell
     bool device_lost = false;
     Clock::time_point started, finished;
     unsigned batch_fill = 0;

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include <vartml/preprocess.h>
@@ -58,7 +59,7 @@ struct Request {
     bool done = false;      // the stream may look at the result
     bool given_up = false;  // the stream has gone on: free as soon as it is not running
     vart::StatusCode status = vart::StatusCode::SUCCESS;
-    const char* failed_because = nullptr;  // where the status alone does not tell
+    std::string failed_because;  // where the status alone does not tell
     bool device_lost = false;
     Clock::time_point submitted, started, finished;
     unsigned batch_fill = 0;   // requests in its run

@@ -80,6 +80,10 @@ unsigned Scheduler::runs_per_turn() const {
     return std::max(1u, (streams_ + limits_.batch - 1) / limits_.batch);
 }
 
+unsigned Scheduler::runs_of_stream() const {
+    return std::max(1u, std::min(limits_.at_once, limits_.slots) / std::max(1u, streams_.load()));
+}
+
 void Scheduler::submit(Place& place, Request* request, Clock::time_point due) {
     Run* run = nullptr;
     {
@@ -147,7 +151,7 @@ void Scheduler::start(Run* run) {
     const FrameScope scope(run->frames);
     if (limits_.here) {
         const vart::StatusCode status = runner_->execute(run->inputs, run->outputs);
-        end(*run, status, nullptr, false);
+        end(*run, status, status == vart::StatusCode::SUCCESS ? std::string() : reason(), false);
         return;
     }
     // The runtime keeps the record of a finished job until it is waited for, once.
@@ -172,12 +176,26 @@ void Scheduler::start(Run* run) {
 // another thread to be woken.
 void Scheduler::finished(Run& run, const vart::JobHandle& handle) {
     run.job_id = handle.job_id;
-    if (Run* next = end(run, handle.status, nullptr, true)) start(next);
+    std::string because;
+    if (handle.status != vart::StatusCode::SUCCESS) {
+        // The runtime tells the reason to who waits for the job.
+        run.job_id = 0;
+        (void)runner_->wait({vart::StatusCode::SUCCESS, handle.job_id},
+                            std::chrono::milliseconds(0));
+        because = reason();
+    }
+    if (Run* next = end(run, handle.status, std::move(because), true)) start(next);
+}
+
+// Why the last call of this thread failed, where the runtime says so.
+std::string Scheduler::reason() const {
+    std::string text = runner_property<std::string>(*runner_, "last_error").value_or("");
+    return text.empty() ? text : text + ";";
 }
 
 // Frees the run first and tells the streams last: once they know, this object may be gone, unless a
 // run is returned, whose requests keep it. `fill_next`: where requests wait, the run for them.
-Scheduler::Run* Scheduler::end(Run& run, vart::StatusCode status, const char* because,
+Scheduler::Run* Scheduler::end(Run& run, vart::StatusCode status, std::string because,
                                bool fill_next) {
     struct Ended {
         Request* request;
@@ -188,7 +206,7 @@ Scheduler::Run* Scheduler::end(Run& run, vart::StatusCode status, const char* be
     Run* next = nullptr;
     RunResult result;
     result.status = status;
-    result.because = because;
+    result.because = std::move(because);
     {
         const std::lock_guard lock(mutex_);
         for (size_t i = 0; i < run.requests.size(); ++i) {

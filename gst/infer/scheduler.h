@@ -4,6 +4,7 @@
 #pragma once
 #include <atomic>
 #include <memory>
+#include <string>
 #include <thread>
 
 #include "gst/infer/request.h"
@@ -50,6 +51,8 @@ public:
     const Limits& limits() const { return limits_; }
     // Runs that a request may have to wait for when each stream has one, its own included.
     unsigned runs_per_turn() const;
+    // Runs that the device makes beside each other for one stream when each stream has as many.
+    unsigned runs_of_stream() const;
 
 private:
     struct Run {
@@ -67,7 +70,8 @@ private:
     void start(Run* run);              // without
     void trace_run(const Run& run, const RunResult& result) const;
     void finished(Run& run, const vart::JobHandle& handle);
-    Run* end(Run& run, vart::StatusCode status, const char* because, bool fill_next);
+    std::string reason() const;
+    Run* end(Run& run, vart::StatusCode status, std::string because, bool fill_next);
     std::vector<Request*> look_for_overdue(Clock::time_point now);  // with the mutex
     Clock::time_point wake_time() const;                            // with the mutex
     Clock::time_point earliest_due() const;                         // with the mutex

@@ -172,8 +172,8 @@ GstFlowReturn Stream::collect(Entry& entry) {
         if (!r->device_lost) gst_clear_buffer(&r->frame);
         if (r->status != vart::StatusCode::SUCCESS) {
             entry.status = InferenceStatus::failed;
-            entry.error =
-                status_error(r->status, r->failed_because ? r->failed_because : "the run ended");
+            entry.error = status_error(
+                r->status, r->failed_because.empty() ? "the run ended" : r->failed_because);
         } else if (!entry.plan->lane->convert_outputs(r, converted)) {
             entry.status = InferenceStatus::failed;
             entry.error = {vartml::ErrorCode::out_of_memory,

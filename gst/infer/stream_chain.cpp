@@ -58,14 +58,21 @@ unsigned Stream::in_flight() const {
     return inferring_ - unsigned(landed);
 }
 
-// Its inference would wait for another for longer than until the next frame, which is newer then.
+// Of a frame that keeps its rate: the device has as many runs of this stream as it makes beside
+// each other, and none ends before the next frame, which is newer then. Where one does, this frame
+// waits for it, the only one, so that the device goes on at once.
 bool Stream::is_early(const Entry& entry) const {
     const Lane& lane = *entry.plan->lane;
+    const Scheduler& scheduler = *lane.instance().scheduler;
+    const unsigned batch = scheduler.limits().batch;
+    const unsigned busy = std::min(lane.depth(), scheduler.runs_of_stream() * batch);
+    const unsigned waiting = in_flight();
+    if (waiting < busy) return false;
     const auto oldest = std::ranges::find_if_not(flying_, &Entry::done);
-    if (oldest == flying_.end() || in_flight() < lane.instance().scheduler->limits().batch)
-        return false;
+    if (oldest == flying_.end()) return waiting >= lane.depth();
     const auto ends = oldest->requests->submitted + std::chrono::microseconds(time_.us());
-    return ends > entry.entered + std::chrono::nanoseconds(entry.plan->frame_duration);
+    return waiting >= busy + batch ||
+           ends > entry.entered + std::chrono::nanoseconds(entry.plan->frame_duration);
 }
 
 // Between chain and push: those that come during two turns of the device wait behind frames that
@@ -127,8 +134,8 @@ bool Stream::admit(Entry& entry, unsigned wanted, std::unique_lock<std::mutex>& 
         skip = skip_mode();
         if (frames_ >= (skip ? most_frames(*entry.plan) : lane.depth())) return false;
         if (wanted == 0) return true;
-        infer = in_flight() < lane.depth() && lane.available(wanted) &&
-                !(skip && entry.keeps_rate() && is_early(entry));
+        infer = lane.available(wanted) &&
+                (skip && entry.keeps_rate() ? !is_early(entry) : in_flight() < lane.depth());
         return infer || skip;
     };
     signal_->changed.wait(lock, room);

@@ -4,7 +4,10 @@
 // back at the door.
 #include <algorithm>
 #include <cstring>
+#include <memory>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "gst/infer/keep_rate.h"
 #include "tests/support/gst_infer_harness.h"
@@ -138,6 +141,59 @@ TEST_F(KeepRate, AResultThatIsExpectedInTimeIsTheFramesOwn) {
     EXPECT_EQ(seen.result_seq, 0u);
     EXPECT_EQ(seen.age_ns, 0u);
     EXPECT_EQ(seen.run, 0);
+}
+
+// Processors make a run each; a third frame waits at the device only where a run is about to end.
+TEST_F(KeepRate, EveryProcessorHasARunAndTheNextFrameWaitsForTheFirstToEnd) {
+    const unsigned beside = std::min(2u, g_get_num_processors());  // of async-depth
+    struct Row {
+        bool on_host;
+        unsigned run_ms, in_flight;
+    };
+    const Row rows[] = {
+        {false, 200, 1},        // an NPU makes one run after the other
+        {false, 1, 2},          // and has the next one when it is done with the first
+        {true, 200, beside},    // no run ends within a frame of 33 ms
+        {true, 1, beside + 1},  // each does
+    };
+    for (const Row& row : rows) {
+        SCOPED_TRACE(std::to_string(row.on_host) + " " + std::to_string(row.run_ms));
+        reset_fake_model();
+        fake_model().on_host = row.on_host;
+        fake_model().warm_up_ms = row.run_ms;
+        InferHarness t(make_keeping());
+        hold(true);
+        for (guint64 n = 0; n < 6; ++n) {
+            ASSERT_EQ(t.push(n), GST_FLOW_OK);
+            const bool inferred = n < row.in_flight;
+            EXPECT_EQ(pull(t).status,
+                      inferred ? InferenceStatus::pending : InferenceStatus::skipped_busy)
+                << n;
+        }
+        EXPECT_EQ(t.stat("in-flight-max"), row.in_flight);
+        hold(false);
+    }
+}
+
+// Streams share what the device makes beside each other: none waits behind many of another.
+TEST_F(KeepRate, StreamsOfOneModelHaveTheirShareOfTheRuns) {
+    fake_model().on_host = true;
+    fake_model().warm_up_ms = 200;
+    std::vector<std::unique_ptr<InferHarness>> all;
+    for (unsigned i = 0; i < 2 * g_get_num_processors(); ++i) {
+        GstElement* element = make_keeping();
+        g_object_set(element, "model-instance-id", "shared", "async-depth", 4, nullptr);
+        all.push_back(std::make_unique<InferHarness>(element));
+    }
+    hold(true);
+    for (auto& t : all) {
+        for (guint64 n = 0; n < 3; ++n) {
+            ASSERT_EQ(t->push(n), GST_FLOW_OK);
+            EXPECT_EQ(pull(*t).status,
+                      n == 0 ? InferenceStatus::pending : InferenceStatus::skipped_busy);
+        }
+    }
+    hold(false);
 }
 
 TEST_F(KeepRate, AtTheEndOfTheStreamEveryInferenceIsCounted) {

@@ -73,8 +73,8 @@ void add_options(CLI::App& app, Options& o) {
     app.footer(
         "Each model is compiled as a user would do it: without an option, and where the refusal\n"
         "recommends --input-shape, once more with it. It then runs in f32 and in default numerics\n"
-        "on a picture, beside ONNX Runtime. Pixels are fed as sidecar or decoder family say, else\n"
-        "from 0 to 1. A model agrees where\n"
+        "on a picture, beside ONNX Runtime. Pixels are fed as sidecar, decoder family or the first\n"
+        "arithmetic of the graph say, else from 0 to 1. A model agrees where\n"
         "  f32      the largest difference of each output is at most 1e-3 of its range\n"
         "  default  the cosine of each output is at least 0.999, its length within 10 %\n"
         "  integers at most 1 element in 1000 differs (default: 100); of 8 bits by more than 1\n"

@@ -17,8 +17,10 @@
 #include "lib/artifact/extraction.h"
 #include "lib/common/file.h"
 #include "lib/common/process.h"
+#include "lib/onnx/import.h"
 #include "lib/verify/folder_check.h"
 #include "lib/verify/made_input.h"
+#include "lib/verify/pixel_range.h"
 
 namespace vartml::verify {
 namespace {
@@ -111,6 +113,7 @@ private:
     Result<bool> run_reference(Shapes shapes);
     Result<bool> settle_and_run(const Shapes& open);
     Result<void> look_at_compiled_shapes();
+    bool graph_takes_bytes(const ModelDescription& description, const std::string& input) const;
     Pixels pixels_of(const ModelDescription& description) const;
     Result<void> check(Numerics numerics, Verdict& verdict);
     Result<void> add_levels();
@@ -262,7 +265,23 @@ Result<void> ModelSteps::compile_as_user() {
     return {};
 }
 
-// By sidecar or decoder family; from 0 to 1 where neither says anything.
+// The model compiled before, so its file is good to read here, too.
+bool ModelSteps::graph_takes_bytes(const ModelDescription& description,
+                                   const std::string& input) const {
+    onnx::ImportOptions options;
+    options.foreign.allowed = true;
+    for (const TensorInfo& info : description.inputs)
+        options.input_shapes[info.name].assign(info.cpu.shape.begin(), info.cpu.shape.end());
+    const auto imported = onnx::import_onnx(model_, options);
+    if (!imported) return false;
+    const graph::Graph& graph = imported->graph;
+    const auto id = std::ranges::find(graph.inputs, input, [&](graph::ValueId in) {
+        return std::string_view(graph.value(in).name);
+    });
+    return id != graph.inputs.end() && takes_bytes(graph, *id);
+}
+
+// By sidecar, decoder family or the graph itself; from 0 to 1 where none of them says anything.
 Pixels ModelSteps::pixels_of(const ModelDescription& description) const {
     const auto info = find_modelinfo("", model_, description.modelinfo);
     for (const TensorInfo& input : description.inputs) {
@@ -270,7 +289,11 @@ Pixels ModelSteps::pixels_of(const ModelDescription& description) const {
         if (!info || shape.width == 0) continue;
         const PixelChoice choice =
             choose_pixels(*info, description.outputs, input, shape.width, shape.height);
-        if (choice.source.empty()) return {};
+        if (choice.source.empty()) {
+            Pixels pixels;
+            if (graph_takes_bytes(description, input.name)) pixels.scale = {1, 1, 1};
+            return pixels;
+        }
         const PreprocessOptions& o = choice.options;
         return {o.mean, o.scale, o.channels == ChannelOrder::bgr};
     }

@@ -30,6 +30,7 @@
 #include "lib/compiler/tessellation.h"
 #include "lib/cpu/memory_limit.h"
 #include "lib/device/target.h"
+#include "lib/graph/coordinates.h"
 #include "lib/graph/text.h"
 #include "lib/onnx/import.h"
 
@@ -519,6 +520,10 @@ Result<CompiledModel> Compilation::build(onnx::Imported imported, std::string* n
               .hw_layouts = tessellation_.hw_layouts};
     for (const EmbeddedPreprocess& e : request_.embed) views_.pictures[e.input] = e.order;
     views_.picture_layout = find_picture_layout(imported_.graph, views_);
+    const graph::Coordinates kept = graph::find_coordinates(imported_.graph);
+    for (const graph::ValueId in : imported_.graph.inputs)
+        if (kept.values[static_cast<size_t>(in)])
+            views_.exact.insert(imported_.graph.value(in).name);
 
     progress(30, "partition");
     Partitioning decided = decide();

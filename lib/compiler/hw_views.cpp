@@ -117,7 +117,8 @@ private:
     DataType hw_type(ValueId id, bool is_output) const {
         const DataType type = graph_.value(id).type.data_type;
         if (type != DataType::float32 || !options_.convert_floats) return type;
-        if (!is_output && is_only_quantised(id)) return type;
+        if (!is_output && (is_only_quantised(id) || options_.exact.contains(graph_.value(id).name)))
+            return type;
         return !is_output || is_straight_after_matrix_work(graph_, id) ? DataType::bf16
                                                                        : DataType::float32;
     }

@@ -22,6 +22,8 @@ struct ViewOptions {
     std::optional<Layout> picture_layout = {};
     // Tensors between partitions: dense and of the CPU type in both views, layout GENERIC.
     std::set<std::string> inner = {};
+    // Inputs that lead to indices, comparisons or coordinates: float32 on the NPU, too.
+    std::set<std::string> exact = {};
     std::map<std::string, Layout> hw_layouts = {};     // that are asked for instead, by tensor name
     std::map<std::string, std::string> pictures = {};  // inputs of bytes: the order of a pixel's
     QuantisedEdges quantised = {};  // tensors of codes, whose CPU view is another type
@@ -38,8 +40,8 @@ std::optional<Layout> find_picture_layout(const graph::Graph& graph, const ViewO
 // The views of all inputs and outputs, decided by shape, type and the operators before an output:
 // deterministic, whatever the host. Layout of the HW view: NHWC for N > 1 or C = 1, HCWNC4 for 2 to
 // 4 channels, HCWNC8 for more, NHW for 3-D, GENERIC else. Type: as the CPU view, except that
-// float32 becomes bf16 at inputs and at outputs that come straight from a convolution or matrix
-// product.
+// float32 becomes bf16 at inputs (but those in `exact`, and those that are only quantised) and at
+// outputs that come straight from a convolution or matrix product.
 BorderViews make_border_views(const graph::Graph& graph, const ViewOptions& options);
 
 // Whether an output comes straight from a convolution or matrix product: behind it only its bias,

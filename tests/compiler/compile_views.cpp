@@ -75,6 +75,14 @@ TEST(BorderViews, FloatsThatAreQuantisedFirstStayFloats) {
     EXPECT_EQ(views.inputs[2].hw->data_type, DataType::float32) << "by its own range";
 }
 
+TEST(BorderViews, InputsThatLeadToCoordinatesStayFloats) {
+    const auto graph =
+        graph::must_parse("graph g\ninput %x : f32[8]\n%y = Exp %x : f32[8]\noutput %y\n");
+    EXPECT_EQ(make_border_views(graph, {}).inputs[0].hw->data_type, DataType::bf16);
+    EXPECT_EQ(make_border_views(graph, {.exact = {"x"}}).inputs[0].hw->data_type,
+              DataType::float32);
+}
+
 TEST(BorderViews, IntegersScalarsAndHalvesKeepTheirType) {
     const auto graph = graph::must_parse(
         "graph g\ninput %i : i64[2]\ninput %h : f16[2]\ninput %s : f32[]\n%a = Neg %i : i64[2]\n%b "

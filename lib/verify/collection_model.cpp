@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <iterator>
 #include <optional>
@@ -18,6 +19,7 @@
 #include "lib/common/file.h"
 #include "lib/common/process.h"
 #include "lib/onnx/import.h"
+#include "lib/onnx/map_outputs.h"
 #include "lib/verify/folder_check.h"
 #include "lib/verify/made_input.h"
 #include "lib/verify/pixel_range.h"
@@ -111,6 +113,8 @@ private:
     Result<bool> compile(Numerics numerics, std::vector<std::string>* errors);
     Result<void> compile_as_user();
     Result<bool> run_reference(Shapes shapes);
+    std::vector<std::string> numbers_of_maps() const;
+    bool reference_has_nan() const;
     Result<bool> settle_and_run(const Shapes& open);
     Result<void> look_at_compiled_shapes();
     bool graph_takes_bytes(const ModelDescription& description, const std::string& input) const;
@@ -129,6 +133,7 @@ private:
     Shapes inputs_;                     // as ONNX Runtime tells them
     Shapes settled_;                    // what it ran with
     Pixels pixels_;                     // as somebody says that the model takes them
+    bool is_positive_ = false;          // numbers that are no pixels
     bool has_levels_ = false, has_rounded_ = false;
 };
 
@@ -182,7 +187,23 @@ Result<bool> ModelSteps::compile(Numerics numerics, std::vector<std::string>* er
     return false;
 }
 
-// Runs the model in ONNX Runtime, with inputs of these shapes; false: it refuses.
+// Tensors to ask for beside outputs that are none.
+std::vector<std::string> ModelSteps::numbers_of_maps() const {
+    const auto maps = onnx::map_outputs(model_);
+    return maps ? maps->inside : std::vector<std::string>{};
+}
+
+bool ModelSteps::reference_has_nan() const {
+    const auto outputs = read_outputs(folder_ + '/' + reference_levels[0]);
+    return outputs && std::ranges::any_of(*outputs, [](const auto& output) {
+               return is_float(output.second.type) &&
+                      std::ranges::any_of(numbers_of(output.second),
+                                          [](double v) { return std::isnan(v); });
+           });
+}
+
+// Runs the model in ONNX Runtime, with inputs of these shapes; false: it refuses. Where numbers of
+// both signs lead to what is no number, as in the root of a score, positive ones are tried.
 Result<bool> ModelSteps::run_reference(Shapes shapes) {
     std::error_code error;
     for (const char* place : {"request", "outputs"}) fs::remove(folder_ + '/' + place, error);
@@ -191,7 +212,8 @@ Result<bool> ModelSteps::run_reference(Shapes shapes) {
     fs::remove_all(folder_ + '/' + reference_levels[0], error);
     fs::create_directory(folder_ + '/' + reference_levels[0], error);
     settled_ = shapes;
-    const InputMaker maker{request_.picture, pixels_, request_.picture_side};
+    const InputMaker maker{request_.picture, pixels_, request_.picture_side, is_positive_};
+    const Shapes without_bytes = shapes;
     for (NamedTensor& input : shapes) {
         size_t bytes = size_bytes(input.data.type);
         for (const int64_t d : input.data.shape)
@@ -203,12 +225,16 @@ Result<bool> ModelSteps::run_reference(Shapes shapes) {
         }
         input.data = maker.make(input.name, input.data.type, input.data.shape);
     }
-    if (auto done = write_request(folder_, shapes); !done) return done.error();
+    if (auto done = write_request(folder_, shapes, numbers_of_maps()); !done) return done.error();
     auto ran = reference_.run_folder(model_, folder_, reference_levels[0],
                                      folder_ + '/' + reference_levels[0]);
     if (!ran && ran.error().code != ErrorCode::device) return ran.error();
     row_.reference_text = ran ? "" : short_text(ran.error().message);
     row_.reference_runs = ran.has_value();
+    if (ran && !is_positive_ && reference_has_nan()) {
+        is_positive_ = true;
+        return run_reference(without_bytes);
+    }
     return ran.has_value();
 }
 
@@ -370,7 +396,7 @@ Result<void> ModelSteps::add_nudged() {
     bool is_other = false;
     for (NamedTensor& input : *inputs) is_other = nudge(input.data) || is_other;
     if (!is_other) return {};
-    if (auto done = write_request(out, *inputs); !done) return done;
+    if (auto done = write_request(out, *inputs, numbers_of_maps()); !done) return done;
     auto ran = reference_.run_folder(model_, out, reference_levels[0], out);
     if (!ran && ran.error().code != ErrorCode::device) return ran.error();
     return {};

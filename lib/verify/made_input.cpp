@@ -197,7 +197,8 @@ TensorData InputMaker::make(const std::string& name, DataType type,
     Engine engine(2);
     for (size_t i = 0; i < count; ++i) {
         const double u = unit(engine);
-        const double free = is_float(type) ? 2 * u - 1 : u < 0.5 ? 0 : 1;
+        const double number = is_positive ? u : 2 * u - 1;
+        const double free = is_float(type) ? number : u < 0.5 ? 0 : 1;
         put_number(data, i, is_size ? static_cast<double>(side) : is_scale ? 1 : free);
     }
     return data;

@@ -27,11 +27,12 @@ struct Pixels {
 
 // What to feed: `picture` (null: a made scene of gradients, discs and a little noise) where the
 // shape is a picture's, integers get the pixels themselves; a tensor named like a size gets `side`;
-// other floats are from -1 to 1, other integers 0 or 1.
+// other floats are from -1 to 1 (from 0 to 1 where they are to be positive), other integers 0 or 1.
 struct InputMaker {
     const PictureData* picture = nullptr;
     Pixels pixels = {};
     int64_t side = 320;
+    bool is_positive = false;
     TensorData make(const std::string& name, DataType type,
                     const std::vector<int64_t>& shape) const;
 };

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/verify/onnxruntime.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <string_view>
 
 #include "lib/artifact/extraction.h"
 #include "lib/common/onnxruntime_program.h"
 #include "lib/common/process.h"
+#include "lib/onnx/map_outputs.h"
 
 namespace vartml::verify {
 namespace {
@@ -98,10 +100,17 @@ Result<std::map<std::string, TensorData>> OnnxRuntime::run(const std::string& mo
                                                            const std::string& level) const {
     const auto folder = artifact::ExtractionFolder::create({});  // private, gone afterwards
     if (!folder) return folder.error();
-    if (auto done = write_request(folder->path(), inputs, keep); !done) return done.error();
+    const auto maps = onnx::map_outputs(model);
+    if (!maps) return maps.error();
+    std::vector<std::string> kept = keep;
+    for (const std::string& numbers : maps->inside)
+        if (std::ranges::find(kept, numbers) == kept.end()) kept.push_back(numbers);
+    if (auto done = write_request(folder->path(), inputs, kept); !done) return done.error();
     if (auto done = run_folder(model, folder->path(), level, folder->path()); !done)
         return done.error();
-    return read_outputs(folder->path());
+    auto outputs = read_outputs(folder->path());
+    if (outputs) name_numbers_of_maps(maps->numbers, *outputs);
+    return outputs;
 }
 
 }  // namespace vartml::verify

@@ -38,7 +38,8 @@ public:
     // Name, type and shape of the inputs, -1 for a dimension without a number. Errors: device with
     // ONNX Runtime's sentence.
     Result<std::vector<Named>> inputs(const std::string& model) const;
-    // All outputs of the model by name, and the tensors `keep` of its graph; `level` as below.
+    // All outputs of the model by name (of a map its numbers), and the tensors `keep` of its graph;
+    // `level` as below.
     // Errors: device with ONNX Runtime's sentence; io.
     Result<std::map<std::string, TensorData>> run(const std::string& model,
                                                   const std::vector<Named>& inputs,

@@ -104,4 +104,11 @@ Result<std::map<std::string, TensorData>> read_outputs(const std::string& folder
     return outputs;
 }
 
+void name_numbers_of_maps(const std::map<std::string, std::string>& maps,
+                          std::map<std::string, TensorData>& outputs) {
+    for (const auto& [output, numbers] : maps)
+        if (const auto it = outputs.find(numbers); it != outputs.end())
+            outputs.emplace(output, it->second);
+}
+
 }  // namespace vartml::verify

@@ -28,4 +28,9 @@ Result<void> write_request(const std::string& folder, const std::vector<NamedTen
 Result<std::vector<NamedTensor>> read_request(const std::string& folder);
 Result<std::map<std::string, TensorData>> read_outputs(const std::string& folder);
 
+// What an output that is a map is called (`maps`: output and tensor of its numbers) becomes a name
+// of that tensor, where it is there.
+void name_numbers_of_maps(const std::map<std::string, std::string>& maps,
+                          std::map<std::string, TensorData>& outputs);
+
 }  // namespace vartml::verify

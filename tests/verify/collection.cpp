@@ -218,6 +218,43 @@ TEST_F(VerifyAll, TellsWhatCompilesAndAgreesAtOnceAndAfterTheMessage) {
     EXPECT_EQ(json_["summary"].value("compiled_and_default_agrees", 0), 2);
 }
 
+TEST_F(VerifyAll, ComparesTheNumbersOfAMap) {
+    TinyOnnx m;
+    m.input("x", {1, 8}).weights("w", {8, 3}).node("MatMul", {"x", "w"}, {"product"});
+    m.node("Softmax", {"product"}, {"numbers"});
+    m.node("ZipMap", {"numbers"}, {"scores"},
+           {{"classlabels_strings", TinyOnnx::Strings{"dog", "cat", "bird"}}}, "ai.onnx.ml");
+    m.opset("ai.onnx.ml", 1).output("scores");
+    auto& scores = *m.proto().mutable_graph()->mutable_output(0)->mutable_type();
+    auto& map = *scores.mutable_sequence_type()->mutable_elem_type()->mutable_map_type();
+    map.set_key_type(TinyOnnx::string);
+    map.mutable_value_type()->mutable_tensor_type()->set_elem_type(TinyOnnx::float32);
+    m.save(dir_ / "models/map.onnx");
+    ASSERT_EQ(run(""), 0) << out_ << err_;
+    EXPECT_EQ(row("map.onnx")["f32"].value("verdict", ""), "agrees");
+    EXPECT_EQ(row("map.onnx")["default"].value("verdict", ""), "agrees");
+}
+
+TEST_F(VerifyAll, FeedsPositiveNumbersWhereOthersLeadToNone) {
+    TinyOnnx m;
+    m.input("x", {1, 64}).node("Sqrt", {"x"}, {"root"}).node("Exp", {"root"}, {"y"}).output("y");
+    m.save(dir_ / "models/root.onnx");
+    ASSERT_EQ(run(""), 0) << out_ << err_;
+    EXPECT_EQ(row("root.onnx")["default"].value("text", "").find("nan"), std::string::npos) << out_;
+}
+
+// In bf16 scores that are near each other would be equal, and come in another order.
+TEST_F(VerifyAll, FindsTheOrderOfScoresThatAreAnInput) {
+    TinyOnnx m;
+    m.input("boxes", {1, 256, 4}).input("scores", {1, 1, 256});
+    m.node("Sigmoid", {"scores"}, {"s"}).ints("most", {1}, {256}).floats("iou", {1}, {0.9F});
+    m.floats("least", {1}, {0})
+        .node("NonMaxSuppression", {"boxes", "s", "most", "iou", "least"}, {"y"});
+    m.output("y", {}, TinyOnnx::int64).save(dir_ / "models/nms.onnx");
+    ASSERT_EQ(run(""), 0) << out_ << err_;
+    EXPECT_EQ(row("nms.onnx")["default"].value("verdict", ""), "agrees");
+}
+
 TEST_F(VerifyAll, ReportsApartWhatOnnxRuntimeRefusesToo) {
     convolution({1, 3, 32, 32}).save(dir_ / "models/plain.onnx");
     TinyOnnx m;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operators of com.microsoft that ONNX Runtime's optimisers make of several.
 #include <cmath>
+#include <numeric>
 #include <optional>
 
 #include "lib/onnx/lower_rows.h"
@@ -81,14 +82,24 @@ void gemm(Builder& b, ModelFile&, OnnxNode& n) {
     bind_first(b, n, activate(b, n, y, activation, numbers));
 }
 
+// The first dimension goes behind the others of the batch.
+ValueId move_batch(Builder& b, ValueId x) {
+    std::vector<int64_t> order(b.type(x).shape.size());
+    if (order.size() < 3) return x;
+    std::iota(order.begin(), order.end() - 2, 1);
+    order[order.size() - 2] = 0;
+    order.back() = static_cast<int64_t>(order.size()) - 1;
+    return b.emit("Transpose", {x}, {{"perm", order}});
+}
+
 void matmul(Builder& b, ModelFile&, OnnxNode& n) {
-    if (n.get("transBatchA", int64_t{0}) != 0 || n.get("transBatchB", int64_t{0}) != 0)
-        return b.fail(ErrorCode::unsupported,
-                      "(FusedMatMul) has transBatchA or transBatchB; export it without fusion");
-    const auto side = [&](size_t i, const char* transposed) {
-        return n.get(transposed, int64_t{0}) != 0 ? swap_last_two(b, n.input(i)) : n.input(i);
+    const auto side = [&](size_t i, const char* batch, const char* matrix) {
+        ValueId x = n.input(i);
+        if (n.get(batch, int64_t{0}) != 0) x = move_batch(b, x);
+        return n.get(matrix, int64_t{0}) != 0 ? swap_last_two(b, x) : x;
     };
-    ValueId y = b.emit("MatMul", {side(0, "transA"), side(1, "transB")});
+    ValueId y =
+        b.emit("MatMul", {side(0, "transBatchA", "transA"), side(1, "transBatchB", "transB")});
     if (const float alpha = n.get("alpha", 1.0F); alpha != 1.0F)
         y = b.emit("Mul", {y, b.floats({}, {alpha})});
     bind_first(b, n, y);

@@ -122,6 +122,13 @@ TinyOnnx fused_gemm(const char* activation, const Attributes& more) {
     return m.output("y");
 }
 
+// x [6,2,3,4] as it is or turned, times w of the shape given.
+TinyOnnx fused_matmul(const Ints& w, const Attributes& attributes) {
+    TinyOnnx m(13);
+    m.opset(microsoft, 1).input("x", {6, 2, 3, 4}).weights("w", w);
+    return m.node("FusedMatMul", {"x", "w"}, {"y"}, attributes, microsoft).output("y");
+}
+
 TinyOnnx old(const char* op, const Attributes& attributes) {
     TinyOnnx m(9);
     m.input("x", {1, 3, 8, 10}).node(op, {"x"}, {"y"}, attributes).output("y");
@@ -168,6 +175,12 @@ std::vector<Case> cases() {
         {"QLinearConvOfChannelsLast", conv_of_channels_last()},
         {"FusedGemmWithRelu", fused_gemm("Relu", {})},
         {"FusedGemmWithLeakyRelu", fused_gemm("LeakyRelu", {{"activation_alpha", 0.2F}})},
+        {"FusedMatMulThatMovesTheBatchOfA",
+         fused_matmul({2, 3, 4, 5}, {{"transBatchA", int64_t{1}}, {"alpha", 0.5F}})},
+        {"FusedMatMulThatMovesTheBatchOfAAndTurnsIt",
+         fused_matmul({2, 3, 6, 5}, {{"transBatchA", int64_t{1}}, {"transA", int64_t{1}}})},
+        {"FusedMatMulThatMovesTheBatchOfBAndTurnsIt",
+         fused_matmul({5, 6, 2, 4}, {{"transBatchB", int64_t{1}}, {"transB", int64_t{1}}})},
         {"LayerNormalizationInAnOlderSet", layer_normalization_in_an_older_set()},
         {"ImageScaler",
          old("ImageScaler", {{"scale", 0.5F}, {"bias", TinyOnnx::Floats{1, -2, 3}}})},

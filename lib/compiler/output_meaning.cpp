@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <set>
+#include <string>
 #include <string_view>
 
 namespace vartml::compiler {
@@ -46,22 +49,29 @@ class Reader {
 public:
     explicit Reader(const Graph& graph) : graph_(graph), uses_(find_uses(graph)) {}
 
+    // Of parts that are joined (levels of a head): what all of them end in, "" where they differ.
     std::string ends_in(ValueId id) const {
-        const Node* node = producer_behind_movement(id);
-        if (!node) return {};
-        if (is_product(*node)) return "product";
-        // The last part is what the elements went through last.
-        const std::string_view kind = node->parts().back();
-        if (kind == "Softmax" || kind == "QLinearSoftmax") return "softmax";
-        if (kind == "LogSoftmax") return "log-softmax";
-        if (kind == "Sigmoid" || kind == "HardSigmoid" || kind == "QLinearSigmoid")
-            return "sigmoid";
-        if (kind == "LpNormalization") return "unit-length";
-        if (kind == "Div") return of_quotient(*node);
-        // A Mul by a constant, or of a dynamically quantised product, is a scale.
-        if (kind == "Mul" && !reads_from(*node, {"Sigmoid", "HardSigmoid", "Tanh", "Softmax"}))
-            return "linear";
-        return is_any_of(kind, linear) ? "linear" : "";
+        std::optional<std::string> common;
+        std::vector<ValueId> open{id};
+        std::set<ValueId> seen;
+        while (!open.empty()) {
+            const ValueId part = open.back();
+            open.pop_back();
+            if (part == graph::none || !seen.insert(part).second) continue;
+            const Node* node = producer_behind_movement(part);
+            if (node && node->parts().size() == 1 && node->base() == "Concat") {
+                open.insert(open.end(), node->inputs.begin(), node->inputs.end());
+                continue;
+            }
+            const std::string meaning = node ? meaning_of(*node) : std::string();
+            if (common && is_linear(*common) && is_linear(meaning))
+                common = *common == meaning ? meaning : "linear";
+            else if (common && *common != meaning)
+                return {};
+            else
+                common = meaning;
+        }
+        return common.value_or("");
     }
 
     std::optional<Quantisation> quantisation(ValueId id) const {
@@ -82,6 +92,44 @@ public:
     }
 
 private:
+    static bool is_linear(std::string_view meaning) {
+        return meaning == "linear" || meaning == "product";
+    }
+
+    std::string meaning_of(const Node& node) const {
+        // With nothing behind it.
+        if (node.parts().size() == 1 && is_any_of(node.base(), products)) return "product";
+        // The last part is what the elements went through last.
+        const std::string_view kind = node.parts().back();
+        if (kind == "Softmax" || kind == "QLinearSoftmax") return "softmax";
+        if (kind == "LogSoftmax") return "log-softmax";
+        if (kind == "Sigmoid" || kind == "HardSigmoid" || kind == "QLinearSigmoid")
+            return "sigmoid";
+        if (kind == "LpNormalization") return "unit-length";
+        if (kind == "Div") return of_quotient(node);
+        if (kind == "Mul") return is_scaled_sum(node) ? "linear" : "";
+        return is_any_of(kind, linear) ? "linear" : "";
+    }
+
+    // A sum of products that was dynamically quantised has two scales at most, and a constant may
+    // follow; a product of anything else is no sum.
+    bool is_scaled_sum(const Node& node) const {
+        const Node* at = &node;
+        for (int steps = 0; steps < 4; ++steps) {
+            if (reads_from(*at, {"Sigmoid", "HardSigmoid", "Tanh", "Softmax"})) return false;
+            const Node* next = nullptr;
+            for (const ValueId id : at->inputs) {
+                const Node* from = id == graph::none ? nullptr : producer_behind_movement(id);
+                if (!from) continue;
+                if (is_any_of(from->parts().back(), linear)) return true;
+                if (from->parts().back() == "Mul") next = from;
+            }
+            if (!next) return false;
+            at = next;
+        }
+        return false;
+    }
+
     const Node* producer(ValueId id) const {
         const int32_t at = uses_.producer[static_cast<size_t>(id)];
         return at < 0 ? nullptr : &graph_.nodes[static_cast<size_t>(at)];
@@ -92,16 +140,6 @@ private:
         while (node && node->parts().size() == 1 && is_any_of(node->base(), movement))
             node = producer(node->inputs[0]);
         return node;
-    }
-
-    // A product with nothing behind it, or several of them (levels of a head) one after the other.
-    bool is_product(const Node& node) const {
-        if (node.parts().size() != 1) return false;
-        if (is_any_of(node.base(), products)) return true;
-        return node.base() == "Concat" && std::ranges::all_of(node.inputs, [&](ValueId id) {
-                   const Node* from = producer_behind_movement(id);
-                   return from && from->parts().size() == 1 && is_any_of(from->base(), products);
-               });
     }
 
     bool reads_from(const Node& node, std::initializer_list<std::string_view> kinds) const {

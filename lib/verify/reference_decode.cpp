@@ -32,8 +32,8 @@ struct Table {
     }
 };
 
-double activated(double value, const ModelInfo& info) {
-    return info.activation == "sigmoid" ? 1 / (1 + std::exp(-value)) : value;
+double activated(double value, std::string_view activation) {
+    return activation == "sigmoid" ? 1 / (1 + std::exp(-value)) : value;
 }
 
 Candidate centred(double cx, double cy, double w, double h, double score, int class_id,
@@ -69,13 +69,15 @@ std::optional<Candidates> yolo(std::string_view family, const HeadRequest& reque
     const Table t{numbers_of(values[head->output]), head->grid.positions, head->attributes,
                   head->attributes_first};
     if (t.numbers.size() != t.positions * t.attributes) return std::nullopt;
+    const std::string_view activation =
+        vision::activation_for(request, request.outputs[head->output], "sigmoid", "none");
     Candidates found;
     for (size_t p = 0; p < t.positions; ++p) {
         const int best = t.best(p, form.box_attributes);
-        const double object = objectness ? activated(t.at(p, 4), request.info) : 1;
+        const double object = objectness ? activated(t.at(p, 4), activation) : 1;
         const double score =
             object *
-            activated(t.at(p, form.box_attributes + static_cast<size_t>(best)), request.info);
+            activated(t.at(p, form.box_attributes + static_cast<size_t>(best)), activation);
         if (!(score >= threshold)) continue;
         found.add(family == "yolox"
                       ? yolox_box(t, head->grid, p, score, best)

@@ -30,8 +30,10 @@ public:
     static Result<std::unique_ptr<Head>> create(const HeadRequest& request) {
         auto head = find_dense_head(request, Family::form);
         if (!head) return std::move(head).error();
-        return std::unique_ptr<Head>(
-            std::make_unique<DenseDetector>(std::move(*head), request.info.activation));
+        // Exported without their last activation, scores are logits.
+        const std::string_view activation =
+            activation_for(request, request.outputs[head->output], "sigmoid", "none");
+        return std::unique_ptr<Head>(std::make_unique<DenseDetector>(std::move(*head), activation));
     }
 
     unsigned classes() const override {

@@ -34,7 +34,7 @@ const EndCase ends[] = {
      "const %w : f32[8,8] =weights64\n%m = Gemm %x, %w : f32[1,8]\n"
      "%a = Add %m, %x : f32[1,8]\n%b = Sub %m, %x : f32[1,8]\n"
      "%y = Concat %a, %b {axis=1} : f32[1,16]",
-     ""},
+     "linear"},
     {"something else", "%y = Tanh %x : f32[1,8]", ""},
     {"what only moves is looked through",
      "%s = Softmax %x {axis=-1} : f32[1,8]\n%y = Reshape %s {shape=[1,8,1,1]} : f32[1,8,1,1]",
@@ -47,6 +47,25 @@ const EndCase ends[] = {
      "%s = ReduceL2 %x {axes=[1], keepdims=1} : f32[1,1]\n%y = Div %x, %s : f32[1,8]",
      "unit-length"},
     {"an activation that multiplies", "%s = Sigmoid %x : f32[1,8]\n%y = Mul %x, %s : f32[1,8]", ""},
+    {"a sum of products that is scaled",
+     "const %w : f32[8,8] =weights64\nconst %c : f32[8] =weights8\n%m = MatMul %x, %w : f32[1,8]\n"
+     "%s = Mul %m, %c : f32[1,8]\n%y = Mul %s, %c : f32[1,8]",
+     "linear"},
+    {"scores that are multiplied",
+     "%s = Sigmoid %x : f32[1,8]\n"
+     "%a = Slice %s {axes=[1], ends=[4], starts=[0], steps=[1]} : f32[1,4]\n"
+     "%b = Slice %s {axes=[1], ends=[8], starts=[4], steps=[1]} : f32[1,4]\n"
+     "%y = Mul %a, %b : f32[1,4]",
+     ""},
+    {"logits of several heads, joined twice",
+     "const %w : f32[8,8] =weights64\n%m = MatMul %x, %w : f32[1,8]\n"
+     "%n = MatMul %m, %w : f32[1,8]\n%j = Concat %m, %n {axis=1} : f32[1,16]\n"
+     "%y = Concat %j, %m {axis=1} : f32[1,24]",
+     "linear"},
+    {"boxes and scores, joined",
+     "const %w : f32[8,8] =weights64\n%m = MatMul %x, %w : f32[1,8]\n%s = Sigmoid %m : f32[1,8]\n"
+     "%y = Concat %m, %s {axis=1} : f32[1,16]",
+     ""},
 };
 TEST(OutputMeaning, IsWhatTheGraphEndsIn) {
     for (const EndCase& c : ends) {

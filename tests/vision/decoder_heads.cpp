@@ -13,8 +13,9 @@ constexpr Affine identity;
 constexpr uint32_t width = 320, height = 256;
 constexpr size_t cells = 40 * 32 + 20 * 16 + 10 * 8;  // of strides 8, 16, 32
 
-Decoded decode(const StoredTensor& tensor, const DecodeOptions& options) {
-    auto decoder = Decoder::create({}, {&tensor.info, 1}, width, height, options);
+Decoded decode(const StoredTensor& tensor, const DecodeOptions& options,
+               const ModelInfo& info = {}) {
+    auto decoder = Decoder::create(info, {&tensor.info, 1}, width, height, options);
     EXPECT_TRUE(decoder) << (decoder ? "" : decoder.error().message);
     Decoded decoded;
     if (!decoder) return decoded;
@@ -134,6 +135,27 @@ TEST_P(DenseHeads, GiveTheSameFloatsFromTheNpusView) {
         EXPECT_TRUE(same_floats(a.detections, b.detections)) << to_string(type);
         EXPECT_EQ(a.suppressed, b.suppressed);
     }
+}
+// Exported without the last Sigmoid, as the sidecar says.
+TEST_P(DenseHeads, MakeScoresOfLogits) {
+    RefTensor scores = make(7), logits = scores;
+    for (size_t p = 0; p < scores.positions; ++p)
+        for (size_t a = 4; a < scores.attributes; ++a) {
+            const size_t at =
+                scores.attributes_first ? a * scores.positions + p : p * scores.attributes + a;
+            const double score = std::clamp<double>(scores.data[at], 1e-4, 1 - 1e-4);
+            logits.data[at] = static_cast<float>(std::log(score / (1 - score)));
+            scores.data[at] = static_cast<float>(1 / (1 + std::exp(-double(logits.data[at]))));
+        }
+    ModelInfo info;
+    info.outputs.resize(1);
+    info.outputs[0].name = "out";
+    info.outputs[0].ends_in = "linear";
+    const DecodeOptions options{
+        .decoder = GetParam().decoder, .score_threshold = 0.25, .iou_threshold = 0.45};
+    const Decoded decoded = decode(stored_cpu(logits, "out"), options, info);
+    EXPECT_GT(decoded.detections.size(), 3u);
+    expect_equal(decoded.detections, reference(scores, 0.25, 0.45, true));
 }
 INSTANTIATE_TEST_SUITE_P(Families, DenseHeads, testing::ValuesIn(head_cases),
                          [](const auto& c) { return std::string(c.param.name); });

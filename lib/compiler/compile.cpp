@@ -100,6 +100,9 @@ private:
     uint64_t host_memory_limit() const {
         return request_.cpu_memory_limit ? request_.cpu_memory_limit : cpu::memory_limit_bytes;
     }
+    uint64_t tensor_limit() const {
+        return request_.cpu_memory_limit ? request_.cpu_memory_limit : cpu::tensor_limit_bytes;
+    }
 
     std::string list_fallbacks(const Partitioning& decided) const;
     Result<void> check_inner(const TensorPlaces& places) const;
@@ -309,13 +312,16 @@ Result<void> Compilation::check_host_memory(const Partition& p) const {
     uint64_t needed = saturating_sum(weight_bytes(p.graph), p.arena_size_bytes);
     for (const auto* tensors : {&p.inputs, &p.outputs})
         for (const TensorInfo& t : *tensors) needed = saturating_sum(needed, t.cpu.size_bytes);
-    if (needed <= host_memory_limit()) return {};
     const auto size = [](const graph::Value& v) { return v.type.size_bytes(); };
     const graph::Value& largest = *std::ranges::max_element(p.graph.values, {}, size);
+    const bool absurd = size(largest) > tensor_limit();
+    if (!absurd && needed <= host_memory_limit()) return {};
     return Error{ErrorCode::unsupported,
                  request_.model + ": a CPU partition needs " + with_commas(needed) +
-                     " bytes of memory, limit " + with_commas(host_memory_limit()) +
+                     " bytes of memory" +
+                     (absurd ? "" : ", limit " + with_commas(host_memory_limit())) +
                      "; its largest tensor is '" + largest.name + "', " + to_string(largest.type) +
+                     (absurd ? ", limit " + with_commas(tensor_limit()) + " bytes" : "") +
                      ": make it smaller, or give --cpu-memory-limit with the bytes that this "
                      "machine can spare"};
 }

@@ -59,11 +59,11 @@ Result<void> run_shrinking(const Call& call, const graph::Node& node, std::span<
     std::vector<Array> outputs(call.outputs.size());
     uint64_t needed = 0;
     for (const graph::Type& type : types) needed = saturating_sum(needed, type.size_bytes());
-    if (needed > memory_limit_bytes)
+    if (needed > tensor_limit_bytes)
         return Error{ErrorCode::out_of_memory,
                      "node '" + call.node.name + "' (" + graph::op_type(call.node) + ") needs " +
                          std::to_string(needed) + " bytes in this run, limit " +
-                         std::to_string(memory_limit_bytes)};
+                         std::to_string(tensor_limit_bytes)};
     for (size_t i = 0; i < outputs.size() && i < types.size(); ++i) {
         if (!call.outputs[i].data) continue;
         memory[i].resize(std::max<size_t>(types[i].size_bytes(), 1));

@@ -5,8 +5,14 @@
 
 namespace vartml::cpu {
 
-// For weights, arena and tensors at the border of one partition, where the user says nothing else;
-// also for what a node takes besides while it runs.
-inline constexpr uint64_t memory_limit_bytes = uint64_t{2} << 30;
+// Where the user says nothing else. The same on every machine, so that a model compiles on all or
+// on none: whether this one has the memory is seen when the model is loaded.
+
+// For one tensor; also for what a node takes besides while it runs. A few bytes of a model can ask
+// for any size.
+inline constexpr uint64_t tensor_limit_bytes = uint64_t{2} << 30;
+// For weights, arena and tensors at the border of one partition: networks on pictures of 4K have a
+// few tensors of more than 1 GB each.
+inline constexpr uint64_t memory_limit_bytes = uint64_t{8} << 30;
 
 }  // namespace vartml::cpu

@@ -42,10 +42,11 @@ std::string change_for(const Error& error, const std::string& model) {
                : "vartml compile MODEL.onnx -o MODEL.rai";
 }
 
-// Weights and arenas of all partitions.
-uint64_t bytes_needed(const artifact::CompiledModel& model) {
+// Weights and arenas of all partitions, or of those on the NPU.
+uint64_t bytes_needed(const artifact::CompiledModel& model, bool npu_only = false) {
     uint64_t bytes = 0;
     for (const artifact::Partition& p : model.partitions) {
+        if (npu_only && p.kind != artifact::PartitionKind::npu) continue;
         bytes += p.arena_size_bytes;
         for (const graph::Value& v : p.graph.values)
             if (v.constant) bytes += v.constant->bytes.size();
@@ -58,7 +59,7 @@ void check_size(Examination& e, const artifact::CompiledModel& model) {
     const device::Target* const target = device::find_target(model.device);
     const uint64_t limit = target ? target->memory_bytes : 0;
     const std::string what = "weights and intermediate tensors take " + mib(needed);
-    if (limit && needed > limit)
+    if (limit && bytes_needed(model, true) > limit)
         return e.problem("does not fit: " + what + ", and " + model.device + " has " + mib(limit),
                          "vartml compile MODEL.onnx --device softnpu --quantize FOLDER");
     if (free && needed > free)

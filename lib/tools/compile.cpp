@@ -93,8 +93,10 @@ void add_target(CLI::App& app, Options& o) {
                    "memory for weights, arena and tensors of one NPU partition [the device's]")
         ->type_name("BYTES")
         ->check(within(uint64_t{1}, uint64_t{1} << 40));
-    app.add_option("--cpu-memory-limit", r.cpu_memory_limit,
-                   "memory for weights, arena and tensors of one CPU partition [2147483648]")
+    app.add_option(
+           "--cpu-memory-limit", r.cpu_memory_limit,
+           "memory for weights, arena and tensors of one CPU partition [8589934592, and 2147483648 "
+           "for one tensor]")
         ->type_name("BYTES")
         ->check(within(uint64_t{1}, uint64_t{1} << 40));
     app.add_option("--numerics", o.numerics,

@@ -372,6 +372,23 @@ TEST_F(CompilePartition, NamesOperatorsAsTheModelDoes) {
     EXPECT_EQ(model.summary.fallbacks[1].code, "compile-error");
 }
 
+// Nothing runs: the shapes alone decide.
+TEST_F(CompilePartition, TakesNetworksOnLargePicturesThatTheDeviceHasNoMemoryFor) {
+    TinyOnnx m;
+    m.input("x", {1, 3, 4096, 4096}).floats("w", {24, 3, 1, 1}, std::vector<float>(72, 1));
+    m.floats("v", {24, 24, 1, 1}, std::vector<float>(576, 1));
+    m.node("Conv", {"x", "w"}, {"a"}).node("Sigmoid", {"a"}, {"b"});
+    m.node("Conv", {"b", "v"}, {"c"}).node("Softmax", {"c"}, {"d"}, {{"axis", int64_t{1}}});
+    m.output("d");
+    const CompiledModel made = compiled(m);
+    ASSERT_EQ(made.partitions.size(), 1u);
+    EXPECT_EQ(made.partitions[0].kind, artifact::PartitionKind::cpu);
+    EXPECT_GT(made.partitions[0].arena_size_bytes + made.inputs[0].cpu.size_bytes +
+                  made.outputs[0].cpu.size_bytes,
+              uint64_t{2} << 30);
+    EXPECT_TRUE(made.summary.fallbacks[0].text.ends_with("limit 2,147,483,648"));
+}
+
 // A few bytes of a model can ask for all memory of a machine.
 TEST_F(CompilePartition, RefusesTensorsThatTakeTheMemoryOfTheMachine) {
     constexpr int64_t many = 1'000'000'000;
@@ -401,8 +418,8 @@ TEST_F(CompilePartition, RefusesTensorsThatTakeTheMemoryOfTheMachine) {
         EXPECT_NE(made.error().message.find("m.onnx: a CPU partition needs 4,000,000,"),
                   std::string::npos)
             << made.error().message;
-        EXPECT_NE(made.error().message.find("bytes of memory, limit 2,147,483,648; its largest "
-                                            "tensor is 'y', f32[1,1,1000,1000000]: "),
+        EXPECT_NE(made.error().message.find("bytes of memory; its largest tensor is 'y', "
+                                            "f32[1,1,1000,1000000], limit 2,147,483,648 bytes: "),
                   std::string::npos)
             << made.error().message;
     }

@@ -48,6 +48,7 @@
 #include "gst/support/error.h"
 #include "gst/support/in_place.h"
 #include "gst/support/inference.h"
+#include "gst/support/log.h"
 #include "gst/support/upstream.h"
 
 GST_DEBUG_CATEGORY_STATIC(vartmldecode_debug);
@@ -192,6 +193,7 @@ bool update_settings(GstVartmlDecode* self) {
 gboolean start(GstBaseTransform* base) {
     auto* self = GST_VARTML_DECODE(base);
     State& state = *self->state;
+    GST_INFO_OBJECT(self, "settings: %s", settings_text(self).c_str());
     GST_OBJECT_LOCK(self);
     state.stats = {};
     state.labels.clear();

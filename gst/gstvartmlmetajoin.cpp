@@ -25,6 +25,7 @@
 #include "gst/join/joint.h"
 #include "gst/support/error.h"
 #include "gst/support/in_place.h"
+#include "gst/support/log.h"
 
 GST_DEBUG_CATEGORY_STATIC(vartmlmetajoin_debug);
 GST_DEBUG_CATEGORY_STATIC(performance_debug);
@@ -339,6 +340,8 @@ GstFlowReturn chain_main(GstPad*, GstObject* parent, GstBuffer* buffer) {
     bool warn;
     GstClockTime distance, tolerance;
     const auto kept = find_metadata(joint, time, warn, distance, tolerance);
+    GST_LOG_OBJECT(self, "%" GST_TIME_FORMAT ": metadata of %" GST_TIME_FORMAT, GST_TIME_ARGS(time),
+                   GST_TIME_ARGS(kept ? kept->time : GST_CLOCK_TIME_NONE));
     if (warn) warn_of_unmatched(self, distance, tolerance);
     if (kept && kept->width && kept->height) {
         std::unique_lock lock(joint.mutex);
@@ -448,6 +451,7 @@ bool start(GstVartmlMetaJoin* self) {
                            .property = "region",
                            .found = settings.region});
     }
+    GST_INFO_OBJECT(self, "settings: %s", settings_text(self).c_str());
     Joint& joint = state.joint;
     const std::lock_guard lock(joint.mutex);
     joint.main = joint.meta = {};

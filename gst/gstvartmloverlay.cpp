@@ -31,6 +31,7 @@
 #include "gst/overlay/reader.h"
 #include "gst/support/error.h"
 #include "gst/support/in_place.h"
+#include "gst/support/log.h"
 #include "gst/support/upstream.h"
 
 GST_DEBUG_CATEGORY_STATIC(vartmloverlay_debug);
@@ -185,6 +186,7 @@ gboolean start(GstBaseTransform* base) {
         post_error(base, "draw", *failure);
         return FALSE;
     }
+    GST_INFO_OBJECT(base, "settings: %s", settings_text(base).c_str());
     state.video = state.attaching = false;
     state.changed = true;
     state.copy_logged = false;
@@ -291,6 +293,8 @@ bool decide(GstBaseTransform* base) {
     state.attaching = mode != OverlayMode::blend && (overlay::has_composition(out) ||
                                                      overlay::wants_composition(base->srcpad, out));
     state.changed = true;
+    GST_INFO_OBJECT(base, "caps %" GST_PTR_FORMAT ": results are %s", out,
+                    state.attaching ? "attached" : "blended");
     const bool able = state.attaching || (state.info && mode != OverlayMode::attach);
     if (!able) {
         state.undecided = true;  // whoever pushes again is refused again
@@ -390,6 +394,10 @@ GstFlowReturn prepare_output_buffer(GstBaseTransform* base, GstBuffer* in, GstBu
     }
     update_look(self);
     read_frame(self, in);
+    GST_LOG_OBJECT(self, "%" GST_TIME_FORMAT ": %s", GST_TIME_ARGS(GST_BUFFER_PTS(in)),
+                   !state.anything() ? "nothing to draw"
+                   : state.attaching ? "attached for downstream to draw"
+                                     : "drawn into the picture");
     if (!state.anything()) return GST_FLOW_OK;
     bool copied = false;
     const GstFlowReturn flow =

@@ -162,6 +162,7 @@ gboolean start(GstBaseTransform* base) {
     auto* self = GST_VARTML_PUBLISH(base);
     State& state = *self->state;
     install_log();
+    GST_INFO_OBJECT(self, "settings: %s", settings_text(self).c_str());
     GST_OBJECT_LOCK(self);
     const PublishSettings settings = state.settings;
     state.stream_id.clear();
@@ -277,6 +278,9 @@ GstFlowReturn transform_ip(GstBaseTransform* base, GstBuffer* buffer) {
     auto record = publisher->take();
     record->frame_seq = frame;
     state.reader.read(buffer, include, *record);
+    GST_LOG_OBJECT(base, "frame %" G_GUINT64_FORMAT ": %u inferences, %u objects%s", frame,
+                   guint(record->num_inferences), guint(record->objects.size()),
+                   record->empty() && !add_empty ? ", no record" : "");
     if (record->empty() && !add_empty) {
         publisher->give_back(std::move(record));
         return GST_FLOW_OK;

@@ -28,6 +28,7 @@
 
 #include "gst/support/error.h"
 #include "gst/support/in_place.h"
+#include "gst/support/log.h"
 #include "gst/support/upstream.h"
 #include "gst/track/metadata.h"
 #include "gst/track/properties.h"
@@ -152,6 +153,7 @@ gboolean start(GstBaseTransform* base) {
         return post_error(self, "track detections",
                           {.error = done.error(), .id = "track-scores", .property = "low-score"});
     }
+    GST_INFO_OBJECT(self, "settings: %s", settings_text(self).c_str());
     state.tracker = vartml::Tracker(settings);
     state.changed = true;
     state.size = {};

@@ -204,5 +204,27 @@ TEST(DynamicNode, OfAnyFormFailsOrStaysWithinItsMemory) {
                 }
 }
 
+// The model allows for few, the tensor in this run would need more than a partition may take.
+TEST(DynamicMemory, IsRefusedBeforeItIsTaken) {
+    constexpr int64_t many = (int64_t{1} << 25) + 1;  // with 8 indices of 8 bytes each: 2 GiB
+    std::vector<std::byte> tensor(many);
+    std::vector<std::byte> indices(8 * 4 * sizeof(int64_t));
+    const graph::Node node{.kind = "NonZero",
+                           .domain = {},
+                           .name = "bomb",
+                           .sources = {},
+                           .inputs = {0},
+                           .outputs = {1},
+                           .attributes = {}};
+    const std::vector<Array> inputs = {
+        {DataType::uint8, {1, 1, 1, 1, 1, 1, 1, many}, tensor.data()}};
+    std::vector<Array> outputs = {{DataType::int64, {8, 4}, indices.data()}};
+    const auto done = run_dynamic({node, inputs, outputs});
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().code, ErrorCode::out_of_memory);
+    EXPECT_EQ(done.error().message,
+              "node 'bomb' (NonZero) needs 2147483712 bytes in this run, limit 2147483648");
+}
+
 }  // namespace
 }  // namespace vartml::cpu

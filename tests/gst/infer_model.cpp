@@ -42,6 +42,7 @@ struct Frame {
     std::vector<gsize> dims;
     std::vector<guint8> tensor;
     std::string status;
+    guint64 pre_us = 0, wait_us = 0, run_us = 0, total_us = 0;
 };
 
 struct Outcome {
@@ -81,6 +82,9 @@ void on_frame(GstElement*, GstBuffer* buffer, GstPad*, gpointer outcome) {
     }
     if (GstStructure* s = get_structure()(buffer, 0)) {
         frame.status = gst_structure_get_string(s, "status");
+        gst_structure_get(s, "t_pre_us", G_TYPE_UINT64, &frame.pre_us, "t_wait_us", G_TYPE_UINT64,
+                          &frame.wait_us, "t_run_us", G_TYPE_UINT64, &frame.run_us, "t_total_us",
+                          G_TYPE_UINT64, &frame.total_us, nullptr);
         gst_structure_free(s);
     }
     static_cast<Outcome*>(outcome)->frames.push_back(std::move(frame));
@@ -166,6 +170,16 @@ TEST_F(InferModel, CompilesAnOnnxFileOnceAndThenFindsIt) {
     const Outcome by_folder = run("model=" + compiled());
     EXPECT_EQ(by_folder.error_id, "") << by_folder.error_text;
     EXPECT_FALSE(by_folder.messages.contains("vartml-compile"));
+}
+
+// Also of the first one, before which the element measures how long pre-processing takes.
+TEST_F(InferModel, TheStagesOfAFrameAreWithinItsTotal) {
+    const Outcome got = run(properties(make_model(dir_)));
+    ASSERT_EQ(got.frames.size(), 3u) << got.error_text;
+    for (const Frame& frame : got.frames) {
+        EXPECT_GT(frame.total_us, 0u);
+        EXPECT_LE(frame.pre_us + frame.wait_us + frame.run_us, frame.total_us);
+    }
 }
 
 // What the runner gives for the same pixels, in one of the views.

@@ -332,6 +332,19 @@ TEST_F(Import, RefusesOtherDomainsBeforeItLooksAtShapes) {
         "partition runs; replace it with standard operators, or split the model at tensor 'x'");
 }
 
+// What ONNX Runtime saves at its highest level, which names the way out and no operator to replace.
+TEST_F(Import, RefusesTheLayoutsOfOnnxRuntimesOptimiser) {
+    for (const char* domain : {"com.microsoft.nchwc", "com.ms.internal.nhwc"}) {
+        TinyOnnx m;
+        m.opset(domain, 1).input("x", {1, 8, 4, 4}).weights("w", {8, 8, 1, 1});
+        m.node("Conv", {"x", "w"}, {"y"}, {}, domain).output("y");
+        EXPECT_EQ(refusal(m), std::string("model.onnx: node 'y_node' uses ") + domain +
+                                  "::Conv (opset 1), which ONNX Runtime's optimiser makes for one "
+                                  "processor; save it at optimisation level basic "
+                                  "(ORT_ENABLE_BASIC), or give the model that was optimised");
+    }
+}
+
 TEST_F(Import, ListsTwentyRefusedNodesThenACount) {
     TinyOnnx m;
     m.opset("my", 1).input("x", {1});

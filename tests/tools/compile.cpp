@@ -49,6 +49,23 @@ TEST_F(Compile, WritesDirectoryAndArchiveIntoTheCache) {
               std::string::npos);
 }
 
+TEST_F(Compile, GivesTheModelTheNameThatRecordsHave) {
+    ASSERT_EQ(run("shelf.onnx").status, 0);
+    const auto by_file = artifact::read(dir_ / "vartml-cache/shelf");
+    ASSERT_TRUE(by_file) << by_file.error().message;
+    EXPECT_EQ(by_file->model_name, "shelf");
+    const Finished named = run("shelf.onnx -o named.rai --name 'top shelf'");
+    ASSERT_EQ(named.status, 0) << named.err;
+    const auto model = artifact::read(dir_ / "named.rai");
+    ASSERT_TRUE(model) << model.error().message;
+    EXPECT_EQ(model->model_name, "top shelf");
+    for (const char* bad : {"''", "\"$(printf 'a\\nb')\""}) {
+        const Finished refused = run(std::string("shelf.onnx --name ") + bad);
+        EXPECT_EQ(refused.status, 2) << bad;
+        EXPECT_NE(refused.err.find("--name"), std::string::npos) << refused.err;
+    }
+}
+
 TEST_F(Compile, LeavesAFreshResultAlone) {
     ASSERT_EQ(run("shelf.onnx").status, 0);
     const auto inode = [&] {

@@ -6,6 +6,7 @@
 #include "gst/decode/masks.h"
 #include "gst/support/embedding.h"
 #include "gst/support/keypoints.h"
+#include "gst/support/text_line.h"
 
 namespace vartml::gst {
 namespace {
@@ -117,6 +118,9 @@ void add_picture_details(GstAnalyticsRelationMeta* meta, const vartml::Decoded& 
     if (!decoded.embedding.empty() && add_embedding(meta, decoded.embedding, &mtd)) {
         relate_to_picture(meta, mtd.id, context);
     }
+    if (!decoded.text.empty() && add_text_line(meta, {decoded.text, decoded.text_score}, &mtd)) {
+        relate_to_picture(meta, mtd.id, context);
+    }
 }
 
 }  // namespace
@@ -134,7 +138,7 @@ GQuark LabelQuarks::operator[](int32_t class_id) {
 unsigned add_results(GstBuffer* buffer, const vartml::Decoded& decoded, LabelQuarks& quarks,
                      const ResultContext& context) {
     if (decoded.detections.empty() && decoded.classes.empty() && decoded.class_maps.empty() &&
-        decoded.keypoints.empty() && decoded.embedding.empty()) {
+        decoded.keypoints.empty() && decoded.embedding.empty() && decoded.text.empty()) {
         return 0;
     }
     GstAnalyticsRelationMetaInitParams params = {128, 16384};

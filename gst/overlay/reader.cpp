@@ -57,6 +57,11 @@ Best best_class(const GstAnalyticsClsMtd& classes) {
     return best;
 }
 
+// As one line, whatever characters the dictionary has.
+void append_line(std::string& chars, const TextLine& line) {
+    for (const char c : line.text) chars += c == '\n' || c == '\r' ? ' ' : c;
+}
+
 // What is behind everything has no color.
 bool is_background(GQuark label) {
     const gchar* name = label ? g_quark_to_string(label) : "";
@@ -137,7 +142,8 @@ FrameResults results_on(GstBuffer* buffer) {
            gst_analytics_relation_meta_iterate(meta, &state, GST_ANALYTICS_MTD_TYPE_ANY, &mtd)) {
         if (is(mtd, gst_analytics_od_mtd_get_mtd_type()) ||
             is(mtd, gst_analytics_cls_mtd_get_mtd_type()) ||
-            is(mtd, gst_analytics_segmentation_mtd_get_mtd_type()) || get_keypoints(mtd)) {
+            is(mtd, gst_analytics_segmentation_mtd_get_mtd_type()) || get_keypoints(mtd) ||
+            get_text_line(mtd)) {
             results.drawable = true;
             break;
         }
@@ -310,6 +316,10 @@ void Reader::add_object_label(const Object& object) {
         if (object.label) space(), chars += g_quark_to_string(object.label);
         if (look_->show_score) space(), append_score(chars, object.score);
         for (const GstAnalyticsMtd& detail : details_) {
+            if (const auto line = get_text_line(detail)) {
+                space(), append_line(chars, *line);
+                if (look_->show_score) space(), append_score(chars, line->score);
+            }
             if (!is(detail, gst_analytics_cls_mtd_get_mtd_type())) continue;
             const Best best = best_class(detail);
             if (!best.label || best.label == object.label) continue;
@@ -428,12 +438,28 @@ void Reader::add_classes(const GstAnalyticsClsMtd& classes) {
     }
 }
 
+// Of the whole picture: a line at the top left.
+void Reader::add_text_line(const TextLine& line) {
+    if (line.text.empty()) return;
+    const size_t first = scene_->chars.size();
+    append_line(scene_->chars, line);
+    if (look_->show_score) {
+        scene_->chars += ' ';
+        append_score(scene_->chars, line.score);
+    }
+    const Rgba color = look_->color_mode == ColorMode::fixed ? look_->color : palette_color("text");
+    add_label(first, 0, {&top_, 1}, color);
+    top_ = scene_->labels.back().plate.bottom();
+}
+
 // What belongs to no object.
 void Reader::add_loose(const GstAnalyticsMtd& mtd) {
     if (is(mtd, gst_analytics_segmentation_mtd_get_mtd_type())) {
         if (look_->draw & draw_masks) add_mask(mtd, std::nullopt);
     } else if (is(mtd, gst_analytics_cls_mtd_get_mtd_type())) {
         if (look_->draw & draw_labels) add_classes(mtd);
+    } else if (const auto line = get_text_line(mtd)) {
+        if (look_->draw & draw_labels) add_text_line(*line);
     } else if (const auto keypoints = get_keypoints(mtd)) {
         if (look_->draw & draw_keypoints) {
             add_keypoints(*keypoints, look_->color_mode == ColorMode::fixed

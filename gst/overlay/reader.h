@@ -15,6 +15,7 @@
 #include "gst/overlay/text.h"
 #include "gst/overlay/trails.h"
 #include "gst/support/keypoints.h"
+#include "gst/support/text_line.h"
 
 namespace vartml::gst::overlay {
 
@@ -71,6 +72,7 @@ private:
     void add_keypoints(const Keypoints& keypoints, Rgba color);
     std::span<const Bone> bones_of(const Keypoints& keypoints);
     void add_classes(const GstAnalyticsClsMtd& classes);
+    void add_text_line(const TextLine& line);
     void add_regions(GstBuffer* buffer);
     void add_region(const Rect& rect, const char* label);
     void add_loose(const GstAnalyticsMtd& mtd);

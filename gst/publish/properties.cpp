@@ -25,6 +25,7 @@ GType include_type() {
         {include_timings, "Times of the inference", "timings"},
         {include_masks, "Masks as lengths of runs", "masks"},
         {include_embeddings, "Embedding vectors", "embeddings"},
+        {include_texts, "Lines of text that were read", "texts"},
         {0, nullptr, nullptr},
     };
     static const GType type = register_property_flags("GstVartmlPublishInclude", values);

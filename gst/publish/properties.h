@@ -23,6 +23,7 @@ enum Include : unsigned {
     include_timings = 1 << 4,
     include_masks = 1 << 5,
     include_embeddings = 1 << 6,
+    include_texts = 1 << 7,
 };
 
 // As the user set them. Thread-safety: none.
@@ -30,8 +31,8 @@ struct PublishSettings : vartml::MqttOptions, vartml::PublishOptions {
     PublishMethod method = PublishMethod::standard_output;
     std::string location, stream_name;
     bool append = false, add_empty = false;
-    unsigned include =
-        include_objects | include_classes | include_tracks | include_keypoints | include_timings;
+    unsigned include = include_objects | include_classes | include_tracks | include_keypoints |
+                       include_timings | include_texts;
     unsigned every = 1, drain_timeout_ms = 1000;
     unsigned spool_max_age = 0;
 };

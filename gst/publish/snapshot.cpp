@@ -7,6 +7,7 @@
 #include "gst/publish/runs.h"
 #include "gst/support/embedding.h"
 #include "gst/support/keypoints.h"
+#include "gst/support/text_line.h"
 
 namespace vartml::gst {
 namespace {
@@ -49,6 +50,12 @@ vartml::RecordRange add_numbers(std::span<const float> numbers, vartml::FrameRec
     const size_t first = record.numbers.size();
     record.numbers.insert(record.numbers.end(), numbers.begin(), numbers.end());
     return range_from(record.numbers, first);
+}
+
+vartml::RecordText add_text(const TextLine& line, vartml::FrameRecord& record) {
+    const size_t first = record.chars.size();
+    record.chars += line.text;
+    return {{static_cast<uint32_t>(first), static_cast<uint32_t>(line.text.size())}, line.score};
 }
 
 void add_classes(const GstAnalyticsMtd& cls, std::string_view model,
@@ -191,6 +198,8 @@ void SnapshotReader::read_related(const GstAnalyticsMtd& related, vartml::Record
     } else if (const auto embedding = get_embedding(related); !embedding.empty()) {
         if ((include_ & include_embeddings) && !object.embedding.count)
             object.embedding = add_numbers(embedding, *record_);
+    } else if (const auto line = get_text_line(related)) {
+        if ((include_ & include_texts) && !object.text) object.text = add_text(*line, *record_);
     }
 }
 
@@ -241,6 +250,8 @@ void SnapshotReader::read_picture_details() {
         } else if (const auto embedding = get_embedding(mtd); !embedding.empty()) {
             if (include_ & include_embeddings)
                 record_->embeddings.push_back(add_numbers(embedding, *record_));
+        } else if (const auto line = get_text_line(mtd)) {
+            if (include_ & include_texts) record_->texts.push_back(add_text(*line, *record_));
         }
     });
 }

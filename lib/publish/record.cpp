@@ -89,6 +89,13 @@ void write_mask(JsonText& json, const FrameRecord& record, const RecordMask& mas
     json.close('}');
 }
 
+void write_text(JsonText& json, const FrameRecord& record, const RecordText& text) {
+    json.open('{');
+    json.member("text", std::string_view(record.chars).substr(text.chars.first, text.chars.count));
+    json.member("score", text.score);
+    json.close('}');
+}
+
 void write_object(JsonText& json, const FrameRecord& record, const RecordObject& object) {
     json.open('{');
     json.member("id", object.id);
@@ -110,6 +117,10 @@ void write_object(JsonText& json, const FrameRecord& record, const RecordObject&
         write_mask(json, record, *object.mask);
     }
     if (object.embedding.count) json.list("embedding", part(record.numbers, object.embedding));
+    if (object.text) {
+        json.key("text");
+        write_text(json, record, *object.text);
+    }
     json.close('}');
 }
 
@@ -192,6 +203,12 @@ void write_found(JsonText& json, const FrameRecord& record) {
         }
         json.close(']');
     }
+    if (!record.texts.empty()) {
+        json.key("texts");
+        json.open('[');
+        for (const RecordText& text : record.texts) write_text(json, record, text);
+        json.close(']');
+    }
 }
 
 }  // namespace
@@ -203,12 +220,13 @@ void FrameRecord::clear() {
     width = height = 0;
     num_inferences = 0;
     objects.clear(), classes.clear(), masks.clear(), keypoints.clear(), embeddings.clear();
+    texts.clear(), chars.clear();
     labels.clear(), points.clear(), runs.clear(), numbers.clear();
 }
 
 bool FrameRecord::empty() const {
     return objects.empty() && classes.empty() && masks.empty() && keypoints.empty() &&
-           embeddings.empty();
+           embeddings.empty() && texts.empty();
 }
 
 void format_frame(const FrameRecord& record, std::string_view run, PublishLine& line) {

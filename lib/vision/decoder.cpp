@@ -146,6 +146,8 @@ void clear(Decoded& decoded) {
     decoded.class_maps.clear();
     decoded.mask_pixels.clear();
     decoded.embedding.clear();
+    decoded.text.clear();
+    decoded.text_score = 0;
 }
 
 struct Choice {

@@ -87,6 +87,8 @@ void map_picture(const PictureDetails& picture, const Affine& to_frame, FrameSiz
         decoded.keypoints.push_back(map_point(point, to_frame, keypoint_threshold));
     }
     decoded.embedding.assign(picture.embedding.begin(), picture.embedding.end());
+    decoded.text = picture.text;
+    decoded.text_score = picture.text.empty() ? 0 : picture.text_score;
     for (const Mask& map : picture.class_maps) {
         const auto cut = append_on_frame(map, picture.mask_pixels, to_frame, frame, decoded);
         if (cut) decoded.class_maps.push_back(*cut);

@@ -36,6 +36,12 @@ constexpr PreprocessOptions bgr_unit_area = {.interpolation = Interpolation::are
                                              .scale = {1 / 255.f, 1 / 255.f, 1 / 255.f}};
 constexpr PreprocessOptions rgb_signed_stretch = {.mean = {127.5f, 127.5f, 127.5f},
                                                   .scale = {1 / 127.5f, 1 / 127.5f, 1 / 127.5f}};
+// The height of the input, and as wide as the line is; behind it is what becomes 0.
+constexpr PreprocessOptions bgr_signed_top_left = {.resize = ResizeMode::letterbox_top_left,
+                                                   .channels = ChannelOrder::bgr,
+                                                   .mean = {127.5f, 127.5f, 127.5f},
+                                                   .scale = {1 / 127.5f, 1 / 127.5f, 1 / 127.5f},
+                                                   .pad = {127.5f, 127.5f, 127.5f}};
 constexpr PreprocessOptions rgb_raw_stretch = {};
 constexpr PreprocessOptions rgb_unit_stretch = {.scale = {1 / 255.f, 1 / 255.f, 1 / 255.f}};
 // PaddleOCR reads pictures as BGR and gives them the numbers of RGB.
@@ -171,6 +177,12 @@ constexpr Family table[] = {
      .fits = fits_db_text,
      .create = create_db_text,
      .shapes_tell = false},
+    {.row = {"ctc-text", "CRNN, PaddleOCR recognisers: a line of text, a character per step", 0.5,
+             0, bgr_signed_top_left},
+     .ids = {},
+     .has_nms = false,
+     .fits = fits_ctc_text,
+     .create = create_ctc_text},
     {.row = {"heatmap", "keypoints as peaks of maps", 0.3, 0, imagenet_stretch},
      .ids = {},
      .has_nms = false,

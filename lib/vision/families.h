@@ -35,6 +35,7 @@ Result<ChosenFamily> choose_family(const HeadRequest& request, const std::string
 
 bool fits_blazeface(const HeadRequest& request);
 bool fits_classify(const HeadRequest& request);
+bool fits_ctc_text(const HeadRequest& request);
 bool fits_db_text(const HeadRequest& request);
 bool fits_detr(const HeadRequest& request);
 bool fits_embedding(const HeadRequest& request);
@@ -59,6 +60,7 @@ bool fits_yolox(const HeadRequest& request);
 bool fits_yunet(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_blazeface(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_classify(const HeadRequest& request);
+Result<std::unique_ptr<Head>> create_ctc_text(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_db_text(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_detr(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_embedding(const HeadRequest& request);

@@ -269,6 +269,8 @@ void PictureDetails::clear() {
     class_maps.clear();
     mask_pixels.clear();
     embedding.clear();
+    text.clear();
+    text_score = 0;
 }
 
 void BoxDetails::clear() {

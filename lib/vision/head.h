@@ -111,6 +111,8 @@ struct PictureDetails {
     std::vector<Mask> class_maps;      // pixels are classes of the tensor, or no_class
     std::vector<uint8_t> mask_pixels;  // of class_maps
     std::vector<float> embedding;
+    std::string text;  // a line, UTF-8
+    float text_score = 0;
     void clear();
 };
 struct Candidates {

@@ -69,6 +69,7 @@ ModelInfo join_modelinfo(ModelInfo first, const ModelInfo& second) {
     take(first.box_order, second.box_order);
     take(first.box_form, second.box_form);
     take(first.peak, second.peak);
+    take(first.blank, second.blank);
     take(first.skeleton, second.skeleton);
     join(first.inputs, second.inputs);
     join(first.outputs, second.outputs);

@@ -149,6 +149,13 @@ constexpr Key<ModelInfo> general[] = {
          m.peak = v;
          return one_of(v, {"quarter", "centroid"});
      }},
+    {"x-vartml-blank", "the number of a class, or -1 for the last",
+     [](ModelInfo& m, std::string_view v) {
+         int blank = 0;
+         if (!parse_number(v, blank) || blank < -1) return false;
+         m.blank = blank;
+         return true;
+     }},
     {"x-vartml-columns",
      "the columns of a box: score, class, x0y0x1y1 or y0x0y1x1, and batch if it is there, in their "
      "order and separated by ','",

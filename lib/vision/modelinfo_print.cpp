@@ -114,6 +114,7 @@ void print_general(Writer& writer, const ModelInfo& info, const DecoderFamily* f
     writer.key("x-vartml-activation", info.activation);
     writer.key("x-vartml-skeleton", info.skeleton);
     writer.key("x-vartml-peak", info.peak);
+    if (info.blank) writer.key("x-vartml-blank", std::to_string(*info.blank));
     writer.key("x-vartml-columns", info.columns);
     writer.key("x-vartml-box-form", info.box_form);
     writer.key("x-vartml-box-order", info.box_order);

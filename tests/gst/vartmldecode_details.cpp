@@ -4,6 +4,7 @@
 
 #include "gst/support/embedding.h"
 #include "gst/support/keypoints.h"
+#include "gst/support/text_line.h"
 #include "tests/gst/decode_harness.h"
 #include "tests/vision/map_tensors.h"
 
@@ -381,6 +382,42 @@ TEST_F(Details, EmbeddingOfARegionIsRelatedToTheRegion) {
     ASSERT_EQ(vector.size(), 3u);
     EXPECT_FLOAT_EQ(vector[0], 0.6f);
     EXPECT_FLOAT_EQ(vector[2], 0.8f);
+    gst_buffer_unref(out);
+}
+
+TEST_F(Details, TextOfARegionIsRelatedToTheRegionAndMakesNoQuark) {
+    set_decoder("ctc-text");
+    open();
+    StoredTensor steps;
+    steps.info.name = "out";
+    steps.info.cpu = make_view(DataType::float32, Layout::NHW, {1, 3, 4});
+    const float scores[] = {0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0.25f, 0.75f};
+    steps.bytes.assign(reinterpret_cast<const uint8_t*>(scores),
+                       reinterpret_cast<const uint8_t*>(scores) + sizeof scores);
+    GstAnalyticsMtd region;
+    GstBuffer* out = run_on(
+        {steps}, [](InferenceRecord& r) { r.model_info.labels = {"never-a-quark-", "b", "京"}; },
+        [&](GstBuffer* in, Inference& inference) {
+            auto* meta = gst_buffer_add_analytics_relation_meta(in);
+            gst_analytics_relation_meta_add_od_mtd(meta, g_quark_from_string("plate"), 8, 8, 32, 48,
+                                                   0.5f, &region);
+            inference.region_od = static_cast<int>(region.id);
+        });
+    ASSERT_NE(out, nullptr);
+    GstBuffer* half = at_half_width(out);
+    for (GstBuffer* frame : {out, half}) {
+        GstAnalyticsMtd mtd, od;
+        ASSERT_TRUE(find(frame, text_line_mtd_type(), &mtd));
+        ASSERT_TRUE(find(frame, gst_analytics_od_mtd_get_mtd_type(), &od));
+        EXPECT_TRUE(related(od, mtd));
+        const auto line = get_text_line(mtd);
+        ASSERT_TRUE(line);
+        EXPECT_EQ(line->text, "never-a-quark-京");
+        EXPECT_FLOAT_EQ(line->score, 0.875f);
+        EXPECT_FALSE(get_text_line(od));
+    }
+    EXPECT_EQ(g_quark_try_string("never-a-quark-京"), 0u);
+    gst_buffer_unref(half);
     gst_buffer_unref(out);
 }
 

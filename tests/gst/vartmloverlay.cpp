@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gst/support/text_line.h"
 #include "tests/gst/overlay_harness.h"
 
 namespace {
@@ -135,6 +136,30 @@ TEST_F(Overlay, ClassesOfTheWholeFrameStandAtTheTopLeft) {
     in = frame();
     add_class(in, {"cat", "dog"}, {0.75f, 0.25f});
     EXPECT_EQ(draw(in).ink(), 0);
+}
+
+TEST_F(Overlay, TextStandsWithItsObjectElseAtTheTopLeft) {
+    set("draw", "labels");
+    open();
+    const auto text_on = [this](GstBuffer* in) {
+        GstAnalyticsMtd mtd;
+        EXPECT_TRUE(
+            add_text_line(gst_buffer_get_analytics_relation_meta(in), {"AB 12", 0.5f}, &mtd));
+        return mtd.id;
+    };
+    GstBuffer* in = frame();
+    add_od(in, 50, 100, 50, 50);
+    const int plain = draw(in).ink();
+    in = frame();
+    const guint od = add_od(in, 50, 100, 50, 50);
+    relate(in, od, text_on(in));
+    const Picture beside = draw(in);
+    EXPECT_GT(beside.ink(), plain * 5 / 4);
+    EXPECT_EQ(beside.ink(0, 0, 160, 60), 0);
+    in = frame();
+    gst_buffer_add_analytics_relation_meta(in);
+    text_on(in);
+    EXPECT_GT(draw(in).ink(0, 0, 160, 30), 0);
 }
 
 // A color by name and by number, the same in every run: these numbers were computed by hand.

@@ -17,6 +17,7 @@
 #include "gst/support/embedding.h"
 #include "gst/support/inference.h"
 #include "gst/support/keypoints.h"
+#include "gst/support/text_line.h"
 #include "tests/support/gst_main.h"
 #include "tests/support/process_state.h"
 #include "tests/support/temp_dir.h"
@@ -247,6 +248,8 @@ TEST_F(Publish, IncludesWhatIsAskedFor) {
         relate(in, od, mtd.id);
         EXPECT_TRUE(add_embedding(meta_of(in), numbers, &mtd));
         relate(in, od, mtd.id);
+        EXPECT_TRUE(add_text_line(meta_of(in), {"AB 12", 0.5f}, &mtd));
+        relate(in, od, mtd.id);
         relate(in, od, add_mask(in, {0, 1, 1, 0, 0, 1}, 3, {1}));
         const guint map = add_mask(in, {4, 4, 4, 5, 5, 4}, 3, {4, 5});
         const gfloat levels[] = {1, 1};
@@ -257,11 +260,12 @@ TEST_F(Publish, IncludesWhatIsAskedFor) {
         relate(in, map, names.id);
         EXPECT_TRUE(add_keypoints(meta_of(in), {0, points}, &mtd));
         EXPECT_TRUE(add_embedding(meta_of(in), numbers, &mtd));
+        EXPECT_TRUE(add_text_line(meta_of(in), {"京", 0.25f}, &mtd));
         add_cls(in, "day", 0.25f);
         return in;
     };
     open();
-    set("include", "objects+classes+tracks+keypoints+timings+masks+embeddings");
+    set("include", "objects+classes+tracks+keypoints+timings+masks+embeddings+texts");
     push(full());
     set("include", "tracks");
     set("add-empty", "true");
@@ -270,6 +274,8 @@ TEST_F(Publish, IncludesWhatIsAskedFor) {
     const json& object = all[0]["objects"][0];
     EXPECT_EQ(object["keypoints"], json::parse("[[1.5, 2.0, 0.25]]"));
     EXPECT_EQ(object["embedding"], json::parse("[0.5, -0.5]"));
+    EXPECT_EQ(object["text"], json::parse(R"({"text": "AB 12", "score": 0.5})"));
+    EXPECT_EQ(all[0]["texts"], json::parse(R"([{"text": "京", "score": 0.25}])"));
     EXPECT_EQ(object["mask"],
               json::parse(R"({"box": [1, 2, 3, 4], "w": 3, "h": 2, "rle": [1, 2, 2, 1]})"));
     EXPECT_EQ(all[0]["masks"],
@@ -279,7 +285,7 @@ TEST_F(Publish, IncludesWhatIsAskedFor) {
     EXPECT_EQ(all[0]["embeddings"], json::parse("[[0.5, -0.5]]"));
     EXPECT_EQ(all[0]["classes"], json::parse(R"([{"label": "day", "score": 0.25}])"));
     for (const char* name :
-         {"objects", "masks", "keypoint_sets", "embeddings", "classes", "timings"}) {
+         {"objects", "masks", "keypoint_sets", "embeddings", "texts", "classes", "timings"}) {
         EXPECT_TRUE(all[0].contains(name)) << name;
         EXPECT_FALSE(all[1].contains(name)) << name;
     }

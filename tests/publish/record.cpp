@@ -43,6 +43,9 @@ FrameRecord full_record() {
     object.score = 0.75f;
     object.box = {10, 20, 30, 40}, object.angle = 0.5f, object.track = 9, object.parent = 1;
     object.attributes = {0, 1}, object.keypoints = {0, 1}, object.embedding = {0, 2};
+    r.chars = "AB 12京";
+    object.text = RecordText{{0, 5}, 0.5f};
+    r.texts = {{{5, 3}, 0.25f}};
     object.mask = RecordMask{{10, 20, 30, 40}, 2, 2, {0, 3}, {}, {}};
     r.classes = {{"day", 0.9f, "scene"}};
     r.masks = {{{0, 0, 640, 480}, 2, 2, {4, 2}, {1, 1}, {7, 1}}};
@@ -62,12 +65,12 @@ TEST(Record, HasEverythingThatIsKnown) {
             "attributes": [{"label": "red", "score": 0.5, "model": "colour"}],
             "keypoints": [[1.5, 2.0, 0.25]],
             "mask": {"box": [10, 20, 30, 40], "w": 2, "h": 2, "rle": [1, 2, 1]},
-            "embedding": [0.5, -0.5]}],
+            "embedding": [0.5, -0.5], "text": {"text": "AB 12", "score": 0.5}}],
         "classes": [{"label": "day", "score": 0.9, "model": "scene"}],
         "keypoint_sets": [[[3.0, 4.0, 1.0]]],
         "masks": [{"box": [0, 0, 640, 480], "w": 2, "h": 2,
             "regions": [{"id": 5, "label": "road"}], "rle": [4, 5]}],
-        "embeddings": [[0.5]],
+        "embeddings": [[0.5]], "texts": [{"text": "京", "score": 0.25}],
         "timings": {"pre_us": 1, "wait_us": 2, "run_us": 3, "total_us": 6, "batch_fill": 4}})"));
 }
 

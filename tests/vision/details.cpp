@@ -84,8 +84,9 @@ TEST_P(MapMasks, KeepTheirCells) {
     details.mask = mask, details.mask_pixels = cells;
     map_details(details, c.map, frame, 0, detection, decoded);
     Decoded picture;
-    map_picture({.keypoints = {}, .class_maps = {mask}, .mask_pixels = cells, .embedding = {}},
-                c.map, frame, 0, picture);
+    PictureDetails maps;
+    maps.class_maps = {mask}, maps.mask_pixels = cells;
+    map_picture(maps, c.map, frame, 0, picture);
     if (c.pixels.empty()) {
         EXPECT_EQ(detection.mask, -1);
         EXPECT_TRUE(picture.class_maps.empty());

@@ -56,6 +56,7 @@ std::string decoded(const ModelInfo& info, const std::vector<StoredTensor>& tens
              << d.x1 << ',' << d.y1;
     for (const Classification& c : found.classes)
         text << ' ' << decoder->label(c.class_id) << '=' << c.score;
+    if (!found.text.empty()) text << " '" << found.text << "' " << found.text_score;
     for (const Keypoint& k : found.keypoints) text << " (" << k.x << ',' << k.y << ')';
     return text.str();
 }
@@ -107,6 +108,10 @@ std::vector<StoredTensor> faces() {
 }
 std::vector<StoredTensor> codes() {
     return {tensor("out", {1, 3}, [](size_t i) { return i == 1 ? 171.f : 20.f; }, DataType::uint8)};
+}
+
+std::vector<StoredTensor> steps() {
+    return {tensor("out", {1, 3, 4}, [](size_t i) { return i % 4 == 1 + i / 4 ? 0.7f : 0.1f; })};
 }
 
 // The tensor of a picture, as text.
@@ -162,6 +167,8 @@ const KeyCase cases[] = {
     {"x-vartml-skeleton", "modelinfo", "0-1", "1-0", of(heat)},
     {"x-vartml-peak", "modelinfo", "quarter", "centroid", of(heat),
      "[modelinfo]\nx-vartml-decoder=heatmap\n"},
+    {"x-vartml-blank", "modelinfo", "0", "-1", of(steps),
+     "[modelinfo]\nx-vartml-decoder=ctc-text\nx-vartml-labels=a;b;c\n"},
     {"x-vartml-columns", "modelinfo", "x0y0x1y1,score,class", "y0x0y1x1,score,class", of(rows)},
     {"x-vartml-box-order", "modelinfo", "xyxy", "yxyx", of(listed),
      "[modelinfo]\nx-vartml-decoder=detr\n"},

@@ -36,7 +36,8 @@ struct ModelInfo {
     std::string columns;     ///< of a table with a box per row: "batch,class,score,x0y0x1y1" or ""
     std::string box_form;    ///< of raw YOLO maps: "v3", "v5" or ""
     std::string peak;        ///< of heat maps: "quarter", "centroid" or ""
-    std::string skeleton;    ///< a name of skeletons(), or pairs "0-1;1-2;…"
+    std::optional<int> blank;  ///< of text: the class that is no character; -1: the last; else 0
+    std::string skeleton;      ///< a name of skeletons(), or pairs "0-1;1-2;…"
     struct Input {
         std::string name;
         std::optional<ResizeMode> resize;
@@ -193,6 +194,9 @@ struct Decoded {
                                           ///< class where a pixel may have several
     std::vector<uint8_t> mask_pixels;     ///< of masks and class_maps
     std::vector<float> embedding;         ///< of the whole picture or region, length 1
+    std::string text;                     ///< a line of text that the whole picture or region
+                                          ///< shows, UTF-8; "" = none
+    float text_score = 0;                 ///< of `text`: the mean of its characters
     unsigned suppressed = 0;              ///< candidates removed by NMS
     unsigned not_finite = 0;              ///< candidates dropped for NaN or infinity
 };

@@ -25,6 +25,11 @@ struct RecordClass {
     float score = 0;
     std::string_view model;  ///< which model says so; "" = not known
 };
+/// A line of text that was read, with its score.
+struct RecordText {
+    RecordRange chars;  ///< in FrameRecord::chars, UTF-8
+    float score = 0;
+};
 struct RecordPoint {
     float x = 0, y = 0, score = 0;
 };
@@ -51,6 +56,7 @@ struct RecordObject {
     RecordRange keypoints;           ///< in FrameRecord::points
     RecordRange embedding;           ///< in FrameRecord::numbers
     std::optional<RecordMask> mask;
+    std::optional<RecordText> text;
 };
 /// How results came about.
 struct RecordInference {
@@ -80,10 +86,12 @@ struct FrameRecord {
     std::vector<RecordMask> masks;        ///< the same
     std::vector<RecordRange> keypoints;   ///< the same
     std::vector<RecordRange> embeddings;  ///< the same
+    std::vector<RecordText> texts;        ///< the same
     std::vector<RecordClass> labels;      ///< lists that ranges are of
     std::vector<RecordPoint> points;
     std::vector<uint32_t> runs;
     std::vector<float> numbers;
+    std::string chars;
 
     /// Empties the record and keeps its memory.
     void clear();

@@ -40,6 +40,7 @@ struct AnchoredForm {
     // 1.
     unsigned landmark_count = 0, first_landmark = 0;  // points; column of the first
     float width = 0, height = 0;                      // of the input
+    std::string class_name;  // of the only class, where the family knows it
 };
 
 class AnchoredHead final : public Head {
@@ -48,6 +49,10 @@ public:
 
     unsigned keypoints() const override { return form_.landmark_count; }
     unsigned classes() const override { return form_.classes; }
+    std::vector<std::string> class_names() const override {
+        if (form_.class_name.empty()) return {};
+        return {form_.class_name};
+    }
     bool holds_corners() const override { return form_.code == BoxCode::corners; }
     std::string_view activation() const override {
         return form_.activation.empty() ? std::string_view("none") : form_.activation;

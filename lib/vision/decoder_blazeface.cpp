@@ -96,6 +96,7 @@ Result<AnchoredForm> find_form(const HeadRequest& request) {
     form.first_landmark = 4;
     form.landmark_count = static_cast<unsigned>(columns[1].columns - 4) / 2;
     form.activation = "sigmoid";
+    form.class_name = palm ? "palm" : "face";
     return form;
 }
 

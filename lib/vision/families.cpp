@@ -34,8 +34,11 @@ constexpr PreprocessOptions bgr_mean_stretch = {.channels = ChannelOrder::bgr,
 constexpr PreprocessOptions bgr_unit_area = {.interpolation = Interpolation::area,
                                              .channels = ChannelOrder::bgr,
                                              .scale = {1 / 255.f, 1 / 255.f, 1 / 255.f}};
-constexpr PreprocessOptions rgb_signed_stretch = {.mean = {127.5f, 127.5f, 127.5f},
-                                                  .scale = {1 / 127.5f, 1 / 127.5f, 1 / 127.5f}};
+// given: MediaPipe's graphs of face and palm detection: the aspect is kept, with black borders.
+constexpr PreprocessOptions rgb_signed_letterbox = {.resize = ResizeMode::letterbox,
+                                                    .mean = {127.5f, 127.5f, 127.5f},
+                                                    .scale = {1 / 127.5f, 1 / 127.5f, 1 / 127.5f},
+                                                    .pad = {0, 0, 0}};
 // The height of the input, and as wide as the line is; behind it is what becomes 0.
 constexpr PreprocessOptions bgr_signed_top_left = {.resize = ResizeMode::letterbox_top_left,
                                                    .channels = ChannelOrder::bgr,
@@ -158,7 +161,7 @@ constexpr Family table[] = {
      .fits = fits_yolo_face,
      .create = create_yolo_face},
     {.row = {"blazeface", "BlazeFace and BlazePalm: faces with six points, palms with seven", 0.75,
-             0.3, rgb_signed_stretch},
+             0.3, rgb_signed_letterbox},
      .ids = {},
      .has_nms = true,
      .fits = fits_blazeface,

@@ -492,4 +492,25 @@ TEST_P(Fault, IsFoundBeforeTheFirstBox) {
 }
 INSTANTIATE_TEST_SUITE_P(Table, Fault, testing::ValuesIn(faults));
 
+// MediaPipe keeps the aspect of the picture; stretched faces score less or are not found.
+TEST(ChoiceOfBlazeFace, NamesItsClassAndKeepsTheAspect) {
+    struct Case {
+        uint32_t values, side;
+        const char* label;
+    };
+    for (const Case& c : {Case{16, 128, "face"}, Case{18, 192, "palm"}}) {
+        const uint32_t positions = c.values == 16 ? 896 : 2016;
+        const std::vector<TensorInfo> outputs = {output_of("boxes", {1, positions, c.values}),
+                                                 output_of("scores", {1, positions, 1})};
+        const auto decoder = Decoder::create({}, outputs, c.side, c.side, {});
+        ASSERT_TRUE(decoder) << decoder.error().message;
+        EXPECT_EQ(decoder->labels(), std::vector<std::string>{c.label});
+        TensorInfo input;
+        input.name = "image";
+        input.cpu = make_view(DataType::float32, Layout::NCHW, {1, 3, c.side, c.side});
+        const PixelChoice pixels = choose_pixels({}, outputs, input, c.side, c.side);
+        EXPECT_EQ(pixels.options.resize, ResizeMode::letterbox);
+    }
+}
+
 }  // namespace

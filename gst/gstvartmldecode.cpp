@@ -372,6 +372,32 @@ void tell_guessed_labels(GstVartmlDecode* self, const CachedDecoder& entry) {
                              GST_FUNCTION, __LINE__);
 }
 
+// A vector of sums of products may be the logits of classes, or angles, ages, coordinates.
+void warn_of_unnamed_classes(GstVartmlDecode* self, const CachedDecoder& entry) {
+    const vartml::Decoder& d = entry.decoder;
+    if (d.family() != "classify" || d.reason() != "shapes" || !d.labels().empty() ||
+        !entry.source.record)
+        return;
+    for (const auto& output : entry.source.record->model_info.outputs) {
+        if (output.ends_in != "linear" && output.ends_in != "product") continue;
+        const std::string numbers = std::to_string(d.classes());
+        post_warning(
+            self, "know what the model's numbers are",
+            {.error = {vartml::ErrorCode::bad_model,
+                       "the " + numbers + " numbers of output '" + output.name +
+                           "' are taken for logits of classes, though neither model nor sidecar "
+                           "says so; if they are, name them with label-file or x-vartml-labels, or "
+                           "say x-vartml-decoder=classify in section [modelinfo]; landmarks and "
+                           "embedding read such outputs too; angles, ages and other measures have "
+                           "no decoder, keep-tensors=true leaves them on the frame"},
+             .id = "dec-unnamed",
+             .property = "decoder",
+             .found = "[1," + numbers + "]",
+             .fix = "x-vartml-decoder=…"});
+        return;
+    }
+}
+
 void post_selected(GstVartmlDecode* self, const CachedDecoder& entry) {
     const vartml::Decoder& d = entry.decoder;
     GST_INFO_OBJECT(self, "decoder %s by %s", std::string(d.family()).c_str(),
@@ -466,6 +492,7 @@ bool decode_job(GstVartmlDecode* self, GstBuffer* buffer, Job& job, DecodedFrame
         note_labels(self, entry->decoder);
         post_selected(self, *entry);
         tell_guessed_labels(self, *entry);
+        warn_of_unnamed_classes(self, *entry);
     }
     job.context.skeleton = entry->skeleton;
     const ResultKey key = {job.result_id, job.to_frame, state.width ? state.width : job.frame_width,

@@ -155,6 +155,8 @@ const TensorInfo* find_presence(const HeadRequest& request) {
 bool fits_landmarks(const HeadRequest& request) {
     const TensorInfo* list = find_list(request);
     if (!list || !form_of(request, *list).points) return false;
+    const std::string_view end = ends_in(request, *list);
+    if (end == "softmax" || end == "log-softmax") return false;  // scores of classes
     if (output_with_role(request, "landmarks") || may_be_other_than_classes(request, *list))
         return true;
     const auto singles = std::ranges::count_if(request.outputs, is_single);

@@ -5,6 +5,8 @@
 #include <array>
 #include <string>
 
+#include "lib/vision/readers.h"
+
 namespace vartml {
 
 namespace vision {
@@ -337,6 +339,11 @@ Result<ChosenFamily> choose_family(const HeadRequest& request, const std::string
     const std::string fix = count ? "x-vartml-decoder=" + first : "x-vartml-decoder=…";
     if (request.fault) *request.fault = {"dec-unknown", found, fitting, fix};
     const std::string input = std::to_string(request.width) + "x" + std::to_string(request.height);
+    const std::string partly = count ? std::string() : partial_readers(request);
+    if (!partly.empty()) {
+        return Error{ErrorCode::not_found, "the output shapes (" + found + ") of an input of " +
+                                               input + " fit no decoder as a whole" + partly};
+    }
     return Error{
         ErrorCode::not_found,
         (count ? "the output shapes (" + found + ") of an input of " + input +

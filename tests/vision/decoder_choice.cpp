@@ -513,4 +513,52 @@ TEST(ChoiceOfBlazeFace, NamesItsClassAndKeepsTheAspect) {
     }
 }
 
+// The sentence, followed to the letter, gives a decoder.
+TEST(ChoiceOfOneOutput, IsNamedWhereNoDecoderReadsAll) {
+    struct Case {
+        const char* why;
+        std::vector<std::pair<const char*, std::vector<uint32_t>>> outputs;
+        const char* ends;  // sidecar of what the graph ends in
+        std::vector<const char*> words;
+        const char *sidecar, *family;
+    };
+    const Case cases[] = {
+        {"BodyPix",
+         {{"displacement_fwd", {1, 15, 20, 32}},
+          {"heatmaps", {1, 15, 20, 17}},
+          {"segments", {1, 15, 20, 1}},
+          {"short_offsets", {1, 15, 20, 34}}},
+         "",
+         {"heatmap reads 'heatmaps',",
+          "segment reads 'segments':", "x-vartml-decoder=heatmap in section [modelinfo]",
+          "dir=output and x-vartml-role=heatmap in section [heatmaps]"},
+         "[modelinfo]\nx-vartml-decoder=heatmap\n[heatmaps]\ndir=output\n"
+         "x-vartml-role=heatmap\n",
+         "heatmap"},
+        {"gestures beside the presence of a hand, which are no landmarks",
+         {{"a", {1, 1}}, {"b", {1, 12}}},
+         "[a]\ndir=output\nx-vartml-ends-in=sigmoid\n"
+         "[b]\ndir=output\nx-vartml-ends-in=log-softmax\n",
+         {"; classify reads 'b':", "x-vartml-role=scores in section [b]"},
+         "[modelinfo]\nx-vartml-decoder=classify\n[b]\ndir=output\nx-vartml-role=scores\n",
+         "classify"},
+    };
+    for (const Case& c : cases) {
+        std::vector<TensorInfo> outputs;
+        for (const auto& [name, shape] : c.outputs) outputs.push_back(output_of(name, shape));
+        const auto seen = parse_modelinfo(std::string("[modelinfo]\nversion=1.0\n") + c.ends, "");
+        ASSERT_TRUE(seen) << seen.error().message;
+        const auto refused = Decoder::create(*seen, outputs, 320, 240, {});
+        ASSERT_FALSE(refused) << c.why << ": " << refused->family();
+        for (const char* word : c.words)
+            EXPECT_NE(refused.error().message.find(word), std::string::npos)
+                << word << ": " << refused.error().message;
+        const auto said = parse_modelinfo(c.sidecar, "");
+        ASSERT_TRUE(said) << said.error().message;
+        const auto decoder = Decoder::create(join_modelinfo(*said, *seen), outputs, 320, 240, {});
+        ASSERT_TRUE(decoder) << decoder.error().message;
+        EXPECT_EQ(decoder->family(), c.family);
+    }
+}
+
 }  // namespace

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/vision/readers.h"
+
+#include <algorithm>
+#include <array>
+
+#include "lib/vision/families.h"
+
+namespace vartml::vision {
+
+namespace {
+
+// A decoder that reads one output, its role, and what names of such outputs have in them.
+struct Reader {
+    std::string_view nick, role;
+    std::array<std::string_view, 3> hints;
+};
+constexpr Reader readers[] = {
+    {"heatmap", "heatmap", {"heatmap", "", ""}},
+    {"segment", "mask", {"mask", "segment", ""}},
+    {"classify", "scores", {"class", "prob", "logit"}},
+    {"landmarks", "landmarks", {"landmark", "keypoint", "coord"}},
+    {"embedding", "embedding", {"embed", "feature", ""}},
+};
+
+// Probabilities that sum up to 1 are those of classes and of nothing else.
+bool may_read(const Reader& reader, std::string_view end) {
+    const bool classes = end == "softmax" || end == "log-softmax";
+    return !classes ||
+           (reader.nick != "landmarks" && reader.nick != "embedding" && reader.nick != "heatmap");
+}
+
+bool reads(const Reader& reader, const HeadRequest& request, const TensorInfo& output) {
+    ModelInfo info = request.info;
+    const auto said = std::ranges::find(info.outputs, output.name, &ModelInfo::Output::name);
+    ModelInfo::Output& named = said == info.outputs.end() ? info.outputs.emplace_back() : *said;
+    named.name = output.name;
+    if (!named.role.empty() && named.role != reader.role) return false;
+    named.role = reader.role;
+    const Family* family = find_family(reader.nick);
+    return family->create({info, request.outputs, request.width, request.height, nullptr})
+        .has_value();
+}
+
+// Outputs that a decoder reads: those that are called like it, else all.
+std::vector<std::string_view> outputs_of(const Reader& reader, const HeadRequest& request) {
+    std::vector<std::string_view> called, all;
+    for (const TensorInfo& output : request.outputs) {
+        const bool number = output.cpu.size == 1;  // the presence of something, not a list
+        if (number || !may_read(reader, ends_in(request, output)) ||
+            !reads(reader, request, output))
+            continue;
+        all.push_back(output.name);
+        if (std::ranges::any_of(reader.hints, [&](std::string_view hint) {
+                return !hint.empty() && output.name.find(hint) != output.name.npos;
+            }))
+            called.push_back(output.name);
+    }
+    return called.empty() ? all : called;
+}
+
+}  // namespace
+
+std::string partial_readers(const HeadRequest& request) {
+    constexpr size_t most = 3;  // ours: outputs that the sentence names
+    if (request.outputs.size() < 2) return {};
+    std::string text, lines;
+    for (const Reader& reader : readers) {
+        const auto outputs = outputs_of(reader, request);
+        if (outputs.empty()) continue;
+        text += (text.empty() ? "; " : ", ") + std::string(reader.nick) + " reads ";
+        for (size_t i = 0; i < std::min(outputs.size(), most); ++i)
+            text += (i ? " or '" : "'") + std::string(outputs[i]) + "'";
+        if (outputs.size() > most)
+            text += " or one of " + std::to_string(outputs.size() - most) + " more";
+        if (lines.empty()) {
+            lines = ": choose one of them with the sidecar's lines x-vartml-decoder=" +
+                    std::string(reader.nick) + " in section [modelinfo] and dir=output and " +
+                    "x-vartml-role=" + std::string(reader.role) + " in section [" +
+                    std::string(outputs.front()) + "]";
+        }
+    }
+    return text + lines;
+}
+
+}  // namespace vartml::vision

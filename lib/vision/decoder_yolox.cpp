@@ -26,8 +26,14 @@ struct Yolox {
 
 }  // namespace
 
+// Published models have three levels at least; a head of two has its anchors' boxes and objectness
+// in one row (YOLO-FastestV2), which has the same shape.
 bool fits_yolox(const HeadRequest& request) {
-    return fits_dense_form(request, Yolox::form);
+    if (!fits_dense_form(request, Yolox::form)) return false;
+    HeadRequest silent = request;
+    silent.fault = nullptr;
+    const auto head = locate_dense_head(silent, Yolox::form);
+    return head && (head->grid.levels.size() >= 3 || !request.info.strides.empty());
 }
 
 Result<std::unique_ptr<Head>> create_yolox(const HeadRequest& request) {

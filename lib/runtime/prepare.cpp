@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a model in memory to a runner: partitions, device, columns, program; nothing is left behind
 // by a failure.
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <exception>
@@ -15,6 +17,7 @@
 #include "lib/artifact/stats_descriptor.h"
 #include "lib/common/cache_folder.h"
 #include "lib/common/processors.h"
+#include "lib/common/saturating.h"
 #include "lib/runtime/capture_missing.h"
 #include "lib/runtime/partitions.h"
 #include "lib/runtime/runner.h"
@@ -78,6 +81,26 @@ Result<void> check_partitions(const std::string& path, const artifact::CompiledM
                          std::to_string(model.partitions.size()) +
                          " NPU partitions, and only one can be run; compile with the CPU "
                          "partition passes");
+    return {};
+}
+
+// Compiling has limits, which the user may raise and older compilers did not have: what this
+// machine cannot hold at all is refused before any of it is taken.
+Result<void> check_memory(const std::string& path, const artifact::CompiledModel& model) {
+    const uint64_t present = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+                             static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+    for (const artifact::Partition& p : model.partitions) {
+        if (p.kind != artifact::PartitionKind::cpu) continue;
+        uint64_t needed = p.arena_size_bytes;
+        for (const auto* tensors : {&p.inputs, &p.outputs})
+            for (const TensorInfo& t : *tensors) needed = saturating_sum(needed, t.cpu.size_bytes);
+        if (needed > present)
+            return fault(ErrorCode::out_of_memory,
+                         "model " + in_quotes(path) + ": CPU partition " + in_quotes(p.name) +
+                             " needs " + std::to_string(needed) +
+                             " bytes of memory, this machine has " + std::to_string(present) +
+                             "; make the tensors smaller and compile the model again");
+    }
     return {};
 }
 
@@ -394,6 +417,7 @@ Result<std::unique_ptr<RunnerState>> prepare(const std::string& path, artifact::
                                              Options options) {
     if (auto good = check_config(options, model); !good) return good.error();
     if (auto good = check_partitions(path, model); !good) return good.error();
+    if (auto good = check_memory(path, model); !good) return good.error();
     // The first NPU partition stands for the model; a model without one runs on the CPU alone,
     // where ONNX Runtime's partitions need a device beside them.
     auto main = std::ranges::find(model.partitions, artifact::PartitionKind::npu,

@@ -32,6 +32,26 @@ TEST(Partitions, TakeInputsWithoutDimensions) {
     EXPECT_EQ(model.output<float>()[0], 2);
 }
 
+// Compiled by whoever has the memory, or by a compiler without limits.
+TEST(Partitions, ThatTheMachineCannotHoldAreRefusedBeforeTheyTakeMemory) {
+    TinyOnnx m(17);
+    m.input("x", {1, 1, 1, 1}).ints("sizes", {4}, {1, 256, 65536, 65536});
+    m.node("Expand", {"x", "sizes"}, {"y"}).output("y");
+    const test::TempDir dir;
+    CompileRequest request;
+    request.model = dir / "m.onnx";
+    request.cpu_memory_limit = uint64_t{1} << 50;
+    m.save(request.model);
+    auto model = compile_in_memory(request, nullptr, nullptr);
+    ASSERT_TRUE(model) << model.error().message;
+    const auto state = runtime::prepare("m.rai", std::move(*model), {});
+    ASSERT_FALSE(state);
+    EXPECT_EQ(state.error().code, ErrorCode::out_of_memory);
+    for (const char* said : {"model 'm.rai': CPU partition '", "needs 43980465",
+                             "bytes of memory, this machine has "})
+        EXPECT_NE(state.error().message.find(said), std::string::npos) << state.error().message;
+}
+
 // NPU, CPU, NPU, and again the CPU.
 TEST(Partitions, HandTensorsFromOneToTheNext) {
     TinyOnnx m(17);

@@ -254,6 +254,7 @@ private:
     guint64 next_seq_ = 0;
     std::atomic<bool> live_{false};
     std::atomic<bool> relinked_{false};  // there may be other decoders than the plan knows
+    bool regions_told_ = false;          // that pictures wait for them
     bool measure_ = false;               // the caps are new: measure the pre-processing
     std::shared_ptr<const InferenceRecord> doubted_;  // the model of the last warning of pixels
     std::atomic<uint64_t> pre_promise_us_{0};

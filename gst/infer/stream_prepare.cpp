@@ -57,6 +57,15 @@ void Stream::ask_liveness() {
     GST_DEBUG_OBJECT(element_, "upstream is%s live: %s, late frames %s", live ? "" : " not",
                      keeps_rate(live) ? "frames keep their rate" : "results stay on their frames",
                      skip_mode() ? "pass without inference" : "wait");
+    const bool would_keep = keep_rate_ != KeepRate::no && on_late_ != OnLate::block;
+    if (!live || started_.region != InferenceRegion::roi || !would_keep || regions_told_) return;
+    regions_told_ = true;
+    gst_element_message_full(
+        element_, GST_MESSAGE_INFO, GST_STREAM_ERROR, GST_STREAM_ERROR_FORMAT,
+        g_strdup("pictures of this live stream wait for the results of their regions, which belong "
+                 "to the boxes of one frame and are not carried on; where pictures must leave at "
+                 "their time, infer on a branch of its own and join it with vartmlmetajoin"),
+        nullptr, __FILE__, GST_FUNCTION, __LINE__);
 }
 
 // The plan for the frames from here on; false after posting the error.

@@ -342,6 +342,22 @@ TEST_F(KeepRate, IsForLiveStreamsUnlessTheUserSaysOtherwise) {
     }
 }
 
+// Results of regions belong to boxes of their frame.
+TEST_F(KeepRate, RegionsOfALiveStreamAreWaitedForAndThatIsSaidOnce) {
+    for (const char* region : {"roi", "full-frame"}) {
+        reset_fake_model();
+        GstElement* element = make_keeping("auto");
+        gst_util_set_object_arg(G_OBJECT(element), "inference-region", region);
+        InferHarness t(element);
+        gst_harness_set_live(t.h, TRUE);
+        for (guint64 n = 0; n < 3; ++n) {
+            ASSERT_EQ(t.push(n), GST_FLOW_OK);
+            pull(t);
+        }
+        EXPECT_EQ(t.messages(GST_MESSAGE_INFO), region == std::string("roi") ? 1u : 0u);
+    }
+}
+
 // A run of 200 ms, a frame each 33 ms.
 TEST_F(KeepRate, WithoutItNoFrameWaitsAtTheDoorDuringAnInference) {
     fake_model().warm_up_ms = 200;

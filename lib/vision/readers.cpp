@@ -16,6 +16,7 @@ struct Reader {
     std::array<std::string_view, 3> hints;
 };
 constexpr Reader readers[] = {
+    {"ctc-text", "scores", {"", "", ""}},
     {"heatmap", "heatmap", {"heatmap", "", ""}},
     {"segment", "mask", {"mask", "segment", ""}},
     {"classify", "scores", {"class", "prob", "logit"}},
@@ -38,8 +39,9 @@ bool reads(const Reader& reader, const HeadRequest& request, const TensorInfo& o
     if (!named.role.empty() && named.role != reader.role) return false;
     named.role = reader.role;
     const Family* family = find_family(reader.nick);
-    return family->create({info, request.outputs, request.width, request.height, nullptr})
-        .has_value();
+    // Alone it may fit and only want its labels.
+    return family->fits({info, {&output, 1}, request.width, request.height, nullptr}) ||
+           family->create({info, request.outputs, request.width, request.height, nullptr});
 }
 
 // Outputs that a decoder reads: those that are called like it, else all.

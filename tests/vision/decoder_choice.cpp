@@ -533,6 +533,8 @@ TEST(ChoiceOfOneOutput, IsNamedWhereNoDecoderReadsAll) {
         const char* ends;  // sidecar of what the graph ends in
         std::vector<const char*> words;
         const char *sidecar, *family;
+        uint32_t width = 320, height = 240;
+        uint32_t label_count = 0;
     };
     const Case cases[] = {
         {"BodyPix",
@@ -554,20 +556,35 @@ TEST(ChoiceOfOneOutput, IsNamedWhereNoDecoderReadsAll) {
          {"; classify reads 'b':", "x-vartml-role=scores in section [b]"},
          "[modelinfo]\nx-vartml-decoder=classify\n[b]\ndir=output\nx-vartml-role=scores\n",
          "classify"},
+        {"a plate's text beside its colour",
+         {{"text", {1, 40, 78}}, {"colour", {1, 5}}},
+         "[text]\ndir=output\nx-vartml-ends-in=product\n"
+         "[colour]\ndir=output\nx-vartml-ends-in=linear\n",
+         {"; ctc-text reads 'text', classify reads 'colour'",
+          "x-vartml-decoder=ctc-text in section [modelinfo]",
+          "x-vartml-role=scores in section [text]"},
+         "[modelinfo]\nx-vartml-decoder=ctc-text\n"
+         "[text]\ndir=output\nx-vartml-role=scores\n",
+         "ctc-text",
+         320,
+         96,
+         77},
     };
     for (const Case& c : cases) {
         std::vector<TensorInfo> outputs;
         for (const auto& [name, shape] : c.outputs) outputs.push_back(output_of(name, shape));
         const auto seen = parse_modelinfo(std::string("[modelinfo]\nversion=1.0\n") + c.ends, "");
         ASSERT_TRUE(seen) << seen.error().message;
-        const auto refused = Decoder::create(*seen, outputs, 320, 240, {});
+        const auto refused = Decoder::create(*seen, outputs, c.width, c.height, {});
         ASSERT_FALSE(refused) << c.why << ": " << refused->family();
         for (const char* word : c.words)
             EXPECT_NE(refused.error().message.find(word), std::string::npos)
                 << word << ": " << refused.error().message;
-        const auto said = parse_modelinfo(c.sidecar, "");
+        auto said = parse_modelinfo(c.sidecar, "");
         ASSERT_TRUE(said) << said.error().message;
-        const auto decoder = Decoder::create(join_modelinfo(*said, *seen), outputs, 320, 240, {});
+        if (c.label_count) said->labels = labels(c.label_count);
+        const auto decoder =
+            Decoder::create(join_modelinfo(*said, *seen), outputs, c.width, c.height, {});
         ASSERT_TRUE(decoder) << decoder.error().message;
         EXPECT_EQ(decoder->family(), c.family);
     }

@@ -37,8 +37,8 @@ struct ResultContext {
 //   them is RELATE_TO
 //   of the whole picture or region: one ClsMtd with all classes; per class map a segmentation with
 //   a region per class that occurs and a ClsMtd of their labels in the order of the regions, levels
-//   -1 (not known, as upstream has it); keypoints; an embedding; a line of text. Each -> inference, and the
-//   region's OD -> each, are RELATE_TO
+//   -1 (not known, as upstream has it); keypoints; an embedding; a line of text. Each -> inference,
+//   and the region's OD -> each, are RELATE_TO
 // Returns the number of boxes added. The buffer must be writable.
 unsigned add_results(GstBuffer* buffer, const vartml::Decoded& decoded, LabelQuarks& quarks,
                      const ResultContext& context);

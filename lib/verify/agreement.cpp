@@ -149,6 +149,9 @@ OutputAgreement judge_agreement(const TensorData& found, const ExpectedOutput& e
     result.is_good = distance <= limit || (by.distance == part_of_range && spread > by.limit &&
                                            is_within_spread(found, expected, distance, spread));
     result.text = words(by, distance, limit);
+    if (by.distance == off_the_cosine && !expected.rounded.empty())
+        result.text += " (of an ideal bf16 device " +
+                       number(1 - off_the_cosine(expected.rounded[0], plain), "%.5g") + ')';
     if (by.distance != off_the_cosine || !result.is_good) return result;
     const double most = stretch_limit(expected);
     if (to_nearest(found, expected, stretch) <= most) return result;

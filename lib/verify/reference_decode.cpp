@@ -71,6 +71,15 @@ std::optional<Candidates> yolo(std::string_view family, const HeadRequest& reque
     if (t.numbers.size() != t.positions * t.attributes) return std::nullopt;
     const std::string_view activation =
         vision::activation_for(request, request.outputs[head->output], "sigmoid", "none");
+    // In units of the picture where the last cell of each level has its box in the first corner.
+    bool units = true;
+    for (size_t i = 0; i < head->grid.levels.size(); ++i) {
+        const auto& levels = head->grid.levels;
+        const size_t last = (i + 1 < levels.size() ? levels[i + 1].first : t.positions) - 1;
+        units &= std::abs(t.at(last, 0)) <= 2 && std::abs(t.at(last, 1)) <= 2 &&
+                 t.at(last, 2) > 0 && t.at(last, 2) <= 2 && t.at(last, 3) > 0 && t.at(last, 3) <= 2;
+    }
+    const double x = units ? request.width : 1, y = units ? request.height : 1;
     Candidates found;
     for (size_t p = 0; p < t.positions; ++p) {
         const int best = t.best(p, form.box_attributes);
@@ -79,9 +88,9 @@ std::optional<Candidates> yolo(std::string_view family, const HeadRequest& reque
             object *
             activated(t.at(p, form.box_attributes + static_cast<size_t>(best)), activation);
         if (!(score >= threshold)) continue;
-        found.add(family == "yolox"
-                      ? yolox_box(t, head->grid, p, score, best)
-                      : centred(t.at(p, 0), t.at(p, 1), t.at(p, 2), t.at(p, 3), score, best, p));
+        found.add(family == "yolox" ? yolox_box(t, head->grid, p, score, best)
+                                    : centred(t.at(p, 0) * x, t.at(p, 1) * y, t.at(p, 2) * x,
+                                              t.at(p, 3) * y, score, best, p));
     }
     return found;
 }

@@ -23,9 +23,11 @@ public:
                              const Candidate& box, BoxDetails& details) override {
         auto m = matrix(tensors);
         if (!m) return std::move(m).error();
+        const BoxUnit unit = box_unit(*m, head());
         for (unsigned k = 0; k < columns_.count; ++k) {
             const size_t column = first_extra() + size_t{k} * columns_.values;
-            Keypoint point{m->value(box.position, column), m->value(box.position, column + 1)};
+            Keypoint point{m->value(box.position, column) * unit.x,
+                           m->value(box.position, column + 1) * unit.y};
             if (columns_.values == 3) point.score = m->value(box.position, column + 2);
             if (!std::isfinite(point.x) || !std::isfinite(point.y) || !std::isfinite(point.score)) {
                 // Keeps its place in the list: the others are known by their numbers.

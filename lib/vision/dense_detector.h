@@ -12,6 +12,39 @@
 
 namespace vartml::vision {
 
+// Pixels of the model's input per unit of its boxes.
+struct BoxUnit {
+    float x = 1, y = 1;
+};
+
+// Some exports write boxes in units of the picture. In pixels, the last cell of every level would
+// have its box in the corner where the first cell is, and of no size.
+inline BoxUnit box_unit(const Matrix& m, const DenseHead& head) {
+    constexpr float greatest_unit = 2;
+    const std::vector<Level>& levels = head.grid.levels;
+    for (size_t i = 0; i < levels.size(); ++i) {
+        const size_t end = i + 1 < levels.size() ? levels[i + 1].first : head.grid.positions;
+        const auto last = static_cast<uint32_t>(end - 1);
+        for (const size_t column : {0, 1, 2, 3}) {
+            const float value = m.value(last, column);
+            const bool is_size = column >= 2;  // rows of zeros are no boxes
+            if (!(std::abs(value) <= greatest_unit) || (is_size && value <= 0)) return {};
+        }
+    }
+    const Level& finest = levels.front();
+    return {static_cast<float>(finest.width) * static_cast<float>(finest.stride),
+            static_cast<float>(finest.height) * static_cast<float>(finest.stride)};
+}
+
+// A row of centre and size, as final boxes are written.
+inline Candidate final_box(const Matrix& m, const DenseHead& head, uint32_t position, float score,
+                           int32_t class_id) {
+    Candidate box = centred_box(m, position, score, class_id);
+    const BoxUnit unit = box_unit(m, head);
+    box.x0 *= unit.x, box.x1 *= unit.x, box.y0 *= unit.y, box.y1 *= unit.y;
+    return box;
+}
+
 // Family: `static constexpr DenseForm form`, 4 box attributes, with a fifth for objectness;
 // `static Candidate box(const Matrix&, const DenseHead&, uint32_t position, float score,
 // int32_t class_id)`. The score is class, or objectness * class.
@@ -70,6 +103,7 @@ protected:
     Result<Matrix> matrix(std::span<const OutputTensor> tensors) const {
         return dense_matrix(tensors, head_);
     }
+    const DenseHead& head() const { return head_; }
     size_t first_extra() const { return head_.attributes - extra_; }
 
 private:

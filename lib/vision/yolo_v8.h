@@ -10,9 +10,9 @@ namespace vartml::vision {
 
 struct YoloV8 {
     static constexpr DenseForm form{.attributes_first = true, .box_attributes = 4, .per_cell = 1};
-    static Candidate box(const Matrix& m, const DenseHead&, uint32_t position, float score,
+    static Candidate box(const Matrix& m, const DenseHead& head, uint32_t position, float score,
                          int32_t class_id) {
-        return centred_box(m, position, score, class_id);
+        return final_box(m, head, position, score, class_id);
     }
 };
 

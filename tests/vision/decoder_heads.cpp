@@ -157,6 +157,20 @@ TEST_P(DenseHeads, MakeScoresOfLogits) {
     EXPECT_GT(decoded.detections.size(), 3u);
     expect_equal(decoded.detections, reference(scores, 0.25, 0.45, true));
 }
+// As exports for other runtimes have them.
+TEST_P(DenseHeads, ReadBoxesInUnitsOfThePicture) {
+    if (std::string(GetParam().decoder) == "yolox") GTEST_SKIP() << "its boxes are never final";
+    const RefTensor pixels = make(5);
+    RefTensor units = pixels;
+    for (size_t p = 0; p < units.positions; ++p)
+        for (size_t a = 0; a < 4; ++a)
+            units.data[units.attributes_first ? a * units.positions + p
+                                              : p * units.attributes + a] /= a % 2 ? height : width;
+    const DecodeOptions options{
+        .decoder = GetParam().decoder, .score_threshold = 0.25, .iou_threshold = 0.45};
+    expect_equal(decode(stored_cpu(units, "out"), options).detections,
+                 reference(pixels, 0.25, 0.45, true));
+}
 INSTANTIATE_TEST_SUITE_P(Families, DenseHeads, testing::ValuesIn(head_cases),
                          [](const auto& c) { return std::string(c.param.name); });
 

@@ -16,6 +16,7 @@
 #include "lib/verify/decode_path.h"
 #include "lib/verify/feed.h"
 #include "lib/verify/judge.h"
+#include "lib/verify/made_input.h"
 #include "lib/verify/reference_tensor.h"
 #include "lib/verify/session.h"
 #include "lib/verify/stages.h"
@@ -106,6 +107,7 @@ public:
         expected_ = std::move(*expected);
         auto info = find_modelinfo("", check_.model, session_.description().modelinfo);
         if (info) info_ = std::move(*info);
+        say_sizes();
         const Feeder feeder(session_, info_, "");
         auto fed = feeder.feed(*sample, product_stages());
         if (!fed) return fed.error();
@@ -126,6 +128,20 @@ public:
     }
 
 private:
+    // A size that was fed is that of the frame, whose pixels boxes are in.
+    void say_sizes() {
+        for (const TensorInfo& input : session_.inputs()) {
+            if (!is_size(input.name, input.cpu.size)) continue;
+            if (std::ranges::find(info_.inputs, input.name, &ModelInfo::Input::name) !=
+                info_.inputs.end())
+                continue;
+            ModelInfo::Input said;
+            said.name = input.name;
+            said.feed = "frame-size";
+            info_.inputs.push_back(std::move(said));
+        }
+    }
+
     void judge_tensors() {
         double worst = 0, least = 1;
         for (size_t i = 0; i < values_.size(); ++i) {

@@ -180,6 +180,11 @@ PictureAxes picture_axes(const std::vector<int64_t>& shape) {
     return {};
 }
 
+bool is_size(const std::string& name, size_t count) {
+    const std::string word = lower(name);
+    return count <= 4 && (word.find("size") != word.npos || word.find("shape") != word.npos);
+}
+
 TensorData InputMaker::make(const std::string& name, DataType type,
                             const std::vector<int64_t>& shape) const {
     TensorData data{type, shape, {}};
@@ -190,16 +195,14 @@ TensorData InputMaker::make(const std::string& name, DataType type,
         fill_picture(data, axes, *this);
         return data;
     }
-    const std::string word = lower(name);
-    const auto named = [&](const char* part) { return word.find(part) != std::string::npos; };
-    const bool is_size = count <= 4 && (named("size") || named("shape"));
-    const bool is_scale = count <= 4 && named("scale");
+    const bool gets_side = is_size(name, count);
+    const bool is_scale = count <= 4 && lower(name).find("scale") != std::string::npos;
     Engine engine(2);
     for (size_t i = 0; i < count; ++i) {
         const double u = unit(engine);
         const double number = is_positive ? u : 2 * u - 1;
         const double free = is_float(type) ? number : u < 0.5 ? 0 : 1;
-        put_number(data, i, is_size ? static_cast<double>(side) : is_scale ? 1 : free);
+        put_number(data, i, gets_side ? static_cast<double>(side) : is_scale ? 1 : free);
     }
     return data;
 }

@@ -25,8 +25,11 @@ struct Pixels {
     bool operator==(const Pixels&) const = default;
 };
 
+// Whether a tensor of `count` numbers is fed the size of a picture, by its name.
+bool is_size(const std::string& name, size_t count);
+
 // What to feed: `picture` (null: a made scene of gradients, discs and a little noise) where the
-// shape is a picture's, integers get the pixels themselves; a tensor named like a size gets `side`;
+// shape is a picture's, integers get the pixels themselves; what is_size() gets `side`;
 // other floats are from -1 to 1 (from 0 to 1 where they are to be positive), other integers 0 or 1.
 struct InputMaker {
     const PictureData* picture = nullptr;

@@ -115,9 +115,10 @@ int show(const Options& options) {
         if (const int status = extract(*model, options); status != exit_done) return status;
     if (!options.against.empty()) return compare(*model, options);
     if (options.summary) return show_summary(*model, options);
-    if (!options.json.empty())
-        put(inspect_json(*model, options.path,
-                         options.json == "compat" ? JsonForm::compat : JsonForm::numbers));
+    if (options.json == "compat")
+        put(inspect_json(*model, options.path, JsonForm::compat));
+    else if (!options.json.empty())
+        put(inspect_json(with_programs(*model, options.path), options.path, JsonForm::numbers));
     else if (options.verify)
         put(options.path + ": valid\n");
     else if (options.extract.empty())

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/artifact/program.h"
+#include "lib/graph/coordinates.h"
 #include "lib/tools/inspect_report.h"
 
 namespace vartml::tools {
@@ -85,6 +86,7 @@ void add_own_keys(Json& j, const CompiledModel& model) {
     j["desired_batch_size"] = model.desired_batch_size;
     j["actual_batch_size"] = model.actual_batch_size;
     j["stats_level"] = model.stats_level;
+    j["exact_floats"] = model.exact_floats;
     for (const char* key : {"partitions", "execution_order", "graph_edges"}) j[key] = Json::array();
     for (const artifact::Partition& p : model.partitions) {
         const bool npu = p.kind == artifact::PartitionKind::npu;
@@ -93,6 +95,10 @@ void add_own_keys(Json& j, const CompiledModel& model) {
                           {"operators", p.operators},
                           {"ops", p.ops}};
         if (npu) partition["columns"] = p.columns;
+        const auto kept = npu ? graph::find_coordinates(p.graph) : graph::Coordinates{};
+        if (kept.num_values() != 0)
+            partition["kept_in_f32"] = {{"tensors", kept.num_values()},
+                                        {"because_of", kept.reasons}};
         if (p.target == artifact::onnxruntime_target) partition["engine"] = "onnxruntime";
         j["partitions"].push_back(std::move(partition));
     }

@@ -98,6 +98,13 @@ TEST_F(Inspect, TellsWhatIsKeptInF32AndWhy) {
                    "tensors, because of Round x1 (the first: Round 'act')\n"),
         f.out.npos)
         << f.out << f.err;
+    const auto json = nlohmann::json::parse(run("--json round.rai").out);
+    const auto kept = json["partitions"][0].value("kept_in_f32", nlohmann::json::object());
+    EXPECT_EQ(kept.value("tensors", 0), 1) << json.dump(2);
+    EXPECT_EQ(kept.value("because_of", std::vector<std::string>()),
+              (std::vector<std::string>{"Round 'act'"}))
+        << json.dump(2);
+    EXPECT_EQ(json["exact_floats"], false);
 }
 
 TEST_F(Inspect, ShowsWhatRunsOnTheCpuAndWhy) {

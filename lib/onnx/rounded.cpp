@@ -91,7 +91,7 @@ private:
     void add(const char* kind, const std::vector<std::string>& inputs, const std::string& output) {
         pb::NodeProto& node = *graph_.add_node();
         node.set_op_type(kind);
-        node.set_name(output);
+        node.set_name(output + "/vartml_rounding");  // many models name a node as its output
         for (const std::string& input : inputs) node.add_input(input);
         node.add_output(output);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Holds our default arithmetic to that of an ideal bf16 device: ONNX Runtime, with every float
-// tensor of the model rounded to bf16 (rounded_model.h) and everything else in f32. Both are
+// tensor of the model rounded to bf16 (lib/onnx/rounded.h) and everything else in f32. Both are
 // compared with ONNX Runtime in f32, and ours may err 1.5 times as much, in the mean over an
 // output.
 //
@@ -25,6 +25,8 @@
 #include <vector>
 
 #include "lib/compiler/compile.h"
+#include "lib/onnx/proto.h"
+#include "lib/onnx/rounded.h"
 #include "lib/tools/pictures.h"
 #include "lib/verify/onnxruntime.h"
 #include "lib/verify/reference_preprocess.h"
@@ -32,7 +34,6 @@
 #include "lib/verify/session.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/tensor_proto.h"
-#include "tests/verify/rounded_model.h"
 
 namespace vartml::verify {
 namespace {
@@ -303,9 +304,8 @@ private:
         auto session =
             Session::open(request.output, {.numerics = options_.numerics, .cpu_views = true});
         if (!session) return session.error();
-        test::round_to_bf16(proto);
         const std::string rounded = folder / "rounded.onnx";
-        std::ofstream(rounded, std::ios::binary) << proto.SerializeAsString();
+        if (auto done = onnx::write_rounded(model, rounded); !done) return done.error();
 
         std::vector<Row> rows;
         for (const Feed& feed : make_feeds(model, *session, pictures_))

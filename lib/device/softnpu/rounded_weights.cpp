@@ -12,8 +12,9 @@ namespace vartml::softnpu {
 namespace {
 
 constexpr uint32_t kept_bits = 0xFFFF0000U, one = 0x10000U;
-// Of the distance between the neighbours.
-constexpr float most_error = 0.55F;
+// What the square of the sum of the errors counts beside the sum of their squares: the square of
+// the mean of what is read, as a part of its variance.
+constexpr double weight_of_sum = 2;
 
 // A weight between the two bf16 numbers beside it.
 struct Neighbours {
@@ -34,24 +35,30 @@ struct Turn {
     float* weight;
     float other;
     float error;  // afterwards, as a part of the distance between the neighbours
+    double cost;  // what it adds to the sum of the squares
 };
 
 void round_filter(std::span<float> filter) {
     double sum = 0;  // of the errors
     std::vector<Turn> turns;
+    // The sum of n errors is about 0.3 sqrt(n) steps; turns that cost more are not worth it.
+    const float most_error = 0.5F + 4 / std::sqrt(static_cast<float>(filter.size()));
     for (float& weight : filter) {
         const auto [nearer, other] = neighbours_of(weight);
         if (weight == nearer || !std::isfinite(weight) || !std::isfinite(other)) continue;
+        const double before = static_cast<double>(nearer) - static_cast<double>(weight);
+        const double after = static_cast<double>(other) - static_cast<double>(weight);
         const float error = std::abs(other - weight) / std::abs(other - nearer);
-        if (error <= most_error) turns.push_back({&weight, other, error});
-        sum += static_cast<double>(nearer) - static_cast<double>(weight);
+        if (error <= most_error)
+            turns.push_back({&weight, other, error, after * after - before * before});
+        sum += before;
         weight = nearer;
     }
     std::ranges::stable_sort(turns, {}, &Turn::error);
     for (const Turn& turn : turns) {
         const double after =
             sum + static_cast<double>(turn.other) - static_cast<double>(*turn.weight);
-        if (std::abs(after) >= std::abs(sum)) continue;
+        if (weight_of_sum * (after * after - sum * sum) + turn.cost >= 0) continue;
         sum = after;
         *turn.weight = turn.other;
     }

@@ -8,12 +8,11 @@
 namespace vartml::softnpu {
 
 // Filters, one after another, as numbers that bf16 has: each weight is one of its two neighbours,
-// the nearer one but for a few that lie almost in the middle, which go the other way so that the
-// errors of a filter add up to nearly 0. Rounded to the nearest alone they add up to something, and
-// activations have means far from 0: every pixel of an output channel is then off by the same
-// amount, in all pictures. Nothing is assumed of what the filters read; no weight errs by more than
-// 0.55 of the distance between its neighbours (the nearest: 0.5), as errors of single weights cost
-// too.
+// the nearer one but for a few that go the other way so that the errors of a filter add up to
+// nearly 0. Rounded to the nearest alone they add up to something, and activations have means far
+// from 0: every pixel of an output channel is then off by the same amount, in all pictures. Errors
+// of single weights cost, too: a weight turns where twice the square of the sum falls by more than
+// the sum of the squares grows. Nothing else is assumed of what the filters read.
 std::vector<float> round_filters(std::vector<float> weights, size_t num_filters);
 
 // Constant weights [O, I / groups, k…] of a convolution, rounded by filter.

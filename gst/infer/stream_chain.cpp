@@ -212,9 +212,11 @@ GstFlowReturn Stream::chain(GstBuffer* buffer) {
     if (inferring && !entry.requests) --inferring_;
     const bool here = entry.plan->lane->runs_here();
     if (here) {
-        // The run has ended: waking the task would cost more. Events before the frame leave first.
-        signal_->changed.wait(
-            lock, [this] { return flow_ != GST_FLOW_OK || (queue_.empty() && !serving_); });
+        // The run has ended, or another stream's thread is about to end it: waking the task would
+        // cost more. Events before the frame leave first.
+        signal_->changed.wait(lock, [this, &entry] {
+            return flow_ != GST_FLOW_OK || (queue_.empty() && !serving_ && entry.done());
+        });
     }
     if (flow_ == GST_FLOW_OK && prepared != Prepared::stop) {
         entry.object = GST_MINI_OBJECT_CAST(buffer);

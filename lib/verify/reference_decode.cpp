@@ -70,7 +70,7 @@ std::optional<Candidates> yolo(std::string_view family, const HeadRequest& reque
                   head->attributes_first};
     if (t.numbers.size() != t.positions * t.attributes) return std::nullopt;
     const std::string_view activation =
-        vision::activation_for(request, request.outputs[head->output], "sigmoid", "none");
+        vision::activation_of_table(request, request.outputs[head->output]);
     // In units of the picture where the last cell of each level has its box in the first corner.
     bool units = true;
     for (size_t i = 0; i < head->grid.levels.size(); ++i) {

@@ -65,7 +65,7 @@ public:
         if (!head) return std::move(head).error();
         // Exported without their last activation, scores are logits.
         const std::string_view activation =
-            activation_for(request, request.outputs[head->output], "sigmoid", "none");
+            activation_of_table(request, request.outputs[head->output]);
         return std::unique_ptr<Head>(std::make_unique<DenseDetector>(std::move(*head), activation));
     }
 

@@ -315,6 +315,11 @@ std::string_view activation_for(const HeadRequest& request, const TensorInfo& ou
     return is_linear(end) || end == "log-softmax" ? logits : std::string_view("none");
 }
 
+std::string_view activation_of_table(const HeadRequest& request, const TensorInfo& output) {
+    if (!request.info.activation.empty()) return request.info.activation;
+    return ends_in(request, output) == "product" ? "sigmoid" : "none";
+}
+
 float Activation::operator()(float value) const {
     return sigmoid_ ? 1 / (1 + std::exp(-value)) : value;
 }

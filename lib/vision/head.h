@@ -160,6 +160,10 @@ bool is_linear(std::string_view end);
 std::string_view activation_for(const HeadRequest& request, const TensorInfo& output,
                                 std::string_view logits, std::string_view unknown);
 
+// The same for a table of boxes and scores: its scores are logits only where all of it are products
+// with nothing behind them. A sum that adds a grid or a constant says nothing about the scores.
+std::string_view activation_of_table(const HeadRequest& request, const TensorInfo& output);
+
 // What may change from frame to frame.
 struct RunContext {
     float threshold = 0;

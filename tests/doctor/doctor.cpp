@@ -308,12 +308,14 @@ TEST_F(Doctor, NamesPixelsThatNobodyVouchesFor) {
     EXPECT_TRUE(contains(notes, "[images]\ndir=input\nx-vartml-channels=rgb")) << text_;
 }
 
-// [1,6,84] is a YOLO v8 head of 64x64 by its shape; its numbers are pixels in 0 to 1.
+// [1,6,84] is a YOLO v8 head of 64x64 by its shape; its numbers are pixels in 0 to 3.
 TEST_F(Doctor, NamesNumbersThatAreNotWhatTheShapesPromise) {
     TinyOnnx m;
     m.input("images", {1, 3, 64, 64}).ints("flat", {3}, {1, 3, 4096}).ints("head", {3}, {1, 6, 84});
     m.ints("begin", {1}, {0}).ints("end", {1}, {168}).ints("axis", {1}, {2});
-    m.node("Reshape", {"images", "flat"}, {"f"})
+    m.floats("three", {1}, {3});
+    m.node("Mul", {"images", "three"}, {"bright"})
+        .node("Reshape", {"bright", "flat"}, {"f"})
         .node("Slice", {"f", "begin", "end", "axis"}, {"s"})
         .node("Reshape", {"s", "head"}, {"y"})
         .output("y")

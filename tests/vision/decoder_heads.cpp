@@ -150,7 +150,7 @@ TEST_P(DenseHeads, MakeScoresOfLogits) {
     ModelInfo info;
     info.outputs.resize(1);
     info.outputs[0].name = "out";
-    info.outputs[0].ends_in = "linear";
+    info.outputs[0].ends_in = "product";
     const DecodeOptions options{
         .decoder = GetParam().decoder, .score_threshold = 0.25, .iou_threshold = 0.45};
     const Decoded decoded = decode(stored_cpu(logits, "out"), options, info);

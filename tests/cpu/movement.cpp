@@ -35,8 +35,8 @@ std::string run(const char* text) {
     return out.str();
 }
 
-class Kernel : public testing::TestWithParam<Case> {};
-TEST_P(Kernel, ComputesOrSaysWhyNot) {
+class MovementKernel : public testing::TestWithParam<Case> {};
+TEST_P(MovementKernel, ComputesOrSaysWhyNot) {
     EXPECT_EQ(run(GetParam().text), GetParam().y);
 }
 
@@ -106,7 +106,7 @@ const Case movement[] = {
        "i64[2,3]",
      "node 'y' (ReverseSequence) reverses 4 of 3 elements"},
 };
-INSTANTIATE_TEST_SUITE_P(Movement, Kernel, testing::ValuesIn(movement),
+INSTANTIATE_TEST_SUITE_P(Movement, MovementKernel, testing::ValuesIn(movement),
                          [](const auto& info) { return info.param.name; });
 
 const Case indices[] = {
@@ -199,7 +199,7 @@ const Case indices[] = {
      "{max_output_boxes_per_class=3} : i64[0,3]?",
      "i64[0,3] ="},
 };
-INSTANTIATE_TEST_SUITE_P(Index, Kernel, testing::ValuesIn(indices),
+INSTANTIATE_TEST_SUITE_P(Index, MovementKernel, testing::ValuesIn(indices),
                          [](const auto& info) { return info.param.name; });
 
 // The second output of TopK has the lower index of equal elements.
@@ -311,7 +311,7 @@ const Case pictures[] = {
      "%y = Col2Im %x, %i, %b : u8[1,1,3]",
      "node 'y' (Col2Im) has columns that do not fit its picture and blocks"},
 };
-INSTANTIATE_TEST_SUITE_P(Picture, Kernel, testing::ValuesIn(pictures),
+INSTANTIATE_TEST_SUITE_P(Picture, MovementKernel, testing::ValuesIn(pictures),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace

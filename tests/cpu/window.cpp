@@ -48,8 +48,8 @@ void PrintTo(const Case& c, std::ostream* os) {
     *os << c.name;
 }
 
-class Kernel : public testing::TestWithParam<Case> {};
-TEST_P(Kernel, Computes) {
+class WindowKernel : public testing::TestWithParam<Case> {};
+TEST_P(WindowKernel, Computes) {
     EXPECT_EQ(computed(GetParam().text), GetParam().y);
 }
 
@@ -129,7 +129,7 @@ const Case windows[] = {
      "%y = MaxUnpool %x, %i {kernel_shape=[2], strides=[2]} : f32[1,1,4]",
      "node 'y' (MaxUnpool) puts an element at 4 of 4"},
 };
-INSTANTIATE_TEST_SUITE_P(Windows, Kernel, testing::ValuesIn(windows),
+INSTANTIATE_TEST_SUITE_P(Windows, WindowKernel, testing::ValuesIn(windows),
                          [](const auto& info) { return info.param.name; });
 
 const Case products[] = {
@@ -206,7 +206,7 @@ const Case products[] = {
      "%y = com.microsoft::Attention %x, %w, _, %m {num_heads=2} : f16[1,2,2]",
      "0, 3, 0, 3"},
 };
-INSTANTIATE_TEST_SUITE_P(Products, Kernel, testing::ValuesIn(products),
+INSTANTIATE_TEST_SUITE_P(Products, WindowKernel, testing::ValuesIn(products),
                          [](const auto& info) { return info.param.name; });
 
 // Affine with its defaults passes numbers through, so that the results can be had by hand.
@@ -244,7 +244,7 @@ const Case recurrent[] = {
      "\"Affine\"], clip=2.0, input_forget=1} : f16[1,1,1,1], f16[1,1,1], f16[1,1,1]",
      "4; 4; 3.5"},
 };
-INSTANTIATE_TEST_SUITE_P(Recurrent, Kernel, testing::ValuesIn(recurrent),
+INSTANTIATE_TEST_SUITE_P(Recurrent, WindowKernel, testing::ValuesIn(recurrent),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace

@@ -38,17 +38,14 @@
 
 #include <vartml/profile.h>
 
-#include "gst/decode/decoder_cache.h"
+#include "gst/decode/cache.h"
 #include "gst/decode/properties.h"
-#include "gst/decode/result_cache.h"
 #include "gst/decode/results.h"
-#include "gst/decode/stats.h"
 #include "gst/decode/tensor_meta.h"
 #include "gst/support/decoder_query.h"
 #include "gst/support/error.h"
 #include "gst/support/in_place.h"
 #include "gst/support/inference.h"
-#include "gst/support/log.h"
 #include "gst/support/upstream.h"
 
 GST_DEBUG_CATEGORY_STATIC(vartmldecode_debug);

@@ -21,11 +21,11 @@
  */
 #include "gst/gstvartmlinfer.h"
 
-#include "gst/infer/log.h"
-#include "gst/infer/properties.h"
+#include "gst/infer/settings.h"
 #include "gst/infer/stream.h"
+#include "gst/infer/trace.h"
+#include "gst/support/error.h"
 #include "gst/support/events.h"
-#include "gst/support/log.h"
 #include "gst/support/picture_info.h"
 
 GST_DEBUG_CATEGORY(gst_vartml_infer_debug);

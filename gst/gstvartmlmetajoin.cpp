@@ -25,7 +25,6 @@
 #include "gst/join/joint.h"
 #include "gst/support/error.h"
 #include "gst/support/in_place.h"
-#include "gst/support/log.h"
 
 GST_DEBUG_CATEGORY_STATIC(vartmlmetajoin_debug);
 GST_DEBUG_CATEGORY_STATIC(performance_debug);

@@ -26,12 +26,11 @@
 #include "gst/overlay/attach.h"
 #include "gst/overlay/hud.h"
 #include "gst/overlay/negotiate.h"
-#include "gst/overlay/painter.h"
 #include "gst/overlay/properties.h"
 #include "gst/overlay/reader.h"
+#include "gst/overlay/scene.h"
 #include "gst/support/error.h"
 #include "gst/support/in_place.h"
-#include "gst/support/log.h"
 #include "gst/support/upstream.h"
 
 GST_DEBUG_CATEGORY_STATIC(vartmloverlay_debug);

@@ -29,10 +29,8 @@
 #include "gst/publish/open.h"
 #include "gst/publish/properties.h"
 #include "gst/publish/snapshot.h"
-#include "gst/publish/time.h"
 #include "gst/support/error.h"
 #include "gst/support/in_place.h"
-#include "gst/support/log.h"
 
 GST_DEBUG_CATEGORY_STATIC(vartmlpublish_debug);
 #define GST_CAT_DEFAULT vartmlpublish_debug

@@ -30,7 +30,7 @@
 #include <mutex>
 #include <optional>
 
-#include "gst/support/log.h"
+#include "gst/support/error.h"
 #include "gst/trace/objects.h"
 #include "gst/trace/properties.h"
 #include "gst/trace/spans.h"

@@ -28,10 +28,8 @@
 
 #include "gst/support/error.h"
 #include "gst/support/in_place.h"
-#include "gst/support/log.h"
 #include "gst/support/upstream.h"
 #include "gst/track/metadata.h"
-#include "gst/track/properties.h"
 
 GST_DEBUG_CATEGORY_STATIC(vartmltrack_debug);
 GST_DEBUG_CATEGORY_STATIC(performance_debug);

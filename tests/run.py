@@ -19,7 +19,7 @@ VARIANTS = [
     ('-asan', ['-Db_sanitize=address,undefined', '-Db_lundef=false', '-Dbuildtype=debugoptimized'],
      {'ASAN_OPTIONS': 'detect_leaks=0', 'UBSAN_OPTIONS': 'halt_on_error=1:print_stacktrace=1'}, []),
     ('-tsan', ['-Db_sanitize=thread', '-Db_lundef=false', '-Dbuildtype=debugoptimized'],
-     {'TSAN_OPTIONS': f'suppressions={SUPPRESSIONS} ignore_noninstrumented_modules=1'}, ['runtime', 'device', 'publish', 'gst']),
+     {'TSAN_OPTIONS': f'suppressions={SUPPRESSIONS} ignore_noninstrumented_modules=1'}, ['vart', 'run', 'publish', 'gst']),
     ('-clang', [], {'CXX': 'clang++'}, []),
 ]
 

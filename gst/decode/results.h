@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decoded boxes and classes as upstream's analytics metadata.
 #pragma once
+#include <vector>
+
 #include <gst/analytics/analytics.h>
 #include <gst/gst.h>
-
-#include <vector>
 
 #include <vartml/postprocess.h>
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the program vartml-pipeline found out, a JSON object per line on descriptor 3.
 #pragma once
-#include <gst/gst.h>
-
 #include <string>
 #include <vector>
+
+#include <gst/gst.h>
 
 namespace vartml::gst::doctor {
 
@@ -26,5 +26,10 @@ std::string classification(GstElement* element);
 // The element that a linked pad leads to, a new reference; nullptr where there is none, or where it
 // is in another bin.
 GstElement* peer_element(GstPad* pad);
+
+// A line of gst-launch as elements, in state NULL.
+
+// A bin, whatever the number of elements; nullptr after writing the faults.
+GstElement* parse_line(const std::string& line);
 
 }  // namespace vartml::gst::doctor

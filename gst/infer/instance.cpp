@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <any>
 
-#include "gst/infer/latency_promise.h"
+#include "gst/infer/admission.h"
 #include "gst/infer/load_model.h"
 #include "gst/infer/stats.h"
 

@@ -2,9 +2,12 @@
 #include "gst/infer/lane.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
-#include "gst/support/log.h"
+#include "gst/infer/frame_tensor.h"
+#include "gst/infer/load_model.h"
+#include "gst/support/error.h"
 #include "gst/support/output_pool.h"
 
 namespace vartml::gst::infer {
@@ -194,6 +197,184 @@ bool Lane::convert_outputs(Request* request, bool& converted) {
         gst_buffer_unmap(request->data[i], &from);
         gst_buffer_unref(std::exchange(request->data[i], cpu));
         converted = true;
+    }
+    return true;
+}
+
+// Making a lane: which input is the picture, what feeds the others, what is attached to frames.
+namespace {
+
+using vartml::ErrorCode;
+
+bool fail(Failure& failure, const char* id, vartml::Error error, const char* property) {
+    failure = Failure{std::move(error), id, property};
+    return false;
+}
+
+}  // namespace
+
+std::shared_ptr<Lane> Lane::create(const Settings& settings, const std::string& infer_id,
+                                   unsigned epoch, std::shared_ptr<Instance> instance,
+                                   std::shared_ptr<Signal> signal,
+                                   std::span<const DecoderWish> wishes, Failure& failure) {
+    std::shared_ptr<Lane> lane(new Lane(std::move(instance), std::move(signal)));
+    if (!lane->prepare(settings, infer_id, epoch, wishes, failure)) return nullptr;
+    lane->instance_->scheduler->join(lane->place_);
+    return lane;
+}
+
+bool Lane::choose_pixels(const Settings& settings, std::span<const DecoderWish> wishes,
+                         vartml::PixelChoice& choice, Failure& failure) const {
+    return choose_picture_pixels(settings, record_->model_info, instance_->description, picture_,
+                                 wishes, choice, failure);
+}
+
+bool Lane::prepare(const Settings& settings, const std::string& infer_id, unsigned epoch,
+                   std::span<const DecoderWish> wishes, Failure& failure) {
+    vartml::ModelInfo info;
+    if (!find_sidecar(settings, *instance_, info, failure) ||
+        !choose_picture(settings, info, failure)) {
+        return false;
+    }
+    const std::string& picture = instance_->description.inputs[picture_].name;
+    if (!overlay_preprocess(settings, picture, info, failure) || !make_feeds(info, failure))
+        return false;
+    const vartml::ModelInfo::Input* said = sidecar_input(info, picture);
+    takes_pictures_ = !instance_->description.inputs[picture_].picture.empty() ||
+                      (said && !said->picture.empty());
+    make_record(settings, infer_id, epoch, info);
+    modelinfo_file_ = settings.modelinfo_file;
+    if (!choose_pixels(settings, wishes, pixels_, failure)) return false;
+    if (!make_pools(settings, failure)) return false;
+
+    const unsigned batch = instance_->scheduler->limits().batch;
+    depth_ = frames_in_flight(settings, batch);
+    // What is between chain and push, and what runs have that a flush left behind, or the device
+    // lost.
+    const Scheduler::Limits& limits = instance_->scheduler->limits();
+    const bool regions = settings.region == InferenceRegion::roi;
+    limit_ =
+        (depth_ + limits.slots * limits.batch) * (regions ? std::max(1u, settings.roi_max) : 1);
+    free_.reserve(limit_);  // nobody else knows this lane yet
+    requests_.reserve(limit_);
+    for (unsigned i = 0; i < depth_ + 1; ++i) {
+        vartml::Error error;
+        auto request = make_request(error);
+        if (!request) return fail(failure, "infer-run", error, nullptr);
+        free_.push_back(request.get());
+        requests_.push_back(std::move(request));
+        ++made_;
+    }
+    return true;
+}
+
+// The one input without feed that has the shape of a picture; everything else needs a feed.
+bool Lane::choose_picture(const Settings& settings, const vartml::ModelInfo& info,
+                          Failure& failure) {
+    const auto& inputs = instance_->description.inputs;
+    const bool four = settings.input_is_tensor == InputIsTensor::yes;
+    std::optional<size_t> picture;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+        const vartml::ModelInfo::Input* said = sidecar_input(info, inputs[i].name);
+        // A program that takes the bytes of pixels may take four for each.
+        const bool padded = !inputs[i].picture.empty() || (said && !said->picture.empty());
+        if ((said && !said->feed.empty()) || picture ||
+            !picture_extent(inputs[i].cpu, four || padded))
+            continue;
+        picture = i;
+    }
+    if (!picture) {
+        return fail(failure, "infer-inputs",
+                    {ErrorCode::unsupported,
+                     "model '" + instance_->description.name +
+                         "' has no input that is a picture: expected [1, 1 or 3, height, width] "
+                         "or [1, height, width, 1 or 3]"},
+                    "model");
+    }
+    picture_ = *picture;
+    return true;
+}
+
+bool Lane::make_feeds(const vartml::ModelInfo& info, Failure& failure) {
+    const auto& inputs = instance_->inputs;
+    feeds_.resize(inputs.size());
+    for (size_t i = 0; i < inputs.size(); ++i) {
+        if (i == picture_) continue;
+        const std::string& name = inputs[i].info.name;
+        const vartml::ModelInfo::Input* said = sidecar_input(info, name);
+        if (!said || said->feed.empty()) {
+            (void)fail(
+                failure, "infer-inputs",
+                {ErrorCode::invalid_argument,
+                 std::string("input '")
+                     .append(name)
+                     .append("' is not the picture and nothing feeds it; add to the sidecar: [")
+                     .append(name)
+                     .append("] dir=input x-vartml-feed=const:<values> (or frame-size)")},
+                "modelinfo-file");
+            failure.found = name;
+            failure.fix = "[" + name + "]\ndir=input\nx-vartml-feed=const:0";
+            return false;
+        }
+        auto feed = Feed::create(said->feed, name, inputs[i].view);
+        if (!feed) return fail(failure, "infer-inputs", feed.error(), "modelinfo-file");
+        feeds_[i] = *std::move(feed);
+    }
+    return true;
+}
+
+void Lane::make_record(const Settings& settings, const std::string& infer_id, unsigned epoch,
+                       const vartml::ModelInfo& info) {
+    const vartml::ModelDescription& description = instance_->description;
+    auto record = std::make_shared<InferenceRecord>();
+    record->infer_id = infer_id;
+    record->model = description.name;
+    record->model_hash = description.signature;
+    record->model_epoch = epoch;
+    record->outputs = description.outputs;
+    record->hw = settings.output_view == OutputView::hw;
+    for (const RunnerTensor& tensor : instance_->outputs) {
+        record->views.push_back(record->hw ? tensor.view : tensor.cpu);
+        std::string id = tensor.info.name;
+        for (const vartml::ModelInfo::Output& output : info.outputs) {
+            if (output.name == tensor.info.name && !output.id.empty()) id = output.id;
+        }
+        record->tensor_ids.push_back(id);
+        record->tensor_quarks.push_back(g_quark_from_string(id.c_str()));
+    }
+    record->model_info = info;
+    const PictureExtent extent = *picture_extent(picture_tensor().cpu, true);
+    record->model_width = extent.width;
+    record->model_height = extent.height;
+    record_ = std::move(record);
+}
+
+// The device writes its own view; a CPU view that differs is made from it when the frame leaves.
+bool Lane::make_pools(const Settings& settings, Failure& failure) {
+    const auto& outputs = instance_->outputs;
+    output_buffers_ = std::make_shared<std::atomic<unsigned>>(0);
+    cpu_views_.resize(outputs.size());
+    for (size_t i = 0; i < outputs.size(); ++i) {
+        const RunnerTensor& output = outputs[i];
+        if (settings.output_view == OutputView::hw && !output.hw) {
+            return fail(failure, "infer-option",
+                        {ErrorCode::invalid_argument,
+                         "property 'output-tensor-type' is hw, but output '" + output.info.name +
+                             "' comes from a CPU partition and has no HW view; set "
+                             "output-tensor-type=cpu"},
+                        "output-tensor-type");
+        }
+        output_pools_.push_back(output_pool_new(instance_->runner, output, output_buffers_));
+        if (settings.output_view == OutputView::hw || output.view == output.cpu) continue;
+        auto conversion = vartml::TensorConversion::create(output.view, output.cpu);
+        if (!conversion) {
+            return fail(failure, "infer-option",
+                        {conversion.error().code,
+                         "output '" + output.info.name + "' has no CPU view (" +
+                             conversion.error().message + "); set output-tensor-type=hw"},
+                        "output-tensor-type");
+        }
+        cpu_views_[i] = CpuView{*std::move(conversion), plain_pool_new(output.cpu.size_bytes)};
     }
     return true;
 }

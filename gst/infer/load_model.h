@@ -2,6 +2,8 @@
 // First half of loading: from the property `model` to an opened description. Failures carry the ids
 // of the element.
 #pragma once
+#include <string>
+
 #include <vartml/postprocess.h>
 
 #include "gst/infer/instance.h"
@@ -27,5 +29,11 @@ bool runner_options(const Settings& settings, const vartml::ModelDescription& de
 
 // Runs in flight that the frames in flight need.
 unsigned concurrent_runs(const Settings& settings, unsigned batch);
+
+// What a model is called in records, traces and on the screen.
+
+// The name that is compiled in, unless it says nothing (model, best, end2end …): then that of the
+// file, or of the nearest folder that says something. `path` is what the user gave.
+std::string model_name(const std::string& compiled_in, const std::string& path);
 
 }  // namespace vartml::gst::infer

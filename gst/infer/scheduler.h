@@ -8,7 +8,6 @@
 #include <thread>
 
 #include "gst/infer/request.h"
-#include "gst/infer/ring.h"
 
 namespace vartml::gst::infer {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The properties of vartmlinfer as plain values.
 #pragma once
-#include <gst/gst.h>
-
 #include <map>
 #include <string>
 #include <variant>
+
+#include <gst/gst.h>
 
 namespace vartml::gst::infer {
 
@@ -42,5 +42,20 @@ struct Settings {
     KeepRate keep_rate = KeepRate::automatic;
     guint64 latency = GST_CLOCK_TIME_NONE;
 };
+
+// The GObject properties of vartmlinfer: one table of specs, read from and written to Settings.
+
+// Installs the properties; `stats` is the last and answered by the element itself.
+void install_properties(GObjectClass* klass);
+unsigned stats_property();
+unsigned model_property();
+unsigned sidecar_property();
+
+// The property `runner-options` as text, equal for equal options.
+std::string runner_options_text(const Settings& settings);
+
+// False for an id that is not in the table.
+bool set_property(Settings& settings, unsigned id, const GValue* value);
+bool get_property(const Settings& settings, unsigned id, GValue* value);
 
 }  // namespace vartml::gst::infer

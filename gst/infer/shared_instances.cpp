@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <map>
 
-#include "gst/infer/properties.h"
+#include "gst/infer/settings.h"
 
 namespace vartml::gst::infer {
 namespace {

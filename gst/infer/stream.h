@@ -9,14 +9,11 @@
 #include <string>
 #include <thread>
 
+#include "gst/infer/admission.h"
 #include "gst/infer/frame_tensor.h"
-#include "gst/infer/gates.h"
-#include "gst/infer/keep_rate.h"
 #include "gst/infer/lane.h"
-#include "gst/infer/latency_promise.h"
-#include "gst/infer/latency_target.h"
 #include "gst/infer/regions.h"
-#include "gst/infer/ring.h"
+#include "gst/infer/request.h"
 #include "gst/infer/settings.h"
 #include "gst/infer/shared_instances.h"
 #include "gst/infer/stats.h"

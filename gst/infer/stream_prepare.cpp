@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "gst/infer/log.h"
-#include "gst/infer/picture_input.h"
+#include "gst/infer/frame_tensor.h"
 #include "gst/infer/stream.h"
-#include "gst/infer/times.h"
 #include "gst/infer/trace.h"
 
 namespace vartml::gst::infer {

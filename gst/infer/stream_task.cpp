@@ -4,9 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "gst/infer/log.h"
 #include "gst/infer/stream.h"
-#include "gst/infer/times.h"
 #include "gst/infer/trace.h"
 
 namespace vartml::gst::infer {

@@ -1,12 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 // What vartmlinfer tells an open host trace besides its spans.
 #pragma once
+#include <algorithm>
+#include <cstdint>
+
 #include <gst/gst.h>
 
 #include <vartml/profile.h>
 
 #include "gst/infer/request.h"
 #include "gst/support/inference.h"
+
+namespace vartml::gst::infer {
+
+// Differences of clock times in the unit of the statistics.
+
+// Microseconds, 0 where `to` is the earlier one.
+inline uint64_t us_between(Clock::time_point from, Clock::time_point to) {
+    return uint64_t(std::max<int64_t>(
+        0, std::chrono::duration_cast<std::chrono::microseconds>(to - from).count()));
+}
+
+}  // namespace vartml::gst::infer
+
+// The debug category of vartmlinfer. INFO: model, device, caps, plan; DEBUG: decisions; LOG: each
+// frame; TRACE: each region.
+
+GST_DEBUG_CATEGORY_EXTERN(gst_vartml_infer_debug);
+#define GST_CAT_DEFAULT gst_vartml_infer_debug
 
 namespace vartml::gst::infer {
 

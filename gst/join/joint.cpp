@@ -150,4 +150,57 @@ void follow(Joint& joint, JoinBranch& branch, GstEvent* event) {
     joint.changed.notify_all();
 }
 
+namespace {
+
+GstClockTime apart(GstClockTime a, GstClockTime b) {
+    return a > b ? a - b : b - a;
+}
+
+}  // namespace
+
+void Matcher::add(Kept kept) {
+    if (full()) kept_.pop_front();
+    kept_.push_back(std::move(kept));
+}
+
+std::optional<Matcher::Kept> Matcher::match(GstClockTime time, GstClockTime tolerance,
+                                            GstClockTime& distance) const {
+    const Kept* best = nullptr;
+    distance = GST_CLOCK_TIME_NONE;
+    for (const Kept& kept : kept_) {
+        const GstClockTime d = apart(kept.time, time);
+        if (best && (d > distance || (d == distance && kept.time >= best->time))) continue;
+        best = &kept;
+        distance = d;
+    }
+    if (!best || distance > tolerance) return std::nullopt;
+    return *best;
+}
+
+void Matcher::prune(GstClockTime time, GstClockTime tolerance) {
+    if (time < tolerance) return;
+    std::erase_if(kept_, [&](const Kept& kept) { return kept.time < time - tolerance; });
+}
+
+std::span<const Property<JoinSettings>> join_properties() {
+    using S = JoinSettings;
+    using P = Property<S>;
+    // Since: 1.0
+    static const P all[] = {
+        {"tolerance", "Tolerance",
+         "Nanoseconds that the running times of a picture and its metadata may differ by; none: "
+         "half a frame of sink_main",
+         any_time, P::Time{&S::tolerance}},
+        {"sync", "Sync", "Wait for the metadata of each picture", until_ready, P::Flag{&S::sync}},
+        {"timeout", "Timeout",
+         "Nanoseconds that live pictures wait longer than the latency of the branches", until_ready,
+         P::Time{&S::timeout}},
+        {"region", "Region",
+         "Part of the main picture that sink_meta shows, `x,y,w,h` in its pixels; unset: all of "
+         "it",
+         until_ready, P::Text{&S::region}},
+    };
+    return all;
+}
+
 }  // namespace vartml::gst

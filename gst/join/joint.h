@@ -1,17 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
 // The state of vartmlmetajoin and what it does with frames of both branches.
 #pragma once
-#include <gst/gst.h>
-
 #include <condition_variable>
+#include <deque>
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 
-#include "gst/join/matcher.h"
-#include "gst/join/properties.h"
+#include <gst/gst.h>
+
 #include "gst/support/placement.h"
+#include "gst/support/property_table.h"
 
 namespace vartml::gst {
+
+// Metadata that waits for its pictures.
+
+struct UnrefBuffer {
+    void operator()(GstBuffer* buffer) const { gst_buffer_unref(buffer); }
+};
+
+// Kept metadata by running time, at most 64. Thread-safety: none.
+class Matcher {
+public:
+    static constexpr size_t most = 64;
+    struct Kept {
+        GstClockTime time;
+        std::shared_ptr<GstBuffer> metadata;
+        int width, height;  // of the picture that it was of
+        int par_n, par_d;
+    };
+
+    bool full() const { return kept_.size() >= most; }
+    bool empty() const { return kept_.empty(); }
+    // The oldest gives way when it is full.
+    void add(Kept kept);
+    // The nearest within `tolerance`, ties to the earlier; `distance` gets that of the nearest at
+    // all, GST_CLOCK_TIME_NONE where there is none.
+    std::optional<Kept> match(GstClockTime time, GstClockTime tolerance,
+                              GstClockTime& distance) const;
+    // Lets go of what no picture from `time` on can match.
+    void prune(GstClockTime time, GstClockTime tolerance);
+    void clear() { kept_.clear(); }
+
+private:
+    std::deque<Kept> kept_;
+};
+
+// The properties of vartmlmetajoin.
+
+// As the user set them. Thread-safety: none.
+struct JoinSettings {
+    uint64_t tolerance = GST_CLOCK_TIME_NONE;
+    bool sync = true;
+    uint64_t timeout = 0;
+    std::string region;
+};
+
+std::span<const Property<JoinSettings>> join_properties();
 
 struct JoinCounts {
     guint64 frames = 0, matched = 0, unmatched = 0, late = 0, timeouts = 0, copied = 0;

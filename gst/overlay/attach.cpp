@@ -5,8 +5,7 @@
 #include <cstring>
 #include <ranges>
 
-#include "gst/overlay/mask.h"
-#include "gst/overlay/painter.h"
+#include "gst/overlay/scene.h"
 
 namespace vartml::gst::overlay {
 namespace {

@@ -2,17 +2,36 @@
 // A mapped video frame of any format that is drawn into, or a bitmap of an overlay composition, as
 // components (Y, U, V, R, G, B, alpha) that colours are laid over.
 #pragma once
-#include <gst/video/video.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
-#include "gst/overlay/color.h"
+#include <gst/video/video.h>
 
 namespace vartml::gst::overlay {
+
+// Colours of what is drawn.
+
+struct Rgba {
+    uint8_t r = 0, g = 0, b = 0, a = 255;
+    bool operator==(const Rgba&) const = default;
+};
+
+// 0xaarrggbb, as GStreamer's elements write colours.
+Rgba from_argb(uint32_t argb);
+// The same colour, `opacity` (0 to 1) as opaque as it was.
+Rgba with_opacity(Rgba color, double opacity);
+
+// One of 20 colours that are told apart from each other, for a name or a number: the same in every
+// run and on every machine.
+Rgba palette_color(std::string_view label);
+Rgba palette_color(uint64_t id);
+
+// Black or white, whichever is read better on this ground.
+Rgba text_color(Rgba ground);
 
 struct Rect {
     int x = 0, y = 0, w = 0, h = 0;

@@ -1,17 +1,99 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is to be seen on a frame, in pixels of the frame, whatever it is drawn with.
 #pragma once
-#include <gst/gst.h>
-
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "gst/overlay/shapes.h"
+#include <gst/gst.h>
+#include <gst/video/video.h>
+
+#include "gst/overlay/canvas.h"
+#include "gst/overlay/text.h"
 
 namespace vartml::gst::overlay {
+
+// Masks and class maps: small pictures of region numbers.
+
+// A mask's picture, mapped for reading. The buffer must outlive it.
+class MaskPixels {
+public:
+    explicit MaskPixels(GstBuffer* buffer);
+    ~MaskPixels();
+    MaskPixels(const MaskPixels&) = delete;
+    MaskPixels& operator=(const MaskPixels&) = delete;
+
+    // False for another format than GRAY8 and GRAY16_LE, or where the memory is too small.
+    bool valid() const { return width_ > 0; }
+    int width() const { return width_; }
+    int height() const { return height_; }
+    uint16_t at(int x, int y) const {
+        const uint8_t* const row = data_ + static_cast<ptrdiff_t>(y) * stride_;
+        return wide_ ? static_cast<uint16_t>(row[2 * x] | row[2 * x + 1] << 8) : row[x];
+    }
+
+private:
+    GstBuffer* buffer_;
+    GstMapInfo map_;
+    bool mapped_ = false, wide_ = false;
+    const uint8_t* data_ = nullptr;
+    int width_ = 0, height_ = 0;
+    ptrdiff_t stride_ = 0;
+};
+
+// Lays regions over a canvas. Keeps scratch memory. Thread-safety: one thread at a time.
+class MaskPainter {
+public:
+    // Stretches the mask over `rect`; region r has the color colors[r], none beyond the last. A
+    // pixel belongs to the region that has the most of it when the mask is interpolated bilinearly
+    // (of equals, the greater number), so that outlines are round however small the mask is.
+    void draw(Canvas& canvas, const MaskPixels& mask, const Rect& rect,
+              std::span<const Rgba> colors);
+
+private:
+    // Between which two columns (or rows) of the mask a pixel lies, and how near the second, in
+    // 1/256.
+    struct Place {
+        int first = 0, second = 0;
+        unsigned weight = 0;
+        bool operator==(const Place&) const = default;
+    };
+    static Place place(int at, int origin, int length, int samples);
+    void fill_row(const MaskPixels& mask, const Place& row, std::vector<uint16_t>& regions);
+    void note(uint16_t region);
+
+    std::vector<Place> columns_;
+    std::vector<uint16_t> regions_[2];
+    std::vector<bool> seen_;         // by region, in the rows at hand
+    std::vector<uint16_t> present_;  // those seen
+};
+
+// What is drawn, as rows of coverage on a canvas.
+
+void fill(Canvas& canvas, const Rect& rect, Rgba color);
+
+// The sides of a rectangle, `line` pixels inwards; its corners are drawn once.
+struct Outline {
+    Rect rect;
+    int line = 1;
+    Rgba color;
+};
+// Top, bottom, left, right; empty where the line fills the rectangle.
+std::array<Rect, 4> sides(const Outline& outline);
+void draw(Canvas& canvas, const Outline& outline);
+
+// A line with round ends, or a disc when both ends are the same. Pixel (x, y) has its centre at
+// (x + 0.5, y + 0.5). Edges are anti-aliased.
+struct Stroke {
+    float x0 = 0, y0 = 0, x1 = 0, y1 = 0;
+    float radius = 1;
+    Rgba color;
+};
+// What it may cover.
+Rect bounds(const Stroke& stroke);
+void draw(Canvas& canvas, const Stroke& stroke);
 
 // A small picture of region numbers, stretched over a rectangle.
 struct MaskItem {
@@ -58,5 +140,19 @@ struct Scene {
 
 // Between a plate's edge and its text.
 int label_padding(int line_height);
+
+// Draws a scene into a canvas.
+
+// A label with its plate at `plate`, its text in the size of `text`.
+void draw_label(Canvas& canvas, Text& text, const Rect& plate, Rgba color, std::string_view line);
+
+// Thread-safety: one thread at a time.
+class Painter {
+public:
+    void draw(Canvas& canvas, Text& text, const Scene& scene);
+
+private:
+    MaskPainter masks_;
+};
 
 }  // namespace vartml::gst::overlay

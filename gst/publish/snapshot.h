@@ -1,17 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the metadata of a frame says, as a record.
 #pragma once
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
 #include <gst/analytics/analytics.h>
 #include <gst/gst.h>
 
-#include <string_view>
-#include <vector>
-
 #include <vartml/publish.h>
 
-#include "gst/publish/labels.h"
+#include "gst/support/inference.h"
 
 namespace vartml::gst {
+
+// Numbers of labels in their models.
+
+// Labels are looked up once per model. Thread-safety: none.
+class LabelNumbers {
+public:
+    // The number of the class in the model's list; of a model without list the number that the
+    // label is.
+    std::optional<int32_t> find(const std::shared_ptr<const InferenceRecord>& model, GQuark label);
+    void clear() { models_.clear(); }
+
+private:
+    struct Model {
+        std::shared_ptr<const InferenceRecord> record;
+        std::unordered_map<GQuark, int32_t> numbers;
+    };
+    std::vector<Model> models_;
+};
 
 // Reads frames on one thread and keeps its memory. Thread-safety: none.
 class SnapshotReader {

@@ -2,14 +2,27 @@
 // Failures as messages on the bus: one table from the library's codes and our ids to GStreamer's
 // domains and codes.
 #pragma once
-#include <gst/gst.h>
-
 #include <optional>
 #include <string>
+
+#include <gst/gst.h>
 
 #include <vartml/result.h>
 
 namespace vartml::gst {
+
+// The library's log in GStreamer's debug category `vartml`.
+
+// From now on lines of the library go to the category `vartml` and no longer to standard error.
+// Safe to call often.
+void install_log();
+
+// A line of ours in the same category.
+void log_warning(const std::string& text);
+
+// What the user chose: the element's own properties that are not as by default, as
+// `name=value name=value`; those that cannot be read back (passwords) are left out.
+std::string settings_text(gpointer element);
 
 // A library error with what the message's details say beyond the sentence. Empty fields are left
 // out.

@@ -2,12 +2,12 @@
 // The Mtd type `vartml-inference` inside GstAnalyticsRelationMeta: how an inference on a frame was
 // made, and its tensors.
 #pragma once
-#include <gst/analytics/analytics.h>
-#include <gst/gst.h>
-
 #include <memory>
 #include <string>
 #include <vector>
+
+#include <gst/analytics/analytics.h>
+#include <gst/gst.h>
 
 #include <vartml/postprocess.h>
 #include <vartml/preprocess.h>

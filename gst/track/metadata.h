@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Detections of a frame as the tracker takes them, and its tracks as upstream's analytics metadata.
 #pragma once
+#include <span>
+#include <string>
+#include <vector>
+
 #include <gst/analytics/analytics.h>
 #include <gst/gst.h>
 
-#include <span>
-#include <vector>
-
 #include <vartml/track.h>
+
+#include "gst/support/property_table.h"
 
 namespace vartml::gst {
 
@@ -65,5 +68,15 @@ struct KnownIdentities {
 void move_to_predicted(GstBuffer* buffer, const TrackableBoxes& found,
                        std::span<const vartml::Identity> identities,
                        std::span<const vartml::PredictedBox> predicted, FrameSize size);
+
+// The properties of vartmltrack.
+
+// As the user set them. Thread-safety: none.
+struct TrackSettings : vartml::TrackOptions {
+    std::string classes;
+    bool predict = true;
+};
+
+std::span<const Property<TrackSettings>> track_properties();
 
 }  // namespace vartml::gst

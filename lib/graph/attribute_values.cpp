@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "lib/graph/late.h"
-#include "lib/graph/op_rules.h"
+#include "lib/graph/ops.h"
 
 namespace vartml::graph {
 

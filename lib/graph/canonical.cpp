@@ -8,9 +8,8 @@
 
 #include "lib/graph/attribute_values.h"
 #include "lib/graph/canonical_rules.h"
-#include "lib/graph/elements.h"
 #include "lib/graph/numbers.h"
-#include "lib/graph/op_rules.h"
+#include "lib/graph/ops.h"
 
 namespace vartml::graph {
 

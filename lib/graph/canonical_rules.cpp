@@ -7,8 +7,8 @@
 #include <limits>
 #include <numeric>
 
-#include "lib/graph/op_rules.h"
-#include "lib/graph/window.h"
+#include "lib/graph/ops.h"
+#include "lib/graph/ops_window.h"
 
 namespace vartml::graph {
 

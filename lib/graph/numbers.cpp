@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "lib/graph/elements.h"
-
 namespace vartml::graph {
 
 bool is_float(DataType type) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One output element from one element of each input.
-#include "lib/graph/op_rules.h"
+#include "lib/graph/ops.h"
 
 namespace vartml::graph {
 

@@ -2,7 +2,7 @@
 // Operators that look elements up by index or sort them.
 #include <algorithm>
 
-#include "lib/graph/op_rules.h"
+#include "lib/graph/ops.h"
 
 namespace vartml::graph {
 

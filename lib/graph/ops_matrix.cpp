@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "lib/graph/einsum.h"
-#include "lib/graph/op_rules.h"
+#include "lib/graph/ops.h"
 
 namespace vartml::graph {
 

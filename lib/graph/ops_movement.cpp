@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "lib/graph/op_rules.h"
+#include "lib/graph/ops.h"
 
 namespace vartml::graph {
 

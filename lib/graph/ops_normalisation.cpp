@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Normalisation and softmax: the shape stays.
-#include "lib/graph/op_rules.h"
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "lib/graph/ops.h"
+#include "lib/graph/ops_reduction.h"
 
 namespace vartml::graph {
+
+// Normalisation and softmax: the shape stays.
 
 namespace {
 
@@ -116,3 +123,275 @@ std::span<const OpInfo> normalisation_ops() {
 }
 
 }  // namespace vartml::graph
+
+namespace vartml::cpu {
+
+// Softmax and normalisation: statistics and results in double, rounded once.
+
+namespace {
+
+// Reads each line along an axis as doubles, lets apply(line) change it and writes it back.
+template <auto apply>
+Result<void> along_axis(const Call& call) {
+    const Array& x = call.inputs[0];
+    const AxisView view = around_axis(x.shape, axis_of(call, x.shape));
+    return for_type<Floats>(call, x.type, [&]<typename T>(T) {
+        std::vector<double> line(static_cast<size_t>(view.size));
+        for (int64_t at = 0; view.size > 0 && at < view.outer * view.inner; ++at) {
+            const int64_t start = at / view.inner * view.size * view.inner + at % view.inner;
+            const T* from = x.as<T>() + start;
+            T* to = call.outputs[0].as<T>() + start;
+            for (size_t i = 0; i < line.size(); ++i)
+                line[i] = static_cast<double>(load(from[static_cast<int64_t>(i) * view.inner]));
+            apply(std::span(line), call.node);
+            for (size_t i = 0; i < line.size(); ++i)
+                to[static_cast<int64_t>(i) * view.inner] = graph::convert<T>(line[i]);
+        }
+    });
+}
+
+// The largest element is taken out, so that the exponentials stay finite.
+double largest(std::span<const double> line) {
+    return *std::ranges::max_element(line);
+}
+
+void softmax(std::span<double> line, const graph::Node&) {
+    const double shift = largest(line);
+    double sum = 0;
+    for (double& x : line) sum += x = std::exp(x - shift);
+    for (double& x : line) x /= sum;
+}
+
+void log_softmax(std::span<double> line, const graph::Node&) {
+    const double shift = largest(line);
+    double sum = 0;
+    for (double& x : line) sum += std::exp(x -= shift);
+    const double log_sum = std::log(sum);
+    for (double& x : line) x -= log_sum;
+}
+
+// 1 at the first largest element.
+void hardmax(std::span<double> line, const graph::Node&) {
+    const auto place = std::ranges::max_element(line) - line.begin();
+    std::ranges::fill(line, 0.0);
+    line[static_cast<size_t>(place)] = 1;
+}
+
+// A line of zeros stays one.
+void lp_normalise(std::span<double> line, const graph::Node& node) {
+    const bool sum_of_sizes = node.get("p", int64_t{2}) == 1;
+    double sum = 0;
+    for (const double x : line) sum += sum_of_sizes ? std::fabs(x) : x * x;
+    const double norm = sum_of_sizes ? sum : std::sqrt(sum);
+    if (norm == 0) return;
+    for (double& x : line) x /= norm;
+}
+
+double epsilon_of(const Call& call) {
+    return static_cast<double>(call.node.get("epsilon", 1e-5F));
+}
+
+// y = x * factor[c] + offset[c], one of each per channel.
+Result<void> batch_normalisation(const Call& call) {
+    const Array &x = call.inputs[0], &y = call.outputs[0];
+    std::vector<double> parameters[4];
+    for (size_t i = 0; i < 4; ++i) parameters[i] = to_numbers<double>(call.inputs[i + 1]);
+    auto& [factor, offset, mean, variance] = parameters;
+    for (size_t c = 0; c < factor.size(); ++c) {
+        factor[c] /= std::sqrt(variance[c] + epsilon_of(call));
+        offset[c] -= mean[c] * factor[c];
+    }
+    const AxisView view = around_axis(x.shape, 1);
+    return for_type<Floats>(call, x.type, [&]<typename T>(T) {
+        const T* from = x.as<T>();
+        T* to = y.as<T>();
+        for (int64_t outer = 0; outer < view.outer; ++outer)
+            for (size_t c = 0; c < factor.size(); ++c)
+                for (int64_t i = 0; i < view.inner; ++i)
+                    *to++ = graph::convert<T>(static_cast<double>(load(*from++)) * factor[c] +
+                                              offset[c]);
+    });
+}
+
+struct Statistics {
+    double mean = 0, variance = 0;
+};
+template <typename T>
+Statistics statistics_of(std::span<const T> elements) {
+    const auto count = static_cast<double>(elements.size());
+    double sum = 0, squares = 0;
+    for (const T x : elements) sum += static_cast<double>(load(x));
+    const double mean = sum / count;
+    for (const T x : elements) {
+        const double difference = static_cast<double>(load(x)) - mean;
+        squares += difference * difference;
+    }
+    return {mean, squares / count};
+}
+
+// Groups of channels are normalised, then each channel has its scale and bias.
+Result<void> normalise_groups(const Call& call, int64_t groups) {
+    const Array &x = call.inputs[0], &y = call.outputs[0];
+    const int64_t channels = x.shape[1];
+    if (groups < 1 || channels % groups != 0)
+        return bad_data(call, "makes " + std::to_string(groups) + " groups of " +
+                                  std::to_string(channels) + " channels");
+    if (y.elements() == 0) return {};
+    const auto scale = to_numbers<double>(call.inputs[1]);
+    const auto bias = to_numbers<double>(call.inputs[2]);
+    const AxisView view = around_axis(x.shape, 1);
+    const int64_t per_group = channels / groups;
+    const auto size = static_cast<size_t>(per_group * view.inner);
+    return for_type<Floats>(call, x.type, [&]<typename T>(T) {
+        const T* from = x.as<T>();
+        T* to = y.as<T>();
+        for (int64_t group = 0; group < view.outer * groups; ++group) {
+            const Statistics s = statistics_of(std::span(from, size));
+            const double inverse = 1 / std::sqrt(s.variance + epsilon_of(call));
+            for (int64_t c = 0; c < per_group; ++c) {
+                const auto channel = static_cast<size_t>(group % groups * per_group + c);
+                const double factor = scale[channel] * inverse;
+                for (int64_t i = 0; i < view.inner; ++i)
+                    *to++ = graph::convert<T>(
+                        (static_cast<double>(load(*from++)) - s.mean) * factor + bias[channel]);
+            }
+        }
+    });
+}
+
+Result<void> group_normalisation(const Call& call) {
+    return normalise_groups(call, call.node.get("num_groups", int64_t{1}));
+}
+Result<void> instance_normalisation(const Call& call) {
+    return normalise_groups(call, std::max<int64_t>(call.inputs[0].shape[1], 1));
+}
+
+// Scale and bias as wide as they broadcast to the axes from `axis` on; mean and inverse deviation
+// of each row there are the further outputs. RMS: no mean is taken out.
+template <bool is_rms>
+Result<void> layer_normalisation(const Call& call) {
+    const Array &x = call.inputs[0], &y = call.outputs[0];
+    Shape rows = x.shape;
+    for (size_t i = axis_of(call, x.shape); i < rows.size(); ++i) rows[i] = 1;
+    const auto count = static_cast<size_t>(rows.elements());
+    const size_t size = count == 0 ? 0 : static_cast<size_t>(x.elements()) / count;
+    std::vector<double> means(count), inverses(count);
+    const std::vector<double> scale = to_numbers<double>(call.inputs[1]);
+    const bool has_bias = call.has_input(2);
+    const std::vector<double> bias =
+        has_bias ? to_numbers<double>(call.inputs[2]) : std::vector<double>{0};
+    const Runs<3> runs(x.shape,
+                       {rows, call.inputs[1].shape, has_bias ? call.inputs[2].shape : Shape()});
+    auto done = for_type<Floats>(call, x.type, [&]<typename T>(T) {
+        for (size_t row = 0; row < count; ++row) {
+            Statistics s = statistics_of(std::span(x.as<const T>() + row * size, size));
+            if (is_rms) s = {0, s.variance + s.mean * s.mean};
+            means[row] = s.mean;
+            inverses[row] = 1 / std::sqrt(s.variance + epsilon_of(call));
+        }
+        runs.for_each([&](int64_t at, const std::array<int64_t, 3>& offsets) {
+            const T* from = x.as<T>() + at;
+            T* to = y.as<T>() + at;
+            auto [row, scale_at, bias_at] = offsets;
+            for (int64_t i = 0; i < runs.length(); ++i) {
+                const double normal =
+                    (static_cast<double>(load(from[i])) - means[static_cast<size_t>(row)]) *
+                    inverses[static_cast<size_t>(row)];
+                to[i] = graph::convert<T>(normal * scale[static_cast<size_t>(scale_at)] +
+                                          bias[static_cast<size_t>(bias_at)]);
+                row += runs.step(0);
+                scale_at += runs.step(1);
+                bias_at += runs.step(2);
+            }
+        });
+    });
+    if (!done) return done;
+    const std::vector<double>* further[] = {&means, &inverses};
+    for (size_t i = 1; i < call.outputs.size(); ++i) {
+        if (!call.has_output(i)) continue;
+        const auto& numbers = *further[i - 1];
+        done = for_type<Floats>(call, call.outputs[i].type, [&]<typename T>(T) {
+            std::ranges::transform(numbers, call.outputs[i].as<T>(), graph::convert<T, double>);
+        });
+        if (!done) return done;
+    }
+    return {};
+}
+
+// x / (bias + alpha / size * sum of squares of `size` channels around)^beta.
+Result<void> local_response(const Call& call) {
+    const Array &x = call.inputs[0], &y = call.outputs[0];
+    const int64_t channels = x.shape[1];
+    const int64_t size = call.node.get("size", int64_t{1});
+    const auto number = [&](const char* key) {
+        return static_cast<double>(call.node.get(key, 0.0F));
+    };
+    const double alpha = number("alpha") / static_cast<double>(size), beta = number("beta"),
+                 bias = number("bias");
+    const AxisView view = around_axis(x.shape, 1);
+    return for_type<Floats>(call, x.type, [&]<typename T>(T) {
+        std::vector<double> sums(static_cast<size_t>(view.inner));
+        for (int64_t at = 0; at < view.outer * channels; ++at) {
+            const int64_t c = at % channels;
+            const int64_t first = std::max<int64_t>(c - (size - 1) / 2, 0);
+            const int64_t last = std::min(c + size / 2, channels - 1);
+            std::ranges::fill(sums, 0.0);
+            const T* from = x.as<T>() + (at - c + first) * view.inner;
+            for (int64_t other = first; other <= last; ++other)
+                for (double& sum : sums) {
+                    const auto element = static_cast<double>(load(*from++));
+                    sum += element * element;
+                }
+            from = x.as<T>() + at * view.inner;
+            T* to = y.as<T>() + at * view.inner;
+            for (const double sum : sums)
+                *to++ = graph::convert<T>(static_cast<double>(load(*from++)) /
+                                          std::pow(bias + alpha * sum, beta));
+        }
+    });
+}
+
+// Zero mean and unit variance over any axes. Given: the function body in ONNX adds 1e-9 to the
+// deviation.
+Result<void> mean_variance(const Call& call) {
+    const Array &x = call.inputs[0], &y = call.outputs[0];
+    const Shape kept = without_axes(x.shape, call.node.get("axes", std::vector<int64_t>()));
+    return for_type<Floats>(call, x.type, [&]<typename T>(T) {
+        auto means = accumulate<T>(x, kept, 0.0, std::plus<double>());
+        const double count = static_cast<double>(x.elements()) /
+                             static_cast<double>(std::max<size_t>(means.size(), 1));
+        for (double& mean : means) mean /= count;
+        std::vector<double> deviations(means.size());
+        for_each_with_group<T>(x, kept, [&](Work<T> element, size_t i) {
+            const double difference = static_cast<double>(element) - means[i];
+            deviations[i] += difference * difference;
+        });
+        for (double& deviation : deviations) deviation = std::sqrt(deviation / count) + 1e-9;
+        T* to = y.as<T>();
+        for_each_with_group<T>(x, kept, [&](Work<T> element, size_t i) {
+            *to++ = graph::convert<T>((static_cast<double>(element) - means[i]) / deviations[i]);
+        });
+    });
+}
+
+constexpr KernelRow kernels[] = {
+    {"BatchNormalization", batch_normalisation},
+    {"GroupNormalization", group_normalisation},
+    {"Hardmax", along_axis<hardmax>},
+    {"InstanceNormalization", instance_normalisation},
+    {"LRN", local_response},
+    {"LayerNormalization", layer_normalisation<false>},
+    {"LogSoftmax", along_axis<log_softmax>},
+    {"LpNormalization", along_axis<lp_normalise>},
+    {"MeanVarianceNormalization", mean_variance},
+    {"RMSNormalization", layer_normalisation<true>},
+    {"Softmax", along_axis<softmax>},
+};
+
+}  // namespace
+
+std::span<const KernelRow> normalisation_kernels() {
+    return kernels;
+}
+
+}  // namespace vartml::cpu

@@ -2,8 +2,8 @@
 // Resampling of pictures and regions.
 #include <algorithm>
 
-#include "lib/graph/op_rules.h"
-#include "lib/graph/window.h"
+#include "lib/graph/ops.h"
+#include "lib/graph/ops_window.h"
 
 namespace vartml::graph {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators with a sliding window: convolution and pooling.
+#include "lib/graph/ops_window.h"
+
 #include <algorithm>
 
-#include "lib/graph/op_rules.h"
-#include "lib/graph/window.h"
+#include "lib/graph/ops.h"
 
 namespace vartml::graph {
-
 namespace {
 
 // Index of the weight input, or 0 where the kernel is an attribute.

@@ -4,7 +4,7 @@
 #include <string>
 #include <unordered_set>
 
-#include "lib/graph/op_rules.h"
+#include "lib/graph/ops.h"
 
 namespace vartml::graph {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vartml/publish_mqtt.h>
 
-#include "lib/common/utf8.h"
+#include "lib/base/text.h"
 
 namespace vartml {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <vartml/publish.h>
 
-#include "lib/common/json_text.h"
+#include "lib/base/json.h"
 
 namespace vartml {
 namespace {

@@ -9,7 +9,7 @@
 
 #include <vartml/publish.h>
 
-#include "lib/publish/record_queue.h"
+#include "lib/publish/publisher.h"
 #include "lib/publish/spool.h"
 
 namespace vartml::publish {

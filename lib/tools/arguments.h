@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command line of a subcommand.
 #pragma once
+#include <cstdint>
+#include <map>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
+
+#include <vartml/result.h>
 
 #include "lib/tools/compat_arguments.h"
 
@@ -17,5 +23,12 @@ std::optional<int> parse_arguments(CLI::App& app, int argc, const char* const* a
 
 // A finite number of at least `least`; CLI11's own ranges hold NaN.
 CLI::Validator number_from(double least);
+
+// The option --input-shape.
+
+using InputShapes = std::map<std::string, std::vector<int64_t>>;
+
+// Adds "x:1,3,640,640"; the name may hold colons itself. Errors: invalid_argument.
+Result<void> take_input_shape(const std::string& text, InputShapes& shapes);
 
 }  // namespace vartml::tools

@@ -14,9 +14,9 @@
 #include <vartml/postprocess.h>
 #include <vart/vart_runner_factory.hpp>
 
-#include "lib/artifact/extraction.h"
-#include "lib/common/file.h"
-#include "lib/common/sha256.h"
+#include "lib/base/file.h"
+#include "lib/base/sha256.h"
+#include "lib/model/entries.h"
 #include "lib/tools/pictures.h"
 #include "lib/tools/tensor_file.h"
 

@@ -8,7 +8,7 @@
 #include <vartml/preprocess.h>
 #include <vartml/result.h>
 
-#include "lib/compiler/compile.h"
+#include "lib/compile/compile.h"
 
 namespace vartml::tools {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `vartml diff`: two result files, what got better and what got worse.
-#include "lib/profiling/diff.h"
+#include "lib/opstats/diff.h"
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -8,7 +8,7 @@
 
 #include <vartml/log.h>
 
-#include "lib/common/file.h"
+#include "lib/base/file.h"
 #include "lib/tools/arguments.h"
 #include "lib/tools/commands.h"
 

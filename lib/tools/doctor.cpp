@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `vartml doctor`: what is installed, which device answers, whether a model fits it, the line to
 // change.
-#include "lib/doctor/doctor.h"
+#include "lib/tools/doctor/doctor.h"
 
 #include <CLI/CLI.hpp>
 #include <cstdio>

@@ -1,17 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 // `vartml import-vvas`: a configuration of VVAS's vvas_xinfer as launch line and sidecar.
-#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
 #include <cstdio>
+#include <filesystem>
 #include <string>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
 
 #include <vartml/log.h>
+#include <vartml/model.h>
+#include <vartml/postprocess.h>
+#include <vartml/result.h>
 
-#include "lib/common/file.h"
+#include "lib/base/file.h"
+#include "lib/compile/onnx/import.h"
 #include "lib/tools/arguments.h"
 #include "lib/tools/commands.h"
-#include "lib/tools/vvas_import.h"
+#include "lib/tools/vvas_config.h"
 
 namespace vartml::tools {
+
+// A configuration of vvas_xinfer as properties of our elements and a sidecar.
+
+struct VvasImportOptions {
+    std::string model;    // instead of the configuration's
+    std::string labels;   // file, instead of the configuration's
+    std::string input;    // name of the picture input; "" = the model's own, if it is there
+    std::string sidecar;  // where the sidecar goes
+};
+
+struct VvasImport {
+    std::string launch;  // one line
+    std::string sidecar;
+    std::vector<std::string> warnings;
+};
+
+// Errors: invalid_argument naming the file and the key; those of read_labels.
+Result<VvasImport> import_vvas_config(const VvasConfig& config, const VvasImportOptions& options);
+
+// `vartml import-vvas`: a configuration of VVAS's vvas_xinfer as launch line and sidecar.
 namespace {
 
 int fail(const Error& error) {
@@ -62,6 +92,417 @@ int import_vvas(int argc, const char* const* argv) {
     for (const std::string& warning : imported->warnings) log(LogLevel::warning, "", warning);
     std::printf("%s\n", imported->launch.c_str());
     return exit_done;
+}
+
+namespace {
+
+using Properties = std::vector<std::pair<std::string, std::string>>;
+
+// Most of properties batch-size and async-depth of vartmlinfer.
+constexpr int64_t most_frames = 64;
+
+class Importer {
+public:
+    Importer(const VvasConfig& config, const VvasImportOptions& options)
+        : config_(config), options_(options) {}
+
+    Result<VvasImport> run() {
+        for (auto step :
+             {&Importer::choose_model, &Importer::choose_decoder, &Importer::read_labels,
+              &Importer::set_preprocess, &Importer::set_regions})
+            if (auto done = (this->*step)(); !done) return done.error();
+        // A name that a section cannot have, say.
+        if (auto parsed = parse_modelinfo(sidecar_, ""); !parsed)
+            return fault("makes no sidecar: " + parsed.error().message);
+        set_frames();
+        name_left_out();
+        auto launch = launch_line();
+        if (!launch) return launch.error();
+        return VvasImport{*std::move(launch), sidecar_, std::move(warnings_)};
+    }
+
+private:
+    Error fault(const std::string& what) const {
+        return {ErrorCode::invalid_argument, config_.file + ": " + what};
+    }
+    void warn(const std::string& what) { warnings_.push_back(config_.file + ": " + what); }
+    void infer(const char* name, std::string value) { infer_.emplace_back(name, std::move(value)); }
+
+    Result<void> choose_model();
+    Result<void> choose_decoder();
+    Result<void> choose_yolo();
+    void choose_class();
+    Result<void> read_labels();
+    Result<void> set_preprocess();
+    Result<void> set_scaler(ModelInfo::Input& input);
+    Result<void> set_normalisation(ModelInfo::Input& input);
+    Result<void> set_regions();
+    void set_frames();
+    void name_left_out();
+    Result<std::string> launch_line();
+    std::string picture_input();
+
+    const VvasConfig& config_;
+    const VvasImportOptions& options_;
+    Properties infer_, decode_;
+    bool decodes_ = false;
+    ModelInfo info_;
+    std::string model_, sidecar_;
+    std::vector<std::string> warnings_;
+};
+
+// ---- the model --------------------------------------------------------------------------------
+
+Result<void> Importer::choose_model() {
+    const bool vart = config_.runtime == "vart";
+    model_ = !options_.model.empty() ? options_.model
+             : vart                  ? config_.vart_model
+                                     : config_.onnx_model;
+    if (model_.empty() && config_.dpu)
+        return fault("model '" + config_.dpu_folder +
+                     (config_.dpu_folder.empty() || config_.dpu_folder.ends_with('/') ? "" : "/") +
+                     config_.dpu_name +
+                     "' is a program for a DPU; give the ONNX model that it was "
+                     "made from with --model FILE");
+    if (model_.empty())
+        return fault(vart ? "key 'infer-config.vart-config.vart-model-path' is not set; set it, or "
+                            "give --model FILE"
+                          : "key 'infer-config.onnxrt-config.onnx-model-path' is not set, and "
+                            "'inference-backend-runtime' is onnxrt; set one of them, or give "
+                            "--model FILE");
+    infer("model", model_);
+    infer("modelinfo-file", options_.sidecar);
+    if (!vart && !config_.cache_dir.empty()) infer("cache-dir", config_.cache_dir);
+    if (!vart) return {};
+    if (!config_.output_view.empty()) infer("output-tensor-type", config_.output_view);
+    std::string structure = "options";
+    for (const auto& [name, value] : config_.runner_options) {
+        structure += "," + name + "=" + value;
+        // What a structure takes without quotes of its own.
+        const auto is_plain = [](unsigned char c) {
+            return std::isalnum(c) || std::string_view("_-+/:.()").find(static_cast<char>(c)) !=
+                                          std::string_view::npos;
+        };
+        if (!std::ranges::all_of(value, is_plain))
+            return fault("runner option " + name + " is '" + value +
+                         "', expected letters, digits and _-+/:. only; rename the file");
+    }
+    if (!config_.runner_options.empty()) infer("runner-options", structure);
+    return {};
+}
+
+// The first input with one or three channels. "" where the model is not here or cannot be read.
+std::string Importer::picture_input() {
+    if (!options_.input.empty()) return options_.input;
+    const auto is_picture = [](const auto& shape) {
+        return shape.size() == 4 &&
+               (shape[1] == 1 || shape[1] == 3 || shape[3] == 1 || shape[3] == 3);
+    };
+    std::error_code error;
+    if (!std::filesystem::exists(model_, error)) return {};
+    if (model_.ends_with(".onnx") && !std::filesystem::is_directory(model_, error)) {
+        const auto imported = onnx::import_onnx(model_);
+        if (!imported) return {};
+        for (const graph::ValueId id : imported->graph.inputs) {
+            const graph::Value& value = imported->graph.value(id);
+            if (is_picture(value.type.shape)) return value.name;
+        }
+        return {};
+    }
+    const auto description = open_model(model_);
+    if (!description) return {};
+    for (const TensorInfo& tensor : description->inputs)
+        if (is_picture(tensor.cpu.shape)) return tensor.name;
+    return {};
+}
+
+// ---- post-processing --------------------------------------------------------------------------
+
+Result<void> Importer::choose_decoder() {
+    if (config_.dpu) {
+        choose_class();
+    } else if (config_.library.find("postprocess_resnet") != std::string::npos) {
+        info_.decoder = "classify";
+        info_.activation = config_.no_softmax.value_or(false) ? "none" : "softmax";
+        decodes_ = true;
+    } else if (config_.library.find("postprocess_yolo") != std::string::npos) {
+        decodes_ = true;
+        if (auto done = choose_yolo(); !done) return done;
+    } else if (!config_.library.empty()) {
+        warn("'postprocess-config.library-path' is '" + config_.library +
+             "', which no decoder family stands for; the tensors stay on the frame, or set "
+             "x-vartml-decoder in the sidecar and put vartmldecode behind vartmlinfer");
+    } else {
+        warn("has no 'postprocess-config', so the tensors stay on the frame");
+    }
+    if (config_.top_k && *config_.top_k > 1)
+        decode_.emplace_back("top-k", std::to_string(*config_.top_k));
+    if (config_.class_agnostic.value_or(false)) decode_.emplace_back("nms", "class-agnostic");
+    return {};
+}
+
+// given: presets and defaults of "YOLO presets" and "YOLO output tensor layout".
+Result<void> Importer::choose_yolo() {
+    std::optional<bool> grid, objectness;
+    if (config_.preset == "x") grid = objectness = true;
+    if (config_.preset == "5" || config_.preset == "7") objectness = true;
+    if (config_.preset == "8" || config_.preset == "9" || config_.preset == "11" ||
+        config_.preset == "12")
+        objectness = false;
+    if (config_.grid) grid = config_.grid;
+    if (config_.objectness) objectness = config_.objectness;
+    if (grid.value_or(false) && !objectness.value_or(true))
+        return fault(
+            "'box_grid_decode' is true and 'has_objectness_score' false, which no decoder "
+            "family does; known: grid with objectness (yolox), neither grid nor "
+            "objectness (yolov8), objectness alone (yolov5)");
+    if (grid.value_or(false))
+        info_.decoder = "yolox";
+    else if (objectness)
+        info_.decoder = *objectness ? "yolo-v5" : "yolo-v8";
+    else
+        warn(
+            "says neither 'preset' nor 'has_objectness_score'; vartmldecode finds the decoder by "
+            "the shapes of the tensors");
+    info_.score_threshold = config_.score.value_or(0.25);
+    info_.iou_threshold = config_.iou.value_or(0.45);
+    info_.max_detections = static_cast<unsigned>(config_.max_detections.value_or(300));
+    if (info_.decoder == "yolox") info_.strides = config_.strides;
+    return {};
+}
+
+// Classes of Vitis AI's library that a decoder family stands for.
+void Importer::choose_class() {
+    static constexpr std::pair<std::string_view, std::string_view> families[] = {
+        {"CLASSIFICATION", "classify"},
+        {"VEHICLECLASSIFICATION", "classify"},
+        {"SSD", "ssd"},
+        {"TFSSD", "ssd"},
+        {"YOLOV3", "yolo-v5"},
+    };
+    const auto* row = std::ranges::find(families, config_.dpu_class,
+                                        &std::pair<std::string_view, std::string_view>::first);
+    if (config_.max_detections.value_or(0) > 0)
+        info_.max_detections = static_cast<unsigned>(*config_.max_detections);
+    if (row == std::end(families)) {
+        warn("'kernel.config.model-class' is '" + config_.dpu_class +
+             "', which no decoder family stands for; the tensors stay on the frame");
+        return;
+    }
+    info_.decoder = row->second;
+    decodes_ = true;
+}
+
+Result<void> Importer::read_labels() {
+    const std::string& file = options_.labels.empty() ? config_.labels : options_.labels;
+    if (file.empty()) {
+        if (config_.library.find("postprocess_yolo") != std::string::npos)
+            warn(
+                "has no 'class_label_file', for which VVAS takes the 80 names of COCO; give them "
+                "with --labels FILE, or boxes are called class-<n>");
+        return {};
+    }
+    auto labels = vartml::read_labels(file);
+    if (!labels)
+        return Error{labels.error().code,
+                     config_.file + ": " + labels.error().message +
+                         (options_.labels.empty() ? "; give the labels with --labels FILE" : "")};
+    info_.labels = *std::move(labels);
+    return {};
+}
+
+// ---- pre-processing ---------------------------------------------------------------------------
+
+Result<void> Importer::set_normalisation(ModelInfo::Input& input) {
+    constexpr std::string_view colours[] = {"r", "g", "b"};
+    for (size_t i = 0; i < 3; ++i) {
+        for (const auto* list : {&config_.mean, &config_.scale})
+            if (!(*list)[i])
+                return fault("key 'preprocess-config." +
+                             std::string(list == &config_.mean ? "mean-" : "scale-") +
+                             std::string(colours[i]) + "' is not set, expected a number");
+        input.mean.push_back(static_cast<float>(*config_.mean[i]));
+        input.scale.push_back(static_cast<float>(*config_.scale[i]));
+    }
+    if (config_.model_format != "BGR") return {};
+    // The sidecar's numbers are in the model's order.
+    std::ranges::reverse(input.mean);
+    std::ranges::reverse(input.scale);
+    return {};
+}
+
+Result<void> Importer::set_scaler(ModelInfo::Input& input) {
+    input.resize = ResizeMode::stretch;
+    if (!config_.dpu && config_.keep_aspect.value_or(false))
+        input.resize = config_.symmetric.value_or(false) ? ResizeMode::letterbox
+                                                         : ResizeMode::letterbox_top_left;
+    if (config_.scaler == "envelope_cropped") input.resize = ResizeMode::crop;
+    if (config_.scaler == "letterbox") {
+        const std::string horizontal = config_.horizontal.empty() ? "left" : config_.horizontal;
+        const std::string vertical = config_.vertical.empty() ? "top" : config_.vertical;
+        if (horizontal == "center" && vertical == "center")
+            input.resize = ResizeMode::letterbox;
+        else if (horizontal == "left" && vertical == "top")
+            input.resize = ResizeMode::letterbox_top_left;
+        else
+            return fault("'scaler-horz-align' is " + horizontal + " and 'scaler-vert-align' " +
+                         vertical + ", expected left and top, or center and center");
+    }
+    const bool borders =
+        input.resize == ResizeMode::letterbox || input.resize == ResizeMode::letterbox_top_left;
+    if (borders) input.pad = {static_cast<float>(config_.pad.value_or(0))};
+    return {};
+}
+
+// Sets the sidecar, and where the name of the input is not known property `preprocess`.
+Result<void> Importer::set_preprocess() {
+    if (!config_.dpu && config_.model_format.empty())
+        return fault("key 'infer-config.model-format' is not set, expected \"RGB\" or \"BGR\"");
+    ModelInfo::Input input;
+    const std::string format = config_.model_format.empty() ? "BGR" : config_.model_format;
+    input.channels = format == "RGB"   ? ChannelOrder::rgb
+                     : format == "BGR" ? ChannelOrder::bgr
+                                       : ChannelOrder::gray;
+    if (config_.has_preprocess) {
+        if (auto done = set_scaler(input); !done) return done;
+    }
+    if (config_.has_preprocess && !config_.dpu) {
+        if (auto done = set_normalisation(input); !done) return done;
+    } else {
+        warn(
+            "has no mean and scale (VVAS takes them from the model's own files or from the element "
+            "in front of it); those of the decoder family hold, else 0 and 1");
+    }
+    input.name = picture_input();
+    const bool is_known = !input.name.empty();
+    if (!is_known) input.name = "input";
+    info_.inputs = {input};
+    TensorInfo tensor;
+    tensor.name = input.name;
+    const std::string general = print_modelinfo(info_, {}, {});
+    sidecar_ = print_modelinfo(info_, {&tensor, 1}, {});
+    if (is_known) return {};
+    constexpr std::string_view prefix = "x-vartml-";
+    std::string words;
+    for (size_t at = sidecar_.find(prefix, general.size()); at != std::string::npos;
+         at = sidecar_.find(prefix, at)) {
+        at += prefix.size();
+        const size_t end = sidecar_.find('\n', at);
+        words += (words.empty() ? "" : " ") + sidecar_.substr(at, end - at);
+    }
+    sidecar_ = general;
+    infer("preprocess", words);
+    warn("model '" + model_ +
+         "' is not here or cannot be read, so the name of its input is not "
+         "known and the pre-processing stands in the launch line; --input NAME puts it into the "
+         "sidecar");
+    return {};
+}
+
+// ---- regions and frames -----------------------------------------------------------------------
+
+Result<void> Importer::set_regions() {
+    const auto joined = [](const std::vector<std::string>& labels) {
+        std::string list;
+        for (const std::string& label : labels) list += (list.empty() ? "" : ",") + label;
+        return list;
+    };
+    for (const auto* labels : {&config_.input_classes, &config_.output_classes})
+        for (const std::string& label : *labels)
+            if (label.empty() || label.find(',') != std::string::npos)
+                return fault("label '" + label +
+                             "' cannot stand in a list of labels, expected one "
+                             "without comma");
+    if (!config_.output_classes.empty())
+        decode_.emplace_back("classes", joined(config_.output_classes));
+    if (config_.level == 1) {
+        if (!config_.input_classes.empty() || config_.min_width || config_.min_height)
+            warn(
+                "'input-class-filters' and 'input-obj-min-…' are left out: they concern "
+                "'inference-level' 2 and it is 1");
+        return {};
+    }
+    infer("inference-region", "roi");
+    warn("'inference-level' is " + std::to_string(config_.level) +
+         ": put the elements of the level before it in front of this vartmlinfer");
+    if (!config_.input_classes.empty()) infer("roi-classes", joined(config_.input_classes));
+    if (!config_.min_width && !config_.min_height) return {};
+    const int64_t width = config_.min_width.value_or(*config_.min_height),
+                  height = config_.min_height.value_or(*config_.min_width);
+    infer("roi-min-size", std::to_string(std::min(width, height)));
+    if (width != height)
+        warn("the least width " + std::to_string(width) + " and height " + std::to_string(height) +
+             " of an object differ; roi-min-size takes the smaller for its smallest side");
+    return {};
+}
+
+void Importer::set_frames() {
+    if (config_.batch_size > 0) infer("batch-size", std::to_string(config_.batch_size));
+    // VVAS raises a queue that is shorter than the batch.
+    const int64_t queue =
+        config_.max_queue > 0 ? std::max(config_.max_queue, config_.batch_size) : 0;
+    if (queue > most_frames)
+        warn("'inference-max-queue' is " + std::to_string(queue) + "; async-depth takes at most " +
+             std::to_string(most_frames));
+    if (queue > 0) infer("async-depth", std::to_string(std::min(queue, most_frames)));
+}
+
+// One line per reason.
+void Importer::name_left_out() {
+    std::vector<std::pair<std::string, std::string>> reasons;
+    for (const auto& [key, why] : config_.left_out) {
+        const auto same =
+            std::ranges::find(reasons, why, &std::pair<std::string, std::string>::first);
+        if (same == reasons.end())
+            reasons.emplace_back(why, key);
+        else
+            same->second += ", " + key;
+    }
+    for (const auto& [why, keys] : reasons) warn("left out: " + keys + " (" + why + ")");
+}
+
+// ---- the launch line --------------------------------------------------------------------------
+
+// What a shell and the parser of launch lines both leave as it is, within double quotes where
+// needed.
+Result<std::string> quoted(const std::string& value) {
+    constexpr std::string_view plain = "_-./,=+:@%";
+    const auto is_plain = [&](unsigned char c) {
+        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+               plain.find(static_cast<char>(c)) != plain.npos;
+    };
+    for (const unsigned char c : value)
+        if (c < ' ' ||
+            std::string_view("\"\\$`!").find(static_cast<char>(c)) != std::string_view::npos)
+            return Error{ErrorCode::invalid_argument,
+                         "'" + value +
+                             "' has a character that a launch line cannot hold, expected "
+                             "none of \" \\ $ ` ! and no control character; rename it"};
+    if (!value.empty() && std::ranges::all_of(value, is_plain)) return value;
+    return '"' + value + '"';
+}
+
+Result<std::string> Importer::launch_line() {
+    std::string line = "gst-launch-1.0 videotestsrc";
+    const auto add = [&](const char* element, const Properties& properties) -> Result<void> {
+        line += std::string(" ! ") + element;
+        for (const auto& [name, value] : properties) {
+            auto text = quoted(value);
+            if (!text) return fault(text.error().message);
+            line += " " + name + "=" + *text;
+        }
+        return {};
+    };
+    if (auto done = add("vartmlinfer", infer_); !done) return done.error();
+    if (!decodes_) return line + " ! fakesink";
+    if (auto done = add("vartmldecode", decode_); !done) return done.error();
+    return line + " ! vartmloverlay ! videoconvert ! autovideosink";
+}
+
+}  // namespace
+
+Result<VvasImport> import_vvas_config(const VvasConfig& config, const VvasImportOptions& options) {
+    return Importer(config, options).run();
 }
 
 }  // namespace vartml::tools

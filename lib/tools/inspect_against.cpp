@@ -6,10 +6,10 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "lib/artifact/json_checks.h"
-#include "lib/common/file.h"
-#include "lib/common/utf8.h"
-#include "lib/tools/inspect_report.h"
+#include "lib/base/file.h"
+#include "lib/base/text.h"
+#include "lib/model/checks.h"
+#include "lib/tools/inspect.h"
 
 namespace vartml::tools {
 namespace {

@@ -5,11 +5,11 @@
 #include <cstdio>
 #include <map>
 
-#include "lib/artifact/program.h"
-#include "lib/artifact/stats_descriptor.h"
-#include "lib/common/utf8.h"
+#include "lib/base/text.h"
 #include "lib/graph/coordinates.h"
-#include "lib/tools/inspect_report.h"
+#include "lib/model/program.h"
+#include "lib/model/stats_descriptor.h"
+#include "lib/tools/inspect.h"
 
 namespace vartml::tools {
 namespace {

@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <string>
 
-#include "lib/common/file.h"
-#include "lib/profiling/summary/identities.h"
+#include "lib/base/file.h"
+#include "lib/opstats/identities.h"
 #include "lib/tools/arguments.h"
 #include "lib/tools/commands.h"
 #include "lib/tools/opstats_run.h"

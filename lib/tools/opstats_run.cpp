@@ -9,16 +9,22 @@
 #include <cstdio>
 #include <deque>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <set>
+#include <tuple>
 
 #include <vartml/log.h>
 
-#include "lib/common/file.h"
-#include "lib/profiling/buffer/part_file.h"
-#include "lib/profiling/html/html_report.h"
-#include "lib/profiling/summary/summary_build.h"
+#include "lib/base/file.h"
+#include "lib/model/compiled_model.h"
+#include "lib/model/foreign.h"
+#include "lib/model/stats_descriptor.h"
+#include "lib/opstats/html_report.h"
+#include "lib/opstats/summary_build.h"
 #include "lib/tools/commands.h"
+#include "lib/trace/part_file.h"
+#include "lib/trace/stats_buffer.h"
 
 namespace vartml::tools {
 namespace {
@@ -282,6 +288,160 @@ int run_opstats(const OpstatsRequest& request) {
         return exit_fault;
     }
     return Opstats(request, std::move(*model)).run(*files);
+}
+
+void set_slice(OpstatsFile& file) {
+    const std::string& name = file.name.network;
+    constexpr std::string_view word = "_slice";
+    file.base = name;
+    const size_t at = name.rfind(word);
+    if (at == name.npos || at == 0) return;
+    const std::string_view digits = std::string_view(name).substr(at + word.size());
+    const bool all = !digits.empty() && digits.find_first_not_of("0123456789") == digits.npos;
+    if (!all) return;
+    file.base = name.substr(0, at);
+    file.slice = name.substr(at + 1);
+}
+
+Result<std::vector<OpstatsFile>> find_opstats_files(const std::string& folder) {
+    namespace fs = std::filesystem;
+    std::error_code error;
+    std::vector<OpstatsFile> files;
+    size_t seen = 0;
+    for (const auto& entry : fs::directory_iterator(folder, error)) {
+        std::error_code ignored;
+        if (!entry.is_regular_file(ignored)) continue;
+        ++seen;
+        const std::string path = entry.path();
+        auto name = profiling::parse_buffer_name(last_part(path));
+        if (!name) continue;
+        OpstatsFile& file = files.emplace_back();
+        file.path = path;
+        file.name = std::move(*name);
+        set_slice(file);
+    }
+    if (error) return system_error(folder, "open the folder", error.value());
+    if (files.empty())
+        return Error{ErrorCode::not_found,
+                     folder + ": holds no raw stats buffer named " + profiling::buffer_scheme +
+                         " among " + std::to_string(seen) +
+                         " files; collect some with vartml run --profiling-type=raw_device_stats"};
+    std::ranges::sort(files, {}, [](const OpstatsFile& f) {
+        return std::tie(f.name.program, f.name.activation, f.name.inference, f.name.network);
+    });
+    return files;
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t max_descriptor_bytes = size_t{256} << 20, max_estimate_bytes = size_t{64} << 20;
+constexpr std::string_view descriptor_identifier = "VMOD";
+
+std::string first_bytes(const std::string& path) {
+    char bytes[16] = {};
+    std::ifstream(path, std::ios::binary).read(bytes, sizeof bytes);
+    return {bytes, sizeof bytes};
+}
+
+bool is_descriptor(const std::string& path) {
+    return std::string_view(first_bytes(path)).substr(4).starts_with(descriptor_identifier);
+}
+
+// What a folder may hold under any name.
+bool is_container(const fs::directory_entry& entry) {
+    std::error_code ignored;
+    if (!entry.is_regular_file(ignored)) return false;
+    const std::string path = entry.path();
+    return artifact::looks_like_rai(as_bytes(first_bytes(path))) || artifact::is_gzip(path);
+}
+
+// A directory container is itself; else the one model that a folder holds.
+Result<std::string> model_in(const std::string& folder) {
+    std::error_code error;
+    if (fs::exists(folder + "/vaiml_par_0", error)) return folder;
+    std::vector<std::string> found;
+    for (const auto& entry : fs::directory_iterator(folder, error))
+        if (is_container(entry)) found.push_back(entry.path());
+    if (error) return system_error(folder, "open the folder", error.value());
+    std::ranges::sort(found);
+    if (found.size() == 1) return found.front();
+    if (found.empty())
+        return Error{ErrorCode::not_found, folder +
+                                               ": holds no compiled model (a .rai, a .tar.gz "
+                                               "or a folder vaiml_par_0)"};
+    return Error{ErrorCode::invalid_argument, folder + ": holds more than one compiled model, " +
+                                                  std::string(last_part(found[0])) + " and " +
+                                                  std::string(last_part(found[1])) +
+                                                  "; name the file"};
+}
+
+Result<OpstatsModel> open_descriptor(const std::string& path) {
+    const auto bytes = read_file(path, max_descriptor_bytes);
+    if (!bytes) return bytes.error();
+    auto descriptor = artifact::read_descriptor(as_bytes(*bytes), path);
+    if (!descriptor) return descriptor.error();
+    return OpstatsModel{path, std::move(*descriptor), profiling::descriptor_id_of(*bytes), {}};
+}
+
+bool is_same_text(const OpstatsModel& model, size_t index, const std::string& text) {
+    return index < model.estimates.size() && model.estimates[index] == text;
+}
+
+}  // namespace
+
+Result<OpstatsModel> open_opstats_model(const std::string& path) {
+    std::error_code ignored;
+    std::string file = without_trailing_slashes(path);
+    if (fs::is_directory(file, ignored)) {
+        const auto found = model_in(file);
+        if (!found) return found.error();
+        file = *found;
+    } else if (is_descriptor(file)) {
+        return open_descriptor(file);
+    }
+    const auto model = artifact::read(file, {.programs = false});
+    if (!model) return model.error();
+    auto descriptor = artifact::descriptor_of(*model, file);
+    if (!descriptor) return descriptor.error();
+    const std::string& bytes = *model->find_file(profiling::descriptor_entry);
+    OpstatsModel out{file, std::move(*descriptor), profiling::descriptor_id_of(bytes), {}};
+    for (const std::string& name : out.descriptor.estimate_entries)
+        if (const std::string* text = model->find_file(name)) out.estimates.push_back(*text);
+    return out;
+}
+
+Result<profiling::LayerEstimates> read_layer_estimates(const OpstatsModel& model,
+                                                       const std::vector<std::string>& files,
+                                                       std::vector<std::string>& warnings) {
+    profiling::LayerEstimates out;
+    const bool is_auto = files.empty() || (files.size() == 1 && files[0] == "auto");
+    if (is_auto && model.estimates.empty())
+        return Error{ErrorCode::not_found, model.path +
+                                               ": holds no estimate; give the *_mla_stats.yaml of "
+                                               "each NPU partition with --estimate"};
+    bool is_own = true;
+    const size_t count = is_auto ? model.estimates.size() : files.size();
+    for (size_t i = 0; i < count; ++i) {
+        std::string text, where;
+        if (is_auto) {
+            text = model.estimates[i];
+            where = model.path + ": " + model.descriptor.estimate_entries[i];
+        } else {
+            auto read = read_file(files[i], max_estimate_bytes);
+            if (!read) return read.error();
+            text = std::move(*read);
+            where = files[i];
+            is_own = is_own && is_same_text(model, i, text);
+        }
+        auto estimate = profiling::read_estimate(text, where);
+        if (!estimate) return estimate.error();
+        warnings.insert(warnings.end(), estimate->warnings.begin(), estimate->warnings.end());
+        out.of_partitions.push_back(std::move(*estimate));
+    }
+    if (is_own) out.clock_hz = model.descriptor.nominal_clock_hz;
+    return out;
 }
 
 }  // namespace vartml::tools

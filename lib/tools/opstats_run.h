@@ -4,12 +4,51 @@
 #include <string>
 #include <vector>
 
-#include "lib/profiling/summary/summary_text.h"
-#include "lib/profiling/trace/buffer_trace.h"
-#include "lib/tools/opstats_files.h"
-#include "lib/tools/opstats_model.h"
+#include <vartml/result.h>
+
+#include "lib/opstats/buffer_trace.h"
+#include "lib/opstats/layers.h"
+#include "lib/opstats/summary.h"
+#include "lib/trace/descriptor.h"
+#include "lib/trace/stats_buffer.h"
 
 namespace vartml::tools {
+
+// The raw stats buffers of a folder, in the order in which they are shown.
+
+struct OpstatsFile {
+    std::string path;
+    profiling::BufferName name;
+    std::string base;   // the network's name without "_slice<NN>"
+    std::string slice;  // "slice00"; "" for an inference of one device
+};
+
+// Sorted by program, activation, inference and name. Errors: not_found with the naming scheme and
+// how many files there are; io.
+Result<std::vector<OpstatsFile>> find_opstats_files(const std::string& folder);
+
+// "NAME_slice<NN>": a part of an inference on several devices.
+void set_slice(OpstatsFile& file);
+
+// What `vartml opstats` needs of a compiled model: its descriptor and its estimates.
+
+struct OpstatsModel {
+    std::string path;
+    profiling::Descriptor descriptor;
+    profiling::format::Id descriptor_id{};
+    // Texts of the model's own estimate files, one per NPU partition; empty for a descriptor alone.
+    std::vector<std::string> estimates;
+};
+
+// `path` is a compiled model in any container, a folder that holds exactly one, or an extracted
+// opstatsdesc.bin. Errors: those of reading it; not_found for a model without descriptor.
+Result<OpstatsModel> open_opstats_model(const std::string& path);
+
+// From files, or for "auto" the model's own. A file that is not the model's has cycles of a clock
+// that nobody knows.
+Result<profiling::LayerEstimates> read_layer_estimates(const OpstatsModel& model,
+                                                       const std::vector<std::string>& files,
+                                                       std::vector<std::string>& warnings);
 
 struct OpstatsRequest {
     std::string model, input_dir, output_dir = ".";

@@ -9,14 +9,13 @@
 
 #include <vartml/version.h>
 
-#include "lib/doctor/doctor.h"
 #include "lib/tools/commands.h"
+#include "lib/tools/doctor/doctor.h"
 #include "lib/tools/run_measure.h"
 #include "lib/tools/run_options.h"
 #include "lib/tools/run_overhead.h"
 #include "lib/tools/run_profile.h"
 #include "lib/tools/run_report.h"
-#include "lib/tools/run_runner.h"
 #include "lib/tools/run_tensors.h"
 
 namespace vartml::tools {

@@ -10,10 +10,10 @@
 #include <map>
 #include <string_view>
 
-#include "lib/common/file.h"
-#include "lib/profiling/descriptor.h"
+#include "lib/base/file.h"
 #include "lib/tools/arguments.h"
 #include "lib/tools/commands.h"
+#include "lib/trace/descriptor.h"
 
 namespace vartml::tools {
 namespace {

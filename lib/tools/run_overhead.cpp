@@ -4,7 +4,7 @@
 #include <chrono>
 #include <vector>
 
-#include "lib/profiling/clock.h"
+#include "lib/trace/clock.h"
 
 namespace vartml::tools {
 namespace {

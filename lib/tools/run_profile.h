@@ -8,11 +8,11 @@
 
 #include <vartml/result.h>
 
-#include "lib/profiling/capture.h"
-#include "lib/profiling/collector.h"
-#include "lib/profiling/descriptor.h"
+#include "lib/opstats/latency.h"
 #include "lib/tools/run_measure.h"
 #include "lib/tools/run_options.h"
+#include "lib/trace/capture.h"
+#include "lib/trace/descriptor.h"
 
 namespace vartml::tools {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/profiling/device_times.h"
+#include "lib/opstats/latency.h"
 #include "lib/tools/overhead.h"
 
 namespace vartml::tools {

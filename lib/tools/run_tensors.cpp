@@ -7,12 +7,11 @@
 
 #include <vartml/model.h>
 
-#include "lib/artifact/compiled_model.h"
-#include "lib/tensor/convert.h"
-#include "lib/tools/random_data.h"
+#include "lib/base/convert.h"
+#include "lib/model/compiled_model.h"
 #include "lib/tools/tensor_file.h"
-#include "lib/verify/compare.h"
-#include "lib/verify/computed.h"
+#include "lib/tools/verify/compare.h"
+#include "lib/tools/verify/session.h"
 
 namespace vartml::tools {
 namespace {

@@ -4,11 +4,12 @@
 #include <charconv>
 #include <cstring>
 #include <filesystem>
+#include <random>
 #include <string_view>
 #include <utility>
 
-#include "lib/common/file.h"
-#include "lib/onnx/tensor_file.h"
+#include "lib/base/file.h"
+#include "lib/compile/onnx/tensor.h"
 
 namespace vartml::tools {
 namespace {
@@ -119,6 +120,54 @@ std::optional<std::string> find_tensor_file(const std::string& folder, const std
         if (std::filesystem::exists(path, error)) return path;
     }
     return std::nullopt;
+}
+
+std::vector<std::byte> random_bytes(DataType type, size_t size_bytes, unsigned seed) {
+    std::mt19937_64 engine(seed);
+    std::vector<std::byte> bytes(size_bytes);
+    const auto fill = [&]<typename T>(T, auto next) {
+        for (size_t i = 0; i < bytes.size(); i += sizeof(T)) {
+            const T value = static_cast<T>(next());
+            std::memcpy(bytes.data() + i, &value, sizeof value);
+        }
+    };
+    const auto unit = [&] { return static_cast<float>(engine() >> 40) * 0x1p-24f; };
+    const auto bit = [&] { return engine() & 1; };
+    switch (type) {
+        case DataType::float32:
+            fill(float{}, unit);
+            break;
+        case DataType::bf16:
+            fill(uint16_t{}, [&] {
+                const float f = unit();
+                uint32_t bits;
+                std::memcpy(&bits, &f, sizeof bits);
+                return bits >> 16;
+            });
+            break;
+        case DataType::fp16:
+            fill(uint16_t{}, [&] { return 0x3800 | (engine() & 0x3ff); });
+            break;
+        case DataType::int8:
+        case DataType::uint8:
+            fill(uint8_t{}, [&] { return engine(); });
+            break;
+        case DataType::int16:
+        case DataType::uint16:
+            fill(uint16_t{}, bit);
+            break;
+        case DataType::int32:
+        case DataType::uint32:
+            fill(uint32_t{}, bit);
+            break;
+        case DataType::int64:
+        case DataType::uint64:
+            fill(uint64_t{}, bit);
+            break;
+        default:
+            fill(uint8_t{}, bit);
+    }
+    return bytes;
 }
 
 }  // namespace vartml::tools

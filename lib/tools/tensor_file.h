@@ -4,10 +4,12 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <vartml/result.h>
+#include <vartml/tensor.h>
 
-#include "lib/verify/compare.h"
+#include "lib/tools/verify/compare.h"
 
 namespace vartml::tools {
 
@@ -23,5 +25,11 @@ Result<TensorData> parse_npy(const std::string& bytes, const std::string& what);
 // `<folder>/<stem>_<index>` with the ending .npy or .pb, whichever exists; nothing if none does.
 std::optional<std::string> find_tensor_file(const std::string& folder, const std::string& stem,
                                             size_t index);
+
+// Data for inputs that nobody gave.
+
+// The same data in every run and on every machine: floats in [0, 1), bytes over their range, wider
+// integers 0 or 1, which are often indices.
+std::vector<std::byte> random_bytes(DataType type, size_t size_bytes, unsigned seed);
 
 }  // namespace vartml::tools

@@ -1,30 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
 // `vartml verify`: options in, report and exit status out.
-#include "lib/verify/verify.h"
-
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "lib/artifact/extraction.h"
-#include "lib/common/file.h"
-#include "lib/compiler/compile.h"
-#include "lib/onnx/import.h"
-#include "lib/onnx/rounded.h"
+#include <CLI/CLI.hpp>
+
+#include <vartml/model.h>
+#include <vartml/result.h>
+
+#include "lib/base/file.h"
+#include "lib/compile/compile.h"
+#include "lib/compile/onnx/import.h"
+#include "lib/compile/onnx/rounded.h"
+#include "lib/model/entries.h"
 #include "lib/tools/arguments.h"
 #include "lib/tools/calibration.h"
 #include "lib/tools/commands.h"
-#include "lib/tools/input_shape.h"
+#include "lib/tools/pictures.h"
+#include "lib/tools/tensor_file.h"
+#include "lib/tools/verify/folder_check.h"
+#include "lib/tools/verify/verify.h"
 #include "lib/tools/verify_all.h"
-#include "lib/tools/verify_samples.h"
-#include "lib/verify/folder_check.h"
 
 namespace vartml::tools {
+
+// The frames of `vartml verify`: pictures, stored tensors, random numbers.
+
+class SampleList {
+public:
+    // Each place is a picture, or a folder: one with input_<i>.npy or .pb (and output_<i>, where
+    // there are stored outputs) is a frame, another one holds pictures and such folders. Without
+    // places one frame of fixed random numbers. Errors: not_found, invalid_argument for a place
+    // without frames.
+    static Result<SampleList> open(const std::vector<std::string>& places);
+
+    size_t size() const { return sources_.size(); }
+    std::string kind() const;  // verify::Report::kind
+    bool is_random() const { return random_; }
+    // Errors: those of reading; invalid_argument.
+    Result<verify::Sample> load(size_t i, const ModelDescription& model) const;
+
+private:
+    struct Source {
+        std::string name;
+        std::string picture;                       // or
+        std::vector<std::string> inputs, outputs;  // files
+    };
+    Result<void> add(const std::string& place);
+
+    std::vector<Source> sources_;
+    bool random_ = false;
+};
+
+// `vartml verify`: options in, report and exit status out.
 namespace {
 
 struct Options {
@@ -254,6 +288,110 @@ int verify(int argc, const char* const* argv) {
     if (const auto status = parse_arguments(app, argc, argv)) return *status;
     if (!options.rounded_twin.empty()) return write_twin(options);
     return options.check_folder.empty() ? verify_model(options) : check_folder(options);
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> numbered(const std::string& folder, const std::string& stem) {
+    std::vector<std::string> files;
+    while (const auto file = find_tensor_file(folder, stem, files.size())) files.push_back(*file);
+    return files;
+}
+
+std::string short_name(const std::string& path) {
+    const fs::path p = fs::path(path).lexically_normal();
+    return (p.has_filename() ? p.filename() : p.parent_path().filename()).string();
+}
+
+Result<std::vector<verify::TensorData>> read_all(const std::vector<std::string>& files) {
+    std::vector<verify::TensorData> tensors;
+    for (const std::string& file : files) {
+        auto tensor = read_tensor(file);
+        if (!tensor) return tensor.error();
+        tensors.push_back(std::move(*tensor));
+    }
+    return tensors;
+}
+
+}  // namespace
+
+Result<void> SampleList::add(const std::string& place) {
+    std::error_code error;
+    if (is_picture_file(place) && fs::is_regular_file(place, error)) {
+        sources_.push_back({short_name(place), place, {}, {}});
+        return {};
+    }
+    if (!fs::exists(place, error))
+        return Error{ErrorCode::not_found, place + ": no such file or folder"};
+    if (!fs::is_directory(place, error))
+        return Error{ErrorCode::invalid_argument,
+                     place + ": is no picture (.png, .jpg) and no folder"};
+    if (auto inputs = numbered(place, "input"); !inputs.empty()) {
+        sources_.push_back({short_name(place), {}, std::move(inputs), numbered(place, "output")});
+        return {};
+    }
+    std::vector<fs::path> entries(fs::directory_iterator(place, error), fs::directory_iterator{});
+    std::ranges::sort(entries);
+    const size_t before = sources_.size();
+    for (const fs::path& entry : entries) {
+        const std::string name = entry.string();
+        const bool tensors = fs::is_directory(entry, error) && find_tensor_file(name, "input", 0);
+        if (!tensors && !is_picture_file(name)) continue;
+        if (auto done = add(name); !done) return done;
+    }
+    if (sources_.size() == before)
+        return Error{ErrorCode::invalid_argument,
+                     place +
+                         ": holds no frame; expected .png or .jpg files, or input_<i>.npy or "
+                         ".pb, here or in a folder of its own"};
+    return {};
+}
+
+Result<SampleList> SampleList::open(const std::vector<std::string>& places) {
+    SampleList list;
+    for (const std::string& place : places)
+        if (auto done = list.add(place); !done) return done.error();
+    if (places.empty()) {
+        list.random_ = true;
+        list.sources_.push_back({"random numbers", {}, {}, {}});
+    }
+    return list;
+}
+
+std::string SampleList::kind() const {
+    if (random_) return "frame of random numbers";
+    const auto is_picture = [](const Source& s) { return !s.picture.empty(); };
+    if (std::ranges::all_of(sources_, is_picture)) return "picture";
+    return std::ranges::none_of(sources_, is_picture) ? "stored input" : "frame";
+}
+
+Result<verify::Sample> SampleList::load(size_t i, const ModelDescription& model) const {
+    const Source& source = sources_[i];
+    verify::Sample sample;
+    sample.name = source.name;
+    if (random_) {
+        unsigned seed = 1;
+        for (const TensorInfo& info : model.inputs)
+            sample.inputs.push_back(
+                {info.cpu.data_type,
+                 {info.cpu.shape.begin(), info.cpu.shape.end()},
+                 random_bytes(info.cpu.data_type, info.cpu.size_bytes, seed++)});
+        return sample;
+    }
+    if (!source.picture.empty()) {
+        auto picture = load_picture(source.picture);
+        if (!picture) return picture.error();
+        sample.picture = {picture->width, picture->height, std::move(picture->rgb)};
+        return sample;
+    }
+    auto inputs = read_all(source.inputs), outputs = read_all(source.outputs);
+    if (!inputs) return inputs.error();
+    if (!outputs) return outputs.error();
+    sample.inputs = std::move(*inputs);
+    sample.expected = std::move(*outputs);
+    return sample;
 }
 
 }  // namespace vartml::tools

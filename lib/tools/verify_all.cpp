@@ -12,14 +12,13 @@
 #include <utility>
 #include <vector>
 
-#include "lib/common/cache_folder.h"
-#include "lib/common/file.h"
-#include "lib/common/sha256.h"
+#include "lib/base/file.h"
+#include "lib/base/places.h"
+#include "lib/base/sha256.h"
 #include "lib/tools/arguments.h"
 #include "lib/tools/commands.h"
 #include "lib/tools/pictures.h"
-#include "lib/verify/collection.h"
-#include "lib/verify/collection_report.h"
+#include "lib/tools/verify/collection.h"
 
 namespace vartml::tools {
 namespace {
@@ -73,7 +72,8 @@ void add_options(CLI::App& app, Options& o) {
     app.footer(
         "Each model is compiled as a user would do it: without an option, and where the refusal\n"
         "recommends --input-shape, once more with it. It then runs in f32 and in default numerics\n"
-        "on a picture, beside ONNX Runtime. Pixels are fed as sidecar, decoder family or the first\n"
+        "on a picture, beside ONNX Runtime. Pixels are fed as sidecar, decoder family or the "
+        "first\n"
         "arithmetic of the graph say, else from 0 to 1. A model agrees where\n"
         "  f32      the largest difference of each output is at most 1e-3 of its range\n"
         "  default  the cosine of each output is at least 0.999, its length within 10 %\n"

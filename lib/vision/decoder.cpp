@@ -3,19 +3,41 @@
 // frame pixels.
 #include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <cstdio>
 #include <cstring>
+#include <string>
 
-#include "lib/vision/batch_axis.h"
-#include "lib/vision/coded_outputs.h"
 #include "lib/vision/details.h"
 #include "lib/vision/families.h"
+#include "lib/vision/head.h"
 #include "lib/vision/known_labels.h"
-#include "lib/vision/oriented.h"
-#include "lib/vision/plausibility.h"
+#include "lib/vision/output_views.h"
 #include "lib/vision/suppress.h"
-#include "lib/vision/weighted.h"
+
+namespace vartml::vision {
+
+// Whether boxes can be what a head takes them for. Shapes alone do not tell regressions from
+// corners, or landmarks from scores; the numbers of all positions of a frame do.
+
+struct Expectation {
+    float width = 0, height = 0;  // of the model's input
+    float threshold = 0;          // from which a candidate counts
+    bool sparse = false;          // a grid: most positions hold nothing
+    bool corners = false;         // also boxes that do not count have their corners in order
+};
+
+// Of the candidates of one frame, best all positions whatever their score: scores in 0 to 1,
+// corners in order, boxes over the picture and larger than a pixel, and few of a grid that count.
+// What speaks against it as the rest of a sentence; "" = nothing.
+std::string doubt_of_boxes(const Candidates& all, const Expectation& expected);
+
+}  // namespace vartml::vision
 
 namespace vartml {
+
+// The decoder of a model: chooses the family, resolves options, and takes candidates through NMS to
+// frame pixels.
 
 using vision::Candidate;
 using vision::Family;
@@ -435,3 +457,89 @@ Decoder& Decoder::operator=(Decoder&&) noexcept = default;
 Decoder::~Decoder() = default;
 
 }  // namespace vartml
+
+namespace vartml::vision {
+namespace {
+
+// ours, all of them: what trained models stay well within
+constexpr float score_rounding = 0.02f;  // beyond 0 to 1, for the sake of bf16 and int8
+constexpr double most_inverted = 0.1;    // part of the boxes with corners in the wrong order
+constexpr double most_outside = 0.5;     // part of what counts with its centre beyond the picture
+constexpr double most_counting = 0.5;    // part of a grid
+constexpr size_t least_grid = 500;       // positions
+constexpr size_t least_boxes = 8;        // that tell something about geometry
+constexpr float greatest_unit = 2;       // pixels: corners all within are in units of the picture
+constexpr float least_picture = 32;      // pixels
+
+std::string number(double value) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.3g", value);
+    return text;
+}
+
+std::string percent(size_t part, size_t whole) {
+    return number(100. * static_cast<double>(part) / static_cast<double>(whole)) + " % of " +
+           std::to_string(whole);
+}
+
+bool beyond(float part, float whole) {
+    return part < -0.1f * whole || part > 1.1f * whole;
+}
+
+std::string doubt_of_scores(const std::vector<Candidate>& boxes) {
+    float least = 0, greatest = 1;
+    for (const Candidate& c : boxes) {
+        least = std::min(least, c.score);
+        greatest = std::max(greatest, c.score);
+    }
+    if (least >= -score_rounding && greatest <= 1 + score_rounding) return {};
+    return "scores lie between " + number(least) + " and " + number(greatest) + ", expected 0 to 1";
+}
+
+}  // namespace
+
+std::string doubt_of_boxes(const Candidates& all, const Expectation& expected) {
+    const auto& boxes = all.boxes;
+    if (boxes.empty()) return {};
+    if (std::string doubt = doubt_of_scores(boxes); !doubt.empty()) return doubt;
+
+    // Rows that only fill a list have no size.
+    size_t sized = 0, ordered = 0, inverted = 0, counting = 0, outside = 0;
+    float farthest = 0;
+    for (const Candidate& c : boxes) {
+        const bool empty = c.x0 == c.x1 || c.y0 == c.y1;
+        const bool counts = c.score >= expected.threshold && c.score > 0;
+        counting += counts;
+        if (empty) continue;
+        ++sized;
+        if (counts || expected.corners) {
+            ++ordered;
+            inverted += c.x0 > c.x1 || c.y0 > c.y1;
+        }
+        farthest =
+            std::max({farthest, std::abs(c.x0), std::abs(c.y0), std::abs(c.x1), std::abs(c.y1)});
+        outside += counts && (beyond((c.x0 + c.x1) / 2, expected.width) ||
+                              beyond((c.y0 + c.y1) / 2, expected.height));
+    }
+    const auto part = [](size_t some, size_t whole) {
+        return static_cast<double>(some) / static_cast<double>(std::max<size_t>(whole, 1));
+    };
+    if (ordered >= least_boxes && part(inverted, ordered) > most_inverted)
+        return percent(inverted, ordered) +
+               " boxes have their corners in the wrong order, as have numbers that are relative to "
+               "priors (x-vartml-role=offsets in their section of the sidecar)";
+    if (sized >= least_boxes && farthest <= greatest_unit &&
+        std::min(expected.width, expected.height) >= least_picture)
+        return "all " + std::to_string(sized) + " boxes lie within " + number(farthest) +
+               " pixels of the corner of the picture, as have numbers in units of it";
+    if (expected.sparse && boxes.size() >= least_grid &&
+        part(counting, boxes.size()) > most_counting)
+        return percent(counting, boxes.size()) + " positions reach the score threshold of " +
+               number(expected.threshold);
+    if (counting >= least_boxes && part(outside, counting) > most_outside)
+        return percent(outside, counting) + " boxes lie beyond the picture of " +
+               number(expected.width) + "x" + number(expected.height);
+    return {};
+}
+
+}  // namespace vartml::vision

@@ -3,8 +3,8 @@
 // classes. Score objectness^0.6 * class^0.4; centre (g + tanh) * s, size sigmoid of the input.
 #include <cmath>
 
-#include "lib/vision/cells.h"
 #include "lib/vision/families.h"
+#include "lib/vision/maps.h"
 
 namespace vartml::vision {
 

@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "lib/vision/anchored.h"
-#include "lib/vision/cells.h"
+#include "lib/vision/maps.h"
 
 namespace vartml::vision {
 

@@ -1,8 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 // YOLO v8, v9, v11, v12: [1,4+C,N] of centre and size in model pixels and class scores.
-#include "lib/vision/yolo_v8.h"
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "kernels/postprocess/masks.h"
+#include "lib/vision/dense_detector.h"
+#include "lib/vision/maps.h"
 
 namespace vartml::vision {
+
+// What the heads of the YOLO v8 line share: [1,4+C+extra,N] of centre and size in model pixels,
+// class scores, and columns that one task adds.
+
+struct YoloV8 {
+    static constexpr DenseForm form{.attributes_first = true, .box_attributes = 4, .per_cell = 1};
+    static Candidate box(const Matrix& m, const DenseHead& head, uint32_t position, float score,
+                         int32_t class_id) {
+        return final_box(m, head, position, score, class_id);
+    }
+};
+
+// Columns behind the box of the only output, where it has the published form; else 0.
+unsigned yolo_v8_columns(const HeadRequest& request);
+
+// How keypoints lie behind the classes: `count` of `values` (x, y, perhaps a score).
+struct PoseColumns {
+    unsigned count = 0, values = 0;
+    unsigned all() const { return count * values; }
+};
+// Of `columns` behind the box. As many classes as labels or sidecar promise, else one; three values
+// per point where that goes, unless the sidecar's skeleton names points that there would not be.
+// Nothing where no number of points fits.
+std::optional<PoseColumns> pose_columns(const ModelInfo& info, unsigned columns);
+
+// The task that the only output is for. A turned box has one column more than its classes,
+// keypoints have the published 17 points or a skeleton in the sidecar. Without a count of classes,
+// the published shapes (15 classes of turned boxes, one class with 17 points) fit several.
+bool is_yolo_v8_obb(const HeadRequest& request);
+bool is_yolo_v8_pose(const HeadRequest& request);
+
+// YOLO v8, v9, v11, v12: [1,4+C,N] of centre and size in model pixels and class scores.
 
 unsigned yolo_v8_columns(const HeadRequest& request) {
     if (!fits_dense_form(request, YoloV8::form)) return 0;
@@ -22,6 +60,245 @@ bool fits_yolo_v8(const HeadRequest& request) {
 
 Result<std::unique_ptr<Head>> create_yolo_v8(const HeadRequest& request) {
     return DenseDetector<YoloV8>::create(request);
+}
+
+// YOLO v8, v11 for turned boxes: [1,4+C+1,N]; the last column is the angle in radians, clockwise on
+// the screen.
+
+namespace {
+
+constexpr unsigned published_classes = 15;  // DOTA
+
+struct YoloV8Obb {
+    static constexpr DenseForm form{
+        .attributes_first = true, .box_attributes = 4, .per_cell = 1, .extra = 1};
+    static Candidate box(const Matrix& m, const DenseHead&, uint32_t position, float score,
+                         int32_t class_id) {
+        Candidate box = centred_box(m, position, score, class_id);
+        box.angle = m.value(position, m.columns - 1);
+        if (!std::isfinite(box.angle)) box.score = box.angle;  // dropped and counted
+        return box;
+    }
+};
+
+}  // namespace
+
+bool is_yolo_v8_obb(const HeadRequest& request) {
+    const unsigned columns = yolo_v8_columns(request);
+    return columns > 1 && columns - 1 == tensor_classes(request.info).value_or(published_classes);
+}
+
+bool fits_yolo_v8_obb(const HeadRequest& request) {
+    return is_yolo_v8_obb(request);
+}
+
+Result<std::unique_ptr<Head>> create_yolo_v8_obb(const HeadRequest& request) {
+    return DenseDetector<YoloV8Obb>::create(request);
+}
+
+// YOLO v8, v11 for poses: [1,4+C+3K,N] or [1,4+C+2K,N]; each box brings K keypoints in model
+// pixels, x, y and perhaps a score.
+
+namespace {
+
+constexpr unsigned coco_points = 17;
+
+class YoloV8Pose final : public DenseDetector<YoloV8> {
+public:
+    YoloV8Pose(DenseHead head, std::string_view activation, PoseColumns columns)
+        : DenseDetector(std::move(head), activation, columns.all()), columns_(columns) {}
+
+    std::string_view skeleton() const override {
+        return columns_.count == coco_points ? "coco17" : "";
+    }
+    unsigned keypoints() const override { return columns_.count; }
+
+    Result<void> add_details(std::span<const OutputTensor> tensors, const RunContext&,
+                             const Candidate& box, BoxDetails& details) override {
+        auto m = matrix(tensors);
+        if (!m) return std::move(m).error();
+        const BoxUnit unit = box_unit(*m, head());
+        for (unsigned k = 0; k < columns_.count; ++k) {
+            const size_t column = first_extra() + size_t{k} * columns_.values;
+            Keypoint point{m->value(box.position, column) * unit.x,
+                           m->value(box.position, column + 1) * unit.y};
+            if (columns_.values == 3) point.score = m->value(box.position, column + 2);
+            if (!std::isfinite(point.x) || !std::isfinite(point.y) || !std::isfinite(point.score)) {
+                // Keeps its place in the list: the others are known by their numbers.
+                point = {(box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2, 0, false};
+                ++details.not_finite;
+            }
+            details.keypoints.push_back(point);
+        }
+        return {};
+    }
+
+private:
+    PoseColumns columns_;
+};
+
+}  // namespace
+
+std::optional<PoseColumns> pose_columns(const ModelInfo& info, unsigned columns) {
+    const unsigned classes = tensor_classes(info).value_or(1);
+    if (columns <= classes) return std::nullopt;
+    const unsigned rest = columns - classes, least = points_named(info.skeleton);
+    for (const unsigned values : {3u, 2u}) {
+        if (rest % values == 0 && rest / values >= least) return PoseColumns{rest / values, values};
+    }
+    return std::nullopt;
+}
+
+bool is_yolo_v8_pose(const HeadRequest& request) {
+    const auto columns = pose_columns(request.info, yolo_v8_columns(request));
+    return columns && (columns->count == coco_points || !request.info.skeleton.empty());
+}
+
+bool fits_yolo_v8_pose(const HeadRequest& request) {
+    return is_yolo_v8_pose(request);
+}
+
+Result<std::unique_ptr<Head>> create_yolo_v8_pose(const HeadRequest& request) {
+    auto head = locate_dense_head(request, YoloV8::form);
+    if (!head) return std::move(head).error();
+    const unsigned box = YoloV8::form.box_attributes;
+    const auto attributes = static_cast<unsigned>(head->attributes);
+    const auto columns = pose_columns(request.info, attributes > box ? attributes - box : 0);
+    if (!columns) {
+        const unsigned classes = tensor_classes(request.info).value_or(1);
+        const std::string found = std::to_string(attributes),
+                          expected = "4+" + std::to_string(classes) + "+2K or 3K";
+        return head_error(
+            request, "dec-classes",
+            "tensor '" + request.outputs[head->output].name + "' has " + found +
+                " values per position, expected " + expected +
+                " of a box, its classes and K keypoints; check labels, "
+                "x-vartml-num-classes and x-vartml-skeleton, or choose another decoder",
+            found, expected, "x-vartml-num-classes=…");
+    }
+    return std::unique_ptr<Head>(
+        std::make_unique<YoloV8Pose>(std::move(*head), request.info.activation, *columns));
+}
+
+// YOLO v8, v11 with masks: [1,4+C+M,N], the last M columns being coefficients, and prototypes
+// [1,M,h,w]; the mask of a box is sigmoid(coefficients * prototypes), cut to the box.
+
+namespace {
+
+// Cells whose centres lie in [low, high); at least the one that the middle is in.
+struct Cells {
+    uint32_t first, count;
+};
+Cells cells_in(float low, float high, uint32_t cells, uint32_t pixels) {
+    const double scale = double(cells) / pixels, limit = cells;
+    const double first = std::clamp(std::ceil(low * scale - 0.5), 0., limit);
+    const double last = std::clamp(std::ceil(high * scale - 0.5), 0., limit);
+    if (first < last) return {static_cast<uint32_t>(first), static_cast<uint32_t>(last - first)};
+    const double middle = std::floor((double(low) + high) / 2 * scale);
+    return {static_cast<uint32_t>(std::clamp(middle, 0., limit - 1)), 1};
+}
+
+// The least sum whose sigmoid reaches the threshold.
+float logit(float threshold) {
+    if (threshold <= 0) return -std::numeric_limits<float>::infinity();
+    if (threshold >= 1) return std::numeric_limits<float>::infinity();
+    return static_cast<float>(std::log(double(threshold) / (1 - double(threshold))));
+}
+
+class YoloV8Seg final : public DenseDetector<YoloV8> {
+public:
+    YoloV8Seg(DenseHead head, const HeadRequest& request, const MapForm& prototypes)
+        : DenseDetector(std::move(head), request.info.activation, prototypes.channels),
+          width_(request.width),
+          height_(request.height),
+          form_(prototypes),
+          coefficients_(prototypes.channels) {}
+
+    Result<void> run(std::span<const OutputTensor> tensors, const RunContext& context,
+                     Candidates& out) override {
+        prototypes_ = nullptr;
+        return DenseDetector::run(tensors, context, out);
+    }
+
+    Result<void> add_details(std::span<const OutputTensor> tensors, const RunContext& context,
+                             const Candidate& box, BoxDetails& details) override {
+        auto m = matrix(tensors);
+        if (!m) return std::move(m).error();
+        if (!prototypes_) {  // of the first box of a run
+            auto read = prototypes_view_.read(tensors[form_.output]);
+            if (!read) return std::move(read).error();
+            prototypes_ = *read;
+        }
+        for (size_t k = 0; k < coefficients_.size(); ++k) {
+            coefficients_[k] = m->value(box.position, first_extra() + k);
+            if (std::isfinite(coefficients_[k])) continue;
+            ++details.not_finite;
+            return {};  // a box without a mask
+        }
+        const Cells columns = cells_in(box.x0, box.x1, form_.width, width_);
+        const Cells rows = cells_in(box.y0, box.y1, form_.height, height_);
+        const float cell_x = static_cast<float>(width_) / static_cast<float>(form_.width);
+        const float cell_y = static_cast<float>(height_) / static_cast<float>(form_.height);
+        details.mask = Mask{.x0 = static_cast<float>(columns.first) * cell_x,
+                            .y0 = static_cast<float>(rows.first) * cell_y,
+                            .x1 = static_cast<float>(columns.first + columns.count) * cell_x,
+                            .y1 = static_cast<float>(rows.first + rows.count) * cell_y,
+                            .width = columns.count,
+                            .height = rows.count};
+        details.mask_pixels.resize(size_t{columns.count} * rows.count);
+        const kernels::WeightedMaps maps{prototypes_ + form_.at(0, rows.first, columns.first),
+                                         coefficients_.data(),
+                                         coefficients_.size(),
+                                         form_.channel_stride,
+                                         form_.row_stride,
+                                         form_.column_stride};
+        kernels::mask_above(maps, rows.count, columns.count, logit(context.mask_threshold),
+                            details.mask_pixels.data());
+        return {};
+    }
+
+private:
+    uint32_t width_, height_;  // of the model's input
+    MapForm form_;             // of the prototypes
+    FloatView prototypes_view_;
+    const float* prototypes_ = nullptr;  // of this run
+    std::vector<float> coefficients_;
+};
+
+// The map that can be the prototypes: by role, else the only one of rank 4.
+std::optional<MapForm> find_prototypes(const HeadRequest& request) {
+    constexpr std::string_view hints[] = {"proto"};
+    const TensorInfo* output =
+        find_output(request, "prototypes", hints,
+                    [](const TensorInfo& info) { return info.cpu.shape.size() == 4; });
+    return output ? map_form(request, *output) : std::nullopt;
+}
+
+DenseForm form_with(const MapForm& prototypes) {
+    DenseForm form = YoloV8::form;
+    form.extra = prototypes.channels;
+    return form;
+}
+
+}  // namespace
+
+bool fits_yolo_v8_seg(const HeadRequest& request) {
+    HeadRequest silent = request;
+    silent.fault = nullptr;
+    const auto prototypes = find_prototypes(request);
+    if (request.outputs.size() != 2 || !prototypes) return false;
+    const auto head = locate_dense_head(silent, YoloV8::form);
+    const unsigned others = YoloV8::form.box_attributes + prototypes->channels;
+    return head && head->attributes > others;
+}
+
+Result<std::unique_ptr<Head>> create_yolo_v8_seg(const HeadRequest& request) {
+    const auto prototypes = find_prototypes(request);
+    if (!prototypes) return role_error(request, "prototypes", "[1,M,h,w]");
+    auto head = find_dense_head(request, form_with(*prototypes));
+    if (!head) return std::move(head).error();
+    return std::unique_ptr<Head>(
+        std::make_unique<YoloV8Seg>(std::move(*head), request, *prototypes));
 }
 
 }  // namespace vartml::vision

@@ -3,7 +3,7 @@
 #pragma once
 #include <optional>
 
-#include "lib/tensor/convert.h"
+#include "lib/base/convert.h"
 #include "lib/vision/head.h"
 
 namespace vartml::vision {
@@ -46,6 +46,20 @@ private:
     std::optional<Conversion> conversion_;
     TensorView from_;  // of conversion_
     std::vector<float> values_;
+};
+
+// Maps of cells as rows of a matrix.
+
+// Reads [1,C,h,w] as h*w rows of C columns, [1,A,h,w,C] as A*h*w rows, and [1,N,C] as it is. Keeps
+// memory over frames.
+class Cells {
+public:
+    // Valid until the next call and while the tensor's bytes are: in place where the view is dense
+    // floats, else of a copy. Errors: bad_model (another rank), unsupported (type or layout).
+    Result<Matrix> read(const OutputTensor& tensor);
+
+private:
+    FloatView floats_;
 };
 
 }  // namespace vartml::vision

@@ -2,7 +2,10 @@
 #include "lib/vision/modelinfo_ini.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
+
+#include "lib/vision/modelinfo.h"
 
 namespace vartml::vision {
 
@@ -158,3 +161,220 @@ bool is_utf8(std::string_view text) {
 }
 
 }  // namespace vartml::vision
+
+namespace vartml {
+
+// Writes sidecars, and joins what sidecar and decoder family say of an input.
+
+namespace {
+
+using vision::number_text;
+
+// Names of upstream's sidecar; "" for types that it does not know.
+std::string_view upstream_type(DataType type) {
+    switch (type) {
+        case DataType::boolean:
+            return "uint8";
+        case DataType::int8:
+            return "int8";
+        case DataType::uint8:
+            return "uint8";
+        case DataType::int16:
+            return "int16";
+        case DataType::uint16:
+            return "uint16";
+        case DataType::bf16:
+            return "bfloat16";
+        case DataType::fp16:
+            return "float16";
+        case DataType::int32:
+            return "int32";
+        case DataType::uint32:
+            return "uint32";
+        case DataType::float32:
+            return "float32";
+        case DataType::int64:
+            return "int64";
+        case DataType::uint64:
+            return "uint64";
+        case DataType::float64:
+            return "float64";
+        case DataType::unknown:
+            break;
+    }
+    return "";
+}
+
+template <typename Numbers, typename Print>
+std::string join(const Numbers& numbers, Print print) {
+    std::string text;
+    for (const auto& number : numbers) {
+        if (!text.empty()) text += ',';
+        text += print(number);
+    }
+    return text;
+}
+
+class Writer {
+public:
+    void section(std::string_view name) {
+        if (!text_.empty()) text_ += '\n';
+        ((text_ += '[') += name) += "]\n";
+    }
+    void key(std::string_view name, std::string_view value) {
+        if (!value.empty()) (((text_ += name) += '=') += value) += '\n';
+    }
+    void numbers(std::string_view name, std::span<const float> values) {
+        // Three equal numbers are written as one.
+        if (values.size() == 3 && values[0] == values[1] && values[1] == values[2]) {
+            values = values.first(1);
+        }
+        key(name, join(values, number_text));
+    }
+    void number(std::string_view name, const std::optional<double>& value) {
+        if (value) key(name, number_text(static_cast<float>(*value)));
+    }
+    void tensor(const TensorInfo& tensor, std::string_view dir) {
+        section(tensor.name);
+        key("dir", dir);
+        key("type", upstream_type(tensor.cpu.data_type));
+        key("dims", join(tensor.cpu.shape, [](uint32_t dim) { return std::to_string(dim); }));
+    }
+    std::string take() { return std::move(text_); }
+
+private:
+    std::string text_;
+};
+
+void print_general(Writer& writer, const ModelInfo& info, const DecoderFamily* family) {
+    writer.section("modelinfo");
+    writer.key("version", "1.0");
+    writer.key("group-id", info.group_id);
+    writer.key("x-vartml-version", "1");
+    writer.key("x-vartml-decoder", info.decoder);
+    std::string labels;
+    for (const std::string& label : info.labels) labels += vision::escape_item(label) + ";";
+    writer.key("x-vartml-labels", labels);
+    if (info.num_classes) writer.key("x-vartml-num-classes", std::to_string(*info.num_classes));
+    if (info.class_offset) writer.key("x-vartml-class-offset", std::to_string(info.class_offset));
+    const auto or_family = [&](std::optional<double> value, double of_family) {
+        return value || !family ? value : std::optional(of_family);
+    };
+    writer.number("x-vartml-score-threshold",
+                  or_family(info.score_threshold, family ? family->score_threshold : 0));
+    writer.number("x-vartml-iou-threshold",
+                  or_family(info.iou_threshold, family ? family->iou_threshold : 0));
+    if (info.max_detections) {
+        writer.key("x-vartml-max-detections", std::to_string(*info.max_detections));
+    }
+    writer.key("x-vartml-anchors", join(info.anchors, number_text));
+    writer.key("x-vartml-strides", join(info.strides, [](int s) { return std::to_string(s); }));
+    writer.key("x-vartml-activation", info.activation);
+    writer.key("x-vartml-skeleton", info.skeleton);
+    writer.key("x-vartml-peak", info.peak);
+    if (info.blank) writer.key("x-vartml-blank", std::to_string(*info.blank));
+    writer.key("x-vartml-columns", info.columns);
+    writer.key("x-vartml-box-form", info.box_form);
+    writer.key("x-vartml-box-order", info.box_order);
+}
+
+const ModelInfo::Input* find_input(const ModelInfo& info, std::string_view name) {
+    const auto it = std::ranges::find(info.inputs, name, &ModelInfo::Input::name);
+    return it == info.inputs.end() ? nullptr : &*it;
+}
+
+// The first input that is a picture: 4-D with 1 or 3 channels where the layout has them, and not
+// fed otherwise.
+bool is_picture(const ModelInfo& info, const TensorInfo& tensor) {
+    const auto& shape = tensor.cpu.shape;
+    const ModelInfo::Input* input = find_input(info, tensor.name);
+    if (shape.size() != 4 || (input && !input->feed.empty())) return false;
+    const auto channels = {shape[1], shape[3]};
+    return std::ranges::any_of(channels, [](uint32_t c) { return c == 1 || c == 3; });
+}
+
+void print_input(Writer& writer, const ModelInfo::Input* input, const PreprocessOptions* options) {
+    if (options) {
+        writer.key("x-vartml-resize", vision::to_string(options->resize));
+        writer.key("x-vartml-interpolation", vision::to_string(options->interpolation));
+        writer.key("x-vartml-channels", vision::to_string(options->channels));
+        writer.numbers("x-vartml-mean", options->mean);
+        writer.numbers("x-vartml-scale", options->scale);
+        writer.numbers("x-vartml-pad", options->pad);
+        if (options->resize == ResizeMode::crop) {
+            writer.number("x-vartml-crop-fraction", options->crop_fraction);
+        }
+    } else if (input) {
+        if (input->resize) writer.key("x-vartml-resize", vision::to_string(*input->resize));
+        if (input->interpolation) {
+            writer.key("x-vartml-interpolation", vision::to_string(*input->interpolation));
+        }
+        if (input->channels) writer.key("x-vartml-channels", vision::to_string(*input->channels));
+        writer.numbers("x-vartml-mean", input->mean);
+        writer.numbers("x-vartml-scale", input->scale);
+        writer.numbers("x-vartml-pad", input->pad);
+        writer.number("x-vartml-crop-fraction", input->crop_fraction);
+    }
+    if (input) {
+        writer.key("x-vartml-feed", input->feed);
+        writer.key("x-vartml-picture", input->picture);
+    }
+}
+
+void print_output(Writer& writer, const ModelInfo::Output& output) {
+    writer.key("id", vision::escape_item(output.id));
+    writer.key("x-vartml-role", output.role);
+    if (output.stride) writer.key("x-vartml-stride", std::to_string(*output.stride));
+    writer.number("x-vartml-quant-scale", output.quant_scale);
+    if (output.zero_point) {
+        writer.key("x-vartml-zero-point", std::to_string(*output.zero_point));
+    }
+    writer.key("x-vartml-ends-in", output.ends_in);
+}
+
+std::array<float, 3> three(const std::vector<float>& values) {
+    if (values.size() == 3) return {values[0], values[1], values[2]};
+    return {values[0], values[0], values[0]};
+}
+
+}  // namespace
+
+std::string print_modelinfo(const ModelInfo& info, std::span<const TensorInfo> inputs,
+                            std::span<const TensorInfo> outputs) {
+    const DecoderFamily* family = find_decoder_family(info.decoder);
+    Writer writer;
+    print_general(writer, info, family);
+    bool picture_seen = false;
+    for (const TensorInfo& tensor : inputs) {
+        writer.tensor(tensor, "input");
+        PreprocessOptions options;
+        const bool picture = family && !picture_seen && is_picture(info, tensor);
+        if (picture) options = preprocess_options(info, family, tensor.name);
+        picture_seen = picture_seen || picture;
+        print_input(writer, find_input(info, tensor.name), picture ? &options : nullptr);
+    }
+    for (const TensorInfo& tensor : outputs) {
+        writer.tensor(tensor, "output");
+        writer.key("dims-order", "row-major");
+        const auto it = std::ranges::find(info.outputs, tensor.name, &ModelInfo::Output::name);
+        if (it != info.outputs.end()) print_output(writer, *it);
+    }
+    return writer.take();
+}
+
+PreprocessOptions preprocess_options(const ModelInfo& info, const DecoderFamily* family,
+                                     std::string_view input_name) {
+    PreprocessOptions options = family ? family->input : PreprocessOptions{};
+    const ModelInfo::Input* input = find_input(info, input_name);
+    if (!input) return options;
+    if (input->resize) options.resize = *input->resize;
+    if (input->interpolation) options.interpolation = *input->interpolation;
+    if (input->channels) options.channels = *input->channels;
+    if (!input->mean.empty()) options.mean = three(input->mean);
+    if (!input->scale.empty()) options.scale = three(input->scale);
+    if (!input->pad.empty()) options.pad = three(input->pad);
+    if (input->crop_fraction) options.crop_fraction = *input->crop_fraction;
+    return options;
+}
+
+}  // namespace vartml

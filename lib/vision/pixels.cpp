@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 
-#include "lib/vision/batch_axis.h"
 #include "lib/vision/families.h"
 #include "lib/vision/modelinfo.h"
+#include "lib/vision/output_views.h"
 
 namespace vartml {
 

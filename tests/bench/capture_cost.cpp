@@ -12,7 +12,7 @@
 #include <vart/vart_runner_factory.hpp>
 #include <vector>
 
-#include "lib/profiling/capture.h"
+#include "lib/trace/capture.h"
 
 namespace {
 

@@ -19,9 +19,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "lib/artifact/compiled_model.h"
-#include "lib/device/softnpu/post_ops.h"
-#include "lib/device/softnpu/processor.h"
+#include "lib/model/compiled_model.h"
+#include "lib/run/softnpu/post_ops.h"
+#include "lib/run/softnpu/processor.h"
 
 namespace {
 

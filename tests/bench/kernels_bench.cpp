@@ -18,7 +18,7 @@
 #include <vartml/track.h>
 
 #include "hwy/targets.h"
-#include "lib/tensor/convert.h"
+#include "lib/base/convert.h"
 
 namespace {
 

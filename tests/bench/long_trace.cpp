@@ -11,8 +11,8 @@
 #include <fstream>
 #include <string>
 
-#include "lib/profiling/trace/buffer_trace.h"
-#include "tests/profiling/large_captures.h"
+#include "lib/opstats/buffer_trace.h"
+#include "tests/opstats/large_captures.h"
 
 namespace p = vartml::profiling;
 using namespace vartml::test;

@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "lib/artifact/compiled_model.h"
-#include "lib/device/executor.h"
-#include "lib/device/softnpu/softnpu.h"
+#include "lib/model/compiled_model.h"
+#include "lib/run/exec/executor.h"
+#include "lib/run/softnpu/softnpu.h"
 
 namespace {
 

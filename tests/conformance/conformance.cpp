@@ -26,13 +26,12 @@
 #include <string>
 #include <vector>
 
-#include "lib/compiler/compile.h"
+#include "lib/compile/compile.h"
+#include "lib/compile/onnx/lower.h"
+#include "lib/compile/onnx/proto.h"
+#include "lib/compile/onnx/tensor.h"
 #include "lib/graph/ops.h"
-#include "lib/onnx/lower.h"
-#include "lib/onnx/proto.h"
-#include "lib/onnx/tensor.h"
-#include "lib/onnx/tensor_file.h"
-#include "lib/runtime/runner.h"
+#include "lib/run/vart/runner.h"
 #include "tests/support/temp_dir.h"
 
 namespace vartml {

@@ -9,13 +9,13 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/cpu/kernel.h"
-#include "lib/device/target.h"
+#include "lib/compile/onnx/check.h"
+#include "lib/compile/onnx/lower.h"
+#include "lib/graph/kernel.h"
 #include "lib/graph/late.h"
 #include "lib/graph/onnxruntime.h"
 #include "lib/graph/ops.h"
-#include "lib/onnx/check.h"
-#include "lib/onnx/lower.h"
+#include "lib/model/target.h"
 
 namespace vartml {
 namespace {

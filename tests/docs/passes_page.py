@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prints docs/passes.md: the passes in the order of the table, each with the comment of its declaration.
 
-usage: passes_page.py lib/compiler
+usage: passes_page.py lib/compile
 """
 import os
 import re

@@ -4,8 +4,8 @@
 #include <fstream>
 #include <string>
 
-#include "lib/common/utf8.h"
-#include "lib/profiling/estimate.h"
+#include "lib/base/text.h"
+#include "lib/opstats/layers.h"
 
 using namespace vartml;
 

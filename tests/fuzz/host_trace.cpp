@@ -5,8 +5,8 @@
 #include <fstream>
 #include <string>
 
-#include "lib/common/file.h"
-#include "lib/profiling/trace/host_merge.h"
+#include "lib/base/file.h"
+#include "lib/opstats/host_events.h"
 #include "tests/support/temp_dir.h"
 
 using namespace vartml;

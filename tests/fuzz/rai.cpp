@@ -8,12 +8,12 @@
 #include <cstring>
 #include <string>
 
-#include "lib/artifact/compiled_model.h"
-#include "lib/artifact/rai_footer.h"
-#include "lib/common/crc32c.h"
-#include "lib/common/file.h"
-#include "lib/common/utf8.h"
-#include "tests/artifact/models.h"
+#include "lib/base/checksum.h"
+#include "lib/base/file.h"
+#include "lib/base/text.h"
+#include "lib/model/compiled_model.h"
+#include "lib/model/containers.h"
+#include "tests/model/models.h"
 
 using namespace vartml;
 

@@ -9,15 +9,15 @@
 #include <cstring>
 #include <string>
 
-#include "lib/common/crc32.h"
-#include "lib/common/file.h"
-#include "lib/common/utf8.h"
-#include "lib/profiling/html/html_report.h"
-#include "lib/profiling/summary/identities.h"
-#include "lib/profiling/summary/layers.h"
-#include "lib/profiling/summary/summary_build.h"
-#include "lib/profiling/trace/buffer_trace.h"
-#include "tests/profiling/captures.h"
+#include "lib/base/checksum.h"
+#include "lib/base/file.h"
+#include "lib/base/text.h"
+#include "lib/opstats/buffer_trace.h"
+#include "lib/opstats/html_report.h"
+#include "lib/opstats/identities.h"
+#include "lib/opstats/layers.h"
+#include "lib/opstats/summary_build.h"
+#include "tests/opstats/captures.h"
 #include "tests/support/temp_dir.h"
 
 using namespace vartml;

@@ -9,12 +9,12 @@
 #include <fstream>
 #include <string>
 
-#include "lib/artifact/compiled_model.h"
-#include "lib/artifact/foreign.h"
-#include "lib/common/file.h"
-#include "lib/common/utf8.h"
-#include "tests/artifact/models.h"
-#include "tests/artifact/tar_archives.h"
+#include "lib/base/file.h"
+#include "lib/base/text.h"
+#include "lib/model/compiled_model.h"
+#include "lib/model/foreign.h"
+#include "tests/model/models.h"
+#include "tests/model/tar_archives.h"
 #include "tests/support/temp_dir.h"
 
 using namespace vartml;

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "lib/artifact/stats_descriptor.h"
-#include "lib/common/utf8.h"
-#include "tests/artifact/descriptors.h"
+#include "lib/base/text.h"
+#include "lib/model/stats_descriptor.h"
+#include "tests/model/descriptors.h"
 
 using namespace vartml;
 

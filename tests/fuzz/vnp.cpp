@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "lib/artifact/program.h"
-#include "lib/common/utf8.h"
-#include "tests/artifact/models.h"
+#include "lib/base/text.h"
+#include "lib/model/program.h"
+#include "tests/model/models.h"
 
 using namespace vartml;
 

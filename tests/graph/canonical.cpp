@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "lib/cpu/fold.h"
+#include "lib/graph/fold.h"
 #include "lib/graph/late.h"
 #include "tests/support/graphs.h"
 

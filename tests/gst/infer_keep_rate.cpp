@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "gst/infer/keep_rate.h"
+#include "gst/infer/admission.h"
 #include "tests/support/gst_infer_harness.h"
 
 namespace {

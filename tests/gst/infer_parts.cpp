@@ -3,12 +3,10 @@
 #include <cstring>
 #include <numeric>
 
+#include "gst/infer/admission.h"
 #include "gst/infer/feed.h"
-#include "gst/infer/gates.h"
-#include "gst/infer/latency_promise.h"
-#include "gst/infer/latency_target.h"
-#include "gst/infer/model_name.h"
-#include "gst/infer/ring.h"
+#include "gst/infer/load_model.h"
+#include "gst/infer/request.h"
 #include "gst/infer/stats.h"
 #include "gst/support/vart_runner.h"
 #include "tests/support/gst_main.h"

@@ -1,61 +1,55 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Fails on an include that the layers do not allow, and on an object that exports or links what it must not.
+"""Fails on an include that the layers do not allow, on one that is allowed and not used, on an object that exports or
+links what it must not, and where docs/style.md has another table than this one or names a path that is not there.
 
 usage: layers.py SOURCE_ROOT [libvartml.so libvartml-runtime.so [plugin.so ...]]
-The tables below are section 3 of docs/style.md.
+       layers.py --table                prints the table for docs/style.md
 """
 import os
 import re
 import subprocess
 import sys
 
-# Folder: folders of the project that it may include besides itself and lib/include.
-MAY_INCLUDE = {
-    'kernels': [],
-    'lib/include': [],
-    'lib/common': [],
-    'lib/graph': ['lib/common'],
-    'lib/profiling': ['lib/common'],
-    'lib/tensor': ['lib/common', 'kernels'],
-    'lib/artifact': ['lib/graph', 'lib/common', 'lib/profiling'],
-    'lib/vision': ['lib/artifact', 'lib/tensor', 'kernels', 'lib/common'],
-    'lib/publish': ['lib/common'],
-    'lib/cpu': ['lib/graph', 'lib/tensor', 'lib/profiling', 'kernels', 'lib/common'],
-    'lib/device': ['lib/graph', 'lib/cpu', 'lib/tensor', 'lib/artifact', 'lib/profiling', 'lib/common'],
-    'lib/device/softnpu': ['lib/device', 'lib/graph', 'lib/cpu', 'lib/tensor', 'lib/artifact', 'lib/profiling', 'lib/common',
-                           'kernels'],
-    'lib/device/onnxruntime': ['lib/device', 'lib/graph', 'lib/cpu', 'lib/common'],
-    'lib/runtime': ['lib/artifact', 'lib/tensor', 'lib/device', 'lib/cpu', 'lib/profiling', 'lib/common',
-                    'lib/graph/graph.h'],
-    'lib/onnx': ['lib/graph', 'lib/cpu', 'lib/common'],
-    'lib/compiler': ['lib/graph', 'lib/onnx', 'lib/tensor', 'lib/artifact', 'lib/vision', 'lib/cpu', 'lib/common', 'lib/profiling',
-                     'lib/device/target.h'],
-    'lib/verify': ['lib/compiler', 'lib/vision', 'lib/tensor', 'lib/artifact', 'lib/graph/graph.h', 'lib/common',
-                   'lib/device/onnxruntime/serve.h', 'lib/device/onnxruntime/describe.h'],
-    'lib/doctor': ['lib/device', 'lib/artifact', 'lib/vision', 'lib/profiling', 'lib/common'],
-    'lib/tools': ['lib/tensor', 'lib/compiler/compile.h', 'lib/compiler/config.h', 'lib/verify/verify.h', 'lib/verify/report.h', 'lib/verify/compare.h',
-                  'lib/verify/collection.h', 'lib/verify/collection_report.h', 'lib/verify/computed.h',
-                  'lib/verify/folder_check.h', 'lib/doctor/doctor.h', 'lib/artifact',
-                  'lib/common', 'lib/graph', 'lib/onnx', 'lib/profiling', 'lib/runtime/inspect.h'],
-    'gst': [],
-    'pipelines': [],
+# Folder: what it is linked into, and the folders or headers of the project that it may include besides itself and lib/include.
+LAYERS = {
+    'kernels': ('V', []),
+    'lib/include': ('', []),
+    'lib/base': ('V', ['kernels']),
+    'lib/trace': ('V', ['lib/base']),
+    'lib/graph': ('V', ['lib/base']),
+    'lib/opstats': ('V', ['lib/trace', 'lib/base']),
+    'lib/model': ('V', ['lib/graph', 'lib/trace', 'lib/base']),
+    'lib/vision': ('V', ['lib/base', 'kernels']),
+    'lib/publish': ('V', ['lib/base']),
+    'lib/run/exec': ('R', ['lib/graph', 'lib/trace']),
+    'lib/run/softnpu': ('R', ['lib/run/exec', 'lib/model', 'lib/graph', 'lib/base', 'kernels']),
+    'lib/run/onnxruntime': ('R', ['lib/run/exec', 'lib/graph', 'lib/base']),
+    'lib/run': ('R', []),
+    'lib/run/vart': ('R', ['lib/run/exec', 'lib/opstats', 'lib/model', 'lib/graph', 'lib/trace', 'lib/base']),
+    'lib/compile': ('T', ['lib/vision', 'lib/model', 'lib/graph', 'lib/trace', 'lib/base']),
+    'lib/compile/onnx': ('T', ['lib/graph', 'lib/base']),
+    'lib/compile/passes': ('T', ['lib/graph']),
+    'lib/tools/verify': ('T', ['lib/compile', 'lib/run/onnxruntime', 'lib/vision', 'lib/model', 'lib/graph', 'lib/base']),
+    'lib/tools/doctor': ('T', ['lib/run/softnpu/processor.h', 'lib/vision', 'lib/model', 'lib/trace', 'lib/base']),
+    'lib/tools': ('T', ['lib/compile', 'lib/opstats', 'lib/model', 'lib/graph', 'lib/trace', 'lib/base']),
+    'gst': ('P, X', []),
+    'pipelines': ('', []),
 }
 
 # Third-party header (regular expression): folders or files where it may stand.
 THIRD_PARTY = [
     (r'hwy/', [r'kernels/.*(\.cpp|-inl\.h)$']),
-    (r'(oneapi/dnnl|dnnl)', ['lib/cpu/', 'lib/device/softnpu/']),
-    (r'omp\.h', ['lib/cpu/', 'lib/device/softnpu/']),
-    (r'flatbuffers/', ['lib/artifact/']),
-    (r'(archive\.h|archive_entry\.h|gelf\.h|libelf\.h)', ['lib/artifact/']),
-    (r'(onnx/|google/protobuf)', ['lib/onnx/']),
-    (r'(onnxruntime)', ['lib/verify/ort.cpp', 'lib/device/onnxruntime/(serve|describe)', 'tests/']),
+    (r'(oneapi/dnnl|dnnl)', ['lib/run/softnpu/']),
+    (r'omp\.h', ['lib/run/softnpu/']),
+    (r'flatbuffers/', ['lib/model/']),
+    (r'(archive\.h|archive_entry\.h|gelf\.h|libelf\.h)', ['lib/model/']),
+    (r'(onnx/|google/protobuf)', ['lib/compile/onnx/']),
+    (r'(onnxruntime)', ['lib/tools/verify/ort.cpp', 'lib/run/onnxruntime/(serve|describe)', 'tests/']),
     (r'CLI/', ['lib/tools/', 'pipelines/']),
     (r'gdk-pixbuf', ['lib/tools/pictures.cpp']),
-    (r'nlohmann/', [r'(lib|gst|pipelines)/.*\.cpp$', r'lib/compiler/config_\w+\.h$']),
+    (r'nlohmann/', [r'(lib|gst|pipelines)/.*\.cpp$', 'lib/compile/config.h$']),
     (r'(gst/(?!vartml/)|glib)', ['gst/', 'pipelines/']),
-    (r'xrt/', ['lib/device/xrt/']),
     (r'mosquitto', ['lib/publish/mqtt']),
     (r'(cairo|pango)', ['gst/overlay/text.cpp']),
     (r'qrencode', ['pipelines/']),
@@ -67,10 +61,33 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 
 def folder_of(path):
     best = ''
-    for folder in MAY_INCLUDE:
+    for folder in LAYERS:
         if path.startswith(folder + '/') and len(folder) > len(best):
             best = folder
     return best
+
+
+def table():
+    lines = ['| folder | linked into | may include |', '|---|---|---|']
+    for folder, (linked, allowed) in LAYERS.items():
+        names = ', '.join(f'`{name.removeprefix("lib/")}`' for name in allowed)
+        lines.append(f'| `{folder}` | {linked or "–"} | {names or "–"} |')
+    return lines
+
+
+def check_style(root):
+    with open(os.path.join(root, 'docs', 'style.md'), encoding='utf-8') as text:
+        page = text.read()
+    faults = []
+    if '\n'.join(table()) not in page:
+        faults.append('docs/style.md: its table is not that of tests/layers/layers.py; paste what layers.py --table prints')
+    for path in re.findall(r'`((?:kernels|lib|gst|pipelines|tests|docs)/[\w./-]+)`', page):
+        if not os.path.exists(os.path.join(root, path)):
+            faults.append(f'docs/style.md: names {path}, which is not there')
+    return faults
+
+
+used = set()  # (folder, entry) of the table that an include needs
 
 
 def check_own(path, folder, target):
@@ -78,9 +95,10 @@ def check_own(path, folder, target):
     if folder in ('gst', 'pipelines'):
         allowed = [folder]
     else:
-        allowed = [folder, *MAY_INCLUDE[folder]]
+        allowed = [folder, *LAYERS[folder][1]]
     for entry in allowed:
         if target == entry or target.startswith(entry + '/'):
+            used.add((folder, entry))
             return None
     return f'{path}: includes "{target}", which {folder} may not see'
 
@@ -107,6 +125,10 @@ def check_includes(root):
                     for pattern, places in THIRD_PARTY:
                         if re.match(pattern, target) and not any(re.match(place, path) for place in places):
                             faults.append(f'{path}: includes <{target}>, allowed only in {", ".join(places)}')
+    for folder, (_, allowed) in LAYERS.items():
+        for entry in allowed:
+            if (folder, entry) not in used:
+                faults.append(f'{folder} may include {entry}, and nothing of it does: take it out of the table')
     return faults
 
 
@@ -146,8 +168,11 @@ def check_objects(vartml, runtime, plugins):
 
 
 def main():
+    if sys.argv[1:] == ['--table']:
+        print('\n'.join(table()))
+        return 0
     root, libraries = sys.argv[1], sys.argv[2:]
-    faults = check_includes(root)
+    faults = check_includes(root) + check_style(root)
     if libraries:
         faults += check_objects(libraries[0], libraries[1], libraries[2:])
     for fault in faults:

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <fstream>
 
-#include "tests/artifact/models.h"
+#include "tests/model/models.h"
 #include "tests/support/temp_dir.h"
 
 namespace vartml::test {

@@ -12,7 +12,7 @@
 #include <fstream>
 #include <thread>
 
-#include "lib/common/file.h"
+#include "lib/base/file.h"
 #include "tests/publish/lines.h"
 #include "tests/support/temp_dir.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "tests/artifact/models.h"
+#include "tests/model/models.h"
 #include "tests/support/captures.h"
 #include "tests/support/fake_runner.h"
 

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "lib/artifact/compiled_model.h"
-#include "lib/profiling/capture.h"
-#include "lib/profiling/descriptor.h"
+#include "lib/model/compiled_model.h"
+#include "lib/trace/capture.h"
+#include "lib/trace/descriptor.h"
 
 namespace vartml::test {
 

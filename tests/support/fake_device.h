@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "lib/artifact/compiled_model.h"
-#include "lib/device/device.h"
+#include "lib/model/compiled_model.h"
+#include "lib/run/exec/device.h"
 
 namespace vartml::test {
 

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "lib/runtime/runner.h"
+#include "lib/run/vart/runner.h"
 #include "tests/support/fake_device.h"
 
 namespace vartml::test {

@@ -3,7 +3,7 @@
 
 #include <random>
 
-#include "lib/cpu/fold.h"
+#include "lib/graph/fold.h"
 #include "lib/graph/numbers.h"
 
 namespace vartml::graph {

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "lib/artifact/compiled_model.h"
-#include "lib/compiler/compile.h"
-#include "lib/runtime/runner.h"
+#include "lib/compile/compile.h"
+#include "lib/model/compiled_model.h"
+#include "lib/run/vart/runner.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/tiny_onnx.h"
 

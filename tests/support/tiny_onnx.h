@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "lib/onnx/proto.h"
+#include "lib/compile/onnx/proto.h"
 
 namespace vartml::test {
 

@@ -13,7 +13,7 @@
 #include <map>
 #include <random>
 
-#include "lib/artifact/compiled_model.h"
+#include "lib/model/compiled_model.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/tiny_onnx.h"
 #include "tests/tools/compile_program.h"

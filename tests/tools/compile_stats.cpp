@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "lib/artifact/stats_descriptor.h"
+#include "lib/model/stats_descriptor.h"
 #include "tests/tools/compile_program.h"
 
 namespace vartml {

@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "lib/artifact/compiled_model.h"
-#include "tests/artifact/models.h"
-#include "tests/artifact/tar_archives.h"
+#include "lib/model/compiled_model.h"
+#include "tests/model/models.h"
+#include "tests/model/tar_archives.h"
 #include "tests/support/temp_dir.h"
 
 namespace fs = std::filesystem;

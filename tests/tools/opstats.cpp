@@ -10,13 +10,12 @@
 #include <string>
 #include <vector>
 
-#include "lib/artifact/compiled_model.h"
-#include "lib/artifact/stats_descriptor.h"
-#include "lib/common/crc32.h"
-#include "lib/profiling/buffer/buffer_name.h"
-#include "lib/profiling/buffer/stats_format.h"
-#include "tests/artifact/models.h"
-#include "tests/profiling/captures.h"
+#include "lib/base/checksum.h"
+#include "lib/model/compiled_model.h"
+#include "lib/model/stats_descriptor.h"
+#include "lib/trace/stats_buffer.h"
+#include "tests/model/models.h"
+#include "tests/opstats/captures.h"
 #include "tests/support/temp_dir.h"
 
 namespace vartml {

@@ -8,7 +8,7 @@
 
 #include "lib/tools/run_report.h"
 #include "lib/tools/tensor_file.h"
-#include "lib/verify/compare.h"
+#include "lib/tools/verify/compare.h"
 
 namespace {
 using namespace vartml;

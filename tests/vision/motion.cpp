@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/vision/motion.h"
+#include "lib/vision/tracker.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "lib/tensor/convert.h"
+#include "lib/base/convert.h"
 #include "tests/vision/frames.h"
 
 namespace {

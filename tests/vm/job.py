@@ -15,8 +15,7 @@ import subprocess
 import sys
 
 # Tests that see other memory where there are a udmabuf device and a dma-heap; suite `vm` runs in any case.
-ALSO = ['device: conformance', 'gst: infer_picture', 'pipelines: infer_apps', 'runtime: descriptors', 'runtime: matrix',
-        'runtime: npu_tensor', 'runtime: overlap', 'runtime: runner', 'runtime: steady_state']
+ALSO = ['run: conformance', 'gst: infer_picture', 'pipelines: infer_apps', 'vart: memory', 'vart: steady_state']
 
 # Few plugins: in an emulated processor a registry of all takes half a minute.
 PLUGINS = ['coreelements', 'coretracers', 'video4linux2']

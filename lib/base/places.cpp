@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/base/places.h"
+
+#include <cstdlib>
+#include <filesystem>
+
+namespace vartml {
+
+std::string user_cache_folder() {
+    // A relative path is to be ignored (XDG Base Directory Specification).
+    const char* const cache = std::getenv("XDG_CACHE_HOME");
+    if (cache && cache[0] == '/') return std::string(cache) + "/vartml";
+    const char* const home = std::getenv("HOME");
+    if (home && home[0] == '/') return std::string(home) + "/.cache/vartml";
+    return {};
+}
+
+std::string find_onnxruntime_program() {
+    namespace fs = std::filesystem;
+    constexpr const char* name = "vartml-onnxruntime";
+    if (const char* given = std::getenv("VARTML_ONNXRUNTIME_CHILD"); given && *given) return given;
+    std::error_code error;
+    const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
+    for (const fs::path& place : {folder / name, folder / ".." / "libexec" / name,
+                                  fs::path(installed_onnxruntime_program())})
+        if (fs::exists(place, error)) return place.string();
+    return {};
+}
+
+}  // namespace vartml

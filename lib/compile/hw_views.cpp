@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/compile/hw_views.h"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <string_view>
+
+namespace vartml::compiler {
+namespace {
+
+using graph::Graph;
+using graph::Node;
+using graph::ValueId;
+
+bool is_any_of(std::string_view kind, std::initializer_list<std::string_view> kinds) {
+    return std::ranges::find(kinds, kind) != kinds.end();
+}
+
+// A 4-D tensor is NHWC when its last dimension looks like channels and its second does not.
+bool looks_channels_last(const std::vector<int64_t>& shape) {
+    const auto is_channels = [](int64_t d) { return d == 1 || d == 3 || d == 4; };
+    return is_channels(shape[3]) && !is_channels(shape[1]);
+}
+
+class ViewMaker {
+public:
+    ViewMaker(const Graph& graph, const ViewOptions& options) : graph_(graph), options_(options) {
+        first_input_layout_ =
+            options.picture_layout ? options.picture_layout : find_picture_layout();
+    }
+
+    std::optional<Layout> find_picture_layout() const {
+        for (const ValueId id : graph_.inputs)
+            if (graph_.value(id).type.shape.size() == 4)
+                return image_layout(graph_.value(id), false);
+        return std::nullopt;
+    }
+
+    TensorInfo make(ValueId id, bool is_output) const {
+        const graph::Value& value = graph_.value(id);
+        TensorInfo info;
+        info.name = value.name;
+        info.data_dependent = value.data_dependent;
+        const bool inner = options_.inner.contains(value.name);
+        info.cpu = inner ? make_view(value.type.data_type, Layout::GENERIC, dimensions(value))
+                         : cpu_view(value, is_output);
+        const auto picture = options_.pictures.find(value.name);
+        if (picture != options_.pictures.end()) {
+            info.picture = picture->second;
+            info.cpu = make_view(value.type.data_type, Layout::NHWC, dimensions(value));
+        }
+        if (options_.on_host) return info;
+        if (picture != options_.pictures.end()) {
+            info.hw = info.cpu;
+            return info;
+        }
+        if (const auto edge = options_.quantised.find(value.name);
+            edge != options_.quantised.end()) {
+            const DataType codes = info.cpu.data_type;
+            info.cpu = make_view(edge->second.real, info.cpu.layout, dimensions(value));
+            info.hw = hw_view(info.cpu, hw_layout(value.name, info.cpu), codes);
+            info.hw->quantisation = edge->second.quantisation;
+            return info;
+        }
+        info.hw = inner
+                      ? info.cpu
+                      : hw_view(info.cpu, hw_layout(value.name, info.cpu), hw_type(id, is_output));
+        return info;
+    }
+
+private:
+    Layout image_layout(const graph::Value& value, bool is_output) const {
+        if (const auto given = options_.layouts.find(value.name); given != options_.layouts.end())
+            return given->second;
+        if (looks_channels_last(value.type.shape)) return Layout::NHWC;
+        return is_output ? first_input_layout_.value_or(Layout::NCHW) : Layout::NCHW;
+    }
+
+    static std::vector<uint32_t> dimensions(const graph::Value& value) {
+        const std::vector<int64_t>& dims = value.type.shape;
+        if (dims.empty()) return {1};  // a scalar
+        return {dims.begin(), dims.end()};
+    }
+
+    TensorView cpu_view(const graph::Value& value, bool is_output) const {
+        std::vector<uint32_t> shape = dimensions(value);
+        const Layout layout = shape.size() == 4   ? image_layout(value, is_output)
+                              : shape.size() == 3 ? Layout::NHW
+                                                  : Layout::GENERIC;
+        return make_view(value.type.data_type, layout, std::move(shape));
+    }
+
+    Layout hw_layout(const std::string& name, const TensorView& cpu) const {
+        if (const auto asked = options_.hw_layouts.find(name); asked != options_.hw_layouts.end())
+            return asked->second;
+        if (cpu.shape.size() == 3) return Layout::NHW;
+        if (cpu.shape.size() != 4) return Layout::GENERIC;
+        const uint32_t channels = cpu.layout == Layout::NHWC ? cpu.shape[3] : cpu.shape[1];
+        if (cpu.shape[0] > 1 || channels == 1) return Layout::NHWC;
+        return channels <= 4 ? Layout::HCWNC4 : Layout::HCWNC8;
+    }
+
+    // Floats that are quantised first, perhaps by their own range: a narrower type would round them
+    // twice.
+    bool is_only_quantised(ValueId id) const {
+        bool read = false;
+        for (const Node& node : graph_.nodes) {
+            if (std::ranges::find(node.inputs, id) == node.inputs.end()) continue;
+            if (!is_any_of(node.kind, {"QuantizeLinear", "ReduceMax", "ReduceMin"})) return false;
+            read = read || node.kind == "QuantizeLinear";
+        }
+        return read;
+    }
+
+    // Only float32 has another type on the NPU: half types are what the NPU computes in already.
+    DataType hw_type(ValueId id, bool is_output) const {
+        const DataType type = graph_.value(id).type.data_type;
+        if (type != DataType::float32 || !options_.convert_floats) return type;
+        if (!is_output && (is_only_quantised(id) || options_.exact.contains(graph_.value(id).name)))
+            return type;
+        return !is_output || is_straight_after_matrix_work(graph_, id) ? DataType::bf16
+                                                                       : DataType::float32;
+    }
+
+    const Graph& graph_;
+    const ViewOptions& options_;
+    std::optional<Layout> first_input_layout_;
+};
+
+// Walks from an output towards the inputs over what may stand between it and the matrix work.
+class Trail {
+public:
+    explicit Trail(const Graph& graph) : graph_(graph), uses_(find_uses(graph)) {}
+
+    bool leads_to_matrix_work(ValueId id) {
+        while (true) {
+            const int32_t producer = uses_.producer[static_cast<size_t>(id)];
+            if (producer < 0) return false;
+            const Node& node = graph_.nodes[static_cast<size_t>(producer)];
+            if (!pass_fused_parts(node)) return false;
+            const std::string_view base = node.base();
+            if (is_any_of(base, {"Conv", "ConvTranspose", "Gemm", "MatMul"})) return true;
+            if (is_any_of(base,
+                          {"Identity", "Reshape", "Transpose", "DepthToSpace", "SpaceToDepth"})) {
+                id = node.inputs[0];
+                continue;
+            }
+            const auto next = pass_element_wise(base, node.inputs);
+            if (!next) return false;
+            id = *next;
+        }
+    }
+
+private:
+    bool is_constant(ValueId id) const {
+        return id != graph::none && graph_.value(id).constant.has_value();
+    }
+
+    // An activation comes after the bias, so that going backwards it is met first; each at most
+    // once.
+    bool pass_activation(std::string_view kind) {
+        if (!is_any_of(kind, {"Relu", "LeakyRelu", "Clip"}) || activation_ || bias_) return false;
+        activation_ = true;
+        return true;
+    }
+    bool pass_bias() {
+        if (bias_) return false;
+        bias_ = true;
+        return true;
+    }
+
+    std::optional<ValueId> pass_element_wise(std::string_view kind,
+                                             const std::vector<ValueId>& inputs) {
+        if (pass_activation(kind)) return inputs[0];
+        if (kind != "Add" || inputs.size() != 2) return std::nullopt;
+        for (const size_t i : {0, 1})
+            if (is_constant(inputs[1 - i]) && !is_constant(inputs[i]) && pass_bias())
+                return inputs[i];
+        return std::nullopt;
+    }
+
+    // Parts behind the base, from the last to the first; an operand of a fused Add must be a
+    // constant.
+    bool pass_fused_parts(const Node& node) {
+        const auto parts = node.parts();
+        size_t operand = node.inputs.size();
+        for (size_t i = parts.size(); i-- > 1;) {
+            if (pass_activation(parts[i])) continue;
+            if (parts[i] != "Add" || operand == 0 || !is_constant(node.inputs[--operand]) ||
+                !pass_bias())
+                return false;
+        }
+        return true;
+    }
+
+    const Graph& graph_;
+    const graph::Uses uses_;
+    bool activation_ = false, bias_ = false;
+};
+
+}  // namespace
+
+BorderViews make_border_views(const Graph& graph, const ViewOptions& options) {
+    const ViewMaker maker(graph, options);
+    BorderViews views;
+    for (const ValueId id : graph.inputs) views.inputs.push_back(maker.make(id, false));
+    for (const ValueId id : graph.outputs) views.outputs.push_back(maker.make(id, true));
+    return views;
+}
+
+std::optional<Layout> find_picture_layout(const Graph& graph, const ViewOptions& options) {
+    return ViewMaker(graph, options).find_picture_layout();
+}
+
+bool is_straight_after_matrix_work(const Graph& graph, ValueId output) {
+    return Trail(graph).leads_to_matrix_work(output);
+}
+
+}  // namespace vartml::compiler

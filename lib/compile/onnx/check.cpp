@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/compile/onnx/check.h"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <string_view>
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#include <onnx/checker.h>
+#include <onnx/defs/schema.h>
+#pragma GCC diagnostic pop
+
+#include "lib/compile/onnx/lower.h"
+#include "lib/graph/ops.h"
+
+namespace vartml::onnx {
+namespace {
+
+constexpr int min_ir_version = 3;
+constexpr size_t max_listed = 20;
+
+constexpr std::string_view that_nothing_runs = " that neither the NPU nor the CPU partition runs";
+constexpr std::string_view which_nothing_runs = "which neither the NPU nor the CPU partition runs";
+const RefusedClass classes[] = {
+    {"a control-flow operator",
+     "export the model with the loop unrolled, or split it at tensor '{}'",
+     {"Loop", "Scan", "SequenceMap"}},
+    {"a sequence operator",
+     "keep this part in the application",
+     {"SequenceAt", "SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert",
+      "SequenceLength", "SplitToSequence", "ConcatFromSequence"}},
+    {"an operator on optional values",
+     "keep this part in the application",
+     {"Optional", "OptionalGetElement", "OptionalHasElement"}},
+    {"an operator on strings",
+     "keep this part in the application",
+     {"StringConcat", "StringNormalizer", "StringSplit", "RegexFullMatch", "TfIdfVectorizer"}},
+    {"a random operator",
+     "export the model in inference mode",
+     {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial",
+      "Bernoulli"}},
+    {"an operator on signals or coded pictures",
+     "do this step before the model",
+     {"DFT", "STFT", "MelWeightMatrix", "HannWindow", "HammingWindow", "BlackmanWindow",
+      "ImageDecoder"}},
+    {"a removed experimental operator",
+     "convert the model to opset 7 or later with current operators",
+     {"DynamicSlice", "GivenTensorFill", "GRUUnit", "Scale"}},
+};
+constexpr std::string_view replace_or_split =
+    "replace it with standard operators, or split the model at tensor '{}'";
+
+const RefusedClass* find_refused(std::string_view op) {
+    for (const RefusedClass& c : classes)
+        if (std::ranges::find(c.operators, op) != c.operators.end()) return &c;
+    return nullptr;
+}
+
+const ::onnx::OpSchema* find_schema(const std::string& op, int version) {
+    return ::onnx::OpSchemaRegistry::Schema(op, version, "");
+}
+
+// Why a default-domain operator is not in the declared set, or nothing.
+std::optional<std::string> outside_opset(const std::string& file, const pb::NodeProto& node,
+                                         int opset) {
+    const std::string& op = node.op_type();
+    const auto exists = [&](int version) {
+        const auto* schema = find_schema(op, version);
+        return schema && !schema->Deprecated();
+    };
+    if (exists(opset)) return std::nullopt;
+    int first = 1;
+    while (first <= max_opset && !exists(first)) ++first;
+    if (first > max_opset)
+        return std::nullopt;  // in no set: an unknown operator, which is said in other words
+    const std::string begin = file + ": node '" + node_name(node) + "' uses " + op +
+                              ", which operator set " + std::to_string(opset);
+    if (first > opset)
+        return begin + " does not have yet; it is there from set " + std::to_string(first) +
+               " on: export the model with opset " + std::to_string(std::max(first, min_opset));
+    int last = opset;
+    while (!exists(last)) --last;
+    return begin + " does not have any more; set " + std::to_string(last) +
+           " is the last that has it: convert the model with onnx.version_converter";
+}
+
+std::string split_tensor(const pb::NodeProto& node, const std::set<std::string>& constants) {
+    for (const std::string& input : node.input())
+        if (!input.empty() && !constants.contains(input)) return input;
+    return node.output_size() > 0 ? node.output(0) : std::string();
+}
+
+// The line for a node that is refused for its operator, or nothing.
+std::optional<std::string> refuse_operator(const std::string& file, const pb::NodeProto& node,
+                                           const Opsets& opsets,
+                                           const std::set<std::string>& constants, bool foreign) {
+    const std::string domain = domain_of(node);
+    const auto declared = opsets.find(domain);
+    const int opset = declared == opsets.end() ? 1 : declared->second;
+    const std::string tensor = split_tensor(node, constants);
+    if (!domain.empty()) {
+        // ONNX Runtime alone knows the layout of these tensors.
+        if (domain == "com.microsoft.nchwc" || domain == "com.ms.internal.nhwc")
+            return refusal(file, node, opset,
+                           "which ONNX Runtime's optimiser makes for one processor",
+                           "save it at optimisation level basic (ORT_ENABLE_BASIC), or give "
+                           "the model that was optimised",
+                           tensor);
+        if (foreign || can_lower(domain, node.op_type())) return std::nullopt;
+        return refusal(file, node, opset, which_nothing_runs, replace_or_split, tensor);
+    }
+    // Optimisers write some operators into sets that do not have them.
+    constexpr std::string_view in_any_set[] = {"LayerNormalization"};
+    if (std::ranges::find(in_any_set, node.op_type()) != std::end(in_any_set)) return std::nullopt;
+    if (const RefusedClass* c = find_refused(node.op_type()); c && !foreign)
+        return refusal(file, node, opset, std::string(c->problem).append(that_nothing_runs),
+                       c->way_out, tensor);
+    if (auto line = outside_opset(file, node, opset)) return line;
+    if (foreign || can_lower(domain, node.op_type())) return std::nullopt;
+    return refusal(file, node, opset, which_nothing_runs, replace_or_split, tensor);
+}
+
+// Whether all operators of the default domain mean the same in both sets.
+bool is_as_in(const pb::GraphProto& graph, int older, int newer) {
+    for (const auto& node : graph.node()) {
+        if (!domain_of(node).empty()) continue;
+        const auto* then = find_schema(node.op_type(), older);
+        const auto* now = find_schema(node.op_type(), newer);
+        if (!then || !now || then->SinceVersion() != now->SinceVersion()) return false;
+    }
+    return true;
+}
+
+std::string first_line(const char* text) {
+    const std::string_view all(text);
+    return std::string(all.substr(0, all.find('\n')));
+}
+
+}  // namespace
+
+std::span<const RefusedClass> refused_classes() {
+    return classes;
+}
+
+Result<Opsets> check_versions(const std::string& file, const pb::ModelProto& model,
+                              std::vector<Message>& messages) {
+    if (model.ir_version() < min_ir_version)
+        return Error{ErrorCode::unsupported,
+                     file + ": has the IR version " + std::to_string(model.ir_version()) +
+                         ", expected 3 or newer; export it with a current exporter"};
+    if (model.ir_version() > pb::Version::IR_VERSION)
+        messages.push_back({LogLevel::warning, file + ": has the IR version " +
+                                                   std::to_string(model.ir_version()) +
+                                                   ", the newest known is " +
+                                                   std::to_string(pb::Version::IR_VERSION)});
+    Opsets opsets;
+    for (const auto& set : model.opset_import())
+        opsets[set.domain() == "ai.onnx" ? "" : set.domain()] = static_cast<int>(set.version());
+    const auto found = opsets.find("");
+    if (found == opsets.end()) {
+        // A model whose operators are all custom declares no default set; what it uses is refused
+        // by name afterwards.
+        opsets[""] = max_opset;
+    } else if (found->second < min_opset && is_as_in(model.graph(), found->second, min_opset)) {
+        found->second = min_opset;
+    } else if (found->second < min_opset || found->second > max_opset) {
+        return Error{ErrorCode::unsupported,
+                     file + ": declares operator set " + std::to_string(found->second) +
+                         ", accepted are " + std::to_string(min_opset) + " to " +
+                         std::to_string(max_opset) + "; convert it with onnx.version_converter"};
+    }
+    return opsets;
+}
+
+const std::string& node_name(const pb::NodeProto& node) {
+    if (!node.name().empty() || node.output_size() == 0) return node.name();
+    for (const std::string& output : node.output())
+        if (!output.empty()) return output;
+    return node.name();
+}
+
+std::string domain_of(const pb::NodeProto& node) {
+    return node.domain() == "ai.onnx" ? "" : node.domain();
+}
+
+std::string operator_name(const pb::NodeProto& node) {
+    const std::string domain = domain_of(node);
+    return domain.empty() ? node.op_type() : domain + "::" + node.op_type();
+}
+
+bool is_foreign(const pb::NodeProto& node) {
+    const std::string domain = domain_of(node);
+    return !can_lower(domain, node.op_type()) || (domain.empty() && find_refused(node.op_type()));
+}
+
+std::string why_foreign(const pb::NodeProto& node) {
+    const RefusedClass* c = domain_of(node).empty() ? find_refused(node.op_type()) : nullptr;
+    return c ? std::string(c->problem) : "an operator that is none of ours";
+}
+
+std::string refusal(const std::string& file, const pb::NodeProto& node, int opset,
+                    std::string_view problem, std::string_view way_out, const std::string& tensor) {
+    std::string out(way_out);
+    if (const size_t at = out.find("{}"); at != std::string::npos) out.replace(at, 2, tensor);
+    return file + ": node '" + node_name(node) + "' uses " + operator_name(node) + " (opset " +
+           std::to_string(opset) + "), " + std::string(problem) + "; " + out;
+}
+
+std::string refused_like(const std::string& file, const pb::GraphProto& graph,
+                         const pb::NodeProto& refused, const Opsets& opsets,
+                         const std::set<std::string>& constants) {
+    constexpr std::string_view known[] = {"", "ai.onnx.ml", "com.microsoft"};
+    const std::string domain = domain_of(refused);
+    const bool all_of_domain = std::ranges::find(known, domain) == std::end(known);
+    std::string text;
+    size_t count = 1;
+    for (const auto& node : graph.node()) {
+        if (&node == &refused || domain_of(node) != domain ||
+            (!all_of_domain && node.op_type() != refused.op_type()))
+            continue;
+        const auto line = refuse_operator(file, node, opsets, constants, false);
+        if (line && ++count <= max_listed) text += '\n' + *line;
+    }
+    if (count > max_listed)
+        text += "\n" + file + ": " + std::to_string(count - max_listed) + " more nodes like these";
+    return text;
+}
+
+Result<void> check_nodes(const std::string& file, const pb::GraphProto& graph, const Opsets& opsets,
+                         const std::set<std::string>& constants, const std::set<std::string>& outer,
+                         bool foreign) {
+    std::vector<std::string> refused;
+    for (const auto& node : graph.node())
+        if (auto line = refuse_operator(file, node, opsets, constants, foreign))
+            refused.push_back(std::move(*line));
+    if (!refused.empty()) {
+        std::string text;
+        for (size_t i = 0; i < std::min(refused.size(), max_listed); ++i)
+            text += (i == 0 ? "" : "\n") + refused[i];
+        if (refused.size() > max_listed)
+            text += "\n" + file + ": " + std::to_string(refused.size() - max_listed) +
+                    " more nodes like these";
+        return Error{ErrorCode::unsupported, text};
+    }
+
+    ::onnx::checker::CheckerContext context;
+    context.set_ir_version(pb::Version::IR_VERSION);
+    context.set_opset_imports(opsets);
+    context.set_is_main_graph(false);
+    ::onnx::checker::LexicalScopeContext names;
+    for (const std::string& name : outer) names.add(name);
+    for (const auto& node : graph.node()) {
+        // What lower() or ONNX Runtime knows without ONNX.
+        const std::string domain = domain_of(node);
+        if (node.op_type() == "If" ||
+            (domain.empty() && !find_schema(node.op_type(), opsets.at(domain))))
+            continue;
+        try {
+            ::onnx::checker::check_node(node, context, names);
+        } catch (const std::exception& e) {
+            return Error{ErrorCode::bad_model, file + ": node '" + node_name(node) + "' (" +
+                                                   operator_name(node) +
+                                                   ") is not valid: " + first_line(e.what())};
+        }
+    }
+    return {};
+}
+
+}  // namespace vartml::onnx

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which operators, domains and operator sets are accepted, before any shape is known.
+#pragma once
+#include <initializer_list>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include <vartml/result.h>
+
+#include "lib/compile/onnx/import.h"
+#include "lib/compile/onnx/proto.h"
+
+namespace vartml::onnx {
+
+// Versions that the model declares, by domain; "" is the default domain.
+using Opsets = std::unordered_map<std::string, int>;
+
+// The operator sets of the default domain that are accepted.
+inline constexpr int min_opset = 7, max_opset = 22;
+
+// Operators of the default domain that no partition runs, by class.
+struct RefusedClass {
+    std::string_view problem, way_out;  // {} in the way out: the tensor to split the model at
+    std::initializer_list<std::string_view> operators;
+};
+std::span<const RefusedClass> refused_classes();
+
+// IR version and operator sets. Adds a warning for an IR version newer than known.
+Result<Opsets> check_versions(const std::string& file, const pb::ModelProto& model,
+                              std::vector<Message>& messages);
+
+// The name of a node in messages and reports: its own, or that of its first output.
+const std::string& node_name(const pb::NodeProto& node);
+// "" for the default domain however the file spells it.
+std::string domain_of(const pb::NodeProto& node);
+// "Conv", "onnx.brevitas::Quant".
+std::string operator_name(const pb::NodeProto& node);
+
+// What a refused node is told: `model.onnx: node 'x' uses Loop (opset 13), a control-flow operator
+// that …; way out`.
+std::string refusal(const std::string& file, const pb::NodeProto& node, int opset,
+                    std::string_view problem, std::string_view way_out, const std::string& tensor);
+
+// Whether the node is no operator of ours.
+bool is_foreign(const pb::NodeProto& node);
+// "which is a control-flow operator of ONNX": why it is none, to be read behind its name.
+std::string why_foreign(const pb::NodeProto& node);
+
+// A line for each further node that is refused like this one: of its operator, or of its domain
+// where that is nobody's but the model's. Each begins with a line break.
+std::string refused_like(const std::string& file, const pb::GraphProto& graph,
+                         const pb::NodeProto& refused, const Opsets& opsets,
+                         const std::set<std::string>& constants);
+
+// Every node of the list: the operator exists in the declared set, is one that can be compiled, and
+// has the inputs and attributes of its schema. Branches of If are not looked at: the one taken is
+// checked when it is known. `constants` are names that no sentence should propose to split at.
+// `outer` are names that subgraphs may read. With `foreign` operators that are none of ours pass,
+// as long as the declared set has them. Errors: unsupported with a line per refused node,
+// bad_model for a node against its schema.
+Result<void> check_nodes(const std::string& file, const pb::GraphProto& graph, const Opsets& opsets,
+                         const std::set<std::string>& constants, const std::set<std::string>& outer,
+                         bool foreign);
+
+}  // namespace vartml::onnx

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/compile/onnx/model_file.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <limits>
+#include <optional>
+#include <string_view>
+
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <google/protobuf/stubs/logging.h>
+
+#include "lib/base/foreign_file.h"
+#include "lib/base/sha256.h"
+
+namespace vartml::onnx {
+namespace {
+
+std::vector<std::string> split_path(const std::string& path) {
+    std::vector<std::string> parts;
+    size_t begin = 0;
+    while (true) {
+        const size_t end = path.find('/', begin);
+        parts.push_back(path.substr(begin, end - begin));
+        if (end == std::string::npos) return parts;
+        begin = end + 1;
+    }
+}
+
+// Opens folder/path one part at a time, so that neither ".." nor a link leads out of the folder.
+Result<Mapping> map_below(const std::string& folder, const std::string& path,
+                          const std::string& what) {
+    const std::vector<std::string> parts = split_path(path);
+    for (const std::string& part : parts)
+        if (part.empty() || part == "." || part == ".." || part.find('\0') != std::string::npos)
+            return Error{
+                ErrorCode::bad_model,
+                what + " is no path below the folder of the model; store the data beside it"};
+    Fd at(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    for (size_t i = 0; at && i < parts.size(); ++i) {
+        const int type = i + 1 < parts.size() ? O_PATH | O_DIRECTORY : O_RDONLY | O_NONBLOCK;
+        Fd next(::openat(at.get(), parts[i].c_str(), type | O_NOFOLLOW | O_CLOEXEC));
+        if (!next && errno == ELOOP)
+            return Error{ErrorCode::bad_model, what + " is a link; replace it by the file itself"};
+        at = std::move(next);
+    }
+    return MappedFile::map(at, what);
+}
+
+bool read_varint(std::span<const std::byte>& bytes, uint64_t& value) {
+    value = 0;
+    for (unsigned shift = 0; shift < 64 && !bytes.empty(); shift += 7) {
+        const auto b = static_cast<uint8_t>(bytes.front());
+        bytes = bytes.subspan(1);
+        value |= uint64_t{b & 0x7fu} << shift;
+        if ((b & 0x80) == 0) return true;
+    }
+    return false;
+}
+
+// Field numbers of ModelProto.
+constexpr uint64_t model_fields[] = {1, 2, 3, 4, 5, 6, 7, 8, 14, 20, 25, 26};
+
+// Whether the bytes are a list of ModelProto's fields of which the last one is cut off. Why: the
+// parser only says no.
+bool is_truncated(std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+        uint64_t tag = 0, size = 0;
+        if (!read_varint(bytes, tag)) return true;
+        const uint64_t field = tag >> 3;
+        if (std::ranges::find(model_fields, field) == std::end(model_fields)) return false;
+        switch (tag & 7) {
+            case 0:
+                if (!read_varint(bytes, size)) return true;
+                size = 0;
+                break;
+            case 2:
+                if (!read_varint(bytes, size)) return true;
+                break;
+            default:
+                return false;  // ModelProto has no other wire types
+        }
+        if (size > bytes.size()) return true;
+        bytes = bytes.subspan(size);
+    }
+    return false;
+}
+
+Error parse_error(const std::string& path, std::span<const std::byte> bytes) {
+    constexpr std::string_view archive = "VRA1";
+    if (bytes.size() >= 12 && as_text(bytes.subspan(8, 4)) == archive)
+        return {ErrorCode::bad_model, path + ": is a compiled model already; run it as it is"};
+    if (const auto foreign = describe_foreign(path, bytes))
+        return {ErrorCode::bad_model, path + ": " + *foreign};
+    if (is_truncated(bytes))
+        return {ErrorCode::bad_model,
+                path + ": ends after " + std::to_string(bytes.size()) +
+                    " bytes in the middle of the model; copy or export it again"};
+    return {ErrorCode::bad_model,
+            path + ": is not an ONNX model, or a damaged one; export it again"};
+}
+
+std::optional<uint64_t> parse_number(const std::string& text) {
+    uint64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+    return value;
+}
+
+std::string location_of(const pb::TensorProto& tensor) {
+    for (const auto& entry : tensor.external_data())
+        if (entry.key() == "location") return entry.value();
+    return {};
+}
+
+// Calls `f` for each tensor of the graph, of Constant nodes and of subgraphs, in the order of the
+// file.
+template <typename F>
+Result<void> for_each_tensor(const pb::GraphProto& graph, const F& f) {
+    for (const auto& tensor : graph.initializer())
+        if (auto done = f(tensor); !done) return done;
+    for (const auto& node : graph.node())
+        for (const auto& attribute : node.attribute()) {
+            if (attribute.has_t())
+                if (auto done = f(attribute.t()); !done) return done;
+            if (attribute.has_g())
+                if (auto done = for_each_tensor(attribute.g(), f); !done) return done;
+        }
+    return {};
+}
+
+}  // namespace
+
+Result<ModelFile> ModelFile::open(const std::string& path) {
+    google::protobuf::SetLogHandler(
+        nullptr);  // it would write to standard error what the sentences below say
+    ModelFile file;
+    file.path_ = path;
+    auto bytes = MappedFile::open(path);
+    if (!bytes) return bytes.error();
+    file.bytes_ = std::move(*bytes);
+    const Bytes all = file.bytes_->bytes();
+    if (all.empty())
+        return Error{ErrorCode::bad_model, path + ": is empty, expected an ONNX model"};
+    if (all.size() > static_cast<size_t>(std::numeric_limits<int>::max()))
+        return Error{
+            ErrorCode::bad_model,
+            path + ": has " + std::to_string(all.size()) +
+                " bytes, an ONNX file holds at most 2147483647; save it with external data"};
+
+    file.proto_ = std::make_shared<pb::ModelProto>();
+    const int size = static_cast<int>(all.size());
+    google::protobuf::io::ArrayInputStream array(all.data(), size);
+    google::protobuf::io::CodedInputStream stream(&array);
+    stream.SetTotalBytesLimit(size);
+    if (!file.proto_->ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage() ||
+        !file.proto_->has_graph())
+        return parse_error(path, all);
+    return file;
+}
+
+Result<Mapping> ModelFile::external_file(const std::string& location) {
+    if (const auto found = external_.find(location); found != external_.end()) return found->second;
+    auto mapping =
+        map_below(parent_of(path_), location, path_ + ": external data '" + location + "'");
+    if (mapping) external_.emplace(location, *mapping);
+    return mapping;
+}
+
+Result<ModelFile::Stored> ModelFile::external_bytes(const pb::TensorProto& tensor,
+                                                    size_t size_bytes) {
+    const std::string location = location_of(tensor);
+    const std::string what =
+        path_ + ": external data '" + location + "' of tensor '" + tensor.name() + "'";
+    uint64_t offset = 0;
+    uint64_t length = size_bytes;
+    for (const auto& entry : tensor.external_data()) {
+        if (entry.key() != "offset" && entry.key() != "length") continue;
+        const auto number = parse_number(entry.value());
+        if (!number)
+            return Error{ErrorCode::bad_model,
+                         what + " has the " + entry.key() + " '" + entry.value() + "'"};
+        (entry.key() == "offset" ? offset : length) = *number;
+    }
+    if (length != size_bytes)
+        return Error{ErrorCode::bad_model, what + " holds " + std::to_string(length) +
+                                               " bytes, its shape and type need " +
+                                               std::to_string(size_bytes)};
+    auto mapping = external_file(location);
+    if (!mapping) return mapping.error();
+    const auto bytes = (*mapping)->bytes();
+    if (offset > bytes.size() || bytes.size() - offset < length)
+        return Error{ErrorCode::bad_model,
+                     what + " lies at " + std::to_string(offset) + " and has " +
+                         std::to_string(length) + " bytes, the file ends at " +
+                         std::to_string(bytes.size()) + "; copy or export it again"};
+    return Stored{bytes.subspan(offset, length), *mapping};
+}
+
+Result<std::string> ModelFile::signature() {
+    Sha256 hash;
+    hash.update(bytes_->bytes());
+    std::vector<std::string> seen;
+    auto done =
+        for_each_tensor(proto_->graph(), [&](const pb::TensorProto& tensor) -> Result<void> {
+            if (tensor.data_location() != pb::TensorProto::EXTERNAL) return {};
+            const std::string location = location_of(tensor);
+            if (std::ranges::find(seen, location) != seen.end()) return {};
+            seen.push_back(location);
+            auto mapping = external_file(location);
+            if (!mapping) return mapping.error();
+            hash.update((*mapping)->bytes());
+            return {};
+        });
+    if (!done) return done.error();
+    const Sha256::Digest digest = hash.finish();
+    return to_hex(std::span(digest).first(16));
+}
+
+}  // namespace vartml::onnx

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/compile/output_meaning.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+
+namespace vartml::compiler {
+namespace {
+
+using graph::Graph;
+using graph::Node;
+using graph::ValueId;
+
+// The same elements, in another order, shape or type.
+constexpr std::string_view movement[] = {
+    "Identity", "Reshape",   "Flatten", "Squeeze",        "Transpose",
+    "Cast",     "Unsqueeze", "Dropout", "QuantizeLinear", "DequantizeLinear"};
+// Products with weights, bias included.
+constexpr std::string_view products[] = {"Gemm", "Conv", "QLinearConv", "QGemm"};
+// Sums of products, and means of them.
+constexpr std::string_view linear[] = {"Gemm",
+                                       "MatMul",
+                                       "Conv",
+                                       "ConvTranspose",
+                                       "MatMulInteger",
+                                       "ConvInteger",
+                                       "QLinearConv",
+                                       "QLinearMatMul",
+                                       "QGemm",
+                                       "Add",
+                                       "Sub",
+                                       "BatchNormalization",
+                                       "GlobalAveragePool",
+                                       "AveragePool",
+                                       "ReduceMean",
+                                       "QLinearAdd",
+                                       "QLinearGlobalAveragePool",
+                                       "QLinearAveragePool"};
+
+bool is_any_of(std::string_view kind, std::span<const std::string_view> kinds) {
+    return std::ranges::find(kinds, kind) != kinds.end();
+}
+
+class Reader {
+public:
+    explicit Reader(const Graph& graph) : graph_(graph), uses_(find_uses(graph)) {}
+
+    // Of parts that are joined (levels of a head): what all of them end in, "" where they differ.
+    std::string ends_in(ValueId id) const {
+        std::optional<std::string> common;
+        std::vector<ValueId> open{id};
+        std::set<ValueId> seen;
+        while (!open.empty()) {
+            const ValueId part = open.back();
+            open.pop_back();
+            if (part == graph::none || !seen.insert(part).second) continue;
+            const Node* node = producer_behind_movement(part);
+            if (node && node->parts().size() == 1 && node->base() == "Concat") {
+                open.insert(open.end(), node->inputs.begin(), node->inputs.end());
+                continue;
+            }
+            const std::string meaning = node ? meaning_of(*node) : std::string();
+            if (common && is_linear(*common) && is_linear(meaning))
+                common = *common == meaning ? meaning : "linear";
+            else if (common && *common != meaning)
+                return {};
+            else
+                common = meaning;
+        }
+        return common.value_or("");
+    }
+
+    std::optional<Quantisation> quantisation(ValueId id) const {
+        while (const Node* node = producer(id)) {
+            const std::string_view kind = node->base();
+            if (kind == "QuantizeLinear") return codes(node->inputs, 1);
+            if (kind == "QLinearConcat") return codes(node->inputs, 0);
+            if (kind == "QLinearConv" || kind == "QLinearMatMul" || kind == "QLinearAdd" ||
+                kind == "QLinearMul")
+                return codes(node->inputs, 6);
+            if (kind.starts_with("QLinear")) return codes(node->inputs, 3);
+            const bool moves = kind == "Identity" || kind == "Reshape" || kind == "Flatten" ||
+                               kind == "Squeeze" || kind == "Unsqueeze" || kind == "Transpose";
+            if (!moves) return std::nullopt;
+            id = node->inputs[0];
+        }
+        return std::nullopt;
+    }
+
+private:
+    static bool is_linear(std::string_view meaning) {
+        return meaning == "linear" || meaning == "product";
+    }
+
+    std::string meaning_of(const Node& node) const {
+        // With nothing behind it.
+        if (node.parts().size() == 1 && is_any_of(node.base(), products)) return "product";
+        // The last part is what the elements went through last.
+        const std::string_view kind = node.parts().back();
+        if (kind == "Softmax" || kind == "QLinearSoftmax") return "softmax";
+        if (kind == "LogSoftmax") return "log-softmax";
+        if (kind == "Sigmoid" || kind == "HardSigmoid" || kind == "QLinearSigmoid")
+            return "sigmoid";
+        if (kind == "LpNormalization") return "unit-length";
+        if (kind == "Div") return of_quotient(node);
+        if (kind == "Mul") return is_scaled_sum(node) ? "linear" : "";
+        return is_any_of(kind, linear) ? "linear" : "";
+    }
+
+    // A sum of products that was dynamically quantised has two scales at most, and a constant may
+    // follow; a product of anything else is no sum.
+    bool is_scaled_sum(const Node& node) const {
+        const Node* at = &node;
+        for (int steps = 0; steps < 4; ++steps) {
+            if (reads_from(*at, {"Sigmoid", "HardSigmoid", "Tanh", "Softmax"})) return false;
+            const Node* next = nullptr;
+            for (const ValueId id : at->inputs) {
+                const Node* from = id == graph::none ? nullptr : producer_behind_movement(id);
+                if (!from) continue;
+                if (is_any_of(from->parts().back(), linear)) return true;
+                if (from->parts().back() == "Mul") next = from;
+            }
+            if (!next) return false;
+            at = next;
+        }
+        return false;
+    }
+
+    const Node* producer(ValueId id) const {
+        const int32_t at = uses_.producer[static_cast<size_t>(id)];
+        return at < 0 ? nullptr : &graph_.nodes[static_cast<size_t>(at)];
+    }
+
+    const Node* producer_behind_movement(ValueId id) const {
+        const Node* node = producer(id);
+        while (node && node->parts().size() == 1 && is_any_of(node->base(), movement))
+            node = producer(node->inputs[0]);
+        return node;
+    }
+
+    bool reads_from(const Node& node, std::initializer_list<std::string_view> kinds) const {
+        return std::ranges::any_of(node.inputs, [&](ValueId id) {
+            const Node* from = id == graph::none ? nullptr : producer_behind_movement(id);
+            return from && std::ranges::find(kinds, from->parts().back()) != kinds.end();
+        });
+    }
+
+    // Softmax and the length of a vector, written out.
+    std::string of_quotient(const Node& node) const {
+        if (reads_from(node, {"Exp"}) && reads_from(node, {"ReduceSum"})) return "softmax";
+        constexpr std::string_view length[] = {"ReduceL2", "Clip", "Max", "Expand",
+                                               "Sqrt",     "Pow",  "Add", "Sum"};
+        const Node* divisor = producer_behind_movement(node.inputs[1]);
+        for (int steps = 0; divisor && steps < 5; ++steps) {
+            const std::string_view kind = divisor->parts().back();
+            if (kind == "ReduceL2" || kind == "ReduceSumSquare") return "unit-length";
+            if (kind == "Sqrt" || is_any_of(kind, length)) {
+                divisor = producer_behind_movement(divisor->inputs[0]);
+            } else {
+                break;
+            }
+        }
+        return {};
+    }
+
+    // Scale and zero point from the input `first` on, where they are one constant each.
+    std::optional<Quantisation> codes(const std::vector<ValueId>& inputs, size_t first) const {
+        if (inputs.size() <= first || inputs[first] == graph::none) return std::nullopt;
+        const graph::Value& scale = graph_.value(inputs[first]);
+        if (!scale.constant || scale.type.elements() != 1 ||
+            scale.type.data_type != DataType::float32)
+            return std::nullopt;
+        Quantisation q{scale.constant->as<float>()[0], 0};
+        if (inputs.size() <= first + 1 || inputs[first + 1] == graph::none) return q;
+        const graph::Value& zero = graph_.value(inputs[first + 1]);
+        if (!zero.constant || zero.type.elements() != 1) return std::nullopt;
+        switch (zero.type.data_type) {
+            case DataType::uint8:
+                q.zero_point = zero.constant->as<uint8_t>()[0];
+                return q;
+            case DataType::int8:
+                q.zero_point = zero.constant->as<int8_t>()[0];
+                return q;
+            case DataType::uint16:
+                q.zero_point = zero.constant->as<uint16_t>()[0];
+                return q;
+            case DataType::int16:
+                q.zero_point = zero.constant->as<int16_t>()[0];
+                return q;
+            default:
+                return std::nullopt;
+        }
+    }
+
+    const Graph& graph_;
+    const graph::Uses uses_;
+};
+
+bool holds_codes(DataType type) {
+    return type == DataType::int8 || type == DataType::uint8 || type == DataType::int16 ||
+           type == DataType::uint16;
+}
+
+}  // namespace
+
+std::vector<ModelInfo::Output> output_meanings(const Graph& graph) {
+    const Reader reader(graph);
+    std::vector<ModelInfo::Output> meanings;
+    for (const ValueId id : graph.outputs) {
+        ModelInfo::Output& meaning = meanings.emplace_back();
+        meaning.name = graph.value(id).name;
+        meaning.ends_in = reader.ends_in(id);
+        if (!holds_codes(graph.value(id).type.data_type)) continue;
+        const auto codes = reader.quantisation(id);
+        if (!codes) continue;
+        meaning.quant_scale = codes->scale;
+        meaning.zero_point = codes->zero_point;
+    }
+    return meanings;
+}
+
+}  // namespace vartml::compiler

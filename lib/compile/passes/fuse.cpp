@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+// Passes that merge a node into the linear operator or window next to it.
+#include <algorithm>
+#include <cmath>
+
+#include "lib/compile/passes/fold_affine.h"
+#include "lib/compile/passes/passes.h"
+#include "lib/graph/numbers.h"
+
+namespace vartml::compiler {
+
+namespace {
+
+using graph::Node;
+using graph::none;
+using graph::Type;
+using graph::ValueId;
+using Ints = std::vector<int64_t>;
+
+constexpr std::string_view activations[] = {"Clip",      "Elu",       "Gelu", "HardSigmoid",
+                                            "HardSwish", "LeakyRelu", "Mish", "Relu",
+                                            "SiLU",      "Sigmoid",   "Tanh"};
+
+bool is_activation(std::string_view kind) {
+    return std::ranges::find(activations, kind) != std::end(activations);
+}
+
+bool takes_parts(std::string_view base) {
+    return base == "Conv" || base == "ConvTranspose" || base == "Gemm" || base == "MatMul";
+}
+
+// The index of a node that may take another part: linear, its result read by one node only.
+std::optional<size_t> host(Rewriter& rewriter, ValueId result) {
+    const Node* node = rewriter.producer(result);
+    if (!node || !takes_parts(node->base()) || !rewriter.has_one_use(result)) return std::nullopt;
+    if (!graph::is_float(rewriter.type(result).data_type)) return std::nullopt;
+    return static_cast<size_t>(rewriter.producer_index(result));
+}
+
+// Puts `part` behind the parts of the node at `host`, which moves to the place of the node at
+// `index`: all operands are known there.
+void append_part(Rewriter& rewriter, size_t host, size_t index, ValueId operand) {
+    Node fused = rewriter.node(host);
+    Node& part = rewriter.node(index);
+    fused.inputs.resize(std::max<size_t>(fused.inputs.size(), 3), none);
+    fused.kind += '+' + part.kind;
+    if (operand != none) fused.inputs.push_back(operand);
+    for (const auto& [key, value] : part.attributes)
+        fused.attributes[part.kind + '.' + key] = value;
+    fused.outputs = part.outputs;
+    Rewriter::merge_sources(fused, part);
+    part = std::move(fused);
+    rewriter.remove(rewriter.node(host));
+}
+
+bool fuse_activation_at(Rewriter& rewriter, size_t index) {
+    const Node& node = rewriter.node(index);
+    if (!is_activation(node.kind) || node.inputs.size() != 1) return false;
+    const auto found = host(rewriter, node.inputs[0]);
+    if (!found) return false;
+    // One activation per operator, and at the end.
+    const auto parts = rewriter.node(*found).parts();
+    if (std::ranges::any_of(parts, is_activation)) return false;
+    append_part(rewriter, *found, index, none);
+    return true;
+}
+
+bool fuse_residual_at(Rewriter& rewriter, size_t index) {
+    const Node& node = rewriter.node(index);
+    if (node.kind != "Add" || node.inputs[0] == node.inputs[1]) return false;
+    const Type& type = rewriter.type(node.outputs[0]);
+    std::optional<size_t> best;
+    ValueId operand = none;
+    for (size_t i = 0; i < 2; ++i) {
+        if (rewriter.type(node.inputs[i]) != type || rewriter.value(node.inputs[i]).data_dependent)
+            return false;
+        const auto found = host(rewriter, node.inputs[i]);
+        if (!found || (best && *found < *best)) continue;
+        const auto parts = rewriter.node(*found).parts();
+        if (std::ranges::find(parts, "Add") != parts.end()) continue;
+        best = found;
+        operand = node.inputs[1 - i];
+    }
+    if (!best || rewriter.is_constant(operand)) return false;
+    append_part(rewriter, *best, index, operand);
+    return true;
+}
+
+// Mul or Add of a constant per channel behind a fused activation, as a part with one number per
+// channel in the rank of the result.
+bool fuse_scale_bias_at(Rewriter& rewriter, size_t index) {
+    const Node& node = rewriter.node(index);
+    if ((node.kind != "Add" && node.kind != "Mul") || node.inputs.size() != 2) return false;
+    for (size_t i = 0; i < 2; ++i) {
+        const auto found = host(rewriter, node.inputs[i]);
+        const Type type = rewriter.type(node.inputs[i]);
+        if (!found || type != rewriter.type(node.outputs[0]) ||
+            rewriter.node(*found).parts().size() > 3)
+            continue;
+        const Node& linear = rewriter.node(*found);
+        if (linear.base() != "Conv" && linear.base() != "ConvTranspose") continue;
+        const size_t axis = channel_axis(rewriter, linear);
+        const auto numbers = per_channel(rewriter, node.inputs[1 - i], type.shape, axis);
+        if (numbers.empty()) continue;
+        Type operand{type.data_type, Ints(type.shape.size(), 1)};
+        operand.shape[axis] = type.shape[axis];
+        const std::string stem = rewriter.value(node.inputs[1 - i]).name;
+        append_part(rewriter, *found, index, rewriter.add_constant(stem, operand, numbers));
+        return true;
+    }
+    return false;
+}
+
+bool bias_at(Rewriter& rewriter, size_t index) {
+    const Node& node = rewriter.node(index);
+    if (node.kind != "Add") return false;
+    for (size_t i = 0; i < 2; ++i) {
+        const ValueId product = node.inputs[i], bias = node.inputs[1 - i];
+        Node* matmul = rewriter.producer(product, "MatMul");
+        if (!matmul || matmul->inputs.size() > 2 || !rewriter.has_one_use(product)) continue;
+        const Type& type = rewriter.type(product);
+        if (!rewriter.is_constant(bias) || type.shape.empty() ||
+            type != rewriter.type(node.outputs[0]))
+            continue;
+        if (rewriter.type(matmul->inputs[1]).shape.size() < 2) continue;
+        const int64_t columns = type.shape.back();
+        const Type& row = rewriter.type(bias);
+        if (row.elements() != columns || row.shape.back() != columns) continue;
+        ValueId one_axis = bias;
+        if (row.shape.size() != 1) {
+            const auto numbers = graph::read_numbers<double>(rewriter.value(bias));
+            const std::string stem = rewriter.value(bias).name;
+            one_axis = rewriter.add_constant(stem, {row.data_type, {columns}}, numbers);
+        }
+        Node& host = *rewriter.producer(product);
+        host.inputs.push_back(one_axis);
+        host.outputs = rewriter.node(index).outputs;
+        Rewriter::merge_sources(host, rewriter.node(index));
+        rewriter.remove(rewriter.node(index));
+        return true;
+    }
+    return false;
+}
+
+// ---- padding
+// ---- views in front of activations ------------------------------------------------------------
+
+// Whether a chain of views that nobody else reads leads up to an operator without activation.
+bool leads_to_host(Rewriter& rewriter, ValueId id) {
+    while (const Node* node = rewriter.producer(id)) {
+        if (!rewriter.has_one_use(id) || rewriter.value(id).data_dependent) return false;
+        const bool view = node->kind == "Reshape" || node->kind == "Transpose";
+        if (!view) return host(rewriter, id) && std::ranges::none_of(node->parts(), is_activation);
+        if (node->inputs.size() != 1) return false;
+        id = node->inputs[0];
+    }
+    return false;
+}
+
+bool hoist_activation_at(Rewriter& rewriter, size_t index) {
+    const Node& node = rewriter.node(index);
+    if (!is_activation(node.kind) || node.inputs.size() != 1) return false;
+    const Node* above = rewriter.producer(node.inputs[0]);
+    if (!above || (above->kind != "Reshape" && above->kind != "Transpose") ||
+        !leads_to_host(rewriter, node.inputs[0]))
+        return false;
+    // The activation takes the place of the view and the view that of the activation.
+    const auto place = static_cast<size_t>(rewriter.producer_index(node.inputs[0]));
+    const ValueId between = node.inputs[0];
+    rewriter.graph().value(between).type = rewriter.type(above->inputs[0]);
+    Node activation = node, view = *above;
+    activation.inputs = view.inputs;
+    view.outputs = activation.outputs;
+    activation.outputs = view.inputs = {between};
+    rewriter.node(place) = std::move(activation);
+    rewriter.node(index) = std::move(view);
+    rewriter.refresh();
+    return true;
+}
+
+// -------------------------------------------------------------------------------------------------------
+
+// Whether the padding is of zeros, at the spatial axes only and not negative.
+bool pads_space_with(const Node& pad, double value) {
+    const Ints pads = pad.get("pads", Ints());
+    const size_t rank = pads.size() / 2;
+    if (pad.inputs.size() != 1 || rank < 3 || pad.get("mode", "constant") != "constant" ||
+        static_cast<double>(pad.get("value", 0.0F)) != value) {
+        return false;
+    }
+    for (size_t i = 0; i < pads.size(); ++i) {
+        if (pads[i] < 0 || (i % rank < 2 && pads[i] != 0)) return false;
+    }
+    return true;
+}
+
+bool never_negative(Rewriter& rewriter, ValueId id) {
+    const Node* node = rewriter.producer(id);
+    if (!node) return false;
+    constexpr std::string_view kinds[] = {"Relu", "Sigmoid", "HardSigmoid", "Softmax",
+                                          "Exp",  "Abs",     "Softplus"};
+    const std::string_view last = node->parts().back();
+    if (std::ranges::find(kinds, last) != std::end(kinds)) return true;
+    if (last == "Clip") return node->get(node->kind == "Clip" ? "min" : "Clip.min", -INFINITY) >= 0;
+    if (last == "MaxPool" || last == "Concat") {
+        return std::ranges::all_of(node->inputs,
+                                   [&](ValueId input) { return never_negative(rewriter, input); });
+    }
+    return false;
+}
+
+bool pads_nothing(const Node& node) {
+    return std::ranges::all_of(node.get("pads", Ints()), [](int64_t v) { return v == 0; });
+}
+
+bool fuse_pad_at(Rewriter& rewriter, size_t index) {
+    Node& node = rewriter.node(index);
+    const std::string_view base = node.base();
+    if (base != "Conv" && node.kind != "AveragePool" && node.kind != "MaxPool") return false;
+    Node* pad = rewriter.producer(node.inputs[0], "Pad");
+    if (!pad || !rewriter.has_one_use(node.inputs[0]) ||
+        rewriter.value(node.inputs[0]).data_dependent)
+        return false;
+    if (node.kind == "MaxPool") {
+        // Padding of a MaxPool never wins: the same as zeros where nothing is below them.
+        const bool minus_infinity = pads_space_with(*pad, -INFINITY);
+        const bool zeros = pads_space_with(*pad, 0) && never_negative(rewriter, pad->inputs[0]);
+        if ((!minus_infinity && !zeros) || node.get("ceil_mode", int64_t{0})) return false;
+        // An end so wide that a window lies wholly in it would have no element at all.
+        const Ints kernel = node.get("kernel_shape", Ints()), pads = pad->get("pads", Ints());
+        const size_t rank = kernel.size() + 2;
+        for (size_t i = 0; i < kernel.size(); ++i) {
+            if (pads[i + 2] >= kernel[i] || pads[rank + i + 2] >= kernel[i]) return false;
+        }
+    } else if (!pads_space_with(*pad, 0)) {
+        return false;
+    }
+    if (node.kind == "AveragePool") {
+        // The padding counts as elements; so must any padding that the pool has itself.
+        const bool counts = node.get("count_include_pad", int64_t{0}) != 0;
+        if (node.get("ceil_mode", int64_t{0}) || (!counts && !pads_nothing(node))) return false;
+        node.attributes["count_include_pad"] = int64_t{1};
+    }
+    const Ints outer = pad->get("pads", Ints());
+    const size_t rank = outer.size() / 2, space = rank - 2;
+    Ints pads = node.get("pads", Ints(2 * space, 0));
+    for (size_t i = 0; i < space; ++i) {
+        pads[i] += outer[i + 2];
+        pads[space + i] += outer[rank + i + 2];
+    }
+    node.attributes["pads"] = pads;
+    Rewriter::merge_sources(node, *pad);
+    node.inputs[0] = pad->inputs[0];
+    rewriter.refresh();
+    return true;
+}
+
+}  // namespace
+
+Result<PassStats> fuse_activation(graph::Graph& graph) {
+    return rewrite_nodes(graph, fuse_activation_at);
+}
+Result<PassStats> fuse_residual(graph::Graph& graph) {
+    return rewrite_nodes(graph, fuse_residual_at);
+}
+Result<PassStats> fuse_scale_bias(graph::Graph& graph) {
+    return rewrite_nodes(graph, fuse_scale_bias_at);
+}
+Result<PassStats> hoist_activation(graph::Graph& graph) {
+    return rewrite_nodes(graph, hoist_activation_at);
+}
+Result<PassStats> gemm_from_matmul(graph::Graph& graph) {
+    return rewrite_nodes(graph, bias_at);
+}
+Result<PassStats> fuse_pad(graph::Graph& graph) {
+    return rewrite_nodes(graph, fuse_pad_at);
+}
+
+}  // namespace vartml::compiler

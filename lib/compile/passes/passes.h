@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// All passes, in the order of the table. Each is a function of the graph alone; run_passes in
+// pass_table.h runs them.
+#pragma once
+#include "lib/compile/passes/rewrite.h"
+
+namespace vartml::compiler {
+
+// The first three passes belong to quantised models and run at every level, so that int8 results
+// are the same at all of them.
+
+// Lets operators that only move or select elements work on codes of 8 bits: DequantizeLinear sinks
+// below them, QuantizeLinear rises above them, and where the two meet with the same parameters both
+// disappear.
+//   before  %a = DequantizeLinear %x, %s, %z : f32[1,4,8,8]
+//           %b = Transpose %a {perm=[0,2,3,1]} : f32[1,8,8,4]
+//           %y = QuantizeLinear %b, %s, %z : u8[1,8,8,4]
+//   after   %y = Transpose %x {perm=[0,2,3,1]} : u8[1,8,8,4]
+// Covers Reshape and its kin, Transpose, Slice, Split, Gather, Expand, Tile, MaxPool, nearest
+// Resize, DepthToSpace, SpaceToDepth; Concat of equal parameters; Pad with a number that has a
+// code; Transpose of weights with a scale per channel. Leaves alone: scales per channel elsewhere,
+// 16 bits, parameters that are no constants.
+Result<PassStats> sink_dequantise(graph::Graph& graph);
+
+// Makes quantised operators of float ones between DequantizeLinear and QuantizeLinear.
+//   before  %a = DequantizeLinear %x, %xs, %xz : f32[1,4,8,8]
+//           %b = DequantizeLinear %w, %ws, %wz {axis=0} : f32[6,4,1,1]
+//           %c = Conv %a, %b : f32[1,6,8,8]
+//           %d = Relu %c : f32[1,6,8,8]
+//           %y = QuantizeLinear %d, %ys, %yz : u8[1,6,8,8]
+//   after   %y = QLinearConv %x, %xs, %xz, %w, %ws, %wz, %ys, %yz : u8[1,6,8,8]
+// Covers Conv, Gemm, MatMul with a row of bias, Add, Mul, Concat, average pools, LeakyRelu,
+// Sigmoid; DequantizeLinear and QuantizeLinear of other parameters become a QLinearConcat of one.
+// Relu and Clip become a Clip of codes, or nothing where zero point and range imply them: rounding
+// and saturating are monotone, so the codes are the same. A bias is rounded to units of the sums.
+// Leaves alone: operands that are not quantised per tensor (weights: or per output channel); types
+// of codes that differ; a float result that somebody else reads.
+Result<PassStats> quantise_operators(graph::Graph& graph);
+
+// Replaces DequantizeLinear of constants, blocked ones too, by constants. Runs behind
+// quantise_operators: what reads them stays float.
+//   before  %b = DequantizeLinear %w, %s {axis=0, block_size=32} : f32[64,10]
+//           %y = MatMul %x, %b : f32[1,10]
+//   after   %y = MatMul %x, %b : f32[1,10]        with a constant %b
+Result<PassStats> fold_dequantise(graph::Graph& graph);
+
+// Replaces nodes whose inputs are all constant by constants, and takes inputs that have become
+// constant into attributes.
+//   before  %i = Add %c1, %c2 : i64[2]
+//           %y = Reshape %x, %i : f32[1,192]
+//   after   %y = Reshape %x {shape=[1,192]} : f32[1,192]
+// Leaves alone: DequantizeLinear, which fold_dequantise folds; anything whose type would change;
+// nodes that make an output of the graph, which no constant may be.
+Result<PassStats> fold_constants(graph::Graph& graph);
+
+// Removes nodes that give back their input, and joins neighbours that make one.
+//   before  %a = Transpose %x {perm=[0,2,3,1]} : f32[1,8,8,3]
+//           %y = Transpose %a {perm=[0,3,1,2]} : f32[1,3,8,8]
+//   after   %x is read instead of %y
+// Covers Identity, Cast to the same type, Reshape, Expand and Resize to the same shape, Pad by and
+// Slice of nothing, Concat of one, adding 0, multiplying by 1, pools of 1x1, Reshape of Reshape,
+// Transpose of Transpose, Relu and Clip of Relu and Clip. Leaves alone: what lies between an input
+// and an output of the graph.
+Result<PassStats> remove_identity(graph::Graph& graph);
+
+// Folds BatchNormalization into the linear operator before it, or the convolution behind it; else
+// makes Mul and Add of it.
+//   before  %a = Conv %x, %w : f32[1,16,8,8]
+//           %y = BatchNormalization %a, %scale, %bias, %mean, %var : f32[1,16,8,8]
+//   after   %y = Conv %x, %w_1, %a.bias : f32[1,16,8,8]
+// Leaves alone: statistics that are no constants.
+Result<PassStats> fold_batch_norm(graph::Graph& graph);
+
+// Names activations and rearrangements that exporters spell as several nodes.
+//   before  %s = Sigmoid %x : f32[1,16,8,8]
+//           %y = Mul %x, %s : f32[1,16,8,8]
+//   after   %y = vartml::SiLU %x : f32[1,16,8,8]
+// Covers SiLU, HardSigmoid, HardSwish, Gelu, Mish; mean and maximum over all of height and width as
+// global pools. Leaves alone: a gate that somebody else reads.
+Result<PassStats> recognise_patterns(graph::Graph& graph);
+
+// Names the pixel shuffle that exporters spell as Reshape, Transpose, Reshape.
+//   before  %a = Reshape %x {shape=[1,4,2,2,8,8]} : f32[1,4,2,2,8,8]
+//           %b = Transpose %a {perm=[0,1,4,2,5,3]} : f32[1,4,8,2,8,2]
+//           %y = Reshape %b {shape=[1,4,16,16]} : f32[1,4,16,16]
+//   after   %y = DepthToSpace %x {blocksize=2, mode="CRD"} : f32[1,4,16,16]
+// Covers both modes and SpaceToDepth. Leaves alone: channel shuffles, which move no pixels.
+Result<PassStats> recognise_depth_to_space(graph::Graph& graph);
+
+// Folds Mul, Div, Add and Sub by a constant per channel into the linear operator before it, and Mul
+// and Div into a convolution behind it.
+//   before  %a = Conv %x, %w : f32[1,8,28,28]
+//           %y = Add %a, %b : f32[1,8,28,28]
+//   after   %y = Conv %x, %w_1, %a.bias : f32[1,8,28,28]
+// Positive factors go through a Relu or LeakyRelu that is fused already.
+// Leaves alone: constants of another shape; a result that somebody else reads.
+Result<PassStats> fold_scale_bias(graph::Graph& graph);
+
+// Swaps an activation with the Reshape or Transpose in front of it, up to the operator that can
+// take it.
+//   before  %a = Conv %x, %w, %b : f32[1,1,40,40]
+//           %r = Reshape %a {shape=[1,1600]} : f32[1,1600]
+//           %y = Sigmoid %r : f32[1,1600]
+//   after   %a = Conv %x, %w, %b : f32[1,1,40,40]
+//           %r = Sigmoid %a : f32[1,1,40,40]
+//           %y = Reshape %r {shape=[1,1600]} : f32[1,1600]
+// Leaves alone: views of anything but a linear operator without activation; views that somebody
+// else reads.
+Result<PassStats> hoist_activation(graph::Graph& graph);
+
+// Makes one strided convolution of a space-to-depth in front of a convolution.
+//   before  four strided Slices of %x : f32[1,3,416,416], then Concat : f32[1,12,208,208]
+//           %y = Conv %c, %w {pads=[1,1,1,1]} : f32[1,16,208,208]     3x3 kernel
+//   after   %y = Conv %x, %w_1 {pads=[2,2,2,2], strides=[2,2]} : f32[1,16,208,208]     6x6 kernel
+// Covers SpaceToDepth as well, any block and any order of the pieces. The weights are rearranged,
+// no arithmetic changes. Leaves alone: grouped or dilated convolutions; pieces that somebody else
+// reads.
+Result<PassStats> space_to_depth_conv(graph::Graph& graph);
+
+// Moves a Pad with zeros into the window that reads it.
+//   before  %a = Pad %x {pads=[0,0,1,1,0,0,1,1]} : f32[1,16,10,10]
+//           %y = Conv %a, %w : f32[1,8,8,8]
+//   after   %y = Conv %x, %w {pads=[1,1,1,1]} : f32[1,8,8,8]
+// Covers Conv; AveragePool, which then counts the padding; MaxPool where no element of %x can be
+// negative. Leaves alone: padded channels, negative pads, other modes.
+Result<PassStats> fuse_pad(graph::Graph& graph);
+
+// Makes the Add of a constant row behind a MatMul its bias.
+//   before  %a = MatMul %x, %w : f32[1,10]
+//           %y = Add %a, %b : f32[1,10]
+//   after   %y = MatMul %x, %w, %b : f32[1,10]
+// Leaves alone: a MatMul that has a bias.
+Result<PassStats> gemm_from_matmul(graph::Graph& graph);
+
+// Merges the addition of another tensor into the linear operator that makes one of the operands.
+//   before  %a = Conv %x, %w, %b : f32[1,16,8,8]
+//           %y = Add %a, %z : f32[1,16,8,8]
+//   after   %y = Conv+Add %x, %w, %b, %z : f32[1,16,8,8]
+// Takes the later one where both operands come from such operators; goes behind an activation that
+// is fused already. Leaves alone: operands that broadcast; a result that somebody else reads.
+Result<PassStats> fuse_residual(graph::Graph& graph);
+
+// Merges Mul and Add by a constant per channel that no weight can take, behind the activation of a
+// convolution.
+//   before  %a = Conv+Relu %x, %w, %b : f32[1,16,8,8]
+//           %y = Add %a, %c : f32[1,16,8,8]        with %c : f32[1]
+//   after   %y = Conv+Relu+Add %x, %w, %b, %c_1 : f32[1,16,8,8]        with %c_1 : f32[1,16,1,1]
+// Leaves alone: constants of another shape; a result that somebody else reads.
+Result<PassStats> fuse_scale_bias(graph::Graph& graph);
+
+// Merges an activation into the linear operator that feeds it.
+//   before  %a = Conv %x, %w, %b {pads=[1,1,1,1]} : f32[1,16,112,112]
+//           %y = Relu %a : f32[1,16,112,112]
+//   after   %y = Conv+Relu %x, %w, %b {pads=[1,1,1,1]} : f32[1,16,112,112]
+// Covers Relu, Clip with constant bounds, LeakyRelu, Elu, Sigmoid, HardSigmoid, HardSwish, SiLU,
+// Tanh, Gelu, Mish. Leaves alone: a result that has another reader or is an output of the graph.
+Result<PassStats> fuse_activation(graph::Graph& graph);
+
+}  // namespace vartml::compiler

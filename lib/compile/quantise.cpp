@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/compile/quantise.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <set>
+
+#include "lib/compile/passes/passes.h"
+#include "lib/graph/numbers.h"
+
+namespace vartml::compiler {
+namespace {
+
+using graph::Graph;
+using graph::Node;
+using graph::ValueId;
+
+constexpr double outliers = 1e-5;  // part of the elements at each end
+
+bool is_constant(const Graph& graph, ValueId id) {
+    return id != graph::none && graph.value(id).constant.has_value();
+}
+bool is_float_tensor(const Graph& graph, ValueId id) {
+    return id != graph::none && graph.value(id).type.data_type == DataType::float32 &&
+           !graph.value(id).data_dependent;
+}
+
+// Convolution or product with constant weights; the axis of the weights that is the channel of the
+// output.
+std::optional<int64_t> channel_axis(const Graph& graph, const Node& node) {
+    if (node.inputs.size() < 2 || !is_constant(graph, node.inputs[1]) ||
+        is_constant(graph, node.inputs[0]))
+        return std::nullopt;
+    const size_t rank = graph.value(node.inputs[1]).type.shape.size();
+    if (node.kind == "Conv") return 0;
+    if (node.kind == "MatMul" && rank == 2) return 1;
+    const bool plain = node.get("alpha", 1.0F) == 1 && node.get("beta", 1.0F) == 1 &&
+                       node.get("transA", int64_t{0}) == 0;
+    if (node.kind == "Gemm" && plain) return node.get("transB", int64_t{0}) != 0 ? 0 : 1;
+    return std::nullopt;
+}
+
+bool is_average(const Node& node) {
+    return node.kind == "AveragePool" || node.kind == "GlobalAveragePool";
+}
+bool is_sum(const Graph& graph, const Node& node) {
+    return node.kind == "Add" && !is_constant(graph, node.inputs[0]) &&
+           !is_constant(graph, node.inputs[1]);
+}
+
+// Which nodes work on int8, and which values are quantised for them.
+struct Choice {
+    std::vector<bool> nodes;
+    std::set<ValueId> values;
+};
+
+class Chooser {
+public:
+    explicit Chooser(const Graph& graph) : graph_(graph), uses_(find_uses(graph)) {}
+
+    Choice choose() {
+        Choice choice;
+        choice.nodes.resize(graph_.nodes.size());
+        const std::vector<bool> leads_on = find_nodes_before_products();
+        for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+            const Node& node = graph_.nodes[i];
+            const bool product = channel_axis(graph_, node).has_value();
+            if (!product && !is_average(node) && !is_sum(graph_, node)) continue;
+            if (!leads_on[i] || !is_float_tensor(graph_, node.inputs[0])) continue;
+            choice.nodes[i] = true;
+            choice.values.insert(node.inputs[0]);
+            if (is_sum(graph_, node)) choice.values.insert(node.inputs[1]);
+            choice.values.insert(behind_activation(node.outputs[0]));
+        }
+        return choice;
+    }
+
+private:
+    // Per node: whether a product comes behind it.
+    std::vector<bool> find_nodes_before_products() const {
+        std::vector<bool> before(graph_.nodes.size(), false);
+        for (size_t i = graph_.nodes.size(); i-- > 0;) {
+            for (const ValueId id : graph_.nodes[i].outputs) {
+                if (id == graph::none) continue;
+                for (const int32_t reader : uses_.consumers[static_cast<size_t>(id)]) {
+                    const auto r = static_cast<size_t>(reader);
+                    before[i] =
+                        before[i] || before[r] || channel_axis(graph_, graph_.nodes[r]).has_value();
+                }
+            }
+        }
+        return before;
+    }
+
+    // The value behind a Relu or Clip that nobody else looks past: quantising cuts off as they do.
+    ValueId behind_activation(ValueId id) const {
+        const auto& readers = uses_.consumers[static_cast<size_t>(id)];
+        if (readers.size() != 1 || uses_.is_output[static_cast<size_t>(id)]) return id;
+        const Node& reader = graph_.nodes[static_cast<size_t>(readers[0])];
+        const bool cuts = reader.kind == "Relu" || reader.kind == "Clip";
+        return cuts && reader.inputs.size() == 1 ? reader.outputs[0] : id;
+    }
+
+    const Graph& graph_;
+    const graph::Uses uses_;
+};
+
+struct Parameters {
+    float scale = 1;
+    int zero_point = 0;
+};
+
+// uint8 with an exact zero.
+Parameters parameters_of(const Range& range) {
+    const float low = std::min(range.low, 0.0F), high = std::max(range.high, 0.0F);
+    if (!(high > low)) return {};
+    const float scale = (high - low) / 255;
+    return {scale, static_cast<int>(std::clamp(std::nearbyint(-low / scale), 0.0F, 255.0F))};
+}
+
+// Activations that are flat below some input: codes for what lies there would be wasted.
+struct Flat {
+    std::string_view kind;
+    float below;
+};
+constexpr Flat flat[] = {{"Elu", -6}, {"HardSwish", -3}, {"Mish", -7}, {"Relu", 0}, {"SiLU", -7}};
+
+// Per value, below which no reader tells values apart.
+std::vector<float> find_flat_parts(const Graph& graph) {
+    constexpr float nowhere = -std::numeric_limits<float>::infinity();
+    std::vector<float> low(graph.values.size(), -nowhere);
+    for (const Node& node : graph.nodes)
+        for (const ValueId id : node.inputs) {
+            if (id == graph::none) continue;
+            const auto row = std::ranges::find(flat, node.kind, &Flat::kind);
+            const float below = row == std::end(flat) ? nowhere : row->below;
+            low[static_cast<size_t>(id)] = std::min(low[static_cast<size_t>(id)], below);
+        }
+    for (const ValueId id : graph.outputs) low[static_cast<size_t>(id)] = nowhere;
+    return low;
+}
+
+class Quantiser {
+public:
+    Quantiser(Graph& graph, const Ranges& ranges)
+        : graph_(graph), ranges_(ranges), flat_parts_(find_flat_parts(graph)) {}
+
+    Result<size_t> run() {
+        const Choice choice = Chooser(graph_).choose();
+        for (const ValueId id : choice.values)
+            if (!ranges_.contains(graph_.value(id).name))
+                return Error{ErrorCode::invalid_argument,
+                             "--quantize: tensor '" + graph_.value(id).name +
+                                 "' has no range; the calibration ended early"};
+        std::vector<Node> old = std::move(graph_.nodes);
+        graph_.nodes.clear();
+        for (const ValueId id : graph_.inputs) add_pair(id, choice);
+        for (size_t i = 0; i < old.size(); ++i) {
+            Node& node = old[i];
+            for (ValueId& id : node.inputs)
+                if (const auto found = dequantised_.find(id); found != dequantised_.end())
+                    id = found->second;
+            if (choice.nodes[i])
+                if (const auto axis = channel_axis(graph_, node)) quantise_weights(node, *axis);
+            const std::vector<ValueId> outputs = node.outputs;
+            graph_.nodes.push_back(std::move(node));
+            for (const ValueId id : outputs)
+                if (id != graph::none) add_pair(id, choice);
+        }
+        graph::remove_dead(graph_);
+        return static_cast<size_t>(std::ranges::count(choice.nodes, true));
+    }
+
+private:
+    ValueId scalar_scale(const std::string& stem, float scale) {
+        return graph_.add_constant(graph_.unique_name(stem + "/scale"), {DataType::float32, {}},
+                                   graph::make_constant(std::span<const float>(&scale, 1)));
+    }
+
+    void add_node(const char* kind, const std::string& name, std::vector<ValueId> inputs,
+                  ValueId output, int64_t axis) {
+        Node node{.kind = kind,
+                  .domain = {},
+                  .name = graph_.unique_name(name),
+                  .sources = {},
+                  .inputs = std::move(inputs),
+                  .outputs = {output},
+                  .attributes = {{"axis", axis}, {"block_size", int64_t{0}}}};
+        node.sources = {node.name};
+        graph_.nodes.push_back(std::move(node));
+    }
+
+    // value -> QuantizeLinear -> DequantizeLinear -> whoever reads it.
+    void add_pair(ValueId id, const Choice& choice) {
+        if (!choice.values.contains(id)) return;
+        const std::string name = graph_.value(id).name;
+        const std::vector<int64_t> shape = graph_.value(id).type.shape;
+        Range range = ranges_.at(name);
+        range.low = std::max(range.low, flat_parts_[static_cast<size_t>(id)]);
+        const Parameters p = parameters_of(range);
+        const auto zero = static_cast<uint8_t>(p.zero_point);
+        const ValueId scale = scalar_scale(name, p.scale);
+        const ValueId zero_point =
+            graph_.add_constant(graph_.unique_name(name + "/zero_point"), {DataType::uint8, {}},
+                                graph::make_constant(std::span<const uint8_t>(&zero, 1)));
+        const ValueId q =
+            graph_.add_value(graph_.unique_name(name + "/quantized"), {DataType::uint8, shape});
+        const ValueId d =
+            graph_.add_value(graph_.unique_name(name + "/dequantized"), {DataType::float32, shape});
+        add_node("QuantizeLinear", name + "/QuantizeLinear", {id, scale, zero_point}, q, 0);
+        add_node("DequantizeLinear", name + "/DequantizeLinear", {q, scale, zero_point}, d, 0);
+        dequantised_[id] = d;
+    }
+
+    // int8 symmetric, one scale per channel of the output.
+    void quantise_weights(Node& node, int64_t axis) {
+        const graph::Value weights = graph_.value(node.inputs[1]);
+        const auto numbers = graph::read_numbers<float>(weights);
+        const auto& shape = weights.type.shape;
+        const auto channels = static_cast<size_t>(shape[static_cast<size_t>(axis)]);
+        size_t inner = 1;
+        for (size_t i = static_cast<size_t>(axis) + 1; i < shape.size(); ++i)
+            inner *= static_cast<size_t>(shape[i]);
+        std::vector<float> scales(channels, 0);
+        const auto channel_of = [&](size_t i) { return i / inner % channels; };
+        for (size_t i = 0; i < numbers.size(); ++i)
+            scales[channel_of(i)] = std::max(scales[channel_of(i)], std::fabs(numbers[i]));
+        for (float& s : scales) s = s > 0 ? s / 127 : 1;
+        std::vector<int8_t> bytes(numbers.size());
+        for (size_t i = 0; i < numbers.size(); ++i)
+            bytes[i] = static_cast<int8_t>(
+                std::clamp(std::nearbyint(numbers[i] / scales[channel_of(i)]), -127.0F, 127.0F));
+        const std::vector<int8_t> zeros(channels, 0);
+        const std::vector<int64_t> list{static_cast<int64_t>(channels)};
+        const auto constant = [&](const char* what, DataType type, const auto& shape_of,
+                                  const auto& values) {
+            using T = typename std::decay_t<decltype(values)>::value_type;
+            return graph_.add_constant(graph_.unique_name(weights.name + what), {type, shape_of},
+                                       graph::make_constant(std::span<const T>(values)));
+        };
+        const ValueId q = constant("/quantized", DataType::int8, shape, bytes);
+        const ValueId scale = constant("/scale", DataType::float32, list, scales);
+        const ValueId zero = constant("/zero_point", DataType::int8, list, zeros);
+        const ValueId d =
+            graph_.add_value(graph_.unique_name(weights.name + "/dequantized"), weights.type);
+        add_node("DequantizeLinear", weights.name + "/DequantizeLinear", {q, scale, zero}, d, axis);
+        node.inputs[1] = d;
+    }
+
+    Graph& graph_;
+    const Ranges& ranges_;
+    const std::vector<float> flat_parts_;
+    std::map<ValueId, ValueId> dequantised_;
+};
+
+}  // namespace
+
+void widen(Range& range, std::span<const float> elements) {
+    std::vector<float> sorted;
+    for (const float v : elements)
+        if (std::isfinite(v)) sorted.push_back(v);
+    if (sorted.empty()) return;
+    const auto cut = static_cast<ptrdiff_t>(outliers * static_cast<double>(sorted.size()));
+    std::nth_element(sorted.begin(), sorted.begin() + cut, sorted.end());
+    range.low = std::min(range.low, sorted[static_cast<size_t>(cut)]);
+    std::nth_element(sorted.begin(), sorted.end() - 1 - cut, sorted.end());
+    range.high = std::max(range.high, *(sorted.end() - 1 - cut));
+}
+
+Result<void> prepare_to_quantise(Graph& graph) {
+    constexpr Result<PassStats> (*passes[])(Graph&) = {
+        fold_constants,  remove_identity, fold_batch_norm, recognise_patterns,
+        fold_scale_bias, fuse_pad,        gemm_from_matmul};
+    bool changed = true;
+    for (int round = 0; round < 10 && changed; ++round) {
+        changed = false;
+        for (const auto pass : passes) {
+            auto stats = pass(graph);
+            if (!stats) return stats.error();
+            changed = changed || stats->rewrites != 0;
+        }
+    }
+    return {};
+}
+
+std::vector<ValueId> values_to_quantise(const Graph& graph) {
+    const Choice choice = Chooser(graph).choose();
+    return {choice.values.begin(), choice.values.end()};
+}
+
+Result<size_t> quantise(Graph& graph, const Ranges& ranges) {
+    return Quantiser(graph, ranges).run();
+}
+
+}  // namespace vartml::compiler

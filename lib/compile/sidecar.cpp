@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/compile/sidecar.h"
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+
+#include <vartml/postprocess.h>
+
+#include "lib/base/file.h"
+#include "lib/compile/python_literal.h"
+#include "lib/vision/modelinfo.h"
+
+namespace vartml::compiler {
+namespace {
+
+constexpr size_t max_file_bytes = size_t{16} << 20;
+
+struct SideFile {
+    std::string path, text;
+};
+
+// The sidecar beside the model by the names that elements look for too.
+Result<std::optional<SideFile>> find_side_file(const std::string& model) {
+    std::vector<std::string> paths = {model + ".modelinfo"};
+    const size_t dot = model.rfind('.');
+    if (dot != std::string::npos && model.find('/', dot) == std::string::npos)
+        paths.push_back(model.substr(0, dot) + ".modelinfo");
+    for (const std::string& path : paths) {
+        auto text = read_file(path, max_file_bytes);
+        if (text) return std::optional(SideFile{path, std::move(*text)});
+        if (text.error().code != ErrorCode::not_found) return text.error();
+    }
+    return std::optional<SideFile>();
+}
+
+Error as_argument(Error error) {
+    if (error.code == ErrorCode::bad_model || error.code == ErrorCode::unsupported)
+        error.code = ErrorCode::invalid_argument;
+    return error;
+}
+
+std::string join_nicks() {
+    std::string text;
+    for (const DecoderFamily& family : decoder_families())
+        text += (text.empty() ? "" : ", ") + std::string(family.nick);
+    return text;
+}
+
+// Height and width of the first 4-D input, the picture.
+std::pair<uint32_t, uint32_t> picture_size(std::span<const TensorInfo> inputs) {
+    for (const TensorInfo& input : inputs)
+        if (input.cpu.shape.size() == 4)
+            return input.cpu.layout == Layout::NHWC
+                       ? std::pair(input.cpu.shape[1], input.cpu.shape[2])
+                       : std::pair(input.cpu.shape[2], input.cpu.shape[3]);
+    return {0, 0};
+}
+
+// Whether the decoder can be made for these outputs: label and position counts fit.
+Result<void> check_decoder(const ModelInfo& info, const SidecarRequest& request) {
+    const auto [height, width] = picture_size(request.inputs);
+    auto decoder = Decoder::create(info, request.outputs, width, height, {});
+    if (!decoder) return as_argument(decoder.error());
+    return {};
+}
+
+// ---- Ultralytics
+// ---------------------------------------------------------------------------------------------------
+
+// The families that task and columns of the head allow, the likeliest first: with one class, six
+// columns are YOLO v5, or boxes that the model selected. Their positions tell which.
+std::vector<std::string> families_of(std::string_view task, std::span<const TensorInfo> outputs,
+                                     size_t num_classes) {
+    if (task == "classify") return {"classify"};
+    if (task == "segment") return {"yolo-v8-seg"};
+    if (task == "pose") return {"yolo-v8-pose"};
+    if (task == "obb") return {"yolo-v8-obb"};
+    std::vector<std::string> families;
+    if (task != "detect" || outputs.empty() || outputs[0].cpu.shape.size() != 3) return families;
+    const std::vector<uint32_t>& shape = outputs[0].cpu.shape;
+    if (shape[1] == 4 + num_classes) families.push_back("yolo-v8");
+    if (shape[2] == 5 + num_classes) families.push_back("yolo-v5");
+    if (shape[2] == 6) families.push_back("yolo-end2end");
+    return families;
+}
+
+// All of the tool's models take RGB in 0…1; classifiers a centre crop, the others a letterbox.
+ModelInfo::Input ultralytics_input(const TensorInfo& input, bool classify) {
+    ModelInfo::Input out;
+    out.name = input.name;
+    out.resize = classify ? ResizeMode::crop : ResizeMode::letterbox;
+    out.channels = ChannelOrder::rgb;
+    out.mean = {0};
+    out.scale = {1 / 255.0f};
+    if (classify) out.crop_fraction = 1.0;
+    return out;
+}
+
+std::optional<ModelInfo> from_metadata(const SidecarRequest& request,
+                                       std::vector<std::string>& warnings) {
+    const auto names = request.metadata.find("names");
+    const auto task = request.metadata.find("task");
+    if (names == request.metadata.end() || task == request.metadata.end() || request.inputs.empty())
+        return std::nullopt;
+    auto labels = parse_python_names(names->second);
+    if (!labels) {
+        warnings.push_back(
+            request.model +
+            ": the metadata 'names' is no list of class names and is not used; give --labels FILE");
+        return std::nullopt;
+    }
+    ModelInfo info;
+    info.labels = std::move(*labels);
+    info.inputs = {ultralytics_input(request.inputs[0], task->second == "classify")};
+    if (task->second == "classify") info.activation = "none";  // the export ends in Softmax
+    std::string why;                                           // of the likeliest
+    for (const std::string& family :
+         families_of(task->second, request.outputs, info.labels.size())) {
+        info.decoder = family;
+        const auto fits = check_decoder(info, request);
+        if (fits) return info;
+        if (why.empty()) why = fits.error().message;
+    }
+    info.decoder.clear();
+    warnings.push_back(why.empty()
+                           ? request.model + ": no decoder for the task '" + task->second +
+                                 "' and these outputs; labels and input are recorded without one"
+                           : request.model + ": the metadata names task '" + task->second +
+                                 "', but " + why);
+    return info;
+}
+
+// ---- embedded pre-process
+// ---------------------------------------------------------------------------------------------------
+
+bool is_picture(const TensorInfo& input) {
+    return !input.picture.empty();
+}
+
+// The program itself makes numbers of the bytes: whoever fills the input leaves them as they are.
+void keep_pixels(ModelInfo& info, std::span<const TensorInfo> inputs) {
+    for (const TensorInfo& input : inputs) {
+        if (!is_picture(input)) continue;
+        auto found = std::ranges::find(info.inputs, input.name, &ModelInfo::Input::name);
+        if (found == info.inputs.end()) {
+            info.inputs.emplace_back().name = input.name;
+            found = info.inputs.end() - 1;
+        }
+        found->mean = {0};
+        found->scale = {1};
+        found->channels = input.picture.starts_with("bgr") ? ChannelOrder::bgr
+                          : input.picture == "gray"        ? ChannelOrder::gray
+                                                           : ChannelOrder::rgb;
+    }
+}
+
+// Pixels that nobody vouches for are recorded all the same, and told.
+void warn_of_pixels(const ModelInfo& info, const SidecarRequest& request,
+                    std::vector<std::string>& warnings) {
+    const auto picture = std::ranges::find_if(
+        request.inputs, [](const TensorInfo& input) { return input.cpu.shape.size() == 4; });
+    if (picture == request.inputs.end()) return;
+    const auto [height, width] = picture_size(request.inputs);
+    const PixelChoice choice = choose_pixels(info, request.outputs, *picture, width, height);
+    if (choice.source.empty())
+        warnings.push_back(request.model + ": " + choice.sentence() +
+                           "; they are recorded so: where that is wrong, put x-vartml-mean, "
+                           "x-vartml-scale and x-vartml-channels into section [" +
+                           picture->name + "] of " + request.model +
+                           ".modelinfo and compile without --decoder");
+}
+
+// Without what the graph shows.
+Result<std::string> known_modelinfo(const SidecarRequest& request,
+                                    std::vector<std::string>& warnings) {
+    ModelInfo info;
+    const bool embedded = std::ranges::any_of(request.inputs, is_picture);
+    if (!request.decoder.empty()) {
+        const DecoderFamily* const family = find_decoder_family(request.decoder);
+        if (!family)
+            return Error{
+                ErrorCode::invalid_argument,
+                "--decoder: '" + request.decoder + "' is not a decoder; known: " + join_nicks()};
+        info.decoder = family->nick;
+    } else {
+        auto file = find_side_file(request.model);
+        if (!file) return file.error();
+        if (*file) {
+            auto parsed = parse_modelinfo((*file)->text, (*file)->path);
+            if (!parsed) return as_argument(parsed.error());
+            if (auto fits = check_modelinfo(*parsed, request.inputs, request.outputs); !fits)
+                return as_argument(fits.error());
+            // A list of labels in a file of its own cannot come along: then the entry is written
+            // anew with the labels in it.
+            const auto alone = parse_modelinfo((*file)->text, "");
+            if (request.labels.empty() && !embedded && alone && alone->labels == parsed->labels)
+                return std::move((*file)->text);
+            info = std::move(*parsed);
+        } else if (auto known = from_metadata(request, warnings)) {
+            info = std::move(*known);
+        } else if (request.labels.empty() && !embedded) {
+            return std::string();
+        }
+    }
+    if (!request.labels.empty()) {
+        auto labels = read_labels(request.labels);
+        if (!labels) return as_argument(labels.error());
+        info.labels = std::move(*labels);
+    }
+    if (!info.decoder.empty() && (!request.decoder.empty() || !request.labels.empty()))
+        if (auto fits = check_decoder(info, request); !fits) return fits.error();
+    if (!request.decoder.empty()) warn_of_pixels(info, request, warnings);
+    keep_pixels(info, request.inputs);
+    return print_modelinfo(info, request.inputs, request.outputs);
+}
+
+// The keys of the outputs that `text` leaves open: a section that occurs twice is joined.
+std::string with_meanings(std::string text, const std::vector<ModelInfo::Output>& meanings) {
+    const auto info = parse_modelinfo(text, "");
+    std::string more;
+    for (const ModelInfo::Output& meaning : meanings) {
+        ModelInfo::Output said;
+        if (info)
+            for (const ModelInfo::Output& output : info->outputs)
+                if (output.name == meaning.name) said = output;
+        std::string keys;
+        if (said.ends_in.empty() && !meaning.ends_in.empty())
+            keys += "x-vartml-ends-in=" + meaning.ends_in + "\n";
+        if (!said.quant_scale && !said.zero_point && meaning.quant_scale)
+            keys += "x-vartml-quant-scale=" +
+                    vision::number_text(static_cast<float>(*meaning.quant_scale)) +
+                    "\nx-vartml-zero-point=" + std::to_string(meaning.zero_point.value_or(0)) +
+                    "\n";
+        if (!keys.empty()) more += "\n[" + meaning.name + "]\ndir=output\n" + keys;
+    }
+    if (more.empty()) return text;
+    if (text.empty()) text = "[modelinfo]\nversion=1.0\nx-vartml-version=1\n";
+    return text + more;
+}
+
+}  // namespace
+
+Result<std::string> make_modelinfo(const SidecarRequest& request,
+                                   std::vector<std::string>& warnings) {
+    auto known = known_modelinfo(request, warnings);
+    if (!known) return known;
+    return with_meanings(*std::move(known), request.meanings);
+}
+
+Result<std::string> sidecar_inputs(const std::string& model, const std::string& labels) {
+    std::string bytes;
+    auto file = find_side_file(model);
+    if (!file) return file.error();
+    if (*file) bytes += (*file)->path.substr((*file)->path.rfind('/') + 1) + '\n' + (*file)->text;
+    bytes += '\0';
+    if (!labels.empty()) {
+        auto text = read_file(labels, max_file_bytes);
+        if (!text) return text.error();
+        bytes += *text;
+    }
+    return bytes;
+}
+
+}  // namespace vartml::compiler

@@ -1,0 +1,515 @@
+// SPDX-License-Identifier: Apache-2.0
+// Resize: nearest moves elements; linear and cubic blend along one axis after the other.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+
+#include "lib/graph/kernel.h"
+#include "lib/graph/moves.h"
+#include "lib/graph/numbers.h"
+
+namespace vartml::cpu {
+
+// Weights and rounding that the resampling operators share.
+
+// The piecewise cubic of Keys, `a` being its free coefficient, at a distance from the centre.
+inline double cubic_weight(double distance, double a) {
+    const double x = std::fabs(distance);
+    if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
+    if (x < 2) return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
+    return 0;
+}
+
+// A blend as an element. Integers drop the fraction; weights that miss a sum of one by the
+// rounding of their own do not cost a whole unit.
+template <typename T>
+T from_blend(double blend) {
+    if constexpr (std::is_integral_v<T> || std::is_same_v<T, graph::Bool>) {
+        const double whole = std::nearbyint(blend);
+        return graph::convert<T>(std::fabs(blend - whole) < 1e-5 ? whole : blend);
+    } else {
+        return graph::convert<T>(blend);
+    }
+}
+
+// Resize: nearest moves elements; linear and cubic blend along one axis after the other.
+
+namespace {
+
+// What the node says about one axis.
+struct Axis {
+    int64_t src = 0, dst = 0;
+    double scale = 1;
+    double roi_start = 0, roi_end = 1;
+};
+
+// The source elements that make one position of the output, and their weights.
+struct ResizeTaps {
+    std::vector<int64_t> index;
+    std::vector<double> weight;
+};
+
+struct Resampling {
+    std::string mode, coordinates, rounding;
+    bool antialias, exclude_outside, crops;
+    double cubic_a;
+};
+
+// given: ONNX operator Resize, coordinate_transformation_mode; length_resized is scale * length.
+double source_position(const Axis& axis, const std::string& mode, int64_t position) {
+    const auto x = static_cast<double>(position);
+    const auto src = static_cast<double>(axis.src), dst = static_cast<double>(axis.dst);
+    if (mode == "asymmetric") return x / axis.scale;
+    if (mode == "tf_half_pixel_for_nn") return (x + 0.5) / axis.scale;
+    if (mode == "align_corners") {
+        return axis.dst == 1 ? 0 : x * (src - 1) / (axis.scale * src - 1);
+    }
+    if (mode == "tf_crop_and_resize") {
+        const double start = axis.roi_start * (src - 1), end = axis.roi_end * (src - 1);
+        return axis.dst == 1 ? (start + end) / 2 : start + x * (end - start) / (dst - 1);
+    }
+    if (mode == "pytorch_half_pixel" && axis.dst == 1) return 0;
+    if (mode == "half_pixel_symmetric") {
+        const double adjustment = dst / (axis.scale * src);
+        return src / 2 * (1 - adjustment) + (x + 0.5) / axis.scale - 0.5;
+    }
+    return (x + 0.5) / axis.scale - 0.5;
+}
+
+// given: ONNX operator Resize, nearest_mode
+double nearest(const std::string& mode, double x) {
+    if (mode == "floor") return std::floor(x);
+    if (mode == "ceil") return std::ceil(x);
+    if (mode == "round_prefer_ceil") return std::floor(x + 0.5);
+    return std::ceil(x - 0.5);
+}
+
+ResizeTaps make_taps(const Axis& axis, const Resampling& how, double x) {
+    const auto last = static_cast<double>(axis.src - 1);
+    // Far outside everything is the edge.
+    x = std::isnan(x) ? 0 : std::clamp(x, -4.0, last + 4.0);
+    if (how.mode == "nearest") {
+        const double at = std::clamp(nearest(how.rounding, x), 0.0, last);
+        return {{static_cast<int64_t>(at)}, {1}};
+    }
+    const bool cubic = how.mode == "cubic";
+    // When it makes smaller, antialias widens the filter to what one output element covers.
+    const double squeeze = how.antialias ? std::min(axis.scale, 1.0) : 1.0;
+    const double radius = std::min((cubic ? 2 : 1) / squeeze, 2 * last + 8);
+    ResizeTaps taps;
+    double sum = 0;
+    for (double at = std::floor(x - radius) + 1; at < x + radius; ++at) {
+        const bool outside = at < 0 || at > last;
+        const double distance = (at - x) * squeeze;
+        const double weight =
+            cubic ? cubic_weight(distance, how.cubic_a) : std::max(1 - std::fabs(distance), 0.0);
+        // Without weight, an infinite element has no effect.
+        if (weight == 0 || (outside && how.exclude_outside)) continue;
+        taps.index.push_back(static_cast<int64_t>(std::clamp(at, 0.0, last)));
+        taps.weight.push_back(weight);
+        sum += weight;
+    }
+    if (taps.index.empty()) {
+        taps.index.push_back(static_cast<int64_t>(std::clamp(x, 0.0, last)));
+        taps.weight.push_back(1);
+        return taps;
+    }
+    if ((how.antialias || how.exclude_outside) && sum != 0) {
+        for (double& weight : taps.weight) weight /= sum;
+    }
+    return taps;
+}
+
+std::vector<ResizeTaps> axis_taps(const Axis& axis, const Resampling& how) {
+    std::vector<ResizeTaps> all;
+    for (int64_t i = 0; i < axis.dst; ++i)
+        all.push_back(make_taps(axis, how, source_position(axis, how.coordinates, i)));
+    return all;
+}
+
+bool is_whole(const Axis& axis, const Resampling& how) {
+    return axis.src == axis.dst && axis.scale == 1 &&
+           (!how.crops || (axis.roi_start == 0 && axis.roi_end == 1));
+}
+
+Resampling read_resampling(const graph::Node& node) {
+    Resampling how;
+    how.mode = node.get("mode", "nearest");
+    how.coordinates = node.get("coordinate_transformation_mode", "half_pixel");
+    how.rounding = node.get("nearest_mode", "round_prefer_floor");
+    how.antialias = node.get("antialias", int64_t{0}) != 0;
+    how.exclude_outside = node.get("exclude_outside", int64_t{0}) != 0;
+    how.crops = how.coordinates == "tf_crop_and_resize";
+    how.cubic_a = static_cast<double>(node.get("cubic_coeff_a", -0.75F));
+    return how;
+}
+
+std::vector<Axis> read_axes(const Call& call) {
+    const Shape &src = call.inputs[0].shape, &dst = call.outputs[0].shape;
+    const auto scales = call.node.get("scales", std::vector<float>());
+    const auto roi = call.node.get("roi", std::vector<float>());
+    std::vector<Axis> axes(src.size());
+    for (size_t i = 0; i < axes.size(); ++i) {
+        axes[i].src = src[i];
+        axes[i].dst = dst[i];
+        // A scale that is the ratio of the sizes stands for that ratio without rounding.
+        const auto from = static_cast<double>(std::max<int64_t>(src[i], 1));
+        const double ratio = static_cast<double>(dst[i]) / from;
+        const bool exact = i >= scales.size() || scales[i] == static_cast<float>(ratio);
+        axes[i].scale = exact ? ratio : static_cast<double>(scales[i]);
+        if (roi.size() == 2 * axes.size()) {
+            axes[i].roi_start = static_cast<double>(roi[i]);
+            axes[i].roi_end = static_cast<double>(roi[axes.size() + i]);
+        }
+    }
+    return axes;
+}
+
+void move_nearest(const Array& x, const Array& y, const std::vector<Axis>& axes,
+                  const Resampling& how) {
+    const Strides strides = strides_of(x.shape);
+    Offsets offsets = all_offsets(x.shape);
+    for (size_t i = 0; i < axes.size(); ++i) {
+        if (is_whole(axes[i], how)) continue;
+        offsets[i].clear();
+        for (const ResizeTaps& taps : axis_taps(axes[i], how))
+            offsets[i].push_back(taps.index[0] * strides[i]);
+    }
+    gather_axes(offsets, x.shape, vartml::size_bytes(x.type), x.data, y.data);
+}
+
+// One axis of a tensor seen as outer * size * inner elements.
+template <typename Blend>
+void blend_axis(const Blend* src, Blend* dst, const AxisView& view,
+                const std::vector<ResizeTaps>& taps) {
+    for (int64_t outer = 0; outer < view.outer; ++outer, src += view.size * view.inner) {
+        for (const ResizeTaps& tap : taps) {
+            for (int64_t i = 0; i < view.inner; ++i) {
+                double sum = 0;
+                for (size_t k = 0; k < tap.index.size(); ++k)
+                    sum += tap.weight[k] * static_cast<double>(src[tap.index[k] * view.inner + i]);
+                *dst++ = static_cast<Blend>(sum);
+            }
+        }
+    }
+}
+
+template <typename T>
+void blend(const Array& x, const Array& y, const std::vector<Axis>& axes, const Resampling& how) {
+    // Wide integers keep their bits in double only.
+    using Blend = std::conditional_t<(sizeof(T) > 2 && !std::is_same_v<T, float>), double, float>;
+    std::vector<Blend> now(static_cast<size_t>(x.elements())), next;
+    const auto elements = x.span<T>();
+    for (size_t i = 0; i < now.size(); ++i) now[i] = graph::convert<Blend>(elements[i]);
+    Shape shape = x.shape;
+    for (size_t axis = axes.size(); axis-- > 0;) {
+        if (is_whole(axes[axis], how)) continue;
+        const AxisView view = around_axis(shape, axis);
+        shape[axis] = axes[axis].dst;
+        next.resize(static_cast<size_t>(shape.elements()));
+        blend_axis(now.data(), next.data(), view, axis_taps(axes[axis], how));
+        now.swap(next);
+    }
+    const auto out = y.span<T>();
+    for (size_t i = 0; i < out.size(); ++i) out[i] = from_blend<T>(static_cast<double>(now[i]));
+}
+
+// given: ONNX operator Resize, extrapolation_value: positions that are outside along any axis.
+void extrapolate(const Call& call, const std::vector<Axis>& axes, const Resampling& how) {
+    const Array& y = call.outputs[0];
+    const float value = call.node.get("extrapolation_value", 0.0F);
+    std::vector<std::vector<bool>> outside(axes.size());
+    for (size_t axis = 0; axis < axes.size(); ++axis) {
+        for (int64_t i = 0; i < axes[axis].dst; ++i) {
+            const double x = source_position(axes[axis], how.coordinates, i);
+            outside[axis].push_back(!(x >= 0 && x <= static_cast<double>(axes[axis].src - 1)));
+        }
+    }
+    graph::with_type(y.type, [&]<typename T>(T) {
+        Walk<1> walk(y.shape, {});
+        for (T& element : y.span<T>()) {
+            bool is_outside = false;
+            for (size_t axis = 0; axis < axes.size(); ++axis)
+                is_outside = is_outside || outside[axis][static_cast<size_t>(walk.index(axis))];
+            if (is_outside) element = graph::convert<T>(value);
+            walk.next();
+        }
+    });
+}
+
+Result<void> resize(const Call& call) {
+    const Array &x = call.inputs[0], &y = call.outputs[0];
+    if (y.elements() == 0) return {};
+    if (x.elements() == 0) return bad_data(call, "resizes a tensor without elements");
+    const Resampling how = read_resampling(call.node);
+    const std::vector<Axis> axes = read_axes(call);
+    for (const Axis& axis : axes) {
+        if (!(axis.scale > 0)) return bad_data(call, "has a scale that is not above 0");
+    }
+    if (how.mode == "nearest") {
+        move_nearest(x, y, axes, how);
+    } else {
+        const bool known =
+            graph::with_type(x.type, [&]<typename T>(T) { blend<T>(x, y, axes, how); });
+        if (!known) return no_type(call, x.type);
+    }
+    if (how.crops) extrapolate(call, axes, how);
+    return {};
+}
+
+constexpr KernelRow resize_rows[] = {{"Resize", resize}};
+
+}  // namespace
+
+std::span<const KernelRow> picture_resize_kernels() {
+    return resize_rows;
+}
+
+// Sampling at positions that the data gives: GridSample, and AffineGrid, which makes positions.
+
+namespace {
+
+constexpr size_t max_spatial = max_rank - 2;
+
+enum class Mode { nearest, linear, cubic };
+enum class Padding { zeros, border, reflection };
+
+struct Sampling {
+    Mode mode;
+    Padding padding;
+    bool align_corners;
+    double low(int64_t) const { return align_corners ? 0 : -0.5; }
+    double high(int64_t size) const {
+        return static_cast<double>(size) - (align_corners ? 1 : 0.5);
+    }
+};
+
+Sampling read_sampling(const graph::Node& node) {
+    const std::string mode = node.get("mode", "linear");
+    const std::string padding = node.get("padding_mode", "zeros");
+    return {mode == "nearest" ? Mode::nearest
+            : mode == "cubic" ? Mode::cubic
+                              : Mode::linear,
+            padding == "border"       ? Padding::border
+            : padding == "reflection" ? Padding::reflection
+                                      : Padding::zeros,
+            node.get("align_corners", int64_t{0}) != 0};
+}
+
+// A position mirrored at both borders until it is between them.
+double reflect(double x, double low, double high) {
+    const double range = high - low;
+    if (x >= low && x <= high) return x;
+    if (range <= 0) return low;
+    const double phase = std::fmod(x < low ? low - x : x - low, 2 * range);
+    return phase <= range ? low + phase : high - (phase - range);
+}
+
+// Position in elements of a coordinate from -1 to 1. The arithmetic is that of the coordinate's
+// type, so that ties fall where other implementations let them fall.
+template <typename C>
+double position_of(C coordinate, int64_t size, const Sampling& how) {
+    const auto length = static_cast<C>(size);
+    C x = how.align_corners ? (coordinate + 1) / 2 * (length - 1)
+                            : ((coordinate + 1) * length - 1) / 2;
+    if (how.mode == Mode::nearest) x = std::nearbyint(x);
+    const auto at = static_cast<double>(x);
+    if (at >= how.low(size) && at <= how.high(size)) return at;
+    switch (how.padding) {
+        case Padding::border:
+            return std::isnan(at) ? 0 : std::clamp(at, 0.0, static_cast<double>(size - 1));
+        case Padding::reflection:
+            return std::isfinite(at) ? reflect(at, how.low(size), how.high(size)) : 0;
+        case Padding::zeros:
+            break;
+    }
+    // Farther away, all elements that count are zeros.
+    constexpr double far = 8;
+    return std::isnan(at) ? -far : std::clamp(at, -far, static_cast<double>(size) + far);
+}
+
+// The element at a whole position, or -1 for a zero.
+int64_t element_at(double position, int64_t size, const Sampling& how) {
+    const auto last = static_cast<double>(size - 1);
+    if (position >= 0 && position <= last) return static_cast<int64_t>(position);
+    if (how.padding == Padding::zeros) return -1;
+    if (how.padding == Padding::reflection)
+        position = std::trunc(reflect(position, how.low(size), how.high(size)));
+    return static_cast<int64_t>(std::clamp(position, 0.0, last));
+}
+
+// Elements along one axis and their weights.
+struct AxisTaps {
+    size_t count = 0;
+    std::array<int64_t, 4> index{};
+    std::array<double, 4> weight{};
+};
+
+AxisTaps axis_taps(double x, int64_t size, const Sampling& how) {
+    constexpr double keys = -0.75;
+    AxisTaps taps;
+    const auto add = [&](double position, double weight) {
+        const int64_t index = element_at(position, size, how);
+        if (index < 0 || weight == 0) return;
+        taps.index[taps.count] = index;
+        taps.weight[taps.count++] = weight;
+    };
+    if (how.mode == Mode::nearest) {
+        add(std::trunc(x), 1);
+        return taps;
+    }
+    const double base = std::floor(x);
+    if (how.mode == Mode::linear) {
+        add(base, 1 - (x - base));
+        add(base + 1, x - base);
+    } else {
+        for (int i = -1; i <= 2; ++i) add(base + i, cubic_weight(x - base - i, keys));
+    }
+    return taps;
+}
+
+// Elements of one channel and their weights: the product of those of the axes.
+struct Taps {
+    std::vector<int64_t> index;
+    std::vector<double> weight;
+};
+
+void multiply_taps(const std::array<AxisTaps, max_spatial>& axes, size_t rank,
+                   const Strides& strides, Taps& taps) {
+    taps.index.assign(1, 0);
+    taps.weight.assign(1, 1);
+    for (size_t axis = 0; axis < rank; ++axis) {
+        // From the back, so that each entry is read before its place is taken.
+        const size_t before = taps.index.size(), count = axes[axis].count;
+        taps.index.resize(before * count);
+        taps.weight.resize(before * count);
+        for (size_t i = count == 0 ? 0 : before; i-- > 0;) {
+            const int64_t index = taps.index[i];
+            const double weight = taps.weight[i];
+            for (size_t k = 0; k < count; ++k) {
+                taps.index[i * count + k] = index + axes[axis].index[k] * strides[axis];
+                taps.weight[i * count + k] = weight * axes[axis].weight[k];
+            }
+        }
+    }
+}
+
+template <typename T>
+void sample(const Array& x, const Taps& taps, int64_t channels, const T* src, T* dst,
+            int64_t dst_stride) {
+    const int64_t plane = around_axis(x.shape, 1).inner;
+    for (int64_t c = 0; c < channels; ++c, src += plane, dst += dst_stride) {
+        double sum = 0;
+        for (size_t i = 0; i < taps.index.size(); ++i)
+            sum += taps.weight[i] * graph::convert<double>(src[taps.index[i]]);
+        *dst = from_blend<T>(sum);
+    }
+}
+
+// C: float or double, the type of the arithmetic on coordinates.
+template <typename T, typename C>
+void grid_sample_as(const Call& call) {
+    const Array &x = call.inputs[0], &grid = call.inputs[1], &y = call.outputs[0];
+    const Sampling how = read_sampling(call.node);
+    const size_t rank = x.shape.size() - 2;
+    const Strides strides = strides_of(x.shape);
+    Strides spatial{};
+    std::copy(strides.begin() + 2, strides.end(), spatial.begin());
+    const int64_t points = around_axis(y.shape, 1).inner, channels = x.shape[1];
+    std::array<AxisTaps, max_spatial> axes;
+    Taps taps;
+    const std::vector<C> coordinates = read_numbers<C>(grid);
+    const C* coordinate = coordinates.data();
+    for (int64_t n = 0; n < x.shape[0]; ++n) {
+        const T* src = x.as<T>() + n * strides[0];
+        T* dst = y.as<T>() + n * channels * points;
+        for (int64_t i = 0; i < points; ++i, coordinate += rank) {
+            for (size_t axis = 0; axis < rank; ++axis) {
+                // Coordinates are listed with the last axis first.
+                const int64_t size = x.shape[axis + 2];
+                const double at = position_of(coordinate[rank - 1 - axis], size, how);
+                axes[axis] = axis_taps(at, size, how);
+            }
+            multiply_taps(axes, rank, spatial, taps);
+            sample(x, taps, channels, src, dst + i, points);
+        }
+    }
+}
+
+Result<void> grid_sample(const Call& call) {
+    const Array &x = call.inputs[0], &grid = call.inputs[1], &y = call.outputs[0];
+    const size_t rank = x.shape.size();
+    if (rank < 3 || grid.shape.size() != rank ||
+        grid.shape.back() != static_cast<int64_t>(rank - 2))
+        return bad_data(call, "has a grid that does not fit its data");
+    if (y.elements() == 0) return {};
+    if (x.elements() == 0) return bad_data(call, "samples a tensor without elements");
+    const bool known = graph::with_type(x.type, [&]<typename T>(T) {
+        if (grid.type == DataType::float64) return grid_sample_as<T, double>(call);
+        grid_sample_as<T, float>(call);
+    });
+    return known ? Result<void>() : no_type(call, x.type);
+}
+
+// Coordinate from -1 to 1 of a position along an axis of the output.
+double coordinate_of(int64_t position, int64_t size, bool align_corners) {
+    const auto at = static_cast<double>(position), length = static_cast<double>(size);
+    if (!align_corners) return (2 * at + 1) / length - 1;
+    return size == 1 ? 0 : 2 * at / (length - 1) - 1;
+}
+
+template <typename T>
+void affine_grid_as(const Call& call) {
+    const Array &theta = call.inputs[0], &y = call.outputs[0];
+    const bool align_corners = call.node.get("align_corners", int64_t{0}) != 0;
+    const auto rank = static_cast<size_t>(y.shape.back());
+    Walk<1> walk(y.shape, {});
+    const int64_t points = y.elements() / y.shape.back();
+    T* dst = y.as<T>();
+    for (int64_t i = 0; i < points; ++i) {
+        const T* row = theta.as<T>() + walk.index(0) * static_cast<int64_t>(rank * (rank + 1));
+        for (size_t k = 0; k < rank; ++k, row += rank + 1) {
+            double sum = graph::convert<double>(row[rank]);
+            for (size_t j = 0; j < rank; ++j) {
+                const size_t axis = rank - j;  // x is the last axis
+                sum += graph::convert<double>(row[j]) *
+                       coordinate_of(walk.index(axis), y.shape[axis], align_corners);
+            }
+            *dst++ = graph::convert<T>(sum);
+        }
+        for (size_t k = 0; k < rank; ++k) walk.next();
+    }
+}
+
+Result<void> affine_grid(const Call& call) {
+    const Array &theta = call.inputs[0], &y = call.outputs[0];
+    const int64_t rank = y.shape.back();
+    if (theta.shape.size() != 3 || theta.shape[0] != y.shape[0] || theta.shape[1] != rank ||
+        theta.shape[2] != rank + 1) {
+        return bad_data(call, "has matrices that do not fit its size");
+    }
+    if (y.elements() == 0) return {};
+    bool known = false;
+    graph::with_type(theta.type, [&]<typename T>(T) {
+        if constexpr (std::is_floating_point_v<Number<T>>) {
+            affine_grid_as<T>(call);
+            known = true;
+        }
+    });
+    return known ? Result<void>() : no_type(call, theta.type);
+}
+
+constexpr KernelRow rows[] = {
+    {"AffineGrid", affine_grid},
+    {"GridSample", grid_sample},
+};
+
+}  // namespace
+
+std::span<const KernelRow> picture_grid_kernels() {
+    return rows;
+}
+
+}  // namespace vartml::cpu

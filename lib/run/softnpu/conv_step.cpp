@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/run/softnpu/conv_step.h"
+
+#include <algorithm>
+
+#include "lib/run/softnpu/border.h"
+#include "lib/run/softnpu/copy_step.h"
+#include "lib/run/softnpu/post_ops.h"
+
+namespace vartml::softnpu {
+namespace {
+
+using kernels::Activation;
+using kernels::ConvShape;
+using kernels::Epilogue;
+
+class ConvStep final : public Step {
+public:
+    ConvStep(const ConvShape& shape, const kernels::Epilogue& epilogue, View src, View packed,
+             View residual, View dst)
+        : shape_(shape),
+          epilogue_(epilogue),
+          src_(std::move(src)),
+          packed_(std::move(packed)),
+          residual_(std::move(residual)),
+          dst_(std::move(dst)),
+          units_(static_cast<int64_t>(kernels::conv_units(shape))) {}
+
+    // Units of all images.
+    Extent extent() const override {
+        const int64_t taps = int64_t{shape_.kernel_height} * shape_.kernel_width *
+                             (shape_.depthwise ? 1 : shape_.in_channels);
+        return {dst_.dims[0] * units_, dst_.elements() * (taps + 10) / 40};
+    }
+
+    // Scratch memory of one item lies behind that of another.
+    size_t scratch_bytes(unsigned threads) const {
+        return items_for(extent(), threads) * kernels::conv_scratch_size(shape_) * sizeof(float);
+    }
+    void set_scratch(View scratch) { scratch_ = std::move(scratch); }
+
+    void run(const Bases& bases, size_t item) noexcept override {
+        const auto* packed = reinterpret_cast<const float*>(address(bases, packed_));
+        const auto [first, last] = part(item);
+        auto* const scratch = scratch_.buffer < 0
+                                  ? nullptr
+                                  : reinterpret_cast<float*>(address(bases, scratch_)) +
+                                        item * kernels::conv_scratch_size(shape_);
+        for (int64_t at = first; at < last;) {
+            const int64_t n = at / units_, unit = at % units_;
+            const int64_t end = std::min(units_, unit + last - at);
+            const auto out = picture(bases, dst_, n);
+            const kernels::SrcPicture add = residual_.buffer < 0
+                                                ? kernels::SrcPicture{nullptr, 0, 0}
+                                                : picture(bases, residual_, n);
+            const kernels::DstPicture dst{const_cast<float*>(out.data), out.row, out.pixel};
+            const auto run = [&](const auto& src) {
+                kernels::conv(shape_, src, packed, epilogue_, add, dst, scratch,
+                              static_cast<size_t>(unit), static_cast<size_t>(end));
+            };
+            shape_.bf16_source ? run(picture<kernels::Bf16Picture, kernels::bf16>(bases, src_, n))
+                               : run(picture(bases, src_, n));
+            at += end - unit;
+        }
+    }
+
+    std::string describe() const override {
+        return std::string(shape_.depthwise ? "depthwise " : "conv ") +
+               kernels::conv_method(shape_) + " " + std::to_string(shape_.kernel_height) + "x" +
+               std::to_string(shape_.kernel_width) + " " + text(src_) + " -> " + text(dst_);
+    }
+
+private:
+    template <typename Picture = kernels::SrcPicture, typename T = float>
+    static Picture picture(const Bases& bases, const View& view, int64_t n) {
+        const auto* data = reinterpret_cast<const T*>(address(bases, view)) + n * view.strides[0];
+        return {data, static_cast<size_t>(view.strides[2]), static_cast<size_t>(view.strides[3])};
+    }
+
+    ConvShape shape_;
+    Epilogue epilogue_;
+    View src_, packed_, residual_, dst_, scratch_;
+    int64_t units_;  // of one image
+};
+
+}  // namespace
+
+std::optional<ConvParts> read_conv_parts(const graph::Node& node) {
+    ConvParts result;
+    const auto parts = node.parts();
+    for (size_t i = 1; i < parts.size(); ++i) {
+        const bool has_activation = result.epilogue.activation != Activation::none;
+        if (parts[i] == "Add") {
+            if (result.residual) return std::nullopt;
+            result.residual = true;
+            result.epilogue.add_first = !has_activation;
+            continue;
+        }
+        auto epilogue = find_activation(node, parts[i], std::string(parts[i]) + ".");
+        if (!epilogue || has_activation) return std::nullopt;
+        epilogue->add_first = result.epilogue.add_first;
+        result.epilogue = *epilogue;
+    }
+    return result;
+}
+
+bool has_contiguous_channels(const View& view) {
+    return view.type == DataType::float32 && (view.strides[1] == 1 || view.dims[1] == 1);
+}
+
+View conv_source(Lowering& lowering, graph::ValueId id) {
+    const View& view = lowering.view(id);
+    if (has_contiguous_channels(view)) return view;
+    const auto padded = lowering.is_border_input(view) ? with_padding_channels(view) : std::nullopt;
+    if (!padded) return lowering.dense(id, channels_last(4), DataType::float32);
+    const View copy =
+        lowering.dense(*padded, channels_last(4), DataType::float32, lowering.value(id).name);
+    return slice(copy, 1, 0, view.dims[1], 1);
+}
+
+View conv_destination(Lowering& lowering, graph::ValueId out) {
+    View dst = lowering.destination(out, channels_last(4), true);
+    if (has_contiguous_channels(dst)) return dst;
+    return lowering.new_buffer(DataType::float32, lowering.value(out).type.shape, channels_last(4));
+}
+
+void finish_conv(Lowering& lowering, const graph::Node& node, const View& dst) {
+    const graph::ValueId out = node.outputs[0];
+    View stored = dst;
+    if (dst.type != lowering.stored_type(out)) {
+        stored = lowering.destination(out, channels_last(4), true);
+        lowering.copy(dst, stored, node.name);
+    }
+    lowering.finish(out, stored);
+}
+
+void emit_direct_conv(Lowering& lowering, const graph::Node& node, const ConvShape& shape,
+                      const kernels::Epilogue& epilogue, const View& src, const View& weights,
+                      const View& residual, const View& dst) {
+    auto step = std::make_unique<ConvStep>(shape, epilogue, src, weights, residual, dst);
+    View scratch;
+    if (const size_t size = step->scratch_bytes(lowering.threads()); size > 0) {
+        scratch = lowering.scratch_view(size);
+        step->set_scratch(scratch);
+    }
+    lowering.emit(std::move(step), node.name,
+                  {&src, &weights, &dst, residual.buffer >= 0 ? &residual : nullptr,
+                   scratch.buffer >= 0 ? &scratch : nullptr});
+}
+
+std::vector<float> floats(Lowering& lowering, graph::ValueId id) {
+    if (id < 0) return {};
+    const auto* first =
+        reinterpret_cast<const float*>(lowering.constant_bytes(id, DataType::float32));
+    return {first, first + lowering.value(id).type.elements()};
+}
+
+View pack_conv_weights(Lowering& lowering, const ConvShape& shape,
+                       std::function<ConvWeights()> make) {
+    std::string layout = kernels::conv_method(shape);
+    for (const uint32_t part :
+         {shape.in_channels, shape.out_channels, shape.kernel_height, shape.kernel_width,
+          shape.stride_width, shape.dilation_width, static_cast<uint32_t>(shape.depthwise)})
+        layout += ' ' + std::to_string(part);
+    const size_t size = kernels::packed_conv_size(shape) * sizeof(float);
+    return lowering.add_packed(size, layout, [shape, size, make = std::move(make)] {
+        const ConvWeights from = make();
+        Bytes bytes(size);
+        kernels::pack_conv(shape, from.weights.data(),
+                           from.biases.empty() ? nullptr : from.biases.data(),
+                           reinterpret_cast<float*>(bytes.data()));
+        return bytes;
+    });
+}
+
+namespace {
+
+// `p` for a band of the output: the rows of the input that it needs, and the padding that is left.
+// `first`…`last` are the input rows that the band reaches for, outside the picture too.
+Convolution band_of(const Convolution& p, const Band& band, int64_t first, int64_t last) {
+    Convolution part = p;
+    part.dst = cut(p.dst, band);
+    part.src = cut(p.src, 0, band.images);
+    const int64_t from = std::max<int64_t>(first, 0), to = std::min(last, p.src.dims[2] - 1);
+    part.src = slice(part.src, 2, from, to - from + 1, 1);
+    for (PostOp& op : part.post) {
+        if (op.operand.buffer >= 0) op.operand = cut(op.operand, band);
+    }
+    return part;
+}
+
+}  // namespace
+
+Dims grouped(const Dims& dims, int64_t groups) {
+    Dims result{groups, dims[0] / groups};
+    result.insert(result.end(), dims.begin() + 1, dims.end());
+    return result;
+}
+
+int64_t cost_ns(const Convolution& p, int64_t positions) {
+    const int64_t groups = p.weights.dims.size() > p.dst.dims.size() ? p.weights.dims[0] : 1;
+    return p.weights.elements() * positions / groups / 40 + p.dst.elements() / 4;
+}
+
+// Convolution: output row y reads input rows y·stride - pad + [0, reach).
+Convolution forward_band(const Convolution& p, const Band& band) {
+    const int64_t stride = p.strides[0],
+                  kernel = p.weights.dims[p.weights.dims.size() - p.strides.size()];
+    const int64_t reach = (kernel - 1) * (p.dilations[0] + 1) + 1;
+    const int64_t first = band.rows.first * stride - p.pads_begin[0];
+    const int64_t last =
+        (band.rows.first + band.rows.size - 1) * stride - p.pads_begin[0] + reach - 1;
+    Convolution part = band_of(p, band, first, last);
+    part.pads_begin[0] = std::max<int64_t>(-first, 0);
+    part.pads_end[0] = std::max<int64_t>(last - (p.src.dims[2] - 1), 0);
+    return part;
+}
+
+// Transposed convolution: input row i reaches output rows i·stride - pad + [0, reach); what falls
+// outside the band is cropped as padding is.
+Convolution transposed_band(const Convolution& p, const Band& band) {
+    const int64_t stride = p.strides[0],
+                  kernel = p.weights.dims[p.weights.dims.size() - p.strides.size()];
+    const int64_t reach = (kernel - 1) * (p.dilations[0] + 1) + 1;
+    const int64_t low = band.rows.first + p.pads_begin[0] - (reach - 1);
+    const int64_t first = low <= 0 ? 0 : (low + stride - 1) / stride;
+    const int64_t last = (band.rows.first + band.rows.size - 1 + p.pads_begin[0]) / stride;
+    Convolution part = band_of(p, band, first, last);
+    part.pads_begin[0] = p.pads_begin[0] + band.rows.first - first * stride;
+    part.pads_end[0] =
+        (part.src.dims[2] - 1) * stride + reach - part.dst.dims[2] - part.pads_begin[0];
+    return part;
+}
+
+bool reads_rows(const std::vector<Convolution>& parts) {
+    return std::ranges::all_of(parts, [](const Convolution& p) { return p.src.dims[2] > 0; });
+}
+
+}  // namespace vartml::softnpu

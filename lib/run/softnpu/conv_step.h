@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// What convolutions by our own kernels share: the parts behind them, where pictures lie, the step.
+#pragma once
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include <oneapi/dnnl/dnnl.hpp>
+
+#include "kernels/conv/conv.h"
+#include "lib/run/softnpu/border.h"
+#include "lib/run/softnpu/lowering.h"
+#include "lib/run/softnpu/post_ops.h"
+
+namespace vartml::softnpu {
+
+// The parts behind the convolution: one activation and one addition at most, in either order.
+struct ConvParts {
+    kernels::Epilogue epilogue;
+    bool residual = false;
+};
+// nullopt where there are others.
+std::optional<ConvParts> read_conv_parts(const graph::Node& node);
+
+// fp32 with contiguous channels: what the kernels read and write.
+bool has_contiguous_channels(const View& view);
+
+// The picture as it lies where its channels are contiguous, else copied. A blocked border tensor of
+// another type is copied whole, with its padding channels, which costs less than leaving them out.
+View conv_source(Lowering& lowering, graph::ValueId id);
+
+// Where a value is written: its place if its channels are contiguous there.
+View conv_destination(Lowering& lowering, graph::ValueId id);
+// The node's result lies in `dst`; rounded once, for all that read it, where it is stored as bf16.
+void finish_conv(Lowering& lowering, const graph::Node& node, const View& dst);
+
+// Appends the step; `residual` with buffer -1: none.
+void emit_direct_conv(Lowering& lowering, const graph::Node& node, const kernels::ConvShape& shape,
+                      const kernels::Epilogue& epilogue, const View& src, const View& weights,
+                      const View& residual, const View& dst);
+
+// Weights [O][C][y][x] and biases, of which there may be none.
+struct ConvWeights {
+    std::vector<float> weights, biases;
+};
+// Those packed for the kernels; `make` is called where the side cache does not have them.
+View pack_conv_weights(Lowering& lowering, const kernels::ConvShape& shape,
+                       std::function<ConvWeights()> make);
+// The elements of a constant; none for graph::none.
+std::vector<float> floats(Lowering& lowering, graph::ValueId id);
+
+// A convolution as a primitive sees it, cut into bands for several threads.
+
+// Everything a convolution primitive is made of; `weights` in ONNX order with groups split off,
+// channels padded.
+struct Convolution {
+    View src, dst, weights;
+    View bias;  // buffer -1: none
+    dnnl::memory::dims strides, dilations, pads_begin, pads_end;
+    std::vector<PostOp> post;
+};
+
+// Weights with the groups split off: [G, O / G, I, k…].
+Dims grouped(const Dims& dims, int64_t groups);
+
+// About what one thread needs for weights of `p` at so many positions: 40 multiply-adds in a
+// nanosecond.
+int64_t cost_ns(const Convolution& p, int64_t positions);
+
+// `p` for a band of the output: the rows of the input that it needs, and the padding that is left.
+Convolution forward_band(const Convolution& p, const Band& band);
+Convolution transposed_band(const Convolution& p, const Band& band);
+
+// Whether every band reads at least one row.
+bool reads_rows(const std::vector<Convolution>& parts);
+
+}  // namespace vartml::softnpu

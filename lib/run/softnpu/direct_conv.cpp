@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions by our own kernels.
+#include "lib/run/softnpu/direct_conv.h"
+
+#include <string_view>
+
+#include "lib/run/softnpu/conv_step.h"
+#include "lib/run/softnpu/post_ops.h"
+
+namespace vartml::softnpu {
+
+// Convolutions by our own kernels.
+namespace {
+
+using kernels::ConvShape;
+
+ConvShape shape_of(const Lowering& lowering, const graph::Node& node) {
+    const Dims& x = lowering.value(node.inputs[0]).type.shape;
+    const Dims& w = lowering.value(node.inputs[1]).type.shape;
+    const Dims& y = lowering.value(node.outputs[0]).type.shape;
+    const Dims strides = node.get("strides", Dims{1, 1}),
+               dilations = node.get("dilations", Dims{1, 1});
+    const Dims pads = node.get("pads", Dims{0, 0, 0, 0});
+    const auto u = [](int64_t v) { return static_cast<uint32_t>(v); };
+    const bool depthwise = node.get("group", int64_t{1}) > 1;
+    return {u(x[2]),
+            u(x[3]),
+            u(x[1]),
+            u(y[2]),
+            u(y[3]),
+            u(y[1]),
+            u(w[2]),
+            u(w[3]),
+            u(strides[0]),
+            u(strides[1]),
+            u(dilations[0]),
+            u(dilations[1]),
+            static_cast<int32_t>(pads[0]),
+            static_cast<int32_t>(pads[1]),
+            depthwise};
+}
+
+// Whether the kernel widens the program's input itself, row by row, which saves a pass over it.
+bool reads_bf16(Lowering& lowering, const graph::Node& node, const ConvShape& shape) {
+    const View& view = lowering.view(node.inputs[0]);
+    const bool has_contiguous_channels = view.strides[1] == 1 || view.dims[1] == 1;
+    return view.type == DataType::bf16 && lowering.is_border_input(view) &&
+           has_contiguous_channels && !shape.depthwise &&
+           std::string_view(kernels::conv_method(shape)) == "direct";
+}
+
+}  // namespace
+
+bool fits_direct_conv(const Lowering& lowering, const graph::Node& node) {
+    const auto& weight = lowering.value(node.inputs[1]);
+    if (!weight.constant || weight.type.shape.size() != 4 || !read_conv_parts(node)) return false;
+    const graph::ValueId bias = node.inputs.size() > 2 ? node.inputs[2] : graph::none;
+    if (bias >= 0 && !lowering.value(bias).constant) return false;
+    const Dims& w = weight.type.shape;
+    const int64_t groups = node.get("group", int64_t{1});
+    const bool depthwise = groups > 1 && w[0] == groups && w[1] == 1;
+    if (groups > 1 && !depthwise) return false;
+    return w[2] * w[3] <= 121;
+}
+
+bool runs_direct_conv(const Lowering& lowering, const graph::Node& node) {
+    return lowering.compute(node) == DataType::float32 && fits_direct_conv(lowering, node);
+}
+
+Result<void> lower_direct_conv(Lowering& lowering, const graph::Node& node) {
+    const graph::ValueId bias = node.inputs.size() > 2 ? node.inputs[2] : graph::none;
+    const graph::ValueId out = node.outputs[0];
+    const ConvParts parts = *read_conv_parts(node);
+    ConvShape shape = shape_of(lowering, node);
+    shape.bf16_source = reads_bf16(lowering, node, shape);
+    const View src =
+        shape.bf16_source ? lowering.view(node.inputs[0]) : conv_source(lowering, node.inputs[0]);
+    View residual;
+    if (parts.residual) {
+        residual = lowering.view(node.inputs[3]);
+        if (!has_contiguous_channels(residual)) {
+            residual = lowering.dense(node.inputs[3], channels_last(4), DataType::float32);
+        }
+    }
+    const View dst = conv_destination(lowering, out);
+    const View weights = pack_conv_weights(lowering, shape, [&lowering, &node, bias] {
+        return ConvWeights{floats(lowering, node.inputs[1]), floats(lowering, bias)};
+    });
+    emit_direct_conv(lowering, node, shape, parts.epilogue, src, weights, residual, dst);
+    finish_conv(lowering, node, dst);
+    return {};
+}
+
+// Transposed convolutions by our own kernels: one convolution per phase of the output, each with
+// its part of the kernel.
+
+namespace {
+
+// Output rows (or columns) phase, phase + stride, … of a transposed convolution: a convolution with
+// every stride-th tap, in reverse.
+struct Phase {
+    int64_t phase, outputs, first_tap, taps, pad;
+};
+std::vector<Phase> phases(int64_t outputs, int64_t stride, int64_t kernel, int64_t pad) {
+    std::vector<Phase> result;
+    for (int64_t p = 0; p < stride && p < outputs; ++p) {
+        const int64_t first = (p + pad) % stride;
+        const int64_t taps = first < kernel ? (kernel - first + stride - 1) / stride : 0;
+        // Output t of the phase reads input t + (p + pad - first) / stride - j with tap j.
+        result.push_back({p, (outputs - p + stride - 1) / stride, first, taps,
+                          taps - 1 - (p + pad - first) / stride});
+    }
+    return result;
+}
+
+// Every stride-th pixel of a picture from (y, x) on.
+View pixels_of(const View& picture, const Phase& y, const Phase& x, int64_t sy, int64_t sx) {
+    return slice(slice(picture, 2, y.phase, y.outputs, sy), 3, x.phase, x.outputs, sx);
+}
+
+// [O][C][taps] of one phase from [C][O][kernel], taps reversed.
+std::vector<float> phase_weights(const float* weights, const Dims& dims, const Phase& y,
+                                 const Phase& x, int64_t sy, int64_t sx) {
+    std::vector<float> result;
+    for (int64_t o = 0; o < dims[1]; ++o) {
+        for (int64_t c = 0; c < dims[0]; ++c) {
+            const float* const filter = weights + (c * dims[1] + o) * dims[2] * dims[3];
+            for (int64_t j = y.taps - 1; j >= 0; --j) {
+                for (int64_t i = x.taps - 1; i >= 0; --i) {
+                    result.push_back(
+                        filter[(y.first_tap + j * sy) * dims[3] + x.first_tap + i * sx]);
+                }
+            }
+        }
+    }
+    return result;
+}
+
+// Few channels leave vectors of a phase almost empty.
+constexpr int64_t few_channels = 16;
+
+// Every input pixel makes a block of output pixels of its own.
+bool is_upscaling(const Dims& weights, const Dims& strides, const Dims& pads, const Dims& dst,
+                  const View& src) {
+    return weights[2] == strides[0] && weights[3] == strides[1] && pads == Dims{0, 0, 0, 0} &&
+           dst[2] == src.dims[2] * strides[0] && dst[3] == src.dims[3] * strides[1];
+}
+
+// [y][x][O][C] of a kernel [C][O][y][x], and the bias of each of those outputs.
+ConvWeights upscaling_weights(const std::vector<float>& weights, const std::vector<float>& biases,
+                              const Dims& dims) {
+    const int64_t taps = dims[2] * dims[3];
+    ConvWeights result;
+    for (int64_t t = 0; t < taps; ++t) {
+        for (int64_t o = 0; o < dims[1]; ++o) {
+            result.biases.push_back(biases.empty() ? 0 : biases[static_cast<size_t>(o)]);
+            for (int64_t c = 0; c < dims[0]; ++c) {
+                const int64_t at = (c * dims[1] + o) * taps + t;
+                result.weights.push_back(weights[static_cast<size_t>(at)]);
+            }
+        }
+    }
+    return result;
+}
+
+// All phases as the channels of one 1x1 convolution, then put in their places.
+Result<void> lower_upscaling(Lowering& lowering, const graph::Node& node,
+                             const kernels::Epilogue& epilogue, const View& src) {
+    const View dst = lowering.destination(node.outputs[0], channels_last(4), true);
+    const graph::ValueId bias = node.inputs.size() > 2 ? node.inputs[2] : graph::none;
+    const Dims& w = lowering.value(node.inputs[1]).type.shape;  // [C][O][y][x]
+    const int64_t channels = w[2] * w[3] * w[1];
+    const auto u = [](int64_t v) { return static_cast<uint32_t>(v); };
+    const kernels::ConvShape shape{u(src.dims[2]), u(src.dims[3]), u(w[0]),
+                                   u(src.dims[2]), u(src.dims[3]), u(channels)};
+    const View packed = pack_conv_weights(lowering, shape, [&lowering, &node, &w, bias] {
+        return upscaling_weights(floats(lowering, node.inputs[1]), floats(lowering, bias), w);
+    });
+    const View made = lowering.new_buffer(
+        DataType::float32, {src.dims[0], channels, src.dims[2], src.dims[3]}, channels_last(4));
+    emit_direct_conv(lowering, node, shape, epilogue, src, packed, {}, made);
+    // Both as [N, O, H, y, W, x].
+    const Dims blocks{src.dims[0], w[1], src.dims[2], w[2], src.dims[3], w[3]};
+    View from = made, to = dst;
+    from.dims = to.dims = blocks;
+    from.strides = {made.strides[0], 1, made.strides[2], w[3] * w[1], made.strides[3], w[1]};
+    to.strides = {dst.strides[0], dst.strides[1],        dst.strides[2] * w[2],
+                  dst.strides[2], dst.strides[3] * w[3], dst.strides[3]};
+    lowering.copy(from, to, node.name);
+    lowering.finish(node.outputs[0], dst);
+    return {};
+}
+
+}  // namespace
+
+bool runs_direct_conv_transpose(const Lowering& lowering, const graph::Node& node) {
+    const auto& weight = lowering.value(node.inputs[1]);
+    const graph::ValueId bias = node.inputs.size() > 2 ? node.inputs[2] : graph::none;
+    const auto parts = read_conv_parts(node);
+    if (!weight.constant || weight.type.shape.size() != 4 || !parts || parts->residual ||
+        (bias >= 0 && !lowering.value(bias).constant) || node.get("group", int64_t{1}) != 1) {
+        return false;
+    }
+    const Dims dilations = node.get("dilations", Dims{1, 1});
+    const Dims strides = node.get("strides", Dims{1, 1});
+    const Dims& w = weight.type.shape;
+    // In bf16 oneDNN makes whole vectors of channels too, and takes four times as long for one.
+    if (lowering.compute(node) != DataType::float32 && w[1] >= few_channels) return false;
+    return dilations == Dims{1, 1} && w[2] >= strides[0] && w[3] >= strides[1] &&
+           w[2] * w[3] <= 121;
+}
+
+Result<void> lower_direct_conv_transpose(Lowering& lowering, const graph::Node& node) {
+    const graph::ValueId bias = node.inputs.size() > 2 ? node.inputs[2] : graph::none;
+    const graph::ValueId out = node.outputs[0];
+    ConvParts parts = *read_conv_parts(node);
+    const View src = conv_source(lowering, node.inputs[0]);
+    const Dims& w = lowering.value(node.inputs[1]).type.shape;
+    const Dims strides = node.get("strides", Dims{1, 1}), pads = node.get("pads", Dims{0, 0, 0, 0});
+    const Dims& shape_of_out = lowering.value(out).type.shape;
+    if (w[1] < few_channels && is_upscaling(w, strides, pads, shape_of_out, src)) {
+        return lower_upscaling(lowering, node, parts.epilogue, src);
+    }
+    const View dst = conv_destination(lowering, out);
+    const bool apart = w[1] < few_channels && is_dense(dst, channels_last(4));
+    const kernels::Epilogue own = apart ? kernels::Epilogue{} : parts.epilogue;
+    for (const Phase& y : phases(dst.dims[2], strides[0], w[2], pads[0])) {
+        for (const Phase& x : phases(dst.dims[3], strides[1], w[3], pads[1])) {
+            const auto u = [](int64_t v) { return static_cast<uint32_t>(v); };
+            const kernels::ConvShape shape{u(src.dims[2]),
+                                           u(src.dims[3]),
+                                           u(w[0]),
+                                           u(y.outputs),
+                                           u(x.outputs),
+                                           u(w[1]),
+                                           u(y.taps),
+                                           u(x.taps),
+                                           1,
+                                           1,
+                                           1,
+                                           1,
+                                           static_cast<int32_t>(y.pad),
+                                           static_cast<int32_t>(x.pad),
+                                           false};
+            const View weights =
+                pack_conv_weights(lowering, shape, [&lowering, &node, &w, bias, y, x, strides] {
+                    const std::vector<float> all = floats(lowering, node.inputs[1]);
+                    return ConvWeights{phase_weights(all.data(), w, y, x, strides[0], strides[1]),
+                                       floats(lowering, bias)};
+                });
+            emit_direct_conv(lowering, node, shape, own, src, weights, {},
+                             pixels_of(dst, y, x, strides[0], strides[1]));
+        }
+    }
+    if (apart) lower_activation(lowering, parts.epilogue, dst, dst, node.name);
+    finish_conv(lowering, node, dst);
+    return {};
+}
+
+}  // namespace vartml::softnpu

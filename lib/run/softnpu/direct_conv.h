@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions that our own kernels run, most of them faster than oneDNN does: fp32, channels last,
+// read and written through views.
+#pragma once
+#include "lib/run/softnpu/lowering.h"
+
+namespace vartml::softnpu {
+
+// Whether the kernels can run this convolution, where it is computed in f32.
+bool fits_direct_conv(const Lowering& lowering, const graph::Node& node);
+// Whether they do.
+bool runs_direct_conv(const Lowering& lowering, const graph::Node& node);
+
+// Lowers a convolution for which runs_direct_conv holds.
+Result<void> lower_direct_conv(Lowering& lowering, const graph::Node& node);
+
+// The same for transposed convolutions.
+bool runs_direct_conv_transpose(const Lowering& lowering, const graph::Node& node);
+Result<void> lower_direct_conv_transpose(Lowering& lowering, const graph::Node& node);
+
+}  // namespace vartml::softnpu

@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolution and transposed convolution, channels-last, with bias, activation and residual in one
+// primitive.
+#include "lib/run/softnpu/lower_conv.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <span>
+
+#include "kernels/conv/bf16_point.h"
+#include "lib/run/softnpu/border.h"
+#include "lib/run/softnpu/conv_step.h"
+#include "lib/run/softnpu/copy_step.h"
+#include "lib/run/softnpu/direct_conv.h"
+#include "lib/run/softnpu/lowering.h"
+#include "lib/run/softnpu/onednn.h"
+#include "lib/run/softnpu/operators.h"
+#include "lib/run/softnpu/post_ops.h"
+
+namespace vartml::softnpu {
+
+// 1x1 convolutions in bf16 by our own kernel, where the processor multiplies bf16.
+
+bool runs_point_conv(const Lowering& lowering, const graph::Node& node);
+Result<void> lower_point_conv(Lowering& lowering, const graph::Node& node);
+
+// Convolution and transposed convolution, channels-last, with bias, activation and residual in one
+// primitive.
+namespace {
+
+using dnnl::memory;
+
+graph::ValueId input_or_none(const graph::Node& node, size_t i) {
+    return i < node.inputs.size() ? node.inputs[i] : graph::none;
+}
+
+Error not_constant(const graph::Node& node) {
+    return {ErrorCode::unsupported, "node '" + node.name + "': " + std::string(node.base()) +
+                                        " has weights that are computed at run time, the software "
+                                        "NPU needs constant ones"};
+}
+
+// The picture that a convolution reads: as it lies where channels are last (padding channels of a
+// blocked border tensor become channels with zero weights), else copied.
+View convolution_source(Lowering& lowering, const graph::Node& node, int64_t groups) {
+    const graph::ValueId id = node.inputs[0];
+    const View& view = lowering.view(id);
+    const Order order = channels_last(view.dims.size());
+    if (groups == 1 && lowering.is_border_input(view)) {
+        if (const auto padded = with_padding_channels(view)) {
+            return lowering.dense(*padded, order, lowering.compute(node), lowering.value(id).name);
+        }
+    }
+    return lowering.dense(id, order, lowering.compute(node));
+}
+
+// Weights [O, I / groups, k…] as the convolution multiplies them, in f32.
+View weights_of(Lowering& lowering, const graph::Node& node) {
+    const graph::ValueId id = node.inputs[1];
+    const Dims& dims = lowering.value(id).type.shape;
+    const Order order = row_major(dims.size());
+    if (lowering.compute(node) != DataType::bf16)
+        return lowering.dense(id, order, DataType::float32);
+    return lowering.add_constant(DataType::float32, dims, order, [&lowering, id] {
+        const std::vector<float> weights = rounded_weights(lowering, id);
+        Bytes bytes(weights.size() * sizeof(float));
+        std::memcpy(bytes.data(), weights.data(), bytes.size());
+        return bytes;
+    });
+}
+
+// Those with the input channels padded to `channels`.
+View padded_weights(Lowering& lowering, const graph::Node& node, int64_t channels) {
+    const View from = weights_of(lowering, node);
+    if (from.dims[1] == channels) return from;
+    Dims padded = from.dims;
+    padded[1] = channels;
+    const Order order = row_major(padded.size());
+    return lowering.add_constant(DataType::float32, padded, order, [&lowering, from, padded] {
+        const View view{0, DataType::float32, 0, padded,
+                        dense_strides(padded, row_major(padded.size()))};
+        Bytes bytes(static_cast<size_t>(view.elements()) * sizeof(float));
+        View inside = view;
+        inside.dims = from.dims;
+        copy_now(from, lowering.constant_data(from), inside, bytes.data());
+        return bytes;
+    });
+}
+
+template <typename Primitive>
+Result<void> emit(Lowering& lowering, const graph::Node& node, const Convolution& whole,
+                  dnnl::algorithm algorithm, std::vector<Convolution> parts) {
+    if (!reads_rows(parts)) parts = {whole};
+    const auto any = memory::desc(whole.weights.dims, onednn_type(lowering.compute(node)),
+                                  memory::format_tag::any);
+    WeightPacker packed(lowering, whole.weights);
+    const bool has_bias = whole.bias.buffer >= 0;
+    std::vector<OnednnCall> calls;
+    try {
+        for (const Convolution& p : parts) {
+            const typename Primitive::primitive_desc desc(
+                cpu_engine(), dnnl::prop_kind::forward_inference, algorithm, descriptor(p.src), any,
+                has_bias ? descriptor(p.bias) : memory::desc(), descriptor(p.dst), p.strides,
+                p.dilations, p.pads_begin, p.pads_end, attributes(p.post));
+            OnednnCall call{Primitive(desc),
+                            desc.impl_info_str(),
+                            {{DNNL_ARG_SRC, p.src, desc.src_desc()},
+                             {DNNL_ARG_WEIGHTS, packed(desc.weights_desc()), desc.weights_desc()},
+                             {DNNL_ARG_DST, p.dst, desc.dst_desc()}},
+                            desc.scratchpad_desc()};
+            if (has_bias) call.arguments.push_back({DNNL_ARG_BIAS, p.bias, desc.bias_desc()});
+            add_operands(p.post, call);
+            calls.push_back(std::move(call));
+        }
+    } catch (const dnnl::error& e) {
+        return onednn_error(node, e);
+    }
+    emit_onednn(lowering, node, std::move(calls));
+    return {};
+}
+
+}  // namespace
+
+Result<void> lower_conv(Lowering& lowering, const graph::Node& node) {
+    if (runs_direct_conv(lowering, node)) return lower_direct_conv(lowering, node);
+    if (runs_point_conv(lowering, node)) return lower_point_conv(lowering, node);
+    const graph::ValueId weight = node.inputs[1], bias = input_or_none(node, 2);
+    if (!lowering.value(weight).constant) return not_constant(node);
+    const int64_t groups = node.get("group", int64_t{1});
+    const Dims& kernel = lowering.value(weight).type.shape;
+    const size_t spatial = kernel.size() - 2;
+    Convolution p;
+    p.src = convolution_source(lowering, node, groups);
+    const Order order = channels_last(kernel.size());
+    View weights = padded_weights(lowering, node, p.src.dims[1] / groups);
+    if (groups > 1) weights = *reshape(weights, grouped(weights.dims, groups));
+    if (bias >= 0) p.bias = lowering.dense(bias, row_major(1), DataType::float32);
+    p.dst = lowering.destination(node.outputs[0], order, false);
+    p.strides = node.get("strides", Dims(spatial, 1));
+    p.dilations = node.get("dilations", Dims(spatial, 1));
+    const Dims pads = node.get("pads", Dims(2 * spatial, 0));
+    for (size_t i = 0; i < spatial; ++i) {
+        const int64_t reach = (kernel[i + 2] - 1) * p.dilations[i] + 1;
+        p.pads_begin.push_back(pads[i]);
+        p.pads_end.push_back((p.dst.dims[i + 2] - 1) * p.strides[i] + reach - p.src.dims[i + 2] -
+                             pads[i]);
+        --p.dilations[i];  // oneDNN counts the gaps
+    }
+    auto post = make_post_ops(lowering, node, order);
+    if (!post) return post.error();
+    p.post = std::move(*post);
+    p.weights = weights;
+    std::vector<Convolution> parts;
+    for (const Band& band :
+         bands(p.dst.dims, cost_ns(p, p.dst.elements() / p.dst.dims[1]), lowering.threads())) {
+        parts.push_back(forward_band(p, band));
+    }
+    auto ok = emit<dnnl::convolution_forward>(lowering, node, p, dnnl::algorithm::convolution_auto,
+                                              std::move(parts));
+    if (ok) lowering.finish(node.outputs[0], p.dst);
+    return ok;
+}
+
+Result<void> lower_conv_transpose(Lowering& lowering, const graph::Node& node) {
+    if (runs_direct_conv_transpose(lowering, node)) {
+        return lower_direct_conv_transpose(lowering, node);
+    }
+    const graph::ValueId weight = node.inputs[1], bias = input_or_none(node, 2);
+    if (!lowering.value(weight).constant) return not_constant(node);
+    const int64_t groups = node.get("group", int64_t{1});
+    const Dims& kernel = lowering.value(weight).type.shape;  // [C, O / groups, k…]
+    const size_t rank = kernel.size(), spatial = rank - 2;
+    Convolution p;
+    p.src = lowering.dense(node.inputs[0], channels_last(rank), lowering.compute(node));
+    const Order order = channels_last(rank);
+    View weights = lowering.dense(weight, row_major(rank), DataType::float32);
+    std::vector<int64_t> perm;
+    for (size_t i = 0; i < rank; ++i) perm.push_back(static_cast<int64_t>(i));
+    std::swap(perm[0], perm[1]);
+    if (groups > 1) {
+        weights = *reshape(weights, grouped(weights.dims, groups));
+        perm.push_back(static_cast<int64_t>(rank));
+        std::swap(perm[0], perm[1]);
+        std::swap(perm[1], perm[2]);
+        perm[0] = 0, perm[1] = 2, perm[2] = 1;
+    }
+    weights = transpose(weights, perm);
+    if (bias >= 0) p.bias = lowering.dense(bias, row_major(1), DataType::float32);
+    p.dst = lowering.destination(node.outputs[0], order, false);
+    p.strides = node.get("strides", Dims(spatial, 1));
+    p.dilations = node.get("dilations", Dims(spatial, 1));
+    const Dims pads = node.get("pads", Dims(2 * spatial, 0));
+    for (size_t i = 0; i < spatial; ++i) {
+        const int64_t reach = (kernel[i + 2] - 1) * p.dilations[i] + 1;
+        p.pads_begin.push_back(pads[i]);
+        // Output padding is a smaller end padding.
+        p.pads_end.push_back((p.src.dims[i + 2] - 1) * p.strides[i] + reach - p.dst.dims[i + 2] -
+                             pads[i]);
+        --p.dilations[i];
+    }
+    auto post = make_post_ops(lowering, node, order);
+    if (!post) return post.error();
+    p.post = std::move(*post);
+    p.weights = weights;
+    std::vector<Convolution> parts;
+    for (const Band& band :
+         bands(p.dst.dims, cost_ns(p, p.src.elements() / p.src.dims[1]), lowering.threads())) {
+        parts.push_back(transposed_band(p, band));
+    }
+    auto ok = emit<dnnl::deconvolution_forward>(
+        lowering, node, p, dnnl::algorithm::deconvolution_direct, std::move(parts));
+    if (ok) lowering.finish(node.outputs[0], p.dst);
+    return ok;
+}
+
+namespace {
+
+using kernels::PointShape;
+
+PointShape shape_of(const Lowering& lowering, const graph::Node& node) {
+    const Dims& w = lowering.value(node.inputs[1]).type.shape;
+    return {static_cast<uint32_t>(w[1]), static_cast<uint32_t>(w[0])};
+}
+
+// Channels of a pixel follow each other.
+bool has_pixels(const View& view) {
+    return view.strides[1] == 1 || view.dims[1] == 1;
+}
+
+class PointStep final : public Step {
+public:
+    PointStep(const PointShape& shape, const kernels::Epilogue& epilogue, View src, View packed,
+              View residual, View dst)
+        : shape_(shape),
+          epilogue_(epilogue),
+          src_(std::move(src)),
+          packed_(std::move(packed)),
+          residual_(std::move(residual)),
+          dst_(std::move(dst)),
+          is_flat_(flat(src_) && flat(dst_) && (residual_.buffer < 0 || flat(residual_))) {}
+
+    // Rows of all pictures. 60 multiply-adds or 1.5 activations take a nanosecond.
+    Extent extent() const override {
+        return {dst_.dims[0] * dst_.dims[2], dst_.elements() * (shape_.in_channels + 40) / 60};
+    }
+
+    void run(const Bases& bases, size_t item) noexcept override {
+        const int64_t height = dst_.dims[2], width = dst_.dims[3];
+        const auto [first, last] = part(item);
+        for (int64_t at = first; at < last;) {
+            const int64_t n = at / height, row = at % height;
+            const int64_t rows = is_flat_ ? std::min(height - row, last - at) : 1;
+            const auto pixels = static_cast<size_t>(rows * width);
+            dst_.type == DataType::bf16 ? run_pixels<kernels::bf16>(bases, n, row, pixels)
+                                        : run_pixels<float>(bases, n, row, pixels);
+            at += rows;
+        }
+    }
+
+    std::string describe() const override {
+        return "conv point 1x1 " + text(src_) + " -> " + text(dst_);
+    }
+
+private:
+    // Rows follow each other without a gap.
+    static bool flat(const View& view) {
+        return view.dims[2] == 1 || view.strides[2] == view.strides[3] * view.dims[3];
+    }
+    template <typename T>
+    static T* row_of(const Bases& bases, const View& view, int64_t n, int64_t row) {
+        return reinterpret_cast<T*>(address(bases, view)) + n * view.strides[0] +
+               row * view.strides[2];
+    }
+    static kernels::Bf16Line line(const Bases& bases, const View& view, int64_t n, int64_t row) {
+        if (view.buffer < 0) return {nullptr, 0};
+        return {row_of<const kernels::bf16>(bases, view, n, row),
+                static_cast<size_t>(view.strides[3])};
+    }
+    template <typename T>
+    void run_pixels(const Bases& bases, int64_t n, int64_t row, size_t pixels) const {
+        kernels::bf16_point(shape_, line(bases, src_, n, row), address(bases, packed_), epilogue_,
+                            line(bases, residual_, n, row), row_of<T>(bases, dst_, n, row),
+                            static_cast<size_t>(dst_.strides[3]), pixels);
+    }
+
+    PointShape shape_;
+    kernels::Epilogue epilogue_;
+    View src_, packed_, residual_, dst_;
+    bool is_flat_;
+};
+
+View bf16_picture(Lowering& lowering, graph::ValueId id) {
+    const View& view = lowering.view(id);
+    if (view.type == DataType::bf16 && has_pixels(view)) return view;
+    return lowering.dense(id, channels_last(4), DataType::bf16);
+}
+
+View destination(Lowering& lowering, graph::ValueId out) {
+    const View dst = lowering.destination(out, channels_last(4), true);
+    const bool is_written = dst.type == DataType::bf16 || dst.type == DataType::float32;
+    if (is_written && has_pixels(dst)) return dst;
+    return lowering.new_buffer(lowering.stored_type(out), lowering.value(out).type.shape,
+                               channels_last(4));
+}
+
+}  // namespace
+
+bool runs_point_conv(const Lowering& lowering, const graph::Node& node) {
+    if (lowering.compute(node) != DataType::bf16) return false;
+    const auto& weight = lowering.value(node.inputs[1]);
+    const graph::ValueId bias = node.inputs.size() > 2 ? node.inputs[2] : graph::none;
+    if (!weight.constant || (bias >= 0 && !lowering.value(bias).constant)) return false;
+    const Dims& w = weight.type.shape;
+    const auto is_all = [&node](const char* name, int64_t value) {
+        return std::ranges::all_of(node.get(name, Dims{}),
+                                   [value](int64_t v) { return v == value; });
+    };
+    const DataType stored = lowering.stored_type(node.outputs[0]);
+    return w.size() == 4 && w[2] * w[3] == 1 && node.get("group", int64_t{1}) == 1 &&
+           is_all("strides", 1) && is_all("pads", 0) && read_conv_parts(node) &&
+           (stored == DataType::bf16 || stored == DataType::float32) &&
+           kernels::has_bf16_point(shape_of(lowering, node));
+}
+
+Result<void> lower_point_conv(Lowering& lowering, const graph::Node& node) {
+    const graph::ValueId bias = node.inputs.size() > 2 ? node.inputs[2] : graph::none;
+    const PointShape shape = shape_of(lowering, node);
+    const ConvParts parts = *read_conv_parts(node);
+    const View src = bf16_picture(lowering, node.inputs[0]);
+    const View residual = parts.residual ? bf16_picture(lowering, node.inputs[3]) : View{};
+    const View dst = destination(lowering, node.outputs[0]);
+    const size_t size = kernels::packed_bf16_point_size(shape);
+    const std::string layout = "bf16 point " + std::to_string(shape.in_channels) + ' ' +
+                               std::to_string(shape.out_channels);
+    const View weights = lowering.add_packed(size, layout, [&lowering, &node, bias, shape, size] {
+        std::vector<float> biases = floats(lowering, bias);
+        biases.resize(shape.out_channels, 0.0F);
+        Bytes packed(size);
+        kernels::pack_bf16_point(shape, rounded_weights(lowering, node.inputs[1]).data(),
+                                 biases.data(), packed.data());
+        return packed;
+    });
+    lowering.emit(std::make_unique<PointStep>(shape, parts.epilogue, src, weights, residual, dst),
+                  node.name, {&src, &weights, &dst, residual.buffer >= 0 ? &residual : nullptr});
+    lowering.finish(node.outputs[0], dst);
+    return {};
+}
+
+namespace {
+
+constexpr uint32_t kept_bits = 0xFFFF0000U, one = 0x10000U;
+// What the square of the sum of the errors counts beside the sum of their squares: the square of
+// the mean of what is read, as a part of its variance.
+constexpr double weight_of_sum = 2;
+
+// A weight between the two bf16 numbers beside it.
+struct Neighbours {
+    float nearer, other;
+};
+
+Neighbours neighbours_of(float weight) {
+    const uint32_t bits = std::bit_cast<uint32_t>(weight);
+    const auto inner = std::bit_cast<float>(bits & kept_bits);
+    const auto outer = std::bit_cast<float>((bits & kept_bits) + one);
+    const float to_inner = std::abs(weight - inner), to_outer = std::abs(outer - weight);
+    const bool is_inner = to_inner < to_outer || (to_inner == to_outer && (bits & one) == 0);
+    return is_inner ? Neighbours{inner, outer} : Neighbours{outer, inner};
+}
+
+// A weight that may go the other way.
+struct Turn {
+    float* weight;
+    float other;
+    float error;  // afterwards, as a part of the distance between the neighbours
+    double cost;  // what it adds to the sum of the squares
+};
+
+void round_filter(std::span<float> filter) {
+    double sum = 0;  // of the errors
+    std::vector<Turn> turns;
+    // The sum of n errors is about 0.3 sqrt(n) steps; turns that cost more are not worth it.
+    const float most_error = 0.5F + 4 / std::sqrt(static_cast<float>(filter.size()));
+    for (float& weight : filter) {
+        const auto [nearer, other] = neighbours_of(weight);
+        if (weight == nearer || !std::isfinite(weight) || !std::isfinite(other)) continue;
+        const double before = static_cast<double>(nearer) - static_cast<double>(weight);
+        const double after = static_cast<double>(other) - static_cast<double>(weight);
+        const float error = std::abs(other - weight) / std::abs(other - nearer);
+        if (error <= most_error)
+            turns.push_back({&weight, other, error, after * after - before * before});
+        sum += before;
+        weight = nearer;
+    }
+    std::ranges::stable_sort(turns, {}, &Turn::error);
+    for (const Turn& turn : turns) {
+        const double after =
+            sum + static_cast<double>(turn.other) - static_cast<double>(*turn.weight);
+        if (weight_of_sum * (after * after - sum * sum) + turn.cost >= 0) continue;
+        sum = after;
+        *turn.weight = turn.other;
+    }
+}
+
+}  // namespace
+
+std::vector<float> round_filters(std::vector<float> weights, size_t num_filters) {
+    const size_t size = weights.size() / num_filters;
+    for (size_t i = 0; i < num_filters; ++i)
+        round_filter(std::span(weights).subspan(i * size, size));
+    return weights;
+}
+
+std::vector<float> rounded_weights(Lowering& lowering, graph::ValueId id) {
+    const auto num_filters = static_cast<size_t>(lowering.value(id).type.shape[0]);
+    return round_filters(floats(lowering, id), num_filters);
+}
+
+}  // namespace vartml::softnpu

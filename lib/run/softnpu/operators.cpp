@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of operators and what lowering functions share.
+#include "lib/run/softnpu/operators.h"
+
+#include <algorithm>
+
+#include "lib/model/target.h"
+#include "lib/run/softnpu/copy_step.h"
+
+namespace vartml::softnpu {
+namespace {
+
+using graph::Graph;
+using graph::Node;
+
+bool has_input(const Node& node, size_t input) {
+    return input < node.inputs.size() && node.inputs[input] != graph::none;
+}
+bool is_constant(const Graph& graph, const Node& node, size_t input) {
+    return has_input(node, input) && graph.value(node.inputs[input]).constant.has_value();
+}
+size_t rank(const Graph& graph, const Node& node, size_t input) {
+    return graph.value(node.inputs[input]).type.shape.size();
+}
+
+// Where a fast lowering does not cover all that the operator can be.
+bool takes_picture(const Graph& graph, const Node& node) {
+    return rank(graph, node, 0) == 3 || rank(graph, node, 0) == 4;
+}
+bool takes_conv(const Graph& graph, const Node& node) {
+    return takes_picture(graph, node) && is_constant(graph, node, 1) &&
+           (!has_input(node, 2) || is_constant(graph, node, 2));
+}
+bool takes_pool(const Graph& graph, const Node& node) {
+    const bool indices = node.outputs.size() > 1 && node.outputs[1] != graph::none;
+    const bool counts_what_is_not_there =
+        node.get("ceil_mode", int64_t{0}) != 0 && node.get("count_include_pad", int64_t{0}) != 0;
+    return takes_picture(graph, node) && !indices && !counts_what_is_not_there;
+}
+bool takes_matmul(const Graph& graph, const Node& node) {
+    return rank(graph, node, 0) >= 2 && rank(graph, node, 1) >= 2;
+}
+bool takes_gemm(const Graph& graph, const Node& node) {
+    const bool scaled = node.get("alpha", 1.0f) != 1 && !is_constant(graph, node, 1);
+    const bool scaled_bias =
+        node.get("beta", 1.0f) != 1 && has_input(node, 2) && !is_constant(graph, node, 2);
+    return !scaled && !scaled_bias;
+}
+bool has_codes(const Graph& graph, const Node& node) {
+    return size_bytes(graph.value(node.inputs[0]).type.data_type) == 1;
+}
+bool takes_resize(const Graph& graph, const Node& node) {
+    const std::string coordinates = node.get("coordinate_transformation_mode", "half_pixel");
+    const auto& from = graph.value(node.inputs[0]).type.shape;
+    const auto& to = graph.value(node.outputs[0]).type.shape;
+    if (has_codes(graph, node) && node.get("mode", "nearest") != "nearest") return false;
+    return node.get("mode", "nearest") != "cubic" && coordinates != "tf_crop_and_resize" &&
+           node.get("antialias", int64_t{0}) == 0 && from.size() == 4 && from[0] == to[0] &&
+           from[1] == to[1];
+}
+bool takes_pad(const Graph& graph, const Node& node) {
+    const auto pads = node.get("pads", Dims{});
+    return node.get("mode", "constant") == "constant" &&
+           (node.get("value", 0.0f) == 0 || has_codes(graph, node)) &&
+           std::ranges::none_of(pads, [](int64_t p) { return p < 0; });
+}
+
+bool takes_clip(const Graph&, const Node& node) {
+    return node.inputs.size() == 1;
+}
+bool takes_quantised_pool(const Graph& graph, const Node& node) {
+    return takes_pool(graph, node) && takes_quantised_unary(graph, node);
+}
+
+// Element types of the tensors: f float32, float16, bfloat16; q int8, uint8; i int16, int32, int64;
+// b bool.
+struct Row {
+    std::string_view kind;
+    LowerFunction lower;
+    std::string_view types;
+    bool (*takes)(const Graph&, const Node&) = nullptr;
+};
+
+// Operators with steps of their own, sorted by kind; all others, and what a row does not take, run
+// through the kernels of lib/graph.
+constexpr Row table[] = {
+    {"Abs", lower_eltwise, "f"},
+    {"Add", lower_binary, "f"},
+    {"AveragePool", lower_pool, "f", takes_pool},
+    {"Cast", lower_cast, "fi", takes_cast},
+    {"Clip", lower_clip, "fq", takes_clip},
+    {"Concat", lower_concat, "fiqb"},
+    {"Conv", lower_conv, "f", takes_conv},
+    {"ConvInteger", lower_quantised_conv, "qi", takes_quantised_conv},
+    {"ConvTranspose", lower_conv_transpose, "f", takes_conv},
+    {"DepthToSpace", lower_depth_to_space, "fiqb"},
+    {"DequantizeLinear", lower_dequantise, "fq", takes_dequantise},
+    {"Div", lower_binary, "f"},
+    {"Elu", lower_eltwise, "f"},
+    {"Exp", lower_eltwise, "f"},
+    {"Expand", lower_expand, "fiqb"},
+    {"Gelu", lower_eltwise, "f"},
+    {"Gemm", lower_matmul, "f", takes_gemm},
+    {"GlobalAveragePool", lower_pool, "f", takes_pool},
+    {"GlobalMaxPool", lower_pool, "f", takes_pool},
+    {"HardSigmoid", lower_eltwise, "f"},
+    {"HardSwish", lower_eltwise, "f"},
+    {"Identity", lower_reshape, "fiqb"},
+    {"LeakyRelu", lower_eltwise, "f"},
+    {"Log", lower_eltwise, "f"},
+    {"LogSoftmax", lower_softmax, "f"},
+    {"MatMul", lower_matmul, "f", takes_matmul},
+    {"MatMulInteger", lower_quantised_matmul, "qi", takes_quantised_matmul},
+    {"Max", lower_binary, "f"},
+    {"MaxPool", lower_pool, "fq", takes_pool},
+    {"Min", lower_binary, "f"},
+    {"Mish", lower_eltwise, "f"},
+    {"Mul", lower_binary, "f"},
+    {"Neg", lower_eltwise, "f"},
+    {"PRelu", lower_binary, "f"},
+    {"Pad", lower_pad, "fq", takes_pad},
+    {"PictureInput", lower_picture_input, "fq"},
+    {"Pow", lower_binary, "f"},
+    {"QLinearAdd", lower_quantised_binary, "fq", takes_quantised_binary},
+    {"QLinearAveragePool", lower_quantised_pool, "fq", takes_quantised_pool},
+    {"QLinearConcat", lower_quantised_concat, "fq", takes_quantised_concat},
+    {"QLinearConv", lower_quantised_conv, "fiq", takes_quantised_conv},
+    {"QLinearGlobalAveragePool", lower_quantised_pool, "fq", takes_quantised_pool},
+    {"QLinearLeakyRelu", lower_quantised_unary, "fq", takes_quantised_unary},
+    {"QLinearMatMul", lower_quantised_matmul, "fiq", takes_quantised_matmul},
+    {"QLinearMul", lower_quantised_binary, "fq", takes_quantised_binary},
+    {"QLinearSigmoid", lower_quantised_unary, "fq", takes_quantised_unary},
+    {"QuantizeLinear", lower_quantise, "fq", takes_quantise},
+    {"QuickGelu", lower_eltwise, "f"},
+    {"Reciprocal", lower_eltwise, "f"},
+    {"ReduceMax", lower_reduce, "f"},
+    {"ReduceMean", lower_reduce, "f"},
+    {"ReduceMin", lower_reduce, "f"},
+    {"ReduceSum", lower_reduce, "f"},
+    {"Relu", lower_eltwise, "f"},
+    {"Reshape", lower_reshape, "fiqb"},
+    {"Resize", lower_resize, "fq", takes_resize},
+    {"Round", lower_eltwise, "f"},
+    {"SiLU", lower_eltwise, "f"},
+    {"Sigmoid", lower_eltwise, "f"},
+    {"Slice", lower_slice, "fiqb"},
+    {"Softmax", lower_softmax, "f"},
+    {"Softplus", lower_eltwise, "f"},
+    {"SpaceToDepth", lower_space_to_depth, "fiqb"},
+    {"Split", lower_split, "fiqb"},
+    {"Sqrt", lower_eltwise, "f"},
+    {"Sub", lower_binary, "f"},
+    {"Sum", lower_binary, "f"},
+    {"Tanh", lower_eltwise, "f"},
+    {"Transpose", lower_transpose, "fiqb"},
+};
+
+const Row* find_row(std::string_view kind) {
+    const auto row = std::ranges::lower_bound(table, kind, {}, &Row::kind);
+    return row != std::end(table) && row->kind == kind ? row : nullptr;
+}
+
+std::string name_of(dnnl::memory::desc desc) {
+    const std::vector<uint8_t> blob = desc.get_blob();
+    return {blob.begin(), blob.end()};
+}
+
+constexpr size_t max_fast_rank = 6;
+
+bool takes_value(const graph::Value& value, const Row& row) {
+    const bool static_shape = !value.data_dependent && value.type.elements() > 0;
+    return static_shape && value.type.shape.size() <= max_fast_rank &&
+           row.types.find(device::type_class(value.type.data_type)) != std::string_view::npos;
+}
+
+}  // namespace
+
+LowerFunction find_lowering(const graph::Graph& graph, const graph::Node& node) {
+    const Row* row = find_row(node.base());
+    if (!row) return lower_general;
+    for (const auto* ids : {&node.inputs, &node.outputs})
+        for (const graph::ValueId id : *ids)
+            if (id != graph::none && !takes_value(graph.value(id), *row)) return lower_general;
+    const bool takes = !row->takes || row->takes(graph, node);
+    return takes ? row->lower : lower_general;
+}
+
+View WeightPacker::operator()(const dnnl::memory::desc& wanted) {
+    for (const auto& [desc, view] : packed_) {
+        if (desc == wanted) return view;
+    }
+    const dnnl::memory::desc from = descriptor(weights_);
+    const auto make = [&lowering = lowering_, weights = weights_, from, wanted] {
+        Bytes bytes(wanted.get_size());
+        // Reorders only read their source.
+        auto* const source = const_cast<std::byte*>(lowering.constant_data(weights));
+        dnnl::memory plain(from, cpu_engine(), source);
+        dnnl::memory packed(wanted, cpu_engine(), bytes.data());
+        dnnl::stream stream(cpu_engine());
+        dnnl::reorder(plain, packed).execute(stream, plain, packed);
+        stream.wait();
+        return bytes;
+    };
+    packed_.emplace_back(
+        wanted, lowering_.add_packed(wanted.get_size(), name_of(from) + name_of(wanted), make));
+    return packed_.back().second;
+}
+
+void emit_onednn(Lowering& lowering, const graph::Node& node, std::vector<OnednnCall> calls) {
+    constexpr size_t alignment = 64;
+    size_t scratch = 0;
+    for (const OnednnCall& call : calls) {
+        scratch += (call.scratchpad.get_size() + alignment - 1) / alignment * alignment;
+    }
+    View scratchpad = lowering.scratch_view(scratch);
+    std::vector<int32_t> buffers;
+    for (OnednnCall& call : calls) {
+        call.arguments.push_back({DNNL_ARG_SCRATCHPAD, scratchpad, call.scratchpad});
+        scratchpad.offset += static_cast<int64_t>((call.scratchpad.get_size() + alignment - 1) /
+                                                  alignment * alignment);
+        for (const OnednnCall::Argument& a : call.arguments) buffers.push_back(a.view.buffer);
+    }
+    std::string what = node.kind + " " + calls[0].implementation;
+    if (calls.size() > 1) what += " x" + std::to_string(calls.size());
+    for (const OnednnCall::Argument& a : calls[0].arguments) {
+        if (a.id == DNNL_ARG_SRC || a.id == DNNL_ARG_DST) {
+            what += (a.id == DNNL_ARG_DST ? " -> " : " ") + text(a.view);
+        }
+    }
+    auto step = std::make_unique<OnednnStep>(std::move(what), calls);
+    step->buffers = std::move(buffers);
+    lowering.emit_onednn(std::move(step), node.name);
+}
+
+Error onednn_error(const graph::Node& node, const dnnl::error& error) {
+    // Not there, or broken: no reason to compute by other means without a word.
+    if (error.status == dnnl_runtime_error)
+        return {ErrorCode::device, "node '" + node.name + "': oneDNN: " + error.what()};
+    return {ErrorCode::unsupported, "node '" + node.name + "': oneDNN cannot run " + node.kind +
+                                        " with these shapes (" + error.what() + ")"};
+}
+
+}  // namespace vartml::softnpu

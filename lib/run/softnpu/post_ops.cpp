@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// Post-operations.
+#include "lib/run/softnpu/post_ops.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+
+#include "lib/run/softnpu/copy_step.h"
+
+namespace vartml::softnpu {
+
+// Post-operations.
+namespace {
+
+using dnnl::algorithm;
+
+// Operators without parameters, or with fixed ones.
+struct Row {
+    std::string_view kind;
+    algorithm alg;
+    float alpha = 0, beta = 0;
+};
+constexpr Row fixed[] = {
+    {"Relu", algorithm::eltwise_relu},
+    {"Sigmoid", algorithm::eltwise_logistic},
+    {"SiLU", algorithm::eltwise_swish, 1},
+    {"HardSwish", algorithm::eltwise_hardswish, 1.0F / 6, 0.5F},
+    {"Tanh", algorithm::eltwise_tanh},
+    {"Mish", algorithm::eltwise_mish},
+    {"Exp", algorithm::eltwise_exp},
+    {"Log", algorithm::eltwise_log},
+    {"Sqrt", algorithm::eltwise_sqrt},
+    {"Abs", algorithm::eltwise_abs},
+    {"Round", algorithm::eltwise_round},
+    {"Softplus", algorithm::eltwise_soft_relu, 1},
+    {"Neg", algorithm::eltwise_linear, -1, 0},
+    {"Reciprocal", algorithm::eltwise_pow, 1, -1},
+};
+
+}  // namespace
+
+std::optional<Eltwise> find_eltwise(const graph::Node& node, std::string_view kind,
+                                    std::string_view prefix) {
+    for (const Row& row : fixed) {
+        if (row.kind == kind) return Eltwise{row.alg, row.alpha, row.beta};
+    }
+    const auto get = [&](std::string_view name, float fallback) {
+        return node.get(std::string(prefix) + std::string(name), fallback);
+    };
+    if (kind == "LeakyRelu") return Eltwise{algorithm::eltwise_relu, get("alpha", 0.01F)};
+    if (kind == "Elu") return Eltwise{algorithm::eltwise_elu, get("alpha", 1.0F)};
+    if (kind == "QuickGelu") return Eltwise{algorithm::eltwise_swish, get("alpha", 1.702F)};
+    if (kind == "HardSigmoid") {
+        return Eltwise{algorithm::eltwise_hardsigmoid, get("alpha", 0.2F), get("beta", 0.5F)};
+    }
+    if (kind == "Clip") {
+        constexpr float most = std::numeric_limits<float>::max();
+        const float low = get("min", -most), high = get("max", most);
+        if (low == 0 && high == most) return Eltwise{algorithm::eltwise_relu};
+        return Eltwise{algorithm::eltwise_clip, low, high};
+    }
+    if (kind == "Gelu") {
+        const bool tanh = node.get(std::string(prefix) + "approximate", "none") == "tanh";
+        return Eltwise{tanh ? algorithm::eltwise_gelu_tanh : algorithm::eltwise_gelu_erf};
+    }
+    return std::nullopt;
+}
+
+Result<std::vector<PostOp>> make_post_ops(Lowering& lowering, const graph::Node& node,
+                                          const Order& order) {
+    std::vector<PostOp> result;
+    const auto parts = node.parts();
+    size_t operand = 3;  // a fused operator has exactly three leading inputs
+    for (size_t i = 1; i < parts.size(); ++i) {
+        if (parts[i] == "Add" || parts[i] == "Mul") {
+            const auto alg = parts[i] == "Add" ? algorithm::binary_add : algorithm::binary_mul;
+            result.push_back({{alg},
+                              lowering.dense(node.inputs[operand++], order,
+                                             lowering.stored_type(node.outputs[0]))});
+            continue;
+        }
+        const auto eltwise = find_eltwise(node, parts[i], std::string(parts[i]) + ".");
+        if (!eltwise) {
+            return Error{ErrorCode::unsupported,
+                         "node '" + node.name + "': the software NPU cannot apply " +
+                             std::string(parts[i]) + " inside " + node.kind};
+        }
+        result.push_back({*eltwise, {}});
+    }
+    return result;
+}
+
+dnnl::primitive_attr attributes(const std::vector<PostOp>& post) {
+    dnnl::post_ops ops;
+    for (const PostOp& p : post) {
+        if (p.operand.buffer < 0) {
+            ops.append_eltwise(p.op.algorithm, p.op.alpha, p.op.beta);
+        } else {
+            ops.append_binary(p.op.algorithm, descriptor(p.operand));
+        }
+    }
+    dnnl::primitive_attr attr;
+    attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    attr.set_post_ops(ops);
+    return attr;
+}
+
+void add_operands(const std::vector<PostOp>& post, OnednnCall& call) {
+    for (size_t i = 0; i < post.size(); ++i) {
+        const View& operand = post[i].operand;
+        if (operand.buffer < 0) continue;
+        const int id = DNNL_ARG_ATTR_MULTIPLE_POST_OP(static_cast<int>(i)) | DNNL_ARG_SRC_1;
+        call.arguments.push_back({id, operand, descriptor(operand)});
+    }
+}
+
+namespace {
+
+using kernels::Activation;
+using kernels::Epilogue;
+
+struct ActivationRow {
+    std::string_view kind;
+    Activation activation;
+};
+constexpr ActivationRow activations[] = {
+    {"Relu", Activation::relu},
+    {"LeakyRelu", Activation::leaky},
+    {"Clip", Activation::clip},
+    {"Sigmoid", Activation::sigmoid},
+    {"SiLU", Activation::silu},
+    {"HardSigmoid", Activation::hard_sigmoid},
+    {"HardSwish", Activation::hard_swish},
+    {"Tanh", Activation::tanh},
+    {"Exp", Activation::exp},
+};
+
+class ActivationStep final : public Step {
+public:
+    ActivationStep(const Epilogue& epilogue, View src, View dst)
+        : epilogue_(epilogue), src_(std::move(src)), dst_(std::move(dst)) {}
+
+    Extent extent() const override { return {src_.elements(), src_.elements() / 2}; }
+
+    void run(const Bases& bases, size_t item) noexcept override {
+        const auto [first, last] = part(item);
+        kernels::activate_row(epilogue_,
+                              reinterpret_cast<const float*>(address(bases, src_)) + first, nullptr,
+                              reinterpret_cast<float*>(address(bases, dst_)) + first,
+                              static_cast<size_t>(last - first));
+    }
+
+    std::string describe() const override {
+        const auto row =
+            std::ranges::find(activations, epilogue_.activation, &ActivationRow::activation);
+        return std::string(row == std::end(activations) ? "none" : row->kind) + " " + text(src_) +
+               " -> " + text(dst_);
+    }
+
+private:
+    Epilogue epilogue_;
+    View src_, dst_;
+};
+
+}  // namespace
+
+std::optional<Epilogue> find_activation(const graph::Node& node, std::string_view kind,
+                                        const std::string& prefix) {
+    const auto row = std::ranges::find(activations, kind, &ActivationRow::kind);
+    if (row == std::end(activations)) return std::nullopt;
+    constexpr float most = std::numeric_limits<float>::max();
+    Epilogue e;
+    e.activation = row->activation;
+    if (e.activation == Activation::leaky) e.alpha = node.get(prefix + "alpha", 0.01F);
+    if (e.activation == Activation::clip) {
+        e.alpha = node.get(prefix + "min", -most);
+        e.beta = node.get(prefix + "max", most);
+    }
+    if (e.activation == Activation::hard_sigmoid) {
+        e.alpha = node.get(prefix + "alpha", 0.2F);
+        e.beta = node.get(prefix + "beta", 0.5F);
+    }
+    return e;
+}
+
+void lower_activation(Lowering& lowering, const Epilogue& epilogue, const View& src,
+                      const View& dst, std::string_view name) {
+    lowering.emit(std::make_unique<ActivationStep>(epilogue, src, dst), name, {&src, &dst});
+}
+
+}  // namespace vartml::softnpu

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/run/softnpu/processor.h"
+
+#include <algorithm>
+#include <atomic>
+#include <barrier>
+#include <chrono>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include <omp.h>
+#include <oneapi/dnnl/dnnl.hpp>
+
+namespace vartml::softnpu {
+namespace {
+
+using dnnl::cpu_isa;
+
+struct Instructions {
+    cpu_isa isa;
+    const char* name;
+    bool bf16, int8;
+};
+// Names of later versions stand for the same number as avx512_core_fp16 and avx512_core_amx.
+constexpr Instructions table[] = {
+    {cpu_isa::sse41, "sse41", false, false},
+    {cpu_isa::avx, "avx", false, false},
+    {cpu_isa::avx2, "avx2", false, false},
+    {cpu_isa::avx2_vnni, "avx2_vnni", false, true},
+    {cpu_isa::avx2_vnni_2, "avx2_vnni_2", false, true},
+    {cpu_isa::avx512_core, "avx512_core", false, false},
+    {cpu_isa::avx512_core_vnni, "avx512_core_vnni", false, true},
+    {cpu_isa::avx512_core_bf16, "avx512_core_bf16", true, true},
+    {cpu_isa::avx512_core_fp16, "avx512_core_fp16", true, true},
+    {cpu_isa::avx512_core_amx, "avx512_core_amx", true, true},
+    {cpu_isa::avx512_core_amx_fp16, "avx512_core_amx_fp16", true, true},
+};
+
+Instructions effective() {
+    const cpu_isa isa = dnnl::get_effective_cpu_isa();
+    const auto row = std::ranges::find(table, isa, &Instructions::isa);
+    // Other architectures have one value, without a name.
+    return row != std::end(table) ? *row : Instructions{isa, "default", false, false};
+}
+
+}  // namespace
+
+bool has_bf16_products() {
+#if defined(__x86_64__)
+    // Without asking oneDNN, which would be loaded for that alone.
+    if (!__builtin_cpu_supports("avx512bf16")) return false;
+#endif
+    return effective().bf16;
+}
+
+bool has_int8_products() {
+    return effective().int8;
+}
+
+std::string instruction_set() {
+    return effective().name;
+}
+
+std::string onednn_version() {
+    const dnnl_version_t* const v = dnnl_version();
+    return std::to_string(v->major) + '.' + std::to_string(v->minor) + '.' +
+           std::to_string(v->patch);
+}
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Kind = dnnl::memory::data_type;
+
+struct Types {
+    Kind src, weights, dst;
+};
+
+Types types_of(ProductType type) {
+    switch (type) {
+        case ProductType::bf16:
+            return {Kind::bf16, Kind::bf16, Kind::bf16};
+        case ProductType::int8:
+            return {Kind::u8, Kind::s8, Kind::s32};
+        default:
+            return {Kind::f32, Kind::f32, Kind::f32};
+    }
+}
+
+// Every byte alike: 1 in integers, a small normal number in floats.
+dnnl::memory filled(const dnnl::memory::desc& desc, const dnnl::engine& engine) {
+    dnnl::memory memory(desc, engine);
+    const Kind kind = desc.get_data_type();
+    std::memset(memory.get_data_handle(), kind == Kind::f32 || kind == Kind::bf16 ? 0x3c : 1,
+                desc.get_size());
+    return memory;
+}
+
+// The rows of one thread.
+class Share {
+public:
+    Share(const Types& t, int64_t rows, int64_t size, const dnnl::engine& engine)
+        : stream_(engine) {
+        using Tag = dnnl::memory::format_tag;
+        const dnnl::matmul::primitive_desc pd(engine,
+                                              dnnl::memory::desc({rows, size}, t.src, Tag::ab),
+                                              dnnl::memory::desc({size, size}, t.weights, Tag::any),
+                                              dnnl::memory::desc({rows, size}, t.dst, Tag::ab));
+        product_ = dnnl::matmul(pd);
+        arguments_ = {{DNNL_ARG_SRC, filled(pd.src_desc(), engine)},
+                      {DNNL_ARG_WEIGHTS, filled(pd.weights_desc(), engine)},
+                      {DNNL_ARG_DST, filled(pd.dst_desc(), engine)}};
+    }
+    bool run() noexcept {
+        try {
+            product_.execute(stream_, arguments_);
+            stream_.wait();
+            return true;
+        } catch (const dnnl::error&) {
+            return false;
+        }
+    }
+
+private:
+    dnnl::stream stream_;
+    dnnl::matmul product_;
+    std::unordered_map<int, dnnl::memory> arguments_;
+};
+
+Result<double> best_seconds(std::vector<Share>& shares, unsigned repeats) {
+    std::barrier gate(static_cast<std::ptrdiff_t>(shares.size()) + 1);
+    std::atomic<bool> is_good{true};
+    std::vector<std::thread> threads;
+    for (Share& share : shares)
+        threads.emplace_back([&gate, &share, &is_good, repeats] {
+            omp_set_num_threads(1);
+            for (unsigned i = 0; i <= repeats; ++i) {
+                gate.arrive_and_wait();
+                if (!share.run()) is_good = false;
+                gate.arrive_and_wait();
+            }
+        });
+    double best = 1e30;
+    for (unsigned i = 0; i <= repeats; ++i) {
+        gate.arrive_and_wait();
+        const auto start = Clock::now();
+        gate.arrive_and_wait();
+        const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+        if (i > 0) best = std::min(best, seconds);  // the first one warms up
+    }
+    for (std::thread& thread : threads) thread.join();
+    if (!is_good) return Error{ErrorCode::device, "oneDNN: a matrix product failed"};
+    return best;
+}
+
+}  // namespace
+
+Result<double> product_rate(ProductType type, unsigned threads, unsigned size, unsigned repeats) {
+    if ((type == ProductType::bf16 && !has_bf16_products()) ||
+        (type == ProductType::int8 && !has_int8_products()))
+        return Error{ErrorCode::unsupported,
+                     "the processor has no instructions for " +
+                         std::string(type == ProductType::bf16 ? "bf16" : "int8") + " products (" +
+                         instruction_set() + ")"};
+    const int before = omp_get_max_threads();
+    omp_set_num_threads(1);  // primitives are made for as many threads as run them
+    Result<double> rate = 0.0;
+    try {
+        const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+        std::vector<Share> shares;
+        for (unsigned i = 0; i < threads; ++i)
+            if (const unsigned rows = size * (i + 1) / threads - size * i / threads; rows > 0)
+                shares.emplace_back(types_of(type), rows, size, engine);
+        const Result<double> best = best_seconds(shares, repeats);
+        rate = best ? Result<double>(2.0 * size * size * size / *best) : best;
+    } catch (const dnnl::error& e) {
+        rate = Error{e.status == dnnl_out_of_memory ? ErrorCode::out_of_memory : ErrorCode::device,
+                     std::string("oneDNN: ") + e.what()};
+    }
+    omp_set_num_threads(before);
+    return rate;
+}
+
+}  // namespace vartml::softnpu

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the software NPU finds of the processor. Also linked into the program vartml, whose doctor
+// tells it.
+#pragma once
+#include <string>
+#include <string_view>
+
+#include <vartml/result.h>
+
+namespace vartml::softnpu {
+
+// Whether the processor multiplies bf16 natively. Others compute floats in f32.
+bool has_bf16_products();
+// Whether the processor adds four products of 8 bits without saturating in between (VNNI). Others
+// compute in floats.
+bool has_int8_products();
+
+// What oneDNN uses of the processor, such as "avx512_core_vnni", and its version, such as "3.7.1".
+std::string instruction_set();
+std::string onednn_version();
+
+// How fast oneDNN multiplies matrices on this processor: the peaks of `vartml doctor --calibrate`.
+// Linked into the program vartml only.
+
+enum class ProductType { f32, bf16, int8 };
+
+// Operations per second (a multiply-add is two) of a product of size x size x size, the best of
+// `repeats`. The rows are shared among `threads` threads that run oneDNN each on its own, as the
+// software NPU does; weights are in the form that oneDNN likes best. Measured on two cores, that is
+// 10 to 25 % above one call on a team of OpenMP, which spends the difference on its barrier.
+// Errors: unsupported where the processor has no instructions for the type, out_of_memory, device.
+Result<double> product_rate(ProductType type, unsigned threads, unsigned size, unsigned repeats);
+
+}  // namespace vartml::softnpu

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// A loaded program between the tensors of a call: conversion of CPU views, sync, the run itself.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <vartml/result.h>
+#include <vart/vart_npu_tensor.hpp>
+
+#include "lib/base/convert.h"
+#include "lib/run/exec/device.h"
+#include "lib/run/exec/shared_run.h"
+#include "lib/run/vart/profiler.h"
+#include "lib/run/vart/tensor_info.h"
+
+namespace vartml::runtime {
+
+struct EngineOptions {
+    vart::TensorType input_type = vart::TensorType::HW, output_type = vart::TensorType::HW;
+    bool skip_input_sync = false, skip_output_sync = false;
+    unsigned threads = 1;   // that share a conversion
+    unsigned num_runs = 1;  // how many go on at the same time
+};
+
+// Monotonic; read at any time.
+struct Counters {
+    std::atomic<uint64_t> bytes_copied_in{0}, bytes_copied_out{0}, conversions{0};
+};
+
+// Thread-safety: run() may be called concurrently with different `slot`.
+class Engine {
+public:
+    // `tables` is the model's border in ONNX order, `program` that of the executable in its own.
+    // Errors: bad_model where the two do not match, unsupported from a conversion, out_of_memory.
+    static Result<std::unique_ptr<Engine>> create(std::unique_ptr<device::Executable> executable,
+                                                  const device::Program& program,
+                                                  const TensorTables& tables,
+                                                  const EngineOptions& options);
+
+    // `batch` elements in the slot of a task, as many together as the program takes; element b has
+    // inputs[b * number of inputs ...]. The tensors were checked. `recording` may be null. Errors:
+    // those of Executable::run; later elements may not have run.
+    Result<void> run(const vart::NpuTensor* inputs, const vart::NpuTensor* outputs, size_t batch,
+                     unsigned slot, Recording* recording = nullptr) noexcept;
+
+    const device::Executable& executable() const { return *executable_; }
+    device::Executable& executable() { return *executable_; }
+    const Counters& counters() const { return counters_; }
+
+private:
+    // One tensor of the model's border.
+    struct Port {
+        std::optional<Conversion> conversion;  // CPU views only
+        size_t cpu_size_bytes = 0, hw_size_bytes = 0;
+        int program_index = -1;  // -1: the program does not use this input
+    };
+    struct FreeStaging {
+        void operator()(std::byte* p) const;
+    };
+    using Staging = std::unique_ptr<std::byte, FreeStaging>;
+    // A conversion that several threads share.
+    class SharedConversion final : device::SharedRun::Work {
+    public:
+        SharedConversion(const Conversion& conversion, unsigned parts);
+        void run(const void* src, void* dst);
+
+    private:
+        void run_item(size_t step, size_t item) noexcept override;
+        const Conversion& conversion_;
+        const unsigned parts_;
+        const void* src_ = nullptr;
+        void* dst_ = nullptr;
+        device::SharedRun shared_;
+    };
+    struct Staged {
+        Staging bytes;  // HW bytes of a CPU view, else null
+        std::unique_ptr<SharedConversion> conversion;
+    };
+    // What an element needs while it runs.
+    struct Element {
+        std::vector<Staged> inputs, outputs;
+        std::vector<const void*> input_addresses;
+        std::vector<void*> output_addresses;
+    };
+    // What a task needs; nothing is allocated in it.
+    struct Lane {
+        std::vector<Element> elements;
+        std::vector<device::Frame> frames;  // of the elements
+    };
+
+    Engine() = default;
+    Result<void> add_ports(const device::Program& program, const TensorTables& tables);
+    Result<void> add_lane();
+    Result<Element> make_element() const;
+    // Both say how many bytes they copied.
+    uint64_t begin(Element& element, const vart::NpuTensor* inputs, const vart::NpuTensor* outputs);
+    Result<void> run_group(std::span<const device::Frame> frames, Recording* recording) noexcept;
+    uint64_t end(Element& element, const vart::NpuTensor* inputs, const vart::NpuTensor* outputs,
+                 bool is_good);
+
+    std::unique_ptr<device::Executable> executable_;
+    EngineOptions options_;
+    std::vector<Port> inputs_, outputs_;
+    std::vector<Lane> lanes_;
+    unsigned border_conversions_ = 0;
+    Counters counters_;
+};
+
+}  // namespace vartml::runtime

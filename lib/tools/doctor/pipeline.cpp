@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/tools/doctor/pipeline.h"
+
+#include <algorithm>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "lib/base/process.h"
+
+namespace vartml::doctor {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string text_of(const Json& json, const char* key) {
+    const auto found = json.find(key);
+    return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+std::vector<std::string> texts_of(const Json& json, const char* key) {
+    std::vector<std::string> texts;
+    const auto found = json.find(key);
+    if (found == json.end() || !found->is_array()) return texts;
+    for (const Json& text : *found)
+        if (text.is_string()) texts.push_back(text.get<std::string>());
+    return texts;
+}
+
+PipelineElement element_of(const Json& json) {
+    PipelineElement e{text_of(json, "name"), text_of(json, "factory"), text_of(json, "class")};
+    if (const auto found = json.find("properties"); found != json.end() && found->is_object())
+        for (const auto& [name, value] : found->items())
+            if (value.is_string()) e.properties[name] = value.get<std::string>();
+    e.feeds = texts_of(json, "feeds");
+    return e;
+}
+
+PipelineMessage message_of(const Json& json) {
+    return {.is_error = json.value("error", true),
+            .element = text_of(json, "element"),
+            .factory = text_of(json, "factory"),
+            .text = text_of(json, "text"),
+            .debug = text_of(json, "debug"),
+            .id = text_of(json, "id"),
+            .property = text_of(json, "property"),
+            .file = text_of(json, "file"),
+            .found = text_of(json, "found"),
+            .expected = text_of(json, "expected"),
+            .fix = text_of(json, "fix")};
+}
+
+class Reader {
+public:
+    explicit Reader(Pipeline& pipeline) : pipeline_(pipeline) {}
+
+    void read(std::string_view line) {
+        const Json json = Json::parse(line, nullptr, false);
+        if (!json.is_object()) return;
+        const std::string kind = text_of(json, "kind");
+        if (kind == "known") {
+            for (std::string& name : texts_of(json, "names")) known_.push_back(std::move(name));
+        } else if (kind == "fault") {
+            // Of several missing elements the first brings the names.
+            const std::string fault = text_of(json, "fault");
+            pipeline_.faults.push_back(
+                {fault, text_of(json, "text"), texts_of(json, "names"), known_});
+        } else if (kind == "element") {
+            pipeline_.elements.push_back(element_of(json));
+        } else if (kind == "message") {
+            pipeline_.messages.push_back(message_of(json));
+        } else if (kind == "end") {
+            pipeline_.trial = text_of(json, "trial");
+        }
+    }
+
+private:
+    Pipeline& pipeline_;
+    std::vector<std::string> known_;
+};
+
+std::string without(std::string text, const std::string& what) {
+    for (size_t at = text.find(what); at != text.npos; at = text.find(what, at))
+        text.replace(at, what.size(), " ");
+    return text;
+}
+
+// As people copy it from a terminal or a script.
+std::string bare_line(const std::string& text) {
+    std::istringstream words(without(text, "\\\n"));
+    std::string line;
+    bool options = false;
+    for (std::string word; words >> word;) {
+        const bool first = line.empty();
+        if (first && (word == "gst-launch-1.0" || word.ends_with("/gst-launch-1.0"))) {
+            options = true;
+            continue;
+        }
+        if (first && options && word.starts_with('-')) continue;
+        line += (first ? "" : " ") + word;
+    }
+    return line;
+}
+
+// What `step` leads to, breadth first.
+template <typename Step>
+std::vector<const PipelineElement*> reach(std::string_view name, Step step) {
+    std::vector<const PipelineElement*> all;
+    std::vector<std::string> open = {std::string(name)};
+    for (size_t i = 0; i < open.size(); ++i) {
+        for (const PipelineElement* next : step(open[i])) {
+            if (!next || std::ranges::find(all, next) != all.end()) continue;
+            all.push_back(next);
+            open.push_back(next->name);
+        }
+    }
+    return all;
+}
+
+// "\"video/x-raw\\,\\ width\\=\\(int\\)640\"", as values are serialised.
+std::string plain_value(const std::string& value) {
+    std::string text;
+    for (size_t i = 0; i < value.size(); ++i) {
+        if (value[i] == '"') continue;
+        if (value[i] == '\\' && i + 1 < value.size()) ++i;
+        if (value[i] != ' ') text += value[i];
+    }
+    if (text.ends_with(';')) text.pop_back();
+    for (const char* type : {"(int)", "(string)", "(fraction)"})
+        for (size_t at = text.find(type); at != text.npos; at = text.find(type))
+            text.erase(at, std::strlen(type));
+    return text;
+}
+
+}  // namespace
+
+const PipelineElement* Pipeline::find(std::string_view name) const {
+    const auto found = std::ranges::find(elements, name, &PipelineElement::name);
+    return found == elements.end() ? nullptr : &*found;
+}
+
+std::vector<const PipelineElement*> Pipeline::before(std::string_view name) const {
+    return reach(name, [this](const std::string& at) {
+        std::vector<const PipelineElement*> feeders;
+        for (const PipelineElement& e : elements)
+            if (std::ranges::find(e.feeds, at) != e.feeds.end()) feeders.push_back(&e);
+        return feeders;
+    });
+}
+
+std::vector<const PipelineElement*> Pipeline::behind(std::string_view name) const {
+    return reach(name, [this](const std::string& at) {
+        std::vector<const PipelineElement*> fed;
+        if (const PipelineElement* e = find(at))
+            for (const std::string& next : e->feeds) fed.push_back(find(next));
+        return fed;
+    });
+}
+
+std::vector<const PipelineElement*> Pipeline::between(std::string_view first,
+                                                      std::string_view last) const {
+    std::vector<const PipelineElement*> all = before(last);
+    const std::vector<const PipelineElement*> fed = behind(first);
+    std::erase_if(all,
+                  [&](const PipelineElement* e) { return std::ranges::find(fed, e) == fed.end(); });
+    std::ranges::reverse(all);
+    return all;
+}
+
+std::string Pipeline::launch_text(const PipelineElement& element,
+                                  const std::map<std::string, std::string>& instead) const {
+    if (element.factory == "capsfilter" && element.properties.contains("caps"))
+        return plain_value(element.properties.at("caps"));
+    std::string text = element.factory;
+    const auto add = [&text](const std::string& name, const std::string& raw) {
+        const std::string value = raw.starts_with('"') ? plain_value(raw) : raw;
+        const bool quote = value.empty() || value.find_first_of(" !") != value.npos;
+        text += ' ' + name + '=' + (quote ? '"' + value + '"' : value);
+    };
+    for (const auto& [name, value] : element.properties)
+        // Elements change some of their defaults themselves.
+        if (!instead.contains(name) && line.find(name + "=") != line.npos) add(name, value);
+    for (const auto& [name, value] : instead) add(name, value);
+    return text;
+}
+
+Result<Pipeline> read_pipeline(const std::string& program, const std::string& line) {
+    Pipeline pipeline{.line = bare_line(line)};
+    Reader reader(pipeline);
+    Child child;
+    child.arguments = {program, pipeline.line};
+    child.on_line = [&](std::string_view text) { reader.read(text); };
+    const auto result = run_child(child);
+    if (!result) return result.error();
+    if (result->signal != 0)
+        return Error{ErrorCode::device,
+                     "an element of the pipeline ended its process with signal " +
+                         std::to_string(result->signal)};
+    if (result->exit_status != 0)
+        return Error{ErrorCode::io, program + " ended with status " +
+                                        std::to_string(result->exit_status) + ": " +
+                                        result->stderr_tail};
+    return pipeline;
+}
+
+}  // namespace vartml::doctor

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every ONNX model of a folder: does it compile, and does it give what ONNX Runtime gives? Whatever
+// a model does, it does in child processes with limits, so that it is a row and not the end.
+#pragma once
+#include <atomic>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <vartml/result.h>
+
+#include "lib/tools/verify/onnxruntime.h"
+#include "lib/tools/verify/reference_preprocess.h"
+
+namespace vartml::verify {
+
+// Of one way to compute.
+struct Verdict {
+    enum class State { none, agrees, differs, fails };  // none: it was not come to
+    State state = State::none;
+    std::string text;    // how near, what differs, or why it fails
+    double seconds = 0;  // of a run
+};
+
+struct ModelRow {
+    std::string name;      // path below the folder
+    std::string key;       // of everything that the row depends on, but for `build`
+    std::string build;     // of the programs that made it
+    bool is_kept = false;  // of an earlier call
+
+    bool reference_runs = false;
+    std::string reference_text;  // why not
+
+    enum class Compiled { no, at_once, followed };  // `followed`: with the option that we asked for
+    Compiled compiled = Compiled::no;
+    bool is_refused = false;   // not compiled, with a sentence that says why
+    std::string option;        // the option that was followed
+    std::string compile_text;  // why not
+    double compile_seconds = 0;
+
+    Verdict f32, standard;
+
+    bool is_good() const {
+        return compiled != Compiled::no && f32.state == Verdict::State::agrees &&
+               standard.state == Verdict::State::agrees;
+    }
+    // One short sentence, "" where there is nothing to say.
+    std::string reason() const;
+};
+
+struct CollectionRequest {
+    std::string folder;
+    std::vector<std::string> only;  // parts of names; empty = all
+    std::string program;            // `vartml`
+    std::string results;            // the file that rows are kept in
+    enum class Again { changed, misses, all } again = Again::changed;
+    int64_t picture_side = 320;            // of pictures whose size the model leaves open
+    const PictureData* picture = nullptr;  // what picture inputs get; null = a made scene
+    Limits limits;
+    const std::atomic<bool>* cancel = nullptr;
+    std::function<void(const std::vector<std::string>& names)> begin;
+    std::function<void(const ModelRow&)> row;
+};
+
+struct Collection {
+    std::string folder, reference;  // "1.30.0"
+    std::vector<ModelRow> rows;     // by name
+    bool is_complete = false;       // false: interrupted
+    bool all_good() const;          // of those that ONNX Runtime runs
+};
+
+// Errors: not_found where there is no ONNX Runtime, folder or model; io.
+Result<Collection> verify_collection(const CollectionRequest& request);
+
+// A collection as a table and as JSON, which is also where rows are kept between calls.
+
+// The heading of a table over models of these names, and a line of it.
+std::string table_heading(const std::vector<std::string>& names);
+std::string table_line(const ModelRow& row, const std::vector<std::string>& names);
+// Counts and percentages over the models that ONNX Runtime runs, and what it refuses apart.
+std::string summary_text(const Collection& collection);
+
+std::string json_text(const Collection& collection);
+// The rows of a file that json_text made; none of a file of another form. Errors: bad_model for
+// what is no JSON.
+Result<std::vector<ModelRow>> rows_of_json(const std::string& text);
+
+}  // namespace vartml::verify

@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/tools/verify/folder_check.h"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include <vartml/postprocess.h>
+
+#include "lib/base/file.h"
+#include "lib/compile/onnx/map_outputs.h"
+#include "lib/tools/verify/decode_path.h"
+#include "lib/tools/verify/feed.h"
+#include "lib/tools/verify/judge.h"
+#include "lib/tools/verify/made_input.h"
+#include "lib/tools/verify/reference_tensor.h"
+#include "lib/tools/verify/session.h"
+#include "lib/tools/verify/stages.h"
+
+namespace vartml::verify {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double least_iou = 0.9, most_score = 0.1, most_of_ideal = 1.5;
+constexpr auto measure_for = std::chrono::milliseconds(200);
+constexpr int most_runs = 20;
+
+// The outputs of all references, by the order of the model.
+Result<std::vector<ExpectedOutput>> read_expected(const FolderCheck& check,
+                                                  const Session& session) {
+    const auto maps = onnx::map_outputs(check.model);
+    if (!maps) return maps.error();
+    std::vector<ExpectedOutput> expected(session.outputs().size());
+    const auto add = [&](const char* reference) -> Result<void> {
+        const std::string folder = check.folder + '/' + reference;
+        std::error_code error;
+        if (!fs::exists(folder + "/outputs", error)) return {};
+        auto outputs = read_outputs(folder);
+        if (!outputs) return outputs.error();
+        name_numbers_of_maps(maps->numbers, *outputs);
+        for (size_t i = 0; i < expected.size(); ++i) {
+            const TensorInfo& info = session.outputs()[i];
+            const auto it = outputs->find(info.name);
+            if (it == outputs->end())
+                return Error{ErrorCode::invalid_argument,
+                             "ONNX Runtime gives no output '" + info.name + "'"};
+            TensorData data = in_bound(it->second, info.cpu.shape);
+            if (reference == reference_levels[0])
+                expected[i].plain = std::move(data);
+            else if (reference == rounded_reference)
+                expected[i].rounded.push_back(std::move(data));
+            else
+                expected[i].levels.push_back(std::move(data));
+        }
+        return {};
+    };
+    for (const char* level : reference_levels)
+        if (auto done = add(level); !done) return done.error();
+    for (const char* further : {nudged_reference, rounded_reference})
+        if (auto done = add(further); !done) return done.error();
+    return expected;
+}
+
+// The inputs of the request, in the order of the model.
+Result<Sample> read_sample(const FolderCheck& check, const Session& session) {
+    auto request = read_request(check.folder);
+    if (!request) return request.error();
+    Sample sample;
+    sample.name = "the input";
+    for (const TensorInfo& input : session.inputs()) {
+        const auto it = std::ranges::find(*request, input.name, &NamedTensor::name);
+        if (it == request->end())
+            return Error{ErrorCode::invalid_argument, "the compiled model has an input '" +
+                                                          input.name +
+                                                          "' that ONNX Runtime does not have"};
+        sample.inputs.push_back(std::move(it->data));
+    }
+    return sample;
+}
+
+// Not much worse than what the ideal device of bf16 finds.
+bool is_as_good(const Effect& effect, const Effect& ideal) {
+    const auto times = [](auto value) { return most_of_ideal * static_cast<double>(value); };
+    return static_cast<double>(effect.missing) <= times(ideal.missing) &&
+           static_cast<double>(effect.added) <= times(ideal.added) &&
+           effect.same_class >= ideal.same_class &&
+           1 - effect.worst_iou <= std::max(1 - least_iou, times(1 - ideal.worst_iou)) &&
+           effect.worst_score <= std::max(effect.most_score, times(ideal.worst_score));
+}
+
+class Check {
+public:
+    Check(const FolderCheck& check, Session session)
+        : check_(check), session_(std::move(session)) {}
+
+    Result<FolderVerdict> run() {
+        auto sample = read_sample(check_, session_);
+        if (!sample) return sample.error();
+        auto expected = read_expected(check_, session_);
+        if (!expected) return expected.error();
+        expected_ = std::move(*expected);
+        auto info = find_modelinfo("", check_.model, session_.description().modelinfo);
+        if (info) info_ = std::move(*info);
+        say_sizes();
+        const Feeder feeder(session_, info_, "");
+        auto fed = feeder.feed(*sample, product_stages());
+        if (!fed) return fed.error();
+        auto out = session_.run(fed->inputs);
+        if (!out) return out.error();
+        for (size_t i = 0; i < out->size(); ++i) {
+            auto own =
+                reference_values(session_.output_view(i), session_.outputs()[i].cpu, (*out)[i]);
+            if (!own) return own.error();
+            values_.push_back(std::move(*own));
+        }
+        judge_tensors();
+        if (feeder.picture()) judge_objects(*feeder.picture(), fed->frame);
+        if (auto done = measure(fed->inputs); !done) return done.error();
+        verdict_.agrees = faults_.empty();
+        verdict_.text = faults_.empty() ? nearest_ : faults_;
+        return verdict_;
+    }
+
+private:
+    // A size that was fed is that of the frame, whose pixels boxes are in.
+    void say_sizes() {
+        for (const TensorInfo& input : session_.inputs()) {
+            if (!is_size(input.name, input.cpu.size)) continue;
+            if (std::ranges::find(info_.inputs, input.name, &ModelInfo::Input::name) !=
+                info_.inputs.end())
+                continue;
+            ModelInfo::Input said;
+            said.name = input.name;
+            said.feed = "frame-size";
+            info_.inputs.push_back(std::move(said));
+        }
+    }
+
+    void judge_tensors() {
+        double worst = 0, least = 1;
+        for (size_t i = 0; i < values_.size(); ++i) {
+            const OutputAgreement a = judge_agreement(values_[i], expected_[i], check_.rule);
+            worst = std::max(worst, a.of_range);
+            least = std::min(least, a.cosine);
+            if (!a.is_good && faults_.empty())
+                faults_ = "output '" + session_.outputs()[i].name + "': " + a.text;
+        }
+        char text[80];
+        std::snprintf(text, sizeof text, "cosine %.5f, largest difference %.2g of the range", least,
+                      worst);
+        nearest_ = text;
+    }
+
+    static std::vector<TensorData> plain_of(const std::vector<ExpectedOutput>& expected) {
+        std::vector<TensorData> values;
+        for (const ExpectedOutput& e : expected) values.push_back(e.plain);
+        return values;
+    }
+    // Of each further reference, where all outputs have it.
+    static std::vector<std::vector<TensorData>> others_of(
+        const std::vector<ExpectedOutput>& expected,
+        std::vector<TensorData> ExpectedOutput::* member) {
+        std::vector<std::vector<TensorData>> others;
+        const size_t count = expected.empty() ? 0 : (expected[0].*member).size();
+        for (size_t k = 0; k < count; ++k)
+            for (const ExpectedOutput& e : expected) {
+                if (&e == &expected[0]) others.emplace_back();
+                others.back().push_back((e.*member)[k]);
+            }
+        return others;
+    }
+
+    // What both find, where a decoder takes the outputs; nothing where it cannot read them.
+    std::optional<Effect> objects(DecodePath& path, const Frame& frame,
+                                  const std::vector<TensorData>& values,
+                                  const std::vector<TensorData>& reference) const {
+        const auto own = path.reference_candidates(values, frame);
+        const auto wanted = path.reference_candidates(reference, frame);
+        if (!own || !wanted) return std::nullopt;
+        Effect effect;
+        effect.least_iou = least_iou;
+        effect.most_score = most_score_;
+        add_effect(effect, path.reference_select(*own, frame),
+                   path.reference_select(*wanted, frame), path.score_threshold(), "");
+        return effect;
+    }
+
+    // Whether `effect` is good, to any of the references, or as good as the ideal device's.
+    bool finds_again(DecodePath& path, const Frame& frame, const Effect& effect) const {
+        if (effect.is_good()) return true;
+        for (const auto& level : others_of(expected_, &ExpectedOutput::levels))
+            if (const auto e = objects(path, frame, values_, level); e && e->is_good()) return true;
+        // Of what is no object even to the reference, the ideal device says nothing.
+        if (check_.rule != Rule::standard || most_score_ < most_score) return false;
+        for (const auto& rounded : others_of(expected_, &ExpectedOutput::rounded))
+            if (const auto e = objects(path, frame, rounded, plain_of(expected_)))
+                if (!e->is_good() && is_as_good(effect, *e)) return true;
+        return false;
+    }
+
+    // Boxes and classes.
+    void judge_objects(size_t picture, const Frame& frame) {
+        const PictureShape shape = picture_shape(session_.inputs()[picture].cpu);
+        const auto path_of = [&](const ModelInfo& info) -> std::unique_ptr<DecodePath> {
+            auto made = DecodePath::create(info, session_.outputs(), shape.width, shape.height, "");
+            return made ? std::make_unique<DecodePath>(std::move(*made)) : nullptr;
+        };
+        auto path = path_of(info_);
+        if (!path) return;
+        const std::vector<TensorData> plain = plain_of(expected_);
+        auto effect = objects(*path, frame, values_, plain);
+        if (!effect) return;
+        if (effect->expected == 0 && path->lists_boxes()) {
+            // Nothing is sure enough to be an object: what the model takes for most likely is.
+            ModelInfo all = info_;
+            all.score_threshold = 0;
+            path = path_of(all);
+            const auto wanted = path->reference_candidates(plain, frame);
+            if (!wanted) return;
+            double top = 0;
+            for (const Detection& d : path->reference_select(*wanted, frame).detections)
+                top = std::max<double>(top, d.score);
+            most_score_ = std::min(most_score, top / 2);
+            effect = objects(*path, frame, values_, plain);
+            if (!effect) return;
+        }
+        const bool found_again = finds_again(*path, frame, *effect);
+        // Rows of nearly the same score may come in another order, and others at the end.
+        if (found_again && path->lists_boxes() && effect->expected != 0) faults_.clear();
+        if (found_again || !faults_.empty()) return;
+        const std::string family(path->family());
+        if (effect->same_class != effect->classified)
+            faults_ = "another top class (" + family + ")";
+        else
+            faults_ = "decoder " + family + ": of " + std::to_string(effect->expected) + " boxes " +
+                      std::to_string(effect->missing) + " missing, " +
+                      std::to_string(effect->added) + " new, worst IoU " +
+                      std::to_string(effect->worst_iou).substr(0, 4) + ", score off by " +
+                      std::to_string(effect->worst_score).substr(0, 4);
+    }
+
+    Result<void> measure(const std::vector<Buffer>& inputs) {
+        using Clock = std::chrono::steady_clock;
+        std::vector<double> seconds;
+        const auto begin = Clock::now();
+        while (seconds.size() < most_runs &&
+               (seconds.empty() || Clock::now() - begin < measure_for)) {
+            const auto from = Clock::now();
+            auto out = session_.run(inputs);
+            if (!out) return out.error();
+            seconds.push_back(std::chrono::duration<double>(Clock::now() - from).count());
+        }
+        std::ranges::sort(seconds);
+        verdict_.seconds = seconds[seconds.size() / 2];
+        return {};
+    }
+
+    const FolderCheck& check_;
+    Session session_;
+    ModelInfo info_;
+    std::vector<TensorData> values_;
+    std::vector<ExpectedOutput> expected_;
+    FolderVerdict verdict_;
+    double most_score_ = most_score;
+    std::string faults_, nearest_;
+};
+
+}  // namespace
+
+Result<FolderVerdict> check_folder(const FolderCheck& check) {
+    auto session = Session::open(check.compiled, {.numerics = check.numerics});
+    if (!session) return session.error();
+    return Check(check, std::move(*session)).run();
+}
+
+std::string to_json(const FolderVerdict& verdict) {
+    return nlohmann::json{
+        {"agrees", verdict.agrees}, {"text", verdict.text}, {"seconds", verdict.seconds}}
+        .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+Result<FolderVerdict> verdict_of_json(const std::string& text) {
+    const auto json = nlohmann::json::parse(text, nullptr, false);
+    if (!json.is_object() || !json.contains("agrees"))
+        return Error{ErrorCode::bad_model, "the verdict of the child is no JSON"};
+    FolderVerdict verdict;
+    verdict.agrees = json.value("agrees", false);
+    verdict.text = json.value("text", "");
+    verdict.seconds = json.value("seconds", 0.0);
+    return verdict;
+}
+
+namespace {
+
+constexpr size_t max_file_bytes = size_t{8} << 30;
+
+// By the numbers of ONNX's TensorProto.DataType.
+constexpr DataType onnx_types[] = {
+    DataType::unknown, DataType::float32, DataType::uint8,  DataType::int8,    DataType::uint16,
+    DataType::int16,   DataType::int32,   DataType::int64,  DataType::unknown, DataType::boolean,
+    DataType::fp16,    DataType::float64, DataType::uint32, DataType::uint64,  DataType::unknown,
+    DataType::unknown, DataType::bf16};
+
+std::string shape_text(const std::vector<int64_t>& shape) {
+    std::string text;
+    for (const int64_t d : shape) text += (text.empty() ? "" : ",") + std::to_string(d);
+    return text.empty() ? "-" : text;
+}
+
+Result<void> write(const std::string& path, Bytes bytes) {
+    return write_new_file(path, std::span(&bytes, 1));
+}
+
+// The tensors that the lines of `list` tell, with the bytes of `stem`<i>.
+Result<std::vector<NamedTensor>> read_tensors(const std::string& folder, const std::string& list,
+                                              const std::string& stem) {
+    auto lines = read_file(folder + '/' + list, max_file_bytes);
+    if (!lines) return lines.error();
+    std::vector<NamedTensor> tensors;
+    size_t index = 0;
+    for (std::string_view rest = *lines; !rest.empty(); ++index) {
+        const size_t end = rest.find('\n');
+        NamedTensor tensor;
+        if (parse_tensor_line(rest.substr(0, end), tensor)) {
+            auto bytes = read_file(folder + '/' + stem + std::to_string(index), max_file_bytes);
+            if (!bytes) return bytes.error();
+            tensor.data.bytes.resize(bytes->size());
+            if (!bytes->empty())
+                std::memcpy(tensor.data.bytes.data(), bytes->data(), bytes->size());
+            tensors.push_back(std::move(tensor));
+        }
+        rest.remove_prefix(end == rest.npos ? rest.size() : end + 1);
+    }
+    return tensors;
+}
+
+}  // namespace
+
+bool parse_tensor_line(std::string_view line, NamedTensor& tensor) {
+    const size_t first = line.find(' '), second = line.find(' ', first + 1);
+    if (first == line.npos || second == line.npos) return false;
+    size_t type = 0;
+    std::from_chars(line.data(), line.data() + first, type);
+    if (type >= std::size(onnx_types) || onnx_types[type] == DataType::unknown) return false;
+    tensor.data.type = onnx_types[type];
+    const std::string_view dims = line.substr(first + 1, second - first - 1);
+    const char* at = dims.data();
+    const char* const end = at + dims.size();
+    while (dims != "-" && at < end) {
+        int64_t d = 0;
+        const auto [next, error] = std::from_chars(at, end, d);
+        if (error != std::errc()) return false;
+        tensor.data.shape.push_back(d);
+        at = next < end ? next + 1 : next;
+    }
+    tensor.name = line.substr(second + 1);
+    return true;
+}
+
+Result<void> write_request(const std::string& folder, const std::vector<NamedTensor>& inputs,
+                           const std::vector<std::string>& keep) {
+    std::string lines;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+        const auto type = std::ranges::find(onnx_types, inputs[i].data.type);
+        lines += std::to_string(type - std::begin(onnx_types)) + ' ' +
+                 shape_text(inputs[i].data.shape) + ' ' + inputs[i].name + '\n';
+        if (auto done = write(folder + "/input_" + std::to_string(i), inputs[i].data.bytes); !done)
+            return done;
+    }
+    for (const std::string& name : keep) lines += "keep " + name + '\n';
+    return write(folder + "/request", as_bytes(lines));
+}
+
+Result<std::vector<NamedTensor>> read_request(const std::string& folder) {
+    return read_tensors(folder, "request", "input_");
+}
+
+Result<std::map<std::string, TensorData>> read_outputs(const std::string& folder) {
+    auto tensors = read_tensors(folder, "outputs", "output_");
+    if (!tensors) return tensors.error();
+    std::map<std::string, TensorData> outputs;
+    for (NamedTensor& tensor : *tensors)
+        outputs.emplace(std::move(tensor.name), std::move(tensor.data));
+    return outputs;
+}
+
+void name_numbers_of_maps(const std::map<std::string, std::string>& maps,
+                          std::map<std::string, TensorData>& outputs) {
+    for (const auto& [output, numbers] : maps)
+        if (const auto it = outputs.find(numbers); it != outputs.end())
+            outputs.emplace(output, it->second);
+}
+
+}  // namespace vartml::verify

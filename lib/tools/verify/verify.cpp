@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/tools/verify/verify.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "lib/compile/connect.h"
+#include "lib/tools/verify/feed.h"
+#include "lib/tools/verify/judge.h"
+#include "lib/tools/verify/layers.h"
+#include "lib/tools/verify/onnxruntime.h"
+#include "lib/tools/verify/reference_tensor.h"
+#include "lib/tools/verify/session.h"
+#include "lib/tools/verify/stages.h"
+
+namespace vartml::verify {
+namespace {
+
+constexpr const char* stored_instead =
+    "; or give --inputs with a folder that also has output_<i>.npy or .pb";
+
+class Verification {
+public:
+    Verification(const Request& request, const Stages& stages, Session session)
+        : request_(request),
+          stages_(stages),
+          session_(std::move(session)),
+          feeder_(session_, request.info, request.decoder) {}
+
+    Result<Report> run();
+
+private:
+    Session::Options options() const {
+        return {.numerics = request_.numerics, .device = request_.device};
+    }
+    std::string output_name(size_t i) const {
+        return "output '" + session_.outputs()[i].name + "'";
+    }
+
+    Result<void> prepare();
+    Result<void> look_for_codes();
+    Result<void> open_decoder();
+
+    Result<void> add(const Sample& sample);
+    std::vector<OnnxRuntime::Named> named_inputs(const Fed& fed) const;
+    Result<std::vector<TensorData>> expect(const Sample& sample, const Fed& fed);
+    Result<std::vector<TensorData>> check_model(const Sample& sample,
+                                                const std::vector<Buffer>& out,
+                                                const std::vector<TensorData>& expected,
+                                                const Fed& fed);
+    Result<void> forgive_spread(std::vector<Judgement>& judgements,
+                                const std::vector<TensorData>& values,
+                                const std::vector<TensorData>& expected, const Fed& fed);
+    Tolerance tolerance_of(size_t output) const;
+    Result<void> forgive_order(std::vector<Judgement>& judgements,
+                               const std::vector<TensorData>& values,
+                               const std::vector<TensorData>& expected, const Frame& frame);
+    Result<void> check_dequantise(const Sample& sample, const std::vector<Buffer>& out,
+                                  const std::vector<TensorData>& values);
+    Result<void> check_decode(const Sample& sample, const std::vector<Buffer>& out,
+                              const std::vector<TensorData>& values, const Frame& frame);
+    Result<void> check_effect(const Sample& sample, const Fed& fed, const std::vector<Buffer>& out,
+                              const std::vector<TensorData>& expected);
+    Effect new_effect() const;
+    std::vector<OutputTensor> tensors(const std::vector<Buffer>& out) const;
+    void record(Stage stage, const std::string& subject, const Judgement& j,
+                const std::string& sample);
+    Result<void> look_inside(const Sample& sample, const Fed& fed);
+
+    const Request& request_;
+    const Stages& stages_;
+    Session session_;
+    const Feeder feeder_;
+    std::optional<OnnxRuntime> onnxruntime_;
+    std::string why_no_onnxruntime_;
+    std::optional<DecodePath> decode_;
+    bool was_quantised_ = false;
+    Report report_;
+};
+
+// ---- before the first frame
+
+// What nobody asked for need not be there.
+Result<void> Verification::open_decoder() {
+    const bool asked = !request_.decoder.empty() || !request_.info.decoder.empty();
+    if (!feeder_.picture()) {
+        const std::string why = "no input is a picture";
+        if (!request_.decoder.empty())
+            return Error{ErrorCode::invalid_argument, "--decoder: " + why};
+        report_.notes.push_back("decode and NMS were not checked: " + why);
+        return {};
+    }
+    const PictureShape shape = picture_shape(session_.inputs()[*feeder_.picture()].cpu);
+    auto path = DecodePath::create(request_.info, session_.outputs(), shape.width, shape.height,
+                                   request_.decoder);
+    if (path) {
+        decode_.emplace(std::move(*path));
+        return {};
+    }
+    if (asked) return Error{ErrorCode::invalid_argument, path.error().message};
+    report_.notes.push_back("decode and NMS were not checked: " + path.error().message);
+    return {};
+}
+
+Result<void> Verification::look_for_codes() {
+    const auto model = artifact::read(request_.compiled);
+    if (!model) return model.error();
+    // Where the ONNX file cannot be imported, the tolerances of its types hold.
+    const auto quantised = compiler::was_quantised(*model, request_.model);
+    was_quantised_ = quantised && *quantised;
+    if (was_quantised_)
+        report_.notes.push_back(
+            "the compiled model is int8 and the ONNX file is float: outputs are to reach a cosine "
+            "of 0.99, detections an IoU of 0.9 and a score within 0.1");
+    return {};
+}
+
+Result<void> Verification::prepare() {
+    report_.model = request_.model;
+    report_.compiled = request_.compiled_name.empty() ? request_.compiled : request_.compiled_name;
+    report_.kind = request_.kind;
+    report_.judge_effect = request_.judge_effect;
+    report_.device = session_.description().device;
+    report_.compute_type = session_.compute_type();
+    for (const TensorInfo& input : session_.inputs())
+        if (!input.picture.empty())
+            return Error{ErrorCode::invalid_argument,
+                         report_.compiled + ": input '" + input.name +
+                             "' takes the bytes of a picture (--embed-preprocess), so that it is "
+                             "not the input of the ONNX model; verify a model compiled without it"};
+    auto found = OnnxRuntime::find();
+    if (found)
+        onnxruntime_ = std::move(*found);
+    else
+        why_no_onnxruntime_ = found.error().message;
+    report_.reference =
+        onnxruntime_ ? "ONNX Runtime " + onnxruntime_->version() : "the stored outputs";
+    if (auto done = look_for_codes(); !done) return done;
+    return open_decoder();
+}
+
+// ---- one frame through all stages
+
+void Verification::record(Stage stage, const std::string& subject, const Judgement& j,
+                          const std::string& sample) {
+    for (Finding& f : report_.findings) {
+        if (f.stage != stage || f.subject != subject) continue;
+        f.of_range = std::max(f.of_range, j.of_range);
+        if (j.is_empty) return;
+        const bool is_first = std::exchange(f.is_empty, false);
+        if (!is_first && j.excess <= f.excess && (f.is_good || !j.is_good)) return;
+        f.excess = j.excess;
+        f.text = j.text;
+        f.sample = sample;
+        f.is_good = f.is_good && j.is_good;
+        return;
+    }
+    report_.findings.push_back(
+        {stage, subject, j.is_good, j.text, j.excess, j.of_range, sample, j.is_empty});
+}
+
+std::vector<OnnxRuntime::Named> Verification::named_inputs(const Fed& fed) const {
+    std::vector<OnnxRuntime::Named> inputs;
+    for (size_t i = 0; i < fed.reference.size(); ++i)
+        inputs.push_back({session_.inputs()[i].name, fed.reference[i]});
+    return inputs;
+}
+
+Result<std::vector<TensorData>> Verification::expect(const Sample& sample, const Fed& fed) {
+    std::vector<TensorData> expected;
+    if (onnxruntime_) {
+        auto outputs = onnxruntime_->run(request_.model, named_inputs(fed));
+        if (!outputs && !sample.expected.empty()) {
+            report_.reference = "the stored outputs";
+            report_.notes.push_back(outputs.error().message);
+            why_no_onnxruntime_ = outputs.error().message;
+            onnxruntime_.reset();
+            return expect(sample, fed);
+        }
+        if (!outputs) return Error{outputs.error().code, outputs.error().message + stored_instead};
+        for (const TensorInfo& info : session_.outputs()) {
+            const auto it = outputs->find(info.name);
+            if (it == outputs->end())
+                return Error{ErrorCode::invalid_argument,
+                             request_.model + ": has no output '" + info.name + "' as " +
+                                 report_.compiled + " has; it is compiled of another model"};
+            expected.push_back(in_bound(it->second, info.cpu.shape));
+        }
+        return expected;
+    }
+    if (sample.expected.empty())
+        return Error{ErrorCode::not_found, why_no_onnxruntime_ + stored_instead};
+    if (sample.expected.size() != session_.outputs().size())
+        return Error{ErrorCode::invalid_argument,
+                     sample.name + ": has " + std::to_string(sample.expected.size()) +
+                         " outputs, the model " + std::to_string(session_.outputs().size())};
+    for (size_t i = 0; i < sample.expected.size(); ++i)
+        expected.push_back(in_bound(sample.expected[i], session_.outputs()[i].cpu.shape));
+    return expected;
+}
+
+Result<std::vector<TensorData>> Verification::check_model(const Sample& sample,
+                                                          const std::vector<Buffer>& out,
+                                                          const std::vector<TensorData>& expected,
+                                                          const Fed& fed) {
+    std::vector<TensorData> values;
+    std::vector<Judgement> judgements;
+    for (size_t i = 0; i < out.size(); ++i) {
+        auto own = reference_values(session_.output_view(i), session_.outputs()[i].cpu, out[i]);
+        if (!own) return own.error();
+        auto judged =
+            judge_output(*own, expected[i], tolerance_of(i), sample.name + ": " + output_name(i));
+        if (!judged) return judged.error();
+        judgements.push_back(std::move(*judged));
+        values.push_back(std::move(*own));
+    }
+    if (auto done = forgive_spread(judgements, values, expected, fed); !done) return done.error();
+    if (auto done = forgive_order(judgements, values, expected, fed.frame); !done)
+        return done.error();
+    for (size_t i = 0; i < out.size(); ++i)
+        record(Stage::model, output_name(i), judgements[i], sample.name);
+    return values;
+}
+
+Tolerance Verification::tolerance_of(size_t output) const {
+    const bool loose = was_quantised_ && is_float(session_.outputs()[output].cpu.data_type);
+    return loose ? Session::tolerance_of_quantised(request_.tolerance)
+                 : session_.tolerance_of_output(output, request_.tolerance);
+}
+
+// A quantised model is defined up to what ONNX Runtime itself makes of it at its optimisation
+// levels: who is as near to one of them as they are to each other is good.
+Result<void> Verification::forgive_spread(std::vector<Judgement>& judgements,
+                                          const std::vector<TensorData>& values,
+                                          const std::vector<TensorData>& expected, const Fed& fed) {
+    if (!onnxruntime_ || request_.tolerance ||
+        std::ranges::all_of(judgements, [](const Judgement& j) { return j.is_good; }))
+        return {};
+    std::vector<std::vector<TensorData>> references(expected.size());
+    for (size_t i = 0; i < expected.size(); ++i) references[i].push_back(expected[i]);
+    for (const char* level : {"basic", "extended", "all"}) {
+        const auto outputs = onnxruntime_->run(request_.model, named_inputs(fed), {}, level);
+        if (!outputs && outputs.error().code != ErrorCode::device) return outputs.error();
+        for (size_t i = 0; outputs && i < expected.size(); ++i)
+            if (const auto it = outputs->find(session_.outputs()[i].name); it != outputs->end())
+                references[i].push_back(in_bound(it->second, session_.outputs()[i].cpu.shape));
+    }
+    for (size_t i = 0; i < judgements.size(); ++i)
+        judgements[i] = judge_spread(judgements[i], values[i], references[i], tolerance_of(i));
+    return {};
+}
+
+Effect Verification::new_effect() const {
+    Effect effect;
+    effect.decoder = decode_->family();
+    if (was_quantised_) {
+        effect.least_iou = 0.9;
+        effect.most_score = 0.1;
+    }
+    return effect;
+}
+
+// A model that lists its boxes by score may list those of nearly the same score in another order,
+// and other ones at the end: what counts are the rows that reach the score threshold.
+Result<void> Verification::forgive_order(std::vector<Judgement>& judgements,
+                                         const std::vector<TensorData>& values,
+                                         const std::vector<TensorData>& expected,
+                                         const Frame& frame) {
+    const auto is_good = [](const Judgement& j) { return j.is_good; };
+    if (!decode_ || !decode_->lists_boxes() || std::ranges::all_of(judgements, is_good)) return {};
+    const auto own = decode_->reference_candidates(values, frame);
+    const auto wanted = decode_->reference_candidates(expected, frame);
+    if (!own || !wanted) return {};  // told at the decode stage
+    Effect rows = new_effect();
+    add_effect(rows, decode_->reference_select(*own, frame),
+               decode_->reference_select(*wanted, frame), decode_->score_threshold(), "");
+    // The scores of other rows than those must be good even so.
+    const bool scores =
+        judgements.size() > 1 ? std::ranges::any_of(judgements, is_good) : rows.expected != 0;
+    if (!scores || !rows.is_good()) return {};
+    for (Judgement& j : judgements) {
+        if (j.is_good) continue;
+        j.is_good = true;
+        j.excess = 1;
+        j.of_range = 0;
+        j.text += rows.expected == 0 ? ", but no row reaches the score threshold"
+                                     : ", but all " + std::to_string(rows.expected) +
+                                           " rows that reach the score threshold are there";
+    }
+    return {};
+}
+
+Result<void> Verification::check_dequantise(const Sample& sample, const std::vector<Buffer>& out,
+                                            const std::vector<TensorData>& values) {
+    for (size_t i = 0; i < out.size(); ++i) {
+        const TensorView &view = session_.output_view(i), &cpu = session_.outputs()[i].cpu;
+        if (&view == &cpu) continue;
+        auto found = stages_.dequantise(view, cpu, out[i]);
+        if (!found) return found.error();
+        const TensorData data{cpu.data_type, values[i].shape, std::move(*found)};
+        record(Stage::dequantise, output_name(i), judge_dequantised(data, values[i]), sample.name);
+    }
+    return {};
+}
+
+std::vector<OutputTensor> Verification::tensors(const std::vector<Buffer>& out) const {
+    std::vector<OutputTensor> list;
+    for (size_t i = 0; i < out.size(); ++i)
+        list.push_back({out[i].data(), session_.outputs()[i].name, &session_.output_view(i),
+                        &session_.outputs()[i].cpu});
+    return list;
+}
+
+Result<void> Verification::check_decode(const Sample& sample, const std::vector<Buffer>& out,
+                                        const std::vector<TensorData>& values, const Frame& frame) {
+    const auto list = tensors(out);
+    auto found = stages_.decode(*decode_, list, frame);
+    if (!found) return found.error();
+    auto wanted = decode_->reference_candidates(values, frame);
+    if (!wanted) return wanted.error();
+    const std::string subject = "decoder " + std::string(decode_->family());
+    record(Stage::decode, subject, judge_candidates(*found, *wanted, decode_->score_threshold()),
+           sample.name);
+    // NMS of the candidates that the decoder itself gives, whatever they are.
+    auto own = decode_->candidates(list, frame);
+    if (!own) return own.error();
+    auto kept = stages_.suppress(*decode_, list, frame);
+    if (!kept) return kept.error();
+    record(Stage::suppress, subject, judge_selection(*kept, *own, *decode_, frame), sample.name);
+    return {};
+}
+
+Result<void> Verification::check_effect(const Sample& sample, const Fed& fed,
+                                        const std::vector<Buffer>& out,
+                                        const std::vector<TensorData>& expected) {
+    std::vector<Buffer> own = out;
+    if (!fed.own.empty()) {
+        std::vector<Buffer> inputs = fed.inputs;
+        for (size_t i = 0; i < inputs.size(); ++i)
+            if (!fed.own[i].empty()) inputs[i] = fed.own[i];
+        auto ran = stages_.run(session_, inputs);
+        if (!ran) return ran.error();
+        own = std::move(*ran);
+    }
+    auto found = stages_.suppress(*decode_, tensors(own), fed.own_frame);
+    if (!found) return found.error();
+    auto candidates = decode_->reference_candidates(expected, fed.frame);
+    if (!candidates) return candidates.error();
+    if (!report_.effect) report_.effect = new_effect();
+    add_effect(*report_.effect, *found, decode_->reference_select(*candidates, fed.frame),
+               decode_->score_threshold(), sample.name);
+    return {};
+}
+
+Result<void> Verification::look_inside(const Sample& sample, const Fed& fed) {
+    if (!onnxruntime_) return Error{ErrorCode::not_found, "--layers: " + why_no_onnxruntime_};
+    auto layers = compare_layers(request_.model, request_.compiled, options(), *onnxruntime_,
+                                 fed.reference, request_.tolerance, was_quantised_);
+    if (!layers) return layers.error();
+    layers->sample = sample.name;
+    if (!report_.layers || (layers->beyond != 0 && report_.layers->beyond == 0))
+        report_.layers = std::move(*layers);
+    return {};
+}
+
+Result<void> Verification::add(const Sample& sample) {
+    auto fed = feeder_.feed(sample, stages_);
+    if (!fed) return fed.error();
+    if (fed->preprocess)
+        record(Stage::preprocess, "input '" + session_.inputs()[*feeder_.picture()].name + "'",
+               *fed->preprocess, sample.name);
+    auto expected = expect(sample, *fed);
+    if (!expected) return expected.error();
+    auto out = stages_.run(session_, fed->inputs);
+    if (!out) return out.error();
+    auto values = check_model(sample, *out, *expected, *fed);
+    if (!values) return values.error();
+    if (auto done = check_dequantise(sample, *out, *values); !done) return done;
+    if (decode_) {
+        if (auto done = check_decode(sample, *out, *values, fed->frame); !done) return done;
+        if (auto done = check_effect(sample, *fed, *out, *expected); !done) return done;
+    }
+    if (request_.layers && (!report_.layers || report_.layers->beyond == 0))
+        if (auto done = look_inside(sample, *fed); !done) return done;
+    ++report_.samples;
+    return {};
+}
+
+Result<Report> Verification::run() {
+    if (auto done = prepare(); !done) return done.error();
+    for (size_t i = 0; i < request_.num_samples; ++i) {
+        auto sample = request_.sample(i);
+        if (!sample) return sample.error();
+        if (auto done = add(*sample); !done) return done.error();
+    }
+    std::ranges::stable_sort(report_.findings, {}, &Finding::stage);
+    const bool fed_pictures = std::ranges::any_of(
+        report_.findings, [](const Finding& f) { return f.stage == Stage::preprocess; });
+    report_.notes.insert(
+        report_.notes.begin(),
+        fed_pictures ? feeder_.words() : "pre-process was not checked: give pictures to check it");
+    if (decode_ && !decode_->doubt().empty()) report_.notes.push_back(decode_->doubt());
+    return std::move(report_);
+}
+
+}  // namespace
+
+Result<Report> verify(const Request& request) {
+    return verify(request, product_stages());
+}
+
+Result<Report> verify(const Request& request, const Stages& stages) {
+    auto session =
+        Session::open(request.compiled, {.numerics = request.numerics, .device = request.device});
+    if (!session) return session.error();
+    return Verification(request, stages, std::move(*session)).run();
+}
+
+}  // namespace vartml::verify

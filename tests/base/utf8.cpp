@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/base/text.h"
+
+#include <gtest/gtest.h>
+
+using namespace std::string_literals;
+
+namespace vartml {
+namespace {
+
+struct Case {
+    std::string text;
+    bool utf8, plain;
+};
+const Case cases[] = {
+    {"", true, true},
+    {"images:0/conv", true, true},
+    {"Größe", true, true},
+    {"\xe2\x82\xac", true, true},        // U+20AC
+    {"\xf0\x9f\x90\xbb", true, true},    // U+1F43B
+    {"\xf4\x8f\xbf\xbf", true, true},    // U+10FFFF, the last
+    {"tab\t", true, false},              // control
+    {"\x7f", true, false},               // DEL
+    {"\xc2\x80", true, false},           // C1
+    {"a\0b"s, true, false},              // NUL
+    {"\x80", false, false},              // continuation without lead
+    {"\xc3", false, false},              // cut
+    {"\xe2\x82", false, false},          // cut
+    {"\xc0\xaf", false, false},          // overlong /
+    {"\xe0\x80\xaf", false, false},      // overlong, three bytes
+    {"\xf0\x80\x80\xaf", false, false},  // overlong, four bytes
+    {"\xed\xa0\x80", false, false},      // surrogate
+    {"\xf4\x90\x80\x80", false, false},  // above U+10FFFF
+    {"\xff", false, false},              // never a lead
+};
+
+TEST(Utf8, KnowsWellFormedText) {
+    for (const Case& c : cases) {
+        EXPECT_EQ(is_utf8(c.text), c.utf8) << printable(c.text);
+        EXPECT_EQ(is_plain_text(c.text), c.plain) << printable(c.text);
+    }
+}
+
+TEST(Utf8, PrintsWhatIsNoText) {
+    EXPECT_EQ(printable("Größe\n\xff"), "Größe\\x0a\\xff");
+    EXPECT_EQ(printable("abcdef", 3), "abc...");
+}
+
+}  // namespace
+}  // namespace vartml

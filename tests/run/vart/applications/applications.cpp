@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Applications that were written for the interface build and run unchanged. runtime.md 14.7
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <random>
+
+#include "lib/base/convert.h"
+#include "tests/model/models.h"
+#include "tests/support/temp_dir.h"
+
+namespace vartml::test {
+namespace {
+
+// A picture through a convolution; the model takes two of them at once.
+artifact::CompiledModel picture_net() {
+    auto partition = make_partition("vaiml_par_0", parse_graph(R"(graph g
+input %images : i8[1,3,8,8]
+const %s : f32[] = {0.0625}
+const %z : i8[] = {0}
+%d = DequantizeLinear %images, %s, %z : f32[1,3,8,8]
+const %w : f32[5,3,1,1] = {1, 2, 3, 4, 5, 6, -1, 2, -3, 4, -5, 6, 0.5, 1, 1}
+%c = Conv %d, %w, _ {dilations=[1,1], group=1, pads=[0,0,0,0], strides=[1,1]} : f32[1,5,8,8]
+%y = Sigmoid %c : f32[1,5,8,8]
+output %y
+)"));
+    // The program computes on codes; the model's own view is the real one.
+    partition.inputs[0].cpu = make_view(DataType::float32, Layout::NCHW, {1, 3, 8, 8});
+    partition.inputs[0].hw = hw_view(partition.inputs[0].cpu, Layout::HCWNC4, DataType::int8);
+    partition.inputs[0].hw->quantisation = Quantisation{0.0625, 0};
+    partition.outputs[0].hw = hw_view(partition.outputs[0].cpu, Layout::HCWNC8, DataType::float32);
+    auto model = connect(make_model({std::move(partition)}));
+    model.desired_batch_size = model.actual_batch_size = 2;
+    return model;
+}
+
+std::string convert(const TensorView& from, const TensorView& to, const std::string& bytes) {
+    const auto conversion = Conversion::create(from, to);
+    EXPECT_TRUE(conversion) << conversion.error().message;
+    std::string out(to.size_bytes, '\0');
+    conversion->run(bytes.data(), out.data());
+    return out;
+}
+
+class Applications : public testing::Test {
+protected:
+    void SetUp() override {
+        ASSERT_TRUE(artifact::write_rai(model, path));
+        std::mt19937 random(3);
+        for (int i = 0; i < 7; ++i) {
+            std::string frame(input.cpu.size_bytes, '\0');
+            for (size_t k = 0; k < frame.size(); k += sizeof(float)) {
+                const float value = static_cast<float>(random() % 256) / 16 - 8;
+                std::memcpy(frame.data() + k, &value, sizeof value);
+            }
+            frames.push_back(frame);
+        }
+    }
+    // Runs the program with its files; gives what it wrote.
+    std::string run(const std::string& program, const std::string& arguments,
+                    const std::string& bytes) {
+        spill(dir / "in", bytes);
+        const std::string command = std::string(std::getenv("VARTML_TEST_APPLICATIONS")) + '/' +
+                                    program + ' ' + path + ' ' + arguments + (dir / "in") + ' ' +
+                                    (dir / "out") + " >" + (dir / "log") + " 2>&1";
+        EXPECT_EQ(std::system(command.c_str()), 0) << command << '\n' << slurp(dir / "log");
+        return slurp(dir / "out");
+    }
+    std::string to_hw(const std::string& frame) { return convert(input.cpu, *input.hw, frame); }
+
+    const TempDir dir;
+    const std::string path = dir / "net.rai";
+    const artifact::CompiledModel model = picture_net();
+    const TensorInfo& input = model.inputs[0];
+    const TensorInfo& output = model.outputs[0];
+    std::vector<std::string> frames;
+};
+
+TEST_F(Applications, FollowTheFlowOfBothViews) {
+    const std::string cpu = run("sync_sample", "CPU ", frames[0]);
+    EXPECT_EQ(cpu.size(), output.cpu.size_bytes);
+    const std::string log = slurp(dir / "log");
+    EXPECT_NE(log.find("batch 2, inputs 1, outputs 1\n"), std::string::npos) << log;
+    EXPECT_NE(log.find("name=images direction=INPUT tensor_type=CPU data_type=FLOAT32 "
+                       "memory_layout=NCHW shape=[1,3,8,8] strides=[192,64,8,1] size=192 "
+                       "size_in_bytes=768\n"),
+              std::string::npos)
+        << log;
+    EXPECT_NE(log.find("images: scale 0.0625, zero point 0\n"), std::string::npos) << log;
+
+    const std::string hw = run("sync_sample", "HW ", to_hw(frames[0]));
+    EXPECT_TRUE(convert(*output.hw, output.cpu, hw) == cpu);
+    EXPECT_TRUE(cpu != std::string(cpu.size(), '\0'));
+}
+
+TEST_F(Applications, KeepTwoJobsInFlightAndTheirOrder) {
+    std::string all, want;
+    for (const std::string& frame : frames) {
+        all += to_hw(frame);
+        want += run("sync_sample", "HW ", to_hw(frame));
+    }
+    const std::string got = run("async_sample", "", all);
+    ASSERT_EQ(got.size(), want.size());
+    const size_t size = output.hw->size_bytes;
+    for (size_t i = 0; i < frames.size(); ++i)
+        EXPECT_TRUE(got.compare(i * size, size, want, i * size, size) == 0) << i;
+    // seven frames: the last batch is partial
+    EXPECT_NE(slurp(dir / "log").find("7 frames, refused "), std::string::npos);
+}
+
+}  // namespace
+}  // namespace vartml::test

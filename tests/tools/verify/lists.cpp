@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models that list their boxes by score: rows of the same score have no order.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "lib/compile/compile.h"
+#include "lib/tools/verify/folder_check.h"
+#include "lib/tools/verify/stages.h"
+#include "lib/tools/verify/verify.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/tiny_onnx.h"
+
+namespace vartml::verify {
+namespace {
+
+using test::TinyOnnx;
+
+// Four rows, the last below the threshold of the family. Added to all is the mean of the input,
+// which is nothing.
+void save_list(const std::string& path) {
+    TinyOnnx m;
+    m.input("images", {1, 3, 64, 64})
+        .floats("b", {1, 4, 4},
+                {.1f, .1f, .2f, .2f, .5f, .5f, .7f, .7f, .3f, .1f, .4f, .2f, 0, 0, 1, 1})
+        .floats("s", {1, 4}, {.9f, .6f, .6f, .1f})
+        .floats("l", {1, 4}, {3, 1, 2, 5})
+        .ints("two", {2}, {1, 1})
+        .node("ReduceMean", {"images"}, {"mean"})
+        .node("Reshape", {"mean", "two"}, {"zero"})
+        .node("Add", {"b", "zero"}, {"boxes"})
+        .node("Add", {"s", "zero"}, {"scores"})
+        .node("Add", {"l", "zero"}, {"l_sum"})
+        .node("Cast", {"l_sum"}, {"labels"}, {{"to", int64_t{TinyOnnx::int64}}})
+        .output("labels", {1, 4}, TinyOnnx::int64)
+        .output("boxes")
+        .output("scores")
+        .save(path);
+}
+
+// Exchanges two rows of all outputs.
+void exchange(Stages& stages, size_t a, size_t b) {
+    stages.run = [good = stages.run, a, b](Session& session, const std::vector<Buffer>& inputs) {
+        auto outputs = good(session, inputs);
+        for (size_t i = 0; outputs && i < outputs->size(); ++i) {
+            Buffer& bytes = (*outputs)[i];
+            const size_t row = bytes.size() / 4;
+            std::swap_ranges(&bytes[a * row], &bytes[a * row] + row, &bytes[b * row]);
+        }
+        return outputs;
+    };
+}
+
+TEST(Lists, AreJudgedByTheRowsThatCount) {
+    if (!std::getenv("VARTML_ONNXRUNTIME_CHILD"))
+        GTEST_SKIP() << "built without ONNX Runtime's headers";
+    const test::TempDir folder;
+    save_list(folder / "net.onnx");
+    compiler::CompileRequest compile;
+    compile.model = folder / "net.onnx";
+    compile.output = folder / "net.rai";
+    const auto compiled = compiler::compile(compile);
+    ASSERT_TRUE(compiled) << compiled.error().message;
+
+    Request r;
+    r.model = folder / "net.onnx";
+    r.compiled = folder / "net.rai";
+    r.info.decoder = "detr";
+    r.num_samples = 1;
+    r.sample = [](size_t) {
+        return Result<Sample>(
+            Sample{"zeros",
+                   {},
+                   {{DataType::float32, {1, 3, 64, 64}, Buffer(size_t{4} * 3 * 64 * 64)}},
+                   {}});
+    };
+    struct Row {
+        size_t a, b;
+        bool is_good;
+    };
+    const Row rows[] = {
+        {0, 0, true},
+        {1, 2, true},   // of the same score
+        {0, 1, false},  // the scores are no longer in order
+    };
+    for (const Row& row : rows) {
+        Stages stages = product_stages();
+        exchange(stages, row.a, row.b);
+        const auto report = verify(r, stages);
+        ASSERT_TRUE(report) << report.error().message;
+        EXPECT_EQ(report->is_good(), row.is_good) << row.a << row.b << console_text(*report);
+        ASSERT_TRUE(report->effect);
+        EXPECT_EQ(report->effect->found, 3u) << console_text(*report);
+    }
+    // A label that changes is a fault, whatever the order.
+    Stages stages = product_stages();
+    stages.run = [good = stages.run](Session& session, const std::vector<Buffer>& inputs) {
+        auto outputs = good(session, inputs);
+        if (outputs) (*outputs)[0][0] = std::byte{4};
+        return outputs;
+    };
+    const auto report = verify(r, stages);
+    ASSERT_TRUE(report) << report.error().message;
+    ASSERT_NE(report->first_fault(), nullptr);
+    EXPECT_EQ(report->first_fault()->subject, "output 'labels'");
+}
+
+template <typename T>
+NamedTensor named(const std::string& name, DataType type, std::vector<int64_t> shape,
+                  const std::vector<T>& numbers) {
+    NamedTensor tensor{name, {type, std::move(shape), Buffer(numbers.size() * sizeof(T))}};
+    std::memcpy(tensor.data.bytes.data(), numbers.data(), tensor.data.bytes.size());
+    return tensor;
+}
+
+// As the process that runs ONNX Runtime leaves them.
+void write_outputs(const std::string& folder, const std::vector<NamedTensor>& outputs) {
+    namespace fs = std::filesystem;
+    fs::create_directories(folder);
+    ASSERT_TRUE(write_request(folder, outputs));
+    fs::rename(folder + "/request", folder + "/outputs");
+    for (size_t i = 0; i < outputs.size(); ++i)
+        fs::rename(folder + "/input_" + std::to_string(i), folder + "/output_" + std::to_string(i));
+}
+
+// No sidecar says what the second input is for, but verify fed it.
+TEST(Lists, AreInTheUnitsOfTheSizeThatIsFed) {
+    TinyOnnx m;
+    m.input("images", {1, 3, 64, 64})
+        .input("sizes", {1, 2})
+        .floats("b", {1, 4, 4},
+                {.1f, .1f, .2f, .2f, .5f, .5f, .7f, .7f, .3f, .1f, .4f, .2f, 0, 0, 1, 1})
+        .floats("s", {1, 4}, {.9f, .8f, .1f, .1f})
+        .floats("l", {1, 4}, {3, 1, 2, 5})
+        .ints("two", {2}, {1, 1})
+        .node("ReduceMean", {"images"}, {"mean"})
+        .node("Reshape", {"mean", "two"}, {"zero"})
+        .node("Concat", {"sizes", "sizes"}, {"units"}, {{"axis", int64_t{1}}})
+        .node("Mul", {"b", "units"}, {"boxes"})
+        .node("Add", {"s", "zero"}, {"scores"})
+        .node("Add", {"l", "zero"}, {"l_sum"})
+        .node("Cast", {"l_sum"}, {"labels"}, {{"to", int64_t{TinyOnnx::int64}}})
+        .output("labels", {1, 4}, TinyOnnx::int64)
+        .output("boxes")
+        .output("scores");
+    const test::TempDir folder;
+    m.save(folder / "net.onnx");
+    compiler::CompileRequest compile;
+    compile.model = folder / "net.onnx";
+    compile.output = folder / "net.rai";
+    const auto compiled = compiler::compile(compile);
+    ASSERT_TRUE(compiled) << compiled.error().message;
+
+    const std::vector<NamedTensor> inputs = {
+        named("images", DataType::float32, {1, 3, 64, 64}, std::vector<float>(3 * 64 * 64)),
+        named("sizes", DataType::float32, {1, 2}, std::vector<float>{320, 320})};
+    // The two rows that are no objects are exchanged; then one is another object.
+    for (const float right : {64.0F, 200.0F}) {
+        SCOPED_TRACE(right);
+        const std::vector<float> boxes = {32, 32, right, 64,  160, 160, 224, 224,
+                                          0,  0,  320,   320, 96,  32,  128, 64};
+        const std::vector<NamedTensor> outputs = {
+            named("labels", DataType::int64, {1, 4}, std::vector<int64_t>{3, 1, 5, 2}),
+            named("boxes", DataType::float32, {1, 4, 4}, boxes),
+            named("scores", DataType::float32, {1, 4}, std::vector<float>{.9f, .8f, .1f, .1f})};
+        const test::TempDir place;
+        ASSERT_TRUE(write_request(place.path(), inputs));
+        write_outputs(place / reference_levels[0], outputs);
+        const auto verdict = check_folder({folder / "net.onnx", folder / "net.rai", place.path()});
+        ASSERT_TRUE(verdict) << verdict.error().message;
+        EXPECT_EQ(verdict->agrees, right == 64) << verdict->text;
+    }
+}
+
+}  // namespace
+}  // namespace vartml::verify

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// The reference against results that are known by hand, and against the code that it judges.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "lib/base/convert.h"
+#include "lib/tools/verify/judge.h"
+#include "lib/tools/verify/reference_decode.h"
+#include "lib/tools/verify/reference_tensor.h"
+#include "lib/tools/verify/report.h"
+
+namespace vartml::verify {
+namespace {
+
+TensorView nchw(uint32_t channels, uint32_t height, uint32_t width) {
+    return make_view(DataType::float32, Layout::NCHW, {1, channels, height, width});
+}
+
+TEST(ReferencePreprocess, GivesNumbersThatAreKnown) {
+    // Two pixels: red, and black.
+    const PictureData p{2, 1, {255, 0, 0, 0, 0, 0}};
+    PreprocessOptions o;
+    EXPECT_EQ(reference_preprocess(p, nchw(3, 1, 2), o).numbers,
+              (std::vector<double>{255, 0, 0, 0, 0, 0}));
+    o.channels = ChannelOrder::bgr;
+    o.mean = {0, 0, 55};
+    o.scale = {1, 1, 0.5f};
+    EXPECT_EQ(reference_preprocess(p, nchw(3, 1, 2), o).numbers,
+              (std::vector<double>{0, 0, 0, 0, 100, -27.5}));
+    // Bilinear with centres at halves: the outer pixels repeat, the inner ones are quarters.
+    EXPECT_EQ(reference_preprocess({2, 1, {0, 0, 0, 100, 100, 100}}, nchw(3, 1, 4), {}).numbers[1],
+              25);
+    // Grey: the luma of BT.601.
+    EXPECT_NEAR(reference_preprocess(p, nchw(1, 1, 2), {}).numbers[0], 0.299 * 255, 1e-12);
+    // Area: the mean of what is covered.
+    o = {.interpolation = Interpolation::area};
+    EXPECT_EQ(reference_preprocess(p, nchw(3, 1, 1), o).numbers[0], 127.5);
+    // Letterbox: two rows of pad colour above, one below; the frame's corner is there.
+    o = {.resize = ResizeMode::letterbox};
+    const ReferenceInput boxed = reference_preprocess(p, nchw(3, 4, 2), o);
+    EXPECT_EQ(boxed.numbers[0], 114);
+    EXPECT_EQ(boxed.numbers[2], 255);
+    EXPECT_EQ(boxed.to_frame.f, -1);
+}
+
+TEST(ReferencePreprocess, AgreesWithTheKernelsInEveryMode) {
+    PictureData p{61, 37, {}};
+    for (size_t i = 0; i < size_t{3} * 61 * 37; ++i)
+        p.rgb.push_back(static_cast<uint8_t>(i * 2654435761u >> 24));
+    const TensorView cpu = nchw(3, 24, 40);
+    const TensorView views[] = {cpu, hw_view(cpu, Layout::HCWNC4, DataType::bf16),
+                                hw_view(cpu, Layout::HCWNC4, DataType::fp16)};
+    const Stages stages = product_stages();
+    for (const auto resize : {ResizeMode::stretch, ResizeMode::letterbox,
+                              ResizeMode::letterbox_top_left, ResizeMode::crop})
+        for (const auto interpolation :
+             {Interpolation::bilinear, Interpolation::nearest, Interpolation::area})
+            for (const TensorView& view : views) {
+                const PreprocessOptions o{.resize = resize,
+                                          .interpolation = interpolation,
+                                          .channels = ChannelOrder::bgr,
+                                          .mean = {10, 20, 30},
+                                          .scale = {0.1f, 0.2f, 0.3f},
+                                          .crop_fraction = 0.875};
+                const auto found = stages.preprocess(p, cpu, view, o);
+                ASSERT_TRUE(found) << found.error().message;
+                const auto judged =
+                    judge_preprocess(*found, reference_preprocess(p, cpu, o), view, cpu, o);
+                ASSERT_TRUE(judged) << judged.error().message;
+                EXPECT_TRUE(judged->is_good)
+                    << static_cast<int>(resize) << ' ' << static_cast<int>(interpolation) << ": "
+                    << judged->text;
+            }
+}
+
+TEST(ReferenceTensor, FindsElementsInEveryLayout) {
+    const TensorView cpu = nchw(5, 3, 2);
+    std::vector<double> numbers(cpu.size);
+    for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<double>(i) - 14;
+    const TensorData data = tensor_of(DataType::float32, cpu.shape, numbers);
+    for (const Layout layout : {Layout::NHWC, Layout::HCWNC4, Layout::HCWNC8, Layout::HCWNC16})
+        for (const DataType type : {DataType::float32, DataType::bf16, DataType::int8}) {
+            TensorView hw = hw_view(cpu, layout, type);
+            if (type == DataType::int8) hw.quantisation = Quantisation{0.5, 3};
+            const auto conversion = Conversion::create(cpu, hw);
+            ASSERT_TRUE(conversion) << conversion.error().message;
+            Buffer bytes(hw.size_bytes);
+            conversion->run(data.bytes.data(), bytes.data());
+            const auto values = reference_values(hw, cpu, bytes);
+            ASSERT_TRUE(values) << values.error().message;
+            EXPECT_EQ(numbers_of(*values), numbers) << to_string(layout) << ' ' << to_string(type);
+        }
+    EXPECT_FALSE(reference_values(cpu, nchw(5, 3, 3), data.bytes));
+}
+
+TEST(ReferenceTensor, RoundsToTheTypeAsked) {
+    const std::vector<double> numbers = {-300, -1.5, 0.5, 1.5, 127.6, 70000};
+    const auto as = [&](DataType type) { return numbers_of(tensor_of(type, {6}, numbers)); };
+    EXPECT_EQ(as(DataType::int8), (std::vector<double>{-128, -2, 0, 2, 127, 127}));
+    EXPECT_EQ(as(DataType::uint8), (std::vector<double>{0, 0, 0, 2, 128, 255}));
+    EXPECT_EQ(as(DataType::fp16), (std::vector<double>{-300, -1.5, 0.5, 1.5, 127.625, HUGE_VAL}));
+    EXPECT_EQ(numbers_of(tensor_of(DataType::fp16, {1}, {0x1p-24}))[0], 0x1p-24);  // the smallest
+    EXPECT_EQ(numbers_of(tensor_of(DataType::bf16, {1}, {1 + 0x1p-8}))[0], 1);     // to even
+}
+
+TEST(ReferenceTensor, LiesInTheCornerOfItsBound) {
+    const TensorData data = tensor_of(DataType::int32, {1, 2}, {5, 6});
+    EXPECT_EQ(numbers_of(in_bound(data, {2, 3})), (std::vector<double>{5, 6, -1, -1, -1, -1}));
+    EXPECT_EQ(numbers_of(in_bound(data, {1, 2})), (std::vector<double>{5, 6}));
+    EXPECT_EQ(in_bound(data, {1, 1}).shape, data.shape);  // does not fit: left alone
+}
+
+TEST(Effect, CountsWhatIsFoundAgainLostAndNew) {
+    const auto at = [](float x, float score, int32_t class_id = 0) {
+        return Detection{x, 0, x + 10, 10, score, class_id};
+    };
+    struct Row {
+        std::vector<Detection> found, expected;
+        size_t again, missing, added, at_threshold;
+        bool is_good;
+    };
+    const Row rows[] = {
+        {{at(0, .9f)}, {at(0, .9f)}, 1, 0, 0, 0, true},
+        {{}, {at(0, .9f)}, 0, 1, 0, 0, false},
+        {{at(0, .9f)}, {}, 0, 0, 1, 0, false},
+        {{at(0, .9f, 1)}, {at(0, .9f)}, 0, 1, 1, 0, false},  // another class
+        {{at(8, .9f)}, {at(0, .9f)}, 0, 1, 1, 0, false},     // elsewhere
+        {{at(2, .9f)}, {at(0, .9f)}, 1, 0, 0, 0, false},     // IoU 0.67
+        {{at(0, .8f)}, {at(0, .9f)}, 1, 0, 0, 0, false},     // score
+        {{}, {at(0, .51f)}, 0, 0, 0, 1, true},               // at the threshold
+        {{at(0, .51f)}, {}, 0, 0, 0, 1, true},
+        {{at(40, .9f), at(0, .9f)}, {at(0, .9f), at(40, .9f)}, 2, 0, 0, 0, true},  // any order
+    };
+    for (const Row& row : rows) {
+        Effect effect;
+        Decoded found, expected;
+        found.detections = row.found;
+        expected.detections = row.expected;
+        add_effect(effect, found, expected, 0.5f, "dog.jpg");
+        const auto line = &row - rows;
+        EXPECT_EQ(effect.found, row.again) << line;
+        EXPECT_EQ(effect.missing, row.missing) << line;
+        EXPECT_EQ(effect.added, row.added) << line;
+        EXPECT_EQ(effect.at_threshold, row.at_threshold) << line;
+        EXPECT_EQ(effect.is_good(), row.is_good) << line;
+        EXPECT_EQ(effect.sample, row.is_good ? "" : "dog.jpg") << line;
+    }
+}
+
+TEST(ReferenceDecode, MeansOverlappingBoxesByTheirScores) {
+    // Of the first two, 10 pixels apart, the mean lies at 3/4 of the way to the better one; the
+    // third is far away, the fourth of another class.
+    const std::vector<vision::Candidate> boxes = {{10, 0, 50, 40, 0.9f, 0, 0},
+                                                  {20, 0, 60, 40, 0.3f, 0, 1},
+                                                  {200, 0, 240, 40, 0.2f, 0, 2},
+                                                  {10, 0, 50, 40, 0.1f, 1, 3}};
+    const auto means = plain_means(boxes, 0.3);
+    ASSERT_EQ(means.size(), 3u);
+    EXPECT_FLOAT_EQ(means[0].x0, 12.5f);
+    EXPECT_FLOAT_EQ(means[0].x1, 52.5f);
+    EXPECT_EQ(means[0].score, 0.9f);
+    EXPECT_EQ(means[1].x0, 200);
+    EXPECT_EQ(means[2].class_id, 1);
+}
+
+// ---- judging
+
+TEST(Judge, SaysThatNothingWasComparedWhereThereIsNoCandidate) {
+    const Judgement nothing = judge_candidates({}, {}, 0.5f);
+    EXPECT_TRUE(nothing.is_empty);
+    EXPECT_EQ(nothing.text, "no candidate to compare");
+    vision::Candidates one;
+    one.boxes.push_back({0, 0, 1, 1, 0.9f, 0, 0});
+    EXPECT_FALSE(judge_candidates({}, one, 0.5f).is_good);
+    EXPECT_FALSE(judge_candidates({}, one, 0.5f).is_empty);
+
+    Report report;
+    Finding& finding = report.findings.emplace_back();
+    finding.stage = Stage::decode;
+    finding.text = nothing.text;
+    finding.is_empty = true;
+    const std::string text = console_text(report);
+    EXPECT_NE(text.find("Decode and NMS are not checked"), std::string::npos) << text;
+    EXPECT_EQ(text.find("good"), std::string::npos) << text;
+    EXPECT_NE(json_text(report).find("\"good\": null"), std::string::npos);
+}
+
+TEST(Judge, TakesTheSpreadOfTheReferenceForItsTolerance) {
+    const auto data = [](float middle) {
+        TensorData t{DataType::float32, {3}, std::vector<std::byte>(12)};
+        const float values[] = {0, middle, 1};
+        std::memcpy(t.bytes.data(), values, 12);
+        return t;
+    };
+    const Tolerance tolerance{Measure::range, 1e-4, 1};
+    const auto judged = [&](float found, const std::vector<TensorData>& references) {
+        const auto plain = judge_output(data(found), data(0.5f), tolerance, "");
+        return judge_spread(*plain, data(found), references, tolerance);
+    };
+    EXPECT_FALSE(judged(0.52f, {data(0.5f)}).is_good);
+    EXPECT_FALSE(judged(0.52f, {data(0.5f), data(0.50002f)}).is_good);
+    const Judgement good = judged(0.52f, {data(0.5f), data(0.53f)});
+    EXPECT_TRUE(good.is_good);
+    EXPECT_NE(good.text.find("optimisation levels differ as much"), std::string::npos);
+    EXPECT_FALSE(judged(0.6f, {data(0.5f), data(0.53f)}).is_good);
+    EXPECT_EQ(judged(0.5f, {data(0.5f), data(0.53f)}).text.find("levels"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace vartml::verify

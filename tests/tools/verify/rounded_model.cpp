@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model that is rounded to bf16 is what it is for in old and new operator sets.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cstring>
+#include <fstream>
+
+#include "lib/compile/onnx/rounded.h"
+#include "lib/tools/verify/onnxruntime.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/tiny_onnx.h"
+
+namespace vartml::verify {
+namespace {
+
+// To the nearest, the even one of two.
+float bf16_of(float value) {
+    const auto bits = std::bit_cast<uint32_t>(value);
+    return std::bit_cast<float>((bits + 0x7FFFU + (bits >> 16 & 1)) & 0xFFFF0000U);
+}
+
+class RoundedModel : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(OperatorSets, RoundedModel, testing::Values(11, 17));
+
+TEST_P(RoundedModel, RoundsInputConstantAndResult) {
+    const auto onnxruntime = OnnxRuntime::find();
+    if (!onnxruntime) GTEST_SKIP() << onnxruntime.error().message;
+    constexpr float x[] = {1.003F, -257.5F, 0.1F, 3.14159F}, w = 1.7182F;
+    test::TinyOnnx model(GetParam());
+    model.input("x", {4}).floats("w", {1}, {w}).node("Mul", {"x", "w"}, {"y"}).output("y", {4});
+    model.proto().mutable_graph()->mutable_node(0)->set_name("y");  // as its output, as many are
+    const test::TempDir folder;
+    model.save(folder / "whole.onnx");
+    const auto written = onnx::write_rounded(folder / "whole.onnx", folder / "model.onnx");
+    ASSERT_TRUE(written) << written.error().message;
+    TensorData in{DataType::float32, {4}, std::vector<std::byte>(sizeof x)};
+    std::memcpy(in.bytes.data(), x, sizeof x);
+    const auto out = onnxruntime->run(folder / "model.onnx", {{"x", in}});
+    ASSERT_TRUE(out) << out.error().message;
+    const std::vector<double> y = numbers_of(out->at("y"));
+    ASSERT_EQ(y.size(), std::size(x));
+    for (size_t i = 0; i < y.size(); ++i)
+        EXPECT_EQ(y[i], static_cast<double>(bf16_of(bf16_of(x[i]) * bf16_of(w)))) << x[i];
+}
+
+}  // namespace
+}  // namespace vartml::verify

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CRC-32 (ISO-HDLC), the one of zlib and gzip: for files that scripts of others check.
+// Checksums of bytes.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -7,12 +7,12 @@
 
 namespace vartml {
 
-// Checksum of `bytes`; given the checksum of what comes before them, that of both together.
+// CRC-32 (ISO-HDLC), the one of zlib and gzip: for files that scripts of others check. Given the
+// checksum of what comes before the bytes, that of both together.
 uint32_t crc32(std::span<const std::byte> bytes, uint32_t before = 0);
 
-// CRC-32C (Castagnoli, RFC 3720 B.4), the checksum of the entries of a compiled model.
-
-// Checksum of `bytes`; given the checksum of what comes before them, that of both together.
+// CRC-32C (Castagnoli, RFC 3720 B.4), the checksum of the entries of a compiled model; the same
+// way.
 uint32_t crc32c(std::span<const std::byte> bytes, uint32_t before = 0);
 // The same without the processor's instructions; the oracle of tests.
 uint32_t crc32c_ref(std::span<const std::byte> bytes, uint32_t before = 0);

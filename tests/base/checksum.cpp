@@ -47,5 +47,14 @@ TEST(Crc32c, ContinuesAcrossPieces) {
         EXPECT_EQ(crc32c(all.subspan(cut), crc32c(all.first(cut))), crc32c(all));
 }
 
+// The check value is that of the catalogue of parametrised CRC algorithms (CRC-32/ISO-HDLC).
+TEST(Crc32, IsTheOneOfZlibAndContinuesAcrossPieces) {
+    const auto digits = std::as_bytes(std::span(std::string_view("123456789")));
+    EXPECT_EQ(crc32(digits), 0xcbf43926u);
+    EXPECT_EQ(crc32({}), 0u);
+    for (size_t cut = 0; cut <= digits.size(); ++cut)
+        EXPECT_EQ(crc32(digits.subspan(cut), crc32(digits.first(cut))), 0xcbf43926u);
+}
+
 }  // namespace
 }  // namespace vartml

@@ -365,8 +365,9 @@ void tell_guessed_labels(GstVartmlDecode* self, const CachedDecoder& entry) {
                              "' has no labels, so its classes get the names of " + source +
                              "; label-file or x-vartml-labels gives others";
     gst_element_message_full(GST_ELEMENT(self), GST_MESSAGE_INFO, GST_STREAM_ERROR,
-                             GST_STREAM_ERROR_FORMAT, g_strdup(text.c_str()), nullptr, __FILE__,
-                             GST_FUNCTION, __LINE__);
+                             GST_STREAM_ERROR_FORMAT, g_strdup(text.c_str()),
+                             g_strdup(text.c_str()),  // gst-launch prints this one alone
+                             __FILE__, GST_FUNCTION, __LINE__);
 }
 
 // A vector of sums of products may be the logits of classes, or angles, ages, coordinates.

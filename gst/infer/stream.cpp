@@ -13,8 +13,6 @@
 
 namespace vartml::gst::infer {
 
-// Events, queries and activation of vartmlinfer; the queue they share with the frames.
-
 Stream::~Stream() {
     stop();
 }

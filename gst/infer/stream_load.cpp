@@ -15,8 +15,6 @@
 
 namespace vartml::gst::infer {
 
-// Loading and swapping: a model is opened, warmed up and announced, by the state change or by a
-// thread of the stream's own.
 namespace {
 
 const char* doing(const Failure& failure) {

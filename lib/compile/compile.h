@@ -38,7 +38,7 @@ struct CompileRequest {
     unsigned dp_size = 1, tp_size = 1;  // times the columns of one program; results are the same
     double threshold_gops_percent = 20;
     uint64_t device_memory_limit = 0;  // bytes for one NPU partition; 0 = the device's
-    // Bytes for one CPU partition, and for one tensor of it; 0 = those of lib/graph/memory_limit.h.
+    // Bytes for one CPU partition, and for one tensor of it; 0 = those of lib/graph/dynamic.h.
     uint64_t cpu_memory_limit = 0;
     std::map<std::string, std::vector<int64_t>> input_shapes;
     std::map<std::string, Layout> layouts;

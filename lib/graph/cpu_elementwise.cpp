@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Element-wise operators with types or inputs of their own; those of one formula are in
-// elementwise_unary.cpp and elementwise_binary.cpp.
+// Element-wise operators: those with types or inputs of their own, then those of one formula.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -93,9 +92,6 @@ Result<void> binary(const Call& call) {
     run_row(row, call.inputs, call.outputs[0]);
     return {};
 }
-
-// Element-wise operators with types or inputs of their own; those of one formula are in
-// elementwise_unary.cpp and elementwise_binary.cpp.
 
 namespace {
 

@@ -28,8 +28,6 @@ struct SlicePlaces {
 // indices share.
 Result<SlicePlaces> slice_places(const Call& call, size_t batch_dims);
 
-// Gather operators: elements picked by index.
-
 namespace {
 
 Result<void> gather(const Call& call) {

@@ -45,8 +45,6 @@ void multiply(const Shape& a_shape, const T* a, const Shape& b_shape, const T* b
                     b + walk.offset(1) * depth * columns, columns, y + i * rows * columns, columns);
 }
 
-// Products of matrices of one type; determinants.
-
 namespace {
 
 // The types that ONNX multiplies matrices of.

@@ -8,8 +8,6 @@
 
 namespace vartml::cpu {
 
-// Operators that only move elements: bytes of the element's size, whatever its type.
-
 namespace {
 
 using Ints = std::vector<int64_t>;

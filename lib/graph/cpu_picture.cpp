@@ -12,8 +12,6 @@
 
 namespace vartml::cpu {
 
-// Col2Im: blocks of columns added up where they overlap in the picture.
-
 namespace {
 
 using Ints = std::vector<int64_t>;

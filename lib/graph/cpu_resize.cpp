@@ -34,8 +34,6 @@ T from_blend(double blend) {
     }
 }
 
-// Resize: nearest moves elements; linear and cubic blend along one axis after the other.
-
 namespace {
 
 // What the node says about one axis.

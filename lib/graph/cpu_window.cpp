@@ -72,8 +72,6 @@ void fill_columns(const Sliding& window, const T* x, int64_t k, int64_t rows, in
     }
 }
 
-// Convolutions and their transpose.
-
 namespace {
 
 // A window whose columns are the input itself.

@@ -9,8 +9,6 @@
 
 namespace vartml::graph {
 
-// Normalisation and softmax: the shape stays.
-
 namespace {
 
 Result<Types> infer_axis(const Graph& graph, const Node& node) {

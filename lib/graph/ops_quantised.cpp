@@ -13,9 +13,6 @@
 
 namespace vartml::graph {
 
-// Quantise, dequantise and the element-wise QLinear forms; products are in ops_window.cpp and
-// ops_matrix.cpp.
-
 namespace {
 
 Result<Types> infer_quantise(const Graph& graph, const Node& node) {

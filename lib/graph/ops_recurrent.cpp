@@ -10,8 +10,6 @@
 
 namespace vartml::graph {
 
-// LSTM, GRU and RNN.
-
 namespace {
 
 // x [sequence, batch, input], w [directions, gates * hidden, input], r [directions, gates * hidden,

@@ -11,8 +11,6 @@
 
 namespace vartml::graph {
 
-// Many elements become one.
-
 namespace {
 
 std::vector<int64_t> reduced(std::vector<int64_t> shape, std::span<const int64_t> axes,

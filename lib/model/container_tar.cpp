@@ -62,7 +62,6 @@ struct ElfSections {
 // not looked at.
 Result<ElfSections> read_elf(Bytes file);
 
-// A .tar.gz: unpacked into the directory form, every entry checked, then mapped.
 namespace {
 
 constexpr const char* manifest_name = "model.vmf";

@@ -17,7 +17,6 @@
 
 namespace vartml::artifact {
 
-// The directory form: model.vmf and one file per entry.
 namespace {
 
 constexpr size_t max_depth = 4;         // vaiml_par_0/0/debug/x

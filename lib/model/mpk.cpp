@@ -16,7 +16,6 @@
 
 namespace vartml::artifact {
 
-// The rules A9 to A11 for NAME_mpk.json.
 namespace {
 
 using nlohmann::json;

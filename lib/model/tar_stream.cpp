@@ -74,8 +74,6 @@ std::string mpk_name(std::string_view model_name) {
     return tar_stem(model_name) + "_mpk.json";
 }
 
-// Two readers of libarchive, one behind the other: one takes the gzip stream apart, the other the
-// tar in it. Between them bytes are counted and summed up, which the library does not do.
 namespace {
 
 struct FreeRead {

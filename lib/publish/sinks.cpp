@@ -65,7 +65,6 @@ private:
 
 namespace vartml {
 
-// The sinks that need nothing but the operating system.
 namespace {
 
 using publish::StreamSink;

@@ -40,7 +40,6 @@ Result<void> finish_stats(const StatsOptions& options, compiler::CompileRequest&
 // What a user should know of what was asked for, in warnings; `batch` is the model's.
 void warn_of_stats(const compiler::StatsRequest& stats, unsigned batch);
 
-// `vartml compile`: options in, console lines and exit status out.
 namespace {
 
 struct Options {

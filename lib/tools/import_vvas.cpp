@@ -41,7 +41,6 @@ struct VvasImport {
 // Errors: invalid_argument naming the file and the key; those of read_labels.
 Result<VvasImport> import_vvas_config(const VvasConfig& config, const VvasImportOptions& options);
 
-// `vartml import-vvas`: a configuration of VVAS's vvas_xinfer as launch line and sidecar.
 namespace {
 
 int fail(const Error& error) {

@@ -21,7 +21,6 @@
 
 namespace vartml::tools {
 
-// vartml inspect: shows, verifies and unpacks a compiled model without a device.
 namespace {
 
 struct Options {

@@ -58,7 +58,6 @@ private:
     bool random_ = false;
 };
 
-// `vartml verify`: options in, report and exit status out.
 namespace {
 
 struct Options {

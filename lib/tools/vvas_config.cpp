@@ -40,7 +40,6 @@ std::span<const VvasKey> vvas_keys();             // release 6
 std::span<const VvasKey> vvas_dpu_keys();         // releases 1 to 3
 std::span<const VvasKey> vvas_preprocess_keys();  // their second file
 
-// Walks the JSON of a configuration along the tables of its keys.
 namespace {
 
 using Json = nlohmann::ordered_json;

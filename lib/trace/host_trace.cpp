@@ -45,7 +45,6 @@ uint64_t frame_start_ns(FrameKey key);
 
 namespace vartml {
 
-// Events into the ring of the calling thread.
 namespace {
 
 void record(char phase, const TraceEvent& event, uint64_t at_ns, uint64_t extra) noexcept {

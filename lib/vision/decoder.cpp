@@ -36,9 +36,6 @@ std::string doubt_of_boxes(const Candidates& all, const Expectation& expected);
 
 namespace vartml {
 
-// The decoder of a model: chooses the family, resolves options, and takes candidates through NMS to
-// frame pixels.
-
 using vision::Candidate;
 using vision::Family;
 using vision::HeadRequest;

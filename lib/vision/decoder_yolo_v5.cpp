@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // YOLO v3, v4, v5, v7 with the boxes decoded in the model: [1,N,5+C] of centre and size in model
-// pixels, objectness, classes; score objectness * class. Also raw maps (yolo_v5_raw.h).
+// pixels, objectness, classes; score objectness * class. Also raw maps.
 #include <algorithm>
 #include <cmath>
 
@@ -18,9 +18,6 @@ bool has_raw_maps(const HeadRequest& request);
 bool fits_yolo_v5_raw(const HeadRequest& request);
 // Errors: dec-role, dec-positions (strides, anchors), dec-classes.
 Result<std::unique_ptr<Head>> create_yolo_v5_raw(const HeadRequest& request);
-
-// YOLO v3, v4, v5, v7 with the boxes decoded in the model: [1,N,5+C] of centre and size in model
-// pixels, objectness, classes; score objectness * class. Also raw maps (yolo_v5_raw.h).
 
 namespace {
 

@@ -40,8 +40,6 @@ std::optional<PoseColumns> pose_columns(const ModelInfo& info, unsigned columns)
 bool is_yolo_v8_obb(const HeadRequest& request);
 bool is_yolo_v8_pose(const HeadRequest& request);
 
-// YOLO v8, v9, v11, v12: [1,4+C,N] of centre and size in model pixels and class scores.
-
 unsigned yolo_v8_columns(const HeadRequest& request) {
     if (!fits_dense_form(request, YoloV8::form)) return 0;
     const auto head = locate_dense_head(

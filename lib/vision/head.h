@@ -206,7 +206,7 @@ public:
     // the numbers themselves will show it.
     virtual std::string_view activation() const { return {}; }
     // Why the numbers of the last run() cannot be what the head takes them for, beside what
-    // plausibility.h sees in any boxes; "" = nothing speaks against it.
+    // decoder.cpp sees in any boxes; "" = nothing speaks against it.
     virtual std::string doubt() const { return {}; }
 };
 

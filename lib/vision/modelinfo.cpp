@@ -19,8 +19,6 @@
 
 namespace vartml {
 
-// Reads sidecars: text to ModelInfo, and the search for the file.
-
 using vision::IniEntry;
 using vision::IniSection;
 using vision::Key;

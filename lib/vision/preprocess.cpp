@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A prepared Preprocessor: what preprocess_create.cpp fills and preprocess.cpp runs.
+// A prepared Preprocessor: how it is made and run.
 //
 // The output is done in tiles of columns, so that all scratch memory fits on the stack and stays in
 // the first-level cache; within a tile, rows of the frame are converted once and kept while two
@@ -23,12 +23,6 @@
 #include "lib/vision/preprocess_plan.h"
 
 namespace vartml {
-
-// A prepared Preprocessor: what preprocess_create.cpp fills and preprocess.cpp runs.
-//
-// The output is done in tiles of columns, so that all scratch memory fits on the stack and stays in
-// the first-level cache; within a tile, rows of the frame are converted once and kept while two
-// output rows need them.
 
 constexpr uint32_t preprocess_tile_columns = 1024;  // of the frame
 constexpr uint32_t preprocess_tile_pixels = 512;    // of the model

@@ -281,7 +281,7 @@ void expect_golden(const std::string& name, std::string text) {
         text.replace(start, text.find('\n', start) - start, line);
     }
     const char* folder = std::getenv("VARTML_GOLDEN");
-    ASSERT_TRUE(folder) << "set VARTML_GOLDEN to tests/compiler/golden";
+    ASSERT_TRUE(folder) << "set VARTML_GOLDEN to tests/compile/golden";
     const std::string file = std::string(folder) + '/' + name;
     if (std::getenv("VARTML_UPDATE_GOLDEN")) test::spill(file, text);
     EXPECT_EQ(text, test::slurp(file)) << file;

@@ -83,7 +83,6 @@ std::span<const LowerRow> experimental_rows() {
     return experimental_table;
 }
 
-// The operators of com.microsoft that ONNX Runtime's optimisers make of several.
 namespace {
 
 using Numbers = std::vector<std::optional<float>>;

@@ -161,8 +161,6 @@ bool absorb_input_affine(Rewriter& rewriter, size_t index, std::span<const doubl
     return true;
 }
 
-// fold_batch_norm and fold_scale_bias.
-
 namespace {
 
 using graph::Node;

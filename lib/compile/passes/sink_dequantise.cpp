@@ -9,8 +9,6 @@
 
 namespace vartml::compiler {
 
-// sink_dequantise: what only moves elements works on the codes.
-
 namespace {
 
 using graph::Node;

@@ -39,7 +39,6 @@ View cut(const View& view, const Band& band) {
     return cut(cut(view, 0, band.images), 2, band.rows);
 }
 
-// Border tensors in logical dimensions.
 namespace {
 
 struct Axes {

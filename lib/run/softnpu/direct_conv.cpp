@@ -9,7 +9,6 @@
 
 namespace vartml::softnpu {
 
-// Convolutions by our own kernels.
 namespace {
 
 using kernels::ConvShape;

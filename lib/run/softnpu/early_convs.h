@@ -13,7 +13,7 @@ namespace vartml::softnpu {
 // In the order of the program, as many as have together at most 1/10 of the multiply-adds. A
 // convolution of the input itself is not one of them: pixels have no more digits than bf16, its
 // share of the work is large, and what rounding its weights shifts is put right
-// (rounded_weights.h).
+// (lower_conv.h).
 std::vector<bool> find_early_convs(const graph::Graph& graph);
 
 }  // namespace vartml::softnpu

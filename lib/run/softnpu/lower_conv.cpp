@@ -26,8 +26,6 @@ namespace vartml::softnpu {
 bool runs_point_conv(const Lowering& lowering, const graph::Node& node);
 Result<void> lower_point_conv(Lowering& lowering, const graph::Node& node);
 
-// Convolution and transposed convolution, channels-last, with bias, activation and residual in one
-// primitive.
 namespace {
 
 using dnnl::memory;

@@ -14,8 +14,6 @@
 
 namespace vartml::softnpu {
 
-// The embedded pre-process: bytes of a picture to channels-last numbers, by a table of 256 per
-// channel.
 namespace {
 
 using kernels::bf16;

@@ -24,7 +24,6 @@ void emit_max_pool(Lowering& lowering, const graph::Node& node, const kernels::P
 void lower_column_sums(Lowering& lowering, const View& src, float scale, const View& dst,
                        std::string_view name);
 
-// Pooling over windows and over whole pictures.
 namespace {
 
 // Whether each window lies on the picture in part.

@@ -25,7 +25,6 @@ struct Window {
 void emit_average(Lowering& lowering, const View& src, const Coding& from, const View& dst,
                   const Coding& to, const Window& window, std::string_view name);
 
-// Quantised operators without products: between floats and codes, element-wise, pools, Concat.
 namespace {
 
 using graph::Graph;

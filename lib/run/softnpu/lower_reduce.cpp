@@ -25,8 +25,6 @@ void lower_extreme(Lowering& lowering, kernels::Binary op, const View& src, cons
 void emit_softmax(Lowering& lowering, const graph::Node& node, const View& src, const View& dst,
                   int64_t rows, int64_t count);
 
-// Softmax and reductions.
-
 Result<void> lower_softmax(Lowering& lowering, const graph::Node& node) {
     const graph::ValueId out = node.outputs[0];
     const int axis = static_cast<int>(node.get("axis", int64_t{-1}));

@@ -21,7 +21,6 @@
 
 namespace vartml::softnpu {
 
-// The common part of lowering: types, orders, places, copies, lifetimes.
 namespace {
 
 bool is_matrix_work(std::string_view base) {

@@ -11,7 +11,6 @@
 
 namespace vartml::softnpu {
 
-// oneDNN descriptors and the step that executes a primitive.
 namespace {
 
 // Streams of the CPU engine hold no state; one per thread, so that no two threads share one.

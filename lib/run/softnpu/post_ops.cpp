@@ -10,7 +10,6 @@
 
 namespace vartml::softnpu {
 
-// Post-operations.
 namespace {
 
 using dnnl::algorithm;

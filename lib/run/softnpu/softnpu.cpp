@@ -135,7 +135,6 @@ private:
 
 namespace vartml::device {
 
-// The software NPU as a device.
 namespace {
 
 // bf16 only where the processor multiplies it natively.

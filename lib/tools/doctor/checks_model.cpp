@@ -37,7 +37,6 @@ struct PictureInput {
 void check_numbers(Examination& e, const std::string& path, const artifact::CompiledModel& model,
                    const ModelInfo& info, const PictureInput& picture, Decoder decoder);
 
-// The model: readable, for which device, whether it fits, which device answers, which views it has.
 namespace {
 
 std::string mib(uint64_t bytes) {

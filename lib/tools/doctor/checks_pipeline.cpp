@@ -15,7 +15,6 @@
 
 namespace vartml::doctor {
 
-// A line of gst-launch: parsed and tried in part by the program vartml-pipeline, then judged.
 namespace {
 
 namespace fs = std::filesystem;

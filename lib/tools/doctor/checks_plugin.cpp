@@ -15,7 +15,6 @@
 
 namespace vartml::doctor {
 
-// Whether GStreamer finds the plugin. Asked of its own program, so that nothing here links it.
 namespace {
 
 namespace fs = std::filesystem;

@@ -30,7 +30,6 @@
 
 namespace vartml::doctor {
 
-// Program, compiler, processor, device, caches and peaks.
 namespace {
 
 constexpr const char* other_cache = "export XDG_CACHE_HOME=/var/tmp/$(id -un)";

@@ -15,7 +15,6 @@
 
 namespace vartml::doctor {
 
-// The table of checks, and the report as text and JSON.
 namespace {
 
 struct Check {

@@ -22,7 +22,7 @@ inline constexpr const char* rounded_reference = "rounded";
 struct FolderCheck {
     std::string model;  // the ONNX file, beside which a sidecar may lie
     std::string compiled;
-    std::string folder;  // with a request (tensor_folder.h), and a folder of outputs per reference
+    std::string folder;  // with a request, and a folder of outputs per reference
     std::string numerics = "auto";
     Rule rule = Rule::standard;
 };

@@ -15,7 +15,7 @@ namespace vartml::verify {
 
 // Runs the compiled model once more with what its operators hand to one another as outputs, beside
 // ONNX Runtime with the same. `inputs` in the order of the model; `was_quantised` of
-// keep_tensors.h. Errors: those of keep_tensors,
+// connect.h. Errors: those of keep_tensors,
 // Session and OnnxRuntime.
 Result<Layers> compare_layers(const std::string& onnx_file, const std::string& compiled,
                               const Session::Options& options, const OnnxRuntime& reference,

@@ -74,7 +74,6 @@ struct State {
     std::set<std::string> labels;  // of what was decoded
     // set when properties change, cleared by the streaming thread
     std::atomic<bool> changed{true};
-    std::atomic<bool> labels_changed{true};
 
     // streaming thread, between start and stop
     DecodeSettings settings;
@@ -114,24 +113,12 @@ State& state_of(gpointer object) {
     return *GST_VARTML_DECODE(object)->state;
 }
 
-void set_property(GObject* object, guint id, const GValue* value, GParamSpec* spec) {
-    State& state = state_of(object);
-    GST_OBJECT_LOCK(object);
-    const bool known = state.properties.set(id, value);
-    if (id == prop_label_file) state.labels_changed = true;
-    state.changed = true;
-    GST_OBJECT_UNLOCK(object);
-    if (!known) G_OBJECT_WARN_INVALID_PROPERTY_ID(object, id, spec);
-}
-
-void list_labels(const std::set<std::string>& labels, GValue* list) {
-    for (const std::string& label : labels) {
-        GValue text = G_VALUE_INIT;
-        g_value_init(&text, G_TYPE_STRING);
-        g_value_set_string(&text, label.c_str());
-        gst_value_array_append_and_take_value(list, &text);
-    }
-}
+struct Properties {
+    using Lock = ObjectLock;
+    static auto rows() { return decode_properties(); }
+    static DecodeProperties& settings(GObject* object) { return state_of(object).properties; }
+    static void written(GObject* object) { state_of(object).changed = true; }
+};
 
 void note_labels(GstVartmlDecode* self, const vartml::Decoder& decoder) {
     std::set<std::string> labels(decoder.labels().begin(), decoder.labels().end());
@@ -142,16 +129,6 @@ void note_labels(GstVartmlDecode* self, const vartml::Decoder& decoder) {
     GST_OBJECT_UNLOCK(self);
 }
 
-void get_property(GObject* object, guint id, GValue* value, GParamSpec* spec) {
-    State& state = state_of(object);
-    GST_OBJECT_LOCK(object);
-    const bool known = id == prop_stats || id == prop_labels || state.properties.get(id, value);
-    if (id == prop_stats) g_value_take_boxed(value, state.stats.structure());
-    if (id == prop_labels) list_labels(state.labels, value);
-    GST_OBJECT_UNLOCK(object);
-    if (!known) G_OBJECT_WARN_INVALID_PROPERTY_ID(object, id, spec);
-}
-
 // Takes over changed properties. False after posting an error.
 bool update_settings(GstVartmlDecode* self) {
     State& state = *self->state;
@@ -159,10 +136,11 @@ bool update_settings(GstVartmlDecode* self) {
     state.results.clear();
     GST_OBJECT_LOCK(self);
     const DecodeProperties p = state.properties;
+    state.properties.label_file_written = false;
     GST_OBJECT_UNLOCK(self);
     const vartml::DecodeOptions& options = state.settings.options = p.options();
     state.keep_tensors = p.keep_tensors;
-    if (state.labels_changed.exchange(false)) {
+    if (p.label_file_written) {
         state.before.labels = state.settings.labels;
         state.before.label_file = state.settings.label_file;
         state.settings.labels.clear();
@@ -194,6 +172,7 @@ gboolean start(GstBaseTransform* base) {
     GST_OBJECT_LOCK(self);
     state.stats = {};
     state.labels.clear();
+    state.properties.label_file_written = true;
     const std::string file = state.properties.modelinfo_file;
     GST_OBJECT_UNLOCK(self);
     state.settings = state.before = {};
@@ -211,7 +190,7 @@ gboolean start(GstBaseTransform* base) {
         }
         state.settings.model_info = std::move(*info);
     }
-    state.changed = state.labels_changed = true;
+    state.changed = true;
     return update_settings(self);
 }
 
@@ -609,6 +588,21 @@ void finalize(GObject* object) {
 
 }  // namespace
 
+void vartml::gst::list_decoded_labels(GObject* element, GValue* list) {
+    const ObjectLock lock(element);
+    for (const std::string& label : state_of(element).labels) {
+        GValue text = G_VALUE_INIT;
+        g_value_init(&text, G_TYPE_STRING);
+        g_value_set_string(&text, label.c_str());
+        gst_value_array_append_and_take_value(list, &text);
+    }
+}
+
+GstStructure* vartml::gst::decode_stats(GObject* element) {
+    const ObjectLock lock(element);
+    return state_of(element).stats.structure();
+}
+
 static void gst_vartml_decode_init(GstVartmlDecode* self) {
     self->state = new State;
     GstBaseTransform* base = GST_BASE_TRANSFORM(self);
@@ -623,10 +617,8 @@ static void gst_vartml_decode_class_init(GstVartmlDecodeClass* klass) {
     auto* gobject = G_OBJECT_CLASS(klass);
     auto* element = GST_ELEMENT_CLASS(klass);
     auto* base = GST_BASE_TRANSFORM_CLASS(klass);
-    gobject->set_property = set_property;
-    gobject->get_property = get_property;
     gobject->finalize = finalize;
-    install_decode_properties(gobject);
+    install_properties<Properties>(gobject);
 
     gst_element_class_set_static_metadata(
         element, "VART-ML tensor decoder", "Analyzer/Video",

@@ -25,6 +25,7 @@
 #include "gst/join/joint.h"
 #include "gst/support/error.h"
 #include "gst/support/in_place.h"
+#include "gst/support/property_table.h"
 
 GST_DEBUG_CATEGORY_STATIC(vartmlmetajoin_debug);
 GST_DEBUG_CATEGORY_STATIC(performance_debug);
@@ -33,8 +34,6 @@ GST_DEBUG_CATEGORY_STATIC(performance_debug);
 using namespace vartml::gst;
 
 namespace {
-
-guint stats_id = 0;
 
 struct State {
     JoinSettings settings;  // guarded by the object lock
@@ -67,42 +66,55 @@ State& state_of(gpointer object) {
     return *GST_VARTML_META_JOIN(object)->state;
 }
 
-void set_property(GObject* object, guint id, const GValue* value, GParamSpec* spec) {
-    State& state = state_of(object);
-    const auto* property = find_property(join_properties(), id);
-    if (!property) {
-        G_OBJECT_WARN_INVALID_PROPERTY_ID(object, id, spec);
-        return;
-    }
-    GST_OBJECT_LOCK(object);
-    property->write(state.settings, value);
-    const uint64_t tolerance = state.settings.tolerance;
-    GST_OBJECT_UNLOCK(object);
-    const std::lock_guard lock(state.joint.mutex);
-    state.joint.settings.tolerance = tolerance;
+GstStructure* stats_of(GObject* object) {
+    Joint& joint = state_of(object).joint;
+    const std::lock_guard lock(joint.mutex);
+    const JoinCounts& c = joint.counts;
+    return gst_structure_new("vartml-metajoin-stats", "frames", G_TYPE_UINT64, c.frames, "matched",
+                             G_TYPE_UINT64, c.matched, "unmatched", G_TYPE_UINT64, c.unmatched,
+                             "late", G_TYPE_UINT64, c.late, "timeouts", G_TYPE_UINT64, c.timeouts,
+                             "copied", G_TYPE_UINT64, c.copied, nullptr);
 }
 
-void get_property(GObject* object, guint id, GValue* value, GParamSpec* spec) {
-    State& state = state_of(object);
-    if (id == stats_id) {
-        const std::lock_guard lock(state.joint.mutex);
-        const JoinCounts& c = state.joint.counts;
-        g_value_take_boxed(
-            value,
-            gst_structure_new("vartml-metajoin-stats", "frames", G_TYPE_UINT64, c.frames, "matched",
-                              G_TYPE_UINT64, c.matched, "unmatched", G_TYPE_UINT64, c.unmatched,
-                              "late", G_TYPE_UINT64, c.late, "timeouts", G_TYPE_UINT64, c.timeouts,
-                              "copied", G_TYPE_UINT64, c.copied, nullptr));
-        return;
+struct Properties {
+    using Lock = ObjectLock;
+    static std::span<const Property<JoinSettings>> rows();
+    static JoinSettings& settings(GObject* object) { return state_of(object).settings; }
+    static void written(GObject* object);
+};
+
+std::span<const Property<JoinSettings>> Properties::rows() {
+    using S = JoinSettings;
+    using P = Property<S>;
+    // Since: 1.0
+    static const P all[] = {
+        {"tolerance", "Tolerance",
+         "Nanoseconds that the running times of a picture and its metadata may differ by; none: "
+         "half a frame of sink_main",
+         any_time, P::Time{&S::tolerance}},
+        {"sync", "Sync", "Wait for the metadata of each picture", until_ready, P::Flag{&S::sync}},
+        {"timeout", "Timeout",
+         "Nanoseconds that live pictures wait longer than the latency of the branches", until_ready,
+         P::Time{&S::timeout}},
+        {"region", "Region",
+         "Part of the main picture that sink_meta shows, `x,y,w,h` in its pixels; unset: all of "
+         "it",
+         until_ready, P::Text{&S::region}},
+        P::stats<stats_of>(
+            "Counts since start: frames, matched, unmatched, late, timeouts, copied"),
+    };
+    return all;
+}
+
+void Properties::written(GObject* object) {
+    uint64_t tolerance;
+    {
+        const ObjectLock lock(object);
+        tolerance = settings(object).tolerance;
     }
-    const auto* property = find_property(join_properties(), id);
-    if (!property) {
-        G_OBJECT_WARN_INVALID_PROPERTY_ID(object, id, spec);
-        return;
-    }
-    GST_OBJECT_LOCK(object);
-    property->read(state.settings, value);
-    GST_OBJECT_UNLOCK(object);
+    Joint& joint = state_of(object).joint;
+    const std::lock_guard lock(joint.mutex);
+    joint.settings.tolerance = tolerance;
 }
 
 // ---- latency -------------------------------------------------------------------------------
@@ -519,13 +531,9 @@ static void gst_vartml_meta_join_class_init(GstVartmlMetaJoinClass* klass) {
     GST_DEBUG_CATEGORY_GET(performance_debug, "GST_PERFORMANCE");
     auto* gobject = G_OBJECT_CLASS(klass);
     auto* element = GST_ELEMENT_CLASS(klass);
-    gobject->set_property = set_property;
-    gobject->get_property = get_property;
     gobject->finalize = finalize;
     element->change_state = change_state;
-    stats_id = install_properties(
-        gobject, join_properties(),
-        "Counts since start: frames, matched, unmatched, late, timeouts, copied");
+    install_properties<Properties>(gobject);
     gst_element_class_set_static_metadata(
         element, "VART-ML metadata joiner", "Muxer/Metadata",
         "Puts the metadata of one branch on the pictures of another", "The gst-vartml authors");

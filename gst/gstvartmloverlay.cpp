@@ -26,11 +26,12 @@
 #include "gst/overlay/attach.h"
 #include "gst/overlay/hud.h"
 #include "gst/overlay/negotiate.h"
-#include "gst/overlay/properties.h"
 #include "gst/overlay/reader.h"
 #include "gst/overlay/scene.h"
+#include "gst/overlay/settings.h"
 #include "gst/support/error.h"
 #include "gst/support/in_place.h"
+#include "gst/support/property_table.h"
 #include "gst/support/upstream.h"
 
 GST_DEBUG_CATEGORY_STATIC(vartmloverlay_debug);
@@ -40,8 +41,6 @@ GST_DEBUG_CATEGORY_STATIC(performance_debug);
 using namespace vartml::gst;
 
 namespace {
-
-guint stats_id = 0;
 
 struct Counts {
     guint64 frames = 0, drawn = 0, attached = 0, blended = 0, copied = 0, rectangle_bytes = 0;
@@ -108,34 +107,88 @@ State& state_of(gpointer object) {
     return *GST_VARTML_OVERLAY(object)->state;
 }
 
-void set_property(GObject* object, guint id, const GValue* value, GParamSpec* spec) {
-    State& state = state_of(object);
-    const auto* property = find_property(overlay_properties(), id);
-    if (!property) {
-        G_OBJECT_WARN_INVALID_PROPERTY_ID(object, id, spec);
-        return;
-    }
-    GST_OBJECT_LOCK(object);
-    property->write(state.settings, value);
-    state.changed = true;
-    GST_OBJECT_UNLOCK(object);
-}
-
-GstStructure* stats_of(const Counts& c) {
+GstStructure* stats_of(GObject* object) {
+    const ObjectLock lock(object);
+    const Counts& c = state_of(object).counts;
     return gst_structure_new("vartml-overlay-stats", "frames", G_TYPE_UINT64, c.frames, "drawn",
                              G_TYPE_UINT64, c.drawn, "attached", G_TYPE_UINT64, c.attached,
                              "blended", G_TYPE_UINT64, c.blended, "copied", G_TYPE_UINT64, c.copied,
                              "rectangle-bytes", G_TYPE_UINT64, c.rectangle_bytes, nullptr);
 }
 
-void get_property(GObject* object, guint id, GValue* value, GParamSpec* spec) {
-    const State& state = state_of(object);
-    const auto* property = find_property(overlay_properties(), id);
-    GST_OBJECT_LOCK(object);
-    if (property) property->read(state.settings, value);
-    if (id == stats_id) g_value_take_boxed(value, stats_of(state.counts));
-    GST_OBJECT_UNLOCK(object);
-    if (!property && id != stats_id) G_OBJECT_WARN_INVALID_PROPERTY_ID(object, id, spec);
+constexpr GEnumValue mode_values[] = {
+    {static_cast<int>(OverlayMode::automatic),
+     "Attach where downstream draws overlay compositions, else blend", "auto"},
+    {static_cast<int>(OverlayMode::attach), "Attach an overlay composition", "attach"},
+    {static_cast<int>(OverlayMode::blend), "Draw into the frame", "blend"},
+    {0, nullptr, nullptr},
+};
+
+constexpr GEnumValue color_mode_values[] = {
+    {static_cast<int>(ColorMode::by_class), "A color per label", "class"},
+    {static_cast<int>(ColorMode::by_track), "A color per track; without one, per label", "track"},
+    {static_cast<int>(ColorMode::fixed), "The color of the property color", "fixed"},
+    {0, nullptr, nullptr},
+};
+
+constexpr GFlagsValue draw_values[] = {
+    {draw_boxes, "Outlines of detections", "boxes"},
+    {draw_labels, "Labels with scores, and classes of the whole frame", "labels"},
+    {draw_tracks, "Ids of tracks, and where they were", "tracks"},
+    {draw_masks, "Masks of detections, and class maps", "masks"},
+    {draw_keypoints, "Keypoints and skeletons", "keypoints"},
+    {draw_regions, "Regions of interest and inferred regions", "regions"},
+    {0, nullptr, nullptr},
+};
+
+struct Properties {
+    using Lock = ObjectLock;
+    static std::span<const Property<OverlaySettings>> rows();
+    static OverlaySettings& settings(GObject* object) { return state_of(object).settings; }
+    static void written(GObject* object) { state_of(object).changed = true; }
+};
+
+std::span<const Property<OverlaySettings>> Properties::rows() {
+    using S = OverlaySettings;
+    using P = Property<S>;
+    // Since: 1.0
+    static const P all[] = {
+        {"mode", "Mode", "How results come onto the picture", until_ready,
+         P::choice<&S::mode>("GstVartmlOverlayMode", mode_values)},
+        {"draw", "Draw", "What is drawn", any_time,
+         P::Flags{"GstVartmlOverlayDraw", draw_values, &S::draw}},
+        {"hud", "Head-up display",
+         "Show frames per second, latency, skipped inferences and the model at the top left",
+         any_time, P::Flag{&S::hud}},
+        {"line-width", "Line width", "Pixels; 0 = one per 360 lines of the frame", any_time,
+         P::Uint{&S::line_width, 0, 100}},
+        {"font-scale", "Font scale",
+         "Size of the text in percent of the frame's height; 0 = 2.5, at least 10 pixels", any_time,
+         P::Real{&S::font_scale, 0, 50}},
+        {"color-mode", "Color mode", "What chooses the color of a detection", any_time,
+         P::choice<&S::color_mode>("GstVartmlOverlayColorMode", color_mode_values)},
+        {"color", "Color", "Color of color-mode=fixed as 0xaarrggbb", any_time,
+         P::Uint{&S::color, 0, G_MAXUINT}},
+        {"show-score", "Show scores", "Whether labels have scores", controlled,
+         P::Flag{&S::show_score}},
+        {"mask-opacity", "Opacity of masks", "0 = not seen, 1 = the picture below is not seen",
+         controlled, P::Real{&S::mask_opacity, 0, 1}},
+        {"keypoint-threshold", "Keypoint threshold", "Least score of a keypoint that is drawn",
+         controlled, P::Real{&S::keypoint_threshold, 0, 1}},
+        {"skeleton", "Skeleton",
+         "Lines between keypoints: auto (what the model says, else those of the published skeleton "
+         "of so many points), a skeleton such as coco17 or hand21, none, or pairs of point numbers "
+         "such as 0-1;1-2",
+         any_time, P::Text{&S::skeleton}},
+        {"classes", "Classes", "Comma list of labels that are drawn; unset: all", any_time,
+         P::Text{&S::classes}},
+        {"hold", "Hold",
+         "Nanoseconds for which the last results stay on frames that have none of their own",
+         any_time, P::Time{&S::hold}},
+        P::stats<stats_of>("Counts since start: frames, drawn, attached, blended, copied, "
+                           "rectangle-bytes"),
+    };
+    return all;
 }
 
 OverlaySettings settings_of(GstVartmlOverlay* self) {
@@ -471,12 +524,8 @@ static void gst_vartml_overlay_class_init(GstVartmlOverlayClass* klass) {
     auto* gobject = G_OBJECT_CLASS(klass);
     auto* element = GST_ELEMENT_CLASS(klass);
     auto* base = GST_BASE_TRANSFORM_CLASS(klass);
-    gobject->set_property = set_property;
-    gobject->get_property = get_property;
     gobject->finalize = finalize;
-    stats_id = install_properties(gobject, overlay_properties(),
-                                  "Counts since start: frames, drawn, attached, blended, copied, "
-                                  "rectangle-bytes");
+    install_properties<Properties>(gobject);
 
     gst_element_class_set_static_metadata(element, "VART-ML overlay", "Visualization/Video",
                                           "Draws what vision models found",

@@ -27,10 +27,10 @@
 #include <string>
 
 #include "gst/publish/open.h"
-#include "gst/publish/properties.h"
 #include "gst/publish/snapshot.h"
 #include "gst/support/error.h"
 #include "gst/support/in_place.h"
+#include "gst/support/property_table.h"
 
 GST_DEBUG_CATEGORY_STATIC(vartmlpublish_debug);
 #define GST_CAT_DEFAULT vartmlpublish_debug
@@ -38,8 +38,6 @@ GST_DEBUG_CATEGORY_STATIC(vartmlpublish_debug);
 using namespace vartml::gst;
 
 namespace {
-
-guint stats_id = 0;
 
 struct State {
     // guarded by the object lock
@@ -84,18 +82,15 @@ std::shared_ptr<vartml::Publisher> publisher_of(gpointer object) {
     return publisher;
 }
 
-void set_property(GObject* object, guint id, const GValue* value, GParamSpec* spec) {
-    const auto* property = find_property(publish_properties(), id);
-    if (!property) {
-        G_OBJECT_WARN_INVALID_PROPERTY_ID(object, id, spec);
-        return;
+GstStructure* stats_of(GObject* object) {
+    const auto publisher = publisher_of(object);
+    vartml::PublishCounts c;
+    if (publisher) {
+        c = publisher->counts();
+    } else {
+        const ObjectLock lock(object);
+        c = state_of(object).last_counts;
     }
-    GST_OBJECT_LOCK(object);
-    property->write(state_of(object).settings, value);
-    GST_OBJECT_UNLOCK(object);
-}
-
-GstStructure* stats_of(const vartml::PublishCounts& c) {
     return gst_structure_new(
         "vartml-publish-stats", "queued", G_TYPE_UINT64, c.queued, "sent", G_TYPE_UINT64, c.sent,
         "spooled", G_TYPE_UINT64, c.spooled, "replayed", G_TYPE_UINT64, c.replayed, "dropped",
@@ -104,25 +99,95 @@ GstStructure* stats_of(const vartml::PublishCounts& c) {
         "reconnects", G_TYPE_UINT64, c.reconnects, nullptr);
 }
 
-void get_property(GObject* object, guint id, GValue* value, GParamSpec* spec) {
-    const State& state = state_of(object);
-    if (id == stats_id) {
-        const auto publisher = publisher_of(object);
-        GST_OBJECT_LOCK(object);
-        vartml::PublishCounts counts = state.last_counts;
-        GST_OBJECT_UNLOCK(object);
-        if (publisher) counts = publisher->counts();
-        g_value_take_boxed(value, stats_of(counts));
-        return;
-    }
-    const auto* property = find_property(publish_properties(), id);
-    if (!property) {
-        G_OBJECT_WARN_INVALID_PROPERTY_ID(object, id, spec);
-        return;
-    }
-    GST_OBJECT_LOCK(object);
-    property->read(state.settings, value);
-    GST_OBJECT_UNLOCK(object);
+constexpr GEnumValue method_values[] = {
+    {static_cast<int>(PublishMethod::standard_output), "Standard output", "stdout"},
+    {static_cast<int>(PublishMethod::file), "A file or FIFO", "file"},
+    {static_cast<int>(PublishMethod::socket), "A listening unix socket", "socket"},
+    {static_cast<int>(PublishMethod::mqtt), "An MQTT broker", "mqtt"},
+    {0, nullptr, nullptr},
+};
+
+constexpr GFlagsValue include_values[] = {
+    {include_objects, "Detections", "objects"},
+    {include_classes, "Classes of the picture and attributes of objects", "classes"},
+    {include_tracks, "Track ids", "tracks"},
+    {include_keypoints, "Joints and landmarks", "keypoints"},
+    {include_timings, "Times of the inference", "timings"},
+    {include_masks, "Masks as lengths of runs", "masks"},
+    {include_embeddings, "Embedding vectors", "embeddings"},
+    {include_texts, "Lines of text that were read", "texts"},
+    {0, nullptr, nullptr},
+};
+
+struct Properties {
+    using Lock = ObjectLock;
+    static std::span<const Property<PublishSettings>> rows();
+    static PublishSettings& settings(GObject* object) { return state_of(object).settings; }
+    static void written(GObject*) {}
+};
+
+std::span<const Property<PublishSettings>> Properties::rows() {
+    using S = PublishSettings;
+    using P = Property<S>;
+    // Since: 1.0
+    static const P all[] = {
+        {"method", "Method", "Where records go", until_ready,
+         P::choice<&S::method>("GstVartmlPublishMethod", method_values)},
+        {"location", "Location", "File, FIFO or unix socket; required by methods file and socket",
+         until_ready, P::Text{&S::location}},
+        {"append", "Append", "Add to the file instead of replacing it", until_ready,
+         P::Flag{&S::append}},
+        {"address", "Address", "Host of the MQTT broker", until_ready, P::Text{&S::address}},
+        {"port", "Port", "Port of the MQTT broker", until_ready, P::Uint{&S::port, 1, 65535}},
+        {"topic", "Topic",
+         "MQTT topic; `{stream}` and `{model}` are replaced, and what MQTT forbids becomes `_`",
+         until_ready, P::Text{&S::topic}},
+        {"client-id", "Client id", "Name of this MQTT client; unset: random", until_ready,
+         P::Text{&S::client_id}},
+        {"username", "User name", "For the MQTT broker; unset: none", until_ready,
+         P::Text{&S::username}},
+        {"password", "Password", "For the MQTT broker; cannot be read back; unset: none",
+         until_ready, P::Secret{&S::password}},
+        {"tls-ca-file", "CA file",
+         "Certificates (PEM) that the broker's is checked by; unset: no TLS", until_ready,
+         P::Text{&S::tls_ca_file}},
+        {"tls-cert-file", "Certificate file", "Certificate (PEM) of this client; unset: none",
+         until_ready, P::Text{&S::tls_cert_file}},
+        {"tls-key-file", "Key file", "Key (PEM) of this client; unset: none", until_ready,
+         P::Text{&S::tls_key_file}},
+        {"mqtt-qos", "Quality of service",
+         "0: at most once; 1: until the broker acknowledges; 2: exactly once per connection",
+         until_ready, P::Uint{&S::qos, 0, 2}},
+        {"keepalive", "Keep-alive", "Seconds after which a silent MQTT connection is tested",
+         until_ready, P::Uint{&S::keepalive_s, 5, 65535}},
+        {"stream-name", "Stream name", "`stream` of records; unset: the stream id", until_ready,
+         P::Text{&S::stream_name}},
+        {"include", "Include", "What records have", any_time,
+         P::Flags{"GstVartmlPublishInclude", include_values, &S::include}},
+        {"add-empty", "Add empty", "Also publish frames on which nothing was found", any_time,
+         P::Flag{&S::add_empty}},
+        {"every", "Every", "Publish every Nth frame", any_time, P::Uint{&S::every, 1, G_MAXUINT}},
+        {"queue-size", "Queue size",
+         "Frames that wait in memory; when full, the oldest is dropped or goes to the spool",
+         until_ready, P::Uint{&S::queue_size, 1, 65536}},
+        {"spool-dir", "Spool folder",
+         "Folder for records while the receiver is away; unset: they are dropped when the queue is "
+         "full",
+         until_ready, P::Text{&S::spool_dir}},
+        {"spool-max-bytes", "Spool size",
+         "Bytes that the spool may take; when full, its oldest part is dropped", until_ready,
+         P::Time{&S::spool_max_bytes}},
+        {"spool-max-age", "Spool age",
+         "Seconds after which records in the spool are dropped; 0: never", until_ready,
+         P::Uint{&S::spool_max_age, 0, G_MAXUINT}},
+        {"drain-timeout", "Drain timeout",
+         "Milliseconds that EOS and the way to READY wait at most for records to be delivered",
+         until_ready, P::Uint{&S::drain_timeout_ms, 0, 3600000}},
+        P::stats<stats_of>("Counts since start: queued (now), sent, spooled, replayed, "
+                           "dropped, spool-bytes and spool-records (now), connected, "
+                           "reconnects"),
+    };
+    return all;
 }
 
 void post_state(GstElement* element, const char* name, const std::string& reason,
@@ -315,14 +380,9 @@ static void gst_vartml_publish_class_init(GstVartmlPublishClass* klass) {
     auto* gobject = G_OBJECT_CLASS(klass);
     auto* element = GST_ELEMENT_CLASS(klass);
     auto* base = GST_BASE_TRANSFORM_CLASS(klass);
-    gobject->set_property = set_property;
-    gobject->get_property = get_property;
     gobject->finalize = finalize;
     element->change_state = change_state;
-    stats_id = install_properties(gobject, publish_properties(),
-                                  "Counts since start: queued (now), sent, spooled, replayed, "
-                                  "dropped, spool-bytes and spool-records (now), connected, "
-                                  "reconnects");
+    install_properties<Properties>(gobject);
 
     gst_element_class_set_static_metadata(element, "VART-ML publisher", "Analyzer/Metadata",
                                           "Writes what was found on frames as JSON lines",

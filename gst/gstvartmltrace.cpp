@@ -29,20 +29,34 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <sstream>
+#include <string>
+#include <vector>
 
 #include "gst/support/error.h"
+#include "gst/support/property_table.h"
+#include "gst/support/runtime.h"
 #include "gst/trace/objects.h"
-#include "gst/trace/properties.h"
 #include "gst/trace/spans.h"
 #include "gst/trace/summary.h"
 
 using namespace vartml;
 using namespace vartml::gst::trace;
+using vartml::gst::operators_not_reported;
+using vartml::gst::Property;
 
 namespace {
 
+// The parameters, given once when the tracer is made.
+struct TracerSettings {
+    std::string file = "vartml-trace.json", elements;
+    unsigned flags = trace_flag::timeline, ring_kb = 256;
+    uint64_t max_bytes = 0;
+    bool summary = true;
+};
+
 struct State {
-    Properties properties;
+    TracerSettings settings;
     std::unique_ptr<Objects> objects;
     std::unique_ptr<Spans> spans;
     std::once_flag opened;
@@ -76,6 +90,121 @@ Spans& spans_of(GObject* tracer) {
 }
 Objects& objects_of(GObject* tracer) {
     return *GST_VARTML_TRACE(tracer)->state->objects;
+}
+
+// ---- parameters ----
+
+constexpr GFlagsValue flags_values[] = {
+    {trace_flag::frames, "Element spans and frame arrows", "frames"},
+    {trace_flag::runs, "Stages of inferences on host and device", "runs"},
+    {trace_flag::ops, "Operators, of models compiled with --stats-level=70 or higher", "ops"},
+    {trace_flag::queues, "Waits between two threads", "queues"},
+    {trace_flag::copies, "Copies of frames and tensors, with bytes and reason", "copies"},
+    {trace_flag::allocs, "Allocations of frame and tensor memory", "allocs"},
+    {0, nullptr, nullptr},
+};
+
+struct Parameters {
+    using Lock = vartml::gst::ObjectLock;
+    static std::span<const Property<TracerSettings>> rows();
+    static TracerSettings& settings(GObject* tracer) {
+        return GST_VARTML_TRACE(tracer)->state->settings;
+    }
+    static void written(GObject*) {}
+};
+
+std::span<const Property<TracerSettings>> Parameters::rows() {
+    using S = TracerSettings;
+    using P = Property<S>;
+    constexpr int once = G_PARAM_CONSTRUCT_ONLY;
+    static const P all[] = {
+        {"file", "File", "Trace to write; ui.perfetto.dev shows it", once, P::Text{&S::file}},
+        {"flags", "Flags", "What is recorded, joined by +", once,
+         P::Flags{"GstVartmlTraceFlags", flags_values, &S::flags}},
+        {"max-bytes", "Largest file", "Size of the file after which recording stops, 0: no limit",
+         once, P::Size{&S::max_bytes}},
+        {"elements", "Elements",
+         "Names of the elements that are recorded, as globs with commas between, in quotes; unset: "
+         "all",
+         once, P::Text{&S::elements}},
+        {"ring-kb", "Ring of a thread",
+         "KiB for the events that a thread has recorded and that are not written yet", once,
+         P::Uint{&S::ring_kb, 16, 1024 * 1024}},
+        {"summary", "Summary",
+         "Write percentiles of self time and queue wait per element and of frame time per stream "
+         "to <file>.txt",
+         once, P::Flag{&S::summary}},
+    };
+    return all;
+}
+
+// A number that becomes a large one when it is converted.
+bool is_negative(const GValue* value) {
+    GValue number = G_VALUE_INIT;
+    g_value_init(&number, G_TYPE_DOUBLE);
+    const bool negative = g_value_transform(value, &number) && g_value_get_double(&number) < 0;
+    g_value_unset(&number);
+    return negative;
+}
+
+// Not core's own reading of parameters as properties: before 1.26.4 it takes no integer for one
+// that is not a gint.
+Result<void> parse(TracerSettings& settings, GObjectClass* klass, const char* text) {
+    if (!text || !*text) return {};
+    const auto refuse = [](std::string why) {
+        return Error{ErrorCode::invalid_argument, std::move(why)};
+    };
+    const std::string whole = std::string("vartmltrace,") + text;
+    gchar* rest = nullptr;
+    const std::unique_ptr<GstStructure, decltype(&gst_structure_free)> given(
+        gst_structure_from_string(whole.c_str(), &rest), gst_structure_free);
+    if (!given || (rest && *rest)) {
+        return refuse(std::string("parameters '") + text +
+                      "' are not of the form name=value,name=value; quote values with commas or "
+                      "asterisks");
+    }
+    for (int i = 0; i < gst_structure_n_fields(given.get()); ++i) {
+        const char* const name = gst_structure_nth_field_name(given.get(), unsigned(i));
+        const GValue* const value = gst_structure_get_value(given.get(), name);
+        GParamSpec* const spec = g_object_class_find_property(klass, name);
+        if (!spec || spec->owner_type != G_OBJECT_CLASS_TYPE(klass)) {
+            return refuse(std::string("parameter '") + name +
+                          "' is unknown; there are file, flags, max-bytes, elements, ring-kb and "
+                          "summary");
+        }
+        GValue wanted = G_VALUE_INIT;
+        g_value_init(&wanted, spec->value_type);
+        const bool is_text = G_VALUE_HOLDS_STRING(value);
+        const bool fits =
+            !is_negative(value) &&
+            (is_text ? gst_value_deserialize_with_pspec(&wanted, g_value_get_string(value), spec)
+                     : g_value_transform(value, &wanted)) &&
+            !g_param_value_validate(spec, &wanted);
+        if (fits) Parameters::rows()[spec->param_id - 1].set(settings, &wanted);
+        g_value_unset(&wanted);
+        if (!fits) {
+            return refuse(std::string("parameter '") + name +
+                          "' has a value that it cannot have; " +
+                          "it is: " + g_param_spec_get_blurb(spec));
+        }
+    }
+    return {};
+}
+
+HostTraceOptions options_of(const TracerSettings& settings) {
+    HostTraceOptions options{
+        .flags = settings.flags, .max_bytes = settings.max_bytes, .ring_kb = settings.ring_kb};
+    if (const char* reason = operators_not_reported())
+        options.not_captured.push_back(std::string("operators: ") + reason);
+    return options;
+}
+
+std::vector<std::string> element_globs(const TracerSettings& settings) {
+    std::vector<std::string> globs;
+    std::istringstream text(settings.elements);
+    for (std::string one; std::getline(text, one, ',');)
+        if (!one.empty()) globs.push_back(one);
+    return globs;
 }
 
 void open_once(State& state);
@@ -159,7 +288,7 @@ void close(State& state) {
     const HostTraceTotals totals = state.trace->totals();
     const std::string path = state.trace->path();
     state.trace.reset();
-    if (!state.properties.summary) return;
+    if (!state.settings.summary) return;
     if (auto done = write_summary(path + ".txt", summary_text(*state.objects, totals)); !done)
         g_warning("vartmltrace: %s", done.error().message.c_str());
 }
@@ -174,7 +303,7 @@ void close_all() {
 // replace a file.
 void open_once(State& state) {
     std::call_once(state.opened, [&state] {
-        auto trace = HostTrace::open(state.properties.file, state.properties.options());
+        auto trace = HostTrace::open(state.settings.file, options_of(state.settings));
         if (!trace) {
             g_warning("vartmltrace is not active: %s", trace.error().message.c_str());
             return;
@@ -193,13 +322,13 @@ void constructed(GObject* object) {
     State& state = *GST_VARTML_TRACE(object)->state;
     gchar* text = nullptr;
     g_object_get(object, "params", &text, nullptr);
-    const auto taken = state.properties.parse(G_OBJECT_GET_CLASS(object), text);
+    const auto taken = parse(state.settings, G_OBJECT_GET_CLASS(object), text);
     g_free(text);
     if (!taken) {
         g_warning("vartmltrace is not active: %s", taken.error().message.c_str());
         return;
     }
-    state.objects = std::make_unique<Objects>(state.properties.element_globs());
+    state.objects = std::make_unique<Objects>(element_globs(state.settings));
     state.spans = std::make_unique<Spans>(*state.objects);
     for (const Hook& hook : hooks)
         gst_tracing_register_hook(GST_TRACER(object), hook.name, hook.function);
@@ -216,16 +345,6 @@ void finalize(GObject* object) {
     G_OBJECT_CLASS(gst_vartml_trace_parent_class)->finalize(object);
 }
 
-void set_property(GObject* object, guint id, const GValue* value, GParamSpec* spec) {
-    if (!GST_VARTML_TRACE(object)->state->properties.set(id, value))
-        G_OBJECT_WARN_INVALID_PROPERTY_ID(object, id, spec);
-}
-
-void get_property(GObject* object, guint id, GValue* value, GParamSpec* spec) {
-    if (!GST_VARTML_TRACE(object)->state->properties.get(id, value))
-        G_OBJECT_WARN_INVALID_PROPERTY_ID(object, id, spec);
-}
-
 }  // namespace
 
 static void gst_vartml_trace_init(GstVartmlTrace* self) {
@@ -234,9 +353,7 @@ static void gst_vartml_trace_init(GstVartmlTrace* self) {
 
 static void gst_vartml_trace_class_init(GstVartmlTraceClass* klass) {
     auto* object = G_OBJECT_CLASS(klass);
-    object->set_property = set_property;
-    object->get_property = get_property;
     object->constructed = constructed;
     object->finalize = finalize;
-    install_properties(object);
+    vartml::gst::install_properties<Parameters>(object);
 }

@@ -28,6 +28,7 @@
 
 #include "gst/support/error.h"
 #include "gst/support/in_place.h"
+#include "gst/support/property_table.h"
 #include "gst/support/upstream.h"
 #include "gst/track/metadata.h"
 
@@ -39,10 +40,14 @@ using namespace vartml::gst;
 
 namespace {
 
+// As the user set them. Thread-safety: none.
+struct TrackSettings : vartml::TrackOptions {
+    std::string classes;
+    bool predict = true;
+};
+
 // ours: of frames that tell neither time, nor duration, nor rate
 constexpr GstClockTime unknown_duration = GST_SECOND / 30;
-
-guint stats_id = 0;
 
 struct State {
     // guarded by the object lock
@@ -91,20 +96,9 @@ State& state_of(gpointer object) {
     return *GST_VARTML_TRACK(object)->state;
 }
 
-void set_property(GObject* object, guint id, const GValue* value, GParamSpec* spec) {
-    State& state = state_of(object);
-    const auto* property = find_property(track_properties(), id);
-    if (!property) {
-        G_OBJECT_WARN_INVALID_PROPERTY_ID(object, id, spec);
-        return;
-    }
-    GST_OBJECT_LOCK(object);
-    property->write(state.settings, value);
-    state.changed = true;
-    GST_OBJECT_UNLOCK(object);
-}
-
-GstStructure* stats_of(const State& state) {
+GstStructure* stats_of(GObject* object) {
+    const ObjectLock lock(object);
+    const State& state = state_of(object);
     const vartml::TrackCounts& c = state.counts;
     return gst_structure_new("vartml-track-stats", "tracks-live", G_TYPE_UINT64, c.live,
                              "tracks-total", G_TYPE_UINT64, c.total, "matched", G_TYPE_UINT64,
@@ -112,14 +106,62 @@ GstStructure* stats_of(const State& state) {
                              state.copied, nullptr);
 }
 
-void get_property(GObject* object, guint id, GValue* value, GParamSpec* spec) {
-    const State& state = state_of(object);
-    const auto* property = find_property(track_properties(), id);
-    GST_OBJECT_LOCK(object);
-    if (property) property->read(state.settings, value);
-    if (id == stats_id) g_value_take_boxed(value, stats_of(state));
-    GST_OBJECT_UNLOCK(object);
-    if (!property && id != stats_id) G_OBJECT_WARN_INVALID_PROPERTY_ID(object, id, spec);
+constexpr GEnumValue algorithm_values[] = {
+    {static_cast<int>(vartml::TrackAlgorithm::iou), "One association, largest overlap first",
+     "iou"},
+    {static_cast<int>(vartml::TrackAlgorithm::bytetrack),
+     "Certain boxes first, then uncertain ones, best sum of overlaps", "bytetrack"},
+    {0, nullptr, nullptr},
+};
+
+struct Properties {
+    using Lock = ObjectLock;
+    static std::span<const Property<TrackSettings>> rows();
+    static TrackSettings& settings(GObject* object) { return state_of(object).settings; }
+    static void written(GObject* object) { state_of(object).changed = true; }
+};
+
+std::span<const Property<TrackSettings>> Properties::rows() {
+    using S = TrackSettings;
+    using P = Property<S>;
+    // Since: 1.0
+    static const P all[] = {
+        {"algorithm", "Algorithm", "How boxes find their tracks", until_ready,
+         P::choice<&S::algorithm>("GstVartmlTrackAlgorithm", algorithm_values)},
+        {"high-score", "High score", "Least score of a box in bytetrack's first association",
+         controlled, P::Real{&S::high_score, 0, 1}},
+        {"low-score", "Low score",
+         "Least score of a box in bytetrack's second association; iou: of any box", controlled,
+         P::Real{&S::low_score, 0, 1}},
+        {"new-track-score", "New track score",
+         "Least score of a box that begins a track; bytetrack: high-score where that is more",
+         controlled, P::Real{&S::new_track_score, 0, 1}},
+        {"match-iou", "Overlap",
+         "Least intersection over union of a box and the place where its track is expected; "
+         "bytetrack: in the first association",
+         controlled, P::Real{&S::match_iou, 0, 1}},
+        {"low-match-iou", "Overlap of uncertain boxes",
+         "The same in bytetrack's second association", controlled,
+         P::Real{&S::low_match_iou, 0, 1}},
+        {"max-lost", "Longest loss",
+         "Nanoseconds of stream time after which a lost track ends; on frames that were not "
+         "inferred no track is lost",
+         any_time, P::Time{&S::max_lost_ns}},
+        {"min-hits", "Least hits",
+         "Boxes in successive inferred frames before a track is reported and has an id", any_time,
+         P::Uint{&S::min_hits, 1, 1000}},
+        {"per-class", "Per class", "Whether a track keeps its class", any_time,
+         P::Flag{&S::per_class}},
+        {"classes", "Classes", "Comma list of labels that are tracked; unset: all", any_time,
+         P::Text{&S::classes}},
+        {"predict", "Predict",
+         "Add boxes of the tracks, at the place where they are expected, to frames that were not "
+         "inferred",
+         any_time, P::Flag{&S::predict}},
+        P::stats<stats_of>("Counts since start: tracks-live, tracks-total, matched, lost, "
+                           "copied"),
+    };
+    return all;
 }
 
 TrackSettings settings_of(GstVartmlTrack* self) {
@@ -324,12 +366,8 @@ static void gst_vartml_track_class_init(GstVartmlTrackClass* klass) {
     auto* gobject = G_OBJECT_CLASS(klass);
     auto* element = GST_ELEMENT_CLASS(klass);
     auto* base = GST_BASE_TRANSFORM_CLASS(klass);
-    gobject->set_property = set_property;
-    gobject->get_property = get_property;
     gobject->finalize = finalize;
-    stats_id = install_properties(gobject, track_properties(),
-                                  "Counts since start: tracks-live, tracks-total, matched, lost, "
-                                  "copied");
+    install_properties<Properties>(gobject);
 
     gst_element_class_set_static_metadata(element, "VART-ML tracker", "Analyzer/Video",
                                           "Gives detections identities that last over frames",

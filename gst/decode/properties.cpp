@@ -50,127 +50,73 @@ GType decoder_enum() {
     return type;
 }
 
-GType nms_enum() {
-    static GType type = 0;
-    if (g_once_init_enter(&type)) {
-        static const GEnumValue values[] = {
-            {static_cast<int>(vartml::Nms::automatic), "per class, off for end-to-end families",
-             "auto"},
-            {static_cast<int>(vartml::Nms::per_class), "boxes of a class", "per-class"},
-            {static_cast<int>(vartml::Nms::class_agnostic), "all boxes", "class-agnostic"},
-            {static_cast<int>(vartml::Nms::off), "keep all boxes", "off"},
-            {0, nullptr, nullptr}};
-        const GType made = g_enum_register_static("GstVartmlNms", values);
-        gst_type_mark_as_plugin_api(made, static_cast<GstPluginAPIFlags>(0));
-        g_once_init_leave(&type, made);
-    }
-    return type;
+constexpr GEnumValue nms_values[] = {
+    {static_cast<int>(vartml::Nms::automatic), "per class, off for end-to-end families", "auto"},
+    {static_cast<int>(vartml::Nms::per_class), "boxes of a class", "per-class"},
+    {static_cast<int>(vartml::Nms::class_agnostic), "all boxes", "class-agnostic"},
+    {static_cast<int>(vartml::Nms::off), "keep all boxes", "off"},
+    {0, nullptr, nullptr},
+};
+
+GParamSpec* decoder_spec(const Property<DecodeProperties>& p, GParamFlags flags) {
+    return g_param_spec_enum(p.name, p.nick, p.blurb, decoder_enum(), 0, flags);
 }
 
-std::string string_of(const GValue* value) {
-    const char* text = g_value_get_string(value);
-    return text ? text : "";
-}
-
-void set_string(GValue* value, const std::string& text) {
-    g_value_set_string(value, text.empty() ? nullptr : text.c_str());
+GParamSpec* labels_spec(const Property<DecodeProperties>& p, GParamFlags flags) {
+    return gst_param_spec_array(
+        p.name, p.nick, p.blurb,
+        g_param_spec_string("label", "Label", "Name of a class", nullptr, flags), flags);
 }
 
 }  // namespace
 
-bool DecodeProperties::set(guint id, const GValue* value) {
-    switch (id) {
-        case prop_decoder:
-            decoder = g_value_get_enum(value);
-            break;
-        case prop_modelinfo_file:
-            modelinfo_file = string_of(value);
-            break;
-        case prop_label_file:
-            label_file = string_of(value);
-            break;
-        case prop_score_threshold:
-            score_threshold = g_value_get_double(value);
-            break;
-        case prop_iou_threshold:
-            iou_threshold = g_value_get_double(value);
-            break;
-        case prop_max_detections:
-            max_detections = g_value_get_uint(value);
-            max_detections_set = true;
-            break;
-        case prop_top_k:
-            top_k = g_value_get_uint(value);
-            break;
-        case prop_nms:
-            nms = static_cast<vartml::Nms>(g_value_get_enum(value));
-            break;
-        case prop_classes:
-            classes = string_of(value);
-            break;
-        case prop_min_size:
-            min_size = g_value_get_uint(value);
-            break;
-        case prop_mask_threshold:
-            mask_threshold = g_value_get_double(value);
-            break;
-        case prop_keypoint_threshold:
-            keypoint_threshold = g_value_get_double(value);
-            break;
-        case prop_keep_tensors:
-            keep_tensors = g_value_get_boolean(value);
-            break;
-        default:
-            return false;
-    }
-    return true;
-}
-
-bool DecodeProperties::get(guint id, GValue* value) const {
-    switch (id) {
-        case prop_decoder:
-            g_value_set_enum(value, decoder);
-            break;
-        case prop_modelinfo_file:
-            set_string(value, modelinfo_file);
-            break;
-        case prop_label_file:
-            set_string(value, label_file);
-            break;
-        case prop_score_threshold:
-            g_value_set_double(value, score_threshold);
-            break;
-        case prop_iou_threshold:
-            g_value_set_double(value, iou_threshold);
-            break;
-        case prop_max_detections:
-            g_value_set_uint(value, max_detections);
-            break;
-        case prop_top_k:
-            g_value_set_uint(value, top_k);
-            break;
-        case prop_nms:
-            g_value_set_enum(value, static_cast<int>(nms));
-            break;
-        case prop_classes:
-            set_string(value, classes);
-            break;
-        case prop_min_size:
-            g_value_set_uint(value, min_size);
-            break;
-        case prop_mask_threshold:
-            g_value_set_double(value, mask_threshold);
-            break;
-        case prop_keypoint_threshold:
-            g_value_set_double(value, keypoint_threshold);
-            break;
-        case prop_keep_tensors:
-            g_value_set_boolean(value, keep_tensors);
-            break;
-        default:
-            return false;
-    }
-    return true;
+std::span<const Property<DecodeProperties>> decode_properties() {
+    using S = DecodeProperties;
+    using P = Property<S>;
+    // Since: 1.0
+    static const P all[] = {
+        // auto: what the sidecar says, else the family whose registered tensor ids are found, else
+        // the only family that the shapes fit; several or none is an error that lists them.
+        {"decoder", "Decoder", "Decoder family of the model's outputs", until_ready,
+         P::Custom{decoder_spec,
+                   [](const S& s, GValue* value) { g_value_set_enum(value, s.decoder); },
+                   [](S& s, const GValue* value) { s.decoder = g_value_get_enum(value); }}},
+        {"modelinfo-file", "Sidecar",
+         "Sidecar (.modelinfo) for what the model's own leaves open; unset: none", until_ready,
+         P::Text{&S::modelinfo_file}},
+        {"label-file", "Label file",
+         "Text file with one label per line; unset: the sidecar's labels", any_time,
+         P::Text{&S::label_file}, [](S& s) { s.label_file_written = true; }},
+        {"score-threshold", "Score threshold",
+         "Least score of a box or class (-1 = sidecar, else decoder)", controlled,
+         P::Real{&S::score_threshold, -1, 1}},
+        {"iou-threshold", "IoU threshold",
+         "Overlap above which a box is suppressed (-1 = sidecar, else decoder)", controlled,
+         P::Real{&S::iou_threshold, -1, 1}},
+        // The best ones. Unless written, the sidecar's number wins.
+        {"max-detections", "Most detections", "Boxes kept per inference", any_time,
+         P::Uint{&S::max_detections, 1, 10000}, [](S& s) { s.max_detections_set = true; }},
+        {"top-k", "Top k", "Classes kept by classification", any_time, P::Uint{&S::top_k, 1, 1000}},
+        {"nms", "NMS", "Which boxes suppress each other", any_time,
+         P::choice<&S::nms>("GstVartmlNms", nms_values)},
+        {"classes", "Classes", "Comma list of labels or class numbers to keep; unset: all",
+         any_time, P::Text{&S::classes}},
+        {"min-size", "Least size", "Boxes with a smaller side in pixels are dropped", any_time,
+         P::Uint{&S::min_size, 0, G_MAXINT}},
+        // Of the mask of a box, or of the class of a map of one channel; below it is background.
+        {"mask-threshold", "Mask threshold", "Probability from which a pixel belongs to a mask",
+         controlled, P::Real{&S::mask_threshold, 0, 1}},
+        // Others keep their places.
+        {"keypoint-threshold", "Keypoint threshold", "Score from which a keypoint is visible",
+         controlled, P::Real{&S::keypoint_threshold, 0, 1}},
+        // Removed once decoded, device memory returns at once.
+        {"keep-tensors", "Keep tensors", "Leave decoded tensors on the frame", any_time,
+         P::Flag{&S::keep_tensors}},
+        {"labels", "Labels", "Names of the classes of the models that were decoded so far", 0,
+         P::Computed{labels_spec, list_decoded_labels}},
+        P::stats<decode_stats>("Counts and times since start"),
+    };
+    return all;
 }
 
 vartml::DecodeOptions DecodeProperties::options() const {
@@ -188,198 +134,6 @@ vartml::DecodeOptions DecodeProperties::options() const {
     options.mask_threshold = mask_threshold;
     options.keypoint_threshold = keypoint_threshold;
     return options;
-}
-
-void install_decode_properties(GObjectClass* gobject) {
-    constexpr auto ready = static_cast<GParamFlags>(G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS |
-                                                    GST_PARAM_MUTABLE_READY);
-    constexpr auto playing = static_cast<GParamFlags>(G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS |
-                                                      GST_PARAM_MUTABLE_PLAYING);
-    constexpr auto controllable =
-        static_cast<GParamFlags>(playing | static_cast<GParamFlags>(GST_PARAM_CONTROLLABLE));
-
-    /**
-     * GstVartmlDecode:decoder:
-     *
-     * Decoder family. auto: what the sidecar says, else the family whose registered tensor ids are
-     * found, else the only family that the shapes fit; several or none is an error that lists the
-     * candidates.
-     *
-     * Since: 1.0
-     */
-    g_object_class_install_property(
-        gobject, prop_decoder,
-        g_param_spec_enum("decoder", "Decoder", "Decoder family of the model's outputs",
-                          decoder_enum(), 0, ready));
-    /**
-     * GstVartmlDecode:modelinfo-file:
-     *
-     * Sidecar for what the model's own leaves open, and for tensors that bring none.
-     *
-     * Since: 1.0
-     */
-    g_object_class_install_property(
-        gobject, prop_modelinfo_file,
-        g_param_spec_string(
-            "modelinfo-file", "Sidecar",
-            "Sidecar (.modelinfo) for what the model's own leaves open; unset: none", nullptr,
-            ready));
-    /**
-     * GstVartmlDecode:label-file:
-     *
-     * Text file with one label per line, UTF-8. Wins over the sidecar's labels.
-     *
-     * Since: 1.0
-     */
-    g_object_class_install_property(
-        gobject, prop_label_file,
-        g_param_spec_string("label-file", "Label file",
-                            "Text file with one label per line; unset: the sidecar's labels",
-                            nullptr, playing));
-    /**
-     * GstVartmlDecode:score-threshold:
-     *
-     * Least score of a box or class; -1: the sidecar's, else the decoder's.
-     *
-     * Since: 1.0
-     */
-    g_object_class_install_property(
-        gobject, prop_score_threshold,
-        g_param_spec_double("score-threshold", "Score threshold",
-                            "Least score of a box or class (-1 = sidecar, else decoder)", -1, 1, -1,
-                            controllable));
-    /**
-     * GstVartmlDecode:iou-threshold:
-     *
-     * Boxes that overlap a better one with more than this intersection over union are suppressed;
-     * -1: the sidecar's, else the decoder's.
-     *
-     * Since: 1.0
-     */
-    g_object_class_install_property(
-        gobject, prop_iou_threshold,
-        g_param_spec_double("iou-threshold", "IoU threshold",
-                            "Overlap above which a box is suppressed (-1 = sidecar, else decoder)",
-                            -1, 1, -1, controllable));
-    /**
-     * GstVartmlDecode:max-detections:
-     *
-     * Boxes kept per inference, the best ones. Unless set, the sidecar's number wins.
-     *
-     * Since: 1.0
-     */
-    g_object_class_install_property(
-        gobject, prop_max_detections,
-        g_param_spec_uint("max-detections", "Most detections", "Boxes kept per inference", 1, 10000,
-                          100, playing));
-    /**
-     * GstVartmlDecode:top-k:
-     *
-     * Classes kept by classification.
-     *
-     * Since: 1.0
-     */
-    g_object_class_install_property(
-        gobject, prop_top_k,
-        g_param_spec_uint("top-k", "Top k", "Classes kept by classification", 1, 1000, 1, playing));
-    /**
-     * GstVartmlDecode:nms:
-     *
-     * Which boxes suppress each other. auto: those of a class, none for end-to-end families.
-     *
-     * Since: 1.0
-     */
-    g_object_class_install_property(
-        gobject, prop_nms,
-        g_param_spec_enum("nms", "NMS", "Which boxes suppress each other", nms_enum(), 0, playing));
-    /**
-     * GstVartmlDecode:classes:
-     *
-     * Comma list of labels or class numbers that are kept; NULL keeps all.
-     *
-     * Since: 1.0
-     */
-    g_object_class_install_property(
-        gobject, prop_classes,
-        g_param_spec_string("classes", "Classes",
-                            "Comma list of labels or class numbers to keep; unset: all", nullptr,
-                            playing));
-    /**
-     * GstVartmlDecode:min-size:
-     *
-     * Boxes whose smaller side has fewer pixels of the frame are dropped.
-     *
-     * Since: 1.0
-     */
-    g_object_class_install_property(
-        gobject, prop_min_size,
-        g_param_spec_uint("min-size", "Least size",
-                          "Boxes with a smaller side in pixels are dropped", 0, G_MAXINT, 0,
-                          playing));
-    /**
-     * GstVartmlDecode:mask-threshold:
-     *
-     * Probability from which a pixel belongs to the mask of a box, or to the class of a map of one
-     * channel; below it is background.
-     *
-     * Since: 1.0
-     */
-    g_object_class_install_property(
-        gobject, prop_mask_threshold,
-        g_param_spec_double("mask-threshold", "Mask threshold",
-                            "Probability from which a pixel belongs to a mask", 0, 1, 0.5,
-                            controllable));
-    /**
-     * GstVartmlDecode:keypoint-threshold:
-     *
-     * Keypoints with a lower score are marked as not visible. They keep their places.
-     *
-     * Since: 1.0
-     */
-    g_object_class_install_property(
-        gobject, prop_keypoint_threshold,
-        g_param_spec_double("keypoint-threshold", "Keypoint threshold",
-                            "Score from which a keypoint is visible", 0, 1, 0, controllable));
-    /**
-     * GstVartmlDecode:keep-tensors:
-     *
-     * Leave the tensors on the frame. By default they are removed once decoded, so that device
-     * memory returns at once.
-     *
-     * Since: 1.0
-     */
-    g_object_class_install_property(
-        gobject, prop_keep_tensors,
-        g_param_spec_boolean("keep-tensors", "Keep tensors", "Leave decoded tensors on the frame",
-                             FALSE, playing));
-    /**
-     * GstVartmlDecode:labels:
-     *
-     * Names of all classes of the models that were decoded so far; empty before the first frame.
-     *
-     * Since: 1.0
-     */
-    g_object_class_install_property(
-        gobject, prop_labels,
-        gst_param_spec_array(
-            "labels", "Labels", "Names of the classes of the models that were decoded so far",
-            g_param_spec_string(
-                "label", "Label", "Name of a class", nullptr,
-                static_cast<GParamFlags>(G_PARAM_READABLE | G_PARAM_STATIC_STRINGS)),
-            static_cast<GParamFlags>(G_PARAM_READABLE | G_PARAM_STATIC_STRINGS)));
-    /**
-     * GstVartmlDecode:stats:
-     *
-     * Structure vartml-decode-stats: frames, decoded, passed, boxes, suppressed, not-finite, and
-     * decode-p50-us, decode-p95-us, decode-p99-us over the last 1024 decoded frames.
-     *
-     * Since: 1.0
-     */
-    g_object_class_install_property(
-        gobject, prop_stats,
-        g_param_spec_boxed("stats", "Statistics", "Counts and times since start",
-                           GST_TYPE_STRUCTURE,
-                           static_cast<GParamFlags>(G_PARAM_READABLE | G_PARAM_STATIC_STRINGS)));
 }
 
 void DecodeStats::add(const DecodedFrame& frame) {

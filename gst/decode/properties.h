@@ -2,32 +2,16 @@
 // The properties of vartmldecode.
 #pragma once
 #include <array>
+#include <span>
 #include <string>
 
 #include <gst/gst.h>
 
 #include <vartml/postprocess.h>
 
-namespace vartml::gst {
+#include "gst/support/property_table.h"
 
-enum DecodeProperty : guint {
-    prop_0,
-    prop_decoder,
-    prop_modelinfo_file,
-    prop_label_file,
-    prop_score_threshold,
-    prop_iou_threshold,
-    prop_max_detections,
-    prop_top_k,
-    prop_nms,
-    prop_classes,
-    prop_min_size,
-    prop_mask_threshold,
-    prop_keypoint_threshold,
-    prop_keep_tensors,
-    prop_labels,
-    prop_stats,
-};
+namespace vartml::gst {
 
 // As the user set them. Thread-safety: none.
 struct DecodeProperties {
@@ -41,13 +25,15 @@ struct DecodeProperties {
     vartml::Nms nms = vartml::Nms::automatic;
     bool keep_tensors = false;
 
-    // False for another id.
-    bool set(guint id, const GValue* value);
-    bool get(guint id, GValue* value) const;
+    bool label_file_written = true;  // since it was read
+
     vartml::DecodeOptions options() const;
 };
 
-void install_decode_properties(GObjectClass* gobject);
+std::span<const Property<DecodeProperties>> decode_properties();
+// Read from an element by the last rows of the table.
+void list_decoded_labels(GObject* element, GValue* list);
+GstStructure* decode_stats(GObject* element);
 
 // What vartmldecode counts.
 

@@ -2,6 +2,7 @@
 // The properties of vartmlinfer as plain values.
 #pragma once
 #include <map>
+#include <optional>
 #include <string>
 #include <variant>
 
@@ -41,21 +42,17 @@ struct Settings {
     OnLate on_late = OnLate::automatic;
     KeepRate keep_rate = KeepRate::automatic;
     guint64 latency = GST_CLOCK_TIME_NONE;
+
+    bool running = false;                     // between start and stop
+    std::optional<std::string> wanted_model;  // written while running, to be swapped in
+    bool sidecar_written = false;  // while running, since the last swap: the next model's
 };
 
-// The GObject properties of vartmlinfer: one table of specs, read from and written to Settings.
-
-// Installs the properties; `stats` is the last and answered by the element itself.
-void install_properties(GObjectClass* klass);
-unsigned stats_property();
-unsigned model_property();
-unsigned sidecar_property();
-
-// The property `runner-options` as text, equal for equal options.
+// The property `runner-options`: fields of the structure as payloads of the runner's options, and
+// back; nullptr for none.
+void read_runner_options(Settings& settings, const GstStructure* s);
+GstStructure* runner_options_structure(const Settings& settings);
+// As text, equal for equal options.
 std::string runner_options_text(const Settings& settings);
-
-// False for an id that is not in the table.
-bool set_property(Settings& settings, unsigned id, const GValue* value);
-bool get_property(const Settings& settings, unsigned id, GValue* value);
 
 }  // namespace vartml::gst::infer

@@ -480,8 +480,8 @@ GstFlowReturn Stream::wait_for_model(GstBuffer* buffer) {
         stats_.model_swap();
         const std::lock_guard lock(settings_mutex_);
         settings_.model = model;
-        if (sidecar == settings_.modelinfo_file) sidecar_written_ = false;
-        if (!sidecar_written_) settings_.modelinfo_file = sidecar;
+        if (sidecar == settings_.modelinfo_file) settings_.sidecar_written = false;
+        if (!settings_.sidecar_written) settings_.modelinfo_file = sidecar;
     }
     return GST_FLOW_OK;
 }

@@ -66,9 +66,12 @@ public:
         : element_(element), sink_(sink), src_(src), signal_(std::make_shared<Signal>()) {}
     ~Stream();
 
-    // Properties; false for an unknown id. A model written while running is swapped in.
-    bool set_property(unsigned id, const GValue* value);
-    bool get_property(unsigned id, GValue* value);
+    // What the properties are written to, under its mutex; settings_written() follows, without. A
+    // model written while running is swapped in.
+    std::mutex& settings_mutex() { return settings_mutex_; }
+    Settings& settings() { return settings_; }
+    void settings_written();
+    GstStructure* stats_structure();  // the caller owns it
 
     // READY→PAUSED: loads the model, in a thread of its own where it must be compiled first. False
     // after posting the error.
@@ -185,7 +188,6 @@ private:
     void reset_stream();                // with the mutex
     void report_flow(GstFlowReturn flow);
     GstClockTime latency(bool live);
-    GstStructure* stats_structure();
 
     GstElement* const element_;
     GstPad* const sink_;
@@ -194,11 +196,9 @@ private:
     Stats stats_;
 
     std::mutex
-        settings_mutex_;  // guards the three below; no other is taken under it but the signal's
+        settings_mutex_;  // guards the one below; no other is taken under it but the signal's
     Settings settings_;
-    bool running_ = false;          // between start and stop
-    bool sidecar_written_ = false;  // since the last swap: of the next model
-    Settings started_;              // as they were at start; immutable between start and stop
+    Settings started_;  // as they were at start; immutable between start and stop
 
     // may change while running
     std::atomic<unsigned> interval_{1}, adapted_{1};

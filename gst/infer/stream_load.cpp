@@ -56,45 +56,28 @@ void Stream::configure(const Settings& settings) {
     latency_target_ms_ = settings.latency_target_ms;
     if (settings.region != InferenceRegion::roi) return;
     RegionRules rules = region_rules(settings);
-    if (running_) rules.most = started_.roi_max;  // requests are made for so many
+    if (settings.running) rules.most = started_.roi_max;  // requests are made for so many
     const std::lock_guard lock(signal_->mutex);
     if (!rules_ || !(rules == *rules_))
         rules_ = std::make_shared<const RegionRules>(std::move(rules));
 }
 
-bool Stream::set_property(unsigned id, const GValue* value) {
-    std::string model;
+void Stream::settings_written() {
+    std::optional<std::string> model;
     {
         const std::lock_guard lock(settings_mutex_);
-        if (running_ && id == model_property()) {
-            const gchar* text = g_value_get_string(value);
-            model = text ? text : "";
-        } else {
-            if (!infer::set_property(settings_, id, value)) return false;
-            sidecar_written_ = sidecar_written_ || (running_ && id == sidecar_property());
-            configure(settings_);
-            return true;
-        }
+        model.swap(settings_.wanted_model);
+        configure(settings_);
     }
-    request_swap(model);
-    return true;
-}
-
-bool Stream::get_property(unsigned id, GValue* value) {
-    if (id == stats_property()) {
-        g_value_take_boxed(value, stats_structure());
-        return true;
-    }
-    const std::lock_guard lock(settings_mutex_);
-    return infer::get_property(settings_, id, value);
+    if (model) request_swap(*model);
 }
 
 bool Stream::start() {
     {
         const std::lock_guard lock(settings_mutex_);
+        settings_.running = true;
+        settings_.sidecar_written = false;
         started_ = settings_;
-        running_ = true;
-        sidecar_written_ = false;
         configure(settings_);
     }
     stats_.reset();
@@ -123,7 +106,7 @@ bool Stream::start() {
 void Stream::stop() {
     {
         const std::lock_guard lock(settings_mutex_);
-        running_ = false;
+        settings_.running = false;
     }
     drop_queue(false);  // may leave a lane to the worker
     std::thread worker;
@@ -268,7 +251,7 @@ std::string Stream::sidecar_of_next(const Instance& instance) {
     std::string in_use;
     {
         const std::lock_guard lock(settings_mutex_);
-        if (sidecar_written_) return settings_.modelinfo_file;
+        if (settings_.sidecar_written) return settings_.modelinfo_file;
         in_use = settings_.modelinfo_file;
     }
     const auto own = vartml::find_modelinfo("", instance.model, instance.description.modelinfo);
@@ -379,7 +362,7 @@ void Stream::post_swap_failed(const std::string& requested, const Failure& failu
         const std::lock_guard lock(settings_mutex_);
         kept = settings_.model;
         if (lane) settings_.modelinfo_file = lane->modelinfo_file();
-        sidecar_written_ = false;
+        settings_.sidecar_written = false;
     }
     Failure warning = failure;
     warning.error.message += "; the model in use stays '" + kept + "'";

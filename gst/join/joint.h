@@ -11,7 +11,6 @@
 #include <gst/gst.h>
 
 #include "gst/support/placement.h"
-#include "gst/support/property_table.h"
 
 namespace vartml::gst {
 
@@ -48,8 +47,6 @@ private:
     std::deque<Kept> kept_;
 };
 
-// The properties of vartmlmetajoin.
-
 // As the user set them. Thread-safety: none.
 struct JoinSettings {
     uint64_t tolerance = GST_CLOCK_TIME_NONE;
@@ -57,8 +54,6 @@ struct JoinSettings {
     uint64_t timeout = 0;
     std::string region;
 };
-
-std::span<const Property<JoinSettings>> join_properties();
 
 struct JoinCounts {
     guint64 frames = 0, matched = 0, unmatched = 0, late = 0, timeouts = 0, copied = 0;

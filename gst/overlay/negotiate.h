@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "gst/overlay/properties.h"
+#include "gst/overlay/settings.h"
 
 namespace vartml::gst::overlay {
 

@@ -10,8 +10,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "gst/overlay/properties.h"
 #include "gst/overlay/scene.h"
+#include "gst/overlay/settings.h"
 #include "gst/overlay/text.h"
 #include "gst/overlay/trails.h"
 #include "gst/support/keypoints.h"

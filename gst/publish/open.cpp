@@ -22,25 +22,21 @@ SinkResult make_sink(const PublishSettings& settings) {
     return vartml::make_stdout_sink();
 }
 
-// The TLS file that a message begins with.
-const char* tls_property(const PublishSettings& settings, const std::string& message) {
+// The TLS file that the error's message begins with.
+Failure tls_failure(const PublishSettings& settings, vartml::Error error) {
     const std::pair<const std::string&, const char*> files[] = {
         {settings.tls_ca_file, "tls-ca-file"},
         {settings.tls_cert_file, "tls-cert-file"},
         {settings.tls_key_file, "tls-key-file"},
     };
+    Failure failure{.error = std::move(error), .id = "pub-tls"};
     for (const auto& [file, property] : files) {
-        if (!file.empty() && message.starts_with(file)) return property;
+        if (file.empty() || !failure.error.message.starts_with(file)) continue;
+        failure.property = property;
+        failure.file = file;
+        break;
     }
-    return nullptr;
-}
-
-std::string value_of(const PublishSettings& settings, const char* property) {
-    for (const auto& row : publish_properties()) {
-        const auto* text = std::get_if<Property<PublishSettings>::Text>(&row.kind);
-        if (text && !g_strcmp0(row.name, property)) return settings.*text->field;
-    }
-    return {};
+    return failure;
 }
 
 Failure sink_failure(const PublishSettings& settings, vartml::Error error) {
@@ -49,12 +45,8 @@ Failure sink_failure(const PublishSettings& settings, vartml::Error error) {
     if (settings.method == PublishMethod::mqtt) {
         if (settings.username.empty() && !settings.password.empty())
             return {.error = std::move(error), .id = "pub-login", .property = "username"};
-        const char* property = tls_property(settings, error.message);
         error.code = vartml::ErrorCode::invalid_argument;
-        return {.error = std::move(error),
-                .id = "pub-tls",
-                .property = property,
-                .file = property ? value_of(settings, property) : ""};
+        return tls_failure(settings, std::move(error));
     }
     return {.error = std::move(error),
             .id = "pub-location",

@@ -10,8 +10,6 @@
 
 #include <vartml/track.h>
 
-#include "gst/support/property_table.h"
-
 namespace vartml::gst {
 
 // The size of a frame; 0 = not known.
@@ -68,15 +66,5 @@ struct KnownIdentities {
 void move_to_predicted(GstBuffer* buffer, const TrackableBoxes& found,
                        std::span<const vartml::Identity> identities,
                        std::span<const vartml::PredictedBox> predicted, FrameSize size);
-
-// The properties of vartmltrack.
-
-// As the user set them. Thread-safety: none.
-struct TrackSettings : vartml::TrackOptions {
-    std::string classes;
-    bool predict = true;
-};
-
-std::span<const Property<TrackSettings>> track_properties();
 
 }  // namespace vartml::gst

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The properties of vartmloverlay.
+// What vartmloverlay is set to.
 #pragma once
 #include <gst/gst.h>
 
 #include <cstdint>
 #include <string>
-
-#include "gst/support/property_table.h"
 
 namespace vartml::gst {
 
@@ -37,7 +35,5 @@ struct OverlaySettings {
     std::string skeleton = "auto", classes;
     uint64_t hold = 0;
 };
-
-std::span<const Property<OverlaySettings>> overlay_properties();
 
 }  // namespace vartml::gst

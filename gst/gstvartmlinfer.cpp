@@ -49,7 +49,7 @@ namespace {
 // ---- properties ----
 
 GstStructure* stats_of(GObject* object) {
-    return GST_VARTML_INFER(object)->stream->stats_structure();
+    return GST_VARTML_INFER(object)->stream->stats();
 }
 
 constexpr GEnumValue resize_values[] = {
@@ -129,10 +129,12 @@ GParamSpec* options_spec(const Property<Settings>& p, GParamFlags flags) {
 
 struct Properties {
     struct Lock : std::lock_guard<std::mutex> {
-        explicit Lock(GObject* o) : lock_guard(GST_VARTML_INFER(o)->stream->settings_mutex()) {}
+        explicit Lock(GObject* o) : lock_guard(GST_VARTML_INFER(o)->stream->settings().mutex()) {}
     };
     static std::span<const Property<Settings>> rows();
-    static Settings& settings(GObject* o) { return GST_VARTML_INFER(o)->stream->settings(); }
+    static Settings& settings(GObject* o) {
+        return GST_VARTML_INFER(o)->stream->settings().written();
+    }
     static void written(GObject* o) { GST_VARTML_INFER(o)->stream->settings_written(); }
 };
 

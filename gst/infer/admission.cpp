@@ -2,8 +2,10 @@
 #include "gst/infer/admission.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "gst/infer/stats.h"
+#include "gst/infer/trace.h"
 
 namespace vartml::gst::infer {
 
@@ -40,25 +42,6 @@ void Gates::qos(double proportion, GstClockTimeDiff diff, GstClockTime timestamp
 
 void Gates::reset() {
     *this = Gates();
-}
-
-uint64_t promise_us(std::span<uint32_t> times_us, bool shared) {
-    if (!shared) return percentile(times_us, 99);
-    return std::max<uint64_t>(percentile(times_us, 95), 2 * uint64_t(percentile(times_us, 50)));
-}
-
-std::optional<uint64_t> LatencyPromise::frame(uint64_t held_us, uint64_t promised_us) {
-    held_[next_++ % window] = held_us;
-    if (held_us <= promised_us) return std::nullopt;
-    uint64_t shortest = held_us;
-    unsigned above = 0;
-    for (const uint64_t held : held_) {
-        if (held <= promised_us) continue;
-        shortest = std::min(shortest, held);
-        ++above;
-    }
-    if (above < too_many) return std::nullopt;
-    return shortest;
 }
 
 namespace {
@@ -138,34 +121,123 @@ bool InferenceTime::within(uint64_t most_us) {
     return within_;
 }
 
-void KnownResult::set(const Inference& result, GstClockTime pts, Clock::time_point entered) {
-    if (result_.record && entered < entered_) return;  // it came late
-    for (GstBuffer* data : result.data) gst_buffer_ref(data);
-    forget();
-    result_ = result;
-    pts_ = pts;
-    entered_ = entered;
+// ---- of an element ----
+
+unsigned Admission::interval() const {
+    return std::max<unsigned>(context_.settings.interval(), adapted_);
 }
 
-void KnownResult::forget() {
-    for (GstBuffer* data : result_.data) gst_buffer_unref(data);
-    result_.data.clear();
-    result_.record.reset();
+void Admission::ask_liveness() {
+    const LiveSettings& settings = context_.settings;
+    GstElement* const element = context_.element;
+    GstQuery* query = gst_query_new_latency();
+    gboolean live = FALSE;
+    if (gst_pad_peer_query(context_.sink, query))
+        gst_query_parse_latency(query, &live, nullptr, nullptr);
+    gst_query_unref(query);
+    live_ = live;
+    GST_DEBUG_OBJECT(
+        element, "upstream is%s live: %s, late frames %s", live ? "" : " not",
+        settings.keeps_rate(live) ? "frames keep their rate" : "results stay on their frames",
+        settings.skips(live) ? "pass without inference" : "wait");
+    const bool would_keep =
+        settings.keep_rate() != KeepRate::no && settings.on_late() != OnLate::block;
+    if (!live || settings.started().region != InferenceRegion::roi || !would_keep || regions_told_)
+        return;
+    regions_told_ = true;
+    gst_element_message_full(
+        element, GST_MESSAGE_INFO, GST_STREAM_ERROR, GST_STREAM_ERROR_FORMAT,
+        g_strdup("pictures of this live stream wait for the results of their regions, which belong "
+                 "to the boxes of one frame and are not carried on; where pictures must leave at "
+                 "their time, infer on a branch of its own and join it with vartmlmetajoin"),
+        nullptr, __FILE__, GST_FUNCTION, __LINE__);
 }
 
-const Inference* KnownResult::of(const InferenceRecord* record, const std::string& stream_id,
-                                 unsigned width, unsigned height) const {
-    const bool same = result_.record && result_.record.get() == record &&
-                      result_.stream_id == stream_id && result_.frame_width == width &&
-                      result_.frame_height == height;
-    return same ? &result_ : nullptr;
+InferenceStatus Admission::decide(GstBuffer* buffer, const GstSegment& segment) {
+    const unsigned wanted = context_.settings.interval();
+    return gates_.decide(buffer, segment, wanted, std::max<unsigned>(wanted, adapted_),
+                         context_.settings.skips(live_));
 }
 
-guint64 KnownResult::age_ns(GstClockTime pts, Clock::time_point entered) const {
-    if (GST_CLOCK_TIME_IS_VALID(pts) && GST_CLOCK_TIME_IS_VALID(pts_) && pts >= pts_)
-        return pts - pts_;
-    const auto age = std::chrono::nanoseconds(entered - entered_).count();
-    return age > 0 ? guint64(age) : 0;
+// A frame waits only for results that are expected in time.
+void Admission::decide_leave(Entry& entry) {
+    const LiveSettings& settings = context_.settings;
+    if (!settings.keeps_rate(live_)) return;
+    const std::chrono::nanoseconds hold(settings.longest_hold(entry.plan->frame_duration));
+    const auto hold_us =
+        uint64_t(std::chrono::duration_cast<std::chrono::microseconds>(hold).count());
+    const bool waited = time_.is_within(), waits = time_.within(hold_us);
+    if (waits != waited) {
+        GST_DEBUG_OBJECT(context_.element,
+                         "results come in %" G_GUINT64_FORMAT " us of %" G_GUINT64_FORMAT
+                         ": frames %s",
+                         guint64(time_.us()), guint64(hold_us),
+                         waits ? "wait for their own" : "carry the newest");
+    }
+    entry.leave_by = entry.entered + (waits ? Clock::duration(hold) : Clock::duration(0));
+}
+
+// Of a frame that keeps its rate: the device has as many runs of this stream as it makes beside
+// each other, and none ends before the next frame, which is newer then. Where one does, this frame
+// waits for it, the only one, so that the device goes on at once.
+bool Admission::is_early(const Entry& entry, const Traffic& traffic) const {
+    const Lane& lane = *entry.plan->lane;
+    const Scheduler& scheduler = *lane.instance().scheduler;
+    const unsigned batch = scheduler.limits().batch;
+    const unsigned busy = std::min(lane.depth(), scheduler.runs_of_stream() * batch);
+    const unsigned waiting = traffic.in_flight;
+    if (waiting < busy) return false;
+    if (!traffic.oldest) return waiting >= lane.depth();
+    const auto ends = traffic.oldest->requests->submitted + std::chrono::microseconds(time_.us());
+    return waiting >= busy + batch ||
+           ends > entry.entered + std::chrono::nanoseconds(entry.plan->frame_duration);
+}
+
+// Between chain and push: those that come during two turns of the device wait behind frames that
+// are inferred; beyond that downstream is slow.
+size_t Admission::most_frames(const FramePlan& plan) const {
+    const size_t depth = plan.lane->depth();
+    if (plan.frame_duration == 0) return 2 * depth;
+    const uint64_t turn_ns = depth * time_.us() * 1000;
+    return 2 * (depth + size_t(turn_ns / plan.frame_duration));
+}
+
+Admission::Verdict Admission::verdict(const Entry& entry, unsigned wanted,
+                                      const Traffic& traffic) const {
+    const Lane& lane = *entry.plan->lane;
+    const bool skip = context_.settings.skips(live_);
+    // Frames that pass without inference wait behind those in flight, so that the order is kept;
+    // they are bounded as well.
+    if (traffic.frames >= (skip ? most_frames(*entry.plan) : lane.depth())) return Verdict::wait;
+    if (wanted == 0) return Verdict::pass;
+    const bool infer =
+        lane.available(wanted) &&
+        (skip && entry.keeps_rate() ? !is_early(entry, traffic) : traffic.in_flight < lane.depth());
+    return infer ? Verdict::infer : skip ? Verdict::pass : Verdict::wait;
+}
+
+void Admission::begin_model(unsigned epoch, uint64_t expected_us) {
+    if (std::exchange(timed_epoch_, epoch) != epoch) time_.begin(expected_us);
+}
+
+void Admission::adapt(InferenceStatus status, uint64_t total_us) {
+    const LiveSettings& settings = context_.settings;
+    GstElement* const element = context_.element;
+    const uint64_t target_us = uint64_t(settings.latency_target_ms()) * 1000;
+    if (target_us == 0) target_.reset(settings.interval());
+    std::optional<LatencyTarget::Change> change;
+    if (target_us != 0 && status == InferenceStatus::inferred)
+        change = target_.inference(total_us, target_us, settings.interval());
+    adapted_ = target_.interval();
+    if (!change) return;
+    GST_DEBUG_OBJECT(element, "one frame in %u is inferred: 95 of 100 take %u us, wanted %u ms",
+                     change->interval, change->p95_us, settings.latency_target_ms());
+    gst_element_post_message(
+        element, gst_message_new_element(
+                     GST_OBJECT(element),
+                     gst_structure_new("vartml-slo", "interval", G_TYPE_UINT, change->interval,
+                                       "p95-us", G_TYPE_UINT64, guint64(change->p95_us),
+                                       "target-us", G_TYPE_UINT64, guint64(target_us), nullptr)));
 }
 
 }  // namespace vartml::gst::infer

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which frames are inferred: flags of the buffer, every Nth frame, quality of service. Plain
-// decisions without threads.
+// Which frames are inferred: flags of the buffer, every Nth frame, quality of service, depth, and a
+// latency target. Decisions alone: nothing waits here.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -9,11 +9,13 @@
 
 #include <gst/gst.h>
 
+#include "gst/infer/context.h"
 #include "gst/infer/request.h"
 #include "gst/support/inference.h"
 
 namespace vartml::gst::infer {
 
+// Flags, interval and quality of service. Plain arithmetic without threads.
 class Gates {
 public:
     // The frame's fate as far as it is known before the depth is looked at. One frame in `interval`
@@ -31,29 +33,6 @@ private:
     guint64 since_turn_ = 0;  // frames since the last one whose turn it was; 0: none yet
     GstClockTime earliest_ = GST_CLOCK_TIME_NONE;
     double proportion_ = 1;
-};
-
-// What a live pipeline is told about the time that frames are held, and when that must rise. Plain
-// arithmetic without threads.
-
-// The time to promise for work that took `times_us` in a quiet moment; reorders them; 0 without
-// any. `shared`: it is done by the processors of the host, which also decode, draw and encode. Then
-// twice the median, if that is more than the 95th percentile: one lost time slice fits in. Else the
-// 99th percentile.
-uint64_t promise_us(std::span<uint32_t> times_us, bool shared);
-
-// Whether 95 of 100 frames are held no longer than was promised. One frame that a busy host delays
-// must not delay all later ones.
-class LatencyPromise {
-public:
-    // A frame was held for `held_us`. If that is the fourth of the last 64 above the promise, what
-    // to promise instead: the shortest of the four.
-    std::optional<uint64_t> frame(uint64_t held_us, uint64_t promised_us);
-
-private:
-    static constexpr unsigned window = 64, too_many = 4;
-    std::array<uint64_t, window> held_{};
-    unsigned next_ = 0;
 };
 
 // Adapts the inference interval so that 95 of 100 inferences stay within a latency target. Plain
@@ -89,9 +68,6 @@ private:
     unsigned interval_ = 1;
 };
 
-// For streams whose frames leave at their time: how long an inference takes, and the newest result,
-// which frames without one of their own carry.
-
 // The time from submission to result: the median of the last ones. Plain arithmetic without
 // threads.
 class InferenceTime {
@@ -112,27 +88,64 @@ private:
     bool within_ = true;
 };
 
-// The newest result of a stream. Thread-safety: none.
-class KnownResult {
+// Thread-safety: members are called with the signal's mutex unless noted.
+class Admission {
 public:
-    KnownResult() = default;
-    KnownResult(const KnownResult&) = delete;
-    KnownResult& operator=(const KnownResult&) = delete;
-    ~KnownResult() { forget(); }
+    explicit Admission(Context& context) : context_(context) {}
 
-    // `pts` and `entered` of the frame that was inferred. Takes references of the tensors.
-    void set(const Inference& result, GstClockTime pts, Clock::time_point entered);
-    void forget();
-    // The result, where it is of this model, stream and size of frames; else nullptr.
-    const Inference* of(const InferenceRecord* record, const std::string& stream_id, unsigned width,
-                        unsigned height) const;
-    // How much older it is than a frame: by their times, else by when they came.
-    guint64 age_ns(GstClockTime pts, Clock::time_point entered) const;
+    // Without the mutex, while no frame is on its way.
+    void start() {
+        adapted_ = 1;
+        timed_epoch_.reset();
+    }
+    void stop() { target_.reset(); }
+    // Of the stream, after a flush or activation.
+    void reset() { gates_.reset(); }
+
+    // Without the mutex, streaming thread: asks upstream, and tells what follows.
+    void ask_liveness();
+    bool live() const { return live_; }
+    unsigned interval() const;  // any thread: one frame in so many is inferred
+
+    // The fate of a frame as far as it is known before the depth is looked at, and when it leaves.
+    InferenceStatus decide(GstBuffer* buffer, const GstSegment& segment);
+    void decide_leave(Entry& entry);
+
+    // What is between chain and push.
+    struct Traffic {
+        unsigned frames = 0;
+        unsigned in_flight = 0;         // of these, and those that have left: without result yet
+        const Entry* oldest = nullptr;  // of those that have left
+    };
+    enum class Verdict : uint8_t { wait, pass, infer };
+    // Whether a frame with `wanted` inferences may enter now.
+    Verdict verdict(const Entry& entry, unsigned wanted, const Traffic& traffic) const;
+
+    // Inferences of this model begin; it was measured to take so long.
+    void begin_model(unsigned epoch, uint64_t expected_us);
+    void took(uint64_t us) { time_.add(us); }  // from submission to result
+    void qos(double proportion, GstClockTimeDiff diff, GstClockTime timestamp) {
+        gates_.qos(proportion, diff, timestamp);
+    }
+    const Gates& gates() const { return gates_; }
+
+    // Without the mutex, by who serves the head of the queue: adapts the interval to the latency
+    // target.
+    void adapt(InferenceStatus status, uint64_t total_us);
 
 private:
-    Inference result_;
-    GstClockTime pts_ = GST_CLOCK_TIME_NONE;
-    Clock::time_point entered_;
+    bool is_early(const Entry& entry, const Traffic& traffic) const;
+    size_t most_frames(const FramePlan& plan) const;
+
+    Context& context_;
+    std::atomic<bool> live_{false};
+    std::atomic<unsigned> adapted_{1};
+    bool regions_told_ = false;  // streaming thread: that pictures wait for them
+    LatencyTarget target_;       // who serves the head of the queue
+    // guarded by the mutex
+    Gates gates_;
+    InferenceTime time_;
+    std::optional<unsigned> timed_epoch_;  // of the model that it is of
 };
 
 }  // namespace vartml::gst::infer

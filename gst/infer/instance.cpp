@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <any>
 
-#include "gst/infer/admission.h"
+#include "gst/infer/latency.h"
 #include "gst/infer/load_model.h"
 #include "gst/infer/stats.h"
 

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gst/infer/settings.h"
 
+#include <algorithm>
+#include <utility>
+
+#include "gst/infer/regions.h"
+
 namespace vartml::gst::infer {
 
 void read_runner_options(Settings& settings, const GstStructure* s) {
@@ -51,6 +56,87 @@ std::string runner_options_text(const Settings& settings) {
     g_free(text);
     gst_structure_free(s);
     return copy;
+}
+
+void LiveSettings::configure() {
+    interval_ = std::max(1u, settings_.inference_interval);
+    on_late_ = settings_.on_late;
+    keep_rate_ = settings_.keep_rate;
+    copy_policy_ = settings_.copy_policy;
+    batch_timeout_ms_ = settings_.batch_timeout_ms;
+    latency_target_ms_ = settings_.latency_target_ms;
+    if (settings_.region != InferenceRegion::roi) return;
+    RegionRules rules = region_rules(settings_);
+    if (settings_.running) rules.most = started_.roi_max;  // requests are made for so many
+    if (!rules_ || !(rules == *rules_))
+        rules_ = std::make_shared<const RegionRules>(std::move(rules));
+}
+
+std::optional<std::string> LiveSettings::take_over() {
+    const std::lock_guard lock(mutex_);
+    configure();
+    return std::exchange(settings_.wanted_model, std::nullopt);
+}
+
+void LiveSettings::start() {
+    const std::lock_guard lock(mutex_);
+    settings_.running = true;
+    settings_.sidecar_written = false;
+    started_ = settings_;
+    configure();
+}
+
+void LiveSettings::stop() {
+    const std::lock_guard lock(mutex_);
+    settings_.running = false;
+}
+
+std::optional<std::string> LiveSettings::sidecar_of_next(std::string& in_use) {
+    const std::lock_guard lock(mutex_);
+    if (settings_.sidecar_written) return settings_.modelinfo_file;
+    in_use = settings_.modelinfo_file;
+    return std::nullopt;
+}
+
+void LiveSettings::swapped(const std::string& model, const std::string& sidecar) {
+    const std::lock_guard lock(mutex_);
+    settings_.model = model;
+    if (sidecar == settings_.modelinfo_file) settings_.sidecar_written = false;
+    if (!settings_.sidecar_written) settings_.modelinfo_file = sidecar;
+}
+
+std::string LiveSettings::not_swapped(const std::string* sidecar) {
+    const std::lock_guard lock(mutex_);
+    if (sidecar) settings_.modelinfo_file = *sidecar;
+    settings_.sidecar_written = false;
+    return settings_.model;
+}
+
+void LiveSettings::set_model(const std::string& model) {
+    const std::lock_guard lock(mutex_);
+    settings_.model = model;
+}
+
+std::shared_ptr<const RegionRules> LiveSettings::rules() {
+    const std::lock_guard lock(mutex_);
+    return rules_;
+}
+
+bool LiveSettings::skips(bool live) const {
+    const OnLate choice = on_late_;
+    const bool passes = live || keep_rate_ == KeepRate::yes;
+    return choice == OnLate::skip || (choice == OnLate::automatic && passes);
+}
+
+bool LiveSettings::keeps_rate(bool live) const {
+    if (started_.region == InferenceRegion::roi) return false;
+    const KeepRate choice = keep_rate_;
+    return choice == KeepRate::yes ||
+           (choice == KeepRate::automatic && live && on_late_ != OnLate::block);
+}
+
+GstClockTime LiveSettings::longest_hold(GstClockTime frame_duration) const {
+    return GST_CLOCK_TIME_IS_VALID(started_.latency) ? started_.latency : frame_duration;
 }
 
 }  // namespace vartml::gst::infer

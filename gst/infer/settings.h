@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The properties of vartmlinfer as plain values.
 #pragma once
+#include <atomic>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <variant>
@@ -54,5 +57,61 @@ void read_runner_options(Settings& settings, const GstStructure* s);
 GstStructure* runner_options_structure(const Settings& settings);
 // As text, equal for equal options.
 std::string runner_options_text(const Settings& settings);
+
+struct RegionRules;
+
+// The settings of an element, which is written to while it runs. Thread-safety: all members may be
+// called concurrently. The mutex is held alone, and nothing is called under it.
+class LiveSettings {
+public:
+    // For the table of properties: what is written to, under the mutex, and after that, without,
+    // the model that is to be swapped in.
+    std::mutex& mutex() { return mutex_; }
+    Settings& written() { return settings_; }
+    std::optional<std::string> take_over();
+
+    void start();
+    void stop();
+    const Settings& started() const { return started_; }  // immutable between start and stop
+
+    // Of a model that is swapped in: the sidecar that was written for it, else nothing and, in
+    // `in_use`, the present one.
+    std::optional<std::string> sidecar_of_next(std::string& in_use);
+    // Frames have the new model.
+    void swapped(const std::string& model, const std::string& sidecar);
+    // They keep the old one, which it returns; nullptr: there is none yet.
+    std::string not_swapped(const std::string* sidecar);
+    void set_model(const std::string& model);
+
+    // may change while running
+    unsigned interval() const { return interval_; }
+    unsigned latency_target_ms() const { return latency_target_ms_; }
+    int batch_timeout_ms() const { return batch_timeout_ms_; }
+    CopyPolicy copy_policy() const { return copy_policy_; }
+    OnLate on_late() const { return on_late_; }
+    KeepRate keep_rate() const { return keep_rate_; }
+    std::shared_ptr<const RegionRules> rules();
+
+    // Whether frames that are late, or meet a full queue, pass without inference.
+    bool skips(bool live) const;
+    // Whether frames leave at their time. Results of regions belong to boxes of their frame.
+    bool keeps_rate(bool live) const;
+    // What a frame that keeps its rate may wait for its own result.
+    GstClockTime longest_hold(GstClockTime frame_duration) const;
+
+private:
+    void configure();  // with the mutex
+
+    std::mutex mutex_;  // guards the two below
+    Settings settings_;
+    std::shared_ptr<const RegionRules> rules_;
+    Settings started_;
+
+    std::atomic<unsigned> interval_{1}, latency_target_ms_{0};
+    std::atomic<int> batch_timeout_ms_{-1};
+    std::atomic<OnLate> on_late_{OnLate::automatic};
+    std::atomic<KeepRate> keep_rate_{KeepRate::automatic};
+    std::atomic<CopyPolicy> copy_policy_{CopyPolicy::warn};
+};
 
 }  // namespace vartml::gst::infer

@@ -11,6 +11,7 @@
 #include <gst/allocators/gstdmabuf.h>
 #include <gst/allocators/gstfdmemory.h>
 #include <gst/gst.h>
+#include <gst/video/gstvideometa.h>
 #include <gst/video/gstvideopool.h>
 #include <gst/video/video.h>
 
@@ -167,8 +168,16 @@ void gst_vartml_frame_pool_class_init(GstVartmlFramePoolClass* klass) {
     GST_BUFFER_POOL_CLASS(klass)->set_config = set_config;
 }
 
-}  // namespace
+struct OfferedPool {
+    GstBufferPool* pool = nullptr;      // the caller owns the references
+    GstAllocator* allocator = nullptr;  // nullptr: plain system memory
+    GstAllocationParams params;
+    guint size = 0;
+};
 
+// A video pool for the caps, plain or DMA_DRM of a linear layout, with at least `min` buffers: in
+// dma-bufs where this process can make them, else in system memory. Rows are as dense as the format
+// has them. No pool where the caps are no video.
 OfferedPool offer_pool(GstCaps* caps, guint min) {
     OfferedPool offer;
     gst_allocation_params_init(&offer.params);
@@ -188,6 +197,75 @@ OfferedPool offer_pool(GstCaps* caps, guint min) {
         gst_clear_object(&offer.allocator);
     }
     return offer;
+}
+
+// What upstream should know of strides: 64-byte rows are read fastest; a frame that is the tensor
+// has no padding at all.
+GstStructure* alignment_params(bool dense) {
+    const guint align = dense ? 0 : 63;
+    return gst_structure_new("video-meta", "padding-top", G_TYPE_UINT, 0u, "padding-bottom",
+                             G_TYPE_UINT, 0u, "padding-left", G_TYPE_UINT, 0u, "padding-right",
+                             G_TYPE_UINT, 0u, "stride-align0", G_TYPE_UINT, align, "stride-align1",
+                             G_TYPE_UINT, align, "stride-align2", G_TYPE_UINT, align,
+                             "stride-align3", G_TYPE_UINT, align, nullptr);
+}
+
+void add_video_meta(GstQuery* query, bool dense) {
+    GstStructure* params = alignment_params(dense);
+    guint index;
+    if (gst_query_find_allocation_meta(query, GST_VIDEO_META_API_TYPE, &index)) {
+        const GstStructure* theirs = nullptr;
+        gst_query_parse_nth_allocation_meta(query, index, &theirs);
+        GstStructure* both = nullptr;
+        if (theirs &&
+            gst_meta_api_type_aggregate_params(GST_VIDEO_META_API_TYPE, &both, theirs, params)) {
+            gst_structure_free(params);
+            params = both;
+        }
+        gst_query_remove_nth_allocation_meta(query, index);
+    }
+    gst_query_add_allocation_meta(query, GST_VIDEO_META_API_TYPE, params);
+    gst_structure_free(params);
+}
+
+void offer_own_pool(GstQuery* query, guint min) {
+    GstCaps* caps = nullptr;
+    gboolean need_pool = FALSE;
+    gst_query_parse_allocation(query, &caps, &need_pool);
+    if (!caps || !need_pool) return;
+    OfferedPool offer = offer_pool(caps, min);
+    if (!offer.pool) return;
+    // Upstream looks at the first of each; one without pool only says a size.
+    if (gst_query_get_n_allocation_pools(query) > 0) {
+        gst_query_set_nth_allocation_pool(query, 0, offer.pool, offer.size, min, 0);
+    } else {
+        gst_query_add_allocation_pool(query, offer.pool, offer.size, min, 0);
+    }
+    if (offer.allocator && gst_query_get_n_allocation_params(query) > 0) {
+        gst_query_set_nth_allocation_param(query, 0, offer.allocator, &offer.params);
+    } else if (offer.allocator) {
+        gst_query_add_allocation_param(query, offer.allocator, &offer.params);
+    }
+    gst_object_unref(offer.pool);
+    gst_clear_object(&offer.allocator);
+}
+
+}  // namespace
+
+void answer_allocation(GstQuery* query, guint depth, bool dense) {
+    add_video_meta(query, dense);
+    bool pool_offered = false;
+    for (guint i = 0; i < gst_query_get_n_allocation_pools(query); ++i) {
+        GstBufferPool* pool;
+        guint size, min, max;
+        gst_query_parse_nth_allocation_pool(query, i, &pool, &size, &min, &max);
+        min += depth;
+        if (max != 0) max += depth;
+        gst_query_set_nth_allocation_pool(query, i, pool, size, min, max);
+        pool_offered = pool_offered || pool != nullptr;
+        gst_clear_object(&pool);
+    }
+    if (!pool_offered) offer_own_pool(query, depth + 1);
 }
 
 }  // namespace vartml::gst

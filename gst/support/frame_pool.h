@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pool that an element offers to the source of its frames.
+// What an element tells the source of its frames of the memory that it likes, and the pool that it
+// offers.
 #pragma once
 #include <gst/gst.h>
 
 namespace vartml::gst {
 
-struct OfferedPool {
-    GstBufferPool* pool = nullptr;      // the caller owns the references
-    GstAllocator* allocator = nullptr;  // nullptr: plain system memory
-    GstAllocationParams params;
-    guint size = 0;
-};
-
-// A video pool for the caps, plain or DMA_DRM of a linear layout, with at least `min` buffers: in
-// dma-bufs where this process can make them, else in system memory. Rows are as dense as the format
-// has them. No pool where the caps are no video.
-OfferedPool offer_pool(GstCaps* caps, guint min);
+// Adds to downstream's answer of an ALLOCATION query: strides and offsets are allowed, `depth`
+// frames wait here, and where downstream has no pool there is one of ours, in dma-bufs where this
+// process can make them. `dense`: rows without padding are best, else such of 64 bytes.
+void answer_allocation(GstQuery* query, guint depth, bool dense);
 
 }  // namespace vartml::gst

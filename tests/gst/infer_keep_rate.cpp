@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "gst/infer/admission.h"
+#include "gst/infer/result_writer.h"
 #include "tests/support/gst_infer_harness.h"
 
 namespace {

@@ -5,6 +5,7 @@
 
 #include "gst/infer/admission.h"
 #include "gst/infer/feed.h"
+#include "gst/infer/latency.h"
 #include "gst/infer/load_model.h"
 #include "gst/infer/request.h"
 #include "gst/infer/stats.h"

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What copy-policy, on-fallback and input-is-tensor allow: before a model is used, and copy by
-// copy.
-#include "gst/infer/stream.h"
+#include "gst/infer/policy.h"
+
+#include "gst/infer/frame_tensor.h"
 #include "gst/infer/trace.h"
+#include "gst/support/picture_info.h"
 
 namespace vartml::gst::infer {
 namespace {
@@ -41,16 +42,14 @@ uint64_t cpu_view_bytes(const std::vector<vartml::TensorInfo>& infos,
 
 }  // namespace
 
-// What can be refused before the first frame: CPU partitions, copies that every frame would need,
-// and a model that no frame can be the tensor of.
-bool Stream::allowed(const Lane& lane, Failure& failure) const {
+bool allows(const Settings& settings, CopyPolicy copies, const Lane& lane, Failure& failure) {
     const vartml::ModelDescription& d = lane.instance().description;
-    if (d.cpu_operators > 0 && started_.on_fallback == OnFallback::error) {
+    if (d.cpu_operators > 0 && settings.on_fallback == OnFallback::error) {
         failure = fallback(d);
         return false;
     }
-    const bool must = started_.input_is_tensor == InputIsTensor::yes;
-    if (must && started_.region == InferenceRegion::roi) {
+    const bool must = settings.input_is_tensor == InputIsTensor::yes;
+    if (must && settings.region == InferenceRegion::roi) {
         failure = {{vartml::ErrorCode::invalid_argument,
                     "property 'input-is-tensor' is yes and 'inference-region' is roi, but a region "
                     "of a frame is not the tensor; set input-is-tensor=no, or "
@@ -59,7 +58,7 @@ bool Stream::allowed(const Lane& lane, Failure& failure) const {
                    "input-is-tensor"};
         return false;
     }
-    if (started_.keep_rate == KeepRate::yes && started_.region == InferenceRegion::roi) {
+    if (settings.keep_rate == KeepRate::yes && settings.region == InferenceRegion::roi) {
         failure = {{vartml::ErrorCode::invalid_argument,
                     "property 'keep-rate' is yes and 'inference-region' is roi, but results of "
                     "regions belong to the boxes of their own frame; set keep-rate=auto, or "
@@ -79,12 +78,12 @@ bool Stream::allowed(const Lane& lane, Failure& failure) const {
             return false;
         }
     }
-    if (copy_policy_ != CopyPolicy::forbid) return true;
-    const std::pair<CopyReason, uint64_t> copies[] = {
+    if (copies != CopyPolicy::forbid) return true;
+    const std::pair<CopyReason, uint64_t> needed[] = {
         {CopyReason::input_cpu_view, cpu_view_bytes(d.inputs, lane.instance().inputs)},
         {CopyReason::output_cpu_view, cpu_view_bytes(d.outputs, lane.instance().outputs)},
     };
-    for (const auto& [reason, bytes] : copies) {
+    for (const auto& [reason, bytes] : needed) {
         if (!bytes) continue;
         failure = copy(reason, bytes);
         return false;
@@ -92,23 +91,7 @@ bool Stream::allowed(const Lane& lane, Failure& failure) const {
     return true;
 }
 
-// Whether frames under the caps that are there, or that were offered, can be this lane's.
-bool Stream::suits_caps(const Lane& lane, Failure& failure) const {
-    GstCaps *caps = nullptr, *narrow = nullptr;
-    {
-        const std::lock_guard lock(signal_->mutex);
-        if (caps_) caps = gst_caps_ref(caps_);
-        if (narrow_) narrow = gst_caps_ref(narrow_);
-    }
-    const bool suits =
-        caps ? suits_format(lane, caps, failure) : !narrow || suits_offer(lane, narrow, failure);
-    gst_clear_caps(&caps);
-    gst_clear_caps(&narrow);
-    return suits;
-}
-
-// Whether the decoder that the sidecar names can read the outputs of the model.
-bool Stream::suits_head(const Lane& lane, Failure& failure) const {
+bool suits_head(const Lane& lane, Failure& failure) {
     const InferenceRecord& record = *lane.record();
     const vartml::ModelInfo& info = record.model_info;
     if (info.decoder.empty()) return true;
@@ -120,12 +103,13 @@ bool Stream::suits_head(const Lane& lane, Failure& failure) const {
     return false;
 }
 
-bool Stream::suits_format(const Lane& lane, const GstCaps* caps, Failure& failure) const {
+bool suits_format(const Settings& settings, const Lane& lane, const GstCaps* caps,
+                  Failure& failure) {
     const auto format = frame_format(caps);
     if (!format) return true;  // said when the first frame comes
     const RunnerTensor& input = lane.picture_tensor();
-    if (started_.input_is_tensor != InputIsTensor::yes) {
-        if (started_.region == InferenceRegion::roi) return true;
+    if (settings.input_is_tensor != InputIsTensor::yes) {
+        if (settings.region == InferenceRegion::roi) return true;
         const auto made = vartml::Preprocessor::create(format->picture, {}, input.cpu, input.view,
                                                        lane.preprocess());
         if (made) return true;
@@ -139,8 +123,7 @@ bool Stream::suits_format(const Lane& lane, const GstCaps* caps, Failure& failur
     return false;
 }
 
-// Upstream may be about to choose from what it was offered.
-bool Stream::suits_offer(const Lane& lane, GstCaps* offered, Failure& failure) const {
+bool suits_offer(const Lane& lane, GstCaps* offered, Failure& failure) {
     std::string why;
     GstCaps* caps = FrameTensor::create(lane, why)->caps();
     const bool same = gst_caps_is_equal(caps, offered);
@@ -155,21 +138,13 @@ bool Stream::suits_offer(const Lane& lane, GstCaps* offered, Failure& failure) c
     return same;
 }
 
-// With the mutex.
-void Stream::narrow_to(const Lane& lane) {
-    if (started_.input_is_tensor != InputIsTensor::yes) return;
-    std::string why;
-    gst_clear_caps(&narrow_);
-    narrow_ = FrameTensor::create(lane, why)->caps();
-}
-
-void Stream::warn_of_policies(const Lane& lane) {
+void warn_of_policies(GstElement* element, const Settings& settings, const Lane& lane) {
     const vartml::ModelDescription& d = lane.instance().description;
-    if (d.cpu_operators > 0 && started_.on_fallback == OnFallback::warn)
-        post_warning(element_, "run the whole model on the NPU", fallback(d));
+    if (d.cpu_operators > 0 && settings.on_fallback == OnFallback::warn)
+        post_warning(element, "run the whole model on the NPU", fallback(d));
     const unsigned batch = lane.instance().scheduler->limits().batch;
-    if (batch > lane.depth() && started_.model_instance_id.empty()) {
-        post_warning(element_, "fill batches",
+    if (batch > lane.depth() && settings.model_instance_id.empty()) {
+        post_warning(element, "fill batches",
                      {{vartml::ErrorCode::invalid_argument,
                        "property 'async-depth' is " + std::to_string(lane.depth()) +
                            ", below the batch of " + std::to_string(batch) +
@@ -180,17 +155,21 @@ void Stream::warn_of_policies(const Lane& lane) {
     }
 }
 
-// True: it is forbidden, and the ERROR is posted.
-bool Stream::count_copy(CopyReason reason, uint64_t bytes) {
+void Copies::start() {
+    import_refused = false;
+    for (std::atomic<bool>& told : told_) told = false;
+}
+
+bool Copies::count(CopyReason reason, uint64_t bytes) {
     if (bytes == 0) return false;
     stats_.copied(reason, bytes);
     trace_copy(element_, copy_reason(reason).nick, bytes);
-    const CopyPolicy policy = copy_policy_;
+    const CopyPolicy policy = settings_.copy_policy();
     if (policy == CopyPolicy::forbid) {
         post_error(element_, "pass the frame without a copy", copy(reason, bytes));
         return true;
     }
-    if (policy == CopyPolicy::allow || copy_told_[size_t(reason)].exchange(true)) return false;
+    if (policy == CopyPolicy::allow || told_[size_t(reason)].exchange(true)) return false;
     static GstDebugCategory* const performance = [] {
         GstDebugCategory* category = nullptr;
         GST_DEBUG_CATEGORY_GET(category, "GST_PERFORMANCE");
@@ -204,15 +183,11 @@ bool Stream::count_copy(CopyReason reason, uint64_t bytes) {
     return false;
 }
 
-// The copies of one frame that the runner makes.
-void Stream::count(const Entry& entry) {
-    const Instance& instance = entry.plan->lane->instance();
-    for (const Request* r = entry.requests; r; r = r->next) {
-        (void)count_copy(CopyReason::input_cpu_view,
-                         cpu_view_bytes(instance.description.inputs, instance.inputs));
-        (void)count_copy(CopyReason::output_cpu_view,
-                         cpu_view_bytes(instance.description.outputs, instance.outputs));
-    }
+void Copies::count_views(const Instance& instance) {
+    (void)count(CopyReason::input_cpu_view,
+                cpu_view_bytes(instance.description.inputs, instance.inputs));
+    (void)count(CopyReason::output_cpu_view,
+                cpu_view_bytes(instance.description.outputs, instance.outputs));
 }
 
 }  // namespace vartml::gst::infer

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a frame to requests: plans under caps and model, pre-processing or import, submission.
+#include "gst/infer/preparer.h"
+
 #include <algorithm>
 #include <utility>
 
-#include "gst/infer/frame_tensor.h"
-#include "gst/infer/stream.h"
 #include "gst/infer/trace.h"
+#include "gst/support/decoder_query.h"
 
 namespace vartml::gst::infer {
 namespace {
@@ -25,83 +25,59 @@ GstClockTime frame_duration(const GstVideoInfo& info) {
 
 }  // namespace
 
-// False after posting the error.
-bool Stream::handle_caps(GstEvent* event) {
-    GstCaps* caps;
-    gst_event_parse_caps(event, &caps);
-    std::shared_ptr<Lane> lane;
-    {
-        const std::lock_guard lock(signal_->mutex);
-        if (caps_ && gst_caps_is_equal(caps_, caps)) return true;
-        gst_caps_replace(&caps_, caps);
-        lane = lane_;
-    }
-    trace_caps(element_, caps);
-    GST_INFO_OBJECT(element_, "caps %" GST_PTR_FORMAT, caps);
-    plan_.reset();  // frames in flight keep theirs
-    measure_ = pre_promise_us_ == 0;
-    Failure failure;
-    if (!lane || suits_caps(*lane, failure)) return true;
-    post_error(element_, "take frames as the tensor", failure);
-    return false;
+void Preparer::stop() {
+    plan_.reset();
+    doubted_.reset();
+    region_plans_.clear();
+    gst_clear_caps(&caps_);
 }
 
-void Stream::ask_liveness() {
-    GstQuery* query = gst_query_new_latency();
-    gboolean live = FALSE;
-    if (gst_pad_peer_query(sink_, query)) gst_query_parse_latency(query, &live, nullptr, nullptr);
-    gst_query_unref(query);
-    live_ = live;
-    GST_DEBUG_OBJECT(element_, "upstream is%s live: %s, late frames %s", live ? "" : " not",
-                     keeps_rate(live) ? "frames keep their rate" : "results stay on their frames",
-                     skip_mode() ? "pass without inference" : "wait");
-    const bool would_keep = keep_rate_ != KeepRate::no && on_late_ != OnLate::block;
-    if (!live || started_.region != InferenceRegion::roi || !would_keep || regions_told_) return;
-    regions_told_ = true;
-    gst_element_message_full(
-        element_, GST_MESSAGE_INFO, GST_STREAM_ERROR, GST_STREAM_ERROR_FORMAT,
-        g_strdup("pictures of this live stream wait for the results of their regions, which belong "
-                 "to the boxes of one frame and are not carried on; where pictures must leave at "
-                 "their time, infer on a branch of its own and join it with vartmlmetajoin"),
-        nullptr, __FILE__, GST_FUNCTION, __LINE__);
+void Preparer::new_stream(const char* id) {
+    stream_id_ = id ? id : "";
+    plan_.reset();
 }
 
-// The plan for the frames from here on; false after posting the error.
-bool Stream::ensure_plan() {
+bool Preparer::set_caps(GstCaps* caps) {
+    if (caps_ && gst_caps_is_equal(caps_, caps)) return false;
+    gst_caps_replace(&caps_, caps);
+    plan_.reset();
+    measure_ = !latency_.measured();
+    return true;
+}
+
+bool Preparer::ensure_plan(const Loader& loader) {
     if (relinked_.exchange(false)) plan_.reset();
     if (plan_) return true;
-    std::shared_ptr<Lane> lane;
-    {
-        const std::lock_guard lock(signal_->mutex);
-        lane = lane_;
-    }
+    const std::shared_ptr<Lane> lane = loader.lane();
     Failure failure;
-    if (!make_plan(lane, failure)) return post_error(element_, doing(failure), failure);
-    ask_liveness();
+    if (!make_plan(lane, failure)) return post_error(context_.element, doing(failure), failure);
+    admission_.ask_liveness();
     {
-        const std::lock_guard lock(signal_->mutex);
-        const unsigned epoch = lane->record()->model_epoch;
-        if (std::exchange(timed_epoch_, epoch) != epoch) time_.begin(expected_run_us(*lane));
+        const std::lock_guard lock(context_.signal->mutex);
+        admission_.begin_model(lane->record()->model_epoch, expected_run_us(*lane));
     }
     measure_ = measure_ && plan_->preprocessor;
-    if (!measure_) raise_promise(*plan_);
+    if (!measure_) latency_.promise(*lane, plan_->frame_duration, admission_.live());
     return true;
 }
 
 // What the frames of a plan are made into, now that who decodes the tensors is known. A choice that
 // nobody vouches for is told once per model.
-bool Stream::choose_pixels(const Lane& lane, FramePlan& plan, Failure& failure) {
+bool Preparer::choose_pixels(const Lane& lane, FramePlan& plan, Failure& failure) {
     vartml::PixelChoice choice;
-    if (!lane.choose_pixels(started_, ask_decoders(src_), choice, failure)) return false;
+    if (!lane.choose_pixels(context_.settings.started(), ask_decoders(context_.src), choice,
+                            failure))
+        return false;
     plan.preprocess = choice.options;
     if (!choice.source.empty() || doubted_ == lane.record()) return true;
     doubted_ = lane.record();
     const std::string& input = lane.instance().description.inputs[lane.picture()].name;
-    post_warning(element_, "know how the model takes pictures", pixels_doubt(choice, input));
+    post_warning(context_.element, "know how the model takes pictures",
+                 pixels_doubt(choice, input));
     return true;
 }
 
-bool Stream::make_plan(const std::shared_ptr<Lane>& lane, Failure& failure) {
+bool Preparer::make_plan(const std::shared_ptr<Lane>& lane, Failure& failure) {
     failure.id = "infer-caps";
     if (!caps_) {
         failure.error = {vartml::ErrorCode::unsupported, "frames came before caps"};
@@ -119,10 +95,10 @@ bool Stream::make_plan(const std::shared_ptr<Lane>& lane, Failure& failure) {
     plan.stream_id = stream_id_;
     plan.trace_stream = HostTrace::stream_index(stream_id_);
     plan.frame_duration = frame_duration(plan.format.info);
-    const bool must = started_.input_is_tensor == InputIsTensor::yes;
-    const bool full = started_.region == InferenceRegion::full_frame;
-    if (must ||
-        (full && started_.input_is_tensor == InputIsTensor::automatic && lane->takes_pictures())) {
+    const bool must = context_.settings.started().input_is_tensor == InputIsTensor::yes;
+    const bool full = context_.settings.started().region == InferenceRegion::full_frame;
+    if (must || (full && context_.settings.started().input_is_tensor == InputIsTensor::automatic &&
+                 lane->takes_pictures())) {
         std::string why;
         plan.direct = FrameTensor::create(*lane, why);
         const CapsDifference d =
@@ -148,54 +124,21 @@ bool Stream::make_plan(const std::shared_ptr<Lane>& lane, Failure& failure) {
     region_plans_.clear();
     const vartml::PreprocessOptions& p = lane->preprocess();
     constexpr const char* resizes[] = {"stretch", "letterbox", "letterbox-top-left", "crop"};
-    GST_INFO_OBJECT(
-        element_, "plan: %ux%u frames as input '%s' of %ux%u, %s, mean %g,%g,%g scale %g,%g,%g",
-        plan.format.picture.width, plan.format.picture.height, input.info.name.c_str(),
-        lane->record()->model_width, lane->record()->model_height,
-        plan.direct ? "as they are" : resizes[int(p.resize)], double(p.mean[0]), double(p.mean[1]),
-        double(p.mean[2]), double(p.scale[0]), double(p.scale[1]), double(p.scale[2]));
+    GST_INFO_OBJECT(context_.element,
+                    "plan: %ux%u frames as input '%s' of %ux%u, %s, mean %g,%g,%g scale %g,%g,%g",
+                    plan.format.picture.width, plan.format.picture.height, input.info.name.c_str(),
+                    lane->record()->model_width, lane->record()->model_height,
+                    plan.direct ? "as they are" : resizes[int(p.resize)], double(p.mean[0]),
+                    double(p.mean[1]), double(p.mean[2]), double(p.scale[0]), double(p.scale[1]),
+                    double(p.scale[2]));
     plan_ = std::make_shared<const FramePlan>(std::move(plan));
     return true;
 }
 
-// A run of each stream that shares the model, as far as they were measured.
-uint64_t Stream::expected_run_us(const Lane& lane) const {
-    const Instance& instance = lane.instance();
-    return instance.run_promise_us * instance.scheduler->runs_per_turn();
-}
-
-// Of a frame: pre-processing, and unless it leaves without its own result a run and the wait for a
-// batch.
-GstClockTime Stream::promised_latency(const Lane& lane, GstClockTime frame_duration,
-                                      bool live) const {
-    uint64_t us = expected_run_us(lane);
-    std::chrono::nanoseconds wait = lane.batch_timeout(batch_timeout_ms_, frame_duration);
-    if (keeps_rate(live) && us * 1000 + uint64_t(wait.count()) > longest_hold(frame_duration)) {
-        us = 0;
-        wait = {};
-    }
-    us += pre_promise_us_;
-    return (us + 999) / 1000 * GST_MSECOND + GstClockTime(wait.count());
-}
-
-// What the latency query is answered must hold for this plan.
-void Stream::raise_promise(const FramePlan& plan) {
-    bool rose = false;
-    {
-        const std::lock_guard lock(signal_->mutex);
-        frame_duration_ = plan.frame_duration;
-        const GstClockTime want = promised_latency(*plan.lane, plan.frame_duration, live_);
-        rose = want > measured_latency_;
-        if (rose) measured_latency_ = want;
-    }
-    if (rose && live_)
-        gst_element_post_message(element_, gst_message_new_latency(GST_OBJECT(element_)));
-}
-
 // At the first frame under new caps: what pre-processing takes here, as far as 100 ms of measuring
 // tell.
-void Stream::measure_preprocess(const FramePlan& plan, const vartml::Picture& picture,
-                                void* tensor) {
+void Preparer::measure_preprocess(const FramePlan& plan, const vartml::Picture& picture,
+                                  void* tensor) {
     std::array<uint32_t, 20> times;
     size_t count = 0;
     const auto start = Clock::now();
@@ -204,13 +147,14 @@ void Stream::measure_preprocess(const FramePlan& plan, const vartml::Picture& pi
         plan.preprocessor->run(picture, tensor);
         if (run >= 2) times[count++] = uint32_t(us_between(begin, Clock::now()));
     }
-    pre_promise_us_ = promise_us(std::span(times).first(count), true);
-    raise_promise(plan);
+    latency_.set_preprocess(promise_us(std::span(times).first(count), true));
+    latency_.promise(*plan.lane, plan.frame_duration, admission_.live());
 }
 
 // Regions that stay where they are are prepared once.
-const vartml::Preprocessor* Stream::region_preprocessor(const FramePlan& plan, const FrameRegion& r,
-                                                        vartml::Error& error) {
+const vartml::Preprocessor* Preparer::region_preprocessor(const FramePlan& plan,
+                                                          const FrameRegion& r,
+                                                          vartml::Error& error) {
     const auto same = [&](const RegionPlan& one) {
         return one.region.x == r.x && one.region.y == r.y && one.region.width == r.width &&
                one.region.height == r.height;
@@ -234,23 +178,24 @@ const vartml::Preprocessor* Stream::region_preprocessor(const FramePlan& plan, c
 }
 
 // The frame is the tensor: no conversion, and no copy where the device reads its memory.
-Stream::Prepared Stream::fill_directly(Entry& entry, GstBuffer* buffer, Request* request) {
+Prepared Preparer::fill_directly(Entry& entry, GstBuffer* buffer, Request* request) {
     const FramePlan& plan = *entry.plan;
-    const FrameTensor::Result put =
-        plan.direct->put(buffer, plan.format.info, *plan.lane, request, !import_refused_);
+    const FrameTensor::Result put = plan.direct->put(buffer, plan.format.info, *plan.lane, request,
+                                                     !context_.copies.import_refused);
     if (put.failed) {
         entry.error = {vartml::ErrorCode::io,
                        "the frame's memory cannot be mapped, or is smaller than the caps say"};
         return Prepared::failed;
     }
     request->to_frame = {};
-    if (put.new_import) stats_.import();
+    if (put.new_import) context_.stats.import();
     if (put.imported) return Prepared::yes;
-    return count_copy(put.reason, plan.direct->size_bytes()) ? Prepared::stop : Prepared::yes;
+    return context_.copies.count(put.reason, plan.direct->size_bytes()) ? Prepared::stop
+                                                                        : Prepared::yes;
 }
 
 // Fills the picture input of a request from its region of the frame.
-Stream::Prepared Stream::fill(Entry& entry, GstBuffer* buffer, Request* request) {
+Prepared Preparer::fill(Entry& entry, GstBuffer* buffer, Request* request) {
     const FramePlan& plan = *entry.plan;
     Span span(trace_flag::runs, TraceCategory::host, "pre-process");
     span.frames({&entry.trace_frame, 1});
@@ -283,24 +228,23 @@ Stream::Prepared Stream::fill(Entry& entry, GstBuffer* buffer, Request* request)
     preprocessor->run(frame.picture(), tensor);
     request->to_frame = preprocessor->to_frame();
     request->pre_us = us_between(begin, Clock::now());
-    stats_.conversion();
+    context_.stats.conversion();
     return Prepared::yes;
 }
 
-// One request per inference, submitted as soon as it is filled. On failure those made so far stay
-// in the entry.
-Stream::Prepared Stream::prepare(Entry& entry, GstBuffer* buffer) {
+Prepared Preparer::prepare(Entry& entry, GstBuffer* buffer, std::span<const FrameRegion> regions) {
     const FramePlan& plan = *entry.plan;
     Lane& lane = *plan.lane;
     const vartml::PictureInfo& picture = plan.format.picture;
-    const bool full = started_.region == InferenceRegion::full_frame;
-    const Clock::duration timeout = lane.batch_timeout(batch_timeout_ms_, plan.frame_duration);
+    const bool full = context_.settings.started().region == InferenceRegion::full_frame;
+    const Clock::duration timeout =
+        lane.batch_timeout(context_.settings.batch_timeout_ms(), plan.frame_duration);
     Request** tail = &entry.requests;
     for (unsigned i = 0; i < entry.inferences; ++i) {
         Request* request = lane.acquire(entry.error);
         if (!request) return Prepared::failed;
         request->region =
-            full ? FrameRegion{0, 0, int(picture.width), int(picture.height), -1} : regions_[i];
+            full ? FrameRegion{0, 0, int(picture.width), int(picture.height), -1} : regions[i];
         if (const Prepared filled = fill(entry, buffer, request); filled != Prepared::yes) {
             lane.release(request);
             return filled;

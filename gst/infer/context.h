@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the parts of vartmlinfer share: its pads, settings and counters, and the things that are on
+// their way through it.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "gst/infer/frame_tensor.h"
+#include "gst/infer/lane.h"
+#include "gst/infer/policy.h"
+#include "gst/infer/request.h"
+#include "gst/infer/settings.h"
+#include "gst/infer/stats.h"
+#include "gst/support/picture_info.h"
+
+namespace vartml::gst::infer {
+
+// What frames under the same caps and model share; immutable.
+struct FramePlan {
+    std::shared_ptr<Lane> lane;
+    FrameFormat format;
+    vartml::PreprocessOptions preprocess;
+    std::optional<FrameTensor> direct;                 // the frame is the tensor already
+    std::optional<vartml::Preprocessor> preprocessor;  // of the whole frame; else absent
+    std::string stream_id;
+    uint32_t trace_stream = 0;  // the stream in a trace
+    GstClockTime frame_duration = 0;
+};
+
+// One thing on its way, in order.
+struct Entry {
+    enum class Kind : uint8_t { none, frame, event, query, swap };
+    Kind kind = Kind::none;
+    GstMiniObject* object = nullptr;  // a reference, except for queries
+    // frames
+    InferenceStatus status = InferenceStatus::inferred;
+    Request* requests = nullptr;  // of an inferred frame, one per region
+    unsigned inferences = 0;      // how many of them
+    std::shared_ptr<const FramePlan> plan;
+    guint64 seq = 0;  // of a swap: of the first frame after it
+    TraceFrame trace_frame;
+    Clock::time_point entered;
+    // When it leaves with or without its own result; not at the end of time: it keeps its rate.
+    Clock::time_point leave_by = Clock::time_point::max();
+    GstClockTime pts = GST_CLOCK_TIME_NONE;  // of a swap: of the first frame after it
+    vartml::Error error;                     // why a frame is `failed`
+    // swaps
+    std::shared_ptr<Lane> old_lane, new_lane;
+
+    bool keeps_rate() const { return leave_by != Clock::time_point::max(); }
+    // With the signal's mutex: its result is there, or it has none.
+    bool done() const {
+        for (const Request* r = requests; r; r = r->next)
+            if (!r->done) return false;
+        return true;
+    }
+    // The stream is done with its requests. Without the mutex.
+    void release_requests() {
+        while (Request* request = requests) {
+            requests = request->next;
+            plan->lane->release(request);
+        }
+    }
+};
+
+// Settings, counters and copies lock themselves; the signal's mutex guards the queue of frames, the
+// counts of those between the pads and the state of requests, because threads wait on all of them
+// together.
+struct Context {
+    GstElement* const element;
+    GstPad* const sink;
+    GstPad* const src;
+    const std::shared_ptr<Signal> signal = std::make_shared<Signal>();
+    LiveSettings settings = {};
+    Stats stats = {};
+    Copies copies{element, settings, stats};
+};
+
+}  // namespace vartml::gst::infer

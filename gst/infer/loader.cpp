@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gst/infer/loader.h"
+
+#include <pthread.h>
+
+#include <utility>
+
+#include "gst/infer/trace.h"
+#include "gst/support/decoder_query.h"
+
+namespace vartml::gst::infer {
+namespace {
+
+const char* doing(const Failure& failure) {
+    const std::string_view id = failure.id;
+    if (id == "infer-compile" || id == "infer-no-compiler" || id == "infer-cache")
+        return "compile the model";
+    if (id == "infer-sidecar") return "read the sidecar";
+    if (id == "infer-decoders") return "choose how pictures are fed";
+    if (id == "infer-run" || id == "infer-device-lost") return "run the model";
+    if (id == "infer-fallback") return "run the whole model on the NPU";
+    if (id == "infer-copy-forbidden") return "pass the frame without a copy";
+    if (id == "infer-caps") return "take frames as the tensor";
+    return "load the model";
+}
+
+// Whether there is no more in a sidecar than what the compiler saw of the outputs.
+bool says_nothing(vartml::ModelInfo info) {
+    for (const vartml::ModelInfo::Output& output : info.outputs)
+        if (!output.id.empty() || !output.role.empty() || output.stride) return false;
+    info.outputs.clear();
+    return info == vartml::ModelInfo{};
+}
+
+}  // namespace
+
+std::string Loader::element_name() const {
+    gchar* name = gst_object_get_name(GST_OBJECT(context_.element));
+    std::string copy = name;
+    g_free(name);
+    return copy;
+}
+
+bool Loader::start() {
+    cancel_ = false;
+    {
+        const std::lock_guard lock(mutex_);
+        state_ = State::loading;
+        epoch_ = 0;
+        load_wanted_ = needs_compiler(context_.settings.started().model);
+        if (load_wanted_) {
+            wake_worker();
+            return true;
+        }
+    }
+    load();
+    const std::lock_guard lock(mutex_);
+    return state_ == State::loaded;
+}
+
+void Loader::stop() {
+    std::thread worker;
+    {
+        const std::lock_guard lock(mutex_);
+        cancel_ = worker_stops_ = true;
+        worker.swap(worker_);
+        changed_.notify_all();
+    }
+    if (worker.joinable()) worker.join();
+    const std::string& id = context_.settings.started().model_instance_id;
+    if (!id.empty()) leave_instance(*this, id);
+}
+
+std::string Loader::end() {
+    std::vector<std::shared_ptr<Lane>> lanes;
+    std::string pending;
+    {
+        const std::lock_guard lock(mutex_);
+        if (next_lane_) pending = next_model_;
+        if (wanted_model_ && context_.settings.started().model_instance_id.empty())
+            pending = *wanted_model_;
+        lanes.swap(retired_);
+        lanes.push_back(std::exchange(lane_, nullptr));
+        lanes.push_back(std::exchange(next_lane_, nullptr));
+        state_ = State::none;
+        load_wanted_ = worker_stops_ = false;
+        wanted_model_.reset();
+        announce_.reset();
+        gst_clear_caps(&caps_);
+        gst_clear_caps(&narrow_);
+    }
+    for (std::shared_ptr<Lane>& lane : lanes) Lane::retire(std::move(lane));
+    return pending;
+}
+
+Loader::State Loader::wait() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return interrupted_ || state_ != State::loading; });
+    return state_;
+}
+
+void Loader::interrupt(bool interrupted) {
+    const std::lock_guard lock(mutex_);
+    interrupted_ = interrupted;
+    changed_.notify_all();
+}
+
+std::optional<Loader::Change> Loader::take_over() {
+    const std::lock_guard lock(mutex_);
+    if (!next_lane_) return std::nullopt;
+    Change change;
+    change.old_lane = std::exchange(lane_, std::exchange(next_lane_, nullptr));
+    change.new_lane = lane_;
+    change.model = next_model_;
+    epoch_ = lane_->record()->model_epoch;
+    narrow_to(*lane_);
+    return change;
+}
+
+std::shared_ptr<Lane> Loader::lane() const {
+    const std::lock_guard lock(mutex_);
+    return lane_;
+}
+
+void Loader::finish_swap(Entry& entry) {
+    post_swapped(entry);
+    const std::lock_guard lock(mutex_);
+    retired_.push_back(std::move(entry.old_lane));
+    wake_worker();
+}
+
+bool Loader::set_caps(GstCaps* caps, Failure& failure) {
+    std::shared_ptr<Lane> lane;
+    {
+        const std::lock_guard lock(mutex_);
+        gst_caps_replace(&caps_, caps);
+        lane = lane_;
+    }
+    return !lane || suits_caps(*lane, failure);
+}
+
+GstCaps* Loader::narrow_caps() const {
+    const std::lock_guard lock(mutex_);
+    return narrow_ ? gst_caps_ref(narrow_) : nullptr;
+}
+
+// Whether frames under the caps that are there, or that were offered, can be this lane's.
+bool Loader::suits_caps(const Lane& lane, Failure& failure) const {
+    GstCaps *caps = nullptr, *narrow = nullptr;
+    {
+        const std::lock_guard lock(mutex_);
+        if (caps_) caps = gst_caps_ref(caps_);
+        if (narrow_) narrow = gst_caps_ref(narrow_);
+    }
+    const bool suits = caps ? suits_format(context_.settings.started(), lane, caps, failure)
+                            : !narrow || suits_offer(lane, narrow, failure);
+    gst_clear_caps(&caps);
+    gst_clear_caps(&narrow);
+    return suits;
+}
+
+void Loader::narrow_to(const Lane& lane) {
+    if (context_.settings.started().input_is_tensor != InputIsTensor::yes) return;
+    std::string why;
+    gst_clear_caps(&narrow_);
+    narrow_ = FrameTensor::create(lane, why)->caps();
+}
+
+void Loader::wake_worker() {
+    if (worker_stops_) return;  // what was left to it, stop() does
+    if (!worker_.joinable()) {
+        worker_ = std::thread([this] { work(); });
+        pthread_setname_np(worker_.native_handle(), "vartml-load");
+    }
+    changed_.notify_all();
+}
+
+void Loader::work() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+        changed_.wait(lock, [this] {
+            return worker_stops_ || load_wanted_ || announce_ || !retired_.empty() ||
+                   (wanted_model_ && state_ != State::loading);
+        });
+        if (worker_stops_) return;
+        if (std::exchange(load_wanted_, false)) {
+            lock.unlock();
+            load();
+        } else if (const std::shared_ptr<Lane> lane = std::exchange(announce_, nullptr)) {
+            lock.unlock();
+            warn_of_policies(context_.element, context_.settings.started(), *lane);
+            post_loaded(*lane);
+        } else if (!retired_.empty()) {
+            std::vector<std::shared_ptr<Lane>> lanes = std::move(retired_);
+            retired_.clear();
+            lock.unlock();
+            for (std::shared_ptr<Lane>& lane : lanes) Lane::retire(std::move(lane));
+        } else {
+            const std::string model = *std::exchange(wanted_model_, std::nullopt);
+            cancel_ = false;
+            lock.unlock();
+            swap(model);
+        }
+        lock.lock();
+    }
+}
+
+LoadProgress Loader::progress(const std::string& model) {
+    return {&cancel_, [this, model](int percent, const std::string& stage) {
+                post_compile(model, percent, stage);
+            }};
+}
+
+std::shared_ptr<Lane> Loader::load_lane(Failure& failure) {
+    std::shared_ptr<Instance> instance =
+        context_.settings.started().model_instance_id.empty()
+            ? load_instance(context_.settings.started(),
+                            progress(context_.settings.started().model), failure)
+            : join_instance(*this, context_.settings.started(), element_name(),
+                            progress(context_.settings.started().model), failure);
+    return instance && !cancel_ ? make_lane(instance, failure) : nullptr;
+}
+
+void Loader::load() {
+    Failure failure;
+    std::shared_ptr<Lane> lane = load_lane(failure);
+    if (!lane && !cancel_) post_error(context_.element, doing(failure), failure);
+    if (lane) {
+        warn_of_policies(context_.element, context_.settings.started(), *lane);
+        post_loaded(*lane);
+    }
+    bool own_thread;
+    std::shared_ptr<Lane> outdated;
+    {
+        const std::lock_guard lock(mutex_);
+        state_ = lane ? State::loaded : State::failed;
+        // Another element of a shared model has swapped it meanwhile.
+        if (lane && next_lane_) outdated = std::exchange(lane, std::exchange(next_lane_, nullptr));
+        if (lane) narrow_to(*lane);
+        lane_ = std::move(lane);
+        changed_.notify_all();
+        own_thread = worker_.joinable() && state_ == State::loaded;
+    }
+    Lane::retire(std::move(outdated));
+    // A live pipeline may have asked for the latency before it was known.
+    if (own_thread)
+        gst_element_post_message(context_.element,
+                                 gst_message_new_latency(GST_OBJECT(context_.element)));
+}
+
+std::shared_ptr<Lane> Loader::make_lane(const std::shared_ptr<Instance>& instance,
+                                        Failure& failure) {
+    unsigned epoch;
+    {
+        const std::lock_guard lock(mutex_);
+        epoch = lane_ ? epoch_ + 1 : 0;
+    }
+    Settings settings = context_.settings.started();
+    settings.model = instance->model;  // whose sidecar lies beside it
+    if (epoch > 0) settings.modelinfo_file = sidecar_of_next(*instance);
+    auto lane = Lane::create(settings, element_name(), epoch, instance, context_.signal,
+                             ask_decoders(context_.src), failure);
+    if (lane &&
+        (!allows(context_.settings.started(), context_.settings.copy_policy(), *lane, failure) ||
+         !suits_caps(*lane, failure) || (epoch > 0 && !suits_head(*lane, failure))))
+        Lane::retire(std::exchange(lane, nullptr));
+    return lane;
+}
+
+// A model that is written while running comes with its sidecar: the one written before it, else its
+// own, else the one in use.
+std::string Loader::sidecar_of_next(const Instance& instance) {
+    std::string in_use;
+    if (auto written = context_.settings.sidecar_of_next(in_use)) return *std::move(written);
+    const auto own = vartml::find_modelinfo("", instance.model, instance.description.modelinfo);
+    return own && says_nothing(*own) ? in_use : "";
+}
+
+void Loader::request_swap(const std::string& model) {
+    GST_DEBUG_OBJECT(context_.element, "model '%s' is wanted in the place of the one in use",
+                     model.c_str());
+    const std::lock_guard lock(mutex_);
+    wanted_model_ = model;
+    if (state_ != State::loading) cancel_ = true;  // a swap that is no longer wanted
+    wake_worker();
+}
+
+void Loader::swap(const std::string& model) {
+    {
+        const std::lock_guard lock(mutex_);
+        if (state_ != State::loaded) return;  // the element failed to start
+    }
+    Settings settings = context_.settings.started();
+    settings.model = model;
+    Failure failure;
+    std::shared_ptr<Instance> instance = load_instance(settings, progress(model), failure);
+    bool done = instance != nullptr && !cancel_;
+    if (done && !context_.settings.started().model_instance_id.empty()) {
+        done = swap_instance(context_.settings.started().model_instance_id, settings, instance,
+                             failure);
+    } else if (done) {
+        std::shared_ptr<Lane> lane = make_lane(instance, failure);
+        done = lane != nullptr;
+        if (done) adopt(model, std::move(lane));
+    }
+    if (!done && !cancel_) post_swap_failed(model, failure);
+}
+
+void Loader::adopt(const std::string& model, std::shared_ptr<Lane> lane) {
+    const std::lock_guard lock(mutex_);
+    announce_ = lane;
+    std::swap(next_lane_, lane);
+    next_model_ = model;
+    if (lane) retired_.push_back(std::move(lane));  // a swap that no frame has seen
+    wake_worker();
+}
+
+void Loader::post_compile(const std::string& model, int percent, const std::string& stage) {
+    gst_element_post_message(
+        context_.element,
+        gst_message_new_element(
+            GST_OBJECT(context_.element),
+            gst_structure_new("vartml-compile", "model", G_TYPE_STRING, model.c_str(), "percent",
+                              G_TYPE_INT, percent, "stage", G_TYPE_STRING, stage.c_str(),
+                              "cache-hit", G_TYPE_BOOLEAN, gboolean(stage == "cached"), nullptr)));
+}
+
+void Loader::post_loaded(const Lane& lane) {
+    const Instance& instance = lane.instance();
+    if (instance.cache_hit) post_compile(instance.model, 100, "cached");
+    const vartml::ModelDescription& d = instance.description;
+    const auto device = runner_property<std::string>(*instance.runner, "backend");
+    GST_INFO_OBJECT(
+        context_.element,
+        "model '%s' of %s on %s: %u nodes on the NPU, %u on the CPU, batch %u, a run of "
+        "about %" G_GUINT64_FORMAT " us; sidecar %s, decoder %s",
+        d.name.c_str(), instance.model.c_str(), device ? device->c_str() : d.device.c_str(),
+        d.npu_operators, d.cpu_operators, instance.scheduler->limits().batch,
+        guint64(instance.run_p50_us),
+        lane.record()->model_info.file.empty() ? d.modelinfo.empty() ? "none" : "in the model"
+                                               : lane.record()->model_info.file.c_str(),
+        lane.record()->model_info.decoder.empty() ? "not named"
+                                                  : lane.record()->model_info.decoder.c_str());
+    gst_element_post_message(
+        context_.element,
+        gst_message_new_element(
+            GST_OBJECT(context_.element),
+            gst_structure_new("vartml-model-loaded", "model", G_TYPE_STRING, d.name.c_str(), "hash",
+                              G_TYPE_STRING, d.signature.c_str(), "device", G_TYPE_STRING,
+                              device ? device->c_str() : d.device.c_str(), "batch", G_TYPE_UINT,
+                              instance.scheduler->limits().batch, "inputs", G_TYPE_UINT,
+                              unsigned(d.inputs.size()), "outputs", G_TYPE_UINT,
+                              unsigned(d.outputs.size()), "npu-nodes", G_TYPE_UINT, d.npu_operators,
+                              "cpu-nodes", G_TYPE_UINT, d.cpu_operators, "load-us", G_TYPE_UINT64,
+                              guint64(instance.load_us), "warmup-us", G_TYPE_UINT64,
+                              guint64(instance.warmup_us), nullptr)));
+}
+
+void Loader::post_swapped(const Entry& entry) {
+    GST_INFO_OBJECT(context_.element, "model '%s' takes over from frame %" G_GUINT64_FORMAT,
+                    entry.new_lane->record()->model.c_str(), entry.seq);
+    gst_element_post_message(
+        context_.element,
+        gst_message_new_element(
+            GST_OBJECT(context_.element),
+            gst_structure_new("vartml-model-changed", "old", G_TYPE_STRING,
+                              entry.old_lane->record()->model.c_str(), "new", G_TYPE_STRING,
+                              entry.new_lane->record()->model.c_str(), "epoch", G_TYPE_UINT,
+                              entry.new_lane->record()->model_epoch, "first-seq", G_TYPE_UINT64,
+                              entry.seq, "first-pts", G_TYPE_UINT64, guint64(entry.pts), nullptr)));
+}
+
+void Loader::post_swap_failed(const std::string& requested, const Failure& failure) {
+    std::shared_ptr<Lane> lane;
+    {
+        const std::lock_guard lock(mutex_);
+        lane = next_lane_ ? next_lane_ : lane_;
+    }
+    const std::string kept =
+        context_.settings.not_swapped(lane ? &lane->modelinfo_file() : nullptr);
+    Failure warning = failure;
+    warning.error.message += "; the model in use stays '" + kept + "'";
+    post_warning(context_.element, doing(failure), warning);
+    gst_element_post_message(
+        context_.element,
+        gst_message_new_element(
+            GST_OBJECT(context_.element),
+            gst_structure_new("vartml-model-change-failed", "requested", G_TYPE_STRING,
+                              requested.c_str(), "kept", G_TYPE_STRING, kept.c_str(), "error-id",
+                              G_TYPE_STRING, failure.id, "reason", G_TYPE_STRING,
+                              failure.error.message.c_str(), nullptr)));
+}
+
+}  // namespace vartml::gst::infer

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// The models of an element: one is loaded at start, another may be swapped in for it, and lanes
+// that no frame needs any more are ended, all of that in a thread where it takes long.
+#pragma once
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gst/infer/context.h"
+#include "gst/infer/shared_instances.h"
+
+namespace vartml::gst::infer {
+
+// Thread-safety: all members may be called concurrently unless noted. The mutex is held for members
+// alone: nothing is loaded, posted or called under it, and no other lock is taken. The list of
+// shared instances may be locked before.
+class Loader final : private InstanceUser {
+public:
+    explicit Loader(Context& context) : context_(context) {}
+    ~Loader() { (void)end(); }
+
+    // Loads the model, in the thread where it must be compiled first. False after posting the
+    // error.
+    bool start();
+    // Nothing is loaded any more. Lanes are there until end(), which gives the model of a swap that
+    // no frame has seen, else "". Both with no frame on its way.
+    void stop();
+    std::string end();
+
+    // The model is loaded and takes the place of the present one between two frames.
+    void request_swap(const std::string& model);
+
+    enum class State : uint8_t { none, loading, loaded, failed };
+    // Streaming thread: waits while the first model is loaded, unless interrupted.
+    State wait();
+    void interrupt(bool interrupted);
+    // Streaming thread: the frame from here on is the first of the new lane, where there is one.
+    struct Change {
+        std::shared_ptr<Lane> old_lane, new_lane;
+        std::string model;
+    };
+    std::optional<Change> take_over();
+    std::shared_ptr<Lane> lane() const;
+
+    // Every frame of the model before has left.
+    void finish_swap(Entry& entry);
+
+    // Streaming thread: the caps of the frames. False: the lane does not suit them, `failure` says.
+    bool set_caps(GstCaps* caps, Failure& failure);
+    // What input-is-tensor=yes allows, a reference; nullptr: anything.
+    GstCaps* narrow_caps() const;
+
+private:
+    // InstanceUser
+    std::shared_ptr<Lane> make_lane(const std::shared_ptr<Instance>& instance,
+                                    Failure& failure) override;
+    void adopt(const std::string& model, std::shared_ptr<Lane> lane) override;
+
+    void work();
+    void wake_worker();  // with the mutex
+    void load();
+    std::shared_ptr<Lane> load_lane(Failure& failure);
+    void swap(const std::string& model);
+    std::string sidecar_of_next(const Instance& instance);
+    bool suits_caps(const Lane& lane, Failure& failure) const;
+    void narrow_to(const Lane& lane);  // with the mutex
+    LoadProgress progress(const std::string& model);
+    std::string element_name() const;
+    void post_loaded(const Lane& lane);
+    void post_compile(const std::string& model, int percent, const std::string& stage);
+    void post_swapped(const Entry& entry);
+    void post_swap_failed(const std::string& requested, const Failure& failure);
+
+    Context& context_;
+    std::atomic<bool> cancel_{false};  // what is being loaded
+
+    mutable std::mutex mutex_;  // guards all below
+    std::condition_variable changed_;
+    State state_ = State::none;
+    bool interrupted_ = false;
+    std::shared_ptr<Lane> lane_, next_lane_;  // next: from the next frame on
+    std::string next_model_;
+    unsigned epoch_ = 0;
+    GstCaps* caps_ = nullptr;    // of the sink
+    GstCaps* narrow_ = nullptr;  // what input-is-tensor=yes allows
+    // what the thread has to do
+    std::thread worker_;
+    bool load_wanted_ = false, worker_stops_ = false;
+    std::optional<std::string> wanted_model_;
+    std::shared_ptr<Lane> announce_;  // loaded, and the application does not know yet
+    std::vector<std::shared_ptr<Lane>> retired_;
+};
+
+}  // namespace vartml::gst::infer

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a frame to requests: plans under caps and model, pre-processing or import, submission.
+#pragma once
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gst/infer/admission.h"
+#include "gst/infer/context.h"
+#include "gst/infer/latency.h"
+#include "gst/infer/loader.h"
+
+namespace vartml::gst::infer {
+
+enum class Prepared : uint8_t { yes, failed, stop };
+
+// Thread-safety: the streaming thread has it, but for relink().
+class Preparer {
+public:
+    Preparer(Context& context, Admission& admission, Latency& latency)
+        : context_(context), admission_(admission), latency_(latency) {}
+    ~Preparer() { stop(); }
+    void stop();
+
+    // Frames in flight keep their plans.
+    void new_stream(const char* id);
+    void new_model() { plan_.reset(); }
+    // Any thread: there may be other decoders than the plan knows.
+    void relink() { relinked_ = true; }
+    // False: they are what they were.
+    bool set_caps(GstCaps* caps);
+
+    // The plan for the frames from here on; false after posting the error.
+    bool ensure_plan(const Loader& loader);
+    const std::shared_ptr<const FramePlan>& plan() const { return plan_; }
+
+    // One request per inference, of the whole frame or of a region each, submitted as soon as it is
+    // filled. On failure those made so far stay in the entry.
+    Prepared prepare(Entry& entry, GstBuffer* buffer, std::span<const FrameRegion> regions);
+
+private:
+    struct RegionPlan {
+        FrameRegion region;
+        vartml::Preprocessor preprocessor;
+    };
+
+    bool choose_pixels(const Lane& lane, FramePlan& plan, Failure& failure);
+    bool make_plan(const std::shared_ptr<Lane>& lane, Failure& failure);
+    const vartml::Preprocessor* region_preprocessor(const FramePlan& plan, const FrameRegion& r,
+                                                    vartml::Error& error);
+    void measure_preprocess(const FramePlan& plan, const vartml::Picture& picture, void* tensor);
+    Prepared fill(Entry& entry, GstBuffer* buffer, Request* request);
+    Prepared fill_directly(Entry& entry, GstBuffer* buffer, Request* request);
+
+    Context& context_;
+    Admission& admission_;
+    Latency& latency_;
+    GstCaps* caps_ = nullptr;
+    std::string stream_id_;
+    std::shared_ptr<const FramePlan> plan_;
+    std::vector<RegionPlan> region_plans_;  // of plan_, the last used last
+    bool measure_ = false;                  // the caps are new: measure the pre-processing
+    std::shared_ptr<const InferenceRecord> doubted_;  // the model of the last warning of pixels
+    std::atomic<bool> relinked_{false};
+};
+
+}  // namespace vartml::gst::infer

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gst/infer/result_writer.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include <gst/analytics/analytics.h>
+
+#include "gst/infer/regions.h"
+#include "gst/infer/trace.h"
+
+namespace vartml::gst::infer {
+
+void KnownResult::set(const Inference& result, GstClockTime pts, Clock::time_point entered) {
+    if (result_.record && entered < entered_) return;  // it came late
+    for (GstBuffer* data : result.data) gst_buffer_ref(data);
+    forget();
+    result_ = result;
+    pts_ = pts;
+    entered_ = entered;
+}
+
+void KnownResult::forget() {
+    for (GstBuffer* data : result_.data) gst_buffer_unref(data);
+    result_.data.clear();
+    result_.record.reset();
+}
+
+const Inference* KnownResult::of(const InferenceRecord* record, const std::string& stream_id,
+                                 unsigned width, unsigned height) const {
+    const bool same = result_.record && result_.record.get() == record &&
+                      result_.stream_id == stream_id && result_.frame_width == width &&
+                      result_.frame_height == height;
+    return same ? &result_ : nullptr;
+}
+
+guint64 KnownResult::age_ns(GstClockTime pts, Clock::time_point entered) const {
+    if (GST_CLOCK_TIME_IS_VALID(pts) && GST_CLOCK_TIME_IS_VALID(pts_) && pts >= pts_)
+        return pts - pts_;
+    const auto age = std::chrono::nanoseconds(entered - entered_).count();
+    return age > 0 ? guint64(age) : 0;
+}
+
+namespace {
+
+GstTensorDataType tensor_type(vartml::DataType type) {
+    using vartml::DataType;
+    switch (type) {
+        case DataType::int8:
+            return GST_TENSOR_DATA_TYPE_INT8;
+        case DataType::int16:
+            return GST_TENSOR_DATA_TYPE_INT16;
+        case DataType::uint16:
+            return GST_TENSOR_DATA_TYPE_UINT16;
+        case DataType::int32:
+            return GST_TENSOR_DATA_TYPE_INT32;
+        case DataType::uint32:
+            return GST_TENSOR_DATA_TYPE_UINT32;
+        case DataType::int64:
+            return GST_TENSOR_DATA_TYPE_INT64;
+        case DataType::uint64:
+            return GST_TENSOR_DATA_TYPE_UINT64;
+        case DataType::fp16:
+            return GST_TENSOR_DATA_TYPE_FLOAT16;
+        case DataType::bf16:
+            return GST_TENSOR_DATA_TYPE_BFLOAT16;
+        case DataType::float32:
+            return GST_TENSOR_DATA_TYPE_FLOAT32;
+        case DataType::float64:
+            return GST_TENSOR_DATA_TYPE_FLOAT64;
+        default:
+            return GST_TENSOR_DATA_TYPE_UINT8;  // and booleans
+    }
+}
+
+void attach_tensors(const InferenceRecord& record, GstBuffer* buffer,
+                    const std::vector<GstBuffer*>& data) {
+    const size_t n = record.views.size();
+    GstTensor** tensors = g_new0(GstTensor*, n);
+    for (size_t i = 0; i < n; ++i) {
+        const vartml::TensorView& view = record.views[i];
+        // Not gst_tensor_new_simple: it refuses a buffer that is larger than its elements.
+        GstTensor* tensor = gst_tensor_alloc(view.shape.size());
+        tensor->id = record.tensor_quarks[i];
+        tensor->layout = GST_TENSOR_LAYOUT_CONTIGUOUS;
+        tensor->data_type = tensor_type(view.data_type);
+        tensor->data = gst_buffer_ref(data[i]);
+        tensor->dims_order = GST_TENSOR_DIM_ORDER_ROW_MAJOR;
+        std::copy(view.shape.begin(), view.shape.end(), tensor->dims);
+        tensors[i] = tensor;
+    }
+    // Not gst_buffer_add_tensor_meta: before 1.26.6 it returns an existing one.
+    auto* meta = reinterpret_cast<GstTensorMeta*>(
+        gst_buffer_add_meta(buffer, GST_TENSOR_META_INFO, nullptr));
+    gst_tensor_meta_set(meta, guint(n), tensors);
+}
+
+}  // namespace
+
+void ResultWriter::stop() {
+    scratch_ = Inference();
+    known_.forget();
+}
+
+// Metadata needs a writable buffer. Its memory is shared by the copy, except where a memory forbids
+// it. nullptr after posting that the copy is forbidden.
+GstBuffer* ResultWriter::make_writable(GstBuffer* buffer) {
+    if (gst_buffer_is_writable(buffer)) return buffer;
+    uint64_t bytes = 0;
+    for (guint i = 0; i < gst_buffer_n_memory(buffer); ++i) {
+        GstMemory* memory = gst_buffer_peek_memory(buffer, i);
+        if (GST_MEMORY_IS_NO_SHARE(memory)) bytes += memory->size;
+    }
+    if (context_.copies.count(CopyReason::make_writable, bytes)) {
+        gst_buffer_unref(buffer);
+        return nullptr;
+    }
+    return gst_buffer_make_writable(buffer);
+}
+
+// One inference, or the record that there was none (`request` is nullptr), in `scratch_`, whose
+// tensors are not its own.
+void ResultWriter::describe(const Entry& entry, const Request* request) {
+    static std::atomic<guint64> results{0};
+    const FramePlan& plan = *entry.plan;
+    Inference& i = scratch_;
+    i.status = i.fate = entry.status;
+    i.result_id = i.result_seq = i.age_ns = 0;
+    i.stream_id = plan.stream_id;
+    i.frame_seq = entry.seq;
+    i.frame_width = plan.format.picture.width;
+    i.frame_height = plan.format.picture.height;
+    const FrameRegion region =
+        request ? request->region : FrameRegion{0, 0, int(i.frame_width), int(i.frame_height), -1};
+    i.region_x = region.x;
+    i.region_y = region.y;
+    i.region_width = region.width;
+    i.region_height = region.height;
+    i.region_od = region.od;
+    i.resize = plan.preprocess.resize;
+    i.to_frame = request             ? request->to_frame
+                 : plan.preprocessor ? plan.preprocessor->to_frame()
+                                     : vartml::Affine{};
+    i.pre_us = i.wait_us = i.run_us = 0;
+    i.total_us = us_between(entry.entered, Clock::now());
+    i.batch_fill = 0;
+    i.record = plan.lane->record();
+    i.data.clear();
+    if (request && entry.status == InferenceStatus::inferred) {
+        i.result_id = ++results;
+        i.result_seq = entry.seq;
+        i.pre_us = request->pre_us;
+        i.wait_us = us_between(request->submitted, request->started);
+        i.run_us = us_between(request->started, request->finished);
+        i.batch_fill = request->batch_fill;
+        i.data = request->data;
+    }
+}
+
+void ResultWriter::log(const Inference& i) const {
+    const bool region = i.region_width != int(i.frame_width) || i.region_od >= 0;
+    GST_CAT_LEVEL_LOG(GST_CAT_DEFAULT, region ? GST_LEVEL_TRACE : GST_LEVEL_LOG, context_.element,
+                      "frame %" G_GUINT64_FORMAT ": %s (%s), result of %" G_GUINT64_FORMAT
+                      ", %" G_GUINT64_FORMAT " us old; region %d,%d %dx%d; pre %" G_GUINT64_FORMAT
+                      " wait %" G_GUINT64_FORMAT " run %" G_GUINT64_FORMAT
+                      " total %" G_GUINT64_FORMAT " us",
+                      i.frame_seq, status_nick(i.status), status_nick(i.fate), i.result_seq,
+                      i.age_ns / 1000, i.region_x, i.region_y, i.region_width, i.region_height,
+                      i.pre_us, i.wait_us, i.run_us, i.total_us);
+}
+
+void ResultWriter::attach_one(const Entry& entry, GstBuffer* buffer, const Request* request) {
+    describe(entry, request);
+    Inference& i = scratch_;
+    log(i);
+    if (i.has_result()) attach_tensors(*i.record, buffer, i.data);
+    add_inference(buffer, i, i.has_result() ? 100 : 0);
+    if (i.has_result() && entry.keeps_rate()) known_.set(i, entry.pts, entry.entered);
+    i.data.clear();
+}
+
+void ResultWriter::remember(const Entry& entry) {
+    describe(entry, entry.requests);
+    known_.set(scratch_, entry.pts, entry.entered);
+    scratch_.data.clear();
+}
+
+// The newest result, on a frame without one of its own.
+void ResultWriter::attach_known(const Entry& entry, GstBuffer* buffer, const Inference& known) {
+    Inference& i = scratch_;
+    i = known;
+    i.status = InferenceStatus::carried;
+    i.fate = entry.status;
+    i.frame_seq = entry.seq;
+    i.age_ns = known_.age_ns(entry.pts, entry.entered);
+    i.total_us = us_between(entry.entered, Clock::now());
+    log(i);
+    context_.stats.carried(i.age_ns / 1000);
+    attach_tensors(*i.record, buffer, i.data);
+    add_inference(buffer, i, 100);
+    i.data.clear();
+}
+
+GstBuffer* ResultWriter::attach(Entry& entry, GstBuffer* buffer) {
+    buffer = make_writable(buffer);
+    if (!buffer) return nullptr;
+    const vartml::PictureInfo& picture = entry.plan->format.picture;
+    const bool own = entry.requests && entry.status == InferenceStatus::inferred;
+    const Inference* known = own || !entry.keeps_rate()
+                                 ? nullptr
+                                 : known_.of(entry.plan->lane->record().get(),
+                                             entry.plan->stream_id, picture.width, picture.height);
+    if (known) {
+        attach_known(entry, buffer, *known);
+        return buffer;
+    }
+    if (!entry.requests) attach_one(entry, buffer, nullptr);
+    for (Request* r = entry.requests; r; r = r->next) {
+        if (r->region.roi_type) r->region.od = detection_of(buffer, r->region);
+        attach_one(entry, buffer, r);
+    }
+    return buffer;
+}
+
+}  // namespace vartml::gst::infer

@@ -10,6 +10,7 @@
 
 #include "lib/compile/onnx/import.h"
 #include "lib/compile/schedule.h"
+#include "lib/graph/ops.h"
 
 namespace vartml::compiler {
 namespace {
@@ -194,10 +195,8 @@ void keep(artifact::CompiledModel& model, artifact::Partition& p,
 }
 
 bool has_codes(const graph::Graph& graph) {
-    return std::ranges::any_of(graph.nodes, [](const graph::Node& node) {
-        return node.kind.starts_with("QLinear") ||
-               node.kind.find("QuantizeLinear") != std::string::npos;
-    });
+    return std::ranges::any_of(
+        graph.nodes, [](const graph::Node& node) { return has_trait(node, graph::Trait::codes); });
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "lib/graph/ops.h"
+
 namespace vartml::compiler {
 namespace {
 
@@ -19,18 +21,16 @@ WorkTypes work_types(const Graph& graph) {
     WorkTypes types;
     std::set<graph::ValueId> dequantised;
     for (const Node& node : graph.nodes) {
-        const std::string_view base = node.base();
-        const bool quantised = base == "QuantizeLinear" || base == "DequantizeLinear" ||
-                               base.starts_with("QLinear") || base.ends_with("Integer");
+        const bool quantised = has_trait(node, graph::Trait::codes);
         for (const graph::ValueId id : node.inputs) {
             if (!quantised || id == graph::none) continue;
             types.s8 = types.s8 || graph.value(id).type.data_type == DataType::int8;
             types.u8 = types.u8 || graph.value(id).type.data_type == DataType::uint8;
         }
-        if (base == "DequantizeLinear") dequantised.insert(node.outputs[0]);
-        const bool matrix =
-            base == "Conv" || base == "ConvTranspose" || base == "Gemm" || base == "MatMul";
-        if (!matrix || (!node.inputs.empty() && dequantised.contains(node.inputs[0]))) continue;
+        if (node.kind == "DequantizeLinear") dequantised.insert(node.outputs[0]);
+        if (!has_trait(node, graph::Trait::product) ||
+            (!node.inputs.empty() && dequantised.contains(node.inputs[0])))
+            continue;
         const DataType type = graph.value(node.outputs[0]).type.data_type;
         (type == DataType::fp16 || type == DataType::bf16 ? types.f16 : types.f32) = true;
     }

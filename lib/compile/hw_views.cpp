@@ -6,6 +6,8 @@
 #include <optional>
 #include <string_view>
 
+#include "lib/graph/ops.h"
+
 namespace vartml::compiler {
 namespace {
 
@@ -140,9 +142,8 @@ public:
             const Node& node = graph_.nodes[static_cast<size_t>(producer)];
             if (!pass_fused_parts(node)) return false;
             const std::string_view base = node.base();
-            if (is_any_of(base, {"Conv", "ConvTranspose", "Gemm", "MatMul"})) return true;
-            if (is_any_of(base,
-                          {"Identity", "Reshape", "Transpose", "DepthToSpace", "SpaceToDepth"})) {
+            if (has_trait(node, graph::Trait::product)) return true;
+            if (has_trait(node, graph::Trait::reshapes | graph::Trait::permutes)) {
                 id = node.inputs[0];
                 continue;
             }

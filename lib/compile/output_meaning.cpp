@@ -8,38 +8,27 @@
 #include <string>
 #include <string_view>
 
+#include "lib/graph/ops.h"
+
 namespace vartml::compiler {
 namespace {
 
 using graph::Graph;
 using graph::Node;
+using graph::Trait;
 using graph::ValueId;
 
 // The same elements, in another order, shape or type.
-constexpr std::string_view movement[] = {
-    "Identity", "Reshape",   "Flatten", "Squeeze",        "Transpose",
-    "Cast",     "Unsqueeze", "Dropout", "QuantizeLinear", "DequantizeLinear"};
-// Products with weights, bias included.
-constexpr std::string_view products[] = {"Gemm", "Conv", "QLinearConv", "QGemm"};
-// Sums of products, and means of them.
-constexpr std::string_view linear[] = {"Gemm",
-                                       "MatMul",
-                                       "Conv",
-                                       "ConvTranspose",
-                                       "MatMulInteger",
-                                       "ConvInteger",
-                                       "QLinearConv",
-                                       "QLinearMatMul",
-                                       "QGemm",
-                                       "Add",
-                                       "Sub",
-                                       "BatchNormalization",
-                                       "GlobalAveragePool",
-                                       "AveragePool",
-                                       "ReduceMean",
-                                       "QLinearAdd",
-                                       "QLinearGlobalAveragePool",
-                                       "QLinearAveragePool"};
+constexpr graph::Traits movement = Trait::reshapes | Trait::permutes | Trait::coding;
+
+bool is_movement(const Node& node) {
+    return node.kind == "Cast" || has_trait(node, movement);
+}
+
+// A product with weights, bias included.
+bool is_product(const Node& node) {
+    return node.kind == "Gemm" || node.kind == "Conv" || node.kind == "QLinearConv";
+}
 
 bool is_any_of(std::string_view kind, std::span<const std::string_view> kinds) {
     return std::ranges::find(kinds, kind) != kinds.end();
@@ -79,13 +68,11 @@ public:
             const std::string_view kind = node->base();
             if (kind == "QuantizeLinear") return codes(node->inputs, 1);
             if (kind == "QLinearConcat") return codes(node->inputs, 0);
-            if (kind == "QLinearConv" || kind == "QLinearMatMul" || kind == "QLinearAdd" ||
-                kind == "QLinearMul")
-                return codes(node->inputs, 6);
-            if (kind.starts_with("QLinear")) return codes(node->inputs, 3);
-            const bool moves = kind == "Identity" || kind == "Reshape" || kind == "Flatten" ||
-                               kind == "Squeeze" || kind == "Unsqueeze" || kind == "Transpose";
-            if (!moves) return std::nullopt;
+            // Behind what it reads: the bias is optional.
+            if (kind.starts_with("QLinear"))
+                return codes(node->inputs,
+                             static_cast<size_t>(graph::find_op(kind)->min_inputs) - 2);
+            if (!has_trait(*node, Trait::reshapes | Trait::permutes)) return std::nullopt;
             id = node->inputs[0];
         }
         return std::nullopt;
@@ -98,7 +85,7 @@ private:
 
     std::string meaning_of(const Node& node) const {
         // With nothing behind it.
-        if (node.parts().size() == 1 && is_any_of(node.base(), products)) return "product";
+        if (node.parts().size() == 1 && is_product(node)) return "product";
         // The last part is what the elements went through last.
         const std::string_view kind = node.parts().back();
         if (kind == "Softmax" || kind == "QLinearSoftmax") return "softmax";
@@ -108,7 +95,7 @@ private:
         if (kind == "LpNormalization") return "unit-length";
         if (kind == "Div") return of_quotient(node);
         if (kind == "Mul") return is_scaled_sum(node) ? "linear" : "";
-        return is_any_of(kind, linear) ? "linear" : "";
+        return graph::has_trait(kind, Trait::linear) ? "linear" : "";
     }
 
     // A sum of products that was dynamically quantised has two scales at most, and a constant may
@@ -121,7 +108,7 @@ private:
             for (const ValueId id : at->inputs) {
                 const Node* from = id == graph::none ? nullptr : producer_behind_movement(id);
                 if (!from) continue;
-                if (is_any_of(from->parts().back(), linear)) return true;
+                if (graph::has_trait(from->parts().back(), Trait::linear)) return true;
                 if (from->parts().back() == "Mul") next = from;
             }
             if (!next) return false;
@@ -137,7 +124,7 @@ private:
 
     const Node* producer_behind_movement(ValueId id) const {
         const Node* node = producer(id);
-        while (node && node->parts().size() == 1 && is_any_of(node->base(), movement))
+        while (node && node->parts().size() == 1 && is_movement(*node))
             node = producer(node->inputs[0]);
         return node;
     }

@@ -168,10 +168,6 @@ bool is_float(DataType type) {
     return type == DataType::float32 || type == DataType::bf16 || type == DataType::fp16;
 }
 
-bool is_coding(std::string_view base) {
-    return base == "QuantizeLinear" || base == "DequantizeLinear";
-}
-
 std::string percent(double share) {
     char text[16];
     std::snprintf(text, sizeof text, "%.1f %%", 100 * share);
@@ -291,9 +287,7 @@ std::vector<bool> narrow_nodes(const Partition& p) {
     std::vector<bool> narrow(graph.nodes.size());
     for (size_t n = graph.nodes.size(); n-- > 0;) {
         const Node& node = graph.nodes[n];
-        constexpr std::string_view matrix_work[] = {"Conv", "ConvTranspose", "Gemm", "MatMul"};
-        const bool multiplies =
-            std::ranges::find(matrix_work, node.base()) != std::end(matrix_work);
+        const bool multiplies = has_trait(node, graph::Trait::product);
         narrow[n] = multiplies || std::ranges::any_of(node.outputs, [&](graph::ValueId id) {
                         return id != graph::none && is_needed[static_cast<size_t>(id)];
                     });
@@ -315,7 +309,8 @@ void float_islands(const Subject& s, Warnings& out) {
             const DataType type = p.graph.value(node.outputs[0]).type.data_type;
             const bool reads_float = !node.inputs.empty() && node.inputs[0] != graph::none &&
                                      is_float(p.graph.value(node.inputs[0]).type.data_type);
-            const bool is_work = is_float(type) && reads_float && !is_coding(node.base()) &&
+            const bool is_work = is_float(type) && reads_float &&
+                                 !has_trait(node, graph::Trait::coding) &&
                                  graph::count_ops(p.graph, node) != 0;
             if (!is_work || (has_narrow && narrow[n])) continue;
             out.push_back(

@@ -9,6 +9,7 @@
 
 #include "lib/compile/passes/passes.h"
 #include "lib/graph/numbers.h"
+#include "lib/graph/ops.h"
 
 namespace vartml::compiler {
 namespace {
@@ -99,7 +100,7 @@ private:
         const auto& readers = uses_.consumers[static_cast<size_t>(id)];
         if (readers.size() != 1 || uses_.is_output[static_cast<size_t>(id)]) return id;
         const Node& reader = graph_.nodes[static_cast<size_t>(readers[0])];
-        const bool cuts = reader.kind == "Relu" || reader.kind == "Clip";
+        const bool cuts = has_trait(reader, graph::Trait::cuts_off);
         return cuts && reader.inputs.size() == 1 ? reader.outputs[0] : id;
     }
 

@@ -43,14 +43,9 @@ uint64_t bytes_of(const Graph& graph, const std::vector<ValueId>& ids) {
     return bytes;
 }
 
-bool is_matrix_work(std::string_view kind) {
-    return kind.ends_with("Conv") || kind == "ConvTranspose" || kind == "ConvInteger" ||
-           kind == "Gemm" || kind == "Einsum" || kind.find("MatMul") != std::string_view::npos;
-}
-
 // At the target's rates, and one cycle more.
 uint64_t cycles_of(const artifact::Layer& layer, const Node& node, const device::Target& target) {
-    const uint64_t arithmetic = is_matrix_work(node.base())
+    const uint64_t arithmetic = has_trait(node, graph::Trait::matrix_work)
                                     ? divide_up(layer.ops, 2 * target.macs_per_cycle)
                                     : divide_up(layer.ops, target.elements_per_cycle);
     const uint64_t movement =
@@ -110,9 +105,7 @@ std::string layer_kind(const Graph& graph, const Node& node) {
     std::string out;
     for (const std::string_view part : node.parts()) {
         out += (out.empty() ? "" : "_") + snake_case(part);
-        const bool spatial =
-            part.ends_with("Conv") || part == "ConvTranspose" || part == "ConvInteger";
-        if (!spatial || node.inputs.empty()) continue;
+        if (!graph::has_trait(part, graph::Trait::convolution) || node.inputs.empty()) continue;
         const size_t rank = graph.value(node.inputs[0]).type.shape.size();
         if (rank > 2) out += std::to_string(rank - 2) + 'd';
     }

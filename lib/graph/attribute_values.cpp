@@ -2,6 +2,7 @@
 #include "lib/graph/attribute_values.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,41 +13,24 @@ namespace vartml::graph {
 
 namespace {
 
-// Values are separated by spaces. `other` are those that ONNX has besides and canonicalise()
-// rewrites; an attribute without values is one that it drops. No kind: of every operator.
+// Values are separated by '|'. `rewritten` are those that ONNX has besides and canonicalise()
+// rewrites; an attribute without values is one that it drops.
 struct Choice {
-    std::string_view kind, attribute, values, other;
+    std::string_view values, rewritten;
 };
-constexpr std::string_view recurrent_activations =
-    "Affine Elu HardSigmoid LeakyRelu Relu ScaledTanh Sigmoid Softplus Softsign Tanh "
-    "ThresholdedRelu";
-constexpr Choice choices[] = {
-    {"", "auto_pad", "", "NOTSET SAME_LOWER SAME_UPPER VALID"},
-    {"BitShift", "direction", "LEFT RIGHT", ""},
-    {"DepthToSpace", "mode", "DCR CRD", ""},
-    {"GRU", "activations", recurrent_activations, ""},
-    {"GRU", "direction", "forward reverse bidirectional", ""},
-    {"Gelu", "approximate", "none tanh", ""},
-    {"GridSample", "mode", "linear nearest cubic", "bilinear bicubic"},
-    {"GridSample", "padding_mode", "zeros border reflection", ""},
-    {"LSTM", "activations", recurrent_activations, ""},
-    {"LSTM", "direction", "forward reverse bidirectional", ""},
-    {"Pad", "mode", "constant reflect edge wrap", ""},
-    {"PictureInput", "layout", "NCHW NHWC", ""},
-    {"RNN", "activations", recurrent_activations, ""},
-    {"RNN", "direction", "forward reverse bidirectional", ""},
-    {"Resize", "coordinate_transformation_mode",
-     "half_pixel half_pixel_symmetric pytorch_half_pixel align_corners asymmetric "
-     "tf_crop_and_resize tf_half_pixel_for_nn",
-     ""},
-    {"Resize", "keep_aspect_ratio_policy", "", "stretch not_larger not_smaller"},
-    {"Resize", "mode", "nearest linear cubic", ""},
-    {"Resize", "nearest_mode", "round_prefer_floor round_prefer_ceil floor ceil", ""},
-    {"RoiAlign", "coordinate_transformation_mode", "half_pixel output_half_pixel", ""},
-    {"RoiAlign", "mode", "avg max", ""},
-    {"ScatterElements", "reduction", "none add mul max min", ""},
-    {"ScatterND", "reduction", "none add mul max min", ""},
-    {"Upsample", "mode", "", "nearest linear bilinear cubic"},
+
+// Those that mean the same in every operator; the others are in the operators' rows.
+struct Common {
+    std::string_view attribute;
+    Choice choice;
+};
+constexpr Common common[] = {
+    {"activations",
+     {"Affine|Elu|HardSigmoid|LeakyRelu|Relu|ScaledTanh|Sigmoid|Softplus|Softsign|Tanh|"
+      "ThresholdedRelu",
+      ""}},
+    {"auto_pad", {"", "NOTSET|SAME_LOWER|SAME_UPPER|VALID"}},
+    {"keep_aspect_ratio_policy", {"", "stretch|not_larger|not_smaller"}},
 };
 
 // Switches: off and on, and nothing else.
@@ -84,16 +68,22 @@ constexpr std::string_view switches[] = {
     "upper",
 };
 
-const Choice* find_choice(std::string_view kind, std::string_view attribute) {
-    const auto found = std::ranges::find_if(choices, [&](const Choice& c) {
-        return c.attribute == attribute && (c.kind.empty() || c.kind == kind);
-    });
-    return found == std::end(choices) ? nullptr : found;
+std::optional<Choice> find_choice(std::string_view kind, std::string_view attribute) {
+    const auto of_all = std::ranges::find(common, attribute, &Common::attribute);
+    if (of_all != std::end(common)) return of_all->choice;
+    const OpInfo* op = find_onnx_op(kind);
+    if (!op) return std::nullopt;
+    for (const AttributeRule& rule : attribute_rules(*op)) {
+        const bool is_choice = !rule.choices.empty() || !rule.rewritten.empty();
+        if (rule.name == attribute && rule.kind.starts_with('s') && is_choice)
+            return Choice{rule.choices, rule.rewritten};
+    }
+    return std::nullopt;
 }
 
 bool is_listed(std::string_view list, std::string_view value) {
     while (!list.empty()) {
-        const std::string_view entry = list.substr(0, list.find(' '));
+        const std::string_view entry = list.substr(0, list.find('|'));
         if (entry == value) return true;
         list.remove_prefix(std::min(entry.size() + 1, list.size()));
     }
@@ -102,9 +92,9 @@ bool is_listed(std::string_view list, std::string_view value) {
 
 std::string with_commas(std::string_view first, std::string_view second) {
     std::string text(first);
-    if (!first.empty() && !second.empty()) text += ' ';
+    if (!first.empty() && !second.empty()) text += '|';
     text += second;
-    for (size_t at = 0; (at = text.find(' ', at)) != text.npos; at += 2) text.replace(at, 1, ", ");
+    for (size_t at = 0; (at = text.find('|', at)) != text.npos; at += 2) text.replace(at, 1, ", ");
     return text;
 }
 
@@ -117,7 +107,7 @@ Error unknown_value(const Node& node, std::string_view key, const std::string& v
 
 Result<void> check_texts(const Node& node, std::string_view key, const Choice& choice,
                          std::span<const std::string> texts, Form form) {
-    const std::string_view other = form == Form::onnx ? choice.other : std::string_view();
+    const std::string_view other = form == Form::onnx ? choice.rewritten : std::string_view();
     for (const std::string& text : texts) {
         if (is_listed(choice.values, text) || is_listed(other, text)) continue;
         if (text.empty() && key == "auto_pad") continue;  // some exporters mean NOTSET
@@ -142,7 +132,7 @@ Result<void> check_attribute_values(const Node& node, Form form) {
                 return unknown_value(node, key, std::to_string(*number), "0 and 1");
             continue;
         }
-        const Choice* const choice = find_choice(part, name);
+        const auto choice = find_choice(part, name);
         if (!choice) continue;
         if (const auto* text = std::get_if<std::string>(&value)) {
             if (auto ok = check_texts(node, key, *choice, {text, 1}, form); !ok) return ok;
@@ -154,7 +144,7 @@ Result<void> check_attribute_values(const Node& node, Form form) {
 }
 
 std::string_view choices_of(std::string_view kind, std::string_view attribute) {
-    const Choice* const choice = find_choice(kind, attribute);
+    const auto choice = find_choice(kind, attribute);
     return choice ? choice->values : std::string_view();
 }
 

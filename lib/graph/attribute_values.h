@@ -14,7 +14,7 @@ enum class Form { onnx, canonical };
 // that passes means what the operator's kernels take it for: they need no fallback.
 Result<void> check_attribute_values(const Node& node, Form form);
 
-// The values of a choice in canonical form, separated by spaces; empty where the attribute of this
+// The values of a choice in canonical form, separated by '|'; empty where the attribute of this
 // operator is none.
 std::string_view choices_of(std::string_view kind, std::string_view attribute);
 

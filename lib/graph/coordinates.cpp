@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <span>
 #include <string_view>
 
 #include "lib/graph/ops.h"
@@ -17,43 +16,7 @@ bool is_float(DataType type) {
 }
 
 bool is_product(const Node& node) {
-    const std::string_view base = node.base();
-    return base == "Conv" || base == "ConvTranspose" || base == "Gemm" || base == "MatMul";
-}
-
-// Operators whose result hangs on the digits of these inputs.
-struct Exacting {
-    std::string_view kind;
-    std::vector<size_t> inputs;
-};
-const Exacting exacting[] = {
-    {"ArgMax", {0}},
-    {"ArgMin", {0}},
-    {"Ceil", {0}},
-    {"Cos", {0}},
-    {"CumSum", {0}},
-    {"DeformConv", {2}},
-    {"Floor", {0}},
-    {"GridSample", {1}},
-    {"MaxRoiPool", {1}},
-    {"Mod", {0, 1}},
-    {"NonMaxSuppression", {0, 1}},
-    {"NonZero", {0}},
-    {"RoiAlign", {1}},
-    {"Round", {0}},
-    {"Sin", {0}},
-    {"TopK", {0}},
-};
-constexpr std::string_view comparisons[] = {"Equal", "Greater", "GreaterOrEqual", "Less",
-                                            "LessOrEqual"};
-// Operators that move, scale and join coordinates.
-constexpr std::string_view carriers[] = {
-    "Add",      "Clip",    "Concat", "Div",       "Exp",       "Expand",    "Flatten", "Gather",
-    "Identity", "Max",     "Min",    "Mul",       "Neg",       "ReduceSum", "Reshape", "Slice",
-    "Split",    "Squeeze", "Sub",    "Transpose", "Unsqueeze", "Where"};
-
-bool is_any_of(std::string_view kind, std::span<const std::string_view> kinds) {
-    return std::ranges::find(kinds, kind) != kinds.end();
+    return has_trait(node, Trait::product);
 }
 
 // Numbers of a constant in f32; nothing for others.
@@ -145,7 +108,7 @@ private:
         for (const Node& node : graph_.nodes) {
             const bool begins = has_even_constant(node);
             const bool carries =
-                is_any_of(node.base(), carriers) &&
+                has_trait(node, Trait::carries) &&
                 std::ranges::any_of(node.inputs, [&](ValueId id) { return is_set(carried_, id); });
             if (!begins && !carries) continue;
             for (const ValueId out : node.outputs)
@@ -186,15 +149,14 @@ private:
             found_.reasons.push_back(std::string(node.base()) + " '" + node.name + '\'');
         };
         if (std::ranges::find(begins_, &node) != begins_.end()) tell();
-        const auto row = std::ranges::find(exacting, node.base(), &Exacting::kind);
-        if (row != std::end(exacting)) {
-            for (const size_t i : row->inputs)
-                if (i < node.inputs.size()) want(node.inputs[i]);
+        if (has_trait(node, Trait::exact_0 | Trait::exact_1 | Trait::exact_2)) {
+            for (size_t i = 0; i < node.inputs.size(); ++i)
+                if (has_input_trait(node, Trait::exact_0, i)) want(node.inputs[i]);
             tell();
         }
         const bool to_integer = node.base() == "Cast" && can_be_kept(node.inputs[0]) &&
                                 !is_float(graph_.value(node.outputs[0]).type.data_type);
-        const bool compares = is_any_of(node.base(), comparisons) &&
+        const bool compares = has_trait(node, Trait::comparison) &&
                               std::ranges::none_of(node.inputs, [&](ValueId id) {
                                   return id < 0 || is_zero(graph_.value(id)) ||
                                          !is_float(graph_.value(id).type.data_type);

@@ -44,12 +44,6 @@ Error too_large(const Call& call, const graph::Type& found, const Array& bound) 
                               to_string(type) + "; export it with the largest shape it can have");
 }
 
-// Kernels that find out themselves how much there is; before that, only a bound is known.
-bool shrinks(std::string_view kind) {
-    constexpr std::string_view kinds[] = {"Compress", "NonMaxSuppression", "NonZero", "Unique"};
-    return std::ranges::find(kinds, kind) != std::end(kinds);
-}
-
 // Into memory of the size that the real inputs bound, which may exceed what the model allows for.
 Result<void> run_shrinking(const Call& call, const graph::Node& node, std::span<const Array> inputs,
                            const std::vector<graph::Type>& types) {
@@ -88,11 +82,13 @@ Result<void> run_settled(const Call& call) {
     if (auto ok = graph::canonicalise(alone.graph, alone.node); !ok) return ok.error();
     const auto types = graph::infer_types(alone.graph, alone.node);
     if (!types) return Error{ErrorCode::bad_model, types.error().message};
+    // Before the kernel has run, only a bound is known.
+    const bool finds_shape = has_trait(alone.node, graph::Trait::finds_shape);
     for (size_t i = 0; i < call.outputs.size() && i < types->size(); ++i) {
         Array& output = call.outputs[i];
         if (!output.data) continue;
         const graph::Type& type = (*types)[i];
-        if (shrinks(alone.node.kind)) continue;
+        if (finds_shape) continue;
         if (type.data_type != output.type || type.size_bytes() > output.size_bytes() ||
             type.shape.size() != output.shape.size())
             return too_large(call, type, output);
@@ -106,7 +102,7 @@ Result<void> run_settled(const Call& call) {
         input = {value.type.data_type, Shape(value.type.shape),
                  const_cast<std::byte*>(value.constant->bytes.data())};
     }
-    if (shrinks(alone.node.kind)) return run_shrinking(call, alone.node, inputs, *types);
+    if (finds_shape) return run_shrinking(call, alone.node, inputs, *types);
     return run({alone.node, inputs, call.outputs});
 }
 

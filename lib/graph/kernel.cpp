@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/graph/kernel.h"
 
-#include <algorithm>
-#include <array>
 #include <new>
 #include <vector>
 
@@ -11,24 +9,6 @@
 
 namespace vartml::cpu {
 namespace {
-
-std::vector<KernelRow> build_table() {
-    std::vector<KernelRow> table;
-    for (const auto& part :
-         {elementwise_kernels(),    unary_kernels(),         binary_kernels(),
-          reduction_kernels(),      normalisation_kernels(), quantised_kernels(),
-          movement_kernels(),       movement_fill_kernels(), index_kernels(),
-          index_scatter_kernels(),  index_select_kernels(),  index_boxes_kernels(),
-          picture_kernels(),        picture_grid_kernels(),  picture_regions_kernels(),
-          picture_resize_kernels(), picture_input_kernels(), window_kernels(),
-          pool_kernels(),           deform_kernels(),        matrix_kernels(),
-          integer_matrix_kernels(), einsum_kernels(),        attention_kernels(),
-          recurrent_kernels()}) {
-        table.insert(table.end(), part.begin(), part.end());
-    }
-    std::ranges::sort(table, {}, &KernelRow::kind);
-    return table;
-}
 
 Error no_kernel(const Call& call, std::string_view kind) {
     return {ErrorCode::unsupported, "node '" + call.node.name + "' uses " + std::string(kind) +
@@ -77,9 +57,8 @@ Result<void> run_fused(const Call& call, const std::vector<std::string_view>& pa
 }  // namespace
 
 Kernel find_kernel(std::string_view kind) {
-    static const std::vector<KernelRow> table = build_table();
-    const auto row = std::ranges::lower_bound(table, kind, {}, &KernelRow::kind);
-    return row != table.end() && row->kind == kind ? row->run : nullptr;
+    const graph::OpInfo* op = graph::find_op(kind);
+    return op ? op->kernel : nullptr;
 }
 
 Result<void> run(const Call& call) {

@@ -96,7 +96,8 @@ struct Call {
 // cannot be had may leave as bad_alloc. Inputs of zero elements are legal everywhere. Thread-safe.
 using Kernel = Result<void> (*)(const Call& call);
 
-// nullptr for an operator without kernel. `kind` is one part, not a fused kind.
+// That of the operator's row (graph/ops.h); nullptr for an operator without. `kind` is one part,
+// not a fused kind.
 Kernel find_kernel(std::string_view kind);
 
 // Runs a node: a fused kind part by part, in place on the first output. Errors: those of the
@@ -107,36 +108,5 @@ Result<void> run(const Call& call);
 Error bad_data(const Call& call, const std::string& sentence);
 // "node 'x' (Sin) has no implementation for i32[2,2]".
 Error no_type(const Call& call, DataType type);
-
-struct KernelRow {
-    std::string_view kind;
-    Kernel run;
-};
-// The table, in parts; order within a part is of no matter.
-std::span<const KernelRow> elementwise_kernels();
-std::span<const KernelRow> unary_kernels();
-std::span<const KernelRow> binary_kernels();
-std::span<const KernelRow> reduction_kernels();
-std::span<const KernelRow> normalisation_kernels();
-std::span<const KernelRow> quantised_kernels();
-std::span<const KernelRow> movement_kernels();
-std::span<const KernelRow> movement_fill_kernels();
-std::span<const KernelRow> index_kernels();
-std::span<const KernelRow> index_scatter_kernels();
-std::span<const KernelRow> index_select_kernels();
-std::span<const KernelRow> index_boxes_kernels();
-std::span<const KernelRow> picture_kernels();
-std::span<const KernelRow> picture_grid_kernels();
-std::span<const KernelRow> picture_regions_kernels();
-std::span<const KernelRow> picture_resize_kernels();
-std::span<const KernelRow> picture_input_kernels();
-std::span<const KernelRow> window_kernels();
-std::span<const KernelRow> pool_kernels();
-std::span<const KernelRow> deform_kernels();
-std::span<const KernelRow> matrix_kernels();
-std::span<const KernelRow> integer_matrix_kernels();
-std::span<const KernelRow> einsum_kernels();
-std::span<const KernelRow> attention_kernels();
-std::span<const KernelRow> recurrent_kernels();
 
 }  // namespace vartml::cpu

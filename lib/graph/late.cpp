@@ -25,8 +25,7 @@ namespace {
 
 // Operators whose canonical attributes follow from the shape of the data.
 bool relates_to_shape(const Node& node) {
-    constexpr std::string_view always[] = {"Expand", "Reshape", "Resize", "Slice", "Upsample"};
-    if (std::ranges::find(always, node.kind) != std::end(always)) return true;
+    if (has_trait(node, Trait::follows_shape)) return true;
     if (node.kind == "Split") return !node.has("split") && node.inputs.size() < 2;
     return node.get("auto_pad", "NOTSET").starts_with("SAME") || node.has("output_shape");
 }
@@ -61,7 +60,7 @@ void widen_slice(const Graph& graph, const Node& node, const Node& settled, Type
 // A reduction over axes that are not known. With keepdims every axis stays; else an axis of the
 // result is one of those from its own place on, as many behind it as axes go.
 std::optional<Type> bound_reduction(const Graph& graph, const Node& node) {
-    if (!node.kind.starts_with("Reduce") || node.inputs.size() < 2) return std::nullopt;
+    if (!has_trait(node, Trait::reduces) || node.inputs.size() < 2) return std::nullopt;
     Type type = input_type(graph, node, 0);
     if (node.get("keepdims", int64_t{1}) != 0) {
         for (int64_t& size : type.shape) size = std::max<int64_t>(size, 1);
@@ -88,16 +87,12 @@ std::string op_type(const Node& node) {
 }
 
 bool must_be_late(const Graph& graph, const Node& node) {
-    // Operators whose shape follows from the values of inputs that stay inputs, and the first one.
-    struct FromValues {
-        std::string_view kind;
-        size_t first;
-    };
-    constexpr FromValues from_values[] = {
-        {"Col2Im", 1}, {"ConstantOfShape", 0}, {"MaxUnpool", 2}, {"Range", 0}};
-    for (const FromValues& row : from_values)
-        for (size_t i = row.first; row.kind == node.kind && i < node.inputs.size(); ++i)
-            if (node.inputs[i] != none && !graph.value(node.inputs[i]).constant) return true;
+    bool is_sized = false;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+        is_sized = is_sized || has_input_trait(node, Trait::sized_by_0, i);
+        if (is_sized && node.inputs[i] != none && !graph.value(node.inputs[i]).constant)
+            return true;
+    }
     if (has_computed_parameters(graph, node)) return true;
     const bool follows_data = std::ranges::any_of(
         node.inputs, [&](ValueId id) { return id != none && graph.value(id).data_dependent; });
@@ -147,9 +142,7 @@ std::pair<int64_t, DataType> kind_of_output(const Graph& graph, const Node& node
         return {length_of(0),
                 has_input(node, 1) ? input_type(graph, node, 1).data_type : DataType::float32};
     if (node.kind == "Expand") return {std::max(rank, length_of(1)), x.data_type};
-    constexpr std::string_view same_rank[] = {"CenterCropPad", "Pad", "Resize", "Tile", "Upsample"};
-    const bool keeps = std::ranges::find(same_rank, node.kind) != std::end(same_rank);
-    return {keeps ? rank : -1, x.data_type};
+    return {has_trait(node, Trait::keeps_rank) ? rank : -1, x.data_type};
 }
 
 }  // namespace
@@ -232,10 +225,8 @@ private:
     static constexpr int max_depth = 100;
 
     Bounds made_by(const Node& node) {
-        constexpr std::string_view moves[] = {"Cast", "Identity", "Reshape", "Squeeze",
-                                              "Unsqueeze"};
         if (node.kind == "Shape") return shape(node);
-        if (std::ranges::find(moves, node.kind) != std::end(moves)) return of(node.inputs[0]);
+        if (node.kind == "Cast" || has_trait(node, Trait::reshapes)) return of(node.inputs[0]);
         if (node.kind == "Gather") return gather(node);
         if (node.kind == "Slice") return slice(node);
         if (node.kind == "Transpose") return transpose(node);

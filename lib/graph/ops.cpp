@@ -17,7 +17,7 @@ Result<Types> infer_late(const Graph& graph, const Node& node) {
         types.push_back(id == none ? Type() : graph.value(id).type);
     return types;
 }
-constexpr OpInfo late_op{late_kind, 1, -1, 1, -1, "*", infer_late, count_none};
+constexpr OpInfo late_op{late_kind, 1, -1, 1, -1, "*", infer_late, count_none, nullptr};
 
 // The types are what the importer found out.
 Result<Types> infer_onnxruntime(const Graph& graph, const Node& node) {
@@ -41,18 +41,24 @@ Result<Types> infer_onnxruntime(const Graph& graph, const Node& node) {
     return types;
 }
 constexpr OpInfo onnxruntime_op{
-    onnxruntime_kind,  1,           -1, 1, -1, "data_dependent:i types:ss* why:s",
-    infer_onnxruntime, count_output};
+    onnxruntime_kind, 1,      -1, 1, -1, "data_dependent:i types:ss* why:s", infer_onnxruntime,
+    count_output,     nullptr};
+
+// Operators of ONNX that canonicalise() makes others of.
+constexpr OpInfo upsample_op{"Upsample", 1,
+                             2,          1,
+                             1,          "mode:s/nearest|linear|bilinear|cubic scales:fs-@1",
+                             nullptr,    nullptr,
+                             nullptr,    Trait::keeps_rank | Trait::follows_shape};
 
 std::vector<OpInfo> build_table() {
-    std::vector<OpInfo> table;
+    std::vector<OpInfo> table = {late_op, onnxruntime_op};
     for (const auto& part :
-         {elementwise_ops(), window_ops(), matrix_ops(), normalisation_ops(), movement_ops(),
-          reduction_ops(), index_ops(), picture_ops(), quantised_ops(), recurrent_ops()}) {
+         {attention_ops(), einsum_ops(), elementwise_ops(), fill_ops(), index_ops(), matrix_ops(),
+          movement_ops(), normalisation_ops(), picture_ops(), pool_ops(), quantised_ops(),
+          recurrent_ops(), reduction_ops(), resize_ops(), select_ops(), window_ops()}) {
         table.insert(table.end(), part.begin(), part.end());
     }
-    table.push_back(late_op);
-    table.push_back(onnxruntime_op);
     std::ranges::sort(table, {}, &OpInfo::kind);
     return table;
 }
@@ -62,16 +68,37 @@ std::string_view attribute_kind(const Attribute& value) {
     return names[value.index()];
 }
 
-// Kind of an attribute of a table row ("is", with '*' where required); empty when it is not in the
-// row.
-std::string_view find_attribute(std::string_view row, std::string_view name) {
-    while (!row.empty()) {
-        const std::string_view entry = row.substr(0, row.find(' '));
-        row.remove_prefix(std::min(entry.size() + 1, row.size()));
-        const size_t colon = entry.find(':');
-        if (entry.substr(0, colon) == name) return entry.substr(colon + 1);
+// What stands in front of one of these characters, which stays.
+std::string_view take_until(std::string_view& text, std::string_view characters) {
+    const std::string_view taken = text.substr(0, text.find_first_of(characters));
+    text.remove_prefix(taken.size());
+    return taken;
+}
+bool take(std::string_view& text, char c) {
+    if (!text.starts_with(c)) return false;
+    text.remove_prefix(1);
+    return true;
+}
+
+AttributeRule read_rule(std::string_view entry) {
+    AttributeRule rule;
+    rule.name = take_until(entry, ":");
+    take(entry, ':');
+    rule.kind = take_until(entry, "*-@=|/");
+    rule.is_required = take(entry, '*');
+    rule.is_canonical = !take(entry, '-');
+    if (take(entry, '@')) {
+        rule.input = entry[0] - '0';
+        entry.remove_prefix(1);
     }
-    return {};
+    if (take(entry, '=')) {
+        rule.choices = take_until(entry, "/");
+        rule.fallback = rule.choices.substr(0, rule.choices.find('|'));
+    } else if (take(entry, '|')) {
+        rule.choices = take_until(entry, "/");
+    }
+    if (take(entry, '/')) rule.rewritten = entry;
+    return rule;
 }
 
 bool is_absurd(int64_t number) {
@@ -80,6 +107,7 @@ bool is_absurd(int64_t number) {
 
 Result<void> check_attributes(const Node& node, const OpInfo& op, std::string_view prefix) {
     if (op.attributes == "*") return {};
+    const std::vector<AttributeRule> rules = attribute_rules(op);
     for (const auto& [key, value] : node.attributes) {
         const size_t dot = key.find('.');
         const std::string_view part =
@@ -87,16 +115,15 @@ Result<void> check_attributes(const Node& node, const OpInfo& op, std::string_vi
         if (part != prefix) continue;
         const std::string_view name =
             dot == key.npos ? std::string_view(key) : std::string_view(key).substr(dot + 1);
-        std::string_view kind = find_attribute(op.attributes, name);
-        if (kind.ends_with('*')) kind.remove_suffix(1);
-        if (kind.empty()) {
+        const auto rule = std::ranges::find(rules, name, &AttributeRule::name);
+        if (rule == rules.end() || !rule->is_canonical) {
             return bad_node(node, "has the attribute '" + key + "', which " + std::string(op.kind) +
                                       " does not have");
         }
-        if (kind != attribute_kind(value)) {
+        if (rule->kind != attribute_kind(value)) {
             return bad_node(node, "attribute '" + key + "' is of kind " +
                                       std::string(attribute_kind(value)) + ", expected " +
-                                      std::string(kind));
+                                      std::string(rule->kind));
         }
         const auto* list = std::get_if<std::vector<int64_t>>(&value);
         if (list && std::ranges::any_of(*list, is_absurd)) {
@@ -104,11 +131,9 @@ Result<void> check_attributes(const Node& node, const OpInfo& op, std::string_vi
                                       ", expected numbers of at most 2^40");
         }
     }
-    for (std::string_view row = op.attributes; !row.empty();) {
-        const std::string_view entry = row.substr(0, row.find(' '));
-        row.remove_prefix(std::min(entry.size() + 1, row.size()));
-        if (!entry.ends_with('*')) continue;
-        std::string key(entry.substr(0, entry.find(':')));
+    for (const AttributeRule& rule : rules) {
+        if (!rule.is_required) continue;
+        std::string key(rule.name);
         if (!prefix.empty()) key = std::string(prefix) + '.' + key;
         if (!node.has(key)) return bad_node(node, "lacks the attribute '" + key + "'");
     }
@@ -130,23 +155,8 @@ Result<void> check_count(const Node& node, const char* what, size_t found, int l
     return bad_node(node, "has " + std::to_string(found) + ' ' + what + ", expected " + expected);
 }
 
-// Whether a part may follow the first one: one output element from one element of each operand, of
-// the same type.
-bool is_fusable(const OpInfo& op) {
-    const bool keeps_type =
-        op.infer == infer_same || op.infer == infer_broadcast || op.kind == "Clip";
-    const auto group = elementwise_ops();
-    return keeps_type && op.min_inputs <= 2 &&
-           std::ranges::find(group, op.kind, &OpInfo::kind) != group.end();
-}
-
 bool is_fused(const Node& node) {
     return node.kind.find('+') != node.kind.npos;
-}
-
-// Kinds whose fused form always has three leading inputs.
-bool has_bias_slot(std::string_view base) {
-    return base == "Conv" || base == "ConvTranspose" || base == "Gemm" || base == "MatMul";
 }
 
 Result<void> check_inputs(const Graph& graph, const Node& node, size_t required) {
@@ -180,7 +190,7 @@ Result<Types> infer_fused(const Graph& graph, const Node& node, const OpInfo& op
     size_t operands = 0;
     for (const std::string_view part : std::span(parts).subspan(1)) {
         const OpInfo* info = find_op(part);
-        if (!info || !is_fusable(*info)) {
+        if (!info || !has_trait(part, Trait::part)) {
             return bad_node(node,
                             "part '" + std::string(part) + "' cannot follow another operator");
         }
@@ -189,8 +199,10 @@ Result<Types> infer_fused(const Graph& graph, const Node& node, const OpInfo& op
     }
     if (node.inputs.size() < operands) return bad_node(node, "lacks operands of its fused parts");
     const size_t leading = node.inputs.size() - operands;
-    const int most = has_bias_slot(op.kind) ? 3 : op.max_inputs;
-    const int least = has_bias_slot(op.kind) ? 3 : op.min_inputs;
+    // The fused form of a product always has three leading inputs.
+    const bool is_product = has_trait(op.kind, Trait::product);
+    const int most = is_product ? 3 : op.max_inputs;
+    const int least = is_product ? 3 : op.min_inputs;
     if (auto ok = check_count(node, "leading inputs", leading, least, most); !ok) return ok.error();
     auto types = op.infer(graph, base_node(node, leading));
     if (!types) return types;
@@ -224,6 +236,30 @@ const OpInfo* find_op(std::string_view kind) {
     const auto table = all_ops();
     const auto found = std::ranges::lower_bound(table, kind, {}, &OpInfo::kind);
     return found != table.end() && found->kind == kind ? &*found : nullptr;
+}
+
+const OpInfo* find_onnx_op(std::string_view kind) {
+    return kind == upsample_op.kind ? &upsample_op : find_op(kind);
+}
+
+std::vector<AttributeRule> attribute_rules(const OpInfo& op) {
+    std::vector<AttributeRule> rules;
+    for (std::string_view row = op.attributes; !row.empty() && row != "*"; take(row, ' '))
+        rules.push_back(read_rule(take_until(row, " ")));
+    return rules;
+}
+
+bool has_trait(std::string_view kind, Traits traits) {
+    const OpInfo* op = find_onnx_op(kind);
+    return op && (op->traits.bits & traits.bits) != 0;
+}
+bool has_trait(const Node& node, Traits traits) {
+    return has_trait(node.base(), traits);
+}
+bool has_input_trait(const Node& node, Trait first, size_t input) {
+    constexpr size_t inputs = 3;
+    return input < inputs &&
+           has_trait(node, static_cast<Trait>(static_cast<uint32_t>(first) << input));
 }
 
 Result<Types> infer_types(const Graph& graph, const Node& node) {
@@ -262,18 +298,12 @@ Result<Types> infer_types(const Graph& graph, const Node& node) {
     return types;
 }
 
-// Late operators whose output has the shape of their input, whatever the parameter.
-static bool keeps_shape(std::string_view op) {
-    return op == "Clip" || op == "CumSum" || op == "Trilu";
-}
-
 bool has_data_dependent_shape(const Graph& graph, const Node& node) {
-    constexpr std::string_view sources[] = {"Compress", "NonMaxSuppression", "NonZero", "Unique"};
     const std::string_view base = node.base();
-    if (std::ranges::find(sources, base) != std::end(sources)) return true;
+    if (has_trait(base, Trait::finds_shape)) return true;
     if (base == "Slice" && node.inputs.size() > 1) return true;
     if (base == "TopK" && node.inputs.size() > 1) return true;
-    if (is_late(node) && !keeps_shape(node.get("op", ""))) return true;
+    if (is_late(node) && !has_trait(node.get("op", ""), Trait::keeps_shape)) return true;
     if (is_onnxruntime(node)) return node.get("data_dependent", int64_t{0}) != 0;
     if (base == "Shape" || base == "Size") return false;
     return std::ranges::any_of(
@@ -319,6 +349,32 @@ uint64_t count_macs(const Graph& graph, const Node& node) {
 
 Error bad_node(const Node& node, const std::string& sentence) {
     return {ErrorCode::bad_model, "node '" + node.name + "' (" + node.kind + ") " + sentence};
+}
+
+Error bad_inputs(const Graph& graph, const Node& node) {
+    std::string list;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+        if (!list.empty()) list += ", ";
+        list += has_input(node, i) ? to_string(input_type(graph, node, i)) : "nothing";
+    }
+    return bad_node(node, "has the inputs " + list + ", which do not go together");
+}
+
+Error needs_constant(const Node& node, const char* what) {
+    return {
+        ErrorCode::unsupported,
+        "node '" + node.name + "' (" + node.kind + ") takes its " + what +
+            " from a tensor that depends on the input data; export the model with static shapes"};
+}
+
+Result<std::vector<int64_t>> constant_ints(const Graph& graph, const Node& node, size_t index) {
+    const Value& value = graph.value(node.inputs[index]);
+    if (!value.constant || value.type.data_type != DataType::int64) {
+        return bad_node(node, "takes its output shape from '" + value.name +
+                                  "', which is no constant of type i64");
+    }
+    const auto values = value.constant->as<int64_t>();
+    return std::vector<int64_t>(values.begin(), values.end());
 }
 
 std::string to_string(std::span<const int64_t> shape) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operators that the IR knows, in one canonical form each: inputs, attributes, output types and
-// cost.
+// The operators that the IR knows, a row each: inputs and attributes in one canonical form, output
+// types, work, a kernel of plain loops, and what others ask of an operator.
 //
 // Semantics are those of ONNX operator set 22 except where a line below says more. Rules for every
 // operator:
@@ -15,85 +15,32 @@
 //     their relative form (Squeeze{axes}, Unsqueeze{axes}, Flatten{axis}, Reshape with one -1).
 // canonical.h brings a node from its ONNX form into this one.
 //
-// clang-format off
-// Kind and inputs; attributes (i int, f float, s string, is and fs lists of them, ? may be absent):
-//   Conv x w b?                      pads:is strides:is dilations:is group:i
-//   ConvTranspose x w b?             pads:is strides:is dilations:is group:i output_padding:is
-//   Gemm a b c?                      alpha:f beta:f transA:i transB:i
-//   MatMul a b bias?                 the third input is ours: 1-D, one element per column
-//   MaxPool x -> y indices?          kernel_shape:is pads:is strides:is dilations:is ceil_mode:i storage_order:i
-//   AveragePool x                    kernel_shape:is pads:is strides:is dilations:is ceil_mode:i count_include_pad:i
-//   LpPool x                         kernel_shape:is pads:is strides:is dilations:is ceil_mode:i p:i
-//   GlobalAveragePool, GlobalMaxPool x;  GlobalLpPool x    p:i
-//   Reshape x                        shape:is, the output shape, neither 0 nor -1; also Flatten, Squeeze, Unsqueeze
-//   Transpose x                      perm:is
-//   Slice x                          starts:is ends:is axes:is steps:is; axes ascending, 0 <= start, end <= size; for a
-//                                    negative step start < size and -1 <= end (-1: down to and with element 0)
-//   Split x -> y...                  axis:i split:is
-//   Concat x...                      axis:i
-//   Pad x                            pads:is (begin of all axes, then end) mode:s value:f
-//   Resize x                         mode:s (nearest linear cubic) coordinate_transformation_mode:s nearest_mode:s
-//                                    sizes:is and scales:fs for every axis; cubic_coeff_a:f exclude_outside:i antialias:i
-//                                    extrapolation_value:f roi:fs? (tf_crop_and_resize only); also Upsample
-//   Clip x                           min:f? max:f? (absent: unbounded); a bound that no float holds stays an input
-//   ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum
-//   ReduceSumSquare x                axes:is (ascending) keepdims:i
-//   ArgMax, ArgMin x                 axis:i keepdims:i select_last_index:i
-//   Softmax, LogSoftmax, Hardmax x   axis:i, over this one axis. A model of opset < 13 flattens: the importer puts
-//                                    Reshape around it unless all axes behind `axis` have size 1
-//   Cast x                           to:s; also CastLike
-//   QuantizeLinear x scale zero?     axis:i block_size:i output_dtype:s
-//   DequantizeLinear x scale zero?   axis:i block_size:i output_dtype:s
-//   QLinearConv x xs xz w ws wz ys yz b?      as Conv;  ConvInteger x w xz? wz?   as Conv
-//   QLinearMatMul a as az b bs bz ys yz bias?       the last is ours: i32, 1-D, one element per column, in units of as·bs
-//   MatMulInteger a b az? bz?
-//   com.microsoft: QLinearAdd, QLinearMul a as az b bs bz ys yz;  QLinearConcat ys yz (x xs xz)...   axis:i; of one
-//                  tensor: other scale and zero point
-//   com.microsoft: QLinearSigmoid, QLinearLeakyRelu alpha:f, QLinearSoftmax axis:i, QLinearGlobalAveragePool,
-//                  QLinearAveragePool (as AveragePool): x xs xz ys yz
-//   BatchNormalization x scale bias mean var           epsilon:f
-//   InstanceNormalization x scale bias                 epsilon:f
-//   LayerNormalization x scale bias? -> y mean? inverse_deviation?      axis:i epsilon:f; the two are always f32
-//   RMSNormalization x scale                           axis:i epsilon:f
-//   GroupNormalization x scale bias                    num_groups:i epsilon:f; scale and bias per channel (opset 21)
-//   LRN x                            size:i alpha:f beta:f bias:f
-//   LpNormalization x                axis:i p:i;  MeanVarianceNormalization x   axes:is
-//   Gather x i   axis:i;  GatherElements x i   axis:i;  GatherND x i   batch_dims:i
-//   ScatterElements x i u   axis:i reduction:s;  ScatterND x i u   reduction:s
-//   Expand x                         shape:is, the output shape;  Tile x   repeats:is
-//   CenterCropPad x                  axes:is? shape:is, a size for each of the axes; only where it was not constant
-//   DepthToSpace x                   blocksize:i mode:s;  SpaceToDepth x   blocksize:i
-//   Elu, Celu, LeakyRelu, ThresholdedRelu, QuickGelu (com.microsoft) x   alpha:f;  Selu x   alpha:f gamma:f
-//   HardSigmoid x                    alpha:f beta:f;  Shrink x   bias:f lambd:f;  Gelu x   approximate:s
-//   PRelu x slope
-//   Abs Acos Acosh Asin Asinh Atan Atanh BitwiseNot Ceil Cos Cosh Erf Exp Floor HardSwish Identity IsNaN Log Mish Neg
-//   Not Reciprocal Relu Round Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Tan Tanh x
-//   SiLU (vartml) x                  x * sigmoid(x)
-//   IsInf x                          detect_negative:i detect_positive:i
-//   Add Sub Mul Div Pow And Or Xor BitwiseAnd BitwiseOr BitwiseXor Equal Greater GreaterOrEqual Less LessOrEqual a b
-//   Mod a b   fmod:i;  BitShift a b   direction:s;  Where c a b;  Max Min Sum Mean x...
-//   TopK x -> values indices         k:i axis:i largest:i sorted:i
-//   CumSum x                         axis:i exclusive:i reverse:i
-//   OneHot indices values            axis:i depth:i;  NonZero x;  Compress x c   axis:i?
-//   Unique x -> y i? inverse? counts?   axis:i? sorted:i
-//   Einsum x...                      equation:s;  Trilu x   k:i upper:i
-//   ReverseSequence x lengths        batch_axis:i time_axis:i
-//   GridSample x grid                mode:s (linear nearest cubic) padding_mode:s align_corners:i
-//   NonMaxSuppression boxes scores   center_point_box:i max_output_boxes_per_class:i iou_threshold:f score_threshold:f?
-//   RoiAlign x rois batch            mode:s coordinate_transformation_mode:s output_height:i output_width:i
-//                                    sampling_ratio:i spatial_scale:f
-//   MaxRoiPool x rois                pooled_shape:is spatial_scale:f
-//   EyeLike x   dtype:s k:i;  Det x;  AffineGrid theta   size:is align_corners:i
-//   ConstantOfShape shape value?     the value is a second, constant input;  Range start limit delta;
-//   Shape x   start:i end:i;  Size x  these four only where they could not be folded
-//   Attention (com.microsoft), LSTM, GRU, RNN, DeformConv, Col2Im, MaxUnpool: attributes as in ONNX
-// clang-format on
-//
-//   PictureInput (vartml) x          mean:fs scale:fs layout:s ("NCHW" "NHWC"): u8[1,H,W,B], B >= C
-//   bytes per pixel, to
-//                                    f32 of C channels: (x - mean[c]) * scale[c]; an embedded
-//                                    pre-process
-//   Late x...   op:s and the attributes of ONNX: late.h;  OnnxRuntime (vartml): onnxruntime.h
+// What differs from ONNX, beside (its inputs and attributes are in its row, in the files ops_*):
+//   MatMul a b bias?            the third input is ours: 1-D, one element per column
+//   QLinearMatMul … bias?       the ninth, likewise: i32, in units of as·bs
+//   Reshape, Flatten, Squeeze, Unsqueeze become Reshape{shape}, the output shape, neither 0 nor -1
+//   Expand, Tile                shape is the output shape
+//   Slice                       axes ascending, 0 <= start, end <= size; for a negative step
+//                               start < size and -1 <= end (-1: down to and with element 0)
+//   Pad                         pads of the beginnings of all axes, then of the ends
+//   Resize                      sizes and scales for every axis, roi for tf_crop_and_resize only;
+//                               also Upsample
+//   Clip                        a bound that is absent is none; one that no float holds stays an
+//                               input
+//   Reduce…                     axes ascending
+//   Softmax, LogSoftmax, Hardmax  over one axis. A model of opset < 13 flattens: the importer puts
+//                               Reshape around it unless all axes behind `axis` have size 1
+//   Cast                        also CastLike
+//   LayerNormalization          the second and third output are f32
+//   GroupNormalization          scale and bias per channel (opset 21)
+//   CenterCropPad               a size for each of the axes; only where it was not constant
+//   ConstantOfShape shape value?  the value is a second, constant input
+//   Shape, Size, Range, ConstantOfShape  only where they could not be folded
+//   com.microsoft: QLinear…, Attention, QuickGelu
+//   SiLU (vartml) x             x * sigmoid(x)
+//   PictureInput (vartml) x     u8[1,H,W,B], B >= C bytes per pixel, to f32 of C channels:
+//                               (x - mean[c]) * scale[c]; an embedded pre-process
+//   Late (late.h), OnnxRuntime (onnxruntime.h)
 //
 // The importer decomposes what is not listed (SkipLayerNormalization, BiasGelu, FastGelu,
 // FusedConv, FusedMatMul, CenterCropPad, DynamicQuantizeLinear, Scaler …) into the above; Identity
@@ -106,31 +53,105 @@
 
 #include "lib/base/saturating.h"
 #include "lib/graph/graph.h"
+#include "lib/graph/kernel.h"
 
 namespace vartml::graph {
 
 using Types = std::vector<Type>;
 
+// What passes, devices and reports ask of an operator, so that none has a list of its own.
+enum class Trait : uint32_t {
+    product = 1U << 0,       // of floats, weights in input 1, a bias in input 2: others fuse behind
+    convolution = 1U << 1,   // a window with weights
+    matrix_work = 1U << 2,   // what a matrix unit computes, on codes too
+    picture_work = 1U << 3,  // where channels come last in memory
+    linear = 1U << 4,        // sums of products, and means of them
+    part = 1U << 5,          // one element from one of each operand, of one type: may be fused
+    activation = 1U << 6,    // what devices apply to the result of a product
+    cuts_off = 1U << 7,      // at constant bounds
+    never_negative = 1U << 8,
+    reshapes = 1U << 9,     // the same elements in the same order
+    permutes = 1U << 10,    // the same elements in another order
+    picks = 1U << 11,       // elements of input 0
+    repeats = 1U << 12,     // elements of input 0, several times
+    neutral = 1U << 13,     // of a single input does nothing where the type is the same
+    comparison = 1U << 14,  // of two tensors
+    carries = 1U << 15,     // moves, scales and joins coordinates: coordinates.h
+    exact_0 = 1U << 16,     // the result hangs on the digits of input 0,
+    exact_1 = 1U << 17,     // input 1,
+    exact_2 = 1U << 18,     // input 2
+    codes = 1U << 19,       // reads or makes codes of 8 bits
+    coding = 1U << 20,      // between floats and codes
+    reduces = 1U << 21,     // over axes
+    // Shapes.
+    finds_shape = 1U << 22,    // the kernel tells how much there is
+    follows_shape = 1U << 23,  // canonical attributes follow from the shape of the data
+    sized_by_0 = 1U << 24,     // the shape follows from the values of input 0 and those behind it,
+    sized_by_1 = 1U << 25,     // of input 1 and those behind it,
+    sized_by_2 = 1U << 26,     // of input 2 and those behind it
+    keeps_rank = 1U << 27,     // of input 0
+    keeps_shape = 1U << 28,    // of input 0, whatever the parameters
+};
+struct Traits {
+    uint32_t bits = 0;
+    constexpr Traits() = default;
+    constexpr Traits(Trait trait) : bits(static_cast<uint32_t>(trait)) {}
+};
+constexpr Traits operator|(Traits a, Traits b) {
+    a.bits |= b.bits;
+    return a;
+}
+constexpr Traits operator|(Trait a, Trait b) {
+    return Traits(a) | Traits(b);
+}
+
 struct OpInfo {
     std::string_view kind;         // ONNX type, or a type of ours
     int min_inputs, max_inputs;    // max_inputs -1: any number
     int min_outputs, max_outputs;  // max_outputs -1: any number
-    // Accepted, separated by spaces, each with its kind as above: "pads:is group:i". A '*' after
-    // the name: required.
+    // Accepted, separated by spaces: name:kind, then, in this order, what there is of
+    //   *     required
+    //   -     of the ONNX form only: canonicalise() puts it elsewhere
+    //   @1    given as input 1, which becomes the attribute where it is constant
+    //   =a    the default of ONNX
+    //   |b|c  the other values that a text may have; without a default, all of them
+    //   /d|e  values that ONNX has besides and canonicalise() rewrites
+    // Kinds are i int, f float, s string, is fs ss lists. "*" alone: any.
     std::string_view attributes;
     // Types of the outputs from inputs and attributes; the error names the node.
     Result<Types> (*infer)(const Graph&, const Node&);
     // Operations besides multiply-accumulates, by the counting rule of the format document; output
     // types are known.
     uint64_t (*count)(const Graph&, const Node&);
+    cpu::Kernel kernel;  // nullptr for an operator without
+    Traits traits = {};
     // Multiply-accumulates; nullptr for an operator without.
     uint64_t (*macs)(const Graph&, const Node&) = nullptr;
 };
+
+// An attribute of a row.
+struct AttributeRule {
+    std::string_view name, kind;
+    bool is_required = false, is_canonical = true;
+    int input = -1;              // -1: no input becomes the attribute
+    std::string_view fallback;   // empty: none
+    std::string_view choices;    // separated by '|', the default first; empty: any value
+    std::string_view rewritten;  // likewise: those of ONNX besides
+};
+std::vector<AttributeRule> attribute_rules(const OpInfo& op);
 
 // nullptr for an operator that the IR does not know. `kind` is one part, not a fused kind.
 const OpInfo* find_op(std::string_view kind);
 // All of them, sorted by kind.
 std::span<const OpInfo> all_ops();
+// The row of an operator in the form of ONNX: of those above, and of what canonicalise() rewrites.
+const OpInfo* find_onnx_op(std::string_view kind);
+
+// Whether an operator has one of these traits; of a fused node, its first part.
+bool has_trait(std::string_view kind, Traits traits);
+bool has_trait(const Node& node, Traits traits);
+// The same for one of the traits that tell of an input: of `first`, the trait of input 0.
+bool has_input_trait(const Node& node, Trait first, size_t input);
 
 // Types of all outputs of a node, fused parts included. Reads the types of the inputs only.
 Result<Types> infer_types(const Graph& graph, const Node& node);
@@ -147,6 +168,12 @@ uint64_t count_macs(const Graph& graph, const Node& node);
 
 // "node 'conv1' (Conv): " and the sentence given.
 Error bad_node(const Node& node, const std::string& sentence);
+// Likewise, of inputs whose types do not go together.
+Error bad_inputs(const Graph& graph, const Node& node);
+// Likewise, of a parameter that is computed from the data.
+Error needs_constant(const Node& node, const char* what);
+// The numbers of an input of type i64 that must be constant, since shapes depend on them.
+Result<std::vector<int64_t>> constant_ints(const Graph& graph, const Node& node, size_t index);
 std::string to_string(std::span<const int64_t> shape);  // [1,3,416,416]
 
 inline bool has_input(const Node& node, size_t index) {
@@ -181,15 +208,21 @@ uint64_t count_output(const Graph& graph, const Node& node);  // 1 per element o
 uint64_t count_input(const Graph& graph, const Node& node);   // 1 per element of input 0
 
 // The table, in parts; each sorted by nothing in particular.
+std::span<const OpInfo> attention_ops();
+std::span<const OpInfo> einsum_ops();
 std::span<const OpInfo> elementwise_ops();
-std::span<const OpInfo> window_ops();
-std::span<const OpInfo> matrix_ops();
-std::span<const OpInfo> normalisation_ops();
-std::span<const OpInfo> movement_ops();
-std::span<const OpInfo> reduction_ops();
+std::span<const OpInfo> fill_ops();
 std::span<const OpInfo> index_ops();
+std::span<const OpInfo> matrix_ops();
+std::span<const OpInfo> movement_ops();
+std::span<const OpInfo> normalisation_ops();
 std::span<const OpInfo> picture_ops();
+std::span<const OpInfo> pool_ops();
 std::span<const OpInfo> quantised_ops();
 std::span<const OpInfo> recurrent_ops();
+std::span<const OpInfo> reduction_ops();
+std::span<const OpInfo> resize_ops();
+std::span<const OpInfo> select_ops();
+std::span<const OpInfo> window_ops();
 
 }  // namespace vartml::graph

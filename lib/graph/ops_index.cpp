@@ -1,23 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that look elements up by index or sort them.
+// Operators that look elements up, replace or reorder them by index.
 #include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <optional>
+#include <utility>
+#include <vector>
 
+#include "lib/graph/kernel.h"
+#include "lib/graph/moves.h"
 #include "lib/graph/ops.h"
 
 namespace vartml::graph {
-
 namespace {
 
 using Ints = std::vector<int64_t>;
-
-Error bad_inputs(const Graph& graph, const Node& node) {
-    std::string list;
-    for (size_t i = 0; i < node.inputs.size(); ++i) {
-        if (!list.empty()) list += ", ";
-        list += has_input(node, i) ? to_string(input_type(graph, node, i)) : "nothing";
-    }
-    return bad_node(node, "has the inputs " + list + ", which do not go together");
-}
 
 bool are_indices(const Type& type) {
     return type.data_type == DataType::int64 || type.data_type == DataType::int32;
@@ -107,128 +104,302 @@ Result<Types> infer_reverse_sequence(const Graph& graph, const Node& node) {
     return Types{x};
 }
 
-Result<Types> infer_trilu(const Graph& graph, const Node& node) {
-    const Type& x = input_type(graph, node, 0);
-    if (x.shape.size() < 2) return bad_inputs(graph, node);
-    return Types{x};
-}
+}  // namespace
+}  // namespace vartml::graph
 
-Result<Types> infer_top_k(const Graph& graph, const Node& node) {
-    Type y = input_type(graph, node, 0);
-    const int64_t axis = wrap_axis(node.get("axis", int64_t{-1}), y.shape.size());
-    if (axis < 0) return bad_inputs(graph, node);
-    int64_t& size = y.shape[static_cast<size_t>(axis)];
-    if (node.inputs.size() == 1) {  // else an upper bound: all
-        const int64_t k = node.get("k", int64_t{-1});
-        if (k < 0 || k > size) {
-            return bad_node(
-                node, "takes " + std::to_string(k) + " of " + std::to_string(size) + " elements");
+namespace vartml::cpu {
+namespace {
+
+// Where the indices of the gather and scatter operators point; data is input 0, indices input 1.
+
+// The data element that each index names along the attribute `axis`, the other axes being those of
+// the index itself; `shape` is that of the indices. Errors: bad_model for an index or a shape
+// outside of the data.
+Result<std::vector<int64_t>> element_places(const Call& call, const Shape& shape);
+
+// Slices of `run` elements, by their first element.
+struct SlicePlaces {
+    std::vector<int64_t> first;
+    int64_t run = 1;
+};
+// What the tuples along the last axis of the indices name, behind the leading axes that data and
+// indices share.
+Result<SlicePlaces> slice_places(const Call& call, size_t batch_dims);
+
+Result<void> gather(const Call& call) {
+    const Array &x = call.inputs[0], &y = call.outputs[0];
+    const AxisView view =
+        around_axis(x.shape, static_cast<size_t>(call.node.get("axis", int64_t{0})));
+    const auto indices = read_indices(call, 1, view.size);
+    if (!indices) return indices.error();
+    const size_t run = static_cast<size_t>(view.inner) * vartml::size_bytes(x.type);
+    if (run == 0) return {};
+    std::byte* dst = y.data;
+    for (int64_t outer = 0; outer < view.outer; ++outer) {
+        const std::byte* src = x.data + static_cast<size_t>(outer * view.size) * run;
+        for (const int64_t index : *indices) {
+            std::memcpy(dst, src + static_cast<size_t>(index) * run, run);
+            dst += run;
         }
-        size = k;
     }
-    return Types{y, {DataType::int64, y.shape}};
+    return {};
 }
 
-Result<Types> infer_one_hot(const Graph& graph, const Node& node) {
-    Type y{input_type(graph, node, 1).data_type, input_type(graph, node, 0).shape};
-    const int64_t axis = wrap_axis(node.get("axis", int64_t{-1}), y.shape.size() + 1);
-    const int64_t depth = node.get("depth", int64_t{-1});
-    if (axis < 0 || depth < 0 || node.inputs.size() != 2) {
-        return bad_node(node, "has the depth " + std::to_string(depth) +
-                                  ", expected a constant of at least 0 and an axis of the output");
+Result<void> gather_elements(const Call& call) {
+    const Array &x = call.inputs[0], &y = call.outputs[0];
+    const auto places = element_places(call, call.inputs[1].shape);
+    if (!places) return places.error();
+    with_word(vartml::size_bytes(x.type), [&]<typename T>(T) {
+        std::byte* dst = y.data;
+        for (const int64_t place : *places) {
+            std::memcpy(dst, x.data + static_cast<size_t>(place) * sizeof(T), sizeof(T));
+            dst += sizeof(T);
+        }
+    });
+    return {};
+}
+
+Result<void> gather_nd(const Call& call) {
+    const Array &x = call.inputs[0], &y = call.outputs[0];
+    const auto batch_dims = static_cast<size_t>(call.node.get("batch_dims", int64_t{0}));
+    const auto places = slice_places(call, batch_dims);
+    if (!places) return places.error();
+    const size_t run = static_cast<size_t>(places->run) * vartml::size_bytes(x.type);
+    if (run == 0) return {};
+    std::byte* dst = y.data;
+    for (const int64_t place : places->first) {
+        std::memcpy(dst, x.data + static_cast<size_t>(place) * vartml::size_bytes(x.type), run);
+        dst += run;
     }
-    y.shape.insert(y.shape.begin() + axis, depth);
-    return Types{y};
+    return {};
 }
 
-Result<Types> infer_non_zero(const Graph& graph, const Node& node) {
-    const Type& x = input_type(graph, node, 0);
-    return Types{{DataType::int64, {static_cast<int64_t>(x.shape.size()), x.elements()}}};
+Result<std::vector<int64_t>> element_places(const Call& call, const Shape& shape) {
+    const Array& x = call.inputs[0];
+    const auto axis = static_cast<size_t>(call.node.get("axis", int64_t{0}));
+    if (shape.size() != x.shape.size()) return bad_data(call, "has indices of another rank");
+    if (shape.empty()) return bad_data(call, "has no axis to count along");
+    for (size_t i = 0; i < shape.size(); ++i) {
+        if (i != axis && shape[i] > x.shape[i]) {
+            return bad_data(call, "has indices of size " + std::to_string(shape[i]) + " in axis " +
+                                      std::to_string(i) + " of size " + std::to_string(x.shape[i]));
+        }
+    }
+    auto places = read_indices(call, 1, x.shape[axis]);
+    if (!places) return places;
+    Strides strides = strides_of(x.shape);
+    const int64_t step = std::exchange(strides[axis], 0);
+    Walk<1> walk(shape, {strides});
+    for (int64_t& place : *places) {
+        place = place * step + walk.offset();
+        walk.next();
+    }
+    return places;
 }
 
-Result<Types> infer_compress(const Graph& graph, const Node& node) {
-    Type y = input_type(graph, node, 0);
-    const int64_t selected = input_type(graph, node, 1).elements();
-    if (input_type(graph, node, 1).data_type != DataType::boolean) return bad_inputs(graph, node);
-    if (!node.has("axis")) return Types{{y.data_type, {std::min(selected, y.elements())}}};
-    const int64_t axis = wrap_axis(node.get("axis", int64_t{0}), y.shape.size());
-    if (axis < 0) return bad_inputs(graph, node);
-    int64_t& size = y.shape[static_cast<size_t>(axis)];
-    size = std::min(size, selected);
-    return Types{y};
+Result<SlicePlaces> slice_places(const Call& call, size_t batch_dims) {
+    const Array &x = call.inputs[0], &indices = call.inputs[1];
+    if (indices.type != DataType::int64 && indices.type != DataType::int32)
+        return no_type(call, indices.type);
+    const size_t rank = indices.shape.size();
+    if (rank <= batch_dims) return bad_data(call, "has indices without a last axis");
+    const auto depth = static_cast<size_t>(indices.shape.back());
+    bool fits = batch_dims + depth <= x.shape.size();
+    for (size_t i = 0; i < batch_dims && fits; ++i) fits = indices.shape[i] == x.shape[i];
+    if (!fits) return bad_data(call, "has indices that do not fit its data");
+    int64_t batches = 1;
+    for (size_t i = 0; i < batch_dims; ++i) batches *= x.shape[i];
+    const Strides strides = strides_of(x.shape);
+    const auto tuples = depth == 0 ? std::vector<int64_t>() : read_numbers<int64_t>(indices);
+    SlicePlaces places;
+    for (size_t i = batch_dims + depth; i < x.shape.size(); ++i) places.run *= x.shape[i];
+    int64_t count = 1;
+    for (size_t i = 0; i + 1 < rank; ++i) count *= indices.shape[i];
+    const int64_t per_batch = batches == 0 ? 0 : count / batches;
+    const int64_t batch_size = batches == 0 ? 0 : x.elements() / batches;
+    places.first.reserve(static_cast<size_t>(count));
+    for (int64_t i = 0; i < count; ++i) {
+        int64_t place = i / per_batch * batch_size;
+        for (size_t k = 0; k < depth; ++k) {
+            const int64_t index = tuples[static_cast<size_t>(i) * depth + k];
+            const int64_t size = x.shape[batch_dims + k];
+            if (index < -size || index >= size) {
+                return bad_data(
+                    call, "takes element " + std::to_string(index) + " of " + std::to_string(size));
+            }
+            place += (index < 0 ? index + size : index) * strides[batch_dims + k];
+        }
+        places.first.push_back(place);
+    }
+    return places;
 }
 
-Result<Types> infer_unique(const Graph& graph, const Node& node) {
-    Type y = input_type(graph, node, 0);
-    int64_t size = y.elements();
-    if (node.has("axis")) {
-        const int64_t axis = wrap_axis(node.get("axis", int64_t{0}), y.shape.size());
-        if (axis < 0) return bad_inputs(graph, node);
-        size = y.shape[static_cast<size_t>(axis)];
+// The first elements of each sequence in reverse, the others as they are.
+Result<void> reverse_sequence(const Call& call) {
+    const Array &x = call.inputs[0], &lengths = call.inputs[1], &y = call.outputs[0];
+    const int64_t batch_axis = call.node.get("batch_axis", int64_t{1});
+    const int64_t time_axis = call.node.get("time_axis", int64_t{0});
+    if (x.shape.size() < 2 || std::min(batch_axis, time_axis) != 0 ||
+        std::max(batch_axis, time_axis) != 1) {
+        return bad_data(call, "has batch and time axes other than 0 and 1");
+    }
+    const int64_t batch = x.shape[static_cast<size_t>(batch_axis)];
+    const int64_t time = x.shape[static_cast<size_t>(time_axis)];
+    if (lengths.elements() != batch) {
+        return bad_data(call, "has " + std::to_string(lengths.elements()) + " lengths for " +
+                                  std::to_string(batch) + " sequences");
+    }
+    const auto sizes = read_numbers<int64_t>(lengths);
+    const size_t bytes =
+        static_cast<size_t>(around_axis(x.shape, 1).inner) * vartml::size_bytes(x.type);
+    const bool batch_first = batch_axis == 0;
+    for (int64_t b = 0; b < batch; ++b) {
+        const int64_t length = sizes[static_cast<size_t>(b)];
+        if (length < 0 || length > time) {
+            return bad_data(call, "reverses " + std::to_string(length) + " of " +
+                                      std::to_string(time) + " elements");
+        }
+        const auto offset = [&](int64_t t) {
+            return static_cast<size_t>(batch_first ? b * time + t : t * batch + b) * bytes;
+        };
+        for (int64_t t = 0; t < time && bytes > 0; ++t) {
+            const int64_t from = t < length ? length - 1 - t : t;
+            std::memcpy(y.data + offset(t), x.data + offset(from), bytes);
+        }
+    }
+    return {};
+}
+
+// Scatter operators: data with elements replaced or combined by index.
+
+// Integers wrap.
+struct Add {
+    template <typename N>
+    N operator()(N a, N b) const {
+        if constexpr (std::is_integral_v<N>)
+            return static_cast<N>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+        else
+            return a + b;
+    }
+};
+struct Mul {
+    template <typename N>
+    N operator()(N a, N b) const {
+        if constexpr (std::is_integral_v<N>)
+            return static_cast<N>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+        else
+            return a * b;
+    }
+};
+// NaN wins, as it does in the operators Max and Min.
+struct Max {
+    template <typename N>
+    N operator()(N a, N b) const {
+        return is_less(a, b) ? b : a;
+    }
+};
+struct Min {
+    template <typename N>
+    N operator()(N a, N b) const {
+        return is_nan(b) || b < a ? b : a;
+    }
+};
+
+// Slices of `run` elements of the output and what they are combined with.
+template <typename T>
+struct Updates {
+    const std::vector<int64_t>& places;
+    int64_t run;
+    const T* elements;
+};
+
+template <typename T, typename Operation>
+void combine_into(Number<T>* target, const Updates<T>& updates, Operation operation) {
+    const T* update = updates.elements;
+    for (const int64_t place : updates.places) {
+        for (int64_t i = 0; i < updates.run; ++i, ++update)
+            target[place + i] = operation(target[place + i], number(*update));
+    }
+}
+
+template <typename T, typename Operation>
+void combine(std::span<T> y, const Updates<T>& updates, Operation operation) {
+    if constexpr (std::is_same_v<Number<T>, T>) {
+        combine_into(y.data(), updates, operation);
     } else {
-        y.shape = {size};
+        // Short floats are rounded once, however many updates an element gets.
+        std::vector<Number<T>> wide(y.size());
+        for (size_t i = 0; i < y.size(); ++i) wide[i] = number(y[i]);
+        combine_into(wide.data(), updates, operation);
+        for (size_t i = 0; i < y.size(); ++i) y[i] = graph::convert<T>(wide[i]);
     }
-    const Type list{DataType::int64, {size}};
-    return Types{y, list, list, list};
 }
 
-Result<Types> infer_nms(const Graph& graph, const Node& node) {
-    const auto &boxes = input_type(graph, node, 0).shape,
-               &scores = input_type(graph, node, 1).shape;
-    if (boxes.size() != 3 || scores.size() != 3 || boxes[2] != 4 || boxes[0] != scores[0] ||
-        boxes[1] != scores[2]) {
-        return bad_inputs(graph, node);
+template <typename T>
+void combine_by(std::string_view reduction, std::span<T> y, const Updates<T>& updates) {
+    constexpr bool is_bool = std::is_same_v<T, graph::Bool>;
+    if (reduction == "max" || (is_bool && reduction == "add")) return combine(y, updates, Max());
+    if (reduction == "min" || (is_bool && reduction == "mul")) return combine(y, updates, Min());
+    if (reduction == "add") return combine(y, updates, Add());
+    combine(y, updates, Mul());
+}
+
+Result<void> scatter(const Call& call, const std::vector<int64_t>& places, int64_t run) {
+    const Array &x = call.inputs[0], &updates = call.inputs[2], &y = call.outputs[0];
+    const std::string reduction = call.node.get("reduction", "none");
+    if (updates.type != x.type || updates.elements() != static_cast<int64_t>(places.size()) * run)
+        return bad_data(call, "has updates that do not fit its data and indices");
+    const size_t width = vartml::size_bytes(x.type), bytes = static_cast<size_t>(run) * width;
+    if (x.elements() == 0 || bytes == 0) return {};
+    std::memcpy(y.data, x.data, x.size_bytes());
+    if (reduction == "none") {
+        const std::byte* src = updates.data;
+        for (const int64_t place : places) {
+            std::memcpy(y.data + static_cast<size_t>(place) * width, src, bytes);
+            src += bytes;
+        }
+        return {};
     }
-    int64_t most = boxes[1];  // a limit that is no constant bounds nothing
-    if (node.inputs.size() == 2) {
-        most = std::clamp<int64_t>(node.get("max_output_boxes_per_class", int64_t{0}), 0, most);
-    }
-    return Types{{DataType::int64, {scores[0] * scores[1] * most, 3}}};
+    const bool known = graph::with_type(y.type, [&]<typename T>(T) {
+        combine_by(reduction, y.span<T>(), Updates<T>{places, run, updates.as<T>()});
+    });
+    return known ? Result<void>() : no_type(call, y.type);
 }
 
-Result<Types> infer_eye_like(const Graph& graph, const Node& node) {
-    Type y = input_type(graph, node, 0);
-    if (y.shape.size() != 2) return bad_inputs(graph, node);
-    const std::string name = node.get("dtype", "");
-    if (const auto type = parse_short_name(name))
-        y.data_type = *type;
-    else if (!name.empty())
-        return bad_node(node, "makes '" + name + "', expected a type such as f32 or i64");
-    return Types{y};
+Result<void> scatter_elements(const Call& call) {
+    const auto places = element_places(call, call.inputs[1].shape);
+    return places ? scatter(call, *places, 1) : places.error();
 }
 
-Result<Types> infer_det(const Graph& graph, const Node& node) {
-    Type y = input_type(graph, node, 0);
-    const size_t rank = y.shape.size();
-    if (rank < 2 || y.shape[rank - 1] != y.shape[rank - 2]) return bad_inputs(graph, node);
-    y.shape.resize(rank - 2);
-    return Types{y};
+Result<void> scatter_nd(const Call& call) {
+    const auto places = slice_places(call, 0);
+    return places ? scatter(call, places->first, places->run) : places.error();
 }
 
-constexpr OpInfo ops[] = {
-    {"Gather", 2, 2, 1, 1, "axis:i", infer_gather, count_none},
-    {"GatherElements", 2, 2, 1, 1, "axis:i", infer_gather_elements, count_none},
-    {"GatherND", 2, 2, 1, 1, "batch_dims:i", infer_gather_nd, count_none},
-    {"ScatterElements", 3, 3, 1, 1, "axis:i reduction:s", infer_scatter_elements, count_none},
-    {"ScatterND", 3, 3, 1, 1, "reduction:s", infer_scatter_nd, count_none},
-    {"TopK", 1, 2, 1, 2, "axis:i k:i largest:i sorted:i", infer_top_k, count_none},
-    {"OneHot", 2, 3, 1, 1, "axis:i depth:i", infer_one_hot, count_none},
-    {"NonZero", 1, 1, 1, 1, "", infer_non_zero, count_none},
-    {"Compress", 2, 2, 1, 1, "axis:i", infer_compress, count_none},
-    {"Unique", 1, 1, 1, 4, "axis:i sorted:i", infer_unique, count_none},
-    {"NonMaxSuppression", 2, 5, 1, 1,
-     "center_point_box:i iou_threshold:f max_output_boxes_per_class:i score_threshold:f", infer_nms,
-     count_none},
-    {"EyeLike", 1, 1, 1, 1, "dtype:s k:i", infer_eye_like, count_none},
-    {"Trilu", 1, 2, 1, 1, "k:i upper:i", infer_trilu, count_none},
-    {"Det", 1, 1, 1, 1, "", infer_det, count_none},
-    {"ReverseSequence", 2, 2, 1, 1, "batch_axis:i time_axis:i", infer_reverse_sequence, count_none},
+}  // namespace
+}  // namespace vartml::cpu
+
+namespace vartml::graph {
+namespace {
+
+constexpr OpInfo rows[] = {
+    {"Gather", 2, 2, 1, 1, "axis:i=0", infer_gather, count_none, cpu::gather,
+     Trait::picks | Trait::carries},
+    {"GatherElements", 2, 2, 1, 1, "axis:i=0", infer_gather_elements, count_none,
+     cpu::gather_elements},
+    {"GatherND", 2, 2, 1, 1, "batch_dims:i=0", infer_gather_nd, count_none, cpu::gather_nd},
+    {"ScatterElements", 3, 3, 1, 1, "axis:i=0 reduction:s=none|add|mul|max|min",
+     infer_scatter_elements, count_none, cpu::scatter_elements},
+    {"ScatterND", 3, 3, 1, 1, "reduction:s=none|add|mul|max|min", infer_scatter_nd, count_none,
+     cpu::scatter_nd},
+    {"ReverseSequence", 2, 2, 1, 1, "batch_axis:i=1 time_axis:i=0", infer_reverse_sequence,
+     count_none, cpu::reverse_sequence},
 };
 
 }  // namespace
 
 std::span<const OpInfo> index_ops() {
-    return ops;
+    return rows;
 }
 
 }  // namespace vartml::graph

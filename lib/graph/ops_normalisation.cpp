@@ -8,7 +8,6 @@
 #include "lib/graph/ops_reduction.h"
 
 namespace vartml::graph {
-
 namespace {
 
 Result<Types> infer_axis(const Graph& graph, const Node& node) {
@@ -99,34 +98,13 @@ uint64_t count_normalisation(const Graph& graph, const Node& node) {
     return 4 * count_output(graph, node);
 }
 
-constexpr OpInfo ops[] = {
-    {"BatchNormalization", 5, 5, 1, 1, "epsilon:f", infer_per_channel, count_normalisation},
-    {"GroupNormalization", 3, 3, 1, 1, "epsilon:f num_groups:i*", infer_groups,
-     count_normalisation},
-    {"InstanceNormalization", 3, 3, 1, 1, "epsilon:f", infer_per_channel, count_normalisation},
-    {"LayerNormalization", 2, 3, 1, 3, "axis:i epsilon:f", infer_layer, count_normalisation},
-    {"RMSNormalization", 2, 2, 1, 1, "axis:i epsilon:f", infer_layer, count_normalisation},
-    {"LpNormalization", 1, 1, 1, 1, "axis:i p:i", infer_lp, count_normalisation},
-    {"LRN", 1, 1, 1, 1, "alpha:f beta:f bias:f size:i*", infer_local_response, count_normalisation},
-    {"MeanVarianceNormalization", 1, 1, 1, 1, "axes:is", infer_mean_variance, count_normalisation},
-    {"Softmax", 1, 1, 1, 1, "axis:i", infer_axis, count_softmax},
-    {"LogSoftmax", 1, 1, 1, 1, "axis:i", infer_axis, count_softmax},
-    {"Hardmax", 1, 1, 1, 1, "axis:i", infer_axis, count_none},
-};
-
 }  // namespace
-
-std::span<const OpInfo> normalisation_ops() {
-    return ops;
-}
-
 }  // namespace vartml::graph
 
 namespace vartml::cpu {
+namespace {
 
 // Softmax and normalisation: statistics and results in double, rounded once.
-
-namespace {
 
 // Reads each line along an axis as doubles, lets apply(line) change it and writes it back.
 template <auto apply>
@@ -372,24 +350,40 @@ Result<void> mean_variance(const Call& call) {
     });
 }
 
-constexpr KernelRow kernels[] = {
-    {"BatchNormalization", batch_normalisation},
-    {"GroupNormalization", group_normalisation},
-    {"Hardmax", along_axis<hardmax>},
-    {"InstanceNormalization", instance_normalisation},
-    {"LRN", local_response},
-    {"LayerNormalization", layer_normalisation<false>},
-    {"LogSoftmax", along_axis<log_softmax>},
-    {"LpNormalization", along_axis<lp_normalise>},
-    {"MeanVarianceNormalization", mean_variance},
-    {"RMSNormalization", layer_normalisation<true>},
-    {"Softmax", along_axis<softmax>},
+}  // namespace
+}  // namespace vartml::cpu
+
+namespace vartml::graph {
+namespace {
+
+constexpr OpInfo rows[] = {
+    {"BatchNormalization", 5, 5, 1, 1, "epsilon:f=1e-5", infer_per_channel, count_normalisation,
+     cpu::batch_normalisation, Trait::linear},
+    {"GroupNormalization", 3, 3, 1, 1, "epsilon:f=1e-5 num_groups:i*", infer_groups,
+     count_normalisation, cpu::group_normalisation},
+    {"InstanceNormalization", 3, 3, 1, 1, "epsilon:f=1e-5", infer_per_channel, count_normalisation,
+     cpu::instance_normalisation},
+    {"LayerNormalization", 2, 3, 1, 3, "axis:i=-1 epsilon:f=1e-5", infer_layer, count_normalisation,
+     cpu::layer_normalisation<false>},
+    {"RMSNormalization", 2, 2, 1, 1, "axis:i=-1 epsilon:f=1e-5", infer_layer, count_normalisation,
+     cpu::layer_normalisation<true>},
+    {"LpNormalization", 1, 1, 1, 1, "axis:i=-1 p:i=2", infer_lp, count_normalisation,
+     cpu::along_axis<cpu::lp_normalise>},
+    {"LRN", 1, 1, 1, 1, "alpha:f=1e-4 beta:f=0.75 bias:f=1 size:i*", infer_local_response,
+     count_normalisation, cpu::local_response},
+    {"MeanVarianceNormalization", 1, 1, 1, 1, "axes:is", infer_mean_variance, count_normalisation,
+     cpu::mean_variance},
+    {"Softmax", 1, 1, 1, 1, "axis:i=-1", infer_axis, count_softmax, cpu::along_axis<cpu::softmax>,
+     Trait::never_negative},
+    {"LogSoftmax", 1, 1, 1, 1, "axis:i=-1", infer_axis, count_softmax,
+     cpu::along_axis<cpu::log_softmax>},
+    {"Hardmax", 1, 1, 1, 1, "axis:i=-1", infer_axis, count_none, cpu::along_axis<cpu::hardmax>},
 };
 
 }  // namespace
 
-std::span<const KernelRow> normalisation_kernels() {
-    return kernels;
+std::span<const OpInfo> normalisation_ops() {
+    return rows;
 }
 
-}  // namespace vartml::cpu
+}  // namespace vartml::graph

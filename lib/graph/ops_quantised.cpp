@@ -12,7 +12,6 @@
 #include "lib/graph/walk.h"
 
 namespace vartml::graph {
-
 namespace {
 
 Result<Types> infer_quantise(const Graph& graph, const Node& node) {
@@ -88,37 +87,14 @@ uint64_t count_softmax(const Graph& graph, const Node& node) {
     return 5 * count_output(graph, node);
 }
 
-constexpr OpInfo ops[] = {
-    {"QuantizeLinear", 2, 3, 1, 1, "axis:i block_size:i output_dtype:s", infer_quantise,
-     count_output},
-    {"DequantizeLinear", 2, 3, 1, 1, "axis:i block_size:i output_dtype:s", infer_dequantise,
-     count_output},
-    {"QLinearAdd", 8, 8, 1, 1, "", infer_binary, count_output},
-    {"QLinearMul", 8, 8, 1, 1, "", infer_binary, count_output},
-    {"QLinearConcat", 5, -1, 1, 1, "axis:i*", infer_concat, count_none},
-    {"QLinearSigmoid", 5, 5, 1, 1, "", infer_unary, count_output},
-    {"QLinearLeakyRelu", 5, 5, 1, 1, "alpha:f", infer_unary, count_output},
-    {"QLinearSoftmax", 5, 5, 1, 1, "axis:i", infer_unary, count_softmax},
-    {"QLinearAveragePool", 5, 5, 1, 1,
-     "ceil_mode:i count_include_pad:i dilations:is kernel_shape:is* pads:is strides:is",
-     infer_average_pool, count_average_pool},
-    {"QLinearGlobalAveragePool", 5, 5, 1, 1, "", infer_global_average_pool, count_input},
-};
-
 }  // namespace
-
-std::span<const OpInfo> quantised_ops() {
-    return ops;
-}
-
 }  // namespace vartml::graph
 
 namespace vartml::cpu {
+namespace {
 
 // Quantise, dequantise and the element-wise QLinear forms; products are in the files of windows and
 // matrices.
-
-namespace {
 
 using Quantised = Join<Types<int8_t, int16_t, int32_t>, Types<uint8_t, uint16_t>>;
 
@@ -359,23 +335,43 @@ constexpr char add[] = "Add", multiply[] = "Mul", sigmoid[] = "Sigmoid", leaky_r
                softmax[] = "Softmax", average_pool[] = "AveragePool",
                global_average_pool[] = "GlobalAveragePool";
 
-constexpr KernelRow kernels[] = {
-    {"DequantizeLinear", dequantise},
-    {"QLinearAdd", as_reals<add>},
-    {"QLinearAveragePool", as_reals<average_pool>},
-    {"QLinearConcat", concatenate},
-    {"QLinearGlobalAveragePool", as_reals<global_average_pool>},
-    {"QLinearLeakyRelu", as_reals<leaky_relu>},
-    {"QLinearMul", as_reals<multiply>},
-    {"QLinearSigmoid", as_reals<sigmoid>},
-    {"QLinearSoftmax", as_reals<softmax>},
-    {"QuantizeLinear", quantise},
+}  // namespace
+}  // namespace vartml::cpu
+
+namespace vartml::graph {
+namespace {
+
+constexpr Traits coding = Trait::coding | Trait::codes;
+
+constexpr OpInfo rows[] = {
+    {"QuantizeLinear", 2, 3, 1, 1, "axis:i=1 block_size:i=0 output_dtype:s", infer_quantise,
+     count_output, cpu::quantise, coding},
+    {"DequantizeLinear", 2, 3, 1, 1, "axis:i=1 block_size:i=0 output_dtype:s", infer_dequantise,
+     count_output, cpu::dequantise, coding},
+    {"QLinearAdd", 8, 8, 1, 1, "", infer_binary, count_output, cpu::as_reals<cpu::add>,
+     Trait::codes | Trait::linear},
+    {"QLinearMul", 8, 8, 1, 1, "", infer_binary, count_output, cpu::as_reals<cpu::multiply>,
+     Trait::codes},
+    {"QLinearConcat", 5, -1, 1, 1, "axis:i*", infer_concat, count_none, cpu::concatenate,
+     Trait::codes},
+    {"QLinearSigmoid", 5, 5, 1, 1, "", infer_unary, count_output, cpu::as_reals<cpu::sigmoid>,
+     Trait::codes},
+    {"QLinearLeakyRelu", 5, 5, 1, 1, "alpha:f=0.01", infer_unary, count_output,
+     cpu::as_reals<cpu::leaky_relu>, Trait::codes},
+    {"QLinearSoftmax", 5, 5, 1, 1, "axis:i=-1", infer_unary, count_softmax,
+     cpu::as_reals<cpu::softmax>, Trait::codes},
+    {"QLinearAveragePool", 5, 5, 1, 1,
+     "ceil_mode:i=0 count_include_pad:i=0 dilations:is kernel_shape:is* pads:is strides:is",
+     infer_average_pool, count_average_pool, cpu::as_reals<cpu::average_pool>,
+     Trait::codes | Trait::linear | Trait::picture_work},
+    {"QLinearGlobalAveragePool", 5, 5, 1, 1, "", infer_global_average_pool, count_input,
+     cpu::as_reals<cpu::global_average_pool>, Trait::codes | Trait::linear | Trait::picture_work},
 };
 
 }  // namespace
 
-std::span<const KernelRow> quantised_kernels() {
-    return kernels;
+std::span<const OpInfo> quantised_ops() {
+    return rows;
 }
 
-}  // namespace vartml::cpu
+}  // namespace vartml::graph

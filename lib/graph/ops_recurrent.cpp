@@ -9,7 +9,6 @@
 #include "lib/graph/products.h"
 
 namespace vartml::graph {
-
 namespace {
 
 // x [sequence, batch, input], w [directions, gates * hidden, input], r [directions, gates * hidden,
@@ -69,35 +68,13 @@ uint64_t macs_recurrent(const Graph& graph, const Node& node) {
                               static_cast<uint64_t>(w.elements() + r.elements()));
 }
 
-constexpr OpInfo ops[] = {
-    {"LSTM", 3, 8, 1, 3,
-     "activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s hidden_size:i "
-     "input_forget:i layout:i",
-     infer_recurrent, count_recurrent, macs_recurrent},
-    {"GRU", 3, 6, 1, 2,
-     "activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s hidden_size:i "
-     "layout:i "
-     "linear_before_reset:i",
-     infer_recurrent, count_recurrent, macs_recurrent},
-    {"RNN", 3, 6, 1, 2,
-     "activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s hidden_size:i "
-     "layout:i",
-     infer_recurrent, count_recurrent, macs_recurrent},
-};
-
 }  // namespace
-
-std::span<const OpInfo> recurrent_ops() {
-    return ops;
-}
-
 }  // namespace vartml::graph
 
 namespace vartml::cpu {
+namespace {
 
 // LSTM, GRU and RNN.
-
-namespace {
 
 // ---- activations
 // ---------------------------------------------------------------------------------------------------
@@ -424,16 +401,55 @@ Result<void> lstm(const Call& call) {
     return recur(call, 4, {"Sigmoid", "Tanh", "Tanh"}, lstm_step<float>, lstm_step<double>);
 }
 
-constexpr KernelRow kernels[] = {
-    {"GRU", gru},
-    {"LSTM", lstm},
-    {"RNN", rnn},
+}  // namespace
+}  // namespace vartml::cpu
+
+namespace vartml::graph {
+namespace {
+
+constexpr OpInfo rows[] = {
+    {"LSTM",
+     3,
+     8,
+     1,
+     3,
+     "activation_alpha:fs activation_beta:fs activations:ss clip:f "
+     "direction:s|forward|reverse|bidirectional hidden_size:i input_forget:i layout:i",
+     infer_recurrent,
+     count_recurrent,
+     cpu::lstm,
+     {},
+     macs_recurrent},
+    {"GRU",
+     3,
+     6,
+     1,
+     2,
+     "activation_alpha:fs activation_beta:fs activations:ss clip:f "
+     "direction:s|forward|reverse|bidirectional hidden_size:i layout:i linear_before_reset:i",
+     infer_recurrent,
+     count_recurrent,
+     cpu::gru,
+     {},
+     macs_recurrent},
+    {"RNN",
+     3,
+     6,
+     1,
+     2,
+     "activation_alpha:fs activation_beta:fs activations:ss clip:f "
+     "direction:s|forward|reverse|bidirectional hidden_size:i layout:i",
+     infer_recurrent,
+     count_recurrent,
+     cpu::rnn,
+     {},
+     macs_recurrent},
 };
 
 }  // namespace
 
-std::span<const KernelRow> recurrent_kernels() {
-    return kernels;
+std::span<const OpInfo> recurrent_ops() {
+    return rows;
 }
 
-}  // namespace vartml::cpu
+}  // namespace vartml::graph

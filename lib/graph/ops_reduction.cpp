@@ -10,7 +10,6 @@
 #include "lib/graph/typed.h"
 
 namespace vartml::graph {
-
 namespace {
 
 std::vector<int64_t> reduced(std::vector<int64_t> shape, std::span<const int64_t> axes,
@@ -57,39 +56,13 @@ Result<Types> infer_arg(const Graph& graph, const Node& node) {
     return Types{{DataType::int64, reduced(x.shape, axis, keep)}};
 }
 
-constexpr OpInfo reduction(std::string_view kind) {
-    return {kind, 1, 2, 1, 1, "axes:is keepdims:i", infer_reduce, count_input};
-}
-
-constexpr OpInfo ops[] = {
-    reduction("ReduceL1"),
-    reduction("ReduceL2"),
-    reduction("ReduceLogSum"),
-    reduction("ReduceLogSumExp"),
-    reduction("ReduceMax"),
-    reduction("ReduceMean"),
-    reduction("ReduceMin"),
-    reduction("ReduceProd"),
-    reduction("ReduceSum"),
-    reduction("ReduceSumSquare"),
-    {"ArgMax", 1, 1, 1, 1, "axis:i keepdims:i select_last_index:i", infer_arg, count_input},
-    {"ArgMin", 1, 1, 1, 1, "axis:i keepdims:i select_last_index:i", infer_arg, count_input},
-    {"CumSum", 1, 2, 1, 1, "axis:i exclusive:i reverse:i", infer_same, count_input},
-};
-
 }  // namespace
-
-std::span<const OpInfo> reduction_ops() {
-    return ops;
-}
-
 }  // namespace vartml::graph
 
 namespace vartml::cpu {
+namespace {
 
 // Reductions over any axes: sums of floats in double, integers exactly and wrapping.
-
-namespace {
 
 template <typename T>
 inline constexpr bool is_real = std::is_floating_point_v<Work<T>>;
@@ -244,28 +217,65 @@ Result<void> cumulate(const Call& call) {
     });
 }
 
-constexpr KernelRow kernels[] = {
-    {"ArgMax", find_extreme<Numbers, [](auto a, auto b) { return (a > b); }>},
-    {"ArgMin", find_extreme<Numbers, [](auto a, auto b) { return a < b; }>},
-    {"CumSum", cumulate},
-    {"ReduceL1", reduce<Numbers, Exact, zero, add_size>},
-    {"ReduceL2", reduce<Numbers, Real, zero, add_square,
-                        [](double total, size_t) { return std::sqrt(total); }>},
-    {"ReduceLogSum",
-     reduce<Numbers, Real, zero, add, [](double total, size_t) { return std::log(total); }>},
-    {"ReduceLogSumExp", reduce_log_sum_exp},
-    {"ReduceMax", reduce<AllTypes, Same, least, [](auto a, auto b) { return larger(a, b); }>},
-    {"ReduceMean", reduce<Numbers, Wide, zero, add, divide>},
-    {"ReduceMin", reduce<AllTypes, Same, greatest, [](auto a, auto b) { return smaller(a, b); }>},
-    {"ReduceProd", reduce<Numbers, Exact, one, [](auto a, auto b) { return product(a, b); }>},
-    {"ReduceSum", reduce<Numbers, Exact, zero, add>},
-    {"ReduceSumSquare", reduce<Numbers, Exact, zero, add_square>},
+using graph::OpInfo;
+using graph::Trait;
+using graph::Traits;
+
+constexpr OpInfo reduction(std::string_view kind, Kernel kernel, Traits traits = {}) {
+    return {kind,
+            1,
+            2,
+            1,
+            1,
+            "axes:is@1 keepdims:i=1",
+            graph::infer_reduce,
+            graph::count_input,
+            kernel,
+            Trait::reduces | traits};
+}
+constexpr OpInfo extreme(std::string_view kind, Kernel kernel) {
+    return {kind,
+            1,
+            1,
+            1,
+            1,
+            "axis:i=0 keepdims:i=1 select_last_index:i=0",
+            graph::infer_arg,
+            graph::count_input,
+            kernel,
+            Trait::exact_0};
+}
+
+constexpr OpInfo rows[] = {
+    reduction("ReduceL1", reduce<Numbers, Exact, zero, add_size>),
+    reduction("ReduceL2", reduce<Numbers, Real, zero, add_square,
+                                 [](double total, size_t) { return std::sqrt(total); }>),
+    reduction(
+        "ReduceLogSum",
+        reduce<Numbers, Real, zero, add, [](double total, size_t) { return std::log(total); }>),
+    reduction("ReduceLogSumExp", reduce_log_sum_exp),
+    reduction("ReduceMax",
+              reduce<AllTypes, Same, least, [](auto a, auto b) { return larger(a, b); }>),
+    reduction("ReduceMean", reduce<Numbers, Wide, zero, add, divide>, Trait::linear),
+    reduction("ReduceMin",
+              reduce<AllTypes, Same, greatest, [](auto a, auto b) { return smaller(a, b); }>),
+    reduction("ReduceProd",
+              reduce<Numbers, Exact, one, [](auto a, auto b) { return product(a, b); }>),
+    reduction("ReduceSum", reduce<Numbers, Exact, zero, add>, Trait::carries),
+    reduction("ReduceSumSquare", reduce<Numbers, Exact, zero, add_square>),
+    extreme("ArgMax", find_extreme<Numbers, [](auto a, auto b) { return (a > b); }>),
+    extreme("ArgMin", find_extreme<Numbers, [](auto a, auto b) { return a < b; }>),
+    {"CumSum", 1, 2, 1, 1, "axis:i@1 exclusive:i=0 reverse:i=0", graph::infer_same,
+     graph::count_input, cumulate, Trait::exact_0 | Trait::keeps_shape},
 };
 
 }  // namespace
+}  // namespace vartml::cpu
 
-std::span<const KernelRow> reduction_kernels() {
-    return kernels;
+namespace vartml::graph {
+
+std::span<const OpInfo> reduction_ops() {
+    return cpu::rows;
 }
 
-}  // namespace vartml::cpu
+}  // namespace vartml::graph

@@ -22,19 +22,10 @@ struct Known {
 // All attributes of the table of operators, by its kinds of attributes.
 std::vector<Known> attributes_of_kind(std::initializer_list<std::string_view> wanted) {
     std::vector<Known> found;
-    for (const OpInfo& op : all_ops()) {
-        std::string_view row = op.attributes;
-        while (!row.empty()) {
-            const std::string_view entry = row.substr(0, row.find(' '));
-            row.remove_prefix(std::min(entry.size() + 1, row.size()));
-            const size_t colon = entry.find(':');
-            if (colon == entry.npos) continue;
-            std::string_view type = entry.substr(colon + 1);
-            if (type.ends_with('*')) type.remove_suffix(1);
-            if (std::ranges::find(wanted, type) != wanted.end())
-                found.push_back({op.kind, entry.substr(0, colon), type});
-        }
-    }
+    for (const OpInfo& op : all_ops())
+        for (const AttributeRule& rule : attribute_rules(op))
+            if (std::ranges::find(wanted, rule.kind) != wanted.end() && rule.is_canonical)
+                found.push_back({op.kind, rule.name, rule.kind});
     return found;
 }
 
@@ -66,7 +57,7 @@ TEST(AttributeValues, OfEveryTextAreListedAndOthersRefused) {
             return Attribute(text);
         };
         for (size_t at; !list.empty(); list.erase(0, at == list.npos ? at : at + 1)) {
-            at = list.find(' ');
+            at = list.find('|');
             EXPECT_TRUE(check(kind, attribute, value(list.substr(0, at))));
         }
         const auto refused = check(kind, attribute, value("frobnicate"));

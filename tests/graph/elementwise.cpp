@@ -269,8 +269,6 @@ const Case pools[] = {
 };
 class PoolKernels : public testing::TestWithParam<Case> {};
 TEST_P(PoolKernels, GiveTheNumbersOfTheDefinition) {
-    // TODO: drop when the kernels of windows are there.
-    if (!find_kernel("AveragePool")) GTEST_SKIP();
     EXPECT_EQ(computed(GetParam().text), GetParam().y);
 }
 INSTANTIATE_TEST_SUITE_P(Quantised, PoolKernels, testing::ValuesIn(pools),

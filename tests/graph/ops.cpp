@@ -21,6 +21,55 @@ TEST(Ops, FindsEachRowAndNothingElse) {
     EXPECT_EQ(find_op(""), nullptr);
 }
 
+TEST(Ops, EveryRowCanBeRead) {
+    constexpr std::string_view kinds[] = {"i", "f", "s", "is", "fs", "ss"};
+    for (const OpInfo& op : all_ops()) {
+        SCOPED_TRACE(op.kind);
+        EXPECT_TRUE(op.infer && op.count);
+        std::string names;
+        for (const AttributeRule& rule : attribute_rules(op)) {
+            SCOPED_TRACE(rule.name);
+            EXPECT_NE(std::ranges::find(kinds, rule.kind), std::end(kinds));
+            EXPECT_EQ(names.find(' ' + std::string(rule.name) + ' '), std::string::npos);
+            names += ' ' + std::string(rule.name) + ' ';
+            EXPECT_TRUE(rule.input == -1 || (rule.input > 0 && rule.input < 10));
+            EXPECT_TRUE(rule.is_canonical || rule.fallback.empty());
+            if (rule.fallback.empty() || rule.kind == "s") continue;
+            EXPECT_TRUE(rule.kind == "i" || rule.kind == "f");
+            EXPECT_EQ(rule.fallback.find_first_not_of("-.0123456789e"), std::string::npos);
+        }
+    }
+}
+
+TEST(Ops, ReadsAllThatARowSaysOfAnAttribute) {
+    const auto rules = attribute_rules(
+        {"X", 1, 4, 1, 1, "axes:is*-@3 mode:s@1=linear|nearest/bilinear k:i=-1 layout:s|A|B",
+         infer_same, count_none, nullptr});
+    ASSERT_EQ(rules.size(), 4u);
+    EXPECT_TRUE(rules[0].name == "axes" && rules[0].kind == "is" && rules[0].is_required &&
+                !rules[0].is_canonical && rules[0].input == 3 && rules[0].fallback.empty());
+    EXPECT_TRUE(rules[1].input == 1 && rules[1].fallback == "linear" &&
+                rules[1].choices == "linear|nearest" && rules[1].rewritten == "bilinear");
+    EXPECT_TRUE(rules[2].fallback == "-1" && rules[2].is_canonical && !rules[2].is_required);
+    EXPECT_TRUE(rules[3].choices == "A|B" && rules[3].fallback.empty());
+}
+
+TEST(Ops, HaveTheTraitsOfTheirRows) {
+    EXPECT_TRUE(has_trait("Relu", Trait::activation | Trait::product));
+    EXPECT_FALSE(has_trait("Relu", Trait::product));
+    EXPECT_FALSE(has_trait("Frobnicate", Trait::product));
+    EXPECT_TRUE(has_trait("Upsample", Trait::keeps_rank));  // the form of ONNX alone
+    EXPECT_EQ(find_op("Upsample"), nullptr);
+    Node node;
+    node.kind = "Mod";
+    EXPECT_TRUE(has_input_trait(node, Trait::exact_0, 1));
+    EXPECT_FALSE(has_input_trait(node, Trait::exact_0, 2));
+    EXPECT_FALSE(has_input_trait(node, Trait::exact_0, 3));
+    node.kind = "DeformConv";
+    EXPECT_TRUE(has_input_trait(node, Trait::exact_0, 2));
+    EXPECT_FALSE(has_input_trait(node, Trait::exact_0, 0));
+}
+
 // Operators that the format document lists and that no importer decomposes or folds away.
 TEST(Ops, KnowsWhatTheFormatDocumentLists) {
     const char* kinds[] = {"Abs",

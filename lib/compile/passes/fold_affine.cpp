@@ -7,6 +7,7 @@
 
 #include "lib/compile/passes/passes.h"
 #include "lib/graph/numbers.h"
+#include "lib/graph/ops.h"
 
 namespace vartml::compiler {
 namespace {
@@ -81,8 +82,7 @@ void set_weight_and_bias(Rewriter& rewriter, size_t index, std::span<const doubl
 }  // namespace
 
 bool is_linear(const Rewriter& rewriter, const Node& node) {
-    constexpr std::string_view kinds[] = {"Conv", "ConvTranspose", "Gemm", "MatMul"};
-    if (std::ranges::find(kinds, node.base()) == std::end(kinds)) return false;
+    if (!has_trait(node, graph::Trait::product)) return false;
     if (!rewriter.is_constant(node.inputs[1])) return false;
     const Type& weight = rewriter.type(node.inputs[1]);
     if (!graph::is_float(weight.data_type) || weight.elements() == 0) return false;
@@ -100,7 +100,7 @@ bool is_linear(const Rewriter& rewriter, const Node& node) {
 
 size_t channel_axis(const Rewriter& rewriter, const Node& node) {
     const size_t rank = rewriter.type(node.outputs[0]).shape.size();
-    return node.kind.starts_with("Conv") ? 1 : rank - 1;
+    return has_trait(node, graph::Trait::convolution) ? 1 : rank - 1;
 }
 
 size_t channels(const Rewriter& rewriter, const Node& node) {

@@ -6,6 +6,7 @@
 #include "lib/compile/passes/fold_affine.h"
 #include "lib/compile/passes/passes.h"
 #include "lib/graph/numbers.h"
+#include "lib/graph/ops.h"
 
 namespace vartml::compiler {
 
@@ -17,22 +18,15 @@ using graph::Type;
 using graph::ValueId;
 using Ints = std::vector<int64_t>;
 
-constexpr std::string_view activations[] = {"Clip",      "Elu",       "Gelu", "HardSigmoid",
-                                            "HardSwish", "LeakyRelu", "Mish", "Relu",
-                                            "SiLU",      "Sigmoid",   "Tanh"};
-
 bool is_activation(std::string_view kind) {
-    return std::ranges::find(activations, kind) != std::end(activations);
-}
-
-bool takes_parts(std::string_view base) {
-    return base == "Conv" || base == "ConvTranspose" || base == "Gemm" || base == "MatMul";
+    return graph::has_trait(kind, graph::Trait::activation);
 }
 
 // The index of a node that may take another part: linear, its result read by one node only.
 std::optional<size_t> host(Rewriter& rewriter, ValueId result) {
     const Node* node = rewriter.producer(result);
-    if (!node || !takes_parts(node->base()) || !rewriter.has_one_use(result)) return std::nullopt;
+    if (!node || !has_trait(*node, graph::Trait::product) || !rewriter.has_one_use(result))
+        return std::nullopt;
     if (!graph::is_float(rewriter.type(result).data_type)) return std::nullopt;
     return static_cast<size_t>(rewriter.producer_index(result));
 }
@@ -142,8 +136,7 @@ bool bias_at(Rewriter& rewriter, size_t index) {
     return false;
 }
 
-// ---- padding
-// ---- views in front of activations ------------------------------------------------------------
+// ---- views in front of activations
 
 // Whether a chain of views that nobody else reads leads up to an operator without activation.
 bool leads_to_host(Rewriter& rewriter, ValueId id) {
@@ -178,7 +171,7 @@ bool hoist_activation_at(Rewriter& rewriter, size_t index) {
     return true;
 }
 
-// -------------------------------------------------------------------------------------------------------
+// ---- padding
 
 // Whether the padding is of zeros, at the spatial axes only and not negative.
 bool pads_space_with(const Node& pad, double value) {
@@ -197,10 +190,8 @@ bool pads_space_with(const Node& pad, double value) {
 bool never_negative(Rewriter& rewriter, ValueId id) {
     const Node* node = rewriter.producer(id);
     if (!node) return false;
-    constexpr std::string_view kinds[] = {"Relu", "Sigmoid", "HardSigmoid", "Softmax",
-                                          "Exp",  "Abs",     "Softplus"};
     const std::string_view last = node->parts().back();
-    if (std::ranges::find(kinds, last) != std::end(kinds)) return true;
+    if (graph::has_trait(last, graph::Trait::never_negative)) return true;
     if (last == "Clip") return node->get(node->kind == "Clip" ? "min" : "Clip.min", -INFINITY) >= 0;
     if (last == "MaxPool" || last == "Concat") {
         return std::ranges::all_of(node->inputs,

@@ -7,6 +7,7 @@
 #include "lib/compile/passes/passes.h"
 #include "lib/compile/passes/quantisation.h"
 #include "lib/graph/numbers.h"
+#include "lib/graph/ops.h"
 
 namespace vartml::compiler {
 
@@ -326,7 +327,7 @@ struct Bounds {
 
 bool step_over_clip(Rewriter& rewriter, const Coding& y, Bounds& bounds) {
     const Node* clip = rewriter.producer(bounds.real);
-    if (!clip || (clip->kind != "Relu" && clip->kind != "Clip") || clip->inputs.size() != 1 ||
+    if (!clip || !has_trait(*clip, graph::Trait::cuts_off) || clip->inputs.size() != 1 ||
         !rewriter.has_one_use(bounds.real))
         return false;
     const bool relu = clip->kind == "Relu";

@@ -60,10 +60,7 @@ bool is_sorted_from_zero(const Ints& perm) {
 // Each element is its input, given that the shape is the same.
 bool keeps_elements(const Node& node) {
     if (node.inputs.size() != 1) return false;
-    constexpr std::string_view always[] = {"Cast", "Concat",  "Expand",  "Identity", "Max",
-                                           "Mean", "Min",     "Reshape", "Split",    "Sum",
-                                           "Tile", "Squeeze", "Flatten", "Unsqueeze"};
-    if (std::ranges::find(always, node.kind) != std::end(always)) return true;
+    if (has_trait(node, graph::Trait::neutral)) return true;
     if (node.kind == "Transpose") return is_sorted_from_zero(node.get("perm", Ints()));
     if (node.kind == "Pad") return all_equal(node.get("pads", Ints()), 0);
     if (node.kind == "Slice") return all_equal(node.get("steps", Ints()), 1);
@@ -95,7 +92,7 @@ ValueId neutral_operand(const Rewriter& rewriter, const Node& node) {
 // Relu and Clip behind Relu or Clip: one of the two does nothing, or both are one Clip.
 bool join_clips(Rewriter& rewriter, Node& node) {
     const auto bounds = [](const Node& n, float& low, float& high) {
-        if (n.inputs.size() != 1 || (n.kind != "Relu" && n.kind != "Clip")) return false;
+        if (n.inputs.size() != 1 || !has_trait(n, graph::Trait::cuts_off)) return false;
         low = n.kind == "Relu" ? 0 : n.get("min", -std::numeric_limits<float>::infinity());
         high = n.kind == "Relu" ? std::numeric_limits<float>::infinity()
                                 : n.get("max", std::numeric_limits<float>::infinity());

@@ -6,6 +6,7 @@
 #include "lib/compile/passes/quantisation.h"
 #include "lib/graph/fold.h"
 #include "lib/graph/numbers.h"
+#include "lib/graph/ops.h"
 
 namespace vartml::compiler {
 
@@ -13,35 +14,25 @@ namespace {
 
 using graph::Node;
 using graph::none;
+using graph::Trait;
 using graph::Type;
 using graph::ValueId;
 using Ints = std::vector<int64_t>;
 
-// Operators each of whose output elements is one element of the first input, or the largest of
-// several. `raises`: a QuantizeLinear behind may go in front, which is no more work or lets the
-// operator before it become a quantised one.
-struct Mover {
-    std::string_view kind;
-    bool raises;
-};
-constexpr Mover movers[] = {
-    {"DepthToSpace", true}, {"Expand", true},    {"Flatten", true},      {"Gather", false},
-    {"Identity", true},     {"MaxPool", true},   {"Reshape", true},      {"Resize", true},
-    {"Slice", false},       {"Split", false},    {"SpaceToDepth", true}, {"Squeeze", true},
-    {"Tile", true},         {"Transpose", true}, {"Unsqueeze", true},
-};
-
-const Mover* find_mover(const Rewriter& rewriter, const Node& node) {
-    const auto* row = std::ranges::find(movers, node.kind, &Mover::kind);
-    if (row == std::end(movers) || node.inputs.empty() || node.inputs[0] == none) return nullptr;
-    if (node.kind == "Resize" &&
-        (node.get("mode", "nearest") != "nearest" || node.has("roi") || node.inputs.size() > 1))
-        return nullptr;
-    if (node.kind == "MaxPool" && node.outputs.size() > 1 && node.outputs[1] != none)
-        return nullptr;
-    for (const ValueId id : node.outputs)
-        if (id != none && rewriter.value(id).data_dependent) return nullptr;
-    return row;
+// Whether each output element is one element of the first input, or the largest of several.
+bool is_mover(const Rewriter& rewriter, const Node& node) {
+    if (node.inputs.empty() || node.inputs[0] == none) return false;
+    if (node.kind == "Resize") {
+        if (node.get("mode", "nearest") != "nearest" || node.has("roi") || node.inputs.size() > 1)
+            return false;
+    } else if (node.kind == "MaxPool") {
+        if (node.outputs.size() > 1 && node.outputs[1] != none) return false;
+    } else if (!has_trait(node,
+                          Trait::reshapes | Trait::permutes | Trait::repeats | Trait::picks)) {
+        return false;
+    }
+    return std::ranges::none_of(
+        node.outputs, [&](ValueId id) { return id != none && rewriter.value(id).data_dependent; });
 }
 
 // A value for the codes of a float value.
@@ -65,7 +56,7 @@ Node dequantise(Rewriter& rewriter, const Node& like, ValueId codes, ValueId rea
 }
 
 bool sink_below_mover(Rewriter& rewriter, size_t index) {
-    if (!find_mover(rewriter, rewriter.node(index))) return false;
+    if (!is_mover(rewriter, rewriter.node(index))) return false;
     const Node* above = rewriter.producer(rewriter.node(index).inputs[0], "DequantizeLinear");
     const auto coding = coding_of(rewriter, above);
     if (!coding) return false;
@@ -174,7 +165,7 @@ bool split_mean(Rewriter& rewriter, size_t index) {
 // Codes that are constant stay so below a mover, at every level.
 bool fold_mover(Rewriter& rewriter, size_t index) {
     Node& node = rewriter.node(index);
-    if (!find_mover(rewriter, node) || !rewriter.is_constant(node.inputs[0]) ||
+    if (!is_mover(rewriter, node) || !rewriter.is_constant(node.inputs[0]) ||
         node.outputs.size() != 1 || rewriter.is_output(node.outputs[0]) ||
         graph::is_float(rewriter.type(node.outputs[0]).data_type))
         return false;
@@ -193,8 +184,8 @@ bool raise_quantise(Rewriter& rewriter, size_t index) {
     if (!above || above->inputs.size() != 1 || above->outputs.size() != 1 ||
         !rewriter.has_one_use(between) || rewriter.is_constant(above->inputs[0]))
         return false;
-    const Mover* mover = find_mover(rewriter, *above);
-    if (!mover || !mover->raises) return false;
+    // In front of what picks some elements it would be more work.
+    if (!is_mover(rewriter, *above) || has_trait(*above, Trait::picks)) return false;
     const auto place = static_cast<size_t>(rewriter.producer_index(between));
     const ValueId real = above->inputs[0];
     const ValueId codes = add_codes(rewriter, real, coding->type);

@@ -8,7 +8,7 @@
 
 #include "kernels/ops/elementwise.h"
 #include "kernels/ops/rows.h"
-#include "lib/graph/cpu_picture.h"
+#include "lib/graph/ops_picture.h"
 #include "lib/run/softnpu/copy_step.h"
 #include "lib/run/softnpu/operators.h"
 

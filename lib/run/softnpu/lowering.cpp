@@ -11,6 +11,7 @@
 #include "lib/base/file.h"
 #include "lib/graph/coordinates.h"
 #include "lib/graph/memory_plan.h"
+#include "lib/graph/ops.h"
 #include "lib/run/softnpu/border.h"
 #include "lib/run/softnpu/copy_step.h"
 #include "lib/run/softnpu/direct_conv.h"
@@ -22,10 +23,6 @@
 namespace vartml::softnpu {
 
 namespace {
-
-bool is_matrix_work(std::string_view base) {
-    return base == "Conv" || base == "ConvTranspose" || base == "Gemm" || base == "MatMul";
-}
 
 // Views that name the same elements; strides of size-1 dimensions do not matter.
 bool same_place(const View& a, const View& b) {
@@ -150,7 +147,7 @@ void Lowering::choose_types() {
     std::vector<bool> before_matrix_work(types_.size(), false);
     for (auto node = graph().nodes.rbegin(); node != graph().nodes.rend(); ++node) {
         const bool exact = exact_[index_of(*node)];
-        bool needed = is_matrix_work(node->base()) && !exact;
+        bool needed = has_trait(*node, graph::Trait::product) && !exact;
         for (const graph::ValueId out : node->outputs)
             needed = needed || (out >= 0 && before_matrix_work[static_cast<size_t>(out)]);
         for (const graph::ValueId in : node->inputs) {
@@ -177,31 +174,14 @@ Order Lowering::natural_order(const graph::Node& node, size_t output) const {
     const std::string_view base = node.base();
     if (base == "PictureInput")
         return node.get("layout", "NCHW") == "NHWC" ? row_major(4) : channels_last(4);
-    static constexpr std::string_view image_work[] = {"Conv",
-                                                      "ConvTranspose",
-                                                      "MaxPool",
-                                                      "AveragePool",
-                                                      "GlobalAveragePool",
-                                                      "GlobalMaxPool",
-                                                      "Resize",
-                                                      "DepthToSpace",
-                                                      "SpaceToDepth",
-                                                      "QLinearConv",
-                                                      "ConvInteger",
-                                                      "QLinearAveragePool",
-                                                      "QLinearGlobalAveragePool"};
-    if (std::ranges::find(image_work, base) != std::end(image_work)) {
-        return channels_last(shape.size());
-    }
+    if (has_trait(node, graph::Trait::picture_work)) return channels_last(shape.size());
     // Everything else follows its largest input.
     graph::ValueId like = graph::none;
     for (const graph::ValueId in : node.inputs) {
         if (in < 0 || value(in).constant) continue;
         if (like < 0 || value(in).type.elements() > value(like).type.elements()) like = in;
     }
-    const bool product =
-        base == "MatMul" || base == "Gemm" || base == "QLinearMatMul" || base == "MatMulInteger";
-    if (like < 0 || product) return row_major(shape.size());
+    if (like < 0 || has_trait(node, graph::Trait::matrix_work)) return row_major(shape.size());
     const auto& dims = value(like).type.shape;
     const View natural{0, DataType::float32, 0, dims, dense_strides(dims, order(like))};
     if (base == "Transpose") return order_of(transpose(natural, node.get("perm", Dims{})));

@@ -6,20 +6,25 @@
 #include <string_view>
 #include <vector>
 
+#include "lib/graph/ops.h"
+
 namespace vartml::verify {
 namespace {
 
 using graph::Graph;
 using graph::Node;
+using graph::Trait;
 using graph::ValueId;
 
 // Pixels from 0 to 1 have means up to 1 and deviations of a quarter; from 0 to 255 means of 100 and
 // deviations of 50.
 constexpr double least_mean = 4, least_divisor = 10, most_factor = 0.1;
 
-constexpr std::string_view movers[] = {"Cast",  "Concat",  "Flatten",   "Gather",
-                                       "Pad",   "Reshape", "Resize",    "Slice",
-                                       "Split", "Squeeze", "Transpose", "Unsqueeze"};
+bool is_mover(const Node& node) {
+    constexpr std::string_view others[] = {"Cast", "Concat", "Pad", "Resize"};
+    return has_trait(node, Trait::reshapes | Trait::permutes | Trait::picks) ||
+           std::ranges::find(others, node.kind) != std::end(others);
+}
 
 struct Magnitude {
     double least = HUGE_VAL, most = 0;
@@ -43,7 +48,7 @@ enum class Says { bytes, nothing, goes_on };
 
 Says read(const Graph& graph, const Node& node, ValueId pixels) {
     const std::string_view base = node.base();
-    if (std::ranges::find(movers, base) != std::end(movers)) return Says::goes_on;
+    if (is_mover(node)) return Says::goes_on;
     if (base == "BatchNormalization" && node.inputs.size() > 3)
         return magnitude_of(graph, node.inputs[3]).most >= least_mean ? Says::bytes : Says::nothing;
     if (node.inputs.size() < 2) return Says::nothing;

@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "lib/base/convert.h"
+#include "lib/graph/ops.h"
 
 namespace vartml::verify {
 namespace {
@@ -125,8 +126,7 @@ namespace {
 
 // Scale of the dequantise that made an output, seen through operators that only move elements.
 std::optional<double> last_dequantise(const graph::Graph& graph, const std::string& output) {
-    constexpr std::string_view movers[] = {"Reshape",   "Flatten", "Transpose", "Squeeze",
-                                           "Unsqueeze", "Slice",   "Identity"};
+    using graph::Trait;
     const auto found = std::ranges::find_if(
         graph.outputs, [&](graph::ValueId id) { return graph.value(id).name == output; });
     if (found == graph.outputs.end()) return std::nullopt;
@@ -144,8 +144,7 @@ std::optional<double> last_dequantise(const graph::Graph& graph, const std::stri
                 return std::nullopt;
             return *std::ranges::max_element(scales);
         }
-        if (std::ranges::find(movers, std::string_view(node.kind)) == std::end(movers))
-            return std::nullopt;
+        if (!has_trait(node, Trait::reshapes | Trait::permutes | Trait::picks)) return std::nullopt;
         value = node.inputs[0];
     }
 }

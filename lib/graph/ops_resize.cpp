@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resize: nearest moves elements; linear and cubic blend along one axis after the other.
+// Resampling: Resize, and sampling at positions that the data gives.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -9,8 +9,71 @@
 #include "lib/graph/kernel.h"
 #include "lib/graph/moves.h"
 #include "lib/graph/numbers.h"
+#include "lib/graph/ops.h"
+
+namespace vartml::graph {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+Result<Types> infer_resize(const Graph& graph, const Node& node) {
+    const Type& x = input_type(graph, node, 0);
+    const auto sizes = node.get("sizes", Ints());
+    if (node.inputs.size() > 1) {
+        return Error{ErrorCode::unsupported, "node '" + node.name +
+                                                 "' (Resize) takes its sizes or scales from a "
+                                                 "tensor that depends on the input data; "
+                                                 "export the model with static shapes"};
+    }
+    if (sizes.size() != x.shape.size() ||
+        node.get("scales", std::vector<float>(sizes.size())).size() != sizes.size()) {
+        return bad_node(node, "resizes " + to_string(x) + " to " + to_string(sizes) +
+                                  ", expected one size and one scale per axis");
+    }
+    return Types{{x.data_type, sizes}};
+}
+
+uint64_t count_resampling(const Graph& graph, const Node& node) {
+    const std::string mode = node.get("mode", node.base() == "GridSample" ? "linear" : "nearest");
+    const uint64_t per_element = mode == "nearest" ? 0 : mode == "cubic" ? 31 : 7;
+    return per_element * count_output(graph, node);
+}
+
+Result<Types> infer_grid_sample(const Graph& graph, const Node& node) {
+    const Type &x = input_type(graph, node, 0), &grid = input_type(graph, node, 1);
+    const size_t rank = x.shape.size();
+    if (rank < 3 || grid.shape.size() != rank || grid.shape[0] != x.shape[0] ||
+        grid.shape.back() != static_cast<int64_t>(rank) - 2) {
+        return bad_inputs(graph, node);
+    }
+    Type y{x.data_type, {x.shape[0], x.shape[1]}};
+    y.shape.insert(y.shape.end(), grid.shape.begin() + 1, grid.shape.end() - 1);
+    return Types{y};
+}
+
+Result<Types> infer_affine_grid(const Graph& graph, const Node& node) {
+    const Type& theta = input_type(graph, node, 0);
+    const auto size = node.get("size", Ints());
+    if (size.size() < 4 || theta.shape.size() != 3) {
+        return bad_node(
+            node, "has the size " + to_string(size) + ", expected a constant of 4 or 5 numbers");
+    }
+    const auto rank = static_cast<int64_t>(size.size()) - 2;
+    if (theta.shape != Ints{size[0], rank, rank + 1}) {
+        return bad_node(node, "has the matrices " + to_string(theta) + " for the size " +
+                                  to_string(size) + ", which do not go together");
+    }
+    Type y{theta.data_type, {size[0]}};
+    y.shape.insert(y.shape.end(), size.begin() + 2, size.end());
+    y.shape.push_back(rank);
+    return Types{y};
+}
+
+}  // namespace
+}  // namespace vartml::graph
 
 namespace vartml::cpu {
+namespace {
 
 // Weights and rounding that the resampling operators share.
 
@@ -33,8 +96,6 @@ T from_blend(double blend) {
         return graph::convert<T>(blend);
     }
 }
-
-namespace {
 
 // What the node says about one axis.
 struct Axis {
@@ -257,17 +318,7 @@ Result<void> resize(const Call& call) {
     return {};
 }
 
-constexpr KernelRow resize_rows[] = {{"Resize", resize}};
-
-}  // namespace
-
-std::span<const KernelRow> picture_resize_kernels() {
-    return resize_rows;
-}
-
 // Sampling at positions that the data gives: GridSample, and AffineGrid, which makes positions.
-
-namespace {
 
 constexpr size_t max_spatial = max_rank - 2;
 
@@ -499,15 +550,34 @@ Result<void> affine_grid(const Call& call) {
     return known ? Result<void>() : no_type(call, theta.type);
 }
 
-constexpr KernelRow rows[] = {
-    {"AffineGrid", affine_grid},
-    {"GridSample", grid_sample},
+}  // namespace
+}  // namespace vartml::cpu
+
+namespace vartml::graph {
+namespace {
+
+constexpr OpInfo rows[] = {
+    {"Resize", 1, 4, 1, 1,
+     "antialias:i=0 coordinate_transformation_mode:s=half_pixel|half_pixel_symmetric|"
+     "pytorch_half_pixel|align_corners|asymmetric|tf_crop_and_resize|tf_half_pixel_for_nn "
+     "cubic_coeff_a:f=-0.75 exclude_outside:i=0 extrapolation_value:f=0 "
+     "mode:s=nearest|linear|cubic "
+     "nearest_mode:s=round_prefer_floor|round_prefer_ceil|floor|ceil roi:fs@1 scales:fs@2 "
+     "sizes:is@3",
+     infer_resize, count_resampling, cpu::resize,
+     Trait::picture_work | Trait::keeps_rank | Trait::follows_shape},
+    {"GridSample", 2, 2, 1, 1,
+     "align_corners:i=0 mode:s=linear|nearest|cubic/bilinear|bicubic "
+     "padding_mode:s=zeros|border|reflection",
+     infer_grid_sample, count_resampling, cpu::grid_sample, Trait::exact_1},
+    {"AffineGrid", 1, 2, 1, 1, "align_corners:i=0 size:is@1", infer_affine_grid, count_none,
+     cpu::affine_grid},
 };
 
 }  // namespace
 
-std::span<const KernelRow> picture_grid_kernels() {
+std::span<const OpInfo> resize_ops() {
     return rows;
 }
 
-}  // namespace vartml::cpu
+}  // namespace vartml::graph

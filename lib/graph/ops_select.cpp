@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gather operators: elements picked by index.
+// Operators that select or rank elements by value.
 #include <algorithm>
 #include <cstring>
 #include <numeric>
@@ -9,149 +9,90 @@
 
 #include "lib/graph/kernel.h"
 #include "lib/graph/moves.h"
+#include "lib/graph/ops.h"
 
-namespace vartml::cpu {
-
-// Where the indices of the gather and scatter operators point; data is input 0, indices input 1.
-
-// The data element that each index names along the attribute `axis`, the other axes being those of
-// the index itself; `shape` is that of the indices. Errors: bad_model for an index or a shape
-// outside of the data.
-Result<std::vector<int64_t>> element_places(const Call& call, const Shape& shape);
-
-// Slices of `run` elements, by their first element.
-struct SlicePlaces {
-    std::vector<int64_t> first;
-    int64_t run = 1;
-};
-// What the tuples along the last axis of the indices name, behind the leading axes that data and
-// indices share.
-Result<SlicePlaces> slice_places(const Call& call, size_t batch_dims);
-
+namespace vartml::graph {
 namespace {
 
-Result<void> gather(const Call& call) {
-    const Array &x = call.inputs[0], &y = call.outputs[0];
-    const AxisView view =
-        around_axis(x.shape, static_cast<size_t>(call.node.get("axis", int64_t{0})));
-    const auto indices = read_indices(call, 1, view.size);
-    if (!indices) return indices.error();
-    const size_t run = static_cast<size_t>(view.inner) * vartml::size_bytes(x.type);
-    if (run == 0) return {};
-    std::byte* dst = y.data;
-    for (int64_t outer = 0; outer < view.outer; ++outer) {
-        const std::byte* src = x.data + static_cast<size_t>(outer * view.size) * run;
-        for (const int64_t index : *indices) {
-            std::memcpy(dst, src + static_cast<size_t>(index) * run, run);
-            dst += run;
+using Ints = std::vector<int64_t>;
+
+Result<Types> infer_top_k(const Graph& graph, const Node& node) {
+    Type y = input_type(graph, node, 0);
+    const int64_t axis = wrap_axis(node.get("axis", int64_t{-1}), y.shape.size());
+    if (axis < 0) return bad_inputs(graph, node);
+    int64_t& size = y.shape[static_cast<size_t>(axis)];
+    if (node.inputs.size() == 1) {  // else an upper bound: all
+        const int64_t k = node.get("k", int64_t{-1});
+        if (k < 0 || k > size) {
+            return bad_node(
+                node, "takes " + std::to_string(k) + " of " + std::to_string(size) + " elements");
         }
+        size = k;
     }
-    return {};
+    return Types{y, {DataType::int64, y.shape}};
 }
 
-Result<void> gather_elements(const Call& call) {
-    const Array &x = call.inputs[0], &y = call.outputs[0];
-    const auto places = element_places(call, call.inputs[1].shape);
-    if (!places) return places.error();
-    with_word(vartml::size_bytes(x.type), [&]<typename T>(T) {
-        std::byte* dst = y.data;
-        for (const int64_t place : *places) {
-            std::memcpy(dst, x.data + static_cast<size_t>(place) * sizeof(T), sizeof(T));
-            dst += sizeof(T);
-        }
-    });
-    return {};
-}
-
-Result<void> gather_nd(const Call& call) {
-    const Array &x = call.inputs[0], &y = call.outputs[0];
-    const auto batch_dims = static_cast<size_t>(call.node.get("batch_dims", int64_t{0}));
-    const auto places = slice_places(call, batch_dims);
-    if (!places) return places.error();
-    const size_t run = static_cast<size_t>(places->run) * vartml::size_bytes(x.type);
-    if (run == 0) return {};
-    std::byte* dst = y.data;
-    for (const int64_t place : places->first) {
-        std::memcpy(dst, x.data + static_cast<size_t>(place) * vartml::size_bytes(x.type), run);
-        dst += run;
+Result<Types> infer_one_hot(const Graph& graph, const Node& node) {
+    Type y{input_type(graph, node, 1).data_type, input_type(graph, node, 0).shape};
+    const int64_t axis = wrap_axis(node.get("axis", int64_t{-1}), y.shape.size() + 1);
+    const int64_t depth = node.get("depth", int64_t{-1});
+    if (axis < 0 || depth < 0 || node.inputs.size() != 2) {
+        return bad_node(node, "has the depth " + std::to_string(depth) +
+                                  ", expected a constant of at least 0 and an axis of the output");
     }
-    return {};
+    y.shape.insert(y.shape.begin() + axis, depth);
+    return Types{y};
 }
 
-constexpr KernelRow rows[] = {
-    {"Gather", gather},
-    {"GatherElements", gather_elements},
-    {"GatherND", gather_nd},
-};
+Result<Types> infer_non_zero(const Graph& graph, const Node& node) {
+    const Type& x = input_type(graph, node, 0);
+    return Types{{DataType::int64, {static_cast<int64_t>(x.shape.size()), x.elements()}}};
+}
+
+Result<Types> infer_compress(const Graph& graph, const Node& node) {
+    Type y = input_type(graph, node, 0);
+    const int64_t selected = input_type(graph, node, 1).elements();
+    if (input_type(graph, node, 1).data_type != DataType::boolean) return bad_inputs(graph, node);
+    if (!node.has("axis")) return Types{{y.data_type, {std::min(selected, y.elements())}}};
+    const int64_t axis = wrap_axis(node.get("axis", int64_t{0}), y.shape.size());
+    if (axis < 0) return bad_inputs(graph, node);
+    int64_t& size = y.shape[static_cast<size_t>(axis)];
+    size = std::min(size, selected);
+    return Types{y};
+}
+
+Result<Types> infer_unique(const Graph& graph, const Node& node) {
+    Type y = input_type(graph, node, 0);
+    int64_t size = y.elements();
+    if (node.has("axis")) {
+        const int64_t axis = wrap_axis(node.get("axis", int64_t{0}), y.shape.size());
+        if (axis < 0) return bad_inputs(graph, node);
+        size = y.shape[static_cast<size_t>(axis)];
+    } else {
+        y.shape = {size};
+    }
+    const Type list{DataType::int64, {size}};
+    return Types{y, list, list, list};
+}
+
+Result<Types> infer_nms(const Graph& graph, const Node& node) {
+    const auto &boxes = input_type(graph, node, 0).shape,
+               &scores = input_type(graph, node, 1).shape;
+    if (boxes.size() != 3 || scores.size() != 3 || boxes[2] != 4 || boxes[0] != scores[0] ||
+        boxes[1] != scores[2]) {
+        return bad_inputs(graph, node);
+    }
+    int64_t most = boxes[1];  // a limit that is no constant bounds nothing
+    if (node.inputs.size() == 2) {
+        most = std::clamp<int64_t>(node.get("max_output_boxes_per_class", int64_t{0}), 0, most);
+    }
+    return Types{{DataType::int64, {scores[0] * scores[1] * most, 3}}};
+}
 
 }  // namespace
+}  // namespace vartml::graph
 
-Result<std::vector<int64_t>> element_places(const Call& call, const Shape& shape) {
-    const Array& x = call.inputs[0];
-    const auto axis = static_cast<size_t>(call.node.get("axis", int64_t{0}));
-    if (shape.size() != x.shape.size()) return bad_data(call, "has indices of another rank");
-    if (shape.empty()) return bad_data(call, "has no axis to count along");
-    for (size_t i = 0; i < shape.size(); ++i) {
-        if (i != axis && shape[i] > x.shape[i]) {
-            return bad_data(call, "has indices of size " + std::to_string(shape[i]) + " in axis " +
-                                      std::to_string(i) + " of size " + std::to_string(x.shape[i]));
-        }
-    }
-    auto places = read_indices(call, 1, x.shape[axis]);
-    if (!places) return places;
-    Strides strides = strides_of(x.shape);
-    const int64_t step = std::exchange(strides[axis], 0);
-    Walk<1> walk(shape, {strides});
-    for (int64_t& place : *places) {
-        place = place * step + walk.offset();
-        walk.next();
-    }
-    return places;
-}
-
-Result<SlicePlaces> slice_places(const Call& call, size_t batch_dims) {
-    const Array &x = call.inputs[0], &indices = call.inputs[1];
-    if (indices.type != DataType::int64 && indices.type != DataType::int32)
-        return no_type(call, indices.type);
-    const size_t rank = indices.shape.size();
-    if (rank <= batch_dims) return bad_data(call, "has indices without a last axis");
-    const auto depth = static_cast<size_t>(indices.shape.back());
-    bool fits = batch_dims + depth <= x.shape.size();
-    for (size_t i = 0; i < batch_dims && fits; ++i) fits = indices.shape[i] == x.shape[i];
-    if (!fits) return bad_data(call, "has indices that do not fit its data");
-    int64_t batches = 1;
-    for (size_t i = 0; i < batch_dims; ++i) batches *= x.shape[i];
-    const Strides strides = strides_of(x.shape);
-    const auto tuples = depth == 0 ? std::vector<int64_t>() : read_numbers<int64_t>(indices);
-    SlicePlaces places;
-    for (size_t i = batch_dims + depth; i < x.shape.size(); ++i) places.run *= x.shape[i];
-    int64_t count = 1;
-    for (size_t i = 0; i + 1 < rank; ++i) count *= indices.shape[i];
-    const int64_t per_batch = batches == 0 ? 0 : count / batches;
-    const int64_t batch_size = batches == 0 ? 0 : x.elements() / batches;
-    places.first.reserve(static_cast<size_t>(count));
-    for (int64_t i = 0; i < count; ++i) {
-        int64_t place = i / per_batch * batch_size;
-        for (size_t k = 0; k < depth; ++k) {
-            const int64_t index = tuples[static_cast<size_t>(i) * depth + k];
-            const int64_t size = x.shape[batch_dims + k];
-            if (index < -size || index >= size) {
-                return bad_data(
-                    call, "takes element " + std::to_string(index) + " of " + std::to_string(size));
-            }
-            place += (index < 0 ? index + size : index) * strides[batch_dims + k];
-        }
-        places.first.push_back(place);
-    }
-    return places;
-}
-
-std::span<const KernelRow> index_kernels() {
-    return rows;
-}
-
-// Operators that select or rank elements by value.
-
+namespace vartml::cpu {
 namespace {
 
 Result<void> one_hot(const Call& call) {
@@ -380,139 +321,7 @@ Result<void> unique(const Call& call) {
     return {};
 }
 
-constexpr KernelRow select_rows[] = {
-    {"Compress", compress}, {"NonZero", non_zero}, {"OneHot", one_hot},
-    {"TopK", top_k},        {"Unique", unique},
-};
-
-}  // namespace
-
-std::span<const KernelRow> index_select_kernels() {
-    return select_rows;
-}
-
-// Scatter operators: data with elements replaced or combined by index.
-
-namespace {
-
-// Integers wrap.
-struct Add {
-    template <typename N>
-    N operator()(N a, N b) const {
-        if constexpr (std::is_integral_v<N>)
-            return static_cast<N>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
-        else
-            return a + b;
-    }
-};
-struct Mul {
-    template <typename N>
-    N operator()(N a, N b) const {
-        if constexpr (std::is_integral_v<N>)
-            return static_cast<N>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
-        else
-            return a * b;
-    }
-};
-// NaN wins, as it does in the operators Max and Min.
-struct Max {
-    template <typename N>
-    N operator()(N a, N b) const {
-        return is_less(a, b) ? b : a;
-    }
-};
-struct Min {
-    template <typename N>
-    N operator()(N a, N b) const {
-        return is_nan(b) || b < a ? b : a;
-    }
-};
-
-// Slices of `run` elements of the output and what they are combined with.
-template <typename T>
-struct Updates {
-    const std::vector<int64_t>& places;
-    int64_t run;
-    const T* elements;
-};
-
-template <typename T, typename Operation>
-void combine_into(Number<T>* target, const Updates<T>& updates, Operation operation) {
-    const T* update = updates.elements;
-    for (const int64_t place : updates.places) {
-        for (int64_t i = 0; i < updates.run; ++i, ++update)
-            target[place + i] = operation(target[place + i], number(*update));
-    }
-}
-
-template <typename T, typename Operation>
-void combine(std::span<T> y, const Updates<T>& updates, Operation operation) {
-    if constexpr (std::is_same_v<Number<T>, T>) {
-        combine_into(y.data(), updates, operation);
-    } else {
-        // Short floats are rounded once, however many updates an element gets.
-        std::vector<Number<T>> wide(y.size());
-        for (size_t i = 0; i < y.size(); ++i) wide[i] = number(y[i]);
-        combine_into(wide.data(), updates, operation);
-        for (size_t i = 0; i < y.size(); ++i) y[i] = graph::convert<T>(wide[i]);
-    }
-}
-
-template <typename T>
-void combine_by(std::string_view reduction, std::span<T> y, const Updates<T>& updates) {
-    constexpr bool is_bool = std::is_same_v<T, graph::Bool>;
-    if (reduction == "max" || (is_bool && reduction == "add")) return combine(y, updates, Max());
-    if (reduction == "min" || (is_bool && reduction == "mul")) return combine(y, updates, Min());
-    if (reduction == "add") return combine(y, updates, Add());
-    combine(y, updates, Mul());
-}
-
-Result<void> scatter(const Call& call, const std::vector<int64_t>& places, int64_t run) {
-    const Array &x = call.inputs[0], &updates = call.inputs[2], &y = call.outputs[0];
-    const std::string reduction = call.node.get("reduction", "none");
-    if (updates.type != x.type || updates.elements() != static_cast<int64_t>(places.size()) * run)
-        return bad_data(call, "has updates that do not fit its data and indices");
-    const size_t width = vartml::size_bytes(x.type), bytes = static_cast<size_t>(run) * width;
-    if (x.elements() == 0 || bytes == 0) return {};
-    std::memcpy(y.data, x.data, x.size_bytes());
-    if (reduction == "none") {
-        const std::byte* src = updates.data;
-        for (const int64_t place : places) {
-            std::memcpy(y.data + static_cast<size_t>(place) * width, src, bytes);
-            src += bytes;
-        }
-        return {};
-    }
-    const bool known = graph::with_type(y.type, [&]<typename T>(T) {
-        combine_by(reduction, y.span<T>(), Updates<T>{places, run, updates.as<T>()});
-    });
-    return known ? Result<void>() : no_type(call, y.type);
-}
-
-Result<void> scatter_elements(const Call& call) {
-    const auto places = element_places(call, call.inputs[1].shape);
-    return places ? scatter(call, *places, 1) : places.error();
-}
-
-Result<void> scatter_nd(const Call& call) {
-    const auto places = slice_places(call, 0);
-    return places ? scatter(call, places->first, places->run) : places.error();
-}
-
-constexpr KernelRow scatter_rows[] = {
-    {"ScatterElements", scatter_elements},
-    {"ScatterND", scatter_nd},
-};
-
-}  // namespace
-
-std::span<const KernelRow> index_scatter_kernels() {
-    return scatter_rows;
-}
-
 // Suppression of overlapping boxes.
-
-namespace {
 
 struct Box {
     float left, top, right, bottom;
@@ -617,12 +426,33 @@ Result<void> non_max_suppression(const Call& call) {
     return {};
 }
 
-constexpr KernelRow box_rows[] = {{"NonMaxSuppression", non_max_suppression}};
+}  // namespace
+}  // namespace vartml::cpu
+
+namespace vartml::graph {
+namespace {
+
+constexpr OpInfo rows[] = {
+    {"TopK", 1, 2, 1, 2, "axis:i=-1 k:i@1 largest:i=1 sorted:i=1", infer_top_k, count_none,
+     cpu::top_k, Trait::exact_0},
+    {"OneHot", 2, 3, 1, 1, "axis:i=-1 depth:i@1", infer_one_hot, count_none, cpu::one_hot},
+    {"NonZero", 1, 1, 1, 1, "", infer_non_zero, count_none, cpu::non_zero,
+     Trait::finds_shape | Trait::exact_0},
+    {"Compress", 2, 2, 1, 1, "axis:i", infer_compress, count_none, cpu::compress,
+     Trait::finds_shape},
+    {"Unique", 1, 1, 1, 4, "axis:i sorted:i=1", infer_unique, count_none, cpu::unique,
+     Trait::finds_shape},
+    {"NonMaxSuppression", 2, 5, 1, 1,
+     "center_point_box:i=0 iou_threshold:f@3=0 max_output_boxes_per_class:i@2=0 "
+     "score_threshold:f@4",
+     infer_nms, count_none, cpu::non_max_suppression,
+     Trait::finds_shape | Trait::exact_0 | Trait::exact_1},
+};
 
 }  // namespace
 
-std::span<const KernelRow> index_boxes_kernels() {
-    return box_rows;
+std::span<const OpInfo> select_ops() {
+    return rows;
 }
 
-}  // namespace vartml::cpu
+}  // namespace vartml::graph

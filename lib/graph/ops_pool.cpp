@@ -1,14 +1,75 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pools, and the reverse of the largest element's.
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <vector>
 
-#include "lib/graph/cpu_window.h"
+#include "lib/graph/ops.h"
+#include "lib/graph/ops_window.h"
 #include "lib/graph/products.h"
 
-namespace vartml::cpu {
+namespace vartml::graph {
+namespace {
 
+Result<Types> infer_pool(const Graph& graph, const Node& node) {
+    Type y = input_type(graph, node, 0);
+    auto window = window_of(graph, node);
+    if (!window) return window.error();
+    const bool ceil_mode = node.get("ceil_mode", int64_t{0}) != 0;
+    for (size_t i = 0; i < window->rank(); ++i) {
+        y.shape[i + 2] = window_positions(y.shape[i + 2], *window, i, ceil_mode);
+        if (y.shape[i + 2] < 1) {
+            return bad_node(node, "has the padded input " + to_string(input_type(graph, node, 0)) +
+                                      ", which is smaller than its kernel " +
+                                      to_string(window->kernel));
+        }
+    }
+    return Types{y, {DataType::int64, y.shape}};
+}
+
+Result<Types> infer_global_pool(const Graph& graph, const Node& node) {
+    Type y = input_type(graph, node, 0);
+    if (y.shape.size() < 2) {
+        return bad_node(node, "has the input " + to_string(y) + ", expected rank 2 or more");
+    }
+    std::fill(y.shape.begin() + 2, y.shape.end(), 1);
+    return Types{y};
+}
+
+uint64_t count_pool(const Graph& graph, const Node& node) {
+    auto window = window_of(graph, node);
+    return window ? saturating_product(count_output(graph, node), window->taps()) : 0;
+}
+
+using Ints = std::vector<int64_t>;
+
+// x indices output_shape?: the indices count in the shape that was pooled.
+Result<Types> infer_max_unpool(const Graph& graph, const Node& node) {
+    const Type &x = input_type(graph, node, 0), &indices = input_type(graph, node, 1);
+    if (indices != Type{DataType::int64, x.shape}) return bad_inputs(graph, node);
+    auto window = window_of(graph, node);
+    if (!window) return window.error();
+    Type y = x;
+    for (size_t i = 0; i < window->rank(); ++i) {
+        y.shape[i + 2] = bounded_product(y.shape[i + 2] - 1, window->strides[i]) -
+                         window->pads_begin[i] - window->pads_end[i] + window->kernel[i];
+    }
+    if (!has_input(node, 2) || !is_reasonable(y)) return Types{y};
+    auto shape = constant_ints(graph, node, 2);
+    if (!shape) return shape.error();
+    if (shape->size() != x.shape.size()) {
+        return bad_node(node, "has the output shape " + to_string(*shape) +
+                                  ", which does not fit its input " + to_string(x));
+    }
+    y.shape = std::move(*shape);
+    return Types{y};
+}
+
+}  // namespace
+}  // namespace vartml::graph
+
+namespace vartml::cpu {
 namespace {
 
 Shape kernel_of(const graph::Node& node) {
@@ -288,20 +349,34 @@ Result<void> global_lp_pool(const Call& call) {
     });
 }
 
-constexpr KernelRow kernels[] = {
-    {"AveragePool", average_pool},
-    {"GlobalAveragePool", global_average_pool},
-    {"GlobalLpPool", global_lp_pool},
-    {"GlobalMaxPool", global_max_pool},
-    {"LpPool", lp_pool},
-    {"MaxPool", max_pool},
-    {"MaxUnpool", max_unpool},
+}  // namespace
+}  // namespace vartml::cpu
+
+namespace vartml::graph {
+namespace {
+
+constexpr OpInfo rows[] = {
+    {"MaxPool", 1, 1, 1, 2,
+     "ceil_mode:i=0 dilations:is kernel_shape:is* pads:is storage_order:i=0 strides:is", infer_pool,
+     count_pool, cpu::max_pool, Trait::picture_work},
+    {"AveragePool", 1, 1, 1, 1,
+     "ceil_mode:i=0 count_include_pad:i=0 dilations:is kernel_shape:is* pads:is strides:is",
+     infer_pool, count_pool, cpu::average_pool, Trait::linear | Trait::picture_work},
+    {"LpPool", 1, 1, 1, 1, "ceil_mode:i=0 dilations:is kernel_shape:is* p:i=2 pads:is strides:is",
+     infer_pool, count_pool, cpu::lp_pool},
+    {"GlobalAveragePool", 1, 1, 1, 1, "", infer_global_pool, count_input, cpu::global_average_pool,
+     Trait::linear | Trait::picture_work},
+    {"GlobalLpPool", 1, 1, 1, 1, "p:i=2", infer_global_pool, count_input, cpu::global_lp_pool},
+    {"GlobalMaxPool", 1, 1, 1, 1, "", infer_global_pool, count_input, cpu::global_max_pool,
+     Trait::picture_work},
+    {"MaxUnpool", 2, 3, 1, 1, "kernel_shape:is* pads:is strides:is", infer_max_unpool, count_none,
+     cpu::max_unpool, Trait::sized_by_2},
 };
 
 }  // namespace
 
-std::span<const KernelRow> pool_kernels() {
-    return kernels;
+std::span<const OpInfo> pool_ops() {
+    return rows;
 }
 
-}  // namespace vartml::cpu
+}  // namespace vartml::graph

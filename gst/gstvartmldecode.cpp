@@ -49,7 +49,6 @@
 #include "gst/support/upstream.h"
 
 GST_DEBUG_CATEGORY_STATIC(vartmldecode_debug);
-GST_DEBUG_CATEGORY_STATIC(performance_debug);
 #define GST_CAT_DEFAULT vartmldecode_debug
 
 using namespace vartml::gst;
@@ -89,7 +88,7 @@ struct State {
     uint32_t trace_stream = 0;    // of the last STREAM_START, in a trace
     bool lost_posted = false;
     IdleNotice idle;
-    bool copy_logged = false;
+    CopyNotice copy_notice;
 };
 
 }  // namespace
@@ -103,11 +102,6 @@ G_DEFINE_TYPE(GstVartmlDecode, gst_vartml_decode, GST_TYPE_BASE_TRANSFORM)
 GST_ELEMENT_REGISTER_DEFINE(vartmldecode, "vartmldecode", GST_RANK_NONE, GST_TYPE_VARTML_DECODE)
 
 namespace {
-
-GstStaticPadTemplate sink_template =
-    GST_STATIC_PAD_TEMPLATE("sink", GST_PAD_SINK, GST_PAD_ALWAYS, GST_STATIC_CAPS_ANY);
-GstStaticPadTemplate src_template =
-    GST_STATIC_PAD_TEMPLATE("src", GST_PAD_SRC, GST_PAD_ALWAYS, GST_STATIC_CAPS_ANY);
 
 State& state_of(gpointer object) {
     return *GST_VARTML_DECODE(object)->state;
@@ -177,7 +171,7 @@ gboolean start(GstBaseTransform* base) {
     GST_OBJECT_UNLOCK(self);
     state.settings = state.before = {};
     state.num_decoders = 0;
-    state.had_results = state.lost_posted = state.copy_logged = false;
+    state.had_results = state.lost_posted = state.copy_notice.restart();
     state.idle.restart();
     if (!file.empty()) {
         auto info = vartml::find_modelinfo(file, "", "");
@@ -219,13 +213,9 @@ GstCaps* transform_caps(GstBaseTransform*, GstPadDirection direction, GstCaps* c
 
 gboolean set_caps(GstBaseTransform* base, GstCaps* in, GstCaps*) {
     State& state = state_of(base);
-    const GstStructure* s = gst_caps_get_structure(in, 0);
-    int width = 0, height = 0;
-    const bool video = g_str_has_prefix(gst_structure_get_name(s), "video/") &&
-                       gst_structure_get_int(s, "width", &width) &&
-                       gst_structure_get_int(s, "height", &height) && width > 0 && height > 0;
-    state.width = video ? static_cast<guint>(width) : 0;
-    state.height = video ? static_cast<guint>(height) : 0;
+    const FrameSize size = video_size(in);
+    state.width = static_cast<guint>(size.width);
+    state.height = static_cast<guint>(size.height);
     return TRUE;
 }
 
@@ -272,14 +262,9 @@ gboolean query(GstBaseTransform* base, GstPadDirection direction, GstQuery* quer
 }
 
 GstFlowReturn prepare_output_buffer(GstBaseTransform* base, GstBuffer* in, GstBuffer** out) {
-    State& state = state_of(base);
     bool copied = false;
     const GstFlowReturn flow = prepare_writable(in, out, copied);
-    if (copied && !state.copy_logged) {
-        state.copy_logged = true;
-        GST_CAT_WARNING_OBJECT(performance_debug, base,
-                               "the frame's memory cannot be shared: copied to add metadata");
-    }
+    if (copied) state_of(base).copy_notice.copied(base, cannot_share);
     return flow;
 }
 
@@ -538,9 +523,7 @@ vartml::TraceFrame traced_frame(const State& state, GstBuffer* buffer) {
 GstFlowReturn transform_ip(GstBaseTransform* base, GstBuffer* buffer) {
     auto* self = GST_VARTML_DECODE(base);
     State& state = *self->state;
-    const GstClockTime time =
-        gst_segment_to_stream_time(&base->segment, GST_FORMAT_TIME, GST_BUFFER_PTS(buffer));
-    if (GST_CLOCK_TIME_IS_VALID(time)) gst_object_sync_values(GST_OBJECT(self), time);
+    sync_properties(base, buffer);
     if (!update_settings(self)) return GST_FLOW_ERROR;
 
     const auto begin = std::chrono::steady_clock::now();
@@ -581,11 +564,6 @@ GstFlowReturn transform_ip(GstBaseTransform* base, GstBuffer* buffer) {
     return GST_FLOW_OK;
 }
 
-void finalize(GObject* object) {
-    delete GST_VARTML_DECODE(object)->state;
-    G_OBJECT_CLASS(gst_vartml_decode_parent_class)->finalize(object);
-}
-
 }  // namespace
 
 void vartml::gst::list_decoded_labels(GObject* element, GValue* list) {
@@ -606,26 +584,19 @@ GstStructure* vartml::gst::decode_stats(GObject* element) {
 static void gst_vartml_decode_init(GstVartmlDecode* self) {
     self->state = new State;
     GstBaseTransform* base = GST_BASE_TRANSFORM(self);
-    gst_base_transform_set_in_place(base, TRUE);
+    set_up_in_place(base);
     gst_base_transform_set_prefer_passthrough(base, FALSE);  // it would carry `tensors` upstream
-    gst_base_transform_set_qos_enabled(base, FALSE);         // it would drop frames
 }
 
 static void gst_vartml_decode_class_init(GstVartmlDecodeClass* klass) {
     GST_DEBUG_CATEGORY_INIT(vartmldecode_debug, "vartmldecode", 0, "tensors to analytics metadata");
-    GST_DEBUG_CATEGORY_GET(performance_debug, "GST_PERFORMANCE");
     auto* gobject = G_OBJECT_CLASS(klass);
-    auto* element = GST_ELEMENT_CLASS(klass);
     auto* base = GST_BASE_TRANSFORM_CLASS(klass);
-    gobject->finalize = finalize;
+    gobject->finalize = free_state<GstVartmlDecode>;
     install_properties<Properties>(gobject);
 
-    gst_element_class_set_static_metadata(
-        element, "VART-ML tensor decoder", "Analyzer/Video",
-        "Turns tensors into boxes, classes, masks and keypoints in frame coordinates",
-        "The gst-vartml authors");
-    gst_element_class_add_static_pad_template(element, &sink_template);
-    gst_element_class_add_static_pad_template(element, &src_template);
+    set_up_in_place(base, "VART-ML tensor decoder", "Analyzer/Video",
+                    "Turns tensors into boxes, classes, masks and keypoints in frame coordinates");
 
     base->start = start;
     base->stop = stop;
@@ -633,7 +604,6 @@ static void gst_vartml_decode_class_init(GstVartmlDecodeClass* klass) {
     base->transform_caps = transform_caps;
     base->sink_event = sink_event;
     base->query = query;
-    base->propose_allocation = propose_video_meta;
     base->prepare_output_buffer = prepare_output_buffer;
     base->transform_ip = transform_ip;
 }

@@ -35,7 +35,6 @@
 #include "gst/support/upstream.h"
 
 GST_DEBUG_CATEGORY_STATIC(vartmloverlay_debug);
-GST_DEBUG_CATEGORY_STATIC(performance_debug);
 #define GST_CAT_DEFAULT vartmloverlay_debug
 
 using namespace vartml::gst;
@@ -72,7 +71,7 @@ struct State {
     overlay::Hud hud;
     overlay::Scene results, hud_scene;
     GstClockTime results_time = GST_CLOCK_TIME_NONE;  // PTS of the frame that they are of
-    bool copy_logged = false;
+    CopyNotice copy_notice;
     IdleNotice idle;
     LabelCheck label_check;
     std::vector<std::string> label_names;  // of the property `classes`
@@ -97,11 +96,6 @@ G_DEFINE_TYPE(GstVartmlOverlay, gst_vartml_overlay, GST_TYPE_BASE_TRANSFORM)
 GST_ELEMENT_REGISTER_DEFINE(vartmloverlay, "vartmloverlay", GST_RANK_NONE, GST_TYPE_VARTML_OVERLAY)
 
 namespace {
-
-GstStaticPadTemplate sink_template =
-    GST_STATIC_PAD_TEMPLATE("sink", GST_PAD_SINK, GST_PAD_ALWAYS, GST_STATIC_CAPS_ANY);
-GstStaticPadTemplate src_template =
-    GST_STATIC_PAD_TEMPLATE("src", GST_PAD_SRC, GST_PAD_ALWAYS, GST_STATIC_CAPS_ANY);
 
 State& state_of(gpointer object) {
     return *GST_VARTML_OVERLAY(object)->state;
@@ -191,13 +185,6 @@ std::span<const Property<OverlaySettings>> Properties::rows() {
     return all;
 }
 
-OverlaySettings settings_of(GstVartmlOverlay* self) {
-    GST_OBJECT_LOCK(self);
-    OverlaySettings settings = self->state->settings;
-    GST_OBJECT_UNLOCK(self);
-    return settings;
-}
-
 // Of a skeleton that cannot be read.
 std::optional<Failure> skeleton_failure(const OverlaySettings& settings) {
     if (settings.skeleton == "auto" || vartml::parse_skeleton(settings.skeleton))
@@ -217,7 +204,7 @@ std::optional<Failure> skeleton_failure(const OverlaySettings& settings) {
 void update_look(GstVartmlOverlay* self) {
     State& state = *self->state;
     if (!state.changed.exchange(false)) return;
-    const OverlaySettings settings = settings_of(self);
+    const OverlaySettings settings = copy_settings<Properties>(self);
     if (const auto failure = skeleton_failure(settings))
         post_warning(self, "draw the skeleton", *failure);
     state.look = overlay::make_look(settings, state.width, state.height);
@@ -234,14 +221,14 @@ void update_look(GstVartmlOverlay* self) {
 
 gboolean start(GstBaseTransform* base) {
     State& state = state_of(base);
-    if (const auto failure = skeleton_failure(settings_of(GST_VARTML_OVERLAY(base)))) {
+    if (const auto failure = skeleton_failure(copy_settings<Properties>(base))) {
         post_error(base, "draw", *failure);
         return FALSE;
     }
     GST_INFO_OBJECT(base, "settings: %s", settings_text(base).c_str());
     state.video = state.attaching = false;
     state.changed = true;
-    state.copy_logged = false;
+    state.copy_notice.restart();
     state.idle.restart();
     state.hud.clear();
     state.attacher.start();
@@ -264,7 +251,7 @@ gboolean refuse_caps(GstBaseTransform* base, const GstCaps* caps) {
     for (const GstVideoFormat format : overlay::drawable_formats()) {
         formats += (formats.empty() ? "" : " ") + std::string(gst_video_format_to_string(format));
     }
-    const bool attach = settings_of(GST_VARTML_OVERLAY(base)).mode == OverlayMode::attach;
+    const bool attach = copy_settings<Properties>(base).mode == OverlayMode::attach;
     const std::string fix = attach ? "set mode=auto" : "put videoconvert before the element";
     return post_error(
         base, "draw on these frames",
@@ -284,7 +271,7 @@ gboolean refuse_caps(GstBaseTransform* base, const GstCaps* caps) {
 
 GstCaps* transform_caps(GstBaseTransform* base, GstPadDirection direction, GstCaps* caps,
                         GstCaps* filter) {
-    const OverlayMode mode = settings_of(GST_VARTML_OVERLAY(base)).mode;
+    const OverlayMode mode = copy_settings<Properties>(base).mode;
     GstCaps* result = nullptr;
     if (direction == GST_PAD_SRC) {
         result = overlay::sink_caps(caps, mode);
@@ -301,7 +288,7 @@ GstCaps* transform_caps(GstBaseTransform* base, GstPadDirection direction, GstCa
 
 gboolean answer(GstBaseTransform* base, GstPadDirection direction, GstQuery* query) {
     if (direction == GST_PAD_SINK && GST_QUERY_TYPE(query) == GST_QUERY_CAPS) {
-        overlay::answer_caps(base, query, settings_of(GST_VARTML_OVERLAY(base)).mode);
+        overlay::answer_caps(base, query, copy_settings<Properties>(base).mode);
         return TRUE;
     }
     return GST_BASE_TRANSFORM_CLASS(gst_vartml_overlay_parent_class)->query(base, direction, query);
@@ -312,7 +299,7 @@ gboolean accept_caps(GstBaseTransform* base, GstPadDirection direction, GstCaps*
         return GST_BASE_TRANSFORM_CLASS(gst_vartml_overlay_parent_class)
             ->accept_caps(base, direction, caps);
     }
-    return overlay::accepts(base, caps, settings_of(GST_VARTML_OVERLAY(base)).mode);
+    return overlay::accepts(base, caps, copy_settings<Properties>(base).mode);
 }
 
 gboolean set_caps(GstBaseTransform* base, GstCaps* in, GstCaps*) {
@@ -336,7 +323,7 @@ gboolean set_caps(GstBaseTransform* base, GstCaps* in, GstCaps*) {
 bool decide(GstBaseTransform* base) {
     State& state = state_of(base);
     if (!state.undecided.exchange(false)) return true;
-    const OverlayMode mode = settings_of(GST_VARTML_OVERLAY(base)).mode;
+    const OverlayMode mode = copy_settings<Properties>(base).mode;
     GstCaps* out = gst_pad_get_current_caps(base->srcpad);
     if (!out) {
         state.undecided = true;
@@ -415,27 +402,10 @@ void read_frame(GstVartmlOverlay* self, GstBuffer* buffer) {
     state.results_time = own ? GST_BUFFER_PTS(buffer) : GST_CLOCK_TIME_NONE;
 }
 
-void count_copy(GstBaseTransform* base) {
-    State& state = state_of(base);
-    GST_OBJECT_LOCK(base);
-    ++state.counts.copied;
-    GST_OBJECT_UNLOCK(base);
-    if (state.copy_logged) return;
-    state.copy_logged = true;
-    GST_CAT_WARNING_OBJECT(
-        performance_debug, base,
-        "somebody else has the frame too, or its memory cannot be shared: copied to "
-        "draw on it");
-}
-
 GstFlowReturn prepare_output_buffer(GstBaseTransform* base, GstBuffer* in, GstBuffer** out) {
     auto* self = GST_VARTML_OVERLAY(base);
     State& state = *self->state;
-    const GstClockTime stream_time =
-        gst_segment_to_stream_time(&base->segment, GST_FORMAT_TIME, GST_BUFFER_PTS(in));
-    if (GST_CLOCK_TIME_IS_VALID(stream_time)) {
-        gst_object_sync_values(GST_OBJECT(self), stream_time);
-    }
+    sync_properties(base, in);
     GST_OBJECT_LOCK(self);
     ++state.counts.frames;
     GST_OBJECT_UNLOCK(self);
@@ -454,7 +424,12 @@ GstFlowReturn prepare_output_buffer(GstBaseTransform* base, GstBuffer* in, GstBu
     bool copied = false;
     const GstFlowReturn flow =
         state.attaching ? prepare_writable(in, out, copied) : prepare_drawable(in, out, copied);
-    if (copied) count_copy(base);
+    if (!copied) return flow;
+    state.copy_notice.copied(
+        base,
+        "somebody else has the frame too, or its memory cannot be shared: copied to draw on it");
+    const ObjectLock lock(base);
+    ++state.counts.copied;
     return flow;
 }
 
@@ -504,34 +479,23 @@ GstFlowReturn transform_ip(GstBaseTransform* base, GstBuffer* buffer) {
     return GST_FLOW_OK;
 }
 
-void finalize(GObject* object) {
-    delete GST_VARTML_OVERLAY(object)->state;
-    G_OBJECT_CLASS(gst_vartml_overlay_parent_class)->finalize(object);
-}
-
 }  // namespace
 
 static void gst_vartml_overlay_init(GstVartmlOverlay* self) {
     self->state = new State;
     GstBaseTransform* base = GST_BASE_TRANSFORM(self);
-    gst_base_transform_set_in_place(base, TRUE);
-    gst_base_transform_set_qos_enabled(base, FALSE);  // it would drop frames
+    set_up_in_place(base);
 }
 
 static void gst_vartml_overlay_class_init(GstVartmlOverlayClass* klass) {
     GST_DEBUG_CATEGORY_INIT(vartmloverlay_debug, "vartmloverlay", 0, "drawing of detections");
-    GST_DEBUG_CATEGORY_GET(performance_debug, "GST_PERFORMANCE");
     auto* gobject = G_OBJECT_CLASS(klass);
-    auto* element = GST_ELEMENT_CLASS(klass);
     auto* base = GST_BASE_TRANSFORM_CLASS(klass);
-    gobject->finalize = finalize;
+    gobject->finalize = free_state<GstVartmlOverlay>;
     install_properties<Properties>(gobject);
 
-    gst_element_class_set_static_metadata(element, "VART-ML overlay", "Visualization/Video",
-                                          "Draws what vision models found",
-                                          "The gst-vartml authors");
-    gst_element_class_add_static_pad_template(element, &sink_template);
-    gst_element_class_add_static_pad_template(element, &src_template);
+    set_up_in_place(base, "VART-ML overlay", "Visualization/Video",
+                    "Draws what vision models found");
 
     base->start = start;
     base->stop = stop;
@@ -541,7 +505,6 @@ static void gst_vartml_overlay_class_init(GstVartmlOverlayClass* klass) {
     base->set_caps = set_caps;
     base->sink_event = sink_event;
     base->src_event = src_event;
-    base->propose_allocation = propose_video_meta;
     base->prepare_output_buffer = prepare_output_buffer;
     base->transform_ip = transform_ip;
 }

@@ -51,7 +51,7 @@ struct State {
     // streaming thread, between start and stop
     SnapshotReader reader;
     guint64 frames = 0;  // since STREAM_START
-    guint width = 0, height = 0;
+    FrameSize size;
 };
 
 }  // namespace
@@ -65,11 +65,6 @@ G_DEFINE_TYPE(GstVartmlPublish, gst_vartml_publish, GST_TYPE_BASE_TRANSFORM)
 GST_ELEMENT_REGISTER_DEFINE(vartmlpublish, "vartmlpublish", GST_RANK_NONE, GST_TYPE_VARTML_PUBLISH)
 
 namespace {
-
-GstStaticPadTemplate sink_template =
-    GST_STATIC_PAD_TEMPLATE("sink", GST_PAD_SINK, GST_PAD_ALWAYS, GST_STATIC_CAPS_ANY);
-GstStaticPadTemplate src_template =
-    GST_STATIC_PAD_TEMPLATE("src", GST_PAD_SRC, GST_PAD_ALWAYS, GST_STATIC_CAPS_ANY);
 
 State& state_of(gpointer object) {
     return *GST_VARTML_PUBLISH(object)->state;
@@ -232,7 +227,7 @@ gboolean start(GstBaseTransform* base) {
     GST_OBJECT_UNLOCK(self);
     state.failed = false;
     state.frames = 0;
-    state.width = state.height = 0;
+    state.size = {};
     auto opened = open_publisher(settings, events_of(self, settings));
     if (const auto* failure = std::get_if<Failure>(&opened))
         return post_error(self, "begin to publish", *failure);
@@ -258,14 +253,7 @@ gboolean stop(GstBaseTransform* base) {
 }
 
 gboolean set_caps(GstBaseTransform* base, GstCaps* in, GstCaps*) {
-    State& state = state_of(base);
-    const GstStructure* s = gst_caps_get_structure(in, 0);
-    gint width = 0, height = 0;
-    const bool video = g_str_has_prefix(gst_structure_get_name(s), "video/") &&
-                       gst_structure_get_int(s, "width", &width) &&
-                       gst_structure_get_int(s, "height", &height);
-    state.width = video ? static_cast<guint>(width) : 0;
-    state.height = video ? static_cast<guint>(height) : 0;
+    state_of(base).size = video_size(in);
     return TRUE;
 }
 
@@ -315,8 +303,8 @@ void describe_frame(GstBaseTransform* base, GstBuffer* buffer, const std::string
     } else if (record.stream.empty()) {
         record.stream = state.stream_id;
     }
-    record.width = state.width;
-    record.height = state.height;
+    record.width = static_cast<guint>(state.size.width);
+    record.height = static_cast<guint>(state.size.height);
     if (GST_BUFFER_PTS_IS_VALID(buffer)) record.pts_ns = GST_BUFFER_PTS(buffer);
     const GstClockTime running =
         base->segment.format == GST_FORMAT_TIME
@@ -360,19 +348,13 @@ GstStateChangeReturn change_state(GstElement* element, GstStateChange transition
     return GST_ELEMENT_CLASS(gst_vartml_publish_parent_class)->change_state(element, transition);
 }
 
-void finalize(GObject* object) {
-    delete GST_VARTML_PUBLISH(object)->state;
-    G_OBJECT_CLASS(gst_vartml_publish_parent_class)->finalize(object);
-}
-
 }  // namespace
 
 static void gst_vartml_publish_init(GstVartmlPublish* self) {
     self->state = new State;
     GstBaseTransform* base = GST_BASE_TRANSFORM(self);
-    gst_base_transform_set_in_place(base, TRUE);
+    set_up_in_place(base);
     gst_base_transform_set_passthrough(base, TRUE);
-    gst_base_transform_set_qos_enabled(base, FALSE);  // it would drop frames
 }
 
 static void gst_vartml_publish_class_init(GstVartmlPublishClass* klass) {
@@ -380,20 +362,16 @@ static void gst_vartml_publish_class_init(GstVartmlPublishClass* klass) {
     auto* gobject = G_OBJECT_CLASS(klass);
     auto* element = GST_ELEMENT_CLASS(klass);
     auto* base = GST_BASE_TRANSFORM_CLASS(klass);
-    gobject->finalize = finalize;
+    gobject->finalize = free_state<GstVartmlPublish>;
     element->change_state = change_state;
     install_properties<Properties>(gobject);
 
-    gst_element_class_set_static_metadata(element, "VART-ML publisher", "Analyzer/Metadata",
-                                          "Writes what was found on frames as JSON lines",
-                                          "The gst-vartml authors");
-    gst_element_class_add_static_pad_template(element, &sink_template);
-    gst_element_class_add_static_pad_template(element, &src_template);
+    set_up_in_place(base, "VART-ML publisher", "Analyzer/Metadata",
+                    "Writes what was found on frames as JSON lines");
 
     base->start = start;
     base->stop = stop;
     base->set_caps = set_caps;
     base->sink_event = sink_event;
-    base->propose_allocation = propose_video_meta;
     base->transform_ip = transform_ip;
 }

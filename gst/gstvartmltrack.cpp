@@ -33,7 +33,6 @@
 #include "gst/track/metadata.h"
 
 GST_DEBUG_CATEGORY_STATIC(vartmltrack_debug);
-GST_DEBUG_CATEGORY_STATIC(performance_debug);
 #define GST_CAT_DEFAULT vartmltrack_debug
 
 using namespace vartml::gst;
@@ -70,7 +69,7 @@ struct State {
     GstClockTime frame_duration = GST_CLOCK_TIME_NONE;  // of the caps
     GstClockTime next_time = 0;                         // of a frame without PTS
     bool had_records = false;                           // since STREAM_START
-    bool copy_logged = false;
+    CopyNotice copy_notice;
     IdleNotice idle;
     LabelCheck label_check;
 };
@@ -86,11 +85,6 @@ G_DEFINE_TYPE(GstVartmlTrack, gst_vartml_track, GST_TYPE_BASE_TRANSFORM)
 GST_ELEMENT_REGISTER_DEFINE(vartmltrack, "vartmltrack", GST_RANK_NONE, GST_TYPE_VARTML_TRACK)
 
 namespace {
-
-GstStaticPadTemplate sink_template =
-    GST_STATIC_PAD_TEMPLATE("sink", GST_PAD_SINK, GST_PAD_ALWAYS, GST_STATIC_CAPS_ANY);
-GstStaticPadTemplate src_template =
-    GST_STATIC_PAD_TEMPLATE("src", GST_PAD_SRC, GST_PAD_ALWAYS, GST_STATIC_CAPS_ANY);
 
 State& state_of(gpointer object) {
     return *GST_VARTML_TRACK(object)->state;
@@ -164,17 +158,10 @@ std::span<const Property<TrackSettings>> Properties::rows() {
     return all;
 }
 
-TrackSettings settings_of(GstVartmlTrack* self) {
-    GST_OBJECT_LOCK(self);
-    TrackSettings settings = self->state->settings;
-    GST_OBJECT_UNLOCK(self);
-    return settings;
-}
-
 void update_settings(GstVartmlTrack* self) {
     State& state = *self->state;
     if (!state.changed.exchange(false)) return;
-    const TrackSettings settings = settings_of(self);
+    const TrackSettings settings = copy_settings<Properties>(self);
     state.tracker.set_options(settings);
     state.predict = settings.predict;
     state.label_names = split_list(settings.classes);
@@ -188,7 +175,7 @@ void update_settings(GstVartmlTrack* self) {
 gboolean start(GstBaseTransform* base) {
     auto* self = GST_VARTML_TRACK(base);
     State& state = *self->state;
-    const TrackSettings settings = settings_of(self);
+    const TrackSettings settings = copy_settings<Properties>(self);
     if (auto done = vartml::check(settings); !done) {
         return post_error(self, "track detections",
                           {.error = done.error(), .id = "track-scores", .property = "low-score"});
@@ -199,7 +186,7 @@ gboolean start(GstBaseTransform* base) {
     state.size = {};
     state.frame_duration = GST_CLOCK_TIME_NONE;
     state.next_time = 0;
-    state.had_records = state.copy_logged = false;
+    state.had_records = state.copy_notice.restart();
     state.idle.restart();
     GST_OBJECT_LOCK(self);
     state.counts = {};
@@ -217,11 +204,7 @@ gboolean stop(GstBaseTransform* base) {
 gboolean set_caps(GstBaseTransform* base, GstCaps* in, GstCaps*) {
     State& state = state_of(base);
     const GstStructure* s = gst_caps_get_structure(in, 0);
-    FrameSize size;
-    const bool video = g_str_has_prefix(gst_structure_get_name(s), "video/") &&
-                       gst_structure_get_int(s, "width", &size.width) &&
-                       gst_structure_get_int(s, "height", &size.height);
-    state.size = video ? size : FrameSize{};
+    state.size = video_size(in);
     gint n = 0, d = 0;
     const bool rate = gst_structure_get_fraction(s, "framerate", &n, &d) && n > 0 && d > 0;
     state.frame_duration = rate ? gst_util_uint64_scale_int(GST_SECOND, d, n) : GST_CLOCK_TIME_NONE;
@@ -245,16 +228,10 @@ GstFlowReturn prepare_output_buffer(GstBaseTransform* base, GstBuffer* in, GstBu
     State& state = state_of(base);
     bool copied = false;
     const GstFlowReturn flow = prepare_writable(in, out, copied);
-    if (copied) {
-        GST_OBJECT_LOCK(base);
-        ++state.copied;
-        GST_OBJECT_UNLOCK(base);
-    }
-    if (copied && !state.copy_logged) {
-        state.copy_logged = true;
-        GST_CAT_WARNING_OBJECT(performance_debug, base,
-                               "the frame's memory cannot be shared: copied to add metadata");
-    }
+    if (!copied) return flow;
+    state.copy_notice.copied(base, cannot_share);
+    const ObjectLock lock(base);
+    ++state.copied;
     return flow;
 }
 
@@ -306,11 +283,7 @@ void track_carried(State& state, GstBuffer* buffer, const Evidence& evidence, Gs
 GstFlowReturn transform_ip(GstBaseTransform* base, GstBuffer* buffer) {
     auto* self = GST_VARTML_TRACK(base);
     State& state = *self->state;
-    const GstClockTime stream_time =
-        gst_segment_to_stream_time(&base->segment, GST_FORMAT_TIME, GST_BUFFER_PTS(buffer));
-    if (GST_CLOCK_TIME_IS_VALID(stream_time)) {
-        gst_object_sync_values(GST_OBJECT(self), stream_time);
-    }
+    sync_properties(base, buffer);
     update_settings(self);
 
     const GstClockTime now = time_of(state, buffer);
@@ -346,40 +319,28 @@ GstFlowReturn transform_ip(GstBaseTransform* base, GstBuffer* buffer) {
     return GST_FLOW_OK;
 }
 
-void finalize(GObject* object) {
-    delete GST_VARTML_TRACK(object)->state;
-    G_OBJECT_CLASS(gst_vartml_track_parent_class)->finalize(object);
-}
-
 }  // namespace
 
 static void gst_vartml_track_init(GstVartmlTrack* self) {
     self->state = new State;
     GstBaseTransform* base = GST_BASE_TRANSFORM(self);
-    gst_base_transform_set_in_place(base, TRUE);
-    gst_base_transform_set_qos_enabled(base, FALSE);  // it would drop frames
+    set_up_in_place(base);
 }
 
 static void gst_vartml_track_class_init(GstVartmlTrackClass* klass) {
     GST_DEBUG_CATEGORY_INIT(vartmltrack_debug, "vartmltrack", 0, "identities of detections");
-    GST_DEBUG_CATEGORY_GET(performance_debug, "GST_PERFORMANCE");
     auto* gobject = G_OBJECT_CLASS(klass);
-    auto* element = GST_ELEMENT_CLASS(klass);
     auto* base = GST_BASE_TRANSFORM_CLASS(klass);
-    gobject->finalize = finalize;
+    gobject->finalize = free_state<GstVartmlTrack>;
     install_properties<Properties>(gobject);
 
-    gst_element_class_set_static_metadata(element, "VART-ML tracker", "Analyzer/Video",
-                                          "Gives detections identities that last over frames",
-                                          "The gst-vartml authors");
-    gst_element_class_add_static_pad_template(element, &sink_template);
-    gst_element_class_add_static_pad_template(element, &src_template);
+    set_up_in_place(base, "VART-ML tracker", "Analyzer/Video",
+                    "Gives detections identities that last over frames");
 
     base->start = start;
     base->stop = stop;
     base->set_caps = set_caps;
     base->sink_event = sink_event;
-    base->propose_allocation = propose_video_meta;
     base->prepare_output_buffer = prepare_output_buffer;
     base->transform_ip = transform_ip;
 }

@@ -4,6 +4,8 @@
 #include <gst/analytics/analytics.h>
 #include <gst/video/gstvideometa.h>
 
+#include <utility>
+
 namespace vartml::gst {
 namespace {
 
@@ -24,7 +26,10 @@ void copy_tensor_metas(GstBuffer* from, GstBuffer* to) {
     }
 }
 
-}  // namespace
+GstStaticPadTemplate sink_template =
+    GST_STATIC_PAD_TEMPLATE("sink", GST_PAD_SINK, GST_PAD_ALWAYS, GST_STATIC_CAPS_ANY);
+GstStaticPadTemplate src_template =
+    GST_STATIC_PAD_TEMPLATE("src", GST_PAD_SRC, GST_PAD_ALWAYS, GST_STATIC_CAPS_ANY);
 
 gboolean propose_video_meta(GstBaseTransform* base, GstQuery*, GstQuery* query) {
     gst_pad_peer_query(base->srcpad, query);  // a peer that does not answer leaves it empty
@@ -32,6 +37,48 @@ gboolean propose_video_meta(GstBaseTransform* base, GstQuery*, GstQuery* query) 
         gst_query_add_allocation_meta(query, GST_VIDEO_META_API_TYPE, nullptr);
     }
     return TRUE;
+}
+
+}  // namespace
+
+void set_up_in_place(GstBaseTransformClass* klass, const char* name, const char* category,
+                     const char* description) {
+    auto* element = GST_ELEMENT_CLASS(klass);
+    gst_element_class_set_static_metadata(element, name, category, description,
+                                          "The gst-vartml authors");
+    gst_element_class_add_static_pad_template(element, &sink_template);
+    gst_element_class_add_static_pad_template(element, &src_template);
+    klass->propose_allocation = propose_video_meta;
+}
+
+void set_up_in_place(GstBaseTransform* base) {
+    gst_base_transform_set_in_place(base, TRUE);
+    gst_base_transform_set_qos_enabled(base, FALSE);  // it would drop frames
+}
+
+FrameSize video_size(const GstCaps* caps) {
+    const GstStructure* s = gst_caps_get_structure(caps, 0);
+    FrameSize size;
+    const bool video = g_str_has_prefix(gst_structure_get_name(s), "video/") &&
+                       gst_structure_get_int(s, "width", &size.width) &&
+                       gst_structure_get_int(s, "height", &size.height) && size.width > 0 &&
+                       size.height > 0;
+    return video ? size : FrameSize{};
+}
+
+void sync_properties(GstBaseTransform* base, const GstBuffer* buffer) {
+    const GstClockTime time =
+        gst_segment_to_stream_time(&base->segment, GST_FORMAT_TIME, GST_BUFFER_PTS(buffer));
+    if (GST_CLOCK_TIME_IS_VALID(time)) gst_object_sync_values(GST_OBJECT(base), time);
+}
+
+void CopyNotice::copied(gpointer element, const char* why) {
+    static GstDebugCategory* const performance = [] {
+        GstDebugCategory* category = nullptr;
+        GST_DEBUG_CATEGORY_GET(category, "GST_PERFORMANCE");
+        return category;
+    }();
+    if (!std::exchange(told_, true)) GST_CAT_WARNING_OBJECT(performance, element, "%s", why);
 }
 
 GstFlowReturn prepare_writable(GstBuffer* in, GstBuffer** out, bool& copied) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the elements that leave frames where they are share.
+// What the elements share that leave frames where they are, and read or add metadata: caps are any,
+// strides too, and nothing is dropped.
 #pragma once
 #include <gst/base/gstbasetransform.h>
 
@@ -8,8 +9,39 @@
 
 namespace vartml::gst {
 
-// propose_allocation: the query goes downstream, GstVideoMeta is always offered, no pool is.
-gboolean propose_video_meta(GstBaseTransform* base, GstQuery* decide, GstQuery* query);
+// For class_init: pads of any caps, texts, allocation: the query goes downstream, GstVideoMeta is
+// always offered, no pool is.
+void set_up_in_place(GstBaseTransformClass* klass, const char* name, const char* category,
+                     const char* description);
+// For init.
+void set_up_in_place(GstBaseTransform* base);
+// For finalize.
+template <typename Instance>
+void free_state(GObject* object) {
+    delete reinterpret_cast<Instance*>(object)->state;
+    G_OBJECT_CLASS(g_type_class_peek(GST_TYPE_BASE_TRANSFORM))->finalize(object);
+}
+
+// The size of a frame; 0 = not known.
+struct FrameSize {
+    int width = 0, height = 0;
+};
+FrameSize video_size(const GstCaps* caps);
+
+// Controlled properties get what they are at this frame.
+void sync_properties(GstBaseTransform* base, const GstBuffer* buffer);
+
+// Warns once since start that frames are copied.
+class CopyNotice {
+public:
+    void restart() { told_ = false; }
+    void copied(gpointer element, const char* why);
+
+private:
+    bool told_ = false;
+};
+inline constexpr const char* cannot_share =
+    "the frame's memory cannot be shared: copied to add metadata";
 
 // prepare_output_buffer as the base class does it, but a copy keeps upstream's tensors, which have
 // no transform. `copied` tells whether the frame's memory could not be shared.

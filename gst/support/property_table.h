@@ -205,6 +205,13 @@ private:
     GstObject* const object_;
 };
 
+// A copy of what the table is over.
+template <typename Element>
+auto copy_settings(gpointer object) {
+    const typename Element::Lock lock(G_OBJECT(object));
+    return Element::settings(G_OBJECT(object));
+}
+
 // Makes the table of `Element` the properties of a class. `Element` has
 //   rows()            the table
 //   settings(object)  what it is over

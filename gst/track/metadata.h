@@ -10,12 +10,9 @@
 
 #include <vartml/track.h>
 
-namespace vartml::gst {
+#include "gst/support/in_place.h"
 
-// The size of a frame; 0 = not known.
-struct FrameSize {
-    int width = 0, height = 0;
-};
+namespace vartml::gst {
 
 // ODs that are to be tracked, in their order on the frame.
 struct TrackableBoxes {

@@ -171,7 +171,8 @@ gboolean start(GstBaseTransform* base) {
     GST_OBJECT_UNLOCK(self);
     state.settings = state.before = {};
     state.num_decoders = 0;
-    state.had_results = state.lost_posted = state.copy_notice.restart();
+    state.had_results = state.lost_posted = false;
+    state.copy_notice.restart();
     state.idle.restart();
     if (!file.empty()) {
         auto info = vartml::find_modelinfo(file, "", "");

@@ -38,7 +38,6 @@
 #include "gst/support/runtime.h"
 #include "gst/trace/objects.h"
 #include "gst/trace/spans.h"
-#include "gst/trace/summary.h"
 
 using namespace vartml;
 using namespace vartml::gst::trace;

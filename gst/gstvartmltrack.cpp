@@ -186,7 +186,8 @@ gboolean start(GstBaseTransform* base) {
     state.size = {};
     state.frame_duration = GST_CLOCK_TIME_NONE;
     state.next_time = 0;
-    state.had_records = state.copy_notice.restart();
+    state.had_records = false;
+    state.copy_notice.restart();
     state.idle.restart();
     GST_OBJECT_LOCK(self);
     state.counts = {};

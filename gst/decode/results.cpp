@@ -15,9 +15,7 @@
 
 #include <vartml/postprocess.h>
 
-#include "gst/support/embedding.h"
-#include "gst/support/keypoints.h"
-#include "gst/support/text_line.h"
+#include "gst/support/mtd.h"
 
 namespace vartml::gst {
 

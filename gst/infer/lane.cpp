@@ -8,7 +8,7 @@
 #include "gst/infer/frame_tensor.h"
 #include "gst/infer/load_model.h"
 #include "gst/support/error.h"
-#include "gst/support/output_pool.h"
+#include "gst/support/pools.h"
 
 namespace vartml::gst::infer {
 

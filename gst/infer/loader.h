@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "gst/infer/context.h"
-#include "gst/infer/shared_instances.h"
 
 namespace vartml::gst::infer {
 

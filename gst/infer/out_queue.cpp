@@ -6,7 +6,7 @@
 
 #include "gst/infer/trace.h"
 #include "gst/support/events.h"
-#include "gst/support/frame_pool.h"
+#include "gst/support/pools.h"
 
 namespace vartml::gst::infer {
 

@@ -14,8 +14,7 @@
 #include "gst/overlay/settings.h"
 #include "gst/overlay/text.h"
 #include "gst/overlay/trails.h"
-#include "gst/support/keypoints.h"
-#include "gst/support/text_line.h"
+#include "gst/support/mtd.h"
 
 namespace vartml::gst::overlay {
 

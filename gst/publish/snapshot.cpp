@@ -12,9 +12,7 @@
 #include <vartml/publish.h>
 
 #include "gst/publish/open.h"
-#include "gst/support/embedding.h"
-#include "gst/support/keypoints.h"
-#include "gst/support/text_line.h"
+#include "gst/support/mtd.h"
 
 namespace vartml::gst {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "gst/support/inference.h"
-#include "gst/support/keypoints.h"
+#include "gst/support/mtd.h"
 
 namespace vartml::gst {
 namespace {

@@ -11,6 +11,19 @@
 namespace vartml::gst {
 namespace {
 
+static_assert(int(vart::DataType::UINT64) == int(vartml::DataType::uint64));
+static_assert(int(vart::DataType::BF16) == int(vartml::DataType::bf16));
+static_assert(int(vart::DataType::FLOAT32) == int(vartml::DataType::float32));
+static_assert(int(vart::MemoryLayout::NHWC) == int(vartml::Layout::NHWC));
+static_assert(int(vart::MemoryLayout::HCWNC16) == int(vartml::Layout::HCWNC16));
+static_assert(int(vart::MemoryLayout::NHW16WC4C) == int(vartml::Layout::NHW16WC4C));
+
+// Releases differ in the layouts between NHW16WC4C and GENERIC, and so in the number of the latter.
+vartml::Layout layout_of(vart::MemoryLayout layout) {
+    if (layout == vart::MemoryLayout::GENERIC) return vartml::Layout::GENERIC;
+    return static_cast<vartml::Layout>(layout);
+}
+
 constexpr size_t plain_alignment = 64;
 
 vartml::Error no_memory(const RunnerTensor& tensor) {
@@ -20,6 +33,24 @@ vartml::Error no_memory(const RunnerTensor& tensor) {
 }
 
 }  // namespace
+
+CreateRunner* create_runner = [](const std::string& model_path, const RunnerOptions& options) {
+    return guarded([&] {
+        return vart::RunnerFactory::create_runner(vart::RunnerType::VAIML, model_path, options);
+    });
+};
+
+vartml::TensorView tensor_view(const vart::NpuTensorInfo& info) {
+    vartml::TensorView view;
+    view.data_type = static_cast<vartml::DataType>(info.data_type);
+    view.layout = layout_of(info.memory_layout);
+    view.order = info.memory_layout_order;
+    view.shape = info.shape;
+    view.strides = info.strides;
+    view.size = info.size;
+    view.size_bytes = info.size_in_bytes;
+    return view;
+}
 
 vartml::Result<std::vector<RunnerTensor>> runner_tensors(const vart::Runner& runner,
                                                          vart::TensorDirection direction,

@@ -18,8 +18,10 @@ namespace vartml::gst {
 using RunnerOptions = std::unordered_map<std::string, std::any>;
 
 // Errors: invalid_argument for an option, device for everything else; the runtime's own sentence.
-vartml::Result<std::shared_ptr<vart::Runner>> create_runner(const std::string& model_path,
-                                                            const RunnerOptions& options);
+using CreateRunner = vartml::Result<std::shared_ptr<vart::Runner>>(const std::string& model_path,
+                                                                   const RunnerOptions& options);
+// The runtime's. The one seam of the plugins: a test puts its own here before it makes an element.
+extern CreateRunner* create_runner;
 
 // A tensor of the model as the runner takes or gives it.
 struct RunnerTensor {

@@ -256,4 +256,8 @@ private:
     std::map<uint32_t, const PadEntry*> origins_;
 };
 
+std::string summary_text(const Objects& objects, const HostTraceTotals& totals);
+// Writes it whole or not at all. Errors: io naming the path.
+Result<void> write_summary(const std::string& path, const std::string& text);
+
 }  // namespace vartml::gst::trace

@@ -14,8 +14,7 @@
 #include <functional>
 #include <map>
 
-#include "gst/support/embedding.h"
-#include "gst/support/keypoints.h"
+#include "gst/support/mtd.h"
 #include "tests/support/gst_main.h"
 #include "tests/support/temp_dir.h"
 

@@ -16,7 +16,7 @@
 
 #include <gtest/gtest.h>
 #include "gst/support/inference.h"
-#include "gst/support/keypoints.h"
+#include "gst/support/mtd.h"
 #include "tests/support/gst_main.h"
 
 namespace overlay_test {

@@ -5,7 +5,6 @@
 #include <thread>
 
 #include "gst/trace/objects.h"
-#include "gst/trace/summary.h"
 #include "tests/support/comma_locale.h"
 #include "tests/support/gst_main.h"
 #include "tests/support/temp_dir.h"

@@ -2,9 +2,7 @@
 // Keypoints, masks, turned boxes, class maps and embeddings as metadata on frames.
 #include <gst/video/gstvideometa.h>
 
-#include "gst/support/embedding.h"
-#include "gst/support/keypoints.h"
-#include "gst/support/text_line.h"
+#include "gst/support/mtd.h"
 #include "tests/gst/decode_harness.h"
 #include "tests/vision/map_tensors.h"
 

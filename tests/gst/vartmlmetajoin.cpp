@@ -12,9 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "gst/support/embedding.h"
 #include "gst/support/inference.h"
-#include "gst/support/keypoints.h"
+#include "gst/support/mtd.h"
 #include "tests/support/gst_main.h"
 
 namespace {

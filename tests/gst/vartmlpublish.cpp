@@ -14,10 +14,8 @@
 #include <thread>
 #include <vector>
 
-#include "gst/support/embedding.h"
 #include "gst/support/inference.h"
-#include "gst/support/keypoints.h"
-#include "gst/support/text_line.h"
+#include "gst/support/mtd.h"
 #include "tests/support/gst_main.h"
 #include "tests/support/process_state.h"
 #include "tests/support/temp_dir.h"

@@ -337,12 +337,13 @@ Result<CompileResult> compile_onnx(const std::string& onnx_path, const CompileOp
     return CompileResult{onnx_path, false};
 }
 
-namespace gst {
+namespace {
 
-Result<std::shared_ptr<vart::Runner>> create_runner(const std::string&, const RunnerOptions&) {
+Result<std::shared_ptr<vart::Runner>> create_fake(const std::string&, const gst::RunnerOptions&) {
     if (!test::fake_model().create) return test::fake_model().create.error();
     return std::shared_ptr<vart::Runner>(std::make_shared<test::FakeRunner>());
 }
+[[maybe_unused]] const bool in_place = (gst::create_runner = create_fake) != nullptr;
 
-}  // namespace gst
+}  // namespace
 }  // namespace vartml

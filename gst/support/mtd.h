@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Our Mtd types inside GstAnalyticsRelationMeta besides the record of an inference: keypoints,
+// embeddings and lines of text. What they hold lies in the meta and is valid until something is
+// added to it. A handle may come from either of our plugins; of another type it gives nothing.
+#pragma once
+#include <gst/analytics/analytics.h>
+#include <gst/gst.h>
+
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include <vartml/postprocess.h>
+
+namespace vartml::gst {
+
+// Joints or landmarks, in pixels of the frame that the current caps describe. Scaling a buffer
+// scales them.
+struct Keypoints {
+    GQuark skeleton = 0;  // "coco17" or pairs "0-1;1-2;…" of point numbers; 0 = not known
+    std::span<const vartml::Keypoint> points;
+};
+
+// A line that was read in a picture or a region. A text is no class, and a quark of each would
+// never be freed.
+struct TextLine {
+    std::string_view text;  // UTF-8
+    float score;            // 0 to 1
+};
+
+// Each registers its type; safe to call often and from any thread.
+GstAnalyticsMtdType keypoints_mtd_type();
+GstAnalyticsMtdType embedding_mtd_type();
+GstAnalyticsMtdType text_line_mtd_type();
+
+// Each copies into the meta, and returns false when that cannot grow. An embedding is a vector of
+// length 1 that says what a picture or a region looks like.
+bool add_keypoints(GstAnalyticsRelationMeta* meta, const Keypoints& keypoints,
+                   GstAnalyticsMtd* added);
+bool add_embedding(GstAnalyticsRelationMeta* meta, std::span<const float> vector,
+                   GstAnalyticsMtd* added);
+bool add_text_line(GstAnalyticsRelationMeta* meta, const TextLine& line, GstAnalyticsMtd* added);
+
+std::optional<Keypoints> get_keypoints(const GstAnalyticsMtd& mtd);
+std::span<const float> get_embedding(const GstAnalyticsMtd& mtd);
+std::optional<TextLine> get_text_line(const GstAnalyticsMtd& mtd);
+
+}  // namespace vartml::gst

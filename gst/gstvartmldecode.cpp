@@ -41,11 +41,11 @@
 #include "gst/decode/cache.h"
 #include "gst/decode/properties.h"
 #include "gst/decode/results.h"
-#include "gst/decode/tensor_meta.h"
 #include "gst/support/decoder_query.h"
 #include "gst/support/error.h"
 #include "gst/support/in_place.h"
 #include "gst/support/inference.h"
+#include "gst/support/tensor_meta.h"
 #include "gst/support/upstream.h"
 
 GST_DEBUG_CATEGORY_STATIC(vartmldecode_debug);
@@ -236,9 +236,7 @@ gboolean sink_event(GstBaseTransform* base, GstEvent* event) {
 
 DecoderWish wish_of(GstVartmlDecode* self) {
     DecoderWish wish;
-    gchar* name = gst_object_get_name(GST_OBJECT(self));
-    wish.element = name;
-    g_free(name);
+    wish.element = name_of(self);
     GST_OBJECT_LOCK(self);
     const DecodeProperties& p = self->state->properties;
     wish.decoder = p.options().decoder;
@@ -365,16 +363,13 @@ void post_selected(GstVartmlDecode* self, const CachedDecoder& entry) {
     const vartml::Decoder& d = entry.decoder;
     GST_INFO_OBJECT(self, "decoder %s by %s", std::string(d.family()).c_str(),
                     std::string(d.reason()).c_str());
-    gst_element_post_message(
-        GST_ELEMENT(self),
-        gst_message_new_element(
-            GST_OBJECT(self),
-            gst_structure_new("vartml-decoder-selected", "decoder", G_TYPE_STRING,
-                              std::string(d.family()).c_str(), "reason", G_TYPE_STRING,
-                              std::string(d.reason()).c_str(), "classes", G_TYPE_UINT, d.classes(),
-                              "labels", G_TYPE_UINT, static_cast<guint>(d.labels().size()), "model",
-                              G_TYPE_STRING, entry.model.c_str(), "activation", G_TYPE_STRING,
-                              std::string(d.activation()).c_str(), nullptr)));
+    post_structure(self, gst_structure_new(
+                             "vartml-decoder-selected", "decoder", G_TYPE_STRING,
+                             std::string(d.family()).c_str(), "reason", G_TYPE_STRING,
+                             std::string(d.reason()).c_str(), "classes", G_TYPE_UINT, d.classes(),
+                             "labels", G_TYPE_UINT, static_cast<guint>(d.labels().size()), "model",
+                             G_TYPE_STRING, entry.model.c_str(), "activation", G_TYPE_STRING,
+                             std::string(d.activation()).c_str(), nullptr));
 }
 
 // Numbers that cannot be what the family takes them for: an error where the shapes alone chose it,

@@ -192,7 +192,7 @@ void post_state(GstElement* element, const char* name, const std::string& reason
                                         "reason", G_TYPE_STRING, reason.c_str(), "spool-records",
                                         G_TYPE_UINT64, counts.spool_records, "spool-bytes",
                                         G_TYPE_UINT64, counts.spool_bytes, nullptr);
-    gst_element_post_message(element, gst_message_new_element(GST_OBJECT(element), s));
+    post_structure(element, s);
 }
 
 // They come from the publisher's thread, which keeps the element while it runs.

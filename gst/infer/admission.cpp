@@ -232,12 +232,10 @@ void Admission::adapt(InferenceStatus status, uint64_t total_us) {
     if (!change) return;
     GST_DEBUG_OBJECT(element, "one frame in %u is inferred: 95 of 100 take %u us, wanted %u ms",
                      change->interval, change->p95_us, settings.latency_target_ms());
-    gst_element_post_message(
-        element, gst_message_new_element(
-                     GST_OBJECT(element),
-                     gst_structure_new("vartml-slo", "interval", G_TYPE_UINT, change->interval,
-                                       "p95-us", G_TYPE_UINT64, guint64(change->p95_us),
-                                       "target-us", G_TYPE_UINT64, guint64(target_us), nullptr)));
+    post_structure(element,
+                   gst_structure_new("vartml-slo", "interval", G_TYPE_UINT, change->interval,
+                                     "p95-us", G_TYPE_UINT64, guint64(change->p95_us), "target-us",
+                                     G_TYPE_UINT64, guint64(target_us), nullptr));
 }
 
 }  // namespace vartml::gst::infer

@@ -20,11 +20,6 @@ uint64_t us_since(Clock::time_point start) {
         std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start).count());
 }
 
-bool fail(Failure& failure, const char* id, vartml::Error error, const char* property) {
-    failure = Failure{std::move(error), id, property};
-    return false;
-}
-
 // The vart API throws a sentence without a code.
 bool says_busy(const vartml::Error& error) {
     return error.code == ErrorCode::busy || error.message.find("in use") != std::string::npos;

@@ -202,16 +202,7 @@ bool Lane::convert_outputs(Request* request, bool& converted) {
 }
 
 // Making a lane: which input is the picture, what feeds the others, what is attached to frames.
-namespace {
-
 using vartml::ErrorCode;
-
-bool fail(Failure& failure, const char* id, vartml::Error error, const char* property) {
-    failure = Failure{std::move(error), id, property};
-    return false;
-}
-
-}  // namespace
 
 std::shared_ptr<Lane> Lane::create(const Settings& settings, const std::string& infer_id,
                                    unsigned epoch, std::shared_ptr<Instance> instance,

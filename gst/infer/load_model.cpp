@@ -23,12 +23,6 @@ namespace {
 
 using vartml::ErrorCode;
 
-bool fail(Failure& failure, const char* id, vartml::Error error, const char* property,
-          const std::string& file = {}) {
-    failure = Failure{std::move(error), id, property, file};
-    return false;
-}
-
 bool is_directory(const std::string& path) {
     struct stat info{};
     return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);

@@ -34,13 +34,6 @@ bool says_nothing(vartml::ModelInfo info) {
 
 }  // namespace
 
-std::string Loader::element_name() const {
-    gchar* name = gst_object_get_name(GST_OBJECT(context_.element));
-    std::string copy = name;
-    g_free(name);
-    return copy;
-}
-
 bool Loader::start() {
     cancel_ = false;
     {
@@ -216,7 +209,7 @@ std::shared_ptr<Lane> Loader::load_lane(Failure& failure) {
         context_.settings.started().model_instance_id.empty()
             ? load_instance(context_.settings.started(),
                             progress(context_.settings.started().model), failure)
-            : join_instance(*this, context_.settings.started(), element_name(),
+            : join_instance(*this, context_.settings.started(), name_of(context_.element),
                             progress(context_.settings.started().model), failure);
     return instance && !cancel_ ? make_lane(instance, failure) : nullptr;
 }
@@ -258,7 +251,7 @@ std::shared_ptr<Lane> Loader::make_lane(const std::shared_ptr<Instance>& instanc
     Settings settings = context_.settings.started();
     settings.model = instance->model;  // whose sidecar lies beside it
     if (epoch > 0) settings.modelinfo_file = sidecar_of_next(*instance);
-    auto lane = Lane::create(settings, element_name(), epoch, instance, context_.signal,
+    auto lane = Lane::create(settings, name_of(context_.element), epoch, instance, context_.signal,
                              ask_decoders(context_.src), failure);
     if (lane &&
         (!allows(context_.settings.started(), context_.settings.copy_policy(), *lane, failure) ||
@@ -316,13 +309,11 @@ void Loader::adopt(const std::string& model, std::shared_ptr<Lane> lane) {
 }
 
 void Loader::post_compile(const std::string& model, int percent, const std::string& stage) {
-    gst_element_post_message(
+    post_structure(
         context_.element,
-        gst_message_new_element(
-            GST_OBJECT(context_.element),
-            gst_structure_new("vartml-compile", "model", G_TYPE_STRING, model.c_str(), "percent",
-                              G_TYPE_INT, percent, "stage", G_TYPE_STRING, stage.c_str(),
-                              "cache-hit", G_TYPE_BOOLEAN, gboolean(stage == "cached"), nullptr)));
+        gst_structure_new("vartml-compile", "model", G_TYPE_STRING, model.c_str(), "percent",
+                          G_TYPE_INT, percent, "stage", G_TYPE_STRING, stage.c_str(), "cache-hit",
+                          G_TYPE_BOOLEAN, gboolean(stage == "cached"), nullptr));
 }
 
 void Loader::post_loaded(const Lane& lane) {
@@ -341,33 +332,29 @@ void Loader::post_loaded(const Lane& lane) {
                                                : lane.record()->model_info.file.c_str(),
         lane.record()->model_info.decoder.empty() ? "not named"
                                                   : lane.record()->model_info.decoder.c_str());
-    gst_element_post_message(
+    post_structure(
         context_.element,
-        gst_message_new_element(
-            GST_OBJECT(context_.element),
-            gst_structure_new("vartml-model-loaded", "model", G_TYPE_STRING, d.name.c_str(), "hash",
-                              G_TYPE_STRING, d.signature.c_str(), "device", G_TYPE_STRING,
-                              device ? device->c_str() : d.device.c_str(), "batch", G_TYPE_UINT,
-                              instance.scheduler->limits().batch, "inputs", G_TYPE_UINT,
-                              unsigned(d.inputs.size()), "outputs", G_TYPE_UINT,
-                              unsigned(d.outputs.size()), "npu-nodes", G_TYPE_UINT, d.npu_operators,
-                              "cpu-nodes", G_TYPE_UINT, d.cpu_operators, "load-us", G_TYPE_UINT64,
-                              guint64(instance.load_us), "warmup-us", G_TYPE_UINT64,
-                              guint64(instance.warmup_us), nullptr)));
+        gst_structure_new("vartml-model-loaded", "model", G_TYPE_STRING, d.name.c_str(), "hash",
+                          G_TYPE_STRING, d.signature.c_str(), "device", G_TYPE_STRING,
+                          device ? device->c_str() : d.device.c_str(), "batch", G_TYPE_UINT,
+                          instance.scheduler->limits().batch, "inputs", G_TYPE_UINT,
+                          unsigned(d.inputs.size()), "outputs", G_TYPE_UINT,
+                          unsigned(d.outputs.size()), "npu-nodes", G_TYPE_UINT, d.npu_operators,
+                          "cpu-nodes", G_TYPE_UINT, d.cpu_operators, "load-us", G_TYPE_UINT64,
+                          guint64(instance.load_us), "warmup-us", G_TYPE_UINT64,
+                          guint64(instance.warmup_us), nullptr));
 }
 
 void Loader::post_swapped(const Entry& entry) {
     GST_INFO_OBJECT(context_.element, "model '%s' takes over from frame %" G_GUINT64_FORMAT,
                     entry.new_lane->record()->model.c_str(), entry.seq);
-    gst_element_post_message(
+    post_structure(
         context_.element,
-        gst_message_new_element(
-            GST_OBJECT(context_.element),
-            gst_structure_new("vartml-model-changed", "old", G_TYPE_STRING,
-                              entry.old_lane->record()->model.c_str(), "new", G_TYPE_STRING,
-                              entry.new_lane->record()->model.c_str(), "epoch", G_TYPE_UINT,
-                              entry.new_lane->record()->model_epoch, "first-seq", G_TYPE_UINT64,
-                              entry.seq, "first-pts", G_TYPE_UINT64, guint64(entry.pts), nullptr)));
+        gst_structure_new("vartml-model-changed", "old", G_TYPE_STRING,
+                          entry.old_lane->record()->model.c_str(), "new", G_TYPE_STRING,
+                          entry.new_lane->record()->model.c_str(), "epoch", G_TYPE_UINT,
+                          entry.new_lane->record()->model_epoch, "first-seq", G_TYPE_UINT64,
+                          entry.seq, "first-pts", G_TYPE_UINT64, guint64(entry.pts), nullptr));
 }
 
 void Loader::post_swap_failed(const std::string& requested, const Failure& failure) {
@@ -381,14 +368,11 @@ void Loader::post_swap_failed(const std::string& requested, const Failure& failu
     Failure warning = failure;
     warning.error.message += "; the model in use stays '" + kept + "'";
     post_warning(context_.element, doing(failure), warning);
-    gst_element_post_message(
-        context_.element,
-        gst_message_new_element(
-            GST_OBJECT(context_.element),
-            gst_structure_new("vartml-model-change-failed", "requested", G_TYPE_STRING,
-                              requested.c_str(), "kept", G_TYPE_STRING, kept.c_str(), "error-id",
-                              G_TYPE_STRING, failure.id, "reason", G_TYPE_STRING,
-                              failure.error.message.c_str(), nullptr)));
+    post_structure(context_.element,
+                   gst_structure_new("vartml-model-change-failed", "requested", G_TYPE_STRING,
+                                     requested.c_str(), "kept", G_TYPE_STRING, kept.c_str(),
+                                     "error-id", G_TYPE_STRING, failure.id, "reason", G_TYPE_STRING,
+                                     failure.error.message.c_str(), nullptr));
 }
 
 }  // namespace vartml::gst::infer

@@ -67,7 +67,6 @@ private:
     bool suits_caps(const Lane& lane, Failure& failure) const;
     void narrow_to(const Lane& lane);  // with the mutex
     LoadProgress progress(const std::string& model);
-    std::string element_name() const;
     void post_loaded(const Lane& lane);
     void post_compile(const std::string& model, int percent, const std::string& stage);
     void post_swapped(const Entry& entry);

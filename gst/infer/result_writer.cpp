@@ -4,10 +4,9 @@
 #include <algorithm>
 #include <atomic>
 
-#include <gst/analytics/analytics.h>
-
 #include "gst/infer/regions.h"
 #include "gst/infer/trace.h"
+#include "gst/support/tensor_meta.h"
 
 namespace vartml::gst::infer {
 
@@ -40,62 +39,6 @@ guint64 KnownResult::age_ns(GstClockTime pts, Clock::time_point entered) const {
     const auto age = std::chrono::nanoseconds(entered - entered_).count();
     return age > 0 ? guint64(age) : 0;
 }
-
-namespace {
-
-GstTensorDataType tensor_type(vartml::DataType type) {
-    using vartml::DataType;
-    switch (type) {
-        case DataType::int8:
-            return GST_TENSOR_DATA_TYPE_INT8;
-        case DataType::int16:
-            return GST_TENSOR_DATA_TYPE_INT16;
-        case DataType::uint16:
-            return GST_TENSOR_DATA_TYPE_UINT16;
-        case DataType::int32:
-            return GST_TENSOR_DATA_TYPE_INT32;
-        case DataType::uint32:
-            return GST_TENSOR_DATA_TYPE_UINT32;
-        case DataType::int64:
-            return GST_TENSOR_DATA_TYPE_INT64;
-        case DataType::uint64:
-            return GST_TENSOR_DATA_TYPE_UINT64;
-        case DataType::fp16:
-            return GST_TENSOR_DATA_TYPE_FLOAT16;
-        case DataType::bf16:
-            return GST_TENSOR_DATA_TYPE_BFLOAT16;
-        case DataType::float32:
-            return GST_TENSOR_DATA_TYPE_FLOAT32;
-        case DataType::float64:
-            return GST_TENSOR_DATA_TYPE_FLOAT64;
-        default:
-            return GST_TENSOR_DATA_TYPE_UINT8;  // and booleans
-    }
-}
-
-void attach_tensors(const InferenceRecord& record, GstBuffer* buffer,
-                    const std::vector<GstBuffer*>& data) {
-    const size_t n = record.views.size();
-    GstTensor** tensors = g_new0(GstTensor*, n);
-    for (size_t i = 0; i < n; ++i) {
-        const vartml::TensorView& view = record.views[i];
-        // Not gst_tensor_new_simple: it refuses a buffer that is larger than its elements.
-        GstTensor* tensor = gst_tensor_alloc(view.shape.size());
-        tensor->id = record.tensor_quarks[i];
-        tensor->layout = GST_TENSOR_LAYOUT_CONTIGUOUS;
-        tensor->data_type = tensor_type(view.data_type);
-        tensor->data = gst_buffer_ref(data[i]);
-        tensor->dims_order = GST_TENSOR_DIM_ORDER_ROW_MAJOR;
-        std::copy(view.shape.begin(), view.shape.end(), tensor->dims);
-        tensors[i] = tensor;
-    }
-    // Not gst_buffer_add_tensor_meta: before 1.26.6 it returns an existing one.
-    auto* meta = reinterpret_cast<GstTensorMeta*>(
-        gst_buffer_add_meta(buffer, GST_TENSOR_META_INFO, nullptr));
-    gst_tensor_meta_set(meta, guint(n), tensors);
-}
-
-}  // namespace
 
 void ResultWriter::stop() {
     scratch_ = Inference();
@@ -173,7 +116,7 @@ void ResultWriter::attach_one(const Entry& entry, GstBuffer* buffer, const Reque
     describe(entry, request);
     Inference& i = scratch_;
     log(i);
-    if (i.has_result()) attach_tensors(*i.record, buffer, i.data);
+    if (i.has_result()) add_tensors(buffer, i.record->views, i.record->tensor_quarks, i.data);
     add_inference(buffer, i, i.has_result() ? 100 : 0);
     if (i.has_result() && entry.keeps_rate()) known_.set(i, entry.pts, entry.entered);
     i.data.clear();
@@ -196,7 +139,7 @@ void ResultWriter::attach_known(const Entry& entry, GstBuffer* buffer, const Inf
     i.total_us = us_between(entry.entered, Clock::now());
     log(i);
     context_.stats.carried(i.age_ns / 1000);
-    attach_tensors(*i.record, buffer, i.data);
+    add_tensors(buffer, i.record->views, i.record->tensor_quarks, i.data);
     add_inference(buffer, i, 100);
     i.data.clear();
 }

@@ -181,4 +181,16 @@ void post_warning(gpointer element, const char* doing, const Failure& failure) {
     post(element, GST_MESSAGE_WARNING, doing, failure);
 }
 
+void post_structure(gpointer element, GstStructure* structure) {
+    gst_element_post_message(GST_ELEMENT(element),
+                             gst_message_new_element(GST_OBJECT(element), structure));
+}
+
+std::string name_of(gpointer element) {
+    gchar* const name = gst_object_get_name(GST_OBJECT(element));
+    std::string copy = name;
+    g_free(name);
+    return copy;
+}
+
 }  // namespace vartml::gst

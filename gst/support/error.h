@@ -4,6 +4,7 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <gst/gst.h>
 
@@ -34,6 +35,13 @@ struct Failure {
     std::optional<bool> recoverable = {};  // of a lost device
 };
 
+// Fills a failure; false.
+inline bool fail(Failure& failure, const char* id, vartml::Error error, const char* property,
+                 const std::string& file = {}) {
+    failure = Failure{std::move(error), id, property, file};
+    return false;
+}
+
 struct MessageCode {
     GQuark domain;
     int code;
@@ -47,5 +55,9 @@ MessageCode message_code(vartml::ErrorCode code, const char* id);
 gboolean post_error(gpointer element, const char* doing, const Failure& failure);
 // The same as a WARNING.
 void post_warning(gpointer element, const char* doing, const Failure& failure);
+// An element message; takes the structure.
+void post_structure(gpointer element, GstStructure* structure);
+
+std::string name_of(gpointer element);
 
 }  // namespace vartml::gst

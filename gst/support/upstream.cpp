@@ -19,11 +19,7 @@ std::string_view factory_of(GstElement* element) {
 }
 
 std::string quoted(GstElement* element) {
-    gchar* name = gst_object_get_name(GST_OBJECT(element));
-    std::string text(factory_of(element));
-    text += " '" + std::string(name) + "'";
-    g_free(name);
-    return text;
+    return std::string(factory_of(element)) + " '" + name_of(element) + "'";
 }
 
 // The pad of a real element that feeds `sink`: into bins and out of them.

@@ -12,8 +12,8 @@
 #include <functional>
 
 #include <gtest/gtest.h>
-#include "gst/decode/tensor_meta.h"
 #include "gst/support/inference.h"
+#include "gst/support/tensor_meta.h"
 #include "tests/support/gst_main.h"
 #include "tests/vision/head_tensors.h"
 

@@ -22,6 +22,13 @@ void for_each_tensor_meta(GstBuffer* buffer, Function&& function) {
     }
 }
 
+// Adds a meta of tensors that lie as the views say, each in a buffer of its own, which it refers
+// to.
+void add_tensors(GstBuffer* buffer, std::span<const vartml::TensorView> views,
+                 std::span<const GQuark> ids, std::span<GstBuffer* const> data);
+// What a copy of a buffer has lost; the data is shared.
+void copy_tensors(GstBuffer* from, GstBuffer* to);
+
 // The tensor that a GstTensor describes: dense, in the CPU view, named by its id. An order of
 // dimensions that is not set is row-major. Errors: unsupported naming the type or the order.
 vartml::Result<vartml::TensorInfo> tensor_info(const GstTensor& tensor);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gst/decode/tensor_meta.h"
+#include "gst/support/tensor_meta.h"
 
 #include <algorithm>
 #include <limits>
@@ -7,35 +7,29 @@
 namespace vartml::gst {
 namespace {
 
+struct TypeRow {
+    GstTensorDataType theirs;
+    vartml::DataType ours;
+};
+constexpr TypeRow types[] = {
+    {GST_TENSOR_DATA_TYPE_INT8, vartml::DataType::int8},
+    {GST_TENSOR_DATA_TYPE_INT16, vartml::DataType::int16},
+    {GST_TENSOR_DATA_TYPE_INT32, vartml::DataType::int32},
+    {GST_TENSOR_DATA_TYPE_INT64, vartml::DataType::int64},
+    {GST_TENSOR_DATA_TYPE_UINT8, vartml::DataType::uint8},
+    {GST_TENSOR_DATA_TYPE_UINT16, vartml::DataType::uint16},
+    {GST_TENSOR_DATA_TYPE_UINT32, vartml::DataType::uint32},
+    {GST_TENSOR_DATA_TYPE_UINT64, vartml::DataType::uint64},
+    {GST_TENSOR_DATA_TYPE_FLOAT16, vartml::DataType::fp16},
+    {GST_TENSOR_DATA_TYPE_FLOAT32, vartml::DataType::float32},
+    {GST_TENSOR_DATA_TYPE_FLOAT64, vartml::DataType::float64},
+    {GST_TENSOR_DATA_TYPE_BFLOAT16, vartml::DataType::bf16},
+};
+
+// Not of 4-bit integers, and types of later versions.
 vartml::DataType data_type(GstTensorDataType type) {
-    switch (type) {
-        case GST_TENSOR_DATA_TYPE_INT8:
-            return vartml::DataType::int8;
-        case GST_TENSOR_DATA_TYPE_INT16:
-            return vartml::DataType::int16;
-        case GST_TENSOR_DATA_TYPE_INT32:
-            return vartml::DataType::int32;
-        case GST_TENSOR_DATA_TYPE_INT64:
-            return vartml::DataType::int64;
-        case GST_TENSOR_DATA_TYPE_UINT8:
-            return vartml::DataType::uint8;
-        case GST_TENSOR_DATA_TYPE_UINT16:
-            return vartml::DataType::uint16;
-        case GST_TENSOR_DATA_TYPE_UINT32:
-            return vartml::DataType::uint32;
-        case GST_TENSOR_DATA_TYPE_UINT64:
-            return vartml::DataType::uint64;
-        case GST_TENSOR_DATA_TYPE_FLOAT16:
-            return vartml::DataType::fp16;
-        case GST_TENSOR_DATA_TYPE_FLOAT32:
-            return vartml::DataType::float32;
-        case GST_TENSOR_DATA_TYPE_FLOAT64:
-            return vartml::DataType::float64;
-        case GST_TENSOR_DATA_TYPE_BFLOAT16:
-            return vartml::DataType::bf16;
-        default:  // 4-bit integers, and types of later versions
-            return vartml::DataType::unknown;
-    }
+    const auto row = std::ranges::find(types, type, &TypeRow::theirs);
+    return row == std::end(types) ? vartml::DataType::unknown : row->ours;
 }
 
 std::string name_of(const GstTensor& tensor) {
@@ -43,7 +37,44 @@ std::string name_of(const GstTensor& tensor) {
     return id ? id : "";
 }
 
+// Not gst_buffer_add_tensor_meta: before 1.26.6 it returns an existing one.
+void add(GstBuffer* buffer, GstTensor** tensors, gsize count) {
+    auto* meta = reinterpret_cast<GstTensorMeta*>(
+        gst_buffer_add_meta(buffer, GST_TENSOR_META_INFO, nullptr));
+    gst_tensor_meta_set(meta, static_cast<guint>(count), tensors);
+}
+
 }  // namespace
+
+void add_tensors(GstBuffer* buffer, std::span<const vartml::TensorView> views,
+                 std::span<const GQuark> ids, std::span<GstBuffer* const> data) {
+    GstTensor** tensors = g_new0(GstTensor*, views.size());
+    for (size_t i = 0; i < views.size(); ++i) {
+        const vartml::TensorView& view = views[i];
+        const auto type = std::ranges::find(types, view.data_type, &TypeRow::ours);
+        // Not gst_tensor_new_simple: it refuses a buffer that is larger than its elements.
+        GstTensor* tensor = gst_tensor_alloc(view.shape.size());
+        tensor->id = ids[i];
+        tensor->layout = GST_TENSOR_LAYOUT_CONTIGUOUS;
+        tensor->data_type =
+            type == std::end(types) ? GST_TENSOR_DATA_TYPE_UINT8 : type->theirs;  // booleans
+        tensor->data = gst_buffer_ref(data[i]);
+        tensor->dims_order = GST_TENSOR_DIM_ORDER_ROW_MAJOR;
+        std::ranges::copy(view.shape, tensor->dims);
+        tensors[i] = tensor;
+    }
+    add(buffer, tensors, views.size());
+}
+
+void copy_tensors(GstBuffer* from, GstBuffer* to) {
+    for_each_tensor_meta(from, [&](const GstTensorMeta* meta) {
+        if (!meta->num_tensors) return true;
+        GstTensor** list = g_new(GstTensor*, meta->num_tensors);
+        for (gsize i = 0; i < meta->num_tensors; ++i) list[i] = gst_tensor_copy(meta->tensors[i]);
+        add(to, list, meta->num_tensors);
+        return true;
+    });
+}
 
 vartml::Result<vartml::TensorInfo> tensor_info(const GstTensor& tensor) {
     vartml::TensorInfo info;

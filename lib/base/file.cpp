@@ -324,18 +324,37 @@ void remove_left_overs(const std::string& place) {
     for (const std::string& name : found) (void)remove_tree(parent + '/' + name);
 }
 
+namespace {
+
+// Whether `path` still names the file that is open: whoever held the lock before removed it.
+bool is_same_file(const std::string& path, const Fd& fd) {
+    struct stat named{}, open{};
+    return ::stat(path.c_str(), &named) == 0 && ::fstat(fd.get(), &open) == 0 &&
+           named.st_dev == open.st_dev && named.st_ino == open.st_ino;
+}
+
+}  // namespace
+
 Result<FileLock> FileLock::acquire(const std::string& path, const std::atomic<bool>* cancel) {
-    Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-    if (!fd) return system_error(path, "create the lock", errno);
-    // flock cannot wait for a flag of the caller, so we look again every 20 ms.
-    while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-        if (errno != EWOULDBLOCK && errno != EINTR) return system_error(path, "lock", errno);
-        if (cancel && cancel->load(std::memory_order_relaxed))
-            return Error{ErrorCode::timeout, path + ": waiting for the lock was cancelled"};
-        const timespec pause{0, 20'000'000};
-        ::nanosleep(&pause, nullptr);
+    for (;;) {
+        Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+        if (!fd) return system_error(path, "create the lock", errno);
+        // flock cannot wait for a flag of the caller, so we look again every 20 ms.
+        while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+            if (errno != EWOULDBLOCK && errno != EINTR) return system_error(path, "lock", errno);
+            if (cancel && cancel->load(std::memory_order_relaxed))
+                return Error{ErrorCode::timeout, path + ": waiting for the lock was cancelled"};
+            const timespec pause{0, 20'000'000};
+            ::nanosleep(&pause, nullptr);
+        }
+        // A lock on a file without a name keeps nobody out.
+        if (is_same_file(path, fd)) return FileLock(path, std::move(fd));
     }
-    return FileLock(std::move(fd));
+}
+
+// The name goes while the lock is held, so that it is never another's file.
+FileLock::~FileLock() {
+    if (fd_) ::unlink(path_.c_str());
 }
 
 }  // namespace vartml

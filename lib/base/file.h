@@ -128,15 +128,19 @@ private:
 // Removes what killed writers left beside `place`; call it only where no other writer can be.
 void remove_left_overs(const std::string& place);
 
-// An exclusive lock on a file, which is created where it is missing and stays. Other processes and
-// other FileLocks of this process wait.
+// An exclusive lock on a file, which is created where it is missing and gone with the lock. Other
+// processes and other FileLocks of this process wait.
 class FileLock {
 public:
     // Errors: timeout when `cancel` becomes true, io.
     static Result<FileLock> acquire(const std::string& path, const std::atomic<bool>* cancel);
+    FileLock(FileLock&&) noexcept = default;
+    FileLock& operator=(FileLock&&) = delete;
+    ~FileLock();
 
 private:
-    explicit FileLock(Fd fd) : fd_(std::move(fd)) {}
+    FileLock(std::string path, Fd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
+    std::string path_;
     Fd fd_;
 };
 

@@ -205,6 +205,27 @@ TEST(FileLock, KeepsAnotherOut) {
         const FileLock released = std::move(*first);
     }
     waiter.join();
+    EXPECT_FALSE(std::filesystem::exists(dir / "lock"));  // nothing stays
+}
+
+// Whoever waited on a file that its holder removed must not hold it beside whoever made a new one.
+TEST(FileLock, IsHeldByOneAlthoughItsFileComesAndGoes) {
+    const TempDir dir;
+    std::atomic<int> holders = 0, most = 0;
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 8; ++t)
+        threads.emplace_back([&] {
+            for (int i = 0; i < 200; ++i) {
+                const auto lock = FileLock::acquire(dir / "lock", nullptr);
+                ASSERT_TRUE(lock) << lock.error().message;
+                const int now = ++holders;
+                if (now > most) most = now;
+                --holders;
+            }
+        });
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(most, 1);
+    EXPECT_FALSE(std::filesystem::exists(dir / "lock"));
 }
 
 }  // namespace

@@ -121,6 +121,9 @@ Result<Sha256::Digest> config_digest(const CompileRequest& request) {
     for (const auto& [name, layout] : request.layouts) json["layouts"][name] = to_string(layout);
     json["enable_f32_to_bf16_conversion"] = request.convert_floats;
     json["decoder"] = request.decoder;
+    json["pixels"] = {request.pixels.mean, request.pixels.scale,
+                      static_cast<int>(request.pixels.channels.value_or(ChannelOrder{})),
+                      request.pixels.channels.has_value()};
     json["perf_metrics"] = request.perf_metrics;
     const StatsRequest& stats = request.stats;
     json["stats"] = {stats.level, stats.batchsize, stats.ddr, stats.pmu.recipe, stats.pmu.events};

@@ -188,6 +188,7 @@ Result<CompiledModel> Compilation::make_probe(const onnx::Imported& imported) co
     request.model = request_.model;
     request.decoder = request_.decoder;
     request.labels = request_.labels;
+    request.pixels = request_.pixels;
     request.npu = false;
     request.convert_floats = false;
     // Every tensor is at the border of the probe.
@@ -429,7 +430,8 @@ Result<void> Compilation::add_files(CompiledModel& m) {
                                      .metadata = imported_.metadata,
                                      .inputs = m.inputs,
                                      .outputs = m.outputs,
-                                     .meanings = output_meanings(imported_.graph)},
+                                     .meanings = output_meanings(imported_.graph),
+                                     .pixels = request_.pixels},
                                     warnings);
     for (const std::string& warning : warnings) say(LogLevel::warning, warning);
     if (!modelinfo) return modelinfo.error();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <vartml/log.h>
+#include <vartml/postprocess.h>
 #include <vartml/result.h>
 #include <vartml/tensor.h>
 
@@ -50,6 +51,7 @@ struct CompileRequest {
     bool quantised_inputs = false, quantised_outputs = false;  // codes at quantised edges
     bool convert_floats = true;                                // false: --numerics f32
     std::string decoder, labels;
+    ModelInfo::Input pixels;    // mean, scale and channels of the picture, where they are said
     std::string name;           // what the model is called; "" = its default cache key
     StatsRequest stats;         // what runs of the result can be measured by
     bool perf_metrics = false;  // adds perf-metrics.json

@@ -165,10 +165,104 @@ void warn_of_pixels(const ModelInfo& info, const SidecarRequest& request,
     const PixelChoice choice = choose_pixels(info, request.outputs, *picture, width, height);
     if (choice.source.empty())
         warnings.push_back(request.model + ": " + choice.sentence() +
-                           "; they are recorded so: where that is wrong, put x-vartml-mean, "
-                           "x-vartml-scale and x-vartml-channels into section [" +
-                           picture->name + "] of " + request.model +
-                           ".modelinfo and compile without --decoder");
+                           "; they are recorded so: where that is wrong, give --mean, --scale and "
+                           "--channels");
+}
+
+// ---- --mean, --scale, --channels
+// ---------------------------------------------------------------------------------------------------
+
+std::string joined(const std::vector<float>& numbers) {
+    std::string text;
+    for (const float n : numbers) text += (text.empty() ? "" : ",") + vision::number_text(n);
+    return text;
+}
+
+// One number stands for three equal ones.
+std::vector<float> shortest(const std::vector<float>& numbers) {
+    const bool equal = numbers.size() == 3 && numbers[1] == numbers[0] && numbers[2] == numbers[0];
+    return equal ? std::vector<float>{numbers[0]} : numbers;
+}
+
+// What an option and its key say, "" where nothing.
+struct PixelWord {
+    const char* option;
+    const char* key;
+    std::string (*text)(const ModelInfo::Input&);
+};
+constexpr PixelWord pixel_words[] = {
+    {"--mean", "x-vartml-mean", [](const ModelInfo::Input& i) { return joined(shortest(i.mean)); }},
+    {"--scale", "x-vartml-scale",
+     [](const ModelInfo::Input& i) { return joined(shortest(i.scale)); }},
+    {"--channels", "x-vartml-channels",
+     [](const ModelInfo::Input& i) {
+         return i.channels ? std::string(vision::to_string(*i.channels)) : std::string();
+     }},
+};
+
+// The first option that is given, "" for none.
+std::string first_pixel_option(const ModelInfo::Input& pixels) {
+    for (const PixelWord& word : pixel_words)
+        if (!word.text(pixels).empty()) return word.option;
+    return {};
+}
+
+ModelInfo::Input* find_input(ModelInfo& info, const std::string& name) {
+    const auto it = std::ranges::find(info.inputs, name, &ModelInfo::Input::name);
+    return it == info.inputs.end() ? nullptr : &*it;
+}
+
+// The input that the options are about. Errors: invalid_argument where there is none, or where the
+// file says otherwise.
+Result<std::string> pixel_input(ModelInfo& info, const SidecarRequest& request) {
+    const TensorInfo* const picture = vision::find_picture_input(info, request.inputs);
+    if (!picture)
+        return Error{ErrorCode::invalid_argument,
+                     first_pixel_option(request.pixels) + ": " + request.model +
+                         " has no input that is a picture, expected one of [1, 1 or 3, height, "
+                         "width] or [1, height, width, 1 or 3]; leave the option out"};
+    const ModelInfo::Input* const said = find_input(info, picture->name);
+    for (const PixelWord& word : pixel_words) {
+        const std::string own = word.text(request.pixels);
+        const std::string other = said ? word.text(*said) : "";
+        if (info.file.empty() || own.empty() || other.empty() || own == other) continue;
+        return Error{ErrorCode::invalid_argument,
+                     std::string(word.option) + ": is " + own + ", but " + info.file + " says " +
+                         word.key + "=" + other + " of input '" + picture->name +
+                         "'; leave the option out, or correct the file"};
+    }
+    return picture->name;
+}
+
+void take_pixels(ModelInfo& info, const std::string& name, const ModelInfo::Input& pixels) {
+    ModelInfo::Input* input = find_input(info, name);
+    if (!input) {
+        input = &info.inputs.emplace_back();
+        input->name = name;
+    }
+    if (!pixels.mean.empty()) input->mean = pixels.mean;
+    if (!pixels.scale.empty()) input->scale = pixels.scale;
+    if (pixels.channels) input->channels = pixels.channels;
+}
+
+// The keys that a file leaves open: a section that occurs twice is joined.
+std::string pixel_section(ModelInfo& info, const std::string& name,
+                          const ModelInfo::Input& pixels) {
+    const ModelInfo::Input* const said = find_input(info, name);
+    std::string keys;
+    for (const PixelWord& word : pixel_words)
+        if (const std::string own = word.text(pixels);
+            !own.empty() && (!said || word.text(*said).empty()))
+            keys += std::string(word.key) + "=" + own + "\n";
+    return keys.empty() ? "" : "\n[" + name + "]\ndir=input\n" + keys;
+}
+
+Result<ModelInfo> read_side_file(const SideFile& file, const SidecarRequest& request) {
+    auto parsed = parse_modelinfo(file.text, file.path);
+    if (!parsed) return as_argument(parsed.error());
+    if (auto fits = check_modelinfo(*parsed, request.inputs, request.outputs); !fits)
+        return as_argument(fits.error());
+    return parsed;
 }
 
 // Without what the graph shows.
@@ -176,6 +270,22 @@ Result<std::string> known_modelinfo(const SidecarRequest& request,
                                     std::vector<std::string>& warnings) {
     ModelInfo info;
     const bool embedded = std::ranges::any_of(request.inputs, is_picture);
+    const bool has_pixels = !first_pixel_option(request.pixels).empty();
+    std::string pictured;  // the input that `pixels` is about
+    auto file = find_side_file(request.model);
+    if (!file && (request.decoder.empty() || has_pixels)) return file.error();
+    const SideFile* const beside = file && *file ? &**file : nullptr;
+    ModelInfo said;
+    if (beside && (request.decoder.empty() || has_pixels)) {
+        auto read = read_side_file(*beside, request);
+        if (!read) return read.error();
+        said = std::move(*read);
+    }
+    if (has_pixels) {
+        auto name = pixel_input(said, request);
+        if (!name) return name;
+        pictured = std::move(*name);
+    }
     if (!request.decoder.empty()) {
         const DecoderFamily* const family = find_decoder_family(request.decoder);
         if (!family)
@@ -183,26 +293,19 @@ Result<std::string> known_modelinfo(const SidecarRequest& request,
                 ErrorCode::invalid_argument,
                 "--decoder: '" + request.decoder + "' is not a decoder; known: " + join_nicks()};
         info.decoder = family->nick;
-    } else {
-        auto file = find_side_file(request.model);
-        if (!file) return file.error();
-        if (*file) {
-            auto parsed = parse_modelinfo((*file)->text, (*file)->path);
-            if (!parsed) return as_argument(parsed.error());
-            if (auto fits = check_modelinfo(*parsed, request.inputs, request.outputs); !fits)
-                return as_argument(fits.error());
-            // A list of labels in a file of its own cannot come along: then the entry is written
-            // anew with the labels in it.
-            const auto alone = parse_modelinfo((*file)->text, "");
-            if (request.labels.empty() && !embedded && alone && alone->labels == parsed->labels)
-                return std::move((*file)->text);
-            info = std::move(*parsed);
-        } else if (auto known = from_metadata(request, warnings)) {
-            info = std::move(*known);
-        } else if (request.labels.empty() && !embedded) {
-            return std::string();
-        }
+    } else if (beside) {
+        // A list of labels in a file of its own cannot come along: then the entry is written
+        // anew with the labels in it.
+        const auto alone = parse_modelinfo(beside->text, "");
+        if (request.labels.empty() && !embedded && alone && alone->labels == said.labels)
+            return beside->text + (has_pixels ? pixel_section(said, pictured, request.pixels) : "");
+        info = std::move(said);
+    } else if (auto known = from_metadata(request, warnings)) {
+        info = std::move(*known);
+    } else if (request.labels.empty() && !embedded && !has_pixels) {
+        return std::string();
     }
+    if (has_pixels) take_pixels(info, pictured, request.pixels);
     if (!request.labels.empty()) {
         auto labels = read_labels(request.labels);
         if (!labels) return as_argument(labels.error());

@@ -20,13 +20,15 @@ struct SidecarRequest {
     const std::map<std::string, std::string>& metadata;  // metadata_props of the model
     std::span<const TensorInfo> inputs, outputs;
     std::vector<ModelInfo::Output> meanings = {};  // of outputs, as output_meanings gives them
+    ModelInfo::Input pixels = {};  // mean, scale and channels of the picture, where they are said
 };
 
 // The text of the entry, "" where nothing is known. From the decoder and labels asked for; else the
 // file MODEL.modelinfo or MODEL without its ending .modelinfo beside the model; else the metadata
 // that Ultralytics writes (names, task). What the graph itself shows of the outputs stands behind
-// it. Something odd that is no failure goes to `warnings`. Errors: invalid_argument for a decoder
-// that does not exist or does not fit the outputs, and for a file that is wrong.
+// it. What `pixels` says stands in the section of the picture. Something odd that is no failure
+// goes to `warnings`. Errors: invalid_argument for a decoder that does not exist or does not fit
+// the outputs, for a file that is wrong, and for pixels that it contradicts or that no input takes.
 Result<std::string> make_modelinfo(const SidecarRequest& request,
                                    std::vector<std::string>& warnings);
 

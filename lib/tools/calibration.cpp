@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <any>
-#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -128,34 +127,11 @@ std::string describe(const std::string& name, const Agreement& a, bool is_list) 
 
 }  // namespace
 
-Result<std::array<float, 3>> three_numbers(const char* option, const std::string& text) {
-    std::array<float, 3> values{};
-    size_t count = 0;
-    for (std::string_view rest = text; count < 3;) {
-        const std::string_view word = rest.substr(0, rest.find(','));
-        const auto [end, fault] =
-            std::from_chars(word.data(), word.data() + word.size(), values[count]);
-        if (fault != std::errc() || end != word.data() + word.size()) {
-            count = 0;
-            break;
-        }
-        ++count;
-        if (word.size() == rest.size()) break;
-        rest.remove_prefix(word.size() + 1);
-    }
-    if (count == 1) values[1] = values[2] = values[0];
-    if (count != 1 && count != 3)
-        return Error{ErrorCode::invalid_argument,
-                     std::string(option) + ": is '" + text + "', expected one number or three"};
-    return values;
-}
-
-Result<CalibrationSet> CalibrationSet::open(const std::string& dir, PictureOptions pictures) {
+Result<CalibrationSet> CalibrationSet::open(const std::string& dir) {
     std::error_code error;
     if (!fs::is_directory(dir, error)) return option_error("'" + dir + "' is no folder");
     CalibrationSet set;
     set.dir_ = dir;
-    set.pictures_ = std::move(pictures);
     std::vector<fs::path> entries(fs::directory_iterator(dir), fs::directory_iterator{});
     std::ranges::sort(entries);
     if (auto files = numbered_files(dir); !files.empty()) {
@@ -183,13 +159,11 @@ Result<CalibrationSet> CalibrationSet::open(const std::string& dir, PictureOptio
             hash.update(as_bytes(name + '\n' + std::to_string((*mapped)->bytes().size()) + '\n'));
             hash.update((*mapped)->bytes());
         }
-    hash.update(
-        as_bytes(set.pictures_.mean + '\n' + set.pictures_.scale + '\n' + set.pictures_.channels));
     set.key_ = to_hex(hash.finish());
     return set;
 }
 
-// The sidecar's input keys, and those of the command line instead of them.
+// The input keys of the probe's sidecar, which also has those of the command line.
 Result<void> CalibrationSet::choose_preprocess(const artifact::CompiledModel& model) {
     const auto is_picture = [](const Sample& s) {
         return s.files.size() == 1 && is_picture_file(s.files[0]);
@@ -204,24 +178,11 @@ Result<void> CalibrationSet::choose_preprocess(const artifact::CompiledModel& mo
     }
     const auto input = std::ranges::find(info.inputs, inputs_[0].name, &ModelInfo::Input::name);
     const bool said = !info.decoder.empty() || input != info.inputs.end();
-    if (!said && !pictures_.any())
+    if (!said)
         return option_error("'" + samples_[0].name +
                             "' is a picture and the model has no sidecar that says how it becomes "
                             "a tensor; give --mean, --scale and --channels");
     preprocess_ = preprocess_options(info, find_decoder_family(info.decoder), inputs_[0].name);
-    if (!pictures_.mean.empty()) {
-        auto mean = three_numbers("--mean", pictures_.mean);
-        if (!mean) return mean.error();
-        preprocess_.mean = *mean;
-    }
-    if (!pictures_.scale.empty()) {
-        auto scale = three_numbers("--scale", pictures_.scale);
-        if (!scale) return scale.error();
-        preprocess_.scale = *scale;
-    }
-    if (pictures_.channels == "rgb") preprocess_.channels = ChannelOrder::rgb;
-    if (pictures_.channels == "bgr") preprocess_.channels = ChannelOrder::bgr;
-    if (pictures_.channels == "gray") preprocess_.channels = ChannelOrder::gray;
     return {};
 }
 

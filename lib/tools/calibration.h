@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The inputs that an int8 model is made from: `vartml compile --quantize DIR`.
 #pragma once
-#include <array>
 #include <string>
 #include <vector>
 
@@ -12,21 +11,12 @@
 
 namespace vartml::tools {
 
-// How pictures become tensors where the model has no sidecar; "" = not said.
-struct PictureOptions {
-    std::string mean, scale, channels;
-    bool any() const { return !mean.empty() || !scale.empty() || !channels.empty(); }
-};
-
-// Of --mean and --scale: "103.5", or "123,117,104". Errors: invalid_argument naming the option.
-Result<std::array<float, 3>> three_numbers(const char* option, const std::string& text);
-
 class CalibrationSet {
 public:
     // Each file of `dir` (.npy, .pb, .png, .jpg) is a sample of a model with one input, each folder
     // in it a sample of input_<i>.npy or .pb. Errors: not_found, io, invalid_argument where there
     // is no sample.
-    static Result<CalibrationSet> open(const std::string& dir, PictureOptions pictures);
+    static Result<CalibrationSet> open(const std::string& dir);
 
     // Stands for the names and bytes of all samples.
     const std::string& key() const { return key_; }
@@ -47,7 +37,6 @@ private:
     Result<void> choose_preprocess(const artifact::CompiledModel& model);
 
     std::string dir_, key_;
-    PictureOptions pictures_;
     std::vector<Sample> samples_;
     std::vector<TensorInfo> inputs_;
     PreprocessOptions preprocess_;

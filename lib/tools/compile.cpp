@@ -21,6 +21,7 @@
 #include "lib/tools/calibration.h"
 #include "lib/tools/commands.h"
 #include "lib/tools/compat_arguments.h"
+#include "lib/tools/pixel_options.h"
 
 namespace vartml::tools {
 
@@ -48,7 +49,7 @@ struct Options {
     std::string numerics = "auto";
     std::string config;
     std::string quantize;
-    PictureOptions pictures;
+    PixelOptions pixels;
     StatsOptions stats;
     bool allow_unknown_config_keys = false;
     int progress_fd = -1;
@@ -156,13 +157,7 @@ void add_tensors(CLI::App& app, Options& o) {
            "make an int8 model, calibrated on the inputs in this folder: .npy, .pb, .png or "
            ".jpg files, or folders with input_<i>.npy; prints what it cost")
         ->type_name("DIR");
-    app.add_option("--mean", o.pictures.mean, "of pictures, instead of the sidecar's")
-        ->type_name("V[,V,V]");
-    app.add_option("--scale", o.pictures.scale, "of pictures, instead of the sidecar's")
-        ->type_name("V[,V,V]");
-    app.add_option("--channels", o.pictures.channels, "of pictures, instead of the sidecar's")
-        ->type_name("rgb|bgr|gray")
-        ->check(CLI::IsMember({"rgb", "bgr", "gray"}).description(""));
+    add_pixel_options(app, o.pixels, "recorded for whoever feeds pictures [by sidecar or decoder]");
     app.add_option("--embed-preprocess", o.embedded,
                    "make a picture's bytes the input NAME: the program computes (byte - M) * S. "
                    "ORDER is rgb, bgr, rgbx, bgrx or gray; M and S one number, or one per channel "
@@ -261,14 +256,8 @@ bool take_config(const CLI::App& app, Options& o) {
 }
 
 // Options that would be ignored.
-Result<void> check_together(const CLI::App& app, const Options& o) {
+Result<void> check_together(const Options& o) {
     const compiler::CompileRequest& r = o.request;
-    for (const char* name : {"--mean", "--scale", "--channels"})
-        if (app.count(name) && o.quantize.empty())
-            return Error{ErrorCode::invalid_argument,
-                         std::string(name) +
-                             ": is about the pictures of --quantize; give "
-                             "--quantize DIR too, or leave it out"};
     if (!r.formats.empty() && (r.output.ends_with(".rai") || r.output.ends_with(".tar.gz")))
         return Error{ErrorCode::invalid_argument,
                      "--format: -o '" + r.output +
@@ -285,6 +274,34 @@ Result<void> check_together(const CLI::App& app, const Options& o) {
     return {};
 }
 
+// Both may be there: the options then say how the pictures of --quantize are fed.
+Result<void> check_embedded_pixels(const compiler::CompileRequest& r) {
+    const auto same = [](const std::vector<float>& a, const std::vector<float>& b) {
+        for (size_t i = 0; i < 3; ++i)
+            if (a[a.size() < 3 ? 0 : i] != b[b.size() < 3 ? 0 : i]) return false;
+        return true;
+    };
+    for (const compiler::EmbeddedPreprocess& e : r.embed) {
+        const ModelInfo::Input& p = r.pixels;
+        const ChannelOrder order = e.order.starts_with("bgr") ? ChannelOrder::bgr
+                                   : e.order == "gray"        ? ChannelOrder::gray
+                                                              : ChannelOrder::rgb;
+        const struct {
+            const char* option;
+            bool differs;
+        } rows[] = {{"--mean", !p.mean.empty() && !same(p.mean, e.mean)},
+                    {"--scale", !p.scale.empty() && !same(p.scale, e.scale)},
+                    {"--channels", p.channels && *p.channels != order}};
+        for (const auto& row : rows)
+            if (row.differs)
+                return Error{ErrorCode::invalid_argument,
+                             std::string(row.option) +
+                                 ": differs from what --embed-preprocess says of input '" +
+                                 e.input + "'; leave the option out, or give the same"};
+    }
+    return {};
+}
+
 Result<void> finish_options(Options& o) {
     for (const std::string& text : o.input_shapes)
         if (auto done = take_input_shape(text, o.request.input_shapes); !done) return done;
@@ -295,6 +312,10 @@ Result<void> finish_options(Options& o) {
         if (!parsed) return parsed.error();
         o.request.embed.push_back(std::move(*parsed));
     }
+    auto pixels = parse_pixels(o.pixels);
+    if (!pixels) return pixels.error();
+    o.request.pixels = std::move(*pixels);
+    if (auto good = check_embedded_pixels(o.request); !good) return good;
     if (auto done = finish_stats(o.stats, o.request); !done) return done;
     o.request.convert_floats = o.numerics == "auto";
     o.request.onnxruntime = !o.no_onnxruntime;
@@ -337,7 +358,7 @@ int compile(int argc, const char* const* argv) {
     add_options(app, options);
     if (const auto status = parse_arguments(app, argc, argv, compile_spellings())) return *status;
     if (!take_config(app, options)) return exit_usage;
-    auto done = check_together(app, options);
+    auto done = check_together(options);
     if (done) done = finish_options(options);
     if (!done) {
         print_error(done.error());
@@ -351,7 +372,7 @@ int compile(int argc, const char* const* argv) {
         };
     std::optional<CalibrationSet> set;
     if (!options.quantize.empty()) {
-        auto opened = CalibrationSet::open(options.quantize, options.pictures);
+        auto opened = CalibrationSet::open(options.quantize);
         if (!opened) {
             print_error(opened.error());
             return exit_usage;

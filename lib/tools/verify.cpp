@@ -20,9 +20,9 @@
 #include "lib/compile/onnx/rounded.h"
 #include "lib/model/entries.h"
 #include "lib/tools/arguments.h"
-#include "lib/tools/calibration.h"
 #include "lib/tools/commands.h"
 #include "lib/tools/pictures.h"
+#include "lib/tools/pixel_options.h"
 #include "lib/tools/tensor_file.h"
 #include "lib/tools/verify/folder_check.h"
 #include "lib/tools/verify/verify.h"
@@ -64,7 +64,7 @@ struct Options {
     std::string model, compiled, inputs_dir, modelinfo, labels, json_file;
     std::string check_folder, rounded_twin;
     std::vector<std::string> pictures, input_shapes;
-    PictureOptions preprocess;
+    PixelOptions pixels;
     compiler::CompileRequest compile;
     verify::Request request;
 };
@@ -97,14 +97,7 @@ void add_options(CLI::App& app, Options& o) {
                    "what makes boxes or classes of the outputs [by sidecar or shapes]")
         ->type_name("NAME");
     app.add_option("--labels", o.labels, "class names, one per line")->type_name("FILE");
-    app.add_option("--mean", o.preprocess.mean, "of pictures, instead of the sidecar's")
-        ->type_name("V[,V,V]");
-    app.add_option("--scale", o.preprocess.scale, "of pictures, instead of the sidecar's")
-        ->type_name("V[,V,V]");
-    app.add_option("--channels", o.preprocess.channels, "of pictures, instead of the sidecar's")
-        ->type_name("rgb|bgr|gray")
-        ->check(CLI::IsMember({"rgb", "bgr", "gray"}))
-        ->option_text("rgb|bgr|gray");
+    add_pixel_options(app, o.pixels, "instead of what the sidecar says");
     app.add_option("--numerics", o.request.numerics,
                    "type of float work: auto, f32, or bf16 also where that is slow")
         ->check(CLI::IsMember({"auto", "f32", "bf16"}))
@@ -155,26 +148,18 @@ Result<void> override_sidecar(const Options& o, const ModelDescription& model, M
         info.labels = std::move(*labels);
         info.labels_file = o.labels;
     }
-    if (!o.preprocess.any()) return {};
+    const auto said = parse_pixels(o.pixels);
+    if (!said) return said.error();
+    if (*said == ModelInfo::Input{}) return {};
     for (const TensorInfo& input : model.inputs) {
         auto it = std::ranges::find(info.inputs, input.name, &ModelInfo::Input::name);
         if (it == info.inputs.end()) {
             info.inputs.emplace_back().name = input.name;
             it = info.inputs.end() - 1;
         }
-        if (!o.preprocess.mean.empty()) {
-            const auto mean = three_numbers("--mean", o.preprocess.mean);
-            if (!mean) return mean.error();
-            it->mean.assign(mean->begin(), mean->end());
-        }
-        if (!o.preprocess.scale.empty()) {
-            const auto scale = three_numbers("--scale", o.preprocess.scale);
-            if (!scale) return scale.error();
-            it->scale.assign(scale->begin(), scale->end());
-        }
-        if (o.preprocess.channels == "rgb") it->channels = ChannelOrder::rgb;
-        if (o.preprocess.channels == "bgr") it->channels = ChannelOrder::bgr;
-        if (o.preprocess.channels == "gray") it->channels = ChannelOrder::gray;
+        if (!said->mean.empty()) it->mean = said->mean;
+        if (!said->scale.empty()) it->scale = said->scale;
+        if (said->channels) it->channels = said->channels;
     }
     return {};
 }

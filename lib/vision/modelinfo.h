@@ -2,6 +2,7 @@
 // Spellings of the sidecar's enumerations and numbers, shared by its reader and its writer.
 #pragma once
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,10 @@ bool parse_number(std::string_view text, int& value);
 bool parse_numbers(std::string_view text, std::vector<float>& values);
 // Shortest text that reads back as the same float.
 std::string number_text(float value);
+
+// The first input that is a picture: 4-D with 1 or 3 channels where the layout has them, and not
+// fed otherwise; nullptr where there is none.
+const TensorInfo* find_picture_input(const ModelInfo& info, std::span<const TensorInfo> inputs);
 
 // Content of a file of at most `limit_bytes`. Errors: not_found, io, bad_model (too large).
 Result<std::string> read_text(const std::string& file, size_t limit_bytes);

@@ -283,8 +283,6 @@ const ModelInfo::Input* find_input(const ModelInfo& info, std::string_view name)
     return it == info.inputs.end() ? nullptr : &*it;
 }
 
-// The first input that is a picture: 4-D with 1 or 3 channels where the layout has them, and not
-// fed otherwise.
 bool is_picture(const ModelInfo& info, const TensorInfo& tensor) {
     const auto& shape = tensor.cpu.shape;
     const ModelInfo::Input* input = find_input(info, tensor.name);
@@ -339,18 +337,24 @@ std::array<float, 3> three(const std::vector<float>& values) {
 
 }  // namespace
 
+const TensorInfo* vision::find_picture_input(const ModelInfo& info,
+                                             std::span<const TensorInfo> inputs) {
+    const auto it = std::ranges::find_if(
+        inputs, [&](const TensorInfo& tensor) { return is_picture(info, tensor); });
+    return it == inputs.end() ? nullptr : &*it;
+}
+
 std::string print_modelinfo(const ModelInfo& info, std::span<const TensorInfo> inputs,
                             std::span<const TensorInfo> outputs) {
     const DecoderFamily* family = find_decoder_family(info.decoder);
     Writer writer;
     print_general(writer, info, family);
-    bool picture_seen = false;
+    const TensorInfo* const picture_input = vision::find_picture_input(info, inputs);
     for (const TensorInfo& tensor : inputs) {
         writer.tensor(tensor, "input");
         PreprocessOptions options;
-        const bool picture = family && !picture_seen && is_picture(info, tensor);
+        const bool picture = family && &tensor == picture_input;
         if (picture) options = preprocess_options(info, family, tensor.name);
-        picture_seen = picture_seen || picture;
         print_input(writer, find_input(info, tensor.name), picture ? &options : nullptr);
     }
     for (const TensorInfo& tensor : outputs) {

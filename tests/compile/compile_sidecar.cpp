@@ -72,7 +72,8 @@ protected:
                                .metadata = metadata_,
                                .inputs = inputs_,
                                .outputs = outputs_,
-                               .meanings = meanings_},
+                               .meanings = meanings_,
+                               .pixels = pixels_},
                               warnings_);
     }
     ModelInfo info() {
@@ -90,6 +91,7 @@ protected:
     std::vector<TensorInfo> inputs_ = {tensor("images", Layout::NCHW, {1, 3, 64, 64})};
     std::vector<TensorInfo> outputs_ = {tensor("out", Layout::NHW, {1, 6, 84})};
     std::vector<ModelInfo::Output> meanings_;
+    ModelInfo::Input pixels_;
     std::vector<std::string> warnings_;
 };
 
@@ -130,6 +132,62 @@ TEST_F(Sidecar, WarnsOfPixelsThatADecoderDoesNotSay) {
     set_outputs({1, 6, 84});
     (void)info();
     EXPECT_TRUE(warnings_.empty());
+}
+
+TEST_F(Sidecar, RecordsPixelsThatAreGivenWhateverElseIsKnown) {
+    pixels_.mean = {127.5, 127.5, 127.5};
+    pixels_.channels = ChannelOrder::bgr;
+    ASSERT_EQ(info().inputs.size(), 1u);  // nothing else is known
+    EXPECT_EQ(info().inputs[0].mean, std::vector<float>{127.5});
+    EXPECT_EQ(info().inputs[0].channels, ChannelOrder::bgr);
+    EXPECT_TRUE(info().inputs[0].scale.empty());
+    decoder_ = "classify";  // whose pixels are others
+    set_outputs({1, 10});
+    EXPECT_EQ(info().inputs[0].mean, std::vector<float>{127.5});
+    EXPECT_EQ(info().inputs[0].channels, ChannelOrder::bgr);
+    EXPECT_EQ(info().inputs[0].scale.size(), 3u);  // the family's
+    EXPECT_TRUE(warnings_.empty());                // the user's word needs none
+    decoder_.clear();
+    metadata_ = {{"names", "{0: 'a', 1: 'b', 2: 'c'}"}, {"task", "classify"}};
+    set_outputs({1, 3});
+    EXPECT_EQ(info().inputs[0].mean, std::vector<float>{127.5});
+    EXPECT_EQ(info().inputs[0].scale, std::vector<float>{1 / 255.f});
+}
+
+TEST_F(Sidecar, AddsPixelsToAFileThatLeavesThemOpen) {
+    const std::string text =
+        "# mine\n[modelinfo]\nversion=1.0\n[images]\ndir=input\nx-vartml-scale=2\n";
+    test::spill(folder_ / "model.modelinfo", text);
+    pixels_.mean = {1, 2, 3};
+    pixels_.scale = {2, 2, 2};
+    EXPECT_EQ(*run(), text + "\n[images]\ndir=input\nx-vartml-mean=1,2,3\n");
+    EXPECT_EQ(info().inputs[0].mean, (std::vector<float>{1, 2, 3}));
+    EXPECT_EQ(info().inputs[0].scale, std::vector<float>{2});
+}
+
+TEST_F(Sidecar, RefusesPixelsThatAFileContradicts) {
+    pixels_.mean = {0, 0, 0};
+    test::spill(folder_ / "model.modelinfo", "[images]\ndir=input\nx-vartml-mean=1\n");
+    for (const char* decoder : {"", "yolo-v8"}) {
+        decoder_ = decoder;
+        const auto wrong = run();
+        ASSERT_FALSE(wrong) << decoder;
+        EXPECT_EQ(wrong.error().code, ErrorCode::invalid_argument);
+        EXPECT_EQ(wrong.error().message,
+                  "--mean: is 0, but " + (folder_ / "model.modelinfo") +
+                      " says x-vartml-mean=1 of input 'images'; leave the option out, or correct "
+                      "the file");
+    }
+}
+
+TEST_F(Sidecar, RefusesPixelsWhereNoInputIsAPicture) {
+    pixels_.scale = {1, 1, 1};
+    inputs_ = {tensor("tokens", Layout::NHW, {1, 8, 64})};
+    const auto wrong = run();
+    ASSERT_FALSE(wrong);
+    EXPECT_NE(wrong.error().message.find("--scale: " + model_ + " has no input that is a picture"),
+              std::string::npos)
+        << wrong.error().message;
 }
 
 TEST_F(Sidecar, WithASectionOfNoTensorIsRefused) {

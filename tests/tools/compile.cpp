@@ -92,6 +92,27 @@ TEST_F(Compile, LeavesAFreshResultAlone) {
                     .starts_with(test::slurp(dir_ / "shelf.modelinfo")));
 }
 
+TEST_F(Compile, RecordsHowPixelsAreFed) {
+    ASSERT_EQ(run("shelf.onnx").status, 0);
+    const Finished r = run("shelf.onnx --mean 127.5 --scale 0.0078125 --channels bgr");
+    ASSERT_EQ(r.status, 0) << r.err;
+    EXPECT_EQ(r.out.find("up to date"), std::string::npos) << r.out;
+    const auto model = artifact::read(dir_ / "vartml-cache/shelf/shelf.rai");
+    ASSERT_TRUE(model) << model.error().message;
+    const std::string* const text = model->find_file("modelinfo");
+    ASSERT_TRUE(text);
+    for (const char* line :
+         {"x-vartml-mean=127.5\n", "x-vartml-scale=0.0078125\n", "x-vartml-channels=bgr\n"})
+        EXPECT_NE(text->find(line), std::string::npos) << *text;
+    test::spill(dir_ / "shelf.modelinfo", "[images]\ndir=input\nx-vartml-channels=rgb\n");
+    const Finished refused = run("shelf.onnx --channels bgr");
+    EXPECT_EQ(refused.status, 2);
+    EXPECT_NE(refused.err.find("--channels: is bgr, but shelf.modelinfo says "
+                               "x-vartml-channels=rgb of input 'images'"),
+              std::string::npos)
+        << refused.err;
+}
+
 TEST_F(Compile, ReplacesADamagedResultWithAWarning) {
     ASSERT_EQ(run("shelf.onnx").status, 0);
     const std::string weights = dir_ / "vartml-cache/shelf/vaiml_par_0/0/weights.bin";
@@ -458,8 +479,12 @@ const Refusal refusals[] = {
     {"shelf.onnx -o shelf.onnx", 2, "-o: 'shelf.onnx' would be a directory"},
     {"shelf.onnx -o shelf.tar", 2, "expected a name that ends in .rai or .tar.gz"},
     {"shelf.onnx -o one.rai --format dir", 2, "--format: -o 'one.rai' is one file already"},
-    {"shelf.onnx --mean 1", 2, "--mean: is about the pictures of --quantize"},
-    {"shelf.onnx --channels bgr", 2, "--channels: is about the pictures of --quantize"},
+    {"shelf.onnx --mean 1,2", 2, "--mean: is '1,2', expected one number or three"},
+    {"shelf.onnx --mean 1,2,3,4", 2, "--mean: is '1,2,3,4', expected one number or three"},
+    {"shelf.onnx --mean nan", 2, "--mean: is 'nan', expected one number or three"},
+    {"shelf.onnx --scale 1,0,1", 2, "--scale: is '1,0,1', expected numbers other than 0"},
+    {"shelf.onnx --mean 1 --embed-preprocess images:u8,rgb,hwc,mean=0,scale=1", 2,
+     "--mean: differs from what --embed-preprocess says of input 'images'"},
     {"shelf.onnx --cache-dir /proc/none", 1, "/proc/none"},
 };
 class CompileRefuses : public Compile, public testing::WithParamInterface<Refusal> {};

@@ -201,6 +201,7 @@ Result<void> Compilation::quantise_floats(onnx::Imported& imported) {
     const auto fault = [&](const Error& error) {
         return Error{error.code, request_.model + ": " + error.message};
     };
+    if (auto good = check_quantisable(imported.graph); !good) return fault(good.error());
     if (auto done = prepare_to_quantise(imported.graph); !done) return fault(done.error());
     auto probe = make_probe(imported);
     if (!probe) return probe.error();

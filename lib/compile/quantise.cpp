@@ -270,6 +270,57 @@ void widen(Range& range, std::span<const float> elements) {
     range.high = std::max(range.high, *(sorted.end() - 1 - cut));
 }
 
+namespace {
+
+bool is_product(std::string_view base) {
+    return base == "Conv" || base == "ConvTranspose" || base == "Gemm" || base == "MatMul";
+}
+
+// The products of a kind: how many, and the first.
+struct Products {
+    size_t count = 0;
+    const Node* first = nullptr;
+    void add(const Node& node) {
+        if (count++ == 0) first = &node;
+    }
+    std::string text(size_t all) const {
+        return std::to_string(count) + " of " + std::to_string(all) +
+               " convolutions and products (the first is node '" + first->name + "')";
+    }
+};
+
+}  // namespace
+
+Result<void> check_quantisable(const Graph& graph) {
+    std::set<ValueId> dequantised;
+    Products codes, halves;
+    size_t all = 0;
+    for (const Node& node : graph.nodes) {
+        const std::string_view base = node.base();
+        if (base == "DequantizeLinear") dequantised.insert(node.outputs[0]);
+        const bool on_codes = base.ends_with("Integer") ||
+                              (base.starts_with("QLinear") && is_product(base.substr(7)));
+        if (!on_codes && (!is_product(base) || node.inputs.size() < 2)) continue;
+        ++all;
+        const DataType type = graph.value(node.inputs[0]).type.data_type;
+        if (on_codes || dequantised.contains(node.inputs[1]))
+            codes.add(node);
+        else if (type == DataType::fp16 || type == DataType::bf16)
+            halves.add(node);
+    }
+    if (codes.count != 0)
+        return Error{ErrorCode::invalid_argument,
+                     "is quantised already: " + codes.text(all) +
+                         " work on codes of 8 bits, expected the float model for --quantize; give "
+                         "that, or compile this one without --quantize"};
+    if (halves.count != 0)
+        return Error{ErrorCode::invalid_argument,
+                     "computes in floats of 16 bits: " + halves.text(all) +
+                         " do so, expected float32 for --quantize; export the model in float32, "
+                         "or compile this one without --quantize"};
+    return {};
+}
+
 Result<void> prepare_to_quantise(Graph& graph) {
     constexpr Result<PassStats> (*passes[])(Graph&) = {
         fold_constants,  remove_identity, fold_batch_norm, recognise_patterns,

@@ -22,6 +22,10 @@ using Ranges = std::map<std::string, Range>;  // by the name of the value
 // The range of most elements: from the 0.001 % to the 99.999 % quantile. Joins `range`.
 void widen(Range& range, std::span<const float> elements);
 
+// Errors: invalid_argument, as the end of a sentence about the model, where products work on codes
+// or on floats of 16 bits already.
+Result<void> check_quantisable(const graph::Graph& graph);
+
 // Folds batch normalisations, scales and constants, so that weights are quantised as they will be
 // used. Run it before values_to_quantise().
 Result<void> prepare_to_quantise(graph::Graph& graph);

@@ -68,6 +68,45 @@ TEST(Quantise, KeepsTheNumbersWithinItsSteps) {
     for (size_t i = 0; i < 3; ++i) EXPECT_NEAR((*found)[0][i], (*exact)[0][i], 0.15);
 }
 
+struct Refused {
+    const char* text;
+    const char* words;
+};
+TEST(Quantise, RefusesWhatIsQuantisedOrOf16Bits) {
+    const Refused rows[] = {
+        {R"(graph qdq
+input %x : f32[1,2,6,6]
+const %s : f32[] = {0.5}
+const %z : i8[] = {0}
+const %q : i8[2,2,1,1] = {1, 2, 3, 4}
+const %m : f32[2,3] = {1.0, 2.0, -1.0, 0.5, 0.25, 3.0}
+%w = DequantizeLinear %q, %s, %z {axis=1} : f32[2,2,1,1]
+%c = Conv %x, %w {dilations=[1,1], group=1, pads=[0,0,0,0], strides=[1,1]} : f32[1,2,6,6]
+%g = GlobalAveragePool %c : f32[1,2,1,1]
+%f = Reshape %g {shape=[1,2]} : f32[1,2]
+%y = MatMul %f, %m : f32[1,3]
+output %y
+)",
+         "is quantised already: 1 of 2 convolutions and products"},
+        {R"(graph half
+input %x : f16[1,2]
+const %m : f16[2,3] = {1.0, 2.0, -1.0, 0.5, 0.25, 3.0}
+%y = MatMul %x, %m : f16[1,3]
+output %y
+)",
+         "computes in floats of 16 bits: 1 of 1 convolutions and products"},
+    };
+    for (const Refused& row : rows) {
+        const auto good = check_quantisable(graph::must_parse(row.text));
+        ASSERT_FALSE(good) << row.words;
+        EXPECT_EQ(good.error().code, ErrorCode::invalid_argument);
+        EXPECT_TRUE(good.error().message.starts_with(row.words)) << good.error().message;
+        EXPECT_NE(good.error().message.find("compile this one without --quantize"),
+                  std::string::npos);
+    }
+    EXPECT_TRUE(check_quantisable(graph::must_parse(text)));
+}
+
 TEST(Quantise, NeedsARangeForEach) {
     graph::Graph graph = graph::must_parse(text);
     const auto done = quantise(graph, {{"x", {-1, 1}}});

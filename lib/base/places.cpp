@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <utility>
 
 namespace vartml {
 
@@ -13,6 +14,23 @@ std::string user_cache_folder() {
     const char* const home = std::getenv("HOME");
     if (home && home[0] == '/') return std::string(home) + "/.cache/vartml";
     return {};
+}
+
+std::string with_way_out(std::string onnxruntime_says) {
+    constexpr const char* lacking[] = {
+        "NOT_IMPLEMENTED",
+        "Could not find an implementation for",
+        "ONNX Runtime only *guarantees* support for models stamped with",
+        "Unsupported model IR version",
+    };
+    for (const char* words : lacking) {
+        if (onnxruntime_says.find(words) == onnxruntime_says.npos) continue;
+        return std::move(onnxruntime_says) +
+               "; another build of ONNX Runtime may have it (pip: onnxruntime; npm: "
+               "onnxruntime-node): name its library in the environment variable "
+               "VARTML_ONNXRUNTIME";
+    }
+    return onnxruntime_says;
 }
 
 std::string find_onnxruntime_program() {

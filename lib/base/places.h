@@ -28,4 +28,8 @@ inline constexpr std::string_view how_to_get_onnxruntime =
     "install it (Debian: libonnxruntime1.21; pip: onnxruntime; npm: onnxruntime-node), or name the "
     "library in the environment variable VARTML_ONNXRUNTIME";
 
+// What ONNX Runtime says of a model that it does not run, as the end of a sentence: with the way
+// out where the build at hand lacks an operator, a version of the operators or of the file.
+std::string with_way_out(std::string onnxruntime_says);
+
 }  // namespace vartml

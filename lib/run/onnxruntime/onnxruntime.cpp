@@ -535,7 +535,7 @@ Result<void> Lanes::receive(size_t lane) {
     }
     const std::string node =
         reply.session < nodes_.size() ? "node '" + nodes_[reply.session] + "': " : std::string();
-    return Error{ErrorCode::device, node + "ONNX Runtime: " + reply.text};
+    return Error{ErrorCode::device, node + "ONNX Runtime: " + with_way_out(reply.text)};
 }
 
 Result<void> Lanes::run(size_t lane) {

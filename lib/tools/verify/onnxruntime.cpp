@@ -67,8 +67,9 @@ Result<void> OnnxRuntime::run_program(const std::string& model, Child& child) co
     auto ended = run_child(child);
     if (!ended) return ended.error();
     if (ended->exit_status != 0)
-        return Error{ErrorCode::device, model + ": ONNX Runtime " + version_ +
-                                            " does not run it: " + why_it_ended(*ended, limits_)};
+        return Error{ErrorCode::device,
+                     model + ": ONNX Runtime " + version_ +
+                         " does not run it: " + with_way_out(why_it_ended(*ended, limits_))};
     return {};
 }
 

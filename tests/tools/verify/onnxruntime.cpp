@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/base/places.h"
 #include "lib/compile/onnx/rounded.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/tiny_onnx.h"
@@ -84,6 +85,29 @@ TEST_F(OnnxRuntimePlaces, AreNotAskedWhereTheEnvironmentNamesALibrary) {
     for (const char* words :
          {"/nowhere/libonnxruntime.so", "pip: onnxruntime", "VARTML_ONNXRUNTIME"})
         EXPECT_NE(found.error().message.find(words), std::string::npos) << found.error().message;
+}
+
+TEST(OnnxRuntimeBuild, ThatLacksAnOperatorIsToldWithTheWayOut) {
+    if (!std::getenv("VARTML_ONNXRUNTIME_CHILD"))
+        GTEST_SKIP() << "built without ONNX Runtime's headers";
+    const auto reference = OnnxRuntime::find();
+    if (!reference) GTEST_SKIP() << reference.error().message;
+    const test::TempDir dir;
+    test::TinyOnnx m;
+    m.input("x", {1, 1, 2, 2}, test::TinyOnnx::int8).input("w", {1, 1, 1, 1}, test::TinyOnnx::int8);
+    m.node("ConvInteger", {"x", "w"}, {"y"}).output("y", {}, test::TinyOnnx::int32);
+    m.save(dir / "m.onnx");
+    const auto inputs = reference->inputs(dir / "m.onnx");
+    if (inputs) GTEST_SKIP() << "this build of ONNX Runtime has it";
+    EXPECT_NE(inputs.error().message.find("name its library in the environment variable "
+                                          "VARTML_ONNXRUNTIME"),
+              std::string::npos)
+        << inputs.error().message;
+}
+
+TEST(OnnxRuntimeBuild, IsNotToBlameForOtherFaults) {
+    EXPECT_EQ(with_way_out("Got invalid dimensions for input: x"),
+              "Got invalid dimensions for input: x");
 }
 
 // ---- the ideal device of bf16

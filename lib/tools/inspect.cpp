@@ -84,6 +84,8 @@ int compare(const artifact::CompiledModel& model, const Options& options) {
         return lines.error().code == ErrorCode::invalid_argument ? exit_usage : exit_fault;
     }
     for (const std::string& line : *lines) put(line + '\n');
+    if (lines->empty())
+        put("No difference: batch size, inputs and outputs are those of " + options.against + '\n');
     return lines->empty() ? exit_done : exit_not_expected;
 }
 

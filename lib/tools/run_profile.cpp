@@ -223,7 +223,6 @@ void explain_no_profile(const vart::Runner& runner, RunMeasurement& m) {
                          : "not recorded; add --profiling-level=" +
                                number(std::min(compiled, profiling::level_ports));
     m.no_waits = m.no_execution;
-    m.verdict = "# verdict: N/A (" + m.no_execution + ")\n";
 }
 
 namespace {

@@ -34,23 +34,38 @@ constexpr Metric metrics[] = {
     {"OutputWaitTimeUs", &profiling::DeviceStats::output_wait_us, &RunMeasurement::no_waits},
 };
 
+// What was measured; what was not has a line with its reason, those of the same one together.
 void append_device(std::string& text, const RunMeasurement& m) {
-    text += "Device Performance: \n";
-    append(text, "%-17s%-15s%-15s%-15s%-15s\n", "Metric,", "Avg,", "Min,", "Max,", "Std");
+    const auto is_measured = [&](const Metric& metric) {
+        return (m.device.*metric.stats).count() != 0;
+    };
+    if (std::ranges::any_of(metrics, is_measured)) {
+        text += "Device Performance: \n";
+        append(text, "%-17s%-15s%-15s%-15s%-15s\n", "Metric,", "Avg,", "Min,", "Max,", "Std");
+    }
     for (const Metric& metric : metrics) {
+        if (!is_measured(metric)) continue;
         const profiling::RunningStats& s = m.device.*metric.stats;
         const auto value = [&](double number, const char* end) {
             char cell[64];
             std::snprintf(cell, sizeof cell, "%.3f%s", number, end);
-            return s.count() ? std::string(cell) : std::string("N/A") + end;
+            return std::string(cell);
         };
         append(text, "%-17s%-15s%-15s%-15s%s\n", (std::string(metric.name) + ",").c_str(),
                value(s.mean(), ",").c_str(), value(s.min(), ",").c_str(),
                value(s.max(), ",").c_str(), value(s.deviation(), "").c_str());
     }
-    for (const Metric& metric : metrics)
-        if ((m.device.*metric.stats).count() == 0)
-            append(text, "N/A: %s: %s\n", metric.name, (m.*metric.reason).c_str());
+    const std::string* told = nullptr;
+    for (const Metric& metric : metrics) {
+        const std::string& reason = m.*metric.reason;
+        if (is_measured(metric) || reason.empty() || (told && *told == reason)) continue;
+        told = &reason;
+        std::string names;
+        for (const Metric& other : metrics)
+            if (!is_measured(other) && m.*other.reason == reason)
+                names += (names.empty() ? "" : ", ") + std::string(other.name);
+        append(text, "not measured: %s: %s\n", names.c_str(), reason.c_str());
+    }
 }
 
 // ---- rows, in the form of bench.json ----------------------------------------------------------

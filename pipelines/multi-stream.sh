@@ -4,6 +4,7 @@
 #   multi-stream.sh MODEL VIDEO...
 # One line of JSON per frame; `stream` says from which video.
 set -eu
+export GST_DEBUG="${GST_DEBUG:-GST_ERROR_SYSTEM:4}" # warnings of elements on standard error, in spite of -q
 [ $# -ge 2 ] || { sed -n 's/^#   /usage: /p' "$0" >&2; exit 2; }
 model=$1
 shift

@@ -111,6 +111,7 @@ TEST(DemoProgram, TakesAVideoAndAModelOfTheUser) {
         (models / "images/coco.names").string() + " --out " + fresh_folder("video").string());
     ASSERT_EQ(outcome.status, 0) << outcome.text;
     EXPECT_NE(outcome.text.find("\nperson "), std::string::npos) << outcome.text;
+    EXPECT_NE(outcome.text.find("\nfound             "), std::string::npos) << outcome.text;
 }
 
 // A folder with picture.png, drawn by these elements.

@@ -60,5 +60,35 @@ TEST(DemoScoring, CountsClassesByItemsAndFrames) {
     EXPECT_EQ(tally["dog"].frames, 1u);
 }
 
+TEST(DemoScoring, DoubtsBoxesThatAreSeldomObjects) {
+    struct Case {
+        size_t per_frame, frames;
+        double score, every_fourth;
+        const char* doubt;
+    };
+    const Case cases[] = {
+        {2, 30, 0.9, 0.9, ""},
+        {2, 30, 0.9, 0.3, ""},                                // now and then one at the threshold
+        {2, 30, 0.3, 0.9, "3 of 4 or more score below 0.5"},  // as a model that is fed wrongly
+        {3, 3, 0.3, 0.3, ""},                                 // too few to say
+        {60, 5, 0.9, 0.9, "that is 60 on each"},
+    };
+    for (const Case& c : cases) {
+        BoxTally tally;
+        for (size_t f = 0; f < c.frames; ++f) {
+            std::vector<Found> frame;
+            for (size_t i = 0; i < c.per_frame; ++i) {
+                const bool fourth = (f * c.per_frame + i) % 4 == 0;
+                frame.push_back(at(100, 100, 100, fourth ? c.every_fourth : c.score));
+            }
+            tally.add(frame);
+        }
+        tally.add({});
+        EXPECT_EQ(tally.boxes(), c.per_frame * c.frames);
+        EXPECT_EQ(tally.frames(), c.frames);
+        EXPECT_EQ(tally.doubt(), c.doubt) << c.score;
+    }
+}
+
 }  // namespace
 }  // namespace demo

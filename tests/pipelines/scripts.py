@@ -111,6 +111,14 @@ class Scripts(unittest.TestCase):
             self.assertEqual(record['classes'][0]['label'], 'goldfish')  # given: ImageNet, which nothing else names
             self.assertEqual(len(record['classes']), 3)
 
+    def test_a_warning_reaches_the_user_and_not_the_records(self):
+        # Nobody says how the ONNX file takes its pictures.
+        done = subprocess.run(['sh', SCRIPTS / 'classify.sh', MODELS / 'shufflenet_v2_int8/model.onnx', clip('goldfish')],
+                              capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn('neither model nor sidecar says so', done.stderr)
+        self.assertEqual(len(self.records(done.stdout)), FRAMES)
+
     def test_two_stage_gives_every_box_an_attribute(self):
         records = self.records(self.script('two-stage.sh', model('yolox'), model('goldfish'), clip('dog')))
         self.assertEqual(len(records), FRAMES)

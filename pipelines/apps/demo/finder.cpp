@@ -41,6 +41,7 @@ void count(const Findings& found, FindResult& result) {
     std::vector<Labelled> boxes;
     for (const Found& f : found.boxes) boxes.push_back({f.label, f.score});
     tally_classes(boxes, result.boxes);
+    result.all_boxes.add(found.boxes);
     if (!found.classes.empty()) tally_classes({found.classes.data(), 1}, result.classes);
     tally_classes(found.areas, result.areas);
     result.masks += found.masks > 0;

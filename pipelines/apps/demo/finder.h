@@ -20,6 +20,7 @@ struct FindResult {
     double latency_p50_ms = 0, latency_p99_ms = 0;  // of a frame in vartmlinfer
     KnownTally known;
     ClassTallies boxes;
+    BoxTally all_boxes;
     ClassTallies classes;  // the best of the whole picture, a frame each
     ClassTallies areas;    // of class maps
     // Frames with masks of boxes, with keypoints, with an embedding.

@@ -71,6 +71,22 @@ void print_frames(const char* what, unsigned with, unsigned frames) {
     if (with > 0) std::printf("%-17s on %u of %u frames\n", what, with, frames);
 }
 
+// The line that a table of a hundred classes ends with.
+void print_boxes(const FindResult& r) {
+    const BoxTally& all = r.all_boxes;
+    if (all.boxes() == 0) return;
+    std::printf("found             %u %s of %zu %s on %u of %u frames", all.boxes(),
+                all.boxes() == 1 ? "box" : "boxes", r.boxes.size(),
+                r.boxes.size() == 1 ? "class" : "classes", all.frames(), r.frames);
+    if (const std::string doubt = all.doubt(); !doubt.empty())
+        std::printf(
+            "; %s, which is seldom right: `vartml doctor MODEL` says how pictures are fed and "
+            "the outputs are read, `vartml verify MODEL PICTURE` whether the model sees "
+            "what it should",
+            doubt.c_str());
+    std::printf("\n");
+}
+
 void print_table(const FindResult& r, bool known) {
     std::printf("frames            %u, inferred %u\n", r.frames, r.inferred);
     if (r.frames > 1) {
@@ -96,6 +112,7 @@ void print_table(const FindResult& r, bool known) {
     print_frames("masks", r.masks, r.frames);
     print_frames("keypoints", r.keypoints, r.frames);
     print_frames("embedding", r.embeddings, r.frames);
+    print_boxes(r);
 }
 
 Result<int> run(const Options& options) {

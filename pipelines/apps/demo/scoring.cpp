@@ -43,4 +43,20 @@ void tally_classes(std::span<const Labelled> found, ClassTallies& tally) {
     }
 }
 
+void BoxTally::add(std::span<const Found> frame) {
+    frames_ += !frame.empty();
+    for (const Found& f : frame) scores_.push_back(f.score);
+}
+
+std::string BoxTally::doubt() const {
+    constexpr size_t few = 10, crowd = 50;
+    constexpr double unsure = 0.5;
+    if (scores_.size() < few) return {};
+    if (scores_.size() / frames_ >= crowd)
+        return "that is " + std::to_string(scores_.size() / frames_) + " on each";
+    const auto low = std::ranges::count_if(scores_, [](double s) { return s < unsure; });
+    if (static_cast<size_t>(low) * 4 >= scores_.size() * 3) return "3 of 4 or more score below 0.5";
+    return {};
+}
+
 }  // namespace demo

@@ -41,4 +41,18 @@ using ClassTallies = std::map<std::string, ClassTally>;  // by label
 // Adds one frame.
 void tally_classes(std::span<const Labelled> found, ClassTallies& tally);
 
+// The boxes of all classes and frames.
+class BoxTally {
+public:
+    void add(std::span<const Found> frame);
+    unsigned boxes() const { return static_cast<unsigned>(scores_.size()); }
+    unsigned frames() const { return frames_; }  // with a box
+    // Why such boxes are rarely objects: "3 of 4 score below 0.5", or "".
+    std::string doubt() const;
+
+private:
+    std::vector<double> scores_;
+    unsigned frames_ = 0;
+};
+
 }  // namespace demo

@@ -297,6 +297,46 @@ TEST_F(Decode, WritesClassesOfTheWholePicture) {
     gst_buffer_unref(data);
 }
 
+// As of FSA-Net, whose three numbers are the angles of a head.
+TEST_F(Decode, WarnsOnceOfNumbersThatNobodyNames) {
+    struct Case {
+        const char* ends_in;
+        bool labels, warns;
+    };
+    const Case cases[] = {
+        {"linear", false, true}, {"product", false, true}, {"softmax", false, false},
+        {"", false, false},      {"linear", true, false},
+    };
+    StoredTensor tensor;
+    tensor.info.name = "out";
+    tensor.info.cpu = make_view(DataType::float32, Layout::GENERIC, {1, 3}, {0, 1});
+    const float angles[] = {-12.5f, 3.25f, 0.5f};
+    tensor.bytes.assign(reinterpret_cast<const uint8_t*>(angles),
+                        reinterpret_cast<const uint8_t*>(angles + 3));
+    for (const Case& c : cases) {
+        TearDown();
+        harness_ = nullptr;
+        element_ = nullptr;
+        bus_ = nullptr;
+        open();
+        const auto record = record_of({tensor});
+        record->model_info.labels = c.labels ? std::vector<std::string>{"yaw", "pitch", "roll"}
+                                             : std::vector<std::string>{};
+        record->model_info.outputs = {{.name = "out", .id = "", .role = "", .ends_in = c.ends_in}};
+        GstBuffer* const data = data_buffer(tensor);
+        for (int i = 0; i < 2; ++i) gst_buffer_unref(run(frame_with(inference_of(record), {data})));
+        gst_buffer_unref(data);
+        std::string text;
+        const std::string id = pop(GST_MESSAGE_WARNING, &text);
+        EXPECT_EQ(id.substr(0, 11), c.warns ? "dec-unnamed" : "") << c.ends_in << c.labels;
+        if (!c.warns) continue;
+        for (const char* part : {"the 3 numbers of output 'out'", "angles", "keep-tensors=true",
+                                 "x-vartml-decoder=classify"})
+            EXPECT_NE(text.find(part), std::string::npos) << text;
+        EXPECT_EQ(pop(GST_MESSAGE_WARNING), "");
+    }
+}
+
 TEST_F(Decode, TakesChangedPropertiesWhilePlaying) {
     open();
     const StoredTensor tensor = stored_cpu(

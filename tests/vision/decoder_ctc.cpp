@@ -170,6 +170,49 @@ TEST(CtcText, CountsStepsThatAreNotFinite) {
     EXPECT_TRUE(std::isfinite(found.text_score));
 }
 
+// As PP-OCR's recognisers of English give a line: 97 classes (blank, 95 characters, a space behind
+// them), a character on two or three steps, blanks between, and never quite certain.
+TEST(CtcText, ReadsALineAsARecogniserGivesIt) {
+    ModelInfo info;
+    for (char c = '!'; c <= '~'; ++c) info.labels.emplace_back(1, c);
+    info.labels.emplace_back("°");
+    const size_t classes = info.labels.size() + 2, space = classes - 1;
+    const std::string line = "Oooh!  20:24";
+    const auto class_of = [&](char c) {
+        return c == ' ' ? space : static_cast<size_t>(c - '!') + 1;
+    };
+    std::vector<std::pair<size_t, double>> path;  // class and probability of each step
+    Random random(7);
+    for (const char c : line) {
+        path.emplace_back(class_of(c), random.between(0.55, 0.8));  // its edge
+        path.emplace_back(class_of(c), random.between(0.8, 0.99));
+        path.emplace_back(0, random.between(0.6, 0.999));
+    }
+    while (path.size() < steps) path.emplace_back(0, 0.999);  // right of the line
+    RefTensor t{{}, path.size(), classes, false};
+    double sum = 0;
+    for (size_t step = 0; step < path.size(); ++step) {
+        const auto& [winner, score] = path[step];
+        // What it is mistaken for gets most of the rest.
+        for (size_t c = 0; c < classes; ++c)
+            t.data.push_back(static_cast<float>(c == winner ? score
+                                                : c == winner % (classes - 1) + 1
+                                                    ? (1 - score) * 0.7
+                                                    : (1 - score) * 0.3 / double(classes - 2)));
+        if (winner != 0 && step % 3 == 0) sum += score;
+    }
+    for (const char* end : {"softmax", "linear"}) {
+        RefTensor given = t;
+        if (std::string_view(end) == "linear")
+            for (float& value : given.data) value = 2 + std::log(value);
+        info.outputs = {{.name = "out", .id = "", .role = "", .ends_in = end}};
+        const Decoded found = decode_tensors({stored_cpu(given, "out")}, info, 320, 48, {});
+        EXPECT_EQ(found.text, line) << end;
+        EXPECT_NEAR(found.text_score, sum / double(line.size()), 1e-4) << end;
+        EXPECT_TRUE(found.detections.empty() && found.classes.empty());
+    }
+}
+
 // What says that scores along a wide picture are characters is what the graph ends in.
 TEST(CtcText, IsChosenByShapesWhereTheGraphEndsInScores) {
     const size_t classes = dictionary().size() + 1;

@@ -63,6 +63,21 @@ TEST(Pixels, AreVouchedForByFamiliesWhoseModelsAllTakeTheSame) {
         EXPECT_NE(sentence.find(word), std::string::npos) << word << " in: " << sentence;
 }
 
+// The angles of a head (FSA-Net) are no scores of classes, and how its pictures are fed nobody
+// says.
+TEST(Pixels, OfAModelThatGivesAFewMeasuresAreSaidByNobody) {
+    for (const char* end : {"", "linear", "product"}) {
+        ModelInfo info;
+        info.outputs = {{.name = "out", .id = "", .role = "", .ends_in = end}};
+        const TensorInfo out = tensor("out", DataType::float32, Layout::GENERIC, {1, 3});
+        const TensorInfo in = tensor("images", DataType::float32, Layout::NCHW, {1, 3, 64, 64});
+        const PixelChoice choice = choose_pixels(info, {&out, 1}, in, 64, 64);
+        EXPECT_EQ(choice.source, "") << end;
+        EXPECT_NE(choice.sentence().find("neither model nor sidecar says so"), std::string::npos)
+            << choice.sentence();
+    }
+}
+
 TEST(Pixels, OfTheSidecarWinOverTheFamily) {
     const PixelChoice mean =
         choose({1, 1000}, sidecar("[images]\ndir=input\nx-vartml-mean=1,2,3\n"));

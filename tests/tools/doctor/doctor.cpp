@@ -11,6 +11,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "lib/model/compiled_model.h"
+#include "lib/model/containers.h"
 #include "lib/tools/doctor/checks_pipeline.h"
 #include "lib/trace/pmu.h"
 #include "tests/support/temp_dir.h"
@@ -113,6 +115,49 @@ TEST_F(Doctor, FindsNoProblemWhereAllIsWell) {
     for (const char* text : {"runs it", "fits:", "all operators run on the NPU",
                              "every input and output has a HW view", "GStreamer 1.26.2 finds"})
         EXPECT_TRUE(contains(text_of(report), text)) << text << "\n" << text_of(report);
+}
+
+// What an NPU partition takes is held against the device, what a CPU partition takes against this
+// machine alone.
+TEST_F(Doctor, HoldsMemoryAgainstWhomItIsOf) {
+    const std::string program = request_.surroundings.compiler, onnx = model("Det");
+    const std::string place = dir_ / "shelf.rai", other = dir_ / "large.rai";
+    ASSERT_EQ(
+        std::system(("'" + program + "' compile -q '" + onnx + "' -o '" + place + "'").c_str()), 0);
+    const auto small = artifact::read(place);
+    ASSERT_TRUE(small) << small.error().message;
+    using Kind = artifact::PartitionKind;
+    constexpr uint64_t above_the_device = uint64_t{3} << 30, above_all = uint64_t{1} << 39;
+    struct Row {
+        Kind kind;
+        uint64_t arena;
+        const char* words;  // of a problem, or
+        const char* never;
+    };
+    const Row rows[] = {
+        {Kind::npu, above_the_device, "does not fit: weights and intermediate tensors take",
+         "none"},
+        {Kind::npu, above_all, "and softnpu has 2048", "and this machine has"},
+        {Kind::cpu, above_all, "and this machine has", "and softnpu has"},
+        {Kind::cpu, above_the_device, "", "and softnpu has"},
+    };
+    for (const Row& row : rows) {
+        artifact::CompiledModel large = *small;
+        bool found = false;
+        for (artifact::Partition& p : large.partitions) {
+            if (p.kind != row.kind) continue;
+            p.arena_size_bytes = row.arena;
+            found = true;
+        }
+        ASSERT_TRUE(found) << "no such partition";
+        fs::remove(other);
+        const auto written = artifact::write_rai(large, other);
+        ASSERT_TRUE(written) << written.error().message;
+        request_.models = {other};
+        const std::string text = text_of(examine(request_));
+        EXPECT_TRUE(contains(text, row.words)) << text;
+        EXPECT_FALSE(contains(text, row.never)) << text;
+    }
 }
 
 // As a run will say it.

@@ -157,6 +157,14 @@ const Case cases[] = {
      "problem",
      "no vartmlinfer stands before vartmldecode 'decode'",
      "vartmlinfer model=MODEL ! vartmldecode"},
+    {"an overlay of another vendor",
+     "videotestsrc ! nvdsosd ! fakesink",
+     {fault("no-element", "no element \"nvdsosd\"", {"nvdsosd"})},
+     "problem",
+     "there is no element 'nvdsosd', it is of another vendor's plugins; here vartmloverlay does "
+     "its "
+     "work",
+     "vartmloverlay"},
     {"branches without queue",
      "",
      {source("t"), element("t", "tee", "Generic", {"a", "b"}), sink("a"), sink("b")},
@@ -250,6 +258,25 @@ TEST(Packages, AreThoseOfDebian) {
     EXPECT_EQ(package_of("vapostproc"), "gstreamer1.0-plugins-bad");
     EXPECT_EQ(package_of("vartmloverlay"), "");
     EXPECT_EQ(package_of("nosuchelement"), "");
+}
+
+// Each element of another vendor that draws, and one of each other kind.
+TEST(Packages, OfOtherVendorsHaveTheirReplacementsHere) {
+    constexpr std::pair<const char*, const char*> rows[] = {
+        {"nvdsosd", "vartmloverlay"},
+        {"gvawatermark", "vartmloverlay"},
+        {"hailooverlay", "vartmloverlay"},
+        {"vvas_xoverlay", "vartmloverlay"},
+        {"nvinfer", "vartmlinfer ! vartmldecode"},
+        {"nvinferserver", "vartmlinfer ! vartmldecode"},
+        {"gvaclassify", "vartmlinfer inference-region=roi ! vartmldecode"},
+        {"hailotracker", "vartmltrack"},
+        {"tensor_decoder", "vartmldecode"},
+        {"vartmloverlay", ""},
+        {"textoverlay", ""},
+        {"nvdsosd2", ""},
+    };
+    for (const auto& [element, other] : rows) EXPECT_EQ(replacement_of(element), other) << element;
 }
 
 }  // namespace

@@ -85,7 +85,7 @@ void add_options(CLI::App& app, Options& o) {
                  "also compare the tensors inside the model, and name the first that differs");
     app.add_option("--tolerance", o.request.tolerance,
                    "of the outputs, instead of cosine 0.999 for bf16, 1e-4 of the range for fp32, "
-                   "one step for int8, 0 elements for integers")
+                   "one step for int8 or what --all --help says, 0 elements for integers")
         ->type_name("T")
         ->check(number_from(0));
     app.add_option("--json", o.json_file, "also write what was found to this file")

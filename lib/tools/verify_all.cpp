@@ -2,6 +2,7 @@
 #include "lib/tools/verify_all.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -59,9 +60,11 @@ void add_options(CLI::App& app, Options& o) {
         ->type_name("PIXELS")
         ->check(CLI::Range(int64_t{8}, int64_t{8192}))
         ->capture_default_str();
-    app.add_option("--picture", o.picture,
-                   "what picture inputs are fed (.png, .jpg) [a made scene of gradients and discs]")
-        ->type_name("FILE");
+    app.add_option(
+           "--picture", o.picture,
+           "what picture inputs are fed: a .png or .jpg, or a folder of them, which a model "
+           "gets one after another [a made scene of gradients and discs]")
+        ->type_name("FILE|FOLDER");
     app.add_option("--memory-limit", o.memory_gib, "of each process, in GiB; 0 = none")
         ->type_name("GIB")
         ->check(number_from(0))
@@ -104,6 +107,30 @@ std::string default_results(const std::string& folder) {
     return cache + "/verify/" + to_hex(sha256(as_bytes(path))).substr(0, 16) + ".json";
 }
 
+// Of a file, or of a folder in the order of their names; none for "".
+Result<std::vector<verify::NamedPicture>> read_pictures(const std::string& place) {
+    std::vector<std::string> files;
+    std::error_code error;
+    if (fs::is_directory(place, error)) {
+        for (const fs::directory_entry& entry : fs::directory_iterator(place, error))
+            if (is_picture_file(entry.path().string())) files.push_back(entry.path().string());
+        std::ranges::sort(files);
+        if (files.empty())
+            return Error{ErrorCode::invalid_argument,
+                         "--picture: " + place + " holds no picture; expected .png or .jpg files"};
+    } else if (!place.empty()) {
+        files.push_back(place);
+    }
+    std::vector<verify::NamedPicture> pictures;
+    for (const std::string& file : files) {
+        auto loaded = load_picture(file);
+        if (!loaded) return loaded.error();
+        pictures.push_back({fs::path(file).filename().string(),
+                            {loaded->width, loaded->height, std::move(loaded->rgb)}});
+    }
+    return pictures;
+}
+
 int run(const Options& o) {
     using Again = verify::CollectionRequest::Again;
     verify::CollectionRequest r;
@@ -122,16 +149,12 @@ int run(const Options& o) {
                                 "folder or no cache folder"});
         return exit_usage;
     }
-    verify::PictureData picture;
-    if (!o.picture.empty()) {
-        auto loaded = load_picture(o.picture);
-        if (!loaded) {
-            print_error(loaded.error());
-            return exit_fault;
-        }
-        picture = {loaded->width, loaded->height, std::move(loaded->rgb)};
-        r.picture = &picture;
+    auto pictures = read_pictures(o.picture);
+    if (!pictures) {
+        print_error(pictures.error());
+        return exit_fault;
     }
+    r.pictures = std::move(*pictures);
     if (o.json_file.empty())
         if (auto done = make_directories(parent_of(r.results)); !done) {
             print_error(done.error());

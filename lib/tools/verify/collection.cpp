@@ -85,7 +85,8 @@ Result<std::string> key_of(const CollectionRequest& request, const std::string& 
     if (!file) return file.error();
     std::string text = rules + to_hex(sha256((*file)->bytes())) + ' ' + reference + ' ' +
                        std::to_string(request.picture_side) + ' ';
-    if (request.picture) text += to_hex(sha256(std::as_bytes(std::span(request.picture->rgb))));
+    for (const NamedPicture& picture : request.pictures)
+        text += to_hex(sha256(std::as_bytes(std::span(picture.data.rgb))));
     const std::string stem = fs::path(path).replace_extension().string();
     for (const char* beside : {".data", "_data", ".modelinfo"}) text += stamp(path + beside);
     for (const char* beside : {".modelinfo", ".bin", ".weights"}) text += stamp(stem + beside);

@@ -48,14 +48,19 @@ struct ModelRow {
     std::string reason() const;
 };
 
+struct NamedPicture {
+    std::string name;
+    PictureData data;
+};
+
 struct CollectionRequest {
     std::string folder;
     std::vector<std::string> only;  // parts of names; empty = all
     std::string program;            // `vartml`
     std::string results;            // the file that rows are kept in
     enum class Again { changed, misses, all } again = Again::changed;
-    int64_t picture_side = 320;            // of pictures whose size the model leaves open
-    const PictureData* picture = nullptr;  // what picture inputs get; null = a made scene
+    int64_t picture_side = 320;          // of pictures whose size the model leaves open
+    std::vector<NamedPicture> pictures;  // what picture inputs get in turn; none = a made scene
     Limits limits;
     const std::atomic<bool>* cancel = nullptr;
     std::function<void(const std::vector<std::string>& names)> begin;

@@ -120,6 +120,9 @@ private:
     bool graph_takes_bytes(const ModelDescription& description, const std::string& input) const;
     Pixels pixels_of(const ModelDescription& description) const;
     Result<void> check(Numerics numerics, Verdict& verdict);
+    Result<void> compile_f32();
+    Result<void> check_picture();
+    Result<bool> next_picture();
     Result<void> add_levels();
     Result<void> add_nudged();
     Result<void> add_rounded();
@@ -134,7 +137,9 @@ private:
     Shapes settled_;                    // what it ran with
     Pixels pixels_;                     // as somebody says that the model takes them
     bool is_positive_ = false;          // numbers that are no pixels
+    size_t picture_ = 0;                // of the request's
     bool has_levels_ = false, has_rounded_ = false;
+    std::string why_no_rounded_;
 };
 
 // Without the path of the model, which the row has, too.
@@ -212,7 +217,9 @@ Result<bool> ModelSteps::run_reference(Shapes shapes) {
     fs::remove_all(folder_ + '/' + reference_levels[0], error);
     fs::create_directory(folder_ + '/' + reference_levels[0], error);
     settled_ = shapes;
-    const InputMaker maker{request_.picture, pixels_, request_.picture_side, is_positive_};
+    const PictureData* const picture =
+        request_.pictures.empty() ? nullptr : &request_.pictures[picture_].data;
+    const InputMaker maker{picture, pixels_, request_.picture_side, is_positive_};
     const Shapes without_bytes = shapes;
     for (NamedTensor& input : shapes) {
         size_t bytes = size_bytes(input.data.type);
@@ -402,18 +409,26 @@ Result<void> ModelSteps::add_nudged() {
     return {};
 }
 
-// What a device gives that computes exactly and rounds every tensor to bf16; nothing where such a
-// twin of the model cannot be made.
+// What a device gives that computes exactly and rounds every tensor to bf16; where there is no such
+// twin of the model, or ONNX Runtime does not run it, why.
 Result<void> ModelSteps::add_rounded() {
     if (std::exchange(has_rounded_, true)) return {};
+    why_no_rounded_.clear();
     const std::string twin = folder_ + "/rounded.onnx", out = folder_ + '/' + rounded_reference;
     std::error_code error;
     fs::create_directory(out, error);
     const auto ended = run_vartml({"verify", model_, "--rounded-twin", twin});
     if (!ended) return ended.error();
-    if (ended->exit_status != 0) return {};
+    if (ended->exit_status != 0) {
+        const auto lines = errors_of(ended->stderr_tail);
+        why_no_rounded_ = short_text(lines.empty() || ended->exit_status < 0
+                                         ? why_it_ended(*ended, request_.limits)
+                                         : lines.back());
+        return {};
+    }
     auto ran = reference_.run_folder(twin, folder_, reference_levels[0], out);
     if (!ran && ran.error().code != ErrorCode::device) return ran.error();
+    if (!ran) why_no_rounded_ = "ONNX Runtime refuses it: " + short_text(ran.error().message);
     return {};
 }
 
@@ -442,6 +457,11 @@ Result<void> ModelSteps::check(Numerics numerics, Verdict& verdict) {
     verdict.seconds = found->seconds;
     // Only now is it worth to look at how far the reference is from itself.
     const bool had_all = has_levels_ && (f32 || has_rounded_);
+    if (!found->agrees && had_all && !f32 && !why_no_rounded_.empty())
+        verdict.text +=
+            " (without the limits of an ideal bf16 device, whose twin of the model is "
+            "not there: " +
+            why_no_rounded_ + ')';
     if (found->agrees || had_all) return {};
     if (auto done = add_levels(); !done) return done;
     if (!f32)
@@ -462,15 +482,63 @@ Result<void> ModelSteps::run() {
     if (row_.compiled == ModelRow::Compiled::no || !inputs) return {};
     if (auto done = look_at_compiled_shapes(); !done) return done;
     if (row_.compiled == ModelRow::Compiled::no || !row_.reference_runs) return {};
-    if (auto done = check(Numerics::standard, row_.standard); !done) return done;
+    if (auto done = compile_f32(); !done) return done;
+    for (;;) {
+        if (auto done = check_picture(); !done) return done;
+        const auto more = next_picture();
+        if (!more) return more.error();
+        if (!*more) return {};
+    }
+}
+
+// Says in the row where it fails.
+Result<void> ModelSteps::compile_f32() {
     std::vector<std::string> errors;
-    auto compiled = compile(Numerics::f32, &errors);
+    const auto compiled = compile(Numerics::f32, &errors);
     if (!compiled) return compiled.error();
-    if (*compiled) return check(Numerics::f32, row_.f32);
-    row_.f32 = {Verdict::State::fails,
-                "does not compile with --numerics f32" +
-                    (errors.empty() ? "" : ": " + short_text(errors.front()))};
+    if (!*compiled)
+        row_.f32 = {Verdict::State::fails,
+                    "does not compile with --numerics f32" +
+                        (errors.empty() ? "" : ": " + short_text(errors.front()))};
     return {};
+}
+
+// Both ways to compute on the picture at hand, as long as they agree on those before.
+Result<void> ModelSteps::check_picture() {
+    const std::pair<Numerics, Verdict*> ways[] = {{Numerics::standard, &row_.standard},
+                                                  {Numerics::f32, &row_.f32}};
+    for (const auto& [numerics, verdict] : ways) {
+        if (verdict->state == Verdict::State::differs || verdict->state == Verdict::State::fails)
+            continue;
+        if (auto done = check(numerics, *verdict); !done) return done;
+        if (verdict->state != Verdict::State::agrees && request_.pictures.size() > 1)
+            verdict->text = request_.pictures[picture_].name + ": " + verdict->text;
+    }
+    return {};
+}
+
+// Whether there is another one that the model is to see, and ONNX Runtime has seen it.
+Result<bool> ModelSteps::next_picture() {
+    const bool sees = std::ranges::any_of(settled_, [](const NamedTensor& input) {
+        return picture_axes(input.data.shape).height != 0;
+    });
+    const bool open =
+        row_.standard.state == Verdict::State::agrees || row_.f32.state == Verdict::State::agrees;
+    if (!sees || !open || picture_ + 1 >= request_.pictures.size()) return false;
+    ++picture_;
+    has_levels_ = has_rounded_ = false;
+    std::error_code error;
+    for (const char* level : reference_levels) fs::remove_all(folder_ + '/' + level, error);
+    for (const char* further : {nudged_reference, rounded_reference})
+        fs::remove_all(folder_ + '/' + further, error);
+    fs::remove(folder_ + "/rounded.onnx", error);
+    const auto ran = run_reference(settled_);
+    if (!ran || *ran) return ran;
+    row_.standard = {Verdict::State::fails,
+                     request_.pictures[picture_].name + ": ONNX Runtime: " + row_.reference_text};
+    row_.reference_runs = true;
+    row_.reference_text.clear();
+    return false;
 }
 
 }  // namespace

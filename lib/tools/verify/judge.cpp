@@ -207,7 +207,7 @@ Parts compare_details(const vision::PictureDetails& found, const vision::Picture
         return std::abs(a - b) <= 0.05f + 1e-3f * std::abs(b);
     };
     Parts parts{expected.keypoints.size() + expected.class_maps.size() +
-                    (expected.embedding.empty() ? 0u : 1u),
+                    (expected.embedding.empty() ? 0u : 1u) + (expected.text.empty() ? 0u : 1u),
                 0};
     for (size_t i = 0; i < expected.keypoints.size(); ++i) {
         const bool there = i < found.keypoints.size();
@@ -219,6 +219,7 @@ Parts compare_details(const vision::PictureDetails& found, const vision::Picture
         found.mask_pixels != expected.mask_pixels)
         parts.differing += std::max<size_t>(1, expected.class_maps.size());
     parts.differing += !std::ranges::equal(found.embedding, expected.embedding, near);
+    parts.differing += found.text != expected.text;
     return parts;
 }
 
@@ -276,7 +277,8 @@ Judgement judge_selection(const Decoded& found, const Candidates& candidates,
         return {.text = candidates.boxes.empty() ? "no candidate to compare" : "nothing is kept",
                 .is_empty = candidates.boxes.empty() && candidates.picture.keypoints.empty() &&
                             candidates.picture.class_maps.empty() &&
-                            candidates.picture.embedding.empty()};
+                            candidates.picture.embedding.empty() &&
+                            candidates.picture.text.empty()};
     return {least == 0, least == 0 ? 0 : 1 + static_cast<double>(least), 0,
             std::to_string(least) + " of " + std::to_string(all) + " kept differ, at most 0"};
 }
@@ -316,6 +318,60 @@ void add_effect(Effect& effect, const Decoded& found, const Decoded& expected, f
         effect.same_class += same ? 1 : 0;
     }
     if (was_good && !effect.is_good()) effect.sample = sample;
+}
+
+namespace {
+
+// The least part of a map's pixels that are the same in both.
+double same_pixels(const vision::PictureDetails& found, const vision::PictureDetails& expected) {
+    double least = 1;
+    for (size_t m = 0; m < expected.class_maps.size(); ++m) {
+        const Mask& want = expected.class_maps[m];
+        const size_t pixels = size_t{want.width} * want.height, size = want.pixel_bytes;
+        if (m >= found.class_maps.size() || found.class_maps[m].width != want.width ||
+            found.class_maps[m].height != want.height || found.class_maps[m].pixel_bytes != size)
+            return 0;
+        const auto own =
+            found.mask_pixels.begin() + static_cast<std::ptrdiff_t>(found.class_maps[m].first);
+        const auto other = expected.mask_pixels.begin() + static_cast<std::ptrdiff_t>(want.first);
+        size_t same = 0;
+        for (size_t i = 0; i < pixels; ++i) {
+            const auto at = static_cast<std::ptrdiff_t>(i * size);
+            same += std::equal(own + at, own + at + static_cast<std::ptrdiff_t>(size), other + at);
+        }
+        if (pixels != 0)
+            least = std::min(least, static_cast<double>(same) / static_cast<double>(pixels));
+    }
+    return least;
+}
+
+}  // namespace
+
+void add_picture(PictureEffect& effect, const vision::PictureDetails& found,
+                 const vision::PictureDetails& expected) {
+    if (!expected.class_maps.empty()) {
+        effect.maps += expected.class_maps.size();
+        effect.same_pixels = std::min(effect.same_pixels, same_pixels(found, expected));
+    }
+    for (size_t i = 0; i < expected.keypoints.size(); ++i) {
+        ++effect.points;
+        const bool there = i < found.keypoints.size();
+        const Keypoint& want = expected.keypoints[i];
+        const double shift =
+            there ? std::hypot(found.keypoints[i].x - want.x, found.keypoints[i].y - want.y)
+                  : HUGE_VAL;
+        effect.point_shift = std::max(effect.point_shift, shift);
+    }
+    if (!expected.embedding.empty()) {
+        ++effect.embeddings;
+        const std::vector<double> a(found.embedding.begin(), found.embedding.end()),
+            b(expected.embedding.begin(), expected.embedding.end());
+        effect.cosine = std::min(effect.cosine, a.size() == b.size() ? cosine(a, b) : 0);
+    }
+    if (!expected.text.empty() || !found.text.empty()) {
+        ++effect.texts;
+        effect.same_texts += found.text == expected.text;
+    }
 }
 
 }  // namespace vartml::verify

@@ -54,4 +54,8 @@ Judgement judge_selection(const Decoded& found, const vision::Candidates& candid
 void add_effect(Effect& effect, const Decoded& found, const Decoded& expected, float threshold,
                 const std::string& sample);
 
+// Adds what both sides give of the whole picture beside boxes and classes.
+void add_picture(PictureEffect& effect, const vision::PictureDetails& found,
+                 const vision::PictureDetails& expected);
+
 }  // namespace vartml::verify

@@ -36,16 +36,8 @@ std::string model_words(const Report& r) {
            worst->subject;
 }
 
-std::string effect_words(const Effect& e) {
+std::string detection_words(const Effect& e) {
     std::string text;
-    if (e.classified != 0)
-        text += e.same_class == e.classified
-                    ? std::string("the top class is the same")
-                    : "the top class differs in " + std::to_string(e.classified - e.same_class) +
-                          " of " + count(e.classified, "frame");
-    if (e.classified != 0 && e.expected + e.added + e.at_threshold == 0) return text;
-    if (!text.empty()) text += "; ";
-    if (e.expected + e.added + e.at_threshold == 0) return text + "neither side detects anything";
     if (e.found == e.expected)
         text += e.expected == 1
                     ? "the one detection is found again"
@@ -61,6 +53,35 @@ std::string effect_words(const Effect& e) {
     if (e.at_threshold != 0)
         text += ", " + std::to_string(e.at_threshold) + " at the score threshold on one side only";
     return text;
+}
+
+// Each kind of result that there is, in its own words.
+std::string effect_words(const Effect& e) {
+    std::string text;
+    const auto add = [&](const std::string& words) { text += (text.empty() ? "" : "; ") + words; };
+    if (e.classified != 0)
+        add(e.same_class == e.classified
+                ? std::string("the top class is the same")
+                : "the top class differs in " + std::to_string(e.classified - e.same_class) +
+                      " of " + count(e.classified, "frame"));
+    if (e.expected + e.added + e.at_threshold != 0) add(detection_words(e));
+    const PictureEffect& p = e.picture;
+    if (p.maps != 0)
+        add(p.same_pixels == 1 ? "every pixel of the class map has the same class"
+                               : number(100 * p.same_pixels, "%.4g") +
+                                     " % of the class map's pixels have the same class");
+    if (p.points != 0)
+        add("the " + count(p.points, "key point") +
+            (p.points == 1 ? " is at most " : " are at most ") + number(p.point_shift) +
+            " pixels of the input off");
+    if (p.embeddings != 0)
+        add("the embedding has a cosine of " + number(p.cosine, "%.5g") + " to the reference's");
+    if (p.texts != 0)
+        add(p.same_texts == p.texts
+                ? std::string("the text is the same")
+                : "the text differs in " + std::to_string(p.texts - p.same_texts) + " of " +
+                      count(p.texts, "frame"));
+    return text.empty() ? "decoder " + e.decoder + " finds nothing on either side" : text;
 }
 
 std::string capital(std::string text) {
@@ -222,6 +243,14 @@ std::string json_text(const Report& r) {
                           {"worst_score_difference", e->worst_score},
                           {"classified", e->classified},
                           {"same_class", e->same_class},
+                          {"class_maps", e->picture.maps},
+                          {"same_pixels", e->picture.same_pixels},
+                          {"keypoints", e->picture.points},
+                          {"keypoint_shift", e->picture.point_shift},
+                          {"embeddings", e->picture.embeddings},
+                          {"embedding_cosine", e->picture.cosine},
+                          {"texts", e->picture.texts},
+                          {"same_texts", e->picture.same_texts},
                           {"good", e->is_good()}};
     if (const auto& l = r.layers) {
         json["layers"] = {

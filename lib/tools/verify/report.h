@@ -25,6 +25,17 @@ struct Finding {
     bool is_empty = false;  // no sample had anything to compare
 };
 
+// What a family gives of the whole picture that is neither box nor class: the worst of all frames.
+struct PictureEffect {
+    size_t maps = 0;         // class maps of the reference
+    double same_pixels = 1;  // part of a map's pixels that have the same class
+    size_t points = 0;       // key points of the reference
+    double point_shift = 0;  // pixels of the model's input
+    size_t embeddings = 0;
+    double cosine = 1;
+    size_t texts = 0, same_texts = 0;  // frames where either side reads one
+};
+
 // What all stages together do to what is found in the frames. A detection is found again where the
 // other side has one of the same class and an IoU of at least 0.5.
 struct Effect {
@@ -35,6 +46,7 @@ struct Effect {
     size_t at_threshold = 0;         // missing or added, nearer to it than most_score
     double worst_iou = 1, worst_score = 0;
     size_t classified = 0, same_class = 0;  // frames with a class of the whole picture
+    PictureEffect picture;                  // told, not judged: the outputs are
     std::string sample;                     // of the first that is not good
     bool is_good() const {
         return missing + added == 0 && same_class == classified && worst_iou >= least_iou &&

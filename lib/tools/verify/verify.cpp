@@ -6,9 +6,14 @@
 #include <utility>
 
 #include "lib/compile/connect.h"
+#include "lib/compile/onnx/rounded.h"
+#include "lib/model/entries.h"
+#include "lib/tools/verify/agreement.h"
 #include "lib/tools/verify/feed.h"
+#include "lib/tools/verify/folder_check.h"
 #include "lib/tools/verify/judge.h"
 #include "lib/tools/verify/layers.h"
+#include "lib/tools/verify/made_input.h"
 #include "lib/tools/verify/onnxruntime.h"
 #include "lib/tools/verify/reference_tensor.h"
 #include "lib/tools/verify/session.h"
@@ -52,6 +57,11 @@ private:
     Result<void> forgive_spread(std::vector<Judgement>& judgements,
                                 const std::vector<TensorData>& values,
                                 const std::vector<TensorData>& expected, const Fed& fed);
+    using Outputs = std::map<std::string, TensorData>;
+    Result<std::optional<Outputs>> run_rounded(const Fed& fed);
+    Result<void> agree_as_collections_do(std::vector<Judgement>& judgements,
+                                         const std::vector<TensorData>& values,
+                                         const std::vector<TensorData>& expected, const Fed& fed);
     Tolerance tolerance_of(size_t output) const;
     Result<void> forgive_order(std::vector<Judgement>& judgements,
                                const std::vector<TensorData>& values,
@@ -75,7 +85,9 @@ private:
     std::optional<OnnxRuntime> onnxruntime_;
     std::string why_no_onnxruntime_;
     std::optional<DecodePath> decode_;
-    bool was_quantised_ = false;
+    bool was_quantised_ = false;  // by vartml compile --quantize
+    bool is_quantised_ = false;   // as the ONNX file has it
+    std::string why_no_rounded_;  // why there is no rounded twin; told once
     Report report_;
 };
 
@@ -109,6 +121,7 @@ Result<void> Verification::look_for_codes() {
     // Where the ONNX file cannot be imported, the tolerances of its types hold.
     const auto quantised = compiler::was_quantised(*model, request_.model);
     was_quantised_ = quantised && *quantised;
+    is_quantised_ = !was_quantised_ && compiler::computes_on_codes(*model);
     if (was_quantised_)
         report_.notes.push_back(
             "the compiled model is int8 and the ONNX file is float: outputs are to reach a cosine "
@@ -229,14 +242,16 @@ Tolerance Verification::tolerance_of(size_t output) const {
                  : session_.tolerance_of_output(output, request_.tolerance);
 }
 
-// A quantised model is defined up to what ONNX Runtime itself makes of it at its optimisation
-// levels: who is as near to one of them as they are to each other is good.
+// A model is defined up to what ONNX Runtime itself makes of it at its optimisation levels: who is
+// as near to one of them as they are to each other is good. Of a quantised model the rule of whole
+// collections decides, so that both ways to ask give one answer.
 Result<void> Verification::forgive_spread(std::vector<Judgement>& judgements,
                                           const std::vector<TensorData>& values,
                                           const std::vector<TensorData>& expected, const Fed& fed) {
     if (!onnxruntime_ || request_.tolerance ||
         std::ranges::all_of(judgements, [](const Judgement& j) { return j.is_good; }))
         return {};
+    if (is_quantised_) return agree_as_collections_do(judgements, values, expected, fed);
     std::vector<std::vector<TensorData>> references(expected.size());
     for (size_t i = 0; i < expected.size(); ++i) references[i].push_back(expected[i]);
     for (const char* level : {"basic", "extended", "all"}) {
@@ -248,6 +263,73 @@ Result<void> Verification::forgive_spread(std::vector<Judgement>& judgements,
     }
     for (size_t i = 0; i < judgements.size(); ++i)
         judgements[i] = judge_spread(judgements[i], values[i], references[i], tolerance_of(i));
+    return {};
+}
+
+// What ONNX Runtime gives for the twin that rounds each tensor to bf16; nothing where there is
+// none.
+Result<std::optional<Verification::Outputs>> Verification::run_rounded(const Fed& fed) {
+    const auto folder = artifact::ExtractionFolder::create({});  // private, gone afterwards
+    if (!folder) return folder.error();
+    const std::string twin = folder->path() + "/rounded.onnx";
+    std::string why;
+    if (const auto written = onnx::write_rounded(request_.model, twin); !written) {
+        why = written.error().message;
+    } else {
+        auto outputs = onnxruntime_->run(twin, named_inputs(fed));
+        if (outputs) return std::optional(std::move(*outputs));
+        if (outputs.error().code != ErrorCode::device) return outputs.error();
+        why = outputs.error().message;
+    }
+    if (why_no_rounded_.empty())
+        report_.notes.push_back(
+            "what an ideal bf16 device gives is not known, so the limits do not "
+            "take it into account: " +
+            why);
+    why_no_rounded_ = why;
+    return std::optional<Outputs>();
+}
+
+Result<void> Verification::agree_as_collections_do(std::vector<Judgement>& judgements,
+                                                   const std::vector<TensorData>& values,
+                                                   const std::vector<TensorData>& expected,
+                                                   const Fed& fed) {
+    const Rule rule = request_.numerics == "f32" ? Rule::f32 : Rule::standard;
+    std::vector<ExpectedOutput> all(expected.size());
+    for (size_t i = 0; i < expected.size(); ++i) all[i].plain = expected[i];
+    const auto take = [&](const Outputs& outputs, std::vector<TensorData> ExpectedOutput::* to) {
+        for (size_t i = 0; i < all.size(); ++i)
+            if (const auto it = outputs.find(session_.outputs()[i].name); it != outputs.end())
+                (all[i].*to).push_back(in_bound(it->second, session_.outputs()[i].cpu.shape));
+    };
+    for (const char* level : reference_levels) {
+        if (level == reference_levels[0]) continue;
+        const auto outputs = onnxruntime_->run(request_.model, named_inputs(fed), {}, level);
+        if (!outputs && outputs.error().code != ErrorCode::device) return outputs.error();
+        if (outputs) take(*outputs, &ExpectedOutput::levels);
+    }
+    std::vector<OnnxRuntime::Named> nudged = named_inputs(fed);
+    bool is_other = false;
+    for (NamedTensor& input : nudged) is_other = nudge(input.data) || is_other;
+    if (is_other) {
+        const auto outputs = onnxruntime_->run(request_.model, nudged);
+        if (!outputs && outputs.error().code != ErrorCode::device) return outputs.error();
+        if (outputs) take(*outputs, &ExpectedOutput::levels);
+    }
+    if (rule == Rule::standard) {
+        const auto outputs = run_rounded(fed);
+        if (!outputs) return outputs.error();
+        if (*outputs) take(**outputs, &ExpectedOutput::rounded);
+    }
+    for (size_t i = 0; i < judgements.size(); ++i) {
+        Judgement& j = judgements[i];
+        if (j.is_good) continue;
+        const OutputAgreement agreement = judge_agreement(values[i], all[i], rule);
+        j.is_good = agreement.is_good;
+        if (j.is_good) j.excess = 1;
+        j.text +=
+            (j.is_good ? ", but of a quantised model this is enough: " : "; ") + agreement.text;
+    }
     return {};
 }
 
@@ -350,6 +432,9 @@ Result<void> Verification::check_effect(const Sample& sample, const Fed& fed,
     if (!report_.effect) report_.effect = new_effect();
     add_effect(*report_.effect, *found, decode_->reference_select(*candidates, fed.frame),
                decode_->score_threshold(), sample.name);
+    const auto own_candidates = decode_->candidates(tensors(own), fed.own_frame);
+    if (!own_candidates) return own_candidates.error();
+    add_picture(report_.effect->picture, own_candidates->picture, candidates->picture);
     return {};
 }
 

@@ -159,6 +159,43 @@ TEST(MadeInput, IsNudgedByNoMoreThanAnyRounding) {
 
 // ---- a folder
 
+std::string big_endian(uint32_t value) {
+    std::string bytes;
+    for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(value >> shift);
+    return bytes;
+}
+
+std::string png_chunk(const std::string& kind_and_data) {
+    uint32_t crc = 0xFFFFFFFF;
+    for (const char c : kind_and_data) {
+        crc ^= static_cast<uint8_t>(c);
+        for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ (crc & 1 ? 0xEDB88320 : 0);
+    }
+    return big_endian(static_cast<uint32_t>(kind_and_data.size() - 4)) + kind_and_data +
+           big_endian(~crc);
+}
+
+// 8x8 pixels of one grey, or of one that each column has `more` of; not compressed.
+std::string png_of(int grey, int more = 0) {
+    std::string row(1, '\0'), rows;
+    for (int x = 0; x < 8; ++x) row += std::string(3, static_cast<char>(grey + x * more));
+    for (int y = 0; y < 8; ++y) rows += row;
+    uint32_t a = 1, b = 0;
+    for (const char c : rows) {
+        a = (a + static_cast<uint8_t>(c)) % 65521;
+        b = (b + a) % 65521;
+    }
+    const auto size = static_cast<uint16_t>(rows.size());
+    const auto low = [](uint16_t v) { return static_cast<char>(v & 0xFF); };
+    const auto high = [](uint16_t v) { return static_cast<char>(v >> 8); };
+    const auto inverse = static_cast<uint16_t>(~size);
+    const std::string zlib = std::string("\x78\x01\x01") + low(size) + high(size) + low(inverse) +
+                             high(inverse) + rows + big_endian(b << 16 | a);
+    return "\x89PNG\r\n\x1a\n" +
+           png_chunk("IHDR" + big_endian(8) + big_endian(8) + std::string("\x08\x02\0\0\0", 5)) +
+           png_chunk("IDAT" + zlib) + png_chunk("IEND");
+}
+
 class VerifyAll : public testing::Test {
 protected:
     void SetUp() override {
@@ -216,6 +253,54 @@ TEST_F(VerifyAll, TellsWhatCompilesAndAgreesAtOnceAndAfterTheMessage) {
     EXPECT_TRUE(says("2 models, 2 that ONNX Runtime ")) << out_;
     EXPECT_TRUE(says("1 of 2    50.0 %")) << out_;
     EXPECT_EQ(json_["summary"].value("compiled_and_default_agrees", 0), 2);
+}
+
+// A row of a table, by how bright the picture is: there is none for white.
+TEST_F(VerifyAll, ShowsAModelThePicturesOfAFolderInTurn) {
+    TinyOnnx m;
+    m.input("x", {1, 3, 16, 16}).floats("twenty", {1}, {20}).weights("table", {10, 4});
+    m.node("ReduceMean", {"x"}, {"mean"}, {{"keepdims", int64_t{0}}})
+        .node("Mul", {"mean", "twenty"}, {"number"})
+        .node("Cast", {"number"}, {"row"}, {{"to", int64_t{TinyOnnx::int64}}})
+        .node("Gather", {"table", "row"}, {"y"})
+        .output("y")
+        .save(dir_ / "models/rows.onnx");
+    test::spill(dir_ / "pictures/a black.png", png_of(0));
+    test::spill(dir_ / "pictures/b grey.png", png_of(100));
+    ASSERT_EQ(run("--picture pictures"), 0) << out_ << err_;
+    test::spill(dir_ / "pictures/c white.png", png_of(255));
+    ASSERT_EQ(run("--picture pictures"), 6) << out_ << err_;
+    EXPECT_EQ(row("rows.onnx")["default"].value("text", "").find("c white.png: ONNX Runtime: "), 0U)
+        << out_;
+    ASSERT_EQ(run("--picture 'pictures/b grey.png'"), 0) << out_ << err_;
+    fs::create_directories(dir_ / "empty");
+    EXPECT_EQ(run("--picture empty"), 1);
+    EXPECT_NE(err_.find("--picture: empty holds no picture"), std::string::npos) << err_;
+}
+
+// Small steps from column to column, which bf16 does not hold, and weights in a file of their own,
+// with which no twin is written.
+TEST_F(VerifyAll, SaysWhyTheIdealDeviceIsNotAsked) {
+    TinyOnnx m;
+    m.input("x", {1, 3, 16, 16}).node("Conv", {"x", "w"}, {"y"}).output("y");
+    ::onnx::TensorProto weights;
+    weights.set_name("w");
+    weights.set_data_type(TinyOnnx::float32);
+    for (const int64_t d : {1, 3, 1, 2}) weights.add_dims(d);
+    weights.set_data_location(::onnx::TensorProto::EXTERNAL);
+    auto& location = *weights.add_external_data();
+    location.set_key("location");
+    location.set_value("w.bin");
+    m.initialiser(weights).save(dir_ / "models/steps.onnx");
+    const float step[] = {1, -1, 1, -1, 1, -1};
+    test::spill(dir_ / "models/w.bin",
+                std::string(reinterpret_cast<const char*>(step), sizeof step));
+    test::spill(dir_ / "models/steps.modelinfo", "[x]\ndir=input\nx-vartml-scale=0.01\n");
+    test::spill(dir_ / "steps.png", png_of(200, 1));
+    ASSERT_EQ(run("--picture steps.png"), 6) << out_ << err_;
+    EXPECT_EQ(row("steps.onnx")["f32"].value("verdict", ""), "agrees") << out_;
+    const std::string text = row("steps.onnx")["default"].value("text", "");
+    EXPECT_NE(text.find("without the limits of an ideal bf16 device"), std::string::npos) << out_;
 }
 
 TEST_F(VerifyAll, ComparesTheNumbersOfAMap) {

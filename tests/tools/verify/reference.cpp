@@ -149,6 +149,48 @@ TEST(Effect, CountsWhatIsFoundAgainLostAndNew) {
     }
 }
 
+TEST(Effect, SaysWhatTheFamilyGives) {
+    const auto words = [](const Effect& effect) {
+        Report report;
+        report.effect = effect;
+        return console_text(report);
+    };
+    Effect none;
+    none.decoder = "ctc-text";
+    EXPECT_NE(words(none).find("Decoder ctc-text finds nothing on either side."), std::string::npos)
+        << words(none);
+    vision::PictureDetails found, expected;
+    expected.class_maps = {{0, 0, 2, 2, 2, 2, 0, 1}};
+    expected.mask_pixels = {0, 1, 2, 2};
+    expected.keypoints = {{10, 20}, {30, 40}};
+    expected.embedding = {0.6f, 0.8f};
+    expected.text = "42";
+    found = expected;
+    found.mask_pixels[1] = 3;
+    found.keypoints[1].x += 0.5f;
+    Effect effect;
+    add_picture(effect.picture, found, expected);
+    for (const char* part :
+         {"75 % of the class map's pixels have the same class",
+          "the 2 key points are at most 0.5 pixels of the input off",
+          "the embedding has a cosine of 1 to the reference's", "the text is the same"})
+        EXPECT_NE(words(effect).find(part), std::string::npos) << words(effect);
+    found.text.clear();
+    add_picture(effect.picture, found, expected);
+    EXPECT_NE(words(effect).find("the text differs in 1 of 2 frames"), std::string::npos)
+        << words(effect);
+}
+
+// A line of text is something to compare.
+TEST(Judge, ComparesTexts) {
+    vision::Candidates text, other;
+    text.picture.text = "42";
+    other.picture.text = "43";
+    EXPECT_FALSE(judge_candidates(text, text, 0.5f).is_empty);
+    EXPECT_TRUE(judge_candidates(text, text, 0.5f).is_good);
+    EXPECT_FALSE(judge_candidates(text, other, 0.5f).is_good);
+}
+
 TEST(ReferenceDecode, MeansOverlappingBoxesByTheirScores) {
     // Of the first two, 10 pixels apart, the mean lies at 3/4 of the way to the better one; the
     // third is far away, the fourth of another class.

@@ -275,5 +275,85 @@ TEST_F(Stage, SaysWhenStagesTogetherLoseDetections) {
               std::string::npos);
 }
 
+// ---- quantised models
+
+::onnx::TensorProto codes(const std::string& name, const Ints& shape, const std::string& bytes) {
+    ::onnx::TensorProto tensor;
+    tensor.set_name(name);
+    tensor.set_data_type(TinyOnnx::uint8);
+    for (const int64_t d : shape) tensor.add_dims(d);
+    tensor.set_raw_data(bytes);
+    return tensor;
+}
+
+// An input that is quantised, a convolution between codes, and its dequantised output.
+void save_quantised(const std::string& path) {
+    TinyOnnx m;
+    m.input("x", {1, 3, 16, 16}).floats("s", {}, {0.01f}).floats("t", {}, {0.02f});
+    m.initialiser(codes("zero", {}, "\x64"));
+    m.floats("ws", {}, {0.01f}).initialiser(codes("wz", {}, "\x80"));
+    std::string weights(8 * 3 * 3 * 3, '\0');
+    for (size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<char>(37 * i % 251);
+    m.initialiser(codes("w", {8, 3, 3, 3}, weights));
+    m.node("QuantizeLinear", {"x", "s", "zero"}, {"q"})
+        .node("QLinearConv", {"q", "s", "zero", "w", "ws", "wz", "t", "zero"}, {"c"})
+        .node("DequantizeLinear", {"c", "t", "zero"}, {"y"})
+        .output("y")
+        .save(path);
+}
+
+// One rule for `vartml verify` and `vartml verify --all`: more than a step is no fault by itself.
+TEST(Quantised, AreJudgedByTheRuleOfCollections) {
+    if (!std::getenv("VARTML_ONNXRUNTIME_CHILD"))
+        GTEST_SKIP() << "built without ONNX Runtime's headers";
+    const test::TempDir folder;
+    save_quantised(folder / "net.onnx");
+    compiler::CompileRequest compile;
+    compile.model = folder / "net.onnx";
+    compile.output = folder / "net.rai";
+    compile.convert_floats = false;
+    const auto compiled = compiler::compile(compile);
+    ASSERT_TRUE(compiled) << compiled.error().message;
+    Request r;
+    r.model = compile.model;
+    r.compiled = compile.output;
+    r.num_samples = 1;
+    r.kind = "stored input";
+    r.sample = [](size_t) {
+        Sample sample;
+        TensorData x{DataType::float32, {1, 3, 16, 16}, std::vector<std::byte>(4 * 768)};
+        for (size_t i = 0; i < 768; ++i) {
+            const float value = std::sin(0.37f * static_cast<float>(i));
+            std::memcpy(&x.bytes[4 * i], &value, 4);
+        }
+        sample.name = "waves";
+        sample.inputs = {std::move(x)};
+        return Result<Sample>(std::move(sample));
+    };
+    struct Row {
+        float (*change)(float);
+        bool is_good;
+    };
+    const Row changes[] = {
+        {[](float v) { return v; }, true},
+        // Two steps on the largest: the cosine hardly sees it.
+        {[](float v) { return v > 1.5f ? v + 0.04f : v; }, true},
+        {[](float v) { return v > 0 ? 0 : v; }, false},
+    };
+    for (const Row& row : changes) {
+        Stages stages = product_stages();
+        change_output(stages, row.change);
+        const auto report = verify(r, stages);
+        ASSERT_TRUE(report) << report.error().message;
+        EXPECT_EQ(report->is_good(), row.is_good) << console_text(*report);
+        // A tolerance that the user gives is kept to.
+        Request strict = r;
+        strict.tolerance = 1;
+        const auto kept = verify(strict, stages);
+        ASSERT_TRUE(kept) << kept.error().message;
+        EXPECT_EQ(kept->is_good(), &row == changes) << console_text(*kept);
+    }
+}
+
 }  // namespace
 }  // namespace vartml::verify

@@ -28,7 +28,6 @@
 #include "gst/support/property_table.h"
 
 GST_DEBUG_CATEGORY_STATIC(vartmlmetajoin_debug);
-GST_DEBUG_CATEGORY_STATIC(performance_debug);
 #define GST_CAT_DEFAULT vartmlmetajoin_debug
 
 using namespace vartml::gst;
@@ -311,7 +310,7 @@ void warn_of_unlinked(GstVartmlMetaJoin* self) {
 void count_copy(GstVartmlMetaJoin* self) {
     const std::lock_guard lock(self->state->joint.mutex);
     if (self->state->joint.counts.copied++ == 0) {
-        GST_CAT_WARNING_OBJECT(performance_debug, self,
+        GST_CAT_WARNING_OBJECT(performance_log(), self,
                                "the picture's memory cannot be shared: copied to add metadata");
     }
 }
@@ -528,7 +527,6 @@ static void gst_vartml_meta_join_init(GstVartmlMetaJoin* self) {
 static void gst_vartml_meta_join_class_init(GstVartmlMetaJoinClass* klass) {
     GST_DEBUG_CATEGORY_INIT(vartmlmetajoin_debug, "vartmlmetajoin", 0,
                             "metadata of one branch on pictures of another");
-    GST_DEBUG_CATEGORY_GET(performance_debug, "GST_PERFORMANCE");
     auto* gobject = G_OBJECT_CLASS(klass);
     auto* element = GST_ELEMENT_CLASS(klass);
     gobject->finalize = finalize;

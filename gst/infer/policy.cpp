@@ -170,13 +170,8 @@ bool Copies::count(CopyReason reason, uint64_t bytes) {
         return true;
     }
     if (policy == CopyPolicy::allow || told_[size_t(reason)].exchange(true)) return false;
-    static GstDebugCategory* const performance = [] {
-        GstDebugCategory* category = nullptr;
-        GST_DEBUG_CATEGORY_GET(category, "GST_PERFORMANCE");
-        return category;
-    }();
     const CopyReasonText& text = copy_reason(reason);
-    GST_CAT_WARNING_OBJECT(performance, element_,
+    GST_CAT_WARNING_OBJECT(performance_log(), element_,
                            "copy '%s' of %" G_GUINT64_FORMAT " bytes per frame: %s", text.nick,
                            guint64(bytes), text.why);
     post_warning(element_, "pass the frame without a copy", copy(reason, bytes));

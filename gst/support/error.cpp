@@ -61,6 +61,15 @@ void log_warning(const std::string& text) {
     GST_CAT_WARNING(library_category, "%s", text.c_str());
 }
 
+GstDebugCategory* performance_log() {
+    static GstDebugCategory* const known = [] {
+        GstDebugCategory* category = nullptr;
+        GST_DEBUG_CATEGORY_GET(category, "GST_PERFORMANCE");
+        return category;
+    }();
+    return known;
+}
+
 std::string settings_text(gpointer element) {
     guint count = 0;
     GParamSpec** const specs = g_object_class_list_properties(G_OBJECT_GET_CLASS(element), &count);

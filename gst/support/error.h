@@ -21,6 +21,9 @@ void install_log();
 // A line of ours in the same category.
 void log_warning(const std::string& text);
 
+// GStreamer's category GST_PERFORMANCE.
+GstDebugCategory* performance_log();
+
 // What the user chose: the element's own properties that are not as by default, as
 // `name=value name=value`; those that cannot be read back (passwords) are left out.
 std::string settings_text(gpointer element);

@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "gst/support/error.h"
 #include "gst/support/tensor_meta.h"
 
 namespace vartml::gst {
@@ -57,12 +58,7 @@ void sync_properties(GstBaseTransform* base, const GstBuffer* buffer) {
 }
 
 void CopyNotice::copied(gpointer element, const char* why) {
-    static GstDebugCategory* const performance = [] {
-        GstDebugCategory* category = nullptr;
-        GST_DEBUG_CATEGORY_GET(category, "GST_PERFORMANCE");
-        return category;
-    }();
-    if (!std::exchange(told_, true)) GST_CAT_WARNING_OBJECT(performance, element, "%s", why);
+    if (!std::exchange(told_, true)) GST_CAT_WARNING_OBJECT(performance_log(), element, "%s", why);
 }
 
 GstFlowReturn prepare_writable(GstBuffer* in, GstBuffer** out, bool& copied) {

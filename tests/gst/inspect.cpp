@@ -133,6 +133,61 @@ TEST(Inspect, ShowsEachPropertyWithTextUnitAndMutability) {
     }
 }
 
+// Something else than the default that the property may have; of a structure none.
+GValue other_value(GParamSpec* spec) {
+    GValue value = G_VALUE_INIT;
+    g_value_init(&value, spec->value_type);
+    if (G_IS_PARAM_SPEC_STRING(spec)) g_value_set_static_string(&value, "another");
+    if (G_IS_PARAM_SPEC_BOOLEAN(spec))
+        g_value_set_boolean(&value, !G_PARAM_SPEC_BOOLEAN(spec)->default_value);
+    if (G_IS_PARAM_SPEC_UINT(spec)) g_value_set_uint(&value, G_PARAM_SPEC_UINT(spec)->maximum);
+    if (G_IS_PARAM_SPEC_INT(spec)) g_value_set_int(&value, G_PARAM_SPEC_INT(spec)->maximum);
+    if (G_IS_PARAM_SPEC_UINT64(spec)) g_value_set_uint64(&value, 12'345'678'901);
+    if (G_IS_PARAM_SPEC_DOUBLE(spec))
+        g_value_set_double(&value, G_PARAM_SPEC_DOUBLE(spec)->maximum);
+    if (G_IS_PARAM_SPEC_ENUM(spec)) {
+        const GEnumClass* known = G_PARAM_SPEC_ENUM(spec)->enum_class;
+        g_value_set_enum(&value, known->values[known->n_values - 1].value);
+    }
+    if (G_IS_PARAM_SPEC_FLAGS(spec))
+        g_value_set_flags(&value, G_PARAM_SPEC_FLAGS(spec)->flags_class->mask &
+                                      ~G_PARAM_SPEC_FLAGS(spec)->default_value);
+    return value;
+}
+
+TEST(Inspect, EachPropertyIsReadAsItIsWrittenAndBeforeThatAsItsDefault) {
+    unsigned written = 0;
+    for (GstElementFactory* factory : factories()) {
+        SCOPED_TRACE(GST_OBJECT_NAME(factory));
+        GstElement* element = gst_element_factory_create(factory, nullptr);
+        gst_object_ref_sink(element);
+        guint count = 0;
+        GParamSpec** specs = g_object_class_list_properties(G_OBJECT_GET_CLASS(element), &count);
+        for (guint i = 0; i < count; ++i) {
+            GParamSpec* spec = specs[i];
+            const GParamFlags both = G_PARAM_READWRITE;
+            if (spec->owner_type != G_OBJECT_TYPE(element) || (spec->flags & both) != both)
+                continue;
+            SCOPED_TRACE(spec->name);
+            GValue value = G_VALUE_INIT;
+            g_value_init(&value, spec->value_type);
+            g_object_get_property(G_OBJECT(element), spec->name, &value);
+            EXPECT_TRUE(g_param_value_defaults(spec, &value));
+            GValue other = other_value(spec);
+            g_object_set_property(G_OBJECT(element), spec->name, &other);
+            g_object_get_property(G_OBJECT(element), spec->name, &value);
+            EXPECT_EQ(g_param_values_cmp(spec, &value, &other), 0);
+            written += !g_param_value_defaults(spec, &value);
+            g_value_unset(&value);
+            g_value_unset(&other);
+        }
+        g_free(specs);
+        gst_object_unref(element);
+        gst_object_unref(factory);
+    }
+    EXPECT_GT(written, 80u);
+}
+
 TEST(Inspect, SaysWhatEachElementIs) {
     unsigned elements = 0;
     for (GstElementFactory* factory : factories()) {

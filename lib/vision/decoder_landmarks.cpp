@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keypoints as a list: [1,2K] of x, y or [1,3K] of x, y, z (also [1,K,2], [1,K,3]), in pixels of
 // the model's input or, where no number is larger than 2, in 0 to 1 of it. A further output of one
-// value may say whether there is anything at all. BlazePose has five values per point, the fourth
-// is the logit of its being visible, and six points behind those of the body that are not its own.
+// value may say whether there is anything at all; of several the first does, the others tell more
+// of it. MediaPipe's models have the points in Identity, their presence in Identity_1, which hand
+// it is in Identity_2, and the points in metres in Identity_3. BlazePose has five values per point,
+// the fourth is the logit of its being visible, and six points behind those of the body that are
+// not its own.
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdlib>
+#include <functional>
 
 #include "lib/vision/families.h"
 #include "lib/vision/maps.h"
@@ -77,6 +82,8 @@ public:
           points_(form.points),
           values_(form.values_per_point),
           activation_(presence ? activation_for(request, *presence, "sigmoid", "") : ""),
+          may_be_logit_(presence && request.info.activation.empty() &&
+                        ends_in(request, *presence).empty()),
           width_(static_cast<float>(request.width)),
           height_(static_cast<float>(request.height)) {
         if (presence) presence_ = static_cast<size_t>(presence - request.outputs.data());
@@ -92,6 +99,8 @@ public:
         if (presence_) {
             auto read = presence_view_.read(tensors[*presence_]);
             if (!read) return std::move(read).error();
+            const bool beyond = **read < 0 || **read > 1;  // no score, so it is a logit
+            if (may_be_logit_ && beyond) activation_ = Activation("sigmoid");
             score = activation_(**read);
             if (!std::isfinite(score)) ++out.not_finite;
             if (!(score >= context.threshold) || !std::isfinite(score)) return {};
@@ -136,16 +145,60 @@ private:
     unsigned values_;    // per point
     std::optional<size_t> presence_;
     Activation activation_, seen_{"sigmoid"};
+    bool may_be_logit_;     // nobody says what the presence is
     float width_, height_;  // of the model's input
     FloatView view_, presence_view_;
 };
 
+bool is_list_of_picture(const TensorInfo& output) {
+    return is_list(output) && output.name.find("world") == output.name.npos;
+}
+
+// "Identity_3" as "Identity_" and 3.
+struct NumberedName {
+    std::string_view stem;
+    unsigned long number;
+};
+NumberedName numbered(const TensorInfo& output) {
+    const std::string_view name = output.name;
+    const size_t digits = name.find_last_not_of("0123456789") + 1;
+    std::string_view stem = name.substr(0, digits);
+    const unsigned long number = std::strtoul(output.name.c_str() + digits, nullptr, 10);
+    if (digits < name.size() && stem.ends_with('_')) stem.remove_suffix(1);
+    return {stem, number};
+}
+
+// find_output(), and where that does not tell among several the first: by the numbers of their
+// names where these differ in nothing else, else as the model has them.
+const TensorInfo* first_output(const HeadRequest& request, std::string_view role,
+                               std::span<const std::string_view> hints,
+                               bool (*fits)(const TensorInfo&)) {
+    const TensorInfo* found = find_output(request, role, hints, fits);
+    if (found || output_with_role(request, role)) return found;
+    std::vector<const TensorInfo*> all;
+    for (const TensorInfo& output : request.outputs)
+        if (fits(output)) all.push_back(&output);
+    const auto called = [&](const TensorInfo* output) {
+        return std::ranges::any_of(hints, [&](std::string_view hint) {
+            return output->name.find(hint) != output->name.npos;
+        });
+    };
+    if (std::ranges::any_of(all, called)) std::erase_if(all, std::not_fn(called));
+    if (all.empty()) return nullptr;
+    const bool series = std::ranges::all_of(all, [&](const TensorInfo* output) {
+        return numbered(*output).stem == numbered(*all.front()).stem;
+    });
+    if (!series) return all.front();
+    return *std::ranges::min_element(
+        all, {}, [](const TensorInfo* output) { return numbered(*output).number; });
+}
+
 const TensorInfo* find_list(const HeadRequest& request) {
-    return find_output(request, "landmarks", landmark_hints, is_list);
+    return first_output(request, "landmarks", landmark_hints, is_list_of_picture);
 }
 
 const TensorInfo* find_presence(const HeadRequest& request) {
-    return find_output(request, "scores", presence_hints, is_single);
+    return first_output(request, "scores", presence_hints, is_single);
 }
 
 }  // namespace
@@ -160,8 +213,13 @@ bool fits_landmarks(const HeadRequest& request) {
     if (output_with_role(request, "landmarks") || may_be_other_than_classes(request, *list))
         return true;
     const auto singles = std::ranges::count_if(request.outputs, is_single);
+    // The same points once more, in units of the world.
+    const auto lists = std::ranges::count_if(request.outputs, [&](const TensorInfo& output) {
+        return is_list(output) && values_in(output) == values_in(*list);
+    });
     const bool table = !is_class_vector(list->cpu.shape) && !is_grid(request, list->cpu.shape[1]);
-    return static_cast<size_t>(singles) + 1 == request.outputs.size() && (singles || table);
+    return static_cast<size_t>(singles + lists) == request.outputs.size() &&
+           (singles || (table && lists == 1));
 }
 
 Result<std::unique_ptr<Head>> create_landmarks(const HeadRequest& request) {

@@ -489,6 +489,24 @@ TEST(Landmarks, AreThereOnlyWhenTheModelSaysSo) {
     EXPECT_EQ(decode(nan).not_finite, 1u);
 }
 
+// The outputs of MediaPipe's models as converters name them, in any order.
+TEST(Landmarks, OfMediaPipeAreThereOnlyWhenTheirPresenceSaysSo) {
+    const auto decode = [](float presence) {
+        return decode_tensors({vector_tensor("Identity_2", {0.98f}, {1, 1}),
+                               vector_tensor("Identity_1", {presence}, {1, 1}),
+                               vector_tensor("Identity_3", std::vector<float>(63, 0.1f), {1, 63}),
+                               vector_tensor("Identity", std::vector<float>(63, 50), {1, 63})},
+                              {}, width, height);
+    };
+    ASSERT_EQ(decode(0.9f).keypoints.size(), 21u);
+    EXPECT_EQ(decode(0.9f).keypoints[0].x, 50);
+    EXPECT_EQ(decode(0.9f).keypoints[0].score, 0.9f);
+    EXPECT_TRUE(decode(0.01f).keypoints.empty());
+    // What is no score is its logit.
+    EXPECT_TRUE(decode(-3).keypoints.empty());
+    EXPECT_NEAR(decode(3).keypoints.at(0).score, 1 / (1 + std::exp(-3.)), 1e-6);
+}
+
 TEST(Landmarks, KeepThePlaceOfAPointThatIsNoNumber) {
     std::vector<float> values(136, 50);
     values[8] = inf;

@@ -62,10 +62,16 @@ void append_line(std::string& chars, const TextLine& line) {
     for (const char c : line.text) chars += c == '\n' || c == '\r' ? ' ' : c;
 }
 
-// What is behind everything has no color.
+// What is behind everything has no color: "background", "__background__", "_BG_".
 bool is_background(GQuark label) {
-    const gchar* name = label ? g_quark_to_string(label) : "";
-    return !g_ascii_strcasecmp(name, "background") || !g_ascii_strcasecmp(name, "__background__");
+    std::string_view name = label ? g_quark_to_string(label) : "";
+    while (name.starts_with('_')) name.remove_prefix(1);
+    while (name.ends_with('_')) name.remove_suffix(1);
+    const auto is = [name](std::string_view other) {
+        return name.size() == other.size() &&
+               !g_ascii_strncasecmp(name.data(), other.data(), name.size());
+    };
+    return is("background") || is("bg");
 }
 
 struct Centre {
@@ -349,7 +355,8 @@ Rgba Reader::region_color(const GstAnalyticsMtd* classes, gsize index, guint reg
     if (classes && index < gst_analytics_cls_mtd_get_length(classes)) {
         label = gst_analytics_cls_mtd_get_quark(classes, index);
     }
-    if (is_background(label) || !wanted(label)) return {0, 0, 0, 0};
+    const bool drawn = look_->classes.empty() ? !is_background(label) : wanted(label);
+    if (!drawn) return {0, 0, 0, 0};
     if (look_->color_mode == ColorMode::fixed) return look_->color;
     return label ? palette_color(g_quark_to_string(label)) : palette_color(uint64_t{region});
 }

@@ -319,6 +319,19 @@ TEST_F(Overlay, ClassMapsHaveTheColorsOfTheirClasses) {
     EXPECT_EQ(draw(in).ink(), 0);
 }
 
+TEST_F(Overlay, TheBackgroundHasAColorWhereItIsAskedFor) {
+    set("draw", "masks");
+    open();
+    for (const char* name : {"background", "__background__", "_background_", "BG"}) {
+        for (const bool asked : {false, true}) {
+            set("classes", asked ? name : "");
+            GstBuffer* in = frame();
+            relate(in, add_mask(in, {0, 0}, 2, {0}, 0, 0, 320, 200), add_class(in, {name}, {1}));
+            EXPECT_EQ(draw(in).ink() != 0, asked) << name;
+        }
+    }
+}
+
 TEST_F(Overlay, MasksOf16BitsHaveMoreRegions) {
     set("draw", "masks");
     open();

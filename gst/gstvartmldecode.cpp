@@ -118,6 +118,7 @@ void note_labels(GstVartmlDecode* self, const vartml::Decoder& decoder) {
     std::set<std::string> labels(decoder.labels().begin(), decoder.labels().end());
     for (unsigned i = 0; labels.empty() && i < decoder.classes(); ++i)
         labels.insert(decoder.label(static_cast<int32_t>(i)));
+    labels.erase("");  // numbers of a data set that no class has
     GST_OBJECT_LOCK(self);
     self->state->labels.merge(labels);
     GST_OBJECT_UNLOCK(self);
@@ -372,12 +373,31 @@ void post_selected(GstVartmlDecode* self, const CachedDecoder& entry) {
                              std::string(d.activation()).c_str(), nullptr));
 }
 
+void warn_of_full_table(GstVartmlDecode* self, CachedDecoder& entry) {
+    if (entry.suspected) return;
+    std::string suspicion = entry.decoder.suspicion();
+    if (suspicion.empty()) return;
+    entry.suspected = true;
+    post_warning(self, "trust the decoder",
+                 {.error = {vartml::ErrorCode::bad_model,
+                            std::move(suspicion) +
+                                "; see that the pixels, the score threshold and the decoder are "
+                                "those of the model"},
+                  .id = "dec-full",
+                  .property = "decoder",
+                  .found = std::string(entry.decoder.family()),
+                  .fix = "x-vartml-decoder=…"});
+}
+
 // Numbers that cannot be what the family takes them for: an error where the shapes alone chose it,
 // else a warning. False after the error.
 bool accept_numbers(GstVartmlDecode* self, CachedDecoder& entry) {
     if (entry.doubted) return true;
     std::string doubt = entry.decoder.doubt();
-    if (doubt.empty()) return true;
+    if (doubt.empty()) {
+        warn_of_full_table(self, entry);
+        return true;
+    }
     entry.doubted = true;
     const bool guessed = entry.decoder.reason() == "shapes";
     Failure failure{.error = {vartml::ErrorCode::bad_model, std::move(doubt)},

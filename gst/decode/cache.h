@@ -46,7 +46,7 @@ struct CachedDecoder {
     LabelQuarks quarks;
     GQuark skeleton;  // of keypoints; 0 = not known
     std::string model;
-    bool doubted = false;  // and said so
+    bool doubted = false, suspected = false;  // and said so
 
     CachedDecoder(TensorSource s, vartml::Decoder d, std::string m)
         : source(std::move(s)),

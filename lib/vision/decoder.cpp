@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
 #include <string>
 
@@ -13,26 +12,8 @@
 #include "lib/vision/head.h"
 #include "lib/vision/known_labels.h"
 #include "lib/vision/output_views.h"
+#include "lib/vision/plausibility.h"
 #include "lib/vision/suppress.h"
-
-namespace vartml::vision {
-
-// Whether boxes can be what a head takes them for. Shapes alone do not tell regressions from
-// corners, or landmarks from scores; the numbers of all positions of a frame do.
-
-struct Expectation {
-    float width = 0, height = 0;  // of the model's input
-    float threshold = 0;          // from which a candidate counts
-    bool sparse = false;          // a grid: most positions hold nothing
-    bool corners = false;         // also boxes that do not count have their corners in order
-};
-
-// Of the candidates of one frame, best all positions whatever their score: scores in 0 to 1,
-// corners in order, boxes over the picture and larger than a pixel, and few of a grid that count.
-// What speaks against it as the rest of a sentence; "" = nothing.
-std::string doubt_of_boxes(const Candidates& all, const Expectation& expected);
-
-}  // namespace vartml::vision
 
 namespace vartml {
 
@@ -62,10 +43,12 @@ struct Decoder::State {
     std::vector<TensorInfo> outputs;  // with their quantisation
     std::optional<vision::CodedOutputs> coded;
     unsigned looked_at = 0, looked_at_some = 0;  // frames; those with boxes alone
-    std::string doubt;
+    std::string doubt, suspicion;
 
     void look_at(std::span<const OutputTensor> tensors, const vision::RunContext& context);
     void look_at_boxes();
+    void look_at_kept(const Decoded& decoded, vision::FrameSize frame);
+    std::string sentence(const std::string& begin, const std::string& why) const;
     bool is_wanted(int32_t class_id) const {
         return class_id >= 0 && (wanted.empty() || std::ranges::binary_search(wanted, class_id));
     }
@@ -182,7 +165,9 @@ Result<Choice> choose(const HeadRequest& request, const std::string& wanted) {
     choice.family = chosen->family;
     choice.reason = chosen->reason;
     auto head = choice.family->create(request);
-    const auto fits = head ? check_skeleton(request, **head) : Result<void>(head.error());
+    auto fits = head ? check_skeleton(request, **head) : Result<void>(head.error());
+    if (fits && (choice.reason == "property" || choice.reason == "sidecar"))
+        fits = vision::check_named(request, *choice.family, **head);
     if (!fits) {
         return Error{fits.error().code, "decoder " + std::string(choice.family->row.nick) + ": " +
                                             fits.error().message};
@@ -217,7 +202,9 @@ Result<Decoder> Decoder::create(const ModelInfo& info, std::span<const TensorInf
     state->head = std::move(choice->head);
     if (state->info.labels.empty()) state->info.labels = state->head->class_names();
     if (state->info.labels.empty() && !state->info.class_offset) {
-        auto known = vision::known_labels(state->family->row.nick, state->head->classes());
+        const unsigned classes = state->head->classes();  // 0: only the sidecar may know
+        auto known = vision::known_labels(state->family->row.nick,
+                                          classes ? classes : state->info.num_classes.value_or(0));
         state->info.labels = std::move(known.labels);
         state->labels_source = known.source;
     }
@@ -302,6 +289,7 @@ Result<void> Decoder::decode(std::span<const OutputTensor> tensors, const Affine
     auto finished =
         state.finish_boxes(tensors, context, to_frame, frame_width, frame_height, decoded);
     if (!finished) return finished;
+    state.look_at_kept(decoded, {frame_width, frame_height});
     state.select_regions(state.candidates.picture);
     vision::map_picture(state.candidates.picture, to_frame, {frame_width, frame_height},
                         state.keypoint_threshold, decoded);
@@ -338,6 +326,16 @@ void Decoder::State::look_at_boxes() {
     ++looked_at_some;
     if (doubt.empty())
         doubt = vision::doubt_of_boxes(candidates, {width, height, score_threshold, false, false});
+}
+
+// Boxes as they come out, on the first frames: a table that is full.
+void Decoder::State::look_at_kept(const Decoded& decoded, vision::FrameSize frame) {
+    const bool beginning = looked_at < frames_looked_at || looked_at_some < frames_looked_at;
+    const bool all_kept = nms == Nms::off && family->has_nms;  // overlap is what the user wants
+    if (!beginning || all_kept || !suspicion.empty() || decoded.detections.size() != max_detections)
+        return;
+    suspicion = vision::doubt_of_full_table(decoded.detections, static_cast<float>(frame.width),
+                                            static_cast<float>(frame.height));
 }
 
 Result<void> Decoder::State::finish_boxes(std::span<const OutputTensor> tensors,
@@ -410,20 +408,29 @@ std::string_view Decoder::reason() const {
 std::string_view Decoder::activation() const {
     return state_->head->activation();
 }
-std::string Decoder::doubt() const {
-    if (state_->doubt.empty()) return {};
-    const HeadRequest request{
-        state_->info, state_->batched.empty() ? state_->outputs : state_->batched,
-        static_cast<uint32_t>(state_->width), static_cast<uint32_t>(state_->height), nullptr};
+std::string Decoder::State::sentence(const std::string& begin, const std::string& why) const {
+    ModelInfo known = info;
+    if (!labels_source.empty()) known.labels.clear();  // a guess says nothing against others
+    const HeadRequest request{known, batched.empty() ? outputs : batched,
+                              static_cast<uint32_t>(width), static_cast<uint32_t>(height), nullptr};
     std::string others;
-    for (const Family& family : vision::families()) {
-        if (&family == state_->family || !family.create(request)) continue;
-        others += (others.empty() ? "" : ", ") + std::string(family.row.nick);
+    for (const Family& other : vision::families()) {
+        if (&other == family || !other.create(request)) continue;
+        others += (others.empty() ? "" : ", ") + std::string(other.row.nick);
     }
-    return "decoder " + std::string(state_->family->row.nick) + " does not fit the numbers of " +
-           vision::outputs_text(state_->outputs) + ": " + state_->doubt +
+    return "decoder " + std::string(family->row.nick) + " " + begin + " " +
+           vision::outputs_text(outputs) + ": " + why +
            (others.empty() ? "; no other decoder reads such outputs"
                            : "; other decoders that read such outputs: " + others);
+}
+
+std::string Decoder::doubt() const {
+    if (state_->doubt.empty()) return {};
+    return state_->sentence("does not fit the numbers of", state_->doubt);
+}
+std::string Decoder::suspicion() const {
+    if (state_->suspicion.empty() || !state_->doubt.empty()) return {};
+    return state_->sentence("may not be what reads", state_->suspicion);
 }
 unsigned Decoder::classes() const {
     return state_->head->classes();
@@ -454,89 +461,3 @@ Decoder& Decoder::operator=(Decoder&&) noexcept = default;
 Decoder::~Decoder() = default;
 
 }  // namespace vartml
-
-namespace vartml::vision {
-namespace {
-
-// ours, all of them: what trained models stay well within
-constexpr float score_rounding = 0.02f;  // beyond 0 to 1, for the sake of bf16 and int8
-constexpr double most_inverted = 0.1;    // part of the boxes with corners in the wrong order
-constexpr double most_outside = 0.5;     // part of what counts with its centre beyond the picture
-constexpr double most_counting = 0.5;    // part of a grid
-constexpr size_t least_grid = 500;       // positions
-constexpr size_t least_boxes = 8;        // that tell something about geometry
-constexpr float greatest_unit = 2;       // pixels: corners all within are in units of the picture
-constexpr float least_picture = 32;      // pixels
-
-std::string number(double value) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.3g", value);
-    return text;
-}
-
-std::string percent(size_t part, size_t whole) {
-    return number(100. * static_cast<double>(part) / static_cast<double>(whole)) + " % of " +
-           std::to_string(whole);
-}
-
-bool beyond(float part, float whole) {
-    return part < -0.1f * whole || part > 1.1f * whole;
-}
-
-std::string doubt_of_scores(const std::vector<Candidate>& boxes) {
-    float least = 0, greatest = 1;
-    for (const Candidate& c : boxes) {
-        least = std::min(least, c.score);
-        greatest = std::max(greatest, c.score);
-    }
-    if (least >= -score_rounding && greatest <= 1 + score_rounding) return {};
-    return "scores lie between " + number(least) + " and " + number(greatest) + ", expected 0 to 1";
-}
-
-}  // namespace
-
-std::string doubt_of_boxes(const Candidates& all, const Expectation& expected) {
-    const auto& boxes = all.boxes;
-    if (boxes.empty()) return {};
-    if (std::string doubt = doubt_of_scores(boxes); !doubt.empty()) return doubt;
-
-    // Rows that only fill a list have no size.
-    size_t sized = 0, ordered = 0, inverted = 0, counting = 0, outside = 0;
-    float farthest = 0;
-    for (const Candidate& c : boxes) {
-        const bool empty = c.x0 == c.x1 || c.y0 == c.y1;
-        const bool counts = c.score >= expected.threshold && c.score > 0;
-        counting += counts;
-        if (empty) continue;
-        ++sized;
-        if (counts || expected.corners) {
-            ++ordered;
-            inverted += c.x0 > c.x1 || c.y0 > c.y1;
-        }
-        farthest =
-            std::max({farthest, std::abs(c.x0), std::abs(c.y0), std::abs(c.x1), std::abs(c.y1)});
-        outside += counts && (beyond((c.x0 + c.x1) / 2, expected.width) ||
-                              beyond((c.y0 + c.y1) / 2, expected.height));
-    }
-    const auto part = [](size_t some, size_t whole) {
-        return static_cast<double>(some) / static_cast<double>(std::max<size_t>(whole, 1));
-    };
-    if (ordered >= least_boxes && part(inverted, ordered) > most_inverted)
-        return percent(inverted, ordered) +
-               " boxes have their corners in the wrong order, as have numbers that are relative to "
-               "priors (x-vartml-role=offsets in their section of the sidecar)";
-    if (sized >= least_boxes && farthest <= greatest_unit &&
-        std::min(expected.width, expected.height) >= least_picture)
-        return "all " + std::to_string(sized) + " boxes lie within " + number(farthest) +
-               " pixels of the corner of the picture, as have numbers in units of it";
-    if (expected.sparse && boxes.size() >= least_grid &&
-        part(counting, boxes.size()) > most_counting)
-        return percent(counting, boxes.size()) + " positions reach the score threshold of " +
-               number(expected.threshold);
-    if (counting >= least_boxes && part(outside, counting) > most_outside)
-        return percent(outside, counting) + " boxes lie beyond the picture of " +
-               number(expected.width) + "x" + number(expected.height);
-    return {};
-}
-
-}  // namespace vartml::vision

@@ -264,15 +264,17 @@ Segment::Kind kind_of(const HeadRequest& request, const Chosen& chosen) {
                                                 : Segment::Kind::greatest;
 }
 
-// Three channels of the picture's size that nobody calls classes may as well be another picture.
-bool may_be_picture(const HeadRequest& request, const MapForm& form) {
-    const TensorInfo& output = request.outputs[form.output];
-    return form.channels == 3 && form.width == request.width && form.height == request.height &&
-           !promised_classes(request.info) && request.info.activation.empty() &&
-           output_with_role(request, "mask") != &output && ends_in(request, output) != "softmax";
-}
-
 }  // namespace
+
+bool may_be_picture(const HeadRequest& request) {
+    const auto chosen = choose(request);
+    if (!chosen || request.outputs.size() != 1) return false;
+    const auto& [output, form] = *chosen;
+    return (form.channels == 2 || form.channels == 3) && form.width == request.width &&
+           form.height == request.height && !promised_classes(request.info) &&
+           request.info.activation.empty() && output_with_role(request, "mask") != output &&
+           !is_whole(*output) && ends_in(request, *output) != "softmax";
+}
 
 // Maps as large as the picture, of one channel, or of integers are nothing else; small ones of
 // several channels may be heat maps, unless the classes are known. More channels than 8 bits tell
@@ -284,7 +286,7 @@ bool fits_segment(const HeadRequest& request) {
         return false;
     const uint32_t classes = chosen->form.channels;
     return (classes <= most_narrow || tensor_classes(request.info) == classes) &&
-           !is_known_heatmap(request, chosen->form) && !may_be_picture(request, chosen->form);
+           !is_known_heatmap(request, chosen->form) && !may_be_picture(request);
 }
 
 Result<std::unique_ptr<Head>> create_segment(const HeadRequest& request) {

@@ -23,9 +23,9 @@ namespace {
 
 struct YoloV5 {
     static constexpr DenseForm form{.attributes_first = false, .box_attributes = 5, .per_cell = 3};
-    static Candidate box(const Matrix& m, const DenseHead& head, uint32_t position, float score,
+    static Candidate box(const DenseFrame& frame, uint32_t position, float score,
                          int32_t class_id) {
-        return final_box(m, head, position, score, class_id);
+        return final_box(frame, position, score, class_id);
     }
 };
 

@@ -15,9 +15,9 @@ namespace vartml::vision {
 
 struct YoloV8 {
     static constexpr DenseForm form{.attributes_first = true, .box_attributes = 4, .per_cell = 1};
-    static Candidate box(const Matrix& m, const DenseHead& head, uint32_t position, float score,
+    static Candidate box(const DenseFrame& frame, uint32_t position, float score,
                          int32_t class_id) {
-        return final_box(m, head, position, score, class_id);
+        return final_box(frame, position, score, class_id);
     }
 };
 
@@ -70,8 +70,9 @@ constexpr unsigned published_classes = 15;  // DOTA
 struct YoloV8Obb {
     static constexpr DenseForm form{
         .attributes_first = true, .box_attributes = 4, .per_cell = 1, .extra = 1};
-    static Candidate box(const Matrix& m, const DenseHead&, uint32_t position, float score,
+    static Candidate box(const DenseFrame& frame, uint32_t position, float score,
                          int32_t class_id) {
+        const Matrix& m = frame.matrix;
         Candidate box = centred_box(m, position, score, class_id);
         box.angle = m.value(position, m.columns - 1);
         if (!std::isfinite(box.angle)) box.score = box.angle;  // dropped and counted
@@ -115,7 +116,7 @@ public:
                              const Candidate& box, BoxDetails& details) override {
         auto m = matrix(tensors);
         if (!m) return std::move(m).error();
-        const BoxUnit unit = box_unit(*m, head());
+        const BoxUnit unit = this->unit();
         for (unsigned k = 0; k < columns_.count; ++k) {
             const size_t column = first_extra() + size_t{k} * columns_.values;
             Keypoint point{m->value(box.position, column) * unit.x,

@@ -9,8 +9,10 @@ namespace {
 
 struct Yolox {
     static constexpr DenseForm form{.attributes_first = false, .box_attributes = 5, .per_cell = 1};
-    static Candidate box(const Matrix& m, const DenseHead& head, uint32_t position, float score,
+    static Candidate box(const DenseFrame& frame, uint32_t position, float score,
                          int32_t class_id) {
+        const Matrix& m = frame.matrix;
+        const DenseHead& head = frame.head;
         const Level* level = head.grid.levels.data();
         const Level* const last = level + head.grid.levels.size() - 1;
         while (level < last && position >= level[1].first) ++level;

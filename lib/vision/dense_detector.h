@@ -36,18 +36,25 @@ inline BoxUnit box_unit(const Matrix& m, const DenseHead& head) {
             static_cast<float>(finest.height) * static_cast<float>(finest.stride)};
 }
 
+// What the boxes of one frame are made of.
+struct DenseFrame {
+    const Matrix& matrix;
+    const DenseHead& head;
+    BoxUnit unit;
+};
+
 // A row of centre and size, as final boxes are written.
-inline Candidate final_box(const Matrix& m, const DenseHead& head, uint32_t position, float score,
+inline Candidate final_box(const DenseFrame& frame, uint32_t position, float score,
                            int32_t class_id) {
-    Candidate box = centred_box(m, position, score, class_id);
-    const BoxUnit unit = box_unit(m, head);
+    Candidate box = centred_box(frame.matrix, position, score, class_id);
+    const BoxUnit unit = frame.unit;
     box.x0 *= unit.x, box.x1 *= unit.x, box.y0 *= unit.y, box.y1 *= unit.y;
     return box;
 }
 
 // Family: `static constexpr DenseForm form`, 4 box attributes, with a fifth for objectness;
-// `static Candidate box(const Matrix&, const DenseHead&, uint32_t position, float score,
-// int32_t class_id)`. The score is class, or objectness * class.
+// `static Candidate box(const DenseFrame&, uint32_t position, float score, int32_t class_id)`.
+// The score is class, or objectness * class.
 template <typename Family>
 class DenseDetector : public Head {
 public:
@@ -73,12 +80,18 @@ public:
         return static_cast<unsigned>(head_.attributes - Family::form.box_attributes) - extra_;
     }
 
+    bool exchanged() const override {
+        return head_.attributes_first != Family::form.attributes_first;
+    }
+
     Result<void> run(std::span<const OutputTensor> tensors, const RunContext& context,
                      Candidates& out) override {
         const float threshold = context.threshold;
         auto matrix = dense_matrix(tensors, head_);
         if (!matrix) return std::move(matrix).error();
         const Matrix& m = *matrix;
+        unit_ = box_unit(m, head_);
+        const DenseFrame frame{m, head_, unit_};
         const kernels::Scores class_scores =
             scores_of(m, static_cast<unsigned>(Family::form.box_attributes), classes());
         const kernels::Scores first = has_objectness ? scores_of(m, 4, 1) : class_scores;
@@ -92,7 +105,7 @@ public:
             if (!std::isfinite(score) || !best.finite) {
                 ++out.not_finite;
             } else if (object >= threshold && score >= threshold) {
-                out.add(Family::box(m, head_, position, score, best.class_id));
+                out.add(Family::box(frame, position, score, best.class_id));
             }
         }
         return {};
@@ -103,13 +116,14 @@ protected:
     Result<Matrix> matrix(std::span<const OutputTensor> tensors) const {
         return dense_matrix(tensors, head_);
     }
-    const DenseHead& head() const { return head_; }
+    BoxUnit unit() const { return unit_; }  // of the last run
     size_t first_extra() const { return head_.attributes - extra_; }
 
 private:
     DenseHead head_;
     Activation activation_;
     unsigned extra_;
+    BoxUnit unit_;
     std::vector<uint32_t> found_;
 };
 

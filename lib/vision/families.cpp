@@ -5,6 +5,8 @@
 #include <array>
 #include <string>
 
+#include "lib/vision/known_labels.h"
+#include "lib/vision/maps.h"
 #include "lib/vision/readers.h"
 
 namespace vartml {
@@ -339,6 +341,16 @@ Result<ChosenFamily> choose_family(const HeadRequest& request, const std::string
     const std::string fix = count ? "x-vartml-decoder=" + first : "x-vartml-decoder=…";
     if (request.fault) *request.fault = {"dec-unknown", found, fitting, fix};
     const std::string input = std::to_string(request.width) + "x" + std::to_string(request.height);
+    if (!count && may_be_picture(request)) {
+        const std::string line = "x-vartml-decoder=segment";
+        if (request.fault) *request.fault = {"dec-unknown", found, "segment", line};
+        return Error{ErrorCode::not_found,
+                     "the output shapes (" + found + ") of an input of " + input +
+                         " fit no decoder for certain: the channels may be classes of pixels, or "
+                         "colours or motion, which no decoder reads; if they are classes, choose "
+                         "segment with the property decoder or the sidecar line " +
+                         line + " in section [modelinfo]"};
+    }
     const std::string partly = count ? std::string() : partial_readers(request);
     if (!partly.empty()) {
         return Error{ErrorCode::not_found, "the output shapes (" + found + ") of an input of " +
@@ -351,6 +363,44 @@ Result<ChosenFamily> choose_family(const HeadRequest& request, const std::string
                : "the output shapes (" + found + ") of an input of " + input + " fit no decoder") +
             "; choose one with the property decoder or the sidecar line " + fix +
             " in section [modelinfo]"};
+}
+
+namespace {
+
+// How much speaks for a reading of the outputs.
+unsigned right_of(const Family& family, const Head& head) {
+    const unsigned classes = head.classes();
+    const bool counted = (classes > 1 && !known_labels(family.row.nick, classes).source.empty()) ||
+                         !skeleton_of(head.keypoints()).empty();
+    return unsigned{!head.exchanged()} + unsigned{counted};
+}
+
+}  // namespace
+
+Result<void> check_named(const HeadRequest& request, const Family& family, const Head& head) {
+    // Who counted the classes confirms the decoder, whose head was checked for it.
+    if (!family.shapes_tell || promised_classes(request.info)) return {};
+    HeadRequest silent = request;
+    silent.fault = nullptr;
+    const unsigned own = right_of(family, head);
+    std::string better;
+    for (const Family& other : families()) {
+        if (&other == &family || !other.shapes_tell || !other.fits(silent)) continue;
+        const auto made = other.create(silent);
+        if (made && right_of(other, **made) > own)
+            better += (better.empty() ? "" : ", ") + std::string(other.row.nick);
+    }
+    if (better.empty()) return {};
+    const std::string found = outputs_text(request.outputs);
+    const std::string classes = std::to_string(head.classes());
+    const std::string first = better.substr(0, better.find(','));
+    return head_error(request, "dec-unfit",
+                      "the outputs (" + found + ") are those of " + better + "; read as those of " +
+                          std::string(family.row.nick) + " they have " + classes + " classes" +
+                          (head.exchanged() ? ", and rows and columns exchanged" : "") +
+                          "; choose " + first + ", or say x-vartml-num-classes=" + classes +
+                          " in section [modelinfo] if that is what they are",
+                      found, better, "x-vartml-decoder=" + first);
 }
 
 }  // namespace vision

@@ -33,6 +33,12 @@ struct ChosenFamily {
 // family); not_found (none fits, or several do), which fills request.fault.
 Result<ChosenFamily> choose_family(const HeadRequest& request, const std::string& wanted);
 
+// Whether the outputs are the family's that was named, where they tell whose they are: no other
+// family may read them with more right, which is the layout that it publishes, and a number of
+// classes or points of a known data set. A number of classes that labels or the sidecar have
+// confirms any. Errors: dec-unfit, which names those.
+Result<void> check_named(const HeadRequest& request, const Family& family, const Head& head);
+
 bool fits_blazeface(const HeadRequest& request);
 bool fits_classify(const HeadRequest& request);
 bool fits_ctc_text(const HeadRequest& request);

@@ -18,6 +18,14 @@ cake, chair, couch, potted plant, bed, dining table, toilet, tv, laptop, mouse, 
 cell phone, microwave, oven, toaster, sink, refrigerator, book, clock, vase, scissors, teddy bear,
 hair drier, toothbrush)";
 
+// given: COCO, the ids of the categories that its detection task leaves out
+constexpr int coco_gaps[] = {12, 26, 29, 30, 45, 66, 68, 69, 71, 83};
+
+// given: PASCAL VOC 2012, its segmentation task
+constexpr std::string_view voc = R"(
+background, aeroplane, bicycle, bird, boat, bottle, bus, car, cat, chair, cow, diningtable, dog,
+horse, motorbike, person, pottedplant, sheep, sofa, train, tvmonitor)";
+
 // given: ImageNet, ILSVRC 2012, in the order of the synsets' numbers; the first word of each
 constexpr std::string_view imagenet = R"(
 tench, goldfish, great white shark, tiger shark, hammerhead, electric ray, stingray, cock, hen,
@@ -155,6 +163,13 @@ std::vector<std::string> listed(std::string_view names) {
     return list;
 }
 
+// COCO's names at their ids, from 1 to 90; where there is none, "" .
+std::vector<std::string> coco_by_id() {
+    std::vector<std::string> labels = listed(coco);
+    for (const int id : coco_gaps) labels.insert(labels.begin() + id - 1, "");
+    return labels;
+}
+
 constexpr std::string_view detectors[] = {"ssd",         "yolo-v5",      "yolo-v8",
                                           "yolo-v8-seg", "yolo-end2end", "yolox",
                                           "nanodet",     "fastestdet",   "detr"};
@@ -170,6 +185,17 @@ bool is_one_of(std::string_view family, const auto& families) {
 KnownLabels known_labels(std::string_view family, unsigned classes) {
     if (classes == 80 && is_one_of(family, detectors))
         return {"the 80 classes of COCO", listed(coco)};
+    // 90 are the ids themselves; 91 count from 0, which nothing has; a class more is no object.
+    if (classes >= 90 && classes <= 92 && is_one_of(family, detectors)) {
+        std::vector<std::string> labels = coco_by_id();
+        if (classes > 90) labels.insert(labels.begin(), "");
+        labels.resize(classes);
+        return {"the 80 classes of COCO by their ids, which go to 90", std::move(labels)};
+    }
+    if (classes == 21 && family == "segment")
+        return {"background and the 20 classes of PASCAL VOC", listed(voc)};
+    if (classes == 2 && family == "segment")
+        return {"models that tell an object from the background", {"background", "object"}};
     if (classes == 1000 && family == "classify")
         return {"the 1000 classes of ImageNet", listed(imagenet)};
     if (classes == 1001 && family == "classify") {

@@ -27,6 +27,10 @@ std::optional<MapForm> map_form(const HeadRequest& request, const TensorInfo& ou
 // Whether the sidecar says that a map is one of keypoints: by its role, or by naming bones.
 bool is_known_heatmap(const HeadRequest& request, const MapForm& form);
 
+// Whether the only output is a map as large as the model's picture of two or three channels that
+// nobody calls classes: it may as well be another picture, the colours of a grey one, or motion.
+bool may_be_picture(const HeadRequest& request);
+
 // Whether somebody says that a vector is the scores of classes: sidecar, labels, a name, the
 // graph's last operator, or a number of classes that models are published for.
 bool are_classes(const HeadRequest& request, const TensorInfo& vector);

@@ -237,8 +237,10 @@ TEST(Choice, PrefersPropertyThenSidecarThenIds) {
                        : decoder.error().message;
     };
     EXPECT_EQ(chosen(""), "yolo-v8 ids");
-    info.decoder = "yolox";  // transposed, 79 classes: odd, but what the sidecar says
+    info.decoder = "yolox";  // transposed, 79 classes: odd, but what the sidecar says twice
+    info.num_classes = 79;
     EXPECT_EQ(chosen("auto"), "yolox sidecar");
+    info.num_classes.reset();
     EXPECT_EQ(chosen("yolo-v8"), "yolo-v8 property");
     EXPECT_NE(chosen("yolo99").find("expected auto or one of classify, ssd, yolo-v5"),
               std::string::npos);
@@ -587,6 +589,45 @@ TEST(ChoiceOfOneOutput, IsNamedWhereNoDecoderReadsAll) {
             Decoder::create(join_modelinfo(*said, *seen), outputs, c.width, c.height, {});
         ASSERT_TRUE(decoder) << decoder.error().message;
         EXPECT_EQ(decoder->family(), c.family);
+    }
+}
+
+// A decoder that somebody names must be the one that the outputs are of, where these tell it.
+TEST(NamedDecoders, OfOtherOutputsAreRefused) {
+    const struct {
+        const char *why, *decoder;
+        std::vector<uint32_t> shape;
+        const char* better;  // "" = taken
+        unsigned classes = 0;
+    } cases[] = {
+        {"YOLOX is no YOLO v8 with 81 classes", "yolo11", {1, 3549, 85}, "yolox"},
+        {"nor one of two classes", "yolov8", {1, 3549, 7}, "yolox"},
+        {"YOLO v8 with 80 classes is not YOLOX of 79", "yolox", {1, 84, 3549}, "yolo-v8"},
+        {"nor turned boxes of 79", "yolo-v8-obb", {1, 84, 3549}, "yolo-v8"},
+        {"the published form", "yolo11", {1, 84, 3549}, ""},
+        {"exchanged, with the classes of COCO", "yolo11", {1, 3549, 84}, ""},
+        {"exchanged, with classes that somebody counted", "yolo11", {1, 3549, 85}, "", 81},
+        {"turned boxes of any classes", "yolo-v8-obb", {1, 8, 3549}, ""},
+        {"poses of any points", "yolo-v8-pose", {1, 20, 3549}, ""},
+    };
+    for (const auto& c : cases) {
+        SCOPED_TRACE(c.why);
+        for (const bool sidecar : {false, true}) {
+            ModelInfo info;
+            if (c.classes) info.num_classes = c.classes;
+            if (sidecar) info.decoder = c.decoder;
+            DecodeFault fault;
+            const TensorInfo output = output_of("out", c.shape);
+            const auto decoder = Decoder::create(info, {&output, 1}, 416, 416,
+                                                 {.decoder = sidecar ? "" : c.decoder}, &fault);
+            ASSERT_EQ(bool(decoder), !*c.better) << (decoder ? "" : decoder.error().message);
+            if (decoder) continue;
+            const std::string& message = decoder.error().message;
+            EXPECT_NE(message.find(std::string("are those of ") + c.better), message.npos)
+                << message;
+            EXPECT_EQ(fault.id, "dec-unfit");
+            EXPECT_EQ(fault.fix, std::string("x-vartml-decoder=") + c.better);
+        }
     }
 }
 

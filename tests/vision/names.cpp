@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <tuple>
 
 #include <vartml/postprocess.h>
 
@@ -132,6 +133,75 @@ TEST(ClassNames, AreThoseOfTheCommonDataSetsWhereTheirNumberFits) {
         const std::set<std::string> all(decoder->labels().begin(), decoder->labels().end());
         EXPECT_EQ(all.size(), c.labels) << c.why << ": every name is there once";
     }
+}
+
+// COCO numbers its 80 categories up to 90; where a number is left out there is no name.
+TEST(ClassNames, OfCocoAreKnownByTheirIdsToo) {
+    const struct {
+        unsigned classes;
+        int first;  // id of class 0
+    } cases[] = {{91, 0}, {92, 0}, {90, 1}};
+    for (const auto& c : cases) {
+        const TensorInfo outputs[] = {output_of("boxes", {1, 300, 4}),
+                                      output_of("scores", {1, 300}), output_of("labels", {1, 300})};
+        ModelInfo info;
+        info.num_classes = c.classes;
+        const auto decoder = Decoder::create(info, outputs, 640, 640, {.decoder = "detr"});
+        ASSERT_TRUE(decoder) << decoder.error().message;
+        EXPECT_EQ(decoder->labels().size(), c.classes);
+        const std::pair<int, const char*> names[] = {{1, "person"},     {11, "fire hydrant"},
+                                                     {13, "stop sign"}, {16, "bird"},
+                                                     {44, "bottle"},    {90, "toothbrush"}};
+        for (const auto& [id, name] : names) EXPECT_EQ(decoder->label(id - c.first), name);
+        EXPECT_EQ(decoder->label(12 - c.first), "class-" + std::to_string(12 - c.first));
+        EXPECT_EQ(decoder->labels_source(), "the 80 classes of COCO by their ids, which go to 90");
+    }
+}
+
+TensorInfo map_of(uint32_t channels, uint32_t side) {
+    TensorInfo info;
+    info.name = "map";
+    info.cpu = make_view(DataType::float32, Layout::NCHW, {1, channels, side, side});
+    return info;
+}
+
+TEST(ClassNames, OfSegmentationsBeginWithTheBackgroundWhereTheyHaveOne) {
+    const struct {
+        uint32_t channels;
+        const char *first, *last, *source;
+    } cases[] = {
+        {21, "background", "tvmonitor", "background and the 20 classes of PASCAL VOC"},
+        {2, "background", "object", "models that tell an object from the background"},
+        {19, "class-0", "class-18", ""},  // of Cityscapes, where a road is something
+    };
+    for (const auto& c : cases) {
+        const TensorInfo output = map_of(c.channels, 128);
+        const auto decoder = Decoder::create({}, {&output, 1}, 256, 256, {.decoder = "segment"});
+        ASSERT_TRUE(decoder) << decoder.error().message;
+        EXPECT_EQ(decoder->label(0), c.first);
+        EXPECT_EQ(decoder->label(static_cast<int32_t>(c.channels) - 1), c.last);
+        EXPECT_EQ(decoder->labels_source(), c.source);
+    }
+}
+
+// Colours of a grey picture: two channels, or 313 bins of them.
+TEST(Families, OfColoursAreAsked) {
+    for (const auto& [channels, side, says] :
+         {std::tuple(2u, 256u, "if they are classes, choose segment"),
+          std::tuple(313u, 64u, "fit no decoder"),
+          std::tuple(2u, 64u, "fit several decoders: segment, heatmap")}) {
+        const TensorInfo output = map_of(channels, side);
+        const auto decoder = Decoder::create({}, {&output, 1}, 256, 256, {});
+        ASSERT_FALSE(decoder) << decoder->family();
+        EXPECT_NE(decoder.error().message.find(says), std::string::npos) << decoder.error().message;
+    }
+    // Probabilities are of classes, and who names them knows.
+    const TensorInfo output = map_of(2, 256);
+    ModelInfo info = *parse_modelinfo("[map]\ndir=output\nx-vartml-ends-in=softmax\n", "");
+    EXPECT_TRUE(Decoder::create(info, {&output, 1}, 256, 256, {}));
+    info = {};
+    info.labels = {"background", "line"};
+    EXPECT_TRUE(Decoder::create(info, {&output, 1}, 256, 256, {}));
 }
 
 TEST(ClassNames, OfFaceDetectorsAreFace) {

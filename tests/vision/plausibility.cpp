@@ -29,7 +29,7 @@ StoredTensor stored(const char* name, std::vector<uint32_t> shape,
 
 // What the decoder says after a frame of these tensors.
 struct Seen {
-    std::string doubt, reason, activation;
+    std::string doubt, suspicion, reason, activation;
     Decoded decoded;
 };
 Seen decode(const std::vector<StoredTensor>& tensors, uint32_t width, uint32_t height,
@@ -45,6 +45,7 @@ Seen decode(const std::vector<StoredTensor>& tensors, uint32_t width, uint32_t h
     const auto done = made->decode(outputs, {}, width, height, seen.decoded);
     EXPECT_TRUE(done) << (done ? "" : done.error().message);
     seen.doubt = made->doubt();
+    seen.suspicion = made->suspicion();
     seen.reason = made->reason();
     seen.activation = made->activation();
     return seen;
@@ -116,6 +117,57 @@ TEST(Plausibility, OfBoxesBeyondThePictureIsNone) {
     };
     const Seen seen = decode({stored("out", {1, 6, positions}, value)}, 64, 64);
     EXPECT_NE(seen.doubt.find("lie beyond the picture of 64x64"), std::string::npos) << seen.doubt;
+}
+
+// Boxes of a YOLO v8 head of 416x416 that count where `at` gives a score.
+struct Row {
+    float cx, cy, side, score;
+};
+std::vector<StoredTensor> boxes_of(const std::function<Row(size_t)>& at) {
+    return {stored("out", {1, 84, 3549}, [at](size_t column, size_t position) {
+        const Row row = at(position);
+        if (column < 4) return column == 0 ? row.cx : column == 1 ? row.cy : row.side;
+        return column == 4 + position % 80 ? row.score : 0.01f;
+    })};
+}
+
+TEST(Plausibility, OfAFullTableOfBoxesOnEachOtherIsLow) {
+    std::mt19937 random(3);
+    std::uniform_real_distribution<float> place(100, 140), side(200, 260);
+    const auto heaps = boxes_of([&](size_t position) {
+        const float heap = position < 160 ? 0 : 160;  // two of them
+        return Row{heap + place(random), heap + place(random), side(random),
+                   position < 320 ? 0.7f : 0.01f};
+    });
+    const Seen seen = decode(heaps, 416, 416);
+    EXPECT_EQ(seen.decoded.detections.size(), 100u);
+    EXPECT_EQ(seen.doubt, "");
+    EXPECT_NE(seen.suspicion.find("as many boxes as are kept, 100, and"), std::string::npos)
+        << seen.suspicion;
+    EXPECT_NE(seen.suspicion.find("decoders that read such outputs"), std::string::npos);
+}
+
+TEST(Plausibility, OfAFullTableOfBoxesThatStandFreeIsGood) {
+    const auto crowd = boxes_of([&](size_t position) {
+        const size_t cell = position % 361;
+        return Row{20.f + 20 * float(cell % 19), 20.f + 20 * float(cell / 19), 16,
+                   position < 361 ? 0.7f : 0.01f};
+    });
+    const Seen seen = decode(crowd, 416, 416);
+    EXPECT_EQ(seen.decoded.detections.size(), 100u);
+    EXPECT_EQ(seen.suspicion, "");
+}
+
+// What a decoded YOLOX table gives when it is decoded once more: exponentials of widths in pixels.
+TEST(Plausibility, OfBoxesThatAreNoNumbersIsNone) {
+    const auto value = [](size_t row, size_t column) {
+        return column < 2    ? float(row % 400)
+               : column < 4  ? 60.f + float(row % 90)
+               : column == 4 ? 0.6f
+                             : 0.01f;
+    };
+    const Seen seen = decode({stored("out", {1, 3549, 85}, value)}, 416, 416);
+    EXPECT_NE(seen.doubt.find("numbers that are not finite"), std::string::npos) << seen.doubt;
 }
 
 std::vector<StoredTensor> vector_of(size_t count, const std::function<float(size_t)>& value) {

@@ -219,7 +219,7 @@ struct DecodeOptions {
 
 /// What a program may want to know of a decoder that could not be made, beside the sentence.
 struct DecodeFault {
-    std::string id;  ///< dec-unknown, dec-role, dec-positions, dec-classes; stable
+    std::string id;  ///< dec-unknown, dec-unfit, dec-role, dec-positions, dec-classes; stable
     std::string found, expected, fix;
 };
 
@@ -230,8 +230,9 @@ public:
     /// `outputs` in the order that decode() will get them; `input_width`, `input_height` of the
     /// model's picture input in pixels. Counts of classes and positions are checked here against
     /// labels, sidecar and input size. Errors: not_found (no family fits, or several do; the
-    /// sentence lists shapes and candidates), bad_model (count or role mismatch), invalid_argument
-    /// (options). `fault`, if given, is filled for all but the last.
+    /// sentence lists shapes and candidates), bad_model (count or role mismatch; outputs of another
+    /// family than the one that was named), invalid_argument (options). `fault`, if given, is
+    /// filled for all but the last.
     static Result<Decoder> create(const ModelInfo& info, std::span<const TensorInfo> outputs,
                                   uint32_t input_width, uint32_t input_height,
                                   const DecodeOptions& options, DecodeFault* fault = nullptr);
@@ -245,6 +246,9 @@ public:
     /// Why the numbers of the first frames cannot be what the family takes them for: a sentence
     /// that names the family and others that read such outputs; "" = nothing speaks against it.
     std::string doubt() const;
+    /// The same of what is hardly meant, but may be: a table that is full of boxes which lie on
+    /// each other or at the border of the frame. "" where doubt() says more.
+    std::string suspicion() const;
     const std::vector<std::string>& labels() const;
     /// "the 80 classes of COCO" where neither sidecar nor user says labels and the number of
     /// classes is that of a data set that most such models are trained on; else "".

@@ -411,6 +411,9 @@ void check_numbers(Examination& e, const std::string& path, const artifact::Comp
         return;  // the check of the device says why
     }
     if (!doubt) return;
+    if (const std::string suspicion = decoder.suspicion(); doubt->empty() && !suspicion.empty())
+        return e.note("vartmldecode: " + suspicion,
+                      "vartmldecode decoder=…   (or x-vartml-decoder=…)", "dec-full");
     if (doubt->empty()) return e.fine("the numbers of a run are what that decoder reads");
     e.problem("vartmldecode: " + *doubt, "vartmldecode decoder=…   (or x-vartml-decoder=…)",
               "dec-implausible");

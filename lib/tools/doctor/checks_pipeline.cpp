@@ -227,6 +227,7 @@ constexpr Way ways[] = {
     {"infer-sidecar", sidecar_line},
     {"dec-sidecar", sidecar_line},
     {"dec-unknown", choose_decoder},
+    {"dec-unfit", choose_decoder},
     {"dec-classes", right_labels},
     {"dec-labels", other_labels},
     {"dec-geometry", decode_first},

@@ -35,6 +35,7 @@ public:
     float score_threshold() const { return threshold_; }
     std::string label(int32_t class_id) const { return decoder_->label(class_id); }
     std::string doubt() const { return decoder_->doubt(); }
+    std::string suspicion() const { return decoder_->suspicion(); }
 
     // Under test: what a pipeline runs.
     Result<vision::Candidates> candidates(std::span<const OutputTensor> tensors,

@@ -485,7 +485,9 @@ Result<Report> Verification::run() {
     report_.notes.insert(
         report_.notes.begin(),
         fed_pictures ? feeder_.words() : "pre-process was not checked: give pictures to check it");
-    if (decode_ && !decode_->doubt().empty()) report_.notes.push_back(decode_->doubt());
+    for (const std::string& doubt :
+         decode_ ? std::vector{decode_->doubt(), decode_->suspicion()} : std::vector<std::string>())
+        if (!doubt.empty()) report_.notes.push_back(doubt);
     return std::move(report_);
 }
 

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/vision/plausibility.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+namespace vartml::vision {
+namespace {
+
+// ours, all of them: what trained models stay well within
+constexpr float score_rounding = 0.02f;  // beyond 0 to 1, for the sake of bf16 and int8
+constexpr double most_inverted = 0.1;    // part of the boxes with corners in the wrong order
+constexpr double most_outside = 0.5;     // part of what counts with its centre beyond the picture
+constexpr double most_infinite = 0.1;    // part of a grid with NaN or infinity
+constexpr double most_counting = 0.5;    // part of a grid
+constexpr size_t least_grid = 500;       // positions
+constexpr size_t least_boxes = 8;        // that tell something about geometry
+constexpr float greatest_unit = 2;       // pixels: corners all within are in units of the picture
+constexpr float least_picture = 32;      // pixels
+constexpr size_t least_table = 50;       // boxes that are many
+constexpr float overlapping = 0.3f;      // intersection over union of boxes that lie on each other
+constexpr double most_crowded = 0.8;     // part of a full table at the border or on each other
+
+std::string number(double value) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.3g", value);
+    return text;
+}
+
+std::string percent(size_t part, size_t whole) {
+    return number(100. * static_cast<double>(part) / static_cast<double>(whole)) + " % of " +
+           std::to_string(whole);
+}
+
+bool beyond(float part, float whole) {
+    return part < -0.1f * whole || part > 1.1f * whole;
+}
+
+std::string doubt_of_scores(const std::vector<Candidate>& boxes) {
+    float least = 0, greatest = 1;
+    for (const Candidate& c : boxes) {
+        least = std::min(least, c.score);
+        greatest = std::max(greatest, c.score);
+    }
+    if (least >= -score_rounding && greatest <= 1 + score_rounding) return {};
+    return "scores lie between " + number(least) + " and " + number(greatest) + ", expected 0 to 1";
+}
+
+}  // namespace
+
+std::string doubt_of_boxes(const Candidates& all, const Expectation& expected) {
+    const auto& boxes = all.boxes;
+    const size_t positions = boxes.size() + all.not_finite;
+    if (positions >= least_grid &&
+        static_cast<double>(all.not_finite) > most_infinite * static_cast<double>(positions))
+        return percent(all.not_finite, positions) +
+               " positions have numbers that are not finite, as has a box that is decoded twice";
+    if (boxes.empty()) return {};
+    if (std::string doubt = doubt_of_scores(boxes); !doubt.empty()) return doubt;
+
+    // Rows that only fill a list have no size.
+    size_t sized = 0, ordered = 0, inverted = 0, counting = 0, outside = 0;
+    float farthest = 0;
+    for (const Candidate& c : boxes) {
+        const bool empty = c.x0 == c.x1 || c.y0 == c.y1;
+        const bool counts = c.score >= expected.threshold && c.score > 0;
+        counting += counts;
+        if (empty) continue;
+        ++sized;
+        if (counts || expected.corners) {
+            ++ordered;
+            inverted += c.x0 > c.x1 || c.y0 > c.y1;
+        }
+        farthest =
+            std::max({farthest, std::abs(c.x0), std::abs(c.y0), std::abs(c.x1), std::abs(c.y1)});
+        outside += counts && (beyond((c.x0 + c.x1) / 2, expected.width) ||
+                              beyond((c.y0 + c.y1) / 2, expected.height));
+    }
+    const auto part = [](size_t some, size_t whole) {
+        return static_cast<double>(some) / static_cast<double>(std::max<size_t>(whole, 1));
+    };
+    if (ordered >= least_boxes && part(inverted, ordered) > most_inverted)
+        return percent(inverted, ordered) +
+               " boxes have their corners in the wrong order, as have numbers that are relative to "
+               "priors (x-vartml-role=offsets in their section of the sidecar)";
+    if (sized >= least_boxes && farthest <= greatest_unit &&
+        std::min(expected.width, expected.height) >= least_picture)
+        return "all " + std::to_string(sized) + " boxes lie within " + number(farthest) +
+               " pixels of the corner of the picture, as have numbers in units of it";
+    if (expected.sparse && boxes.size() >= least_grid &&
+        part(counting, boxes.size()) > most_counting)
+        return percent(counting, boxes.size()) + " positions reach the score threshold of " +
+               number(expected.threshold);
+    if (counting >= least_boxes && part(outside, counting) > most_outside)
+        return percent(outside, counting) + " boxes lie beyond the picture of " +
+               number(expected.width) + "x" + number(expected.height);
+    return {};
+}
+
+namespace {
+
+bool at_border(const Detection& d, float width, float height) {
+    return d.x0 <= 0 || d.y0 <= 0 || d.x1 >= width || d.y1 >= height;
+}
+
+bool overlap(const Detection& a, const Detection& b) {
+    const float w = std::min(a.x1, b.x1) - std::max(a.x0, b.x0);
+    const float h = std::min(a.y1, b.y1) - std::max(a.y0, b.y0);
+    if (w <= 0 || h <= 0) return false;
+    const float both = w * h;
+    const float all = (a.x1 - a.x0) * (a.y1 - a.y0) + (b.x1 - b.x0) * (b.y1 - b.y0) - both;
+    return both > overlapping * all;
+}
+
+}  // namespace
+
+std::string doubt_of_full_table(std::span<const Detection> kept, float width, float height) {
+    if (kept.size() < least_table) return {};
+    size_t crowded = 0;
+    for (const Detection& d : kept) {
+        crowded += at_border(d, width, height) || std::ranges::any_of(kept, [&](const auto& other) {
+                       return &other != &d && overlap(d, other);
+                   });
+    }
+    if (static_cast<double>(crowded) < most_crowded * static_cast<double>(kept.size())) return {};
+    return "a frame has as many boxes as are kept, " + std::to_string(kept.size()) + ", and " +
+           std::to_string(crowded) +
+           " of them lie on each other or at the border of the frame, as numbers that are no boxes "
+           "do";
+}
+
+}  // namespace vartml::vision

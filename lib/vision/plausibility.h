@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether boxes can be what a head takes them for. Shapes alone do not tell regressions from
+// corners, or landmarks from scores; the numbers of all positions of a frame do.
+#pragma once
+#include <span>
+#include <string>
+
+#include "lib/vision/head.h"
+
+namespace vartml::vision {
+
+struct Expectation {
+    float width = 0, height = 0;  // of the model's input
+    float threshold = 0;          // from which a candidate counts
+    bool sparse = false;          // a grid: most positions hold nothing
+    bool corners = false;         // also boxes that do not count have their corners in order
+};
+
+// Of the candidates of one frame, best all positions whatever their score: numbers that are finite,
+// scores in 0 to 1, corners in order, boxes over the picture and larger than a pixel, and few of a
+// grid that count. What speaks against it as the rest of a sentence; "" = nothing.
+std::string doubt_of_boxes(const Candidates& all, const Expectation& expected);
+
+// Of boxes that were kept, as many as may be: whether they stand at the border of the frame or over
+// each other, nearly all of them, as numbers that are no boxes do. The same kind of text.
+std::string doubt_of_full_table(std::span<const Detection> kept, float width, float height);
+
+}  // namespace vartml::vision

@@ -81,7 +81,7 @@ std::optional<std::string> LiveSettings::take_over() {
 void LiveSettings::start() {
     const std::lock_guard lock(mutex_);
     settings_.running = true;
-    settings_.sidecar_written = false;
+    settings_.sidecar_written = keep_rate_refused_ = false;
     started_ = settings_;
     configure();
 }
@@ -120,6 +120,13 @@ void LiveSettings::set_model(const std::string& model) {
 std::shared_ptr<const RegionRules> LiveSettings::rules() {
     const std::lock_guard lock(mutex_);
     return rules_;
+}
+
+bool LiveSettings::refuses_keep_rate() {
+    const std::lock_guard lock(mutex_);
+    const bool refused = settings_.running && started_.region == InferenceRegion::roi &&
+                         settings_.keep_rate == KeepRate::yes;
+    return refused && !std::exchange(keep_rate_refused_, true);
 }
 
 bool LiveSettings::skips(bool live) const {

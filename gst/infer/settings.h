@@ -90,6 +90,9 @@ public:
     CopyPolicy copy_policy() const { return copy_policy_; }
     OnLate on_late() const { return on_late_; }
     KeepRate keep_rate() const { return keep_rate_; }
+    // keep-rate=yes was written while regions are inferred, whose results are not carried: once
+    // until the next start.
+    bool refuses_keep_rate();
     std::shared_ptr<const RegionRules> rules();
 
     // Whether frames that are late, or meet a full queue, pass without inference.
@@ -106,6 +109,7 @@ private:
     Settings settings_;
     std::shared_ptr<const RegionRules> rules_;
     Settings started_;
+    bool keep_rate_refused_ = false;  // guarded by mutex_
 
     std::atomic<unsigned> interval_{1}, latency_target_ms_{0};
     std::atomic<int> batch_timeout_ms_{-1};

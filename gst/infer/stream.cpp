@@ -4,12 +4,26 @@
 #include <utility>
 
 #include "gst/infer/trace.h"
+#include "gst/support/error.h"
 #include "gst/support/events.h"
 
 namespace vartml::gst::infer {
 
 void Stream::settings_written() {
     if (const auto model = context_.settings.take_over()) loader_.request_swap(*model);
+    if (context_.settings.refuses_keep_rate()) {
+        post_warning(context_.element, "keep the rate",
+                     {.error = {vartml::ErrorCode::invalid_argument,
+                                "property 'keep-rate' was set to yes while 'inference-region' is "
+                                "roi, but results of regions belong to the boxes of their own "
+                                "frame, so that frames wait for them as before; set "
+                                "inference-region=full-frame in state READY"},
+                      .id = "infer-option",
+                      .property = "keep-rate",
+                      .found = "yes",
+                      .expected = "auto",
+                      .fix = "keep-rate=auto"});
+    }
 }
 
 GstStructure* Stream::stats() {

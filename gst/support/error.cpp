@@ -202,4 +202,23 @@ std::string name_of(gpointer element) {
     return copy;
 }
 
+void warn_if_fixed(GObject* object, const GParamSpec* property) {
+    if (!GST_IS_ELEMENT(object) || (property->flags & GST_PARAM_MUTABLE_PLAYING)) return;
+    GST_OBJECT_LOCK(object);
+    const GstState state = GST_STATE(object);
+    GST_OBJECT_UNLOCK(object);
+    if (state <= GST_STATE_READY) return;
+    const std::string name = property->name, now = gst_element_state_get_name(state);
+    post_warning(object, "take over the property",
+                 {.error = {vartml::ErrorCode::invalid_argument,
+                            "property '" + name + "' was written in state " + now +
+                                ", but is taken over on the way from READY to PAUSED alone: write "
+                                "it in state NULL or READY"},
+                  .id = "prop-fixed",
+                  .property = property->name,
+                  .found = now,
+                  .expected = "READY",
+                  .fix = "set the element to READY first"});
+}
+
 }  // namespace vartml::gst

@@ -62,5 +62,8 @@ void post_warning(gpointer element, const char* doing, const Failure& failure);
 void post_structure(gpointer element, GstStructure* structure);
 
 std::string name_of(gpointer element);
+// The WARNING prop-fixed where a property was written in a state in which its flags say that it is
+// not taken over. Call it with no lock held; objects that are no elements have no state.
+void warn_if_fixed(GObject* object, const GParamSpec* property);
 
 }  // namespace vartml::gst

@@ -11,6 +11,8 @@
 #include <utility>
 #include <variant>
 
+#include "gst/support/error.h"
+
 namespace vartml::gst {
 
 // When a property may be written.
@@ -219,12 +221,13 @@ auto copy_settings(gpointer object) {
 //   written(object)   called after each write, without the lock
 template <typename Element>
 void install_properties(GObjectClass* klass) {
-    klass->set_property = [](GObject* object, guint id, const GValue* value, GParamSpec*) {
+    klass->set_property = [](GObject* object, guint id, const GValue* value, GParamSpec* spec) {
         {
             const typename Element::Lock lock(object);
             Element::rows()[id - 1].set(Element::settings(object), value);
         }
         Element::written(object);
+        warn_if_fixed(object, spec);
     };
     klass->get_property = [](GObject* object, guint id, GValue* value, GParamSpec*) {
         using Settings = std::remove_reference_t<decltype(Element::settings(object))>;

@@ -37,6 +37,35 @@ TEST_F(InferPolicy, IntervalInfersOneFrameInN) {
     EXPECT_EQ(t.stat("skipped-interval"), 6u);
 }
 
+TEST_F(InferPolicy, PropertiesThatAreWrittenTooLateAreNamed) {
+    GstElement* element = make_infer();
+    g_object_set(element, "async-depth", 4, nullptr);
+    InferHarness t(element);
+    ASSERT_EQ(t.push(0), GST_FLOW_OK);
+    t.pull_out();
+    g_object_set(t.element, "batch-timeout", 5, nullptr);
+    EXPECT_EQ(t.messages(GST_MESSAGE_WARNING), 0u);
+    g_object_set(t.element, "async-depth", 3, nullptr);
+    GstMessage* message = gst_bus_pop_filtered(t.bus, GST_MESSAGE_WARNING);
+    ASSERT_NE(message, nullptr);
+    GError* error = nullptr;
+    gst_message_parse_warning(message, &error, nullptr);
+    const std::string text = error->message;
+    EXPECT_NE(text.find("property 'async-depth' was written in state PLAYING"), text.npos) << text;
+    g_error_free(error);
+    gst_message_unref(message);
+}
+
+// Results of regions belong to the boxes of their frame, so no other frame has them.
+TEST_F(InferPolicy, KeepingTheRateOfRegionsIsRefusedWithAWarning) {
+    GstElement* element = make_infer();
+    gst_util_set_object_arg(G_OBJECT(element), "inference-region", "roi");
+    InferHarness t(element);
+    for (const char* choice : {"yes", "no", "yes"})
+        gst_util_set_object_arg(G_OBJECT(element), "keep-rate", choice);
+    EXPECT_EQ(t.messages(GST_MESSAGE_WARNING), 1u);
+}
+
 TEST_F(InferPolicy, DamagedFramesPassWithoutInference) {
     InferHarness t;
     for (const GstBufferFlags flag : {GST_BUFFER_FLAG_GAP, GST_BUFFER_FLAG_CORRUPTED}) {

@@ -15,6 +15,12 @@ namespace {
 constexpr Column face_columns[] = {{"scores", 1}, {"boxes", 16}};
 constexpr Column palm_columns[] = {{"scores", 1}, {"boxes", 18}};
 
+// given: MediaPipe's graphs of palm detection, but for the first, of 256x256, which took -1 to 1 as
+// the models of faces do.
+constexpr PreprocessOptions palm_pixels = {
+    .resize = ResizeMode::letterbox, .scale = {1 / 255.f, 1 / 255.f, 1 / 255.f}, .pad = {0, 0, 0}};
+constexpr uint32_t first_palms = 256;
+
 // Layers of the published models; layers of one stride share their cells.
 struct Published {
     uint32_t side;  // of the input
@@ -77,11 +83,15 @@ Result<Anchors> find_anchors(const HeadRequest& request, size_t columns) {
     return anchors_of(request, layers, *per_layer);
 }
 
-Result<AnchoredForm> find_form(const HeadRequest& request) {
-    const bool palm = std::ranges::any_of(request.outputs, [](const TensorInfo& output) {
+bool has_palms(const HeadRequest& request) {
+    return std::ranges::any_of(request.outputs, [](const TensorInfo& output) {
         const auto table = table_of(output);
-        return table && table->columns == 18;
+        return table && table->columns == palm_columns[1].columns;
     });
+}
+
+Result<AnchoredForm> find_form(const HeadRequest& request) {
+    const bool palm = has_palms(request);
     const std::span<const Column> columns = palm ? palm_columns : face_columns;
     auto anchors = find_anchors(request, columns[1].columns);
     if (!anchors) return std::move(anchors).error();
@@ -104,6 +114,11 @@ Result<AnchoredForm> find_form(const HeadRequest& request) {
 
 bool fits_blazeface(const HeadRequest& request) {
     return fits_anchored(request, find_form);
+}
+
+const PreprocessOptions* input_of_blazeface(const HeadRequest& request) {
+    const bool first = request.width == first_palms && request.height == first_palms;
+    return has_palms(request) && !first ? &palm_pixels : nullptr;
 }
 
 Result<std::unique_ptr<Head>> create_blazeface(const HeadRequest& request) {

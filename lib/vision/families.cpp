@@ -38,7 +38,7 @@ constexpr PreprocessOptions bgr_mean_stretch = {.channels = ChannelOrder::bgr,
 constexpr PreprocessOptions bgr_unit_area = {.interpolation = Interpolation::area,
                                              .channels = ChannelOrder::bgr,
                                              .scale = {1 / 255.f, 1 / 255.f, 1 / 255.f}};
-// given: MediaPipe's graphs of face and palm detection: the aspect is kept, with black borders.
+// given: MediaPipe's graphs of face detection: the aspect is kept, with black borders.
 constexpr PreprocessOptions rgb_signed_letterbox = {.resize = ResizeMode::letterbox,
                                                     .mean = {127.5f, 127.5f, 127.5f},
                                                     .scale = {1 / 127.5f, 1 / 127.5f, 1 / 127.5f},
@@ -170,7 +170,8 @@ constexpr Family table[] = {
      .has_nms = true,
      .fits = fits_blazeface,
      .create = create_blazeface,
-     .weighted_nms = true},
+     .weighted_nms = true,
+     .input_of = input_of_blazeface},
     {.row = {"segment", "class of each pixel", 0, 0, rgb_unit_stretch},
      .ids = {},
      .has_nms = false,
@@ -302,6 +303,13 @@ const Family* find_family(std::string_view name) {
         if (family.row.nick == nick) return &family;
     }
     return nullptr;
+}
+
+DecoderFamily row_of(const Family& family, const HeadRequest& request) {
+    DecoderFamily row = family.row;
+    const PreprocessOptions* const input = family.input_of ? family.input_of(request) : nullptr;
+    if (input) row.input = *input;
+    return row;
 }
 
 Result<ChosenFamily> choose_family(const HeadRequest& request, const std::string& wanted) {

@@ -18,10 +18,15 @@ struct Family {
     // False: too many other models have such outputs to know from them what the picture looks like.
     bool shapes_tell = true;
     bool weighted_nms = false;  // boxes that overlap become their mean
+    // The pixels of the form that the outputs have, where these differ; null: those of the row.
+    const PreprocessOptions* (*input_of)(const HeadRequest&) = nullptr;
 };
 
 std::span<const Family> families();
 const Family* find_family(std::string_view name);  // as find_decoder_family
+
+// What users see of the family, with the pixels of the form that the outputs have.
+DecoderFamily row_of(const Family& family, const HeadRequest& request);
 
 struct ChosenFamily {
     const Family* family;
@@ -64,6 +69,7 @@ bool fits_yolo_v8_pose(const HeadRequest& request);
 bool fits_yolo_v8_seg(const HeadRequest& request);
 bool fits_yolox(const HeadRequest& request);
 bool fits_yunet(const HeadRequest& request);
+const PreprocessOptions* input_of_blazeface(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_blazeface(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_classify(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_ctc_text(const HeadRequest& request);

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 
+#include "lib/vision/families.h"
 #include "lib/vision/modelinfo.h"
 
 namespace vartml::vision {
@@ -354,7 +355,15 @@ std::string print_modelinfo(const ModelInfo& info, std::span<const TensorInfo> i
         writer.tensor(tensor, "input");
         PreprocessOptions options;
         const bool picture = family && &tensor == picture_input;
-        if (picture) options = preprocess_options(info, family, tensor.name);
+        if (picture) {
+            const auto& s = tensor.cpu.shape;
+            const bool last = tensor.cpu.layout == Layout::NHWC;
+            const uint32_t width = s.size() == 4 ? s[last ? 2 : 3] : s.back();
+            const uint32_t height = s.size() == 4 ? s[last ? 1 : 2] : 1;
+            const DecoderFamily row = vision::row_of(*vision::find_family(info.decoder),
+                                                     {info, outputs, width, height, nullptr});
+            options = preprocess_options(info, &row, tensor.name);
+        }
         print_input(writer, find_input(info, tensor.name), picture ? &options : nullptr);
     }
     for (const TensorInfo& tensor : outputs) {

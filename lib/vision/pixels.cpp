@@ -2,6 +2,7 @@
 // How pictures become an input: one choice from sidecar, decoder family and the input's type.
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "lib/vision/families.h"
 #include "lib/vision/modelinfo.h"
@@ -57,8 +58,12 @@ PixelChoice choose_pixels(const ModelInfo& info, std::span<const TensorInfo> out
             vision::choose_family({info, *batched, input_width, input_height, nullptr}, decoder);
     const vision::Family* const family = chosen ? chosen->family : nullptr;
     PixelChoice choice;
-    if (family) choice.family = find_decoder_family(family->row.nick);
-    choice.options = preprocess_options(info, choice.family, input.name);
+    std::optional<DecoderFamily> row;
+    if (family) {
+        choice.family = find_decoder_family(family->row.nick);
+        row = vision::row_of(*family, {info, outputs, input_width, input_height, nullptr});
+    }
+    choice.options = preprocess_options(info, row ? &*row : nullptr, input.name);
 
     const auto found = std::ranges::find(info.inputs, input.name, &ModelInfo::Input::name);
     const ModelInfo::Input* const said = found == info.inputs.end() ? nullptr : &*found;

@@ -509,13 +509,15 @@ INSTANTIATE_TEST_SUITE_P(Table, Fault, testing::ValuesIn(faults));
 // MediaPipe keeps the aspect of the picture; stretched faces score less or are not found.
 TEST(ChoiceOfBlazeFace, NamesItsClassAndKeepsTheAspect) {
     struct Case {
-        uint32_t values, side;
+        uint32_t values, side, positions;
         const char* label;
+        float mean;  // faces, and the first palms, are fed as -1 to 1, later palms as 0 to 1
     };
-    for (const Case& c : {Case{16, 128, "face"}, Case{18, 192, "palm"}}) {
-        const uint32_t positions = c.values == 16 ? 896 : 2016;
-        const std::vector<TensorInfo> outputs = {output_of("boxes", {1, positions, c.values}),
-                                                 output_of("scores", {1, positions, 1})};
+    for (const Case& c : {Case{16, 128, 896, "face", 127.5f}, Case{18, 128, 896, "palm", 0},
+                          Case{18, 192, 2016, "palm", 0}, Case{18, 256, 2944, "palm", 127.5f}}) {
+        SCOPED_TRACE(std::to_string(c.values) + " values of " + std::to_string(c.side));
+        const std::vector<TensorInfo> outputs = {output_of("boxes", {1, c.positions, c.values}),
+                                                 output_of("scores", {1, c.positions, 1})};
         const auto decoder = Decoder::create({}, outputs, c.side, c.side, {});
         ASSERT_TRUE(decoder) << decoder.error().message;
         EXPECT_EQ(decoder->labels(), std::vector<std::string>{c.label});
@@ -524,6 +526,15 @@ TEST(ChoiceOfBlazeFace, NamesItsClassAndKeepsTheAspect) {
         input.cpu = make_view(DataType::float32, Layout::NCHW, {1, 3, c.side, c.side});
         const PixelChoice pixels = choose_pixels({}, outputs, input, c.side, c.side);
         EXPECT_EQ(pixels.options.resize, ResizeMode::letterbox);
+        EXPECT_EQ(pixels.options.mean[0], c.mean);
+        EXPECT_EQ(pixels.options.scale[0], c.mean > 0 ? 1 / 127.5f : 1 / 255.f);
+        EXPECT_EQ(pixels.options.pad[0], 0);
+        // What `vartml compile --decoder` records is the same.
+        ModelInfo named;
+        named.decoder = "blazeface";
+        const auto recorded = parse_modelinfo(print_modelinfo(named, {&input, 1}, outputs), "");
+        ASSERT_TRUE(recorded) << recorded.error().message;
+        EXPECT_EQ(preprocess_options(*recorded, nullptr, "image").mean[0], c.mean);
     }
 }
 

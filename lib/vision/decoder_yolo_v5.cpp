@@ -23,6 +23,7 @@ namespace {
 
 struct YoloV5 {
     static constexpr DenseForm form{.attributes_first = false, .box_attributes = 5, .per_cell = 3};
+    static constexpr float reach = 2;
     static Candidate box(const DenseFrame& frame, uint32_t position, float score,
                          int32_t class_id) {
         return final_box(frame, position, score, class_id);

@@ -15,6 +15,7 @@ namespace vartml::vision {
 
 struct YoloV8 {
     static constexpr DenseForm form{.attributes_first = true, .box_attributes = 4, .per_cell = 1};
+    static constexpr float reach = 8;  // sides are up to 15 cells away
     static Candidate box(const DenseFrame& frame, uint32_t position, float score,
                          int32_t class_id) {
         return final_box(frame, position, score, class_id);
@@ -70,6 +71,7 @@ constexpr unsigned published_classes = 15;  // DOTA
 struct YoloV8Obb {
     static constexpr DenseForm form{
         .attributes_first = true, .box_attributes = 4, .per_cell = 1, .extra = 1};
+    static constexpr float reach = 12;  // turned
     static Candidate box(const DenseFrame& frame, uint32_t position, float score,
                          int32_t class_id) {
         const Matrix& m = frame.matrix;

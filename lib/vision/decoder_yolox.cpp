@@ -9,6 +9,7 @@ namespace {
 
 struct Yolox {
     static constexpr DenseForm form{.attributes_first = false, .box_attributes = 5, .per_cell = 1};
+    static constexpr float reach = 8;
     static Candidate box(const DenseFrame& frame, uint32_t position, float score,
                          int32_t class_id) {
         const Matrix& m = frame.matrix;

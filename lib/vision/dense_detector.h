@@ -4,11 +4,13 @@
 #pragma once
 #include <cmath>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "lib/vision/families.h"
+#include "lib/vision/plausibility.h"
 
 namespace vartml::vision {
 
@@ -54,7 +56,8 @@ inline Candidate final_box(const DenseFrame& frame, uint32_t position, float sco
 
 // Family: `static constexpr DenseForm form`, 4 box attributes, with a fifth for objectness;
 // `static Candidate box(const DenseFrame&, uint32_t position, float score, int32_t class_id)`.
-// The score is class, or objectness * class.
+// The score is class, or objectness * class. `static constexpr float reach`: cells from its own
+// that the centre of a box is away at most, of published models.
 template <typename Family>
 class DenseDetector : public Head {
 public:
@@ -108,8 +111,11 @@ public:
                 out.add(Family::box(frame, position, score, best.class_id));
             }
         }
+        if (std::isinf(threshold)) doubt_ = doubt_of_places(out.boxes, head_.grid, Family::reach);
         return {};
     }
+
+    std::string doubt() const override { return doubt_; }
 
 protected:
     // The matrix of a run, and the first column behind the classes.
@@ -124,6 +130,7 @@ private:
     Activation activation_;
     unsigned extra_;
     BoxUnit unit_;
+    std::string doubt_;  // of the last run that took all positions
     std::vector<uint32_t> found_;
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <vector>
 
 namespace vartml::vision {
 namespace {
@@ -13,6 +14,7 @@ constexpr float score_rounding = 0.02f;  // beyond 0 to 1, for the sake of bf16 
 constexpr double most_inverted = 0.1;    // part of the boxes with corners in the wrong order
 constexpr double most_outside = 0.5;     // part of what counts with its centre beyond the picture
 constexpr double most_infinite = 0.1;    // part of a grid with NaN or infinity
+constexpr double most_far = 0.5;         // part of a grid
 constexpr double most_counting = 0.5;    // part of a grid
 constexpr size_t least_grid = 500;       // positions
 constexpr size_t least_boxes = 8;        // that tell something about geometry
@@ -96,6 +98,53 @@ std::string doubt_of_boxes(const Candidates& all, const Expectation& expected) {
         return percent(outside, counting) + " boxes lie beyond the picture of " +
                number(expected.width) + "x" + number(expected.height);
     return {};
+}
+
+namespace {
+
+// Cells between a box and what would be its cell.
+float cells_away(const Candidate& c, const Level& level, size_t cell) {
+    const auto stride = static_cast<float>(level.stride);
+    const float x = (static_cast<float>(cell % level.width) + 0.5f) * stride;
+    const float y = (static_cast<float>(cell / level.width) + 0.5f) * stride;
+    return std::max(std::abs((c.x0 + c.x1) / 2 - x), std::abs((c.y0 + c.y1) / 2 - y)) / stride;
+}
+
+}  // namespace
+
+std::string doubt_of_places(std::span<const Candidate> all, const Grid& grid, float reach) {
+    size_t cells = 0;
+    for (const Level& level : grid.levels) cells += size_t{level.width} * level.height;
+    const size_t per_cell = cells ? grid.positions / cells : 0;
+    if (!per_cell) return {};
+    std::vector<Level> levels = grid.levels;
+    size_t sized = 0, far = 0;
+    for (const bool reversed : {false, true}) {
+        if (reversed) std::ranges::reverse(levels);
+        size_t first = 0;
+        for (Level& level : levels) {
+            level.first = first;
+            first += size_t{level.width} * level.height * per_cell;
+        }
+        size_t after = 0, beside = 0;  // boxes far from their cells, by the order of anchors
+        sized = 0;
+        for (const Candidate& c : all) {
+            if (!(c.x0 < c.x1) || !(c.y0 < c.y1)) continue;
+            ++sized;
+            const Level* level = levels.data();
+            const Level* const last = level + levels.size() - 1;
+            while (level < last && c.position >= level[1].first) ++level;
+            const size_t at = c.position - level->first;
+            after += cells_away(c, *level, at % (size_t{level->width} * level->height)) > reach;
+            beside += cells_away(c, *level, at / per_cell) > reach;
+        }
+        far = std::min({reversed ? far : sized, after, beside});
+    }
+    if (sized < least_grid || static_cast<double>(far) <= most_far * static_cast<double>(sized))
+        return {};
+    return percent(far, sized) +
+           " boxes are far from their cells of the grid, as have numbers that the model leaves to "
+           "be decoded, and such that are decoded already";
 }
 
 namespace {

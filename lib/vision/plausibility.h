@@ -21,6 +21,11 @@ struct Expectation {
 // grid that count. What speaks against it as the rest of a sentence; "" = nothing.
 std::string doubt_of_boxes(const Candidates& all, const Expectation& expected);
 
+// Of the boxes of all positions of a grid: whether they stand near their cells, by `reach` cells,
+// as what a model has decoded does. Levels may come in either order, anchors beside each other or
+// one after the other. The same kind of text.
+std::string doubt_of_places(std::span<const Candidate> all, const Grid& grid, float reach);
+
 // Of boxes that were kept, as many as may be: whether they stand at the border of the frame or over
 // each other, nearly all of them, as numbers that are no boxes do. The same kind of text.
 std::string doubt_of_full_table(std::span<const Detection> kept, float width, float height);

@@ -131,13 +131,22 @@ std::vector<StoredTensor> boxes_of(const std::function<Row(size_t)>& at) {
     })};
 }
 
+// A box in its cell of a grid of 416x416 that counts for nothing.
+Row empty_cell(size_t position) {
+    size_t stride = 8;
+    while (position >= (416 / stride) * (416 / stride))
+        position -= (416 / stride) * (416 / stride), stride *= 2;
+    const size_t side = 416 / stride;
+    return {float((position % side) * stride), float((position / side) * stride), 20, 0.01f};
+}
+
 TEST(Plausibility, OfAFullTableOfBoxesOnEachOtherIsLow) {
     std::mt19937 random(3);
     std::uniform_real_distribution<float> place(100, 140), side(200, 260);
     const auto heaps = boxes_of([&](size_t position) {
+        if (position >= 320) return empty_cell(position);
         const float heap = position < 160 ? 0 : 160;  // two of them
-        return Row{heap + place(random), heap + place(random), side(random),
-                   position < 320 ? 0.7f : 0.01f};
+        return Row{heap + place(random), heap + place(random), side(random), 0.7f};
     });
     const Seen seen = decode(heaps, 416, 416);
     EXPECT_EQ(seen.decoded.detections.size(), 100u);
@@ -149,20 +158,51 @@ TEST(Plausibility, OfAFullTableOfBoxesOnEachOtherIsLow) {
 
 TEST(Plausibility, OfAFullTableOfBoxesThatStandFreeIsGood) {
     const auto crowd = boxes_of([&](size_t position) {
-        const size_t cell = position % 361;
-        return Row{20.f + 20 * float(cell % 19), 20.f + 20 * float(cell / 19), 16,
-                   position < 361 ? 0.7f : 0.01f};
+        if (position >= 361) return empty_cell(position);
+        return Row{20.f + 20 * float(position % 19), 20.f + 20 * float(position / 19), 16, 0.7f};
     });
     const Seen seen = decode(crowd, 416, 416);
     EXPECT_EQ(seen.decoded.detections.size(), 100u);
+    EXPECT_EQ(seen.doubt, "");
     EXPECT_EQ(seen.suspicion, "");
+}
+
+// Tables of YOLO v5 of 320x320: 6300 rows of three anchors per cell.
+TEST(Plausibility, OfBoxesFarFromTheirCellsIsNone) {
+    // Behind the sigmoid, without grid and anchors: fractions that look like units of the picture.
+    const auto undecoded = [](size_t row, size_t column) {
+        return column < 4 ? 0.4f + float(row % 20) / 100 : column == 4 ? 0.02f : 0.9f;
+    };
+    const Seen seen = decode({stored("out", {1, 6300, 6}, undecoded)}, 320, 320);
+    EXPECT_EQ(seen.reason, "shapes");
+    EXPECT_NE(seen.doubt.find("boxes are far from their cells of the grid"), std::string::npos)
+        << seen.doubt;
+
+    // In whichever order an export has levels and anchors.
+    for (const bool reversed : {false, true}) {
+        for (const bool beside : {false, true}) {
+            const auto decoded = [=](size_t row, size_t column) {
+                const int strides[] = {reversed ? 32 : 8, 16, reversed ? 8 : 32};
+                size_t at = row, level = 0;
+                const auto side = [&] { return 320 / size_t(strides[level]); };
+                while (at >= 3 * side() * side()) at -= 3 * side() * side(), ++level;
+                const size_t cell = beside ? at / 3 : at % (side() * side());
+                const float stride = float(strides[level]);
+                if (column == 0) return (float(cell % side()) + 0.7f) * stride;
+                if (column == 1) return (float(cell / side()) + 0.2f) * stride;
+                return column < 4 ? 3 * stride : column == 4 ? 0.02f : 0.9f;
+            };
+            EXPECT_EQ(decode({stored("out", {1, 6300, 6}, decoded)}, 320, 320).doubt, "")
+                << reversed << beside;
+        }
+    }
 }
 
 // What a decoded YOLOX table gives when it is decoded once more: exponentials of widths in pixels.
 TEST(Plausibility, OfBoxesThatAreNoNumbersIsNone) {
     const auto value = [](size_t row, size_t column) {
-        return column < 2    ? float(row % 400)
-               : column < 4  ? 60.f + float(row % 90)
+        return column < 2    ? 0.5f
+               : column < 4  ? (row % 10 < 3 ? 95.f : 1.f)
                : column == 4 ? 0.6f
                              : 0.01f;
     };

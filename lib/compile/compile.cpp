@@ -245,7 +245,7 @@ std::optional<std::string> Compilation::compile_for_npu(const Part& part) {
     if (!program) return "does not compile: " + program.error().message;
     for (const Node& node : program->graph.nodes)
         if (const auto why = device::why_unsupported(target_, program->graph, node))
-            return "has node '" + node.name + "' (" + node.kind +
+            return "has node '" + node.name + "' (" + node.type() +
                    ") after its passes: " + why->text;
     // Which view a tensor has is not known before all parts are: the larger one counts, unless
     // there is but one part.

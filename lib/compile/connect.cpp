@@ -179,7 +179,7 @@ void keep(artifact::CompiledModel& model, artifact::Partition& p,
         for (const graph::ValueId id : node.outputs) {
             if (id == graph::none || !wanted(graph.value(id))) continue;
             const graph::Value& value = graph.value(id);
-            tensors.push_back({value.name, node.name, node.kind, node.sources});
+            tensors.push_back({value.name, node.name, node.type(), node.sources});
             const TensorInfo info = plain_info(value, p.kind == artifact::PartitionKind::npu);
             if (!border.contains(id)) {
                 graph.outputs.push_back(id);

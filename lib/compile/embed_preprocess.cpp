@@ -106,15 +106,15 @@ Result<void> embed_preprocess(graph::Graph& graph, const EmbeddedPreprocess& pre
         graph.add_value(graph.unique_name(preprocess.input + "/normalised"), type);
     for (graph::Node& node : graph.nodes) std::ranges::replace(node.inputs, picture, tensor);
     graph.value(picture).type = {DataType::uint8, {1, height, width, order.bytes}};
-    graph::Node node{.kind = "PictureInput",
-                     .domain = "vartml",
-                     .name = graph.unique_name(preprocess.input + "/preprocess"),
-                     .sources = {},
-                     .inputs = {picture},
-                     .outputs = {tensor},
-                     .attributes = {{"layout", std::string(first ? "NCHW" : "NHWC")},
-                                    {"mean", preprocess.mean},
-                                    {"scale", preprocess.scale}}};
+    graph::Node node;
+    node.kind = "PictureInput";
+    node.attributes = {{"layout", std::string(first ? "NCHW" : "NHWC")},
+                       {"mean", preprocess.mean},
+                       {"scale", preprocess.scale}};
+    node.domain = "vartml";
+    node.name = graph.unique_name(preprocess.input + "/preprocess");
+    node.inputs = {picture};
+    node.outputs = {tensor};
     node.sources = {node.name};
     graph.nodes.insert(graph.nodes.begin(), std::move(node));
     return {};

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
+#include <ranges>
 #include <string_view>
 
 #include "lib/graph/ops.h"
@@ -141,13 +142,12 @@ public:
             if (producer < 0) return false;
             const Node& node = graph_.nodes[static_cast<size_t>(producer)];
             if (!pass_fused_parts(node)) return false;
-            const std::string_view base = node.base();
             if (has_trait(node, graph::Trait::product)) return true;
             if (has_trait(node, graph::Trait::reshapes | graph::Trait::permutes)) {
                 id = node.inputs[0];
                 continue;
             }
-            const auto next = pass_element_wise(base, node.inputs);
+            const auto next = pass_element_wise(node.kind, node.inputs);
             if (!next) return false;
             id = *next;
         }
@@ -184,11 +184,10 @@ private:
     // Parts behind the base, from the last to the first; an operand of a fused Add must be a
     // constant.
     bool pass_fused_parts(const Node& node) {
-        const auto parts = node.parts();
         size_t operand = node.inputs.size();
-        for (size_t i = parts.size(); i-- > 1;) {
-            if (pass_activation(parts[i])) continue;
-            if (parts[i] != "Add" || operand == 0 || !is_constant(node.inputs[--operand]) ||
+        for (const graph::Operation& part : std::views::reverse(node.fused)) {
+            if (pass_activation(part.kind)) continue;
+            if (part.kind != "Add" || operand == 0 || !is_constant(node.inputs[--operand]) ||
                 !pass_bias())
                 return false;
         }

@@ -48,7 +48,7 @@ public:
             open.pop_back();
             if (part == graph::none || !seen.insert(part).second) continue;
             const Node* node = producer_behind_movement(part);
-            if (node && node->parts().size() == 1 && node->base() == "Concat") {
+            if (node && node->fused.empty() && node->kind == "Concat") {
                 open.insert(open.end(), node->inputs.begin(), node->inputs.end());
                 continue;
             }
@@ -65,7 +65,7 @@ public:
 
     std::optional<Quantisation> quantisation(ValueId id) const {
         while (const Node* node = producer(id)) {
-            const std::string_view kind = node->base();
+            const std::string_view kind = node->kind;
             if (kind == "QuantizeLinear") return codes(node->inputs, 1);
             if (kind == "QLinearConcat") return codes(node->inputs, 0);
             // Behind what it reads: the bias is optional.
@@ -85,9 +85,9 @@ private:
 
     std::string meaning_of(const Node& node) const {
         // With nothing behind it.
-        if (node.parts().size() == 1 && is_product(node)) return "product";
+        if (node.fused.empty() && is_product(node)) return "product";
         // The last part is what the elements went through last.
-        const std::string_view kind = node.parts().back();
+        const std::string_view kind = node.last().kind;
         if (kind == "Softmax" || kind == "QLinearSoftmax") return "softmax";
         if (kind == "LogSoftmax") return "log-softmax";
         if (kind == "Sigmoid" || kind == "HardSigmoid" || kind == "QLinearSigmoid")
@@ -108,8 +108,8 @@ private:
             for (const ValueId id : at->inputs) {
                 const Node* from = id == graph::none ? nullptr : producer_behind_movement(id);
                 if (!from) continue;
-                if (graph::has_trait(from->parts().back(), Trait::linear)) return true;
-                if (from->parts().back() == "Mul") next = from;
+                if (graph::has_trait(from->last().kind, Trait::linear)) return true;
+                if (from->last().kind == "Mul") next = from;
             }
             if (!next) return false;
             at = next;
@@ -124,15 +124,14 @@ private:
 
     const Node* producer_behind_movement(ValueId id) const {
         const Node* node = producer(id);
-        while (node && node->parts().size() == 1 && is_movement(*node))
-            node = producer(node->inputs[0]);
+        while (node && node->fused.empty() && is_movement(*node)) node = producer(node->inputs[0]);
         return node;
     }
 
     bool reads_from(const Node& node, std::initializer_list<std::string_view> kinds) const {
         return std::ranges::any_of(node.inputs, [&](ValueId id) {
             const Node* from = id == graph::none ? nullptr : producer_behind_movement(id);
-            return from && std::ranges::find(kinds, from->parts().back()) != kinds.end();
+            return from && std::ranges::find(kinds, from->last().kind) != kinds.end();
         });
     }
 
@@ -143,7 +142,7 @@ private:
                                                "Sqrt",     "Pow",  "Add", "Sum"};
         const Node* divisor = producer_behind_movement(node.inputs[1]);
         for (int steps = 0; divisor && steps < 5; ++steps) {
-            const std::string_view kind = divisor->parts().back();
+            const std::string_view kind = divisor->last().kind;
             if (kind == "ReduceL2" || kind == "ReduceSumSquare") return "unit-length";
             if (kind == "Sqrt" || is_any_of(kind, length)) {
                 divisor = producer_behind_movement(divisor->inputs[0]);

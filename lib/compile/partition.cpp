@@ -284,7 +284,7 @@ void Partitioner::list_fallbacks() {
         const auto origin = origins_.find(unit.name);
         artifact::Fallback f;
         f.node = unit.name;
-        f.op_type = origin == origins_.end() ? std::string(graph_.nodes[unit.nodes[0]].base())
+        f.op_type = origin == origins_.end() ? std::string(graph_.nodes[unit.nodes[0]].kind)
                                              : origin->second.op_type;
         f.domain = origin == origins_.end() ? "" : origin->second.domain;
         f.partition = part_of_[u];

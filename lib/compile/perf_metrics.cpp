@@ -315,7 +315,7 @@ void float_islands(const Subject& s, Warnings& out) {
             if (!is_work || (has_narrow && narrow[n])) continue;
             out.push_back(
                 {s.per_batch(estimate_cycles(p.graph, node, s.target)), "PW06", node.name,
-                 node.kind + " works in float32, the model's device data type is " + types});
+                 node.type() + " works in float32, the model's device data type is " + types});
         }
     });
 }
@@ -329,7 +329,7 @@ void small_operators(const Subject& s, Warnings& out) {
             if (seconds >= least_seconds) continue;
             char text[64];
             std::snprintf(text, sizeof text, " has %.3f us of estimated work", 1e6 * seconds);
-            out.push_back({cycles, "PW07", node.name, node.kind + text});
+            out.push_back({cycles, "PW07", node.name, node.type() + text});
         }
     });
 }

@@ -182,14 +182,13 @@ private:
 
     void add_node(const char* kind, const std::string& name, std::vector<ValueId> inputs,
                   ValueId output, int64_t axis) {
-        Node node{.kind = kind,
-                  .domain = {},
-                  .name = graph_.unique_name(name),
-                  .sources = {},
-                  .inputs = std::move(inputs),
-                  .outputs = {output},
-                  .attributes = {{"axis", axis}, {"block_size", int64_t{0}}}};
+        Node node;
+        node.kind = kind;
+        node.attributes = {{"axis", axis}, {"block_size", int64_t{0}}};
+        node.name = graph_.unique_name(name);
         node.sources = {node.name};
+        node.inputs = std::move(inputs);
+        node.outputs = {output};
         graph_.nodes.push_back(std::move(node));
     }
 
@@ -272,10 +271,6 @@ void widen(Range& range, std::span<const float> elements) {
 
 namespace {
 
-bool is_product(std::string_view base) {
-    return base == "Conv" || base == "ConvTranspose" || base == "Gemm" || base == "MatMul";
-}
-
 // The products of a kind: how many, and the first.
 struct Products {
     size_t count = 0;
@@ -296,11 +291,10 @@ Result<void> check_quantisable(const Graph& graph) {
     Products codes, halves;
     size_t all = 0;
     for (const Node& node : graph.nodes) {
-        const std::string_view base = node.base();
-        if (base == "DequantizeLinear") dequantised.insert(node.outputs[0]);
-        const bool on_codes = base.ends_with("Integer") ||
-                              (base.starts_with("QLinear") && is_product(base.substr(7)));
-        if (!on_codes && (!is_product(base) || node.inputs.size() < 2)) continue;
+        if (node.kind == "DequantizeLinear") dequantised.insert(node.outputs[0]);
+        const bool on_codes =
+            has_trait(node, graph::Trait::codes) && has_trait(node, graph::Trait::matrix_work);
+        if (!on_codes && !has_trait(node, graph::Trait::product)) continue;
         ++all;
         const DataType type = graph.value(node.inputs[0]).type.data_type;
         if (on_codes || dequantised.contains(node.inputs[1]))

@@ -103,7 +103,7 @@ Schedule plan_layers(const Graph& graph, const device::Target& target, const std
 
 std::string layer_kind(const Graph& graph, const Node& node) {
     std::string out;
-    for (const std::string_view part : node.parts()) {
+    for (const std::string_view part : node.kinds()) {
         out += (out.empty() ? "" : "_") + snake_case(part);
         if (!graph::has_trait(part, graph::Trait::convolution) || node.inputs.empty()) continue;
         const size_t rank = graph.value(node.inputs[0]).type.shape.size();

@@ -118,27 +118,34 @@ Result<void> check_texts(const Node& node, std::string_view key, const Choice& c
 
 }  // namespace
 
-Result<void> check_attribute_values(const Node& node, Form form) {
-    const std::string type = op_type(node);
-    const std::string_view kind = std::string_view(type).substr(0, type.find('+'));
-    for (const auto& [key, value] : node.attributes) {
-        const size_t dot = key.find('.');
-        const std::string_view part = dot == key.npos ? kind : std::string_view(key).substr(0, dot);
-        const std::string_view name =
-            dot == key.npos ? std::string_view(key) : std::string_view(key).substr(dot + 1);
+static Result<void> check_operation(const Node& node, std::string_view kind,
+                                    const std::string& prefix, const Attributes& attributes,
+                                    Form form) {
+    for (const auto& [name, value] : attributes) {
+        const std::string key = prefix + name;
         if (const auto* number = std::get_if<int64_t>(&value)) {
             const bool is_switch = std::ranges::find(switches, name) != std::end(switches);
             if (is_switch && *number != 0 && *number != 1)
                 return unknown_value(node, key, std::to_string(*number), "0 and 1");
             continue;
         }
-        const auto choice = find_choice(part, name);
+        const auto choice = find_choice(kind, name);
         if (!choice) continue;
         if (const auto* text = std::get_if<std::string>(&value)) {
             if (auto ok = check_texts(node, key, *choice, {text, 1}, form); !ok) return ok;
         } else if (const auto* texts = std::get_if<std::vector<std::string>>(&value)) {
             if (auto ok = check_texts(node, key, *choice, *texts, form); !ok) return ok;
         }
+    }
+    return {};
+}
+
+Result<void> check_attribute_values(const Node& node, Form form) {
+    const std::string kind = is_late(node) ? op_type(node) : node.kind;
+    if (auto ok = check_operation(node, kind, "", node.attributes, form); !ok) return ok;
+    for (const Operation& part : node.fused) {
+        auto ok = check_operation(node, part.kind, part.kind + '.', part.attributes, form);
+        if (!ok) return ok;
     }
     return {};
 }

@@ -192,8 +192,8 @@ Result<void> canonicalise(const Graph& graph, Node& node) {
     }
     if (auto ok = check_attribute_values(node, Form::onnx); !ok) return ok;
     // A fused node is made of canonical ones; absent inputs keep their places in it.
-    if (node.kind.find('+') != node.kind.npos) return {};
-    const OpInfo* op = find_op(node.base());
+    if (!node.fused.empty()) return {};
+    const OpInfo* op = find_op(node.kind);
     for (int i = 0; i < (op ? op->min_inputs : 1); ++i)
         if (!has_input(node, static_cast<size_t>(i)))
             return bad_node(node, "lacks input " + std::to_string(i));

@@ -94,7 +94,7 @@ private:
     }
 
     bool has_even_constant(const Node& node) const {
-        const std::string_view base = node.base();
+        const std::string_view base = node.kind;
         if (base != "Add" && base != "Sub" && base != "Mul" && !is_product(node)) return false;
         // Weights that count are those of one channel.
         const int64_t most_elements = is_product(node) ? 1 << 10 : 1 << 20;
@@ -132,7 +132,7 @@ private:
     bool multiplies_exactly(const Node& node) {
         constexpr uint64_t share_of_one = 1000, share_of_all = 100;
         const uint64_t macs = count_macs(graph_, node);
-        if (node.base() == "ConvTranspose" || macs * share_of_one > macs_ ||
+        if (node.kind == "ConvTranspose" || macs * share_of_one > macs_ ||
             (exact_macs_ + macs) * share_of_all > macs_)
             return false;
         exact_macs_ += macs;
@@ -145,16 +145,14 @@ private:
 
     // What the operator itself hangs on.
     void want_exacting_inputs(const Node& node) {
-        const auto tell = [&] {
-            found_.reasons.push_back(std::string(node.base()) + " '" + node.name + '\'');
-        };
+        const auto tell = [&] { found_.reasons.push_back(node.kind + " '" + node.name + '\''); };
         if (std::ranges::find(begins_, &node) != begins_.end()) tell();
         if (has_trait(node, Trait::exact_0 | Trait::exact_1 | Trait::exact_2)) {
             for (size_t i = 0; i < node.inputs.size(); ++i)
                 if (has_input_trait(node, Trait::exact_0, i)) want(node.inputs[i]);
             tell();
         }
-        const bool to_integer = node.base() == "Cast" && can_be_kept(node.inputs[0]) &&
+        const bool to_integer = node.kind == "Cast" && can_be_kept(node.inputs[0]) &&
                                 !is_float(graph_.value(node.outputs[0]).type.data_type);
         const bool compares = has_trait(node, Trait::comparison) &&
                               std::ranges::none_of(node.inputs, [&](ValueId id) {

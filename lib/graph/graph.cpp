@@ -5,15 +5,16 @@
 #include <algorithm>
 #include <charconv>
 #include <unordered_set>
+#include <utility>
 
 namespace vartml::graph {
 
 namespace {
 
 template <typename T>
-T get_or(const Node& node, std::string_view key, T fallback) {
-    const auto found = node.attributes.find(key);
-    if (found == node.attributes.end()) return fallback;
+T get_or(const Operation& operation, std::string_view key, T fallback) {
+    const auto found = operation.attributes.find(key);
+    if (found == operation.attributes.end()) return fallback;
     const T* value = std::get_if<T>(&found->second);
     return value ? *value : fallback;
 }
@@ -87,33 +88,61 @@ Constant make_constant(std::vector<std::byte> bytes) {
     return {std::span(*owner), owner};
 }
 
-std::string_view Node::base() const {
-    return std::string_view(kind).substr(0, kind.find('+'));
+std::string Node::type() const {
+    std::string text = kind;
+    for (const Operation& operation : fused) text += '+' + operation.kind;
+    return text;
 }
 
-std::vector<std::string_view> Node::parts() const {
-    std::vector<std::string_view> parts;
-    std::string_view rest = kind;
-    for (size_t plus; (plus = rest.find('+')) != rest.npos; rest.remove_prefix(plus + 1)) {
-        parts.push_back(rest.substr(0, plus));
+std::vector<std::string_view> Node::kinds() const {
+    std::vector<std::string_view> kinds = {kind};
+    for (const Operation& operation : fused) kinds.push_back(operation.kind);
+    return kinds;
+}
+
+Attributes written_attributes(const Node& node) {
+    Attributes all = node.attributes;
+    for (const Operation& operation : node.fused)
+        for (const auto& [key, value] : operation.attributes)
+            all.insert_or_assign(operation.kind + '.' + key, value);
+    return all;
+}
+
+void take_apart(Node& node) {
+    const std::string type = std::exchange(node.kind, {});
+    for (size_t from = 0, plus = 0; plus != type.npos; from = plus + 1) {
+        plus = type.find('+', from);
+        const std::string kind = type.substr(from, plus - from);
+        if (from == 0)
+            node.kind = kind;
+        else
+            node.fused.push_back({kind, {}});
     }
-    parts.push_back(rest);
-    return parts;
+    for (auto entry = node.attributes.begin(); entry != node.attributes.end();) {
+        const size_t dot = entry->first.find('.');
+        bool is_taken = false;
+        for (Operation& operation : node.fused) {
+            if (dot != operation.kind.size() || !entry->first.starts_with(operation.kind)) continue;
+            operation.attributes[entry->first.substr(dot + 1)] = entry->second;
+            is_taken = true;
+        }
+        entry = is_taken ? node.attributes.erase(entry) : std::next(entry);
+    }
 }
 
-int64_t Node::get(std::string_view key, int64_t fallback) const {
+int64_t Operation::get(std::string_view key, int64_t fallback) const {
     return get_or<int64_t>(*this, key, fallback);
 }
-float Node::get(std::string_view key, float fallback) const {
+float Operation::get(std::string_view key, float fallback) const {
     return get_or<float>(*this, key, fallback);
 }
-std::string Node::get(std::string_view key, const char* fallback) const {
+std::string Operation::get(std::string_view key, const char* fallback) const {
     return get_or<std::string>(*this, key, fallback);
 }
-std::vector<int64_t> Node::get(std::string_view key, std::vector<int64_t> fallback) const {
+std::vector<int64_t> Operation::get(std::string_view key, std::vector<int64_t> fallback) const {
     return get_or(*this, key, std::move(fallback));
 }
-std::vector<float> Node::get(std::string_view key, std::vector<float> fallback) const {
+std::vector<float> Operation::get(std::string_view key, std::vector<float> fallback) const {
     return get_or(*this, key, std::move(fallback));
 }
 

@@ -66,22 +66,11 @@ using Attribute = std::variant<int64_t, float, std::string, std::vector<int64_t>
                                std::vector<float>, std::vector<std::string>>;
 using Attributes = std::map<std::string, Attribute, std::less<>>;  // sorted: one printing order
 
-// One operator. `kind` is the ONNX type, or a fused form whose parts are joined by '+', such as
-// "Conv+Add+Relu"; the first part does the work, the others are applied to each output element in
-// that order. Attributes of later parts are prefixed with the part ("Clip.max"); operands of later
-// parts follow the inputs of the first in order. A fused Conv, ConvTranspose, Gemm or MatMul has
-// exactly three leading inputs (data, weight, bias or none).
-struct Node {
+// What is computed: the ONNX type, or one of ours, and its attributes.
+struct Operation {
     std::string kind;
-    std::string domain;  // "" for ONNX's own, "vartml" for ours (SiLU)
-    std::string name;    // unique; the ONNX node's name, or made from its first output
-    std::vector<std::string> sources;  // names of the ONNX nodes it came from
-    std::vector<ValueId> inputs;       // `none` for an absent optional input
-    std::vector<ValueId> outputs;
     Attributes attributes;
 
-    std::string_view base() const;                // kind up to the first '+'
-    std::vector<std::string_view> parts() const;  // all parts, base included
     // Attribute or the default given; the type must be that of the default (checked by the verifier
     // for known operators).
     int64_t get(std::string_view key, int64_t fallback) const;
@@ -91,6 +80,28 @@ struct Node {
     std::vector<float> get(std::string_view key, std::vector<float> fallback) const;
     bool has(std::string_view key) const { return attributes.contains(key); }
 };
+
+// One operator, and what is fused behind it, which is applied to each output element in that order.
+// Operands of fused operations follow the inputs of the first in order. A fused Conv,
+// ConvTranspose, Gemm or MatMul has exactly three leading inputs (data, weight, bias or none).
+struct Node : Operation {
+    std::vector<Operation> fused;
+    std::string domain;  // "" for ONNX's own, "vartml" for ours (SiLU)
+    std::string name;    // unique; the ONNX node's name, or made from its first output
+    std::vector<std::string> sources;  // names of the ONNX nodes it came from
+    std::vector<ValueId> inputs;       // `none` for an absent optional input
+    std::vector<ValueId> outputs;
+
+    // The kinds of all operations, as in "Conv+Add+Relu".
+    std::string type() const;
+    std::vector<std::string_view> kinds() const;
+    // The operation that makes the output.
+    const Operation& last() const { return fused.empty() ? *this : fused.back(); }
+};
+// How a node is written: its attributes, and those of fused operations with the kind in front
+// ("Clip.max"); and back, from a node whose `kind` is such a type.
+Attributes written_attributes(const Node& node);
+void take_apart(Node& node);
 
 struct Graph {
     std::string name;

@@ -15,40 +15,26 @@ Error no_kernel(const Call& call, std::string_view kind) {
                                         ", which the CPU partition does not run"};
 }
 
-// Attributes of one part of a fused kind, without the part's name in front.
-graph::Attributes attributes_of(const graph::Node& node, std::string_view part, bool is_base) {
-    graph::Attributes attributes;
-    for (const auto& [key, value] : node.attributes) {
-        const size_t dot = key.find('.');
-        if (is_base && dot == key.npos) attributes[key] = value;
-        if (!is_base && dot != key.npos && std::string_view(key).substr(0, dot) == part)
-            attributes[key.substr(dot + 1)] = value;
-    }
-    return attributes;
-}
-
-Result<void> run_fused(const Call& call, const std::vector<std::string_view>& parts) {
+Result<void> run_fused(const Call& call) {
     size_t operands = 0;
-    for (size_t i = 1; i < parts.size(); ++i) {
-        const graph::OpInfo* op = graph::find_op(parts[i]);
-        if (!op) return no_kernel(call, parts[i]);
+    for (const graph::Operation& part : call.node.fused) {
+        const graph::OpInfo* op = graph::find_op(part.kind);
+        if (!op) return no_kernel(call, part.kind);
         operands += static_cast<size_t>(op->min_inputs) - 1;
     }
     size_t next = call.inputs.size() - operands;
-    for (size_t i = 0; i < parts.size(); ++i) {
-        const Kernel kernel = find_kernel(parts[i]);
-        if (!kernel) return no_kernel(call, parts[i]);
-        graph::Node node = call.node;
-        node.kind = std::string(parts[i]);
-        node.attributes = attributes_of(call.node, parts[i], i == 0);
-        std::vector<Array> inputs;
-        if (i == 0) {
-            inputs.assign(call.inputs.begin(), call.inputs.begin() + static_cast<ptrdiff_t>(next));
-        } else {
-            inputs.push_back(call.outputs[0]);
-            const int more = graph::find_op(parts[i])->min_inputs - 1;
-            for (int k = 0; k < more; ++k) inputs.push_back(call.inputs[next++]);
-        }
+    graph::Node node = call.node;
+    node.fused.clear();
+    const Kernel first = find_kernel(node.kind);
+    if (!first) return no_kernel(call, node.kind);
+    if (auto ok = first({node, call.inputs.first(next), call.outputs}); !ok) return ok;
+    for (const graph::Operation& part : call.node.fused) {
+        const Kernel kernel = find_kernel(part.kind);
+        if (!kernel) return no_kernel(call, part.kind);
+        static_cast<graph::Operation&>(node) = part;
+        std::vector<Array> inputs = {call.outputs[0]};
+        const int more = graph::find_op(part.kind)->min_inputs - 1;
+        for (int k = 0; k < more; ++k) inputs.push_back(call.inputs[next++]);
         if (auto ok = kernel({node, inputs, call.outputs}); !ok) return ok;
     }
     return {};
@@ -63,13 +49,12 @@ Kernel find_kernel(std::string_view kind) {
 
 Result<void> run(const Call& call) {
     try {
-        if (call.node.kind.find('+') != std::string::npos)
-            return run_fused(call, call.node.parts());
+        if (!call.node.fused.empty()) return run_fused(call);
         const Kernel kernel = find_kernel(call.node.kind);
         return kernel ? kernel(call) : no_kernel(call, call.node.kind);
     } catch (const std::bad_alloc&) {
         return Error{ErrorCode::out_of_memory,
-                     "node '" + call.node.name + "' (" + call.node.kind + ") has no memory"};
+                     "node '" + call.node.name + "' (" + call.node.type() + ") has no memory"};
     }
 }
 

@@ -83,7 +83,7 @@ bool same_rank_and_type(const Type& a, const Type& b) {
 }  // namespace
 
 std::string op_type(const Node& node) {
-    return is_late(node) ? node.get("op", "") : node.kind;
+    return is_late(node) ? node.get("op", "") : node.type();
 }
 
 bool must_be_late(const Graph& graph, const Node& node) {

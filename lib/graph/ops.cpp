@@ -105,16 +105,13 @@ bool is_absurd(int64_t number) {
     return number > max_elements || number < -max_elements;
 }
 
-Result<void> check_attributes(const Node& node, const OpInfo& op, std::string_view prefix) {
+// Of one operation of a node.
+Result<void> check_attributes(const Node& node, const Operation& operation, const OpInfo& op) {
     if (op.attributes == "*") return {};
     const std::vector<AttributeRule> rules = attribute_rules(op);
-    for (const auto& [key, value] : node.attributes) {
-        const size_t dot = key.find('.');
-        const std::string_view part =
-            dot == key.npos ? std::string_view() : std::string_view(key).substr(0, dot);
-        if (part != prefix) continue;
-        const std::string_view name =
-            dot == key.npos ? std::string_view(key) : std::string_view(key).substr(dot + 1);
+    const std::string prefix = &operation == &node ? "" : operation.kind + '.';
+    for (const auto& [name, value] : operation.attributes) {
+        const std::string key = prefix + name;
         const auto rule = std::ranges::find(rules, name, &AttributeRule::name);
         if (rule == rules.end() || !rule->is_canonical) {
             return bad_node(node, "has the attribute '" + key + "', which " + std::string(op.kind) +
@@ -132,10 +129,8 @@ Result<void> check_attributes(const Node& node, const OpInfo& op, std::string_vi
         }
     }
     for (const AttributeRule& rule : rules) {
-        if (!rule.is_required) continue;
-        std::string key(rule.name);
-        if (!prefix.empty()) key = std::string(prefix) + '.' + key;
-        if (!node.has(key)) return bad_node(node, "lacks the attribute '" + key + "'");
+        if (rule.is_required && !operation.has(rule.name))
+            return bad_node(node, "lacks the attribute '" + prefix + std::string(rule.name) + "'");
     }
     return {};
 }
@@ -155,10 +150,6 @@ Result<void> check_count(const Node& node, const char* what, size_t found, int l
     return bad_node(node, "has " + std::to_string(found) + ' ' + what + ", expected " + expected);
 }
 
-bool is_fused(const Node& node) {
-    return node.kind.find('+') != node.kind.npos;
-}
-
 Result<void> check_inputs(const Graph& graph, const Node& node, size_t required) {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
         if (node.inputs[i] == none) {
@@ -175,26 +166,21 @@ Result<void> check_inputs(const Graph& graph, const Node& node, size_t required)
     return {};
 }
 
-// The base part as a node of its own, with the leading inputs only.
-Node base_node(const Node& node, size_t inputs) {
-    Node base = node;
-    base.kind = std::string(node.base());
-    base.inputs.resize(inputs);
-    std::erase_if(base.attributes,
-                  [](const auto& entry) { return entry.first.find('.') != entry.first.npos; });
-    return base;
+// The first operation as a node of its own, with the leading inputs only.
+Node first_alone(const Node& node, size_t inputs) {
+    Node first = node;
+    first.fused.clear();
+    first.inputs.resize(inputs);
+    return first;
 }
 
 Result<Types> infer_fused(const Graph& graph, const Node& node, const OpInfo& op) {
-    const auto parts = node.parts();
     size_t operands = 0;
-    for (const std::string_view part : std::span(parts).subspan(1)) {
-        const OpInfo* info = find_op(part);
-        if (!info || !has_trait(part, Trait::part)) {
-            return bad_node(node,
-                            "part '" + std::string(part) + "' cannot follow another operator");
-        }
-        if (auto ok = check_attributes(node, *info, part); !ok) return ok.error();
+    for (const Operation& part : node.fused) {
+        const OpInfo* info = find_op(part.kind);
+        if (!info || !has_trait(part.kind, Trait::part))
+            return bad_node(node, "part '" + part.kind + "' cannot follow another operator");
+        if (auto ok = check_attributes(node, part, *info); !ok) return ok.error();
         operands += static_cast<size_t>(extra_operands(*info));
     }
     if (node.inputs.size() < operands) return bad_node(node, "lacks operands of its fused parts");
@@ -204,7 +190,7 @@ Result<Types> infer_fused(const Graph& graph, const Node& node, const OpInfo& op
     const int most = is_product ? 3 : op.max_inputs;
     const int least = is_product ? 3 : op.min_inputs;
     if (auto ok = check_count(node, "leading inputs", leading, least, most); !ok) return ok.error();
-    auto types = op.infer(graph, base_node(node, leading));
+    auto types = op.infer(graph, first_alone(node, leading));
     if (!types) return types;
     for (size_t i = leading; i < node.inputs.size(); ++i) {
         if (!has_input(node, i)) return bad_node(node, "lacks input " + std::to_string(i));
@@ -254,7 +240,7 @@ bool has_trait(std::string_view kind, Traits traits) {
     return op && (op->traits.bits & traits.bits) != 0;
 }
 bool has_trait(const Node& node, Traits traits) {
-    return has_trait(node.base(), traits);
+    return has_trait(node.kind, traits);
 }
 bool has_input_trait(const Node& node, Trait first, size_t input) {
     constexpr size_t inputs = 3;
@@ -263,9 +249,9 @@ bool has_input_trait(const Node& node, Trait first, size_t input) {
 }
 
 Result<Types> infer_types(const Graph& graph, const Node& node) {
-    const OpInfo* op = find_op(node.base());
+    const OpInfo* op = find_op(node.kind);
     if (!op) {
-        return Error{ErrorCode::unsupported, "node '" + node.name + "' uses " + node.kind +
+        return Error{ErrorCode::unsupported, "node '" + node.name + "' uses " + node.type() +
                                                  ", an operator that the compiler does not know"};
     }
     if (auto ok =
@@ -273,7 +259,7 @@ Result<Types> infer_types(const Graph& graph, const Node& node) {
         !ok) {
         return ok.error();
     }
-    if (auto ok = check_attributes(node, *op, {}); !ok) return ok.error();
+    if (auto ok = check_attributes(node, node, *op); !ok) return ok.error();
     const Form form = is_late(node) ? Form::onnx : Form::canonical;
     if (auto ok = check_attribute_values(node, form); !ok) return ok.error();
     // Of any number of inputs none may be absent.
@@ -281,7 +267,7 @@ Result<Types> infer_types(const Graph& graph, const Node& node) {
                                 ? node.inputs.size()
                                 : static_cast<size_t>(op->min_inputs);
     if (auto ok = check_inputs(graph, node, required); !ok) return ok.error();
-    const bool fused = is_fused(node);
+    const bool fused = !node.fused.empty();
     if (!fused) {
         if (auto ok =
                 check_count(node, "inputs", node.inputs.size(), op->min_inputs, op->max_inputs);
@@ -299,13 +285,11 @@ Result<Types> infer_types(const Graph& graph, const Node& node) {
 }
 
 bool has_data_dependent_shape(const Graph& graph, const Node& node) {
-    const std::string_view base = node.base();
-    if (has_trait(base, Trait::finds_shape)) return true;
-    if (base == "Slice" && node.inputs.size() > 1) return true;
-    if (base == "TopK" && node.inputs.size() > 1) return true;
+    if (has_trait(node, Trait::finds_shape)) return true;
+    if ((node.kind == "Slice" || node.kind == "TopK") && node.inputs.size() > 1) return true;
     if (is_late(node) && !has_trait(node.get("op", ""), Trait::keeps_shape)) return true;
     if (is_onnxruntime(node)) return node.get("data_dependent", int64_t{0}) != 0;
-    if (base == "Shape" || base == "Size") return false;
+    if (node.kind == "Shape" || node.kind == "Size") return false;
     return std::ranges::any_of(
         node.inputs, [&](ValueId id) { return id != none && graph.value(id).data_dependent; });
 }
@@ -317,23 +301,21 @@ struct Work {
 };
 
 Work count_work(const Graph& graph, const Node& node) {
-    const OpInfo* op = find_op(node.base());
+    const OpInfo* op = find_op(node.kind);
     if (!op) return {};
-    const auto count = [&](const Node& base, uint64_t of_parts) {
-        return Work{op->macs ? op->macs(graph, base) : 0,
-                    saturating_sum(op->count(graph, base), of_parts)};
-    };
-    if (!is_fused(node)) return count(node, 0);
     uint64_t of_parts = 0;
     size_t operands = 0;
-    const auto parts = node.parts();
-    for (const std::string_view part : std::span(parts).subspan(1)) {
-        const OpInfo* info = find_op(part);
+    for (const Operation& part : node.fused) {
+        const OpInfo* info = find_op(part.kind);
         if (!info) continue;
         operands += static_cast<size_t>(extra_operands(*info));
         of_parts += count_output(graph, node);
     }
-    return count(base_node(node, node.inputs.size() - operands), of_parts);
+    const auto count = [&](const Node& first) {
+        return Work{op->macs ? op->macs(graph, first) : 0,
+                    saturating_sum(op->count(graph, first), of_parts)};
+    };
+    return count(node.fused.empty() ? node : first_alone(node, node.inputs.size() - operands));
 }
 
 }  // namespace
@@ -348,7 +330,7 @@ uint64_t count_macs(const Graph& graph, const Node& node) {
 }
 
 Error bad_node(const Node& node, const std::string& sentence) {
-    return {ErrorCode::bad_model, "node '" + node.name + "' (" + node.kind + ") " + sentence};
+    return {ErrorCode::bad_model, "node '" + node.name + "' (" + node.type() + ") " + sentence};
 }
 
 Error bad_inputs(const Graph& graph, const Node& node) {

@@ -149,7 +149,7 @@ Result<Types> infer_qlinear_matmul(const Graph& graph, const Node& node) {
 
 uint64_t count_matmul(const Graph& graph, const Node& node) {
     const bool bias =
-        has_input(node, node.base() == "QLinearMatMul" ? 8 : 2) && node.base() != "MatMulInteger";
+        has_input(node, node.kind == "QLinearMatMul" ? 8 : 2) && node.kind != "MatMulInteger";
     return bias ? count_output(graph, node) : 0;
 }
 

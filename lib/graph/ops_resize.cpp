@@ -34,7 +34,7 @@ Result<Types> infer_resize(const Graph& graph, const Node& node) {
 }
 
 uint64_t count_resampling(const Graph& graph, const Node& node) {
-    const std::string mode = node.get("mode", node.base() == "GridSample" ? "linear" : "nearest");
+    const std::string mode = node.get("mode", node.kind == "GridSample" ? "linear" : "nearest");
     const uint64_t per_element = mode == "nearest" ? 0 : mode == "cubic" ? 31 : 7;
     return per_element * count_output(graph, node);
 }

@@ -15,7 +15,7 @@ namespace {
 // Index of the weight input, or 0 where the kernel is an attribute.
 size_t weight_input(const Node& node) {
     if (!has_trait(node, Trait::convolution)) return 0;
-    return node.base() == "QLinearConv" ? 3 : 1;
+    return node.kind == "QLinearConv" ? 3 : 1;
 }
 
 bool all_at_least(const std::vector<int64_t>& values, int64_t low) {
@@ -166,7 +166,7 @@ uint64_t product(const std::vector<int64_t>& values) {
 
 // 1 per output element with bias.
 uint64_t count_conv(const Graph& graph, const Node& node) {
-    const std::string_view base = node.base();
+    const std::string_view base = node.kind;
     const size_t bias = base == "QLinearConv" ? 8 : 2;
     const bool has_bias = base != "ConvInteger" && has_input(node, bias);
     return has_bias ? count_output(graph, node) : 0;

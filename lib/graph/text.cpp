@@ -316,6 +316,7 @@ private:
             graph_.value(id).data_dependent = data_dependent;
             node.outputs.push_back(id);
         }
+        take_apart(node);
         node.name = default_node_name(graph_, node);
         if (take("@")) node.name = name();
         node.sources = {node.name};
@@ -453,9 +454,10 @@ std::string list_text(const Graph& graph, const std::vector<ValueId>& ids) {
 std::string node_text(const Graph& graph, const Node& node) {
     std::string text = list_text(graph, node.outputs) + " = ";
     if (!node.domain.empty()) text += node.domain + "::";
-    text += node.kind;
+    text += node.type();
     if (!node.inputs.empty()) text += ' ' + list_text(graph, node.inputs);
-    if (!node.attributes.empty()) text += " {" + print(node.attributes) + '}';
+    const Attributes attributes = written_attributes(node);
+    if (!attributes.empty()) text += " {" + print(attributes) + '}';
     text += " : ";
     for (size_t i = 0; i < node.outputs.size(); ++i) {
         if (i) text += ", ";

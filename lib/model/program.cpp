@@ -258,6 +258,7 @@ private:
                         ? std::string()
                         : graph_.value(node.outputs[0]).name;
         if (!read_attributes(o, what, node)) return false;
+        graph::take_apart(node);
         const int32_t layer = o.layer();
         if (layer < -1 || layer >= static_cast<int32_t>(partition_.layers.size()))
             return checks_.fail(what + " is of layer " + std::to_string(layer) + ", there are " +
@@ -376,7 +377,7 @@ private:
         const bool is_its = partition_.target == onnxruntime_target;
         for (const graph::Node& node : graph_.nodes) {
             if (graph::is_onnxruntime(node) != is_its)
-                return checks_.fail("has node '" + node.name + "' (" + node.kind +
+                return checks_.fail("has node '" + node.name + "' (" + node.type() +
                                     ") in a program for " + partition_.target +
                                     "; compile the model again");
             if (!is_its) continue;
@@ -578,14 +579,14 @@ private:
         const auto first = node.outputs.empty() || node.outputs[0] == graph::none
                                ? std::string_view()
                                : std::string_view(graph_.value(node.outputs[0]).name);
-        const auto kind = fbb_.CreateString(node.kind);
+        const auto kind = fbb_.CreateString(node.type());
         const auto domain = node.domain.empty() ? 0 : fbb_.CreateString(node.domain);
         const auto name = node.name == first ? 0 : fbb_.CreateString(node.name);
         const auto sources = fbb_.CreateVectorOfStrings(node.sources);
         const auto inputs = fbb_.CreateVector(node.inputs);
         const auto outputs = fbb_.CreateVector(node.outputs);
         std::vector<Offset<program::Attribute>> attributes;
-        for (const auto& [key, attribute] : node.attributes)
+        for (const auto& [key, attribute] : written_attributes(node))
             attributes.push_back(write_attribute(key, attribute));
         const auto attributes_at = attributes.empty() ? 0 : fbb_.CreateVector(attributes);
         program::OperatorBuilder b(fbb_);

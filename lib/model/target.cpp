@@ -163,10 +163,10 @@ static Unsupported why_late(const Target& target, const Graph& graph, const Node
 std::optional<Unsupported> why_unsupported(const Target& target, const Graph& graph,
                                            const Node& node) {
     if (graph::is_late(node)) return why_late(target, graph, node);
-    for (const std::string_view part : node.parts())
+    for (const std::string_view part : node.kinds())
         if (!find_rule(target, part))
             return Unsupported{"unsupported-operator", "not implemented on the NPU"};
-    const OperatorRule& rule = *find_rule(target, node.base());
+    const OperatorRule& rule = *find_rule(target, node.kind);
     if (auto reason = check_values(target, rule, graph, node)) return reason;
     if (auto reason = check_shape(rule, graph, node)) return reason;
     return check_attributes(rule, node);

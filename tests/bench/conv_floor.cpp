@@ -39,10 +39,10 @@ struct Convolution {
 };
 
 std::optional<Convolution> convolution(const graph::Graph& graph, const graph::Node& node) {
-    if (node.base() != "Conv" && node.base() != "ConvTranspose") return std::nullopt;
+    if (node.kind != "Conv" && node.kind != "ConvTranspose") return std::nullopt;
     const auto shape = [&](graph::ValueId id) { return graph.value(id).type.shape; };
     Convolution c;
-    c.is_transposed = node.base() == "ConvTranspose";
+    c.is_transposed = node.kind == "ConvTranspose";
     c.src = shape(node.inputs[0]), c.dst = shape(node.outputs[0]);
     const Dims w = shape(node.inputs[1]);
     c.has_bias = node.inputs.size() > 2 && node.inputs[2] != graph::none;
@@ -69,9 +69,8 @@ std::optional<Convolution> convolution(const graph::Graph& graph, const graph::N
     c.macs = 1;
     for (const int64_t d : at) c.macs *= static_cast<double>(d);
     for (size_t i = 1; i < w.size(); ++i) c.macs *= static_cast<double>(w[i]);
-    const auto parts = node.parts();
-    for (size_t i = 1; i < parts.size() && !c.activation; ++i)
-        c.activation = softnpu::find_eltwise(node, parts[i], std::string(parts[i]) + ".");
+    for (const graph::Operation& part : node.fused)
+        if (!c.activation) c.activation = softnpu::find_eltwise(part);
     return c;
 }
 

@@ -28,8 +28,8 @@ TEST(PassTable, FusesAResidualBlock) {
     const auto reports = run_passes(graph, {.level = 2, .verify = true});
     ASSERT_TRUE(reports) << reports.error().message;
     ASSERT_EQ(graph.nodes.size(), 2U);
-    EXPECT_EQ(graph.nodes[0].kind, "Conv+Relu");
-    EXPECT_EQ(graph.nodes[1].kind, "Conv+Add+Relu");
+    EXPECT_EQ(graph.nodes[0].type(), "Conv+Relu");
+    EXPECT_EQ(graph.nodes[1].type(), "Conv+Add+Relu");
     EXPECT_EQ(graph.nodes[1].sources, (std::vector<std::string>{"d", "e", "f", "y"}));
 }
 

@@ -35,6 +35,7 @@ Result<void> check(std::string_view kind, std::string_view attribute, Attribute 
     node.name = "n";
     node.kind = std::string(kind);
     node.attributes[std::string(attribute)] = std::move(value);
+    take_apart(node);
     return check_attribute_values(node, form);
 }
 

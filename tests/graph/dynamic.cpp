@@ -164,13 +164,10 @@ TEST(DynamicNode, OfAnyFormFailsOrStaysWithinItsMemory) {
             for (const auto& given : attributes)
                 for (const size_t num_outputs : {size_t{1}, size_t{3}}) {
                     SCOPED_TRACE(kind);
-                    graph::Node node{.kind = "Late",
-                                     .domain = {},
-                                     .name = "y",
-                                     .sources = {},
-                                     .inputs = {},
-                                     .outputs = {},
-                                     .attributes = given};
+                    graph::Node node;
+                    node.kind = "Late";
+                    node.attributes = given;
+                    node.name = "y";
                     node.attributes["op"] = kind;
                     std::vector<std::vector<std::byte>> memory;
                     std::vector<Array> inputs, outputs;
@@ -209,13 +206,11 @@ TEST(DynamicMemory, IsRefusedBeforeItIsTaken) {
     constexpr int64_t many = (int64_t{1} << 25) + 1;  // with 8 indices of 8 bytes each: 2 GiB
     std::vector<std::byte> tensor(many);
     std::vector<std::byte> indices(8 * 4 * sizeof(int64_t));
-    const graph::Node node{.kind = "NonZero",
-                           .domain = {},
-                           .name = "bomb",
-                           .sources = {},
-                           .inputs = {0},
-                           .outputs = {1},
-                           .attributes = {}};
+    graph::Node node;
+    node.kind = "NonZero";
+    node.name = "bomb";
+    node.inputs = {0};
+    node.outputs = {1};
     const std::vector<Array> inputs = {
         {DataType::uint8, {1, 1, 1, 1, 1, 1, 1, many}, tensor.data()}};
     std::vector<Array> outputs = {{DataType::int64, {8, 4}, indices.data()}};

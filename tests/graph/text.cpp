@@ -118,5 +118,23 @@ INSTANTIATE_TEST_SUITE_P(
         BadText{"const %x : f32[1099511627776,9] = #00\n",
                 "line 1: found '= #00', expected at most 2^40 elements"}));
 
+TEST(Text, FusedNodeIsOperationsEachWithItsAttributes) {
+    Node node;
+    node.kind = "Conv+Clip+Add";
+    node.attributes = {{"group", int64_t{1}}, {"Clip.max", 6.0F}, {"Else.a", 1.0F}};
+    const Attributes written = node.attributes;
+    take_apart(node);
+    EXPECT_EQ(node.kind, "Conv");
+    ASSERT_EQ(node.fused.size(), 2u);
+    EXPECT_EQ(node.fused[0].kind, "Clip");
+    EXPECT_EQ(node.fused[0].get("max", 0.0F), 6);
+    EXPECT_TRUE(node.fused[1].attributes.empty());
+    EXPECT_EQ(&node.last(), &node.fused[1]);
+    EXPECT_FALSE(node.has("Clip.max"));
+    EXPECT_TRUE(node.has("Else.a"));  // of no operation: the verifier refuses it
+    EXPECT_EQ(node.type(), "Conv+Clip+Add");
+    EXPECT_EQ(written_attributes(node), written);
+}
+
 }  // namespace
 }  // namespace vartml::graph

@@ -50,9 +50,10 @@ float broadcast(const Tensor& t, const Dims& dims, const Dims& at) {
     return t[flat(dims, own)];
 }
 
-double unary(const Node& node, const std::string& kind, const std::string& prefix, double x) {
+double unary(const graph::Operation& operation, double x) {
+    const std::string& kind = operation.kind;
     const auto get = [&](const char* name, float fallback) {
-        return static_cast<double>(node.get(prefix + name, fallback));
+        return static_cast<double>(operation.get(name, fallback));
     };
     const double sigmoid = 1 / (1 + std::exp(-x));
     if (kind == "Relu") return std::max(x, 0.0);
@@ -165,7 +166,7 @@ struct Evaluator {
     }
 
     Tensor product(const Node& n) const {
-        const bool gemm = n.base() == "Gemm";
+        const bool gemm = n.kind == "Gemm";
         const bool ta = gemm && n.get("transA", int64_t{0}),
                    tb = gemm && n.get("transB", int64_t{0});
         const float alpha = gemm ? n.get("alpha", 1.0F) : 1, beta = gemm ? n.get("beta", 1.0F) : 1;
@@ -192,7 +193,7 @@ struct Evaluator {
     Tensor pool(const Node& n) const {
         const Dims &x = in_shape(n, 0), &y = shape(n.outputs[0]);
         const size_t spatial = x.size() - 2;
-        const bool global = n.base().starts_with("Global"), max = n.base().ends_with("MaxPool");
+        const bool global = n.kind.starts_with("Global"), max = n.kind.ends_with("MaxPool");
         const Dims extent(x.begin() + 2, x.end());
         const Dims kernel = global ? extent : n.get("kernel_shape", Dims{});
         const Dims strides = n.get("strides", Dims(spatial, 1)),
@@ -290,7 +291,7 @@ struct Evaluator {
             cells *= static_cast<double>(x[static_cast<size_t>(axis)]);
             kept[static_cast<size_t>(axis)] = 1;
         }
-        const auto kind = n.base();
+        const auto kind = n.kind;
         const double start = kind == "ReduceMax"   ? -std::numeric_limits<double>::infinity()
                              : kind == "ReduceMin" ? std::numeric_limits<double>::infinity()
                                                    : 0;
@@ -321,7 +322,7 @@ struct Evaluator {
     }
 
     Tensor move(const Node& n) const {
-        const auto kind = n.base();
+        const auto kind = n.kind;
         const Dims& x = in_shape(n, 0);
         if (kind == "Reshape") return in(n, 0);
         if (kind == "Transpose") {
@@ -410,12 +411,12 @@ struct Evaluator {
                                                         "Min", "Pow", "Sum", "PRelu"};
         const Dims& y = shape(n.outputs[0]);
         Tensor result(static_cast<size_t>(count(y)));
-        const bool two = std::ranges::find(binaries, n.base()) != std::end(binaries);
+        const bool two = std::ranges::find(binaries, n.kind) != std::end(binaries);
         each(y, [&](const Dims& at) {
             float v = broadcast(in(n, 0), in_shape(n, 0), at);
-            if (!two) v = static_cast<float>(unary(n, std::string(n.base()), "", v));
+            if (!two) v = static_cast<float>(unary(n, v));
             for (size_t i = 1; two && i < n.inputs.size(); ++i) {
-                v = binary(n.base(), v, broadcast(in(n, i), in_shape(n, i), at));
+                v = binary(n.kind, v, broadcast(in(n, i), in_shape(n, i), at));
             }
             result[flat(y, at)] = v;
         });
@@ -425,7 +426,7 @@ struct Evaluator {
     // Codes are numbers here.
     Tensor quantise(const Node& n) const {
         const Dims& y = shape(n.outputs[0]);
-        const bool back = n.base() == "DequantizeLinear";
+        const bool back = n.kind == "DequantizeLinear";
         const bool is_signed = g.value(n.outputs[0]).type.data_type == DataType::int8;
         const double low = is_signed ? -128 : 0, high = is_signed ? 127 : 255;
         const auto axis = static_cast<size_t>(n.get("axis", int64_t{1}));
@@ -470,24 +471,22 @@ struct Evaluator {
             {"QuantizeLinear", &Evaluator::quantise},
             {"DequantizeLinear", &Evaluator::quantise},
         };
-        const auto rule = rules.find(n.base());
+        const auto rule = rules.find(n.kind);
         return rule == rules.end() ? elementwise(n) : (this->*rule->second)(n);
     }
 
     void run(const Node& n) {
-        if (n.base() == "Split") return split(n);
+        if (n.kind == "Split") return split(n);
         Tensor result = base(n);
-        const auto parts = n.parts();
         size_t operand = 3;
-        for (size_t i = 1; i < parts.size(); ++i) {
-            const bool two = parts[i] == "Add" || parts[i] == "Mul";
+        for (const graph::Operation& part : n.fused) {
+            const bool two = part.kind == "Add" || part.kind == "Mul";
             // An operand is a tensor of the same shape or has one element per channel.
             const size_t size = two ? in(n, operand).size() : 1;
             const size_t run = two && size < result.size() ? result.size() / size : 1;
             for (size_t k = 0; k < result.size(); ++k) {
-                result[k] = two ? binary(parts[i], result[k], in(n, operand)[k / run % size])
-                                : static_cast<float>(unary(n, std::string(parts[i]),
-                                                           std::string(parts[i]) + ".", result[k]));
+                result[k] = two ? binary(part.kind, result[k], in(n, operand)[k / run % size])
+                                : static_cast<float>(unary(part, result[k]));
             }
             operand += two;
         }

@@ -373,14 +373,11 @@ Result<void> Importer::add_outputs() {
             return error(ErrorCode::bad_model,
                          "the name of output '" + output.name() + "' is not printable; rename it");
         if (taken.contains(id) || graph.value(id).constant) {
-            graph::Node node{.kind = "Identity",
-                             .domain = {},
-                             .name = builder_.unique_node_name(output.name()),
-                             .sources = {},
-                             .inputs = {id},
-                             .outputs = {},
-                             .attributes = {}};
+            graph::Node node;
+            node.kind = "Identity";
+            node.name = builder_.unique_node_name(output.name());
             node.sources = {node.name};
+            node.inputs = {id};
             id = graph.add_value({}, graph.value(id).type);
             graph.value(id).data_dependent = graph.value(node.inputs[0]).data_dependent;
             node.outputs = {id};

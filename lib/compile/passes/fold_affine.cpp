@@ -34,10 +34,10 @@ struct WeightLayout {
 WeightLayout layout_of(const Node& node, const Type& weight) {
     const auto& shape = weight.shape;
     WeightLayout layout;
-    if (node.base() == "MatMul" || (node.base() == "Gemm" && !node.get("transB", int64_t{0}))) {
+    if (node.kind == "MatMul" || (node.kind == "Gemm" && !node.get("transB", int64_t{0}))) {
         layout.outer = shape[0];
         layout.channels = shape[1];
-    } else if (node.base() == "ConvTranspose") {
+    } else if (node.kind == "ConvTranspose") {
         const int64_t group = node.get("group", int64_t{1});
         layout.outer = shape[0];
         layout.channels = layout.channels_per_group = shape[1];
@@ -56,7 +56,7 @@ std::vector<double> read_bias(const Rewriter& rewriter, const Node& node) {
     std::vector<double> bias(count, 0);
     if (node.inputs.size() < 3 || node.inputs[2] == none) return bias;
     const graph::Value& value = rewriter.value(node.inputs[2]);
-    const double factor = node.base() == "Gemm" ? node.get("beta", 1.0F) : 1;
+    const double factor = node.kind == "Gemm" ? node.get("beta", 1.0F) : 1;
     const auto numbers = graph::read_numbers<double>(value);
     for (size_t i = 0; i < count; ++i) bias[i] = factor * numbers[numbers.size() == 1 ? 0 : i];
     return bias;
@@ -75,7 +75,7 @@ void set_weight_and_bias(Rewriter& rewriter, size_t index, std::span<const doubl
     node.inputs.resize(std::max<size_t>(node.inputs.size(), 3), none);
     node.inputs[1] = new_weight;
     node.inputs[2] = new_bias;
-    if (node.base() == "Gemm") node.attributes["beta"] = 1.0F;
+    if (node.kind == "Gemm") node.attributes["beta"] = 1.0F;
     rewriter.refresh();
 }
 
@@ -86,7 +86,7 @@ bool is_linear(const Rewriter& rewriter, const Node& node) {
     if (!rewriter.is_constant(node.inputs[1])) return false;
     const Type& weight = rewriter.type(node.inputs[1]);
     if (!graph::is_float(weight.data_type) || weight.elements() == 0) return false;
-    if (node.base() == "MatMul" &&
+    if (node.kind == "MatMul" &&
         (weight.shape.size() != 2 || rewriter.type(node.inputs[0]).shape.size() < 2))
         return false;
     if (node.inputs.size() < 3 || node.inputs[2] == none) return true;
@@ -138,7 +138,7 @@ bool absorb_affine(Rewriter& rewriter, size_t index, std::span<const double> sca
 bool absorb_input_affine(Rewriter& rewriter, size_t index, std::span<const double> scale,
                          std::span<const double> shift) {
     const Node& node = rewriter.node(index);
-    if (node.base() != "Conv" || !is_linear(rewriter, node)) return false;
+    if (node.kind != "Conv" || !is_linear(rewriter, node)) return false;
     const bool shifts = std::ranges::any_of(shift, [](double v) { return v != 0; });
     const bool pads = std::ranges::any_of(node.get("pads", std::vector<int64_t>()),
                                           [](int64_t v) { return v != 0; });
@@ -176,9 +176,9 @@ struct Affine {
 // Whether scaling before the fused parts is the same as scaling behind them: there are none, or one
 // that keeps positive factors.
 bool parts_commute(const Node& node, const Affine& affine) {
-    const auto parts = node.parts();
-    if (parts.size() == 1) return true;
-    if (parts.size() > 2 || (parts[1] != "Relu" && parts[1] != "LeakyRelu")) return false;
+    if (node.fused.empty()) return true;
+    const std::string& part = node.fused[0].kind;
+    if (node.fused.size() > 1 || (part != "Relu" && part != "LeakyRelu")) return false;
     return std::ranges::all_of(affine.scale, [](double v) { return v > 0; }) &&
            std::ranges::all_of(affine.shift, [](double v) { return v == 0; });
 }

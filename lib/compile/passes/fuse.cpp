@@ -18,8 +18,8 @@ using graph::Type;
 using graph::ValueId;
 using Ints = std::vector<int64_t>;
 
-bool is_activation(std::string_view kind) {
-    return graph::has_trait(kind, graph::Trait::activation);
+bool is_activation(const graph::Operation& operation) {
+    return graph::has_trait(operation.kind, graph::Trait::activation);
 }
 
 // The index of a node that may take another part: linear, its result read by one node only.
@@ -37,10 +37,8 @@ void append_part(Rewriter& rewriter, size_t host, size_t index, ValueId operand)
     Node fused = rewriter.node(host);
     Node& part = rewriter.node(index);
     fused.inputs.resize(std::max<size_t>(fused.inputs.size(), 3), none);
-    fused.kind += '+' + part.kind;
+    fused.fused.push_back(part);
     if (operand != none) fused.inputs.push_back(operand);
-    for (const auto& [key, value] : part.attributes)
-        fused.attributes[part.kind + '.' + key] = value;
     fused.outputs = part.outputs;
     Rewriter::merge_sources(fused, part);
     part = std::move(fused);
@@ -49,12 +47,11 @@ void append_part(Rewriter& rewriter, size_t host, size_t index, ValueId operand)
 
 bool fuse_activation_at(Rewriter& rewriter, size_t index) {
     const Node& node = rewriter.node(index);
-    if (!is_activation(node.kind) || node.inputs.size() != 1) return false;
+    if (!is_activation(node) || node.inputs.size() != 1) return false;
     const auto found = host(rewriter, node.inputs[0]);
     if (!found) return false;
     // One activation per operator, and at the end.
-    const auto parts = rewriter.node(*found).parts();
-    if (std::ranges::any_of(parts, is_activation)) return false;
+    if (std::ranges::any_of(rewriter.node(*found).fused, is_activation)) return false;
     append_part(rewriter, *found, index, none);
     return true;
 }
@@ -70,8 +67,8 @@ bool fuse_residual_at(Rewriter& rewriter, size_t index) {
             return false;
         const auto found = host(rewriter, node.inputs[i]);
         if (!found || (best && *found < *best)) continue;
-        const auto parts = rewriter.node(*found).parts();
-        if (std::ranges::find(parts, "Add") != parts.end()) continue;
+        const auto& fused = rewriter.node(*found).fused;
+        if (std::ranges::find(fused, "Add", &graph::Operation::kind) != fused.end()) continue;
         best = found;
         operand = node.inputs[1 - i];
     }
@@ -89,10 +86,10 @@ bool fuse_scale_bias_at(Rewriter& rewriter, size_t index) {
         const auto found = host(rewriter, node.inputs[i]);
         const Type type = rewriter.type(node.inputs[i]);
         if (!found || type != rewriter.type(node.outputs[0]) ||
-            rewriter.node(*found).parts().size() > 3)
+            rewriter.node(*found).fused.size() > 2)
             continue;
         const Node& linear = rewriter.node(*found);
-        if (linear.base() != "Conv" && linear.base() != "ConvTranspose") continue;
+        if (linear.kind != "Conv" && linear.kind != "ConvTranspose") continue;
         const size_t axis = channel_axis(rewriter, linear);
         const auto numbers = per_channel(rewriter, node.inputs[1 - i], type.shape, axis);
         if (numbers.empty()) continue;
@@ -143,7 +140,7 @@ bool leads_to_host(Rewriter& rewriter, ValueId id) {
     while (const Node* node = rewriter.producer(id)) {
         if (!rewriter.has_one_use(id) || rewriter.value(id).data_dependent) return false;
         const bool view = node->kind == "Reshape" || node->kind == "Transpose";
-        if (!view) return host(rewriter, id) && std::ranges::none_of(node->parts(), is_activation);
+        if (!view) return host(rewriter, id) && std::ranges::none_of(node->fused, is_activation);
         if (node->inputs.size() != 1) return false;
         id = node->inputs[0];
     }
@@ -152,7 +149,7 @@ bool leads_to_host(Rewriter& rewriter, ValueId id) {
 
 bool hoist_activation_at(Rewriter& rewriter, size_t index) {
     const Node& node = rewriter.node(index);
-    if (!is_activation(node.kind) || node.inputs.size() != 1) return false;
+    if (!is_activation(node) || node.inputs.size() != 1) return false;
     const Node* above = rewriter.producer(node.inputs[0]);
     if (!above || (above->kind != "Reshape" && above->kind != "Transpose") ||
         !leads_to_host(rewriter, node.inputs[0]))
@@ -190,10 +187,10 @@ bool pads_space_with(const Node& pad, double value) {
 bool never_negative(Rewriter& rewriter, ValueId id) {
     const Node* node = rewriter.producer(id);
     if (!node) return false;
-    const std::string_view last = node->parts().back();
-    if (graph::has_trait(last, graph::Trait::never_negative)) return true;
-    if (last == "Clip") return node->get(node->kind == "Clip" ? "min" : "Clip.min", -INFINITY) >= 0;
-    if (last == "MaxPool" || last == "Concat") {
+    const graph::Operation& last = node->last();
+    if (graph::has_trait(last.kind, graph::Trait::never_negative)) return true;
+    if (last.kind == "Clip") return last.get("min", -INFINITY) >= 0;
+    if (last.kind == "MaxPool" || last.kind == "Concat") {
         return std::ranges::all_of(node->inputs,
                                    [&](ValueId input) { return never_negative(rewriter, input); });
     }
@@ -206,8 +203,7 @@ bool pads_nothing(const Node& node) {
 
 bool fuse_pad_at(Rewriter& rewriter, size_t index) {
     Node& node = rewriter.node(index);
-    const std::string_view base = node.base();
-    if (base != "Conv" && node.kind != "AveragePool" && node.kind != "MaxPool") return false;
+    if (node.kind != "Conv" && node.kind != "AveragePool" && node.kind != "MaxPool") return false;
     Node* pad = rewriter.producer(node.inputs[0], "Pad");
     if (!pad || !rewriter.has_one_use(node.inputs[0]) ||
         rewriter.value(node.inputs[0]).data_dependent)

@@ -372,7 +372,7 @@ Form form_of(Rewriter& rewriter, const Bounds& bounds, const Coding& y) {
     const Node* maker = rewriter.producer(bounds.real);
     if (!maker || !rewriter.has_one_use(bounds.real)) return std::nullopt;
     const auto* row = std::ranges::find(rows, maker->kind, &Row::kind);
-    if (row == std::end(rows)) return std::nullopt;
+    if (row == std::end(rows) || !maker->fused.empty()) return std::nullopt;
     const Node whole = *maker;
     auto form = row->make(rewriter, whole, y);
     if (form) Rewriter::merge_sources(*form, whole);

@@ -16,7 +16,7 @@ Node* Rewriter::producer(ValueId id, std::string_view kind) {
     const int32_t index = producer_index(id);
     if (index < 0) return nullptr;
     Node& node = graph_.nodes[static_cast<size_t>(index)];
-    return kind.empty() || node.kind == kind ? &node : nullptr;
+    return kind.empty() || (node.kind == kind && node.fused.empty()) ? &node : nullptr;
 }
 
 ValueId Rewriter::add_constant(std::string_view stem, graph::Type type,

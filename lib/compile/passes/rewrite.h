@@ -35,7 +35,7 @@ public:
         return uses_.producer[static_cast<size_t>(id)];
     }
     // nullptr for inputs, constants and `none`. With a kind: nullptr, too, if the node is of
-    // another kind.
+    // another kind or has something fused behind it.
     graph::Node* producer(graph::ValueId id, std::string_view kind = {});
     // Nodes that read the value, once per input.
     std::span<const int32_t> readers(graph::ValueId id) const {

@@ -134,7 +134,7 @@ bool all_equal(const Ints& values, int64_t value) {
 
 bool space_to_depth_conv_at(Rewriter& rewriter, size_t index) {
     const Node& conv = rewriter.node(index);
-    if (conv.base() != "Conv" || !rewriter.is_constant(conv.inputs[1])) return false;
+    if (conv.kind != "Conv" || !rewriter.is_constant(conv.inputs[1])) return false;
     const Type old = rewriter.type(conv.inputs[1]);
     if (old.shape.size() != 4 || !graph::is_float(old.data_type)) return false;
     if (conv.get("group", int64_t{1}) != 1 || !all_equal(conv.get("dilations", Ints()), 1))

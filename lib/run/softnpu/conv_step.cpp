@@ -66,8 +66,8 @@ public:
 
     std::string describe() const override {
         return std::string(shape_.depthwise ? "depthwise " : "conv ") +
-               kernels::conv_method(shape_) + " " + std::to_string(shape_.kernel_height) + "x" +
-               std::to_string(shape_.kernel_width) + " " + text(src_) + " -> " + text(dst_);
+               kernels::conv_method(shape_) + " " + std::to_string(shape_.kernel_height) +
+               "x" + std::to_string(shape_.kernel_width) + " " + text(src_) + " -> " + text(dst_);
     }
 
 private:
@@ -87,16 +87,15 @@ private:
 
 std::optional<ConvParts> read_conv_parts(const graph::Node& node) {
     ConvParts result;
-    const auto parts = node.parts();
-    for (size_t i = 1; i < parts.size(); ++i) {
+    for (const graph::Operation& part : node.fused) {
         const bool has_activation = result.epilogue.activation != Activation::none;
-        if (parts[i] == "Add") {
+        if (part.kind == "Add") {
             if (result.residual) return std::nullopt;
             result.residual = true;
             result.epilogue.add_first = !has_activation;
             continue;
         }
-        auto epilogue = find_activation(node, parts[i], std::string(parts[i]) + ".");
+        auto epilogue = find_activation(part);
         if (!epilogue || has_activation) return std::nullopt;
         epilogue->add_first = result.epilogue.add_first;
         result.epilogue = *epilogue;

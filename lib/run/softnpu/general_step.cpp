@@ -167,7 +167,7 @@ std::string RealShapeStep::describe() const {
 
 Result<void> lower_general(Lowering& lowering, const graph::Node& node) {
     if (!graph::is_late(node)) {
-        for (const std::string_view part : node.parts()) {
+        for (const std::string_view part : node.kinds()) {
             if (cpu::find_kernel(part)) continue;
             return Error{ErrorCode::unsupported,
                          "node '" + node.name + "' uses " + std::string(part) +

@@ -35,7 +35,7 @@ graph::ValueId input_or_none(const graph::Node& node, size_t i) {
 }
 
 Error not_constant(const graph::Node& node) {
-    return {ErrorCode::unsupported, "node '" + node.name + "': " + std::string(node.base()) +
+    return {ErrorCode::unsupported, "node '" + node.name + "': " + node.kind +
                                         " has weights that are computed at run time, the software "
                                         "NPU needs constant ones"};
 }

@@ -185,12 +185,12 @@ View operand(Lowering& lowering, graph::ValueId id) {
 
 Result<void> lower_eltwise(Lowering& lowering, const graph::Node& node) {
     if (auto ok = check_float(lowering, node, node.inputs[0]); !ok) return ok;
-    const auto eltwise = find_eltwise(node, node.base(), "");
+    const auto eltwise = find_eltwise(node);
     const Order order = order_of(lowering.view(node.inputs[0]));
     const DataType type = lowering.stored_type(node.outputs[0]);
     const View src = lowering.dense(node.inputs[0], order, type);
     const View dst = lowering.destination(node.outputs[0], order, false);
-    if (const auto own = find_activation(node, node.base(), ""); own && type == DataType::float32) {
+    if (const auto own = find_activation(node); own && type == DataType::float32) {
         lower_activation(lowering, *own, src, dst, node.name);
         lowering.finish(node.outputs[0], dst);
         return {};
@@ -250,7 +250,7 @@ Result<void> lower_binary(Lowering& lowering, const graph::Node& node) {
     for (const graph::ValueId in : node.inputs) {
         if (auto ok = check_float(lowering, node, in); !ok) return ok;
     }
-    const Binary op = std::ranges::find(binaries, node.base(), &Row::kind)->op;
+    const Binary op = std::ranges::find(binaries, node.kind, &Row::kind)->op;
     const graph::ValueId out = node.outputs[0];
     const Dims& shape = lowering.value(out).type.shape;
     const View dst = lowering.destination(out, lowering.order(out), true);

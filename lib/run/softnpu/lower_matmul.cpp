@@ -202,7 +202,7 @@ View scaled(Lowering& lowering, graph::ValueId id, float factor) {
 }  // namespace
 
 Result<void> lower_matmul(Lowering& lowering, const graph::Node& node) {
-    const bool gemm = node.base() == "Gemm";
+    const bool gemm = node.kind == "Gemm";
     const graph::ValueId bias = node.inputs.size() > 2 ? node.inputs[2] : graph::none;
     const float alpha = gemm ? node.get("alpha", 1.0F) : 1,
                 beta = gemm ? node.get("beta", 1.0F) : 1;

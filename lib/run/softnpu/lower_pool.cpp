@@ -40,7 +40,7 @@ Result<void> lower_pool(Lowering& lowering, const graph::Node& node) {
     const DataType type = lowering.stored_type(node.outputs[0]);
     const View src = lowering.dense(node.inputs[0], order, type);
     const View dst = lowering.destination(node.outputs[0], order, false);
-    if (node.base() == "GlobalAveragePool" && type == DataType::float32) {
+    if (node.kind == "GlobalAveragePool" && type == DataType::float32) {
         const int64_t positions = src.elements() / (src.dims[0] * src.dims[1]);
         const View rows = *reshape(src, {src.dims[0], src.dims[1], positions});
         lower_column_sums(lowering, rows, 1.0F / static_cast<float>(positions),
@@ -49,14 +49,14 @@ Result<void> lower_pool(Lowering& lowering, const graph::Node& node) {
         return {};
     }
     const size_t spatial = src.dims.size() - 2;
-    const bool global = node.base().starts_with("Global");
+    const bool global = node.kind.starts_with("Global");
     const Dims extent(src.dims.begin() + 2, src.dims.end());
     const Dims kernel = global ? extent : node.get("kernel_shape", Dims{});
     const Dims strides = global ? Dims(spatial, 1) : node.get("strides", Dims(spatial, 1));
     Dims dilations = global ? Dims(spatial, 1) : node.get("dilations", Dims(spatial, 1));
     const Dims pads = global ? Dims(2 * spatial, 0) : node.get("pads", Dims(2 * spatial, 0));
     const bool count_padding = !global && node.get("count_include_pad", int64_t{0}) != 0;
-    const bool max = node.base().ends_with("MaxPool");
+    const bool max = node.kind.ends_with("MaxPool");
     if (node.outputs.size() > 1 && node.outputs[1] >= 0) {
         return Error{ErrorCode::unsupported, "node '" + node.name +
                                                  "': the software NPU does not compute the indices "

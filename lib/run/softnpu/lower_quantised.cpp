@@ -177,7 +177,7 @@ Result<void> lower_quantised_unary(Lowering& lowering, const Node& node) {
     const Coding from = *coding_of(lowering.graph(), node, 0);
     const Coding to = *coding_of_result(lowering.graph(), node, 3);
     const float alpha = node.get("alpha", 0.01F);
-    const bool sigmoid = node.base() == "QLinearSigmoid";
+    const bool sigmoid = node.kind == "QLinearSigmoid";
     lower_table(lowering, node, make_table(from, to, [&](float x) {
                     return sigmoid ? 1 / (1 + std::exp(-x)) : leaky(x, alpha);
                 }));
@@ -199,8 +199,7 @@ Result<void> lower_quantised_binary(Lowering& lowering, const Node& node) {
     const graph::ValueId out = node.outputs[0];
     const Dims& shape = lowering.value(out).type.shape;
     const View dst = lowering.destination(out, lowering.order(out), true);
-    const auto op =
-        node.base() == "QLinearAdd" ? kernels::CodeBinary::add : kernels::CodeBinary::mul;
+    const auto op = node.kind == "QLinearAdd" ? kernels::CodeBinary::add : kernels::CodeBinary::mul;
     emit_binary(lowering, op, broadcast(lowering.view(node.inputs[0]), shape),
                 *coding_of(lowering.graph(), node, 0),
                 broadcast(lowering.view(node.inputs[3]), shape),
@@ -241,7 +240,7 @@ Result<void> lower_quantised_pool(Lowering& lowering, const Node& node) {
     const View dst = lowering.destination(out, order, false);
     const size_t spatial = type.shape.size() - 2;
     Window window{{1, 1}, {1, 1}, {1, 1}, {0, 0}, node.get("count_include_pad", int64_t{0}) != 0};
-    const bool global = node.base() == "QLinearGlobalAveragePool";
+    const bool global = node.kind == "QLinearGlobalAveragePool";
     const auto ones = Dims(spatial, 1);
     const Dims size =
         global ? Dims(type.shape.begin() + 2, type.shape.end()) : node.get("kernel_shape", Dims{});

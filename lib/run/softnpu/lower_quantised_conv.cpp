@@ -20,7 +20,7 @@ struct Inputs {
 constexpr Inputs qlinear{0, 2, 3, 5}, integer{0, 2, 1, 3};
 
 const Inputs& inputs_of(const graph::Node& node) {
-    return node.base() == "ConvInteger" ? integer : qlinear;
+    return node.kind == "ConvInteger" ? integer : qlinear;
 }
 
 // The convolution without its numbers.
@@ -179,7 +179,7 @@ Result<void> lower_as_floats(Lowering& lowering, const graph::Node& node, Convol
 
 bool takes_quantised_conv(const graph::Graph& graph, const graph::Node& node) {
     const Inputs& at = inputs_of(node);
-    const bool whole_numbers = node.base() == "ConvInteger";
+    const bool whole_numbers = node.kind == "ConvInteger";
     const size_t rank = graph.value(node.inputs[0]).type.shape.size();
     if (rank != 3 && rank != 4) return false;
     if (!has_weights_of_codes(graph, node, at.w, at.wz, 0)) return false;
@@ -195,7 +195,7 @@ bool takes_quantised_conv(const graph::Graph& graph, const graph::Node& node) {
 Result<void> lower_quantised_conv(Lowering& lowering, const graph::Node& node) {
     const graph::Graph& graph = lowering.graph();
     const Inputs& at = inputs_of(node);
-    const bool whole_numbers = node.base() == "ConvInteger";
+    const bool whole_numbers = node.kind == "ConvInteger";
     const Dims& kernel = lowering.value(node.inputs[at.w]).type.shape;
     const int64_t groups = node.get("group", int64_t{1});
     const auto centred = centred_weights(graph, node, at.w, at.wz, 0);

@@ -19,7 +19,7 @@ struct Inputs {
 constexpr Inputs qlinear{2, 3, 5, 4}, integer{2, 1, 3, 9};
 
 const Inputs& inputs_of(const graph::Node& node) {
-    return node.base() == "MatMulInteger" ? integer : qlinear;
+    return node.kind == "MatMulInteger" ? integer : qlinear;
 }
 
 struct Product {
@@ -215,7 +215,7 @@ bool takes_computed(const graph::Graph& graph, const graph::Node& node) {
 }
 
 bool is_computed(const graph::Graph& graph, const graph::Node& node) {
-    return node.base() == "QLinearMatMul" && !graph.value(node.inputs[3]).constant;
+    return node.kind == "QLinearMatMul" && !graph.value(node.inputs[3]).constant;
 }
 
 }  // namespace
@@ -228,7 +228,7 @@ bool takes_quantised_matmul(const graph::Graph& graph, const graph::Node& node) 
     if (graph.value(node.inputs[0]).type.shape.size() < 2 || b.size() != 2 ||
         !has_weights_of_codes(graph, node, at.b, at.bz, 1))
         return false;
-    if (node.base() == "MatMulInteger") return has_one_zero_point(graph, node);
+    if (node.kind == "MatMulInteger") return has_one_zero_point(graph, node);
     const auto columns = static_cast<size_t>(b[1]);
     const size_t scales = floats_of(graph, node, at.bs).size();
     const bool bias = node.inputs.size() > 8 && node.inputs[8] != graph::none;
@@ -255,7 +255,7 @@ Result<void> lower_quantised_matmul(Lowering& lowering, const graph::Node& node)
     Product p;
     p.numbers.scales.assign(1, 1.0F);
     std::optional<ComputedCoding> computed;
-    if (node.base() == "MatMulInteger") {
+    if (node.kind == "MatMulInteger") {
         computed = computed_zero_point(lowering, node);
         const auto zero = integers_of(graph, node, at.az);
         a.zero = zero.empty() ? 0 : static_cast<int32_t>(zero[0]);

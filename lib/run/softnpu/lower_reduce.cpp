@@ -33,14 +33,14 @@ Result<void> lower_softmax(Lowering& lowering, const graph::Node& node) {
     const View src = lowering.dense(node.inputs[0], order, type);
     const View dst = lowering.destination(out, order, false);
     const bool along_memory = !order.empty() && order.back() == axis;
-    if (node.base() == "Softmax" && type == DataType::float32 && along_memory) {
+    if (node.kind == "Softmax" && type == DataType::float32 && along_memory) {
         const int64_t count = src.dims[static_cast<size_t>(axis)];
         emit_softmax(lowering, node, src, dst, src.elements() / count, count);
         lowering.finish(out, dst);
         return {};
     }
-    const auto algorithm = node.base() == "LogSoftmax" ? dnnl::algorithm::softmax_log
-                                                       : dnnl::algorithm::softmax_accurate;
+    const auto algorithm = node.kind == "LogSoftmax" ? dnnl::algorithm::softmax_log
+                                                     : dnnl::algorithm::softmax_accurate;
     // Rows are shared out along the outermost dimension that is not the axis.
     const auto sliced = std::ranges::find_if(
         order, [&](int32_t d) { return d != axis && src.dims[static_cast<size_t>(d)] > 1; });
@@ -71,7 +71,7 @@ Result<void> lower_softmax(Lowering& lowering, const graph::Node& node) {
 }
 
 Result<void> lower_reduce(Lowering& lowering, const graph::Node& node) {
-    const std::string_view kind = node.base();
+    const std::string_view kind = node.kind;
     const auto algorithm = kind == "ReduceMean"  ? dnnl::algorithm::reduction_mean
                            : kind == "ReduceSum" ? dnnl::algorithm::reduction_sum
                            : kind == "ReduceMax" ? dnnl::algorithm::reduction_max

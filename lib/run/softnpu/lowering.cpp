@@ -54,7 +54,7 @@ std::vector<bool> find_values_before_codes(const graph::Graph& graph, const grap
         const auto is_read = [&](graph::ValueId out) {
             return out >= 0 && !uses.consumers[static_cast<size_t>(out)].empty();
         };
-        const bool makes_codes = node->base() == "QuantizeLinear" && is_read(node->outputs[0]);
+        const bool makes_codes = node->kind == "QuantizeLinear" && is_read(node->outputs[0]);
         const bool leads =
             makes_codes || std::ranges::any_of(node->outputs, [&](graph::ValueId out) {
                 return out >= 0 && before[static_cast<size_t>(out)];
@@ -171,7 +171,7 @@ void Lowering::choose_types() {
 Order Lowering::natural_order(const graph::Node& node, size_t output) const {
     const auto& shape = value(node.outputs[output]).type.shape;
     if (lowering_of(node) == lower_general) return row_major(shape.size());
-    const std::string_view base = node.base();
+    const std::string_view base = node.kind;
     if (base == "PictureInput")
         return node.get("layout", "NCHW") == "NHWC" ? row_major(4) : channels_last(4);
     if (has_trait(node, graph::Trait::picture_work)) return channels_last(shape.size());
@@ -270,7 +270,7 @@ void Lowering::take_real_shape(size_t input, int32_t buffer) {
 
 void Lowering::place_inputs_of(const graph::Node& node) {
     if (lowering_of(node) == lower_general) return;
-    const std::string_view base = node.base();
+    const std::string_view base = node.kind;
     const auto out = static_cast<size_t>(node.outputs[0]);
     const bool movable = base == "Transpose" || base == "Reshape";
     if (base != "Concat" && !(movable && places_[out])) return;

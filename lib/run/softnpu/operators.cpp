@@ -176,7 +176,7 @@ bool takes_value(const graph::Value& value, const Row& row) {
 }  // namespace
 
 LowerFunction find_lowering(const graph::Graph& graph, const graph::Node& node) {
-    const Row* row = find_row(node.base());
+    const Row* row = find_row(node.kind);
     if (!row) return lower_general;
     for (const auto* ids : {&node.inputs, &node.outputs})
         for (const graph::ValueId id : *ids)
@@ -220,7 +220,7 @@ void emit_onednn(Lowering& lowering, const graph::Node& node, std::vector<Onednn
                                                   alignment * alignment);
         for (const OnednnCall::Argument& a : call.arguments) buffers.push_back(a.view.buffer);
     }
-    std::string what = node.kind + " " + calls[0].implementation;
+    std::string what = node.type() + " " + calls[0].implementation;
     if (calls.size() > 1) what += " x" + std::to_string(calls.size());
     for (const OnednnCall::Argument& a : calls[0].arguments) {
         if (a.id == DNNL_ARG_SRC || a.id == DNNL_ARG_DST) {
@@ -236,7 +236,7 @@ Error onednn_error(const graph::Node& node, const dnnl::error& error) {
     // Not there, or broken: no reason to compute by other means without a word.
     if (error.status == dnnl_runtime_error)
         return {ErrorCode::device, "node '" + node.name + "': oneDNN: " + error.what()};
-    return {ErrorCode::unsupported, "node '" + node.name + "': oneDNN cannot run " + node.kind +
+    return {ErrorCode::unsupported, "node '" + node.name + "': oneDNN cannot run " + node.type() +
                                         " with these shapes (" + error.what() + ")"};
 }
 

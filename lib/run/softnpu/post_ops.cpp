@@ -39,13 +39,13 @@ constexpr Row fixed[] = {
 
 }  // namespace
 
-std::optional<Eltwise> find_eltwise(const graph::Node& node, std::string_view kind,
-                                    std::string_view prefix) {
+std::optional<Eltwise> find_eltwise(const graph::Operation& operation) {
+    const std::string_view kind = operation.kind;
     for (const Row& row : fixed) {
         if (row.kind == kind) return Eltwise{row.alg, row.alpha, row.beta};
     }
     const auto get = [&](std::string_view name, float fallback) {
-        return node.get(std::string(prefix) + std::string(name), fallback);
+        return operation.get(name, fallback);
     };
     if (kind == "LeakyRelu") return Eltwise{algorithm::eltwise_relu, get("alpha", 0.01F)};
     if (kind == "Elu") return Eltwise{algorithm::eltwise_elu, get("alpha", 1.0F)};
@@ -60,7 +60,7 @@ std::optional<Eltwise> find_eltwise(const graph::Node& node, std::string_view ki
         return Eltwise{algorithm::eltwise_clip, low, high};
     }
     if (kind == "Gelu") {
-        const bool tanh = node.get(std::string(prefix) + "approximate", "none") == "tanh";
+        const bool tanh = operation.get("approximate", "none") == "tanh";
         return Eltwise{tanh ? algorithm::eltwise_gelu_tanh : algorithm::eltwise_gelu_erf};
     }
     return std::nullopt;
@@ -69,21 +69,20 @@ std::optional<Eltwise> find_eltwise(const graph::Node& node, std::string_view ki
 Result<std::vector<PostOp>> make_post_ops(Lowering& lowering, const graph::Node& node,
                                           const Order& order) {
     std::vector<PostOp> result;
-    const auto parts = node.parts();
     size_t operand = 3;  // a fused operator has exactly three leading inputs
-    for (size_t i = 1; i < parts.size(); ++i) {
-        if (parts[i] == "Add" || parts[i] == "Mul") {
-            const auto alg = parts[i] == "Add" ? algorithm::binary_add : algorithm::binary_mul;
+    for (const graph::Operation& part : node.fused) {
+        if (part.kind == "Add" || part.kind == "Mul") {
+            const auto alg = part.kind == "Add" ? algorithm::binary_add : algorithm::binary_mul;
             result.push_back({{alg},
                               lowering.dense(node.inputs[operand++], order,
                                              lowering.stored_type(node.outputs[0]))});
             continue;
         }
-        const auto eltwise = find_eltwise(node, parts[i], std::string(parts[i]) + ".");
+        const auto eltwise = find_eltwise(part);
         if (!eltwise) {
-            return Error{ErrorCode::unsupported,
-                         "node '" + node.name + "': the software NPU cannot apply " +
-                             std::string(parts[i]) + " inside " + node.kind};
+            return Error{ErrorCode::unsupported, "node '" + node.name +
+                                                     "': the software NPU cannot apply " +
+                                                     part.kind + " inside " + node.type()};
         }
         result.push_back({*eltwise, {}});
     }
@@ -164,21 +163,20 @@ private:
 
 }  // namespace
 
-std::optional<Epilogue> find_activation(const graph::Node& node, std::string_view kind,
-                                        const std::string& prefix) {
-    const auto row = std::ranges::find(activations, kind, &ActivationRow::kind);
+std::optional<Epilogue> find_activation(const graph::Operation& operation) {
+    const auto row = std::ranges::find(activations, operation.kind, &ActivationRow::kind);
     if (row == std::end(activations)) return std::nullopt;
     constexpr float most = std::numeric_limits<float>::max();
     Epilogue e;
     e.activation = row->activation;
-    if (e.activation == Activation::leaky) e.alpha = node.get(prefix + "alpha", 0.01F);
+    if (e.activation == Activation::leaky) e.alpha = operation.get("alpha", 0.01F);
     if (e.activation == Activation::clip) {
-        e.alpha = node.get(prefix + "min", -most);
-        e.beta = node.get(prefix + "max", most);
+        e.alpha = operation.get("min", -most);
+        e.beta = operation.get("max", most);
     }
     if (e.activation == Activation::hard_sigmoid) {
-        e.alpha = node.get(prefix + "alpha", 0.2F);
-        e.beta = node.get(prefix + "beta", 0.5F);
+        e.alpha = operation.get("alpha", 0.2F);
+        e.beta = operation.get("beta", 0.5F);
     }
     return e;
 }

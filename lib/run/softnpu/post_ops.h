@@ -19,10 +19,8 @@ struct Eltwise {
     dnnl::algorithm algorithm;
     float alpha = 0, beta = 0;
 };
-// nullopt where oneDNN has no such algorithm. `prefix` is put before attribute names ("Clip." for a
-// fused part, else "").
-std::optional<Eltwise> find_eltwise(const graph::Node& node, std::string_view kind,
-                                    std::string_view prefix);
+// nullopt where oneDNN has no such algorithm.
+std::optional<Eltwise> find_eltwise(const graph::Operation& operation);
 
 // A part behind the first: an element-wise operator, or one with a second operand.
 struct PostOp {
@@ -40,10 +38,8 @@ void add_operands(const std::vector<PostOp>& post, OnednnCall& call);
 
 // Activations that our own kernels compute.
 
-// nullopt where the kernels have no such activation. `prefix` is put before attribute names
-// ("Clip." for a fused part, else "").
-std::optional<kernels::Epilogue> find_activation(const graph::Node& node, std::string_view kind,
-                                                 const std::string& prefix);
+// nullopt where the kernels have no such activation.
+std::optional<kernels::Epilogue> find_activation(const graph::Operation& operation);
 
 // dst = activation of src, both fp32 and dense in one order; dst may be src.
 void lower_activation(Lowering& lowering, const kernels::Epilogue& epilogue, const View& src,

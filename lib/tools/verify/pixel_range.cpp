@@ -47,7 +47,7 @@ Magnitude magnitude_of(const Graph& graph, ValueId id) {
 enum class Says { bytes, nothing, goes_on };
 
 Says read(const Graph& graph, const Node& node, ValueId pixels) {
-    const std::string_view base = node.base();
+    const std::string_view base = node.kind;
     if (is_mover(node)) return Says::goes_on;
     if (base == "BatchNormalization" && node.inputs.size() > 3)
         return magnitude_of(graph, node.inputs[3]).most >= least_mean ? Says::bytes : Says::nothing;

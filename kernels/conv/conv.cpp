@@ -8,8 +8,12 @@
 
 namespace vartml::kernels {
 
-const char* conv_method(const ConvShape& shape) {
-    return prefers_winograd(shape) ? "winograd" : "direct";
+ConvMethod conv_method(const ConvShape& shape) {
+    return prefers_winograd(shape) ? ConvMethod::winograd : ConvMethod::direct;
+}
+
+const char* name_of(ConvMethod method) {
+    return method == ConvMethod::winograd ? "winograd" : "direct";
 }
 
 size_t packed_conv_size(const ConvShape& shape) {

@@ -36,8 +36,10 @@ struct DstPicture {
     size_t row, pixel;
 };
 
-// "direct" or "winograd": the way this shape goes, a rule on the shape alone.
-const char* conv_method(const ConvShape& shape);
+// The way a shape goes, a rule on the shape alone.
+enum class ConvMethod { direct, winograd };
+ConvMethod conv_method(const ConvShape& shape);
+const char* name_of(ConvMethod method);
 
 // Floats of the packed weights and bias.
 size_t packed_conv_size(const ConvShape& shape);

@@ -66,7 +66,7 @@ public:
 
     std::string describe() const override {
         return std::string(shape_.depthwise ? "depthwise " : "conv ") +
-               kernels::conv_method(shape_) + " " + std::to_string(shape_.kernel_height) +
+               name_of(kernels::conv_method(shape_)) + " " + std::to_string(shape_.kernel_height) +
                "x" + std::to_string(shape_.kernel_width) + " " + text(src_) + " -> " + text(dst_);
     }
 
@@ -156,7 +156,7 @@ std::vector<float> floats(Lowering& lowering, graph::ValueId id) {
 
 View pack_conv_weights(Lowering& lowering, const ConvShape& shape,
                        std::function<ConvWeights()> make) {
-    std::string layout = kernels::conv_method(shape);
+    std::string layout = name_of(kernels::conv_method(shape));
     for (const uint32_t part :
          {shape.in_channels, shape.out_channels, shape.kernel_height, shape.kernel_width,
           shape.stride_width, shape.dilation_width, static_cast<uint32_t>(shape.depthwise)})

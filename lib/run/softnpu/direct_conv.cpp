@@ -2,8 +2,6 @@
 // Convolutions by our own kernels.
 #include "lib/run/softnpu/direct_conv.h"
 
-#include <string_view>
-
 #include "lib/run/softnpu/conv_step.h"
 #include "lib/run/softnpu/post_ops.h"
 
@@ -45,17 +43,14 @@ bool reads_bf16(Lowering& lowering, const graph::Node& node, const ConvShape& sh
     const bool has_contiguous_channels = view.strides[1] == 1 || view.dims[1] == 1;
     return view.type == DataType::bf16 && lowering.is_border_input(view) &&
            has_contiguous_channels && !shape.depthwise &&
-           std::string_view(kernels::conv_method(shape)) == "direct";
+           kernels::conv_method(shape) == kernels::ConvMethod::direct;
 }
 
 }  // namespace
 
 bool fits_direct_conv(const Lowering& lowering, const graph::Node& node) {
-    const auto& weight = lowering.value(node.inputs[1]);
-    if (!weight.constant || weight.type.shape.size() != 4 || !read_conv_parts(node)) return false;
-    const graph::ValueId bias = node.inputs.size() > 2 ? node.inputs[2] : graph::none;
-    if (bias >= 0 && !lowering.value(bias).constant) return false;
-    const Dims& w = weight.type.shape;
+    const Dims& w = lowering.value(node.inputs[1]).type.shape;
+    if (w.size() != 4 || !read_conv_parts(node)) return false;
     const int64_t groups = node.get("group", int64_t{1});
     const bool depthwise = groups > 1 && w[0] == groups && w[1] == 1;
     if (groups > 1 && !depthwise) return false;
@@ -193,16 +188,12 @@ Result<void> lower_upscaling(Lowering& lowering, const graph::Node& node,
 }  // namespace
 
 bool runs_direct_conv_transpose(const Lowering& lowering, const graph::Node& node) {
-    const auto& weight = lowering.value(node.inputs[1]);
-    const graph::ValueId bias = node.inputs.size() > 2 ? node.inputs[2] : graph::none;
+    const Dims& w = lowering.value(node.inputs[1]).type.shape;
     const auto parts = read_conv_parts(node);
-    if (!weight.constant || weight.type.shape.size() != 4 || !parts || parts->residual ||
-        (bias >= 0 && !lowering.value(bias).constant) || node.get("group", int64_t{1}) != 1) {
+    if (w.size() != 4 || !parts || parts->residual || node.get("group", int64_t{1}) != 1)
         return false;
-    }
     const Dims dilations = node.get("dilations", Dims{1, 1});
     const Dims strides = node.get("strides", Dims{1, 1});
-    const Dims& w = weight.type.shape;
     // In bf16 oneDNN makes whole vectors of channels too, and takes four times as long for one.
     if (lowering.compute(node) != DataType::float32 && w[1] >= few_channels) return false;
     return dilations == Dims{1, 1} && w[2] >= strides[0] && w[3] >= strides[1] &&

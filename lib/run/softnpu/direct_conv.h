@@ -6,7 +6,7 @@
 
 namespace vartml::softnpu {
 
-// Whether the kernels can run this convolution, where it is computed in f32.
+// Whether the kernels can run this convolution of constant weights, where it is computed in f32.
 bool fits_direct_conv(const Lowering& lowering, const graph::Node& node);
 // Whether they do.
 bool runs_direct_conv(const Lowering& lowering, const graph::Node& node);

@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <span>
 
 #include "kernels/conv/bf16_point.h"
@@ -32,12 +33,6 @@ using dnnl::memory;
 
 graph::ValueId input_or_none(const graph::Node& node, size_t i) {
     return i < node.inputs.size() ? node.inputs[i] : graph::none;
-}
-
-Error not_constant(const graph::Node& node) {
-    return {ErrorCode::unsupported, "node '" + node.name + "': " + node.kind +
-                                        " has weights that are computed at run time, the software "
-                                        "NPU needs constant ones"};
 }
 
 // The picture that a convolution reads: as it lies where channels are last (padding channels of a
@@ -119,37 +114,46 @@ Result<void> emit(Lowering& lowering, const graph::Node& node, const Convolution
     return {};
 }
 
-}  // namespace
-
-Result<void> lower_conv(Lowering& lowering, const graph::Node& node) {
-    if (runs_direct_conv(lowering, node)) return lower_direct_conv(lowering, node);
-    if (runs_point_conv(lowering, node)) return lower_point_conv(lowering, node);
-    const graph::ValueId weight = node.inputs[1], bias = input_or_none(node, 2);
-    if (!lowering.value(weight).constant) return not_constant(node);
-    const int64_t groups = node.get("group", int64_t{1});
-    const Dims& kernel = lowering.value(weight).type.shape;
+// All of a convolution whose source and weights are there: what the node says of it, its result,
+// and the padding at the end that makes the sizes fit. Output padding of a transposed one is a
+// smaller end padding.
+Result<void> complete(Lowering& lowering, const graph::Node& node, bool is_transposed,
+                      Convolution& p) {
+    const Dims& kernel = lowering.value(node.inputs[1]).type.shape;
     const size_t spatial = kernel.size() - 2;
-    Convolution p;
-    p.src = convolution_source(lowering, node, groups);
     const Order order = channels_last(kernel.size());
-    View weights = padded_weights(lowering, node, p.src.dims[1] / groups);
-    if (groups > 1) weights = *reshape(weights, grouped(weights.dims, groups));
+    const graph::ValueId bias = input_or_none(node, 2);
     if (bias >= 0) p.bias = lowering.dense(bias, row_major(1), DataType::float32);
     p.dst = lowering.destination(node.outputs[0], order, false);
     p.strides = node.get("strides", Dims(spatial, 1));
     p.dilations = node.get("dilations", Dims(spatial, 1));
     const Dims pads = node.get("pads", Dims(2 * spatial, 0));
+    const Dims& positions = is_transposed ? p.src.dims : p.dst.dims;
+    const Dims& covered = is_transposed ? p.dst.dims : p.src.dims;
     for (size_t i = 0; i < spatial; ++i) {
         const int64_t reach = (kernel[i + 2] - 1) * p.dilations[i] + 1;
         p.pads_begin.push_back(pads[i]);
-        p.pads_end.push_back((p.dst.dims[i + 2] - 1) * p.strides[i] + reach - p.src.dims[i + 2] -
+        p.pads_end.push_back((positions[i + 2] - 1) * p.strides[i] + reach - covered[i + 2] -
                              pads[i]);
         --p.dilations[i];  // oneDNN counts the gaps
     }
     auto post = make_post_ops(lowering, node, order);
     if (!post) return post.error();
     p.post = std::move(*post);
-    p.weights = weights;
+    return {};
+}
+
+}  // namespace
+
+Result<void> lower_conv(Lowering& lowering, const graph::Node& node) {
+    if (runs_direct_conv(lowering, node)) return lower_direct_conv(lowering, node);
+    if (runs_point_conv(lowering, node)) return lower_point_conv(lowering, node);
+    const int64_t groups = node.get("group", int64_t{1});
+    Convolution p;
+    p.src = convolution_source(lowering, node, groups);
+    p.weights = padded_weights(lowering, node, p.src.dims[1] / groups);
+    if (groups > 1) p.weights = *reshape(p.weights, grouped(p.weights.dims, groups));
+    if (auto ok = complete(lowering, node, false, p); !ok) return ok;
     std::vector<Convolution> parts;
     for (const Band& band :
          bands(p.dst.dims, cost_ns(p, p.dst.elements() / p.dst.dims[1]), lowering.threads())) {
@@ -165,43 +169,22 @@ Result<void> lower_conv_transpose(Lowering& lowering, const graph::Node& node) {
     if (runs_direct_conv_transpose(lowering, node)) {
         return lower_direct_conv_transpose(lowering, node);
     }
-    const graph::ValueId weight = node.inputs[1], bias = input_or_none(node, 2);
-    if (!lowering.value(weight).constant) return not_constant(node);
     const int64_t groups = node.get("group", int64_t{1});
-    const Dims& kernel = lowering.value(weight).type.shape;  // [C, O / groups, k…]
-    const size_t rank = kernel.size(), spatial = rank - 2;
+    const size_t rank = lowering.value(node.inputs[1]).type.shape.size();
     Convolution p;
     p.src = lowering.dense(node.inputs[0], channels_last(rank), lowering.compute(node));
-    const Order order = channels_last(rank);
-    View weights = lowering.dense(weight, row_major(rank), DataType::float32);
-    std::vector<int64_t> perm;
-    for (size_t i = 0; i < rank; ++i) perm.push_back(static_cast<int64_t>(i));
+    // [C, O / groups, k…]
+    View weights = lowering.dense(node.inputs[1], row_major(rank), DataType::float32);
+    std::vector<int64_t> perm(rank);
+    std::iota(perm.begin(), perm.end(), 0);
     std::swap(perm[0], perm[1]);
     if (groups > 1) {
         weights = *reshape(weights, grouped(weights.dims, groups));
         perm.push_back(static_cast<int64_t>(rank));
-        std::swap(perm[0], perm[1]);
-        std::swap(perm[1], perm[2]);
         perm[0] = 0, perm[1] = 2, perm[2] = 1;
     }
-    weights = transpose(weights, perm);
-    if (bias >= 0) p.bias = lowering.dense(bias, row_major(1), DataType::float32);
-    p.dst = lowering.destination(node.outputs[0], order, false);
-    p.strides = node.get("strides", Dims(spatial, 1));
-    p.dilations = node.get("dilations", Dims(spatial, 1));
-    const Dims pads = node.get("pads", Dims(2 * spatial, 0));
-    for (size_t i = 0; i < spatial; ++i) {
-        const int64_t reach = (kernel[i + 2] - 1) * p.dilations[i] + 1;
-        p.pads_begin.push_back(pads[i]);
-        // Output padding is a smaller end padding.
-        p.pads_end.push_back((p.src.dims[i + 2] - 1) * p.strides[i] + reach - p.dst.dims[i + 2] -
-                             pads[i]);
-        --p.dilations[i];
-    }
-    auto post = make_post_ops(lowering, node, order);
-    if (!post) return post.error();
-    p.post = std::move(*post);
-    p.weights = weights;
+    p.weights = transpose(weights, perm);
+    if (auto ok = complete(lowering, node, true, p); !ok) return ok;
     std::vector<Convolution> parts;
     for (const Band& band :
          bands(p.dst.dims, cost_ns(p, p.src.elements() / p.src.dims[1]), lowering.threads())) {
@@ -307,10 +290,7 @@ View destination(Lowering& lowering, graph::ValueId out) {
 
 bool runs_point_conv(const Lowering& lowering, const graph::Node& node) {
     if (lowering.compute(node) != DataType::bf16) return false;
-    const auto& weight = lowering.value(node.inputs[1]);
-    const graph::ValueId bias = node.inputs.size() > 2 ? node.inputs[2] : graph::none;
-    if (!weight.constant || (bias >= 0 && !lowering.value(bias).constant)) return false;
-    const Dims& w = weight.type.shape;
+    const Dims& w = lowering.value(node.inputs[1]).type.shape;
     const auto is_all = [&node](const char* name, int64_t value) {
         return std::ranges::all_of(node.get(name, Dims{}),
                                    [value](int64_t v) { return v == value; });

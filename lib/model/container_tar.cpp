@@ -22,8 +22,6 @@
 
 #include <archive.h>
 #include <archive_entry.h>
-#include <gelf.h>
-#include <libelf.h>
 
 #include <vartml/result.h>
 
@@ -331,51 +329,33 @@ Error bad(std::string text) {
     return {ErrorCode::bad_model, std::move(text)};
 }
 
-// Before the library sees it: it must have nothing to convert.
-Result<void> check_identity(Bytes file) {
-    const std::string_view text = as_text(file);
+template <typename T>
+T copy_at(Bytes file, uint64_t offset) {
+    T value{};
+    std::memcpy(&value, file.data() + offset, sizeof value);
+    return value;
+}
+
+bool is_inside(Bytes file, uint64_t offset, uint64_t size) {
+    return offset <= file.size() && size <= file.size() - offset;
+}
+
+Result<Elf64_Ehdr> read_header(Bytes file) {
     constexpr char identity[] = {'\x7f', 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT};
     if (file.size() < sizeof(Elf64_Ehdr) ||
-        !text.starts_with(std::string_view(identity, sizeof identity)))
+        !as_text(file).starts_with(std::string_view(identity, sizeof identity)))
         return bad("is no little-endian ELF64 file");
-    return {};
-}
-
-Result<void> check_header(Elf* elf) {
-    GElf_Ehdr header{};
-    size_t program_headers = 0;
-    if (elf_kind(elf) != ELF_K_ELF || !gelf_getehdr(elf, &header) ||
-        elf_getphdrnum(elf, &program_headers) != 0)
-        return bad("has a damaged ELF header");
-    if (header.e_type != ET_EXEC || header.e_machine != EM_NONE || program_headers != 0)
+    const auto header = copy_at<Elf64_Ehdr>(file, 0);
+    if (header.e_type != ET_EXEC || header.e_machine != EM_NONE || header.e_phnum != 0)
         return bad("has ELF type " + std::to_string(header.e_type) + ", machine " +
-                   std::to_string(header.e_machine) + " and " + std::to_string(program_headers) +
+                   std::to_string(header.e_machine) + " and " + std::to_string(header.e_phnum) +
                    " program headers, expected type 2, machine 0 and none");
-    return {};
-}
-
-Result<ElfSections> find_sections(Elf* elf, Bytes file) {
-    ElfSections out;
-    size_t names = 0;
-    if (elf_getshdrstrndx(elf, &names) != 0) return bad("has no names of sections");
-    for (Elf_Scn* section = nullptr; (section = elf_nextscn(elf, section));) {
-        GElf_Shdr header{};
-        if (!gelf_getshdr(section, &header)) return bad("has a damaged section header");
-        const char* text = elf_strptr(elf, names, header.sh_name);
-        const std::string_view name = text ? text : "";
-        Bytes* into = name == program_section   ? &out.program
-                      : name == weights_section ? &out.weights
-                                                : nullptr;
-        if (!into) continue;
-        if (into->data()) return bad("has section " + std::string(name) + " twice");
-        if (header.sh_type != SHT_PROGBITS || header.sh_offset > file.size() ||
-            header.sh_size > file.size() - header.sh_offset)
-            return bad("has section " + std::string(name) + " outside of the file's " +
-                       std::to_string(file.size()) + " bytes");
-        *into = file.subspan(header.sh_offset, header.sh_size);
-    }
-    if (!out.program.data()) return bad("has no section " + std::string(program_section));
-    return out;
+    if (header.e_shnum == 0 ||  // or the file ends before their table
+        !is_inside(file, header.e_shoff, uint64_t{header.e_shnum} * sizeof(Elf64_Shdr)))
+        return bad("has no section " + std::string(program_section));
+    if (header.e_shentsize != sizeof(Elf64_Shdr) || header.e_shstrndx >= header.e_shnum)
+        return bad("has a damaged ELF header");
+    return header;
 }
 
 }  // namespace
@@ -390,7 +370,6 @@ void Pieces::add(std::string text) {
     add(as_bytes(*owners.back()));
 }
 
-// Written by hand: the library would keep a second copy of the weights until the end.
 Pieces write_elf(const std::vector<Bytes>& program, const std::vector<Bytes>& weights) {
     SectionTable table;
     Pieces body;  // behind the header
@@ -434,17 +413,31 @@ Pieces write_elf(const std::vector<Bytes>& program, const std::vector<Bytes>& we
 }
 
 Result<ElfSections> read_elf(Bytes file) {
-    if (auto good = check_identity(file); !good) return good.error();
-    elf_version(EV_CURRENT);
-    struct EndElf {
-        void operator()(Elf* elf) const { elf_end(elf); }
+    const auto header = read_header(file);
+    if (!header) return header.error();
+    const auto section = [&](uint64_t i) {
+        return copy_at<Elf64_Shdr>(file, header->e_shoff + i * sizeof(Elf64_Shdr));
     };
-    // Takes a writable image but, with nothing to convert, only reads it.
-    auto* image = const_cast<char*>(as_text(file).data());
-    const std::unique_ptr<Elf, EndElf> elf(elf_memory(image, file.size()));
-    if (!elf) return bad("has a damaged ELF header");
-    if (auto good = check_header(elf.get()); !good) return good.error();
-    return find_sections(elf.get(), file);
+    const Elf64_Shdr table = section(header->e_shstrndx);
+    if (!is_inside(file, table.sh_offset, table.sh_size)) return bad("has no names of sections");
+    const std::string_view names = as_text(file.subspan(table.sh_offset, table.sh_size));
+    ElfSections out;
+    for (uint64_t i = 0; i < header->e_shnum; ++i) {
+        const Elf64_Shdr s = section(i);
+        const std::string_view rest = names.substr(std::min<uint64_t>(s.sh_name, names.size()));
+        const std::string_view name = rest.substr(0, rest.find('\0'));
+        Bytes* into = name == program_section   ? &out.program
+                      : name == weights_section ? &out.weights
+                                                : nullptr;
+        if (!into) continue;
+        if (into->data()) return bad("has section " + std::string(name) + " twice");
+        if (s.sh_type != SHT_PROGBITS || !is_inside(file, s.sh_offset, s.sh_size))
+            return bad("has section " + std::string(name) + " outside of the file's " +
+                       std::to_string(file.size()) + " bytes");
+        *into = file.subspan(s.sh_offset, s.sh_size);
+    }
+    if (!out.program.data()) return bad("has no section " + std::string(program_section));
+    return out;
 }
 
 namespace {

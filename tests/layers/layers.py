@@ -43,7 +43,7 @@ THIRD_PARTY = [
     (r'(oneapi/dnnl|dnnl)', ['lib/run/softnpu/']),
     (r'omp\.h', ['lib/run/softnpu/']),
     (r'flatbuffers/', ['lib/model/']),
-    (r'(archive\.h|archive_entry\.h|gelf\.h|libelf\.h)', ['lib/model/']),
+    (r'(archive\.h|archive_entry\.h)', ['lib/model/']),
     (r'zlib\.h', ['lib/base/']),
     (r'(onnx/|google/protobuf)', ['lib/compile/onnx/']),
     (r'(onnxruntime)', ['lib/tools/verify/ort.cpp', 'lib/run/onnxruntime/(serve|describe)', 'tests/']),

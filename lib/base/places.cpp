@@ -7,6 +7,11 @@
 
 namespace vartml {
 
+std::string vartml_program() {
+    const char* const chosen = std::getenv("VARTML_COMPILER");
+    return chosen && *chosen ? chosen : std::string(installed_vartml_program());
+}
+
 std::string user_cache_folder() {
     // A relative path is to be ignored (XDG Base Directory Specification).
     const char* const cache = std::getenv("XDG_CACHE_HOME");

@@ -6,8 +6,10 @@
 
 namespace vartml {
 
-// Path of the program vartml.
-std::string_view installed_compiler();
+// Path of the program vartml, which libraries start as a child: the environment variable
+// VARTML_COMPILER, else where it was installed.
+std::string vartml_program();
+std::string_view installed_vartml_program();
 // Path of the program vartml-onnxruntime.
 std::string_view installed_onnxruntime_program();
 

@@ -138,9 +138,7 @@ bool is_intact(const std::string& place) {
 }
 
 std::string compiler_of(const CompileOptions& options) {
-    if (!options.compiler.empty()) return options.compiler;
-    const char* chosen = std::getenv("VARTML_COMPILER");
-    return chosen && *chosen ? chosen : std::string(installed_compiler());
+    return options.compiler.empty() ? vartml_program() : options.compiler;
 }
 
 std::string_view without_prefix(std::string_view line) {

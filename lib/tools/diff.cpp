@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `vartml diff`: two result files, what got better and what got worse.
-#include "lib/opstats/diff.h"
+#include "lib/tools/opstats/diff.h"
 
 #include <CLI/CLI.hpp>
 #include <cstdio>

@@ -7,9 +7,9 @@
 #include <string>
 
 #include "lib/base/file.h"
-#include "lib/opstats/identities.h"
 #include "lib/tools/arguments.h"
 #include "lib/tools/commands.h"
+#include "lib/tools/opstats/identities.h"
 #include "lib/tools/opstats_run.h"
 
 namespace vartml::tools {
@@ -20,7 +20,7 @@ constexpr size_t max_summary_bytes = size_t{64} << 20;
 struct Options {
     OpstatsRequest request;
     std::string check, cores, devices, merge_devices = "true", merge_groups = "true",
-                                       flow_events = "none";
+                                       flow_events = "none", names = "qaic";
     double host_offset_us = 0;
 };
 
@@ -59,6 +59,11 @@ void add_outputs(CLI::App& app, Options& o) {
     app.add_option("--infix", r.infix, "part of their names")
         ->type_name("S")
         ->capture_default_str();
+    app.add_option("--names", o.names,
+                   "of summaries and traces: qaic, one of each per buffer, or run, as vartml run "
+                   "--profiling-type names them, one trace of all buffers")
+        ->check(CLI::IsMember({"qaic", "run"}))
+        ->option_text("qaic|run [qaic]");
     app.add_option("--ucycle-hz", r.trace_options.ucycle_hz, "ucycles per second")
         ->type_name("N")
         ->check(CLI::Range(uint64_t{1}, uint64_t{1'000'000'000'000}).description(""))
@@ -144,6 +149,10 @@ Result<void> finish(const CLI::App& app, Options& o) {
     for (const auto& row : rows)
         if (row.is_given && !row.has_base)
             return usage(std::string(row.flag) + ": needs " + row.base);
+    r.run_names = o.names == "run";
+    if (r.run_names && (r.layers || r.html))
+        return usage(std::string(r.layers ? "--layers" : "--html") +
+                     ": has no name of --names run; give --names qaic");
     if (r.infix.empty() || r.infix.find('/') != r.infix.npos)
         return usage("--infix: is '" + r.infix + "', expected a part of a file's name");
     const struct {

@@ -20,9 +20,10 @@
 #include "lib/model/compiled_model.h"
 #include "lib/model/foreign.h"
 #include "lib/model/stats_descriptor.h"
-#include "lib/opstats/html_report.h"
-#include "lib/opstats/summary_build.h"
 #include "lib/tools/commands.h"
+#include "lib/tools/opstats/html_report.h"
+#include "lib/tools/opstats/reports.h"
+#include "lib/tools/opstats/summary_build.h"
 #include "lib/trace/part_file.h"
 #include "lib/trace/stats_buffer.h"
 
@@ -43,6 +44,7 @@ public:
         : request_(request), model_(std::move(model)) {}
 
     int run(const std::vector<OpstatsFile>& files) {
+        if (request_.run_names) return run_reports(files);
         if ((request_.layers || request_.html) && !prepare_layers()) return exit_fault;
         if (request_.html) page_.latencies_us = round_trips(files);
         for (size_t i = 0; i < files.size(); ++i) {
@@ -74,6 +76,7 @@ private:
         return done;
     }
 
+    int run_reports(const std::vector<OpstatsFile>& files);
     bool prepare_layers();
     bool belongs_to_group(const OpstatsFile& file) const;
     Result<void> process(const OpstatsFile& file);
@@ -96,6 +99,30 @@ private:
     bool failed_ = false;
     bool has_estimates_ = false;
 };
+
+int Opstats::run_reports(const std::vector<OpstatsFile>& files) {
+    const auto print = [](const std::string& path) { std::printf("%s\n", path.c_str()); };
+    std::vector<std::string> good;
+    for (const OpstatsFile& file : files) {
+        auto buffer = p::BufferFile::open(file.path);
+        auto done =
+            buffer ? p::check_match(*buffer, model_.descriptor, model_.descriptor_id, model_.path)
+                   : Result<void>(buffer.error());
+        if (done && request_.summary)
+            done = p::write_run_summaries(
+                {{&file.path, 1}, model_.descriptor, request_.output_dir, print});
+        if (done)
+            good.push_back(file.path);
+        else
+            fail(done.error());
+    }
+    if (request_.trace)
+        if (auto done = p::write_run_trace({good, model_.descriptor, request_.output_dir, print},
+                                           request_.trace_options);
+            !done)
+            fail(done.error());
+    return failed_ ? exit_fault : exit_done;
+}
 
 bool Opstats::prepare_layers() {
     std::vector<std::string> warnings;

@@ -6,9 +6,9 @@
 
 #include <vartml/result.h>
 
-#include "lib/opstats/buffer_trace.h"
-#include "lib/opstats/layers.h"
-#include "lib/opstats/summary.h"
+#include "lib/tools/opstats/buffer_trace.h"
+#include "lib/tools/opstats/layers.h"
+#include "lib/tools/opstats/summary.h"
 #include "lib/trace/descriptor.h"
 #include "lib/trace/stats_buffer.h"
 
@@ -54,6 +54,7 @@ struct OpstatsRequest {
     std::string model, input_dir, output_dir = ".";
     bool summary = false, trace = false, layers = false, html = false, verbose = false;
     bool merge_devices = true;
+    bool run_names = false;  // as `vartml run` names its reports, one trace of all buffers
     std::vector<std::string> estimates;  // files; empty or "auto": the model's own
     std::string infix = "qaic-opstats";
     profiling::TraceOptions trace_options;

@@ -10,7 +10,7 @@
 #include <vartml/result.h>
 #include <vart/vart_runner_factory.hpp>
 
-#include "lib/opstats/latency.h"
+#include "lib/tools/opstats/collector.h"
 #include "lib/tools/run_options.h"
 #include "lib/tools/run_report.h"
 #include "lib/tools/run_tensors.h"

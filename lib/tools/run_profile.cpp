@@ -20,16 +20,15 @@
 #include "lib/base/file.h"
 #include "lib/model/compiled_model.h"
 #include "lib/model/stats_descriptor.h"
-#include "lib/opstats/buffer_file.h"
-#include "lib/opstats/buffer_trace.h"
-#include "lib/opstats/latency.h"
-#include "lib/opstats/summary_build.h"
-#include "lib/opstats/verdict.h"
 #include "lib/tools/doctor/doctor.h"
+#include "lib/tools/opstats/collector.h"
+#include "lib/tools/opstats/reports.h"
+#include "lib/tools/opstats/verdict.h"
 #include "lib/tools/run_measure.h"
 #include "lib/tools/run_options.h"
 #include "lib/trace/capture.h"
 #include "lib/trace/clock.h"
+#include "lib/trace/latency_file.h"
 #include "lib/trace/part_file.h"
 #include "lib/trace/stats_buffer.h"
 
@@ -271,59 +270,20 @@ Result<void> write_latency(const ProfileSamples& s, const std::string&) {
 
 // ---- reports made of the raw buffers ------------------------------------------------------------
 
-// Stages of the job on the host, which summaries of the device alone do not have.
-std::string host_note(const Capture& c) {
-    struct Stage {
-        const char* name;
-        size_t from, to;
-    };
-    constexpr Stage stages[] = {
-        {"enqueue", 0, 1}, {"queue wait", 1, 2},   {"pre-process", 2, 3},     {"submit", 3, 4},
-        {"device", 4, 6},  {"post-process", 6, 7}, {"total round trip", 0, 8}};
-    std::string text = "host:";
-    for (const Stage& stage : stages) {
-        const uint64_t a = c.host[stage.from], b = c.host[stage.to];
-        char value[64] = "N/A";
-        if (c.has_host && a != 0 && b >= a && b != profiling::not_captured)
-            std::snprintf(value, sizeof value, "%.3f us", static_cast<double>(b - a) / 1000.0);
-        text += std::string(&stage == stages ? " " : ", ") + stage.name + ' ' + value;
-    }
-    return text;
+std::vector<std::string> buffers_of(const ProfileSamples& s, const std::string& folder) {
+    std::vector<std::string> paths;
+    for (const Capture& c : s.captures) paths.push_back(buffer_of(s, folder, c));
+    return paths;
 }
 
 Result<void> write_summaries(const ProfileSamples& s, const std::string& folder) {
-    for (const Capture& c : s.captures) {
-        const auto buffer = profiling::BufferFile::open(buffer_of(s, folder, c));
-        if (!buffer) return buffer.error();
-        const auto verdict = profiling::verdict_of(*buffer, s.descriptor);
-        if (!verdict) return verdict.error();
-        auto summary = profiling::build_summary(*buffer, s.descriptor, *verdict);
-        if (!summary) return summary.error();
-        summary->notes.push_back(host_note(c));
-        const std::string path = out_file(s, "aic-profiling-program-" + number(c.program_index) +
-                                                 "-activation-" + number(c.activation_index) +
-                                                 "-inf-" + number(c.inference_index) + ".txt");
-        announce(path);
-        if (auto done = profiling::write_part_file(path, profiling::text_of(*summary)); !done)
-            return done;
-    }
-    return {};
+    const auto paths = buffers_of(s, folder);
+    return profiling::write_run_summaries({paths, s.descriptor, s.options.out_dir, announce});
 }
 
 Result<void> write_one_trace(const ProfileSamples& s, const std::string& folder) {
-    std::vector<profiling::BufferFile> buffers;
-    for (const Capture& c : s.captures) {
-        auto buffer = profiling::BufferFile::open(buffer_of(s, folder, c));
-        if (!buffer) return buffer.error();
-        buffer->close_between_reads();
-        buffers.push_back(std::move(*buffer));
-    }
-    std::vector<profiling::TraceSource> sources;
-    for (auto& buffer : buffers) sources.push_back({&buffer, &s.descriptor, ""});
-    const std::string path =
-        out_file(s, "aic-profiling-program-" + number(program_index) + "-trace.json");
-    announce(path);
-    return profiling::write_trace(sources, {}, path);
+    const auto paths = buffers_of(s, folder);
+    return profiling::write_run_trace({paths, s.descriptor, s.options.out_dir, announce});
 }
 
 struct Writer {

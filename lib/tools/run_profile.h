@@ -8,7 +8,7 @@
 
 #include <vartml/result.h>
 
-#include "lib/opstats/latency.h"
+#include "lib/tools/opstats/collector.h"
 #include "lib/tools/run_measure.h"
 #include "lib/tools/run_options.h"
 #include "lib/trace/capture.h"

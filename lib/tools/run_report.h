@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/opstats/latency.h"
+#include "lib/tools/opstats/collector.h"
 #include "lib/tools/overhead.h"
 
 namespace vartml::tools {

@@ -11,8 +11,8 @@
 #include <fstream>
 #include <string>
 
-#include "lib/opstats/buffer_trace.h"
-#include "tests/opstats/large_captures.h"
+#include "lib/tools/opstats/buffer_trace.h"
+#include "tests/tools/opstats/large_captures.h"
 
 namespace p = vartml::profiling;
 using namespace vartml::test;

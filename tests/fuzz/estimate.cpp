@@ -5,7 +5,7 @@
 #include <string>
 
 #include "lib/base/text.h"
-#include "lib/opstats/layers.h"
+#include "lib/tools/opstats/layers.h"
 
 using namespace vartml;
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "lib/base/file.h"
-#include "lib/opstats/host_events.h"
+#include "lib/tools/opstats/host_events.h"
 #include "tests/support/temp_dir.h"
 
 using namespace vartml;

@@ -12,13 +12,13 @@
 #include "lib/base/checksum.h"
 #include "lib/base/file.h"
 #include "lib/base/text.h"
-#include "lib/opstats/buffer_trace.h"
-#include "lib/opstats/html_report.h"
-#include "lib/opstats/identities.h"
-#include "lib/opstats/layers.h"
-#include "lib/opstats/summary_build.h"
-#include "tests/opstats/captures.h"
+#include "lib/tools/opstats/buffer_trace.h"
+#include "lib/tools/opstats/html_report.h"
+#include "lib/tools/opstats/identities.h"
+#include "lib/tools/opstats/layers.h"
+#include "lib/tools/opstats/summary_build.h"
 #include "tests/support/temp_dir.h"
+#include "tests/tools/opstats/captures.h"
 
 using namespace vartml;
 using namespace vartml::profiling;

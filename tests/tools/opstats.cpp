@@ -15,8 +15,8 @@
 #include "lib/model/stats_descriptor.h"
 #include "lib/trace/stats_buffer.h"
 #include "tests/model/models.h"
-#include "tests/opstats/captures.h"
 #include "tests/support/temp_dir.h"
+#include "tests/tools/opstats/captures.h"
 
 namespace vartml {
 namespace {

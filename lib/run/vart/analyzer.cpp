@@ -10,15 +10,14 @@
 #include <cstring>
 #include <ctime>
 #include <optional>
+#include <string_view>
 
+#include "lib/base/places.h"
+#include "lib/base/process.h"
 #include "lib/model/stats_descriptor.h"
-#include "lib/opstats/buffer_file.h"
-#include "lib/opstats/buffer_trace.h"
-#include "lib/opstats/latency.h"
-#include "lib/opstats/summary_build.h"
-#include "lib/opstats/verdict.h"
 #include "lib/run/vart/vart_errors.h"
 #include "lib/trace/clock.h"
+#include "lib/trace/latency_file.h"
 #include "lib/trace/part_file.h"
 #include "lib/trace/stats_buffer.h"
 #include "lib/trace/text.h"
@@ -71,6 +70,12 @@ std::string fixed(double value) {
     return profiling::format_text("%.3f", value);
 }
 
+// Of what a child said.
+std::string_view last_line(std::string_view text) {
+    while (text.ends_with('\n')) text.remove_suffix(1);
+    return text.substr(text.rfind('\n') + 1);
+}
+
 uint64_t realtime_offset_ns() {
     return profiling::read_clock_ns(CLOCK_REALTIME) - profiling::monotonic_ns();
 }
@@ -91,7 +96,7 @@ std::string Analyzer::Sum::average() const {
 
 Analyzer::Analyzer(Descriptor descriptor, std::string folder, std::string_view entry)
     : descriptor_(std::move(descriptor)),
-      descriptor_id_(profiling::descriptor_id_of(entry)),
+      descriptor_entry_(entry),
       folder_(std::move(folder)),
       ring_(kept_captures) {}
 
@@ -123,12 +128,6 @@ void Analyzer::take(const Capture& capture) noexcept {
     if (host[8] != not_captured) round_trip_.add(host[8] - host[0]);
     provider_.add(host[6] - host[4]);
     if (const auto ns = npu_ns(descriptor_, capture)) npu_.add(*ns);
-}
-
-std::string Analyzer::summary_file(const Capture& capture) const {
-    return folder_ + "/aic-profiling-program-" + std::to_string(capture.program_index) +
-           "-activation-" + std::to_string(capture.activation_index) + "-inf-" +
-           std::to_string(capture.inference_index) + ".txt";
 }
 
 // Without what was written it is empty.
@@ -186,51 +185,55 @@ std::string Analyzer::summary_csv() const {
 
 Result<void> Analyzer::write() const {
     const std::lock_guard lock(mutex_);
-    const profiling::BufferContext common{.descriptor = &descriptor_,
-                                          .descriptor_id = descriptor_id_,
-                                          .boot_id = profiling::boot_id_of_kernel(),
-                                          .pid = static_cast<uint32_t>(::getpid())};
     const auto captures = last();
+    if (auto done = write_captures(captures); !done) return done;
+    if (auto done = profiling::write_part_file(folder_ + "/summary.csv", summary_csv()); !done)
+        return done;
+    return captures.empty() ? Result<void>() : write_reports();
+}
+
+Result<void> Analyzer::write_captures(std::span<const Capture* const> captures) const {
+    if (captures.empty()) return {};
+    const Descriptor& d = descriptor_;
+    if (auto done = profiling::write_part_file(folder_ + '/' + profiling::descriptor_entry,
+                                               descriptor_entry_);
+        !done)
+        return done;
+    profiling::BufferContext context{
+        .descriptor = &d,
+        .descriptor_id = profiling::descriptor_id_of(descriptor_entry_),
+        .boot_id = profiling::boot_id_of_kernel(),
+        .pid = static_cast<uint32_t>(::getpid())};
     std::vector<Capture> samples;
-    std::vector<profiling::BufferFile> buffers;
     for (const Capture* capture : captures) {
+        context.anchor0_realtime_ns = capture->begin_ns + realtime_offset_ns();
         const std::string path =
             folder_ + '/' +
             profiling::buffer_stem(capture->program_index, capture->activation_index,
-                                   capture->inference_index, descriptor_.network) +
+                                   capture->inference_index, d.network) +
             std::string(profiling::buffer_suffix);
-        profiling::BufferContext context = common;
-        context.anchor0_realtime_ns = capture->begin_ns + realtime_offset_ns();
         if (auto done = profiling::write_stats_buffer(*capture, context, path); !done) return done;
-        auto buffer = profiling::BufferFile::open(path);
-        if (!buffer) return buffer.error();
-        const auto verdict = profiling::verdict_of(*buffer, descriptor_);
-        if (!verdict) return verdict.error();
-        const auto summary = profiling::build_summary(*buffer, descriptor_, *verdict);
-        if (!summary) return summary.error();
-        if (auto done =
-                profiling::write_part_file(summary_file(*capture), profiling::text_of(*summary));
-            !done)
-            return done;
-        buffers.push_back(std::move(*buffer));
         samples.push_back(*capture);
     }
-    if (!buffers.empty()) {
-        std::vector<profiling::TraceSource> sources;
-        for (auto& buffer : buffers) sources.push_back({&buffer, &descriptor_, ""});
-        const std::string program =
-            folder_ + "/aic-profiling-program-" + std::to_string(samples[0].program_index);
-        if (auto done = profiling::write_trace(sources, {}, program + "-trace.json"); !done)
-            return done;
-        if (auto done = profiling::write_part_file(
-                program + "-latency.txt",
-                profiling::latency_text({samples[0].program_index, descriptor_.network,
-                                         samples.size(), descriptor_.stats_batchsize},
-                                        samples));
-            !done)
-            return done;
-    }
-    return profiling::write_part_file(folder_ + "/summary.csv", summary_csv());
+    const uint32_t program = samples.front().program_index;
+    return profiling::write_part_file(
+        folder_ + "/aic-profiling-program-" + std::to_string(program) + "-latency.txt",
+        profiling::latency_text({program, d.network, samples.size(), d.stats_batchsize}, samples));
+}
+
+Result<void> Analyzer::write_reports() const {
+    Child child;
+    child.arguments = {
+        vartml_program(), "opstats", "--model",      folder_ + '/' + profiling::descriptor_entry,
+        "--input-dir",    folder_,   "--output-dir", folder_,
+        "--summary",      "--trace", "--names",      "run"};
+    const auto ended = run_child(child);
+    if (ended && ended->exit_status == 0) return {};
+    std::string text = ended ? child.arguments[0] + " opstats failed: " : ended.error().message;
+    if (ended) text += last_line(ended->stderr_tail);
+    text += "; the raw buffers are in " + folder_ + ", this makes summaries and a trace of them:";
+    for (const std::string& argument : child.arguments) text += ' ' + argument;
+    return Error{ErrorCode::io, text};
 }
 
 }  // namespace vartml::runtime

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The option ai_analyzer_profiling: captures each inference and writes files when the runner ends.
 #pragma once
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -36,8 +36,9 @@ public:
     void take(const profiling::Capture& capture) noexcept override;
     std::optional<profiling::ActivationNumbers> numbers() const noexcept override { return {}; }
 
-    // Raw buffers and summaries of the last captures, one trace and latency file of them, and
-    // summary.csv over all. Errors: io; bad_model for a capture that cannot be shown.
+    // Raw buffers of the last captures, their latency file, opstatsdesc.bin, and summary.csv over
+    // all; a child process, `vartml opstats`, makes summaries and a trace of them. Errors: io, with
+    // the command that makes them where the child could not.
     Result<void> write() const;
 
 private:
@@ -48,12 +49,13 @@ private:
     };
 
     Analyzer(profiling::Descriptor descriptor, std::string folder, std::string_view entry);
-    std::string summary_file(const profiling::Capture& capture) const;
+    Result<void> write_captures(std::span<const profiling::Capture* const> captures) const;
+    Result<void> write_reports() const;
     std::vector<const profiling::Capture*> last() const;
     std::string summary_csv() const;
 
     const profiling::Descriptor descriptor_;
-    const std::array<uint8_t, 16> descriptor_id_;
+    const std::string descriptor_entry_;
     const std::string folder_;
     mutable std::mutex mutex_;  // guards what follows
     std::vector<profiling::Capture> ring_;

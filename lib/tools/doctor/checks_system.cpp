@@ -89,8 +89,7 @@ void check_compiler(Examination& e) {
     const bool is_set = e.request.surroundings.compiler.empty() && variable && *variable;
     const std::string path = !e.request.surroundings.compiler.empty()
                                  ? e.request.surroundings.compiler
-                             : is_set ? std::string(variable)
-                                      : std::string(installed_compiler());
+                                 : vartml_program();
     std::string fault;
     if (::access(path.c_str(), X_OK) != 0)
         fault = std::strerror(errno);

@@ -62,6 +62,7 @@ protected:
 };
 
 TEST_F(Analyzer, WritesTheLastInferencesAndASummaryOfAll) {
+    if (!std::getenv("VARTML_COMPILER")) GTEST_SKIP() << "needs the program vartml (-Dtools)";
     constexpr size_t inferences = 40, kept = 32;
     {
         LogLines log;
@@ -83,7 +84,8 @@ TEST_F(Analyzer, WritesTheLastInferencesAndASummaryOfAll) {
     EXPECT_EQ(ending_in("-aiccyclecounts.bin"), ptrdiff_t{kept});
     EXPECT_EQ(ending_in("-trace.json"), 1);
     EXPECT_EQ(ending_in("-latency.txt"), 1);
-    EXPECT_EQ(names.size(), 2 * kept + 3);
+    EXPECT_EQ(ending_in("opstatsdesc.bin"), 1);
+    EXPECT_EQ(names.size(), 2 * kept + 4);
     EXPECT_EQ(file("-activation-0-inf-7.txt"), "");
     EXPECT_NE(file("-activation-0-inf-8.txt"), "");
     std::istringstream summary(file("summary.csv"));
@@ -99,6 +101,31 @@ TEST_F(Analyzer, WritesTheLastInferencesAndASummaryOfAll) {
     EXPECT_EQ(keys[0], "model_name");
     EXPECT_EQ(keys[8], "average_execution_provider_time_usec");
     EXPECT_EQ(keys[10], "total_gmacs");
+}
+
+// The raw buffers are there all the same, and the log has the command that reads them.
+TEST_F(Analyzer, SaysWhatMakesSummariesWhereItsProgramIsAbsent) {
+    const char* const own = std::getenv("VARTML_COMPILER");
+    const std::string program = own ? own : "";
+    ::setenv("VARTML_COMPILER", "/nowhere/vartml", 1);
+    std::string said;
+    {
+        LogLines log;
+        auto runner = make_runner(model(), options());
+        ASSERT_TRUE(runner);
+        Tensors in = allocate(*runner, TensorDirection::INPUT);
+        Tensors out = allocate(*runner, TensorDirection::OUTPUT);
+        ASSERT_EQ(runner->execute(in, out), StatusCode::SUCCESS);
+        runner.reset();
+        for (const auto& [level, line] : log.take()) said += line + '\n';
+    }
+    ::setenv("VARTML_COMPILER", program.c_str(), 1);
+    EXPECT_NE(said.find("/nowhere/vartml"), std::string::npos) << said;
+    EXPECT_NE(said.find("opstats --model "), std::string::npos) << said;
+    EXPECT_NE(file("-aiccyclecounts.bin"), "");
+    EXPECT_NE(file("-latency.txt"), "");
+    EXPECT_NE(file("summary.csv"), "");
+    EXPECT_EQ(file("-inf-0.txt"), "");
 }
 
 // Slices of a trace are of one job by these numbers.

@@ -8,7 +8,7 @@
 
 #include <vartml/profile.h>
 
-#include "lib/opstats/buffer_trace.h"
+#include "lib/tools/opstats/buffer_trace.h"
 #include "lib/trace/stats_buffer.h"
 #include "tests/model/models.h"
 #include "tests/support/captures.h"

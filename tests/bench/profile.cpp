@@ -38,7 +38,7 @@ std::vector<double> times_us(device::Executable& executable, const device::Progr
     std::vector<double> times;
     for (unsigned r = 0; r < runs; ++r) {
         const auto start = std::chrono::steady_clock::now();
-        if (!executable.run_frames(all)) std::exit(1);
+        if (!executable.run({.frames = all})) std::exit(1);
         const auto took = std::chrono::steady_clock::now() - start;
         times.push_back(std::chrono::duration<double, std::micro>(took).count() / frames);
     }
@@ -80,7 +80,7 @@ int main(int argc, char** argv) {
     device::Executor executor("profile", threads);
     std::vector<double> whole;
     executor.call([&] { whole = times_us(**executable, *program, runs); });
-    const std::vector<double> steps = (*executable)->time_steps(runs);
+    const std::vector<double> steps = (*executable)->time_steps(runs, 0);
     std::vector<std::string> names;
     std::istringstream lines((*executable)->describe());
     for (std::string line; std::getline(lines, line);) names.push_back(line);

@@ -16,6 +16,7 @@
 #include "lib/graph/numbers.h"
 #include "lib/run/softnpu/softnpu.h"
 #include "tests/support/half_model.h"
+#include "tests/support/run_once.h"
 #include "tests/support/temp_dir.h"
 
 namespace vartml::compiler {
@@ -93,7 +94,7 @@ Result<std::map<std::string, std::vector<double>>> run(const std::string& file, 
     }
     auto loaded = device::softnpu_device().load(program, {.numerics = numerics, .threads = 2});
     if (!loaded) return loaded.error();
-    if (auto done = (*loaded)->run(in, out); !done) return done.error();
+    if (auto done = test::run_once(**loaded, in, out); !done) return done.error();
     std::map<std::string, std::vector<double>> results;
     for (size_t i = 0; i < graph.outputs.size(); ++i) {
         const graph::Value& value = graph.value(graph.outputs[i]);

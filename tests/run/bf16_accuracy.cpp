@@ -15,6 +15,7 @@
 #include "lib/run/softnpu/softnpu.h"
 #include "tests/model/models.h"
 #include "tests/support/graphs.h"
+#include "tests/support/run_once.h"
 
 namespace vartml::device {
 namespace {
@@ -92,7 +93,7 @@ std::vector<float> run_bf16(
     if (!executable) ADD_FAILURE() << executable.error().message;
     const void* const in[] = {x.data()};
     if (executable) {
-        EXPECT_TRUE((*executable)->run(in, out));
+        EXPECT_TRUE(test::run_once(**executable, in, out));
     }
     return y;
 }

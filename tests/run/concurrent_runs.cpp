@@ -11,6 +11,7 @@
 #include "lib/run/softnpu/softnpu.h"
 #include "tests/model/models.h"
 #include "tests/support/graphs.h"
+#include "tests/support/run_once.h"
 
 namespace vartml::device {
 namespace {
@@ -45,23 +46,25 @@ constexpr size_t elements = 20 * 16 * 16;
 
 // One caller: its input, its result.
 struct Caller {
-    explicit Caller(float seed, int64_t index) : index(index), x(elements), y(elements) {
+    explicit Caller(float seed, int64_t index, unsigned slot = 0)
+        : index(index), slot(slot), x(elements), y(elements) {
         for (size_t k = 0; k < elements; ++k) x[k] = seed + static_cast<float>(k % 97) / 97;
     }
     Result<void> run(Executable& executable) {
         const void* const in[] = {x.data(), &index};
         void* const out[] = {y.data()};
-        return executable.run(in, out);
+        return test::run_once(executable, in, out, slot);
     }
     int64_t index;
+    unsigned slot;
     std::vector<float> x, y;
 };
 
 TEST(ConcurrentRuns, GiveEachCallerItsOwnResultAndItsOwnError) {
     auto executable = softnpu_device().load(
-        program(), {.numerics = Numerics::f32, .threads = 2, .concurrent_runs = 2});
+        program(), {.numerics = Numerics::f32, .threads = 2, .concurrent_runs = 3});
     ASSERT_TRUE(executable) << executable.error().message;
-    Caller callers[] = {Caller(-1, 0), Caller(0.5F, 0), Caller(0, 7)};
+    Caller callers[] = {Caller(-1, 0, 0), Caller(0.5F, 0, 1), Caller(0, 7, 2)};
     for (Caller& caller : callers) (void)caller.run(**executable);
     std::vector<std::thread> threads;
     std::atomic<int> wrong{0};
@@ -88,7 +91,7 @@ TEST(FramesOfARun, GiveTheirOwnResultsAndTheFirstError) {
         const void* const in[2][2] = {{a.x.data(), &a.index}, {b.x.data(), &b.index}};
         void* const out[2][1] = {{a.y.data()}, {b.y.data()}};
         const Frame frames[] = {{in[0], out[0]}, {in[1], out[1]}};
-        return (*executable)->run_frames(frames);
+        return (*executable)->run({.frames = frames});
     };
     ASSERT_TRUE(good.run(**executable));
     ASSERT_TRUE(other.run(**executable));
@@ -131,7 +134,7 @@ TEST(HelpersOfARun, WorkOnTheThreadsOfTheExecutorAlone) {
     const auto run = [&](size_t caller) {
         const void* const in[] = {x.data()};
         void* const out[] = {y[caller].data()};
-        EXPECT_TRUE((*executable)->run(in, out));
+        EXPECT_TRUE(test::run_once(**executable, in, out, static_cast<unsigned>(caller)));
     };
     Executor executor("test", 2);
     const size_t before = threads_of_this_process();

@@ -13,6 +13,7 @@
 #include "tests/support/graphs.h"
 #include "tests/support/quantised.h"
 #include "tests/support/reference.h"
+#include "tests/support/run_once.h"
 
 namespace vartml::device {
 namespace {
@@ -254,7 +255,7 @@ TEST_P(SoftNpuCodes, AreWithinOneStep) {
     EXPECT_EQ(steps.find("ref"), std::string::npos) << steps;
     const auto want = test::run_reference(test::in_floats(graph), inputs);
     for (int run = 0; run < 2; ++run) {  // the second run finds the arena used
-        ASSERT_TRUE((*executable)->run(in, out));
+        ASSERT_TRUE(test::run_once(**executable, in, out));
         for (size_t o = 0; o < want.size(); ++o) {
             const DataType type = graph.value(graph.outputs[o]).type.data_type;
             const float step = type == DataType::int8 || type == DataType::uint8 ? 1 : 0;
@@ -383,7 +384,7 @@ TEST_P(DynamicCodes, AreThoseOfPlainLoopsInEitherType) {
     const void* const in[] = {input.data()};
     std::vector<void*> out;
     for (auto& bytes : memory) out.push_back(bytes.data());
-    ASSERT_TRUE((*executable)->run(in, out));
+    ASSERT_TRUE(test::run_once(**executable, in, out));
     const auto want = by_plain_loops(graph, input);
     ASSERT_EQ(want.size(), memory.size());
     // Codes are equal, and so is what lies between them; bf16 begins behind the last of them.

@@ -12,6 +12,7 @@
 #include "lib/graph/verify.h"
 #include "lib/run/softnpu/softnpu.h"
 #include "tests/support/reference.h"
+#include "tests/support/run_once.h"
 
 namespace vartml::device {
 namespace {
@@ -363,7 +364,7 @@ TEST_P(SoftNpu, EqualsPlainLoops) {
     ASSERT_TRUE(executable) << executable.error().message;
     const auto want = test::run_reference(exact_graph, inputs);
     for (int run = 0; run < 2; ++run) {  // the second run finds the arena used
-        ASSERT_TRUE((*executable)->run(in, out));
+        ASSERT_TRUE(test::run_once(**executable, in, out));
         for (size_t o = 0; o < want.size(); ++o) {
             const TensorInfo& info = program->outputs[o];
             const std::byte* bytes = memory[program->inputs.size() + o].data();
@@ -461,7 +462,7 @@ TEST_P(BeforeAProduct, EveryOperatorLoadsAndComputes) {
     ASSERT_TRUE(executable) << executable.error().message;
     const void* const in[] = {input.data()};
     void* const out[] = {output.data()};
-    ASSERT_TRUE((*executable)->run(in, out));
+    ASSERT_TRUE(test::run_once(**executable, in, out));
     const auto want = test::run_reference(exact_graph, {values})[0];
     float range = 1e-3F;
     for (const float v : want) range = std::max(range, std::abs(v));

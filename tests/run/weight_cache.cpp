@@ -11,6 +11,7 @@
 #include "lib/run/softnpu/softnpu.h"
 #include "tests/model/models.h"
 #include "tests/support/graphs.h"
+#include "tests/support/run_once.h"
 #include "tests/support/temp_dir.h"
 
 namespace fs = std::filesystem;
@@ -71,7 +72,7 @@ Loaded load(const std::string& folder, const std::string& identity = "one",
     loaded.result.resize(2);
     const void* const in[] = {x.data()};
     void* const out[] = {loaded.result.data()};
-    EXPECT_TRUE((*executable)->run(in, out));
+    EXPECT_TRUE(test::run_once(**executable, in, out));
     loaded.private_bytes = (*executable)->private_weight_bytes();
     return loaded;
 }

@@ -81,15 +81,14 @@ private:
             ++device_.alive;
         }
         ~FakeExecutable() override { --device_.alive; }
-        Result<void> run(std::span<const void* const> inputs,
-                         std::span<void* const> outputs) noexcept override {
-            return device_.run(*program_, inputs, outputs);
+        Result<void> run(const device::Run& run) noexcept override {
+            return device_.run(*program_, run.frames[0].inputs, run.frames[0].outputs);
         }
         std::string compute_type() const override { return "fp32"; }
         unsigned border_conversions() const override { return 0; }
         size_t private_weight_bytes() const override { return 0; }
         std::string describe() const override { return "copy\n"; }
-        std::vector<double> time_steps(unsigned) override { return {1000.0}; }
+        std::vector<double> time_steps(unsigned, unsigned) override { return {1000.0}; }
 
     private:
         FakeDevice& device_;

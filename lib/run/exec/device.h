@@ -34,24 +34,36 @@ struct Program {
 
 struct LoadOptions {
     Numerics numerics = Numerics::automatic;
-    unsigned threads = 0;          // most that one run may use; 0 = processors of the process
-    unsigned concurrent_runs = 1;  // that may go on at the same time, each with its own memory
-    unsigned batch = 1;            // most frames that the application hands over at once
+    unsigned threads = 0;  // most that one run may use; 0 = processors of the process
+    unsigned concurrent_runs =
+        1;               // slots: runs that may go on at the same time, each in its memory
+    unsigned batch = 1;  // most frames that the application hands over at once
     std::string weights_cache_dir = {};  // folder of packed weights; "" = keep them private
     // Gets one line for the log where that folder cannot be used; may be empty.
     std::function<void(const std::string&)> note = {};
 };
 
 // Real shapes of the data-dependent tensors of a border, by their index; those of static tensors
-// are of no meaning. run() reads `inputs` and sets `outputs`.
+// are of no meaning. A run reads `inputs` and sets `outputs`.
 struct RealShapes {
     std::vector<cpu::Shape> inputs, outputs;
 };
 
-// What one inference reads and writes; as for Executable::run().
+// What one inference reads and writes: the bytes of the HW views, aligned to the element size, in
+// place.
 struct Frame {
     std::span<const void* const> inputs;
     std::span<void* const> outputs;
+};
+
+struct Run {
+    std::span<const Frame> frames;  // 1 to frames_at_once()
+    // Whose memory it uses: below LoadOptions::concurrent_runs, and of no other run that goes on.
+    unsigned slot = 0;
+    // Of its one frame; null: border tensors have the shapes of their upper bounds.
+    RealShapes* shapes = nullptr;
+    // recorders[i] gets the stamps of stamped()[i]; empty: no clock is read.
+    std::span<StepRecorder* const> recorders = {};
 };
 
 // What a device can stamp of a partition.
@@ -61,41 +73,19 @@ struct StampedProgram {
                                      // "<partition>/in/<tensor>", "<partition>/out/<tensor>"
 };
 
-// A loaded program. Thread-safety: run() and run_frames() are called by at most
-// Device::num_cores() threads at a time, time_steps() by none beside them.
+// A loaded program. Thread-safety: run() and time_steps() are called concurrently with different
+// slots.
 class Executable {
 public:
     virtual ~Executable() = default;
-    // Required. Runs one inference. `inputs` and `outputs` point at the bytes of the HW views,
-    // aligned to the element size; read and written in place. Blocks until the outputs are
-    // complete. Errors: device, out_of_memory, invalid_argument (data that an operator rejects;
+    // Required. Blocks until the outputs are complete; after an error those of all frames are of no
+    // meaning. Errors: device, out_of_memory, invalid_argument (data that an operator rejects;
     // names the node).
-    virtual Result<void> run(std::span<const void* const> inputs,
-                             std::span<void* const> outputs) noexcept = 0;
-    // Optional: the same where border tensors have shapes that depend on the data: memory and
-    // layout are those of the upper bound, `shapes` holds the real ones. Absent means that the
-    // device runs no such programs.
-    virtual Result<void> run(std::span<const void* const> inputs, std::span<void* const> outputs,
-                             RealShapes& shapes) noexcept {
-        (void)shapes;
-        return run(inputs, outputs);
-    }
-    // Optional: several inferences in one run, with the results of run() for each; at most
-    // frames_at_once(). After an error the outputs of all are of no meaning. Absent means that the
-    // program takes one frame at a time.
+    virtual Result<void> run(const Run& run) noexcept = 0;
+    // Optional: how many frames one run takes; absent means that it takes one.
     virtual unsigned frames_at_once() const { return 1; }
-    virtual Result<void> run_frames(std::span<const Frame> frames) noexcept {
-        return run(frames[0].inputs, frames[0].outputs);
-    }
-    // Optional: what run_recorded() stamps, in the order of execution; absent means nothing.
+    // Optional: what Run::recorders stamp, in the order of execution; absent means nothing.
     virtual std::vector<StampedProgram> stamped() const { return {}; }
-    // Optional: run_frames(), or with `shapes` run() of one frame, that stamps what it does:
-    // recorders[i] belongs to stamped()[i]. Absent means that the run leaves no stamps.
-    virtual Result<void> run_recorded(std::span<const Frame> frames, RealShapes* shapes,
-                                      std::span<StepRecorder* const> recorders) noexcept {
-        (void)recorders;
-        return shapes ? run(frames[0].inputs, frames[0].outputs, *shapes) : run_frames(frames);
-    }
     // Required. "bf16", "fp16" or "fp32".
     virtual std::string compute_type() const = 0;
     // Required. Layout operators at the border per run, counted in `conversions`.
@@ -105,10 +95,10 @@ public:
     // Optional: one line per step (operator, implementation, shapes) for reports and debugging;
     // absent means "".
     virtual std::string describe() const { return {}; }
-    // Optional: shortest duration of each step in nanoseconds over `runs` runs on scratch data, in
-    // the order of describe(); absent means empty.
-    virtual std::vector<double> time_steps(unsigned runs) {
-        (void)runs;
+    // Optional: shortest duration of each step in nanoseconds over `runs` runs on scratch data in
+    // the memory of `slot`, in the order of describe(); absent means empty.
+    virtual std::vector<double> time_steps(unsigned runs, unsigned slot) {
+        (void)runs, (void)slot;
         return {};
     }
 };

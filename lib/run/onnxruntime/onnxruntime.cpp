@@ -7,12 +7,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <condition_variable>
 #include <cstring>
 #include <iterator>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <new>
 #include <span>
 #include <vector>
@@ -150,26 +148,22 @@ public:
                 tensors_.push_back(
                     {value.type.data_type, cpu::Shape(value.type.shape), value.data_dependent});
             }
-        free_.reserve(lanes_->size());
-        for (size_t i = 0; i < lanes_->size(); ++i) free_.push_back(i);
     }
 
-    Result<void> run(std::span<const void* const> inputs,
-                     std::span<void* const> outputs) noexcept override {
-        return run_in(Taken(*this), inputs, outputs, nullptr, nullptr);
-    }
-    Result<void> run(std::span<const void* const> inputs, std::span<void* const> outputs,
-                     RealShapes& shapes) noexcept override {
-        return run_in(Taken(*this), inputs, outputs, &shapes, nullptr);
+    Result<void> run(const Run& run) noexcept override {
+        StepRecorder* const recorder = run.recorders.empty() ? nullptr : run.recorders[0];
+        if (recorder) recorder->begin();
+        auto done = compute(run.slot, run.frames[0], run.shapes);
+        if (recorder) {
+            if (done && recorder->has_steps()) stamp(run.slot, recorder->task_row());
+            recorder->end();
+        }
+        return done;
     }
     std::vector<StampedProgram> stamped() const override {
         StampedProgram stamped{program_->name, {}};
         for (const graph::Node& node : program_->graph.nodes) stamped.steps.push_back(node.name);
         return {std::move(stamped)};
-    }
-    Result<void> run_recorded(std::span<const Frame> frames, RealShapes* shapes,
-                              std::span<StepRecorder* const> recorders) noexcept override {
-        return run_in(Taken(*this), frames[0].inputs, frames[0].outputs, shapes, recorders[0]);
     }
     std::string compute_type() const override { return "fp32"; }
     unsigned border_conversions() const override { return 0; }
@@ -187,47 +181,8 @@ public:
     }
 
 private:
-    // A lane that nobody else runs on, as long as this lives.
-    class Taken {
-    public:
-        explicit Taken(OnnxRuntimeExecutable& owner) : owner_(owner) {
-            std::unique_lock lock(owner.mutex_);
-            if (owner.free_.empty()) {
-                const Executor::Waiting waiting;
-                owner.returned_.wait(lock, [&owner] { return !owner.free_.empty(); });
-            }
-            lane = owner.free_.back();
-            owner.free_.pop_back();
-        }
-        ~Taken() {
-            {
-                const std::lock_guard lock(owner_.mutex_);
-                owner_.free_.push_back(lane);
-            }
-            owner_.returned_.notify_one();
-        }
-        Taken(const Taken&) = delete;
-        Taken& operator=(const Taken&) = delete;
-        size_t lane = 0;
-
-    private:
-        OnnxRuntimeExecutable& owner_;
-    };
-
-    Result<void> run_in(const Taken& taken, std::span<const void* const> inputs,
-                        std::span<void* const> outputs, RealShapes* shapes,
-                        StepRecorder* recorder) noexcept {
-        if (recorder) recorder->begin();
-        auto done = compute(taken.lane, inputs, outputs, shapes);
-        if (recorder) {
-            if (done && recorder->has_steps()) stamp(taken.lane, recorder->task_row());
-            recorder->end();
-        }
-        return done;
-    }
-
-    Result<void> compute(size_t lane, std::span<const void* const> inputs,
-                         std::span<void* const> outputs, RealShapes* shapes) noexcept {
+    Result<void> compute(size_t lane, const Frame& frame, RealShapes* shapes) noexcept {
+        const auto& [inputs, outputs] = frame;
         try {
             for (size_t i = 0; i < inputs.size(); ++i)
                 put(lane, i, inputs[i], shapes ? &shapes->inputs[i] : nullptr);
@@ -290,11 +245,8 @@ private:
     }
 
     const std::shared_ptr<const Program> program_;
-    const std::unique_ptr<Lanes> lanes_;
-    std::vector<Tensor> tensors_;  // inputs, then outputs
-    std::mutex mutex_;             // guards free_; a leaf lock
-    std::condition_variable returned_;
-    std::vector<size_t> free_;  // room for all
+    const std::unique_ptr<Lanes> lanes_;  // by slot
+    std::vector<Tensor> tensors_;         // inputs, then outputs
 };
 
 class OnnxRuntime final : public Device {
@@ -307,8 +259,7 @@ public:
     Result<std::unique_ptr<Executable>> load(std::shared_ptr<const Program> program,
                                              const LoadOptions& options) override {
         const unsigned threads = options.threads ? options.threads : usable_processors();
-        const unsigned runs = std::clamp(options.concurrent_runs, 1U, num_cores());
-        auto lanes = Lanes::create(*program, threads, runs);
+        auto lanes = Lanes::create(*program, threads, std::max(options.concurrent_runs, 1U));
         if (!lanes) return lanes.error();
         return std::unique_ptr<Executable>(
             std::make_unique<OnnxRuntimeExecutable>(std::move(program), std::move(*lanes)));

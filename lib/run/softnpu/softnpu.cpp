@@ -6,10 +6,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <limits>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -71,19 +69,16 @@ public:
     // A lane per frame; up to `threads` threads share a run.
     FrameGroup(std::vector<std::unique_ptr<Lane>> lanes, unsigned threads);
 
-    // At least one frame, at most frames(). `recorder` may be null. Errors: the first of a frame,
-    // by their order; the others have run.
-    Result<void> run(std::span<const device::Frame> frames,
-                     device::StepRecorder* recorder = nullptr) noexcept;
-    // One frame with real shapes at its border.
-    Result<void> run(const device::Frame& frame, device::RealShapes& shapes,
-                     device::StepRecorder* recorder = nullptr) noexcept;
+    // Errors: the first of a frame, by their order; the others have run.
+    Result<void> run(const device::Run& run) noexcept;
 
     unsigned frames() const { return static_cast<unsigned>(lanes_.size()); }
     Lane& lane() { return *lanes_[0]; }
 
 private:
     void run_item(size_t step, size_t item) noexcept override;
+    void take_shapes(const device::RealShapes& shapes);
+    void give_shapes(device::RealShapes& shapes);
 
     std::vector<std::unique_ptr<Lane>> lanes_;
     // By the number of frames - 1; last, because its end waits for helpers.
@@ -100,35 +95,28 @@ public:
         const std::shared_ptr<const device::Program>& program, Plan plan, DataType compute,
         unsigned runs, unsigned frames, unsigned threads);
 
-    Result<void> run(std::span<const void* const> inputs,
-                     std::span<void* const> outputs) noexcept override;
-    Result<void> run(std::span<const void* const> inputs, std::span<void* const> outputs,
-                     device::RealShapes& shapes) noexcept override;
+    Result<void> run(const device::Run& run) noexcept override {
+        return groups_[run.slot]->run(run);
+    }
     unsigned frames_at_once() const override { return groups_[0]->frames(); }
-    Result<void> run_frames(std::span<const device::Frame> frames) noexcept override;
     std::vector<device::StampedProgram> stamped() const override;
-    Result<void> run_recorded(std::span<const device::Frame> frames, device::RealShapes* shapes,
-                              std::span<device::StepRecorder* const> recorders) noexcept override;
     std::string compute_type() const override { return std::string(to_string(compute_)); }
     unsigned border_conversions() const override {
         return groups_[0]->lane().plan().border_conversions;
     }
     size_t private_weight_bytes() const override { return private_bytes_; }
     std::string describe() const override { return groups_[0]->lane().describe(); }
-    std::vector<double> time_steps(unsigned runs) override;
+    std::vector<double> time_steps(unsigned runs, unsigned slot) override {
+        return groups_[slot]->lane().time_steps(runs);
+    }
 
 private:
-    class Taken;
-
     SoftExecutable(std::vector<std::unique_ptr<FrameGroup>> groups, DataType compute,
                    size_t private_bytes);
 
-    std::vector<std::unique_ptr<FrameGroup>> groups_;
+    const std::vector<std::unique_ptr<FrameGroup>> groups_;  // by slot
     const DataType compute_;
     const size_t private_bytes_;
-    std::mutex mutex_;  // guards free_; a leaf lock
-    std::condition_variable returned_;
-    std::vector<FrameGroup*> free_;  // room for all
 };
 
 }  // namespace vartml::softnpu
@@ -156,7 +144,7 @@ public:
     Result<std::unique_ptr<Executable>> load(std::shared_ptr<const Program> program,
                                              const LoadOptions& options) override {
         const unsigned all = options.threads ? options.threads : num_cores();
-        const unsigned runs = std::clamp(options.concurrent_runs, 1U, std::min(all, num_cores()));
+        const unsigned runs = std::max(options.concurrent_runs, 1U);
         const softnpu::OneThread one;
         const DataType compute =
             program->target == "cpu-1" ? DataType::float32 : compute_type(options.numerics);
@@ -194,40 +182,9 @@ Device& softnpu_device() {
 
 namespace vartml::softnpu {
 
-// A group that nobody else runs in, as long as this lives.
-class SoftExecutable::Taken {
-public:
-    explicit Taken(SoftExecutable& owner) : owner_(owner) {
-        std::unique_lock lock(owner_.mutex_);
-        if (owner_.free_.empty()) {
-            const device::Executor::Waiting waiting;
-            owner_.returned_.wait(lock, [this] { return !owner_.free_.empty(); });
-        }
-        group_ = owner_.free_.back();
-        owner_.free_.pop_back();
-    }
-    ~Taken() {
-        {
-            const std::lock_guard lock(owner_.mutex_);
-            owner_.free_.push_back(group_);
-        }
-        owner_.returned_.notify_one();
-    }
-    Taken(const Taken&) = delete;
-    Taken& operator=(const Taken&) = delete;
-    FrameGroup* operator->() const { return group_; }
-
-private:
-    SoftExecutable& owner_;
-    FrameGroup* group_;
-};
-
 SoftExecutable::SoftExecutable(std::vector<std::unique_ptr<FrameGroup>> groups, DataType compute,
                                size_t private_bytes)
-    : groups_(std::move(groups)), compute_(compute), private_bytes_(private_bytes) {
-    free_.reserve(groups_.size());
-    for (const auto& group : groups_) free_.push_back(group.get());
-}
+    : groups_(std::move(groups)), compute_(compute), private_bytes_(private_bytes) {}
 
 Result<std::unique_ptr<SoftExecutable>> SoftExecutable::create(
     const std::shared_ptr<const device::Program>& program, Plan plan, DataType compute,
@@ -248,37 +205,10 @@ Result<std::unique_ptr<SoftExecutable>> SoftExecutable::create(
         new SoftExecutable(std::move(groups), compute, private_bytes));
 }
 
-Result<void> SoftExecutable::run(std::span<const void* const> inputs,
-                                 std::span<void* const> outputs) noexcept {
-    const device::Frame frame{inputs, outputs};
-    return run_frames({&frame, 1});
-}
-
-Result<void> SoftExecutable::run(std::span<const void* const> inputs,
-                                 std::span<void* const> outputs,
-                                 device::RealShapes& shapes) noexcept {
-    return Taken(*this)->run(device::Frame{inputs, outputs}, shapes);
-}
-
-Result<void> SoftExecutable::run_frames(std::span<const device::Frame> frames) noexcept {
-    return Taken(*this)->run(frames);
-}
-
 std::vector<device::StampedProgram> SoftExecutable::stamped() const {
     device::StampedProgram program{groups_[0]->lane().program().name, {}};
     for (const auto& step : groups_[0]->lane().plan().steps) program.steps.push_back(step->op);
     return {std::move(program)};
-}
-
-Result<void> SoftExecutable::run_recorded(
-    std::span<const device::Frame> frames, device::RealShapes* shapes,
-    std::span<device::StepRecorder* const> recorders) noexcept {
-    Taken group(*this);
-    return shapes ? group->run(frames[0], *shapes, recorders[0]) : group->run(frames, recorders[0]);
-}
-
-std::vector<double> SoftExecutable::time_steps(unsigned runs) {
-    return Taken(*this)->lane().time_steps(runs);
 }
 
 FrameGroup::FrameGroup(std::vector<std::unique_ptr<Lane>> lanes, unsigned threads)
@@ -290,28 +220,33 @@ FrameGroup::FrameGroup(std::vector<std::unique_ptr<Lane>> lanes, unsigned thread
     }
 }
 
-Result<void> FrameGroup::run(std::span<const device::Frame> frames,
-                             device::StepRecorder* recorder) noexcept {
-    if (recorder) recorder->begin();
-    for (size_t i = 0; i < frames.size(); ++i) lanes_[i]->bind(frames[i].inputs, frames[i].outputs);
-    shared_[frames.size() - 1]->run(recorder);
-    if (recorder) recorder->end();
-    for (size_t i = 0; i < frames.size(); ++i)
-        if (RunState& state = lanes_[i]->state(); state.error) return std::move(*state.error);
-    return {};
-}
-
-Result<void> FrameGroup::run(const device::Frame& frame, device::RealShapes& shapes,
-                             device::StepRecorder* recorder) noexcept {
+void FrameGroup::take_shapes(const device::RealShapes& shapes) {
     RunState& state = lanes_[0]->state();
     for (size_t i = 0; i < state.input_shapes.size(); ++i)
         if (const int32_t at = state.input_shapes[i]; at >= 0)
             state.shapes[static_cast<size_t>(at)] = shapes.inputs[i];
-    auto done = run({&frame, 1}, recorder);
+}
+
+void FrameGroup::give_shapes(device::RealShapes& shapes) {
+    const RunState& state = lanes_[0]->state();
     for (size_t i = 0; i < state.output_shapes.size(); ++i)
         if (const int32_t at = state.output_shapes[i]; at >= 0)
             shapes.outputs[i] = state.shapes[static_cast<size_t>(at)];
-    return done;
+}
+
+Result<void> FrameGroup::run(const device::Run& run) noexcept {
+    device::StepRecorder* const recorder = run.recorders.empty() ? nullptr : run.recorders[0];
+    const size_t frames = run.frames.size();
+    if (run.shapes) take_shapes(*run.shapes);
+    if (recorder) recorder->begin();
+    for (size_t i = 0; i < frames; ++i)
+        lanes_[i]->bind(run.frames[i].inputs, run.frames[i].outputs);
+    shared_[frames - 1]->run(recorder);
+    if (recorder) recorder->end();
+    if (run.shapes) give_shapes(*run.shapes);
+    for (size_t i = 0; i < frames; ++i)
+        if (RunState& state = lanes_[i]->state(); state.error) return std::move(*state.error);
+    return {};
 }
 
 // Items of a frame follow each other, so that a thread stays with its frames.

@@ -39,7 +39,7 @@ Result<std::unique_ptr<Engine>> Engine::create(std::unique_ptr<device::Executabl
     engine->border_conversions_ = executable->border_conversions();
     engine->executable_ = std::move(executable);
     if (auto good = engine->add_ports(program, tables); !good) return good.error();
-    for (unsigned i = 0; i < options.num_runs; ++i)
+    for (unsigned i = 0; i < options.slots; ++i)
         if (auto good = engine->add_lane(); !good) return good.error();
     return engine;
 }
@@ -201,14 +201,14 @@ uint64_t Engine::end(Element& element, const vart::NpuTensor* inputs,
     return copied;
 }
 
-Result<void> Engine::run_group(std::span<const device::Frame> frames,
-                               Recording* recording) noexcept {
-    if (!recording) return executable_->run_frames(frames);
+Result<void> Engine::run_group(device::Run run, Recording* recording) noexcept {
+    if (!recording) return executable_->run(run);
     if (recording->turns++ == 0) {
         recording->stamp(Recording::inputs_converted);
         recording->stamp(Recording::doorbell);
     }
-    auto result = executable_->run_recorded(frames, nullptr, recording->recorders());
+    run.recorders = recording->recorders();
+    auto result = executable_->run(run);
     recording->stamp(Recording::completed);
     return result;
 }
@@ -225,7 +225,7 @@ Result<void> Engine::run(const vart::NpuTensor* inputs, const vart::NpuTensor* o
         };
         for (size_t i = 0; i < count; ++i)
             copied += begin(lane.elements[i], at(i).first, at(i).second);
-        auto result = run_group(std::span(lane.frames).first(count), recording);
+        auto result = run_group({std::span(lane.frames).first(count), slot}, recording);
         for (size_t i = 0; i < count; ++i)
             copied += end(lane.elements[i], at(i).first, at(i).second, bool(result));
         counters_.conversions.fetch_add(count * border_conversions_, std::memory_order_relaxed);

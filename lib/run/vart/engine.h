@@ -22,8 +22,8 @@ namespace vartml::runtime {
 struct EngineOptions {
     vart::TensorType input_type = vart::TensorType::HW, output_type = vart::TensorType::HW;
     bool skip_input_sync = false, skip_output_sync = false;
-    unsigned threads = 1;   // that share a conversion
-    unsigned num_runs = 1;  // how many go on at the same time
+    unsigned threads = 1;  // that share a conversion
+    unsigned slots = 1;    // runs that may go on at the same time
 };
 
 // Monotonic; read at any time.
@@ -31,7 +31,7 @@ struct Counters {
     std::atomic<uint64_t> bytes_copied_in{0}, bytes_copied_out{0}, conversions{0};
 };
 
-// Thread-safety: run() may be called concurrently with different `slot`.
+// Thread-safety: run() and time_steps() may be called concurrently with different slots.
 class Engine {
 public:
     // `tables` is the model's border in ONNX order, `program` that of the executable in its own.
@@ -41,14 +41,19 @@ public:
                                                   const TensorTables& tables,
                                                   const EngineOptions& options);
 
-    // `batch` elements in the slot of a task, as many together as the program takes; element b has
-    // inputs[b * number of inputs ...]. The tensors were checked. `recording` may be null. Errors:
-    // those of Executable::run; later elements may not have run.
+    // `batch` elements in the memory of `slot`, as many together as the program takes; element b
+    // has inputs[b * number of inputs ...]. The tensors were checked. `recording` may be null.
+    // Errors: those of Executable::run; later elements may not have run.
     Result<void> run(const vart::NpuTensor* inputs, const vart::NpuTensor* outputs, size_t batch,
                      unsigned slot, Recording* recording = nullptr) noexcept;
 
+    // As Executable::time_steps.
+    std::vector<double> time_steps(unsigned runs, unsigned slot) {
+        return executable_->time_steps(runs, slot);
+    }
+
     const device::Executable& executable() const { return *executable_; }
-    device::Executable& executable() { return *executable_; }
+    unsigned slots() const { return options_.slots; }
     const Counters& counters() const { return counters_; }
 
 private:
@@ -86,7 +91,7 @@ private:
         std::vector<const void*> input_addresses;
         std::vector<void*> output_addresses;
     };
-    // What a task needs; nothing is allocated in it.
+    // The memory of a slot; a run allocates nothing.
     struct Lane {
         std::vector<Element> elements;
         std::vector<device::Frame> frames;  // of the elements
@@ -98,14 +103,14 @@ private:
     Result<Element> make_element() const;
     // Both say how many bytes they copied.
     uint64_t begin(Element& element, const vart::NpuTensor* inputs, const vart::NpuTensor* outputs);
-    Result<void> run_group(std::span<const device::Frame> frames, Recording* recording) noexcept;
+    Result<void> run_group(device::Run run, Recording* recording) noexcept;
     uint64_t end(Element& element, const vart::NpuTensor* inputs, const vart::NpuTensor* outputs,
                  bool is_good);
 
     std::unique_ptr<device::Executable> executable_;
     EngineOptions options_;
     std::vector<Port> inputs_, outputs_;
-    std::vector<Lane> lanes_;
+    std::vector<Lane> lanes_;  // by slot
     unsigned border_conversions_ = 0;
     Counters counters_;
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -209,6 +210,7 @@ Jobs::Jobs(Engine& engine, std::shared_ptr<device::Executor> executor, const Job
       logger_(logger),
       profiler_(std::move(profiler)) {
     unclaimed_.reserve(kept_recordings + 1);
+    for (unsigned slot = engine_.slots(); slot-- > 0;) free_slots_.push_back(slot);
 }
 
 Jobs::~Jobs() {
@@ -262,13 +264,39 @@ Jobs::Job& Jobs::fill(const Tensors& inputs, const Tensors& outputs) {
     return job;
 }
 
+bool Jobs::take_slot(Job& job) {
+    job.next_waiting = nullptr;
+    if (free_slots_.empty()) {
+        (first_waiting_ ? last_waiting_->next_waiting : first_waiting_) = &job;
+        last_waiting_ = &job;
+        num_waiting_.fetch_add(1, std::memory_order_relaxed);
+        return false;
+    }
+    job.slot = free_slots_.back();
+    free_slots_.pop_back();
+    return true;
+}
+
+void Jobs::give_slot(unsigned slot) noexcept {
+    Job* const job = first_waiting_;
+    if (!job) {
+        free_slots_.push_back(slot);
+        return;
+    }
+    first_waiting_ = job->next_waiting;
+    num_waiting_.fetch_sub(1, std::memory_order_relaxed);
+    job->slot = slot;
+    executor_->submit(*job);
+}
+
 void Jobs::start_recording(Job& job, uint64_t entered) {
     job.recording = profiler_->is_on() ? profiler_->start(entered) : nullptr;
 }
 
 void Jobs::stamp_queued(Job& job) const {
     if (!job.recording) return;
-    job.recording->jobs_in_queue = executor_->num_queued();
+    job.recording->jobs_in_queue =
+        executor_->num_queued() + num_waiting_.load(std::memory_order_relaxed);
     job.recording->stamp(Recording::queued);
     profiler_->show_queued(*job.recording);
 }
@@ -282,14 +310,16 @@ void Jobs::deliver(Recording* recording) noexcept {
 
 Outcome Jobs::run(const Tensors& inputs, const Tensors& outputs, uint64_t entered) {
     Job* job;
+    bool has_slot;
     {
         const std::lock_guard lock(mutex_);
         job = &fill(inputs, outputs);
         start_recording(*job, entered);
+        stamp_queued(*job);
+        has_slot = take_slot(*job);
     }
-    stamp_queued(*job);
-    if (!executor_->try_run(*job)) {
-        executor_->submit(*job);
+    if (!has_slot || !executor_->try_run(*job)) {
+        if (has_slot) executor_->submit(*job);
         device::spin_for_a_moment([job] { return job->is_done.load(std::memory_order_acquire); });
     }
     std::unique_lock lock(mutex_);
@@ -305,7 +335,7 @@ Outcome Jobs::run(const Tensors& inputs, const Tensors& outputs, uint64_t entere
 JobHandle Jobs::submit(const Tensors& inputs, const Tensors& outputs, Callback callback,
                        uint64_t entered) {
     const std::lock_guard lock(mutex_);
-    if (used_slots_ >= options_.slots) {
+    if (used_ >= options_.in_flight) {
         counters_.refused.fetch_add(1, std::memory_order_relaxed);
         return {StatusCode::RESOURCE_UNAVAILABLE, 0};
     }
@@ -322,7 +352,7 @@ JobHandle Jobs::submit(const Tensors& inputs, const Tensors& outputs, Callback c
     next_id_ = id == UINT32_MAX ? 1 : id + 1;
     job.id = id;
     job.callback = std::move(callback);
-    ++used_slots_;
+    ++used_;
     in_flight_.fetch_add(1, std::memory_order_relaxed);
     counters_.submitted.fetch_add(1, std::memory_order_relaxed);
     if (has_callback) {
@@ -335,27 +365,32 @@ JobHandle Jobs::submit(const Tensors& inputs, const Tensors& outputs, Callback c
     start_recording(job, entered);
     stamp_queued(job);
     // Queued under our lock: ids and the executor's order are the same.
-    executor_->submit(job);
+    if (take_slot(job)) executor_->submit(job);
     return {StatusCode::SUCCESS, id};
 }
 
-void Jobs::execute(Job& job, unsigned slot) noexcept {
+void Jobs::execute(Job& job, unsigned core) noexcept {
+    if (job.work) {
+        (*job.work)(job.slot);
+        finish(job);
+        return;
+    }
     Recording* const recording = job.recording;
     if (recording) {
         recording->stamp(Recording::taken);
-        profiler_->core_takes(slot, *recording);
+        profiler_->core_takes(core, *recording);
     }
-    run_batch(job, slot);
-    if (profiler_->is_on()) profiler_->core_is_done(slot, recording);
+    run_batch(job);
+    if (profiler_->is_on()) profiler_->core_is_done(core, recording);
     if (recording && job.status == StatusCode::SUCCESS) profiler_->show_completed(*recording);
     if (recording && job.status != StatusCode::SUCCESS)
         profiler_->drop(*std::exchange(job.recording, nullptr));
     finish(job);
 }
 
-void Jobs::run_batch(Job& job, unsigned slot) noexcept {
+void Jobs::run_batch(Job& job) noexcept {
     const auto result =
-        engine_.run(job.inputs.data(), job.outputs.data(), job.batch, slot, job.recording);
+        engine_.run(job.inputs.data(), job.outputs.data(), job.batch, job.slot, job.recording);
     if (result) return;
     job.status = to_status(result.error());
     job.text = text_or_nothing([&] {
@@ -376,6 +411,7 @@ void Jobs::finish(Job& job) noexcept {
     job.outputs.clear();
     // A synchronous caller owns its job from here on, and may destroy us once the lock is free.
     std::unique_lock lock(mutex_);
+    give_slot(job.slot);
     if (job.id == 0) {
         job.is_done.store(true, std::memory_order_release);
         finished_cv_.notify_all();
@@ -384,7 +420,7 @@ void Jobs::finish(Job& job) noexcept {
     in_flight_.fetch_sub(1, std::memory_order_relaxed);
     (failed ? counters_.failed : counters_.completed).fetch_add(1, std::memory_order_relaxed);
     const bool has_callback = static_cast<bool>(job.callback);
-    if (!has_callback) --used_slots_;
+    if (!has_callback) --used_;
     Recording* const unclaimed = make_final(job);
     const auto profiler = unclaimed ? profiler_ : nullptr;
     job.is_done.store(true, std::memory_order_relaxed);
@@ -410,7 +446,15 @@ void Jobs::recycle(Job& job) {
 
 std::vector<double> Jobs::time_steps(unsigned runs) {
     std::vector<double> times;
-    executor_->call([&] { times = engine_.executable().time_steps(runs); });
+    const std::function<void(unsigned slot)> work = [&](unsigned slot) {
+        times = engine_.time_steps(runs, slot);
+    };
+    Job job;
+    job.jobs = this;
+    job.work = &work;
+    std::unique_lock lock(mutex_);
+    if (take_slot(job)) executor_->submit(job);
+    finished_cv_.wait(lock, [&job] { return job.is_done.load(std::memory_order_relaxed); });
     return times;
 }
 
@@ -572,7 +616,7 @@ void Jobs::call_back() {
         callback_cv_.wait(lock, [&] { return (job = next_callback()) != nullptr || stop_; });
         if (!job) return;
         ++running_callbacks_;
-        --used_slots_;  // the callback can submit the next job
+        --used_;  // the callback can submit the next job
         const JobHandle handle(job->status, job->id);
         Callback callback = std::move(job->callback);
         lock.unlock();

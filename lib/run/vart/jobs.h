@@ -5,6 +5,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -63,7 +64,7 @@ struct Expected {
 Verdict check_tensors(const Expected& expected, const Tensors& inputs, const Tensors& outputs);
 
 struct JobOptions {
-    unsigned slots = 2;              // asynchronous jobs in flight
+    unsigned in_flight = 2;          // asynchronous jobs, more are refused
     unsigned callback_threads = 10;  // at most, made on demand
     bool callbacks_in_submission_order = true;
 };
@@ -91,10 +92,11 @@ public:
     ~Jobs();  // waits for accepted jobs and their callbacks
 
     // The tensors were checked. Runs on the calling thread where nothing waits before it, else
-    // behind queued work; takes none of the asynchronous slots.
+    // behind queued work; is not counted among the asynchronous jobs.
     // `entered` is what call_begins() returned.
     Outcome run(const Tensors& inputs, const Tensors& outputs, uint64_t entered);
-    // The tensors were checked. {RESOURCE_UNAVAILABLE, 0} if all slots are busy.
+    // The tensors were checked. {RESOURCE_UNAVAILABLE, 0} if as many are in flight as may
+    // be.
     vart::JobHandle submit(const Tensors& inputs, const Tensors& outputs, Callback callback,
                            uint64_t entered);
     // The time, where somebody asks for it.
@@ -125,11 +127,13 @@ private:
     };
     using Records = std::unordered_map<uint32_t, Record>;
 
-    // A run; objects are used again.
+    // A run; objects are used again. It is in the executor only while it has a slot.
     struct Job final : device::Executor::Task {
-        void run(unsigned slot) noexcept override { jobs->execute(*this, slot); }
+        void run(unsigned core) noexcept override { jobs->execute(*this, core); }
         Jobs* jobs = nullptr;
-        std::vector<vart::NpuTensor> inputs, outputs;  // [batch * tensor]
+        unsigned slot = 0;  // of the engine: whose memory it uses
+        const std::function<void(unsigned slot)>* work = nullptr;  // instead of a run
+        std::vector<vart::NpuTensor> inputs, outputs;              // [batch * tensor]
         size_t batch = 0;
         uint32_t id = 0;  // 0: synchronous
         Callback callback;
@@ -137,17 +141,20 @@ private:
         std::string text;
         Recording* recording = nullptr;  // null: not captured
         std::atomic<bool> is_done{false};
-        Job* next = nullptr;  // of the callbacks to come
+        Job* next = nullptr;          // of the callbacks to come
+        Job* next_waiting = nullptr;  // of the jobs without a slot
     };
 
-    void execute(Job& job, unsigned slot) noexcept;
-    void run_batch(Job& job, unsigned slot) noexcept;
+    void execute(Job& job, unsigned core) noexcept;
+    void run_batch(Job& job) noexcept;
     void finish(Job& job) noexcept;
     Job& fill(const Tensors& inputs, const Tensors& outputs);
     void start_recording(Job& job, uint64_t entered);
     void stamp_queued(Job& job) const;
     void deliver(Recording* recording) noexcept;
     // The rest is called with mutex_ held.
+    bool take_slot(Job& job);  // false: the job waits for one and is submitted then
+    void give_slot(unsigned slot) noexcept;
     void recycle(Job& job);
     uint32_t next_free_id();
     Record& add_record(uint32_t id);
@@ -173,8 +180,12 @@ private:
     std::condition_variable callback_cv_;  // a callback may be due; stop
     std::vector<std::unique_ptr<Job>> all_jobs_;
     std::vector<Job*> free_jobs_;
-    unsigned active_ = 0;  // jobs between fill() and recycle()
-    unsigned used_slots_ = 0;
+    unsigned active_ = 0;               // jobs between fill() and recycle()
+    std::vector<unsigned> free_slots_;  // of the engine; room for all
+    Job* first_waiting_ = nullptr;      // for a slot, in the order of the calls
+    Job* last_waiting_ = nullptr;
+    std::atomic<unsigned> num_waiting_{0};
+    unsigned used_ = 0;  // of JobOptions::in_flight
     uint32_t next_id_ = 1;
     Records records_;
     std::vector<Records::node_type> spare_records_;

@@ -2,15 +2,12 @@
 #include "lib/run/vart/partitions.h"
 
 #include <algorithm>
-#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
 #include <map>
-#include <mutex>
 #include <optional>
 
 #include "lib/model/program.h"
-#include "lib/run/exec/executor.h"
 #include "lib/run/vart/vart_errors.h"
 
 namespace vartml::runtime {
@@ -111,7 +108,7 @@ struct Free {
     void operator()(std::byte* p) const { std::free(p); }
 };
 
-// What one run needs; nothing is allocated in it.
+// The memory of a slot; a run allocates nothing.
 struct Lane {
     struct Partition {
         std::vector<const void*> inputs;
@@ -151,17 +148,33 @@ public:
         lane->model_inputs = wiring_.input_shape;
         lane->model_outputs = wiring_.output_shape;
         lane->between.resize(wiring_.buffer_bytes.size());
-        free_.push_back(lane.get());
         lanes_.push_back(std::move(lane));
         return true;
     }
 
-    Result<void> run(std::span<const void* const> inputs,
-                     std::span<void* const> outputs) noexcept override {
-        Lane& lane = take();
-        auto done = run_in(lane, inputs, outputs, {});
-        give_back(lane);
-        return done;
+    Result<void> run(const device::Run& run) noexcept override {
+        Lane& lane = *lanes_[run.slot];
+        const device::Frame& frame = run.frames[0];
+        auto recorders = run.recorders;
+        for (size_t p = 0; p < partitions_.size(); ++p) {
+            const Wiring::Partition& wiring = wiring_.partitions[p];
+            Lane::Partition& own = lane.partitions[p];
+            for (size_t i = 0; i < wiring.inputs.size(); ++i) {
+                own.inputs[i] = address(lane, wiring.inputs[i], frame);
+                own.shapes.inputs[i] = shape(lane, wiring.inputs[i]);
+            }
+            for (size_t i = 0; i < wiring.outputs.size(); ++i)
+                own.outputs[i] = const_cast<void*>(address(lane, wiring.outputs[i], frame));
+            const device::Frame own_frame{own.inputs, own.outputs};
+            const size_t stamped = recorders.empty() ? 0 : num_stamped_[p];
+            auto done = partitions_[p].executable->run(
+                {{&own_frame, 1}, run.slot, &own.shapes, recorders.first(stamped)});
+            if (!done) return done;
+            recorders = recorders.subspan(stamped);
+            for (size_t i = 0; i < wiring.outputs.size(); ++i)
+                shape(lane, wiring.outputs[i]) = own.shapes.outputs[i];
+        }
+        return {};
     }
 
     std::vector<device::StampedProgram> stamped() const override {
@@ -170,14 +183,6 @@ public:
             for (auto& program : p.executable->stamped()) all.push_back(std::move(program));
         return all;
     }
-    Result<void> run_recorded(std::span<const device::Frame> frames, device::RealShapes*,
-                              std::span<device::StepRecorder* const> recorders) noexcept override {
-        Lane& lane = take();
-        auto done = run_in(lane, frames[0].inputs, frames[0].outputs, recorders);
-        give_back(lane);
-        return done;
-    }
-
     std::string compute_type() const override {
         for (const LoadedPartition& p : partitions_)
             if (p.program->target != artifact::cpu_target &&
@@ -200,55 +205,23 @@ public:
         for (const LoadedPartition& p : partitions_) text += p.executable->describe();
         return text;
     }
-    std::vector<double> time_steps(unsigned runs) override {
+    std::vector<double> time_steps(unsigned runs, unsigned slot) override {
         std::vector<double> times;
         for (const LoadedPartition& p : partitions_) {
-            const auto own = p.executable->time_steps(runs);
+            const auto own = p.executable->time_steps(runs, slot);
             times.insert(times.end(), own.begin(), own.end());
         }
         return times;
     }
 
 private:
-    // Without recorders nothing is stamped.
-    Result<void> run_in(Lane& lane, std::span<const void* const> inputs,
-                        std::span<void* const> outputs,
-                        std::span<device::StepRecorder* const> recorders) noexcept {
-        for (size_t p = 0; p < partitions_.size(); ++p) {
-            const Wiring::Partition& wiring = wiring_.partitions[p];
-            Lane::Partition& own = lane.partitions[p];
-            for (size_t i = 0; i < wiring.inputs.size(); ++i) {
-                own.inputs[i] = address(lane, wiring.inputs[i], inputs, outputs);
-                own.shapes.inputs[i] = shape(lane, wiring.inputs[i]);
-            }
-            for (size_t i = 0; i < wiring.outputs.size(); ++i)
-                own.outputs[i] = const_cast<void*>(address(lane, wiring.outputs[i], {}, outputs));
-            auto done = run_partition(p, own, recorders);
-            if (!done) return done;
-            for (size_t i = 0; i < wiring.outputs.size(); ++i)
-                shape(lane, wiring.outputs[i]) = own.shapes.outputs[i];
-        }
-        return {};
-    }
-
-    Result<void> run_partition(size_t p, Lane::Partition& own,
-                               std::span<device::StepRecorder* const>& recorders) noexcept {
-        device::Executable& executable = *partitions_[p].executable;
-        if (recorders.empty()) return executable.run(own.inputs, own.outputs, own.shapes);
-        const auto of_this = recorders.first(num_stamped_[p]);
-        recorders = recorders.subspan(num_stamped_[p]);
-        const device::Frame frame{own.inputs, own.outputs};
-        return executable.run_recorded({&frame, 1}, &own.shapes, of_this);
-    }
-
     static const void* address(Lane& lane, const Wiring::Tensor& tensor,
-                               std::span<const void* const> inputs,
-                               std::span<void* const> outputs) {
+                               const device::Frame& frame) {
         switch (tensor.place) {
             case Place::model_input:
-                return inputs[tensor.index];
+                return frame.inputs[tensor.index];
             case Place::model_output:
-                return outputs[tensor.index];
+                return frame.outputs[tensor.index];
             case Place::between:
                 break;
         }
@@ -266,31 +239,10 @@ private:
         return lane.between[tensor.index];
     }
 
-    Lane& take() {
-        std::unique_lock lock(mutex_);
-        if (free_.empty()) {
-            const device::Executor::Waiting waiting;
-            returned_.wait(lock, [this] { return !free_.empty(); });
-        }
-        Lane& lane = *free_.back();
-        free_.pop_back();
-        return lane;
-    }
-    void give_back(Lane& lane) {
-        {
-            const std::lock_guard lock(mutex_);
-            free_.push_back(&lane);
-        }
-        returned_.notify_one();
-    }
-
     std::vector<LoadedPartition> partitions_;
     std::vector<size_t> num_stamped_;  // programs of each partition that leave stamps
     Wiring wiring_;
-    std::vector<std::unique_ptr<Lane>> lanes_;
-    std::mutex mutex_;
-    std::condition_variable returned_;
-    std::vector<Lane*> free_;  // guarded by mutex_; room for all
+    std::vector<std::unique_ptr<Lane>> lanes_;  // by slot
 };
 
 }  // namespace

@@ -147,8 +147,11 @@ unsigned num_threads(const Options& options) {
 }
 
 // More runs than threads would only wait for each other.
-unsigned num_concurrent_runs(const Options& options) {
-    return std::min(num_threads(options), static_cast<unsigned>(options.max_concurrent_runs));
+unsigned num_slots(const RunnerState& state) {
+    const Options& options = state.options;
+    return std::min(
+        {options.threads ? static_cast<unsigned>(options.threads) : state.executor->num_threads(),
+         static_cast<unsigned>(options.max_concurrent_runs), device::Executor::max_threads});
 }
 
 device::LoadOptions load_options(const RunnerState& state) {
@@ -161,7 +164,7 @@ device::LoadOptions load_options(const RunnerState& state) {
                     : options.numerics == "bf16" ? device::Numerics::bf16
                                                  : device::Numerics::automatic;
     load.threads = num_threads(options);
-    load.concurrent_runs = num_concurrent_runs(options);
+    load.concurrent_runs = num_slots(state);
     load.weights_cache_dir = weights_folder(options);
     return load;
 }
@@ -231,7 +234,7 @@ EngineOptions engine_options(const RunnerState& state) {
     engine.skip_input_sync = options.skip_in_bo_sync;
     engine.skip_output_sync = options.skip_out_bo_sync;
     engine.threads = num_threads(options);
-    engine.num_runs = state.executor->num_threads();
+    engine.slots = num_slots(state);
     return engine;
 }
 
@@ -368,7 +371,7 @@ Result<void> load(RunnerState& state) {
                      "model " + in_quotes(state.model_path) + ": " + made->error().message);
     state.engine = std::move(**made);
     JobOptions jobs;
-    jobs.slots = static_cast<unsigned>(options.max_concurrent_runs);
+    jobs.in_flight = static_cast<unsigned>(options.max_concurrent_runs);
     jobs.callback_threads = static_cast<unsigned>(options.async_threadpool_depth);
     jobs.callbacks_in_submission_order = options.callbacks_in_submission_order;
     state.jobs = std::make_unique<Jobs>(*state.engine, state.executor, jobs, state.logger,

@@ -2,6 +2,9 @@
 // Asynchronous jobs: slots, ids, wait, callbacks, destruction.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <any>
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -199,6 +202,41 @@ TEST_F(AsyncJobs, CallBackInSubmissionOrderWhateverTheOrderOfCompletion) {
     EXPECT_EQ(order.wait_for(4), (std::vector<uint32_t>{10, 20, 30 + lost, 40}));
     EXPECT_EQ(runner->wait(jobs[2], forever), StatusCode::RUNTIME_ERROR);
     EXPECT_EQ(runner->wait(jobs[0], forever), StatusCode::SUCCESS);
+}
+
+// A device with room for four at a time, memory for one.
+TEST_F(AsyncJobs, RunOneAfterAnotherInTheOrderOfTheCallsWhereMemoryIsForOne) {
+    Options options;
+    options.threads = 1;
+    options.max_concurrent_runs = 4;
+    open(options, 4);
+    std::atomic<unsigned> inside{0}, most{0};
+    device->set_run([&](unsigned, auto, auto) -> Result<void> {
+        most = std::max(most.load(), ++inside);
+        std::this_thread::yield();
+        --inside;
+        return {};
+    });
+    device->hold();
+    Events order;
+    for (unsigned i = 0; i < 4; ++i) submit([&](const JobHandle& job) { order.add(job.job_id); });
+    device->wait_for_runs(1);
+    std::thread caller([&] {
+        Tensors outputs = allocate(*runner, TensorDirection::OUTPUT);
+        EXPECT_EQ(runner->execute(inputs, outputs), StatusCode::SUCCESS);
+    });
+    std::thread measurer([&] {
+        EXPECT_EQ(
+            std::any_cast<std::vector<double>>(runner->get_property("vartml_internal_step_times")),
+            std::vector<double>{1000.0});
+    });
+    EXPECT_EQ(device->started(), 1U);
+    device->release_all();
+    EXPECT_EQ(order.wait_for(4), (std::vector<uint32_t>{1, 2, 3, 4}));
+    caller.join();
+    measurer.join();
+    EXPECT_EQ(most, 1U);
+    EXPECT_EQ(device->started(), 5U);
 }
 
 TEST_F(AsyncJobs, CallBackAsTheyFinishWhenAskedTo) {

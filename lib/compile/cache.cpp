@@ -11,10 +11,10 @@
 #include "lib/base/file.h"
 #include "lib/base/sha256.h"
 #include "lib/compile/compile.h"
+#include "lib/compile/hw_views.h"
 #include "lib/compile/onnx/import.h"
 #include "lib/compile/perf_metrics.h"
 #include "lib/compile/sidecar.h"
-#include "lib/compile/tessellation.h"
 #include "lib/model/containers.h"
 #include "lib/model/target.h"
 

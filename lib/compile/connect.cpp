@@ -9,7 +9,7 @@
 #include <tuple>
 
 #include "lib/compile/onnx/import.h"
-#include "lib/compile/schedule.h"
+#include "lib/compile/perf_metrics.h"
 #include "lib/graph/ops.h"
 
 namespace vartml::compiler {

@@ -7,9 +7,10 @@
 #include <string>
 #include <vector>
 
+#include <vartml/result.h>
 #include <vartml/tensor.h>
 
-#include "lib/compile/passes/quantised_edges.h"
+#include "lib/compile/passes/passes.h"
 #include "lib/graph/graph.h"
 
 namespace vartml::compiler {
@@ -47,5 +48,20 @@ BorderViews make_border_views(const graph::Graph& graph, const ViewOptions& opti
 // Whether an output comes straight from a convolution or matrix product: behind it only its bias,
 // one of Relu, LeakyRelu and Clip, and operators that move elements without changing them.
 bool is_straight_after_matrix_work(const graph::Graph& graph, graph::ValueId output);
+
+// --tessellate: the layouts in which the NPU exchanges the model's inputs and outputs.
+
+struct Tessellation {
+    std::map<std::string, Layout> hw_layouts;  // by tensor, where one is asked for
+    std::set<std::string> without_hw;          // tensors that the host converts
+};
+
+// What `wish` asks for: "" nothing, "default" HWC for 4-D inputs and HWC16 for 4-D outputs with
+// N = 1, else the name of a JSON file: an object from tensor to tile_shape, enable_mla and
+// dram_layout. Errors: invalid_argument naming file, tensor and what is accepted.
+Result<Tessellation> read_tessellation(const std::string& wish, const graph::Graph& graph);
+
+// What decides the result, for the cache: the wish, and the file's text. Errors: invalid_argument.
+Result<std::string> tessellation_key(const std::string& wish);
 
 }  // namespace vartml::compiler

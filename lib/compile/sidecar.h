@@ -2,9 +2,12 @@
 // The entry `modelinfo` of a compiled model: which decoder reads the outputs and how pictures
 // become the input.
 #pragma once
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <vartml/postprocess.h>
@@ -34,5 +37,14 @@ Result<std::string> make_modelinfo(const SidecarRequest& request,
 
 // Files that make_modelinfo reads, as bytes: what decides whether a compiled model is up to date.
 Result<std::string> sidecar_inputs(const std::string& model, const std::string& labels);
+
+// Reads the Python literals that training tools leave in a model's metadata.
+
+// "{0: 'person', 1: \"bicycle\"}" or "['person', 'bicycle']": the strings by index. Nothing for any
+// other text, for indices that do not run from 0 without a gap, and for more than 65536 entries.
+std::optional<std::vector<std::string>> parse_python_names(std::string_view text);
+
+// "[640, 640]", "(640, 640)", "640": the numbers.
+std::optional<std::vector<int64_t>> parse_python_ints(std::string_view text);
 
 }  // namespace vartml::compiler

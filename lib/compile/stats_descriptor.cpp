@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "lib/base/saturating.h"
-#include "lib/compile/schedule.h"
+#include "lib/compile/perf_metrics.h"
 #include "lib/graph/ops.h"
 #include "lib/graph/text.h"
 #include "lib/model/derived.h"

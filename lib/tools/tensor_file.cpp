@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "lib/base/file.h"
-#include "lib/compile/onnx/tensor.h"
+#include "lib/compile/onnx/model_file.h"
 
 namespace vartml::tools {
 namespace {

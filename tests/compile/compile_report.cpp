@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "lib/compile/schedule.h"
+#include "lib/compile/perf_metrics.h"
 #include "lib/compile/summary.h"
 #include "tests/support/graphs.h"
 

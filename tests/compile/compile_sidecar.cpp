@@ -3,7 +3,6 @@
 
 #include <vartml/postprocess.h>
 
-#include "lib/compile/python_literal.h"
 #include "lib/compile/sidecar.h"
 #include "tests/support/temp_dir.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/compile/cut.h"
+#include "lib/compile/partition.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/compile/passes/quantised_edges.h"
+#include "lib/compile/passes/passes.h"
 
 #include <gtest/gtest.h>
 

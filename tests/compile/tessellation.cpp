@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/compile/tessellation.h"
+#include "lib/compile/hw_views.h"
 
 #include <gtest/gtest.h>
 

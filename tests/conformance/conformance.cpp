@@ -28,8 +28,7 @@
 
 #include "lib/compile/compile.h"
 #include "lib/compile/onnx/lower.h"
-#include "lib/compile/onnx/proto.h"
-#include "lib/compile/onnx/tensor.h"
+#include "lib/compile/onnx/model_file.h"
 #include "lib/graph/ops.h"
 #include "lib/run/vart/runner.h"
 #include "tests/support/temp_dir.h"

@@ -14,7 +14,7 @@
 #include <set>
 
 #include "lib/compile/onnx/import.h"
-#include "lib/compile/onnx/proto.h"
+#include "lib/compile/onnx/model_file.h"
 #include "lib/graph/fold.h"
 #include "lib/graph/kernel.h"
 #include "lib/graph/numbers.h"

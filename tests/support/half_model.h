@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The twin of an ONNX model with floats of 16 bits, as exporters and converters make it.
 #pragma once
-#include "lib/compile/onnx/proto.h"
+#include "lib/compile/onnx/model_file.h"
 
 namespace vartml::test {
 

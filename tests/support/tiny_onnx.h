@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "lib/compile/onnx/proto.h"
+#include "lib/compile/onnx/model_file.h"
 
 namespace vartml::test {
 

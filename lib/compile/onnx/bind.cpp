@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-#include "lib/compile/onnx/tensor.h"
+#include "lib/compile/onnx/model_file.h"
 
 namespace vartml::onnx {
 namespace {

@@ -8,7 +8,7 @@
 #include <vartml/result.h>
 
 #include "lib/compile/onnx/import.h"
-#include "lib/compile/onnx/proto.h"
+#include "lib/compile/onnx/model_file.h"
 #include "lib/graph/graph.h"
 
 namespace vartml::onnx {

@@ -12,7 +12,7 @@
 #include <vartml/result.h>
 
 #include "lib/compile/onnx/import.h"
-#include "lib/compile/onnx/proto.h"
+#include "lib/compile/onnx/model_file.h"
 
 namespace vartml::onnx {
 

@@ -13,7 +13,7 @@
 #include <onnx/shape_inference/implementation.h>
 #pragma GCC diagnostic pop
 
-#include "lib/compile/onnx/tensor.h"
+#include "lib/compile/onnx/model_file.h"
 #include "lib/graph/onnxruntime.h"
 
 namespace vartml::onnx {

@@ -16,7 +16,7 @@
 #include "lib/compile/onnx/builder.h"
 #include "lib/compile/onnx/check.h"
 #include "lib/compile/onnx/import.h"
-#include "lib/compile/onnx/proto.h"
+#include "lib/compile/onnx/model_file.h"
 
 namespace vartml::onnx {
 

@@ -17,7 +17,6 @@
 #include "lib/compile/onnx/foreign.h"
 #include "lib/compile/onnx/lower.h"
 #include "lib/compile/onnx/model_file.h"
-#include "lib/compile/onnx/tensor.h"
 #include "lib/graph/ops.h"
 
 namespace vartml::onnx {
@@ -516,6 +515,24 @@ Result<std::string> model_signature(const std::string& path) {
     auto file = ModelFile::open(path);
     if (!file) return file.error();
     return file->signature();
+}
+
+Result<MapOutputs> map_outputs(const std::string& path) {
+    auto file = ModelFile::open(path);
+    if (!file) return file.error();
+    const pb::GraphProto& graph = file->proto().graph();
+    MapOutputs maps;
+    for (const pb::NodeProto& node : graph.node()) {
+        if (node.op_type() != "ZipMap" || node.input_size() != 1 || node.output_size() != 1)
+            continue;
+        const std::string& numbers = node.input(0);
+        maps.numbers[node.output(0)] = numbers;
+        const bool is_output =
+            std::ranges::any_of(graph.output(), [&](const auto& o) { return o.name() == numbers; });
+        if (!is_output && std::ranges::find(maps.inside, numbers) == maps.inside.end())
+            maps.inside.push_back(numbers);
+    }
+    return maps;
 }
 
 }  // namespace vartml::onnx

@@ -7,7 +7,7 @@
 #include <optional>
 #include <span>
 
-#include "lib/compile/onnx/tensor.h"
+#include "lib/compile/onnx/model_file.h"
 #include "lib/graph/attribute_values.h"
 #include "lib/graph/ops.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An ONNX file and the files with external data that belong to it.
+// An ONNX file, the files with external data that belong to it, and its tensors as type and bytes.
 #pragma once
 #include <cstddef>
 #include <map>
@@ -10,10 +10,17 @@
 
 #include <vartml/result.h>
 
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#include <onnx/onnx_pb.h>
+#pragma GCC diagnostic pop
+
 #include "lib/base/file.h"
-#include "lib/compile/onnx/proto.h"
+#include "lib/graph/graph.h"
 
 namespace vartml::onnx {
+
+namespace pb = ::onnx;  // the generated classes of the format
 
 using Mapping = std::shared_ptr<const MappedFile>;
 
@@ -45,5 +52,25 @@ private:
     std::shared_ptr<pb::ModelProto> proto_;
     std::map<std::string, Mapping> external_;  // by location
 };
+
+// From TensorProto to type and bytes.
+
+// Element type of a number of TensorProto.DataType; unknown for strings, complex numbers and 8-bit
+// floats. The 4-bit integers become int8 and uint8, one element per byte.
+DataType data_type(int32_t elem_type);
+std::string elem_type_name(int32_t elem_type);  // "FLOAT16"
+
+struct TensorValue {
+    graph::Type type;
+    graph::Constant constant;
+};
+// `what` names the tensor in errors: "initialiser 'w'". Errors: bad_model, unsupported, io.
+Result<TensorValue> read_tensor(ModelFile& file, const pb::TensorProto& tensor,
+                                const std::string& what);
+
+// A file that holds one TensorProto, as ONNX keeps test data in (input_0.pb).
+
+// Errors: not_found, io, bad_model, unsupported (external data, strings).
+Result<TensorValue> read_tensor_file(const std::string& path);
 
 }  // namespace vartml::onnx

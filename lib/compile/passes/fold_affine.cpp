@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // fold_batch_norm and fold_scale_bias.
-#include "lib/compile/passes/fold_affine.h"
+#include "lib/compile/passes/passes.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "lib/compile/passes/passes.h"
 #include "lib/graph/numbers.h"
 #include "lib/graph/ops.h"
 

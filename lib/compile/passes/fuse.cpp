@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lib/compile/passes/fold_affine.h"
 #include "lib/compile/passes/passes.h"
 #include "lib/graph/numbers.h"
 #include "lib/graph/ops.h"

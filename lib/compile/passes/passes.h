@@ -1,8 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// All passes, in the order of the table. Each is a function of the graph alone; run_passes in
-// pass_table.h runs them.
+// All passes, in the order of the table, and what they share. Each is a function of the graph
+// alone; run_passes in pass_table.h runs them.
 #pragma once
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <vartml/tensor.h>
+
 #include "lib/compile/passes/rewrite.h"
+#include "lib/graph/graph.h"
 
 namespace vartml::compiler {
 
@@ -155,5 +165,76 @@ Result<PassStats> fuse_scale_bias(graph::Graph& graph);
 // Covers Relu, Clip with constant bounds, LeakyRelu, Elu, Sigmoid, HardSigmoid, HardSwish, SiLU,
 // Tanh, Gelu, Mish. Leaves alone: a result that has another reader or is an output of the graph.
 Result<PassStats> fuse_activation(graph::Graph& graph);
+
+// Integer tensors at the border of an NPU partition: whoever fills or reads them works on codes.
+
+// What the codes of a border tensor stand for.
+struct EdgeCodes {
+    DataType real = DataType::unknown;  // type of the CPU view
+    Quantisation quantisation;
+};
+using QuantisedEdges = std::map<std::string, EdgeCodes>;  // by tensor name
+
+// Takes away the QuantizeLinear behind inputs that nothing else reads, and the DequantizeLinear in
+// front of outputs: these tensors hold the codes then. Those named in `keep` stay as they are, as
+// do those with a scale per channel.
+QuantisedEdges quantise_edges(graph::Graph& graph, bool inputs, bool outputs,
+                              const std::set<std::string>& keep);
+
+// What 8-bit codes mean, for the passes over quantised models. Private to the passes.
+
+// Scale and zero point of a whole tensor of int8 or uint8: real = (code - zero) · scale.
+struct Coding {
+    DataType type = DataType::unknown;
+    float scale = 1;
+    int32_t zero = 0;
+    graph::ValueId scale_id = graph::none, zero_id = graph::none;  // none: zero
+
+    int32_t lowest() const { return type == DataType::int8 ? -128 : 0; }
+    int32_t highest() const { return type == DataType::int8 ? 127 : 255; }
+    int32_t code(double real) const;  // to nearest even, saturating
+    double real(int32_t code) const { return static_cast<double>(code - zero) * scale; }
+    bool operator==(const Coding& other) const {
+        return type == other.type && scale == other.scale && zero == other.zero;
+    }
+};
+
+// Of the codes that a DequantizeLinear reads or a QuantizeLinear writes; nullopt for other nodes,
+// other types, a scale per channel or per block, parameters that are no constants.
+std::optional<Coding> coding_of(const Rewriter& rewriter, const graph::Node* node);
+// Of the codes behind a float value that a DequantizeLinear makes; `codes` becomes their value.
+std::optional<Coding> codes_behind(Rewriter& rewriter, graph::ValueId real, graph::ValueId& codes);
+
+// Scale (a float without axes) and zero point as operands of a QLinear operator.
+graph::ValueId scale_operand(Rewriter& rewriter, const Coding& coding);
+graph::ValueId zero_operand(Rewriter& rewriter, const Coding& coding);
+
+// The numbers that a DequantizeLinear of constants gives; empty where something is no constant.
+std::vector<double> dequantised(const Rewriter& rewriter, const graph::Node& node);
+
+// Scale and shift per channel, absorbed into the weights of a linear operator. Private to the
+// passes.
+
+// Conv, ConvTranspose, Gemm or MatMul whose weight and bias are constant; fused parts may follow.
+bool is_linear(const Rewriter& rewriter, const graph::Node& node);
+// Axis of its result along which weights differ, and the size of that axis.
+size_t channel_axis(const Rewriter& rewriter, const graph::Node& node);
+size_t channels(const Rewriter& rewriter, const graph::Node& node);
+
+// The numbers of a constant that varies along one axis of `shape` only, one for each index of it;
+// empty otherwise.
+std::vector<double> per_channel(const Rewriter& rewriter, graph::ValueId constant,
+                                std::span<const int64_t> shape, size_t axis);
+
+// Makes the node give y * scale + shift where it gave y, in front of fused parts. Its constants are
+// replaced, not changed: others may use them. False, and nothing done, where the bias has a form
+// that cannot take it.
+bool absorb_affine(Rewriter& rewriter, size_t node, std::span<const double> scale,
+                   std::span<const double> shift);
+
+// Makes a Conv read x where it read x * scale + shift, per input channel. False where padding
+// forbids it.
+bool absorb_input_affine(Rewriter& rewriter, size_t node, std::span<const double> scale,
+                         std::span<const double> shift);
 
 }  // namespace vartml::compiler

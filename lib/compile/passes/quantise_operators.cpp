@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "lib/compile/passes/passes.h"
-#include "lib/compile/passes/quantisation.h"
 #include "lib/graph/numbers.h"
 #include "lib/graph/ops.h"
 

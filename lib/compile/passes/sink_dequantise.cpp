@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "lib/compile/passes/passes.h"
-#include "lib/compile/passes/quantisation.h"
 #include "lib/graph/fold.h"
 #include "lib/graph/numbers.h"
 #include "lib/graph/ops.h"

@@ -18,7 +18,6 @@
 #include "lib/base/file.h"
 #include "lib/base/process.h"
 #include "lib/compile/onnx/import.h"
-#include "lib/compile/onnx/map_outputs.h"
 #include "lib/model/entries.h"
 #include "lib/tools/verify/folder_check.h"
 #include "lib/tools/verify/made_input.h"

@@ -17,7 +17,7 @@
 #include <vartml/postprocess.h>
 
 #include "lib/base/file.h"
-#include "lib/compile/onnx/map_outputs.h"
+#include "lib/compile/onnx/import.h"
 #include "lib/tools/verify/decode_path.h"
 #include "lib/tools/verify/feed.h"
 #include "lib/tools/verify/judge.h"

@@ -7,7 +7,7 @@
 
 #include "lib/base/places.h"
 #include "lib/base/process.h"
-#include "lib/compile/onnx/map_outputs.h"
+#include "lib/compile/onnx/import.h"
 #include "lib/model/entries.h"
 
 namespace vartml::verify {

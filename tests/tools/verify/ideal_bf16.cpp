@@ -25,7 +25,7 @@
 #include <vector>
 
 #include "lib/compile/compile.h"
-#include "lib/compile/onnx/proto.h"
+#include "lib/compile/onnx/model_file.h"
 #include "lib/compile/onnx/rounded.h"
 #include "lib/tools/pictures.h"
 #include "lib/tools/verify/onnxruntime.h"

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
+#include <vartml/postprocess.h>
 #include <vartml/result.h>
+#include <CLI/CLI.hpp>
 
 #include "lib/tools/compat_arguments.h"
 
@@ -30,5 +30,18 @@ using InputShapes = std::map<std::string, std::vector<int64_t>>;
 
 // Adds "x:1,3,640,640"; the name may hold colons itself. Errors: invalid_argument.
 Result<void> take_input_shape(const std::string& text, InputShapes& shapes);
+
+// The options --mean, --scale and --channels: how the pixels of a picture become numbers.
+
+struct PixelOptions {
+    std::string mean, scale, channels;  // as given; "" = not said
+};
+
+// `effect` ends the help of each, as in "of pictures, instead of the sidecar's".
+void add_pixel_options(CLI::App& app, PixelOptions& options, const std::string& effect);
+
+// What they say in the words of a sidecar; a field is empty where its option is not given. Errors:
+// invalid_argument naming the option.
+Result<ModelInfo::Input> parse_pixels(const PixelOptions& options);
 
 }  // namespace vartml::tools

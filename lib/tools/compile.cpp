@@ -21,7 +21,6 @@
 #include "lib/tools/calibration.h"
 #include "lib/tools/commands.h"
 #include "lib/tools/compat_arguments.h"
-#include "lib/tools/pixel_options.h"
 
 namespace vartml::tools {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/tools/run_options.h"
+#include "lib/tools/run.h"
 
 #include <unistd.h>
 #include <CLI/CLI.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/tools/run_profile.h"
+#include "lib/tools/run.h"
 
 #include <unistd.h>
 
@@ -24,8 +24,6 @@
 #include "lib/tools/opstats/collector.h"
 #include "lib/tools/opstats/reports.h"
 #include "lib/tools/opstats/verdict.h"
-#include "lib/tools/run_measure.h"
-#include "lib/tools/run_options.h"
 #include "lib/trace/capture.h"
 #include "lib/trace/clock.h"
 #include "lib/trace/latency_file.h"

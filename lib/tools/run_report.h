@@ -1,14 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `vartml run` measured, as console text and JSON.
+// What `vartml run` measured, as console text and JSON, and what recording costs.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "lib/tools/opstats/collector.h"
-#include "lib/tools/overhead.h"
 
 namespace vartml::tools {
+
+inline constexpr size_t least_overhead_pairs = 20;
+inline constexpr double overhead_budget_percent = 2;
+
+// The two order statistics around the median that hold it with at least 95 %, whatever the
+// distribution: binomial tails of a fair coin. With fewer than 6 values the least and the largest.
+struct MedianInterval {
+    double median = 0, low = 0, high = 0;
+};
+MedianInterval median_interval(std::vector<double> values);
+
+enum class OverheadVerdict { met, exceeded, inconclusive };
+
+struct Overhead {
+    unsigned level = 0;
+    size_t pairs = 0;
+    MedianInterval percent;
+    double budget_percent = overhead_budget_percent;
+    // Inconclusive where the interval spans the budget.
+    OverheadVerdict verdict() const;
+};
+
+// "profiling overhead level 50: +0.4 % (median of 20 pairs, 95 % interval -0.1..+0.9), budget 2 %:
+// met"
+std::string overhead_text(const Overhead& overhead);
 
 struct RunMeasurement {
     std::vector<double> round_trip_us;  // one per inference, submission to completion

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/tools/run_tensors.h"
+#include "lib/tools/run.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/tools/overhead.h"
+#include "lib/tools/run_report.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,6 @@
 #include <vector>
 
 #include <nlohmann/json.hpp>
-
-#include "lib/tools/run_report.h"
 
 namespace vartml::tools {
 namespace {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The checks of the doctor: one function each, one row each in the table of doctor.cpp.
 #pragma once
+#include <string>
+
 #include "lib/tools/doctor/doctor.h"
 
 namespace vartml::doctor {
@@ -38,5 +40,12 @@ void check_counters(Examination& e);
 void check_defects(Examination& e);   // of this GStreamer
 void check_pipeline(Examination& e);  // no finding without a line
 void check_model(Examination& e);     // no finding without a model
+
+// What to do about a model that cannot be compiled.
+
+// The line to change or to type after the compiler's sentence about the model: the way out that
+// ends the sentence, as a command where it is an option of the compiler. Never the command that has
+// just failed.
+std::string way_out(const std::string& sentence, const std::string& model);
 
 }  // namespace vartml::doctor

@@ -16,7 +16,6 @@
 #include "lib/model/compiled_model.h"
 #include "lib/model/target.h"
 #include "lib/tools/doctor/checks.h"
-#include "lib/tools/doctor/checks_pipeline.h"
 #include "lib/tools/doctor/doctor.h"
 #include "lib/vision/modelinfo.h"
 

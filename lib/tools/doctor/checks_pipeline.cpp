@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A line of gst-launch: parsed and tried in part by the program vartml-pipeline, then judged.
-#include "lib/tools/doctor/checks_pipeline.h"
+#include "lib/tools/doctor/checks.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -9,9 +9,8 @@
 #include <vector>
 
 #include "lib/base/text.h"
-#include "lib/tools/doctor/checks.h"
 #include "lib/tools/doctor/doctor.h"
-#include "lib/tools/doctor/pipeline_rules.h"
+#include "lib/tools/doctor/pipeline.h"
 
 namespace vartml::doctor {
 

@@ -9,6 +9,8 @@
 
 #include <vartml/result.h>
 
+#include "lib/tools/doctor/checks.h"
+
 namespace vartml::doctor {
 
 struct PipelineFault {
@@ -56,5 +58,24 @@ struct Pipeline {
 // Runs the child. Without the words "gst-launch-1.0", options and line ends that people copy along.
 // Errors: not_found when it is not there, device when it ended by a signal, io.
 Result<Pipeline> read_pipeline(const std::string& program, const std::string& line);
+
+// Elements that are not there: the package to install, or what to type instead.
+
+// Debian 13's package that has the element; "" where it is not known.
+std::string_view package_of(std::string_view element);
+// What does here the work of an element of another vendor's plugins; "" where there is none.
+std::string_view replacement_of(std::string_view element);
+
+// What can be wrong with a line of gst-launch: one function a mistake, one row each in the table of
+// pipeline_rules.cpp.
+
+// All rules, in the order of the report.
+void apply_pipeline_rules(Examination& e, const Pipeline& pipeline);
+
+// What to type instead, for a message of one of our elements.
+std::string change_for(const Pipeline& pipeline, const PipelineMessage& message);
+
+// "vartmlinfer ! vartmldecode ! videoscale" from the text of elements.
+std::string joined(std::initializer_list<std::string> parts);
 
 }  // namespace vartml::doctor

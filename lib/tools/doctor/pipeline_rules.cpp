@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/tools/doctor/pipeline_rules.h"
+#include "lib/tools/doctor/pipeline.h"
 
 #include <unistd.h>
 
@@ -10,7 +10,6 @@
 #include <set>
 
 #include "lib/base/text.h"
-#include "lib/tools/doctor/packages.h"
 
 namespace vartml::doctor {
 namespace {

@@ -16,7 +16,6 @@
 
 #include "lib/base/file.h"
 #include "lib/base/sha256.h"
-#include "lib/tools/verify/collection_model.h"
 
 namespace vartml::verify {
 namespace {

@@ -10,7 +10,7 @@
 #include <vartml/result.h>
 
 #include "lib/tools/verify/onnxruntime.h"
-#include "lib/tools/verify/reference_preprocess.h"
+#include "lib/tools/verify/reference.h"
 
 namespace vartml::verify {
 
@@ -89,5 +89,15 @@ std::string json_text(const Collection& collection);
 // The rows of a file that json_text made; none of a file of another form. Errors: bad_model for
 // what is no JSON.
 Result<std::vector<ModelRow>> rows_of_json(const std::string& text);
+
+// One model of a collection through all its steps.
+
+// Fills everything but `name`, `key` and `build`. Errors: io, for what is not the model's fault.
+Result<void> verify_model(const CollectionRequest& request, const OnnxRuntime& reference,
+                          const std::string& model, ModelRow& row);
+
+// The value of the option --input-shape that a refusal recommends, such as "x:1,3,<height>,640", or
+// "".
+std::string recommended_shape(const std::string& refusal);
 
 }  // namespace vartml::verify

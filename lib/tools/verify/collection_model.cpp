@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/tools/verify/collection_model.h"
+#include "lib/tools/verify/collection.h"
 
 #include <algorithm>
 #include <charconv>
@@ -21,7 +21,6 @@
 #include "lib/model/entries.h"
 #include "lib/tools/verify/folder_check.h"
 #include "lib/tools/verify/made_input.h"
-#include "lib/tools/verify/pixel_range.h"
 
 namespace vartml::verify {
 namespace {

@@ -191,4 +191,162 @@ Result<Comparison> compare(const TensorData& found, const TensorData& expected,
     return result;
 }
 
+namespace {
+
+constexpr double most_of_range = 1e-3, least_cosine = 0.999, least_of_rounded = 0.99;
+constexpr double most_of_rounded_stretch = 1.5;
+
+std::string short_number(double value, const char* format = "%.3g") {
+    char text[40];
+    std::snprintf(text, sizeof text, format, value);
+    return text;
+}
+
+bool has_codes(DataType type) {
+    return type == DataType::int8 || type == DataType::uint8;
+}
+
+// How far one is from another in the unit of the rule: never negative, 0 = the same.
+double part_of_range(const TensorData& a, const TensorData& b) {
+    const std::vector<double> x = numbers_of(a), y = numbers_of(b);
+    const double most = largest_difference(x, y);
+    // A code more or less is how sums of floats round.
+    if (has_codes(b.type) && most <= 1) return 0;
+    return most / range_of(y);
+}
+
+// Of the root of the mean square, which one element alone does not move far.
+double rms_part_of_range(const TensorData& a, const TensorData& b) {
+    const std::vector<double> x = numbers_of(a), y = numbers_of(b);
+    double sum = 0;
+    for (size_t i = 0; i < x.size(); ++i) sum += (x[i] - y[i]) * (x[i] - y[i]);
+    return y.empty() ? 0 : std::sqrt(sum / static_cast<double>(y.size())) / range_of(y);
+}
+
+double off_the_cosine(const TensorData& a, const TensorData& b) {
+    const std::vector<double> x = numbers_of(a), y = numbers_of(b);
+    // The angle of zeros is none.
+    if (std::ranges::all_of(y, [](double v) { return v == 0; }))
+        return largest_difference(x, y) <= most_of_range ? 0 : 1;
+    const double c = cosine(x, y);
+    return std::isnan(c) ? 1 : std::max(0.0, 1 - c);
+}
+
+// An angle does not see a wrong scale.
+double stretch(const TensorData& a, const TensorData& b) {
+    const double ratio = length_ratio(numbers_of(a), numbers_of(b));
+    return std::isfinite(ratio) ? std::abs(ratio - 1) : 0;  // of zeros: told by the angle
+}
+
+double share_of_others(const TensorData& a, const TensorData& b) {
+    const size_t size = size_bytes(b.type);
+    if (b.bytes.empty()) return 0;
+    return static_cast<double>(differing_elements(a, b)) /
+           (static_cast<double>(b.bytes.size()) / static_cast<double>(size));
+}
+
+using Distance = double (*)(const TensorData&, const TensorData&);
+
+// A measure of two tensors with its limit.
+struct Yardstick {
+    Distance distance;
+    double limit;
+    double limit_of_rounded;  // where the ideal device is beyond the limit, too
+};
+
+Yardstick yardstick_of(DataType type, Rule rule) {
+    const bool f32 = rule == Rule::f32;
+    if (!is_float(type) && !has_codes(type))
+        return {share_of_others, f32 ? 1e-3 : 1e-2, f32 ? 1e-3 : 1e-1};
+    if (f32) return {part_of_range, most_of_range, most_of_range};
+    return {off_the_cosine, 1 - least_cosine, 1 - least_of_rounded};
+}
+
+bool is_finite(const TensorData& data) {
+    return std::ranges::none_of(numbers_of(data), [](double v) { return std::isnan(v); });
+}
+
+// How far the reference is from itself, and from what is found.
+double spread_of(const ExpectedOutput& expected, Distance distance) {
+    double most = 0;
+    for (const TensorData& a : expected.levels) {
+        most = std::max(most, distance(a, expected.plain));
+        for (const TensorData& b : expected.levels) most = std::max(most, distance(a, b));
+    }
+    return std::isfinite(most) ? most : 0;
+}
+double to_nearest(const TensorData& found, const ExpectedOutput& expected, Distance distance) {
+    double least = distance(found, expected.plain);
+    for (const TensorData& level : expected.levels) least = std::min(least, distance(found, level));
+    return least;
+}
+
+// How much longer or shorter a result may be.
+double stretch_limit(const ExpectedOutput& expected) {
+    double limit = std::max(most_stretch, spread_of(expected, stretch));
+    for (const TensorData& rounded : expected.rounded)
+        if (is_finite(rounded))
+            limit = std::max(limit, most_of_rounded_stretch * stretch(rounded, expected.plain));
+    return limit;
+}
+
+// The spread is what a handful of results show: of the one element that is farthest they say less
+// than of all together.
+bool is_within_spread(const TensorData& found, const ExpectedOutput& expected, double distance,
+                      double spread) {
+    return distance <= 2 * spread &&
+           to_nearest(found, expected, rms_part_of_range) <= spread_of(expected, rms_part_of_range);
+}
+
+std::string words(const Yardstick& by, double distance, double limit) {
+    if (by.distance == off_the_cosine)
+        return "cosine " + short_number(1 - distance, "%.5g") + ", at least " +
+               short_number(1 - limit, "%.5g");
+    if (by.distance == part_of_range)
+        return "largest difference " + short_number(distance) + " of the range, at most " +
+               short_number(limit);
+    return short_number(distance * 100) + " % of the elements differ, at most " +
+           short_number(limit * 100);
+}
+
+}  // namespace
+
+OutputAgreement judge_agreement(const TensorData& found, const ExpectedOutput& expected,
+                                Rule rule) {
+    const TensorData& plain = expected.plain;
+    OutputAgreement result;
+    if (found.type != plain.type || found.bytes.size() != plain.bytes.size()) {
+        result.text = "is " + std::to_string(found.bytes.size()) + " bytes of " +
+                      std::string(to_string(found.type)) + ", ONNX Runtime gives " +
+                      std::to_string(plain.bytes.size()) + " of " +
+                      std::string(to_string(plain.type));
+        return result;
+    }
+    const std::vector<double> a = numbers_of(found), b = numbers_of(plain);
+    result.cosine = cosine(a, b);
+    result.of_range = b.empty() ? 0 : largest_difference(a, b) / range_of(b);
+
+    const Yardstick by = yardstick_of(plain.type, rule);
+    const double distance = to_nearest(found, expected, by.distance);
+    const double spread = spread_of(expected, by.distance);
+    double limit = std::max(by.limit, spread);
+    // A NaN is of the rounding's own making (numbers near the largest), and says nothing.
+    for (const TensorData& rounded : expected.rounded)
+        if (by.distance(rounded, plain) > by.limit && is_finite(rounded))
+            limit = std::max(limit, by.limit_of_rounded);
+    result.is_good = distance <= limit || (by.distance == part_of_range && spread > by.limit &&
+                                           is_within_spread(found, expected, distance, spread));
+    result.text = words(by, distance, limit);
+    if (by.distance == off_the_cosine && !expected.rounded.empty())
+        result.text += " (of an ideal bf16 device " +
+                       short_number(1 - off_the_cosine(expected.rounded[0], plain), "%.5g") + ')';
+    if (by.distance != off_the_cosine || !result.is_good) return result;
+    const double most = stretch_limit(expected);
+    if (to_nearest(found, expected, stretch) <= most) return result;
+    result.is_good = false;
+    result.text += ", but " + short_number(length_ratio(a, b)) + " times as long, at most " +
+                   short_number(100 * most) + " % more or less is expected";
+    return result;
+}
+
 }  // namespace vartml::verify

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "lib/tools/verify/reference_decode.h"
+#include "lib/tools/verify/reference.h"
 
 namespace vartml::verify {
 

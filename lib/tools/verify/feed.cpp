@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "lib/tools/verify/reference_tensor.h"
+#include "lib/tools/verify/reference.h"
 #include "lib/vision/modelinfo.h"
 
 namespace vartml::verify {

@@ -22,7 +22,7 @@
 #include "lib/tools/verify/feed.h"
 #include "lib/tools/verify/judge.h"
 #include "lib/tools/verify/made_input.h"
-#include "lib/tools/verify/reference_tensor.h"
+#include "lib/tools/verify/reference.h"
 #include "lib/tools/verify/session.h"
 #include "lib/tools/verify/stages.h"
 

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Is what a stage gave what the reference gives?
 #pragma once
+#include <optional>
 #include <string>
+#include <vector>
 
 #include <vartml/preprocess.h>
+#include <vartml/result.h>
 
 #include "lib/tools/verify/compare.h"
 #include "lib/tools/verify/decode_path.h"
-#include "lib/tools/verify/reference_preprocess.h"
+#include "lib/tools/verify/onnxruntime.h"
+#include "lib/tools/verify/reference.h"
 #include "lib/tools/verify/report.h"
+#include "lib/tools/verify/session.h"
 #include "lib/tools/verify/stages.h"
 
 namespace vartml::verify {
@@ -57,5 +62,15 @@ void add_effect(Effect& effect, const Decoded& found, const Decoded& expected, f
 // Adds what both sides give of the whole picture beside boxes and classes.
 void add_picture(PictureEffect& effect, const vision::PictureDetails& found,
                  const vision::PictureDetails& expected);
+
+// The first tensor inside a model that differs.
+
+// Runs the compiled model once more with what its operators hand to one another as outputs, beside
+// ONNX Runtime with the same. `inputs` in the order of the model; `was_quantised` of
+// connect.h. Errors: those of keep_tensors, Session and OnnxRuntime.
+Result<Layers> compare_layers(const std::string& onnx_file, const std::string& compiled,
+                              const Session::Options& options, const OnnxRuntime& reference,
+                              const std::vector<TensorData>& inputs,
+                              std::optional<double> tolerance, bool was_quantised);
 
 }  // namespace vartml::verify

@@ -6,8 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "lib/graph/graph.h"
 #include "lib/tools/verify/compare.h"
-#include "lib/tools/verify/reference_preprocess.h"
+#include "lib/tools/verify/reference.h"
 
 namespace vartml::verify {
 
@@ -42,5 +43,12 @@ struct InputMaker {
 
 // Each float element moved by one part in a million, up or down; false: the type has none so near.
 bool nudge(TensorData& data);
+
+// What a graph itself says about the pixels that it takes.
+
+// Whether the first arithmetic on `input` is meant for pixels from 0 to 255: a mean of their size
+// is taken away (Sub, Add, BatchNormalization), or they are divided by as much. False where the
+// first arithmetic says nothing, as a convolution does.
+bool takes_bytes(const graph::Graph& graph, graph::ValueId input);
 
 }  // namespace vartml::verify

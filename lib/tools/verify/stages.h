@@ -9,7 +9,7 @@
 #include <vartml/preprocess.h>
 
 #include "lib/tools/verify/decode_path.h"
-#include "lib/tools/verify/reference_preprocess.h"
+#include "lib/tools/verify/reference.h"
 #include "lib/tools/verify/session.h"
 
 namespace vartml::verify {

@@ -12,7 +12,7 @@
 #include <vartml/result.h>
 
 #include "lib/tools/verify/compare.h"
-#include "lib/tools/verify/reference_preprocess.h"
+#include "lib/tools/verify/reference.h"
 #include "lib/tools/verify/report.h"
 
 namespace vartml::verify {

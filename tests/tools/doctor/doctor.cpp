@@ -13,7 +13,7 @@
 
 #include "lib/model/compiled_model.h"
 #include "lib/model/containers.h"
-#include "lib/tools/doctor/checks_pipeline.h"
+#include "lib/tools/doctor/checks.h"
 #include "lib/trace/pmu.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/tiny_onnx.h"

@@ -12,7 +12,6 @@
 #include <gtest/gtest.h>
 
 #include "lib/tools/doctor/doctor.h"
-#include "lib/tools/doctor/packages.h"
 #include "tests/support/temp_dir.h"
 
 namespace vartml::doctor {

@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "lib/tools/verify/agreement.h"
-#include "lib/tools/verify/collection_model.h"
+#include "lib/tools/verify/collection.h"
+#include "lib/tools/verify/compare.h"
 #include "lib/tools/verify/made_input.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/tiny_onnx.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the first arithmetic of a graph says about the pixels that it takes.
-#include "lib/tools/verify/pixel_range.h"
+#include "lib/tools/verify/made_input.h"
 
 #include <gtest/gtest.h>
 

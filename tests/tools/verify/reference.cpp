@@ -7,8 +7,7 @@
 
 #include "lib/base/convert.h"
 #include "lib/tools/verify/judge.h"
-#include "lib/tools/verify/reference_decode.h"
-#include "lib/tools/verify/reference_tensor.h"
+#include "lib/tools/verify/reference.h"
 #include "lib/tools/verify/report.h"
 
 namespace vartml::verify {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <limits>
 #include <map>
 #include <set>
 #include <sstream>
@@ -175,6 +176,8 @@ private:
     std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
     onnx::Imported imported_;
     ViewOptions views_;
+    size_t own_outputs_ =
+        std::numeric_limits<size_t>::max();  // those behind them are to be measured
     Tessellation tessellation_;
     std::vector<std::string> before_;      // per partition, texts of the graphs before their passes
     std::map<int32_t, Program> programs_;  // of NPU subgraphs that compiled, by candidate
@@ -247,7 +250,9 @@ Result<CompiledModel> Compilation::make_probe(const onnx::Imported& imported) co
     // Every tensor is at the border of the probe.
     request.cpu_memory_limit = 16 * host_memory_limit();
     std::string ignored;
-    return Compilation(request, target_, nullptr, nullptr).build(std::move(probe), &ignored);
+    Compilation compilation(request, target_, nullptr, nullptr);
+    compilation.own_outputs_ = imported.graph.outputs.size();
+    return compilation.build(std::move(probe), &ignored);
 }
 
 Result<void> Compilation::quantise_floats(onnx::Imported& imported) {
@@ -478,15 +483,17 @@ void Compilation::add_border(CompiledModel& model, const TensorPlaces& places) c
 
 Result<void> Compilation::add_files(CompiledModel& m) {
     std::vector<std::string> warnings;
-    auto modelinfo = make_modelinfo({.model = request_.model,
-                                     .decoder = request_.decoder,
-                                     .labels = request_.labels,
-                                     .metadata = imported_.metadata,
-                                     .inputs = m.inputs,
-                                     .outputs = m.outputs,
-                                     .meanings = output_meanings(imported_.graph),
-                                     .pixels = request_.pixels},
-                                    warnings);
+    const std::span<const TensorInfo> outputs = m.outputs;
+    auto modelinfo =
+        make_modelinfo({.model = request_.model,
+                        .decoder = request_.decoder,
+                        .labels = request_.labels,
+                        .metadata = imported_.metadata,
+                        .inputs = m.inputs,
+                        .outputs = outputs.first(std::min(own_outputs_, outputs.size())),
+                        .meanings = output_meanings(imported_.graph),
+                        .pixels = request_.pixels},
+                       warnings);
     for (const std::string& warning : warnings) say(LogLevel::warning, warning);
     if (!modelinfo) return modelinfo.error();
     m.files.push_back({"final-vaiml-pass-summary.txt", summary_text(m)});

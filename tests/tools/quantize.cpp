@@ -77,6 +77,11 @@ TEST_F(Quantize, MakesAnInt8ModelAndSaysWhatItCost) {
     EXPECT_NE(out_.find("Model data type: int8 quantized"), std::string::npos) << out_;
 }
 
+// Tensors that are measured look like outputs of the family, too.
+TEST_F(Quantize, HoldsTheDecoderAgainstTheOutputsOfTheModelAlone) {
+    EXPECT_EQ(run("compile net.onnx -o net.rai --quantize set --decoder segment"), 0) << err_;
+}
+
 TEST_F(Quantize, IsUpToDateForTheSameSetOnly) {
     ASSERT_EQ(run("compile net.onnx --quantize set"), 0) << err_;
     ASSERT_EQ(run("compile net.onnx --quantize set"), 0) << err_;

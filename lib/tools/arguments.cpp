@@ -108,6 +108,35 @@ Result<std::vector<float>> three_numbers(const char* option, const std::string& 
     return values;
 }
 
+std::string joined(const std::vector<float>& values) {
+    std::string text;
+    for (const float value : values) {
+        char digits[32];
+        std::snprintf(digits, sizeof digits, "%.6g", static_cast<double>(value));
+        text += (text.empty() ? "" : ",") + std::string(digits);
+    }
+    return text;
+}
+
+// Means of training tools are of pixels from 0 to 1, and with them stands a deviation to divide by.
+Result<void> check_units(const ModelInfo::Input& said, const PixelOptions& options) {
+    const auto is_share = [](float m) { return m < 1; };
+    const auto is_deviation = [](float s) { return s >= 0.05F && s <= 1; };
+    if (!std::ranges::all_of(said.mean, is_share) ||
+        std::ranges::none_of(said.mean, [](float m) { return m > 0; }))
+        return {};
+    std::vector<float> mean = said.mean, scale = said.scale;
+    for (float& m : mean) m *= 255;
+    if (std::ranges::all_of(scale, is_deviation))
+        for (float& s : scale) s = 1 / (255 * s);
+    return Error{
+        ErrorCode::invalid_argument,
+        "--mean: is '" + options.mean +
+            "', a mean of pixels from 0 to 1; here they are 0 to 255, and (pixel - mean) is "
+            "multiplied by the scale: give --mean " +
+            joined(mean) + (scale.empty() ? "" : " --scale " + joined(scale))};
+}
+
 }  // namespace
 
 void add_pixel_options(CLI::App& app, PixelOptions& options, const std::string& effect) {
@@ -125,6 +154,9 @@ Result<ModelInfo::Input> parse_pixels(const PixelOptions& options) {
     if (!options.mean.empty()) {
         auto mean = three_numbers("--mean", options.mean);
         if (!mean) return mean.error();
+        if (std::ranges::any_of(*mean, [](float m) { return m < 0 || m > 255; }))
+            return Error{ErrorCode::invalid_argument,
+                         "--mean: is '" + options.mean + "', expected numbers from 0 to 255"};
         said.mean = std::move(*mean);
     }
     if (!options.scale.empty()) {
@@ -135,6 +167,7 @@ Result<ModelInfo::Input> parse_pixels(const PixelOptions& options) {
                          "--scale: is '" + options.scale + "', expected numbers other than 0"};
         said.scale = std::move(*scale);
     }
+    if (auto good = check_units(said, options); !good) return good.error();
     if (options.channels == "rgb") said.channels = ChannelOrder::rgb;
     if (options.channels == "bgr") said.channels = ChannelOrder::bgr;
     if (options.channels == "gray") said.channels = ChannelOrder::gray;

@@ -482,6 +482,13 @@ const Refusal refusals[] = {
     {"shelf.onnx --mean 1,2", 2, "--mean: is '1,2', expected one number or three"},
     {"shelf.onnx --mean 1,2,3,4", 2, "--mean: is '1,2,3,4', expected one number or three"},
     {"shelf.onnx --mean nan", 2, "--mean: is 'nan', expected one number or three"},
+    {"shelf.onnx --mean 300", 2, "--mean: is '300', expected numbers from 0 to 255"},
+    {"shelf.onnx --mean 0.485,0.456,0.406 --scale 0.229,0.224,0.225", 2,
+     "--mean: is '0.485,0.456,0.406', a mean of pixels from 0 to 1; here they are 0 to 255, and "
+     "(pixel - mean) is multiplied by the scale: give --mean 123.675,116.28,103.53 --scale "
+     "0.0171248,0.017507,0.0174292"},
+    {"shelf.onnx --mean 0.5 --scale 0.0078125", 2,
+     "give --mean 127.5,127.5,127.5 --scale 0.0078125"},
     {"shelf.onnx --scale 1,0,1", 2, "--scale: is '1,0,1', expected numbers other than 0"},
     {"shelf.onnx --mean 1 --embed-preprocess images:u8,rgb,hwc,mean=0,scale=1", 2,
      "--mean: differs from what --embed-preprocess says of input 'images'"},

@@ -8,7 +8,8 @@ export GST_DEBUG="${GST_DEBUG:-GST_ERROR_SYSTEM:4}" # warnings of elements on st
 [ $# -ge 2 ] || { sed -n 's/^#   /usage: /p' "$0" >&2; exit 2; }
 model=$1 video=$2
 if [ $# -gt 2 ]; then
-    set -- x264enc speed-preset=veryfast ! h264parse ! mp4mux ! filesink "location=$3"
+    even="video/x-raw,width=[2,16384,2],height=[2,16384,2],pixel-aspect-ratio=1/1" # what H.264 takes
+    set -- videoscale ! "$even" ! x264enc speed-preset=veryfast ! h264parse ! mp4mux ! filesink "location=$3"
 else
     set -- autovideosink
 fi

@@ -104,6 +104,12 @@ class Scripts(unittest.TestCase):
                 self.assertGreater(changed(before, after, where), share)
                 self.assertLess(changed(before, after, nowhere), 0.001)
 
+    def test_a_picture_of_odd_height_becomes_a_video(self):
+        # 4:2:0 has half as many lines of colour, which H.264 cannot have of 715.
+        out = FOLDER / 'odd.mp4'
+        self.script('faces.sh', model('yunet'), MODELS / 'images' / 'ultraface_1.jpg', out)
+        self.assertGreater(len(frames(out)), 1000 * 700 * 3)
+
     def test_classify_prints_the_best_classes(self):
         records = self.records(self.script('classify.sh', model('goldfish'), clip('goldfish')))
         self.assertEqual(len(records), FRAMES)

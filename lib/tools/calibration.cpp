@@ -10,6 +10,7 @@
 #include <memory>
 #include <unordered_map>
 
+#include <vartml/log.h>
 #include <vartml/postprocess.h>
 #include <vart/vart_runner_factory.hpp>
 
@@ -91,6 +92,9 @@ std::vector<std::string> numbered_files(const std::string& folder) {
     return files;
 }
 
+// Outputs of an int8 model that does what the float model does.
+constexpr double usual_cosine = 0.99;
+
 struct Agreement {
     double dot = 0, found = 0, expected = 0, error = 0;
     size_t same_top = 0, samples = 0;
@@ -111,13 +115,17 @@ void add(Agreement& a, std::span<const float> found, std::span<const float> expe
     ++a.samples;
 }
 
-std::string describe(const std::string& name, const Agreement& a, bool is_list) {
+double cosine_of(const Agreement& a) {
     const double length = std::sqrt(a.found) * std::sqrt(a.expected);
+    return length > 0 ? a.dot / length : a.error > 0 ? 0.0 : 1.0;
+}
+
+std::string describe(const std::string& name, const Agreement& a, bool is_list) {
     const double decibels =
         a.error > 0 ? 10 * std::log10(a.expected / a.error) : 99;  // no difference at all
     char text[160];
-    std::snprintf(text, sizeof text, "cosine %.5f, signal to error %.1f dB",
-                  length > 0 ? a.dot / length : 1.0, std::min(decibels, 99.0));
+    std::snprintf(text, sizeof text, "cosine %.5f, signal to error %.1f dB", cosine_of(a),
+                  std::min(decibels, 99.0));
     std::string line = "output '" + name + "': " + text;
     if (is_list)
         line +=
@@ -179,9 +187,11 @@ Result<void> CalibrationSet::choose_preprocess(const artifact::CompiledModel& mo
     const auto input = std::ranges::find(info.inputs, inputs_[0].name, &ModelInfo::Input::name);
     const bool said = !info.decoder.empty() || input != info.inputs.end();
     if (!said)
-        return option_error("'" + samples_[0].name +
-                            "' is a picture and the model has no sidecar that says how it becomes "
-                            "a tensor; give --mean, --scale and --channels");
+        return option_error(
+            "'" + samples_[0].name +
+            "' is a picture and the model has no sidecar that says how it becomes "
+            "a tensor; give --decoder, which knows it for a family, or --mean, --scale "
+            "and --channels");
     preprocess_ = preprocess_options(info, find_decoder_family(info.decoder), inputs_[0].name);
     return {};
 }
@@ -270,7 +280,14 @@ Result<std::string> CalibrationSet::cost(const std::string& compiled) const {
     for (size_t i = 0; i < agreements.size(); ++i) {
         const auto shape = session->shape(i);
         const bool is_list = shape.size() == 2 && shape[0] == 1 && shape[1] > 1;
-        if (agreements[i].samples != 0) text += describe(session->name(i), agreements[i], is_list);
+        if (agreements[i].samples == 0) continue;
+        text += describe(session->name(i), agreements[i], is_list);
+        if (cosine_of(agreements[i]) < usual_cosine)
+            log(LogLevel::warning, "",
+                "--quantize: output '" + session->name(i) +
+                    "' of the int8 model is not that of the float model, its cosine is below 0.99; "
+                    "give more samples of what the model will see than these " +
+                    std::to_string(samples_.size()) + ", or compile without --quantize");
     }
     return text;
 }

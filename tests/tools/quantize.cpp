@@ -82,6 +82,27 @@ TEST_F(Quantize, HoldsTheDecoderAgainstTheOutputsOfTheModelAlone) {
     EXPECT_EQ(run("compile net.onnx -o net.rai --quantize set --decoder segment"), 0) << err_;
 }
 
+// One scale for all channels of a tensor: what the second one says is lost beside the first.
+TEST_F(Quantize, WarnsOfAModelThatDoesNotSurviveIt) {
+    TinyOnnx m;
+    m.input("x", {1, 3, 8, 8})
+        .floats("w", {2, 3, 1, 1}, {10000, 10000, 10000, 1, -1, 1})
+        .floats("v", {1, 2, 1, 1}, {0, 1})
+        .node("Conv", {"x", "w"}, {"a"})
+        .node("Relu", {"a"}, {"r"})
+        .node("Conv", {"r", "v"}, {"y"})
+        .output("y")
+        .save(dir_ / "fine.onnx");
+    ASSERT_EQ(run("compile fine.onnx -o fine.rai --quantize set"), 0) << err_;
+    EXPECT_NE(
+        err_.find("WARNING: --quantize: output 'y' of the int8 model is not that of the float "
+                  "model, its cosine is below 0.99; give more samples"),
+        std::string::npos)
+        << out_ << err_;
+    ASSERT_EQ(run("compile net.onnx -o net.rai --quantize set"), 0) << err_;
+    EXPECT_EQ(err_.find("is not that of"), std::string::npos) << err_;
+}
+
 TEST_F(Quantize, IsUpToDateForTheSameSetOnly) {
     ASSERT_EQ(run("compile net.onnx --quantize set"), 0) << err_;
     ASSERT_EQ(run("compile net.onnx --quantize set"), 0) << err_;

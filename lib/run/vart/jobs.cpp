@@ -277,16 +277,16 @@ bool Jobs::take_slot(Job& job) {
     return true;
 }
 
-void Jobs::give_slot(unsigned slot) noexcept {
+Jobs::Job* Jobs::give_slot(unsigned slot) noexcept {
     Job* const job = first_waiting_;
     if (!job) {
         free_slots_.push_back(slot);
-        return;
+        return nullptr;
     }
     first_waiting_ = job->next_waiting;
     num_waiting_.fetch_sub(1, std::memory_order_relaxed);
     job->slot = slot;
-    executor_->submit(*job);
+    return job;
 }
 
 void Jobs::start_recording(Job& job, uint64_t entered) {
@@ -310,16 +310,14 @@ void Jobs::deliver(Recording* recording) noexcept {
 
 Outcome Jobs::run(const Tensors& inputs, const Tensors& outputs, uint64_t entered) {
     Job* job;
-    bool has_slot;
     {
         const std::lock_guard lock(mutex_);
         job = &fill(inputs, outputs);
         start_recording(*job, entered);
-        stamp_queued(*job);
-        has_slot = take_slot(*job);
     }
-    if (!has_slot || !executor_->try_run(*job)) {
-        if (has_slot) executor_->submit(*job);
+    stamp_queued(*job);
+    if (!executor_->try_run(*job)) {
+        executor_->submit(*job);
         device::spin_for_a_moment([job] { return job->is_done.load(std::memory_order_acquire); });
     }
     std::unique_lock lock(mutex_);
@@ -365,16 +363,26 @@ JobHandle Jobs::submit(const Tensors& inputs, const Tensors& outputs, Callback c
     start_recording(job, entered);
     stamp_queued(job);
     // Queued under our lock: ids and the executor's order are the same.
-    if (take_slot(job)) executor_->submit(job);
+    executor_->submit(job);
     return {StatusCode::SUCCESS, id};
 }
 
+// More calls than slots: the thread goes on with other work, and the job runs on the one that gives
+// its slot back.
 void Jobs::execute(Job& job, unsigned core) noexcept {
-    if (job.work) {
-        (*job.work)(job.slot);
-        finish(job);
-        return;
+    {
+        const std::lock_guard lock(mutex_);
+        if (!take_slot(job)) return;
     }
+    for (Job* next = &job; next;) {
+        Job& current = *next;
+        execute_in_slot(current, core);
+        next = finish(current);
+    }
+}
+
+void Jobs::execute_in_slot(Job& job, unsigned core) noexcept {
+    if (job.work) return (*job.work)(job.slot);
     Recording* const recording = job.recording;
     if (recording) {
         recording->stamp(Recording::taken);
@@ -385,7 +393,6 @@ void Jobs::execute(Job& job, unsigned core) noexcept {
     if (recording && job.status == StatusCode::SUCCESS) profiler_->show_completed(*recording);
     if (recording && job.status != StatusCode::SUCCESS)
         profiler_->drop(*std::exchange(job.recording, nullptr));
-    finish(job);
 }
 
 void Jobs::run_batch(Job& job) noexcept {
@@ -404,18 +411,18 @@ void Jobs::run_batch(Job& job) noexcept {
     }
 }
 
-void Jobs::finish(Job& job) noexcept {
+Jobs::Job* Jobs::finish(Job& job) noexcept {
     const bool failed = job.status != StatusCode::SUCCESS;
     // Buffers of the application may go now, also those of a job that nobody waits for.
     job.inputs.clear();
     job.outputs.clear();
     // A synchronous caller owns its job from here on, and may destroy us once the lock is free.
     std::unique_lock lock(mutex_);
-    give_slot(job.slot);
+    Job* const next = give_slot(job.slot);
     if (job.id == 0) {
         job.is_done.store(true, std::memory_order_release);
         finished_cv_.notify_all();
-        return;
+        return next;
     }
     in_flight_.fetch_sub(1, std::memory_order_relaxed);
     (failed ? counters_.failed : counters_.completed).fetch_add(1, std::memory_order_relaxed);
@@ -436,6 +443,7 @@ void Jobs::finish(Job& job) noexcept {
     finished_cv_.notify_all();
     lock.unlock();
     if (unclaimed) profiler->deliver(*unclaimed);
+    return next;
 }
 
 void Jobs::recycle(Job& job) {
@@ -452,8 +460,8 @@ std::vector<double> Jobs::time_steps(unsigned runs) {
     Job job;
     job.jobs = this;
     job.work = &work;
+    executor_->submit(job);
     std::unique_lock lock(mutex_);
-    if (take_slot(job)) executor_->submit(job);
     finished_cv_.wait(lock, [&job] { return job.is_done.load(std::memory_order_relaxed); });
     return times;
 }

@@ -127,7 +127,7 @@ private:
     };
     using Records = std::unordered_map<uint32_t, Record>;
 
-    // A run; objects are used again. It is in the executor only while it has a slot.
+    // A run; objects are used again. It gets its slot when its turn in the executor comes.
     struct Job final : device::Executor::Task {
         void run(unsigned core) noexcept override { jobs->execute(*this, core); }
         Jobs* jobs = nullptr;
@@ -142,19 +142,21 @@ private:
         Recording* recording = nullptr;  // null: not captured
         std::atomic<bool> is_done{false};
         Job* next = nullptr;          // of the callbacks to come
-        Job* next_waiting = nullptr;  // of the jobs without a slot
+        Job* next_waiting = nullptr;  // of the jobs that wait for a slot
     };
 
     void execute(Job& job, unsigned core) noexcept;
+    void execute_in_slot(Job& job, unsigned core) noexcept;
     void run_batch(Job& job) noexcept;
-    void finish(Job& job) noexcept;
+    // The job that waits for the slot, and has it now, or null: then `this` may be gone.
+    Job* finish(Job& job) noexcept;
     Job& fill(const Tensors& inputs, const Tensors& outputs);
     void start_recording(Job& job, uint64_t entered);
     void stamp_queued(Job& job) const;
     void deliver(Recording* recording) noexcept;
     // The rest is called with mutex_ held.
-    bool take_slot(Job& job);  // false: the job waits for one and is submitted then
-    void give_slot(unsigned slot) noexcept;
+    bool take_slot(Job& job);  // false: the job waits for one
+    Job* give_slot(unsigned slot) noexcept;
     void recycle(Job& job);
     uint32_t next_free_id();
     Record& add_record(uint32_t id);

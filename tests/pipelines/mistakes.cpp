@@ -23,12 +23,20 @@ struct Finished {
     std::string out;  // of both streams
 };
 
+// One that has not ended after a minute and a half is killed, and where it waits is in the output.
+std::string with_stacks(const std::string& command) {
+    return command +
+           " & stuck=$!; sleep 90 && { gdb -batch -p $stuck -ex 'thread apply all bt'; "
+           "kill -KILL $stuck; } >&2 & watch=$!; wait $stuck; ended=$?; "
+           "pkill -P $watch; (exit $ended)";
+}
+
 // In the folder of the models, so that paths are short.
 Finished run(const std::string& folder, const std::string& command) {
     const TempDir dir;
-    const int status = std::system(
-        ("cd '" + folder + "' && { " + command + "; } >" + (dir / "out") + " 2>&1 </dev/null")
-            .c_str());
+    const int status = std::system(("cd '" + folder + "' && { " + with_stacks(command) + "; } >" +
+                                    (dir / "out") + " 2>&1 </dev/null")
+                                       .c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, slurp(dir / "out")};
 }
 

@@ -18,10 +18,16 @@ constexpr std::string_view logits_id = "classification-generic-out";
 constexpr float rounding = 0.02f, sum_rounding = 0.05f;
 // ours: of coordinates; scores of labels that may hold together are mostly near 0
 constexpr float least_mean = 0.2f;
+// ours: of pixels; training keeps the mean of the logits of a softmax where it was, near 0. Those
+// of texts and pictures are all positive, but nearer to each other.
+constexpr double least_lopsided = 0.6;  // mean, in standard deviations
+constexpr float least_range = 50;       // between the least and the greatest
+constexpr unsigned least_pixels = 16;   // numbers that tell
 
 class Classify : public Head {
 public:
-    // `certain`: somebody says that these numbers are the scores of classes.
+    // `certain`: there is more than the name of the decoder to say that these are scores of
+    // classes.
     Classify(size_t output, unsigned classes, std::string_view activation, bool certain)
         : output_(output),
           classes_(classes),
@@ -77,6 +83,11 @@ public:
             return "the " + std::to_string(classes_) +
                    " numbers lie between 0 and 1, but are neither probabilities, which sum up to "
                    "1, nor logits, of which some are negative: such are landmarks";
+        if (in_pixels_)
+            return "the " + std::to_string(classes_) +
+                   " numbers are far apart and mostly positive, neither probabilities nor logits, "
+                   "whose mean is near 0: such are landmarks in pixels";
+        if (classes_ == 1) return "one number is no choice between classes";
         return {};
     }
 
@@ -99,12 +110,16 @@ private:
             bare && least < -rounding && classes_ >= 16 && std::abs(squares - 1) < rounding;
         in_units_ = bare && inside && classes_ >= 8 && std::abs(sum - 1) > sum_rounding &&
                     sum > least_mean * classes_;
+        const double mean = sum / classes_,
+                     deviation = std::sqrt(std::max(0., squares / classes_ - mean * mean));
+        in_pixels_ = bare && classes_ >= least_pixels && greatest - least > least_range &&
+                     mean > least_lopsided * deviation;
     }
 
     size_t output_;
     unsigned classes_;
     bool softmax_, by_values_, certain_;
-    bool unit_length_ = false, in_units_ = false;  // the last numbers
+    bool unit_length_ = false, in_units_ = false, in_pixels_ = false;  // the last numbers
     Activation activation_;
     std::vector<float> values_;
 };
@@ -120,16 +135,21 @@ bool says_classes(std::string text) {
                                [&](std::string_view hint) { return text.find(hint) != text.npos; });
 }
 
-}  // namespace
-
-bool are_classes(const HeadRequest& request, const TensorInfo& output) {
+// Whether model or sidecar say so, beside the name of the decoder.
+bool hold_class_scores(const HeadRequest& request, const TensorInfo& output) {
     const std::string_view end = ends_in(request, output);
     return promised_classes(request.info) || !request.info.activation.empty() ||
-           request.info.decoder == "classify" || output_with_role(request, "scores") == &output ||
-           end == "softmax" || end == "log-softmax" || end == "sigmoid" ||
+           output_with_role(request, "scores") == &output || end == "softmax" ||
+           end == "log-softmax" || end == "sigmoid" ||
            std::ranges::find(published_classes, output.cpu.shape[1]) !=
                std::ranges::end(published_classes) ||
            says_classes(output.name) || says_classes(std::string(tensor_id(request, output)));
+}
+
+}  // namespace
+
+bool are_classes(const HeadRequest& request, const TensorInfo& output) {
+    return request.info.decoder == "classify" || hold_class_scores(request, output);
 }
 
 bool may_be_other_than_classes(const HeadRequest& request, const TensorInfo& vector) {
@@ -166,7 +186,7 @@ Result<std::unique_ptr<Head>> create_classify(const HeadRequest& request) {
     return std::unique_ptr<Head>(std::make_unique<Classify>(
         static_cast<size_t>(chosen - request.outputs.data()), classes,
         activation_for(request, *chosen, "softmax", logits ? "softmax" : ""),
-        are_classes(request, *chosen)));
+        hold_class_scores(request, *chosen)));
 }
 
 }  // namespace vartml::vision

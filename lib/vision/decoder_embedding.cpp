@@ -5,6 +5,7 @@
 
 #include "lib/vision/families.h"
 #include "lib/vision/maps.h"
+#include "lib/vision/plausibility.h"
 
 namespace vartml::vision {
 
@@ -21,6 +22,7 @@ public:
         auto read = view_.read(tensors[output_]);
         if (!read) return std::move(read).error();
         const std::span values(*read, numbers_);
+        probabilities_ = are_probabilities(values);
         double squares = 0;
         for (const float value : values) {
             out.not_finite += !std::isfinite(value);
@@ -34,8 +36,15 @@ public:
         return {};
     }
 
+    std::string doubt() const override {
+        if (!probabilities_) return {};
+        return "its " + std::to_string(numbers_) +
+               " numbers are between 0 and 1 and sum up to 1, as scores of classes do";
+    }
+
 private:
     size_t output_, numbers_;
+    bool probabilities_ = false;  // the last numbers
     FloatView view_;
 };
 

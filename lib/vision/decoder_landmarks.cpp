@@ -14,6 +14,7 @@
 
 #include "lib/vision/families.h"
 #include "lib/vision/maps.h"
+#include "lib/vision/plausibility.h"
 
 namespace vartml::vision {
 
@@ -79,6 +80,7 @@ public:
     Landmarks(const HeadRequest& request, const TensorInfo& list, Form form,
               const TensorInfo* presence)
         : list_(static_cast<size_t>(&list - request.outputs.data())),
+          numbers_(values_in(list)),
           points_(form.points),
           values_(form.values_per_point),
           activation_(presence ? activation_for(request, *presence, "sigmoid", "") : ""),
@@ -96,6 +98,7 @@ public:
     Result<void> run(std::span<const OutputTensor> tensors, const RunContext& context,
                      Candidates& out) override {
         float score = 1;
+        present_ = false;
         if (presence_) {
             auto read = presence_view_.read(tensors[*presence_]);
             if (!read) return std::move(read).error();
@@ -115,7 +118,9 @@ public:
             }
         }
         const bool units = greatest <= greatest_unit;
-        beyond_ = 0;
+        points_seen_.clear();
+        present_ = score >= least_presence;
+        probabilities_ = are_probabilities({values, numbers_});
         for (size_t k = 0; k < points_; ++k) {
             Keypoint point{values[k * values_] * (units ? width_ : 1),
                            values[k * values_ + 1] * (units ? height_ : 1),
@@ -123,26 +128,30 @@ public:
             if (!std::isfinite(point.x) || !std::isfinite(point.y)) {
                 point = {0, 0, 0, false};  // keeps its place: the others are known by their numbers
                 ++out.not_finite;
+            } else {
+                points_seen_.push_back(point);
             }
-            beyond_ += is_beyond(point.x, width_) || is_beyond(point.y, height_);
             out.picture.keypoints.push_back(point);
         }
         return {};
     }
 
     std::string doubt() const override {
-        if (2 * beyond_ <= points_) return {};
-        return std::to_string(beyond_) + " of " + std::to_string(points_) +
-               " points lie beyond the picture";
+        if (!present_) return {};
+        if (probabilities_)
+            return "its " + std::to_string(numbers_) +
+                   " numbers are between 0 and 1 and sum up to 1, as scores of classes do";
+        return doubt_of_points(points_seen_, width_, height_);
     }
 
 private:
-    // ours: points of a face that is cut off lie a little outside
-    static bool is_beyond(float at, float side) { return at < -0.5f * side || at > 1.5f * side; }
+    static constexpr float least_presence = 0.5f;  // ours: without a thing its points are anywhere
 
-    size_t list_, points_;
-    size_t beyond_ = 0;  // points of the last frame
-    unsigned values_;    // per point
+    size_t list_, numbers_, points_;
+    unsigned values_;  // per point
+    // Of the last frame.
+    std::vector<Keypoint> points_seen_;
+    bool present_ = false, probabilities_ = false;
     std::optional<size_t> presence_;
     Activation activation_, seen_{"sigmoid"};
     bool may_be_logit_;     // nobody says what the presence is

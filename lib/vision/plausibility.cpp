@@ -22,7 +22,12 @@ constexpr float greatest_unit = 2;       // pixels: corners all within are in un
 constexpr float least_picture = 32;      // pixels
 constexpr size_t least_table = 50;       // boxes that are many
 constexpr float overlapping = 0.3f;      // intersection over union of boxes that lie on each other
-constexpr double most_crowded = 0.8;     // part of a full table at the border or on each other
+constexpr size_t least_probabilities = 6;  // numbers that do not sum up to 1 by chance
+constexpr size_t least_points = 5;         // that tell something about geometry
+constexpr float cut_off = 0.5f;            // of a side: points of a thing at the border lie outside
+constexpr float beside = 0.01f;            // of a side: outside by more than rounding
+constexpr float most_huddled = 0.05f;      // of a side: points of a thing are not all as near
+constexpr double most_crowded = 0.8;       // part of a full table at the border or on each other
 
 std::string number(double value) {
     char text[32];
@@ -177,6 +182,53 @@ std::string doubt_of_full_table(std::span<const Detection> kept, float width, fl
            std::to_string(crowded) +
            " of them lie on each other or at the border of the frame, as numbers that are no boxes "
            "do";
+}
+
+bool are_probabilities(std::span<const float> values) {
+    double sum = 0;
+    for (const float value : values) {
+        if (!(value >= -score_rounding && value <= 1 + score_rounding)) return false;
+        sum += value;
+    }
+    return values.size() >= least_probabilities && std::abs(sum - 1) <= score_rounding;
+}
+
+namespace {
+
+// What all but a tenth of the numbers lie within; puts them in order.
+float extent(std::vector<float>& numbers) {
+    std::ranges::sort(numbers);
+    const size_t cut = numbers.size() / 20;
+    return numbers[numbers.size() - 1 - cut] - numbers[cut];
+}
+
+}  // namespace
+
+std::string doubt_of_points(std::span<const Keypoint> points, float width, float height) {
+    std::vector<float> xs, ys;
+    size_t far = 0, outside = 0;
+    const auto is_out = [&](const Keypoint& p, float by) {
+        return p.x < -by * width || p.x > (1 + by) * width || p.y < -by * height ||
+               p.y > (1 + by) * height;
+    };
+    for (const Keypoint& p : points) {
+        xs.push_back(p.x), ys.push_back(p.y);
+        far += is_out(p, cut_off), outside += is_out(p, beside);
+    }
+    const auto most = [&](size_t some) {
+        return std::to_string(some) + " of " + std::to_string(points.size());
+    };
+    if (2 * far > points.size()) return most(far) + " points lie beyond the picture";
+    if (points.size() < least_points) return {};
+    if (2 * outside > points.size())
+        return most(outside) +
+               " points lie outside of the picture, as numbers that are often negative do";
+    const float wide = extent(xs), high = extent(ys);
+    if (wide < most_huddled * width && high < most_huddled * height)
+        return "nearly all " + std::to_string(points.size()) + " points lie within " +
+               number(wide) + "x" + number(high) + " pixels of a picture of " + number(width) +
+               "x" + number(height) + ", as numbers that are no coordinates do";
+    return {};
 }
 
 }  // namespace vartml::vision

@@ -30,4 +30,11 @@ std::string doubt_of_places(std::span<const Candidate> all, const Grid& grid, fl
 // each other, nearly all of them, as numbers that are no boxes do. The same kind of text.
 std::string doubt_of_full_table(std::span<const Detection> kept, float width, float height);
 
+// Of a vector: whether all numbers are in 0 to 1 and sum up to 1, as what a softmax makes.
+bool are_probabilities(std::span<const float> values);
+
+// Of the points of a thing, in pixels of the picture, numbers that are not finite left out: whether
+// most lie in the picture, and not all in one place. The same kind of text.
+std::string doubt_of_points(std::span<const Keypoint> points, float width, float height);
+
 }  // namespace vartml::vision

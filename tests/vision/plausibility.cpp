@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <memory>
 #include <random>
 
 #include "tests/vision/head_tensors.h"
@@ -274,6 +275,56 @@ TEST(ClassScores, AreNoLandmarks) {
                             112, ends_in("linear"));
     EXPECT_NE(few.doubt.find("landmarks"), std::string::npos) << few.doubt;
     EXPECT_NE(few.doubt.find("other decoders that read such outputs"), std::string::npos);
+}
+
+// Decoders that are named, whose shapes fit: normal numbers of a mean and a deviation.
+std::function<float(size_t)> normal(float mean, float deviation) {
+    auto random = std::make_shared<std::mt19937>(5);
+    auto numbers = std::make_shared<std::normal_distribution<float>>(mean, deviation);
+    return [=](size_t) { return (*numbers)(*random); };
+}
+// x and y in the picture and z about it, in pixels.
+float hand(size_t i) {
+    return i % 3 == 0 ? 60.f + float(i) : i % 3 == 1 ? 190.f - 2 * float(i) : -10.f + float(i % 17);
+}
+
+struct NamedCase {
+    const char* decoder;
+    size_t count;
+    std::function<float(size_t)> value;
+    const char* doubt;  // "" = none
+};
+
+TEST(NamedDecoders, AreDoubtedWhereTheNumbersSayOtherwise) {
+    const auto one_of = [](size_t c) { return c == 7 ? 0.9f : 0.1f / 99; };
+    const auto in_units = [](size_t i) { return 0.3f + 0.5f * float(i % 13) / 13; };
+    const NamedCase cases[] = {
+        {"landmarks", 1000, normal(0.8f, 2.3f), "points lie within"},
+        {"landmarks", 1000, normal(0, 60), "outside of the picture"},
+        {"landmarks", 256, normal(0, 0.06f), "outside of the picture"},
+        {"landmarks", 100, one_of, "sum up to 1, as scores of classes do"},
+        {"landmarks", 63, hand, ""},
+        {"landmarks", 136, in_units, ""},
+        {"embedding", 100, one_of, "sum up to 1, as scores of classes do"},
+        {"embedding", 256, normal(0, 1), ""},
+        {"classify", 63, hand, "such are landmarks in pixels"},
+        {"classify", 136, in_units, "such are landmarks"},
+        {"classify", 136, normal(0, 20), ""},
+        {"classify", 100, normal(22, 3), ""},  // texts that suit a picture
+        {"classify", 100, one_of, ""},
+    };
+    for (const NamedCase& c : cases) {
+        const Seen seen = decode(vector_of(c.count, c.value), 224, 224, {}, c.decoder);
+        EXPECT_EQ(seen.reason, "property");
+        if (!*c.doubt) {
+            EXPECT_EQ(seen.doubt, "") << c.decoder << c.count;
+            continue;
+        }
+        EXPECT_NE(seen.doubt.find(c.doubt), std::string::npos)
+            << c.decoder << c.count << seen.doubt;
+        EXPECT_NE(seen.doubt.find("decoders that read such outputs: "), std::string::npos)
+            << seen.doubt;
+    }
 }
 
 // A uint8 output of scale 1/256.

@@ -99,6 +99,12 @@ TEST(Tracker, BeginsTracksAtTheirScoreOnly) {
     }
 }
 
+TEST(Tracker, BeginsTracksWithWhatIsCertainEnoughForTheFirstAssociation) {
+    Stream s;
+    const auto certain = static_cast<float>(TrackOptions().high_score);
+    EXPECT_EQ(s.see({box(0, certain), box(200, certain - 0.01f)}), (Ids{1, 0}));
+}
+
 TEST(Tracker, ByteTrackBeginsNoTrackWithAnUncertainBox) {
     for (const auto algorithm : {TrackAlgorithm::bytetrack, TrackAlgorithm::iou}) {
         Stream s({.algorithm = algorithm, .new_track_score = 0.2});

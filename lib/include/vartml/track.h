@@ -22,11 +22,13 @@ enum class TrackAlgorithm : uint8_t {
 
 struct TrackOptions {
     TrackAlgorithm algorithm = TrackAlgorithm::bytetrack;
-    double high_score = 0.5;       ///< least score in the first association; iou: unused
-    double low_score = 0.1;        ///< least score in the second association; iou: in its only one
-    double new_track_score = 0.6;  ///< least score of a box that begins a track
-    double match_iou = 0.2;        ///< least overlap in the first association
-    double low_match_iou = 0.5;    ///< least overlap in the second
+    double high_score = 0.5;  ///< least score in the first association; iou: unused
+    double low_score = 0.1;   ///< least score in the second association; iou: in its only one
+    /// Least score of a box that begins a track. ByteTrack has a tenth more than high_score, which
+    /// detectors whose scores are low never reach.
+    double new_track_score = 0.5;
+    double match_iou = 0.2;             ///< least overlap in the first association
+    double low_match_iou = 0.5;         ///< least overlap in the second
     uint64_t max_lost_ns = 1000000000;  ///< a lost track ends after this time
     unsigned min_hits = 1;  ///< boxes in successive inferred frames before a track has an id
     bool per_class = true;  ///< never match across classes

@@ -38,6 +38,13 @@ TEST(DemoScoring, CountsKnownCodesOnce) {
     }
 }
 
+TEST(DemoScoring, TellsFalseAlarmsThatLookSure) {
+    KnownTally tally;
+    tally_known(std::vector{at(0, 0, 9, 0.5), at(50, 0, 9, 0.49)}, {}, tally);
+    EXPECT_EQ(tally.false_alarms, 2u);
+    EXPECT_EQ(tally.sure_false_alarms, 1u);
+}
+
 TEST(DemoScoring, GivesACodeToTheBestBox) {
     // The worse box overlaps both codes; the better one is served first.
     const std::vector<Found> found = {at(130, 100, 100, 0.4), at(100, 100, 100, 0.9)};

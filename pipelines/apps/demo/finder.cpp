@@ -86,6 +86,7 @@ GstPadProbeReturn on_decoded(GstPad*, GstPadProbeInfo* info, gpointer data) {
         state.result.known.known += frame.known;
         state.result.known.found += frame.found;
         state.result.known.false_alarms += frame.false_alarms;
+        state.result.known.sure_false_alarms += frame.sure_false_alarms;
         rank += 10.0 * frame.found - 20.0 * (frame.known - frame.found + frame.false_alarms);
     }
     if (rank > state.best_rank) {

@@ -98,7 +98,10 @@ void print_table(const FindResult& r, bool known) {
     if (known) {
         std::printf("codes found       %u of %u (%.1f %%)\n", r.known.found, r.known.known,
                     percent(r.known.found, r.known.known));
-        std::printf("false alarms      %u\n", r.known.false_alarms);
+        std::printf(
+            "false alarms      %u boxes on no code, of bar codes and text in the scene mostly; %u "
+            "of them score %.1f or more\n",
+            r.known.false_alarms, r.known.sure_false_alarms, KnownTally::sure);
         return;
     }
     if (!r.anything()) {

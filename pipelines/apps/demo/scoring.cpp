@@ -28,6 +28,7 @@ void tally_known(std::span<const Found> found, std::span<const KnownCode> codes,
             tally.found += codes[best].counted;
         } else if (!excused) {
             ++tally.false_alarms;
+            tally.sure_false_alarms += f->score >= KnownTally::sure;
         }
     }
     for (const KnownCode& code : codes) tally.known += code.counted;

@@ -20,6 +20,8 @@ struct Found {
 
 struct KnownTally {
     unsigned known = 0, found = 0, false_alarms = 0;
+    unsigned sure_false_alarms = 0;  // of these, such that score at least `sure`
+    static constexpr double sure = 0.5;
 };
 
 // Matches boxes with codes, best score first, each at most once, at an IoU of 0.5 and more. A box

@@ -3,7 +3,8 @@
 # What a model does on this machine: alone, and on a video from file to detections as fast as it goes.
 #   benchmark.sh MODEL VIDEO
 set -eu
-export GST_DEBUG="${GST_DEBUG:-GST_ERROR_SYSTEM:4}" # warnings of elements on standard error, in spite of -q
+export GST_DEBUG="${GST_DEBUG:-vartml*:2}" # warnings of these elements on standard error, in spite of -q
+[ -t 2 ] || export GST_DEBUG_NO_COLOR=1
 [ $# -ge 2 ] || { sed -n 's/^#   /usage: /p' "$0" >&2; exit 2; }
 vartml run "$1" --time 3
 records=$(mktemp)

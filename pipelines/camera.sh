@@ -4,7 +4,8 @@
 #   camera.sh MODEL [DEVICE]
 # The HUD shows frames/s, latency, the age of results and how many frames had no new one. For JPEG cameras add jpegdec.
 set -eu
-export GST_DEBUG="${GST_DEBUG:-GST_ERROR_SYSTEM:4}" # warnings of elements on standard error, in spite of -q
+export GST_DEBUG="${GST_DEBUG:-vartml*:2}" # warnings of these elements on standard error, in spite of -q
+[ -t 2 ] || export GST_DEBUG_NO_COLOR=1
 [ $# -ge 1 ] || { sed -n 's/^#   /usage: /p' "$0" >&2; exit 2; }
 gst-launch-1.0 -q -e v4l2src "device=${2:-/dev/video0}" ! videoconvert ! vartmlinfer "model=$1" on-late=skip ! vartmldecode ! \
     vartmltrack ! queue ! vartmloverlay hud=true hold=200000000 ! videoconvert ! autovideosink

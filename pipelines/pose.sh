@@ -4,7 +4,8 @@
 #   pose.sh MODEL VIDEO [OUT.mp4]
 # MODEL was compiled with --decoder yolo-v8-pose, heatmap or landmarks. Points below the threshold are not drawn.
 set -eu
-export GST_DEBUG="${GST_DEBUG:-GST_ERROR_SYSTEM:4}" # warnings of elements on standard error, in spite of -q
+export GST_DEBUG="${GST_DEBUG:-vartml*:2}" # warnings of these elements on standard error, in spite of -q
+[ -t 2 ] || export GST_DEBUG_NO_COLOR=1
 [ $# -ge 2 ] || { sed -n 's/^#   /usage: /p' "$0" >&2; exit 2; }
 model=$1 video=$2
 if [ $# -gt 2 ]; then

@@ -5,7 +5,8 @@
 # async-handling: without it splitmuxsink (GStreamer 1.26) loses the end of a video that ends while the pipeline starts, and
 # gst-launch waits for ever.
 set -eu
-export GST_DEBUG="${GST_DEBUG:-GST_ERROR_SYSTEM:4}" # warnings of elements on standard error, in spite of -q
+export GST_DEBUG="${GST_DEBUG:-vartml*:2}" # warnings of these elements on standard error, in spite of -q
+[ -t 2 ] || export GST_DEBUG_NO_COLOR=1
 [ $# -ge 3 ] || { sed -n 's/^#   /usage: /p' "$0" >&2; exit 2; }
 mkdir -p "$3"
 gst-launch-1.0 -q -e filesrc "location=$2" ! decodebin ! videoconvert ! queue ! vartmlinfer "model=$1" ! vartmldecode ! \

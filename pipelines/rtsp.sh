@@ -4,7 +4,8 @@
 #   rtsp.sh MODEL rtsp://CAMERA/PATH rtsp://SERVER/PATH
 # drop-on-latency keeps the delay bounded whatever the network does; frames do not wait for the model (keep-rate).
 set -eu
-export GST_DEBUG="${GST_DEBUG:-GST_ERROR_SYSTEM:4}" # warnings of elements on standard error, in spite of -q
+export GST_DEBUG="${GST_DEBUG:-vartml*:2}" # warnings of these elements on standard error, in spite of -q
+[ -t 2 ] || export GST_DEBUG_NO_COLOR=1
 [ $# -ge 3 ] || { sed -n 's/^#   /usage: /p' "$0" >&2; exit 2; }
 gst-launch-1.0 -q -e rtspsrc "location=$2" protocols=tcp latency=200 drop-on-latency=true ! decodebin ! videoconvert ! queue ! \
     vartmlinfer "model=$1" on-late=skip ! vartmldecode ! vartmltrack ! queue ! vartmloverlay ! videoconvert ! \

@@ -4,7 +4,8 @@
 #   segment.sh MODEL VIDEO [OUT.mp4]
 # MODEL was compiled with --decoder segment, or is an instance segmenter (yolo-v8-seg): its masks are drawn the same way.
 set -eu
-export GST_DEBUG="${GST_DEBUG:-GST_ERROR_SYSTEM:4}" # warnings of elements on standard error, in spite of -q
+export GST_DEBUG="${GST_DEBUG:-vartml*:2}" # warnings of these elements on standard error, in spite of -q
+[ -t 2 ] || export GST_DEBUG_NO_COLOR=1
 [ $# -ge 2 ] || { sed -n 's/^#   /usage: /p' "$0" >&2; exit 2; }
 model=$1 video=$2
 if [ $# -gt 2 ]; then

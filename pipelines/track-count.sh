@@ -5,7 +5,8 @@
 # Every third frame is inferred; the tracker carries the identities over the others. The records go through a pipe to a
 # few lines of Python, which could be any program; so does the word that the pipeline failed, whose status a pipe loses.
 set -eu
-export GST_DEBUG="${GST_DEBUG:-GST_ERROR_SYSTEM:4}" # warnings of elements on standard error, in spite of -q
+export GST_DEBUG="${GST_DEBUG:-vartml*:2}" # warnings of these elements on standard error, in spite of -q
+[ -t 2 ] || export GST_DEBUG_NO_COLOR=1
 [ $# -ge 2 ] || { sed -n 's/^#   /usage: /p' "$0" >&2; exit 2; }
 { gst-launch-1.0 -q filesrc "location=$2" ! decodebin ! videoconvert ! queue ! \
     vartmlinfer "model=$1" inference-interval=3 ! vartmldecode ! vartmltrack min-hits=3 ! \

@@ -187,6 +187,11 @@ gboolean post_error(gpointer element, const char* doing, const Failure& failure)
 }
 
 void post_warning(gpointer element, const char* doing, const Failure& failure) {
+    // gst-launch-1.0 -q prints errors alone; the log is where such a user can read a warning.
+    if (GstElementFactory* factory = gst_element_get_factory(GST_ELEMENT(element)))
+        if (GstDebugCategory* log = _gst_debug_get_category(GST_OBJECT_NAME(factory)))
+            GST_CAT_WARNING_OBJECT(log, element, "Could not %s: %s", doing,
+                                   failure.error.message.c_str());
     post(element, GST_MESSAGE_WARNING, doing, failure);
 }
 

@@ -100,6 +100,16 @@ GstPadProbeReturn add_regions(GstPad*, GstPadProbeInfo* info, gpointer) {
     return GST_PAD_PROBE_OK;
 }
 
+TEST_F(LogLevels, WarningsAreThereOnceInTheLogOfTheirElement) {
+    GstLog log;
+    run(" ! vartmlinfer model=" + (dir_ / "kitchen.onnx") + " cache-dir=" + (dir_ / "cache") +
+        " ! vartmldecode decoder=classify ! fakesink");
+    EXPECT_EQ(log.count("vartmlinfer", GST_LEVEL_WARNING,
+                        {"Could not know how the model takes pictures", "nor sidecar"}),
+              1u)
+        << log.of("vartmlinfer");
+}
+
 TEST_F(LogLevels, InferTellsEachRegionAtTrace) {
     GstLog log;
     run(infer("inference-region=roi") + " ! fakesink", add_regions);

@@ -122,7 +122,8 @@ class Scripts(unittest.TestCase):
         done = subprocess.run(['sh', SCRIPTS / 'classify.sh', MODELS / 'shufflenet_v2_int8/model.onnx', clip('goldfish')],
                               capture_output=True, text=True, timeout=120)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn('neither model nor sidecar says so', done.stderr)
+        self.assertEqual(done.stderr.count('neither model nor sidecar says so'), 1, done.stderr)
+        self.assertNotIn('\x1b', done.stderr)
         self.assertEqual(len(self.records(done.stdout)), FRAMES)
 
     def test_two_stage_gives_every_box_an_attribute(self):

@@ -222,6 +222,12 @@ Result<std::string> pixel_input(ModelInfo& info, const SidecarRequest& request) 
                      first_pixel_option(request.pixels) + ": " + request.model +
                          " has no input that is a picture, expected one of [1, 1 or 3, height, "
                          "width] or [1, height, width, 1 or 3]; leave the option out"};
+    if (const auto channels = request.pixels.channels;
+        channels && *channels != ChannelOrder::gray && vision::has_one_channel(*picture))
+        return Error{ErrorCode::invalid_argument,
+                     "--channels: is " + std::string(vision::to_string(*channels)) +
+                         ", but input '" + picture->name + "' of " + request.model +
+                         " has one channel; give --channels gray, or leave the option out"};
     const ModelInfo::Input* const said = find_input(info, picture->name);
     for (const PixelWord& word : pixel_words) {
         const std::string own = word.text(request.pixels);

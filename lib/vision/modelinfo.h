@@ -30,6 +30,9 @@ std::string number_text(float value);
 // fed otherwise; nullptr where there is none.
 const TensorInfo* find_picture_input(const ModelInfo& info, std::span<const TensorInfo> inputs);
 
+// Whether a picture input takes one number per pixel, which is gray.
+bool has_one_channel(const TensorInfo& picture);
+
 // Content of a file of at most `limit_bytes`. Errors: not_found, io, bad_model (too large).
 Result<std::string> read_text(const std::string& file, size_t limit_bytes);
 

@@ -25,15 +25,8 @@ bool is_picture_of_bytes(const ModelInfo::Input* said, const TensorInfo& input) 
     return !input.picture.empty() || (said && !said->picture.empty());
 }
 
-bool is_gray(const TensorInfo& input) {
-    const auto& s = input.cpu.shape;
-    return s.size() == 3 ||
-           (s.size() == 4 && (input.cpu.layout == Layout::NHWC ? s[3] : s[1]) == 1);
-}
-
 // The numbers that the sidecar gives stay; the others are those of a single channel.
 void keep_one_channel(PreprocessOptions& options, const ModelInfo::Input* said) {
-    options.channels = ChannelOrder::gray;
     if (!said || !said->resize) options.resize = ResizeMode::stretch;
     if (!said || said->mean.empty()) options.mean = {0, 0, 0};
     if (!said || said->scale.empty()) options.scale = {1 / 255.f, 1 / 255.f, 1 / 255.f};
@@ -47,6 +40,12 @@ void take_bytes(PreprocessOptions& options, DataType type) {
 }
 
 }  // namespace
+
+bool vision::has_one_channel(const TensorInfo& picture) {
+    const auto& s = picture.cpu.shape;
+    return s.size() == 3 ||
+           (s.size() == 4 && (picture.cpu.layout == Layout::NHWC ? s[3] : s[1]) == 1);
+}
 
 PixelChoice choose_pixels(const ModelInfo& info, std::span<const TensorInfo> outputs,
                           const TensorInfo& input, uint32_t input_width, uint32_t input_height,
@@ -68,6 +67,7 @@ PixelChoice choose_pixels(const ModelInfo& info, std::span<const TensorInfo> out
     const auto found = std::ranges::find(info.inputs, input.name, &ModelInfo::Input::name);
     const ModelInfo::Input* const said = found == info.inputs.end() ? nullptr : &*found;
     const bool numbers = said && (!said->mean.empty() || !said->scale.empty());
+    if (vision::has_one_channel(input)) choice.options.channels = ChannelOrder::gray;
     if (is_picture_of_bytes(said, input)) {
         const std::string& order = input.picture.empty() ? said->picture : input.picture;
         choice.options.channels = order.starts_with("bgr") ? ChannelOrder::bgr
@@ -82,7 +82,7 @@ PixelChoice choose_pixels(const ModelInfo& info, std::span<const TensorInfo> out
         choice.source = "the input's type " + std::string(to_string(input.cpu.data_type));
     } else if (family && family->shapes_tell) {
         choice.source = "decoder " + std::string(family->row.nick);
-    } else if (family && is_gray(input)) {
+    } else if (family && vision::has_one_channel(input)) {
         keep_one_channel(choice.options, said);
     }
     return choice;

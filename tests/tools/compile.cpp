@@ -113,6 +113,22 @@ TEST_F(Compile, RecordsHowPixelsAreFed) {
         << refused.err;
 }
 
+TEST_F(Compile, ColoursOfAnInputOfOneChannelAreRefused) {
+    TinyOnnx m;
+    m.input("mono", {1, 1, 8, 8}).node("Relu", {"mono"}, {"out"}).output("out");
+    m.save(dir_ / "mono.onnx");
+    for (const char* order : {"rgb", "bgr"}) {
+        const Finished refused = run("mono.onnx --channels " + std::string(order));
+        EXPECT_EQ(refused.status, 2);
+        EXPECT_NE(refused.err.find("--channels: is " + std::string(order) +
+                                   ", but input 'mono' of mono.onnx has one channel; give "
+                                   "--channels gray"),
+                  std::string::npos)
+            << refused.err;
+    }
+    EXPECT_EQ(run("mono.onnx --channels gray").status, 0);
+}
+
 TEST_F(Compile, ReplacesADamagedResultWithAWarning) {
     ASSERT_EQ(run("shelf.onnx").status, 0);
     const std::string weights = dir_ / "vartml-cache/shelf/vaiml_par_0/0/weights.bin";

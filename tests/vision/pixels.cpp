@@ -63,6 +63,20 @@ TEST(Pixels, AreVouchedForByFamiliesWhoseModelsAllTakeTheSame) {
         EXPECT_NE(sentence.find(word), std::string::npos) << word << " in: " << sentence;
 }
 
+TEST(Pixels, OfOneChannelAreGrayWhoeverSaysTheRest) {
+    const TensorInfo one = picture(DataType::float32, 1);
+    const char* said = "[images]\ndir=input\nx-vartml-mean=7\nx-vartml-channels=rgb\n";
+    for (const auto& [output, text] :
+         {std::pair(std::vector<uint32_t>{1, 1, 672, 672}, ""),  // no decoder reads it
+          std::pair(std::vector<uint32_t>{1, 1029, 85}, ""),
+          std::pair(std::vector<uint32_t>{1, 10}, ""),
+          std::pair(std::vector<uint32_t>{1, 10}, said)}) {
+        const PixelChoice choice = choose(output, sidecar(text), one);
+        EXPECT_EQ(choice.options.channels, ChannelOrder::gray) << choice.sentence();
+        EXPECT_TRUE(choice.words().starts_with("gray, ")) << choice.words();
+    }
+}
+
 // The angles of a head (FSA-Net) are no scores of classes, and how its pictures are fed nobody
 // says.
 TEST(Pixels, OfAModelThatGivesAFewMeasuresAreSaidByNobody) {

@@ -2,6 +2,7 @@
 // The model: readable, for which device, whether it fits, which device answers, which views it has.
 #include <algorithm>
 #include <any>
+#include <cmath>
 #include <cstring>
 #include <exception>
 #include <memory>
@@ -271,11 +272,41 @@ void check_decoder(Examination& e, const std::string& path, const artifact::Comp
     check_numbers(e, path, model, info, picture, *std::move(decoder));
 }
 
+bool nearly_equal(const PreprocessOptions& a, const PreprocessOptions& b) {
+    constexpr float same_mean = 1, same_scale = 0.02f;  // 127 is 127.5, 1/255 is 1/256
+    for (size_t c = 0; c < a.mean.size(); ++c)
+        if (std::abs(a.mean[c] - b.mean[c]) > same_mean ||
+            std::abs(a.scale[c] - b.scale[c]) > same_scale * std::abs(b.scale[c]))
+            return false;
+    return a.channels == b.channels && a.resize == b.resize;
+}
+
+// What the models of the decoder take, where all of them take the same and `choice` is another.
+std::optional<PixelChoice> other_pixels(const artifact::CompiledModel& model, ModelInfo info,
+                                        const PictureInput& picture, const PixelChoice& choice) {
+    if (!picture.input->picture.empty()) return std::nullopt;  // bytes as they are
+    for (ModelInfo::Input& input : info.inputs)
+        if (input.name == picture.input->name && input.picture.empty())
+            input = ModelInfo::Input{}, input.name = picture.input->name;
+    PixelChoice usual =
+        choose_pixels(info, model.outputs, *picture.input, picture.width, picture.height);
+    if (!usual.source.starts_with("decoder ") || nearly_equal(choice.options, usual.options))
+        return std::nullopt;
+    return usual;
+}
+
 // What vartmlinfer makes of a frame, and whether anybody says that it is what the model takes.
 void check_pixels(Examination& e, const artifact::CompiledModel& model, const ModelInfo& info,
                   const PictureInput& picture) {
     const PixelChoice choice =
         choose_pixels(info, model.outputs, *picture.input, picture.width, picture.height);
+    if (const auto usual = other_pixels(model, info, picture, choice))
+        return e.note("pictures are fed as " + choice.words() +
+                          ", as the sidecar says; models of " + usual->source + " take " +
+                          usual->words() +
+                          ": if this one was trained as they are, it finds less, or nothing; "
+                          "correct the sidecar",
+                      usual->section(picture.input->name), "infer-pixels");
     if (!choice.source.empty()) return e.fine(choice.sentence());
     e.note(choice.sentence() + "; say what the model takes, in the sidecar",
            choice.section(picture.input->name) + "(or vartmlinfer preprocess='mean=… scale=…')",

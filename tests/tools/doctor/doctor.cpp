@@ -353,6 +353,36 @@ TEST_F(Doctor, NamesPixelsThatNobodyVouchesFor) {
     EXPECT_TRUE(contains(notes, "[images]\ndir=input\nx-vartml-channels=rgb")) << text_;
 }
 
+// [1,6,84] is a YOLO v8 head of 64x64 by its shape, whose models all take RGB from 0 to 1.
+TEST_F(Doctor, NamesPixelsThatAreNotThoseOfTheDecoder) {
+    TinyOnnx m;
+    m.input("images", {1, 3, 64, 64}).weights("w", {6 * 84, 3, 64, 64});
+    m.ints("head", {3}, {1, 6, 84});
+    m.node("Conv", {"images", "w"}, {"c"}).node("Reshape", {"c", "head"}, {"y"}).output("y");
+    m.save(dir_ / "like.onnx");
+    request_.models = {dir_ / "like.onnx"};
+    struct Case {
+        const char *keys, *said;
+    };
+    const Case cases[] = {
+        {"x-vartml-channels=bgr\n", "pictures are fed as bgr, letterbox, mean 0, scale 0.0039"},
+        {"x-vartml-mean=127.5\nx-vartml-scale=0.0078\n",
+         "pictures are fed as rgb, letterbox, mean 127.5, scale 0.0078"},
+        {"x-vartml-mean=0\nx-vartml-scale=0.00390625\n", ""},
+        {"", ""},
+    };
+    for (const Case& c : cases) {
+        test::spill(dir_ / "like.modelinfo", std::string("[images]\ndir=input\n") + c.keys);
+        const std::string notes = findings(Level::note, "model");
+        EXPECT_EQ(contains(notes,
+                           "models of decoder yolo-v8 take rgb, letterbox, mean 0, scale "
+                           "0.0039"),
+                  *c.said != 0)
+            << c.keys << text_;
+        EXPECT_TRUE(!*c.said || contains(notes, c.said)) << c.keys << text_;
+    }
+}
+
 // [1,6,84] is a YOLO v8 head of 64x64 by its shape; its numbers are pixels in 0 to 3.
 TEST_F(Doctor, NamesNumbersThatAreNotWhatTheShapesPromise) {
     TinyOnnx m;

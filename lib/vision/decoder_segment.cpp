@@ -8,6 +8,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <tuple>
 
 #include "lib/vision/families.h"
 #include "lib/vision/maps.h"
@@ -274,6 +275,20 @@ bool may_be_picture(const HeadRequest& request) {
            form.height == request.height && !promised_classes(request.info) &&
            request.info.activation.empty() && output_with_role(request, "mask") != output &&
            !is_whole(*output) && ends_in(request, *output) != "softmax";
+}
+
+unsigned times_the_picture(const HeadRequest& request) {
+    if (request.outputs.size() != 1 || !request.width || !request.height) return 0;
+    const auto& s = request.outputs[0].cpu.shape;
+    if (s.size() != 4 || s[0] != 1) return 0;
+    for (const auto& [channels, height, width] :
+         {std::tuple(s[1], s[2], s[3]), std::tuple(s[3], s[1], s[2])}) {
+        const unsigned times = width / request.width;
+        if ((channels == 1 || channels == 3) && times > 1 && width == times * request.width &&
+            height == times * request.height)
+            return times;
+    }
+    return 0;
 }
 
 // Maps as large as the picture, of one channel, or of integers are nothing else; small ones of

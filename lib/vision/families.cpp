@@ -312,6 +312,14 @@ DecoderFamily row_of(const Family& family, const HeadRequest& request) {
     return row;
 }
 
+namespace {
+
+constexpr std::string_view picture_way_out =
+    "leave vartmldecode out and read the tensor from the frame, as "
+    "pipelines/apps/output-picture/output_picture.py does";
+
+}  // namespace
+
 Result<ChosenFamily> choose_family(const HeadRequest& request, const std::string& wanted) {
     if (!wanted.empty() && wanted != "auto") {
         if (const Family* family = find_family(wanted)) return ChosenFamily{family, "property"};
@@ -349,6 +357,15 @@ Result<ChosenFamily> choose_family(const HeadRequest& request, const std::string
     const std::string fix = count ? "x-vartml-decoder=" + first : "x-vartml-decoder=…";
     if (request.fault) *request.fault = {"dec-unknown", found, fitting, fix};
     const std::string input = std::to_string(request.width) + "x" + std::to_string(request.height);
+    if (const unsigned times = count ? 0 : times_the_picture(request)) {
+        if (request.fault)
+            *request.fault = {"dec-unknown", found, "", std::string(picture_way_out)};
+        return Error{ErrorCode::not_found, "the output (" + found + ") is a picture " +
+                                               std::to_string(times) +
+                                               " times as large as the input of " + input +
+                                               ", which no decoder reads and no element draws; " +
+                                               std::string(picture_way_out)};
+    }
     if (!count && may_be_picture(request)) {
         const std::string line = "x-vartml-decoder=segment";
         if (request.fault) *request.fault = {"dec-unknown", found, "segment", line};
@@ -357,7 +374,7 @@ Result<ChosenFamily> choose_family(const HeadRequest& request, const std::string
                          " fit no decoder for certain: the channels may be classes of pixels, or "
                          "colours or motion, which no decoder reads; if they are classes, choose "
                          "segment with the property decoder or the sidecar line " +
-                         line + " in section [modelinfo]"};
+                         line + " in section [modelinfo], else " + std::string(picture_way_out)};
     }
     const std::string partly = count ? std::string() : partial_readers(request);
     if (!partly.empty()) {

@@ -31,6 +31,10 @@ bool is_known_heatmap(const HeadRequest& request, const MapForm& form);
 // nobody calls classes: it may as well be another picture, the colours of a grey one, or motion.
 bool may_be_picture(const HeadRequest& request);
 
+// How many times as large as the model's picture the only output is, where it has the form of a
+// picture of one channel or three and is larger; 0 where it is not.
+unsigned times_the_picture(const HeadRequest& request);
+
 // Whether somebody says that a vector is the scores of classes: sidecar, labels, a name, the
 // graph's last operator, or a number of classes that models are published for.
 bool are_classes(const HeadRequest& request, const TensorInfo& vector);

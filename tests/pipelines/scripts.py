@@ -134,6 +134,19 @@ class Scripts(unittest.TestCase):
             for thing in record['objects']:
                 self.assertEqual(len(thing['attributes']), 1)
 
+    def test_output_picture_writes_what_the_model_draws(self):
+        out = FOLDER / 'large.pgm'
+        program = SCRIPTS / 'apps/output-picture/output_picture.py'
+        subprocess.run([sys.executable, program, MODELS / 'super_resolution_10/model.onnx', MODELS / 'images/yolox_dog.jpg', out,
+                        'mean=0 scale=0.00392157'], check=True, timeout=120)
+        head, pixels = out.read_bytes().split(b'\n255\n', 1)
+        self.assertEqual((head, len(pixels)), (b'P5\n672 672', 672 * 672))
+        self.assertTrue(110 < sum(pixels) / len(pixels) < 155)  # as the photograph, which is neither dark nor bright
+        done = subprocess.run([sys.executable, program, MODELS / 'mnist_cntk/model.onnx', MODELS / 'images/yolox_dog.jpg', out],
+                              capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn('no output is a picture', done.stderr)
+
     def test_track_count_counts_an_object_once(self):
         counts = dict(line.split() for line in self.script('track-count.sh', model('yolox'), clip('dog')).splitlines())
         self.assertEqual((counts['dog'], counts['bicycle']), ('1', '1'))

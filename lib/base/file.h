@@ -68,6 +68,12 @@ private:
     Bytes bytes_;
 };
 
+// A file that the build put into the program (embed.py).
+struct EmbeddedFile {
+    std::string_view name;  // without folder and ending
+    std::string_view text;
+};
+
 // The whole file; a file longer than `max_bytes` is an error that names both sizes.
 Result<std::string> read_file(const std::string& path, size_t max_bytes);
 

@@ -54,6 +54,15 @@ public:
         const auto [end, error] = std::to_chars(text, text + sizeof text, number);
         out_.append(text, end);
     }
+    // With so many digits behind the point, as printf rounds.
+    void fixed(double number, int digits) {
+        if (!std::isfinite(number)) return null();
+        separate();
+        char text[400];
+        const auto [end, error] =
+            std::to_chars(text, text + sizeof text, number, std::chars_format::fixed, digits);
+        out_.append(text, end);
+    }
     template <typename Value>
     void member(std::string_view name, const Value& v) {
         key(name);

@@ -235,7 +235,7 @@ Target read_target(const Json& json, const std::map<std::string, std::string_vie
 
 std::vector<Target> read_all() {
     std::map<std::string, std::string_view> files;
-    for (const TargetFile& file : target_files()) files.emplace(file.name, file.text);
+    for (const EmbeddedFile& file : target_files()) files.emplace(file.name, file.text);
     std::vector<Target> targets;
     for (const auto& [name, text] : files) {
         if (name == "operators") continue;

@@ -13,6 +13,7 @@
 #include <vartml/result.h>
 #include <vartml/tensor.h>
 
+#include "lib/base/file.h"
 #include "lib/graph/graph.h"
 
 namespace vartml::device {
@@ -82,10 +83,6 @@ std::optional<Unsupported> why_unsupported(const Target& target, const graph::Gr
 // The data files of lib/model/targets, as the build put them into the program.
 
 // A device, or a list of operators that devices name; both are JSON objects.
-struct TargetFile {
-    std::string_view name;  // without folder and ending
-    std::string_view text;
-};
-std::span<const TargetFile> target_files();
+std::span<const EmbeddedFile> target_files();
 
 }  // namespace vartml::device

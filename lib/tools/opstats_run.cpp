@@ -21,7 +21,7 @@
 #include "lib/model/foreign.h"
 #include "lib/model/stats_descriptor.h"
 #include "lib/tools/commands.h"
-#include "lib/tools/opstats/html_report.h"
+#include "lib/tools/opstats/page.h"
 #include "lib/tools/opstats/reports.h"
 #include "lib/tools/opstats/summary_build.h"
 #include "lib/trace/part_file.h"
@@ -46,7 +46,7 @@ public:
     int run(const std::vector<OpstatsFile>& files) {
         if (request_.run_names) return run_reports(files);
         if ((request_.layers || request_.html) && !prepare_layers()) return exit_fault;
-        if (request_.html) page_.latencies_us = round_trips(files);
+        if (request_.html) round_trips_us_ = round_trips(files);
         for (size_t i = 0; i < files.size(); ++i) {
             if (!belongs_to_group(files[i])) flush_trace();
             if (auto r = process(files[i]); !r) fail(r.error());
@@ -81,7 +81,7 @@ private:
     bool belongs_to_group(const OpstatsFile& file) const;
     Result<void> process(const OpstatsFile& file);
     Result<void> report(const OpstatsFile& file, p::BufferFile& buffer);
-    Result<std::string> layers_of(const OpstatsFile& file, const p::BufferFile& buffer);
+    Result<p::LayersReport> layers_of(const OpstatsFile& file, const p::BufferFile& buffer);
     std::vector<double> round_trips(const std::vector<OpstatsFile>& files) const;
     void describe(const p::BufferFile& buffer) const;
     void note_missing_operators(const p::BufferFile& buffer) const;
@@ -95,7 +95,7 @@ private:
     p::LayerEstimates estimates_;
     std::deque<Source> group_;  // of one inference
     std::vector<p::Verdict> verdicts_;
-    p::HtmlOptions page_;
+    std::vector<double> round_trips_us_;
     bool failed_ = false;
     bool has_estimates_ = false;
 };
@@ -183,15 +183,14 @@ Result<void> Opstats::process(const OpstatsFile& file) {
     return {};
 }
 
-Result<std::string> Opstats::layers_of(const OpstatsFile& file, const p::BufferFile& buffer) {
-    if (!has_estimates_ || !buffer.has(p::format::has_operators)) return std::string();
+Result<p::LayersReport> Opstats::layers_of(const OpstatsFile& file, const p::BufferFile& buffer) {
+    if (!has_estimates_ || !buffer.has(p::format::has_operators)) return p::LayersReport();
     auto layers = p::build_layers(buffer, model_.descriptor, estimates_);
-    if (!layers) return layers.error();
-    if (!request_.layers) return std::move(layers->csv);
+    if (!layers || !request_.layers) return layers;
     const std::string path = output(file, ".layers.csv");
-    if (auto r = wrote(p::write_part_file(path, layers->csv), path); !r) return r.error();
+    if (auto r = wrote(p::write_part_file(path, p::csv_of(*layers)), path); !r) return r.error();
     for (const std::string& line : layers->lines) std::printf("  %s\n", line.c_str());
-    return std::move(layers->csv);
+    return layers;
 }
 
 // Of the buffers of this model, for the histogram of each page. What cannot be read is named when
@@ -227,7 +226,8 @@ Result<void> Opstats::report(const OpstatsFile& file, p::BufferFile& buffer) {
     if (!layers) return layers.error();
     if (!request_.html) return {};
     const std::string path = output(file, ".html");
-    return wrote(p::write_html(buffer, model_.descriptor, *summary, *verdict, *layers, page_, path),
+    return wrote(p::write_page(buffer, model_.descriptor,
+                               {*summary, *verdict, layers->rows, round_trips_us_}, path),
                  path);
 }
 
@@ -290,7 +290,7 @@ void Opstats::print_median() const {
     const bool is_median = verdicts_.size() > 1;
     const p::Verdict shown = is_median ? p::median_of(verdicts_) : verdicts_.front();
     if (is_median) std::printf("median of %zu inferences:\n", verdicts_.size());
-    for (const std::string& line : p::lines_of(shown)) std::printf("%s\n", line.c_str());
+    for (const p::Note& note : p::notes_of(shown)) std::printf("%s\n", p::text_of(note).c_str());
 }
 
 }  // namespace

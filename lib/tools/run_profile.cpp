@@ -100,9 +100,9 @@ std::string verdict_text(const ProfileSamples& s) {
     for (const profiling::Capture& capture : s.captures)
         verdicts.push_back(profiling::verdict_of(capture, s.context));
     std::string text;
-    for (const std::string& line :
-         profiling::lines_of(verdicts.size() == 1 ? verdicts[0] : profiling::median_of(verdicts)))
-        text += "# " + line + '\n';
+    for (const profiling::Note& note :
+         profiling::notes_of(verdicts.size() == 1 ? verdicts[0] : profiling::median_of(verdicts)))
+        text += "# " + text_of(note) + '\n';
     return text;
 }
 

@@ -13,9 +13,9 @@
 #include "lib/base/file.h"
 #include "lib/base/text.h"
 #include "lib/tools/opstats/buffer_trace.h"
-#include "lib/tools/opstats/html_report.h"
 #include "lib/tools/opstats/identities.h"
 #include "lib/tools/opstats/layers.h"
+#include "lib/tools/opstats/page.h"
 #include "lib/tools/opstats/summary_build.h"
 #include "tests/support/temp_dir.h"
 #include "tests/tools/opstats/captures.h"
@@ -69,9 +69,9 @@ static void check(bool good) {
 }
 
 static void write_files(BufferFile& file, const SummaryText& summary, const Verdict& verdict,
-                        const std::string& layers) {
+                        const LayersReport& layers) {
     static test::TempDir* const folder = new test::TempDir;
-    (void)write_html(file, model(), summary, verdict, layers, {}, *folder / "page.html");
+    (void)write_page(file, model(), {summary, verdict, layers.rows, {}}, *folder / "page.html");
     const TraceSource source{.buffer = &file, .descriptor = &model(), .label = {}};
     for (const bool all : {false, true})
         (void)write_trace({&source, 1},
@@ -104,6 +104,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const auto back = parse_summary(text, "summary");
     check(back && text_of(*back) == text);
     const auto layers = build_layers(*file, model(), {{Estimate{}}, 1'000'000'000});
-    write_files(*file, *summary, *verdict, layers ? layers->csv : std::string());
+    write_files(*file, *summary, *verdict, layers ? *layers : LayersReport());
     return 0;
 }

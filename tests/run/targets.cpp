@@ -13,7 +13,7 @@ namespace {
 
 std::map<std::string, std::string_view> texts() {
     std::map<std::string, std::string_view> all;
-    for (const TargetFile& file : target_files()) all.emplace(file.name, file.text);
+    for (const EmbeddedFile& file : target_files()) all.emplace(file.name, file.text);
     return all;
 }
 

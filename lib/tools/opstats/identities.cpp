@@ -158,7 +158,7 @@ struct Share {
 };
 
 std::optional<Share> share_of(const SummaryText& s, const Engine& e, const SummaryThread& t) {
-    const bool is_ours = !s.notes.empty() && s.notes.front().starts_with("vartml-opstats ");
+    const bool is_ours = !s.notes.empty() && s.notes.front().text.starts_with("vartml-opstats ");
     if (!is_ours) {
         if (!t.pcycles || *t.pcycles == 0) return std::nullopt;
         // Tools that name the specialization count what an engine does for operators whose pcycles

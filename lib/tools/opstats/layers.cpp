@@ -180,9 +180,26 @@ Result<Estimate> read_estimate(std::string_view text, const std::string& where) 
 
 namespace {
 
-constexpr const char* header =
-    "index,name,partition,engine,est_cycles,est_us,meas_us,meas_cycles,error_pct,est_share_pct,"
-    "meas_share_pct,scaled_error_pct,macs,gops_per_s,read_kb,write_kb,gb_per_s,bound\n";
+constexpr Column<LayerRow> columns[] = {
+    {"index", &LayerRow::index},
+    {"name", &LayerRow::name},
+    {"partition", &LayerRow::partition},
+    {"engine", &LayerRow::engine},
+    {"est_cycles", &LayerRow::est_cycles},
+    {"est_us", &LayerRow::est_us, 3},
+    {"meas_us", &LayerRow::meas_us, 3},
+    {"meas_cycles", &LayerRow::meas_cycles},
+    {"error_pct", &LayerRow::error_pct, 2},
+    {"est_share_pct", &LayerRow::est_share_pct, 2},
+    {"meas_share_pct", &LayerRow::meas_share_pct, 2},
+    {"scaled_error_pct", &LayerRow::scaled_error_pct, 2},
+    {"macs", &LayerRow::macs},
+    {"gops_per_s", &LayerRow::gops_per_s, 3},
+    {"read_kb", &LayerRow::read_kb, 2},
+    {"write_kb", &LayerRow::write_kb, 2},
+    {"gb_per_s", &LayerRow::gb_per_s, 3},
+    {"bound", &LayerRow::bound},
+};
 constexpr size_t max_worst = 5;
 
 struct Row {
@@ -211,9 +228,13 @@ std::string quoted(const std::string& name) {
     return text + "\"";
 }
 
-template <typename T>
-std::string cell(const char* format, const std::optional<T>& value) {
-    return value ? format_text(format, *value) : "";
+std::string cell(const LayerRow& row, const Column<LayerRow>& column) {
+    if (const auto* text = std::get_if<std::string LayerRow::*>(&column.cell))
+        return quoted(row.**text);
+    if (const auto* count = std::get_if<Count LayerRow::*>(&column.cell))
+        return row.**count ? std::to_string(*(row.**count)) : "";
+    const Real& value = row.*std::get<Real LayerRow::*>(column.cell);
+    return value ? format_text("%.*f", column.digits, *value) : "";
 }
 
 std::optional<double> quotient(double part, double whole) {
@@ -234,11 +255,10 @@ public:
         if (auto r = add_estimates(); !r) return r.error();
         if (auto r = add_operators(); !r) return r.error();
         add_sums();
-        report_.csv = header;
         // Rows that the NPU has no part in stand last.
         for (const bool is_npu : {true, false})
             for (const Row* row : sorted_)
-                if (row->is_npu == is_npu) report_.csv += line_of(*row);
+                if (row->is_npu == is_npu) report_.rows.push_back(row_of(*row));
         add_last_rows();
         add_worst();
         return std::move(report_);
@@ -251,7 +271,7 @@ private:
     Result<void> add_estimates();
     Result<void> add_operators();
     void add_sums();
-    std::string line_of(const Row& row) const;
+    LayerRow row_of(const Row& row) const;
     std::string bound_of(const Row& row) const;
     void add_last_rows();
     void add_worst();
@@ -353,45 +373,47 @@ std::string Layers::bound_of(const Row& row) const {
                : "compute";
 }
 
-std::string Layers::line_of(const Row& row) const {
-    std::optional<double> us, cycles, est, est_share, meas_share;
+LayerRow Layers::row_of(const Row& row) const {
+    LayerRow out;
+    out.index = row.index;
+    out.name = row.name;
+    out.partition = descriptor_.partitions[row.partition];
+    out.engine = descriptor_.engines[row.engine];
+    out.bound = bound_of(row);
     if (row.est_cycles) {
-        est = est_us(static_cast<double>(*row.est_cycles));
-        est_share = percent(quotient(static_cast<double>(*row.est_cycles), all_cycles_));
+        out.est_cycles = static_cast<double>(*row.est_cycles);
+        out.est_us = est_us(*out.est_cycles);
+        out.est_share_pct = percent(quotient(*out.est_cycles, all_cycles_));
     }
-    std::string line = cell("%" PRIu64, row.index) + "," + quoted(row.name) + "," +
-                       quoted(descriptor_.partitions[row.partition]) + "," +
-                       descriptor_.engines[row.engine] + "," + cell("%" PRIu64, row.est_cycles) +
-                       "," + cell("%.3f", est) + ",";
-    if (!row.meas_ns)
-        return line + ",,," + cell("%.2f", est_share) + ",,,,,,,," + bound_of(row) + "\n";
+    if (!row.meas_ns) return out;
     const double ns = static_cast<double>(*row.meas_ns);
-    us = ns / 1000;
-    if (estimates_.clock_hz != 0) cycles = ns * static_cast<double>(estimates_.clock_hz) / 1e9;
-    meas_share = percent(quotient(ns, all_ns_));
+    out.meas_us = ns / 1000;
+    if (estimates_.clock_hz != 0)
+        out.meas_cycles = ns * static_cast<double>(estimates_.clock_hz) / 1e9;
+    out.error_pct = error(row);
+    out.meas_share_pct = percent(quotient(ns, all_ns_));
+    out.scaled_error_pct = scaled_error(row);
+    out.macs = row.macs;
+    out.gops_per_s = quotient(static_cast<double>(row.ops), ns);
+    out.read_kb = static_cast<double>(row.read_bytes) / 1024;
+    out.write_kb = static_cast<double>(row.write_bytes) / 1024;
     const double bytes = static_cast<double>(row.read_bytes) + static_cast<double>(row.write_bytes);
-    line += cell("%.3f", us) + "," + cell("%.0f", cycles) + "," + cell("%.2f", error(row)) + "," +
-            cell("%.2f", est_share) + "," + cell("%.2f", meas_share) + "," +
-            cell("%.2f", scaled_error(row));
-    line += format_text(",%" PRIu64 ",", row.macs) +
-            cell("%.3f", quotient(static_cast<double>(row.ops), ns)) +
-            format_text(",%.2f,%.2f,", static_cast<double>(row.read_bytes) / 1024,
-                        static_cast<double>(row.write_bytes) / 1024) +
-            cell("%.3f", quotient(bytes, ns));
-    return line + "," + bound_of(row) + "\n";
+    out.gb_per_s = quotient(bytes, ns);
+    return out;
 }
 
 void Layers::add_last_rows() {
-    std::optional<double> total, cycles;
-    if (estimates_.clock_hz != 0) {
-        const double measured = all_ns_ / 1000;
-        if (measured > 0) total = 100 * (*est_us(all_cycles_) - measured) / measured;
-        cycles = all_ns_ * static_cast<double>(estimates_.clock_hz) / 1e9;
-    }
     const std::optional<double> us = est_us(all_cycles_);
-    report_.csv += format_text(",total,,,%.0f,", all_cycles_) + cell("%.3f", us) +
-                   format_text(",%.3f,", all_ns_ / 1000) + cell("%.0f", cycles) + "," +
-                   cell("%.2f", total) + ",,,,,,,,,\n";
+    LayerRow total;
+    total.name = "total";
+    total.est_cycles = all_cycles_;
+    total.est_us = us;
+    total.meas_us = all_ns_ / 1000;
+    if (estimates_.clock_hz != 0) {
+        if (*total.meas_us > 0) total.error_pct = 100 * (*us - *total.meas_us) / *total.meas_us;
+        total.meas_cycles = all_ns_ * static_cast<double>(estimates_.clock_hz) / 1e9;
+    }
+    report_.rows.push_back(std::move(total));
     double sum = 0, scaled_sum = 0;
     size_t count = 0, scaled_count = 0;
     for (const Row* row : sorted_) {
@@ -400,8 +422,11 @@ void Layers::add_last_rows() {
     }
     const auto mean = quotient(sum, static_cast<double>(count));
     const auto scaled_mean = quotient(scaled_sum, static_cast<double>(scaled_count));
-    report_.csv += ",mean_abs_error,,,,,,," + cell("%.2f", mean) + ",,," +
-                   cell("%.2f", scaled_mean) + ",,,,,,\n";
+    LayerRow errors;
+    errors.name = "mean_abs_error";
+    errors.error_pct = mean;
+    errors.scaled_error_pct = scaled_mean;
+    report_.rows.push_back(std::move(errors));
 
     if (us)
         report_.lines.push_back(
@@ -434,6 +459,22 @@ void Layers::add_worst() {
 }
 
 }  // namespace
+
+std::span<const Column<LayerRow>> layer_columns() {
+    return columns;
+}
+
+std::string csv_of(const LayersReport& report) {
+    std::string csv;
+    for (const auto& column : columns) csv += (csv.empty() ? "" : ",") + std::string(column.name);
+    csv += '\n';
+    for (const LayerRow& row : report.rows) {
+        for (const auto& column : columns)
+            csv += (&column == columns ? "" : ",") + cell(row, column);
+        csv += '\n';
+    }
+    return csv;
+}
 
 std::vector<uint32_t> npu_partitions(const Descriptor& descriptor) {
     std::set<uint32_t> found;

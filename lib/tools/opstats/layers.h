@@ -10,6 +10,7 @@
 #include <vartml/result.h>
 
 #include "lib/tools/opstats/buffer_file.h"
+#include "lib/tools/opstats/summary.h"
 #include "lib/trace/descriptor.h"
 
 namespace vartml::profiling {
@@ -38,10 +39,23 @@ struct LayerEstimates {
     uint64_t clock_hz = 0;                // of their cycles; 0: not known, only shares compare
 };
 
+// Of the whole batch, but for est_cycles; nullopt: not known.
+struct LayerRow {
+    Count index;
+    std::string name, partition, engine;
+    Real est_cycles, est_us, meas_us, meas_cycles, error_pct, est_share_pct, meas_share_pct,
+        scaled_error_pct;
+    Count macs;
+    Real gops_per_s, read_kb, write_kb, gb_per_s;
+    std::string bound;
+};
+std::span<const Column<LayerRow>> layer_columns();
+
 struct LayersReport {
-    std::string csv;
+    std::vector<LayerRow> rows;      // the last two are "total" and "mean_abs_error"
     std::vector<std::string> lines;  // for the console
 };
+std::string csv_of(const LayersReport& report);
 
 // Indices of the partitions that run on the NPU.
 std::vector<uint32_t> npu_partitions(const Descriptor& descriptor);

@@ -23,12 +23,12 @@ std::string host_note(const BufferFile& buffer) {
     constexpr Stage stages[] = {
         {"enqueue", 0, 1}, {"queue wait", 1, 2},   {"pre-process", 2, 3},     {"submit", 3, 4},
         {"device", 4, 6},  {"post-process", 6, 7}, {"total round trip", 0, 8}};
-    std::string text = "host:";
+    std::string text;
     for (const Stage& stage : stages) {
         const uint64_t a = buffer.host() ? (*buffer.host())[stage.from] : 0,
                        b = buffer.host() ? (*buffer.host())[stage.to] : 0;
         const bool is_there = a != 0 && b >= a && b != not_captured;
-        text += std::string(&stage == stages ? " " : ", ") + stage.name + ' ' +
+        text += std::string(&stage == stages ? "" : ", ") + stage.name + ' ' +
                 (is_there ? format_text("%.3f us",
                                         static_cast<double>(buffer.ticks_to_ns(b - a)) / 1000.0)
                           : "N/A");
@@ -51,7 +51,7 @@ Result<void> write_run_summaries(const RunReports& reports) {
         if (!verdict) return verdict.error();
         auto summary = build_summary(*buffer, reports.descriptor, *verdict);
         if (!summary) return summary.error();
-        summary->notes.push_back(host_note(*buffer));
+        summary->notes.push_back({"host", host_note(*buffer)});
         const std::string path = program_stem(reports, *buffer) + "-activation-" +
                                  std::to_string(buffer->header().activation_index) + "-inf-" +
                                  std::to_string(buffer->header().inference_index) + ".txt";

@@ -81,6 +81,10 @@ void add_core(std::string& text, const SummaryCore& core) {
 
 }  // namespace
 
+std::string text_of(const Note& note) {
+    return note.key.empty() ? note.text : note.key + ": " + note.text;
+}
+
 std::string text_of(const SummaryText& s) {
     std::string text;
     if (s.specialization) text += "Specialization: " + *s.specialization + "\n\n";
@@ -96,7 +100,7 @@ std::string text_of(const SummaryText& s) {
         text += format_text("max input wait ucycles: %17s\n", cell(s.max_input_wait).c_str());
         text += format_text("max output wait ucycles: %16s\n", cell(s.max_output_wait).c_str());
     }
-    for (const std::string& note : s.notes) text += "# " + note + "\n";
+    for (const Note& note : s.notes) text += "# " + text_of(note) + "\n";
     return text;
 }
 
@@ -112,10 +116,8 @@ std::string_view engine_of(const SummaryRow& row) {
 }
 
 std::string_view note_of(const SummaryText& summary, std::string_view key) {
-    for (const std::string_view note : summary.notes)
-        if (note.starts_with(key) && note.substr(key.size()).starts_with(": "))
-            return note.substr(key.size() + 2);
-    return {};
+    const auto note = std::ranges::find(summary.notes, key, &Note::key);
+    return note == summary.notes.end() ? std::string_view() : note->text;
 }
 
 // The text of a summary back into its numbers.
@@ -322,7 +324,13 @@ bool take_closing(Scanner line, SummaryText& s) {
 
 bool take_note(std::string_view line, SummaryText& s) {
     if (!line.starts_with("# ")) return false;
-    s.notes.emplace_back(line.substr(2));
+    line.remove_prefix(2);
+    const size_t colon = line.find(": ");
+    if (colon == line.npos || colon == 0)
+        s.notes.push_back({"", std::string(line)});
+    else
+        s.notes.push_back(
+            {std::string(line.substr(0, colon)), std::string(line.substr(colon + 2))});
     return true;
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include <vartml/result.h>
@@ -17,6 +18,23 @@ inline constexpr uint64_t default_ucycle_hz = 19'200'000;
 // nullopt is printed as N/A.
 using Count = std::optional<uint64_t>;
 using Real = std::optional<double>;
+
+// A column of a table of `Row`s.
+template <typename Row>
+struct Column {
+    const char* name;
+    std::variant<std::string Row::*, unsigned Row::*, uint64_t Row::*, Count Row::*, Real Row::*>
+        cell;
+    int digits = 0;  // of a Real, behind the point
+    const char* unit = "";
+};
+
+// "# <key>: <text>", or "# <text>" where the key is empty.
+struct Note {
+    std::string key, text;
+    bool operator==(const Note&) const = default;
+};
+std::string text_of(const Note& note);
 
 // Operators of one kind on a core.
 struct SummaryRow {
@@ -74,7 +92,7 @@ struct SummaryText {
     Real inference_seconds, inferences_per_s;  // of the line inf/s
     bool has_waits = true;                     // newer tools leave the lines out
     Count max_input_wait, max_output_wait;
-    std::vector<std::string> notes;  // without "# "
+    std::vector<Note> notes;
 };
 
 std::string text_of(const SummaryText& summary);
@@ -86,7 +104,7 @@ Result<SummaryText> parse_summary(std::string_view text, const std::string& name
 bool is_wait(const SummaryRow& row);
 // The second word of the details.
 std::string_view engine_of(const SummaryRow& row);
-// The rest of the note "<key>: <rest>"; "" where there is none.
+// The text of the first note of the key; "" where there is none.
 std::string_view note_of(const SummaryText& summary, std::string_view key);
 
 }  // namespace vartml::profiling

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cinttypes>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string>
@@ -32,9 +33,9 @@ struct Gaps {
     uint64_t left_out = 0;
 };
 
-Result<std::vector<std::string>> summary_notes(const BufferFile& file, const Descriptor& descriptor,
-                                               const Gaps& gaps, const Verdict& verdict,
-                                               uint64_t ucycle_hz);
+Result<std::vector<Note>> summary_notes(const BufferFile& file, const Descriptor& descriptor,
+                                        const Gaps& gaps, const Verdict& verdict,
+                                        uint64_t ucycle_hz);
 
 namespace {
 
@@ -307,18 +308,18 @@ public:
           const Verdict& verdict, uint64_t hz)
         : file_(file), descriptor_(descriptor), gaps_(gaps), verdict_(verdict), hz_(hz) {}
 
-    Result<std::vector<std::string>> run() {
-        lines_ = {"vartml-opstats 1"};
+    Result<std::vector<Note>> run() {
+        add("", "vartml-opstats 1");
         add_what();
         for (const auto step : {&Notes::add_frames, &Notes::add_ddr, &Notes::add_pmu,
                                 &Notes::add_threads, &Notes::add_missing})
             if (auto r = (this->*step)(); !r) return r.error();
-        for (const std::string& line : lines_of(verdict_)) lines_.push_back(line);
-        return std::move(lines_);
+        std::ranges::move(notes_of(verdict_), std::back_inserter(notes_));
+        return std::move(notes_);
     }
 
 private:
-    void add(const std::string& line) { lines_.push_back(line); }
+    void add(const char* key, const std::string& text) { notes_.push_back({key, text}); }
     void add_what();
     Result<void> add_frames();
     Result<void> add_ddr();
@@ -331,7 +332,7 @@ private:
     const Gaps& gaps_;
     const Verdict& verdict_;
     uint64_t hz_;
-    std::vector<std::string> lines_;
+    std::vector<Note> notes_;
 };
 
 std::string thread_name(unsigned core, unsigned thread) {
@@ -341,14 +342,15 @@ std::string thread_name(unsigned core, unsigned thread) {
 void Notes::add_what() {
     const format::Header& h = file_.header();
     const bool is_monotonic = h.clock_id == format::clock_monotonic;
-    add(format_text("clock: %s, tick 1/%" PRIu64 " s, ucycle 1/%" PRIu64 " s",
-                    is_monotonic ? "CLOCK_MONOTONIC" : "device counter", h.tick_hz, hz_));
-    add("model: " + printable(file_.network()) + ", signature " + to_hex(h.model_signature) +
-        format_text(", compiled at level %u, captured at level %u", h.compiled_level,
-                    h.captured_level));
+    add("clock", format_text("%s, tick 1/%" PRIu64 " s, ucycle 1/%" PRIu64 " s",
+                             is_monotonic ? "CLOCK_MONOTONIC" : "device counter", h.tick_hz, hz_));
+    add("model", printable(file_.network()) + ", signature " + to_hex(h.model_signature) +
+                     format_text(", compiled at level %u, captured at level %u", h.compiled_level,
+                                 h.captured_level));
     std::string engines;
     for (const std::string& engine : descriptor_.engines) engines += " " + engine;
-    add(format_text("device: software NPU %u, %u cores, %u threads, engines%s%s", h.device_index,
+    add("device",
+        format_text("software NPU %u, %u cores, %u threads, engines%s%s", h.device_index,
                     h.core_count, h.thread_count, engines.c_str(),
                     file_.has(format::first_of_core) ? ", first inference of this core" : ""));
 }
@@ -366,21 +368,23 @@ Result<void> Notes::add_frames() {
         if (++count > max_lines) return;
         const std::string pts = f.pts_ns < 0 ? "N/A" : std::to_string(f.pts_ns);
         const auto name = streams.find(f.stream_index);
-        add(format_text("frames: slot %u is %u:%" PRIu64 " of %s, pts %s ns", f.batch_slot,
-                        f.stream_index, f.frame_number,
+        add("frames",
+            format_text("slot %u is %u:%" PRIu64 " of %s, pts %s ns", f.batch_slot, f.stream_index,
+                        f.frame_number,
                         name == streams.end() ? "a stream without name" : name->second.c_str(),
                         pts.c_str()));
     });
-    if (count > max_lines) add(format_text("frames: and %zu more", count - max_lines));
+    if (count > max_lines) add("frames", format_text("and %zu more", count - max_lines));
     return r;
 }
 
 Result<void> Notes::add_ddr() {
     return file_.each<format::DdrRecord>("DDRT", [&](const format::DdrRecord& d) {
-        add(format_text(
-            "ddr: c%u read %" PRIu64 " bytes, wrote %" PRIu64 " bytes, %s", d.core, d.read_bytes,
-            d.write_bytes,
-            d.source == format::ddr_source_computed ? "computed from tensor sizes" : "measured"));
+        add("ddr",
+            format_text("c%u read %" PRIu64 " bytes, wrote %" PRIu64 " bytes, %s", d.core,
+                        d.read_bytes, d.write_bytes,
+                        d.source == format::ddr_source_computed ? "computed from tensor sizes"
+                                                                : "measured"));
     });
 }
 
@@ -389,8 +393,8 @@ Result<void> Notes::add_pmu() {
         for (size_t i = 0; i < file_.pmu_events().size(); ++i) {
             const std::string value =
                 t.values[i] == not_captured ? "N/A" : std::to_string(t.values[i]);
-            add("pmu: " + thread_name(t.core, t.thread) + " " +
-                printable(file_.pmu_events()[i].name.data()) + " " + value);
+            add("pmu", thread_name(t.core, t.thread) + " " +
+                           printable(file_.pmu_events()[i].name.data()) + " " + value);
         }
     });
 }
@@ -402,16 +406,16 @@ Result<void> Notes::add_threads() {
         const uint64_t ns = file_.to_ns(t.end) - file_.to_ns(t.start);
         const std::string cpu =
             t.cpu_ns == not_captured ? "N/A" : format_text("%.3f us", us(t.cpu_ns));
-        add("on-cpu: " + thread_name(t.core, t.thread) + " " + cpu +
-            format_text(" of %.3f us", us(ns)));
+        add("on-cpu",
+            thread_name(t.core, t.thread) + " " + cpu + format_text(" of %.3f us", us(ns)));
     }
     const format::Header& h = file_.header();
     const double cost =
         static_cast<double>(h.record_count) * (static_cast<double>(h.record_cost_ps) / 1000);
     const std::string share =
         verdict_.device_ns > 0 ? format_text("%.2f %%", 100 * cost / verdict_.device_ns) : "N/A";
-    add(format_text("overhead: %" PRIu64 " records of %.3f ns, %s of the execution; %" PRIu64
-                    " lost",
+    add("overhead",
+        format_text("%" PRIu64 " records of %.3f ns, %s of the execution; %" PRIu64 " lost",
                     h.record_count, static_cast<double>(h.record_cost_ps) / 1000, share.c_str(),
                     h.lost_records));
     return {};
@@ -420,12 +424,12 @@ Result<void> Notes::add_threads() {
 Result<void> Notes::add_missing() {
     size_t count = 0;
     const auto missing = [&](const std::string& field, const std::string& reason) {
-        add("not captured: " + field + ": " + reason);
+        add("not captured", field + ": " + reason);
     };
     auto r = file_.each_line("NOCA", [&](std::string_view name, std::string_view reason) {
         if (++count <= max_lines) missing(printable(name), printable(reason));
     });
-    if (count > max_lines) add(format_text("not captured: and %zu more", count - max_lines));
+    if (count > max_lines) add("not captured", format_text("and %zu more", count - max_lines));
     if (!gaps_.unstamped.empty()) {
         std::string threads;
         for (const std::string& name : gaps_.unstamped) threads += " " + name;
@@ -446,9 +450,9 @@ Result<void> Notes::add_missing() {
 
 }  // namespace
 
-Result<std::vector<std::string>> summary_notes(const BufferFile& file, const Descriptor& descriptor,
-                                               const Gaps& gaps, const Verdict& verdict,
-                                               uint64_t ucycle_hz) {
+Result<std::vector<Note>> summary_notes(const BufferFile& file, const Descriptor& descriptor,
+                                        const Gaps& gaps, const Verdict& verdict,
+                                        uint64_t ucycle_hz) {
     return Notes(file, descriptor, gaps, verdict, ucycle_hz).run();
 }
 

@@ -90,12 +90,13 @@ public:
             if (auto r = read_operators(); !r) return r.error();
         set_shares();
         set_processor();
-        verdict_.sentence = sentence_of(verdict_, reason());
+        verdict_.reason = reason();
+        verdict_.sentence = sentence_of(verdict_);
         add_hints();
         return std::move(verdict_);
     }
 
-    static std::string sentence_of(const Verdict& verdict, const std::string& reason);
+    static std::string sentence_of(const Verdict& verdict);
 
 private:
     bool has_operators() const { return facts_.captured_level >= level_operators; }
@@ -184,7 +185,7 @@ void Judge::set_processor() {
         verdict_.processor = std::min(1., static_cast<double>(*facts_.cpu_ns) / busy);
 }
 
-std::string Judge::sentence_of(const Verdict& verdict, const std::string& reason) {
+std::string Judge::sentence_of(const Verdict& verdict) {
     const Shares& shares = verdict.shares;
     if (verdict.processor && *verdict.processor < starved_limit)
         return format_text(
@@ -206,7 +207,7 @@ std::string Judge::sentence_of(const Verdict& verdict, const std::string& reason
     std::ranges::stable_sort(found, std::ranges::greater{}, &Named::share);
     std::string first = found[0].name;
     // The margin would be that of a sum.
-    if (shares.device) return first + " bound (" + reason + ")";
+    if (shares.device) return first + " bound (" + verdict.reason + ")";
     const double margin = found.size() < 2 ? 1 : found[0].share - found[1].share;
     if (margin <= mixed_margin) first = "mixed " + first + " and " + found[1].name;
     return first + format_text(" bound (margin %.2f)", margin);
@@ -341,31 +342,28 @@ Verdict median_of(std::span<const Verdict> verdicts) {
     if (processors.size() == verdicts.size()) result.processor = median(std::move(processors));
     result.round_trip_ns = *median(round_trips);
     result.device_ns = *median(devices);
-    std::string reason;
     for (const Verdict& v : verdicts)
-        if (const size_t at = v.sentence.find('('); v.shares.device && at != v.sentence.npos)
-            reason = v.sentence.substr(at + 1, v.sentence.size() - at - 2);
-    result.sentence = Judge::sentence_of(result, reason);
+        if (v.shares.device) result.reason = v.reason;
+    result.sentence = Judge::sentence_of(result);
     return result;
 }
 
-std::vector<std::string> lines_of(const Verdict& v) {
-    std::vector<std::string> lines = {"verdict: " + v.sentence};
+std::vector<Note> notes_of(const Verdict& v) {
+    std::vector<Note> notes = {{"verdict", v.sentence}};
     const Shares& s = v.shares;
-    std::string shares = "verdict-share: " + share_text("compute", s.compute) + " " +
-                         share_text("memory", s.memory) + " " + share_text("overhead", s.overhead) +
-                         " " + share_text("host", s.host);
+    std::string shares = share_text("compute", s.compute) + " " + share_text("memory", s.memory) +
+                         " " + share_text("overhead", s.overhead) + " " +
+                         share_text("host", s.host);
     if (s.device) shares += " " + share_text("device", s.device);
-    lines.push_back(shares);
+    notes.push_back({"verdict-share", shares});
     for (const TopOperator& t : v.top) {
-        std::string line =
-            "verdict-top: " + t.name + format_text(" %.1f us %.1f %%", t.us, t.percent);
+        std::string text = t.name + format_text(" %.1f us %.1f %%", t.us, t.percent);
         if (!t.bound.empty())
-            line += " " + t.bound + format_text(" %.1f of %.1f ", t.rate, t.peak) + t.unit;
-        lines.push_back(line);
+            text += " " + t.bound + format_text(" %.1f of %.1f ", t.rate, t.peak) + t.unit;
+        notes.push_back({"verdict-top", text});
     }
-    for (const std::string& h : v.hints) lines.push_back("verdict-hint: " + h);
-    return lines;
+    for (const std::string& h : v.hints) notes.push_back({"verdict-hint", h});
+    return notes;
 }
 
 }  // namespace vartml::profiling

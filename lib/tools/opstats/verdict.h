@@ -10,6 +10,7 @@
 #include <vartml/result.h>
 
 #include "lib/tools/opstats/instances.h"
+#include "lib/tools/opstats/summary.h"
 #include "lib/trace/stats_buffer.h"
 
 namespace vartml::profiling {
@@ -30,6 +31,7 @@ struct TopOperator {
 
 struct Verdict {
     std::string sentence;  // "memory bound (margin 0.21)", "starved (…)"
+    std::string reason;    // why operators or peaks are not known; "" where they are
     Shares shares;
     // Of the time in operators, how much the threads had a processor; nullopt: not captured.
     std::optional<double> processor;
@@ -44,7 +46,7 @@ Result<Verdict> verdict_of(const BufferFile& file, const Descriptor& descriptor)
 Verdict verdict_of(const Capture& capture, const BufferContext& context);
 // The median of each share; no operators and no hints. Empty input: an empty sentence.
 Verdict median_of(std::span<const Verdict> verdicts);
-// "verdict: ...", "verdict-share: ...", "verdict-top: ...", "verdict-hint: ...".
-std::vector<std::string> lines_of(const Verdict& verdict);
+// Notes "verdict", "verdict-share", "verdict-top", "verdict-hint".
+std::vector<Note> notes_of(const Verdict& verdict);
 
 }  // namespace vartml::profiling

@@ -5,9 +5,8 @@
 #include <cstdio>
 
 #include "lib/tools/opstats/buffer_trace.h"
-#include "lib/tools/opstats/html_report.h"
+#include "lib/tools/opstats/page.h"
 #include "lib/tools/opstats/summary_build.h"
-#include "lib/trace/text.h"
 #include "tests/tools/opstats/large_captures.h"
 
 namespace p = vartml::profiling;
@@ -15,23 +14,34 @@ using namespace vartml::test;
 
 namespace {
 
-std::string layers_csv(const p::Descriptor& d) {
-    std::string csv =
-        "index,name,partition,engine,est_cycles,est_us,meas_us,meas_cycles,error_pct,est_share_pct,"
-        "meas_share_pct,scaled_error_pct,macs,gops_per_s,read_kb,write_kb,gb_per_s,bound\n";
+std::vector<p::LayerRow> layers_of(const p::Descriptor& d) {
+    std::vector<p::LayerRow> rows;
     Dice dice;
     for (const p::Op& op : d.cores[0].groups[0].ops) {
         if (op.layer < 0) continue;
         const double est = static_cast<double>(op.ops) / 90'000 + 1;
         const double meas = est * (0.8 + 0.01 * static_cast<double>(dice.below(60)));
-        csv += p::format_text("%d,%s,vaiml_par_0,SNPU,%.0f,%.3f,%.3f,%.0f,%.2f,%.2f,%.2f,%.2f,",
-                              op.layer, op.name.c_str(), est * 1000, est, meas, meas * 1000,
-                              (est - meas) / meas * 100, est / 150, meas / 150, 1.5);
-        csv += p::format_text("%llu,%.2f,%.2f,%.2f,%.2f,%s\n",
-                              static_cast<unsigned long long>(op.macs), 3.5, 10.0, 5.0, 1.25,
-                              op.kind == 2 ? "compute" : "memory");
+        p::LayerRow& row = rows.emplace_back();
+        row.index = static_cast<uint64_t>(op.layer);
+        row.name = op.name;
+        row.partition = "vaiml_par_0";
+        row.engine = "SNPU";
+        row.est_cycles = est * 1000;
+        row.est_us = est;
+        row.meas_us = meas;
+        row.meas_cycles = meas * 1000;
+        row.error_pct = (est - meas) / meas * 100;
+        row.est_share_pct = est / 150;
+        row.meas_share_pct = meas / 150;
+        row.scaled_error_pct = 1.5;
+        row.macs = op.macs;
+        row.gops_per_s = 3.5;
+        row.read_kb = 10;
+        row.write_kb = 5;
+        row.gb_per_s = 1.25;
+        row.bound = op.kind == 2 ? "compute" : "memory";
     }
-    return csv;
+    return rows;
 }
 
 int fail(const vartml::Error& error) {
@@ -46,7 +56,7 @@ int main(int argc, char** argv) {
     const std::string folder = argv[1];
     p::Descriptor descriptor = chain_descriptor(90);
     descriptor.network = "yolo-like <b>chain</b>";
-    descriptor.cores[0].groups[0].ops[7].name = "</script><img src=x onerror=alert(1)>";
+    descriptor.cores[0].groups[0].ops[7].name = "</script><b>x</b><img src=x onerror=alert(1)>";
     const p::Capture capture = chain_capture(descriptor, 2, 4);
     p::BufferContext context = small_context(descriptor);
     context.peak_ops_per_s = 120'000'000'000;
@@ -59,14 +69,14 @@ int main(int argc, char** argv) {
     if (!verdict) return fail(verdict.error());
     const auto summary = p::build_summary(*buffer, descriptor, *verdict);
     if (!summary) return fail(summary.error());
-    p::HtmlOptions options;
+    std::vector<double> round_trips_us;
     Dice dice;
     for (int i = 0; i < 800; ++i)
-        options.latencies_us.push_back(2300 +
-                                       static_cast<double>(dice.below(300) + dice.below(300)) +
-                                       (i % 50 == 0 ? 900 : 0));
-    if (auto r = p::write_html(*buffer, descriptor, *summary, *verdict, layers_csv(descriptor),
-                               options, folder + "/chain.html");
+        round_trips_us.push_back(2300 + static_cast<double>(dice.below(300) + dice.below(300)) +
+                                 (i % 50 == 0 ? 900 : 0));
+    const auto layers = layers_of(descriptor);
+    if (auto r = p::write_page(*buffer, descriptor, {*summary, *verdict, layers, round_trips_us},
+                               folder + "/chain.html");
         !r)
         return fail(r.error());
     const p::TraceSource source{&*buffer, &descriptor, ""};

@@ -132,7 +132,7 @@ TEST(Verdict, IsTheSameFromAFile) {
     ASSERT_TRUE(file) << file.error().message;
     const auto from_file = verdict_of(*file, descriptor);
     ASSERT_TRUE(from_file);
-    EXPECT_EQ(lines_of(*from_file), lines_of(verdict_of(capture, context)));
+    EXPECT_EQ(notes_of(*from_file), notes_of(verdict_of(capture, context)));
 }
 
 // Two cores 5 us apart, each with conv_0 from 10 to 90 us and conv_1 from 90 to 140 us: by hand,
@@ -191,6 +191,16 @@ TEST(Verdict, OfSeveralBuffersIsTheMedian) {
                 1, 1e-9);
 }
 
+TEST(Verdict, TheMedianSaysWhyOperatorsAreUnknown) {
+    Verdict starved;
+    starved.sentence = "starved (others run on this machine)";
+    starved.reason = "operators not captured";
+    starved.shares.device = 0.9;
+    starved.shares.host = 0.1;
+    const Verdict all[] = {starved, starved};
+    EXPECT_EQ(median_of(all).sentence, "device bound (operators not captured)");
+}
+
 TEST(Verdict, EndsWithTheDeviceWhereNobodyWaited) {
     const Descriptor descriptor = line_descriptor();
     Capture capture = line_capture(cases[0]);
@@ -207,7 +217,8 @@ TEST(Verdict, WithoutHostStampsSpeaksOfTheExecutionAlone) {
     capture.has_host = false;
     const Verdict v = verdict_of(capture, context_of(descriptor, cases[0]));
     EXPECT_EQ(v.sentence, "compute bound (margin 0.65)");
-    EXPECT_EQ(lines_of(v)[1], "verdict-share: compute 0.80 memory 0.05 overhead 0.15 host N/A");
+    EXPECT_EQ(text_of(notes_of(v)[1]),
+              "verdict-share: compute 0.80 memory 0.05 overhead 0.15 host N/A");
 }
 
 }  // namespace

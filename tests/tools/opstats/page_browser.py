@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page of an inference in a headless Chromium, as its reader meets it.
 
-usage: html_browser.py CHAIN_PAGE"""
+usage: page_browser.py CHAIN_PAGE"""
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -19,8 +20,12 @@ PAGE = os.path.join(FOLDER.name, 'chain.html')
 WIDTHS = {'desktop': (1280, 900), 'phone': (390, 844)}
 
 
+NAME = '</script><b>x</b><img src=x onerror=alert(1)>'
+
+
 def setUpModule():
-    subprocess.run([CHAIN_PAGE, FOLDER.name], check=True, stdout=subprocess.DEVNULL)
+    global SUMMARY
+    SUMMARY = subprocess.run([CHAIN_PAGE, FOLDER.name], check=True, stdout=subprocess.PIPE, encoding='utf-8').stdout
 
 
 @unittest.skipUnless(browser.found(), 'there is no chromium')
@@ -36,6 +41,41 @@ class PageInABrowser(unittest.TestCase):
 
     def click(self, page, table, index):
         page.evaluate(f'document.querySelectorAll("table")[{table}].tHead.rows[0].cells[{index}].firstChild.click()')
+
+    def texts(self, page, selector):
+        return page.evaluate(f'[...document.querySelectorAll({selector!r})].map(node => node.textContent)')
+
+    def test_it_shows_what_the_summary_says(self):
+        with browser.Browser() as page:
+            self.open(page)
+            rows = [re.split(r' +', line.strip()[1:], maxsplit=10) for line in SUMMARY.splitlines() if re.match(r'c\d +\S+ +\S+%', line)]
+            self.assertGreater(len(rows), 10)
+            cells = self.texts(page, '#operators td')
+            self.assertEqual([cells[i:i + 11] for i in range(0, len(cells), 11)], [[row[0], row[10], *row[1:10]] for row in rows])
+            self.assertEqual(page.evaluate('document.querySelector("pre").textContent'), SUMMARY)
+            notes = [line[2:].split(': ', 1) for line in SUMMARY.splitlines() if line.startswith('# ') and ': ' in line]
+            self.assertEqual(self.texts(page, '#missing li'), [text for key, text in notes if key == 'not captured'])
+            self.assertEqual(self.texts(page, '#verdict .sentence, #verdict ul.hints li'),
+                             [text for key, text in notes if key in ('verdict', 'verdict-top', 'verdict-hint')])
+            self.assertEqual(' '.join(self.texts(page, '#verdict .legend li')), dict(notes)['verdict-share'])
+            facts = [(key, text) for key, text in notes if key != 'not captured' and not key.startswith('verdict')]
+            shown = ''.join(self.texts(page, '#capture .facts dd'))
+            for key, text in facts:
+                self.assertIn(text, shown)
+            self.assertEqual(self.texts(page, '#capture .facts dt'), list(dict(facts)))
+            figures = [re.search(pattern, SUMMARY)[1] for pattern in (
+                r'inf/s: \(.*\): (\S+)', r'batch/s: \(.*\): (\S+)', r'total batch ucycles: +(\d+)', r'max input wait ucycles: +(\d+)')]
+            self.assertEqual([text.split()[0] for text in self.texts(page, '#capture .figures dd')], figures)
+
+    def test_it_draws_what_was_captured(self):
+        with browser.Browser() as page:
+            self.open(page)
+            for selector, count in [('#layers tbody tr', 90), ('#layers .pairs b', 12), ('#timeline .lane', 2),
+                                    ('#timeline rect', 180), ('#roofline circle', 180), ('#roofline .roof', 2)]:
+                self.assertEqual(page.evaluate(f'document.querySelectorAll("{selector}").length'), count, selector)
+            self.assertIn(NAME, self.texts(page, '#layers td'))
+            self.assertEqual(self.texts(page, '#latency dt'), ['min', 'p50', 'p90', 'p99', 'max'])
+            self.assertEqual(self.texts(page, '#latency .note')[0], '800 × round trip')
 
     def test_a_click_on_a_column_sorts(self):
         with browser.Browser() as page:
@@ -62,7 +102,7 @@ class PageInABrowser(unittest.TestCase):
             self.open(page)
             self.assertEqual(page.evaluate('performance.getEntriesByType("resource").length'), 0)
             self.assertEqual(page.evaluate('document.images.length + document.links.length'), 0)
-            self.assertEqual(page.evaluate('document.scripts.length'), 1)
+            self.assertEqual(page.evaluate('document.querySelectorAll("script, h1 *, td *").length'), 2)
             self.assertIn('<b>chain</b>', page.evaluate('document.querySelector("h1").textContent'))
 
     def test_a_touch_on_an_operator_reads_it(self):

@@ -492,6 +492,7 @@ Result<void> Compilation::add_files(CompiledModel& m) {
                         .inputs = m.inputs,
                         .outputs = outputs.first(std::min(own_outputs_, outputs.size())),
                         .meanings = output_meanings(imported_.graph),
+                        .class_count = class_count(imported_.graph),
                         .pixels = request_.pixels},
                        warnings);
     for (const std::string& warning : warnings) say(LogLevel::warning, warning);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <optional>
 #include <set>
 #include <string>
@@ -78,7 +79,59 @@ public:
         return std::nullopt;
     }
 
+    // Of the integers of an output.
+    std::optional<unsigned> class_count(ValueId id) const {
+        const Node* const node = producer_behind_movement(id);
+        if (!node || !node->fused.empty()) return std::nullopt;
+        if (node->kind == "ArgMax") {
+            const auto& dims = graph_.value(node->inputs[0]).type.shape;
+            const int64_t axis = node->get("axis", int64_t{0});
+            const auto at = static_cast<size_t>(axis < 0 ? axis + int64_t(dims.size()) : axis);
+            return at < dims.size() ? count_of(dims[at]) : std::nullopt;
+        }
+        if (node->kind == "Mod") return constant(node->inputs[1]);
+        if (node->kind != "Sub") return std::nullopt;
+        // x - x / count * count
+        const Node* const product = producer_behind_movement(node->inputs[1]);
+        if (!product || product->kind != "Mul") return std::nullopt;
+        for (const size_t factor : {0, 1}) {
+            const auto count = constant(product->inputs[factor]);
+            const Node* quotient = producer_behind_movement(product->inputs[1 - factor]);
+            if (quotient && quotient->kind == "Floor")
+                quotient = producer_behind_movement(quotient->inputs[0]);
+            if (count && quotient && quotient->kind == "Div" &&
+                constant(quotient->inputs[1]) == count)
+                return count;
+        }
+        return std::nullopt;
+    }
+
 private:
+    static std::optional<unsigned> count_of(int64_t number) {
+        constexpr int64_t most = 1 << 16;
+        if (number < 2 || number > most) return std::nullopt;
+        return static_cast<unsigned>(number);
+    }
+    // A constant of one whole number.
+    std::optional<unsigned> constant(ValueId id) const {
+        if (id == graph::none) return std::nullopt;
+        const graph::Value& value = graph_.value(id);
+        if (!value.constant || value.type.elements() != 1) return std::nullopt;
+        switch (value.type.data_type) {
+            case DataType::int64:
+                return count_of(value.constant->as<int64_t>()[0]);
+            case DataType::int32:
+                return count_of(value.constant->as<int32_t>()[0]);
+            case DataType::float32: {
+                const float number = value.constant->as<float>()[0];
+                return number == std::floor(number) ? count_of(static_cast<int64_t>(number))
+                                                    : std::nullopt;
+            }
+            default:
+                return std::nullopt;
+        }
+    }
+
     static bool is_linear(std::string_view meaning) {
         return meaning == "linear" || meaning == "product";
     }
@@ -207,6 +260,19 @@ std::vector<ModelInfo::Output> output_meanings(const Graph& graph) {
         meaning.zero_point = codes->zero_point;
     }
     return meanings;
+}
+
+std::optional<unsigned> class_count(const Graph& graph) {
+    const Reader reader(graph);
+    std::optional<unsigned> found;
+    for (const ValueId id : graph.outputs) {
+        // A map of integers is a segmentation, which needs no count.
+        if (graph.value(id).type.shape.size() != 2) continue;
+        const auto count = reader.class_count(id);
+        if (found && count && *found != *count) return std::nullopt;
+        if (count) found = count;
+    }
+    return found;
 }
 
 }  // namespace vartml::compiler

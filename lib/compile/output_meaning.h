@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the numbers of an output are, as far as the graph shows it.
 #pragma once
+#include <optional>
 #include <vector>
 
 #include <vartml/postprocess.h>
@@ -14,5 +15,10 @@ namespace vartml::compiler {
 // whatever moves or rewrites elements without changing what they stand for, at the operator that
 // made them.
 std::vector<ModelInfo::Output> output_meanings(const graph::Graph& graph);
+
+// How many classes there are, where an output is a list of integers that the graph itself makes
+// smaller than a number: the rest of a division (numbers of boxes and classes, as DETR's line has
+// them), or the place of the greatest along an axis. nullopt where it does not show, or two differ.
+std::optional<unsigned> class_count(const graph::Graph& graph);
 
 }  // namespace vartml::compiler

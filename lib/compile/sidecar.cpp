@@ -325,10 +325,14 @@ Result<std::string> known_modelinfo(const SidecarRequest& request,
     return print_modelinfo(info, request.inputs, request.outputs);
 }
 
-// The keys of the outputs that `text` leaves open: a section that occurs twice is joined.
-std::string with_meanings(std::string text, const std::vector<ModelInfo::Output>& meanings) {
+// What `text` leaves open of the outputs and the number of classes: a section that occurs twice is
+// joined.
+std::string with_meanings(std::string text, const std::vector<ModelInfo::Output>& meanings,
+                          std::optional<unsigned> class_count) {
     const auto info = parse_modelinfo(text, "");
     std::string more;
+    if (class_count && info && info->labels.empty() && !info->num_classes)
+        more = "\n[modelinfo]\nx-vartml-num-classes=" + std::to_string(*class_count) + "\n";
     for (const ModelInfo::Output& meaning : meanings) {
         ModelInfo::Output said;
         if (info)
@@ -355,7 +359,7 @@ Result<std::string> make_modelinfo(const SidecarRequest& request,
                                    std::vector<std::string>& warnings) {
     auto known = known_modelinfo(request, warnings);
     if (!known) return known;
-    return with_meanings(*std::move(known), request.meanings);
+    return with_meanings(*std::move(known), request.meanings, request.class_count);
 }
 
 Result<std::string> sidecar_inputs(const std::string& model, const std::string& labels) {

@@ -23,6 +23,7 @@ struct SidecarRequest {
     const std::map<std::string, std::string>& metadata;  // metadata_props of the model
     std::span<const TensorInfo> inputs, outputs;
     std::vector<ModelInfo::Output> meanings = {};  // of outputs, as output_meanings gives them
+    std::optional<unsigned> class_count = {};      // as class_count gives it
     ModelInfo::Input pixels = {};  // mean, scale and channels of the picture, where they are said
 };
 

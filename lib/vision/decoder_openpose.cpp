@@ -264,10 +264,10 @@ std::optional<Maps> find_maps(const HeadRequest& request) {
 
 }  // namespace
 
-// One tensor of 57 channels may be classes as well.
+// One tensor of 57 channels may be classes as well: then the user is asked.
 bool fits_openpose(const HeadRequest& request) {
     const auto maps = find_maps(request);
-    return maps && maps->heat.output != maps->fields.output;
+    return maps && (maps->heat.output != maps->fields.output || !promised_classes(request.info));
 }
 
 Result<std::unique_ptr<Head>> create_openpose(const HeadRequest& request) {

@@ -87,6 +87,33 @@ TEST(OutputMeaning, IsWhatTheGraphEndsIn) {
     }
 }
 
+struct CountCase {
+    const char* why;
+    const char* nodes;  // from %x : i64[1,8] and %s : f32[1,8,80] to %y
+    unsigned classes;   // 0 = does not show
+};
+const CountCase counts[] = {
+    {"rest of a division", "const %c : i64[] = {80}\n%y = Mod %x, %c {fmod=0} : i64[1,8]", 80},
+    {"the same written out",
+     "const %c : i64[] = {91}\n%d = Div %x, %c : i64[1,8]\n%m = Mul %d, %c : i64[1,8]\n"
+     "%y = Sub %x, %m : i64[1,8]",
+     91},
+    {"of another number",
+     "const %c : i64[] = {91}\nconst %e : i64[] = {90}\n%d = Div %x, %c : i64[1,8]\n"
+     "%m = Mul %d, %e : i64[1,8]\n%y = Sub %x, %m : i64[1,8]",
+     0},
+    {"the greatest", "%y = ArgMax %s {axis=2, keepdims=0, select_last_index=0} : i64[1,8]", 80},
+    {"integers", "%y = Add %x, %x : i64[1,8]", 0},
+};
+TEST(ClassCount, IsWhatTheGraphMakesIntegersSmallerThan) {
+    for (const CountCase& c : counts) {
+        const graph::Graph graph =
+            graph::must_parse("graph g\ninput %x : i64[1,8]\ninput %s : f32[1,8,80]\n" +
+                              std::string(c.nodes) + "\noutput %y\n");
+        EXPECT_EQ(class_count(graph).value_or(0), c.classes) << c.why;
+    }
+}
+
 TEST(OutputMeaning, OfCodesIsTheirScale) {
     const graph::Graph graph = graph::must_parse(R"(graph g
 input %x : f32[1,4]

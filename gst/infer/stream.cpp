@@ -17,7 +17,8 @@ void Stream::settings_written() {
                                 "property 'keep-rate' was set to yes while 'inference-region' is "
                                 "roi, but results of regions belong to the boxes of their own "
                                 "frame, so that frames wait for them as before; set "
-                                "inference-region=full-frame in state READY"},
+                                "inference-region=full-frame in state READY, or infer on a "
+                                "branch of its own and join it with vartmlmetajoin"},
                       .id = "infer-option",
                       .property = "keep-rate",
                       .found = "yes",

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Executes every `sh` block of a Markdown file, in order, in one temporary folder that holds what a fresh clone has of models and
-pipelines, with the built tools on the path. Lines that begin with ./dev run elsewhere (.ci/run) and are left out.
+pipelines, with the built tools on the path. Lines that begin with ./dev run elsewhere (.ci/run) and are left out. What they leave behind must be what git ignores in a clone.
 
 usage: blocks.py FILE.md
 """
@@ -34,6 +34,10 @@ def main():
             if status != 0:
                 print(f'ended with {status}')
                 return 1
+        left = set(os.listdir(work)) - {'pipelines', 'out', 'vartml-cache'}
+        if left:
+            print(f'left in the clone, where git does not ignore them: {", ".join(sorted(left))}; write below out/')
+            return 1
     finally:
         shutil.rmtree(here)
     return 0

@@ -317,6 +317,8 @@ namespace {
 constexpr std::string_view picture_way_out =
     "leave vartmldecode out and read the tensor from the frame, as "
     "pipelines/apps/output-picture/output_picture.py does";
+constexpr std::string_view picture_program =
+    "python3 pipelines/apps/output-picture/output_picture.py MODEL PICTURE OUT.ppm";
 
 }  // namespace
 
@@ -359,7 +361,7 @@ Result<ChosenFamily> choose_family(const HeadRequest& request, const std::string
     const std::string input = std::to_string(request.width) + "x" + std::to_string(request.height);
     if (const unsigned times = count ? 0 : times_the_picture(request)) {
         if (request.fault)
-            *request.fault = {"dec-unknown", found, "", std::string(picture_way_out)};
+            *request.fault = {"dec-unknown", found, "", std::string(picture_program)};
         return Error{ErrorCode::not_found, "the output (" + found + ") is a picture " +
                                                std::to_string(times) +
                                                " times as large as the input of " + input +

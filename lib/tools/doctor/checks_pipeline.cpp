@@ -169,6 +169,7 @@ std::string sidecar_line(const Pipeline&, const Message& m) {
 std::string choose_decoder(const Pipeline& p, const Message& m) {
     const std::string key = "x-vartml-decoder=";
     const size_t at = m.fix.find(key);
+    if (at == m.fix.npos && !m.fix.empty()) return m.fix;
     const std::string nick = at == m.fix.npos ? "" : m.fix.substr(at + key.size());
     return with(p, m, "decoder", nick.empty() ? "NICK" : nick);
 }

@@ -401,6 +401,20 @@ TEST_F(Doctor, NamesNumbersThatAreNotWhatTheShapesPromise) {
     EXPECT_TRUE(contains(found.text, "decoder yolo-v8 does not fit the numbers")) << found.text;
 }
 
+// The change is what to run, not the end of the sentence once more.
+TEST_F(Doctor, NamesThePictureThatAModelGives) {
+    TinyOnnx m;
+    m.input("images", {1, 1, 16, 16}).weights("w", {1, 1, 3, 3});
+    m.node("ConvTranspose", {"images", "w"}, {"y"}, {{"strides", TinyOnnx::Ints{3, 3}}})
+        .output("y")
+        .save(dir_ / "larger.onnx");
+    request_.models = {dir_ / "larger.onnx"};
+    const std::string notes = findings(Level::note, "model");
+    EXPECT_TRUE(contains(notes, "a picture 3 times as large as the input of 16x16")) << text_;
+    EXPECT_TRUE(contains(notes, " | python3 pipelines/apps/output-picture/output_picture.py"))
+        << text_;
+}
+
 TEST_F(Doctor, NamesAnInputThatNothingFeeds) {
     TinyOnnx m;
     m.input("images", {1, 3, 16, 16}).input("size", {1, 3, 1, 1});

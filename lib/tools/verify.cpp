@@ -94,9 +94,11 @@ void add_options(CLI::App& app, CollectionOptions& o) {
         "  f32      the largest difference of each output is at most 1e-3 of its range\n"
         "  default  the cosine of each output is at least 0.999, its length within 10 %\n"
         "  integers at most 1 element in 1000 differs (default: 100); of 8 bits by more than 1\n"
+        "  codes    of floats that are dequantised none differs by more than one step\n"
         "  and where a decoder takes the outputs: the top class is the same, and each box is "
         "found\n"
-        "  again with an IoU of at least 0.9 and a score within 0.1.\n"
+        "  again with an IoU of at least 0.9 and a score within 0.1; rows of a list of boxes may\n"
+        "  then come in another order.\n"
         "Where ONNX Runtime gives something else at another optimisation level, or of an input "
         "that\n"
         "differs by one in a million (int8, fp16, lists in the order of their scores), being "
@@ -205,6 +207,12 @@ int verify_all(int argc, const char* const* argv) {
         "Runtime.",
         "vartml verify");
     add_options(app, options);
+    // `--all --help` would take --help for the folder.
+    for (int i = 1; i < argc; ++i)
+        if (const std::string_view word = argv[i]; word == "--help" || word == "-h") {
+            std::fputs(app.help().c_str(), stdout);
+            return exit_done;
+        }
     if (const auto status = parse_arguments(app, argc, argv)) return *status;
     return verify_models(options);
 }
@@ -265,8 +273,9 @@ void add_options(CLI::App& app, Options& o) {
     app.add_flag("--layers", o.request.layers,
                  "also compare the tensors inside the model, and name the first that differs");
     app.add_option("--tolerance", o.request.tolerance,
-                   "of the outputs, instead of cosine 0.999 for bf16, 1e-4 of the range for fp32, "
-                   "one step for int8 or what --all --help says, 0 elements for integers")
+                   "of the outputs, instead of the rules that --all --help tells: least cosine for "
+                   "bf16, largest part of the range for fp32, steps for int8, elements for "
+                   "integers")
         ->type_name("T")
         ->check(number_from(0));
     app.add_option("--json", o.json_file, "also write what was found to this file")
@@ -301,7 +310,9 @@ void add_options(CLI::App& app, Options& o) {
         "Runs each frame through pre-process, model, dequantisation, decode and NMS, and through "
         "a\n"
         "float reference: ONNX Runtime in a process of its own for the model, plain loops for the\n"
-        "rest. Names the first stage beyond tolerance, and says what it does to detections.\n"
+        "rest. Names the first stage beyond tolerance, and says what it does to detections. A "
+        "model\n"
+        "agrees by the rules of --all.\n"
         "Every model of a folder: `vartml verify --all FOLDER`, see `vartml verify --all --help`.\n"
         "Exit status: 0 agrees, 6 does not; 1 fault of files or memory, or no reference; 2 usage,\n"
         "3 the model cannot be compiled, 4 no valid compiled model.");
@@ -322,7 +333,7 @@ Result<std::string> compile_model(Options& o, const artifact::ExtractionFolder& 
 }
 
 // What the options say instead of the sidecar.
-Result<void> override_sidecar(const Options& o, const ModelDescription& model, ModelInfo& info) {
+Result<void> override_sidecar(Options& o, const ModelDescription& model, ModelInfo& info) {
     if (!o.labels.empty()) {
         auto labels = read_labels(o.labels);
         if (!labels) return labels.error();
@@ -332,16 +343,25 @@ Result<void> override_sidecar(const Options& o, const ModelDescription& model, M
     const auto said = parse_pixels(o.pixels);
     if (!said) return said.error();
     if (*said == ModelInfo::Input{}) return {};
+    bool has_more = false;  // the sidecar says the other number
     for (const TensorInfo& input : model.inputs) {
         auto it = std::ranges::find(info.inputs, input.name, &ModelInfo::Input::name);
         if (it == info.inputs.end()) {
             info.inputs.emplace_back().name = input.name;
             it = info.inputs.end() - 1;
         }
+        has_more = has_more || (said->mean.empty() && !it->mean.empty()) ||
+                   (said->scale.empty() && !it->scale.empty());
         if (!said->mean.empty()) it->mean = said->mean;
         if (!said->scale.empty()) it->scale = said->scale;
         if (said->channels) it->channels = said->channels;
     }
+    const std::string options = said->scale.empty()  ? "--mean"
+                                : said->mean.empty() ? "--scale"
+                                                     : "--mean and --scale";
+    if (!said->mean.empty() || !said->scale.empty())
+        o.request.pixels_from =
+            "the command line (" + options + ')' + (has_more ? " over the sidecar" : "");
     return {};
 }
 

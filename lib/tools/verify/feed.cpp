@@ -15,7 +15,8 @@ const ModelInfo::Input* Feeder::sidecar_input(const std::string& name) const {
     return it == info_.inputs.end() ? nullptr : &*it;
 }
 
-Feeder::Feeder(const Session& session, const ModelInfo& info, const std::string& decoder)
+Feeder::Feeder(const Session& session, const ModelInfo& info, const std::string& decoder,
+               const std::string& pixels_from)
     : session_(session), info_(info) {
     for (size_t i = 0; i < session_.inputs().size() && !picture_; ++i) {
         const TensorInfo& input = session_.inputs()[i];
@@ -26,6 +27,7 @@ Feeder::Feeder(const Session& session, const ModelInfo& info, const std::string&
     const TensorInfo& input = session_.inputs()[*picture_];
     const PictureShape shape = picture_shape(input.cpu);
     pixels_ = choose_pixels(info_, session_.outputs(), input, shape.width, shape.height, decoder);
+    if (!pixels_from.empty() && pixels_.source == "the sidecar") pixels_.source = pixels_from;
 }
 
 // What nobody can check: whether the model was trained so.

@@ -23,8 +23,10 @@ struct Fed {
 
 class Feeder {
 public:
-    // The first two must outlive it.
-    Feeder(const Session& session, const ModelInfo& info, const std::string& decoder);
+    // The first two must outlive it. `pixels_from`: who says mean and scale, where it is not the
+    // sidecar.
+    Feeder(const Session& session, const ModelInfo& info, const std::string& decoder,
+           const std::string& pixels_from = {});
 
     std::optional<size_t> picture() const { return picture_; }  // the input that pictures go to
     // How pictures become tensors, and who says so.

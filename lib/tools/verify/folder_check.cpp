@@ -8,7 +8,6 @@
 #include <cstring>
 #include <filesystem>
 #include <iterator>
-#include <memory>
 #include <optional>
 #include <utility>
 
@@ -18,9 +17,7 @@
 
 #include "lib/base/file.h"
 #include "lib/compile/onnx/import.h"
-#include "lib/tools/verify/decode_path.h"
 #include "lib/tools/verify/feed.h"
-#include "lib/tools/verify/judge.h"
 #include "lib/tools/verify/made_input.h"
 #include "lib/tools/verify/reference.h"
 #include "lib/tools/verify/session.h"
@@ -31,7 +28,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double least_iou = 0.9, most_score = 0.1, most_of_ideal = 1.5;
 constexpr auto measure_for = std::chrono::milliseconds(200);
 constexpr int most_runs = 20;
 
@@ -68,6 +64,7 @@ Result<std::vector<ExpectedOutput>> read_expected(const FolderCheck& check,
         if (auto done = add(level); !done) return done.error();
     for (const char* further : {nudged_reference, rounded_reference})
         if (auto done = add(further); !done) return done.error();
+    for (size_t i = 0; i < expected.size(); ++i) expected[i].step = session.step(i);
     return expected;
 }
 
@@ -86,16 +83,6 @@ Result<Sample> read_sample(const FolderCheck& check, const Session& session) {
         sample.inputs.push_back(std::move(it->data));
     }
     return sample;
-}
-
-// Not much worse than what the ideal device of bf16 finds.
-bool is_as_good(const Effect& effect, const Effect& ideal) {
-    const auto times = [](auto value) { return most_of_ideal * static_cast<double>(value); };
-    return static_cast<double>(effect.missing) <= times(ideal.missing) &&
-           static_cast<double>(effect.added) <= times(ideal.added) &&
-           effect.same_class >= ideal.same_class &&
-           1 - effect.worst_iou <= std::max(1 - least_iou, times(1 - ideal.worst_iou)) &&
-           effect.worst_score <= std::max(effect.most_score, times(ideal.worst_score));
 }
 
 class Check {
@@ -123,8 +110,7 @@ public:
             if (!own) return own.error();
             values_.push_back(std::move(*own));
         }
-        judge_tensors();
-        if (feeder.picture()) judge_objects(*feeder.picture(), fed->frame);
+        judge(feeder.picture(), fed->frame);
         if (auto done = measure(fed->inputs); !done) return done.error();
         verdict_.agrees = faults_.empty();
         verdict_.text = faults_.empty() ? nearest_ : faults_;
@@ -146,107 +132,27 @@ private:
         }
     }
 
-    void judge_tensors() {
+    void judge(std::optional<size_t> picture, const Frame& frame) {
+        std::optional<DecoderUse> use;
+        if (picture) {
+            const PictureShape shape = picture_shape(session_.inputs()[*picture].cpu);
+            use.emplace(DecoderUse{info_, session_.outputs(), shape.width, shape.height, frame});
+        }
+        const ModelAgreement all =
+            judge_model(values_, expected_, check_.rule, use ? &*use : nullptr);
         double worst = 0, least = 1;
-        for (size_t i = 0; i < values_.size(); ++i) {
-            const OutputAgreement a = judge_agreement(values_[i], expected_[i], check_.rule);
+        for (size_t i = 0; i < all.outputs.size(); ++i) {
+            const OutputAgreement& a = all.outputs[i];
             worst = std::max(worst, a.of_range);
             least = std::min(least, a.cosine);
             if (!a.is_good && faults_.empty())
                 faults_ = "output '" + session_.outputs()[i].name + "': " + a.text;
         }
+        if (faults_.empty()) faults_ = all.objects;
         char text[80];
         std::snprintf(text, sizeof text, "cosine %.5f, largest difference %.2g of the range", least,
                       worst);
         nearest_ = text;
-    }
-
-    static std::vector<TensorData> plain_of(const std::vector<ExpectedOutput>& expected) {
-        std::vector<TensorData> values;
-        for (const ExpectedOutput& e : expected) values.push_back(e.plain);
-        return values;
-    }
-    // Of each further reference, where all outputs have it.
-    static std::vector<std::vector<TensorData>> others_of(
-        const std::vector<ExpectedOutput>& expected,
-        std::vector<TensorData> ExpectedOutput::* member) {
-        std::vector<std::vector<TensorData>> others;
-        const size_t count = expected.empty() ? 0 : (expected[0].*member).size();
-        for (size_t k = 0; k < count; ++k)
-            for (const ExpectedOutput& e : expected) {
-                if (&e == &expected[0]) others.emplace_back();
-                others.back().push_back((e.*member)[k]);
-            }
-        return others;
-    }
-
-    // What both find, where a decoder takes the outputs; nothing where it cannot read them.
-    std::optional<Effect> objects(DecodePath& path, const Frame& frame,
-                                  const std::vector<TensorData>& values,
-                                  const std::vector<TensorData>& reference) const {
-        const auto own = path.reference_candidates(values, frame);
-        const auto wanted = path.reference_candidates(reference, frame);
-        if (!own || !wanted) return std::nullopt;
-        Effect effect;
-        effect.least_iou = least_iou;
-        effect.most_score = most_score_;
-        add_effect(effect, path.reference_select(*own, frame),
-                   path.reference_select(*wanted, frame), path.score_threshold(), "");
-        return effect;
-    }
-
-    // Whether `effect` is good, to any of the references, or as good as the ideal device's.
-    bool finds_again(DecodePath& path, const Frame& frame, const Effect& effect) const {
-        if (effect.is_good()) return true;
-        for (const auto& level : others_of(expected_, &ExpectedOutput::levels))
-            if (const auto e = objects(path, frame, values_, level); e && e->is_good()) return true;
-        // Of what is no object even to the reference, the ideal device says nothing.
-        if (check_.rule != Rule::standard || most_score_ < most_score) return false;
-        for (const auto& rounded : others_of(expected_, &ExpectedOutput::rounded))
-            if (const auto e = objects(path, frame, rounded, plain_of(expected_)))
-                if (!e->is_good() && is_as_good(effect, *e)) return true;
-        return false;
-    }
-
-    // Boxes and classes.
-    void judge_objects(size_t picture, const Frame& frame) {
-        const PictureShape shape = picture_shape(session_.inputs()[picture].cpu);
-        const auto path_of = [&](const ModelInfo& info) -> std::unique_ptr<DecodePath> {
-            auto made = DecodePath::create(info, session_.outputs(), shape.width, shape.height, "");
-            return made ? std::make_unique<DecodePath>(std::move(*made)) : nullptr;
-        };
-        auto path = path_of(info_);
-        if (!path) return;
-        const std::vector<TensorData> plain = plain_of(expected_);
-        auto effect = objects(*path, frame, values_, plain);
-        if (!effect) return;
-        if (effect->expected == 0 && path->lists_boxes()) {
-            // Nothing is sure enough to be an object: what the model takes for most likely is.
-            ModelInfo all = info_;
-            all.score_threshold = 0;
-            path = path_of(all);
-            const auto wanted = path->reference_candidates(plain, frame);
-            if (!wanted) return;
-            double top = 0;
-            for (const Detection& d : path->reference_select(*wanted, frame).detections)
-                top = std::max<double>(top, d.score);
-            most_score_ = std::min(most_score, top / 2);
-            effect = objects(*path, frame, values_, plain);
-            if (!effect) return;
-        }
-        const bool found_again = finds_again(*path, frame, *effect);
-        // Rows of nearly the same score may come in another order, and others at the end.
-        if (found_again && path->lists_boxes() && effect->expected != 0) faults_.clear();
-        if (found_again || !faults_.empty()) return;
-        const std::string family(path->family());
-        if (effect->same_class != effect->classified)
-            faults_ = "another top class (" + family + ")";
-        else
-            faults_ = "decoder " + family + ": of " + std::to_string(effect->expected) + " boxes " +
-                      std::to_string(effect->missing) + " missing, " +
-                      std::to_string(effect->added) + " new, worst IoU " +
-                      std::to_string(effect->worst_iou).substr(0, 4) + ", score off by " +
-                      std::to_string(effect->worst_score).substr(0, 4);
     }
 
     Result<void> measure(const std::vector<Buffer>& inputs) {
@@ -271,7 +177,6 @@ private:
     std::vector<TensorData> values_;
     std::vector<ExpectedOutput> expected_;
     FolderVerdict verdict_;
-    double most_score_ = most_score;
     std::string faults_, nearest_;
 };
 

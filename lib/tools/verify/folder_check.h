@@ -8,6 +8,7 @@
 
 #include <vartml/result.h>
 
+#include "lib/tools/verify/agreement.h"
 #include "lib/tools/verify/compare.h"
 
 namespace vartml::verify {

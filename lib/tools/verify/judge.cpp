@@ -158,28 +158,6 @@ Result<Judgement> judge_output(const TensorData& found, const TensorData& expect
                      comparison->text};
 }
 
-Judgement judge_spread(const Judgement& judged, const TensorData& found,
-                       const std::vector<TensorData>& references, const Tolerance& tolerance) {
-    double spread = 0, nearest = judged.excess;
-    std::string worst;
-    for (const TensorData& a : references) {
-        for (const TensorData& b : references) {
-            const auto between = judge_output(a, b, tolerance, "");
-            if (!between || !(between->excess > spread)) continue;
-            spread = between->excess;
-            worst = between->text;
-        }
-        if (const auto own = judge_output(found, a, tolerance, ""))
-            nearest = std::min(nearest, own->excess);
-    }
-    if (judged.is_good || spread <= 1 || !(nearest <= spread)) return judged;
-    Judgement good = judged;
-    good.is_good = true;
-    good.excess = 1;
-    good.text += ", but ONNX Runtime's own optimisation levels differ as much (" + worst + ")";
-    return good;
-}
-
 Judgement judge_dequantised(const TensorData& found, const TensorData& expected) {
     const std::vector<double> a = numbers_of(found), b = numbers_of(expected);
     size_t differing = 0;

@@ -36,12 +36,6 @@ Result<Judgement> judge_preprocess(const Preprocessed& found, const ReferenceInp
 Result<Judgement> judge_output(const TensorData& found, const TensorData& expected,
                                const Tolerance& tolerance, const std::string& what);
 
-// A judgement that is not good, of what `references` are other results of the reference: good where
-// it is as near to one of them as they are to each other. Another result of the reference is what
-// it gives at another optimisation level, which quantised models tell apart.
-Judgement judge_spread(const Judgement& judged, const TensorData& found,
-                       const std::vector<TensorData>& references, const Tolerance& tolerance);
-
 // Exact, but for the last bit of a product.
 Judgement judge_dequantised(const TensorData& found, const TensorData& expected);
 

@@ -39,7 +39,7 @@ struct PictureEffect {
 // What all stages together do to what is found in the frames. A detection is found again where the
 // other side has one of the same class and an IoU of at least 0.5.
 struct Effect {
-    double least_iou = 0.95, most_score = 0.03;
+    double least_iou = 0.9, most_score = 0.1;
     std::string decoder;
     size_t expected = 0, found = 0;  // detections of the reference, and those found again
     size_t missing = 0, added = 0;   // without those at the threshold

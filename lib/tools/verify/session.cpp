@@ -84,6 +84,10 @@ Tolerance Session::tolerance_of_output(size_t i, std::optional<double> limit) co
     return tolerance_of(outputs()[i].cpu.data_type, compute_types_[i], steps_[i], limit);
 }
 
+std::optional<double> Session::step(size_t i) const {
+    return is_float(outputs()[i].cpu.data_type) ? steps_[i] : std::nullopt;
+}
+
 std::string Session::compute_type() const {
     return std::any_cast<std::string>(runner_->get_property("compute_type"));
 }

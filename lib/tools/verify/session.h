@@ -40,6 +40,8 @@ public:
     static Tolerance tolerance_of_quantised(std::optional<double> limit) {
         return {Measure::cosine, limit.value_or(0.99), 1};
     }
+    // Of a float output that is dequantised codes.
+    std::optional<double> step(size_t i) const;
     std::string compute_type() const;
 
     // Bytes of an input's CPU view in input_view().

@@ -8,6 +8,7 @@
 #include "lib/compile/connect.h"
 #include "lib/compile/onnx/rounded.h"
 #include "lib/model/entries.h"
+#include "lib/tools/verify/agreement.h"
 #include "lib/tools/verify/compare.h"
 #include "lib/tools/verify/feed.h"
 #include "lib/tools/verify/folder_check.h"
@@ -30,7 +31,7 @@ public:
         : request_(request),
           stages_(stages),
           session_(std::move(session)),
-          feeder_(session_, request.info, request.decoder) {}
+          feeder_(session_, request.info, request.decoder, request.pixels_from) {}
 
     Result<Report> run();
 
@@ -53,25 +54,26 @@ private:
                                                 const std::vector<Buffer>& out,
                                                 const std::vector<TensorData>& expected,
                                                 const Fed& fed);
-    Result<void> forgive_spread(std::vector<Judgement>& judgements,
-                                const std::vector<TensorData>& values,
-                                const std::vector<TensorData>& expected, const Fed& fed);
     using Outputs = std::map<std::string, TensorData>;
     Result<std::optional<Outputs>> run_rounded(const Fed& fed);
-    Result<void> agree_as_collections_do(std::vector<Judgement>& judgements,
-                                         const std::vector<TensorData>& values,
-                                         const std::vector<TensorData>& expected, const Fed& fed);
-    Tolerance tolerance_of(size_t output) const;
-    Result<void> forgive_order(std::vector<Judgement>& judgements,
-                               const std::vector<TensorData>& values,
-                               const std::vector<TensorData>& expected, const Frame& frame);
+    Result<void> add_references(std::vector<ExpectedOutput>& expected, const Fed& fed);
+    Result<std::vector<Judgement>> judge_by_rule(const std::vector<TensorData>& values,
+                                                 const std::vector<TensorData>& expected,
+                                                 const Fed& fed);
+    Result<std::vector<Judgement>> judge_by_tolerance(const std::vector<TensorData>& values,
+                                                      const std::vector<TensorData>& expected,
+                                                      const std::string& sample) const;
+    Rule rule() const {
+        return was_quantised_               ? Rule::made_int8
+               : request_.numerics == "f32" ? Rule::f32
+                                            : Rule::standard;
+    }
     Result<void> check_dequantise(const Sample& sample, const std::vector<Buffer>& out,
                                   const std::vector<TensorData>& values);
     Result<void> check_decode(const Sample& sample, const std::vector<Buffer>& out,
                               const std::vector<TensorData>& values, const Frame& frame);
     Result<void> check_effect(const Sample& sample, const Fed& fed, const std::vector<Buffer>& out,
                               const std::vector<TensorData>& expected);
-    Effect new_effect() const;
     std::vector<OutputTensor> tensors(const std::vector<Buffer>& out) const;
     void record(Stage stage, const std::string& subject, const Judgement& j,
                 const std::string& sample);
@@ -85,7 +87,6 @@ private:
     std::string why_no_onnxruntime_;
     std::optional<DecodePath> decode_;
     bool was_quantised_ = false;  // by vartml compile --quantize
-    bool is_quantised_ = false;   // as the ONNX file has it
     std::string why_no_rounded_;  // why there is no rounded twin; told once
     Report report_;
 };
@@ -120,11 +121,10 @@ Result<void> Verification::look_for_codes() {
     // Where the ONNX file cannot be imported, the tolerances of its types hold.
     const auto quantised = compiler::was_quantised(*model, request_.model);
     was_quantised_ = quantised && *quantised;
-    is_quantised_ = !was_quantised_ && compiler::computes_on_codes(*model);
     if (was_quantised_)
         report_.notes.push_back(
             "the compiled model is int8 and the ONNX file is float: outputs are to reach a cosine "
-            "of 0.99, detections an IoU of 0.9 and a score within 0.1");
+            "of 0.99");
     return {};
 }
 
@@ -161,11 +161,12 @@ void Verification::record(Stage stage, const std::string& subject, const Judgeme
         f.of_range = std::max(f.of_range, j.of_range);
         if (j.is_empty) return;
         const bool is_first = std::exchange(f.is_empty, false);
-        if (!is_first && j.excess <= f.excess && (f.is_good || !j.is_good)) return;
+        // What is not good is worse than what is, however far that is: the row tells of it.
+        if (!is_first && std::pair(!j.is_good, j.excess) <= std::pair(!f.is_good, f.excess)) return;
         f.excess = j.excess;
         f.text = j.text;
         f.sample = sample;
-        f.is_good = f.is_good && j.is_good;
+        f.is_good = j.is_good;
         return;
     }
     report_.findings.push_back(
@@ -217,52 +218,61 @@ Result<std::vector<TensorData>> Verification::check_model(const Sample& sample,
                                                           const std::vector<TensorData>& expected,
                                                           const Fed& fed) {
     std::vector<TensorData> values;
-    std::vector<Judgement> judgements;
     for (size_t i = 0; i < out.size(); ++i) {
         auto own = reference_values(session_.output_view(i), session_.outputs()[i].cpu, out[i]);
         if (!own) return own.error();
-        auto judged =
-            judge_output(*own, expected[i], tolerance_of(i), sample.name + ": " + output_name(i));
-        if (!judged) return judged.error();
-        judgements.push_back(std::move(*judged));
         values.push_back(std::move(*own));
     }
-    if (auto done = forgive_spread(judgements, values, expected, fed); !done) return done.error();
-    if (auto done = forgive_order(judgements, values, expected, fed.frame); !done)
-        return done.error();
+    auto judgements = request_.tolerance ? judge_by_tolerance(values, expected, sample.name)
+                                         : judge_by_rule(values, expected, fed);
+    if (!judgements) return judgements.error();
     for (size_t i = 0; i < out.size(); ++i)
-        record(Stage::model, output_name(i), judgements[i], sample.name);
+        record(Stage::model, output_name(i), (*judgements)[i], sample.name);
     return values;
 }
 
-Tolerance Verification::tolerance_of(size_t output) const {
-    const bool loose = was_quantised_ && is_float(session_.outputs()[output].cpu.data_type);
-    return loose ? Session::tolerance_of_quantised(request_.tolerance)
-                 : session_.tolerance_of_output(output, request_.tolerance);
+// A tolerance that the user gives is kept to, whatever ONNX Runtime makes of the model elsewhere.
+Result<std::vector<Judgement>> Verification::judge_by_tolerance(
+    const std::vector<TensorData>& values, const std::vector<TensorData>& expected,
+    const std::string& sample) const {
+    std::vector<Judgement> judgements;
+    for (size_t i = 0; i < values.size(); ++i) {
+        const bool loose = was_quantised_ && is_float(session_.outputs()[i].cpu.data_type);
+        const Tolerance tolerance = loose ? Session::tolerance_of_quantised(request_.tolerance)
+                                          : session_.tolerance_of_output(i, request_.tolerance);
+        auto judged =
+            judge_output(values[i], expected[i], tolerance, sample + ": " + output_name(i));
+        if (!judged) return judged.error();
+        judgements.push_back(std::move(*judged));
+    }
+    return judgements;
 }
 
-// A model is defined up to what ONNX Runtime itself makes of it at its optimisation levels: who is
-// as near to one of them as they are to each other is good. Of a quantised model the rule of whole
-// collections decides, so that both ways to ask give one answer.
-Result<void> Verification::forgive_spread(std::vector<Judgement>& judgements,
-                                          const std::vector<TensorData>& values,
-                                          const std::vector<TensorData>& expected, const Fed& fed) {
-    if (!onnxruntime_ || request_.tolerance ||
-        std::ranges::all_of(judgements, [](const Judgement& j) { return j.is_good; }))
-        return {};
-    if (is_quantised_) return agree_as_collections_do(judgements, values, expected, fed);
-    std::vector<std::vector<TensorData>> references(expected.size());
-    for (size_t i = 0; i < expected.size(); ++i) references[i].push_back(expected[i]);
-    for (const char* level : {"basic", "extended", "all"}) {
-        const auto outputs = onnxruntime_->run(request_.model, named_inputs(fed), {}, level);
-        if (!outputs && outputs.error().code != ErrorCode::device) return outputs.error();
-        for (size_t i = 0; outputs && i < expected.size(); ++i)
-            if (const auto it = outputs->find(session_.outputs()[i].name); it != outputs->end())
-                references[i].push_back(in_bound(it->second, session_.outputs()[i].cpu.shape));
+// That of whole collections, so that both ways to ask give one answer.
+Result<std::vector<Judgement>> Verification::judge_by_rule(const std::vector<TensorData>& values,
+                                                           const std::vector<TensorData>& expected,
+                                                           const Fed& fed) {
+    std::vector<ExpectedOutput> all(expected.size());
+    for (size_t i = 0; i < expected.size(); ++i) {
+        all[i].plain = expected[i];
+        all[i].step = session_.step(i);
     }
-    for (size_t i = 0; i < judgements.size(); ++i)
-        judgements[i] = judge_spread(judgements[i], values[i], references[i], tolerance_of(i));
-    return {};
+    std::optional<DecoderUse> use;
+    if (decode_) {
+        const PictureShape shape = picture_shape(session_.inputs()[*feeder_.picture()].cpu);
+        use.emplace(DecoderUse{request_.info, session_.outputs(), shape.width, shape.height,
+                               fed.frame, request_.decoder});
+    }
+    ModelAgreement agreement = judge_model(values, all, rule(), use ? &*use : nullptr);
+    // Only now is it worth to look at how far the reference is from itself.
+    if (onnxruntime_ && !agreement.outputs_are_good()) {
+        if (auto done = add_references(all, fed); !done) return done.error();
+        agreement = judge_model(values, all, rule(), use ? &*use : nullptr);
+    }
+    std::vector<Judgement> judgements;
+    for (const OutputAgreement& a : agreement.outputs)
+        judgements.push_back({a.is_good, a.excess, a.of_range, a.text});
+    return judgements;
 }
 
 // What ONNX Runtime gives for the twin that rounds each tensor to bf16; nothing where there is
@@ -289,13 +299,9 @@ Result<std::optional<Verification::Outputs>> Verification::run_rounded(const Fed
     return std::optional<Outputs>();
 }
 
-Result<void> Verification::agree_as_collections_do(std::vector<Judgement>& judgements,
-                                                   const std::vector<TensorData>& values,
-                                                   const std::vector<TensorData>& expected,
-                                                   const Fed& fed) {
-    const Rule rule = request_.numerics == "f32" ? Rule::f32 : Rule::standard;
-    std::vector<ExpectedOutput> all(expected.size());
-    for (size_t i = 0; i < expected.size(); ++i) all[i].plain = expected[i];
+// What ONNX Runtime makes of the model at its other levels, of an input that differs by one in a
+// million, and of the rounded twin.
+Result<void> Verification::add_references(std::vector<ExpectedOutput>& all, const Fed& fed) {
     const auto take = [&](const Outputs& outputs, std::vector<TensorData> ExpectedOutput::* to) {
         for (size_t i = 0; i < all.size(); ++i)
             if (const auto it = outputs.find(session_.outputs()[i].name); it != outputs.end())
@@ -315,59 +321,10 @@ Result<void> Verification::agree_as_collections_do(std::vector<Judgement>& judge
         if (!outputs && outputs.error().code != ErrorCode::device) return outputs.error();
         if (outputs) take(*outputs, &ExpectedOutput::levels);
     }
-    if (rule == Rule::standard) {
+    if (rule() == Rule::standard) {
         const auto outputs = run_rounded(fed);
         if (!outputs) return outputs.error();
         if (*outputs) take(**outputs, &ExpectedOutput::rounded);
-    }
-    for (size_t i = 0; i < judgements.size(); ++i) {
-        Judgement& j = judgements[i];
-        if (j.is_good) continue;
-        const OutputAgreement agreement = judge_agreement(values[i], all[i], rule);
-        j.is_good = agreement.is_good;
-        if (j.is_good) j.excess = 1;
-        j.text +=
-            (j.is_good ? ", but of a quantised model this is enough: " : "; ") + agreement.text;
-    }
-    return {};
-}
-
-Effect Verification::new_effect() const {
-    Effect effect;
-    effect.decoder = decode_->family();
-    if (was_quantised_) {
-        effect.least_iou = 0.9;
-        effect.most_score = 0.1;
-    }
-    return effect;
-}
-
-// A model that lists its boxes by score may list those of nearly the same score in another order,
-// and other ones at the end: what counts are the rows that reach the score threshold.
-Result<void> Verification::forgive_order(std::vector<Judgement>& judgements,
-                                         const std::vector<TensorData>& values,
-                                         const std::vector<TensorData>& expected,
-                                         const Frame& frame) {
-    const auto is_good = [](const Judgement& j) { return j.is_good; };
-    if (!decode_ || !decode_->lists_boxes() || std::ranges::all_of(judgements, is_good)) return {};
-    const auto own = decode_->reference_candidates(values, frame);
-    const auto wanted = decode_->reference_candidates(expected, frame);
-    if (!own || !wanted) return {};  // told at the decode stage
-    Effect rows = new_effect();
-    add_effect(rows, decode_->reference_select(*own, frame),
-               decode_->reference_select(*wanted, frame), decode_->score_threshold(), "");
-    // The scores of other rows than those must be good even so.
-    const bool scores =
-        judgements.size() > 1 ? std::ranges::any_of(judgements, is_good) : rows.expected != 0;
-    if (!scores || !rows.is_good()) return {};
-    for (Judgement& j : judgements) {
-        if (j.is_good) continue;
-        j.is_good = true;
-        j.excess = 1;
-        j.of_range = 0;
-        j.text += rows.expected == 0 ? ", but no row reaches the score threshold"
-                                     : ", but all " + std::to_string(rows.expected) +
-                                           " rows that reach the score threshold are there";
     }
     return {};
 }
@@ -428,7 +385,7 @@ Result<void> Verification::check_effect(const Sample& sample, const Fed& fed,
     if (!found) return found.error();
     auto candidates = decode_->reference_candidates(expected, fed.frame);
     if (!candidates) return candidates.error();
-    if (!report_.effect) report_.effect = new_effect();
+    if (!report_.effect) report_.effect.emplace().decoder = decode_->family();
     add_effect(*report_.effect, *found, decode_->reference_select(*candidates, fed.frame),
                decode_->score_threshold(), sample.name);
     const auto own_candidates = decode_->candidates(tensors(own), fed.own_frame);

@@ -33,7 +33,8 @@ struct Request {
     std::string compiled_name;  // in the report; "" = `compiled`
     std::string numerics = "auto", device = {};
     std::optional<double> tolerance;  // of the model stage, instead of the one of the type
-    ModelInfo info;                   // what the sidecar says
+    ModelInfo info;                   // what the sidecar says, and options over it
+    std::string pixels_from;          // who said mean and scale over the sidecar; "" = nobody
     std::string decoder;              // "" = by sidecar, ids or shapes
     bool layers = false;
 

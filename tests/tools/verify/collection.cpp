@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "lib/tools/verify/agreement.h"
 #include "lib/tools/verify/collection.h"
 #include "lib/tools/verify/compare.h"
 #include "lib/tools/verify/made_input.h"
@@ -76,7 +77,11 @@ TEST(Agreement, IsLongerOnlyWhereTheIdealDeviceIs) {
 
 TEST(Agreement, IsWithinTheSpreadOfTheReferenceItself) {
     const ExpectedOutput expected{floats({0, 1}), {floats({0.1f, 1})}, {}};
-    EXPECT_TRUE(judge_agreement(floats({0.15f, 1}), expected, Rule::f32).is_good);
+    const OutputAgreement within = judge_agreement(floats({0.15f, 1}), expected, Rule::f32);
+    EXPECT_TRUE(within.is_good);
+    EXPECT_NE(within.text.find(", as far as ONNX Runtime's own results are from one another"),
+              std::string::npos)
+        << within.text;
     EXPECT_FALSE(judge_agreement(floats({0.3f, 1}), expected, Rule::f32).is_good);
 }
 
@@ -96,6 +101,23 @@ TEST(Agreement, OfIntegersIsBeingTheSame) {
         judge_agreement(tensor<uint8_t>(DataType::uint8, {11, 20}), codes, Rule::f32).is_good);
     EXPECT_FALSE(
         judge_agreement(tensor<uint8_t>(DataType::uint8, {12, 20}), codes, Rule::f32).is_good);
+}
+
+// A code more or less is how sums round, whichever range the codes of a picture happen to have.
+TEST(Agreement, OfDequantisedCodesIsAStep) {
+    ExpectedOutput expected{floats({0, 0.5f, 1}), {}, {}, 0.25};
+    for (const Rule rule : {Rule::f32, Rule::standard}) {
+        EXPECT_TRUE(judge_agreement(floats({0.25f, 0.5f, 1}), expected, rule).is_good);
+        EXPECT_FALSE(judge_agreement(floats({0.5f, 0.5f, 1}), expected, rule).is_good);
+    }
+    expected.step.reset();
+    EXPECT_FALSE(judge_agreement(floats({0.25f, 0.5f, 1}), expected, Rule::f32).is_good);
+}
+
+TEST(Agreement, OfWhatWasMadeInt8IsALargerAngle) {
+    const ExpectedOutput expected{floats({1, 0}), {}, {}};
+    EXPECT_TRUE(judge_agreement(floats({1, 0.1f}), expected, Rule::made_int8).is_good);
+    EXPECT_FALSE(judge_agreement(floats({1, 0.2f}), expected, Rule::made_int8).is_good);
 }
 
 TEST(Recommendation, IsWhatFollowsTheOption) {
@@ -218,13 +240,16 @@ protected:
     }
 
     int run(const std::string& arguments) {
-        const std::string command = "cd '" + dir_.path() + "' && '" + program_ +
-                                    "' verify --all models --json results.json " + arguments +
-                                    " >out.txt 2>err.txt";
+        const int status = vartml("verify --all models --json results.json " + arguments);
+        json_ = nlohmann::json::parse(test::slurp(dir_ / "results.json"), nullptr, false);
+        return status;
+    }
+    int vartml(const std::string& arguments) {
+        const std::string command =
+            "cd '" + dir_.path() + "' && '" + program_ + "' " + arguments + " >out.txt 2>err.txt";
         const int status = std::system(command.c_str());
         out_ = test::slurp(dir_ / "out.txt");
         err_ = test::slurp(dir_ / "err.txt");
-        json_ = nlohmann::json::parse(test::slurp(dir_ / "results.json"), nullptr, false);
         return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     }
     bool says(const std::string& words) const { return out_.find(words) != std::string::npos; }
@@ -375,6 +400,24 @@ TEST_F(VerifyAll, KeepsToItsLimitsAndGoesOn) {
     EXPECT_EQ(run("--memory-limit 0.02"), 0) << out_ << err_;  // not enough for ONNX Runtime either
     EXPECT_EQ(row("plain.onnx").value("onnxruntime", ""), "refuses") << out_;
     EXPECT_EQ(json_.value("complete", false), true);
+}
+
+TEST_F(VerifyAll, IsExplainedByItsHelp) {
+    ASSERT_EQ(vartml("verify --all --help"), 0) << err_;
+    EXPECT_TRUE(says("--picture-size")) << out_;
+}
+
+// Who says how a picture is fed: an option over the sidecar, not the sidecar.
+TEST_F(VerifyAll, NamesTheOptionThatSaysThePixels) {
+    convolution({1, 3, 8, 8}).save(dir_ / "net.onnx");
+    test::spill(dir_ / "grey.png", png_of(100, 1));
+    ASSERT_EQ(vartml("verify net.onnx grey.png --mean 10"), 0) << out_ << err_;
+    EXPECT_TRUE(says("as the command line (--mean) says")) << out_;
+    test::spill(dir_ / "net.modelinfo", "[x]\ndir=input\nx-vartml-scale=0.01\n");
+    ASSERT_EQ(vartml("verify net.onnx grey.png --mean 10"), 0) << out_ << err_;
+    EXPECT_TRUE(says("as the command line (--mean) over the sidecar says")) << out_;
+    ASSERT_EQ(vartml("verify net.onnx grey.png"), 0) << out_ << err_;
+    EXPECT_TRUE(says("as the sidecar says")) << out_;
 }
 
 TEST_F(VerifyAll, SaysWhatIsMissing) {

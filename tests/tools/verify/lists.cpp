@@ -8,7 +8,9 @@
 #include <filesystem>
 
 #include "lib/compile/compile.h"
+#include "lib/tools/verify/agreement.h"
 #include "lib/tools/verify/folder_check.h"
+#include "lib/tools/verify/session.h"
 #include "lib/tools/verify/stages.h"
 #include "lib/tools/verify/verify.h"
 #include "tests/support/temp_dir.h"
@@ -54,37 +56,47 @@ void exchange(Stages& stages, size_t a, size_t b) {
     };
 }
 
-TEST(Lists, AreJudgedByTheRowsThatCount) {
-    if (!std::getenv("VARTML_ONNXRUNTIME_CHILD"))
-        GTEST_SKIP() << "built without ONNX Runtime's headers";
-    const test::TempDir folder;
-    save_list(folder / "net.onnx");
-    compiler::CompileRequest compile;
-    compile.model = folder / "net.onnx";
-    compile.output = folder / "net.rai";
-    const auto compiled = compiler::compile(compile);
-    ASSERT_TRUE(compiled) << compiled.error().message;
+class Lists : public testing::Test {
+protected:
+    void SetUp() override {
+        if (!std::getenv("VARTML_ONNXRUNTIME_CHILD"))
+            GTEST_SKIP() << "built without ONNX Runtime's headers";
+        compile(folder_ / "net.onnx");
+        r.model = folder_ / "net.onnx";
+        r.compiled = folder_ / "net.rai";
+        r.info.decoder = "detr";
+        r.num_samples = 1;
+        r.sample = [](size_t i) {
+            return Result<Sample>(
+                Sample{"zeros " + std::to_string(i),
+                       {},
+                       {{DataType::float32, {1, 3, 64, 64}, Buffer(size_t{4} * 3 * 64 * 64)}},
+                       {}});
+        };
+    }
 
+    void compile(const std::string& model) {
+        save_list(model);
+        compiler::CompileRequest compile;
+        compile.model = model;
+        compile.output = folder_ / "net.rai";
+        const auto compiled = compiler::compile(compile);
+        ASSERT_TRUE(compiled) << compiled.error().message;
+    }
+
+    const test::TempDir folder_;
     Request r;
-    r.model = folder / "net.onnx";
-    r.compiled = folder / "net.rai";
-    r.info.decoder = "detr";
-    r.num_samples = 1;
-    r.sample = [](size_t) {
-        return Result<Sample>(
-            Sample{"zeros",
-                   {},
-                   {{DataType::float32, {1, 3, 64, 64}, Buffer(size_t{4} * 3 * 64 * 64)}},
-                   {}});
-    };
+};
+
+TEST_F(Lists, AreJudgedByTheRowsThatCount) {
     struct Row {
         size_t a, b;
         bool is_good;
     };
     const Row rows[] = {
         {0, 0, true},
-        {1, 2, true},   // of the same score
-        {0, 1, false},  // the scores are no longer in order
+        {1, 2, true},  // of the same score
+        {0, 1, true},  // what is found is the same
     };
     for (const Row& row : rows) {
         Stages stages = product_stages();
@@ -108,6 +120,41 @@ TEST(Lists, AreJudgedByTheRowsThatCount) {
     EXPECT_EQ(report->first_fault()->subject, "output 'labels'");
 }
 
+// One picture is bad by a number that is no larger than the one by which the next is good.
+TEST_F(Lists, TellOfThePictureThatIsBad) {
+    r.num_samples = 2;
+    for (const size_t bad : {size_t{0}, size_t{1}}) {
+        SCOPED_TRACE(bad);
+        Stages stages = product_stages();
+        stages.run = [good = stages.run, bad, calls = size_t{0}](
+                         Session& session, const std::vector<Buffer>& inputs) mutable {
+            auto outputs = good(session, inputs);
+            if (!outputs) return outputs;
+            if (calls++ != bad) {  // another order of rows
+                for (Buffer& bytes : *outputs) {
+                    const size_t row = bytes.size() / 4;
+                    std::swap_ranges(&bytes[row], &bytes[row] + row, &bytes[2 * row]);
+                }
+                return outputs;
+            }
+            for (size_t i = 0; i + 4 <= (*outputs)[1].size(); i += 4) {  // other boxes
+                float value = 0;
+                std::memcpy(&value, &(*outputs)[1][i], 4);
+                value *= 1.2f;
+                std::memcpy(&(*outputs)[1][i], &value, 4);
+            }
+            return outputs;
+        };
+        const auto report = verify(r, stages);
+        ASSERT_TRUE(report) << report.error().message;
+        const Finding* fault = report->first_fault();
+        ASSERT_NE(fault, nullptr) << console_text(*report);
+        EXPECT_EQ(fault->subject, "output 'boxes'");
+        EXPECT_EQ(fault->sample, "zeros " + std::to_string(bad)) << console_text(*report);
+        EXPECT_NE(fault->text.find("1.2 times as long"), std::string::npos) << fault->text;
+    }
+}
+
 template <typename T>
 NamedTensor named(const std::string& name, DataType type, std::vector<int64_t> shape,
                   const std::vector<T>& numbers) {
@@ -126,8 +173,44 @@ void write_outputs(const std::string& folder, const std::vector<NamedTensor>& ou
         fs::rename(folder + "/input_" + std::to_string(i), folder + "/output_" + std::to_string(i));
 }
 
+// Which rows of noise come first is chance: no more of them may be off than on an ideal device.
+TEST_F(Lists, OfNoObjectsAreJudgedByTheirScores) {
+    const auto session = Session::open(r.compiled, {});
+    ASSERT_TRUE(session) << session.error().message;
+    ModelInfo info;
+    info.decoder = "detr";
+    info.score_threshold = 0.95;
+    const DecoderUse use{info, session->outputs(), 64, 64, {64, 64, {}}};
+    using Floats = std::vector<float>;
+    const Floats boxes = {.1f, .1f, .2f, .2f, .5f, .5f, .7f, .7f, .3f, .1f, .4f, .2f, 0, 0, 1, 1},
+                 others = {.6f, .1f, .9f, .2f, .1f, .5f, .3f, .7f, .3f, .1f, .4f, .2f, 0, 0, 1, 1};
+    const auto outputs = [](const std::vector<int64_t>& labels, const Floats& corners,
+                            const Floats& scores) {
+        return std::vector<TensorData>{named("", DataType::int64, {1, 4}, labels).data,
+                                       named("", DataType::float32, {1, 4, 4}, corners).data,
+                                       named("", DataType::float32, {1, 4}, scores).data};
+    };
+    const Floats scores = {.3f, .29f, .28f, .27f};
+    const auto plain = outputs({3, 1, 2, 5}, boxes, scores);
+    const auto found = outputs({7, 8, 2, 5}, others, scores);
+    const auto judge = [&](const std::vector<TensorData>& own,
+                           const std::vector<TensorData>& ideal) {
+        std::vector<ExpectedOutput> expected(3);
+        for (size_t i = 0; i < 3; ++i) expected[i] = {plain[i], {}, {ideal[i]}};
+        const ModelAgreement all = judge_model(own, expected, Rule::standard, &use);
+        return all.outputs_are_good() && all.objects.empty();
+    };
+    EXPECT_TRUE(judge(plain, plain));
+    EXPECT_TRUE(judge(found, found));
+    EXPECT_FALSE(judge(found, plain));
+    const auto louder = outputs({7, 8, 2, 5}, others, {.9f, .1f, .1f, .1f});
+    EXPECT_FALSE(judge(louder, found));
+    info.score_threshold = 0.1;  // they are objects
+    EXPECT_FALSE(judge(found, plain));
+}
+
 // No sidecar says what the second input is for, but verify fed it.
-TEST(Lists, AreInTheUnitsOfTheSizeThatIsFed) {
+TEST(ListsInPixels, AreInTheUnitsOfTheSizeThatIsFed) {
     TinyOnnx m;
     m.input("images", {1, 3, 64, 64})
         .input("sizes", {1, 2})
@@ -173,6 +256,47 @@ TEST(Lists, AreInTheUnitsOfTheSizeThatIsFed) {
         ASSERT_TRUE(verdict) << verdict.error().message;
         EXPECT_EQ(verdict->agrees, right == 64) << verdict->text;
     }
+}
+
+// Scores of 30 are none: what a decoder makes of them is noise, whose differences say nothing.
+TEST(ListsOfAnotherDecoder, AreJudgedByTheirNumbersAlone) {
+    TinyOnnx m;
+    m.input("images", {1, 3, 64, 64})
+        .floats("b", {1, 4, 4},
+                {.1f, .1f, .2f, .2f, .5f, .5f, .7f, .7f, .3f, .1f, .4f, .2f, 0, 0, 1, 1})
+        .floats("s", {1, 4}, {30, 20, 10, 5})
+        .floats("l", {1, 4}, {3, 1, 2, 5})
+        .ints("two", {2}, {1, 1})
+        .node("ReduceMean", {"images"}, {"mean"})
+        .node("Reshape", {"mean", "two"}, {"zero"})
+        .node("Add", {"b", "zero"}, {"boxes"})
+        .node("Add", {"s", "zero"}, {"scores"})
+        .node("Add", {"l", "zero"}, {"l_sum"})
+        .node("Cast", {"l_sum"}, {"labels"}, {{"to", int64_t{TinyOnnx::int64}}})
+        .output("labels", {1, 4}, TinyOnnx::int64)
+        .output("boxes")
+        .output("scores");
+    const test::TempDir folder;
+    m.save(folder / "net.onnx");
+    test::spill(folder / "net.modelinfo", "[modelinfo]\nversion=1.0\nx-vartml-decoder=detr\n");
+    compiler::CompileRequest compile;
+    compile.model = folder / "net.onnx";
+    compile.output = folder / "net.rai";
+    const auto compiled = compiler::compile(compile);
+    ASSERT_TRUE(compiled) << compiled.error().message;
+    const test::TempDir place;
+    ASSERT_TRUE(write_request(place.path(), {named("images", DataType::float32, {1, 3, 64, 64},
+                                                   std::vector<float>(3 * 64 * 64))}));
+    const std::vector<float> boxes = {.1f, .1f, .2f, .2f, .5f, .5f, .7f, .7f,
+                                      .3f, .1f, .4f, .2f, 0,   0,   1,   1};
+    write_outputs(place / reference_levels[0],
+                  {named("labels", DataType::int64, {1, 4}, std::vector<int64_t>{3, 1, 2, 5}),
+                   named("boxes", DataType::float32, {1, 4, 4}, boxes),
+                   named("scores", DataType::float32, {1, 4},
+                         std::vector<float>{30.3f, 20.2f, 10.1f, 5.05f})});
+    const auto verdict = check_folder({folder / "net.onnx", folder / "net.rai", place.path()});
+    ASSERT_TRUE(verdict) << verdict.error().message;
+    EXPECT_TRUE(verdict->agrees) << verdict->text;
 }
 
 }  // namespace

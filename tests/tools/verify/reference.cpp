@@ -127,7 +127,7 @@ TEST(Effect, CountsWhatIsFoundAgainLostAndNew) {
         {{at(0, .9f, 1)}, {at(0, .9f)}, 0, 1, 1, 0, false},  // another class
         {{at(8, .9f)}, {at(0, .9f)}, 0, 1, 1, 0, false},     // elsewhere
         {{at(2, .9f)}, {at(0, .9f)}, 1, 0, 0, 0, false},     // IoU 0.67
-        {{at(0, .8f)}, {at(0, .9f)}, 1, 0, 0, 0, false},     // score
+        {{at(0, .75f)}, {at(0, .9f)}, 1, 0, 0, 0, false},    // score
         {{}, {at(0, .51f)}, 0, 0, 0, 1, true},               // at the threshold
         {{at(0, .51f)}, {}, 0, 0, 0, 1, true},
         {{at(40, .9f), at(0, .9f)}, {at(0, .9f), at(40, .9f)}, 2, 0, 0, 0, true},  // any order
@@ -226,27 +226,6 @@ TEST(Judge, SaysThatNothingWasComparedWhereThereIsNoCandidate) {
     EXPECT_NE(text.find("Decode and NMS are not checked"), std::string::npos) << text;
     EXPECT_EQ(text.find("good"), std::string::npos) << text;
     EXPECT_NE(json_text(report).find("\"good\": null"), std::string::npos);
-}
-
-TEST(Judge, TakesTheSpreadOfTheReferenceForItsTolerance) {
-    const auto data = [](float middle) {
-        TensorData t{DataType::float32, {3}, std::vector<std::byte>(12)};
-        const float values[] = {0, middle, 1};
-        std::memcpy(t.bytes.data(), values, 12);
-        return t;
-    };
-    const Tolerance tolerance{Measure::range, 1e-4, 1};
-    const auto judged = [&](float found, const std::vector<TensorData>& references) {
-        const auto plain = judge_output(data(found), data(0.5f), tolerance, "");
-        return judge_spread(*plain, data(found), references, tolerance);
-    };
-    EXPECT_FALSE(judged(0.52f, {data(0.5f)}).is_good);
-    EXPECT_FALSE(judged(0.52f, {data(0.5f), data(0.50002f)}).is_good);
-    const Judgement good = judged(0.52f, {data(0.5f), data(0.53f)});
-    EXPECT_TRUE(good.is_good);
-    EXPECT_NE(good.text.find("optimisation levels differ as much"), std::string::npos);
-    EXPECT_FALSE(judged(0.6f, {data(0.5f), data(0.53f)}).is_good);
-    EXPECT_EQ(judged(0.5f, {data(0.5f), data(0.53f)}).text.find("levels"), std::string::npos);
 }
 
 }  // namespace

@@ -275,6 +275,53 @@ TEST_F(Stage, SaysWhenStagesTogetherLoseDetections) {
               std::string::npos);
 }
 
+// ---- an output of one number
+
+// The difference of two inputs that are near each other: what bf16 keeps of the larger one is as
+// much as that. 4/3 of it is what an ideal device gives.
+TEST(OneNumber, MayBeAsLongAsAnIdealDeviceMakesIt) {
+    if (!std::getenv("VARTML_ONNXRUNTIME_CHILD"))
+        GTEST_SKIP() << "built without ONNX Runtime's headers";
+    const test::TempDir folder;
+    TinyOnnx m;
+    m.input("x", {1, 2}).floats("w", {2, 1}, {1, -1}).node("MatMul", {"x", "w"}, {"y"});
+    m.output("y").save(folder / "net.onnx");
+    compiler::CompileRequest compile;
+    compile.model = folder / "net.onnx";
+    compile.output = folder / "net.rai";
+    compile.convert_floats = false;
+    const auto compiled = compiler::compile(compile);
+    ASSERT_TRUE(compiled) << compiled.error().message;
+    Request r;
+    r.model = compile.model;
+    r.compiled = compile.output;
+    r.num_samples = 1;
+    r.sample = [](size_t) {
+        const float x[] = {1 + 0.75f / 128, 1};
+        TensorData data{DataType::float32, {1, 2}, std::vector<std::byte>(sizeof x)};
+        std::memcpy(data.bytes.data(), x, sizeof x);
+        return Result<Sample>(Sample{"near", {}, {std::move(data)}, {}});
+    };
+    struct Row {
+        const char* numerics;
+        float (*change)(float);
+        bool is_good;
+    };
+    const Row rows[] = {
+        {"auto", [](float) { return 1 / 128.f; }, true},
+        {"auto", [](float) { return 2 / 128.f; }, false},
+        {"f32", [](float) { return 1 / 128.f; }, false},
+    };
+    for (const Row& row : rows) {
+        Stages stages = product_stages();
+        change_output(stages, row.change);
+        r.numerics = row.numerics;
+        const auto report = verify(r, stages);
+        ASSERT_TRUE(report) << report.error().message;
+        EXPECT_EQ(report->is_good(), row.is_good) << console_text(*report);
+    }
+}
+
 // ---- quantised models
 
 ::onnx::TensorProto codes(const std::string& name, const Ints& shape, const std::string& bytes) {

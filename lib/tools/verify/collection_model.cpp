@@ -140,7 +140,7 @@ private:
     std::string why_no_rounded_;
 };
 
-// Without the path of the model, which the row has, too.
+// Without the path of the model, which the row has, too; with the limit that it came to.
 std::string ModelSteps::short_text(std::string text) const {
     const std::string refusal = "ONNX Runtime " + reference_.version() + " does not run it: ";
     if (const size_t at = text.find(refusal); at != text.npos) text.erase(at, refusal.size());
@@ -148,7 +148,7 @@ std::string ModelSteps::short_text(std::string text) const {
         text.erase(at, model_.size() + 2);
     for (size_t at; (at = text.find(folder_ + '/')) != text.npos;)
         text.erase(at, folder_.size() + 1);
-    return text;
+    return with_limits(std::move(text), request_.limits);
 }
 
 Result<ChildResult> ModelSteps::run_vartml(std::vector<std::string> arguments) const {

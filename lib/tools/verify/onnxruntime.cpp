@@ -2,6 +2,7 @@
 #include "lib/tools/verify/onnxruntime.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <string_view>
 
@@ -26,13 +27,28 @@ std::string last_line(std::string text) {
 
 std::string why_it_ended(const ChildResult& ended, const Limits& limits) {
     if (ended.timed_out)
-        return "takes longer than " + std::to_string(limits.time.count() / 1000) + " s";
+        return "takes longer than " + std::to_string(limits.time.count() / 1000) +
+               " s (--time-limit S allows more)";
     if (ended.cancelled) return "was interrupted";
     const std::string said = last_line(ended.stderr_tail);
     if (ended.signal != 0)
         return "ended by signal " + std::to_string(ended.signal) +
                (said.empty() ? "" : " (" + said + ")");
     return said.empty() ? "ended with status " + std::to_string(ended.exit_status) : said;
+}
+
+std::string with_limits(std::string text, const Limits& limits) {
+    // As this program, ONNX Runtime and the C++ library say it.
+    constexpr std::string_view out_of_memory[] = {"not enough memory", "Failed to allocate memory",
+                                                  "std::bad_alloc"};
+    const bool is_memory = std::ranges::any_of(
+        out_of_memory, [&](std::string_view words) { return text.find(words) != text.npos; });
+    if (!is_memory || limits.memory == 0) return text;
+    char gib[40];
+    std::snprintf(gib, sizeof gib, "%.3g",
+                  static_cast<double>(limits.memory) / (uint64_t{1} << 30));
+    return text + " (the limit of each process is " + gib +
+           " GiB; --memory-limit GIB allows another, 0 any)";
 }
 
 Result<OnnxRuntime> OnnxRuntime::find() {

@@ -25,6 +25,9 @@ struct Limits {
 // last line that it printed.
 std::string why_it_ended(const ChildResult& ended, const Limits& limits);
 
+// The text, and where it says that there is too little memory, what the limit is and its option.
+std::string with_limits(std::string text, const Limits& limits);
+
 class OnnxRuntime {
 public:
     // Errors: not_found with what to install, where the child or the library is not there.

@@ -26,14 +26,27 @@ std::string samples_text(const Report& r) {
                : count(r.samples, r.kind);
 }
 
+// What the one number that is farthest off means, and why that is no fault.
 std::string model_words(const Report& r) {
     const Finding* worst = nullptr;
     for (const Finding& f : r.findings)
         if (f.stage == Stage::model && (!worst || f.of_range > worst->of_range)) worst = &f;
     if (!worst) return {};
-    if (worst->of_range == 0) return "the outputs are the same";
-    return "largest difference " + number(worst->of_range * 100, "%.2g") + " % of the range, in " +
-           worst->subject;
+    const auto is_same = [](const Finding& f) { return f.stage != Stage::model || f.excess == 0; };
+    if (worst->of_range == 0)
+        return std::ranges::all_of(r.findings, is_same) ? "the outputs are the same"
+                                                        : "what the outputs list is the same";
+    constexpr double most_plain = 0.01;
+    const std::string far = number(worst->of_range * 100, "%.2g") + " %";
+    if (worst->of_range < most_plain)
+        return "no number is farther off than " + far + " of its output's range, which is in " +
+               worst->subject;
+    return "each output as a whole is as near as it must be.\nThe one number that is farthest "
+           "off, in " +
+           worst->subject + ", differs by " + far +
+           " of that output's range (its greatest less its least number; of a single number the "
+           "number itself). That is no fault where the output as a whole is near: " +
+           worst->text;
 }
 
 std::string detection_words(const Effect& e) {

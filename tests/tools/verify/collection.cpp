@@ -120,6 +120,18 @@ TEST(Agreement, OfWhatWasMadeInt8IsALargerAngle) {
     EXPECT_FALSE(judge_agreement(floats({1, 0.2f}), expected, Rule::made_int8).is_good);
 }
 
+TEST(Limits, AreNamedWithTheirOptions) {
+    const Limits limits{std::chrono::seconds(20), uint64_t{6} << 30};
+    EXPECT_EQ(with_limits("not enough memory", limits),
+              "not enough memory (the limit of each process is 6 GiB; --memory-limit GIB allows "
+              "another, 0 any)");
+    EXPECT_EQ(with_limits("not enough memory", {}), "not enough memory");
+    EXPECT_EQ(with_limits("a node is unknown", limits), "a node is unknown");
+    ChildResult late;
+    late.timed_out = true;
+    EXPECT_EQ(why_it_ended(late, limits), "takes longer than 20 s (--time-limit S allows more)");
+}
+
 TEST(Recommendation, IsWhatFollowsTheOption) {
     struct Case {
         const char *refusal, *shape;

@@ -322,6 +322,33 @@ TEST(OneNumber, MayBeAsLongAsAnIdealDeviceMakesIt) {
     }
 }
 
+TEST(Words, SayWhatALargeDifferenceOfOneNumberMeans) {
+    Report report;
+    report.reference = "ONNX Runtime";
+    report.kind = "picture";
+    report.samples = 1;
+    Finding& found = report.findings.emplace_back();
+    found.subject = "output 'y'";
+    found.text = "cosine 0.9995, at least 0.999";
+    found.of_range = 0.22;
+    const std::string words = console_text(report);
+    EXPECT_NE(words.find("agrees with ONNX Runtime on 1 picture: each output as a whole is as near "
+                         "as it must be.\n"),
+              words.npos)
+        << words;
+    EXPECT_NE(words.find("differs by 22 % of that output's range (its greatest less its least "
+                         "number; of a single number the number itself). That is no fault where "
+                         "the output as a whole is near: cosine 0.9995, at least 0.999.\n"),
+              words.npos)
+        << words;
+    found.of_range = 0.002;
+    EXPECT_NE(
+        console_text(report).find("no number is farther off than 0.2 % of its output's range, "
+                                  "which is in output 'y'.\n"),
+        std::string::npos)
+        << console_text(report);
+}
+
 // ---- quantised models
 
 ::onnx::TensorProto codes(const std::string& name, const Ints& shape, const std::string& bytes) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // FastestDet: one map of stride 16, [1,5+C,h,w] or [1,h*w,5+C]: objectness, x, y, width, height,
 // classes. Score objectness^0.6 * class^0.4; centre (g + tanh) * s, size sigmoid of the input.
+// Some exports make the boxes inside the model: centre and size in pixels, objectness, classes. No
+// shape tells which it is, but each centre of those lies beside its cell.
 #include <cmath>
 
 #include "lib/vision/families.h"
@@ -34,27 +36,47 @@ public:
                      Candidates& out) override {
         auto m = cells_.read(tensors[form_.output]);
         if (!m) return std::move(m).error();
+        const bool is_final = has_final_boxes(*m);
+        const size_t objectness = is_final ? 4 : 0;
         const kernels::Scores list = scores_of(*m, box_columns, form_.classes);
         // A class counts at most 1: the objectness alone must reach this, or a little less.
         const float least = context.threshold > 0
                                 ? 0.9999f * std::pow(context.threshold, 1 / object_weight)
                                 : context.threshold;
-        const size_t count = kernels::positions_above(scores_of(*m, 0, 1), least, found_.data());
+        const size_t count =
+            kernels::positions_above(scores_of(*m, objectness, 1), least, found_.data());
         for (size_t i = 0; i < count; ++i) {
             const kernels::BestClass best = best_class(list, found_[i]);
-            const float object = m->value(found_[i], 0);
+            const float object = m->value(found_[i], objectness);
             if (!best.finite || !std::isfinite(object)) {
                 ++out.not_finite;
                 continue;
             }
             const float score = std::pow(std::max(object, 0.f), object_weight) *
                                 std::pow(std::max(best.score, 0.f), class_weight);
-            if (score >= context.threshold) out.add(box(*m, found_[i], score, best.class_id));
+            if (score < context.threshold) continue;
+            out.add(is_final ? centred_box(*m, found_[i], score, best.class_id)
+                             : box(*m, found_[i], score, best.class_id));
         }
         return {};
     }
 
 private:
+    // Centres in pixels, each at most a cell from the corner of its own. What is from 0 to 1 in
+    // place of the first is not beside the cells from the third column on.
+    bool has_final_boxes(const Matrix& m) const {
+        const auto side = static_cast<float>(form_.level.stride);
+        const float most = 1.25f * side;  // for the sake of bf16 and int8
+        for (uint32_t cell = 0; cell < m.rows; ++cell) {
+            const auto x = static_cast<float>(cell % form_.level.width) * side;
+            const auto y = static_cast<float>(cell / form_.level.width) * side;
+            if (!(std::abs(m.value(cell, 0) - x) <= most) ||
+                !(std::abs(m.value(cell, 1) - y) <= most))
+                return false;
+        }
+        return form_.level.width > 2 && form_.level.height > 2;
+    }
+
     Candidate box(const Matrix& m, uint32_t cell, float score, int32_t class_id) const {
         const auto side = static_cast<float>(form_.level.stride);
         const auto x = static_cast<float>(cell % form_.level.width);

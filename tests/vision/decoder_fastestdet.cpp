@@ -91,6 +91,25 @@ TEST(FastestDet, DecodesAsTheReferenceOnFramesOfAnySize) {
     }
 }
 
+// The same boxes as the model gives them where it makes them itself.
+TEST(FastestDet, ReadsBoxesThatAreMadeInsideTheModel) {
+    RefTensor t = make(4);
+    const auto want = ref_face_nms(reference(t), 0.65, 0.45);
+    EXPECT_GT(want.size(), 5u);
+    const std::vector<RefFace> boxes = reference(t);
+    for (size_t p = 0; p < t.positions; ++p) {
+        const auto& box = boxes[p].box;
+        float* const row = &t.data[p * t.attributes];
+        row[4] = row[0];
+        row[0] = static_cast<float>((box.x0 + box.x1) / 2);
+        row[1] = static_cast<float>((box.y0 + box.y1) / 2);
+        row[2] = static_cast<float>(box.x1 - box.x0);
+        row[3] = static_cast<float>(box.y1 - box.y0);
+    }
+    const Decoded found = decode_case(fastestdet(), {stored_cpu(t, "output")}, whole);
+    expect_faces(found, on_frame(want, whole), "boxes of the model");
+}
+
 TEST(FastestDet, GivesTheSameFloatsFromTheNpusView) {
     RefTensor t = make(7);
     const Decoded npu = decode_case(fastestdet(), {stored_map(t, true)}, whole);

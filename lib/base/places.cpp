@@ -12,6 +12,11 @@ std::string vartml_program() {
     return chosen && *chosen ? chosen : std::string(installed_vartml_program());
 }
 
+std::string xrt_module() {
+    const char* const chosen = std::getenv("VARTML_XRT_MODULE");
+    return chosen && *chosen ? chosen : std::string(installed_xrt_module());
+}
+
 std::string user_cache_folder() {
     // A relative path is to be ignored (XDG Base Directory Specification).
     const char* const cache = std::getenv("XDG_CACHE_HOME");

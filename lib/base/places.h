@@ -10,6 +10,10 @@ namespace vartml {
 // VARTML_COMPILER, else where it was installed.
 std::string vartml_program();
 std::string_view installed_vartml_program();
+// Path of the module behind which XRT is: the environment variable VARTML_XRT_MODULE, else where it
+// was installed; "" where this build has none.
+std::string xrt_module();
+std::string_view installed_xrt_module();
 // Path of the program vartml-onnxruntime.
 std::string_view installed_onnxruntime_program();
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runners of models that are in memory, as create_runner makes them from a file.
 #pragma once
+#include <cstdlib>
 #include <memory>
 #include <utility>
 
@@ -14,6 +15,8 @@ namespace vartml::test {
 inline std::shared_ptr<runtime::VaimlRunner> make_runner(artifact::CompiledModel model,
                                                          runtime::Options options = {}) {
     options.log_level = LogLevel::warning;
+    // The tests of memory run with that of each provider.
+    if (const char* memory = std::getenv("VARTML_TEST_MEMORY")) options.memory = memory;
     auto state = runtime::prepare("fake.rai", std::move(model), std::move(options));
     if (!state) {
         ADD_FAILURE() << state.error().message;

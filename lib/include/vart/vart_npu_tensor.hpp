@@ -67,9 +67,9 @@ enum class MemoryLayout {
 /// Where the bytes of a tensor are, and so whether the NPU can reach them without a copy.
 enum class MemoryType {
     UNKNOWN,
-    XRT_BO,                ///< a buffer object: what Runner::allocate_npu_tensor gives
-    DMA_FD,                ///< a dma-buf (or memfd) file descriptor; the data starts at offset 0
-    USER_POINTER_CMA,      ///< pointer to memory that the device reaches
+    XRT_BO,            ///< a buffer object: what Runner::allocate_npu_tensor gives, or an xrt::bo
+    DMA_FD,            ///< a dma-buf (or memfd) file descriptor; the data starts at offset 0
+    USER_POINTER_CMA,  ///< pointer to memory that the device reaches
     USER_POINTER_NON_CMA,  ///< any other pointer (new, malloc); CPU views only
 };
 
@@ -118,7 +118,9 @@ class NpuTensor {
 public:
     /// Wraps a buffer that stays the caller's and must outlive this tensor and every run that uses
     /// it. `buffer` is the address of the data, for DMA_FD of an `int` with the descriptor (the
-    /// number is copied, the descriptor must stay open), for XRT_BO of a buffer object.
+    /// number is copied, the descriptor must stay open), for XRT_BO of a buffer object: what
+    /// get_buffer() of a runner's tensor gave or, in a process that uses XRT, an xrt::bo, which the
+    /// tensor shares.
     /// \throws std::runtime_error if the buffer is null, the memory type is UNKNOWN or does not fit
     /// the view (HW with USER_POINTER_NON_CMA), or the description is not consistent; the text
     /// names the tensor and the fault.
@@ -131,7 +133,8 @@ public:
     /// An empty tensor: no buffer, memory type UNKNOWN, default description.
     NpuTensor();
 
-    /// What the constructor was given: the pointer, for XRT_BO the address of the buffer object,
+    /// What the constructor was given: the pointer, for XRT_BO the address of the buffer object (an
+    /// xrt::bo where the runner's vartml_memory is "xrt"),
     /// for DMA_FD the address of the stored descriptor. nullptr if empty; the non-const form also
     /// for a read-only buffer.
     void* get_buffer();
@@ -142,7 +145,8 @@ public:
     void* get_virtual_address();
     const void* get_virtual_address() const;
 
-    /// Address on the device's bus; 0 where there is none (host memory, every type but XRT_BO).
+    /// Address on the device's bus; 0 where there is none (host memory, every type but XRT_BO), for
+    /// a sub-tensor its own.
     uint64_t get_physical_address() const;
 
     /// The description given at construction; valid as long as this tensor.

@@ -140,9 +140,13 @@ void Engine::SharedConversion::run_item(size_t, size_t item) noexcept {
 }
 
 // Addresses of an element; its CPU views are converted, the others handed to the device.
-uint64_t Engine::begin(Element& element, const vart::NpuTensor* inputs,
-                       const vart::NpuTensor* outputs) {
+Result<void> Engine::begin(Element& element, const vart::NpuTensor* inputs,
+                           const vart::NpuTensor* outputs, uint64_t& total) {
     uint64_t copied = 0, conversions = 0;
+    Result<void> moved;
+    const auto note = [&moved](Result<void> now) {
+        if (!now && moved) moved = std::move(now);
+    };
     for (size_t i = 0; i < inputs_.size(); ++i) {
         const Port& port = inputs_[i];
         NpuTensorPriv& tensor = *NpuTensorPrivAccess::get(inputs[i]);
@@ -157,7 +161,8 @@ uint64_t Engine::begin(Element& element, const vart::NpuTensor* inputs,
             ++conversions;
         } else {
             data = tensor.device_bytes();
-            if (!options_.skip_input_sync) tensor.begin_device_access(false, port.hw_size_bytes);
+            if (!options_.skip_input_sync)
+                note(tensor.begin_device_access(false, port.hw_size_bytes));
         }
         if (port.program_index >= 0)
             element.input_addresses[static_cast<size_t>(port.program_index)] = data;
@@ -167,23 +172,29 @@ uint64_t Engine::begin(Element& element, const vart::NpuTensor* inputs,
         const Port& port = outputs_[i];
         NpuTensorPriv& tensor = *NpuTensorPrivAccess::get(outputs[i]);
         if (!port.conversion && !options_.skip_output_sync)
-            tensor.begin_device_access(true, port.hw_size_bytes);
+            note(tensor.begin_device_access(true, port.hw_size_bytes));
         element.output_addresses[static_cast<size_t>(port.program_index)] =
             port.conversion ? element.outputs[i].bytes.get() : tensor.device_bytes();
     }
     counters_.conversions.fetch_add(conversions, std::memory_order_relaxed);
-    return copied;
+    total += copied;
+    return moved;
 }
 
 // The results of an element, and its memory back to the CPU.
-uint64_t Engine::end(Element& element, const vart::NpuTensor* inputs,
-                     const vart::NpuTensor* outputs, bool is_good) {
+Result<void> Engine::end(Element& element, const vart::NpuTensor* inputs,
+                         const vart::NpuTensor* outputs, bool is_good, uint64_t& total) {
     uint64_t copied = 0, conversions = 0;
+    Result<void> moved;
+    const auto note = [&moved](Result<void> now) {
+        if (!now && moved) moved = std::move(now);
+    };
     for (size_t i = 0; i < outputs_.size(); ++i) {
         const Port& port = outputs_[i];
         NpuTensorPriv& tensor = *NpuTensorPrivAccess::get(outputs[i]);
         if (!port.conversion) {
-            if (!options_.skip_output_sync) tensor.end_device_access(true, port.hw_size_bytes);
+            if (!options_.skip_output_sync)
+                note(tensor.end_device_access(true, port.hw_size_bytes));
             continue;
         }
         if (!is_good) continue;
@@ -195,10 +206,12 @@ uint64_t Engine::end(Element& element, const vart::NpuTensor* inputs,
     }
     for (size_t i = 0; i < inputs_.size(); ++i)
         if (!inputs_[i].conversion && !options_.skip_input_sync)
-            NpuTensorPrivAccess::get(inputs[i])->end_device_access(false, inputs_[i].hw_size_bytes);
+            note(NpuTensorPrivAccess::get(inputs[i])->end_device_access(false,
+                                                                        inputs_[i].hw_size_bytes));
     counters_.bytes_copied_out.fetch_add(copied, std::memory_order_relaxed);
     counters_.conversions.fetch_add(conversions, std::memory_order_relaxed);
-    return copied;
+    total += copied;
+    return moved;
 }
 
 Result<void> Engine::run_group(device::Run run, Recording* recording) noexcept {
@@ -223,11 +236,16 @@ Result<void> Engine::run(const vart::NpuTensor* inputs, const vart::NpuTensor* o
             return std::pair{inputs + (done + i) * inputs_.size(),
                              outputs + (done + i) * outputs_.size()};
         };
+        Result<void> result;
+        const auto note = [&result](Result<void> now) {
+            if (!now && result) result = std::move(now);
+        };
         for (size_t i = 0; i < count; ++i)
-            copied += begin(lane.elements[i], at(i).first, at(i).second);
-        auto result = run_group({std::span(lane.frames).first(count), slot}, recording);
+            note(begin(lane.elements[i], at(i).first, at(i).second, copied));
+        if (result) result = run_group({std::span(lane.frames).first(count), slot}, recording);
+        const bool is_good = bool(result);
         for (size_t i = 0; i < count; ++i)
-            copied += end(lane.elements[i], at(i).first, at(i).second, bool(result));
+            note(end(lane.elements[i], at(i).first, at(i).second, is_good, copied));
         counters_.conversions.fetch_add(count * border_conversions_, std::memory_order_relaxed);
         if (!result) return result;
         done += count;

@@ -101,11 +101,12 @@ private:
     Result<void> add_ports(const device::Program& program, const TensorTables& tables);
     Result<void> add_lane();
     Result<Element> make_element() const;
-    // Both say how many bytes they copied.
-    uint64_t begin(Element& element, const vart::NpuTensor* inputs, const vart::NpuTensor* outputs);
+    // Both add up how many bytes they copied. Errors: those of the tensors' memory.
+    Result<void> begin(Element& element, const vart::NpuTensor* inputs,
+                       const vart::NpuTensor* outputs, uint64_t& copied);
     Result<void> run_group(device::Run run, Recording* recording) noexcept;
-    uint64_t end(Element& element, const vart::NpuTensor* inputs, const vart::NpuTensor* outputs,
-                 bool is_good);
+    Result<void> end(Element& element, const vart::NpuTensor* inputs,
+                     const vart::NpuTensor* outputs, bool is_good, uint64_t& copied);
 
     std::unique_ptr<device::Executable> executable_;
     EngineOptions options_;

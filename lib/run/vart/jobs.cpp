@@ -66,7 +66,8 @@ std::string difference(const NpuTensorInfo& found, const NpuTensorInfo& wanted) 
     return {};
 }
 
-Verdict check_tensor(const NpuTensor& tensor, const NpuTensorInfo& wanted, size_t batch) {
+Verdict check_tensor(const NpuTensor& tensor, const NpuTensorInfo& wanted, size_t batch,
+                     MemoryProvider* provider) {
     const auto fault = [&](const std::string& text) {
         return Verdict{refusal(wanted.direction),
                        std::string(noun(wanted.direction)) + " " + in_quotes(wanted.name) +
@@ -78,7 +79,7 @@ Verdict check_tensor(const NpuTensor& tensor, const NpuTensorInfo& wanted, size_
     if (!text.empty()) return fault(text);
     if (priv->is_const && wanted.direction == TensorDirection::OUTPUT)
         return fault("the NpuTensor was made from a const buffer");
-    if (const auto mapped = priv->map(); !mapped) return fault(mapped.error().message);
+    if (const auto mapped = priv->map(provider); !mapped) return fault(mapped.error().message);
     return {};
 }
 
@@ -93,7 +94,9 @@ Verdict check_list(const Expected& expected, TensorDirection direction, const Te
                                             noun(direction) + " tensors, the model has " +
                                             std::to_string(wanted.size())};
         for (size_t i = 0; i < wanted.size(); ++i)
-            if (Verdict verdict = check_tensor(batch[b][i], wanted[i], b); !verdict) return verdict;
+            if (Verdict verdict = check_tensor(batch[b][i], wanted[i], b, expected.memory);
+                !verdict)
+                return verdict;
     }
     return {};
 }

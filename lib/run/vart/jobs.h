@@ -58,9 +58,10 @@ struct Expected {
     const TensorTables* tables;
     vart::TensorType input_type, output_type;
     size_t batch_size;
+    MemoryProvider* memory;  // of the runner
 };
 
-// Touches no buffer; maps descriptors.
+// Touches no buffer; imports or maps descriptors.
 Verdict check_tensors(const Expected& expected, const Tensors& inputs, const Tensors& outputs);
 
 struct JobOptions {

@@ -14,6 +14,7 @@
 #include <string>
 #include <utility>
 
+#include "lib/run/memory/xrt_memory.h"
 #include "lib/run/vart/tensor_info.h"
 #include "lib/run/vart/vart_errors.h"
 
@@ -56,10 +57,18 @@ Result<void> check_buffer(const NpuTensorInfo& info, const void* buffer, MemoryT
             return check_descriptor(info, priv.fd, priv.identity);
         case MemoryType::XRT_BO:
             priv.object = vartml::runtime::find_buffer_object(buffer);
-            if (!priv.object)
-                return fault(info,
-                             "the address is no live buffer object of the memory provider 'host'; "
-                             "pass get_buffer() of a tensor from allocate_npu_tensor");
+            if (!priv.object) {
+                auto memory = vartml::runtime::wrap_xrt_bo(buffer);
+                if (!memory) return fault(info, memory.error().message);
+                if (!*memory)
+                    return fault(info,
+                                 "the address is no live buffer object, and this process does not "
+                                 "use XRT, whose xrt::bo it could be; pass get_buffer() of a "
+                                 "tensor from allocate_npu_tensor");
+                const size_t size_bytes = (*memory)->size_bytes();
+                priv.object = std::make_shared<vartml::runtime::BufferObject>(
+                    vartml::runtime::BufferObject{*std::move(memory), 0, size_bytes, false, {}});
+            }
             if (priv.object->size_bytes < info.size_in_bytes)
                 return fault(info, "the buffer object holds " +
                                        std::to_string(priv.object->size_bytes) +
@@ -115,15 +124,28 @@ void sync_dma_buf(int fd, uint64_t flags, std::atomic<bool>& is_dma_buf) {
 }  // namespace
 
 NpuTensorPriv::~NpuTensorPriv() {
-    if (mapped_) munmap(mapped_, info.size_in_bytes);
+    if (mapped_ && !imported_) munmap(mapped_, info.size_in_bytes);
 }
 
-Result<std::byte*> NpuTensorPriv::map() {
+Result<std::byte*> NpuTensorPriv::map(vartml::runtime::MemoryProvider* provider) {
     if (object) return object->data();
     if (memory_type != MemoryType::DMA_FD)
         return static_cast<std::byte*>(const_cast<void*>(buffer));
     const std::lock_guard lock(mutex_);
     if (mapped_) return mapped_;
+    if (provider) {
+        auto imported = provider->import(fd);
+        if (!imported) return imported.error();
+        if (*imported && (*imported)->size_bytes() < info.size_in_bytes)
+            return Error{ErrorCode::device, "the provider '" + provider->name() + "' imports " +
+                                                std::to_string((*imported)->size_bytes()) +
+                                                " bytes of descriptor " + std::to_string(fd) +
+                                                ", expected " + std::to_string(info.size_in_bytes)};
+        if (*imported) {
+            imported_ = *std::move(imported);
+            return mapped_ = imported_->data();
+        }
+    }
     const int access =
         info.direction == TensorDirection::OUTPUT ? PROT_READ | PROT_WRITE : PROT_READ;
     void* const address = mmap(nullptr, info.size_in_bytes, access, MAP_SHARED, fd, 0);
@@ -150,14 +172,19 @@ std::byte* NpuTensorPriv::device_bytes() {
     return object ? object->device_data() : *map();
 }
 
-void NpuTensorPriv::begin_device_access(bool writes, size_t size_bytes) {
+Result<void> NpuTensorPriv::begin_device_access(bool writes, size_t size_bytes) {
     begin_cpu_access(writes);  // of a dma-buf: the software NPU is a CPU
-    if (object && !writes) object->memory->to_device(object->offset, size_bytes);
+    if (writes) return {};
+    if (object) return object->memory->to_device(object->offset, size_bytes);
+    return imported_ ? imported_->to_device(0, size_bytes) : Result<void>();
 }
 
-void NpuTensorPriv::end_device_access(bool writes, size_t size_bytes) {
-    if (object && writes) object->memory->from_device(object->offset, size_bytes);
+Result<void> NpuTensorPriv::end_device_access(bool writes, size_t size_bytes) {
+    Result<void> moved;
+    if (writes && object) moved = object->memory->from_device(object->offset, size_bytes);
+    if (writes && imported_) moved = imported_->from_device(0, size_bytes);
     end_cpu_access(writes);
+    return moved;
 }
 
 NpuTensor::NpuTensor() = default;
@@ -187,7 +214,9 @@ void* NpuTensor::get_virtual_address() {
 }
 
 uint64_t NpuTensor::get_physical_address() const {
-    return 0;  // host memory has none that a device could use
+    if (!priv_ || !priv_->object) return 0;
+    const uint64_t address = priv_->object->memory->physical_address();
+    return address ? address + priv_->object->offset : 0;
 }
 
 const NpuTensorInfo& NpuTensor::get_info() const {
@@ -206,10 +235,10 @@ void NpuTensor::sync_buffer() const {
                   "sync_buffer works on tensors from allocate_npu_tensor and "
                   "allocate_sub_tensor only; sync wrapped memory by its own means"));
     const auto& object = *priv_->object;
-    if (priv_->info.direction == TensorDirection::INPUT)
-        object.memory->to_device(object.offset, object.size_bytes);
-    else
-        object.memory->from_device(object.offset, object.size_bytes);
+    const auto moved = priv_->info.direction == TensorDirection::INPUT
+                           ? object.memory->to_device(object.offset, object.size_bytes)
+                           : object.memory->from_device(object.offset, object.size_bytes);
+    if (!moved) vartml::runtime::throw_runtime(fault(get_info(), moved.error().message));
 }
 
 int NpuTensor::export_buffer() const {
@@ -235,7 +264,7 @@ vart::NpuTensor make_allocated(const vart::NpuTensorInfo& info,
     priv->info = info;
     priv->memory_type = vart::MemoryType::XRT_BO;
     priv->is_allocated = true;
-    priv->buffer = object.get();
+    priv->buffer = object->address();
     priv->identity = object->memory->identity();
     priv->object = std::move(object);
     return vart::NpuTensorPrivAccess::make(std::move(priv));

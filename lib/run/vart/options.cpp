@@ -140,7 +140,7 @@ const std::vector<Row>& rows() {
         flag("ai_analyzer_profiling", &O::ai_analyzer_profiling),
         // Seen in public sample code; accepted so that it runs unchanged.
         text("name", {}, [](O& o, S v) { o.name = v; }),
-        number("xdna_device_index", u, 0, 0, [](O& o, uint64_t v) { o.xdna_device_index = v; }),
+        number("xdna_device_index", u, 0, 255, [](O& o, uint64_t v) { o.xdna_device_index = v; }),
         flag("ai_analyzer_visualization", &O::ai_analyzer_visualization),
         flag("no_failsafe", &O::no_failsafe),
         // ours

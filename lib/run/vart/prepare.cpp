@@ -18,6 +18,8 @@
 #include "lib/base/saturating.h"
 #include "lib/model/program.h"
 #include "lib/model/stats_descriptor.h"
+#include "lib/run/memory/host_memory.h"
+#include "lib/run/memory/xrt_memory.h"
 #include "lib/run/vart/capture.h"
 #include "lib/run/vart/partitions.h"
 #include "lib/run/vart/runner.h"
@@ -416,8 +418,29 @@ RunnerState::~RunnerState() {
     if (engine) executor->call([this] { engine.reset(); });
 }
 
+Result<std::shared_ptr<MemoryProvider>> open_memory(const Options& options) {
+    if (options.memory == "xrt") {
+        auto memory = xrt_memory(static_cast<unsigned>(options.xdna_device_index));
+        if (memory) return memory;
+        return fault(memory.error().code, "option 'vartml_memory' is 'xrt': " +
+                                              memory.error().message + "; or set it to \"host\"");
+    }
+    if (options.xdna_device_index != 0)
+        return fault(ErrorCode::invalid_argument,
+                     "option 'xdna_device_index' is " + std::to_string(options.xdna_device_index) +
+                         ", and host memory has no device but 0; set it to 0, or vartml_memory to "
+                         "\"xrt\"");
+    return host_memory(options.noncoherent ? Coherence::noncoherent : Coherence::coherent);
+}
+
 Result<std::unique_ptr<RunnerState>> prepare(const std::string& path, artifact::CompiledModel model,
-                                             Options options) {
+                                             Options options,
+                                             std::shared_ptr<MemoryProvider> memory) {
+    if (!memory) {
+        auto opened = open_memory(options);
+        if (!opened) return opened.error();
+        memory = *std::move(opened);
+    }
     if (auto good = check_config(options, model); !good) return good.error();
     if (auto good = check_partitions(path, model); !good) return good.error();
     if (auto good = check_memory(path, model); !good) return good.error();
@@ -445,6 +468,7 @@ Result<std::unique_ptr<RunnerState>> prepare(const std::string& path, artifact::
     if (!analyzer) return analyzer.error();
 
     auto state = std::make_unique<RunnerState>(path, std::move(options), std::move(model));
+    state->memory = std::move(memory);
     state->columns.emplace(std::move(*columns));
     state->analyzer = std::move(*analyzer);
     if (state->analyzer)

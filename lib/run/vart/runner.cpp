@@ -16,7 +16,6 @@
 
 #include "lib/base/file.h"
 #include "lib/model/compiled_model.h"
-#include "lib/run/vart/host_memory.h"
 #include "lib/run/vart/tensor_info.h"
 #include "lib/run/vart/vart_errors.h"
 
@@ -150,7 +149,7 @@ std::any VaimlRunner::get_property(const std::string& key) const {
 
 Expected VaimlRunner::expected() const {
     return {&state_->tables, state_->options.input_tensor_type, state_->options.output_tensor_type,
-            get_batch_size()};
+            get_batch_size(), state_->memory.get()};
 }
 
 // A call failed: its text is kept for the property last_error and, unless that was done where it
@@ -244,15 +243,16 @@ NpuTensor VaimlRunner::allocate_npu_tensor(const NpuTensorInfo& info, uint32_t m
                                               std::to_string(memory_bank) + ", expected 0 to " +
                                               std::to_string(num_banks - 1)});
     return or_no_memory("allocate_npu_tensor", [&] {
-        auto memory = HostMemory::allocate(info.size_in_bytes, state_->options.noncoherent
-                                                                   ? Coherence::noncoherent
-                                                                   : Coherence::coherent);
-        if (!memory)
-            throw_runtime({memory.error().code, "allocate_npu_tensor: tensor " +
+        auto object = [&]() -> Result<std::shared_ptr<BufferObject>> {
+            auto memory = state_->memory->allocate(info.size_in_bytes, memory_bank);
+            if (!memory) return memory.error();
+            return make_buffer_object(std::move(*memory), 0, info.size_in_bytes, false);
+        }();
+        if (!object)
+            throw_runtime({object.error().code, "allocate_npu_tensor: tensor " +
                                                     in_quotes(info.name) + ": " +
-                                                    memory.error().message});
-        return make_allocated(info,
-                              make_buffer_object(std::move(*memory), 0, info.size_in_bytes, false));
+                                                    object.error().message});
+        return make_allocated(info, std::move(*object));
     });
 }
 
@@ -283,8 +283,12 @@ NpuTensor VaimlRunner::allocate_sub_tensor(const NpuTensor& parent, const NpuTen
         refuse("offset " + std::to_string(offset) + " is no multiple of the element size of " +
                std::to_string(element) + " bytes");
     return or_no_memory("allocate_sub_tensor", [&] {
-        return make_allocated(
-            info, make_buffer_object(priv->object->memory, offset, info.size_in_bytes, true));
+        auto part = make_buffer_object(priv->object->memory, offset, info.size_in_bytes, true);
+        if (!part)
+            throw_runtime({part.error().code, "allocate_sub_tensor: tensor " +
+                                                  in_quotes(info.name) + ": " +
+                                                  part.error().message});
+        return make_allocated(info, std::move(*part));
     });
 }
 
@@ -297,15 +301,6 @@ Error fault(ErrorCode code, const std::string& text) {
 
 Error with_prefix(const Error& error) {
     return error.message.starts_with("create_runner: ") ? error : fault(error.code, error.message);
-}
-
-// What is understood, but not in this release, is refused and never ignored.
-Result<void> check_release(const Options& options) {
-    if (options.memory == "xrt")
-        return fault(ErrorCode::unsupported,
-                     "option 'vartml_memory' is 'xrt', and this build has no XRT; set it to "
-                     "\"host\"");
-    return {};
 }
 
 // Where a .tar.gz is unpacked: the folder of the options stays, that of the default name goes with
@@ -335,12 +330,13 @@ std::shared_ptr<Runner> RunnerFactory::create_runner(
     return or_no_memory("create_runner", [&]() -> std::shared_ptr<Runner> {
         auto parsed = parse_options(options);
         if (!parsed) throw_invalid_argument(parsed.error());
-        if (auto good = check_release(*parsed); !good) throw_runtime(good.error());
+        auto memory = open_memory(*parsed);
+        if (!memory) throw_runtime(memory.error());
         auto model =
             vartml::artifact::read(model_path, {.extraction = extraction(*parsed, model_path)});
         if (!model) throw_runtime(with_prefix(model.error()));
         const bool no_failsafe = parsed->no_failsafe;
-        auto state = prepare(model_path, std::move(*model), std::move(*parsed));
+        auto state = prepare(model_path, std::move(*model), std::move(*parsed), std::move(*memory));
         if (!state) throw_runtime(state.error());
         if (no_failsafe)
             (*state)->logger(vartml::LogLevel::info, "option 'no_failsafe' has no effect here");
@@ -412,7 +408,7 @@ constexpr Row rows[] = {
      [](const State&) { return std::any(std::vector<size_t>(16, available_memory())); }},
     {"desired_batch_size", [](const State& s) { return std::any(s.model.desired_batch_size); }},
     {"device_name", [](const State& s) { return std::any(s.model.device); }},
-    {"export_kind", [](const State&) { return std::any(host_export_kind()); }},
+    {"export_kind", [](const State& s) { return std::any(s.memory->export_kind()); }},
     {"input_tensor_type", [](const State& s) { return std::any(s.options.input_tensor_type); }},
     {"jobs_completed", [](const State& s) { return std::any(read(s.jobs->counters().completed)); }},
     {"jobs_failed", [](const State& s) { return std::any(read(s.jobs->counters().failed)); }},
@@ -428,7 +424,7 @@ constexpr Row rows[] = {
      }},
     {"max_concurrent_runs",
      [](const State& s) { return std::any(static_cast<uint32_t>(s.options.max_concurrent_runs)); }},
-    {"memory_provider", [](const State& s) { return std::any(s.options.memory); }},
+    {"memory_provider", [](const State& s) { return std::any(s.memory->name()); }},
     {"model_format", [](const State& s) { return std::any(s.model.format); }},
     {"model_name", [](const State& s) { return std::any(s.model.model_name); }},
     {"model_path", [](const State& s) { return std::any(s.model_path); }},

@@ -34,6 +34,7 @@ struct RunnerState {
     const Logger logger;
     artifact::CompiledModel model;  // without its graphs
     TensorTables tables;
+    std::shared_ptr<MemoryProvider> memory;  // of option vartml_memory
     std::optional<ColumnReservation> columns;
     device::Device* device = nullptr;
     std::string target;
@@ -45,10 +46,14 @@ struct RunnerState {
     std::unique_ptr<Jobs> jobs;             // goes first
 };
 
+// Where the options want tensors to come from. Errors: those of create_runner.
+Result<std::shared_ptr<MemoryProvider>> open_memory(const Options& options);
+
 // From a model in memory to a state that is ready to run. `path` is for messages and properties.
-// Errors: those of create_runner.
+// Without `memory` it is open_memory(options). Errors: those of create_runner.
 Result<std::unique_ptr<RunnerState>> prepare(const std::string& path, artifact::CompiledModel model,
-                                             Options options);
+                                             Options options,
+                                             std::shared_ptr<MemoryProvider> memory = nullptr);
 
 class VaimlRunner final : public vart::Runner {
 public:

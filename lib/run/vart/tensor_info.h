@@ -15,7 +15,7 @@
 #include <vart/vart_npu_tensor.hpp>
 #include <vart/vart_runner_factory.hpp>
 
-#include "lib/run/vart/host_memory.h"
+#include "lib/run/memory/memory.h"
 
 namespace vart {
 
@@ -29,9 +29,9 @@ public:
     NpuTensorPriv(const NpuTensorPriv&) = delete;
     NpuTensorPriv& operator=(const NpuTensorPriv&) = delete;
 
-    // Address of the CPU's bytes: maps a descriptor at the first call. Errors: io with the system's
-    // reason.
-    vartml::Result<std::byte*> map();
+    // Address of the CPU's bytes: at the first call the provider, where it does that, imports a
+    // descriptor, else it is mapped. Errors: io with the system's reason, those of the provider.
+    vartml::Result<std::byte*> map(vartml::runtime::MemoryProvider* provider = nullptr);
     // Address of the device's bytes, after map() has succeeded; the CPU's but for noncoherent
     // memory.
     std::byte* device_bytes();
@@ -40,9 +40,9 @@ public:
     void begin_cpu_access(bool writes);
     void end_cpu_access(bool writes);
     // The same around a run on device_bytes(): `writes` is true for an output. Moves the first
-    // `size_bytes` of noncoherent memory to the device, or back from it.
-    void begin_device_access(bool writes, size_t size_bytes);
-    void end_device_access(bool writes, size_t size_bytes);
+    // `size_bytes` to the device, or back from it. Errors: those of the provider.
+    vartml::Result<void> begin_device_access(bool writes, size_t size_bytes);
+    vartml::Result<void> end_device_access(bool writes, size_t size_bytes);
 
     NpuTensorInfo info;
     MemoryType memory_type = MemoryType::UNKNOWN;
@@ -56,7 +56,8 @@ public:
 private:
     std::mutex mutex_;  // guards the mapping; a leaf lock
     std::byte* mapped_ = nullptr;
-    std::atomic<bool> is_dma_buf_{true};  // until the kernel says otherwise
+    std::shared_ptr<vartml::runtime::Memory> imported_;  // mapped_ is its
+    std::atomic<bool> is_dma_buf_{true};                 // until the kernel says otherwise
 };
 
 // The only door from the runtime to the inside of an NpuTensor.
@@ -74,7 +75,7 @@ public:
 
 namespace vartml::runtime {
 
-// A tensor over (a part of) a memory of the host provider; `info` was checked.
+// A tensor over (a part of) a memory of a provider; `info` was checked.
 vart::NpuTensor make_allocated(const vart::NpuTensorInfo& info,
                                std::shared_ptr<BufferObject> object);
 

@@ -25,6 +25,7 @@
 #include "lib/base/places.h"
 #include "lib/base/process.h"
 #include "lib/model/target.h"
+#include "lib/run/memory/xrt_memory.h"
 #include "lib/run/softnpu/processor.h"
 #include "lib/tools/doctor/checks.h"
 #include "lib/tools/doctor/doctor.h"
@@ -278,17 +279,14 @@ void check_nodes(Examination& e) {
     }
 }
 
-// XRT: absent, too old for its memory to be used, or fine. Read from the name of its library, so
-// that nothing of it is loaded.
+// XRT: absent, not used by this build, not fitting it, or fine. Its version is read from the name
+// of its library.
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int oldest_major = 2, oldest_minor = 16;
-
 struct Xrt {
-    std::string file;
-    int major = 0, minor = 0;
+    std::string file, version;
 };
 
 std::vector<std::string> usual_folders() {
@@ -306,10 +304,10 @@ std::optional<Xrt> find_xrt(const std::string& folder) {
     std::error_code error;
     for (const auto& entry : fs::directory_iterator(folder, error)) {
         const std::string name = entry.path().filename().string();
-        Xrt xrt{.file = entry.path().string()};
+        int major, minor;
         // Links of shorter versions lead to the file itself.
-        if (std::sscanf(name.c_str(), "libxrt_coreutil.so.%d.%d", &xrt.major, &xrt.minor) == 2)
-            return xrt;
+        if (std::sscanf(name.c_str(), "libxrt_coreutil.so.%d.%d", &major, &minor) == 2)
+            return Xrt{entry.path().string(), std::to_string(major) + '.' + std::to_string(minor)};
     }
     return std::nullopt;
 }
@@ -319,18 +317,20 @@ std::optional<Xrt> find_xrt(const std::string& folder) {
 void check_xrt(Examination& e) {
     std::vector<std::string> folders = e.request.surroundings.xrt_folders;
     if (folders.empty()) folders = usual_folders();
-    for (const std::string& folder : folders) {
-        const auto xrt = find_xrt(folder);
-        if (!xrt) continue;
-        const std::string version = std::to_string(xrt->major) + '.' + std::to_string(xrt->minor);
-        e.report.facts["xrt"] = version;
-        if (std::pair(xrt->major, xrt->minor) >= std::pair(oldest_major, oldest_minor))
-            return e.fine("XRT " + version + " (" + xrt->file + ")");
-        return e.problem("XRT " + version + " is too old (" + xrt->file +
-                             "), its memory can be used from 2.16 on",
-                         "install XRT 2.16 or later, or remove the old one: dpkg -S " + xrt->file);
-    }
-    e.fine("XRT is not installed; only boards that share memory with it need it");
+    std::optional<Xrt> xrt;
+    for (size_t i = 0; i < folders.size() && !xrt; ++i) xrt = find_xrt(folders[i]);
+    if (!xrt) return e.fine("XRT is not installed; only boards that share memory with it need it");
+    const std::string found = "XRT " + xrt->version + " (" + xrt->file + ")";
+    e.report.facts["xrt"] = xrt->version;
+    if (std::error_code error; !fs::exists(xrt_module(), error))
+        return e.fine(found + "; this package is installed without the module that uses it");
+    const auto memory = runtime::xrt_memory(0);
+    if (memory) return e.fine(found + "; vartml_memory=xrt takes the memory of its device 0");
+    if (memory.error().code == ErrorCode::not_found)
+        return e.fine(found + "; it has no device whose memory vartml_memory=xrt could take");
+    e.problem(found + " does not fit this package: " + memory.error().message,
+              "build this package where this XRT is installed, or source the setup.sh of the XRT "
+              "that it was built with");
 }
 
 namespace {

@@ -82,7 +82,12 @@ TEST_F(Factory, TakesNoOtherRunnerType) {
 // Options come first: the model is not even looked for.
 TEST_F(Factory, LooksAtOptionsBeforeTheModel) {
     expect_refusal(refusal("/nowhere/m.rai", {{"colour", 1}}), "A", {"unknown option 'colour'"});
-    expect_refusal(refusal("/nowhere/m.rai", {{"vartml_memory", "xrt"}}), "R", {"'vartml_memory'"});
+    // Where XRT is used, it has no such device.
+    expect_refusal(
+        refusal("/nowhere/m.rai", {{"vartml_memory", "xrt"}, {"xdna_device_index", 255u}}), "R",
+        {"'vartml_memory' is 'xrt': XRT cannot ", "or set it to \"host\""});
+    expect_refusal(refusal("/nowhere/m.rai", {{"xdna_device_index", 1u}}), "R",
+                   {"'xdna_device_index' is 1", "vartml_memory"});
     expect_refusal(refusal(path, {{"vartml_device", "xrt"}}), "R",
                    {"XRT is memory only", "vartml_memory"});
 }

@@ -7,7 +7,7 @@
 #include <functional>
 #include <stdexcept>
 
-#include "lib/run/vart/host_memory.h"
+#include "lib/run/memory/host_memory.h"
 #include "lib/run/vart/tensor_info.h"
 #include "tests/support/fake_runner.h"
 

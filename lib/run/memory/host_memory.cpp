@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/run/vart/host_memory.h"
+#include "lib/run/memory/host_memory.h"
 
 #include <fcntl.h>
 #include <linux/udmabuf.h>
@@ -12,7 +12,6 @@
 #include <cstring>
 #include <limits>
 #include <mutex>
-#include <unordered_map>
 
 namespace vartml::runtime {
 namespace {
@@ -53,17 +52,21 @@ bool makes_dma_bufs() {
     return works;
 }
 
-// Live buffer objects. A leaf lock: nothing else is locked while it is held.
-struct Objects {
-    std::mutex mutex;
-    std::unordered_map<const void*, std::weak_ptr<BufferObject>> live;  // guarded by mutex
-};
+class HostProvider final : public MemoryProvider {
+public:
+    explicit HostProvider(Coherence coherence) : coherence_(coherence) {}
+    std::string name() const override { return "host"; }
+    Result<std::shared_ptr<Memory>> allocate(size_t size_bytes, unsigned) override {
+        auto memory = HostMemory::allocate(size_bytes, coherence_);
+        if (!memory) return memory.error();
+        return std::shared_ptr<Memory>(*std::move(memory));
+    }
+    Result<std::shared_ptr<Memory>> import(int) override { return std::shared_ptr<Memory>(); }
+    std::string export_kind() const override { return makes_dma_bufs() ? "dma-buf" : "memfd"; }
 
-// Never deleted: tensors may outlive static destructors.
-Objects& objects() {
-    static Objects* const instance = new Objects;
-    return *instance;
-}
+private:
+    const Coherence coherence_;
+};
 
 }  // namespace
 
@@ -103,18 +106,20 @@ HostMemory::~HostMemory() {
 }
 
 // Equal bytes stay untouched: two runs may share an input.
-void HostMemory::to_device(size_t offset, size_t size_bytes) {
-    if (!device_data_) return;
+Result<void> HostMemory::to_device(size_t offset, size_t size_bytes) {
+    if (!device_data_) return {};
     const std::lock_guard lock(moving_);
     if (std::memcmp(device_data_ + offset, data_ + offset, size_bytes) != 0)
         std::memcpy(device_data_ + offset, data_ + offset, size_bytes);
+    return {};
 }
 
-void HostMemory::from_device(size_t offset, size_t size_bytes) {
-    if (!device_data_) return;
+Result<void> HostMemory::from_device(size_t offset, size_t size_bytes) {
+    if (!device_data_) return {};
     const std::lock_guard lock(moving_);
     if (std::memcmp(data_ + offset, device_data_ + offset, size_bytes) != 0)
         std::memcpy(data_ + offset, device_data_ + offset, size_bytes);
+    return {};
 }
 
 // Never a memfd where the kind is "dma-buf": a large buffer may be more than the kernel's limit.
@@ -122,30 +127,8 @@ int HostMemory::export_fd() const {
     return makes_dma_bufs() ? make_dma_buf(fd_, size_bytes_) : fcntl(fd_, F_DUPFD_CLOEXEC, 0);
 }
 
-std::string host_export_kind() {
-    return makes_dma_bufs() ? "dma-buf" : "memfd";
-}
-
-std::shared_ptr<BufferObject> make_buffer_object(std::shared_ptr<HostMemory> memory, size_t offset,
-                                                 size_t size_bytes, bool is_sub) {
-    const auto forget = [](BufferObject* object) {
-        {
-            const std::lock_guard lock(objects().mutex);
-            objects().live.erase(object);
-        }
-        delete object;
-    };
-    std::shared_ptr<BufferObject> object(
-        new BufferObject{std::move(memory), offset, size_bytes, is_sub}, forget);
-    const std::lock_guard lock(objects().mutex);
-    objects().live.emplace(object.get(), object);
-    return object;
-}
-
-std::shared_ptr<BufferObject> find_buffer_object(const void* address) {
-    const std::lock_guard lock(objects().mutex);
-    const auto found = objects().live.find(address);
-    return found == objects().live.end() ? nullptr : found->second.lock();
+std::shared_ptr<MemoryProvider> host_memory(Coherence coherence) {
+    return std::make_shared<HostProvider>(coherence);
 }
 
 }  // namespace vartml::runtime

@@ -5,10 +5,27 @@
 #include <string_view>
 #include <utility>
 
+#include "lib/tools/verify/made_input.h"
 #include "lib/tools/verify/reference.h"
 #include "lib/vision/modelinfo.h"
 
 namespace vartml::verify {
+
+std::vector<std::string> feed_sizes(ModelInfo& info, const std::vector<TensorInfo>& inputs) {
+    std::vector<std::string> names;
+    for (const TensorInfo& input : inputs) {
+        if (!is_size(input.name, input.cpu.size)) continue;
+        if (std::ranges::find(info.inputs, input.name, &ModelInfo::Input::name) !=
+            info.inputs.end())
+            continue;
+        ModelInfo::Input said;
+        said.name = input.name;
+        said.feed = "frame-size";
+        info.inputs.push_back(std::move(said));
+        names.push_back(input.name);
+    }
+    return names;
+}
 
 const ModelInfo::Input* Feeder::sidecar_input(const std::string& name) const {
     const auto it = std::ranges::find(info_.inputs, name, &ModelInfo::Input::name);

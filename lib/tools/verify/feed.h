@@ -21,6 +21,10 @@ struct Fed {
     std::optional<Judgement> preprocess;  // of a picture
 };
 
+// Inputs that the sidecar does not name and whose own name says that they take the size of a
+// picture become frame-size. Their names.
+std::vector<std::string> feed_sizes(ModelInfo& info, const std::vector<TensorInfo>& inputs);
+
 class Feeder {
 public:
     // The first two must outlive it. `pixels_from`: who says mean and scale, where it is not the

@@ -98,7 +98,8 @@ public:
         expected_ = std::move(*expected);
         auto info = find_modelinfo("", check_.model, session_.description().modelinfo);
         if (info) info_ = std::move(*info);
-        say_sizes();
+        // A size that was fed is that of the frame, whose pixels boxes are in.
+        feed_sizes(info_, session_.inputs());
         const Feeder feeder(session_, info_, "");
         auto fed = feeder.feed(*sample, product_stages());
         if (!fed) return fed.error();
@@ -118,20 +119,6 @@ public:
     }
 
 private:
-    // A size that was fed is that of the frame, whose pixels boxes are in.
-    void say_sizes() {
-        for (const TensorInfo& input : session_.inputs()) {
-            if (!is_size(input.name, input.cpu.size)) continue;
-            if (std::ranges::find(info_.inputs, input.name, &ModelInfo::Input::name) !=
-                info_.inputs.end())
-                continue;
-            ModelInfo::Input said;
-            said.name = input.name;
-            said.feed = "frame-size";
-            info_.inputs.push_back(std::move(said));
-        }
-    }
-
     void judge(std::optional<size_t> picture, const Frame& frame) {
         std::optional<DecoderUse> use;
         if (picture) {

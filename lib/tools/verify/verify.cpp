@@ -31,7 +31,9 @@ public:
         : request_(request),
           stages_(stages),
           session_(std::move(session)),
-          feeder_(session_, request.info, request.decoder, request.pixels_from) {}
+          info_(request.info),
+          sizes_(feed_sizes(info_, session_.inputs())),
+          feeder_(session_, info_, request.decoder, request.pixels_from) {}
 
     Result<Report> run();
 
@@ -82,6 +84,8 @@ private:
     const Request& request_;
     const Stages& stages_;
     Session session_;
+    ModelInfo info_;
+    const std::vector<std::string> sizes_;  // inputs that no sidecar names
     const Feeder feeder_;
     std::optional<OnnxRuntime> onnxruntime_;
     std::string why_no_onnxruntime_;
@@ -95,7 +99,7 @@ private:
 
 // What nobody asked for need not be there.
 Result<void> Verification::open_decoder() {
-    const bool asked = !request_.decoder.empty() || !request_.info.decoder.empty();
+    const bool asked = !request_.decoder.empty() || !info_.decoder.empty();
     if (!feeder_.picture()) {
         const std::string why = "no input is a picture";
         if (!request_.decoder.empty())
@@ -104,8 +108,8 @@ Result<void> Verification::open_decoder() {
         return {};
     }
     const PictureShape shape = picture_shape(session_.inputs()[*feeder_.picture()].cpu);
-    auto path = DecodePath::create(request_.info, session_.outputs(), shape.width, shape.height,
-                                   request_.decoder);
+    auto path =
+        DecodePath::create(info_, session_.outputs(), shape.width, shape.height, request_.decoder);
     if (path) {
         decode_.emplace(std::move(*path));
         return {};
@@ -260,8 +264,8 @@ Result<std::vector<Judgement>> Verification::judge_by_rule(const std::vector<Ten
     std::optional<DecoderUse> use;
     if (decode_) {
         const PictureShape shape = picture_shape(session_.inputs()[*feeder_.picture()].cpu);
-        use.emplace(DecoderUse{request_.info, session_.outputs(), shape.width, shape.height,
-                               fed.frame, request_.decoder});
+        use.emplace(DecoderUse{info_, session_.outputs(), shape.width, shape.height, fed.frame,
+                               request_.decoder});
     }
     ModelAgreement agreement = judge_model(values, all, rule(), use ? &*use : nullptr);
     // Only now is it worth to look at how far the reference is from itself.
@@ -441,6 +445,12 @@ Result<Report> Verification::run() {
     report_.notes.insert(
         report_.notes.begin(),
         fed_pictures ? feeder_.words() : "pre-process was not checked: give pictures to check it");
+    for (const std::string& name : sizes_)
+        if (fed_pictures)
+            report_.notes.push_back("input '" + name +
+                                    "' was fed the size of the picture, as its name says; a "
+                                    "pipeline wants it in the sidecar: [" +
+                                    name + "] dir=input x-vartml-feed=frame-size");
     for (const std::string& doubt :
          decode_ ? std::vector{decode_->doubt(), decode_->suspicion()} : std::vector<std::string>())
         if (!doubt.empty()) report_.notes.push_back(doubt);

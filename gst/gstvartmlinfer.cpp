@@ -265,10 +265,25 @@ gboolean sink_event(GstPad*, GstObject* parent, GstEvent* event) {
     return stream_of(parent)->sink_event(event);
 }
 
+// Frames of a layout that is not linear are "not negotiated" upstream, which names nothing.
+void explain_layout(GstObject* element, GstQuery* query) {
+    gboolean accepted;
+    GstCaps* caps;
+    gst_query_parse_accept_caps_result(query, &accepted);
+    gst_query_parse_accept_caps(query, &caps);
+    if (accepted || !gst_caps_is_fixed(caps) || !gst_video_is_dma_drm_caps(caps)) return;
+    const auto format = frame_format(caps);
+    if (format) return;
+    Failure failure;
+    (void)fail(failure, "infer-caps", format.error(), nullptr);
+    post_warning(element, "take the frames", failure);
+}
+
 gboolean sink_query(GstPad* pad, GstObject* parent, GstQuery* query) {
     if (is_serialized(query)) return stream_of(parent)->sink_query(query);
     const gboolean answered = gst_pad_query_default(pad, parent, query);
     if (answered && GST_QUERY_TYPE(query) == GST_QUERY_CAPS) stream_of(parent)->narrow_caps(query);
+    if (answered && GST_QUERY_TYPE(query) == GST_QUERY_ACCEPT_CAPS) explain_layout(parent, query);
     return answered;
 }
 

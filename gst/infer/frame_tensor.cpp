@@ -271,11 +271,11 @@ GstCaps* FrameTensor::caps() const {
         g_value_init(&v, G_TYPE_STRING);
         g_value_set_string(&v, gst_video_format_to_string(format));
         gst_value_list_append_and_take_value(&list, &v);
-        const char* fourcc = drm_fourcc(format);
-        if (!fourcc) continue;
+        const std::string fourcc = drm_fourcc(format);
+        if (fourcc.empty()) continue;
         GValue drm = G_VALUE_INIT;
         g_value_init(&drm, G_TYPE_STRING);
-        g_value_set_string(&drm, fourcc);
+        g_value_set_string(&drm, fourcc.c_str());
         gst_value_list_append_and_take_value(&drm_list, &drm);
     }
     GstStructure* plain =

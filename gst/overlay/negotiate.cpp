@@ -43,8 +43,8 @@ GstCaps* drawable_caps() {
         g_value_init(&text, G_TYPE_STRING);
         g_value_set_string(&text, gst_video_format_to_string(format));
         gst_value_list_append_value(&formats, &text);
-        if (const char* fourcc = drm_fourcc(format)) {
-            g_value_set_string(&text, fourcc);
+        if (const std::string fourcc = drm_fourcc(format); !fourcc.empty()) {
+            g_value_set_string(&text, fourcc.c_str());
             gst_value_list_append_value(&fourccs, &text);
         }
         g_value_unset(&text);

@@ -2,7 +2,9 @@
 #include "gst/support/picture_info.h"
 
 #include <gst/allocators/gstdmabuf.h>
+#include <xf86drm.h>
 
+#include <cstdlib>
 #include <string>
 
 namespace vartml::gst {
@@ -13,32 +15,31 @@ using vartml::PixelFormat;
 struct Format {
     GstVideoFormat gst;
     PixelFormat pixel;
-    const char* drm;  // fourcc of the linear layout, nullptr where there is none
 };
 // The order is that of preference in caps.
 constexpr Format formats[] = {
-    {GST_VIDEO_FORMAT_NV12, PixelFormat::NV12, "NV12"},
-    {GST_VIDEO_FORMAT_NV21, PixelFormat::NV21, "NV21"},
-    {GST_VIDEO_FORMAT_NV16, PixelFormat::NV16, "NV16"},
-    {GST_VIDEO_FORMAT_NV24, PixelFormat::NV24, "NV24"},
-    {GST_VIDEO_FORMAT_I420, PixelFormat::I420, "YU12"},
-    {GST_VIDEO_FORMAT_YV12, PixelFormat::YV12, "YV12"},
-    {GST_VIDEO_FORMAT_Y42B, PixelFormat::Y42B, "YU16"},
-    {GST_VIDEO_FORMAT_P010_10LE, PixelFormat::P010_10LE, "P010"},
-    {GST_VIDEO_FORMAT_I420_10LE, PixelFormat::I420_10LE, nullptr},
-    {GST_VIDEO_FORMAT_YUY2, PixelFormat::YUY2, "YUYV"},
-    {GST_VIDEO_FORMAT_UYVY, PixelFormat::UYVY, "UYVY"},
-    {GST_VIDEO_FORMAT_RGB, PixelFormat::RGB, "BG24"},
-    {GST_VIDEO_FORMAT_BGR, PixelFormat::BGR, "RG24"},
-    {GST_VIDEO_FORMAT_RGBA, PixelFormat::RGBA, "AB24"},
-    {GST_VIDEO_FORMAT_BGRA, PixelFormat::BGRA, "AR24"},
-    {GST_VIDEO_FORMAT_RGBx, PixelFormat::RGBx, "XB24"},
-    {GST_VIDEO_FORMAT_BGRx, PixelFormat::BGRx, "XR24"},
-    {GST_VIDEO_FORMAT_xRGB, PixelFormat::xRGB, "BX24"},
-    {GST_VIDEO_FORMAT_xBGR, PixelFormat::xBGR, "RX24"},
-    {GST_VIDEO_FORMAT_RGBP, PixelFormat::RGBP, nullptr},
-    {GST_VIDEO_FORMAT_BGRP, PixelFormat::BGRP, nullptr},
-    {GST_VIDEO_FORMAT_GRAY8, PixelFormat::GRAY8, "R8  "},
+    {GST_VIDEO_FORMAT_NV12, PixelFormat::NV12},
+    {GST_VIDEO_FORMAT_NV21, PixelFormat::NV21},
+    {GST_VIDEO_FORMAT_NV16, PixelFormat::NV16},
+    {GST_VIDEO_FORMAT_NV24, PixelFormat::NV24},
+    {GST_VIDEO_FORMAT_I420, PixelFormat::I420},
+    {GST_VIDEO_FORMAT_YV12, PixelFormat::YV12},
+    {GST_VIDEO_FORMAT_Y42B, PixelFormat::Y42B},
+    {GST_VIDEO_FORMAT_P010_10LE, PixelFormat::P010_10LE},
+    {GST_VIDEO_FORMAT_I420_10LE, PixelFormat::I420_10LE},
+    {GST_VIDEO_FORMAT_YUY2, PixelFormat::YUY2},
+    {GST_VIDEO_FORMAT_UYVY, PixelFormat::UYVY},
+    {GST_VIDEO_FORMAT_RGB, PixelFormat::RGB},
+    {GST_VIDEO_FORMAT_BGR, PixelFormat::BGR},
+    {GST_VIDEO_FORMAT_RGBA, PixelFormat::RGBA},
+    {GST_VIDEO_FORMAT_BGRA, PixelFormat::BGRA},
+    {GST_VIDEO_FORMAT_RGBx, PixelFormat::RGBx},
+    {GST_VIDEO_FORMAT_BGRx, PixelFormat::BGRx},
+    {GST_VIDEO_FORMAT_xRGB, PixelFormat::xRGB},
+    {GST_VIDEO_FORMAT_xBGR, PixelFormat::xBGR},
+    {GST_VIDEO_FORMAT_RGBP, PixelFormat::RGBP},
+    {GST_VIDEO_FORMAT_BGRP, PixelFormat::BGRP},
+    {GST_VIDEO_FORMAT_GRAY8, PixelFormat::GRAY8},
 };
 
 vartml::ColorMatrix color_matrix(GstVideoColorMatrix matrix) {
@@ -51,6 +52,37 @@ vartml::ColorMatrix color_matrix(GstVideoColorMatrix matrix) {
         default:
             return vartml::ColorMatrix::bt601;
     }
+}
+
+std::string taken(char* text) {
+    std::string copy = text ? text : "";
+    std::free(text);
+    return copy;
+}
+
+// "INTEL_Y_TILED (0x0100000000000002)", as the kernel's headers name it; the number alone where
+// libdrm does not know it.
+std::string modifier_name(guint64 modifier) {
+    const std::string vendor = taken(drmGetFormatModifierVendor(modifier));
+    const std::string name = taken(drmGetFormatModifierName(modifier));
+    char number[24];
+    g_snprintf(number, sizeof number, "0x%016" G_GINT64_MODIFIER "x", modifier);
+    if (name.empty()) return vendor.empty() ? number : std::string(number) + " of " + vendor;
+    return (vendor.empty() ? "" : vendor + "_") + name + " (" + number + ")";
+}
+
+// Why DMA_DRM caps are not read; "" where their layout is not the reason.
+std::string odd_layout(const GstCaps* caps) {
+    const GstStructure* s = gst_caps_get_structure(caps, 0);
+    const char* format = gst_structure_get_string(s, "drm-format");
+    guint64 modifier = 0;
+    const guint32 fourcc = format ? gst_video_dma_drm_fourcc_from_string(format, &modifier) : 0;
+    if (!fourcc || modifier == 0) return {};
+    const std::string linear = taken(drmGetFormatName(fourcc));
+    return "frames of fourcc " + linear + " in the layout " + modifier_name(modifier) +
+           " cannot be read, expected the linear one; ask the source for drm-format=" + linear +
+           ", or put its own converter before the element (vapostproc of VA-API, glupload ! "
+           "gldownload)";
 }
 
 // GstVideoInfo of caps; a DMA_DRM one is turned into that of its linear layout, because mapping it
@@ -68,6 +100,8 @@ vartml::Result<GstVideoInfo> video_info(const GstCaps* caps) {
                GST_VIDEO_INFO_FORMAT(&info) != GST_VIDEO_FORMAT_DMA_DRM) {
         return info;
     }
+    if (std::string why = odd_layout(caps); !why.empty())
+        return vartml::Error{vartml::ErrorCode::unsupported, std::move(why)};
     gchar* text = gst_caps_to_string(caps);
     vartml::Error error = {vartml::ErrorCode::unsupported,
                            std::string("caps '") + text +
@@ -80,10 +114,12 @@ GstStructure* structure(const char* field, bool drm) {
     GValue list = G_VALUE_INIT;
     g_value_init(&list, GST_TYPE_LIST);
     for (const Format& format : formats) {
-        if (drm && !format.drm) continue;
+        const std::string name =
+            drm ? drm_fourcc(format.gst) : gst_video_format_to_string(format.gst);
+        if (name.empty()) continue;
         GValue v = G_VALUE_INIT;
         g_value_init(&v, G_TYPE_STRING);
-        g_value_set_string(&v, drm ? format.drm : gst_video_format_to_string(format.gst));
+        g_value_set_string(&v, name.c_str());
         gst_value_list_append_and_take_value(&list, &v);
     }
     GstStructure* s = gst_structure_new("video/x-raw", "width", GST_TYPE_INT_RANGE, 1, G_MAXINT,
@@ -108,11 +144,13 @@ GstCaps* picture_caps() {
     return caps;
 }
 
-const char* drm_fourcc(GstVideoFormat wanted) {
-    for (const Format& format : formats) {
-        if (format.gst == wanted) return format.drm;
-    }
-    return nullptr;
+std::string drm_fourcc(GstVideoFormat format) {
+    const guint32 fourcc = gst_video_dma_drm_fourcc_from_format(format);
+    if (!fourcc) return {};
+    gchar* const text = gst_video_dma_drm_fourcc_to_string(fourcc, 0);  // linear
+    std::string name = text;
+    g_free(text);
+    return name;
 }
 
 vartml::Result<FrameFormat> frame_format(const GstCaps* caps) {

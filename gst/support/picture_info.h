@@ -3,6 +3,8 @@
 #pragma once
 #include <gst/video/video.h>
 
+#include <string>
+
 #include <vartml/preprocess.h>
 #include <vartml/result.h>
 
@@ -11,9 +13,8 @@ namespace vartml::gst {
 // Formats that the pre-processing reads, in three structures: DMA_DRM, system memory, and
 // memory:DMABuf in the style before GStreamer 1.24. The caller owns the reference.
 GstCaps* picture_caps();
-// Fourcc of the linear layout of a format, as in the caps field drm-format; nullptr where there is
-// none.
-const char* drm_fourcc(GstVideoFormat format);
+// Fourcc of the linear layout of a format, as in the caps field drm-format; "" where there is none.
+std::string drm_fourcc(GstVideoFormat format);
 
 // How frames under some caps lie in memory.
 struct FrameFormat {

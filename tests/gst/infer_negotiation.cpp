@@ -45,6 +45,48 @@ const CapsCase cases[] = {
     {"a compressed picture", "image/jpeg,width=64,height=48,framerate=30/1", false},
 };
 
+// Upstream says "not negotiated", whatever the reason.
+TEST(InferLayout, NamesTheLayoutThatIsNotRead) {
+    struct Row {
+        const char *format, *sentence;
+    };
+    const Row rows[] = {
+        {"NV12:0x0100000000000002",
+         "frames of fourcc NV12 in the layout INTEL_Y_TILED (0x0100000000000002) cannot be read, "
+         "expected the linear one; ask the source for drm-format=NV12"},
+        {"XR24:0x0b00000000000123", "0x0b00000000000123"},  // of nobody
+    };
+    for (const Row& row : rows) {
+        reset_fake_model();
+        GstElement* element = make_infer();
+        gst_object_ref_sink(element);
+        GstBus* bus = gst_bus_new();
+        gst_element_set_bus(element, bus);
+        gst_element_set_state(element, GST_STATE_PAUSED);
+        GstPad* sink = gst_element_get_static_pad(element, "sink");
+        GstCaps* caps = gst_caps_from_string(
+            (std::string("video/x-raw(memory:DMABuf),format=DMA_DRM,width=64,height=48,"
+                         "framerate=30/1,drm-format=") +
+             row.format)
+                .c_str());
+        EXPECT_FALSE(gst_pad_query_accept_caps(sink, caps));
+        GstMessage* message = gst_bus_pop_filtered(bus, GST_MESSAGE_WARNING);
+        ASSERT_TRUE(message) << row.format;
+        GError* error = nullptr;
+        gst_message_parse_warning(message, &error, nullptr);
+        EXPECT_NE(std::string(error->message).find(row.sentence), std::string::npos)
+            << error->message;
+        g_error_free(error);
+        gst_message_unref(message);
+        gst_caps_unref(caps);
+        gst_object_unref(sink);
+        gst_element_set_state(element, GST_STATE_NULL);
+        gst_element_set_bus(element, nullptr);
+        gst_object_unref(bus);
+        gst_object_unref(element);
+    }
+}
+
 class InferNegotiation : public testing::TestWithParam<CapsCase> {};
 TEST_P(InferNegotiation, TakesWhatItReads) {
     const CapsCase& c = GetParam();

@@ -54,6 +54,7 @@ THIRD_PARTY = [
     (r'nlohmann/', [r'(lib|gst|pipelines)/.*\.cpp$', 'lib/compile/config.h$']),
     (r'(gst/(?!vartml/)|glib)', ['gst/', 'pipelines/']),
     (r'mosquitto', ['lib/publish/mqtt']),
+    (r'xf86drm', ['gst/support/picture_info.cpp', 'tests/vm/']),
     (r'(cairo|pango)', ['gst/overlay/text.cpp']),
     (r'qrencode', ['pipelines/']),
     (r'libsoup', ['pipelines/']),

@@ -273,6 +273,53 @@ TEST_P(SoftNpuCodes, AreWithinOneStep) {
 INSTANTIATE_TEST_SUITE_P(Operators, SoftNpuCodes, testing::ValuesIn(cases),
                          [](const auto& info) { return std::string(info.param.name); });
 
+// ONNX: a result is rounded, half a step to the even one, and the zero point is added to that.
+// Behind an odd zero point half a step would go the other way.
+TEST(Halves, AreRoundedBeforeTheZeroPointIsAdded) {
+    const std::string numbers =
+        "const %one : f32[] = {1}\nconst %none : u8[] = {0}\nconst %two : f32[] = {2}\nconst %odd "
+        ": "
+        "u8[] = {3}\nconst %nil : i8[] = {0}\n";
+    const std::string operands = "%x, %one, %none, %w, %one, %nil, %two, %odd";
+    const std::string window = "{dilations=[1,1], group=@, pads=[0,0,0,0], strides=[1,1]}";
+    const auto conv = [&](const std::string& groups) {
+        std::string text = window;
+        return text.replace(text.find('@'), 1, groups);
+    };
+    const std::string texts[] = {
+        "input %x : u8[1,1,16,16]\nconst %w : i8[1,1,1,1] = {1}\n%y = QLinearConv " + operands +
+            " " + conv("1") + " : u8[1,1,16,16]\noutput %y",
+        "input %x : u8[1,16,4,4]\nconst %w : i8[16,1,1,1] = {1}\n%y = QLinearConv " + operands +
+            " " + conv("16") + " : u8[1,16,4,4]\noutput %y",
+        "input %x : u8[256,1]\nconst %w : i8[1,1] = {1}\n%y = QLinearMatMul " + operands +
+            " : u8[256,1]\noutput %y"};
+    for (const std::string& text : texts) {
+        SCOPED_TRACE(text);
+        auto program = std::make_shared<Program>();
+        program->name = "test";
+        program->target = "softnpu-1";
+        program->graph = graph::must_parse((numbers + text).c_str());
+        const graph::Graph& graph = program->graph;
+        program->inputs.push_back(border(graph.value(graph.inputs[0])));
+        program->outputs.push_back(border(graph.value(graph.outputs[0])));
+        std::vector<std::byte> x(program->inputs[0].hw->size_bytes),
+            y(program->outputs[0].hw->size_bytes);
+        ASSERT_EQ(x.size(), 256U);
+        ASSERT_EQ(y.size(), 256U);
+        for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<std::byte>(i);
+        auto executable = softnpu_device().load(program, {.threads = 1});
+        ASSERT_TRUE(executable) << executable.error().message;
+        const std::vector<const void*> in{x.data()};
+        const std::vector<void*> out{y.data()};
+        ASSERT_TRUE(test::run_once(**executable, in, out));
+        for (size_t i = 0; i < y.size(); ++i)
+            ASSERT_EQ(std::to_integer<int>(y[i]),
+                      static_cast<int>(std::nearbyint(static_cast<float>(i) / 2)) + 3)
+                << "code " << i << "\n"
+                << (*executable)->describe();
+    }
+}
+
 // What DynamicQuantizeLinear becomes: tensors NAMEq, NAMEs and NAMEz from %NAME of this shape.
 std::string dynamic_codes(const std::string& name, const std::string& shape,
                           const std::string& axes) {

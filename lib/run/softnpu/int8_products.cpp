@@ -68,11 +68,12 @@ View bias_view(Lowering& lowering, const std::vector<float>& bias) {
 
 dnnl::primitive_attr attributes(const Int8Scaling& scaling, int mask, bool adds) {
     dnnl::primitive_attr attr;
-    if (adds) {
-        dnnl::post_ops ops;
-        ops.append_sum();
-        attr.set_post_ops(ops);
-    }
+    dnnl::post_ops ops;
+    if (adds) ops.append_sum();
+    // Half a step is rounded to the even one before the zero point is added, as ONNX has it; oneDNN
+    // rounds the sum of both.
+    if (scaling.dst_zero.buffer >= 0) ops.append_eltwise(dnnl::algorithm::eltwise_round, 0, 0);
+    attr.set_post_ops(ops);
     attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     const bool several = scaling.scales.buffer >= 0 && scaling.scales.dims[0] > 1;
     if (scaling.scales.buffer >= 0) attr.set_scales_mask(DNNL_ARG_WEIGHTS, several ? mask : 0);

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <ctime>
+#include <filesystem>
 #include <system_error>
 
 #include "lib/base/checksum.h"
@@ -198,8 +199,10 @@ Result<void> write_pieces(int fd, const std::string& path, std::span<const Bytes
 Result<void> write_new_file(const std::string& path, const FileWriter& write) {
     const Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (!fd) return system_error(path, "create", errno);
-    if (auto r = write(fd.get()); !r) return r;
-    return sync_file(fd.get(), path);
+    auto written = write(fd.get());
+    if (written) written = sync_file(fd.get(), path);
+    if (!written) ::unlink(path.c_str());
+    return written;
 }
 
 Result<void> write_new_file(const std::string& path, std::span<const Bytes> pieces) {
@@ -230,6 +233,25 @@ Result<void> replace_file(const std::string& path, const FileWriter& write, Dura
 Result<void> replace_file(const std::string& path, std::span<const Bytes> pieces,
                           Durability durability) {
     return replace_file(path, writer_of(path, pieces), durability);
+}
+
+Result<void> replace_file(const std::string& path, std::string_view text, Durability durability) {
+    const Bytes pieces[] = {as_bytes(text)};
+    return replace_file(path, pieces, durability);
+}
+
+Result<void> write_output(const std::string& path, std::string_view text) {
+    struct stat info{};
+    if (::stat(path.c_str(), &info) != 0) return replace_file(path, text);
+    if (S_ISREG(info.st_mode)) {
+        std::error_code error;
+        const std::string place = std::filesystem::canonical(path, error);
+        return replace_file(error ? path : place, text);
+    }
+    const Fd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    if (!fd) return system_error(path, "write", errno);
+    const Bytes pieces[] = {as_bytes(text)};
+    return write_pieces(fd.get(), path, pieces);
 }
 
 Result<void> make_directories(const std::string& path) {

@@ -82,7 +82,7 @@ using FileWriter = std::function<Result<void>(int fd)>;
 
 // Writes the pieces one after another; `path` is for messages.
 Result<void> write_pieces(int fd, const std::string& path, std::span<const Bytes> pieces);
-// Creates the file, writes it and syncs it; it must not exist.
+// Creates the file, writes it and syncs it; it must not exist. What fails leaves no file.
 Result<void> write_new_file(const std::string& path, const FileWriter& write);
 Result<void> write_new_file(const std::string& path, std::span<const Bytes> pieces);
 // Whether what was written survives a crash of the system. Without, the file may then hold anything
@@ -94,6 +94,11 @@ Result<void> replace_file(const std::string& path, const FileWriter& write,
                           Durability durability = Durability::synced);
 Result<void> replace_file(const std::string& path, std::span<const Bytes> pieces,
                           Durability durability = Durability::synced);
+Result<void> replace_file(const std::string& path, std::string_view text,
+                          Durability durability = Durability::synced);
+// For a path that a user gives: replaces a file, whole, also behind a symbolic link; what is none,
+// as a pipe or a terminal, gets the text.
+Result<void> write_output(const std::string& path, std::string_view text);
 
 // Creates the directory and its parents where they are missing.
 Result<void> make_directories(const std::string& path);

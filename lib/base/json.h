@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes JSON to the end of a string, without allocations of its own and without locale.
+// JSON as text: the form of our files, and a writer to the end of a string without allocations of
+// its own and without locale.
 #pragma once
 #include <charconv>
 #include <cmath>
@@ -11,6 +12,13 @@ namespace vartml {
 
 // A string in quotes; what is no UTF-8 becomes U+FFFD.
 void append_quoted(std::string& out, std::string_view text);
+
+// The form of every JSON file of ours: two-space indent, one final newline. `value` is a
+// nlohmann::ordered_json.
+template <typename Json>
+std::string json_file_text(const Json& value) {
+    return value.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+}
 
 // Members and elements with their commas. The caller keeps brackets in pairs.
 class JsonText {

@@ -11,6 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "lib/base/json.h"
 #include "lib/base/saturating.h"
 #include "lib/compile/stats_descriptor.h"
 #include "lib/graph/memory_plan.h"
@@ -233,7 +234,7 @@ std::string metrics_json(const PerfMetrics& metrics) {
     j["partitions"] = Json::array();
     for (const PerfFigures& f : metrics.partitions) j["partitions"].push_back(to_json(f));
     j["total"] = to_json(metrics.total);
-    return artifact::to_file(j);
+    return json_file_text(j);
 }
 
 std::string metrics_text(const PerfMetrics& metrics) {

@@ -10,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "lib/base/json.h"
 #include "lib/graph/ops.h"
 #include "lib/model/program.h"
 
@@ -104,10 +105,6 @@ std::string own_section(const CompiledModel& model) {
 // ---- JSON
 // ----------------------------------------------------------------------------------------------------------
 
-std::string dump(const Json& json) {
-    return json.dump(2) + '\n';
-}
-
 }  // namespace
 
 std::string summary_text(const CompiledModel& model) {
@@ -195,7 +192,7 @@ std::string summary_json(const CompiledModel& model) {
                                      {"candidate", std::move(candidate)},
                                      {"partition", std::move(partition)}});
     }
-    return dump(json);
+    return json_file_text(json);
 }
 
 namespace {

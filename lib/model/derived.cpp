@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "lib/base/json.h"
 #include "lib/model/entries.h"
 #include "lib/model/manifest.h"
 
@@ -43,7 +44,7 @@ std::string hsi(const CompiledModel& model, const Partition& p) {
     j["vartml"] = {{"format_version", 1},
                    {"partition", p.name},
                    {"device_batch_size", model.actual_batch_size}};
-    return to_file(j);
+    return json_file_text(j);
 }
 
 // Bytes that a layer reads from other layers, keeps as weights and gives to other layers.
@@ -84,7 +85,7 @@ std::string buffer_info(const CompiledModel& model, const Partition& p) {
                                {"weight_bytes", weight},
                                {"output_bytes", output}});
     }
-    return to_file(j);
+    return json_file_text(j);
 }
 
 std::string mla_stats(const Partition& p) {
@@ -157,7 +158,7 @@ std::string connectivity(const CompiledModel& model) {
         if (e->data_dependent) edge["data_dependent"] = true;
         j["graph_edges"].push_back(std::move(edge));
     }
-    return to_file(j);
+    return json_file_text(j);
 }
 
 }  // namespace
@@ -178,13 +179,13 @@ std::vector<File> derived_files(const CompiledModel& model) {
     std::vector<File> files;
     const unsigned npu = offload_percent(model.summary);
     files.push_back({"fail_safe_summary.json",
-                     to_file(Json{{"offload_map", {{"AIE", npu}, {"CPU", 100 - npu}}}})});
+                     json_file_text(Json{{"offload_map", {{"AIE", npu}, {"CPU", 100 - npu}}}})});
     if (model.compilation == Compilation::cpu_partition)
         files.push_back({"connectivity_metadata.json", connectivity(model)});
     for (const Partition& p : model.partitions) {
         if (p.kind != PartitionKind::npu) continue;
         files.push_back({p.name + "/partition-info.json",
-                         to_file(Json{{"aie_partition_call_order", {p.name + "_part_0"}}})});
+                         json_file_text(Json{{"aie_partition_call_order", {p.name + "_part_0"}}})});
         const std::string folder = entry_folder(p);
         files.push_back({folder + "flexmlrt-hsi.json", hsi(model, p)});
         files.push_back({folder + "buffer_info.json", buffer_info(model, p)});

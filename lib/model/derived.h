@@ -15,13 +15,6 @@ std::vector<File> derived_files(const CompiledModel& model);
 // Name of the static estimate of an NPU partition, "vaiml_par_0/0/NAME_mla_stats.yaml".
 std::string estimate_entry(const CompiledModel& model, const Partition& partition);
 
-// The form of every JSON file of ours: two-space indent, one final newline. `value` is a
-// nlohmann::ordered_json.
-template <typename Json>
-std::string to_file(const Json& value) {
-    return value.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
-}
-
 // Whole percent of the operations that run on the NPU.
 unsigned offload_percent(const Summary& summary);
 

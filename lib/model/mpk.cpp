@@ -9,6 +9,7 @@
 
 #include <vartml/version.h>
 
+#include "lib/base/json.h"
 #include "lib/base/text.h"
 #include "lib/model/derived.h"
 #include "lib/model/manifest.h"
@@ -374,7 +375,7 @@ std::string mpk_text(const CompiledModel& model) {
             j["model_path"] = executable(model, p);
         j["plugins"].push_back(plugin(model, p, j["plugins"].size() + 1));
     }
-    return to_file(j);
+    return json_file_text(j);
 }
 
 }  // namespace vartml::artifact

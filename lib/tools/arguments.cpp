@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/base/file.h"
 #include "lib/tools/commands.h"
 
 namespace vartml::tools {
@@ -23,6 +24,13 @@ int refuse(const CLI::App& app, const std::string& sentence) {
 }
 
 }  // namespace
+
+Result<void> write_json(const std::string& file, const std::string& text) {
+    if (file.empty()) return {};
+    auto done = write_output(file, text);
+    if (!done) return Error{done.error().code, "--json: " + done.error().message};
+    return done;
+}
 
 std::optional<int> parse_arguments(CLI::App& app, int argc, const char* const* argv,
                                    const CompatTable& compat) {

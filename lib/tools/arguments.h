@@ -24,6 +24,9 @@ std::optional<int> parse_arguments(CLI::App& app, int argc, const char* const* a
 // A finite number of at least `least`; CLI11's own ranges hold NaN.
 CLI::Validator number_from(double least);
 
+// The option --json: "" writes nothing. Errors: those of write_output, naming the option.
+Result<void> write_json(const std::string& file, const std::string& text);
+
 // The option --input-shape.
 
 using InputShapes = std::map<std::string, std::vector<int64_t>>;

@@ -5,7 +5,6 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <fstream>
 #include <string>
 
 #include "lib/tools/arguments.h"
@@ -38,14 +37,11 @@ int doctor(int argc, const char* const* argv) {
     std::fputs(
         (only_json ? vartml::doctor::json_of(report) : vartml::doctor::text_of(report)).c_str(),
         stdout);
-    if (!json_file.empty() && !only_json) {
-        std::ofstream file(json_file);
-        file << vartml::doctor::json_of(report);
-        if (!file.flush()) {
-            print_error({ErrorCode::io, "--json: cannot write " + json_file});
+    if (!only_json)
+        if (auto done = write_json(json_file, vartml::doctor::json_of(report)); !done) {
+            print_error(done.error());
             return exit_fault;
         }
-    }
     return report.problems() == 0 ? exit_done : exit_fault;
 }
 

@@ -85,8 +85,7 @@ int import_vvas(int argc, const char* const* argv) {
     if (!config) return fail(config.error());
     const auto imported = import_vvas_config(*config, options);
     if (!imported) return fail(imported.error());
-    const Bytes pieces[] = {as_bytes(imported->sidecar)};
-    if (auto written = replace_file(options.sidecar, pieces); !written)
+    if (auto written = write_output(options.sidecar, imported->sidecar); !written)
         return fail(written.error());
     for (const std::string& warning : imported->warnings) log(LogLevel::warning, "", warning);
     std::printf("%s\n", imported->launch.c_str());

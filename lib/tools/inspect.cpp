@@ -11,6 +11,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "lib/base/json.h"
 #include "lib/graph/coordinates.h"
 #include "lib/model/compiled_model.h"
 #include "lib/model/foreign.h"
@@ -318,7 +319,7 @@ std::string inspect_json(const CompiledModel& model, const std::string& file, Js
         numbers_to_strings(j);
     else
         add_own_keys(j, model);
-    return j.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+    return json_file_text(j);
 }
 
 }  // namespace vartml::tools

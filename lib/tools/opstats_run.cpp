@@ -24,7 +24,6 @@
 #include "lib/tools/opstats/page.h"
 #include "lib/tools/opstats/reports.h"
 #include "lib/tools/opstats/summary_build.h"
-#include "lib/trace/part_file.h"
 #include "lib/trace/stats_buffer.h"
 
 namespace vartml::tools {
@@ -188,7 +187,8 @@ Result<p::LayersReport> Opstats::layers_of(const OpstatsFile& file, const p::Buf
     auto layers = p::build_layers(buffer, model_.descriptor, estimates_);
     if (!layers || !request_.layers) return layers;
     const std::string path = output(file, ".layers.csv");
-    if (auto r = wrote(p::write_part_file(path, p::csv_of(*layers)), path); !r) return r.error();
+    if (auto r = wrote(replace_file(path, p::csv_of(*layers), Durability::none), path); !r)
+        return r.error();
     for (const std::string& line : layers->lines) std::printf("  %s\n", line.c_str());
     return layers;
 }
@@ -220,7 +220,8 @@ Result<void> Opstats::report(const OpstatsFile& file, p::BufferFile& buffer) {
     if (!summary) return summary.error();
     if (request_.summary) {
         const std::string path = output(file, ".summary.txt");
-        if (auto r = wrote(p::write_part_file(path, p::text_of(*summary)), path); !r) return r;
+        if (auto r = wrote(replace_file(path, p::text_of(*summary), Durability::none), path); !r)
+            return r;
     }
     const auto layers = layers_of(file, buffer);
     if (!layers) return layers.error();

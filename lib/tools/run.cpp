@@ -11,7 +11,6 @@
 #include <cstdio>
 #include <deque>
 #include <filesystem>
-#include <fstream>
 #include <mutex>
 #include <new>
 #include <optional>
@@ -24,6 +23,7 @@
 #include <vartml/model.h>
 #include <vartml/version.h>
 
+#include "lib/tools/arguments.h"
 #include "lib/tools/commands.h"
 #include "lib/tools/doctor/doctor.h"
 #include "lib/tools/run_report.h"
@@ -358,14 +358,6 @@ void print_steps(const vart::Runner& runner) {
                     text.substr(begin, end - begin).c_str());
         begin = std::min(end + 1, text.size());
     }
-}
-
-Result<void> write_json(const std::string& path, const std::string& text) {
-    if (path.empty()) return {};
-    std::ofstream file(path);
-    file << text;
-    if (!file.flush()) return Error{ErrorCode::io, "--json: cannot write " + path};
-    return {};
 }
 
 void say_where(const RunOptions& o, RunMeasurement& m) {

@@ -27,7 +27,6 @@
 #include "lib/trace/capture.h"
 #include "lib/trace/clock.h"
 #include "lib/trace/latency_file.h"
-#include "lib/trace/part_file.h"
 #include "lib/trace/stats_buffer.h"
 
 namespace vartml::tools {
@@ -260,10 +259,11 @@ Result<void> write_latency(const ProfileSamples& s, const std::string&) {
     const std::string path =
         out_file(s, "aic-profiling-program-" + number(program_index) + "-latency.txt");
     announce(path);
-    return profiling::write_part_file(
-        path, profiling::latency_text(
-                  {program_index, s.descriptor.network, s.requested, s.descriptor.stats_batchsize},
-                  s.captures));
+    return replace_file(path,
+                        profiling::latency_text({program_index, s.descriptor.network, s.requested,
+                                                 s.descriptor.stats_batchsize},
+                                                s.captures),
+                        Durability::none);
 }
 
 // ---- reports made of the raw buffers ------------------------------------------------------------

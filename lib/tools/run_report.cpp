@@ -9,6 +9,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "lib/base/json.h"
+
 namespace vartml::tools {
 
 MedianInterval median_interval(std::vector<double> values) {
@@ -154,11 +156,6 @@ Json head_of(const RunMeasurement& m) {
             {"versions", {{"vartml", m.version}, {"onednn", m.onednn_version}}}};
 }
 
-// A model may be named in any bytes.
-std::string text_of(const Json& json) {
-    return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
 }  // namespace
 
 Summary summarise(std::vector<double> values) {
@@ -230,7 +227,7 @@ std::string json_text(const RunMeasurement& m) {
     json["conversions_per_inference"] = per_inference(m, m.conversions);
     json["cpu_percent"] = m.cpu_seconds / m.total_us * 1e8;
     json["peak_rss_bytes"] = m.peak_rss_bytes;
-    return text_of(json);
+    return json_file_text(json);
 }
 
 std::string json_text(const RunMeasurement& m, const Overhead& overhead) {
@@ -243,7 +240,7 @@ std::string json_text(const RunMeasurement& m, const Overhead& overhead) {
     json["rows"] = Json::array({row});
     json["interval"] = {overhead.percent.low, overhead.percent.high};
     json["pairs"] = overhead.pairs;
-    return text_of(json);
+    return json_file_text(json);
 }
 
 }  // namespace vartml::tools

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -424,13 +423,9 @@ int verify_model(Options& o) {
         return exit_of_model(report.error());
     }
     std::fputs(verify::console_text(*report).c_str(), stdout);
-    if (!o.json_file.empty()) {
-        std::ofstream file(o.json_file);
-        file << verify::json_text(*report);
-        if (!file.flush()) {
-            print_error({ErrorCode::io, "--json: cannot write " + o.json_file});
-            return exit_fault;
-        }
+    if (auto done = write_json(o.json_file, verify::json_text(*report)); !done) {
+        print_error(done.error());
+        return exit_fault;
     }
     return report->is_good() ? exit_done : exit_not_expected;
 }

@@ -51,11 +51,4 @@ Result<void> PartFile::commit() {
     return {};
 }
 
-Result<void> write_part_file(const std::string& path, std::string_view text) {
-    auto file = PartFile::create(path);
-    if (!file) return file.error();
-    file->write(text);
-    return file->commit();
-}
-
 }  // namespace vartml::profiling

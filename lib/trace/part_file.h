@@ -34,7 +34,4 @@ private:
     Result<void> written_;
 };
 
-// A whole text at once.
-Result<void> write_part_file(const std::string& path, std::string_view text);
-
 }  // namespace vartml::profiling

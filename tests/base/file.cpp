@@ -23,13 +23,48 @@ using test::spill;
 using test::TempDir;
 
 Result<void> replace(const std::string& path, std::string_view text) {
-    const Bytes pieces[] = {as_bytes(text)};
-    return replace_file(path, pieces);
+    return replace_file(path, text);
 }
 
 // Names in the folder, hidden ones included.
 size_t entries_of(const std::string& path) {
     return static_cast<size_t>(std::distance(fs::directory_iterator(path), {}));
+}
+
+TEST(WriteNewFile, LeavesNothingWhereItFails) {
+    const TempDir dir;
+    const auto done = write_new_file(dir / "a", [](int fd) -> Result<void> {
+        const Bytes half[] = {as_bytes("ha")};
+        EXPECT_TRUE(write_pieces(fd, "a", half));
+        return Error{ErrorCode::io, "the disk is full"};
+    });
+    ASSERT_FALSE(done);
+    EXPECT_EQ(entries_of(dir.path()), 0U);
+}
+
+TEST(WriteOutput, ReplacesAFileWholeAndFeedsWhatIsNone) {
+    const TempDir dir;
+    ASSERT_TRUE(write_output(dir / "a", "first"));
+    fs::create_hard_link(dir / "a", dir / "before");
+    fs::create_symlink("a", dir / "link");
+    ASSERT_TRUE(write_output(dir / "link", "second"));
+    EXPECT_TRUE(fs::is_symlink(dir / "link"));
+    EXPECT_EQ(slurp(dir / "a"), "second");
+    EXPECT_EQ(slurp(dir / "before"), "first");
+    EXPECT_EQ(entries_of(dir.path()), 3U);
+
+    ASSERT_EQ(::mkfifo((dir / "pipe").c_str(), 0600), 0);
+    const Fd reader(::open((dir / "pipe").c_str(), O_RDONLY | O_NONBLOCK));
+    ASSERT_TRUE(write_output(dir / "pipe", "third"));
+    char text[8] = {};
+    EXPECT_EQ(::read(reader.get(), text, sizeof text), 5);
+    EXPECT_STREQ(text, "third");
+    EXPECT_TRUE(fs::is_fifo(dir / "pipe"));
+
+    const auto folder = write_output(dir.path(), "x");
+    ASSERT_FALSE(folder);
+    EXPECT_EQ(folder.error().message, dir.path() + ": cannot write: Is a directory");
+    EXPECT_FALSE(write_output(dir / "none/a", "x"));
 }
 
 TEST(MappedFile, HoldsTheBytes) {

@@ -12,13 +12,13 @@
 #include <optional>
 #include <string_view>
 
+#include "lib/base/file.h"
 #include "lib/base/places.h"
 #include "lib/base/process.h"
 #include "lib/model/stats_descriptor.h"
 #include "lib/run/vart/vart_errors.h"
 #include "lib/trace/clock.h"
 #include "lib/trace/latency_file.h"
-#include "lib/trace/part_file.h"
 #include "lib/trace/stats_buffer.h"
 #include "lib/trace/text.h"
 
@@ -187,7 +187,7 @@ Result<void> Analyzer::write() const {
     const std::lock_guard lock(mutex_);
     const auto captures = last();
     if (auto done = write_captures(captures); !done) return done;
-    if (auto done = profiling::write_part_file(folder_ + "/summary.csv", summary_csv()); !done)
+    if (auto done = replace_file(folder_ + "/summary.csv", summary_csv(), Durability::none); !done)
         return done;
     return captures.empty() ? Result<void>() : write_reports();
 }
@@ -195,8 +195,8 @@ Result<void> Analyzer::write() const {
 Result<void> Analyzer::write_captures(std::span<const Capture* const> captures) const {
     if (captures.empty()) return {};
     const Descriptor& d = descriptor_;
-    if (auto done = profiling::write_part_file(folder_ + '/' + profiling::descriptor_entry,
-                                               descriptor_entry_);
+    if (auto done = replace_file(folder_ + '/' + profiling::descriptor_entry, descriptor_entry_,
+                                 Durability::none);
         !done)
         return done;
     profiling::BufferContext context{
@@ -216,9 +216,10 @@ Result<void> Analyzer::write_captures(std::span<const Capture* const> captures) 
         samples.push_back(*capture);
     }
     const uint32_t program = samples.front().program_index;
-    return profiling::write_part_file(
+    return replace_file(
         folder_ + "/aic-profiling-program-" + std::to_string(program) + "-latency.txt",
-        profiling::latency_text({program, d.network, samples.size(), d.stats_batchsize}, samples));
+        profiling::latency_text({program, d.network, samples.size(), d.stats_batchsize}, samples),
+        Durability::none);
 }
 
 Result<void> Analyzer::write_reports() const {

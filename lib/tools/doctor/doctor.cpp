@@ -11,6 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "lib/base/json.h"
 #include "lib/tools/doctor/checks.h"
 
 namespace vartml::doctor {
@@ -109,7 +110,7 @@ std::string json_of(const Report& report) {
                                     {"change", f.change}});
     json["problems"] = report.problems();
     // A path may hold any bytes.
-    return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+    return json_file_text(json);
 }
 
 namespace {

@@ -18,6 +18,7 @@
 #include <vartml/result.h>
 
 #include "lib/base/file.h"
+#include "lib/base/json.h"
 #include "lib/base/places.h"
 #include "lib/base/process.h"
 #include "lib/base/sha256.h"
@@ -127,9 +128,7 @@ Result<void> write_peaks(const Peaks& peaks, const std::string& folder) {
                      "XDG_CACHE_HOME to a folder"};
     const std::string path = peaks_path(peaks.key, folder);
     if (auto made = make_directories(parent_of(path)); !made) return made;
-    const std::string text = json.dump(2) + "\n";
-    const Bytes piece = as_bytes(text);
-    return replace_file(path, {&piece, 1});
+    return replace_file(path, json_file_text(json));
 }
 
 namespace {

@@ -8,7 +8,6 @@
 #include "lib/tools/opstats/buffer_file.h"
 #include "lib/tools/opstats/summary_build.h"
 #include "lib/tools/opstats/verdict.h"
-#include "lib/trace/part_file.h"
 #include "lib/trace/text.h"
 
 namespace vartml::profiling {
@@ -56,7 +55,7 @@ Result<void> write_run_summaries(const RunReports& reports) {
                                  std::to_string(buffer->header().activation_index) + "-inf-" +
                                  std::to_string(buffer->header().inference_index) + ".txt";
         reports.announce(path);
-        if (auto done = write_part_file(path, text_of(*summary)); !done) return done;
+        if (auto done = replace_file(path, text_of(*summary), Durability::none); !done) return done;
     }
     return {};
 }

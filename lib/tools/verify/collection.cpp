@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/base/file.h"
+#include "lib/base/json.h"
 #include "lib/base/sha256.h"
 
 namespace vartml::verify {
@@ -116,9 +117,7 @@ Result<void> write_results(const std::string& path, const Collection& collection
     Collection all = collection;
     for (const auto& [name, row] : others) all.rows.push_back(row);
     std::ranges::sort(all.rows, {}, &ModelRow::name);
-    const std::string text = json_text(all);
-    const Bytes bytes = as_bytes(text);
-    return replace_file(path, std::span(&bytes, 1), Durability::none);
+    return replace_file(path, json_text(all), Durability::none);
 }
 
 }  // namespace
@@ -386,7 +385,7 @@ std::string json_text(const Collection& collection) {
                          {"compiled_and_default_agrees", c.good},
                          {"both_refuse", c.refused_too}}},
                        {"models", std::move(rows)}};
-    return json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+    return json_file_text(json);
 }
 
 Result<std::vector<ModelRow>> rows_of_json(const std::string& text) {

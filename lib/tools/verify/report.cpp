@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "lib/base/json.h"
+
 namespace vartml::verify {
 namespace {
 
@@ -272,7 +274,7 @@ std::string json_text(const Report& r) {
         if (l->worst) json["layers"]["worst"] = layer_json(*l->worst);
     }
     json["notes"] = r.notes;
-    return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n';
+    return json_file_text(json);
 }
 
 }  // namespace vartml::verify

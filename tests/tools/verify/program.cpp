@@ -170,7 +170,8 @@ TEST_F(Verify, RefusesWithASentenceAndItsStatus) {
         {"verify net.onnx --inputs short", 2,
          "short: holds 12 bytes of fp32 for input 'x', which has 768 of fp32"},
         {"verify net.onnx --decoder yolo-v99 --inputs short", 2, "yolo-v99"},
-        {"verify net.onnx --json nowhere/report.json", 1, "--json: cannot write"},
+        {"verify net.onnx --json nowhere/report.json", 1,
+         "--json: nowhere/report.json: cannot create a file beside it"},
     };
     for (const Row& row : rows) {
         EXPECT_EQ(run(row.arguments), row.status) << row.arguments << ": " << err_;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The devices of this build. An explicit table: no device registers itself.
-#include <atomic>
 #include <vector>
 
+#include "lib/base/test_seams.h"
 #include "lib/run/exec/device.h"
 #include "lib/run/onnxruntime/onnxruntime.h"
 #include "lib/run/softnpu/softnpu.h"
@@ -10,11 +10,9 @@
 namespace vartml::device {
 namespace {
 
-std::atomic<Device*> fake{nullptr};
-
 std::vector<Device*> devices() {
     std::vector<Device*> all = {&softnpu_device()};
-    if (Device* const device = fake.load()) all.push_back(device);
+    if (Device* const device = test_seams.device.load()) all.push_back(device);
     return all;
 }
 
@@ -49,10 +47,6 @@ Result<Device*> find_device(const std::string& name, const std::string& target) 
     return Error{ErrorCode::unsupported,
                  "no device runs programs of target '" + target + "'; there is " + names(all) +
                      ", for other targets: compile the model again with 'vartml compile'"};
-}
-
-Device* set_fake_device(Device* device) {
-    return fake.exchange(device);
 }
 
 }  // namespace vartml::device

@@ -7,11 +7,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <fstream>
 #include <utility>
+
+#include "lib/base/test_seams.h"
 
 namespace vartml::profiling {
 namespace {
@@ -52,13 +53,6 @@ constexpr CounterRow counters[] = {
     {axi_write, "LLC-store-misses", PERF_TYPE_HW_CACHE, cache_event(write_op, miss)},
 };
 
-int open_of_system(perf_event_attr& attributes, int group) {
-    return static_cast<int>(
-        ::syscall(SYS_perf_event_open, &attributes, 0, -1, group, PERF_FLAG_FD_CLOEXEC));
-}
-
-std::atomic<PmuOpener> opener{open_of_system};
-
 // -1 where the system does not say.
 int paranoid_level() {
     std::ifstream file("/proc/sys/kernel/perf_event_paranoid");
@@ -98,6 +92,11 @@ std::string no_pmu_reason(const Pmu& pmu) {
     return {};
 }
 
+int open_counter(perf_event_attr& attributes, int group) {
+    return static_cast<int>(
+        ::syscall(SYS_perf_event_open, &attributes, 0, -1, group, PERF_FLAG_FD_CLOEXEC));
+}
+
 std::string pmu_reason(int status) {
     switch (status) {
         case 0:
@@ -118,10 +117,6 @@ std::string pmu_reason(int status) {
     if (status != ENOSYS && paranoid > 2)
         return "perf_event_open refused (perf_event_paranoid=" + std::to_string(paranoid) + ")";
     return "perf_event_open is not allowed by the container";
-}
-
-PmuOpener set_pmu_opener(PmuOpener other) {
-    return opener.exchange(other ? other : open_of_system);
 }
 
 PmuCounters::PmuCounters(const Pmu& pmu) : pmu_(pmu), events_(pmu_events_of(pmu)) {
@@ -159,7 +154,8 @@ int PmuCounters::open(uint32_t type, uint64_t config, int group, int& status) co
     attributes.exclude_kernel = attributes.exclude_hv = 1;
     attributes.read_format =
         PERF_FORMAT_GROUP | PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
-    const int fd = opener.load(std::memory_order_relaxed)(attributes, group);
+    const auto seam = test_seams.open_counter.load(std::memory_order_relaxed);
+    const int fd = seam ? seam(attributes, group) : open_counter(attributes, group);
     status = fd < 0 ? errno : 0;
     return fd;
 }

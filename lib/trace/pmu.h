@@ -26,9 +26,8 @@ std::string no_pmu_reason(const Pmu& pmu);
 // A sentence for PmuEvent::status.
 std::string pmu_reason(int status);
 
-// For tests: opens in place of the system; errno as perf_event_open sets it. nullptr: the system.
-using PmuOpener = int (*)(perf_event_attr& attributes, int group);
-PmuOpener set_pmu_opener(PmuOpener opener);
+// Of the calling thread, for this program alone; errno as perf_event_open sets it.
+int open_counter(perf_event_attr& attributes, int group);
 
 // Counters of one thread from its construction on. Thread-safety: all members on that thread.
 class PmuCounters {

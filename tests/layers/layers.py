@@ -24,7 +24,7 @@ LAYERS = {
     'lib/run/exec': ('R', ['lib/graph', 'lib/trace']),
     'lib/run/softnpu': ('R', ['lib/run/exec', 'lib/model', 'lib/graph', 'lib/base', 'kernels']),
     'lib/run/onnxruntime': ('R', ['lib/run/exec', 'lib/graph', 'lib/base']),
-    'lib/run': ('R', []),
+    'lib/run': ('R', ['lib/base']),
     'lib/run/memory': ('R', ['lib/base']),
     'lib/run/vart': ('R', ['lib/run/exec', 'lib/run/memory', 'lib/model', 'lib/graph', 'lib/trace', 'lib/base']),
     'lib/compile': ('T', ['lib/vision', 'lib/model', 'lib/graph', 'lib/trace', 'lib/base']),

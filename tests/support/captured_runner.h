@@ -38,7 +38,7 @@ struct Profiled {
     Profiled(artifact::CompiledModel model, std::shared_ptr<KeepingSink> to,
              runtime::Options options = cpu_views(), bool with_descriptor = true)
         : sink(std::move(to)) {
-        if (with_descriptor) options.descriptor = descriptor_of(model, model.stats_level);
+        if (with_descriptor) add_descriptor(model, descriptor_of(model, model.stats_level));
         options.capture_sink = sink;
         const size_t batch = model.actual_batch_size;
         runner = make_runner(std::move(model), options);

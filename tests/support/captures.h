@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lib/model/compiled_model.h"
+#include "lib/model/stats_descriptor.h"
 #include "lib/trace/capture.h"
 #include "lib/trace/descriptor.h"
 
@@ -46,25 +47,25 @@ private:
 };
 
 // Of each partition: sync, then each node with its barrier. Groups: NPU first.
-inline std::shared_ptr<profiling::Descriptor> descriptor_of(const artifact::CompiledModel& model,
-                                                            unsigned level = 100) {
-    auto d = std::make_shared<profiling::Descriptor>();
-    d->network = model.model_name;
-    d->compiled_level = static_cast<uint16_t>(level);
-    d->batch = d->stats_batchsize = model.actual_batch_size;
-    d->kinds = {profiling::sync_kind, profiling::barrier_kind, "op"};
-    d->memories = {profiling::system_memory};
-    d->cores.emplace_back();
+inline profiling::Descriptor descriptor_of(const artifact::CompiledModel& model,
+                                           unsigned level = 100) {
+    profiling::Descriptor d;
+    d.network = model.model_name;
+    d.compiled_level = static_cast<uint16_t>(level);
+    d.batch = d.stats_batchsize = model.actual_batch_size;
+    d.kinds = {profiling::sync_kind, profiling::barrier_kind, "op"};
+    d.memories = {profiling::system_memory};
+    d.cores.emplace_back();
     uint32_t id = 0;
     const auto group_of = [&](bool is_cpu) -> profiling::Group& {
         const std::string engine = is_cpu ? profiling::cpu_engine : profiling::npu_engine;
-        const auto found = std::ranges::find(d->engines, engine);
-        const auto at = static_cast<size_t>(found - d->engines.begin());
-        if (found == d->engines.end()) {
-            d->engines.push_back(engine);
-            d->cores[0].groups.push_back({.engine = static_cast<uint32_t>(at), .ops = {}});
+        const auto found = std::ranges::find(d.engines, engine);
+        const auto at = static_cast<size_t>(found - d.engines.begin());
+        if (found == d.engines.end()) {
+            d.engines.push_back(engine);
+            d.cores[0].groups.push_back({.engine = static_cast<uint32_t>(at), .ops = {}});
         }
-        return d->cores[0].groups[at];
+        return d.cores[0].groups[at];
     };
     for (const uint32_t index : model.execution_order) {
         const artifact::Partition& p = model.partitions[index];
@@ -74,7 +75,7 @@ inline std::shared_ptr<profiling::Descriptor> descriptor_of(const artifact::Comp
             op.id = id++;
             op.name = std::move(name);
             op.kind = kind;
-            op.partition = static_cast<uint32_t>(d->partitions.size());
+            op.partition = static_cast<uint32_t>(d.partitions.size());
             if (level >= profiling::level_operators) group.ops.push_back(std::move(op));
         };
         add(0, "");
@@ -82,9 +83,13 @@ inline std::shared_ptr<profiling::Descriptor> descriptor_of(const artifact::Comp
             add(2, node.name);
             add(1, "");
         }
-        d->partitions.push_back(p.name);
+        d.partitions.push_back(p.name);
     }
     return d;
+}
+
+inline void add_descriptor(artifact::CompiledModel& model, const profiling::Descriptor& d) {
+    model.files.push_back({profiling::descriptor_entry, artifact::write_descriptor(d)});
 }
 
 // Its reason, or "" where the field is not missing.

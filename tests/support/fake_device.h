@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/base/test_seams.h"
 #include "lib/model/compiled_model.h"
 #include "lib/run/exec/device.h"
 
@@ -25,9 +26,9 @@ using FakeRun = std::function<Result<void>(unsigned run, std::span<const void* c
 class FakeDevice final : public device::Device {
 public:
     explicit FakeDevice(unsigned num_cores = 1) : num_cores_(num_cores) {
-        before_ = device::set_fake_device(this);
+        before_ = test_seams.device.exchange(this);
     }
-    ~FakeDevice() override { device::set_fake_device(before_); }
+    ~FakeDevice() override { test_seams.device = before_; }
 
     std::string name() const override { return "fake"; }
     bool supports_target(const std::string& target) const override { return target == "fake-1"; }

@@ -123,7 +123,4 @@ public:
 // naming the target and what each device lacks.
 Result<Device*> find_device(const std::string& name, const std::string& target);
 
-// For tests: the device "fake" from now on; nullptr = none. Returns the one before.
-Device* set_fake_device(Device* device);
-
 }  // namespace vartml::device

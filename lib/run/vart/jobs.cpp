@@ -231,11 +231,6 @@ bool Jobs::on_callback_thread() const {
     return callback_owner == this;
 }
 
-void Jobs::set_next_id(uint32_t id) {
-    const std::lock_guard lock(mutex_);
-    next_id_ = id;
-}
-
 // ---- from the call to the executor ------------------------------------------------------------
 
 // Called with mutex_ held.
@@ -350,7 +345,7 @@ JobHandle Jobs::submit(const Tensors& inputs, const Tensors& outputs, Callback c
         recycle(job);
         throw;
     }
-    next_id_ = id == UINT32_MAX ? 1 : id + 1;
+    next_id_ = id_after(id);
     job.id = id;
     job.callback = std::move(callback);
     ++used_;
@@ -473,7 +468,7 @@ std::vector<double> Jobs::time_steps(unsigned runs) {
 
 uint32_t Jobs::next_free_id() {
     uint32_t id = next_id_;
-    while (records_.contains(id)) id = id == UINT32_MAX ? 1 : id + 1;
+    while (records_.contains(id)) id = id_after(id);
     return id;
 }
 

@@ -68,6 +68,7 @@ struct JobOptions {
     unsigned in_flight = 2;          // asynchronous jobs, more are refused
     unsigned callback_threads = 10;  // at most, made on demand
     bool callbacks_in_submission_order = true;
+    uint32_t last_id = UINT32_MAX;  // numbers of jobs go from 1 to it, then from 1 again
 };
 
 struct JobCounters {
@@ -111,9 +112,6 @@ public:
     const JobCounters& counters() const { return counters_; }
     // Is the calling thread inside a callback of this object?
     bool on_callback_thread() const;
-
-    // For tests: the number that the next accepted job would get.
-    void set_next_id(uint32_t id);
 
 private:
     // What wait() sees of a job; nodes are used again, so that a steady state allocates nothing.
@@ -159,6 +157,7 @@ private:
     bool take_slot(Job& job);  // false: the job waits for one
     Job* give_slot(unsigned slot) noexcept;
     void recycle(Job& job);
+    uint32_t id_after(uint32_t id) const { return id == options_.last_id ? 1 : id + 1; }
     uint32_t next_free_id();
     Record& add_record(uint32_t id);
     // Returns a recording that nobody will claim any more, or null.

@@ -13,7 +13,6 @@
 #include <vart/vart_npu_tensor.hpp>
 
 #include "lib/trace/capture.h"
-#include "lib/trace/descriptor.h"
 
 namespace vartml::runtime {
 
@@ -44,8 +43,6 @@ struct Options {
     uint64_t threads = 0;
     bool noncoherent = false;
     std::shared_ptr<profiling::CaptureSink> capture_sink;
-    // For tests: in place of the model's own.
-    std::shared_ptr<const profiling::Descriptor> descriptor;
 };
 
 // Errors: invalid_argument with the exact texts of the interface; with several faults that of the

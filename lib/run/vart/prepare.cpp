@@ -261,8 +261,7 @@ bool is_cpu(const artifact::CompiledModel& model, const std::string& partition) 
 
 // A model compiled before there were any has none; a fault in it is no reason not to run.
 void take_descriptor(const RunnerState& state, ProfilerSetup& setup) {
-    setup.descriptor = state.options.descriptor;
-    if (setup.descriptor || !state.model.find_file(profiling::descriptor_entry)) return;
+    if (!state.model.find_file(profiling::descriptor_entry)) return;
     auto descriptor = artifact::descriptor_of(state.model, state.model_path);
     if (descriptor)
         setup.descriptor = std::make_shared<const profiling::Descriptor>(std::move(*descriptor));

@@ -84,8 +84,6 @@ public:
                                         const vart::NpuTensorInfo& info,
                                         size_t offset) const override;
 
-    Jobs& jobs_for_tests() { return *state_->jobs; }
-
 private:
     Expected expected() const;
     vart::StatusCode fail(vart::StatusCode status, std::string_view text, bool is_logged) noexcept;

@@ -29,8 +29,7 @@ input %x : f32[1,3,8,8]
 output %y
 )"))}));
     model.stats_level = 70;
-    model.files.push_back({vartml::profiling::descriptor_entry,
-                           vartml::artifact::write_descriptor(*descriptor_of(model, 70))});
+    add_descriptor(model, descriptor_of(model, 70));
     return model;
 }
 
@@ -168,7 +167,7 @@ TEST_F(Analyzer, WritesASummaryOfTwoColumnsInEveryLocale) {
 // A file may hold any descriptor that is well formed.
 TEST_F(Analyzer, TakesADescriptorWithoutCores) {
     auto bare = model();
-    vartml::profiling::Descriptor descriptor = *descriptor_of(bare, 70);
+    vartml::profiling::Descriptor descriptor = descriptor_of(bare, 70);
     descriptor.engines = {vartml::profiling::npu_engine, vartml::profiling::cpu_engine};
     descriptor.cores.clear();
     bare.files.back().bytes = vartml::artifact::write_descriptor(descriptor);

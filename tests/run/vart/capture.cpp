@@ -186,11 +186,10 @@ TEST(CaptureOperators, OfCpuPartitionsHaveAGroupOfTheirOwn) {
 
 TEST(CaptureOperators, ThatTheDescriptorDoesNotListAreNamed) {
     auto model = npu_model(2);
-    Options options = one_thread();
     auto descriptor = descriptor_of(model);
-    descriptor->cores[0].groups[0].ops[1].name = "another";
-    options.descriptor = descriptor;
-    Profiled p(std::move(model), std::make_shared<KeepingSink>(70), options, false);
+    descriptor.cores[0].groups[0].ops[1].name = "another";
+    add_descriptor(model, descriptor);
+    Profiled p(std::move(model), std::make_shared<KeepingSink>(70), one_thread(), false);
     const Capture capture = p.execute();
     EXPECT_EQ(capture.threads[0].ops[1].start, 0U);
     EXPECT_NE(capture.threads[0].ops[3].start, 0U);

@@ -10,6 +10,8 @@
 #include <thread>
 
 #include "lib/base/file.h"
+#include "lib/base/test_seams.h"
+#include "lib/trace/pmu.h"
 #include "tests/support/captured_runner.h"
 
 namespace {
@@ -36,17 +38,16 @@ int open_clock(perf_event_attr& attributes, int group) {
 // The thread keeps its counters: a recipe is opened in the way of the first test that asks for it.
 class CapturePmu : public testing::Test {
 protected:
-    ~CapturePmu() override { vartml::profiling::set_pmu_opener(nullptr); }
+    ~CapturePmu() override { vartml::test_seams.open_counter = nullptr; }
     // On a thread that has no counters yet.
     Capture capture(const vartml::profiling::Pmu& pmu, unsigned level,
-                    vartml::profiling::PmuOpener opener) {
-        vartml::profiling::set_pmu_opener(opener);
+                    int (*open)(perf_event_attr&, int)) {
+        vartml::test_seams.open_counter = open;
         auto model = npu_model(3);
         auto descriptor = descriptor_of(model);
-        descriptor->pmu = pmu;
-        Options options = one_thread();
-        options.descriptor = descriptor;
-        Profiled p(std::move(model), std::make_shared<KeepingSink>(level), options, false);
+        descriptor.pmu = pmu;
+        add_descriptor(model, descriptor);
+        Profiled p(std::move(model), std::make_shared<KeepingSink>(level), one_thread(), false);
         Capture result;
         std::thread([&] { result = p.execute(); }).join();
         return result;
@@ -113,14 +114,13 @@ TEST_F(CapturePmu, FiguresOfTheThreadNeedNoPermission) {
 }
 
 // Programs that the application starts get none of them.
-TEST_F(CapturePmu, EndWithTheProgram) {
-    const auto system = vartml::profiling::set_pmu_opener(refuse);
+TEST(PmuCounters, EndWithTheProgram) {
     perf_event_attr attributes{};
     attributes.size = sizeof attributes;
     attributes.type = PERF_TYPE_SOFTWARE;
     attributes.config = PERF_COUNT_SW_TASK_CLOCK;
     attributes.exclude_kernel = attributes.exclude_hv = 1;
-    const vartml::Fd counter(system(attributes, -1));
+    const vartml::Fd counter(vartml::profiling::open_counter(attributes, -1));
     if (!counter) GTEST_SKIP() << vartml::profiling::pmu_reason(errno);
     EXPECT_TRUE(fcntl(counter.get(), F_GETFD) & FD_CLOEXEC);
 }
@@ -129,12 +129,11 @@ TEST(CaptureTraffic, IsThatOfTheDescriptorOrOfTheGraph) {
     for (const unsigned level : {40U, 70U}) {
         auto model = npu_model(2, "[1,3,8,8]", level);
         auto descriptor = descriptor_of(model, level);
-        descriptor->ddr_stats = true;
-        for (auto& op : descriptor->cores[0].groups[0].ops)
+        descriptor.ddr_stats = true;
+        for (auto& op : descriptor.cores[0].groups[0].ops)
             if (!op.name.empty()) op.read_bytes = op.write_bytes = 768;
-        Options options = cpu_views();
-        options.descriptor = descriptor;
-        Profiled p(std::move(model), std::make_shared<KeepingSink>(level), options, false);
+        add_descriptor(model, descriptor);
+        Profiled p(std::move(model), std::make_shared<KeepingSink>(level), cpu_views(), false);
         const Capture capture = p.execute();
         ASSERT_EQ(capture.traffic.size(), 1U);
         EXPECT_FALSE(capture.traffic[0].is_measured);

@@ -50,7 +50,8 @@ protected:
         const std::string path = dir.path() + "/trace.json";
         auto net = model();
         Options options = cpu_views();
-        options.descriptor = descriptor = descriptor_of(net, 70);
+        descriptor = descriptor_of(net, 70);
+        add_descriptor(net, descriptor);
         options.capture_sink = sink;
         const auto runner = make_runner(std::move(net), options);
         ASSERT_TRUE(runner);
@@ -75,7 +76,7 @@ protected:
         return found;
     }
     TempDir dir;
-    std::shared_ptr<const profiling::Descriptor> descriptor;
+    profiling::Descriptor descriptor;
     json events;
 };
 
@@ -156,13 +157,13 @@ TEST_F(JobTrace, HasTheSlicesThatStatsBuffersGive) {
     const auto captures = sink->captures();
     ASSERT_EQ(captures.size(), 2U);
     for (const profiling::Capture& capture : captures) {
-        const profiling::BufferContext context{.descriptor = descriptor.get(),
+        const profiling::BufferContext context{.descriptor = &descriptor,
                                                .boot_id = profiling::boot_id_of_kernel()};
         const auto written = profiling::write_stats_buffer(capture, context, dir / "job.bin");
         ASSERT_TRUE(written) << written.error().message;
         auto buffer = profiling::BufferFile::open(dir / "job.bin");
         ASSERT_TRUE(buffer) << buffer.error().message;
-        const profiling::TraceSource source{&*buffer, descriptor.get(), ""};
+        const profiling::TraceSource source{&*buffer, &descriptor, ""};
         const auto merged = profiling::write_trace({&source, 1}, {.host_trace = dir / "trace.json"},
                                                    dir / "merged.json");
         ASSERT_TRUE(merged) << merged.error().message;

@@ -116,21 +116,24 @@ TEST_F(AsyncJobs, AreNoBoundForExecute) {
 }
 
 TEST_F(AsyncJobs, SkipIdsOfLiveRecordsAfterTheLargest) {
-    open();
-    const JobHandle first = submit();  // record 1 stays, nobody waits for it
+    device = std::make_unique<FakeDevice>(1);
+    auto state = vartml::runtime::prepare("fake.rai", picture_model(), {});
+    ASSERT_TRUE(state) << state.error().message;
+    (*state)->jobs = std::make_unique<vartml::runtime::Jobs>(
+        *(*state)->engine, (*state)->executor, vartml::runtime::JobOptions{.last_id = 3},
+        (*state)->logger,
+        std::make_shared<vartml::runtime::Profiler>(vartml::runtime::ProfilerSetup()));
+    runner = std::make_shared<vartml::runtime::VaimlRunner>(std::move(*state));
+    inputs = allocate(*runner, TensorDirection::INPUT);
+    const JobHandle first = submit();  // its record stays while nobody waits for it
     EXPECT_EQ(first.job_id, 1u);
-    runner->jobs_for_tests().set_next_id(UINT32_MAX);
-    const JobHandle last = submit();
-    EXPECT_EQ(last.job_id, UINT32_MAX);
-    EXPECT_EQ(runner->wait(last, forever), StatusCode::SUCCESS);
+    for (const uint32_t id : {2u, 3u, 2u, 3u}) {
+        const JobHandle job = submit();
+        EXPECT_EQ(job.job_id, id);
+        EXPECT_EQ(runner->wait(job, forever), StatusCode::SUCCESS);
+    }
     EXPECT_EQ(runner->wait(first, 0ms), StatusCode::SUCCESS);
-    runner->jobs_for_tests().set_next_id(UINT32_MAX);
-    const JobHandle again = submit();
-    const JobHandle wrapped = submit();
-    EXPECT_EQ(wrapped.job_id, 1u);
-    runner->wait(again, forever);
-    runner->jobs_for_tests().set_next_id(1);
-    EXPECT_EQ(submit().job_id, 2u);  // 1 is live
+    EXPECT_EQ(submit().job_id, 1u);
 }
 
 TEST_F(AsyncJobs, GiveAllWaitingThreadsTheFinalStatus) {

@@ -177,8 +177,8 @@ input %x : f32[1,8,32,32]
 output %y
 )"))}));
     model.stats_level = 70;
+    add_descriptor(model, descriptor_of(model, 70));
     Options options = cpu_views();
-    options.descriptor = descriptor_of(model, 70);
     const auto sink = std::make_shared<CountingSink>();
     options.capture_sink = sink;
     const auto runner = make_runner(std::move(model), options);

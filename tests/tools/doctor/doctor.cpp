@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "lib/base/test_seams.h"
 #include "lib/model/compiled_model.h"
 #include "lib/model/containers.h"
 #include "lib/tools/doctor/checks.h"
@@ -166,7 +167,7 @@ TEST_F(Doctor, SaysWhichCountersProfilingWillNotHave) {
         errno = ENOENT;
         return -1;
     };
-    const auto before = profiling::set_pmu_opener(refuse);
+    test_seams.open_counter = refuse;
     EXPECT_EQ(findings(Level::note, "counters"),
               "profiling will not count cpu-cycles, instructions, ref-cycles, LLC-loads, "
               "LLC-load-misses, LLC-stores, LLC-store-misses: not supported by the processor or "
@@ -177,10 +178,10 @@ TEST_F(Doctor, SaysWhichCountersProfilingWillNotHave) {
         errno = EACCES;
         return -1;
     };
-    profiling::set_pmu_opener(forbid);
+    test_seams.open_counter = forbid;
     EXPECT_NE(findings(Level::note, "counters").find(profiling::pmu_reason(EACCES)),
               std::string::npos);
-    profiling::set_pmu_opener(before);
+    test_seams.open_counter = nullptr;
     EXPECT_EQ(findings(Level::problem, "counters"), "");
 }
 

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// What tests put in place of the system. Nothing else writes here; null is the system.
+#pragma once
+#include <atomic>
+
+struct perf_event_attr;
+
+namespace vartml {
+
+namespace device {
+class Device;
+}
+
+struct TestSeams {
+    std::atomic<device::Device*> device{nullptr};  // the device "fake"
+    // perf_event_open for the calling thread; errno as it sets it.
+    std::atomic<int (*)(perf_event_attr& attributes, int group)> open_counter{nullptr};
+};
+inline TestSeams test_seams;
+
+}  // namespace vartml

@@ -83,35 +83,27 @@ View padded_weights(Lowering& lowering, const graph::Node& node, int64_t channel
 }
 
 template <typename Primitive>
-Result<void> emit(Lowering& lowering, const graph::Node& node, const Convolution& whole,
-                  dnnl::algorithm algorithm, std::vector<Convolution> parts) {
+void emit(Lowering& lowering, const graph::Node& node, const Convolution& whole,
+          dnnl::algorithm algorithm, std::vector<Convolution> parts) {
     if (!reads_rows(parts)) parts = {whole};
     const auto any = memory::desc(whole.weights.dims, onednn_type(lowering.compute(node)),
                                   memory::format_tag::any);
     WeightPacker packed(lowering, whole.weights);
     const bool has_bias = whole.bias.buffer >= 0;
     std::vector<OnednnCall> calls;
-    try {
-        for (const Convolution& p : parts) {
-            const typename Primitive::primitive_desc desc(
-                cpu_engine(), dnnl::prop_kind::forward_inference, algorithm, descriptor(p.src), any,
-                has_bias ? descriptor(p.bias) : memory::desc(), descriptor(p.dst), p.strides,
-                p.dilations, p.pads_begin, p.pads_end, attributes(p.post));
-            OnednnCall call{Primitive(desc),
-                            desc.impl_info_str(),
-                            {{DNNL_ARG_SRC, p.src, desc.src_desc()},
-                             {DNNL_ARG_WEIGHTS, packed(desc.weights_desc()), desc.weights_desc()},
-                             {DNNL_ARG_DST, p.dst, desc.dst_desc()}},
-                            desc.scratchpad_desc()};
-            if (has_bias) call.arguments.push_back({DNNL_ARG_BIAS, p.bias, desc.bias_desc()});
-            add_operands(p.post, call);
-            calls.push_back(std::move(call));
-        }
-    } catch (const dnnl::error& e) {
-        return onednn_error(node, e);
+    for (const Convolution& p : parts) {
+        const typename Primitive::primitive_desc desc(
+            cpu_engine(), dnnl::prop_kind::forward_inference, algorithm, descriptor(p.src), any,
+            has_bias ? descriptor(p.bias) : memory::desc(), descriptor(p.dst), p.strides,
+            p.dilations, p.pads_begin, p.pads_end, attributes(p.post));
+        OnednnCall call = onednn_call<Primitive>(desc, p.src, p.dst);
+        call.arguments.push_back(
+            {DNNL_ARG_WEIGHTS, packed(desc.weights_desc()), desc.weights_desc()});
+        if (has_bias) call.arguments.push_back({DNNL_ARG_BIAS, p.bias, desc.bias_desc()});
+        add_operands(p.post, call);
+        calls.push_back(std::move(call));
     }
     emit_onednn(lowering, node, std::move(calls));
-    return {};
 }
 
 // All of a convolution whose source and weights are there: what the node says of it, its result,
@@ -159,10 +151,10 @@ Result<void> lower_conv(Lowering& lowering, const graph::Node& node) {
          bands(p.dst.dims, cost_ns(p, p.dst.elements() / p.dst.dims[1]), lowering.threads())) {
         parts.push_back(forward_band(p, band));
     }
-    auto ok = emit<dnnl::convolution_forward>(lowering, node, p, dnnl::algorithm::convolution_auto,
-                                              std::move(parts));
-    if (ok) lowering.finish(node.outputs[0], p.dst);
-    return ok;
+    emit<dnnl::convolution_forward>(lowering, node, p, dnnl::algorithm::convolution_auto,
+                                    std::move(parts));
+    lowering.finish(node.outputs[0], p.dst);
+    return {};
 }
 
 Result<void> lower_conv_transpose(Lowering& lowering, const graph::Node& node) {
@@ -190,10 +182,10 @@ Result<void> lower_conv_transpose(Lowering& lowering, const graph::Node& node) {
          bands(p.dst.dims, cost_ns(p, p.src.elements() / p.src.dims[1]), lowering.threads())) {
         parts.push_back(transposed_band(p, band));
     }
-    auto ok = emit<dnnl::deconvolution_forward>(
-        lowering, node, p, dnnl::algorithm::deconvolution_direct, std::move(parts));
-    if (ok) lowering.finish(node.outputs[0], p.dst);
-    return ok;
+    emit<dnnl::deconvolution_forward>(lowering, node, p, dnnl::algorithm::deconvolution_direct,
+                                      std::move(parts));
+    lowering.finish(node.outputs[0], p.dst);
+    return {};
 }
 
 namespace {

@@ -81,8 +81,7 @@ Product part_of(const Product& p, size_t dim, const Range& range) {
     return part;
 }
 
-Result<void> emit(Lowering& lowering, const graph::Node& node, Product& p,
-                  std::vector<PostOp> post) {
+void emit(Lowering& lowering, const graph::Node& node, Product& p, std::vector<PostOp> post) {
     const size_t rank = p.dst.dims.size();
     for (PostOp& op : post) {
         if (op.operand.buffer >= 0 && op.operand.dims.size() != rank)
@@ -106,39 +105,29 @@ Result<void> emit(Lowering& lowering, const graph::Node& node, Product& p,
         std::clamp<int64_t>(p.dst.dims[dim] / least, 1, static_cast<int64_t>(most)));
     std::vector<OnednnCall> calls;
     std::vector<WeightPacker> packers;
-    try {
-        for (const Range& range : ranges(p.dst.dims[dim], items)) {
-            const Product part = part_of(p, dim, range);
-            std::vector<PostOp> own = post;
-            for (PostOp& op : own) {
-                if (op.operand.buffer >= 0) op.operand = cut(op.operand, dim, range);
-            }
-            const auto weights =
-                p.constant_b ? memory::desc(part.b.dims, onednn_type(lowering.compute(node)),
-                                            memory::format_tag::any)
-                             : descriptor(part.b);
-            const dnnl::matmul::primitive_desc desc(
-                cpu_engine(), descriptor(part.a), weights,
-                has_bias ? descriptor(part.bias) : memory::desc(), descriptor(part.dst),
-                attributes(own));
-            // Pieces that share a matrix share its packing.
-            if (packers.empty() || part.b != p.b) packers.emplace_back(lowering, part.b);
-            const View b = p.constant_b ? packers.back()(desc.weights_desc()) : part.b;
-            OnednnCall call{dnnl::matmul(desc),
-                            desc.impl_info_str(),
-                            {{DNNL_ARG_SRC, part.a, desc.src_desc()},
-                             {DNNL_ARG_WEIGHTS, b, desc.weights_desc()},
-                             {DNNL_ARG_DST, part.dst, desc.dst_desc()}},
-                            desc.scratchpad_desc()};
-            if (has_bias) call.arguments.push_back({DNNL_ARG_BIAS, part.bias, desc.bias_desc()});
-            add_operands(own, call);
-            calls.push_back(std::move(call));
+    for (const Range& range : ranges(p.dst.dims[dim], items)) {
+        const Product part = part_of(p, dim, range);
+        std::vector<PostOp> own = post;
+        for (PostOp& op : own) {
+            if (op.operand.buffer >= 0) op.operand = cut(op.operand, dim, range);
         }
-    } catch (const dnnl::error& e) {
-        return onednn_error(node, e);
+        const auto weights = p.constant_b
+                                 ? memory::desc(part.b.dims, onednn_type(lowering.compute(node)),
+                                                memory::format_tag::any)
+                                 : descriptor(part.b);
+        const dnnl::matmul::primitive_desc desc(cpu_engine(), descriptor(part.a), weights,
+                                                has_bias ? descriptor(part.bias) : memory::desc(),
+                                                descriptor(part.dst), attributes(own));
+        // Pieces that share a matrix share its packing.
+        if (packers.empty() || part.b != p.b) packers.emplace_back(lowering, part.b);
+        const View b = p.constant_b ? packers.back()(desc.weights_desc()) : part.b;
+        OnednnCall call = onednn_call<dnnl::matmul>(desc, part.a, part.dst);
+        call.arguments.push_back({DNNL_ARG_WEIGHTS, b, desc.weights_desc()});
+        if (has_bias) call.arguments.push_back({DNNL_ARG_BIAS, part.bias, desc.bias_desc()});
+        add_operands(own, call);
+        calls.push_back(std::move(call));
     }
     emit_onednn(lowering, node, std::move(calls));
-    return {};
 }
 
 // A product of few rows is bound by reading its matrix, which the 1x1 convolution does faster;
@@ -201,6 +190,7 @@ View scaled(Lowering& lowering, graph::ValueId id, float factor) {
 
 }  // namespace
 
+// Factors other than 1 are of constants (takes_gemm).
 Result<void> lower_matmul(Lowering& lowering, const graph::Node& node) {
     const bool gemm = node.kind == "Gemm";
     const graph::ValueId bias = node.inputs.size() > 2 ? node.inputs[2] : graph::none;
@@ -209,23 +199,12 @@ Result<void> lower_matmul(Lowering& lowering, const graph::Node& node) {
     const graph::ValueId b = node.inputs[1];
     Product p;
     p.constant_b = lowering.value(b).constant.has_value();
-    if (alpha != 1 && !p.constant_b) {
-        return Error{ErrorCode::unsupported,
-                     "node '" + node.name +
-                         "': the software NPU runs Gemm with alpha other than 1 "
-                         "only where B is constant"};
-    }
     const DataType type = lowering.compute(node);
     p.a = matrix(lowering, node.inputs[0], type);
     p.b = p.constant_b ? scaled(lowering, b, alpha) : matrix(lowering, b, type);
     if (gemm && node.get("transA", int64_t{0}) != 0) p.a = swap_last_two(p.a);
     if (gemm && node.get("transB", int64_t{0}) != 0) p.b = swap_last_two(p.b);
     const Dims& shape = lowering.value(node.outputs[0]).type.shape;
-    if (p.a.dims.size() < 2 || p.b.dims.size() < 2) {
-        return Error{ErrorCode::unsupported, "node '" + node.name +
-                                                 "': the software NPU multiplies matrices, not "
-                                                 "1-D vectors"};
-    }
     const size_t rank = shape.size();
     p.a = with_rank(p.a, rank);
     p.b = with_rank(p.b, rank);
@@ -234,16 +213,10 @@ Result<void> lower_matmul(Lowering& lowering, const graph::Node& node) {
     p.dst = dst;
     if (bias >= 0) {
         p.constant_bias = lowering.value(bias).constant.has_value();
-        if (p.constant_bias) {
-            p.bias = scaled(lowering, bias, beta);
-        } else if (beta == 1) {
-            p.bias = lowering.dense(bias, row_major(lowering.value(bias).type.shape.size()),
-                                    DataType::float32);
-        } else {
-            return Error{ErrorCode::unsupported, "node '" + node.name +
-                                                     "': the software NPU runs Gemm with beta "
-                                                     "other than 1 only where C is constant"};
-        }
+        p.bias = p.constant_bias
+                     ? scaled(lowering, bias, beta)
+                     : lowering.dense(bias, row_major(lowering.value(bias).type.shape.size()),
+                                      DataType::float32);
     }
     fold_batch(p);
     if (is_small(lowering, node, p)) {
@@ -253,7 +226,7 @@ Result<void> lower_matmul(Lowering& lowering, const graph::Node& node) {
     }
     auto post = make_post_ops(lowering, node, order);
     if (!post) return post.error();
-    if (auto ok = emit(lowering, node, p, std::move(*post)); !ok) return ok;
+    emit(lowering, node, p, std::move(*post));
     lowering.finish(node.outputs[0], dst);
     return {};
 }

@@ -173,28 +173,19 @@ Result<void> lower_pool(Lowering& lowering, const graph::Node& node) {
     int64_t window = 1;
     for (const int64_t k : kernel) window *= k;
     std::vector<OnednnCall> calls;
-    try {
-        for (const Band& band : bands(dst.dims, dst.elements() * window / 16, lowering.threads())) {
-            const int64_t reach = (kernel[0] - 1) * (dilations[0] + 1);
-            const int64_t first = band.rows.first * strides[0] - pads[0];
-            const int64_t last =
-                (band.rows.first + band.rows.size - 1) * strides[0] - pads[0] + reach;
-            const int64_t from = std::max<int64_t>(first, 0), to = std::min(last, extent[0] - 1);
-            const View in = slice(cut(src, 0, band.images), 2, from, to - from + 1, 1);
-            const View out = cut(dst, band);
-            begin[0] = std::max<int64_t>(-first, 0);
-            end[0] = std::max<int64_t>(last - (extent[0] - 1), 0);
-            const dnnl::pooling_forward::primitive_desc desc(
-                cpu_engine(), dnnl::prop_kind::forward_inference, algorithm, descriptor(in),
-                descriptor(out), strides, kernel, dilations, begin, end, attributes({}));
-            calls.push_back(
-                {dnnl::pooling_forward(desc),
-                 desc.impl_info_str(),
-                 {{DNNL_ARG_SRC, in, desc.src_desc()}, {DNNL_ARG_DST, out, desc.dst_desc()}},
-                 desc.scratchpad_desc()});
-        }
-    } catch (const dnnl::error& e) {
-        return onednn_error(node, e);
+    for (const Band& band : bands(dst.dims, dst.elements() * window / 16, lowering.threads())) {
+        const int64_t reach = (kernel[0] - 1) * (dilations[0] + 1);
+        const int64_t first = band.rows.first * strides[0] - pads[0];
+        const int64_t last = (band.rows.first + band.rows.size - 1) * strides[0] - pads[0] + reach;
+        const int64_t from = std::max<int64_t>(first, 0), to = std::min(last, extent[0] - 1);
+        const View in = slice(cut(src, 0, band.images), 2, from, to - from + 1, 1);
+        const View out = cut(dst, band);
+        begin[0] = std::max<int64_t>(-first, 0);
+        end[0] = std::max<int64_t>(last - (extent[0] - 1), 0);
+        const dnnl::pooling_forward::primitive_desc desc(
+            cpu_engine(), dnnl::prop_kind::forward_inference, algorithm, descriptor(in),
+            descriptor(out), strides, kernel, dilations, begin, end, attributes({}));
+        calls.push_back(onednn_call<dnnl::pooling_forward>(desc, in, out));
     }
     emit_onednn(lowering, node, std::move(calls));
     lowering.finish(node.outputs[0], dst);

@@ -108,12 +108,9 @@ std::optional<std::vector<OnednnCall>> primitives(Lowering& lowering, const Conv
             descriptor(p.dst), p.strides, p.dilations, p.pads_begin, p.pads_end,
             attributes(scaling, groups_mask, adds));
         if (is_reference(desc.impl_info_str())) return std::nullopt;
-        OnednnCall call{dnnl::convolution_forward(desc),
-                        desc.impl_info_str(),
-                        {{DNNL_ARG_SRC, p.src, desc.src_desc()},
-                         {DNNL_ARG_WEIGHTS, packed(desc.weights_desc()), desc.weights_desc()},
-                         {DNNL_ARG_DST, p.dst, desc.dst_desc()}},
-                        desc.scratchpad_desc()};
+        OnednnCall call = onednn_call<dnnl::convolution_forward>(desc, p.src, p.dst);
+        call.arguments.push_back(
+            {DNNL_ARG_WEIGHTS, packed(desc.weights_desc()), desc.weights_desc()});
         if (has_bias) call.arguments.push_back({DNNL_ARG_BIAS, p.bias, desc.bias_desc()});
         add_operands(scaling, call);
         calls.push_back(std::move(call));
@@ -157,14 +154,10 @@ Result<void> lower_as_floats(Lowering& lowering, const graph::Node& node, Convol
     p.weights = weights_view(lowering, floats, DataType::float32, kernel, groups);
     const View dst = p.dst;
     p.dst = lowering.new_buffer(DataType::float32, dst.dims, order);
-    try {
-        auto calls = primitives(lowering, p, {}, cut_into_bands(lowering, p));
-        if (!calls) calls = primitives(lowering, p, {}, {p});
-        if (!calls) return lower_general(lowering, node);
-        emit_onednn(lowering, node, std::move(*calls));
-    } catch (const dnnl::error& e) {
-        return onednn_error(node, e);
-    }
+    auto calls = primitives(lowering, p, {}, cut_into_bands(lowering, p));
+    if (!calls) calls = primitives(lowering, p, {}, {p});
+    if (!calls) return lower_general(lowering, node);
+    emit_onednn(lowering, node, std::move(*calls));
     if (y) {
         emit_requantise(lowering, p.dst, dst, kernel[0], numbers.scales, numbers.bias, *y,
                         node.name);

@@ -89,13 +89,9 @@ std::optional<std::vector<OnednnCall>> primitives(Lowering& lowering, const Prod
                                                 descriptor(dst), attributes(scaling, 2, adds));
         if (is_reference(desc.impl_info_str())) return std::nullopt;
         if (packers.empty() || dim == 1) packers.emplace_back(lowering, b);
-        OnednnCall call{
-            dnnl::matmul(desc),
-            desc.impl_info_str(),
-            {{DNNL_ARG_SRC, a, desc.src_desc()},
-             {DNNL_ARG_WEIGHTS, packers.back()(desc.weights_desc()), desc.weights_desc()},
-             {DNNL_ARG_DST, dst, desc.dst_desc()}},
-            desc.scratchpad_desc()};
+        OnednnCall call = onednn_call<dnnl::matmul>(desc, a, dst);
+        call.arguments.push_back(
+            {DNNL_ARG_WEIGHTS, packers.back()(desc.weights_desc()), desc.weights_desc()});
         if (bias.buffer >= 0) call.arguments.push_back({DNNL_ARG_BIAS, bias, desc.bias_desc()});
         add_operands(scaling, call);
         calls.push_back(std::move(call));
@@ -194,13 +190,9 @@ Result<void> lower_computed(Lowering& lowering, const graph::Node& node) {
     const View sums = lowering.new_buffer(DataType::float32, shape, row_major(rank));
     const dnnl::matmul::primitive_desc desc(cpu_engine(), descriptor(left), descriptor(right),
                                             descriptor(sums), attributes({}, 0));
-    emit_onednn(lowering, node,
-                {{dnnl::matmul(desc),
-                  desc.impl_info_str(),
-                  {{DNNL_ARG_SRC, left, desc.src_desc()},
-                   {DNNL_ARG_WEIGHTS, right, desc.weights_desc()},
-                   {DNNL_ARG_DST, sums, desc.dst_desc()}},
-                  desc.scratchpad_desc()}});
+    OnednnCall call = onednn_call<dnnl::matmul>(desc, left, sums);
+    call.arguments.push_back({DNNL_ARG_WEIGHTS, right, desc.weights_desc()});
+    emit_onednn(lowering, node, {std::move(call)});
     const View dst = lowering.destination(out, row_major(rank), true);
     emit_quantise(lowering, sums, dst, Coding{y.scale / (a.scale * b.scale), y.zero, y.is_signed},
                   node.name);
@@ -239,13 +231,7 @@ bool takes_quantised_matmul(const graph::Graph& graph, const graph::Node& node) 
 
 Result<void> lower_quantised_matmul(Lowering& lowering, const graph::Node& node) {
     const graph::Graph& graph = lowering.graph();
-    if (is_computed(graph, node)) {
-        try {
-            return lower_computed(lowering, node);
-        } catch (const dnnl::error& e) {
-            return onednn_error(node, e);
-        }
-    }
+    if (is_computed(graph, node)) return lower_computed(lowering, node);
     const Inputs& at = inputs_of(node);
     const graph::Type& type = lowering.value(node.inputs[0]).type;
     const auto centred_b = centred_weights(graph, node, at.b, at.bz, 1);

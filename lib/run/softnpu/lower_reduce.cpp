@@ -49,21 +49,13 @@ Result<void> lower_softmax(Lowering& lowering, const graph::Node& node) {
                                ? 1
                                : items_for({src.dims[dim], src.elements() * 2}, lowering.threads());
     std::vector<OnednnCall> calls;
-    try {
-        for (const Range& range : ranges(src.dims[dim], items)) {
-            const View in = items == 1 ? src : cut(src, dim, range);
-            const View result = items == 1 ? dst : cut(dst, dim, range);
-            const dnnl::softmax_forward::primitive_desc desc(
-                cpu_engine(), dnnl::prop_kind::forward_inference, algorithm, descriptor(in),
-                descriptor(result), axis, attributes({}));
-            calls.push_back(
-                {dnnl::softmax_forward(desc),
-                 desc.impl_info_str(),
-                 {{DNNL_ARG_SRC, in, desc.src_desc()}, {DNNL_ARG_DST, result, desc.dst_desc()}},
-                 desc.scratchpad_desc()});
-        }
-    } catch (const dnnl::error& e) {
-        return onednn_error(node, e);
+    for (const Range& range : ranges(src.dims[dim], items)) {
+        const View in = items == 1 ? src : cut(src, dim, range);
+        const View result = items == 1 ? dst : cut(dst, dim, range);
+        const dnnl::softmax_forward::primitive_desc desc(
+            cpu_engine(), dnnl::prop_kind::forward_inference, algorithm, descriptor(in),
+            descriptor(result), axis, attributes({}));
+        calls.push_back(onednn_call<dnnl::softmax_forward>(desc, in, result));
     }
     emit_onednn(lowering, node, std::move(calls));
     lowering.finish(out, dst);
@@ -94,17 +86,9 @@ Result<void> lower_reduce(Lowering& lowering, const graph::Node& node) {
         lowering.finish(out, *reshape(dst, lowering.value(out).type.shape));
         return {};
     }
-    try {
-        const dnnl::reduction::primitive_desc desc(cpu_engine(), algorithm, descriptor(src),
-                                                   descriptor(dst), 0.0F, 0.0F, attributes({}));
-        emit_onednn(lowering, node,
-                    {{dnnl::reduction(desc),
-                      desc.impl_info_str(),
-                      {{DNNL_ARG_SRC, src, desc.src_desc()}, {DNNL_ARG_DST, dst, desc.dst_desc()}},
-                      desc.scratchpad_desc()}});
-    } catch (const dnnl::error& e) {
-        return onednn_error(node, e);
-    }
+    const dnnl::reduction::primitive_desc desc(cpu_engine(), algorithm, descriptor(src),
+                                               descriptor(dst), 0.0F, 0.0F, attributes({}));
+    emit_onednn(lowering, node, {onednn_call<dnnl::reduction>(desc, src, dst)});
     const auto result = reshape(dst, lowering.value(out).type.shape);
     if (result) {
         lowering.finish(out, *result);

@@ -38,11 +38,6 @@ Result<void> lower_slice(Lowering& lowering, const graph::Node& node) {
     const Dims starts = node.get("starts", Dims{}), axes = node.get("axes", Dims{});
     const Dims steps = node.get("steps", Dims{});
     const Dims& shape = lowering.value(node.outputs[0]).type.shape;
-    if (starts.empty()) {
-        return Error{ErrorCode::unsupported, "node '" + node.name +
-                                                 "': the software NPU runs Slice with constant "
-                                                 "starts only"};
-    }
     for (size_t i = 0; i < axes.size(); ++i) {
         const auto axis = static_cast<size_t>(axes[i]);
         view = slice(view, axis, starts[i], shape[axis], steps[i]);
@@ -136,27 +131,14 @@ Result<void> lower_space_to_depth(Lowering& lowering, const graph::Node& node) {
 }
 
 Result<void> lower_pad(Lowering& lowering, const graph::Node& node) {
-    const bool codes = size_bytes(lowering.stored_type(node.outputs[0])) == 1;
     const float value = node.get("value", 0.0F);
-    if (node.get("mode", "constant") != "constant" || (value != 0 && !codes) || !node.has("pads")) {
-        return Error{ErrorCode::unsupported,
-                     "node '" + node.name + "': the software NPU pads with zeros only"};
-    }
     const Dims pads = node.get("pads", Dims{});
-    View src = lowering.view(node.inputs[0]);
-    const size_t rank = src.dims.size();
+    const View src = lowering.view(node.inputs[0]);
     const View dst = lowering.destination(node.outputs[0], lowering.order(node.outputs[0]), true);
     const auto byte = static_cast<uint8_t>(static_cast<int>(value));
     lowering.emit(std::make_unique<ZeroStep>(dst, byte), node.name, {&dst});
     View inside = dst;
-    for (size_t i = 0; i < rank; ++i) {
-        const int64_t begin = pads[i], end = pads[rank + i];
-        // Negative pads crop.
-        const int64_t skip = begin < 0 ? -begin : 0;
-        const int64_t keep = src.dims[i] - skip - (end < 0 ? -end : 0);
-        src = slice(src, i, skip, keep, 1);
-        inside = slice(inside, i, begin > 0 ? begin : 0, keep, 1);
-    }
+    for (size_t i = 0; i < src.dims.size(); ++i) inside = slice(inside, i, pads[i], src.dims[i], 1);
     lowering.copy(src, inside, node.name);
     lowering.finish(node.outputs[0], dst);
     return {};

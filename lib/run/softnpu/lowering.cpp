@@ -114,6 +114,20 @@ Result<Plan> Lowering::run(const std::function<const WeightCache*(bool)>& open) 
     return std::move(plan_);
 }
 
+namespace {
+
+// A primitive that oneDNN refused to make, as a sentence: unsupported, or device where the library
+// itself is at fault.
+Error onednn_error(const graph::Node& node, const dnnl::error& error) {
+    // Not there, or broken: no reason to compute by other means without a word.
+    if (error.status == dnnl_runtime_error)
+        return {ErrorCode::device, "node '" + node.name + "': oneDNN: " + error.what()};
+    return {ErrorCode::unsupported, "node '" + node.name + "': oneDNN cannot run " + node.type() +
+                                        " with these shapes (" + error.what() + ")"};
+}
+
+}  // namespace
+
 // Through steps of its own kind; where those do not take it after all, and oneDNN refuses more
 // than its documentation says, through the kernels of lib/graph. What was emitted before goes.
 Result<void> Lowering::lower_node(const graph::Node& node) {

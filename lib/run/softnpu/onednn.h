@@ -30,6 +30,16 @@ struct OnednnCall {
     dnnl::memory::desc scratchpad;
 };
 
+// With a source and a destination, as most begin.
+template <typename Primitive>
+OnednnCall onednn_call(const typename Primitive::primitive_desc& desc, const View& src,
+                       const View& dst) {
+    return {Primitive(desc),
+            desc.impl_info_str(),
+            {{DNNL_ARG_SRC, src, desc.src_desc()}, {DNNL_ARG_DST, dst, desc.dst_desc()}},
+            desc.scratchpad_desc()};
+}
+
 // Executes primitives, one per item.
 class OnednnStep final : public Step {
 public:

@@ -60,11 +60,14 @@ bool takes_resize(const Graph& graph, const Node& node) {
 }
 bool takes_pad(const Graph& graph, const Node& node) {
     const auto pads = node.get("pads", Dims{});
-    return node.get("mode", "constant") == "constant" &&
+    return node.has("pads") && node.get("mode", "constant") == "constant" &&
            (node.get("value", 0.0f) == 0 || has_codes(graph, node)) &&
            std::ranges::none_of(pads, [](int64_t p) { return p < 0; });
 }
 
+bool takes_slice(const Graph&, const Node& node) {
+    return node.has("starts");
+}
 bool takes_clip(const Graph&, const Node& node) {
     return node.inputs.size() == 1;
 }
@@ -143,7 +146,7 @@ constexpr Row table[] = {
     {"Round", lower_eltwise, "f"},
     {"SiLU", lower_eltwise, "f"},
     {"Sigmoid", lower_eltwise, "f"},
-    {"Slice", lower_slice, "fiqb"},
+    {"Slice", lower_slice, "fiqb", takes_slice},
     {"Softmax", lower_softmax, "f"},
     {"Softplus", lower_eltwise, "f"},
     {"SpaceToDepth", lower_space_to_depth, "fiqb"},
@@ -230,14 +233,6 @@ void emit_onednn(Lowering& lowering, const graph::Node& node, std::vector<Onednn
     auto step = std::make_unique<OnednnStep>(std::move(what), calls);
     step->buffers = std::move(buffers);
     lowering.emit_onednn(std::move(step), node.name);
-}
-
-Error onednn_error(const graph::Node& node, const dnnl::error& error) {
-    // Not there, or broken: no reason to compute by other means without a word.
-    if (error.status == dnnl_runtime_error)
-        return {ErrorCode::device, "node '" + node.name + "': oneDNN: " + error.what()};
-    return {ErrorCode::unsupported, "node '" + node.name + "': oneDNN cannot run " + node.type() +
-                                        " with these shapes (" + error.what() + ")"};
 }
 
 }  // namespace vartml::softnpu

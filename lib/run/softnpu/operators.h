@@ -69,8 +69,4 @@ private:
 // Appends a step that executes these primitives, each an item.
 void emit_onednn(Lowering& lowering, const graph::Node& node, std::vector<OnednnCall> calls);
 
-// A primitive that oneDNN refused to make, as a sentence: unsupported, or device where the library
-// itself is at fault.
-Error onednn_error(const graph::Node& node, const dnnl::error& error);
-
 }  // namespace vartml::softnpu

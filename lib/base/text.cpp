@@ -54,6 +54,12 @@ bool is_plain_text(std::string_view text) {
     return true;
 }
 
+std::string with_commas(uint64_t number) {
+    std::string digits = std::to_string(number);
+    for (size_t at = digits.size(); at > 3;) digits.insert(at -= 3, ",");
+    return digits;
+}
+
 std::string printable(std::string_view text, size_t max_bytes) {
     std::string out;
     while (!text.empty()) {

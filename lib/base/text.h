@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks text that comes from a file.
+// Text that comes from a file, and text for people.
 #pragma once
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,6 +14,9 @@ bool is_utf8(std::string_view text);
 bool is_plain_text(std::string_view text);
 // The text for a message: bytes that are no plain text as \xNN, cut after `max_bytes`.
 std::string printable(std::string_view text, size_t max_bytes = 200);
+
+// "1,234,567".
+std::string with_commas(uint64_t number);
 
 // The known name that a misspelt one was meant to be.
 

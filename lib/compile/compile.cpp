@@ -17,6 +17,7 @@
 #include "lib/base/places.h"
 #include "lib/base/process.h"
 #include "lib/base/saturating.h"
+#include "lib/base/text.h"
 #include "lib/compile/connect.h"
 #include "lib/compile/hw_views.h"
 #include "lib/compile/onnx/import.h"
@@ -104,12 +105,6 @@ const char* os_name() {
 #else
     return "Linux X64";
 #endif
-}
-
-std::string with_commas(uint64_t number) {
-    std::string digits = std::to_string(number);
-    for (size_t at = digits.size(); at > 3;) digits.insert(at -= 3, ",");
-    return digits;
 }
 
 // A subgraph after its passes, with its memory.

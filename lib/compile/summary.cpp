@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/base/json.h"
+#include "lib/base/text.h"
 #include "lib/graph/ops.h"
 #include "lib/model/program.h"
 
@@ -35,12 +36,6 @@ double percent_of(uint64_t part, uint64_t whole) {
 }
 std::string share(uint64_t part, uint64_t whole) {
     return " (" + format("%.3f", percent_of(part, whole)) + "%)";
-}
-
-std::string with_commas(uint64_t number) {
-    std::string digits = std::to_string(number);
-    for (size_t at = digits.size(); at > 3;) digits.insert(at -= 3, ",");
-    return digits;
 }
 
 std::string partition_stats(const CompiledModel& model, const Partition& p) {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+
 using namespace std::string_literals;
 
 namespace vartml {
@@ -44,6 +46,13 @@ TEST(Utf8, KnowsWellFormedText) {
 TEST(Utf8, PrintsWhatIsNoText) {
     EXPECT_EQ(printable("Größe\n\xff"), "Größe\\x0a\\xff");
     EXPECT_EQ(printable("abcdef", 3), "abc...");
+}
+
+TEST(WithCommas, PartThousands) {
+    EXPECT_EQ(with_commas(0), "0");
+    EXPECT_EQ(with_commas(999), "999");
+    EXPECT_EQ(with_commas(1000), "1,000");
+    EXPECT_EQ(with_commas(UINT64_MAX), "18,446,744,073,709,551,615");
 }
 
 }  // namespace

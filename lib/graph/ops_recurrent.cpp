@@ -2,6 +2,7 @@
 // LSTM, GRU and RNN.
 #include <cmath>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "lib/graph/kernel.h"
@@ -11,6 +12,21 @@
 namespace vartml::graph {
 namespace {
 
+// What the three operators share: steps * batch rows of gates, one block of `hidden` per gate.
+struct RecurrentSizes {
+    int64_t steps, batch, inputs, hidden, gates, directions;
+    bool batch_first;
+    int64_t width = bounded_product(gates, hidden);
+};
+
+// Of shapes of rank 3.
+RecurrentSizes recurrent_sizes(const Node& node, std::span<const int64_t> x,
+                               std::span<const int64_t> r) {
+    const bool batch_first = node.get("layout", int64_t{0}) != 0;
+    const int64_t gates = node.kind == "LSTM" ? 4 : node.kind == "GRU" ? 3 : 1;
+    return {x[batch_first ? 1 : 0], x[batch_first ? 0 : 1], x[2], r[2], gates, r[0], batch_first};
+}
+
 // x [sequence, batch, input], w [directions, gates * hidden, input], r [directions, gates * hidden,
 // hidden]; layout 1 has the batch first.
 Result<Types> infer_recurrent(const Graph& graph, const Node& node) {
@@ -19,17 +35,14 @@ Result<Types> infer_recurrent(const Graph& graph, const Node& node) {
         return bad_node(
             node, "has inputs " + to_string(x) + " and " + to_string(r) + ", expected rank 3");
     }
-    const bool batch_first = node.get("layout", int64_t{0}) != 0;
-    const int64_t sequence = x.shape[batch_first ? 1 : 0], batch = x.shape[batch_first ? 0 : 1];
-    const int64_t directions = r.shape[0], hidden = r.shape[2];
-    const int64_t gates = node.kind == "LSTM" ? 4 : node.kind == "GRU" ? 3 : 1;
+    const auto [sequence, batch, inputs, hidden, gates, directions, batch_first, width] =
+        recurrent_sizes(node, x.shape, r.shape);
     const int64_t expected = node.get("direction", "forward") == "bidirectional" ? 2 : 1;
-    const int64_t width = bounded_product(gates, hidden);
     const std::vector<int64_t> state = batch_first
                                            ? std::vector<int64_t>{batch, directions, hidden}
                                            : std::vector<int64_t>{directions, batch, hidden};
     // w, r, bias, lengths, states, peepholes.
-    const std::vector<int64_t> shapes[] = {{directions, width, x.shape[2]},
+    const std::vector<int64_t> shapes[] = {{directions, width, inputs},
                                            {directions, width, hidden},
                                            {directions, 2 * width},
                                            {batch},
@@ -77,7 +90,6 @@ namespace {
 // LSTM, GRU and RNN.
 
 // ---- activations
-// ---------------------------------------------------------------------------------------------------
 
 struct Activation {
     std::string_view name;
@@ -141,20 +153,8 @@ Result<std::vector<Activation>> activations_of(const Call& call,
 }
 
 // ---- one direction
-// -------------------------------------------------------------------------------------------------
 
-// What the three operators share: steps * batch rows of gates, one block of `hidden` per gate.
-struct Sizes {
-    int64_t steps, batch, inputs, hidden, gates, directions;
-    bool batch_first;
-    int64_t width() const { return gates * hidden; }
-};
-
-Sizes sizes_of(const Call& call, int64_t gates) {
-    const Shape &x = call.inputs[0].shape, &r = call.inputs[2].shape;
-    const bool batch_first = call.node.get("layout", int64_t{0}) != 0;
-    return {x[batch_first ? 1 : 0], x[batch_first ? 0 : 1], x[2], r[2], gates, r[0], batch_first};
-}
+using Sizes = graph::RecurrentSizes;
 
 // One direction at work. T is float or double.
 template <typename T>
@@ -177,15 +177,15 @@ struct Pass {
         return a.of(clip > 0 ? std::min(std::max(x, -clip), clip) : x, a.alpha, a.beta);
     }
     T recurrent_bias(int64_t gate, int64_t unit) const {
-        return bias ? bias[sizes.width() + gate * sizes.hidden + unit] : T();
+        return bias ? bias[sizes.width + gate * sizes.hidden + unit] : T();
     }
     // from_h = h * recurrent + its bias.
     void recur() {
         for (int64_t b = 0; b < sizes.batch; ++b)
-            for (int64_t i = 0; i < sizes.width(); ++i)
-                from_h[static_cast<size_t>(b * sizes.width() + i)] = recurrent_bias(0, i);
-        add_product(sizes.batch, sizes.width(), sizes.hidden, h.data(), sizes.hidden,
-                    recurrent.data(), sizes.width(), from_h.data(), sizes.width());
+            for (int64_t i = 0; i < sizes.width; ++i)
+                from_h[static_cast<size_t>(b * sizes.width + i)] = recurrent_bias(0, i);
+        add_product(sizes.batch, sizes.width, sizes.hidden, h.data(), sizes.hidden,
+                    recurrent.data(), sizes.width, from_h.data(), sizes.width);
     }
 };
 
@@ -215,7 +215,7 @@ void gru_step(Pass<T>& pass, const T* x, const T* r, T* h, T*) {
             from_h[u] = pass.recurrent_bias(2, u);
         }
         add_product(1, n, n, pass.scratch.data(), n, pass.recurrent.data() + 2 * n,
-                    pass.sizes.width(), from_h, n);
+                    pass.sizes.width, from_h, n);
     }
     for (int64_t u = 0; u < n; ++u) {
         const double z = gate(0, u);
@@ -297,7 +297,7 @@ void store_state(const Sizes& s, int64_t direction, const std::vector<T>& state,
 template <typename T>
 void prepare(Pass<T>& pass, const Operands<T>& operands, int64_t direction) {
     const Sizes& s = pass.sizes;
-    const int64_t width = s.width(), rows = s.steps * s.batch;
+    const int64_t width = s.width, rows = s.steps * s.batch;
     std::vector<T> weights(static_cast<size_t>(s.inputs * width));
     transpose(width, s.inputs, operands.w.data() + direction * width * s.inputs, weights.data());
     pass.recurrent.resize(static_cast<size_t>(s.hidden * width));
@@ -332,7 +332,7 @@ void run_direction(const Call& call, Pass<T>& pass, Operands<T>& operands, int64
             const int64_t time = reverse ? length - 1 - t : t;
             const int64_t row = s.batch_first ? b * s.steps + time : time * s.batch + b;
             T* h = pass.h.data() + b * s.hidden;
-            step(pass, pass.from_x.data() + row * s.width(), pass.from_h.data() + b * s.width(), h,
+            step(pass, pass.from_x.data() + row * s.width, pass.from_h.data() + b * s.width, h,
                  pass.c.data() + b * s.hidden);
             if (!call.has_output(0)) continue;
             const int64_t y_row = s.batch_first ? (b * s.steps + time) * s.directions + direction
@@ -380,10 +380,11 @@ Result<void> recur_as(const Call& call, const Sizes& sizes, std::span<const Acti
     return {};
 }
 
-Result<void> recur(const Call& call, int64_t gates, std::initializer_list<const char*> defaults,
+Result<void> recur(const Call& call, std::initializer_list<const char*> defaults,
                    Step<float> narrow, Step<double> wide) {
     const DataType type = call.inputs[0].type;
-    const Sizes sizes = sizes_of(call, gates);
+    const Sizes sizes =
+        graph::recurrent_sizes(call.node, call.inputs[0].shape, call.inputs[2].shape);
     const auto act = activations_of(call, defaults, static_cast<size_t>(sizes.directions));
     if (!act) return act.error();
     if (type == DataType::float64) return recur_as<double>(call, sizes, *act, wide);
@@ -392,13 +393,13 @@ Result<void> recur(const Call& call, int64_t gates, std::initializer_list<const 
 }
 
 Result<void> rnn(const Call& call) {
-    return recur(call, 1, {"Tanh"}, rnn_step<float>, rnn_step<double>);
+    return recur(call, {"Tanh"}, rnn_step<float>, rnn_step<double>);
 }
 Result<void> gru(const Call& call) {
-    return recur(call, 3, {"Sigmoid", "Tanh"}, gru_step<float>, gru_step<double>);
+    return recur(call, {"Sigmoid", "Tanh"}, gru_step<float>, gru_step<double>);
 }
 Result<void> lstm(const Call& call) {
-    return recur(call, 4, {"Sigmoid", "Tanh", "Tanh"}, lstm_step<float>, lstm_step<double>);
+    return recur(call, {"Sigmoid", "Tanh", "Tanh"}, lstm_step<float>, lstm_step<double>);
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ size_t winograd_scratch_size(const ConvShape& shape);
 void pack_winograd(const ConvShape& shape, const float* weights, const float* bias, float* packed);
 
 // Groups first…last-1. Requires prefers_winograd(shape) to hold but for the sizes. `residual` and
-// overlap as for conv_rows. A result does not depend on how groups are shared among calls. Results
+// overlap as for conv(). A result does not depend on how groups are shared among calls. Results
 // are within 3e-6 of the sum of absolute products.
 void conv_winograd(const ConvShape& shape, const SrcPicture& src, const float* packed,
                    const Epilogue& epilogue, const SrcPicture& residual, const DstPicture& dst,

@@ -11,7 +11,7 @@ shift
 share=/guest/share
 here=$(dirname "${BASH_SOURCE[0]}")
 kernel=$(ls /usr/lib/modules)
-# Two cameras, of one and of several planes; nodes for capture alone, with a webcam as their input.
+# Beside a screen and a graphics device without one: two cameras, of one and of several planes; nodes for capture alone, with a webcam as their input.
 cameras='n_devs=2 multiplanar=1,2 node_types=0x1,0x1 num_inputs=1,1 input_types=0,0'
 
 make_initramfs() {
@@ -22,7 +22,7 @@ make_initramfs() {
     for command in cat insmod mkdir mount sh switch_root; do ln -s busybox "$dir/bin/$command"; done
     install -m 755 "$here/init" "$dir/init"
     [ -e "/usr/lib/modules/$kernel/modules.dep" ] || depmod "$kernel"
-    for module in 9pnet_virtio 9p overlay vivid; do
+    for module in 9pnet_virtio 9p overlay vivid vgem cirrus; do
         options=
         [ $module != vivid ] || options=$cameras
         modprobe -S "$kernel" --show-depends $module | while read -r command file _; do
@@ -55,7 +55,7 @@ for path in "$@"; do
     number=$((number + 1))
 done
 make_initramfs
-timeout -k 5 "$limit" qemu-system-x86_64 -accel tcg,thread=multi -cpu max -smp 2 -m 2048 -nodefaults -display none -no-reboot \
+timeout -k 5 "$limit" qemu-system-x86_64 -accel tcg,thread=multi -cpu max -smp 2 -m 2048 -nodefaults -display none -device cirrus-vga -no-reboot \
     -serial "file:$share/console.txt" -kernel "/boot/vmlinuz-$kernel" -initrd /run/initramfs \
     -append 'console=ttyS0 loglevel=4 panic=-1 random.trust_cpu=on mitigations=off' "${folders[@]}" </dev/null &
 qemu=$!

@@ -77,9 +77,8 @@ TEST_F(DeviceMemory, IsExportedAsADmaBuf) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kernel, ForeignMemory,
-                         testing::Values(DmaBufSource::udmabuf, DmaBufSource::heap),
-                         [](const auto& info) {
-                             return info.param == DmaBufSource::heap ? "heap" : "udmabuf";
-                         });
+                         testing::Values(DmaBufSource::udmabuf, DmaBufSource::heap,
+                                         DmaBufSource::drm_prime),
+                         [](const auto& info) { return name_of(info.param); });
 
 }  // namespace

@@ -18,7 +18,7 @@ import sys
 ALSO = ['run: conformance', 'gst: infer_picture', 'pipelines: infer_apps', 'vart: memory', 'vart: steady_state']
 
 # Few plugins: in an emulated processor a registry of all takes half a minute.
-PLUGINS = ['coreelements', 'coretracers', 'video4linux2']
+PLUGINS = ['coreelements', 'coretracers', 'kms', 'video4linux2']
 
 PREAMBLE = """\
 export PATH=/usr/sbin:/usr/bin HOME=/tmp LANG=C.UTF-8 XDG_CACHE_HOME=/tmp/cache

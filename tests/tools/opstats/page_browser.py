@@ -73,6 +73,10 @@ class PageInABrowser(unittest.TestCase):
             for selector, count in [('#layers tbody tr', 90), ('#layers .pairs b', 12), ('#timeline .lane', 2),
                                     ('#timeline rect', 180), ('#roofline circle', 180), ('#roofline .roof', 2)]:
                 self.assertEqual(page.evaluate(f'document.querySelectorAll("{selector}").length'), count, selector)
+            # Rounded shares may add up to less than 1; the bar is full.
+            page.evaluate('document.querySelector(".shares").remove(), data.verdict.shares = [["compute", 0.9], ["host", 0.02]], drawVerdict()')
+            self.assertAlmostEqual(page.evaluate('document.querySelector(".shares").lastChild.getBoundingClientRect().right'),
+                                   page.evaluate('document.querySelector(".shares").getBoundingClientRect().right'), delta=1)
             self.assertIn(NAME, self.texts(page, '#layers td'))
             self.assertEqual(self.texts(page, '#latency dt'), ['min', 'p50', 'p90', 'p99', 'max'])
             self.assertEqual(self.texts(page, '#latency .note')[0], '800 × round trip')

@@ -129,6 +129,8 @@ private:
     Result<void> choose_model();
     Result<void> choose_decoder();
     Result<void> choose_yolo();
+    Result<void> choose_by_type();
+    Result<void> choose_by_head();
     void choose_class();
     Result<void> read_labels();
     Result<void> set_preprocess();
@@ -136,15 +138,17 @@ private:
     Result<void> set_normalisation(ModelInfo::Input& input);
     Result<void> set_regions();
     void set_frames();
+    void take_frames_as_tensors();
     void name_left_out();
     Result<std::string> launch_line();
-    std::string picture_input();
+    void find_picture_input();
 
     const VvasConfig& config_;
     const VvasImportOptions& options_;
     Properties infer_, decode_;
-    bool decodes_ = false;
+    bool decodes_ = false, is_tensor_ = false;
     ModelInfo info_;
+    TensorInfo picture_;  // without name where the model is not here, without shape likewise
     std::string model_, sidecar_;
     std::vector<std::string> warnings_;
 };
@@ -168,6 +172,7 @@ Result<void> Importer::choose_model() {
                           : "key 'infer-config.onnxrt-config.onnx-model-path' is not set, and "
                             "'inference-backend-runtime' is onnxrt; set one of them, or give "
                             "--model FILE");
+    find_picture_input();
     infer("model", model_);
     infer("modelinfo-file", options_.sidecar);
     if (!vart && !config_.cache_dir.empty()) infer("cache-dir", config_.cache_dir);
@@ -189,29 +194,37 @@ Result<void> Importer::choose_model() {
     return {};
 }
 
-// The first input with one or three channels. "" where the model is not here or cannot be read.
-std::string Importer::picture_input() {
-    if (!options_.input.empty()) return options_.input;
-    const auto is_picture = [](const auto& shape) {
-        return shape.size() == 4 &&
-               (shape[1] == 1 || shape[1] == 3 || shape[3] == 1 || shape[3] == 3);
+// The input that is named, or the first with one or three channels.
+void Importer::find_picture_input() {
+    picture_.name = options_.input;
+    const auto take = [&](const TensorInfo& tensor) {
+        const auto& shape = tensor.cpu.shape;
+        const bool is_picture =
+            shape.size() == 4 && (shape[1] == 1 || shape[1] == 3 || shape[3] == 1 || shape[3] == 3);
+        const bool wanted = options_.input.empty() ? is_picture : tensor.name == options_.input;
+        if (wanted) picture_ = tensor;
+        return wanted;
     };
     std::error_code error;
-    if (!std::filesystem::exists(model_, error)) return {};
+    if (!std::filesystem::exists(model_, error)) return;
     if (model_.ends_with(".onnx") && !std::filesystem::is_directory(model_, error)) {
         const auto imported = onnx::import_onnx(model_);
-        if (!imported) return {};
+        if (!imported) return;
         for (const graph::ValueId id : imported->graph.inputs) {
             const graph::Value& value = imported->graph.value(id);
-            if (is_picture(value.type.shape)) return value.name;
+            TensorInfo tensor;
+            tensor.name = value.name;
+            tensor.cpu.data_type = value.type.data_type;
+            tensor.cpu.layout = Layout::NCHW;
+            tensor.cpu.shape.assign(value.type.shape.begin(), value.type.shape.end());
+            if (take(tensor)) return;
         }
-        return {};
+        return;
     }
     const auto description = open_model(model_);
-    if (!description) return {};
+    if (!description) return;
     for (const TensorInfo& tensor : description->inputs)
-        if (is_picture(tensor.cpu.shape)) return tensor.name;
-    return {};
+        if (take(tensor)) return;
 }
 
 // ---- post-processing --------------------------------------------------------------------------
@@ -226,6 +239,8 @@ Result<void> Importer::choose_decoder() {
     } else if (config_.library.find("postprocess_yolo") != std::string::npos) {
         decodes_ = true;
         if (auto done = choose_yolo(); !done) return done;
+    } else if (config_.library.find("postprocess_vart") != std::string::npos) {
+        if (auto done = choose_by_type(); !done) return done;
     } else if (!config_.library.empty()) {
         warn("'postprocess-config.library-path' is '" + config_.library +
              "', which no decoder family stands for; the tensors stay on the frame, or set "
@@ -233,8 +248,11 @@ Result<void> Importer::choose_decoder() {
     } else {
         warn("has no 'postprocess-config', so the tensors stay on the frame");
     }
-    if (config_.top_k && *config_.top_k > 1)
+    const bool is_classifier = info_.decoder.empty() || info_.decoder == "classify";
+    if (config_.top_k.value_or(1) > 1 && is_classifier)
         decode_.emplace_back("top-k", std::to_string(*config_.top_k));
+    else if (config_.top_k.value_or(1) > 1)
+        warn("left out: postprocess-config.library-config.topk (it concerns classifiers)");
     if (config_.class_agnostic.value_or(false)) decode_.emplace_back("nms", "class-agnostic");
     return {};
 }
@@ -266,6 +284,83 @@ Result<void> Importer::choose_yolo() {
     info_.iou_threshold = config_.iou.value_or(0.45);
     info_.max_detections = static_cast<unsigned>(config_.max_detections.value_or(300));
     if (info_.decoder == "yolox") info_.strides = config_.strides;
+    if (config_.sigmoid.value_or(false)) info_.activation = "sigmoid";
+    return {};
+}
+
+// given: types, keys and defaults of the "postprocess-config reference" of the VEK385 design.
+Result<void> Importer::choose_by_type() {
+    struct Row {
+        std::string_view type;
+        const char *decoder, *activation;  // "" where the head of a detector decides
+    };
+    static constexpr Row rows[] = {
+        {"SOFTMAX", "classify", "softmax"},
+        {"TOPK", "classify", "none"},
+        {"ARGMAX", "classify", "none"},
+        {"LABEL_MAPPING", "classify", "none"},
+        {"NMS", "", ""},
+        {"CLASSWISE_NMS", "", ""},
+        {"OBJECT_COUNT", "", ""},
+        {"SOFTMAXSEG", "segment", "softmax"},
+        {"ARGMAXSEG", "segment", "none"},
+        {"SIGMOIDSEG", "segment", "none"},
+    };
+    const auto* row = std::ranges::find(rows, config_.type, &Row::type);
+    if (row == std::end(rows)) {
+        std::string known;
+        for (const Row& one : rows) known += (known.empty() ? "" : ", ") + std::string(one.type);
+        warn("'postprocess-config.library-config.type' is '" + config_.type +
+             "', which no decoder family stands for; known: " + known +
+             "; the tensors stay on the frame");
+        return {};
+    }
+    decodes_ = true;
+    if (!*row->decoder) return choose_by_head();
+    info_.decoder = row->decoder;
+    info_.activation = row->activation;
+    return {};
+}
+
+// The stride of each output, smallest first, where both sides of every grid have the same.
+std::vector<int> strides_of(const std::vector<std::pair<int, int>>& grids,
+                            const TensorInfo& input) {
+    const auto& shape = input.cpu.shape;
+    if (shape.size() != 4) return {};
+    const bool last = shape[3] == 1 || shape[3] == 3;
+    const auto height = static_cast<int>(shape[last ? 1 : 2]),
+               width = static_cast<int>(shape[last ? 2 : 3]);
+    std::vector<int> strides;
+    for (const auto& [rows, columns] : grids) {
+        const int stride = height / rows;
+        if (stride * rows != height || stride * columns != width) return {};
+        strides.push_back(stride);
+    }
+    std::ranges::sort(strides);
+    return strides;
+}
+
+Result<void> Importer::choose_by_head() {
+    const std::string head = "'postprocess-config.library-config.model-params.";
+    const bool objectness = config_.objectness.value_or(false);
+    if (!objectness && !config_.anchors.empty())
+        return fault(head +
+                     "anchors' has boxes and 'is-obj-score-included' is not true, which no decoder "
+                     "family does; known: anchors with it (yolo-v5), it alone (yolo-v5, yolox), "
+                     "neither (yolo-v8)");
+    const bool has_boxes =
+        !config_.anchors.empty() ||
+        std::ranges::any_of(config_.anchors_per_cell, [](int n) { return n > 1; });
+    // Boxes that the graph leaves in cells of the grid, one in each, are YOLOX's.
+    const bool is_yolox = objectness && !has_boxes && config_.scaled.value_or(false);
+    info_.decoder = is_yolox ? "yolox" : objectness ? "yolo-v5" : "yolo-v8";
+    info_.anchors = config_.anchors;
+    if (is_yolox) info_.strides = strides_of(config_.grids, picture_);
+    info_.score_threshold = config_.score.value_or(0.5);
+    info_.iou_threshold = config_.iou.value_or(0.4);
+    if (config_.sigmoid.value_or(false)) info_.activation = "sigmoid";
+    if (!config_.anchors.empty())
+        warn(head + "anchors' are taken for pixels of the input, smallest grid cells first");
     return {};
 }
 
@@ -301,6 +396,14 @@ Result<void> Importer::read_labels() {
         return {};
     }
     auto labels = vartml::read_labels(file);
+    // A file of the board, where the labels are not asked for by name.
+    if (!labels && labels.error().code == ErrorCode::not_found && options_.labels.empty() &&
+        std::filesystem::path(file).is_absolute()) {
+        warn("label file '" + file +
+             "' is not here, so the sidecar has no labels; give them with --labels FILE, or "
+             "classes are called by their numbers");
+        return {};
+    }
     if (!labels)
         return Error{labels.error().code,
                      config_.file + ": " + labels.error().message +
@@ -352,6 +455,24 @@ Result<void> Importer::set_scaler(ModelInfo::Input& input) {
     return {};
 }
 
+// VVAS 6 without pre-processing takes what comes for the model's input.
+void Importer::take_frames_as_tensors() {
+    if (config_.dpu || config_.has_preprocess || config_.level > 1) return;
+    const TensorView& view = picture_.hw ? *picture_.hw : picture_.cpu;
+    const DataType type = view.data_type;
+    if (type != DataType::unknown && size_bytes(type) != 1) {
+        warn("has no 'preprocess-config', so frames are the input tensor there; here input '" +
+             picture_.name + "' is " + std::string(to_string(type)) +
+             " and no video format has such bytes, so vartmlinfer converts pictures");
+        return;
+    }
+    is_tensor_ = true;
+    infer("input-is-tensor", "yes");
+    warn(
+        "has no 'preprocess-config', so a frame is the input tensor already: put the source that "
+        "makes it, such as v4l2src io-mode=dmabuf-import, in place of videotestsrc");
+}
+
 // Sets the sidecar, and where the name of the input is not known property `preprocess`.
 Result<void> Importer::set_preprocess() {
     if (!config_.dpu && config_.model_format.empty())
@@ -364,14 +485,15 @@ Result<void> Importer::set_preprocess() {
     if (config_.has_preprocess) {
         if (auto done = set_scaler(input); !done) return done;
     }
+    take_frames_as_tensors();
     if (config_.has_preprocess && !config_.dpu) {
         if (auto done = set_normalisation(input); !done) return done;
-    } else {
+    } else if (!is_tensor_) {
         warn(
             "has no mean and scale (VVAS takes them from the model's own files or from the element "
             "in front of it); those of the decoder family hold, else 0 and 1");
     }
-    input.name = picture_input();
+    input.name = picture_.name;
     const bool is_known = !input.name.empty();
     if (!is_known) input.name = "input";
     info_.inputs = {input};

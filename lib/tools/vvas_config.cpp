@@ -24,6 +24,7 @@ struct VvasValue {
     std::optional<std::string> text;
     std::optional<std::vector<std::string>> texts;
     std::optional<std::vector<int>> integers;
+    std::optional<std::vector<std::vector<double>>> rows;  // a list of lists of numbers
 };
 
 // One of `set`, `inside` and `left_out`.
@@ -68,6 +69,11 @@ VvasValue value_of(const Json& json) {
                    j.get<int64_t>() <= INT32_MAX;
         }))
         v.integers = json.get<std::vector<int>>();
+    if (all([](const Json& row) {
+            return row.is_array() &&
+                   std::ranges::all_of(row, [](const Json& j) { return j.is_number(); });
+        }))
+        v.rows = json.get<std::vector<std::vector<double>>>();
     return v;
 }
 
@@ -82,7 +88,7 @@ std::string shown(const Json& json) {
 
 // Says nothing, so that it need not be named where it is left out.
 bool is_off(const Json& json) {
-    return json == false || json == 0 || json == "" || json.is_null();
+    return json == false || json == 0 || json == "" || json == "false" || json.is_null();
 }
 
 class Reader {
@@ -220,6 +226,7 @@ constexpr VvasKey left_out(std::string_view name, const char* why) {
 
 constexpr const char* whole_number = "a whole number of at least 0";
 constexpr const char* switch_words = "0, 1, false or true";
+constexpr const char* switch_or_word = "false, true, \"false\" or \"true\"";
 constexpr const char* unit = "a number from 0 to 1";
 constexpr const char* some_text = "text";
 constexpr const char* model_formats = "\"RGB\", \"BGR\" or \"GRAY8\"";
@@ -235,6 +242,7 @@ constexpr const char* compile_it = "give it to `vartml compile --config` and com
 constexpr const char* live = "property 'on-late' of vartmlinfer decides what a late frame gets";
 constexpr const char* no_upper_size = "regions have no largest size here";
 constexpr const char* vendor_library = "post-processing is vartmldecode's";
+constexpr const char* no_calibration = "no decoder family changes scores by such numbers";
 constexpr const char* only_dpu = "it concerns DPU programs only";
 
 template <typename T>
@@ -262,6 +270,12 @@ bool count(std::optional<int64_t>& field, V v, int64_t low, int64_t high = INT32
 bool count(int64_t& field, V v, int64_t low, int64_t high = INT32_MAX) {
     std::optional<int64_t> read;
     return count(read, v, low, high) && copy(field, read);
+}
+// In some objects a switch is a word.
+bool flag_or_word(std::optional<bool>& field, V v) {
+    if (v.text == "true" || v.text == "false") field = *v.text == "true";
+    if (v.flag) field = v.flag;
+    return field.has_value();
 }
 bool from_0_to_1(std::optional<double>& field, V v) {
     if (v.number && *v.number >= 0 && *v.number <= 1) field = v.number;
@@ -295,6 +309,26 @@ bool runner_number(C& c, V v, const char* name, const char* type) {
     if (v.integer && *v.integer >= 0 && *v.integer <= UINT32_MAX)
         c.runner_options.emplace_back(name, type + std::to_string(*v.integer));
     return v.integer.has_value() && *v.integer <= UINT32_MAX;
+}
+bool grids(C& c, V v) {
+    if (!v.rows) return false;
+    const auto is_whole = [](double n) { return n >= 1 && n <= 8192 && n == std::floor(n); };
+    for (const std::vector<double>& row : *v.rows) {
+        if (row.size() != 2 || !std::ranges::all_of(row, is_whole)) return false;
+        c.grids.emplace_back(static_cast<int>(row[0]), static_cast<int>(row[1]));
+    }
+    return true;
+}
+bool anchors(C& c, V v) {
+    if (!v.rows) return false;
+    for (const std::vector<double>& row : *v.rows) {
+        if (row.size() % 2) return false;
+        for (const double n : row) {
+            if (!(n > 0) || !std::isfinite(static_cast<float>(n))) return false;
+            c.anchors.push_back(static_cast<float>(n));
+        }
+    }
+    return true;
 }
 // yolov5, yolo5, YOLOv5 … as "5".
 bool preset(C& c, V v) {
@@ -407,9 +441,7 @@ constexpr VvasKey yolo[] = {
     left_out("multi_label", "a box has its best class here"),
     key("box_grid_decode", "true or false", [](C& c, V v) { return flag(c.grid, v); }),
     key("has_objectness_score", "true or false", [](C& c, V v) { return flag(c.objectness, v); }),
-    left_out("apply_sigmoid",
-             "the YOLO families take scores as they are; put the sigmoid into the "
-             "model"),
+    key("apply_sigmoid", "true or false", [](C& c, V v) { return flag(c.sigmoid, v); }),
     left_out("preds_per_location", in_model),
     key("grid_strides", "a list of whole numbers from 1 to 4096",
         [](C& c, V v) {
@@ -422,7 +454,39 @@ constexpr VvasKey yolo[] = {
         [](C& c, V v) { return count(c.max_detections, v, 1, 1'000'000); }),
     key("class_label_file", some_text, [](C& c, V v) { return text(c.labels, v); }),
 };
+constexpr VvasKey vart_model[] = {
+    key("is-obj-score-included", switch_or_word,
+        [](C& c, V v) { return flag_or_word(c.objectness, v); }),
+    key("grid-shape", "a list of [height, width] with whole numbers from 1 to 8192", grids),
+    key("num-anchorboxes", "a list of whole numbers",
+        [](C& c, V v) { return copy(c.anchors_per_cell, v.integers); }),
+    key("anchors", "a list of lists with pairs of positive numbers", anchors),
+    key("is-scaling-required", switch_or_word, [](C& c, V v) { return flag_or_word(c.scaled, v); }),
+    key("apply-sigmoid-to-obj-conf", switch_or_word,
+        [](C& c, V v) { return flag_or_word(c.sigmoid, v); }),
+    left_out("input-layout", in_model),
+    left_out("output-layout", in_model),
+    left_out("quant-scale-factors", in_model),
+};
+constexpr VvasKey vart_functions[] = {
+    left_out("platt-param-a", no_calibration),
+    left_out("platt-param-b", no_calibration),
+    left_out("temperature-scaling", no_calibration),
+    left_out("threshold", no_calibration),
+};
+constexpr VvasKey vart_library[] = {
+    key("type", some_text, [](C& c, V v) { return text(c.type, v); }),
+    key("topk", "a whole number of at least 1", [](C& c, V v) { return count(c.top_k, v, 1); }),
+    key("label-file-path", some_text, [](C& c, V v) { return text(c.labels, v); }),
+    key("nms-threshold", unit, [](C& c, V v) { return from_0_to_1(c.iou, v); }),
+    key("conf-threshold", unit, [](C& c, V v) { return from_0_to_1(c.score, v); }),
+    left_out("post-process-print", no_debug),
+    left_out("outlier-threshold", no_calibration),
+    object("function-options", [](const C&) { return Keys(vart_functions); }),
+    object("model-params", [](const C&) { return Keys(vart_model); }),
+};
 Keys library_keys(const C& c) {
+    if (c.library.find("postprocess_vart") != std::string::npos) return vart_library;
     if (c.library.find("postprocess_resnet") != std::string::npos) return classify;
     if (c.library.find("postprocess_yolo") != std::string::npos) return yolo;
     return {};

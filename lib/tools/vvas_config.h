@@ -43,6 +43,12 @@ struct VvasConfig {
     std::vector<int> strides;
     std::optional<int64_t> max_detections, top_k;
     std::string labels;
+    // libvvascore_postprocess_vart: what it does, and the head of a detector
+    std::string type;
+    std::vector<std::pair<int, int>> grids;  // height and width, of each output
+    std::vector<float> anchors;              // widths and heights, of all outputs
+    std::vector<int> anchors_per_cell;       // of each output
+    std::optional<bool> scaled;              // boxes are in units of the grid
 
     // Keys that VVAS knows and that have no counterpart here, with the reason; in the order read.
     std::vector<std::pair<std::string, std::string>> left_out;

@@ -16,8 +16,9 @@
 namespace vartml {
 namespace {
 
-const std::string files[] = {test::vvas_resnet, test::vvas_yolox, test::vvas_second_level,
-                             test::vvas_dpu, test::vvas_oldest};
+const std::string files[] = {test::vvas_resnet,        test::vvas_yolox,   test::vvas_second_level,
+                             test::vvas_tensor_frames, test::vvas_by_type, test::vvas_dpu,
+                             test::vvas_oldest};
 
 std::string imported(const test::TempDir& dir, const std::string& text,
                      const std::string& model = "a model.rai") {

@@ -202,6 +202,143 @@ TEST_F(ImportVvas, ChoosesTheFamilyByPresetAndFields) {
     }
 }
 
+TEST_F(ImportVvas, TakesFramesForTheTensorWhereNothingPreprocesses) {
+    const Finished there = import_text(test::vvas_tensor_frames);  // the model is on the board
+    ASSERT_EQ(there.status, 0) << there.err;
+    EXPECT_EQ(there.out,
+              "gst-launch-1.0 videotestsrc ! vartmlinfer model=/opt/models/gate.rai "
+              "modelinfo-file=x.modelinfo "
+              "runner-options=\"options,aie_columns_sharing=(boolean)false,start_column=(uint)4\" "
+              "input-is-tensor=yes preprocess=channels=rgb ! vartmldecode ! vartmloverlay ! "
+              "videoconvert ! autovideosink\n");
+    EXPECT_NE(there.err.find("so a frame is the input tensor already: put the source"),
+              std::string::npos)
+        << there.err;
+    EXPECT_EQ(there.err.find("mean and scale"), std::string::npos) << there.err;
+
+    test::TinyOnnx m;
+    m.input("codes", {1, 3, 8, 8}, test::TinyOnnx::int8).output("y");
+    m.floats("s", {}, {0.25f}).weights("w", {2, 3, 8, 8});
+    m.node("DequantizeLinear", {"codes", "s"}, {"x"}).node("Conv", {"x", "w"}, {"y"});
+    m.save(dir_ / "codes.onnx");
+    const Finished here = import_text(test::vvas_tensor_frames, "--model codes.onnx");
+    ASSERT_EQ(here.status, 0) << here.err;
+    EXPECT_NE(here.out.find(" input-is-tensor=yes !"), std::string::npos) << here.out;
+    ASSERT_EQ(sidecar().inputs.size(), 1u);
+    EXPECT_EQ(sidecar().inputs[0].name, "codes");
+
+    // No frame is a tensor of floats, and none a region.
+    const Finished floats = import_text(test::vvas_tensor_frames, "--model shelf.onnx");
+    ASSERT_EQ(floats.status, 0) << floats.err;
+    EXPECT_EQ(floats.out.find("input-is-tensor"), std::string::npos) << floats.out;
+    EXPECT_NE(floats.err.find("has no 'preprocess-config', so frames are the input tensor there; "
+                              "here input 'images' is fp32"),
+              std::string::npos)
+        << floats.err;
+    Json regions = Json::parse(test::vvas_tensor_frames);
+    regions["infer-config"]["inference-level"] = 2;
+    EXPECT_EQ(import_text(regions.dump()).out.find("input-is-tensor"), std::string::npos);
+}
+
+TEST_F(ImportVvas, WarnsOfALabelFileOfTheBoard) {
+    const Finished f = import_text(test::vvas_tensor_frames);
+    EXPECT_EQ(f.status, 0) << f.err;
+    EXPECT_NE(f.err.find("label file '/opt/models/not-on-this-machine.txt' is not here"),
+              std::string::npos)
+        << f.err;
+    EXPECT_TRUE(sidecar().labels.empty());
+    const Finished given =
+        import_text(test::vvas_tensor_frames, "--labels /opt/models/not-on-this-machine.txt");
+    EXPECT_EQ(given.status, 1) << given.err;  // what was asked for by name
+}
+
+struct Type {
+    const char *type, *family, *activation;
+};
+const Type types[] = {
+    {"SOFTMAX", "classify", "softmax"},
+    {"TOPK", "classify", "none"},
+    {"ARGMAX", "classify", "none"},
+    {"LABEL_MAPPING", "classify", "none"},
+    {"NMS", "yolo-v5", ""},
+    {"CLASSWISE_NMS", "yolo-v5", ""},
+    {"OBJECT_COUNT", "yolo-v5", ""},
+    {"SOFTMAXSEG", "segment", "softmax"},
+    {"ARGMAXSEG", "segment", "none"},
+    {"SIGMOIDSEG", "segment", "none"},
+};
+
+TEST_F(ImportVvas, ChoosesTheFamilyByTheTypeOfTheGeneralLibrary) {
+    Json json = Json::parse(test::vvas_by_type);
+    Json& library = json["postprocess-config"]["library-config"];
+    for (const auto& [type, family, activation] : types) {
+        library["type"] = type;
+        library["topk"] = 5;
+        const Finished f = import_text(json.dump());
+        EXPECT_EQ(f.status, 0) << f.err;
+        EXPECT_EQ(sidecar().decoder, family) << type;
+        EXPECT_EQ(sidecar().activation, activation) << type;
+        EXPECT_EQ(sidecar().labels.size(), 2u);
+        const bool classifies = std::string_view(family) == "classify";
+        EXPECT_EQ(f.out.find(" ! vartmldecode top-k=5 !") != std::string::npos, classifies)
+            << f.out;
+        EXPECT_EQ(f.err.find("library-config.topk (it concerns classifiers)") != std::string::npos,
+                  !classifies)
+            << f.err;
+        EXPECT_EQ(f.err.find("post-process-print"), std::string::npos) << f.err;  // "false"
+    }
+    library["type"] = "SOFT_NMS";
+    const Finished other = import_text(json.dump());
+    EXPECT_EQ(other.status, 0) << other.err;
+    EXPECT_NE(other.err.find("'postprocess-config.library-config.type' is 'SOFT_NMS', which no "
+                             "decoder family stands for; known: SOFTMAX, TOPK"),
+              std::string::npos)
+        << other.err;
+    EXPECT_TRUE(other.out.ends_with(" ! fakesink\n")) << other.out;
+}
+
+struct Head {
+    const char *params, *family;
+    std::vector<float> anchors;
+    std::vector<int> strides;
+    const char* activation = "";
+};
+const Head heads[] = {
+    {R"({"is-obj-score-included": "true", "num-anchorboxes": [3, 3]})", "yolo-v5", {}, {}},
+    {R"({"is-obj-score-included": true, "is-scaling-required": "true"})", "yolox", {}, {}},
+    {R"({"is-obj-score-included": true, "is-scaling-required": "true",
+         "grid-shape": [[4, 4], [8, 8]]})",
+     "yolox",
+     {},
+     {2, 4}},
+    {R"({"grid-shape": [[8, 8]], "apply-sigmoid-to-obj-conf": "true"})",
+     "yolo-v8",
+     {},
+     {},
+     "sigmoid"},
+    {R"({"is-obj-score-included": "true", "is-scaling-required": true,
+         "anchors": [[10, 13, 16, 30], [33, 23]]})",
+     "yolo-v5",
+     {10, 13, 16, 30, 33, 23},
+     {}},
+};
+
+TEST_F(ImportVvas, ChoosesTheFamilyOfADetectorByItsHead) {
+    Json json = Json::parse(test::vvas_by_type);
+    for (const Head& head : heads) {
+        json["postprocess-config"]["library-config"]["model-params"] = Json::parse(head.params);
+        const Finished f = import_text(json.dump());
+        EXPECT_EQ(f.status, 0) << f.err;
+        const ModelInfo info = sidecar();
+        EXPECT_EQ(info.decoder, head.family) << head.params;
+        EXPECT_EQ(info.anchors, head.anchors) << head.params;
+        EXPECT_EQ(info.strides, head.strides) << head.params;
+        EXPECT_EQ(info.activation, head.activation) << head.params;
+        EXPECT_NEAR(*info.score_threshold, 0.2, 1e-6);
+        EXPECT_NEAR(*info.iou_threshold, 0.55, 1e-6);
+    }
+}
+
 // A change of a good configuration by a JSON pointer ("" value: removed), and what is said then.
 struct Fault {
     const char *base, *pointer, *value;
@@ -284,6 +421,22 @@ const Fault faults[] = {
      "/inference-level",
      "1",
      {"'/usr/share/vitis_ai_library/models/yolov3_voc' is a program for a DPU", "--model FILE"}},
+    {test::vvas_by_type,
+     "/postprocess-config/library-config/model-params/grid-shape",
+     "[[4, 4, 4]]",
+     {"model-params.grid-shape' is a list of 1, expected a list of [height, width]"}},
+    {test::vvas_by_type,
+     "/postprocess-config/library-config/model-params/anchors",
+     "[[1, 2, 3]]",
+     {"model-params.anchors' is a list of 1, expected a list of lists with pairs"}},
+    {test::vvas_by_type,
+     "/postprocess-config/library-config/model-params/is-obj-score-included",
+     "\"yes\"",
+     {"is \"yes\", expected false, true, \"false\" or \"true\""}},
+    {test::vvas_by_type,
+     "/postprocess-config/library-config/model-params",
+     "{\"anchors\": [[1, 2]]}",
+     {"model-params.anchors' has boxes and 'is-obj-score-included' is not true"}},
     {test::vvas_dpu, "/kernels", "[{}]", {"key 'kernels' is a list of 1, expected a list of one"}},
     {test::vvas_dpu, "/kernel", "", {"neither 'infer-config' nor 'kernel'"}},
 };

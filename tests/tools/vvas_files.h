@@ -85,6 +85,46 @@ inline constexpr char vvas_second_level[] = R"({
   }
 })";
 
+// Release 6, frames that are the model's input already: no pre-processing.
+inline constexpr char vvas_tensor_frames[] = R"({
+  "infer-config": {
+    "model-format": "RGB",
+    "inference-backend-runtime": "vart",
+    "vart-config": {
+      "vart-model-path": "/opt/models/gate.rai", "start-column": 4, "aie-columns-sharing": false
+    }
+  },
+  "postprocess-config": {
+    "library-path": "/usr/lib/libvvascore_postprocess_resnet50-1.0.so",
+    "library-config": { "topk": 1, "label-file-path": "/opt/models/not-on-this-machine.txt" }
+  }
+})";
+
+// Release 6, the general library for post-processing: what it does is a word of the file.
+inline constexpr char vvas_by_type[] = R"({
+  "preprocess-config": {
+    "mean-r": 0.0, "mean-g": 0.0, "mean-b": 0.0,
+    "scale-r": 0.0039, "scale-g": 0.0039, "scale-b": 0.0039
+  },
+  "infer-config": {
+    "model-format": "RGB",
+    "inference-backend-runtime": "onnxrt",
+    "onnxrt-config": { "onnx-model-path": "shelf.onnx" }
+  },
+  "postprocess-config": {
+    "library-path": "/usr/lib/libvvascore_postprocess_vart.so",
+    "library-config": {
+      "type": "NMS", "label-file-path": "names.txt", "topk": 1,
+      "nms-threshold": 0.55, "conf-threshold": 0.2, "post-process-print": "false",
+      "model-params": {
+        "is-obj-score-included": "true", "is-scaling-required": "false",
+        "grid-shape": [[4, 4], [2, 2]], "num-anchorboxes": [3, 3], "anchors": [],
+        "input-layout": ["NCHW"], "output-layout": ["NHC"], "quant-scale-factors": [8.0]
+      }
+    }
+  }
+})";
+
 // Release 3, a detector on a DPU, and the file for its pre-processing.
 inline constexpr char vvas_dpu[] = R"({
   "attach-ppe-outbuf": false,

@@ -33,6 +33,7 @@ struct Command {
 };
 
 // The functions of the table.
+int camera(int argc, const char* const* argv);
 int compile(int argc, const char* const* argv);
 int diff(int argc, const char* const* argv);
 int doctor(int argc, const char* const* argv);

@@ -20,6 +20,7 @@ namespace {
 // Sorted by name.
 const std::vector<Command>& commands() {
     static const std::vector<Command> table = {
+        {"camera", "set a board's camera pre-processor to make a model's input", camera},
         {"compile", "compile an ONNX model", compile},
         {"diff", "compare two result files", diff},
         {"doctor", "say what is wrong with the system or a model, and what to change", doctor},

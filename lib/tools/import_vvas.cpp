@@ -175,7 +175,14 @@ Result<void> Importer::choose_model() {
     find_picture_input();
     infer("model", model_);
     infer("modelinfo-file", options_.sidecar);
-    if (!vart && !config_.cache_dir.empty()) infer("cache-dir", config_.cache_dir);
+    std::error_code error;
+    const std::filesystem::path cache = config_.cache_dir;
+    if (!vart && cache.is_absolute() && !std::filesystem::exists(cache, error))
+        warn("cache folder '" + config_.cache_dir +
+             "' is not here and left out, so compiled models go to the user's cache; property "
+             "cache-dir of vartmlinfer names another");
+    else if (!vart && !cache.empty())
+        infer("cache-dir", config_.cache_dir);
     if (!vart) return {};
     if (!config_.output_view.empty()) infer("output-tensor-type", config_.output_view);
     std::string structure = "options";

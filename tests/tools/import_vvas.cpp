@@ -252,6 +252,21 @@ TEST_F(ImportVvas, WarnsOfALabelFileOfTheBoard) {
     EXPECT_EQ(given.status, 1) << given.err;  // what was asked for by name
 }
 
+TEST_F(ImportVvas, LeavesOutACacheFolderOfTheBoard) {
+    Json json = Json::parse(test::vvas_resnet);
+    std::string folder = dir_.path();
+    for (const bool there : {true, false}) {
+        json["infer-config"]["onnxrt-config"]["vitisai-ep-config"]["cache-dir"] = folder;
+        const Finished f = import_text(json.dump());
+        EXPECT_EQ(f.status, 0) << f.err;
+        EXPECT_EQ(f.out.find(" cache-dir=" + folder + " ") != std::string::npos, there) << f.out;
+        EXPECT_EQ(f.err.find("cache folder '" + folder + "' is not here") == std::string::npos,
+                  there)
+            << f.err;
+        folder += "/of/the/board";
+    }
+}
+
 struct Type {
     const char *type, *family, *activation;
 };

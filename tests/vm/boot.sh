@@ -11,8 +11,9 @@ shift
 share=/guest/share
 here=$(dirname "${BASH_SOURCE[0]}")
 kernel=$(ls /usr/lib/modules)
-# Beside a screen and a graphics device without one: two cameras, of one and of several planes; nodes for capture alone, with a webcam as their input.
-cameras='n_devs=2 multiplanar=1,2 node_types=0x1,0x1 num_inputs=1,1 input_types=0,0'
+# Beside a screen and a graphics device without one: two cameras, of one and of several planes,
+# with a webcam as their input, and one with HDMI, which gives every size; nodes for capture alone.
+cameras='n_devs=3 multiplanar=1,2,1 node_types=0x1,0x1,0x1 num_inputs=1,1,1 input_types=0,0,3'
 
 make_initramfs() {
     local dir module command file options

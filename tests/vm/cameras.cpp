@@ -56,6 +56,21 @@ std::optional<std::string> find_camera(bool memory_per_plane) {
     return std::nullopt;
 }
 
+std::optional<std::string> find_camera_of_every_size() {
+    for (int number = 0; number < 64; ++number) {
+        const std::string path = "/dev/video" + std::to_string(number);
+        if (!std::filesystem::exists(path) || !is_camera(path, false)) continue;
+        v4l2_format format{};
+        format.type = V4L2_BUF_TYPE_VIDEO_CAPTURE;
+        format.fmt.pix.width = format.fmt.pix.height = 632;  // of no webcam
+        format.fmt.pix.pixelformat = V4L2_PIX_FMT_RGBX32;
+        if (Device(path).call(VIDIOC_TRY_FMT, &format) && format.fmt.pix.width == 632 &&
+            format.fmt.pix.height == 632)
+            return path;
+    }
+    return std::nullopt;
+}
+
 bool disconnect_camera(const std::string& path) {
     const Device device(path);
     v4l2_query_ext_ctrl query{};

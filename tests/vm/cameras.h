@@ -9,6 +9,8 @@ namespace vartml::test {
 
 // Device file of the camera whose pictures lie in one memory each, or in one per plane.
 std::optional<std::string> find_camera(bool memory_per_plane);
+// One that gives pictures of every size, in one memory each.
+std::optional<std::string> find_camera_of_every_size();
 
 // As a plug that is pulled: the device is gone for all who have it open, and back when the last of
 // them closed it. False where it cannot be.

@@ -41,6 +41,8 @@ const Case cases[] = {
      "input-is-tensor=yes", 0},
     {"BlocksOfFourInMemoryOfTheDriver", "mmap", plain, "RGBx", "codes", 320, 180,
      "input-is-tensor=yes copy-policy=allow", 1},
+    {"SignedBlocksOfABoard", "dmabuf-import", plain, "RGBx", "board", 640, 640,
+     "input-is-tensor=yes copy-policy=forbid", 0},
 };
 
 std::string model_path(const char* name) {
@@ -80,9 +82,9 @@ private:
 class FrameIsTensor : public testing::TestWithParam<Case> {};
 
 TEST_P(FrameIsTensor, WithoutAPassOverItsBytes) {
-    const auto device = find_camera(false);
-    VARTML_NEEDS(device, "a camera of vivid");
     const Case& c = GetParam();
+    const auto device = c.width == c.height ? find_camera_of_every_size() : find_camera(false);
+    VARTML_NEEDS(device, "a camera of vivid");
     Pipeline pipeline(
         "v4l2src name=source device=" + *device + " io-mode=" + c.io_mode +
             " extra-controls=c,test_pattern=21 num-buffers=" + std::to_string(num_frames) + " ! " +

@@ -28,5 +28,12 @@ int main(int argc, char** argv) {
     codes.node("DequantizeLinear", {"images", "scale"}, {"x"});
     codes.node("Conv", {"x", "w"}, {"y"}, {{"strides", TinyOnnx::Ints{16, 16}}});
     codes.output("y", {1, 4, 11, 20}).save(folder + "/codes.onnx");
+    // What a board's pre-processor gives: 640x640, signed bytes, normalised and quantised.
+    TinyOnnx board;
+    board.input("images", {1, 3, 640, 640}, TinyOnnx::int8).weights("w", {4, 3, 32, 32});
+    board.floats("scale", {}, {1.0f / 64});
+    board.node("DequantizeLinear", {"images", "scale"}, {"x"});
+    board.node("Conv", {"x", "w"}, {"y"}, {{"strides", TinyOnnx::Ints{32, 32}}});
+    board.output("y", {1, 4, 20, 20}).save(folder + "/board.onnx");
     return 0;
 }

@@ -67,11 +67,11 @@ def frames(video):
     return out.read_bytes()
 
 
-def changed(before, after, box):
+def changed(before, after, box, height=480):
     """The share of pixels inside a box of the last frame whose colour is another one."""
     x0, y0, x1, y1 = box
-    size, last, count = 640 * 480 * 3, (FRAMES - 1) * 640 * 480 * 3, 0
-    a, b = before[last:last + size], after[last:last + size]
+    size, count = 640 * height * 3, 0
+    a, b = before[-size:], after[-size:]
     for y in range(y0, y1):
         for x in range(x0, x1):
             i = (y * 640 + x) * 3
@@ -198,6 +198,21 @@ class Scripts(unittest.TestCase):
         before, after = frames(clip('dog')), frames(out)
         self.assertEqual(len(after), len(before))
         self.assertGreater(changed(before, after, (100, 160, 280, 460)), 0.02)
+
+    def test_four_cameras_each_have_their_boxes_in_their_tile(self):
+        out = FOLDER / 'four.mp4'
+        names = ['dog', 'faces', 'faces', 'dog']
+        self.script('four-cameras.sh', model('yolox'), *map(clip, names), env=dict(os.environ, OUT=str(out)))
+        picture = frames(out)[-1280 * 720 * 3:]
+        boxes = {'dog': (100, 120, 280, 345), 'faces': (40, 15, 600, 300)}
+        for n, name in enumerate(names):
+            with self.subTest(camera=n):
+                rows = range(n // 2 * 360, n // 2 * 360 + 360)
+                tile = b''.join(picture[(y * 1280 + n % 2 * 640) * 3:][:640 * 3] for y in rows)
+                file = FOLDER / 'small'
+                gst('filesrc', f'location={clip(name)}', '!', 'decodebin', '!', 'videoconvertscale', '!',
+                    'video/x-raw,format=RGB,width=640,height=360,pixel-aspect-ratio=1/1', '!', 'filesink', f'location={file}')
+                self.assertGreater(changed(file.read_bytes(), tile, boxes[name], height=360), 0.02)
 
     def test_rtsp_takes_a_stream_and_gives_one_on(self):
         """A server of GStreamer's on loopback is the camera, and takes what the script sends."""

@@ -175,6 +175,12 @@ const Pass* find_pass(std::string_view name) {
     return pass == known_passes.end() ? nullptr : &*pass;
 }
 
+std::vector<std::string_view> names_of_passes() {
+    std::vector<std::string_view> names;
+    for (const Pass& pass : known_passes) names.push_back(pass.name);
+    return names;
+}
+
 std::string list(const std::vector<std::string_view>& words) {
     std::string text;
     for (const std::string_view word : words)
@@ -265,15 +271,32 @@ private:
             if (!name) continue;
             read_pass(entry, place, name->get<std::string>(), plugin);
         }
+        check_order_of_definitions();
+    }
+
+    // given: the order of the array counts as that of a target's list does
+    void check_order_of_definitions() {
+        const Pass* last = nullptr;
+        for (size_t i = 0; i < passes_->size(); ++i) {
+            const Json& entry = (*passes_)[i];
+            if (!entry.is_object() || !entry.contains("name") || !entry["name"].is_string())
+                continue;
+            const Pass* const pass = find_pass(entry["name"].get_ref<const std::string&>());
+            if (!pass) continue;
+            if (last && pass < last)
+                fault("/passes/" + std::to_string(i),
+                      in_quotes(pass->name) + " must come before " + in_quotes(last->name) +
+                          "; the order is " + list(names_of_passes()));
+            if (!last || pass > last) last = pass;
+        }
     }
 
     void read_pass(const Json& entry, const std::string& place, const std::string& name,
                    const Json* plugin) {
         const Pass* pass = find_pass(name);
         if (!pass) {
-            std::vector<std::string_view> names;
-            for (const Pass& p : known_passes) names.push_back(p.name);
-            fault(place + "/name", "unknown pass " + in_quotes(name) + "; known: " + list(names));
+            fault(place + "/name",
+                  "unknown pass " + in_quotes(name) + "; known: " + list(names_of_passes()));
             return;
         }
         if (plugin && plugin->get<std::string>() != pass->plugin) {

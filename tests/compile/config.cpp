@@ -148,6 +148,20 @@ const Fault faults[] = {
      with(good, R"("vaiml_partition", "vaiml_cpu_partition")",
           R"("vaiml_cpu_partition", "vaiml_partition")"),
      "/targets/0/pass: 'vaiml_cpu_partition' must come after 'vaiml_partition'"},
+    {"the array in another order",
+     with(with(good, R"({"name": "vaiml_connectivity", "plugin": "vaip-pass_vaiml_connectivity"},)",
+               ""),
+          R"({"name": "vaiml_cpu_partition", "plugin": "vaip-pass_vaiml_cpu"})",
+          R"({"name": "vaiml_connectivity", "plugin": "vaip-pass_vaiml_connectivity"},
+    {"name": "vaiml_cpu_partition", "plugin": "vaip-pass_vaiml_cpu"})"),
+     "/passes/3: 'vaiml_cpu_partition' must come before 'vaiml_connectivity'; the order is init, "
+     "vaiml_partition, vaiml_cpu_partition, vaiml_connectivity, vaiml_create_cache"},
+    {"init elsewhere in the array",
+     with(with(good, R"({"name": "init", "plugin": "vaip-pass_init"},)", ""),
+          R"({"name": "vaiml_create_cache",)",
+          R"({"name": "init", "plugin": "vaip-pass_init"}, {"name": "vaiml_create_cache",)"),
+     "/passes/3: 'init' must come before 'vaiml_connectivity'; the order is init, "
+     "vaiml_partition, vaiml_cpu_partition, vaiml_connectivity, vaiml_create_cache"},
     {"a part of the unit",
      with(good, "\"vaiml_connectivity\", \"vaiml_create_cache\"]", "\"vaiml_create_cache\"]"),
      "/targets/0/pass: CPU partitioning needs vaiml_cpu_partition, vaiml_connectivity and "

@@ -314,7 +314,7 @@ Json config_params(const CompiledModel& model, const Partition& p) {
     if (npu) {
         j["desired_batch_size"] = model.desired_batch_size;
         j["actual_batch_size"] = model.actual_batch_size;
-        j["number_of_quads_to_user"] = 1;
+        j["number_of_quads_to_user"] = p.columns;
     }
     for (const char* key : {"input_shapes", "output_shapes", "input_data_type", "data_type"})
         j[key] = Json::array();

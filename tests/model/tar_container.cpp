@@ -152,6 +152,7 @@ TEST_F(Tar, DescribesItselfToOtherTools) {
     CompiledModel model = test::conv_model();
     model.desired_batch_size = 16;
     model.actual_batch_size = 12;
+    model.partitions[0].columns = 3;
     write(model);
     std::string text;
     for (const auto& seen : test::list_tar(file))
@@ -169,7 +170,7 @@ TEST_F(Tar, DescribesItselfToOtherTools) {
         R"("output_nodes":[{"name":"y","type":"buffer","size":512,"logical_shape":[1,2,8,8],)"
         R"("logical_dtype":"fp32"}],"plugins":[{"name":"MLA_0","sequence":1,"processor":"MLA",)"
         R"("type":"elf","config_params":{"desired_batch_size":16,"actual_batch_size":12,)"
-        R"("number_of_quads_to_user":1,"input_shapes":[[1,3,8,8]],"output_shapes":[[1,2,8,8]],)"
+        R"("number_of_quads_to_user":3,"input_shapes":[[1,3,8,8]],"output_shapes":[[1,2,8,8]],)"
         R"("input_data_type":["fp32"],"data_type":["fp32"],"tessellation":{"images":)"
         R"({"tile_shape":[0,0,0,0],"enable_mla":true},"y":{"tile_shape":[0,0,0,0],)"
         R"("enable_mla":true,"dram_layout":"HWC16"}}},"input_nodes":[{"name":"images",)"

@@ -577,7 +577,7 @@ Result<CompiledModel> Compilation::run(std::string* not_offloaded) {
 Result<CompiledModel> Compilation::build(onnx::Imported imported, std::string* not_offloaded) {
     imported_ = std::move(imported);
     if (auto done = check_layouts(imported_.graph); !done) return done.error();
-    auto tessellation = read_tessellation(request_.tessellate, imported_.graph);
+    auto tessellation = read_tessellation(request_.tessellate, imported_.graph, target_.device);
     if (!tessellation) return tessellation.error();
     tessellation_ = std::move(*tessellation);
     views_ = {.layouts = request_.layouts,

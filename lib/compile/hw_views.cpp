@@ -2,6 +2,7 @@
 #include "lib/compile/hw_views.h"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <optional>
 #include <ranges>
@@ -245,7 +246,8 @@ Tessellation make_default(const Graph& graph) {
 
 class Reader {
 public:
-    Reader(const std::string& file, const Graph& graph) : file_(file), graph_(graph) {}
+    Reader(const std::string& file, const Graph& graph, std::string_view device)
+        : file_(file), graph_(graph), device_(device) {}
 
     Result<Tessellation> run() {
         auto json = config::parse(file_);
@@ -290,7 +292,7 @@ private:
         for (const auto& [key, setting] : settings.items()) {
             Result<void> done = {};
             if (key == "tile_shape")
-                done = check_tile_shape(name, setting);
+                done = check_tile_shape(*value, setting);
             else if (key == "enable_mla")
                 done = read_enabled(name, setting, enabled);
             else if (key == "dram_layout")
@@ -307,9 +309,28 @@ private:
         return {};
     }
 
-    Result<void> check_tile_shape(const std::string& name, const Json& setting) const {
-        if (setting == Json::array({0, 0, 0, 0})) return {};
-        return fault(name, "tile_shape " + setting.dump() + " is not supported, use [0,0,0,0]");
+    // N, H, W, C; 0 is the whole dimension. No device of ours works on less than a whole tensor at
+    // its border, so that a tile is the tensor or refused.
+    Result<void> check_tile_shape(const Value& value, const Json& setting) const {
+        const bool is_shape =
+            setting.is_array() && setting.size() == 4 &&
+            std::ranges::all_of(setting, [](const Json& d) { return d.is_number_unsigned(); });
+        const std::string found = "tile_shape " + setting.dump();
+        if (!is_shape)
+            return fault(value.name, found + ": expected four whole numbers, N, H, W and C");
+        if (std::ranges::all_of(setting, [](const Json& d) { return d == 0; })) return {};
+        if (is_picture(value)) {
+            const auto& s = value.type.shape;
+            const bool is_last = looks_channels_last(s);
+            const std::array<int64_t, 4> whole = {s[0], s[is_last ? 1 : 2], s[is_last ? 2 : 3],
+                                                  s[is_last ? 3 : 1]};
+            bool fits = true;
+            for (size_t i = 0; i < whole.size(); ++i)
+                fits = fits && (setting[i] == 0 || setting[i] == whole[i]);
+            if (fits) return {};
+        }
+        return fault(value.name, found + ": device '" + std::string(device_) +
+                                     "' exchanges whole tensors, not tiles; use [0,0,0,0]");
     }
 
     Result<void> read_enabled(const std::string& name, const Json& setting, bool& enabled) const {
@@ -337,15 +358,17 @@ private:
 
     const std::string& file_;
     const Graph& graph_;
+    const std::string_view device_;
     Tessellation out_;
 };
 
 }  // namespace
 
-Result<Tessellation> read_tessellation(const std::string& wish, const Graph& graph) {
+Result<Tessellation> read_tessellation(const std::string& wish, const Graph& graph,
+                                       std::string_view device) {
     if (wish.empty()) return Tessellation{};
     if (wish == "default") return make_default(graph);
-    return Reader(wish, graph).run();
+    return Reader(wish, graph, device).run();
 }
 
 Result<std::string> tessellation_key(const std::string& wish) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <vartml/result.h>
@@ -58,8 +59,10 @@ struct Tessellation {
 
 // What `wish` asks for: "" nothing, "default" HWC for 4-D inputs and HWC16 for 4-D outputs with
 // N = 1, else the name of a JSON file: an object from tensor to tile_shape, enable_mla and
-// dram_layout. Errors: invalid_argument naming file, tensor and what is accepted.
-Result<Tessellation> read_tessellation(const std::string& wish, const graph::Graph& graph);
+// dram_layout. `device` is for messages. Errors: invalid_argument naming file, tensor and what is
+// accepted.
+Result<Tessellation> read_tessellation(const std::string& wish, const graph::Graph& graph,
+                                       std::string_view device);
 
 // What decides the result, for the cache: the wish, and the file's text. Errors: invalid_argument.
 Result<std::string> tessellation_key(const std::string& wish);

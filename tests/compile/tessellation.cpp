@@ -24,10 +24,10 @@ output %c
 }
 
 TEST(Tessellation, IsNothingOrTheRecommendedDefault) {
-    const auto none = read_tessellation("", model());
+    const auto none = read_tessellation("", model(), "mlsoc");
     ASSERT_TRUE(none);
     EXPECT_TRUE(none->hw_layouts.empty());
-    const auto standard = read_tessellation("default", model());
+    const auto standard = read_tessellation("default", model(), "mlsoc");
     ASSERT_TRUE(standard);
     // Only tensors of four dimensions with N = 1.
     EXPECT_EQ(standard->hw_layouts,
@@ -39,11 +39,11 @@ TEST(Tessellation, ReadsAFile) {
     test::TempDir dir;
     test::spill(dir / "t.json", R"({
  "images": {"tile_shape": [0, 0, 0, 0], "enable_mla": true, "dram_layout": "HWC16"},
- "a": {"dram_layout": "HWC"},
+ "a": {"tile_shape": [1, 8, 0, 3], "dram_layout": "HWC"},
  "b": {"enable_mla": false},
  "c": {}
 })");
-    const auto t = read_tessellation(dir / "t.json", model());
+    const auto t = read_tessellation(dir / "t.json", model(), "mlsoc");
     ASSERT_TRUE(t) << t.error().message;
     EXPECT_EQ(t->hw_layouts,
               (std::map<std::string, Layout>{{"images", Layout::HCWNC16}, {"a", Layout::NHWC}}));
@@ -60,7 +60,13 @@ const Case cases[] = {
      "tensor 'a': is a number, expected an object with tile_shape, enable_mla, dram_layout"},
     {R"({"z": {}})", "'z' is no edge tensor; there are 'images', 'row', 'batch', 'a', 'b', 'c'"},
     {R"({"a": {"tile_shape": [1,2,0,0]}})",
-     "tensor 'a': tile_shape [1,2,0,0] is not supported, use [0,0,0,0]"},
+     "tensor 'a': tile_shape [1,2,0,0]: device 'mlsoc' exchanges whole tensors, not tiles; use "
+     "[0,0,0,0]"},
+    {R"({"row": {"tile_shape": [0,0,0,10]}})",
+     "tensor 'row': tile_shape [0,0,0,10]: device 'mlsoc' exchanges whole tensors, not tiles; use "
+     "[0,0,0,0]"},
+    {R"({"a": {"tile_shape": [0,0,-1]}})",
+     "tensor 'a': tile_shape [0,0,-1]: expected four whole numbers, N, H, W and C"},
     {R"({"a": {"enable_mla": "no"}})",
      "tensor 'a': enable_mla is a string, expected true or false"},
     {R"({"a": {"dram_layout": "CHW"}})", "tensor 'a': dram_layout is 'CHW', expected HWC or HWC16"},
@@ -76,7 +82,7 @@ TEST(Tessellation, NamesWhatIsWrong) {
     test::TempDir dir;
     for (const Case& c : cases) {
         test::spill(dir / "t.json", c.json);
-        const auto t = read_tessellation(dir / "t.json", model());
+        const auto t = read_tessellation(dir / "t.json", model(), "mlsoc");
         ASSERT_FALSE(t) << c.json;
         EXPECT_EQ(t.error().code, ErrorCode::invalid_argument);
         EXPECT_EQ(t.error().message, dir / "t.json" + ": " + c.text);

@@ -120,21 +120,27 @@ std::string owner_of(const artifact::CompiledModel& model, TensorDirection direc
     return {};
 }
 
+// The options' defaults ask for HW views: the sentence begins with what to set.
 Result<void> check_views(const std::string& path, const Options& options,
                          const artifact::CompiledModel& model, const TensorTables& tables) {
+    std::string wanted, first;
     for (const auto direction : {TensorDirection::INPUT, TensorDirection::OUTPUT}) {
         const bool is_input = direction == TensorDirection::INPUT;
         if ((is_input ? options.input_tensor_type : options.output_tensor_type) != TensorType::HW)
             continue;
-        for (const TensorInfo& tensor : tables.tensors(direction))
-            if (!tensor.hw)
-                return fault(ErrorCode::unsupported,
-                             "model " + in_quotes(path) + " has no HW view for " +
-                                 (is_input ? "input " : "output ") + in_quotes(tensor.name) +
-                                 owner_of(model, direction, tensor.name) + "; set " +
-                                 (is_input ? "input" : "output") + "_tensor_type to \"CPU\"");
+        const auto& tensors = tables.tensors(direction);
+        const auto tensor =
+            std::ranges::find_if(tensors, [](const TensorInfo& t) { return !t.hw.has_value(); });
+        if (tensor == tensors.end()) continue;
+        wanted += std::string(wanted.empty() ? "" : " and ") +
+                  (is_input ? "input_tensor_type" : "output_tensor_type");
+        if (first.empty())
+            first = std::string(is_input ? "input " : "output ") + in_quotes(tensor->name) +
+                    owner_of(model, direction, tensor->name);
     }
-    return {};
+    if (wanted.empty()) return {};
+    return fault(ErrorCode::unsupported, "set " + wanted + " to \"CPU\": model " + in_quotes(path) +
+                                             " has no HW view for " + first);
 }
 
 // Folder of packed weights: beside what is extracted, or the user's cache.

@@ -417,7 +417,16 @@ TEST(Prepare, RefusesWhatItCannotRun) {
         {[](auto&, auto& o) { o.device = "gpu"; }, "device 'gpu' is not in this build"},
         {[](auto&, auto& o) { o.device = "xrt"; }, "XRT is memory only: set vartml_memory"},
         {[](auto& m, auto&) { m.outputs[0].hw.reset(); },
-         "has no HW view for output 'y'; set output_tensor_type to \"CPU\""},
+         "create_runner: set output_tensor_type to \"CPU\": model 'm.rai' has no HW view for "
+         "output "
+         "'y'"},
+        {[](auto& m, auto&) {
+             m.inputs[0].hw.reset();
+             m.outputs[0].hw.reset();
+         },
+         "create_runner: set input_tensor_type and output_tensor_type to \"CPU\": model 'm.rai' "
+         "has "
+         "no HW view for input 'x'"},
         {[](auto& m, auto&) {
              m.compilation = vartml::artifact::Compilation::cpu_partition;
              auto cpu = m.partitions[0];
@@ -426,8 +435,9 @@ TEST(Prepare, RefusesWhatItCannotRun) {
              m.partitions.push_back(cpu);
              m.outputs[0].hw.reset();
          },
-         "has no HW view for output 'y' (produced by CPU partition vaiml_cpu_subgraph_1); set "
-         "output_tensor_type to \"CPU\""},
+         "create_runner: set output_tensor_type to \"CPU\": model 'm.rai' has no HW view for "
+         "output "
+         "'y' (produced by CPU partition vaiml_cpu_subgraph_1)"},
         {[](auto& m, auto&) { m.outputs[0].name = "other"; }, "does not make output 'other'"},
         {[](auto&, auto& o) { o.start_column = 33; }, "columns 33-36 do not exist"},
         {[](auto&, auto& o) { o.config_json = "/nowhere.json"; },

@@ -229,7 +229,11 @@ bool runner_options(const Settings& settings, const vartml::ModelDescription& de
     };
     options["input_tensor_type"] = std::string(all_hw(description.inputs) ? "HW" : "CPU");
     options["output_tensor_type"] = std::string(all_hw(description.outputs) ? "HW" : "CPU");
-    options["max_concurrent_runs"] = uint32_t(concurrent_runs(settings, batch));
+    const auto runs = uint32_t(concurrent_runs(settings, batch));
+    options["max_concurrent_runs"] = runs;
+    // The API's default is 10.
+    if (runs > 10 && !options.contains("async_threadpool_depth"))
+        options["async_threadpool_depth"] = std::min(runs, 256u);
     if (settings.device != "auto" && !settings.device.empty())
         options["vartml_device"] = settings.device;
     if (description.format == "tar" && !options.contains("cache_path"))

@@ -278,6 +278,7 @@ Result<std::shared_ptr<vart::Runner>> open_runner(
         {"input_tensor_type", view(o.input_view)},
         {"output_tensor_type", view(o.output_view)},
         {"max_concurrent_runs", std::max(2U, o.in_flight)},
+        {"async_threadpool_depth", std::max(10U, o.in_flight)},
         {"log_level", "WARNING"},
         {"name", "run"},
         {"vartml_numerics", o.numerics},

@@ -262,9 +262,13 @@ Jobs::Job& Jobs::fill(const Tensors& inputs, const Tensors& outputs) {
     return job;
 }
 
+bool Jobs::may_run(const Job& job) const {
+    return job.id == 0 || running_async_ < options_.async_threads;
+}
+
 bool Jobs::take_slot(Job& job) {
     job.next_waiting = nullptr;
-    if (free_slots_.empty()) {
+    if (free_slots_.empty() || !may_run(job)) {
         (first_waiting_ ? last_waiting_->next_waiting : first_waiting_) = &job;
         last_waiting_ = &job;
         num_waiting_.fetch_add(1, std::memory_order_relaxed);
@@ -272,18 +276,26 @@ bool Jobs::take_slot(Job& job) {
     }
     job.slot = free_slots_.back();
     free_slots_.pop_back();
+    if (job.id != 0) ++running_async_;
     return true;
 }
 
-Jobs::Job* Jobs::give_slot(unsigned slot) noexcept {
-    Job* const job = first_waiting_;
+// Synchronous jobs wait for slots alone, so that the first one in the queue may be passed over only
+// while asynchronous ones are as many as may be.
+Jobs::Job* Jobs::give_slot(const Job& ended) noexcept {
+    if (ended.id != 0) --running_async_;
+    Job* before = nullptr;
+    Job* job = first_waiting_;
+    while (job && !may_run(*job)) before = std::exchange(job, job->next_waiting);
     if (!job) {
-        free_slots_.push_back(slot);
+        free_slots_.push_back(ended.slot);
         return nullptr;
     }
-    first_waiting_ = job->next_waiting;
+    (before ? before->next_waiting : first_waiting_) = job->next_waiting;
+    if (job == last_waiting_) last_waiting_ = before;
     num_waiting_.fetch_sub(1, std::memory_order_relaxed);
-    job->slot = slot;
+    job->slot = ended.slot;
+    if (job->id != 0) ++running_async_;
     return job;
 }
 
@@ -416,7 +428,7 @@ Jobs::Job* Jobs::finish(Job& job) noexcept {
     job.outputs.clear();
     // A synchronous caller owns its job from here on, and may destroy us once the lock is free.
     std::unique_lock lock(mutex_);
-    Job* const next = give_slot(job.slot);
+    Job* const next = give_slot(job);
     if (job.id == 0) {
         job.is_done.store(true, std::memory_order_release);
         finished_cv_.notify_all();
@@ -582,7 +594,7 @@ Outcome Jobs::wait(uint32_t id, std::chrono::milliseconds timeout) {
 void Jobs::add_callback_thread() {
     const size_t wanted = options_.callbacks_in_submission_order
                               ? 1
-                              : std::min<size_t>(options_.callback_threads, pending_callbacks_ + 1);
+                              : std::min<size_t>(options_.async_threads, pending_callbacks_ + 1);
     if (callback_threads_.size() >= wanted) return;
     callback_threads_.emplace_back([this] {
         device::name_this_thread("vartml-callback");

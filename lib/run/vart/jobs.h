@@ -65,8 +65,9 @@ struct Expected {
 Verdict check_tensors(const Expected& expected, const Tensors& inputs, const Tensors& outputs);
 
 struct JobOptions {
-    unsigned in_flight = 2;          // asynchronous jobs, more are refused
-    unsigned callback_threads = 10;  // at most, made on demand
+    unsigned in_flight = 2;  // asynchronous jobs, more are refused
+    // At most so many asynchronous jobs run, and callbacks are called, at the same time.
+    unsigned async_threads = 10;
     bool callbacks_in_submission_order = true;
     uint32_t last_id = UINT32_MAX;  // numbers of jobs go from 1 to it, then from 1 again
 };
@@ -155,7 +156,9 @@ private:
     void deliver(Recording* recording) noexcept;
     // The rest is called with mutex_ held.
     bool take_slot(Job& job);  // false: the job waits for one
-    Job* give_slot(unsigned slot) noexcept;
+    bool may_run(const Job& job) const;
+    // Of a job that has ended; the job that has its slot now, or null.
+    Job* give_slot(const Job& ended) noexcept;
     void recycle(Job& job);
     uint32_t id_after(uint32_t id) const { return id == options_.last_id ? 1 : id + 1; }
     uint32_t next_free_id();
@@ -187,7 +190,8 @@ private:
     Job* first_waiting_ = nullptr;      // for a slot, in the order of the calls
     Job* last_waiting_ = nullptr;
     std::atomic<unsigned> num_waiting_{0};
-    unsigned used_ = 0;  // of JobOptions::in_flight
+    unsigned used_ = 0;           // of JobOptions::in_flight
+    unsigned running_async_ = 0;  // of JobOptions::async_threads; they have slots
     uint32_t next_id_ = 1;
     Records records_;
     std::vector<Records::node_type> spare_records_;

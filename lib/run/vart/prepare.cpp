@@ -379,7 +379,7 @@ Result<void> load(RunnerState& state) {
     state.engine = std::move(**made);
     JobOptions jobs;
     jobs.in_flight = static_cast<unsigned>(options.max_concurrent_runs);
-    jobs.callback_threads = static_cast<unsigned>(options.async_threadpool_depth);
+    jobs.async_threads = static_cast<unsigned>(options.async_threadpool_depth);
     jobs.callbacks_in_submission_order = options.callbacks_in_submission_order;
     state.jobs = std::make_unique<Jobs>(*state.engine, state.executor, jobs, state.logger,
                                         make_profiler(state));

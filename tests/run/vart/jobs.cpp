@@ -101,6 +101,40 @@ TEST_F(AsyncJobs, RefuseWithoutQueueingWhenAllSlotsAreBusy) {
     EXPECT_TRUE(log.take().empty());  // neither a refusal nor a pending job is worth a line
 }
 
+// The pool's threads are those that run them; execute() needs none of them.
+TEST_F(AsyncJobs, RunOnNoMoreThreadsThanThePoolHas) {
+    Options options;
+    options.max_concurrent_runs = 4;
+    options.async_threadpool_depth = 1;
+    open(options, 4);
+    std::atomic<unsigned> inside{0}, most{0};
+    device->set_run([&](unsigned, auto, auto) -> Result<void> {
+        most = std::max(most.load(), ++inside);
+        for (int i = 0; i < 1000; ++i) std::this_thread::yield();
+        --inside;
+        return {};
+    });
+    std::vector<JobHandle> jobs;
+    for (int i = 0; i < 4; ++i) jobs.push_back(submit());
+    for (const JobHandle& job : jobs) EXPECT_EQ(runner->wait(job, forever), StatusCode::SUCCESS);
+    EXPECT_EQ(most, 1u);
+
+    device->hold();
+    const unsigned before = device->started();
+    const JobHandle first = submit(), second = submit();
+    device->wait_for_runs(before + 1);
+    std::thread caller([&] {
+        Tensors outputs = allocate(*runner, TensorDirection::OUTPUT);
+        EXPECT_EQ(runner->execute(inputs, outputs), StatusCode::SUCCESS);
+    });
+    device->wait_for_runs(before + 2);  // beside the job that holds the pool's thread
+    EXPECT_EQ(runner->wait(second, 0ms), StatusCode::JOB_PENDING);
+    device->release_all();
+    caller.join();
+    EXPECT_EQ(runner->wait(first, forever), StatusCode::SUCCESS);
+    EXPECT_EQ(runner->wait(second, forever), StatusCode::SUCCESS);
+}
+
 TEST_F(AsyncJobs, AreNoBoundForExecute) {
     open();
     device->hold();

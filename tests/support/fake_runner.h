@@ -3,12 +3,15 @@
 #pragma once
 #include <cstdlib>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include <gtest/gtest.h>
 
 #include "lib/run/vart/runner.h"
 #include "tests/support/fake_device.h"
+#include "tests/support/temp_dir.h"
 
 namespace vartml::test {
 
@@ -47,6 +50,27 @@ std::span<T> elements(vart::NpuTensor& tensor) {
     return {static_cast<T*>(tensor.get_virtual_address()),
             tensor.get_info().size_in_bytes / sizeof(T)};
 }
+
+// Columns that other tests hold at the same time are not seen, and do not see those of this one.
+class OwnRuntimeFolder {
+public:
+    OwnRuntimeFolder() { ::setenv("XDG_RUNTIME_DIR", dir_.path().c_str(), 1); }
+    explicit OwnRuntimeFolder(const char* path) { ::setenv("XDG_RUNTIME_DIR", path, 1); }
+    ~OwnRuntimeFolder() {
+        if (before_)
+            ::setenv("XDG_RUNTIME_DIR", before_->c_str(), 1);
+        else
+            ::unsetenv("XDG_RUNTIME_DIR");
+    }
+
+private:
+    static std::optional<std::string> now() {
+        const char* const value = std::getenv("XDG_RUNTIME_DIR");
+        return value ? std::optional<std::string>(value) : std::nullopt;
+    }
+    const std::optional<std::string> before_ = now();
+    TempDir dir_;
+};
 
 // Collects log lines while it lives.
 class LogLines {

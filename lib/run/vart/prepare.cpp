@@ -485,6 +485,11 @@ Result<std::unique_ptr<RunnerState>> prepare(const std::string& path, artifact::
     state->device = *device;
     state->target = target;
     const ColumnReservation& held = *state->columns;
+    if (!held.fault().empty())
+        state->logger(state->options.aie_columns_sharing ? LogLevel::debug : LogLevel::warning,
+                      "option 'aie_columns_sharing': other processes do not see the columns of "
+                      "this runner: " +
+                          held.fault());
     tell(*state, "model " + in_quotes(path) + ": " + state->model.format + " for " +
                      in_quotes(state->model.device) + ", " +
                      std::to_string(state->model.partitions.size()) + " partitions, columns " +

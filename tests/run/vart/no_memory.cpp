@@ -180,6 +180,7 @@ output %i
 
 TEST(WithoutMemory, ARunnerIsNotMadeAndLeavesNothingBehind) {
     const NoLog quiet;
+    const OwnRuntimeFolder folder;
     FakeDevice device;
     fail_each_allocation([&](ptrdiff_t n, bool for_good) {
         auto model = picture_model();

@@ -5,9 +5,11 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <bit>
+#include <csignal>
 #include <stdexcept>
 #include <thread>
 
@@ -463,6 +465,7 @@ TEST(Prepare, RefusesWhatItCannotRun) {
 }
 
 TEST(Prepare, GivesColumnsByTheSharingRule) {
+    const OwnRuntimeFolder folder;
     FakeDevice device;
     const auto make = [](bool shared, std::optional<uint64_t> start = {}) {
         vartml::runtime::Options options;
@@ -491,6 +494,87 @@ TEST(Prepare, GivesColumnsByTheSharingRule) {
     EXPECT_EQ(start_of(make(true)), 0u);  // but a shared runner still fits
     more.pop_back();
     EXPECT_EQ(start_of(make(false)), 32u);  // released
+}
+
+using vartml::runtime::ColumnReservation;
+
+// A process that holds columns 0 to 3 until it is killed.
+class Holder {
+public:
+    explicit Holder(bool shared) {
+        int ready[2];
+        if (::pipe2(ready, O_CLOEXEC) != 0) std::abort();
+        pid_ = ::fork();
+        if (pid_ == 0) {
+            const auto held = ColumnReservation::acquire(
+                {.device = "softnpu", .user = "child", .count = 4, .shared = shared, .start = 0});
+            const char good = held ? 1 : 0;
+            (void)!::write(ready[1], &good, 1);
+            for (;;) ::pause();
+        }
+        char good = 0;
+        EXPECT_EQ(::read(ready[0], &good, 1), 1);
+        EXPECT_EQ(good, 1);
+        ::close(ready[0]);
+        ::close(ready[1]);
+    }
+    ~Holder() { kill(); }
+    void kill() {
+        if (pid_ <= 0) return;
+        ::kill(pid_, SIGKILL);
+        ::waitpid(pid_, nullptr, 0);
+        pid_ = -1;
+    }
+    std::string pid() const { return std::to_string(pid_); }
+
+private:
+    pid_t pid_ = -1;
+};
+
+TEST(Columns, OfAnotherProcessAreSeenUntilItDies) {
+    const OwnRuntimeFolder folder;
+    const auto acquire = [](bool shared, std::optional<uint64_t> start = {}) {
+        return ColumnReservation::acquire(
+            {.device = "softnpu", .user = "me", .count = 4, .shared = shared, .start = start});
+    };
+    Holder alone(false);
+    for (const bool shared : {false, true}) {
+        const auto refused = acquire(shared, 0);
+        ASSERT_FALSE(refused);
+        EXPECT_EQ(refused.error().code, ErrorCode::busy);
+        EXPECT_NE(refused.error().message.find("columns 0-3 are not free"), std::string::npos);
+        EXPECT_NE(refused.error().message.find(" 0-3 exclusive by process " + alone.pid()),
+                  std::string::npos)
+            << refused.error().message;
+        const auto beside = acquire(shared);
+        ASSERT_TRUE(beside);
+        EXPECT_EQ(beside->start(), 4u);
+        EXPECT_EQ(beside->fault(), "");
+    }
+    alone.kill();
+    EXPECT_TRUE(acquire(false, 0));
+
+    Holder sharing(true);
+    EXPECT_TRUE(acquire(true, 0));
+    const auto refused = acquire(false, 2);
+    ASSERT_FALSE(refused);
+    EXPECT_NE(refused.error().message.find(" 0-3 shared"), std::string::npos)
+        << refused.error().message;
+}
+
+TEST(Columns, WithoutAFileForThemAreThoseOfTheProcess) {
+    const OwnRuntimeFolder folder("/nowhere");
+    const auto held = ColumnReservation::acquire(
+        {.device = "softnpu", .user = "me", .count = 4, .shared = false, .start = {}});
+    ASSERT_TRUE(held);
+    EXPECT_NE(held->fault().find("'/nowhere/vartml-columns-softnpu'"), std::string::npos)
+        << held->fault();
+}
+
+TEST(Columns, NameNoFileOutsideOfTheFolder) {
+    const OwnRuntimeFolder folder("/run/x");
+    EXPECT_EQ(vartml::runtime::columns_file("../../etc/a b"),
+              "/run/x/vartml-columns-______etc_a_b");
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include <any>
 #include <map>
 
+#include <vartml/profile.h>
+
 #include "gst/infer/lane.h"
 #include "gst/infer/latency.h"
 #include "gst/infer/load_model.h"
@@ -125,6 +127,7 @@ bool warm_up(const Settings& settings, unsigned batch, Instance& instance,
         }
     }
     std::vector<uint32_t> times;
+    const WarmUpScope scope;
     for (int run = 0; run < 22 && !*progress.cancel; ++run) {
         if (run > 2 && us_since(start) > 500'000) break;
         const auto begin = Clock::now();

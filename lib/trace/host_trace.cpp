@@ -383,6 +383,20 @@ std::span<const TraceFrame> FrameScope::take() noexcept {
     return std::exchange(innermost->frames_, {});
 }
 
+namespace {
+thread_local unsigned open_warm_ups = 0;
+}
+
+WarmUpScope::WarmUpScope() noexcept {
+    ++open_warm_ups;
+}
+WarmUpScope::~WarmUpScope() {
+    --open_warm_ups;
+}
+bool WarmUpScope::is_open() noexcept {
+    return open_warm_ups > 0;
+}
+
 // Texts that are kept for good.
 
 TraceText TraceText::intern(std::string_view text) {

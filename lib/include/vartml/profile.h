@@ -315,6 +315,19 @@ private:
     FrameScope* outer_;
 };
 
+/// Runs that the calling thread asks for while one lives are warm-ups: a capture sink, such as the
+/// runner option `ai_analyzer_profiling`, neither records nor counts them. Scopes nest.
+class WarmUpScope {
+public:
+    WarmUpScope() noexcept;
+    ~WarmUpScope();
+    WarmUpScope(const WarmUpScope&) = delete;
+    WarmUpScope& operator=(const WarmUpScope&) = delete;
+
+    /// For the runtime: one lives on the calling thread.
+    static bool is_open() noexcept;
+};
+
 namespace profile_detail {
 extern std::atomic<uint32_t> trace_flags;
 }

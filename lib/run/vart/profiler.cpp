@@ -52,7 +52,8 @@ Recording* Profiler::start(uint64_t entered) noexcept {
     const auto frames = FrameScope::take();
     if (entered == 0) return nullptr;  // somebody began to ask within the call
     const unsigned limit = level_limit(setup_);
-    const unsigned for_sink = setup_.sink ? std::min(setup_.sink->level_of(index), limit) : 0;
+    const bool asks_sink = setup_.sink && !WarmUpScope::is_open();
+    const unsigned for_sink = asks_sink ? std::min(setup_.sink->level_of(index), limit) : 0;
     const unsigned for_trace = std::min(JobTrace::level(), std::max(limit, profiling::level_ports));
     const unsigned level = std::max(for_sink, for_trace);
     if (level < profiling::level_inference) return nullptr;

@@ -102,6 +102,26 @@ TEST_F(Analyzer, WritesTheLastInferencesAndASummaryOfAll) {
     EXPECT_EQ(keys[10], "total_gmacs");
 }
 
+TEST_F(Analyzer, CountsNoWarmUps) {
+    if (!std::getenv("VARTML_COMPILER")) GTEST_SKIP() << "needs the program vartml (-Dtools)";
+    {
+        LogLines log;
+        const auto runner = make_runner(model(), options());
+        ASSERT_TRUE(runner);
+        Tensors in = allocate(*runner, TensorDirection::INPUT);
+        Tensors out = allocate(*runner, TensorDirection::OUTPUT);
+        {
+            const vartml::WarmUpScope scope;
+            for (int i = 0; i < 3; ++i) ASSERT_EQ(runner->execute(in, out), StatusCode::SUCCESS);
+        }
+        ASSERT_EQ(runner->execute(in, out), StatusCode::SUCCESS);
+    }
+    EXPECT_NE(file("summary.csv").find("\ninference_count,1\n"), std::string::npos)
+        << file("summary.csv");
+    EXPECT_EQ(file("-inf-0.txt"), "");
+    EXPECT_NE(file("-inf-3.txt"), "");
+}
+
 // The raw buffers are there all the same, and the log has the command that reads them.
 TEST_F(Analyzer, SaysWhatMakesSummariesWhereItsProgramIsAbsent) {
     const char* const own = std::getenv("VARTML_COMPILER");

@@ -2,6 +2,7 @@
 #include "lib/run/vart/capture.h"
 
 #include <algorithm>
+#include <string_view>
 
 namespace vartml::runtime {
 namespace {
@@ -30,10 +31,7 @@ public:
         if (recording_.level >= profiling::level_operators) add_operators();
         if (recording_.level >= profiling::level_ports) add_waits();
         add_frames();
-        if (setup_.has_traffic)
-            capture_.traffic.push_back({.core = static_cast<uint16_t>(recording_.core),
-                                        .read_bytes = setup_.traffic.read_bytes,
-                                        .write_bytes = setup_.traffic.write_bytes});
+        add_traffic();
         count_records();
     }
 
@@ -76,6 +74,37 @@ private:
         capture_.traffic.clear();
         capture_.pmu_events.clear();
         recording_.thread_at.assign(most, -1);
+    }
+
+    // Computed from the tensors; measured beside it where the recipe counts what misses the last
+    // cache and the system lets it: a miss moves a line.
+    void add_traffic() {
+        if (!setup_.has_traffic) return;
+        const auto core = static_cast<uint16_t>(recording_.core);
+        capture_.traffic.push_back({.core = core,
+                                    .read_bytes = setup_.traffic.read_bytes,
+                                    .write_bytes = setup_.traffic.write_bytes});
+        const profiling::MemoryTraffic measured{.core = core,
+                                                .is_measured = true,
+                                                .read_bytes = missed_bytes("LLC-load-misses"),
+                                                .write_bytes = missed_bytes("LLC-store-misses")};
+        if (measured.read_bytes != not_captured || measured.write_bytes != not_captured)
+            capture_.traffic.push_back(measured);
+    }
+
+    uint64_t missed_bytes(std::string_view counter) const {
+        constexpr uint64_t line_bytes = 64;
+        const auto& events = capture_.pmu_events;
+        const auto event = std::ranges::find(events, counter, &profiling::PmuEvent::name);
+        if (event == events.end()) return not_captured;
+        const auto at = static_cast<size_t>(event - events.begin());
+        uint64_t lines = 0;
+        for (const ThreadCapture& thread : capture_.threads) {
+            const uint64_t count = thread.pmu.values[at];
+            if (count == not_captured) return not_captured;
+            lines += count;
+        }
+        return lines * line_bytes;
     }
 
     ThreadCapture& new_thread(uint16_t group, size_t row) {

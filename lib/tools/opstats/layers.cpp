@@ -195,8 +195,8 @@ constexpr Column<LayerRow> columns[] = {
     {"scaled_error_pct", &LayerRow::scaled_error_pct, 2},
     {"macs", &LayerRow::macs},
     {"gops_per_s", &LayerRow::gops_per_s, 3},
-    {"read_kb", &LayerRow::read_kb, 2},
-    {"write_kb", &LayerRow::write_kb, 2},
+    {"computed_read_kb", &LayerRow::read_kb, 2},
+    {"computed_write_kb", &LayerRow::write_kb, 2},
     {"gb_per_s", &LayerRow::gb_per_s, 3},
     {"bound", &LayerRow::bound},
 };

@@ -380,11 +380,14 @@ Result<void> Notes::add_frames() {
 
 Result<void> Notes::add_ddr() {
     return file_.each<format::DdrRecord>("DDRT", [&](const format::DdrRecord& d) {
-        add("ddr",
-            format_text("c%u read %" PRIu64 " bytes, wrote %" PRIu64 " bytes, %s", d.core,
-                        d.read_bytes, d.write_bytes,
-                        d.source == format::ddr_source_computed ? "computed from tensor sizes"
-                                                                : "measured"));
+        const bool is_measured = d.source == format::ddr_source_measured;
+        const auto bytes = [&](const char* what, uint64_t value) {
+            return std::string(is_measured ? "measured " : "computed ") + what + ' ' +
+                   (value == not_captured ? "N/A" : std::to_string(value) + " bytes");
+        };
+        add("ddr", format_text("c%u ", d.core) + bytes("read", d.read_bytes) + ", " +
+                       bytes("write", d.write_bytes) +
+                       (is_measured ? ", lines that missed the last cache" : ", by tensor sizes"));
     });
 }
 

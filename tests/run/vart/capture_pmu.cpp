@@ -41,11 +41,12 @@ protected:
     ~CapturePmu() override { vartml::test_seams.open_counter = nullptr; }
     // On a thread that has no counters yet.
     Capture capture(const vartml::profiling::Pmu& pmu, unsigned level,
-                    int (*open)(perf_event_attr&, int)) {
+                    int (*open)(perf_event_attr&, int), bool ddr_stats = false) {
         vartml::test_seams.open_counter = open;
         auto model = npu_model(3);
         auto descriptor = descriptor_of(model);
         descriptor.pmu = pmu;
+        descriptor.ddr_stats = ddr_stats;
         add_descriptor(model, descriptor);
         Profiled p(std::move(model), std::make_shared<KeepingSink>(level), one_thread(), false);
         Capture result;
@@ -111,6 +112,28 @@ TEST_F(CapturePmu, FiguresOfTheThreadNeedNoPermission) {
     EXPECT_NE(c.threads[0].pmu.values[3], not_captured);
     EXPECT_NE(c.threads[0].pmu.values[4], not_captured);
     EXPECT_EQ(c.threads[0].pmu.values[0], not_captured);
+}
+
+TEST_F(CapturePmu, OfTheLastCacheAreTheMeasuredBytes) {
+    const Capture c = capture({"AxiRdWr", {}}, 40, open_clock, true);
+    if (c.pmu_events.empty() || c.pmu_events[1].status != 0)
+        GTEST_SKIP() << reason_of(c, "LLC-load-misses");
+    ASSERT_EQ(c.traffic.size(), 2U);
+    EXPECT_FALSE(c.traffic[0].is_measured);
+    ASSERT_TRUE(c.traffic[1].is_measured);
+    uint64_t reads = 0, writes = 0;
+    for (const ThreadCapture& thread : c.threads) {
+        reads += thread.pmu.values[1];
+        writes += thread.pmu.values[3];
+    }
+    EXPECT_EQ(c.traffic[1].read_bytes, 64 * reads);
+    EXPECT_EQ(c.traffic[1].write_bytes, 64 * writes);
+}
+
+TEST_F(CapturePmu, ThatAreRefusedLeaveTheComputedBytesAlone) {
+    const Capture c = capture({"AxiRd", {}}, 40, refuse, true);
+    ASSERT_EQ(c.traffic.size(), 1U);
+    EXPECT_FALSE(c.traffic[0].is_measured);
 }
 
 // Programs that the application starts get none of them.

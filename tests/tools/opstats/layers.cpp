@@ -41,7 +41,8 @@ Result<LayersReport> layers(const LayerEstimates& of, uint32_t batch = 1) {
 // conv_0 was measured with 80 us and estimated with 100 us, conv_1 with 50 us twice.
 constexpr const char* golden =
     "index,name,partition,engine,est_cycles,est_us,meas_us,meas_cycles,error_pct,est_share_pct,"
-    "meas_share_pct,scaled_error_pct,macs,gops_per_s,read_kb,write_kb,gb_per_s,bound\n"
+    "meas_share_pct,scaled_error_pct,macs,gops_per_s,computed_read_kb,computed_write_kb,gb_per_s,"
+    "bound\n"
     "0,conv_0,vaiml_par_0,SNPU,100000,100.000,80.000,80000,25.00,62.50,47.06,8.33,500000,12.500,"
     "128.00,64.00,2.458,compute\n"
     "1,conv_1,vaiml_par_0,SNPU,50000,50.000,50.000,50000,0.00,31.25,29.41,-13.33,20000,0.800,"

@@ -123,6 +123,10 @@ char type_class(DataType type) {
         case DataType::int32:
         case DataType::int64:
             return 'i';
+        case DataType::uint16:
+        case DataType::uint32:
+        case DataType::uint64:
+            return 'u';
         case DataType::boolean:
             return 'b';
         default:
@@ -182,9 +186,10 @@ struct TypeName {
     DataType type;
 };
 constexpr TypeName type_names[] = {
-    {"bfloat16", DataType::bf16},   {"bool", DataType::boolean}, {"float16", DataType::fp16},
-    {"float32", DataType::float32}, {"int16", DataType::int16},  {"int32", DataType::int32},
-    {"int64", DataType::int64},     {"int8", DataType::int8},    {"uint8", DataType::uint8},
+    {"bfloat16", DataType::bf16},   {"bool", DataType::boolean},  {"float16", DataType::fp16},
+    {"float32", DataType::float32}, {"int16", DataType::int16},   {"int32", DataType::int32},
+    {"int64", DataType::int64},     {"int8", DataType::int8},     {"uint16", DataType::uint16},
+    {"uint32", DataType::uint32},   {"uint64", DataType::uint64}, {"uint8", DataType::uint8},
 };
 
 DataType find_type(std::string_view name) {

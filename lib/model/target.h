@@ -22,7 +22,7 @@ namespace vartml::device {
 struct OperatorRule {
     std::string kind;
     // Element types of its tensors: f float32, float16, bfloat16; q int8, uint8; i int16, int32,
-    // int64; b bool.
+    // int64; u uint16, uint32, uint64; b bool.
     std::string types;
     std::vector<int64_t> spatial;    // numbers of spatial dimensions; empty: any
     std::vector<int64_t> ranks;      // of the first input; empty: any

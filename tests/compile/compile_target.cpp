@@ -90,7 +90,7 @@ const Case cases[] = {
      "input %x : f32[4]\n%y = Cosh %x : f32[4]\n"},
     {"unsupported-type", "tensor 'x' is int64, Sigmoid takes fp32, fp16 and bf16",
      "input %x : i64[4]\n%y = Sigmoid %x : i64[4]\n"},
-    // No unsigned type but uint8, for no operator.
+    // No unsigned type but uint8, for operators that compute.
     {"unsupported-type", "tensor 'x' is uint32, Add takes",
      "input %x : u32[4]\n%y = Add %x, %x : u32[4]\n"},
     {"unsupported-type", "tensor 'x' is fp64", "input %x : f64[4]\n%y = Relu %x : f64[4]\n"},
@@ -118,6 +118,9 @@ const Case cases[] = {
      "input %x : f32[4]\n%y = Shape %x {end=1, start=0} : i64[1]\n"},
     {"", "", "input %x : i64[2,3]\n%y = Transpose %x {perm=[1,0]} : i64[3,2]\n"},
     {"", "", "input %x : i64[4]\n%y = Add %x, %x : i64[4]\n"},
+    {"", "", "input %x : u16[2,3]\n%y = Transpose %x {perm=[1,0]} : u16[3,2]\n"},
+    {"", "", "input %x : u32[4]\n%y = Cast %x {to=\"f32\"} : f32[4]\n"},
+    {"", "", "input %x : u64[4]\n%y = Concat %x, %x {axis=0} : u64[8]\n"},
     {"", "", "input %x : f32[2,3]\n%y = Relu %x : f32[2,3]\n"},
     // Weights need not be constants.
     {"", "",

@@ -56,6 +56,7 @@ std::string types_of(const OperatorRule& rule) {
         words.push_back(c == 'f'   ? rule.only.empty() ? "float" : rule.only
                         : c == 'q' ? "8-bit"
                         : c == 'i' ? "integer"
+                        : c == 'u' ? "unsigned"
                                    : "bool");
     return join(words);
 }
@@ -98,7 +99,8 @@ void put_npu() {
         "in "
         "a row, every shape is known at compile time and no tensor has more dimensions than the "
         "device takes. *float* is float32, float16 and bfloat16, *8-bit* int8 and uint8, *integer* "
-        "int16, int32 and int64; 1-D and 2-D count spatial dimensions. Two operators are ours: "
+        "int16, int32 and int64, *unsigned* uint16, uint32 and uint64; 1-D and 2-D count spatial "
+        "dimensions. Two operators are ours: "
         "SiLU "
         "is x · Sigmoid(x), PictureInput what `--embed-preprocess` puts in.\n");
     std::set<const Target*> done;

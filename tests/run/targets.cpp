@@ -80,7 +80,7 @@ TEST(Targets, NameOperatorsAndAttributesOfTheIr) {
         const graph::OpInfo* op = graph::find_op(rule.kind);
         ASSERT_TRUE(op) << rule.kind;
         EXPECT_FALSE(rule.types.empty()) << rule.kind;
-        EXPECT_EQ(rule.types.find_first_not_of("fqib"), std::string::npos) << rule.kind;
+        EXPECT_EQ(rule.types.find_first_not_of("fqiub"), std::string::npos) << rule.kind;
         for (const auto& [key, accepted] : rule.attributes) {
             EXPECT_NE(op->attributes.find(key + ":s"), std::string_view::npos) << rule.kind;
             EXPECT_FALSE(accepted.empty()) << rule.kind;

@@ -446,4 +446,33 @@ output %y
     EXPECT_EQ(std::any_cast<uint64_t>(runner->get_property("conversions")), 2u);
 }
 
+// given: the types of the interface; a program moves what it does not compute with.
+template <typename T>
+void expect_moved(const std::string& type, vartml::DataType element) {
+    const std::string graph = "graph g\ninput %x : " + type +
+                              "[1,3,4,5]\n%y = Concat %x, %x "
+                              "{axis=1} : " +
+                              type + "[1,6,4,5]\noutput %y\n";
+    const auto runner = make_runner(
+        model_of(graph.c_str(), {Layout::HCWNC4, element}, {Layout::HCWNC8, element}), cpu_views());
+    ASSERT_TRUE(runner);
+    const auto& hw = runner->get_tensor_info_by_name("x", TensorType::HW);
+    EXPECT_EQ(hw.memory_layout, MemoryLayout::HCWNC4);
+    EXPECT_EQ(hw.size_in_bytes, 80 * sizeof(T));
+    Tensors in = allocate(*runner, TensorDirection::INPUT);
+    Tensors out = allocate(*runner, TensorDirection::OUTPUT);
+    const auto x = elements<T>(in[0][0]);
+    for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<T>(~T{0} - i * 977);
+    ASSERT_EQ(runner->execute(in, out), StatusCode::SUCCESS);
+    const auto y = elements<T>(out[0][0]);
+    ASSERT_EQ(y.size(), 2 * x.size());
+    for (size_t i = 0; i < y.size(); ++i) ASSERT_EQ(y[i], x[i % x.size()]) << type << ' ' << i;
+}
+
+TEST(HwViews, HoldEveryUnsignedType) {
+    expect_moved<uint16_t>("u16", D::uint16);
+    expect_moved<uint32_t>("u32", D::uint32);
+    expect_moved<uint64_t>("u64", D::uint64);
+}
+
 }  // namespace

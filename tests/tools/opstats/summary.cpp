@@ -57,6 +57,19 @@ TEST(Summary, HoldsTheIdentitiesAtEveryLevelAndClock) {
         }
 }
 
+TEST(Summary, SaysWhichBytesWereMeasured) {
+    Capture capture = test::small_capture();
+    capture.traffic.push_back(
+        {.core = 1, .is_measured = true, .read_bytes = 64, .write_bytes = not_captured});
+    const std::string text = summary_of(capture, test::small_descriptor());
+    expect_identities(text);
+    const char* lines[] = {
+        "# ddr: c1 computed read 200000 bytes, computed write 135000 bytes, by tensor sizes\n",
+        "# ddr: c1 measured read 64 bytes, measured write N/A, lines that missed the last cache\n",
+    };
+    for (const char* line : lines) EXPECT_NE(text.find(line), std::string::npos) << line << text;
+}
+
 TEST(Summary, NamesAThreadWithoutStampsAndDamagedRecords) {
     Capture capture = test::small_capture();
     for (const size_t thread : {1U, 3U}) {

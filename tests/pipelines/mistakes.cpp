@@ -82,6 +82,7 @@ TinyOnnx two_decoders() {
 class Kitchen {
 public:
     Kitchen() {
+        setenv("XDG_RUNTIME_DIR", dir_.path().c_str(), 1);  // columns of other tests
         with_last(classifier(), "Flatten", {"p"}).save(dir_ / "m.onnx");
         with_last(classifier(), "NoSuchOperator", {"p"}).save(dir_ / "odd.onnx");
         // No device of ours computes determinants: a CPU partition is at the end.

@@ -36,6 +36,7 @@ class Lifecycle : public testing::Test {
 protected:
     void SetUp() override {
         setenv("XDG_CACHE_HOME", dir.path().c_str(), 1);
+        setenv("XDG_RUNTIME_DIR", dir.path().c_str(), 1);  // columns of other processes
         ASSERT_TRUE(vartml::artifact::write_rai(picture_net(), path));
     }
     std::shared_ptr<Runner> open(Options options = {}) const {

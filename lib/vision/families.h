@@ -7,6 +7,10 @@
 
 namespace vartml::vision {
 
+// What the published models of a family are trained to find: it names the classes where nothing
+// else does (known_labels.h).
+enum class Finds { something_else, objects, faces };
+
 // A family as the library sees it; users see `row`.
 struct Family {
     DecoderFamily row;
@@ -18,6 +22,7 @@ struct Family {
     // False: too many other models have such outputs to know from them what the picture looks like.
     bool shapes_tell = true;
     bool weighted_nms = false;  // boxes that overlap become their mean
+    Finds finds = Finds::something_else;
     // The pixels of the form that the outputs have, where these differ; null: those of the row.
     const PreprocessOptions* (*input_of)(const HeadRequest&) = nullptr;
 };
@@ -45,6 +50,7 @@ Result<ChosenFamily> choose_family(const HeadRequest& request, const std::string
 Result<void> check_named(const HeadRequest& request, const Family& family, const Head& head);
 
 bool fits_blazeface(const HeadRequest& request);
+bool fits_centernet(const HeadRequest& request);
 bool fits_classify(const HeadRequest& request);
 bool fits_ctc_text(const HeadRequest& request);
 bool fits_db_text(const HeadRequest& request);
@@ -71,6 +77,7 @@ bool fits_yolox(const HeadRequest& request);
 bool fits_yunet(const HeadRequest& request);
 const PreprocessOptions* input_of_blazeface(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_blazeface(const HeadRequest& request);
+Result<std::unique_ptr<Head>> create_centernet(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_classify(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_ctc_text(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_db_text(const HeadRequest& request);

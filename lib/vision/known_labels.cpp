@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "lib/vision/families.h"
+
 namespace vartml::vision {
 namespace {
 
@@ -170,23 +172,14 @@ std::vector<std::string> coco_by_id() {
     return labels;
 }
 
-constexpr std::string_view detectors[] = {"ssd",         "yolo-v5",      "yolo-v8",
-                                          "yolo-v8-seg", "yolo-end2end", "yolox",
-                                          "nanodet",     "fastestdet",   "detr"};
-constexpr std::string_view face_detectors[] = {"ultraface", "scrfd", "yunet", "retinaface",
-                                               "yolo-face"};
-
-bool is_one_of(std::string_view family, const auto& families) {
-    return std::ranges::find(families, family) != std::end(families);
-}
-
 }  // namespace
 
 KnownLabels known_labels(std::string_view family, unsigned classes) {
-    if (classes == 80 && is_one_of(family, detectors))
-        return {"the 80 classes of COCO", listed(coco)};
+    const Family* const row = find_family(family);
+    const bool objects = row && row->finds == Finds::objects;
+    if (classes == 80 && objects) return {"the 80 classes of COCO", listed(coco)};
     // 90 are the ids themselves; 91 count from 0, which nothing has; a class more is no object.
-    if (classes >= 90 && classes <= 92 && is_one_of(family, detectors)) {
+    if (classes >= 90 && classes <= 92 && objects) {
         std::vector<std::string> labels = coco_by_id();
         if (classes > 90) labels.insert(labels.begin(), "");
         labels.resize(classes);
@@ -203,7 +196,7 @@ KnownLabels known_labels(std::string_view family, unsigned classes) {
         labels.insert(labels.begin(), "background");
         return {"background and the 1000 classes of ImageNet", std::move(labels)};
     }
-    if (classes == 1 && is_one_of(family, face_detectors)) return {"face detectors", {"face"}};
+    if (classes == 1 && row && row->finds == Finds::faces) return {"face detectors", {"face"}};
     return {};
 }
 

@@ -319,6 +319,21 @@ def fastestdet_rows(things, size, classes):
     return {'output': values.reshape(1, 5 + classes, -1).transpose(0, 2, 1)}
 
 
+def centernet(things, size, classes):
+    """A lower score around each peak, which a maximum of 3x3 cells takes away."""
+    columns, rows = cells(size, 4)
+    heat, wh, reg = noise(1, classes, rows, columns, high=0.1), noise(1, 2, rows, columns), noise(1, 2, rows, columns)
+    for t in things:
+        cx, cy, w, h = xywh(t.box)
+        column, row = cell_of(t.box, size, 4)
+        around = heat[0, t.label, max(row - 1, 0):row + 2, max(column - 1, 0):column + 2]
+        around[:] = np.maximum(around, t.score * LESS)
+        heat[0, t.label, row, column] = t.score
+        wh[0, :, row, column] = [w / 4, h / 4]
+        reg[0, :, row, column] = [cx / 4 - column, cy / 4 - row]
+    return {'hm': heat, 'wh': wh, 'reg': reg}
+
+
 def scrfd(things, size, classes):
     """Two anchors per cell, at its corner."""
     def encode(t, stride, column, row, share):

@@ -54,6 +54,7 @@ ROWS = [
     Row('nanodet', 'nanodet', e.nanodet, (320, 320), PORCH),
     Row('fastestdet', 'fastestdet', e.fastestdet, (352, 352), PORCH),
     Row('fastestdet rows', 'fastestdet', e.fastestdet_rows, (352, 352), PORCH),
+    Row('centernet', 'centernet', e.centernet, (512, 512), PORCH, (SCORES,)),
     Row('detr', 'detr', e.detr, (320, 320), PORCH),
     Row('ultraface', 'ultraface', e.ultraface, (320, 240), scenes.plain_faces, (SCORES,)),
     Row('ultraface raw', 'ultraface', p.ultraface_relative, (320, 240), scenes.plain_faces, (SCORES,), outputs=('boxes:x-vartml-role=offsets',)),

@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <functional>
 
+#include "lib/compile/onnx/check.h"
+#include "lib/compile/onnx/lower.h"
 #include "lib/graph/text.h"
 #include "lib/graph/verify.h"
 #include "tests/support/temp_dir.h"
@@ -56,6 +58,13 @@ protected:
     std::string path_ = folder_ / "model.onnx";
 };
 using Kinds = std::vector<std::string>;
+
+// Such an operator would go to ONNX Runtime, or be refused, whatever has become of it here.
+TEST(Refused, OperatorsAreNoneOfOurs) {
+    for (const RefusedClass& refused : refused_classes())
+        for (const std::string_view op : refused.operators)
+            EXPECT_FALSE(can_lower("", op)) << op << " is ours: take it out of " << refused.problem;
+}
 
 TEST_F(Import, TakesOverNamesTypesAndSources) {
     TinyOnnx m;

@@ -10,6 +10,7 @@ usage: decode_pictures.py MODELS [NAME...]
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -251,6 +252,16 @@ class Pictures(unittest.TestCase):
                 record = json.loads(case.record.read_text())
                 for _ in getattr(self, f'check_{row.checks}')(case, record) or ():
                     pass
+
+
+class Families(unittest.TestCase):
+    def test_each_has_a_row(self):
+        shown = subprocess.run(['gst-inspect-1.0', 'vartmldecode'], capture_output=True, text=True, check=True).stdout
+        listed = shown.split('Enum "GstVartmlDecoder"')[1].split('\n  \n')[0].split('\n\n')[0]
+        nicks = set(re.findall(r'^ +\(\d+\): (\S+) ', listed, re.MULTILINE)) - {'auto'}
+        self.assertGreater(len(nicks), 20)
+        self.assertEqual(nicks, {row.decoder for row in rows.ROWS} | rows.WITHOUT_ROW,
+                         'a decoder needs an encoder and a row of rows.py')
 
 
 for number, entry in enumerate(rows.ROWS):

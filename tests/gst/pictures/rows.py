@@ -35,6 +35,9 @@ OWN = ('x-vartml-strides=8,16,32', 'x-vartml-anchors=' + ','.join(f'{w},{h}' for
 BONES = f'skeleton={scenes.HAND_BONES}'
 PORCH, FACES, HEADS, MAN, PASSER = scenes.porch, scenes.faces, scenes.heads, scenes.man, scenes.passer
 
+# Families whose tensors no encoder makes: tests/vision has them alone.
+WITHOUT_ROW = {'ctc-text', 'db-text', 'openpose'}
+
 ROWS = [
     Row('classify', 'classify', e.classify, (224, 224), scenes.fish, ('x-vartml-activation=softmax',), checks='classes'),
     Row('ssd listed', 'ssd', e.ssd_listed, (300, 300), PORCH),

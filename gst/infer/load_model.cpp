@@ -212,7 +212,7 @@ bool runner_options(const Settings& settings, const vartml::ModelDescription& de
     options = user_options(settings);
     for (const auto& [key, value] : options) {
         for (const char* owned : owned_options) {
-            if (key == owned) {
+            if (key == owned || key.starts_with(owned + std::string("."))) {
                 return fail(failure, "infer-option",
                             {ErrorCode::invalid_argument,
                              "property 'runner-options' sets '" + key +

@@ -58,9 +58,11 @@ vartml::Result<std::vector<RunnerTensor>> runner_tensors(const vart::Runner& run
     return guarded([&] {
         std::vector<RunnerTensor> tensors;
         const auto& infos = runner.get_tensors_info(direction, type);
-        const auto& cpu_infos = runner.get_tensors_info(direction, vart::TensorType::CPU);
-        for (size_t i = 0; i < infos.size() && i < cpu_infos.size(); ++i) {
-            RunnerTensor t{infos[i], tensor_view(infos[i]), tensor_view(cpu_infos[i]),
+        for (size_t i = 0; i < infos.size(); ++i) {
+            // Not by position: HW views are listed where there are any.
+            const vart::NpuTensorInfo& cpu =
+                runner.get_tensor_info_by_name(infos[i].name, vart::TensorType::CPU);
+            RunnerTensor t{infos[i], tensor_view(infos[i]), tensor_view(cpu),
                            type == vart::TensorType::HW};
             if (t.hw) {
                 const vart::QuantParameters& q = runner.get_quant_parameters(infos[i].name);

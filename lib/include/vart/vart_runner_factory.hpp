@@ -75,8 +75,8 @@ protected:
 public:
     virtual ~Runner() = default;
 
-    /// The model's tensors in the order of the ONNX graph. The reference stays valid for the
-    /// runner's life. Empty for HW if a tensor of that direction has no HW view.
+    /// The model's tensors in the order of the ONNX graph; for HW those that have a HW view. The
+    /// reference stays valid for the runner's life.
     virtual const std::vector<NpuTensorInfo>& get_tensors_info(TensorDirection direction,
                                                                TensorType type) const = 0;
 
@@ -101,7 +101,7 @@ public:
 
     /// Runs the model and blocks until the outputs are complete. Both vectors are [batch][tensor],
     /// the outer size 1 to get_batch_size(), each inner vector one tensor per model input (output)
-    /// in the order of get_tensors_info().
+    /// in the order of get_tensors_info(). Outputs behind the last of the inputs are not written.
     virtual StatusCode execute(const std::vector<std::vector<NpuTensor>>& inputs,
                                std::vector<std::vector<NpuTensor>>& outputs) noexcept = 0;
 
@@ -148,7 +148,7 @@ public:
 class RunnerFactory {
 public:
     /// Opens a compiled model (directory, .rai, .tar.gz) and prepares it on a device. Unknown
-    /// options are errors.
+    /// options are errors. `input_tensor_type.NAME` is the view of one tensor, also for outputs.
     /// \throws std::invalid_argument for the options, std::runtime_error for everything else.
     static std::shared_ptr<Runner> create_runner(
         RunnerType runner_type, const std::string& model_path,

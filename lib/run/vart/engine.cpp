@@ -49,7 +49,9 @@ Result<void> Engine::add_ports(const device::Program& program, const TensorTable
         const bool is_input = direction == TensorDirection::INPUT;
         const auto& border = is_input ? program.inputs : program.outputs;
         size_t matched = 0;
-        for (const TensorInfo& tensor : tables.tensors(direction)) {
+        const auto& tensors = tables.tensors(direction);
+        for (size_t i = 0; i < tensors.size(); ++i) {
+            const TensorInfo& tensor = tensors[i];
             Port port;
             port.program_index = index_of(border, tensor.name);
             if (port.program_index >= 0) ++matched;
@@ -63,8 +65,7 @@ Result<void> Engine::add_ports(const device::Program& program, const TensorTable
             // the model.
             const TensorView& hw = tensor.hw ? *tensor.hw : tensor.cpu;
             port.hw_size_bytes = hw.size_bytes;
-            const auto type = is_input ? options_.input_type : options_.output_type;
-            if (type == TensorType::CPU) {
+            if (tables.exchanged(direction)[i].tensor_type == TensorType::CPU) {
                 auto conversion = is_input ? Conversion::create(tensor.cpu, hw)
                                            : Conversion::create(hw, tensor.cpu);
                 if (!conversion)

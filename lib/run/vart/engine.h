@@ -20,7 +20,6 @@
 namespace vartml::runtime {
 
 struct EngineOptions {
-    vart::TensorType input_type = vart::TensorType::HW, output_type = vart::TensorType::HW;
     bool skip_input_sync = false, skip_output_sync = false;
     unsigned threads = 1;  // that share a conversion
     unsigned slots = 1;    // runs that may go on at the same time

@@ -84,9 +84,7 @@ Verdict check_tensor(const NpuTensor& tensor, const NpuTensorInfo& wanted, size_
 }
 
 Verdict check_list(const Expected& expected, TensorDirection direction, const Tensors& batch) {
-    const auto& wanted = expected.tables->infos(direction, direction == TensorDirection::INPUT
-                                                               ? expected.input_type
-                                                               : expected.output_type);
+    const auto& wanted = expected.tables->exchanged(direction);
     for (size_t b = 0; b < batch.size(); ++b) {
         if (batch[b].size() != wanted.size())
             return {refusal(direction), "batch element " + std::to_string(b) + " has " +
@@ -120,8 +118,8 @@ bool overlap(const NpuTensor& a, size_t size_a, const NpuTensor& b, size_t size_
 }
 
 Verdict check_overlap(const Expected& expected, const Tensors& inputs, const Tensors& outputs) {
-    const auto& in = expected.tables->infos(TensorDirection::INPUT, expected.input_type);
-    const auto& out = expected.tables->infos(TensorDirection::OUTPUT, expected.output_type);
+    const auto& in = expected.tables->exchanged(TensorDirection::INPUT);
+    const auto& out = expected.tables->exchanged(TensorDirection::OUTPUT);
     for (size_t b = 0; b < outputs.size(); ++b)
         for (size_t i = 0; i < out.size(); ++i) {
             const auto fault = [&](const NpuTensorInfo& other, size_t other_batch) {
@@ -147,12 +145,39 @@ Verdict check_overlap(const Expected& expected, const Tensors& inputs, const Ten
 
 }  // namespace
 
+std::optional<Tensors> in_model_order(const TensorTables& tables, TensorDirection direction,
+                                      const Tensors& batch) {
+    if (!tables.is_chosen_by_name(direction)) return std::nullopt;
+    const auto& wanted = tables.exchanged(direction);
+    const auto name = [](const NpuTensor& tensor) -> const std::string& {
+        return tensor.get_info().name;
+    };
+    Tensors ordered;
+    bool is_ordered = true;
+    for (const auto& tensors : batch) {
+        if (tensors.size() != wanted.size()) return std::nullopt;
+        auto& element = ordered.emplace_back();
+        for (size_t i = 0; i < wanted.size(); ++i) {
+            const auto found = std::ranges::find(tensors, wanted[i].name, name);
+            if (found == tensors.end()) return std::nullopt;
+            is_ordered &= found == tensors.begin() + static_cast<ptrdiff_t>(i);
+            element.push_back(*found);
+        }
+    }
+    if (is_ordered) return std::nullopt;
+    return ordered;
+}
+
 Verdict check_tensors(const Expected& expected, const Tensors& inputs, const Tensors& outputs) {
     if (inputs.empty() || inputs.size() > expected.batch_size)
         return {StatusCode::INVALID_INPUT, "inputs hold " + std::to_string(inputs.size()) +
                                                " batch elements, expected 1 to " +
                                                std::to_string(expected.batch_size)};
-    if (outputs.size() != inputs.size())
+    if (outputs.size() > expected.batch_size)
+        return {StatusCode::INVALID_OUTPUT, "outputs hold " + std::to_string(outputs.size()) +
+                                                " batch elements, expected 1 to " +
+                                                std::to_string(expected.batch_size)};
+    if (outputs.size() < inputs.size())
         return {StatusCode::INVALID_OUTPUT, "outputs hold " + std::to_string(outputs.size()) +
                                                 " batch elements, the inputs " +
                                                 std::to_string(inputs.size())};
@@ -249,8 +274,8 @@ Jobs::Job& Jobs::fill(const Tensors& inputs, const Tensors& outputs) {
     make_room(job.outputs, count_tensors(outputs));
     for (const auto& tensors : inputs)
         job.inputs.insert(job.inputs.end(), tensors.begin(), tensors.end());
-    for (const auto& tensors : outputs)
-        job.outputs.insert(job.outputs.end(), tensors.begin(), tensors.end());
+    for (size_t b = 0; b < inputs.size(); ++b)
+        job.outputs.insert(job.outputs.end(), outputs[b].begin(), outputs[b].end());
     job.batch = inputs.size();
     job.id = 0;
     job.status = StatusCode::SUCCESS;

@@ -56,12 +56,18 @@ struct Verdict {
 // What a call is held against.
 struct Expected {
     const TensorTables* tables;
-    vart::TensorType input_type, output_type;
     size_t batch_size;
     MemoryProvider* memory;  // of the runner
 };
 
-// Touches no buffer; imports or maps descriptors.
+// A batch whose tensors are not in the model's order, in that order. Nothing where they are, or
+// where the names are not the model's. Applications that choose views tensor by tensor list them
+// view by view, so only then order is looked at.
+std::optional<Tensors> in_model_order(const TensorTables& tables, vart::TensorDirection direction,
+                                      const Tensors& batch);
+
+// Touches no buffer; imports or maps descriptors. The outputs may hold more elements than the
+// inputs: those are not written.
 Verdict check_tensors(const Expected& expected, const Tensors& inputs, const Tensors& outputs);
 
 struct JobOptions {

@@ -143,6 +143,7 @@ const std::vector<Row>& rows() {
         number("xdna_device_index", u, 0, 255, [](O& o, uint64_t v) { o.xdna_device_index = v; }),
         flag("ai_analyzer_visualization", &O::ai_analyzer_visualization),
         flag("no_failsafe", &O::no_failsafe),
+        flag("enable_xrt_run_pool", &O::enable_xrt_run_pool),
         // ours
         text("vartml_device", {}, [](O& o, S v) { o.device = v; }),
         text("vartml_memory", {"host", "xrt"}, [](O& o, S v) { o.memory = v; }),
@@ -224,6 +225,31 @@ Result<void> apply(const Row& row, const std::any& value, Options& options) {
     return {};
 }
 
+// "input_tensor_type.images": the view of one tensor, also seen in public sample code. Which names
+// there are is known when the model is open.
+struct NamedType {
+    std::string_view prefix;
+    const char* noun;
+    std::map<std::string, vart::TensorType> Options::* types;
+};
+constexpr NamedType named_types[] = {
+    {"input_tensor_type.", "an input", &Options::input_tensor_types},
+    {"output_tensor_type.", "an output", &Options::output_tensor_types},
+};
+
+Result<void> apply(const NamedType& named, std::string_view key, const std::any& value,
+                   Options& options) {
+    const std::string name(key.substr(named.prefix.size()));
+    if (name.empty())
+        return fault("option '" + std::string(key) + "' names no tensor, expected the name of " +
+                     named.noun + " of the model behind the dot");
+    const std::string shown = clean(key.substr(0, 100));
+    return apply(
+        text(shown, {"HW", "CPU"},
+             [&](Options& o, const std::string& v) { (o.*named.types)[name] = tensor_type(v); }),
+        value, options);
+}
+
 // For tools and tests; no part of the interface, and not in the list of what is known.
 Result<void> set_sink(const std::any& value, Options& options) {
     const auto* sink = std::any_cast<std::shared_ptr<profiling::CaptureSink>>(&value);
@@ -235,6 +261,14 @@ Result<void> set_sink(const std::any& value, Options& options) {
 }
 
 }  // namespace
+
+vart::TensorType Options::tensor_type(vart::TensorDirection direction,
+                                      const std::string& name) const {
+    const bool is_input = direction == vart::TensorDirection::INPUT;
+    const auto& own = is_input ? input_tensor_types : output_tensor_types;
+    if (const auto found = own.find(name); found != own.end()) return found->second;
+    return is_input ? input_tensor_type : output_tensor_type;
+}
 
 Result<Options> parse_options(const std::unordered_map<std::string, std::any>& map) {
     Options options;
@@ -248,6 +282,12 @@ Result<Options> parse_options(const std::unordered_map<std::string, std::any>& m
     for (const auto& [key, value] : sorted) {
         if (key == profiling::capture_sink_option) {
             if (auto good = set_sink(*value, options); !good) return good.error();
+            continue;
+        }
+        const auto named = std::ranges::find_if(
+            named_types, [&](const NamedType& n) { return key.starts_with(n.prefix); });
+        if (named != std::end(named_types)) {
+            if (auto good = apply(*named, key, *value, options); !good) return good.error();
             continue;
         }
         const auto row = std::ranges::find(rows(), key, &Row::key);

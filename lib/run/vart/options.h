@@ -3,6 +3,7 @@
 #pragma once
 #include <any>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,6 +20,8 @@ namespace vartml::runtime {
 struct Options {
     vart::TensorType input_tensor_type = vart::TensorType::HW;
     vart::TensorType output_tensor_type = vart::TensorType::HW;
+    // Of single tensors, by name; the others have the type of their direction.
+    std::map<std::string, vart::TensorType> input_tensor_types, output_tensor_types;
     bool skip_in_bo_sync = false, skip_out_bo_sync = false;
     int64_t cma_index = 0;
     bool aie_columns_sharing = true;
@@ -36,6 +39,7 @@ struct Options {
     uint64_t xdna_device_index = 0;
     bool ai_analyzer_visualization = false;
     bool no_failsafe = false;
+    bool enable_xrt_run_pool = false;
 
     std::string device = "auto";  // default: environment variable VARTML_DEVICE
     std::string memory = "host";
@@ -43,6 +47,9 @@ struct Options {
     uint64_t threads = 0;
     bool noncoherent = false;
     std::shared_ptr<profiling::CaptureSink> capture_sink;
+
+    // The view in which calls exchange a tensor.
+    vart::TensorType tensor_type(vart::TensorDirection direction, const std::string& name) const;
 };
 
 // Errors: invalid_argument with the exact texts of the interface; with several faults that of the

@@ -126,17 +126,26 @@ Result<void> check_views(const std::string& path, const Options& options,
     std::string wanted, first;
     for (const auto direction : {TensorDirection::INPUT, TensorDirection::OUTPUT}) {
         const bool is_input = direction == TensorDirection::INPUT;
-        if ((is_input ? options.input_tensor_type : options.output_tensor_type) != TensorType::HW)
-            continue;
+        const std::string noun = is_input ? "input" : "output", key = noun + "_tensor_type";
+        const auto& own = is_input ? options.input_tensor_types : options.output_tensor_types;
         const auto& tensors = tables.tensors(direction);
-        const auto tensor =
-            std::ranges::find_if(tensors, [](const TensorInfo& t) { return !t.hw.has_value(); });
+        for (const auto& [name, type] : own) {
+            if (std::ranges::find(tensors, name, &TensorInfo::name) != tensors.end()) continue;
+            std::string text = "option " + in_quotes(key + '.' + name) + ": model " +
+                               in_quotes(path) + " has no " + noun + ' ' + in_quotes(name) +
+                               "; it has";
+            for (size_t i = 0; i < tensors.size(); ++i)
+                text += (i ? ", " : " ") + in_quotes(tensors[i].name);
+            return fault(ErrorCode::invalid_argument, text);
+        }
+        const auto tensor = std::ranges::find_if(tensors, [&](const TensorInfo& t) {
+            return !t.hw && options.tensor_type(direction, t.name) == TensorType::HW;
+        });
         if (tensor == tensors.end()) continue;
-        wanted += std::string(wanted.empty() ? "" : " and ") +
-                  (is_input ? "input_tensor_type" : "output_tensor_type");
+        wanted += (wanted.empty() ? "" : " and ") + key;
+        if (own.contains(tensor->name)) wanted += '.' + clean(tensor->name);
         if (first.empty())
-            first = std::string(is_input ? "input " : "output ") + in_quotes(tensor->name) +
-                    owner_of(model, direction, tensor->name);
+            first = noun + ' ' + in_quotes(tensor->name) + owner_of(model, direction, tensor->name);
     }
     if (wanted.empty()) return {};
     return fault(ErrorCode::unsupported, "set " + wanted + " to \"CPU\": model " + in_quotes(path) +
@@ -237,8 +246,6 @@ std::vector<std::shared_ptr<const device::Program>> take_programs(artifact::Comp
 EngineOptions engine_options(const RunnerState& state) {
     const Options& options = state.options;
     EngineOptions engine;
-    engine.input_type = options.input_tensor_type;
-    engine.output_type = options.output_tensor_type;
     engine.skip_input_sync = options.skip_in_bo_sync;
     engine.skip_output_sync = options.skip_out_bo_sync;
     engine.threads = num_threads(options);
@@ -413,7 +420,7 @@ RunnerState::RunnerState(std::string path, Options runner_options, artifact::Com
       options(std::move(runner_options)),
       logger(options.name, options.log_level),
       model(std::move(compiled)),
-      tables(model.inputs, model.outputs) {}
+      tables(model.inputs, model.outputs, options) {}
 
 RunnerState::~RunnerState() {
     jobs.reset();

@@ -10,6 +10,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -72,6 +73,18 @@ Undertaker& undertaker() {
     static Undertaker instance;
     return instance;
 }
+
+// The tensors of a call in the model's order; copies are shallow.
+class Ordered {
+public:
+    Ordered(const TensorTables& tables, TensorDirection direction, const Tensors& given)
+        : given_(given), own_(in_model_order(tables, direction, given)) {}
+    const Tensors& operator*() const { return own_ ? *own_ : given_; }
+
+private:
+    const Tensors& given_;
+    const std::optional<Tensors> own_;
+};
 
 struct Failure {
     uint64_t runner;
@@ -148,8 +161,7 @@ std::any VaimlRunner::get_property(const std::string& key) const {
 // ---- execution --------------------------------------------------------------------------------
 
 Expected VaimlRunner::expected() const {
-    return {&state_->tables, state_->options.input_tensor_type, state_->options.output_tensor_type,
-            get_batch_size(), state_->memory.get()};
+    return {&state_->tables, get_batch_size(), state_->memory.get()};
 }
 
 // A call failed: its text is kept for the property last_error and, unless that was done where it
@@ -166,9 +178,11 @@ StatusCode VaimlRunner::fail(StatusCode status, std::string_view text, bool is_l
 StatusCode VaimlRunner::execute(const Tensors& inputs, Tensors& outputs) noexcept {
     try {
         const uint64_t entered = state_->jobs->call_begins();
-        if (const Verdict verdict = check_tensors(expected(), inputs, outputs); !verdict)
+        const Ordered in(state_->tables, TensorDirection::INPUT, inputs);
+        const Ordered out(state_->tables, TensorDirection::OUTPUT, outputs);
+        if (const Verdict verdict = check_tensors(expected(), *in, *out); !verdict)
             return fail(verdict.status, "execute: " + verdict.text, false);
-        const Outcome outcome = state_->jobs->run(inputs, outputs, entered);
+        const Outcome outcome = state_->jobs->run(*in, *out, entered);
         if (outcome.status == StatusCode::SUCCESS) return outcome.status;
         return fail(outcome.status, outcome.text, true);
     } catch (const std::bad_alloc&) {
@@ -201,9 +215,11 @@ JobHandle VaimlRunner::execute_async(const Tensors& inputs, Tensors& outputs,
                                      ExecuteAsyncCallback cb) noexcept {
     try {
         const uint64_t entered = state_->jobs->call_begins();
-        if (const Verdict verdict = check_tensors(expected(), inputs, outputs); !verdict)
+        const Ordered in(state_->tables, TensorDirection::INPUT, inputs);
+        const Ordered out(state_->tables, TensorDirection::OUTPUT, outputs);
+        if (const Verdict verdict = check_tensors(expected(), *in, *out); !verdict)
             return {fail(verdict.status, "execute_async: " + verdict.text, false), 0};
-        const JobHandle handle = state_->jobs->submit(inputs, outputs, std::move(cb), entered);
+        const JobHandle handle = state_->jobs->submit(*in, *out, std::move(cb), entered);
         if (handle.status == StatusCode::RESOURCE_UNAVAILABLE) remember_refusal();
         return handle;
     } catch (const std::bad_alloc&) {
@@ -335,11 +351,13 @@ std::shared_ptr<Runner> RunnerFactory::create_runner(
         auto model =
             vartml::artifact::read(model_path, {.extraction = extraction(*parsed, model_path)});
         if (!model) throw_runtime(with_prefix(model.error()));
-        const bool no_failsafe = parsed->no_failsafe;
+        std::vector<std::string> idle;
+        if (parsed->enable_xrt_run_pool) idle.push_back("enable_xrt_run_pool");
+        if (parsed->no_failsafe) idle.push_back("no_failsafe");
         auto state = prepare(model_path, std::move(*model), std::move(*parsed), std::move(*memory));
         if (!state) throw_runtime(state.error());
-        if (no_failsafe)
-            (*state)->logger(vartml::LogLevel::info, "option 'no_failsafe' has no effect here");
+        for (const std::string& option : idle)
+            (*state)->logger(vartml::LogLevel::info, "option '" + option + "' has no effect here");
         return std::make_shared<VaimlRunner>(std::move(*state));
     });
 }

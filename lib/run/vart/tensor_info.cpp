@@ -85,17 +85,26 @@ vart::QuantParameters quantisation_of(const TensorInfo& tensor) {
 
 }  // namespace
 
-TensorTables::TensorTables(std::vector<TensorInfo> inputs, std::vector<TensorInfo> outputs)
-    : tensors_{std::move(inputs), std::move(outputs)} {
+TensorTables::TensorTables(std::vector<TensorInfo> inputs, std::vector<TensorInfo> outputs,
+                           const Options& options)
+    : tensors_{std::move(inputs), std::move(outputs)},
+      is_chosen_by_name_{!options.input_tensor_types.empty(),
+                         !options.output_tensor_types.empty()} {
     for (const auto direction : {TensorDirection::INPUT, TensorDirection::OUTPUT}) {
-        const auto& all = tensors(direction);
-        auto& [cpu, hw] = infos_[static_cast<size_t>(direction)];
-        const bool has_hw =
-            std::ranges::all_of(all, [](const auto& t) { return t.hw.has_value(); });
-        for (size_t i = 0; i < all.size(); ++i) {
-            cpu.push_back(to_npu_info(all[i], direction, TensorType::CPU));
-            if (has_hw) hw.push_back(to_npu_info(all[i], direction, TensorType::HW));
-            places_.emplace(all[i].name, Place{direction, i, quantisation_of(all[i])});
+        const auto side = static_cast<size_t>(direction);
+        auto& [cpu, hw] = infos_[side];
+        for (const TensorInfo& tensor : tensors(direction)) {
+            Place place{direction, {cpu.size(), std::nullopt}, quantisation_of(tensor)};
+            cpu.push_back(to_npu_info(tensor, direction, TensorType::CPU));
+            if (tensor.hw) {
+                place.index[1] = hw.size();
+                hw.push_back(to_npu_info(tensor, direction, TensorType::HW));
+            }
+            // HW without a HW view: create_runner refuses it.
+            const bool is_hw =
+                tensor.hw && options.tensor_type(direction, tensor.name) == TensorType::HW;
+            exchanged_[side].push_back(is_hw ? hw.back() : cpu.back());
+            places_.emplace(tensor.name, place);
         }
     }
 }
@@ -116,8 +125,8 @@ Result<const vart::NpuTensorInfo*> TensorTables::find(const std::string& name,
                                                       TensorType type) const {
     const auto found = places_.find(name);
     if (found == places_.end()) return unknown("get_tensor_info_by_name", name);
-    const auto& list = infos(found->second.direction, type);
-    if (found->second.index < list.size()) return &list[found->second.index];
+    if (const auto index = found->second.index[type == TensorType::HW])
+        return &infos(found->second.direction, type)[*index];
     return Error{ErrorCode::not_found,
                  "get_tensor_info_by_name: tensor " + in_quotes(name) +
                      " has no HW view, a CPU partition produces or consumes it; ask for its CPU "

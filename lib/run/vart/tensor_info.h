@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -16,6 +17,7 @@
 #include <vart/vart_runner_factory.hpp>
 
 #include "lib/run/memory/memory.h"
+#include "lib/run/vart/options.h"
 
 namespace vart {
 
@@ -84,15 +86,25 @@ vart::NpuTensor make_allocated(const vart::NpuTensorInfo& info,
 // Thread-safety: immutable.
 class TensorTables {
 public:
-    TensorTables(std::vector<TensorInfo> inputs, std::vector<TensorInfo> outputs);
+    // `options` say in which view calls exchange each tensor.
+    TensorTables(std::vector<TensorInfo> inputs, std::vector<TensorInfo> outputs,
+                 const Options& options);
 
     const std::vector<TensorInfo>& tensors(vart::TensorDirection direction) const {
         return tensors_[static_cast<size_t>(direction)];
     }
-    // Empty for HW if a tensor of that direction has no HW view.
+    // In ONNX order; for HW the tensors that have a HW view.
     const std::vector<vart::NpuTensorInfo>& infos(vart::TensorDirection direction,
                                                   vart::TensorType type) const {
         return infos_[static_cast<size_t>(direction)][static_cast<size_t>(type)];
+    }
+    // What a call takes, in ONNX order: each tensor in its view.
+    const std::vector<vart::NpuTensorInfo>& exchanged(vart::TensorDirection direction) const {
+        return exchanged_[static_cast<size_t>(direction)];
+    }
+    // Do the options choose the view of a tensor by its name?
+    bool is_chosen_by_name(vart::TensorDirection direction) const {
+        return is_chosen_by_name_[static_cast<size_t>(direction)];
     }
     // Errors: not_found listing the names, or naming the view that the tensor does not have.
     Result<const vart::NpuTensorInfo*> find(const std::string& name, vart::TensorType type) const;
@@ -102,13 +114,15 @@ public:
 private:
     struct Place {
         vart::TensorDirection direction;
-        size_t index;
+        std::array<std::optional<size_t>, 2> index;  // in infos(direction, type), by type
         vart::QuantParameters quantisation;
     };
     Error unknown(const char* call, const std::string& name) const;
 
     std::array<std::vector<TensorInfo>, 2> tensors_;
     std::array<std::array<std::vector<vart::NpuTensorInfo>, 2>, 2> infos_;
+    std::array<std::vector<vart::NpuTensorInfo>, 2> exchanged_;
+    std::array<bool, 2> is_chosen_by_name_{};
     std::unordered_map<std::string, Place> places_;
 };
 

@@ -153,7 +153,9 @@ vart::Runner& Model::runner(TensorType inputs, TensorType outputs) {
 }
 
 bool Model::has_hw(TensorDirection direction) {
-    return !runner().get_tensors_info(direction, TensorType::HW).empty();
+    // Of each tensor: a runtime may list those that have one.
+    const auto& cpu = runner().get_tensors_info(direction, TensorType::CPU);
+    return runner().get_tensors_info(direction, TensorType::HW).size() == cpu.size();
 }
 
 size_t bytes_of_element(DataType type) {

@@ -119,6 +119,26 @@ TEST_P(Batch, GivesEachElementWhatItGivesAlone) {
     }
 }
 
+// Public applications give fewer inputs at the end of their data, and the outputs they have.
+TEST_P(Batch, LeavesOutputsWithoutInputsAsTheyAre) {
+    const Tensors in = apart(TensorDirection::INPUT, 2);
+    Tensors out = apart(TensorDirection::OUTPUT, batch_size);
+    for (unsigned b = 0; b < 2; ++b) fill(in[b][0], 100 + b);
+    for (auto& element : out) fill(element[0], 7);
+    const std::string before = bytes(out[2][0]);
+    for (const bool later : {false, true}) {
+        if (later) {
+            const auto job = runner->execute_async(in, out);
+            ASSERT_EQ(job.status, StatusCode::SUCCESS);
+            ASSERT_EQ(runner->wait(job, std::chrono::seconds(60)), StatusCode::SUCCESS);
+        } else {
+            ASSERT_EQ(runner->execute(in, out), StatusCode::SUCCESS);
+        }
+        for (unsigned b = 0; b < batch_size; ++b)
+            EXPECT_EQ(bytes(out[b][0]), b < 2 ? alone(100 + b) : before) << "element " << b;
+    }
+}
+
 TEST_P(Batch, OfAJobBesideOthersGivesTheSame) {
     constexpr size_t jobs = 2;
     Tensors in[jobs], out[jobs];

@@ -3,6 +3,8 @@
 // sentence, and what a runner says in its log. runtime.md 4, 10
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
 #include <functional>
 #include <stdexcept>
 #include <vart/vart_runner_factory.hpp>
@@ -168,6 +170,84 @@ output %y
     EXPECT_EQ(elements<float>(out[0][0])[0], -0.5f);
     EXPECT_EQ(std::any_cast<uint64_t>(runner->get_property("bytes_copied_in")), 0u);
     EXPECT_EQ(std::any_cast<uint64_t>(runner->get_property("bytes_copied_out")), 240u);
+}
+
+// Each tensor may have its own view; HW views are listed where there are any.
+TEST_F(Factory, ChoosesTheViewOfSingleTensors) {
+    auto npu = make_partition("vaiml_par_0", parse_graph(R"(graph g
+input %x : f32[2,30]
+%t = Sigmoid %x : f32[2,30]
+%u = Neg %x : f32[2,30]
+output %t
+output %u
+)"));
+    for (auto* list : {&npu.inputs, &npu.outputs})
+        for (auto& tensor : *list) tensor.hw = tensor.cpu;
+    auto cpu = make_partition("vaiml_cpu_subgraph_0", parse_graph(R"(graph g
+input %t : f32[2,30]
+%y = Neg %t : f32[2,30]
+output %y
+)"));
+    auto model = connect(make_model({std::move(npu), std::move(cpu)}));
+    std::ranges::reverse(model.outputs);  // y, u
+    ASSERT_TRUE(vartml::artifact::write_rai(model, path));
+    const auto open = [&](std::unordered_map<std::string, std::any> options) {
+        options["log_level"] = "ERROR";
+        return RunnerFactory::create_runner(RunnerType::VAIML, path, options);
+    };
+    for (const bool by_default : {true, false}) {
+        const auto runner = by_default ? open({{"output_tensor_type.y", "CPU"}})
+                                       : open({{"output_tensor_type", "CPU"},
+                                               {"output_tensor_type.u", std::string("HW")}});
+        const auto& hw = runner->get_tensors_info(TensorDirection::OUTPUT, TensorType::HW);
+        ASSERT_EQ(hw.size(), 1u);
+        EXPECT_EQ(hw[0].name, "u");
+        EXPECT_EQ(runner->get_tensor_info_by_name("u", TensorType::HW).tensor_type, TensorType::HW);
+        EXPECT_THROW((void)runner->get_tensor_info_by_name("y", TensorType::HW),
+                     std::runtime_error);
+        const auto of = [&](const char* name, TensorType type) {
+            return runner->allocate_npu_tensor(runner->get_tensor_info_by_name(name, type));
+        };
+        Tensors in = {{of("x", TensorType::HW)}};
+        Tensors out = {{of("y", TensorType::CPU), of("u", TensorType::HW)}};
+        elements<float>(in[0][0])[0] = 3;
+        ASSERT_EQ(runner->execute(in, out), StatusCode::SUCCESS);
+        EXPECT_EQ(elements<float>(out[0][1])[0], -3.0f);
+        EXPECT_EQ(elements<float>(out[0][0])[1], -0.5f);
+        EXPECT_EQ(std::any_cast<uint64_t>(runner->get_property("bytes_copied_out")), 240u);
+        // in any order: applications list them view by view
+        elements<float>(in[0][0])[0] = 4;
+        Tensors swapped = {{out[0][1], out[0][0]}};
+        const auto job = runner->execute_async(in, swapped);
+        ASSERT_EQ(job.status, StatusCode::SUCCESS);
+        EXPECT_EQ(runner->wait(job, std::chrono::seconds(60)), StatusCode::SUCCESS);
+        EXPECT_EQ(elements<float>(out[0][1])[0], -4.0f);
+        // the view of another runner's options is none of this one
+        Tensors wrong = {{of("y", TensorType::CPU), of("u", TensorType::CPU)}};
+        EXPECT_EQ(runner->execute(in, wrong), StatusCode::INVALID_OUTPUT);
+        Tensors twice = {{out[0][0], out[0][0]}};
+        EXPECT_EQ(runner->execute(in, twice), StatusCode::INVALID_OUTPUT);
+    }
+    const auto text = [&](const std::string& key, const char* view) -> std::string {
+        try {
+            open({{"output_tensor_type", "CPU"}, {key, view}});
+        } catch (const std::runtime_error& e) {
+            return e.what();
+        }
+        return "no exception";
+    };
+    EXPECT_EQ(text("output_tensor_type.z", "HW"),
+              "create_runner: option 'output_tensor_type.z': "
+              "model '" +
+                  path + "' has no output 'z'; it has 'y', 'u'");
+    EXPECT_EQ(text("input_tensor_type.u", "HW"),
+              "create_runner: option 'input_tensor_type.u': "
+              "model '" +
+                  path + "' has no input 'u'; it has 'x'");
+    EXPECT_EQ(text("output_tensor_type.y", "HW"),
+              "create_runner: set output_tensor_type.y to \"CPU\": model '" + path +
+                  "' has no HW view for output 'y' (produced by CPU partition "
+                  "vaiml_cpu_subgraph_0)");
 }
 
 // 8.3: data that an operator rejects is FAILURE, with the node's name; the runner works on.

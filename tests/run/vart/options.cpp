@@ -55,6 +55,20 @@ TEST(Options, TakeEveryPayloadTypeOfTheInterface) {
     EXPECT_EQ(options->threads, 2u);
 }
 
+TEST(Options, ChooseTheViewOfSingleTensors) {
+    using vart::TensorDirection;
+    using vart::TensorType;
+    const auto options = parse_options({{"input_tensor_type", "CPU"},
+                                        {"input_tensor_type.images", std::string("HW")},
+                                        {"output_tensor_type./head.0/y", "CPU"},
+                                        {"enable_xrt_run_pool", true}});
+    ASSERT_TRUE(options) << options.error().message;
+    EXPECT_EQ(options->tensor_type(TensorDirection::INPUT, "images"), TensorType::HW);
+    EXPECT_EQ(options->tensor_type(TensorDirection::INPUT, "mask"), TensorType::CPU);
+    EXPECT_EQ(options->tensor_type(TensorDirection::OUTPUT, "/head.0/y"), TensorType::CPU);
+    EXPECT_EQ(options->tensor_type(TensorDirection::OUTPUT, "images"), TensorType::HW);
+}
+
 TEST(Options, TakeTheDeviceOfTheEnvironmentWhereNoneIsSet) {
     setenv("VARTML_DEVICE", "softnpu", 1);
     EXPECT_EQ(parse_options({})->device, "softnpu");
@@ -102,6 +116,13 @@ TEST(Options, SayWhatIsWrongExactly) {
          "create_runner: option 'xdna_device_index' is 256, expected 0 to 255"},
         {{{"input_tensor_type", "cpu"}},
          "create_runner: option 'input_tensor_type' is 'cpu', expected 'HW' or 'CPU'"},
+        {{{"input_tensor_type.x", "cpu"}},
+         "create_runner: option 'input_tensor_type.x' is 'cpu', expected 'HW' or 'CPU'"},
+        {{{"output_tensor_type.y", 1}},
+         "create_runner: option 'output_tensor_type.y' holds an integer, expected a string"},
+        {{{"output_tensor_type.", "CPU"}},
+         "create_runner: option 'output_tensor_type.' names no tensor, expected the name of an "
+         "output of the model behind the dot"},
         {{{"log_level", "warn"}},
          "create_runner: option 'log_level' is 'warn', expected 'ERROR', 'WARNING', 'INFO' or "
          "'DEBUG'"},

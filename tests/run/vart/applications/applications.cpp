@@ -2,6 +2,7 @@
 // Applications that were written for the interface build and run unchanged. runtime.md 14.7
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <random>
@@ -46,6 +47,7 @@ std::string convert(const TensorView& from, const TensorView& to, const std::str
 class Applications : public testing::Test {
 protected:
     void SetUp() override {
+        setenv("XDG_RUNTIME_DIR", dir.path().c_str(), 1);  // columns of other processes
         ASSERT_TRUE(artifact::write_rai(model, path));
         std::mt19937 random(3);
         for (int i = 0; i < 7; ++i) {
@@ -59,13 +61,18 @@ protected:
     }
     // Runs the program with its files; gives what it wrote.
     std::string run(const std::string& program, const std::string& arguments,
-                    const std::string& bytes) {
+                    const std::string& bytes, const std::string& last = "") {
         spill(dir / "in", bytes);
-        const std::string command = std::string(std::getenv("VARTML_TEST_APPLICATIONS")) + '/' +
-                                    program + ' ' + path + ' ' + arguments + (dir / "in") + ' ' +
-                                    (dir / "out") + " >" + (dir / "log") + " 2>&1";
-        EXPECT_EQ(std::system(command.c_str()), 0) << command << '\n' << slurp(dir / "log");
+        tell(program + ' ' + path + ' ' + arguments + (dir / "in") + ' ' + (dir / "out") + ' ' +
+             last);
         return slurp(dir / "out");
+    }
+    // What the program prints.
+    std::string tell(const std::string& program_and_arguments) {
+        const std::string command = std::string(std::getenv("VARTML_TEST_APPLICATIONS")) + '/' +
+                                    program_and_arguments + " >" + (dir / "log") + " 2>&1";
+        EXPECT_EQ(std::system(command.c_str()), 0) << command << '\n' << slurp(dir / "log");
+        return slurp(dir / "log");
     }
     std::string to_hw(const std::string& frame) { return convert(input.cpu, *input.hw, frame); }
 
@@ -107,6 +114,105 @@ TEST_F(Applications, KeepTwoJobsInFlightAndTheirOrder) {
         EXPECT_TRUE(got.compare(i * size, size, want, i * size, size) == 0) << i;
     // seven frames: the last batch is partial
     EXPECT_NE(slurp(dir / "log").find("7 frames, refused "), std::string::npos);
+}
+
+// On both sides a tensor of a CPU partition, which has no HW view, stands before one of the NPU.
+artifact::CompiledModel mixed_net() {
+    auto npu = make_partition("vaiml_par_0", parse_graph(R"(graph g
+input %images : f32[1,3,8,8]
+%t = Relu %images : f32[1,3,8,8]
+%u = Neg %images : f32[1,3,8,8]
+output %t
+output %u
+)"));
+    for (TensorInfo* t : {&npu.inputs[0], &npu.outputs[1]})
+        t->hw = hw_view(t->cpu, Layout::HCWNC4, DataType::float32);
+    npu.outputs[0].hw = npu.outputs[0].cpu;  // what the CPU reads
+    auto cpu = make_partition("vaiml_cpu_subgraph_0", parse_graph(R"(graph g
+input %t : f32[1,3,8,8]
+input %bias : f32[1,3,8,8]
+%y = Add %t, %bias : f32[1,3,8,8]
+output %y
+)"));
+    auto model = connect(make_model({std::move(npu), std::move(cpu)}));
+    std::ranges::reverse(model.inputs);
+    std::ranges::reverse(model.outputs);
+    model.desired_batch_size = model.actual_batch_size = 2;
+    return model;
+}
+
+struct Mix {
+    const char* arguments;  // of views_sample
+    const char* own;        // views of single tensors
+    bool hw_in, hw_out;     // of the tensors that have a HW view
+};
+
+TEST_F(Applications, ChooseTheViewOfEachTensor) {
+    const artifact::CompiledModel mixed = mixed_net();
+    ASSERT_TRUE(artifact::write_rai(mixed, path));
+    const TensorInfo &images = mixed.inputs[1], &u = mixed.outputs[1];
+    const std::string &bias = frames[0], &picture = frames[1];
+    std::string want_y(bias.size(), '\0'), want_u = want_y;
+    for (size_t k = 0; k < bias.size(); k += sizeof(float)) {
+        float x, b;
+        std::memcpy(&x, picture.data() + k, sizeof x);
+        std::memcpy(&b, bias.data() + k, sizeof b);
+        const float y = std::max(x, 0.0f) + b;
+        const float negative = -x;
+        std::memcpy(want_y.data() + k, &y, sizeof y);
+        std::memcpy(want_u.data() + k, &negative, sizeof negative);
+    }
+    const Mix mixes[] = {
+        {"CPU CPU ", "", false, false},
+        // in the model's order
+        {"CPU CPU ", "in.images=HW out.u=HW", true, true},
+        // those of the HW view first
+        {"HW HW ", "in.bias=CPU out.y=CPU", true, true},
+        {"HW CPU ", "in.bias=CPU", true, false},
+        {"HW HW ", "in.bias=CPU in.images=CPU out.y=CPU out.u=CPU", false, false},
+    };
+    for (const Mix& mix : mixes) {
+        SCOPED_TRACE(std::string(mix.arguments) + mix.own);
+        const std::string in = mix.hw_in ? convert(images.cpu, *images.hw, picture) : picture;
+        const std::string got = run("views_sample", mix.arguments, bias + in, mix.own);
+        const TensorView& view = mix.hw_out ? *u.hw : u.cpu;
+        const size_t y_size = want_y.size(), element = y_size + view.size_bytes;
+        ASSERT_EQ(got.size(), 2 * element);
+        EXPECT_TRUE(got.substr(0, y_size) == want_y);
+        EXPECT_TRUE(convert(view, u.cpu, got.substr(y_size, view.size_bytes)) == want_u);
+        // one frame: the second element of the outputs stays as it was
+        EXPECT_TRUE(got.substr(element) == std::string(element, '\0'));
+    }
+    EXPECT_NE(slurp(dir / "log")
+                  .find("images CPU fp32 NCHW, 192 elements, 768 bytes, scale 1.000000, "
+                        "zero point 0, UNKNOWN\n"),
+              std::string::npos)
+        << slurp(dir / "log");
+}
+
+TEST_F(Applications, ShareColumnsAndMemory) {
+    const std::string other = dir / "other.rai";
+    auto negation = make_partition("vaiml_par_0", parse_graph(R"(graph g
+input %x : f32[1,4,8,8]
+%y = Neg %x : f32[1,4,8,8]
+output %y
+)"));
+    for (auto* list : {&negation.inputs, &negation.outputs})
+        (*list)[0].hw = hw_view((*list)[0].cpu, Layout::HCWNC4, DataType::float32);
+    ASSERT_TRUE(artifact::write_rai(connect(make_model({std::move(negation)})), other));
+    for (const char* view : {"HW ", "CPU "}) {
+        SCOPED_TRACE(view);
+        // as a line of each model alone
+        std::string want;
+        for (const std::string& tenant :
+             {path + " 0 shared", other + " 0 shared", path + " 4 alone"})
+            want += tell("tenants_sample 5 " + (view + tenant));
+        const std::string got = tell("tenants_sample 5 " + std::string(view) + path + " 0 shared " +
+                                     other + " 0 shared " + path + " 4 alone");
+        EXPECT_EQ(got, want);
+        EXPECT_EQ(std::ranges::count(got, '\n'), 3);
+        EXPECT_EQ(got.find("SUCCESS "), 0u) << got;
+    }
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <deque>
 #include <random>
+#include <stdexcept>
 #include <thread>
 
 #include "gst/support/vart_runner.h"
@@ -85,9 +86,12 @@ public:
                                                              vart::TensorType t) const override {
         return infos_[int(d)][int(t)];
     }
-    const vart::NpuTensorInfo& get_tensor_info_by_name(const std::string&,
+    const vart::NpuTensorInfo& get_tensor_info_by_name(const std::string& name,
                                                        vart::TensorType t) const override {
-        return infos_[0][int(t)][0];
+        for (const auto& side : infos_)
+            for (const vart::NpuTensorInfo& info : side[int(t)])
+                if (info.name == name) return info;
+        throw std::runtime_error("no tensor " + name);
     }
     const vart::QuantParameters& get_quant_parameters(const std::string&) const override {
         static const vart::QuantParameters none{1.0, 0, vart::RoundingMode::UNKNOWN};

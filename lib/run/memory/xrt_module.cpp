@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstring>
 #include <exception>
 #include <string>
@@ -152,6 +153,9 @@ Result<std::shared_ptr<MemoryProvider>> open(unsigned device_index) {
 }
 
 Result<std::shared_ptr<Memory>> wrap(const void* bo) {
+    if (reinterpret_cast<uintptr_t>(bo) % alignof(xrt::bo) != 0)
+        return Error{ErrorCode::invalid_argument,
+                     "the address is not aligned as an xrt::bo is, expected the address of one"};
     const auto& given = *static_cast<const xrt::bo*>(bo);
     if (!given)
         return Error{ErrorCode::invalid_argument,

@@ -167,7 +167,7 @@ output %y
     Tensors in = allocate(*runner, TensorDirection::INPUT);
     Tensors out = allocate(*runner, TensorDirection::OUTPUT);
     EXPECT_EQ(runner->execute(in, out), StatusCode::SUCCESS);
-    EXPECT_EQ(elements<float>(out[0][0])[0], -0.5f);
+    EXPECT_FLOAT_EQ(elements<float>(out[0][0])[0], -0.5f);
     EXPECT_EQ(std::any_cast<uint64_t>(runner->get_property("bytes_copied_in")), 0u);
     EXPECT_EQ(std::any_cast<uint64_t>(runner->get_property("bytes_copied_out")), 240u);
 }
@@ -213,7 +213,7 @@ output %y
         elements<float>(in[0][0])[0] = 3;
         ASSERT_EQ(runner->execute(in, out), StatusCode::SUCCESS);
         EXPECT_EQ(elements<float>(out[0][1])[0], -3.0f);
-        EXPECT_EQ(elements<float>(out[0][0])[1], -0.5f);
+        EXPECT_FLOAT_EQ(elements<float>(out[0][0])[1], -0.5f);
         EXPECT_EQ(std::any_cast<uint64_t>(runner->get_property("bytes_copied_out")), 240u);
         // in any order: applications list them view by view
         elements<float>(in[0][0])[0] = 4;

@@ -121,6 +121,9 @@ TEST_F(XrtMemory, ThatCannotHoldATensorIsRefused) {
     xrt::bo none, small = application_bo(1);
     NpuTensorInfo large = in;
     large.size_in_bytes = 8192;
+    void* const odd = reinterpret_cast<std::byte*>(&none) + 1;
+    EXPECT_NE(what([&] { NpuTensor(in, odd, MemoryType::XRT_BO); }).find("not aligned"),
+              std::string::npos);
     EXPECT_NE(what([&] { NpuTensor(in, &none, MemoryType::XRT_BO); }).find("xrt::bo is empty"),
               std::string::npos);
     EXPECT_NE(what([&] {

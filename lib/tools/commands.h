@@ -35,6 +35,7 @@ struct Command {
 // The functions of the table.
 int camera(int argc, const char* const* argv);
 int compile(int argc, const char* const* argv);
+int detect(int argc, const char* const* argv);
 int diff(int argc, const char* const* argv);
 int doctor(int argc, const char* const* argv);
 int import_vvas(int argc, const char* const* argv);

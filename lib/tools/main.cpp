@@ -22,6 +22,7 @@ const std::vector<Command>& commands() {
     static const std::vector<Command> table = {
         {"camera", "set a board's camera pre-processor to make a model's input", camera},
         {"compile", "compile an ONNX model", compile},
+        {"detect", "find things in a picture, a video or a camera's pictures", detect},
         {"diff", "compare two result files", diff},
         {"doctor", "say what is wrong with the system or a model, and what to change", doctor},
         {"import-vvas", "turn a VVAS configuration into a launch line and a sidecar", import_vvas},

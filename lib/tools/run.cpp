@@ -247,6 +247,8 @@ Result<std::string> compiled_model(const std::string& model) {
                      model + ": " + (error ? error.message() : "no such file")};
     if (!model.ends_with(".onnx")) return model;
     CompileOptions options;
+    // This very program, wherever it was moved to.
+    if (!std::getenv("VARTML_COMPILER")) options.compiler = doctor::own_program();
     options.progress = [](int percent, const std::string& stage) {
         std::fprintf(stderr, "compiling: %d %% %s\n", percent, stage.c_str());
     };

@@ -67,6 +67,17 @@ class Installed(unittest.TestCase):
         self.assertEqual(status, 0, text)
         self.assertIn('can be linked', text)
 
+    def test_detect_finds_its_plugins_and_its_compiler(self):
+        env = {name: value for name, value in self.env.items() if name not in ('GST_PLUGIN_PATH', 'VARTML_COMPILER')}
+        env['GST_REGISTRY'] = os.path.join(self.folder, 'registry-detect.bin')
+        picture, drawn = os.path.join(self.folder, 'grey.png'), os.path.join(self.folder, 'drawn.png')
+        status, text = run(['gst-launch-1.0', '-q', 'videotestsrc', 'num-buffers=1', '!', 'pngenc', '!', 'filesink',
+                            'location=' + picture], env=env)
+        self.assertEqual(status, 0, text)
+        status, text = run([self.compiler, 'detect', MODEL, picture, '-o', drawn], env=env)
+        self.assertEqual(status, 0, text)
+        self.assertIn('drawn into ' + drawn, text)
+
     def test_gstreamer_finds_the_plugins_and_their_origin_is_a_url(self):
         for element in ('vartmlinfer', 'vartmloverlay'):
             status, text = run(['gst-inspect-1.0', element], env=self.env)

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 
 #include <nlohmann/json.hpp>
@@ -15,6 +16,8 @@
 #include "lib/tools/doctor/checks.h"
 
 namespace vartml::doctor {
+
+namespace fs = std::filesystem;
 
 namespace {
 
@@ -140,6 +143,28 @@ std::string own_program() {
     char path[4096];
     const ssize_t length = ::readlink("/proc/self/exe", path, sizeof path);
     return length > 0 ? std::string(path, static_cast<size_t>(length)) : std::string("vartml");
+}
+
+std::string find_gst_program(const std::string& name) {
+    std::error_code error;
+    const fs::path folder = fs::path(own_program()).parent_path();
+    for (const char* place : {"../../gst", "../libexec", "."})
+        if (const fs::path path = folder / place / name; fs::exists(path, error))
+            return fs::weakly_canonical(path, error).string();
+    return {};
+}
+
+// In a build folder it may only not be built; whether it can be, the build's own list says.
+std::string how_to_get_gst_program(const std::string& name) {
+    std::error_code error;
+    const fs::path build =
+        fs::weakly_canonical(fs::path(own_program()).parent_path() / "../..", error);
+    std::ifstream list(build / "build.ninja");
+    if (!list) return "install gst-vartml with its plugins: meson setup build -Dgst=enabled";
+    for (std::string line; std::getline(list, line);)
+        if (line.starts_with("build gst/" + name + ":"))
+            return "ninja -C " + build.string() + " user";
+    return "meson setup --reconfigure " + build.string() + " -Dgst=enabled";
 }
 
 uint64_t available_memory_bytes() {

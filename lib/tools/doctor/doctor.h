@@ -65,6 +65,14 @@ std::string processor_model();
 // Path of the running program.
 std::string own_program();
 
+// Programs of gst/ are children of this one, which links no GStreamer.
+
+// Path of the program beside this one in a build folder, or in libexec once installed; "" where it
+// is in neither.
+std::string find_gst_program(const std::string& name);
+// What to type where it is not there.
+std::string how_to_get_gst_program(const std::string& name);
+
 // That programs can still take; 0 where the system does not say.
 uint64_t available_memory_bytes();
 

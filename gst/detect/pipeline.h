@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pipeline of vartml-detect: from a picture, a video or a camera through a model to lines and
+// an annotated file.
+#pragma once
+#include <gst/gst.h>
+
+#include <memory>
+#include <string>
+
+#include <vartml/result.h>
+
+namespace vartml::gst::detect {
+
+// What `vartml detect` asks for.
+struct Request {
+    std::string model;  // compiled
+    std::string modelinfo, decoder, labels, preprocess, device;
+    double threshold = -1;            // -1: the model's
+    std::string source, source_kind;  // "file", "camera", "address"
+    std::string out,
+        format;             // of the annotated file: "jpeg", "png", "mp4", "mkv", "webm"; "": none
+    std::string json_file;  // "": none, "-": standard output, in place of the lines
+    uint64_t frames = 0;    // 0: all
+};
+
+struct Unref {
+    void operator()(gpointer object) const { gst_object_unref(object); }
+};
+using ElementPtr = std::unique_ptr<GstElement, Unref>;
+
+struct Pipeline {
+    ElementPtr element;
+    bool is_picture = false;
+    bool is_live = false;
+    std::string written;  // what becomes `out` once it is complete; "": none
+};
+
+// Errors: invalid_argument (an `out` that does not suit the source), not_found (an element that is
+// not installed, with its package), io (a source that cannot be read).
+Result<Pipeline> make_pipeline(const Request& request);
+
+// A part of it by its name: "source", "infer", "decode", "sink".
+ElementPtr part_of(const Pipeline& pipeline, const char* name);
+
+// What an element of ours says, with the options of `vartml detect` in place of its properties.
+std::string with_options(std::string text);
+
+// One sentence for an ERROR of the bus. Code bad_model: the model does not fit; else io.
+Error sentence_of(const Request& request, GstMessage* message);
+
+}  // namespace vartml::gst::detect

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// vartml detect as a user calls it: a picture, a video, what it says and what it draws.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "tests/support/temp_dir.h"
+#include "tests/support/tiny_onnx.h"
+
+namespace vartml::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Finished {
+    int status = -1;
+    std::string out, err;
+};
+
+// Whatever the picture is, the outputs are these numbers.
+void save_fixed(const std::string& path, const TinyOnnx::Ints& shape,
+                const TinyOnnx::Floats& numbers) {
+    TinyOnnx m;
+    m.input("images", {1, 3, 32, 32}).floats("numbers", shape, numbers).floats("none", {1}, {0});
+    m.node("ReduceMean", {"images"}, {"mean"}, {{"keepdims", int64_t{0}}})
+        .node("Mul", {"mean", "none"}, {"nothing"})
+        .node("Add", {"nothing", "numbers"}, {"found"})
+        .output("found");
+    m.save(path);
+}
+
+// Models, pictures and clips, made once.
+class Kitchen {
+public:
+    Kitchen() {
+        // A box from 8,8 to 24,16 of 32x32, and rows that are none.
+        TinyOnnx::Floats rows(6 * 6, 0);
+        std::ranges::copy(TinyOnnx::Floats{8, 8, 24, 16, 0.9f, 1}, rows.begin());
+        save_fixed(dir_ / "boxes.onnx", {1, 6, 6}, rows);
+        save_fixed(dir_ / "classes.onnx", {1, 4}, {0, 0.25f, 0.75f, 0});
+        save_fixed(dir_ / "odd.onnx", {1, 2, 3, 5, 7}, TinyOnnx::Floats(210, 0.5f));
+        spill(dir_ / "names.txt", "cat\nbox\n");
+        spill(dir_ / "four.txt", "a\nb\nc\nd\n");
+        spill(dir_ / "notes.jpg", "this is no picture\n");
+        spill(dir_ / "empty.png", "");
+        const std::string grey =
+            "videotestsrc pattern=white num-buffers=%d ! "
+            "video/x-raw,width=64,height=64,framerate=10/1 ! "
+            "videoconvert ! ";
+        const auto make = [&](const char* frames, const std::string& rest) {
+            std::string line = grey;
+            line.replace(line.find("%d"), 2, frames);
+            return std::system(("gst-launch-1.0 -q " + line + rest).c_str()) == 0;
+        };
+        made = make("1", "pngenc ! filesink location=" + (dir_ / "white.png")) &&
+               make("5", "vp8enc ! webmmux ! filesink location=" + (dir_ / "white.webm"));
+    }
+    std::string path() const { return dir_.path(); }
+    bool made = false;
+
+private:
+    TempDir dir_;
+};
+
+const Kitchen& kitchen() {
+    static const Kitchen it;
+    return it;
+}
+
+Finished detect(const std::string& arguments) {
+    const TempDir said;
+    const std::string command = "cd '" + kitchen().path() + "' && XDG_CACHE_HOME='" +
+                                kitchen().path() + "/cache' '" + std::getenv("VARTML_PROGRAM") +
+                                "' detect " + arguments + " >" + (said / "out") + " 2>" +
+                                (said / "err") + " </dev/null";
+    const int status = std::system(command.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, slurp(said / "out"), slurp(said / "err")};
+}
+
+constexpr const char* boxes = "boxes.onnx --decoder yolo-end2end --labels names.txt ";
+
+class Detect : public testing::Test {
+protected:
+    void SetUp() override { ASSERT_TRUE(kitchen().made) << "no picture or clip could be made"; }
+};
+
+TEST_F(Detect, PrintsALinePerObjectOfAPicture) {
+    const Finished f = detect(std::string(boxes) + "white.png");
+    EXPECT_EQ(f.status, 0) << f.err;
+    EXPECT_EQ(f.out, "box               0.90  at 16,16  size 32x16\n");
+    EXPECT_NE(f.err.find("1 object: box 1\n"), std::string::npos) << f.err;
+}
+
+TEST_F(Detect, PrintsTheTimeOfEachFrameOfAVideo) {
+    const Finished f = detect(std::string(boxes) + "white.webm --frames 3");
+    EXPECT_EQ(f.status, 0) << f.err;
+    EXPECT_EQ(std::ranges::count(f.out, '\n'), 3) << f.out;
+    EXPECT_NE(f.out.find("    0.100 s  box               0.90"), std::string::npos) << f.out;
+    EXPECT_NE(f.err.find("3 frames"), std::string::npos) << f.err;
+}
+
+TEST_F(Detect, ReadsTheClassesOfAClassifier) {
+    const Finished f = detect("classes.onnx --decoder classify --labels four.txt white.png");
+    EXPECT_EQ(f.status, 0) << f.err;
+    EXPECT_TRUE(f.out.starts_with("c  ")) << f.out;
+}
+
+TEST_F(Detect, DrawsIntoAFileThatIsThereWhenItIsComplete) {
+    for (const char* files : {"white.png -o drawn.png", "white.png -o drawn.jpg",
+                              "white.webm -o drawn.webm", "white.webm -o drawn.MP4"}) {
+        const Finished f = detect(std::string(boxes) + files);
+        EXPECT_EQ(f.status, 0) << files << f.err;
+        const std::string file = std::string(files).substr(std::string(files).rfind(' ') + 1);
+        EXPECT_NE(f.err.find("drawn into " + file), std::string::npos) << f.err;
+        EXPECT_GT(fs::file_size(kitchen().path() + "/" + file), 100u) << files;
+        EXPECT_FALSE(fs::exists(kitchen().path() + "/" + file + ".part"));
+    }
+    EXPECT_NE(slurp(kitchen().path() + "/drawn.png"), slurp(kitchen().path() + "/white.png"));
+}
+
+TEST_F(Detect, WritesRecordsInPlaceOfLines) {
+    const Finished f = detect(std::string(boxes) + "white.webm --json -");
+    EXPECT_EQ(f.status, 0) << f.err;
+    EXPECT_EQ(std::ranges::count(f.out, '\n'), 5) << f.out;
+    EXPECT_TRUE(f.out.starts_with("{\"schema\":\"vartml.frame/1\"")) << f.out;
+    EXPECT_NE(f.out.find("\"box\":[16,16,32,16]"), std::string::npos) << f.out;
+    const Finished both = detect(std::string(boxes) + "white.png --json found.jsonl");
+    EXPECT_EQ(both.out, "box               0.90  at 16,16  size 32x16\n");
+    EXPECT_EQ(std::ranges::count(slurp(kitchen().path() + "/found.jsonl"), '\n'), 1);
+}
+
+TEST_F(Detect, SaysThatNothingIsFound) {
+    const Finished f = detect(std::string(boxes) + "white.png --threshold 0.95");
+    EXPECT_EQ(f.status, 0) << f.err;
+    EXPECT_EQ(f.out, "");
+    EXPECT_NE(f.err.find("nothing found"), std::string::npos) << f.err;
+}
+
+struct Refusal {
+    std::string arguments;
+    int status;
+    const char* words;
+};
+
+TEST_F(Detect, RefusesInOneSentence) {
+    const std::string b = boxes;
+    const Refusal refusals[] = {
+        {"boxes.onnx", 2, "SOURCE is required"},
+        {b + "nowhere.png", 1, "nowhere.png: there is no such file; give a picture"},
+        {b + "/dev/video987", 1, "there is no camera /dev/video987"},
+        {b + "987", 1, "there is no camera /dev/video987"},
+        {b + "/dev/null", 1, "/dev/null: the camera gives no pictures"},
+        {b + ".", 2, "a folder; give one of its files"},
+        {b + "notes.jpg", 1, "notes.jpg: is no picture or video that can be decoded"},
+        {b + "empty.png", 1, "empty.png: is empty, expected a picture or a video"},
+        {"nowhere.rai white.png", 1, "nowhere.rai: no such file"},
+        {"notes.jpg white.png", 4, "notes.jpg"},
+        {b + "white.png -o drawn.gif", 2, "expected a name that ends in .jpg or .png"},
+        {b + "white.png -o nowhere/drawn.png", 1, "nowhere does not exist; make it first"},
+        {b + "white.png -o white.png", 2, "-o: is white.png itself"},
+        {b + "white.png -o drawn.mp4", 2, "let it end in .jpg or .png"},
+        {b + "white.webm -o drawn.png", 2, "let it end in .mp4, .mkv or .webm"},
+        {"boxes.onnx white.png --labels nowhere.txt", 1,
+         "--labels: nowhere.txt: there is no such file"},
+        {"boxes.onnx --decoder yolo-v99 white.png", 2, "--decoder: is 'yolo-v99', expected one of"},
+        {"odd.onnx white.png", 4, "vartml run --save-outputs"},
+    };
+    for (const Refusal& r : refusals) {
+        const Finished f = detect(r.arguments);
+        EXPECT_EQ(f.status, r.status) << r.arguments << ": " << f.err;
+        const size_t at = f.err.find("ERROR: ");
+        ASSERT_NE(at, std::string::npos) << r.arguments << ": " << f.err;
+        EXPECT_NE(f.err.find(r.words, at), std::string::npos) << r.arguments << ": " << f.err;
+        EXPECT_EQ(f.err.find('\n', at), f.err.size() - 1) << f.err;
+    }
+    EXPECT_FALSE(fs::exists(kitchen().path() + "/drawn.png.part"));
+}
+
+}  // namespace
+}  // namespace vartml::test

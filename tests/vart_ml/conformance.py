@@ -35,9 +35,9 @@ STAND_IN = {
 }
 
 
-def run(folder, program, plugins, model, report):
+def run(folder, program, plugins, model, report, *options):
     env = {**os.environ, 'GST_PLUGIN_PATH': plugins, 'GST_REGISTRY': os.path.join(folder, report + '.bin'), 'GST_REGISTRY_FORK': 'no'}
-    ended = subprocess.run([program, model, '--report', report], cwd=folder, env=env, capture_output=True, text=True)
+    ended = subprocess.run([program, model, '--report', report, *options], cwd=folder, env=env, capture_output=True, text=True)
     return ended.returncode, ended.stdout + ended.stderr
 
 
@@ -64,13 +64,18 @@ def ours(folder, vartml, onnx, program, plugins):
             yield f'ours: {facts}'
 
 
-def stand_in(folder, program, plugins, expected_names):
-    model = os.path.join(folder, 'means')
+def stand_in_model(folder, kind):
+    model = os.path.join(folder, 'means' + kind)
     os.makedirs(os.path.join(model, 'vaiml_par_0'))
     with open(os.path.join(model, 'vaiml_par_0', 'extent'), 'w', encoding='utf-8') as file:
-        file.write('12 16')
+        file.write('12 16 ' + kind)
     with open(os.path.join(model, 'modelinfo'), 'w', encoding='utf-8') as file:
         file.write('[modelinfo]\nversion=1.0\n\n[images]\ndir=input\nx-vartml-mean=0\nx-vartml-scale=0.25\n')
+    return model
+
+
+def stand_in(folder, program, plugins, expected_names):
+    model = stand_in_model(folder, '')
     status, output = run(folder, program, plugins, model, 'means.json')
     if status != 1:
         yield f'ended with {status}:\n{output}'
@@ -93,6 +98,28 @@ def stand_in(folder, program, plugins, expected_names):
         yield f'the Markdown report:\n{page}\n{output}'
 
 
+# Kind of model, checks, the one that gets no answer: what comes after it is checked in another process.
+HANGS = (
+    ('hangs', 'execute/', 'execute/CPU views', {'execute/HW inputs': 'same', 'process/end': 'same'}),
+    ('stays', 'create/cpu', 'process/end', {'create/cpu': 'same'}),
+)
+
+
+def hanging(folder, program, plugins):
+    for kind, only, hung, others in HANGS:
+        model, report = stand_in_model(folder, kind), kind + '.json'
+        status, output = run(folder, program, plugins, model, report, '--only', only, '--timeout', '10')
+        if status != 1:
+            yield f'{kind}: ended with {status}:\n{output}'
+            continue
+        seen = checks(folder, report)[1]
+        if seen[hung]['verdict'] != 'crashed' or 'no answer within 10 s' not in seen[hung]['seen']:
+            yield f'{kind}: {seen[hung]}'
+        for name, verdict in others.items():
+            if seen[name]['verdict'] != verdict:
+                yield f'{kind}, expected {verdict}: {seen[name]}'
+
+
 def wrong_usage(folder, program):
     for arguments, says in (([], 'no model'), (['nowhere.rai'], "'nowhere.rai': No such file"), (['.', '--only', 'no such'], 'no such'),
                             (['.', '--report'], 'lacks its value'), (['.', '--timeout', '0'], 'expected 1 to 86400')):
@@ -107,6 +134,7 @@ def main():
         faults = list(ours(folder, vartml, onnx, program, plugins))
         if not faults:
             faults += stand_in(folder, stand_in_program, stand_in_plugins, set(checks(folder, 'batch4.json')[1]))
+            faults += hanging(folder, stand_in_program, stand_in_plugins)
             faults += wrong_usage(folder, program)
     for fault in faults:
         print(fault)

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The runner of the stand-in. Its one model means each channel of a picture: input `images`, fp32
 // NCHW [1,3,H,W], in hardware int8 HCWNC4; output `means`, fp32 [1,3], in hardware int8. A compiled
-// model is a directory whose vaiml_par_0/extent holds "H W", and then "cpu" where a CPU partition
-// stands at both ends, so that there are no HW views.
+// model is a directory whose vaiml_par_0/extent holds "H W", and then one word or none: "cpu" where
+// a CPU partition stands at both ends, so that there are no HW views; "hangs" where the first run
+// of all does not end, nor does its process; "stays" where each process that made a runner does not
+// end.
 #include <algorithm>
 #include <condition_variable>
 #include <cstdlib>
@@ -13,6 +15,8 @@
 #include <mutex>
 #include <stdexcept>
 #include <thread>
+
+#include <unistd.h>
 
 #include <vart/vart_runner_factory.hpp>
 
@@ -72,22 +76,28 @@ void check_options(const Options& options) {
     }
 }
 
+[[noreturn]] void hang() {
+    for (;;) pause();
+}
+
 class MeanRunner : public Runner {
 public:
     MeanRunner(const std::string& path, const Options& options) {
         check_options(options);
         std::ifstream file(path + "/vaiml_par_0/extent");
-        std::string ends;
+        std::string kind;
         if (!(file >> height_ >> width_))
             throw std::runtime_error("no compiled model with vaiml_par_0 in " + path);
-        file >> ends;
+        file >> kind;
+        if (kind == "hangs") hung_ = path + "/hung";
+        if (kind == "stays") std::atexit(hang);
         using enum TensorDirection;
         using enum TensorType;
         infos_[0][0] = {make_info("images", INPUT, CPU, DataType::FLOAT32, MemoryLayout::NCHW,
                                   {1, channels, height_, width_})};
         infos_[1][0] = {make_info("means", OUTPUT, CPU, DataType::FLOAT32, MemoryLayout::GENERIC,
                                   {1, channels})};
-        if (ends != "cpu") {
+        if (kind != "cpu") {
             infos_[0][1] = {make_info("images", INPUT, HW, DataType::INT8, MemoryLayout::HCWNC4,
                                       {height_, 1, width_, 1, block})};
             infos_[1][1] = {make_info("means", OUTPUT, HW, DataType::INT8, MemoryLayout::GENERIC,
@@ -130,6 +140,11 @@ public:
     StatusCode execute(const Tensors& inputs, Tensors& outputs) noexcept override {
         if (!fits(inputs, in_)) return StatusCode::INVALID_INPUT;
         if (!fits(outputs, out_)) return StatusCode::INVALID_OUTPUT;
+        // Whoever comes after the one that hangs finds the file.
+        if (!hung_.empty() && !std::ifstream(hung_)) {
+            std::ofstream(hung_) << "hung" << std::flush;
+            hang();
+        }
         const void* in = inputs[0][0].get_virtual_address();
         void* out = outputs[0][0].get_virtual_address();
         if (!in || !out) return StatusCode::RUNTIME_ERROR;
@@ -226,6 +241,7 @@ private:
     }
 
     uint32_t height_ = 0, width_ = 0;
+    std::string hung_;
     std::vector<NpuTensorInfo> infos_[2][2];  // by direction and type
     TensorType in_, out_;
     mutable std::mutex mutex_;  // guards what follows

@@ -113,7 +113,9 @@ constexpr GEnumValue roi_source_values[] = {
 
 constexpr GEnumValue input_is_tensor_values[] = {
     {int(InputIsTensor::automatic),
-     "Where the model takes pictures as bytes and the frame is such a picture", "auto"},
+     "Where the model takes pictures as bytes and the frame is such a picture, and where caps say "
+     "that it is a tensor",
+     "auto"},
     {int(InputIsTensor::no), "Frames are always converted", "no"},
     {int(InputIsTensor::yes), "Frames are the input tensor; other caps are refused", "yes"},
     {0, nullptr, nullptr},
@@ -375,6 +377,7 @@ static void gst_vartml_infer_class_init(GstVartmlInferClass* klass) {
         element_class, "Vision model inference", "Filter/Video",
         "Runs a compiled model on each frame and attaches the tensors", "The gst-vartml authors");
     GstCaps* caps = picture_caps();
+    gst_caps_append(caps, tensor_caps());
     gst_element_class_add_pad_template(
         element_class, gst_pad_template_new("sink", GST_PAD_SINK, GST_PAD_ALWAYS, caps));
     gst_element_class_add_pad_template(

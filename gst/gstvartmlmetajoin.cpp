@@ -56,8 +56,9 @@ namespace {
 
 GstStaticPadTemplate main_template = GST_STATIC_PAD_TEMPLATE(
     "sink_main", GST_PAD_SINK, GST_PAD_ALWAYS, GST_STATIC_CAPS("video/x-raw(ANY)"));
-GstStaticPadTemplate meta_template = GST_STATIC_PAD_TEMPLATE(
-    "sink_meta", GST_PAD_SINK, GST_PAD_ALWAYS, GST_STATIC_CAPS("video/x-raw(ANY)"));
+GstStaticPadTemplate meta_template =
+    GST_STATIC_PAD_TEMPLATE("sink_meta", GST_PAD_SINK, GST_PAD_ALWAYS,
+                            GST_STATIC_CAPS("video/x-raw(ANY); application/x-vartml-tensor(ANY)"));
 GstStaticPadTemplate src_template = GST_STATIC_PAD_TEMPLATE("src", GST_PAD_SRC, GST_PAD_ALWAYS,
                                                             GST_STATIC_CAPS("video/x-raw(ANY)"));
 

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <mutex>
 
@@ -12,7 +13,6 @@
 
 #include "gst/infer/lane.h"
 #include "gst/support/guarded.h"
-#include "gst/support/picture_info.h"
 
 namespace vartml::gst::infer {
 namespace {
@@ -152,6 +152,21 @@ constexpr Row rows[] = {
     {Layout::NHW, 1, ChannelOrder::gray, GST_VIDEO_FORMAT_GRAY8, 1, 1},
 };
 
+constexpr std::string_view order_names[] = {"rgb", "bgr", "gray"};
+std::string order_name(ChannelOrder order) {
+    return std::string(order_names[size_t(order)]);
+}
+
+std::string number(double value) {
+    char text[G_ASCII_DTOSTR_BUF_SIZE];
+    return g_ascii_formatd(text, sizeof text, "%.9g", value);
+}
+
+std::string words_of(const vartml::TensorView& view) {
+    return "tensors of " + std::string(vartml::to_string(view.data_type)) + " in " +
+           std::string(vartml::to_string(view.layout));
+}
+
 // Imports of a GstMemory, which die with it: numbers of descriptors are used again. One per tensor
 // that the memory was read as.
 using Imports = std::vector<vart::NpuTensor>;
@@ -247,21 +262,33 @@ std::optional<FrameTensor> FrameTensor::create(const Lane& lane, std::string& wh
         if (result.row_bytes_ * row.planes * extent->height != input.view.size_bytes) continue;
         result.formats_.push_back(row.format);
     }
-    if (result.formats_.empty()) {
+    if (extent) {
+        result.channels_ = extent->channels;
+        result.width_ = extent->width;
+        result.height_ = extent->height;
+        if (lane.knows_pixels()) result.order_ = lane.preprocess().channels;
+    }
+    GstCaps* tensors = result.tensor_caps();
+    const bool named = !gst_caps_is_empty(tensors);
+    gst_caps_unref(tensors);
+    if (result.formats_.empty() && !named) {
         why = "input '" + input.info.name + "' is " +
               std::string(vartml::to_string(input.view.data_type)) + " in layout " +
               std::string(vartml::to_string(input.view.layout)) + " with " +
               std::to_string(extent ? extent->channels : 0) +
-              " channels, and no video format has such bytes: expected 8 bits in HCWNC4, NHWC or "
-              "NCHW";
+              " channels, and no caps name such bytes: expected a picture's 8 bits, bf16, fp16 or "
+              "fp32 in HCWNC4, HCWNC8, HCWNC16, NHWC, NCHW or NHW";
         return std::nullopt;
     }
-    result.width_ = extent->width;
-    result.height_ = extent->height;
     return result;
 }
 
+GstCaps* FrameTensor::tensor_caps() const {
+    return tensor_caps_of(input_.view.data_type, input_.view.layout, channels_, width_, height_);
+}
+
 GstCaps* FrameTensor::caps() const {
+    if (formats_.empty()) return tensor_caps();
     GValue list = G_VALUE_INIT;
     g_value_init(&list, GST_TYPE_LIST);
     GValue drm_list = G_VALUE_INIT;
@@ -300,13 +327,14 @@ GstCaps* FrameTensor::caps() const {
     }
     gst_caps_append_structure(caps, plain);
     gst_caps_append_structure_full(caps, old, dmabuf());
+    gst_caps_append(caps, tensor_caps());
     return caps;
 }
 
 CapsDifference FrameTensor::compare(const GstVideoInfo& info) const {
     const GstVideoFormat format = GST_VIDEO_INFO_FORMAT(&info);
     if (std::ranges::find(formats_, format) == formats_.end()) {
-        std::string wanted;
+        std::string wanted = formats_.empty() ? words_of(input_.view) : "";
         for (const GstVideoFormat one : formats_)
             wanted += (wanted.empty() ? "" : " or ") + std::string(gst_video_format_to_string(one));
         return {"format", gst_video_format_to_string(format), wanted};
@@ -337,15 +365,104 @@ Failure tensor_caps_failure(const CapsDifference& d) {
                        "input-is-tensor"};
     failure.found = d.offered;
     failure.expected = d.wanted;
-    // Of several formats the first.
-    failure.fix =
-        "videoconvertscale ! video/x-raw," + d.field + "=" + d.wanted.substr(0, d.wanted.find(' '));
+    // Of several formats the first. No element converts to tensors.
+    if (!d.wanted.starts_with("tensors"))
+        failure.fix = "videoconvertscale ! video/x-raw," + d.field + "=" +
+                      d.wanted.substr(0, d.wanted.find(' '));
     return failure;
 }
 
-bool FrameTensor::copy(GstBuffer* buffer, const GstVideoInfo& info, void* tensor) const {
+CapsDifference FrameTensor::compare(const TensorFrame& frame) const {
+    const vartml::TensorView& view = input_.view;
+    const auto text = [](auto value) { return std::string(vartml::to_string(value)); };
+    if (frame.type != view.data_type) return {"type", text(frame.type), text(view.data_type)};
+    if (frame.layout != view.layout) return {"layout", text(frame.layout), text(view.layout)};
+    // A slot of a block that no channel needs may hold anything.
+    const bool blocks = view.layout == Layout::HCWNC4 || view.layout == Layout::HCWNC8 ||
+                        view.layout == Layout::HCWNC16;
+    if (blocks ? frame.channels < channels_ : frame.channels != channels_)
+        return {"channels", std::to_string(frame.channels), std::to_string(channels_)};
+    if (frame.width != width_)
+        return {"width", std::to_string(frame.width), std::to_string(width_)};
+    if (frame.height != height_)
+        return {"height", std::to_string(frame.height), std::to_string(height_)};
+    if (channels_ > 1 && frame.order && order_ && *frame.order != *order_)
+        return {"channel-order", order_name(*frame.order), order_name(*order_)};
+    if (!view.quantisation) return {};  // what the codes mean is the model's own matter
+    const vartml::Quantisation& codes = *view.quantisation;
+    if (frame.scale && std::abs(*frame.scale - codes.scale) > 1e-6 * codes.scale)
+        return {"scale", number(*frame.scale), number(codes.scale)};
+    if (frame.zero_point && *frame.zero_point != codes.zero_point)
+        return {"zero-point", std::to_string(*frame.zero_point), std::to_string(codes.zero_point)};
+    return {};
+}
+
+bool suits_tensor(const Settings& settings, const Lane& lane, const TensorFrame& frame,
+                  Failure& failure) {
+    const std::string frames =
+        "frames of '" + frame.name + "' are the tensor that a camera's pre-processing made";
+    const auto refuse = [&](const std::string& why, const char* property) {
+        failure = {{vartml::ErrorCode::unsupported, frames + why}, "infer-camera", property};
+        return false;
+    };
+    if (settings.input_is_tensor == InputIsTensor::no)
+        return refuse(
+            ", and input-is-tensor=no would pre-process them a second time; set "
+            "input-is-tensor=auto, or take the camera's picture",
+            "input-is-tensor");
+    if (settings.region == InferenceRegion::roi)
+        return refuse(
+            ", and inference-region=roi would pre-process parts of them a second time; set "
+            "inference-region=full-frame, or take the camera's picture",
+            "inference-region");
+    const std::string model = "model '" + lane.record()->model + "'";
+    if (lane.takes_pictures() && frame.type != DataType::uint8)
+        return refuse(", and " + model +
+                          " has its own, which would pre-process them a second time; take the "
+                          "camera's picture, or compile without --embed-preprocess",
+                      nullptr);
+    std::string why;
+    const auto tensor = FrameTensor::create(lane, why);
+    const CapsDifference d = tensor ? tensor->compare(frame) : CapsDifference{"type", "", why};
+    if (d.field.empty()) return true;
+    (void)refuse(" for another model: their " + d.field + " is " + d.offered + ", and " + model +
+                     " takes " + d.wanted +
+                     "; program the camera for this one with `vartml camera`, or choose its model",
+                 "model");
+    failure.found = d.offered;
+    failure.expected = d.wanted;
+    failure.fix = "vartml camera " + settings.model + " --subdev DEVICE --set";
+    return false;
+}
+
+FrameTensor::Rows FrameTensor::rows_of(const FrameFormat& format) const {
+    if (format.tensor) return {1, format.tensor->row_bytes, format.tensor->rows};
+    return {planes_, row_bytes_, height_};
+}
+
+namespace {
+
+// A frame whose rows the metadata describes, if any, whatever its format is called.
+bool copy_rows(GstBuffer* buffer, const TensorFrame& frame, uint8_t* to) {
+    const GstVideoMeta* meta = gst_buffer_get_video_meta(buffer);
+    const size_t offset = meta ? meta->offset[0] : 0;
+    const size_t stride = meta ? size_t(std::max(meta->stride[0], 0)) : frame.row_bytes;
+    GstMapInfo map;
+    if (!gst_buffer_map(buffer, &map, GST_MAP_READ)) return false;
+    const bool fits = stride >= frame.row_bytes &&
+                      offset + stride * (frame.rows - 1) + frame.row_bytes <= map.size;
+    for (uint32_t y = 0; fits && y < frame.rows; ++y, to += frame.row_bytes)
+        std::memcpy(to, map.data + offset + y * stride, frame.row_bytes);
+    gst_buffer_unmap(buffer, &map);
+    return fits;
+}
+
+}  // namespace
+
+bool FrameTensor::copy(GstBuffer* buffer, const FrameFormat& format, void* tensor) const {
+    if (format.tensor) return copy_rows(buffer, *format.tensor, static_cast<uint8_t*>(tensor));
     GstVideoFrame frame;
-    if (!gst_video_frame_map(&frame, &info, buffer,
+    if (!gst_video_frame_map(&frame, &format.info, buffer,
                              GstMapFlags(GST_MAP_READ | int(GST_VIDEO_FRAME_MAP_FLAG_NO_REF))))
         return false;
     auto* to = static_cast<uint8_t*>(tensor);
@@ -360,19 +477,20 @@ bool FrameTensor::copy(GstBuffer* buffer, const GstVideoInfo& info, void* tensor
     return true;
 }
 
-FrameTensor::Result FrameTensor::put(GstBuffer* buffer, const GstVideoInfo& info, const Lane& lane,
+FrameTensor::Result FrameTensor::put(GstBuffer* buffer, const FrameFormat& format, const Lane& lane,
                                      Request* request, bool may_import) const {
+    const auto [planes, row_bytes, rows] = rows_of(format);
     size_t offset[GST_VIDEO_MAX_PLANES];
     int stride[GST_VIDEO_MAX_PLANES];
     const GstVideoMeta* meta = gst_buffer_get_video_meta(buffer);
-    for (unsigned i = 0; i < planes_; ++i) {
-        offset[i] = meta ? meta->offset[i] : info.offset[i];
-        stride[i] = meta ? meta->stride[i] : info.stride[i];
+    for (unsigned i = 0; i < planes; ++i) {
+        offset[i] = meta ? meta->offset[i] : format.info.offset[i];
+        stride[i] = meta ? meta->stride[i] : format.info.stride[i];
     }
     bool dense = true;
-    for (unsigned i = 0; i < planes_; ++i) {
-        dense = dense && size_t(stride[i]) == row_bytes_ &&
-                offset[i] == offset[0] + i * row_bytes_ * height_;
+    for (unsigned i = 0; i < planes; ++i) {
+        dense = dense && size_t(stride[i]) == row_bytes &&
+                offset[i] == offset[0] + i * row_bytes * rows;
     }
     Result result;
     const size_t picture = lane.picture();
@@ -395,7 +513,7 @@ FrameTensor::Result FrameTensor::put(GstBuffer* buffer, const GstVideoInfo& info
         }
     }
     request->inputs[picture] = request->memory[picture].tensor;
-    result.failed = !copy(buffer, info, request->memory[picture].data);
+    result.failed = !copy(buffer, format, request->memory[picture].data);
     return result;
 }
 

@@ -17,6 +17,7 @@
 #include "gst/infer/stats.h"
 #include "gst/support/decoder_query.h"
 #include "gst/support/error.h"
+#include "gst/support/picture_info.h"
 
 namespace vartml::gst::infer {
 
@@ -51,16 +52,23 @@ struct CapsDifference {
 // What to say of it where frames must be the tensor.
 Failure tensor_caps_failure(const CapsDifference& difference);
 
+// Whether frames that are tensors, by their caps, can be this lane's input as they are: a camera
+// made them for some model, and nothing here can make others of them. False: `failure` is filled.
+bool suits_tensor(const Settings& settings, const Lane& lane, const TensorFrame& frame,
+                  Failure& failure);
+
 // Thread-safety: immutable but for the cache of imports, which locks itself.
 class FrameTensor {
 public:
-    // Nothing where no video format has the bytes of the lane's picture (`why` says so): it must be
-    // of 8 bits, HCWNC4 with 3 or 4 channels, or NHWC or NCHW.
+    // Nothing where no caps name the bytes of the lane's picture (`why` says so). Video formats
+    // have 8 bits, HCWNC4 with 3 or 4 channels, or NHWC or NCHW; other types and blocks are tensors
+    // by their caps.
     static std::optional<FrameTensor> create(const Lane& lane, std::string& why);
 
     // The formats and the size that fit, for any memory; the caller owns the reference.
     GstCaps* caps() const;
     CapsDifference compare(const GstVideoInfo& info) const;
+    CapsDifference compare(const TensorFrame& frame) const;
 
     struct Result {
         bool failed = false;                                // the frame cannot be mapped
@@ -70,19 +78,28 @@ public:
     };
     // Puts the frame into the request: by import, or by a copy into the request's own memory.
     // Waits for the fences of a dma-buf.
-    Result put(GstBuffer* buffer, const GstVideoInfo& info, const Lane& lane, Request* request,
+    Result put(GstBuffer* buffer, const FrameFormat& format, const Lane& lane, Request* request,
                bool may_import) const;
     // The copy alone; false: the frame cannot be mapped.
-    bool copy(GstBuffer* buffer, const GstVideoInfo& info, void* tensor) const;
+    bool copy(GstBuffer* buffer, const FrameFormat& format, void* tensor) const;
 
     size_t size_bytes() const { return input_.view.size_bytes; }
 
 private:
+    // How a frame lies where nothing is padded.
+    struct Rows {
+        unsigned planes;
+        size_t row_bytes, rows;  // of one plane
+    };
+    Rows rows_of(const FrameFormat& format) const;
+    GstCaps* tensor_caps() const;
+
     RunnerTensor input_;
-    uint32_t width_ = 0, height_ = 0;
+    uint32_t channels_ = 0, width_ = 0, height_ = 0;
+    std::optional<vartml::ChannelOrder> order_;  // where it is no guess
     unsigned planes_ = 1;
-    size_t row_bytes_ = 0;  // of one plane
-    std::vector<GstVideoFormat> formats_;
+    size_t row_bytes_ = 0;                 // of one plane of a picture
+    std::vector<GstVideoFormat> formats_;  // pictures whose bytes are those of the tensor
 };
 
 }  // namespace vartml::gst::infer

@@ -54,6 +54,10 @@ public:
     bool takes_pictures() const { return takes_pictures_; }  // as bytes, without mean and scale
     // As far as the decoders were known when it was made.
     const vartml::PreprocessOptions& preprocess() const { return pixels_.options; }
+    // Else they are a guess.
+    bool knows_pixels() const {
+        return !pixels_.source.empty() && !pixels_.source.starts_with("the input's type");
+    }
     // The pixels for these decoders. False: they contradict each other, `failure` is filled.
     bool choose_pixels(const Settings& settings, std::span<const DecoderWish> wishes,
                        vartml::PixelChoice& choice, Failure& failure) const;

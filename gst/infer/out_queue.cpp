@@ -371,7 +371,7 @@ GstFlowReturn OutQueue::run_again(Entry& entry, Request* request) {
         const bool forbidden =
             context_.copies.count(CopyReason::import_refused, plan.direct->size_bytes());
         const bool copied =
-            !forbidden && plan.direct->copy(frame, plan.format.info, request->memory[picture].data);
+            !forbidden && plan.direct->copy(frame, plan.format, request->memory[picture].data);
         gst_buffer_unref(frame);
         if (forbidden) return GST_FLOW_ERROR;
         if (!copied) return GST_FLOW_OK;  // with the result that it has
@@ -566,14 +566,23 @@ void OutQueue::report_skip(const Entry& entry) {
     gst_element_post_message(context_.element, message);
 }
 
+// Whether frames are tensors, by their caps.
+bool OutQueue::are_tensors(const GstCaps* caps) const {
+    const auto format = frame_format(caps);
+    return format && format->tensor;
+}
+
 void OutQueue::answer_query(Entry& entry) {
     GstQuery* query = GST_QUERY_CAST(entry.object);
     bool result = gst_pad_peer_query(context_.src, query);
     if (GST_QUERY_TYPE(query) == GST_QUERY_ALLOCATION) {
         const std::shared_ptr<Lane> lane = loader_.lane();
         const InputIsTensor tensor = context_.settings.started().input_is_tensor;
+        GstCaps* caps = nullptr;
+        gst_query_parse_allocation(query, &caps, nullptr);
         const bool dense = tensor == InputIsTensor::yes ||
-                           (tensor == InputIsTensor::automatic && lane && lane->takes_pictures());
+                           (tensor == InputIsTensor::automatic && lane && lane->takes_pictures()) ||
+                           (caps && are_tensors(caps));
         answer_allocation(query, lane ? lane->depth() : 2, dense);
         result = true;
     }

@@ -67,6 +67,7 @@ private:
     void serve_head(std::unique_lock<std::mutex>& lock);
     GstFlowReturn push_frame(Entry& entry, bool done);
     GstFlowReturn push_event(Entry& entry);
+    bool are_tensors(const GstCaps* caps) const;
     void answer_query(Entry& entry);
     void finish_swap(Entry& entry);
     GstFlowReturn collect(Entry& entry);

@@ -107,6 +107,7 @@ bool suits_format(const Settings& settings, const Lane& lane, const GstCaps* cap
                   Failure& failure) {
     const auto format = frame_format(caps);
     if (!format) return true;  // said when the first frame comes
+    if (format->tensor) return suits_tensor(settings, lane, *format->tensor, failure);
     const RunnerTensor& input = lane.picture_tensor();
     if (settings.input_is_tensor != InputIsTensor::yes) {
         if (settings.region == InferenceRegion::roi) return true;

@@ -90,15 +90,22 @@ bool Preparer::make_plan(const std::shared_ptr<Lane>& lane, Failure& failure) {
     }
     FramePlan plan;
     plan.lane = lane;
-    if (!choose_pixels(*lane, plan, failure)) return false;
+    // Of a tensor nothing is to be chosen.
+    if (!format->tensor && !choose_pixels(*lane, plan, failure)) return false;
     plan.format = *std::move(format);
     plan.stream_id = stream_id_;
     plan.trace_stream = HostTrace::stream_index(stream_id_);
     plan.frame_duration = frame_duration(plan.format.info);
     const bool must = context_.settings.started().input_is_tensor == InputIsTensor::yes;
     const bool full = context_.settings.started().region == InferenceRegion::full_frame;
-    if (must || (full && context_.settings.started().input_is_tensor == InputIsTensor::automatic &&
-                 lane->takes_pictures())) {
+    if (plan.format.tensor) {
+        if (!suits_tensor(context_.settings.started(), *lane, *plan.format.tensor, failure))
+            return false;
+        std::string why;
+        plan.direct = FrameTensor::create(*lane, why);
+    } else if (must ||
+               (full && context_.settings.started().input_is_tensor == InputIsTensor::automatic &&
+                lane->takes_pictures())) {
         std::string why;
         plan.direct = FrameTensor::create(*lane, why);
         const CapsDifference d =
@@ -180,8 +187,8 @@ const vartml::Preprocessor* Preparer::region_preprocessor(const FramePlan& plan,
 // The frame is the tensor: no conversion, and no copy where the device reads its memory.
 Prepared Preparer::fill_directly(Entry& entry, GstBuffer* buffer, Request* request) {
     const FramePlan& plan = *entry.plan;
-    const FrameTensor::Result put = plan.direct->put(buffer, plan.format.info, *plan.lane, request,
-                                                     !context_.copies.import_refused);
+    const FrameTensor::Result put =
+        plan.direct->put(buffer, plan.format, *plan.lane, request, !context_.copies.import_refused);
     if (put.failed) {
         entry.error = {vartml::ErrorCode::io,
                        "the frame's memory cannot be mapped, or is smaller than the caps say"};

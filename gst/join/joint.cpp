@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
 #include "gst/support/in_place.h"
+#include "gst/support/tensor_caps.h"
 
 namespace vartml::gst {
 namespace {
@@ -83,7 +85,8 @@ std::optional<Matcher::Kept> find_metadata(Joint& joint, GstClockTime time, bool
 
 bool read_caps(JoinBranch& branch, GstCaps* caps) {
     const GstStructure* s = gst_caps_get_structure(caps, 0);
-    if (!g_str_has_prefix(gst_structure_get_name(s), "video/") ||
+    const std::string_view type = gst_structure_get_name(s);
+    if ((!type.starts_with("video/") && type != tensor_media_type) ||
         !gst_structure_get_int(s, "width", &branch.width) ||
         !gst_structure_get_int(s, "height", &branch.height)) {
         return false;

@@ -116,6 +116,7 @@ struct ById {
 constexpr ById by_id[] = {
     {"dec-unknown", Domain::stream, GST_STREAM_ERROR_TYPE_NOT_FOUND},
     {"infer-cache", Domain::resource, GST_RESOURCE_ERROR_OPEN_WRITE},
+    {"infer-camera", Domain::core, GST_CORE_ERROR_NEGOTIATION},
     {"infer-caps", Domain::core, GST_CORE_ERROR_NEGOTIATION},
     {"infer-copy-forbidden", Domain::stream, GST_STREAM_ERROR_WRONG_TYPE},
     {"infer-model-unreadable", Domain::resource, GST_RESOURCE_ERROR_OPEN_READ},

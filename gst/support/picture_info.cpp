@@ -153,10 +153,37 @@ std::string drm_fourcc(GstVideoFormat format) {
     return name;
 }
 
+namespace {
+
+vartml::Result<FrameFormat> tensor_format(const GstCaps* caps, TensorFrame&& tensor) {
+    FrameFormat result{};
+    gst_video_info_init(&result.info);
+    if (!gst_video_info_set_format(&result.info, GST_VIDEO_FORMAT_GRAY8, tensor.row_bytes,
+                                   tensor.rows))
+        return vartml::Error{vartml::ErrorCode::unsupported,
+                             "frames of " + tensor.name + " with " + std::to_string(tensor.rows) +
+                                 " rows of " + std::to_string(tensor.row_bytes) +
+                                 " bytes are larger than a buffer can be"};
+    (void)gst_structure_get_fraction(gst_caps_get_structure(caps, 0), "framerate",
+                                     &result.info.fps_n, &result.info.fps_d);
+    result.info.stride[0] = int(tensor.row_bytes);
+    result.info.size = gsize(tensor.row_bytes) * tensor.rows;
+    result.picture.width = tensor.width;
+    result.picture.height = tensor.height;
+    result.picture.pixel_aspect_ratio = 1;
+    result.tensor = std::move(tensor);
+    return result;
+}
+
+}  // namespace
+
 vartml::Result<FrameFormat> frame_format(const GstCaps* caps) {
+    auto tensor = tensor_frame(caps);
+    if (!tensor) return tensor.error();
+    if (*tensor) return tensor_format(caps, *std::move(*tensor));
     const vartml::Result<GstVideoInfo> info = video_info(caps);
     if (!info) return info.error();
-    FrameFormat result{*info, {}};
+    FrameFormat result{*info, {}, {}};
     for (const Format& format : formats) {
         if (format.gst == GST_VIDEO_INFO_FORMAT(&*info)) result.picture.format = format.pixel;
     }

@@ -3,10 +3,13 @@
 #pragma once
 #include <gst/video/video.h>
 
+#include <optional>
 #include <string>
 
 #include <vartml/preprocess.h>
 #include <vartml/result.h>
+
+#include "gst/support/tensor_caps.h"
 
 namespace vartml::gst {
 
@@ -20,8 +23,11 @@ std::string drm_fourcc(GstVideoFormat format);
 struct FrameFormat {
     GstVideoInfo info;  // for gst_video_frame_map; never a DMA_DRM info
     vartml::PictureInfo picture;
+    // Frames that are no pictures: `info` has their rows as pixels of one byte, `picture` their
+    // size alone.
+    std::optional<TensorFrame> tensor;
 };
-// Errors: unsupported naming the format or modifier.
+// Errors: unsupported naming the format or modifier, or as tensor_frame().
 vartml::Result<FrameFormat> frame_format(const GstCaps* caps);
 
 // A frame mapped for reading, unmapped by the destructor. The buffer must outlive it.

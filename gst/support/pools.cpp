@@ -243,7 +243,8 @@ GstAllocator* dmabuf_allocator_new() {
 
 namespace {
 
-// GstVideoBufferPool of 1.26 does not understand DMA_DRM caps; it gets those of the linear layout.
+// GstVideoBufferPool of 1.26 does not understand DMA_DRM caps, and none knows those of tensors; it
+// gets those of the linear layout.
 struct GstVartmlFramePool {
     GstVideoBufferPool parent;
 };
@@ -256,9 +257,9 @@ G_DEFINE_TYPE(GstVartmlFramePool, gst_vartml_frame_pool, GST_TYPE_VIDEO_BUFFER_P
 gboolean set_config(GstBufferPool* pool, GstStructure* config) {
     GstCaps* caps = nullptr;
     guint size, min, max;
-    if (gst_buffer_pool_config_get_params(config, &caps, &size, &min, &max) && caps &&
-        gst_video_is_dma_drm_caps(caps)) {
-        if (auto format = frame_format(caps)) {
+    if (gst_buffer_pool_config_get_params(config, &caps, &size, &min, &max) && caps) {
+        const auto format = frame_format(caps);
+        if (format && (format->tensor || gst_video_is_dma_drm_caps(caps))) {
             GstCaps* linear = gst_video_info_to_caps(&format->info);
             gst_buffer_pool_config_set_params(config, linear, size, min, max);
             gst_caps_unref(linear);

@@ -27,6 +27,22 @@ const CapsCase cases[] = {
      true},
     {"a dma-buf in the style before 1.24",
      "video/x-raw(memory:DMABuf),format=NV12,width=64,height=48,framerate=30/1", true},
+    {"a tensor by fourcc",
+     "video/x-raw(memory:DMABuf),format=DMA_DRM,drm-format=HB43,width=16,height=12,framerate=30/1",
+     true},
+    {"a tensor by its own type",
+     "application/x-vartml-tensor,data-type=bf16,layout=HCWNC4,channels=3,width=16,height=12,"
+     "framerate=30/1",
+     true},
+    {"a tensor in a tiled dma-buf",
+     "video/"
+     "x-raw(memory:DMABuf),format=DMA_DRM,drm-format=HB43:0x0100000000000002,width=16,height=12,"
+     "framerate=30/1",
+     false},
+    {"a tensor in a layout of no picture",
+     "application/x-vartml-tensor,data-type=bf16,layout=GENERIC,channels=3,width=16,height=12,"
+     "framerate=30/1",
+     false},
     {"a tiled dma-buf",
      "video/"
      "x-raw(memory:DMABuf),format=DMA_DRM,drm-format=NV12:0x0100000000000002,width=64,height=48,"

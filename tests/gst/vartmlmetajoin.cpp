@@ -162,6 +162,22 @@ TEST_F(MetaJoin, OneMetaFrameServesSeveralPictures) {
     EXPECT_TRUE(push_main(4 * step).empty());
 }
 
+// Behind a camera whose hardware makes the model's input.
+TEST_F(MetaJoin, MetadataMayComeOnTensors) {
+    for (const char* caps :
+         {"application/x-vartml-tensor,data-type=int8,layout=HCWNC4,channels=3,width=320,"
+          "height=180,framerate=25/1",
+          "video/x-raw(memory:DMABuf),format=DMA_DRM,drm-format=HC48,width=320,height=180,"
+          "framerate=25/1"}) {
+        SCOPED_TRACE(caps);
+        if (main_) again();
+        open(large, caps);
+        push_meta(0);
+        push_meta(10 * step);
+        EXPECT_EQ(push_main(0), (std::vector<Box>{scaled_}));
+    }
+}
+
 TEST_F(MetaJoin, WaitsForTheMetadataThatAFileBringsLater) {
     open();
     std::thread pictures([this] { EXPECT_EQ(push_main(step), (std::vector<Box>{scaled_})); });

@@ -59,6 +59,7 @@ public:
         const auto in = fake_input(), out = fake_output();
         infos_[0][0] = {vart_info(in.name, in.cpu, INPUT, CPU)};
         infos_[0][1] = {vart_info(in.name, *in.hw, INPUT, HW)};
+        if (in.hw->quantisation) quant_.scale = in.hw->quantisation->scale;
         if (model_->second_input) {
             const auto size = fake_second_input();
             infos_[0][0].push_back(vart_info(size.name, size.cpu, INPUT, CPU));
@@ -94,8 +95,7 @@ public:
         throw std::runtime_error("no tensor " + name);
     }
     const vart::QuantParameters& get_quant_parameters(const std::string&) const override {
-        static const vart::QuantParameters none{1.0, 0, vart::RoundingMode::UNKNOWN};
-        return none;
+        return quant_;
     }
     size_t get_num_input_tensors() const override { return infos_[0][0].size(); }
     size_t get_num_output_tensors() const override { return 1; }
@@ -245,6 +245,7 @@ private:
 
     const std::shared_ptr<FakeModel> model_;
     std::vector<vart::NpuTensorInfo> infos_[2][2];
+    vart::QuantParameters quant_{1.0, 0, vart::RoundingMode::UNKNOWN};
     mutable std::vector<void*> memory_;
     std::deque<Run> pending_;
     std::deque<Run> lost_;
@@ -279,6 +280,16 @@ vartml::TensorInfo fake_input() {
         case FakeInput::four_bytes:
             t.cpu = make_view(DataType::uint8, Layout::NCHW, {1, 3, fake_height, fake_width});
             t.hw = hw_view(t.cpu, Layout::HCWNC4, DataType::uint8);
+            break;
+        case FakeInput::codes:
+            t.cpu = make_view(DataType::float32, Layout::NCHW, {1, 3, fake_height, fake_width});
+            t.hw = hw_view(t.cpu, Layout::HCWNC4, DataType::int8);
+            t.hw->quantisation = {1.0 / 64, 0};
+            break;
+        case FakeInput::permuted:
+            t.cpu = make_view(DataType::float32, Layout::NCHW, {1, 3, fake_height, fake_width});
+            t.hw = make_view(DataType::float32, Layout::GENERIC, {1, fake_width, fake_height, 3},
+                             {0, 3, 2, 1});
             break;
     }
     return t;

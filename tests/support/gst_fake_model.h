@@ -22,6 +22,8 @@ enum class FakeInput {
     floats,      // [1,3,12,16] fp32, HW view HCWNC4 bf16
     picture,     // [1,12,16,3] uint8 that takes the bytes of an RGB picture, HW view NHWC
     four_bytes,  // [1,3,12,16] uint8, HW view HCWNC4
+    codes,       // [1,3,12,16] fp32, HW view HCWNC4 int8 in steps of 1/64
+    permuted,    // [1,3,12,16] fp32, HW view GENERIC
 };
 
 // Output `scores` [1,4] fp32 in both views: scores[0] is the number of the run from 0 (warm-up not

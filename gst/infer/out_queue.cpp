@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "gst/infer/trace.h"
+#include "gst/support/camera_format.h"
 #include "gst/support/events.h"
 #include "gst/support/pools.h"
 
@@ -566,10 +567,10 @@ void OutQueue::report_skip(const Entry& entry) {
     gst_element_post_message(context_.element, message);
 }
 
-// Whether frames are tensors, by their caps.
+// Whether frames are tensors, by their caps or by the camera that they come from.
 bool OutQueue::are_tensors(const GstCaps* caps) const {
     const auto format = frame_format(caps);
-    return format && format->tensor;
+    return format && (format->tensor || camera_tensor(context_.element, *format));
 }
 
 void OutQueue::answer_query(Entry& entry) {

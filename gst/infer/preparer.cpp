@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "gst/infer/trace.h"
+#include "gst/support/camera_format.h"
 #include "gst/support/decoder_query.h"
 
 namespace vartml::gst::infer {
@@ -88,6 +89,7 @@ bool Preparer::make_plan(const std::shared_ptr<Lane>& lane, Failure& failure) {
         failure.error = format.error();
         return false;
     }
+    if (!format->tensor) format->tensor = camera_tensor(context_.element, *format);
     FramePlan plan;
     plan.lane = lane;
     // Of a tensor nothing is to be chosen.

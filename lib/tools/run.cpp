@@ -240,13 +240,14 @@ Result<RunMeasurement> measure(const RunOptions& o, std::vector<Activation>& act
 
 using vart::TensorType;
 
-Result<std::string> compiled_model(const std::string& model) {
+Result<std::string> compiled_model(const std::string& model,
+                                   const std::vector<std::string>& arguments) {
     std::error_code error;
     if (!std::filesystem::exists(model, error))
         return Error{ErrorCode::not_found,
                      model + ": " + (error ? error.message() : "no such file")};
     if (!model.ends_with(".onnx")) return model;
-    CompileOptions options;
+    CompileOptions options{.arguments = arguments};
     // This very program, wherever it was moved to.
     if (!std::getenv("VARTML_COMPILER")) options.compiler = doctor::own_program();
     options.progress = [](int percent, const std::string& stage) {
@@ -455,8 +456,11 @@ int Run::measure_and_report() {
 }
 
 int Run::compare() {
-    if (o_.expect_dir.empty()) return exit_done;
     Activation& first = activations_[0];
+    if (!o_.save_dir.empty())
+        if (auto saved = save_outputs(o_, *first.runner, first.buffers[0].outputs); !saved)
+            return fail(saved.error());
+    if (o_.expect_dir.empty()) return exit_done;
     auto is_good = check_outputs(o_, path_, *first.runner, first.buffers[0].outputs);
     if (!is_good) return fail(is_good.error());
     return *is_good ? exit_done : exit_not_expected;

@@ -43,7 +43,7 @@ struct ProfileOptions {
 struct RunOptions {
     std::string model;
     std::vector<std::string> input_files;  // NAME=FILE
-    std::string inputs_dir, expect_dir, json_file;
+    std::string inputs_dir, expect_dir, save_dir, json_file;
     std::optional<double> tolerance;
     std::string numerics = "auto", view = "auto", device;
     unsigned warmup = 5, iterations = 40, in_flight = 1, threads = 0, activations = 1;
@@ -80,6 +80,10 @@ Result<RunBuffers> make_buffers(const RunOptions& o, const vart::Runner& runner,
 Result<bool> check_outputs(const RunOptions& o, const std::string& path, vart::Runner& runner,
                            TensorBatch& outputs);
 
+// Writes each output to <--save-outputs>/output_<i>.npy, as --expect reads them, and prints a line
+// per output. Makes the folder where it is missing. Errors: io.
+Result<void> save_outputs(const RunOptions& o, const vart::Runner& runner, TensorBatch& outputs);
+
 // The measurement of `vartml run`: jobs submitted and waited for, on each activation.
 
 struct Activation {
@@ -107,8 +111,10 @@ Result<RunMeasurement> measure(const RunOptions& o, std::vector<Activation>& act
 
 // From the MODEL of `vartml run` to runners of it.
 
-// The compiled model's path: `model` itself, or what an ONNX file was compiled to.
-Result<std::string> compiled_model(const std::string& model);
+// The compiled model's path: `model` itself, or what an ONNX file was compiled to, with these
+// options of `vartml compile`.
+Result<std::string> compiled_model(const std::string& model,
+                                   const std::vector<std::string>& arguments = {});
 
 // Fills the views of `o` that --view leaves to the model: HW where every tensor of that direction
 // has it.
@@ -155,6 +161,11 @@ std::shared_ptr<profiling::Collector> make_collector(const ProfileModel& model,
 // recorded.
 Result<void> finish_profile(const ProfileModel& model, const RunOptions& o,
                             std::vector<Activation>& activations, RunMeasurement& m);
+
+// The same, but as raw buffers in `folder` and without a word; their paths. Errors: the same.
+Result<std::vector<std::string>> write_raw_buffers(const ProfileModel& model, const RunOptions& o,
+                                                   std::vector<Activation>& activations,
+                                                   RunMeasurement& m, const std::string& folder);
 
 // Why a run without recording has no figures of the device, and which option gives them.
 void explain_no_profile(const vart::Runner& runner, RunMeasurement& m);

@@ -49,6 +49,9 @@ void add_data(CLI::App& app, RunOptions& o, Words& words) {
     app.add_option("--expect", o.expect_dir,
                    "folder with output_<i>.npy or .pb; exit 6 if the outputs differ")
         ->type_name("DIR");
+    app.add_option("--save-outputs", o.save_dir,
+                   "write the outputs to this folder, as output_<i>.npy")
+        ->type_name("DIR");
     app.add_option("--tolerance", o.tolerance, "replaces the limit of the comparison of --expect")
         ->type_name("T")
         ->check(number_from(0))

@@ -184,31 +184,43 @@ std::shared_ptr<profiling::Collector> make_collector(const ProfileModel& model,
     return std::make_shared<profiling::Collector>(o);
 }
 
-Result<void> finish_profile(const ProfileModel& model, const RunOptions& o,
-                            std::vector<Activation>& activations, RunMeasurement& m) {
-    const ProfileOptions& p = o.profile;
+namespace {
+
+// What the activations recorded, and what `m` says of the device.
+Result<ProfileSamples> take_samples(const ProfileModel& model, const RunOptions& o,
+                                    std::vector<Activation>& activations, RunMeasurement& m) {
     ProfileSamples s{.descriptor = model.descriptor,
-                     .options = p,
+                     .options = o.profile,
                      .context = {.descriptor = &model.descriptor,
                                  .descriptor_id = model.descriptor_id,
                                  .boot_id = profiling::boot_id_of_kernel(),
                                  .pid = static_cast<uint32_t>(::getpid())},
                      .realtime_offset_ns = realtime_ns() - profiling::monotonic_ns(),
-                     .requested = p.num_samples * activations.size()};
+                     .requested = o.profile.num_samples * activations.size()};
     explain_missing(model, m);
-    if (auto done = collect(activations, s, m); !done) return done;
+    if (auto done = collect(activations, s, m); !done) return done.error();
     if (s.captures.empty())
         return Error{ErrorCode::not_found,
                      "no inference was recorded: all of them lie behind the end of "
                      "--profiling-duration"};
     take_peaks(model.descriptor, m, o.threads, s.context);
     m.verdict = verdict_text(s);
+    return s;
+}
+
+}  // namespace
+
+Result<void> finish_profile(const ProfileModel& model, const RunOptions& o,
+                            std::vector<Activation>& activations, RunMeasurement& m) {
+    const ProfileOptions& p = o.profile;
+    const auto samples = take_samples(model, o, activations, m);
+    if (!samples) return samples.error();
     note_operators(model, p);
-    if (p.wants_files() && s.captures.size() < s.requested)
+    if (p.wants_files() && samples->captures.size() < samples->requested)
         log(LogLevel::warning, "",
-            "--profiling-num-samples: asked for " + number(s.requested) + ", recorded " +
-                number(s.captures.size()));
-    return p.wants_files() ? write_profile_files(s) : Result<void>();
+            "--profiling-num-samples: asked for " + number(samples->requested) + ", recorded " +
+                number(samples->captures.size()));
+    return p.wants_files() ? write_profile_files(*samples) : Result<void>();
 }
 
 void explain_no_profile(const vart::Runner& runner, RunMeasurement& m) {
@@ -313,6 +325,15 @@ Result<void> write_profile_files(const ProfileSamples& s) {
         if (s.options.wants(writer.type))
             if (auto done = writer.write(s, folder); !done) return done;
     return {};
+}
+
+Result<std::vector<std::string>> write_raw_buffers(const ProfileModel& model, const RunOptions& o,
+                                                   std::vector<Activation>& activations,
+                                                   RunMeasurement& m, const std::string& folder) {
+    const auto samples = take_samples(model, o, activations, m);
+    if (!samples) return samples.error();
+    if (auto done = write_buffers(*samples, folder); !done) return done.error();
+    return buffers_of(*samples, folder);
 }
 
 }  // namespace vartml::tools

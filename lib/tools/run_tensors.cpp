@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 
 #include <vartml/model.h>
 
 #include "lib/base/convert.h"
+#include "lib/base/file.h"
 #include "lib/model/compiled_model.h"
 #include "lib/tools/tensor_file.h"
 #include "lib/tools/verify/compare.h"
@@ -153,6 +155,26 @@ Result<RunBuffers> make_buffers(const RunOptions& o, const vart::Runner& runner,
     for (const auto& info : runner.get_tensors_info(TensorDirection::OUTPUT, o.output_view))
         for (auto& frame : buffers.outputs) frame.push_back(runner.allocate_npu_tensor(info));
     return buffers;
+}
+
+Result<void> save_outputs(const RunOptions& o, const vart::Runner& runner, TensorBatch& outputs) {
+    std::error_code error;
+    std::filesystem::create_directories(o.save_dir, error);
+    if (!std::filesystem::is_directory(o.save_dir, error))
+        return Error{ErrorCode::io, "--save-outputs: " + o.save_dir +
+                                        " cannot be made a folder; name one that can be written"};
+    for (size_t i = 0; i < outputs[0].size(); ++i) {
+        const auto data = output_data(o, runner, outputs[0][i]);
+        if (!data) return data.error();
+        const std::string path =
+            without_trailing_slashes(o.save_dir) + "/output_" + std::to_string(i) + ".npy";
+        if (auto done = replace_file(path, npy_of(*data), Durability::none); !done)
+            return Error{done.error().code, "--save-outputs: " + done.error().message};
+        std::printf("output '%s': %s %s, %s\n", outputs[0][i].get_info().name.c_str(),
+                    std::string(to_string(data->type)).c_str(), shape_text(data->shape).c_str(),
+                    path.c_str());
+    }
+    return {};
 }
 
 Result<bool> check_outputs(const RunOptions& o, const std::string& path, vart::Runner& runner,

@@ -27,13 +27,14 @@ std::optional<std::string_view> value_of(std::string_view header, std::string_vi
     return header.substr(begin);
 }
 
+constexpr std::pair<std::string_view, DataType> npy_types[] = {
+    {"<f4", DataType::float32}, {"<f2", DataType::fp16},   {"<f8", DataType::float64},
+    {"|b1", DataType::boolean}, {"|i1", DataType::int8},   {"|u1", DataType::uint8},
+    {"<i2", DataType::int16},   {"<u2", DataType::uint16}, {"<i4", DataType::int32},
+    {"<u4", DataType::uint32},  {"<i8", DataType::int64},  {"<u8", DataType::uint64}};
+
 DataType type_of(std::string_view descr) {
-    constexpr std::pair<std::string_view, DataType> table[] = {
-        {"<f4", DataType::float32}, {"<f2", DataType::fp16},   {"<f8", DataType::float64},
-        {"|b1", DataType::boolean}, {"|i1", DataType::int8},   {"|u1", DataType::uint8},
-        {"<i2", DataType::int16},   {"<u2", DataType::uint16}, {"<i4", DataType::int32},
-        {"<u4", DataType::uint32},  {"<i8", DataType::int64},  {"<u8", DataType::uint64}};
-    for (const auto& [text, type] : table)
+    for (const auto& [text, type] : npy_types)
         if (descr == text) return type;
     return DataType::unknown;
 }
@@ -94,6 +95,33 @@ Result<TensorData> parse_npy(const std::string& bytes, const std::string& what) 
     data.bytes.resize(size);
     if (size != 0) std::memcpy(data.bytes.data(), bytes.data() + begin + length, size);
     return data;
+}
+
+std::string npy_of(const TensorData& data) {
+    const bool widens = data.type == DataType::bf16;
+    std::string_view descr = "<f4";
+    for (const auto& [text, type] : npy_types)
+        if (data.type == type) descr = text;
+    std::string header =
+        "{'descr': '" + std::string(descr) + "', 'fortran_order': False, 'shape': (";
+    for (const int64_t d : data.shape) header += std::to_string(d) + ",";
+    header += "), }";
+    // given, the format's document: what precedes the elements is a multiple of 64 bytes and ends
+    // in a newline
+    constexpr size_t before = 10, multiple = 64;
+    header.append(multiple - 1 - (before + header.size()) % multiple, ' ');
+    header += '\n';
+    std::string bytes("\x93NUMPY\x01\x00", 8);
+    bytes += static_cast<char>(header.size() & 0xff);
+    bytes += static_cast<char>(header.size() >> 8);
+    bytes += header;
+    if (!widens)
+        return bytes.append(reinterpret_cast<const char*>(data.bytes.data()), data.bytes.size());
+    for (size_t i = 0; i + 1 < data.bytes.size(); i += 2) {
+        bytes.append(2, '\0');
+        bytes.append(reinterpret_cast<const char*>(data.bytes.data()) + i, 2);
+    }
+    return bytes;
 }
 
 Result<TensorData> read_tensor(const std::string& path) {

@@ -22,6 +22,10 @@ Result<TensorData> read_tensor(const std::string& path);
 // The bytes of a .npy file. `what` begins each sentence.
 Result<TensorData> parse_npy(const std::string& bytes, const std::string& what);
 
+// The same the other way: little endian, in the order of C. NumPy has no bfloat16: those become
+// float32.
+std::string npy_of(const TensorData& data);
+
 // `<folder>/<stem>_<index>` with the ending .npy or .pb, whichever exists; nothing if none does.
 std::optional<std::string> find_tensor_file(const std::string& folder, const std::string& stem,
                                             size_t index);

@@ -40,6 +40,30 @@ TEST(Npy, GivesTypeShapeAndBytes) {
     EXPECT_TRUE(scalar->shape.empty());
 }
 
+TEST(Npy, IsReadAsItWasWritten) {
+    for (const std::vector<int64_t>& shape :
+         {std::vector<int64_t>{}, std::vector<int64_t>{3}, std::vector<int64_t>{1, 2, 3}}) {
+        TensorData data{DataType::int16, shape, {}};
+        size_t count = 1;
+        for (const int64_t d : shape) count *= static_cast<size_t>(d);
+        for (size_t i = 0; i < 2 * count; ++i) data.bytes.push_back(std::byte(i + 1));
+        const std::string bytes = npy_of(data);
+        const auto read = parse_npy(bytes, "a.npy");
+        ASSERT_TRUE(read) << read.error().message;
+        EXPECT_EQ(read->type, data.type);
+        EXPECT_EQ(read->shape, data.shape);
+        EXPECT_EQ(read->bytes, data.bytes);
+        EXPECT_EQ((bytes.size() - data.bytes.size()) % 64, 0U);
+    }
+    const TensorData half{DataType::bf16, {1}, {std::byte(0x80), std::byte(0x3f)}};  // 1
+    const auto whole = parse_npy(npy_of(half), "a.npy");
+    ASSERT_TRUE(whole) << whole.error().message;
+    EXPECT_EQ(whole->type, DataType::float32);
+    float value = 0;
+    std::memcpy(&value, whole->bytes.data(), sizeof value);
+    EXPECT_EQ(value, 1.0f);
+}
+
 TEST(Npy, NamesWhatIsWrong) {
     const std::string good = "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }";
     const std::pair<std::string, const char*> rows[] = {

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# `vartml run` as its users call it: exit statuses, console, JSON. $1 is the program.
+# `vartml run` as its users call it: exit statuses, console, JSON. $1 is the program, $2 a small model.
 set -u
 program=$1
 folder=$(mktemp -d)
@@ -32,6 +32,12 @@ expect 2 "--tolerance: is 'nan'" "$program" verify x.onnx --tolerance nan
 expect 2 "--threshold: is 'nan'" "$program" diff --threshold nan a b
 echo nonsense >"$folder/bad.rai"
 expect 4 'bad.rai' "$program" run "$folder/bad.rai"
+
+# What is saved is what is expected of the next run.
+expect 0 "^output '.*': fp32 .*/saved/output_0.npy" "$program" run "$2" -n 1 --save-outputs "$folder/a/saved"
+[ -f "$folder/a/saved/output_0.npy" ] || { echo "FAILED: nothing is saved"; failures=$((failures + 1)); }
+expect 0 'as expected' "$program" run "$2" -n 1 --expect "$folder/a/saved"
+expect 1 '--save-outputs: .*name one that can be written' "$program" run "$2" -n 1 --save-outputs "$folder/bad.rai"
 
 model=${VARTML_SHARED:-}/models/mnist_cntk
 if [ -f "$model/model.onnx" ]; then

@@ -41,6 +41,7 @@ int doctor(int argc, const char* const* argv);
 int import_vvas(int argc, const char* const* argv);
 int inspect(int argc, const char* const* argv);
 int opstats(int argc, const char* const* argv);
+int profile(int argc, const char* const* argv);
 int run(int argc, const char* const* argv);
 int verify(int argc, const char* const* argv);
 

@@ -28,6 +28,7 @@ const std::vector<Command>& commands() {
         {"import-vvas", "turn a VVAS configuration into a launch line and a sidecar", import_vvas},
         {"inspect", "show, verify or unpack a compiled model", inspect},
         {"opstats", "show what a run left behind: operators, trace, what bounds it", opstats},
+        {"profile", "say where the time of an inference goes, as one page", profile},
         {"run", "run a model, measure and compare", run},
         {"verify", "compare a compiled model with ONNX Runtime, stage by stage", verify},
     };

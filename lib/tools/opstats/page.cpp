@@ -115,6 +115,7 @@ public:
     std::string of(const Timeline& timeline) {
         json_.open('{');
         add_head();
+        if (parts_.nodes) add_nodes(*parts_.nodes);
         add_notes();
         add_verdict();
         add_table<SummaryRow>("operators", operator_columns, operator_rows(), max_operators_bytes);
@@ -150,6 +151,7 @@ private:
     }
 
     void add_head();
+    void add_nodes(const NodeTable& nodes);
     void add_notes();
     void add_verdict();
     std::vector<SummaryRow> operator_rows() const;
@@ -194,6 +196,15 @@ void PageJson::add_head() {
     json_.open('{');
     json_.member("ops_per_s", header_.peak_ops_per_s);
     json_.member("bytes_per_s", header_.peak_bytes_per_s);
+    json_.close('}');
+}
+
+void PageJson::add_nodes(const NodeTable& nodes) {
+    add_table<NodeRow>("nodes", node_columns(), nodes.rows, max_operators_bytes);
+    json_.key("nodes_of");
+    json_.open('{');
+    number("ms", nodes.ms, 3);
+    json_.member("inferences", nodes.inferences);
     json_.close('}');
 }
 

@@ -10,6 +10,7 @@
 #include "lib/base/file.h"
 #include "lib/tools/opstats/buffer_file.h"
 #include "lib/tools/opstats/layers.h"
+#include "lib/tools/opstats/nodes.h"
 #include "lib/tools/opstats/summary.h"
 #include "lib/tools/opstats/verdict.h"
 #include "lib/trace/descriptor.h"
@@ -21,6 +22,7 @@ struct PageParts {
     const Verdict& verdict;
     std::span<const LayerRow> layers;        // empty: there is no estimate
     std::span<const double> round_trips_us;  // of the inferences of the run; empty: no histogram
+    const NodeTable* nodes = nullptr;        // nullptr: the page begins with the capture
 };
 
 // Numbers have the digits of the summary and of the layers' CSV. Same input, same bytes; at most

@@ -8,6 +8,7 @@
 
 #include "lib/base/places.h"
 #include "lib/base/process.h"
+#include "lib/compile/onnx/exact_products.h"
 #include "lib/compile/onnx/import.h"
 #include "lib/model/entries.h"
 
@@ -73,10 +74,11 @@ Result<OnnxRuntime> OnnxRuntime::find() {
     return found;
 }
 
-Result<void> OnnxRuntime::run_program(const std::string& model, Child& child) const {
+Result<void> OnnxRuntime::run_program(const std::string& model, const std::string& file,
+                                      Child& child) const {
     std::error_code error;
     child.arguments.insert(child.arguments.begin(), program_);
-    child.arguments.insert(child.arguments.begin() + 2, fs::absolute(model, error).string());
+    child.arguments.insert(child.arguments.begin() + 2, fs::absolute(file, error).string());
     child.time_limit = limits_.time;
     child.memory_limit = limits_.memory;
     child.cancel = cancel_;
@@ -97,7 +99,7 @@ Result<std::vector<NamedTensor>> OnnxRuntime::inputs(const std::string& model) c
     child.on_line = [&](std::string_view line) {
         understood = parse_tensor_line(line, inputs.emplace_back()) && understood;
     };
-    if (auto done = run_program(model, child); !done) return done.error();
+    if (auto done = run_program(model, model, child); !done) return done.error();
     if (!understood)
         return Error{ErrorCode::device,
                      model + ": has an input of a type that no tensor of ours has"};
@@ -108,7 +110,14 @@ Result<void> OnnxRuntime::run_folder(const std::string& model, const std::string
                                      const std::string& level, const std::string& out) const {
     Child child;
     child.arguments = {"run", folder, level, out};
-    return run_program(model, child);
+    // A model without such a twin runs as it is.
+    const fs::path twin = fs::path(out) / "exact.onnx";
+    const auto is_written = onnx::write_exact_products(model, twin.string());
+    if (!is_written || !*is_written) return run_program(model, model, child);
+    auto ran = run_program(model, twin.string(), child);
+    std::error_code error;
+    fs::remove(twin, error);
+    return ran;
 }
 
 Result<std::map<std::string, TensorData>> OnnxRuntime::run(const std::string& model,

@@ -49,13 +49,14 @@ public:
                                                   const std::vector<std::string>& keep = {},
                                                   const std::string& level = "disabled") const;
     // From the request in `folder` to the outputs in `out`, which exists; `level` is what is done
-    // to the graph: "disabled", "basic", "extended", "all". Errors: device with ONNX Runtime's
-    // sentence.
+    // to the graph: "disabled", "basic", "extended", "all". Products of 8 bits are exact on every
+    // processor. Errors: device with ONNX Runtime's sentence.
     Result<void> run_folder(const std::string& model, const std::string& folder,
                             const std::string& level, const std::string& out) const;
 
 private:
-    Result<void> run_program(const std::string& model, Child& child) const;
+    // `file` is run, `model` named.
+    Result<void> run_program(const std::string& model, const std::string& file, Child& child) const;
 
     std::string program_, version_;
     Limits limits_;

@@ -379,13 +379,24 @@ const Case cases[] = {
          "f32[1,6,6,6]\noutput %y",
      X "const %w_1 : f32[6,4,3,3] = {0}\nconst %a.bias : f32[6] = {0}\n%y = Conv+Relu %x, %w_1, "
        "%a.bias : f32[1,6,6,6]\noutput %y"},
-    {"LeavesNegativeFactorsBehindReluAlone", fold_scale_bias,
+    {"TurnsTheBoundOfReluWithANegativeFactor", fold_scale_bias,
      X W "const %s : f32[] = {-0.25}\n%a = Conv+Relu %x, %w, %b : f32[1,6,6,6]\n%y = Mul %s, %a : "
          "f32[1,6,6,6]\noutput %y",
-     ""},
-    {"LeavesShiftsBehindReluAlone", fold_scale_bias,
+     X "const %w_1 : f32[6,4,3,3] = {0}\nconst %a.bias : f32[6] = {0}\n%y = Conv+Clip %x, %w_1, "
+       "%a.bias {Clip.max=0.0} : f32[1,6,6,6]\noutput %y"},
+    {"MovesTheBoundOfReluByAShift", fold_scale_bias,
      X W "const %s : f32[] = {0.25}\n%a = Conv+Relu %x, %w, %b : f32[1,6,6,6]\n%y = Add %s, %a : "
          "f32[1,6,6,6]\noutput %y",
+     X "const %w_1 : f32[6,4,3,3] = {0}\nconst %a.bias : f32[6] = {0}\n%y = Conv+Clip %x, %w_1, "
+       "%a.bias {Clip.min=0.25} : f32[1,6,6,6]\noutput %y"},
+    {"MovesBothBoundsOfClip", fold_scale_bias,
+     X W "const %s : f32[] = {-2}\n%a = Conv+Clip %x, %w, %b {Clip.max=6.0, Clip.min=-1.0} : "
+         "f32[1,6,6,6]\n%y = Mul %s, %a : f32[1,6,6,6]\noutput %y",
+     X "const %w_1 : f32[6,4,3,3] = {0}\nconst %a.bias : f32[6] = {0}\n%y = Conv+Clip %x, %w_1, "
+       "%a.bias {Clip.max=2.0, Clip.min=-12.0} : f32[1,6,6,6]\noutput %y"},
+    {"LeavesShiftsPerChannelBehindReluAlone", fold_scale_bias,
+     X W "const %s : f32[6,1,1] = {1, 2, 3, 4, 5, 6}\n%a = Conv+Relu %x, %w, %b : "
+         "f32[1,6,6,6]\n%y = Add %s, %a : f32[1,6,6,6]\noutput %y",
      ""},
 
     // ---- hoist_activation
@@ -411,9 +422,9 @@ const Case cases[] = {
 
     // ---- fuse_scale_bias
     {"ShiftBehindAnActivation", fuse_scale_bias,
-     X W "const %s : f32[1] = {0.25}\n%a = Conv+Relu %x, %w, %b : f32[1,6,6,6]\n%y = Add %s, %a : "
+     X W "const %s : f32[1] = {0.25}\n%a = Conv+SiLU %x, %w, %b : f32[1,6,6,6]\n%y = Add %s, %a : "
          "f32[1,6,6,6]\noutput %y",
-     X W "const %s_1 : f32[1,6,1,1] = {0}\n%y = Conv+Relu+Add %x, %w, %b, %s_1 : "
+     X W "const %s_1 : f32[1,6,1,1] = {0}\n%y = Conv+SiLU+Add %x, %w, %b, %s_1 : "
          "f32[1,6,6,6]\noutput %y"},
     {"LeavesConstantsPerRowBehindAlone", fuse_scale_bias,
      X W "const %s : f32[6,1] = {0.25}\n%a = Conv+Relu %x, %w, %b : f32[1,6,6,6]\n%y = Add %s, %a "

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <optional>
 
 #include "lib/graph/numbers.h"
 #include "lib/graph/ops.h"
@@ -172,14 +174,56 @@ struct Affine {
     ValueId input = none;
 };
 
-// Whether scaling before the fused parts is the same as scaling behind them: there are none, or one
-// that keeps positive factors.
-bool parts_commute(const Node& node, const Affine& affine) {
-    if (node.fused.empty()) return true;
-    const std::string& part = node.fused[0].kind;
-    if (node.fused.size() > 1 || (part != "Relu" && part != "LeakyRelu")) return false;
-    return std::ranges::all_of(affine.scale, [](double v) { return v > 0; }) &&
-           std::ranges::all_of(affine.shift, [](double v) { return v == 0; });
+// The bounds of an operation that does nothing but bound; nullopt of others.
+struct Bounds {
+    double low, high;
+};
+std::optional<Bounds> bounds_of(const graph::Operation& part) {
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    constexpr float most = std::numeric_limits<float>::max();
+    if (part.kind == "Relu") return Bounds{0, infinity};
+    if (part.kind != "Clip") return std::nullopt;
+    const float low = part.get("min", -most), high = part.get("max", most);
+    return Bounds{low <= -most ? -infinity : static_cast<double>(low),
+                  high >= most ? infinity : static_cast<double>(high)};
+}
+
+// What scale and shift make of bounds that come before them; nullopt where that differs from
+// channel to channel.
+std::optional<Bounds> moved(const Bounds& bounds, const Affine& affine) {
+    std::optional<Bounds> result;
+    for (size_t c = 0; c < affine.scale.size(); ++c) {
+        const double a = affine.scale[c], b = affine.shift[c];
+        if (a == 0) return std::nullopt;
+        Bounds own{a * bounds.low + b, a * bounds.high + b};
+        if (a < 0) std::swap(own.low, own.high);
+        if (result && (result->low != own.low || result->high != own.high)) return std::nullopt;
+        result = own;
+    }
+    return result;
+}
+
+graph::Operation bounding(const Bounds& bounds) {
+    if (bounds.low == 0 && std::isinf(bounds.high)) return {"Relu", {}};
+    graph::Operation clip{"Clip", {}};
+    if (!std::isinf(bounds.low)) clip.attributes["min"] = static_cast<float>(bounds.low);
+    if (!std::isinf(bounds.high)) clip.attributes["max"] = static_cast<float>(bounds.high);
+    return clip;
+}
+
+// The parts of a node that gives with scale and shift before them what it gave with those behind
+// them; nullopt where there are no such parts.
+std::optional<std::vector<graph::Operation>> parts_behind(const Node& node, const Affine& affine) {
+    if (node.fused.empty()) return node.fused;
+    if (node.fused.size() > 1) return std::nullopt;
+    if (const auto bounds = bounds_of(node.fused[0])) {
+        const auto behind = moved(*bounds, affine);
+        return behind ? std::optional(std::vector{bounding(*behind)}) : std::nullopt;
+    }
+    const bool commutes = node.fused[0].kind == "LeakyRelu" &&
+                          std::ranges::all_of(affine.scale, [](double v) { return v > 0; }) &&
+                          std::ranges::all_of(affine.shift, [](double v) { return v == 0; });
+    return commutes ? std::optional(node.fused) : std::nullopt;
 }
 
 // Lets the node that makes `affine.input` give the result of the node at `index`, if it can take
@@ -187,9 +231,11 @@ bool parts_commute(const Node& node, const Affine& affine) {
 bool fold_into_producer(Rewriter& rewriter, size_t index, const Affine& affine) {
     if (!rewriter.producer(affine.input) || !rewriter.has_one_use(affine.input)) return false;
     const auto host = static_cast<size_t>(rewriter.producer_index(affine.input));
-    if (!is_linear(rewriter, rewriter.node(host)) || !parts_commute(rewriter.node(host), affine) ||
+    auto parts = parts_behind(rewriter.node(host), affine);
+    if (!parts || !is_linear(rewriter, rewriter.node(host)) ||
         !absorb_affine(rewriter, host, affine.scale, affine.shift))
         return false;
+    rewriter.node(host).fused = std::move(*parts);
     rewriter.node(host).outputs = rewriter.node(index).outputs;
     Rewriter::merge_sources(rewriter.node(host), rewriter.node(index));
     rewriter.remove(rewriter.node(index));
@@ -294,6 +340,8 @@ Affine affine_of_arithmetic(const Rewriter& rewriter, const Node& node, ValueId 
     return finite ? affine : Affine();
 }
 
+}  // namespace
+
 bool fold_scale_bias_at(Rewriter& rewriter, size_t index) {
     const Node& node = rewriter.node(index);
     constexpr std::string_view kinds[] = {"Add", "Div", "Mul", "Sub"};
@@ -314,8 +362,6 @@ bool fold_scale_bias_at(Rewriter& rewriter, size_t index) {
     }
     return false;
 }
-
-}  // namespace
 
 Result<PassStats> fold_batch_norm(graph::Graph& graph) {
     return rewrite_nodes(graph, fold_batch_norm_at);

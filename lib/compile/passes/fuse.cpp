@@ -79,6 +79,8 @@ bool fuse_residual_at(Rewriter& rewriter, size_t index) {
 // Mul or Add of a constant per channel behind a fused activation, as a part with one number per
 // channel in the rank of the result.
 bool fuse_scale_bias_at(Rewriter& rewriter, size_t index) {
+    // What folds away is no part.
+    if (fold_scale_bias_at(rewriter, index)) return true;
     const Node& node = rewriter.node(index);
     if ((node.kind != "Add" && node.kind != "Mul") || node.inputs.size() != 2) return false;
     for (size_t i = 0; i < 2; ++i) {

@@ -102,7 +102,12 @@ Result<PassStats> recognise_depth_to_space(graph::Graph& graph);
 //   before  %a = Conv %x, %w : f32[1,8,28,28]
 //           %y = Add %a, %b : f32[1,8,28,28]
 //   after   %y = Conv %x, %w_1, %a.bias : f32[1,8,28,28]
-// Positive factors go through a Relu or LeakyRelu that is fused already.
+// Positive factors go through a LeakyRelu that is fused already; scale and shift through a Relu or
+// Clip whose bounds they move alike in all channels:
+//   before  %a = Conv+Relu %x, %w : f32[1,8,28,28]
+//           %b = Mul %a, %s : f32[1,8,28,28]     %s = {0.5}
+//           %y = Add %b, %t : f32[1,8,28,28]     %t = {-1}
+//   after   %y = Conv+Clip %x, %w_1, %a.bias {Clip.min=-1.0} : f32[1,8,28,28]
 // Leaves alone: constants of another shape; a result that somebody else reads.
 Result<PassStats> fold_scale_bias(graph::Graph& graph);
 
@@ -152,9 +157,9 @@ Result<PassStats> fuse_residual(graph::Graph& graph);
 
 // Merges Mul and Add by a constant per channel that no weight can take, behind the activation of a
 // convolution.
-//   before  %a = Conv+Relu %x, %w, %b : f32[1,16,8,8]
+//   before  %a = Conv+SiLU %x, %w, %b : f32[1,16,8,8]
 //           %y = Add %a, %c : f32[1,16,8,8]        with %c : f32[1]
-//   after   %y = Conv+Relu+Add %x, %w, %b, %c_1 : f32[1,16,8,8]        with %c_1 : f32[1,16,1,1]
+//   after   %y = Conv+SiLU+Add %x, %w, %b, %c_1 : f32[1,16,8,8]        with %c_1 : f32[1,16,1,1]
 // Leaves alone: constants of another shape; a result that somebody else reads.
 Result<PassStats> fuse_scale_bias(graph::Graph& graph);
 
@@ -231,6 +236,9 @@ std::vector<double> per_channel(const Rewriter& rewriter, graph::ValueId constan
 // that cannot take it.
 bool absorb_affine(Rewriter& rewriter, size_t node, std::span<const double> scale,
                    std::span<const double> shift);
+
+// fold_scale_bias of one node.
+bool fold_scale_bias_at(Rewriter& rewriter, size_t node);
 
 // Makes a Conv read x where it read x * scale + shift, per input channel. False where padding
 // forbids it.

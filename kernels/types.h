@@ -24,4 +24,11 @@ struct fp16 {
     bool operator==(const fp16&) const = default;
 };
 
+// What a picture is made of.
+enum class Element : uint8_t { f32, bf16 };
+
+inline size_t size_of(Element element) {
+    return element == Element::bf16 ? sizeof(bf16) : sizeof(float);
+}
+
 }  // namespace vartml::kernels

@@ -2,6 +2,7 @@
 // Which way a convolution goes.
 #include "kernels/conv/conv.h"
 
+#include "kernels/conv/bf16_pairs.h"
 #include "kernels/conv/direct.h"
 #include "kernels/conv/padded.h"
 #include "kernels/conv/winograd.h"
@@ -9,20 +10,39 @@
 namespace vartml::kernels {
 
 ConvMethod conv_method(const ConvShape& shape) {
-    return prefers_winograd(shape) ? ConvMethod::winograd : ConvMethod::direct;
+    if (prefers_winograd(shape)) return ConvMethod::winograd;
+    // Filters of one channel each have no sums over channels, which is where pairs are.
+    return shape.factors == Element::bf16 && !shape.depthwise ? ConvMethod::bf16_pairs
+                                                              : ConvMethod::direct;
 }
 
 const char* name_of(ConvMethod method) {
-    return method == ConvMethod::winograd ? "winograd" : "direct";
+    static constexpr const char* names[] = {"direct", "winograd", "bf16"};
+    return names[static_cast<size_t>(method)];
 }
 
 size_t packed_conv_size(const ConvShape& shape) {
-    return prefers_winograd(shape) ? packed_winograd_size(shape) : packed_direct_size(shape);
+    switch (conv_method(shape)) {
+        case ConvMethod::winograd:
+            return packed_winograd_size(shape) * sizeof(float);
+        case ConvMethod::bf16_pairs:
+            return packed_pairs_size(shape);
+        case ConvMethod::direct:
+            break;
+    }
+    return packed_direct_size(shape) * sizeof(float);
 }
 
-void pack_conv(const ConvShape& shape, const float* weights, const float* bias, float* packed) {
-    if (prefers_winograd(shape)) return pack_winograd(shape, weights, bias, packed);
-    pack_direct(shape, weights, bias, packed);
+void pack_conv(const ConvShape& shape, const float* weights, const float* bias, std::byte* packed) {
+    auto* const floats = reinterpret_cast<float*>(packed);
+    switch (conv_method(shape)) {
+        case ConvMethod::winograd:
+            return pack_winograd(shape, weights, bias, floats);
+        case ConvMethod::bf16_pairs:
+            return pack_pairs(shape, weights, bias, packed);
+        case ConvMethod::direct:
+            pack_direct(shape, weights, bias, floats);
+    }
 }
 
 size_t conv_units(const ConvShape& shape) {
@@ -30,24 +50,26 @@ size_t conv_units(const ConvShape& shape) {
 }
 
 size_t conv_scratch_size(const ConvShape& shape) {
-    if (prefers_winograd(shape)) return winograd_scratch_size(shape);
+    if (prefers_winograd(shape)) return winograd_scratch_size(shape) * sizeof(float);
     return prefers_padded(shape) ? padded_scratch_size(shape) : 0;
 }
 
-void conv(const ConvShape& shape, const SrcPicture& src, const float* packed,
-          const Epilogue& epilogue, const SrcPicture& residual, const DstPicture& dst,
-          float* scratch, size_t first, size_t last) {
-    if (prefers_winograd(shape))
-        return conv_winograd(shape, src, packed, epilogue, residual, dst, scratch, first, last);
-    if (prefers_padded(shape))
-        return conv_padded(shape, src, packed, epilogue, residual, dst, scratch, first, last);
-    conv_direct(shape, src, packed, epilogue, residual, dst, first, last);
-}
-
-void conv(const ConvShape& shape, const Bf16Picture& src, const float* packed,
-          const Epilogue& epilogue, const SrcPicture& residual, const DstPicture& dst,
-          float* scratch, size_t first, size_t last) {
-    conv_padded(shape, src, packed, epilogue, residual, dst, scratch, first, last);
+void conv(const ConvShape& shape, const AnySrcPicture& src, const std::byte* packed,
+          const Epilogue& epilogue, const AnySrcPicture& residual, const AnyDstPicture& dst,
+          std::byte* scratch, size_t first, size_t last) {
+    const auto* const floats = reinterpret_cast<const float*>(packed);
+    const ConvMethod method = conv_method(shape);
+    if (method == ConvMethod::winograd)
+        conv_winograd(shape, src, floats, epilogue, residual, dst,
+                      reinterpret_cast<float*>(scratch), first, last);
+    else if (prefers_padded(shape))
+        conv_padded(shape, src, packed, epilogue, residual, dst, scratch, first, last);
+    else if (method == ConvMethod::bf16_pairs)
+        conv_pairs(shape, {static_cast<const bf16*>(src.data), src.row, src.pixel}, packed,
+                   epilogue, residual, dst, first, last);
+    else
+        conv_direct(shape, {static_cast<const float*>(src.data), src.row, src.pixel}, floats,
+                    epilogue, residual, dst, first, last);
 }
 
 }  // namespace vartml::kernels

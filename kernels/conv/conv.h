@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolution of fp32 pictures with channels last, with bias, activation and residual. Pictures may
-// be channel slices of wider ones: the distance between pixels is free.
+// Convolution of fp32 and bf16 pictures with channels last, with bias, activation and residual.
+// Pictures may be channel slices of wider ones: the distance between pixels is free.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -17,54 +17,74 @@ struct ConvShape {
     uint32_t stride_height = 1, stride_width = 1;
     uint32_t dilation_height = 1, dilation_width = 1;
     int32_t pad_top = 0, pad_left = 0;
-    bool depthwise = false;    // one filter per channel; in_channels = out_channels
-    bool bf16_source = false;  // the source is a Bf16Picture
+    bool depthwise = false;         // one filter per channel; in_channels = out_channels
+    Element source = Element::f32;  // what the picture and the residual are made of
+    Element result = Element::f32;
+    Element factors = Element::f32;  // bf16: may be rounded to bf16 before they are multiplied
 };
 
 // A picture in memory, distances in elements: row y, pixel x, channel c at data[y·row + x·pixel +
 // c].
-struct SrcPicture {
-    const float* data;
+template <typename T>
+struct PictureOf {
+    T* data;
     size_t row, pixel;
 };
-struct Bf16Picture {
-    const bf16* data;
-    size_t row, pixel;
-};
-struct DstPicture {
-    float* data;
-    size_t row, pixel;
-};
+using SrcPicture = PictureOf<const float>;
+using DstPicture = PictureOf<float>;
+using Bf16Picture = PictureOf<const bf16>;
+// Of the elements that a shape says.
+using AnySrcPicture = PictureOf<const void>;
+using AnyDstPicture = PictureOf<void>;
 
-// The way a shape goes, a rule on the shape alone.
-enum class ConvMethod { direct, winograd };
+// The same with distances in bytes.
+struct ByteRows {
+    std::byte* data;
+    size_t row, pixel;
+    // nullptr where there is no picture.
+    std::byte* at(int64_t y, int64_t x) const {
+        return data ? data + y * static_cast<int64_t>(row) + x * static_cast<int64_t>(pixel)
+                    : nullptr;
+    }
+};
+template <typename T>
+ByteRows byte_rows(const PictureOf<T>& picture, Element element) {
+    const size_t size = size_of(element);
+    return {static_cast<std::byte*>(const_cast<void*>(static_cast<const void*>(picture.data))),
+            picture.row * size, picture.pixel * size};
+}
+
+// Whether there is code for factors of bf16 on this processor, which is fast where it multiplies
+// them natively. Only there `factors` may be bf16.
+bool has_bf16_pairs();
+
+// The way a shape goes, a rule on the shape alone: in fp32 in place or by minimal filtering, or
+// with factors that are rounded to bf16.
+enum class ConvMethod : uint8_t { direct, winograd, bf16_pairs };
 ConvMethod conv_method(const ConvShape& shape);
 const char* name_of(ConvMethod method);
 
-// Floats of the packed weights and bias.
+// Bytes of the packed weights and bias.
 size_t packed_conv_size(const ConvShape& shape);
 
 // Packs `weights` [out][in][kh][kw] (depthwise [out][1][kh][kw]) and `bias` [out] (nullptr: zeros)
-// for this processor.
-void pack_conv(const ConvShape& shape, const float* weights, const float* bias, float* packed);
+// for this processor. `packed` is aligned to 4 bytes.
+void pack_conv(const ConvShape& shape, const float* weights, const float* bias, std::byte* packed);
 
-// Into how many units a picture's work can be cut, and the floats of scratch memory that a call of
-// conv() needs.
+// Into how many units a picture's work can be cut, and the bytes of scratch memory, aligned to 4,
+// that a call of conv() needs.
 size_t conv_units(const ConvShape& shape);
 size_t conv_scratch_size(const ConvShape& shape);
 
 // Units first…last-1 of the output. `residual` (data nullptr: none) has the size of the output. The
 // output overlaps neither input nor residual. Sums are made in fp32, each independently of how the
-// units are shared among calls.
-void conv(const ConvShape& shape, const SrcPicture& src, const float* packed,
-          const Epilogue& epilogue, const SrcPicture& residual, const DstPicture& dst,
-          float* scratch, size_t first, size_t last);
-// The same where shape.bf16_source.
-void conv(const ConvShape& shape, const Bf16Picture& src, const float* packed,
-          const Epilogue& epilogue, const SrcPicture& residual, const DstPicture& dst,
-          float* scratch, size_t first, size_t last);
+// units are shared among calls; a bf16 result is rounded once, to the nearest, after activations
+// that are within 4e-4 of their size.
+void conv(const ConvShape& shape, const AnySrcPicture& src, const std::byte* packed,
+          const Epilogue& epilogue, const AnySrcPicture& residual, const AnyDstPicture& dst,
+          std::byte* scratch, size_t first, size_t last);
 
-// The same in plain loops, from unpacked weights; all rows.
+// The same in plain loops, from unpacked weights; all rows, all in fp32.
 void conv_ref(const ConvShape& shape, const SrcPicture& src, const float* weights,
               const float* bias, const Epilogue& epilogue, const SrcPicture& residual,
               const DstPicture& dst);

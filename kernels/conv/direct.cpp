@@ -76,7 +76,7 @@ void pack(const ConvShape& s, const float* weights, const float* bias, float* pa
 void run_line(const ConvShape& s, const Line& line, const Taps& taps, const float* packed,
               const Epilogue& epilogue, bool whole_rows) {
     if (line.pixels == 0) return;
-    const Finish f = make_finish(epilogue, line.residual != nullptr);
+    const Finish f = make_finish(s, epilogue, line.residual != nullptr);
     const RowTiles* const rows = whole_rows ? find_row_tiles(s) : nullptr;
     if (s.depthwise) {
         cover(rows ? rows->depthwise : std::span<const Size>(depthwise_sizes<0, 1>), line, 0,
@@ -131,7 +131,8 @@ Range valid(int64_t start, size_t size, size_t dilation, size_t extent) {
 }
 
 void rows(const ConvShape& s, const SrcPicture& src, const float* packed, const Epilogue& epilogue,
-          const SrcPicture& residual, const DstPicture& dst, size_t first, size_t last) {
+          const AnySrcPicture& residual, const AnyDstPicture& dst, size_t first, size_t last) {
+    const ByteRows out = byte_rows(dst, s.result), add = byte_rows(residual, s.source);
     const bool point = s.kernel_height * s.kernel_width == 1 &&
                        s.stride_height * s.stride_width == 1 && s.pad_top == 0 && s.pad_left == 0;
     const bool flat = point && src.row == src.pixel * s.in_width &&
@@ -140,10 +141,10 @@ void rows(const ConvShape& s, const SrcPicture& src, const float* packed, const 
     if (flat) {
         const Line line{src.data + first * src.row,
                         src.pixel,
-                        dst.data + first * dst.row,
-                        dst.pixel,
-                        residual.data ? residual.data + first * residual.row : nullptr,
-                        residual.pixel,
+                        out.at(static_cast<int64_t>(first), 0),
+                        out.pixel,
+                        add.at(static_cast<int64_t>(first), 0),
+                        add.pixel,
                         static_cast<size_t>(last - first) * s.out_width};
         return run_line(s, line, make_taps(s, src, 0, 1, 0, 1), packed, epilogue, false);
     }
@@ -153,12 +154,10 @@ void rows(const ConvShape& s, const SrcPicture& src, const float* packed, const 
         return Line{
             src.data + iy * static_cast<int64_t>(src.row) + ix * static_cast<int64_t>(src.pixel),
             down ? s.stride_height * src.row : s.stride_width * src.pixel,
-            dst.data + y * static_cast<int64_t>(dst.row) + x * static_cast<int64_t>(dst.pixel),
-            down ? dst.row : dst.pixel,
-            residual.data ? residual.data + y * static_cast<int64_t>(residual.row) +
-                                x * static_cast<int64_t>(residual.pixel)
-                          : nullptr,
-            down ? residual.row : residual.pixel,
+            out.at(y, x),
+            down ? out.row : out.pixel,
+            add.at(y, x),
+            down ? add.row : add.pixel,
             pixels};
     };
     const auto valid_x = [&](size_t x) {
@@ -214,7 +213,7 @@ void pack_direct(const ConvShape& shape, const float* weights, const float* bias
 }
 
 void conv_direct(const ConvShape& shape, const SrcPicture& src, const float* packed,
-                 const Epilogue& epilogue, const SrcPicture& residual, const DstPicture& dst,
+                 const Epilogue& epilogue, const AnySrcPicture& residual, const AnyDstPicture& dst,
                  size_t first, size_t last) {
     HWY_DYNAMIC_DISPATCH(rows)(shape, src, packed, epilogue, residual, dst, first, last);
 }

@@ -9,9 +9,10 @@ namespace vartml::kernels {
 size_t packed_direct_size(const ConvShape& shape);
 void pack_direct(const ConvShape& shape, const float* weights, const float* bias, float* packed);
 
-// Output rows first…last-1. Sums are made in the order rows, columns, channels of the kernel.
+// Output rows first…last-1 of a picture in fp32; shape.source is the residual's. Sums are made in
+// the order rows, columns, channels of the kernel.
 void conv_direct(const ConvShape& shape, const SrcPicture& src, const float* packed,
-                 const Epilogue& epilogue, const SrcPicture& residual, const DstPicture& dst,
+                 const Epilogue& epilogue, const AnySrcPicture& residual, const AnyDstPicture& dst,
                  size_t first, size_t last);
 
 }  // namespace vartml::kernels

@@ -15,32 +15,45 @@ HWY_BEFORE_NAMESPACE();
 namespace vartml::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
+// Numbers that compare as the elements do: floats themselves; of bf16 the bits as an integer, with
+// those below the sign turned where it is set. The way back is the same.
+template <class D>
+HWY_INLINE hn::Vec<D> key(D d, hn::Vec<D> x) {
+    if constexpr (hwy::IsFloat<hn::TFromD<D>>())
+        return x;
+    else
+        return hn::Xor(x, hn::And(hn::ShiftRight<15>(x), hn::Set(d, 0x7FFF)));
+}
+
+// The first pass reads elements and writes keys, the second reads keys and writes elements.
+enum class Pass { rows, columns };
+
 // dst[c] = largest of src[i·step + c], i < n, for whole vectors of channels from c on; gives the
 // first channel behind them.
-template <class D>
-HWY_INLINE size_t largest_of(D d, const float* src, size_t step, size_t n, float* dst, size_t c,
+template <Pass pass, class D, typename T>
+HWY_INLINE size_t largest_of(D d, const T* src, size_t step, size_t n, T* dst, size_t c,
                              size_t channels) {
+    const auto load = [d](const T* from) HWY_ATTR {
+        const auto x = hn::LoadU(d, from);
+        return pass == Pass::rows ? key(d, x) : x;
+    };
     const size_t lanes = hn::Lanes(d);
     for (; c + lanes <= channels; c += lanes) {
-        auto most = hn::LoadU(d, src + c);
-        for (size_t i = 1; i < n; ++i) most = hn::Max(most, hn::LoadU(d, src + i * step + c));
-        hn::StoreU(most, d, dst + c);
+        auto most = load(src + c);
+        for (size_t i = 1; i < n; ++i) most = hn::Max(most, load(src + i * step + c));
+        hn::StoreU(pass == Pass::columns ? key(d, most) : most, d, dst + c);
     }
     return c;
 }
 
-void largest(const float* src, size_t step, size_t n, float* dst, size_t channels) {
-    const hn::ScalableTag<float> d;
-    size_t c = largest_of(d, src, step, n, dst, 0, channels);
+template <Pass pass, typename T>
+void largest(const T* src, size_t step, size_t n, T* dst, size_t channels) {
+    size_t c = largest_of<pass>(hn::ScalableTag<T>(), src, step, n, dst, 0, channels);
     if (c == channels) return;
     // Few channels: shorter vectors cost less than masked ones.
-    c = largest_of(hn::CappedTag<float, 8>(), src, step, n, dst, c, channels);
-    c = largest_of(hn::CappedTag<float, 4>(), src, step, n, dst, c, channels);
-    if (c == channels) return;
-    const size_t left = channels - c;
-    auto most = hn::LoadN(d, src + c, left);
-    for (size_t i = 1; i < n; ++i) most = hn::Max(most, hn::LoadN(d, src + i * step + c, left));
-    hn::StoreN(most, d, dst + c, left);
+    c = largest_of<pass>(hn::CappedTag<T, 8>(), src, step, n, dst, c, channels);
+    c = largest_of<pass>(hn::CappedTag<T, 4>(), src, step, n, dst, c, channels);
+    largest_of<pass>(hn::CappedTag<T, 1>(), src, step, n, dst, c, channels);
 }
 
 // The part of a window that lies on the picture.
@@ -54,23 +67,35 @@ Covered covered(size_t at, size_t stride, int32_t pad, size_t kernel, size_t ext
     return {static_cast<size_t>(first), static_cast<size_t>(last - first)};
 }
 
-void max_pool(const PoolShape& s, const SrcPicture& src, const DstPicture& dst, float* scratch,
-              size_t first, size_t last) {
+template <typename T>
+void max_pool_of(const PoolShape& s, const PictureOf<const T>& src, const PictureOf<T>& dst,
+                 T* scratch, size_t first, size_t last) {
     for (size_t y = first; y < last; ++y) {
         const Covered rows = covered(y, s.stride_height, s.pad_top, s.kernel_height, s.in_height);
-        const float* const top = src.data + rows.first * src.row;
+        const T* const top = src.data + rows.first * src.row;
         // Dense pixels are one long column of windows.
         const bool dense = src.pixel == s.channels;
-        if (dense) largest(top, src.row, rows.count, scratch, s.in_width * s.channels);
+        if (dense) largest<Pass::rows>(top, src.row, rows.count, scratch, s.in_width * s.channels);
         for (size_t x = 0; x < s.in_width && !dense; ++x)
-            largest(top + x * src.pixel, src.row, rows.count, scratch + x * s.channels, s.channels);
+            largest<Pass::rows>(top + x * src.pixel, src.row, rows.count, scratch + x * s.channels,
+                                s.channels);
         for (size_t x = 0; x < s.out_width; ++x) {
             const Covered columns =
                 covered(x, s.stride_width, s.pad_left, s.kernel_width, s.in_width);
-            largest(scratch + columns.first * s.channels, s.channels, columns.count,
-                    dst.data + y * dst.row + x * dst.pixel, s.channels);
+            largest<Pass::columns>(scratch + columns.first * s.channels, s.channels, columns.count,
+                                   dst.data + y * dst.row + x * dst.pixel, s.channels);
         }
     }
+}
+
+void max_pool(const PoolShape& s, const AnySrcPicture& src, const AnyDstPicture& dst,
+              std::byte* scratch, size_t first, size_t last) {
+    const auto run = [&]<typename T>(T) {
+        max_pool_of<T>(s, {static_cast<const T*>(src.data), src.row, src.pixel},
+                       {static_cast<T*>(dst.data), dst.row, dst.pixel},
+                       reinterpret_cast<T*>(scratch), first, last);
+    };
+    s.element == Element::bf16 ? run(int16_t{}) : run(float{});
 }
 
 }  // namespace vartml::kernels::HWY_NAMESPACE
@@ -83,11 +108,12 @@ HWY_EXPORT(max_pool);
 }  // namespace
 
 size_t max_pool_scratch_size(const PoolShape& shape) {
-    return size_t{shape.in_width} * shape.channels;
+    const size_t bytes = size_t{shape.in_width} * shape.channels * size_of(shape.element);
+    return (bytes + 3) / 4 * 4;
 }
 
-void max_pool_rows(const PoolShape& shape, const SrcPicture& src, const DstPicture& dst,
-                   float* scratch, size_t first, size_t last) {
+void max_pool_rows(const PoolShape& shape, const AnySrcPicture& src, const AnyDstPicture& dst,
+                   std::byte* scratch, size_t first, size_t last) {
     HWY_DYNAMIC_DISPATCH(max_pool)(shape, src, dst, scratch, first, last);
 }
 

@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
+#include <type_traits>
 
+#include "kernels/conv/bf16_pairs.h"
 #include "kernels/conv/direct.h"
 #include "kernels/ops/rows.h"
 
@@ -15,9 +18,13 @@ size_t reach(size_t outputs, size_t stride, size_t kernel, size_t dilation) {
     return (outputs - 1) * stride + (kernel - 1) * dilation + 1;
 }
 
-// The copy: pixels dense, but three channels have the place of four, as in the layouts of devices.
+// The copy: pixels dense, but three channels of fp32 have the place of four, as in the layouts of
+// devices.
+bool copies_bf16(const ConvShape& s) {
+    return conv_method(s) == ConvMethod::bf16_pairs;
+}
 size_t copy_pixel(const ConvShape& s) {
-    return s.in_channels == 3 ? 4 : s.in_channels;
+    return s.in_channels == 3 && !copies_bf16(s) ? 4 : s.in_channels;
 }
 size_t copy_width(const ConvShape& s) {
     return reach(s.out_width, s.stride_width, s.kernel_width, s.dilation_width);
@@ -32,7 +39,7 @@ size_t copy_height(const ConvShape& s, size_t rows) {
 // Output rows per copy: so many that the source rows which two copies share are few, and the copy
 // is in the cache of the processor when it is read.
 size_t rows_at_once(const ConvShape& s) {
-    constexpr size_t cached = 24 * 1024;
+    const size_t cached = (copies_bf16(s) ? 48 : 24) * 1024;
     const size_t held = cached / copy_row(s), shared = copy_height(s, 1);
     const size_t rows = held > shared ? (held - shared) / s.stride_height + 1 : 1;
     return std::clamp<size_t>(rows, std::min<size_t>(4, s.out_height), s.out_height);
@@ -61,72 +68,115 @@ Part on_picture(int64_t first, size_t size, size_t extent) {
             static_cast<size_t>(all - end), static_cast<size_t>(first + before)};
 }
 
-template <typename Picture>
-void copy_source(const ConvShape& s, const Picture& src, size_t y, size_t rows, float* to) {
+template <typename T>
+void copy_pixels(const T* from, ptrdiff_t from_step, T* to, ptrdiff_t to_step, size_t count,
+                 size_t channels) {
+    if (from_step == to_step && count > 0) {  // nothing is read behind the last channel
+        const auto gap = static_cast<size_t>(to_step) - channels;
+        std::memcpy(to, from, (count * static_cast<size_t>(to_step) - gap) * sizeof(T));
+        return;
+    }
+    for (size_t i = 0; i < count; ++i, from += from_step, to += to_step)
+        std::memcpy(to, from, channels * sizeof(T));
+}
+template <typename Src, typename Dst>
+    requires(!std::is_same_v<Src, Dst>)
+void copy_pixels(const Src* from, ptrdiff_t from_step, Dst* to, ptrdiff_t to_step, size_t count,
+                 size_t channels) {
+    if (from_step == to_step && count > 0)
+        copy_rows(from, 0, to, 0, 1,
+                  count * static_cast<size_t>(to_step) - (static_cast<size_t>(to_step) - channels));
+    else
+        copy_rows(from, from_step, to, to_step, count, channels);
+}
+
+template <typename Src, typename Copy>
+void copy_source(const ConvShape& s, const PictureOf<const Src>& src, size_t y, size_t rows,
+                 Copy* to) {
     const size_t pixel = copy_pixel(s);
     const Part h = on_picture(static_cast<int64_t>(y * s.stride_height) - s.pad_top,
                               copy_height(s, rows), s.in_height);
     const Part w = on_picture(-s.pad_left, copy_width(s), s.in_width);
-    to = std::fill_n(to, h.before * copy_row(s), 0.0F);
+    to = std::fill_n(to, h.before * copy_row(s), Copy{});
     for (size_t r = 0; r < h.count; ++r) {
         const auto* from = src.data + (h.first + r) * src.row + w.first * src.pixel;
-        to = std::fill_n(to, w.before * pixel, 0.0F);
-        if (src.pixel == pixel && w.count > 0)  // nothing is read behind the last channel
-            copy_rows(from, 0, to, 0, 1, w.count * pixel - (pixel - s.in_channels));
-        else
-            copy_rows(from, static_cast<ptrdiff_t>(src.pixel), to, static_cast<ptrdiff_t>(pixel),
-                      w.count, s.in_channels);
-        to = std::fill_n(to + w.count * pixel, w.after * pixel, 0.0F);
+        to = std::fill_n(to, w.before * pixel, Copy{});
+        copy_pixels(from, static_cast<ptrdiff_t>(src.pixel), to, static_cast<ptrdiff_t>(pixel),
+                    w.count, s.in_channels);
+        to = std::fill_n(to + w.count * pixel, w.after * pixel, Copy{});
     }
-    std::fill_n(to, h.after * copy_row(s), 0.0F);
+    std::fill_n(to, h.after * copy_row(s), Copy{});
+}
+
+void conv_copy(const ConvShape& inner, const SrcPicture& copy, const std::byte* packed,
+               const Epilogue& epilogue, const AnySrcPicture& residual, const AnyDstPicture& dst,
+               size_t rows) {
+    conv_direct(inner, copy, reinterpret_cast<const float*>(packed), epilogue, residual, dst, 0,
+                rows);
+}
+void conv_copy(const ConvShape& inner, const Bf16Picture& copy, const std::byte* packed,
+               const Epilogue& epilogue, const AnySrcPicture& residual, const AnyDstPicture& dst,
+               size_t rows) {
+    conv_pairs(inner, copy, packed, epilogue, residual, dst, 0, rows);
+}
+
+size_t copy_bytes(const ConvShape& s) {
+    constexpr size_t line = 64;
+    const size_t bytes = copy_height(s, rows_at_once(s)) * copy_row(s) *
+                         (copies_bf16(s) ? sizeof(bf16) : sizeof(float));
+    return (bytes + line - 1) / line * line;
 }
 
 // All rows of a copy as one row of a picture whose rows overlap; `inner` has its padding.
-void run_line(const ConvShape& s, ConvShape inner, size_t rows, const float* packed,
-              const Epilogue& epilogue, float* copy, const DstPicture& dst) {
+template <typename Copy>
+void run_line(const ConvShape& s, ConvShape inner, size_t rows, const std::byte* packed,
+              const Epilogue& epilogue, const Copy* copy, std::byte* made, const ByteRows& dst) {
     inner.in_height = static_cast<uint32_t>(copy_height(s, 1));
     inner.in_width = static_cast<uint32_t>(rows * copy_width(s));
     inner.out_height = 1;
     inner.out_width = static_cast<uint32_t>(line_pixels(s, rows));
-    const size_t pixel = s.out_channels;
-    float* const line = copy + copy_height(s, rows_at_once(s)) * copy_row(s);
-    conv_direct(inner, {copy, copy_row(s), copy_pixel(s)}, packed, epilogue, {nullptr, 0, 0},
-                {line, inner.out_width * pixel, pixel}, 0, 1);
-    for (size_t r = 0; r < rows; ++r)
-        copy_rows(line + r * copy_width(s) * pixel, static_cast<ptrdiff_t>(pixel),
-                  dst.data + r * dst.row, static_cast<ptrdiff_t>(dst.pixel), s.out_width, pixel);
+    const size_t pixel = s.out_channels * size_of(s.result);
+    conv_copy(inner, {copy, copy_row(s), copy_pixel(s)}, packed, epilogue, {nullptr, 0, 0},
+              {made, inner.out_width * s.out_channels, s.out_channels}, 1);
+    for (size_t r = 0; r < rows; ++r) {
+        const std::byte* const from = made + r * copy_width(s) * pixel;
+        for (size_t x = 0; x < s.out_width; ++x)
+            std::memcpy(dst.data + r * dst.row + x * dst.pixel, from + x * pixel, pixel);
+    }
 }
 
-template <typename Picture>
-void run(const ConvShape& shape, const Picture& src, const float* packed, const Epilogue& epilogue,
-         const SrcPicture& residual, const DstPicture& dst, float* scratch, size_t first,
-         size_t last) {
+template <typename Src, typename Copy>
+void run(const ConvShape& shape, const PictureOf<const Src>& src, const std::byte* packed,
+         const Epilogue& epilogue, const AnySrcPicture& residual, const AnyDstPicture& dst,
+         std::byte* scratch, size_t first, size_t last) {
     ConvShape inner = shape;
     inner.pad_top = inner.pad_left = 0;
     inner.in_width = static_cast<uint32_t>(copy_width(shape));
-    const SrcPicture copy{scratch, copy_row(shape), copy_pixel(shape)};
+    auto* const copy = reinterpret_cast<Copy*>(scratch);
+    const ByteRows to = byte_rows(dst, shape.result), add = byte_rows(residual, shape.source);
     const size_t at_once = rows_at_once(shape);
     for (size_t y = first; y < last; y += at_once) {
         const size_t rows = std::min(at_once, last - y);
-        copy_source(shape, src, y, rows, scratch);
+        copy_source(shape, src, y, rows, copy);
+        std::byte* const out = to.at(static_cast<int64_t>(y), 0);
         if (joins_rows(shape) && !residual.data) {
-            run_line(shape, inner, rows, packed, epilogue, scratch,
-                     {dst.data + y * dst.row, dst.row, dst.pixel});
+            run_line(shape, inner, rows, packed, epilogue, copy, scratch + copy_bytes(shape),
+                     {out, to.row, to.pixel});
             continue;
         }
         inner.in_height = static_cast<uint32_t>(copy_height(shape, rows));
         inner.out_height = static_cast<uint32_t>(rows);
-        const SrcPicture add{residual.data ? residual.data + y * residual.row : nullptr,
-                             residual.row, residual.pixel};
-        conv_direct(inner, copy, packed, epilogue, add,
-                    {dst.data + y * dst.row, dst.row, dst.pixel}, 0, rows);
+        conv_copy(inner, {copy, copy_row(shape), copy_pixel(shape)}, packed, epilogue,
+                  {add.at(static_cast<int64_t>(y), 0), residual.row, residual.pixel},
+                  {out, dst.row, dst.pixel}, rows);
     }
 }
 
 }  // namespace
 
 bool prefers_padded(const ConvShape& s) {
-    if (s.bf16_source) return true;
+    if (conv_method(s) == ConvMethod::bf16_pairs) return !reads_in_place(s);
+    if (s.source == Element::bf16) return true;
     // Dilated kernels have no tiles along a row; for them the copy lost.
     if (s.depthwise || s.kernel_width == 1 || s.dilation_width > 1) return false;
     // Columns where a part of the kernel lies beyond the picture.
@@ -135,21 +185,22 @@ bool prefers_padded(const ConvShape& s) {
 }
 
 size_t padded_scratch_size(const ConvShape& s) {
-    const size_t rows = rows_at_once(s);
-    return copy_height(s, rows) * copy_row(s) +
-           (joins_rows(s) ? line_pixels(s, rows) * s.out_channels : 0);
+    const size_t made = joins_rows(s) ? line_pixels(s, rows_at_once(s)) * s.out_channels : 0;
+    return copy_bytes(s) + (made * size_of(s.result) + 3) / 4 * 4;
 }
 
-void conv_padded(const ConvShape& shape, const SrcPicture& src, const float* packed,
-                 const Epilogue& epilogue, const SrcPicture& residual, const DstPicture& dst,
-                 float* scratch, size_t first, size_t last) {
-    run(shape, src, packed, epilogue, residual, dst, scratch, first, last);
-}
-
-void conv_padded(const ConvShape& shape, const Bf16Picture& src, const float* packed,
-                 const Epilogue& epilogue, const SrcPicture& residual, const DstPicture& dst,
-                 float* scratch, size_t first, size_t last) {
-    run(shape, src, packed, epilogue, residual, dst, scratch, first, last);
+void conv_padded(const ConvShape& shape, const AnySrcPicture& src, const std::byte* packed,
+                 const Epilogue& epilogue, const AnySrcPicture& residual, const AnyDstPicture& dst,
+                 std::byte* scratch, size_t first, size_t last) {
+    const auto from = [&]<typename Src>(const Src* data) {
+        const PictureOf<const Src> picture{data, src.row, src.pixel};
+        copies_bf16(shape)
+            ? run<Src, bf16>(shape, picture, packed, epilogue, residual, dst, scratch, first, last)
+            : run<Src, float>(shape, picture, packed, epilogue, residual, dst, scratch, first,
+                              last);
+    };
+    shape.source == Element::bf16 ? from(static_cast<const bf16*>(src.data))
+                                  : from(static_cast<const float*>(src.data));
 }
 
 }  // namespace vartml::kernels

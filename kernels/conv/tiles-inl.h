@@ -21,6 +21,7 @@
 #include <limits>
 #include <span>
 
+#include "kernels/conv/conv.h"
 #include "kernels/ops/activation-inl.h"
 
 #if defined(__clang__)
@@ -52,14 +53,14 @@ struct Taps {
     size_t count = 0;
 };
 
-// A run of output pixels with the same taps; steps between neighbours in elements.
+// A run of output pixels with the same taps.
 struct Line {
     const float* src;
-    size_t src_step;
-    float* dst;
-    size_t dst_step;
-    const float* residual;
-    size_t residual_step;
+    size_t src_step;  // floats
+    std::byte* dst;
+    size_t dst_step;  // bytes
+    const std::byte* residual;
+    size_t residual_step;  // bytes
     size_t pixels;
 };
 
@@ -74,12 +75,13 @@ struct Block {
     size_t channel_step;    // floats between them
 };
 
-// What happens to the sums of a tile: bounds while they are in registers, the rest right after,
-// while they are in the first-level cache.
+// What happens to the sums of a tile: bounded where they are in registers and stored, or finished
+// by a function of their rows, which the first-level cache holds.
 struct Finish {
     float low, high;
-    bool has_pass;
-    Epilogue pass;
+    FinishRows rows;  // nullptr: bounds are enough, the result is fp32
+    Epilogue epilogue;
+    size_t source_size, result_size;  // bytes of an element
 };
 
 HWY_INLINE void store_sum(FloatVec x, const Finish& f, float* dst, size_t count) {
@@ -96,24 +98,30 @@ HWY_INLINE void store_sum(FloatVec x, const Finish& f, float* dst, size_t count)
 template <size_t M, size_t V>
 HWY_INLINE void finish_tile(FloatVec (&sum)[M][V], const Line& line, size_t first,
                             const Block& block, const Finish& f) {
-    const size_t lanes = hn::Lanes(FloatTag()), step = line.dst_step;
-    float* const start = line.dst + first * step + block.channel;
-    float* dst = start;
-    VARTML_UNROLL
-    for (size_t m = 0; m < M; ++m, dst += step) {
+    const FloatTag d;
+    const size_t lanes = hn::Lanes(d);
+    std::byte* dst = line.dst + first * line.dst_step + block.channel * f.result_size;
+    if (!f.rows) {
         VARTML_UNROLL
-        for (size_t v = 0; v < V; ++v)
-            store_sum(sum[m][v], f, dst + v * lanes, block.count - v * lanes);
+        for (size_t m = 0; m < M; ++m, dst += line.dst_step) {
+            VARTML_UNROLL
+            for (size_t v = 0; v < V; ++v)
+                store_sum(sum[m][v], f, reinterpret_cast<float*>(dst) + v * lanes,
+                          block.count - v * lanes);
+        }
+        return;
     }
-    if (!f.has_pass) return;
-    const float* const residual =
-        line.residual ? line.residual + first * line.residual_step + block.channel : nullptr;
-    const bool flat = step == block.count && (!residual || line.residual_step == step);
-    if (flat) {
-        epilogue_rows(f.pass, start, residual, 0, start, 0, 1, M * block.count);
-    } else {
-        epilogue_rows(f.pass, start, residual, line.residual_step, start, step, M, block.count);
+    HWY_ALIGN float sums[M * V * hn::MaxLanes(FloatTag())];
+    VARTML_UNROLL
+    for (size_t m = 0; m < M; ++m) {
+        VARTML_UNROLL
+        for (size_t v = 0; v < V; ++v) hn::Store(sum[m][v], d, sums + (m * V + v) * lanes);
     }
+    const std::byte* const residual =
+        line.residual ? line.residual + first * line.residual_step + block.channel * f.source_size
+                      : nullptr;
+    f.rows(f.epilogue,
+           {sums, V * lanes, residual, line.residual_step, dst, line.dst_step, M, block.count});
 }
 
 template <size_t M, size_t V>
@@ -354,23 +362,15 @@ HWY_INLINE void cover(std::span<const Size> sizes, const Line& line, size_t firs
     }
 }
 
-HWY_INLINE Finish make_finish(const Epilogue& e, bool residual) {
+HWY_INLINE Finish make_finish(const ConvShape& s, const Epilogue& e, bool has_residual) {
     constexpr float infinity = std::numeric_limits<float>::infinity();
-    Finish f{-infinity, infinity, residual, e};
-    if (residual) return f;
-    switch (e.activation) {
-        case Activation::none:
-            break;
-        case Activation::relu:
-            f.low = 0;
-            break;
-        case Activation::clip:
-            f.low = e.alpha;
-            f.high = e.beta;
-            break;
-        default:
-            f.has_pass = true;
-    }
+    Finish f{-infinity, infinity, nullptr, e, size_of(s.source), size_of(s.result)};
+    if (e.activation == Activation::relu) f.low = 0;
+    if (e.activation == Activation::clip) f.low = e.alpha, f.high = e.beta;
+    const bool is_bound = e.activation == Activation::none || e.activation == Activation::relu ||
+                          e.activation == Activation::clip;
+    if (has_residual || !is_bound || s.result != Element::f32)
+        f.rows = find_finish(e.activation, has_residual, s.source, s.result);
     return f;
 }
 

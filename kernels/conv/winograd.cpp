@@ -53,10 +53,10 @@ size_t groups(const ConvShape& s) {
     return (z.tiles() + z.group - 1) / z.group;
 }
 
-// A row of zeros (what lies beyond the picture), inputs, sums.
+// A row of zeros (what lies beyond the picture), inputs, sums, a finished tile.
 size_t scratch_size(const ConvShape& s) {
     const Sizes z(s);
-    return z.in + positions * (z.in_position + z.out_position);
+    return z.in + positions * (z.in_position + z.out_position) + tile_side * tile_side * z.out;
 }
 
 // ---- packed weights: bias, zeros (the bias of the products), blocks [position][in][channels] ----
@@ -139,9 +139,17 @@ HWY_INLINE void transform_output(const FloatVec (&m)[patch_side], FloatVec (&t)[
     t[3] = hn::Add(hn::MulAdd(eight, far_difference, difference), m[5]);
 }
 
-// One tile of the input: `patch` has the addresses of its 6x6 pixels.
 template <bool Whole>
-HWY_INLINE void scatter_vector(const float* const* patch, size_t c, size_t left, float* dst,
+HWY_INLINE FloatVec load(const bf16* src, size_t left) {
+    const hn::Rebind<hwy::bfloat16_t, FloatTag> half;
+    const auto* from = reinterpret_cast<const hwy::bfloat16_t*>(src);
+    if constexpr (Whole) return hn::PromoteTo(FloatTag(), hn::LoadU(half, from));
+    return hn::PromoteTo(FloatTag(), hn::LoadN(half, from, left));
+}
+
+// One tile of the input: `patch` has the addresses of its 6x6 pixels.
+template <bool Whole, typename T>
+HWY_INLINE void scatter_vector(const T* const* patch, size_t c, size_t left, float* dst,
                                size_t position) {
     FloatVec half[patch_side][patch_side];
     VARTML_UNROLL
@@ -171,9 +179,10 @@ HWY_INLINE Tile2d tile_at(const Sizes& z, size_t index) {
     return {index / z.tiles_x * tile_side, index % z.tiles_x * tile_side};
 }
 
-void scatter(const ConvShape& s, const Sizes& z, const SrcPicture& src, const float* zeros,
+template <typename T>
+void scatter(const ConvShape& s, const Sizes& z, const PictureOf<const T>& src, const T* zeros,
              Tile2d tile, float* dst) {
-    const float* patch[positions];
+    const T* patch[positions];
     for (size_t y = 0; y < patch_side; ++y) {
         const auto iy = static_cast<int64_t>(tile.y + y) - s.pad_top;
         for (size_t x = 0; x < patch_side; ++x) {
@@ -191,14 +200,11 @@ void scatter(const ConvShape& s, const Sizes& z, const SrcPicture& src, const fl
     if (c < s.in_channels) scatter_vector<false>(patch, c, s.in_channels - c, dst, z.in_position);
 }
 
-// The sums of one tile to the picture; `f` bounds them.
+// The sums of one tile of up to 4x4 pixels to `dst`, distances in floats; `f` bounds them.
 void gather(const ConvShape& s, const Sizes& z, const float* src, const float* bias,
-            const Finish& f, Tile2d tile, const DstPicture& dst) {
+            const Finish& f, size_t rows, size_t columns, const DstPicture& dst) {
     const FloatTag d;
     const size_t lanes = hn::Lanes(d);
-    const size_t rows = std::min<size_t>(tile_side, s.out_height - tile.y);
-    const size_t columns = std::min<size_t>(tile_side, s.out_width - tile.x);
-    float* const out = dst.data + tile.y * dst.row + tile.x * dst.pixel;
     for (size_t c = 0; c < s.out_channels; c += lanes) {
         FloatVec half[tile_side][patch_side];
         VARTML_UNROLL
@@ -218,7 +224,7 @@ void gather(const ConvShape& s, const Sizes& z, const float* src, const float* b
             if (y >= rows) break;
             FloatVec t[tile_side];
             transform_output(half[y], t);
-            float* const row = out + y * dst.row + c;
+            float* const row = dst.data + y * dst.row + c;
             VARTML_UNROLL
             for (size_t x = 0; x < tile_side; ++x)
                 if (x < columns) store_sum(hn::Add(t[x], b), f, row + x * dst.pixel, count);
@@ -226,31 +232,22 @@ void gather(const ConvShape& s, const Sizes& z, const float* src, const float* b
     }
 }
 
-// What is not a bound: residual and other activations, on the stored tile.
-void pass_over(const ConvShape& s, const Finish& f, Tile2d tile, const SrcPicture& residual,
-               const DstPicture& dst) {
-    const size_t rows = std::min<size_t>(tile_side, s.out_height - tile.y);
-    const size_t columns = std::min<size_t>(tile_side, s.out_width - tile.x);
-    for (size_t y = tile.y; y < tile.y + rows; ++y) {
-        float* const out = dst.data + y * dst.row + tile.x * dst.pixel;
-        const float* const add =
-            residual.data ? residual.data + y * residual.row + tile.x * residual.pixel : nullptr;
-        epilogue_rows(f.pass, out, add, residual.pixel, out, dst.pixel, columns, s.out_channels);
-    }
-}
-
 // ---- products ---------------------------------------------------------------------------------
 
 void multiply(const ConvShape& s, const Sizes& z, const float* packed, const float* in, float* out,
               size_t tiles) {
-    constexpr float infinity = std::numeric_limits<float>::infinity();
-    const Finish plain{-infinity, infinity, false, {}};
+    const Finish plain = make_finish({}, {}, false);
     Taps taps;
     taps.list[taps.count++] = {0, 0};
     const size_t lanes = hn::Lanes(FloatTag()), width = wino_block(z);
     for (size_t p = 0; p < positions; ++p) {
-        const Line line{
-            in + p * z.in_position, z.in, out + p * z.out_position, z.out, nullptr, 0, tiles};
+        const Line line{in + p * z.in_position,
+                        z.in,
+                        reinterpret_cast<std::byte*>(out + p * z.out_position),
+                        z.out * sizeof(float),
+                        nullptr,
+                        0,
+                        tiles};
         for (size_t c = 0; c < z.out; c += width) {
             const size_t own = std::min(width, z.out - c);
             const float* const weights =
@@ -261,26 +258,54 @@ void multiply(const ConvShape& s, const Sizes& z, const float* packed, const flo
     }
 }
 
-void winograd(const ConvShape& s, const SrcPicture& src, const float* packed,
-              const Epilogue& epilogue, const SrcPicture& residual, const DstPicture& dst,
-              float* scratch, size_t first, size_t last) {
+template <typename T>
+void groups_of(const ConvShape& s, const PictureOf<const T>& src, const float* packed,
+               const Epilogue& epilogue, const AnySrcPicture& residual, const AnyDstPicture& dst,
+               float* scratch, size_t first, size_t last) {
     const Sizes z(s);
     float* const zeros = scratch;
     float* const in = zeros + z.in;
     float* const out = in + positions * z.in_position;
+    float* const finished = out + positions * z.out_position;
     std::fill_n(zeros, z.in, 0.0F);
-    const Finish f = make_finish(epilogue, residual.data != nullptr);
+    const Finish f = make_finish(s, epilogue, residual.data != nullptr);
+    const ByteRows to = byte_rows(dst, s.result), add = byte_rows(residual, s.source);
     for (size_t g = first; g < last; ++g) {
         const size_t begin = g * z.group, tiles = std::min(z.group, z.tiles() - begin);
         for (size_t t = 0; t < tiles; ++t)
-            scatter(s, z, src, zeros, tile_at(z, begin + t), in + t * z.in);
+            scatter(s, z, src, reinterpret_cast<const T*>(zeros), tile_at(z, begin + t),
+                    in + t * z.in);
         multiply(s, z, packed, in, out, tiles);
         for (size_t t = 0; t < tiles; ++t) {
             const Tile2d tile = tile_at(z, begin + t);
-            gather(s, z, out + t * z.out, packed, f, tile, dst);
-            if (f.has_pass) pass_over(s, f, tile, residual, dst);
+            const size_t rows = std::min<size_t>(tile_side, s.out_height - tile.y);
+            const size_t columns = std::min<size_t>(tile_side, s.out_width - tile.x);
+            const auto y = static_cast<int64_t>(tile.y), x = static_cast<int64_t>(tile.x);
+            if (!f.rows) {
+                gather(s, z, out + t * z.out, packed, f, rows, columns,
+                       {reinterpret_cast<float*>(to.at(y, x)), dst.row, dst.pixel});
+                continue;
+            }
+            gather(s, z, out + t * z.out, packed, make_finish({}, {}, false), rows, columns,
+                   {finished, tile_side * z.out, z.out});
+            for (size_t r = 0; r < rows; ++r) {
+                const int64_t row = y + static_cast<int64_t>(r);
+                f.rows(epilogue, {finished + r * tile_side * z.out, z.out, add.at(row, x),
+                                  add.pixel, to.at(row, x), to.pixel, columns, s.out_channels});
+            }
         }
     }
+}
+
+void winograd(const ConvShape& s, const AnySrcPicture& src, const float* packed,
+              const Epilogue& epilogue, const AnySrcPicture& residual, const AnyDstPicture& dst,
+              float* scratch, size_t first, size_t last) {
+    if (s.source == Element::bf16)
+        groups_of<bf16>(s, {static_cast<const bf16*>(src.data), src.row, src.pixel}, packed,
+                        epilogue, residual, dst, scratch, first, last);
+    else
+        groups_of<float>(s, {static_cast<const float*>(src.data), src.row, src.pixel}, packed,
+                         epilogue, residual, dst, scratch, first, last);
 }
 
 }  // namespace vartml::kernels::HWY_NAMESPACE
@@ -297,16 +322,18 @@ HWY_EXPORT(winograd);
 }  // namespace
 
 bool prefers_winograd(const ConvShape& s) {
-    if (s.depthwise || s.bf16_source || s.kernel_height != 3 || s.kernel_width != 3 ||
-        s.stride_height != 1 || s.stride_width != 1 || s.dilation_height != 1 ||
-        s.dilation_width != 1)
+    if (s.depthwise || s.kernel_height != 3 || s.kernel_width != 3 || s.stride_height != 1 ||
+        s.stride_width != 1 || s.dilation_height != 1 || s.dilation_width != 1)
         return false;
     // In multiply-adds of vectors of 16; the transforms of a tile were measured.
     constexpr uint64_t lanes = 16, transform = 240, least_tiles = 16;
     const uint64_t in = (s.in_channels + lanes - 1) / lanes;
     const uint64_t out = (s.out_channels + lanes - 1) / lanes;
     const uint64_t tiles = uint64_t{(s.out_width + 3) / 4} * ((s.out_height + 3) / 4);
-    const uint64_t direct = uint64_t{s.out_height} * s.out_width * s.in_channels * 9 * out;
+    // A vector multiplies twice as many pairs of bf16.
+    const uint64_t in_factors =
+        s.factors == Element::bf16 ? (s.in_channels + 1) / 2 : s.in_channels;
+    const uint64_t direct = uint64_t{s.out_height} * s.out_width * in_factors * 9 * out;
     const uint64_t winograd = tiles * (36 * s.in_channels * out + transform * (in + out));
     return tiles >= least_tiles && winograd + winograd / 4 < direct;
 }
@@ -327,9 +354,9 @@ void pack_winograd(const ConvShape& shape, const float* weights, const float* bi
     HWY_DYNAMIC_DISPATCH(wino_pack)(shape, weights, bias, packed);
 }
 
-void conv_winograd(const ConvShape& shape, const SrcPicture& src, const float* packed,
-                   const Epilogue& epilogue, const SrcPicture& residual, const DstPicture& dst,
-                   float* scratch, size_t first, size_t last) {
+void conv_winograd(const ConvShape& shape, const AnySrcPicture& src, const float* packed,
+                   const Epilogue& epilogue, const AnySrcPicture& residual,
+                   const AnyDstPicture& dst, float* scratch, size_t first, size_t last) {
     HWY_DYNAMIC_DISPATCH(winograd)
     (shape, src, packed, epilogue, residual, dst, scratch, first, last);
 }

@@ -99,62 +99,6 @@ HWY_INLINE FloatVec activate(FloatVec x, FloatVec alpha, FloatVec beta) {
     return x;
 }
 
-template <Activation a, bool Residual>
-HWY_INLINE FloatVec apply(FloatVec x, FloatVec plus, bool add_first, FloatVec alpha,
-                          FloatVec beta) {
-    if constexpr (!Residual) return activate<a>(x, alpha, beta);
-    if (add_first) return activate<a>(hn::Add(x, plus), alpha, beta);
-    return hn::Add(activate<a>(x, alpha, beta), plus);
-}
-
-// Rows of `count` elements, `stride` apart; the residual has its own stride.
-template <Activation a, bool Residual>
-HWY_INLINE void activate_rows(const Epilogue& e, const float* src, const float* residual,
-                              size_t residual_stride, float* dst, size_t stride, size_t rows,
-                              size_t count) {
-    const FloatTag d;
-    const size_t lanes = hn::Lanes(d);
-    const FloatVec alpha = hn::Set(d, e.alpha), beta = hn::Set(d, e.beta);
-    const bool add_first = e.add_first;
-    for (size_t r = 0; r < rows; ++r, src += stride, dst += stride) {
-        const float* const add = Residual ? residual + r * residual_stride : src;
-        size_t i = 0;
-        for (; i + lanes <= count; i += lanes) {
-            const FloatVec x = hn::LoadU(d, src + i), plus = hn::LoadU(d, add + i);
-            hn::StoreU(apply<a, Residual>(x, plus, add_first, alpha, beta), d, dst + i);
-        }
-        if (i == count) continue;
-        const size_t n = count - i;
-        const FloatVec x = hn::LoadN(d, src + i, n), plus = hn::LoadN(d, add + i, n);
-        hn::StoreN(apply<a, Residual>(x, plus, add_first, alpha, beta), d, dst + i, n);
-    }
-}
-
-static HWY_NOINLINE HWY_MAYBE_UNUSED void epilogue_rows(const Epilogue& e, const float* src,
-                                                        const float* residual,
-                                                        size_t residual_stride, float* dst,
-                                                        size_t stride, size_t rows, size_t count) {
-#define VARTML_CASE(name)                                                                          \
-    case Activation::name:                                                                         \
-        return residual ? activate_rows<Activation::name, true>(e, src, residual, residual_stride, \
-                                                                dst, stride, rows, count)          \
-                        : activate_rows<Activation::name, false>(e, src, nullptr, 0, dst, stride,  \
-                                                                 rows, count);
-    switch (e.activation) {
-        VARTML_CASE(none)
-        VARTML_CASE(relu)
-        VARTML_CASE(leaky)
-        VARTML_CASE(clip)
-        VARTML_CASE(sigmoid)
-        VARTML_CASE(silu)
-        VARTML_CASE(hard_sigmoid)
-        VARTML_CASE(hard_swish)
-        VARTML_CASE(tanh)
-        VARTML_CASE(exp)
-    }
-#undef VARTML_CASE
-}
-
 }  // namespace vartml::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif  // per target

@@ -6,28 +6,146 @@
 // after foreach_target.h
 #include <hwy/highway.h>
 
+#include <type_traits>
+
 #include "kernels/ops/activation-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace vartml::kernels::HWY_NAMESPACE {
+namespace {
 
-void row(const Epilogue& epilogue, const float* src, const float* residual, float* dst,
-         size_t count) {
-    epilogue_rows(epilogue, src, residual, 0, dst, 0, 1, count);
+using HalfTag = hn::Rebind<hwy::bfloat16_t, FloatTag>;  // as many lanes as FloatTag
+
+// x·sigmoid(x) and sigmoid(x) with the digits that bf16 has and four bits more: as sigmoid(), with
+// a power by a polynomial of degree 3 (interpolates at Chebyshev nodes; error 1e-4) and the
+// estimate of the reciprocal where that has 14 bits.
+HWY_INLINE FloatVec short_sigmoid(FloatVec x) {
+#if HWY_TARGET <= HWY_AVX3
+    const FloatTag d;
+    const hn::RebindToSigned<FloatTag> di;
+    const FloatVec bounded = hn::Min(hn::Set(d, 87.0F), hn::Max(hn::Set(d, -87.0F), x));
+    const FloatVec minus_log2e = hn::Set(d, -1.44269502F), magic = hn::Set(d, 12582912.0F);
+    const FloatVec shifted = hn::MulAdd(bounded, minus_log2e, magic);
+    const FloatVec f = hn::MulSub(bounded, minus_log2e, hn::Sub(shifted, magic));
+    FloatVec p = hn::Set(d, 5.58382829e-2F);
+    p = hn::MulAdd(p, f, hn::Set(d, 2.42639479e-1F));
+    p = hn::MulAdd(p, f, hn::Set(d, 6.93136734e-1F));
+    p = hn::MulAdd(p, f, hn::Set(d, 9.99924557e-1F));
+    const auto n = hn::ShiftLeft<23>(hn::BitCast(di, shifted));
+    const FloatVec e = hn::BitCast(d, hn::Add(hn::BitCast(di, p), n));
+    return hn::ApproximateReciprocal(hn::Add(hn::Set(d, 1.0F), e));
+#else
+    return sigmoid(x);
+#endif
 }
 
+template <Activation a, typename T>
+HWY_INLINE FloatVec activated(FloatVec x, FloatVec alpha, FloatVec beta) {
+    const FloatTag d;
+    if constexpr (sizeof(T) == sizeof(bf16) && a == Activation::sigmoid) return short_sigmoid(x);
+    if constexpr (sizeof(T) == sizeof(bf16) && a == Activation::silu)
+        return hn::Mul(hn::Max(hn::Set(d, -87.0F), x), short_sigmoid(x));
+    return activate<a>(x, alpha, beta);
+}
+
+// The first `count` of the vector's elements.
+HWY_INLINE void store(FloatVec x, float* dst, size_t count) {
+    const FloatTag d;
+    count >= hn::Lanes(d) ? hn::StoreU(x, d, dst) : hn::StoreN(x, d, dst, count);
+}
+HWY_INLINE void store(FloatVec x, bf16* dst, size_t count) {
+    const HalfTag half;
+    const auto y = hn::DemoteTo(half, x);
+    auto* const to = reinterpret_cast<hwy::bfloat16_t*>(dst);
+    count >= hn::Lanes(half) ? hn::StoreU(y, half, to) : hn::StoreN(y, half, to, count);
+}
+HWY_INLINE FloatVec load(const float* src, size_t count) {
+    const FloatTag d;
+    return count >= hn::Lanes(d) ? hn::LoadU(d, src) : hn::LoadN(d, src, count);
+}
+HWY_INLINE FloatVec load(const bf16* src, size_t count) {
+    const HalfTag half;
+    const auto* from = reinterpret_cast<const hwy::bfloat16_t*>(src);
+    return hn::PromoteTo(FloatTag(), count >= hn::Lanes(half) ? hn::LoadU(half, from)
+                                                              : hn::LoadN(half, from, count));
+}
+
+// R: of the residual; void: there is none.
+template <Activation a, typename R, typename T>
+void finish_rows(const Epilogue& e, const SumRows& r) {
+    const FloatTag d;
+    const size_t lanes = hn::Lanes(d);
+    const FloatVec alpha = hn::Set(d, e.alpha), beta = hn::Set(d, e.beta);
+    // Rows that follow each other everywhere are one.
+    const auto follow = [&](size_t step, size_t size) { return step == r.count * size; };
+    bool flat = r.width == r.count && follow(r.dst_step, sizeof(T));
+    if constexpr (!std::is_void_v<R>) flat = flat && follow(r.residual_step, sizeof(R));
+    const size_t rows = flat ? 1 : r.rows, count = flat ? r.rows * r.count : r.count;
+    for (size_t p = 0; p < rows; ++p) {
+        const float* const sums = r.sums + p * r.width;
+        auto* const dst = reinterpret_cast<T*>(r.dst + p * r.dst_step);
+        for (size_t i = 0; i < count; i += lanes) {
+            FloatVec x = load(sums + i, count - i);
+            if constexpr (std::is_void_v<R>) {
+                x = activated<a, T>(x, alpha, beta);
+            } else {
+                const auto* const add =
+                    reinterpret_cast<const R*>(r.residual + p * r.residual_step);
+                const FloatVec plus = load(add + i, count - i);
+                x = e.add_first ? activated<a, T>(hn::Add(x, plus), alpha, beta)
+                                : hn::Add(activated<a, T>(x, alpha, beta), plus);
+            }
+            store(x, dst + i, count - i);
+        }
+    }
+}
+
+template <Activation a, typename T>
+FinishRows find(bool has_residual, Element source) {
+    if (!has_residual) return finish_rows<a, void, T>;
+    return source == Element::bf16 ? finish_rows<a, bf16, T> : finish_rows<a, float, T>;
+}
+
+FinishRows find_any(Activation activation, bool has_residual, Element source, Element result) {
+#define VARTML_CASE(name)                                                                   \
+    case Activation::name:                                                                  \
+        return result == Element::bf16 ? find<Activation::name, bf16>(has_residual, source) \
+                                       : find<Activation::name, float>(has_residual, source);
+    switch (activation) {
+        VARTML_CASE(none)
+        VARTML_CASE(relu)
+        VARTML_CASE(leaky)
+        VARTML_CASE(clip)
+        VARTML_CASE(sigmoid)
+        VARTML_CASE(silu)
+        VARTML_CASE(hard_sigmoid)
+        VARTML_CASE(hard_swish)
+        VARTML_CASE(tanh)
+        VARTML_CASE(exp)
+    }
+#undef VARTML_CASE
+    return nullptr;
+}
+
+}  // namespace
 }  // namespace vartml::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace vartml::kernels {
 namespace {
-HWY_EXPORT(row);
+HWY_EXPORT(find_any);
 }  // namespace
+
+FinishRows find_finish(Activation activation, bool has_residual, Element source, Element result) {
+    return HWY_DYNAMIC_DISPATCH(find_any)(activation, has_residual, source, result);
+}
 
 void activate_row(const Epilogue& epilogue, const float* src, const float* residual, float* dst,
                   size_t count) {
-    HWY_DYNAMIC_DISPATCH(row)(epilogue, src, residual, dst, count);
+    find_finish(epilogue.activation, residual != nullptr, Element::f32, Element::f32)(
+        epilogue, {src, 0, reinterpret_cast<const std::byte*>(residual), 0,
+                   reinterpret_cast<std::byte*>(dst), 0, 1, count});
 }
 
 }  // namespace vartml::kernels

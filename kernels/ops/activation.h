@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/types.h"
+
 namespace vartml::kernels {
 
 //   none x · relu max(x, 0) · leaky x < 0 ? alpha·x : x · clip min(max(x, alpha), beta) · sigmoid 1
@@ -28,6 +30,24 @@ struct Epilogue {
     float alpha = 0, beta = 0;
     bool add_first = false;  // the residual is added before the activation, else after
 };
+
+// Results of a convolution, `width` apart, of whose rows the first `count` are finished. Other
+// steps are in bytes.
+struct SumRows {
+    const float* sums;
+    size_t width;
+    const std::byte* residual;
+    size_t residual_step;
+    std::byte* dst;
+    size_t dst_step;
+    size_t rows, count;
+};
+using FinishRows = void (*)(const Epilogue& epilogue, const SumRows& rows);
+
+// The function that activates, adds a residual of `source` elements (if it `has_residual`) and
+// stores `result` elements, on this processor. For fp32 activate_row() has the bounds; results in
+// bf16 are within 4e-4 of their size before they are rounded to the nearest.
+FinishRows find_finish(Activation activation, bool has_residual, Element source, Element result);
 
 // dst[i] = activation of src[i] with residual[i] added before or after; residual nullptr: none; dst
 // may be src or residual.

@@ -83,21 +83,30 @@ void binary(Binary op, const OperandRows& a, const OperandRows& b, float* dst, p
 #undef VARTML_CASE
 }
 
-// One vector of columns (`left` of them).
 template <bool Whole>
-HWY_INLINE void sum_columns(const float* src, ptrdiff_t row, size_t rows, V scale, float* dst,
+HWY_INLINE V load(const float* src, size_t left) {
+    return Whole ? hn::LoadU(D(), src) : hn::LoadN(D(), src, left);
+}
+template <bool Whole>
+HWY_INLINE V load(const bf16* src, size_t left) {
+    const hn::Rebind<hwy::bfloat16_t, D> half;
+    const auto* from = reinterpret_cast<const hwy::bfloat16_t*>(src);
+    return hn::PromoteTo(D(), Whole ? hn::LoadU(half, from) : hn::LoadN(half, from, left));
+}
+
+// One vector of columns (`left` of them).
+template <bool Whole, typename T>
+HWY_INLINE void sum_columns(const T* src, ptrdiff_t row, size_t rows, V scale, float* dst,
                             size_t left) {
     const D d;
     V sum[4] = {hn::Zero(d), hn::Zero(d), hn::Zero(d), hn::Zero(d)};
     size_t r = 0;
     for (; r + 4 <= rows; r += 4, src += 4 * row) {
         for (ptrdiff_t k = 0; k < 4; ++k) {
-            const float* const p = src + k * row;
-            sum[k] = hn::Add(sum[k], Whole ? hn::LoadU(d, p) : hn::LoadN(d, p, left));
+            sum[k] = hn::Add(sum[k], load<Whole>(src + k * row, left));
         }
     }
-    for (; r < rows; ++r, src += row)
-        sum[0] = hn::Add(sum[0], Whole ? hn::LoadU(d, src) : hn::LoadN(d, src, left));
+    for (; r < rows; ++r, src += row) sum[0] = hn::Add(sum[0], load<Whole>(src, left));
     const V all = hn::Mul(scale, hn::Add(hn::Add(sum[0], sum[1]), hn::Add(sum[2], sum[3])));
     if constexpr (Whole) {
         hn::StoreU(all, d, dst);
@@ -106,7 +115,8 @@ HWY_INLINE void sum_columns(const float* src, ptrdiff_t row, size_t rows, V scal
     }
 }
 
-void sum_rows(const float* src, ptrdiff_t row, size_t rows, float scale, float* dst, size_t count) {
+template <typename T>
+void sum_any_rows(const T* src, ptrdiff_t row, size_t rows, float scale, float* dst, size_t count) {
     const D d;
     const size_t lanes = hn::Lanes(d);
     const V by = hn::Set(d, scale);
@@ -114,6 +124,13 @@ void sum_rows(const float* src, ptrdiff_t row, size_t rows, float scale, float* 
     for (; i + lanes <= count; i += lanes)
         sum_columns<true>(src + i, row, rows, by, dst + i, lanes);
     if (i < count) sum_columns<false>(src + i, row, rows, by, dst + i, count - i);
+}
+void sum_rows(const float* src, ptrdiff_t row, size_t rows, float scale, float* dst, size_t count) {
+    sum_any_rows(src, row, rows, scale, dst, count);
+}
+void sum_bf16_rows(const bf16* src, ptrdiff_t row, size_t rows, float scale, float* dst,
+                   size_t count) {
+    sum_any_rows(src, row, rows, scale, dst, count);
 }
 
 void blend2(const float* a, float wa, const float* b, float wb, float* dst, size_t count) {
@@ -169,6 +186,7 @@ namespace vartml::kernels {
 namespace {
 HWY_EXPORT(binary);
 HWY_EXPORT(sum_rows);
+HWY_EXPORT(sum_bf16_rows);
 HWY_EXPORT(blend2);
 HWY_EXPORT(pixels_of_row);
 }  // namespace
@@ -181,6 +199,10 @@ void binary_rows(Binary op, const OperandRows& a, const OperandRows& b, float* d
 void sum_of_rows(const float* src, ptrdiff_t row, size_t rows, float scale, float* dst,
                  size_t count) {
     HWY_DYNAMIC_DISPATCH(sum_rows)(src, row, rows, scale, dst, count);
+}
+void sum_of_rows(const bf16* src, ptrdiff_t row, size_t rows, float scale, float* dst,
+                 size_t count) {
+    HWY_DYNAMIC_DISPATCH(sum_bf16_rows)(src, row, rows, scale, dst, count);
 }
 
 void blend_row(const float* a, float wa, const float* b, float wb, float* dst, size_t count) {

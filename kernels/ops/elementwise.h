@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/types.h"
+
 namespace vartml::kernels {
 
 enum class Binary : uint8_t { add, sub, mul, div, max, min, pow, prelu };
@@ -26,6 +28,8 @@ void binary_rows_ref(Binary op, const OperandRows& a, const OperandRows& b, floa
 // dst[i] = scale · sum over r < rows of src[r·row + i], i < count; four partial sums, so the order
 // differs from that of a plain loop.
 void sum_of_rows(const float* src, ptrdiff_t row, size_t rows, float scale, float* dst,
+                 size_t count);
+void sum_of_rows(const bf16* src, ptrdiff_t row, size_t rows, float scale, float* dst,
                  size_t count);
 
 // dst[i] = wa·a[i] + wb·b[i], i < count: linear interpolation between rows.

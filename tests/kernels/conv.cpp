@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <random>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -47,6 +48,13 @@ const Case cases[] = {
     {"winograd without padding on a slice", 64, 70, 21, 30, 3, 1, 1, 0, false, 7},
     {"winograd, more padding than the kernel's", 24, 16, 15, 14, 3, 1, 1, 2},
     {"winograd, many channels", 200, 130, 17, 16, 3, 1, 1, 1},
+    {"less than a vector", 64, 4, 3, 10, 1, 1, 1, 0},
+    {"three vectors, the last cut", 6, 41, 1, 19, 1, 1, 1, 0},
+    {"blocks of three and two vectors", 64, 80, 1, 29, 1, 1, 1, 0},
+    {"many channels: several pieces of the line", 512, 130, 10, 10, 1, 1, 1, 0},
+    {"odd channels without padding", 5, 18, 9, 33, 3, 2, 1, 0},
+    {"odd channels, dilated", 7, 33, 13, 12, 3, 1, 2, 2},
+    {"even channels on a slice without padding", 6, 20, 9, 20, 3, 1, 1, 0, false, 5},
 };
 
 Epilogue epilogue_of(size_t i) {
@@ -59,16 +67,80 @@ Epilogue epilogue_of(size_t i) {
     return epilogues[i % std::size(epilogues)];
 }
 
-class Conv : public OnEachTarget {};
+bf16 to_bf16(float x) {
+    const auto bits = std::bit_cast<uint32_t>(x);
+    return {static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16)};
+}
+float to_float(bf16 x) {
+    return std::bit_cast<float>(uint32_t{x.bits} << 16);
+}
+
+// Numbers that bf16 holds, as elements of a picture.
+class Numbers {
+public:
+    explicit Numbers(std::vector<float> values) : floats_(std::move(values)) {
+        for (const float x : floats_) halves_.push_back(to_bf16(x));
+    }
+    const float* floats() const { return floats_.data(); }
+    const void* as(Element element) const {
+        return element == Element::bf16 ? static_cast<const void*>(halves_.data()) : floats_.data();
+    }
+
+private:
+    std::vector<float> floats_;
+    std::vector<bf16> halves_;
+};
+
+struct Types {
+    Element source, result, factors;
+};
+constexpr Types types[] = {
+    {Element::f32, Element::f32, Element::f32},   {Element::f32, Element::bf16, Element::f32},
+    {Element::bf16, Element::f32, Element::f32},  {Element::bf16, Element::bf16, Element::f32},
+    {Element::f32, Element::bf16, Element::bf16}, {Element::bf16, Element::f32, Element::bf16},
+    {Element::bf16, Element::bf16, Element::bf16}};
+bool runs_here(const Types& t) {
+    return t.factors == Element::f32 || has_bf16_pairs();
+}
+std::string text(const Types& t) {
+    const auto name = [](Element e) { return e == Element::bf16 ? "bf16" : "f32"; };
+    return std::string(name(t.source)) + " -> " + name(t.result) + " by " + name(t.factors);
+}
+
+// A convolution in two calls, as two threads would make it; nothing is written behind the scratch
+// memory. Elements of the result that are none are 77.
+std::vector<float> run(const ConvShape& s, const float* weights, const float* bias,
+                       const Epilogue& epilogue, const AnySrcPicture& src,
+                       const AnySrcPicture& residual, size_t row, size_t pixel) {
+    std::vector<std::byte> packed(packed_conv_size(s));
+    pack_conv(s, weights, bias, packed.data());
+    const size_t units = conv_units(s), half = units / 2, size = conv_scratch_size(s);
+    std::vector<std::byte> scratch(size + 1, std::byte{55});
+    std::vector<float> floats(row * s.out_height, 77);
+    std::vector<bf16> halves(floats.size(), to_bf16(77));
+    const bool is_bf16 = s.result == Element::bf16;
+    const AnyDstPicture dst{is_bf16 ? static_cast<void*>(halves.data()) : floats.data(), row,
+                            pixel};
+    conv(s, src, packed.data(), epilogue, residual, dst, scratch.data(), 0, half);
+    conv(s, src, packed.data(), epilogue, residual, dst, scratch.data(), half, units);
+    EXPECT_EQ(scratch[size], std::byte{55});
+    if (is_bf16)
+        for (size_t i = 0; i < floats.size(); ++i) floats[i] = to_float(halves[i]);
+    return floats;
+}
+
+class Conv : public OnEachTarget {
+protected:
+    Numbers numbers(size_t n) {
+        std::uniform_real_distribution<float> uniform(-1, 1);
+        std::vector<float> v(n);
+        for (float& x : v) x = to_float(to_bf16(uniform(random_)));
+        return Numbers(std::move(v));
+    }
+    std::mt19937 random_{5};
+};
 
 TEST_P(Conv, EqualsPlainLoops) {
-    std::mt19937 random(5);
-    std::uniform_real_distribution<float> uniform(-1, 1);
-    const auto fill = [&](size_t n) {
-        std::vector<float> v(n);
-        for (float& x : v) x = uniform(random);
-        return v;
-    };
     for (size_t i = 0; i < std::size(cases) * 2; ++i) {
         const Case& c = cases[i / 2];
         const bool with_residual = i % 2 == 1;
@@ -77,40 +149,47 @@ TEST_P(Conv, EqualsPlainLoops) {
         const auto out = [&](uint32_t in) {
             return static_cast<uint32_t>((in + 2 * c.pad - reach) / c.stride + 1);
         };
-        const ConvShape s{c.height,       c.width,    c.in_channels, out(c.height), out(c.width),
-                          c.out_channels, c.kernel,   c.kernel,      c.stride,      c.stride,
-                          c.dilation,     c.dilation, c.pad,         c.pad,         c.depthwise};
+        ConvShape s{c.height,       c.width,    c.in_channels, out(c.height), out(c.width),
+                    c.out_channels, c.kernel,   c.kernel,      c.stride,      c.stride,
+                    c.dilation,     c.dilation, c.pad,         c.pad,         c.depthwise};
+        ASSERT_EQ(conv_method(s) == ConvMethod::winograd,
+                  std::string_view(c.why).starts_with("winograd"));
         const size_t in_pixel = c.in_channels + c.extra, out_pixel = c.out_channels + c.extra;
         const size_t in_row = in_pixel * c.width + (c.extra ? 3 : 0),
                      out_row = out_pixel * s.out_width + (c.extra ? 2 : 0);
-        const auto src = fill(in_row * c.height), residual = fill(out_row * s.out_height);
-        const auto weights = fill(static_cast<size_t>(c.out_channels) *
-                                  (c.depthwise ? 1 : c.in_channels) * c.kernel * c.kernel);
-        const auto bias = fill(c.out_channels);
-        std::vector<float> packed(packed_conv_size(s)), got(out_row * s.out_height, 77), want = got;
-        pack_conv(s, weights.data(), i % 3 == 0 ? nullptr : bias.data(), packed.data());
-        const SrcPicture from{src.data(), in_row, in_pixel};
-        const SrcPicture add{with_residual ? residual.data() : nullptr, out_row, out_pixel};
-        conv_ref(s, from, weights.data(), i % 3 == 0 ? nullptr : bias.data(), epilogue_of(i), add,
+        const Numbers src = numbers(in_row * c.height), add = numbers(out_row * s.out_height);
+        const Numbers weights = numbers(static_cast<size_t>(c.out_channels) *
+                                        (c.depthwise ? 1 : c.in_channels) * c.kernel * c.kernel);
+        const Numbers biases = numbers(c.out_channels);
+        const float* const bias = i % 3 == 0 ? nullptr : biases.floats();
+        std::vector<float> want(out_row * s.out_height, 77);
+        conv_ref(s, {src.floats(), in_row, in_pixel}, weights.floats(), bias, epilogue_of(i),
+                 {with_residual ? add.floats() : nullptr, out_row, out_pixel},
                  {want.data(), out_row, out_pixel});
-        // In two parts, as two threads would; nothing is written behind the scratch memory.
-        const size_t units = conv_units(s), half = units / 2, floats = conv_scratch_size(s);
-        const bool is_winograd = conv_method(s) == ConvMethod::winograd;
-        ASSERT_EQ(is_winograd, std::string_view(c.why).starts_with("winograd"));
-        std::vector<float> scratch(floats + 1, 55);
-        const DstPicture to{got.data(), out_row, out_pixel};
-        conv(s, from, packed.data(), epilogue_of(i), add, to, scratch.data(), 0, half);
-        conv(s, from, packed.data(), epilogue_of(i), add, to, scratch.data(), half, units);
-        ASSERT_EQ(scratch[floats], 55);
-        // The contract's bound; products of two numbers in [-1, 1] are 1/4 on average.
-        const double bound = is_winograd ? 3e-6 * 9 * c.in_channels / 4 : 2e-5;
-        for (size_t k = 0; k < got.size(); ++k) {
-            ASSERT_NEAR(got[k], want[k], bound * (1 + std::abs(want[k]))) << "element " << k;
+        for (const Types& t : types) {
+            if (!runs_here(t)) continue;
+            SCOPED_TRACE(text(t));
+            s.source = t.source, s.result = t.result, s.factors = t.factors;
+            const auto got =
+                run(s, weights.floats(), bias, epilogue_of(i), {src.as(t.source), in_row, in_pixel},
+                    {with_residual ? add.as(t.source) : nullptr, out_row, out_pixel}, out_row,
+                    out_pixel);
+            // The contract's bounds; products of two numbers in [-1, 1] are 1/4 on average.
+            double bound =
+                conv_method(s) == ConvMethod::winograd ? 3e-6 * 9 * c.in_channels / 4 : 2e-5;
+            if (t.factors == Element::bf16)
+                bound *= std::max(1.0, c.in_channels * c.kernel * c.kernel / 64.0);
+            const double rounding = t.result == Element::bf16 ? 1.0 / 256 + 4e-4 : 0;
+            for (size_t k = 0; k < got.size(); ++k) {
+                ASSERT_NEAR(got[k], want[k],
+                            bound * (1 + std::abs(want[k])) + rounding * std::abs(want[k]))
+                    << "element " << k;
+            }
         }
     }
 }
 
-// A bf16 source is the same numbers, wherever its channels lie.
+// Numbers and sums that bf16 and fp32 hold exactly; NaN where nothing may be read.
 TEST_P(Conv, ReadsBf16AsItsNumbers) {
     struct Source {
         const char* why;
@@ -121,9 +200,9 @@ TEST_P(Conv, ReadsBf16AsItsNumbers) {
     const Source sources[] = {{"one channel", 1, 5, 1, 1, 2},
                               {"three channels of four", 3, 3, 2, 4, 1},
                               {"three channels, dense", 3, 3, 1, 3, 0},
+                              {"three channels of four, a point", 3, 1, 1, 4, 0},
                               {"a point", 8, 1, 1, 8, 0},
                               {"more rows than a copy holds", 8, 7, 1, 8, 3}};
-    std::mt19937 random(11);
     std::uniform_int_distribution<int> small(-64, 64);
     for (const Source& c : sources) {
         SCOPED_TRACE(c.why);
@@ -133,29 +212,50 @@ TEST_P(Conv, ReadsBf16AsItsNumbers) {
         };
         ConvShape s{height,   width,    c.channels, out(height), out(width), outputs, c.kernel,
                     c.kernel, c.stride, c.stride,   1,           1,          c.pad,   c.pad};
-        // Numbers and sums that bf16 and fp32 hold exactly; NaN where nothing may be read.
         const size_t row = c.pixel * width;
-        std::vector<float> src(row * height, NAN),
+        std::vector<float> values(row * height, NAN),
             weights(size_t{outputs} * c.channels * c.kernel * c.kernel);
-        std::vector<bf16> halves(src.size());
-        for (size_t i = 0; i < src.size(); ++i) {
-            if (i % c.pixel < c.channels) src[i] = static_cast<float>(small(random));
-            halves[i].bits = static_cast<uint16_t>(std::bit_cast<uint32_t>(src[i]) >> 16);
-        }
-        for (float& w : weights) w = static_cast<float>(small(random));
-        std::vector<float> got(size_t{outputs} * s.out_height * s.out_width), want = got;
+        for (size_t i = 0; i < values.size(); ++i)
+            if (i % c.pixel < c.channels) values[i] = static_cast<float>(small(random_));
+        for (float& w : weights) w = static_cast<float>(small(random_));
+        const Numbers src(std::move(values));
         const size_t out_row = size_t{outputs} * s.out_width;
-        conv_ref(s, {src.data(), row, c.pixel}, weights.data(), nullptr, {}, {nullptr, 0, 0},
+        std::vector<float> want(out_row * s.out_height);
+        conv_ref(s, {src.floats(), row, c.pixel}, weights.data(), nullptr, {}, {nullptr, 0, 0},
                  {want.data(), out_row, outputs});
-        s.bf16_source = true;
-        std::vector<float> packed(packed_conv_size(s)), scratch(conv_scratch_size(s) + 1, 55);
-        pack_conv(s, weights.data(), nullptr, packed.data());
-        const size_t units = conv_units(s), third = units / 3;
-        for (const auto& [first, last] : {std::pair{size_t{0}, third}, std::pair{third, units}})
-            conv(s, Bf16Picture{halves.data(), row, c.pixel}, packed.data(), {}, {nullptr, 0, 0},
-                 {got.data(), out_row, outputs}, scratch.data(), first, last);
-        ASSERT_EQ(scratch.back(), 55);
-        ASSERT_EQ(got, want);
+        s.source = Element::bf16;
+        for (const Element factors : {Element::f32, Element::bf16}) {
+            s.factors = factors;
+            if (!runs_here({s.source, s.result, factors})) continue;
+            ASSERT_EQ(run(s, weights.data(), nullptr, {}, {src.as(s.source), row, c.pixel},
+                          {nullptr, 0, 0}, out_row, outputs),
+                      want);
+        }
+    }
+}
+
+// Sums of any size: no overflow of the power, and NaN stays NaN.
+TEST_P(Conv, ActivatesSumsOfAnySizeForBf16) {
+    ConvShape s{1, 1, 1, 1, 1, 1};
+    s.source = s.result = Element::bf16;
+    const float weight = 1;
+    for (size_t i = 0; i < 10; ++i) {
+        const Epilogue epilogue = epilogue_of(i);
+        SCOPED_TRACE("activation " + std::to_string(static_cast<int>(epilogue.activation)));
+        for (const float x : {-1e30F, -200.0F, -88.0F, -20.0F, -1e-3F, 0.0F, 1e-3F, 5.0F, 30.0F,
+                              88.0F, 200.0F, 1e30F, NAN}) {
+            const Numbers src({to_float(to_bf16(x))});
+            float want;
+            activate_row_ref(epilogue, src.floats(), nullptr, &want, 1);
+            const float got = run(s, &weight, nullptr, epilogue, {src.as(s.source), 1, 1},
+                                  {nullptr, 0, 0}, 1, 1)[0];
+            if (std::isnan(want))
+                EXPECT_TRUE(std::isnan(got)) << x;
+            else if (std::isinf(want))
+                EXPECT_EQ(got, want) << x;
+            else
+                EXPECT_NEAR(got, want, 1e-30 + std::abs(want) / 200) << x;
+        }
     }
 }
 

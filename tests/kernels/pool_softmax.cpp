@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -20,6 +21,10 @@ std::vector<float> numbers(size_t n, float range) {
     std::vector<float> v(n);
     std::ranges::generate(v, [&] { return uniform(random); });
     return v;
+}
+
+float to_float(bf16 x) {
+    return std::bit_cast<float>(uint32_t{x.bits} << 16);
 }
 
 struct PoolCase {
@@ -51,16 +56,30 @@ TEST_P(MaxPool, EqualsPlainLoops) {
                           c.kernel, c.stride, c.stride,      c.pad,        c.pad};
         const size_t pixel = c.channels + c.extra, in_row = pixel * c.width + c.extra,
                      out_row = pixel * s.out_width + c.extra;
-        const auto src = numbers(in_row * c.height, 3);
+        std::vector<bf16> src16, got16;
+        std::vector<float> src;
+        for (const float x : numbers(in_row * c.height, 3)) {
+            src16.push_back({static_cast<uint16_t>(std::bit_cast<uint32_t>(x) >> 16)});
+            src.push_back(to_float(src16.back()));
+        }
         std::vector<float> got(out_row * s.out_height, 77), want = got;
-        std::vector<float> scratch(max_pool_scratch_size(s) + 1, 55);
+        got16.resize(got.size(), {static_cast<uint16_t>(std::bit_cast<uint32_t>(77.0F) >> 16)});
         max_pool_ref(s, {src.data(), in_row, pixel}, {want.data(), out_row, pixel});
-        const size_t half = s.out_height / 2;
-        for (const auto& [first, last] : {std::pair(size_t{0}, half), {half, s.out_height}})
-            max_pool_rows(s, {src.data(), in_row, pixel}, {got.data(), out_row, pixel},
-                          scratch.data(), first, last);
+        const auto run = [&](Element element, const void* from, void* to) {
+            PoolShape own = s;
+            own.element = element;
+            const size_t half = s.out_height / 2, size = max_pool_scratch_size(own);
+            std::vector<std::byte> scratch(size + 1, std::byte{55});
+            for (const auto& [first, last] : {std::pair(size_t{0}, half), {half, s.out_height}})
+                max_pool_rows(own, {from, in_row, pixel}, {to, out_row, pixel}, scratch.data(),
+                              first, last);
+            EXPECT_EQ(scratch[size], std::byte{55});
+        };
+        run(Element::f32, src.data(), got.data());
         EXPECT_EQ(got, want);  // bytes between pixels too
-        EXPECT_EQ(scratch.back(), 55);
+        run(Element::bf16, src16.data(), got16.data());
+        std::ranges::transform(got16, got.begin(), to_float);
+        EXPECT_EQ(got, want);
     }
 }
 VARTML_ON_EACH_TARGET(MaxPool);

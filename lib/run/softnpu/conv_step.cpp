@@ -5,6 +5,7 @@
 
 #include "lib/run/softnpu/border.h"
 #include "lib/run/softnpu/copy_step.h"
+#include "lib/run/softnpu/lower_conv.h"
 #include "lib/run/softnpu/post_ops.h"
 
 namespace vartml::softnpu {
@@ -16,50 +17,50 @@ using kernels::Epilogue;
 
 class ConvStep final : public Step {
 public:
-    ConvStep(const ConvShape& shape, const kernels::Epilogue& epilogue, View src, View packed,
+    ConvStep(const GroupedShape& shape, const kernels::Epilogue& epilogue, View src, View packed,
              View residual, View dst)
-        : shape_(shape),
+        : shape_(shape.shape),
+          groups_(shape.groups),
           epilogue_(epilogue),
           src_(std::move(src)),
           packed_(std::move(packed)),
           residual_(std::move(residual)),
           dst_(std::move(dst)),
-          units_(static_cast<int64_t>(kernels::conv_units(shape))) {}
+          units_(static_cast<int64_t>(kernels::conv_units(shape_))) {}
 
-    // Units of all images.
+    // Units of all groups of all images.
     Extent extent() const override {
         const int64_t taps = int64_t{shape_.kernel_height} * shape_.kernel_width *
                              (shape_.depthwise ? 1 : shape_.in_channels);
-        return {dst_.dims[0] * units_, dst_.elements() * (taps + 10) / 40};
+        const bool is_bf16 = kernels::conv_method(shape_) == kernels::ConvMethod::bf16_pairs;
+        return {dst_.dims[0] * groups_ * units_,
+                dst_.elements() * (is_bf16 ? (taps + 40) / 60 + 1 : (taps + 10) / 40)};
     }
 
     // Scratch memory of one item lies behind that of another.
     size_t scratch_bytes(unsigned threads) const {
-        return items_for(extent(), threads) * kernels::conv_scratch_size(shape_) * sizeof(float);
+        return items_for(extent(), threads) * kernels::conv_scratch_size(shape_);
     }
     void set_scratch(View scratch) { scratch_ = std::move(scratch); }
 
     void run(const Bases& bases, size_t item) noexcept override {
-        const auto* packed = reinterpret_cast<const float*>(address(bases, packed_));
         const auto [first, last] = part(item);
-        auto* const scratch = scratch_.buffer < 0
-                                  ? nullptr
-                                  : reinterpret_cast<float*>(address(bases, scratch_)) +
-                                        item * kernels::conv_scratch_size(shape_);
+        const size_t size = kernels::packed_conv_size(shape_);
+        std::byte* const scratch =
+            scratch_.buffer < 0
+                ? nullptr
+                : address(bases, scratch_) + item * kernels::conv_scratch_size(shape_);
         for (int64_t at = first; at < last;) {
-            const int64_t n = at / units_, unit = at % units_;
+            const int64_t picture = at / units_, unit = at % units_;
+            const int64_t n = picture / groups_, group = picture % groups_;
             const int64_t end = std::min(units_, unit + last - at);
-            const auto out = picture(bases, dst_, n);
-            const kernels::SrcPicture add = residual_.buffer < 0
-                                                ? kernels::SrcPicture{nullptr, 0, 0}
-                                                : picture(bases, residual_, n);
-            const kernels::DstPicture dst{const_cast<float*>(out.data), out.row, out.pixel};
-            const auto run = [&](const auto& src) {
-                kernels::conv(shape_, src, packed, epilogue_, add, dst, scratch,
-                              static_cast<size_t>(unit), static_cast<size_t>(end));
-            };
-            shape_.bf16_source ? run(picture<kernels::Bf16Picture, kernels::bf16>(bases, src_, n))
-                               : run(picture(bases, src_, n));
+            const auto src = picture_of<const void>(bases, src_, n, group * shape_.in_channels);
+            const auto add =
+                picture_of<const void>(bases, residual_, n, group * shape_.out_channels);
+            const auto dst = picture_of<void>(bases, dst_, n, group * shape_.out_channels);
+            kernels::conv(shape_, src, address(bases, packed_) + static_cast<size_t>(group) * size,
+                          epilogue_, add, dst, scratch, static_cast<size_t>(unit),
+                          static_cast<size_t>(end));
             at += end - unit;
         }
     }
@@ -67,20 +68,17 @@ public:
     std::string describe() const override {
         return std::string(shape_.depthwise ? "depthwise " : "conv ") +
                name_of(kernels::conv_method(shape_)) + " " + std::to_string(shape_.kernel_height) +
-               "x" + std::to_string(shape_.kernel_width) + " " + text(src_) + " -> " + text(dst_);
+               "x" + std::to_string(shape_.kernel_width) +
+               (groups_ > 1 ? " groups " + std::to_string(groups_) : "") + " " + text(src_) +
+               " -> " + text(dst_);
     }
 
 private:
-    template <typename Picture = kernels::SrcPicture, typename T = float>
-    static Picture picture(const Bases& bases, const View& view, int64_t n) {
-        const auto* data = reinterpret_cast<const T*>(address(bases, view)) + n * view.strides[0];
-        return {data, static_cast<size_t>(view.strides[2]), static_cast<size_t>(view.strides[3])};
-    }
-
     ConvShape shape_;
+    int64_t groups_;
     Epilogue epilogue_;
     View src_, packed_, residual_, dst_, scratch_;
-    int64_t units_;  // of one image
+    int64_t units_;  // of one group of one image
 };
 
 }  // namespace
@@ -103,24 +101,30 @@ std::optional<ConvParts> read_conv_parts(const graph::Node& node) {
     return result;
 }
 
-bool has_contiguous_channels(const View& view) {
-    return view.type == DataType::float32 && (view.strides[1] == 1 || view.dims[1] == 1);
+bool is_conv_picture(const View& view) {
+    return (view.type == DataType::float32 || view.type == DataType::bf16) &&
+           (view.strides[1] == 1 || view.dims[1] == 1);
 }
 
-View conv_source(Lowering& lowering, graph::ValueId id) {
+kernels::Element element_of(const View& view) {
+    return view.type == DataType::bf16 ? kernels::Element::bf16 : kernels::Element::f32;
+}
+
+View conv_source(Lowering& lowering, graph::ValueId id, DataType type) {
     const View& view = lowering.view(id);
-    if (has_contiguous_channels(view)) return view;
+    if (is_conv_picture(view)) return view;
     const auto padded = lowering.is_border_input(view) ? with_padding_channels(view) : std::nullopt;
-    if (!padded) return lowering.dense(id, channels_last(4), DataType::float32);
-    const View copy =
-        lowering.dense(*padded, channels_last(4), DataType::float32, lowering.value(id).name);
+    if (!padded) return lowering.dense(id, channels_last(4), type);
+    const View copy = lowering.dense(*padded, channels_last(4), type, lowering.value(id).name);
     return slice(copy, 1, 0, view.dims[1], 1);
 }
 
 View conv_destination(Lowering& lowering, graph::ValueId out) {
     View dst = lowering.destination(out, channels_last(4), true);
-    if (has_contiguous_channels(dst)) return dst;
-    return lowering.new_buffer(DataType::float32, lowering.value(out).type.shape, channels_last(4));
+    if (is_conv_picture(dst)) return dst;
+    const DataType stored = lowering.stored_type(out);
+    return lowering.new_buffer(stored == DataType::bf16 ? stored : DataType::float32,
+                               lowering.value(out).type.shape, channels_last(4));
 }
 
 void finish_conv(Lowering& lowering, const graph::Node& node, const View& dst) {
@@ -133,10 +137,13 @@ void finish_conv(Lowering& lowering, const graph::Node& node, const View& dst) {
     lowering.finish(out, stored);
 }
 
-void emit_direct_conv(Lowering& lowering, const graph::Node& node, const ConvShape& shape,
+void emit_direct_conv(Lowering& lowering, const graph::Node& node, const GroupedShape& shape,
                       const kernels::Epilogue& epilogue, const View& src, const View& weights,
                       const View& residual, const View& dst) {
-    auto step = std::make_unique<ConvStep>(shape, epilogue, src, weights, residual, dst);
+    GroupedShape own = shape;
+    own.shape.source = element_of(src);
+    own.shape.result = element_of(dst);
+    auto step = std::make_unique<ConvStep>(own, epilogue, src, weights, residual, dst);
     View scratch;
     if (const size_t size = step->scratch_bytes(lowering.threads()); size > 0) {
         scratch = lowering.scratch_view(size);
@@ -154,22 +161,30 @@ std::vector<float> floats(Lowering& lowering, graph::ValueId id) {
     return {first, first + lowering.value(id).type.elements()};
 }
 
-View pack_conv_weights(Lowering& lowering, const ConvShape& shape,
+View pack_conv_weights(Lowering& lowering, const GroupedShape& grouped,
                        std::function<ConvWeights()> make) {
-    std::string layout = name_of(kernels::conv_method(shape));
-    for (const uint32_t part :
-         {shape.in_channels, shape.out_channels, shape.kernel_height, shape.kernel_width,
-          shape.stride_width, shape.dilation_width, static_cast<uint32_t>(shape.depthwise)})
+    const ConvShape& shape = grouped.shape;
+    const kernels::ConvMethod method = kernels::conv_method(shape);
+    std::string layout = name_of(method);
+    for (const uint32_t part : {shape.in_channels, shape.out_channels, shape.kernel_height,
+                                shape.kernel_width, shape.stride_width, shape.dilation_width,
+                                static_cast<uint32_t>(shape.depthwise), grouped.groups})
         layout += ' ' + std::to_string(part);
-    const size_t size = kernels::packed_conv_size(shape) * sizeof(float);
-    return lowering.add_packed(size, layout, [shape, size, make = std::move(make)] {
-        const ConvWeights from = make();
-        Bytes bytes(size);
-        kernels::pack_conv(shape, from.weights.data(),
-                           from.biases.empty() ? nullptr : from.biases.data(),
-                           reinterpret_cast<float*>(bytes.data()));
-        return bytes;
-    });
+    const size_t size = kernels::packed_conv_size(shape), groups = grouped.groups;
+    return lowering.add_packed(
+        size * groups, layout, [shape, method, size, groups, make = std::move(make)] {
+            ConvWeights from = make();
+            if (method == kernels::ConvMethod::bf16_pairs)
+                from.weights = round_filters(std::move(from.weights), groups * shape.out_channels);
+            Bytes bytes(size * groups);
+            const size_t of_group = from.weights.size() / groups;
+            for (size_t g = 0; g < groups; ++g)
+                kernels::pack_conv(
+                    shape, from.weights.data() + g * of_group,
+                    from.biases.empty() ? nullptr : from.biases.data() + g * shape.out_channels,
+                    bytes.data() + g * size);
+            return bytes;
+        });
 }
 
 namespace {

@@ -22,29 +22,51 @@ struct ConvParts {
 // nullopt where there are others.
 std::optional<ConvParts> read_conv_parts(const graph::Node& node);
 
-// fp32 with contiguous channels: what the kernels read and write.
-bool has_contiguous_channels(const View& view);
+// fp32 or bf16 with contiguous channels: what the kernels read and write.
+bool is_conv_picture(const View& view);
+// Of such a view.
+kernels::Element element_of(const View& view);
 
-// The picture as it lies where its channels are contiguous, else copied. A blocked border tensor of
-// another type is copied whole, with its padding channels, which costs less than leaving them out.
-View conv_source(Lowering& lowering, graph::ValueId id);
+// Channels from `channel` on of image n of a view [N, C, H, W]; without data where there is no
+// view.
+template <typename T>
+kernels::PictureOf<T> picture_of(const Bases& bases, const View& view, int64_t n,
+                                 int64_t channel = 0) {
+    if (view.buffer < 0) return {nullptr, 0, 0};
+    const int64_t offset = n * view.strides[0] + channel;
+    return {address(bases, view) + offset * static_cast<int64_t>(size_bytes(view.type)),
+            static_cast<size_t>(view.strides[2]), static_cast<size_t>(view.strides[3])};
+}
 
-// Where a value is written: its place if its channels are contiguous there.
+// The picture as it lies where the kernels can read it, else copied, to `type`. A blocked border
+// tensor of another type is copied whole, with its padding channels, which costs less than leaving
+// them out.
+View conv_source(Lowering& lowering, graph::ValueId id, DataType type);
+
+// Where a value is written: its place if the kernels can write there.
 View conv_destination(Lowering& lowering, graph::ValueId id);
 // The node's result lies in `dst`; rounded once, for all that read it, where it is stored as bf16.
 void finish_conv(Lowering& lowering, const graph::Node& node, const View& dst);
 
-// Appends the step; `residual` with buffer -1: none.
-void emit_direct_conv(Lowering& lowering, const graph::Node& node, const kernels::ConvShape& shape,
+// A convolution of slices of channels that know nothing of each other, each of `shape`.
+struct GroupedShape {
+    kernels::ConvShape shape;
+    uint32_t groups = 1;
+};
+
+// Appends the step; `residual` with buffer -1: none, else of the source's type. The shape's source
+// and result are those of `src` and `dst`.
+void emit_direct_conv(Lowering& lowering, const graph::Node& node, const GroupedShape& shape,
                       const kernels::Epilogue& epilogue, const View& src, const View& weights,
                       const View& residual, const View& dst);
 
-// Weights [O][C][y][x] and biases, of which there may be none.
+// Weights [O][C][y][x] of all groups, one after another, and biases, of which there may be none.
 struct ConvWeights {
     std::vector<float> weights, biases;
 };
-// Those packed for the kernels; `make` is called where the side cache does not have them.
-View pack_conv_weights(Lowering& lowering, const kernels::ConvShape& shape,
+// Those packed for the kernels, rounded by filter where these multiply bf16; `make` is called where
+// the side cache does not have them.
+View pack_conv_weights(Lowering& lowering, const GroupedShape& shape,
                        std::function<ConvWeights()> make);
 // The elements of a constant; none for graph::none.
 std::vector<float> floats(Lowering& lowering, graph::ValueId id);

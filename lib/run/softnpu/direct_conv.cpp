@@ -11,7 +11,29 @@ namespace {
 
 using kernels::ConvShape;
 
-ConvShape shape_of(const Lowering& lowering, const graph::Node& node) {
+// What a node's convolutions multiply.
+kernels::Element factors_of(const Lowering& lowering, const graph::Node& node) {
+    return lowering.compute(node) == DataType::bf16 ? kernels::Element::bf16
+                                                    : kernels::Element::f32;
+}
+
+// Whether the kernels multiply what the node multiplies, on this processor.
+bool multiplies_here(const Lowering& lowering, const graph::Node& node) {
+    const DataType type = lowering.compute(node);
+    return type == DataType::float32 || (type == DataType::bf16 && kernels::has_bf16_pairs());
+}
+
+// Groups that are made as one, with zeros between them, so that vectors of outputs are full: that
+// costs no more than vectors which are not.
+int64_t groups_at_once(int64_t groups, int64_t outputs) {
+    constexpr int64_t vector = 16;
+    int64_t result = 1;
+    for (int64_t n = 2; n <= groups && n * outputs <= vector; ++n)
+        if (groups % n == 0) result = n;
+    return result;
+}
+
+GroupedShape shape_of(const Lowering& lowering, const graph::Node& node) {
     const Dims& x = lowering.value(node.inputs[0]).type.shape;
     const Dims& w = lowering.value(node.inputs[1]).type.shape;
     const Dims& y = lowering.value(node.outputs[0]).type.shape;
@@ -19,66 +41,71 @@ ConvShape shape_of(const Lowering& lowering, const graph::Node& node) {
                dilations = node.get("dilations", Dims{1, 1});
     const Dims pads = node.get("pads", Dims{0, 0, 0, 0});
     const auto u = [](int64_t v) { return static_cast<uint32_t>(v); };
-    const bool depthwise = node.get("group", int64_t{1}) > 1;
-    return {u(x[2]),
-            u(x[3]),
-            u(x[1]),
-            u(y[2]),
-            u(y[3]),
-            u(y[1]),
-            u(w[2]),
-            u(w[3]),
-            u(strides[0]),
-            u(strides[1]),
-            u(dilations[0]),
-            u(dilations[1]),
-            static_cast<int32_t>(pads[0]),
-            static_cast<int32_t>(pads[1]),
-            depthwise};
+    const int64_t groups = node.get("group", int64_t{1});
+    const bool depthwise = groups > 1 && w[0] == groups && w[1] == 1;
+    const int64_t parts = depthwise ? 1 : groups / groups_at_once(groups, w[0] / groups);
+    ConvShape shape{u(x[2]),
+                    u(x[3]),
+                    u(x[1] / parts),
+                    u(y[2]),
+                    u(y[3]),
+                    u(y[1] / parts),
+                    u(w[2]),
+                    u(w[3]),
+                    u(strides[0]),
+                    u(strides[1]),
+                    u(dilations[0]),
+                    u(dilations[1]),
+                    static_cast<int32_t>(pads[0]),
+                    static_cast<int32_t>(pads[1]),
+                    depthwise};
+    shape.factors = factors_of(lowering, node);
+    return {shape, u(parts)};
 }
 
-// Whether the kernel widens the program's input itself, row by row, which saves a pass over it.
-bool reads_bf16(Lowering& lowering, const graph::Node& node, const ConvShape& shape) {
-    const View& view = lowering.view(node.inputs[0]);
-    const bool has_contiguous_channels = view.strides[1] == 1 || view.dims[1] == 1;
-    return view.type == DataType::bf16 && lowering.is_border_input(view) &&
-           has_contiguous_channels && !shape.depthwise &&
-           kernels::conv_method(shape) == kernels::ConvMethod::direct;
+// Weights [O][I / groups][k…] as the shape's groups read them: [O][in_channels][k…].
+std::vector<float> spread_groups(std::vector<float> weights, const Dims& dims, int64_t groups,
+                                 const GroupedShape& to) {
+    const int64_t own = dims[1] * dims[2] * dims[3], outputs = dims[0] / groups;
+    const int64_t wide = int64_t{to.shape.in_channels} * dims[2] * dims[3];
+    if (to.shape.depthwise || own == wide) return weights;
+    const int64_t at_once = groups / to.groups;
+    std::vector<float> result(static_cast<size_t>(dims[0] * wide), 0.0F);
+    for (int64_t o = 0; o < dims[0]; ++o)
+        std::copy_n(weights.begin() + o * own, own,
+                    result.begin() + o * wide + o / outputs % at_once * own);
+    return result;
 }
 
 }  // namespace
 
 bool fits_direct_conv(const Lowering& lowering, const graph::Node& node) {
     const Dims& w = lowering.value(node.inputs[1]).type.shape;
-    if (w.size() != 4 || !read_conv_parts(node)) return false;
-    const int64_t groups = node.get("group", int64_t{1});
-    const bool depthwise = groups > 1 && w[0] == groups && w[1] == 1;
-    if (groups > 1 && !depthwise) return false;
-    return w[2] * w[3] <= 121;
+    return w.size() == 4 && w[2] * w[3] <= 121 && read_conv_parts(node);
 }
 
 bool runs_direct_conv(const Lowering& lowering, const graph::Node& node) {
-    return lowering.compute(node) == DataType::float32 && fits_direct_conv(lowering, node);
+    return multiplies_here(lowering, node) && fits_direct_conv(lowering, node);
 }
 
 Result<void> lower_direct_conv(Lowering& lowering, const graph::Node& node) {
     const graph::ValueId bias = node.inputs.size() > 2 ? node.inputs[2] : graph::none;
     const graph::ValueId out = node.outputs[0];
     const ConvParts parts = *read_conv_parts(node);
-    ConvShape shape = shape_of(lowering, node);
-    shape.bf16_source = reads_bf16(lowering, node, shape);
-    const View src =
-        shape.bf16_source ? lowering.view(node.inputs[0]) : conv_source(lowering, node.inputs[0]);
+    const GroupedShape shape = shape_of(lowering, node);
+    const View src = conv_source(lowering, node.inputs[0], lowering.compute(node));
     View residual;
     if (parts.residual) {
         residual = lowering.view(node.inputs[3]);
-        if (!has_contiguous_channels(residual)) {
-            residual = lowering.dense(node.inputs[3], channels_last(4), DataType::float32);
-        }
+        if (!is_conv_picture(residual) || residual.type != src.type)
+            residual = lowering.dense(node.inputs[3], channels_last(4), src.type);
     }
     const View dst = conv_destination(lowering, out);
-    const View weights = pack_conv_weights(lowering, shape, [&lowering, &node, bias] {
-        return ConvWeights{floats(lowering, node.inputs[1]), floats(lowering, bias)};
+    const View weights = pack_conv_weights(lowering, shape, [&lowering, &node, bias, shape] {
+        const graph::ValueId id = node.inputs[1];
+        return ConvWeights{spread_groups(floats(lowering, id), lowering.value(id).type.shape,
+                                         node.get("group", int64_t{1}), shape),
+                           floats(lowering, bias)};
     });
     emit_direct_conv(lowering, node, shape, parts.epilogue, src, weights, residual, dst);
     finish_conv(lowering, node, dst);
@@ -165,13 +192,15 @@ Result<void> lower_upscaling(Lowering& lowering, const graph::Node& node,
     const Dims& w = lowering.value(node.inputs[1]).type.shape;  // [C][O][y][x]
     const int64_t channels = w[2] * w[3] * w[1];
     const auto u = [](int64_t v) { return static_cast<uint32_t>(v); };
-    const kernels::ConvShape shape{u(src.dims[2]), u(src.dims[3]), u(w[0]),
-                                   u(src.dims[2]), u(src.dims[3]), u(channels)};
+    GroupedShape shape{
+        {u(src.dims[2]), u(src.dims[3]), u(w[0]), u(src.dims[2]), u(src.dims[3]), u(channels)}};
+    shape.shape.factors = factors_of(lowering, node);
     const View packed = pack_conv_weights(lowering, shape, [&lowering, &node, &w, bias] {
         return upscaling_weights(floats(lowering, node.inputs[1]), floats(lowering, bias), w);
     });
-    const View made = lowering.new_buffer(
-        DataType::float32, {src.dims[0], channels, src.dims[2], src.dims[3]}, channels_last(4));
+    const View made =
+        lowering.new_buffer(is_conv_picture(dst) ? dst.type : DataType::float32,
+                            {src.dims[0], channels, src.dims[2], src.dims[3]}, channels_last(4));
     emit_direct_conv(lowering, node, shape, epilogue, src, packed, {}, made);
     // Both as [N, O, H, y, W, x].
     const Dims blocks{src.dims[0], w[1], src.dims[2], w[2], src.dims[3], w[3]};
@@ -194,17 +223,15 @@ bool runs_direct_conv_transpose(const Lowering& lowering, const graph::Node& nod
         return false;
     const Dims dilations = node.get("dilations", Dims{1, 1});
     const Dims strides = node.get("strides", Dims{1, 1});
-    // In bf16 oneDNN makes whole vectors of channels too, and takes four times as long for one.
-    if (lowering.compute(node) != DataType::float32 && w[1] >= few_channels) return false;
-    return dilations == Dims{1, 1} && w[2] >= strides[0] && w[3] >= strides[1] &&
-           w[2] * w[3] <= 121;
+    return multiplies_here(lowering, node) && dilations == Dims{1, 1} && w[2] >= strides[0] &&
+           w[3] >= strides[1] && w[2] * w[3] <= 121;
 }
 
 Result<void> lower_direct_conv_transpose(Lowering& lowering, const graph::Node& node) {
     const graph::ValueId bias = node.inputs.size() > 2 ? node.inputs[2] : graph::none;
     const graph::ValueId out = node.outputs[0];
     ConvParts parts = *read_conv_parts(node);
-    const View src = conv_source(lowering, node.inputs[0]);
+    const View src = conv_source(lowering, node.inputs[0], lowering.compute(node));
     const Dims& w = lowering.value(node.inputs[1]).type.shape;
     const Dims strides = node.get("strides", Dims{1, 1}), pads = node.get("pads", Dims{0, 0, 0, 0});
     const Dims& shape_of_out = lowering.value(out).type.shape;
@@ -217,21 +244,10 @@ Result<void> lower_direct_conv_transpose(Lowering& lowering, const graph::Node& 
     for (const Phase& y : phases(dst.dims[2], strides[0], w[2], pads[0])) {
         for (const Phase& x : phases(dst.dims[3], strides[1], w[3], pads[1])) {
             const auto u = [](int64_t v) { return static_cast<uint32_t>(v); };
-            const kernels::ConvShape shape{u(src.dims[2]),
-                                           u(src.dims[3]),
-                                           u(w[0]),
-                                           u(y.outputs),
-                                           u(x.outputs),
-                                           u(w[1]),
-                                           u(y.taps),
-                                           u(x.taps),
-                                           1,
-                                           1,
-                                           1,
-                                           1,
-                                           static_cast<int32_t>(y.pad),
-                                           static_cast<int32_t>(x.pad),
-                                           false};
+            GroupedShape shape{{u(src.dims[2]), u(src.dims[3]), u(w[0]), u(y.outputs), u(x.outputs),
+                                u(w[1]), u(y.taps), u(x.taps), 1, 1, 1, 1,
+                                static_cast<int32_t>(y.pad), static_cast<int32_t>(x.pad)}};
+            shape.shape.factors = factors_of(lowering, node);
             const View weights =
                 pack_conv_weights(lowering, shape, [&lowering, &node, &w, bias, y, x, strides] {
                     const std::vector<float> all = floats(lowering, node.inputs[1]);

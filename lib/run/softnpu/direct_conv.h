@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions that our own kernels run, most of them faster than oneDNN does: fp32, channels last,
-// read and written through views.
+// Convolutions that our own kernels run: fp32 and bf16, channels last, read and written through
+// views.
 #pragma once
 #include "lib/run/softnpu/lowering.h"
 
 namespace vartml::softnpu {
 
-// Whether the kernels can run this convolution of constant weights, where it is computed in f32.
+// Whether the kernels can run this convolution of constant weights, on a processor that multiplies
+// what it multiplies.
 bool fits_direct_conv(const Lowering& lowering, const graph::Node& node);
 // Whether they do.
 bool runs_direct_conv(const Lowering& lowering, const graph::Node& node);

@@ -180,7 +180,8 @@ Result<void> lower_eltwise(Lowering& lowering, const graph::Node& node) {
     const DataType type = lowering.stored_type(node.outputs[0]);
     const View src = lowering.dense(node.inputs[0], order, type);
     const View dst = lowering.destination(node.outputs[0], order, false);
-    if (const auto own = find_activation(node); own && type == DataType::float32) {
+    const bool is_own = type == DataType::float32 || type == DataType::bf16;
+    if (const auto own = find_activation(node); own && is_own) {
         lower_activation(lowering, *own, src, dst, node.name);
         lowering.finish(node.outputs[0], dst);
         return {};

@@ -151,7 +151,7 @@ bool is_small(const Lowering& lowering, const graph::Node& node, const Product& 
 void emit_small(Lowering& lowering, const graph::Node& node, const Product& p) {
     const auto u = [](int64_t v) { return static_cast<uint32_t>(v); };
     const int64_t rows = p.dst.dims[0], depth = p.b.dims[0], columns = p.b.dims[1];
-    const kernels::ConvShape shape{u(rows), 1, u(depth), u(rows), 1, u(columns)};
+    const GroupedShape shape{{u(rows), 1, u(depth), u(rows), 1, u(columns)}};
     const View weights = pack_conv_weights(lowering, shape, [&lowering, b = p.b, bias = p.bias] {
         ConvWeights made;
         const auto* from = reinterpret_cast<const float*>(lowering.constant_data(b));

@@ -6,6 +6,7 @@
 #include "kernels/conv/max_pool.h"
 #include "kernels/ops/elementwise.h"
 #include "lib/run/softnpu/border.h"
+#include "lib/run/softnpu/conv_step.h"
 #include "lib/run/softnpu/copy_step.h"
 #include "lib/run/softnpu/lowering.h"
 #include "lib/run/softnpu/operators.h"
@@ -14,7 +15,7 @@ namespace vartml::softnpu {
 
 namespace {
 
-// MaxPool of fp32 pictures by our own kernel.
+// MaxPool by our own kernel.
 class MaxPoolStep final : public Step {
 public:
     MaxPoolStep(const kernels::PoolShape& shape, View src, View dst)
@@ -28,23 +29,19 @@ public:
 
     // Scratch memory of one item lies behind that of another.
     size_t scratch_bytes(unsigned threads) const {
-        return items_for(extent(), threads) * kernels::max_pool_scratch_size(shape_) *
-               sizeof(float);
+        return items_for(extent(), threads) * kernels::max_pool_scratch_size(shape_);
     }
     void set_scratch(View scratch) { scratch_ = std::move(scratch); }
 
     void run(const Bases& bases, size_t item) noexcept override {
         const auto [first, last] = part(item);
         const int64_t rows = dst_.dims[2];
-        auto* const scratch = reinterpret_cast<float*>(address(bases, scratch_)) +
-                              item * kernels::max_pool_scratch_size(shape_);
+        std::byte* const scratch =
+            address(bases, scratch_) + item * kernels::max_pool_scratch_size(shape_);
         for (int64_t at = first; at < last;) {
             const int64_t n = at / rows, y = at % rows, end = std::min(rows, y + last - at);
-            const auto* src =
-                reinterpret_cast<const float*>(address(bases, src_)) + n * src_.strides[0];
-            auto* dst = reinterpret_cast<float*>(address(bases, dst_)) + n * dst_.strides[0];
-            kernels::max_pool_rows(shape_, {src, distance(src_, 2), distance(src_, 3)},
-                                   {dst, distance(dst_, 2), distance(dst_, 3)}, scratch,
+            kernels::max_pool_rows(shape_, picture_of<const void>(bases, src_, n),
+                                   picture_of<void>(bases, dst_, n), scratch,
                                    static_cast<size_t>(y), static_cast<size_t>(end));
             at += end - y;
         }
@@ -56,10 +53,6 @@ public:
     }
 
 private:
-    static size_t distance(const View& view, size_t dim) {
-        return static_cast<size_t>(view.strides[dim]);
-    }
-
     kernels::PoolShape shape_;
     View src_, dst_, scratch_;
 };
@@ -83,7 +76,15 @@ public:
     void share_among(unsigned) override { set_items(static_cast<uint32_t>(dst_.dims[2])); }
 
     void run(const Bases& bases, size_t item) noexcept override {
-        const auto* src = reinterpret_cast<const float*>(address(bases, src_));
+        src_.type == DataType::bf16 ? sum<kernels::bf16>(bases, item) : sum<float>(bases, item);
+    }
+
+    std::string describe() const override { return "sum " + text(src_) + " -> " + text(dst_); }
+
+private:
+    template <typename T>
+    void sum(const Bases& bases, size_t item) const {
+        const auto* src = reinterpret_cast<const T*>(address(bases, src_));
         auto* dst = reinterpret_cast<float*>(address(bases, dst_));
         const auto [first, last] = part(item);
         for (int64_t n = 0; n < src_.dims[0]; ++n) {
@@ -95,15 +96,13 @@ public:
         }
     }
 
-    std::string describe() const override { return "sum " + text(src_) + " -> " + text(dst_); }
-
-private:
     View src_;
     float scale_;
     View dst_;
 };
 
-// dst[n, c, 0] = scale · sum of src[n, c, …]; both [N, C, positions] fp32 with contiguous channels.
+// dst[n, c, 0] = scale · sum of src[n, c, …]; both [N, C, positions] with contiguous channels, src
+// fp32 or bf16, dst fp32.
 void lower_column_sums(Lowering& lowering, const View& src, float scale, const View& dst,
                        std::string_view name) {
     const uint32_t items = items_for({src.dims[2], src.elements() / 8}, lowering.threads());
@@ -131,11 +130,16 @@ Result<void> lower_pool(Lowering& lowering, const graph::Node& node) {
     const DataType type = lowering.stored_type(node.outputs[0]);
     const View src = lowering.dense(node.inputs[0], order, type);
     const View dst = lowering.destination(node.outputs[0], order, false);
-    if (node.kind == "GlobalAveragePool" && type == DataType::float32) {
+    const bool is_own = type == DataType::float32 || type == DataType::bf16;
+    if (node.kind == "GlobalAveragePool" && is_own) {
         const int64_t positions = src.elements() / (src.dims[0] * src.dims[1]);
         const View rows = *reshape(src, {src.dims[0], src.dims[1], positions});
+        const View means = dst.type == DataType::float32
+                               ? dst
+                               : lowering.new_buffer(DataType::float32, dst.dims, order);
         lower_column_sums(lowering, rows, 1.0F / static_cast<float>(positions),
-                          *reshape(dst, {dst.dims[0], dst.dims[1], 1}), node.name);
+                          *reshape(means, {dst.dims[0], dst.dims[1], 1}), node.name);
+        lowering.copy_unless_there(means, dst, node.name);
         lowering.finish(node.outputs[0], dst);
         return {};
     }
@@ -156,14 +160,15 @@ Result<void> lower_pool(Lowering& lowering, const graph::Node& node) {
         --dilations[i];
     }
     const bool is_dilated = std::ranges::any_of(dilations, [](int64_t d) { return d != 0; });
-    if (max && spatial == 2 && type == DataType::float32 && !is_dilated &&
+    if (max && spatial == 2 && is_conv_picture(src) && is_conv_picture(dst) && !is_dilated &&
         covers_pixels(begin, end, kernel)) {
         const auto u = [](int64_t v) { return static_cast<uint32_t>(v); };
-        emit_max_pool(lowering, node,
-                      {u(extent[0]), u(extent[1]), u(dst.dims[2]), u(dst.dims[3]), u(src.dims[1]),
-                       u(kernel[0]), u(kernel[1]), u(strides[0]), u(strides[1]),
-                       static_cast<int32_t>(pads[0]), static_cast<int32_t>(pads[1])},
-                      src, dst);
+        emit_max_pool(
+            lowering, node,
+            {u(extent[0]), u(extent[1]), u(dst.dims[2]), u(dst.dims[3]), u(src.dims[1]),
+             u(kernel[0]), u(kernel[1]), u(strides[0]), u(strides[1]),
+             static_cast<int32_t>(pads[0]), static_cast<int32_t>(pads[1]), element_of(src)},
+            src, dst);
         lowering.finish(node.outputs[0], dst);
         return {};
     }

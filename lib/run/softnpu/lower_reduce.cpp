@@ -30,15 +30,21 @@ Result<void> lower_softmax(Lowering& lowering, const graph::Node& node) {
     const int axis = static_cast<int>(node.get("axis", int64_t{-1}));
     const DataType type = lowering.stored_type(out);
     const Order order = order_of(lowering.view(node.inputs[0]));
-    const View src = lowering.dense(node.inputs[0], order, type);
     const View dst = lowering.destination(out, order, false);
     const bool along_memory = !order.empty() && order.back() == axis;
-    if (node.kind == "Softmax" && type == DataType::float32 && along_memory) {
+    const bool is_own = type == DataType::float32 || type == DataType::bf16;
+    if (node.kind == "Softmax" && is_own && along_memory) {
+        const View src = lowering.dense(node.inputs[0], order, DataType::float32);
+        const View made = dst.type == DataType::float32
+                              ? dst
+                              : lowering.new_buffer(DataType::float32, dst.dims, order);
         const int64_t count = src.dims[static_cast<size_t>(axis)];
-        emit_softmax(lowering, node, src, dst, src.elements() / count, count);
+        emit_softmax(lowering, node, src, made, src.elements() / count, count);
+        lowering.copy_unless_there(made, dst, node.name);
         lowering.finish(out, dst);
         return {};
     }
+    const View src = lowering.dense(node.inputs[0], order, type);
     const auto algorithm = node.kind == "LogSoftmax" ? dnnl::algorithm::softmax_log
                                                      : dnnl::algorithm::softmax_accurate;
     // Rows are shared out along the outermost dimension that is not the axis.

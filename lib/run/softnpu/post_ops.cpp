@@ -6,6 +6,7 @@
 #include <limits>
 #include <string>
 
+#include "kernels/ops/rows.h"
 #include "lib/run/softnpu/copy_step.h"
 
 namespace vartml::softnpu {
@@ -143,10 +144,26 @@ public:
 
     void run(const Bases& bases, size_t item) noexcept override {
         const auto [first, last] = part(item);
-        kernels::activate_row(epilogue_,
-                              reinterpret_cast<const float*>(address(bases, src_)) + first, nullptr,
-                              reinterpret_cast<float*>(address(bases, dst_)) + first,
-                              static_cast<size_t>(last - first));
+        const auto size = static_cast<int64_t>(size_bytes(dst_.type));
+        const std::byte* const src = address(bases, src_);
+        std::byte* const dst = address(bases, dst_) + first * size;
+        const auto count = static_cast<size_t>(last - first);
+        const auto finish = kernels::find_finish(
+            epilogue_.activation, false, kernels::Element::f32,
+            dst_.type == DataType::bf16 ? kernels::Element::bf16 : kernels::Element::f32);
+        if (src_.type == DataType::float32) {
+            const auto* floats = reinterpret_cast<const float*>(src) + first;
+            return finish(epilogue_, {floats, 0, nullptr, 0, dst, 0, 1, count});
+        }
+        constexpr size_t chunk = 1024;
+        float floats[chunk];
+        const auto* halves = reinterpret_cast<const kernels::bf16*>(src) + first;
+        for (size_t i = 0; i < count; i += chunk) {
+            const size_t now = std::min(chunk, count - i);
+            kernels::convert_row(halves + i, floats, now);
+            finish(epilogue_,
+                   {floats, 0, nullptr, 0, dst + i * static_cast<size_t>(size), 0, 1, now});
+        }
     }
 
     std::string describe() const override {

@@ -41,7 +41,7 @@ void add_operands(const std::vector<PostOp>& post, OnednnCall& call);
 // nullopt where the kernels have no such activation.
 std::optional<kernels::Epilogue> find_activation(const graph::Operation& operation);
 
-// dst = activation of src, both fp32 and dense in one order; dst may be src.
+// dst = activation of src, each fp32 or bf16, dense in one order; dst may be src.
 void lower_activation(Lowering& lowering, const kernels::Epilogue& epilogue, const View& src,
                       const View& dst, std::string_view name);
 

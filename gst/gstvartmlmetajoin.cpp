@@ -97,8 +97,8 @@ std::span<const Property<JoinSettings>> Properties::rows() {
          "Nanoseconds that live pictures wait longer than the latency of the branches", until_ready,
          P::Time{&S::timeout}},
         {"region", "Region",
-         "Part of the main picture that sink_meta shows, `x,y,w,h` in its pixels; unset: all of "
-         "it",
+         "Part of the main picture that sink_meta shows, `x,y,w,h` in its pixels; `whole`: all of "
+         "it, stretched; unset: all of it, in its aspect",
          until_ready, P::Text{&S::region}},
         P::stats<stats_of>(
             "Counts since start: frames, matched, unmatched, late, timeouts, copied"),
@@ -272,7 +272,8 @@ GstFlowReturn post_geometry(GstVartmlMetaJoin* self, const Matcher::Kept& kept, 
         {.error = {vartml::ErrorCode::bad_model,
                    "sink_meta has pictures of " + meta_size + " and sink_main of " + main_size +
                        ", whose display aspects differ by more than 1 %; say by property "
-                       "region which part of the main picture sink_meta shows"},
+                       "region which part of the main picture sink_meta shows, or region=whole "
+                       "where all of it was stretched"},
          .id = "join-geometry",
          .property = "region",
          .found = meta_size,
@@ -457,7 +458,8 @@ bool start(GstVartmlMetaJoin* self) {
         return post_error(self, "join metadata",
                           {.error = {vartml::ErrorCode::invalid_argument,
                                      "region '" + settings.region +
-                                         "' is not four numbers x,y,w,h with a positive size"},
+                                         "' is neither 'whole' nor four numbers x,y,w,h with a "
+                                         "positive size"},
                            .id = "join-region",
                            .property = "region",
                            .found = settings.region});

@@ -14,18 +14,19 @@ model=$1 n=0 tiles=
 shift
 for camera in "$@"; do
     shift # the words of each camera go behind those of the others
-    tensor=auto
+    tensor=auto region=
     case $camera in
-        /dev/*=*) tensor=yes && set -- "$@" v4l2src "device=${camera#*=}" io-mode=dmabuf ! queue max-size-buffers=30 ! \
-            "join$n.sink_main" v4l2src "device=${camera%%=*}" io-mode=dmabuf-import ;;
-        /dev/*) set -- "$@" v4l2src "device=$camera" ;;
+        # The pre-processor stretches the whole picture. What is drawn on and put together is read by processors: plain caps.
+        /dev/*=*) tensor=yes region=region=whole && set -- "$@" v4l2src "device=${camera#*=}" ! video/x-raw ! \
+            queue max-size-buffers=30 ! "join$n.sink_main" v4l2src "device=${camera%%=*}" io-mode=dmabuf-import ;;
+        /dev/*) set -- "$@" v4l2src "device=$camera" ! video/x-raw ;;
         *) set -- "$@" filesrc "location=$camera" ! decodebin ;;
     esac
     [ $tensor = yes ] || set -- "$@" ! videoconvert ! tee "name=camera$n" "camera$n." ! queue max-size-buffers=30 ! \
         "join$n.sink_main" "camera$n." ! queue
     set -- "$@" ! vartmlinfer "model=$model" "runner-options=options,start_column=(uint)$((4 * n))" input-is-tensor=$tensor ! \
         vartmldecode ! queue ! "join$n.sink_meta" \
-        vartmlmetajoin "name=join$n" ! vartmloverlay ! videoconvert ! queue ! "all.sink_$n"
+        vartmlmetajoin "name=join$n" $region ! vartmloverlay ! videoconvert ! queue ! "all.sink_$n"
     tiles="$tiles sink_$n::xpos=$((n % 2 * 640)) sink_$n::ypos=$((n / 2 * 360)) sink_$n::width=640 sink_$n::height=360"
     n=$((n + 1))
 done

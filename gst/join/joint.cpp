@@ -49,6 +49,7 @@ bool is_wanted(const Joint& joint) {
 std::optional<Placement> geometry_of(const Joint& joint, const Matcher::Kept& kept) {
     Placement g{kept.width, kept.height, joint.main.width, joint.main.height};
     g.width = g.main_width, g.height = g.main_height;
+    if (joint.region ? joint.region->width == 0 : joint.meta.tensors) return g;
     if (joint.region) {
         g.x = joint.region->x, g.y = joint.region->y;
         g.width = joint.region->width, g.height = joint.region->height;
@@ -91,6 +92,8 @@ bool read_caps(JoinBranch& branch, GstCaps* caps) {
         !gst_structure_get_int(s, "height", &branch.height)) {
         return false;
     }
+    const auto tensor = tensor_frame(caps);
+    branch.tensors = tensor && *tensor;
     branch.par_n = branch.par_d = 1;
     gst_structure_get_fraction(s, "pixel-aspect-ratio", &branch.par_n, &branch.par_d);
     gint n = 0, d = 0;
@@ -103,6 +106,10 @@ bool read_caps(JoinBranch& branch, GstCaps* caps) {
 bool parse_region(const std::string& text, std::optional<Placement>& region) {
     region.reset();
     if (text.empty()) return true;
+    if (text == "whole") {
+        region.emplace();
+        return true;
+    }
     double numbers[4];
     const auto parts = split_list(text);
     if (parts.size() != 4) return false;

@@ -67,6 +67,7 @@ struct JoinBranch {
     bool untimed = false;                         // its last picture had no running time
     GstClockTime position = GST_CLOCK_TIME_NONE;  // running time that it has reached
     int width = 0, height = 0, par_n = 1, par_d = 1;
+    bool tensors = false;  // of a camera, which stretches
     GstClockTime frame_duration = GST_CLOCK_TIME_NONE;
     JoinBranch() { gst_segment_init(&segment, GST_FORMAT_TIME); }
     // Not caps: they outlive a flush.
@@ -80,8 +81,8 @@ struct Joint {
     JoinBranch main, meta;
     Matcher matcher;
     JoinCounts counts;
-    JoinSettings settings;  // since start
-    std::optional<Placement> region;
+    JoinSettings settings;            // since start
+    std::optional<Placement> region;  // an empty one: the whole picture, stretched
     bool live = false, latency_known = false;
     GstClockTime latency = 0;
     GstClockTime wanted = GST_CLOCK_TIME_NONE;  // by the picture that waits
@@ -107,14 +108,15 @@ bool has_metadata(const Joint& joint, GstClockTime time);
 bool may_run_ahead(const Joint& joint);
 // Whether a picture waits for more of sink_meta.
 bool is_wanted(const Joint& joint);
-// The part of the main picture that the metadata is of; nothing where the aspects differ.
+// The part of the main picture that the metadata is of; nothing where the aspects differ and nobody
+// said that the picture was stretched.
 std::optional<Placement> geometry_of(const Joint& joint, const Matcher::Kept& kept);
 // The metadata of a picture, and whether to warn that there has been none for long.
 std::optional<Matcher::Kept> find_metadata(Joint& joint, GstClockTime time, bool& warn,
                                            GstClockTime& distance, GstClockTime& tolerance);
 // False for what is no video with a size.
 bool read_caps(JoinBranch& branch, GstCaps* caps);
-// `x,y,w,h` of positive size; nothing for an empty text.
+// `x,y,w,h` of positive size; an empty part for `whole`; nothing for an empty text.
 bool parse_region(const std::string& text, std::optional<Placement>& region);
 // What an event changes; wakes who waits.
 void follow(Joint& joint, JoinBranch& branch, GstEvent* event);

@@ -347,6 +347,22 @@ TEST_F(MetaJoin, RegionSaysWhatTheSmallPictureShows) {
     EXPECT_EQ(push_main(0), (std::vector<Box>{{980, 560, 60, 40}}));
 }
 
+TEST_F(MetaJoin, AWholePictureMayHaveBeenStretched) {
+    set("region", "whole");
+    open(large, "video/x-raw,format=GRAY8,width=640,height=640,framerate=25/1");
+    push_meta(0, {64, 64, 128, 128});
+    EXPECT_EQ(push_main(0), (std::vector<Box>{{192, 108, 384, 216}}));
+}
+
+// Hardware in front of a model knows no border.
+TEST_F(MetaJoin, ACamerasTensorIsTheWholePictureStretched) {
+    open(large,
+         "video/x-raw(memory:DMABuf),format=DMA_DRM,drm-format=HC48,width=640,height=640,"
+         "framerate=25/1");
+    push_meta(0, {64, 64, 128, 128});
+    EXPECT_EQ(push_main(0), (std::vector<Box>{{192, 108, 384, 216}}));
+}
+
 TEST_F(MetaJoin, OtherAspectsAreAnErrorWithoutRegion) {
     open(large, "video/x-raw,format=GRAY8,width=320,height=320,framerate=25/1");
     push_meta(0);
@@ -362,7 +378,7 @@ TEST_F(MetaJoin, PixelAspectCounts) {
 }
 
 TEST_F(MetaJoin, ABadRegionIsAnErrorAtStart) {
-    for (const char* region : {"1,2,3", "a,b,c,d", "0,0,0,10", "0,0,nan,10"}) {
+    for (const char* region : {"1,2,3", "a,b,c,d", "0,0,0,10", "0,0,nan,10", "Whole"}) {
         set("region", region);
         EXPECT_EQ(gst_element_set_state(element_, GST_STATE_PAUSED), GST_STATE_CHANGE_FAILURE);
         EXPECT_EQ(id_of(GST_MESSAGE_ERROR), "join-region") << region;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pooling over windows and over whole pictures.
 #include <algorithm>
+#include <functional>
 #include <string_view>
+#include <vector>
 
 #include "kernels/conv/max_pool.h"
 #include "kernels/ops/elementwise.h"
@@ -116,6 +118,22 @@ void lower_column_sums(Lowering& lowering, const View& src, float scale, const V
     lowering.emit(std::make_unique<ColumnSumsStep>(parts, scale, dst), name, {&parts, &dst});
 }
 
+// Means of windows whose elements all count: a depthwise convolution.
+void lower_means(Lowering& lowering, const graph::Node& node, const Dims& kernel,
+                 const Dims& strides, const Dims& pads, const View& src, const View& dst) {
+    const auto u = [](int64_t v) { return static_cast<uint32_t>(v); };
+    const GroupedShape shape{{u(src.dims[2]), u(src.dims[3]), u(src.dims[1]), u(dst.dims[2]),
+                              u(dst.dims[3]), u(dst.dims[1]), u(kernel[0]), u(kernel[1]),
+                              u(strides[0]), u(strides[1]), 1, 1, static_cast<int32_t>(pads[0]),
+                              static_cast<int32_t>(pads[1]), true}};
+    const int64_t window = kernel[0] * kernel[1];
+    const auto count = static_cast<size_t>(src.dims[1] * window);
+    const View weights = pack_conv_weights(lowering, shape, [count, window] {
+        return ConvWeights{std::vector<float>(count, 1.0F / static_cast<float>(window)), {}};
+    });
+    emit_direct_conv(lowering, node, shape, {}, src, weights, {}, dst);
+}
+
 // Whether each window lies on the picture in part.
 bool covers_pixels(const Dims& begin, const Dims& end, const Dims& kernel) {
     for (size_t i = 0; i < kernel.size(); ++i)
@@ -172,11 +190,22 @@ Result<void> lower_pool(Lowering& lowering, const graph::Node& node) {
         lowering.finish(node.outputs[0], dst);
         return {};
     }
+    int64_t window = 1;
+    for (const int64_t k : kernel) window *= k;
+    Dims declared_end(pads.begin() + static_cast<ptrdiff_t>(spatial), pads.end());
+    if (!count_padding) declared_end.assign(spatial, 0);
+    const bool counts_all = (count_padding || begin == Dims(spatial, 0)) &&
+                            std::ranges::equal(end, declared_end, std::less_equal());
+    constexpr int64_t most_window = 121;  // of the kernels
+    if (!max && spatial == 2 && window <= most_window && is_conv_picture(src) &&
+        is_conv_picture(dst) && !is_dilated && counts_all) {
+        lower_means(lowering, node, kernel, strides, pads, src, dst);
+        lowering.finish(node.outputs[0], dst);
+        return {};
+    }
     const auto algorithm = max             ? dnnl::algorithm::pooling_max
                            : count_padding ? dnnl::algorithm::pooling_avg_include_padding
                                            : dnnl::algorithm::pooling_avg_exclude_padding;
-    int64_t window = 1;
-    for (const int64_t k : kernel) window *= k;
     std::vector<OnednnCall> calls;
     for (const Band& band : bands(dst.dims, dst.elements() * window / 16, lowering.threads())) {
         const int64_t reach = (kernel[0] - 1) * (dilations[0] + 1);

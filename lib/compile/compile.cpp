@@ -19,6 +19,7 @@
 #include "lib/base/saturating.h"
 #include "lib/base/text.h"
 #include "lib/compile/connect.h"
+#include "lib/compile/equalise.h"
 #include "lib/compile/hw_views.h"
 #include "lib/compile/onnx/import.h"
 #include "lib/compile/output_meaning.h"
@@ -256,18 +257,25 @@ Result<void> Compilation::quantise_floats(onnx::Imported& imported) {
     };
     if (auto good = check_quantisable(imported.graph); !good) return fault(good.error());
     if (auto done = prepare_to_quantise(imported.graph); !done) return fault(done.error());
-    auto probe = make_probe(imported);
-    if (!probe) return probe.error();
-    auto ranges = request_.quantise.measure(*probe, imported.graph.outputs.size());
-    if (!ranges) return ranges.error();
-    auto count = quantise(imported.graph, *ranges);
-    if (!count) return fault(count.error());
-    if (*count == 0)
+    const auto measure = [&]() -> Result<Statistics> {
+        auto probe = make_probe(imported);
+        if (!probe) return probe.error();
+        return request_.quantise.measure(*probe, imported.graph.outputs.size());
+    };
+    auto statistics = measure();
+    if (!statistics) return statistics.error();
+    if (equalise(imported.graph, *statistics) != 0) {
+        statistics = measure();
+        if (!statistics) return statistics.error();
+    }
+    auto share = quantise(imported.graph, *statistics);
+    if (!share) return fault(share.error());
+    if (share->operators == 0)
         say(LogLevel::warning, request_.model +
                                    ": --quantize found no convolution or product "
                                    "that could work on int8; the model stays float");
     add_origins(imported);
-    note("quantised: " + std::to_string(*count) + " operators");
+    note("quantised: " + std::to_string(share->operators) + " operators");
     return {};
 }
 

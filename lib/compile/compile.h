@@ -23,9 +23,10 @@ namespace vartml::compiler {
 // Makes an int8 model of a float one, by what its tensors hold over a calibration set.
 struct QuantiseRequest {
     std::string set;  // names the content of the set; part of what decides freshness
-    // Runs a model on the CPU over the whole set; the ranges of its inputs and outputs. Its outputs
+    // Runs a model on the CPU over the whole set; what its inputs and outputs hold. Its outputs
     // are those of the model to quantise, then the other tensors to measure.
-    std::function<Result<Ranges>(const artifact::CompiledModel& probe, size_t own_outputs)> measure;
+    std::function<Result<Statistics>(const artifact::CompiledModel& probe, size_t own_outputs)>
+        measure;
 };
 
 struct CompileRequest {

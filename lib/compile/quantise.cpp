@@ -4,12 +4,15 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 
 #include "lib/compile/passes/passes.h"
 #include "lib/graph/numbers.h"
 #include "lib/graph/ops.h"
+#include "lib/graph/ops_window.h"
 
 namespace vartml::compiler {
 namespace {
@@ -17,8 +20,6 @@ namespace {
 using graph::Graph;
 using graph::Node;
 using graph::ValueId;
-
-constexpr double outliers = 1e-5;  // part of the elements at each end
 
 bool is_constant(const Graph& graph, ValueId id) {
     return id != graph::none && graph.value(id).constant.has_value();
@@ -59,7 +60,8 @@ struct Choice {
 
 class Chooser {
 public:
-    explicit Chooser(const Graph& graph) : graph_(graph), uses_(find_uses(graph)) {}
+    Chooser(const Graph& graph, const std::set<std::string>& kept_float)
+        : graph_(graph), kept_float_(kept_float), uses_(find_uses(graph)) {}
 
     Choice choose() {
         Choice choice;
@@ -70,10 +72,11 @@ public:
             const bool product = channel_axis(graph_, node).has_value();
             if (!product && !is_average(node) && !is_sum(graph_, node)) continue;
             if (!leads_on[i] || !is_float_tensor(graph_, node.inputs[0])) continue;
+            if (kept_float_.contains(node.name)) continue;
             choice.nodes[i] = true;
             choice.values.insert(node.inputs[0]);
             if (is_sum(graph_, node)) choice.values.insert(node.inputs[1]);
-            choice.values.insert(behind_activation(node.outputs[0]));
+            choice.values.insert(behind_activation(node));
         }
         return choice;
     }
@@ -95,16 +98,40 @@ private:
         return before;
     }
 
-    // The value behind a Relu or Clip that nobody else looks past: quantising cuts off as they do.
-    ValueId behind_activation(ValueId id) const {
+    // The only node that reads a value; nullptr where others do, or an output of the graph is it.
+    const Node* reader(ValueId id) const {
         const auto& readers = uses_.consumers[static_cast<size_t>(id)];
-        if (readers.size() != 1 || uses_.is_output[static_cast<size_t>(id)]) return id;
-        const Node& reader = graph_.nodes[static_cast<size_t>(readers[0])];
-        const bool cuts = has_trait(reader, graph::Trait::cuts_off);
-        return cuts && reader.inputs.size() == 1 ? reader.outputs[0] : id;
+        if (readers.size() != 1 || uses_.is_output[static_cast<size_t>(id)]) return nullptr;
+        return &graph_.nodes[static_cast<size_t>(readers[0])];
+    }
+
+    // Whether a node multiplies by positive constants.
+    bool has_factors(const Node& node) const {
+        if (node.kind != "Mul") return false;
+        const auto is_one = [&](ValueId id) { return is_constant(graph_, id); };
+        const auto constant = std::ranges::find_if(node.inputs, is_one);
+        if (constant == node.inputs.end()) return false;
+        const auto numbers = graph::read_numbers<float>(graph_.value(*constant));
+        return std::ranges::all_of(numbers, [](float v) { return v > 0; });
+    }
+
+    // The value behind what the operator takes in: Relu and Clip, which quantising cuts off as they
+    // do, and any activation of a QLinearConv, then factors per channel.
+    ValueId behind_activation(const Node& node) const {
+        ValueId id = node.outputs[0];
+        const Node* next = reader(id);
+        if (!next) return id;
+        const bool cuts = has_trait(*next, graph::Trait::cuts_off);
+        const bool taken = node.kind == "Conv" && graph::write_before_codes({*next, {}});
+        if ((cuts || taken) && next->inputs.size() == 1) {
+            id = next->outputs[0];
+            next = reader(id);
+        }
+        return node.kind == "Conv" && next && has_factors(*next) ? next->outputs[0] : id;
     }
 
     const Graph& graph_;
+    const std::set<std::string>& kept_float_;
     const graph::Uses uses_;
 };
 
@@ -143,38 +170,106 @@ std::vector<float> find_flat_parts(const Graph& graph) {
     return low;
 }
 
+// Whether each element of the result is one of an operand: its codes need no other scale.
+bool only_moves(const Node& node) {
+    if (node.kind == "Concat" || node.kind == "MaxPool") return true;
+    if (node.kind == "Resize") return node.get("mode", "nearest") == "nearest";
+    return has_trait(node, graph::Trait::reshapes | graph::Trait::permutes | graph::Trait::repeats |
+                               graph::Trait::picks);
+}
+
+// Tensors between which elements only move, as groups that share their codes.
+class Groups {
+public:
+    explicit Groups(const Graph& graph) : parents_(graph.values.size()) {
+        std::iota(parents_.begin(), parents_.end(), 0);
+        for (const Node& node : graph.nodes) {
+            if (!only_moves(node) || node.inputs.empty() || node.outputs.empty()) continue;
+            const size_t operands = node.kind == "Concat" ? node.inputs.size() : 1;
+            for (size_t i = 0; i < operands; ++i)
+                if (is_float_tensor(graph, node.inputs[i]) && !is_constant(graph, node.inputs[i]))
+                    for (const ValueId id : node.outputs)
+                        if (is_float_tensor(graph, id)) join(node.inputs[i], id);
+        }
+    }
+    ValueId find(ValueId id) const {
+        while (parents_[static_cast<size_t>(id)] != id) id = parents_[static_cast<size_t>(id)];
+        return id;
+    }
+
+private:
+    void join(ValueId a, ValueId b) { parents_[static_cast<size_t>(find(a))] = find(b); }
+    std::vector<ValueId> parents_;
+};
+
 class Quantiser {
 public:
-    Quantiser(Graph& graph, const Ranges& ranges)
-        : graph_(graph), ranges_(ranges), flat_parts_(find_flat_parts(graph)) {}
+    Quantiser(Graph& graph, const Statistics& statistics, const std::set<std::string>& kept_float)
+        : graph_(graph),
+          statistics_(statistics),
+          kept_float_(kept_float),
+          flat_parts_(find_flat_parts(graph)) {}
 
-    Result<size_t> run() {
-        const Choice choice = Chooser(graph_).choose();
+    Result<QuantisedShare> run() {
+        const Choice choice = Chooser(graph_, kept_float_).choose();
         for (const ValueId id : choice.values)
-            if (!ranges_.contains(graph_.value(id).name))
+            if (!statistics_.contains(graph_.value(id).name))
                 return Error{ErrorCode::invalid_argument,
                              "--quantize: tensor '" + graph_.value(id).name +
                                  "' has no range; the calibration ended early"};
+        choose_parameters(choice);
+        QuantisedShare share;
+        for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+            const Node& node = graph_.nodes[i];
+            const uint64_t macs = count_macs(graph_, node);
+            share.product_macs += macs;
+            if (!choice.nodes[i]) continue;
+            ++share.operators;
+            share.int8_macs += macs;
+        }
         std::vector<Node> old = std::move(graph_.nodes);
         graph_.nodes.clear();
-        for (const ValueId id : graph_.inputs) add_pair(id, choice);
+        for (const ValueId id : graph_.inputs) add_pair(id);
         for (size_t i = 0; i < old.size(); ++i) {
             Node& node = old[i];
+            const std::string source = node.inputs.empty() || node.inputs[0] == graph::none
+                                           ? ""
+                                           : graph_.value(node.inputs[0]).name;
             for (ValueId& id : node.inputs)
                 if (const auto found = dequantised_.find(id); found != dequantised_.end())
                     id = found->second;
             if (choice.nodes[i])
-                if (const auto axis = channel_axis(graph_, node)) quantise_weights(node, *axis);
+                if (const auto axis = channel_axis(graph_, node))
+                    quantise_weights(node, *axis, source);
             const std::vector<ValueId> outputs = node.outputs;
             graph_.nodes.push_back(std::move(node));
             for (const ValueId id : outputs)
-                if (id != graph::none) add_pair(id, choice);
+                if (id != graph::none) add_pair(id);
         }
         graph::remove_dead(graph_);
-        return static_cast<size_t>(std::ranges::count(choice.nodes, true));
+        return share;
     }
 
 private:
+    // The same for all values of a group.
+    void choose_parameters(const Choice& choice) {
+        const Groups groups(graph_);
+        std::map<ValueId, TensorStatistics> joined;
+        std::map<ValueId, float> flat_below;
+        for (const ValueId id : choice.values) {
+            const ValueId group = groups.find(id);
+            joined[group].join(statistics_.at(graph_.value(id).name));
+            const float below = flat_parts_[static_cast<size_t>(id)];
+            const auto [at, is_first] = flat_below.try_emplace(group, below);
+            if (!is_first) at->second = std::min(at->second, below);
+        }
+        for (const ValueId id : choice.values) {
+            Range range = joined[groups.find(id)].best_range();
+            range.low = std::max(range.low, flat_below[groups.find(id)]);
+            parameters_[id] = parameters_of(range);
+        }
+    }
+
     ValueId scalar_scale(const std::string& stem, float scale) {
         return graph_.add_constant(graph_.unique_name(stem + "/scale"), {DataType::float32, {}},
                                    graph::make_constant(std::span<const float>(&scale, 1)));
@@ -193,13 +288,12 @@ private:
     }
 
     // value -> QuantizeLinear -> DequantizeLinear -> whoever reads it.
-    void add_pair(ValueId id, const Choice& choice) {
-        if (!choice.values.contains(id)) return;
+    void add_pair(ValueId id) {
+        const auto found = parameters_.find(id);
+        if (found == parameters_.end()) return;
+        const Parameters p = found->second;
         const std::string name = graph_.value(id).name;
         const std::vector<int64_t> shape = graph_.value(id).type.shape;
-        Range range = ranges_.at(name);
-        range.low = std::max(range.low, flat_parts_[static_cast<size_t>(id)]);
-        const Parameters p = parameters_of(range);
         const auto zero = static_cast<uint8_t>(p.zero_point);
         const ValueId scale = scalar_scale(name, p.scale);
         const ValueId zero_point =
@@ -214,8 +308,9 @@ private:
         dequantised_[id] = d;
     }
 
-    // int8 symmetric, one scale per channel of the output.
-    void quantise_weights(Node& node, int64_t axis) {
+    // int8 symmetric, one scale per channel of the output. `source` is the tensor that the node
+    // read before it got codes.
+    void quantise_weights(Node& node, int64_t axis, const std::string& source) {
         const graph::Value weights = graph_.value(node.inputs[1]);
         const auto numbers = graph::read_numbers<float>(weights);
         const auto& shape = weights.type.shape;
@@ -232,6 +327,13 @@ private:
         for (size_t i = 0; i < numbers.size(); ++i)
             bytes[i] = static_cast<int8_t>(
                 std::clamp(std::nearbyint(numbers[i] / scales[channel_of(i)]), -127.0F, 127.0F));
+        if (node.kind == "Conv") {
+            std::vector<double> errors(numbers.size());
+            for (size_t i = 0; i < numbers.size(); ++i)
+                errors[i] = static_cast<double>(
+                    static_cast<float>(bytes[i]) * scales[channel_of(i)] - numbers[i]);
+            correct_bias(node, shape, errors, source);
+        }
         const std::vector<int8_t> zeros(channels, 0);
         const std::vector<int64_t> list{static_cast<int64_t>(channels)};
         const auto constant = [&](const char* what, DataType type, const auto& shape_of,
@@ -249,27 +351,43 @@ private:
         node.inputs[1] = d;
     }
 
+    // Takes away what the errors of the weights add to each channel on average.
+    void correct_bias(Node& node, const std::vector<int64_t>& shape, std::span<const double> errors,
+                      const std::string& source) {
+        const auto found = statistics_.find(source);
+        if (found == statistics_.end()) return;
+        const std::vector<double> means = found->second.channel_means();
+        const auto outputs = static_cast<size_t>(shape[0]), inputs = static_cast<size_t>(shape[1]);
+        const auto groups = static_cast<size_t>(node.get("group", int64_t{1}));
+        if (means.size() != inputs * groups) return;
+        std::vector<double> bias(outputs, 0);
+        node.inputs.resize(std::max<size_t>(node.inputs.size(), 3), graph::none);
+        if (node.inputs[2] != graph::none) {
+            if (!is_constant(graph_, node.inputs[2])) return;
+            bias = graph::read_numbers<double>(graph_.value(node.inputs[2]));
+        }
+        if (bias.size() != outputs) return;
+        const size_t taps = errors.size() / outputs / inputs;
+        for (size_t i = 0; i < errors.size(); ++i) {
+            const size_t output = i / (inputs * taps);
+            const size_t first = output / (outputs / groups) * inputs;
+            bias[output] -= errors[i] * means[first + i / taps % inputs];
+        }
+        const std::string stem = node.inputs[2] == graph::none
+                                     ? graph_.value(node.outputs[0]).name + "/bias"
+                                     : graph_.value(node.inputs[2]).name + "/corrected";
+        node.inputs[2] =
+            graph_.add_constant(graph_.unique_name(stem), {DataType::float32, {shape[0]}},
+                                graph::write_numbers<double>(DataType::float32, bias));
+    }
+
     Graph& graph_;
-    const Ranges& ranges_;
+    const Statistics& statistics_;
+    const std::set<std::string>& kept_float_;
     const std::vector<float> flat_parts_;
+    std::map<ValueId, Parameters> parameters_;
     std::map<ValueId, ValueId> dequantised_;
 };
-
-}  // namespace
-
-void widen(Range& range, std::span<const float> elements) {
-    std::vector<float> sorted;
-    for (const float v : elements)
-        if (std::isfinite(v)) sorted.push_back(v);
-    if (sorted.empty()) return;
-    const auto cut = static_cast<ptrdiff_t>(outliers * static_cast<double>(sorted.size()));
-    std::nth_element(sorted.begin(), sorted.begin() + cut, sorted.end());
-    range.low = std::min(range.low, sorted[static_cast<size_t>(cut)]);
-    std::nth_element(sorted.begin(), sorted.end() - 1 - cut, sorted.end());
-    range.high = std::max(range.high, *(sorted.end() - 1 - cut));
-}
-
-namespace {
 
 // The products of a kind: how many, and the first.
 struct Products {
@@ -332,12 +450,13 @@ Result<void> prepare_to_quantise(Graph& graph) {
 }
 
 std::vector<ValueId> values_to_quantise(const Graph& graph) {
-    const Choice choice = Chooser(graph).choose();
+    const Choice choice = Chooser(graph, {}).choose();
     return {choice.values.begin(), choice.values.end()};
 }
 
-Result<size_t> quantise(Graph& graph, const Ranges& ranges) {
-    return Quantiser(graph, ranges).run();
+Result<QuantisedShare> quantise(Graph& graph, const Statistics& statistics,
+                                const std::set<std::string>& kept_float) {
+    return Quantiser(graph, statistics, kept_float).run();
 }
 
 }  // namespace vartml::compiler

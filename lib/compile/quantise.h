@@ -2,25 +2,16 @@
 // An int8 model from a float one: where tensors are quantised, and with which scale.
 #pragma once
 #include <cstddef>
-#include <map>
-#include <span>
+#include <set>
 #include <string>
 #include <vector>
 
 #include <vartml/result.h>
 
+#include "lib/compile/tensor_statistics.h"
 #include "lib/graph/graph.h"
 
 namespace vartml::compiler {
-
-// What a tensor holds over the calibration set, outliers left out.
-struct Range {
-    float low = 0, high = 0;
-};
-using Ranges = std::map<std::string, Range>;  // by the name of the value
-
-// The range of most elements: from the 0.001 % to the 99.999 % quantile. Joins `range`.
-void widen(Range& range, std::span<const float> elements);
 
 // Errors: invalid_argument, as the end of a sentence about the model, where products work on codes
 // or on floats of 16 bits already.
@@ -30,13 +21,22 @@ Result<void> check_quantisable(const graph::Graph& graph);
 // used. Run it before values_to_quantise().
 Result<void> prepare_to_quantise(graph::Graph& graph);
 
-// The float tensors that quantise() needs a range for: what convolutions, products, additions and
+// The float tensors that quantise() needs statistics of: what convolutions, products, additions and
 // average pools read and write, except at the last product before each output, which stays float.
 std::vector<graph::ValueId> values_to_quantise(const graph::Graph& graph);
 
-// Puts QuantizeLinear and DequantizeLinear around these operators: activations uint8 per tensor,
-// weights int8 symmetric per output channel. Passes make int8 operators of them. Returns how many
-// operators work on int8. Errors: invalid_argument for a value without range.
-Result<size_t> quantise(graph::Graph& graph, const Ranges& ranges);
+// How much of a model works on int8.
+struct QuantisedShare {
+    size_t operators = 0;                      // that work on int8
+    uint64_t int8_macs = 0, product_macs = 0;  // of convolutions and products: those, and all
+};
+
+// Puts QuantizeLinear and DequantizeLinear around these operators, but for those named in
+// `kept_float`: activations uint8 per tensor, weights int8 symmetric per output channel. Tensors
+// between which elements only move have the same codes. What rounding the weights adds to a channel
+// on average is taken from its bias. Passes make int8 operators of it all. Errors:
+// invalid_argument for a value without statistics.
+Result<QuantisedShare> quantise(graph::Graph& graph, const Statistics& statistics,
+                                const std::set<std::string>& kept_float = {});
 
 }  // namespace vartml::compiler

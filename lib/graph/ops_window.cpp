@@ -80,10 +80,35 @@ Result<Types> infer_conv_integer(const Graph& graph, const Node& node) {
     if (auto ok = check_parameters(graph, node, 1, {2}, {3}); !ok) return ok.error();
     return types;
 }
+// Activations of a QLinearConv, and which of their attributes its alpha and beta are.
+struct ActivationRow {
+    std::string_view kind, alpha, beta;
+};
+constexpr ActivationRow activation_rows[] = {
+    {"Clip", "min", "max"}, {"HardSigmoid", "alpha", "beta"},
+    {"HardSwish", "", ""},  {"LeakyRelu", "alpha", ""},
+    {"Relu", "", ""},       {"SiLU", "", ""},
+    {"Sigmoid", "", ""},    {"Tanh", "", ""},
+};
+const ActivationRow* find_activation_row(std::string_view kind) {
+    const auto* row = std::ranges::find(activation_rows, kind, &ActivationRow::kind);
+    return row == std::end(activation_rows) ? nullptr : row;
+}
+
 Result<Types> infer_qlinear_conv(const Graph& graph, const Node& node) {
     auto types = convolved(graph, node, 3, input_type(graph, node, 7).data_type, 8);
     if (!types) return types;
     if (auto ok = check_parameters(graph, node, 3, {1, 2, 6, 7}, {4, 5}); !ok) return ok.error();
+    const std::string activation = node.get("activation", "");
+    if (!activation.empty() && !find_activation_row(activation))
+        return bad_node(node, "has the activation '" + activation + "', which QLinearConv has not");
+    const auto factors = node.get("factors", std::vector<float>());
+    const auto is_factor = [](float f) { return f > 0 && std::isfinite(f); };
+    if (!factors.empty() && (static_cast<int64_t>(factors.size()) != (*types)[0].shape[1] ||
+                             !std::ranges::all_of(factors, is_factor)))
+        return bad_node(node, "has " + std::to_string(factors.size()) +
+                                  " factors, expected a positive number per output channel (" +
+                                  std::to_string((*types)[0].shape[1]) + ')');
     return types;
 }
 
@@ -190,6 +215,32 @@ uint64_t macs_conv_transpose(const Graph& graph, const Node& node) {
 constexpr std::string_view conv_attributes = "dilations:is group:i pads:is strides:is";
 
 }  // namespace
+
+std::optional<Attributes> write_before_codes(const BeforeCodes& before) {
+    Attributes attributes;
+    if (before.activation) {
+        const Operation& operation = *before.activation;
+        const ActivationRow* row = find_activation_row(operation.kind);
+        if (!row) return std::nullopt;
+        attributes["activation"] = operation.kind;
+        if (operation.has(row->alpha)) attributes["alpha"] = operation.get(row->alpha, 0.0F);
+        if (operation.has(row->beta)) attributes["beta"] = operation.get(row->beta, 0.0F);
+    }
+    if (!before.factors.empty()) attributes["factors"] = before.factors;
+    return attributes;
+}
+
+BeforeCodes read_before_codes(const Node& node) {
+    BeforeCodes before{{}, node.get("factors", std::vector<float>())};
+    const ActivationRow* row = find_activation_row(node.get("activation", ""));
+    if (!row) return before;
+    Operation& operation = before.activation.emplace();
+    operation.kind = row->kind;
+    if (node.has("alpha")) operation.attributes[std::string(row->alpha)] = node.get("alpha", 0.0F);
+    if (node.has("beta")) operation.attributes[std::string(row->beta)] = node.get("beta", 0.0F);
+    operation.attributes.erase("");
+    return before;
+}
 
 uint64_t Window::taps() const {
     return product(kernel);
@@ -410,9 +461,31 @@ Result<void> conv_integer(const Call& call) {
     return {};
 }
 
+// Real numbers of a convolution to codes, by way of an activation and factors.
+template <typename T>
+Result<void> to_codes(const Call& call, const graph::BeforeCodes& before, std::vector<float> reals,
+                      float scale, int32_t zero) {
+    const Array& y = call.outputs[0];
+    if (before.activation) {
+        graph::Node node;
+        static_cast<graph::Operation&>(node) = *before.activation;
+        node.name = call.node.name;
+        Array array{DataType::float32, y.shape, reinterpret_cast<std::byte*>(reals.data())};
+        const Kernel kernel = find_kernel(node.kind);
+        if (auto done = kernel({node, {&array, 1}, {&array, 1}}); !done) return done;
+    }
+    const auto channels = static_cast<size_t>(y.shape[1]);
+    const auto size = static_cast<size_t>(spatial(y.shape).elements());
+    for (size_t i = 0; i < reals.size(); ++i) {
+        const float factor = before.factors.empty() ? 1 : before.factors[i / size % channels];
+        y.as<T>()[i] = quantised<T>(reals[i] * (factor / scale), zero);
+    }
+    return {};
+}
+
 // x xs xz w ws wz ys yz b?
 template <typename T>
-void qlinear_conv_as(const Call& call) {
+Result<void> qlinear_conv_as(const Call& call) {
     const Array &x = call.inputs[0], &w = call.inputs[3], &y = call.outputs[0];
     const auto xs = centred(x, input_or_null(call, 2)), ws = centred(w, input_or_null(call, 5));
     const Numbers<uint32_t> bias(call.has_input(8) ? call.inputs[8] : Array());
@@ -423,6 +496,16 @@ void qlinear_conv_as(const Call& call) {
     const int64_t scales = call.inputs[4].elements(), channels = y.shape[1];
     const int32_t zero = call.has_input(7) ? *call.inputs[7].as<T>() : 0;
     const int64_t size = spatial(y.shape).elements();
+    const graph::BeforeCodes before = graph::read_before_codes(call.node);
+    if (before.activation || !before.factors.empty()) {
+        std::vector<float> reals(sums.size());
+        for (size_t i = 0; i < sums.size(); ++i) {
+            const auto channel = static_cast<int64_t>(i) / size % channels;
+            reals[i] = static_cast<float>(static_cast<int32_t>(sums[i])) * x_scale[0] *
+                       w_scale[static_cast<size_t>(scales == 1 ? 0 : channel)];
+        }
+        return to_codes<T>(call, before, std::move(reals), y_scale[0], zero);
+    }
     for (int64_t i = 0; i < y.shape[0] * channels; ++i) {
         const float scale = x_scale[0] * w_scale[scales == 1 ? 0 : i % channels] / y_scale[0];
         for (int64_t at = i * size; at < (i + 1) * size; ++at) {
@@ -430,6 +513,7 @@ void qlinear_conv_as(const Call& call) {
             y.as<T>()[at] = quantised<T>(static_cast<float>(sum) * scale, zero);
         }
     }
+    return {};
 }
 
 Result<void> qlinear_conv(const Call& call) {
@@ -437,11 +521,12 @@ Result<void> qlinear_conv(const Call& call) {
         if (call.inputs[i].type != DataType::int8 && call.inputs[i].type != DataType::uint8)
             return no_type(call, call.inputs[i].type);
     const DataType type = call.outputs[0].type;
+    Result<void> done;
     const bool known = with_one_of<int8_t, uint8_t>(type, [&]<typename T>(T) {
-        if (call.outputs[0].elements() > 0) qlinear_conv_as<T>(call);
+        if (call.outputs[0].elements() > 0) done = qlinear_conv_as<T>(call);
     });
     if (!known) return no_type(call, type);
-    return {};
+    return done;
 }
 
 // ---- transposed
@@ -611,8 +696,10 @@ constexpr OpInfo rows[] = {
      convolving | Trait::product, macs_conv},
     {"ConvInteger", 2, 4, 1, 1, conv_attributes, infer_conv_integer, count_conv, cpu::conv_integer,
      convolving | Trait::codes, macs_conv},
-    {"QLinearConv", 8, 9, 1, 1, conv_attributes, infer_qlinear_conv, count_conv, cpu::qlinear_conv,
-     convolving | Trait::codes, macs_conv},
+    {"QLinearConv", 8, 9, 1, 1,
+     "activation:s|Clip|HardSigmoid|HardSwish|LeakyRelu|Relu|SiLU|Sigmoid|Tanh alpha:f beta:f "
+     "dilations:is factors:fs group:i pads:is strides:is",
+     infer_qlinear_conv, count_conv, cpu::qlinear_conv, convolving | Trait::codes, macs_conv},
     {"ConvTranspose", 2, 3, 1, 1, "dilations:is group:i output_padding:is pads:is strides:is",
      infer_conv_transpose, count_conv, cpu::conv_transpose, convolving | Trait::product,
      macs_conv_transpose},

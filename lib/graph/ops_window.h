@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "lib/graph/graph.h"
@@ -30,6 +31,16 @@ Result<Window> window_of(const Graph& graph, const Node& node);
 // Elements that a pooling or convolution window yields along one axis; below 1 where it does not
 // fit.
 int64_t window_positions(int64_t size, const Window& window, size_t axis, bool ceil_mode);
+
+// What a QLinearConv does to the real numbers before it makes codes of them: an operator with one
+// input, and then a factor per channel, empty: none. Both are written as its attributes.
+struct BeforeCodes {
+    std::optional<Operation> activation;
+    std::vector<float> factors;
+};
+// nullopt for an activation that a QLinearConv does not have.
+std::optional<Attributes> write_before_codes(const BeforeCodes& before);
+BeforeCodes read_before_codes(const Node& node);
 
 }  // namespace vartml::graph
 

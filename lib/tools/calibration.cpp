@@ -80,6 +80,15 @@ private:
     std::vector<std::vector<vart::NpuTensor>> in_, out_;
 };
 
+// A tensor with its channels, which are its second axis.
+template <typename Size>
+void add(compiler::TensorStatistics& statistics, std::span<const float> values,
+         const std::vector<Size>& shape) {
+    size_t inner = 1;
+    for (size_t i = 2; i < shape.size(); ++i) inner *= static_cast<size_t>(shape[i]);
+    statistics.add(values, shape.size() < 2 ? 0 : static_cast<size_t>(shape[1]), inner);
+}
+
 bool is_sample_file(const std::string& name) {
     return name.ends_with(".npy") || name.ends_with(".pb") || is_picture_file(name);
 }
@@ -230,8 +239,8 @@ Result<std::vector<std::vector<std::byte>>> CalibrationSet::load(
     return result;
 }
 
-Result<compiler::Ranges> CalibrationSet::measure(const artifact::CompiledModel& probe,
-                                                 size_t own_outputs) {
+Result<compiler::Statistics> CalibrationSet::measure(const artifact::CompiledModel& probe,
+                                                     size_t own_outputs) {
     inputs_ = probe.inputs;
     if (auto done = choose_preprocess(probe); !done) return done.error();
     const auto folder = artifact::ExtractionFolder::create({});  // private, gone afterwards
@@ -240,25 +249,28 @@ Result<compiler::Ranges> CalibrationSet::measure(const artifact::CompiledModel& 
     if (auto written = artifact::write_rai(probe, path); !written) return written.error();
     auto session = Session::open(path);
     if (!session) return session.error();
+    names_.clear();
+    floats_.clear();
     for (size_t i = 0; i < own_outputs; ++i) names_.push_back(session->name(i));
-    compiler::Ranges ranges;
+    compiler::Statistics statistics;
     for (const Sample& sample : samples_) {
         auto inputs = load(sample, inputs_);
         if (!inputs) return inputs.error();
         if (auto done = session->run(*inputs); !done) return done.error();
         for (size_t i = 0; i < inputs_.size(); ++i)
             if (inputs_[i].cpu.data_type == DataType::float32)
-                compiler::widen(ranges[inputs_[i].name],
-                                {reinterpret_cast<const float*>((*inputs)[i].data()),
-                                 (*inputs)[i].size() / sizeof(float)});
+                add(statistics[inputs_[i].name],
+                    {reinterpret_cast<const float*>((*inputs)[i].data()),
+                     (*inputs)[i].size() / sizeof(float)},
+                    inputs_[i].cpu.shape);
         auto& own = floats_.emplace_back();
         for (size_t i = 0; i < session->num_outputs(); ++i) {
             const std::span<const float> values = session->floats(i);
             if (i < own_outputs) own.emplace_back(values.begin(), values.end());
-            if (!values.empty()) compiler::widen(ranges[session->name(i)], values);
+            if (!values.empty()) add(statistics[session->name(i)], values, session->shape(i));
         }
     }
-    return ranges;
+    return statistics;
 }
 
 Result<std::string> CalibrationSet::cost(const std::string& compiled) const {

@@ -22,7 +22,7 @@ public:
     const std::string& key() const { return key_; }
 
     // compiler::QuantiseRequest::measure. Keeps the model's own outputs for cost().
-    Result<compiler::Ranges> measure(const artifact::CompiledModel& probe, size_t own_outputs);
+    Result<compiler::Statistics> measure(const artifact::CompiledModel& probe, size_t own_outputs);
 
     // What int8 cost on the set: a line per output of the compiled model.
     Result<std::string> cost(const std::string& compiled) const;

@@ -114,12 +114,14 @@ TEST(KeepTensors, KnowsAFloatModelThatWasMadeInt8) {
     const auto plain = compile_in_memory(request, &ignored, nullptr);
     ASSERT_TRUE(plain);
     EXPECT_FALSE(*was_quantised(*plain, request.model));
-    request.quantise = {"set", [](const artifact::CompiledModel& probe, size_t) {
-                            Ranges ranges;
-                            for (const auto* tensors : {&probe.inputs, &probe.outputs})
-                                for (const TensorInfo& t : *tensors) ranges[t.name] = {-1, 1};
-                            return Result<Ranges>(ranges);
-                        }};
+    request.quantise.set = "set";
+    request.quantise.measure = [](const artifact::CompiledModel& probe, size_t) {
+        Statistics statistics;
+        for (const auto* tensors : {&probe.inputs, &probe.outputs})
+            for (const TensorInfo& t : *tensors)
+                statistics[t.name].add(std::vector<float>{-1, 1}, 0, 0);
+        return Result<Statistics>(statistics);
+    };
     const auto int8 = compile_in_memory(request, &ignored, nullptr);
     ASSERT_TRUE(int8) << int8.error().message;
     EXPECT_TRUE(*was_quantised(*int8, request.model));

@@ -170,6 +170,27 @@ const Case cases[] = {
 
     // ---- quantise_operators
     // The lowest code stands for zero, so that Relu is implied.
+    // What changes the real numbers before they become codes is part of the operator.
+    {"MakesAConvolutionWithItsActivation", quantise_operators, P A W R"(
+        const %f : f32[6,1,1] = {1.0,2.0,0.5,1.0,1.0,4.0}
+        %c = Conv %a, %wr {dilations=[1,1], group=1, pads=[1,1,1,1], strides=[1,1]} : f32[1,6,8,8]
+        %d = vartml::SiLU %c : f32[1,6,8,8]
+        %e = Mul %d, %f : f32[1,6,8,8]
+        %y = QuantizeLinear %e, %t, %z {axis=0} : u8[1,6,8,8]
+        output %y)",
+     P R"(
+        const %w : i8[6,4,3,3] = {0}
+        const %w.scale : f32[6] = {0}
+        const %w.zero : i8[6] = {0}
+        %y = QLinearConv %x, %s, %z, %w, %w.scale, %w.zero, %t, %z {activation="SiLU", dilations=[1,1], factors=f[1.0,2.0,0.5,1.0,1.0,4.0], group=1, pads=[1,1,1,1], strides=[1,1]} : u8[1,6,8,8]
+        output %y)"},
+    {"LeavesAnActivationThatSomebodyElseReadsAlone", quantise_operators, P A W R"(
+        %c = Conv %a, %wr {dilations=[1,1], group=1, pads=[1,1,1,1], strides=[1,1]} : f32[1,6,8,8]
+        %d = vartml::SiLU %c : f32[1,6,8,8]
+        %y = QuantizeLinear %d, %t, %z {axis=0} : u8[1,6,8,8]
+        output %y
+        output %d)",
+     ""},
     {"MakesQLinearConv", quantise_operators, P A W R"(
         %c = Conv %a, %wr {dilations=[1,1], group=1, pads=[1,1,1,1], strides=[1,1]} : f32[1,6,8,8]
         %d = Relu %c : f32[1,6,8,8]

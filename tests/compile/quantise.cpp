@@ -4,11 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <numeric>
 
+#include "lib/compile/passes/passes.h"
+#include "lib/graph/numbers.h"
 #include "lib/graph/verify.h"
 #include "tests/support/graphs.h"
 #include "tests/support/interpreter.h"
+#include "tests/support/measure.h"
 
 namespace vartml::compiler {
 namespace {
@@ -47,20 +49,12 @@ TEST(Quantise, KeepsTheNumbersWithinItsSteps) {
     graph::randomise_constants(graph);
     const auto exact = graph::interpret(graph);
     ASSERT_TRUE(exact);
-    Ranges ranges;
-    graph::Graph probe = graph;
-    for (const graph::ValueId id : values_to_quantise(graph))
-        if (graph.value(id).name != "x") probe.outputs.push_back(id);
-    const auto measured = graph::interpret(probe);
-    ASSERT_TRUE(measured) << measured.error().message;
-    for (size_t i = 0; i < probe.outputs.size(); ++i) {
-        const std::vector<float> values((*measured)[i].begin(), (*measured)[i].end());
-        widen(ranges[probe.value(probe.outputs[i]).name], values);
-    }
-    ranges["x"] = {-4, 4};  // what the interpreter feeds
-    const auto count = quantise(graph, ranges);
-    ASSERT_TRUE(count) << count.error().message;
-    EXPECT_EQ(*count, 4u);
+    const auto share = quantise(graph, test::measure(graph));
+    ASSERT_TRUE(share) << share.error().message;
+    EXPECT_EQ(share->operators, 4u);
+    // All but the last product: 36 pixels of 4 and of 36 weights.
+    EXPECT_EQ(share->int8_macs, 36u * (4 + 36));
+    EXPECT_EQ(share->product_macs, 36u * (4 + 36) + 6);
     const auto good = graph::verify(graph);
     ASSERT_TRUE(good) << good.error().message;
     const auto found = graph::interpret(graph);
@@ -107,26 +101,70 @@ output %y
     EXPECT_TRUE(check_quantisable(graph::must_parse(text)));
 }
 
+TEST(Quantise, KeepsWhatItIsToldInFloats) {
+    graph::Graph graph = graph::must_parse(text);
+    graph::randomise_constants(graph);
+    std::set<std::string> kept;
+    for (const graph::Node& node : graph.nodes)
+        if (node.kind == "Conv") kept.insert(node.name);
+    const auto share = quantise(graph, test::measure(graph), kept);
+    ASSERT_TRUE(share) << share.error().message;
+    EXPECT_EQ(share->operators, 2u);
+    EXPECT_EQ(share->int8_macs, 0u);
+}
+
+// What an error of the weights adds to each element is known where the mean of the input is.
+TEST(Quantise, TakesTheErrorsOfWeightsFromTheBias) {
+    graph::Graph graph = graph::must_parse(R"(graph net
+input %x : f32[1,2,4,4]
+const %w : f32[1,2,1,1] = {1.0, 0.0035}
+const %v : f32[1,1,1,1] = {1.0}
+%a = Conv %x, %w {dilations=[1,1], group=1, pads=[0,0,0,0], strides=[1,1]} : f32[1,1,4,4]
+%y = Conv %a, %v {dilations=[1,1], group=1, pads=[0,0,0,0], strides=[1,1]} : f32[1,1,4,4]
+output %y
+)");
+    Statistics statistics;
+    std::vector<float> values(32, 1.0F);
+    std::fill_n(values.begin() + 16, 16, 100.0F);
+    statistics["x"].add(values, 2, 16);
+    statistics["a"].add(std::vector<float>(16, 1.35F), 1, 16);
+    ASSERT_TRUE(quantise(graph, statistics));
+    const auto conv = std::ranges::find(graph.nodes, "Conv", &graph::Node::kind);
+    ASSERT_EQ(conv->inputs.size(), 3u);
+    // 0.0035 is no step of 1/127: it becomes 0, and 100 of it are missing.
+    EXPECT_NEAR(graph::read_numbers<float>(graph.value(conv->inputs[2]))[0], 0.35, 1e-4);
+}
+
+TEST(Quantise, GivesTheSameCodesToWhatElementsMoveBetween) {
+    graph::Graph graph = graph::must_parse(R"(graph net
+input %x : f32[1,2,4,4]
+const %w : f32[2,2,1,1] = {0.5, -0.25, 1.0, 2.0}
+const %v : f32[2,4,1,1] = {1.0}
+%a = Conv %x, %w {dilations=[1,1], group=1, pads=[0,0,0,0], strides=[1,1]} : f32[1,2,4,4]
+%c = Concat %a, %x {axis=1} : f32[1,4,4,4]
+%b = Conv %c, %v {dilations=[1,1], group=1, pads=[0,0,0,0], strides=[1,1]} : f32[1,2,4,4]
+%y = Conv %b, %w {dilations=[1,1], group=1, pads=[0,0,0,0], strides=[1,1]} : f32[1,2,4,4]
+output %y
+)");
+    ASSERT_TRUE(quantise(graph, test::measure(graph)));
+    ASSERT_TRUE(sink_dequantise(graph));
+    ASSERT_TRUE(quantise_operators(graph));
+    const auto count = [&](const char* kind) {
+        return std::ranges::count(graph.nodes, kind, &graph::Node::kind);
+    };
+    EXPECT_EQ(count("Concat"), 1) << graph::print(graph);
+    EXPECT_EQ(count("QLinearConcat"), 0) << graph::print(graph);
+    EXPECT_EQ(count("QLinearConv"), 2) << graph::print(graph);
+}
+
 TEST(Quantise, NeedsARangeForEach) {
     graph::Graph graph = graph::must_parse(text);
-    const auto done = quantise(graph, {{"x", {-1, 1}}});
+    Statistics statistics;
+    statistics["x"].add(std::vector<float>{-1, 1}, 0, 0);
+    const auto done = quantise(graph, statistics);
     ASSERT_FALSE(done);
     EXPECT_EQ(done.error().message,
               "--quantize: tensor 'r' has no range; the calibration ended early");
-}
-
-TEST(Quantise, LeavesOutliersOut) {
-    std::vector<float> values(1'000'000);
-    std::iota(values.begin(), values.end(), 0.0F);
-    for (float& v : values) v /= 1'000'000;
-    values[0] = -1e9F;
-    values[1] = 1e9F;
-    Range range;
-    widen(range, values);
-    EXPECT_NEAR(range.low, 0, 0.001);
-    EXPECT_NEAR(range.high, 1, 0.001);
-    widen(range, std::vector<float>{-2});
-    EXPECT_EQ(range.low, -2);
 }
 
 }  // namespace

@@ -96,6 +96,13 @@ const Case windows[] = {
      "const %u : f32[] = {1}\nconst %o : i8[] = {1}\nconst %b : i32[2] = {2, 0}\n"
      "%y = QLinearConv %x, %s, %z, %w, %t, %v, %u, %o, %b : i8[1,2,2]",
      "3, 52, 3, 127"},
+    {"QLinearConvActivatesBeforeItRounds",
+     "const %x : i8[1,1,2] = {-8, 100}\nconst %s : f32[] = {0.5}\nconst %z : i8[] = {0}\n"
+     "const %w : i8[2,1,1] = {1, 3}\nconst %t : f32[2] = {1, 1}\nconst %v : i8[2] = {0}\n"
+     "const %u : f32[] = {1}\nconst %o : i8[] = {1}\n"
+     "%y = QLinearConv %x, %s, %z, %w, %t, %v, %u, %o {activation=\"LeakyRelu\", alpha=0.25, "
+     "factors=f[2.0,0.5]} : i8[1,2,2]",
+     "-1, 101, -1, 76"},
     {"DeformConvBetweenElementsAndOutside",
      "const %x : f32[1,1,3] = {1, 2, 3}\nconst %w : f32[1,1,1] = {2}\n"
      "const %o : f32[1,1,3] = {0.5, nan, 0.5}\nconst %m : f32[1,1,3] = {1, 1, 0.5}\n"

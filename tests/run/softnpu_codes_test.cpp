@@ -56,6 +56,24 @@ const Case cases[] = {
         const %w : i8[24,1,3,3] = {0}
         %y = QLinearConv %x, %xs, %xz, %w, %ws, %zeros, %ys, %yz, %b {dilations=[1,1], group=24, pads=[1,1,1,1], strides=[2,2]} : u8[1,24,7,7]
         output %y)"},
+    // Real numbers go through an activation before they become codes.
+    {"ConvActivated", U8 CHANNELS("16") R"(
+        input %x : u8[1,8,17,15]
+        const %w : i8[16,8,3,3] = {0}
+        %y = QLinearConv %x, %xs, %xz, %w, %ws, %zeros, %ys, %yz, %b {activation="SiLU", dilations=[1,1], group=1, pads=[1,1,1,1], strides=[1,1]} : u8[1,16,17,15]
+        output %y)"},
+    {"ConvActivatedDepthwiseWithFactors", U8 CHANNELS("6") R"(
+        input %x : u8[1,6,14,14]
+        const %w : i8[6,1,3,3] = {0}
+        %y = QLinearConv %x, %xs, %xz, %w, %ws, %zeros, %ys, %yz, %b {activation="Clip", alpha=-20.0, beta=60.0, dilations=[1,1], factors=f[1.0,2.0,0.5,1.5,3.0,1.0], group=6, pads=[1,1,1,1], strides=[2,2]} : u8[1,6,7,7]
+        output %y)"},
+    {"ConvOfFactorsAlone", S8 R"(
+        input %x : i8[2,6,9,8]
+        const %w : i8[3,6,3,3] = {0}
+        const %ws : f32[] = {0.01}
+        const %wz : i8[] = {0}
+        %y = QLinearConv %x, %xs, %xz, %w, %ws, %wz, %ys, %yz {dilations=[1,1], factors=f[1.0,2.0,0.5], group=1, pads=[1,1,1,1], strides=[1,1]} : i8[2,3,9,8]
+        output %y)"},
     {"ConvGrouped", U8 CHANNELS("12") R"(
         input %x : u8[1,8,9,9]
         const %w : i8[12,4,3,3] = {0}

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "lib/graph/numbers.h"
+#include "lib/graph/ops_window.h"
 
 namespace vartml::test {
 namespace {
@@ -81,16 +82,50 @@ private:
         if (node.inputs.size() > 8 && (row.plain == "Conv" || row.plain == "MatMul"))
             plain.inputs.push_back(real_bias(node));
         const ValueId result = node.outputs[0];
-        const ValueId sum = graph_.add_value(graph_.unique_name("sum"),
-                                             {DataType::float32, graph_.value(result).type.shape});
+        ValueId sum = graph_.add_value(graph_.unique_name("sum"),
+                                       {DataType::float32, graph_.value(result).type.shape});
         plain.outputs = {sum};
+        for (const char* name : {"activation", "alpha", "beta", "factors"})
+            plain.attributes.erase(name);
         graph_.nodes.push_back(std::move(plain));
+        if (row.plain == "Conv") sum = before_codes(node, sum);
         Node quantise;
         quantise.kind = "QuantizeLinear";
         quantise.name = node.name + "_quantise";
         quantise.inputs = {sum, node.inputs[row.result], node.inputs[row.result + 1]};
         quantise.outputs = {result};
         graph_.nodes.push_back(std::move(quantise));
+    }
+
+    // Behind the activation and the factors of a QLinearConv.
+    ValueId before_codes(const Node& node, ValueId value) {
+        const graph::BeforeCodes before = graph::read_before_codes(node);
+        const graph::Type type = graph_.value(value).type;
+        if (before.activation) {
+            Node activation;
+            static_cast<graph::Operation&>(activation) = *before.activation;
+            value = append(std::move(activation), node.name + "_activation", {value}, type);
+        }
+        if (!before.factors.empty()) {
+            std::vector<int64_t> shape(type.shape.size() - 1, 1);
+            shape[0] = static_cast<int64_t>(before.factors.size());
+            Node multiply;
+            multiply.kind = "Mul";
+            const ValueId factors =
+                graph_.add_constant(graph_.unique_name("factors"), {DataType::float32, shape},
+                                    graph::make_constant<float>(before.factors));
+            value = append(std::move(multiply), node.name + "_factors", {value, factors}, type);
+        }
+        return value;
+    }
+    ValueId append(Node node, const std::string& name, std::vector<ValueId> inputs,
+                   const graph::Type& type) {
+        const ValueId id = graph_.add_value(graph_.unique_name(name), type);
+        node.name = name;
+        node.inputs = std::move(inputs);
+        node.outputs = {id};
+        graph_.nodes.push_back(std::move(node));
+        return id;
     }
 
     ValueId real_bias(const Node& node) {

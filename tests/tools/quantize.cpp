@@ -82,15 +82,17 @@ TEST_F(Quantize, HoldsTheDecoderAgainstTheOutputsOfTheModelAlone) {
     EXPECT_EQ(run("compile net.onnx -o net.rai --quantize set --decoder segment"), 0) << err_;
 }
 
-// One scale for all channels of a tensor: what the second one says is lost beside the first.
+// One scale for all channels of a tensor: what the second one says is lost beside the first, and
+// Concat keeps them from being brought to one size.
 TEST_F(Quantize, WarnsOfAModelThatDoesNotSurviveIt) {
     TinyOnnx m;
     m.input("x", {1, 3, 8, 8})
         .floats("w", {2, 3, 1, 1}, {10000, 10000, 10000, 1, -1, 1})
-        .floats("v", {1, 2, 1, 1}, {0, 1})
+        .floats("v", {1, 4, 1, 1}, {0, 1, 0, 1})
         .node("Conv", {"x", "w"}, {"a"})
         .node("Relu", {"a"}, {"r"})
-        .node("Conv", {"r", "v"}, {"y"})
+        .node("Concat", {"r", "r"}, {"c"}, {{"axis", int64_t{1}}})
+        .node("Conv", {"c", "v"}, {"y"})
         .output("y")
         .save(dir_ / "fine.onnx");
     ASSERT_EQ(run("compile fine.onnx -o fine.rai --quantize set"), 0) << err_;

@@ -42,7 +42,9 @@ Result<PassStats> sink_dequantise(graph::Graph& graph);
 // Covers Conv, Gemm, MatMul with a row of bias, Add, Mul, Concat, average pools, LeakyRelu,
 // Sigmoid; DequantizeLinear and QuantizeLinear of other parameters become a QLinearConcat of one.
 // Relu and Clip become a Clip of codes, or nothing where zero point and range imply them: rounding
-// and saturating are monotone, so the codes are the same. A bias is rounded to units of the sums.
+// and saturating are monotone, so the codes are the same. Another activation behind a Conv, and a
+// Mul by positive constants per channel behind that, become attributes of the QLinearConv: the real
+// numbers are rounded once, behind them. A bias is rounded to units of the sums.
 // Leaves alone: operands that are not quantised per tensor (weights: or per output channel); types
 // of codes that differ; a float result that somebody else reads.
 Result<PassStats> quantise_operators(graph::Graph& graph);

@@ -7,6 +7,7 @@
 #include "lib/compile/passes/passes.h"
 #include "lib/graph/numbers.h"
 #include "lib/graph/ops.h"
+#include "lib/graph/ops_window.h"
 
 namespace vartml::compiler {
 
@@ -144,6 +145,44 @@ Form quantise_conv(Rewriter& rewriter, const Node& node, const Coding& y) {
         form.inputs.push_back(rewriter.add_constant(stem, type, bias));
     }
     return form;
+}
+
+// Where a convolution stands whose result is changed before it becomes codes, and how.
+struct Changed {
+    size_t conv = 0;
+    graph::Attributes attributes;  // of the QLinearConv
+    std::vector<ValueId> passed;   // what lies between the convolution and the codes
+};
+
+// An activation, and numbers per channel behind it.
+std::optional<Changed> find_changed(Rewriter& rewriter, ValueId real) {
+    Changed found;
+    graph::BeforeCodes before;
+    if (const Node* scaled = rewriter.producer(real, "Mul");
+        scaled && rewriter.has_one_use(real) && rewriter.type(real).shape.size() > 2) {
+        const size_t at = rewriter.is_constant(scaled->inputs[1]) ? 1 : 0;
+        for (const double f :
+             per_channel(rewriter, scaled->inputs[at], rewriter.type(real).shape, 1))
+            before.factors.push_back(static_cast<float>(f));
+        const auto bad = [](float f) { return !(f > 0) || !std::isfinite(f); };
+        if (before.factors.empty() || std::ranges::any_of(before.factors, bad)) return std::nullopt;
+        found.passed.push_back(real);
+        real = scaled->inputs[1 - at];
+    }
+    const Node* activation = rewriter.producer(real);
+    if (activation && activation->inputs.size() == 1 && activation->fused.empty() &&
+        rewriter.has_one_use(real)) {
+        before.activation = *activation;
+        found.passed.push_back(real);
+        real = activation->inputs[0];
+    }
+    const auto attributes = write_before_codes(before);
+    if (found.passed.empty() || !attributes || !rewriter.has_one_use(real) ||
+        !rewriter.producer(real, "Conv"))
+        return std::nullopt;
+    found.attributes = *attributes;
+    found.conv = static_cast<size_t>(rewriter.producer_index(real));
+    return found;
 }
 
 // A product of `a` by `b` with an optional bias per column.
@@ -366,10 +405,22 @@ void clip_codes(Rewriter& rewriter, size_t index, ValueId codes, const Bounds& b
 }
 
 // The quantised form of what makes `bounds.real`; nullopt where it stays float.
-Form form_of(Rewriter& rewriter, const Bounds& bounds, const Coding& y) {
+Form form_of(Rewriter& rewriter, Bounds& bounds, const Coding& y) {
     if (const auto x = operand(rewriter, bounds.real)) return requantise(rewriter, *x, y);
     const Node* maker = rewriter.producer(bounds.real);
     if (!maker || !rewriter.has_one_use(bounds.real)) return std::nullopt;
+    if (auto changed = find_changed(rewriter, bounds.real)) {
+        const Node conv = rewriter.node(changed->conv);
+        if (auto form = quantise_conv(rewriter, conv, y)) {
+            form->attributes.merge(changed->attributes);
+            Rewriter::merge_sources(*form, conv);
+            bounds.passed.insert(bounds.passed.end(), changed->passed.begin(),
+                                 changed->passed.end());
+            bounds.real = conv.outputs[0];
+            return form;
+        }
+        maker = rewriter.producer(bounds.real);
+    }
     const auto* row = std::ranges::find(rows, maker->kind, &Row::kind);
     if (row == std::end(rows) || !maker->fused.empty()) return std::nullopt;
     const Node whole = *maker;

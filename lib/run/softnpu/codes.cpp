@@ -172,16 +172,18 @@ private:
 class RequantiseStep final : public Step {
 public:
     RequantiseStep(View src, View dst, int64_t channels, std::vector<float> scales,
-                   std::vector<float> bias, const Coding& to)
+                   std::vector<float> bias, std::optional<Activated> activated, const Coding& to)
         : src_(std::move(src)),
           dst_(std::move(dst)),
           channels_(channels),
           scales_(std::move(scales)),
           bias_(std::move(bias)),
+          activated_(std::move(activated)),
           to_(to) {
         const auto count = static_cast<size_t>(channels);
         scales_.resize(count, scales_[0]);
         bias_.resize(count, 0);
+        if (activated_) activated_->factors.resize(count, activated_->factors[0]);
     }
 
     Extent extent() const override { return {dst_.elements() / channels_, dst_.elements() / 3}; }
@@ -191,6 +193,10 @@ public:
         auto* dst = reinterpret_cast<uint8_t*>(address(bases, dst_));
         const auto [first, last] = part(item);
         for (int64_t i = first * channels_; i < last * channels_; i += channels_) {
+            if (activated_) {
+                activate(src + i, dst + i);
+                continue;
+            }
             kernels::requantise_row(src + i, scales_.data(), bias_.data(), to_, dst + i,
                                     static_cast<size_t>(channels_));
         }
@@ -201,9 +207,24 @@ public:
     }
 
 private:
+    // A row of channels, piece by piece.
+    void activate(const float* src, uint8_t* dst) const {
+        static constexpr std::array<float, chunk> nothing{};
+        std::array<float, chunk> space;
+        const auto channels = static_cast<size_t>(channels_);
+        for (size_t at = 0; at < channels; at += space.size()) {
+            const size_t n = std::min(space.size(), channels - at);
+            for (size_t i = 0; i < n; ++i) space[i] = src[at + i] * scales_[at + i] + bias_[at + i];
+            kernels::activate_row(activated_->activation, space.data(), nullptr, space.data(), n);
+            kernels::requantise_row(space.data(), activated_->factors.data() + at, nothing.data(),
+                                    to_, dst + at, n);
+        }
+    }
+
     View src_, dst_;
     int64_t channels_;
     std::vector<float> scales_, bias_;
+    std::optional<Activated> activated_;
     Coding to_;
 };
 
@@ -426,7 +447,15 @@ void emit_requantise(Lowering& lowering, const View& src, const View& dst, int64
                      std::vector<float> scales, std::vector<float> bias, const Coding& to,
                      std::string_view name) {
     lowering.emit(std::make_unique<RequantiseStep>(src, dst, channels, std::move(scales),
-                                                   std::move(bias), to),
+                                                   std::move(bias), std::nullopt, to),
+                  name, {&src, &dst});
+}
+
+void emit_requantise(Lowering& lowering, const View& src, const View& dst, int64_t channels,
+                     std::vector<float> scales, std::vector<float> bias, Activated activated,
+                     const Coding& to, std::string_view name) {
+    lowering.emit(std::make_unique<RequantiseStep>(src, dst, channels, std::move(scales),
+                                                   std::move(bias), std::move(activated), to),
                   name, {&src, &dst});
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "kernels/ops/activation.h"
 #include "kernels/ops/codes.h"
 #include "lib/run/softnpu/lowering.h"
 
@@ -69,6 +70,15 @@ void emit_floats_of_integers(Lowering& lowering, const View& src, const View& ds
 void emit_requantise(Lowering& lowering, const View& src, const View& dst, int64_t channels,
                      std::vector<float> scales, std::vector<float> bias, const Coding& to,
                      std::string_view name);
+
+// The same by way of an activation: dst = round(activation(src · scale + bias) · factor) + zero.
+struct Activated {
+    kernels::Epilogue activation;
+    std::vector<float> factors;  // one per channel
+};
+void emit_requantise(Lowering& lowering, const View& src, const View& dst, int64_t channels,
+                     std::vector<float> scales, std::vector<float> bias, Activated activated,
+                     const Coding& to, std::string_view name);
 
 // Whole floats as i32.
 void emit_round(Lowering& lowering, const View& src, const View& dst, std::string_view name);

@@ -56,7 +56,9 @@ std::optional<ComputedCoding> computed_zero_point(Lowering& lowering, const grap
 
 Int8Scaling int8_scaling(Lowering& lowering, const Int8Numbers& numbers, int32_t src_zero,
                          int32_t dst_zero) {
-    Int8Scaling result{{}, zero_view(lowering, src_zero), zero_view(lowering, dst_zero)};
+    Int8Scaling result;
+    result.src_zero = zero_view(lowering, src_zero);
+    result.dst_zero = zero_view(lowering, dst_zero);
     if (numbers.scales.size() > 1 || numbers.scales[0] != 1)
         result.scales = constant(lowering, DataType::float32, numbers.scales);
     return result;
@@ -70,6 +72,11 @@ dnnl::primitive_attr attributes(const Int8Scaling& scaling, int mask, bool adds)
     dnnl::primitive_attr attr;
     dnnl::post_ops ops;
     if (adds) ops.append_sum();
+    if (scaling.activation)
+        ops.append_eltwise(scaling.activation->algorithm, scaling.activation->alpha,
+                           scaling.activation->beta);
+    if (scaling.factors.buffer >= 0)
+        ops.append_binary(dnnl::algorithm::binary_mul, descriptor(scaling.factors));
     // Half a step is rounded to the even one before the zero point is added, as ONNX has it; oneDNN
     // rounds the sum of both.
     if (scaling.dst_zero.buffer >= 0) ops.append_eltwise(dnnl::algorithm::eltwise_round, 0, 0);
@@ -89,6 +96,9 @@ void add_operands(const Int8Scaling& scaling, OnednnCall& call) {
     add(DNNL_ARG_ATTR_SCALES | DNNL_ARG_WEIGHTS, scaling.scales);
     add(DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_SRC, scaling.src_zero);
     add(DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_DST, scaling.dst_zero);
+    // Behind the activation, in a product that adds to nothing.
+    add(DNNL_ARG_ATTR_MULTIPLE_POST_OP(scaling.activation ? 1 : 0) | DNNL_ARG_SRC_1,
+        scaling.factors);
 }
 
 }  // namespace vartml::softnpu

@@ -6,6 +6,7 @@
 
 #include "lib/run/softnpu/codes.h"
 #include "lib/run/softnpu/onednn.h"
+#include "lib/run/softnpu/post_ops.h"
 #include "lib/run/softnpu/processor.h"
 
 namespace vartml::softnpu {
@@ -29,6 +30,10 @@ std::optional<Coding> coding_of_result(const graph::Graph& graph, const graph::N
 // The same as operands of a primitive; buffer -1: none.
 struct Int8Scaling {
     View scales, src_zero, dst_zero;
+    // What happens behind scales and bias: an activation, then factors, one number or one per
+    // channel in the rank of the result; buffer -1: none.
+    std::optional<Eltwise> activation;
+    View factors;
 };
 // Whether the zero point of the data of ConvInteger or MatMulInteger, input 2, is absent or one.
 bool has_one_zero_point(const graph::Graph& graph, const graph::Node& node);

@@ -2,6 +2,7 @@
 // Convolutions of codes of 8 bits: QLinearConv, ConvInteger.
 #include <algorithm>
 
+#include "lib/graph/ops_window.h"
 #include "lib/run/softnpu/border.h"
 #include "lib/run/softnpu/codes.h"
 #include "lib/run/softnpu/conv_step.h"
@@ -132,10 +133,47 @@ std::vector<Convolution> cut_into_bands(const Lowering& lowering, const Convolut
     return parts;
 }
 
+// What happens between sums and codes, in steps of the result.
+struct BeforeCodes {
+    std::optional<Eltwise> eltwise;
+    std::optional<kernels::Epilogue> activation;
+    std::vector<float> factors;
+};
+
+// Without an activation the factors are part of the scales.
+BeforeCodes before_codes(const graph::Node& node, const std::optional<Coding>& y,
+                         Int8Numbers& numbers) {
+    const graph::BeforeCodes said = graph::read_before_codes(node);
+    BeforeCodes result;
+    if (said.activation) {
+        result.eltwise = find_eltwise(*said.activation);
+        result.activation = find_activation(*said.activation);
+        result.factors = said.factors.empty() ? std::vector<float>(1, 1.0F) : said.factors;
+        for (float& factor : result.factors) factor /= y->scale;
+    } else if (!said.factors.empty()) {
+        numbers.scales.resize(said.factors.size(), numbers.scales[0]);
+        for (size_t i = 0; i < said.factors.size(); ++i) {
+            numbers.scales[i] *= said.factors[i];
+            if (!numbers.bias.empty()) numbers.bias[i] *= said.factors[i];
+        }
+    }
+    return result;
+}
+
+// One number or one per channel, in the rank of the result.
+View factors_view(Lowering& lowering, const std::vector<float>& factors, size_t rank) {
+    Dims dims(rank, 1);
+    dims[1] = static_cast<int64_t>(factors.size());
+    const auto bytes = std::as_bytes(std::span(factors));
+    return lowering.add_constant(DataType::float32, dims, channels_last(rank),
+                                 Bytes(bytes.begin(), bytes.end()));
+}
+
 // In floats, whose sums are exact as long as they are below 2^24, and nearly so above.
 Result<void> lower_as_floats(Lowering& lowering, const graph::Node& node, Convolution p,
                              const std::vector<int16_t>& weights, const Int8Numbers& numbers,
-                             const Coding& x, const std::optional<ComputedCoding>& computed,
+                             const BeforeCodes& before, const Coding& x,
+                             const std::optional<ComputedCoding>& computed,
                              const std::optional<Coding>& y) {
     const Inputs& at = inputs_of(node);
     const Dims& kernel = lowering.value(node.inputs[at.w]).type.shape;
@@ -158,7 +196,10 @@ Result<void> lower_as_floats(Lowering& lowering, const graph::Node& node, Convol
     if (!calls) calls = primitives(lowering, p, {}, {p});
     if (!calls) return lower_general(lowering, node);
     emit_onednn(lowering, node, std::move(*calls));
-    if (y) {
+    if (y && before.activation) {
+        emit_requantise(lowering, p.dst, dst, kernel[0], numbers.scales, numbers.bias,
+                        {*before.activation, before.factors}, *y, node.name);
+    } else if (y) {
         emit_requantise(lowering, p.dst, dst, kernel[0], numbers.scales, numbers.bias, *y,
                         node.name);
     } else {
@@ -180,6 +221,8 @@ bool takes_quantised_conv(const graph::Graph& graph, const graph::Node& node) {
     const auto channels = static_cast<size_t>(graph.value(node.inputs[at.w]).type.shape[0]);
     const size_t scales = floats_of(graph, node, 4).size();
     const bool bias = node.inputs.size() > 8 && node.inputs[8] != graph::none;
+    const auto activation = graph::read_before_codes(node).activation;
+    if (activation && (!find_eltwise(*activation) || !find_activation(*activation))) return false;
     return coding_of(graph, node, 0) && coding_of_result(graph, node, 6) &&
            (scales == 1 || scales == channels) &&
            (!bias || integers_of(graph, node, 8).size() == channels);
@@ -206,18 +249,25 @@ Result<void> lower_quantised_conv(Lowering& lowering, const graph::Node& node) {
     } else {
         x = *coding_of(graph, node, 0);
         y = coding_of_result(graph, node, 6);
-        numbers = int8_numbers(graph, node, x, *y, 4, 8);
+        // An activation gets real numbers, what makes codes of them is among the factors.
+        Coding real = *y;
+        if (graph::read_before_codes(node).activation) real.scale = 1;
+        numbers = int8_numbers(graph, node, x, real, 4, 8);
     }
+    const BeforeCodes before = before_codes(node, y, numbers);
     const Order order = channels_last(kernel.size());
     Convolution p = geometry(lowering, node, at.w);
     p.dst = lowering.destination(node.outputs[0], order, false);
     p.src.dims = lowering.value(node.inputs[0]).type.shape;
     const bool fits = terms.size() == 1 || (whole_numbers && terms.size() == 2);
     if (!has_int8_products() || !fits)
-        return lower_as_floats(lowering, node, p, centred, numbers, x, computed, y);
+        return lower_as_floats(lowering, node, p, centred, numbers, before, x, computed, y);
     p.src = source(lowering, node, groups);
     if (!numbers.bias.empty()) p.bias = bias_view(lowering, numbers.bias);
     Int8Scaling scaling = int8_scaling(lowering, numbers, x.zero, y ? y->zero : 0);
+    scaling.activation = before.eltwise;
+    if (!before.factors.empty())
+        scaling.factors = factors_view(lowering, before.factors, kernel.size());
     if (computed) scaling.src_zero = emit_widened(lowering, computed->zero, node.name);
     try {
         std::vector<std::vector<OnednnCall>> sums;
@@ -246,7 +296,7 @@ Result<void> lower_quantised_conv(Lowering& lowering, const graph::Node& node) {
     }
     p.bias = {};
     p.src.dims = lowering.value(node.inputs[0]).type.shape;
-    return lower_as_floats(lowering, node, p, centred, numbers, x, computed, y);
+    return lower_as_floats(lowering, node, p, centred, numbers, before, x, computed, y);
 }
 
 }  // namespace vartml::softnpu

@@ -135,6 +135,7 @@ private:
     Result<void> check_layouts(const Graph& graph) const;
     Result<void> embed_preprocesses(onnx::Imported& imported) const;
     Result<CompiledModel> make_probe(const onnx::Imported& imported) const;
+    Result<CompiledModel> make_trial(onnx::Imported probe) const;
     Result<void> quantise_floats(onnx::Imported& imported);
 
     Partitioning decide();
@@ -236,6 +237,12 @@ Result<CompiledModel> Compilation::make_probe(const onnx::Imported& imported) co
                                std::ranges::any_of(probe.graph.inputs, is_it);
         if (!at_border) probe.graph.outputs.push_back(id);
     }
+    return make_trial(std::move(probe));
+}
+
+// A model to run on the set: in a CPU partition, with the outputs of `probe`, of which those of the
+// model that is compiled come first.
+Result<CompiledModel> Compilation::make_trial(onnx::Imported probe) const {
     CompileRequest request;
     request.model = request_.model;
     request.decoder = request_.decoder;
@@ -247,7 +254,7 @@ Result<CompiledModel> Compilation::make_probe(const onnx::Imported& imported) co
     request.cpu_memory_limit = 16 * host_memory_limit();
     std::string ignored;
     Compilation compilation(request, target_, nullptr, nullptr);
-    compilation.own_outputs_ = imported.graph.outputs.size();
+    compilation.own_outputs_ = own_outputs_;
     return compilation.build(std::move(probe), &ignored);
 }
 
@@ -257,6 +264,7 @@ Result<void> Compilation::quantise_floats(onnx::Imported& imported) {
     };
     if (auto good = check_quantisable(imported.graph); !good) return fault(good.error());
     if (auto done = prepare_to_quantise(imported.graph); !done) return fault(done.error());
+    own_outputs_ = imported.graph.outputs.size();
     const auto measure = [&]() -> Result<Statistics> {
         auto probe = make_probe(imported);
         if (!probe) return probe.error();
@@ -268,8 +276,23 @@ Result<void> Compilation::quantise_floats(onnx::Imported& imported) {
         statistics = measure();
         if (!statistics) return statistics.error();
     }
-    auto share = quantise(imported.graph, *statistics);
+    std::set<std::string> kept_float;
+    if (request_.quantise.target > 0) {
+        auto chosen =
+            choose_floats(imported.graph, request_.quantise.target,
+                          [&](const std::set<std::string>& kept) -> Result<Verdict> {
+                              onnx::Imported trial = imported;
+                              auto done = quantise(trial.graph, *statistics, kept);
+                              if (!done) return fault(done.error());
+                              auto model = make_trial(std::move(trial));
+                              return model ? request_.quantise.judge(*model) : model.error();
+                          });
+        if (!chosen) return chosen.error();
+        kept_float = std::move(*chosen);
+    }
+    auto share = quantise(imported.graph, *statistics, kept_float);
     if (!share) return fault(share.error());
+    if (request_.quantise.report) request_.quantise.report(*share, kept_float.size());
     if (share->operators == 0)
         say(LogLevel::warning, request_.model +
                                    ": --quantize found no convolution or product "

@@ -14,6 +14,7 @@
 #include <vartml/tensor.h>
 
 #include "lib/compile/embed_preprocess.h"
+#include "lib/compile/mixed_precision.h"
 #include "lib/compile/quantise.h"
 #include "lib/compile/stats_descriptor.h"
 #include "lib/model/compiled_model.h"
@@ -27,6 +28,13 @@ struct QuantiseRequest {
     // are those of the model to quantise, then the other tensors to measure.
     std::function<Result<Statistics>(const artifact::CompiledModel& probe, size_t own_outputs)>
         measure;
+    // The agreement with the float model that is to be reached, at most 1: what loses most then
+    // stays float. 0: all that can be is int8. `judge` runs a trial on the set that was measured.
+    double target = 0;
+    std::function<Result<Verdict>(const artifact::CompiledModel& trial)> judge;
+    // What came out: how much works on int8, and how many convolutions and products `target` keeps
+    // in floats.
+    std::function<void(const QuantisedShare& share, size_t kept_float)> report;
 };
 
 struct CompileRequest {

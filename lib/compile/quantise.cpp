@@ -67,17 +67,28 @@ public:
         Choice choice;
         choice.nodes.resize(graph_.nodes.size());
         const std::vector<bool> leads_on = find_nodes_before_products();
-        for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-            const Node& node = graph_.nodes[i];
-            const bool product = channel_axis(graph_, node).has_value();
-            if (!product && !is_average(node) && !is_sum(graph_, node)) continue;
-            if (!leads_on[i] || !is_float_tensor(graph_, node.inputs[0])) continue;
-            if (kept_float_.contains(node.name)) continue;
-            choice.nodes[i] = true;
-            choice.values.insert(node.inputs[0]);
-            if (is_sum(graph_, node)) choice.values.insert(node.inputs[1]);
-            choice.values.insert(behind_activation(node));
-        }
+        const auto choose_if = [&](auto&& wanted) {
+            for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+                const Node& node = graph_.nodes[i];
+                if (choice.nodes[i] || !leads_on[i] || node.inputs.empty() ||
+                    !is_float_tensor(graph_, node.inputs[0]) || !wanted(node))
+                    continue;
+                choice.nodes[i] = true;
+                choice.values.insert(node.inputs[0]);
+                if (is_sum(graph_, node)) choice.values.insert(node.inputs[1]);
+                choice.values.insert(behind_activation(node));
+            }
+        };
+        choose_if([&](const Node& node) {
+            return channel_axis(graph_, node) && !kept_float_.contains(node.name);
+        });
+        const bool whole = kept_float_.empty();
+        choose_if([&](const Node& node) {
+            if (!is_average(node) && !is_sum(graph_, node)) return false;
+            return whole || choice.values.contains(node.inputs[0]) ||
+                   choice.values.contains(node.outputs[0]) ||
+                   (is_sum(graph_, node) && choice.values.contains(node.inputs[1]));
+        });
         return choice;
     }
 
@@ -452,6 +463,14 @@ Result<void> prepare_to_quantise(Graph& graph) {
 std::vector<ValueId> values_to_quantise(const Graph& graph) {
     const Choice choice = Chooser(graph, {}).choose();
     return {choice.values.begin(), choice.values.end()};
+}
+
+std::vector<size_t> products_to_quantise(const Graph& graph) {
+    const Choice choice = Chooser(graph, {}).choose();
+    std::vector<size_t> products;
+    for (size_t i = 0; i < graph.nodes.size(); ++i)
+        if (choice.nodes[i] && channel_axis(graph, graph.nodes[i])) products.push_back(i);
+    return products;
 }
 
 Result<QuantisedShare> quantise(Graph& graph, const Statistics& statistics,

@@ -25,17 +25,21 @@ Result<void> prepare_to_quantise(graph::Graph& graph);
 // average pools read and write, except at the last product before each output, which stays float.
 std::vector<graph::ValueId> values_to_quantise(const graph::Graph& graph);
 
+// The indices of the convolutions and products that quantise() would have work on int8.
+std::vector<size_t> products_to_quantise(const graph::Graph& graph);
+
 // How much of a model works on int8.
 struct QuantisedShare {
     size_t operators = 0;                      // that work on int8
     uint64_t int8_macs = 0, product_macs = 0;  // of convolutions and products: those, and all
 };
 
-// Puts QuantizeLinear and DequantizeLinear around these operators, but for those named in
-// `kept_float`: activations uint8 per tensor, weights int8 symmetric per output channel. Tensors
-// between which elements only move have the same codes. What rounding the weights adds to a channel
-// on average is taken from its bias. Passes make int8 operators of it all. Errors:
-// invalid_argument for a value without statistics.
+// Puts QuantizeLinear and DequantizeLinear around these operators, but for the convolutions and
+// products named in `kept_float` and for sums and pools with none beside them: activations uint8
+// per tensor, weights int8 symmetric per output channel. Tensors between which elements only move
+// have the same codes. What rounding the weights adds to a channel on average is taken from its
+// bias. Passes make int8 operators of it all. Errors: invalid_argument for a value without
+// statistics.
 Result<QuantisedShare> quantise(graph::Graph& graph, const Statistics& statistics,
                                 const std::set<std::string>& kept_float = {});
 

@@ -15,6 +15,7 @@
 #include <vart/vart_runner_factory.hpp>
 
 #include "lib/base/file.h"
+#include "lib/base/process.h"
 #include "lib/base/sha256.h"
 #include "lib/model/entries.h"
 #include "lib/tools/pictures.h"
@@ -102,10 +103,18 @@ std::vector<std::string> numbered_files(const std::string& folder) {
 }
 
 // Outputs of an int8 model that does what the float model does.
-constexpr double usual_cosine = 0.99;
+constexpr double usual_cosine = 0.99, usual_boxes = 0.9;
+
+// Boxes that int8 finds again as the float model does; what an application may not notice.
+constexpr float least_iou = 0.9F, most_difference = 0.1F;
+// Trials are judged on so many samples at most, spread over the set.
+constexpr size_t judged_samples = 12;
+// A second of a clip is one picture, so many at most, spread over the clip.
+constexpr size_t pictures_of_clip = 32;
 
 struct Agreement {
     double dot = 0, found = 0, expected = 0, error = 0;
+    double found_sum = 0, expected_sum = 0, elements = 0;
     size_t same_top = 0, samples = 0;
 };
 
@@ -116,7 +125,10 @@ void add(Agreement& a, std::span<const float> found, std::span<const float> expe
         a.found += x * x;
         a.expected += y * y;
         a.error += (x - y) * (x - y);
+        a.found_sum += x;
+        a.expected_sum += y;
     }
+    a.elements += static_cast<double>(found.size());
     const auto top = [](std::span<const float> v) {
         return std::ranges::max_element(v) - v.begin();
     };
@@ -127,6 +139,41 @@ void add(Agreement& a, std::span<const float> found, std::span<const float> expe
 double cosine_of(const Agreement& a) {
     const double length = std::sqrt(a.found) * std::sqrt(a.expected);
     return length > 0 ? a.dot / length : a.error > 0 ? 0.0 : 1.0;
+}
+
+// The cosine of what differs from the mean; of an output that hardly does, of all.
+double correlation_of(const Agreement& a) {
+    const double dot = a.dot - a.found_sum * a.expected_sum / a.elements;
+    const double found = a.found - a.found_sum * a.found_sum / a.elements;
+    const double expected = a.expected - a.expected_sum * a.expected_sum / a.elements;
+    if (!(expected > 1e-3 * a.expected) || !(found > 0)) return cosine_of(a);
+    return dot / std::sqrt(found * expected);
+}
+
+float iou(const Detection& a, const Detection& b) {
+    const float width = std::min(a.x1, b.x1) - std::max(a.x0, b.x0);
+    const float height = std::min(a.y1, b.y1) - std::max(a.y0, b.y0);
+    if (width <= 0 || height <= 0) return 0;
+    const auto area = [](const Detection& d) { return (d.x1 - d.x0) * (d.y1 - d.y0); };
+    return width * height / (area(a) + area(b) - width * height);
+}
+
+struct Boxes {
+    size_t same = 0, all = 0;
+};
+
+// Each of `these` that is well above the threshold is to be among `those`.
+void add(Boxes& boxes, const std::vector<Detection>& these, const std::vector<Detection>& those,
+         float threshold) {
+    for (const Detection& box : these) {
+        if (box.score < threshold + most_difference) continue;
+        ++boxes.all;
+        const auto is_it = [&](const Detection& other) {
+            return other.class_id == box.class_id && iou(box, other) >= least_iou &&
+                   std::fabs(box.score - other.score) <= most_difference;
+        };
+        if (std::ranges::any_of(those, is_it)) ++boxes.same;
+    }
 }
 
 std::string describe(const std::string& name, const Agreement& a, bool is_list) {
@@ -142,7 +189,59 @@ std::string describe(const std::string& name, const Agreement& a, bool is_list) 
     return line + '\n';
 }
 
+bool is_clip_file(const std::string& name) {
+    constexpr std::string_view endings[] = {".avi", ".mkv", ".mov", ".mp4", ".webm"};
+    return std::ranges::any_of(endings, [&](auto ending) { return name.ends_with(ending); });
+}
+
+// Pictures of a clip as files of `folder`, in its order.
+Result<std::vector<std::string>> decode_clip(const std::string& clip, const std::string& folder) {
+    const auto quoted = [](const std::string& text) {
+        std::string result = "\"";
+        for (const char c : text) result += (c == '"' || c == '\\' ? "\\" : "") + std::string(1, c);
+        return result + '"';
+    };
+    Child child;
+    child.arguments = {"gst-launch-1.0",
+                       "-q",
+                       "filesrc",
+                       "location=" + quoted(clip),
+                       "!",
+                       "decodebin",
+                       "!",
+                       "videorate",
+                       "drop-only=true",
+                       "!",
+                       "video/x-raw,framerate=1/1",
+                       "!",
+                       "videoconvert",
+                       "!",
+                       "pngenc",
+                       "!",
+                       "multifilesink",
+                       "location=" + quoted(folder + "/%06d.png")};
+    auto ended = run_child(child);
+    if (!ended) return option_error("'" + clip + "' needs GStreamer: " + ended.error().message);
+    std::vector<std::string> pictures;
+    for (const auto& entry : fs::directory_iterator(folder)) pictures.push_back(entry.path());
+    if (ended->exit_status != 0 || pictures.empty())
+        return option_error("'" + clip + "' is no clip that GStreamer decodes: " +
+                            ended->stderr_tail.substr(0, ended->stderr_tail.find('\n')));
+    std::ranges::sort(pictures);
+    std::vector<std::string> some;
+    const size_t count = std::min(pictures.size(), pictures_of_clip);
+    for (size_t i = 0; i < count; ++i) some.push_back(pictures[i * pictures.size() / count]);
+    return some;
+}
+
 }  // namespace
+
+// What came out of a model beside what comes out of the float one.
+struct CalibrationSet::Comparison {
+    std::vector<Agreement> outputs;
+    std::vector<std::vector<uint32_t>> shapes;
+    Boxes boxes;
+};
 
 Result<CalibrationSet> CalibrationSet::open(const std::string& dir) {
     std::error_code error;
@@ -160,19 +259,23 @@ Result<CalibrationSet> CalibrationSet::open(const std::string& dir) {
                     set.samples_.push_back({entry.string(), std::move(own)});
             } else if (is_sample_file(entry.string())) {
                 set.samples_.push_back({entry.string(), {entry.string()}});
+            } else if (is_clip_file(entry.string())) {
+                if (auto done = set.add_clip(entry.string()); !done) return done.error();
             }
         }
     }
     if (set.samples_.empty())
         return option_error("'" + dir +
-                            "' holds no sample; expected .npy, .pb, .png or .jpg files, or "
-                            "folders with input_0.npy …");
+                            "' holds no sample; expected .npy, .pb, .png or .jpg files, clips, "
+                            "or folders with input_0.npy …");
     Sha256 hash;
     for (const Sample& sample : set.samples_)
         for (const std::string& file : sample.files) {
             auto mapped = MappedFile::open(file);
             if (!mapped) return mapped.error();
-            const std::string name = fs::path(file).lexically_relative(dir).string();
+            const bool own = !set.frames_ || !file.starts_with(set.frames_->path());
+            const std::string name =
+                fs::path(file).lexically_relative(own ? dir : set.frames_->path()).string();
             hash.update(as_bytes(name + '\n' + std::to_string((*mapped)->bytes().size()) + '\n'));
             hash.update((*mapped)->bytes());
         }
@@ -180,12 +283,26 @@ Result<CalibrationSet> CalibrationSet::open(const std::string& dir) {
     return set;
 }
 
+Result<void> CalibrationSet::add_clip(const std::string& clip) {
+    if (!frames_) {
+        auto folder = artifact::ExtractionFolder::create({});
+        if (!folder) return folder.error();
+        frames_ = std::make_shared<artifact::ExtractionFolder>(std::move(*folder));
+    }
+    const std::string own = frames_->path() + '/' + std::to_string(samples_.size());
+    std::error_code error;
+    fs::create_directory(own, error);
+    auto pictures = decode_clip(clip, own);
+    if (!pictures) return pictures.error();
+    for (const std::string& picture : *pictures) samples_.push_back({picture, {picture}});
+    return {};
+}
+
 // The input keys of the probe's sidecar, which also has those of the command line.
 Result<void> CalibrationSet::choose_preprocess(const artifact::CompiledModel& model) {
     const auto is_picture = [](const Sample& s) {
         return s.files.size() == 1 && is_picture_file(s.files[0]);
     };
-    if (std::ranges::none_of(samples_, is_picture)) return {};
     const std::string* entry = model.find_file("modelinfo");
     ModelInfo info;
     if (entry) {
@@ -193,6 +310,8 @@ Result<void> CalibrationSet::choose_preprocess(const artifact::CompiledModel& mo
         if (!parsed) return parsed.error();
         info = *std::move(parsed);
     }
+    info_ = info;
+    if (std::ranges::none_of(samples_, is_picture)) return {};
     const auto input = std::ranges::find(info.inputs, inputs_[0].name, &ModelInfo::Input::name);
     const bool said = !info.decoder.empty() || input != info.inputs.end();
     if (!said)
@@ -203,6 +322,31 @@ Result<void> CalibrationSet::choose_preprocess(const artifact::CompiledModel& mo
             "and --channels");
     preprocess_ = preprocess_options(info, find_decoder_family(info.decoder), inputs_[0].name);
     return {};
+}
+
+// Only where somebody said which, and only one of boxes.
+void CalibrationSet::choose_decoder(const artifact::CompiledModel& model, size_t own_outputs) {
+    outputs_.assign(model.outputs.begin(),
+                    model.outputs.begin() +
+                        static_cast<ptrdiff_t>(std::min(own_outputs, model.outputs.size())));
+    const std::vector<int64_t> shape(inputs_[0].cpu.shape.begin(), inputs_[0].cpu.shape.end());
+    if (info_.decoder.empty() || shape.size() != 4) return;
+    const bool channels_first = shape[1] <= 4;
+    height_ = static_cast<uint32_t>(shape[channels_first ? 2 : 1]);
+    width_ = static_cast<uint32_t>(shape[channels_first ? 3 : 2]);
+    auto decoder = Decoder::create(info_, outputs_, width_, height_, {});
+    if (decoder) decoder_ = std::make_shared<Decoder>(std::move(*decoder));
+}
+
+// None where the outputs are not the decoder's.
+std::vector<Detection> CalibrationSet::decode(const std::vector<std::vector<float>>& outputs) {
+    std::vector<OutputTensor> tensors;
+    for (size_t i = 0; i < outputs_.size() && i < outputs.size(); ++i)
+        tensors.push_back(
+            {outputs[i].data(), outputs_[i].name, &outputs_[i].cpu, &outputs_[i].cpu});
+    Decoded decoded;
+    if (!decoder_ || !decoder_->decode(tensors, {}, width_, height_, decoded)) return {};
+    return decoded.detections;
 }
 
 Result<std::vector<std::vector<std::byte>>> CalibrationSet::load(
@@ -243,6 +387,7 @@ Result<compiler::Statistics> CalibrationSet::measure(const artifact::CompiledMod
                                                      size_t own_outputs) {
     inputs_ = probe.inputs;
     if (auto done = choose_preprocess(probe); !done) return done.error();
+    choose_decoder(probe, own_outputs);
     const auto folder = artifact::ExtractionFolder::create({});  // private, gone afterwards
     if (!folder) return folder.error();
     const std::string path = folder->path() + "/probe.rai";
@@ -273,33 +418,86 @@ Result<compiler::Statistics> CalibrationSet::measure(const artifact::CompiledMod
     return statistics;
 }
 
-Result<std::string> CalibrationSet::cost(const std::string& compiled) const {
-    if (floats_.empty()) return std::string();  // the result was up to date, nothing was measured
+Result<CalibrationSet::Comparison> CalibrationSet::compare(const std::string& compiled,
+                                                           size_t most_samples) {
     auto session = Session::open(compiled);
     if (!session) return session.error();
-    std::vector<Agreement> agreements(session->num_outputs());
-    for (size_t s = 0; s < samples_.size(); ++s) {
+    const DecoderFamily* family = find_decoder_family(info_.decoder);
+    const auto threshold =
+        static_cast<float>(info_.score_threshold.value_or(family ? family->score_threshold : 0));
+    Comparison result;
+    result.outputs.resize(session->num_outputs());
+    for (size_t i = 0; i < session->num_outputs(); ++i) result.shapes.push_back(session->shape(i));
+    const size_t count = std::min(samples_.size(), most_samples);
+    for (size_t n = 0; n < count; ++n) {
+        const size_t s = n * samples_.size() / count;
         auto inputs = load(samples_[s], inputs_);
         if (!inputs) return inputs.error();
         if (auto done = session->run(*inputs); !done) return done.error();
-        for (size_t i = 0; i < agreements.size() && i < names_.size(); ++i) {
+        std::vector<std::vector<float>> outputs;
+        for (size_t i = 0; i < result.outputs.size() && i < names_.size(); ++i) {
             const std::span<const float> found = session->floats(i);
+            outputs.emplace_back(found.begin(), found.end());
             if (!found.empty() && found.size() == floats_[s][i].size())
-                add(agreements[i], found, floats_[s][i]);
+                add(result.outputs[i], found, floats_[s][i]);
         }
+        if (!decoder_) continue;
+        const auto found = decode(outputs), expected = decode(floats_[s]);
+        add(result.boxes, found, expected, threshold);
+        add(result.boxes, expected, found, threshold);
     }
+    return result;
+}
+
+Result<compiler::Verdict> CalibrationSet::judge(const artifact::CompiledModel& trial) {
+    const auto folder = artifact::ExtractionFolder::create({});  // private, gone afterwards
+    if (!folder) return folder.error();
+    const std::string path = folder->path() + "/trial.rai";
+    if (auto written = artifact::write_rai(trial, path); !written) return written.error();
+    auto compared = compare(path, judged_samples);
+    if (!compared) return compared.error();
+    double least = 1;
+    for (const Agreement& output : compared->outputs)
+        if (output.samples != 0) least = std::min(least, correlation_of(output));
+    const Boxes& boxes = compared->boxes;
+    const double agreement =
+        boxes.all == 0 ? least : static_cast<double>(boxes.same) / static_cast<double>(boxes.all);
+    return compiler::Verdict{agreement, 1 - least};
+}
+
+Result<std::string> CalibrationSet::cost(const std::string& compiled) {
+    if (floats_.empty()) return std::string();  // the result was up to date, nothing was measured
+    auto compared = compare(compiled, samples_.size());
+    if (!compared) return compared.error();
+    const auto& agreements = compared->outputs;
     std::string text = "int8 against float32 on " + std::to_string(samples_.size()) + " samples:\n";
-    for (size_t i = 0; i < agreements.size(); ++i) {
-        const auto shape = session->shape(i);
+    for (size_t i = 0; i < agreements.size() && i < names_.size(); ++i) {
+        const auto& shape = compared->shapes[i];
         const bool is_list = shape.size() == 2 && shape[0] == 1 && shape[1] > 1;
         if (agreements[i].samples == 0) continue;
-        text += describe(session->name(i), agreements[i], is_list);
-        if (cosine_of(agreements[i]) < usual_cosine)
+        text += describe(names_[i], agreements[i], is_list);
+        if (cosine_of(agreements[i]) < usual_cosine && compared->boxes.all == 0)
             log(LogLevel::warning, "",
-                "--quantize: output '" + session->name(i) +
+                "--quantize: output '" + names_[i] +
                     "' of the int8 model is not that of the float model, its cosine is below 0.99; "
                     "give more samples of what the model will see than these " +
-                    std::to_string(samples_.size()) + ", or compile without --quantize");
+                    std::to_string(samples_.size()) +
+                    ", or --quantize-target 0.99, which keeps in floats what loses most");
+    }
+    if (const Boxes& boxes = compared->boxes; boxes.all != 0) {
+        char line[120];
+        const double percent =
+            100 * static_cast<double>(boxes.same) / static_cast<double>(boxes.all);
+        std::snprintf(line, sizeof line,
+                      "boxes: %.1f %% of %zu are found again (IoU 0.9, score 0.1)\n", percent,
+                      boxes.all);
+        text += line;
+        if (percent < 100 * usual_boxes)
+            log(LogLevel::warning, "",
+                "--quantize: of the boxes of the float model the int8 model finds " +
+                    std::to_string(boxes.same) + " of " + std::to_string(boxes.all) +
+                    " again; give more samples of what the model will see, or --quantize-target "
+                    "0.99, which keeps in floats what loses most");
     }
     return text;
 }

@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // The inputs that an int8 model is made from: `vartml compile --quantize DIR`.
 #pragma once
+#include <memory>
 #include <string>
 #include <vector>
 
+#include <vartml/postprocess.h>
 #include <vartml/preprocess.h>
 #include <vartml/result.h>
 
 #include "lib/compile/compile.h"
+#include "lib/model/entries.h"
 
 namespace vartml::tools {
 
 class CalibrationSet {
 public:
     // Each file of `dir` (.npy, .pb, .png, .jpg) is a sample of a model with one input, each folder
-    // in it a sample of input_<i>.npy or .pb. Errors: not_found, io, invalid_argument where there
+    // in it a sample of input_<i>.npy or .pb; a clip (.mp4, .mkv, .webm, .mov, .avi) is many
+    // pictures, which GStreamer decodes. Errors: not_found, io, invalid_argument where there
     // is no sample.
     static Result<CalibrationSet> open(const std::string& dir);
 
@@ -24,24 +28,39 @@ public:
     // compiler::QuantiseRequest::measure. Keeps the model's own outputs for cost().
     Result<compiler::Statistics> measure(const artifact::CompiledModel& probe, size_t own_outputs);
 
-    // What int8 cost on the set: a line per output of the compiled model.
-    Result<std::string> cost(const std::string& compiled) const;
+    // compiler::QuantiseRequest::judge, behind measure(): on some of the samples. Where the model
+    // has a decoder of boxes that finds some, the agreement is the part of them that is found
+    // again, else the least correlation of an output.
+    Result<compiler::Verdict> judge(const artifact::CompiledModel& trial);
+
+    // What int8 cost on the set: a line per output of the compiled model, and one for boxes.
+    Result<std::string> cost(const std::string& compiled);
 
 private:
+    struct Comparison;
     struct Sample {
         std::string name;
         std::vector<std::string> files;  // one per input
     };
     Result<std::vector<std::vector<std::byte>>> load(const Sample& sample,
                                                      const std::vector<TensorInfo>& inputs) const;
+    Result<void> add_clip(const std::string& clip);
     Result<void> choose_preprocess(const artifact::CompiledModel& model);
+    void choose_decoder(const artifact::CompiledModel& model, size_t own_outputs);
+    Result<Comparison> compare(const std::string& compiled, size_t most_samples);
+    std::vector<Detection> decode(const std::vector<std::vector<float>>& outputs);
 
     std::string dir_, key_;
     std::vector<Sample> samples_;
+    std::shared_ptr<artifact::ExtractionFolder> frames_;  // of clips, gone with the last set
     std::vector<TensorInfo> inputs_;
     PreprocessOptions preprocess_;
     std::vector<std::string> names_;                       // of the model's own outputs
     std::vector<std::vector<std::vector<float>>> floats_;  // per sample and own output
+    std::vector<TensorInfo> outputs_;                      // the model's own
+    ModelInfo info_;
+    std::shared_ptr<Decoder> decoder_;  // of boxes; nullptr: the model has none
+    uint32_t width_ = 0, height_ = 0;   // of the picture that it decodes for
 };
 
 }  // namespace vartml::tools

@@ -154,8 +154,15 @@ void add_tensors(CLI::App& app, Options& o) {
     app.add_option(
            "--quantize", o.quantize,
            "make an int8 model, calibrated on the inputs in this folder: .npy, .pb, .png or "
-           ".jpg files, or folders with input_<i>.npy; prints what it cost")
+           ".jpg files, clips, or folders with input_<i>.npy; prints what it cost")
         ->type_name("DIR");
+    app.add_option(
+           "--quantize-target", r.quantise.target,
+           "keep in floats what loses most, until the int8 model agrees with the float one: "
+           "the part of the boxes that it finds again, without boxes the least correlation "
+           "of an output")
+        ->check(within(0.5, 1.0))
+        ->type_name("0.5-1");
     add_pixel_options(app, o.pixels, "recorded for whoever feeds pictures [by sidecar or decoder]");
     app.add_option("--embed-preprocess", o.embedded,
                    "make a picture's bytes the input NAME: the program computes (byte - M) * S. "
@@ -257,6 +264,10 @@ bool take_config(const CLI::App& app, Options& o) {
 // Options that would be ignored.
 Result<void> check_together(const Options& o) {
     const compiler::CompileRequest& r = o.request;
+    if (r.quantise.target > 0 && o.quantize.empty())
+        return Error{ErrorCode::invalid_argument,
+                     "--quantize-target: is for --quantize, which is not given; give the folder of "
+                     "samples to it"};
     if (!r.formats.empty() && (r.output.ends_with(".rai") || r.output.ends_with(".tar.gz")))
         return Error{ErrorCode::invalid_argument,
                      "--format: -o '" + r.output +
@@ -339,6 +350,20 @@ void print_outcome(const compiler::CompileOutcome& out) {
     if (out.up_to_date) std::puts("up to date");
 }
 
+// "int8: 97.1 % of the multiply-adds (59 operators), 3 convolutions and products stay float".
+std::string share_text(const compiler::QuantisedShare& share, size_t kept_float) {
+    const double percent = 100 * static_cast<double>(share.int8_macs) /
+                           static_cast<double>(std::max<uint64_t>(share.product_macs, 1));
+    char text[160];
+    std::snprintf(text, sizeof text, "int8: %.1f %% of the multiply-adds (%zu operators)", percent,
+                  share.operators);
+    std::string line = text;
+    if (kept_float != 0)
+        line += ", " + std::to_string(kept_float) +
+                " convolutions and products stay float for --quantize-target";
+    return line + '\n';
+}
+
 void print_perf_warnings(const compiler::CompileRequest& request,
                          const compiler::CompileOutcome& out) {
     if (!request.perf_warnings) return;
@@ -370,6 +395,7 @@ int compile(int argc, const char* const* argv) {
             ::dprintf(fd, "progress %d %s\n", percent, stage);
         };
     std::optional<CalibrationSet> set;
+    std::string share;
     if (!options.quantize.empty()) {
         auto opened = CalibrationSet::open(options.quantize);
         if (!opened) {
@@ -377,10 +403,15 @@ int compile(int argc, const char* const* argv) {
             return exit_usage;
         }
         set.emplace(std::move(*opened));
-        options.request.quantise = {
-            set->key(), [&set](const artifact::CompiledModel& probe, size_t own_outputs) {
-                return set->measure(probe, own_outputs);
-            }};
+        compiler::QuantiseRequest& request = options.request.quantise;
+        request.set = set->key();
+        request.measure = [&set](const artifact::CompiledModel& probe, size_t own_outputs) {
+            return set->measure(probe, own_outputs);
+        };
+        request.judge = [&set](const artifact::CompiledModel& trial) { return set->judge(trial); };
+        request.report = [&](const compiler::QuantisedShare& made, size_t kept_float) {
+            share = share_text(made, kept_float);
+        };
     }
     auto out = compiler::compile(options.request);
     if (!out) {
@@ -401,6 +432,7 @@ int compile(int argc, const char* const* argv) {
             print_error(cost.error());
             return exit_fault;
         }
+        std::fputs(share.c_str(), stdout);
         std::fputs(cost->c_str(), stdout);
     }
     return exit_done;

@@ -37,12 +37,11 @@ class Model {
 public:
     explicit Model(const std::string& path) : model_(*open_model(path)) {
         info_ = *parse_modelinfo(model_.modelinfo, "");
-        runner_ = vart::RunnerFactory::create_runner(
-            vart::RunnerType::VAIML, path,
-            {{"vartml_numerics", std::string("f32")},
-             {"input_tensor_type", std::string("CPU")},
-             {"output_tensor_type", std::string("CPU")},
-             {"log_level", std::string("ERROR")}});
+        runner_ = vart::RunnerFactory::create_runner(vart::RunnerType::VAIML, path,
+                                                     {{"vartml_numerics", std::string("f32")},
+                                                      {"input_tensor_type", std::string("CPU")},
+                                                      {"output_tensor_type", std::string("CPU")},
+                                                      {"log_level", std::string("ERROR")}});
         for (auto [direction, tensors] : {std::pair(vart::TensorDirection::INPUT, &inputs_),
                                           std::pair(vart::TensorDirection::OUTPUT, &outputs_)}) {
             auto& list = tensors->emplace_back();
@@ -78,9 +77,8 @@ public:
         if (!boxes) return {};
         if (!decoder_) {
             const auto& shape = input.cpu.shape;
-            auto made =
-                Decoder::create(info_, model_.outputs, static_cast<uint32_t>(shape[3]),
-                                static_cast<uint32_t>(shape[2]), {});
+            auto made = Decoder::create(info_, model_.outputs, static_cast<uint32_t>(shape[3]),
+                                        static_cast<uint32_t>(shape[2]), {});
             must(bool(made), made ? "" : made.error().message);
             decoder_ = std::make_unique<Decoder>(std::move(*made));
         }

@@ -73,6 +73,9 @@ TEST_F(Quantize, MakesAnInt8ModelAndSaysWhatItCost) {
     EXPECT_NE(out_.find("int8 against float32 on 3 samples:\noutput 'y': cosine 0.99"),
               std::string::npos)
         << out_;
+    // Of 6912 and 1280; the last stays float.
+    EXPECT_NE(out_.find("int8: 84.4 % of the multiply-adds (1 operators)\n"), std::string::npos)
+        << out_;
     ASSERT_EQ(run("inspect net.rai --summary"), 0);
     EXPECT_NE(out_.find("Model data type: int8 quantized"), std::string::npos) << out_;
 }
@@ -101,8 +104,36 @@ TEST_F(Quantize, WarnsOfAModelThatDoesNotSurviveIt) {
                   "model, its cosine is below 0.99; give more samples"),
         std::string::npos)
         << out_ << err_;
+    ASSERT_EQ(run("compile fine.onnx -o kept.rai --quantize set --quantize-target 0.99"), 0)
+        << err_;
+    EXPECT_EQ(err_.find("is not that of"), std::string::npos) << err_;
+    EXPECT_NE(out_.find("1 convolutions and products stay float for --quantize-target"),
+              std::string::npos)
+        << out_;
     ASSERT_EQ(run("compile net.onnx -o net.rai --quantize set"), 0) << err_;
     EXPECT_EQ(err_.find("is not that of"), std::string::npos) << err_;
+}
+
+TEST_F(Quantize, KeepsNothingInFloatsThatAgrees) {
+    ASSERT_EQ(run("compile net.onnx -o net.rai --quantize set --quantize-target 0.9"), 0) << err_;
+    EXPECT_EQ(out_.find("stay float"), std::string::npos) << out_;
+    EXPECT_EQ(run("compile net.onnx -o net.rai --quantize-target 0.9"), 2);
+    EXPECT_NE(err_.find("--quantize-target: is for --quantize"), std::string::npos) << err_;
+}
+
+TEST_F(Quantize, TakesAPictureOfEachSecondOfAClip) {
+    fs::create_directory(dir_ / "clips");
+    const std::string line = "cd '" + dir_.path() +
+                             "' && gst-launch-1.0 -q videotestsrc num-buffers=40 ! "
+                             "video/x-raw,width=32,height=32,framerate=10/1 ! jpegenc ! avimux ! "
+                             "filesink location=clips/a.avi >/dev/null 2>&1";
+    if (std::system(line.c_str()) != 0) GTEST_SKIP() << "GStreamer has no elements for: " << line;
+    ASSERT_EQ(run("compile net.onnx -o net.rai --quantize clips --mean 0 --scale 1"), 0) << err_;
+    EXPECT_NE(out_.find("int8 against float32 on 4 samples"), std::string::npos) << out_;
+    test::spill(dir_ / "clips/b.mp4", "no clip");
+    EXPECT_NE(run("compile net.onnx -o net.rai --quantize clips --mean 0 --scale 1"), 0);
+    EXPECT_NE(err_.find("clips/b.mp4' is no clip that GStreamer decodes"), std::string::npos)
+        << err_;
 }
 
 TEST_F(Quantize, IsUpToDateForTheSameSetOnly) {

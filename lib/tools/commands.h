@@ -33,6 +33,7 @@ struct Command {
 };
 
 // The functions of the table.
+int bench(int argc, const char* const* argv);
 int camera(int argc, const char* const* argv);
 int compile(int argc, const char* const* argv);
 int detect(int argc, const char* const* argv);

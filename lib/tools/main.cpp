@@ -20,6 +20,7 @@ namespace {
 // Sorted by name.
 const std::vector<Command>& commands() {
     static const std::vector<Command> table = {
+        {"bench", "measure models, beside ONNX Runtime where it is installed", bench},
         {"camera", "set a board's camera pre-processor to make a model's input", camera},
         {"compile", "compile an ONNX model", compile},
         {"detect", "find things in a picture, a video or a camera's pictures", detect},

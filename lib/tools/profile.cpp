@@ -162,15 +162,7 @@ Result<std::vector<Recorded>> by_length(const std::vector<std::string>& paths,
 }
 
 std::string page_name(const Request& r) {
-    if (!r.out.empty()) return r.out;
-    const fs::path model = without_trailing_slashes(r.model);
-    // "model.onnx" says nothing, its folder does.
-    fs::path stem = model.stem();
-    std::error_code error;
-    if (const auto folder = fs::absolute(model, error).parent_path().filename();
-        stem == "model" && !folder.empty())
-        stem = folder;
-    return stem.string() + ".profile.html";
+    return r.out.empty() ? title_of(r.model) + ".profile.html" : r.out;
 }
 
 // "Conv_41 + Concat_40 + 10 more": a line of the console holds no more.

@@ -23,6 +23,7 @@
 #include <vartml/model.h>
 #include <vartml/version.h>
 
+#include "lib/base/file.h"
 #include "lib/tools/arguments.h"
 #include "lib/tools/commands.h"
 #include "lib/tools/doctor/doctor.h"
@@ -256,6 +257,14 @@ Result<std::string> compiled_model(const std::string& model,
     auto result = compile_onnx(model, options);
     if (!result) return result.error();
     return result->path;
+}
+
+std::string title_of(const std::string& model) {
+    std::error_code error;
+    const std::filesystem::path path = without_trailing_slashes(model);
+    const auto folder = std::filesystem::absolute(path, error).parent_path().filename();
+    const auto stem = path.stem();
+    return (stem == "model" && !folder.empty() ? folder : stem).string();
 }
 
 Result<void> choose_views(RunOptions& o, const std::string& path) {

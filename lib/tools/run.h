@@ -116,6 +116,10 @@ Result<RunMeasurement> measure(const RunOptions& o, std::vector<Activation>& act
 Result<std::string> compiled_model(const std::string& model,
                                    const std::vector<std::string>& arguments = {});
 
+// What to call a model of that path: its file's name without ending; "model" says nothing, so such
+// a file is called like its folder.
+std::string title_of(const std::string& model);
+
 // Fills the views of `o` that --view leaves to the model: HW where every tensor of that direction
 // has it.
 Result<void> choose_views(RunOptions& o, const std::string& path);

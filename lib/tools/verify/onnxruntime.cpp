@@ -120,6 +120,22 @@ Result<void> OnnxRuntime::run_folder(const std::string& model, const std::string
     return ran;
 }
 
+Result<OnnxRuntime::Timed> OnnxRuntime::time(const std::string& model, const std::string& folder,
+                                             double seconds, unsigned threads) const {
+    Timed timed;
+    Child child;
+    child.arguments = {"time", folder, std::to_string(seconds), std::to_string(threads)};
+    child.on_line = [&](std::string_view line) {
+        const std::string text(line);
+        unsigned long long runs = 0, ns = 0;
+        if (std::sscanf(text.c_str(), "%llu %llu", &runs, &ns) == 2) timed = {runs, ns};
+    };
+    if (auto done = run_program(model, model, child); !done) return done.error();
+    if (timed.runs == 0 || timed.median_ns == 0)
+        return Error{ErrorCode::device, model + ": ONNX Runtime ran it and gave no times"};
+    return timed;
+}
+
 Result<std::map<std::string, TensorData>> OnnxRuntime::run(const std::string& model,
                                                            const std::vector<Named>& inputs,
                                                            const std::vector<std::string>& keep,

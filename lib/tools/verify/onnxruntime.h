@@ -54,6 +54,14 @@ public:
     Result<void> run_folder(const std::string& model, const std::string& folder,
                             const std::string& level, const std::string& out) const;
 
+    struct Timed {
+        uint64_t runs = 0, median_ns = 0;
+    };
+    // Runs the model on the request in `folder` for so long, with every optimisation and `threads`
+    // threads, after a warm-up. Errors: device with ONNX Runtime's sentence.
+    Result<Timed> time(const std::string& model, const std::string& folder, double seconds,
+                       unsigned threads) const;
+
 private:
     // `file` is run, `model` named.
     Result<void> run_program(const std::string& model, const std::string& file, Child& child) const;

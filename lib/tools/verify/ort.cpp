@@ -12,6 +12,10 @@
 //                                              further tensor to give; results are OUT/outputs and
 //                                              OUT/output_<i> in the same form, OUT is FOLDER where
 //                                              it is left out
+//        vartml-onnxruntime time MODEL FOLDER SECONDS THREADS
+//                                              runs it on that request for so long, with all that
+//                                              it does for speed; a line "RUNS NS" on descriptor 3:
+//                                              how many, and the median length of one
 //        vartml-onnxruntime describe MODEL     what its outputs are
 //                                              (lib/run/onnxruntime/describe.h)
 //        vartml-onnxruntime serve              what partitions of ONNX Runtime run in
@@ -24,6 +28,8 @@
 #include <onnxruntime/onnxruntime_c_api.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -355,6 +361,55 @@ void run(const std::string& model, const std::string& folder, const std::string&
     if (!file.flush()) fail(out + "/outputs: cannot be written");
 }
 
+// As an application would set it up that wants to be fast.
+OrtSession* open_fast_session(const std::string& path, int threads) {
+    OrtEnv* env = nullptr;
+    OrtSessionOptions* options = nullptr;
+    OrtSession* session = nullptr;
+    check(api->CreateEnv(ORT_LOGGING_LEVEL_FATAL, "time", &env));
+    check(api->CreateSessionOptions(&options));
+    check(api->SetSessionGraphOptimizationLevel(options, ORT_ENABLE_ALL));
+    check(api->SetIntraOpNumThreads(options, threads));
+    check(api->CreateSession(env, path.c_str(), options, &session));
+    return session;
+}
+
+void time_runs(const std::string& model, const std::string& folder, double seconds, int threads) {
+    using Clock = std::chrono::steady_clock;
+    constexpr size_t warm_up = 3, least = 3;
+    Request request = read_request(folder);
+    OrtSession* session = open_fast_session(model, threads);
+    OrtMemoryInfo* memory = nullptr;
+    check(api->CreateCpuMemoryInfo(OrtArenaAllocator, OrtMemTypeDefault, &memory));
+    std::vector<const char*> inputs, wanted;
+    std::vector<const OrtValue*> values;
+    for (Tensor& t : request.inputs) {
+        make_value(memory, t);
+        inputs.push_back(t.name.c_str());
+        values.push_back(t.value);
+    }
+    const std::vector<std::string> names = output_names(session);
+    for (const std::string& name : names) wanted.push_back(name.c_str());
+    std::vector<int64_t> ns;
+    Clock::time_point end;
+    for (size_t i = 0; i < warm_up + least || Clock::now() < end; ++i) {
+        if (i == warm_up)
+            end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                     std::chrono::duration<double>(seconds));
+        std::vector<OrtValue*> outputs(names.size(), nullptr);
+        const auto begin = Clock::now();
+        check(api->Run(session, nullptr, inputs.data(), values.data(), values.size(), wanted.data(),
+                       wanted.size(), outputs.data()));
+        const auto took = Clock::now() - begin;
+        for (OrtValue* output : outputs)
+            if (output) api->ReleaseValue(output);
+        if (i >= warm_up)
+            ns.push_back(std::chrono::duration_cast<std::chrono::nanoseconds>(took).count());
+    }
+    std::ranges::sort(ns);
+    ::dprintf(3, "%zu %lld\n", ns.size(), static_cast<long long>(ns[ns.size() / 2]));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -362,10 +417,11 @@ int main(int argc, char** argv) {
     const bool serves = word == "serve" && argc == 2;
     const bool describes = word == "describe" && argc == 3;
     if (!serves && !describes && (word != "version" || argc != 2) &&
-        (word != "inputs" || argc != 3) && (word != "run" || (argc != 4 && argc != 6))) {
+        (word != "inputs" || argc != 3) && (word != "run" || (argc != 4 && argc != 6)) &&
+        (word != "time" || argc != 6)) {
         std::fputs(
             "usage: vartml-onnxruntime version | serve | describe MODEL | inputs MODEL | "
-            "run MODEL FOLDER [LEVEL OUT]\n",
+            "run MODEL FOLDER [LEVEL OUT] | time MODEL FOLDER SECONDS THREADS\n",
             stderr);
         return 2;
     }
@@ -381,6 +437,8 @@ int main(int argc, char** argv) {
     }
     if (word == "inputs")
         print_inputs(argv[2]);
+    else if (word == "time")
+        time_runs(argv[2], argv[3], std::atof(argv[4]), std::atoi(argv[5]));
     else
         run(argv[2], argv[3], argc > 4 ? argv[4] : "disabled", argc > 4 ? argv[5] : argv[3]);
     _exit(0);  // its threads and static objects need no farewell

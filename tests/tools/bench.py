@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`vartml bench` as its users call it: rows with and without ONNX Runtime, refusals. No figure is judged.
+
+usage: bench.py vartml MODEL.onnx
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM, MODEL = (os.path.abspath(path) for path in sys.argv[1:3])
+SHORT = ['--rounds', '2', '--time', '0.001']
+
+
+class Bench(unittest.TestCase):
+    def setUp(self):
+        kept = tempfile.TemporaryDirectory()
+        self.addCleanup(kept.cleanup)
+        self.folder = kept.name
+
+    def vartml(self, *words, **more):
+        env = {**os.environ, 'XDG_CACHE_HOME': os.path.join(self.folder, 'cache'), **more}
+        return subprocess.run([PROGRAM, *words], cwd=self.folder, env=env, text=True, capture_output=True, check=False)
+
+    def test_a_row_per_model(self):
+        done = self.vartml('bench', MODEL, MODEL, *SHORT, '--json', 'b.json')
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(os.path.join(self.folder, 'b.json'), encoding='utf-8') as f:
+            figures = json.load(f)
+        self.assertEqual([row['model'] for row in figures['models']], ['qrfinder', 'qrfinder'])
+        self.assertGreater(figures['models'][0]['inferences_per_s'], 0)
+        lines = done.stdout.splitlines()
+        self.assertRegex(lines[0], r'^model +ours per s +type')
+        self.assertRegex(lines[1], r'^qrfinder +\d+\.\d')
+        if 'onnxruntime' not in figures:
+            self.skipTest('there is no ONNX Runtime')
+        row = figures['models'][0]
+        self.assertLessEqual(row['ratio_low'], row['ratio'])
+        self.assertLessEqual(row['ratio'], row['ratio_high'])
+        self.assertIn('ORT ' + figures['onnxruntime'], lines[0])
+        self.assertIn('geometric mean', lines[3])
+
+    def test_without_onnx_runtime_ours_alone(self):
+        done = self.vartml('bench', MODEL, *SHORT, '--json', 'b.json', VARTML_ONNXRUNTIME='/nowhere/libonnxruntime.so')
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn('WARNING: there is no ONNX Runtime to compare with', done.stderr)
+        self.assertNotIn('ratio', done.stdout)
+        with open(os.path.join(self.folder, 'b.json'), encoding='utf-8') as f:
+            self.assertNotIn('onnxruntime', json.load(f))
+
+    def test_a_model_that_cannot_be_does_not_stop_the_others(self):
+        done = self.vartml('bench', 'nowhere.onnx', MODEL, *SHORT)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn('nowhere.onnx: no such file', done.stderr)
+        self.assertRegex(done.stdout, r'(?m)^qrfinder +\d')
+
+    def test_refusals_are_one_sentence(self):
+        for words, arguments in [('MODEL is required', []), ('--time: ', [MODEL, '--time', '0']),
+                                 ('--rounds', [MODEL, '--rounds', '0'])]:
+            done = self.vartml('bench', *arguments)
+            self.assertEqual((done.returncode, done.stderr.count('\n')), (2, 1), done.stderr)
+            self.assertIn(words, done.stderr)
+
+
+if __name__ == '__main__':
+    unittest.main(argv=[sys.argv[0]], verbosity=2)

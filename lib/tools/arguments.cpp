@@ -16,6 +16,8 @@
 namespace vartml::tools {
 namespace {
 
+const std::function<void(const CLI::App&)>* describing = nullptr;
+
 int refuse(const CLI::App& app, const std::string& sentence) {
     const std::string& name = app.get_name();
     print_error({ErrorCode::invalid_argument,
@@ -24,6 +26,14 @@ int refuse(const CLI::App& app, const std::string& sentence) {
 }
 
 }  // namespace
+
+Describing::Describing(std::function<void(const CLI::App&)> take) : take_(std::move(take)) {
+    describing = &take_;
+}
+
+Describing::~Describing() {
+    describing = nullptr;
+}
 
 Result<void> write_json(const std::string& file, const std::string& text) {
     if (file.empty()) return {};
@@ -38,6 +48,10 @@ std::optional<int> parse_arguments(CLI::App& app, int argc, const char* const* a
     if (!words) return refuse(app, words.error().message);
     if (const std::string help = compat_help(compat); !help.empty())
         app.footer(app.get_footer() + "\n\n" + help);
+    if (describing) {
+        (*describing)(app);
+        return exit_done;
+    }
     std::vector<const char*> arguments{argv[0]};
     for (const std::string& word : *words) arguments.push_back(word.c_str());
     try {

@@ -2,6 +2,7 @@
 // The command line of a subcommand.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -20,6 +21,19 @@ namespace vartml::tools {
 // are accepted too; they are the group "compatibility" at the end of --help.
 std::optional<int> parse_arguments(CLI::App& app, int argc, const char* const* argv,
                                    const CompatTable& compat = {});
+
+// While it lives, parse_arguments() parses nothing: it hands over what the command line of the
+// command says of itself, and the command is done.
+class Describing {
+public:
+    explicit Describing(std::function<void(const CLI::App&)> take);
+    ~Describing();
+    Describing(const Describing&) = delete;
+    Describing& operator=(const Describing&) = delete;
+
+private:
+    std::function<void(const CLI::App&)> take_;
+};
 
 // A finite number of at least `least`; CLI11's own ranges hold NaN.
 CLI::Validator number_from(double least);

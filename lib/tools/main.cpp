@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program vartml: finds the subcommand and hands over to it.
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -12,7 +13,9 @@
 #include <vartml/log.h>
 #include <vartml/version.h>
 
+#include "lib/tools/arguments.h"
 #include "lib/tools/commands.h"
+#include "lib/tools/manual.h"
 
 namespace vartml::tools {
 namespace {
@@ -41,9 +44,17 @@ void print_usage(FILE* stream) {
     for (const Command& command : commands())
         std::fprintf(stream, "  %-12s%s\n", command.name, command.summary);
     std::fputs(
-        "\n  --help      this text; `vartml COMMAND --help` for a command\n"
-        "  --version   version of the program\n",
+        "\n  help [COMMAND]      this text, or the options of a command\n"
+        "  -V, --version       version of the program\n"
+        "  --completion SHELL  a completion for bash, zsh or fish\n"
+        "  --man [COMMAND]     a page for man\n",
         stream);
+}
+
+const Command* find(std::string_view word) {
+    const auto& all = commands();
+    const auto it = std::ranges::find(all, word, &Command::name);
+    return it == all.end() ? nullptr : &*it;
 }
 
 int unknown(const std::string& word) {
@@ -54,22 +65,81 @@ int unknown(const std::string& word) {
     return exit_usage;
 }
 
+CommandText text_of(const Command& command) {
+    CommandText text;
+    const Describing scope([&](const CLI::App& app) { text = describe(app); });
+    command.run(1, &command.name);
+    text.name = command.name;
+    text.summary = command.summary;
+    return text;
+}
+
+std::vector<CommandText> all_texts() {
+    std::vector<CommandText> texts;
+    for (const Command& command : commands()) texts.push_back(text_of(command));
+    return texts;
+}
+
+int print(const std::string& text) {
+    std::fputs(text.c_str(), stdout);
+    return exit_done;
+}
+
+// `word`: "" where none is given.
+int help(const std::string& word) {
+    if (word.empty()) {
+        print_usage(stdout);
+        return exit_done;
+    }
+    const Command* command = find(word);
+    if (!command) return unknown(word);
+    const char* const arguments[] = {command->name, "--help"};
+    return command->run(2, arguments);
+}
+
+int print_version(const std::string&) {
+    std::printf("vartml %.*s\n", static_cast<int>(version().size()), version().data());
+    return exit_done;
+}
+
+int man(const std::string& word) {
+    if (word.empty()) return print(man_page(all_texts()));
+    const Command* command = find(word);
+    return command ? print(man_page(text_of(*command))) : unknown(word);
+}
+
+int print_completion(const std::string& shell) {
+    const std::string script = completion(shell, all_texts());
+    if (!script.empty()) return print(script);
+    print_error({ErrorCode::invalid_argument,
+                 "--completion: is '" + shell + "', expected bash, zsh or fish"});
+    return exit_usage;
+}
+
+// What the program does by itself.
+struct Word {
+    std::string_view name;
+    int (*run)(const std::string& argument);
+};
+constexpr Word words[] = {
+    {"help", help},
+    {"--help", help},
+    {"-h", help},
+    {"--version", print_version},
+    {"-V", print_version},
+    {"--man", man},
+    {"--completion", print_completion},
+};
+
 int dispatch(int argc, const char* const* argv) {
     if (argc < 2) {
         print_usage(stderr);
         return exit_usage;
     }
     const std::string word = argv[1];
-    if (word == "--help" || word == "-h" || word == "help") {
-        print_usage(stdout);
-        return exit_done;
-    }
-    if (word == "--version") {
-        std::printf("vartml %.*s\n", static_cast<int>(version().size()), version().data());
-        return exit_done;
-    }
-    for (const Command& command : commands())
-        if (word == command.name) return command.run(argc - 1, argv + 1);
+    for (const Word& own : words)
+        if (word == own.name) return own.run(argc > 2 ? argv[2] : "");
+    if (const Command* command = find(word)) return command->run(argc - 1, argv + 1);
     return unknown(word);
 }
 

@@ -78,6 +78,11 @@ class Installed(unittest.TestCase):
         self.assertEqual(status, 0, text)
         self.assertIn('drawn into ' + drawn, text)
 
+    def test_man_pages_and_completions_are_there(self):
+        for name in ('share/man/man1/vartml.1', 'share/man/man1/vartml-detect.1', 'share/bash-completion/completions/vartml',
+                     'share/zsh/site-functions/_vartml', 'share/fish/vendor_completions.d/vartml.fish'):
+            self.assertGreater(os.path.getsize(os.path.join(self.prefix, name)), 100, name)
+
     def test_gstreamer_finds_the_plugins_and_their_origin_is_a_url(self):
         for element in ('vartmlinfer', 'vartmloverlay'):
             status, text = run(['gst-inspect-1.0', element], env=self.env)

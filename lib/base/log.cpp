@@ -28,9 +28,23 @@ std::atomic<const Receiver*> receiver{nullptr};
 constexpr int unset = -1;
 std::atomic<int> level_now{unset};
 
+// Of the level's word on a terminal; https://no-color.org.
+constexpr std::string_view colours[] = {"\x1b[1;31m", "\x1b[1;33m", "", ""};
+
+bool wants_colours() {
+    const auto is_set = [](const char* value) { return value && *value; };
+    const char* const terminal = std::getenv("TERM");
+    return ::isatty(STDERR_FILENO) == 1 && !is_set(std::getenv("NO_COLOR")) &&
+           (!terminal || std::string_view(terminal) != "dumb");
+}
+
 void to_stderr(LogLevel level, std::string_view origin, std::string_view text) {
     std::string line = "[vartml] ";
+    const std::string_view colour = colours[static_cast<int>(level)];
+    const bool is_coloured = !colour.empty() && wants_colours();
+    if (is_coloured) line += colour;
     line += names[static_cast<int>(level)];
+    if (is_coloured) line += "\x1b[0m";
     if (!origin.empty()) (line += ' ') += origin;
     line += ": ";
     line += printable(text, text.size() * 4);

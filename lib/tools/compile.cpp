@@ -21,6 +21,7 @@
 #include "lib/tools/calibration.h"
 #include "lib/tools/commands.h"
 #include "lib/tools/compat_arguments.h"
+#include "lib/tools/progress.h"
 
 namespace vartml::tools {
 
@@ -389,7 +390,17 @@ int compile(int argc, const char* const* argv) {
         return exit_usage;
     }
     if (options.quiet) set_log_level(LogLevel::error);
-    options.request.message = [](LogLevel level, const std::string& text) { log(level, "", text); };
+    std::optional<Progress> progress;
+    options.request.message = [&](LogLevel level, const std::string& text) {
+        if (progress) progress->clear();
+        log(level, "", text);
+    };
+    if (!options.quiet && options.progress_fd < 0) {
+        progress.emplace("compiling");
+        options.request.progress = [&](int percent, const char* stage) {
+            progress->show(percent, stage);
+        };
+    }
     if (options.progress_fd >= 0)
         options.request.progress = [fd = options.progress_fd](int percent, const char* stage) {
             ::dprintf(fd, "progress %d %s\n", percent, stage);
@@ -414,6 +425,7 @@ int compile(int argc, const char* const* argv) {
         };
     }
     auto out = compiler::compile(options.request);
+    progress.reset();
     if (!out) {
         print_error(out.error());
         return exit_of(out.error());

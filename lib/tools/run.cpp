@@ -27,6 +27,7 @@
 #include "lib/tools/arguments.h"
 #include "lib/tools/commands.h"
 #include "lib/tools/doctor/doctor.h"
+#include "lib/tools/progress.h"
 #include "lib/tools/run_report.h"
 #include "lib/trace/clock.h"
 
@@ -251,8 +252,9 @@ Result<std::string> compiled_model(const std::string& model,
     CompileOptions options{.arguments = arguments};
     // This very program, wherever it was moved to.
     if (!std::getenv("VARTML_COMPILER")) options.compiler = doctor::own_program();
-    options.progress = [](int percent, const std::string& stage) {
-        std::fprintf(stderr, "compiling: %d %% %s\n", percent, stage.c_str());
+    Progress progress("compiling " + title_of(model));
+    options.progress = [&](int percent, const std::string& stage) {
+        progress.show(percent, stage);
     };
     auto result = compile_onnx(model, options);
     if (!result) return result.error();

@@ -28,6 +28,7 @@
 #include "lib/tools/arguments.h"
 #include "lib/tools/commands.h"
 #include "lib/tools/pictures.h"
+#include "lib/tools/progress.h"
 #include "lib/tools/tensor_file.h"
 #include "lib/tools/verify/collection.h"
 #include "lib/tools/verify/folder_check.h"
@@ -386,12 +387,17 @@ Result<verify::Report> check(Options& o, const std::string& compiled) {
     r.kind = samples->kind();
     r.judge_effect = !samples->is_random();
     r.num_samples = samples->size();
-    r.sample = [&](size_t i) { return samples->load(i, *description); };
+    std::optional<Progress> progress(std::in_place, "comparing");
+    r.sample = [&](size_t i) {
+        progress->show(i, samples->size());
+        return samples->load(i, *description);
+    };
     const auto signature = onnx::model_signature(o.model);
     const bool of_another = signature && *signature != description->signature;
     const std::string another =
         r.compiled_name + " was not compiled of " + o.model + ": the signatures differ";
     auto report = verify::verify(r);
+    progress.reset();
     if (!report && of_another)
         return Error{ErrorCode::invalid_argument, another + "; " + report.error().message};
     if (!report) return report;

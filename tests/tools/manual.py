@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What `vartml` says of itself: help of a command, man pages, completions.
+"""What `vartml` says of itself: help of a command, man pages, completions, and what a terminal sees that a pipe does not.
 
 usage: manual.py vartml FOLDER_OF_MAN_PAGES MODEL.onnx
 """
 import os
+import pty
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import unittest
 
 PROGRAM, PAGES, MODEL = (os.path.abspath(path) for path in sys.argv[1:4])
@@ -26,6 +28,27 @@ def said(*words):
 
 def commands():
     return re.findall(r'^  ([a-z-]+)  +\S', said('--help').split('\n  help ')[0], re.MULTILINE)
+
+
+def on_terminal(words, **more):
+    """Exit status and what the program writes to a terminal as its standard error."""
+    mine, its = pty.openpty()
+    env = {**os.environ, 'TERM': 'xterm', **more}
+    if 'NO_COLOR' not in more:
+        env.pop('NO_COLOR', None)
+    process = subprocess.Popen([PROGRAM, *words], env=env, stdout=subprocess.DEVNULL, stderr=its)
+    os.close(its)
+    text = b''
+    while True:
+        try:
+            chunk = os.read(mine, 4096)
+        except OSError:  # the other end is closed
+            break
+        if not chunk:
+            break
+        text += chunk
+    os.close(mine)
+    return process.wait(), text.decode()
 
 
 class Manual(unittest.TestCase):
@@ -75,6 +98,30 @@ class Manual(unittest.TestCase):
                                    f'COMP_WORDS=({words}); COMP_CWORD={len(line) - 1}; _vartml; printf "%s\\n" "${{COMPREPLY[@]}}"'],
                                   text=True, capture_output=True, check=True)
             self.assertEqual(done.stdout.split(), expected, line)
+
+
+class Terminal(unittest.TestCase):
+    def setUp(self):
+        kept = tempfile.TemporaryDirectory()
+        self.addCleanup(kept.cleanup)
+        self.compile = ['compile', MODEL, '-o', os.path.join(kept.name, 'm.rai'), '--force']
+
+    def test_progress_is_for_a_terminal(self):
+        status, text = on_terminal(self.compile)
+        self.assertEqual(status, 0, text)
+        self.assertRegex(text, r'compiling +\[#* *\] \d+ % ')
+        self.assertIn('\r\x1b[K', text)  # and is wiped
+        done = vartml(*self.compile)
+        self.assertEqual((done.returncode, done.stderr), (0, ''))
+        status, text = on_terminal(self.compile + ['--quiet'])
+        self.assertEqual((status, text), (0, ''))
+
+    def test_colours_are_for_a_terminal_that_wants_them(self):
+        wrong = ['cook']
+        self.assertIn('\x1b[1;31mERROR\x1b[0m: ', on_terminal(wrong)[1])
+        for more in {'NO_COLOR': '1'}, {'TERM': 'dumb'}:
+            self.assertIn('[vartml] ERROR: ', on_terminal(wrong, **more)[1])
+        self.assertTrue(vartml(*wrong).stderr.startswith('[vartml] ERROR: '))
 
 
 if __name__ == '__main__':

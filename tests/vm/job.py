@@ -17,6 +17,8 @@ import sys
 # Tests that see other memory where there are a udmabuf device and a dma-heap; suite `vm` runs in any case.
 ALSO = ['run: conformance', 'gst: infer_picture', 'pipelines: infer_apps', 'vart: memory', 'vart: steady_state']
 
+SLOWER = 3  # the guest's processors, which are emulated beside what else this machine does
+
 # Few plugins: in an emulated processor a registry of all takes half a minute.
 PLUGINS = ['coreelements', 'coretracers', 'kms', 'video4linux2']
 
@@ -70,7 +72,7 @@ def command(test):
     env = {'GST_PLUGIN_SYSTEM_PATH_1_0': '/tmp/plugins', **test['env'], 'XDG_CACHE_HOME': '/tmp/cache'}
     if 'GST_REGISTRY' in env:  # that of the build folder cannot be written
         env['GST_REGISTRY'] = '/tmp/' + os.path.basename(env['GST_REGISTRY'])
-    words = ['env', *(f'{key}={value}' for key, value in sorted(env.items())), 'timeout', '-k', '5', str(test['timeout']),
+    words = ['env', *(f'{key}={value}' for key, value in sorted(env.items())), 'timeout', '-k', '5', str(SLOWER * test['timeout']),
              *test['cmd'], '--gtest_brief=1', f'--gtest_output=json:/share/results/{name}.json']
     return f'echo "==== {label(test)}"\ncd {shlex.quote(test["workdir"] or "/tmp")}\n{shlex.join(words)}\nran {name} $?\n'
 

@@ -60,15 +60,14 @@ Result<std::set<std::string>> choose_floats(const graph::Graph& graph, double ta
     std::ranges::stable_sort(stretches, std::ranges::greater(), [](const Stretch& s) {
         return s.loss / static_cast<double>(s.macs + 1);
     });
-    // The fewest of them that do, as if each more helped.
-    size_t too_few = 0, enough = stretches.size();
-    while (enough - too_few > 1) {
-        const size_t middle = (too_few + enough) / 2;
-        verdict = judge(names_of(std::span(stretches).first(middle)));
+    // One more at a time: what a few more keep may agree less, so that halving finds too many.
+    for (size_t kept = 1; kept < stretches.size(); ++kept) {
+        const std::set<std::string> names = names_of(std::span(stretches).first(kept));
+        verdict = judge(names);
         if (!verdict) return verdict.error();
-        (verdict->agreement >= target ? enough : too_few) = middle;
+        if (verdict->agreement >= target) return names;
     }
-    return names_of(std::span(stretches).first(enough));
+    return all;
 }
 
 }  // namespace vartml::compiler

@@ -108,7 +108,7 @@ constexpr double usual_cosine = 0.99, usual_boxes = 0.9;
 // Boxes that int8 finds again as the float model does; what an application may not notice.
 constexpr float least_iou = 0.9F, most_difference = 0.1F;
 // Trials are judged on so many samples at most, spread over the set.
-constexpr size_t judged_samples = 12;
+constexpr size_t judged_samples = 64;
 // A second of a clip is one picture, so many at most, spread over the clip.
 constexpr size_t pictures_of_clip = 32;
 

@@ -2,6 +2,7 @@
 #include "tests/support/quantised.h"
 
 #include <algorithm>
+#include <cmath>
 #include <random>
 
 #include "lib/graph/numbers.h"
@@ -164,7 +165,7 @@ Graph in_floats(const Graph& graph) {
     return Expansion(graph).run(graph);
 }
 
-void randomise_quantised(Graph& graph, unsigned seed) {
+void randomise_quantised(Graph& graph, unsigned seed, int most_weight) {
     std::mt19937 random(seed);
     for (graph::Value& value : graph.values) {
         if (!value.constant || value.type.elements() < 2) continue;
@@ -175,8 +176,9 @@ void randomise_quantised(Graph& graph, unsigned seed) {
             const auto r = static_cast<double>(random() % 255);
             if (value.type.data_type == DataType::float32) n = 0.005 + r / 20000;
             if (value.type.data_type == DataType::int32) n = (r - 127) * 20;
-            if (value.type.data_type == DataType::int8) n = r - 127;
-            if (value.type.data_type == DataType::uint8) n = r;
+            const double weight = std::trunc((r - 127) * most_weight / 127);
+            if (value.type.data_type == DataType::int8) n = weight;
+            if (value.type.data_type == DataType::uint8) n = 127 + weight;
             if (zeros) n = 0;
         }
         value.constant = graph::write_numbers<double>(value.type.data_type, numbers);

@@ -9,6 +9,7 @@ namespace vartml::test {
 graph::Graph in_floats(const graph::Graph& graph);
 
 // Constants of {0} with more than one element: pseudo-random codes, biases, and scales around 0.01.
-void randomise_quantised(graph::Graph& graph, unsigned seed);
+// Codes of weights lie within `most_weight` of 0, of uint8 within that of 127.
+void randomise_quantised(graph::Graph& graph, unsigned seed, int most_weight = 127);
 
 }  // namespace vartml::test

@@ -33,8 +33,8 @@ public:
         const int64_t taps = int64_t{shape_.kernel_height} * shape_.kernel_width *
                              (shape_.depthwise ? 1 : shape_.in_channels);
         const bool is_bf16 = kernels::conv_method(shape_) == kernels::ConvMethod::bf16_pairs;
-        return {dst_.dims[0] * groups_ * units_,
-                dst_.elements() * (is_bf16 ? (taps + 40) / 60 + 1 : (taps + 10) / 40)};
+        const int64_t work = is_bf16 ? (taps + 40) * 2 : (taps + 10) * 3;  // in 1/120 ns
+        return {dst_.dims[0] * groups_ * units_, dst_.elements() * work / 120};
     }
 
     // Scratch memory of one item lies behind that of another.

@@ -163,7 +163,7 @@ int main(int argc, char** argv) {
         return 1;
     }
     omp_set_num_threads(std::atoi(argv[2]));
-    const bool f32 = argc > 3 || !softnpu::has_bf16_products();
+    const bool f32 = argc > 3 || !softnpu::prefers_bf16();
     try {
         const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
         std::vector<Layer> layers;

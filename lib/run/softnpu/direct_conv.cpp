@@ -4,6 +4,7 @@
 
 #include "lib/run/softnpu/conv_step.h"
 #include "lib/run/softnpu/post_ops.h"
+#include "lib/run/softnpu/processor.h"
 
 namespace vartml::softnpu {
 
@@ -17,10 +18,12 @@ kernels::Element factors_of(const Lowering& lowering, const graph::Node& node) {
                                                     : kernels::Element::f32;
 }
 
-// Whether the kernels multiply what the node multiplies, on this processor.
+// Whether the kernels multiply what the node multiplies, on this processor. Only oneDNN has code
+// for tiles.
 bool multiplies_here(const Lowering& lowering, const graph::Node& node) {
     const DataType type = lowering.compute(node);
-    return type == DataType::float32 || (type == DataType::bf16 && kernels::has_bf16_pairs());
+    return type == DataType::float32 || (type == DataType::bf16 && kernels::has_bf16_pairs() &&
+                                         bf16_products() != Bf16Products::tiles);
 }
 
 // Groups that are made as one, with zeros between them, so that vectors of outputs are full: that

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/run/softnpu/processor.h"
-#include "lib/base/test_seams.h"
 
 #include <algorithm>
 #include <atomic>
@@ -12,6 +11,9 @@
 #include <unordered_map>
 #include <vector>
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 #include <omp.h>
 #include <oneapi/dnnl/dnnl.hpp>
 
@@ -51,12 +53,35 @@ Instructions effective() {
 
 }  // namespace
 
-bool has_bf16_products() {
+Bf16Products bf16_products(const Bf16Instructions& has) {
+    if (has.tiles) return Bf16Products::tiles;
+    if (!has.pairs) return Bf16Products::none;
+    return has.is_intel ? Bf16Products::slow : Bf16Products::pairs;
+}
+
+Bf16Products bf16_products() {
 #if defined(__x86_64__)
-    // Without asking oneDNN, which would be loaded for that alone.
-    if (!__builtin_cpu_supports("avx512bf16")) return false;
+    constexpr unsigned amx_bf16 = 1U << 22;  // of EDX of leaf 7
+    unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+    Bf16Instructions has{static_cast<bool>(__builtin_cpu_supports("avx512bf16")),
+                         __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && (edx & amx_bf16) != 0,
+                         static_cast<bool>(__builtin_cpu_is("intel"))};
+    // Asking oneDNN loads it, which the answer may not need.
+    if (const Bf16Products products = bf16_products(has);
+        products == Bf16Products::none || products == Bf16Products::slow)
+        return products;
+    const Instructions row = effective();
+    has.pairs = row.bf16;
+    has.tiles = has.tiles && row.isa >= cpu_isa::avx512_core_amx;
+    return bf16_products(has);
+#else
+    return Bf16Products::none;
 #endif
-    return effective().bf16;
+}
+
+bool prefers_bf16() {
+    const Bf16Products products = bf16_products();
+    return products == Bf16Products::pairs || products == Bf16Products::tiles;
 }
 
 bool has_int8_products() {
@@ -162,7 +187,7 @@ Result<double> best_seconds(std::vector<Share>& shares, unsigned repeats) {
 }  // namespace
 
 Result<double> product_rate(ProductType type, unsigned threads, unsigned size, unsigned repeats) {
-    if ((type == ProductType::bf16 && !has_bf16_products()) ||
+    if ((type == ProductType::bf16 && bf16_products() == Bf16Products::none) ||
         (type == ProductType::int8 && !has_int8_products()))
         return Error{ErrorCode::unsupported,
                      "the processor has no instructions for " +

@@ -2,6 +2,7 @@
 // What the software NPU finds of the processor. Also linked into the program vartml, whose doctor
 // tells it.
 #pragma once
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -9,8 +10,22 @@
 
 namespace vartml::softnpu {
 
-// Whether the processor multiplies bf16 natively. Others compute floats in f32.
-bool has_bf16_products();
+// How fast the processor multiplies bf16, against its fp32.
+enum class Bf16Products : uint8_t {
+    none,
+    slow,   // two products an instruction, a quarter as many instructions: half of fp32 (Intel)
+    pairs,  // two products an instruction, as many instructions: twice fp32 (AMD)
+    tiles,  // AMX
+};
+// What the instructions are, read off the processor.
+struct Bf16Instructions {
+    bool pairs, tiles, is_intel;
+};
+Bf16Products bf16_products(const Bf16Instructions& has);
+// The same of this processor. ONEDNN_MAX_CPU_ISA counts where bf16 would be faster without it.
+Bf16Products bf16_products();
+// Whether float work goes in bf16 where nobody says in what: where that is faster than fp32.
+bool prefers_bf16();
 // Whether the processor adds four products of 8 bits without saturating in between (VNNI). Others
 // compute in floats.
 bool has_int8_products();

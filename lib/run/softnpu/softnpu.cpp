@@ -125,11 +125,10 @@ namespace vartml::device {
 
 namespace {
 
-// bf16 only where the processor multiplies it natively.
 DataType compute_type(Numerics numerics) {
     if (numerics == Numerics::bf16) return DataType::bf16;
     if (numerics == Numerics::f32) return DataType::float32;
-    return softnpu::has_bf16_products() ? DataType::bf16 : DataType::float32;
+    return softnpu::prefers_bf16() ? DataType::bf16 : DataType::float32;
 }
 
 class SoftNpu final : public Device {

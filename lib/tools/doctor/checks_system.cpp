@@ -106,7 +106,8 @@ void check_compiler(Examination& e) {
 }
 
 void check_processor(Examination& e) {
-    const bool bf16 = softnpu::has_bf16_products();
+    const softnpu::Bf16Products products = softnpu::bf16_products();
+    const bool bf16 = softnpu::prefers_bf16();
     const unsigned threads = usable_processors();
     e.report.facts["processor"] = processor_model();
     e.report.facts["threads"] = std::to_string(threads);
@@ -115,7 +116,10 @@ void check_processor(Examination& e) {
     e.fine(processor_model() + ", " + counted(threads, "processor") + " for this process, " +
            softnpu::instruction_set());
     e.fine(bf16 ? std::string("float work in bf16")
-                : std::string("float work in fp32: the processor has no bf16 products"));
+                : "float work in fp32: the processor " +
+                      std::string(products == softnpu::Bf16Products::none
+                                      ? "has no bf16 products"
+                                      : "multiplies bf16 more slowly"));
     if (softnpu::has_int8_products())
         e.fine("int8 work in int8");
     else

@@ -100,7 +100,7 @@ TEST(Calibration, MeasuresTheTypesThatTheProcessorMultipliesAndNoOther) {
     EXPECT_EQ(peaks->key, peaks_key(2));
     ASSERT_TRUE(peaks->f32);
     EXPECT_GT(*peaks->f32, 0);
-    EXPECT_EQ(peaks->bf16.has_value(), softnpu::has_bf16_products());
+    EXPECT_EQ(peaks->bf16.has_value(), softnpu::bf16_products() != softnpu::Bf16Products::none);
     EXPECT_EQ(peaks->int8.has_value(), softnpu::has_int8_products());
     EXPECT_GT(peaks->bytes_per_second, 0);
     EXPECT_EQ(steps.size(), 4U);

@@ -24,11 +24,12 @@ struct fp16 {
     bool operator==(const fp16&) const = default;
 };
 
-// What a picture is made of.
-enum class Element : uint8_t { f32, bf16 };
+// What a picture is made of; u8: codes.
+enum class Element : uint8_t { f32, bf16, u8 };
 
 inline size_t size_of(Element element) {
-    return element == Element::bf16 ? sizeof(bf16) : sizeof(float);
+    constexpr size_t sizes[] = {sizeof(float), sizeof(bf16), sizeof(uint8_t)};
+    return sizes[static_cast<size_t>(element)];
 }
 
 }  // namespace vartml::kernels

@@ -9,10 +9,6 @@ namespace vartml::kernels {
 size_t packed_pairs_size(const ConvShape& shape);
 void pack_pairs(const ConvShape& shape, const float* weights, const float* bias, std::byte* packed);
 
-// Whether it reads the picture as it lies: its elements are bf16, no part of a kernel is beyond it,
-// and odd channels do not share pairs with the next pixel's.
-bool reads_in_place(const ConvShape& shape);
-
 // Output rows first…last-1 of a picture of bf16 that ends where the kernels end; shape.source is
 // the residual's. Pixels are dense where a kernel has several columns and the channels are odd.
 void conv_pairs(const ConvShape& shape, const Bf16Picture& src, const std::byte* packed,

@@ -3,6 +3,7 @@
 #include "kernels/conv/conv.h"
 
 #include "kernels/conv/bf16_pairs.h"
+#include "kernels/conv/code_quads.h"
 #include "kernels/conv/direct.h"
 #include "kernels/conv/padded.h"
 #include "kernels/conv/winograd.h"
@@ -11,13 +12,13 @@ namespace vartml::kernels {
 
 ConvMethod conv_method(const ConvShape& shape) {
     if (prefers_winograd(shape)) return ConvMethod::winograd;
-    // Filters of one channel each have no sums over channels, which is where pairs are.
-    return shape.factors == Element::bf16 && !shape.depthwise ? ConvMethod::bf16_pairs
-                                                              : ConvMethod::direct;
+    // Filters of one channel each have no sums over channels, which is where pairs and quads are.
+    if (shape.depthwise || shape.factors == Element::f32) return ConvMethod::direct;
+    return shape.factors == Element::bf16 ? ConvMethod::bf16_pairs : ConvMethod::code_quads;
 }
 
 const char* name_of(ConvMethod method) {
-    static constexpr const char* names[] = {"direct", "winograd", "bf16"};
+    static constexpr const char* names[] = {"direct", "winograd", "bf16", "int8"};
     return names[static_cast<size_t>(method)];
 }
 
@@ -27,6 +28,8 @@ size_t packed_conv_size(const ConvShape& shape) {
             return packed_winograd_size(shape) * sizeof(float);
         case ConvMethod::bf16_pairs:
             return packed_pairs_size(shape);
+        case ConvMethod::code_quads:
+            return packed_quads_size(shape);
         case ConvMethod::direct:
             break;
     }
@@ -40,6 +43,8 @@ void pack_conv(const ConvShape& shape, const float* weights, const float* bias, 
             return pack_winograd(shape, weights, bias, floats);
         case ConvMethod::bf16_pairs:
             return pack_pairs(shape, weights, bias, packed);
+        case ConvMethod::code_quads:
+            return pack_quads(shape, weights, bias, packed);
         case ConvMethod::direct:
             pack_direct(shape, weights, bias, floats);
     }
@@ -67,6 +72,9 @@ void conv(const ConvShape& shape, const AnySrcPicture& src, const std::byte* pac
     else if (method == ConvMethod::bf16_pairs)
         conv_pairs(shape, {static_cast<const bf16*>(src.data), src.row, src.pixel}, packed,
                    epilogue, residual, dst, first, last);
+    else if (method == ConvMethod::code_quads)
+        conv_quads(shape, {static_cast<const uint8_t*>(src.data), src.row, src.pixel}, packed,
+                   epilogue, dst, first, last);
     else
         conv_direct(shape, {static_cast<const float*>(src.data), src.row, src.pixel}, floats,
                     epilogue, residual, dst, first, last);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolution of fp32 and bf16 pictures with channels last, with bias, activation and residual.
+// Convolution of fp32 and bf16 pictures with channels last, with bias, activation and residual, and
+// of codes.
 // Pictures may be channel slices of wider ones: the distance between pixels is free.
 #pragma once
 #include <cstddef>
@@ -21,6 +22,9 @@ struct ConvShape {
     Element source = Element::f32;  // what the picture and the residual are made of
     Element result = Element::f32;
     Element factors = Element::f32;  // bf16: may be rounded to bf16 before they are multiplied
+    // Of a source of codes, whose result and factors are codes, too: what stands for 0 and lies
+    // around the picture.
+    uint8_t source_zero = 0;
 };
 
 // A picture in memory, distances in elements: row y, pixel x, channel c at data[y·row + x·pixel +
@@ -33,6 +37,7 @@ struct PictureOf {
 using SrcPicture = PictureOf<const float>;
 using DstPicture = PictureOf<float>;
 using Bf16Picture = PictureOf<const bf16>;
+using CodePicture = PictureOf<const uint8_t>;
 // Of the elements that a shape says.
 using AnySrcPicture = PictureOf<const void>;
 using AnyDstPicture = PictureOf<void>;
@@ -57,10 +62,12 @@ ByteRows byte_rows(const PictureOf<T>& picture, Element element) {
 // Whether there is code for factors of bf16 on this processor, which is fast where it multiplies
 // them natively. Only there `factors` may be bf16.
 bool has_bf16_pairs();
+// Whether the processor multiplies codes natively. Only there pictures may be codes.
+bool has_code_quads();
 
 // The way a shape goes, a rule on the shape alone: in fp32 in place or by minimal filtering, or
-// with factors that are rounded to bf16.
-enum class ConvMethod : uint8_t { direct, winograd, bf16_pairs };
+// with factors that are rounded to bf16, or with codes as they are.
+enum class ConvMethod : uint8_t { direct, winograd, bf16_pairs, code_quads };
 ConvMethod conv_method(const ConvShape& shape);
 const char* name_of(ConvMethod method);
 
@@ -68,7 +75,8 @@ const char* name_of(ConvMethod method);
 size_t packed_conv_size(const ConvShape& shape);
 
 // Packs `weights` [out][in][kh][kw] (depthwise [out][1][kh][kw]) and `bias` [out] (nullptr: zeros)
-// for this processor. `packed` is aligned to 4 bytes.
+// for this processor. `packed` is aligned to 4 bytes. Of codes both are whole numbers: weights from
+// -128 to 127, biases in products of steps.
 void pack_conv(const ConvShape& shape, const float* weights, const float* bias, std::byte* packed);
 
 // Into how many units a picture's work can be cut, and the bytes of scratch memory, aligned to 4,
@@ -79,7 +87,8 @@ size_t conv_scratch_size(const ConvShape& shape);
 // Units first…last-1 of the output. `residual` (data nullptr: none) has the size of the output. The
 // output overlaps neither input nor residual. Sums are made in fp32, each independently of how the
 // units are shared among calls; a bf16 result is rounded once, to the nearest, after activations
-// that are within 4e-4 of their size.
+// that are within 4e-4 of their size. Sums of codes are exact; Epilogue::codes makes codes of them,
+// without a residual.
 void conv(const ConvShape& shape, const AnySrcPicture& src, const std::byte* packed,
           const Epilogue& epilogue, const AnySrcPicture& residual, const AnyDstPicture& dst,
           std::byte* scratch, size_t first, size_t last);

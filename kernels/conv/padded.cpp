@@ -7,7 +7,9 @@
 #include <type_traits>
 
 #include "kernels/conv/bf16_pairs.h"
+#include "kernels/conv/code_quads.h"
 #include "kernels/conv/direct.h"
+#include "kernels/ops/codes.h"
 #include "kernels/ops/rows.h"
 
 namespace vartml::kernels {
@@ -20,11 +22,13 @@ size_t reach(size_t outputs, size_t stride, size_t kernel, size_t dilation) {
 
 // The copy: pixels dense, but three channels of fp32 have the place of four, as in the layouts of
 // devices.
-bool copies_bf16(const ConvShape& s) {
-    return conv_method(s) == ConvMethod::bf16_pairs;
+Element copy_element(const ConvShape& s) {
+    const ConvMethod method = conv_method(s);
+    if (method == ConvMethod::bf16_pairs) return Element::bf16;
+    return method == ConvMethod::code_quads ? Element::u8 : Element::f32;
 }
 size_t copy_pixel(const ConvShape& s) {
-    return s.in_channels == 3 && !copies_bf16(s) ? 4 : s.in_channels;
+    return s.in_channels == 3 && copy_element(s) == Element::f32 ? 4 : s.in_channels;
 }
 size_t copy_width(const ConvShape& s) {
     return reach(s.out_width, s.stride_width, s.kernel_width, s.dilation_width);
@@ -39,7 +43,7 @@ size_t copy_height(const ConvShape& s, size_t rows) {
 // Output rows per copy: so many that the source rows which two copies share are few, and the copy
 // is in the cache of the processor when it is read.
 size_t rows_at_once(const ConvShape& s) {
-    const size_t cached = (copies_bf16(s) ? 48 : 24) * 1024;
+    const size_t cached = 96 * 1024 / size_of(copy_element(s));
     const size_t held = cached / copy_row(s), shared = copy_height(s, 1);
     const size_t rows = held > shared ? (held - shared) / s.stride_height + 1 : 1;
     return std::clamp<size_t>(rows, std::min<size_t>(4, s.out_height), s.out_height);
@@ -89,23 +93,36 @@ void copy_pixels(const Src* from, ptrdiff_t from_step, Dst* to, ptrdiff_t to_ste
     else
         copy_rows(from, from_step, to, to_step, count, channels);
 }
+// Codes become whole numbers, `zero` becomes 0.
+void copy_pixels(const uint8_t* from, ptrdiff_t from_step, float* to, ptrdiff_t to_step,
+                 size_t count, size_t channels, uint8_t zero) {
+    const bool dense = from_step == to_step && from_step == static_cast<ptrdiff_t>(channels);
+    const size_t rows = dense ? 1 : count, columns = dense ? count * channels : channels;
+    for (size_t i = 0; i < rows; ++i, from += from_step, to += to_step)
+        dequantise_row(from, {1, zero, false}, to, columns);
+}
 
 template <typename Src, typename Copy>
 void copy_source(const ConvShape& s, const PictureOf<const Src>& src, size_t y, size_t rows,
                  Copy* to) {
     const size_t pixel = copy_pixel(s);
+    Copy none{};
+    if constexpr (std::is_same_v<Copy, uint8_t>) none = s.source_zero;
     const Part h = on_picture(static_cast<int64_t>(y * s.stride_height) - s.pad_top,
                               copy_height(s, rows), s.in_height);
     const Part w = on_picture(-s.pad_left, copy_width(s), s.in_width);
-    to = std::fill_n(to, h.before * copy_row(s), Copy{});
+    to = std::fill_n(to, h.before * copy_row(s), none);
     for (size_t r = 0; r < h.count; ++r) {
         const auto* from = src.data + (h.first + r) * src.row + w.first * src.pixel;
-        to = std::fill_n(to, w.before * pixel, Copy{});
-        copy_pixels(from, static_cast<ptrdiff_t>(src.pixel), to, static_cast<ptrdiff_t>(pixel),
-                    w.count, s.in_channels);
-        to = std::fill_n(to + w.count * pixel, w.after * pixel, Copy{});
+        to = std::fill_n(to, w.before * pixel, none);
+        const auto step = static_cast<ptrdiff_t>(src.pixel), next = static_cast<ptrdiff_t>(pixel);
+        if constexpr (std::is_same_v<Src, uint8_t> && std::is_same_v<Copy, float>)
+            copy_pixels(from, step, to, next, w.count, s.in_channels, s.source_zero);
+        else
+            copy_pixels(from, step, to, next, w.count, s.in_channels);
+        to = std::fill_n(to + w.count * pixel, w.after * pixel, none);
     }
-    std::fill_n(to, h.after * copy_row(s), Copy{});
+    std::fill_n(to, h.after * copy_row(s), none);
 }
 
 void conv_copy(const ConvShape& inner, const SrcPicture& copy, const std::byte* packed,
@@ -119,11 +136,15 @@ void conv_copy(const ConvShape& inner, const Bf16Picture& copy, const std::byte*
                size_t rows) {
     conv_pairs(inner, copy, packed, epilogue, residual, dst, 0, rows);
 }
+void conv_copy(const ConvShape& inner, const CodePicture& copy, const std::byte* packed,
+               const Epilogue& epilogue, const AnySrcPicture& /*residual*/,
+               const AnyDstPicture& dst, size_t rows) {
+    conv_quads(inner, copy, packed, epilogue, dst, 0, rows);
+}
 
 size_t copy_bytes(const ConvShape& s) {
     constexpr size_t line = 64;
-    const size_t bytes = copy_height(s, rows_at_once(s)) * copy_row(s) *
-                         (copies_bf16(s) ? sizeof(bf16) : sizeof(float));
+    const size_t bytes = copy_height(s, rows_at_once(s)) * copy_row(s) * size_of(copy_element(s));
     return (bytes + line - 1) / line * line;
 }
 
@@ -172,11 +193,26 @@ void run(const ConvShape& shape, const PictureOf<const Src>& src, const std::byt
     }
 }
 
+// Whether no part of a kernel is beyond the picture, and the words of a pixel are its own.
+bool lies_in_words(const ConvShape& s) {
+    const auto fits = [](uint32_t in, uint32_t out, uint32_t stride, uint32_t kernel,
+                         uint32_t dilation, int32_t pad) {
+        return pad == 0 && (out - 1) * stride + (kernel - 1) * dilation < in;
+    };
+    const size_t word = 4 / size_of(s.source);
+    return (s.in_channels % word == 0 || s.kernel_width == 1) &&
+           fits(s.in_height, s.out_height, s.stride_height, s.kernel_height, s.dilation_height,
+                s.pad_top) &&
+           fits(s.in_width, s.out_width, s.stride_width, s.kernel_width, s.dilation_width,
+                s.pad_left);
+}
+
 }  // namespace
 
 bool prefers_padded(const ConvShape& s) {
-    if (conv_method(s) == ConvMethod::bf16_pairs) return !reads_in_place(s);
-    if (s.source == Element::bf16) return true;
+    const Element copy = copy_element(s);
+    if (copy != Element::f32) return s.source != copy || !lies_in_words(s);
+    if (s.source != Element::f32) return true;
     // Dilated kernels have no tiles along a row; for them the copy lost.
     if (s.depthwise || s.kernel_width == 1 || s.dilation_width > 1) return false;
     // Columns where a part of the kernel lies beyond the picture.
@@ -194,13 +230,27 @@ void conv_padded(const ConvShape& shape, const AnySrcPicture& src, const std::by
                  std::byte* scratch, size_t first, size_t last) {
     const auto from = [&]<typename Src>(const Src* data) {
         const PictureOf<const Src> picture{data, src.row, src.pixel};
-        copies_bf16(shape)
-            ? run<Src, bf16>(shape, picture, packed, epilogue, residual, dst, scratch, first, last)
-            : run<Src, float>(shape, picture, packed, epilogue, residual, dst, scratch, first,
-                              last);
+        const auto to = [&]<typename Copy>() {
+            run<Src, Copy>(shape, picture, packed, epilogue, residual, dst, scratch, first, last);
+        };
+        switch (copy_element(shape)) {
+            case Element::f32:
+                return to.template operator()<float>();
+            case Element::bf16:
+                if constexpr (!std::is_same_v<Src, uint8_t>) to.template operator()<bf16>();
+                return;
+            case Element::u8:
+                if constexpr (std::is_same_v<Src, uint8_t>) to.template operator()<uint8_t>();
+        }
     };
-    shape.source == Element::bf16 ? from(static_cast<const bf16*>(src.data))
-                                  : from(static_cast<const float*>(src.data));
+    switch (shape.source) {
+        case Element::f32:
+            return from(static_cast<const float*>(src.data));
+        case Element::bf16:
+            return from(static_cast<const bf16*>(src.data));
+        case Element::u8:
+            return from(static_cast<const uint8_t*>(src.data));
+    }
 }
 
 }  // namespace vartml::kernels

@@ -120,8 +120,8 @@ HWY_INLINE void finish_tile(FloatVec (&sum)[M][V], const Line& line, size_t firs
     const std::byte* const residual =
         line.residual ? line.residual + first * line.residual_step + block.channel * f.source_size
                       : nullptr;
-    f.rows(f.epilogue,
-           {sums, V * lanes, residual, line.residual_step, dst, line.dst_step, M, block.count});
+    f.rows(f.epilogue, {sums, V * lanes, residual, line.residual_step, dst, line.dst_step, M,
+                        block.count, block.channel});
 }
 
 template <size_t M, size_t V>

@@ -322,8 +322,9 @@ HWY_EXPORT(winograd);
 }  // namespace
 
 bool prefers_winograd(const ConvShape& s) {
-    if (s.depthwise || s.kernel_height != 3 || s.kernel_width != 3 || s.stride_height != 1 ||
-        s.stride_width != 1 || s.dilation_height != 1 || s.dilation_width != 1)
+    if (s.depthwise || s.source == Element::u8 || s.kernel_height != 3 || s.kernel_width != 3 ||
+        s.stride_height != 1 || s.stride_width != 1 || s.dilation_height != 1 ||
+        s.dilation_width != 1)
         return false;
     // In multiply-adds of vectors of 16; the transforms of a tile were measured.
     constexpr uint64_t lanes = 16, transform = 240, least_tiles = 16;

@@ -39,11 +39,13 @@ HWY_INLINE FloatVec short_sigmoid(FloatVec x) {
 #endif
 }
 
+// For results of T.
 template <Activation a, typename T>
 HWY_INLINE FloatVec activated(FloatVec x, FloatVec alpha, FloatVec beta) {
     const FloatTag d;
-    if constexpr (sizeof(T) == sizeof(bf16) && a == Activation::sigmoid) return short_sigmoid(x);
-    if constexpr (sizeof(T) == sizeof(bf16) && a == Activation::silu)
+    constexpr bool is_short = sizeof(T) < sizeof(float);
+    if constexpr (is_short && a == Activation::sigmoid) return short_sigmoid(x);
+    if constexpr (is_short && a == Activation::silu)
         return hn::Mul(hn::Max(hn::Set(d, -87.0F), x), short_sigmoid(x));
     return activate<a>(x, alpha, beta);
 }
@@ -100,6 +102,34 @@ void finish_rows(const Epilogue& e, const SumRows& r) {
     }
 }
 
+template <Activation a>
+void finish_codes(const Epilogue& e, const SumRows& r) {
+    const FloatTag d;
+    const hn::RebindToSigned<FloatTag> di;
+    const hn::Rebind<uint8_t, FloatTag> code;
+    const size_t lanes = hn::Lanes(d);
+    const FloatVec alpha = hn::Set(d, e.alpha), beta = hn::Set(d, e.beta);
+    // Adding 1.5·2^23 rounds to an integer, which then is in the lowest bits.
+    const FloatVec magic = hn::Set(d, 12582912.0F);
+    const auto zero = hn::Set(di, int32_t{e.codes.zero});
+    const FloatVec low = hn::Set(d, -static_cast<float>(e.codes.zero));
+    const FloatVec high = hn::Set(d, 255.0F - static_cast<float>(e.codes.zero));
+    for (size_t i = 0; i < r.count; i += lanes) {
+        const size_t count = r.count - i;
+        const FloatVec scale = load(e.codes.scales + r.channel + i, count);
+        const FloatVec factor = load(e.codes.factors + r.channel + i, count);
+        for (size_t p = 0; p < r.rows; ++p) {
+            const FloatVec x = hn::Mul(load(r.sums + p * r.width + i, count), scale);
+            const FloatVec y = hn::Mul(activated<a, uint8_t>(x, alpha, beta), factor);
+            const auto rounded = hn::BitCast(di, hn::Add(hn::Min(high, hn::Max(low, y)), magic));
+            const auto bytes = hn::TruncateTo(
+                code, hn::BitCast(hn::RebindToUnsigned<FloatTag>(), hn::Add(rounded, zero)));
+            auto* const to = reinterpret_cast<uint8_t*>(r.dst + p * r.dst_step) + i;
+            count >= lanes ? hn::StoreU(bytes, code, to) : hn::StoreN(bytes, code, to, count);
+        }
+    }
+}
+
 template <Activation a, typename T>
 FinishRows find(bool has_residual, Element source) {
     if (!has_residual) return finish_rows<a, void, T>;
@@ -109,6 +139,7 @@ FinishRows find(bool has_residual, Element source) {
 FinishRows find_any(Activation activation, bool has_residual, Element source, Element result) {
 #define VARTML_CASE(name)                                                                   \
     case Activation::name:                                                                  \
+        if (result == Element::u8) return finish_codes<Activation::name>;                   \
         return result == Element::bf16 ? find<Activation::name, bf16>(has_residual, source) \
                                        : find<Activation::name, float>(has_residual, source);
     switch (activation) {

@@ -24,11 +24,20 @@ enum class Activation : uint8_t {
     exp
 };
 
+// What makes codes of sums, for each channel: saturate(round(activation of (sum · scale) · factor)
+// + zero).
+struct ToCodes {
+    const float* scales = nullptr;
+    const float* factors = nullptr;
+    uint8_t zero = 0;
+};
+
 // What happens to each result of a convolution before it is stored.
 struct Epilogue {
     Activation activation = Activation::none;
     float alpha = 0, beta = 0;
     bool add_first = false;  // the residual is added before the activation, else after
+    ToCodes codes = {};      // where results are codes; the arrays outlive the call
 };
 
 // Results of a convolution, `width` apart, of whose rows the first `count` are finished. Other
@@ -41,12 +50,14 @@ struct SumRows {
     std::byte* dst;
     size_t dst_step;
     size_t rows, count;
+    size_t channel = 0;  // the first one
 };
 using FinishRows = void (*)(const Epilogue& epilogue, const SumRows& rows);
 
 // The function that activates, adds a residual of `source` elements (if it `has_residual`) and
 // stores `result` elements, on this processor. For fp32 activate_row() has the bounds; results in
-// bf16 are within 4e-4 of their size before they are rounded to the nearest.
+// bf16 and codes are within 4e-4 of their size before they are rounded to the nearest. Codes have
+// no residual.
 FinishRows find_finish(Activation activation, bool has_residual, Element source, Element result);
 
 // dst[i] = activation of src[i] with residual[i] added before or after; residual nullptr: none; dst

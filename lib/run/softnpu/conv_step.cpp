@@ -18,7 +18,7 @@ using kernels::Epilogue;
 class ConvStep final : public Step {
 public:
     ConvStep(const GroupedShape& shape, const kernels::Epilogue& epilogue, View src, View packed,
-             View residual, View dst)
+             View residual, View dst, CodesOfSums codes)
         : shape_(shape.shape),
           groups_(shape.groups),
           epilogue_(epilogue),
@@ -26,15 +26,24 @@ public:
           packed_(std::move(packed)),
           residual_(std::move(residual)),
           dst_(std::move(dst)),
+          codes_(std::move(codes)),
           units_(static_cast<int64_t>(kernels::conv_units(shape_))) {}
 
     // Units of all groups of all images.
     Extent extent() const override {
         const int64_t taps = int64_t{shape_.kernel_height} * shape_.kernel_width *
                              (shape_.depthwise ? 1 : shape_.in_channels);
-        const bool is_bf16 = kernels::conv_method(shape_) == kernels::ConvMethod::bf16_pairs;
-        const int64_t work = is_bf16 ? (taps + 40) * 2 : (taps + 10) * 3;  // in 1/120 ns
-        return {dst_.dims[0] * groups_ * units_, dst_.elements() * work / 120};
+        const auto work = [this, taps]() -> int64_t {  // of a result, in 1/120 ns
+            switch (kernels::conv_method(shape_)) {
+                case kernels::ConvMethod::bf16_pairs:
+                    return (taps + 40) * 2;
+                case kernels::ConvMethod::code_quads:
+                    return taps / 2 + 30;
+                default:
+                    return (taps + 10) * 3;
+            }
+        };
+        return {dst_.dims[0] * groups_ * units_, dst_.elements() * work() / 120};
     }
 
     // Scratch memory of one item lies behind that of another.
@@ -58,8 +67,9 @@ public:
             const auto add =
                 picture_of<const void>(bases, residual_, n, group * shape_.out_channels);
             const auto dst = picture_of<void>(bases, dst_, n, group * shape_.out_channels);
+            const Epilogue epilogue = epilogue_of(bases, group);
             kernels::conv(shape_, src, address(bases, packed_) + static_cast<size_t>(group) * size,
-                          epilogue_, add, dst, scratch, static_cast<size_t>(unit),
+                          epilogue, add, dst, scratch, static_cast<size_t>(unit),
                           static_cast<size_t>(end));
             at += end - unit;
         }
@@ -74,10 +84,20 @@ public:
     }
 
 private:
+    Epilogue epilogue_of(const Bases& bases, int64_t group) const {
+        Epilogue result = epilogue_;
+        if (codes_.scales.buffer < 0) return result;
+        const auto* const scales = reinterpret_cast<const float*>(address(bases, codes_.scales)) +
+                                   group * shape_.out_channels;
+        result.codes = {scales, scales + groups_ * shape_.out_channels, codes_.zero};
+        return result;
+    }
+
     ConvShape shape_;
     int64_t groups_;
     Epilogue epilogue_;
     View src_, packed_, residual_, dst_, scratch_;
+    CodesOfSums codes_;
     int64_t units_;  // of one group of one image
 };
 
@@ -107,6 +127,7 @@ bool is_conv_picture(const View& view) {
 }
 
 kernels::Element element_of(const View& view) {
+    if (view.type == DataType::uint8) return kernels::Element::u8;
     return view.type == DataType::bf16 ? kernels::Element::bf16 : kernels::Element::f32;
 }
 
@@ -139,11 +160,11 @@ void finish_conv(Lowering& lowering, const graph::Node& node, const View& dst) {
 
 void emit_direct_conv(Lowering& lowering, const graph::Node& node, const GroupedShape& shape,
                       const kernels::Epilogue& epilogue, const View& src, const View& weights,
-                      const View& residual, const View& dst) {
+                      const View& residual, const View& dst, const CodesOfSums& codes) {
     GroupedShape own = shape;
     own.shape.source = element_of(src);
     own.shape.result = element_of(dst);
-    auto step = std::make_unique<ConvStep>(own, epilogue, src, weights, residual, dst);
+    auto step = std::make_unique<ConvStep>(own, epilogue, src, weights, residual, dst, codes);
     View scratch;
     if (const size_t size = step->scratch_bytes(lowering.threads()); size > 0) {
         scratch = lowering.scratch_view(size);
@@ -151,7 +172,8 @@ void emit_direct_conv(Lowering& lowering, const graph::Node& node, const Grouped
     }
     lowering.emit(std::move(step), node.name,
                   {&src, &weights, &dst, residual.buffer >= 0 ? &residual : nullptr,
-                   scratch.buffer >= 0 ? &scratch : nullptr});
+                   scratch.buffer >= 0 ? &scratch : nullptr,
+                   codes.scales.buffer >= 0 ? &codes.scales : nullptr});
 }
 
 std::vector<float> floats(Lowering& lowering, graph::ValueId id) {
@@ -166,9 +188,10 @@ View pack_conv_weights(Lowering& lowering, const GroupedShape& grouped,
     const ConvShape& shape = grouped.shape;
     const kernels::ConvMethod method = kernels::conv_method(shape);
     std::string layout = name_of(method);
-    for (const uint32_t part : {shape.in_channels, shape.out_channels, shape.kernel_height,
-                                shape.kernel_width, shape.stride_width, shape.dilation_width,
-                                static_cast<uint32_t>(shape.depthwise), grouped.groups})
+    for (const uint32_t part :
+         {shape.in_channels, shape.out_channels, shape.kernel_height, shape.kernel_width,
+          shape.stride_width, shape.dilation_width, static_cast<uint32_t>(shape.depthwise),
+          grouped.groups, uint32_t{shape.source_zero}})
         layout += ' ' + std::to_string(part);
     const size_t size = kernels::packed_conv_size(shape), groups = grouped.groups;
     return lowering.add_packed(

@@ -22,9 +22,9 @@ struct ConvParts {
 // nullopt where there are others.
 std::optional<ConvParts> read_conv_parts(const graph::Node& node);
 
-// fp32 or bf16 with contiguous channels: what the kernels read and write.
+// fp32 or bf16 with contiguous channels: what the kernels of floats read and write.
 bool is_conv_picture(const View& view);
-// Of such a view.
+// Of such a view, or one of codes.
 kernels::Element element_of(const View& view);
 
 // Channels from `channel` on of image n of a view [N, C, H, W]; without data where there is no
@@ -54,11 +54,18 @@ struct GroupedShape {
     uint32_t groups = 1;
 };
 
+// What makes codes of the sums of all groups: their scales, then their factors, f32; buffer -1:
+// results are no codes.
+struct CodesOfSums {
+    View scales;
+    uint8_t zero = 0;
+};
+
 // Appends the step; `residual` with buffer -1: none, else of the source's type. The shape's source
 // and result are those of `src` and `dst`.
 void emit_direct_conv(Lowering& lowering, const graph::Node& node, const GroupedShape& shape,
                       const kernels::Epilogue& epilogue, const View& src, const View& weights,
-                      const View& residual, const View& dst);
+                      const View& residual, const View& dst, const CodesOfSums& codes = {});
 
 // Weights [O][C][y][x] of all groups, one after another, and biases, of which there may be none.
 struct ConvWeights {

@@ -36,9 +36,11 @@ int64_t groups_at_once(int64_t groups, int64_t outputs) {
     return result;
 }
 
-GroupedShape shape_of(const Lowering& lowering, const graph::Node& node) {
+}  // namespace
+
+GroupedShape conv_shape(const Lowering& lowering, const graph::Node& node, size_t weights) {
     const Dims& x = lowering.value(node.inputs[0]).type.shape;
-    const Dims& w = lowering.value(node.inputs[1]).type.shape;
+    const Dims& w = lowering.value(node.inputs[weights]).type.shape;
     const Dims& y = lowering.value(node.outputs[0]).type.shape;
     const Dims strides = node.get("strides", Dims{1, 1}),
                dilations = node.get("dilations", Dims{1, 1});
@@ -62,11 +64,9 @@ GroupedShape shape_of(const Lowering& lowering, const graph::Node& node) {
                     static_cast<int32_t>(pads[0]),
                     static_cast<int32_t>(pads[1]),
                     depthwise};
-    shape.factors = factors_of(lowering, node);
     return {shape, u(parts)};
 }
 
-// Weights [O][I / groups][k…] as the shape's groups read them: [O][in_channels][k…].
 std::vector<float> spread_groups(std::vector<float> weights, const Dims& dims, int64_t groups,
                                  const GroupedShape& to) {
     const int64_t own = dims[1] * dims[2] * dims[3], outputs = dims[0] / groups;
@@ -79,8 +79,6 @@ std::vector<float> spread_groups(std::vector<float> weights, const Dims& dims, i
                     result.begin() + o * wide + o / outputs % at_once * own);
     return result;
 }
-
-}  // namespace
 
 bool fits_direct_conv(const Lowering& lowering, const graph::Node& node) {
     const Dims& w = lowering.value(node.inputs[1]).type.shape;
@@ -95,7 +93,8 @@ Result<void> lower_direct_conv(Lowering& lowering, const graph::Node& node) {
     const graph::ValueId bias = node.inputs.size() > 2 ? node.inputs[2] : graph::none;
     const graph::ValueId out = node.outputs[0];
     const ConvParts parts = *read_conv_parts(node);
-    const GroupedShape shape = shape_of(lowering, node);
+    GroupedShape shape = conv_shape(lowering, node, 1);
+    shape.shape.factors = factors_of(lowering, node);
     const View src = conv_source(lowering, node.inputs[0], lowering.compute(node));
     View residual;
     if (parts.residual) {

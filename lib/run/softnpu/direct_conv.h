@@ -2,9 +2,17 @@
 // Convolutions that our own kernels run: fp32 and bf16, channels last, read and written through
 // views.
 #pragma once
+#include "lib/run/softnpu/conv_step.h"
 #include "lib/run/softnpu/lowering.h"
 
 namespace vartml::softnpu {
+
+// The shape of a convolution whose weights are input `weights`; groups of few channels are made
+// several at a time.
+GroupedShape conv_shape(const Lowering& lowering, const graph::Node& node, size_t weights);
+// Weights [O][I / groups][k…] as that shape's groups read them: [O][in_channels][k…].
+std::vector<float> spread_groups(std::vector<float> weights, const Dims& dims, int64_t groups,
+                                 const GroupedShape& to);
 
 // Whether the kernels can run this convolution of constant weights, on a processor that multiplies
 // what it multiplies.

@@ -4,6 +4,7 @@
 
 #include "lib/graph/ops_window.h"
 #include "lib/run/softnpu/border.h"
+#include "lib/run/softnpu/code_conv.h"
 #include "lib/run/softnpu/codes.h"
 #include "lib/run/softnpu/conv_step.h"
 #include "lib/run/softnpu/int8_products.h"
@@ -255,6 +256,13 @@ Result<void> lower_quantised_conv(Lowering& lowering, const graph::Node& node) {
         numbers = int8_numbers(graph, node, x, real, 4, 8);
     }
     const BeforeCodes before = before_codes(node, y, numbers);
+    if (y && terms.size() == 1) {
+        const CodeConv conv{node, x, *y, numbers.scales, before.activation, before.factors};
+        if (runs_code_conv(lowering, conv)) {
+            lower_code_conv(lowering, conv);
+            return {};
+        }
+    }
     const Order order = channels_last(kernel.size());
     Convolution p = geometry(lowering, node, at.w);
     p.dst = lowering.destination(node.outputs[0], order, false);

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/conv/code_quads.cpp"
+#include <hwy/foreach_target.h>  // IWYU pragma: keep
+// after foreach_target.h
+#include <hwy/highway.h>
+
+#include "kernels/conv/code_quads.h"
+#include "kernels/conv/words-inl.h"
+
+// The others have no instruction for it.
+#undef VARTML_HAS_QUADS
+#if HWY_TARGET <= HWY_AVX3_DL && HWY_ARCH_X86
+#define VARTML_HAS_QUADS 1
+#else
+#define VARTML_HAS_QUADS 0
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace vartml::kernels::HWY_NAMESPACE {
+namespace {
+
+#if VARTML_HAS_QUADS
+
+struct Quads {
+    using Element = uint8_t;
+    using Factor = int8_t;
+    using Sum = int32_t;
+    using SumTag = hn::RebindToSigned<FloatTag>;
+    using Vec = hn::Vec<SumTag>;
+    static constexpr size_t count = 4;
+
+    static HWY_INLINE Vec load(const Sum* starts) { return hn::LoadU(SumTag(), starts); }
+    // Not hn::SumOfMulQuadAccumulate: GCC 14 copies each sum of its built-in function from one type
+    // of vector to another, and runs out of registers.
+    static HWY_INLINE Vec add(Words codes, Words weights, Vec sum) {
+        asm("vpdpbusd %2, %1, %0" : "+v"(sum.raw) : "v"(codes.raw), "v"(weights.raw));
+        return sum;
+    }
+    static HWY_INLINE FloatVec to_float(Vec sum) { return hn::ConvertTo(FloatTag(), sum); }
+    static Sum start(const ConvShape& s, float bias, float weights) {
+        return static_cast<int32_t>(bias) -
+               static_cast<int32_t>(s.source_zero) * static_cast<int32_t>(weights);
+    }
+    static Factor factor(float x) { return static_cast<int8_t>(x); }
+};
+
+bool has_quads() {
+    return true;
+}
+size_t packed_quads(const ConvShape& s) {
+    return packed_size<Quads>(s);
+}
+void pack_all(const ConvShape& s, const float* weights, const float* bias, std::byte* packed) {
+    pack<Quads>(s, weights, bias, packed);
+}
+void rows(const ConvShape& s, const CodePicture& src, const std::byte* packed,
+          const Epilogue& epilogue, const AnyDstPicture& dst, size_t first, size_t last) {
+    conv_rows<Quads>(s, src, packed, epilogue, {nullptr, 0, 0}, dst, first, last);
+}
+
+#else  // has_code_quads() is false: never called
+
+bool has_quads() {
+    return false;
+}
+size_t packed_quads(const ConvShape&) {
+    return 0;
+}
+void pack_all(const ConvShape&, const float*, const float*, std::byte*) {}
+void rows(const ConvShape&, const CodePicture&, const std::byte*, const Epilogue&,
+          const AnyDstPicture&, size_t, size_t) {}
+
+#endif
+
+}  // namespace
+}  // namespace vartml::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace vartml::kernels {
+namespace {
+HWY_EXPORT(has_quads);
+HWY_EXPORT(packed_quads);
+HWY_EXPORT(pack_all);
+HWY_EXPORT(rows);
+}  // namespace
+
+bool has_code_quads() {
+    return HWY_DYNAMIC_DISPATCH(has_quads)();
+}
+
+size_t packed_quads_size(const ConvShape& shape) {
+    return HWY_DYNAMIC_DISPATCH(packed_quads)(shape);
+}
+
+void pack_quads(const ConvShape& shape, const float* weights, const float* bias,
+                std::byte* packed) {
+    HWY_DYNAMIC_DISPATCH(pack_all)(shape, weights, bias, packed);
+}
+
+void conv_quads(const ConvShape& shape, const CodePicture& src, const std::byte* packed,
+                const Epilogue& epilogue, const AnyDstPicture& dst, size_t first, size_t last) {
+    HWY_DYNAMIC_DISPATCH(rows)(shape, src, packed, epilogue, dst, first, last);
+}
+
+}  // namespace vartml::kernels
+#endif  // HWY_ONCE

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolution whose factors lie several to a word of 32 bits, all of whose products one instruction
+// adds to a sum. Included once per instruction set.
+//
+// `W` is what they are: Element of the source, Factor of the weights, how many of them a word
+// holds, Sum of 32 bits with its vector, and
+//   static Vec load(const Sum*)
+//   static Vec add(words of the source, words of weights, Vec sum)
+//   static FloatVec to_float(Vec sum)
+//   static Sum start(const ConvShape&, float bias, float sum of the output's weights)
+//   static Factor factor(float weight)
+#if defined(VARTML_KERNELS_CONV_WORDS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef VARTML_KERNELS_CONV_WORDS_INL_H_
+#undef VARTML_KERNELS_CONV_WORDS_INL_H_
+#else
+#define VARTML_KERNELS_CONV_WORDS_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <span>
+#include <type_traits>
+
+#include "kernels/conv/conv.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace vartml::kernels::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using FloatTag = hn::ScalableTag<float>;
+using FloatVec = hn::Vec<FloatTag>;
+using WordTag = hn::RebindToUnsigned<FloatTag>;
+using Words = hn::Vec<WordTag>;
+
+constexpr size_t lanes = hn::MaxLanes(FloatTag());
+
+// Vector registers: 32 with AVX-512 and on Arm, else 16.
+#if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM
+constexpr size_t registers = 32, max_vectors = 4;
+#else
+constexpr size_t registers = 16, max_vectors = 2;
+#endif
+
+// ---- what a sum is made of ----------------------------------------------------------------------
+
+// Elements of the source that lie beside each other and meet weights that do.
+struct Run {
+    ptrdiff_t src;
+    size_t count;
+};
+constexpr size_t max_runs = 128;
+struct Runs {
+    std::array<Run, max_runs> list;
+    size_t count = 0;
+};
+
+// A kernel row is one run: the channels of its columns follow each other.
+inline bool joins_columns(const ConvShape& s) {
+    return s.dilation_width == 1 && s.kernel_width > 1;
+}
+
+inline Runs make_runs(const ConvShape& s, size_t row, size_t pixel) {
+    const bool joined = joins_columns(s) && pixel == s.in_channels;
+    Runs runs;
+    for (size_t y = 0; y < s.kernel_height; ++y) {
+        for (size_t x = 0; x < (joined ? 1 : s.kernel_width); ++x) {
+            const size_t at = y * s.dilation_height * row + x * s.dilation_width * pixel;
+            runs.list[runs.count++] = {static_cast<ptrdiff_t>(at),
+                                       s.in_channels * (joined ? s.kernel_width : 1)};
+        }
+    }
+    return runs;
+}
+
+// Words of a kernel row; where columns are joined the last channels share a word with the next.
+template <typename W>
+size_t row_words(const ConvShape& s) {
+    if (joins_columns(s)) return (size_t{s.kernel_width} * s.in_channels + W::count - 1) / W::count;
+    return s.kernel_width * ((size_t{s.in_channels} + W::count - 1) / W::count);
+}
+template <typename W>
+size_t words_of(const ConvShape& s) {
+    return s.kernel_height * row_words<W>(s);
+}
+
+// ---- packed: where sums start, padded to whole vectors, then blocks of [word][output]
+// ------------
+
+inline size_t padded_outputs(const ConvShape& s) {
+    return (s.out_channels + lanes - 1) / lanes * lanes;
+}
+
+// Outputs of a block: as equal as whole vectors allow.
+inline size_t block_width(const ConvShape& s) {
+    const size_t vectors = padded_outputs(s) / lanes;
+    const size_t blocks = (vectors + max_vectors - 1) / max_vectors;
+    return (vectors + blocks - 1) / blocks * lanes;
+}
+
+constexpr size_t word_size = 4;
+
+template <typename W>
+size_t packed_size(const ConvShape& s) {
+    return padded_outputs(s) * (1 + words_of<W>(s)) * word_size;
+}
+
+template <typename W>
+void pack(const ConvShape& s, const float* weights, const float* bias, std::byte* packed) {
+    std::memset(packed, 0, packed_size<W>(s));
+    auto* const starts = reinterpret_cast<typename W::Sum*>(packed);
+    auto* const out = reinterpret_cast<typename W::Factor*>(packed + padded_outputs(s) * word_size);
+    const size_t width = block_width(s), words = words_of<W>(s);
+    // Elements from a kernel column to the next, where each begins with a word of its own or not.
+    const size_t column =
+        joins_columns(s) ? s.in_channels : (s.in_channels + W::count - 1) / W::count * W::count;
+    for (size_t o = 0; o < s.out_channels; ++o) {
+        const size_t first = o / width * width;
+        const size_t own = std::min(width, padded_outputs(s) - first);
+        auto* const block = out + first * words * W::count;
+        float sum = 0;
+        for (size_t c = 0; c < s.in_channels; ++c) {
+            for (size_t y = 0; y < s.kernel_height; ++y) {
+                for (size_t x = 0; x < s.kernel_width; ++x) {
+                    const size_t k = y * row_words<W>(s) * W::count + x * column + c;
+                    sum += *weights;
+                    block[(k / W::count * own + o - first) * W::count + k % W::count] =
+                        W::factor(*weights++);
+                }
+            }
+        }
+        starts[o] = W::start(s, bias ? bias[o] : 0, sum);
+    }
+}
+
+// ---- sums ---------------------------------------------------------------------------------------
+
+template <typename W>
+struct Block {
+    const typename W::Sum* starts;
+    const std::byte* weights;
+    size_t width;  // padded outputs
+};
+
+// `count` elements, fewer than a word, of M pixels as words.
+template <typename W, size_t M>
+HWY_INLINE void copy_ends(const typename W::Element* src, size_t step, size_t count,
+                          typename W::Element* words) {
+    const auto copy = [&](auto size) {
+        for (size_t m = 0; m < M; ++m)
+            std::memcpy(words + m * W::count, src + m * step, size * sizeof(typename W::Element));
+    };
+    if (count == 1) copy(std::integral_constant<size_t, 1>());
+    if (count == 2) copy(std::integral_constant<size_t, 2>());
+    if (count == 3) copy(std::integral_constant<size_t, 3>());
+}
+
+// Sums of M pixels by V vectors of outputs, which stay in registers until they are complete.
+template <typename W, size_t M, size_t V>
+void sum_tile(const typename W::Element* first, size_t step, const Runs& runs,
+              const Block<W>& block, float* sums) {
+    const FloatTag d;
+    const WordTag word;
+    typename W::Vec sum[M][V];
+#pragma GCC unroll 4
+    for (size_t v = 0; v < V; ++v) {
+        const auto start = W::load(block.starts + v * lanes);
+#pragma GCC unroll 16
+        for (size_t m = 0; m < M; ++m) sum[m][v] = start;
+    }
+    alignas(word_size) typename W::Element ends[M * W::count] = {};
+    const auto* w = reinterpret_cast<const uint32_t*>(block.weights);
+    for (size_t r = 0; r < runs.count; ++r) {
+        const auto* src = first + runs.list[r].src;
+        size_t apart = step, words = runs.list[r].count / W::count;
+        // First the words as they lie, then the end. One loop for both: beside a second one the
+        // sums would not stay in registers.
+        for (size_t rest = runs.list[r].count % W::count;; rest = 0) {
+            for (; words > 0; --words, src += W::count, w += V * lanes) {
+                Words wv[V];
+#pragma GCC unroll 4
+                for (size_t v = 0; v < V; ++v) wv[v] = hn::LoadU(word, w + v * lanes);
+#pragma GCC unroll 16
+                for (size_t m = 0; m < M; ++m) {
+                    uint32_t factors;
+                    std::memcpy(&factors, src + m * apart, word_size);
+                    const Words x = hn::Set(word, factors);
+#pragma GCC unroll 4
+                    for (size_t v = 0; v < V; ++v) sum[m][v] = W::add(x, wv[v], sum[m][v]);
+                }
+            }
+            if (rest == 0) break;
+            copy_ends<W, M>(src, step, rest, ends);
+            src = ends, apart = W::count, words = 1;
+        }
+    }
+#pragma GCC unroll 16
+    for (size_t m = 0; m < M; ++m) {
+#pragma GCC unroll 4
+        for (size_t v = 0; v < V; ++v)
+            hn::StoreU(W::to_float(sum[m][v]), d, sums + (m * V + v) * lanes);
+    }
+}
+
+template <typename W>
+struct Size {
+    size_t pixels;
+    void (*run)(const typename W::Element*, size_t, const Runs&, const Block<W>&, float*);
+};
+template <typename W, size_t V, size_t M = std::min<size_t>(14, (registers - 2 - V) / V)>
+constexpr Size<W> sizes[] = {{M, sum_tile<W, M, V>},
+                             {(M + 1) / 2, sum_tile<W, (M + 1) / 2, V>},
+                             {(M + 3) / 4, sum_tile<W, (M + 3) / 4, V>},
+                             {1, sum_tile<W, 1, V>}};
+constexpr size_t max_sums = 28 * lanes;  // of a tile
+#if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM
+template <typename W>
+constexpr std::span<const Size<W>> tiles[max_vectors] = {sizes<W, 1>, sizes<W, 2>, sizes<W, 3>,
+                                                         sizes<W, 4>};
+#else
+template <typename W>
+constexpr std::span<const Size<W>> tiles[max_vectors] = {sizes<W, 1>, sizes<W, 2>};
+#endif
+
+// ---- all pixels ---------------------------------------------------------------------------------
+
+// Pixels of the output in a row.
+template <typename W>
+struct Line {
+    const typename W::Element* src;
+    size_t step;  // elements
+    std::byte* dst;
+    const std::byte* residual;
+    size_t pixels;
+};
+
+struct Finish {
+    FinishRows run;
+    const Epilogue& epilogue;
+    size_t dst_step, residual_step;  // bytes
+    size_t result_size, source_size;
+};
+
+template <typename W>
+void run_line(const ConvShape& s, const Line<W>& line, const Runs& runs, const std::byte* packed,
+              const Finish& f) {
+    const auto* const starts = reinterpret_cast<const typename W::Sum*>(packed);
+    const size_t outputs = padded_outputs(s), width = block_width(s), words = words_of<W>(s);
+    const std::byte* const weights = packed + outputs * word_size;
+    HWY_ALIGN float sums[max_sums];
+    // Pieces whose input stays in the first-level cache while the blocks of outputs go over it.
+    constexpr size_t l1_elements = 24576 / sizeof(typename W::Element), least = 28;
+    const size_t piece =
+        std::max(least, l1_elements / std::max<size_t>(1, line.step * s.kernel_height));
+    for (size_t first = 0; first < line.pixels;) {
+        size_t last = std::min(line.pixels, first + piece);
+        if (line.pixels - last < least) last = line.pixels;
+        for (size_t o = 0; o < s.out_channels; o += width) {
+            const Block<W> block{starts + o, weights + o * words * word_size,
+                                 std::min(width, outputs - o)};
+            const size_t count = std::min<size_t>(block.width, s.out_channels - o);
+            const auto run = [&](const Size<W>& size, size_t at) {
+                size.run(line.src + at * line.step, line.step, runs, block, sums);
+                const std::byte* const add =
+                    line.residual ? line.residual + at * f.residual_step + o * f.source_size
+                                  : nullptr;
+                f.run(f.epilogue, {sums, block.width, add, f.residual_step,
+                                   line.dst + at * f.dst_step + o * f.result_size, f.dst_step,
+                                   size.pixels, count, o});
+            };
+            // The last tile is moved back over pixels that are done already where there are
+            // enough: making them twice costs less than a small tile.
+            size_t at = first;
+            for (const Size<W>& size : tiles<W>[block.width / lanes - 1]) {
+                for (; at + size.pixels <= last; at += size.pixels) run(size, at);
+                if ((last - at) * 2 > size.pixels && last - first >= size.pixels) {
+                    run(size, last - size.pixels);
+                    break;
+                }
+            }
+        }
+        first = last;
+    }
+}
+
+template <typename W>
+void conv_rows(const ConvShape& s, const PictureOf<const typename W::Element>& src,
+               const std::byte* packed, const Epilogue& epilogue, const AnySrcPicture& residual,
+               const AnyDstPicture& dst, size_t first, size_t last) {
+    const ByteRows out = byte_rows(dst, s.result), add = byte_rows(residual, s.source);
+    const Runs runs = make_runs(s, src.row, src.pixel);
+    const Finish f{find_finish(epilogue.activation, residual.data != nullptr, s.source, s.result),
+                   epilogue,
+                   out.pixel,
+                   add.pixel,
+                   size_of(s.result),
+                   size_of(s.source)};
+    const size_t step = s.stride_width * src.pixel, row = s.stride_height * src.row;
+    // Rows follow each other without a gap.
+    const bool flat = row == step * s.out_width && out.row == out.pixel * s.out_width &&
+                      (!residual.data || add.row == add.pixel * s.out_width);
+    const size_t at_once = flat ? last - first : 1;
+    for (size_t y = first; y < last; y += at_once)
+        run_line<W>(s,
+                    {src.data + y * row, step, out.at(static_cast<int64_t>(y), 0),
+                     add.at(static_cast<int64_t>(y), 0), at_once * s.out_width},
+                    runs, packed, f);
+}
+
+}  // namespace vartml::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif  // per target

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/run/softnpu/code_conv.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "lib/run/softnpu/border.h"
+#include "lib/run/softnpu/direct_conv.h"
+
+namespace vartml::softnpu {
+namespace {
+
+constexpr size_t weights_at = 3, weight_zero_at = 5, bias_at = 8;
+
+// Codes with contiguous channels.
+bool is_code_picture(const View& view) {
+    return view.type == DataType::uint8 && (view.strides[1] == 1 || view.dims[1] == 1);
+}
+
+std::vector<float> one_per_output(const std::vector<float>& numbers, size_t outputs) {
+    return numbers.size() == outputs ? numbers : std::vector<float>(outputs, numbers[0]);
+}
+
+// Scales, then factors.
+View scales_view(Lowering& lowering, const CodeConv& conv, size_t outputs) {
+    std::vector<float> both = one_per_output(conv.scales, outputs);
+    const std::vector<float> factors =
+        conv.activation ? one_per_output(conv.factors, outputs) : std::vector<float>(outputs, 1);
+    both.insert(both.end(), factors.begin(), factors.end());
+    const auto bytes = std::as_bytes(std::span(both));
+    return lowering.add_constant(DataType::float32, {static_cast<int64_t>(both.size())},
+                                 row_major(1), Bytes(bytes.begin(), bytes.end()));
+}
+
+// The picture as it lies where the kernels can read it. Where one group reads a blocked border
+// tensor, its padding channels become channels of `shape`, whose weights are 0.
+View source(Lowering& lowering, const graph::Node& node, GroupedShape& shape) {
+    const View& view = lowering.view(node.inputs[0]);
+    if (is_code_picture(view) && node.get("group", int64_t{1}) == 1) {
+        const auto padded = with_padding_channels(view);
+        if (padded && padded->dims[1] - view.dims[1] < 4 && view.offset == 0) {
+            shape.shape.in_channels = static_cast<uint32_t>(padded->dims[1]);
+            return *padded;
+        }
+    }
+    return is_code_picture(view)
+               ? view
+               : lowering.dense(node.inputs[0], channels_last(4), DataType::uint8);
+}
+
+// Weights [O, I, k…] with channels of zeros behind the last input channel.
+std::vector<float> with_channels(std::vector<float> weights, const Dims& dims, size_t channels) {
+    const auto outputs = static_cast<size_t>(dims[0]), own = static_cast<size_t>(dims[1]);
+    if (own == channels) return weights;
+    const size_t from = weights.size() / outputs, to = from / own * channels;
+    std::vector<float> result(outputs * to);
+    for (size_t o = 0; o < outputs; ++o)
+        std::copy_n(weights.data() + o * from, from, result.data() + o * to);
+    return result;
+}
+
+// Filters of one channel each are summed in floats, which is slower than oneDNN's bytes;
+// activations with a power are faster.
+bool gains(const CodeConv& conv, const Dims& weights) {
+    using kernels::Activation;
+    const int64_t groups = conv.node.get("group", int64_t{1});
+    if (groups == 1 || weights[1] > 1) return true;
+    const Activation a = conv.activation ? conv.activation->activation : Activation::none;
+    return a == Activation::sigmoid || a == Activation::silu || a == Activation::tanh;
+}
+
+}  // namespace
+
+bool runs_code_conv(const Lowering& lowering, const CodeConv& conv) {
+    // A float counts to 2^24.
+    constexpr int64_t most_bias = 1 << 24;
+    const graph::Node& node = conv.node;
+    const Dims& w = lowering.value(node.inputs[weights_at]).type.shape;
+    return kernels::has_code_quads() && has_int8_products() && w.size() == 4 &&
+           w[2] * w[3] <= 121 && gains(conv, w) && !conv.x.is_signed && !conv.y.is_signed &&
+           std::ranges::all_of(integers_of(lowering.graph(), node, bias_at),
+                               [](int64_t b) { return std::abs(b) <= most_bias; });
+}
+
+void lower_code_conv(Lowering& lowering, const CodeConv& conv) {
+    const graph::Node& node = conv.node;
+    const graph::ValueId out = node.outputs[0];
+    GroupedShape shape = conv_shape(lowering, node, weights_at);
+    shape.shape.source = shape.shape.result = shape.shape.factors = kernels::Element::u8;
+    shape.shape.source_zero = static_cast<uint8_t>(conv.x.zero);
+    const View src = source(lowering, node, shape);
+    const View stored = lowering.destination(out, channels_last(4), true);
+    const View dst = is_code_picture(stored)
+                         ? stored
+                         : lowering.new_buffer(DataType::uint8, stored.dims, channels_last(4));
+    const View weights = pack_conv_weights(lowering, shape, [&lowering, &node, shape] {
+        const auto centred = centred_weights(lowering.graph(), node, weights_at, weight_zero_at, 0);
+        const auto bias = integers_of(lowering.graph(), node, bias_at);
+        const Dims& dims = lowering.value(node.inputs[weights_at]).type.shape;
+        const int64_t groups = node.get("group", int64_t{1});
+        std::vector<float> floats(centred.begin(), centred.end());
+        return ConvWeights{groups == 1
+                               ? with_channels(std::move(floats), dims, shape.shape.in_channels)
+                               : spread_groups(std::move(floats), dims, groups, shape),
+                           {bias.begin(), bias.end()}};
+    });
+    const auto outputs = static_cast<size_t>(dst.dims[1]);
+    const CodesOfSums codes{scales_view(lowering, conv, outputs),
+                            static_cast<uint8_t>(conv.y.zero)};
+    emit_direct_conv(lowering, node, shape, conv.activation.value_or(kernels::Epilogue{}), src,
+                     weights, {}, dst, codes);
+    if (!is_code_picture(stored)) lowering.copy(dst, stored, node.name);
+    lowering.finish(out, stored);
+}
+
+}  // namespace vartml::softnpu

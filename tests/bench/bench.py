@@ -37,7 +37,8 @@ def examine(bench):
         for line in process.stdout.splitlines():
             if line.startswith('problem'):
                 bench.notes.append(f'vartml doctor: {line}')
-        return json.load(file)
+        with open(file.name, encoding='utf-8') as written:  # a new file of this name
+            return json.load(written)
 
 
 def main():

@@ -76,6 +76,8 @@ def bench_live(bench, work, onnx):
         bench.add(row, unit, statistics.median(run[key] for run in runs), None, '', None, 'max')
     for streams in (1, 4):
         runs = [measure(bench, 'live', model, 10, streams) for _ in range(ROUNDS)]
+        for one in runs:  # a stream may announce nothing yet
+            one['announced'] = max(one['announced'], 1)
         run = min(runs, key=lambda one: one['p95'] / one['announced'])  # as above
         held, announced, at_end = (run[key] for key in ('p95', 'announced', 'announced-at-end'))
         bench.add(f'live/held/{streams}', 'us', held, announced, 'latency at PLAYING', 1, 'max')

@@ -5,55 +5,101 @@ import os
 import subprocess
 import time
 
-from rows import (MODELS, NUMERICS, PEAK_MODEL, ROUNDS, SHARED, THREADS, Program, compiled, geometric_mean, measure,
-                  ort_libraries)
+from rows import (BEST_MODELS, INT8_MODELS, MODELS, PEAK_MODEL, ROUNDS, SHARED, THREADS, Mnn, Program, compiled,
+                  geometric_mean, measure, ort_libraries)
 
 
 def float_limit(bench):
-    """Three times ONNX Runtime where the processor multiplies bf16; else float work is fp32, with the limit of model/f32."""
+    """Three times ONNX Runtime where float work is bf16; else it is fp32, with the limit of model/f32."""
     if bench.doctor['facts']['compute_type'] == 'bf16':
         return 3
-    bench.notes.append('model/float: this processor has no bf16 products, so float work is fp32 and the limit that of '
+    bench.notes.append('model/float: bf16 products are not faster here, so float work is fp32 and the limit that of '
                        'model/f32, 1.5 instead of 3')
     return 1.5
 
 
+def start_peers(bench, onnx, mnn):
+    """Every build of ONNX Runtime, and MNN where it is given, that runs the model."""
+    starts = [lambda library=library, label=label, provider=provider: Program(
+        label, [os.path.join(bench.build, 'tests/bench/ort_peer'), library, provider, str(THREADS), onnx])
+        for label, library, provider in ort_libraries()]
+    if mnn:
+        starts.append(lambda: mnn.start(onnx))
+    for start in starts:
+        try:
+            yield start()
+        except RuntimeError as error:
+            bench.notes.append(str(error))
+
+
+class Table:
+    """What models were measured to do: rows for each, and ratios for the rows of all."""
+
+    def __init__(self, bench):
+        self.bench, self.ratios = bench, {}
+
+    def add(self, model, kind, mine, others):
+        """`mine` in nanoseconds against the fastest of `others`, by name."""
+        if not others:
+            return
+        peer = min(others, key=others.get)
+        self.bench.add(f'model/{model}/{kind}', 'inferences/s', 1e9 / mine, 1e9 / others[peer], peer, None, 'min')
+        self.ratios.setdefault(kind, []).append(others[peer] / mine)
+
+    def summary(self, kind, models, peer, limit):
+        values = self.ratios.get(kind, [])
+        if len(values) == len(models):
+            self.bench.add(f'model/{kind}', 'x', geometric_mean(values), 1.0, peer, limit, 'min')
+
+    def worst(self, name, kinds, count, peer, limit):
+        values = [v for kind in kinds for v in self.ratios.get(kind, [])]
+        if len(values) == count:
+            self.bench.add(f'model/{name}', 'x', min(values), 1.0, peer, limit, 'min')
+
+
 def bench_models(bench, work):
-    ratios = {}
-    for numerics, models in NUMERICS.items():
-        for model in models:
-            name = f'model/{model}/{numerics}'
-            if not (bench.wants(name) or bench.wants(f'model/{numerics}')):
-                continue
-            onnx = os.path.join(SHARED, 'models', model, 'model.onnx')
-            if not os.path.exists(onnx):
-                bench.notes.append(f'{name}: {onnx} is not here')
-                continue
-            place = compiled(work, model, numerics)
-            ours = Program('ours', [os.path.join(bench.build, 'tests/bench/vartml_peer'), place, str(THREADS)])
-            programs = [ours]
-            for label, library, provider in ort_libraries():
-                try:
-                    programs.append(Program(label, [os.path.join(bench.build, 'tests/bench/ort_peer'), library,
-                                                    provider, str(THREADS), onnx]))
-                except RuntimeError as error:
-                    bench.notes.append(str(error))
-            result = measure(programs)
-            for p in programs:
-                p.close()
-            mine = 1e9 / result.pop('ours')
-            if not result:
-                continue
-            peer = min(result, key=result.get)
-            bench.add(name, 'inferences/s', mine, 1e9 / result[peer], peer, None, 'min')
-            ratios.setdefault(numerics, []).append(mine * result[peer] / 1e9)
-    for numerics, values in ratios.items():
-        if len(values) == len(NUMERICS[numerics]):
-            limit = float_limit(bench) if numerics == 'float' else 1.5
-            bench.add(f'model/{numerics}', 'x', geometric_mean(values), 1.0, 'fastest ONNX Runtime', limit, 'min')
-    everything = [v for values in ratios.values() for v in values]
-    if len(everything) == sum(map(len, NUMERICS.values())):
-        bench.add('model/worst', 'x', min(everything), 1.0, 'fastest ONNX Runtime', 1.0, 'min')
+    """All engines run a model in turn. `best` is held against the fastest engine of all, the others against the fastest
+    ONNX Runtime."""
+    table = Table(bench)
+    kinds = ('float', 'f32', 'best', 'f32-best', 'bf16-over-f32', 'int8', 'worst')
+    mnn = None
+    if os.environ.get('VARTML_BENCH_MNN'):
+        mnn = Mnn(os.environ['VARTML_BENCH_MNN'], work)
+    for model in MODELS + [m for m in BEST_MODELS if m not in MODELS] + INT8_MODELS:
+        if not any(bench.wants(f'model/{model}/{kind}') or bench.wants(f'model/{kind}') for kind in kinds):
+            continue
+        onnx = os.path.join(SHARED, 'models', model, 'model.onnx')
+        if not os.path.exists(onnx):
+            bench.notes.append(f'model/{model}: {onnx} is not here')
+            continue
+        own = ['int8'] if model in INT8_MODELS else ['float', 'f32']
+        programs = [Program(numerics, [os.path.join(bench.build, 'tests/bench/vartml_peer'),
+                                       compiled(work, model, numerics), str(THREADS)]) for numerics in own]
+        programs += start_peers(bench, onnx, mnn)
+        times = measure(programs)
+        for p in programs:
+            p.close()
+        mine = {numerics: times.pop(numerics) for numerics in own}
+        ort = {name: t for name, t in times.items() if name.startswith('onnxruntime')}
+        if model in MODELS or model in INT8_MODELS:
+            for numerics, t in mine.items():
+                table.add(model, numerics, t, ort)
+        if model in BEST_MODELS:
+            table.add(model, 'best', mine['float'], times)
+            table.add(model, 'f32-best', mine['f32'], times)
+        if 'float' in mine and bench.doctor['facts']['compute_type'] == 'bf16':
+            table.add(model, 'bf16-over-f32', mine['float'], {'f32': mine['f32']})
+    ort_name = 'fastest ONNX Runtime'
+    table.summary('float', MODELS, ort_name, float_limit(bench))
+    table.summary('f32', MODELS, ort_name, 1.5)
+    table.summary('int8', INT8_MODELS, ort_name, 1.5)
+    table.worst('worst', ('float', 'f32', 'int8'), 2 * len(MODELS) + len(INT8_MODELS), ort_name, 1.0)
+    best_limit = 2.2 if float_limit(bench) == 3 else 1.5
+    table.summary('best', BEST_MODELS, 'fastest engine', best_limit)
+    table.worst('best-worst', ('best',), len(BEST_MODELS), 'fastest engine', 1.3 if best_limit == 2.2 else 1.0)
+    table.summary('f32-best', BEST_MODELS, 'fastest engine', 1.5)
+    table.worst('f32-best-worst', ('f32-best',), len(BEST_MODELS), 'fastest engine', 1.0)
+    table.worst('bf16-over-f32', ('bf16-over-f32',), len(set(MODELS + BEST_MODELS)), 'the same in f32', 1.0)
 
 
 def bench_floor(bench, work):
@@ -88,9 +134,8 @@ def bench_floor(bench, work):
 
 def add_peak(bench, rate):
     rates = next(p['ops_per_second'] for p in bench.doctor['peaks'] if p['threads'] == THREADS)
-    kind = 'bf16' if rates['bf16'] else 'fp32'
-    name = f'calibrated {kind} peak' + ('' if rates['bf16'] else ' (no bf16 products)')
-    bench.add('model/peak', 'GFLOP/s', rate, rates[kind] / 1e9, name, 0.75, 'min')
+    kind = bench.doctor['facts']['compute_type']
+    bench.add('model/peak', 'GFLOP/s', rate, rates[kind] / 1e9, f'calibrated {kind} peak', 0.75, 'min')
 
 
 def bench_compile(bench, work):

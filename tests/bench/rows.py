@@ -12,11 +12,12 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 SHARED = os.environ.get('VARTML_SHARED', os.path.join(HERE, '..', '..', '..', 'shared'))
 MODELS = ['yolox_nano_416', 'ultraface_rfb_320', 'lightperson', 'selfie_landscape', 'hand_landmark',
           'super_resolution_10', 'mnist_cntk']
+# Those that every engine is held against: mnist is too small to tell engines apart.
+BEST_MODELS = [name for name in MODELS if name != 'mnist_cntk'] + ['nanodet_m_320', 'deimv2_femto_coco', 'yunet_n_320',
+                                                                  'person_reid_0287']
 INT8_MODELS = ['shufflenet_v2_int8']
-# What is computed in, with the models that are.
-NUMERICS = {'float': MODELS, 'f32': MODELS, 'int8': INT8_MODELS}
 PEAK_MODEL = 'super_resolution_10'
-THREADS = 2
+THREADS = int(os.environ.get('VARTML_BENCH_THREADS', 2))
 ROUNDS = 7
 
 
@@ -80,6 +81,27 @@ def ort_libraries():
     if official:
         found.append(('onnxruntime-1.30', official, 'cpu'))
     return found
+
+
+class Mnn:
+    """MNN of the folder VARTML_BENCH_MNN, which has include/MNN, libMNN.so and MNNConvert."""
+
+    def __init__(self, folder, work):
+        self.folder, self.work = folder, work
+        self.program = os.path.join(work, 'mnn_peer')
+        subprocess.run(['g++', '-std=c++20', '-O2', os.path.join(HERE, 'mnn_peer.cpp'), '-o', self.program,
+                        '-I', os.path.join(folder, 'include'), os.path.join(folder, 'libMNN.so'),
+                        '-Wl,-rpath,' + folder], check=True)
+
+    def start(self, onnx):
+        model = os.path.join(self.work, os.path.basename(os.path.dirname(onnx)) + '.mnn')
+        converter = subprocess.run([os.path.join(self.folder, 'MNNConvert'), '-f', 'ONNX', '--modelFile', onnx,
+                                    '--MNNModel', model, '--bizCode', 'bench'], stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT, text=True)
+        if not os.path.exists(model):
+            last = (converter.stdout.strip().split('\n') or [''])[-1]
+            raise RuntimeError(f'MNN does not convert {onnx}: {last}')
+        return Program('MNN', [self.program, model, str(THREADS)])
 
 
 def measure(programs):

@@ -82,7 +82,7 @@ Result<std::shared_ptr<HostMemory>> HostMemory::allocate(size_t size_bytes, Cohe
     if (fd < 0 || ftruncate(fd, size) != 0 ||
         fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0 ||
         !memory->map(memory->data_, MAP_SHARED, fd) ||
-        (fallocate(fd, 0, 0, size) != 0 && errno != EOPNOTSUPP))
+        (fallocate(fd, 0, 0, size) != 0 && errno != EOPNOTSUPP) || !memory->touch(page))
         return no_memory(size_bytes, errno);
     if (coherence == Coherence::noncoherent &&
         !memory->map(memory->device_data_, MAP_PRIVATE | MAP_ANONYMOUS, -1))
@@ -96,6 +96,16 @@ bool HostMemory::map(std::byte*& data, int flags, int fd) {
     void* const address = mmap(nullptr, size_bytes_, PROT_READ | PROT_WRITE, flags, fd, 0);
     if (address == MAP_FAILED) return false;
     data = static_cast<std::byte*>(address);
+    return true;
+}
+
+// Linux clears a page that was only reserved when the CPU first meets it: what a device or another
+// process wrote before, through the exported buffer, would be lost (measured with udmabuf of 6.12).
+bool HostMemory::touch(size_t page_bytes) {
+    if (madvise(data_, size_bytes_, MADV_POPULATE_WRITE) == 0) return true;
+    if (errno != EINVAL) return false;
+    for (size_t at = 0; at < size_bytes_; at += page_bytes)  // before Linux 5.14
+        *static_cast<volatile std::byte*>(data_ + at) = std::byte{0};
     return true;
 }
 

@@ -33,6 +33,7 @@ public:
 private:
     explicit HostMemory(size_t size_bytes) : Memory(nullptr, size_bytes) {}
     bool map(std::byte*& data, int flags, int fd);
+    bool touch(size_t page_bytes);
 
     int fd_ = -1;
     std::byte* device_data_ = nullptr;  // noncoherent memory only

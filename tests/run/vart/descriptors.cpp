@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "lib/run/vart/runner.h"
@@ -103,6 +104,26 @@ TEST_F(Descriptors, OfAllocatedMemoryCanBeWrapped) {
     EXPECT_EQ(run(wrap(in, exported), output), StatusCode::SUCCESS);
     EXPECT_EQ(elements<uint16_t>(output)[7], 99);
     close(exported);
+}
+
+TEST_F(Descriptors, OfAllocatedMemoryAreWrittenByAnotherProcess) {
+    const NpuTensor memory = runner->allocate_npu_tensor(in);
+    const int exported = memory.export_buffer();
+    ASSERT_GE(exported, 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        void* const mapped = mmap(nullptr, 160, PROT_READ | PROT_WRITE, MAP_SHARED, exported, 0);
+        if (mapped == MAP_FAILED) _exit(1);
+        static_cast<uint16_t*>(mapped)[7] = 98;
+        _exit(0);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_EQ(status, 0);
+    close(exported);
+    NpuTensor output = runner->allocate_npu_tensor(out);
+    EXPECT_EQ(run(memory, output), StatusCode::SUCCESS);
+    EXPECT_EQ(elements<uint16_t>(output)[7], 98);
 }
 
 }  // namespace

@@ -162,6 +162,30 @@ std::string number(double value) {
     return g_ascii_formatd(text, sizeof text, "%.9g", value);
 }
 
+// (pixel - mean) * scale / step + zero point, by colour. Without a step the sidecar's numbers make
+// the codes themselves.
+std::optional<std::array<ColourCodes, 3>> codes_of(const vartml::TensorView& view,
+                                                   const vartml::PreprocessOptions& pixels) {
+    const vartml::Quantisation q = view.quantisation.value_or(vartml::Quantisation{});
+    if (view.data_type != DataType::int8 || !(q.scale > 0) || pixels.channels == ChannelOrder::gray)
+        return std::nullopt;
+    std::array<ColourCodes, 3> codes;
+    for (size_t colour = 0; colour < 3; ++colour) {
+        const size_t channel = pixels.channels == ChannelOrder::bgr ? 2 - colour : colour;
+        const double scale = double(pixels.scale[channel]);
+        if (scale == 0) return std::nullopt;
+        codes[colour] = {double(pixels.mean[channel]) - q.zero_point * q.scale / scale,
+                         scale / q.scale};
+    }
+    return codes;
+}
+
+std::string text_of(const ColourCodes& codes) {
+    char mean[G_ASCII_DTOSTR_BUF_SIZE], gain[G_ASCII_DTOSTR_BUF_SIZE];
+    return "(pixel - " + std::string(g_ascii_formatd(mean, sizeof mean, "%.6g", codes.mean)) +
+           ") * " + g_ascii_formatd(gain, sizeof gain, "%.6g", codes.gain);
+}
+
 std::string words_of(const vartml::TensorView& view) {
     return "tensors of " + std::string(vartml::to_string(view.data_type)) + " in " +
            std::string(vartml::to_string(view.layout));
@@ -266,7 +290,10 @@ std::optional<FrameTensor> FrameTensor::create(const Lane& lane, std::string& wh
         result.channels_ = extent->channels;
         result.width_ = extent->width;
         result.height_ = extent->height;
-        if (lane.knows_pixels()) result.order_ = lane.preprocess().channels;
+        if (lane.knows_pixels()) {
+            result.order_ = lane.preprocess().channels;
+            if (extent->channels == 3) result.codes_ = codes_of(input.view, lane.preprocess());
+        }
     }
     GstCaps* tensors = result.tensor_caps();
     const bool named = !gst_caps_is_empty(tensors);
@@ -397,6 +424,48 @@ CapsDifference FrameTensor::compare(const TensorFrame& frame) const {
     return {};
 }
 
+CapsDifference FrameTensor::compare(const std::array<ColourCodes, 3>& codes) const {
+    constexpr double one_code = 1;  // what rounding and values typed by hand may cost
+    constexpr const char* colours[] = {"red", "green", "blue"};
+    for (size_t colour = 0; codes_ && colour < 3; ++colour) {
+        const ColourCodes &have = codes[colour], &want = (*codes_)[colour];
+        for (const double pixel : {0., 255.}) {
+            const double distance =
+                (pixel - have.mean) * have.gain - (pixel - want.mean) * want.gain;
+            if (!(std::abs(distance) <= one_code))
+                return {colours[colour], text_of(have), text_of(want)};
+        }
+    }
+    return {};
+}
+
+namespace {
+
+// "frames … are the tensor that …" for another model.
+void refuse_model(const std::string& frames, const CapsDifference& d, const Settings& settings,
+                  const Lane& lane, Failure& failure) {
+    failure = {{vartml::ErrorCode::unsupported,
+                frames + " for another model: their " + d.field + " is " + d.offered +
+                    ", and model '" + lane.record()->model + "' takes " + d.wanted +
+                    "; program the camera for this one with `vartml camera`, or choose its model"},
+               "infer-camera",
+               "model"};
+    failure.found = d.offered;
+    failure.expected = d.wanted;
+    failure.fix = "vartml camera " + settings.model + " --subdev DEVICE --set";
+}
+
+}  // namespace
+
+bool suits_camera(const Settings& settings, const Lane& lane, const FrameTensor& tensor,
+                  const std::array<ColourCodes, 3>& codes, Failure& failure) {
+    const CapsDifference d = tensor.compare(codes);
+    if (d.field.empty()) return true;
+    refuse_model("frames are the tensor that a camera's pre-processing made", d, settings, lane,
+                 failure);
+    return false;
+}
+
 bool suits_tensor(const Settings& settings, const Lane& lane, const TensorFrame& frame,
                   Failure& failure) {
     const std::string frames =
@@ -425,13 +494,7 @@ bool suits_tensor(const Settings& settings, const Lane& lane, const TensorFrame&
     const auto tensor = FrameTensor::create(lane, why);
     const CapsDifference d = tensor ? tensor->compare(frame) : CapsDifference{"type", "", why};
     if (d.field.empty()) return true;
-    (void)refuse(" for another model: their " + d.field + " is " + d.offered + ", and " + model +
-                     " takes " + d.wanted +
-                     "; program the camera for this one with `vartml camera`, or choose its model",
-                 "model");
-    failure.found = d.offered;
-    failure.expected = d.wanted;
-    failure.fix = "vartml camera " + settings.model + " --subdev DEVICE --set";
+    refuse_model(frames, d, settings, lane, failure);
     return false;
 }
 

@@ -2,6 +2,7 @@
 // Frames that already are the model's input tensor: which formats can be, and how such a frame
 // reaches the device.
 #pragma once
+#include <array>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,6 +16,7 @@
 #include "gst/infer/lane.h"
 #include "gst/infer/settings.h"
 #include "gst/infer/stats.h"
+#include "gst/support/camera_format.h"
 #include "gst/support/decoder_query.h"
 #include "gst/support/error.h"
 #include "gst/support/picture_info.h"
@@ -69,6 +71,8 @@ public:
     GstCaps* caps() const;
     CapsDifference compare(const GstVideoInfo& info) const;
     CapsDifference compare(const TensorFrame& frame) const;
+    // Of codes of red, green and blue. None where the model's own are not known.
+    CapsDifference compare(const std::array<ColourCodes, 3>& codes) const;
 
     struct Result {
         bool failed = false;                                // the frame cannot be mapped
@@ -97,9 +101,16 @@ private:
     RunnerTensor input_;
     uint32_t channels_ = 0, width_ = 0, height_ = 0;
     std::optional<vartml::ChannelOrder> order_;  // where it is no guess
+    // Of red, green and blue, where the values of pixels are no guess and become int8.
+    std::optional<std::array<ColourCodes, 3>> codes_;
     unsigned planes_ = 1;
     size_t row_bytes_ = 0;                 // of one plane of a picture
     std::vector<GstVideoFormat> formats_;  // pictures whose bytes are those of the tensor
 };
+
+// Whether a camera that makes such codes of red, green and blue is set for this lane's model, whose
+// tensor the frames are. False: `failure` is filled.
+bool suits_camera(const Settings& settings, const Lane& lane, const FrameTensor& tensor,
+                  const std::array<ColourCodes, 3>& codes, Failure& failure);
 
 }  // namespace vartml::gst::infer

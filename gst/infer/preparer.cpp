@@ -118,6 +118,12 @@ bool Preparer::make_plan(const std::shared_ptr<Lane>& lane, Failure& failure) {
         }
         if (!d.field.empty()) plan.direct.reset();
     }
+    if (plan.direct) {
+        const auto codes = camera_codes(context_.element);
+        if (codes &&
+            !suits_camera(context_.settings.started(), *lane, *plan.direct, *codes, failure))
+            return false;
+    }
     const RunnerTensor& input = lane->picture_tensor();
     if (!plan.direct && full) {
         auto preprocessor = vartml::Preprocessor::create(plan.format.picture, {}, input.cpu,

@@ -214,6 +214,13 @@ class Scripts(unittest.TestCase):
                     'video/x-raw,format=RGB,width=640,height=360,pixel-aspect-ratio=1/1', '!', 'filesink', f'location={file}')
                 self.assertGreater(changed(file.read_bytes(), tile, boxes[name], height=360), 0.02)
 
+    def test_four_cameras_take_size_rate_encoder_and_duration(self):
+        out = FOLDER / 'small.mp4'
+        # The encoder takes 4:2:0 alone, as most players do.
+        self.script('four-cameras.sh', model('yolox'), *[clip('dog')] * 2,
+                    env=dict(os.environ, OUT=str(out), SIZE='320x240', RATE='5', DURATION='1', ENCODER='openh264enc complexity=low'))
+        self.assertEqual(len(frames(out)), 5 * 320 * 240 * 3)
+
     def test_rtsp_takes_a_stream_and_gives_one_on(self):
         """A server of GStreamer's on loopback is the camera, and takes what the script sends."""
         server = subprocess.Popen([sys.executable, pathlib.Path(__file__).with_name('rtsp_server.py')], stdout=subprocess.PIPE, text=True)

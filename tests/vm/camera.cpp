@@ -12,7 +12,7 @@ namespace {
 
 using namespace vartml::test;
 
-constexpr unsigned num_frames = 6;
+constexpr unsigned num_frames = 4;
 // No two lines and no two frames are equal: a wrong row, plane or frame shows.
 constexpr const char* noise = " extra-controls=c,test_pattern=21";
 

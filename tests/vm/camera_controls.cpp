@@ -1,112 +1,119 @@
 // SPDX-License-Identifier: Apache-2.0
-// Setting controls of a V4L2 device of the kernel as `vartml camera --set` does. vivid has
-// controls, but no pads: those of the kernel's sub-devices are answered here.
+// `vartml camera --set` on a device of the kernel: vivid's controls stand for those of a board's
+// pre-processor (preprocessor.cpp), which the kernel finds by number, checks and keeps.
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <linux/v4l2-subdev.h>
 #include <linux/videodev2.h>
 #include <sys/ioctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstring>
-#include <limits>
+#include <cstdlib>
 #include <map>
 
-#include "lib/tools/camera_plan.h"
+#include "tests/support/temp_dir.h"
 #include "tests/vm/cameras.h"
+#include "tests/vm/preprocessor.h"
 
 namespace {
 
-using namespace vartml;
-using tools::CameraPlan;
+using namespace vartml::test;
 
-// The largest value that a pre-processor's means and scales have does not fit into fewer bits.
-constexpr const char *wide = "Integer 32 Bits", *narrow = "Brightness";
+std::string variable(const char* name) {
+    const char* value = std::getenv(name);
+    return value ? value : "";
+}
+
+struct Finished {
+    int status = -1;
+    std::string out, err;
+};
 
 class CameraControls : public testing::Test {
 protected:
     void SetUp() override {
-        const auto camera = test::find_camera(false);
-        VARTML_NEEDS(camera, "a camera of vivid");
-        path_ = *camera;
-        fd_ = open(path_.c_str(), O_RDWR | O_CLOEXEC);
-        ASSERT_GE(fd_, 0);
+        const auto camera = find_camera_of_every_size();
+        VARTML_NEEDS(camera, "a camera of vivid of every size");
+        device_ = *camera;
+        before_ = values();
+        ASSERT_EQ(before_.size(), std::size(stand_ins)) << "vivid lacks a control";
     }
     void TearDown() override {
-        if (fd_ >= 0) close(fd_);
+        for (const auto& [name, value] : before_)
+            EXPECT_TRUE(set_control(device_, name.c_str(), value)) << name;
     }
-    Result<void> set(const CameraPlan& plan) {
-        return tools::set_camera(plan, path_, [this](unsigned long request, void* data) {
-            if (request != VIDIOC_SUBDEV_G_FMT && request != VIDIOC_SUBDEV_S_FMT)
-                return ioctl(fd_, request, data);
-            auto* format = static_cast<v4l2_subdev_format*>(data);
-            auto& pad = pads_[format->pad];
-            if (request == VIDIOC_SUBDEV_S_FMT) pad = format->format;
-            format->format = pad;
-            return 0;
-        });
+    // vartml camera MODEL --subdev DEVICE --set
+    Finished camera(const std::string& model, bool as_preprocessor = true) const {
+        const TempDir dir;
+        const std::string stand_in = variable("VARTML_VM_PREPROCESSOR");
+        const std::string command = (as_preprocessor ? "LD_PRELOAD='" + stand_in + "' '" : "'") +
+                                    variable("VARTML_PROGRAM") + "' camera '" +
+                                    variable("VARTML_VM_MODELS") + '/' + model + ".rai' --subdev " +
+                                    device_ + " --set >" + (dir / "out") + " 2>" + (dir / "err");
+        const int status = std::system(command.c_str());
+        return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, slurp(dir / "out"),
+                slurp(dir / "err")};
     }
-    // As the kernel has it.
-    int32_t value(const char* name) {
-        v4l2_query_ext_ctrl query{};
-        for (query.id = V4L2_CTRL_FLAG_NEXT_CTRL; ioctl(fd_, VIDIOC_QUERY_EXT_CTRL, &query) == 0;
-             query.id |= V4L2_CTRL_FLAG_NEXT_CTRL) {
-            if (std::strcmp(query.name, name) != 0) continue;
-            v4l2_ext_control control{};
-            control.id = query.id;
-            v4l2_ext_controls request{};
-            request.which = V4L2_CTRL_WHICH_CUR_VAL;
-            request.count = 1;
-            request.controls = &control;
-            EXPECT_EQ(ioctl(fd_, VIDIOC_G_EXT_CTRLS, &request), 0);
-            return control.value;
-        }
-        ADD_FAILURE() << "vivid has no control " << name;
-        return 0;
+    // Of the stand-ins, as the kernel has them.
+    std::map<std::string, int32_t> values() const {
+        std::map<std::string, int32_t> all;
+        for (const StandIn& one : stand_ins)
+            if (const auto value = get_control(device_, one.vivid)) all[one.vivid] = *value;
+        return all;
     }
-    static CameraPlan plan(std::vector<tools::CameraControl> controls) {
-        CameraPlan plan;
-        plan.pads[0] = {"RBG888_1X24", 1920, 1080};
-        plan.pads[1] = {"RGBA8888_1X32", 640, 640};
-        plan.controls = std::move(controls);
-        return plan;
+    std::pair<uint32_t, uint32_t> frame_size() const {
+        v4l2_format format{};
+        format.type = V4L2_BUF_TYPE_VIDEO_CAPTURE;
+        const int fd = open(device_.c_str(), O_RDWR | O_CLOEXEC);
+        EXPECT_EQ(ioctl(fd, VIDIOC_G_FMT, &format), 0);
+        close(fd);
+        return {format.fmt.pix.width, format.fmt.pix.height};
     }
 
-    std::string path_;
-    int fd_ = -1;
-    std::map<uint32_t, v4l2_mbus_framefmt> pads_;
+    std::string device_;
+    std::map<std::string, int32_t> before_;
 };
 
-TEST_F(CameraControls, AreFoundByNameAndSetAtOnce) {
-    const int32_t largest = std::numeric_limits<int32_t>::max();
-    for (const int32_t wanted : {largest, 5 << 23}) {
-        const auto done = set(plan({{wide, wanted}, {narrow, wanted == largest ? 17 : 200}}));
-        ASSERT_TRUE(done) << done.error().message;
-        EXPECT_EQ(value(wide), wanted);
-        EXPECT_EQ(value(narrow), wanted == largest ? 17 : 200);
+// (pixel - mean) * scale in steps of 1/64: 2^23 times the numbers of the model (meson.build).
+TEST_F(CameraControls, AreThoseOfTheModel) {
+    const Finished f = camera("narrow");
+    ASSERT_EQ(f.status, 0) << f.err;
+    const std::map<std::string, int32_t> expected = {
+        {"Integer 32 Bits", 975'427'338},  // mean of green, 116.28
+        {"Brightness", 200},               // of blue
+        {"Contrast", 100},                 // of red
+        {"Saturation", 90},                // scale of green
+        {"Hue", 80},                       // of blue
+        {"Alpha Component", 70},           // of red
+        {"Fill Percentage of Frame", 2}};  // bits before the point
+    EXPECT_EQ(values(), expected);
+    EXPECT_EQ(frame_size(), std::pair(64u, 64u));
+    for (const StandIn& one : stand_ins) {
+        const std::string line = "v4l2-ctl -d " + device_ + " --set-ctrl=" + one.preprocessor +
+                                 "=" + std::to_string(expected.at(one.vivid)) + "\n";
+        EXPECT_NE(f.out.find(line), std::string::npos) << line << f.out;
     }
-    EXPECT_EQ(pads_[1].width, 640u);
 }
 
-TEST_F(CameraControls, StayWhereOneIsMissingOrOutOfRange) {
-    ASSERT_TRUE(set(plan({{wide, 42}, {narrow, 42}})));
-    pads_.clear();
-    struct Row {
-        const char* name;
-        int32_t value;
-        const char* sentence;
-    };
-    for (const Row& row : {Row{narrow, 256, "control 'Brightness' takes 0 to 255"},
-                           Row{"preprocess_param_alpha_1", 1,
-                               "has no control 'preprocess_param_alpha_1', so it is not the "
-                               "sub-device of a pre-processor"}}) {
-        const auto done = set(plan({{wide, 7}, {row.name, row.value}}));
-        ASSERT_FALSE(done) << row.name;
-        EXPECT_NE(done.error().message.find(row.sentence), std::string::npos)
-            << done.error().message;
-        EXPECT_EQ(value(wide), 42);
-        EXPECT_TRUE(pads_.empty());
-    }
+// All or nothing: the first control could be set.
+TEST_F(CameraControls, StayWhereOneIsOutOfRange) {
+    const Finished f = camera("wide");
+    EXPECT_EQ(f.status, 4);
+    EXPECT_NE(f.err.find("control 'preprocess_param_alpha_2' takes 0 to 255, and the model needs"),
+              std::string::npos)
+        << f.err;
+    EXPECT_EQ(f.out, "");
+    EXPECT_EQ(values(), before_);
+}
+
+TEST_F(CameraControls, StayOnADeviceThatIsNoPreprocessor) {
+    const Finished f = camera("narrow", false);
+    EXPECT_EQ(f.status, 4);
+    EXPECT_NE(f.err.find(device_ + ": has no control 'preprocess_param_alpha_1', so it is not the "
+                                   "sub-device of a pre-processor"),
+              std::string::npos)
+        << f.err;
+    EXPECT_EQ(values(), before_);
 }
 
 }  // namespace

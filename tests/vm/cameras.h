@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cameras of the kernel's driver vivid, which needs no hardware; ./dev vm-test has two of them.
+// The cameras of the kernel's driver vivid, which needs no hardware; ./dev vm-test has five of
+// them.
 #pragma once
+#include <cstdint>
 #include <cstdlib>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace vartml::test {
 
@@ -11,6 +14,13 @@ namespace vartml::test {
 std::optional<std::string> find_camera(bool memory_per_plane);
 // One that gives pictures of every size, in one memory each.
 std::optional<std::string> find_camera_of_every_size();
+
+// Those whose pictures have the sizes of a webcam.
+std::vector<std::string> find_webcams();
+
+// A control by its name, as the kernel has it.
+bool set_control(const std::string& device, const char* name, int32_t value);
+std::optional<int32_t> get_control(const std::string& device, const char* name);
 
 // As a plug that is pulled: the device is gone for all who have it open, and back when the last of
 // them closed it. False where it cannot be.

@@ -30,10 +30,10 @@ struct Case {
 };
 
 const Case cases[] = {
-    {"RgbOfAnEmbeddedPreprocess", "dmabuf", plain, "RGB", "picture", 640, 480, "", 0},
-    {"RgbUnderDrmCaps", "dmabuf", drm, "BG24", "picture", 640, 480, "", 0},
-    {"RgbFromTheOfferedPool", "dmabuf-import", plain, "RGB", "picture", 640, 480, "", 0},
-    {"RgbInMemoryOfTheDriver", "mmap", plain, "RGB", "picture", 640, 480, "copy-policy=allow", 1},
+    {"RgbOfAnEmbeddedPreprocess", "dmabuf", plain, "RGB", "picture", 320, 180, "", 0},
+    {"RgbUnderDrmCaps", "dmabuf", drm, "BG24", "picture", 320, 180, "", 0},
+    {"RgbFromTheOfferedPool", "dmabuf-import", plain, "RGB", "picture", 320, 180, "", 0},
+    {"RgbInMemoryOfTheDriver", "mmap", plain, "RGB", "picture", 320, 180, "copy-policy=allow", 1},
     {"BlocksOfFour", "dmabuf", plain, "RGBx", "codes", 320, 180, "input-is-tensor=yes", 0},
     {"BlocksOfFourUnderDrmCaps", "dmabuf", drm, "XB24", "codes", 320, 180, "input-is-tensor=yes",
      0},

@@ -81,8 +81,9 @@ std::vector<guint8> tensor_of(GstBuffer* buffer) {
 }  // namespace
 
 Pipeline::Pipeline(const std::string& source, const std::string& infer) {
-    const std::string line = source + " ! vartmlinfer name=infer on-late=block " + infer +
-                             " ! fakesink name=sink sync=false signal-handoffs=true";
+    // An emulated processor may stand still for longer than a run takes on any device.
+    const std::string line = source + " ! vartmlinfer name=infer on-late=block run-timeout=60000 " +
+                             infer + " ! fakesink name=sink sync=false signal-handoffs=true";
     GError* error = nullptr;
     pipeline_ = gst_parse_launch(line.c_str(), &error);
     if (error) throw std::runtime_error(line + ": " + error->message);

@@ -182,6 +182,26 @@ void lost_metadata(Examination& e, const Pipeline& pipeline) {
     }
 }
 
+// A camera that fills the dma-bufs of the element behind it, which this user cannot make: v4l2src
+// says only that it has no memory.
+void imports(Examination& e, const Pipeline& pipeline) {
+    const std::string heap = e.request.surroundings.dev_folder + "/dma_heap/system";
+    const std::string& udmabuf = e.request.surroundings.udmabuf;
+    for (const std::string& path : {udmabuf, heap})
+        if (::access(path.c_str(), R_OK | W_OK) == 0) return;
+    for (const Element& element : pipeline.elements) {
+        const auto mode = element.properties.find("io-mode");
+        if (element.factory != "v4l2src" || mode == element.properties.end() ||
+            mode->second != "dmabuf-import")
+            continue;
+        if (const Element* reader = first(pipeline.behind(element.name), starts_inference))
+            e.problem(quoted_name(element) + " fills dma-bufs of " + reader->factory +
+                          ", and this user may use neither " + udmabuf + " nor " + heap +
+                          " to make them; those of the camera's driver need no such rights",
+                      pipeline.launch_text(element, {{"io-mode", "dmabuf"}}), "no-dma-buf");
+    }
+}
+
 bool scales(const Element& e) {
     return e.classification.find("Scaler") != std::string::npos;
 }
@@ -305,7 +325,7 @@ void trial(Examination& e, const Pipeline& pipeline) {
 }
 
 constexpr void (*rules[])(Examination&, const Pipeline&) = {
-    faults, sources, lost_metadata, inference_missing, messages, queues, trial, borders,
+    faults, sources, imports, lost_metadata, inference_missing, messages, queues, trial, borders,
 };
 
 }  // namespace

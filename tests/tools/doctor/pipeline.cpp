@@ -120,6 +120,22 @@ const Case cases[] = {
      "problem",
      "/dev/nowhere",
      "v4l2src device="},
+    {"a camera that fills dma bufs which nobody can make",
+     "v4l2src device=/dev/null io-mode=dmabuf-import",
+     {element("c", "v4l2src", "Source/Video", {"infer"},
+              {{"device", "/dev/null"}, {"io-mode", "dmabuf-import"}}),
+      infer("decode"), decode("sink"), sink()},
+     "problem",
+     "v4l2src 'c' fills dma-bufs of vartmlinfer, and this user may use neither",
+     "v4l2src device=/dev/null io-mode=dmabuf"},
+    {"a camera that gives dma bufs of its own",
+     "v4l2src io-mode=dmabuf",
+     {element("c", "v4l2src", "Source/Video", {"infer"},
+              {{"device", "/dev/null"}, {"io-mode", "dmabuf"}}),
+      infer("decode"), decode("sink"), sink()},
+     "ok",
+     "4 elements",
+     ""},
     {"a crop between inference and decoding",
      "videocrop left=8 model=",
      {source("infer"), infer("crop"),
@@ -212,6 +228,8 @@ protected:
         Request request;
         request.pipeline = *c.line ? c.line : "fakesrc";
         request.surroundings.cache_folder = dir_ / "cache";
+        request.surroundings.udmabuf = dir_ / "nowhere";
+        request.surroundings.dev_folder = dir_ / "dev";
         request.surroundings.gst_inspect = dir_ / "nowhere";
         request.surroundings.compiler = "/bin/true";
         request.surroundings.pipeline_program = dir_ / "child";

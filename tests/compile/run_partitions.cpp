@@ -380,7 +380,8 @@ TEST(Partitions, MayBeTheCpuAlone) {
     m.input("x", {1, 2, 4, 4})
         .weights("w", {3, 2, 3, 3})
         .node("Conv", {"x", "w"}, {"a"}, {{"pads", Ints{1, 1, 1, 1}}})
-        .node("Relu", {"a"}, {"y"})
+        .node("Relu", {"a"}, {"b"})
+        .node("Add", {"a", "b"}, {"y"})
         .output("y");
     CompileRequest request;
     Running npu(m, request);
@@ -393,7 +394,7 @@ TEST(Partitions, MayBeTheCpuAlone) {
     ASSERT_EQ(npu.run(), StatusCode::SUCCESS);
     ASSERT_EQ(cpu.run(), StatusCode::SUCCESS);
     for (size_t i = 0; i < 48; ++i)
-        EXPECT_NEAR(npu.output<float>()[i], cpu.output<float>()[i], 0.02) << i;
+        EXPECT_NEAR(npu.output<float>()[i], cpu.output<float>()[i], 0.04) << i;
 }
 
 // 13 of 7 elements: no float is that ratio, and some of the positions are whole numbers.

@@ -41,6 +41,7 @@ TEST_F(Compile, WritesDirectoryAndArchiveIntoTheCache) {
     EXPECT_EQ(model->inputs[0].name, "images");
     EXPECT_EQ(model->inputs[0].hw->layout, Layout::HCWNC4);
     ASSERT_TRUE(artifact::read(dir_ / "vartml-cache/shelf/shelf.rai"));
+    EXPECT_TRUE(fs::exists(dir_ / "vartml-cache/shelf/connectivity_metadata.json"));
     const std::string summary =
         test::slurp(dir_ / "vartml-cache/shelf/final-vaiml-pass-summary.txt");
     EXPECT_NE(summary.find("\nModel: shelf.onnx\n"), std::string::npos);
@@ -255,6 +256,23 @@ TEST_F(Compile, TakesAConfigurationAndLetsOptionsWin) {
     EXPECT_FALSE(fs::exists(dir_ / "vartml-cache/shelf/shelf.rai"));
     EXPECT_EQ(artifact::read(dir_ / "bf16.rai")->partitions[0].inputs[0].hw->data_type,
               DataType::bf16);
+}
+
+TEST_F(Compile, MakesAModelThatRunsOfEitherCompilationWhereTheNpuTakesAll) {
+    std::ofstream(dir_ / "c.json") << standard_config(R"("device": "softnpu")");
+    ASSERT_EQ(run("shelf.onnx -o standard.rai --config c.json").status, 0);
+    ASSERT_EQ(run("shelf.onnx -o parts.rai").status, 0);
+    for (const char* name : {"standard", "parts"}) {
+        const std::string words = std::string(name) + ".rai -n 1 --save-outputs " + name;
+        EXPECT_EQ(std::system(("cd '" + dir_.path() + "' && mkdir " + name + " && '" + program_ +
+                               "' run " + words + " >out.txt 2>&1")
+                                  .c_str()),
+                  0)
+            << test::slurp(dir_ / "out.txt");
+    }
+    const std::string scores = test::slurp(dir_ / "standard/output_0.npy");
+    EXPECT_GT(scores.size(), 8 * sizeof(float));
+    EXPECT_EQ(scores, test::slurp(dir_ / "parts/output_0.npy"));
 }
 
 TEST_F(Compile, RefusesABadConfigurationWithAllItsFaults) {

@@ -121,6 +121,12 @@ def collects_whatever_the_start(folder):
     check(len(found) == 2 and found[0][1] >= 5, f'start delay: {found}')
 
 
+def writes_into_the_current_folder(folder):
+    current = fresh(folder, 'current')
+    expect(0, 'InferenceCnt 1 ', 'run', '../m70.rai', '--aic-profiling-type=raw_device_stats', '-n', '1', folder=current)
+    check(buffers(folder, 'current') == [(0, 5)], f'without --aic-profiling-out-dir: {files(folder, "current")}')
+
+
 def collects_each_activation(folder):
     fresh(folder, 'two')
     expect(0, 'InferenceCnt 8 ', 'run', 'm70.rai', RAW, '-a', '2', '--num-iter=4', '--profiling-num-samples=2',
@@ -257,7 +263,8 @@ def main():
     with tempfile.TemporaryDirectory(prefix='vartml-run-') as folder:
         for level in 40, 70:
             expect(0, 'model: ', 'compile', MODEL, '-o', f'm{level}.rai', f'--stats-level={level}', folder=folder)
-        for part in (refuses_wrong_options, collects_whatever_the_start, collects_each_activation, always_has_a_sample,
+        for part in (refuses_wrong_options, collects_whatever_the_start, writes_into_the_current_folder,
+                     collects_each_activation, always_has_a_sample,
                      has_no_sample_without_a_level, opens_no_more_files_than_it_may, says_what_it_writes,
                      keeps_to_the_level, makes_reports_of_its_own, leaves_nothing_half_written, writes_figures_as_json,
                      finds_what_recording_costs):

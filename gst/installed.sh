@@ -8,5 +8,5 @@ if [ "$(id -u)" = 0 ] && command -v ldconfig >/dev/null; then ldconfig; fi
 if [ "$1" != "$2" ]; then
     echo "GStreamer looks for plugins in $2, these are in $1:"
     echo "    export GST_PLUGIN_PATH=$1"
-    echo "or set up with --prefix=/usr --libdir=$(dirname "$2"), and they are found without it."
+    echo "or set up with -Dplugins_dir=$2, and they are found without it."
 fi

@@ -37,13 +37,15 @@ class Installed(unittest.TestCase):
         assert status == 0, text
         cls.prefix = os.path.join(cls.folder, 'usr', 'local')
         cls.compiler = os.path.join(cls.prefix, 'bin', 'vartml')
-        cls.plugins = cls.below('gstreamer-1.0')
+        status, own = run(['pkg-config', '--variable=pluginsdir', 'gstreamer-1.0'])
+        assert status == 0, own
+        cls.plugins = cls.folder + own.strip()
         pkgconfig = cls.below('pkgconfig')
         for name in os.listdir(pkgconfig):  # as if it had been installed there without DESTDIR
             with open(os.path.join(pkgconfig, name), encoding='utf-8') as f:
                 text = f.read()
             with open(os.path.join(pkgconfig, name), 'w', encoding='utf-8') as f:
-                f.write(text.replace('prefix=/usr/local', 'prefix=' + cls.prefix))
+                f.write(text.replace('prefix=/usr/local', 'prefix=' + cls.prefix).replace(own.strip(), cls.plugins))
         cls.env = {'PATH': os.environ['PATH'], 'HOME': cls.folder, 'XDG_CACHE_HOME': os.path.join(cls.folder, 'cache'),
                    'GST_REGISTRY': os.path.join(cls.folder, 'registry.bin'), 'GST_PLUGIN_PATH': cls.plugins,
                    'PKG_CONFIG_PATH': pkgconfig, 'VARTML_COMPILER': cls.compiler}
@@ -90,6 +92,9 @@ class Installed(unittest.TestCase):
             self.assertIn(self.plugins, text)
             self.assertRegex(text, r'Origin URL +(file|https?)://')
 
+    def test_plugins_lie_where_gstreamer_looks(self):
+        self.assertEqual(sorted(os.listdir(self.plugins)), ['libgstvartml.so', 'libgstvartmlextra.so'])
+
     def test_what_remains_to_be_done_is_said(self):
         script = os.path.join(SOURCE, 'gst', 'installed.sh')
         env = {'PATH': self.folder}  # no ldconfig: this system is not changed
@@ -103,22 +108,43 @@ class Installed(unittest.TestCase):
         self.assertEqual(run([sh, script, '/here', '/there'], env={**env, 'DESTDIR': '/package'}), (0, ''))
 
     def test_applications_build_with_the_lines_of_their_page(self):
-        cases = [('g++', 'infer-sync', 'infer'), ('gcc', 'read-metadata', 'read-metadata')]
+        self.vendors_package()
+        # the line's first word, what of it is written otherwise, folder, program
+        cases = [('g++', '', 'infer-sync', 'infer'), ('g++', 'vart-ml', 'infer-async', 'infer'),
+                 ('gcc', '', 'read-metadata', 'read-metadata')]
         model = os.path.join(self.folder, 'app.rai')
         status, text = run([self.compiler, 'compile', MODEL, '-o', model], env=self.env)
         self.assertEqual(status, 0, text)
-        for word, app, program in cases:
+        for word, package, app, program in cases:
             lines = lines_that_begin(word)
             self.assertEqual(len(lines), 1)
+            line = lines[0]
+            if package:
+                line = line.replace('--libs vartml)', f'--libs {package})')
+                self.assertIn(package, line)
             work = os.path.join(self.folder, app)
             shutil.copytree(os.path.join(APPS, app), work)
-            status, text = run(['sh', '-ec', lines[0]], cwd=work, env=self.env)
+            status, text = run(['sh', '-ec', line], cwd=work, env=self.env)
             self.assertEqual(status, 0, text)
             env = self.env
             if word == 'g++':  # ldconfig, which an installation runs, knows no folder of a test
-                env = {**env, 'LD_LIBRARY_PATH': os.path.dirname(self.plugins)}
+                env = {**env, 'LD_LIBRARY_PATH': os.path.dirname(self.env['PKG_CONFIG_PATH'])}
             status, text = run([os.path.join(work, program), model], env=env)
             self.assertEqual(status, 0, text)
+
+    def vendors_package(self):
+        """The file for pkg-config that -Dcompat_pc=true installs beside the other; the rest is the same."""
+        build = os.path.join(self.folder, 'compat')
+        pkgconfig = self.env['PKG_CONFIG_PATH']
+        libdir = os.path.relpath(os.path.dirname(pkgconfig), self.prefix)
+        status, text = run(['meson', 'setup', build, SOURCE, '--prefix', self.prefix, '--libdir', libdir, '-Dcompat_pc=true',
+                            *(f'-D{part}=disabled' for part in ('gst', 'mqtt', 'tests', 'tools', 'xrt'))])
+        self.assertEqual(status, 0, text)
+        status, text = run(['meson', 'introspect', build, '--install-plan'])
+        self.assertEqual(status, 0, text)
+        file = os.path.join(build, 'meson-private', 'vart-ml.pc')
+        self.assertIn(file, text)
+        shutil.copy(file, pkgconfig)
 
 
 if __name__ == '__main__':

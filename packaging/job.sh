@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+# The job `./dev package`, which ./dev reads: the Debian packages of this machine's architecture and an image, in out/packages. They are
+# built from the files that git knows, at one path and with the date of the changelog, so that the bytes are the same anywhere.
+
+PACKAGES_OUT=$PROJECT/out/packages
+# Beside what debian/control asks for. The library is that of the -dev package that is unpacked, not installed.
+PACKAGING_TOOLS=(appstream build-essential ccache lintian libgstreamer-plugins-bad1.0-0 umoci)
+# Of ours in the image, and what decodes, encodes and starts pipelines.
+IMAGE_PACKAGES=(libvartml1 libvartml-runtime1 vartml gstreamer1.0-vartml vartml-demo)
+IMAGE_INCLUDES=gstreamer1.0-tools,gstreamer1.0-plugins-good,gstreamer1.0-plugins-bad,gstreamer1.0-plugins-ugly,gstreamer1.0-libav
+
+run_package() {
+    local test=
+    case "$*" in
+        '') ;;
+        --test) test=1 ;;
+        *) die "package: '$*' is unknown; the only option is --test" ;;
+    esac
+    [ -z "${VARTML_DEV_INSIDE:-}" ] || die "package: makes a root of its own; run it outside of ./dev shell"
+    local ROOT needs
+    mapfile -t needs < <(build_depends)
+    ensure_root "${needs[@]}" "${PACKAGING_TOOLS[@]}"
+    build_packages "$PACKAGES_OUT"
+    [ -z "$test" ] || test_packages
+    long_step "making the image" build_image
+    [ -z "$test" ] || try_image
+    (cd "$PACKAGES_OUT" && ls -sh1 --hide='*-dbgsym_*' | grep -E '[.](deb|tar)$')
+}
+
+build_depends() {
+    sed -n '/^Build-Depends:/,/^$/{s/^Build-Depends://; s/ *(.*//; s/[, ]//g; /./p}' "$PROJECT/packaging/debian/control" |
+        sed "s/^debhelper-compat$/debhelper/; /^$UNPACKED$/d"
+}
+
+changelog_date() { date -d "$(sed -n 's/^ -- .*>  //p' "$PROJECT/packaging/debian/changelog" | head -n 1)" +%s; }
+
+in_package_root() { # folder that is /mnt/build, command...
+    local work=$1
+    shift
+    mkdir -p "$CACHE/ccache"
+    bwrap --ro-bind "$ROOT" / --proc /proc --dev /dev --perms 1777 --tmpfs /dev/shm --perms 1777 --tmpfs /tmp --tmpfs /mnt \
+        --bind "$work" /mnt/build --bind "$CACHE/ccache" /mnt/ccache --unshare-pid --unshare-net --die-with-parent \
+        --chdir /mnt/build --setenv PATH /usr/lib/ccache:/usr/sbin:/usr/bin:/sbin:/bin -- \
+        env LANG=C.UTF-8 LC_ALL=C.UTF-8 CCACHE_DIR=/mnt/ccache "$@"
+}
+
+build_packages() { # folder
+    local out=$1 work=$1.tmp
+    rm -rf "$work"
+    mkdir -p "$work/source"
+    git -C "$PROJECT" ls-files -z |
+        tar -c -C "$PROJECT" --null -T - --mtime="@$(changelog_date)" --mode='u+rwX,go+rX,go-w' | tar -xp -C "$work/source"
+    mv "$work/source/packaging/debian" "$work/source/debian"
+    git -C "$PROJECT" describe --always --dirty --abbrev=40 --exclude='*' >"$work/source/debian/commit"
+    touch -d "@$(changelog_date)" "$work/source/debian/commit"
+    long_step "building the packages" in_package_root "$work" sh -ec \
+        'cd source; DEB_BUILD_OPTIONS="nocheck parallel=$(nproc)" dpkg-buildpackage --build=full --no-check-builddeps --no-sign'
+    rm -rf "$work/source"
+    rm -rf "$out"
+    mv "$work" "$out"
+}
+
+test_packages() {
+    say "lintian:"
+    in_package_root "$PACKAGES_OUT" sh -ec 'lintian --allow-root --fail-on error,warning --info --tag-display-limit 0 *.changes' ||
+        die "package: lintian is not content"
+    build_again
+    try_packages
+}
+
+# The same bytes, or what is released is not what was reviewed.
+build_again() {
+    local again=$PACKAGES_OUT.again file
+    build_packages "$again"
+    for file in "$again"/*.deb "$again"/*.dsc "$again"/*.tar.xz; do
+        cmp "$file" "$PACKAGES_OUT/${file##*/}" || die "package: two builds differ; both are kept, $again is the second"
+    done
+    rm -rf "$again"
+    say "two builds: equal bytes"
+}
+
+# Runs mmdebstrap for a root that has the packages in /try; what apt gets is kept for the next time.
+new_root() { # format, file, options of mmdebstrap...
+    local format=$1 file=$2 kept=$CACHE/archives mode=root sources
+    shift 2
+    [ "$(id -u)" = 0 ] || mode=unshare
+    mapfile -t sources < <(root_sources)
+    mkdir -p "$kept"
+    SOURCE_DATE_EPOCH=$(changelog_date) mmdebstrap --quiet --mode=$mode --variant=apt --format="$format" \
+        --aptopt='Acquire::Check-Valid-Until "false"' --dpkgopt=force-unsafe-io --skip=download/empty,essential/unlink \
+        --setup-hook='mkdir -p "$1/var/cache/apt/archives"' \
+        --setup-hook="sync-in $(printf %q "$kept") /var/cache/apt/archives" \
+        --customize-hook='mkdir "$1/try"' --customize-hook="sync-in $(printf %q "$PACKAGES_OUT") /try" \
+        "$@" --customize-hook="sync-out /var/cache/apt/archives $(printf %q "$kept")" \
+        --customize-hook='test ! -e "$1/try/failed" && rm -r "$1/try"' \
+        $SUITE "$file" "${sources[@]}"
+}
+
+# Everything that is done in it is in try.sh.
+try_packages() {
+    cp "$PROJECT/packaging/try.sh" "$PROJECT/pipelines/models/qrfinder/qrfinder.onnx" "$PACKAGES_OUT/"
+    local status=0
+    new_root null /dev/null --customize-hook='chroot "$1" bash /try/try.sh || touch "$1/try/failed"' || status=1
+    rm "$PACKAGES_OUT/try.sh" "$PACKAGES_OUT/qrfinder.onnx"
+    [ $status = 0 ] || die "package: the test in a new root failed; the last line of 'package test' says where"
+}
+
+build_image() {
+    local version architecture name
+    version=$(sed -n '1s/.*(\(.*\)).*/\1/p' "$PROJECT/packaging/debian/changelog")
+    architecture=$(dpkg --print-architecture 2>/dev/null || in_package_root "$PACKAGES_OUT" dpkg --print-architecture)
+    name=gst-vartml_${version}_$architecture.oci.tar
+    new_root tar "$PACKAGES_OUT/root.tar" --include=$IMAGE_INCLUDES \
+        --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-include=/usr/share/doc/*/copyright' \
+        --dpkgopt='path-exclude=/usr/share/locale/*' --dpkgopt='path-exclude=/usr/share/man/*' \
+        --customize-hook="chroot \"\$1\" sh -ec 'cd /try; mkdir /work
+            DEBIAN_FRONTEND=noninteractive apt-get -qq --no-install-recommends install $(printf './%s_*.deb ' "${IMAGE_PACKAGES[@]}")'"
+    cp "$PROJECT/packaging/oci.py" "$PACKAGES_OUT/"
+    in_package_root "$PACKAGES_OUT" python3 oci.py root.tar "$name" "gst-vartml:$version" "$architecture" "$(changelog_date)"
+    rm "$PACKAGES_OUT/root.tar" "$PACKAGES_OUT/oci.py"
+}
+
+# Unpacked by a program that is not ours, then run as a container does, as a user that the image does not know.
+try_image() {
+    local work=$PACKAGES_OUT/image line settings=()
+    rm -rf "$work"
+    mkdir -p "$work/layout" "$work/own"
+    tar -x -C "$work/layout" -f "$PACKAGES_OUT"/*.oci.tar
+    in_package_root "$work" sh -ec 'umoci unpack --rootless --image "layout:$(umoci ls --layout layout)" bundle
+        python3 -c "import json; print(*json.load(open(\"bundle/config.json\"))[\"process\"][\"env\"], sep=\"\n\")"' >"$work/settings" ||
+        die "package: umoci does not unpack the image"
+    while IFS= read -r line; do
+        case $line in *=*) settings+=("$line") ;; esac
+    done <"$work/settings"
+    chmod 777 "$work/own"
+    bwrap --ro-bind "$work/bundle/rootfs" / --proc /proc --dev /dev --tmpfs /tmp --bind "$work/own" /work --chdir /work \
+        --unshare-user --uid 1234 --gid 1234 --unshare-pid --unshare-net --die-with-parent -- env -i "${settings[@]}" sh -ec '
+            vartml-demo --seconds 1 --out out
+            model=/usr/share/vartml/models/qrfinder.onnx
+            vartml detect $model out/scene.mp4 --frames 5 -o found.mp4
+            gst-launch-1.0 -q filesrc location=out/scene.mp4 ! decodebin ! videoconvert ! vartmlinfer model=$model ! \
+                vartmldecode ! vartmloverlay ! videoconvert ! jpegenc ! multifilesink location=%d.jpg max-files=3
+            ls -s found.mp4 *.jpg' || die "package: the image does not run"
+    rm -rf "$work"
+    say "image test: passed"
+}

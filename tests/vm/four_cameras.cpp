@@ -44,14 +44,14 @@ std::string variable(const char* name) {
     return value ? value : "";
 }
 
-// From root to a user in the group of the cameras. The user reads every file: who cloned the project
-// may have done so for his eyes alone (umask 077), and the guest cannot change that.
+// From root to a user in the group of the cameras. The user reads every file: who cloned the
+// project may have done so for his eyes alone (umask 077), and the guest cannot change that.
 bool become_user() {
     __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
     __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3] = {};
     sets[0].effective = sets[0].permitted = sets[0].inheritable = 1u << CAP_DAC_READ_SEARCH;
-    return setgroups(1, &video_group) == 0 && prctl(PR_SET_KEEPCAPS, 1) == 0 &&
-           setgid(user) == 0 && setuid(user) == 0 && syscall(SYS_capset, &header, sets) == 0 &&
+    return setgroups(1, &video_group) == 0 && prctl(PR_SET_KEEPCAPS, 1) == 0 && setgid(user) == 0 &&
+           setuid(user) == 0 && syscall(SYS_capset, &header, sets) == 0 &&
            prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_DAC_READ_SEARCH, 0, 0) == 0;
 }
 

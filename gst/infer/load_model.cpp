@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gst/infer/load_model.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -39,7 +40,8 @@ bool check_path(const Settings& settings, Failure& failure) {
                     "model");
     }
     const int mode = is_directory(path) ? R_OK | X_OK : R_OK;
-    if (access(path.c_str(), mode) == 0) return true;
+    // With the rights that opening it will have: a service may have more than its user.
+    if (faccessat(AT_FDCWD, path.c_str(), mode, AT_EACCESS) == 0) return true;
     const int reason = errno;
     const std::string sentence = "model '" + path + "': " + std::strerror(reason);
     if (reason == ENOENT || reason == ENOTDIR) {

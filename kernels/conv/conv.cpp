@@ -75,6 +75,9 @@ void conv(const ConvShape& shape, const AnySrcPicture& src, const std::byte* pac
     else if (method == ConvMethod::code_quads)
         conv_quads(shape, {static_cast<const uint8_t*>(src.data), src.row, src.pixel}, packed,
                    epilogue, dst, first, last);
+    else if (shape.source == Element::bf16)
+        conv_depthwise(shape, {static_cast<const bf16*>(src.data), src.row, src.pixel}, floats,
+                       epilogue, residual, dst, first, last);
     else
         conv_direct(shape, {static_cast<const float*>(src.data), src.row, src.pixel}, floats,
                     epilogue, residual, dst, first, last);

@@ -7,6 +7,8 @@
 // after foreach_target.h
 #include <hwy/highway.h>
 
+#include <type_traits>
+
 #include "kernels/conv/direct.h"
 #include "kernels/conv/tiles-inl.h"
 
@@ -72,17 +74,17 @@ void pack(const ConvShape& s, const float* weights, const float* bias, float* pa
 
 // ---- lines ------------------------------------------------------------------------------------
 
-// `whole_rows`: the line runs along a row and its taps are whole kernel rows.
-void run_line(const ConvShape& s, const Line& line, const Taps& taps, const float* packed,
-              const Epilogue& epilogue, bool whole_rows) {
-    if (line.pixels == 0) return;
-    const Finish f = make_finish(s, epilogue, line.residual != nullptr);
-    const RowTiles* const rows = whole_rows ? find_row_tiles(s) : nullptr;
-    if (s.depthwise) {
-        cover(rows ? rows->depthwise : std::span<const Size>(depthwise_sizes<0, 1>), line, 0,
-              line.pixels, taps, make_block(s, packed, 0), f);
-        return;
-    }
+template <typename T>
+std::span<const Size<T>> depthwise_tiles(const RowTiles* rows) {
+    if (!rows) return depthwise_sizes<T, 0, 1>;
+    if constexpr (std::is_same_v<T, float>)
+        return rows->depthwise;
+    else
+        return rows->depthwise_bf16;
+}
+
+void run_filters(const ConvShape& s, const Line<float>& line, const Taps& taps, const float* packed,
+                 const Finish& f, const RowTiles* rows) {
     const size_t lanes = hn::Lanes(FloatTag()), width = block_width(s);
     // Pieces whose input stays in the first-level cache while the blocks of channels go over it.
     constexpr size_t l1_floats = 6144, least = 24;
@@ -100,8 +102,21 @@ void run_line(const ConvShape& s, const Line& line, const Taps& taps, const floa
     }
 }
 
+// `whole_rows`: the line runs along a row and its taps are whole kernel rows.
+template <typename T>
+void run_line(const ConvShape& s, const Line<T>& line, const Taps& taps, const float* packed,
+              const Epilogue& epilogue, bool whole_rows) {
+    if (line.pixels == 0) return;
+    const Finish f = make_finish(s, epilogue, line.residual != nullptr);
+    const RowTiles* const rows = whole_rows ? find_row_tiles(s) : nullptr;
+    if constexpr (std::is_same_v<T, float>)
+        if (!s.depthwise) return run_filters(s, line, taps, packed, f, rows);
+    cover(depthwise_tiles<T>(rows), line, 0, line.pixels, taps, make_block(s, packed, 0), f);
+}
+
 // Kernel rows [y0, y1) and columns [x0, x1).
-Taps make_taps(const ConvShape& s, const SrcPicture& src, size_t y0, size_t y1, size_t x0,
+template <typename T>
+Taps make_taps(const ConvShape& s, const PictureOf<const T>& src, size_t y0, size_t y1, size_t x0,
                size_t x1) {
     Taps taps;
     const size_t row = s.kernel_width * (s.depthwise ? 1 : s.in_channels);
@@ -130,8 +145,10 @@ Range valid(int64_t start, size_t size, size_t dilation, size_t extent) {
     return r;
 }
 
-void rows(const ConvShape& s, const SrcPicture& src, const float* packed, const Epilogue& epilogue,
-          const AnySrcPicture& residual, const AnyDstPicture& dst, size_t first, size_t last) {
+template <typename T>
+void rows_of(const ConvShape& s, const PictureOf<const T>& src, const float* packed,
+             const Epilogue& epilogue, const AnySrcPicture& residual, const AnyDstPicture& dst,
+             size_t first, size_t last) {
     const ByteRows out = byte_rows(dst, s.result), add = byte_rows(residual, s.source);
     const bool point = s.kernel_height * s.kernel_width == 1 &&
                        s.stride_height * s.stride_width == 1 && s.pad_top == 0 && s.pad_left == 0;
@@ -139,19 +156,19 @@ void rows(const ConvShape& s, const SrcPicture& src, const float* packed, const 
                       dst.row == dst.pixel * s.out_width &&
                       (!residual.data || residual.row == residual.pixel * s.out_width);
     if (flat) {
-        const Line line{src.data + first * src.row,
-                        src.pixel,
-                        out.at(static_cast<int64_t>(first), 0),
-                        out.pixel,
-                        add.at(static_cast<int64_t>(first), 0),
-                        add.pixel,
-                        static_cast<size_t>(last - first) * s.out_width};
+        const Line<T> line{src.data + first * src.row,
+                           src.pixel,
+                           out.at(static_cast<int64_t>(first), 0),
+                           out.pixel,
+                           add.at(static_cast<int64_t>(first), 0),
+                           add.pixel,
+                           static_cast<size_t>(last - first) * s.out_width};
         return run_line(s, line, make_taps(s, src, 0, 1, 0, 1), packed, epilogue, false);
     }
     const Range all_x{0, s.kernel_width};
     const auto line_at = [&](int64_t y, int64_t x, size_t pixels, bool down) {
         const int64_t iy = y * s.stride_height - s.pad_top, ix = x * s.stride_width - s.pad_left;
-        return Line{
+        return Line<T>{
             src.data + iy * static_cast<int64_t>(src.row) + ix * static_cast<int64_t>(src.pixel),
             down ? s.stride_height * src.row : s.stride_width * src.pixel,
             out.at(y, x),
@@ -193,6 +210,16 @@ void rows(const ConvShape& s, const SrcPicture& src, const float* packed, const 
     }
 }
 
+void rows(const ConvShape& s, const SrcPicture& src, const float* packed, const Epilogue& epilogue,
+          const AnySrcPicture& residual, const AnyDstPicture& dst, size_t first, size_t last) {
+    rows_of(s, src, packed, epilogue, residual, dst, first, last);
+}
+void bf16_rows(const ConvShape& s, const Bf16Picture& src, const float* packed,
+               const Epilogue& epilogue, const AnySrcPicture& residual, const AnyDstPicture& dst,
+               size_t first, size_t last) {
+    rows_of(s, src, packed, epilogue, residual, dst, first, last);
+}
+
 }  // namespace vartml::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -200,6 +227,7 @@ HWY_AFTER_NAMESPACE();
 namespace vartml::kernels {
 namespace {
 HWY_EXPORT(rows);
+HWY_EXPORT(bf16_rows);
 HWY_EXPORT(packed_size);
 HWY_EXPORT(pack);
 }  // namespace
@@ -216,6 +244,13 @@ void conv_direct(const ConvShape& shape, const SrcPicture& src, const float* pac
                  const Epilogue& epilogue, const AnySrcPicture& residual, const AnyDstPicture& dst,
                  size_t first, size_t last) {
     HWY_DYNAMIC_DISPATCH(rows)(shape, src, packed, epilogue, residual, dst, first, last);
+}
+
+void conv_depthwise(const ConvShape& shape, const Bf16Picture& src, const float* packed,
+                    const Epilogue& epilogue, const AnySrcPicture& residual,
+                    const AnyDstPicture& dst, size_t first, size_t last) {
+    HWY_DYNAMIC_DISPATCH(bf16_rows)
+    (shape, src, packed, epilogue, residual, dst, first, last);
 }
 
 }  // namespace vartml::kernels

@@ -2,6 +2,7 @@
 #include "kernels/conv/padded.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
@@ -20,21 +21,17 @@ size_t reach(size_t outputs, size_t stride, size_t kernel, size_t dilation) {
     return (outputs - 1) * stride + (kernel - 1) * dilation + 1;
 }
 
-// The copy: pixels dense, but three channels of fp32 have the place of four, as in the layouts of
-// devices.
+// The copy: pixels dense, but three channels have the place of four.
 Element copy_element(const ConvShape& s) {
     const ConvMethod method = conv_method(s);
     if (method == ConvMethod::bf16_pairs) return Element::bf16;
     return method == ConvMethod::code_quads ? Element::u8 : Element::f32;
 }
-size_t copy_pixel(const ConvShape& s) {
-    return s.in_channels == 3 && copy_element(s) == Element::f32 ? 4 : s.in_channels;
-}
 size_t copy_width(const ConvShape& s) {
     return reach(s.out_width, s.stride_width, s.kernel_width, s.dilation_width);
 }
 size_t copy_row(const ConvShape& s) {
-    return copy_width(s) * copy_pixel(s);
+    return copy_width(s) * joined_pixel(s);
 }
 size_t copy_height(const ConvShape& s, size_t rows) {
     return reach(rows, s.stride_height, s.kernel_height, s.dilation_height);
@@ -72,6 +69,27 @@ Part on_picture(int64_t first, size_t size, size_t extent) {
             static_cast<size_t>(all - end), static_cast<size_t>(first + before)};
 }
 
+// Pixels of three channels get the place of four; the fourth is zero. `to` may be `count` elements
+// before `from`.
+template <typename T>
+void spread_pixels(const T* from, T* to, size_t count) {
+    for (size_t i = 0; i < count; ++i, from += 3, to += 4) {
+        const T pixel[] = {from[0], from[1], from[2], T{}};
+        std::memcpy(to, pixel, sizeof pixel);
+    }
+}
+// What lies in the fourth place may be anything, also no number, which times a weight of zero is
+// none.
+void clear_fourth(bf16* pixels, size_t count) {
+    static_assert(std::endian::native == std::endian::little);
+    for (size_t i = 0; i < count; ++i, pixels += 4) {
+        uint64_t pixel;
+        std::memcpy(&pixel, pixels, sizeof pixel);
+        pixel &= 0xFFFF'FFFF'FFFF;
+        std::memcpy(pixels, &pixel, sizeof pixel);
+    }
+}
+
 template <typename T>
 void copy_pixels(const T* from, ptrdiff_t from_step, T* to, ptrdiff_t to_step, size_t count,
                  size_t channels) {
@@ -80,6 +98,7 @@ void copy_pixels(const T* from, ptrdiff_t from_step, T* to, ptrdiff_t to_step, s
         std::memcpy(to, from, (count * static_cast<size_t>(to_step) - gap) * sizeof(T));
         return;
     }
+    if (from_step == 3 && to_step == 4) return spread_pixels(from, to, count);
     for (size_t i = 0; i < count; ++i, from += from_step, to += to_step)
         std::memcpy(to, from, channels * sizeof(T));
 }
@@ -87,11 +106,14 @@ template <typename Src, typename Dst>
     requires(!std::is_same_v<Src, Dst>)
 void copy_pixels(const Src* from, ptrdiff_t from_step, Dst* to, ptrdiff_t to_step, size_t count,
                  size_t channels) {
+    const auto place = static_cast<size_t>(to_step);
     if (from_step == to_step && count > 0)
-        copy_rows(from, 0, to, 0, 1,
-                  count * static_cast<size_t>(to_step) - (static_cast<size_t>(to_step) - channels));
-    else
-        copy_rows(from, from_step, to, to_step, count, channels);
+        return convert_row(from, to, count * place - (place - channels));
+    if (from_step == 3 && to_step == 4) {
+        convert_row(from, to + count, count * 3);
+        return spread_pixels(to + count, to, count);
+    }
+    copy_rows(from, from_step, to, to_step, count, channels);
 }
 // Codes become whole numbers, `zero` becomes 0.
 void copy_pixels(const uint8_t* from, ptrdiff_t from_step, float* to, ptrdiff_t to_step,
@@ -105,7 +127,7 @@ void copy_pixels(const uint8_t* from, ptrdiff_t from_step, float* to, ptrdiff_t 
 template <typename Src, typename Copy>
 void copy_source(const ConvShape& s, const PictureOf<const Src>& src, size_t y, size_t rows,
                  Copy* to) {
-    const size_t pixel = copy_pixel(s);
+    const size_t pixel = joined_pixel(s);
     Copy none{};
     if constexpr (std::is_same_v<Copy, uint8_t>) none = s.source_zero;
     const Part h = on_picture(static_cast<int64_t>(y * s.stride_height) - s.pad_top,
@@ -120,6 +142,8 @@ void copy_source(const ConvShape& s, const PictureOf<const Src>& src, size_t y, 
             copy_pixels(from, step, to, next, w.count, s.in_channels, s.source_zero);
         else
             copy_pixels(from, step, to, next, w.count, s.in_channels);
+        if constexpr (std::is_same_v<Copy, bf16>)
+            if (pixel != s.in_channels) clear_fourth(to, w.count);
         to = std::fill_n(to + w.count * pixel, w.after * pixel, none);
     }
     std::fill_n(to, h.after * copy_row(s), none);
@@ -157,7 +181,7 @@ void run_line(const ConvShape& s, ConvShape inner, size_t rows, const std::byte*
     inner.out_height = 1;
     inner.out_width = static_cast<uint32_t>(line_pixels(s, rows));
     const size_t pixel = s.out_channels * size_of(s.result);
-    conv_copy(inner, {copy, copy_row(s), copy_pixel(s)}, packed, epilogue, {nullptr, 0, 0},
+    conv_copy(inner, {copy, copy_row(s), joined_pixel(s)}, packed, epilogue, {nullptr, 0, 0},
               {made, inner.out_width * s.out_channels, s.out_channels}, 1);
     for (size_t r = 0; r < rows; ++r) {
         const std::byte* const from = made + r * copy_width(s) * pixel;
@@ -187,7 +211,7 @@ void run(const ConvShape& shape, const PictureOf<const Src>& src, const std::byt
         }
         inner.in_height = static_cast<uint32_t>(copy_height(shape, rows));
         inner.out_height = static_cast<uint32_t>(rows);
-        conv_copy(inner, {copy, copy_row(shape), copy_pixel(shape)}, packed, epilogue,
+        conv_copy(inner, {copy, copy_row(shape), joined_pixel(shape)}, packed, epilogue,
                   {add.at(static_cast<int64_t>(y), 0), residual.row, residual.pixel},
                   {out, dst.row, dst.pixel}, rows);
     }
@@ -212,6 +236,7 @@ bool lies_in_words(const ConvShape& s) {
 bool prefers_padded(const ConvShape& s) {
     const Element copy = copy_element(s);
     if (copy != Element::f32) return s.source != copy || !lies_in_words(s);
+    if (s.source == Element::bf16 && s.depthwise) return false;
     if (s.source != Element::f32) return true;
     // Dilated kernels have no tiles along a row; for them the copy lost.
     if (s.depthwise || s.kernel_width == 1 || s.dilation_width > 1) return false;

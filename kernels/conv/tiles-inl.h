@@ -53,10 +53,11 @@ struct Taps {
     size_t count = 0;
 };
 
-// A run of output pixels with the same taps.
+// A run of output pixels with the same taps, of a source of T.
+template <typename T>
 struct Line {
-    const float* src;
-    size_t src_step;  // floats
+    const T* src;
+    size_t src_step;  // elements
     std::byte* dst;
     size_t dst_step;  // bytes
     const std::byte* residual;
@@ -84,6 +85,22 @@ struct Finish {
     size_t source_size, result_size;  // bytes of an element
 };
 
+// Elements of bf16 as many as there are lanes.
+using HalfTag = hn::Rebind<hwy::bfloat16_t, FloatTag>;
+
+template <bool Whole>
+HWY_INLINE FloatVec load(const float* src, size_t left) {
+    if constexpr (Whole) return hn::LoadU(FloatTag(), src);
+    return hn::LoadN(FloatTag(), src, left);
+}
+template <bool Whole>
+HWY_INLINE FloatVec load(const bf16* src, size_t left) {
+    const HalfTag half;
+    const auto* from = reinterpret_cast<const hwy::bfloat16_t*>(src);
+    if constexpr (Whole) return hn::PromoteTo(FloatTag(), hn::LoadU(half, from));
+    return hn::PromoteTo(FloatTag(), hn::LoadN(half, from, left));
+}
+
 HWY_INLINE void store_sum(FloatVec x, const Finish& f, float* dst, size_t count) {
     const FloatTag d;
     // In this order NaN stays NaN.
@@ -95,8 +112,8 @@ HWY_INLINE void store_sum(FloatVec x, const Finish& f, float* dst, size_t count)
     }
 }
 
-template <size_t M, size_t V>
-HWY_INLINE void finish_tile(FloatVec (&sum)[M][V], const Line& line, size_t first,
+template <typename T, size_t M, size_t V>
+HWY_INLINE void finish_tile(FloatVec (&sum)[M][V], const Line<T>& line, size_t first,
                             const Block& block, const Finish& f) {
     const FloatTag d;
     const size_t lanes = hn::Lanes(d);
@@ -137,7 +154,7 @@ HWY_INLINE void start_tile(FloatVec (&sum)[M][V], const Block& block) {
 
 // Any taps, one after another.
 template <size_t M, size_t V>
-void point_tile(const Line& line, size_t first, const Taps& taps, const Block& block,
+void point_tile(const Line<float>& line, size_t first, const Taps& taps, const Block& block,
                 const Finish& f) {
     const FloatTag d;
     const size_t lanes = hn::Lanes(d), step = line.src_step, next = block.channel_step;
@@ -167,7 +184,7 @@ void point_tile(const Line& line, size_t first, const Taps& taps, const Block& b
 // Whole kernel rows of K columns, S pixels from one output to the next: a value of the input is
 // loaded once for all outputs that it belongs to.
 template <size_t M, size_t V, size_t K, size_t S>
-void row_tile(const Line& line, size_t first, const Taps& taps, const Block& block,
+void row_tile(const Line<float>& line, size_t first, const Taps& taps, const Block& block,
               const Finish& f) {
     const FloatTag d;
     const size_t lanes = hn::Lanes(d), pixel = line.src_step / S, next = block.channel_step;
@@ -204,14 +221,8 @@ void row_tile(const Line& line, size_t first, const Taps& taps, const Block& blo
 
 // ---- one filter per channel; the block may have any number of channels ------------------------
 
-template <bool Whole>
-HWY_INLINE FloatVec load(const float* src, size_t left) {
-    if constexpr (Whole) return hn::LoadU(FloatTag(), src);
-    return hn::LoadN(FloatTag(), src, left);
-}
-
-template <size_t M, bool Whole>
-HWY_INLINE void add_taps(const float* base, size_t step, const float* weights, size_t left,
+template <bool Whole, typename T, size_t M>
+HWY_INLINE void add_taps(const T* base, size_t step, const float* weights, size_t left,
                          const Taps& taps, const Block& block, FloatVec (&sum)[M][1]) {
     const FloatTag d;
     for (size_t t = 0; t < taps.count; ++t) {
@@ -223,12 +234,12 @@ HWY_INLINE void add_taps(const float* base, size_t step, const float* weights, s
     }
 }
 
-template <size_t M, size_t K, size_t S, bool Whole>
-HWY_INLINE void add_kernel_rows(const float* base, size_t pixel, const float* weights, size_t left,
+template <size_t K, size_t S, bool Whole, typename T, size_t M>
+HWY_INLINE void add_kernel_rows(const T* base, size_t pixel, const float* weights, size_t left,
                                 const Taps& taps, const Block& block, FloatVec (&sum)[M][1]) {
     const FloatTag d;
     for (size_t t = 0; t < taps.count; t += K) {
-        const float* src = base + taps.list[t].src;
+        const T* src = base + taps.list[t].src;
         const float* const w = weights + taps.list[t].weights * block.column;
         FloatVec wv[K];
         VARTML_UNROLL
@@ -246,11 +257,11 @@ HWY_INLINE void add_kernel_rows(const float* base, size_t pixel, const float* we
 }
 
 // K = 0: any taps.
-template <size_t M, size_t K, size_t S>
-void depthwise_tile(const Line& line, size_t first, const Taps& taps, const Block& block,
+template <typename T, size_t M, size_t K, size_t S>
+void depthwise_tile(const Line<T>& line, size_t first, const Taps& taps, const Block& block,
                     const Finish& f) {
     const size_t lanes = hn::Lanes(FloatTag());
-    const float* const base = line.src + first * line.src_step + block.channel;
+    const T* const base = line.src + first * line.src_step + block.channel;
     for (size_t c = 0; c < block.count; c += lanes) {
         Block own = block;
         own.bias += c;
@@ -262,17 +273,16 @@ void depthwise_tile(const Line& line, size_t first, const Taps& taps, const Bloc
         start_tile(sum, own);
         if constexpr (K == 0) {
             if (HWY_LIKELY(whole)) {
-                add_taps<M, true>(base + c, line.src_step, weights, lanes, taps, block, sum);
+                add_taps<true>(base + c, line.src_step, weights, lanes, taps, block, sum);
             } else {
-                add_taps<M, false>(base + c, line.src_step, weights, own.count, taps, block, sum);
+                add_taps<false>(base + c, line.src_step, weights, own.count, taps, block, sum);
             }
         } else {
             const size_t pixel = line.src_step / S;
             if (HWY_LIKELY(whole)) {
-                add_kernel_rows<M, K, S, true>(base + c, pixel, weights, lanes, taps, block, sum);
+                add_kernel_rows<K, S, true>(base + c, pixel, weights, lanes, taps, block, sum);
             } else {
-                add_kernel_rows<M, K, S, false>(base + c, pixel, weights, own.count, taps, block,
-                                                sum);
+                add_kernel_rows<K, S, false>(base + c, pixel, weights, own.count, taps, block, sum);
             }
         }
         finish_tile(sum, line, first, own, f);
@@ -281,35 +291,35 @@ void depthwise_tile(const Line& line, size_t first, const Taps& taps, const Bloc
 
 // ---- which tile ------------------------------------------------------------------------------
 
-using Tile = void (*)(const Line&, size_t, const Taps&, const Block&, const Finish&);
 // Tiles of falling size; the last is of one pixel.
+template <typename T>
 struct Size {
     size_t pixels;
-    Tile run;
+    void (*run)(const Line<T>&, size_t, const Taps&, const Block&, const Finish&);
 };
 
 // Pixels beside V vectors of weights and one of input in the registers.
 template <size_t V>
 constexpr size_t point_pixels = std::min<size_t>(14, (registers - 1 - V) / V);
 template <size_t V, size_t M = point_pixels<V>>
-constexpr Size point_sizes[] = {{M, point_tile<M, V>},
-                                {(M + 1) / 2, point_tile<(M + 1) / 2, V>},
-                                {(M + 3) / 4, point_tile<(M + 3) / 4, V>},
-                                {1, point_tile<1, V>}};
+constexpr Size<float> point_sizes[] = {{M, point_tile<M, V>},
+                                       {(M + 1) / 2, point_tile<(M + 1) / 2, V>},
+                                       {(M + 3) / 4, point_tile<(M + 3) / 4, V>},
+                                       {1, point_tile<1, V>}};
 
 template <size_t V, size_t K>
 constexpr size_t row_pixels = std::min<size_t>(14, (registers - 1 - K * V) / V);
 template <size_t V, size_t K, size_t S, size_t M = row_pixels<V, K>>
-constexpr Size row_sizes[] = {{M, row_tile<M, V, K, S>},
-                              {(M + 1) / 2, row_tile<(M + 1) / 2, V, K, S>},
-                              {(M + 3) / 4, row_tile<(M + 3) / 4, V, K, S>},
-                              {1, row_tile<1, V, K, S>}};
+constexpr Size<float> row_sizes[] = {{M, row_tile<M, V, K, S>},
+                                     {(M + 1) / 2, row_tile<(M + 1) / 2, V, K, S>},
+                                     {(M + 3) / 4, row_tile<(M + 3) / 4, V, K, S>},
+                                     {1, row_tile<1, V, K, S>}};
 
-template <size_t K, size_t S>
-constexpr Size depthwise_sizes[] = {{8, depthwise_tile<8, K, S>},
-                                    {4, depthwise_tile<4, K, S>},
-                                    {2, depthwise_tile<2, K, S>},
-                                    {1, depthwise_tile<1, K, S>}};
+template <typename T, size_t K, size_t S>
+constexpr Size<T> depthwise_sizes[] = {{8, depthwise_tile<T, 8, K, S>},
+                                       {4, depthwise_tile<T, 4, K, S>},
+                                       {2, depthwise_tile<T, 2, K, S>},
+                                       {1, depthwise_tile<T, 1, K, S>}};
 
 // Vectors of a block of a row tile.
 #if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM
@@ -320,21 +330,27 @@ constexpr size_t max_row_vectors = 1;
 
 struct RowTiles {
     size_t kernel, stride;
-    std::span<const Size> dense[max_row_vectors];
-    std::span<const Size> depthwise;
+    std::span<const Size<float>> dense[max_row_vectors];
+    std::span<const Size<float>> depthwise;
+    std::span<const Size<bf16>> depthwise_bf16;
 };
 #if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM
-#define VARTML_ROW_TILES(K, S) \
-    {K, S, {row_sizes<1, K, S>, row_sizes<2, K, S>}, depthwise_sizes<K, S>}
+#define VARTML_ROW_TILES(K, S)                 \
+    {K,                                        \
+     S,                                        \
+     {row_sizes<1, K, S>, row_sizes<2, K, S>}, \
+     depthwise_sizes<float, K, S>,             \
+     depthwise_sizes<bf16, K, S>}
 #else
-#define VARTML_ROW_TILES(K, S) {K, S, {row_sizes<1, K, S>}, depthwise_sizes<K, S>}
+#define VARTML_ROW_TILES(K, S) \
+    {K, S, {row_sizes<1, K, S>}, depthwise_sizes<float, K, S>, depthwise_sizes<bf16, K, S>}
 #endif
 constexpr RowTiles row_tiles[] = {VARTML_ROW_TILES(3, 1), VARTML_ROW_TILES(3, 2),
                                   VARTML_ROW_TILES(5, 1), VARTML_ROW_TILES(5, 2),
                                   VARTML_ROW_TILES(6, 2), VARTML_ROW_TILES(7, 2)};
 #undef VARTML_ROW_TILES
 
-HWY_INLINE std::span<const Size> point_tiles(size_t vectors) {
+HWY_INLINE std::span<const Size<float>> point_tiles(size_t vectors) {
     if (vectors == 1) return point_sizes<1>;
     if (vectors == 2) return point_sizes<2>;
 #if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM
@@ -349,10 +365,11 @@ HWY_INLINE std::span<const Size> point_tiles(size_t vectors) {
 // pixels that are done already where the line is long enough: making them twice costs less than a
 // small tile. Where a residual is the output itself that would add it twice; the contract excludes
 // it.
-HWY_INLINE void cover(std::span<const Size> sizes, const Line& line, size_t first, size_t last,
-                      const Taps& taps, const Block& block, const Finish& f) {
+template <typename T>
+HWY_INLINE void cover(std::span<const Size<T>> sizes, const Line<T>& line, size_t first,
+                      size_t last, const Taps& taps, const Block& block, const Finish& f) {
     size_t at = first;
-    for (const Size& size : sizes) {
+    for (const Size<T>& size : sizes) {
         for (; at + size.pixels <= last; at += size.pixels) size.run(line, at, taps, block, f);
         const size_t rest = last - at;
         if (rest * 2 > size.pixels && last - first >= size.pixels) {

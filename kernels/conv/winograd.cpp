@@ -139,14 +139,6 @@ HWY_INLINE void transform_output(const FloatVec (&m)[patch_side], FloatVec (&t)[
     t[3] = hn::Add(hn::MulAdd(eight, far_difference, difference), m[5]);
 }
 
-template <bool Whole>
-HWY_INLINE FloatVec load(const bf16* src, size_t left) {
-    const hn::Rebind<hwy::bfloat16_t, FloatTag> half;
-    const auto* from = reinterpret_cast<const hwy::bfloat16_t*>(src);
-    if constexpr (Whole) return hn::PromoteTo(FloatTag(), hn::LoadU(half, from));
-    return hn::PromoteTo(FloatTag(), hn::LoadN(half, from, left));
-}
-
 // One tile of the input: `patch` has the addresses of its 6x6 pixels.
 template <bool Whole, typename T>
 HWY_INLINE void scatter_vector(const T* const* patch, size_t c, size_t left, float* dst,
@@ -241,19 +233,19 @@ void multiply(const ConvShape& s, const Sizes& z, const float* packed, const flo
     taps.list[taps.count++] = {0, 0};
     const size_t lanes = hn::Lanes(FloatTag()), width = wino_block(z);
     for (size_t p = 0; p < positions; ++p) {
-        const Line line{in + p * z.in_position,
-                        z.in,
-                        reinterpret_cast<std::byte*>(out + p * z.out_position),
-                        z.out * sizeof(float),
-                        nullptr,
-                        0,
-                        tiles};
+        const Line<float> line{in + p * z.in_position,
+                               z.in,
+                               reinterpret_cast<std::byte*>(out + p * z.out_position),
+                               z.out * sizeof(float),
+                               nullptr,
+                               0,
+                               tiles};
         for (size_t c = 0; c < z.out; c += width) {
             const size_t own = std::min(width, z.out - c);
             const float* const weights =
                 packed + 2 * z.out + (c * positions + p * own) * s.in_channels;
             const Block block{weights, packed + z.out, c, own, own, s.in_channels, own};
-            cover(point_tiles(own / lanes), line, 0, tiles, taps, block, plain);
+            cover<float>(point_tiles(own / lanes), line, 0, tiles, taps, block, plain);
         }
     }
 }

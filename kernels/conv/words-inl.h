@@ -63,23 +63,27 @@ inline bool joins_columns(const ConvShape& s) {
 }
 
 inline Runs make_runs(const ConvShape& s, size_t row, size_t pixel) {
-    const bool joined = joins_columns(s) && pixel == s.in_channels;
+    const bool joined = joins_columns(s) && pixel == joined_pixel(s);
     Runs runs;
     for (size_t y = 0; y < s.kernel_height; ++y) {
         for (size_t x = 0; x < (joined ? 1 : s.kernel_width); ++x) {
             const size_t at = y * s.dilation_height * row + x * s.dilation_width * pixel;
             runs.list[runs.count++] = {static_cast<ptrdiff_t>(at),
-                                       s.in_channels * (joined ? s.kernel_width : 1)};
+                                       joined ? pixel * s.kernel_width : s.in_channels};
         }
     }
     return runs;
 }
 
-// Words of a kernel row; where columns are joined the last channels share a word with the next.
+// Weights from a kernel column to the next: joined ones may share a word, others begin with one.
+template <typename W>
+size_t column_factors(const ConvShape& s) {
+    if (joins_columns(s)) return joined_pixel(s);
+    return (size_t{s.in_channels} + W::count - 1) / W::count * W::count;
+}
 template <typename W>
 size_t row_words(const ConvShape& s) {
-    if (joins_columns(s)) return (size_t{s.kernel_width} * s.in_channels + W::count - 1) / W::count;
-    return s.kernel_width * ((size_t{s.in_channels} + W::count - 1) / W::count);
+    return (s.kernel_width * column_factors<W>(s) + W::count - 1) / W::count;
 }
 template <typename W>
 size_t words_of(const ConvShape& s) {
@@ -113,9 +117,7 @@ void pack(const ConvShape& s, const float* weights, const float* bias, std::byte
     auto* const starts = reinterpret_cast<typename W::Sum*>(packed);
     auto* const out = reinterpret_cast<typename W::Factor*>(packed + padded_outputs(s) * word_size);
     const size_t width = block_width(s), words = words_of<W>(s);
-    // Elements from a kernel column to the next, where each begins with a word of its own or not.
-    const size_t column =
-        joins_columns(s) ? s.in_channels : (s.in_channels + W::count - 1) / W::count * W::count;
+    const size_t column = column_factors<W>(s);
     for (size_t o = 0; o < s.out_channels; ++o) {
         const size_t first = o / width * width;
         const size_t own = std::min(width, padded_outputs(s) - first);
@@ -144,13 +146,17 @@ struct Block {
     size_t width;  // padded outputs
 };
 
-// `count` elements, fewer than a word, of M pixels as words.
+// `count` elements, fewer than a word, of M pixels as words, each stored whole: loading a word that
+// was stored in parts waits for all of them.
 template <typename W, size_t M>
 HWY_INLINE void copy_ends(const typename W::Element* src, size_t step, size_t count,
-                          typename W::Element* words) {
+                          uint32_t* words) {
     const auto copy = [&](auto size) {
-        for (size_t m = 0; m < M; ++m)
-            std::memcpy(words + m * W::count, src + m * step, size * sizeof(typename W::Element));
+        for (size_t m = 0; m < M; ++m) {
+            uint32_t word = 0;
+            std::memcpy(&word, src + m * step, size * sizeof(typename W::Element));
+            words[m] = word;
+        }
     };
     if (count == 1) copy(std::integral_constant<size_t, 1>());
     if (count == 2) copy(std::integral_constant<size_t, 2>());
@@ -170,7 +176,7 @@ void sum_tile(const typename W::Element* first, size_t step, const Runs& runs,
 #pragma GCC unroll 16
         for (size_t m = 0; m < M; ++m) sum[m][v] = start;
     }
-    alignas(word_size) typename W::Element ends[M * W::count] = {};
+    uint32_t ends[M];
     const auto* w = reinterpret_cast<const uint32_t*>(block.weights);
     for (size_t r = 0; r < runs.count; ++r) {
         const auto* src = first + runs.list[r].src;
@@ -193,7 +199,7 @@ void sum_tile(const typename W::Element* first, size_t step, const Runs& runs,
             }
             if (rest == 0) break;
             copy_ends<W, M>(src, step, rest, ends);
-            src = ends, apart = W::count, words = 1;
+            src = reinterpret_cast<const typename W::Element*>(ends), apart = W::count, words = 1;
         }
     }
 #pragma GCC unroll 16

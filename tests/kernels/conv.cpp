@@ -55,6 +55,11 @@ const Case cases[] = {
     {"odd channels without padding", 5, 18, 9, 33, 3, 2, 1, 0},
     {"odd channels, dilated", 7, 33, 13, 12, 3, 1, 2, 2},
     {"even channels on a slice without padding", 6, 20, 9, 20, 3, 1, 1, 0, false, 5},
+    {"three channels in the place of four", 3, 16, 17, 15, 3, 2, 1, 1, false, 1},
+    {"three channels in the place of four, dilated", 3, 20, 13, 15, 3, 1, 2, 2, false, 1},
+    {"three channels of a wider picture", 3, 16, 16, 18, 5, 1, 1, 2, false, 4},
+    {"depthwise on a slice, stride 2, channels beyond vectors", 37, 37, 11, 14, 3, 2, 1, 1, true,
+     3},
 };
 
 Epilogue epilogue_of(size_t i) {
@@ -137,6 +142,16 @@ protected:
         for (float& x : v) x = to_float(to_bf16(uniform(random_)));
         return Numbers(std::move(v));
     }
+    // A picture with no numbers between pixels and rows, where nothing may be read.
+    Numbers picture(size_t height, size_t width, size_t channels, size_t row, size_t pixel) {
+        std::vector<float> v(row * height, std::nanf(""));
+        std::uniform_real_distribution<float> uniform(-1, 1);
+        for (size_t y = 0; y < height; ++y)
+            for (size_t x = 0; x < width; ++x)
+                for (size_t c = 0; c < channels; ++c)
+                    v[y * row + x * pixel + c] = to_float(to_bf16(uniform(random_)));
+        return Numbers(std::move(v));
+    }
     std::mt19937 random_{5};
 };
 
@@ -157,7 +172,8 @@ TEST_P(Conv, EqualsPlainLoops) {
         const size_t in_pixel = c.in_channels + c.extra, out_pixel = c.out_channels + c.extra;
         const size_t in_row = in_pixel * c.width + (c.extra ? 3 : 0),
                      out_row = out_pixel * s.out_width + (c.extra ? 2 : 0);
-        const Numbers src = numbers(in_row * c.height), add = numbers(out_row * s.out_height);
+        const Numbers src = picture(c.height, c.width, c.in_channels, in_row, in_pixel);
+        const Numbers add = numbers(out_row * s.out_height);
         const Numbers weights = numbers(static_cast<size_t>(c.out_channels) *
                                         (c.depthwise ? 1 : c.in_channels) * c.kernel * c.kernel);
         const Numbers biases = numbers(c.out_channels);

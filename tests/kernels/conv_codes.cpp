@@ -29,6 +29,7 @@ const Case cases[] = {
     {"pointwise with stride", 8, 16, 9, 9, 1, 2, 1, 0},
     {"many channels: several pieces of the line", 512, 130, 10, 10, 1, 1, 1, 0},
     {"three channels, stride 2", 3, 16, 17, 15, 3, 2, 1, 1},
+    {"three channels in the place of four", 3, 16, 17, 15, 3, 2, 1, 1, false, 1},
     {"enough tiles for minimal filtering", 32, 32, 16, 16, 3, 1, 1, 1},
     {"dilated, odd channels", 5, 6, 12, 12, 3, 1, 2, 2},
     {"kernel larger than the picture", 4, 8, 2, 3, 5, 1, 1, 2},

@@ -6,7 +6,10 @@
 // after foreach_target.h
 #include <hwy/highway.h>
 
+#include <algorithm>
+
 #include "kernels/ops/elementwise.h"
+#include "kernels/ops/rows.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace vartml::kernels::HWY_NAMESPACE {
@@ -30,45 +33,129 @@ HWY_INLINE V apply(D d, V a, V b) {
 
 // Rows of one vector of D, which costs less than a masked one.
 template <Binary op, class D>
-void narrow_rows(D d, const OperandRows& a, const OperandRows& b, float* dst, ptrdiff_t dst_row,
+void narrow_rows(D d, const OperandRows& a, const OperandRows& b, const ResultRows& dst,
                  size_t rows) {
-    const float *pa = a.data, *pb = b.data;
-    for (size_t r = 0; r < rows; ++r, pa += a.row, pb += b.row, dst += dst_row) {
+    const auto *pa = static_cast<const float*>(a.data), *pb = static_cast<const float*>(b.data);
+    auto* to = static_cast<float*>(dst.data);
+    for (size_t r = 0; r < rows; ++r, pa += a.row, pb += b.row, to += dst.row) {
         const auto x = a.stride ? hn::LoadU(d, pa) : hn::Set(d, *pa);
         const auto y = b.stride ? hn::LoadU(d, pb) : hn::Set(d, *pb);
-        hn::StoreU(apply<op>(d, x, y), d, dst);
+        hn::StoreU(apply<op>(d, x, y), d, to);
     }
 }
 
 template <Binary op>
-void rows_of(const OperandRows& a, const OperandRows& b, float* dst, ptrdiff_t dst_row, size_t rows,
-             size_t count) {
-    if (count == 2) return narrow_rows<op>(hn::FixedTag<float, 2>(), a, b, dst, dst_row, rows);
-    if (count == 4) return narrow_rows<op>(hn::FixedTag<float, 4>(), a, b, dst, dst_row, rows);
+void float_rows(const OperandRows& a, const OperandRows& b, const ResultRows& dst, size_t rows,
+                size_t count) {
+    if (count == 2) return narrow_rows<op>(hn::FixedTag<float, 2>(), a, b, dst, rows);
+    if (count == 4) return narrow_rows<op>(hn::FixedTag<float, 4>(), a, b, dst, rows);
     const D d;
     const size_t lanes = hn::Lanes(d);
-    const float *pa = a.data, *pb = b.data;
-    for (size_t r = 0; r < rows; ++r, pa += a.row, pb += b.row, dst += dst_row) {
+    const auto *pa = static_cast<const float*>(a.data), *pb = static_cast<const float*>(b.data);
+    auto* to = static_cast<float*>(dst.data);
+    for (size_t r = 0; r < rows; ++r, pa += a.row, pb += b.row, to += dst.row) {
         const V a0 = hn::Set(d, *pa), b0 = hn::Set(d, *pb);
         size_t i = 0;
         for (; i + lanes <= count; i += lanes) {
             const V x = a.stride ? hn::LoadU(d, pa + i) : a0;
             const V y = b.stride ? hn::LoadU(d, pb + i) : b0;
-            hn::StoreU(apply<op>(d, x, y), d, dst + i);
+            hn::StoreU(apply<op>(d, x, y), d, to + i);
         }
         if (i == count) continue;
         const V x = a.stride ? hn::LoadN(d, pa + i, count - i) : a0;
         const V y = b.stride ? hn::LoadN(d, pb + i, count - i) : b0;
-        hn::StoreN(apply<op>(d, x, y), d, dst + i, count - i);
+        hn::StoreN(apply<op>(d, x, y), d, to + i, count - i);
     }
 }
 
-void binary(Binary op, const OperandRows& a, const OperandRows& b, float* dst, ptrdiff_t dst_row,
+// ---- rows of which some are bf16 --------------------------------------------------------------
+
+using BitsTag = hn::RebindToUnsigned<D>;
+using HalfTag = hn::Rebind<uint16_t, D>;
+
+// A row of an operand.
+struct Source {
+    const float* floats;  // nullptr: the others
+    const uint16_t* halves;
+    size_t stride;
+
+    explicit Source(const OperandRows& o)
+        : floats(o.element == Element::f32 ? static_cast<const float*>(o.data) : nullptr),
+          halves(floats ? nullptr : static_cast<const uint16_t*>(o.data)),
+          stride(o.stride) {}
+    void next(ptrdiff_t row) { floats ? void(floats += row) : void(halves += row); }
+    // From element i, of which there are `count` more.
+    template <bool Whole>
+    HWY_INLINE V load(size_t i, size_t count) const {
+        const D d;
+        const BitsTag bits;
+        const HalfTag half;
+        if (floats) {
+            if (!stride) return hn::Set(d, *floats);
+            return Whole ? hn::LoadU(d, floats + i) : hn::LoadN(d, floats + i, count);
+        }
+        if (!stride) return hn::BitCast(d, hn::Set(bits, uint32_t{*halves} << 16));
+        const auto x = Whole ? hn::LoadU(half, halves + i) : hn::LoadN(half, halves + i, count);
+        return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(bits, x)));
+    }
+};
+
+// As convert_row().
+HWY_INLINE hn::Vec<HalfTag> to_half(V x) {
+    const BitsTag d;
+    const auto v = hn::BitCast(d, x);
+    const auto upper = hn::ShiftRight<16>(v);
+    const auto odd = hn::And(upper, hn::Set(d, 1));
+    const auto rounded = hn::ShiftRight<16>(hn::Add(hn::Add(v, hn::Set(d, 0x7FFF)), odd));
+    const auto nan = hn::RebindMask(d, hn::IsNaN(x));
+    return hn::TruncateTo(HalfTag(), hn::IfThenElse(nan, hn::Or(upper, hn::Set(d, 0x40)), rounded));
+}
+
+template <bool Whole>
+HWY_INLINE void store(V x, const ResultRows& dst, ptrdiff_t at, size_t count) {
+    if (dst.element == Element::f32) {
+        auto* const to = static_cast<float*>(dst.data) + at;
+        Whole ? hn::StoreU(x, D(), to) : hn::StoreN(x, D(), to, count);
+    } else {
+        auto* const to = static_cast<uint16_t*>(dst.data) + at;
+        Whole ? hn::StoreU(to_half(x), HalfTag(), to)
+              : hn::StoreN(to_half(x), HalfTag(), to, count);
+    }
+}
+
+template <Binary op>
+void mixed_rows(const OperandRows& a, const OperandRows& b, const ResultRows& dst, size_t rows,
+                size_t count) {
+    const D d;
+    const size_t lanes = hn::Lanes(d);
+    Source x(a), y(b);
+    ptrdiff_t to = 0;
+    for (size_t r = 0; r < rows; ++r, x.next(a.row), y.next(b.row), to += dst.row) {
+        size_t i = 0;
+        for (; i + lanes <= count; i += lanes)
+            store<true>(apply<op>(d, x.load<true>(i, lanes), y.load<true>(i, lanes)), dst,
+                        to + static_cast<ptrdiff_t>(i), lanes);
+        const size_t rest = count - i;
+        if (rest > 0)
+            store<false>(apply<op>(d, x.load<false>(i, rest), y.load<false>(i, rest)), dst,
+                         to + static_cast<ptrdiff_t>(i), rest);
+    }
+}
+
+template <Binary op>
+void rows_of(const OperandRows& a, const OperandRows& b, const ResultRows& dst, size_t rows,
+             size_t count) {
+    const bool all_floats =
+        a.element == Element::f32 && b.element == Element::f32 && dst.element == Element::f32;
+    all_floats ? float_rows<op>(a, b, dst, rows, count) : mixed_rows<op>(a, b, dst, rows, count);
+}
+
+void binary(Binary op, const OperandRows& a, const OperandRows& b, const ResultRows& dst,
             size_t rows, size_t count) {
     if (count == 0) return;
 #define VARTML_CASE(name) \
     case Binary::name:    \
-        return rows_of<Binary::name>(a, b, dst, dst_row, rows, count);
+        return rows_of<Binary::name>(a, b, dst, rows, count);
     switch (op) {
         VARTML_CASE(add)
         VARTML_CASE(sub)
@@ -78,7 +165,7 @@ void binary(Binary op, const OperandRows& a, const OperandRows& b, float* dst, p
         VARTML_CASE(min)
         VARTML_CASE(prelu)
         case Binary::pow:
-            return binary_rows_ref(op, a, b, dst, dst_row, rows, count);
+            return binary_rows_ref(op, a, b, dst, rows, count);
     }
 #undef VARTML_CASE
 }
@@ -191,9 +278,54 @@ HWY_EXPORT(blend2);
 HWY_EXPORT(pixels_of_row);
 }  // namespace
 
-void binary_rows(Binary op, const OperandRows& a, const OperandRows& b, float* dst,
-                 ptrdiff_t dst_row, size_t rows, size_t count) {
-    HWY_DYNAMIC_DISPATCH(binary)(op, a, b, dst, dst_row, rows, count);
+namespace {
+
+constexpr size_t repeated_size = 512;
+
+// A short row that is the operand of every row, repeated until there are several vectors of it.
+// Returns how many times.
+size_t repeat(const OperandRows& row, size_t rows, size_t count, float* to) {
+    if (row.element == Element::f32)
+        std::copy_n(static_cast<const float*>(row.data), count, to);
+    else
+        convert_row(static_cast<const bf16*>(row.data), to, count);
+    const size_t times = std::min(rows, repeated_size / count);
+    for (size_t i = count; i < times * count; ++i) to[i] = to[i - count];
+    return times;
+}
+
+OperandRows from_row(const OperandRows& o, size_t row) {
+    const ptrdiff_t bytes = o.row * static_cast<ptrdiff_t>(row * size_of(o.element));
+    return {static_cast<const std::byte*>(o.data) + bytes, o.row, o.stride, o.element};
+}
+
+}  // namespace
+
+void binary_rows(Binary op, const OperandRows& a, const OperandRows& b, const ResultRows& dst,
+                 size_t rows, size_t count) {
+    const auto run = HWY_DYNAMIC_POINTER(binary);
+    const auto width = static_cast<ptrdiff_t>(count);
+    const auto repeats = [](const OperandRows& o) { return o.row == 0 && o.stride == 1; };
+    const auto dense = [&](const OperandRows& o) { return o.row == width && o.stride == 1; };
+    const bool a_repeats = repeats(a) && dense(b), b_repeats = repeats(b) && dense(a);
+    if (rows < 4 || count == 0 || count > repeated_size / 4 || dst.row != width ||
+        !(a_repeats || b_repeats))
+        return run(op, a, b, dst, rows, count);
+    // Several rows as one long row.
+    float row[repeated_size];
+    const size_t times = repeat(a_repeats ? a : b, rows, count, row);
+    const OperandRows repeated{row, 0, 1};
+    const auto part = [&](size_t first, size_t long_rows, size_t short_rows) {
+        const size_t columns = short_rows * count;
+        const auto step = static_cast<ptrdiff_t>(columns);
+        OperandRows other = from_row(a_repeats ? b : a, first);
+        other.row = step;
+        auto* const to = static_cast<std::byte*>(dst.data) + first * count * size_of(dst.element);
+        run(op, a_repeats ? repeated : other, a_repeats ? other : repeated, {to, step, dst.element},
+            long_rows, columns);
+    };
+    part(0, rows / times, times);
+    if (rows % times > 0) part(rows / times * times, 1, rows % times);
 }
 
 void sum_of_rows(const float* src, ptrdiff_t row, size_t rows, float scale, float* dst,

@@ -10,20 +10,28 @@ namespace vartml::kernels {
 
 enum class Binary : uint8_t { add, sub, mul, div, max, min, pow, prelu };
 
-// Rows of an operand: element i of row r is data[r·row + i·stride]; stride 0 or 1.
+// Rows of an operand in f32 or bf16: element i of row r is data[r·row + i·stride]; stride 0 or 1.
 struct OperandRows {
-    const float* data;
+    const void* data;
     ptrdiff_t row;
     size_t stride;
+    Element element = Element::f32;
+};
+// Rows of a result: element i of row r is data[r·row + i].
+struct ResultRows {
+    void* data;
+    ptrdiff_t row;
+    Element element = Element::f32;
 };
 
-// dst[r·dst_row + i] = op(a, b) of those elements, r < rows, i < count. prelu: a where a >= 0, else
-// a·b. max and min give NaN where an operand is NaN. dst may be a or b. Every instruction set gives
-// the same floats (pow: those of std::pow).
-void binary_rows(Binary op, const OperandRows& a, const OperandRows& b, float* dst,
-                 ptrdiff_t dst_row, size_t rows, size_t count);
-void binary_rows_ref(Binary op, const OperandRows& a, const OperandRows& b, float* dst,
-                     ptrdiff_t dst_row, size_t rows, size_t count);
+// Element i of row r of dst = op(a, b) of those elements, r < rows, i < count, in fp32; bf16 is
+// rounded to nearest even. prelu: a where a >= 0, else a·b. max and min give NaN where an operand
+// is NaN. dst may be a or b of the same element. Every instruction set gives the same numbers (pow:
+// those of std::pow).
+void binary_rows(Binary op, const OperandRows& a, const OperandRows& b, const ResultRows& dst,
+                 size_t rows, size_t count);
+void binary_rows_ref(Binary op, const OperandRows& a, const OperandRows& b, const ResultRows& dst,
+                     size_t rows, size_t count);
 
 // dst[i] = scale · sum over r < rows of src[r·row + i], i < count; four partial sums, so the order
 // differs from that of a plain loop.

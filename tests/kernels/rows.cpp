@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -31,6 +33,8 @@ const Case cases[] = {
     {"quads from the last to the first", 4, -4, 4},
     {"six: the padding of pairs", 6, 8, 8},
     {"a vector and a half", 24, 30, 24},
+    {"three, dense", 3, 3, 3},
+    {"a vector, dense", 16, 16, 16},
 };
 
 class Rows : public OnEachTarget {
@@ -48,22 +52,66 @@ private:
     std::mt19937 random_{3};
 };
 
+// Where rows begin whose elements are of either type.
+const void* first_of(const std::vector<float>& floats, const std::vector<bf16>& halves, Element e,
+                     size_t at) {
+    return e == Element::f32 ? static_cast<const void*>(floats.data() + at) : halves.data() + at;
+}
+
 TEST_P(Rows, ComputeWhatPlainLoopsDoAndNothingBeside) {
+    using enum Element;
+    struct Types {
+        Element a, b, dst;
+    };
+    constexpr Types types[] = {{f32, f32, f32},   {bf16, bf16, bf16}, {bf16, f32, bf16},
+                               {f32, bf16, bf16}, {bf16, bf16, f32},  {f32, f32, bf16}};
     const auto a = numbers(), b = numbers();
+    std::vector<kernels::bf16> a_halves(a.size()), b_halves(b.size());
+    convert_row(a.data(), a_halves.data(), a.size());
+    convert_row(b.data(), b_halves.data(), b.size());
     for (const Case& c : cases) {
-        for (const Binary op : {Binary::add, Binary::sub, Binary::mul, Binary::div, Binary::max,
-                                Binary::min, Binary::prelu}) {
-            for (const size_t stride :
-                 {size_t{0}, size_t{1}}) {  // of b: one value for a row, or not
-                SCOPED_TRACE(testing::Message()
-                             << c.why << ", operator " << static_cast<int>(op) << ", b " << stride);
-                std::vector<float> got(size, 77), want = got;
-                const OperandRows left{a.data() + middle, c.src_row, 1};
-                const OperandRows right{b.data() + middle, c.dst_row, stride};
-                binary_rows(op, left, right, got.data(), c.dst_row, rows, c.columns);
-                binary_rows_ref(op, left, right, want.data(), c.dst_row, rows, c.columns);
-                ASSERT_EQ(got, want);
-            }
+        for (size_t i = 0; i < 8 * std::size(types) * 3; ++i) {
+            const auto op = static_cast<Binary>(i % 8);
+            const Types& t = types[i / 8 % std::size(types)];
+            const size_t which = i / 8 / std::size(types);
+            const size_t stride = which > 0;                    // of b: one value for a row, or not
+            const ptrdiff_t next = which == 2 ? 0 : c.dst_row;  // one row for all
+            SCOPED_TRACE(testing::Message() << c.why << ", operator " << i % 8 << ", types "
+                                            << i / 8 % std::size(types) << ", b " << stride);
+            std::vector<float> got(size, 77), want = got;
+            const OperandRows left{first_of(a, a_halves, t.a, middle), c.src_row, 1, t.a};
+            const OperandRows right{first_of(b, b_halves, t.b, middle), next, stride, t.b};
+            binary_rows(op, left, right, {got.data(), c.dst_row, t.dst}, rows, c.columns);
+            binary_rows_ref(op, left, right, {want.data(), c.dst_row, t.dst}, rows, c.columns);
+            ASSERT_EQ(std::memcmp(got.data(), want.data(), size * sizeof(float)), 0);
+            // The other way around.
+            binary_rows(op, right, left, {got.data(), c.dst_row, t.dst}, rows, c.columns);
+            binary_rows_ref(op, right, left, {want.data(), c.dst_row, t.dst}, rows, c.columns);
+            ASSERT_EQ(std::memcmp(got.data(), want.data(), size * sizeof(float)), 0);
+        }
+    }
+}
+
+TEST_P(Rows, RoundToNearestEvenAndKeepWhatIsNoNumber) {
+    using enum Element;
+    constexpr float inf = std::numeric_limits<float>::infinity();
+    // 1 + 2^-8 lies between two numbers of bf16, of which the first is even; 1 + 3·2^-8 likewise.
+    const std::vector<float> a = {1.00390625F, 1.01171875F, std::nanf(""), inf,
+                                  -inf,        0x1p-133F,   3.4e38F};
+    const std::vector<float> want = {1.0F, 1.015625F, std::nanf(""), inf, -inf, 0x1p-133F, inf};
+    const float zero = 0;
+    for (size_t shift = 0; shift < a.size(); ++shift) {
+        std::vector<float> src(37), back(37);
+        std::vector<kernels::bf16> got(37);
+        for (size_t i = 0; i < src.size(); ++i) src[i] = a[(i + shift) % a.size()];
+        binary_rows(Binary::add, {src.data(), 0, 1}, {&zero, 0, 0}, {got.data(), 0, bf16}, 1, 37);
+        convert_row(got.data(), back.data(), 37);
+        for (size_t i = 0; i < src.size(); ++i) {
+            const float expected = want[(i + shift) % a.size()];
+            if (std::isnan(expected))
+                EXPECT_TRUE(std::isnan(back[i]));
+            else
+                EXPECT_EQ(back[i], expected) << i;
         }
     }
 }

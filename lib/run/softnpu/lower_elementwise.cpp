@@ -8,6 +8,7 @@
 #include "kernels/ops/rows.h"
 #include "lib/run/softnpu/border.h"
 #include "lib/run/softnpu/codes.h"
+#include "lib/run/softnpu/conv_step.h"
 #include "lib/run/softnpu/copy_step.h"
 #include "lib/run/softnpu/loops.h"
 #include "lib/run/softnpu/operators.h"
@@ -29,8 +30,10 @@ public:
         columns_ = take_loop(loops_, loops_.size() - 1);
         if (!loops_.empty()) rows_ = take_loop(loops_, loops_.size() - 1);
         const auto contiguous = [](int64_t stride) { return stride == 0 || stride == 1; };
-        in_place_ = dst_.type == DataType::float32 && a_.type == dst_.type &&
-                    b_.type == dst_.type && contiguous(columns_.strides[1]) &&
+        const auto direct = [](const View& view) {
+            return view.type == DataType::float32 || view.type == DataType::bf16;
+        };
+        in_place_ = direct(dst_) && direct(a_) && direct(b_) && contiguous(columns_.strides[1]) &&
                     contiguous(columns_.strides[2]) &&
                     (columns_.strides[0] == 1 || columns_.size == 1);
     }
@@ -108,15 +111,18 @@ private:
             kernels::copy_rows(from + k * columns, 1, dst + k * row, column, c, 1);
     }
 
-    // Everything fp32 and contiguous, or one value for a whole row.
+    // Everything fp32 or bf16 and contiguous, or one value for a whole row.
     void rows_in_place(const std::byte* a, const std::byte* b, std::byte* dst, const Offsets& o,
                        int64_t rows) const {
-        const auto operand = [&](const std::byte* base, size_t k) {
-            return kernels::OperandRows{reinterpret_cast<const float*>(base) + o[k],
-                                        rows_.strides[k], static_cast<size_t>(columns_.strides[k])};
+        const auto offset = [&](const View& view, size_t k) {
+            return o[k] * static_cast<int64_t>(kernels::size_of(element_of(view)));
         };
-        kernels::binary_rows(op_, operand(a, 1), operand(b, 2),
-                             reinterpret_cast<float*>(dst) + o[0], rows_.strides[0],
+        const auto operand = [&](const std::byte* base, const View& view, size_t k) {
+            return kernels::OperandRows{base + offset(view, k), rows_.strides[k],
+                                        static_cast<size_t>(columns_.strides[k]), element_of(view)};
+        };
+        kernels::binary_rows(op_, operand(a, a_, 1), operand(b, b_, 2),
+                             {dst + offset(dst_, 0), rows_.strides[0], element_of(dst_)},
                              static_cast<size_t>(rows), static_cast<size_t>(columns_.size));
     }
 
@@ -138,7 +144,7 @@ private:
                                     b_space.data());
                 const int64_t at = o[0] + r * dst_row + c * dst_column;
                 float* const out = direct ? reinterpret_cast<float*>(dst) + at : dst_space.data();
-                kernels::binary_rows(op_, x, y, out, direct ? dst_row : n, static_cast<size_t>(m),
+                kernels::binary_rows(op_, x, y, {out, direct ? dst_row : n}, static_cast<size_t>(m),
                                      static_cast<size_t>(n));
                 if (direct) continue;
                 with_float(dst_.type, [&]<typename T>(T) {

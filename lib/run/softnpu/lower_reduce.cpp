@@ -131,7 +131,7 @@ public:
 
 private:
     void fold(float* into, const float* from, size_t count) const {
-        kernels::binary_rows(op_, {into, 0, 1}, {from, 0, 1}, into, 0, 1, count);
+        kernels::binary_rows(op_, {into, 0, 1}, {from, 0, 1}, {into, 0}, 1, count);
     }
 
     // Lanes side by side, then halves of the lanes.

@@ -65,12 +65,6 @@ bool has_bf16_pairs();
 // Whether the processor multiplies codes natively. Only there pictures may be codes.
 bool has_code_quads();
 
-// Elements from pixel to pixel where the channels of a kernel row follow each other: three have the
-// place of four, as in the layouts of devices.
-inline size_t joined_pixel(const ConvShape& shape) {
-    return shape.in_channels == 3 ? 4 : shape.in_channels;
-}
-
 // The way a shape goes, a rule on the shape alone: in fp32 in place or by minimal filtering, or
 // with factors that are rounded to bf16, or with codes as they are.
 enum class ConvMethod : uint8_t { direct, winograd, bf16_pairs, code_quads };

@@ -2,7 +2,6 @@
 #include "kernels/conv/padded.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
@@ -21,17 +20,21 @@ size_t reach(size_t outputs, size_t stride, size_t kernel, size_t dilation) {
     return (outputs - 1) * stride + (kernel - 1) * dilation + 1;
 }
 
-// The copy: pixels dense, but three channels have the place of four.
+// The copy: pixels dense, but three channels of fp32 have the place of four, as in the layouts of
+// devices.
 Element copy_element(const ConvShape& s) {
     const ConvMethod method = conv_method(s);
     if (method == ConvMethod::bf16_pairs) return Element::bf16;
     return method == ConvMethod::code_quads ? Element::u8 : Element::f32;
 }
+size_t copy_pixel(const ConvShape& s) {
+    return s.in_channels == 3 && copy_element(s) == Element::f32 ? 4 : s.in_channels;
+}
 size_t copy_width(const ConvShape& s) {
     return reach(s.out_width, s.stride_width, s.kernel_width, s.dilation_width);
 }
 size_t copy_row(const ConvShape& s) {
-    return copy_width(s) * joined_pixel(s);
+    return copy_width(s) * copy_pixel(s);
 }
 size_t copy_height(const ConvShape& s, size_t rows) {
     return reach(rows, s.stride_height, s.kernel_height, s.dilation_height);
@@ -69,25 +72,16 @@ Part on_picture(int64_t first, size_t size, size_t extent) {
             static_cast<size_t>(all - end), static_cast<size_t>(first + before)};
 }
 
-// Pixels of three channels get the place of four; the fourth is zero. `to` may be `count` elements
-// before `from`.
+// Pixels of three channels get the place of four.
 template <typename T>
 void spread_pixels(const T* from, T* to, size_t count) {
-    for (size_t i = 0; i < count; ++i, from += 3, to += 4) {
-        const T pixel[] = {from[0], from[1], from[2], T{}};
-        std::memcpy(to, pixel, sizeof pixel);
-    }
+    for (size_t i = 0; i < count; ++i, from += 3, to += 4) std::memcpy(to, from, 3 * sizeof(T));
 }
-// What lies in the fourth place may be anything, also no number, which times a weight of zero is
-// none.
-void clear_fourth(bf16* pixels, size_t count) {
-    static_assert(std::endian::native == std::endian::little);
-    for (size_t i = 0; i < count; ++i, pixels += 4) {
-        uint64_t pixel;
-        std::memcpy(&pixel, pixels, sizeof pixel);
-        pixel &= 0xFFFF'FFFF'FFFF;
-        std::memcpy(pixels, &pixel, sizeof pixel);
-    }
+// And lose it: each pixel is copied with what is behind it, where the next one goes.
+template <typename T>
+void pack_pixels(const T* from, T* to, size_t count) {
+    for (; count > 1; --count, from += 4, to += 3) std::memcpy(to, from, 4 * sizeof(T));
+    if (count > 0) std::memcpy(to, from, 3 * sizeof(T));
 }
 
 template <typename T>
@@ -99,6 +93,7 @@ void copy_pixels(const T* from, ptrdiff_t from_step, T* to, ptrdiff_t to_step, s
         return;
     }
     if (from_step == 3 && to_step == 4) return spread_pixels(from, to, count);
+    if (from_step == 4 && to_step == 3) return pack_pixels(from, to, count);
     for (size_t i = 0; i < count; ++i, from += from_step, to += to_step)
         std::memcpy(to, from, channels * sizeof(T));
 }
@@ -109,11 +104,15 @@ void copy_pixels(const Src* from, ptrdiff_t from_step, Dst* to, ptrdiff_t to_ste
     const auto place = static_cast<size_t>(to_step);
     if (from_step == to_step && count > 0)
         return convert_row(from, to, count * place - (place - channels));
-    if (from_step == 3 && to_step == 4) {
-        convert_row(from, to + count, count * 3);
-        return spread_pixels(to + count, to, count);
+    if (from_step != 4 || to_step != 3)
+        return copy_rows(from, from_step, to, to_step, count, channels);
+    constexpr size_t at_once = 64;
+    Dst converted[at_once * 4];
+    for (size_t n = 0; count > 0; count -= n, from += n * 4, to += n * 3) {
+        n = std::min(count, at_once);
+        convert_row(from, converted, n * 4 - 1);
+        pack_pixels(converted, to, n);
     }
-    copy_rows(from, from_step, to, to_step, count, channels);
 }
 // Codes become whole numbers, `zero` becomes 0.
 void copy_pixels(const uint8_t* from, ptrdiff_t from_step, float* to, ptrdiff_t to_step,
@@ -127,7 +126,7 @@ void copy_pixels(const uint8_t* from, ptrdiff_t from_step, float* to, ptrdiff_t 
 template <typename Src, typename Copy>
 void copy_source(const ConvShape& s, const PictureOf<const Src>& src, size_t y, size_t rows,
                  Copy* to) {
-    const size_t pixel = joined_pixel(s);
+    const size_t pixel = copy_pixel(s);
     Copy none{};
     if constexpr (std::is_same_v<Copy, uint8_t>) none = s.source_zero;
     const Part h = on_picture(static_cast<int64_t>(y * s.stride_height) - s.pad_top,
@@ -142,8 +141,6 @@ void copy_source(const ConvShape& s, const PictureOf<const Src>& src, size_t y, 
             copy_pixels(from, step, to, next, w.count, s.in_channels, s.source_zero);
         else
             copy_pixels(from, step, to, next, w.count, s.in_channels);
-        if constexpr (std::is_same_v<Copy, bf16>)
-            if (pixel != s.in_channels) clear_fourth(to, w.count);
         to = std::fill_n(to + w.count * pixel, w.after * pixel, none);
     }
     std::fill_n(to, h.after * copy_row(s), none);
@@ -181,7 +178,7 @@ void run_line(const ConvShape& s, ConvShape inner, size_t rows, const std::byte*
     inner.out_height = 1;
     inner.out_width = static_cast<uint32_t>(line_pixels(s, rows));
     const size_t pixel = s.out_channels * size_of(s.result);
-    conv_copy(inner, {copy, copy_row(s), joined_pixel(s)}, packed, epilogue, {nullptr, 0, 0},
+    conv_copy(inner, {copy, copy_row(s), copy_pixel(s)}, packed, epilogue, {nullptr, 0, 0},
               {made, inner.out_width * s.out_channels, s.out_channels}, 1);
     for (size_t r = 0; r < rows; ++r) {
         const std::byte* const from = made + r * copy_width(s) * pixel;
@@ -211,7 +208,7 @@ void run(const ConvShape& shape, const PictureOf<const Src>& src, const std::byt
         }
         inner.in_height = static_cast<uint32_t>(copy_height(shape, rows));
         inner.out_height = static_cast<uint32_t>(rows);
-        conv_copy(inner, {copy, copy_row(shape), joined_pixel(shape)}, packed, epilogue,
+        conv_copy(inner, {copy, copy_row(shape), copy_pixel(shape)}, packed, epilogue,
                   {add.at(static_cast<int64_t>(y), 0), residual.row, residual.pixel},
                   {out, dst.row, dst.pixel}, rows);
     }

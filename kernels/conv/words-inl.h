@@ -63,13 +63,13 @@ inline bool joins_columns(const ConvShape& s) {
 }
 
 inline Runs make_runs(const ConvShape& s, size_t row, size_t pixel) {
-    const bool joined = joins_columns(s) && pixel == joined_pixel(s);
+    const bool joined = joins_columns(s) && pixel == s.in_channels;
     Runs runs;
     for (size_t y = 0; y < s.kernel_height; ++y) {
         for (size_t x = 0; x < (joined ? 1 : s.kernel_width); ++x) {
             const size_t at = y * s.dilation_height * row + x * s.dilation_width * pixel;
             runs.list[runs.count++] = {static_cast<ptrdiff_t>(at),
-                                       joined ? pixel * s.kernel_width : s.in_channels};
+                                       s.in_channels * (joined ? s.kernel_width : 1)};
         }
     }
     return runs;
@@ -78,7 +78,7 @@ inline Runs make_runs(const ConvShape& s, size_t row, size_t pixel) {
 // Weights from a kernel column to the next: joined ones may share a word, others begin with one.
 template <typename W>
 size_t column_factors(const ConvShape& s) {
-    if (joins_columns(s)) return joined_pixel(s);
+    if (joins_columns(s)) return s.in_channels;
     return (size_t{s.in_channels} + W::count - 1) / W::count * W::count;
 }
 template <typename W>

@@ -36,4 +36,6 @@ for camera in "$@"; do
 done
 set -- "$@" compositor name=all background=black $patience $tiles ! "video/x-raw,format=I420,width=${size%x*},height=${size#*x}$rate" ! $end videoconvert ! queue !
 [ -n "${OUT:-}" ] || exec gst-launch-1.0 -q -e "$@" autovideosink
-exec gst-launch-1.0 -q -e "$@" ${ENCODER:-x264enc speed-preset=veryfast} ! h264parse ! mp4mux ! filesink "location=$OUT"
+# x264enc gives what mp4mux takes; a parser between them has been seen to lose the time of a picture.
+encoder=${ENCODER:+$ENCODER ! h264parse}
+exec gst-launch-1.0 -q -e "$@" ${encoder:-x264enc speed-preset=veryfast} ! mp4mux ! filesink "location=$OUT"

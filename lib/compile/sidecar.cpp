@@ -11,6 +11,7 @@
 
 #include "lib/base/file.h"
 #include "lib/vision/modelinfo.h"
+#include "lib/vision/modelinfo_keys.h"
 
 namespace vartml::compiler {
 namespace {
@@ -173,32 +174,18 @@ void warn_of_pixels(const ModelInfo& info, const SidecarRequest& request,
 // ---- --mean, --scale, --channels
 // ---------------------------------------------------------------------------------------------------
 
-std::string joined(const std::vector<float>& numbers) {
-    std::string text;
-    for (const float n : numbers) text += (text.empty() ? "" : ",") + vision::number_text(n);
-    return text;
-}
-
-// One number stands for three equal ones.
-std::vector<float> shortest(const std::vector<float>& numbers) {
-    const bool equal = numbers.size() == 3 && numbers[1] == numbers[0] && numbers[2] == numbers[0];
-    return equal ? std::vector<float>{numbers[0]} : numbers;
-}
-
-// What an option and its key say, "" where nothing.
+// An option and the key that says the same.
 struct PixelWord {
     const char* option;
     const char* key;
-    std::string (*text)(const ModelInfo::Input&);
+    std::string text(const ModelInfo::Input& input) const {  // "" where it says nothing
+        return vision::find_key(vision::input_keys(), key)->get(input);
+    }
 };
 constexpr PixelWord pixel_words[] = {
-    {"--mean", "x-vartml-mean", [](const ModelInfo::Input& i) { return joined(shortest(i.mean)); }},
-    {"--scale", "x-vartml-scale",
-     [](const ModelInfo::Input& i) { return joined(shortest(i.scale)); }},
-    {"--channels", "x-vartml-channels",
-     [](const ModelInfo::Input& i) {
-         return i.channels ? std::string(vision::to_string(*i.channels)) : std::string();
-     }},
+    {"--mean", "x-vartml-mean"},
+    {"--scale", "x-vartml-scale"},
+    {"--channels", "x-vartml-channels"},
 };
 
 // The first option that is given, "" for none.
@@ -338,14 +325,13 @@ std::string with_meanings(std::string text, const std::vector<ModelInfo::Output>
         if (info)
             for (const ModelInfo::Output& output : info->outputs)
                 if (output.name == meaning.name) said = output;
-        std::string keys;
-        if (said.ends_in.empty() && !meaning.ends_in.empty())
-            keys += "x-vartml-ends-in=" + meaning.ends_in + "\n";
-        if (!said.quant_scale && !said.zero_point && meaning.quant_scale)
-            keys += "x-vartml-quant-scale=" +
-                    vision::number_text(static_cast<float>(*meaning.quant_scale)) +
-                    "\nx-vartml-zero-point=" + std::to_string(meaning.zero_point.value_or(0)) +
-                    "\n";
+        ModelInfo::Output open;
+        if (said.ends_in.empty()) open.ends_in = meaning.ends_in;
+        if (!said.quant_scale && !said.zero_point && meaning.quant_scale) {
+            open.quant_scale = meaning.quant_scale;
+            open.zero_point = meaning.zero_point.value_or(0);
+        }
+        const std::string keys = vision::key_lines(vision::output_keys(), open);
         if (!keys.empty()) more += "\n[" + meaning.name + "]\ndir=output\n" + keys;
     }
     if (more.empty()) return text;

@@ -35,11 +35,14 @@ struct Source {
     }
 };
 
+bool is_known(std::string_view key) {
+    return vision::find_key(vision::general_keys(), key) ||
+           vision::find_key(vision::input_keys(), key) ||
+           vision::find_key(vision::output_keys(), key);
+}
+
 template <typename T>
 Error unknown_key(const Source& source, const IniEntry& entry, std::span<const Key<T>> keys) {
-    const bool elsewhere = vision::find_key(vision::general_keys(), entry.key) ||
-                           vision::find_key(vision::input_keys(), entry.key) ||
-                           vision::find_key(vision::output_keys(), entry.key);
     std::string known;
     std::vector<std::string_view> names;
     for (const Key<T>& key : keys) {
@@ -51,20 +54,18 @@ Error unknown_key(const Source& source, const IniEntry& entry, std::span<const K
     if (const auto same = std::ranges::find(names, std::string(vision::own_prefix) + entry.key);
         same != names.end())
         near = *same;
-    return source.error(entry.line,
-                        "key '" + entry.key + "' " +
-                            (elsewhere ? "does not belong in this section" : "is unknown") +
-                            (near.empty() ? "" : "; did you mean '" + std::string(near) + "'?") +
-                            (near.empty() ? ", the keys of this section are " + known : ""));
+    return source.error(
+        entry.line, "key '" + entry.key + "' " +
+                        (is_known(entry.key) ? "does not belong in this section" : "is unknown") +
+                        (near.empty() ? "" : "; did you mean '" + std::string(near) + "'?") +
+                        (near.empty() ? ", the keys of this section are " + known : ""));
 }
 
 // A key with our prefix, with a misspelt one, or one of ours without it. Other programs have keys
 // of their own in a sidecar.
 bool is_meant_as_ours(const std::string& key) {
-    constexpr std::string_view upstream[] = {"version", "group-id", "dir",        "type",
-                                             "dims",    "id",       "dims-order", "ranges"};
     if (key.starts_with(vision::own_prefix)) return true;
-    if (std::ranges::find(upstream, key) != std::ranges::end(upstream)) return false;
+    if (is_known(key)) return false;  // GStreamer's
     std::vector<std::string_view> names;
     const auto add = [&](auto keys) {
         for (const auto& known : keys)
@@ -73,9 +74,7 @@ bool is_meant_as_ours(const std::string& key) {
     add(vision::general_keys());
     add(vision::input_keys());
     add(vision::output_keys());
-    const std::string with_prefix = std::string(vision::own_prefix) + key;
-    return std::ranges::find(names, with_prefix) != names.end() ||
-           !nearest_name(key, names).empty();
+    return is_known(std::string(vision::own_prefix) + key) || !nearest_name(key, names).empty();
 }
 
 template <typename T>
@@ -87,7 +86,7 @@ Result<void> read_section(const Source& source, const IniSection& section,
             if (is_meant_as_ours(entry.key)) return unknown_key(source, entry, keys);
             continue;  // upstream's keys, and those of other programs
         }
-        if (!key->set(target, entry.value)) {
+        if (key->set && !key->set(target, entry.value)) {
             return source.error(entry.line, "key '" + entry.key + "' is '" + entry.value +
                                                 "', expected " + std::string(key->expected));
         }
@@ -200,12 +199,6 @@ Result<void> read_label_file(const Source& source, const IniEntry& entry, ModelI
 
 Result<void> read_general(const Source& source, const IniSection& section, ModelInfo& info) {
     if (auto done = read_section(source, section, vision::general_keys(), info); !done) return done;
-    if (const IniEntry* version = section.find("version");
-        version && version->value.substr(0, version->value.find('.')) != "1") {
-        return source.error(version->line,
-                            "version is '" + version->value + "', this program reads 1.0");
-    }
-    if (const IniEntry* group = section.find("group-id")) info.group_id = group->value;
     const IniEntry* labels = section.find("x-vartml-labels");
     return labels ? read_label_file(source, *labels, info) : Result<void>();
 }

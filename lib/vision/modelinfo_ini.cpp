@@ -7,6 +7,7 @@
 
 #include "lib/vision/families.h"
 #include "lib/vision/modelinfo.h"
+#include "lib/vision/modelinfo_keys.h"
 
 namespace vartml::vision {
 
@@ -169,8 +170,6 @@ namespace vartml {
 
 namespace {
 
-using vision::number_text;
-
 // Names of upstream's sidecar; "" for types that it does not know.
 std::string_view upstream_type(DataType type) {
     switch (type) {
@@ -206,77 +205,14 @@ std::string_view upstream_type(DataType type) {
     return "";
 }
 
-template <typename Numbers, typename Print>
-std::string join(const Numbers& numbers, Print print) {
-    std::string text;
-    for (const auto& number : numbers) {
-        if (!text.empty()) text += ',';
-        text += print(number);
-    }
-    return text;
-}
-
-class Writer {
-public:
-    void section(std::string_view name) {
-        if (!text_.empty()) text_ += '\n';
-        ((text_ += '[') += name) += "]\n";
-    }
-    void key(std::string_view name, std::string_view value) {
-        if (!value.empty()) (((text_ += name) += '=') += value) += '\n';
-    }
-    void numbers(std::string_view name, std::span<const float> values) {
-        // Three equal numbers are written as one.
-        if (values.size() == 3 && values[0] == values[1] && values[1] == values[2]) {
-            values = values.first(1);
-        }
-        key(name, join(values, number_text));
-    }
-    void number(std::string_view name, const std::optional<double>& value) {
-        if (value) key(name, number_text(static_cast<float>(*value)));
-    }
-    void tensor(const TensorInfo& tensor, std::string_view dir) {
-        section(tensor.name);
-        key("dir", dir);
-        key("type", upstream_type(tensor.cpu.data_type));
-        key("dims", join(tensor.cpu.shape, [](uint32_t dim) { return std::to_string(dim); }));
-    }
-    std::string take() { return std::move(text_); }
-
-private:
-    std::string text_;
-};
-
-void print_general(Writer& writer, const ModelInfo& info, const DecoderFamily* family) {
-    writer.section("modelinfo");
-    writer.key("version", "1.0");
-    writer.key("group-id", info.group_id);
-    writer.key("x-vartml-version", "1");
-    writer.key("x-vartml-decoder", info.decoder);
-    std::string labels;
-    for (const std::string& label : info.labels) labels += vision::escape_item(label) + ";";
-    writer.key("x-vartml-labels", labels);
-    if (info.num_classes) writer.key("x-vartml-num-classes", std::to_string(*info.num_classes));
-    if (info.class_offset) writer.key("x-vartml-class-offset", std::to_string(info.class_offset));
-    const auto or_family = [&](std::optional<double> value, double of_family) {
-        return value || !family ? value : std::optional(of_family);
-    };
-    writer.number("x-vartml-score-threshold",
-                  or_family(info.score_threshold, family ? family->score_threshold : 0));
-    writer.number("x-vartml-iou-threshold",
-                  or_family(info.iou_threshold, family ? family->iou_threshold : 0));
-    if (info.max_detections) {
-        writer.key("x-vartml-max-detections", std::to_string(*info.max_detections));
-    }
-    writer.key("x-vartml-anchors", join(info.anchors, number_text));
-    writer.key("x-vartml-strides", join(info.strides, [](int s) { return std::to_string(s); }));
-    writer.key("x-vartml-activation", info.activation);
-    writer.key("x-vartml-skeleton", info.skeleton);
-    writer.key("x-vartml-peak", info.peak);
-    if (info.blank) writer.key("x-vartml-blank", std::to_string(*info.blank));
-    writer.key("x-vartml-columns", info.columns);
-    writer.key("x-vartml-box-form", info.box_form);
-    writer.key("x-vartml-box-order", info.box_order);
+std::string tensor_section(const TensorInfo& tensor, std::string_view dir) {
+    std::string text = "\n[" + tensor.name + "]\ndir=" + std::string(dir) + "\n";
+    if (const auto type = upstream_type(tensor.cpu.data_type); !type.empty())
+        text += "type=" + std::string(type) + "\n";
+    std::string dims;
+    for (const uint32_t dim : tensor.cpu.shape)
+        dims += (dims.empty() ? "" : ",") + std::to_string(dim);
+    return dims.empty() ? text : text + "dims=" + dims + "\n";
 }
 
 const ModelInfo::Input* find_input(const ModelInfo& info, std::string_view name) {
@@ -292,43 +228,18 @@ bool is_picture(const ModelInfo& info, const TensorInfo& tensor) {
     return std::ranges::any_of(channels, [](uint32_t c) { return c == 1 || c == 3; });
 }
 
-void print_input(Writer& writer, const ModelInfo::Input* input, const PreprocessOptions* options) {
-    if (options) {
-        writer.key("x-vartml-resize", vision::to_string(options->resize));
-        writer.key("x-vartml-interpolation", vision::to_string(options->interpolation));
-        writer.key("x-vartml-channels", vision::to_string(options->channels));
-        writer.numbers("x-vartml-mean", options->mean);
-        writer.numbers("x-vartml-scale", options->scale);
-        writer.numbers("x-vartml-pad", options->pad);
-        if (options->resize == ResizeMode::crop) {
-            writer.number("x-vartml-crop-fraction", options->crop_fraction);
-        }
-    } else if (input) {
-        if (input->resize) writer.key("x-vartml-resize", vision::to_string(*input->resize));
-        if (input->interpolation) {
-            writer.key("x-vartml-interpolation", vision::to_string(*input->interpolation));
-        }
-        if (input->channels) writer.key("x-vartml-channels", vision::to_string(*input->channels));
-        writer.numbers("x-vartml-mean", input->mean);
-        writer.numbers("x-vartml-scale", input->scale);
-        writer.numbers("x-vartml-pad", input->pad);
-        writer.number("x-vartml-crop-fraction", input->crop_fraction);
-    }
-    if (input) {
-        writer.key("x-vartml-feed", input->feed);
-        writer.key("x-vartml-picture", input->picture);
-    }
-}
-
-void print_output(Writer& writer, const ModelInfo::Output& output) {
-    writer.key("id", vision::escape_item(output.id));
-    writer.key("x-vartml-role", output.role);
-    if (output.stride) writer.key("x-vartml-stride", std::to_string(*output.stride));
-    writer.number("x-vartml-quant-scale", output.quant_scale);
-    if (output.zero_point) {
-        writer.key("x-vartml-zero-point", std::to_string(*output.zero_point));
-    }
-    writer.key("x-vartml-ends-in", output.ends_in);
+// What the input is fed with: `options`, and what `said` says beside.
+ModelInfo::Input input_of(const PreprocessOptions& options, const ModelInfo::Input* said) {
+    ModelInfo::Input input = said ? *said : ModelInfo::Input{};
+    input.resize = options.resize;
+    input.interpolation = options.interpolation;
+    input.channels = options.channels;
+    input.mean.assign(options.mean.begin(), options.mean.end());
+    input.scale.assign(options.scale.begin(), options.scale.end());
+    input.pad.assign(options.pad.begin(), options.pad.end());
+    input.crop_fraction.reset();
+    if (options.resize == ResizeMode::crop) input.crop_fraction = options.crop_fraction;
+    return input;
 }
 
 std::array<float, 3> three(const std::vector<float>& values) {
@@ -348,31 +259,33 @@ const TensorInfo* vision::find_picture_input(const ModelInfo& info,
 std::string print_modelinfo(const ModelInfo& info, std::span<const TensorInfo> inputs,
                             std::span<const TensorInfo> outputs) {
     const DecoderFamily* family = find_decoder_family(info.decoder);
-    Writer writer;
-    print_general(writer, info, family);
+    ModelInfo general = info;
+    if (family && !general.score_threshold) general.score_threshold = family->score_threshold;
+    if (family && !general.iou_threshold) general.iou_threshold = family->iou_threshold;
+    std::string text = "[modelinfo]\n" + vision::key_lines(vision::general_keys(), general);
     const TensorInfo* const picture_input = vision::find_picture_input(info, inputs);
     for (const TensorInfo& tensor : inputs) {
-        writer.tensor(tensor, "input");
-        PreprocessOptions options;
-        const bool picture = family && &tensor == picture_input;
-        if (picture) {
+        text += tensor_section(tensor, "input");
+        const ModelInfo::Input* const said = find_input(info, tensor.name);
+        if (family && &tensor == picture_input) {
             const auto& s = tensor.cpu.shape;
             const bool last = tensor.cpu.layout == Layout::NHWC;
             const uint32_t width = s.size() == 4 ? s[last ? 2 : 3] : s.back();
             const uint32_t height = s.size() == 4 ? s[last ? 1 : 2] : 1;
             const DecoderFamily row = vision::row_of(*vision::find_family(info.decoder),
                                                      {info, outputs, width, height, nullptr});
-            options = preprocess_options(info, &row, tensor.name);
+            text += vision::key_lines(vision::input_keys(),
+                                      input_of(preprocess_options(info, &row, tensor.name), said));
+        } else if (said) {
+            text += vision::key_lines(vision::input_keys(), *said);
         }
-        print_input(writer, find_input(info, tensor.name), picture ? &options : nullptr);
     }
     for (const TensorInfo& tensor : outputs) {
-        writer.tensor(tensor, "output");
-        writer.key("dims-order", "row-major");
+        text += tensor_section(tensor, "output") + "dims-order=row-major\n";
         const auto it = std::ranges::find(info.outputs, tensor.name, &ModelInfo::Output::name);
-        if (it != info.outputs.end()) print_output(writer, *it);
+        if (it != info.outputs.end()) text += vision::key_lines(vision::output_keys(), *it);
     }
-    return writer.take();
+    return text;
 }
 
 PreprocessOptions preprocess_options(const ModelInfo& info, const DecoderFamily* family,

@@ -5,6 +5,9 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <optional>
+#include <string>
+#include <type_traits>
 
 #include "lib/vision/box_columns.h"
 #include "lib/vision/modelinfo_ini.h"
@@ -96,166 +99,290 @@ bool is_skeleton(std::string_view text) {
     return bones && !bones->empty();
 }
 
+template <typename Numbers>
+std::string list_text(const Numbers& numbers) {
+    std::string text;
+    for (const auto number : numbers)
+        text += (text.empty() ? "" : ",") + number_text(static_cast<float>(number));
+    return text;
+}
+// Three equal numbers are written as one.
+std::string channels_text(const std::vector<float>& v) {
+    return v.size() == 3 && v[0] == v[1] && v[0] == v[2] ? number_text(v[0]) : list_text(v);
+}
+template <typename Number>
+std::string number_or_none(const std::optional<Number>& value) {
+    if (!value) return {};
+    if constexpr (std::is_integral_v<Number>)
+        return std::to_string(*value);
+    else
+        return number_text(static_cast<float>(*value));
+}
+template <typename T>
+std::string nick_or_none(const std::optional<T>& value) {
+    return value ? std::string(to_string(*value)) : std::string();
+}
+std::string labels_text(const std::vector<std::string>& labels) {
+    std::string text;
+    for (const std::string& label : labels) text += escape_item(label) + ";";
+    return text;
+}
+
 using Input = ModelInfo::Input;
 using Output = ModelInfo::Output;
+using View = std::string_view;
+
+constexpr View infer = "`vartmlinfer`", decode = "`vartmldecode`", both = "both", others = "–";
+constexpr View of_family = "the decoder's", nothing = "none";
 
 constexpr Key<ModelInfo> general[] = {
-    {"x-vartml-version", "1", [](ModelInfo&, std::string_view v) { return v == "1"; }},
+    {"version", "1.0", "1.0", both, "Version of GStreamer's own keys",
+     [](ModelInfo&, View v) { return v.substr(0, v.find('.')) == "1"; },
+     [](const ModelInfo&) { return std::string("1.0"); }},
+    {"group-id", "a name", nothing, others,
+     "GStreamer's name for this group of output tensors; kept where a sidecar is written anew",
+     [](ModelInfo& m, View v) {
+         m.group_id = v;
+         return true;
+     },
+     [](const ModelInfo& m) { return m.group_id; }},
+    {"x-vartml-version", "1", "1", both, "Version of the keys `x-vartml-…`",
+     [](ModelInfo&, View v) { return v == "1"; },
+     [](const ModelInfo&) { return std::string("1"); }},
     {"x-vartml-decoder", "a decoder family (`vartml compile --help` lists them)",
-     [](ModelInfo& m, std::string_view v) {
+     "by the outputs' ids, then their shapes", both,
+     "Who makes results of the outputs; it also says how pictures become the input",
+     [](ModelInfo& m, View v) {
          m.decoder.clear();
          if (v == "auto") return true;
          const DecoderFamily* const family = find_decoder_family(v);
          if (family) m.decoder = family->nick;
          return family != nullptr;
-     }},
+     },
+     [](const ModelInfo& m) { return m.decoder; }},
     {"x-vartml-labels", "a file beside the sidecar, or labels separated by ';'",
-     [](ModelInfo& m, std::string_view v) {
+     "those of the data set that has so many classes, or `class-0`, `class-1` and so on", decode,
+     "Names of the classes, one per line of the file; a `;` in a label is `\\;`",
+     [](ModelInfo& m, View v) {
          m.labels = split_list(v, ';');
          return !m.labels.empty();
-     }},
-    {"x-vartml-num-classes", "a count of at least 1",
-     [](ModelInfo& m, std::string_view v) { return set_count(m.num_classes, v); }},
-    {"x-vartml-class-offset", "a whole number such as -1",
-     [](ModelInfo& m, std::string_view v) {
+     },
+     [](const ModelInfo& m) { return labels_text(m.labels); }},
+    {"x-vartml-num-classes", "a count of at least 1", "as many as labels, else by the shapes",
+     decode, "Number of classes, where neither labels nor shapes tell it",
+     [](ModelInfo& m, View v) { return set_count(m.num_classes, v); },
+     [](const ModelInfo& m) { return number_or_none(m.num_classes); }},
+    {"x-vartml-class-offset", "a whole number such as -1", "0", decode,
+     "Label of the model's class 0; -1: class 0 is the background, which has no label",
+     [](ModelInfo& m, View v) {
          return parse_number(v, m.class_offset) && std::abs(m.class_offset) <= 1'000'000;
-     }},
-    {"x-vartml-score-threshold", "a number from 0 to 1",
-     [](ModelInfo& m, std::string_view v) { return set_unit(m.score_threshold, v); }},
-    {"x-vartml-iou-threshold", "a number from 0 to 1",
-     [](ModelInfo& m, std::string_view v) { return set_unit(m.iou_threshold, v); }},
-    {"x-vartml-max-detections", "a count of at least 1",
-     [](ModelInfo& m, std::string_view v) { return set_count(m.max_detections, v); }},
-    {"x-vartml-anchors", "pairs of positive numbers",
-     [](ModelInfo& m, std::string_view v) {
+     },
+     [](const ModelInfo& m) { return m.class_offset ? std::to_string(m.class_offset) : ""; }},
+    {"x-vartml-score-threshold", "a number from 0 to 1", of_family, decode,
+     "Least score of a result; the property `score-threshold` wins",
+     [](ModelInfo& m, View v) { return set_unit(m.score_threshold, v); },
+     [](const ModelInfo& m) { return number_or_none(m.score_threshold); }},
+    {"x-vartml-iou-threshold", "a number from 0 to 1", of_family, decode,
+     "Overlap from which the lesser of two boxes is dropped; the property `iou-threshold` wins",
+     [](ModelInfo& m, View v) { return set_unit(m.iou_threshold, v); },
+     [](const ModelInfo& m) { return number_or_none(m.iou_threshold); }},
+    {"x-vartml-max-detections", "a count of at least 1", "100", decode,
+     "Results of a frame at most, the best; the property `max-detections` wins",
+     [](ModelInfo& m, View v) { return set_count(m.max_detections, v); },
+     [](const ModelInfo& m) { return number_or_none(m.max_detections); }},
+    {"x-vartml-anchors", "pairs of positive numbers", of_family, decode,
+     "Widths and heights of the anchors or priors in pixels of the input, stride by stride; raw "
+     "maps of `yolo-v5` need them",
+     [](ModelInfo& m, View v) {
          return parse_numbers(v, m.anchors) && m.anchors.size() % 2 == 0 &&
                 std::ranges::all_of(m.anchors, [](float side) { return side > 0; });
-     }},
-    {"x-vartml-strides", "whole numbers of at least 1 such as 8,16,32",
-     [](ModelInfo& m, std::string_view v) { return set_strides(m.strides, v); }},
-    {"x-vartml-activation", "none, sigmoid or softmax",
-     [](ModelInfo& m, std::string_view v) {
+     },
+     [](const ModelInfo& m) { return list_text(m.anchors); }},
+    {"x-vartml-strides", "whole numbers of at least 1 such as 8,16,32", of_family, decode,
+     "Pixels of the input per cell of each grid, in the order of the positions",
+     [](ModelInfo& m, View v) { return set_strides(m.strides, v); },
+     [](const ModelInfo& m) { return list_text(m.strides); }},
+    {"x-vartml-activation", "none, sigmoid or softmax", "by the graph, else by the numbers", decode,
+     "What turns the model's class values into scores; `sigmoid` gives a pixel of `segment` "
+     "several "
+     "classes",
+     [](ModelInfo& m, View v) {
          m.activation = v;
          return one_of(v, {"none", "sigmoid", "softmax"});
-     }},
+     },
+     [](const ModelInfo& m) { return m.activation; }},
     {"x-vartml-skeleton",
      "coco17, openpose18, hand21, blazepose33, face68, face468, face478, or pairs such as 0-1;1-2",
-     [](ModelInfo& m, std::string_view v) {
+     "the published one of so many points", decode,
+     "Lines between keypoints, by their numbers from 0",
+     [](ModelInfo& m, View v) {
          m.skeleton = v;
          return is_skeleton(v);
-     }},
-    {"x-vartml-peak", "quarter or centroid",
-     [](ModelInfo& m, std::string_view v) {
+     },
+     [](const ModelInfo& m) { return m.skeleton; }},
+    {"x-vartml-peak", "quarter or centroid", "quarter", decode,
+     "Where in a heat map the point is: a quarter of a cell from the peak towards its higher "
+     "neighbour, or the middle of the cells around it that reach the score threshold",
+     [](ModelInfo& m, View v) {
          m.peak = v;
          return one_of(v, {"quarter", "centroid"});
-     }},
-    {"x-vartml-blank", "the number of a class, or -1 for the last",
-     [](ModelInfo& m, std::string_view v) {
+     },
+     [](const ModelInfo& m) { return m.peak; }},
+    {"x-vartml-blank", "the number of a class, or -1 for the last", "0", decode,
+     "Class of `ctc-text` that is no character",
+     [](ModelInfo& m, View v) {
          int blank = 0;
          if (!parse_number(v, blank) || blank < -1) return false;
          m.blank = blank;
          return true;
-     }},
+     },
+     [](const ModelInfo& m) { return number_or_none(m.blank); }},
     {"x-vartml-columns",
      "the columns of a box: score, class, x0y0x1y1 or y0x0y1x1, and batch if it is there, in their "
      "order and separated by ','",
-     [](ModelInfo& m, std::string_view v) {
+     "by the output's name, else by its shape", decode,
+     "What the columns of a table are whose rows are boxes (`yolo-end2end`)",
+     [](ModelInfo& m, View v) {
          m.columns = v;
          return parse_box_columns(v).has_value();
-     }},
-    {"x-vartml-box-form", "v3 or v5",
-     [](ModelInfo& m, std::string_view v) {
+     },
+     [](const ModelInfo& m) { return m.columns; }},
+    {"x-vartml-box-form", "v3 or v5", "v5", decode,
+     "Formula by which raw YOLO maps become widths and heights (`yolo-v5`)",
+     [](ModelInfo& m, View v) {
          m.box_form = v;
          return one_of(v, {"v3", "v5"});
-     }},
-    {"x-vartml-box-order", "yxyx, xyxy or cxcywh",
-     [](ModelInfo& m, std::string_view v) {
+     },
+     [](const ModelInfo& m) { return m.box_form; }},
+    {"x-vartml-box-order", "yxyx, xyxy or cxcywh", of_family, decode,
+     "What the four numbers of a box are: corners, or centre and size (`ssd`, `detr`)",
+     [](ModelInfo& m, View v) {
          m.box_order = v;
          return one_of(v, {"yxyx", "xyxy", "cxcywh"});
-     }},
+     },
+     [](const ModelInfo& m) { return m.box_order; }},
 };
 
+constexpr View of_the_model = "as the model has it";
+constexpr View written_only =
+    "Written for GStreamer's elements; the model itself is what counts here";
+
 constexpr Key<Input> input[] = {
-    {"x-vartml-resize", "stretch, letterbox, letterbox-top-left or crop",
-     [](Input& i, std::string_view v) { return set_nick(i.resize, parse_resize_mode(v)); }},
-    {"x-vartml-pad", "1 or 3 numbers from 0 to 255",
-     [](Input& i, std::string_view v) {
-         return set_channel_numbers(i.pad, v) &&
-                std::ranges::all_of(i.pad, [](float p) { return p >= 0 && p <= 255; });
-     }},
-    {"x-vartml-crop-fraction", "a number above 0, at most 1",
-     [](Input& i, std::string_view v) {
-         return set_unit(i.crop_fraction, v) && *i.crop_fraction > 0;
-     }},
-    {"x-vartml-interpolation", "bilinear, nearest or area",
-     [](Input& i, std::string_view v) {
-         return set_nick(i.interpolation, parse_interpolation(v));
-     }},
-    {"x-vartml-channels", "rgb, bgr or gray",
-     [](Input& i, std::string_view v) { return set_nick(i.channels, parse_channel_order(v)); }},
-    {"x-vartml-mean", "1 or 3 numbers",
-     [](Input& i, std::string_view v) { return set_channel_numbers(i.mean, v); }},
-    {"x-vartml-scale", "1 or 3 numbers other than 0",
-     [](Input& i, std::string_view v) {
+    {"dir", "input", "required", both, "What the section describes"},
+    {"type", "a type such as uint8 or float32", of_the_model, others, written_only},
+    {"dims", "numbers separated by ','", of_the_model, others, written_only},
+    {"ranges", "min,max for all channels or for each, separated by ';'", nothing, infer,
+     "GStreamer's way to say mean and scale: bytes from 0 to 255 become numbers from min to max"},
+    {"x-vartml-resize", "stretch, letterbox, letterbox-top-left or crop", of_family, infer,
+     "How a picture gets the size of the input: as it comes, with borders around it, with borders "
+     "right and below, or its middle",
+     [](Input& i, View v) { return set_nick(i.resize, parse_resize_mode(v)); },
+     [](const Input& i) { return nick_or_none(i.resize); }},
+    {"x-vartml-interpolation", "bilinear, nearest or area", of_family, infer,
+     "How pixels are made when the size changes",
+     [](Input& i, View v) { return set_nick(i.interpolation, parse_interpolation(v)); },
+     [](const Input& i) { return nick_or_none(i.interpolation); }},
+    {"x-vartml-channels", "rgb, bgr or gray", of_family, infer, "Order of the input's channels",
+     [](Input& i, View v) { return set_nick(i.channels, parse_channel_order(v)); },
+     [](const Input& i) { return nick_or_none(i.channels); }},
+    {"x-vartml-mean", "1 or 3 numbers", of_family, infer,
+     "Subtracted from the bytes, in the order of the channels: input = (byte − mean) · scale",
+     [](Input& i, View v) { return set_channel_numbers(i.mean, v); },
+     [](const Input& i) { return channels_text(i.mean); }},
+    {"x-vartml-scale", "1 or 3 numbers other than 0", of_family, infer,
+     "What the difference is multiplied with; 0.00392157 is 1/255",
+     [](Input& i, View v) {
          return set_channel_numbers(i.scale, v) &&
                 std::ranges::all_of(i.scale, [](float s) { return s != 0; });
-     }},
-    {"x-vartml-picture", "rgb, bgr or gray",
-     [](Input& i, std::string_view v) {
-         i.picture = v;
-         return parse_channel_order(v).has_value();
-     }},
-    {"x-vartml-feed", "frame-size or const:<values>",
-     [](Input& i, std::string_view v) {
+     },
+     [](const Input& i) { return channels_text(i.scale); }},
+    {"x-vartml-pad", "1 or 3 numbers from 0 to 255", of_family, infer,
+     "Colour of the borders, in the order of the channels",
+     [](Input& i, View v) {
+         return set_channel_numbers(i.pad, v) &&
+                std::ranges::all_of(i.pad, [](float p) { return p >= 0 && p <= 255; });
+     },
+     [](const Input& i) { return channels_text(i.pad); }},
+    {"x-vartml-crop-fraction", "a number above 0, at most 1", of_family, infer,
+     "Share of the shorter side that `crop` keeps",
+     [](Input& i, View v) { return set_unit(i.crop_fraction, v) && *i.crop_fraction > 0; },
+     [](const Input& i) { return number_or_none(i.crop_fraction); }},
+    {"x-vartml-feed", "frame-size or const:<values>", nothing, infer,
+     "What an input gets that is no picture: width and height of the frame, or these numbers",
+     [](Input& i, View v) {
          i.feed = v;
          std::vector<float> values;
          return v == "frame-size" ||
                 (v.starts_with("const:") && parse_numbers(v.substr(6), values));
-     }},
+     },
+     [](const Input& i) { return i.feed; }},
+    {"x-vartml-picture", "rgb, bgr or gray", nothing, infer,
+     "The model takes the bytes of a picture with these channels and does the rest itself",
+     [](Input& i, View v) {
+         i.picture = v;
+         return parse_channel_order(v).has_value();
+     },
+     [](const Input& i) { return i.picture; }},
 };
 
 constexpr Key<Output> output[] = {
-    {"id", "a tensor id",
-     [](Output& o, std::string_view v) {
+    {"dir", "output", "required", both, "What the section describes"},
+    {"type", "a type such as uint8 or float32", of_the_model, others, written_only},
+    {"dims", "numbers separated by ','", of_the_model, others, written_only},
+    {"dims-order", "row-major", "row-major", others, written_only},
+    {"id", "a tensor id", nothing, both,
+     "GStreamer's name for what the tensor holds; `vartmldecode` knows those of its families",
+     [](Output& o, View v) {
          o.id = unescape(v);
          return !v.empty();
-     }},
+     },
+     [](const Output& o) { return escape_item(o.id); }},
     {"x-vartml-role",
      "boxes, scores, classes, count, objectness, landmarks, coefficients, prototypes, mask, "
      "heatmap, offsets or embedding",
-     [](Output& o, std::string_view v) {
+     "by name and shape", decode, "What the output is, where its name does not tell",
+     [](Output& o, View v) {
          o.role = v;
          return one_of(
              v, {"boxes", "scores", "classes", "count", "objectness", "landmarks", "coefficients",
                  "prototypes", "mask", "heatmap", "offsets", "embedding"});
-     }},
-    {"x-vartml-stride", "a whole number from 1 to 4096",
-     [](Output& o, std::string_view v) {
+     },
+     [](const Output& o) { return o.role; }},
+    {"x-vartml-stride", "a whole number from 1 to 4096", "by the shapes", decode,
+     "Pixels of the input per cell of this output",
+     [](Output& o, View v) {
          int stride = 0;
          if (!parse_number(v, stride) || stride < 1 || stride > 4096) return false;
          o.stride = stride;
          return true;
-     }},
-    {"x-vartml-quant-scale", "a number above 0",
-     [](Output& o, std::string_view v) {
+     },
+     [](const Output& o) { return number_or_none(o.stride); }},
+    {"x-vartml-quant-scale", "a number above 0", "the compiled model's, else 1", decode,
+     "Of an output of whole numbers: value = (number − zero point) · scale",
+     [](Output& o, View v) {
          double scale = 0;
          if (!parse_number(v, scale) || scale <= 0) return false;
          o.quant_scale = scale;
          return true;
-     }},
-    {"x-vartml-zero-point", "a whole number",
-     [](Output& o, std::string_view v) {
+     },
+     [](const Output& o) { return number_or_none(o.quant_scale); }},
+    {"x-vartml-zero-point", "a whole number", "the compiled model's, else 0", decode, "Of the same",
+     [](Output& o, View v) {
          int zero_point = 0;
          if (!parse_number(v, zero_point)) return false;
          o.zero_point = zero_point;
          return true;
-     }},
+     },
+     [](const Output& o) { return number_or_none(o.zero_point); }},
     {"x-vartml-ends-in", "softmax, log-softmax, sigmoid, unit-length, product or linear",
-     [](Output& o, std::string_view v) {
+     "`vartml compile` writes what the graph ends in", decode,
+     "What made the values, so that scores are told from logits",
+     [](Output& o, View v) {
          o.ends_in = v;
          return one_of(v,
                        {"softmax", "log-softmax", "sigmoid", "unit-length", "product", "linear"});
-     }},
+     },
+     [](const Output& o) { return o.ends_in; }},
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "lib/vision/families.h"
 #include "lib/vision/modelinfo.h"
+#include "lib/vision/modelinfo_keys.h"
 #include "lib/vision/output_views.h"
 
 namespace vartml {
@@ -106,14 +107,14 @@ std::string PixelChoice::sentence() const {
 }
 
 std::string PixelChoice::section(std::string_view input_name) const {
-    std::string text = "[" + std::string(input_name) + "]\ndir=input\n";
-    text += "x-vartml-channels=" + std::string(vision::to_string(options.channels)) + "\n";
-    text += "x-vartml-resize=" + std::string(vision::to_string(options.resize)) + "\n";
-    if (options.resize == ResizeMode::crop)
-        text += "x-vartml-crop-fraction=" +
-                vision::number_text(static_cast<float>(options.crop_fraction)) + "\n";
-    text += "x-vartml-mean=" + three_text(options.mean) + "\n";
-    return text + "x-vartml-scale=" + three_text(options.scale) + "\n";
+    ModelInfo::Input said;
+    said.channels = options.channels;
+    said.resize = options.resize;
+    if (options.resize == ResizeMode::crop) said.crop_fraction = options.crop_fraction;
+    said.mean.assign(options.mean.begin(), options.mean.end());
+    said.scale.assign(options.scale.begin(), options.scale.end());
+    return "[" + std::string(input_name) + "]\ndir=input\n" +
+           vision::key_lines(vision::input_keys(), said);
 }
 
 }  // namespace vartml

@@ -356,7 +356,7 @@ TEST_F(Doctor, NamesPixelsThatNobodyVouchesFor) {
     request_.models = {dir_ / "classes.onnx"};
     const std::string notes = findings(Level::note, "model");
     EXPECT_TRUE(contains(notes, "pictures are fed as rgb, crop 0.875, mean 123.675")) << text_;
-    EXPECT_TRUE(contains(notes, "[images]\ndir=input\nx-vartml-channels=rgb")) << text_;
+    EXPECT_TRUE(contains(notes, "[images]\ndir=input\nx-vartml-resize=")) << text_;
 }
 
 // [1,6,84] is a YOLO v8 head of 64x64 by its shape, whose models all take RGB from 0 to 1.

@@ -75,81 +75,150 @@ std::string holds(const std::any& value) {
 enum class Kind { string, boolean, unsigned_integer, signed_integer };
 
 struct Row {
-    std::string_view key;
+    std::string key;
     Kind kind;
-    std::vector<std::string_view> words;  // strings: the accepted values; empty = any
-    uint64_t low = 0, high = 0;           // integers
-    // Only one is set, by kind.
-    std::function<void(Options&, const std::string&)> set_string{};
-    bool Options::* boolean = nullptr;
-    std::function<void(Options&, uint64_t)> set_integer{};
+    std::string_view meaning;
+    std::string fallback;                               // what the default is, for readers
+    std::function<void(Options&, const Payload&)> set;  // gets what kind, words and range allow
+    std::vector<std::string_view> words{};              // strings: the accepted values; empty = any
+    uint64_t low = 0, high = 0;                         // integers
 };
 
 constexpr uint64_t max_u32 = std::numeric_limits<uint32_t>::max();
 
-Row text(std::string_view key, std::vector<std::string_view> words,
-         std::function<void(Options&, const std::string&)> set) {
-    return {key, Kind::string, std::move(words), 0, 0, std::move(set)};
-}
-Row flag(std::string_view key, bool Options::* member) {
-    return {key, Kind::boolean, {}, 0, 0, {}, member};
-}
-Row number(std::string_view key, Kind kind, uint64_t low, uint64_t high,
-           std::function<void(Options&, uint64_t)> set) {
-    return {key, kind, {}, low, high, {}, nullptr, std::move(set)};
+Row text(std::string_view key, std::string Options::* member, std::vector<std::string_view> words,
+         std::string_view meaning) {
+    return {std::string(key),
+            Kind::string,
+            meaning,
+            Options().*member,
+            [member](Options& o, const Payload& p) { o.*member = std::get<std::string>(p); },
+            std::move(words)};
 }
 
-vart::TensorType tensor_type(const std::string& text) {
-    return text == "HW" ? vart::TensorType::HW : vart::TensorType::CPU;
+// Words that stand for values of a type of its own.
+template <typename T>
+struct Word {
+    std::string_view word;
+    T value;
+};
+template <typename T>
+Row choice(std::string_view key, T Options::* member, std::initializer_list<Word<T>> known,
+           std::string_view meaning) {
+    const std::vector<Word<T>> words(known);
+    Row row{
+        std::string(key), Kind::string, meaning, {}, [member, words](Options& o, const Payload& p) {
+            const auto& word = std::get<std::string>(p);
+            o.*member = std::ranges::find(words, word, &Word<T>::word)->value;
+        }};
+    for (const Word<T>& word : words) {
+        row.words.push_back(word.word);
+        if (word.value == Options().*member) row.fallback = word.word;
+    }
+    return row;
 }
 
-LogLevel log_level_of(const std::string& text) {
-    return text == "ERROR"     ? LogLevel::error
-           : text == "WARNING" ? LogLevel::warning
-           : text == "INFO"    ? LogLevel::info
-                               : LogLevel::debug;
+Row flag(std::string_view key, bool Options::* member, std::string_view meaning) {
+    return {std::string(key), Kind::boolean, meaning, Options().*member ? "true" : "false",
+            [member](Options& o, const Payload& p) { o.*member = std::get<bool>(p); }};
 }
+
+std::string shown(uint64_t value) {
+    return std::to_string(value);
+}
+std::string shown(std::optional<uint64_t> value) {
+    return value ? shown(*value) : "";
+}
+template <typename T>
+Row number(std::string_view key, T Options::* member, uint64_t low, uint64_t high,
+           std::string_view meaning) {
+    const bool is_signed = std::is_same_v<T, int64_t>;
+    return {std::string(key),
+            is_signed ? Kind::signed_integer : Kind::unsigned_integer,
+            meaning,
+            shown(Options().*member),
+            [member](Options& o, const Payload& p) {
+                o.*member = static_cast<T>(std::get<Integer>(p).magnitude);
+            },
+            {},
+            low,
+            high};
+}
+
+// Seen in public sample code; accepted so that it runs unchanged, and what is asked for is told.
+Row idle(std::string_view key) {
+    return {std::string(key), Kind::boolean, "Nothing here, and a line says so where it is true",
+            "false", [key](Options& o, const Payload& p) {
+                if (std::get<bool>(p)) o.without_effect.emplace_back(key);
+            }};
+}
+
+using vart::TensorType;
+constexpr std::initializer_list<Word<TensorType>> views = {{"HW", TensorType::HW},
+                                                           {"CPU", TensorType::CPU}};
 
 const std::vector<Row>& rows() {
     using O = Options;
-    using S = const std::string&;
-    const Kind u = Kind::unsigned_integer;
     static const std::vector<Row> table = {
         // given: VART ML architecture overview, "Configuration Options"
-        text("input_tensor_type", {"HW", "CPU"},
-             [](O& o, S v) { o.input_tensor_type = tensor_type(v); }),
-        text("output_tensor_type", {"HW", "CPU"},
-             [](O& o, S v) { o.output_tensor_type = tensor_type(v); }),
-        flag("skip_in_bo_sync", &O::skip_in_bo_sync),
-        flag("skip_out_bo_sync", &O::skip_out_bo_sync),
-        number("cma_index", Kind::signed_integer, 0, 15,
-               [](O& o, uint64_t v) { o.cma_index = static_cast<int64_t>(v); }),
-        flag("aie_columns_sharing", &O::aie_columns_sharing),
-        number("start_column", u, 0, max_u32, [](O& o, uint64_t v) { o.start_column = v; }),
-        number("async_threadpool_depth", u, 1, 256,
-               [](O& o, uint64_t v) { o.async_threadpool_depth = v; }),
-        number("max_concurrent_runs", u, 1, 4096,
-               [](O& o, uint64_t v) { o.max_concurrent_runs = v; }),
-        text("callback_order", {"submission", "completion"},
-             [](O& o, S v) { o.callbacks_in_submission_order = v == "submission"; }),
-        text("log_level", {"ERROR", "WARNING", "INFO", "DEBUG"},
-             [](O& o, S v) { o.log_level = log_level_of(v); }),
-        flag("debug", &O::debug),
-        text("config_json", {}, [](O& o, S v) { o.config_json = v; }),
-        text("cache_path", {}, [](O& o, S v) { o.cache_path = v; }),
-        flag("ai_analyzer_profiling", &O::ai_analyzer_profiling),
-        // Seen in public sample code; accepted so that it runs unchanged.
-        text("name", {}, [](O& o, S v) { o.name = v; }),
-        number("xdna_device_index", u, 0, 255, [](O& o, uint64_t v) { o.xdna_device_index = v; }),
-        flag("ai_analyzer_visualization", &O::ai_analyzer_visualization),
-        flag("no_failsafe", &O::no_failsafe),
-        flag("enable_xrt_run_pool", &O::enable_xrt_run_pool),
+        choice("input_tensor_type", &O::input_tensor_type, views,
+               "View in which calls exchange the inputs: as the device has them, or as the ONNX "
+               "model has them"),
+        choice("output_tensor_type", &O::output_tensor_type, views, "The same of the outputs"),
+        flag("skip_in_bo_sync", &O::skip_in_bo_sync,
+             "Inputs are not made visible to the device: the caller does it with `sync_buffer`"),
+        flag("skip_out_bo_sync", &O::skip_out_bo_sync,
+             "Outputs are not made visible to the processor: the caller does it"),
+        number("cma_index", &O::cma_index, 0, 15,
+               "Memory bank of tensors that the runner allocates; host memory has no banks"),
+        flag("aie_columns_sharing", &O::aie_columns_sharing,
+             "Whether other runners may have the same columns of the array, in any process"),
+        number("start_column", &O::start_column, 0, max_u32,
+               "First column of the array; unset: where there is room"),
+        number("async_threadpool_depth", &O::async_threadpool_depth, 1, 256,
+               "Asynchronous runs and callbacks at the same time, at most"),
+        number("max_concurrent_runs", &O::max_concurrent_runs, 1, 4096,
+               "Jobs that are accepted and not ended, at most; one more is refused with "
+               "`RESOURCE_UNAVAILABLE`"),
+        choice("callback_order", &O::callbacks_in_submission_order,
+               {{"submission", true}, {"completion", false}}, "Order of the callbacks"),
+        choice("log_level", &O::log_level,
+               {{"ERROR", LogLevel::error},
+                {"WARNING", LogLevel::warning},
+                {"INFO", LogLevel::info},
+                {"DEBUG", LogLevel::debug}},
+               "What the runner logs: this and what is worse"),
+        flag("debug", &O::debug, "Tell how the model is loaded, at any log level"),
+        text("config_json", &O::config_json, {},
+             "File of the configuration that the model was compiled with; refused where it is for "
+             "another device"),
+        text("cache_path", &O::cache_path, {},
+             "Folder for packed weights and for what a `.tar.gz` holds; unset: the user's cache, "
+             "and "
+             "`vaiml_cache_<model>_<pid>_<tid>` in the current folder, which goes with the runner"),
+        flag("ai_analyzer_profiling", &O::ai_analyzer_profiling,
+             "Record every inference; `vartml_profile_<pid>_<n>` in the current folder has the "
+             "files when the runner ends"),
+        text("name", &O::name, {}, "Name of the runner in messages"),
+        number("xdna_device_index", &O::xdna_device_index, 0, 255,
+               "Number of the device whose memory is taken, with `vartml_memory=xrt`"),
+        idle("ai_analyzer_visualization"),
+        idle("no_failsafe"),
+        idle("enable_xrt_run_pool"),
         // ours
-        text("vartml_device", {}, [](O& o, S v) { o.device = v; }),
-        text("vartml_memory", {"host", "xrt"}, [](O& o, S v) { o.memory = v; }),
-        text("vartml_numerics", {"auto", "f32", "bf16"}, [](O& o, S v) { o.numerics = v; }),
-        number("vartml_threads", u, 0, 1024, [](O& o, uint64_t v) { o.threads = v; }),
-        flag("vartml_noncoherent", &O::noncoherent),
+        text("vartml_device", &O::device, {},
+             "Device that runs the model, such as `softnpu`; `auto`: the first that takes it. The "
+             "environment variable `VARTML_DEVICE` is the default where it is set"),
+        text("vartml_memory", &O::memory, {"host", "xrt"},
+             "Memory of tensors that the runner allocates: the host's, or a device's through XRT"),
+        text(
+            "vartml_numerics", &O::numerics, {"auto", "f32", "bf16"},
+            "Type that floats are computed in; `auto`: the processor's faster one, f32 for a model "
+            "that was compiled so"),
+        number("vartml_threads", &O::threads, 0, 1024,
+               "Threads of a run; 0: the processors that the process may use"),
+        flag("vartml_noncoherent", &O::noncoherent,
+             "For tests: the device has a copy of the memory, so that a missing sync shows"),
     };
     return table;
 }
@@ -183,45 +252,36 @@ std::string one_of(const std::vector<std::string_view>& words) {
 
 Error wrong_type(const Row& row, const std::any& value) {
     constexpr const char* expected[] = {"a string", "a bool", "an unsigned integer", "an integer"};
-    return fault("option '" + std::string(row.key) + "' holds " + holds(value) + ", expected " +
+    return fault("option '" + row.key + "' holds " + holds(value) + ", expected " +
                  expected[static_cast<int>(row.kind)]);
 }
 
+std::string range_of(const Row& row) {
+    return std::to_string(row.low) + " to " + std::to_string(row.high);
+}
+
 Error out_of_range(const Row& row, Integer value) {
-    const std::string range = row.low == row.high
-                                  ? std::to_string(row.low)
-                                  : std::to_string(row.low) + " to " + std::to_string(row.high);
-    return fault("option '" + std::string(row.key) + "' is " + (value.is_negative ? "-" : "") +
-                 std::to_string(value.magnitude) + ", expected " + range);
+    return fault("option '" + row.key + "' is " + (value.is_negative ? "-" : "") +
+                 std::to_string(value.magnitude) + ", expected " + range_of(row));
 }
 
 Result<void> apply(const Row& row, const std::any& value, Options& options) {
     const Payload payload = read_payload(value);
-    switch (row.kind) {
-        case Kind::string: {
-            const auto* word = std::get_if<std::string>(&payload);
-            if (!word) return wrong_type(row, value);
-            if (!row.words.empty() && std::ranges::find(row.words, *word) == row.words.end())
-                return fault("option '" + std::string(row.key) + "' is " +
-                             in_quotes(word->substr(0, 100)) + ", expected " + one_of(row.words));
-            row.set_string(options, *word);
-            return {};
-        }
-        case Kind::boolean: {
-            const auto* boolean = std::get_if<bool>(&payload);
-            if (!boolean) return wrong_type(row, value);
-            options.*row.boolean = *boolean;
-            return {};
-        }
-        case Kind::unsigned_integer:
-        case Kind::signed_integer:
-            break;
+    if (row.kind == Kind::string) {
+        const auto* word = std::get_if<std::string>(&payload);
+        if (!word) return wrong_type(row, value);
+        if (!row.words.empty() && std::ranges::find(row.words, *word) == row.words.end())
+            return fault("option '" + row.key + "' is " + in_quotes(word->substr(0, 100)) +
+                         ", expected " + one_of(row.words));
+    } else if (row.kind == Kind::boolean) {
+        if (!std::holds_alternative<bool>(payload)) return wrong_type(row, value);
+    } else {
+        const auto* integer = std::get_if<Integer>(&payload);
+        if (!integer) return wrong_type(row, value);
+        if (integer->is_negative || integer->magnitude < row.low || integer->magnitude > row.high)
+            return out_of_range(row, *integer);
     }
-    const auto* integer = std::get_if<Integer>(&payload);
-    if (!integer) return wrong_type(row, value);
-    if (integer->is_negative || integer->magnitude < row.low || integer->magnitude > row.high)
-        return out_of_range(row, *integer);
-    row.set_integer(options, integer->magnitude);
+    row.set(options, payload);
     return {};
 }
 
@@ -230,11 +290,13 @@ Result<void> apply(const Row& row, const std::any& value, Options& options) {
 struct NamedType {
     std::string_view prefix;
     const char* noun;
-    std::map<std::string, vart::TensorType> Options::* types;
+    TensorType Options::* of_direction;
+    std::map<std::string, TensorType> Options::* types;
 };
 constexpr NamedType named_types[] = {
-    {"input_tensor_type.", "an input", &Options::input_tensor_types},
-    {"output_tensor_type.", "an output", &Options::output_tensor_types},
+    {"input_tensor_type.", "an input", &Options::input_tensor_type, &Options::input_tensor_types},
+    {"output_tensor_type.", "an output", &Options::output_tensor_type,
+     &Options::output_tensor_types},
 };
 
 Result<void> apply(const NamedType& named, std::string_view key, const std::any& value,
@@ -243,11 +305,13 @@ Result<void> apply(const NamedType& named, std::string_view key, const std::any&
     if (name.empty())
         return fault("option '" + std::string(key) + "' names no tensor, expected the name of " +
                      named.noun + " of the model behind the dot");
-    const std::string shown = clean(key.substr(0, 100));
-    return apply(
-        text(shown, {"HW", "CPU"},
-             [&](Options& o, const std::string& v) { (o.*named.types)[name] = tensor_type(v); }),
-        value, options);
+    Options one;
+    if (auto good =
+            apply(choice(clean(key.substr(0, 100)), named.of_direction, views, ""), value, one);
+        !good)
+        return good;
+    (options.*named.types)[name] = one.*named.of_direction;
+    return {};
 }
 
 // For tools and tests; no part of the interface, and not in the list of what is known.
@@ -260,7 +324,33 @@ Result<void> set_sink(const std::any& value, Options& options) {
     return {};
 }
 
+std::string type_of(const Row& row) {
+    switch (row.kind) {
+        case Kind::string:
+            return row.words.empty() ? "string" : one_of(row.words);
+        case Kind::boolean:
+            return "bool";
+        case Kind::unsigned_integer:
+        case Kind::signed_integer:
+            break;
+    }
+    return (row.kind == Kind::signed_integer ? "integer, " : "unsigned integer, ") + range_of(row);
+}
+
 }  // namespace
+
+std::vector<OptionText> known_options() {
+    std::vector<OptionText> texts;
+    for (const Row& row : rows()) {
+        texts.push_back({row.key, type_of(row), row.fallback, std::string(row.meaning)});
+        for (const NamedType& named : named_types)
+            if (named.prefix == row.key + ".")
+                texts.push_back({row.key + ".NAME", type_of(row), "that of `" + row.key + "`",
+                                 std::string("The view of one tensor: NAME is the name of ") +
+                                     named.noun + " of the model"});
+    }
+    return texts;
+}
 
 vart::TensorType Options::tensor_type(vart::TensorDirection direction,
                                       const std::string& name) const {

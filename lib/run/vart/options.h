@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include <vartml/log.h>
 #include <vartml/result.h>
@@ -37,9 +38,7 @@ struct Options {
 
     std::string name = "VAIML-Runner";
     uint64_t xdna_device_index = 0;
-    bool ai_analyzer_visualization = false;
-    bool no_failsafe = false;
-    bool enable_xrt_run_pool = false;
+    std::vector<std::string> without_effect;  // keys that were asked for and do nothing here
 
     std::string device = "auto";  // default: environment variable VARTML_DEVICE
     std::string memory = "host";
@@ -55,5 +54,12 @@ struct Options {
 // Errors: invalid_argument with the exact texts of the interface; with several faults that of the
 // alphabetically first key.
 Result<Options> parse_options(const std::unordered_map<std::string, std::any>& map);
+
+// An option as people read of it: docs/runner-options.md has them all.
+struct OptionText {
+    std::string key, type, fallback, meaning;
+};
+// Of the table that parse_options reads, in its order.
+std::vector<OptionText> known_options();
 
 }  // namespace vartml::runtime

@@ -351,9 +351,7 @@ std::shared_ptr<Runner> RunnerFactory::create_runner(
         auto model =
             vartml::artifact::read(model_path, {.extraction = extraction(*parsed, model_path)});
         if (!model) throw_runtime(with_prefix(model.error()));
-        std::vector<std::string> idle;
-        if (parsed->enable_xrt_run_pool) idle.push_back("enable_xrt_run_pool");
-        if (parsed->no_failsafe) idle.push_back("no_failsafe");
+        const std::vector<std::string> idle = parsed->without_effect;
         auto state = prepare(model_path, std::move(*model), std::move(*parsed), std::move(*memory));
         if (!state) throw_runtime(state.error());
         for (const std::string& option : idle)

@@ -76,6 +76,32 @@ TEST(Options, TakeTheDeviceOfTheEnvironmentWhereNoneIsSet) {
     unsetenv("VARTML_DEVICE");
 }
 
+TEST(Options, ThatDoNothingHereAreToldWhereTheyAreAskedFor) {
+    const auto options = parse_options({{"enable_xrt_run_pool", true},
+                                        {"ai_analyzer_visualization", true},
+                                        {"no_failsafe", false}});
+    ASSERT_TRUE(options) << options.error().message;
+    EXPECT_EQ(options->without_effect,
+              (std::vector<std::string>{"ai_analyzer_visualization", "enable_xrt_run_pool"}));
+}
+
+TEST(Options, OfThePageAreThoseThatAreTaken) {
+    const auto rows = vartml::runtime::known_options();
+    EXPECT_EQ(rows.size(), 27u);
+    for (const auto& row : rows) {
+        EXPECT_FALSE(row.type.empty() || row.meaning.empty()) << row.key;
+        // A value of another type than any: the sentence names what the page names.
+        const auto refused = parse_options({{row.key, 0.5}});
+        ASSERT_FALSE(refused) << row.key;
+        const std::string kind = row.type.substr(0, row.type.find(','));
+        const std::string expected = kind.starts_with("'") ? "string" : kind;
+        EXPECT_NE(refused.error().message.find("option '" + row.key + "' holds a double"),
+                  std::string::npos)
+            << refused.error().message;
+        EXPECT_TRUE(refused.error().message.ends_with(expected)) << refused.error().message;
+    }
+}
+
 struct Fault {
     Map map;
     const char* text;  // exact, or the beginning where it ends in "..."

@@ -27,7 +27,9 @@ def start_peers(bench, onnx, mnn):
         starts.append(lambda: mnn.start(onnx))
     for start in starts:
         try:
-            yield start()
+            program = start()
+            program.run(3)
+            yield program
         except RuntimeError as error:
             bench.notes.append(str(error))
 
@@ -75,6 +77,8 @@ def bench_models(bench, work):
         own = ['int8'] if model in INT8_MODELS else ['float', 'f32']
         programs = [Program(numerics, [os.path.join(bench.build, 'tests/bench/vartml_peer'),
                                        compiled(work, model, numerics), str(THREADS)]) for numerics in own]
+        for p in programs:
+            p.run(3)
         programs += start_peers(bench, onnx, mnn)
         times = measure(programs)
         for p in programs:

@@ -37,15 +37,24 @@ class Program:
             raise RuntimeError(f'{name} did not start: {" ".join(command)}')
 
     def ask(self, line):
-        self.process.stdin.write(line + '\n')
-        self.process.stdin.flush()
-        return [int(x) for x in self.process.stdout.readline().split()]
+        try:
+            self.process.stdin.write(line + '\n')
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            pass
+        answer = self.process.stdout.readline()
+        if not answer:
+            raise RuntimeError(f'{self.name} ended with {self.process.wait()}: {" ".join(self.process.args)}')
+        return [int(x) for x in answer.split()]
 
     def run(self, count):
         return self.ask(f'run {count}')
 
     def close(self):
-        self.process.stdin.close()
+        try:
+            self.process.stdin.close()
+        except BrokenPipeError:  # it ended by itself
+            pass
         self.process.wait()
 
 
@@ -109,7 +118,6 @@ def measure(programs):
     times = {p.name: [] for p in programs}
     counts = {}
     for p in programs:
-        p.run(3)
         first = min(p.run(3))
         counts[p.name] = max(3, min(2000, int(0.15e9 / first)))
     for _ in range(ROUNDS):

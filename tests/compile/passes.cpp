@@ -141,6 +141,13 @@ const Case cases[] = {
      X "%a = Relu %x : f32[1,4,8,8]\n%b = Clip %a {max=3.0, min=-1.0} : f32[1,4,8,8]\n%y = Relu %b "
        ": f32[1,4,8,8]\noutput %y",
      X "%y = Clip %x {max=3.0, min=0.0} : f32[1,4,8,8]\noutput %y"},
+    {"MakesAProductOfTheSecondPower", remove_identity,
+     X "const %two : f32[] = {2}\n%y = Pow %x, %two : f32[1,4,8,8]\noutput %y",
+     X "%y = Mul %x, %x : f32[1,4,8,8]\noutput %y"},
+    {"KeepsOtherPowers", remove_identity,
+     X "const %p : f32[] = {3}\n%y = Pow %x, %p : f32[1,4,8,8]\noutput %y", ""},
+    {"KeepsAPowerThatIsTwo", remove_identity,
+     X "const %two : f32[] = {2}\n%y = Pow %two, %x : f32[1,4,8,8]\noutput %y", ""},
     {"KeepsBroadcastingByAddingZero", remove_identity,
      "input %x : f32[1,4,1,1]\nconst %zeros : f32[1,4,2,2] = {-0.0}\n%y = Add %x, %zeros : "
      "f32[1,4,2,2]\noutput %y",

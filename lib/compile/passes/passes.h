@@ -71,8 +71,8 @@ Result<PassStats> fold_constants(graph::Graph& graph);
 //   after   %x is read instead of %y
 // Covers Identity, Cast to the same type, Reshape, Expand and Resize to the same shape, Pad by and
 // Slice of nothing, Concat of one, adding 0, multiplying by 1, pools of 1x1, Reshape of Reshape,
-// Transpose of Transpose, Relu and Clip of Relu and Clip. Leaves alone: what lies between an input
-// and an output of the graph.
+// Transpose of Transpose, Relu and Clip of Relu and Clip; makes a product of the second power.
+// Leaves alone: what lies between an input and an output of the graph.
 Result<PassStats> remove_identity(graph::Graph& graph);
 
 // Folds BatchNormalization into the linear operator before it, or the convolution behind it; else

@@ -89,6 +89,18 @@ ValueId neutral_operand(const Rewriter& rewriter, const Node& node) {
     return (sum && constant == 0) || (product && constant == 1) ? other : none;
 }
 
+// The second power is a product.
+bool make_square(Rewriter& rewriter, Node& node) {
+    if (node.kind != "Pow") return false;
+    double exponent = 0;
+    const ValueId base = operand_beside(rewriter, node, exponent);
+    if (base == none || exponent != 2 || !graph::is_float(rewriter.type(base).data_type))
+        return false;
+    node.kind = "Mul";
+    node.inputs = {base, base};
+    return true;
+}
+
 // Relu and Clip behind Relu or Clip: one of the two does nothing, or both are one Clip.
 bool join_clips(Rewriter& rewriter, Node& node) {
     const auto bounds = [](const Node& n, float& low, float& high) {
@@ -143,7 +155,7 @@ bool remove_identity_at(Rewriter& rewriter, size_t index) {
     if (same_type && keeps_elements(node)) return rewriter.bypass(node, input);
     if (const ValueId operand = neutral_operand(rewriter, node); operand != none)
         return rewriter.bypass(node, operand);
-    return join_views(rewriter, node) || join_clips(rewriter, node);
+    return join_views(rewriter, node) || join_clips(rewriter, node) || make_square(rewriter, node);
 }
 
 }  // namespace

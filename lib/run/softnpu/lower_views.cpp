@@ -136,9 +136,19 @@ Result<void> lower_pad(Lowering& lowering, const graph::Node& node) {
     const View src = lowering.view(node.inputs[0]);
     const View dst = lowering.destination(node.outputs[0], lowering.order(node.outputs[0]), true);
     const auto byte = static_cast<uint8_t>(static_cast<int>(value));
-    lowering.emit(std::make_unique<ZeroStep>(dst, byte), node.name, {&dst});
+    // Axis by axis what lies before and behind the data; what is left is its place.
     View inside = dst;
-    for (size_t i = 0; i < src.dims.size(); ++i) inside = slice(inside, i, pads[i], src.dims[i], 1);
+    const auto fill = [&](size_t axis, int64_t first, int64_t count) {
+        if (count == 0) return;
+        const View border = slice(inside, axis, first, count, 1);
+        lowering.emit(std::make_unique<ZeroStep>(border, byte), node.name, {&border});
+    };
+    for (size_t i = 0; i < src.dims.size(); ++i) {
+        const int64_t behind = pads[i] + src.dims[i];
+        fill(i, 0, pads[i]);
+        fill(i, behind, dst.dims[i] - behind);
+        inside = slice(inside, i, pads[i], src.dims[i], 1);
+    }
     lowering.copy(src, inside, node.name);
     lowering.finish(node.outputs[0], dst);
     return {};

@@ -127,8 +127,10 @@ void interleave_32(const uint32_t* src, ptrdiff_t stride, uint32_t* dst, size_t 
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#include <algorithm>
 #include <bit>
 #include <cstring>
+#include <iterator>
 #include <type_traits>
 
 namespace vartml::kernels {
@@ -237,10 +239,24 @@ void copy_rows(const Src* src, ptrdiff_t src_stride, Dst* dst, ptrdiff_t dst_str
         columns *= rows;
         rows = rows > 0;
     }
+    // Short rows that become dense ones are collected, then converted.
+    if constexpr (!std::is_same_v<Src, Dst>) {
+        if (columns > 0 && columns < 8 && dst_stride == static_cast<ptrdiff_t>(columns)) {
+            Src dense[512];
+            for (size_t n = 0; rows > 0; rows -= n, dst += n * columns) {
+                n = std::min(rows, std::size(dense) / columns);
+                copy_rows(src, src_stride, dense, dst_stride, n, columns);
+                convert_row(dense, dst, n * columns);
+                src += static_cast<ptrdiff_t>(n) * src_stride;
+            }
+            return;
+        }
+    }
     if (columns == 2) return copy_short_rows<2>(src, src_stride, dst, dst_stride, rows);
+    if (columns == 3) return copy_short_rows<3>(src, src_stride, dst, dst_stride, rows);
     if (columns == 4) return copy_short_rows<4>(src, src_stride, dst, dst_stride, rows);
     if (columns == 6) return copy_short_rows<6>(src, src_stride, dst, dst_stride, rows);
-    // Short rows: a call per row would cost more than the row.
+    // A call per row would cost more than the row.
     if (columns < 8) {
         for (size_t r = 0; r < rows; ++r, src += src_stride, dst += dst_stride) {
             for (size_t c = 0; c < columns; ++c) convert_one(src[c], dst[c]);

@@ -30,15 +30,19 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
 #include <vartml/profile.h>
+#include <vartml/tiles.h>
 
 #include "gst/decode/cache.h"
+#include "gst/decode/notices.h"
 #include "gst/decode/properties.h"
 #include "gst/decode/results.h"
 #include "gst/support/decoder_query.h"
@@ -62,6 +66,8 @@ struct Job {
     bool geometry_valid = true;
     guint frame_width = 0, frame_height = 0;
     guint64 result_id = 0;         // 0: this frame's alone
+    vartml::Tile region;           // pixels of the frame that was inferred
+    guint tile = 0, tiles = 0;     // which of how many tiles; 0 of 0: it is none
     std::vector<GstBuffer*> data;  // borrowed from the frame
     ResultContext context;
 };
@@ -82,6 +88,8 @@ struct State {
     ResultCache results;
     MappedTensors tensors;
     std::vector<Job> jobs;
+    vartml::Decoded of_tile;
+    vartml::TileJoiner joiner;
     guint width = 0, height = 0;  // of the current caps; 0 when they are no video
     bool had_results = false;     // since STREAM_START
     unsigned num_decoders = 0;    // made since start
@@ -295,6 +303,10 @@ vartml::Result<void> collect_jobs(State& state, GstBuffer* buffer, bool& any_met
         job.frame_width = inference->frame_width;
         job.frame_height = inference->frame_height;
         job.result_id = inference->result_id;
+        job.region = {inference->region_x, inference->region_y, inference->region_width,
+                      inference->region_height};
+        job.tile = inference->tile;
+        job.tiles = inference->tiles;
         job.data = inference->data;
         job.context = {mtd.id, true, inference->region_od};
     }
@@ -319,100 +331,6 @@ vartml::Result<void> collect_jobs(State& state, GstBuffer* buffer, bool& any_met
     });
     std::erase_if(state.jobs, [](const Job& job) { return job.data.empty(); });
     return result;
-}
-
-// Guessed labels may be wrong, so the user is told of them.
-void tell_guessed_labels(GstVartmlDecode* self, const CachedDecoder& entry) {
-    const std::string source(entry.decoder.labels_source());
-    if (source.empty()) return;
-    const std::string text = "model '" + entry.model +
-                             "' has no labels, so its classes get the names of " + source +
-                             "; label-file or x-vartml-labels gives others";
-    gst_element_message_full(GST_ELEMENT(self), GST_MESSAGE_INFO, GST_STREAM_ERROR,
-                             GST_STREAM_ERROR_FORMAT, g_strdup(text.c_str()),
-                             g_strdup(text.c_str()),  // gst-launch prints this one alone
-                             __FILE__, GST_FUNCTION, __LINE__);
-}
-
-// A vector of sums of products may be the logits of classes, or angles, ages, coordinates.
-void warn_of_unnamed_classes(GstVartmlDecode* self, const CachedDecoder& entry) {
-    const vartml::Decoder& d = entry.decoder;
-    if (d.family() != "classify" || d.reason() != "shapes" || !d.labels().empty() ||
-        !entry.source.record)
-        return;
-    for (const auto& output : entry.source.record->model_info.outputs) {
-        if (output.ends_in != "linear" && output.ends_in != "product") continue;
-        const std::string numbers = std::to_string(d.classes());
-        post_warning(
-            self, "know what the model's numbers are",
-            {.error = {vartml::ErrorCode::bad_model,
-                       "the " + numbers + " numbers of output '" + output.name +
-                           "' are taken for logits of classes, though neither model nor sidecar "
-                           "says so; if they are, name them with label-file or x-vartml-labels, or "
-                           "say x-vartml-decoder=classify in section [modelinfo]; landmarks and "
-                           "embedding read such outputs too; angles, ages and other measures have "
-                           "no decoder, keep-tensors=true leaves them on the frame"},
-             .id = "dec-unnamed",
-             .property = "decoder",
-             .found = "[1," + numbers + "]",
-             .fix = "x-vartml-decoder=…"});
-        return;
-    }
-}
-
-void post_selected(GstVartmlDecode* self, const CachedDecoder& entry) {
-    const vartml::Decoder& d = entry.decoder;
-    GST_INFO_OBJECT(self, "decoder %s by %s", std::string(d.family()).c_str(),
-                    std::string(d.reason()).c_str());
-    post_structure(self, gst_structure_new(
-                             "vartml-decoder-selected", "decoder", G_TYPE_STRING,
-                             std::string(d.family()).c_str(), "reason", G_TYPE_STRING,
-                             std::string(d.reason()).c_str(), "classes", G_TYPE_UINT, d.classes(),
-                             "labels", G_TYPE_UINT, static_cast<guint>(d.labels().size()), "model",
-                             G_TYPE_STRING, entry.model.c_str(), "activation", G_TYPE_STRING,
-                             std::string(d.activation()).c_str(), nullptr));
-}
-
-void warn_of_full_table(GstVartmlDecode* self, CachedDecoder& entry) {
-    if (entry.suspected) return;
-    std::string suspicion = entry.decoder.suspicion();
-    if (suspicion.empty()) return;
-    entry.suspected = true;
-    post_warning(self, "trust the decoder",
-                 {.error = {vartml::ErrorCode::bad_model,
-                            std::move(suspicion) +
-                                "; see that the pixels, the score threshold and the decoder are "
-                                "those of the model"},
-                  .id = "dec-full",
-                  .property = "decoder",
-                  .found = std::string(entry.decoder.family()),
-                  .fix = "x-vartml-decoder=…"});
-}
-
-// Numbers that cannot be what the family takes them for: an error where the shapes alone chose it,
-// else a warning. False after the error.
-bool accept_numbers(GstVartmlDecode* self, CachedDecoder& entry) {
-    if (entry.doubted) return true;
-    std::string doubt = entry.decoder.doubt();
-    if (doubt.empty()) {
-        warn_of_full_table(self, entry);
-        return true;
-    }
-    entry.doubted = true;
-    const bool guessed = entry.decoder.reason() == "shapes";
-    Failure failure{.error = {vartml::ErrorCode::bad_model, std::move(doubt)},
-                    .id = "dec-implausible",
-                    .property = "decoder",
-                    .found = std::string(entry.decoder.family()),
-                    .fix = "x-vartml-decoder=…"};
-    if (!guessed) {
-        post_warning(self, "trust the decoder", failure);
-        return true;
-    }
-    failure.error.message +=
-        "; only the shapes chose it: set property decoder or the sidecar line x-vartml-decoder=… "
-        "in section [modelinfo] to what the model is";
-    return post_error(self, "decode the tensors", failure);
 }
 
 // The file has the labels of one model. Where models are swapped another one, before or after,
@@ -446,10 +364,19 @@ std::variant<CachedDecoder*, Failure> make_decoder(GstVartmlDecode* self,
     return made;
 }
 
-bool decode_job(GstVartmlDecode* self, GstBuffer* buffer, Job& job, DecodedFrame& frame) {
+// Of the frame as it is now.
+guint picture_width(const State& state, const Job& job) {
+    return state.width ? state.width : job.frame_width;
+}
+guint picture_height(const State& state, const Job& job) {
+    return state.height ? state.height : job.frame_height;
+}
+
+// The decoder of a job; nullptr after posting an error.
+CachedDecoder* decoder_of(GstVartmlDecode* self, const Job& job) {
     State& state = *self->state;
     if (!job.geometry_valid) {
-        return post_error(
+        post_error(
             self, "place the boxes",
             {.error = {vartml::ErrorCode::bad_model,
                        "the frame was scaled after inference in a way that may have added borders; "
@@ -459,29 +386,28 @@ bool decode_job(GstVartmlDecode* self, GstBuffer* buffer, Job& job, DecodedFrame
              .found = std::to_string(state.width) + "x" + std::to_string(state.height),
              .expected = std::to_string(job.frame_width) + "x" + std::to_string(job.frame_height),
              .fix = "place vartmldecode directly after vartmlinfer, or scale without borders"});
+        return nullptr;
     }
-    CachedDecoder* entry = state.decoders.find(job.source);
-    if (!entry) {
-        auto made = make_decoder(self, job.source);
-        if (const auto* failure = std::get_if<Failure>(&made)) {
-            return post_error(self, "choose a decoder", *failure);
-        }
-        entry = std::get<CachedDecoder*>(made);
-        note_labels(self, entry->decoder);
-        post_selected(self, *entry);
-        tell_guessed_labels(self, *entry);
-        warn_of_unnamed_classes(self, *entry);
+    if (CachedDecoder* known = state.decoders.find(job.source)) return known;
+    auto made = make_decoder(self, job.source);
+    if (const auto* failure = std::get_if<Failure>(&made)) {
+        post_error(self, "choose a decoder", *failure);
+        return nullptr;
     }
-    job.context.skeleton = entry->skeleton;
-    const ResultKey key = {job.result_id, job.to_frame, state.width ? state.width : job.frame_width,
-                           state.height ? state.height : job.frame_height};
-    GST_TRACE_OBJECT(self, "result %" G_GUINT64_FORMAT ", region of detection %d", job.result_id,
-                     job.context.region_od);
-    if (const vartml::Decoded* known = state.results.find(key)) {
-        frame.boxes += add_results(buffer, *known, entry->quarks, job.context);
-        ++frame.reused;
-        return true;
-    }
+    CachedDecoder* entry = std::get<CachedDecoder*>(made);
+    note_labels(self, entry->decoder);
+    GST_INFO_OBJECT(self, "decoder %s by %s", std::string(entry->decoder.family()).c_str(),
+                    std::string(entry->decoder.reason()).c_str());
+    post_selected(self, *entry);
+    tell_guessed_labels(self, *entry);
+    warn_of_unnamed_classes(self, *entry);
+    return entry;
+}
+
+// False after posting an error.
+bool decode_tensors(GstVartmlDecode* self, const Job& job, CachedDecoder& entry,
+                    vartml::Decoded& decoded) {
+    State& state = *self->state;
     const InferenceRecord* record = job.source.record.get();
     const auto& outputs = record ? record->outputs : job.source.outputs;
     vartml::Result<void> done;
@@ -494,10 +420,10 @@ bool decode_job(GstVartmlDecode* self, GstBuffer* buffer, Job& job, DecodedFrame
             state.tensors.add(job.data[i], outputs[i], record ? record->views[i] : outputs[i].cpu);
     }
     const char* id = "dec-role";
-    vartml::Decoded& decoded = state.results.next();
     if (done) {
-        done = entry->decoder.decode(state.tensors.outputs(), job.to_frame, key.width, key.height,
-                                     decoded, job.frame_width, job.frame_height);
+        done = entry.decoder.decode(state.tensors.outputs(), job.to_frame,
+                                    picture_width(state, job), picture_height(state, job), decoded,
+                                    job.frame_width, job.frame_height);
         // What can be wrong with values is a class number; the rest is the tensor's type or view.
         if (!done && done.error().code == vartml::ErrorCode::bad_model) id = "dec-classes";
     }
@@ -505,12 +431,73 @@ bool decode_job(GstVartmlDecode* self, GstBuffer* buffer, Job& job, DecodedFrame
     if (!done) {
         return post_error(self, "decode the tensors", {.error = done.error(), .id = id});
     }
-    if (!accept_numbers(self, *entry)) return false;
+    return accept_numbers(self, entry);
+}
+
+// The tile in pixels of the frame as it is now, which may have been scaled.
+vartml::Tile tile_now(const State& state, const Job& job) {
+    const double sx = double(picture_width(state, job)) / job.frame_width;
+    const double sy = double(picture_height(state, job)) / job.frame_height;
+    const int x = int(std::lround(job.region.x * sx)), y = int(std::lround(job.region.y * sy));
+    return {x, y, int(std::lround((job.region.x + job.region.width) * sx)) - x,
+            int(std::lround((job.region.y + job.region.height) * sy)) - y};
+}
+
+// Makes one list of the boxes of a frame's tiles. False after posting an error.
+bool decode_tiles(GstVartmlDecode* self, std::span<const Job> tiles, CachedDecoder& entry,
+                  vartml::Decoded& decoded) {
+    State& state = *self->state;
+    if (!accept_tiles(self, entry)) return false;
+    state.joiner.begin(picture_width(state, tiles.front()), picture_height(state, tiles.front()),
+                       entry.decoder.iou_threshold(), state.settings.options.nms);
+    for (const Job& tile : tiles) {
+        if (!decode_tensors(self, tile, entry, state.of_tile)) return false;
+        const vartml::Affine& map = tile.to_frame;
+        const double pixel = std::max(std::hypot(map.a, map.d), std::hypot(map.b, map.e));
+        state.joiner.add(state.of_tile, tile_now(state, tile), pixel);
+    }
+    state.joiner.finish(decoded);
+    return true;
+}
+
+// What was inferred of a frame: once, or all its tiles. False after posting an error.
+bool decode_jobs(GstVartmlDecode* self, GstBuffer* buffer, std::span<const Job> jobs,
+                 DecodedFrame& frame) {
+    State& state = *self->state;
+    const Job& job = jobs.front();
+    CachedDecoder* entry = decoder_of(self, job);
+    if (!entry) return false;
+    ResultContext context = job.context;
+    context.skeleton = entry->skeleton;
+    const ResultKey key = {job.result_id, job.to_frame, picture_width(state, job),
+                           picture_height(state, job)};
+    GST_TRACE_OBJECT(self, "result %" G_GUINT64_FORMAT ", region of detection %d", job.result_id,
+                     context.region_od);
+    if (const vartml::Decoded* known = state.results.find(key)) {
+        frame.boxes += add_results(buffer, *known, entry->quarks, context);
+        ++frame.reused;
+        return true;
+    }
+    vartml::Decoded& decoded = state.results.next();
+    if (!(job.tiles ? decode_tiles(self, jobs, *entry, decoded)
+                    : decode_tensors(self, job, *entry, decoded)))
+        return false;
     state.results.keep(key);
-    frame.boxes += add_results(buffer, decoded, entry->quarks, job.context);
+    frame.boxes += add_results(buffer, decoded, entry->quarks, context);
     frame.suppressed += decoded.suppressed;
     frame.not_finite += decoded.not_finite;
     return true;
+}
+
+// How many of the jobs belong together: the tiles of a frame follow each other.
+size_t together(std::span<const Job> jobs) {
+    const Job& first = jobs.front();
+    size_t count = 1;
+    while (count < jobs.size() && first.tiles && jobs[count].tiles == first.tiles &&
+           jobs[count].source.record == first.source.record &&
+           jobs[count].tile > jobs[count - 1].tile)
+        ++count;
+    return count;
 }
 
 void note_lost(GstVartmlDecode* self, bool any_metadata) {
@@ -558,8 +545,10 @@ GstFlowReturn transform_ip(GstBaseTransform* base, GstBuffer* buffer) {
     span.frames({&traced, 1});
     DecodedFrame frame;
     frame.decoded = !state.jobs.empty();
-    for (Job& job : state.jobs) {
-        if (!decode_job(self, buffer, job, frame)) return GST_FLOW_ERROR;
+    for (std::span<const Job> left = state.jobs; !left.empty();) {
+        const size_t count = together(left);
+        if (!decode_jobs(self, buffer, left.first(count), frame)) return GST_FLOW_ERROR;
+        left = left.subspan(count);
     }
     if (frame.decoded && !state.keep_tensors) {
         for (const Job& job : state.jobs) remove_tensor_metas(buffer, job.data);

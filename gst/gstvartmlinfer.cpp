@@ -101,6 +101,7 @@ constexpr GEnumValue keep_rate_values[] = {
 constexpr GEnumValue inference_region_values[] = {
     {int(InferenceRegion::full_frame), "The whole frame", "full-frame"},
     {int(InferenceRegion::roi), "Each region that an element before attached", "roi"},
+    {int(InferenceRegion::tiles), "Overlapping tiles of the frame, for small objects", "tiles"},
     {0, nullptr, nullptr},
 };
 
@@ -209,6 +210,16 @@ std::span<const Property<Settings>> Properties::rows() {
          until_ready, P::Uint{&S::roi_max, 1, 256}},
         {"roi-expand", "Enlargement", "What is added to a region on each side, as part of its size",
          any_time, P::Real{&S::roi_expand, 0, 2}},
+        {"tile-grid", "Grid of tiles",
+         "Columns and rows of tiles of inference-region=tiles, as COLUMNSxROWS", until_ready,
+         P::Text{&S::tile_grid}},
+        {"tile-overlap", "Overlap of tiles",
+         "What neighbours share, as part of a tile's side; an object up to that size is whole in "
+         "one of them",
+         until_ready, P::Real{&S::tile_overlap, 0, 0.9}},
+        {"tile-whole-frame", "Whole frame beside tiles",
+         "Whether the whole frame is inferred beside its tiles, for objects larger than these",
+         until_ready, P::Flag{&S::tile_whole_frame}},
         {"resize-mode", "Resize mode", "How the frame is fitted to the model's input", until_ready,
          P::choice<&S::resize>("GstVartmlInferResizeMode", resize_values)},
         {"preprocess", "Pre-processing",

@@ -184,12 +184,15 @@ bool Admission::is_early(const Entry& entry, const Traffic& traffic) const {
     const Lane& lane = *entry.plan->lane;
     const Scheduler& scheduler = *lane.instance().scheduler;
     const unsigned batch = scheduler.limits().batch;
-    const unsigned busy = std::min(lane.depth(), scheduler.runs_of_stream() * batch);
+    // In frames, as what is on its way.
+    const unsigned frames_per_run = std::max(1u, batch / lane.per_frame());
+    const unsigned at_once = scheduler.runs_of_stream() * batch / lane.per_frame();
+    const unsigned busy = std::min(lane.depth(), std::max(1u, at_once));
     const unsigned waiting = traffic.in_flight;
     if (waiting < busy) return false;
     if (!traffic.oldest) return waiting >= lane.depth();
     const auto ends = traffic.oldest->requests->submitted + std::chrono::microseconds(time_.us());
-    return waiting >= busy + batch ||
+    return waiting >= busy + frames_per_run ||
            ends > entry.entered + std::chrono::nanoseconds(entry.plan->frame_duration);
 }
 

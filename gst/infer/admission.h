@@ -123,7 +123,7 @@ public:
 
     // Inferences of this model begin; it was measured to take so long.
     void begin_model(unsigned epoch, uint64_t expected_us);
-    void took(uint64_t us) { time_.add(us); }  // from submission to result
+    void took(uint64_t us) { time_.add(us); }  // a frame, from submission to result
     void qos(double proportion, GstClockTimeDiff diff, GstClockTime timestamp) {
         gates_.qos(proportion, diff, timestamp);
     }

@@ -2,9 +2,11 @@
 // What the parts of vartmlinfer share: its pads, settings and counters, and the things that are on
 // their way through it.
 #pragma once
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "gst/infer/frame_tensor.h"
 #include "gst/infer/lane.h"
@@ -16,13 +18,19 @@
 
 namespace vartml::gst::infer {
 
+// A part of every frame of a plan.
+struct PlannedRegion {
+    FrameRegion region;
+    std::optional<vartml::Preprocessor> preprocessor;  // absent where the frame is the tensor
+};
+
 // What frames under the same caps and model share; immutable.
 struct FramePlan {
     std::shared_ptr<Lane> lane;
     FrameFormat format;
     vartml::PreprocessOptions preprocess;
-    std::optional<FrameTensor> direct;                 // the frame is the tensor already
-    std::optional<vartml::Preprocessor> preprocessor;  // of the whole frame; else absent
+    std::optional<FrameTensor> direct;   // the frame is the tensor already
+    std::vector<PlannedRegion> regions;  // of every frame; none: frames bring their own
     std::string stream_id;
     uint32_t trace_stream = 0;  // the stream in a trace
     GstClockTime frame_duration = 0;
@@ -54,6 +62,12 @@ struct Entry {
         for (const Request* r = requests; r; r = r->next)
             if (!r->done) return false;
         return true;
+    }
+    // When the last of its runs ended; only if it has any.
+    Clock::time_point finished() const {
+        Clock::time_point last = requests->finished;
+        for (const Request* r = requests->next; r; r = r->next) last = std::max(last, r->finished);
+        return last;
     }
     // The stream is done with its requests. Without the mutex.
     void release_requests() {

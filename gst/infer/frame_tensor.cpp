@@ -479,11 +479,11 @@ bool suits_tensor(const Settings& settings, const Lane& lane, const TensorFrame&
             ", and input-is-tensor=no would pre-process them a second time; set "
             "input-is-tensor=auto, or take the camera's picture",
             "input-is-tensor");
-    if (settings.region == InferenceRegion::roi)
-        return refuse(
-            ", and inference-region=roi would pre-process parts of them a second time; set "
-            "inference-region=full-frame, or take the camera's picture",
-            "inference-region");
+    if (settings.region != InferenceRegion::full_frame)
+        return refuse(std::string(", and inference-region=") + region_nick(settings.region) +
+                          " would pre-process parts of them a second time; set "
+                          "inference-region=full-frame, or take the camera's picture",
+                      "inference-region");
     const std::string model = "model '" + lane.record()->model + "'";
     if (lane.takes_pictures() && frame.type != DataType::uint8)
         return refuse(", and " + model +

@@ -7,6 +7,7 @@
 
 #include "gst/infer/frame_tensor.h"
 #include "gst/infer/load_model.h"
+#include "gst/infer/regions.h"
 #include "gst/support/error.h"
 #include "gst/support/pools.h"
 
@@ -243,9 +244,10 @@ bool Lane::prepare(const Settings& settings, const std::string& infer_id, unsign
     // What is between chain and push, and what runs have that a flush left behind, or the device
     // lost.
     const Scheduler::Limits& limits = instance_->scheduler->limits();
-    const bool regions = settings.region == InferenceRegion::roi;
-    limit_ =
-        (depth_ + limits.slots * limits.batch) * (regions ? std::max(1u, settings.roi_max) : 1);
+    const auto most = most_inferences(settings);
+    if (!most) return fail(failure, "infer-option", most.error(), "tile-grid");
+    if (settings.region != InferenceRegion::roi) per_frame_ = *most;
+    limit_ = (depth_ + limits.slots * limits.batch) * *most;
     free_.reserve(limit_);  // nobody else knows this lane yet
     requests_.reserve(limit_);
     for (unsigned i = 0; i < depth_ + 1; ++i) {

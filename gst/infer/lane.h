@@ -64,6 +64,8 @@ public:
     const std::shared_ptr<const InferenceRecord>& record() const { return record_; }
     const std::string& modelinfo_file() const { return modelinfo_file_; }  // "" = the model's own
     unsigned depth() const { return depth_; }                              // frames in flight
+    // Inferences of a frame; 1 where frames bring their own regions.
+    unsigned per_frame() const { return per_frame_; }
     // Whether a run has ended when submit() returns.
     bool runs_here() const { return instance_->scheduler->limits().here; }
     unsigned output_buffers() const { return output_buffers_->load(); }
@@ -116,7 +118,7 @@ private:
     vartml::PixelChoice pixels_;
     std::shared_ptr<const InferenceRecord> record_;
     std::string modelinfo_file_;
-    unsigned depth_ = 2;
+    unsigned depth_ = 2, per_frame_ = 1;
     std::vector<GstBufferPool*> output_pools_;  // one per output
     std::vector<std::optional<CpuView>> cpu_views_;
     std::shared_ptr<std::atomic<unsigned>> output_buffers_;

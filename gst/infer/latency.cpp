@@ -28,7 +28,9 @@ std::optional<uint64_t> LatencyPromise::frame(uint64_t held_us, uint64_t promise
 
 uint64_t expected_run_us(const Lane& lane) {
     const Instance& instance = lane.instance();
-    return instance.run_promise_us * instance.scheduler->runs_per_turn();
+    const unsigned batch = instance.scheduler->limits().batch;
+    const unsigned runs = (lane.per_frame() + batch - 1) / batch;
+    return instance.run_promise_us * instance.scheduler->runs_per_turn() * runs;
 }
 
 void Latency::start() {
@@ -38,8 +40,8 @@ void Latency::start() {
     promise_ = {};
 }
 
-// Of a frame: pre-processing, and unless it leaves without its own result a run and the wait for a
-// batch.
+// Of a frame: pre-processing, and unless it leaves without its own result its runs and the wait for
+// a batch.
 GstClockTime Latency::promised(const Lane& lane, GstClockTime frame_duration, bool live) const {
     const LiveSettings& settings = context_.settings;
     uint64_t us = expected_run_us(lane);

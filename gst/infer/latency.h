@@ -32,7 +32,7 @@ private:
     unsigned next_ = 0;
 };
 
-// A run of each stream that shares the model, as far as they were measured.
+// The runs of a frame of each stream that shares the model, as far as they were measured.
 uint64_t expected_run_us(const Lane& lane);
 
 // The answer to the latency query. Thread-safety: all members may be called concurrently. The mutex

@@ -414,9 +414,9 @@ GstFlowReturn OutQueue::collect(Entry& entry) {
     }
     for (const Request* r = entry.requests; r; r = r->next)
         context_.copies.count_views(entry.plan->lane->instance());
+    if (!entry.requests) return GST_FLOW_OK;
     const std::lock_guard lock(context_.signal->mutex);
-    for (const Request* r = entry.requests; r; r = r->next)
-        admission_.took(us_between(r->submitted, r->finished));
+    admission_.took(us_between(entry.requests->submitted, entry.finished()));
     return GST_FLOW_OK;
 }
 
@@ -455,7 +455,7 @@ GstFlowReturn OutQueue::land() {
     for (Entry& entry : landed_) {
         if (flow == GST_FLOW_OK && (flow = collect(entry)) == GST_FLOW_OK) {
             context_.stats.result(entry.status, entry.inferences);
-            admission_.adapt(entry.status, us_between(entry.entered, entry.requests->finished));
+            admission_.adapt(entry.status, us_between(entry.entered, entry.finished()));
             if (entry.status == InferenceStatus::failed) {
                 trace_skip(context_.element, entry.status, entry.trace_frame);
                 flow = report_failure(entry);
@@ -484,8 +484,7 @@ GstFlowReturn OutQueue::push_frame(Entry& entry, bool done) {
     span.frames({&entry.trace_frame, 1});
     ready_ = std::max(ready_, entry.entered);
     if (entry.requests && !done) ready_ = std::max(ready_, entry.leave_by);
-    for (const Request* r = done ? entry.requests : nullptr; r; r = r->next)
-        ready_ = std::max(ready_, r->finished);
+    if (done && entry.requests) ready_ = std::max(ready_, entry.finished());
     const bool held = entry.requests != nullptr;
     GstFlowReturn flow = land();
     if (flow == GST_FLOW_OK && done) flow = collect(entry);

@@ -49,11 +49,12 @@ bool allows(const Settings& settings, CopyPolicy copies, const Lane& lane, Failu
         return false;
     }
     const bool must = settings.input_is_tensor == InputIsTensor::yes;
-    if (must && settings.region == InferenceRegion::roi) {
+    if (must && settings.region != InferenceRegion::full_frame) {
         failure = {{vartml::ErrorCode::invalid_argument,
-                    "property 'input-is-tensor' is yes and 'inference-region' is roi, but a region "
-                    "of a frame is not the tensor; set input-is-tensor=no, or "
-                    "inference-region=full-frame"},
+                    std::string("property 'input-is-tensor' is yes and 'inference-region' is ") +
+                        region_nick(settings.region) +
+                        ", but a region of a frame is not the tensor; set input-is-tensor=no, or "
+                        "inference-region=full-frame"},
                    "infer-option",
                    "input-is-tensor"};
         return false;
@@ -110,7 +111,7 @@ bool suits_format(const Settings& settings, const Lane& lane, const GstCaps* cap
     if (format->tensor) return suits_tensor(settings, lane, *format->tensor, failure);
     const RunnerTensor& input = lane.picture_tensor();
     if (settings.input_is_tensor != InputIsTensor::yes) {
-        if (settings.region == InferenceRegion::roi) return true;
+        if (settings.region != InferenceRegion::full_frame) return true;
         const auto made = vartml::Preprocessor::create(format->picture, {}, input.cpu, input.view,
                                                        lane.preprocess());
         if (made) return true;

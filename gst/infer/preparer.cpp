@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "gst/infer/regions.h"
 #include "gst/infer/trace.h"
 #include "gst/support/camera_format.h"
 #include "gst/support/decoder_query.h"
@@ -22,6 +23,11 @@ GstClockTime frame_duration(const GstVideoInfo& info) {
     const int n = GST_VIDEO_INFO_FPS_N(&info), d = GST_VIDEO_INFO_FPS_D(&info);
     // Of a stream that does not say: that of 30 frames per second.
     return n > 0 && d > 0 ? gst_util_uint64_scale_int(GST_SECOND, d, n) : GST_SECOND / 30;
+}
+
+vartml::Error not_mapped() {
+    return {vartml::ErrorCode::io,
+            "the frame's memory cannot be mapped, or is smaller than the caps say"};
 }
 
 }  // namespace
@@ -57,7 +63,7 @@ bool Preparer::ensure_plan(const Loader& loader) {
         const std::lock_guard lock(context_.signal->mutex);
         admission_.begin_model(lane->record()->model_epoch, expected_run_us(*lane));
     }
-    measure_ = measure_ && plan_->preprocessor;
+    measure_ = measure_ && !plan_->direct && !plan_->regions.empty();
     if (!measure_) latency_.promise(*lane, plan_->frame_duration, admission_.live());
     return true;
 }
@@ -124,23 +130,14 @@ bool Preparer::make_plan(const std::shared_ptr<Lane>& lane, Failure& failure) {
             !suits_camera(context_.settings.started(), *lane, *plan.direct, *codes, failure))
             return false;
     }
-    const RunnerTensor& input = lane->picture_tensor();
-    if (!plan.direct && full) {
-        auto preprocessor = vartml::Preprocessor::create(plan.format.picture, {}, input.cpu,
-                                                         input.view, plan.preprocess);
-        if (!preprocessor) {
-            failure.error = {preprocessor.error().code, "model '" + lane->record()->model +
-                                                            "', input '" + input.info.name +
-                                                            "': " + preprocessor.error().message};
-            return false;
-        }
-        plan.preprocessor = *std::move(preprocessor);
-    }
+    if (!plan_regions(plan, failure)) return false;
     region_plans_.clear();
+    const RunnerTensor& input = lane->picture_tensor();
     const vartml::PreprocessOptions& p = lane->preprocess();
     constexpr const char* resizes[] = {"stretch", "letterbox", "letterbox-top-left", "crop"};
     GST_INFO_OBJECT(context_.element,
-                    "plan: %ux%u frames as input '%s' of %ux%u, %s, mean %g,%g,%g scale %g,%g,%g",
+                    "plan: %ux%u frames as input '%s' of %ux%u, %s, mean %g,%g,%g scale "
+                    "%g,%g,%g",
                     plan.format.picture.width, plan.format.picture.height, input.info.name.c_str(),
                     lane->record()->model_width, lane->record()->model_height,
                     plan.direct ? "as they are" : resizes[int(p.resize)], double(p.mean[0]),
@@ -148,6 +145,42 @@ bool Preparer::make_plan(const std::shared_ptr<Lane>& lane, Failure& failure) {
                     double(p.scale[2]));
     plan_ = std::make_shared<const FramePlan>(std::move(plan));
     return true;
+}
+
+// What every frame is cut into, with a preprocessor each unless it is the tensor.
+bool Preparer::plan_regions(FramePlan& plan, Failure& failure) {
+    const vartml::PictureInfo& picture = plan.format.picture;
+    const auto regions = fixed_regions(context_.settings.started(), picture.width, picture.height);
+    if (!regions) {
+        failure = {.error = regions.error(), .id = "infer-option", .property = "tile-grid"};
+        return false;
+    }
+    for (const FrameRegion& region : *regions) {
+        if (plan.direct) {
+            plan.regions.push_back({region, std::nullopt});
+            continue;
+        }
+        auto planned = plan_region(plan, region);
+        if (!planned) {
+            failure.error = {planned.error().code, "model '" + plan.lane->record()->model +
+                                                       "', input '" +
+                                                       plan.lane->picture_tensor().info.name +
+                                                       "': " + planned.error().message};
+            return false;
+        }
+        plan.regions.push_back(*std::move(planned));
+    }
+    return true;
+}
+
+vartml::Result<PlannedRegion> Preparer::plan_region(const FramePlan& plan,
+                                                    const FrameRegion& r) const {
+    const RunnerTensor& input = plan.lane->picture_tensor();
+    auto made = vartml::Preprocessor::create(
+        plan.format.picture, {double(r.x), double(r.y), double(r.width), double(r.height)},
+        input.cpu, input.view, plan.preprocess);
+    if (!made) return made.error();
+    return PlannedRegion{r, *std::move(made)};
 }
 
 // At the first frame under new caps: what pre-processing takes here, as far as 100 ms of measuring
@@ -159,7 +192,8 @@ void Preparer::measure_preprocess(const FramePlan& plan, const vartml::Picture& 
     const auto start = Clock::now();
     for (int run = 0; run < 22 && us_between(start, Clock::now()) < 100'000; ++run) {
         const auto begin = Clock::now();
-        plan.preprocessor->run(picture, tensor);
+        for (const PlannedRegion& planned : plan.regions)
+            planned.preprocessor->run(picture, tensor);
         if (run >= 2) times[count++] = uint32_t(us_between(begin, Clock::now()));
     }
     latency_.set_preprocess(promise_us(std::span(times).first(count), true));
@@ -167,39 +201,36 @@ void Preparer::measure_preprocess(const FramePlan& plan, const vartml::Picture& 
 }
 
 // Regions that stay where they are are prepared once.
-const vartml::Preprocessor* Preparer::region_preprocessor(const FramePlan& plan,
-                                                          const FrameRegion& r,
-                                                          vartml::Error& error) {
-    const auto same = [&](const RegionPlan& one) {
+const PlannedRegion* Preparer::region_plan(const FramePlan& plan, const FrameRegion& r,
+                                           vartml::Error& error) {
+    const auto same = [&](const PlannedRegion& one) {
         return one.region.x == r.x && one.region.y == r.y && one.region.width == r.width &&
                one.region.height == r.height;
     };
     const auto known = std::ranges::find_if(region_plans_, same);
     if (known != region_plans_.end()) {
         std::rotate(known, known + 1, region_plans_.end());
-        return &region_plans_.back().preprocessor;
+        return &region_plans_.back();
     }
-    const RunnerTensor& input = plan.lane->picture_tensor();
-    auto made = vartml::Preprocessor::create(
-        plan.format.picture, {double(r.x), double(r.y), double(r.width), double(r.height)},
-        input.cpu, input.view, plan.preprocess);
+    auto made = plan_region(plan, r);
     if (!made) {
         error = made.error();
         return nullptr;
     }
     if (region_plans_.size() >= most_region_plans) region_plans_.erase(region_plans_.begin());
-    region_plans_.push_back({r, *std::move(made)});
-    return &region_plans_.back().preprocessor;
+    region_plans_.push_back(*std::move(made));
+    return &region_plans_.back();
 }
 
 // The frame is the tensor: no conversion, and no copy where the device reads its memory.
 Prepared Preparer::fill_directly(Entry& entry, GstBuffer* buffer, Request* request) {
     const FramePlan& plan = *entry.plan;
+    const auto begin = Clock::now();
     const FrameTensor::Result put =
         plan.direct->put(buffer, plan.format, *plan.lane, request, !context_.copies.import_refused);
+    request->pre_us = us_between(begin, Clock::now());
     if (put.failed) {
-        entry.error = {vartml::ErrorCode::io,
-                       "the frame's memory cannot be mapped, or is smaller than the caps say"};
+        entry.error = not_mapped();
         return Prepared::failed;
     }
     request->to_frame = {};
@@ -210,61 +241,59 @@ Prepared Preparer::fill_directly(Entry& entry, GstBuffer* buffer, Request* reque
 }
 
 // Fills the picture input of a request from its region of the frame.
-Prepared Preparer::fill(Entry& entry, GstBuffer* buffer, Request* request) {
+void Preparer::fill(Entry& entry, const vartml::Picture& picture, const PlannedRegion& planned,
+                    Request* request) {
     const FramePlan& plan = *entry.plan;
-    Span span(trace_flag::runs, TraceCategory::host, "pre-process");
-    span.frames({&entry.trace_frame, 1});
+    const size_t input = plan.lane->picture();
+    void* tensor = request->memory[input].data;
+    request->inputs[input] = request->memory[input].tensor;
     auto begin = Clock::now();
-    if (plan.direct) {
-        const Prepared prepared = fill_directly(entry, buffer, request);
-        request->pre_us = us_between(begin, Clock::now());
-        return prepared;
-    }
-    const size_t picture = plan.lane->picture();
-    void* tensor = request->memory[picture].data;
-    request->inputs[picture] = request->memory[picture].tensor;
-    const vartml::Preprocessor* preprocessor =
-        plan.preprocessor ? &*plan.preprocessor
-                          : region_preprocessor(plan, request->region, entry.error);
-    if (!preprocessor) return Prepared::failed;
-    const MappedFrame frame(plan.format, buffer);
-    if (!frame.mapped()) {
-        entry.error = {vartml::ErrorCode::io,
-                       "the frame's memory cannot be mapped, or is smaller than the caps say"};
-        return Prepared::failed;
-    }
     if (std::exchange(measure_, false)) {
-        measure_preprocess(plan, frame.picture(), tensor);
+        measure_preprocess(plan, picture, tensor);
         const auto measuring = Clock::now() - begin;
         begin += measuring;  // is no part of the frame
         entry.entered += measuring;
         if (entry.keeps_rate()) entry.leave_by += measuring;
     }
-    preprocessor->run(frame.picture(), tensor);
-    request->to_frame = preprocessor->to_frame();
+    planned.preprocessor->run(picture, tensor);
+    request->to_frame = planned.preprocessor->to_frame();
     request->pre_us = us_between(begin, Clock::now());
     context_.stats.conversion();
-    return Prepared::yes;
 }
 
-Prepared Preparer::prepare(Entry& entry, GstBuffer* buffer, std::span<const FrameRegion> regions) {
+Prepared Preparer::prepare(Entry& entry, GstBuffer* buffer, std::span<const FrameRegion> found) {
     const FramePlan& plan = *entry.plan;
     Lane& lane = *plan.lane;
-    const vartml::PictureInfo& picture = plan.format.picture;
-    const bool full = context_.settings.started().region == InferenceRegion::full_frame;
+    const vartml::PictureInfo& size = plan.format.picture;
     const Clock::duration timeout =
         lane.batch_timeout(context_.settings.batch_timeout_ms(), plan.frame_duration);
+    std::optional<MappedFrame> frame;  // once for all regions
     Request** tail = &entry.requests;
     for (unsigned i = 0; i < entry.inferences; ++i) {
-        Request* request = lane.acquire(entry.error);
+        const PlannedRegion* planned =
+            plan.regions.empty() ? region_plan(plan, found[i], entry.error) : &plan.regions[i];
+        Request* request = planned ? lane.acquire(entry.error) : nullptr;
         if (!request) return Prepared::failed;
-        request->region =
-            full ? FrameRegion{0, 0, int(picture.width), int(picture.height), -1} : regions[i];
-        if (const Prepared filled = fill(entry, buffer, request); filled != Prepared::yes) {
+        request->region = plan.regions.empty() ? found[i] : planned->region;
+        Prepared filled = Prepared::yes;
+        {
+            Span span(trace_flag::runs, TraceCategory::host, "pre-process");
+            span.frames({&entry.trace_frame, 1});
+            if (!plan.direct && !frame) frame.emplace(plan.format, buffer);
+            if (plan.direct) {
+                filled = fill_directly(entry, buffer, request);
+            } else if (frame->mapped()) {
+                fill(entry, frame->picture(), *planned, request);
+            } else {
+                entry.error = not_mapped();
+                filled = Prepared::failed;
+            }
+        }
+        if (filled != Prepared::yes) {
             lane.release(request);
             return filled;
         }
-        lane.feed(request, picture.width, picture.height);
+        lane.feed(request, size.width, size.height);
         request->trace_frame = entry.trace_frame;
         Span span(trace_flag::runs, TraceCategory::host, "submit");
         span.frames({&entry.trace_frame, 1});

@@ -35,22 +35,20 @@ public:
     bool ensure_plan(const Loader& loader);
     const std::shared_ptr<const FramePlan>& plan() const { return plan_; }
 
-    // One request per inference, of the whole frame or of a region each, submitted as soon as it is
-    // filled. On failure those made so far stay in the entry.
-    Prepared prepare(Entry& entry, GstBuffer* buffer, std::span<const FrameRegion> regions);
+    // One request per inference, of a region of the plan or, where it has none, of those `found` on
+    // the frame, submitted as soon as it is filled. On failure those made so far stay in the entry.
+    Prepared prepare(Entry& entry, GstBuffer* buffer, std::span<const FrameRegion> found);
 
 private:
-    struct RegionPlan {
-        FrameRegion region;
-        vartml::Preprocessor preprocessor;
-    };
-
     bool choose_pixels(const Lane& lane, FramePlan& plan, Failure& failure);
     bool make_plan(const std::shared_ptr<Lane>& lane, Failure& failure);
-    const vartml::Preprocessor* region_preprocessor(const FramePlan& plan, const FrameRegion& r,
-                                                    vartml::Error& error);
+    bool plan_regions(FramePlan& plan, Failure& failure);
+    vartml::Result<PlannedRegion> plan_region(const FramePlan& plan, const FrameRegion& r) const;
+    const PlannedRegion* region_plan(const FramePlan& plan, const FrameRegion& r,
+                                     vartml::Error& error);
     void measure_preprocess(const FramePlan& plan, const vartml::Picture& picture, void* tensor);
-    Prepared fill(Entry& entry, GstBuffer* buffer, Request* request);
+    void fill(Entry& entry, const vartml::Picture& picture, const PlannedRegion& planned,
+              Request* request);
     Prepared fill_directly(Entry& entry, GstBuffer* buffer, Request* request);
 
     Context& context_;
@@ -59,8 +57,8 @@ private:
     GstCaps* caps_ = nullptr;
     std::string stream_id_;
     std::shared_ptr<const FramePlan> plan_;
-    std::vector<RegionPlan> region_plans_;  // of plan_, the last used last
-    bool measure_ = false;                  // the caps are new: measure the pre-processing
+    std::vector<PlannedRegion> region_plans_;  // of regions found under plan_, the last used last
+    bool measure_ = false;                     // the caps are new: measure the pre-processing
     std::shared_ptr<const InferenceRecord> doubted_;  // the model of the last warning of pixels
     std::atomic<bool> relinked_{false};
 };

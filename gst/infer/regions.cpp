@@ -8,6 +8,8 @@
 #include <cmath>
 #include <sstream>
 
+#include <vartml/tiles.h>
+
 namespace vartml::gst::infer {
 namespace {
 
@@ -32,7 +34,10 @@ bool add_roi_metas(GstBuffer* buffer, const RegionRules& rules, std::vector<Cand
         if (!wanted(rules, roi->roi_type)) continue;
         const auto at = [](guint v) { return int(std::min<guint>(v, G_MAXINT / 2)); };
         const int x = at(roi->x), y = at(roi->y), w = at(roi->w), h = at(roi->h);
-        found.push_back({{x, y, w, h, -1, roi->roi_type, x, y, w, h}, 0});
+        FrameRegion region = {x, y, w, h};
+        region.roi_type = roi->roi_type;
+        region.roi_x = x, region.roi_y = y, region.roi_width = w, region.roi_height = h;
+        found.push_back({region, 0});
     }
     return any;
 }
@@ -66,7 +71,43 @@ bool fit(FrameRegion& r, const RegionRules& rules, unsigned frame_width, unsigne
     return r.width >= least && r.height >= least;
 }
 
+vartml::Result<vartml::TileGrid> grid_of(const Settings& settings) {
+    auto grid = vartml::parse_tile_grid(settings.tile_grid);
+    if (!grid)
+        return vartml::Error{grid.error().code, "property 'tile-grid': " + grid.error().message};
+    grid->overlap = settings.tile_overlap;
+    return grid;
+}
+
 }  // namespace
+
+vartml::Result<unsigned> most_inferences(const Settings& settings) {
+    if (settings.region == InferenceRegion::full_frame) return 1u;
+    if (settings.region == InferenceRegion::roi) return std::max(1u, settings.roi_max);
+    const auto grid = grid_of(settings);
+    if (!grid) return grid.error();
+    return grid->columns * grid->rows + settings.tile_whole_frame;
+}
+
+vartml::Result<std::vector<FrameRegion>> fixed_regions(const Settings& settings,
+                                                       unsigned frame_width,
+                                                       unsigned frame_height) {
+    if (settings.region == InferenceRegion::roi) return std::vector<FrameRegion>{};
+    const FrameRegion whole = {0, 0, int(frame_width), int(frame_height)};
+    if (settings.region == InferenceRegion::full_frame) return std::vector{whole};
+    const auto grid = grid_of(settings);
+    if (!grid) return grid.error();
+    const auto tiles = vartml::tiles_of(*grid, frame_width, frame_height);
+    if (!tiles)
+        return vartml::Error{tiles.error().code, "property 'tile-grid': " + tiles.error().message};
+    std::vector<FrameRegion> regions;
+    if (settings.tile_whole_frame) regions.push_back(whole);
+    for (const vartml::Tile& tile : *tiles)
+        regions.push_back({tile.x, tile.y, tile.width, tile.height});
+    for (unsigned i = 0; i < regions.size(); ++i)
+        regions[i].tile = i, regions[i].tiles = unsigned(regions.size());
+    return regions;
+}
 
 RegionRules region_rules(const Settings& settings) {
     RegionRules rules = {

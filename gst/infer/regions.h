@@ -1,16 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which parts of a frame are inferred: regions of interest or detections that an element before
-// this one attached.
+// Which parts of a frame are inferred: all of it, its tiles, or regions of interest and detections
+// that an element before this one attached.
 #pragma once
 #include <gst/gst.h>
 
 #include <string>
 #include <vector>
 
+#include <vartml/result.h>
+
 #include "gst/infer/request.h"
 #include "gst/infer/settings.h"
 
 namespace vartml::gst::infer {
+
+// How many inferences a frame has, or has at most where it brings its own regions. Errors:
+// invalid_argument (tile-grid).
+vartml::Result<unsigned> most_inferences(const Settings& settings);
+
+// The regions of every frame of this size: the whole frame, or its tiles and, where that is wanted,
+// the whole frame before them; none where frames bring their own. Errors: invalid_argument
+// (tile-grid).
+vartml::Result<std::vector<FrameRegion>> fixed_regions(const Settings& settings,
+                                                       unsigned frame_width, unsigned frame_height);
 
 struct RegionRules {
     RoiSource source = RoiSource::automatic;

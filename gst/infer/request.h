@@ -80,7 +80,8 @@ struct Signal {
 // Pixels of the frame.
 struct FrameRegion {
     int x = 0, y = 0, width = 0, height = 0;
-    int od = -1;  // id of the detection it comes from
+    int od = -1;                   // id of the detection it comes from
+    unsigned tile = 0, tiles = 0;  // which of how many tiles of the frame; 0 of 0: it is none
     // Of one that comes from a region of interest: its type, and where it was before it was fitted.
     GQuark roi_type = 0;
     int roi_x = 0, roi_y = 0, roi_width = 0, roi_height = 0;

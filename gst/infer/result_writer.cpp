@@ -10,27 +10,37 @@
 
 namespace vartml::gst::infer {
 
-void KnownResult::set(const Inference& result, GstClockTime pts, Clock::time_point entered) {
-    if (result_.record && entered < entered_) return;  // it came late
-    for (GstBuffer* data : result.data) gst_buffer_ref(data);
+bool KnownResult::begin(GstClockTime pts, Clock::time_point entered) {
+    if (count_ > 0 && entered < entered_) return false;  // it came late
     forget();
-    result_ = result;
     pts_ = pts;
     entered_ = entered;
+    return true;
+}
+
+void KnownResult::add(const Inference& result) {
+    for (GstBuffer* data : result.data) gst_buffer_ref(data);
+    if (count_ == results_.size()) results_.emplace_back();
+    results_[count_++] = result;
 }
 
 void KnownResult::forget() {
-    for (GstBuffer* data : result_.data) gst_buffer_unref(data);
-    result_.data.clear();
-    result_.record.reset();
+    for (Inference& result : std::span(results_).first(count_)) {
+        for (GstBuffer* data : result.data) gst_buffer_unref(data);
+        result.data.clear();
+        result.record.reset();
+    }
+    count_ = 0;
 }
 
-const Inference* KnownResult::of(const InferenceRecord* record, const std::string& stream_id,
-                                 unsigned width, unsigned height) const {
-    const bool same = result_.record && result_.record.get() == record &&
-                      result_.stream_id == stream_id && result_.frame_width == width &&
-                      result_.frame_height == height;
-    return same ? &result_ : nullptr;
+std::span<const Inference> KnownResult::of(const InferenceRecord* record,
+                                           const std::string& stream_id, unsigned width,
+                                           unsigned height) const {
+    if (count_ == 0) return {};
+    const Inference& first = results_.front();
+    const bool same = first.record.get() == record && first.stream_id == stream_id &&
+                      first.frame_width == width && first.frame_height == height;
+    return same ? std::span(results_).first(count_) : std::span<const Inference>();
 }
 
 guint64 KnownResult::age_ns(GstClockTime pts, Clock::time_point entered) const {
@@ -80,10 +90,13 @@ void ResultWriter::describe(const Entry& entry, const Request* request) {
     i.region_width = region.width;
     i.region_height = region.height;
     i.region_od = region.od;
+    i.tile = region.tile;
+    i.tiles = region.tiles;
     i.resize = plan.preprocess.resize;
-    i.to_frame = request             ? request->to_frame
-                 : plan.preprocessor ? plan.preprocessor->to_frame()
-                                     : vartml::Affine{};
+    const bool whole = plan.regions.size() == 1 && plan.regions.front().preprocessor;
+    i.to_frame = request ? request->to_frame
+                 : whole ? plan.regions.front().preprocessor->to_frame()
+                         : vartml::Affine{};
     i.pre_us = i.wait_us = i.run_us = 0;
     i.total_us = us_between(entry.entered, Clock::now());
     i.batch_fill = 0;
@@ -112,19 +125,20 @@ void ResultWriter::log(const Inference& i) const {
                       i.pre_us, i.wait_us, i.run_us, i.total_us);
 }
 
-void ResultWriter::attach_one(const Entry& entry, GstBuffer* buffer, const Request* request) {
-    describe(entry, request);
-    Inference& i = scratch_;
+// What is in `scratch_`.
+void ResultWriter::attach_one(GstBuffer* buffer) {
+    const Inference& i = scratch_;
     log(i);
     if (i.has_result()) add_tensors(buffer, i.record->views, i.record->tensor_quarks, i.data);
     add_inference(buffer, i, i.has_result() ? 100 : 0);
-    if (i.has_result() && entry.keeps_rate()) known_.set(i, entry.pts, entry.entered);
-    i.data.clear();
 }
 
 void ResultWriter::remember(const Entry& entry) {
-    describe(entry, entry.requests);
-    known_.set(scratch_, entry.pts, entry.entered);
+    if (!known_.begin(entry.pts, entry.entered)) return;
+    for (const Request* r = entry.requests; r; r = r->next) {
+        describe(entry, r);
+        known_.add(scratch_);
+    }
     scratch_.data.clear();
 }
 
@@ -137,10 +151,7 @@ void ResultWriter::attach_known(const Entry& entry, GstBuffer* buffer, const Inf
     i.frame_seq = entry.seq;
     i.age_ns = known_.age_ns(entry.pts, entry.entered);
     i.total_us = us_between(entry.entered, Clock::now());
-    log(i);
-    context_.stats.carried(i.age_ns / 1000);
-    add_tensors(buffer, i.record->views, i.record->tensor_quarks, i.data);
-    add_inference(buffer, i, 100);
+    attach_one(buffer);
     i.data.clear();
 }
 
@@ -149,19 +160,26 @@ GstBuffer* ResultWriter::attach(Entry& entry, GstBuffer* buffer) {
     if (!buffer) return nullptr;
     const vartml::PictureInfo& picture = entry.plan->format.picture;
     const bool own = entry.requests && entry.status == InferenceStatus::inferred;
-    const Inference* known = own || !entry.keeps_rate()
-                                 ? nullptr
-                                 : known_.of(entry.plan->lane->record().get(),
-                                             entry.plan->stream_id, picture.width, picture.height);
-    if (known) {
-        attach_known(entry, buffer, *known);
+    std::span<const Inference> known;
+    if (!own && entry.keeps_rate())
+        known = known_.of(entry.plan->lane->record().get(), entry.plan->stream_id, picture.width,
+                          picture.height);
+    if (!known.empty()) {
+        context_.stats.carried(known_.age_ns(entry.pts, entry.entered) / 1000);
+        for (const Inference& result : known) attach_known(entry, buffer, result);
         return buffer;
     }
-    if (!entry.requests) attach_one(entry, buffer, nullptr);
-    for (Request* r = entry.requests; r; r = r->next) {
-        if (r->region.roi_type) r->region.od = detection_of(buffer, r->region);
-        attach_one(entry, buffer, r);
-    }
+    const bool keep = own && entry.keeps_rate() && known_.begin(entry.pts, entry.entered);
+    Request* request = entry.requests;
+    do {
+        if (request && request->region.roi_type)
+            request->region.od = detection_of(buffer, request->region);
+        describe(entry, request);
+        attach_one(buffer);
+        if (keep) known_.add(scratch_);
+        request = request ? request->next : nullptr;
+    } while (request);
+    scratch_.data.clear();
     return buffer;
 }
 

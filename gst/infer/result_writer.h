@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a frame carries when it leaves: tensors, and the record of how they were made.
 #pragma once
+#include <span>
 #include <string>
+#include <vector>
 
 #include "gst/infer/context.h"
 
 namespace vartml::gst::infer {
 
-// The newest result of a stream. Thread-safety: none.
+// The newest result of a stream: of one inference, or of all tiles of a frame. Thread-safety: none.
 class KnownResult {
 public:
     KnownResult() = default;
@@ -15,17 +17,21 @@ public:
     KnownResult& operator=(const KnownResult&) = delete;
     ~KnownResult() { forget(); }
 
-    // `pts` and `entered` of the frame that was inferred. Takes references of the tensors.
-    void set(const Inference& result, GstClockTime pts, Clock::time_point entered);
+    // A result begins; `pts` and `entered` of the frame that was inferred. False: a newer one is
+    // known.
+    bool begin(GstClockTime pts, Clock::time_point entered);
+    // Takes references of the tensors.
+    void add(const Inference& result);
     void forget();
-    // The result, where it is of this model, stream and size of frames; else nullptr.
-    const Inference* of(const InferenceRecord* record, const std::string& stream_id, unsigned width,
-                        unsigned height) const;
+    // The result, where it is of this model, stream and size of frames; else nothing.
+    std::span<const Inference> of(const InferenceRecord* record, const std::string& stream_id,
+                                  unsigned width, unsigned height) const;
     // How much older it is than a frame: by their times, else by when they came.
     guint64 age_ns(GstClockTime pts, Clock::time_point entered) const;
 
 private:
-    Inference result_;
+    std::vector<Inference> results_;  // keep their memory
+    size_t count_ = 0;
     GstClockTime pts_ = GST_CLOCK_TIME_NONE;
     Clock::time_point entered_;
 };
@@ -46,7 +52,7 @@ private:
     GstBuffer* make_writable(GstBuffer* buffer);
     void describe(const Entry& entry, const Request* request);
     void log(const Inference& inference) const;
-    void attach_one(const Entry& entry, GstBuffer* buffer, const Request* request);
+    void attach_one(GstBuffer* buffer);
     void attach_known(const Entry& entry, GstBuffer* buffer, const Inference& known);
 
     Context& context_;

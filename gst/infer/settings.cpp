@@ -8,6 +8,11 @@
 
 namespace vartml::gst::infer {
 
+const char* region_nick(InferenceRegion region) {
+    constexpr const char* nicks[] = {"full-frame", "roi", "tiles"};
+    return nicks[int(region)];
+}
+
 void read_runner_options(Settings& settings, const GstStructure* s) {
     settings.runner_options.clear();
     settings.runner_options_error.clear();

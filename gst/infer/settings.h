@@ -19,7 +19,7 @@ enum class CopyPolicy { allow, warn, forbid };
 enum class OnFallback { allow, warn, error };
 enum class OnLate { automatic, block, skip };
 enum class KeepRate { automatic, no, yes };
-enum class InferenceRegion { full_frame, roi };
+enum class InferenceRegion { full_frame, roi, tiles };
 enum class RoiSource { automatic, detections, roi_meta };
 enum class InputIsTensor { automatic, no, yes };
 
@@ -37,6 +37,9 @@ struct Settings {
     std::string roi_classes;  // labels separated by commas; "" = all
     unsigned roi_min_size = 16, roi_max = 16;
     double roi_expand = 0;
+    std::string tile_grid = "2x2";
+    double tile_overlap = 0.2;
+    bool tile_whole_frame = true;
     InputIsTensor input_is_tensor = InputIsTensor::automatic;
     ResizeChoice resize = ResizeChoice::automatic;
     OutputView output_view = OutputView::cpu;
@@ -50,6 +53,8 @@ struct Settings {
     std::optional<std::string> wanted_model;  // written while running, to be swapped in
     bool sidecar_written = false;  // while running, since the last swap: the next model's
 };
+
+const char* region_nick(InferenceRegion region);
 
 // The property `runner-options`: fields of the structure as payloads of the runner's options, and
 // back; nullptr for none.

@@ -223,8 +223,9 @@ GstFlowReturn Stream::chain(GstBuffer* buffer) {
     std::unique_lock lock(context_.signal->mutex);
     entry.status = admission_.decide(buffer, segment_);
     admission_.decide_leave(entry);
-    unsigned wanted = entry.status == InferenceStatus::inferred;
-    if (wanted && context_.settings.started().region == InferenceRegion::roi) {
+    unsigned wanted =
+        entry.status == InferenceStatus::inferred ? unsigned(entry.plan->regions.size()) : 0;
+    if (entry.status == InferenceStatus::inferred && entry.plan->regions.empty()) {
         lock.unlock();
         wanted = find_inferences(buffer, *entry.plan);
         if (wanted == 0) entry.status = InferenceStatus::skipped_region;

@@ -298,6 +298,9 @@ GstStructure* to_structure(const Inference& i) {
         gst_structure_set(s, "result_id", G_TYPE_UINT64, i.result_id, "result_seq", G_TYPE_UINT64,
                           i.result_seq, "age_ns", G_TYPE_UINT64, i.age_ns, nullptr);
     }
+    if (i.tiles) {
+        gst_structure_set(s, "tile", G_TYPE_UINT, i.tile, "tiles", G_TYPE_UINT, i.tiles, nullptr);
+    }
     Array map;
     for (double v :
          {i.to_frame.a, i.to_frame.b, i.to_frame.c, i.to_frame.d, i.to_frame.e, i.to_frame.f})

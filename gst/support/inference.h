@@ -62,6 +62,7 @@ struct Inference {
                  0;  // of the frame that was inferred; later scaling changes to_frame only
     int region_x = 0, region_y = 0, region_width = 0, region_height = 0;
     int region_od = -1;
+    unsigned tile = 0, tiles = 0;  // which of how many tiles of the frame; 0 of 0: it is none
     vartml::ResizeMode resize = vartml::ResizeMode::stretch;
     vartml::Affine to_frame;
     bool geometry_valid = true;

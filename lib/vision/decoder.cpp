@@ -435,6 +435,12 @@ std::string Decoder::suspicion() const {
 unsigned Decoder::classes() const {
     return state_->head->classes();
 }
+bool Decoder::of_picture() const {
+    return state_->family->of_picture;
+}
+double Decoder::iou_threshold() const {
+    return static_cast<double>(state_->iou_threshold);
+}
 const std::vector<std::string>& Decoder::labels() const {
     return state_->info.labels;
 }

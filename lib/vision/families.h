@@ -22,6 +22,7 @@ struct Family {
     // False: too many other models have such outputs to know from them what the picture looks like.
     bool shapes_tell = true;
     bool weighted_nms = false;  // boxes that overlap become their mean
+    bool of_picture = false;    // what it finds is of the whole picture and no list of boxes
     Finds finds = Finds::something_else;
     // The pixels of the form that the outputs have, where these differ; null: those of the row.
     const PreprocessOptions* (*input_of)(const HeadRequest&) = nullptr;

@@ -424,19 +424,23 @@ TEST(KnownResult, IsTheNewestAndHasAnAge) {
     inference.record = record;
     inference.frame_seq = inference.result_seq = 5;
     KnownResult known;
-    EXPECT_EQ(known.of(record.get(), "", 0, 0), nullptr);
-    known.set(inference, 5 * GST_MSECOND, start + ms(5));
-    inference.result_seq = 3;
-    known.set(inference, 3 * GST_MSECOND, start + ms(3));  // a run that another overtook
-    ASSERT_NE(known.of(record.get(), "", 0, 0), nullptr);
-    EXPECT_EQ(known.of(record.get(), "", 0, 0)->result_seq, 5u);
-    EXPECT_EQ(known.of(record.get(), "", 1, 0), nullptr);
-    EXPECT_EQ(known.of(nullptr, "", 0, 0), nullptr);
+    EXPECT_TRUE(known.of(record.get(), "", 0, 0).empty());
+    ASSERT_TRUE(known.begin(5 * GST_MSECOND, start + ms(5)));
+    known.add(inference);
+    EXPECT_FALSE(known.begin(3 * GST_MSECOND, start + ms(3)));  // a run that another overtook
+    ASSERT_EQ(known.of(record.get(), "", 0, 0).size(), 1u);
+    EXPECT_EQ(known.of(record.get(), "", 0, 0)[0].result_seq, 5u);
+    EXPECT_TRUE(known.of(record.get(), "", 1, 0).empty());
+    EXPECT_TRUE(known.of(nullptr, "", 0, 0).empty());
     EXPECT_EQ(known.age_ns(9 * GST_MSECOND, start + ms(20)), 4 * GST_MSECOND);
     EXPECT_EQ(known.age_ns(GST_CLOCK_TIME_NONE, start + ms(20)), 15 * GST_MSECOND);
     EXPECT_EQ(known.age_ns(2 * GST_MSECOND, start + ms(20)), 15 * GST_MSECOND);  // times went back
+    ASSERT_TRUE(known.begin(6 * GST_MSECOND, start + ms(6)));                    // of two tiles
+    for (inference.tile = 0; inference.tile < 2; ++inference.tile) known.add(inference);
+    ASSERT_EQ(known.of(record.get(), "", 0, 0).size(), 2u);
+    EXPECT_EQ(known.of(record.get(), "", 0, 0)[1].tile, 1u);
     known.forget();
-    EXPECT_EQ(known.of(record.get(), "", 0, 0), nullptr);
+    EXPECT_TRUE(known.of(record.get(), "", 0, 0).empty());
 }
 
 }  // namespace

@@ -67,14 +67,14 @@ def frames(video):
     return out.read_bytes()
 
 
-def changed(before, after, box, height=480):
+def changed(before, after, box, height=480, width=640):
     """The share of pixels inside a box of the last frame whose colour is another one."""
     x0, y0, x1, y1 = box
-    size, count = 640 * height * 3, 0
+    size, count = width * height * 3, 0
     a, b = before[-size:], after[-size:]
     for y in range(y0, y1):
         for x in range(x0, x1):
-            i = (y * 640 + x) * 3
+            i = (y * width + x) * 3
             count += max(abs(a[i + c] - b[i + c]) for c in range(3)) > 48
     return count / ((x1 - x0) * (y1 - y0))
 
@@ -125,6 +125,27 @@ class Scripts(unittest.TestCase):
         self.assertEqual(done.stderr.count('neither model nor sidecar says so'), 1, done.stderr)
         self.assertNotIn('\x1b', done.stderr)
         self.assertEqual(len(self.records(done.stdout)), FRAMES)
+
+    def test_tiles_find_what_is_too_small_in_the_whole_frame(self):
+        # Four dogs of 160x120 at the seams of 4x3 tiles of a 1920x1440 picture: 35 pixels wide where the model sees it all.
+        places = [(400, 300), (880, 420), (1300, 880), (200, 900)]
+        video, words, pads = FOLDER / 'small dogs.mp4', [], []
+        for n, (x, y) in enumerate(places, 1):
+            pads += [f'sink_{n}::xpos={x}', f'sink_{n}::ypos={y}', f'sink_{n}::width=160', f'sink_{n}::height=120']
+            words += ['filesrc', f'location={clip("dog")}', '!', 'decodebin', '!', 'videoconvert', '!', f'all.sink_{n}']
+        gst('compositor', 'name=all', 'background=black', *pads, '!', 'video/x-raw,format=I420,width=1920,height=1440', '!',
+            'x264enc', 'pass=quant', 'quantizer=10', '!', 'mp4mux', '!', 'filesink', f'location={video}', 'videotestsrc',
+            f'num-buffers={FRAMES}', 'pattern=solid-color', 'foreground-color=0xff607060', '!',
+            'video/x-raw,width=1920,height=1440,framerate=10/1', '!', 'all.sink_0', *words)
+        whole, tiled = FOLDER / 'whole.mp4', FOLDER / 'tiled.mp4'
+        self.script('detect.sh', model('yolox'), video, whole)
+        self.script('tiles.sh', model('yolox'), video, '4x3', tiled)
+        before = frames(video)
+        for out, least in [(whole, 0), (tiled, 4)]:
+            after = frames(out)
+            self.assertEqual(len(after), len(before))
+            drawn = [changed(before, after, (x, y, x + 160, y + 120), 1440, 1920) > 0.02 for x, y in places]
+            self.assertEqual(sum(drawn), least, drawn)
 
     def test_two_stage_gives_every_box_an_attribute(self):
         records = self.records(self.script('two-stage.sh', model('yolox'), model('goldfish'), clip('dog')))

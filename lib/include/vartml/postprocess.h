@@ -240,6 +240,10 @@ public:
     std::string_view family() const;  ///< nick
     std::string_view reason() const;  ///< why: "property", "sidecar", "ids", "shapes"
     unsigned classes() const;         ///< of the tensor; 0 where its shape does not say
+    /// Whether what it finds belongs to the whole picture (a class, a map, one set of points) and
+    /// is no list of boxes.
+    bool of_picture() const;
+    double iou_threshold() const;  ///< in use
     /// What is put behind the scores: "softmax", "sigmoid" or "none"; "" = there are none, or the
     /// numbers have not shown it yet.
     std::string_view activation() const;

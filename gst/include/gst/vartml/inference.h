@@ -21,8 +21,9 @@ G_BEGIN_DECLS
  * pixels to pixels of the current frame), `geometry_valid`, `tensors` (array of structures: `name`,
  * `id`, `view`, `data_type`, `layout`, `shape`, `cpu_shape`, `scale`, `zero_point`), `model_info`
  * (structure: `decoder`, `labels`, thresholds), `t_pre_us`, `t_wait_us`, `t_run_us`, `t_total_us`,
- * `batch_fill`, `fate` (what became of the frame itself: of a carried result not the status), and
- * where there is a result `result_id` (equal on all frames that carry it), `result_seq`
+ * `batch_fill`, `fate` (what became of the frame itself: of a carried result not the status), of
+ * one of the tiles of a frame `tile` and `tiles` (which, and how many there are), and where there
+ * is a result `result_id` (equal on all frames that carry it), `result_seq`
  * (`frame_seq` of the frame that it was made from) and `age_ns` (how much older that frame is).
  * Fields are only ever added.
  *

@@ -220,6 +220,27 @@ void sum_bf16_rows(const bf16* src, ptrdiff_t row, size_t rows, float scale, flo
     sum_any_rows(src, row, rows, scale, dst, count);
 }
 
+// One vector of columns from `i` on.
+template <bool Whole>
+HWY_INLINE V weighted(const float* const* rows, const float* weights, size_t count, size_t i,
+                      size_t left) {
+    V sum = hn::Zero(D());
+    for (size_t k = 0; k < count; ++k)
+        sum = hn::MulAdd(hn::Set(D(), weights[k]), load<Whole>(rows[k] + i, left), sum);
+    return sum;
+}
+
+void weighted_rows(const float* const* rows, const float* weights, size_t count, float* dst,
+                   size_t columns) {
+    const D d;
+    const size_t lanes = hn::Lanes(d);
+    size_t i = 0;
+    for (; i + lanes <= columns; i += lanes)
+        hn::StoreU(weighted<true>(rows, weights, count, i, lanes), d, dst + i);
+    if (i < columns)
+        hn::StoreN(weighted<false>(rows, weights, count, i, columns - i), d, dst + i, columns - i);
+}
+
 void blend2(const float* a, float wa, const float* b, float wb, float* dst, size_t count) {
     const D d;
     const size_t lanes = hn::Lanes(d);
@@ -274,6 +295,7 @@ namespace {
 HWY_EXPORT(binary);
 HWY_EXPORT(sum_rows);
 HWY_EXPORT(sum_bf16_rows);
+HWY_EXPORT(weighted_rows);
 HWY_EXPORT(blend2);
 HWY_EXPORT(pixels_of_row);
 }  // namespace
@@ -335,6 +357,11 @@ void sum_of_rows(const float* src, ptrdiff_t row, size_t rows, float scale, floa
 void sum_of_rows(const bf16* src, ptrdiff_t row, size_t rows, float scale, float* dst,
                  size_t count) {
     HWY_DYNAMIC_DISPATCH(sum_bf16_rows)(src, row, rows, scale, dst, count);
+}
+
+void weighted_sum(const float* const* rows, const float* weights, size_t count, float* dst,
+                  size_t columns) {
+    HWY_DYNAMIC_DISPATCH(weighted_rows)(rows, weights, count, dst, columns);
 }
 
 void blend_row(const float* a, float wa, const float* b, float wb, float* dst, size_t count) {

@@ -40,6 +40,10 @@ void sum_of_rows(const float* src, ptrdiff_t row, size_t rows, float scale, floa
 void sum_of_rows(const bf16* src, ptrdiff_t row, size_t rows, float scale, float* dst,
                  size_t count);
 
+// dst[i] = sum over k < count of weights[k]·rows[k][i], i < columns.
+void weighted_sum(const float* const* rows, const float* weights, size_t count, float* dst,
+                  size_t columns);
+
 // dst[i] = wa·a[i] + wb·b[i], i < count: linear interpolation between rows.
 void blend_row(const float* a, float wa, const float* b, float wb, float* dst, size_t count);
 // Pixel x of dst, `channels` floats: (1 - weight[x]) of pixel first[x] of src and weight[x] of

@@ -201,6 +201,25 @@ TEST_P(Rows, OfPixelsAreBlendedAsOneByOne) {
     }
 }
 
+TEST_P(Rows, OfSomeElementsAreSummedByTheirWeights) {
+    const auto src = numbers();
+    const std::vector<float> weights{0.5F, -0.25F, 2, 1, 0.125F};
+    for (const size_t count : {0, 1, 4, 5}) {
+        for (const size_t columns : {1, 3, 12, 16, 37}) {
+            SCOPED_TRACE(testing::Message() << count << " rows of " << columns);
+            std::vector<const float*> from;
+            std::vector<float> got(columns + 1, 77), want(columns + 1, 77);
+            for (size_t k = 0; k < count; ++k) from.push_back(src.data() + 50 * k);
+            for (size_t i = 0; i < columns; ++i) {
+                want[i] = 0;
+                for (size_t k = 0; k < count; ++k) want[i] += weights[k] * from[k][i];
+            }
+            weighted_sum(from.data(), weights.data(), count, got.data(), columns);
+            for (size_t i = 0; i <= columns; ++i) ASSERT_NEAR(got[i], want[i], 1e-5) << i;
+        }
+    }
+}
+
 VARTML_ON_EACH_TARGET(Rows);
 
 }  // namespace

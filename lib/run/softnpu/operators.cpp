@@ -106,6 +106,7 @@ constexpr Row table[] = {
     {"Gemm", lower_matmul, "f", takes_gemm},
     {"GlobalAveragePool", lower_pool, "f", takes_pool},
     {"GlobalMaxPool", lower_pool, "f", takes_pool},
+    {"GridSample", lower_grid_sample, "f", takes_grid_sample},
     {"HardSigmoid", lower_eltwise, "f"},
     {"HardSwish", lower_eltwise, "f"},
     {"Identity", lower_reshape, "fiqb"},

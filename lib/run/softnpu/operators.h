@@ -21,6 +21,7 @@ Result<void> lower_binary(Lowering& lowering, const graph::Node& node);  // also
 Result<void> lower_softmax(Lowering& lowering, const graph::Node& node);
 Result<void> lower_reduce(Lowering& lowering, const graph::Node& node);
 Result<void> lower_resize(Lowering& lowering, const graph::Node& node);
+Result<void> lower_grid_sample(Lowering& lowering, const graph::Node& node);
 Result<void> lower_reshape(Lowering& lowering, const graph::Node& node);
 Result<void> lower_transpose(Lowering& lowering, const graph::Node& node);
 Result<void> lower_slice(Lowering& lowering, const graph::Node& node);
@@ -40,6 +41,7 @@ Result<void> lower_quantised_binary(Lowering& lowering, const graph::Node& node)
 Result<void> lower_quantised_concat(Lowering& lowering, const graph::Node& node);
 Result<void> lower_quantised_pool(Lowering& lowering, const graph::Node& node);
 // Whether these cover a node: element types, constant parameters and weights.
+bool takes_grid_sample(const graph::Graph& graph, const graph::Node& node);
 bool takes_cast(const graph::Graph& graph, const graph::Node& node);
 bool takes_quantise(const graph::Graph& graph, const graph::Node& node);
 bool takes_dequantise(const graph::Graph& graph, const graph::Node& node);

@@ -142,6 +142,15 @@ TinyOnnx layer_normalization_in_an_older_set() {
     return m;
 }
 
+// Two pictures whose channels come last before, and what is sampled beside others behind.
+TinyOnnx grid_sample(const Attributes& attributes) {
+    TinyOnnx m(20);
+    m.input("x", {2, 7, 5, 12}).input("g", {2, 6, 4, 2}).input("z", {2, 6, 6, 4});
+    m.node("Transpose", {"x"}, {"t"}, {{"perm", Ints{0, 3, 1, 2}}});
+    m.node("GridSample", {"t", "g"}, {"s"}, attributes);
+    return m.node("Concat", {"s", "z"}, {"y"}, {{"axis", int64_t{1}}}).output("y");
+}
+
 struct Case {
     const char* name;
     TinyOnnx model;
@@ -182,6 +191,12 @@ std::vector<Case> cases() {
         {"FusedMatMulThatMovesTheBatchOfBAndTurnsIt",
          fused_matmul({5, 6, 2, 4}, {{"transBatchB", int64_t{1}}, {"transB", int64_t{1}}})},
         {"LayerNormalizationInAnOlderSet", layer_normalization_in_an_older_set()},
+        {"GridSample", grid_sample({})},
+        {"GridSampleOfCubesAtTheBorder",
+         grid_sample({{"mode", std::string("cubic")}, {"padding_mode", std::string("border")}})},
+        {"GridSampleOfTheNearestMirrored", grid_sample({{"mode", std::string("nearest")},
+                                                        {"padding_mode", std::string("reflection")},
+                                                        {"align_corners", int64_t{1}}})},
         {"ImageScaler",
          old("ImageScaler", {{"scale", 0.5F}, {"bias", TinyOnnx::Floats{1, -2, 3}}})},
         {"Crop", old("Crop", {{"border", Ints{1, 2, 3, 1}}})},

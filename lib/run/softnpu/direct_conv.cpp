@@ -8,23 +8,21 @@
 
 namespace vartml::softnpu {
 
-namespace {
-
 using kernels::ConvShape;
 
-// What a node's convolutions multiply.
 kernels::Element factors_of(const Lowering& lowering, const graph::Node& node) {
     return lowering.compute(node) == DataType::bf16 ? kernels::Element::bf16
                                                     : kernels::Element::f32;
 }
 
-// Whether the kernels multiply what the node multiplies, on this processor. Only oneDNN has code
-// for tiles.
+// Only oneDNN has code for tiles.
 bool multiplies_here(const Lowering& lowering, const graph::Node& node) {
     const DataType type = lowering.compute(node);
     return type == DataType::float32 || (type == DataType::bf16 && kernels::has_bf16_pairs() &&
                                          bf16_products() != Bf16Products::tiles);
 }
+
+namespace {
 
 // Groups that are made as one, with zeros between them, so that vectors of outputs are full: that
 // costs no more than vectors which are not.

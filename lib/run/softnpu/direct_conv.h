@@ -7,6 +7,11 @@
 
 namespace vartml::softnpu {
 
+// Whether the kernels multiply what the node multiplies, on this processor.
+bool multiplies_here(const Lowering& lowering, const graph::Node& node);
+// What the node's products multiply: weights are packed as these.
+kernels::Element factors_of(const Lowering& lowering, const graph::Node& node);
+
 // The shape of a convolution whose weights are input `weights`; groups of few channels are made
 // several at a time.
 GroupedShape conv_shape(const Lowering& lowering, const graph::Node& node, size_t weights);

@@ -19,8 +19,7 @@ public:
 
     Extent extent() const override {
         constexpr int64_t position = 32;  // costs as much as these elements
-        return {dst_.dims[0] * dst_.dims[2],
-                dst_.elements() * 2 + grid_.elements() / 2 * position};
+        return {dst_.dims[0] * dst_.dims[2], dst_.elements() * 2 + grid_.elements() / 2 * position};
     }
 
     void run(const Bases& bases, size_t item) noexcept override {

@@ -4,6 +4,7 @@
 
 #include "lib/run/softnpu/border.h"
 #include "lib/run/softnpu/conv_step.h"
+#include "lib/run/softnpu/direct_conv.h"
 #include "lib/run/softnpu/operators.h"
 
 namespace vartml::softnpu {
@@ -130,12 +131,16 @@ void emit(Lowering& lowering, const graph::Node& node, Product& p, std::vector<P
     emit_onednn(lowering, node, std::move(calls));
 }
 
-// A product of few rows is bound by reading its matrix, which the 1x1 convolution does faster;
-// larger matrices are better read by several threads.
-bool is_small(const Lowering& lowering, const graph::Node& node, const Product& p) {
-    constexpr int64_t most_rows = 64, most_weights = 512 * 1024;
-    if (lowering.compute(node) != DataType::float32 || !p.constant_b || p.dst.dims.size() != 2 ||
-        p.b.dims.size() != 2 || p.dst.type != DataType::float32)
+bool is_conv_type(const View& view) {
+    return view.type == DataType::float32 || view.type == DataType::bf16;
+}
+
+// A constant matrix is the weights of a 1x1 convolution, which needs no oneDNN and is faster where
+// rows are few; larger matrices are better read by several threads.
+bool is_convolution(const Lowering& lowering, const graph::Node& node, const Product& p) {
+    constexpr int64_t most_weights = 512 * 1024;
+    if (!multiplies_here(lowering, node) || !p.constant_b || p.dst.dims.size() != 2 ||
+        p.b.dims.size() != 2 || !is_conv_type(p.a) || !is_conv_type(p.dst))
         return false;
     const bool has_rows =
         (p.a.strides[1] == 1 || p.a.dims[1] == 1) && (p.dst.strides[1] == 1 || p.dst.dims[1] == 1);
@@ -143,15 +148,15 @@ bool is_small(const Lowering& lowering, const graph::Node& node, const Product& 
     const bool bias_fits = !has_bias || (p.constant_bias && p.bias.elements() == p.dst.dims[1] &&
                                          p.bias.dims.back() == p.dst.dims[1]);
     const auto parts = read_conv_parts(node);
-    return has_rows && bias_fits && parts && !parts->residual && p.dst.dims[0] <= most_rows &&
-           p.b.elements() <= most_weights;
+    return has_rows && bias_fits && parts && !parts->residual && p.b.elements() <= most_weights;
 }
 
 // Rows of the product are pixels of a picture one pixel wide.
-void emit_small(Lowering& lowering, const graph::Node& node, const Product& p) {
+void emit_convolution(Lowering& lowering, const graph::Node& node, const Product& p) {
     const auto u = [](int64_t v) { return static_cast<uint32_t>(v); };
     const int64_t rows = p.dst.dims[0], depth = p.b.dims[0], columns = p.b.dims[1];
-    const GroupedShape shape{{u(rows), 1, u(depth), u(rows), 1, u(columns)}};
+    GroupedShape shape{{u(rows), 1, u(depth), u(rows), 1, u(columns)}};
+    shape.shape.factors = factors_of(lowering, node);
     const View weights = pack_conv_weights(lowering, shape, [&lowering, b = p.b, bias = p.bias] {
         ConvWeights made;
         const auto* from = reinterpret_cast<const float*>(lowering.constant_data(b));
@@ -219,8 +224,8 @@ Result<void> lower_matmul(Lowering& lowering, const graph::Node& node) {
                                       DataType::float32);
     }
     fold_batch(p);
-    if (is_small(lowering, node, p)) {
-        emit_small(lowering, node, p);
+    if (is_convolution(lowering, node, p)) {
+        emit_convolution(lowering, node, p);
         lowering.finish(node.outputs[0], dst);
         return {};
     }

@@ -30,10 +30,11 @@ std::variant<CachedDecoder*, Failure> DecoderCache::make(TensorSource source,
                                                          const DecodeSettings& settings) {
     const InferenceRecord* record = source.record.get();
     vartml::DecodeFault fault;
-    auto decoder = vartml::Decoder::create(
-        model_info_of(source, settings), record ? record->outputs : source.outputs,
-        record ? record->model_width : source.width, record ? record->model_height : source.height,
-        settings.options, &fault);
+    const vartml::ModelInfo info = model_info_of(source, settings);
+    auto decoder = vartml::Decoder::create(info, record ? record->outputs : source.outputs,
+                                           record ? record->model_width : source.width,
+                                           record ? record->model_height : source.height,
+                                           settings.options, &fault);
     if (!decoder) {
         Failure failure{.error = decoder.error(), .id = "dec-classes", .property = "classes"};
         if (!fault.id.empty()) {
@@ -47,8 +48,10 @@ std::variant<CachedDecoder*, Failure> DecoderCache::make(TensorSource source,
     }
     if (entries_.size() == most_entries) entries_.erase(entries_.begin());
     std::string model = record ? record->model : "";
-    entries_.push_back(
-        std::make_unique<CachedDecoder>(std::move(source), std::move(*decoder), std::move(model)));
+    const double own = info.score_threshold.value_or(
+        vartml::find_decoder_family(decoder->family())->score_threshold);
+    entries_.push_back(std::make_unique<CachedDecoder>(std::move(source), std::move(*decoder),
+                                                       std::move(model), own));
     return entries_.back().get();
 }
 

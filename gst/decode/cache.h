@@ -46,14 +46,16 @@ struct CachedDecoder {
     LabelQuarks quarks;
     GQuark skeleton;  // of keypoints; 0 = not known
     std::string model;
+    double own_threshold;                     // what score-threshold=-1 stands for
     bool doubted = false, suspected = false;  // and said so
 
-    CachedDecoder(TensorSource s, vartml::Decoder d, std::string m)
+    CachedDecoder(TensorSource s, vartml::Decoder d, std::string m, double threshold)
         : source(std::move(s)),
           decoder(std::move(d)),
           quarks(decoder),
           skeleton(quark_of(decoder.skeleton())),
-          model(std::move(m)) {}
+          model(std::move(m)),
+          own_threshold(threshold) {}
     CachedDecoder(const CachedDecoder&) = delete;
     CachedDecoder& operator=(const CachedDecoder&) = delete;
 };

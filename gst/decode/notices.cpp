@@ -54,7 +54,8 @@ void post_selected(gpointer element, const CachedDecoder& entry) {
                           std::string(d.reason()).c_str(), "classes", G_TYPE_UINT, d.classes(),
                           "labels", G_TYPE_UINT, static_cast<guint>(d.labels().size()), "model",
                           G_TYPE_STRING, entry.model.c_str(), "activation", G_TYPE_STRING,
-                          std::string(d.activation()).c_str(), nullptr));
+                          std::string(d.activation()).c_str(), "score-threshold", G_TYPE_DOUBLE,
+                          entry.own_threshold, nullptr));
 }
 
 namespace {

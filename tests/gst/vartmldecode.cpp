@@ -70,9 +70,9 @@ TEST_F(Decode, SaysWhichDecoderItChose) {
     open();
     decode(stored_cpu(two_boxes, "out"));
     const std::string message = pop(GST_MESSAGE_ELEMENT);
-    for (const char* part :
-         {"vartml-decoder-selected", "decoder=(string)yolo-v8", "reason=(string)shapes",
-          "classes=(uint)2", "labels=(uint)2", "model=(string)tiny"}) {
+    for (const char* part : {"vartml-decoder-selected", "decoder=(string)yolo-v8",
+                             "reason=(string)shapes", "classes=(uint)2", "labels=(uint)2",
+                             "model=(string)tiny", "score-threshold=(double)0.25"}) {
         EXPECT_NE(message.find(part), std::string::npos) << message;
     }
     EXPECT_EQ(pop(GST_MESSAGE_ELEMENT), "");

@@ -114,6 +114,7 @@ class LiveOverHttp(unittest.TestCase):
 
     def test_events_tell_what_status_tells(self):
         with Live() as live:
+            live.wait_for(lambda s: 'own_threshold' in s)
             answer = live.ask('GET', '/events')
             self.assertEqual(answer.getheader('Content-Type'), 'text/event-stream')
             events = []
@@ -128,11 +129,56 @@ class LiveOverHttp(unittest.TestCase):
     def test_threshold_and_model_can_be_changed(self):
         with Live('--model', MODEL) as live:
             live.wait_for(lambda s: s['frames'] > 0)
-            self.assertEqual(live.ask('POST', '/threshold?score=0.25').status, 204)
-            self.assertEqual(live.status_now()['threshold'], 0.25)
+            own = live.wait_for(lambda s: 'own_threshold' in s)
+            self.assertEqual(own['threshold'], own['own_threshold'], 'the model says where the slider stands')
+            self.assertEqual(live.ask('POST', '/threshold?score=0.4').status, 204)
+            self.assertEqual(live.status_now()['threshold'], 0.4)
+            self.assertEqual(live.ask('POST', '/threshold?score=model').status, 204)
+            self.assertEqual(live.status_now()['threshold'], own['own_threshold'])
             self.assertEqual(live.ask('POST', '/model?index=1').status, 204)
             status = live.wait_for(lambda s: s['notice'].startswith('now '))
             self.assertEqual(status['model'], 1)
+
+    def test_figures_count_from_the_last_change(self):
+        with Live() as live:
+            before = live.wait_for(lambda s: s['frames'] > 20 and s['history'])
+            self.assertEqual(before['since']['what'], 'the start')
+            self.assertEqual(before['since']['frames'], before['frames'])
+            self.assertEqual(live.ask('POST', '/threshold?score=0.4').status, 204)
+            after = live.status_now()
+            self.assertEqual(after['since']['what'], 'the least score was changed')
+            self.assertLess(after['since']['frames'], after['frames'])
+            seconds = live.wait_for(lambda s: len(s['history']) > 1)['history']
+            self.assertTrue(any(frames > 0 and milliseconds > 0 for frames, milliseconds in seconds), seconds)
+
+    def test_classes_are_counted_now_and_over_time(self):
+        make_odd_models()
+        with Live('--labels', os.path.join(FOLDER.name, 'three.txt'), model=os.path.join(FOLDER.name, 'three.onnx')) as live:
+            status = live.wait_for(lambda s: s['classes'] and s['classes'][0]['frames'] > 3)
+            self.assertIn(status['classes'][0]['label'], 'abc')
+            self.assertEqual(status['classes'][0]['tracks'], 0, 'a class of the whole picture is no object')
+            self.assertNotIn('box', status['objects'][0])
+
+    def test_each_model_has_its_labels(self):
+        make_odd_models()
+        three, ten, names = (os.path.join(FOLDER.name, name) for name in ('three.onnx', 'ten.onnx', 'ten.txt'))
+        with open(names, 'w') as file:
+            file.write('\n'.join('klmnopqrst') + '\n')
+        with Live('--model', ten, '--labels', os.path.join(FOLDER.name, 'three.txt'), '--labels', names, model=three) as live:
+            live.wait_for(lambda s: s['objects'] and s['objects'][0]['label'] in 'abc')
+            self.assertEqual(live.ask('POST', '/model?index=1').status, 204)
+            status = live.wait_for(lambda s: s['objects'] and s['objects'][0]['label'] in 'klmnopqrst')
+            self.assertEqual(status['model'], 1)
+            self.assertIn('label-file=' + names, status['launch'])
+
+    def test_the_launch_line_runs(self):
+        with Live() as live:
+            live.ask('POST', '/threshold?score=0.4').read()
+            line = live.status_now()['launch']
+        self.assertIn('score-threshold=0.40', line)
+        line = line.replace('autovideosink', 'fakesink')
+        done = subprocess.run(['sh', '-c', line], capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_a_model_that_cannot_take_over_leaves_the_one_before(self):
         refused = [('no_decoder.onnx', [], 'fit no decoder'), ('ten.onnx', ['--labels', 'three.txt'], '3 labels'),
@@ -173,6 +219,7 @@ class LiveOverHttp(unittest.TestCase):
     def test_beyond_loopback_a_token_is_asked_for(self):
         with Live('--bind', '0.0.0.0') as live:
             token = urlsplit(live.url).query
+            self.assertEqual(urlsplit(live.url).hostname, '127.0.0.1', 'what a browser of this machine opens')
             self.assertGreaterEqual(len(token), len('token=') + 32)
             for path in ['/', '/video', '/events', '/status', '/?token=wrong', '/?token=']:
                 self.assertEqual(live.ask('GET', path).status, 403, path)
@@ -180,12 +227,18 @@ class LiveOverHttp(unittest.TestCase):
             self.assertEqual(answer.status, 200)
             cookie = answer.getheader('Set-Cookie')
             self.assertIn('HttpOnly', cookie)
-            self.assertEqual(live.ask('GET', '/status', Cookie='other=1; ' + cookie.split(';')[0]).status, 200)
-            self.assertEqual(live.ask('GET', '/status', Cookie=cookie.split(';')[0] + '0').status, 403)
+            cookie = cookie.split(';')[0]
+            self.assertEqual(live.ask('GET', '/status', Cookie='other=1; ' + cookie).status, 200)
+            address = live.ask('GET', '/address', Cookie=cookie).read().decode()
+            if address:  # a machine without network has none
+                self.assertEqual((urlsplit(address).port, urlsplit(address).query), (live.port, token))
+                self.assertNotIn(urlsplit(address).hostname, ('127.0.0.1', '0.0.0.0'))
+                self.assertIn(b'<svg', live.ask('GET', '/address.svg', Cookie=cookie).read())
+            self.assertEqual(live.ask('GET', '/status', Cookie=cookie + '0').status, 403)
 
     def test_a_wrong_command_line_is_one_sentence(self):
         for arguments, words in [(['--bind', 'here'], 'a numeric address'), (['--video', 'none.mp4'], 'none.mp4'),
-                                 (['--decoder', 'none'], "no decoder 'none'"), (['--frames', '3'], '--frames'), (['--video', CLIP_SCRIPT], CLIP_SCRIPT), (['--token', 'a b'], 'a token has')]:
+                                 (['--decoder', 'none'], "no decoder 'none'"), (['--frames', '3'], '--frames'), (['--labels', CLIP_SCRIPT, '--labels', CLIP_SCRIPT], 'once for each --model'), (['--video', CLIP_SCRIPT], CLIP_SCRIPT), (['--token', 'a b'], 'a token has')]:
             base = [] if '--video' in arguments else ['--video', CLIP]
             done = subprocess.run([PROGRAM, '--port', '0', '--model', MODEL, *base, *arguments], capture_output=True, text=True,
                                   timeout=60)
@@ -217,8 +270,26 @@ class LiveInABrowser(unittest.TestCase):
             sums = set()
             while len(sums) < 3:
                 sums.add(page.evaluate(drawn))
-            if folder := os.environ.get('VARTML_SCREENSHOTS'):
-                page.screenshot(os.path.join(folder, 'live.png'))
+            # The slider acts while it moves, and the keyboard does the same.
+            page.evaluate('(() => { const t = document.getElementById("threshold"); t.value = 0.35;'
+                          ' t.dispatchEvent(new Event("input")); })()')
+            live.wait_for(lambda s: s.get('threshold') == 0.35)
+            page.evaluate('document.getElementById("threshold").dispatchEvent(new Event("change"))')
+            press = 'document.body.dispatchEvent(new KeyboardEvent("keydown", {key: "%s", bubbles: true}))'
+            page.evaluate(press % '+')
+            live.wait_for(lambda s: s.get('threshold') == 0.4)
+            page.evaluate(press % '0')
+            live.wait_for(lambda s: s['threshold'] == s['own_threshold'])
+            page.evaluate(press % '1')
+            live.wait_for(lambda s: s['model'] == 0)
+            page.wait_until('document.getElementById("notice").classList.contains("shown")')
+            page.wait_until('!document.getElementById("notice").classList.contains("shown")')
+            page.wait_until('document.querySelectorAll("#fps-plot path").length === 1')
+            for width, height in [(1280, 800), (390, 844)]:
+                page.call('Emulation.setDeviceMetricsOverride', width=width, height=height, deviceScaleFactor=1, mobile=False)
+                self.assertEqual(page.evaluate('document.documentElement.scrollWidth'), width, 'nothing is cut off')
+                if folder := os.environ.get('VARTML_SCREENSHOTS'):
+                    page.screenshot(os.path.join(folder, f'live-{width}.png'))
 
 
 if __name__ == '__main__':

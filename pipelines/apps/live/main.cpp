@@ -2,6 +2,7 @@
 // vartml-live: the annotated pictures of a pipeline in a browser, with its figures, while it runs.
 #include <glib-unix.h>
 #include <gst/gst.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -9,6 +10,7 @@
 #include "pipelines/apps/demo/own_scene.h"
 #include "pipelines/apps/live/options.h"
 #include "pipelines/apps/live/player.h"
+#include "pipelines/apps/live/qr_code.h"
 #include "pipelines/apps/live/server.h"
 
 namespace live {
@@ -42,6 +44,9 @@ Result<void> run(Options options) {
     if (!player) return player.error();
     (*server)->serve(**player);
     std::printf("open %s in a browser; Ctrl-C ends it\n", (*server)->url().c_str());
+    if (const std::string address = (*server)->address(); !address.empty())
+        std::printf("other devices: %s\n%s", address.c_str(),
+                    isatty(STDOUT_FILENO) ? qr_text(address).c_str() : "");
     std::fflush(stdout);
     const guint interrupts[] = {g_unix_signal_add(SIGINT, GSourceFunc(+[](gpointer l) -> gboolean {
                                                       g_main_loop_quit(static_cast<GMainLoop*>(l));

@@ -7,6 +7,11 @@
 
 namespace live {
 
+std::string labels_of(const Options& options, size_t model) {
+    if (options.labels.empty()) return {};
+    return options.labels.size() == 1 ? options.labels[0] : options.labels[model];
+}
+
 int parse_options(int argc, char** argv, Options& options) {
     CLI::App app("Shows what a model sees, in a browser, while the pipeline runs.", "vartml-live");
     std::string video, camera;
@@ -25,7 +30,8 @@ int parse_options(int argc, char** argv, Options& options) {
     app.add_option("--decoder", options.decoder,
                    "decoder family, where the models do not say so themselves")
         ->type_name("NAME");
-    app.add_option("--labels", options.labels, "names of the classes, one per line")
+    app.add_option("--labels", options.labels,
+                   "names of the classes, one per line; repeat it for each --model, in their order")
         ->type_name("FILE")
         ->check(CLI::ExistingFile);
     app.add_option("--out", options.out, "folder for the scene that is played without an input")
@@ -49,6 +55,11 @@ int parse_options(int argc, char** argv, Options& options) {
         ""));
     try {
         app.parse(argc, argv);
+        if (options.labels.size() > 1 && options.labels.size() != options.models.size())
+            throw CLI::ValidationError(
+                "--labels", "is given " + std::to_string(options.labels.size()) + " times for " +
+                                std::to_string(options.models.size()) +
+                                " models, expected once, or once for each --model");
     } catch (const CLI::ParseError& error) {
         return app.exit(error) == 0 ? 0 : 2;
     }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipelines/apps/live/player.h"
 
-#include <gst/analytics/analytics.h>
 #include <gst/app/app.h>
 
 #include <cmath>
@@ -51,6 +50,33 @@ double field(const GstStructure* s, const char* name) {
                                                          : g_value_get_uint64(value));
 }
 
+struct StructureFree {
+    void operator()(GstStructure* s) const { gst_structure_free(s); }
+};
+using StructurePtr = std::unique_ptr<GstStructure, StructureFree>;
+
+StructurePtr stats_of(GstElement* element) {
+    GstStructure* s = nullptr;
+    g_object_get(element, "stats", &s, nullptr);
+    return StructurePtr(s);
+}
+
+// A word of a shell, and of a launch line.
+std::string quoted(const std::string& text) {
+    gchar* quotes = g_shell_quote(text.c_str());
+    const std::string word = quotes;
+    g_free(quotes);
+    return word == "'" + text + "'" &&
+                   text.find_first_of(" \t\n\"\\!$&()*;<>?[]`{|}~#") == text.npos
+               ? text
+               : word;
+}
+
+std::string rounded(double score) {
+    char text[G_ASCII_DTOSTR_BUF_SIZE];
+    return g_ascii_formatd(text, sizeof text, "%.2f", score);
+}
+
 }  // namespace
 
 Player::Player(const Options& options, Callbacks callbacks)
@@ -83,7 +109,7 @@ Result<void> Player::build() {
                      "there is no decoder '" + options_.decoder +
                          "'; gst-inspect-1.0 vartmldecode lists them, or leave out --decoder"};
     }
-    set_decoder(decode_.get(), options_.decoder, options_.labels);
+    set_decoder(decode_.get(), options_.decoder, labels_of(options_, 0));
     watch();
     return {};
 }
@@ -98,6 +124,8 @@ void Player::watch() {
         },
         this, nullptr);
     gst_object_unref(pad);
+    watch_latency("sink", true);
+    watch_latency("src", false);
     GstAppSinkCallbacks callbacks{};
     callbacks.new_sample = [](GstAppSink* sink, gpointer self) {
         static_cast<Player*>(self)->take(gst_app_sink_pull_sample(sink));
@@ -135,31 +163,39 @@ Result<void> Player::play() {
     return Error{ErrorCode::io, text};
 }
 
+void Player::watch_latency(const char* name, bool comes) {
+    GstPad* pad = gst_element_get_static_pad(infer_.get(), name);
+    const auto probe = comes ? +[](GstPad*, GstPadProbeInfo* info, gpointer self) {
+        static_cast<Player*>(self)->comes(GST_BUFFER_PTS(GST_PAD_PROBE_INFO_BUFFER(info)));
+        return GST_PAD_PROBE_OK;
+    } : +[](GstPad*, GstPadProbeInfo* info, gpointer self) {
+        static_cast<Player*>(self)->leaves(GST_BUFFER_PTS(GST_PAD_PROBE_INFO_BUFFER(info)));
+        return GST_PAD_PROBE_OK;
+    };
+    gst_pad_add_probe(pad, GST_PAD_PROBE_TYPE_BUFFER, probe, this, nullptr);
+    gst_object_unref(pad);
+}
+
+// Streaming threads.
+void Player::comes(GstClockTime pts) {
+    const std::lock_guard lock(mutex_);
+    inside_.emplace_back(pts, std::chrono::steady_clock::now());
+}
+
+// Frames leave in the order in which they came; a flush takes some away.
+void Player::leaves(GstClockTime pts) {
+    const auto now = std::chrono::steady_clock::now();
+    const std::lock_guard lock(mutex_);
+    while (!inside_.empty() && inside_.front().first != pts) inside_.pop_front();
+    if (inside_.empty()) return;
+    const std::chrono::duration<double, std::milli> time = now - inside_.front().second;
+    inside_.pop_front();
+    history_.latency(now, time.count());
+}
+
 // Streaming thread: what the frame shows, before it is drawn.
 void Player::look_at(GstBuffer* buffer, GstPad* pad) {
-    std::vector<Object> objects;
-    GstAnalyticsRelationMeta* meta = gst_buffer_get_analytics_relation_meta(buffer);
-    gpointer state = nullptr;
-    GstAnalyticsMtd od, track;
-    while (meta && gst_analytics_relation_meta_iterate(meta, &state,
-                                                       gst_analytics_od_mtd_get_mtd_type(), &od)) {
-        Object object{};
-        gst_analytics_od_mtd_get_location(&od, &object.x, &object.y, &object.width, &object.height,
-                                          &object.score);
-        const char* label = g_quark_to_string(gst_analytics_od_mtd_get_obj_type(&od));
-        object.label = label ? label : "";
-        object.track = -1;
-        guint64 id;
-        GstClockTime first, last;
-        gboolean lost;
-        if (gst_analytics_relation_meta_get_direct_related(
-                meta, od.id, GST_ANALYTICS_REL_TYPE_RELATE_TO,
-                gst_analytics_tracking_mtd_get_mtd_type(), nullptr, &track) &&
-            gst_analytics_tracking_mtd_get_info(&track, &id, &first, &last, &lost)) {
-            object.track = static_cast<int64_t>(id);
-        }
-        objects.push_back(std::move(object));
-    }
+    std::vector<Sighting> seen = sightings_of(buffer);
     int width = 0, height = 0;
     if (GstCaps* caps = gst_pad_get_current_caps(pad)) {
         const GstStructure* s = gst_caps_get_structure(caps, 0);
@@ -167,9 +203,11 @@ void Player::look_at(GstBuffer* buffer, GstPad* pad) {
         gst_caps_unref(caps);
     }
     const std::lock_guard lock(mutex_);
-    objects_ = std::move(objects);
+    sightings_.frame(std::move(seen));
     width_ = width, height_ = height;
-    rate_.count(std::chrono::steady_clock::now());
+    const auto now = std::chrono::steady_clock::now();
+    rate_.count(now);
+    history_.frame(now);
 }
 
 // Streaming thread.
@@ -215,11 +253,15 @@ void Player::on_element_message(const GstStructure* s) {
     if (gst_structure_has_name(s, "vartml-model-loaded")) {
         compiled_percent_ = -1;
         if (const char* device = gst_structure_get_string(s, "device")) device_ = device;
+    } else if (gst_structure_has_name(s, "vartml-decoder-selected")) {
+        gst_structure_get_double(s, "score-threshold", &own_threshold_);
     } else if (gst_structure_has_name(s, "vartml-model-changed")) {
-        notice_ = "now " + model_name(models_[model_]);
+        notice("now " + model_name(models_[model_]));
+        changed("the model was changed");
     } else if (gst_structure_has_name(s, "vartml-model-change-failed")) {
         const char* text = gst_structure_get_string(s, "reason");
-        notice_ = "the model was not changed: " + std::string(text ? text : "no reason is known");
+        notice("the model was not changed: " + std::string(text ? text : "no reason is known"),
+               true);
         // Back to the one that goes on.
         gchar* model = nullptr;
         g_object_get(infer_.get(), "model", &model, nullptr);
@@ -239,12 +281,12 @@ void Player::on_message(GstMessage* message) {
             break;
         case GST_MESSAGE_WARNING:
             gst_message_parse_warning(message, &error, nullptr);
-            notice_ = error->message;
+            notice(error->message, true);
             g_error_free(error);
             break;
         case GST_MESSAGE_INFO:
             gst_message_parse_info(message, &error, nullptr);
-            notice_ = error->message;
+            notice(error->message);
             g_error_free(error);
             break;
         case GST_MESSAGE_EOS:
@@ -265,38 +307,82 @@ void Player::on_message(GstMessage* message) {
     }
 }
 
+void Player::notice(std::string text, bool warns) {
+    notice_ = {notice_.number + 1, std::move(text), warns, std::chrono::steady_clock::now()};
+}
+
+// What is counted of the model from here on is of what holds now.
+void Player::changed(std::string what) {
+    const StructurePtr s = stats_of(infer_.get());
+    change_ = {std::move(what), field(s.get(), "frames"), field(s.get(), "inferences"),
+               field(s.get(), "copies"), field(s.get(), "copied-bytes")};
+    const std::lock_guard lock(mutex_);
+    sightings_.restart();
+}
+
+// What gst-launch-1.0 takes to show the same in a window.
+std::string Player::launch_line() const {
+    const bool camera = options_.input == Input::camera;
+    const std::string labels = labels_of(options_, model_);
+    std::string line = camera ? "gst-launch-1.0 v4l2src device=" + quoted(options_.source)
+                              : "gst-launch-1.0 filesrc location=" + quoted(options_.source);
+    line += " ! decodebin ! videoconvert ! vartmlinfer model=" + quoted(models_[model_]);
+    if (camera) line += " on-late=skip";
+    line += " ! vartmldecode";
+    if (!options_.decoder.empty()) line += " decoder=" + quoted(options_.decoder);
+    if (!labels.empty()) line += " label-file=" + quoted(labels);
+    if (threshold_) line += " score-threshold=" + rounded(*threshold_);
+    return line + " ! vartmltrack ! queue ! vartmloverlay hud=true ! videoconvert ! autovideosink";
+}
+
 std::string Player::status() {
     using nlohmann::json;
-    json j = {{"notice", notice_}, {"device", device_}, {"model", model_}};
+    const auto now = std::chrono::steady_clock::now();
+    const std::chrono::duration<double> notice_age = now - notice_.since;
+    json j = {{"notice", notice_.text},
+              {"notice_number", notice_.number},
+              {"notice_warns", notice_.warns},
+              {"notice_age_s", notice_.number ? notice_age.count() : 0},
+              {"device", device_},
+              {"model", model_},
+              {"launch", launch_line()}};
     for (const std::string& model : models_) j["models"].push_back(model_name(model));
     if (compiled_percent_ >= 0) j["compiling_percent"] = compiled_percent_;
-    if (threshold_ >= 0) j["threshold"] = threshold_;
-    GstStructure* s = nullptr;
-    g_object_get(infer_.get(), "stats", &s, nullptr);
-    const double frames = field(s, "frames");
-    j["frames"] = frames;
-    j["inferred_share"] = frames > 0 ? field(s, "inferences") / frames : 0;
-    j["copies"] = field(s, "copies");
-    j["copied_bytes"] = field(s, "copied-bytes");
-    j["in_flight"] = field(s, "in-flight");
+    if (own_threshold_ >= 0) j["own_threshold"] = own_threshold_;
+    if (threshold_ || own_threshold_ >= 0) j["threshold"] = threshold_.value_or(own_threshold_);
+    const StructurePtr s = stats_of(infer_.get());
+    j["frames"] = field(s.get(), "frames");
+    j["in_flight"] = field(s.get(), "in-flight");
+    const double frames = field(s.get(), "frames") - change_.frames;
+    j["since"] = {{"what", change_.what},
+                  {"frames", frames},
+                  {"inferred_share",
+                   frames > 0 ? (field(s.get(), "inferences") - change_.inferences) / frames : 0},
+                  {"copies", field(s.get(), "copies") - change_.copies},
+                  {"copied_bytes", field(s.get(), "copied-bytes") - change_.copied_bytes}};
     for (const char* name : {"pre", "wait", "run", "total"}) {
         for (const char* percent : {"p50", "p95", "p99"}) {
             j["ms"][name][percent] =
-                field(s, (std::string(name) + "-" + percent + "-us").c_str()) / 1000;
+                field(s.get(), (std::string(name) + "-" + percent + "-us").c_str()) / 1000;
         }
     }
-    gst_structure_free(s);
     const std::lock_guard lock(mutex_);
-    j["frames_per_second"] = rate_.per_second(std::chrono::steady_clock::now());
+    j["frames_per_second"] = rate_.per_second(now);
     j["width"] = width_, j["height"] = height_;
+    j["history"] = json::array();  // of a second: frames, mean milliseconds in vartmlinfer
+    for (const History::Second& second : history_.list(now))
+        j["history"].push_back({second.frames, std::round(second.mean_ms() * 100) / 100});
     j["objects"] = json::array();
-    for (const Object& o : objects_) {
-        json object = {{"label", o.label},
-                       {"score", std::isfinite(o.score) ? o.score : 0},
-                       {"box", {o.x, o.y, o.width, o.height}}};
+    for (const Sighting& o : sightings_.newest()) {
+        json object = {{"label", o.label}, {"score", std::isfinite(o.score) ? o.score : 0}};
+        if (o.has_box) object["box"] = {o.x, o.y, o.width, o.height};
         if (o.track >= 0) object["track"] = o.track;
         j["objects"].push_back(std::move(object));
     }
+    j["classes"] = json::array();
+    for (const Sightings::Class& c : sightings_.classes())
+        j["classes"].push_back(
+            {{"label", c.label}, {"now", c.now}, {"frames", c.frames}, {"tracks", c.tracks}});
     return j.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
@@ -311,10 +397,10 @@ Result<void> Player::set_model(size_t index) {
         const std::lock_guard lock(mutex_);
         if (width_ > 0 && height_ > 0) width = width_, height = height_;
     }
-    notice_ = "loading " + model_name(models_[index]);
+    notice("loading " + model_name(models_[index]));
     trial_.reset();
     auto trial =
-        Trial::start({models_[index], options_.decoder, options_.labels, width, height},
+        Trial::start({models_[index], options_.decoder, labels_of(options_, index), width, height},
                      {.element = [this](const GstStructure* s) { note_compilation(s); },
                       .ended = [this, index](const std::string& error) { tried(index, error); }});
     if (!trial) return trial.error();
@@ -326,20 +412,25 @@ void Player::tried(size_t index, const std::string& error) {
     compiled_percent_ = -1;
     trial_.reset();
     if (!error.empty()) {
-        notice_ = "the model was not changed: " + error;
+        notice("the model was not changed: " + error, true);
         return;
     }
     model_ = index;
+    // Names of the classes, before the model that has them.
+    if (options_.labels.size() > 1)
+        g_object_set(decode_.get(), "label-file", options_.labels[index].c_str(), nullptr);
     g_object_set(infer_.get(), "model", models_[index].c_str(), nullptr);
 }
 
-Result<void> Player::set_threshold(double score) {
-    if (!(score >= 0 && score <= 1)) {
+Result<void> Player::set_threshold(std::optional<double> score) {
+    if (score && !(*score >= 0 && *score <= 1)) {
         return Error{ErrorCode::invalid_argument,
-                     "the threshold is a score from 0 to 1, not " + std::to_string(score)};
+                     "the threshold is a score from 0 to 1, or 'model' for the model's own, not " +
+                         std::to_string(*score)};
     }
     threshold_ = score;
-    g_object_set(decode_.get(), "score-threshold", score, nullptr);
+    g_object_set(decode_.get(), "score-threshold", score.value_or(-1), nullptr);
+    changed("the least score was changed");
     return {};
 }
 

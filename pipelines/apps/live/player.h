@@ -3,18 +3,24 @@
 #pragma once
 #include <gst/gst.h>
 
+#include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <vartml/result.h>
 
 #include "pipelines/apps/demo/player.h"
+#include "pipelines/apps/live/history.h"
 #include "pipelines/apps/live/options.h"
 #include "pipelines/apps/live/rate.h"
+#include "pipelines/apps/live/sightings.h"
 #include "pipelines/apps/live/trial.h"
 
 namespace live {
@@ -50,26 +56,39 @@ public:
     // be loaded and its outputs decoded; how that goes is told in status(), and the one before
     // plays on meanwhile, and afterwards if it could not.
     vartml::Result<void> set_model(size_t index);
-    // Least score of a box. Errors: invalid_argument.
-    vartml::Result<void> set_threshold(double score);
+    // Least score of a box; nothing: the model's own. Errors: invalid_argument.
+    vartml::Result<void> set_threshold(std::optional<double> score);
 
 private:
-    struct Object {
-        std::string label;
-        float score;
-        int x, y, width, height;
-        int64_t track;  // -1: none
+    using Time = std::chrono::steady_clock::time_point;
+    // What to tell the user; the page shows each once.
+    struct Notice {
+        unsigned number = 0;  // from 1
+        std::string text;
+        bool warns = false;
+        Time since;
+    };
+    // Since the model or the threshold was changed.
+    struct Change {
+        std::string what = "the start";
+        double frames = 0, inferences = 0, copies = 0, copied_bytes = 0;  // of `stats` then
     };
 
     Player(const Options& options, Callbacks callbacks);
     vartml::Result<void> build();
     void tried(size_t index, const std::string& error);
     void watch();
+    void watch_latency(const char* pad, bool comes);
     void look_at(GstBuffer* buffer, GstPad* pad);
+    void comes(GstClockTime pts);
+    void leaves(GstClockTime pts);
     void take(GstSample* sample);
     void on_message(GstMessage* message);
     void on_element_message(const GstStructure* s);
     void note_compilation(const GstStructure* s);
+    void notice(std::string text, bool warns = false);
+    void changed(std::string what);
+    std::string launch_line() const;
     void again();
 
     const Options options_;
@@ -81,8 +100,10 @@ private:
 
     // main thread
     size_t model_ = 0;
-    double threshold_ = -1;  // -1: that of the model
-    std::string notice_;     // the last thing to tell the user
+    std::optional<double> threshold_;  // nothing: that of the model
+    double own_threshold_ = -1;        // that of the model; -1: not known yet
+    Notice notice_;
+    Change change_;
     int compiled_percent_ = -1;
     std::string device_;
     std::unique_ptr<Trial> trial_;  // of the model that is to take over
@@ -90,9 +111,11 @@ private:
     std::mutex mutex_;  // guards all below
     BytesPtr picture_;
     uint64_t pictures_ = 0;
-    std::vector<Object> objects_;
+    Sightings sightings_;
     int width_ = 0, height_ = 0;
     Rate rate_;
+    History history_;
+    std::deque<std::pair<GstClockTime, Time>> inside_;  // frames in vartmlinfer, by their PTS
 };
 
 }  // namespace live

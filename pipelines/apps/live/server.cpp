@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipelines/apps/live/server.h"
 
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+
 #include <algorithm>
 #include <charconv>
 #include <utility>
+
+#include "pipelines/apps/live/qr_code.h"
 
 namespace live {
 namespace {
@@ -39,6 +45,43 @@ template <typename T>
 bool read(const std::string_view text, T& number) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     return error == std::errc() && end == text.data() + text.size();
+}
+
+std::string text_of(GInetAddress* address) {
+    gchar* text = g_inet_address_to_string(address);
+    const std::string host = g_inet_address_get_family(address) == G_SOCKET_FAMILY_IPV6
+                                 ? "[" + std::string(text) + "]"
+                                 : text;
+    g_free(text);
+    return host;
+}
+
+// What other devices call this machine: the address of the first network that is up, rather of one
+// at home than of one of containers; "" where there is none.
+std::string network_address(GSocketFamily family) {
+    ifaddrs* list = nullptr;
+    if (getifaddrs(&list) != 0) return {};
+    std::string best;
+    int best_rank = 0;
+    for (const ifaddrs* one = list; one; one = one->ifa_next) {
+        if (!one->ifa_addr || !(one->ifa_flags & IFF_UP) || (one->ifa_flags & IFF_LOOPBACK) ||
+            one->ifa_addr->sa_family != family)
+            continue;
+        const auto* bytes =
+            family == G_SOCKET_FAMILY_IPV6
+                ? reinterpret_cast<const sockaddr_in6*>(one->ifa_addr)->sin6_addr.s6_addr
+                : reinterpret_cast<const guint8*>(
+                      &reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr);
+        GInetAddress* address = g_inet_address_new_from_bytes(bytes, family);
+        const std::string_view name = one->ifa_name;
+        const bool virtual_net = name.starts_with("docker") || name.starts_with("br-") ||
+                                 name.starts_with("veth") || name.starts_with("virbr");
+        const int rank = g_inet_address_get_is_link_local(address) ? 1 : virtual_net ? 2 : 3;
+        if (rank > best_rank) best_rank = rank, best = text_of(address);
+        g_object_unref(address);
+    }
+    freeifaddrs(list);
+    return best;
 }
 
 // A response without end, written in pieces.
@@ -81,7 +124,9 @@ Result<void> Server::listen(const Options& options) {
                          "', a numeric address is expected, such as 127.0.0.1 or 0.0.0.0"};
     }
     loopback_ = g_inet_address_get_is_loopback(address);
-    const bool v6 = g_inet_address_get_family(address) == G_SOCKET_FAMILY_IPV6;
+    const GSocketFamily family = g_inet_address_get_family(address);
+    const std::string host = text_of(address);
+    const bool all = g_inet_address_get_is_any(address);
     GSocketAddress* socket = g_inet_socket_address_new(address, options.port);
     g_object_unref(address);
     server_.reset(soup_server_new("server-header", "vartml-live", nullptr));
@@ -100,7 +145,12 @@ Result<void> Server::listen(const Options& options) {
     GSList* uris = soup_server_get_uris(server_.get());
     const int port = g_uri_get_port(static_cast<GUri*>(uris->data));
     g_slist_free_full(uris, GDestroyNotify(g_uri_unref));
-    host_ = (v6 ? "[" + options.bind + "]" : options.bind) + ":" + std::to_string(port);
+    const auto with_port = [port](const std::string& name) {
+        return name.empty() ? "" : name + ":" + std::to_string(port);
+    };
+    host_ = with_port(host);
+    local_ = !all ? host_ : with_port(family == G_SOCKET_FAMILY_IPV6 ? "[::1]" : "127.0.0.1");
+    remote_ = loopback_ ? "" : all ? with_port(network_address(family)) : host_;
     soup_server_add_handler(server_.get(), nullptr, handle, this, nullptr);
     ticks_ = g_timeout_add(
         250,
@@ -117,8 +167,8 @@ std::string Server::cookie() const {
     return "vartml-live-" + host_.substr(host_.rfind(':') + 1) + "=" + token_;
 }
 
-std::string Server::url() const {
-    return "http://" + host_ + "/" + (token_.empty() ? "" : "?token=" + token_);
+std::string Server::url_of(const std::string& host) const {
+    return "http://" + host + "/" + (token_.empty() ? "" : "?token=" + token_);
 }
 
 // A page from elsewhere must not use a browser of this machine as its hand: the request must be
@@ -161,6 +211,13 @@ void Server::handle(SoupServer*, SoupServerMessage* message, const char* path, G
     const std::string route = soup_server_message_get_method(message) + std::string(" ") + path;
     if (route == "GET /") {
         self.page(message);
+    } else if (route == "GET /address") {
+        answer(message, SOUP_STATUS_OK, self.address());
+    } else if (route == "GET /address.svg") {
+        const std::string code = qr_svg(self.address());
+        soup_server_message_set_status(message, SOUP_STATUS_OK, nullptr);
+        soup_server_message_set_response(message, "image/svg+xml", SOUP_MEMORY_COPY, code.data(),
+                                         code.size());
     } else if (!self.player_) {
         answer(message, SOUP_STATUS_SERVICE_UNAVAILABLE, "the pipeline is not made yet\n");
     } else if (route == "GET /video") {
@@ -185,8 +242,9 @@ void Server::page(SoupServerMessage* message) {
     gsize size = 0;
     const auto* text = static_cast<const char*>(g_bytes_get_data(html, &size));
     SoupMessageHeaders* headers = soup_server_message_get_response_headers(message);
-    soup_message_headers_replace(headers, "Content-Security-Policy",
-                                 "default-src 'self' 'unsafe-inline'; frame-ancestors 'none'");
+    soup_message_headers_replace(
+        headers, "Content-Security-Policy",
+        "default-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'");
     if (!token_.empty()) {
         soup_message_headers_append(headers, "Set-Cookie",
                                     (cookie() + "; HttpOnly; SameSite=Strict; Path=/").c_str());
@@ -284,12 +342,14 @@ void Server::change(SoupServerMessage* message, const char* path, GHashTable* qu
     const char* text = value_of(query, name);
     double number = 0;
     unsigned index = 0;
-    if (!(text && (model ? read(text, index) : read(text, number)))) {
+    const bool own = !model && text && text == std::string_view("model");
+    if (!(text && (own || (model ? read(text, index) : read(text, number))))) {
         answer(message, SOUP_STATUS_BAD_REQUEST,
                std::string(path) + " needs " + name + "=, a number from 0\n");
         return;
     }
-    const auto changed = model ? player_->set_model(index) : player_->set_threshold(number);
+    const auto changed = model ? player_->set_model(index)
+                               : player_->set_threshold(own ? std::nullopt : std::optional(number));
     if (changed) {
         soup_server_message_set_status(message, SOUP_STATUS_NO_CONTENT, nullptr);
     } else {

@@ -4,7 +4,9 @@
 //   GET  /video    multipart/x-mixed-replace, a JPEG per part; a slow browser misses pictures
 //   GET  /events   text/event-stream, Player::status() four times a second
 //   GET  /status   the same once
-//   POST /model?index=N, POST /threshold?score=S    204, or 400 with one sentence
+//   GET  /address  where other devices open the page, as text; empty where they cannot
+//   GET  /address.svg    the same as a QR code
+//   POST /model?index=N, POST /threshold?score=S    204, or 400 with one sentence; S may be "model"
 #pragma once
 #include <libsoup/soup.h>
 
@@ -37,8 +39,10 @@ public:
     void serve(Player& player) { player_ = &player; }
     // Sends the newest picture to the browsers that wait for one. Any thread.
     void picture();
-    // "http://127.0.0.1:8090/", with the token where one is needed.
-    std::string url() const;
+    // "http://127.0.0.1:8090/" for a browser of this machine, with the token where one is needed.
+    std::string url() const { return url_of(local_); }
+    // The same for other devices of the network, the likeliest; "" where only this machine can.
+    std::string address() const { return remote_.empty() ? "" : url_of(remote_); }
 
 private:
     // A browser that looks at the pictures.
@@ -55,6 +59,7 @@ private:
                        gpointer self);
     bool allowed(SoupServerMessage* message, GHashTable* query) const;
     std::string cookie() const;
+    std::string url_of(const std::string& host) const;
     void page(SoupServerMessage* message);
     void video(SoupServerMessage* message);
     void events(SoupServerMessage* message);
@@ -63,7 +68,8 @@ private:
     void feed_waiting();
     void tell_events();
 
-    std::string host_;  // as in a URL
+    std::string host_;            // as in a URL
+    std::string local_, remote_;  // the same, as this machine and as others reach it
     bool loopback_ = true;
     std::string token_;  // "" = none
     std::unique_ptr<SoupServer, SoupServerUnref> server_;

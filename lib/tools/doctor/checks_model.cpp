@@ -133,7 +133,8 @@ void check_runner(Examination& e, const std::string& asked, const std::string& p
         const auto runner =
             vart::RunnerFactory::create_runner(vart::RunnerType::VAIML, path,
                                                {{"input_tensor_type", view(model.inputs)},
-                                                {"output_tensor_type", view(model.outputs)}});
+                                                {"output_tensor_type", view(model.outputs)},
+                                                {"log_level", std::any(std::string("WARNING"))}});
         const auto text = [&](const char* key) {
             return std::any_cast<std::string>(runner->get_property(key));
         };
@@ -413,7 +414,8 @@ std::optional<std::string> doubt_after_run(Decoder& decoder, const std::string& 
     const auto runner =
         vart::RunnerFactory::create_runner(vart::RunnerType::VAIML, path,
                                            {{"input_tensor_type", std::any(std::string("CPU"))},
-                                            {"output_tensor_type", std::any(std::string("CPU"))}});
+                                            {"output_tensor_type", std::any(std::string("CPU"))},
+                                            {"log_level", std::any(std::string("WARNING"))}});
     std::vector<Tensors> in{allocate(*runner, TensorDirection::INPUT)};
     std::vector<Tensors> out{allocate(*runner, TensorDirection::OUTPUT)};
     if (in[0].size() != model.inputs.size() || out[0].size() != model.outputs.size() ||

@@ -106,6 +106,14 @@ bool contains(const std::string& text, const std::string& part) {
     return text.find(part) != std::string::npos;
 }
 
+TEST_F(Doctor, SaysNothingBesideItsReport) {
+    request_.models = {model()};
+    testing::internal::CaptureStderr();
+    const Report report = examine(request_);
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+    EXPECT_EQ(report.problems(), 0u) << text_of(report);
+}
+
 TEST_F(Doctor, FindsNoProblemWhereAllIsWell) {
     request_.models = {model()};
     const Report report = examine(request_);

@@ -32,9 +32,11 @@ class Program:
         self.name = name
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.DEVNULL, text=True)
-        if self.process.stdout.readline().strip() != 'ready':
-            self.close()
-            raise RuntimeError(f'{name} did not start: {" ".join(command)}')
+        for line in self.process.stdout:  # behind what an engine says of itself
+            if line.strip() == 'ready':
+                return
+        self.close()
+        raise RuntimeError(f'{name} did not start: {" ".join(command)}')
 
     def ask(self, line):
         try:

@@ -53,6 +53,16 @@ const Case cases[] = {
      "const %s : f32[1,6,1,1] = {0}\nconst %t : f32[1,6,1,1] = {0}\n"
      "%y = Conv+Relu+Mul+Add %x, %w, %b, %s, %t {dilations=[1,1], group=1, pads=[0,0,0,0], "
      "strides=[1,1]} : f32[1,6,6,7]\noutput %y\n"},
+    {"shift per channel behind the activation",
+     "graph g\ninput %x : f32[1,8,6,7]\nconst %w : f32[6,8,3,3] = {0}\nconst %b : f32[6] = {0}\n"
+     "const %t : f32[1,6,1,1] = {0}\n"
+     "%y = Conv+LeakyRelu+Add %x, %w, %b, %t {LeakyRelu.alpha=0.1, dilations=[1,1], group=1, "
+     "pads=[1,1,1,1], strides=[1,1]} : f32[1,6,6,7]\noutput %y\n"},
+    {"shift per channel behind the activation of a convolution by minimal filtering",
+     "graph g\ninput %x : f32[1,40,17,18]\nconst %w : f32[40,40,3,3] = {0}\nconst %b : f32[40] = "
+     "{0}\nconst %t : f32[1,40,1,1] = {0}\n"
+     "%y = Conv+SiLU+Add %x, %w, %b, %t {dilations=[1,1], group=1, pads=[1,1,1,1], "
+     "strides=[1,1]} : f32[1,40,17,18]\noutput %y\n"},
     {"transposed convolution with output padding",
      "graph g\ninput %x : f32[1,6,5,7]\nconst %w : f32[6,4,3,3] = {0}\nconst %b : f32[4] = {0}\n"
      "%y = ConvTranspose %x, %w, %b {dilations=[1,1], group=1, output_padding=[1,1], "

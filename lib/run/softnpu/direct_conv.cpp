@@ -99,6 +99,8 @@ Result<void> lower_direct_conv(Lowering& lowering, const graph::Node& node) {
         residual = lowering.view(node.inputs[3]);
         if (!is_conv_picture(residual) || residual.type != src.type)
             residual = lowering.dense(node.inputs[3], channels_last(4), src.type);
+        // A number per channel is the same at every pixel.
+        residual = broadcast(residual, lowering.value(out).type.shape);
     }
     const View dst = conv_destination(lowering, out);
     const View weights = pack_conv_weights(lowering, shape, [&lowering, &node, bias, shape] {

@@ -101,6 +101,21 @@ const Case cases[] = {
     {"MatMul of two computed operands with broadcast",
      "graph g\ninput %x : f32[2,3,4,5]\ninput %z : f32[3,5,4]\n"
      "%y = MatMul %x, %z : f32[2,3,4,4]\noutput %y\n"},
+    {"MatMul of the heads of an attention, turned without a copy",
+     "graph g\ninput %x : f32[1,5,12]\nconst %w : f32[12,12] = {0}\nconst %v : f32[12,12] = {0}\n"
+     "%q = MatMul %x, %w : f32[1,5,12]\n%k = MatMul %x, %v : f32[1,5,12]\n"
+     "%a = Reshape %q {shape=[1,5,3,4]} : f32[1,5,3,4]\n"
+     "%b = Transpose %a {perm=[0,2,1,3]} : f32[1,3,5,4]\n"
+     "%c = Reshape %k {shape=[1,5,3,4]} : f32[1,5,3,4]\n"
+     "%d = Transpose %c {perm=[0,2,3,1]} : f32[1,3,4,5]\n"
+     "%y = MatMul %b, %d : f32[1,3,5,5]\noutput %y\n"},
+    {"MatMul of batches that have changed places",
+     "graph g\ninput %x : f32[3,2,5,3]\ninput %z : f32[2,3,12]\nconst %w : f32[12,12] = {0}\n"
+     "%m = MatMul %z, %w : f32[2,3,12]\n%r = Reshape %m {shape=[2,3,3,4]} : f32[2,3,3,4]\n"
+     "%t = Transpose %r {perm=[1,0,2,3]} : f32[3,2,3,4]\n"
+     "%u = Transpose %r {perm=[2,0,1,3]} : f32[3,2,3,4]\n"
+     "%a = MatMul %x, %t : f32[3,2,5,4]\n%b = MatMul %x, %u : f32[3,2,5,4]\n"
+     "%y = Add %a, %b : f32[3,2,5,4]\noutput %y\n"},
     {"pooling with ceil, pads and dilation",
      "graph g\ninput %x : f32[1,5,13,14]\n"
      "%a = MaxPool %x {ceil_mode=1, dilations=[1,1], kernel_shape=[3,3], pads=[0,0,0,0], "

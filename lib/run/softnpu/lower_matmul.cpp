@@ -26,7 +26,37 @@ View with_rank(View view, size_t rank) {
     return view;
 }
 
-// An operand whose last two dimensions lie as rows or as columns; others are copied.
+// Whether batch dimensions lie in their order, the first outermost.
+bool has_nested_batch(const View& view) {
+    int64_t outer = INT64_MAX;
+    for (size_t d = 0; d + 2 < view.dims.size(); ++d) {
+        if (view.dims[d] == 1) continue;
+        if (view.strides[d] > outer) return false;
+        outer = view.strides[d];
+    }
+    return true;
+}
+
+// The strides of dimensions of size 1 say nothing, but oneDNN 3.7 takes the order of dimensions
+// from them, too, and reads another matrix: here they are those that rows or columns in a batch
+// have.
+memory::desc matrix_descriptor(View view) {
+    const size_t rank = view.dims.size();
+    Dims &dims = view.dims, &strides = view.strides;
+    int64_t &row = strides[rank - 2], &column = strides[rank - 1];
+    const bool by_columns = dims[rank - 2] != 1 && row == 1;
+    if (dims[rank - 1] == 1) column = by_columns ? dims[rank - 2] : 1;
+    if (dims[rank - 2] == 1) row = column * dims[rank - 1];
+    int64_t all = 1;
+    for (size_t d = 0; d < rank; ++d)
+        if (dims[d] != 1) all = std::max(all, dims[d] * strides[d]);
+    for (size_t d = 0; d + 2 < rank; ++d)
+        if (dims[d] == 1) strides[d] = all;
+    return descriptor(view);
+}
+
+// An operand whose last two dimensions lie as rows or as columns; others are copied, and so are
+// those whose batches are nested in another order, of which oneDNN 3.7 takes some for others.
 View matrix(Lowering& lowering, graph::ValueId id, DataType type) {
     const size_t rank = lowering.value(id).type.shape.size();
     if (lowering.value(id).constant || rank < 2) {
@@ -34,7 +64,7 @@ View matrix(Lowering& lowering, graph::ValueId id, DataType type) {
     }
     const View& view = lowering.view(id);
     const bool contiguous = view.strides[rank - 1] == 1 || view.strides[rank - 2] == 1;
-    if (view.type == type && contiguous) return view;
+    if (view.type == type && contiguous && has_nested_batch(view)) return view;
     return lowering.dense(id, row_major(rank), type);
 }
 
@@ -115,10 +145,10 @@ void emit(Lowering& lowering, const graph::Node& node, Product& p, std::vector<P
         const auto weights = p.constant_b
                                  ? memory::desc(part.b.dims, onednn_type(lowering.compute(node)),
                                                 memory::format_tag::any)
-                                 : descriptor(part.b);
-        const dnnl::matmul::primitive_desc desc(cpu_engine(), descriptor(part.a), weights,
+                                 : matrix_descriptor(part.b);
+        const dnnl::matmul::primitive_desc desc(cpu_engine(), matrix_descriptor(part.a), weights,
                                                 has_bias ? descriptor(part.bias) : memory::desc(),
-                                                descriptor(part.dst), attributes(own));
+                                                matrix_descriptor(part.dst), attributes(own));
         // Pieces that share a matrix share its packing.
         if (packers.empty() || part.b != p.b) packers.emplace_back(lowering, part.b);
         const View b = p.constant_b ? packers.back()(desc.weights_desc()) : part.b;

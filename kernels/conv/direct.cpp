@@ -150,8 +150,10 @@ void rows_of(const ConvShape& s, const PictureOf<const T>& src, const float* pac
              const Epilogue& epilogue, const AnySrcPicture& residual, const AnyDstPicture& dst,
              size_t first, size_t last) {
     const ByteRows out = byte_rows(dst, s.result), add = byte_rows(residual, s.source);
+    // Padding may be at the ends alone.
     const bool point = s.kernel_height * s.kernel_width == 1 &&
-                       s.stride_height * s.stride_width == 1 && s.pad_top == 0 && s.pad_left == 0;
+                       s.stride_height * s.stride_width == 1 && s.pad_top == 0 && s.pad_left == 0 &&
+                       s.out_height == s.in_height && s.out_width == s.in_width;
     const bool flat = point && src.row == src.pixel * s.in_width &&
                       dst.row == dst.pixel * s.out_width &&
                       (!residual.data || residual.row == residual.pixel * s.out_width);

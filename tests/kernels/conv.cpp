@@ -22,6 +22,7 @@ struct Case {
     int32_t pad;
     bool depthwise = false;
     uint32_t extra = 0;  // elements between a pixel's last channel and the next pixel
+    uint32_t end = 0;    // more padding behind the last row and column
 };
 
 const Case cases[] = {
@@ -30,6 +31,7 @@ const Case cases[] = {
     {"pointwise, channels beyond whole vectors", 7, 37, 5, 6, 1, 1, 1, 0},
     {"pointwise on a slice of channels", 16, 24, 13, 13, 1, 1, 1, 0, false, 5},
     {"pointwise with stride", 8, 16, 9, 9, 1, 2, 1, 0},
+    {"pointwise, padding at the ends alone", 9, 4, 1, 11, 1, 1, 1, 0, false, 0, 2},
     {"a detection head of 85", 64, 85, 4, 4, 1, 1, 1, 0},
     {"winograd, one vector", 12, 16, 20, 31, 3, 1, 1, 1},
     {"3x3, stride 2, odd size", 3, 16, 17, 15, 3, 2, 1, 1},
@@ -162,7 +164,7 @@ TEST_P(Conv, EqualsPlainLoops) {
         SCOPED_TRACE(c.why);
         const int64_t reach = (c.kernel - 1) * c.dilation + 1;
         const auto out = [&](uint32_t in) {
-            return static_cast<uint32_t>((in + 2 * c.pad - reach) / c.stride + 1);
+            return static_cast<uint32_t>((in + 2 * c.pad + c.end - reach) / c.stride + 1);
         };
         ConvShape s{c.height,       c.width,    c.in_channels, out(c.height), out(c.width),
                     c.out_channels, c.kernel,   c.kernel,      c.stride,      c.stride,

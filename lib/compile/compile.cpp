@@ -615,7 +615,8 @@ Result<CompiledModel> Compilation::build(onnx::Imported imported, std::string* n
               .convert_floats = request_.convert_floats,
               .hw_layouts = tessellation_.hw_layouts};
     for (const EmbeddedPreprocess& e : request_.embed) views_.pictures[e.input] = e.order;
-    views_.picture_layout = find_picture_layout(imported_.graph, views_);
+    // Of the model, not of what a partition begins with.
+    views_.picture_layout = find_picture_layout(imported_.graph, views_).value_or(Layout::NCHW);
     const graph::Coordinates kept = graph::find_coordinates(imported_.graph);
     for (const graph::ValueId in : imported_.graph.inputs)
         if (kept.values[static_cast<size_t>(in)])

@@ -52,6 +52,31 @@ TEST(Partitions, ThatTheMachineCannotHoldAreRefusedBeforeTheyTakeMemory) {
         EXPECT_NE(state.error().message.find(said), std::string::npos) << state.error().message;
 }
 
+// The model's first picture says how outputs lie, not a tensor between partitions that looks as if
+// its channels were last.
+TEST(Partitions, GiveOutputsOneLayoutWithWhateverTheyBegin) {
+    TinyOnnx m(17);
+    m.input("x", {1, 9, 2}, TinyOnnx::int64).ints("depth", {1}, {3}).floats("values", {2}, {0, 1});
+    m.node("OneHot", {"x", "depth", "values"}, {"h"});  // 1x9x2x3
+    TinyOnnx::Floats weights(4 * 9);
+    for (size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<float>(i);
+    m.floats("w", {4, 9, 1, 1}, weights).node("Conv", {"h", "w"}, {"y"}).output("y", {1, 4, 2, 3});
+    Running model(m);
+    ASSERT_EQ(model.partitions().size(), 2U);
+    Ints classes(9 * 2);
+    for (size_t i = 0; i < classes.size(); ++i) classes[i] = static_cast<int64_t>(i * i % 3);
+    std::ranges::copy(classes, model.input<int64_t>().begin());
+    ASSERT_EQ(model.run(), StatusCode::SUCCESS) << model.last_error();
+    for (size_t o = 0; o < 4; ++o)
+        for (size_t row = 0; row < 2; ++row)
+            for (size_t c = 0; c < 3; ++c) {
+                float sum = 0;
+                for (size_t i = 0; i < 9; ++i)
+                    if (classes[i * 2 + row] == static_cast<int64_t>(c)) sum += weights[o * 9 + i];
+                EXPECT_EQ(model.output<float>()[(o * 2 + row) * 3 + c], sum);
+            }
+}
+
 // NPU, CPU, NPU, and again the CPU.
 TEST(Partitions, HandTensorsFromOneToTheNext) {
     TinyOnnx m(17);

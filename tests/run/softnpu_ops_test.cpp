@@ -156,6 +156,12 @@ const Case cases[] = {
      "cubic_coeff_a=-0.75, exclude_outside=0, extrapolation_value=0.0, mode=\"linear\", "
      "nearest_mode=\"floor\", scales=f[1.0,1.0,2.0,2.0], sizes=[1,20,14,10]} : "
      "f32[1,20,14,10]\noutput %y\n"},
+    {"linear resize, aligned corners, to a part of the pixels",
+     "graph g\ninput %x : f32[1,4,13,7]\n"
+     "%y = Resize %x {antialias=0, coordinate_transformation_mode=\"align_corners\", "
+     "cubic_coeff_a=-0.75, exclude_outside=0, extrapolation_value=0.0, mode=\"linear\", "
+     "nearest_mode=\"floor\", scales=f[1.0,1.0,0.5,0.5], sizes=[1,4,6,3]} : f32[1,4,6,3]\n"
+     "output %y\n"},
     {"a detection head: concat, reshape, concat, transpose",
      "graph g\ninput %a : f32[1,8,4,4]\ninput %b : f32[1,8,2,2]\nconst %w : f32[5,8,1,1] = "
      "{0}\nconst %v : f32[3,8,1,1] = {0}\n"

@@ -232,9 +232,9 @@ struct Evaluator {
             if (mode == "asymmetric") return static_cast<double>(i) / scales[d];
             if (mode == "tf_half_pixel_for_nn") return (static_cast<double>(i) + 0.5) / scales[d];
             if (mode == "align_corners") {
-                return y[d] == 1
-                           ? 0.0
-                           : static_cast<double>(i * (x[d] - 1)) / static_cast<double>(y[d] - 1);
+                return y[d] == 1 ? 0.0
+                                 : static_cast<double>(i * (x[d] - 1)) /
+                                       (scales[d] * static_cast<double>(x[d]) - 1);
             }
             if (mode == "pytorch_half_pixel" && y[d] == 1) return 0.0;
             return (static_cast<double>(i) + 0.5) / scales[d] - 0.5;

@@ -91,13 +91,14 @@ struct AxisTable {
     std::vector<float> weight;
 };
 
-// given: ONNX operator Resize, coordinate_transformation_mode
+// given: ONNX operator Resize, coordinate_transformation_mode; length_resized is scale * length.
 double source_position(const std::string& mode, int64_t x, double scale, int64_t in, int64_t out) {
     const auto position = static_cast<double>(x);
     if (mode == "asymmetric") return position / scale;
     if (mode == "tf_half_pixel_for_nn") return (position + 0.5) / scale;
     if (mode == "align_corners") {
-        return out == 1 ? 0 : position * static_cast<double>(in - 1) / static_cast<double>(out - 1);
+        const auto length = static_cast<double>(in);
+        return out == 1 ? 0 : position * (length - 1) / (scale * length - 1);
     }
     if (mode == "pytorch_half_pixel" && out == 1) return 0;
     if (mode == "half_pixel_symmetric") {

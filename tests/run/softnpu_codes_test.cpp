@@ -117,6 +117,12 @@ const Case cases[] = {
         const %wz : i8[] = {0}
         %y = QLinearConv %x, %xs, %xz, %w, %ws, %wz, %ys, %yz )" WINDOW R"( : u8[1,8,6,6]
         output %y)"},
+    {"ConvIntegerOfOneColumnWithAStride", R"(
+        input %x : u8[1,7,10,2]
+        const %w : i8[35,1,2,2] = {0}
+        const %xz : u8[] = {117}
+        %y = ConvInteger %x, %w, %xz {dilations=[1,1], group=7, pads=[0,0,0,0], strides=[1,3]} : i32[1,35,9,1]
+        output %y)"},
     {"ConvInteger", R"(
         input %x : u8[1,7,9,8]
         const %w : i8[5,7,3,3] = {0}

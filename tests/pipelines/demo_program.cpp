@@ -78,6 +78,7 @@ TEST(DemoProgram, FindsTheCodesOfItsScene) {
     EXPECT_GE(known, 150u);
     EXPECT_GE(found, known * 0.9) << outcome.text;
     EXPECT_GT(fs::file_size(out / "demo.mp4"), 10'000u);
+    EXPECT_LT(fs::file_size(out / "demo.mp4"), 3u * 330'000) << "small enough for a mail";
     EXPECT_GT(fs::file_size(out / "demo.png"), 10'000u);
     EXPECT_NE(outcome.text.find("frames            90, inferred 90"), std::string::npos)
         << outcome.text;

@@ -161,7 +161,11 @@ Result<std::string> write_sidecar(const FindOptions& options) {
 
 Result<ElementPtr> finding_pipeline(const FindOptions& options) {
     const bool live = options.input == Input::camera;
-    auto encoder = h264_encoder(live);
+    // The scene is noise wherever there is no code, and nobody looks at that.
+    const bool is_scene = options.codes != nullptr;
+    auto encoder = h264_encoder(live       ? Encoding::live
+                                : is_scene ? Encoding::small
+                                           : Encoding::good);
     if (!encoder) return encoder.error();
     auto pipeline = make_pipeline(
         std::string(live ? "v4l2src name=source" : "filesrc name=source") +
@@ -181,6 +185,9 @@ Result<ElementPtr> finding_pipeline(const FindOptions& options) {
                  options.source.c_str(), nullptr);
     g_object_set(element_of(p, "infer").get(), "model", options.model.c_str(), nullptr);
     g_object_set(element_of(p, "sink").get(), "location", options.video.c_str(), nullptr);
+    // measured: on the scene 95 % of the codes are found instead of 97 %, with 185 boxes on no code
+    // instead of 278.
+    if (is_scene) g_object_set(element_of(p, "decode").get(), "score-threshold", 0.3, nullptr);
     if (!options.labels.empty()) {
         g_object_set(element_of(p, "decode").get(), "label-file", options.labels.c_str(), nullptr);
     }

@@ -177,20 +177,25 @@ ElementPtr element_of(GstElement* pipeline, const char* name) {
     return ElementPtr(gst_bin_get_by_name(GST_BIN(pipeline), name));
 }
 
-Result<std::string> h264_encoder(bool live) {
+Result<std::string> h264_encoder(Encoding encoding) {
     struct Row {
-        const char *factory, *options, *live_options;
+        const char* factory;
+        const char* options[3];  // in the order of Encoding
     };
     const Row rows[] = {
-        {"x264enc", "speed-preset=ultrafast bitrate=10000 key-int-max=60",
-         "speed-preset=ultrafast tune=zerolatency bitrate=6000"},
-        {"openh264enc", "bitrate=6000000 gop-size=60", "bitrate=6000000 gop-size=60"},
-        {"v4l2h264enc", "", ""},
+        {"x264enc",
+         {"speed-preset=ultrafast bitrate=10000 key-int-max=60",
+          "speed-preset=superfast bitrate=2300 key-int-max=60",
+          "speed-preset=ultrafast tune=zerolatency bitrate=6000"}},
+        {"openh264enc",
+         {"bitrate=6000000 gop-size=60", "bitrate=2300000 gop-size=60",
+          "bitrate=6000000 gop-size=60"}},
+        {"v4l2h264enc", {"", "", ""}},
     };
     std::string names;
     for (const Row& row : rows) {
         if (installed(row.factory)) {
-            return std::string(row.factory) + " " + (live ? row.live_options : row.options);
+            return std::string(row.factory) + " " + row.options[static_cast<size_t>(encoding)];
         }
         names += std::string(names.empty() ? "" : ", ") + row.factory;
     }

@@ -4,6 +4,7 @@
 #pragma once
 #include <gst/gst.h>
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -29,9 +30,11 @@ vartml::Result<ElementPtr> make_pipeline(const std::string& text);
 // The named element of a pipeline, which must have it.
 ElementPtr element_of(GstElement* pipeline, const char* name);
 
+// good: as a camera has it, 10 Mbit/s; small: fit for a mail, 2.3 Mbit/s; live: without delay.
+enum class Encoding : uint8_t { good, small, live };
 // "x264enc ..." ready for a pipeline text: the first H.264 encoder that is installed, with its
-// options for files or for live pictures. Errors: not_found.
-vartml::Result<std::string> h264_encoder(bool live);
+// options. Errors: not_found.
+vartml::Result<std::string> h264_encoder(Encoding encoding);
 
 // Plays the pipeline to end of stream; Ctrl-C ends the stream, so that files are complete.
 // `finished` is called before the pipeline is taken down. Progress of the model's compilation and

@@ -37,7 +37,7 @@ void on_need_data(GstAppSrc* source, guint, gpointer data) {
 }  // namespace
 
 vartml::Result<Recording> record(const Scene& scene, unsigned frames, const std::string& file) {
-    auto encoder = h264_encoder(false);
+    auto encoder = h264_encoder(Encoding::good);
     if (!encoder) return encoder.error();
     auto pipeline = make_pipeline(
         "appsrc name=source format=time ! queue max-size-buffers=4 ! videoconvert ! "

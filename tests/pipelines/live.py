@@ -238,13 +238,17 @@ class LiveOverHttp(unittest.TestCase):
 
     def test_a_wrong_command_line_is_one_sentence(self):
         for arguments, words in [(['--bind', 'here'], 'a numeric address'), (['--video', 'none.mp4'], 'none.mp4'),
-                                 (['--decoder', 'none'], "no decoder 'none'"), (['--frames', '3'], '--frames'), (['--labels', CLIP_SCRIPT, '--labels', CLIP_SCRIPT], 'once for each --model'), (['--video', CLIP_SCRIPT], CLIP_SCRIPT), (['--token', 'a b'], 'a token has')]:
-            base = [] if '--video' in arguments else ['--video', CLIP]
-            done = subprocess.run([PROGRAM, '--port', '0', '--model', MODEL, *base, *arguments], capture_output=True, text=True,
+                                 (['--decoder', 'none'], "no decoder 'none'"), (['--frames', '3'], '--frames'), (['--camera', '/dev/no-camera'], 'there is no camera /dev/no-camera; plug one in'),
+                                 (['--port', '99999'], 'not in range [0 - 65535]'), (['--labels', CLIP_SCRIPT, '--labels', CLIP_SCRIPT], 'once for each --model'), (['--video', CLIP_SCRIPT], CLIP_SCRIPT), (['--token', 'a b'], 'a token has')]:
+            base = [] if {'--video', '--camera'} & set(arguments) else ['--video', CLIP]
+            port = [] if '--port' in arguments else ['--port', '0']
+            done = subprocess.run([PROGRAM, *port, '--model', MODEL, *base, *arguments], capture_output=True, text=True,
                                   timeout=60)
             self.assertIn(done.returncode, (1, 2), arguments)
             self.assertIn(words, done.stderr)
             self.assertNotIn('CRITICAL', done.stderr)
+            if '--camera' in arguments:
+                self.assertEqual(done.stdout, '', 'no address where there is nothing to look at')
 
 
 @unittest.skipUnless(browser.found(), 'there is no chromium')

@@ -40,14 +40,7 @@ Result<void> check_inputs(const Options& options) {
         if (auto ok = check_readable(row.file, row.option); !ok) return ok;
     }
     if (options.input == Input::video) return check_readable(options.source, "--video");
-    if (options.input == Input::camera && access(options.source.c_str(), R_OK | W_OK) != 0) {
-        const bool there = access(options.source.c_str(), F_OK) == 0;
-        return Error{
-            ErrorCode::not_found,
-            there ? options.source + ": you may not use this camera; join the group 'video'"
-                  : "there is no camera " + options.source +
-                        "; plug one in, name another device after --camera, or use --video FILE"};
-    }
+    if (options.input == Input::camera) return check_camera(options.source);
     return {};
 }
 

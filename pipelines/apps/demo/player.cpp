@@ -4,6 +4,7 @@
 #include <glib-unix.h>
 #include <gst/app/app.h>
 #include <gst/video/video.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstring>
@@ -175,6 +176,16 @@ Result<ElementPtr> make_pipeline(const std::string& text) {
 
 ElementPtr element_of(GstElement* pipeline, const char* name) {
     return ElementPtr(gst_bin_get_by_name(GST_BIN(pipeline), name));
+}
+
+Result<void> check_camera(const std::string& device) {
+    if (access(device.c_str(), R_OK | W_OK) == 0) return {};
+    const bool there = access(device.c_str(), F_OK) == 0;
+    return Error{ErrorCode::not_found,
+                 there ? device + ": you may not use this camera; join the group 'video'"
+                       : "there is no camera " + device +
+                             "; plug one in, name another device after --camera, or use --video "
+                             "FILE"};
 }
 
 Result<std::string> h264_encoder(Encoding encoding) {

@@ -44,6 +44,9 @@ vartml::Result<bool> play(GstElement* pipeline, const std::function<void()>& fin
 // Ends the stream of the pipeline from any thread.
 void end_stream(GstElement* pipeline);
 
+// Whether the user has such a camera. Errors: not_found, with the way out.
+vartml::Result<void> check_camera(const std::string& device);
+
 // The first frame at `seconds` of a picture or video file, of the size given.
 vartml::Result<Picture> load_picture(const std::string& file, int width, int height,
                                      double seconds);

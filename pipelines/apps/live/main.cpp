@@ -21,6 +21,7 @@ using vartml::Result;
 // What is played and run where the command line does not say.
 Result<void> fill_in(Options& options) {
     if (options.models.empty()) options.models.push_back(demo::own_model());
+    if (options.input == Input::camera) return demo::check_camera(options.source);
     if (options.input != Input::scene) return {};
     options.source = options.out + "/scene.mp4";
     auto made = demo::record_scene({}, 10, options.source);

@@ -41,7 +41,10 @@ int parse_options(int argc, char** argv, Options& options) {
                    "address to listen on; others than loopback ask for a token")
         ->type_name("ADDRESS")
         ->capture_default_str();
-    app.add_option("--port", options.port, "port; 0 = one that is free")->capture_default_str();
+    unsigned port = options.port;
+    app.add_option("--port", port, "port; 0 = one that is free")
+        ->check(CLI::Range(0u, 65535u))
+        ->capture_default_str();
     app.add_option("--token", options.token,
                    "what a browser must know; made at random where one is needed")
         ->type_name("TEXT");
@@ -63,6 +66,7 @@ int parse_options(int argc, char** argv, Options& options) {
     } catch (const CLI::ParseError& error) {
         return app.exit(error) == 0 ? 0 : 2;
     }
+    options.port = static_cast<uint16_t>(port);
     if (!video.empty()) {
         options.input = Input::video;
         options.source = video;

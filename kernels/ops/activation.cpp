@@ -74,32 +74,49 @@ HWY_INLINE FloatVec load(const bf16* src, size_t count) {
 
 // R: of the residual; void: there is none.
 template <Activation a, typename R, typename T>
-void finish_rows(const Epilogue& e, const SumRows& r) {
+void finish_each(const Epilogue& e, const SumRows& r) {
     const FloatTag d;
     const size_t lanes = hn::Lanes(d);
     const FloatVec alpha = hn::Set(d, e.alpha), beta = hn::Set(d, e.beta);
-    // Rows that follow each other everywhere are one.
-    const auto follow = [&](size_t step, size_t size) { return step == r.count * size; };
-    bool flat = r.width == r.count && follow(r.dst_step, sizeof(T));
-    if constexpr (!std::is_void_v<R>) flat = flat && follow(r.residual_step, sizeof(R));
-    const size_t rows = flat ? 1 : r.rows, count = flat ? r.rows * r.count : r.count;
-    for (size_t p = 0; p < rows; ++p) {
+    for (size_t p = 0; p < r.rows; ++p) {
         const float* const sums = r.sums + p * r.width;
         auto* const dst = reinterpret_cast<T*>(r.dst + p * r.dst_step);
-        for (size_t i = 0; i < count; i += lanes) {
-            FloatVec x = load(sums + i, count - i);
+        for (size_t i = 0; i < r.count; i += lanes) {
+            FloatVec x = load(sums + i, r.count - i);
             if constexpr (std::is_void_v<R>) {
                 x = activated<a, T>(x, alpha, beta);
             } else {
                 const auto* const add =
                     reinterpret_cast<const R*>(r.residual + p * r.residual_step);
-                const FloatVec plus = load(add + i, count - i);
+                const FloatVec plus = load(add + i, r.count - i);
                 x = e.add_first ? activated<a, T>(hn::Add(x, plus), alpha, beta)
                                 : hn::Add(activated<a, T>(x, alpha, beta), plus);
             }
-            store(x, dst + i, count - i);
+            store(x, dst + i, r.count - i);
         }
     }
+}
+
+// Rows that follow each other everywhere are one; sums of few channels are first put together, so
+// that vectors are full.
+template <Activation a, typename R, typename T>
+void finish_rows(const Epilogue& e, const SumRows& r) {
+    const auto follow = [&](size_t step, size_t size) { return step == r.count * size; };
+    bool flat = follow(r.dst_step, sizeof(T));
+    if constexpr (!std::is_void_v<R>) flat = flat && follow(r.residual_step, sizeof(R));
+    SumRows one = r;
+    one.rows = 1;
+    one.count = r.rows * r.count;
+    if (flat && r.width == r.count) return finish_each<a, R, T>(e, one);
+    constexpr size_t most = 16 * hn::MaxLanes(FloatTag());
+    const bool few = r.count * 2 <= hn::Lanes(FloatTag()) && one.count <= most;
+    if (!flat || !few) return finish_each<a, R, T>(e, r);
+    HWY_ALIGN float dense[most];
+    float* to = dense;
+    for (size_t p = 0; p < r.rows; ++p)
+        for (size_t i = 0; i < r.count; ++i) *to++ = r.sums[p * r.width + i];
+    one.sums = dense;
+    finish_each<a, R, T>(e, one);
 }
 
 template <Activation a>

@@ -36,6 +36,4 @@ for camera in "$@"; do
 done
 set -- "$@" compositor name=all background=black $patience $tiles ! "video/x-raw,format=I420,width=${size%x*},height=${size#*x}$rate" ! $end videoconvert ! queue !
 [ -n "${OUT:-}" ] || exec gst-launch-1.0 -q -e "$@" autovideosink
-# x264enc gives what mp4mux takes; a parser between them has been seen to lose the time of a picture.
-encoder=${ENCODER:+$ENCODER ! h264parse}
-exec gst-launch-1.0 -q -e "$@" ${encoder:-x264enc speed-preset=veryfast} ! mp4mux ! filesink "location=$OUT"
+exec gst-launch-1.0 -q -e "$@" ${ENCODER:-x264enc speed-preset=veryfast} ${ENCODER:+! h264parse} ! mp4mux ! filesink "location=$OUT" # a parser behind x264enc can lose a time stamp

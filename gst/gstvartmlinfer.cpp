@@ -210,6 +210,14 @@ std::span<const Property<Settings>> Properties::rows() {
          until_ready, P::Uint{&S::roi_max, 1, 256}},
         {"roi-expand", "Enlargement", "What is added to a region on each side, as part of its size",
          any_time, P::Real{&S::roi_expand, 0, 2}},
+        {"roi-reinfer-interval", "Interval of tracked regions",
+         "Frames after which the region of a tracked detection is inferred again; those between "
+         "carry its result; 0 = never again, 1 = every frame",
+         any_time, P::Uint{&S::roi_reinfer_interval, 0, 100'000}},
+        {"roi-reinfer-growth", "Growth of tracked regions",
+         "Part of its area by which such a region has grown when it is inferred before that; 0 = "
+         "whatever its size",
+         any_time, P::Real{&S::roi_reinfer_growth, 0, 100}},
         {"tile-grid", "Grid of tiles",
          "Columns and rows of tiles of inference-region=tiles, as COLUMNSxROWS", until_ready,
          P::Text{&S::tile_grid}},
@@ -220,6 +228,14 @@ std::span<const Property<Settings>> Properties::rows() {
         {"tile-whole-frame", "Whole frame beside tiles",
          "Whether the whole frame is inferred beside its tiles, for objects larger than these",
          until_ready, P::Flag{&S::tile_whole_frame}},
+        {"motion-threshold", "Motion threshold",
+         "Infer a frame only where the mean of a cell of 16x16 pixels differs by more than this, "
+         "of "
+         "255, from the last inferred frame; others carry its result; 0 = infer every frame",
+         until_ready, P::Uint{&S::motion_threshold, 0, 255}},
+        {"motion-max-age", "Longest rest",
+         "Nanoseconds after which a frame is inferred though nothing moves", until_ready,
+         P::Time{&S::motion_max_age_ns}},
         {"resize-mode", "Resize mode", "How the frame is fitted to the model's input", until_ready,
          P::choice<&S::resize>("GstVartmlInferResizeMode", resize_values)},
         {"preprocess", "Pre-processing",

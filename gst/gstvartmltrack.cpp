@@ -273,7 +273,7 @@ void track_carried(State& state, GstBuffer* buffer, const Evidence& evidence, Gs
     }
     state.tracker.predict(now, state.predicted);
     add_tracks(buffer, then, state.found, state.identities);
-    if (!state.predict) return;
+    if (!state.predict || evidence.still) return;
     if (state.found.untracked == 0) {  // nobody decoded it again
         add_predicted(buffer, state.predicted, state.size);
     } else {

@@ -3,6 +3,7 @@
 // their way through it.
 #pragma once
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,6 +15,7 @@
 #include "gst/infer/request.h"
 #include "gst/infer/settings.h"
 #include "gst/infer/stats.h"
+#include "gst/infer/track_results.h"
 #include "gst/support/picture_info.h"
 
 namespace vartml::gst::infer {
@@ -35,6 +37,16 @@ struct FramePlan {
     uint32_t trace_stream = 0;  // the stream in a trace
     GstClockTime frame_duration = 0;
 };
+
+// How much later a frame is than another: by their times, else by when they came; 0 where it is
+// not.
+inline guint64 nanoseconds_between(GstClockTime from_pts, Clock::time_point from_entered,
+                                   GstClockTime to_pts, Clock::time_point to_entered) {
+    if (GST_CLOCK_TIME_IS_VALID(from_pts) && GST_CLOCK_TIME_IS_VALID(to_pts) && to_pts >= from_pts)
+        return to_pts - from_pts;
+    const auto age = std::chrono::nanoseconds(to_entered - from_entered).count();
+    return age > 0 ? guint64(age) : 0;
+}
 
 // One thing on its way, in order.
 struct Entry {
@@ -89,6 +101,9 @@ struct Context {
     LiveSettings settings = {};
     Stats stats = {};
     Copies copies{element, settings, stats};
+    // A frame that was not inferred for want of motion found no result to carry: the next one is.
+    std::atomic<bool> no_result{false};
+    TrackResults tracks = {};
 };
 
 }  // namespace vartml::gst::infer

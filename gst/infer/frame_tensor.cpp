@@ -484,6 +484,9 @@ bool suits_tensor(const Settings& settings, const Lane& lane, const TensorFrame&
                           " would pre-process parts of them a second time; set "
                           "inference-region=full-frame, or take the camera's picture",
                       "inference-region");
+    if (settings.motion_threshold > 0)
+        return refuse(", in which nobody can see what moves; set motion-threshold=0",
+                      "motion-threshold");
     const std::string model = "model '" + lane.record()->model + "'";
     if (lane.takes_pictures() && frame.type != DataType::uint8)
         return refuse(", and " + model +

@@ -68,6 +68,17 @@ bool allows(const Settings& settings, CopyPolicy copies, const Lane& lane, Failu
                    "keep-rate"};
         return false;
     }
+    if (settings.motion_threshold > 0 && settings.region == InferenceRegion::roi) {
+        failure = {
+            {vartml::ErrorCode::invalid_argument,
+             "property 'motion-threshold' is " + std::to_string(settings.motion_threshold) +
+                 " and 'inference-region' is roi, but results of regions belong to the boxes "
+                 "of their own frame; set motion-threshold on the vartmlinfer that finds the "
+                 "boxes, and roi-reinfer-interval on this one"},
+            "infer-option",
+            "motion-threshold"};
+        return false;
+    }
     if (must) {
         std::string why;
         if (!FrameTensor::create(lane, why)) {

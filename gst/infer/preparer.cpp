@@ -261,13 +261,13 @@ void Preparer::fill(Entry& entry, const vartml::Picture& picture, const PlannedR
     context_.stats.conversion();
 }
 
-Prepared Preparer::prepare(Entry& entry, GstBuffer* buffer, std::span<const FrameRegion> found) {
+Prepared Preparer::prepare(Entry& entry, GstBuffer* buffer, std::span<const FrameRegion> found,
+                           std::optional<MappedFrame>& frame) {
     const FramePlan& plan = *entry.plan;
     Lane& lane = *plan.lane;
     const vartml::PictureInfo& size = plan.format.picture;
     const Clock::duration timeout =
         lane.batch_timeout(context_.settings.batch_timeout_ms(), plan.frame_duration);
-    std::optional<MappedFrame> frame;  // once for all regions
     Request** tail = &entry.requests;
     for (unsigned i = 0; i < entry.inferences; ++i) {
         const PlannedRegion* planned =

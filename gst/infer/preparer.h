@@ -2,6 +2,7 @@
 // From a frame to requests: plans under caps and model, pre-processing or import, submission.
 #pragma once
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -37,7 +38,9 @@ public:
 
     // One request per inference, of a region of the plan or, where it has none, of those `found` on
     // the frame, submitted as soon as it is filled. On failure those made so far stay in the entry.
-    Prepared prepare(Entry& entry, GstBuffer* buffer, std::span<const FrameRegion> found);
+    // The frame is mapped once, unless somebody has done that.
+    Prepared prepare(Entry& entry, GstBuffer* buffer, std::span<const FrameRegion> found,
+                     std::optional<MappedFrame>& frame);
 
 private:
     bool choose_pixels(const Lane& lane, FramePlan& plan, Failure& failure);

@@ -42,6 +42,21 @@ bool add_roi_metas(GstBuffer* buffer, const RegionRules& rules, std::vector<Cand
     return any;
 }
 
+// Of a detection; 0: it has none. Our elements relate, Intel's contain.
+uint64_t track_of(GstAnalyticsRelationMeta* meta, guint od) {
+    for (const auto relation : {GST_ANALYTICS_REL_TYPE_RELATE_TO, GST_ANALYTICS_REL_TYPE_CONTAIN}) {
+        GstAnalyticsMtd track;
+        guint64 id = 0;
+        GstClockTime first, last;
+        gboolean lost;
+        if (gst_analytics_relation_meta_get_direct_related(
+                meta, od, relation, gst_analytics_tracking_mtd_get_mtd_type(), nullptr, &track) &&
+            gst_analytics_tracking_mtd_get_info(&track, &id, &first, &last, &lost))
+            return id;
+    }
+    return 0;
+}
+
 void add_detections(GstBuffer* buffer, const RegionRules& rules, std::vector<Candidate>& found) {
     GstAnalyticsRelationMeta* meta = gst_buffer_get_analytics_relation_meta(buffer);
     if (!meta) return;
@@ -53,6 +68,7 @@ void add_detections(GstBuffer* buffer, const RegionRules& rules, std::vector<Can
         Candidate one = {{}, 0};
         FrameRegion& r = one.region;
         r.od = int(mtd.id);
+        r.track = track_of(meta, mtd.id);
         if (gst_analytics_od_mtd_get_location(&mtd, &r.x, &r.y, &r.width, &r.height, &one.score))
             found.push_back(one);
     }
@@ -111,7 +127,9 @@ vartml::Result<std::vector<FrameRegion>> fixed_regions(const Settings& settings,
 
 RegionRules region_rules(const Settings& settings) {
     RegionRules rules = {
-        settings.roi_source, {}, settings.roi_min_size, settings.roi_max, settings.roi_expand};
+        settings.roi_source,   {},
+        settings.roi_min_size, settings.roi_max,
+        settings.roi_expand,   {settings.roi_reinfer_interval, settings.roi_reinfer_growth}};
     std::istringstream names(settings.roi_classes);
     for (std::string name; std::getline(names, name, ',');) {
         const size_t first = name.find_first_not_of(' ');
@@ -130,8 +148,12 @@ bool regions_are_detections(GstBuffer* buffer, const RegionRules& rules) {
             gst_buffer_get_analytics_relation_meta(buffer));
 }
 
-void find_regions(GstBuffer* buffer, const RegionRules& rules, unsigned frame_width,
-                  unsigned frame_height, std::vector<FrameRegion>& regions) {
+namespace {
+
+// Regions that fit, best first, as far as `wanted` takes them.
+template <typename Wanted>
+void find_wanted(GstBuffer* buffer, const RegionRules& rules, unsigned frame_width,
+                 unsigned frame_height, std::vector<FrameRegion>& regions, Wanted&& wanted_one) {
     thread_local std::vector<Candidate> found;  // keeps its memory
     found.clear();
     regions.clear();
@@ -140,9 +162,37 @@ void find_regions(GstBuffer* buffer, const RegionRules& rules, unsigned frame_wi
         add_detections(buffer, rules, found);
     std::ranges::stable_sort(found, std::ranges::greater(), &Candidate::score);
     for (Candidate& one : found) {
-        if (regions.size() >= rules.most) break;
-        if (fit(one.region, rules, frame_width, frame_height)) regions.push_back(one.region);
+        if (fit(one.region, rules, frame_width, frame_height) && wanted_one(one.region))
+            regions.push_back(one.region);
     }
+}
+
+}  // namespace
+
+void find_regions(GstBuffer* buffer, const RegionRules& rules, unsigned frame_width,
+                  unsigned frame_height, std::vector<FrameRegion>& regions) {
+    find_wanted(buffer, rules, frame_width, frame_height, regions,
+                [&](const FrameRegion&) { return regions.size() < rules.most; });
+}
+
+unsigned find_due_regions(GstBuffer* buffer, const RegionRules& rules, unsigned frame_width,
+                          unsigned frame_height, TrackResults& known, guint64 seq,
+                          std::vector<FrameRegion>& regions) {
+    unsigned others = 0;
+    find_wanted(buffer, rules, frame_width, frame_height, regions, [&](const FrameRegion& r) {
+        if (r.track && !known.due(r, seq, rules.reinfer)) {
+            ++others;
+            return false;
+        }
+        return regions.size() < rules.most;
+    });
+    return others;
+}
+
+void find_tracked_regions(GstBuffer* buffer, const RegionRules& rules, unsigned frame_width,
+                          unsigned frame_height, std::vector<FrameRegion>& regions) {
+    find_wanted(buffer, rules, frame_width, frame_height, regions,
+                [](const FrameRegion& r) { return r.track != 0; });
 }
 
 int detection_of(GstBuffer* buffer, const FrameRegion& r) {

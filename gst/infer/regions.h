@@ -11,6 +11,7 @@
 
 #include "gst/infer/request.h"
 #include "gst/infer/settings.h"
+#include "gst/infer/track_results.h"
 
 namespace vartml::gst::infer {
 
@@ -29,6 +30,7 @@ struct RegionRules {
     std::vector<std::string> classes = {};  // empty: all
     unsigned min_size = 16, most = 16;
     double expand = 0;
+    ReinferRules reinfer = {};
     bool operator==(const RegionRules&) const = default;
 };
 RegionRules region_rules(const Settings& settings);
@@ -41,6 +43,14 @@ bool regions_are_detections(GstBuffer* buffer, const RegionRules& rules);
 // overwritten.
 void find_regions(GstBuffer* buffer, const RegionRules& rules, unsigned frame_width,
                   unsigned frame_height, std::vector<FrameRegion>& regions);
+// The same without those of tracked objects whose result in `known` is good for frame `seq`: they
+// take no place of others. Returns how many these are.
+unsigned find_due_regions(GstBuffer* buffer, const RegionRules& rules, unsigned frame_width,
+                          unsigned frame_height, TrackResults& known, guint64 seq,
+                          std::vector<FrameRegion>& regions);
+// Those of tracked objects alone, however many.
+void find_tracked_regions(GstBuffer* buffer, const RegionRules& rules, unsigned frame_width,
+                          unsigned frame_height, std::vector<FrameRegion>& regions);
 
 // The detection that stands for a region of interest, so that results can be related to it: one of
 // its type and place that is there, else added with score 1. -1 where it is none, or there is no

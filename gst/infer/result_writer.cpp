@@ -44,10 +44,7 @@ std::span<const Inference> KnownResult::of(const InferenceRecord* record,
 }
 
 guint64 KnownResult::age_ns(GstClockTime pts, Clock::time_point entered) const {
-    if (GST_CLOCK_TIME_IS_VALID(pts) && GST_CLOCK_TIME_IS_VALID(pts_) && pts >= pts_)
-        return pts - pts_;
-    const auto age = std::chrono::nanoseconds(entered - entered_).count();
-    return age > 0 ? guint64(age) : 0;
+    return nanoseconds_between(pts_, entered_, pts, entered);
 }
 
 void ResultWriter::stop() {
@@ -155,13 +152,57 @@ void ResultWriter::attach_known(const Entry& entry, GstBuffer* buffer, const Inf
     i.data.clear();
 }
 
+// What is in `scratch_`, of a tracked object.
+void ResultWriter::remember_track(const Entry& entry, uint64_t track) {
+    if (scratch_.has_result())
+        context_.tracks.keep(track, scratch_, entry.pts);
+    else
+        context_.tracks.failed(track);
+}
+
+// Of tracked objects that were not inferred on this frame: the result of an earlier one, placed
+// where the object is now.
+void ResultWriter::attach_known_tracks(const Entry& entry, GstBuffer* buffer) {
+    const std::shared_ptr<const RegionRules> rules = context_.settings.rules();
+    const vartml::PictureInfo& picture = entry.plan->format.picture;
+    find_tracked_regions(buffer, *rules, picture.width, picture.height, tracked_);
+    Inference& i = scratch_;
+    for (const FrameRegion& region : tracked_) {
+        bool inferred = !region.track;
+        for (const Request* r = entry.requests; r && !inferred; r = r->next)
+            inferred = r->region.track == region.track;
+        GstClockTime pts;
+        if (inferred ||
+            !context_.tracks.find(region.track, entry.plan->lane->record().get(), i, pts))
+            continue;
+        const double sx = double(region.width) / i.region_width;
+        const double sy = double(region.height) / i.region_height;
+        vartml::Affine& map = i.to_frame;
+        map.a *= sx, map.b *= sx, map.c = region.x + (map.c - i.region_x) * sx;
+        map.d *= sy, map.e *= sy, map.f = region.y + (map.f - i.region_y) * sy;
+        i.region_x = region.x, i.region_y = region.y;
+        i.region_width = region.width, i.region_height = region.height;
+        i.region_od = region.od;
+        i.status = InferenceStatus::carried;
+        i.fate = entry.status;
+        i.frame_seq = entry.seq;
+        i.age_ns = GST_CLOCK_TIME_IS_VALID(pts) && entry.pts >= pts ? entry.pts - pts : 0;
+        i.total_us = us_between(entry.entered, Clock::now());
+        attach_one(buffer);
+        for (GstBuffer* data : i.data) gst_buffer_unref(data);
+        i.data.clear();
+        context_.stats.track_carried();
+    }
+}
+
 GstBuffer* ResultWriter::attach(Entry& entry, GstBuffer* buffer) {
     buffer = make_writable(buffer);
     if (!buffer) return nullptr;
     const vartml::PictureInfo& picture = entry.plan->format.picture;
     const bool own = entry.requests && entry.status == InferenceStatus::inferred;
     std::span<const Inference> known;
-    if (!own && entry.keeps_rate())
+    const bool still = entry.status == InferenceStatus::skipped_still;
+    if (!own && (entry.keeps_rate() || still))
         known = known_.of(entry.plan->lane->record().get(), entry.plan->stream_id, picture.width,
                           picture.height);
     if (!known.empty()) {
@@ -169,7 +210,9 @@ GstBuffer* ResultWriter::attach(Entry& entry, GstBuffer* buffer) {
         for (const Inference& result : known) attach_known(entry, buffer, result);
         return buffer;
     }
-    const bool keep = own && entry.keeps_rate() && known_.begin(entry.pts, entry.entered);
+    if (still) context_.no_result = true;
+    const bool kept = entry.keeps_rate() || context_.settings.started().motion_threshold > 0;
+    const bool keep = own && kept && known_.begin(entry.pts, entry.entered);
     Request* request = entry.requests;
     do {
         if (request && request->region.roi_type)
@@ -177,9 +220,11 @@ GstBuffer* ResultWriter::attach(Entry& entry, GstBuffer* buffer) {
         describe(entry, request);
         attach_one(buffer);
         if (keep) known_.add(scratch_);
+        if (request && request->region.track) remember_track(entry, request->region.track);
         request = request ? request->next : nullptr;
     } while (request);
     scratch_.data.clear();
+    if (context_.settings.reinfers()) attach_known_tracks(entry, buffer);
     return buffer;
 }
 

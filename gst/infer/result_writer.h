@@ -54,9 +54,12 @@ private:
     void log(const Inference& inference) const;
     void attach_one(GstBuffer* buffer);
     void attach_known(const Entry& entry, GstBuffer* buffer, const Inference& known);
+    void remember_track(const Entry& entry, uint64_t track);
+    void attach_known_tracks(const Entry& entry, GstBuffer* buffer);
 
     Context& context_;
     Inference scratch_;
+    std::vector<FrameRegion> tracked_;
     KnownResult known_;
 };
 

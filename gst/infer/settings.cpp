@@ -70,6 +70,7 @@ void LiveSettings::configure() {
     copy_policy_ = settings_.copy_policy;
     batch_timeout_ms_ = settings_.batch_timeout_ms;
     latency_target_ms_ = settings_.latency_target_ms;
+    reinfers_ = settings_.region == InferenceRegion::roi && settings_.roi_reinfer_interval != 1;
     if (settings_.region != InferenceRegion::roi) return;
     RegionRules rules = region_rules(settings_);
     if (settings_.running) rules.most = started_.roi_max;  // requests are made for so many

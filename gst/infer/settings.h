@@ -37,9 +37,13 @@ struct Settings {
     std::string roi_classes;  // labels separated by commas; "" = all
     unsigned roi_min_size = 16, roi_max = 16;
     double roi_expand = 0;
+    unsigned roi_reinfer_interval = 1;
+    double roi_reinfer_growth = 0.5;
     std::string tile_grid = "2x2";
     double tile_overlap = 0.2;
     bool tile_whole_frame = true;
+    unsigned motion_threshold = 0;  // 0: off
+    guint64 motion_max_age_ns = 5 * GST_SECOND;
     InputIsTensor input_is_tensor = InputIsTensor::automatic;
     ResizeChoice resize = ResizeChoice::automatic;
     OutputView output_view = OutputView::cpu;
@@ -99,6 +103,8 @@ public:
     // until the next start.
     bool refuses_keep_rate();
     std::shared_ptr<const RegionRules> rules();
+    // Whether regions of tracked objects carry results from frame to frame.
+    bool reinfers() const { return reinfers_; }
 
     // Whether frames that are late, or meet a full queue, pass without inference.
     bool skips(bool live) const;
@@ -118,6 +124,7 @@ private:
 
     std::atomic<unsigned> interval_{1}, latency_target_ms_{0};
     std::atomic<int> batch_timeout_ms_{-1};
+    std::atomic<bool> reinfers_{false};
     std::atomic<OnLate> on_late_{OnLate::automatic};
     std::atomic<KeepRate> keep_rate_{KeepRate::automatic};
     std::atomic<CopyPolicy> copy_policy_{CopyPolicy::warn};

@@ -13,6 +13,7 @@ constexpr InferenceStatus skips[] = {
     InferenceStatus::skipped_interval, InferenceStatus::skipped_late,
     InferenceStatus::skipped_busy,     InferenceStatus::skipped_slo,
     InferenceStatus::skipped_flag,     InferenceStatus::skipped_region,
+    InferenceStatus::skipped_still,    InferenceStatus::skipped_track,
 };
 
 void set(GstStructure* s, const std::string& field, uint64_t value) {
@@ -79,6 +80,11 @@ void Stats::result(InferenceStatus status, unsigned inferences) {
     add_result(status, inferences);
 }
 
+void Stats::track_carried() {
+    const std::lock_guard lock(mutex_);
+    ++tracks_carried_;
+}
+
 void Stats::carried(uint64_t age_us) {
     const std::lock_guard lock(mutex_);
     ++carried_;
@@ -133,7 +139,8 @@ void Stats::in_flight(unsigned count) {
 void Stats::reset() {
     const std::lock_guard lock(mutex_);
     by_status_ = {};
-    frames_ = carried_ = inferences_ = conversions_ = imports_ = batches_ = swaps_ = 0;
+    frames_ = carried_ = tracks_carried_ = inferences_ = conversions_ = imports_ = batches_ =
+        swaps_ = 0;
     batch_fill_ = 0;
     copies_ = copied_bytes_ = {};
     in_flight_max_ = 0;
@@ -163,6 +170,7 @@ GstStructure* Stats::structure(const Gauges& gauges) const {
     set(s, "failed", by_status_[size_t(InferenceStatus::failed)]);
     for (InferenceStatus status : skips) set(s, status_nick(status), by_status_[size_t(status)]);
     set(s, "carried", carried_);
+    set(s, "tracks-carried", tracks_carried_);
     set(s, "model-swaps", swaps_);
     uint64_t copies = 0, bytes = 0;
     for (size_t i = 0; i < num_copy_reasons; ++i) {

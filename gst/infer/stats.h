@@ -48,6 +48,7 @@ public:
     void frame_before_result();
     void result(InferenceStatus status, unsigned inferences);
     void carried(uint64_t age_us);  // a frame leaves with the result of an earlier one
+    void track_carried();           // a frame carries the result of a tracked object
     void run(unsigned batch_fill, bool leads_batch);                 // of an inference
     void times(uint64_t pre_us, uint64_t wait_us, uint64_t run_us);  // of an inference
     void total(uint64_t total_us);                                   // of any frame
@@ -75,8 +76,8 @@ private:
     mutable std::mutex mutex_;  // guards all below; no other lock is taken under it
     void add_result(InferenceStatus status, unsigned inferences);  // with the mutex
     std::array<uint64_t, num_statuses> by_status_{};
-    uint64_t frames_ = 0, carried_ = 0, inferences_ = 0, conversions_ = 0, imports_ = 0,
-             batches_ = 0, swaps_ = 0;
+    uint64_t frames_ = 0, carried_ = 0, tracks_carried_ = 0, inferences_ = 0, conversions_ = 0,
+             imports_ = 0, batches_ = 0, swaps_ = 0;
     unsigned batch_fill_ = 0;  // of the last run
     std::array<uint64_t, num_copy_reasons> copies_{}, copied_bytes_{};
     unsigned in_flight_max_ = 0;

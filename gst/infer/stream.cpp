@@ -50,7 +50,9 @@ void Stream::stop() {
     out_.drop(false);  // may leave a lane to the loader
     loader_.stop();
     preparer_.stop();
+    motion_.stop();
     out_.stop();
+    context_.tracks.clear();
     admission_.stop();
     // A swap that no frame has seen: the next start does it.
     if (const std::string pending = loader_.end(); !pending.empty())
@@ -100,6 +102,7 @@ gboolean Stream::sink_event(GstEvent* event) {
     if (type == GST_EVENT_FLUSH_STOP) {
         const gboolean result = gst_pad_push_event(context_.src, event);
         out_.drop(true);
+        motion_.stop();
         gst_segment_init(&segment_, GST_FORMAT_UNDEFINED);
         loader_.interrupt(false);
         out_.resume();
@@ -121,6 +124,7 @@ gboolean Stream::sink_event(GstEvent* event) {
             const gchar* id;
             gst_event_parse_stream_start(event, &id);
             preparer_.new_stream(id);
+            context_.tracks.clear();
             next_seq_ = 0;
             break;
         }
@@ -187,6 +191,7 @@ GstFlowReturn Stream::wait_for_model(GstBuffer* buffer) {
     const auto change = loader_.take_over();
     if (!change) return GST_FLOW_OK;
     preparer_.new_model();
+    context_.tracks.clear();
     out_.put_swap(*change, next_seq_, GST_BUFFER_PTS(buffer));
     change->old_lane->hurry();
     context_.stats.model_swap();
@@ -194,15 +199,32 @@ GstFlowReturn Stream::wait_for_model(GstBuffer* buffer) {
     return GST_FLOW_OK;
 }
 
-// How many inferences of regions are wanted; tells of labels of regions that no model before knows.
-unsigned Stream::find_inferences(GstBuffer* buffer, const FramePlan& plan) {
+// How many inferences of regions are wanted, none with the reason; tells of labels of regions that
+// no model before knows.
+unsigned Stream::find_inferences(GstBuffer* buffer, Entry& entry) {
     const std::shared_ptr<const RegionRules> rules = context_.settings.rules();
     if (rules != rules_) label_check_.restart();
     rules_ = rules;
     if (regions_are_detections(buffer, *rules))
         label_check_.frame(context_.element, "roi-classes", rules->classes);
-    find_regions(buffer, *rules, plan.format.picture.width, plan.format.picture.height, regions_);
+    const vartml::PictureInfo& picture = entry.plan->format.picture;
+    unsigned known = 0;
+    if (context_.settings.reinfers()) {
+        known = find_due_regions(buffer, *rules, picture.width, picture.height, context_.tracks,
+                                 entry.seq, regions_);
+    } else {
+        find_regions(buffer, *rules, picture.width, picture.height, regions_);
+    }
+    if (regions_.empty())
+        entry.status = known ? InferenceStatus::skipped_track : InferenceStatus::skipped_region;
     return unsigned(regions_.size());
+}
+
+// Whether the frame is worth an inference.
+void Stream::look_for_motion(GstBuffer* buffer, Entry& entry, std::optional<MappedFrame>& frame) {
+    frame.emplace(entry.plan->format, buffer);
+    if (frame->mapped() && motion_.still(entry, frame->picture()))
+        entry.status = InferenceStatus::skipped_still;
 }
 
 GstFlowReturn Stream::chain(GstBuffer* buffer) {
@@ -223,22 +245,31 @@ GstFlowReturn Stream::chain(GstBuffer* buffer) {
     std::unique_lock lock(context_.signal->mutex);
     entry.status = admission_.decide(buffer, segment_);
     admission_.decide_leave(entry);
-    unsigned wanted =
-        entry.status == InferenceStatus::inferred ? unsigned(entry.plan->regions.size()) : 0;
-    if (entry.status == InferenceStatus::inferred && entry.plan->regions.empty()) {
-        lock.unlock();
-        wanted = find_inferences(buffer, *entry.plan);
-        if (wanted == 0) entry.status = InferenceStatus::skipped_region;
-        lock.lock();
-    }
+    lock.unlock();
+    std::optional<MappedFrame> frame;  // once for all that look at it
+    unsigned wanted = 0;
+    if (entry.status == InferenceStatus::inferred && motion_.on())
+        look_for_motion(buffer, entry, frame);
+    if (entry.status == InferenceStatus::inferred)
+        wanted = entry.plan->regions.empty() ? find_inferences(buffer, entry)
+                                             : unsigned(entry.plan->regions.size());
+    lock.lock();
     flow = out_.admit(entry, wanted, lock);
     lock.unlock();
     if (flow != GST_FLOW_OK) {
         gst_buffer_unref(buffer);
         return flow;
     }
-    const Prepared prepared =
-        entry.inferences > 0 ? preparer_.prepare(entry, buffer, regions_) : Prepared::yes;
+    Prepared prepared = Prepared::yes;
+    if (entry.inferences > 0) {
+        if (motion_.on()) motion_.inferred(entry);
+        if (context_.settings.reinfers()) {
+            for (const FrameRegion& region : regions_)
+                if (region.track) context_.tracks.asked(region, entry.seq);
+        }
+        prepared = preparer_.prepare(entry, buffer, regions_, frame);
+    }
+    frame.reset();
     if (prepared != Prepared::yes) {
         entry.release_requests();
         entry.status = InferenceStatus::failed;

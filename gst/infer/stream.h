@@ -3,9 +3,11 @@
 // push. Runs that are shorter than the way to another thread are pushed from the chain.
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "gst/infer/motion_gate.h"
 #include "gst/infer/out_queue.h"
 #include "gst/infer/regions.h"
 #include "gst/support/upstream.h"
@@ -50,13 +52,15 @@ public:
 private:
     GstFlowReturn wait_for_model(GstBuffer* buffer);
     bool handle_caps(GstEvent* event);
-    unsigned find_inferences(GstBuffer* buffer, const FramePlan& plan);
+    unsigned find_inferences(GstBuffer* buffer, Entry& entry);
+    void look_for_motion(GstBuffer* buffer, Entry& entry, std::optional<MappedFrame>& frame);
 
     Context context_;
     Loader loader_{context_};
     Latency latency_{context_};
     Admission admission_{context_};
     Preparer preparer_{context_, admission_, latency_};
+    MotionGate motion_{context_};
     OutQueue out_{context_, loader_, admission_, latency_};
 
     // streaming thread

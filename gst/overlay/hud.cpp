@@ -64,7 +64,8 @@ void Hud::count_inferences(GstBuffer* buffer) {
         const bool carried = inference->status == InferenceStatus::carried;
         age_us_.add(inference->age_ns / 1000);
         total_us_.add(inference->total_us);
-        if (carried && inference->result_id == last_result_) continue;
+        // They are counted up; tiles of a frame have one each.
+        if (carried && inference->result_id <= last_result_) continue;
         last_result_ = inference->result_id;
         inferred = true;
         run_us_.add(inference->run_us);

@@ -139,9 +139,10 @@ void for_each(GstBuffer* buffer, Function&& function) {
 }  // namespace
 
 const char* status_nick(InferenceStatus status) {
-    constexpr const char* nicks[] = {
-        "inferred",     "skipped-interval", "skipped-late", "skipped-busy", "skipped-slo",
-        "skipped-flag", "skipped-region",   "failed",       "carried",      "pending"};
+    constexpr const char* nicks[] = {"inferred",       "skipped-interval", "skipped-late",
+                                     "skipped-busy",   "skipped-slo",      "skipped-flag",
+                                     "skipped-region", "skipped-still",    "skipped-track",
+                                     "failed",         "carried",          "pending"};
     static_assert(std::size(nicks) == num_statuses);
     return nicks[static_cast<int>(status)];
 }

@@ -24,11 +24,13 @@ enum class InferenceStatus : uint8_t {
     skipped_slo,
     skipped_flag,
     skipped_region,
+    skipped_still,  // it shows what the last inferred one showed
+    skipped_track,  // all its regions are tracked objects whose results are known
     failed,
     carried,  // it left at its time with the result of an earlier frame
     pending   // it left at its time, before there was any result; its own comes on later frames
 };
-inline constexpr size_t num_statuses = 10;
+inline constexpr size_t num_statuses = 12;
 const char* status_nick(InferenceStatus status);
 
 // What is the same for all frames of a model: shared by reference, immutable.

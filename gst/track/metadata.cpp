@@ -117,7 +117,8 @@ Evidence inference_evidence(GstBuffer* buffer) {
             e = {Kind::inferred, inference->result_id, 0};
         } else if (inference->status == InferenceStatus::carried && e.kind != Kind::inferred) {
             const bool newer = e.kind != Kind::carried || inference->age_ns < e.age_ns;
-            if (newer) e = {Kind::carried, inference->result_id, inference->age_ns};
+            const bool still = inference->fate == InferenceStatus::skipped_still;
+            if (newer) e = {Kind::carried, inference->result_id, inference->age_ns, still};
         } else if (e.kind == Kind::none) {
             e.kind = Kind::not_inferred;
         }

@@ -45,6 +45,7 @@ struct Evidence {
     Kind kind = Kind::none;
     guint64 result_id = 0;  // of inferred and carried
     guint64 age_ns = 0;     // of carried
+    bool still = false;     // of carried: the frame shows what that earlier one showed
 };
 Evidence inference_evidence(GstBuffer* buffer);
 

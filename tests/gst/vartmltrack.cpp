@@ -115,7 +115,7 @@ TEST_F(Track, EveryKindOfSkippedFrameLeavesTracksAliveAndShowsThem) {
     open();
     infer({{10}});
     for (const auto status : {skipped_interval, skipped_late, skipped_busy, skipped_slo,
-                              skipped_flag, skipped_region, failed}) {
+                              skipped_flag, skipped_region, skipped_still, skipped_track, failed}) {
         EXPECT_EQ(skip(status), (Found{{10, "cat", 1}})) << status_nick(status);
     }
     EXPECT_EQ(stat("lost"), 0u);
@@ -211,6 +211,21 @@ TEST_F(Track, CarriedDetectionsStayWherePredictionIsOff) {
 }
 
 // What belongs to a box goes with it, and what refers to Mtds goes on to.
+TEST_F(Track, CarriedDetectionsStayOnFramesThatShowWhatTheirsShowed) {
+    open();
+    for (int n = 0; n < 12; ++n) {
+        const int of = std::min(n, 6);  // an object that moves, and then stands
+        GstBuffer* buffer = frame_with({{.x = 5 * of}});
+        Inference inference;
+        inference.status = of == n ? InferenceStatus::inferred : InferenceStatus::carried;
+        inference.fate = of == n ? InferenceStatus::inferred : InferenceStatus::skipped_still;
+        inference.result_id = guint64(of) + 1;
+        inference.age_ns = guint64(n - of) * step;
+        EXPECT_TRUE(add_inference(buffer, inference, 0));
+        EXPECT_EQ(track(buffer), (Found{{5 * of, "cat", 1}})) << n;
+    }
+}
+
 TEST_F(Track, MovesWhatBelongsToACarriedDetection) {
     open();
     const auto with_details = [&](int x, guint64 result, guint64 age) {

@@ -13,7 +13,8 @@ G_BEGIN_DECLS
  * @index: number of the inference on this buffer, from 0
  *
  * Describes one inference as a structure named `vartml-inference`: `status` (inferred,
- * skipped-interval, skipped-late, skipped-busy, skipped-slo, skipped-flag, skipped-region, failed,
+ * skipped-interval, skipped-late, skipped-busy, skipped-slo, skipped-flag, skipped-region,
+ * skipped-still, skipped-track, failed,
  * carried: with the result of an earlier frame, pending: its own result comes on later frames),
  * `stream_id`, `frame_seq`, `infer_id`, `model`, `model_hash`, `model_epoch`, `region_x`,
  * `region_y`, `region_w`, `region_h`, `region_od`, `frame_w`, `frame_h`, `model_w`, `model_h`,

@@ -6,15 +6,17 @@
 #include "gst/gstvartmloverlay.h"
 #include "gst/gstvartmlpublish.h"
 #include "gst/gstvartmltrack.h"
+#include "gst/gstvartmlzones.h"
 
 static gboolean plugin_init(GstPlugin* plugin) {
     const bool all = GST_ELEMENT_REGISTER(vartmlmetajoin, plugin) &&
                      GST_ELEMENT_REGISTER(vartmloverlay, plugin) &&
                      GST_ELEMENT_REGISTER(vartmlpublish, plugin) &&
-                     GST_ELEMENT_REGISTER(vartmltrack, plugin);
+                     GST_ELEMENT_REGISTER(vartmltrack, plugin) &&
+                     GST_ELEMENT_REGISTER(vartmlzones, plugin);
     return all;
 }
 
 GST_PLUGIN_DEFINE(GST_VERSION_MAJOR, GST_VERSION_MINOR, vartmlextra,
-                  "Tracks, joins, draws and publishes what vision models found in video",
+                  "Tracks, counts, joins, draws and publishes what vision models found in video",
                   plugin_init, VARTML_PLUGIN_VERSION, "Apache 2.0", PACKAGE, VARTML_PLUGIN_ORIGIN)

@@ -132,6 +132,7 @@ constexpr GFlagsValue draw_values[] = {
     {draw_masks, "Masks of detections, and class maps", "masks"},
     {draw_keypoints, "Keypoints and skeletons", "keypoints"},
     {draw_regions, "Regions of interest and inferred regions", "regions"},
+    {draw_zones, "Zones and lines with their counts", "zones"},
     {0, nullptr, nullptr},
 };
 

@@ -111,6 +111,7 @@ constexpr GFlagsValue include_values[] = {
     {include_masks, "Masks as lengths of runs", "masks"},
     {include_embeddings, "Embedding vectors", "embeddings"},
     {include_texts, "Lines of text that were read", "texts"},
+    {include_zones, "Zones and lines, who is there, and what happened", "zones"},
     {0, nullptr, nullptr},
 };
 

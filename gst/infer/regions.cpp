@@ -10,6 +10,8 @@
 
 #include <vartml/tiles.h>
 
+#include "gst/support/mtd.h"
+
 namespace vartml::gst::infer {
 namespace {
 
@@ -42,21 +44,6 @@ bool add_roi_metas(GstBuffer* buffer, const RegionRules& rules, std::vector<Cand
     return any;
 }
 
-// Of a detection; 0: it has none. Our elements relate, Intel's contain.
-uint64_t track_of(GstAnalyticsRelationMeta* meta, guint od) {
-    for (const auto relation : {GST_ANALYTICS_REL_TYPE_RELATE_TO, GST_ANALYTICS_REL_TYPE_CONTAIN}) {
-        GstAnalyticsMtd track;
-        guint64 id = 0;
-        GstClockTime first, last;
-        gboolean lost;
-        if (gst_analytics_relation_meta_get_direct_related(
-                meta, od, relation, gst_analytics_tracking_mtd_get_mtd_type(), nullptr, &track) &&
-            gst_analytics_tracking_mtd_get_info(&track, &id, &first, &last, &lost))
-            return id;
-    }
-    return 0;
-}
-
 void add_detections(GstBuffer* buffer, const RegionRules& rules, std::vector<Candidate>& found) {
     GstAnalyticsRelationMeta* meta = gst_buffer_get_analytics_relation_meta(buffer);
     if (!meta) return;
@@ -68,7 +55,7 @@ void add_detections(GstBuffer* buffer, const RegionRules& rules, std::vector<Can
         Candidate one = {{}, 0};
         FrameRegion& r = one.region;
         r.od = int(mtd.id);
-        r.track = track_of(meta, mtd.id);
+        r.track = track_of(meta, mtd.id).value_or(0);
         if (gst_analytics_od_mtd_get_location(&mtd, &r.x, &r.y, &r.width, &r.height, &one.score))
             found.push_back(one);
     }

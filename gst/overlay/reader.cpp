@@ -322,6 +322,13 @@ void Reader::add_object_label(const Object& object) {
         if (object.label) space(), chars += g_quark_to_string(object.label);
         if (look_->show_score) space(), append_score(chars, object.score);
         for (const GstAnalyticsMtd& detail : details_) {
+            if (const auto visit = get_zone_visit(detail);
+                visit && (look_->draw & draw_zones) && visit->dwell_ns >= GST_SECOND) {
+                char seconds[32];
+                g_snprintf(seconds, sizeof seconds, "%" G_GUINT64_FORMAT " s",
+                           visit->dwell_ns / GST_SECOND);
+                space(), chars += seconds;
+            }
             if (const auto line = get_text_line(detail)) {
                 space(), append_line(chars, *line);
                 if (look_->show_score) space(), append_score(chars, line->score);
@@ -459,6 +466,42 @@ void Reader::add_text_line(const TextLine& line) {
     top_ = scene_->labels.back().plate.bottom();
 }
 
+// Its border, with its name and counts at its highest point.
+void Reader::add_zone(const Zone& zone) {
+    const auto points = zone.points;
+    const auto is_far = [](const vartml::ZonePoint& p) {
+        return !(std::abs(p.x) < far_away) || !(std::abs(p.y) < far_away);
+    };
+    if (points.empty() || std::ranges::any_of(points, is_far)) return;
+    const char* const name = g_quark_to_string(zone.name);
+    const Rgba color = look_->color_mode == ColorMode::fixed ? look_->color : palette_color(name);
+    const float radius = std::max(static_cast<float>(look_->line) / 2, 1.f);
+    for (size_t i = zone.line; i < points.size(); ++i) {
+        const auto &a = points[i ? i - 1 : points.size() - 1], &b = points[i];
+        scene_->strokes.push_back({a.x, a.y, b.x, b.y, radius, color});
+    }
+    // Which end a line begins at tells which way is in.
+    if (zone.line) {
+        const auto& p = points.front();
+        scene_->strokes.push_back({p.x, p.y, p.x, p.y, 3 * radius, color});
+    }
+    const auto& highest = *std::ranges::min_element(points, {}, &vartml::ZonePoint::y);
+    const size_t first = scene_->chars.size();
+    char counts[96];
+    if (zone.line) {
+        g_snprintf(counts, sizeof counts, " in %" G_GUINT64_FORMAT " out %" G_GUINT64_FORMAT,
+                   guint64(zone.counts.in), guint64(zone.counts.out));
+    } else {
+        g_snprintf(counts, sizeof counts, " %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT,
+                   guint64(zone.counts.inside), guint64(zone.counts.in));
+    }
+    scene_->chars += name;
+    scene_->chars += counts;
+    const int y = static_cast<int>(std::lround(highest.y)), height = label_size({}).h;
+    const int heights[] = {y - height - look_->line, y + look_->line};
+    add_label(first, static_cast<int>(std::lround(highest.x)), heights, color);
+}
+
 // What belongs to no object.
 void Reader::add_loose(const GstAnalyticsMtd& mtd) {
     if (is(mtd, gst_analytics_segmentation_mtd_get_mtd_type())) {
@@ -467,6 +510,8 @@ void Reader::add_loose(const GstAnalyticsMtd& mtd) {
         if (look_->draw & draw_labels) add_classes(mtd);
     } else if (const auto line = get_text_line(mtd)) {
         if (look_->draw & draw_labels) add_text_line(*line);
+    } else if (const auto zone = get_zone(mtd)) {
+        if (look_->draw & draw_zones) add_zone(*zone);
     } else if (const auto keypoints = get_keypoints(mtd)) {
         if (look_->draw & draw_keypoints) {
             add_keypoints(*keypoints, look_->color_mode == ColorMode::fixed

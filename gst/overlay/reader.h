@@ -72,6 +72,7 @@ private:
     std::span<const Bone> bones_of(const Keypoints& keypoints);
     void add_classes(const GstAnalyticsClsMtd& classes);
     void add_text_line(const TextLine& line);
+    void add_zone(const Zone& zone);
     void add_regions(GstBuffer* buffer);
     void add_region(const Rect& rect, const char* label);
     void add_loose(const GstAnalyticsMtd& mtd);

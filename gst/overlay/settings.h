@@ -19,12 +19,14 @@ enum DrawFlag : unsigned {
     draw_masks = 8,
     draw_keypoints = 16,
     draw_regions = 32,
+    draw_zones = 64,
 };
 
 // As the user set them. Thread-safety: none.
 struct OverlaySettings {
     OverlayMode mode = OverlayMode::automatic;
-    unsigned draw = draw_boxes | draw_labels | draw_tracks | draw_masks | draw_keypoints;
+    unsigned draw =
+        draw_boxes | draw_labels | draw_tracks | draw_masks | draw_keypoints | draw_zones;
     bool hud = false;
     unsigned line_width = 0;
     double font_scale = 0;

@@ -26,6 +26,7 @@ enum Include : unsigned {
     include_masks = 1 << 5,
     include_embeddings = 1 << 6,
     include_texts = 1 << 7,
+    include_zones = 1 << 8,
 };
 
 // As the user set them. Thread-safety: none.
@@ -34,7 +35,7 @@ struct PublishSettings : vartml::MqttOptions, vartml::PublishOptions {
     std::string location, stream_name;
     bool append = false, add_empty = false;
     unsigned include = include_objects | include_classes | include_tracks | include_keypoints |
-                       include_timings | include_texts;
+                       include_timings | include_texts | include_zones;
     unsigned every = 1, drain_timeout_ms = 1000;
     unsigned spool_max_age = 0;
 };

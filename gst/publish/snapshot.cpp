@@ -279,7 +279,7 @@ void SnapshotReader::read_object(const GstAnalyticsMtd& od) {
 
 void SnapshotReader::read_details(const GstAnalyticsMtd& od, vartml::RecordObject& object) {
     const GQuark label = gst_analytics_od_mtd_get_obj_type(&od);
-    const size_t first = record_->labels.size();
+    const size_t first = record_->labels.size(), first_visit = record_->visits.size();
     bool own_class_seen = false;
     for_related(od.id, [&](const GstAnalyticsMtd& related) {
         if (related.id < owned_.size()) owned_[related.id] = true;
@@ -292,6 +292,7 @@ void SnapshotReader::read_details(const GstAnalyticsMtd& od, vartml::RecordObjec
         }
     });
     object.attributes = range_from(record_->labels, first);
+    object.visits = range_from(record_->visits, first_visit);
 }
 
 void SnapshotReader::read_related(const GstAnalyticsMtd& related, vartml::RecordObject& object) {
@@ -314,7 +315,20 @@ void SnapshotReader::read_related(const GstAnalyticsMtd& related, vartml::Record
             object.embedding = add_numbers(embedding, *record_);
     } else if (const auto line = get_text_line(related)) {
         if ((include_ & include_texts) && !object.text) object.text = add_text(*line, *record_);
+    } else if (const auto visit = get_zone_visit(related)) {
+        read_visit(*visit, true);
     }
+}
+
+// Who is in a zone is said of the object, what happened of the frame.
+void SnapshotReader::read_visit(const ZoneVisit& visit, bool of_object) {
+    using Kind = vartml::ZoneEventKind;
+    if (!(include_ & include_zones)) return;
+    const vartml::RecordVisit record = {text_of(visit.zone), to_string(visit.kind),
+                                        text_of(visit.label), visit.track, visit.dwell_ns};
+    if (visit.kind != Kind::inside) record_->happened.push_back(record);
+    if (of_object && (visit.kind == Kind::inside || visit.kind == Kind::enter))
+        record_->visits.push_back(record);
 }
 
 std::optional<vartml::RecordMask> SnapshotReader::read_mask(const GstAnalyticsMtd& mtd,
@@ -366,6 +380,13 @@ void SnapshotReader::read_picture_details() {
                 record_->embeddings.push_back(add_numbers(embedding, *record_));
         } else if (const auto line = get_text_line(mtd)) {
             if (include_ & include_texts) record_->texts.push_back(add_text(*line, *record_));
+        } else if (const auto zone = get_zone(mtd)) {
+            if (include_ & include_zones)
+                record_->zones.push_back({text_of(zone->name), zone->line, zone->counts.inside,
+                                          zone->counts.in, zone->counts.out,
+                                          zone->counts.longest_ns});
+        } else if (const auto visit = get_zone_visit(mtd)) {
+            read_visit(*visit, false);
         }
     });
 }

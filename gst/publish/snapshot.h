@@ -13,6 +13,7 @@
 #include <vartml/publish.h>
 
 #include "gst/support/inference.h"
+#include "gst/support/mtd.h"
 
 namespace vartml::gst {
 
@@ -52,6 +53,7 @@ private:
     void read_details(const GstAnalyticsMtd& od, vartml::RecordObject& object);
     void read_related(const GstAnalyticsMtd& related, vartml::RecordObject& object);
     void read_picture_details();
+    void read_visit(const ZoneVisit& visit, bool of_object);
     void read_map(const GstAnalyticsMtd& segmentation);
     std::optional<vartml::RecordMask> read_mask(const GstAnalyticsMtd& mtd, bool regions);
     std::string_view model_of(guint id) const;

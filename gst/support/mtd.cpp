@@ -22,6 +22,16 @@ struct TextHeader {
     gfloat score;
     guint count;
 };
+struct ZoneHeader {
+    vartml::ZoneCounts counts;
+    GQuark name;
+    guint line, count;
+};
+struct VisitHeader {
+    ZoneVisit visit;
+    guint count;
+};
+static_assert(alignof(vartml::ZonePoint) <= alignof(ZoneHeader));
 static_assert(alignof(vartml::Keypoint) <= alignof(KeypointsHeader));
 
 template <typename T, typename Header>
@@ -55,7 +65,8 @@ bool add(GstAnalyticsRelationMeta* meta, const GstAnalyticsMtdImpl& impl, const 
     return true;
 }
 
-// The bytes were copied already.
+// Points behind a header. The bytes were copied already.
+template <typename Point, typename Header>
 gboolean scale_points(GstBuffer*, GstAnalyticsMtd* mtd, GstBuffer*, GQuark type, gpointer data) {
     if (!GST_VIDEO_META_TRANSFORM_IS_SCALE(type)) return TRUE;
     const auto* scale = static_cast<const GstVideoMetaTransform*>(data);
@@ -63,8 +74,7 @@ gboolean scale_points(GstBuffer*, GstAnalyticsMtd* mtd, GstBuffer*, GQuark type,
                      static_cast<float>(GST_VIDEO_INFO_WIDTH(scale->in_info));
     const float sy = static_cast<float>(GST_VIDEO_INFO_HEIGHT(scale->out_info)) /
                      static_cast<float>(GST_VIDEO_INFO_HEIGHT(scale->in_info));
-    for (auto& point : behind<vartml::Keypoint>(header_of<KeypointsHeader>(*mtd)))
-        point.x *= sx, point.y *= sy;
+    for (auto& point : behind<Point>(header_of<Header>(*mtd))) point.x *= sx, point.y *= sy;
     return TRUE;
 }
 
@@ -81,9 +91,13 @@ constexpr GstAnalyticsMtdImpl impl_of(const char* name,
     impl.mtd_meta_transform = transform;
     return impl;
 }
-constexpr GstAnalyticsMtdImpl keypoints_impl = impl_of("vartml-keypoints", scale_points);
+constexpr GstAnalyticsMtdImpl keypoints_impl =
+    impl_of("vartml-keypoints", scale_points<vartml::Keypoint, KeypointsHeader>);
 constexpr GstAnalyticsMtdImpl embedding_impl = impl_of("vartml-embedding", keep);
 constexpr GstAnalyticsMtdImpl text_impl = impl_of("vartml-text", keep);
+constexpr GstAnalyticsMtdImpl zone_impl =
+    impl_of("vartml-zone", scale_points<vartml::ZonePoint, ZoneHeader>);
+constexpr GstAnalyticsMtdImpl visit_impl = impl_of("vartml-zone-visit", keep);
 
 }  // namespace
 
@@ -97,6 +111,28 @@ GstAnalyticsMtdType embedding_mtd_type() {
 
 GstAnalyticsMtdType text_line_mtd_type() {
     return reinterpret_cast<GstAnalyticsMtdType>(&text_impl);
+}
+
+GstAnalyticsMtdType zone_mtd_type() {
+    return reinterpret_cast<GstAnalyticsMtdType>(&zone_impl);
+}
+
+GstAnalyticsMtdType zone_visit_mtd_type() {
+    return reinterpret_cast<GstAnalyticsMtdType>(&visit_impl);
+}
+
+std::optional<guint64> track_of(GstAnalyticsRelationMeta* meta, guint od) {
+    for (const auto relation : {GST_ANALYTICS_REL_TYPE_RELATE_TO, GST_ANALYTICS_REL_TYPE_CONTAIN}) {
+        GstAnalyticsMtd track;
+        guint64 id;
+        GstClockTime first, last;
+        gboolean lost;
+        if (gst_analytics_relation_meta_get_direct_related(
+                meta, od, relation, gst_analytics_tracking_mtd_get_mtd_type(), nullptr, &track) &&
+            gst_analytics_tracking_mtd_get_info(&track, &id, &first, &last, &lost))
+            return id;
+    }
+    return std::nullopt;
 }
 
 bool add_keypoints(GstAnalyticsRelationMeta* meta, const Keypoints& keypoints,
@@ -116,6 +152,17 @@ bool add_text_line(GstAnalyticsRelationMeta* meta, const TextLine& line, GstAnal
     return add(meta, text_impl, header, line.text.data(), added);
 }
 
+bool add_zone(GstAnalyticsRelationMeta* meta, const Zone& zone, GstAnalyticsMtd* added) {
+    const ZoneHeader header{zone.counts, zone.name, zone.line,
+                            static_cast<guint>(zone.points.size())};
+    return add(meta, zone_impl, header, zone.points.data(), added);
+}
+
+bool add_zone_visit(GstAnalyticsRelationMeta* meta, const ZoneVisit& visit,
+                    GstAnalyticsMtd* added) {
+    return add(meta, visit_impl, VisitHeader{visit, 0}, "", added);
+}
+
 std::optional<Keypoints> get_keypoints(const GstAnalyticsMtd& mtd) {
     auto* header = find<KeypointsHeader>(mtd, keypoints_impl);
     if (!header) return std::nullopt;
@@ -132,6 +179,19 @@ std::optional<TextLine> get_text_line(const GstAnalyticsMtd& mtd) {
     if (!header) return std::nullopt;
     const auto text = behind<const char>(header);
     return TextLine{{text.data(), text.size()}, header->score};
+}
+
+std::optional<Zone> get_zone(const GstAnalyticsMtd& mtd) {
+    auto* header = find<ZoneHeader>(mtd, zone_impl);
+    if (!header) return std::nullopt;
+    return Zone{header->name, header->line != 0, header->counts,
+                behind<const vartml::ZonePoint>(header)};
+}
+
+std::optional<ZoneVisit> get_zone_visit(const GstAnalyticsMtd& mtd) {
+    auto* header = find<VisitHeader>(mtd, visit_impl);
+    if (!header) return std::nullopt;
+    return header->visit;
 }
 
 }  // namespace vartml::gst

@@ -97,6 +97,7 @@ private:
         if (type == gst_analytics_segmentation_mtd_get_mtd_type()) return add_mask(mtd);
         if (const auto keypoints = get_keypoints(mtd))
             return add_points(*keypoints, placement_of(mtd));
+        if (const auto zone = get_zone(mtd)) return add_scaled_zone(*zone, placement_of(mtd));
         GstAnalyticsMtd found;
         for (unsigned i = 0; get_inference(kept_, i, &found); ++i)
             if (found.id == mtd.id) return nowhere;
@@ -150,6 +151,16 @@ private:
         }
         GstAnalyticsMtd mtd;
         return add_keypoints(to_, {keypoints.skeleton, points}, &mtd) ? mtd.id : nowhere;
+    }
+
+    guint add_scaled_zone(const Zone& zone, const Placement& placement) {
+        std::vector<vartml::ZonePoint> points(zone.points.begin(), zone.points.end());
+        for (vartml::ZonePoint& p : points) {
+            p.x = static_cast<float>(placement.x + p.x * placement.scale_x());
+            p.y = static_cast<float>(placement.y + p.y * placement.scale_y());
+        }
+        GstAnalyticsMtd mtd;
+        return add_zone(to_, {zone.name, zone.line, zone.counts, points}, &mtd) ? mtd.id : nowhere;
     }
 
     // Classes, tracks, embeddings and what others invented have no coordinates: as upstream copies

@@ -93,6 +93,13 @@ std::optional<Cause> cause_of(GstElement* element, const IdleNotice::Role& role,
     const ElementRef* const decode = find(before, "vartmldecode");
     const std::string chain = role.needs_decoder ? "vartmlinfer model=MODEL ! vartmldecode ! "
                                                  : "vartmlinfer model=MODEL ! ";
+    if (role.needs_tracker && decode && !find(before, "vartmltrack")) {
+        return Cause{
+            "no vartmltrack stands between this element and vartmldecode, whose detections it "
+            "would "
+            "give tracks",
+            "vartmltrack ! " + self};
+    }
     if (had_records) {
         if (decode || !role.needs_decoder) return std::nullopt;  // the model sees nothing
         return Cause{

@@ -25,10 +25,11 @@ public:
     static constexpr unsigned patience = 30;
 
     struct Role {
-        const char* id;      // of the message: "ovl-idle"
-        const char* doing;   // "draw": "Could not draw: …"
-        const char* lacks;   // "detections"
-        bool needs_decoder;  // reads what vartmldecode makes, not tensors
+        const char* id;              // of the message: "ovl-idle"
+        const char* doing;           // "draw": "Could not draw: …"
+        const char* lacks;           // "detections"
+        bool needs_decoder;          // reads what vartmldecode makes, not tensors
+        bool needs_tracker = false;  // reads what vartmltrack makes
     };
     void restart() { *this = {}; }
     // To be called for each frame. `has_work`: it has something that the element works on;

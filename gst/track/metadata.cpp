@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "gst/support/inference.h"
+#include "gst/support/mtd.h"
 #include "gst/support/placement.h"
 
 namespace vartml::gst {
@@ -12,18 +13,6 @@ namespace {
 
 // ours, so that frames of any decoder fit at once
 constexpr GstAnalyticsRelationMetaInitParams expected = {128, 16384};
-
-// Our elements relate, Intel's contain.
-bool has_track(GstAnalyticsRelationMeta* meta, guint od) {
-    for (const auto relation : {GST_ANALYTICS_REL_TYPE_RELATE_TO, GST_ANALYTICS_REL_TYPE_CONTAIN}) {
-        GstAnalyticsMtd track;
-        if (gst_analytics_relation_meta_get_direct_related(
-                meta, od, relation, gst_analytics_tracking_mtd_get_mtd_type(), nullptr, &track)) {
-            return true;
-        }
-    }
-    return false;
-}
 
 void add_track(GstAnalyticsRelationMeta* meta, guint od, const vartml::Identity& identity,
                GstClockTime last_seen) {
@@ -54,7 +43,7 @@ void collect_boxes(GstBuffer* buffer, std::span<const GQuark> classes, Trackable
     GstAnalyticsMtd od;
     while (meta && gst_analytics_relation_meta_iterate(meta, &state,
                                                        gst_analytics_od_mtd_get_mtd_type(), &od)) {
-        if (has_track(meta, od.id)) continue;
+        if (track_of(meta, od.id)) continue;
         ++found.untracked;
         const GQuark label = gst_analytics_od_mtd_get_obj_type(&od);
         int x, y, w, h;

@@ -121,6 +121,17 @@ void write_object(JsonText& json, const FrameRecord& record, const RecordObject&
         json.key("text");
         write_text(json, record, *object.text);
     }
+    if (object.visits.count) {
+        json.key("zones");
+        json.open('[');
+        for (const RecordVisit& visit : part(record.visits, object.visits)) {
+            json.open('{');
+            json.member("zone", visit.zone);
+            json.member("dwell_ms", visit.dwell_ns / 1'000'000);
+            json.close('}');
+        }
+        json.close(']');
+    }
     json.close('}');
 }
 
@@ -173,6 +184,37 @@ void write_inferences(JsonText& json, const FrameRecord& record) {
     json.close(']');
 }
 
+void write_zones(JsonText& json, const FrameRecord& record) {
+    if (!record.zones.empty()) {
+        json.key("zones");
+        json.open('[');
+        for (const RecordZone& zone : record.zones) {
+            json.open('{');
+            json.member("zone", zone.name);
+            json.member("kind", std::string_view(zone.line ? "line" : "zone"));
+            if (!zone.line) json.member("inside", zone.inside);
+            json.member("in", zone.in);
+            json.member("out", zone.out);
+            if (!zone.line) json.member("longest_ms", zone.longest_ns / 1'000'000);
+            json.close('}');
+        }
+        json.close(']');
+    }
+    if (record.happened.empty()) return;
+    json.key("zone_events");
+    json.open('[');
+    for (const RecordVisit& visit : record.happened) {
+        json.open('{');
+        json.member("event", visit.event);
+        json.member("zone", visit.zone);
+        json.member("track", visit.track);
+        if (!visit.label.empty()) json.member("label", visit.label);
+        if (visit.event == "leave") json.member("dwell_ms", visit.dwell_ns / 1'000'000);
+        json.close('}');
+    }
+    json.close(']');
+}
+
 void write_found(JsonText& json, const FrameRecord& record) {
     if (!record.objects.empty()) {
         json.key("objects");
@@ -209,6 +251,7 @@ void write_found(JsonText& json, const FrameRecord& record) {
         for (const RecordText& text : record.texts) write_text(json, record, text);
         json.close(']');
     }
+    write_zones(json, record);
 }
 
 }  // namespace
@@ -221,12 +264,13 @@ void FrameRecord::clear() {
     num_inferences = 0;
     objects.clear(), classes.clear(), masks.clear(), keypoints.clear(), embeddings.clear();
     texts.clear(), chars.clear();
+    zones.clear(), happened.clear(), visits.clear();
     labels.clear(), points.clear(), runs.clear(), numbers.clear();
 }
 
 bool FrameRecord::empty() const {
     return objects.empty() && classes.empty() && masks.empty() && keypoints.empty() &&
-           embeddings.empty() && texts.empty();
+           embeddings.empty() && texts.empty() && happened.empty();
 }
 
 void format_frame(const FrameRecord& record, std::string_view run, PublishLine& line) {

@@ -147,6 +147,18 @@ class Scripts(unittest.TestCase):
             drawn = [changed(before, after, (x, y, x + 160, y + 120), 1440, 1920) > 0.02 for x, y in places]
             self.assertEqual(sum(drawn), least, drawn)
 
+    def test_zones_draws_and_tells_who_is_where(self):
+        out = FOLDER / 'zones.mp4'
+        zones = 'left=0.1,0.2 0.5,0.2 0.5,1 0.1,1; right=0.6,0.1 1,0.1 1,1 0.6,1'
+        records = self.records(self.script('zones.sh', model('yolox'), clip('dog'), zones, 'gate=0.55,1 0.55,0', out))
+        self.assertEqual(len(records), FRAMES)
+        self.assertIn(('enter', 'left', 'dog'), [(e['event'], e['zone'], e['label']) for e in records[0]['zone_events']])
+        dogs = [thing['zones'] for record in records for thing in record['objects'] if thing['label'] == 'dog']
+        self.assertEqual(dogs, [[{'zone': 'left', 'dwell_ms': 100 * n}] for n in range(FRAMES)])
+        self.assertEqual({zone['zone']: zone['in'] for zone in records[-1]['zones']}['gate'], 0)
+        before, after = frames(clip('dog')), frames(out)
+        self.assertGreater(changed(before, after, (352, 380, 354, 440)), 0.5)  # the line
+
     def test_two_stage_gives_every_box_an_attribute(self):
         records = self.records(self.script('two-stage.sh', model('yolox'), model('goldfish'), clip('dog')))
         self.assertEqual(len(records), FRAMES)

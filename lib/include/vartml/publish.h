@@ -42,6 +42,18 @@ struct RecordMask {
     RecordRange labels;   ///< in FrameRecord::labels, score unused: by region, of the whole picture
     RecordRange regions;  ///< in FrameRecord::runs: the number of each label's region
 };
+/// A zone or line with its counts so far.
+struct RecordZone {
+    std::string_view name;  ///< must outlive the record, as those below
+    bool line = false;
+    uint64_t inside = 0, in = 0, out = 0;  ///< inside and longest: of zones alone
+    uint64_t longest_ns = 0;
+};
+/// What a track does in a zone or on a line.
+struct RecordVisit {
+    std::string_view zone, event, label;  ///< event: inside, enter, leave, in, out; label: or ""
+    uint64_t track = 0, dwell_ns = 0;
+};
 struct RecordObject {
     uint32_t id = 0;         ///< within the frame
     std::string_view label;  ///< must outlive the record
@@ -57,6 +69,7 @@ struct RecordObject {
     RecordRange embedding;           ///< in FrameRecord::numbers
     std::optional<RecordMask> mask;
     std::optional<RecordText> text;
+    RecordRange visits;  ///< in FrameRecord::visits: the zones that it is in
 };
 /// How results came about.
 struct RecordInference {
@@ -87,6 +100,9 @@ struct FrameRecord {
     std::vector<RecordRange> keypoints;   ///< the same
     std::vector<RecordRange> embeddings;  ///< the same
     std::vector<RecordText> texts;        ///< the same
+    std::vector<RecordZone> zones;        ///< all of the picture
+    std::vector<RecordVisit> happened;    ///< on this frame: visits that begin or end, crossings
+    std::vector<RecordVisit> visits;      ///< a list that ranges are of
     std::vector<RecordClass> labels;      ///< lists that ranges are of
     std::vector<RecordPoint> points;
     std::vector<uint32_t> runs;

@@ -343,6 +343,8 @@ constexpr Row packages[] = {
 constexpr Row replacements[] = {
     {"nvinfer*", "vartmlinfer ! vartmldecode"},
     {"nvtracker", "vartmltrack"},
+    {"nvdsanalytics", "vartmlzones"},
+    {"nvdspreprocess", "vartmlinfer inference-region=tiles, or roi"},
     {"nvdsosd", "vartmloverlay"},
     {"nvstreammux", "vartmlinfer model-instance-id=ID in each stream"},
     {"nvvideoconvert", "videoconvert"},
@@ -356,6 +358,7 @@ constexpr Row replacements[] = {
     {"hailotracker", "vartmltrack"},
     {"hailooverlay", "vartmloverlay"},
     {"hailocropper", "vartmlinfer inference-region=roi"},
+    {"hailotile*", "vartmlinfer inference-region=tiles"},
     {"vvas_xinfer", "vartmlinfer (vartml import-vvas prints the line)"},
     {"vvas_xoverlay", "vartmloverlay"},
     {"vvas_xtracker", "vartmltrack"},

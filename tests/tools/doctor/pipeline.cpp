@@ -288,6 +288,8 @@ TEST(Packages, OfOtherVendorsHaveTheirReplacementsHere) {
         {"nvinferserver", "vartmlinfer ! vartmldecode"},
         {"gvaclassify", "vartmlinfer inference-region=roi ! vartmldecode"},
         {"hailotracker", "vartmltrack"},
+        {"hailotilecropper", "vartmlinfer inference-region=tiles"},
+        {"nvdsanalytics", "vartmlzones"},
         {"tensor_decoder", "vartmldecode"},
         {"vartmloverlay", ""},
         {"textoverlay", ""},

@@ -3,11 +3,9 @@
 
 #include <algorithm>
 #include <atomic>
-#include <barrier>
 #include <chrono>
 #include <cstring>
 #include <string>
-#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -17,6 +15,7 @@
 #include <omp.h>
 #include <oneapi/dnnl/dnnl.hpp>
 
+#include "lib/base/shortest_round.h"
 #include "lib/base/test_seams.h"
 
 namespace vartml::softnpu {
@@ -159,27 +158,13 @@ private:
 };
 
 Result<double> best_seconds(std::vector<Share>& shares, unsigned repeats) {
-    std::barrier gate(static_cast<std::ptrdiff_t>(shares.size()) + 1);
     std::atomic<bool> is_good{true};
-    std::vector<std::thread> threads;
-    for (Share& share : shares)
-        threads.emplace_back([&gate, &share, &is_good, repeats] {
-            omp_set_num_threads(1);
-            for (unsigned i = 0; i <= repeats; ++i) {
-                gate.arrive_and_wait();
-                if (!share.run()) is_good = false;
-                gate.arrive_and_wait();
-            }
-        });
-    double best = 1e30;
-    for (unsigned i = 0; i <= repeats; ++i) {
-        gate.arrive_and_wait();
-        const auto start = Clock::now();
-        gate.arrive_and_wait();
-        const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-        if (i > 0) best = std::min(best, seconds);  // the first one warms up
-    }
-    for (std::thread& thread : threads) thread.join();
+    const double best = shortest_round(
+        static_cast<unsigned>(shares.size()), repeats, [](unsigned) { omp_set_num_threads(1); },
+        [&](unsigned t) {
+            if (!shares[t].run()) is_good = false;
+        },
+        [] { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); });
     if (!is_good) return Error{ErrorCode::device, "oneDNN: a matrix product failed"};
     return best;
 }

@@ -2,7 +2,6 @@
 #include "lib/tools/doctor/peaks.h"
 
 #include <algorithm>
-#include <barrier>
 #include <chrono>
 #include <cmath>
 #include <cstddef>
@@ -10,7 +9,6 @@
 #include <cstdlib>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -22,6 +20,7 @@
 #include "lib/base/places.h"
 #include "lib/base/process.h"
 #include "lib/base/sha256.h"
+#include "lib/base/shortest_round.h"
 #include "lib/run/softnpu/processor.h"
 #include "lib/tools/doctor/doctor.h"
 
@@ -177,30 +176,20 @@ Result<double> triad_rate(unsigned threads, size_t array_bytes, unsigned repeats
                                                    std::to_string((3 * array_bytes) >> 20) +
                                                    " MiB, and " + std::to_string(available >> 20) +
                                                    " MiB are free; close other programs"};
-    std::barrier gate(static_cast<std::ptrdiff_t>(threads) + 1);
-    std::vector<std::thread> workers;
-    for (unsigned t = 0; t < threads; ++t) {
-        const size_t first = elements * t / threads, last = elements * (t + 1) / threads;
-        workers.emplace_back([&, first, last] {
+    const auto first = [&](unsigned t) { return elements * t / threads; };
+    const double best = shortest_round(
+        threads, repeats,
+        [&](unsigned t) {
             // First touched by the thread that works on them, so that the pages are near it.
-            std::fill(a.get() + first, a.get() + last, 0.0);
-            std::fill(b.get() + first, b.get() + last, 1.0);
-            std::fill(c.get() + first, c.get() + last, 2.0);
-            for (unsigned i = 0; i < repeats; ++i) {
-                gate.arrive_and_wait();
-                triad(a.get() + first, b.get() + first, c.get() + first, last - first);
-                gate.arrive_and_wait();
-            }
-        });
-    }
-    double best = 1e30;
-    for (unsigned i = 0; i < repeats; ++i) {
-        gate.arrive_and_wait();
-        const auto start = Clock::now();
-        gate.arrive_and_wait();
-        best = std::min(best, std::chrono::duration<double>(Clock::now() - start).count());
-    }
-    for (std::thread& worker : workers) worker.join();
+            std::fill(a.get() + first(t), a.get() + first(t + 1), 0.0);
+            std::fill(b.get() + first(t), b.get() + first(t + 1), 1.0);
+            std::fill(c.get() + first(t), c.get() + first(t + 1), 2.0);
+        },
+        [&](unsigned t) {
+            triad(a.get() + first(t), b.get() + first(t), c.get() + first(t),
+                  first(t + 1) - first(t));
+        },
+        [] { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); });
     return 3.0 * static_cast<double>(elements * sizeof(double)) / best;
 }
 

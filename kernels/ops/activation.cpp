@@ -6,6 +6,7 @@
 // after foreach_target.h
 #include <hwy/highway.h>
 
+#include <cstring>
 #include <type_traits>
 
 #include "kernels/ops/activation-inl.h"
@@ -97,12 +98,27 @@ void finish_each(const Epilogue& e, const SumRows& r) {
     }
 }
 
-// Rows that follow each other everywhere are one; sums of few channels are first put together, so
-// that vectors are full.
+// Rows of a few elements; steps in elements.
+template <typename T>
+HWY_INLINE void copy_few(const T* from, size_t from_step, T* to, size_t to_step, size_t rows,
+                         size_t count) {
+    const auto copy = [&](auto size) {
+        for (size_t p = 0; p < rows; ++p)
+            std::memcpy(to + p * to_step, from + p * from_step, size * sizeof(T));
+    };
+    if (count == 1) return copy(std::integral_constant<size_t, 1>());
+    if (count == 2) return copy(std::integral_constant<size_t, 2>());
+    if (count == 4) return copy(std::integral_constant<size_t, 4>());
+    copy(count);
+}
+
+// Rows that follow each other everywhere are one. Sums of few channels are first put together, so
+// that vectors are full, and results that lie apart are spread behind.
 template <Activation a, typename R, typename T>
 void finish_rows(const Epilogue& e, const SumRows& r) {
     const auto follow = [&](size_t step, size_t size) { return step == r.count * size; };
-    bool flat = follow(r.dst_step, sizeof(T));
+    const bool is_dense = follow(r.dst_step, sizeof(T));
+    bool flat = is_dense;
     if constexpr (!std::is_void_v<R>) flat = flat && follow(r.residual_step, sizeof(R));
     SumRows one = r;
     one.rows = 1;
@@ -110,13 +126,16 @@ void finish_rows(const Epilogue& e, const SumRows& r) {
     if (flat && r.width == r.count) return finish_each<a, R, T>(e, one);
     constexpr size_t most = 16 * hn::MaxLanes(FloatTag());
     const bool few = r.count * 2 <= hn::Lanes(FloatTag()) && one.count <= most;
-    if (!flat || !few) return finish_each<a, R, T>(e, r);
-    HWY_ALIGN float dense[most];
-    float* to = dense;
-    for (size_t p = 0; p < r.rows; ++p)
-        for (size_t i = 0; i < r.count; ++i) *to++ = r.sums[p * r.width + i];
-    one.sums = dense;
+    if (!few || (!flat && !std::is_void_v<R>)) return finish_each<a, R, T>(e, r);
+    HWY_ALIGN float sums[most];
+    copy_few(r.sums, r.width, sums, r.count, r.rows, r.count);
+    one.sums = sums;
+    if (is_dense) return finish_each<a, R, T>(e, one);
+    HWY_ALIGN T results[most];
+    one.dst = reinterpret_cast<std::byte*>(results);
     finish_each<a, R, T>(e, one);
+    copy_few(results, r.count, reinterpret_cast<T*>(r.dst), r.dst_step / sizeof(T), r.rows,
+             r.count);
 }
 
 template <Activation a>

@@ -51,6 +51,8 @@ const Case cases[] = {
     {"winograd, more padding than the kernel's", 24, 16, 15, 14, 3, 1, 1, 2},
     {"winograd, many channels", 200, 130, 17, 16, 3, 1, 1, 1},
     {"less than a vector", 64, 4, 3, 10, 1, 1, 1, 0},
+    {"less than a vector on a slice", 64, 3, 3, 10, 1, 1, 1, 0, false, 5},
+    {"one output", 16, 1, 5, 9, 3, 1, 1, 1},
     {"three vectors, the last cut", 6, 41, 1, 19, 1, 1, 1, 0},
     {"blocks of three and two vectors", 64, 80, 1, 29, 1, 1, 1, 0},
     {"many channels: several pieces of the line", 512, 130, 10, 10, 1, 1, 1, 0},

@@ -118,7 +118,7 @@ Look make_look(const OverlaySettings& settings, int width, int height) {
     look.height = height;
     look.draw = settings.draw;
     look.line = settings.line_width ? static_cast<int>(settings.line_width)
-                                    : std::max(1, (height + 180) / 360);
+                                    : std::max(2, (height + 180) / 360);
     const double size = height * (settings.font_scale > 0 ? settings.font_scale : 2.5) / 100;
     const double least = settings.font_scale > 0 ? 4 : 10;
     look.text_size = static_cast<int>(std::lround(std::clamp(size, least, 500.)));

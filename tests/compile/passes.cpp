@@ -501,6 +501,15 @@ const Case cases[] = {
      X "%a = Pad %x {pads=[0,0,1,1,0,0,1,1]} : f32[1,4,10,10]\n%y = MaxPool %a "
        "{kernel_shape=[3,3]} : f32[1,4,8,8]\noutput %y",
      ""},
+    {"LeavesWindowsThatWouldHaveNoElementAlone", fuse_pad,
+     X "%r = Relu %x : f32[1,4,8,8]\n%a = Pad %r {pads=[0,0,1,1,0,0,1,1]} : f32[1,4,10,10]\n%y = "
+       "MaxPool %a {kernel_shape=[2,2], pads=[0,1,0,0]} : f32[1,4,9,10]\noutput %y",
+     ""},
+    {"LeavesWindowsWithGapsAlone", fuse_pad,
+     "input %x : f32[1,4,1,8]\n%r = Relu %x : f32[1,4,1,8]\n%a = Pad %r "
+     "{pads=[0,0,1,0,0,0,1,0]} : f32[1,4,3,8]\n%y = MaxPool %a {dilations=[2,1], "
+     "kernel_shape=[2,2]} : f32[1,4,1,7]\noutput %y",
+     ""},
     {"LeavesPaddedChannelsAlone", fuse_pad,
      "input %x : f32[1,3,8,8]\n" W "%a = Pad %x {pads=[0,0,0,0,0,1,0,0]} : f32[1,4,8,8]\n%y = Conv "
      "%a, %w, %b : f32[1,6,6,6]\noutput %y",

@@ -214,11 +214,16 @@ bool fuse_pad_at(Rewriter& rewriter, size_t index) {
         const bool minus_infinity = pads_space_with(*pad, -INFINITY);
         const bool zeros = pads_space_with(*pad, 0) && never_negative(rewriter, pad->inputs[0]);
         if ((!minus_infinity && !zeros) || node.get("ceil_mode", int64_t{0})) return false;
-        // An end so wide that a window lies wholly in it would have no element at all.
+        // An end so wide that a window lies wholly in it, with the padding that the pool has
+        // itself, would have no element at all; taps with gaps may miss a small picture.
         const Ints kernel = node.get("kernel_shape", Ints()), pads = pad->get("pads", Ints());
-        const size_t rank = kernel.size() + 2;
-        for (size_t i = 0; i < kernel.size(); ++i) {
-            if (pads[i + 2] >= kernel[i] || pads[rank + i + 2] >= kernel[i]) return false;
+        const size_t space = kernel.size(), rank = space + 2;
+        const Ints own = node.get("pads", Ints(2 * space, 0));
+        const Ints dilations = node.get("dilations", Ints(space, 1));
+        for (size_t i = 0; i < space; ++i) {
+            if (own[i] + pads[i + 2] >= kernel[i] || dilations[i] != 1 ||
+                own[space + i] + pads[rank + i + 2] >= kernel[i])
+                return false;
         }
     } else if (!pads_space_with(*pad, 0)) {
         return false;

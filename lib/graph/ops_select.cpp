@@ -441,7 +441,7 @@ constexpr OpInfo rows[] = {
     {"Compress", 2, 2, 1, 1, "axis:i", infer_compress, count_none, cpu::compress,
      Trait::finds_shape},
     {"Unique", 1, 1, 1, 4, "axis:i sorted:i=1", infer_unique, count_none, cpu::unique,
-     Trait::finds_shape},
+     Trait::finds_shape | Trait::exact_0},
     {"NonMaxSuppression", 2, 5, 1, 1,
      "center_point_box:i=0 iou_threshold:f@3=0 max_output_boxes_per_class:i@2=0 "
      "score_threshold:f@4",

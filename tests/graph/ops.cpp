@@ -65,6 +65,8 @@ TEST(Ops, HaveTheTraitsOfTheirRows) {
     EXPECT_TRUE(has_input_trait(node, Trait::exact_0, 1));
     EXPECT_FALSE(has_input_trait(node, Trait::exact_0, 2));
     EXPECT_FALSE(has_input_trait(node, Trait::exact_0, 3));
+    node.kind = "Unique";  // what is rounded may be one
+    EXPECT_TRUE(has_input_trait(node, Trait::exact_0, 0));
     node.kind = "DeformConv";
     EXPECT_TRUE(has_input_trait(node, Trait::exact_0, 2));
     EXPECT_FALSE(has_input_trait(node, Trait::exact_0, 0));

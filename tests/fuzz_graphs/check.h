@@ -19,6 +19,7 @@ struct Way {
     const char* numerics;
     bool npu = true;
     bool through_file = false;
+    unsigned frames = 1;  // in a call; what the last one gives is compared
 };
 std::span<const Way> ways();
 

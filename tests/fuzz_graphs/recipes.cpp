@@ -23,7 +23,7 @@ struct Domain {
 };
 constexpr Domain domains[] = {
     {"Acos", -1, 1, true},       {"Acosh", 1, 4, false},         {"Asin", -1, 1, true},
-    {"Atanh", -0.9, 0.9, false}, {"Log", 0.1, 4, true},          {"Reciprocal", 0.2, 3, true},
+    {"Atanh", -0.9, 0.9, false}, {"Log", 0.1, 4, false},         {"Reciprocal", 0.2, 3, true},
     {"Sqrt", 0, 4, true},        {"ReduceLogSum", 0.1, 3, true}, {"Tan", -1, 1, true},
 };
 

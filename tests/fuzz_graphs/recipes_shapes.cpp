@@ -385,7 +385,8 @@ bool non_max_suppression(Draft& d, const std::string& kind) {
 
 bool reduce(Draft& d, const std::string& kind) {
     if (!d.has(kind)) return false;
-    const Tensor& x = d.operand(d.random.chance(0.9) ? f32 : Types{DataType::int32}, 0, 5);
+    const bool is_whole = d.random.chance(0.1) && kind.find("Log") == std::string::npos;
+    const Tensor& x = d.operand(is_whole ? Types{DataType::int32} : f32, 0, 5);
     if (x.is_empty()) return false;
     Request request{kind, {x.name}};
     if (x.rank() > 0 && d.random.chance(0.85)) {

@@ -506,9 +506,9 @@ const Case cases[] = {
        "MaxPool %a {kernel_shape=[2,2], pads=[0,1,0,0]} : f32[1,4,9,10]\noutput %y",
      ""},
     {"LeavesWindowsWithGapsAlone", fuse_pad,
-     "input %x : f32[1,4,1,8]\n%r = Relu %x : f32[1,4,1,8]\n%a = Pad %r "
-     "{pads=[0,0,1,0,0,0,1,0]} : f32[1,4,3,8]\n%y = MaxPool %a {dilations=[2,1], "
-     "kernel_shape=[2,2]} : f32[1,4,1,7]\noutput %y",
+     "input %x : f32[1,4,2,8]\n%r = Relu %x : f32[1,4,2,8]\n%a = Pad %r "
+     "{pads=[0,0,1,0,0,0,1,0]} : f32[1,4,4,8]\n%y = MaxPool %a {dilations=[2,1], "
+     "kernel_shape=[2,2]} : f32[1,4,2,7]\noutput %y",
      ""},
     {"LeavesPaddedChannelsAlone", fuse_pad,
      "input %x : f32[1,3,8,8]\n" W "%a = Pad %x {pads=[0,0,0,0,0,1,0,0]} : f32[1,4,8,8]\n%y = Conv "

@@ -7,8 +7,8 @@
  * Draws the #GstAnalyticsODMtd of each frame, upright or turned, with label, score, track and
  * trail, their #GstAnalyticsSegmentationMtd (region numbers as GRAY8 or GRAY16_LE) and keypoints,
  * class maps and classes of the whole frame, regions, and a head-up display of what vartmlinfer
- * says. All coordinates are pixels of the frame. It reads no tensors, so their shapes do not
- * matter.
+ * says. Objects of #GstVartmlOverlay:blur-classes become a mosaic before anything is drawn. All
+ * coordinates are pixels of the frame. It reads no tensors, so their shapes do not matter.
  *
  * ## Example launch line
  * |[
@@ -42,7 +42,8 @@ using namespace vartml::gst;
 namespace {
 
 struct Counts {
-    guint64 frames = 0, drawn = 0, attached = 0, blended = 0, copied = 0, rectangle_bytes = 0;
+    guint64 frames = 0, drawn = 0, attached = 0, blended = 0, copied = 0, rectangle_bytes = 0,
+            blurred = 0;
 };
 
 struct State {
@@ -73,8 +74,8 @@ struct State {
     GstClockTime results_time = GST_CLOCK_TIME_NONE;  // PTS of the frame that they are of
     CopyNotice copy_notice;
     IdleNotice idle;
-    LabelCheck label_check;
-    std::vector<std::string> label_names;  // of the property `classes`
+    LabelCheck label_check, blur_check;
+    std::vector<std::string> label_names, blur_names;  // of `classes` and `blur-classes`
 
     bool anything() const { return !results.empty() || !hud_scene.empty(); }
     void forget() {
@@ -107,7 +108,8 @@ GstStructure* stats_of(GObject* object) {
     return gst_structure_new("vartml-overlay-stats", "frames", G_TYPE_UINT64, c.frames, "drawn",
                              G_TYPE_UINT64, c.drawn, "attached", G_TYPE_UINT64, c.attached,
                              "blended", G_TYPE_UINT64, c.blended, "copied", G_TYPE_UINT64, c.copied,
-                             "rectangle-bytes", G_TYPE_UINT64, c.rectangle_bytes, nullptr);
+                             "rectangle-bytes", G_TYPE_UINT64, c.rectangle_bytes, "blurred",
+                             G_TYPE_UINT64, c.blurred, nullptr);
 }
 
 constexpr GEnumValue mode_values[] = {
@@ -177,11 +179,15 @@ std::span<const Property<OverlaySettings>> Properties::rows() {
          any_time, P::Text{&S::skeleton}},
         {"classes", "Classes", "Comma list of labels that are drawn; unset: all", any_time,
          P::Text{&S::classes}},
+        {"blur-classes", "Blur classes",
+         "Comma list of labels whose objects become a mosaic that tells nothing of them; frames "
+         "are blended then; unset: none",
+         until_ready, P::Text{&S::blur_classes}},
         {"hold", "Hold",
          "Nanoseconds for which the last results stay on frames that have none of their own",
          any_time, P::Time{&S::hold}},
         P::stats<stats_of>("Counts since start: frames, drawn, attached, blended, copied, "
-                           "rectangle-bytes"),
+                           "rectangle-bytes, blurred"),
     };
     return all;
 }
@@ -200,6 +206,19 @@ std::optional<Failure> skeleton_failure(const OverlaySettings& settings) {
         .property = "skeleton",
         .found = settings.skeleton,
         .expected = expected};
+}
+
+// Of a frame that attaching would leave readable.
+std::optional<Failure> blur_failure(const OverlaySettings& settings) {
+    if (settings.mode != OverlayMode::attach || settings.blur_classes.empty()) return std::nullopt;
+    return Failure{.error = {vartml::ErrorCode::invalid_argument,
+                             "property 'blur-classes' is '" + settings.blur_classes +
+                                 "', which writes into frames, and mode=attach never does; set "
+                                 "mode=auto or mode=blend"},
+                   .id = "ovl-blur",
+                   .property = "blur-classes",
+                   .found = "mode=attach",
+                   .expected = "mode=auto or mode=blend"};
 }
 
 void update_look(GstVartmlOverlay* self) {
@@ -222,11 +241,18 @@ void update_look(GstVartmlOverlay* self) {
 
 gboolean start(GstBaseTransform* base) {
     State& state = state_of(base);
-    if (const auto failure = skeleton_failure(copy_settings<Properties>(base))) {
+    const OverlaySettings settings = copy_settings<Properties>(base);
+    if (const auto failure = skeleton_failure(settings)) {
         post_error(base, "draw", *failure);
         return FALSE;
     }
+    if (const auto failure = blur_failure(settings)) {
+        post_error(base, "blur", *failure);
+        return FALSE;
+    }
     GST_INFO_OBJECT(base, "settings: %s", settings_text(base).c_str());
+    state.blur_names = split_list(settings.blur_classes);
+    state.blur_check.restart();
     state.video = state.attaching = false;
     state.changed = true;
     state.copy_notice.restart();
@@ -252,7 +278,11 @@ gboolean refuse_caps(GstBaseTransform* base, const GstCaps* caps) {
     for (const GstVideoFormat format : overlay::drawable_formats()) {
         formats += (formats.empty() ? "" : " ") + std::string(gst_video_format_to_string(format));
     }
-    const bool attach = copy_settings<Properties>(base).mode == OverlayMode::attach;
+    const OverlaySettings settings = copy_settings<Properties>(base);
+    const bool attach = settings.mode == OverlayMode::attach;
+    const std::string why = settings.blur_classes.empty()
+                                ? "downstream draws no overlay composition"
+                                : "blur-classes has to write into it";
     const std::string fix = attach ? "set mode=auto" : "put videoconvert before the element";
     return post_error(
         base, "draw on these frames",
@@ -260,8 +290,7 @@ gboolean refuse_caps(GstBaseTransform* base, const GstCaps* caps) {
                    found +
                        (attach ? ": downstream draws no overlay composition, expected by "
                                  "mode=attach; "
-                               : " cannot be drawn into and downstream draws no overlay "
-                                 "composition, expected one of " +
+                               : " cannot be drawn into and " + why + ", expected one of " +
                                      formats + "; ") +
                        fix},
          .id = "ovl-caps",
@@ -272,7 +301,7 @@ gboolean refuse_caps(GstBaseTransform* base, const GstCaps* caps) {
 
 GstCaps* transform_caps(GstBaseTransform* base, GstPadDirection direction, GstCaps* caps,
                         GstCaps* filter) {
-    const OverlayMode mode = copy_settings<Properties>(base).mode;
+    const OverlayMode mode = copy_settings<Properties>(base).effective_mode();
     GstCaps* result = nullptr;
     if (direction == GST_PAD_SRC) {
         result = overlay::sink_caps(caps, mode);
@@ -289,7 +318,7 @@ GstCaps* transform_caps(GstBaseTransform* base, GstPadDirection direction, GstCa
 
 gboolean answer(GstBaseTransform* base, GstPadDirection direction, GstQuery* query) {
     if (direction == GST_PAD_SINK && GST_QUERY_TYPE(query) == GST_QUERY_CAPS) {
-        overlay::answer_caps(base, query, copy_settings<Properties>(base).mode);
+        overlay::answer_caps(base, query, copy_settings<Properties>(base).effective_mode());
         return TRUE;
     }
     return GST_BASE_TRANSFORM_CLASS(gst_vartml_overlay_parent_class)->query(base, direction, query);
@@ -300,7 +329,7 @@ gboolean accept_caps(GstBaseTransform* base, GstPadDirection direction, GstCaps*
         return GST_BASE_TRANSFORM_CLASS(gst_vartml_overlay_parent_class)
             ->accept_caps(base, direction, caps);
     }
-    return overlay::accepts(base, caps, copy_settings<Properties>(base).mode);
+    return overlay::accepts(base, caps, copy_settings<Properties>(base).effective_mode());
 }
 
 gboolean set_caps(GstBaseTransform* base, GstCaps* in, GstCaps*) {
@@ -311,11 +340,10 @@ gboolean set_caps(GstBaseTransform* base, GstCaps* in, GstCaps*) {
     state.video = gst_structure_has_name(s, "video/x-raw") &&
                   gst_structure_get_int(s, "width", &state.width) &&
                   gst_structure_get_int(s, "height", &state.height);
-    gst_base_transform_set_passthrough(base, !state.video);
-    if (!state.video) return TRUE;
     state.info = overlay::drawable_info(in);
-    if (state.info) state.canvas.set_format(*state.info);
     state.undecided = true;
+    gst_base_transform_set_passthrough(base, !state.video && state.blur_names.empty());
+    if (state.info) state.canvas.set_format(*state.info);
     return TRUE;
 }
 
@@ -324,7 +352,7 @@ gboolean set_caps(GstBaseTransform* base, GstCaps* in, GstCaps*) {
 bool decide(GstBaseTransform* base) {
     State& state = state_of(base);
     if (!state.undecided.exchange(false)) return true;
-    const OverlayMode mode = copy_settings<Properties>(base).mode;
+    const OverlayMode mode = copy_settings<Properties>(base).effective_mode();
     GstCaps* out = gst_pad_get_current_caps(base->srcpad);
     if (!out) {
         state.undecided = true;
@@ -382,7 +410,9 @@ void look_for_mistakes(GstVartmlOverlay* self, GstBuffer* buffer,
         GST_ELEMENT(self),
         {.id = "ovl-idle", .doing = "draw results", .lacks = "results", .needs_decoder = true},
         has_work, results.record);
-    if (results.inferred) state.label_check.frame(GST_ELEMENT(self), "classes", state.label_names);
+    if (!results.inferred) return;
+    state.label_check.frame(GST_ELEMENT(self), "classes", state.label_names);
+    state.blur_check.frame(GST_ELEMENT(self), "blur-classes", state.blur_names);
 }
 
 // Fills the scenes with what is to be seen on this frame.
@@ -411,7 +441,7 @@ GstFlowReturn prepare_output_buffer(GstBaseTransform* base, GstBuffer* in, GstBu
     ++state.counts.frames;
     GST_OBJECT_UNLOCK(self);
     *out = in;
-    if (!state.video) return GST_FLOW_OK;
+    if (!state.video && state.blur_names.empty()) return GST_FLOW_OK;
     if (!decide(base)) {
         return GST_PAD_IS_FLUSHING(base->srcpad) ? GST_FLOW_FLUSHING : GST_FLOW_NOT_NEGOTIATED;
     }
@@ -475,6 +505,7 @@ GstFlowReturn transform_ip(GstBaseTransform* base, GstBuffer* buffer) {
     GST_OBJECT_LOCK(self);
     ++state.counts.drawn;
     ++(state.attaching ? state.counts.attached : state.counts.blended);
+    state.counts.blurred += state.results.blurred.size();
     state.counts.rectangle_bytes = state.attacher.bytes_made();
     GST_OBJECT_UNLOCK(self);
     return GST_FLOW_OK;

@@ -189,6 +189,46 @@ void Canvas::fade(uint8_t* coverage, int n, uint8_t alpha) {
     for (int i = 0; i < n; ++i) coverage[i] = toward(0, alpha, coverage[i]);
 }
 
+// `part` of the rectangle is a block.
+void Canvas::pixelate(const Component& c, const Rect& rect, const Rect& part,
+                      std::span<const uint8_t> covered) {
+    const int size = c.half ? 2 : 1;
+    const auto is_covered = [&](int x, int y) {
+        if (covered.empty()) return true;
+        for (int py = y; py < std::min(y + size, part.bottom()); ++py) {
+            for (int px = x; px < std::min(x + size, part.right()); ++px) {
+                if (covered[static_cast<size_t>(py - rect.y) * static_cast<size_t>(rect.w) +
+                            static_cast<size_t>(px - rect.x)]) {
+                    return true;
+                }
+            }
+        }
+        return false;
+    };
+    const auto each = [&](auto&& visit) {
+        for (int y = part.y; y < part.bottom(); y += size) {
+            uint8_t* const row = c.data + y / size * c.stride;
+            for (int x = part.x; x < part.right(); x += size)
+                if (is_covered(x, y)) visit(row[x / size * c.step]);
+        }
+    };
+    uint64_t sum = 0, count = 0;
+    each([&](uint8_t sample) { sum += sample, ++count; });
+    if (!count) return;
+    const auto mean = static_cast<uint8_t>((sum + count / 2) / count);
+    each([&](uint8_t& sample) { sample = mean; });
+}
+
+void Canvas::pixelate(const Rect& rect, int block, std::span<const uint8_t> covered) {
+    for (int y = rect.y; y < rect.bottom(); y += block) {
+        for (int x = rect.x; x < rect.right(); x += block) {
+            const Rect part = intersection(rect, {x, y, block, block});
+            for (unsigned i = 0; i < num_components_; ++i)
+                pixelate(components_[i], rect, part, covered);
+        }
+    }
+}
+
 const uint8_t* Canvas::mean(int x, int y, int n, const std::array<const uint8_t*, 2>& rows) {
     const uint8_t* const a = rows[0] ? rows[0] : zeros_.data();
     const uint8_t* const b = rows[1] ? rows[1] : zeros_.data();

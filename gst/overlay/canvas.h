@@ -70,6 +70,13 @@ public:
     template <typename Row>
     void cover(const Rect& rect, Rgba color, Row&& row);
 
+    // Makes a mosaic of `rect`, which is inside: each component of a block gets the mean of its
+    // covered samples. Blocks of `block` x `block` pixels begin at the rectangle's corner; both are
+    // even, so that a sample of 4:2:0 is in one block. `covered` has a byte per pixel of the
+    // rectangle, row by row, not 0 where it is covered; empty: all is. A sample of 4:2:0 is covered
+    // with any of its pixels.
+    void pixelate(const Rect& rect, int block, std::span<const uint8_t> covered);
+
 private:
     struct Component {
         uint8_t* data = nullptr;
@@ -80,6 +87,8 @@ private:
     using Ink = std::array<uint8_t, 4>;  // a value per component
 
     void set_size(int width, int height);
+    static void pixelate(const Component& c, const Rect& rect, const Rect& part,
+                         std::span<const uint8_t> covered);
     Ink ink(Rgba color) const;
     // Of n pixels from even (x, y): rows y and y + 1, nullptr for one without coverage.
     void blend(int x, int y, int n, const std::array<const uint8_t*, 2>& rows, const Ink& ink);

@@ -211,6 +211,7 @@ bool accepts(GstBaseTransform* base, const GstCaps* caps, OverlayMode mode) {
 std::string describe(const GstCaps* caps) {
     const GstStructure* s = gst_caps_get_structure(caps, 0);
     const GstCapsFeatures* features = features_of(caps, 0);
+    if (!is_raw(caps, 0)) return std::string("caps ") + gst_structure_get_name(s);
     std::string text = "video format ";
     const gchar* format = gst_structure_get_string(s, "drm-format");
     if (!format) format = gst_structure_get_string(s, "format");

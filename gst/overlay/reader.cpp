@@ -131,6 +131,9 @@ Look make_look(const OverlaySettings& settings, int width, int height) {
     for (const std::string& label : split_list(settings.classes)) {
         look.classes.push_back(g_quark_from_string(label.c_str()));
     }
+    for (const std::string& label : split_list(settings.blur_classes)) {
+        look.blur_classes.push_back(g_quark_from_string(label.c_str()));
+    }
     return look;
 }
 
@@ -184,6 +187,10 @@ bool Reader::wanted(GQuark label) const {
            std::ranges::find(look_->classes, label) != look_->classes.end();
 }
 
+bool Reader::is_blurred(GQuark label) const {
+    return std::ranges::find(look_->blur_classes, label) != look_->blur_classes.end();
+}
+
 Rgba Reader::color_of(const Object& object) const {
     if (look_->color_mode == ColorMode::fixed) return look_->color;
     if (look_->color_mode == ColorMode::by_track && object.track) {
@@ -223,9 +230,11 @@ void Reader::read_object(const GstAnalyticsODMtd& od) {
         &od, &box.x, &box.y, &box.w, &box.h, &object.angle, &object.score);
     find_details(od, object);
     if (!found || box.empty() || !is_near(box.x) || !is_near(box.y) || box.w > far_away ||
-        box.h > far_away || !std::isfinite(object.angle) || !wanted(object.label)) {
+        box.h > far_away || !std::isfinite(object.angle)) {
         return;
     }
+    if (is_blurred(object.label)) add_blur(object);
+    if (!wanted(object.label)) return;
     object.color = color_of(object);
     const unsigned draw = look_->draw;
     for (const GstAnalyticsMtd& detail : details_) {
@@ -238,6 +247,30 @@ void Reader::read_object(const GstAnalyticsODMtd& od) {
     if (draw & draw_tracks) add_trail(object);
     if (draw & draw_boxes) add_box(object);
     if (draw & (draw_labels | draw_tracks)) add_object_label(object);
+}
+
+// By its masks, else all of the upright rectangle around it.
+void Reader::add_blur(const Object& object) {
+    const size_t before = scene_->blurred.size();
+    for (const GstAnalyticsMtd& detail : details_) {
+        if (is(detail, gst_analytics_segmentation_mtd_get_mtd_type())) {
+            add_mask(detail, scene_->blurred,
+                     [](const GstAnalyticsMtd*, gsize, guint) { return Rgba{}; });
+        }
+    }
+    if (scene_->blurred.size() == before) scene_->blurred.push_back({.rect = object.around()});
+    for (size_t i = before; i < scene_->blurred.size(); ++i) scene_->blurred[i].is_there = true;
+}
+
+// Where it has a class that is blurred.
+void Reader::add_blur(const GstAnalyticsSegmentationMtd& class_map) {
+    const auto classes = classes_of(class_map);
+    if (look_->blur_classes.empty() || !classes) return;
+    add_mask(class_map, scene_->blurred, [&](const GstAnalyticsMtd*, gsize i, guint) {
+        const bool blurred = i < gst_analytics_cls_mtd_get_length(&*classes) &&
+                             is_blurred(gst_analytics_cls_mtd_get_quark(&*classes, i));
+        return Rgba{0, 0, 0, static_cast<uint8_t>(blurred ? 255 : 0)};
+    });
 }
 
 void Reader::add_box(const Object& object) {
@@ -368,8 +401,9 @@ Rgba Reader::region_color(const GstAnalyticsMtd* classes, gsize index, guint reg
     return label ? palette_color(g_quark_to_string(label)) : palette_color(uint64_t{region});
 }
 
-// In `color`, or in those of its regions' classes.
-void Reader::add_mask(const GstAnalyticsSegmentationMtd& mask, std::optional<Rgba> color) {
+template <typename ColorOf>
+void Reader::add_mask(const GstAnalyticsSegmentationMtd& mask, std::vector<MaskItem>& to,
+                      ColorOf&& color_of_region) {
     gint x, y;
     guint w, h;
     GstBuffer* pixels = gst_analytics_segmentation_mtd_get_mask(&mask, &x, &y, &w, &h);
@@ -388,10 +422,17 @@ void Reader::add_mask(const GstAnalyticsSegmentationMtd& mask, std::optional<Rgb
             item.num_colors = region + 1;
             scene_->colors.resize(item.first_color + item.num_colors, {0, 0, 0, 0});
         }
-        const Rgba full = color ? *color : region_color(classes ? &*classes : nullptr, i, region);
-        scene_->colors[item.first_color + region] = with_opacity(full, look_->mask_opacity);
+        scene_->colors[item.first_color + region] =
+            color_of_region(classes ? &*classes : nullptr, i, region);
     }
-    scene_->masks.push_back(item);
+    to.push_back(item);
+}
+
+// In `color`, or in those of its regions' classes.
+void Reader::add_mask(const GstAnalyticsSegmentationMtd& mask, std::optional<Rgba> color) {
+    add_mask(mask, scene_->masks, [&](const GstAnalyticsMtd* classes, gsize i, guint region) {
+        return with_opacity(color ? *color : region_color(classes, i, region), look_->mask_opacity);
+    });
 }
 
 std::span<const Bone> Reader::bones_of(const Keypoints& keypoints) {
@@ -505,6 +546,7 @@ void Reader::add_zone(const Zone& zone) {
 // What belongs to no object.
 void Reader::add_loose(const GstAnalyticsMtd& mtd) {
     if (is(mtd, gst_analytics_segmentation_mtd_get_mtd_type())) {
+        add_blur(mtd);
         if (look_->draw & draw_masks) add_mask(mtd, std::nullopt);
     } else if (is(mtd, gst_analytics_cls_mtd_get_mtd_type())) {
         if (look_->draw & draw_labels) add_classes(mtd);

@@ -29,6 +29,7 @@ struct Look {
     bool show_score = true;
     double mask_opacity = 0, keypoint_threshold = 0;
     std::vector<GQuark> classes;                // empty = all
+    std::vector<GQuark> blur_classes;           // empty = none
     std::optional<std::vector<Bone>> skeleton;  // unset = auto
 };
 // `settings.skeleton` must be understood by parse_skeleton; else it counts as auto.
@@ -59,6 +60,9 @@ private:
     void find_details(const GstAnalyticsMtd& mtd, Object& object);
     Rgba color_of(const Object& object) const;
     bool wanted(GQuark label) const;
+    bool is_blurred(GQuark label) const;
+    void add_blur(const Object& object);
+    void add_blur(const GstAnalyticsSegmentationMtd& class_map);
     void add_box(const Object& object);
     void add_trail(const Object& object);
     void add_object_label(const Object& object);
@@ -66,6 +70,9 @@ private:
     Rect label_size(std::string_view line);
     void add_label(size_t first_char, int x, std::span<const int> heights, Rgba color);
     void add_mask(const GstAnalyticsSegmentationMtd& mask, std::optional<Rgba> color);
+    template <typename ColorOf>
+    void add_mask(const GstAnalyticsSegmentationMtd& mask, std::vector<MaskItem>& to,
+                  ColorOf&& color_of_region);
     std::optional<GstAnalyticsMtd> classes_of(const GstAnalyticsSegmentationMtd& mask);
     Rgba region_color(const GstAnalyticsMtd* classes, gsize index, guint region) const;
     void add_keypoints(const Keypoints& keypoints, Rgba color);

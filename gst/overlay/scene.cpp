@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <ranges>
 #include <utility>
 
@@ -106,6 +107,41 @@ void MaskPainter::draw(Canvas& canvas, const MaskPixels& mask, const Rect& rect,
                          });
         }
     }
+}
+
+void MaskPainter::blur(Canvas& canvas, const MaskPixels* mask, const Rect& rect,
+                       std::span<const Rgba> colors, bool is_there) {
+    const int left = std::max(rect.x, 0) & ~1, top = std::max(rect.y, 0) & ~1;
+    const Rect r = intersection({left, top, rect.right() - left, rect.bottom() - top},
+                                {0, 0, canvas.width(), canvas.height()});
+    if (r.empty()) return;
+    const int longer = std::max(rect.w, rect.h);
+    const int exact = std::max((longer + blur_blocks - 1) / blur_blocks, least_block);
+    const int block = (exact + 1) & ~1;
+    covered_.clear();
+    if (mask && mask->valid()) {
+        const auto hides = [&](int x, int y) {
+            const uint16_t region = mask->at(x, y);
+            return region < colors.size() && colors[region].a > 0;
+        };
+        bool any = false;
+        columns_.clear();
+        for (int x = r.x; x < r.right(); ++x)
+            columns_.push_back(place(x, rect.x, rect.w, mask->width()));
+        for (int y = r.y; y < r.bottom(); ++y) {
+            const Place row = place(y, rect.y, rect.h, mask->height());
+            for (const Place& column : columns_) {
+                const bool here =
+                    hides(column.first, row.first) || hides(column.second, row.first) ||
+                    hides(column.first, row.second) || hides(column.second, row.second);
+                covered_.push_back(here);
+                any |= here;
+            }
+        }
+        if (!any && !is_there) return;
+        if (!any) covered_.clear();
+    }
+    canvas.pixelate(r, block, covered_);
 }
 
 namespace {
@@ -220,6 +256,9 @@ void draw(Canvas& canvas, const Stroke& stroke) {
 }
 
 void Scene::clear() {
+    for (const MaskItem& item : blurred)
+        if (item.pixels) gst_buffer_unref(item.pixels);
+    blurred.clear();
     for (const MaskItem& mask : masks) gst_buffer_unref(mask.pixels);
     masks.clear();
     outlines.clear();
@@ -263,6 +302,12 @@ void draw_label(Canvas& canvas, Text& text, const Rect& plate, Rgba color, std::
 }
 
 void Painter::draw(Canvas& canvas, Text& text, const Scene& scene) {
+    for (const MaskItem& item : scene.blurred) {
+        std::optional<MaskPixels> mask;
+        if (item.pixels) mask.emplace(item.pixels);
+        masks_.blur(canvas, mask ? &*mask : nullptr, item.rect, scene.colors_of(item),
+                    item.is_there);
+    }
     for (const MaskItem& mask : std::views::reverse(scene.masks)) {
         masks_.draw(canvas, MaskPixels(mask.pixels), mask.rect, scene.colors_of(mask));
     }

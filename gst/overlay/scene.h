@@ -46,6 +46,15 @@ private:
 // Lays regions over a canvas. Keeps scratch memory. Thread-safety: one thread at a time.
 class MaskPainter {
 public:
+    // Makes what lies there unreadable: a mosaic of at most `blur_blocks` blocks along the longer
+    // side of `rect`, where a region of the mask has a color, and up to a pixel of the mask beyond.
+    // Without a mask that can be read, all of the rectangle; the same without such a region, if
+    // something `is_there`.
+    void blur(Canvas& canvas, const MaskPixels* mask, const Rect& rect,
+              std::span<const Rgba> colors, bool is_there);
+    static constexpr int blur_blocks = 6;
+    static constexpr int least_block = 8;  // pixels
+
     // Stretches the mask over `rect`; region r has the color colors[r], none beyond the last. A
     // pixel belongs to the region that has the most of it when the mask is interpolated bilinearly
     // (of equals, the greater number), so that outlines are round however small the mask is.
@@ -66,6 +75,7 @@ private:
 
     std::vector<Place> columns_;
     std::vector<uint16_t> regions_[2];
+    std::vector<uint8_t> covered_;   // by pixel of what is blurred
     std::vector<bool> seen_;         // by region, in the rows at hand
     std::vector<uint16_t> present_;  // those seen
 };
@@ -97,9 +107,11 @@ void draw(Canvas& canvas, const Stroke& stroke);
 
 // A small picture of region numbers, stretched over a rectangle.
 struct MaskItem {
-    GstBuffer* pixels = nullptr;  // GRAY8 or GRAY16_LE, with GstVideoMeta; a reference
+    GstBuffer* pixels = nullptr;  // GRAY8 or GRAY16_LE, with GstVideoMeta; a reference; of what is
+                                  // blurred it may be none: all of the rectangle
     Rect rect;
     size_t first_color = 0, num_colors = 0;  // by region number; without opacity: not drawn
+    bool is_there = false;  // what is blurred: where no region has a color, all of the rectangle
 };
 
 // A line of text on a plate.
@@ -113,6 +125,7 @@ struct LabelItem {
 // the first: detections come in the order of their scores, and the surest lie on top. Keeps its
 // memory when cleared. Thread-safety: none.
 struct Scene {
+    std::vector<MaskItem> blurred;  // where a region has any color
     std::vector<MaskItem> masks;
     std::vector<Outline> outlines;
     std::vector<Stroke> strokes;
@@ -127,7 +140,8 @@ struct Scene {
     ~Scene() { clear(); }
 
     bool empty() const {
-        return masks.empty() && outlines.empty() && strokes.empty() && labels.empty();
+        return blurred.empty() && masks.empty() && outlines.empty() && strokes.empty() &&
+               labels.empty();
     }
     void clear();
     std::string_view text(const LabelItem& label) const {

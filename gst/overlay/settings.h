@@ -34,8 +34,11 @@ struct OverlaySettings {
     unsigned color = 0xff00ff00;
     bool show_score = true;
     double mask_opacity = 0.4, keypoint_threshold = 0.3;
-    std::string skeleton = "auto", classes;
+    std::string skeleton = "auto", classes, blur_classes;
     uint64_t hold = 0;
+
+    // Pixels that are blurred have to be written, which attaching never does.
+    OverlayMode effective_mode() const { return blur_classes.empty() ? mode : OverlayMode::blend; }
 };
 
 }  // namespace vartml::gst

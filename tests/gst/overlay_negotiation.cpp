@@ -68,7 +68,7 @@ Outcome run_pipeline(const std::string& source, const std::string& mode, const s
         outcome.message = error->message;
         outcome.found = text("found");
         outcome.fix = text("fix");
-        EXPECT_TRUE(outcome.end.empty() ||
+        EXPECT_TRUE(outcome.end != "ovl-caps" ||
                     g_error_matches(error, GST_CORE_ERROR, GST_CORE_ERROR_NEGOTIATION));
         g_error_free(error);
     }
@@ -131,6 +131,12 @@ const Row rows[] = {
      "ovl-caps", "", false, 0, 0},
     {"the same, although the meta is asked for", "video/x-raw,format=YUY2", "mode=blend",
      "fakesink", true, "ovl-caps", "", false, 0, 0},
+    {"what is blurred is drawn, though the feature is named", "video/x-raw,format=NV12",
+     "blur-classes=cat", "capsfilter caps=\"video/x-raw;video/x-raw(" COMPOSITION ")\" ! fakesink",
+     false, "eos", "NV12", false, 0, 2},
+    {"and refused where that cannot be", "video/x-raw,format=P010_10LE", "blur-classes=cat",
+     "capsfilter caps=\"video/x-raw;video/x-raw(" COMPOSITION ")\" ! fakesink", false, "ovl-caps",
+     "P010_10LE", false, 0, 0},
     {"attach where the feature is refused", "video/x-raw,format=NV12", "mode=attach",
      "capsfilter caps=video/x-raw ! fakesink", false, "ovl-caps", "NV12", false, 0, 0},
 };
@@ -160,6 +166,26 @@ TEST(OverlayNegotiation, NamesTheFormatAndTheWayOut) {
     got = run_pipeline(frames("video/x-raw,format=NV12"), "mode=attach",
                        "capsfilter caps=video/x-raw ! fakesink");
     EXPECT_EQ(got.fix, "set mode=auto");
+}
+
+// Nothing passes that could not be blurred.
+TEST(OverlayNegotiation, NamesWhatCannotBeBlurred) {
+    const struct {
+        std::string source;
+        const char *mode, *rest, *end, *message;
+    } refused[] = {
+        {frames("video/x-raw,format=P010_10LE"), "", "fakesink", "ovl-caps",
+         "video format P010_10LE cannot be drawn into and blur-classes has to write into it, "},
+        {frames("video/x-raw,format=NV12"), "mode=attach", "fakesink", "ovl-blur",
+         "property 'blur-classes' is 'cat', which writes into frames, and mode=attach never does; "
+         "set mode=auto or mode=blend"},
+    };
+    for (const auto& row : refused) {
+        const Outcome got =
+            run_pipeline(row.source, std::string(row.mode) + " blur-classes=cat", row.rest);
+        EXPECT_EQ(got.end, row.end) << row.message;
+        EXPECT_NE(got.message.find(row.message), std::string::npos) << got.message;
+    }
 }
 
 TEST(OverlayNegotiation, ConvertersInFrontMakeWhatCanBeDrawn) {

@@ -5,15 +5,16 @@
 #include "gst/gstvartmlmetajoin.h"
 #include "gst/gstvartmloverlay.h"
 #include "gst/gstvartmlpublish.h"
+#include "gst/gstvartmlroi.h"
 #include "gst/gstvartmltrack.h"
 #include "gst/gstvartmlzones.h"
 
 static gboolean plugin_init(GstPlugin* plugin) {
-    const bool all = GST_ELEMENT_REGISTER(vartmlmetajoin, plugin) &&
-                     GST_ELEMENT_REGISTER(vartmloverlay, plugin) &&
-                     GST_ELEMENT_REGISTER(vartmlpublish, plugin) &&
-                     GST_ELEMENT_REGISTER(vartmltrack, plugin) &&
-                     GST_ELEMENT_REGISTER(vartmlzones, plugin);
+    const bool all =
+        GST_ELEMENT_REGISTER(vartmlmetajoin, plugin) &&
+        GST_ELEMENT_REGISTER(vartmloverlay, plugin) &&
+        GST_ELEMENT_REGISTER(vartmlpublish, plugin) && GST_ELEMENT_REGISTER(vartmlroi, plugin) &&
+        GST_ELEMENT_REGISTER(vartmltrack, plugin) && GST_ELEMENT_REGISTER(vartmlzones, plugin);
     return all;
 }
 

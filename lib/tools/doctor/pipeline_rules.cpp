@@ -27,8 +27,8 @@ bool starts_inference(const Element& e) {
 // Reads what inference attached to frames.
 bool reads_results(const Element& e) {
     constexpr std::string_view readers[] = {
-        "vartmldecode",  "vartmltrack",    "vartmlzones",           "vartmloverlay",
-        "vartmlpublish", "vartmlmetajoin", "objectdetectionoverlay"};
+        "vartmldecode",  "vartmltrack",   "vartmlzones",    "vartmlroi",
+        "vartmloverlay", "vartmlpublish", "vartmlmetajoin", "objectdetectionoverlay"};
     return std::ranges::find(readers, e.factory) != std::end(readers);
 }
 

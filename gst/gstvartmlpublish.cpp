@@ -6,9 +6,9 @@
  *
  * Reads the analytics metadata of each frame (detections, classes, tracks, keypoints, masks,
  * embeddings, records of vartmlinfer), whose coordinates are pixels of the frame, and writes one
- * JSON object per frame, one per line, to standard output, a file, a unix socket or an MQTT broker.
- * It reads no tensors, so their shapes do not matter. Frames pass untouched and at once, whatever
- * the receiver does: a thread of its own writes.
+ * JSON object per frame, one per line, to standard output, a file, a unix socket or a broker (MQTT,
+ * Redis, Kafka). It reads no tensors, so their shapes do not matter. Frames pass untouched and at
+ * once, whatever the receiver does: a thread of its own writes.
  *
  * With #GstVartmlPublish:spool-dir records go to disk while the receiver is away, and are sent, the
  * oldest first, when it is back, also by the next process.
@@ -99,6 +99,8 @@ constexpr GEnumValue method_values[] = {
     {static_cast<int>(PublishMethod::file), "A file or FIFO", "file"},
     {static_cast<int>(PublishMethod::socket), "A listening unix socket", "socket"},
     {static_cast<int>(PublishMethod::mqtt), "An MQTT broker", "mqtt"},
+    {static_cast<int>(PublishMethod::redis), "A stream of a Redis or Valkey server", "redis"},
+    {static_cast<int>(PublishMethod::kafka), "A Kafka cluster", "kafka"},
     {0, nullptr, nullptr},
 };
 
@@ -133,17 +135,21 @@ std::span<const Property<PublishSettings>> Properties::rows() {
          until_ready, P::Text{&S::location}},
         {"append", "Append", "Add to the file instead of replacing it", until_ready,
          P::Flag{&S::append}},
-        {"address", "Address", "Host of the MQTT broker", until_ready, P::Text{&S::address}},
-        {"port", "Port", "Port of the MQTT broker", until_ready, P::Uint{&S::port, 1, 65535}},
+        {"address", "Address", "Host of the broker", until_ready, P::Text{&S::address}},
+        {"port", "Port", "Port of the broker; 0 = 1883 (MQTT), 6379 (Redis), 9092 (Kafka)",
+         until_ready, P::Uint{&S::port, 0, 65535}},
         {"topic", "Topic",
-         "MQTT topic; `{stream}` and `{model}` are replaced, and what MQTT forbids becomes `_`",
+         "Topic of MQTT and Kafka, key of Redis; `{stream}` and `{model}` are replaced, and what "
+         "is "
+         "forbidden there becomes `_`",
          until_ready, P::Text{&S::topic}},
-        {"client-id", "Client id", "Name of this MQTT client; unset: random", until_ready,
-         P::Text{&S::client_id}},
-        {"username", "User name", "For the MQTT broker; unset: none", until_ready,
+        {"client-id", "Client id",
+         "Name of this client at the broker; unset: random (MQTT), none (Redis), vartml (Kafka)",
+         until_ready, P::Text{&S::client_id}},
+        {"username", "User name", "For the broker; unset: none", until_ready,
          P::Text{&S::username}},
-        {"password", "Password", "For the MQTT broker; cannot be read back; unset: none",
-         until_ready, P::Secret{&S::password}},
+        {"password", "Password", "For the broker; cannot be read back; unset: none", until_ready,
+         P::Secret{&S::password}},
         {"tls-ca-file", "CA file",
          "Certificates (PEM) that the broker's is checked by; unset: no TLS", until_ready,
          P::Text{&S::tls_ca_file}},
@@ -152,10 +158,15 @@ std::span<const Property<PublishSettings>> Properties::rows() {
         {"tls-key-file", "Key file", "Key (PEM) of this client; unset: none", until_ready,
          P::Text{&S::tls_key_file}},
         {"mqtt-qos", "Quality of service",
-         "0: at most once; 1: until the broker acknowledges; 2: exactly once per connection",
+         "Of MQTT; 0: at most once; 1: until the broker acknowledges; 2: exactly once per "
+         "connection",
          until_ready, P::Uint{&S::qos, 0, 2}},
-        {"keepalive", "Keep-alive", "Seconds after which a silent MQTT connection is tested",
+        {"keepalive", "Keep-alive",
+         "Seconds after which a silent MQTT connection is tested, or a record that Redis or Kafka "
+         "has not acknowledged is sent again",
          until_ready, P::Uint{&S::keepalive_s, 5, 65535}},
+        {"redis-max-length", "Length of the Redis stream",
+         "Entries that a Redis stream keeps, about; 0 = all", until_ready, P::Size{&S::max_length}},
         {"stream-name", "Stream name", "`stream` of records; unset: the stream id", until_ready,
          P::Text{&S::stream_name}},
         {"include", "Include", "What records have", any_time,

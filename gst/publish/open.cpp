@@ -8,18 +8,33 @@ namespace {
 
 using SinkResult = vartml::Result<std::unique_ptr<vartml::PublishSink>>;
 
+// Methods that send to a broker.
+struct BrokerMethod {
+    PublishMethod method;
+    vartml::BrokerKind kind;
+    const char* absent;  // id of the error in a build without
+};
+constexpr BrokerMethod broker_methods[] = {
+    {PublishMethod::mqtt, vartml::BrokerKind::mqtt, "pub-no-mqtt"},
+    {PublishMethod::redis, vartml::BrokerKind::redis, "pub-no-redis"},
+    {PublishMethod::kafka, vartml::BrokerKind::kafka, "pub-no-kafka"},
+};
+const BrokerMethod* broker_of(PublishMethod method) {
+    const auto it = std::ranges::find(broker_methods, method, &BrokerMethod::method);
+    return it == std::end(broker_methods) ? nullptr : it;
+}
+
 SinkResult make_sink(const PublishSettings& settings) {
+    if (const BrokerMethod* broker = broker_of(settings.method))
+        return vartml::make_broker_sink(broker->kind, settings);
     switch (settings.method) {
         case PublishMethod::file:
             return vartml::make_file_sink(settings.location, settings.append);
         case PublishMethod::socket:
             return vartml::make_socket_sink(settings.location);
-        case PublishMethod::mqtt:
-            return vartml::make_mqtt_sink(settings);
-        case PublishMethod::standard_output:
-            break;
+        default:
+            return vartml::make_stdout_sink();
     }
-    return vartml::make_stdout_sink();
 }
 
 // The TLS file that the error's message begins with.
@@ -40,10 +55,10 @@ Failure tls_failure(const PublishSettings& settings, vartml::Error error) {
 }
 
 Failure sink_failure(const PublishSettings& settings, vartml::Error error) {
-    if (error.code == vartml::ErrorCode::unsupported)
-        return {.error = std::move(error), .id = "pub-no-mqtt", .property = "method"};
-    if (settings.method == PublishMethod::mqtt) {
-        if (settings.username.empty() && !settings.password.empty())
+    if (const BrokerMethod* broker = broker_of(settings.method)) {
+        if (error.code == vartml::ErrorCode::unsupported)
+            return {.error = std::move(error), .id = broker->absent, .property = "method"};
+        if (error.message.starts_with("a password"))
             return {.error = std::move(error), .id = "pub-login", .property = "username"};
         error.code = vartml::ErrorCode::invalid_argument;
         return tls_failure(settings, std::move(error));

@@ -8,13 +8,13 @@
 #include <gst/gst.h>
 
 #include <vartml/publish.h>
-#include <vartml/publish_mqtt.h>
+#include <vartml/publish_broker.h>
 
 #include "gst/support/error.h"
 
 namespace vartml::gst {
 
-enum class PublishMethod { standard_output, file, socket, mqtt };
+enum class PublishMethod { standard_output, file, socket, mqtt, redis, kafka };
 
 // What a record has.
 enum Include : unsigned {
@@ -30,7 +30,7 @@ enum Include : unsigned {
 };
 
 // As the user set them. Thread-safety: none.
-struct PublishSettings : vartml::MqttOptions, vartml::PublishOptions {
+struct PublishSettings : vartml::BrokerOptions, vartml::PublishOptions {
     PublishMethod method = PublishMethod::standard_output;
     std::string location, stream_name;
     bool append = false, add_empty = false;

@@ -3,27 +3,23 @@
 // calls back only while we call it.
 #include <mosquitto.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <deque>
-#include <fstream>
 #include <iterator>
 #include <mutex>
 
-#include <vartml/log.h>
-#include <vartml/publish_mqtt.h>
+#include "lib/publish/broker.h"
 
-namespace vartml {
+namespace vartml::publish {
 namespace {
 
 // Brokers end connections that have more messages of QoS 2 under way than they allow; Mosquitto's
 // default is 20.
 constexpr size_t window_of_qos2 = 10;
-constexpr size_t most_window = 64;     // ours: records on their way to the broker
 constexpr int housekeeping_ms = 1000;  // for keep-alive, whose unit is the second
 // ours: an address that has not answered for so long leaves the way to the others
 constexpr std::chrono::seconds patience{5};
@@ -39,9 +35,7 @@ struct Destroy {
 
 class MqttSink final : public PublishSink {
 public:
-    explicit MqttSink(const MqttOptions& options) : options_(options) {
-        backoff = {.first_ms = 500, .most_ms = 4000};  // with jitter at most 5 s
-    }
+    explicit MqttSink(const BrokerOptions& options) : options_(options) {}
 
     Result<void> connect() override;
     bool connected() const override { return connected_; }
@@ -65,7 +59,7 @@ private:
     void connected_with(int code);
     void delivered(int mid);
 
-    MqttOptions options_;
+    BrokerOptions options_;
     std::unique_ptr<mosquitto, Destroy> client_;
     std::deque<OnItsWay> on_their_way_;
     unsigned way_ = 0, last_way_ = 0;  // index in `ways`: now; that led to the broker last
@@ -76,13 +70,9 @@ private:
     bool lost_ = false;
 };
 
-std::string broker_of(const MqttOptions& options) {
-    return "broker " + options.address + ":" + std::to_string(options.port);
-}
-
 Error MqttSink::failure(int code) const {
     const char* text = code == MOSQ_ERR_ERRNO ? std::strerror(errno) : mosquitto_strerror(code);
-    return {ErrorCode::io, broker_of(options_) + ": " + text};
+    return broker_error(options_, text);
 }
 
 void MqttSink::connected_with(int code) {
@@ -136,7 +126,7 @@ Result<void> MqttSink::begin(unsigned way) {
         client_.get(), options_.address.c_str(), static_cast<int>(options_.port),
         static_cast<int>(options_.keepalive_s), ways[way]);
     if (code == MOSQ_ERR_EAI)
-        return Error{ErrorCode::not_found, broker_of(options_) + ": no such host is known"};
+        return broker_error(options_, "no such host is known", ErrorCode::not_found);
     if (code != MOSQ_ERR_SUCCESS) return failure(code);
     begun_ = std::chrono::steady_clock::now();
     return {};
@@ -167,8 +157,8 @@ bool MqttSink::is_answered() const {
 Result<void> MqttSink::work() {
     const int code = mosquitto_loop(client_.get(), 0, 1);
     if (refused_) {
-        return Error{ErrorCode::io, broker_of(options_) + ": refused the connection: " +
-                                        mosquitto_connack_string(refused_)};
+        return broker_error(
+            options_, std::string("refused the connection: ") + mosquitto_connack_string(refused_));
     }
     if (code != MOSQ_ERR_SUCCESS || lost_) {
         const Error error = failure(code != MOSQ_ERR_SUCCESS ? code : MOSQ_ERR_CONN_LOST);
@@ -189,19 +179,17 @@ PublishSink::Wait MqttSink::wait() const {
 
 Result<bool> MqttSink::send(const PublishLine& line) {
     if (on_their_way_.size() >= window() || mosquitto_want_write(client_.get())) return false;
-    const std::string topic = mqtt_topic(options_.topic, line.stream, line.model);
+    const std::string topic =
+        broker_topic(BrokerKind::mqtt, options_.topic, line.stream, line.model);
+    const std::string_view payload = payload_of(line);
     OnItsWay& entry = on_their_way_.emplace_back();
     const int code = mosquitto_publish(client_.get(), &entry.mid, topic.c_str(),
-                                       static_cast<int>(line.text.size() - 1), line.text.data(),
+                                       static_cast<int>(payload.size()), payload.data(),
                                        static_cast<int>(options_.qos), false);
     if (code == MOSQ_ERR_SUCCESS) return true;
     if (code == MOSQ_ERR_PAYLOAD_SIZE || code == MOSQ_ERR_OVERSIZE_PACKET ||
         code == MOSQ_ERR_MALFORMED_UTF8 || code == MOSQ_ERR_INVAL) {
-        // No connection will ever take this record; the ones behind it must not wait for it.
-        log(LogLevel::warning, "",
-            broker_of(options_) + ": a record of " + std::to_string(line.text.size()) +
-                " bytes for topic '" + topic +
-                "' cannot be sent and is lost: " + mosquitto_strerror(code));
+        log_lost(options_, line, topic, mosquitto_strerror(code));
         entry.delivered = true;
         return true;
     }
@@ -224,52 +212,12 @@ void MqttSink::disconnect() {
     refused_ = 0;
 }
 
-// That a file of TLS is one; what is in it shows when a connection is made.
-Result<void> check_pem(const std::string& path) {
-    if (path.empty()) return {};
-    errno = 0;
-    std::ifstream file(path);
-    const std::string text{std::istreambuf_iterator<char>(file), {}};
-    if (!file.is_open()) {
-        return Error{errno == ENOENT ? ErrorCode::not_found : ErrorCode::io,
-                     path + ": cannot be opened: " + std::strerror(errno)};
-    }
-    if (text.find("-----BEGIN ") == std::string::npos) {
-        return Error{ErrorCode::invalid_argument,
-                     path +
-                         ": has no PEM block, expected a certificate or key that begins with "
-                         "-----BEGIN"};
-    }
-    return {};
-}
-
 }  // namespace
 
-Result<std::unique_ptr<PublishSink>> make_mqtt_sink(const MqttOptions& options) {
-    if (options.username.empty() && !options.password.empty()) {
-        return Error{ErrorCode::invalid_argument,
-                     "a password is set without username, which MQTT does not send; set username "
-                     "too, or no password"};
-    }
+std::unique_ptr<PublishSink> make_mqtt_sink(const BrokerOptions& options) {
     static std::once_flag initialised;
     std::call_once(initialised, mosquitto_lib_init);
-    for (const std::string* path :
-         {&options.tls_ca_file, &options.tls_cert_file, &options.tls_key_file}) {
-        if (auto done = check_pem(*path); !done) return done.error();
-    }
-    if (options.tls_ca_file.empty() && !options.tls_cert_file.empty()) {
-        return Error{
-            ErrorCode::invalid_argument,
-            options.tls_cert_file + ": is a certificate for TLS, which needs the file of a CA too"};
-    }
-    if (options.tls_cert_file.empty() != options.tls_key_file.empty()) {
-        const bool key = options.tls_cert_file.empty();
-        return Error{ErrorCode::invalid_argument,
-                     (key ? options.tls_key_file + ": is a key without certificate"
-                          : options.tls_cert_file + ": is a certificate without key") +
-                         "; name both files"};
-    }
-    return std::unique_ptr<PublishSink>(std::make_unique<MqttSink>(options));
+    return std::make_unique<MqttSink>(options);
 }
 
-}  // namespace vartml
+}  // namespace vartml::publish

@@ -54,6 +54,8 @@ THIRD_PARTY = [
     (r'nlohmann/', [r'(lib|gst|pipelines)/.*\.cpp$', 'lib/compile/config.h$']),
     (r'(gst/(?!vartml/)|glib)', ['gst/', 'pipelines/']),
     (r'mosquitto', ['lib/publish/mqtt']),
+    (r'hiredis/', ['lib/publish/redis']),
+    (r'librdkafka/', ['lib/publish/kafka']),
     (r'xf86drm', ['gst/support/picture_info.cpp', 'tests/vm/']),
     (r'(cairo|pango)', ['gst/overlay/text.cpp']),
     (r'qrencode', ['pipelines/']),
@@ -160,11 +162,11 @@ def check_objects(vartml, runtime, plugins):
                 faults.append(f'{os.path.basename(library)} links {name}')
     for library in (vartml, runtime):
         for name in needed(library):
-            if re.match(r'lib(mosquitto|cairo|pango)', name):
+            if re.match(r'lib(mosquitto|hiredis|rdkafka|cairo|pango)', name):
                 faults.append(f'{os.path.basename(library)} links {name}: it belongs to libgstvartmlextra.so')
     for plugin in plugins:
         for name in needed(plugin):
-            if os.path.basename(plugin) == 'libgstvartml.so' and re.match(r'lib(cairo|pango|mosquitto)', name):
+            if os.path.basename(plugin) == 'libgstvartml.so' and re.match(r'lib(cairo|pango|mosquitto|hiredis|rdkafka)', name):
                 faults.append(f'{os.path.basename(plugin)} links {name}')
             if os.path.basename(plugin) == 'libgstvartmlextra.so' and re.match(r'lib(vartml-runtime|vart-ml)', name):
                 faults.append(f'{os.path.basename(plugin)} links {name}: it goes beside either runtime')

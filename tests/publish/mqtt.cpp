@@ -2,68 +2,24 @@
 #include <gtest/gtest.h>
 #include <netdb.h>
 
-#include <condition_variable>
-#include <mutex>
-
-#include <vartml/publish_mqtt.h>
-
 #include "lib/publish/spool.h"
 #include "tests/publish/broker.h"
-#include "tests/publish/lines.h"
+#include "tests/publish/publishing.h"
 
 namespace {
 
 using namespace vartml;
 using namespace vartml::test;
 
-constexpr unsigned forever = 3600000;
-
-class Mqtt : public testing::Test {
+class Mqtt : public Publishing {
 protected:
+    Mqtt() : Publishing(BrokerKind::mqtt) {}
     void SetUp() override {
         if (broker_program().empty()) GTEST_SKIP() << "the program mosquitto is not installed";
-        options_.address = "127.0.0.1";
-    }
-    void open(int port, PublishOptions options = {}) {
-        options_.port = static_cast<unsigned>(port);
-        auto sink = make_mqtt_sink(options_);
-        ASSERT_TRUE(sink) << sink.error().message;
-        (*sink)->backoff = {.first_ms = 1, .most_ms = 20};
-        PublishEvents events;
-        events.state = [this](const char* state, const std::string& reason, const PublishCounts&) {
-            const std::lock_guard lock(mutex_);
-            states_.push_back(state);
-            reasons_ += reason + '\n';
-            changed_.notify_all();
-        };
-        auto opened = Publisher::open(std::move(*sink), options, std::move(events));
-        ASSERT_TRUE(opened) << opened.error().message;
-        publisher_ = std::move(*opened);
-    }
-    void put(int count) {
-        for (int i = 0; i < count; ++i) publisher_->put(a_record(*publisher_, next_++));
-    }
-    // Until the last state is this one.
-    void wait_for(const std::string& state) {
-        std::unique_lock lock(mutex_);
-        changed_.wait(lock, [&] { return !states_.empty() && states_.back() == state; });
-    }
-    void wait_for_reason(const std::string& text) {
-        std::unique_lock lock(mutex_);
-        changed_.wait(lock, [&] { return reasons_.find(text) != std::string::npos; });
     }
     static bool has(const std::vector<Subscriber::Message>& messages, uint64_t last) {
         return !messages.empty() && seen(messages.back().second).last == last;
     }
-
-    TempDir temp_;
-    MqttOptions options_;
-    std::mutex mutex_;  // guards states_ and reasons_
-    std::condition_variable changed_;
-    std::vector<std::string> states_;
-    std::string reasons_;
-    std::unique_ptr<Publisher> publisher_;  // ends first
-    uint64_t next_ = 0;
 };
 
 TEST_F(Mqtt, ABrokerMayComeLate) {
@@ -222,7 +178,7 @@ TEST_F(Mqtt, TheReasonIsThatOfTheFirstAttempt) {
 }
 
 TEST(MqttBackoff, IsAFewSecondsAtMost) {
-    const auto sink = make_mqtt_sink({});
+    const auto sink = make_broker_sink(BrokerKind::mqtt, {});
     ASSERT_TRUE(sink);
     EXPECT_LE((*sink)->backoff.most_ms * 5 / 4, 5000u);  // with jitter
 }
@@ -277,12 +233,14 @@ TEST(MqttTopic, HasNothingThatMqttForbids) {
         {"{stream}", "{model}", "m", "{model}"},              // what is put in is not looked at
         {"{stream}", "", "", "_"},                            // a topic is never empty
     };
-    for (const Case& c : cases) EXPECT_EQ(mqtt_topic(c.pattern, c.stream, c.model), c.want);
-    EXPECT_EQ(mqtt_topic("{stream}", std::string(70000, 'x'), "").size(), 65535u);
+    for (const Case& c : cases)
+        EXPECT_EQ(broker_topic(BrokerKind::mqtt, c.pattern, c.stream, c.model), c.want);
+    EXPECT_EQ(broker_topic(BrokerKind::mqtt, "{stream}", std::string(70000, 'x'), "").size(),
+              65535u);
 }
 
 TEST(MqttLogin, OfAPasswordAloneIsRefused) {
-    const auto sink = make_mqtt_sink({.password = "secret"});
+    const auto sink = make_broker_sink(BrokerKind::mqtt, {.password = "secret"});
     ASSERT_FALSE(sink);
     EXPECT_EQ(sink.error().code, ErrorCode::invalid_argument);
     EXPECT_NE(sink.error().message.find("username"), std::string::npos);
@@ -309,7 +267,8 @@ TEST(MqttFiles, AreCheckedBeforeAnythingIsSent) {
     };
     for (const Case& c : cases) {
         const auto sink =
-            make_mqtt_sink({.tls_ca_file = c.ca, .tls_cert_file = c.cert, .tls_key_file = c.key});
+            make_broker_sink(BrokerKind::mqtt,
+                             {.tls_ca_file = c.ca, .tls_cert_file = c.cert, .tls_key_file = c.key});
         ASSERT_FALSE(sink);
         EXPECT_EQ(sink.error().code, c.code) << sink.error().message;
         EXPECT_TRUE(sink.error().message.starts_with(c.file + ": ")) << sink.error().message;

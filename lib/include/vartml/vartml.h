@@ -24,7 +24,7 @@
 #include <vartml/preprocess.h>
 #include <vartml/profile.h>
 #include <vartml/publish.h>
-#include <vartml/publish_mqtt.h>
+#include <vartml/publish_broker.h>
 #include <vartml/result.h>
 #include <vartml/tensor.h>
 #include <vartml/track.h>

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// A broker as the place where records go. Not in libvartml, which needs no library of theirs: the
+// plugin with vartmlpublish carries it.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <vartml/publish.h>
+#include <vartml/result.h>
+
+namespace vartml {
+
+enum class BrokerKind {
+    mqtt,   ///< a message per record
+    redis,  ///< an entry of a stream per record, with the field `record`; also Valkey
+    kafka,  ///< a message per record, with the stream's name as key
+};
+
+struct BrokerOptions {
+    std::string address = "localhost";
+    unsigned port = 0;  ///< 0 = the usual one: 1883 of MQTT, 6379 of Redis, 9092 of Kafka
+    /// MQTT's or Kafka's topic, Redis's key. `{stream}` and `{model}` are replaced by those of the
+    /// record.
+    std::string topic = "vartml/{stream}";
+    std::string client_id{};  ///< "" = random (MQTT), none (Redis), vartml (Kafka)
+    std::string username{}, password{};
+    std::string tls_ca_file{};  ///< TLS when set; not with Redis
+    std::string tls_cert_file{}, tls_key_file{};
+    unsigned qos = 1;  ///< MQTT alone
+    /// Seconds after which a silent connection is tested (MQTT), or a record that was not
+    /// acknowledged has failed and is sent again (Redis, Kafka).
+    unsigned keepalive_s = 30;
+    uint64_t max_length = 0;  ///< Redis alone: entries that a stream keeps, about; 0 = all
+};
+
+/// A connection that is made, lost and made again. Whether the broker can be reached, and whether
+/// its name is known, shows later. Errors: unsupported in a build without the library of this kind
+/// and for what the kind does not do, invalid_argument, not_found and io for files of TLS, naming
+/// the file.
+Result<std::unique_ptr<PublishSink>> make_broker_sink(BrokerKind kind,
+                                                      const BrokerOptions& options);
+
+/// The topic or key of a record: characters that the kind forbids become `_`.
+std::string broker_topic(BrokerKind kind, const std::string& pattern, const std::string& stream,
+                         const std::string& model);
+
+}  // namespace vartml

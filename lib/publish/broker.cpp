@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/publish/broker.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+#include <vartml/log.h>
+
+#include "lib/base/text.h"
+
+namespace vartml {
+namespace publish {
+
+Error broker_error(const BrokerOptions& options, const std::string& text, ErrorCode code) {
+    return {code, "broker " + options.address + ":" + std::to_string(options.port) + ": " + text};
+}
+
+void log_lost(const BrokerOptions& options, const PublishLine& line, const std::string& topic,
+              const std::string& why) {
+    log(LogLevel::warning, "",
+        broker_error(options, "a record of " + std::to_string(line.text.size()) +
+                                  " bytes for topic '" + topic +
+                                  "' cannot be sent and is lost: " + why)
+            .message);
+}
+
+std::string_view payload_of(const PublishLine& line) {
+    return std::string_view(line.text).substr(0, line.text.size() - 1);
+}
+
+}  // namespace publish
+
+namespace {
+
+// given: MQTT 3.1.1, 1.5.3 and 4.7: wildcards, U+0000; control characters "should not" be there
+bool is_of_mqtt(unsigned char c) {
+    return c >= 0x20 && c != 0x7f && c != '+' && c != '#';
+}
+bool is_of_redis(unsigned char) {
+    return true;
+}
+// given: Kafka's TopicValidation
+bool is_of_kafka(unsigned char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '_' || c == '-';
+}
+
+struct Row {
+    const char* title;
+    const char* method;   // of vartmlpublish, and the build's option
+    const char* library;  // that it needs
+    unsigned port;
+    bool tls;
+    bool lone_password;  // may be sent without a user's name
+    bool utf8;           // in topics
+    size_t longest_topic;
+    bool (*allows)(unsigned char);
+    std::unique_ptr<PublishSink> (*make)(const BrokerOptions&);  // nullptr: not in this build
+};
+#if VARTML_MQTT
+constexpr auto make_mqtt = publish::make_mqtt_sink;
+#else
+constexpr std::nullptr_t make_mqtt = nullptr;
+#endif
+#if VARTML_REDIS
+constexpr auto make_redis = publish::make_redis_sink;
+#else
+constexpr std::nullptr_t make_redis = nullptr;
+#endif
+#if VARTML_KAFKA
+constexpr auto make_kafka = publish::make_kafka_sink;
+#else
+constexpr std::nullptr_t make_kafka = nullptr;
+#endif
+// By BrokerKind.
+constexpr Row rows[] = {
+    {"MQTT", "mqtt", "libmosquitto", 1883, true, false, true, 65535, is_of_mqtt, make_mqtt},
+    {"Redis", "redis", "hiredis", 6379, false, true, false, 65535, is_of_redis, make_redis},
+    {"Kafka", "kafka", "librdkafka", 9092, true, false, true, 249, is_of_kafka, make_kafka},
+};
+const Row& row_of(BrokerKind kind) {
+    return rows[static_cast<size_t>(kind)];
+}
+
+void append_clean(std::string& topic, const std::string& text, const Row& row) {
+    const bool valid = !row.utf8 || is_utf8(text);
+    for (const char c : text) {
+        const auto byte = static_cast<unsigned char>(c);
+        topic += row.allows(byte) && (valid || byte < 0x80) ? c : '_';
+    }
+}
+
+// That a file of TLS is one; what is in it shows when a connection is made.
+Result<void> check_pem(const std::string& path) {
+    if (path.empty()) return {};
+    errno = 0;
+    std::ifstream file(path);
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    if (!file.is_open()) {
+        return Error{errno == ENOENT ? ErrorCode::not_found : ErrorCode::io,
+                     path + ": cannot be opened: " + std::strerror(errno)};
+    }
+    if (text.find("-----BEGIN ") == std::string::npos) {
+        return Error{ErrorCode::invalid_argument,
+                     path +
+                         ": has no PEM block, expected a certificate or key that begins with "
+                         "-----BEGIN"};
+    }
+    return {};
+}
+
+Result<void> check_tls(const BrokerOptions& options, const Row& row) {
+    for (const std::string* path :
+         {&options.tls_ca_file, &options.tls_cert_file, &options.tls_key_file}) {
+        if (!path->empty() && !row.tls) {
+            return Error{ErrorCode::invalid_argument,
+                         *path + ": is a file for TLS, which method=" + row.method +
+                             " does not speak; set none, and reach the server through a tunnel"};
+        }
+        if (auto done = check_pem(*path); !done) return done.error();
+    }
+    if (options.tls_ca_file.empty() && !options.tls_cert_file.empty()) {
+        return Error{
+            ErrorCode::invalid_argument,
+            options.tls_cert_file + ": is a certificate for TLS, which needs the file of a CA too"};
+    }
+    if (options.tls_cert_file.empty() != options.tls_key_file.empty()) {
+        const bool key = options.tls_cert_file.empty();
+        return Error{ErrorCode::invalid_argument,
+                     (key ? options.tls_key_file + ": is a key without certificate"
+                          : options.tls_cert_file + ": is a certificate without key") +
+                         "; name both files"};
+    }
+    return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<PublishSink>> make_broker_sink(BrokerKind kind,
+                                                      const BrokerOptions& options) {
+    const Row& row = row_of(kind);
+    if (!row.make) {
+        return Error{ErrorCode::unsupported, std::string("this build has no ") + row.title +
+                                                 "; build with -D" + row.method +
+                                                 "=enabled, which needs " + row.library +
+                                                 ", or choose another method"};
+    }
+    if (options.username.empty() && !options.password.empty() && !row.lone_password) {
+        return Error{ErrorCode::invalid_argument,
+                     std::string("a password is set without username, which ") + row.title +
+                         " does not send; set username too, or no password"};
+    }
+    if (auto done = check_tls(options, row); !done) return done.error();
+    BrokerOptions complete = options;
+    if (!complete.port) complete.port = row.port;
+    auto sink = row.make(complete);
+    sink->backoff = publish::broker_backoff;
+    return sink;
+}
+
+std::string broker_topic(BrokerKind kind, const std::string& pattern, const std::string& stream,
+                         const std::string& model) {
+    const Row& row = row_of(kind);
+    std::string topic;
+    for (size_t at = 0; at < pattern.size();) {
+        const std::string_view rest = std::string_view(pattern).substr(at);
+        if (rest.starts_with("{stream}")) {
+            append_clean(topic, stream, row);
+            at += 8;
+        } else if (rest.starts_with("{model}")) {
+            append_clean(topic, model, row);
+            at += 7;
+        } else {
+            const size_t end = std::min(pattern.find('{', at + 1), pattern.size());
+            append_clean(topic, pattern.substr(at, end - at), row);
+            at = end;
+        }
+    }
+    if (topic.size() > row.longest_topic) {
+        size_t end = row.longest_topic;  // not in the middle of a character
+        while (end > 0 && (static_cast<unsigned char>(topic[end]) & 0xc0) == 0x80) --end;
+        topic.resize(end);
+    }
+    return topic.empty() ? "_" : topic;
+}
+
+}  // namespace vartml

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Registration of the plugin `vartmlextra`: what is done with metadata once it is there.
+// Registration of the plugin `vartmlextra`: where pictures come from, and what is done with
+// metadata once it is there.
 #include <gst/gst.h>
 
 #include "gst/gstvartmlmetajoin.h"
 #include "gst/gstvartmloverlay.h"
 #include "gst/gstvartmlpublish.h"
 #include "gst/gstvartmlroi.h"
+#include "gst/gstvartmlsrc.h"
 #include "gst/gstvartmltrack.h"
 #include "gst/gstvartmlzones.h"
 
@@ -14,7 +16,8 @@ static gboolean plugin_init(GstPlugin* plugin) {
         GST_ELEMENT_REGISTER(vartmlmetajoin, plugin) &&
         GST_ELEMENT_REGISTER(vartmloverlay, plugin) &&
         GST_ELEMENT_REGISTER(vartmlpublish, plugin) && GST_ELEMENT_REGISTER(vartmlroi, plugin) &&
-        GST_ELEMENT_REGISTER(vartmltrack, plugin) && GST_ELEMENT_REGISTER(vartmlzones, plugin);
+        GST_ELEMENT_REGISTER(vartmlsrc, plugin) && GST_ELEMENT_REGISTER(vartmltrack, plugin) &&
+        GST_ELEMENT_REGISTER(vartmlzones, plugin);
     return all;
 }
 

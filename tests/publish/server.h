@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A real server on a port of the loopback, that a test stops and starts.
 #pragma once
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <spawn.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,21 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/free_port.h"
 #include "tests/support/temp_dir.h"
 
 namespace vartml::test {
-
-inline int free_port() {
-    const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    EXPECT_EQ(::bind(fd, reinterpret_cast<sockaddr*>(&address), size), 0);
-    ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
-    ::close(fd);
-    return ntohs(address.sin_port);
-}
 
 class Server {
 public:

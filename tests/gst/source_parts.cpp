@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parts of vartmlsrc: addresses, what of them may be shown, times, pauses.
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <vector>
+
+#include "gst/source/keeper.h"
+#include "gst/source/timeline.h"
+#include "gst/support/address.h"
+#include "tests/support/gst_main.h"
+
+namespace {
+
+using namespace vartml::gst;
+
+struct Shown {
+    const char *text, *shown;
+};
+constexpr Shown shown[] = {
+    {"rtsp://cam/stream", "rtsp://cam/stream"},
+    {"rtsp://cam:554/stream", "rtsp://cam:554/stream"},
+    {"rtsp://admin:secret@cam:554/stream", "rtsp://cam:554/stream"},
+    {"rtsp://admin@cam/stream", "rtsp://cam/stream"},
+    {"rtsp://admin:se@cret@cam/stream", "rtsp://cam/stream"},
+    {"rtsp://admin:se/cret@cam/stream", "rtsp://cam/stream"},
+    {"rtsp://admin:se#cret?@cam/stream", "rtsp://cam/stream"},
+    {"rtsp://[fe80::1]:554/a@b", "rtsp://[fe80::1]:554/a@b"},
+    {"rtsp://cam:554/a@b", "rtsp://cam:554/a@b"},
+    {"rtsp://cam/live?user=a&password=secret&ch=1", "rtsp://cam/live?user=a&password=***&ch=1"},
+    {"rtsp://cam/user=a_password=secret_channel=1", "rtsp://cam/user=a_password=***"},
+    {"http://cam/video?Token=abc", "http://cam/video?Token=***"},
+    {"RTSP://ADMIN:SECRET@cam/", "RTSP://cam/"},
+    {"/dev/video0", "/dev/video0"},
+    {"a file@home", "a file@home"},
+    {"", ""},
+};
+
+TEST(SourceAddress, IsShownWithoutUserPasswordAndTokens) {
+    for (const Shown& row : shown) EXPECT_EQ(without_login(row.text), row.shown) << row.text;
+}
+
+TEST(SourceAddress, GivesLoginAndKind) {
+    const auto rtsp = parse_address("rtsp://ad%40min:p%3Ass@cam:554/stream?token=abc");
+    ASSERT_TRUE(rtsp);
+    EXPECT_EQ(rtsp->kind, AddressKind::rtsp);
+    EXPECT_EQ(rtsp->uri, "rtsp://cam:554/stream?token=abc");
+    EXPECT_EQ(rtsp->user, "ad@min");
+    EXPECT_EQ(rtsp->password, "p:ss");
+    EXPECT_TRUE(rtsp->live());
+    EXPECT_EQ(rtsp->scrub("no rtsp://cam:554/stream?token=abc for p:ss or p%3Ass, abc"),
+              "no rtsp://cam:554/stream?token=*** for *** or ***, ***");
+    struct Row {
+        const char* text;
+        AddressKind kind;
+        const char* path;
+    };
+    for (const Row& row :
+         std::vector<Row>{{"file:///a%20b.mp4", AddressKind::file, "/a b.mp4"},
+                          {"/a/b.mp4", AddressKind::file, "/a/b.mp4"},
+                          {"/dev/video3", AddressKind::device, "/dev/video3"},
+                          {"v4l2:///dev/video3", AddressKind::device, "/dev/video3"},
+                          {"https://host/a.mp4", AddressKind::http, ""},
+                          {"srt://host:1", AddressKind::other, ""}}) {
+        const auto address = parse_address(row.text);
+        ASSERT_TRUE(address) << row.text;
+        EXPECT_EQ(address->kind, row.kind) << row.text;
+        EXPECT_EQ(address->path, row.path) << row.text;
+    }
+}
+
+TEST(SourceAddress, ThatNamesNoHostIsRefusedWithoutItsPassword) {
+    EXPECT_FALSE(parse_address(""));
+    const auto none = parse_address("rtsp://admin:secret@/stream");
+    ASSERT_FALSE(none);
+    EXPECT_EQ(none.error().message,
+              "property 'uri' is 'rtsp:///stream', which names no host; write rtsp://HOST/PATH");
+}
+
+constexpr GstClockTime s = GST_SECOND, frame = GST_SECOND / 10;
+
+TEST(SourceTimeline, KeepsTimesOfALiveSourceThatArePlausible) {
+    Timeline line;
+    line.begin(true, false);
+    EXPECT_EQ(line.map(2 * s, 2 * s + frame, frame), 2 * s);
+    EXPECT_EQ(line.map(2 * s + frame, 2 * s + 2 * frame, frame), 2 * s + frame);
+    line.begin(true, true);
+    EXPECT_EQ(line.map(9 * s, 9 * s + frame, frame), 9 * s) << "after an outage";
+    EXPECT_EQ(line.offset(), 0);
+}
+
+TEST(SourceTimeline, GivesALiveSourceTheClocksTimeWhereItsOwnIsNot) {
+    Timeline line;
+    line.begin(true, false);
+    EXPECT_EQ(line.map(0, 20 * s, frame), 20 * s) << "it counts from its own beginning";
+    EXPECT_EQ(line.map(frame, 20 * s + frame, frame), 20 * s + frame);
+    EXPECT_EQ(line.map(3600 * s, 21 * s, frame), 21 * s) << "its clock was set";
+    EXPECT_EQ(line.map(3600 * s + frame, 21 * s + frame, frame), 21 * s + frame);
+    EXPECT_EQ(line.map(std::nullopt, 22 * s, frame), 22 * s) << "it has none";
+}
+
+TEST(SourceTimeline, NeverGoesBack) {
+    Timeline line;
+    line.begin(true, false);
+    EXPECT_EQ(line.map(5 * s, 5 * s, frame), 5 * s);
+    EXPECT_EQ(line.map(4 * s, 5 * s, frame), 5 * s + 1);
+    EXPECT_EQ(line.map(4 * s + frame, 5 * s + frame, frame), 5 * s + 1 + frame);
+    line.begin(true, true);
+    EXPECT_EQ(line.map(2 * s, 5 * s, frame), 5 * s + 2 + frame);
+    EXPECT_EQ(line.map(std::nullopt, std::nullopt, frame), 5 * s + 2 + 2 * frame);
+}
+
+TEST(SourceTimeline, PutsWhatIsNotLiveOneAfterTheOther) {
+    Timeline line;
+    line.begin(false, false);
+    EXPECT_EQ(line.map(s, std::nullopt, frame), s) << "as it is";
+    EXPECT_EQ(line.map(s + frame, 9 * s, frame), s + frame);
+    line.begin(false, false);
+    EXPECT_EQ(line.map(s, 9 * s, frame), s + 2 * frame) << "where the last frame ended";
+    line.begin(false, true);
+    EXPECT_EQ(line.map(0, 9 * s, frame), 9 * s) << "after an outage not in the past";
+}
+
+TEST(SourceRetry, WaitsLongerUpToItsBoundAndLongForACameraThatRefuses) {
+    for (const auto& [cause, n, delay] :
+         std::vector<std::tuple<Cause, unsigned, unsigned>>{{Cause::lost, 1, 100},
+                                                            {Cause::lost, 2, 200},
+                                                            {Cause::silent, 3, 400},
+                                                            {Cause::lost, 4, 700},
+                                                            {Cause::lost, 1000, 700},
+                                                            {Cause::refused, 1, 1000},
+                                                            {Cause::refused, 5, 16000},
+                                                            {Cause::unreadable, 1000, 30000}}) {
+        EXPECT_EQ(retry_delay_ms(cause, n, 700, 1), delay) << n;
+        EXPECT_EQ(retry_delay_ms(cause, n, 700, 0), delay / 2) << n;
+    }
+}
+
+}  // namespace

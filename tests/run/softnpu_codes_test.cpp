@@ -123,6 +123,18 @@ const Case cases[] = {
         const %xz : u8[] = {117}
         %y = ConvInteger %x, %w, %xz {dilations=[1,1], group=7, pads=[0,0,0,0], strides=[1,3]} : i32[1,35,9,1]
         output %y)"},
+    {"ConvIntegerOfOneRowWithAStride", R"(
+        input %x : u8[1,7,2,10]
+        const %w : i8[35,1,2,2] = {0}
+        const %xz : u8[] = {117}
+        %y = ConvInteger %x, %w, %xz {dilations=[1,1], group=7, pads=[0,0,0,0], strides=[3,1]} : i32[1,35,1,9]
+        output %y)"},
+    {"ConvIntegerOfOnePixelWithStrides", R"(
+        input %x : u8[1,6,2,3]
+        const %w : i8[12,1,2,3] = {0}
+        const %xz : u8[] = {117}
+        %y = ConvInteger %x, %w, %xz {dilations=[1,1], group=6, pads=[0,0,0,0], strides=[4,5]} : i32[1,12,1,1]
+        output %y)"},
     {"ConvInteger", R"(
         input %x : u8[1,7,9,8]
         const %w : i8[5,7,3,3] = {0}

@@ -121,6 +121,13 @@ std::optional<ConvParts> read_conv_parts(const graph::Node& node) {
     return result;
 }
 
+Dims conv_strides(const graph::Node& node, const Dims& positions) {
+    Dims strides = node.get("strides", Dims(positions.size() - 2, 1));
+    for (size_t axis = 0; axis < strides.size(); ++axis)
+        if (positions[axis + 2] == 1) strides[axis] = 1;
+    return strides;
+}
+
 bool is_conv_picture(const View& view) {
     return (view.type == DataType::float32 || view.type == DataType::bf16) &&
            (view.strides[1] == 1 || view.dims[1] == 1);

@@ -22,6 +22,11 @@ struct ConvParts {
 // nullopt where there are others.
 std::optional<ConvParts> read_conv_parts(const graph::Node& node);
 
+// The node's strides over `positions` [N, C, …] of its window. From one position there is no step:
+// it is 1, for which there are more kernels, and oneDNN 3.7 sums some int8 products wrongly at
+// others.
+Dims conv_strides(const graph::Node& node, const Dims& positions);
+
 // fp32 or bf16 with contiguous channels: what the kernels of floats read and write.
 bool is_conv_picture(const View& view);
 // Of such a view, or one of codes.

@@ -40,8 +40,7 @@ GroupedShape conv_shape(const Lowering& lowering, const graph::Node& node, size_
     const Dims& x = lowering.value(node.inputs[0]).type.shape;
     const Dims& w = lowering.value(node.inputs[weights]).type.shape;
     const Dims& y = lowering.value(node.outputs[0]).type.shape;
-    const Dims strides = node.get("strides", Dims{1, 1}),
-               dilations = node.get("dilations", Dims{1, 1});
+    const Dims strides = conv_strides(node, y), dilations = node.get("dilations", Dims{1, 1});
     const Dims pads = node.get("pads", Dims{0, 0, 0, 0});
     const auto u = [](int64_t v) { return static_cast<uint32_t>(v); };
     const int64_t groups = node.get("group", int64_t{1});

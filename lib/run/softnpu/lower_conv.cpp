@@ -111,10 +111,10 @@ Result<void> complete(Lowering& lowering, const graph::Node& node, bool is_trans
     const graph::ValueId bias = input_or_none(node, 2);
     if (bias >= 0) p.bias = lowering.dense(bias, row_major(1), DataType::float32);
     p.dst = lowering.destination(node.outputs[0], order, false);
-    p.strides = node.get("strides", Dims(spatial, 1));
     p.dilations = node.get("dilations", Dims(spatial, 1));
     const Dims pads = node.get("pads", Dims(2 * spatial, 0));
     const Dims& positions = is_transposed ? p.src.dims : p.dst.dims;
+    p.strides = conv_strides(node, positions);
     const Dims& covered = is_transposed ? p.dst.dims : p.src.dims;
     for (size_t i = 0; i < spatial; ++i) {
         const int64_t reach = (kernel[i + 2] - 1) * p.dilations[i] + 1;

@@ -32,15 +32,9 @@ Convolution geometry(const Lowering& lowering, const graph::Node& node, size_t w
     const Dims& to = lowering.value(node.outputs[0]).type.shape;
     const size_t spatial = kernel.size() - 2;
     Convolution p;
-    p.strides = node.get("strides", Dims(spatial, 1));
+    p.strides = conv_strides(node, to);
     p.dilations = node.get("dilations", Dims(spatial, 1));
     const Dims pads = node.get("pads", Dims(2 * spatial, 0));
-    // oneDNN 3.7 sums wrongly where groups of one channel make rows of one pixel at such a stride.
-    // From one position there is no step.
-    const int64_t groups = node.get("group", int64_t{1});
-    if (groups > 1 && kernel[1] == 1 && kernel[0] > groups && to.back() == 1 &&
-        p.strides.back() > 2)
-        p.strides.back() = 1;
     for (size_t i = 0; i < spatial; ++i) {
         const int64_t reach = (kernel[i + 2] - 1) * p.dilations[i] + 1;
         p.pads_begin.push_back(pads[i]);

@@ -133,7 +133,7 @@ static Result<void> check_operation(const Node& node, std::string_view kind,
         if (!choice) continue;
         if (const auto* text = std::get_if<std::string>(&value)) {
             if (auto ok = check_texts(node, key, *choice, {text, 1}, form); !ok) return ok;
-        } else if (const auto* texts = std::get_if<std::vector<std::string>>(&value)) {
+        } else if (const auto* texts = std::get_if<Strings>(&value)) {
             if (auto ok = check_texts(node, key, *choice, *texts, form); !ok) return ok;
         }
     }

@@ -62,8 +62,14 @@ struct Value {
     bool data_dependent = false;  // the shape is an upper bound
 };
 
-using Attribute = std::variant<int64_t, float, std::string, std::vector<int64_t>,
-                               std::vector<float>, std::vector<std::string>>;
+// A type of its own: libstdc++ 14 takes a variant of std's containers alone for one that always has
+// a value, and destroys a value that was never made when a copy throws (out of memory).
+struct Strings : std::vector<std::string> {
+    using std::vector<std::string>::vector;
+};
+
+using Attribute =
+    std::variant<int64_t, float, std::string, std::vector<int64_t>, std::vector<float>, Strings>;
 using Attributes = std::map<std::string, Attribute, std::less<>>;  // sorted: one printing order
 
 // What is computed: the ONNX type, or one of ours, and its attributes.

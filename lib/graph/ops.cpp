@@ -26,9 +26,8 @@ Result<Types> infer_onnxruntime(const Graph& graph, const Node& node) {
         return bad_node(node, "has the model " + to_string(model.type) +
                                   ", expected constant bytes: u8 of one dimension");
     const auto found = node.attributes.find("types");
-    const auto* texts = found == node.attributes.end()
-                            ? nullptr
-                            : std::get_if<std::vector<std::string>>(&found->second);
+    const auto* texts =
+        found == node.attributes.end() ? nullptr : std::get_if<graph::Strings>(&found->second);
     if (!texts || texts->size() != node.outputs.size())
         return bad_node(node, "does not have a type for each of its " +
                                   std::to_string(node.outputs.size()) + " outputs");

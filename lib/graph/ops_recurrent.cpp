@@ -125,7 +125,7 @@ Result<std::vector<Activation>> activations_of(const Call& call,
     std::vector<std::string> names;
     if (const auto given = call.node.attributes.find("activations");
         given != call.node.attributes.end()) {
-        if (const auto* list = std::get_if<std::vector<std::string>>(&given->second)) names = *list;
+        if (const auto* list = std::get_if<graph::Strings>(&given->second)) names = *list;
     }
     const size_t expected = defaults.size() * directions;
     const bool is_default = names.empty();

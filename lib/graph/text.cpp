@@ -171,7 +171,7 @@ private:
             return items;
         }
         if (take("s[")) {
-            std::vector<std::string> items;
+            Strings items;
             list(']', [&] { items.push_back(string()); });
             return items;
         }

@@ -319,7 +319,7 @@ private:
             case AttributeKind::Floats:
                 return to_vector(a.floats());
             case AttributeKind::Strings: {
-                std::vector<std::string> texts;
+                graph::Strings texts;
                 for (size_t i = 0; i < size_of(a.strings()); ++i)
                     texts.push_back(
                         checks_.text(a.strings()->Get(static_cast<unsigned>(i)), "an attribute"));
@@ -570,7 +570,7 @@ private:
             const auto at = fbb_.CreateVector(*fs);
             return finish(AttributeKind::Floats, [&](auto& b) { b.add_floats(at); });
         }
-        const auto at = fbb_.CreateVectorOfStrings(std::get<std::vector<std::string>>(attribute));
+        const auto at = fbb_.CreateVectorOfStrings(std::get<graph::Strings>(attribute));
         return finish(AttributeKind::Strings, [&](auto& b) { b.add_strings(at); });
     }
 

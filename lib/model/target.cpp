@@ -2,6 +2,7 @@
 #include "lib/model/target.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -256,6 +257,8 @@ Result<Target> parse_target(std::string_view text,
                             const std::map<std::string, std::string_view>& operators) {
     try {
         return read_target(Json::parse(text), operators);
+    } catch (const std::bad_alloc&) {
+        throw;
     } catch (const std::exception& e) {
         return Error{ErrorCode::bad_model, std::string("a target file is wrong: ") + e.what()};
     }

@@ -54,7 +54,7 @@ TEST(AttributeValues, OfEveryTextAreListedAndOthersRefused) {
         std::string list(choices_of(kind, attribute));
         ASSERT_FALSE(list.empty());
         const auto value = [&](const std::string& text) {
-            if (type == "ss") return Attribute(std::vector<std::string>{text});
+            if (type == "ss") return Attribute(Strings{text});
             return Attribute(text);
         };
         for (size_t at; !list.empty(); list.erase(0, at == list.npos ? at : at + 1)) {

@@ -60,7 +60,7 @@ TEST(Text, KeepsEveryKindOfAttribute) {
                        {"i", int64_t{-9223372036854775807}},
                        {"is", std::vector<int64_t>{1, -2}},
                        {"s", std::string("a\n\"b\\")},
-                       {"ss", std::vector<std::string>{"", "x,y"}},
+                       {"ss", Strings{"", "x,y"}},
                        {"tiny", 1e-45F}};
     graph.nodes.push_back(node);
     const auto read = parse(print(graph));

@@ -202,7 +202,7 @@ inline artifact::CompiledModel one_node_model(const std::string& kind, const std
         n.inputs = {
             g.add_constant("n/model", bytes, graph::make_constant(std::as_bytes(std::span(model)))),
             x};
-        n.attributes["types"] = std::vector<std::string>{"f32[1,4]"};
+        n.attributes["types"] = graph::Strings{"f32[1,4]"};
     }
     g.inputs = {x};
     g.outputs = {y};

@@ -123,7 +123,7 @@ void Builder::emit_foreign(const std::string& model, const ValueIds& inputs,
                             {DataType::uint8, {static_cast<int64_t>(bytes.size())}},
                             graph::make_constant(bytes))};
     node.inputs.insert(node.inputs.end(), inputs.begin(), inputs.end());
-    std::vector<std::string> texts;
+    graph::Strings texts;
     for (size_t i = 0; i < names.size(); ++i) {
         const ValueId id = graph.add_value(unique_value_name(names[i]), types[i]);
         graph.value(id).data_dependent = data_dependent;

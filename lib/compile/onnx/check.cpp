@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <new>
 #include <optional>
 #include <string_view>
 
@@ -259,6 +260,8 @@ Result<void> check_nodes(const std::string& file, const pb::GraphProto& graph, c
             continue;
         try {
             ::onnx::checker::check_node(node, context, names);
+        } catch (const std::bad_alloc&) {
+            throw;
         } catch (const std::exception& e) {
             return Error{ErrorCode::bad_model, file + ": node '" + node_name(node) + "' (" +
                                                    operator_name(node) +

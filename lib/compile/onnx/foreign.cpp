@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <new>
 #include <queue>
 #include <unordered_map>
 
@@ -166,6 +167,8 @@ ForeignNodes::Outputs ForeignNodes::infer(const pb::GraphProto& nodes, const Inp
     try {
         ::onnx::shape_inference::InferShapes(model, ::onnx::OpSchemaRegistry::Instance(),
                                              {false, 0, true});
+    } catch (const std::bad_alloc&) {
+        throw;
     } catch (const std::exception&) {
         // What it does not know it does not say; ONNX Runtime judges the node.
     }

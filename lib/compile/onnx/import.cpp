@@ -2,6 +2,7 @@
 #include "lib/compile/onnx/import.h"
 
 #include <algorithm>
+#include <new>
 #include <optional>
 #include <set>
 #include <unordered_set>
@@ -119,6 +120,8 @@ Result<void> Importer::inline_functions() {
     if (file_.proto().functions_size() == 0) return {};
     try {
         ::onnx::inliner::InlineLocalFunctions(file_.proto());
+    } catch (const std::bad_alloc&) {
+        throw;
     } catch (const std::exception& e) {
         return error(ErrorCode::bad_model,
                      std::string("its functions cannot be inlined: ") + e.what());
@@ -324,7 +327,7 @@ Result<Attributes> Importer::attributes(const pb::NodeProto& node) const {
                 out[a.name()] = std::vector<float>(a.floats().begin(), a.floats().end());
                 break;
             case pb::AttributeProto::STRINGS:
-                out[a.name()] = std::vector<std::string>(a.strings().begin(), a.strings().end());
+                out[a.name()] = graph::Strings(a.strings().begin(), a.strings().end());
                 break;
             case pb::AttributeProto::TENSOR:
                 break;  // Constant and ConstantOfShape look at the file's own form

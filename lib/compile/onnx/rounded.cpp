@@ -3,6 +3,7 @@
 
 #include <exception>
 #include <map>
+#include <new>
 #include <set>
 #include <span>
 #include <string_view>
@@ -162,6 +163,8 @@ Result<void> write_rounded(const std::string& path, const std::string& out) {
     pb::ModelProto inferred = model;
     try {
         ::onnx::shape_inference::InferShapes(inferred);
+    } catch (const std::bad_alloc&) {
+        throw;
     } catch (const std::exception& e) {
         return Error{ErrorCode::unsupported, path + ": types cannot be inferred: " + e.what()};
     }

@@ -17,6 +17,7 @@
 #include <system_error>
 
 #include "lib/base/checksum.h"
+#include "lib/base/temporaries.h"
 
 namespace vartml {
 namespace {
@@ -103,7 +104,11 @@ bool with_fresh_name(const std::string& stem, std::string& name, Make make) {
         constexpr char digits[] = "0123456789abcdefghijklmnopqrstuv";
         name = stem;
         for (int i = 0; i < 10; ++i, number >>= 5) name += digits[number & 31];
-        if (make(name.c_str())) return true;
+        MakingTemporary making;
+        if (make(name.c_str())) {
+            making.made(name);
+            return true;
+        }
         if (errno != EEXIST) return false;
     }
     return false;
@@ -222,10 +227,9 @@ Result<void> replace_file(const std::string& path, const FileWriter& write, Dura
     if (written && durability == Durability::synced) written = sync_file(fd.get(), path);
     if (written && ::rename(temporary.c_str(), path.c_str()) != 0)
         written = system_error(path, "put the file in place", errno);
-    if (!written) {
-        ::unlink(temporary.c_str());
-        return written;
-    }
+    if (!written) ::unlink(temporary.c_str());
+    forget_temporary(temporary);
+    if (!written) return written;
     if (durability == Durability::none) return {};
     return sync_directory(parent_of(path));
 }
@@ -255,6 +259,7 @@ Result<void> write_output(const std::string& path, std::string_view text) {
 }
 
 Result<void> make_directories(const std::string& path) {
+    const MakingTemporary none_is_taken_away;  // else it made the folder above anew
     for (size_t at = 1; at <= path.size(); ++at) {
         if (at < path.size() && path[at] != '/') continue;
         const std::string part = path.substr(0, at);
@@ -295,24 +300,26 @@ Result<void> replace_directory(const std::string& from, const std::string& place
     if (auto r = sync_tree(from); !r) return r;
     if (swap_paths(from, place)) {
         (void)remove_tree(from);  // the old one
+        forget_temporary(from);
         return sync_directory(parent_of(place));
     }
     // Nothing to exchange with, or a file system that cannot.
     std::string aside;
     bool moved = false;
     if (struct stat info{}; ::lstat(place.c_str(), &info) == 0) {
-        if (!make_fresh_directory(temporary_stem(place), aside) ||
-            ::rename(place.c_str(), (aside + "/old").c_str()) != 0)
+        if (!make_fresh_directory(temporary_stem(place), aside))
+            return system_error(place, "move the old folder aside", errno);
+        forget_temporary(aside);  // it holds what must not be lost
+        if (::rename(place.c_str(), (aside + "/old").c_str()) != 0)
             return system_error(place, "move the old folder aside", errno);
         moved = true;
     }
-    if (::rename(from.c_str(), place.c_str()) != 0) {
-        const int error = errno;
-        if (moved) ::rename((aside + "/old").c_str(), place.c_str());
-        if (moved) (void)remove_tree(aside);
-        return system_error(place, "put the folder in place", error);
-    }
+    const bool in_place = ::rename(from.c_str(), place.c_str()) == 0;
+    const int error = errno;
+    if (in_place) forget_temporary(from);
+    if (moved && !in_place) ::rename((aside + "/old").c_str(), place.c_str());
     if (moved) (void)remove_tree(aside);
+    if (!in_place) return system_error(place, "put the folder in place", error);
     return sync_directory(parent_of(place));
 }
 
@@ -325,7 +332,9 @@ Result<StagedDirectory> StagedDirectory::create(const std::string& place, unsign
 }
 
 StagedDirectory::~StagedDirectory() {
-    if (!path_.empty()) (void)remove_tree(path_);
+    if (path_.empty()) return;
+    (void)remove_tree(path_);
+    forget_temporary(path_);
 }
 
 Result<void> StagedDirectory::commit() {
@@ -359,24 +368,31 @@ bool is_same_file(const std::string& path, const Fd& fd) {
 
 Result<FileLock> FileLock::acquire(const std::string& path, const std::atomic<bool>* cancel) {
     for (;;) {
-        Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-        if (!fd) return system_error(path, "create the lock", errno);
-        // flock cannot wait for a flag of the caller, so we look again every 20 ms.
-        while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+        {
+            MakingTemporary making;
+            Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666));
+            if (!fd) return system_error(path, "create the lock", errno);
+            if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) {
+                // A lock on a file without a name keeps nobody out.
+                if (!is_same_file(path, fd)) continue;
+                making.made(path);
+                return FileLock(path, std::move(fd));
+            }
             if (errno != EWOULDBLOCK && errno != EINTR) return system_error(path, "lock", errno);
-            if (cancel && cancel->load(std::memory_order_relaxed))
-                return Error{ErrorCode::timeout, path + ": waiting for the lock was cancelled"};
-            const timespec pause{0, 20'000'000};
-            ::nanosleep(&pause, nullptr);
         }
-        // A lock on a file without a name keeps nobody out.
-        if (is_same_file(path, fd)) return FileLock(path, std::move(fd));
+        // flock cannot wait for a flag of the caller, so we look again every 20 ms.
+        if (cancel && cancel->load(std::memory_order_relaxed))
+            return Error{ErrorCode::timeout, path + ": waiting for the lock was cancelled"};
+        const timespec pause{0, 20'000'000};
+        ::nanosleep(&pause, nullptr);
     }
 }
 
 // The name goes while the lock is held, so that it is never another's file.
 FileLock::~FileLock() {
-    if (fd_) ::unlink(path_.c_str());
+    if (!fd_) return;
+    ::unlink(path_.c_str());
+    forget_temporary(path_);
 }
 
 }  // namespace vartml

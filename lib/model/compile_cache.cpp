@@ -14,6 +14,7 @@
 #include <vartml/version.h>
 
 #include "lib/base/file.h"
+#include "lib/base/own_files.h"
 #include "lib/base/places.h"
 #include "lib/base/process.h"
 #include "lib/base/sha256.h"
@@ -123,13 +124,14 @@ Result<std::string> cache_folder(const CompileOptions& options) {
                      "neither XDG_CACHE_HOME nor HOME says where compiled models can be kept; "
                      "give a cache folder"};
     folder = without_trailing_slashes(folder);
-    if (auto r = make_directories(folder); !r)
+    if (auto r = make_own_directory(folder); !r)
         return Error{ErrorCode::io, r.error().message + "; give another cache folder"};
     return folder;
 }
 
-// Whether a whole, undamaged model is there.
+// Whether a whole, undamaged model is there that nobody else can have put there.
 bool is_intact(const std::string& place) {
+    if (!is_private_directory(place)) return false;
     const auto container = artifact::open_container(place);
     if (!container) return false;
     for (size_t i = 0; i < (*container)->manifest.blobs.size(); ++i)
@@ -246,6 +248,7 @@ Result<void> compile_into(const std::string& place, const std::string& onnx_path
     if (const auto model = artifact::open_container(out); !model)
         return Error{ErrorCode::internal, onnx_path + ": the compiler " + compiler_of(options) +
                                               " left no valid model: " + model.error().message};
+    if (::chmod(out.c_str(), own_folder) != 0) return system_error(out, "make it private", errno);
     return replace_directory(out, place);
 }
 

@@ -26,6 +26,7 @@
 #include <vartml/result.h>
 
 #include "lib/base/file.h"
+#include "lib/base/own_files.h"
 #include "lib/base/text.h"
 #include "lib/model/containers.h"
 #include "lib/model/entries.h"

@@ -11,6 +11,7 @@
 #include <cstdlib>
 
 #include "lib/base/checksum.h"
+#include "lib/base/own_files.h"
 #include "lib/model/containers.h"
 #include "lib/model/derived.h"
 #include "lib/model/program.h"
@@ -196,12 +197,6 @@ ExtractionFolder::~ExtractionFolder() {
 
 Result<void> ExtractionFolder::commit() {
     return staged_ ? staged_->commit() : Result<void>();
-}
-
-bool is_private_directory(const std::string& path) {
-    struct stat info{};
-    return ::lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode) &&
-           info.st_uid == ::geteuid() && (info.st_mode & 0022) == 0;
 }
 
 }  // namespace vartml::artifact

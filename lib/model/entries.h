@@ -61,7 +61,4 @@ private:
     Fd fd_;
 };
 
-// Whether `path` is a directory of this user that nobody else can write to.
-bool is_private_directory(const std::string& path);
-
 }  // namespace vartml::artifact

@@ -18,6 +18,7 @@
 
 #include "lib/base/checksum.h"
 #include "lib/base/file.h"
+#include "lib/base/own_files.h"
 
 namespace vartml::publish {
 namespace {
@@ -28,7 +29,7 @@ constexpr uint64_t first_number = uint64_t(1) << 32;
 
 Result<Fd> take_lock(const std::string& dir) {
     const std::string path = dir + "/lock";
-    Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+    Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, own_file));
     if (!fd) return system_error(path, "open the spool's lock", errno);
     if (flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
     if (errno != EWOULDBLOCK) return system_error(path, "lock the spool", errno);
@@ -53,7 +54,7 @@ bool is_frame(const std::string& line) {
 }  // namespace
 
 Result<Spool> Spool::open(const std::string& dir, const Limits& limits) {
-    if (auto made = make_directories(dir); !made) return made.error();
+    if (auto made = make_own_directory(dir); !made) return made.error();
     auto lock = take_lock(dir);
     if (!lock) return lock.error();
     remove_unfinished(dir);
@@ -92,7 +93,8 @@ Result<void> Spool::begin_segment() {
     active_.reset();
     const uint64_t number = segments_.empty() ? first_number : segments_.back().number + 1;
     const std::string path = segment_path(dir_, number);
-    active_ = Fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666));
+    active_ =
+        Fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, own_file));
     if (!active_) return system_error(path, "create a segment of the spool", errno);
     segments_.push_back({.number = number});
     return {};
@@ -381,8 +383,7 @@ Result<Segment> write_segment(const std::string& dir, uint64_t number,
     std::string bytes;
     for (const std::string& line : lines) bytes += framed(line);
     const Bytes pieces[] = {as_bytes(bytes)};
-    if (auto done = replace_file(segment_path(dir, number), pieces, Durability::none); !done)
-        return done.error();
+    if (auto done = replace_own_file(segment_path(dir, number), pieces); !done) return done.error();
     return Segment{number, bytes.size(), lines.size(), count_frames(lines),
                    std::chrono::system_clock::now()};
 }

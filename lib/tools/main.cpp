@@ -16,6 +16,7 @@
 #include "lib/tools/arguments.h"
 #include "lib/tools/commands.h"
 #include "lib/tools/manual.h"
+#include "lib/tools/signals.h"
 
 namespace vartml::tools {
 namespace {
@@ -183,6 +184,7 @@ int exit_of_model(const Error& error) {
 int main(int argc, char** argv) {
     using namespace vartml;
     std::signal(SIGPIPE, SIG_IGN);
+    tools::leave_nothing_behind();
     int status = tools::exit_fault;
     try {
         status = tools::dispatch(argc, argv);

@@ -85,6 +85,23 @@ TEST_F(CompileOnnx, StartsNoChildTheSecondTime) {
     EXPECT_EQ(cached().size(), 1u);
 }
 
+// Whoever may write into a folder may have put another model there.
+TEST_F(CompileOnnx, TakesNoModelFromAFolderThatOthersMayWrite) {
+    const auto first = compile_onnx(onnx, options);
+    ASSERT_TRUE(first) << first.error().message;
+    EXPECT_EQ(fs::status(first->path).permissions(), fs::perms::owner_all);
+    EXPECT_EQ(fs::status(options.cache_dir).permissions(), fs::perms::owner_all);
+    fs::permissions(first->path, fs::perms::group_write, fs::perm_options::add);
+    const auto second = compile_onnx(onnx, options);
+    ASSERT_TRUE(second) << second.error().message;
+    EXPECT_FALSE(second->cache_hit);
+    EXPECT_EQ(fs::status(second->path).permissions(), fs::perms::owner_all);
+    EXPECT_EQ(calls(), 2u);
+    if (::geteuid() != 0) return;  // nobody else gives folders away
+    ASSERT_EQ(::chown(second->path.c_str(), 1234, 1234), 0);
+    EXPECT_FALSE(compile_onnx(onnx, options)->cache_hit);
+}
+
 TEST_F(CompileOnnx, PassesItsArgumentsOn) {
     options.arguments = {"--decoder", "yolox"};
     ASSERT_TRUE(compile_onnx(onnx, options));

@@ -81,6 +81,21 @@ TEST_F(SpoolTest, GivesLinesBackInTheirOrderOverSegments) {
     EXPECT_EQ(bytes_in(dir_), 0u);
 }
 
+// Records tell who was where.
+TEST_F(SpoolTest, IsForItsUserAloneWhateverTheUmask) {
+    const mode_t before = ::umask(0);
+    {
+        Spool spool = opened(dir_);
+        for (uint64_t i = 0; i < 40; ++i) EXPECT_TRUE(spool.append(line(i, "a", 60000)));
+        EXPECT_TRUE(spool.prepend({line(100)}));
+    }
+    ::umask(before);
+    EXPECT_EQ(fs::status(dir_).permissions(), fs::perms::owner_all);
+    for (const auto& entry : fs::directory_iterator(dir_))
+        EXPECT_EQ(entry.status().permissions(), fs::perms::owner_read | fs::perms::owner_write)
+            << entry.path();
+}
+
 TEST_F(SpoolTest, AReaderThatKeepsUpNeedsOneFile) {
     {
         Spool spool = opened(dir_);

@@ -101,6 +101,22 @@ protected:
     }
 };
 
+// Whoever may write to a file may have put other weights there.
+TEST_F(WeightCache, TakesNoFileThatOthersMayWrite) {
+    const mode_t before = ::umask(0);
+    const Loaded first = load(folder);
+    ::umask(before);
+    const fs::path file = only_file();
+    EXPECT_EQ(fs::status(file).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+    EXPECT_EQ(fs::status(folder).permissions(), fs::perms::owner_all);
+    const ino_t old = inode(file);
+    fs::permissions(file, fs::perms::others_write, fs::perm_options::add);
+    EXPECT_EQ(load(folder).result, first.result);
+    EXPECT_NE(inode(only_file()), old);
+    EXPECT_EQ(fs::status(only_file()).permissions(),
+              fs::perms::owner_read | fs::perms::owner_write);
+}
+
 TEST_F(WeightCache, IsNotThereWithoutAFolder) {
     EXPECT_GT(without.private_bytes, 0u);
     EXPECT_TRUE(without.notes.empty());

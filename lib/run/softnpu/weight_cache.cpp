@@ -19,6 +19,7 @@
 #include "kernels/conv/conv.h"
 #include "kernels/instruction_sets.h"
 #include "lib/base/checksum.h"
+#include "lib/base/own_files.h"
 #include "lib/base/sha256.h"
 
 namespace vartml::softnpu {
@@ -138,7 +139,7 @@ WeightCache::WeightCache(std::string folder, Key key, std::function<void(const s
 
 std::optional<StoredWeights> WeightCache::open(const WeightTable& table) const {
     const Fd fd(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
-    if (!fd) return std::nullopt;
+    if (!fd || !is_private(fd.get())) return std::nullopt;
     const auto file = MappedFile::map(fd, path_);
     if (!file || !is_whole((*file)->bytes(), header_of(key_, table), table)) return std::nullopt;
     remember_use(fd);
@@ -169,8 +170,8 @@ std::optional<StoredWeights> WeightCache::build(
     for (const vartml::Bytes& part : std::span(content).subspan(1))
         header.crc32c = crc32c(part, header.crc32c);
 
-    auto done = make_directories(folder_);
-    if (done) done = replace_file(path_, content, Durability::none);
+    auto done = make_own_directory(folder_);
+    if (done) done = replace_own_file(path_, content);
     if (!done) {
         if (note_) note_("packed weights stay in private memory: " + done.error().message);
         return std::nullopt;

@@ -55,6 +55,7 @@ build_packages() { # folder
     touch -d "@$(changelog_date)" "$work/source/debian/commit"
     long_step "building the packages" in_package_root "$work" sh -ec \
         'cd source; DEB_BUILD_OPTIONS="nocheck parallel=$(nproc)" dpkg-buildpackage --build=full --no-check-builddeps --no-sign'
+    in_package_root "$work" python3 source/packaging/sbom.py . "$(changelog_date)" >"$work/gst-vartml.spdx.json"
     rm -rf "$work/source"
     rm -rf "$out"
     mv "$work" "$out"
@@ -72,7 +73,7 @@ test_packages() {
 build_again() {
     local again=$PACKAGES_OUT.again file
     build_packages "$again"
-    for file in "$again"/*.deb "$again"/*.dsc "$again"/*.tar.xz; do
+    for file in "$again"/*.deb "$again"/*.dsc "$again"/*.tar.xz "$again"/*.spdx.json; do
         cmp "$file" "$PACKAGES_OUT/${file##*/}" || die "package: two builds differ; both are kept, $again is the second"
     done
     rm -rf "$again"

@@ -216,6 +216,14 @@ class LiveOverHttp(unittest.TestCase):
             self.assertEqual(live.ask('POST', '/threshold?score=0.1', Origin='http://attacker.example').status, 403)
             self.assertEqual(live.ask('POST', '/threshold?score=0.1', Origin=f'http://127.0.0.1:{live.port}').status, 204)
 
+    def test_pages_from_elsewhere_show_nothing_of_it(self):
+        with Live() as live:
+            for site, path, status in [('cross-site', '/video', 403), ('same-site', '/video', 403), ('cross-site', '/status', 403),
+                                       ('same-origin', '/status', 200), ('none', '/status', 200), ('cross-site', '/', 200)]:
+                answer = live.ask('GET', path, **{'Sec-Fetch-Site': site})
+                self.assertEqual(answer.status, status, (site, path))
+                self.assertEqual(answer.getheader('Cross-Origin-Resource-Policy'), 'same-origin')
+
     def test_beyond_loopback_a_token_is_asked_for(self):
         with Live('--bind', '0.0.0.0') as live:
             token = urlsplit(live.url).query

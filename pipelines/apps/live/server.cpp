@@ -174,7 +174,7 @@ std::string Server::url_of(const std::string& host) const {
 // A page from elsewhere must not use a browser of this machine as its hand: the request must be
 // for an address of ours (a name that points here is not), and come from our page. Who comes from
 // outside must know the token.
-bool Server::allowed(SoupServerMessage* message, GHashTable* query) const {
+bool Server::allowed(SoupServerMessage* message, const char* path, GHashTable* query) const {
     SoupMessageHeaders* headers = soup_server_message_get_request_headers(message);
     const char* host = soup_message_headers_get_one(headers, "Host");
     const size_t colon = host_.rfind(':');
@@ -186,6 +186,11 @@ bool Server::allowed(SoupServerMessage* message, GHashTable* query) const {
     if (loopback_ && (!host || !is_own(host))) return false;
     const char* origin = soup_message_headers_get_one(headers, "Origin");
     if (origin && (!host || origin != std::string("http://") + host)) return false;
+    // Pictures that a page embeds have no origin; browsers say whose page it is. Links lead here.
+    const char* site = soup_message_headers_get_one(headers, "Sec-Fetch-Site");
+    if (site && std::string_view(site) != "same-origin" && std::string_view(site) != "none" &&
+        std::string_view(path) != "/")
+        return false;
     if (token_.empty()) return true;
     const char* given = value_of(query, "token");
     if (given && token_ == given) return true;
@@ -203,7 +208,10 @@ bool Server::allowed(SoupServerMessage* message, GHashTable* query) const {
 void Server::handle(SoupServer*, SoupServerMessage* message, const char* path, GHashTable* query,
                     gpointer data) {
     auto& self = *static_cast<Server*>(data);
-    if (!self.allowed(message, query)) {
+    // No page from elsewhere shows what is answered here.
+    soup_message_headers_replace(soup_server_message_get_response_headers(message),
+                                 "Cross-Origin-Resource-Policy", "same-origin");
+    if (!self.allowed(message, path, query)) {
         answer(message, SOUP_STATUS_FORBIDDEN,
                "open the address that vartml-live printed, with its token\n");
         return;

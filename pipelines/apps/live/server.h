@@ -57,7 +57,7 @@ private:
     vartml::Result<void> listen(const Options& options);
     static void handle(SoupServer*, SoupServerMessage* message, const char* path, GHashTable* query,
                        gpointer self);
-    bool allowed(SoupServerMessage* message, GHashTable* query) const;
+    bool allowed(SoupServerMessage* message, const char* path, GHashTable* query) const;
     std::string cookie() const;
     std::string url_of(const std::string& host) const;
     void page(SoupServerMessage* message);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Preloaded into a program: its n-th allocation fails. Counted are those of operator new and of our own code, from the
-// first time that a file with a given word in its path is opened.
-//   VARTML_FAIL_FROM=WORD      where counting begins: what is before belongs to the loader and to options
-//   VARTML_FAIL_AT=N           the N-th fails, once; absent: none
-//   VARTML_FAIL_REPORT=FILE    how many were counted, and the frames of the one that failed, an object and an offset per line
-// Not counted: what GLib allocates, which ends the process by design when there is no memory; what a library that is
-// being loaded allocates, whose constructors cannot report anything.
-// This file defines what these would give other names to.
+// Preloaded into a program: its n-th allocation fails. Counted are those of operator new and of our
+// own code, from the first time that a file with a given word in its path is opened.
+//   VARTML_FAIL_FROM=WORD      where counting begins: what is before belongs to the loader and to
+//   options VARTML_FAIL_AT=N           the N-th fails, once; absent: none VARTML_FAIL_REPORT=FILE
+//   how many were counted, and the frames of the one that failed, an object and an offset per line
+// Not counted: what GLib allocates, which ends the process by design when there is no memory; what
+// a library that is being loaded allocates, whose constructors cannot report anything. This file
+// defines what these would give other names to.
 #undef _FILE_OFFSET_BITS
 #undef _FORTIFY_SOURCE
 #include <dlfcn.h>

@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Changes the code a line at a time and asks the tests of its room whether they notice.
+
+usage: mutate.py [--count N] [--seed S] [--at FILE:LINE] [ROOM...]
+  --count  mutants in all, spread over the rooms [20]
+  --seed   which lines are chosen [1]
+  --at     every change of this line instead
+  ROOM     kernels, lib/base, lib/graph, lib/compile, lib/model, lib/run, lib/vision, lib/publish, gst [all]
+
+Works on a copy of the tracked files in build/mutants. Ends with a line per mutant that lives and `N killed of M`; the exit
+code is 0 where at least nine of ten are killed. A change that does not compile counts for nothing.
+"""
+import argparse
+import difflib
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+
+HOME = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+COPY = os.path.join(HOME, 'build', 'mutants')
+# Whose tests guard a room.
+SUITES = {
+    'kernels': ['kernels'],
+    'lib/base': ['base', 'model', 'run'],
+    'lib/graph': ['graph', 'compile', 'conformance'],
+    'lib/compile': ['compile', 'conformance'],
+    'lib/model': ['model'],
+    'lib/run': ['run', 'vart'],
+    'lib/vision': ['vision'],
+    'lib/publish': ['publish'],
+    'gst': ['gst'],
+}
+# What is looked for in a line and what it becomes.
+CHANGES = [(re.compile(pattern), to) for pattern, to in [
+    (r' <= ', ' < '), (r' >= ', ' > '), (r' < ', ' <= '), (r' > ', ' >= '), (r' == ', ' != '), (r' != ', ' == '),
+    (r' && ', ' || '), (r' \|\| ', ' && '), (r' \+ ', ' - '), (r' - ', ' + '), (r' \* ', ' + '), (r' / ', ' * '),
+    (r'\+\+(?=\w)', '--'), (r' \+= ', ' -= '), (r'\bstd::min\b', 'std::max'), (r'\bstd::max\b', 'std::min'),
+    (r'\btrue\b', 'false'), (r'\bfalse\b', 'true'), (r'(?<=[ (])!(?=\w)', ''),
+    (r'(?<![\w.])0(?![\w.])', '1'), (r'(?<![\w.])1(?![\w.])', '2'), (r'(?<![\w.])([2-9]|\d\d+)(?![\w.])', r'(\1 + 1)'),
+    (r'^( *)if \((?!constexpr)(.*)\) return .*;$', r'\1;'), (r'^ *(const )?std::(lock_guard|scoped_lock|unique_lock)\b.*;$', ''),
+    (r'^ *\w[\w.>-]*\.(reset|clear|push_back|notify_\w+)\(.*\);$', ''),
+]]
+SKIPPED = re.compile(r'^\s*(//|#|\*|using |template|static_assert|namespace|case |assert\()|LOG|_log\(|"[^"]*$')
+
+
+def mutants_of(line):
+    """Every changed form of a line; none of what is in quotes or behind //."""
+    if SKIPPED.search(line):
+        return
+    code = line.split('//')[0].rstrip()
+    quoted = [match.span() for match in re.finditer(r'"(\\.|[^"\\])*"', code)]
+    for pattern, to in CHANGES:
+        for match in pattern.finditer(code):
+            if not any(begin < match.end() and match.start() < end for begin, end in quoted):
+                yield code[:match.start()] + match.expand(to) + code[match.end():]
+
+
+def candidates(room):
+    files = subprocess.run(['git', 'ls-files', f'{room}/*.cpp', f'{room}/*-inl.h'], cwd=HOME, capture_output=True, text=True,
+                           check=True).stdout.split()
+    for path in files:
+        if path.endswith('_ref.cpp'):  # what the tests compare with
+            continue
+        with open(os.path.join(HOME, path), encoding='utf-8') as f:
+            for number, line in enumerate(f, 1):
+                for changed in mutants_of(line.rstrip('\n')):
+                    yield path, number, changed
+
+
+def make_copy():
+    source = os.path.join(COPY, 'source')
+    shutil.rmtree(source, ignore_errors=True)
+    for path in subprocess.run(['git', 'ls-files'], cwd=HOME, capture_output=True, text=True, check=True).stdout.split('\n'):
+        if path and os.path.isfile(os.path.join(HOME, path)):
+            os.makedirs(os.path.dirname(os.path.join(source, path)), exist_ok=True)
+            shutil.copy2(os.path.join(HOME, path), os.path.join(source, path))
+    # As deep as the usual build, so that the compiler's cache knows the objects.
+    subprocess.run(['meson', 'setup', 'build', '-Dbuildtype=release'], cwd=source, check=True, stdout=subprocess.DEVNULL)
+    return source
+
+
+def run_tests(source, room):
+    """'killed', 'lived' or 'not compiled'; what was built before is built again where it is older."""
+    suites = [word for suite in SUITES[room] for word in ('--suite', suite)]
+    done = subprocess.run(['meson', 'test', '-C', 'build', '--maxfail', '1', '--timeout-multiplier', '0.5', *suites], cwd=source,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    if done.returncode == 0:
+        return 'lived'
+    return 'not compiled' if 'ninja: build stopped' in done.stdout or 'FAILED: ' in done.stdout else 'killed'
+
+
+def judge(source, path, number, changed):
+    full = os.path.join(source, path)
+    with open(full, encoding='utf-8') as f:
+        lines = f.read().split('\n')
+    original = '\n'.join(lines)
+    lines[number - 1] = changed
+    try:
+        with open(full, 'w', encoding='utf-8') as f:
+            f.write('\n'.join(lines))
+        return run_tests(source, next(room for room in SUITES if path.startswith(room + '/')))
+    finally:
+        with open(full, 'w', encoding='utf-8') as f:
+            f.write(original)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument('--count', type=int, default=20)
+    parser.add_argument('--seed', type=int, default=1)
+    parser.add_argument('--at')
+    parser.add_argument('rooms', nargs='*', default=list(SUITES))
+    options = parser.parse_args()
+    rooms = options.rooms or list(SUITES)
+    if unknown := [room for room in rooms if room not in SUITES]:
+        sys.exit(f'mutate.py: no room {unknown[0]!r}; there are {", ".join(SUITES)}')
+    chosen = {}
+    rng = random.Random(options.seed)
+    if options.at:
+        path, number = options.at.rsplit(':', 1)
+        rooms = [next(room for room in SUITES if path.startswith(room + '/'))]
+        chosen[rooms[0]] = [row for row in candidates(rooms[0]) if row[:2] == (path, int(number))]
+    else:
+        for room in rooms:
+            chosen[room] = list(candidates(room))
+            rng.shuffle(chosen[room])
+    source = make_copy()
+    killed, lived, tried = 0, [], 0
+    for index, room in enumerate(rooms):
+        if run_tests(source, room) != 'lived':
+            sys.exit(f'mutate.py: tests of {room} fail on the code as it is')
+        share = len(chosen[room]) if options.at else (options.count + len(rooms) - 1 - index) // len(rooms)
+        for path, number, changed in chosen[room]:
+            if share == 0:
+                break
+            verdict = judge(source, path, number, changed)
+            if verdict == 'not compiled':
+                continue
+            share, tried = share - 1, tried + 1
+            with open(os.path.join(source, path), encoding='utf-8') as f:
+                line = f.read().split('\n')[number - 1]
+            words = [part for part in difflib.ndiff([line.strip()], [changed.strip()]) if part[0] in '-+']
+            print(f'{verdict}: {path}:{number}  ' + '  '.join(words), flush=True)
+            killed += verdict == 'killed'
+            if verdict == 'lived':
+                lived.append(f'{path}:{number}  ' + '  '.join(words))
+    print('\n'.join(['', *(f'lives: {row}' for row in lived), f'{killed} killed of {tried}']))
+    return 0 if tried and killed * 10 >= tried * 9 else 1
+
+
+sys.exit(main())

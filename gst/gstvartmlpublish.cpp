@@ -104,6 +104,12 @@ constexpr GEnumValue method_values[] = {
     {0, nullptr, nullptr},
 };
 
+constexpr GEnumValue format_values[] = {
+    {static_cast<int>(PublishFormat::json), "JSON lines, vartml.frame/1", "json"},
+    {static_cast<int>(PublishFormat::onvif), "ONVIF metadata streams, XML on a line", "onvif"},
+    {0, nullptr, nullptr},
+};
+
 constexpr GFlagsValue include_values[] = {
     {include_objects, "Detections", "objects"},
     {include_classes, "Classes of the picture and attributes of objects", "classes"},
@@ -131,6 +137,8 @@ std::span<const Property<PublishSettings>> Properties::rows() {
     static const P all[] = {
         {"method", "Method", "Where records go", until_ready,
          P::choice<&S::method>("GstVartmlPublishMethod", method_values)},
+        {"format", "Format", "How records are written", until_ready,
+         P::choice<&S::format>("GstVartmlPublishFormat", format_values)},
         {"location", "Location", "File, FIFO or unix socket; required by methods file and socket",
          until_ready, P::Text{&S::location}},
         {"append", "Append", "Add to the file instead of replacing it", until_ready,

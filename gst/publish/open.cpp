@@ -93,6 +93,7 @@ std::variant<std::unique_ptr<vartml::Publisher>, Failure> open_publisher(
                            "method=socket, or leave location unset"});
     auto sink = make_sink(settings);
     if (!sink) return sink_failure(settings, sink.error());
+    if (settings.format == PublishFormat::onvif) *sink = vartml::make_onvif_sink(std::move(*sink));
     vartml::PublishOptions options = settings;
     options.spool_max_age_s = settings.spool_max_age;
     auto publisher = vartml::Publisher::open(std::move(*sink), options, std::move(events));

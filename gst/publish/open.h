@@ -16,6 +16,8 @@ namespace vartml::gst {
 
 enum class PublishMethod { standard_output, file, socket, mqtt, redis, kafka };
 
+enum class PublishFormat { json, onvif };
+
 // What a record has.
 enum Include : unsigned {
     include_objects = 1 << 0,
@@ -32,6 +34,7 @@ enum Include : unsigned {
 // As the user set them. Thread-safety: none.
 struct PublishSettings : vartml::BrokerOptions, vartml::PublishOptions {
     PublishMethod method = PublishMethod::standard_output;
+    PublishFormat format = PublishFormat::json;
     std::string location, stream_name;
     bool append = false, add_empty = false;
     unsigned include = include_objects | include_classes | include_tracks | include_keypoints |

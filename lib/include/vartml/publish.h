@@ -128,6 +128,9 @@ struct PublishLine {
 void format_frame(const FrameRecord& record, std::string_view run, PublishLine& line);
 /// `{"schema":"vartml.gap/1",…}` from the line's other members.
 void format_gap(PublishLine& line);
+/// A record's text as ONVIF's `tt:MetadataStream` with one `tt:Frame`, XML on a line, in the
+/// standard's coordinates; without a frame where it is none, such as a gap.
+std::string onvif_line(std::string_view record);
 /// The other members from the text; nothing where it is no line of a publisher.
 std::optional<PublishLine> parse_line(std::string_view text);
 
@@ -178,6 +181,9 @@ Result<std::unique_ptr<PublishSink>> make_file_sink(const std::string& path, boo
 /// A listening unix socket (stream), which need not be there yet. Errors: invalid_argument for a
 /// path that is empty or too long.
 Result<std::unique_ptr<PublishSink>> make_socket_sink(const std::string& path);
+
+/// The sink, which gets records as onvif_line() writes them.
+std::unique_ptr<PublishSink> make_onvif_sink(std::unique_ptr<PublishSink> sink);
 
 struct PublishOptions {
     unsigned queue_size = 256;  ///< frames in memory that wait

@@ -4,6 +4,7 @@
 #include <gst/gst.h>
 
 #include "gst/gstvartmlmetajoin.h"
+#include "gst/gstvartmlmetrics.h"
 #include "gst/gstvartmloverlay.h"
 #include "gst/gstvartmlpublish.h"
 #include "gst/gstvartmlroi.h"
@@ -17,7 +18,8 @@ static gboolean plugin_init(GstPlugin* plugin) {
         GST_ELEMENT_REGISTER(vartmloverlay, plugin) &&
         GST_ELEMENT_REGISTER(vartmlpublish, plugin) && GST_ELEMENT_REGISTER(vartmlroi, plugin) &&
         GST_ELEMENT_REGISTER(vartmlsrc, plugin) && GST_ELEMENT_REGISTER(vartmltrack, plugin) &&
-        GST_ELEMENT_REGISTER(vartmlzones, plugin);
+        GST_ELEMENT_REGISTER(vartmlzones, plugin) &&
+        gst_tracer_register(plugin, "vartmlmetrics", GST_TYPE_VARTML_METRICS);
     return all;
 }
 

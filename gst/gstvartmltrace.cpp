@@ -36,6 +36,7 @@
 #include "gst/support/error.h"
 #include "gst/support/property_table.h"
 #include "gst/support/runtime.h"
+#include "gst/support/tracer_parameters.h"
 #include "gst/trace/objects.h"
 #include "gst/trace/spans.h"
 
@@ -135,59 +136,6 @@ std::span<const Property<TracerSettings>> Parameters::rows() {
          once, P::Flag{&S::summary}},
     };
     return all;
-}
-
-// A number that becomes a large one when it is converted.
-bool is_negative(const GValue* value) {
-    GValue number = G_VALUE_INIT;
-    g_value_init(&number, G_TYPE_DOUBLE);
-    const bool negative = g_value_transform(value, &number) && g_value_get_double(&number) < 0;
-    g_value_unset(&number);
-    return negative;
-}
-
-// Not core's own reading of parameters as properties: before 1.26.4 it takes no integer for one
-// that is not a gint.
-Result<void> parse(TracerSettings& settings, GObjectClass* klass, const char* text) {
-    if (!text || !*text) return {};
-    const auto refuse = [](std::string why) {
-        return Error{ErrorCode::invalid_argument, std::move(why)};
-    };
-    const std::string whole = std::string("vartmltrace,") + text;
-    gchar* rest = nullptr;
-    const std::unique_ptr<GstStructure, decltype(&gst_structure_free)> given(
-        gst_structure_from_string(whole.c_str(), &rest), gst_structure_free);
-    if (!given || (rest && *rest)) {
-        return refuse(std::string("parameters '") + text +
-                      "' are not of the form name=value,name=value; quote values with commas or "
-                      "asterisks");
-    }
-    for (int i = 0; i < gst_structure_n_fields(given.get()); ++i) {
-        const char* const name = gst_structure_nth_field_name(given.get(), unsigned(i));
-        const GValue* const value = gst_structure_get_value(given.get(), name);
-        GParamSpec* const spec = g_object_class_find_property(klass, name);
-        if (!spec || spec->owner_type != G_OBJECT_CLASS_TYPE(klass)) {
-            return refuse(std::string("parameter '") + name +
-                          "' is unknown; there are file, flags, max-bytes, elements, ring-kb and "
-                          "summary");
-        }
-        GValue wanted = G_VALUE_INIT;
-        g_value_init(&wanted, spec->value_type);
-        const bool is_text = G_VALUE_HOLDS_STRING(value);
-        const bool fits =
-            !is_negative(value) &&
-            (is_text ? gst_value_deserialize_with_pspec(&wanted, g_value_get_string(value), spec)
-                     : g_value_transform(value, &wanted)) &&
-            !g_param_value_validate(spec, &wanted);
-        if (fits) Parameters::rows()[spec->param_id - 1].set(settings, &wanted);
-        g_value_unset(&wanted);
-        if (!fits) {
-            return refuse(std::string("parameter '") + name +
-                          "' has a value that it cannot have; " +
-                          "it is: " + g_param_spec_get_blurb(spec));
-        }
-    }
-    return {};
 }
 
 HostTraceOptions options_of(const TracerSettings& settings) {
@@ -319,10 +267,8 @@ void open_once(State& state) {
 void constructed(GObject* object) {
     G_OBJECT_CLASS(gst_vartml_trace_parent_class)->constructed(object);
     State& state = *GST_VARTML_TRACE(object)->state;
-    gchar* text = nullptr;
-    g_object_get(object, "params", &text, nullptr);
-    const auto taken = parse(state.settings, G_OBJECT_GET_CLASS(object), text);
-    g_free(text);
+    const auto taken =
+        vartml::gst::read_parameters<Parameters>(object, "vartmltrace", state.settings);
     if (!taken) {
         g_warning("vartmltrace is not active: %s", taken.error().message.c_str());
         return;

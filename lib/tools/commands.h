@@ -35,6 +35,7 @@ struct Command {
 // The functions of the table.
 int bench(int argc, const char* const* argv);
 int camera(int argc, const char* const* argv);
+int cameras(int argc, const char* const* argv);
 int compile(int argc, const char* const* argv);
 int detect(int argc, const char* const* argv);
 int diff(int argc, const char* const* argv);
@@ -45,5 +46,6 @@ int opstats(int argc, const char* const* argv);
 int profile(int argc, const char* const* argv);
 int run(int argc, const char* const* argv);
 int verify(int argc, const char* const* argv);
+int worker(int argc, const char* const* argv);
 
 }  // namespace vartml::tools

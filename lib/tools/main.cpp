@@ -26,6 +26,7 @@ const std::vector<Command>& commands() {
     static const std::vector<Command> table = {
         {"bench", "measure models, beside ONNX Runtime where it is installed", bench},
         {"camera", "set a board's camera pre-processor to make a model's input", camera},
+        {"cameras", "change or show the list of cameras of a fleet", cameras},
         {"compile", "compile an ONNX model", compile},
         {"detect", "find things in a picture, a video or a camera's pictures", detect},
         {"diff", "compare two result files", diff},
@@ -36,6 +37,7 @@ const std::vector<Command>& commands() {
         {"profile", "say where the time of an inference goes, as one page", profile},
         {"run", "run a model, measure and compare", run},
         {"verify", "compare a compiled model with ONNX Runtime, stage by stage", verify},
+        {"worker", "take cameras of a fleet, and run a pipeline for each", worker},
     };
     return table;
 }

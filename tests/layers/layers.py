@@ -56,6 +56,7 @@ THIRD_PARTY = [
     (r'mosquitto', ['lib/publish/mqtt']),
     (r'hiredis/', ['lib/publish/redis']),
     (r'librdkafka/', ['lib/publish/kafka']),
+    (r'nats/', ['gst/fleet/store']),
     (r'xf86drm', ['gst/support/picture_info.cpp', 'tests/vm/']),
     (r'(cairo|pango)', ['gst/overlay/text.cpp']),
     (r'qrencode', ['pipelines/']),
@@ -158,7 +159,7 @@ def check_objects(vartml, runtime, plugins):
             faults.append(f'libvartml-runtime exports {symbol}: only names of vart may leave it')
     for library in (vartml, runtime, *plugins):
         for name in needed(library):
-            if re.match(r'lib(onnx|protobuf|onnxruntime)', name):
+            if re.match(r'lib(onnx|protobuf|onnxruntime|nats)', name):
                 faults.append(f'{os.path.basename(library)} links {name}')
     for library in (vartml, runtime):
         for name in needed(library):

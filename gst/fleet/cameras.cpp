@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gst/fleet/cameras.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "gst/fleet/worker.h"
+#include "gst/support/address.h"
+
+namespace vartml::fleet {
+namespace {
+
+using nlohmann::json;
+
+constexpr unsigned watch_s = 1;
+
+std::string dump(const json& value) {
+    return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+int fail(const Error& error) {
+    std::fprintf(stderr, "vartml cameras: %s\n", error.message.c_str());
+    return error.code == ErrorCode::invalid_argument ? 2 : 1;
+}
+
+Error wrong(const std::string& sentence) {
+    return {ErrorCode::invalid_argument, sentence};
+}
+
+struct Buckets {
+    std::unique_ptr<Store> store;
+    std::unique_ptr<Bucket> cameras, leases, status;
+};
+
+// Leases are made by workers, which know their time to live.
+Result<Buckets> open(const StoreSettings& settings) {
+    auto store = Store::open(settings);
+    if (!store) return store.error();
+    Buckets all;
+    all.store = std::move(*store);
+    for (const auto& [name, bucket] :
+         {std::pair{"cameras", &all.cameras}, {"status", &all.status}}) {
+        auto made = all.store->bucket(name, 0);
+        if (!made) return made.error();
+        *bucket = std::move(*made);
+    }
+    all.leases = all.store->find_bucket("leases");
+    return all;
+}
+
+Result<void> check(const std::string& camera, const json& value, const std::string& where) {
+    if (!is_key(camera))
+        return wrong(where + "camera name '" + camera +
+                     "' is not made of letters, digits, '-', '_', '.', '=' and '/'");
+    const auto uri = value.is_object() ? value.find("uri") : value.end();
+    if (!value.is_object() || uri == value.end() || !uri->is_string())
+        return wrong(where + "camera " + camera + " has no \"uri\"; write {\"uri\": \"rtsp://…\"}");
+    const auto address = gst::parse_address(uri->get<std::string>());
+    if (!address) return wrong(where + "camera " + camera + ": " + address.error().message);
+    return {};
+}
+
+// A line of JSON each: {"camera": NAME, "uri": …}; "-": standard input.
+Result<std::vector<std::pair<std::string, json>>> read_list(const std::string& file) {
+    std::ifstream opened(file == "-" ? "/dev/stdin" : file);
+    if (!opened.is_open()) return wrong(file + ": cannot be read");
+    std::vector<std::pair<std::string, json>> list;
+    size_t number = 0;
+    for (std::string line; std::getline(opened, line);) {
+        ++number;
+        if (line.find_first_not_of(" \t\r") == line.npos) continue;
+        const std::string where = file + ", line " + std::to_string(number) + ": ";
+        json value = json::parse(line, nullptr, false);
+        if (!value.is_object() || !value.contains("camera") || !value["camera"].is_string())
+            return wrong(where + "is not {\"camera\": NAME, \"uri\": ADDRESS}");
+        const std::string camera = value["camera"];
+        value.erase("camera");
+        if (auto good = check(camera, value, where); !good) return good.error();
+        list.emplace_back(camera, std::move(value));
+    }
+    return list;
+}
+
+// Of each camera: who has it, and how it is.
+Result<std::string> table(const Buckets& buckets, bool as_json) {
+    const auto cameras = buckets.cameras->all(true);
+    const auto status = buckets.status->all(true);
+    if (!cameras) return cameras.error();
+    if (!status) return status.error();
+    std::map<std::string, Entry> leases;
+    if (buckets.leases) {
+        const auto known = buckets.leases->all(true);
+        if (!known) return known.error();
+        leases = *known;
+    }
+    std::string text;
+    if (!as_json) text = "camera            worker            state     address  reason\n";
+    for (const auto& [camera, entry] : *cameras) {
+        const json value = json::parse(entry.value, nullptr, false);
+        const json said = status->contains(camera)
+                              ? json::parse(status->at(camera).value, nullptr, false)
+                              : json::object();
+        const bool owned = leases.contains(camera) && !leases.at(camera).value.empty();
+        const std::string worker = owned ? leases.at(camera).value : "";
+        std::string state = said.is_object() ? said.value("state", "") : "";
+        // A worker that was killed said nothing.
+        if (state.empty() || (state == "running" && !owned)) state = owned ? "running" : "free";
+        const std::string reason =
+            said.is_object() && state != "ended" ? said.value("reason", "") : "";
+        const std::string shown =
+            gst::without_login(value.is_object() ? value.value("uri", "") : "");
+        if (as_json) {
+            text += dump({{"camera", camera},
+                          {"worker", worker},
+                          {"state", state},
+                          {"uri", shown},
+                          {"reason", reason}}) +
+                    "\n";
+            continue;
+        }
+        char line[512];
+        std::snprintf(line, sizeof line, "%-17s %-17s %-9s %s  %s\n", camera.c_str(),
+                      worker.empty() ? "-" : worker.c_str(), state.c_str(), shown.c_str(),
+                      reason.c_str());
+        text += line;
+    }
+    return text;
+}
+
+int show(const Buckets& buckets, bool as_json, bool again) {
+    const bool terminal = ::isatty(STDOUT_FILENO);
+    std::string before;
+    do {
+        const auto text = table(buckets, as_json);
+        if (!text) return fail(text.error());
+        if (*text != before) {
+            if (again && terminal) std::fputs("\033[H\033[2J", stdout);
+            std::fputs(text->c_str(), stdout);
+            std::fflush(stdout);
+            before = *text;
+        }
+        if (again) ::sleep(watch_s);
+    } while (again);
+    return 0;
+}
+
+int remove(const Buckets& buckets, const std::string& camera) {
+    const auto found = buckets.cameras->get(camera);
+    if (!found) return fail(found.error());
+    if (!*found)
+        return fail({ErrorCode::not_found,
+                     "camera " + camera + " is not in the list; see vartml cameras list"});
+    if (auto done = buckets.cameras->remove(camera); !done) return fail(done.error());
+    [[maybe_unused]] const auto forgotten = buckets.status->remove(camera);
+    return 0;
+}
+
+}  // namespace
+
+int run_cameras(const StoreSettings& settings, const std::string& text) {
+    const json request = json::parse(text, nullptr, false);
+    const std::string action = request.value("action", ""), name = request.value("name", "");
+    std::vector<std::pair<std::string, json>> list;
+    if (action == "add") {
+        const json value = request.value("value", json::object());
+        if (auto good = check(name, value, ""); !good) return fail(good.error());
+        list.emplace_back(name, value);
+    } else if (action == "import") {
+        auto read = read_list(name);
+        if (!read) return fail(read.error());
+        list = std::move(*read);
+    } else if (action == "remove" && !is_key(name)) {
+        return fail(wrong("camera name '" + name + "' is none"));
+    }
+    const auto buckets = open(settings);
+    if (!buckets) return fail(buckets.error());
+    if (action == "list" || action == "watch")
+        return show(*buckets, request.value("json", false), action == "watch");
+    if (action == "remove") return remove(*buckets, name);
+    for (const auto& [camera, value] : list)
+        if (auto put = buckets->cameras->put(camera, dump(value)); !put) return fail(put.error());
+    return 0;
+}
+
+}  // namespace vartml::fleet

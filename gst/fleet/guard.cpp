@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gst/fleet/guard.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+namespace vartml::fleet {
+namespace {
+
+constexpr int64_t grace_ms = 2000;  // from SIGTERM to SIGKILL
+constexpr const char* stop_word = "stop";
+
+// Runs in the guard's process; ends it.
+class Watch {
+public:
+    Watch(const GuardSettings& settings, int commands, int output)
+        : settings_(settings), commands_(commands), output_(output), until_(settings.until_ms) {}
+
+    [[noreturn]] void run() {
+        ::signal(SIGTERM, SIG_IGN);  // of a terminal's group: the worker says when
+        ::signal(SIGINT, SIG_IGN);
+        ::signal(SIGPIPE, SIG_IGN);
+        int in[2];
+        if (::pipe2(in, O_CLOEXEC) != 0) ::_exit(1);
+        child_ = ::fork();
+        if (child_ == 0) become_program(in[0]);
+        ::close(in[0]);
+        ::close(output_);
+        if (child_ < 0) ::_exit(1);
+        log_event(settings_.worker, "start", settings_.camera, settings_.epoch);
+        const std::string input = settings_.input + "\n";
+        // A program that does not read it is none of ours.
+        [[maybe_unused]] const ssize_t written = ::write(in[1], input.data(), input.size());
+        ::close(in[1]);
+        for (;;) step();
+    }
+
+private:
+    [[noreturn]] void become_program(int in) const {
+        ::setpgid(0, 0);
+        ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (const int number : {SIGTERM, SIGINT, SIGPIPE}) ::signal(number, SIG_DFL);
+        ::dup2(in, 0);
+        ::dup2(output_, 1);
+        std::vector<char*> argv;
+        for (const std::string& word : settings_.program)
+            argv.push_back(const_cast<char*>(word.c_str()));
+        argv.push_back(nullptr);
+        ::execvp(argv[0], argv.data());
+        std::fprintf(stderr, "vartml worker: %s: cannot be run\n", argv[0]);
+        ::_exit(127);
+    }
+
+    void step() {
+        int status = 0;
+        if (::waitpid(child_, &status, WNOHANG) == child_) end(status, "its program ended");
+        const int64_t now = boot_ms();
+        if (now >= until_) end_by_force("the lease ended");
+        if (stop_at_ && now >= stop_at_) end_by_force("it did not stop in time");
+        // The program's end is looked for ten times a second.
+        pollfd ready{commands_, POLLIN, 0};
+        ::poll(&ready, 1, int(std::min<int64_t>(until_ - now, 100)));
+        if (!(ready.revents & (POLLIN | POLLHUP))) return;
+        char chunk[256];
+        const ssize_t n = ::read(commands_, chunk, sizeof chunk);
+        if (n <= 0) end_by_force("the worker ended");
+        text_.append(chunk, size_t(n));
+        for (size_t line = text_.find('\n'); line != text_.npos; line = text_.find('\n')) {
+            obey(text_.substr(0, line));
+            text_.erase(0, line + 1);
+        }
+    }
+
+    void obey(const std::string& word) {
+        if (word == stop_word) {
+            if (!stop_at_) stop_at_ = boot_ms() + grace_ms;
+            ::kill(-child_, SIGTERM);
+        } else {
+            until_ = std::max<int64_t>(until_, std::strtoll(word.c_str(), nullptr, 10));
+        }
+    }
+
+    [[noreturn]] void end_by_force(const char* why) {
+        ::kill(-child_, SIGKILL);
+        int status = 0;
+        ::waitpid(child_, &status, 0);
+        end(status, why);
+    }
+
+    [[noreturn]] void end(int status, const char* why) {
+        ::kill(-child_, SIGKILL);  // what it has started
+        log_event(settings_.worker, "stop", settings_.camera, settings_.epoch,
+                  stop_at_ ? "the worker gave it back" : why);
+        ::_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+    }
+
+    const GuardSettings& settings_;
+    const int commands_, output_;
+    int child_ = 0;
+    int64_t until_, stop_at_ = 0;
+    std::string text_;
+};
+
+void tell(int fd, const std::string& word) {
+    const std::string line = word + "\n";
+    // A guard that is gone has ended its program.
+    [[maybe_unused]] const ssize_t written = ::write(fd, line.data(), line.size());
+}
+
+int status_of(int status) {
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+}  // namespace
+
+int64_t boot_ms() {
+    timespec now{};
+    ::clock_gettime(CLOCK_BOOTTIME, &now);
+    return int64_t(now.tv_sec) * 1000 + now.tv_nsec / 1000000;
+}
+
+void log_event(const std::string& worker, const char* event, const std::string& camera,
+               uint64_t epoch, const std::string& reason) {
+    timespec now{};
+    ::clock_gettime(CLOCK_REALTIME, &now);
+    const nlohmann::json line = {
+        {"utc_ms", int64_t(now.tv_sec) * 1000 + now.tv_nsec / 1000000},
+        {"boot_ms", boot_ms()},
+        {"worker", worker},
+        {"event", event},
+        {"camera", camera},
+        {"epoch", epoch},
+        {"reason", reason},
+    };
+    const std::string text =
+        line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+    [[maybe_unused]] const ssize_t written = ::write(STDOUT_FILENO, text.data(), text.size());
+}
+
+Result<Guard> Guard::start(const GuardSettings& settings) {
+    int in[2], out[2];
+    if (::pipe2(in, O_CLOEXEC) != 0 || ::pipe2(out, O_CLOEXEC) != 0)
+        return Error{ErrorCode::io, "no pipe for camera " + settings.camera};
+    const pid_t pid = ::fork();
+    if (pid < 0)
+        return Error{ErrorCode::io, "no process for camera " + settings.camera +
+                                        "; see the limit of processes, or lower --capacity"};
+    if (pid == 0) {
+        // Other cameras' pipes must not stay open here: their guards wait for their end.
+        const int commands = ::fcntl(in[0], F_DUPFD, 0), output = ::fcntl(out[1], F_DUPFD, 0);
+        const int keep = std::max(commands, output);
+        for (int fd = 3; fd <= keep; ++fd)
+            if (fd != commands && fd != output) ::close(fd);
+        ::close_range(unsigned(keep) + 1, ~0U, 0);
+        sigset_t none;
+        ::sigemptyset(&none);
+        ::sigprocmask(SIG_SETMASK, &none, nullptr);
+        Watch(settings, commands, output).run();
+    }
+    ::close(in[0]);
+    ::close(out[1]);
+    ::fcntl(out[0], F_SETFL, O_NONBLOCK);
+    Guard guard;
+    guard.pid_ = pid;
+    guard.input_ = in[1];
+    guard.output_ = out[0];
+    return guard;
+}
+
+Guard::Guard(Guard&& other) noexcept
+    : pid_(std::exchange(other.pid_, 0)),
+      input_(std::exchange(other.input_, -1)),
+      output_(std::exchange(other.output_, -1)),
+      text_(std::move(other.text_)) {}
+
+Guard::~Guard() {
+    if (input_ >= 0) ::close(input_);
+    if (output_ >= 0) ::close(output_);
+    if (pid_ > 0) ::waitpid(pid_, nullptr, 0);
+}
+
+void Guard::renew(int64_t until_ms) const {
+    tell(input_, std::to_string(until_ms));
+}
+
+void Guard::stop() const {
+    tell(input_, stop_word);
+}
+
+std::optional<int> Guard::ended() {
+    int status = 0;
+    if (pid_ <= 0 || ::waitpid(pid_, &status, WNOHANG) != pid_) return std::nullopt;
+    pid_ = 0;
+    return status_of(status);
+}
+
+int Guard::wait() {
+    int status = 0;
+    if (pid_ > 0) ::waitpid(std::exchange(pid_, 0), &status, 0);
+    return status_of(status);
+}
+
+std::vector<std::string> Guard::lines() {
+    char chunk[4096];
+    for (ssize_t n = ::read(output_, chunk, sizeof chunk); n > 0;
+         n = ::read(output_, chunk, sizeof chunk))
+        text_.append(chunk, size_t(n));
+    std::vector<std::string> all;
+    for (size_t end = text_.find('\n'); end != text_.npos; end = text_.find('\n')) {
+        all.push_back(text_.substr(0, end));
+        text_.erase(0, end + 1);
+    }
+    return all;
+}
+
+}  // namespace vartml::fleet

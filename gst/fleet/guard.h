@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// The process between a worker and a camera's program. It ends the program when the lease does,
+// also while the worker is stopped, hangs or has been killed.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <vartml/result.h>
+
+namespace vartml::fleet {
+
+/// Milliseconds since boot, sleep included: a machine that slept has lost its leases.
+int64_t boot_ms();
+
+/// One line of the log, as JSON on standard output, in one write.
+void log_event(const std::string& worker, const char* event, const std::string& camera,
+               uint64_t epoch, const std::string& reason = "");
+
+struct GuardSettings {
+    std::string worker, camera;
+    uint64_t epoch = 0;
+    int64_t until_ms = 0;              // of boot_ms: the end of the lease
+    std::vector<std::string> program;  // with its arguments
+    std::string input;                 // what the program reads: the camera as JSON
+};
+
+/// A worker's side of it.
+class Guard {
+public:
+    static Result<Guard> start(const GuardSettings& settings);
+    Guard(Guard&& other) noexcept;
+    Guard& operator=(Guard&&) = delete;
+    ~Guard();
+    void renew(int64_t until_ms) const;
+    /// The program gets SIGTERM, and SIGKILL after two seconds. Does not wait.
+    void stop() const;
+    /// Exit status of the program, once it has ended: 128 + N for a signal.
+    std::optional<int> ended();
+    int wait();
+    /// Lines of the program's standard output since the last call.
+    std::vector<std::string> lines();
+
+private:
+    Guard() = default;
+    int pid_ = 0, input_ = -1, output_ = -1;
+    std::string text_;
+};
+
+}  // namespace vartml::fleet

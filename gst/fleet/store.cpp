@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gst/fleet/store.h"
+
+#include <fcntl.h>
+#include <netdb.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <utility>
+#include <vector>
+
+#include "gst/support/address.h"
+
+namespace vartml::fleet {
+namespace {
+
+Error error_of(natsStatus status, const std::string& doing) {
+    const bool silent = status == NATS_TIMEOUT || status == NATS_CONNECTION_CLOSED ||
+                        status == NATS_CONNECTION_DISCONNECTED || status == NATS_NO_SERVER ||
+                        status == NATS_NO_RESPONDERS || status == NATS_IO_ERROR;
+    return {silent ? ErrorCode::timeout : ErrorCode::io,
+            doing + ": " + natsStatus_GetText(status) +
+                (silent ? "; see that a NATS server with JetStream is reachable (--nats)" : "")};
+}
+
+// The server says "wrong last sequence"; libnats has a status for it where it knows the code.
+bool is_wrong_revision(natsStatus status) {
+    natsStatus last = NATS_OK;
+    const char* const text = nats_GetLastError(&last);
+    return status == last && text &&
+           std::string_view(text).find("wrong last sequence") != std::string_view::npos;
+}
+
+std::vector<std::string> split(const std::string& text) {
+    std::vector<std::string> parts;
+    for (size_t at = 0; at <= text.size();) {
+        const size_t end = std::min(text.find(',', at), text.size());
+        if (end > at) parts.push_back(text.substr(at, end - at));
+        at = end + 1;
+    }
+    return parts;
+}
+
+// Nobody listens there, and the machine says so.
+bool refuses(const std::string& server) {
+    std::string host =
+        server.substr(server.find("://") == server.npos ? 0 : server.find("://") + 3);
+    if (const size_t login = host.rfind('@'); login != host.npos) host.erase(0, login + 1);
+    std::string port = "4222";
+    if (const size_t colon = host.rfind(':'); colon != host.npos && !host.ends_with(']')) {
+        port = host.substr(colon + 1);
+        host.erase(colon);
+    }
+    addrinfo hints{}, *found = nullptr;
+    hints.ai_socktype = SOCK_STREAM;
+    if (::getaddrinfo(host.c_str(), port.c_str(), &hints, &found) != 0) return false;
+    bool all = found != nullptr;
+    for (const addrinfo* a = found; a && all; a = a->ai_next) {
+        const int fd = ::socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        int code = ::connect(fd, a->ai_addr, a->ai_addrlen) == 0 ? 0 : errno;
+        if (code == EINPROGRESS) {
+            pollfd ready{fd, POLLOUT, 0};
+            socklen_t size = sizeof code;
+            if (::poll(&ready, 1, 200) == 1) ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &code, &size);
+        }
+        all = code == ECONNREFUSED;
+        if (fd >= 0) ::close(fd);
+    }
+    if (found) ::freeaddrinfo(found);
+    return all;
+}
+
+}  // namespace
+
+bool is_key(const std::string& text) {
+    return !text.empty() && text.front() != '.' && text.back() != '.' &&
+           std::ranges::all_of(text, [](unsigned char c) {
+               return std::isalnum(c) || c == '-' || c == '_' || c == '=' || c == '.' || c == '/';
+           });
+}
+
+Result<std::map<std::string, Entry>> Bucket::all(bool values) const {
+    kvWatchOptions options;
+    kvWatchOptions_Init(&options);
+    options.IgnoreDeletes = true;
+    options.MetaOnly = !values;
+    kvWatcher* watcher = nullptr;
+    natsStatus status = kvStore_WatchAll(&watcher, store_.get(), &options);
+    std::map<std::string, Entry> found;
+    while (status == NATS_OK) {
+        kvEntry* entry = nullptr;
+        status = kvWatcher_Next(&entry, watcher, wait_ms_);
+        if (status != NATS_OK || !entry) break;  // no entry: that was all
+        const char* const value = values ? kvEntry_ValueString(entry) : "";
+        found[kvEntry_Key(entry)] = {kvEntry_Revision(entry), value ? value : ""};
+        kvEntry_Destroy(entry);
+    }
+    kvWatcher_Destroy(watcher);
+    if (status != NATS_OK)
+        return error_of(status, std::string("bucket ") + kvStore_Bucket(store_.get()));
+    return found;
+}
+
+Result<std::optional<Entry>> Bucket::get(const std::string& key) const {
+    kvEntry* entry = nullptr;
+    const natsStatus status = kvStore_Get(&entry, store_.get(), key.c_str());
+    if (status == NATS_NOT_FOUND) return std::optional<Entry>();
+    if (status != NATS_OK) return error_of(status, key);
+    const char* const value = kvEntry_ValueString(entry);
+    std::optional<Entry> found(Entry{kvEntry_Revision(entry), value ? value : ""});
+    kvEntry_Destroy(entry);
+    return found;
+}
+
+Result<uint64_t> Bucket::put(const std::string& key, const std::string& value) const {
+    uint64_t revision = 0;
+    const natsStatus status =
+        kvStore_PutString(&revision, store_.get(), key.c_str(), value.c_str());
+    if (status != NATS_OK) return error_of(status, key);
+    return revision;
+}
+
+Result<uint64_t> Bucket::create(const std::string& key, const std::string& value) const {
+    uint64_t revision = 0;
+    const natsStatus status =
+        kvStore_CreateString(&revision, store_.get(), key.c_str(), value.c_str());
+    if (status == NATS_OK) return revision;
+    if (is_wrong_revision(status)) return Error{ErrorCode::busy, key + " is taken"};
+    return error_of(status, key);
+}
+
+Result<uint64_t> Bucket::update(const std::string& key, const std::string& value,
+                                uint64_t revision) const {
+    uint64_t next = 0;
+    const natsStatus status =
+        kvStore_UpdateString(&next, store_.get(), key.c_str(), value.c_str(), revision);
+    if (status == NATS_OK) return next;
+    if (is_wrong_revision(status)) return Error{ErrorCode::busy, key + " has another revision"};
+    return error_of(status, key);
+}
+
+Result<void> Bucket::remove(const std::string& key) const {
+    const natsStatus status = kvStore_Delete(store_.get(), key.c_str());
+    if (status != NATS_OK) return error_of(status, key);
+    return {};
+}
+
+Result<std::unique_ptr<Store>> Store::open(const StoreSettings& settings) {
+    std::unique_ptr<Store> self(new Store(settings));
+    std::vector<std::string> servers = split(settings.servers);
+    std::vector<const char*> names;
+    for (const std::string& server : servers) names.push_back(server.c_str());
+    natsOptions* options = nullptr;
+    natsStatus status = natsOptions_Create(&options);
+    if (status == NATS_OK)
+        status = natsOptions_SetServers(options, names.data(), int(names.size()));
+    if (status == NATS_OK) status = natsOptions_SetName(options, settings.name.c_str());
+    if (status == NATS_OK) status = natsOptions_SetTimeout(options, settings.wait_ms);
+    if (status == NATS_OK) status = natsOptions_SetMaxReconnect(options, -1);
+    if (status == NATS_OK) status = natsOptions_SetReconnectWait(options, 100);
+    if (status == NATS_OK) status = natsOptions_SetPingInterval(options, 2000);
+    if (status == NATS_OK && !settings.credentials_file.empty())
+        status = natsOptions_SetUserCredentialsFromFiles(options, settings.credentials_file.c_str(),
+                                                         nullptr);
+    if (status == NATS_OK && !settings.ca_file.empty()) {
+        status = natsOptions_SetSecure(options, true);
+        if (status == NATS_OK)
+            status = natsOptions_LoadCATrustedCertificates(options, settings.ca_file.c_str());
+    }
+    if (status == NATS_OK) status = natsConnection_Connect(&self->connection_, options);
+    natsOptions_Destroy(options);
+    jsOptions js;
+    jsOptions_Init(&js);
+    js.Wait = settings.wait_ms;
+    if (status == NATS_OK)
+        status = natsConnection_JetStream(&self->stream_, self->connection_, &js);
+    if (status != NATS_OK) {
+        std::string shown;
+        for (const std::string& server : servers)
+            shown += (shown.empty() ? "" : ",") + gst::without_login(server);
+        return error_of(status, shown);
+    }
+    return self;
+}
+
+Store::~Store() {
+    jsCtx_Destroy(stream_);
+    natsConnection_Destroy(connection_);
+}
+
+Result<std::unique_ptr<Bucket>> Store::bucket(const std::string& name, int64_t ttl_ms) {
+    kvStore* store = nullptr;
+    natsStatus status = js_KeyValue(&store, stream_, name.c_str());
+    if (status != NATS_OK) {
+        kvConfig config;
+        kvConfig_Init(&config);
+        config.Bucket = name.c_str();
+        config.History = 1;
+        config.TTL = ttl_ms * 1000000;
+        config.StorageType = js_FileStorage;
+        config.Replicas = settings_.replicas;
+        status = js_CreateKeyValue(&store, stream_, &config);
+        // Another worker may have made it meanwhile.
+        if (status != NATS_OK) status = js_KeyValue(&store, stream_, name.c_str());
+    }
+    if (status != NATS_OK) return error_of(status, "bucket " + name);
+    return std::make_unique<Bucket>(store, settings_.wait_ms);
+}
+
+std::unique_ptr<Bucket> Store::find_bucket(const std::string& name) const {
+    kvStore* store = nullptr;
+    if (js_KeyValue(&store, stream_, name.c_str()) != NATS_OK) return nullptr;
+    return std::make_unique<Bucket>(store, settings_.wait_ms);
+}
+
+bool Store::connected() const {
+    return natsConnection_Status(connection_) == NATS_CONN_STATUS_CONNECTED;
+}
+
+uint64_t Store::reconnects() const {
+    natsStatistics* statistics = nullptr;
+    uint64_t count = 0;
+    if (natsStatistics_Create(&statistics) == NATS_OK &&
+        natsConnection_GetStats(connection_, statistics) == NATS_OK)
+        natsStatistics_GetCounts(statistics, nullptr, nullptr, nullptr, nullptr, &count);
+    natsStatistics_Destroy(statistics);
+    return count;
+}
+
+bool Store::all_refuse() const {
+    const auto servers = split(settings_.servers);
+    return std::ranges::all_of(servers, refuses);
+}
+
+}  // namespace vartml::fleet

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gst/fleet/worker.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <set>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "gst/fleet/share.h"
+
+namespace vartml::fleet {
+
+volatile std::sig_atomic_t drain = 0;
+
+namespace {
+
+// A lease is renewed three times within its life; its owner stops before the broker forgets it.
+constexpr int64_t renewals = 3, safety_part = 10;
+constexpr unsigned most_failures = 3;
+constexpr int64_t avoid_ms = 60000, look_ms = 50;
+
+std::string dump(const nlohmann::json& json) {
+    return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+void complain(const Error& error) {
+    std::fprintf(stderr, "vartml worker: %s\n", error.message.c_str());
+}
+
+}  // namespace
+
+Worker::Worker(WorkerSettings settings) : settings_(std::move(settings)) {}
+
+Result<std::unique_ptr<Worker>> Worker::open(WorkerSettings settings) {
+    settings.store.name = "vartml worker " + settings.name;
+    settings.store.wait_ms = settings.ttl_ms / renewals;
+    std::unique_ptr<Worker> self(new Worker(std::move(settings)));
+    const WorkerSettings& s = self->settings_;
+    if (!s.health.empty()) {
+        auto health = Health::open(s.health);
+        if (!health) return health.error();
+        self->health_ = std::move(*health);
+    }
+    auto store = Store::open(s.store);
+    if (!store) return store.error();
+    self->store_ = std::move(*store);
+    struct Row {
+        const char* name;
+        int64_t ttl_ms;
+        std::unique_ptr<Bucket>* bucket;
+    };
+    for (const Row& row :
+         {Row{"cameras", 0, &self->cameras_}, Row{"leases", s.ttl_ms, &self->leases_},
+          Row{"workers", s.ttl_ms, &self->workers_}, Row{"status", 0, &self->status_}}) {
+        auto bucket = self->store_->bucket(row.name, row.ttl_ms);
+        if (!bucket) return bucket.error();
+        *row.bucket = std::move(*bucket);
+    }
+    return self;
+}
+
+void Worker::note(const std::string& camera, const char* state, const std::string& reason) {
+    const auto owned = own_.find(camera);
+    const nlohmann::json value = {{"worker", settings_.name},
+                                  {"state", state},
+                                  {"reason", reason},
+                                  {"epoch", owned == own_.end() ? 0 : owned->second.epoch}};
+    [[maybe_unused]] const auto put = status_->put(camera, dump(value));  // only shown
+}
+
+void Worker::announce() {
+    const nlohmann::json line = {{"capacity", settings_.capacity},
+                                 {"cameras", own_.size()},
+                                 {"version", VARTML_PLUGIN_VERSION}};
+    ready_ = bool(workers_->put(settings_.name, dump(line)));
+}
+
+// Renews every lease, or learns that it is lost. While the broker does not answer, nothing is
+// known, and each guard ends its program when its lease does.
+void Worker::renew() {
+    bool silent = false;
+    std::vector<std::pair<std::string, const char*>> lost;
+    for (auto& [camera, owned] : own_) {
+        if (silent = !store_->connected(); silent) break;
+        const int64_t sent_ms = boot_ms();
+        const auto keep = [&](uint64_t revision) {
+            owned.revision = revision;
+            owned.until_ms = sent_ms + settings_.ttl_ms - settings_.ttl_ms / safety_part;
+            owned.guard.renew(owned.until_ms);
+        };
+        const auto renewed = leases_->update(camera, settings_.name, owned.revision);
+        if (renewed) {
+            keep(*renewed);
+            continue;
+        }
+        if (renewed.error().code != ErrorCode::busy) {
+            silent = true;
+            break;  // nor will it answer for the others
+        }
+        // A broker that was away has forgotten the lease, and nobody else has it yet.
+        const auto again = leases_->create(camera, settings_.name);
+        if (again && boot_ms() < owned.until_ms) {
+            keep(*again);
+        } else {
+            if (again) release(camera, *again);
+            lost.emplace_back(camera, "another worker has it");
+        }
+    }
+    for (const auto& [camera, why] : lost) lose(camera, why);
+    ready_ = ready_ && !silent;
+    if (!silent || own_.empty()) return;
+    // No broker listens anywhere: nobody else can take a camera. What does not answer at all may be
+    // on the other side of a broken network, where others take them.
+    if (!store_->all_refuse()) return;
+    for (auto& [camera, owned] : own_) {
+        owned.until_ms = boot_ms() + settings_.ttl_ms - settings_.ttl_ms / safety_part;
+        owned.guard.renew(owned.until_ms);
+    }
+}
+
+void Worker::lose(const std::string& camera, const char* why) {
+    const auto owned = own_.find(camera);
+    if (owned == own_.end()) return;
+    ++lost_;
+    log_event(settings_.name, "lost", camera, owned->second.epoch, why);
+    own_.erase(owned);  // its guard sees the end of its input, and ends the program at once
+}
+
+void Worker::give_back(const std::string& camera, const char* why) {
+    const auto owned = own_.find(camera);
+    if (owned == own_.end()) return;
+    owned->second.guard.stop();
+    owned->second.guard.wait();
+    // Free only now: the next one starts after this one has stopped.
+    release(camera, owned->second.revision);
+    note(camera, "free", why);
+    own_.erase(owned);
+}
+
+bool Worker::avoids(const std::string& camera, uint64_t revision) const {
+    const auto found = avoided_.find(camera);
+    return found != avoided_.end() && found->second.camera == revision &&
+           boot_ms() < found->second.until_ms;
+}
+
+void Worker::reap() {
+    std::vector<std::pair<std::string, int>> ended;
+    for (auto& [camera, owned] : own_) {
+        for (const std::string& line : owned.guard.lines()) note(camera, "running", line);
+        if (const auto status = owned.guard.ended()) ended.emplace_back(camera, *status);
+    }
+    for (const auto& [camera, status] : ended) {
+        const uint64_t revision = own_.at(camera).camera, lease = own_.at(camera).revision;
+        // Not its own end: the guard's, because the lease is over.
+        if (boot_ms() >= own_.at(camera).until_ms) {
+            lose(camera, "the lease ended");
+            continue;
+        }
+        Avoided& avoided = avoided_[camera];
+        if (avoided.camera != revision) avoided = {revision, 0, 0};
+        const std::string why = "its program ended with status " + std::to_string(status);
+        if (status == 0) {  // a file: it is done until it is changed
+            avoided.until_ms = INT64_MAX;
+            note(camera, "ended", std::to_string(revision));
+        } else {
+            ++failed_;
+            const bool often = ++avoided.failures >= most_failures;
+            avoided.until_ms = often ? boot_ms() + avoid_ms : 0;
+            if (often) avoided.failures = 0;
+            note(camera, often ? "failed" : "free", why);
+        }
+        release(camera, lease);
+        own_.erase(camera);
+    }
+}
+
+// Never deletes: between looking and deleting the lease could have become another worker's.
+void Worker::release(const std::string& camera, uint64_t revision) {
+    [[maybe_unused]] const auto freed = leases_->update(camera, "", revision);
+}
+
+bool Worker::take(const std::string& camera, uint64_t revision, uint64_t released) {
+    const auto status = status_->get(camera);
+    if (status && *status) {
+        const auto said = nlohmann::json::parse((*status)->value, nullptr, false);
+        if (said.is_object() && said.value("state", "") == "ended" &&
+            said.value("reason", "") == std::to_string(revision)) {
+            avoided_[camera] = {revision, 0, INT64_MAX};
+            return false;
+        }
+    }
+    const auto value = cameras_->get(camera);
+    if (!value || !*value) return false;
+    const int64_t sent_ms = boot_ms();
+    const auto lease = released ? leases_->update(camera, settings_.name, released)
+                                : leases_->create(camera, settings_.name);
+    if (!lease) return false;
+    auto json = nlohmann::json::parse((*value)->value, nullptr, false);
+    if (!json.is_object()) json = nlohmann::json::object();
+    json["camera"] = camera;
+    json["epoch"] = *lease;
+    const int64_t until_ms = sent_ms + settings_.ttl_ms - settings_.ttl_ms / safety_part;
+    auto guard = Guard::start({.worker = settings_.name,
+                               .camera = camera,
+                               .epoch = *lease,
+                               .until_ms = until_ms,
+                               .program = settings_.program,
+                               .input = dump(json)});
+    if (!guard) {
+        complain(guard.error());
+        release(camera, *lease);
+        return false;
+    }
+    ++taken_;
+    own_.emplace(camera, Owned{*lease, *lease, (*value)->revision, until_ms, std::move(*guard)});
+    note(camera, "running", "");
+    return true;
+}
+
+void Worker::balance() {
+    // One by one: a broker that falls silent costs one wait, and the leases go on.
+    const auto cameras = cameras_->all(false);
+    if (!cameras) return;
+    const auto workers = workers_->all(true);
+    if (!workers) return;
+    const auto leases = leases_->all(true);
+    if (!leases) return;
+    std::vector<std::string> names;
+    std::vector<size_t> capacities;
+    for (const auto& [name, entry] : *workers) {
+        const auto json = nlohmann::json::parse(entry.value, nullptr, false);
+        names.push_back(name);
+        capacities.push_back(json.is_object() ? json.value("capacity", size_t(0)) : 0);
+    }
+    known_cameras_ = cameras->size();
+    known_workers_ = workers->size();
+    share_ = std::min(settings_.capacity, fair_share(cameras->size(), capacities));
+    std::set<std::string> mine;
+    std::vector<std::pair<std::string, const char*>> gone;
+    for (const auto& [camera, owned] : own_) {
+        const auto now = cameras->find(camera);
+        if (now == cameras->end())
+            gone.emplace_back(camera, "it was removed");
+        else if (now->second.revision != owned.camera)
+            gone.emplace_back(camera, "it was changed");
+        else
+            mine.insert(camera);
+    }
+    if (!settings_.once)
+        for (const std::string& camera : surplus(settings_.name, mine, share_))
+            gone.emplace_back(camera, "another worker has more room");
+    for (const auto& [camera, why] : gone) give_back(camera, why);
+    if (boot_ms() < take_from_ms_ || !ready_) return;
+    std::vector<std::string> free;
+    const auto released = [&](const std::string& camera) {
+        const auto lease = leases->find(camera);
+        return lease == leases->end() ? 0 : lease->second.revision;
+    };
+    for (const auto& [camera, entry] : *cameras) {
+        const auto lease = leases->find(camera);
+        const bool taken = lease != leases->end() && !lease->second.value.empty();
+        if (!taken && !own_.contains(camera) && !avoids(camera, entry.revision))
+            free.push_back(camera);
+    }
+    // A renewal must not wait for many new cameras.
+    const int64_t enough_ms = boot_ms() + settings_.ttl_ms / renewals;
+    for (const std::string& camera : order_to_take(settings_.name, names, free)) {
+        if (own_.size() >= share_ || boot_ms() > enough_ms || drain) break;
+        take(camera, cameras->at(camera).revision, released(camera));
+    }
+}
+
+void Worker::tick() {
+    // Owners renew first after an outage of the broker.
+    if (const uint64_t now = store_->reconnects(); now != std::exchange(reconnects_, now))
+        take_from_ms_ = boot_ms() + settings_.ttl_ms / 2;
+    reap();
+    renew();
+    if (store_->connected()) {
+        announce();
+        if (ready_) balance();
+    } else {
+        ready_ = false;
+    }
+    publish_health();
+}
+
+void Worker::publish_health() {
+    if (!health_) return;
+    const auto line = [](const char* name, const char* type, uint64_t value) {
+        return "# TYPE vartml_worker_" + std::string(name) + ' ' + type + "\nvartml_worker_" +
+               name + ' ' + std::to_string(value) + '\n';
+    };
+    health_->publish(
+        ready_,
+        line("cameras", "gauge", own_.size()) + line("capacity", "gauge", settings_.capacity) +
+            line("share", "gauge", share_) + line("fleet_cameras", "gauge", known_cameras_) +
+            line("fleet_workers", "gauge", known_workers_) +
+            line("taken_total", "counter", taken_) + line("lost_total", "counter", lost_) +
+            line("failed_total", "counter", failed_) +
+            line("reconnects_total", "counter", reconnects_),
+        3 * settings_.ttl_ms);
+}
+
+void Worker::drain_all() {
+    [[maybe_unused]] const auto gone = workers_->remove(settings_.name);
+    for (auto& [camera, owned] : own_) owned.guard.stop();
+    while (!own_.empty()) give_back(own_.begin()->first, "its worker was drained");
+}
+
+int Worker::run() {
+    log_event(settings_.name, "begin", "", 0);
+    bool had_any = false;
+    while (!drain) {
+        const int64_t next_ms = boot_ms() + settings_.ttl_ms / renewals;
+        tick();
+        had_any = had_any || !own_.empty();
+        if (settings_.once && own_.empty()) break;
+        while (!drain && boot_ms() < next_ms) {
+            const size_t before = own_.size();
+            ::poll(nullptr, 0, look_ms);
+            reap();
+            if (own_.size() != before) break;  // its place is free
+        }
+    }
+    drain_all();
+    log_event(settings_.name, "end", "", 0);
+    return settings_.once && !had_any ? 1 : 0;
+}
+
+}  // namespace vartml::fleet

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// A worker of a fleet: takes cameras by leases, and runs a program for each.
+#pragma once
+#include <csignal>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "gst/fleet/guard.h"
+#include "gst/fleet/health.h"
+#include "gst/fleet/store.h"
+
+namespace vartml::fleet {
+
+struct WorkerSettings {
+    StoreSettings store;
+    std::string name;
+    size_t capacity = 1;
+    int64_t ttl_ms = 10000;
+    bool once = false;
+    std::string health;                // HOST:PORT, "": none
+    std::vector<std::string> program;  // for each camera; reads it from its standard input
+};
+
+/// Set by SIGTERM and SIGINT: give all cameras back, and end.
+extern volatile std::sig_atomic_t drain;
+
+class Worker {
+public:
+    static Result<std::unique_ptr<Worker>> open(WorkerSettings settings);
+    /// Until it is drained, or, with `once`, each camera's program has ended. Returns the exit
+    /// status.
+    int run();
+
+private:
+    struct Owned {
+        uint64_t epoch = 0;     // revision of the lease when it was taken
+        uint64_t revision = 0;  // of the lease now
+        uint64_t camera = 0;    // revision of what it is
+        int64_t until_ms = 0;   // when the lease ends, of boot_ms
+        Guard guard;
+    };
+    // A camera that this worker leaves alone.
+    struct Avoided {
+        uint64_t camera = 0;  // revision: a change of it counts as a new camera
+        unsigned failures = 0;
+        int64_t until_ms = 0;
+    };
+    explicit Worker(WorkerSettings settings);
+    void tick();
+    void announce();
+    void renew();
+    void reap();
+    void balance();
+    /// `released`: revision of a lease that its owner gave back, 0: there is none.
+    bool take(const std::string& camera, uint64_t revision, uint64_t released);
+    void release(const std::string& camera, uint64_t revision);
+    void give_back(const std::string& camera, const char* why);
+    void lose(const std::string& camera, const char* why);
+    void note(const std::string& camera, const char* state, const std::string& reason);
+    bool avoids(const std::string& camera, uint64_t revision) const;
+    void publish_health();
+    void drain_all();
+
+    const WorkerSettings settings_;
+    std::unique_ptr<Store> store_;
+    std::unique_ptr<Bucket> cameras_, leases_, workers_, status_;
+    std::unique_ptr<Health> health_;
+    std::map<std::string, Owned> own_;
+    std::map<std::string, Avoided> avoided_;
+    size_t share_ = 0, known_cameras_ = 0, known_workers_ = 0;
+    uint64_t taken_ = 0, lost_ = 0, failed_ = 0;
+    bool ready_ = false;
+    int64_t take_from_ms_ = 0;  // no camera is taken before
+    uint64_t reconnects_ = 0;
+};
+
+}  // namespace vartml::fleet

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// `vartml worker` and `vartml cameras`: check the command line, and become vartml-worker, which
+// links libnats.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "lib/base/file.h"
+#include "lib/tools/arguments.h"
+#include "lib/tools/commands.h"
+#include "lib/tools/doctor/doctor.h"
+
+namespace vartml::tools {
+namespace {
+
+struct Broker {
+    std::string servers = "nats://127.0.0.1:4222", credentials, ca;
+    int replicas = 1;
+};
+
+void add_broker(CLI::App& app, Broker& broker) {
+    app.add_option("--nats", broker.servers, "servers of NATS, with commas between them")
+        ->type_name("URL")
+        ->capture_default_str();
+    app.add_option("--credentials", broker.credentials, "the user's credentials (.creds)")
+        ->type_name("FILE");
+    app.add_option("--tls-ca", broker.ca, "certificates (PEM) that the servers are checked by")
+        ->type_name("FILE");
+    app.add_option("--replicas", broker.replicas, "servers that keep a bucket that is made anew")
+        ->type_name("N")
+        ->check(CLI::Range(1, 5).description(""))
+        ->capture_default_str();
+}
+
+nlohmann::json request_of(const Broker& broker) {
+    return {{"nats", broker.servers},
+            {"credentials", broker.credentials},
+            {"ca", broker.ca},
+            {"replicas", broker.replicas}};
+}
+
+int fail(const Error& error) {
+    print_error(error);
+    return error.code == ErrorCode::invalid_argument ? exit_usage : exit_fault;
+}
+
+// This process goes on as the child, which has its terminal, its signals and its standard streams.
+int become(const nlohmann::json& request) {
+    const std::string program = doctor::find_gst_program("vartml-worker");
+    if (program.empty())
+        return fail({ErrorCode::not_found,
+                     "the program vartml-worker is not beside " + doctor::own_program() +
+                         "; build the project with libnats-dev installed (option nats)"});
+    ::setenv("VARTML_COMPILER", doctor::own_program().c_str(), 0);
+    std::fflush(nullptr);
+    const std::string text = request.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    ::execl(program.c_str(), program.c_str(), text.c_str(), nullptr);
+    return fail(system_error(program, "run", errno));
+}
+
+std::string host_name() {
+    char name[256] = "";
+    ::gethostname(name, sizeof name - 1);
+    return name;
+}
+
+}  // namespace
+
+int worker(int argc, const char* const* argv) {
+    Broker broker;
+    std::string name, health, publish;
+    std::vector<std::string> program;
+    size_t capacity = 0;
+    double ttl_s = 10;
+    bool once = false;
+    CLI::App app("Takes cameras of a fleet by leases, and runs a pipeline for each.",
+                 "vartml worker");
+    app.add_option("--capacity", capacity, "most cameras that this worker takes")
+        ->type_name("N")
+        ->required()
+        ->check(CLI::Range(1, 100000).description(""));
+    add_broker(app, broker);
+    app.add_option("--name", name, "of this worker, which no other has [HOST-PID]")
+        ->type_name("NAME");
+    app.add_option(
+           "--ttl", ttl_s,
+           "seconds after which a camera of a worker that is gone is free; the same for all "
+           "workers, taken when the buckets are made")
+        ->type_name("S")
+        ->check(CLI::Range(1., 3600.).description(""))
+        ->capture_default_str();
+    app.add_option("--publish", publish,
+                   "properties of vartmlpublish, such as 'method=mqtt address=broker'")
+        ->type_name("PROPERTIES");
+    app.add_option("--health", health,
+                   "answer /healthz, /readyz and /metrics there, such as 127.0.0.1:9090")
+        ->type_name("HOST:PORT");
+    app.add_flag("--once", once, "take cameras once, and end when their programs have ended");
+    app.add_option("--run", program,
+                   "a program for each camera, with its arguments, in place of the pipeline; it "
+                   "reads the camera as a line of JSON")
+        ->type_name("PROGRAM");
+    app.footer(
+        "Each camera's program is a process of its own, which ends when its lease does. A line of\n"
+        "JSON for each start and stop goes to standard output. SIGTERM gives all cameras back.\n"
+        "Exit status: 0 drained, or all done, 1 fault, or --once found no camera, 2 usage.");
+    if (const auto status = parse_arguments(app, argc, argv)) return *status;
+    if (name.empty()) name = host_name() + "-" + std::to_string(::getpid());
+    std::ranges::replace_if(
+        name, [](char c) { return !std::isalnum(static_cast<unsigned char>(c)) && c != '-'; }, '_');
+    if (program.empty()) {
+        const std::string camera = doctor::find_gst_program("vartml-camera");
+        if (camera.empty())
+            return fail({ErrorCode::not_found,
+                         "the program vartml-camera is not beside " + doctor::own_program() + "; " +
+                             doctor::how_to_get_gst_program("vartml-camera")});
+        program.push_back(camera);
+        if (!publish.empty()) program.push_back(publish);
+    } else if (!publish.empty()) {
+        return fail(
+            {ErrorCode::invalid_argument,
+             "--publish is for the pipeline, which --run takes the place of; leave one out"});
+    }
+    nlohmann::json request = request_of(broker);
+    request.update({{"command", "worker"},
+                    {"name", name},
+                    {"capacity", capacity},
+                    {"ttl_ms", int64_t(ttl_s * 1000)},
+                    {"once", once},
+                    {"health", health},
+                    {"program", program}});
+    return become(request);
+}
+
+int cameras(int argc, const char* const* argv) {
+    Broker broker;
+    std::string action, name, uri, model, device, labels;
+    bool as_json = false;
+    CLI::App app("Changes or shows the list of cameras of a fleet.", "vartml cameras");
+    app.add_option("ACTION", action, "add NAME URI, remove NAME, import FILE, list or watch")
+        ->type_name("ACTION")
+        ->required()
+        ->check(CLI::IsMember({"add", "remove", "import", "list", "watch"}).description(""));
+    app.add_option("NAME", name,
+                   "the camera, or for import a file with a line {\"camera\": NAME, \"uri\": URI} "
+                   "each; -: standard input")
+        ->type_name("NAME");
+    app.add_option("URI", uri, "its address")->type_name("URI");
+    add_broker(app, broker);
+    app.add_option("--model", model, "the model that it gets, as the workers find it")
+        ->type_name("MODEL");
+    app.add_option("--device", device, "the device that runs the model")->type_name("NAME");
+    app.add_flag("--json", as_json, "list and watch: a line of JSON for each camera");
+    app.footer(
+        "Addresses are shown without user and password. Other users of this machine see a command\n"
+        "line: addresses with a password belong into a file for import.\n"
+        "Exit status: 0 done, 1 fault, 2 usage.");
+    if (const auto status = parse_arguments(app, argc, argv)) return *status;
+    const bool shows = action == "list" || action == "watch";
+    if (name.empty() != shows)
+        return fail({ErrorCode::invalid_argument, "cameras " + action +
+                                                      (shows ? " takes no name" : " needs a name") +
+                                                      "; see vartml cameras --help"});
+    if (uri.empty() == (action == "add"))
+        return fail({ErrorCode::invalid_argument,
+                     "cameras " + action +
+                         (action == "add" ? " needs the address" : " takes no address") +
+                         "; see vartml cameras --help"});
+    nlohmann::json value = {{"uri", uri}};
+    if (!model.empty()) value["model"] = model;
+    if (!device.empty()) value["device"] = device;
+    nlohmann::json request = request_of(broker);
+    request.update({{"command", "cameras"},
+                    {"action", action},
+                    {"name", name},
+                    {"value", value},
+                    {"json", as_json}});
+    return become(request);
+}
+
+}  // namespace vartml::tools

@@ -6,6 +6,7 @@
 #include "gst/gstvartmlmetajoin.h"
 #include "gst/gstvartmlmetrics.h"
 #include "gst/gstvartmloverlay.h"
+#include "gst/gstvartmlpicture.h"
 #include "gst/gstvartmlpublish.h"
 #include "gst/gstvartmlroi.h"
 #include "gst/gstvartmlsrc.h"
@@ -16,7 +17,7 @@ static gboolean plugin_init(GstPlugin* plugin) {
     const bool all =
         GST_ELEMENT_REGISTER(vartmlmetajoin, plugin) &&
         GST_ELEMENT_REGISTER(vartmloverlay, plugin) &&
-        GST_ELEMENT_REGISTER(vartmlpublish, plugin) && GST_ELEMENT_REGISTER(vartmlroi, plugin) &&
+        GST_ELEMENT_REGISTER(vartmlpicture, plugin) && GST_ELEMENT_REGISTER(vartmlpublish, plugin) && GST_ELEMENT_REGISTER(vartmlroi, plugin) &&
         GST_ELEMENT_REGISTER(vartmlsrc, plugin) && GST_ELEMENT_REGISTER(vartmltrack, plugin) &&
         GST_ELEMENT_REGISTER(vartmlzones, plugin) &&
         gst_tracer_register(plugin, "vartmlmetrics", GST_TYPE_VARTML_METRICS);

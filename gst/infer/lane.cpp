@@ -324,6 +324,7 @@ void Lane::make_record(const Settings& settings, const std::string& infer_id, un
     record->model = description.name;
     record->model_hash = description.signature;
     record->model_epoch = epoch;
+    record->input = description.inputs[picture_];
     record->outputs = description.outputs;
     record->hw = settings.output_view == OutputView::hw;
     for (const RunnerTensor& tensor : instance_->outputs) {

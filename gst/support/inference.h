@@ -39,6 +39,7 @@ struct InferenceRecord {
     std::string model;       // model name
     std::string model_hash;  // signature
     unsigned model_epoch = 0;
+    vartml::TensorInfo input;  // the picture
     std::vector<vartml::TensorInfo> outputs;
     std::vector<vartml::TensorView>
         views;  // of the attached data, one per output: the CPU or the HW view

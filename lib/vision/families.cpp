@@ -348,11 +348,8 @@ DecoderFamily row_of(const Family& family, const HeadRequest& request) {
 
 namespace {
 
-constexpr std::string_view picture_way_out =
-    "leave vartmldecode out and read the tensor from the frame, as "
-    "pipelines/apps/output-picture/output_picture.py does";
-constexpr std::string_view picture_program =
-    "python3 pipelines/apps/output-picture/output_picture.py MODEL PICTURE OUT.ppm";
+constexpr std::string_view picture_element = "vartmlpicture";
+constexpr std::string_view picture_way_out = "put vartmlpicture in the place of vartmldecode";
 
 }  // namespace
 
@@ -395,12 +392,11 @@ Result<ChosenFamily> choose_family(const HeadRequest& request, const std::string
     const std::string input = std::to_string(request.width) + "x" + std::to_string(request.height);
     if (const unsigned times = count ? 0 : times_the_picture(request)) {
         if (request.fault)
-            *request.fault = {"dec-unknown", found, "", std::string(picture_program)};
-        return Error{ErrorCode::not_found, "the output (" + found + ") is a picture " +
-                                               std::to_string(times) +
-                                               " times as large as the input of " + input +
-                                               ", which no decoder reads and no element draws; " +
-                                               std::string(picture_way_out)};
+            *request.fault = {"dec-unknown", found, "", std::string(picture_element)};
+        return Error{ErrorCode::not_found,
+                     "the output (" + found + ") is a picture " + std::to_string(times) +
+                         " times as large as the input of " + input + ", which no decoder reads; " +
+                         std::string(picture_way_out)};
     }
     if (!count && may_be_picture(request)) {
         const std::string line = "x-vartml-decoder=segment";

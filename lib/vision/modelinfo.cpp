@@ -314,7 +314,7 @@ bool is_of_outputs_alone(const ModelInfo& info) {
     ModelInfo rest = info;
     rest.file.clear();
     const auto seen = [](const ModelInfo::Output& o) {
-        return o.id.empty() && o.role.empty() && !o.stride;
+        return o.id.empty() && o.role.empty() && !o.stride && o.picture.empty() && o.ranges.empty();
     };
     if (!std::ranges::all_of(rest.outputs, seen)) return false;
     rest.outputs.clear();
@@ -424,6 +424,8 @@ void join(ModelInfo::Output& to, const ModelInfo::Output& from) {
     take(to.quant_scale, from.quant_scale);
     take(to.zero_point, from.zero_point);
     take(to.ends_in, from.ends_in);
+    take(to.picture, from.picture);
+    take(to.ranges, from.ranges);
 }
 
 template <typename T>

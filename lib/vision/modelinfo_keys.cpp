@@ -94,6 +94,21 @@ bool set_strides(std::vector<int>& field, std::string_view text) {
     return true;
 }
 
+// Pairs of different numbers, one or three.
+bool set_ranges(std::vector<float>& field, std::string_view text) {
+    if (!parse_numbers(text, field) || (field.size() != 2 && field.size() != 6)) return false;
+    for (size_t i = 0; i < field.size(); i += 2) {
+        if (!std::isfinite(255 / (field[i + 1] - field[i]))) return false;
+    }
+    return true;
+}
+std::string ranges_text(const std::vector<float>& ranges) {
+    std::string text;
+    for (size_t i = 0; i < ranges.size(); ++i)
+        text += (i == 0 ? "" : i % 2 ? "," : ";") + number_text(ranges[i]);
+    return text;
+}
+
 bool is_skeleton(std::string_view text) {
     const auto bones = parse_skeleton(text);
     return bones && !bones->empty();
@@ -133,6 +148,7 @@ using Output = ModelInfo::Output;
 using View = std::string_view;
 
 constexpr View infer = "`vartmlinfer`", decode = "`vartmldecode`", both = "both", others = "–";
+constexpr View picture = "`vartmlpicture`";
 constexpr View of_family = "the decoder's", nothing = "none";
 
 constexpr Key<ModelInfo> general[] = {
@@ -383,6 +399,19 @@ constexpr Key<Output> output[] = {
                        {"softmax", "log-softmax", "sigmoid", "unit-length", "product", "linear"});
      },
      [](const Output& o) { return o.ends_in; }},
+    {"x-vartml-picture", "color, rgb, bgr, luma, map or alpha", "by the shape", picture,
+     "What an output shows that is a picture: colours in that order, brightness alone, a measure "
+     "such as depth, or how much of a pixel belongs to the object",
+     [](Output& o, View v) {
+         o.picture = v;
+         return one_of(v, {"color", "rgb", "bgr", "luma", "map", "alpha"});
+     },
+     [](const Output& o) { return o.picture; }},
+    {"ranges", "MIN,MAX for all channels or for each of three, separated by ';'",
+     "0,1 by the graph, what 0 and 255 are in the input, or each frame's own", picture,
+     "Values of black and white of such an output",
+     [](Output& o, View v) { return set_ranges(o.ranges, v); },
+     [](const Output& o) { return ranges_text(o.ranges); }},
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "kernels/postprocess/masks.h"
 #include "kernels/postprocess/overlap.h"
+#include "kernels/postprocess/pixels.h"
 #include "kernels/postprocess/scores.h"
 #include "tests/kernels/targets.h"
 
@@ -165,7 +166,72 @@ TEST_P(Postprocess, DecidesOverlapAsTheReference) {
     }
 }
 
+// Values around a range, with some that are no numbers.
+std::vector<float> values_around(size_t count, unsigned seed) {
+    std::mt19937 random(seed);
+    std::uniform_real_distribution<float> value(-2, 3);
+    std::vector<float> values(count);
+    for (float& v : values) v = value(random);
+    for (size_t i = 0; i < count; i += 7 + random() % 9) {
+        const float odd[] = {nan, inf, -inf, 3e38f, -3e38f, 0, -0.f};
+        values[i] = odd[random() % 7];
+    }
+    return values;
+}
+
+TEST_P(Postprocess, MakesTheBytesOfTheReference) {
+    constexpr ByteScale scales[] = {{0, 255, 255, 0},
+                                    {-1, 127.5f, 255, 0},
+                                    {0.25f, 219, 219, 16},
+                                    {2, -100, 255, 0},
+                                    {0, 3e38f, 255, 0}};
+    unsigned seed = 0;
+    for (const size_t count : {0, 1, 7, 16, 31, 32, 33, 64, 129, 1000}) {
+        for (const ByteScale& scale : scales) {
+            const auto values = values_around(count, ++seed);
+            std::vector<uint8_t> bytes(count + 1, 0xee), wanted = bytes;
+            EXPECT_EQ(to_bytes(values.data(), count, scale, bytes.data()),
+                      to_bytes_ref(values.data(), count, scale, wanted.data()));
+            EXPECT_EQ(bytes, wanted) << count << " from " << scale.zero;
+        }
+    }
+}
+
+TEST_P(Postprocess, MakesThePixelsOfTheReference) {
+    const std::array<ByteScale, 3> scales = {
+        {{0, 255, 255, 0}, {-1, 127.5f, 255, 0}, {0.25f, 219, 219, 16}}};
+    for (const size_t count : {0, 1, 7, 16, 31, 32, 33, 64, 129, 1000}) {
+        const auto values = values_around(3 * count, static_cast<unsigned>(count));
+        const std::array<const float*, 3> planes = {values.data(), values.data() + count,
+                                                    values.data() + 2 * count};
+        std::vector<uint8_t> pixels(3 * count + 1, 0xee), wanted = pixels;
+        EXPECT_EQ(to_pixels(planes, count, scales, pixels.data()),
+                  to_pixels_ref(planes, count, scales, wanted.data()));
+        EXPECT_EQ(pixels, wanted) << count;
+    }
+}
+
+TEST_P(Postprocess, FindsTheRangeOfTheReference) {
+    for (const size_t count : {0, 1, 7, 16, 31, 32, 33, 64, 129, 1000}) {
+        const auto values = values_around(count, static_cast<unsigned>(count));
+        const ValueRange found = range_of(values.data(), count);
+        const ValueRange wanted = range_of_ref(values.data(), count);
+        EXPECT_EQ(found.least, wanted.least) << count;
+        EXPECT_EQ(found.greatest, wanted.greatest) << count;
+    }
+    const std::vector<float> none(40, nan);
+    EXPECT_EQ(range_of(none.data(), none.size()).least, inf);
+}
+
 VARTML_ON_EACH_TARGET(Postprocess);
+
+TEST(Bytes, AreRoundedToTheNearestAndClamped) {
+    const float values[] = {-1, 0, 0.5f / 255, 1.5f / 255, 0.5f, 1, 2, nan, inf};
+    uint8_t bytes[9];
+    EXPECT_EQ(to_bytes_ref(values, 9, {0, 255, 255, 0}, bytes), 2u);
+    const uint8_t wanted[] = {0, 0, 0, 2, 128, 255, 255, 0, 0};  // halves go to even numbers
+    EXPECT_EQ(std::memcmp(bytes, wanted, 9), 0);
+}
 
 TEST(LeastAbove, IsTheFirstStoredValueThatPasses) {
     for (const float scale : {1 / 255.f, 0.007f, 1.f, 1e-6f}) {

@@ -155,8 +155,8 @@ const ChoiceCase choices[] = {
      224,
      224,
      nullptr,
-     "is a picture 3 times as large as the input of 224x224, which no decoder reads and no element "
-     "draws; leave vartmldecode out and read the tensor"},
+     "is a picture 3 times as large as the input of 224x224, which no decoder reads; put "
+     "vartmlpicture in the place of vartmldecode"},
     {"one of colours, channels last", {{1, 480, 640, 3}}, 320, 240, nullptr, "2 times as large"},
     {"neither", {{1, 5, 480, 640}}, 320, 240, nullptr, "fit no decoder"},
     {"a hand with its presence", {{1, 63}, {1, 1}, {1, 1}}, 224, 224, "landmarks"},

@@ -6,6 +6,7 @@
 #include <set>
 #include <sstream>
 
+#include <vartml/output_picture.h>
 #include <vartml/preprocess.h>
 
 #include "lib/vision/modelinfo_keys.h"
@@ -135,6 +136,21 @@ std::string fed(const ModelInfo& info) {
     return text.str();
 }
 
+// An output that is a picture, as its kind and first bytes.
+std::string drawn(const ModelInfo& info) {
+    const StoredTensor output = tensor("out", {1, 3, 8, 8}, [](size_t) { return 0.25f; });
+    auto picture = OutputPicture::create(info, {&output.info, 1}, nullptr, 8, 8, {});
+    if (!picture) return picture.error().message;
+    const OutputTensor stored = output.output();
+    if (const auto done = picture->read({&stored, 1}); !done) return done.error().message;
+    uint8_t pixel[3];
+    picture->write({0, 0, 1, 1}, pixel, 3);
+    std::ostringstream text;
+    text << to_string(picture->kind()) << picture->bgr() << picture->range() << ' ' << int(pixel[0])
+         << ' ' << int(pixel[2]);
+    return text.str();
+}
+
 struct KeyCase {
     const char* key;
     const char* section;  // "modelinfo", an input "images" or an output "out"
@@ -191,6 +207,8 @@ const KeyCase cases[] = {
     {"x-vartml-zero-point", "out", "0", "20", of(codes),
      "[out]\ndir=output\nx-vartml-quant-scale=0.005\n"},
     {"x-vartml-ends-in", "out", "linear", "softmax", of(classes)},
+    {"x-vartml-picture", "out", "rgb", "bgr", drawn},
+    {"ranges", "out", "0,1", "0,1;0,2;-1,1", drawn},
 };
 
 const char* direction_of(const KeyCase& c) {

@@ -59,6 +59,8 @@ struct ModelInfo {
                                 ///< "sigmoid", "unit-length" (divided by its length), "product" (a
                                 ///< product with weights, and nothing behind it), "linear" (sums of
                                 ///< products: logits, where they are scores); "" = not known
+        std::string picture{};  ///< of a picture: "color", "rgb", "bgr", "luma", "map", "alpha"
+        std::vector<float> ranges{};  ///< black and white of it, of all channels or of each
         unsigned line = 0;
         bool operator==(const Output&) const = default;
     };

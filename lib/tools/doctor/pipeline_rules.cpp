@@ -27,7 +27,7 @@ bool starts_inference(const Element& e) {
 // Reads what inference attached to frames.
 bool reads_results(const Element& e) {
     constexpr std::string_view readers[] = {
-        "vartmldecode",  "vartmltrack",   "vartmlzones",    "vartmlroi",
+        "vartmldecode", "vartmlpicture",  "vartmltrack",   "vartmlzones",    "vartmlroi",
         "vartmloverlay", "vartmlpublish", "vartmlmetajoin", "objectdetectionoverlay"};
     return std::ranges::find(readers, e.factory) != std::end(readers);
 }
@@ -234,7 +234,9 @@ void borders(Examination& e, const Pipeline& pipeline) {
 
 void inference_missing(Examination& e, const Pipeline& pipeline) {
     for (const Element& element : pipeline.elements) {
-        if (element.factory != "vartmldecode" && element.factory != "vartmltrack") continue;
+        if (element.factory != "vartmldecode" && element.factory != "vartmlpicture" &&
+            element.factory != "vartmltrack")
+            continue;
         const std::vector<const Element*> before = pipeline.before(element.name);
         // Elements that get their pads while running cannot be looked behind.
         const bool whole =

@@ -425,8 +425,7 @@ TEST_F(Doctor, NamesThePictureThatAModelGives) {
     request_.models = {dir_ / "larger.onnx"};
     const std::string notes = findings(Level::note, "model");
     EXPECT_TRUE(contains(notes, "a picture 3 times as large as the input of 16x16")) << text_;
-    EXPECT_TRUE(contains(notes, " | python3 pipelines/apps/output-picture/output_picture.py"))
-        << text_;
+    EXPECT_TRUE(contains(notes, " | vartmlpicture")) << text_;
 }
 
 TEST_F(Doctor, NamesAnInputThatNothingFeeds) {

@@ -1,0 +1,18 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# What a model draws instead of the frame: super resolution, low light, style, depth or a mask as colours.
+#   picture.sh MODEL VIDEO [OUT.mp4]
+# MODEL says how it takes pictures and, where its shape does not, what it gives (docs/sidecar.md); COLORMAP is that of depth.
+set -eu
+export GST_DEBUG="${GST_DEBUG:-vartml*:2}" # warnings of these elements on standard error, in spite of -q
+[ -t 2 ] || export GST_DEBUG_NO_COLOR=1
+[ $# -ge 2 ] || { sed -n 's/^#   /usage: /p' "$0" >&2; exit 2; }
+model=$1 video=$2
+if [ $# -gt 2 ]; then
+    even="video/x-raw,width=[2,16384,2],height=[2,16384,2],pixel-aspect-ratio=1/1" # what H.264 takes
+    set -- videoscale ! "$even" ! x264enc speed-preset=veryfast ! h264parse ! mp4mux ! filesink "location=$3"
+else
+    set -- autovideosink
+fi
+gst-launch-1.0 -q -e filesrc "location=$video" ! decodebin ! videoconvert ! queue ! vartmlinfer "model=$model" ! \
+    vartmlpicture "colormap=${COLORMAP:-turbo}" ! queue ! videoconvert ! "$@"

@@ -177,7 +177,18 @@ gboolean start(GstBaseTransform* base) {
     state.labels.clear();
     state.properties.label_file_written = true;
     const std::string file = state.properties.modelinfo_file;
+    const std::string library = state.properties.library;
+    const std::string family = state.properties.family();
     GST_OBJECT_UNLOCK(self);
+    if (!library.empty() && !family.empty() && family != "custom") {
+        return post_error(
+            self, "choose a decoder",
+            {.error = {vartml::ErrorCode::invalid_argument,
+                       "property 'decoder-library' is '" + library + "' and 'decoder' is " +
+                           family + ", which are two decoders; leave one of them out"},
+             .id = "dec-library",
+             .property = "decoder-library"});
+    }
     state.settings = state.before = {};
     state.num_decoders = 0;
     state.had_results = state.lost_posted = false;

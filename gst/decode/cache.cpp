@@ -39,7 +39,9 @@ std::variant<CachedDecoder*, Failure> DecoderCache::make(TensorSource source,
         Failure failure{.error = decoder.error(), .id = "dec-classes", .property = "classes"};
         if (!fault.id.empty()) {
             failure.id = g_intern_string(fault.id.c_str());
-            failure.property = fault.id == "dec-classes" ? "label-file" : "decoder";
+            failure.property = fault.id == "dec-classes"   ? "label-file"
+                               : fault.id == "dec-library" ? "decoder-library"
+                                                           : "decoder";
             failure.found = fault.found;
             failure.expected = fault.expected;
             failure.fix = fault.fix;

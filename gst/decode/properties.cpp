@@ -81,6 +81,11 @@ std::span<const Property<DecodeProperties>> decode_properties() {
          P::Custom{decoder_spec,
                    [](const S& s, GValue* value) { g_value_set_enum(value, s.decoder); },
                    [](S& s, const GValue* value) { s.decoder = g_value_get_enum(value); }}},
+        {"decoder-library", "Decoder library",
+         "Shared object with a decoder of one's own (C interface vartml/decoder.h), which takes "
+         "the "
+         "place of the families; unset: none",
+         until_ready, P::Text{&S::library}},
         {"modelinfo-file", "Sidecar",
          "Sidecar (.modelinfo) for what the model's own leaves open; unset: none", until_ready,
          P::Text{&S::modelinfo_file}},
@@ -119,11 +124,17 @@ std::span<const Property<DecodeProperties>> decode_properties() {
     return all;
 }
 
+std::string DecodeProperties::family() const {
+    if (!decoder) return {};
+    return std::string(vartml::decoder_families()[static_cast<size_t>(decoder - 1)].nick);
+}
+
 vartml::DecodeOptions DecodeProperties::options() const {
     vartml::DecodeOptions options;
-    if (decoder) {
-        options.decoder = vartml::decoder_families()[static_cast<size_t>(decoder - 1)].nick;
-    }
+    options.decoder = family();
+    // A file of this folder has no '/', and the system would look for it elsewhere.
+    if (!library.empty())
+        options.decoder = (library.find('/') == library.npos ? "./" : "") + library;
     options.score_threshold = score_threshold;
     options.iou_threshold = iou_threshold;
     options.max_detections = max_detections_set ? max_detections : 0;

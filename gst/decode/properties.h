@@ -16,7 +16,7 @@ namespace vartml::gst {
 // As the user set them. Thread-safety: none.
 struct DecodeProperties {
     int decoder = 0;  // 0 = auto, else 1 + index of decoder_families()
-    std::string modelinfo_file, label_file, classes;
+    std::string modelinfo_file, label_file, classes, library;
     double score_threshold = -1, iou_threshold = -1;
     double mask_threshold = 0.5, keypoint_threshold = 0;
     guint max_detections = 100;
@@ -27,6 +27,7 @@ struct DecodeProperties {
 
     bool label_file_written = true;  // since it was read
 
+    std::string family() const;  // nick; "" = auto
     vartml::DecodeOptions options() const;
 };
 

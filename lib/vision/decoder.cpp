@@ -7,6 +7,7 @@
 #include <cstring>
 #include <string>
 
+#include "lib/vision/custom.h"
 #include "lib/vision/details.h"
 #include "lib/vision/families.h"
 #include "lib/vision/head.h"
@@ -164,7 +165,8 @@ Result<Choice> choose(const HeadRequest& request, const std::string& wanted) {
     if (!chosen) return std::move(chosen).error();
     choice.family = chosen->family;
     choice.reason = chosen->reason;
-    auto head = choice.family->create(request);
+    auto head = vision::is_library(wanted) ? vision::open_library(request, wanted)
+                                           : choice.family->create(request);
     auto fits = head ? check_skeleton(request, **head) : Result<void>(head.error());
     if (fits && (choice.reason == "property" || choice.reason == "sidecar"))
         fits = vision::check_named(request, *choice.family, **head);
@@ -197,6 +199,9 @@ Result<Decoder> Decoder::create(const ModelInfo& info, std::span<const TensorInf
         }
     }
     if (!choice) return std::move(choice).error();
+    // What a library of others gives is what it means, and it may count its runs.
+    if (vision::is_library(options.decoder))
+        state->looked_at = state->looked_at_some = frames_looked_at;
     state->family = choice->family;
     state->reason = choice->reason;
     state->head = std::move(choice->head);

@@ -5,6 +5,7 @@
 #include <array>
 #include <string>
 
+#include "lib/vision/custom.h"
 #include "lib/vision/known_labels.h"
 #include "lib/vision/maps.h"
 #include "lib/vision/readers.h"
@@ -249,6 +250,13 @@ constexpr Family table[] = {
      .create = create_embedding,
      .shapes_tell = false,
      .of_picture = true},
+    {.row = {"custom", "a shared object of one's own, named by the property decoder-library", 0.25,
+             0.45, rgb_unit_stretch},
+     .ids = {},
+     .has_nms = true,
+     .fits = [](const HeadRequest&) { return false; },
+     .create = create_custom,
+     .shapes_tell = false},
 };
 
 constexpr auto public_rows = [] {
@@ -354,6 +362,7 @@ constexpr std::string_view picture_way_out = "put vartmlpicture in the place of 
 }  // namespace
 
 Result<ChosenFamily> choose_family(const HeadRequest& request, const std::string& wanted) {
+    if (is_library(wanted)) return ChosenFamily{find_family("custom"), "property"};
     if (!wanted.empty() && wanted != "auto") {
         if (const Family* family = find_family(wanted)) return ChosenFamily{family, "property"};
         std::string nicks;

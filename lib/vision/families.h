@@ -81,6 +81,7 @@ Result<std::unique_ptr<Head>> create_blazeface(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_centernet(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_classify(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_ctc_text(const HeadRequest& request);
+Result<std::unique_ptr<Head>> create_custom(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_db_text(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_detr(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_embedding(const HeadRequest& request);

@@ -144,6 +144,24 @@ TEST(DecodeStart, FailsWithoutItsFiles) {
     EXPECT_EQ(start_error("modelinfo-file", no_file), "dec-sidecar " + no_file);
 }
 
+TEST(DecodeStart, FailsWithTwoDecoders) {
+    GstElement* decode = GST_ELEMENT(gst_object_ref_sink(make_decode()));
+    gst_util_set_object_arg(G_OBJECT(decode), "decoder", "yolox");
+    g_object_set(decode, "decoder-library", "own.so", nullptr);
+    EXPECT_EQ(gst_element_set_state(decode, GST_STATE_PAUSED), GST_STATE_CHANGE_FAILURE);
+    gst_element_set_state(decode, GST_STATE_NULL);
+    gst_object_unref(decode);
+}
+
+TEST_F(Decode, NamesALibraryThatCannotBeLoaded) {
+    set("decoder-library", "own.so");
+    open();
+    EXPECT_TRUE(decode(stored_cpu(two_boxes, "out")).empty());
+    std::string text;
+    EXPECT_EQ(pop(GST_MESSAGE_ERROR, &text).substr(0, 12), "dec-library ");
+    EXPECT_NE(text.find("decoder library './own.so' cannot be loaded"), text.npos) << text;
+}
+
 class DecodeFiles : public Decode {
 protected:
     void SetUp() override {

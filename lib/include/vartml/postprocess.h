@@ -207,7 +207,7 @@ enum class Nms : uint8_t { automatic, per_class, class_agnostic, off };
 
 struct DecodeOptions {
     std::string
-        decoder{};  ///< "" or "auto": sidecar, registry ids, then shapes if exactly one family fits
+        decoder{};  ///< "" or "auto": sidecar, ids, shapes; with a '/': a library (decoder.h)
     double score_threshold = -1;  ///< -1: sidecar, else family
     double iou_threshold = -1;
     unsigned max_detections = 0;  ///< 0: sidecar, else 100
@@ -221,7 +221,7 @@ struct DecodeOptions {
 
 /// What a program may want to know of a decoder that could not be made, beside the sentence.
 struct DecodeFault {
-    std::string id;  ///< dec-unknown, dec-unfit, dec-role, dec-positions, dec-classes; stable
+    std::string id;  ///< dec-unknown, -unfit, -role, -positions, -classes, -library; stable
     std::string found, expected, fix;
 };
 

@@ -36,7 +36,7 @@ BONES = f'skeleton={scenes.HAND_BONES}'
 PORCH, FACES, HEADS, MAN, PASSER = scenes.porch, scenes.faces, scenes.heads, scenes.man, scenes.passer
 
 # Families whose tensors no encoder makes: tests/vision has them alone.
-WITHOUT_ROW = {'ctc-text', 'db-text', 'openpose'}
+WITHOUT_ROW = {'ctc-text', 'custom', 'db-text', 'openpose'}
 
 ROWS = [
     Row('classify', 'classify', e.classify, (224, 224), scenes.fish, ('x-vartml-activation=softmax',), checks='classes'),

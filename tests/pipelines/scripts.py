@@ -4,6 +4,7 @@ print is read.
 
 usage: scripts.py SCRIPTS MODELS     MODELS is the folder of real models and pictures; absent: the tests are skipped"""
 
+import importlib.util
 import json
 import os
 import pathlib
@@ -184,6 +185,32 @@ class Scripts(unittest.TestCase):
         width, height = 256, size // 3 // 256
         at = [mask[(int(y * height) * width + int(x * width)) * 3] for x, y in ((0.43, 0.75), (0.9, 0.5), (0.05, 0.1))]
         self.assertTrue(at[0] > 200 and at[1] < 50 and at[2] < 50, at)
+
+    @unittest.skipUnless(importlib.util.find_spec('onnx'), 'Python has no onnx to make a model with')
+    def test_ocr_reads_every_box(self):
+        """The recogniser is one whose scores are known: whatever it sees, it reads the same."""
+        words = ['', 'A', 'A', '', 'A', '7', '7', '', ' ', 'Z']  # a step each; what comes twice in a row counts once
+        alphabet = ['', *'A7Z0123456', ' ']  # blank, dictionary, space
+        scores = [[9.0 if character == step else 0.0 for character in alphabet] for step in words]
+        file, dictionary, reader = FOLDER / 'reader.onnx', FOLDER / 'dictionary.txt', FOLDER / 'reader.rai'
+        dictionary.write_text('\n'.join(alphabet[1:-1]) + '\n')
+        from onnx import TensorProto as Type, helper, save
+        values = helper.make_tensor('scores', Type.FLOAT, (1, len(words), len(alphabet)), [v for row in scores for v in row])
+        nodes = [helper.make_node('ReduceMean', ['x'], ['mean'], axes=[1, 2, 3], keepdims=0), helper.make_node('Sub', ['mean', 'mean'], ['zero']),
+                 helper.make_node('Add', ['zero', 'scores'], ['sum']), helper.make_node('Softmax', ['sum'], ['steps'], axis=2)]
+        graph = helper.make_graph(nodes, 'reader', [helper.make_tensor_value_info('x', Type.FLOAT, (1, 3, 16, 64))],
+                                  [helper.make_tensor_value_info('steps', Type.FLOAT, (1, len(words), len(alphabet)))], [values])
+        save(helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid('', 13)]), file)
+        run('vartml', 'compile', file, '-o', reader, '--decoder', 'ctc-text', '--labels', dictionary, '--batch-size', 4)
+        out = FOLDER / 'read.mp4'
+        records = self.records(self.script('ocr.sh', model('yolox'), reader, clip('dog'), out))
+        self.assertEqual(len(records), FRAMES)
+        for record in records:
+            self.assertIn('dog', [thing['label'] for thing in record['objects']])
+            for thing in record['objects']:
+                self.assertEqual(thing['text']['text'], 'AA7 Z')
+                self.assertAlmostEqual(thing['text']['score'], 0.9987, delta=0.01)
+        self.assertGreater(changed(frames(clip('dog')), frames(out), (100, 160, 280, 460)), 0.02)
 
     def test_track_count_counts_an_object_once(self):
         counts = dict(line.split() for line in self.script('track-count.sh', model('yolox'), clip('dog')).splitlines())

@@ -3,6 +3,7 @@
 // metadata once it is there.
 #include <gst/gst.h>
 
+#include "gst/gstvartmlgallery.h"
 #include "gst/gstvartmlmetajoin.h"
 #include "gst/gstvartmlmetrics.h"
 #include "gst/gstvartmloverlay.h"
@@ -15,6 +16,7 @@
 
 static gboolean plugin_init(GstPlugin* plugin) {
     const bool all =
+        GST_ELEMENT_REGISTER(vartmlgallery, plugin) &&
         GST_ELEMENT_REGISTER(vartmlmetajoin, plugin) &&
         GST_ELEMENT_REGISTER(vartmloverlay, plugin) &&
         GST_ELEMENT_REGISTER(vartmlpicture, plugin) && GST_ELEMENT_REGISTER(vartmlpublish, plugin) && GST_ELEMENT_REGISTER(vartmlroi, plugin) &&

@@ -21,7 +21,7 @@ use_as_user() {
     [ "$(as_user vartml --version)" = "vartml ${version%%~*}" ] || fail "vartml --version says $(as_user vartml --version)"
     as_user vartml detect /try/qrfinder.onnx code.png -o drawn.png >found || { cat found; fail "vartml detect"; }
     grep -q '^ *qr' found || { cat found; fail "vartml detect finds no code"; }
-    for element in vartmlsrc vartmlinfer vartmldecode vartmlpicture vartmltrack vartmlzones vartmlroi vartmlmetajoin vartmloverlay vartmlpublish; do
+    for element in vartmlsrc vartmlinfer vartmldecode vartmlpicture vartmltrack vartmlgallery vartmlzones vartmlroi vartmlmetajoin vartmloverlay vartmlpublish; do
         as_user gst-inspect-1.0 "$element" >log || { cat log; fail "gst-inspect-1.0 $element"; }
     done
     as_user gst-launch-1.0 -q filesrc location=code.png ! decodebin ! videoconvert ! vartmlinfer model=/try/qrfinder.onnx ! \

@@ -26,9 +26,11 @@ bool starts_inference(const Element& e) {
 
 // Reads what inference attached to frames.
 bool reads_results(const Element& e) {
-    constexpr std::string_view readers[] = {
-        "vartmldecode", "vartmlpicture",  "vartmltrack",   "vartmlzones",    "vartmlroi",
-        "vartmloverlay", "vartmlpublish", "vartmlmetajoin", "objectdetectionoverlay"};
+    constexpr std::string_view readers[] = {"vartmldecode",   "vartmlpicture",
+                                            "vartmltrack",    "vartmlgallery",
+                                            "vartmlzones",    "vartmlroi",
+                                            "vartmloverlay",  "vartmlpublish",
+                                            "vartmlmetajoin", "objectdetectionoverlay"};
     return std::ranges::find(readers, e.factory) != std::end(readers);
 }
 

@@ -19,7 +19,8 @@ static gboolean plugin_init(GstPlugin* plugin) {
         GST_ELEMENT_REGISTER(vartmlgallery, plugin) &&
         GST_ELEMENT_REGISTER(vartmlmetajoin, plugin) &&
         GST_ELEMENT_REGISTER(vartmloverlay, plugin) &&
-        GST_ELEMENT_REGISTER(vartmlpicture, plugin) && GST_ELEMENT_REGISTER(vartmlpublish, plugin) && GST_ELEMENT_REGISTER(vartmlroi, plugin) &&
+        GST_ELEMENT_REGISTER(vartmlpicture, plugin) &&
+        GST_ELEMENT_REGISTER(vartmlpublish, plugin) && GST_ELEMENT_REGISTER(vartmlroi, plugin) &&
         GST_ELEMENT_REGISTER(vartmlsrc, plugin) && GST_ELEMENT_REGISTER(vartmltrack, plugin) &&
         GST_ELEMENT_REGISTER(vartmlzones, plugin) &&
         gst_tracer_register(plugin, "vartmlmetrics", GST_TYPE_VARTML_METRICS);

@@ -105,6 +105,8 @@ constexpr GEnumValue algorithm_values[] = {
      "iou"},
     {static_cast<int>(vartml::TrackAlgorithm::bytetrack),
      "Certain boxes first, then uncertain ones, best sum of overlaps", "bytetrack"},
+    {static_cast<int>(vartml::TrackAlgorithm::ocsort),
+     "The same by observations: direction, losses estimated anew, last boxes", "ocsort"},
     {0, nullptr, nullptr},
 };
 
@@ -122,21 +124,21 @@ std::span<const Property<TrackSettings>> Properties::rows() {
     static const P all[] = {
         {"algorithm", "Algorithm", "How boxes find their tracks", until_ready,
          P::choice<&S::algorithm>("GstVartmlTrackAlgorithm", algorithm_values)},
-        {"high-score", "High score", "Least score of a box in bytetrack's first association",
-         controlled, P::Real{&S::high_score, 0, 1}},
+        {"high-score", "High score",
+         "Least score of a box in the first association of bytetrack and ocsort", controlled,
+         P::Real{&S::high_score, 0, 1}},
         {"low-score", "Low score",
-         "Least score of a box in bytetrack's second association; iou: of any box", controlled,
+         "Least score of a box in their second association; iou: of any box", controlled,
          P::Real{&S::low_score, 0, 1}},
         {"new-track-score", "New track score",
-         "Least score of a box that begins a track; bytetrack: high-score where that is more",
+         "Least score of a box that begins a track; not iou: high-score where that is more",
          controlled, P::Real{&S::new_track_score, 0, 1}},
         {"match-iou", "Overlap",
          "Least intersection over union of a box and the place where its track is expected; "
-         "bytetrack: in the first association",
+         "not iou: in the first association",
          controlled, P::Real{&S::match_iou, 0, 1}},
-        {"low-match-iou", "Overlap of uncertain boxes",
-         "The same in bytetrack's second association", controlled,
-         P::Real{&S::low_match_iou, 0, 1}},
+        {"low-match-iou", "Overlap of uncertain boxes", "The same in their second association",
+         controlled, P::Real{&S::low_match_iou, 0, 1}},
         {"max-lost", "Longest loss",
          "Nanoseconds of stream time after which a lost track ends; on frames that were not "
          "inferred no track is lost",
@@ -146,6 +148,15 @@ std::span<const Property<TrackSettings>> Properties::rows() {
          P::Uint{&S::min_hits, 1, 1000}},
         {"per-class", "Per class", "Whether a track keeps its class", any_time,
          P::Flag{&S::per_class}},
+        {"momentum", "Momentum", "Weight of the direction of a track beside the overlap in ocsort",
+         controlled, P::Real{&S::momentum, 0, 1}},
+        {"appearance", "Appearance",
+         "Weight of what they look like beside the overlap, of boxes and tracks with embeddings",
+         controlled, P::Real{&S::appearance, 0, 10}},
+        {"reid-similarity", "Similarity of re-identification",
+         "Cosine of embeddings from which a box continues a track that it does not overlap; 0 = "
+         "never; which is right depends on the model",
+         controlled, P::Real{&S::reid_similarity, 0, 1}},
         {"classes", "Classes", "Comma list of labels that are tracked; unset: all", any_time,
          P::Text{&S::classes}},
         {"predict", "Predict",
@@ -257,7 +268,7 @@ bool was_inferred(State& state, const Evidence& evidence, guint detections) {
 
 // Detections of the frame that is `time`.
 void update(State& state, const Evidence& evidence, GstClockTime time) {
-    state.tracker.update(time, state.found.boxes, state.identities);
+    state.tracker.update(time, state.found.boxes, state.identities, state.found.looks);
     state.known.result_id = evidence.result_id;
     state.known.boxes = state.found.boxes;
     state.known.identities = state.identities;

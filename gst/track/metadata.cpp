@@ -25,6 +25,17 @@ void add_track(GstAnalyticsRelationMeta* meta, guint od, const vartml::Identity&
     gst_analytics_relation_meta_set_relation(meta, GST_ANALYTICS_REL_TYPE_RELATE_TO, od, track.id);
 }
 
+// The embedding that a detection relates to; empty where there is none.
+std::span<const float> looks_of(GstAnalyticsRelationMeta* meta, guint od) {
+    gpointer state = nullptr;
+    GstAnalyticsMtd related;
+    while (gst_analytics_relation_meta_get_direct_related(
+        meta, od, GST_ANALYTICS_REL_TYPE_RELATE_TO, GST_ANALYTICS_MTD_TYPE_ANY, &state, &related)) {
+        if (const auto embedding = get_embedding(related); !embedding.empty()) return embedding;
+    }
+    return {};
+}
+
 // An edge as a whole pixel inside the frame.
 int pixel(float edge, int size) {
     constexpr float far = 1 << 24;  // a float's last whole number without gap
@@ -37,7 +48,9 @@ int pixel(float edge, int size) {
 void collect_boxes(GstBuffer* buffer, std::span<const GQuark> classes, TrackableBoxes& found) {
     found.boxes.clear();
     found.od_ids.clear();
+    found.looks.clear();
     found.untracked = 0;
+    bool any_looks = false;
     GstAnalyticsRelationMeta* meta = gst_buffer_get_analytics_relation_meta(buffer);
     gpointer state = nullptr;
     GstAnalyticsMtd od;
@@ -53,6 +66,8 @@ void collect_boxes(GstBuffer* buffer, std::span<const GQuark> classes, Trackable
             continue;
         }
         found.od_ids.push_back(od.id);
+        found.looks.push_back(looks_of(meta, od.id));
+        any_looks |= !found.looks.back().empty();
         found.boxes.push_back({.x0 = static_cast<float>(x),
                                .y0 = static_cast<float>(y),
                                .x1 = static_cast<float>(x) + static_cast<float>(w),
@@ -60,6 +75,7 @@ void collect_boxes(GstBuffer* buffer, std::span<const GQuark> classes, Trackable
                                .score = score,
                                .class_id = static_cast<int32_t>(label)});
     }
+    if (!any_looks) found.looks.clear();
 }
 
 void add_tracks(GstBuffer* buffer, GstClockTime now, const TrackableBoxes& found,

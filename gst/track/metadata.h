@@ -18,7 +18,10 @@ namespace vartml::gst {
 struct TrackableBoxes {
     std::vector<vartml::Detection> boxes;  // class_id: the quark of the label
     std::vector<guint> od_ids;             // Mtd of each
-    guint untracked = 0;                   // ODs without a track, these and other classes
+    // The embedding of each, empty where it has none; of the metadata, until something is added to
+    // it. No list at all where none has one.
+    std::vector<std::span<const float>> looks;
+    guint untracked = 0;  // ODs without a track, these and other classes
 };
 
 // Collects the ODs without a track whose label is in `classes` (empty: all). Keeps the memory of

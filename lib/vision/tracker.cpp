@@ -32,6 +32,18 @@ struct Track {
     BoxMotion motion;
     float score = 0;
     int32_t class_id = 0;
+
+    // What ocsort remembers: boxes as they were seen, and what happened since.
+    struct Observation {
+        uint64_t age;  // of the track, in inferred frames
+        Detection box;
+    };
+    std::vector<Observation> observations{};  // the last ones, the newest at the end
+    uint64_t age = 0, seen_clock_ns = 0;
+    double direction_x = 0, direction_y = 0;  // length 1, or 0 while it is not known
+    std::optional<BoxMotion> at_loss{};       // at the first of `missed`
+    std::vector<uint64_t> missed{};           // clocks of the frames since it was seen
+    std::vector<float> looks{};               // length 1, or empty
 };
 
 // When the tracker looks at a frame.
@@ -48,8 +60,8 @@ public:
 
     // Ends what was lost for too long and moves the others to `now`.
     void move(const Moment& now, uint64_t max_lost_ns);
-    // The track was found at `box`.
-    void found(Track& track, const Detection& box, const Moment& now, unsigned min_hits);
+    // The track was found at `box`; `anew`: what is not known of the time of its loss is a line.
+    void found(Track& track, const Detection& box, const Moment& now, unsigned min_hits, bool anew);
     Identity begin(const Detection& box, const Moment& now, unsigned min_hits);
     // After all were found: the rest is lost, or ends where it has no id yet.
     void close(const std::vector<char>& was_found, const Moment& now);
@@ -78,6 +90,69 @@ constexpr double whole_pixels = 1. / 12;  // variance of rounding
 
 double square(double value) {
     return value * value;
+}
+
+// given: OC-SORT, the frames between the two boxes that a direction is made of.
+constexpr uint64_t direction_frames = 3;
+// given: StrongSORT, the share of its looks that a track keeps.
+constexpr float kept_looks = 0.9f;
+
+struct Direction {
+    double x, y;
+};
+// From the centre of one box to that of another; of length 1, a little less where they are near.
+Direction direction(const Detection& from, const Detection& to) {
+    const double x = (double{to.x0} + to.x1 - from.x0 - from.x1) / 2;
+    const double y = (double{to.y0} + to.y1 - from.y0 - from.y1) / 2;
+    const double length = std::sqrt(x * x + y * y) + 1e-6;
+    return {x / length, y / length};
+}
+
+// The box that a track had `direction_frames` ago, else the next younger one, else the last.
+const Detection& earlier_box(const Track& track) {
+    for (uint64_t frames = direction_frames; frames > 0; --frames) {
+        for (const Track::Observation& o : track.observations)
+            if (o.age + frames == track.age) return o.box;
+    }
+    return track.observations.back().box;
+}
+
+void observe(Track& track, const Detection& box, const Moment& now) {
+    if (!track.observations.empty()) {
+        const Direction d = direction(earlier_box(track), box);
+        track.direction_x = d.x, track.direction_y = d.y;
+    }
+    if (track.observations.size() > direction_frames)
+        track.observations.erase(track.observations.begin());
+    track.observations.push_back({track.age, box});
+    track.seen_clock_ns = now.clock_ns;
+    track.at_loss.reset();
+    track.missed.clear();
+}
+
+// Between two boxes.
+Detection between(const Detection& a, const Detection& b, double share) {
+    const auto part = [share](float from, float to) {
+        return static_cast<float>(from + share * (double{to} - from));
+    };
+    return {.x0 = part(a.x0, b.x0),
+            .y0 = part(a.y0, b.y0),
+            .x1 = part(a.x1, b.x1),
+            .y1 = part(a.y1, b.y1)};
+}
+
+// As if the track had been seen on every frame of its loss, on the way to `box`.
+void update_anew(Track& track, const Detection& box, const Moment& now) {
+    const Detection last = track.observations.back().box;
+    const auto span = static_cast<double>(now.clock_ns - track.seen_clock_ns);
+    if (!track.at_loss || span <= 0) return;
+    track.motion = *track.at_loss;
+    for (size_t i = 0; i < track.missed.size(); ++i) {
+        const uint64_t next = i + 1 < track.missed.size() ? track.missed[i + 1] : now.clock_ns;
+        const auto passed = static_cast<double>(track.missed[i] - track.seen_clock_ns);
+        track.motion.see(between(last, box, passed / span));
+        track.motion.pass(static_cast<double>(next - track.missed[i]) * 1e-9);
+    }
 }
 
 }  // namespace
@@ -148,6 +223,7 @@ void TrackList::move(const Moment& now, uint64_t max_lost_ns) {
     for (Track& track : tracks) {
         track.motion.pass(static_cast<double>(now.clock_ns - track.moved_ns) * 1e-9);
         track.moved_ns = now.clock_ns;
+        ++track.age;
     }
 }
 
@@ -157,8 +233,11 @@ void TrackList::confirm(Track& track) {
     ++counts_.total;
 }
 
-void TrackList::found(Track& track, const Detection& box, const Moment& now, unsigned min_hits) {
+void TrackList::found(Track& track, const Detection& box, const Moment& now, unsigned min_hits,
+                      bool anew) {
+    if (anew && track.stage == TrackStage::lost) update_anew(track, box, now);
     track.motion.see(box);
+    observe(track, box, now);
     track.score = box.score;
     track.class_id = box.class_id;
     track.last_seen_ns = now.pts_ns;
@@ -175,6 +254,7 @@ Identity TrackList::begin(const Detection& box, const Moment& now, unsigned min_
                       .motion = BoxMotion(box),
                       .score = box.score,
                       .class_id = box.class_id});
+    observe(tracks.back(), box, now);
     if (min_hits <= 1) confirm(tracks.back());
     return tracks.back().identity;
 }
@@ -182,7 +262,10 @@ Identity TrackList::begin(const Detection& box, const Moment& now, unsigned min_
 void TrackList::close(const std::vector<char>& was_found, const Moment& now) {
     for (size_t i = 0; i < was_found.size(); ++i) {
         Track& track = tracks[i];
-        if (was_found[i] || track.stage != TrackStage::tracked) continue;
+        if (was_found[i] || track.stage == TrackStage::tentative) continue;
+        if (!track.at_loss) track.at_loss = track.motion;
+        track.missed.push_back(now.clock_ns);
+        if (track.stage == TrackStage::lost) continue;
         track.stage = TrackStage::lost;
         track.lost_ns = now.clock_ns;
         track.motion.hold_size();
@@ -250,7 +333,7 @@ std::string number(double value) {
 }  // namespace
 
 Result<void> check(const TrackOptions& options) {
-    if (options.algorithm == TrackAlgorithm::bytetrack && options.low_score > options.high_score) {
+    if (options.algorithm != TrackAlgorithm::iou && options.low_score > options.high_score) {
         return Error{ErrorCode::invalid_argument,
                      "low score " + number(options.low_score) + " is above high score " +
                          number(options.high_score) +
@@ -273,6 +356,7 @@ struct Tracker::State {
     std::vector<uint32_t> rows, columns;
     std::vector<Candidacy> pairs;
     std::vector<int> column_of_row;
+    std::span<const std::span<const float>> looks;  // of the detections; may be none
 
     void look_at(uint64_t pts);
     void advance(uint64_t pts);
@@ -282,6 +366,12 @@ struct Tracker::State {
     void take_rows(std::initializer_list<TrackStage> stages);
     void take_columns(std::span<const Detection> detections, double from, double below);
     void collect_pairs(std::span<const Detection> detections, double least);
+    float worth(const Track& track, const Detection& detection, uint32_t column, float share) const;
+    std::optional<float> similarity(const Track& track, uint32_t column) const;
+    void match(std::span<const Detection> detections, std::vector<Identity>& identities);
+    void compare_last_boxes();
+    void recognise(std::span<const Detection> detections, std::vector<Identity>& identities);
+    void remember_looks(Track& track, uint32_t column) const;
 };
 
 void Tracker::State::look_at(uint64_t pts) {
@@ -328,25 +418,96 @@ void Tracker::State::collect_pairs(std::span<const Detection> detections, double
             const Detection& detection = detections[columns[c]];
             if (options.per_class && detection.class_id != class_id) continue;
             const float share = overlap(place, detection);
-            if (share > 0 && share >= static_cast<float>(least)) pairs.push_back({r, c, share});
+            if (!(share > 0 && share >= static_cast<float>(least))) continue;
+            pairs.push_back({r, c, worth(list.tracks[rows[r]], detection, columns[c], share)});
         }
     }
+}
+
+// The cosine; nothing where one of them has no looks, or those of another model.
+std::optional<float> Tracker::State::similarity(const Track& track, uint32_t column) const {
+    if (looks.empty() || track.looks.empty() || looks[column].size() != track.looks.size())
+        return std::nullopt;
+    float sum = 0;
+    for (size_t i = 0; i < track.looks.size(); ++i) sum += track.looks[i] * looks[column][i];
+    return std::clamp(sum, -1.f, 1.f);
+}
+
+// The overlap, and where they say something direction and looks: a number from 0 to 1.
+// given: OC-SORT, equation 4: the angle between the direction of the track and that to the box is
+// worth (pi / 2 - angle) / pi, by the score of the box.
+float Tracker::State::worth(const Track& track, const Detection& detection, uint32_t column,
+                            float share) const {
+    const double momentum = options.algorithm == TrackAlgorithm::ocsort ? options.momentum : 0;
+    const double appearance = looks.empty() ? 0 : options.appearance;
+    if (momentum == 0 && appearance == 0) return share;
+    constexpr double pi = 3.14159265358979323846;
+    const vision::Direction d = vision::direction(vision::earlier_box(track), detection);
+    const double cosine = std::clamp(d.x * track.direction_x + d.y * track.direction_y, -1., 1.);
+    const double kept = (pi / 2 - std::acos(cosine)) / pi * detection.score;  // -0.5 to 0.5
+    const double alike = (1 + double{similarity(track, column).value_or(0)}) / 2;
+    const double sum = share + momentum * (kept + 0.5) + appearance * alike;
+    return static_cast<float>(sum / (1 + momentum + appearance));
+}
+
+void Tracker::State::remember_looks(Track& track, uint32_t column) const {
+    if (looks.empty() || looks[column].empty()) return;
+    const auto seen = looks[column];
+    if (track.looks.size() != seen.size()) {
+        track.looks.assign(seen.begin(), seen.end());
+        return;
+    }
+    float squares = 0;
+    for (size_t i = 0; i < seen.size(); ++i) {
+        track.looks[i] = vision::kept_looks * track.looks[i] + (1 - vision::kept_looks) * seen[i];
+        squares += track.looks[i] * track.looks[i];
+    }
+    const float scale = squares > 0 ? 1 / std::sqrt(squares) : 0;
+    for (float& v : track.looks) v *= scale;
+}
+
+// Of what is left, boxes where a track was seen last.
+void Tracker::State::compare_last_boxes() {
+    for (const uint32_t row : rows) expected[row] = list.tracks[row].observations.back().box;
+}
+
+// Of what is left, boxes that look like a track, wherever they are.
+void Tracker::State::recognise(std::span<const Detection> detections,
+                               std::vector<Identity>& identities) {
+    pairs.clear();
+    for (uint32_t r = 0; r < rows.size(); ++r) {
+        const Track& track = list.tracks[rows[r]];
+        for (uint32_t c = 0; c < columns.size(); ++c) {
+            if (options.per_class && detections[columns[c]].class_id != track.class_id) continue;
+            const auto alike = similarity(track, columns[c]);
+            if (alike && *alike >= static_cast<float>(options.reid_similarity))
+                pairs.push_back({r, c, *alike});
+        }
+    }
+    match(detections, identities);
 }
 
 // Between `rows` and `columns`.
 void Tracker::State::associate(std::span<const Detection> detections, double least,
                                std::vector<Identity>& identities) {
     collect_pairs(detections, least);
-    if (options.algorithm == TrackAlgorithm::bytetrack) {
-        assigner.optimal(rows.size(), columns.size(), pairs, column_of_row);
-    } else {
+    match(detections, identities);
+}
+
+void Tracker::State::match(std::span<const Detection> detections,
+                           std::vector<Identity>& identities) {
+    if (options.algorithm == TrackAlgorithm::iou) {
         assigner.greedy(rows.size(), columns.size(), pairs, column_of_row);
+    } else {
+        assigner.optimal(rows.size(), columns.size(), pairs, column_of_row);
     }
     for (size_t r = 0; r < rows.size(); ++r) {
         if (column_of_row[r] == vision::Assigner::none) continue;
         const uint32_t detection = columns[static_cast<size_t>(column_of_row[r])];
         Track& track = list.tracks[rows[r]];
-        list.found(track, detections[detection], now, options.min_hits);
+        list.found(track, detections[detection], now, options.min_hits,
+                   options.algorithm == TrackAlgorithm::ocsort);
+        remember_looks(track, detection);
         found[rows[r]] = taken[detection] = 1;
         identities[detection] = track.identity;
     }
@@ -364,11 +525,13 @@ void Tracker::set_options(const TrackOptions& options) {
 }
 
 void Tracker::update(uint64_t time_ns, std::span<const Detection> detections,
-                     std::vector<Identity>& identities) {
+                     std::vector<Identity>& identities,
+                     std::span<const std::span<const float>> looks) {
     constexpr double any = HUGE_VAL;
     State& s = *state_;
     const TrackOptions& o = s.options;
-    const bool bands = o.algorithm == TrackAlgorithm::bytetrack;
+    const bool bands = o.algorithm != TrackAlgorithm::iou;
+    s.looks = looks.size() == detections.size() ? looks : std::span<const std::span<const float>>();
     const double certain = bands ? o.high_score : o.low_score;
     s.advance(time_ns);
     s.list.move(s.now, o.max_lost_ns);
@@ -388,14 +551,28 @@ void Tracker::update(uint64_t time_ns, std::span<const Detection> detections,
         s.take_columns(detections, o.low_score, o.high_score);
         s.associate(detections, o.low_match_iou, identities);
     }
+    if (o.algorithm == TrackAlgorithm::ocsort) {
+        s.take_rows({TrackStage::tracked, TrackStage::lost});
+        s.take_columns(detections, certain, any);
+        s.compare_last_boxes();
+        s.associate(detections, o.match_iou, identities);
+    }
     s.take_rows({TrackStage::tentative});
     s.take_columns(detections, certain, any);
     s.associate(detections, o.match_iou, identities);
+    if (o.reid_similarity > 0 && !s.looks.empty()) {
+        s.take_rows({TrackStage::tracked, TrackStage::lost});
+        s.take_columns(detections, certain, any);
+        s.recognise(detections, identities);
+    }
 
     s.list.close(s.found, s.now);
     s.take_columns(detections, std::max(certain, o.new_track_score), any);
-    for (const uint32_t c : s.columns)
+    for (const uint32_t c : s.columns) {
         identities[c] = s.list.begin(detections[c], s.now, o.min_hits);
+        s.remember_looks(s.list.tracks.back(), c);
+    }
+    s.looks = {};
 }
 
 void Tracker::predict(uint64_t time_ns, std::vector<PredictedBox>& boxes) {

@@ -25,6 +25,29 @@ TEST_F(Track, GivesDetectionsTracksThatUpstreamReads) {
     }
 }
 
+// Whoever went out on the left comes back on the right: what it looks like tells.
+TEST_F(Track, KnowsAgainWhatLooksTheSame) {
+    const std::vector<float> red = {1, 0}, blue = {0, 1};
+    set("reid-similarity", "0.8");
+    set("max-lost", "10000000000");
+    open();
+    const auto with = [&](const std::vector<std::pair<Box, std::vector<float>>>& objects) {
+        GstBuffer* buffer = frame();
+        for (const auto& [box, looks] : objects) {
+            const guint od = add_box(buffer, box);
+            GstAnalyticsRelationMeta* meta = gst_buffer_get_analytics_relation_meta(buffer);
+            GstAnalyticsMtd embedding;
+            EXPECT_TRUE(add_embedding(meta, looks, &embedding));
+            gst_analytics_relation_meta_set_relation(meta, GST_ANALYTICS_REL_TYPE_RELATE_TO, od,
+                                                     embedding.id);
+        }
+        return track(buffer);
+    };
+    EXPECT_EQ(with({{{10}, red}, {{100}, blue}}), (Found{{10, "cat", 1}, {100, "cat", 2}}));
+    for (int i = 0; i < 10; ++i) with({{{100}, blue}});
+    EXPECT_EQ(with({{{250}, red}, {{100}, blue}}), (Found{{250, "cat", 1}, {100, "cat", 2}}));
+}
+
 TEST_F(Track, LeavesTheFrameAsItCame) {
     open();
     GstBuffer* in = frame_with({{10}});

@@ -46,9 +46,10 @@ const Scene easy_scenes[] = {
 const Scene dim_scene = {
     "half hidden", {{.x = 60, .y = 100, .vx = 120, .dim = {1, 2}}, {.x = 60, .y = 300, .vx = 90}}};
 
-TEST(TrackScenes, KeepEveryIdentityWithEitherAlgorithmAndAnyInterval) {
+TEST(TrackScenes, KeepEveryIdentityWithEveryAlgorithmAndInterval) {
     for (const Scene& scene : easy_scenes) {
-        for (const auto algorithm : {TrackAlgorithm::bytetrack, TrackAlgorithm::iou}) {
+        for (const auto algorithm :
+             {TrackAlgorithm::bytetrack, TrackAlgorithm::iou, TrackAlgorithm::ocsort}) {
             for (const unsigned interval : {1u, 2u, 5u}) {
                 SCOPED_TRACE(scene.name + ", algorithm " + std::to_string(int(algorithm)) +
                              ", interval " + std::to_string(interval));
@@ -105,15 +106,16 @@ TEST(TrackScenes, AreTheSameInEveryRun) {
                                 .vx = number(-90, 90),
                                 .vy = number(-90, 90)});
     }
-    for (const auto algorithm : {TrackAlgorithm::bytetrack, TrackAlgorithm::iou}) {
+    for (const auto algorithm :
+         {TrackAlgorithm::bytetrack, TrackAlgorithm::iou, TrackAlgorithm::ocsort}) {
         const Outcome one = play(crowd, {.algorithm = algorithm}),
                       two = play(crowd, {.algorithm = algorithm});
         EXPECT_EQ(one.ids, two.ids);
         EXPECT_EQ(one.fragments, two.fragments);
         for (const auto& ids : one.ids) EXPECT_GE(ids.size(), 1u);
-        ::testing::Test::RecordProperty(
-            algorithm == TrackAlgorithm::iou ? "iou_switches" : "bytetrack_switches",
-            static_cast<int>(one.switches));
+        constexpr const char* names[] = {"iou_switches", "bytetrack_switches", "ocsort_switches"};
+        ::testing::Test::RecordProperty(names[static_cast<size_t>(algorithm)],
+                                        static_cast<int>(one.switches));
     }
 }
 

@@ -14,10 +14,14 @@ namespace vartml {
 /// How boxes find their tracks. Both compare a box with the place where a track is expected by
 /// constant velocity.
 enum class TrackAlgorithm : uint8_t {
-    iou,       ///< one association, the largest overlap first
-    bytetrack  ///< certain boxes first, then uncertain ones for what is left; the best sum of
-               ///< overlaps (given: ByteTrack, "Multi-Object Tracking by Associating Every
-               ///< Detection Box")
+    iou,        ///< one association, the largest overlap first
+    bytetrack,  ///< certain boxes first, then uncertain ones for what is left; the best sum of
+                ///< overlaps (given: ByteTrack, "Multi-Object Tracking by Associating Every
+                ///< Detection Box")
+    ocsort  ///< the same, by observations: boxes that keep the direction of a track's last ones are
+            ///< better; a track that is found again is estimated anew along a straight line; and
+            ///< what is left is compared with the last box that was seen (given: "Observation-
+            ///< Centric SORT: Rethinking SORT for Robust Multi-Object Tracking")
 };
 
 struct TrackOptions {
@@ -32,6 +36,11 @@ struct TrackOptions {
     uint64_t max_lost_ns = 1000000000;  ///< a lost track ends after this time
     unsigned min_hits = 1;  ///< boxes in successive inferred frames before a track has an id
     bool per_class = true;  ///< never match across classes
+    double momentum = 0.2;  ///< ocsort: weight of the direction beside the overlap
+    /// Weight of the cosine beside the overlap, of boxes and tracks that have embeddings.
+    double appearance = 0.5;
+    /// Cosine from which a box continues a track that it does not overlap; 0 = never.
+    double reid_similarity = 0;
 };
 
 /// Errors: invalid_argument when the bands contradict each other (`low_score` above `high_score`).
@@ -69,9 +78,11 @@ public:
     /// A frame that was inferred; `time_ns` is its PTS, which may lie before frames that were
     /// predicted: results come later than pictures. One identity per detection. Tracks without
     /// a detection are lost, and end when they stay so for longer than `max_lost_ns`. Detections
-    /// without area get no track.
+    /// without area get no track. `looks`, if there are any, are the embeddings of the detections,
+    /// one each: of length 1, or empty.
     void update(uint64_t time_ns, std::span<const Detection> detections,
-                std::vector<Identity>& identities);
+                std::vector<Identity>& identities,
+                std::span<const std::span<const float>> looks = {});
     /// A frame that was not inferred: no track ages. `boxes` gets those tracks with an id that are
     /// not lost, by id.
     void predict(uint64_t time_ns, std::vector<PredictedBox>& boxes);

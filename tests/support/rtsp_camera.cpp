@@ -72,7 +72,9 @@ void lose_packets(GstRTSPMedia* media) {
 GstRTSPMediaFactory* make_factory(const Options& options) {
     GstRTSPMediaFactory* const factory = gst_rtsp_media_factory_new();
     gst_rtsp_media_factory_set_launch(factory, launch_line(options).c_str());
-    gst_rtsp_media_factory_set_shared(factory, TRUE);
+    // Viewers share one picture, but where the transport is refused: the server answers 503 as long
+    // as it takes down the shared one, and the other transport is asked for at once.
+    gst_rtsp_media_factory_set_shared(factory, !options.tcp_only && !options.udp_lost);
     if (options.tcp_only) gst_rtsp_media_factory_set_protocols(factory, GST_RTSP_LOWER_TRANS_TCP);
     if (options.udp_lost) {
         const auto configure = [](GstRTSPMediaFactory*, GstRTSPMedia* media, gpointer) {

@@ -92,7 +92,9 @@ void write(const Array& y, auto&& value) {
     for (T& to : y.span<T>()) to = store<T>(graph::convert<Work<T>>(value(i++)));
 }
 
-constexpr auto as_it_is = [](auto total, size_t) { return total; };
+// inline, so that these types have the names of their variables: clang numbers the lambdas of a
+// file, and the linker would take objects of equal numbers for one.
+inline constexpr auto as_it_is = [](auto total, size_t) { return total; };
 
 // finish(apply(… apply(start, x0) …, xn), n).
 template <typename List, typename In, auto start, auto apply, auto finish = as_it_is>
@@ -109,21 +111,28 @@ Result<void> reduce(const Call& call) {
     });
 }
 
-constexpr auto zero = []<typename Total>() { return Total{}; };
-constexpr auto one = []<typename Total>() { return Total{1}; };
-constexpr auto least = []<typename Total>() {
+inline constexpr auto zero = []<typename Total>() { return Total{}; };
+inline constexpr auto one = []<typename Total>() { return Total{1}; };
+inline constexpr auto least = []<typename Total>() {
     using Limits = std::numeric_limits<Total>;
     return Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
 };
-constexpr auto greatest = []<typename Total>() {
+inline constexpr auto greatest = []<typename Total>() {
     using Limits = std::numeric_limits<Total>;
     return Limits::has_infinity ? Limits::infinity() : Limits::max();
 };
-constexpr auto add = [](auto total, auto x) { return sum(total, x); };
-constexpr auto add_size = [](auto total, auto x) { return sum(total, absolute(x)); };
-constexpr auto add_square = [](auto total, auto x) { return sum(total, product(x, x)); };
+inline constexpr auto add = [](auto total, auto x) { return sum(total, x); };
+inline constexpr auto add_size = [](auto total, auto x) { return sum(total, absolute(x)); };
+inline constexpr auto add_square = [](auto total, auto x) { return sum(total, product(x, x)); };
 // An integer mean drops the fraction.
-constexpr auto divide = [](auto total, size_t count) {
+inline constexpr auto multiply = [](auto a, auto b) { return product(a, b); };
+inline constexpr auto larger_one = [](auto a, auto b) { return larger(a, b); };
+inline constexpr auto smaller_one = [](auto a, auto b) { return smaller(a, b); };
+inline constexpr auto is_larger = [](auto a, auto b) { return a > b; };
+inline constexpr auto is_smaller = [](auto a, auto b) { return a < b; };
+inline constexpr auto root = [](double total, size_t) { return std::sqrt(total); };
+inline constexpr auto logarithm = [](double total, size_t) { return std::log(total); };
+inline constexpr auto divide = [](auto total, size_t count) {
     using Total = decltype(total);
     if constexpr (std::is_integral_v<Total>) {
         return count == 0 ? Total{} : static_cast<Total>(total / static_cast<Total>(count));
@@ -248,23 +257,17 @@ constexpr OpInfo extreme(std::string_view kind, Kernel kernel) {
 
 constexpr OpInfo rows[] = {
     reduction("ReduceL1", reduce<Numbers, Exact, zero, add_size>),
-    reduction("ReduceL2", reduce<Numbers, Real, zero, add_square,
-                                 [](double total, size_t) { return std::sqrt(total); }>),
-    reduction(
-        "ReduceLogSum",
-        reduce<Numbers, Real, zero, add, [](double total, size_t) { return std::log(total); }>),
+    reduction("ReduceL2", reduce<Numbers, Real, zero, add_square, root>),
+    reduction("ReduceLogSum", reduce<Numbers, Real, zero, add, logarithm>),
     reduction("ReduceLogSumExp", reduce_log_sum_exp),
-    reduction("ReduceMax",
-              reduce<AllTypes, Same, least, [](auto a, auto b) { return larger(a, b); }>),
+    reduction("ReduceMax", reduce<AllTypes, Same, least, larger_one>),
     reduction("ReduceMean", reduce<Numbers, Wide, zero, add, divide>, Trait::linear),
-    reduction("ReduceMin",
-              reduce<AllTypes, Same, greatest, [](auto a, auto b) { return smaller(a, b); }>),
-    reduction("ReduceProd",
-              reduce<Numbers, Exact, one, [](auto a, auto b) { return product(a, b); }>),
+    reduction("ReduceMin", reduce<AllTypes, Same, greatest, smaller_one>),
+    reduction("ReduceProd", reduce<Numbers, Exact, one, multiply>),
     reduction("ReduceSum", reduce<Numbers, Exact, zero, add>, Trait::carries),
     reduction("ReduceSumSquare", reduce<Numbers, Exact, zero, add_square>),
-    extreme("ArgMax", find_extreme<Numbers, [](auto a, auto b) { return (a > b); }>),
-    extreme("ArgMin", find_extreme<Numbers, [](auto a, auto b) { return a < b; }>),
+    extreme("ArgMax", find_extreme<Numbers, is_larger>),
+    extreme("ArgMin", find_extreme<Numbers, is_smaller>),
     {"CumSum", 1, 2, 1, 1, "axis:i@1 exclusive:i=0 reverse:i=0", graph::infer_same,
      graph::count_input, cumulate, Trait::exact_0 | Trait::keeps_shape},
 };

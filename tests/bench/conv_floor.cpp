@@ -5,7 +5,6 @@
 //   run N      N times the sum over the convolutions of the best time of each, in nanoseconds
 //   macs       multiply-adds of all convolutions
 // usage: conv_floor MODEL.rai THREADS [f32]
-#include <omp.h>
 
 #include <algorithm>
 #include <chrono>
@@ -20,6 +19,7 @@
 #include <vector>
 
 #include "lib/model/compiled_model.h"
+#include "lib/run/softnpu/openmp.h"
 #include "lib/run/softnpu/post_ops.h"
 #include "lib/run/softnpu/processor.h"
 

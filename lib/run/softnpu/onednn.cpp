@@ -6,8 +6,9 @@
 
 #include <string>
 
-#include <omp.h>
 #include <oneapi/dnnl/dnnl.hpp>
+
+#include "lib/run/softnpu/openmp.h"
 
 namespace vartml::softnpu {
 

@@ -12,11 +12,11 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
-#include <omp.h>
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include "lib/base/shortest_round.h"
 #include "lib/base/test_seams.h"
+#include "lib/run/softnpu/openmp.h"
 
 namespace vartml::softnpu {
 namespace {

@@ -27,13 +27,17 @@ struct Broker {
 };
 
 void add_broker(CLI::App& app, Broker& broker) {
+    // given: the environment variables of NATS's own command line
     app.add_option("--nats", broker.servers, "servers of NATS, with commas between them")
         ->type_name("URL")
+        ->envname("NATS_URL")
         ->capture_default_str();
     app.add_option("--credentials", broker.credentials, "the user's credentials (.creds)")
-        ->type_name("FILE");
+        ->type_name("FILE")
+        ->envname("NATS_CREDS");
     app.add_option("--tls-ca", broker.ca, "certificates (PEM) that the servers are checked by")
-        ->type_name("FILE");
+        ->type_name("FILE")
+        ->envname("NATS_CA");
     app.add_option("--replicas", broker.replicas, "servers that keep a bucket that is made anew")
         ->type_name("N")
         ->check(CLI::Range(1, 5).description(""))

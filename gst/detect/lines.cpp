@@ -11,6 +11,14 @@
 #include <vector>
 
 namespace vartml::gst::detect {
+
+std::string plain(std::string_view text) {
+    std::string copy(text);
+    for (char& c : copy)
+        if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = ' ';
+    return copy;
+}
+
 namespace {
 
 using Record = vartml::FrameRecord;
@@ -32,14 +40,6 @@ constexpr float least_score = 0.005f;
 template <typename T>
 std::span<const T> part(const std::vector<T>& list, vartml::RecordRange range) {
     return std::span(list).subspan(range.first, range.count);
-}
-
-// Names come out of files: what would move the cursor becomes a blank.
-std::string plain(std::string_view text) {
-    std::string copy(text);
-    for (char& c : copy)
-        if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = ' ';
-    return copy;
 }
 
 // Columns of a terminal that the text takes, as far as a character is one.

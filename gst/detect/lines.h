@@ -9,6 +9,9 @@
 
 namespace vartml::gst::detect {
 
+// Names and sentences come out of files: what would move the cursor becomes a blank.
+std::string plain(std::string_view text);
+
 // A line per object, class, mask, set of keypoints, text or vector, each with a newline and behind
 // `prefix`:
 //   dog               0.93  at 131,219  size 178x326, 17 points

@@ -37,7 +37,7 @@ volatile std::sig_atomic_t interrupts = 0;
 
 // As the library's lines look; those go to GStreamer's log once a plugin of ours is loaded.
 void say(const char* level, const std::string& text) {
-    std::fprintf(stderr, "[vartml] %s: %s\n", level, text.c_str());
+    std::fprintf(stderr, "[vartml] %s: %s\n", level, plain(text).c_str());
 }
 
 // From a thread of its own: the event waits for the streaming thread that may be the caller.

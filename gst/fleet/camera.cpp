@@ -19,9 +19,20 @@ struct Run {
     int status = 0;
 };
 
+// A line whatever characters a camera's answer brought.
+std::string one_line(std::string text) {
+    for (char& c : text)
+        if (g_ascii_iscntrl(c)) c = ' ';
+    return text + '\n';
+}
+
 void say(const std::string& text) {
-    std::printf("%s\n", text.c_str());
+    std::fputs(one_line(text).c_str(), stdout);
     std::fflush(stdout);
+}
+
+void complain(const char* text) {
+    std::fputs(one_line("vartml worker: " + std::string(text)).c_str(), stderr);
 }
 
 gboolean on_message(GstBus*, GstMessage* message, gpointer data) {
@@ -30,7 +41,7 @@ gboolean on_message(GstBus*, GstMessage* message, gpointer data) {
         GError* error = nullptr;
         gst_message_parse_error(message, &error, nullptr);
         say(error->message);
-        std::fprintf(stderr, "vartml worker: %s\n", error->message);
+        complain(error->message);
         g_clear_error(&error);
         run.status = 1;
         g_main_loop_quit(run.loop);
@@ -79,7 +90,7 @@ int main(int argc, char** argv) {
     GError* error = nullptr;
     run.pipeline = gst_parse_launch(text.c_str(), &error);
     if (error) {
-        std::fprintf(stderr, "vartml worker: %s\n", error->message);
+        complain(error->message);
         return 2;
     }
     set(run.pipeline, "src", "uri", camera.value("uri", ""));

@@ -10,6 +10,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <vartml/log.h>
+
 #include "gst/fleet/worker.h"
 #include "gst/support/address.h"
 
@@ -25,7 +27,7 @@ std::string dump(const json& value) {
 }
 
 int fail(const Error& error) {
-    std::fprintf(stderr, "vartml cameras: %s\n", error.message.c_str());
+    log(LogLevel::error, "cameras", error.message, true);
     return error.code == ErrorCode::invalid_argument ? 2 : 1;
 }
 

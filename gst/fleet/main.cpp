@@ -9,6 +9,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <vartml/log.h>
+
 #include "gst/fleet/cameras.h"
 #include "gst/fleet/worker.h"
 
@@ -44,7 +46,7 @@ int run_worker(const nlohmann::json& json) {
     ::signal(SIGPIPE, SIG_IGN);
     auto worker = Worker::open(std::move(settings));
     if (!worker) {
-        std::fprintf(stderr, "vartml worker: %s\n", worker.error().message.c_str());
+        vartml::log(vartml::LogLevel::error, "worker", worker.error().message, true);
         return 1;
     }
     return (*worker)->run();

@@ -4,11 +4,12 @@
 #include <poll.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <set>
 #include <utility>
 
 #include <nlohmann/json.hpp>
+
+#include <vartml/log.h>
 
 #include "gst/fleet/share.h"
 
@@ -28,7 +29,7 @@ std::string dump(const nlohmann::json& json) {
 }
 
 void complain(const Error& error) {
-    std::fprintf(stderr, "vartml worker: %s\n", error.message.c_str());
+    log(LogLevel::error, "worker", error.message, true);
 }
 
 }  // namespace

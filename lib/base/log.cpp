@@ -47,7 +47,7 @@ void to_stderr(LogLevel level, std::string_view origin, std::string_view text) {
     if (is_coloured) line += "\x1b[0m";
     if (!origin.empty()) (line += ' ') += origin;
     line += ": ";
-    line += printable(text, text.size() * 4);
+    line += printable(text, std::string::npos);
     line += '\n';
     // One write per line, so that lines of several threads do not mix.
     [[maybe_unused]] const ssize_t n = ::write(STDERR_FILENO, line.data(), line.size());

@@ -18,9 +18,8 @@ std::string printable(std::string_view text, size_t max_bytes = 200);
 // "1,234,567".
 std::string with_commas(uint64_t number);
 
-// The known name that a misspelt one was meant to be.
-
-// "" where none is within three changed, added or left-out letters.
+// The known name that a misspelt one was meant to be; "" where none is within three changed, added
+// or left-out letters.
 std::string_view nearest_name(std::string_view name, std::span<const std::string_view> known);
 
 }  // namespace vartml

@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "lib/base/sha256.h"
+#include "lib/base/text.h"
 #include "lib/graph/graph.h"
 #include "lib/graph/numbers.h"
 
@@ -62,7 +63,8 @@ private:
         if (error_) return;
         const std::string_view here = rest_.substr(0, rest_.find('\n')).substr(0, 30);
         error_ = Error{ErrorCode::bad_model, "line " + std::to_string(line_) + ": found '" +
-                                                 std::string(here) + "', expected " + expected};
+                                                 printable(here) + "', expected " +
+                                                 printable(expected, std::string::npos)};
     }
     bool at_end() const { return rest_.empty() || rest_[0] == '\n'; }
     char peek() const { return rest_.empty() ? '\n' : rest_[0]; }

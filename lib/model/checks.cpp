@@ -44,7 +44,7 @@ std::string to_text(const std::vector<uint32_t>& shape) {
 }
 
 std::string quoted(std::string_view name) {
-    return "'" + std::string(name) + "'";
+    return "'" + printable(name) + "'";
 }
 
 std::optional<uint64_t> checked_size_bytes(DataType type, const std::vector<uint32_t>& shape) {

@@ -15,6 +15,7 @@
 
 #include <vartml/log.h>
 
+#include "lib/base/text.h"
 #include "lib/compile/compile.h"
 #include "lib/compile/config.h"
 #include "lib/tools/arguments.h"
@@ -368,7 +369,8 @@ std::string share_text(const compiler::QuantisedShare& share, size_t kept_float)
 void print_perf_warnings(const compiler::CompileRequest& request,
                          const compiler::CompileOutcome& out) {
     if (!request.perf_warnings) return;
-    for (const std::string& line : out.perf_warnings) std::fprintf(stderr, "%s\n", line.c_str());
+    for (const std::string& line : out.perf_warnings)
+        std::fprintf(stderr, "%s\n", printable(line, std::string::npos).c_str());
     std::fprintf(stderr, "performance warnings: %zu\n", out.perf_warnings.size());
 }
 

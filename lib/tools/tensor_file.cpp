@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "lib/base/file.h"
+#include "lib/base/text.h"
 #include "lib/compile/onnx/model_file.h"
 
 namespace vartml::tools {
@@ -78,7 +79,8 @@ Result<TensorData> parse_npy(const std::string& bytes, const std::string& what) 
     const std::string_view type = descr->substr(1, descr->find('\'', 1) - 1);
     data.type = type_of(type);
     if (data.type == DataType::unknown)
-        return Error{ErrorCode::unsupported, what + ": elements are of type '" + std::string(type) +
+        return Error{ErrorCode::unsupported, what + ": elements are of type '" +
+                                                 printable(type, 40) +
                                                  "', expected a little-endian number or bool"};
     if (!order->starts_with("False"))
         return Error{ErrorCode::unsupported,

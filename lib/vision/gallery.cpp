@@ -115,16 +115,17 @@ Result<void> Gallery::check(std::string_view model, size_t size) const {
                    std::to_string(size_) + "; enrol anew with this model, or use the model that " +
                    of + " was made with");
     if (!model.empty() && !model_.empty() && model != model_)
-        return bad("embeddings are of the model with hash " + std::string(model) + ", those of " +
-                   of + " of " + model_ + "; enrol anew with this model, or use that one");
+        return bad("embeddings are of the model with hash " + printable(model) + ", those of " +
+                   of + " of " + printable(model_) +
+                   "; enrol anew with this model, or use that one");
     return {};
 }
 
 Result<void> Gallery::enrol(std::string_view name, std::string_view model,
                             std::span<const float> vector) {
-    if (name.empty() || name.find_first_of("\t\n\r") != name.npos || !is_utf8(name))
-        return bad("name '" + std::string(is_utf8(name) ? name : "") +
-                   "' is no name, expected UTF-8 without tabs and line breaks");
+    if (name.empty() || !is_plain_text(name))
+        return bad("name '" + printable(name) +
+                   "' is no name, expected UTF-8 without control characters");
     if (vector.empty() || !has_unit_length(vector))
         return bad("the vector of '" + std::string(name) + "' has not the length 1");
     if (auto fits = check(model, vector.size()); !fits) return fits;

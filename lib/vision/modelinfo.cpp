@@ -380,7 +380,7 @@ Result<std::vector<std::string>> read_labels(const std::string& file) {
         std::string_view line = rest.substr(0, end);
         rest = end == std::string_view::npos ? std::string_view() : rest.substr(end + 1);
         if (line.ends_with('\r')) line.remove_suffix(1);
-        if (!vision::is_utf8(line) || line.find('\0') != std::string_view::npos) {
+        if (!is_utf8(line) || line.find('\0') != std::string_view::npos) {
             return Error{ErrorCode::bad_model, "label file '" + file + "', line " +
                                                    std::to_string(labels.size() + 1) +
                                                    ": not UTF-8 text, save the file as UTF-8"};

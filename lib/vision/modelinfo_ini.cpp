@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 
+#include "lib/base/text.h"
 #include "lib/vision/families.h"
 #include "lib/vision/modelinfo.h"
 #include "lib/vision/modelinfo_keys.h"
@@ -26,7 +27,8 @@ std::string_view trim(std::string_view text) {
 Error sidecar_error(const std::string& file, unsigned line, const std::string& what) {
     const std::string name =
         file.empty() ? "sidecar in the compiled model" : "sidecar '" + file + "'";
-    return {ErrorCode::bad_model, name + ", line " + std::to_string(line) + ": " + what};
+    return {ErrorCode::bad_model,
+            name + ", line " + std::to_string(line) + ": " + printable(what, std::string::npos)};
 }
 
 namespace {
@@ -136,30 +138,6 @@ std::string escape_item(std::string_view text) {
         }
     }
     return out;
-}
-
-bool is_utf8(std::string_view text) {
-    for (size_t i = 0; i < text.size();) {
-        const auto byte = static_cast<uint8_t>(text[i]);
-        const int more = byte < 0x80             ? 0
-                         : (byte & 0xe0) == 0xc0 ? 1
-                         : (byte & 0xf0) == 0xe0 ? 2
-                         : (byte & 0xf8) == 0xf0 ? 3
-                                                 : -1;
-        if (more < 0 || i + static_cast<size_t>(more) >= text.size()) return false;
-        uint32_t code = more == 0 ? byte : byte & (0x3fu >> more);
-        for (int k = 1; k <= more; ++k) {
-            const auto next = static_cast<uint8_t>(text[i + static_cast<size_t>(k)]);
-            if ((next & 0xc0) != 0x80) return false;
-            code = code << 6 | (next & 0x3f);
-        }
-        constexpr uint32_t least[] = {0, 0x80, 0x800, 0x10000};
-        if (code < least[more] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) {
-            return false;
-        }
-        i += static_cast<size_t>(more) + 1;
-    }
-    return true;
 }
 
 }  // namespace vartml::vision

@@ -38,7 +38,5 @@ std::vector<std::string> split_list(std::string_view value, char separator);
 std::string escape_item(std::string_view text);
 
 std::string_view trim(std::string_view text);
-// Whether the text is valid UTF-8, without overlong forms and surrogates.
-bool is_utf8(std::string_view text);
 
 }  // namespace vartml::vision

@@ -101,6 +101,9 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         BadText{"graph g\ninput %x : f31[1]\n",
                 "line 2: found '[1]', expected a type such as f32[1,3] instead of 'f31'"},
+        BadText{"input %\"a\x1b\" : f32[1]\ninput %\"a\x1b\" : f32[1]\n",
+                "line 2: found ' : f32[1]', expected a new name instead of 'a\\x1b'"},
+        BadText{"\x1b[2J\n", "line 1: found '\\x1b[2J', expected '%'"},
         BadText{"input %x f32[1]\n", "line 1: found 'f32[1]', expected ':'"},
         BadText{"%y = Relu %x : f32[1]\n",
                 "line 1: found ' : f32[1]', expected a value that an earlier line names instead of "

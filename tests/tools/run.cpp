@@ -69,6 +69,8 @@ TEST(Npy, NamesWhatIsWrong) {
     const std::pair<std::string, const char*> rows[] = {
         {"PK", "a.npy: is no .npy file"},
         {npy(good, "1234"), "a.npy: holds 4 bytes of elements, the header says 8"},
+        {npy("{'descr': '\x1b[2J', 'fortran_order': False, 'shape': (2,)}", ""),
+         "a.npy: elements are of type '\\x1b[2J', expected a little-endian number or bool"},
         {npy("{'descr': '>f4', 'fortran_order': False, 'shape': (2,)}", "12345678"),
          "a.npy: elements are of type '>f4'"},
         {npy("{'descr': '<f4', 'fortran_order': True, 'shape': (2,)}", "12345678"),

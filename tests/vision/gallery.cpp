@@ -129,7 +129,8 @@ TEST(Gallery, RefusesWhatCannotBeCompared) {
         const char* words;
     } cases[] = {{"", "hash", {1, 0, 0}, "no name"},
                  {"a\tb", "hash", {1, 0, 0}, "no name"},
-                 {"\xff", "hash", {1, 0, 0}, "no name"},
+                 {"\xff", "hash", {1, 0, 0}, "name '\\xff' is no name"},
+                 {"a\x1b", "hash", {1, 0, 0}, "name 'a\\x1b' is no name"},
                  {"cy", "hash", {}, "length 1"},
                  {"cy", "hash", {1, 1, 1}, "length 1"},
                  {"cy", "hash", {NAN, 0, 0}, "length 1"},

@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "lib/base/text.h"
+
 using namespace vartml;
 
 namespace {
@@ -137,12 +139,17 @@ const BadCase bad_cases[] = {
     {"[modelinfo]\nnonsense\n", {"line 2", "nonsense", "key=value"}},
     {"[modelinfo\n", {"line 1", "[modelinfo", "[section]"}},
     {"[modelinfo]\nx=\xff\n", {"line 2", "UTF-8", ""}},
+    // a terminal is not told to forge or to hide a line
+    {"[modelinfo]\nx-vartml-decoder\x1b[2J=yolox\n", {"line 2", "decoder\\x1b[2J", "unknown"}},
+    {"[mod\relinfo\n", {"line 1", "[mod\\x0delinfo", "[section]"}},
+    {"[modelinfo]\nx-vartml-decoder=\xc2\x9b\n", {"line 2", "\\xc2\\x9b", ""}},
 };
 class BadModelinfo : public testing::TestWithParam<BadCase> {};
 TEST_P(BadModelinfo, IsRefusedNamingTheLine) {
     const auto info = parse_modelinfo(GetParam().text, "");
     ASSERT_FALSE(info);
     EXPECT_EQ(info.error().code, ErrorCode::bad_model);
+    EXPECT_TRUE(is_plain_text(message(info))) << printable(message(info));
     for (const char* word : GetParam().words) {
         EXPECT_NE(message(info).find(word), std::string::npos) << word << " in: " << message(info);
     }

@@ -36,7 +36,9 @@ void Builder::begin_node(const std::string& name) {
 }
 
 void Builder::fail(ErrorCode code, std::string_view text) {
-    if (!error_) error_ = Error{code, file_ + ": node '" + node_ + "' " + std::string(text)};
+    if (!error_)
+        error_ =
+            Error{code, file_ + ": node '" + node_ + "' " + printable(text, std::string::npos)};
 }
 
 void Builder::fail(const Error& error) {

@@ -13,6 +13,7 @@
 #include <onnx/defs/schema.h>
 #pragma GCC diagnostic pop
 
+#include "lib/base/text.h"
 #include "lib/compile/onnx/lower.h"
 #include "lib/graph/ops.h"
 
@@ -222,7 +223,7 @@ std::string refused_like(const std::string& file, const pb::GraphProto& graph,
             (!all_of_domain && node.op_type() != refused.op_type()))
             continue;
         const auto line = refuse_operator(file, node, opsets, constants, false);
-        if (line && ++count <= max_listed) text += '\n' + *line;
+        if (line && ++count <= max_listed) text += '\n' + printable(*line, std::string::npos);
     }
     if (count > max_listed)
         text += "\n" + file + ": " + std::to_string(count - max_listed) + " more nodes like these";
@@ -239,7 +240,7 @@ Result<void> check_nodes(const std::string& file, const pb::GraphProto& graph, c
     if (!refused.empty()) {
         std::string text;
         for (size_t i = 0; i < std::min(refused.size(), max_listed); ++i)
-            text += (i == 0 ? "" : "\n") + refused[i];
+            text += (i == 0 ? "" : "\n") + printable(refused[i], std::string::npos);
         if (refused.size() > max_listed)
             text += "\n" + file + ": " + std::to_string(refused.size() - max_listed) +
                     " more nodes like these";

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lib/base/file.h"
+#include "lib/base/text.h"
 #include "lib/compile/onnx/model_file.h"
 
 namespace vartml::onnx {
@@ -95,7 +96,7 @@ private:
     // The numbers of `from` with 128 added, once.
     Result<void> add(const pb::TensorProto& from, const std::string& name) {
         if (std::ranges::find(added_, name, &pb::TensorProto::name) != added_.end()) return {};
-        auto value = read_tensor(file_, from, "initialiser '" + from.name() + "'");
+        auto value = read_tensor(file_, from, "initialiser '" + printable(from.name()) + "'");
         if (!value) return value.error();
         pb::TensorProto tensor;
         tensor.set_name(name);

@@ -12,6 +12,7 @@
 #include <onnx/inliner/inliner.h>
 #pragma GCC diagnostic pop
 
+#include "lib/base/text.h"
 #include "lib/compile/onnx/bind.h"
 #include "lib/compile/onnx/builder.h"
 #include "lib/compile/onnx/check.h"
@@ -64,7 +65,7 @@ private:
     Result<void> check_border_type(const char* direction, ValueId id, int32_t declared) const;
     void count();
     Error error(ErrorCode code, const std::string& text) const {
-        return {code, file_.path() + ": " + text};
+        return {code, file_.path() + ": " + printable(text, std::string::npos)};
     }
 
     ModelFile file_;
@@ -182,8 +183,8 @@ Result<void> Importer::add_initialisers(const pb::GraphProto& graph) {
                                                  graph.sparse_initializer(0).values().name() +
                                                  "' is sparse; export it as a dense tensor");
     for (const auto& tensor : graph.initializer()) {
-        auto value =
-            read_tensor(file_, tensor, file_.path() + ": initialiser '" + tensor.name() + "'");
+        auto value = read_tensor(file_, tensor,
+                                 file_.path() + ": initialiser '" + printable(tensor.name()) + "'");
         if (!value && value.error().code == ErrorCode::unsupported && foreign_.allowed() &&
             tensor.data_location() != pb::TensorProto::EXTERNAL) {
             foreign_.keep(tensor);

@@ -428,6 +428,14 @@ const Refused refused[] = {
      {},
      "reads tensor 'nothing', which no node, input or initialiser makes"},
     {"Relu", {"y"}, 17, {}, "stands in a cycle"},
+    // names of a file cannot forge a line of ours, nor move the cursor
+    {"Frob\n\x1b[2Jnicate",
+     {"x"},
+     17,
+     {},
+     "uses Frob\\x0a\\x1b[2Jnicate (opset 17), which neither"},
+    {"Relu", {"a\n\x1b[2J"}, 17, {}, "reads tensor 'a\\x0a\\x1b[2J', which no node"},
+    {"Relu", {"x"}, 17, {{"a\n\x1b[2J", int64_t{1}}}, "Unrecognized attribute: a\\x0a\\x1b[2J"},
 };
 class ImportRefuses : public Import, public testing::WithParamInterface<Refused> {};
 TEST_P(ImportRefuses, NamesNodeProblemAndWayOut) {

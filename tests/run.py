@@ -16,14 +16,17 @@ SUPPRESSIONS = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'tsan.su
 # Instrumented by clang at -O0 with lines alone, code compiles in less than half the time of -O1, and its traces name the same
 # lines; the kernels ask for more. What clang warns of is seen in these builds, too.
 INSTRUMENTED = ['-Db_lundef=false', '-Doptimization=0', '-Ddebug=false', '-Dcpp_args=-g1']
-CLANG = {'CXX': 'clang++'}
+# Traces need addresses as lines; LLVM's own symbolizer is a package of 100 MB.
+CLANG = {'CC': 'clang', 'CXX': 'clang++'}
+SYMBOLS = 'external_symbolizer_path=/usr/bin/addr2line'
 # Build folder suffix, meson options, environment, which suites are built and run in it (empty: all).
 VARIANTS = [
     ('', [], {}, []),
     ('-asan', ['-Db_sanitize=address,undefined', *INSTRUMENTED],
-     {**CLANG, 'ASAN_OPTIONS': 'detect_leaks=0', 'UBSAN_OPTIONS': 'halt_on_error=1:print_stacktrace=1'}, []),
+     {**CLANG, 'ASAN_OPTIONS': f'detect_leaks=0:{SYMBOLS}',
+      'UBSAN_OPTIONS': f'halt_on_error=1:print_stacktrace=1:{SYMBOLS}'}, []),
     ('-tsan', ['-Db_sanitize=thread', *INSTRUMENTED],
-     {**CLANG, 'TSAN_OPTIONS': f'suppressions={SUPPRESSIONS} ignore_noninstrumented_modules=1'},
+     {**CLANG, 'TSAN_OPTIONS': f'suppressions={SUPPRESSIONS} ignore_noninstrumented_modules=1 {SYMBOLS}'},
      ['vart', 'run', 'publish', 'gst']),
 ]
 

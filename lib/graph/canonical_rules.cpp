@@ -350,7 +350,13 @@ Result<void> rule_resize(const Graph& graph, Node& node) {
                 const auto n = static_cast<size_t>(at);
                 if (n < axes.size()) length *= roi[axes.size() + n] - roi[n];
             }
-            sizes[i] = static_cast<int64_t>(std::floor(length * scales[i]));
+            const float size = std::floor(length * scales[i]);
+            if (!(size >= 0 && size <= static_cast<float>(max_elements))) {
+                return bad_node(node, "resizes axis " + std::to_string(i) + " of " + to_string(x) +
+                                          " to " + std::to_string(size) +
+                                          ", expected a size from 0 to 2^40");
+            }
+            sizes[i] = static_cast<int64_t>(size);
         }
     }
     if (crop) {

@@ -247,6 +247,12 @@ const Form forms[] = {
      "channels do not go together"},
     {"ReshapeOfOtherSize", X "const %s : i64[1] = {7}\n%y = Reshape %x, %s : f32[]\noutput %y",
      "node 'y' (Reshape) reshapes f32[1,3,8,8] to [7], which has another number of elements"},
+    {"ScaleThatIsNoNumber",
+     X "const %s : f32[4] = {1, 1, nan, 2}\n%y = Resize %x, _, %s : f32[]\noutput %y",
+     "node 'y' (Resize) resizes axis 2 of f32[1,3,8,8] to nan, expected a size from 0 to 2^40"},
+    {"ScaleWithoutEnd",
+     X "const %s : f32[4] = {1, 1, 2, inf}\n%y = Resize %x, _, %s : f32[]\noutput %y",
+     "node 'y' (Resize) resizes axis 3 of f32[1,3,8,8] to inf, expected a size from 0 to 2^40"},
     {"Training",
      X "const %c : f32[3] = {1}\n%y = BatchNormalization %x, %c, %c, %c, %c {training_mode=1} : "
        "f32[]\noutput %y",

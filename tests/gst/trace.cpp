@@ -336,6 +336,7 @@ TEST_F(Traces, AreNotReplacedWhereNothingRuns) {
     const Outcome recorded = run(with(""), "file");
     ASSERT_TRUE(recorded.ended_well()) << recorded.output;
     const std::string before = slurp(path());
+    if (VARTML_SANITIZED) GTEST_SKIP() << "gst-inspect-1.0 cannot load an instrumented plugin";
     // gst-inspect-1.0 makes a tracer with the default file.
     const Outcome shown = shell("-C " + dir_.path() + " gst-inspect-1.0 vartmltrace");
     EXPECT_TRUE(shown.ended_well()) << shown.output;

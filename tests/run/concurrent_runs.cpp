@@ -125,6 +125,7 @@ TEST(HelpersOfARun, WorkOnTheThreadsOfTheExecutorAlone) {
                 "pads=[1,1,1,1], strides=[1,1]} : f32[1,64,128,128]\n";
         value = next;
     }
+    Executor executor("test", 2);  // outlives what runs in it
     auto executable =
         softnpu_device().load(program((text + "output %y\n").c_str()),
                               {.numerics = Numerics::f32, .threads = 2, .concurrent_runs = 2});
@@ -136,7 +137,6 @@ TEST(HelpersOfARun, WorkOnTheThreadsOfTheExecutorAlone) {
         void* const out[] = {y[caller].data()};
         EXPECT_TRUE(test::run_once(**executable, in, out, static_cast<unsigned>(caller)));
     };
-    Executor executor("test", 2);
     const size_t before = threads_of_this_process();
     std::barrier both(2);
     const auto beside_each_other = [&](size_t caller) {

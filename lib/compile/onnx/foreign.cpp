@@ -7,6 +7,7 @@
 #include <queue>
 #include <unordered_map>
 
+#include "lib/base/text.h"
 #include "lib/compile/onnx/check.h"
 
 #pragma GCC diagnostic push
@@ -357,7 +358,8 @@ Result<std::vector<int>> sort_nodes(const std::string& file, const pb::GraphProt
             } else if (!known.contains(name)) {
                 return Error{
                     ErrorCode::bad_model,
-                    file + ": node '" + node_name(graph.node(i)) + "' reads tensor '" + name +
+                    file + ": node '" + node_name(graph.node(i)) + "' reads tensor '" +
+                        printable(name) +
                         "', which no node, input or initialiser makes; export the model again"};
             }
         }

@@ -264,6 +264,18 @@ class Scripts(unittest.TestCase):
         self.assertEqual(len(after), len(before))
         self.assertGreater(changed(before, after, (100, 160, 280, 460)), 0.02)
 
+    def test_side_by_side_draws_and_prints_both(self):
+        out = FOLDER / 'both.mp4'
+        records = self.records(self.script('side-by-side.sh', model('yolox'), clip('dog'), clip('faces'), out))
+        self.assertEqual({r['stream'] for r in records}, {'0', '1'})
+        self.assertIn('dog', {o['label'] for r in records if r['stream'] == '0' for o in r['objects']})
+        self.assertNotIn('dog', {o['label'] for r in records if r['stream'] == '1' for o in r['objects']})
+        self.assertEqual({o['track'] for r in records if r['stream'] == '0' for o in r['objects'] if o['label'] == 'dog'}, {1})
+        picture = frames(out)[-1280 * 480 * 3:]
+        for n, (name, box) in enumerate({'dog': (100, 160, 280, 460), 'faces': (40, 20, 600, 400)}.items()):
+            tile = b''.join(picture[(y * 1280 + n * 640) * 3:][:640 * 3] for y in range(480))
+            self.assertGreater(changed(frames(clip(name))[-640 * 480 * 3:], tile, box), 0.02)
+
     def test_four_cameras_each_have_their_boxes_in_their_tile(self):
         out = FOLDER / 'four.mp4'
         names = ['dog', 'faces', 'faces', 'dog']

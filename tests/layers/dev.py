@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a command of the user may write in the root of ./dev, by what bubblewrap is told.
+"""What a command of the user may write in the root of ./dev, by what bubblewrap is told, and what --suite makes of a command.
 
 usage: dev.py SOURCE_ROOT"""
 
@@ -30,8 +30,8 @@ def bound(folder, commands):
         stub.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
         stub.chmod(0o755)
         script = '\n'.join([
-            'set -eu', variables(), function('show_folders'), function('inside'), 'on_debian_13() { false; }',
-            f'ROOT=/root PROJECT={folder}/clone CACHE={work}/cache HOME={work}/home', 'cd /', commands, 'inside true'])
+            'set -eu', variables(), function('show_folders'), function('inside'), function('in_place'), 'on_debian_13() { false; }',
+            f'SUITE=trixie ROOT=/root PROJECT={folder}/clone CACHE={work}/cache HOME={work}/home', 'cd /', commands, 'inside true'])
         environment = {k: v for k, v in os.environ.items() if k != 'VARTML_DEV_INSIDE'}
         environment['PATH'] = work + os.pathsep + environment['PATH']
         words = subprocess.run(['bash', '-c', script], env=environment, capture_output=True, text=True, check=True).stdout.split()
@@ -50,3 +50,33 @@ def check(found, wanted, what):
 check(bound('/opt/work', ''), '--ro-bind', 'beside a clone, of a build')
 check(bound('/opt/work', 'show_folders vartml compile m.onnx -o /opt/work/out.rai'), '--bind',
       'beside a clone, of a command of the user')
+
+
+def chosen(words, **environment):
+    """Root's packages, build folder and whether it is entered in place of a command, on a Debian 13 host; or the refusal."""
+    script = '\n'.join([
+        DEV.partition('\nsuite=\n')[0].replace('$(dirname "$(realpath "${BASH_SOURCE[0]}")")', '/clone'),
+        'on_debian_13() { true; }', 'suite=',
+        DEV.partition('\nsuite=\n')[2].partition('\ncase ${1:-help} in\n    demo)')[0],
+        'echo $SUITE "$(in_place && echo in place || echo root)" $BUILD $(printf "%s\n" "${PACKAGES[@]}" | grep clang-rt) "$*"'])
+    environment = {'PATH': os.environ['PATH'], 'HOME': '/home/user', **environment}
+    run = subprocess.run(['bash', '-c', script, 'dev', *words.split()], env=environment, capture_output=True, text=True)
+    return (run.stdout + run.stderr).strip()
+
+
+INSIDE = {'VARTML_DEV_INSIDE': 'testing'}
+for words, environment, wanted in [
+    ('test --all', {}, 'trixie in place /clone/build libclang-rt-19-dev test --all'),
+    ('--suite trixie test', {}, 'trixie in place /clone/build libclang-rt-19-dev test'),
+    ('--suite testing test --all', {}, 'testing root /clone/build-testing libclang-rt-dev test --all'),
+    ('--suite testing build', {'VARTML_BUILD_DIR': '/b'}, 'testing root /b libclang-rt-dev build'),
+    ('--suite testing inside fmt', INSIDE, 'testing root /clone/build-testing libclang-rt-dev inside fmt'),
+    ('test', INSIDE, 'testing root /clone/build-testing libclang-rt-dev test'),
+    ('--suite trixie test', INSIDE,
+     'dev: --suite: trixie is another root than the one that this runs in, testing; run it outside of ./dev shell'),
+    ('--suite sid test', {}, "dev: --suite: 'sid' is unknown; there are testing and trixie, which is Debian 13"),
+    ('--suite', {}, 'dev: --suite: give a suite, testing or trixie'),
+    *[(f'--suite testing {command}', {}, f'dev: {command}: is done with Debian 13 alone; run it without --suite')
+      for command in ('vm-test', 'mutate', 'package', 'fmt', 'tidy', 'train')],
+]:
+    check(chosen(words, **environment), wanted, f'./dev {words}')

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <string>
@@ -12,6 +13,7 @@
 
 #include <vartml/log.h>
 
+#include "gst/fleet/values.h"
 #include "gst/fleet/worker.h"
 #include "gst/support/address.h"
 
@@ -89,6 +91,24 @@ Result<std::vector<std::pair<std::string, json>>> read_list(const std::string& f
     return list;
 }
 
+// One line, whatever was written into a bucket; C1 controls are 0xc2 and a byte below 0xa0.
+std::string plain(std::string text) {
+    for (size_t i = 0; i < text.size(); ++i) {
+        const auto byte = static_cast<unsigned char>(text[i]);
+        const bool c1 =
+            byte == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0;
+        if (byte < 0x20 || byte == 0x7f || c1) text[i] = ' ';
+        if (c1) text[i + 1] = ' ';
+    }
+    return text;
+}
+
+std::string column(const std::string& text, size_t width) {
+    std::string padded = plain(text);
+    padded.append(width - std::min(width, padded.size()), ' ');
+    return padded + ' ';
+}
+
 // Of each camera: who has it, and how it is.
 Result<std::string> table(const Buckets& buckets, bool as_json) {
     const auto cameras = buckets.cameras->all(true);
@@ -104,19 +124,14 @@ Result<std::string> table(const Buckets& buckets, bool as_json) {
     std::string text;
     if (!as_json) text = "camera            worker            state     address  reason\n";
     for (const auto& [camera, entry] : *cameras) {
-        const json value = json::parse(entry.value, nullptr, false);
-        const json said = status->contains(camera)
-                              ? json::parse(status->at(camera).value, nullptr, false)
-                              : json::object();
+        const std::string said = status->contains(camera) ? status->at(camera).value : "";
         const bool owned = leases.contains(camera) && !leases.at(camera).value.empty();
         const std::string worker = owned ? leases.at(camera).value : "";
-        std::string state = said.is_object() ? said.value("state", "") : "";
+        std::string state = text_of(said, "state");
         // A worker that was killed said nothing.
         if (state.empty() || (state == "running" && !owned)) state = owned ? "running" : "free";
-        const std::string reason =
-            said.is_object() && state != "ended" ? said.value("reason", "") : "";
-        const std::string shown =
-            gst::without_login(value.is_object() ? value.value("uri", "") : "");
+        const std::string reason = state != "ended" ? text_of(said, "reason") : "";
+        const std::string shown = gst::without_login(text_of(entry.value, "uri"));
         if (as_json) {
             text += dump({{"camera", camera},
                           {"worker", worker},
@@ -126,11 +141,8 @@ Result<std::string> table(const Buckets& buckets, bool as_json) {
                     "\n";
             continue;
         }
-        char line[512];
-        std::snprintf(line, sizeof line, "%-17s %-17s %-9s %s  %s\n", camera.c_str(),
-                      worker.empty() ? "-" : worker.c_str(), state.c_str(), shown.c_str(),
-                      reason.c_str());
-        text += line;
+        text += column(camera, 17) + column(worker.empty() ? "-" : worker, 17) + column(state, 9) +
+                plain(shown) + "  " + plain(reason) + '\n';
     }
     return text;
 }

@@ -12,6 +12,7 @@
 #include <vartml/log.h>
 
 #include "gst/fleet/share.h"
+#include "gst/fleet/values.h"
 
 namespace vartml::fleet {
 
@@ -187,9 +188,9 @@ void Worker::release(const std::string& camera, uint64_t revision) {
 bool Worker::take(const std::string& camera, uint64_t revision, uint64_t released) {
     const auto status = status_->get(camera);
     if (status && *status) {
-        const auto said = nlohmann::json::parse((*status)->value, nullptr, false);
-        if (said.is_object() && said.value("state", "") == "ended" &&
-            said.value("reason", "") == std::to_string(revision)) {
+        const std::string& said = (*status)->value;
+        if (text_of(said, "state") == "ended" &&
+            text_of(said, "reason") == std::to_string(revision)) {
             avoided_[camera] = {revision, 0, INT64_MAX};
             return false;
         }
@@ -233,9 +234,8 @@ void Worker::balance() {
     std::vector<std::string> names;
     std::vector<size_t> capacities;
     for (const auto& [name, entry] : *workers) {
-        const auto json = nlohmann::json::parse(entry.value, nullptr, false);
         names.push_back(name);
-        capacities.push_back(json.is_object() ? json.value("capacity", size_t(0)) : 0);
+        capacities.push_back(count_of(entry.value, "capacity"));
     }
     known_cameras_ = cameras->size();
     known_workers_ = workers->size();

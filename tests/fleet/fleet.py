@@ -80,6 +80,15 @@ class Fleet(unittest.TestCase):
         done = self.cameras('import', str(self.folder / 'list'))
         self.assertEqual(done.returncode, 0, done.stderr)
 
+    def put(self, bucket, key, value):
+        """What any client of the broker may write."""
+        subject, text = f'$KV.{bucket}.{key}', json.dumps(value)
+        with socket.create_connection(('127.0.0.1', self.port)) as s:
+            s.sendall(f'CONNECT {{"verbose":false}}\r\nPUB {subject} {len(text)}\r\n{text}\r\nPING\r\n'.encode())
+            answers = b''
+            while b'PONG' not in answers:
+                answers += s.recv(4096)
+
     def events(self):
         return [json.loads(line) for line in self.log.read_text().splitlines()]
 
@@ -225,6 +234,34 @@ class Fleet(unittest.TestCase):
             self.workers[name].wait()
             self.wait(lambda: not self.owners()['door'])
         self.check_one_owner()
+
+    def test_nothing_in_a_bucket_ends_a_worker_or_writes_to_a_terminal(self):
+        self.add(1)
+        self.start('a')
+        self.wait_for_shares(a=1)
+        for value in ({'capacity': 'many'}, {'capacity': -1}, {'capacity': 1e300}, ['capacity'], None):
+            self.put('workers', 'other', value)
+        for i, value in enumerate(({'state': 5}, {'state': 'ended', 'reason': 7}, [], 'ended')):
+            self.put('status', f's{i}', value)
+            self.put('cameras', f's{i}', {'uri': f'rtsp://10.0.0.2/{i}'})
+        self.put('cameras', 'number', {'uri': 5})
+        self.put('workers', 'other', {'capacity': 0})
+        self.wait_for_shares(a=6)
+        long = 'y' * 600
+        self.put('status', 'free', {'state': 'free\x1b[2J', 'reason': 'a\u009b31m\nb'})
+        self.put('cameras', 'free', {'uri': f'rtsp://\x1b[31m/{long}'})
+        listed = self.cameras('list').stdout
+        self.assertFalse([c for c in listed if ord(c) < 32 and c != '\n' or 127 <= ord(c) < 160], listed)
+        self.assertEqual(len(listed.splitlines()), 8, listed)
+        self.assertIn(long, listed)
+        self.assertIsNone(self.workers['a'].poll())
+
+    def test_a_camera_that_is_no_text_is_refused_in_one_sentence(self):
+        program = pathlib.Path(WORKER).parent / 'vartml-camera'
+        for camera, said in [({'uri': 5}, '"uri" of the camera is of type number, expected a text'),
+                             ({'uri': 'rtsp://x/', 'model': ['m']}, '"model" of the camera is of type array, expected a text')]:
+            done = subprocess.run([program], input=json.dumps(camera) + '\n', capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stdout), (2, said + '\n'))
 
     def test_health_and_metrics_are_answered(self):
         self.add(1)

@@ -41,10 +41,9 @@ public:
         ::close(output_);
         if (child_ < 0) ::_exit(1);
         log_event(settings_.worker, "start", settings_.camera, settings_.epoch);
-        const std::string input = settings_.input + "\n";
-        // A program that does not read it is none of ours.
-        [[maybe_unused]] const ssize_t written = ::write(in[1], input.data(), input.size());
-        ::close(in[1]);
+        input_ = in[1];
+        unread_ = settings_.input + "\n";
+        ::fcntl(input_, F_SETFL, O_NONBLOCK);
         for (;;) step();
     }
 
@@ -71,9 +70,10 @@ private:
         if (now >= until_) end_by_force("the lease ended");
         if (stop_at_ && now >= stop_at_) end_by_force("it did not stop in time");
         // The program's end is looked for ten times a second.
-        pollfd ready{commands_, POLLIN, 0};
-        ::poll(&ready, 1, int(std::min<int64_t>(until_ - now, 100)));
-        if (!(ready.revents & (POLLIN | POLLHUP))) return;
+        pollfd ready[] = {{commands_, POLLIN, 0}, {input_, POLLOUT, 0}};
+        ::poll(ready, 2, int(std::min<int64_t>(until_ - now, 100)));
+        if (ready[1].revents) give_input();
+        if (!(ready[0].revents & (POLLIN | POLLHUP))) return;
         char chunk[256];
         const ssize_t n = ::read(commands_, chunk, sizeof chunk);
         if (n <= 0) end_by_force("the worker ended");
@@ -82,6 +82,14 @@ private:
             obey(text_.substr(0, line));
             text_.erase(0, line + 1);
         }
+    }
+
+    // As far as the program reads it: the lease does not wait for that.
+    void give_input() {
+        const ssize_t n = ::write(input_, unread_.data(), unread_.size());
+        if (n > 0) unread_.erase(0, size_t(n));
+        if (unread_.empty() || (n < 0 && errno != EAGAIN && errno != EINTR))
+            ::close(std::exchange(input_, -1));
     }
 
     void obey(const std::string& word) {
@@ -109,9 +117,9 @@ private:
 
     const GuardSettings& settings_;
     const int commands_, output_;
-    int child_ = 0;
+    int child_ = 0, input_ = -1;  // -1: the program has it all
     int64_t until_, stop_at_ = 0;
-    std::string text_;
+    std::string text_, unread_;
 };
 
 void tell(int fd, const std::string& word) {

@@ -177,6 +177,27 @@ class Fleet(unittest.TestCase):
         self.wait(lambda: sum(map(len, self.owners().values())) == 12)
         self.check_one_owner()
 
+    def test_a_program_that_reads_nothing_ends_with_its_lease(self):
+        self.add(1)
+        self.start('a', program=['sleep', '1000'])
+        self.put('cameras', 'large', {'uri': 'rtsp://10.0.0.1/', 'note': 'n' * 200000})  # more than a pipe holds
+        self.wait_for_shares(a=2)
+        self.broker.send_signal(signal.SIGSTOP)
+        self.wait(lambda: not any(self.owners().values()))
+        self.broker.send_signal(signal.SIGCONT)
+        self.wait_for_shares(a=2)
+        self.workers['a'].terminate()
+        self.assertEqual(self.workers['a'].wait(), 0)
+        self.check_one_owner()
+
+    def test_a_program_gets_all_of_a_large_camera(self):
+        got = self.folder / 'got'
+        self.start('a', program=['sh', '-c', f'sleep 1; cat > {got}.part; mv {got}.part {got}; exec sleep 1000'])
+        self.wait(lambda: self.events())
+        self.put('cameras', 'large', {'uri': 'rtsp://10.0.0.1/', 'note': 'n' * 200000})
+        self.wait(got.exists)
+        self.assertEqual(len(json.loads(got.read_text())['note']), 200000)
+
     def test_too_little_capacity_leaves_cameras_visibly_free(self):
         self.add(5)
         self.start('a', capacity=3)

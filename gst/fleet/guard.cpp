@@ -22,6 +22,8 @@ namespace {
 
 constexpr int64_t grace_ms = 2000;  // from SIGTERM to SIGKILL
 constexpr const char* stop_word = "stop";
+constexpr size_t longest_line = 4096;
+constexpr int most_chunks = 64;  // of 4096 bytes, per call
 
 // Runs in the guard's process; ends it.
 class Watch {
@@ -221,17 +223,20 @@ int Guard::wait() {
     return status_of(status);
 }
 
-std::vector<std::string> Guard::lines() {
+std::optional<std::string> Guard::last_line() {
+    std::optional<std::string> last;
     char chunk[4096];
-    for (ssize_t n = ::read(output_, chunk, sizeof chunk); n > 0;
-         n = ::read(output_, chunk, sizeof chunk))
-        text_.append(chunk, size_t(n));
-    std::vector<std::string> all;
-    for (size_t end = text_.find('\n'); end != text_.npos; end = text_.find('\n')) {
-        all.push_back(text_.substr(0, end));
-        text_.erase(0, end + 1);
+    for (int i = 0; i < most_chunks; ++i) {
+        const ssize_t n = ::read(output_, chunk, sizeof chunk);
+        if (n <= 0) break;
+        for (const char c : std::string_view(chunk, size_t(n))) {
+            if (c == '\n')
+                last = std::exchange(text_, {});
+            else if (text_.size() < longest_line)
+                text_ += c;
+        }
     }
-    return all;
+    return last;
 }
 
 }  // namespace vartml::fleet

@@ -39,13 +39,14 @@ public:
     /// Exit status of the program, once it has ended: 128 + N for a signal.
     std::optional<int> ended();
     int wait();
-    /// Lines of the program's standard output since the last call.
-    std::vector<std::string> lines();
+    /// The last line of the program's standard output since the last call, at most 4096 bytes of
+    /// it. Takes so much per call that a program that never stops printing holds nobody up.
+    std::optional<std::string> last_line();
 
 private:
     Guard() = default;
     int pid_ = 0, input_ = -1, output_ = -1;
-    std::string text_;
+    std::string text_;  // of the line that has no end yet
 };
 
 }  // namespace vartml::fleet

@@ -24,6 +24,7 @@ namespace {
 constexpr int64_t renewals = 3, safety_part = 10;
 constexpr unsigned most_failures = 3;
 constexpr int64_t avoid_ms = 60000, look_ms = 50;
+constexpr int64_t note_every_ms = 1000;  // of a camera whose program prints much
 
 std::string dump(const nlohmann::json& json) {
     return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -152,7 +153,12 @@ bool Worker::avoids(const std::string& camera, uint64_t revision) const {
 void Worker::reap() {
     std::vector<std::pair<std::string, int>> ended;
     for (auto& [camera, owned] : own_) {
-        for (const std::string& line : owned.guard.lines()) note(camera, "running", line);
+        if (auto line = owned.guard.last_line()) owned.line = std::move(line);
+        // A broker that is away costs a wait for each line, which the leases do not have.
+        if (owned.line && boot_ms() >= owned.note_from_ms && store_->connected()) {
+            note(camera, "running", *std::exchange(owned.line, std::nullopt));
+            owned.note_from_ms = boot_ms() + note_every_ms;
+        }
         if (const auto status = owned.guard.ended()) ended.emplace_back(camera, *status);
     }
     for (const auto& [camera, status] : ended) {

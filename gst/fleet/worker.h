@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -42,6 +43,8 @@ private:
         uint64_t camera = 0;    // revision of what it is
         int64_t until_ms = 0;   // when the lease ends, of boot_ms
         Guard guard;
+        std::optional<std::string> line{};  // that its program printed and the list has not yet
+        int64_t note_from_ms = 0;           // when the list may have it
     };
     // A camera that this worker leaves alone.
     struct Avoided {

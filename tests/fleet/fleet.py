@@ -198,6 +198,30 @@ class Fleet(unittest.TestCase):
         self.wait(got.exists)
         self.assertEqual(len(json.loads(got.read_text())['note']), 200000)
 
+    def test_a_program_that_never_stops_printing_costs_no_lease_and_no_memory(self):
+        self.add(3)
+        self.start('a', program=['sh', '-c', 'read camera; case $camera in *c0*) exec yes;; *c1*) exec cat /dev/zero;; esac; '
+                                             'exec sleep 1000'])
+        self.wait_for_shares(a=3)
+        end = time.monotonic() + 3 * TTL
+        while time.monotonic() < end:
+            time.sleep(0.2)
+        self.assertEqual(self.stops(), [])
+        status = pathlib.Path(f'/proc/{self.workers["a"].pid}/status').read_text()
+        self.assertLess(int(status.split('VmRSS:')[1].split()[0]), 100_000)
+        self.assertIn(' y\n', self.cameras('list').stdout)
+        self.workers['a'].terminate()
+        self.assertEqual(self.workers['a'].wait(), 0)
+
+    def test_programs_that_print_while_the_broker_is_away_go_on(self):
+        self.add(12)
+        self.start('a', program=['sh', '-c', 'read camera; while sleep 0.3; do echo still here; done'])
+        self.wait_for_shares(a=12)
+        self.stop_broker(signal.SIGKILL)
+        time.sleep(2 * TTL)
+        self.assertEqual(self.stops(), [])
+        self.start_broker()
+
     def test_too_little_capacity_leaves_cameras_visibly_free(self):
         self.add(5)
         self.start('a', capacity=3)

@@ -330,6 +330,15 @@ class Fleet(unittest.TestCase):
         self.wait(lambda: get('/readyz')[0] == 503)
         self.assertEqual(get('/healthz')[0], 200)
 
+    def test_a_worker_with_another_ttl_is_refused(self):
+        self.start('a')
+        self.wait(lambda: self.events())
+        other = subprocess.run([WORKER, self.request(command='worker', name='b', capacity=1, ttl_ms=60000, program=['true'])],
+                               capture_output=True, text=True, timeout=60)
+        self.assertEqual(other.returncode, 1)
+        self.assertIn(f'bucket leases was made with --ttl {TTL}, and this worker has --ttl 60', other.stderr)
+        self.assertEqual(len(other.stderr.splitlines()), 1)
+
     def test_passwords_are_shown_nowhere(self):
         self.add(1)
         self.start('a')

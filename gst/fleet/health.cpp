@@ -9,6 +9,7 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -19,7 +20,8 @@ namespace vartml::fleet {
 namespace {
 
 constexpr size_t longest_request = 4096;
-constexpr int patience_ms = 500;  // with who connects and says nothing
+constexpr int64_t patience_ms = 500;  // with a client, from its connection to its whole question
+constexpr int pause_ms = 100;         // where no connection can be taken
 
 std::string response(const char* status, const std::string& body) {
     return std::string("HTTP/1.1 ") + status +
@@ -85,22 +87,33 @@ std::string Health::answer(const std::string& path) const {
     return response("404 Not Found", "known: /healthz /readyz /metrics\n");
 }
 
+// What a client says until an empty line, its patience, or the end of the worker.
+std::string Health::question_of(int fd) const {
+    const int64_t until_ms = boot_ms() + patience_ms;
+    std::string request;
+    char chunk[1024];
+    while (request.find("\r\n\r\n") == request.npos && request.size() < longest_request) {
+        pollfd ready[] = {{fd, POLLIN, 0}, {stop_[0], POLLIN, 0}};
+        const int left_ms = int(std::max<int64_t>(until_ms - boot_ms(), 0));
+        if (::poll(ready, 2, left_ms) < 1 || ready[1].revents) break;
+        const ssize_t n = ::read(fd, chunk, sizeof chunk);
+        if (n <= 0) break;
+        request.append(chunk, size_t(n));
+    }
+    return request;
+}
+
 void Health::serve() {
     for (;;) {
         pollfd ready[] = {{listen_, POLLIN, 0}, {stop_[0], POLLIN, 0}};
         ::poll(ready, 2, -1);
         if (ready[1].revents) return;
         const int fd = ::accept4(listen_, nullptr, nullptr, SOCK_CLOEXEC);
-        if (fd < 0) continue;
-        std::string request;
-        char chunk[1024];
-        while (request.find("\r\n\r\n") == request.npos && request.size() < longest_request) {
-            pollfd more{fd, POLLIN, 0};
-            if (::poll(&more, 1, patience_ms) != 1) break;
-            const ssize_t n = ::read(fd, chunk, sizeof chunk);
-            if (n <= 0) break;
-            request.append(chunk, size_t(n));
+        if (fd < 0) {  // no descriptor is left, say, and the listener stays ready
+            ::poll(&ready[1], 1, pause_ms);
+            continue;
         }
+        const std::string request = question_of(fd);
         if (request.starts_with("GET ")) {
             const std::string path = request.substr(4, request.find_first_of(" ?\r", 4) - 4);
             const std::string text = answer(path);

@@ -25,6 +25,7 @@ public:
 private:
     Health() = default;
     void serve();
+    std::string question_of(int fd) const;
     std::string answer(const std::string& path) const;
 
     int listen_ = -1, stop_[2] = {-1, -1};

@@ -330,6 +330,31 @@ class Fleet(unittest.TestCase):
         self.wait(lambda: get('/readyz')[0] == 503)
         self.assertEqual(get('/healthz')[0], 200)
 
+    def test_a_client_that_speaks_slowly_keeps_nobody_from_the_health_of_a_worker(self):
+        port = free_port()
+        self.start('a', health=f'127.0.0.1:{port}')
+        self.wait(lambda: self.events())
+        slow = subprocess.Popen([sys.executable, '-c', f"""
+import socket, time
+while True:
+    with socket.create_connection(('127.0.0.1', {port})) as s:
+        print('connected', flush=True)
+        try:
+            while True:
+                s.send(b'x')
+                time.sleep(0.1)
+        except OSError:
+            pass"""], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(slow.stdout.close)
+        self.addCleanup(slow.wait)
+        self.addCleanup(slow.kill)
+        slow.stdout.readline()
+        for _ in range(3):
+            with urllib.request.urlopen(f'http://127.0.0.1:{port}/healthz', timeout=60) as answer:
+                self.assertEqual(answer.status, 200)
+        self.workers['a'].terminate()
+        self.assertEqual(self.workers['a'].wait(60), 0)
+
     def test_a_worker_with_another_ttl_is_refused(self):
         self.start('a')
         self.wait(lambda: self.events())

@@ -18,6 +18,7 @@ patience=${OUT:+latency=1000000000} # of a recording with cameras that are late
 shift
 for camera in "$@"; do
     shift # the words of each camera go behind those of the others
+    [ ! "${OUT:-}" -ef "$camera" ] || { echo "$0: OUT=$OUT is a video that is read; it would be lost" >&2; exit 2; }
     tensor=auto region=
     case $camera in
         # The pre-processor stretches all of the picture, which processors read: plain caps. The driver's own dma-bufs need no rights.

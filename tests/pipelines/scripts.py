@@ -81,6 +81,29 @@ def changed(before, after, box, height=480, width=640):
     return count / ((x1 - x0) * (y1 - y0))
 
 
+class Refusals(unittest.TestCase):
+    def test_a_file_that_is_read_is_not_written(self):
+        for script, *words in [('detect.sh', 'M', 'V', 'V'), ('faces.sh', 'M', 'V', 'V'), ('segment.sh', 'M', 'V', 'V'),
+                               ('pose.sh', 'M', 'V', 'V'), ('picture.sh', 'M', 'V', 'V'), ('join.sh', 'M', 'V', 'V'),
+                               ('tiles.sh', 'M', 'V', '2x2', 'V'), ('ocr.sh', 'M', 'M', 'V', 'V'),
+                               ('zones.sh', 'M', 'V', '', '', 'V'), ('side-by-side.sh', 'M', 'V', 'W', 'W'),
+                               ('four-cameras.sh', 'M', 'V'), ('record.sh', 'M', 'V', 'F')]:
+            with self.subTest(script), tempfile.TemporaryDirectory() as folder:
+                files = {word: pathlib.Path(folder) / f'a {word}' for word in 'MVWF'}
+                files['F'].mkdir()
+                (files['F'] / 'detections.jsonl').write_text('as it was')
+                for word in 'MVW':
+                    files[word].write_text('as it was')
+                done = subprocess.run(['sh', SCRIPTS / script, *(files.get(word, word) for word in words)],
+                                      env=os.environ | ({'OUT': str(files['V'])} if script == 'four-cameras.sh' else {}),
+                                      capture_output=True, text=True, timeout=60)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn('would be lost', done.stderr)
+                self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+                kept = [files['M'], files['V'], files['W'], files['F'] / 'detections.jsonl']
+                self.assertEqual([file.read_text() for file in kept], ['as it was'] * 4)
+
+
 @unittest.skipUnless(MODELS.is_dir(), f'{MODELS} is not there')
 class Scripts(unittest.TestCase):
     def script(self, name, *arguments, **options):

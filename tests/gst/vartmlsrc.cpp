@@ -487,6 +487,43 @@ TEST_F(Rtsp, PasswordIsInNoMessageLogLinePropertyOrDotFile) {
     EXPECT_EQ(log_lines.find("Geheim77"), std::string::npos);
 }
 
+TEST(Srt, PassphraseIsInNoMessagePropertyOrDotFile) {
+    if (GstElementFactory* known = gst_element_factory_find("srtsrc"))
+        gst_object_unref(known);
+    else
+        GTEST_SKIP() << "srtsrc is not installed";
+    Viewer viewer("srt://127.0.0.1:9?passphrase=Geheim7777&mode=caller", "retries=0 timeout=500");
+    viewer.play();
+    gchar* dot =
+        gst_debug_bin_to_dot_data(GST_BIN(viewer.pipeline()), GST_DEBUG_GRAPH_SHOW_VERBOSE);
+    std::string seen = dot;
+    g_free(dot);
+    for (bool failed = false; !failed;) {
+        GstMessage* message = gst_bus_timed_pop(viewer.bus(), GST_CLOCK_TIME_NONE);
+        failed = GST_MESSAGE_TYPE(message) == GST_MESSAGE_ERROR;
+        gchar* text = gst_message_get_structure(message)
+                          ? gst_structure_to_string(gst_message_get_structure(message))
+                          : nullptr;
+        seen += text ? text : "";
+        g_free(text);
+        gst_message_unref(message);
+    }
+    EXPECT_NE(seen.find("passphrase=***"), std::string::npos);
+    EXPECT_EQ(seen.find("Geheim7777"), std::string::npos) << seen;
+}
+
+TEST(Rtmp, LoginThatWouldNotBeSentIsRefused) {
+    if (GstElementFactory* known = gst_element_factory_find("rtmp2src"))
+        gst_object_unref(known);
+    else
+        GTEST_SKIP() << "rtmp2src is not installed";
+    Viewer viewer("rtmp://me:secret@127.0.0.1:9/live/x", "retries=0");
+    viewer.play();
+    const std::string said = viewer.wait_for(GST_MESSAGE_ERROR);
+    EXPECT_NE(said.find("whose user and password"), std::string::npos) << said;
+    EXPECT_EQ(said.find("secret"), std::string::npos) << said;
+}
+
 // ---- files, devices, HTTP ------------------------------------------------------------------
 
 class VartmlSrcFile : public testing::Test {

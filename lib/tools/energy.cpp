@@ -38,7 +38,8 @@ void EnergyMeter::begin() {
         const auto range = read_number((entry.path() / "max_energy_range_uj").string());
         if (!before || !range) {
             const Error& fault = before ? range.error() : before.error();
-            counters_ = Error{fault.code, fault.message + "; only root may read it, unless allowed"};
+            counters_ =
+                Error{fault.code, fault.message + "; only root may read it, unless allowed"};
             return;
         }
         counter.before_uj = *before;
@@ -46,8 +47,9 @@ void EnergyMeter::begin() {
         counters.push_back(std::move(counter));
     }
     if (counters.empty())
-        counters_ = Error{ErrorCode::not_found,
-                          folder_ + " has no counter of a package; virtual machines and many boards have none"};
+        counters_ = Error{
+            ErrorCode::not_found,
+            folder_ + " has no counter of a package; virtual machines and many boards have none"};
     else
         counters_ = std::move(counters);
 }

@@ -487,6 +487,27 @@ TEST_F(Rtsp, PasswordIsInNoMessageLogLinePropertyOrDotFile) {
     EXPECT_EQ(log_lines.find("Geheim77"), std::string::npos);
 }
 
+// What gst-launch-1.0 -e sends when it is interrupted, so that a file is complete.
+TEST_F(Rtsp, EndsWhenTheApplicationSendsEos) {
+    RtspCamera camera({"h264"});
+    camera.start();
+    for (const bool away : {false, true}) {
+        Viewer viewer(camera.uri(), "retry-delay=3600000");
+        viewer.play();
+        viewer.wait_for_frames(3);
+        if (away) camera.process().stop(SIGKILL);
+        if (away) viewer.wait_for_state("waiting");
+        EXPECT_TRUE(gst_element_send_event(viewer.pipeline(), gst_event_new_eos()));
+        viewer.wait_for(GST_MESSAGE_EOS);
+        EXPECT_EQ(viewer.stat("state"), "ended");
+        viewer.set_state(GST_STATE_READY);
+        EXPECT_FALSE(gst_element_send_event(viewer.element(), gst_event_new_eos()));
+        if (away) continue;
+        viewer.play();  // and it begins anew
+        viewer.wait_for_frames(3);
+    }
+}
+
 TEST(Srt, PassphraseIsInNoMessagePropertyOrDotFile) {
     if (GstElementFactory* known = gst_element_factory_find("srtsrc"))
         gst_object_unref(known);
@@ -622,6 +643,14 @@ TEST_F(VartmlSrcFile, OfAnHttpServerEndsAndItsCameraIsConnectedAgain) {
     camera.wait_for_state("playing");
     camera.wait_for_frames(5);
     camera.expect_one_stream(2);
+}
+
+TEST_F(VartmlSrcFile, ThatRepeatsEndsWhenTheApplicationSendsEos) {
+    Viewer viewer(film_, "at-end=repeat");
+    viewer.play();
+    viewer.wait_for_frames(25);
+    EXPECT_TRUE(gst_element_send_event(viewer.pipeline(), gst_event_new_eos()));
+    viewer.wait_for(GST_MESSAGE_EOS);
 }
 
 TEST(VartmlSrc, WaitsForADeviceThatIsNotThere) {

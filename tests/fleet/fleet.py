@@ -118,7 +118,7 @@ class Fleet(unittest.TestCase):
     def check_one_owner(self):
         """At each instant of the log; epochs of a camera only grow."""
         running, epochs = {}, {}
-        for e in sorted(self.events(), key=lambda e: (e['boot_ms'], e['event'] == 'start')):
+        for e in sorted(self.events(), key=lambda e: (e['boot_ms'], e['epoch'], e['event'] == 'stop')):
             camera = e['camera']
             if e['event'] == 'start':
                 self.assertIsNone(running.get(camera), e)

@@ -135,7 +135,7 @@ class Metrics(unittest.TestCase):
         self.assertIsNotNone(overlay)
         for parameters, words in (
                 ('prot=1', "parameter 'prot' is unknown; there are address and port"),
-                ('port=0', "parameter 'port' has a value that it cannot have"),
+                ('port=0', "parameter 'port' is 0, expected from 1 to 65535"),
                 ('address=camera,port=1', "address 'camera' is none of this machine"),
                 (f'port={PORT}', f'cannot listen on 127.0.0.1 port {PORT}: ')):
             run = subprocess.run(

@@ -89,7 +89,8 @@ class Refusals(unittest.TestCase):
     def test_a_file_that_is_read_is_not_written(self):
         for script, *words in [('detect.sh', 'M', 'V', 'V'), ('faces.sh', 'M', 'V', 'V'), ('segment.sh', 'M', 'V', 'V'),
                                ('pose.sh', 'M', 'V', 'V'), ('picture.sh', 'M', 'V', 'V'), ('join.sh', 'M', 'V', 'V'),
-                               ('tiles.sh', 'M', 'V', '2x2', 'V'), ('ocr.sh', 'M', 'M', 'V', 'V'),
+                               ('tiles.sh', 'M', 'V', '2x2', 'V'), ('ocr.sh', 'M', 'M', 'V', 'V'), ('roi.sh', 'M', 'V', 'V'),
+                               ('gallery.sh', 'M', 'M', 'G', 'V', 'V'),
                                ('zones.sh', 'M', 'V', '', '', 'V'), ('side-by-side.sh', 'M', 'V', 'W', 'W'),
                                ('four-cameras.sh', 'M', 'V'), ('record.sh', 'M', 'V', 'F')]:
             with self.subTest(script), tempfile.TemporaryDirectory() as folder:

@@ -3,10 +3,77 @@
 
 #include <hwy/targets.h>
 
+#include <atomic>
+
+#if HWY_ARCH_X86
+#include <cpuid.h>
+#endif
+
 namespace vartml::kernels {
+namespace {
+
+std::atomic<bool> without_avx_vnni{false};
+
+// Highway's SupportedTargets() chooses all of the processor's targets before it answers with those
+// that are enabled: who asks must choose these again, and not while kernels run.
+int64_t choose_targets() {
+    const int64_t targets = hwy::SupportedTargets();
+    hwy::GetChosenTarget().Update(targets);
+    return targets;
+}
+
+std::atomic<int64_t> chosen{0};  // 0: not asked for yet
+
+bool detect_avx_vnni() {
+#if HWY_ARCH_X86
+    constexpr unsigned bit = 1U << 4;  // of EAX of leaf 7.1
+    unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+    return __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) && (eax & bit) != 0;
+#else
+    return false;
+#endif
+}
+
+// Highway's targets beyond `most`.
+int64_t targets_beyond(InstructionSet most) {
+#if HWY_ARCH_X86
+    switch (most) {
+        case InstructionSet::sse4:
+            return HWY_SSE4 - 1;
+        case InstructionSet::avx2:
+        case InstructionSet::avx2_vnni:
+            return HWY_AVX2 - 1;
+        case InstructionSet::avx512:
+            return HWY_AVX3 - 1;
+        case InstructionSet::avx512_vnni:
+            return HWY_AVX3_DL - 1;
+        case InstructionSet::all:
+            break;
+    }
+#endif
+    static_cast<void>(most);
+    return 0;
+}
+
+}  // namespace
+
+void limit_instruction_sets(InstructionSet most) {
+    without_avx_vnni = most <= InstructionSet::avx2;
+    hwy::DisableTargets(targets_beyond(most));
+    chosen = choose_targets();
+}
+
+bool has_avx_vnni() {
+    static const bool detected = detect_avx_vnni();
+    return detected && !without_avx_vnni.load(std::memory_order_relaxed);
+}
 
 int64_t instruction_sets() {
-    return hwy::SupportedTargets();
+    constexpr int64_t avx_vnni =
+        1;  // better targets of Highway's have lower bits, none has this one
+    int64_t targets = chosen.load(std::memory_order_relaxed);
+    if (targets == 0) chosen = targets = choose_targets();
+    return targets | (has_avx_vnni() ? avx_vnni : 0);
 }
 
 }  // namespace vartml::kernels

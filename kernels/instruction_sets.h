@@ -5,8 +5,18 @@
 
 namespace vartml::kernels {
 
-// The instruction sets that the processor has, a bit each: what is packed for one set of them is of
-// no use to another.
+// Of x86, each with those before it but for avx2_vnni, which is AVX-VNNI: products of four codes on
+// vectors of 256 bits.
+enum class InstructionSet : uint8_t { sse4, avx2, avx2_vnni, avx512, avx512_vnni, all };
+
+// From now on kernels do without what is beyond `most`. What was packed before may no longer fit.
+void limit_instruction_sets(InstructionSet most);
+
+// The instruction sets that kernels use, a bit each: what is packed for one set of them is of no
+// use to another.
 int64_t instruction_sets();
+
+// Whether AVX-VNNI is among them; it is no target of Highway's.
+bool has_avx_vnni();
 
 }  // namespace vartml::kernels

@@ -6,12 +6,20 @@
 #include <hwy/highway.h>
 
 #include "kernels/conv/code_quads.h"
+#include "kernels/conv/depthwise_words-inl.h"
 #include "kernels/conv/words-inl.h"
+#include "kernels/instruction_sets.h"
 
-// The others have no instruction for it.
+// The others have no instruction for it. AVX-VNNI is no target of its own: some processors with
+// AVX2 have it.
 #undef VARTML_HAS_QUADS
+#undef VARTML_VPDPBUSD
 #if HWY_TARGET <= HWY_AVX3_DL && HWY_ARCH_X86
 #define VARTML_HAS_QUADS 1
+#define VARTML_VPDPBUSD "vpdpbusd %2, %1, %0"
+#elif HWY_TARGET == HWY_AVX2
+#define VARTML_HAS_QUADS 1
+#define VARTML_VPDPBUSD "%{vex%} vpdpbusd %2, %1, %0"
 #else
 #define VARTML_HAS_QUADS 0
 #endif
@@ -34,7 +42,7 @@ struct Quads {
     // Not hn::SumOfMulQuadAccumulate: GCC 14 copies each sum of its built-in function from one type
     // of vector to another, and runs out of registers.
     static HWY_INLINE Vec add(Words codes, Words weights, Vec sum) {
-        asm("vpdpbusd %2, %1, %0" : "+v"(sum.raw) : "v"(codes.raw), "v"(weights.raw));
+        asm(VARTML_VPDPBUSD : "+v"(sum.raw) : "v"(codes.raw), "v"(weights.raw));
         return sum;
     }
     static HWY_INLINE FloatVec to_float(Vec sum) { return hn::ConvertTo(FloatTag(), sum); }
@@ -46,16 +54,18 @@ struct Quads {
 };
 
 bool has_quads() {
-    return true;
+    return HWY_TARGET != HWY_AVX2 || has_avx_vnni();
 }
 size_t packed_quads(const ConvShape& s) {
-    return packed_size<Quads>(s);
+    return s.depthwise ? packed_depthwise_size<Quads>(s) : packed_size<Quads>(s);
 }
 void pack_all(const ConvShape& s, const float* weights, const float* bias, std::byte* packed) {
+    if (s.depthwise) return pack_depthwise<Quads>(s, weights, bias, packed);
     pack<Quads>(s, weights, bias, packed);
 }
 void rows(const ConvShape& s, const CodePicture& src, const std::byte* packed,
           const Epilogue& epilogue, const AnyDstPicture& dst, size_t first, size_t last) {
+    if (s.depthwise) return depthwise_rows<Quads>(s, src, packed, epilogue, dst, first, last);
     conv_rows<Quads>(s, src, packed, epilogue, {nullptr, 0, 0}, dst, first, last);
 }
 

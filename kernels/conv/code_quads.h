@@ -5,6 +5,9 @@
 
 namespace vartml::kernels {
 
+// Whether the processor has an instruction for it (VNNI).
+bool has_code_quads();
+
 // Bytes of the packed weights and of where sums begin: at the bias, less what the zero point of the
 // source adds. Weights are whole numbers from -128 to 127, biases of 32 bits.
 size_t packed_quads_size(const ConvShape& shape);

@@ -62,12 +62,21 @@ ByteRows byte_rows(const PictureOf<T>& picture, Element element) {
 // Whether there is code for factors of bf16 on this processor, which is fast where it multiplies
 // them natively. Only there `factors` may be bf16.
 bool has_bf16_pairs();
-// Whether the processor multiplies codes natively. Only there pictures may be codes.
-bool has_code_quads();
+// Whether there is code for pictures of codes on this processor, faster than the same in fp32. Only
+// there pictures may be codes.
+bool has_code_products();
 
 // The way a shape goes, a rule on the shape alone: in fp32 in place or by minimal filtering, or
-// with factors that are rounded to bf16, or with codes as they are.
-enum class ConvMethod : uint8_t { direct, winograd, bf16_pairs, code_quads };
+// with factors that are rounded to bf16, or with codes: as they are, or as numbers of 16 bits,
+// these in place or by minimal filtering.
+enum class ConvMethod : uint8_t {
+    direct,
+    winograd,
+    bf16_pairs,
+    code_quads,
+    code_pairs,
+    code_winograd
+};
 ConvMethod conv_method(const ConvShape& shape);
 const char* name_of(ConvMethod method);
 

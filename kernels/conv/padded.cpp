@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "kernels/conv/bf16_pairs.h"
+#include "kernels/conv/code_pairs.h"
 #include "kernels/conv/code_quads.h"
 #include "kernels/conv/direct.h"
 #include "kernels/ops/codes.h"
@@ -20,15 +21,28 @@ size_t reach(size_t outputs, size_t stride, size_t kernel, size_t dilation) {
     return (outputs - 1) * stride + (kernel - 1) * dilation + 1;
 }
 
-// The copy: pixels dense, but three channels of fp32 have the place of four, as in the layouts of
-// devices.
-Element copy_element(const ConvShape& s) {
-    const ConvMethod method = conv_method(s);
-    if (method == ConvMethod::bf16_pairs) return Element::bf16;
-    return method == ConvMethod::code_quads ? Element::u8 : Element::f32;
+// What a copy is made of; i16: codes less what stands for 0.
+enum class CopyType : uint8_t { f32, bf16, u8, i16 };
+CopyType copy_of(const ConvShape& s) {
+    switch (conv_method(s)) {
+        case ConvMethod::bf16_pairs:
+            return CopyType::bf16;
+        case ConvMethod::code_pairs:
+            return CopyType::i16;
+        case ConvMethod::code_quads:
+            return CopyType::u8;
+        default:
+            return CopyType::f32;
+    }
 }
+size_t copy_size(const ConvShape& s) {  // bytes of an element
+    constexpr size_t sizes[] = {sizeof(float), sizeof(bf16), sizeof(uint8_t), sizeof(int16_t)};
+    return sizes[static_cast<size_t>(copy_of(s))];
+}
+// Pixels of the copy are dense, but three channels of fp32 have the place of four, as in the
+// layouts of devices.
 size_t copy_pixel(const ConvShape& s) {
-    return s.in_channels == 3 && copy_element(s) == Element::f32 ? 4 : s.in_channels;
+    return s.in_channels == 3 && copy_of(s) == CopyType::f32 ? 4 : s.in_channels;
 }
 size_t copy_width(const ConvShape& s) {
     return reach(s.out_width, s.stride_width, s.kernel_width, s.dilation_width);
@@ -43,7 +57,7 @@ size_t copy_height(const ConvShape& s, size_t rows) {
 // Output rows per copy: so many that the source rows which two copies share are few, and the copy
 // is in the cache of the processor when it is read.
 size_t rows_at_once(const ConvShape& s) {
-    const size_t cached = 96 * 1024 / size_of(copy_element(s));
+    const size_t cached = 96 * 1024 / copy_size(s);
     const size_t held = cached / copy_row(s), shared = copy_height(s, 1);
     const size_t rows = held > shared ? (held - shared) / s.stride_height + 1 : 1;
     return std::clamp<size_t>(rows, std::min<size_t>(4, s.out_height), s.out_height);
@@ -115,12 +129,19 @@ void copy_pixels(const Src* from, ptrdiff_t from_step, Dst* to, ptrdiff_t to_ste
     }
 }
 // Codes become whole numbers, `zero` becomes 0.
-void copy_pixels(const uint8_t* from, ptrdiff_t from_step, float* to, ptrdiff_t to_step,
-                 size_t count, size_t channels, uint8_t zero) {
+void centre_row(const uint8_t* from, uint8_t zero, float* to, size_t count) {
+    dequantise_row(from, {1, zero, false}, to, count);
+}
+void centre_row(const uint8_t* from, uint8_t zero, int16_t* to, size_t count) {
+    widen_row(from, zero, to, count);
+}
+template <typename Dst>
+void copy_pixels(const uint8_t* from, ptrdiff_t from_step, Dst* to, ptrdiff_t to_step, size_t count,
+                 size_t channels, uint8_t zero) {
     const bool dense = from_step == to_step && from_step == static_cast<ptrdiff_t>(channels);
     const size_t rows = dense ? 1 : count, columns = dense ? count * channels : channels;
     for (size_t i = 0; i < rows; ++i, from += from_step, to += to_step)
-        dequantise_row(from, {1, zero, false}, to, columns);
+        centre_row(from, zero, to, columns);
 }
 
 template <typename Src, typename Copy>
@@ -137,7 +158,7 @@ void copy_source(const ConvShape& s, const PictureOf<const Src>& src, size_t y, 
         const auto* from = src.data + (h.first + r) * src.row + w.first * src.pixel;
         to = std::fill_n(to, w.before * pixel, none);
         const auto step = static_cast<ptrdiff_t>(src.pixel), next = static_cast<ptrdiff_t>(pixel);
-        if constexpr (std::is_same_v<Src, uint8_t> && std::is_same_v<Copy, float>)
+        if constexpr (std::is_same_v<Src, uint8_t> && !std::is_same_v<Copy, uint8_t>)
             copy_pixels(from, step, to, next, w.count, s.in_channels, s.source_zero);
         else
             copy_pixels(from, step, to, next, w.count, s.in_channels);
@@ -162,10 +183,15 @@ void conv_copy(const ConvShape& inner, const CodePicture& copy, const std::byte*
                const AnyDstPicture& dst, size_t rows) {
     conv_quads(inner, copy, packed, epilogue, dst, 0, rows);
 }
+void conv_copy(const ConvShape& inner, const PictureOf<const int16_t>& copy,
+               const std::byte* packed, const Epilogue& epilogue, const AnySrcPicture& /*residual*/,
+               const AnyDstPicture& dst, size_t rows) {
+    conv_code_pairs(inner, copy, packed, epilogue, dst, 0, rows);
+}
 
 size_t copy_bytes(const ConvShape& s) {
     constexpr size_t line = 64;
-    const size_t bytes = copy_height(s, rows_at_once(s)) * copy_row(s) * size_of(copy_element(s));
+    const size_t bytes = copy_height(s, rows_at_once(s)) * copy_row(s) * copy_size(s);
     return (bytes + line - 1) / line * line;
 }
 
@@ -231,8 +257,12 @@ bool lies_in_words(const ConvShape& s) {
 }  // namespace
 
 bool prefers_padded(const ConvShape& s) {
-    const Element copy = copy_element(s);
-    if (copy != Element::f32) return s.source != copy || !lies_in_words(s);
+    const CopyType copy = copy_of(s);
+    if (copy != CopyType::f32) {
+        const bool is_same = (copy == CopyType::bf16 && s.source == Element::bf16) ||
+                             (copy == CopyType::u8 && s.source == Element::u8);
+        return !is_same || !lies_in_words(s);
+    }
     if (s.source == Element::bf16 && s.depthwise) return false;
     if (s.source != Element::f32) return true;
     // Dilated kernels have no tiles along a row; for them the copy lost.
@@ -255,14 +285,17 @@ void conv_padded(const ConvShape& shape, const AnySrcPicture& src, const std::by
         const auto to = [&]<typename Copy>() {
             run<Src, Copy>(shape, picture, packed, epilogue, residual, dst, scratch, first, last);
         };
-        switch (copy_element(shape)) {
-            case Element::f32:
+        switch (copy_of(shape)) {
+            case CopyType::f32:
                 return to.template operator()<float>();
-            case Element::bf16:
+            case CopyType::bf16:
                 if constexpr (!std::is_same_v<Src, uint8_t>) to.template operator()<bf16>();
                 return;
-            case Element::u8:
+            case CopyType::u8:
                 if constexpr (std::is_same_v<Src, uint8_t>) to.template operator()<uint8_t>();
+                return;
+            case CopyType::i16:
+                if constexpr (std::is_same_v<Src, uint8_t>) to.template operator()<int16_t>();
         }
     };
     switch (shape.source) {

@@ -19,9 +19,10 @@ using HalfTag = hn::Rebind<hwy::bfloat16_t, FloatTag>;  // as many lanes as Floa
 
 // x·sigmoid(x) and sigmoid(x) with the digits that bf16 has and four bits more: as sigmoid(), with
 // a power by a polynomial of degree 3 (interpolates at Chebyshev nodes; error 1e-4) and the
-// estimate of the reciprocal where that has 14 bits.
+// estimate of the reciprocal, of 14 bits with AVX-512, of 12 with AVX2, where a Newton step
+// follows.
 HWY_INLINE FloatVec short_sigmoid(FloatVec x) {
-#if HWY_TARGET <= HWY_AVX3
+#if HWY_TARGET <= HWY_AVX2 && HWY_ARCH_X86
     const FloatTag d;
     const hn::RebindToSigned<FloatTag> di;
     const FloatVec bounded = hn::Min(hn::Set(d, 87.0F), hn::Max(hn::Set(d, -87.0F), x));
@@ -34,7 +35,10 @@ HWY_INLINE FloatVec short_sigmoid(FloatVec x) {
     p = hn::MulAdd(p, f, hn::Set(d, 9.99924557e-1F));
     const auto n = hn::ShiftLeft<23>(hn::BitCast(di, shifted));
     const FloatVec e = hn::BitCast(d, hn::Add(hn::BitCast(di, p), n));
-    return hn::ApproximateReciprocal(hn::Add(hn::Set(d, 1.0F), e));
+    const FloatVec v = hn::Add(hn::Set(d, 1.0F), e);
+    const FloatVec r = hn::ApproximateReciprocal(v);
+    if constexpr (HWY_TARGET <= HWY_AVX3) return r;
+    return hn::Mul(r, hn::NegMulAdd(v, r, hn::Set(d, 2.0F)));
 #else
     return sigmoid(x);
 #endif

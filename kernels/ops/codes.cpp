@@ -99,6 +99,17 @@ void dequantise(const uint8_t* src, const Coding& from, float* dst, size_t count
         hn::StoreN(hn::Mul(read(hn::LoadN(d8, src + i, count - i)), scale), d, dst + i, count - i);
 }
 
+void widen(const uint8_t* src, uint8_t zero, int16_t* dst, size_t count) {
+    const hn::ScalableTag<int16_t> d;
+    const hn::Rebind<uint8_t, decltype(d)> d8;
+    const size_t lanes = hn::Lanes(d);
+    const auto less = hn::Set(d, int16_t{zero});
+    const auto wide = [&](auto codes) HWY_ATTR { return hn::Sub(hn::PromoteTo(d, codes), less); };
+    size_t i = 0;
+    for (; i + lanes <= count; i += lanes) hn::StoreU(wide(hn::LoadU(d8, src + i)), d, dst + i);
+    if (i < count) hn::StoreN(wide(hn::LoadN(d8, src + i, count - i)), d, dst + i, count - i);
+}
+
 template <CodeBinary op>
 void binary_of(const Codes& a, const Codes& b, uint8_t* dst, const Coding& to, size_t count) {
     const D d;
@@ -214,6 +225,7 @@ namespace {
 HWY_EXPORT(quantise);
 HWY_EXPORT(requantise);
 HWY_EXPORT(dequantise);
+HWY_EXPORT(widen);
 HWY_EXPORT(binary);
 HWY_EXPORT(look_up_rows);
 HWY_EXPORT(add_rows);
@@ -230,6 +242,10 @@ void requantise_row(const float* src, const float* scales, const float* bias, co
 
 void dequantise_row(const uint8_t* src, const Coding& from, float* dst, size_t count) {
     HWY_DYNAMIC_DISPATCH(dequantise)(src, from, dst, count);
+}
+
+void widen_row(const uint8_t* src, uint8_t zero, int16_t* dst, size_t count) {
+    HWY_DYNAMIC_DISPATCH(widen)(src, zero, dst, count);
 }
 
 void binary_codes(CodeBinary op, const Codes& a, const Codes& b, uint8_t* dst, const Coding& to,

@@ -28,6 +28,10 @@ void requantise_row_ref(const float* src, const float* scales, const float* bias
 void dequantise_row(const uint8_t* src, const Coding& from, float* dst, size_t count);
 void dequantise_row_ref(const uint8_t* src, const Coding& from, float* dst, size_t count);
 
+// dst[i] = src[i] - zero.
+void widen_row(const uint8_t* src, uint8_t zero, int16_t* dst, size_t count);
+void widen_row_ref(const uint8_t* src, uint8_t zero, int16_t* dst, size_t count);
+
 // dst[i] = saturate(round(x) + zero of dst) with x = real a · (scale of a / scale of dst) + the
 // same of b, or the product of both codes less their zeros · (scale of a · scale of b / scale of
 // dst).

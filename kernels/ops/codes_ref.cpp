@@ -36,6 +36,10 @@ void dequantise_row_ref(const uint8_t* src, const Coding& from, float* dst, size
         dst[i] = static_cast<float>(number(src[i], from.is_signed) - from.zero) * from.scale;
 }
 
+void widen_row_ref(const uint8_t* src, uint8_t zero, int16_t* dst, size_t count) {
+    for (size_t i = 0; i < count; ++i) dst[i] = static_cast<int16_t>(src[i] - zero);
+}
+
 void binary_codes_ref(CodeBinary op, const Codes& a, const Codes& b, uint8_t* dst, const Coding& to,
                       size_t count) {
     const float by_a = a.coding.scale / to.scale, by_b = b.coding.scale / to.scale;

@@ -66,6 +66,18 @@ TEST_P(CodesOf, RequantisesSums) {
     }
 }
 
+TEST_P(CodesOf, Widens) {
+    for (const uint8_t zero : {0, 7, 128, 255}) {
+        for (const size_t count : counts) {
+            const auto codes = random_codes(count, 1);
+            std::vector<int16_t> found(count + 1, 77), expected(count + 1, 77);
+            widen_row(codes.data(), zero, found.data(), count);
+            widen_row_ref(codes.data(), zero, expected.data(), count);
+            EXPECT_EQ(found, expected);
+        }
+    }
+}
+
 TEST_P(CodesOf, DequantisesExactly) {
     for (const Coding& from : codings) {
         for (const size_t count : counts) {

@@ -59,35 +59,32 @@ std::vector<float> with_channels(std::vector<float> weights, const Dims& dims, s
     return result;
 }
 
-// Filters of one channel each are summed in floats, which is slower than oneDNN's bytes;
-// activations with a power are faster.
-bool gains(const CodeConv& conv, const Dims& weights) {
-    using kernels::Activation;
-    const int64_t groups = conv.node.get("group", int64_t{1});
-    if (groups == 1 || weights[1] > 1) return true;
-    const Activation a = conv.activation ? conv.activation->activation : Activation::none;
-    return a == Activation::sigmoid || a == Activation::silu || a == Activation::tanh;
+// Whether the kernels multiply such codes and add such biases.
+bool takes_codes(const Lowering& lowering, const CodeConv& conv) {
+    // A float counts to 2^24.
+    constexpr int64_t most_bias = 1 << 24;
+    return kernels::has_code_products() && !conv.x.is_signed && !conv.y.is_signed &&
+           std::ranges::all_of(integers_of(lowering.graph(), conv.node, bias_at),
+                               [](int64_t b) { return std::abs(b) <= most_bias; });
+}
+
+void set_codes(kernels::ConvShape& shape, const CodeConv& conv) {
+    shape.source = shape.result = shape.factors = kernels::Element::u8;
+    shape.source_zero = static_cast<uint8_t>(conv.x.zero);
 }
 
 }  // namespace
 
 bool runs_code_conv(const Lowering& lowering, const CodeConv& conv) {
-    // A float counts to 2^24.
-    constexpr int64_t most_bias = 1 << 24;
-    const graph::Node& node = conv.node;
-    const Dims& w = lowering.value(node.inputs[weights_at]).type.shape;
-    return kernels::has_code_quads() && has_int8_products() && w.size() == 4 &&
-           w[2] * w[3] <= 121 && gains(conv, w) && !conv.x.is_signed && !conv.y.is_signed &&
-           std::ranges::all_of(integers_of(lowering.graph(), node, bias_at),
-                               [](int64_t b) { return std::abs(b) <= most_bias; });
+    const Dims& w = lowering.value(conv.node.inputs[weights_at]).type.shape;
+    return takes_codes(lowering, conv) && w.size() == 4 && w[2] * w[3] <= 121;
 }
 
 void lower_code_conv(Lowering& lowering, const CodeConv& conv) {
     const graph::Node& node = conv.node;
     const graph::ValueId out = node.outputs[0];
     GroupedShape shape = conv_shape(lowering, node, weights_at);
-    shape.shape.source = shape.shape.result = shape.shape.factors = kernels::Element::u8;
-    shape.shape.source_zero = static_cast<uint8_t>(conv.x.zero);
+    set_codes(shape.shape, conv);
     const View src = source(lowering, node, shape);
     const View stored = lowering.destination(out, channels_last(4), true);
     const View dst = is_code_picture(stored)
@@ -111,6 +108,36 @@ void lower_code_conv(Lowering& lowering, const CodeConv& conv) {
                      weights, {}, dst, codes);
     if (!is_code_picture(stored)) lowering.copy(dst, stored, node.name);
     lowering.finish(out, stored);
+}
+
+bool runs_code_product(const Lowering& lowering, const CodeConv& conv) {
+    return takes_codes(lowering, conv);
+}
+
+void lower_code_product(Lowering& lowering, const CodeConv& conv, const View& a, const View& dst) {
+    const graph::Node& node = conv.node;
+    const auto u = [](int64_t v) { return static_cast<uint32_t>(v); };
+    const int64_t rows = dst.dims[0], depth = a.dims[1], columns = dst.dims[1];
+    GroupedShape shape{{u(rows), 1, u(depth), u(rows), 1, u(columns)}};
+    set_codes(shape.shape, conv);
+    const View weights = pack_conv_weights(lowering, shape, [&lowering, &node, depth, columns] {
+        const auto centred = centred_weights(lowering.graph(), node, weights_at, weight_zero_at, 1);
+        const auto bias = integers_of(lowering.graph(), node, bias_at);
+        ConvWeights made{{}, {bias.begin(), bias.end()}};
+        for (int64_t n = 0; n < columns; ++n)
+            for (int64_t k = 0; k < depth; ++k)
+                made.weights.push_back(centred[static_cast<size_t>(k * columns + n)]);
+        return made;
+    });
+    const auto picture = [](const View& rows_of) {
+        View view = rows_of;
+        view.dims = {1, rows_of.dims[1], rows_of.dims[0], 1};
+        view.strides = {0, 1, rows_of.strides[0], rows_of.strides[0]};
+        return view;
+    };
+    const CodesOfSums codes{scales_view(lowering, conv, static_cast<size_t>(columns)),
+                            static_cast<uint8_t>(conv.y.zero)};
+    emit_direct_conv(lowering, node, shape, {}, picture(a), weights, {}, picture(dst), codes);
 }
 
 }  // namespace vartml::softnpu

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lib/run/softnpu/border.h"
+#include "lib/run/softnpu/code_conv.h"
 #include "lib/run/softnpu/copy_step.h"
 #include "lib/run/softnpu/int8_products.h"
 #include "lib/run/softnpu/operators.h"
@@ -259,6 +260,14 @@ Result<void> lower_quantised_matmul(Lowering& lowering, const graph::Node& node)
     p.a = *reshape(rows, {height, matrix[0]});
     const View dst = lowering.destination(node.outputs[0], row_major(shape.size()), false);
     p.dst = *reshape(dst, {height, matrix[1]});
+    if (y && terms.size() == 1) {
+        const CodeConv product{node, a, *y, p.numbers.scales, {}, {}};
+        if (runs_code_product(lowering, product)) {
+            lower_code_product(lowering, product, p.a, p.dst);
+            lowering.finish(node.outputs[0], dst);
+            return {};
+        }
+    }
     p.b.dims = matrix;
     const bool fits = terms.size() == 1 || (!y && terms.size() == 2);
     std::vector<std::vector<OnednnCall>> sums;

@@ -4,16 +4,20 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include <strings.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
 #include <oneapi/dnnl/dnnl.hpp>
 
+#include "kernels/conv/conv.h"
+#include "kernels/instruction_sets.h"
 #include "lib/base/shortest_round.h"
 #include "lib/base/test_seams.h"
 #include "lib/run/softnpu/openmp.h"
@@ -23,31 +27,35 @@ namespace {
 
 using dnnl::cpu_isa;
 
+using kernels::InstructionSet;
+
 struct Instructions {
     cpu_isa isa;
     const char* name;
     bool bf16, int8;
+    InstructionSet kernels;  // what ours may use of them
 };
 // Names of later versions stand for the same number as avx512_core_fp16 and avx512_core_amx.
 constexpr Instructions table[] = {
-    {cpu_isa::sse41, "sse41", false, false},
-    {cpu_isa::avx, "avx", false, false},
-    {cpu_isa::avx2, "avx2", false, false},
-    {cpu_isa::avx2_vnni, "avx2_vnni", false, true},
-    {cpu_isa::avx2_vnni_2, "avx2_vnni_2", false, true},
-    {cpu_isa::avx512_core, "avx512_core", false, false},
-    {cpu_isa::avx512_core_vnni, "avx512_core_vnni", false, true},
-    {cpu_isa::avx512_core_bf16, "avx512_core_bf16", true, true},
-    {cpu_isa::avx512_core_fp16, "avx512_core_fp16", true, true},
-    {cpu_isa::avx512_core_amx, "avx512_core_amx", true, true},
-    {cpu_isa::avx512_core_amx_fp16, "avx512_core_amx_fp16", true, true},
+    {cpu_isa::sse41, "sse41", false, false, InstructionSet::sse4},
+    {cpu_isa::avx, "avx", false, false, InstructionSet::sse4},
+    {cpu_isa::avx2, "avx2", false, false, InstructionSet::avx2},
+    {cpu_isa::avx2_vnni, "avx2_vnni", false, true, InstructionSet::avx2_vnni},
+    {cpu_isa::avx2_vnni_2, "avx2_vnni_2", false, true, InstructionSet::avx2_vnni},
+    {cpu_isa::avx512_core, "avx512_core", false, false, InstructionSet::avx512},
+    {cpu_isa::avx512_core_vnni, "avx512_core_vnni", false, true, InstructionSet::avx512_vnni},
+    {cpu_isa::avx512_core_bf16, "avx512_core_bf16", true, true, InstructionSet::all},
+    {cpu_isa::avx512_core_fp16, "avx512_core_fp16", true, true, InstructionSet::all},
+    {cpu_isa::avx512_core_amx, "avx512_core_amx", true, true, InstructionSet::all},
+    {cpu_isa::avx512_core_amx_fp16, "avx512_core_amx_fp16", true, true, InstructionSet::all},
 };
 
 Instructions effective() {
     const cpu_isa isa = dnnl::get_effective_cpu_isa();
     const auto row = std::ranges::find(table, isa, &Instructions::isa);
     // Other architectures have one value, without a name.
-    return row != std::end(table) ? *row : Instructions{isa, "default", false, false};
+    return row != std::end(table) ? *row
+                                  : Instructions{isa, "default", false, false, InstructionSet::all};
 }
 
 }  // namespace
@@ -83,8 +91,28 @@ bool prefers_bf16() {
     return products == Bf16Products::pairs || products == Bf16Products::tiles;
 }
 
+void obey_instruction_limit() {
+    static const bool once = [] {
+        for (const char* variable : {"ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"}) {
+            const char* const limit = std::getenv(variable);
+            if (!limit) continue;
+            const auto row = std::ranges::find_if(
+                table, [limit](const char* name) { return ::strcasecmp(name, limit) == 0; },
+                &Instructions::name);
+            if (row != std::end(table)) kernels::limit_instruction_sets(row->kernels);
+            break;
+        }
+        return true;
+    }();
+    static_cast<void>(once);
+}
+
 bool has_int8_products() {
     return effective().int8 || test_seams.saturating_products.load(std::memory_order_relaxed);
+}
+
+bool has_int16_products() {
+    return kernels::has_code_products();
 }
 
 std::string instruction_set() {

@@ -27,8 +27,15 @@ Bf16Products bf16_products();
 // Whether float work goes in bf16 where nobody says in what: where that is faster than fp32.
 bool prefers_bf16();
 // Whether the processor adds four products of 8 bits without saturating in between (VNNI). Others
-// compute in floats.
+// compute in 16 bits or in floats.
 bool has_int8_products();
+
+// Whether our kernels multiply codes, if need be as numbers of 16 bits.
+bool has_int16_products();
+
+// Kernels do without what the variable ONEDNN_MAX_CPU_ISA hides of the processor, as oneDNN does:
+// one limit for both. Asked once per process, before a program is lowered.
+void obey_instruction_limit();
 
 // What oneDNN uses of the processor, such as "avx512_core_vnni", and its version, such as "3.7.1".
 std::string instruction_set();

@@ -145,6 +145,7 @@ public:
         const unsigned all = options.threads ? options.threads : num_cores();
         const unsigned runs = std::max(options.concurrent_runs, 1U);
         const softnpu::OneThread one;
+        softnpu::obey_instruction_limit();
         const DataType compute =
             program->target == "cpu-1" ? DataType::float32 : compute_type(options.numerics);
         try {

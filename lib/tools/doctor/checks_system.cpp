@@ -106,6 +106,7 @@ void check_compiler(Examination& e) {
 }
 
 void check_processor(Examination& e) {
+    softnpu::obey_instruction_limit();
     const softnpu::Bf16Products products = softnpu::bf16_products();
     const bool bf16 = softnpu::prefers_bf16();
     const unsigned threads = usable_processors();
@@ -122,6 +123,11 @@ void check_processor(Examination& e) {
                                       : "multiplies bf16 more slowly"));
     if (softnpu::has_int8_products())
         e.fine("int8 work in int8");
+    else if (softnpu::has_int16_products())
+        e.note(
+            "int8 models compute in products of 16 bits, right but slower: the processor has no "
+            "int8 "
+            "products");
     else
         e.note("int8 models compute in fp32, right but slower: the processor has no int8 products");
     for (const char* name : {"ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"})

@@ -39,11 +39,29 @@ void move_elements(const std::byte* src, int64_t src_stride, std::byte* dst, int
     move(uint32_t{});
 }
 
+// Rows of any strides.
+void move_rows(const std::byte* src, int64_t src_row, int64_t src_column, std::byte* dst,
+               int64_t dst_row, int64_t dst_column, int64_t rows, int64_t columns, size_t width) {
+    const auto copy = [&]<typename T>(T) {
+        kernels::copy_rows(reinterpret_cast<const T*>(src), src_row, reinterpret_cast<T*>(dst),
+                           dst_row, static_cast<size_t>(rows), static_cast<size_t>(columns));
+    };
+    if (columns == 1 || (src_column == 1 && dst_column == 1)) {
+        if (width == 1) return copy(uint8_t{});
+        if (width == 2) return copy(uint16_t{});
+        return copy(uint32_t{});
+    }
+    const auto step = static_cast<int64_t>(width);
+    for (int64_t r = 0; r < rows; ++r, src += src_row * step, dst += dst_row * step)
+        move_elements(src, src_column, dst, dst_column, columns, width);
+}
+
 // count elements of the sources and of the destination, all contiguous.
 using Row = std::function<void(const Bases& bases, const std::byte* a, const std::byte* b,
                                std::byte* dst, size_t count)>;
 
-// Element-wise work on views of any strides and on types of up to 4 bytes.
+// Element-wise work on views of any strides and on types of up to 4 bytes. Short rows, such as the
+// channels of a slice, are put together, a chunk at a time.
 class RowsStep final : public Step {
 public:
     RowsStep(std::string what, View a, View b, View dst, Row row)
@@ -55,14 +73,16 @@ public:
         loops_ = b_.buffer < 0 ? make_loops({&dst_, &a_}) : make_loops({&dst_, &a_, &b_});
         elements_ = iterations(loops_);
         columns_ = take_loop(loops_, loops_.size() - 1);
-        // One long row becomes several, so that threads can share it.
-        for (const int64_t rows : {64, 16, 4, 2}) {
-            if (!loops_.empty() || columns_.size % rows != 0 || columns_.size / rows < chunk)
-                continue;
-            Loop outer = columns_;
-            columns_.size /= rows;
-            outer.size = rows;
-            for (int64_t& stride : outer.strides) stride *= columns_.size;
+        if (columns_.size * 2 <= chunk) rows_ = take_loop(loops_, loops_.size() - 1);
+        // One long loop becomes several, so that threads can share it.
+        Loop& inner = rows_.size > 1 ? rows_ : columns_;
+        const int64_t least = rows_.size > 1 ? chunk / columns_.size : chunk;
+        for (const int64_t parts : {64, 16, 13, 9, 7, 4, 3, 2}) {
+            if (!loops_.empty() || inner.size % parts != 0 || inner.size / parts < least) continue;
+            Loop outer = inner;
+            inner.size /= parts;
+            outer.size = parts;
+            for (int64_t& stride : outer.strides) stride *= inner.size;
             loops_.push_back(outer);
         }
     }
@@ -77,7 +97,7 @@ public:
         Odometer at(loops_, first);
         for (int64_t i = first; i < last; ++i, at.next()) {
             const auto& [to, from_a, from_b] = at.offsets();
-            one_row(bases, a + from_a * width(a_), b + from_b * width(b_), dst + to * width(dst_));
+            block(bases, a + from_a * width(a_), b + from_b * width(b_), dst + to * width(dst_));
         }
     }
 
@@ -90,28 +110,42 @@ private:
         return view.buffer < 0 ? 0 : static_cast<int64_t>(size_bytes(view.type));
     }
 
-    void one_row(const Bases& bases, const std::byte* a, const std::byte* b, std::byte* dst) const {
-        const auto& [to, from_a, from_b] = columns_.strides;
-        const bool two = b_.buffer >= 0, one_column = columns_.size == 1;
-        const bool direct_a = from_a == 1 || one_column, direct_dst = to == 1 || one_column;
-        const bool direct_b = from_b == 1 || one_column || !two;
-        const int64_t most = direct_a && direct_b && direct_dst ? columns_.size : chunk;
+    // All rows, as many at once as have room; those that are not dense by way of a copy.
+    void block(const Bases& bases, const std::byte* a, const std::byte* b, std::byte* dst) const {
+        const auto is_dense = [this](size_t operand) {
+            return (columns_.strides[operand] == 1 || columns_.size == 1) &&
+                   (rows_.strides[operand] == columns_.size || rows_.size == 1);
+        };
+        const bool two = b_.buffer >= 0;
+        const bool dense_dst = is_dense(0), dense_a = is_dense(1), dense_b = !two || is_dense(2);
+        const bool all = dense_a && dense_b && dense_dst;
+        const int64_t columns = all ? columns_.size : std::min(columns_.size, chunk);
+        const int64_t rows = all ? rows_.size : std::min(rows_.size, chunk / columns);
         std::array<std::byte, chunk * 4> space_a, space_b, space_dst;
-        for (int64_t i = 0; i < columns_.size; i += most) {
-            const int64_t n = std::min(most, columns_.size - i);
-            const std::byte *x = a + i * from_a * width(a_), *y = b + i * from_b * width(b_);
-            std::byte* z = dst + i * to * width(dst_);
-            if (!direct_a) {
-                move_elements(x, from_a, space_a.data(), 1, n, static_cast<size_t>(width(a_)));
-                x = space_a.data();
+        const auto gather = [&](const std::byte* from, const View& view, size_t operand,
+                                std::byte* space, int64_t r, int64_t i, int64_t n, int64_t m) {
+            const std::byte* const at =
+                from + (r * rows_.strides[operand] + i * columns_.strides[operand]) * width(view);
+            if (is_dense(operand)) return at;
+            // What is the same in every row is there already.
+            if (r == 0 || rows_.strides[operand] != 0 || m != columns_.size)
+                move_rows(at, rows_.strides[operand], columns_.strides[operand], space, m, 1, n, m,
+                          static_cast<size_t>(width(view)));
+            return static_cast<const std::byte*>(space);
+        };
+        for (int64_t r = 0; r < rows_.size; r += rows) {
+            const int64_t n = std::min(rows, rows_.size - r);
+            for (int64_t i = 0; i < columns_.size; i += columns) {
+                const int64_t m = std::min(columns, columns_.size - i);
+                const std::byte* const x = gather(a, a_, 1, space_a.data(), r, i, n, m);
+                const std::byte* const y = two ? gather(b, b_, 2, space_b.data(), r, i, n, m) : x;
+                std::byte* const z =
+                    dst + (r * rows_.strides[0] + i * columns_.strides[0]) * width(dst_);
+                row_(bases, x, y, dense_dst ? z : space_dst.data(), static_cast<size_t>(n * m));
+                if (!dense_dst)
+                    move_rows(space_dst.data(), m, 1, z, rows_.strides[0], columns_.strides[0], n,
+                              m, static_cast<size_t>(width(dst_)));
             }
-            if (!direct_b) {
-                move_elements(y, from_b, space_b.data(), 1, n, static_cast<size_t>(width(b_)));
-                y = space_b.data();
-            }
-            row_(bases, x, y, direct_dst ? z : space_dst.data(), static_cast<size_t>(n));
-            if (!direct_dst)
-                move_elements(space_dst.data(), 1, z, to, n, static_cast<size_t>(width(dst_)));
         }
     }
 
@@ -119,7 +153,7 @@ private:
     View a_, b_, dst_;
     Row row_;
     std::vector<Loop> loops_;
-    Loop columns_;
+    Loop rows_, columns_;
     int64_t elements_ = 1;
 };
 

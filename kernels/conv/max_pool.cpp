@@ -15,11 +15,11 @@ HWY_BEFORE_NAMESPACE();
 namespace vartml::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Numbers that compare as the elements do: floats themselves; of bf16 the bits as an integer, with
-// those below the sign turned where it is set. The way back is the same.
+// Numbers that compare as the elements do: floats and codes themselves; of bf16 the bits as an
+// integer, with those below the sign turned where it is set. The way back is the same.
 template <class D>
 HWY_INLINE hn::Vec<D> key(D d, hn::Vec<D> x) {
-    if constexpr (hwy::IsFloat<hn::TFromD<D>>())
+    if constexpr (!hwy::IsSame<hn::TFromD<D>, int16_t>())
         return x;
     else
         return hn::Xor(x, hn::And(hn::ShiftRight<15>(x), hn::Set(d, 0x7FFF)));
@@ -51,6 +51,7 @@ void largest(const T* src, size_t step, size_t n, T* dst, size_t channels) {
     size_t c = largest_of<pass>(hn::ScalableTag<T>(), src, step, n, dst, 0, channels);
     if (c == channels) return;
     // Few channels: shorter vectors cost less than masked ones.
+    c = largest_of<pass>(hn::CappedTag<T, 16>(), src, step, n, dst, c, channels);
     c = largest_of<pass>(hn::CappedTag<T, 8>(), src, step, n, dst, c, channels);
     c = largest_of<pass>(hn::CappedTag<T, 4>(), src, step, n, dst, c, channels);
     largest_of<pass>(hn::CappedTag<T, 1>(), src, step, n, dst, c, channels);
@@ -95,7 +96,14 @@ void max_pool(const PoolShape& s, const AnySrcPicture& src, const AnyDstPicture&
                        {static_cast<T*>(dst.data), dst.row, dst.pixel},
                        reinterpret_cast<T*>(scratch), first, last);
     };
-    s.element == Element::bf16 ? run(int16_t{}) : run(float{});
+    switch (s.element) {
+        case Element::f32:
+            return run(float{});
+        case Element::bf16:
+            return run(int16_t{});
+        case Element::u8:
+            return run(uint8_t{});
+    }
 }
 
 }  // namespace vartml::kernels::HWY_NAMESPACE

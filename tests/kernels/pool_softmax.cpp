@@ -80,6 +80,14 @@ TEST_P(MaxPool, EqualsPlainLoops) {
         run(Element::bf16, src16.data(), got16.data());
         std::ranges::transform(got16, got.begin(), to_float);
         EXPECT_EQ(got, want);
+        std::vector<uint8_t> src8, got8(got.size(), 77);
+        for (float& x : src) {
+            src8.push_back(static_cast<uint8_t>(128 + 40 * x));
+            x = src8.back();
+        }
+        max_pool_ref(s, {src.data(), in_row, pixel}, {want.data(), out_row, pixel});
+        run(Element::u8, src8.data(), got8.data());
+        EXPECT_EQ(std::vector<float>(got8.begin(), got8.end()), want);
     }
 }
 VARTML_ON_EACH_TARGET(MaxPool);

@@ -178,7 +178,10 @@ Result<void> lower_pool(Lowering& lowering, const graph::Node& node) {
         --dilations[i];
     }
     const bool is_dilated = std::ranges::any_of(dilations, [](int64_t d) { return d != 0; });
-    if (max && spatial == 2 && is_conv_picture(src) && is_conv_picture(dst) && !is_dilated &&
+    const auto has_kernel = [](const View& view) {
+        return is_conv_picture(view) || (view.type == DataType::uint8 && view.strides[1] == 1);
+    };
+    if (max && spatial == 2 && has_kernel(src) && has_kernel(dst) && !is_dilated &&
         covers_pixels(begin, end, kernel)) {
         const auto u = [](int64_t v) { return static_cast<uint32_t>(v); };
         emit_max_pool(

@@ -22,7 +22,7 @@ import models
 import publish
 import tracing
 import video
-from rows import HERE, THREADS, Bench, say
+from rows import CAP, HERE, THREADS, Bench, cap, say
 
 
 def examine(bench):
@@ -49,9 +49,11 @@ def main():
     parser.add_argument('regex', nargs='?', default='')
     options = parser.parse_args()
     bench = Bench(options.build, options.regex)
+    cap(bench)
     with tempfile.TemporaryDirectory() as work:
         bench.doctor = examine(bench)
         models.bench_models(bench, work)
+        models.bench_int8_from_float(bench, work)
         models.bench_floor(bench, work)
         kernels.bench_frames(bench, work)
         kernels.bench_layouts(bench, work)
@@ -77,7 +79,7 @@ def main():
     for name in missing:
         say(f'missing row: {name}')
     machine = {'cpu': next((line.split(':')[1].strip() for line in open('/proc/cpuinfo', encoding='utf-8')
-                            if line.startswith('model name')), '?'), 'threads': THREADS}
+                            if line.startswith('model name')), '?'), 'threads': THREADS, 'cap': CAP}
     with open(options.out, 'w', encoding='utf-8') as f:
         json.dump({'machine': machine, 'rows': bench.rows, 'notes': bench.notes}, f, indent=2)
         f.write('\n')

@@ -104,12 +104,13 @@ def frames_of(work, sources):
 def run(command):
     process = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if process.returncode:
-        sys.exit(f'{" ".join(command[:4])} … failed: {process.stderr}')
+        raise RuntimeError(f'{" ".join(command[:4])} … failed: {process.stderr}')
     return process.stdout + process.stderr
 
 
-def measure(build, work, name, arguments):
-    kind, own, sources = MODELS[name]
+def quantised(work, name, arguments=()):
+    """The model in int8, what the compiler said of it, and the frames that it was not calibrated on."""
+    _, own, sources = MODELS[name]
     onnx = os.path.join(SHARED, 'models', name, 'model.onnx')
     calibration, trial = frames_of(work, sources)
     folder = os.path.join(work, 'calibration', name)
@@ -118,10 +119,18 @@ def measure(build, work, name, arguments):
         link = os.path.join(folder, f'{number:04d}{os.path.splitext(file)[1]}')
         if not os.path.exists(link):
             os.symlink(os.path.abspath(file), link)
-    exact, coarse = os.path.join(work, f'{name}.f32.rai'), os.path.join(work, f'{name}.int8.rai')
+    coarse = os.path.join(work, f'{name}.int8.rai')
+    said = run(['vartml', 'compile', onnx, '-o', coarse, '--force', '--quantize', folder, *own, *arguments])
+    return coarse, said, trial
+
+
+def measure(build, work, name, arguments):
+    kind, own, _ = MODELS[name]
+    onnx = os.path.join(SHARED, 'models', name, 'model.onnx')
+    coarse, said, trial = quantised(work, name, arguments)
+    exact = os.path.join(work, f'{name}.f32.rai')
     if not os.path.exists(exact):
         run(['vartml', 'compile', onnx, '-o', exact, '--numerics', 'f32', *own])
-    said = run(['vartml', 'compile', onnx, '-o', coarse, '--force', '--quantize', folder, *own, *arguments])
     with open(os.path.join(work, f'{name}.log'), 'w', encoding='utf-8') as file:
         file.write(said)
     good, total, worst = run([os.path.join(build, 'tests/bench/int8_accuracy'), exact, coarse, kind, *trial]).split()
@@ -141,7 +150,10 @@ def main():
     options = parser.parse_args()
     for name in MODELS:
         if re.search(options.only, name):
-            measure(options.build, options.work, name, options.arguments)
+            try:
+                measure(options.build, options.work, name, options.arguments)
+            except RuntimeError as error:
+                sys.exit(str(error))
 
 
 if __name__ == '__main__':

@@ -5,7 +5,8 @@ import os
 import subprocess
 import time
 
-from rows import (BEST_MODELS, INT8_MODELS, MODELS, PEAK_MODEL, ROUNDS, SHARED, THREADS, Mnn, Program, compiled,
+import int8
+from rows import (BEST_MODELS, CAP, INT8_MODELS, MODELS, PEAK_MODEL, ROUNDS, SHARED, THREADS, Mnn, Program, compiled,
                   geometric_mean, measure, ort_libraries)
 
 
@@ -18,8 +19,15 @@ def float_limit(bench):
     return 1.5
 
 
+def start_mnn(work):
+    """MNN where it is given and runs what we run: nothing caps it."""
+    return Mnn(os.environ['VARTML_BENCH_MNN'], work) if os.environ.get('VARTML_BENCH_MNN') and not CAP else None
+
+
 def start_peers(bench, onnx, mnn):
-    """Every build of ONNX Runtime, and MNN where it is given, that runs the model."""
+    """Every build of ONNX Runtime, and MNN where it is given, that runs the model. oneDNN in ONNX Runtime has a team of
+    OpenMP, whose size sessions do not say."""
+    os.environ['OMP_NUM_THREADS'] = str(THREADS)
     starts = [lambda library=library, label=label, provider=provider: Program(
         label, [os.path.join(bench.build, 'tests/bench/ort_peer'), library, provider, str(THREADS), onnx])
         for label, library, provider in ort_libraries()]
@@ -64,9 +72,7 @@ def bench_models(bench, work):
     ONNX Runtime."""
     table = Table(bench)
     kinds = ('float', 'f32', 'best', 'f32-best', 'bf16-over-f32', 'int8', 'worst')
-    mnn = None
-    if os.environ.get('VARTML_BENCH_MNN'):
-        mnn = Mnn(os.environ['VARTML_BENCH_MNN'], work)
+    mnn = start_mnn(work)
     for model in MODELS + [m for m in BEST_MODELS if m not in MODELS] + INT8_MODELS:
         if not any(bench.wants(f'model/{model}/{kind}') or bench.wants(f'model/{kind}') for kind in kinds):
             continue
@@ -104,6 +110,36 @@ def bench_models(bench, work):
     table.summary('f32-best', BEST_MODELS, 'fastest engine', 1.5)
     table.worst('f32-best-worst', ('f32-best',), len(BEST_MODELS), 'fastest engine', 1.0)
     table.worst('bf16-over-f32', ('bf16-over-f32',), len(set(MODELS + BEST_MODELS)), 'the same in f32', 1.0)
+
+
+def bench_int8_from_float(bench, work):
+    """Models that --quantize made int8 against the fastest session of any engine that runs the float model, and against
+    ourselves in floats."""
+    table = Table(bench)
+    mnn = None
+    for model in int8.MODELS:
+        names = [f'model/{model}/int8-from-float', f'model/{model}/int8-over-float', 'model/int8-from-float', 'model/int8-over-float']
+        if not any(bench.wants(name) for name in names):
+            continue
+        onnx = os.path.join(SHARED, 'models', model, 'model.onnx')
+        if not os.path.exists(onnx):
+            bench.notes.append(f'model/{model}/int8-from-float: {onnx} is not here, nor the films that it is quantised with')
+            continue
+        mnn = mnn or start_mnn(work)
+        places = {'int8': int8.quantised(work, model)[0], 'float': compiled(work, model)}
+        programs = [Program(name, [os.path.join(bench.build, 'tests/bench/vartml_peer'), place, str(THREADS)])
+                    for name, place in places.items()]
+        for p in programs:
+            p.run(3)
+        programs += start_peers(bench, onnx, mnn)
+        times = measure(programs)
+        for p in programs:
+            p.close()
+        ours, floats = times.pop('int8'), times.pop('float')
+        table.add(model, 'int8-from-float', ours, times)
+        table.add(model, 'int8-over-float', ours, {'the same in floats': floats})
+    table.summary('int8-from-float', int8.MODELS, 'fastest engine in floats', 2.5 if CAP else 3)
+    table.worst('int8-over-float', ('int8-over-float',), len(int8.MODELS), 'the same in floats', 1.0)
 
 
 def bench_floor(bench, work):

@@ -19,6 +19,9 @@ INT8_MODELS = ['shufflenet_v2_int8']
 PEAK_MODEL = 'super_resolution_10'
 THREADS = int(os.environ.get('VARTML_BENCH_THREADS', 2))
 ROUNDS = 7
+# VARTML_BENCH_CAP: what every program of the bench may use of the processor, as oneDNN spells it.
+CAPS = {'': None, 'avx2': 'AVX2', 'avx2-vnni': 'AVX2_VNNI', 'avx512': 'AVX512_CORE', 'avx512-vnni': 'AVX512_CORE_VNNI'}
+CAP = os.environ.get('VARTML_BENCH_CAP', '')
 
 
 def say(text):
@@ -80,8 +83,19 @@ class Bench:
         say(f'{name:38} {ours:10.2f} {unit}{shown}{verdict}')
 
 
+def cap(bench):
+    """Hides instructions of the processor from our kernels and from oneDNN, ours and that of ONNX Runtime's provider."""
+    if CAP not in CAPS:
+        sys.exit(f'VARTML_BENCH_CAP is "{CAP}"; it may be {", ".join(filter(None, CAPS))}')
+    if not CAP:
+        return
+    os.environ['ONEDNN_MAX_CPU_ISA'] = CAPS[CAP]
+    bench.notes.append(f'capped to {CAP}: the peer is ONNX Runtime with oneDNN alone, and what its oneDNN provider leaves to '
+                       'ONNX Runtime itself is not capped; the other builds and MNN, which nothing caps, are left out')
+
+
 def ort_libraries():
-    """(name, library, provider) of every build of ONNX Runtime that is here."""
+    """(name, library, provider) of every build of ONNX Runtime that is here; capped, of those that can be."""
     found = []
     debian = '/usr/lib/x86_64-linux-gnu/libonnxruntime.so.1.21'
     if os.uname().machine == 'aarch64':
@@ -91,7 +105,7 @@ def ort_libraries():
     official = os.environ.get('VARTML_BENCH_ORT')
     if official:
         found.append(('onnxruntime-1.30', official, 'cpu'))
-    return found
+    return [row for row in found if not CAP or row[2] == 'dnnl']
 
 
 class Mnn:

@@ -47,8 +47,10 @@ struct Writer {
     HWY_INLINE V8 operator()(V steps) const {
         const V number = hn::IfThenElseZero(hn::Not(hn::IsNaN(steps)), steps);
         const V bounded = hn::Min(hn::Max(number, low), high);
-        const auto code = hn::Add(hn::NearestInt(bounded), zero);
-        return hn::Xor(hn::DemoteTo(D8(), code), flip);
+        // Adding 1.5·2^23 rounds to an integer, which then is in the lowest bits.
+        const auto rounded = hn::BitCast(Di(), hn::Add(bounded, hn::Set(D(), 12582912.0F)));
+        const auto code = hn::BitCast(hn::RebindToUnsigned<D>(), hn::Add(rounded, zero));
+        return hn::Xor(hn::TruncateTo(D8(), code), flip);
     }
     V8 flip;
     hn::Vec<Di> zero;

@@ -5,6 +5,7 @@
 
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -20,6 +21,7 @@ using namespace vartml::fleet;
 
 StoreSettings store_settings(const nlohmann::json& json) {
     StoreSettings settings;
+    if (const char* const servers = std::getenv("NATS_URL")) settings.servers = servers;
     settings.servers = json.value("nats", settings.servers);
     settings.credentials_file = json.value("credentials", "");
     settings.ca_file = json.value("ca", "");

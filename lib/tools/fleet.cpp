@@ -45,10 +45,7 @@ void add_broker(CLI::App& app, Broker& broker) {
 }
 
 nlohmann::json request_of(const Broker& broker) {
-    return {{"nats", broker.servers},
-            {"credentials", broker.credentials},
-            {"ca", broker.ca},
-            {"replicas", broker.replicas}};
+    return {{"credentials", broker.credentials}, {"ca", broker.ca}, {"replicas", broker.replicas}};
 }
 
 int fail(const Error& error) {
@@ -57,13 +54,16 @@ int fail(const Error& error) {
 }
 
 // This process goes on as the child, which has its terminal, its signals and its standard streams.
-int become(const nlohmann::json& request) {
+// The broker's address goes in its environment: it may hold a password, and other users see command
+// lines.
+int become(const Broker& broker, const nlohmann::json& request) {
     const std::string program = doctor::find_gst_program("vartml-worker");
     if (program.empty())
         return fail({ErrorCode::not_found,
                      "the program vartml-worker is not beside " + doctor::own_program() +
                          "; build the project with libnats-dev installed (option nats)"});
     ::setenv("VARTML_COMPILER", doctor::own_program().c_str(), 0);
+    ::setenv("NATS_URL", broker.servers.c_str(), 1);
     std::fflush(nullptr);
     const std::string text = request.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     ::execl(program.c_str(), program.c_str(), text.c_str(), nullptr);
@@ -141,7 +141,7 @@ int worker(int argc, const char* const* argv) {
                     {"once", once},
                     {"health", health},
                     {"program", program}});
-    return become(request);
+    return become(broker, request);
 }
 
 int cameras(int argc, const char* const* argv) {
@@ -187,7 +187,7 @@ int cameras(int argc, const char* const* argv) {
                     {"name", name},
                     {"value", value},
                     {"json", as_json}});
-    return become(request);
+    return become(broker, request);
 }
 
 }  // namespace vartml::tools

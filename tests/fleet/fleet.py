@@ -376,6 +376,19 @@ while True:
                  and int(pid) == self.workers['a'].pid]
         self.assertNotIn(PASSWORD, listed + bad.stderr + self.log.read_text() + ''.join(lines))
 
+    def test_the_password_of_the_broker_is_on_no_command_line(self):
+        # given: NATS's own variable; other users see command lines, and not the environment
+        url = f'nats://viewer:{PASSWORD}@127.0.0.1:{self.port}'
+        with open(self.log, 'ab') as log:
+            worker = subprocess.Popen([VARTML, 'worker', '--capacity', '1', '--name', 'a', '--run', 'sleep', '1000'],
+                                      stdout=log, env=os.environ | {'NATS_URL': url})
+        self.workers['a'] = worker
+        self.wait(lambda: self.events())
+        self.add(1)
+        self.wait_for_shares(a=1)
+        self.assertIn('vartml-worker', pathlib.Path(f'/proc/{worker.pid}/cmdline').read_text())
+        self.assertNotIn(PASSWORD, pathlib.Path(f'/proc/{worker.pid}/cmdline').read_text())
+
     def test_bad_requests_are_refused_in_one_sentence(self):
         for action, name, value, said in [('add', 'a b', {'uri': 'rtsp://x/'}, "'a b' is not made of"),
                                           ('add', 'a', {}, 'has no "uri"'),

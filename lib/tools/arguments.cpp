@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -40,6 +41,25 @@ Result<void> write_json(const std::string& file, const std::string& text) {
     auto done = write_output(file, text);
     if (!done) return Error{done.error().code, "--json: " + done.error().message};
     return done;
+}
+
+bool is_same_file(const std::string& a, const std::string& b) {
+    namespace fs = std::filesystem;
+    std::error_code error;
+    const auto place = [&](const std::string& file) {
+        return fs::weakly_canonical(fs::absolute(file, error), error);
+    };
+    return fs::equivalent(a, b, error) || place(a) == place(b);
+}
+
+Result<void> check_output(const std::string& option, const std::string& output,
+                          std::span<const std::string> inputs) {
+    if (output.empty() || output == "-") return {};
+    for (const std::string& input : inputs)
+        if (!input.empty() && is_same_file(output, input))
+            return Error{ErrorCode::invalid_argument,
+                         option + ": is " + input + " itself, which would be lost"};
+    return {};
 }
 
 std::optional<int> parse_arguments(CLI::App& app, int argc, const char* const* argv,

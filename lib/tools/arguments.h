@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,13 @@ CLI::Validator number_from(double least);
 
 // The option --json: "" writes nothing. Errors: those of write_output, naming the option.
 Result<void> write_json(const std::string& file, const std::string& text);
+
+// That a file to be written is none of those that are read; "" and "-" are none. Errors:
+// invalid_argument naming the option.
+Result<void> check_output(const std::string& option, const std::string& output,
+                          std::span<const std::string> inputs);
+// Also where neither is there yet.
+bool is_same_file(const std::string& a, const std::string& b);
 
 // The option --input-shape.
 

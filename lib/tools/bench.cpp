@@ -223,6 +223,10 @@ int bench(int argc, const char* const* argv) {
         "vartml bench");
     add_options(app, r);
     if (const auto status = parse_arguments(app, argc, argv)) return *status;
+    if (auto good = check_output("--json", r.run.json_file, r.models); !good) {
+        print_error(good.error());
+        return exit_usage;
+    }
 
     const auto peer = OnnxRuntime::find();
     if (!peer) log(LogLevel::warning, "", peer.error().message);

@@ -116,15 +116,6 @@ Result<std::string> find_format(const Request& r) {
     return std::string(format->name);
 }
 
-// Also where neither is there yet.
-bool is_same_file(const std::string& a, const std::string& b) {
-    std::error_code error;
-    const auto place = [&](const std::string& file) {
-        return fs::weakly_canonical(fs::absolute(file, error), error);
-    };
-    return fs::equivalent(a, b, error) || place(a) == place(b);
-}
-
 // That nothing is written over what is read, or over each other.
 Result<void> check_outputs(const Request& r) {
     constexpr std::string_view local = "file://";
@@ -132,13 +123,10 @@ Result<void> check_outputs(const Request& r) {
         r.source.starts_with(local) ? r.source.substr(local.size()) : r.source;
     const std::pair<const char*, const std::string&> outputs[] = {{"-o", r.out},
                                                                   {"--json", r.json_file}};
-    for (const auto& [option, output] : outputs) {
-        if (output.empty() || output == "-") continue;
-        for (const std::string* input : {&source, &r.model, &r.labels, &r.modelinfo})
-            if (!input->empty() && is_same_file(output, *input))
-                return wrong(std::string(option) + ": is " + *input +
-                             " itself, which would be lost");
-    }
+    const std::string inputs[] = {source, r.model, r.labels, r.modelinfo};
+    for (const auto& [option, output] : outputs)
+        if (auto good = check_output(option, output, inputs); !good)
+            return wrong(good.error().message);
     if (!r.out.empty() && !r.json_file.empty() && is_same_file(r.out, r.json_file))
         return wrong("--json: is " + r.json_file + ", which -o draws into");
     return {};

@@ -244,6 +244,11 @@ int profile(int argc, const char* const* argv) {
         "vartml profile");
     add_options(app, r);
     if (const auto status = parse_arguments(app, argc, argv)) return *status;
+    const std::string inputs[] = {r.model, r.picture};
+    if (auto good = check_output("-o", r.out, inputs); !good) {
+        print_error(good.error());
+        return exit_usage;
+    }
     const auto path = profiled_model(r);
     if (!path) {
         print_error(path.error());

@@ -30,6 +30,12 @@ expect 2 "--tolerance: is '-1', expected a finite number of at least 0" "$progra
 expect 2 '--tolerance requires --expect' "$program" run x.rai --tolerance 1
 expect 2 "--tolerance: is 'nan'" "$program" verify x.onnx --tolerance nan
 expect 2 "--threshold: is 'nan'" "$program" diff --threshold nan a b
+# Nothing is written over what is read.
+cp "$2" "$folder/read.onnx"
+expect 2 '--json: is .*read.onnx itself' "$program" run "$folder/read.onnx" -n 1 --json "$folder/./read.onnx"
+expect 2 '--json: is .*read.onnx itself' "$program" bench "$2" "$folder/read.onnx" --json "$folder/read.onnx"
+expect 2 '-o: is .*read.onnx itself' "$program" profile "$folder/read.onnx" -o "$folder/read.onnx"
+cmp -s "$2" "$folder/read.onnx" || { echo "FAILED: the model is lost"; failures=$((failures + 1)); }
 echo nonsense >"$folder/bad.rai"
 expect 4 'bad.rai' "$program" run "$folder/bad.rai"
 

@@ -424,6 +424,7 @@ void join(ModelInfo::Output& to, const ModelInfo::Output& from) {
     take(to.quant_scale, from.quant_scale);
     take(to.zero_point, from.zero_point);
     take(to.ends_in, from.ends_in);
+    take(to.column_major, from.column_major);
     take(to.picture, from.picture);
     take(to.ranges, from.ranges);
 }

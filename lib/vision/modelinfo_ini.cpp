@@ -259,9 +259,10 @@ std::string print_modelinfo(const ModelInfo& info, std::span<const TensorInfo> i
         }
     }
     for (const TensorInfo& tensor : outputs) {
-        text += tensor_section(tensor, "output") + "dims-order=row-major\n";
+        text += tensor_section(tensor, "output");
         const auto it = std::ranges::find(info.outputs, tensor.name, &ModelInfo::Output::name);
-        if (it != info.outputs.end()) text += vision::key_lines(vision::output_keys(), *it);
+        const ModelInfo::Output output = it == info.outputs.end() ? ModelInfo::Output{} : *it;
+        text += vision::key_lines(vision::output_keys(), output);
     }
     return text;
 }

@@ -155,8 +155,8 @@ constexpr Key<ModelInfo> general[] = {
     {"version", "1.0", "1.0", both, "Version of GStreamer's own keys",
      [](ModelInfo&, View v) { return v.substr(0, v.find('.')) == "1"; },
      [](const ModelInfo&) { return std::string("1.0"); }},
-    {"group-id", "a name", nothing, others,
-     "GStreamer's name for this group of output tensors; kept where a sidecar is written anew",
+    {"group-id", "a name", nothing, infer,
+     "GStreamer's name for this group of output tensors, by which it chooses decoders",
      [](ModelInfo& m, View v) {
          m.group_id = v;
          return true;
@@ -345,7 +345,14 @@ constexpr Key<Output> output[] = {
     {"dir", "output", "required", both, "What the section describes"},
     {"type", "a type such as uint8 or float32", of_the_model, others, written_only},
     {"dims", "numbers separated by ','", of_the_model, others, written_only},
-    {"dims-order", "row-major", "row-major", others, written_only},
+    {"dims-order", "row-major or col-major", "row-major", infer,
+     "GStreamer's name for the order, which some of its decoders look for; the values lie as the "
+     "model has them",
+     [](Output& o, View v) {
+         o.column_major = v == "col-major";
+         return one_of(v, {"row-major", "col-major"});
+     },
+     [](const Output& o) { return std::string(o.column_major ? "col-major" : "row-major"); }},
     {"id", "a tensor id", nothing, both,
      "GStreamer's name for what the tensor holds; `vartmldecode` knows those of its families",
      [](Output& o, View v) {

@@ -51,7 +51,7 @@ TEST(Modelinfo, ReadsEverythingOurSectionsKnow) {
         "x-vartml-picture=rgb\n"
         "[size]\nx-vartml-feed=frame-size\ndir=input\n"
         "[out]\ndir=output\nid=yolo-out\nx-vartml-role=boxes\nx-vartml-stride=16\n"
-        "x-vartml-quant-scale=0.25\nx-vartml-zero-point=-3\n",
+        "x-vartml-quant-scale=0.25\nx-vartml-zero-point=-3\ndims-order=col-major\n",
         "");
     ASSERT_TRUE(info) << message(info);
     EXPECT_EQ(info->decoder, "yolox");
@@ -86,6 +86,7 @@ TEST(Modelinfo, ReadsEverythingOurSectionsKnow) {
     EXPECT_EQ(info->outputs[0].stride, 16);
     EXPECT_EQ(info->outputs[0].quant_scale, 0.25);
     EXPECT_EQ(info->outputs[0].zero_point, -3);
+    EXPECT_TRUE(info->outputs[0].column_major);
 }
 
 TEST(Modelinfo, ReadsUpstreamsRangesAsMeanAndScale) {
@@ -127,6 +128,7 @@ const BadCase bad_cases[] = {
     {"[a]\ndir=input\nx-vartml-resize=fit\n", {"line 3", "fit", "letterbox"}},
     {"[a]\ndir=input\nranges=0,1\nx-vartml-scale=1\n", {"line 3", "ranges", "differs"}},
     {"[a]\ndir=input\nranges=1,0\n", {"line 3", "1,0", "min,max"}},
+    {"[a]\ndir=output\ndims-order=columns\n", {"line 3", "'columns'", "row-major or col-major"}},
     {"[a]\ndir=output\nx-vartml-role=box\n", {"line 3", "'box'", "boxes"}},
     {"[modelinfo]\nx-vartlm-decoder=yolox\n", {"line 2", "unknown", "x-vartml-decoder"}},
     {"[modelinfo]\ndecoder=yolox\n", {"line 2", "unknown", "did you mean 'x-vartml-decoder'"}},

@@ -273,7 +273,8 @@ TEST(SidecarKeys, AreAllHere) {
     };
     // There is one of each: tests/vision/modelinfo.cpp refuses others.
     tested.insert({"version", "x-vartml-version"});
-    tested.insert("group-id");  // no decoder looks at it; tests/vision/modelinfo.cpp reads it
+    // No decoder looks at these; tests/vision/modelinfo.cpp reads them.
+    tested.insert({"group-id", "dims-order"});
     check(vision::general_keys());
     check(vision::input_keys());
     check(vision::output_keys());

@@ -62,6 +62,8 @@ struct ModelInfo {
         std::string picture{};  ///< of a picture: "color", "rgb", "bgr", "luma", "map", "alpha"
         std::vector<float> ranges{};  ///< black and white of it, of all channels or of each
         unsigned line = 0;
+        bool column_major = false;  ///< what GStreamer calls it; the values lie as the model has
+                                    ///< them
         bool operator==(const Output&) const = default;
     };
     std::vector<Input> inputs;

@@ -7,6 +7,8 @@
 #include <gst/vartml/inference.h>
 #include <gst/video/gstvideometa.h>
 
+#include "gst/support/frame_matrix.h"
+
 namespace vartml::gst {
 namespace {
 
@@ -84,6 +86,18 @@ void scale_geometry(Inference& inference, const GstVideoInfo& in, const GstVideo
     map.d *= sy, map.e *= sy, map.f *= sy;
 }
 
+// Tiles are known by their places in a whole frame.
+void follow_matrix(Inference& inference, const void* data) {
+    const auto after = read_frame_matrix(data);
+    if (!after || (inference.tiles && !keeps_whole_frame(data))) {
+        inference.geometry_valid = false;
+        return;
+    }
+    vartml::Affine& map = inference.to_frame;
+    map.a *= after->a, map.b *= after->a, map.c = map.c * after->a + after->c;
+    map.d *= after->e, map.e *= after->e, map.f = map.f * after->e + after->f;
+}
+
 // 1.26.2 has copied the bytes already and ignores the return value: whatever the type, the new Mtd
 // gets an object of its own.
 gboolean mtd_transform(GstBuffer*, GstAnalyticsMtd* mtd, GstBuffer*, GQuark type, gpointer data) {
@@ -93,6 +107,8 @@ gboolean mtd_transform(GstBuffer*, GstAnalyticsMtd* mtd, GstBuffer*, GQuark type
     if (GST_VIDEO_META_TRANSFORM_IS_SCALE(type)) {
         const auto* scale = static_cast<const GstVideoMetaTransform*>(data);
         scale_geometry(*payload->inference, *scale->in_info, *scale->out_info);
+    } else if (is_frame_matrix(type)) {
+        follow_matrix(*payload->inference, data);
     } else {
         payload->inference->geometry_valid = false;
     }

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "gst/support/frame_matrix.h"
+
 namespace vartml::gst {
 namespace {
 
@@ -68,6 +70,15 @@ bool add(GstAnalyticsRelationMeta* meta, const GstAnalyticsMtdImpl& impl, const 
 // Points behind a header. The bytes were copied already.
 template <typename Point, typename Header>
 gboolean scale_points(GstBuffer*, GstAnalyticsMtd* mtd, GstBuffer*, GQuark type, gpointer data) {
+    if (is_frame_matrix(type)) {
+        const auto after = read_frame_matrix(data);
+        if (!after) return FALSE;
+        for (auto& point : behind<Point>(header_of<Header>(*mtd))) {
+            point.x = static_cast<float>(after->a * double(point.x) + after->c);
+            point.y = static_cast<float>(after->e * double(point.y) + after->f);
+        }
+        return TRUE;
+    }
     if (!GST_VIDEO_META_TRANSFORM_IS_SCALE(type)) return TRUE;
     const auto* scale = static_cast<const GstVideoMetaTransform*>(data);
     const float sx = static_cast<float>(GST_VIDEO_INFO_WIDTH(scale->out_info)) /

@@ -52,18 +52,20 @@ GstVideoInfo video_info(int width, int height, int par_n = 1, int par_d = 1) {
     return info;
 }
 
-// What videoscale and videoconvert do with the metas of a frame.
-GstBuffer* scaled(GstBuffer* frame, GstVideoInfo in, GstVideoInfo out) {
+GstBuffer* transformed(GstBuffer* frame, GQuark type, gpointer transform) {
     GstBuffer* result = gst_buffer_new();
-    GstVideoMetaTransform transform = {&in, &out};
     gpointer state = nullptr;
     while (GstMeta* meta = gst_buffer_iterate_meta(frame, &state)) {
-        if (meta->info->transform_func) {
-            meta->info->transform_func(result, meta, frame,
-                                       gst_video_meta_transform_scale_get_quark(), &transform);
-        }
+        if (meta->info->transform_func)
+            meta->info->transform_func(result, meta, frame, type, transform);
     }
     return result;
+}
+
+// What videoscale and videoconvert do with the metas of a frame, before GStreamer 1.28.
+GstBuffer* scaled(GstBuffer* frame, GstVideoInfo in, GstVideoInfo out) {
+    GstVideoMetaTransform transform = {&in, &out};
+    return transformed(frame, gst_video_meta_transform_scale_get_quark(), &transform);
 }
 
 TEST(Inference, KeepsWhatWasAdded) {
@@ -171,6 +173,57 @@ TEST(Inference, ScalingComposesTheMapOrSaysThatItCannot) {
         gst_buffer_unref(result);
     }
 }
+
+#if GST_CHECK_VERSION(1, 28, 0)
+// The same by a matrix, which also tells of borders, and of parts that are cut out.
+struct MatrixCase {
+    const char* why;
+    GstVideoRectangle in, out;
+    float axes[2][2];  // signs
+    bool valid;
+    double x, y;  // where what was at 21,36 is now
+};
+TEST(Inference, FollowsWhatCropsScalesAndAddsBorders) {
+    const GstVideoInfo in = video_info(640, 480), out = video_info(320, 320);
+    const MatrixCase cases[] = {
+        {"the same", {0, 0, 640, 480}, {0, 0, 640, 480}, {{1, 0}, {0, 1}}, true, 21, 36},
+        {"half, with borders",
+         {0, 0, 640, 480},
+         {0, 20, 320, 240},
+         {{1, 0}, {0, 1}},
+         true,
+         10.5,
+         38},
+        {"a part", {16, 8, 320, 320}, {0, 0, 320, 320}, {{1, 0}, {0, 1}}, true, 5, 28},
+        {"a part, enlarged", {16, 8, 160, 160}, {0, 0, 320, 320}, {{1, 0}, {0, 1}}, true, 10, 56},
+        {"mirrored", {0, 0, 640, 480}, {0, 0, 640, 480}, {{-1, 0}, {0, 1}}, false, 0, 0},
+        {"turned", {0, 0, 640, 480}, {0, 0, 480, 640}, {{0, -1}, {1, 0}}, false, 0, 0},
+    };
+    for (const MatrixCase& c : cases) {
+        SCOPED_TRACE(c.why);
+        GstBuffer* frame = frame_with_inference(nullptr);
+        GstVideoMetaTransformMatrix matrix;
+        gst_video_meta_transform_matrix_init(&matrix, &in, &c.in, &out, &c.out);
+        if (!c.valid) {
+            for (int row = 0; row < 2; ++row)
+                for (int column = 0; column < 2; ++column)
+                    matrix.matrix[row][column] = c.axes[row][column];
+        }
+        GstBuffer* result =
+            transformed(frame, gst_video_meta_transform_matrix_get_quark(), &matrix);
+        const Inference* got = get_inference(result, 0);
+        ASSERT_NE(got, nullptr);
+        EXPECT_EQ(got->geometry_valid, c.valid);
+        if (c.valid) {
+            const vartml::Affine& m = got->to_frame;
+            EXPECT_NEAR(m.a * 10 + m.b * 20 + m.c, c.x, 1e-4);
+            EXPECT_NEAR(m.d * 10 + m.e * 20 + m.f, c.y, 1e-4);
+        }
+        gst_buffer_unref(frame);
+        gst_buffer_unref(result);
+    }
+}
+#endif
 
 TEST(Inference, StructureListsTheFields) {
     GstBuffer* frame = frame_with_inference(nullptr);

@@ -14,20 +14,33 @@ using namespace decode_test;
 GstBuffer* copied(GstBuffer* frame) {
     return gst_buffer_copy(frame);
 }
+GstBuffer* transformed(GstBuffer* frame, GQuark type, gpointer transform) {
+    GstBuffer* result = gst_buffer_new();
+    gpointer state = nullptr;
+    while (GstMeta* meta = gst_buffer_iterate_meta(frame, &state)) {
+        if (meta->info->transform_func)
+            meta->info->transform_func(result, meta, frame, type, transform);
+    }
+    return result;
+}
 GstBuffer* at_half_width(GstBuffer* frame) {
     GstVideoInfo in, out;
     gst_video_info_set_format(&in, GST_VIDEO_FORMAT_GRAY8, 128, 96);
     gst_video_info_set_format(&out, GST_VIDEO_FORMAT_GRAY8, 64, 96);
     GstVideoMetaTransform scale = {&in, &out};
-    GstBuffer* result = gst_buffer_new();
-    gpointer state = nullptr;
-    while (GstMeta* meta = gst_buffer_iterate_meta(frame, &state)) {
-        if (!meta->info->transform_func) continue;
-        meta->info->transform_func(result, meta, frame, gst_video_meta_transform_scale_get_quark(),
-                                   &scale);
-    }
-    return result;
+    return transformed(frame, gst_video_meta_transform_scale_get_quark(), &scale);
 }
+#if GST_CHECK_VERSION(1, 28, 0)
+// A part from 10,20 on, as large as the frame was.
+GstBuffer* enlarged_part(GstBuffer* frame) {
+    GstVideoInfo info;
+    gst_video_info_set_format(&info, GST_VIDEO_FORMAT_GRAY8, 128, 96);
+    const GstVideoRectangle from = {10, 20, 64, 48}, to = {0, 0, 128, 96};
+    GstVideoMetaTransformMatrix matrix;
+    gst_video_meta_transform_matrix_init(&matrix, &info, &from, &info, &to);
+    return transformed(frame, gst_video_meta_transform_matrix_get_quark(), &matrix);
+}
+#endif
 
 // The first Mtd of a type on a frame.
 bool find(GstBuffer* frame, GstAnalyticsMtdType type, GstAnalyticsMtd* mtd) {
@@ -70,6 +83,26 @@ TEST(Keypoints, GoWithCopiesAndScales) {
     EXPECT_EQ(get_keypoints(added)->points[1].x, 30);  // the frame itself keeps its own
     gst_buffer_unref(frame);
 }
+
+#if GST_CHECK_VERSION(1, 28, 0)
+TEST(Keypoints, FollowWhatCropsAndScales) {
+    const vartml::Keypoint points[] = {{10, 20, 0.75f, true}, {30, 40, 0.25f, false}};
+    GstBuffer* frame = gst_buffer_new();
+    auto* meta = gst_buffer_add_analytics_relation_meta(frame);
+    ASSERT_TRUE(add_keypoints(meta, {0, points}, nullptr));
+    GstBuffer* part = enlarged_part(frame);
+    GstAnalyticsMtd mtd;
+    ASSERT_TRUE(find(part, keypoints_mtd_type(), &mtd));
+    const auto found = get_keypoints(mtd);
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->points[0].x, 0);
+    EXPECT_EQ(found->points[0].y, 0);
+    EXPECT_EQ(found->points[1].x, 40);
+    EXPECT_EQ(found->points[1].y, 40);
+    gst_buffer_unref(part);
+    gst_buffer_unref(frame);
+}
+#endif
 
 TEST(Embedding, GoesWithCopiesAndScalesAsItIs) {
     const float vector[] = {0.6f, 0.8f};

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <set>
 
@@ -26,12 +27,13 @@ bool starts_inference(const Element& e) {
 
 // Reads what inference attached to frames.
 bool reads_results(const Element& e) {
-    constexpr std::string_view readers[] = {"vartmldecode",   "vartmlpicture",
-                                            "vartmltrack",    "vartmlgallery",
-                                            "vartmlzones",    "vartmlroi",
-                                            "vartmloverlay",  "vartmlpublish",
-                                            "vartmlmetajoin", "objectdetectionoverlay"};
-    return std::ranges::find(readers, e.factory) != std::end(readers);
+    constexpr std::string_view readers[] = {
+        "vartmldecode",           "vartmlpicture",  "vartmltrack",
+        "vartmlgallery",          "vartmlzones",    "vartmlroi",
+        "vartmloverlay",          "vartmlpublish",  "vartmlmetajoin",
+        "objectdetectionoverlay", "tensordecodebin"};
+    return std::ranges::find(readers, e.factory) != std::end(readers) ||
+           e.classification.find("Tensordecoder") != std::string::npos;
 }
 
 std::string nearest_of(const std::string& name, const std::vector<std::string>& known) {
@@ -151,6 +153,16 @@ const Lossy lossy[] = {
     {"aspectratiocrop", {"aspect-ratio"}},
 };
 
+// From GStreamer 1.28 on cropping elements say what they do to the frame, and vartmldecode follows.
+bool tells_of_changes(const Examination& e, const Element& element) {
+    const auto fact = e.report.facts.find("gstreamer");
+    std::array<int, 2> version{};
+    return fact != e.report.facts.end() &&
+           std::sscanf(fact->second.c_str(), "GStreamer %d.%d", &version[0], &version[1]) == 2 &&
+           version >= std::array{1, 28} &&
+           (element.factory == "videocrop" || element.factory == "aspectratiocrop");
+}
+
 bool loses_metadata(const Element& element) {
     return std::ranges::any_of(lossy, [&](const Lossy& row) {
         return row.factory == element.factory &&
@@ -169,7 +181,7 @@ const Element* first(const std::vector<const Element*>& elements, Fits fits) {
 
 void lost_metadata(Examination& e, const Pipeline& pipeline) {
     for (const Element& element : pipeline.elements) {
-        if (!loses_metadata(element)) continue;
+        if (!loses_metadata(element) || tells_of_changes(e, element)) continue;
         const Element* infer = first(pipeline.before(element.name), starts_inference);
         const Element* reader = first(pipeline.behind(element.name), reads_results);
         if (!infer || !reader) continue;

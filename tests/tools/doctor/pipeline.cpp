@@ -56,6 +56,7 @@ struct Case {
     const char* level;       // of the first finding of the check; "ok": nothing is wrong
     const char* text;
     const char* change;
+    const char* gstreamer = "";  // what gst-inspect calls itself; "": there is none
 };
 
 const Case cases[] = {
@@ -144,6 +145,15 @@ const Case cases[] = {
      "problem",
      "videocrop 'crop' stands between vartmlinfer and",
      "videocrop left=8 ! vartmlinfer model=m.rai ! vartmldecode"},
+    {"a crop that tells what it does",
+     "videocrop left=8 model=",
+     {source("infer"), infer("crop"),
+      element("crop", "videocrop", "Filter/Effect/Video", {"decode"}, {{"left", "8"}}),
+      decode("sink"), sink()},
+     "ok",
+     "5 elements",
+     "",
+     "GStreamer 1.28.0"},
     {"a crop that crops nothing",
      "videocrop model=",
      {source("infer"), infer("crop"),
@@ -230,7 +240,9 @@ protected:
         request.surroundings.cache_folder = dir_ / "cache";
         request.surroundings.udmabuf = dir_ / "nowhere";
         request.surroundings.dev_folder = dir_ / "dev";
-        request.surroundings.gst_inspect = dir_ / "nowhere";
+        test::spill(dir_ / "inspect", std::string("#!/bin/sh\necho '") + c.gstreamer + "'\n");
+        fs::permissions(dir_ / "inspect", fs::perms::owner_all);
+        request.surroundings.gst_inspect = dir_ / (*c.gstreamer ? "inspect" : "nowhere");
         request.surroundings.compiler = "/bin/true";
         request.surroundings.pipeline_program = dir_ / "child";
         request.surroundings.xrt_folders = {dir_ / "xrt"};

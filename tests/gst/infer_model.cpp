@@ -5,6 +5,7 @@
 #include <gst/analytics/analytics.h>
 #include <gst/gst.h>
 #include <gst/vartml/inference.h>
+#include <gst/video/video.h>
 
 #include <cstdlib>
 #include <cstring>
@@ -68,8 +69,12 @@ GetStructure get_structure() {
 void on_frame(GstElement*, GstBuffer* buffer, GstPad*, gpointer outcome) {
     Frame frame;
     GstMapInfo map;
+    // Without what a row is padded with.
+    const GstVideoMeta* video = gst_buffer_get_video_meta(buffer);
+    const gsize row = gsize(width) * 4, stride = video ? gsize(video->stride[0]) : row;
     gst_buffer_map(buffer, &map, GST_MAP_READ);
-    frame.pixels.assign(map.data, map.data + map.size);
+    for (gsize y = 0; y < gsize(height); ++y)
+        frame.pixels.insert(frame.pixels.end(), map.data + y * stride, map.data + y * stride + row);
     gst_buffer_unmap(buffer, &map);
     if (auto* meta = reinterpret_cast<GstTensorMeta*>(
             gst_buffer_get_meta(buffer, GST_TENSOR_META_API_TYPE))) {

@@ -49,6 +49,7 @@
 #include "gst/support/error.h"
 #include "gst/support/in_place.h"
 #include "gst/support/inference.h"
+#include "gst/support/tensor_groups.h"
 #include "gst/support/tensor_meta.h"
 #include "gst/support/upstream.h"
 
@@ -91,6 +92,8 @@ struct State {
     vartml::Decoded of_tile;
     vartml::TileJoiner joiner;
     guint width = 0, height = 0;  // of the current caps; 0 when they are no video
+    bool one_group = false;       // other tensors are other decoders'
+    std::vector<GQuark> group;    // ids of its tensors
     bool had_results = false;     // since STREAM_START
     unsigned num_decoders = 0;    // made since start
     uint32_t trace_stream = 0;    // of the last STREAM_START, in a trace
@@ -142,6 +145,9 @@ bool update_settings(GstVartmlDecode* self) {
     state.properties.label_file_written = false;
     GST_OBJECT_UNLOCK(self);
     const vartml::DecodeOptions& options = state.settings.options = p.options();
+    // Whether caps have the tensors follows, from the next frame on.
+    if (has_tensor_groups && p.keep_tensors != state.keep_tensors)
+        gst_base_transform_reconfigure_src(GST_BASE_TRANSFORM(self));
     state.keep_tensors = p.keep_tensors;
     if (p.label_file_written) {
         state.before.labels = state.settings.labels;
@@ -219,13 +225,19 @@ gboolean stop(GstBaseTransform* base) {
     return TRUE;
 }
 
-// The fields of upstream's tensor caps end here; everything else passes.
-GstCaps* transform_caps(GstBaseTransform*, GstPadDirection direction, GstCaps* caps,
+bool keeps_tensors(GstVartmlDecode* self) {
+    GST_OBJECT_LOCK(self);
+    const bool keeps = self->state->properties.keep_tensors;
+    GST_OBJECT_UNLOCK(self);
+    return keeps;
+}
+
+// The fields of upstream's tensor caps end where the tensors do; everything else passes.
+GstCaps* transform_caps(GstBaseTransform* base, GstPadDirection direction, GstCaps* caps,
                         GstCaps* filter) {
     GstCaps* result = gst_caps_copy(caps);
-    for (guint i = 0; direction == GST_PAD_SINK && i < gst_caps_get_size(result); ++i) {
-        gst_structure_remove_field(gst_caps_get_structure(result, i), "tensors");
-    }
+    const bool keeps = has_tensor_groups && keeps_tensors(GST_VARTML_DECODE(base));
+    if (direction == GST_PAD_SINK && !keeps) result = without_groups(result);
     if (!filter) return result;
     GstCaps* both = gst_caps_intersect_full(filter, result, GST_CAPS_INTERSECT_FIRST);
     gst_caps_unref(result);
@@ -237,6 +249,7 @@ gboolean set_caps(GstBaseTransform* base, GstCaps* in, GstCaps*) {
     const FrameSize size = video_size(in);
     state.width = static_cast<guint>(size.width);
     state.height = static_cast<guint>(size.height);
+    if (state.one_group) state.group = group_tensors(in, own_group);
     return TRUE;
 }
 
@@ -272,10 +285,7 @@ gboolean query(GstBaseTransform* base, GstPadDirection direction, GstQuery* quer
     auto* self = GST_VARTML_DECODE(base);
     if (direction == GST_PAD_SINK && is_decoder_query(query)) {
         add_wish(query, wish_of(self));
-        GST_OBJECT_LOCK(self);
-        const bool kept = self->state->properties.keep_tensors;
-        GST_OBJECT_UNLOCK(self);
-        if (!kept) return FALSE;  // an answer would end the query at a tee
+        if (!keeps_tensors(self)) return FALSE;  // an answer would end the query at a tee
     }
     return GST_BASE_TRANSFORM_CLASS(gst_vartml_decode_parent_class)->query(base, direction, query);
 }
@@ -294,6 +304,23 @@ bool has_data(const std::vector<Job>& jobs, const GstTensorMeta* meta) {
         }
     }
     return false;
+}
+
+// Takes out the jobs of tensors that are called otherwise than those of our group.
+void leave_other_groups(State& state, GstBuffer* buffer) {
+    for_each_tensor_meta(buffer, [&](const GstTensorMeta* meta) {
+        const std::span<GstTensor* const> tensors(meta->tensors, meta->num_tensors);
+        const auto is_ours = [&](const GstTensor* tensor) {
+            return std::ranges::find(state.group, tensor->id) != state.group.end();
+        };
+        if (std::ranges::all_of(tensors, is_ours)) return true;
+        std::erase_if(state.jobs, [&](const Job& job) {
+            return std::ranges::any_of(tensors, [&](const GstTensor* tensor) {
+                return std::ranges::find(job.data, tensor->data) != job.data.end();
+            });
+        });
+        return true;
+    });
 }
 
 // Collects what there is to decode. Errors: of tensors that cannot be described.
@@ -341,6 +368,7 @@ vartml::Result<void> collect_jobs(State& state, GstBuffer* buffer, bool& any_met
         return result.has_value();
     });
     std::erase_if(state.jobs, [](const Job& job) { return job.data.empty(); });
+    if (state.one_group) leave_other_groups(state, buffer);
     return result;
 }
 
@@ -390,9 +418,9 @@ CachedDecoder* decoder_of(GstVartmlDecode* self, const Job& job) {
         post_error(
             self, "place the boxes",
             {.error = {vartml::ErrorCode::bad_model,
-                       "the frame was scaled after inference in a way that may have added borders; "
-                       "place "
-                       "vartmldecode directly after vartmlinfer, or scale without borders"},
+                       "the frame was scaled after inference in a way that may have added borders, "
+                       "or turned or mirrored; place vartmldecode directly after vartmlinfer, or "
+                       "scale without borders"},
              .id = "dec-geometry",
              .found = std::to_string(state.width) + "x" + std::to_string(state.height),
              .expected = std::to_string(job.frame_width) + "x" + std::to_string(job.frame_height),
@@ -602,6 +630,10 @@ static void gst_vartml_decode_init(GstVartmlDecode* self) {
     GstBaseTransform* base = GST_BASE_TRANSFORM(self);
     set_up_in_place(base);
     gst_base_transform_set_prefer_passthrough(base, FALSE);  // it would carry `tensors` upstream
+}
+
+void gst_vartml_decode_read_own_group(GstVartmlDecode* self) {
+    self->state->one_group = self->state->properties.keep_tensors = true;
 }
 
 static void gst_vartml_decode_class_init(GstVartmlDecodeClass* klass) {

@@ -312,7 +312,10 @@ gboolean sink_query(GstPad* pad, GstObject* parent, GstQuery* query) {
     if (is_serialized(query)) return stream_of(parent)->sink_query(query);
     const gboolean answered = gst_pad_query_default(pad, parent, query);
     if (answered && GST_QUERY_TYPE(query) == GST_QUERY_CAPS) stream_of(parent)->narrow_caps(query);
-    if (answered && GST_QUERY_TYPE(query) == GST_QUERY_ACCEPT_CAPS) explain_layout(parent, query);
+    if (answered && GST_QUERY_TYPE(query) == GST_QUERY_ACCEPT_CAPS) {
+        stream_of(parent)->accept_caps(query);
+        explain_layout(parent, query);
+    }
     return answered;
 }
 
@@ -321,8 +324,9 @@ gboolean src_event(GstPad*, GstObject* parent, GstEvent* event) {
 }
 
 gboolean src_query(GstPad* pad, GstObject* parent, GstQuery* query) {
-    return GST_QUERY_TYPE(query) == GST_QUERY_LATENCY ? stream_of(parent)->src_query(query)
-                                                      : gst_pad_query_default(pad, parent, query);
+    const bool ours = GST_QUERY_TYPE(query) == GST_QUERY_LATENCY ||
+                      (has_tensor_groups && GST_QUERY_TYPE(query) == GST_QUERY_CAPS);
+    return ours ? stream_of(parent)->src_query(query) : gst_pad_query_default(pad, parent, query);
 }
 
 gboolean sink_activate_mode(GstPad*, GstObject* parent, GstPadMode mode, gboolean active) {

@@ -2,11 +2,15 @@
 // Registration of the plugin `vartml`; the list of elements never depends on a device.
 #include "gst/gstvartmldecode.h"
 #include "gst/gstvartmlinfer.h"
+#include "gst/gstvartmltensordec.h"
 #include "gst/gstvartmltrace.h"
 
 static gboolean plugin_init(GstPlugin* plugin) {
     gboolean done = GST_ELEMENT_REGISTER(vartmldecode, plugin);
     done = GST_ELEMENT_REGISTER(vartmlinfer, plugin) && done;
+#if GST_CHECK_VERSION(1, 28, 0)
+    done = GST_ELEMENT_REGISTER(vartmltensordec, plugin) && done;
+#endif
     done = gst_tracer_register(plugin, "vartmltrace", GST_TYPE_VARTML_TRACE) && done;
     return done;
 }

@@ -33,6 +33,7 @@ struct FramePlan {
     vartml::PreprocessOptions preprocess;
     std::optional<FrameTensor> direct;   // the frame is the tensor already
     std::vector<PlannedRegion> regions;  // of every frame; none: frames bring their own
+    TensorGroup group;                   // what the tensors are called
     std::string stream_id;
     uint32_t trace_stream = 0;  // the stream in a trace
     GstClockTime frame_duration = 0;

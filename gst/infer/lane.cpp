@@ -237,6 +237,7 @@ bool Lane::prepare(const Settings& settings, const std::string& infer_id, unsign
     make_record(settings, infer_id, epoch, info);
     modelinfo_file_ = settings.modelinfo_file;
     if (!choose_pixels(settings, wishes, pixels_, failure)) return false;
+    name_tensors(settings.region == InferenceRegion::full_frame);
     if (!make_pools(settings, failure)) return false;
 
     const unsigned batch = instance_->scheduler->limits().batch;
@@ -334,13 +335,25 @@ void Lane::make_record(const Settings& settings, const std::string& infer_id, un
             if (output.name == tensor.info.name && !output.id.empty()) id = output.id;
         }
         record->tensor_ids.push_back(id);
-        record->tensor_quarks.push_back(g_quark_from_string(id.c_str()));
     }
     record->model_info = info;
     const PictureExtent extent = *picture_extent(picture_tensor().cpu, true);
     record->model_width = extent.width;
     record->model_height = extent.height;
     record_ = std::move(record);
+}
+
+// Other decoders than ours know nothing of regions and borders: tensors get a name of theirs only
+// where there are none.
+void Lane::name_tensors(bool whole_frames) {
+    using Frame = TensorGroup::Frame;
+    const vartml::DecoderFamily* family = pixels_.family;
+    groups_ = tensor_groups(*record_, family ? std::string_view(family->nick) : "");
+    if (!whole_frames)
+        std::erase_if(groups_, [](const TensorGroup& g) { return g.frame != Frame::any; });
+    const bool borders = pixels_.options.resize != vartml::ResizeMode::stretch;
+    for (TensorGroup& group : groups_)
+        if (borders && group.frame == Frame::stretched) group.frame = Frame::same_size;
 }
 
 // The device writes its own view; a CPU view that differs is made from it when the frame leaves.

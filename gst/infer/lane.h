@@ -18,6 +18,7 @@
 #include "gst/infer/settings.h"
 #include "gst/support/decoder_query.h"
 #include "gst/support/inference.h"
+#include "gst/support/tensor_groups.h"
 
 namespace vartml::gst::infer {
 
@@ -62,6 +63,8 @@ public:
     bool choose_pixels(const Settings& settings, std::span<const DecoderWish> wishes,
                        vartml::PixelChoice& choice, Failure& failure) const;
     const std::shared_ptr<const InferenceRecord>& record() const { return record_; }
+    // What its tensors may be called in caps and on frames, best first; one at least.
+    std::span<const TensorGroup> groups() const { return groups_; }
     const std::string& modelinfo_file() const { return modelinfo_file_; }  // "" = the model's own
     unsigned depth() const { return depth_; }                              // frames in flight
     // Inferences of a frame; 1 where frames bring their own regions.
@@ -106,6 +109,7 @@ private:
     bool make_feeds(const vartml::ModelInfo& info, Failure& failure);
     void make_record(const Settings& settings, const std::string& infer_id, unsigned epoch,
                      const vartml::ModelInfo& info);
+    void name_tensors(bool whole_frames);
     bool make_pools(const Settings& settings, Failure& failure);
     std::unique_ptr<Request> make_request(vartml::Error& error);
     void put_back(Request* request);
@@ -117,6 +121,7 @@ private:
     std::vector<std::optional<Feed>> feeds_;  // one per input, nothing for the picture
     vartml::PixelChoice pixels_;
     std::shared_ptr<const InferenceRecord> record_;
+    std::vector<TensorGroup> groups_;
     std::string modelinfo_file_;
     unsigned depth_ = 2, per_frame_ = 1;
     std::vector<GstBufferPool*> output_pools_;  // one per output

@@ -33,7 +33,7 @@ public:
     void request_swap(const std::string& model);
 
     enum class State : uint8_t { none, loading, loaded, failed };
-    // Streaming thread: waits while the first model is loaded, unless interrupted.
+    // Waits while the first model is loaded, unless interrupted.
     State wait();
     void interrupt(bool interrupted);
     // Streaming thread: the frame from here on is the first of the new lane, where there is one.

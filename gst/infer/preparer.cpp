@@ -98,6 +98,7 @@ bool Preparer::make_plan(const std::shared_ptr<Lane>& lane, Failure& failure) {
     if (!format->tensor) format->tensor = camera_tensor(context_.element, *format);
     FramePlan plan;
     plan.lane = lane;
+    plan.group = announcer_.group(*lane);
     // Of a tensor nothing is to be chosen.
     if (!format->tensor && !choose_pixels(*lane, plan, failure)) return false;
     plan.format = *std::move(format);

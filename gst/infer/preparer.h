@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gst/infer/admission.h"
+#include "gst/infer/announcer.h"
 #include "gst/infer/context.h"
 #include "gst/infer/latency.h"
 #include "gst/infer/loader.h"
@@ -19,13 +20,14 @@ enum class Prepared : uint8_t { yes, failed, stop };
 // Thread-safety: the streaming thread has it, but for relink().
 class Preparer {
 public:
-    Preparer(Context& context, Admission& admission, Latency& latency)
-        : context_(context), admission_(admission), latency_(latency) {}
+    Preparer(Context& context, Admission& admission, Latency& latency, const Announcer& announcer)
+        : context_(context), admission_(admission), latency_(latency), announcer_(announcer) {}
     ~Preparer() { stop(); }
     void stop();
 
     // Frames in flight keep their plans.
     void new_stream(const char* id);
+    // There is another model, or its tensors have other names.
     void new_model() { plan_.reset(); }
     // Any thread: there may be other decoders than the plan knows.
     void relink() { relinked_ = true; }
@@ -57,6 +59,7 @@ private:
     Context& context_;
     Admission& admission_;
     Latency& latency_;
+    const Announcer& announcer_;
     GstCaps* caps_ = nullptr;
     std::string stream_id_;
     std::shared_ptr<const FramePlan> plan_;

@@ -123,10 +123,10 @@ void ResultWriter::log(const Inference& i) const {
 }
 
 // What is in `scratch_`.
-void ResultWriter::attach_one(GstBuffer* buffer) {
+void ResultWriter::attach_one(const Entry& entry, GstBuffer* buffer) {
     const Inference& i = scratch_;
     log(i);
-    if (i.has_result()) add_tensors(buffer, i.record->views, i.record->tensor_quarks, i.data);
+    if (i.has_result()) add_tensors(buffer, i.record->views, entry.plan->group, i.data);
     add_inference(buffer, i, i.has_result() ? 100 : 0);
 }
 
@@ -148,7 +148,7 @@ void ResultWriter::attach_known(const Entry& entry, GstBuffer* buffer, const Inf
     i.frame_seq = entry.seq;
     i.age_ns = known_.age_ns(entry.pts, entry.entered);
     i.total_us = us_between(entry.entered, Clock::now());
-    attach_one(buffer);
+    attach_one(entry, buffer);
     i.data.clear();
 }
 
@@ -188,7 +188,7 @@ void ResultWriter::attach_known_tracks(const Entry& entry, GstBuffer* buffer) {
         i.frame_seq = entry.seq;
         i.age_ns = GST_CLOCK_TIME_IS_VALID(pts) && entry.pts >= pts ? entry.pts - pts : 0;
         i.total_us = us_between(entry.entered, Clock::now());
-        attach_one(buffer);
+        attach_one(entry, buffer);
         for (GstBuffer* data : i.data) gst_buffer_unref(data);
         i.data.clear();
         context_.stats.track_carried();
@@ -218,7 +218,7 @@ GstBuffer* ResultWriter::attach(Entry& entry, GstBuffer* buffer) {
         if (request && request->region.roi_type)
             request->region.od = detection_of(buffer, request->region);
         describe(entry, request);
-        attach_one(buffer);
+        attach_one(entry, buffer);
         if (keep) known_.add(scratch_);
         if (request && request->region.track) remember_track(entry, request->region.track);
         request = request ? request->next : nullptr;

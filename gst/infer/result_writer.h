@@ -52,7 +52,7 @@ private:
     GstBuffer* make_writable(GstBuffer* buffer);
     void describe(const Entry& entry, const Request* request);
     void log(const Inference& inference) const;
-    void attach_one(GstBuffer* buffer);
+    void attach_one(const Entry& entry, GstBuffer* buffer);
     void attach_known(const Entry& entry, GstBuffer* buffer, const Inference& known);
     void remember_track(const Entry& entry, uint64_t track);
     void attach_known_tracks(const Entry& entry, GstBuffer* buffer);

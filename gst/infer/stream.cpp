@@ -50,6 +50,7 @@ void Stream::stop() {
     out_.drop(false);  // may leave a lane to the loader
     loader_.stop();
     preparer_.stop();
+    announcer_.stop();
     motion_.stop();
     out_.stop();
     context_.tracks.clear();
@@ -82,12 +83,28 @@ gboolean Stream::activate_src(bool active) {
 bool Stream::handle_caps(GstEvent* event) {
     GstCaps* caps;
     gst_event_parse_caps(event, &caps);
+    announcer_.set_caps(caps);
     if (!preparer_.set_caps(caps)) return true;
     trace_caps(context_.element, caps);
     GST_INFO_OBJECT(context_.element, "caps %" GST_PTR_FORMAT, caps);
     Failure failure;
     if (loader_.set_caps(caps, failure)) return true;
     return post_error(context_.element, "take frames as the tensor", failure);
+}
+
+// Caps with the tensors, where other ones left last. False after posting the error.
+bool Stream::announce() {
+    if (!announcer_.is_stale()) return true;
+    Failure failure;
+    bool done = true;
+    GstCaps* caps = announcer_.choose(failure);
+    if (!caps) return post_error(context_.element, "hand over the tensors", failure);
+    if (announcer_.changes(caps)) {
+        preparer_.new_model();
+        done = out_.put_event(gst_event_new_caps(caps));
+    }
+    gst_caps_unref(caps);
+    return done;
 }
 
 gboolean Stream::sink_event(GstEvent* event) {
@@ -111,12 +128,15 @@ gboolean Stream::sink_event(GstEvent* event) {
     if (!is_serialized(event)) return gst_pad_push_event(context_.src, event);
 
     switch (type) {
-        case GST_EVENT_CAPS:
-            if (!handle_caps(event)) {
+        case GST_EVENT_CAPS: {
+            const bool taken = handle_caps(event);
+            // Those that leave name the tensors of the model, which is waited for.
+            if (!taken || (has_tensor_groups && loader_.wait() == Loader::State::loaded)) {
                 gst_event_unref(event);
-                return FALSE;
+                return taken && announce();
             }
             break;
+        }
         case GST_EVENT_SEGMENT:
             gst_event_copy_segment(event, &segment_);
             break;
@@ -148,12 +168,14 @@ gboolean Stream::src_event(GstEvent* event) {
     }
     if (GST_EVENT_TYPE(event) == GST_EVENT_RECONFIGURE) {
         preparer_.relink();
+        announcer_.relink();
         out_.relinked();
     }
     return gst_pad_push_event(context_.sink, event);
 }
 
 gboolean Stream::src_query(GstQuery* query) {
+    if (GST_QUERY_TYPE(query) == GST_QUERY_CAPS) return announcer_.answer(query);
     if (!gst_pad_peer_query(context_.sink, query)) return FALSE;
     gboolean live;
     GstClockTime min, max;
@@ -169,6 +191,7 @@ gboolean Stream::src_query(GstQuery* query) {
 }
 
 void Stream::narrow_caps(GstQuery* query) {
+    announcer_.narrow(query);
     GstCaps* narrow = loader_.narrow_caps();
     if (!narrow) return;
     GstCaps* answer;
@@ -181,6 +204,17 @@ void Stream::narrow_caps(GstQuery* query) {
     gst_caps_unref(narrow);
 }
 
+void Stream::accept_caps(GstQuery* query) {
+    gboolean accepted;
+    GstCaps* caps;
+    gst_query_parse_accept_caps_result(query, &accepted);
+    gst_query_parse_accept_caps(query, &caps);
+    if (accepted || !has_tensor_groups) return;
+    GstCaps* allowed = gst_pad_query_caps(context_.sink, caps);
+    gst_query_set_accept_caps_result(query, gst_caps_is_subset(caps, allowed));
+    gst_caps_unref(allowed);
+}
+
 // ---- frames ----
 
 // Waits until a model is there and takes over one that was swapped in: this frame is its first.
@@ -191,6 +225,7 @@ GstFlowReturn Stream::wait_for_model(GstBuffer* buffer) {
     const auto change = loader_.take_over();
     if (!change) return GST_FLOW_OK;
     preparer_.new_model();
+    announcer_.new_model();
     context_.tracks.clear();
     out_.put_swap(*change, next_seq_, GST_BUFFER_PTS(buffer));
     change->old_lane->hurry();
@@ -229,6 +264,7 @@ void Stream::look_for_motion(GstBuffer* buffer, Entry& entry, std::optional<Mapp
 
 GstFlowReturn Stream::chain(GstBuffer* buffer) {
     GstFlowReturn flow = wait_for_model(buffer);
+    if (flow == GST_FLOW_OK && has_tensor_groups && !announce()) flow = GST_FLOW_ERROR;
     if (flow == GST_FLOW_OK && !preparer_.ensure_plan(loader_)) flow = GST_FLOW_ERROR;
     if (flow != GST_FLOW_OK) {
         gst_buffer_unref(buffer);

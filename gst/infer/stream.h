@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "gst/infer/announcer.h"
 #include "gst/infer/motion_gate.h"
 #include "gst/infer/out_queue.h"
 #include "gst/infer/regions.h"
@@ -43,15 +44,19 @@ public:
     // Of the kind that is serialized.
     gboolean sink_query(GstQuery* query) { return out_.ask(query); }
     gboolean src_event(GstEvent* event);  // takes the event
-    gboolean src_query(GstQuery* query);  // LATENCY
-    // CAPS: leaves of the answer what `input-is-tensor=yes` allows.
+    gboolean src_query(GstQuery* query);  // LATENCY and CAPS
+    // CAPS: leaves of the answer what `input-is-tensor=yes` allows, and what the tensors need.
     void narrow_caps(GstQuery* query);
+    // ACCEPT_CAPS that was answered by downstream, which may wait for tensors that upstream has
+    // not.
+    void accept_caps(GstQuery* query);
     void activate_sink(bool active);
     gboolean activate_src(bool active);
 
 private:
     GstFlowReturn wait_for_model(GstBuffer* buffer);
     bool handle_caps(GstEvent* event);
+    bool announce();
     unsigned find_inferences(GstBuffer* buffer, Entry& entry);
     void look_for_motion(GstBuffer* buffer, Entry& entry, std::optional<MappedFrame>& frame);
 
@@ -59,7 +64,8 @@ private:
     Loader loader_{context_};
     Latency latency_{context_};
     Admission admission_{context_};
-    Preparer preparer_{context_, admission_, latency_};
+    Announcer announcer_{context_, loader_};
+    Preparer preparer_{context_, admission_, latency_, announcer_};
     MotionGate motion_{context_};
     OutQueue out_{context_, loader_, admission_, latency_};
 

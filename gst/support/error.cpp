@@ -120,6 +120,7 @@ constexpr ById by_id[] = {
     {"infer-caps", Domain::core, GST_CORE_ERROR_NEGOTIATION},
     {"infer-copy-forbidden", Domain::stream, GST_STREAM_ERROR_WRONG_TYPE},
     {"infer-model-unreadable", Domain::resource, GST_RESOURCE_ERROR_OPEN_READ},
+    {"infer-tensors", Domain::core, GST_CORE_ERROR_NEGOTIATION},
     {"join-caps", Domain::core, GST_CORE_ERROR_NEGOTIATION},
     {"ovl-caps", Domain::core, GST_CORE_ERROR_NEGOTIATION},
     {"pub-disk-full", Domain::resource, GST_RESOURCE_ERROR_NO_SPACE_LEFT},

@@ -44,7 +44,6 @@ struct InferenceRecord {
     std::vector<vartml::TensorView>
         views;  // of the attached data, one per output: the CPU or the HW view
     std::vector<std::string> tensor_ids;  // one per output
-    std::vector<GQuark> tensor_quarks;    // the same
     bool hw = false;                      // views are HW views
     vartml::ModelInfo model_info;
     unsigned model_width = 0, model_height = 0;

@@ -2,6 +2,7 @@
 #include "gst/support/tensor_meta.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
 namespace vartml::gst {
@@ -10,21 +11,33 @@ namespace {
 struct TypeRow {
     GstTensorDataType theirs;
     vartml::DataType ours;
+    std::string_view name;
 };
 constexpr TypeRow types[] = {
-    {GST_TENSOR_DATA_TYPE_INT8, vartml::DataType::int8},
-    {GST_TENSOR_DATA_TYPE_INT16, vartml::DataType::int16},
-    {GST_TENSOR_DATA_TYPE_INT32, vartml::DataType::int32},
-    {GST_TENSOR_DATA_TYPE_INT64, vartml::DataType::int64},
-    {GST_TENSOR_DATA_TYPE_UINT8, vartml::DataType::uint8},
-    {GST_TENSOR_DATA_TYPE_UINT16, vartml::DataType::uint16},
-    {GST_TENSOR_DATA_TYPE_UINT32, vartml::DataType::uint32},
-    {GST_TENSOR_DATA_TYPE_UINT64, vartml::DataType::uint64},
-    {GST_TENSOR_DATA_TYPE_FLOAT16, vartml::DataType::fp16},
-    {GST_TENSOR_DATA_TYPE_FLOAT32, vartml::DataType::float32},
-    {GST_TENSOR_DATA_TYPE_FLOAT64, vartml::DataType::float64},
-    {GST_TENSOR_DATA_TYPE_BFLOAT16, vartml::DataType::bf16},
+    {GST_TENSOR_DATA_TYPE_INT8, vartml::DataType::int8, "int8"},
+    {GST_TENSOR_DATA_TYPE_INT16, vartml::DataType::int16, "int16"},
+    {GST_TENSOR_DATA_TYPE_INT32, vartml::DataType::int32, "int32"},
+    {GST_TENSOR_DATA_TYPE_INT64, vartml::DataType::int64, "int64"},
+    {GST_TENSOR_DATA_TYPE_UINT8, vartml::DataType::uint8, "uint8"},
+    {GST_TENSOR_DATA_TYPE_UINT16, vartml::DataType::uint16, "uint16"},
+    {GST_TENSOR_DATA_TYPE_UINT32, vartml::DataType::uint32, "uint32"},
+    {GST_TENSOR_DATA_TYPE_UINT64, vartml::DataType::uint64, "uint64"},
+    {GST_TENSOR_DATA_TYPE_FLOAT16, vartml::DataType::fp16, "float16"},
+    {GST_TENSOR_DATA_TYPE_FLOAT32, vartml::DataType::float32, "float32"},
+    {GST_TENSOR_DATA_TYPE_FLOAT64, vartml::DataType::float64, "float64"},
+    {GST_TENSOR_DATA_TYPE_BFLOAT16, vartml::DataType::bf16, "bfloat16"},
 };
+constexpr auto names = [] {
+    std::array<std::string_view, std::size(types)> all;
+    std::ranges::transform(types, all.begin(), &TypeRow::name);
+    return all;
+}();
+
+// Booleans are bytes there.
+const TypeRow& row_of(vartml::DataType type) {
+    const auto row = std::ranges::find(types, type, &TypeRow::ours);
+    return row == std::end(types) ? *std::ranges::find(types, "uint8", &TypeRow::name) : *row;
+}
 
 // Not of 4-bit integers, and types of later versions.
 vartml::DataType data_type(GstTensorDataType type) {
@@ -46,20 +59,26 @@ void add(GstBuffer* buffer, GstTensor** tensors, gsize count) {
 
 }  // namespace
 
+std::string_view type_name(vartml::DataType type) {
+    return row_of(type).name;
+}
+
+std::span<const std::string_view> type_names() {
+    return names;
+}
+
 void add_tensors(GstBuffer* buffer, std::span<const vartml::TensorView> views,
-                 std::span<const GQuark> ids, std::span<GstBuffer* const> data) {
+                 const TensorGroup& group, std::span<GstBuffer* const> data) {
     GstTensor** tensors = g_new0(GstTensor*, views.size());
     for (size_t i = 0; i < views.size(); ++i) {
         const vartml::TensorView& view = views[i];
-        const auto type = std::ranges::find(types, view.data_type, &TypeRow::ours);
         // Not gst_tensor_new_simple: it refuses a buffer that is larger than its elements.
         GstTensor* tensor = gst_tensor_alloc(view.shape.size());
-        tensor->id = ids[i];
+        tensor->id = group.tensors[i].quark;
         tensor->layout = GST_TENSOR_LAYOUT_CONTIGUOUS;
-        tensor->data_type =
-            type == std::end(types) ? GST_TENSOR_DATA_TYPE_UINT8 : type->theirs;  // booleans
+        tensor->data_type = row_of(view.data_type).theirs;
         tensor->data = gst_buffer_ref(data[i]);
-        tensor->dims_order = GST_TENSOR_DIM_ORDER_ROW_MAJOR;
+        tensor->dims_order = group.tensors[i].order;
         std::ranges::copy(view.shape, tensor->dims);
         tensors[i] = tensor;
     }
@@ -86,7 +105,8 @@ vartml::Result<vartml::TensorInfo> tensor_info(const GstTensor& tensor) {
                                  std::to_string(tensor.data_type) +
                                  " of GstTensorDataType, which no decoder reads"};
     }
-    if (tensor.dims_order == GST_TENSOR_DIM_ORDER_COL_MAJOR && tensor.num_dims > 1) {
+    if (tensor.dims_order == GST_TENSOR_DIM_ORDER_COL_MAJOR && tensor.num_dims > 1 &&
+        !is_row_major(info.name)) {
         return vartml::Error{
             vartml::ErrorCode::unsupported,
             "tensor '" + info.name + "' is column-major, decoders read row-major tensors"};

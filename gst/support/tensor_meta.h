@@ -5,12 +5,20 @@
 #include <gst/gst.h>
 
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include <vartml/postprocess.h>
 #include <vartml/result.h>
 
+#include "gst/support/tensor_groups.h"
+
 namespace vartml::gst {
+
+// As GStreamer names it in caps; "uint8" for what GstTensorMeta has no type for. The second: all
+// such names.
+std::string_view type_name(vartml::DataType type);
+std::span<const std::string_view> type_names();
 
 // Calls `function(GstTensorMeta*)` for each on the buffer, until it returns false.
 template <typename Function>
@@ -23,14 +31,15 @@ void for_each_tensor_meta(GstBuffer* buffer, Function&& function) {
 }
 
 // Adds a meta of tensors that lie as the views say, each in a buffer of its own, which it refers
-// to.
+// to, under the names of the group.
 void add_tensors(GstBuffer* buffer, std::span<const vartml::TensorView> views,
-                 std::span<const GQuark> ids, std::span<GstBuffer* const> data);
+                 const TensorGroup& group, std::span<GstBuffer* const> data);
 // What a copy of a buffer has lost; the data is shared.
 void copy_tensors(GstBuffer* from, GstBuffer* to);
 
 // The tensor that a GstTensor describes: dense, in the CPU view, named by its id. An order of
-// dimensions that is not set is row-major. Errors: unsupported naming the type or the order.
+// dimensions that is not set is row-major, and so are the column-major ones of GStreamer's
+// registry. Errors: unsupported naming the type or the order.
 vartml::Result<vartml::TensorInfo> tensor_info(const GstTensor& tensor);
 
 // Removes the tensor metas one of whose data buffers is in `data`.

@@ -58,6 +58,15 @@ const ElementRef* find(const std::vector<ElementRef>& elements, std::string_view
     return at == elements.end() ? nullptr : &*at;
 }
 
+// Ours, or one of GStreamer's, whose class says it.
+bool decodes_tensors(const ElementRef& e) {
+    GstElementFactory* factory = gst_element_get_factory(e.get());
+    if (!factory) return false;
+    const char* klass = gst_element_factory_get_metadata(factory, GST_ELEMENT_METADATA_KLASS);
+    return factory_of(e.get()) == "vartmldecode" ||
+           (klass && std::string_view(klass).find("Tensordecoder") != std::string_view::npos);
+}
+
 bool is_one_of(GstElement* element, std::initializer_list<std::string_view> factories) {
     return std::ranges::find(factories, factory_of(element)) != factories.end();
 }
@@ -71,7 +80,10 @@ Cause cause_between(const std::vector<ElementRef>& before, const ElementRef& inf
     std::string others;
     for (const ElementRef& e : before) {
         if (e == infer) break;
-        if (is_one_of(e.get(), {"videocrop", "videobox", "videoflip", "aspectratiocrop"}))
+        // From 1.28 on the others take metadata along.
+        if (is_one_of(e.get(), {"videobox"}) ||
+            (!GST_CHECK_VERSION(1, 28, 0) &&
+             is_one_of(e.get(), {"videocrop", "videoflip", "aspectratiocrop"})))
             return {quoted(e.get()) +
                         " between them drops it; place it before vartmlinfer or "
                         "after drawing",
@@ -90,7 +102,7 @@ std::optional<Cause> cause_of(GstElement* element, const IdleNotice::Role& role,
     const std::string self(factory_of(element));
     const std::vector<ElementRef> before = elements_before(element);
     const ElementRef* const infer = find(before, "vartmlinfer");
-    const ElementRef* const decode = find(before, "vartmldecode");
+    const bool decode = std::ranges::any_of(before, decodes_tensors);
     const std::string chain = role.needs_decoder ? "vartmlinfer model=MODEL ! vartmldecode ! "
                                                  : "vartmlinfer model=MODEL ! ";
     if (role.needs_tracker && decode && !find(before, "vartmltrack")) {
@@ -123,7 +135,7 @@ std::optional<Cause> cause_of(GstElement* element, const IdleNotice::Role& role,
 std::set<std::string> labels_before(GstElement* element) {
     std::set<std::string> labels;
     for (const ElementRef& e : elements_before(element)) {
-        if (factory_of(e.get()) != "vartmldecode") continue;
+        if (!is_one_of(e.get(), {"vartmldecode", "vartmltensordec"})) continue;
         GValue list = G_VALUE_INIT;
         g_value_init(&list, GST_TYPE_ARRAY);
         g_object_get_property(G_OBJECT(e.get()), "labels", &list);

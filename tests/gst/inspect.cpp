@@ -204,7 +204,8 @@ TEST(Inspect, SaysWhatEachElementIs) {
         // given: the first word of a classification says what the element does
         const std::string kind = said(GST_ELEMENT_METADATA_KLASS);
         bool known = false;
-        for (const char* word : {"Filter/", "Analyzer/", "Visualization/", "Muxer/", "Source/"})
+        for (const char* word :
+             {"Filter/", "Analyzer/", "Visualization/", "Muxer/", "Source/", "Tensordecoder/"})
             known = known || kind.starts_with(word);
         EXPECT_TRUE(known) << kind;
         gst_object_unref(factory);  // the registry keeps it

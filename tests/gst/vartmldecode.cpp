@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "gst/gstvartmltensordec.h"
+#include "gst/support/tensor_groups.h"
 #include "tests/gst/decode_harness.h"
 #include "tests/support/temp_dir.h"
 
@@ -234,6 +236,98 @@ TEST_F(Decode, ReadsUpstreamsTensorsInPixelsOfTheCaps) {
     EXPECT_EQ(GST_MINI_OBJECT_REFCOUNT_VALUE(data), 1);
     gst_buffer_unref(data);
     EXPECT_NE(pop(GST_MESSAGE_ELEMENT).find("reason=(string)ids"), std::string::npos);
+}
+
+// As its inference elements of 1.28 call it, which attach what the model wrote.
+TEST_F(Decode, ReadsWhatUpstreamCallsColumnMajor) {
+    struct Row {
+        const char* id;
+        bool read;
+    };
+    for (const Row& row : {Row{"yolo-v8-out", true}, Row{"mine", false}}) {
+        open("video/x-raw,format=GRAY8,width=64,height=64,framerate=30/1");
+        const StoredTensor tensor = stored_cpu(two_boxes, row.id);
+        GstBuffer* data = data_buffer(tensor);
+        GstBuffer* in = frame();
+        add_tensor_meta(in, {tensor}, {data});
+        for_each_tensor_meta(in, [](GstTensorMeta* meta) {
+            meta->tensors[0]->dims_order = GST_TENSOR_DIM_ORDER_COL_MAJOR;
+            return true;
+        });
+        GstBuffer* out = run(in);
+        std::string text;
+        if (row.read) {
+            ASSERT_NE(out, nullptr);
+            EXPECT_EQ(boxes_of(out), (std::vector<Box>{{15, 16, 10, 8, 0.9f, "class-0"},
+                                                       {46, 32, 8, 16, 0.7f, "class-1"}}));
+            gst_buffer_unref(out);
+        } else {
+            EXPECT_EQ(out, nullptr);
+            EXPECT_NE(pop(GST_MESSAGE_ERROR, &text).find("dec-unknown"), std::string::npos);
+            EXPECT_NE(text.find("'mine' is column-major"), std::string::npos) << text;
+        }
+        gst_buffer_unref(data);
+        TearDown();
+        harness_ = nullptr, element_ = nullptr, bus_ = nullptr;
+    }
+}
+
+constexpr char caps_of_two_groups[] =
+    "video/x-raw,format=GRAY8,width=64,height=64,framerate=30/1,tensors=(structure)[tensorgroups,"
+    "vartml-out=(/uniquelist){(GstCaps)[tensor/strided,tensor-id=ours,type=float32]},"
+    "theirs-out=(/uniquelist){(GstCaps)[tensor/strided,tensor-id=theirs,type=float32]}]";
+
+std::string groups_behind(GstHarness* harness) {
+    GstCaps* caps = gst_pad_get_current_caps(harness->sinkpad);
+    const std::string names =
+        gst_caps_is_any(caps) ? "" : group_names(gst_caps_get_structure(caps, 0));
+    gst_caps_unref(caps);
+    return names;
+}
+
+TEST_F(Decode, TensorsAreInCapsAsLongAsOnTheFrame) {
+    if (!has_tensor_groups) GTEST_SKIP() << "tensors in caps come with GStreamer 1.28";
+    open(caps_of_two_groups);
+    const auto run_one = [&] {
+        GstBuffer* out = run(frame());
+        ASSERT_NE(out, nullptr);
+        gst_buffer_unref(out);
+    };
+    run_one();
+    EXPECT_EQ(groups_behind(harness_), "");
+    set("keep-tensors", TRUE);
+    run_one();  // takes the property over
+    run_one();
+    EXPECT_EQ(groups_behind(harness_), "vartml-out, theirs-out");
+    set("keep-tensors", FALSE);
+    run_one();
+    run_one();
+    EXPECT_EQ(groups_behind(harness_), "");
+}
+
+// In a row with decoders of other groups, as tensordecodebin makes it.
+TEST_F(Decode, OneOfSeveralReadsItsGroupAloneAndLeavesAll) {
+    if (!has_tensor_groups) GTEST_SKIP() << "tensors in caps come with GStreamer 1.28";
+    element_ = GST_ELEMENT(gst_object_ref_sink(g_object_new(GST_TYPE_VARTML_TENSOR_DEC, nullptr)));
+    open(caps_of_two_groups);
+    const StoredTensor ours = stored_cpu(two_boxes, "ours");
+    const StoredTensor theirs = stored_cpu(two_boxes, "theirs");
+    GstBuffer* data[] = {data_buffer(ours), data_buffer(theirs), data_buffer(ours)};
+    for (const bool record : {true, false}) {
+        Inference inference = inference_of(record_of({ours}));
+        inference.frame_width = inference.frame_height = 64;
+        inference.to_frame = {};
+        GstBuffer* in = record ? frame_with(inference, {data[0]}) : frame();
+        add_tensor_meta(in, {theirs}, {data[1]});
+        add_tensor_meta(in, {ours}, {data[record ? 0 : 2]});
+        GstBuffer* out = run(in);
+        ASSERT_NE(out, nullptr);
+        EXPECT_EQ(boxes_of(out).size(), 2u) << record;
+        EXPECT_EQ(tensor_metas(out), 2u);
+        gst_buffer_unref(out);
+    }
+    EXPECT_EQ(groups_behind(harness_), "vartml-out, theirs-out");
+    for (GstBuffer* one : data) gst_buffer_unref(one);
 }
 
 TEST_F(Decode, DecodesARecordOnASharedFrame) {

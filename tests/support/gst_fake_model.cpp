@@ -306,7 +306,9 @@ vartml::TensorInfo fake_second_input() {
 vartml::TensorInfo fake_output() {
     vartml::TensorInfo t;
     t.name = "scores";
-    t.cpu = vartml::make_view(DataType::float32, Layout::GENERIC, {1, 4}, {0, 1});
+    t.cpu = fake_model().table
+                ? vartml::make_view(DataType::float32, Layout::GENERIC, {1, 1, 4}, {0, 1, 2})
+                : vartml::make_view(DataType::float32, Layout::GENERIC, {1, 4}, {0, 1});
     if (fake_model().output_hw_view) t.hw = t.cpu;
     return t;
 }

@@ -45,6 +45,7 @@ struct FakeModel {
     bool second_input = false;   // `size` [1,2] fp32, which is no picture
     unsigned refusals = 0;       // next submissions that find no slot
     bool output_hw_view = true;  // false: a CPU partition makes the output
+    bool table = false;          // the output is [1,1,4]
     unsigned cpu_operators = 0;
     unsigned batch = 1;
     bool on_host = false;  // runs are short and made by the processors of the host

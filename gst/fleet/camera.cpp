@@ -95,6 +95,7 @@ int main(int argc, char** argv) {
     }
     set(run.pipeline, "src", "uri", camera.value("uri", ""));
     set(run.pipeline, "publish", "stream-name", camera.value("camera", ""));
+    set(run.pipeline, "publish", "epoch", std::to_string(camera.value("epoch", uint64_t(0))));
     if (!model.empty()) {
         set(run.pipeline, "infer", "model", model);
         set(run.pipeline, "infer", "device", camera.value("device", ""));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `vartml worker` and `vartml cameras` become: the only program of the project that links
-// libnats. usage: vartml-worker JSON; people call vartml worker and vartml cameras.
+// What `vartml worker` and `vartml cameras` become: the program that links libnats.
+// usage: vartml-worker JSON; people call vartml worker and vartml cameras.
 #include <unistd.h>
 
 #include <csignal>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sink over libnats, to JetStream. A record is delivered when the server has stored it. Each has
-// an id (Nats-Msg-Id), by which the server knows a record that is sent again: after a lost
+// The sink over libnats, to JetStream. A record is delivered when the server has stored it. Each
+// has an id (Nats-Msg-Id), by which the server knows a record that is sent again: after a lost
 // connection the sender does so, in our order, which is why the library's own way back is off.
 // Opening a connection waits for the server, so a thread of its own does it; the library's threads
 // put answers into an inbox and wake the publisher's.
@@ -121,7 +121,8 @@ std::string subjects_of(const std::string& pattern) {
         const std::string token = pattern.substr(at, end - at);
         at = end + 1;
         if (!subjects.empty()) subjects += '.';
-        const bool varies = token.find("{stream}") != token.npos || token.find("{model}") != token.npos;
+        const bool varies =
+            token.find("{stream}") != token.npos || token.find("{model}") != token.npos;
         subjects += varies ? "*" : broker_topic(BrokerKind::nats, token, "", "");
     }
     return subjects;
@@ -157,7 +158,8 @@ public:
     Result<bool> send(const PublishLine& line) override;
     Result<void> work() override;
     Wait wait() const override {
-        return {.fd = inbox_ ? inbox_->wake.get() : -1, .read = true, .timeout_ms = housekeeping_ms};
+        return {
+            .fd = inbox_ ? inbox_->wake.get() : -1, .read = true, .timeout_ms = housekeeping_ms};
     }
     size_t take_delivered() override;
     void disconnect() override;
@@ -219,7 +221,8 @@ natsStatus NatsSink::set_up(natsOptions* options) const {
     then(natsOptions_SetErrorHandler(
         options, [](natsConnection*, natsSubscription*, natsStatus, void*) {}, nullptr));
     if (!options_.username.empty())
-        then(natsOptions_SetUserInfo(options, options_.username.c_str(), options_.password.c_str()));
+        then(
+            natsOptions_SetUserInfo(options, options_.username.c_str(), options_.password.c_str()));
     if (!options_.credentials_file.empty())
         then(natsOptions_SetUserCredentialsFromFiles(options, options_.credentials_file.c_str(),
                                                      nullptr));
@@ -336,9 +339,10 @@ Result<void> NatsSink::read(const Answer& answer) {
     const std::string why = error->is_object() ? error->value("description", "") : error->dump();
     if (error->is_object() && error->value("err_code", 0) == too_large) {
         entry.line.text.resize(entry.bytes);
-        log_lost(options_, entry.line,
-                 broker_topic(BrokerKind::nats, options_.topic, entry.line.stream, entry.line.model),
-                 why);
+        log_lost(
+            options_, entry.line,
+            broker_topic(BrokerKind::nats, options_.topic, entry.line.stream, entry.line.model),
+            why);
         entry.delivered = true;
         return {};
     }
@@ -391,7 +395,8 @@ Result<bool> NatsSink::send(const PublishLine& line) {
                                        static_cast<int>(payload.size()));
     const MessagePtr message(made);
     const std::string id = id_of(line);
-    if (status == NATS_OK && !id.empty()) status = natsMsgHeader_Set(made, "Nats-Msg-Id", id.c_str());
+    if (status == NATS_OK && !id.empty())
+        status = natsMsgHeader_Set(made, "Nats-Msg-Id", id.c_str());
     if (status == NATS_OK) status = natsConnection_PublishMsg(connection_.get(), made);
     const bool never = status == NATS_MAX_PAYLOAD;
     if (never)

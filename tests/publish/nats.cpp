@@ -77,9 +77,10 @@ public:
             if (!message) break;
             const char* id = nullptr;
             natsMsgHeader_Get(message, "Nats-Msg-Id", &id);
-            found.push_back({natsMsg_GetSubject(message), id ? id : "",
-                             {natsMsg_GetData(message),
-                              static_cast<size_t>(natsMsg_GetDataLength(message))}});
+            found.push_back(
+                {natsMsg_GetSubject(message),
+                 id ? id : "",
+                 {natsMsg_GetData(message), static_cast<size_t>(natsMsg_GetDataLength(message))}});
             natsMsg_Destroy(message);
         }
         return found;
@@ -142,8 +143,7 @@ private:
         const ssize_t n = ::recv(from, bytes, sizeof bytes, 0);
         if (n <= 0) return false;
         for (ssize_t at = 0; !away && at < n;) {
-            const ssize_t sent =
-                ::send(to, bytes + at, static_cast<size_t>(n - at), MSG_NOSIGNAL);
+            const ssize_t sent = ::send(to, bytes + at, static_cast<size_t>(n - at), MSG_NOSIGNAL);
             if (sent <= 0) return false;
             at += sent;
         }

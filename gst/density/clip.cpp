@@ -62,8 +62,7 @@ void on_pad(GstElement*, GstPad* pad, gpointer data) {
     GstPad* const end = gst_element_get_static_pad(sink, "sink");
     if (video && !std::exchange(c.has_video, true))
         gst_pad_add_probe(
-            end,
-            GstPadProbeType(GST_PAD_PROBE_TYPE_BUFFER | GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM),
+            end, GstPadProbeType(GST_PAD_PROBE_TYPE_BUFFER | GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM),
             on_data, &c, nullptr);
     gst_element_sync_state_with_parent(sink);
     gst_pad_link(pad, end);
@@ -83,8 +82,8 @@ double rate_of(const Collector& c) {
                         : 0;
 }
 
-// A frame is shown behind all that are earlier, and the one that comes latest for its turn keeps all
-// others waiting.
+// A frame is shown behind all that are earlier, and the one that comes latest for its turn keeps
+// all others waiting.
 void set_waits(std::vector<Clip::Frame>& frames) {
     std::vector<size_t> shown(frames.size());
     std::iota(shown.begin(), shown.end(), size_t{0});
@@ -133,7 +132,8 @@ Result<Clip> read_clip(const std::string& file, double rate) {
     if (c.clip.frames.size() < 2)
         return wrong("has " + std::to_string(c.clip.frames.size()) +
                      " frames from its first key frame on, expected a video of two or more");
-    if (c.lacks_time) return wrong("has frames without time; put it into a container, such as .mp4");
+    if (c.lacks_time)
+        return wrong("has frames without time; put it into a container, such as .mp4");
     const double own = rate_of(c);
     if (rate <= 0) rate = own;
     if (rate <= 0) return wrong("does not say its frames per second; set --rate");

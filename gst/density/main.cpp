@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program vartml-density, a child of `vartml density`, which links no GStreamer: one trial of so
-// many streams. With "apart" each stream has a process of its own, as `vartml worker` has cameras.
+// The program vartml-density, a child of `vartml density`, which links no GStreamer: one trial of
+// so many streams. With "apart" each stream has a process of its own, as `vartml worker` has
+// cameras.
 //
 // usage: vartml-density JSON        writes the result as a line of JSON to descriptor 3
 #include <sys/wait.h>
@@ -67,7 +68,8 @@ void write_all(int fd, const std::string& text) {
     }
 }
 
-// A process of one stream: tells its parent when all is loaded, and begins when all others are, too.
+// A process of one stream: tells its parent when all is loaded, and begins when all others are,
+// too.
 struct Apart {
     pid_t pid = 0;
     int output = -1;  // a byte when it is ready, then its result

@@ -143,8 +143,8 @@ public:
         }
         return {};
     }
-    // Until each stream has decoder, model and a first result. Decoders that reorder want some frames
-    // before they give one.
+    // Until each stream has decoder, model and a first result. Decoders that reorder want some
+    // frames before they give one.
     Result<void> start() {
         gst_element_set_state(pipeline_.get(), GST_STATE_PLAYING);
         const auto until = Clock::now() + start_limit;
@@ -272,8 +272,7 @@ Result<Trial> run_trial(const TrialRequest& request, const Clip& clip,
     if (auto done = running.watch([&] { return running.all_sent(); }); !done) return done.error();
     const auto until = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                           std::chrono::duration<double>(request.patience));
-    if (auto done = running.watch(
-            [&] { return running.all_out() || Clock::now() >= until; });
+    if (auto done = running.watch([&] { return running.all_out() || Clock::now() >= until; });
         !done)
         return done.error();
     Trial trial;

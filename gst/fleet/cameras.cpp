@@ -12,7 +12,9 @@
 
 #include <vartml/log.h>
 
-#include "gst/fleet/worker.h"
+#include "gst/fleet/fleet.h"
+#include "gst/fleet/models.h"
+#include "gst/fleet/page.h"
 #include "gst/support/address.h"
 
 namespace vartml::fleet {
@@ -33,27 +35,6 @@ int fail(const Error& error) {
 
 Error wrong(const std::string& sentence) {
     return {ErrorCode::invalid_argument, sentence};
-}
-
-struct Buckets {
-    std::unique_ptr<Store> store;
-    std::unique_ptr<Bucket> cameras, leases, status;
-};
-
-// Leases are made by workers, which know their time to live.
-Result<Buckets> open(const StoreSettings& settings) {
-    auto store = Store::open(settings);
-    if (!store) return store.error();
-    Buckets all;
-    all.store = std::move(*store);
-    for (const auto& [name, bucket] :
-         {std::pair{"cameras", &all.cameras}, {"status", &all.status}}) {
-        auto made = all.store->bucket(name, 0);
-        if (!made) return made.error();
-        *bucket = std::move(*made);
-    }
-    all.leases = all.store->find_bucket("leases");
-    return all;
 }
 
 Result<void> check(const std::string& camera, const json& value, const std::string& where) {
@@ -89,47 +70,34 @@ Result<std::vector<std::pair<std::string, json>>> read_list(const std::string& f
     return list;
 }
 
-// Of each camera: who has it, and how it is.
-Result<std::string> table(const Buckets& buckets, bool as_json) {
-    const auto cameras = buckets.cameras->all(true);
-    const auto status = buckets.status->all(true);
-    if (!cameras) return cameras.error();
-    if (!status) return status.error();
-    std::map<std::string, Entry> leases;
-    if (buckets.leases) {
-        const auto known = buckets.leases->all(true);
-        if (!known) return known.error();
-        leases = *known;
-    }
+std::string table(const FleetState& fleet, bool as_json) {
     std::string text;
-    if (!as_json) text = "camera            worker            state     address  reason\n";
-    for (const auto& [camera, entry] : *cameras) {
-        const json value = json::parse(entry.value, nullptr, false);
-        const json said = status->contains(camera)
-                              ? json::parse(status->at(camera).value, nullptr, false)
-                              : json::object();
-        const bool owned = leases.contains(camera) && !leases.at(camera).value.empty();
-        const std::string worker = owned ? leases.at(camera).value : "";
-        std::string state = said.is_object() ? said.value("state", "") : "";
-        // A worker that was killed said nothing.
-        if (state.empty() || (state == "running" && !owned)) state = owned ? "running" : "free";
-        const std::string reason =
-            said.is_object() && state != "ended" ? said.value("reason", "") : "";
-        const std::string shown =
-            gst::without_login(value.is_object() ? value.value("uri", "") : "");
+    if (!as_json)
+        text = "camera            worker            state     frames/s   p95 ms  address  reason\n";
+    for (const CameraState& c : fleet.cameras) {
         if (as_json) {
-            text += dump({{"camera", camera},
-                          {"worker", worker},
-                          {"state", state},
-                          {"uri", shown},
-                          {"reason", reason}}) +
+            text += dump({{"camera", c.camera},
+                          {"worker", c.worker},
+                          {"state", c.state},
+                          {"uri", c.uri},
+                          {"frames_per_s", c.frames_per_s},
+                          {"p95_ms", c.p95_ms},
+                          {"reason", c.reason}}) +
                     "\n";
             continue;
         }
         char line[512];
-        std::snprintf(line, sizeof line, "%-17s %-17s %-9s %s  %s\n", camera.c_str(),
-                      worker.empty() ? "-" : worker.c_str(), state.c_str(), shown.c_str(),
-                      reason.c_str());
+        std::snprintf(line, sizeof line, "%-17s %-17s %-9s %8.1f %8.1f  %s  %s\n", c.camera.c_str(),
+                      c.worker.empty() ? "-" : c.worker.c_str(), c.state.c_str(), c.frames_per_s,
+                      c.p95_ms, c.uri.c_str(), c.reason.c_str());
+        text += line;
+    }
+    if (as_json || fleet.workers.empty()) return text;
+    text += "\nworker            cameras  capacity  frames/s   p95 ms\n";
+    for (const WorkerState& w : fleet.workers) {
+        char line[256];
+        std::snprintf(line, sizeof line, "%-17s %7zu %9zu %9.1f %8.1f\n", w.worker.c_str(),
+                      w.cameras, w.capacity, w.frames_per_s, w.p95_ms);
         text += line;
     }
     return text;
@@ -139,13 +107,14 @@ int show(const Buckets& buckets, bool as_json, bool again) {
     const bool terminal = ::isatty(STDOUT_FILENO);
     std::string before;
     do {
-        const auto text = table(buckets, as_json);
-        if (!text) return fail(text.error());
-        if (*text != before) {
+        const auto fleet = read_fleet(buckets);
+        if (!fleet) return fail(fleet.error());
+        const std::string text = table(*fleet, as_json);
+        if (text != before) {
             if (again && terminal) std::fputs("\033[H\033[2J", stdout);
-            std::fputs(text->c_str(), stdout);
+            std::fputs(text.c_str(), stdout);
             std::fflush(stdout);
-            before = *text;
+            before = text;
         }
         if (again) ::sleep(watch_s);
     } while (again);
@@ -168,10 +137,16 @@ int remove(const Buckets& buckets, const std::string& camera) {
 int run_cameras(const StoreSettings& settings, const std::string& text) {
     const json request = json::parse(text, nullptr, false);
     const std::string action = request.value("action", ""), name = request.value("name", "");
+    if (action == "page") return serve_page(settings, name);
     std::vector<std::pair<std::string, json>> list;
     if (action == "add") {
-        const json value = request.value("value", json::object());
+        json value = request.value("value", json::object());
         if (auto good = check(name, value, ""); !good) return fail(good.error());
+        if (const std::string file = request.value("upload", ""); !file.empty()) {
+            auto stored = store_model(settings, file);
+            if (!stored) return fail(stored.error());
+            value["model"] = *stored;
+        }
         list.emplace_back(name, value);
     } else if (action == "import") {
         auto read = read_list(name);
@@ -180,7 +155,7 @@ int run_cameras(const StoreSettings& settings, const std::string& text) {
     } else if (action == "remove" && !is_key(name)) {
         return fail(wrong("camera name '" + name + "' is none"));
     }
-    const auto buckets = open(settings);
+    const auto buckets = Buckets::open(settings);
     if (!buckets) return fail(buckets.error());
     if (action == "list" || action == "watch")
         return show(*buckets, request.value("json", false), action == "watch");

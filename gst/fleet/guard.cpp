@@ -22,6 +22,7 @@ namespace {
 
 constexpr int64_t grace_ms = 2000;  // from SIGTERM to SIGKILL
 constexpr const char* stop_word = "stop";
+constexpr const char* say_word = "say ";
 
 // Runs in the guard's process; ends it.
 class Watch {
@@ -44,7 +45,12 @@ public:
         const std::string input = settings_.input + "\n";
         // A program that does not read it is none of ours.
         [[maybe_unused]] const ssize_t written = ::write(in[1], input.data(), input.size());
-        ::close(in[1]);
+        if (settings_.talks) {
+            child_input_ = in[1];
+            ::fcntl(child_input_, F_SETFL, O_NONBLOCK);  // it may hang
+        } else {
+            ::close(in[1]);
+        }
         for (;;) step();
     }
 
@@ -74,7 +80,7 @@ private:
         pollfd ready{commands_, POLLIN, 0};
         ::poll(&ready, 1, int(std::min<int64_t>(until_ - now, 100)));
         if (!(ready.revents & (POLLIN | POLLHUP))) return;
-        char chunk[256];
+        char chunk[4096];
         const ssize_t n = ::read(commands_, chunk, sizeof chunk);
         if (n <= 0) end_by_force("the worker ended");
         text_.append(chunk, size_t(n));
@@ -88,6 +94,9 @@ private:
         if (word == stop_word) {
             if (!stop_at_) stop_at_ = boot_ms() + grace_ms;
             ::kill(-child_, SIGTERM);
+        } else if (word.starts_with(say_word)) {
+            const std::string line = word.substr(std::string_view(say_word).size()) + "\n";
+            [[maybe_unused]] const ssize_t n = ::write(child_input_, line.data(), line.size());
         } else {
             until_ = std::max<int64_t>(until_, std::strtoll(word.c_str(), nullptr, 10));
         }
@@ -109,7 +118,7 @@ private:
 
     const GuardSettings& settings_;
     const int commands_, output_;
-    int child_ = 0;
+    int child_ = 0, child_input_ = -1;
     int64_t until_, stop_at_ = 0;
     std::string text_;
 };
@@ -194,6 +203,10 @@ Guard::~Guard() {
 
 void Guard::renew(int64_t until_ms) const {
     tell(input_, std::to_string(until_ms));
+}
+
+void Guard::say(const std::string& line) const {
+    tell(input_, say_word + line);
 }
 
 void Guard::stop() const {

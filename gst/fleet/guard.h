@@ -24,6 +24,7 @@ struct GuardSettings {
     int64_t until_ms = 0;              // of boot_ms: the end of the lease
     std::vector<std::string> program;  // with its arguments
     std::string input;                 // what the program reads: the camera as JSON
+    bool talks = false;                // its input stays open, for what say() tells it
 };
 
 /// A worker's side of it.
@@ -34,6 +35,8 @@ public:
     Guard& operator=(Guard&&) = delete;
     ~Guard();
     void renew(int64_t until_ms) const;
+    /// The program reads a line, which must have no newline. One that reads none misses it.
+    void say(const std::string& line) const;
     /// The program gets SIGTERM, and SIGKILL after two seconds. Does not wait.
     void stop() const;
     /// Exit status of the program, once it has ended: 128 + N for a signal.

@@ -34,6 +34,8 @@ int run_worker(const nlohmann::json& json) {
     settings.store = store_settings(json);
     settings.name = json.value("name", "");
     settings.capacity = json.value("capacity", settings.capacity);
+    settings.p95_ms = json.value("p95_ms", settings.p95_ms);
+    settings.talks = json.value("talks", false);
     settings.ttl_ms = json.value("ttl_ms", settings.ttl_ms);
     settings.once = json.value("once", false);
     settings.health = json.value("health", "");
@@ -47,7 +49,7 @@ int run_worker(const nlohmann::json& json) {
     auto worker = Worker::open(std::move(settings));
     if (!worker) {
         vartml::log(vartml::LogLevel::error, "worker", worker.error().message, true);
-        return 1;
+        return worker.error().code == vartml::ErrorCode::invalid_argument ? 2 : 1;
     }
     return (*worker)->run();
 }

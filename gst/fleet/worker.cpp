@@ -34,7 +34,10 @@ void complain(const Error& error) {
 
 }  // namespace
 
-Worker::Worker(WorkerSettings settings) : settings_(std::move(settings)) {}
+Worker::Worker(WorkerSettings settings)
+    : settings_(std::move(settings)),
+      capacity_(settings_.capacity, settings_.p95_ms),
+      models_(settings_.store) {}
 
 Result<std::unique_ptr<Worker>> Worker::open(WorkerSettings settings) {
     settings.store.name = "vartml worker " + settings.name;
@@ -61,6 +64,9 @@ Result<std::unique_ptr<Worker>> Worker::open(WorkerSettings settings) {
         if (!bucket) return bucket.error();
         *row.bucket = std::move(*bucket);
     }
+    if (s.talks)
+        if (auto done = self->store_->listen(std::string(picture_subject) + '>'); !done)
+            return done.error();
     return self;
 }
 
@@ -74,8 +80,20 @@ void Worker::note(const std::string& camera, const char* state, const std::strin
 }
 
 void Worker::announce() {
-    const nlohmann::json line = {{"capacity", settings_.capacity},
+    double worst_ms = 0;
+    nlohmann::json load = nlohmann::json::object();
+    for (const auto& [camera, owned] : own_) {
+        worst_ms = std::max(worst_ms, owned.p95_ms);
+        if (settings_.talks)
+            load[camera] = {{"frames_per_s", owned.frames_per_s}, {"p95_ms", owned.p95_ms}};
+    }
+    const size_t before = capacity_.now();
+    capacity_.report(own_.size(), worst_ms, boot_ms());
+    if (capacity_.now() != before)
+        log_event(settings_.name, "capacity", "", 0, std::to_string(capacity_.now()));
+    const nlohmann::json line = {{"capacity", capacity_.now()},
                                  {"cameras", own_.size()},
+                                 {"load", load},
                                  {"version", VARTML_PLUGIN_VERSION}};
     ready_ = bool(workers_->put(settings_.name, dump(line)));
 }
@@ -148,10 +166,34 @@ bool Worker::avoids(const std::string& camera, uint64_t revision) const {
            boot_ms() < found->second.until_ms;
 }
 
+// What a camera's program wrote.
+void Worker::hear(const std::string& camera, Owned& owned, const std::string& line) {
+    const auto said =
+        settings_.talks ? nlohmann::json::parse(line, nullptr, false) : nlohmann::json();
+    if (!said.is_object()) return note(camera, "running", line);
+    if (said.contains("picture"))
+        for (const std::string& reply : std::exchange(owned.asked, {})) store_->answer(reply, line);
+    owned.frames_per_s = said.value("frames_per_s", owned.frames_per_s);
+    owned.p95_ms = said.value("p95_ms", owned.p95_ms);
+    if (const std::string state = said.value("state", ""), why = said.value("reason", "");
+        !state.empty())
+        note(camera, "running", state + (why.empty() ? "" : ": " + why));
+}
+
+void Worker::serve_pictures() {
+    while (const auto question = store_->heard()) {
+        const auto owned =
+            own_.find(question->subject.substr(std::string_view(picture_subject).size()));
+        if (owned == own_.end()) continue;  // another worker answers
+        owned->second.asked.push_back(question->reply);
+        owned->second.guard.say(dump({{"picture", true}}));
+    }
+}
+
 void Worker::reap() {
     std::vector<std::pair<std::string, int>> ended;
     for (auto& [camera, owned] : own_) {
-        for (const std::string& line : owned.guard.lines()) note(camera, "running", line);
+        for (const std::string& line : owned.guard.lines()) hear(camera, owned, line);
         if (const auto status = owned.guard.ended()) ended.emplace_back(camera, *status);
     }
     for (const auto& [camera, status] : ended) {
@@ -184,6 +226,50 @@ void Worker::release(const std::string& camera, uint64_t revision) {
     [[maybe_unused]] const auto freed = leases_->update(camera, "", revision);
 }
 
+std::optional<std::string> Worker::input_of(const std::string& camera, const Entry& entry) {
+    auto json = nlohmann::json::parse(entry.value, nullptr, false);
+    if (!json.is_object()) json = nlohmann::json::object();
+    json["camera"] = camera;
+    const auto model = json.find("model");
+    if (model == json.end() || !model->is_string()) return dump(json);
+    const auto path = models_.find(model->get<std::string>());
+    if (!path) return std::nullopt;
+    if (*path) {
+        *model = **path;
+        return dump(json);
+    }
+    Avoided& avoided = avoided_[camera];
+    avoided = {entry.revision, 0, boot_ms() + avoid_ms};
+    complain(path->error());
+    if (!own_.contains(camera)) note(camera, "free", path->error().message);
+    return std::nullopt;
+}
+
+// Whether its model alone is another, and its program goes on with the new one, or as it was until
+// the new one is here.
+bool Worker::swap_model(const std::string& camera, Owned& owned, uint64_t revision) {
+    if (!settings_.talks) return false;
+    const auto value = cameras_->get(camera);
+    if (!value || !*value || (*value)->revision != revision) return true;
+    auto before = nlohmann::json::parse(owned.value, nullptr, false);
+    auto now = nlohmann::json::parse((*value)->value, nullptr, false);
+    if (!before.is_object() || !now.is_object() || !before.contains("model") ||
+        !now.contains("model"))
+        return false;
+    before.erase("model");
+    auto rest = now;
+    rest.erase("model");
+    if (rest != before) return false;
+    if (avoids(camera, revision)) return true;  // the new one cannot be had; the old one runs
+    const auto input = input_of(camera, **value);
+    if (!input) return true;
+    owned.guard.say(dump({{"model", nlohmann::json::parse(*input)["model"]}}));
+    owned.camera = revision;
+    owned.value = (*value)->value;
+    log_event(settings_.name, "swap", camera, owned.epoch);
+    return true;
+}
+
 bool Worker::take(const std::string& camera, uint64_t revision, uint64_t released) {
     const auto status = status_->get(camera);
     if (status && *status) {
@@ -196,13 +282,13 @@ bool Worker::take(const std::string& camera, uint64_t revision, uint64_t release
     }
     const auto value = cameras_->get(camera);
     if (!value || !*value) return false;
+    const auto input = input_of(camera, **value);
+    if (!input) return false;
     const int64_t sent_ms = boot_ms();
     const auto lease = released ? leases_->update(camera, settings_.name, released)
                                 : leases_->create(camera, settings_.name);
     if (!lease) return false;
-    auto json = nlohmann::json::parse((*value)->value, nullptr, false);
-    if (!json.is_object()) json = nlohmann::json::object();
-    json["camera"] = camera;
+    auto json = nlohmann::json::parse(*input, nullptr, false);
     json["epoch"] = *lease;
     const int64_t until_ms = sent_ms + settings_.ttl_ms - settings_.ttl_ms / safety_part;
     auto guard = Guard::start({.worker = settings_.name,
@@ -210,14 +296,16 @@ bool Worker::take(const std::string& camera, uint64_t revision, uint64_t release
                                .epoch = *lease,
                                .until_ms = until_ms,
                                .program = settings_.program,
-                               .input = dump(json)});
+                               .input = dump(json),
+                               .talks = settings_.talks});
     if (!guard) {
         complain(guard.error());
         release(camera, *lease);
         return false;
     }
     ++taken_;
-    own_.emplace(camera, Owned{*lease, *lease, (*value)->revision, until_ms, std::move(*guard)});
+    own_.emplace(camera, Owned{*lease, *lease, (*value)->revision, until_ms, std::move(*guard),
+                               (*value)->value});
     note(camera, "running", "");
     return true;
 }
@@ -239,14 +327,15 @@ void Worker::balance() {
     }
     known_cameras_ = cameras->size();
     known_workers_ = workers->size();
-    share_ = std::min(settings_.capacity, fair_share(cameras->size(), capacities));
+    share_ = std::min(capacity_.now(), fair_share(cameras->size(), capacities));
     std::set<std::string> mine;
     std::vector<std::pair<std::string, const char*>> gone;
-    for (const auto& [camera, owned] : own_) {
+    for (auto& [camera, owned] : own_) {
         const auto now = cameras->find(camera);
         if (now == cameras->end())
             gone.emplace_back(camera, "it was removed");
-        else if (now->second.revision != owned.camera)
+        else if (now->second.revision != owned.camera &&
+                 !swap_model(camera, owned, now->second.revision))
             gone.emplace_back(camera, "it was changed");
         else
             mine.insert(camera);
@@ -298,7 +387,7 @@ void Worker::publish_health() {
     };
     health_->publish(
         ready_,
-        line("cameras", "gauge", own_.size()) + line("capacity", "gauge", settings_.capacity) +
+        line("cameras", "gauge", own_.size()) + line("capacity", "gauge", capacity_.now()) +
             line("share", "gauge", share_) + line("fleet_cameras", "gauge", known_cameras_) +
             line("fleet_workers", "gauge", known_workers_) +
             line("taken_total", "counter", taken_) + line("lost_total", "counter", lost_) +
@@ -325,6 +414,7 @@ int Worker::run() {
             const size_t before = own_.size();
             ::poll(nullptr, 0, look_ms);
             reap();
+            serve_pictures();
             if (own_.size() != before) break;  // its place is free
         }
     }

@@ -9,8 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "gst/fleet/capacity.h"
 #include "gst/fleet/guard.h"
 #include "gst/fleet/health.h"
+#include "gst/fleet/models.h"
 #include "gst/fleet/store.h"
 
 namespace vartml::fleet {
@@ -19,11 +21,17 @@ struct WorkerSettings {
     StoreSettings store;
     std::string name;
     size_t capacity = 1;
+    double p95_ms = 0;  // the capacity falls while cameras are later; 0: it stays
     int64_t ttl_ms = 10000;
     bool once = false;
     std::string health;                // HOST:PORT, "": none
     std::vector<std::string> program;  // for each camera; reads it from its standard input
+    // It is vartml-camera: writes lines of JSON, and reads what else it is told.
+    bool talks = false;
 };
+
+/// Who asks for a camera's picture asks there, with the camera behind it.
+inline constexpr const char* picture_subject = "vartml.picture.";
 
 /// Set by SIGTERM and SIGINT: give all cameras back, and end.
 extern volatile std::sig_atomic_t drain;
@@ -42,6 +50,9 @@ private:
         uint64_t camera = 0;    // revision of what it is
         int64_t until_ms = 0;   // when the lease ends, of boot_ms
         Guard guard;
+        std::string value = {};               // what it is, as JSON
+        double frames_per_s = 0, p95_ms = 0;  // as its program says
+        std::vector<std::string> asked = {};  // for a picture, who waits for it
     };
     // A camera that this worker leaves alone.
     struct Avoided {
@@ -52,6 +63,11 @@ private:
     explicit Worker(WorkerSettings settings);
     void tick();
     void announce();
+    void hear(const std::string& camera, Owned& owned, const std::string& line);
+    void serve_pictures();
+    bool swap_model(const std::string& camera, Owned& owned, uint64_t revision);
+    /// The camera as its program reads it; nothing while its model is on its way, or cannot be had.
+    std::optional<std::string> input_of(const std::string& camera, const Entry& entry);
     void renew();
     void reap();
     void balance();
@@ -66,6 +82,8 @@ private:
     void drain_all();
 
     const WorkerSettings settings_;
+    Capacity capacity_;
+    Models models_;
     std::unique_ptr<Store> store_;
     std::unique_ptr<Bucket> cameras_, leases_, workers_, status_;
     std::unique_ptr<Health> health_;

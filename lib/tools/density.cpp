@@ -83,8 +83,7 @@ void add_options(CLI::App& app, Request& r) {
     app.add_option("--device", r.device, "the device that runs the model")
         ->type_name("NAME")
         ->capture_default_str();
-    app.add_option("--json", r.json_file, "also write the figures to this file")
-        ->type_name("FILE");
+    app.add_option("--json", r.json_file, "also write the figures to this file")->type_name("FILE");
     app.add_option("--against", r.against, "what --json wrote earlier: whether it is worse now")
         ->type_name("FILE");
     app.add_option("--threshold", r.threshold, "changes of up to so many percent are none")
@@ -163,8 +162,8 @@ private:
         for (int once_more = 0; once_more < 2; ++once_more) {
             auto figures = trial(streams);
             if (!figures) return figures.error();
-            std::fprintf(stderr, "%3u streams: p50 %.1f ms, p95 %.1f ms, max %.1f ms%s%s\n", streams,
-                         figures->p50_ms, figures->p95_ms, figures->max_ms,
+            std::fprintf(stderr, "%3u streams: p50 %.1f ms, p95 %.1f ms, max %.1f ms%s%s\n",
+                         streams, figures->p50_ms, figures->p95_ms, figures->max_ms,
                          figures->refused.empty() ? "" : "; too many: ", figures->refused.c_str());
             trials_.push_back(*figures);
             if (figures->refused.empty()) return true;
@@ -172,14 +171,19 @@ private:
         return false;
     }
     Result<Figures> trial(unsigned streams) const {
-        const json request = {
-            {"model", model_},       {"video", r_.video},     {"modelinfo", r_.modelinfo},
-            {"decoder", r_.decoder}, {"device", r_.device},   {"streams", streams},
-            {"seconds", r_.seconds}, {"warm_up", r_.warm_up}, {"rate", r_.rate},
-            {"apart", r_.apart},     {"patience", std::max(2., 4 * r_.p95_ms / 1000)}};
+        const json request = {{"model", model_},
+                              {"video", r_.video},
+                              {"modelinfo", r_.modelinfo},
+                              {"decoder", r_.decoder},
+                              {"device", r_.device},
+                              {"streams", streams},
+                              {"seconds", r_.seconds},
+                              {"warm_up", r_.warm_up},
+                              {"rate", r_.rate},
+                              {"apart", r_.apart},
+                              {"patience", std::max(2., 4 * r_.p95_ms / 1000)}};
         Child child;
-        child.arguments = {program_,
-                           request.dump(-1, ' ', false, json::error_handler_t::replace)};
+        child.arguments = {program_, request.dump(-1, ' ', false, json::error_handler_t::replace)};
         std::string line;
         child.on_line = [&](std::string_view text) { line = text; };
         const auto ended = run_child(child);
@@ -223,7 +227,8 @@ std::string report_of(const Request& r, unsigned density, const std::vector<Figu
                        {"in_flight_limit", f.in_flight_limit},
                        {"in_flight_max_of_a_stream", f.in_flight_max},
                        {"refused", f.refused}});
-    const json row = {{"name", title_of(r.model) + "/density " + std::string(last_part(r.video)) + ", " + conditions},
+    const json row = {{"name", title_of(r.model) + "/density " + std::string(last_part(r.video)) +
+                                   ", " + conditions},
                       {"unit", "streams"},
                       {"ours", density},
                       {"peer", nullptr},

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Workers on a real nats-server: whatever is killed, stopped or restarted, a camera has one owner at most.
 
-usage: fleet.py NATS_SERVER VARTML_WORKER VARTML RTSP_CAMERA [test...]"""
+usage: fleet.py NATS_SERVER VARTML_WORKER VARTML RTSP_CAMERA MODEL.onnx [test...]"""
+import hashlib
 import json
 import os
 import pathlib
@@ -15,7 +16,11 @@ import unittest
 import urllib.error
 import urllib.request
 
-SERVER, WORKER, VARTML, CAMERA = sys.argv[1:5]
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), '..', 'support'))
+
+import browser  # noqa: E402
+
+SERVER, WORKER, VARTML, CAMERA, MODEL = sys.argv[1:6]
 TTL = 2
 PASSWORD = 'Geheim77'
 
@@ -109,7 +114,7 @@ class Fleet(unittest.TestCase):
     def check_one_owner(self):
         """At each instant of the log; epochs of a camera only grow."""
         running, epochs = {}, {}
-        for e in sorted(self.events(), key=lambda e: (e['boot_ms'], e['event'] == 'start')):
+        for e in sorted(self.events(), key=lambda e: e['boot_ms']):  # of the same, as they were written
             camera = e['camera']
             if e['event'] == 'start':
                 self.assertIsNone(running.get(camera), e)
@@ -202,15 +207,161 @@ class Fleet(unittest.TestCase):
         done = self.start('once', program=['sh', '-c', 'read camera; cat > /dev/null; exit 0'], once=True)
         self.wait(lambda: done.poll() is not None)
 
-    def test_pictures_of_a_real_camera_are_published_by_one_worker_after_the_other(self):
+    def real_camera(self):
         if not CAMERA:
             self.skipTest('gst-rtsp-server is not installed')
         camera = subprocess.Popen([CAMERA, '0', 'h264'], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.addCleanup(camera.wait)
         self.addCleanup(camera.kill)
-        port = camera.stdout.readline().split()[1]
+        return f'rtsp://viewer:{PASSWORD}@127.0.0.1:{camera.stdout.readline().split()[1]}/camera'
+
+    def vartml(self, *arguments, **more):
+        env = {**os.environ, 'XDG_CACHE_HOME': str(self.folder / 'cache')}
+        return subprocess.run([VARTML, *arguments, '--nats', f'nats://127.0.0.1:{self.port}'], env=env, text=True, capture_output=True, **more)
+
+    def start_real(self, name, *arguments):
+        env = {**os.environ, 'XDG_CACHE_HOME': str(self.folder / 'cache')}
+        with open(self.log, 'ab') as log:
+            self.workers[name] = subprocess.Popen(
+                [VARTML, 'worker', '--ttl', str(TTL), '--name', name, '--nats', f'nats://127.0.0.1:{self.port}', *arguments],
+                stdout=log, env=env)
+        return self.workers[name]
+
+    def listed(self):
+        return {c['camera']: c for c in map(json.loads, self.vartml('cameras', 'list', '--json').stdout.splitlines())}
+
+    def compiled(self, name):
+        """A compiled model of its own bytes."""
+        model = self.folder / name
+        subprocess.run([VARTML, 'compile', MODEL, '-o', model], check=True, capture_output=True)
+        return model
+
+    def test_a_model_that_changes_is_swapped_while_the_camera_runs(self):
+        models = [self.compiled('first.rai'), self.compiled('second.rai')]
+        uri = self.real_camera()
+        self.vartml('cameras', 'add', 'door', uri, '--model', str(models[0]), check=True)
+        records = self.folder / 'records'
+        self.start_real('a', '--capacity', '1', '--publish', f'method=file location={records} add-empty=true')
+
+        def seen():
+            lines = records.read_text().splitlines()[:-1] if records.exists() else []
+            return [r['model'] for r in map(json.loads, lines) if 'model' in r]
+
+        self.wait(lambda: seen() and seen()[-1]['epoch'] == 0)
+        self.vartml('cameras', 'add', 'door', uri, '--model', str(models[1]), check=True)
+        self.wait(lambda: seen()[-1]['epoch'] == 1)
+        self.assertEqual([e['event'] for e in self.events() if e['camera']], ['start', 'swap'])
+        # What is more than the model is a start.
+        self.vartml('cameras', 'add', 'door', uri, check=True)
+        self.wait(lambda: [e['event'] for e in self.events() if e['camera']] == ['start', 'swap', 'stop', 'start'])
+        self.check_one_owner()
+
+    def test_a_model_in_the_store_is_what_it_is_named_after(self):
+        model = self.compiled('people.rai')
+        name = hashlib.sha256(model.read_bytes()).hexdigest() + '.rai'
+        uri = self.real_camera()
+        for _ in range(2):  # the second time it is there
+            self.vartml('cameras', 'add', 'door', uri, '--upload', str(model), check=True)
+        model.unlink()
+        records = self.folder / 'records'
+        self.start_real('a', '--capacity', '1', '--publish', f'method=file location={records} add-empty=true')
+        self.wait(lambda: records.exists() and '"hash"' in records.read_text())
+        kept = self.folder / 'cache' / 'vartml' / 'fleet' / name
+        self.assertEqual(hashlib.sha256(kept.read_bytes()).hexdigest() + '.rai', name)
+        self.workers['a'].terminate()
+        self.workers['a'].wait()
+        # One that is not there, and a name that is a path.
+        for wrong, says in [('0' * 64 + '.rai', 'is not in the store'), ('../../x.rai', 'is not object:SHA256')]:
+            self.vartml('cameras', 'add', 'door', uri, '--model', 'object:' + wrong, check=True)
+            worker = self.start_real('b', '--capacity', '1')
+            self.wait(lambda: says in self.listed()['door']['reason'])
+            worker.kill()
+            worker.wait()
+        refused = self.vartml('cameras', 'add', 'door', uri, '--upload', __file__)
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn('--upload: ', refused.stderr)
+
+    def test_capacity_by_density_wants_a_figure_of_this_kind(self):
+        density = self.folder / 'density.json'
+        figure = {'density': 3, 'p95_limit_ms': 100, 'apart': True}
+        for arguments, content, says in [
+                (['auto'], None, 'needs --density'),
+                (['auto', '--density', str(density)], {'rows': []}, 'is not what vartml density --json writes'),
+                (['auto', '--density', str(density)], {**figure, 'apart': False}, 'measure with --apart'),
+                (['auto', '--density', str(density)], {**figure, 'density': 0}, 'carries no stream'),
+                (['3', '--density', str(density)], figure, 'is for --capacity auto'),
+                (['0'], None, "--capacity: is '0'")]:
+            density.write_text(json.dumps(content))
+            done = self.vartml('worker', '--capacity', *arguments)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(says, done.stderr)
+        density.write_text(json.dumps(figure))
+        self.add(5)
+        worker = self.start_real('a', '--capacity', 'auto', '--density', str(density))
+        self.wait(lambda: sum(map(len, self.owners().values())) == 3)
+        worker.terminate()
+        self.assertEqual(worker.wait(), 0)
+
+    def page(self):
+        port = free_port()
+        server = subprocess.Popen([VARTML, 'cameras', 'page', f'127.0.0.1:{port}', '--nats', f'nats://127.0.0.1:{self.port}'],
+                                  stdout=subprocess.PIPE, text=True)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.kill)
+        self.assertEqual(server.stdout.readline(), f'http://127.0.0.1:{port}/\n')
+        return f'http://127.0.0.1:{port}/'
+
+    def get(self, url, **headers):
+        try:
+            with urllib.request.urlopen(urllib.request.Request(url, headers=headers)) as answer:
+                return answer.status, answer.headers['Content-Type'], answer.read()
+        except urllib.error.HTTPError as error:
+            return error.code, '', error.read()
+
+    def test_the_page_has_every_camera_and_worker_and_a_picture_on_demand(self):
+        self.vartml('cameras', 'add', 'gate/1', self.real_camera(), check=True)
+        self.vartml('cameras', 'add', 'away', 'rtsp://127.0.0.1:1/', check=True)
+        self.start_real('a', '--capacity', '2', '--publish', 'method=file location=/dev/null')
+        page = self.page()
+
+        def fleet():
+            return json.loads(self.get(page + 'fleet.json')[2])
+
+        self.wait(lambda: sum(c['frames_per_s'] > 0 for c in fleet()['cameras']) == 1)
+        cameras = {c['camera']: c for c in fleet()['cameras']}
+        self.assertEqual((cameras['gate/1']['worker'], cameras['gate/1']['state']), ('a', 'running'))
+        self.assertEqual([(w['worker'], w['cameras'], w['capacity']) for w in fleet()['workers']], [('a', 2, 2)])
+        self.assertNotIn(PASSWORD, json.dumps(fleet()))
+        status, kind, picture = self.get(page + 'picture?gate%2F1')
+        self.assertEqual((status, kind, picture[:2]), (200, 'image/jpeg', b'\xff\xd8'))
+        for path, says in [('picture?away', b'no picture has come yet'), ('picture?none', b'no worker has'),
+                           ('picture?a%20b', b'no such camera'), ('x', b'known: ')]:
+            status, _, text = self.get(page + path)
+            self.assertEqual(status, 404)
+            self.assertIn(says, text)
+        # A name of somebody else's that leads here.
+        self.assertEqual(self.get(page + 'fleet.json', Host='evil.example')[0], 403)
+        if not browser.found():
+            self.skipTest('there is no chromium; all but the page itself was tested')
+        with browser.Browser() as shown:
+            shown.open(page)
+            shown.wait_until('document.querySelectorAll("#cameras tbody tr").length === 2')
+            self.assertEqual(shown.evaluate('document.getElementById("summary").textContent'), '2 cameras, 1 workers')
+            shown.evaluate('[...document.querySelectorAll("#cameras button")].find(b => b.textContent === "gate/1").click()')
+            shown.wait_until('document.getElementById("picture").naturalWidth > 0')
+            shown.evaluate('(() => { const f = document.getElementById("filter"); f.value = "away";'
+                           ' f.dispatchEvent(new Event("input")); })()')
+            self.assertEqual(shown.evaluate('document.querySelectorAll("#cameras tbody tr").length'), 1)
+            for width in (1280, 390):
+                shown.call('Emulation.setDeviceMetricsOverride', width=width, height=800, deviceScaleFactor=1, mobile=False)
+                self.assertEqual(shown.evaluate('document.documentElement.scrollWidth'), width, 'nothing is cut off')
+            if folder := os.environ.get('VARTML_SCREENSHOTS'):
+                shown.screenshot(os.path.join(folder, 'fleet.png'))
+
+    def test_pictures_of_a_real_camera_are_published_by_one_worker_after_the_other(self):
+        uri = self.real_camera()
         nats = ['--nats', f'nats://127.0.0.1:{self.port}']
-        subprocess.run([VARTML, 'cameras', 'add', 'door', f'rtsp://127.0.0.1:{port}/camera', *nats], check=True)
+        subprocess.run([VARTML, 'cameras', 'add', 'door', uri, *nats], check=True)
         for name in 'ab':
             records = self.folder / name
             publish = f'method=file location={records} add-empty=true'
@@ -273,4 +424,4 @@ class Fleet(unittest.TestCase):
 
 
 if __name__ == '__main__':
-    unittest.main(argv=sys.argv[:1] + sys.argv[5:], verbosity=2)
+    unittest.main(argv=sys.argv[:1] + sys.argv[6:], verbosity=2)

@@ -42,12 +42,14 @@ public:
             .output("found");
         m.save(dir_ / "model.onnx");
         spill(dir_ / "notes.mp4", "this is no video\n");
-        made = launch("videotestsrc num-buffers=10 ! video/x-raw,width=64,height=64,"
-                      "framerate=20/1 ! videoconvert ! vp8enc ! webmmux ! filesink location=" +
-                      (dir_ / "clip.webm")) &&
-               launch("videotestsrc num-buffers=1 ! video/x-raw,width=64,height=64 ! pngenc ! "
-                      "filesink location=" +
-                      (dir_ / "picture.png"));
+        made = launch(
+                   "videotestsrc num-buffers=10 ! video/x-raw,width=64,height=64,"
+                   "framerate=20/1 ! videoconvert ! vp8enc ! webmmux ! filesink location=" +
+                   (dir_ / "clip.webm")) &&
+               launch(
+                   "videotestsrc num-buffers=1 ! video/x-raw,width=64,height=64 ! pngenc ! "
+                   "filesink location=" +
+                   (dir_ / "picture.png"));
     }
     std::string path() const { return dir_.path(); }
     std::string operator/(const std::string& name) const { return dir_ / name; }
@@ -64,14 +66,11 @@ const Kitchen& kitchen() {
 
 Finished density(const std::string& arguments) {
     const TempDir said;
-    const std::string command = "cd '" + kitchen().path() + "' && XDG_CACHE_HOME='" +
-                                kitchen().path() + "/cache' '" + std::getenv("VARTML_PROGRAM") +
-                                "' density model.onnx " +
-                                (arguments.find("--decoder") == arguments.npos
-                                     ? "--decoder classify "
-                                     : "") +
-                                arguments + " >" +
-                                (said / "out") + " 2>" + (said / "err") + " </dev/null";
+    const std::string command =
+        "cd '" + kitchen().path() + "' && XDG_CACHE_HOME='" + kitchen().path() + "/cache' '" +
+        std::getenv("VARTML_PROGRAM") + "' density model.onnx " +
+        (arguments.find("--decoder") == arguments.npos ? "--decoder classify " : "") + arguments +
+        " >" + (said / "out") + " 2>" + (said / "err") + " </dev/null";
     const int status = std::system(command.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, slurp(said / "out"), slurp(said / "err")};
 }
@@ -161,10 +160,10 @@ TEST_F(Density, AFrameCountsAsThereWhenItCanBeShownInItsTurn) {
     gst_init(nullptr, nullptr);
     const auto clip_of = [](const std::string& encoder) {
         const TempDir dir;
-        const bool made =
-            launch("videotestsrc pattern=ball num-buffers=24 ! video/x-raw,width=64,height=64,"
-                   "framerate=20/1 ! videoconvert ! " +
-                   encoder + " ! filesink location=" + (dir / "clip.mp4"));
+        const bool made = launch(
+            "videotestsrc pattern=ball num-buffers=24 ! video/x-raw,width=64,height=64,"
+            "framerate=20/1 ! videoconvert ! " +
+            encoder + " ! filesink location=" + (dir / "clip.mp4"));
         return made ? gst::density::read_clip(dir / "clip.mp4", 0)
                     : Result<gst::density::Clip>(Error{ErrorCode::io, "no clip"});
     };
@@ -183,7 +182,8 @@ TEST_F(Density, AFrameCountsAsThereWhenItCanBeShownInItsTurn) {
     EXPECT_GT(ready[0].second, 0u);
     for (size_t turn = 0; turn < ready.size(); ++turn)
         EXPECT_EQ(ready[turn].second, ready[0].second + turn);
-    for (size_t i = 0; i < reordered->frames.size(); ++i) EXPECT_EQ(ready[i].first, i * GST_SECOND / 20);
+    for (size_t i = 0; i < reordered->frames.size(); ++i)
+        EXPECT_EQ(ready[i].first, i * GST_SECOND / 20);
 }
 
 }  // namespace

@@ -178,6 +178,24 @@ void set(GstElement* pipeline, const char* name, const char* property, const std
     gst_object_unref(element);
 }
 
+// Each camera has a folder of its own in the spool that all cameras of a machine are given. Who has
+// the camera next on this machine sends first what was left there.
+void use_own_spool(const Run& run, std::string camera) {
+    for (char& c : camera)
+        if (c == '/') c = '_';
+    GstElement* const publish = part(run, "publish");
+    gchar* shared = nullptr;
+    g_object_get(publish, "spool-dir", &shared, nullptr);
+    if (shared && *shared) {
+        gchar* const own = g_build_filename(shared, camera.c_str(), nullptr);
+        g_mkdir_with_parents(own, 0755);
+        g_object_set(publish, "spool-dir", own, nullptr);
+        g_free(own);
+    }
+    g_free(shared);
+    gst_object_unref(publish);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -204,6 +222,7 @@ int main(int argc, char** argv) {
     set(run.pipeline, "src", "uri", camera.value("uri", ""));
     set(run.pipeline, "publish", "stream-name", camera.value("camera", ""));
     set(run.pipeline, "publish", "epoch", std::to_string(camera.value("epoch", uint64_t(0))));
+    use_own_spool(run, camera.value("camera", ""));
     if (!model.empty()) {
         set(run.pipeline, "infer", "model", model);
         set(run.pipeline, "infer", "device", camera.value("device", ""));

@@ -122,14 +122,11 @@ Result<std::string> store_model(const StoreSettings& settings, const std::string
     }
     if (sum.hex() != hash)
         return Error{ErrorCode::io, "--upload: " + file + ": was changed while it was read"};
-    const json about = {{"name", name},
-                        {"description", fs::path(file).filename().string()},
-                        {"bucket", bucket},
-                        {"nuid", parts},
-                        {"size", size},
-                        {"chunks", chunks},
-                        {"digest", sum.digest()},
-                        {"options", {{"max_chunk_size", chunk_bytes}}}};
+    const json about = {
+        {"name", name},           {"description", fs::path(file).filename().string()},
+        {"bucket", bucket},       {"nuid", parts},
+        {"size", size},           {"chunks", chunks},
+        {"digest", sum.digest()}, {"options", {{"max_chunk_size", chunk_bytes}}}};
     const std::string text = about.dump(-1, ' ', false, json::error_handler_t::replace);
     if (auto put = (*store)->publish(subject_of(name), text, true); !put) return put.error();
     return stored_model + name;
@@ -162,12 +159,12 @@ Result<std::string> fetch_model(const StoreSettings& settings, const std::string
     const fs::path part = path.string() + '.' + std::to_string(::getpid()) + ".part";
     std::ofstream out(part, std::ios::binary);
     Sha256 sum;
-    const auto read = (*store)->read_all(
-        bucket, parts_prefix + said.value("nuid", ""), said.value("chunks", size_t{0}),
-        [&](std::string_view bytes) {
-            out.write(bytes.data(), std::streamsize(bytes.size()));
-            sum.add(bytes);
-        });
+    const auto read =
+        (*store)->read_all(bucket, parts_prefix + said.value("nuid", ""),
+                           said.value("chunks", size_t{0}), [&](std::string_view bytes) {
+                               out.write(bytes.data(), std::streamsize(bytes.size()));
+                               sum.add(bytes);
+                           });
     out.close();
     const bool good = read && out && sum.hex() == hash;
     if (good) fs::rename(part, path, error);

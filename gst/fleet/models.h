@@ -17,8 +17,8 @@ namespace vartml::fleet {
 /// its bytes and the file's ending.
 inline constexpr const char* stored_model = "object:";
 
-/// Puts a model's file there, unless it is; returns `object:NAME`. Errors: invalid_argument for what
-/// is no file (.rai, .tar.gz or .onnx), io, timeout.
+/// Puts a model's file there, unless it is; returns `object:NAME`. Errors: invalid_argument for
+/// what is no file (.rai, .tar.gz or .onnx), io, timeout.
 Result<std::string> store_model(const StoreSettings& settings, const std::string& file);
 
 /// Fetches it into the user's cache, unless it is there; returns its path. Errors: not_found,

@@ -52,8 +52,9 @@ public:
     HttpResponse answer(const HttpRequest& request) {
         if (!is_own(request.host))
             return {.status = "403 Forbidden",
-                    .body = "this page is called by an address, localhost or the name that it was "
-                            "given\n"};
+                    .body =
+                        "this page is called by an address, localhost or the name that it was "
+                        "given\n"};
         if (request.path == "/")
             return {.type = "text/html; charset=utf-8",
                     .body = std::string(page_files().front().text)};
@@ -66,8 +67,8 @@ private:
     // A page of another site that has its name lead here must not read ours.
     bool is_own(const std::string& host) const {
         const bool literal = host.starts_with('[');
-        const std::string name = literal ? host.substr(1, host.find(']') - 1)
-                                         : host.substr(0, host.rfind(':'));
+        const std::string name =
+            literal ? host.substr(1, host.find(']') - 1) : host.substr(0, host.rfind(':'));
         unsigned char address[16];
         return ::inet_pton(AF_INET, name.c_str(), address) == 1 ||
                ::inet_pton(AF_INET6, name.c_str(), address) == 1 || name == "localhost" ||
@@ -126,9 +127,8 @@ int serve_page(const StoreSettings& settings, const std::string& address) {
     pthread_sigmask(SIG_BLOCK, &ends, nullptr);
     ::signal(SIGPIPE, SIG_IGN);
     Page page(settings, address.substr(0, address.rfind(':')));
-    const auto server =
-        HttpServer::open("cameras page", address,
-                         [&](const HttpRequest& request) { return page.answer(request); });
+    const auto server = HttpServer::open(
+        "cameras page", address, [&](const HttpRequest& request) { return page.answer(request); });
     if (!server) {
         log(LogLevel::error, "cameras", server.error().message, true);
         return 2;

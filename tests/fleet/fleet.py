@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 import urllib.error
@@ -29,6 +30,82 @@ def free_port():
     with socket.socket() as s:
         s.bind(('127.0.0.1', 0))
         return s.getsockname()[1]
+
+
+class Line:
+    """Between a worker and the broker. Cut, it carries nothing more, and nobody is told: a network that broke."""
+
+    def __init__(self, port):
+        self.to, self.cut = port, False
+        self.listen = socket.create_server(('127.0.0.1', 0))
+        self.port = self.listen.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            client = self.listen.accept()[0]
+            try:
+                server = socket.create_connection(('127.0.0.1', self.to))
+            except OSError:
+                client.close()
+                continue
+            for ends in ((client, server), (server, client)):
+                threading.Thread(target=self.carry, args=ends, daemon=True).start()
+
+    def carry(self, source, target):
+        try:
+            while data := source.recv(65536):
+                while self.cut:
+                    time.sleep(0.05)
+                target.sendall(data)
+        except OSError:
+            pass
+        for end in (source, target):
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+
+class Reader:
+    """Looks at what a stream keeps, by NATS's own protocol."""
+
+    def __init__(self, port, stream):
+        self.stream = stream
+        self.connection = socket.create_connection(('127.0.0.1', port))
+        self.lines = self.connection.makefile('rb')
+        self.connection.sendall(b'CONNECT {"verbose":false,"headers":true}\r\nSUB answers 1\r\nSUB records 2\r\n')
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.lines.close()
+        self.connection.close()
+
+    def message(self):
+        while True:
+            words = self.lines.readline().split()
+            if words[0] == b'PING':
+                self.connection.sendall(b'PONG\r\n')
+            elif words[0] in (b'MSG', b'HMSG'):
+                head = int(words[-2]) if words[0] == b'HMSG' else 0
+                return json.loads(self.lines.read(int(words[-1]) + 2)[head:-2])
+
+    def ask(self, what, **request):
+        text = json.dumps(request)
+        self.connection.sendall(f'PUB $JS.API.{what}.{self.stream} answers {len(text)}\r\n{text}\r\n'.encode())
+        return self.message()
+
+    def counts(self):
+        """Subject: messages. Empty where there is no such stream yet."""
+        return self.ask('STREAM.INFO', subjects_filter='>').get('state', {}).get('subjects') or {}
+
+    def all(self):
+        count = self.ask('STREAM.INFO')['state']['messages']
+        self.ask('CONSUMER.CREATE', stream_name=self.stream,
+                 config={'deliver_subject': 'records', 'ack_policy': 'none', 'deliver_policy': 'all'})
+        return [self.message() for _ in range(count)]
 
 
 class Fleet(unittest.TestCase):
@@ -219,11 +296,11 @@ class Fleet(unittest.TestCase):
         env = {**os.environ, 'XDG_CACHE_HOME': str(self.folder / 'cache')}
         return subprocess.run([VARTML, *arguments, '--nats', f'nats://127.0.0.1:{self.port}'], env=env, text=True, capture_output=True, **more)
 
-    def start_real(self, name, *arguments):
+    def start_real(self, name, *arguments, port=None):
         env = {**os.environ, 'XDG_CACHE_HOME': str(self.folder / 'cache')}
         with open(self.log, 'ab') as log:
             self.workers[name] = subprocess.Popen(
-                [VARTML, 'worker', '--ttl', str(TTL), '--name', name, '--nats', f'nats://127.0.0.1:{self.port}', *arguments],
+                [VARTML, 'worker', '--ttl', str(TTL), '--name', name, '--nats', f'nats://127.0.0.1:{port or self.port}', *arguments],
                 stdout=log, env=env)
         return self.workers[name]
 
@@ -357,6 +434,81 @@ class Fleet(unittest.TestCase):
                 self.assertEqual(shown.evaluate('document.documentElement.scrollWidth'), width, 'nothing is cut off')
             if folder := os.environ.get('VARTML_SCREENSHOTS'):
                 shown.screenshot(os.path.join(folder, 'fleet.png'))
+
+    def start_publishing(self, name, port=None):
+        arguments = ['--capacity', '24', '--publish', f'method=nats address=127.0.0.1:{port or self.port} topic=found/{{stream}} '
+                     f'add-empty=true drain-timeout=3000 spool-dir={self.folder}/spool']
+        return self.start_real(name, *arguments, port=port)
+
+    def check_records(self):
+        """Each run's numbers are there from 0 on, each once; no owner's record comes after one of a later owner."""
+        with Reader(self.port, 'found') as reader:
+            records = reader.all()
+        runs, epochs = {}, {}
+        for r in records:
+            first, last = (r['first'], r['last']) if r['schema'] == 'vartml.gap/1' else (r['seq'], r['seq'])
+            self.assertEqual(first, runs.get(r['run'], 0), r)
+            runs[r['run']] = last + 1
+            self.assertGreaterEqual(r['epoch'], epochs.get(r['stream'], 0))
+            epochs[r['stream']] = r['epoch']
+        self.assertEqual([r for r in records if r['schema'] == 'vartml.gap/1'], [])
+        return records
+
+    def test_whatever_happens_each_camera_has_one_owner_and_no_record_is_lost(self):
+        count = int(os.environ.get('VARTML_TEST_CAMERAS', 6))  # a multiple of 6
+        third, half = count // 3, count // 2
+        if not CAMERA:
+            self.skipTest('gst-rtsp-server is not installed')
+
+        def camera_server(port):
+            server = subprocess.Popen([CAMERA, str(port), 'jpeg', f'mounts={count}'], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            self.addCleanup(server.wait)
+            self.addCleanup(server.kill)
+            return server, int(server.stdout.readline().split()[1])
+
+        server, port = camera_server(0)
+        self.add(count, f'rtsp://127.0.0.1:{port}/camera{{}}')
+        line = Line(self.port)
+        for name in 'ab':
+            self.start_publishing(name)
+        self.start_publishing('c', line.port)
+
+        def settle(what, **shares):
+            """Until the workers have these shares and each camera has sent something more."""
+            begin = time.monotonic()
+            self.wait_for_shares(**shares)
+            owned = time.monotonic()
+            with Reader(self.port, 'found') as reader:
+                before = reader.counts()
+                self.wait(lambda: sum(n > before.get(subject, 0) for subject, n in reader.counts().items()) == count)
+            print(f'{what}: shares after {owned - begin:.1f} s, records of all after {time.monotonic() - begin:.1f} s', flush=True)
+
+        settle('begin', a=third, b=third, c=third)
+        self.workers['a'].kill()
+        settle('a worker is killed', b=half, c=half)
+        self.start_publishing('d')
+        settle('one joins', b=third, c=third, d=third)
+        self.workers['b'].send_signal(signal.SIGSTOP)
+        settle('one is stopped', c=half, d=half)
+        self.workers['b'].send_signal(signal.SIGCONT)
+        settle('it goes on', b=third, c=third, d=third)
+        self.workers['d'].terminate()
+        settle('one is drained', b=half, c=half)
+        self.stop_broker(signal.SIGKILL)
+        self.start_broker()
+        settle('the broker is killed and restarted', b=half, c=half)
+        server.kill()
+        server.wait()
+        camera_server(port)
+        settle('the cameras restart', b=half, c=half)
+        line.cut = True
+        settle('the network of one is cut', b=count)
+        line.cut = False
+        settle('it is back', b=half, c=half)
+        self.check_one_owner()
+        records = self.check_records()
+        print(f'{len(records)} records, each once and in order', flush=True)
+        self.assertEqual(len(self.listed()), count)
 
     def test_pictures_of_a_real_camera_are_published_by_one_worker_after_the_other(self):
         uri = self.real_camera()

@@ -20,7 +20,7 @@ volatile std::sig_atomic_t drain = 0;
 namespace {
 
 // A lease is renewed three times within its life; its owner stops before the broker forgets it.
-constexpr int64_t renewals = 3, safety_part = 10;
+constexpr int64_t renewals = 3, safety_part = 10, waits = 6, looks_when_silent = 30;
 constexpr unsigned most_failures = 3;
 constexpr int64_t avoid_ms = 60000, look_ms = 50;
 
@@ -41,7 +41,7 @@ Worker::Worker(WorkerSettings settings)
 
 Result<std::unique_ptr<Worker>> Worker::open(WorkerSettings settings) {
     settings.store.name = "vartml worker " + settings.name;
-    settings.store.wait_ms = settings.ttl_ms / renewals;
+    settings.store.wait_ms = settings.ttl_ms / waits;
     std::unique_ptr<Worker> self(new Worker(std::move(settings)));
     const WorkerSettings& s = self->settings_;
     if (!s.health.empty()) {
@@ -98,40 +98,45 @@ void Worker::announce() {
     ready_ = bool(workers_->put(settings_.name, dump(line)));
 }
 
-// Renews every lease, or learns that it is lost. While the broker does not answer, nothing is
-// known, and each guard ends its program when its lease does.
-void Worker::renew() {
-    bool silent = false;
-    std::vector<std::pair<std::string, const char*>> lost;
-    for (auto& [camera, owned] : own_) {
-        if (silent = !store_->connected(); silent) break;
-        const int64_t sent_ms = boot_ms();
-        const auto keep = [&](uint64_t revision) {
-            owned.revision = revision;
-            owned.until_ms = sent_ms + settings_.ttl_ms - settings_.ttl_ms / safety_part;
-            owned.guard.renew(owned.until_ms);
-        };
-        const auto renewed = leases_->update(camera, settings_.name, owned.revision);
-        if (renewed) {
-            keep(*renewed);
-            continue;
-        }
-        if (renewed.error().code != ErrorCode::busy) {
-            silent = true;
-            break;  // nor will it answer for the others
-        }
-        // A broker that was away has forgotten the lease, and nobody else has it yet.
-        const auto again = leases_->create(camera, settings_.name);
-        if (again && boot_ms() < owned.until_ms) {
-            keep(*again);
-        } else {
-            if (again) release(camera, *again);
-            lost.emplace_back(camera, "another worker has it");
-        }
+// The lease again, for as long as it lasts from now on. `busy`: it is lost.
+Result<void> Worker::renew_one(const std::string& camera, Owned& owned) {
+    const int64_t sent_ms = boot_ms();
+    auto renewed = leases_->update(camera, settings_.name, owned.revision);
+    if (!renewed && renewed.error().code == ErrorCode::busy) {
+        const auto now = leases_->get(camera);
+        if (!now) return now.error();
+        if (!*now)  // a broker that was away has forgotten it, and nobody else has it yet
+            renewed = leases_->create(camera, settings_.name);
+        else if ((*now)->value == settings_.name)  // our own renewal, whose answer was lost
+            renewed = leases_->update(camera, settings_.name, (*now)->revision);
     }
-    for (const auto& [camera, why] : lost) lose(camera, why);
-    ready_ = ready_ && !silent;
-    if (!silent || own_.empty()) return;
+    if (!renewed) return renewed.error();
+    if (boot_ms() >= owned.until_ms) {
+        release(camera, *renewed);
+        return Error{ErrorCode::busy, "its guard has ended the program"};
+    }
+    owned.revision = *renewed;
+    owned.until_ms = sent_ms + settings_.ttl_ms - settings_.ttl_ms / safety_part;
+    owned.guard.renew(owned.until_ms);
+    return {};
+}
+
+// Renews every lease, those first that end first, or learns that it is lost. While the broker does
+// not answer, nothing is known, and each guard ends its program when its lease does.
+void Worker::renew() {
+    std::vector<std::pair<int64_t, std::string>> order;
+    for (const auto& [camera, owned] : own_) order.emplace_back(owned.until_ms, camera);
+    std::ranges::sort(order);
+    silent_ = false;
+    for (const auto& [until_ms, camera] : order) {
+        if (silent_ = !store_->connected(); silent_) break;
+        const auto renewed = renew_one(camera, own_.at(camera));
+        if (renewed) continue;
+        if (silent_ = renewed.error().code != ErrorCode::busy; silent_) break;
+        lose(camera, "another worker has it");
+    }
+    ready_ = ready_ && !silent_;
+    if (!silent_ || own_.empty()) return;
     // No broker listens anywhere: nobody else can take a camera. What does not answer at all may be
     // on the other side of a broken network, where others take them.
     if (!store_->all_refuse()) return;
@@ -149,15 +154,9 @@ void Worker::lose(const std::string& camera, const char* why) {
     own_.erase(owned);  // its guard sees the end of its input, and ends the program at once
 }
 
-void Worker::give_back(const std::string& camera, const char* why) {
-    const auto owned = own_.find(camera);
-    if (owned == own_.end()) return;
-    owned->second.guard.stop();
-    owned->second.guard.wait();
-    // Free only now: the next one starts after this one has stopped.
-    release(camera, owned->second.revision);
-    note(camera, "free", why);
-    own_.erase(owned);
+// Does not wait: many at once must not keep the others' leases waiting.
+void Worker::give_back(Owned& owned, const char* why) {
+    if (!std::exchange(owned.given_back, why)) owned.guard.stop();
 }
 
 bool Worker::avoids(const std::string& camera, uint64_t revision) const {
@@ -201,6 +200,13 @@ void Worker::reap() {
         // Not its own end: the guard's, because the lease is over.
         if (boot_ms() >= own_.at(camera).until_ms) {
             lose(camera, "the lease ended");
+            continue;
+        }
+        if (const char* why = own_.at(camera).given_back) {
+            // Free only now: the next one starts after this one has stopped.
+            release(camera, lease);
+            note(camera, "free", why);
+            own_.erase(camera);
             continue;
         }
         Avoided& avoided = avoided_[camera];
@@ -329,21 +335,21 @@ void Worker::balance() {
     known_workers_ = workers->size();
     share_ = std::min(capacity_.now(), fair_share(cameras->size(), capacities));
     std::set<std::string> mine;
-    std::vector<std::pair<std::string, const char*>> gone;
     for (auto& [camera, owned] : own_) {
         const auto now = cameras->find(camera);
-        if (now == cameras->end())
-            gone.emplace_back(camera, "it was removed");
+        if (owned.given_back)
+            continue;
+        else if (now == cameras->end())
+            give_back(owned, "it was removed");
         else if (now->second.revision != owned.camera &&
                  !swap_model(camera, owned, now->second.revision))
-            gone.emplace_back(camera, "it was changed");
+            give_back(owned, "it was changed");
         else
             mine.insert(camera);
     }
     if (!settings_.once)
         for (const std::string& camera : surplus(settings_.name, mine, share_))
-            gone.emplace_back(camera, "another worker has more room");
-    for (const auto& [camera, why] : gone) give_back(camera, why);
+            give_back(own_.at(camera), "another worker has more room");
     if (boot_ms() < take_from_ms_ || !ready_) return;
     std::vector<std::string> free;
     const auto released = [&](const std::string& camera) {
@@ -370,7 +376,9 @@ void Worker::tick() {
         take_from_ms_ = boot_ms() + settings_.ttl_ms / 2;
     reap();
     renew();
-    if (store_->connected()) {
+    if (silent_) {
+        ready_ = false;
+    } else if (store_->connected()) {
         announce();
         if (ready_) balance();
     } else {
@@ -398,16 +406,27 @@ void Worker::publish_health() {
 
 void Worker::drain_all() {
     [[maybe_unused]] const auto gone = workers_->remove(settings_.name);
-    for (auto& [camera, owned] : own_) owned.guard.stop();
-    while (!own_.empty()) give_back(own_.begin()->first, "its worker was drained");
+    int64_t renewed_ms = boot_ms();
+    for (auto& [camera, owned] : own_) give_back(owned, "its worker was drained");
+    for (reap(); !own_.empty(); reap()) {
+        if (boot_ms() - renewed_ms > settings_.ttl_ms / renewals) {
+            renew();
+            renewed_ms = boot_ms();
+        }
+        ::poll(nullptr, 0, look_ms);
+    }
 }
 
 int Worker::run() {
     log_event(settings_.name, "begin", "", 0);
     bool had_any = false;
     while (!drain) {
-        const int64_t next_ms = boot_ms() + settings_.ttl_ms / renewals;
+        const int64_t begun_ms = boot_ms();
         tick();
+        // Brokers that choose a new one among them are silent for a moment, in which leases run
+        // out.
+        const int64_t next_ms = silent_ ? boot_ms() + settings_.ttl_ms / looks_when_silent
+                                        : begun_ms + settings_.ttl_ms / renewals;
         had_any = had_any || !own_.empty();
         if (settings_.once && own_.empty()) break;
         while (!drain && boot_ms() < next_ms) {

@@ -53,6 +53,8 @@ private:
         std::string value = {};               // what it is, as JSON
         double frames_per_s = 0, p95_ms = 0;  // as its program says
         std::vector<std::string> asked = {};  // for a picture, who waits for it
+        // Why it is given back, once its program has ended; until then its lease goes on.
+        const char* given_back = nullptr;
     };
     // A camera that this worker leaves alone.
     struct Avoided {
@@ -69,12 +71,13 @@ private:
     /// The camera as its program reads it; nothing while its model is on its way, or cannot be had.
     std::optional<std::string> input_of(const std::string& camera, const Entry& entry);
     void renew();
+    Result<void> renew_one(const std::string& camera, Owned& owned);
     void reap();
     void balance();
     /// `released`: revision of a lease that its owner gave back, 0: there is none.
     bool take(const std::string& camera, uint64_t revision, uint64_t released);
     void release(const std::string& camera, uint64_t revision);
-    void give_back(const std::string& camera, const char* why);
+    void give_back(Owned& owned, const char* why);
     void lose(const std::string& camera, const char* why);
     void note(const std::string& camera, const char* state, const std::string& reason);
     bool avoids(const std::string& camera, uint64_t revision) const;
@@ -92,6 +95,7 @@ private:
     size_t share_ = 0, known_cameras_ = 0, known_workers_ = 0;
     uint64_t taken_ = 0, lost_ = 0, failed_ = 0;
     bool ready_ = false;
+    bool silent_ = false;       // the broker did not answer a renewal
     int64_t take_from_ms_ = 0;  // no camera is taken before
     uint64_t reconnects_ = 0;
 };

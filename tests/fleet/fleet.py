@@ -230,6 +230,29 @@ class Fleet(unittest.TestCase):
         self.wait_for_shares(a=4, b=4, c=4)
         self.check_one_owner()
 
+    def test_programs_that_do_not_stop_at_once_keep_no_other_lease_waiting(self):
+        deaf = ['sh', '-c', 'trap "" TERM; read camera; while :; do sleep 0.1; done']
+        self.add(12)
+        self.start('a', program=deaf)
+        self.wait_for_shares(a=12)
+        self.start('b', program=deaf)  # each camera that moves takes as long as a lease
+        self.wait_for_shares(a=6, b=6)
+        self.workers['b'].terminate()
+        self.wait_for_shares(a=12)
+        self.assertEqual({e['reason'] for e in self.stops()}, {'the worker gave it back'})
+        self.check_one_owner()
+
+    def test_a_renewal_whose_answer_was_lost_loses_no_camera(self):
+        self.add(1)
+        self.start('a')
+        self.wait_for_shares(a=1)
+        with socket.create_connection(('127.0.0.1', self.port)) as connection:
+            connection.sendall(b'CONNECT {"verbose":false}\r\nPUB $KV.leases.c0 1\r\na\r\nPING\r\n')
+            while b'PONG' not in connection.recv(4096):
+                pass
+        time.sleep(2 * TTL)  # longer than the lease
+        self.assertEqual([e['event'] for e in self.events() if e['camera']], ['start'])
+
     def test_a_broker_that_is_away_stops_nothing_and_keeps_the_list(self):
         self.three()
         before = self.stops()

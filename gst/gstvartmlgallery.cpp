@@ -170,8 +170,9 @@ std::span<const Property<GallerySettings>> Properties::rows() {
     // Since: 1.0
     static const P all[] = {
         {"location", "Location",
-         "File of the gallery: read at start, made by the first enrolment and written after each; "
-         "unset: names last as long as the element runs",
+         "File of the gallery: read at start, made by the first enrolment and written after each, "
+         "with what others have enrolled in it meanwhile; unset: names last as long as the element "
+         "runs",
          until_ready, P::Text{&S::location}},
         {"threshold", "Threshold",
          "Least cosine of an object and its name, -1 to 1; which is right depends on the model",
@@ -201,23 +202,29 @@ void note_names(GstVartmlGallery* self) {
     self->state->names = std::move(names);
 }
 
+// What the file holds now, where there is one. False after posting an error.
+bool read_file(GstVartmlGallery* self) {
+    State& state = *self->state;
+    if (state.file.empty() || !g_file_test(state.file.c_str(), G_FILE_TEST_EXISTS)) return true;
+    auto loaded = vartml::Gallery::load(state.file);
+    if (!loaded) {
+        return post_error(self, "read the gallery",
+                          {.error = loaded.error(),
+                           .id = "gallery-file",
+                           .property = "location",
+                           .file = state.file});
+    }
+    state.gallery = std::move(*loaded);
+    return true;
+}
+
 gboolean start(GstBaseTransform* base) {
     auto* self = GST_VARTML_GALLERY(base);
     State& state = *self->state;
     GST_INFO_OBJECT(self, "settings: %s", settings_text(self).c_str());
     state.file = copy_settings<Properties>(self).location;
     state.gallery = {};
-    if (!state.file.empty() && g_file_test(state.file.c_str(), G_FILE_TEST_EXISTS)) {
-        auto loaded = vartml::Gallery::load(state.file);
-        if (!loaded) {
-            return post_error(self, "read the gallery",
-                              {.error = loaded.error(),
-                               .id = "gallery-file",
-                               .property = "location",
-                               .file = state.file});
-        }
-        state.gallery = std::move(*loaded);
-    }
+    if (!read_file(self)) return FALSE;
     GST_INFO_OBJECT(self, "%u vectors in the gallery", static_cast<guint>(state.gallery.vectors()));
     state.tracks.clear();
     state.checked = false;
@@ -348,9 +355,16 @@ void warn_of_enrolment(GstVartmlGallery* self, const Request& request, const std
 // Enrols who was asked for, as far as this frame shows them. False after posting an error.
 bool enrol(GstVartmlGallery* self, GstBuffer* buffer, GstAnalyticsRelationMeta* meta) {
     State& state = *self->state;
-    bool changed = false;
+    bool changed = false, failed = false, is_new = false;
+    // Another element may have enrolled somebody in the same file: it is changed, not replaced.
+    const auto renew = [&] {
+        if (!std::exchange(is_new, true)) failed = !read_file(self);
+        return !failed;
+    };
     std::erase_if(state.pending, [&](const Request& request) {
+        if (failed) return false;
         if (request.forget) {
+            if (!renew()) return false;
             const size_t gone = state.gallery.forget(request.name);
             changed |= gone > 0;
             if (!gone) warn_of_enrolment(self, request, "it cannot be forgotten, nobody has it");
@@ -370,6 +384,7 @@ bool enrol(GstVartmlGallery* self, GstBuffer* buffer, GstAnalyticsRelationMeta* 
                                   request.name + "@1, or show one alone");
             return true;
         }
+        if (!renew()) return false;
         const std::string model = model_of(buffer, meta, *who[0]->embedding_id);
         if (auto done = state.gallery.enrol(request.name, model, who[0]->embedding); !done) {
             warn_of_enrolment(self, request, done.error().message);
@@ -385,7 +400,7 @@ bool enrol(GstVartmlGallery* self, GstBuffer* buffer, GstAnalyticsRelationMeta* 
         ++state.stats.enrolled;
         return true;
     });
-    return !changed || save(self);
+    return !failed && (!changed || save(self));
 }
 
 void add_name(GstAnalyticsRelationMeta* meta, const Subject& subject, GQuark name, float level,
@@ -479,7 +494,8 @@ GstFlowReturn transform_ip(GstBaseTransform* base, GstBuffer* buffer) {
                       .needs_decoder = true},
                      any, get_inference(buffer, 0) != nullptr);
     if (any) state.label_check.frame(GST_ELEMENT(self), "classes", classes);
-    if (!meta) return GST_FLOW_OK;
+    // Who is to be forgotten need not be seen for it.
+    if (!meta) return enrol(self, buffer, nullptr) ? GST_FLOW_OK : GST_FLOW_ERROR;
     if (!check_model(self, buffer, meta)) return GST_FLOW_ERROR;
     std::erase_if(state.tracks, [now](const auto& one) {
         return now > one.second.time && now - one.second.time > remembered;

@@ -21,6 +21,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gst/metrics/exposition.h"
@@ -93,17 +94,26 @@ std::span<const Property<MetricsSettings>> Parameters::rows() {
     return all;
 }
 
-std::string pipeline_of(GstElement* element) {
+std::string name_of(GstObject* object) {
+    gchar* const name = gst_object_get_name(object);
+    const std::string text = name;
+    g_free(name);
+    return text;
+}
+
+// Of an element: its pipeline's name, "" without one, and its own, behind those of the bins between
+// them, in which others may have the same.
+std::pair<std::string, std::string> place_of(GstElement* element) {
     GstObject* top = GST_OBJECT(gst_object_ref(element));
-    while (GstObject* parent = gst_object_get_parent(top)) {
+    std::string pipeline, path = name_of(top);
+    for (bool first = true; GstObject* parent = gst_object_get_parent(top); first = false) {
+        if (!first) path = pipeline + '/' + path;
+        pipeline = name_of(parent);
         gst_object_unref(top);
         top = parent;
     }
-    gchar* const name = gst_object_get_name(top);
-    const std::string text = top == GST_OBJECT(element) ? "" : name;
-    g_free(name);
     gst_object_unref(top);
-    return text;
+    return {pipeline, path};
 }
 
 // Of the elements that live.
@@ -123,9 +133,8 @@ std::string metrics_text(State& state) {
         GstStructure* stats = nullptr;
         g_object_get(element.get(), "stats", &stats, nullptr);
         if (!stats) continue;
-        gchar* const name = gst_object_get_name(GST_OBJECT(element.get()));
-        exposition.add(pipeline_of(element.get()), name, stats);
-        g_free(name);
+        const auto [pipeline, path] = place_of(element.get());
+        exposition.add(pipeline, path, stats);
         gst_structure_free(stats);
     }
     return exposition.text();

@@ -196,6 +196,14 @@ GstStateChangeReturn change_state(GstElement* element, GstStateChange transition
     return to_paused && state.live ? GST_STATE_CHANGE_NO_PREROLL : GST_STATE_CHANGE_SUCCESS;
 }
 
+// The bin would hand EOS to the sources inside, whose end is that of a connection.
+gboolean send_event(GstElement* element, GstEvent* event) {
+    if (GST_EVENT_TYPE(event) != GST_EVENT_EOS)
+        return GST_ELEMENT_CLASS(gst_vartml_src_parent_class)->send_event(element, event);
+    gst_event_unref(event);
+    return state_of(element).keeper.finish();
+}
+
 void handle_message(GstBin* bin, GstMessage* message) {
     State* const state = GST_VARTML_SRC(bin)->state;
     GstObject* const src = GST_MESSAGE_SRC(message);
@@ -223,6 +231,8 @@ static void gst_vartml_src_init(GstVartmlSrc* self) {
     gst_element_add_pad(GST_ELEMENT(self), gst_ghost_pad_new_from_template("src", inner, made));
     gst_object_unref(made);
     gst_object_unref(inner);
+    // Also while no connection is in it; else the pipeline would not hand it EOS.
+    gst_bin_set_suppressed_flags(GST_BIN(self), GST_ELEMENT_FLAG_SOURCE);
     GST_OBJECT_FLAG_SET(self, GST_ELEMENT_FLAG_SOURCE);
 }
 
@@ -232,6 +242,7 @@ static void gst_vartml_src_class_init(GstVartmlSrcClass* klass) {
     auto* element = GST_ELEMENT_CLASS(klass);
     gobject->dispose = dispose;
     element->change_state = change_state;
+    element->send_event = send_event;
     GST_BIN_CLASS(klass)->handle_message = handle_message;
     install_properties<Properties>(gobject);
     gst_element_class_add_static_pad_template(element, &src_template);

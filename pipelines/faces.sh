@@ -9,6 +9,7 @@ export GST_DEBUG="${GST_DEBUG:-vartml*:2}" # warnings of these elements on stand
 [ $# -ge 2 ] || { sed -n 's/^#   /usage: /p' "$0" >&2; exit 2; }
 model=$1 video=$2
 if [ $# -gt 2 ]; then
+    [ ! "$3" -ef "$video" ] || { echo "$0: $3 is the video itself, which would be lost" >&2; exit 2; }
     even="video/x-raw,width=[2,16384,2],height=[2,16384,2],pixel-aspect-ratio=1/1" # what H.264 takes
     set -- videoscale ! "$even" ! x264enc speed-preset=veryfast ! h264parse ! mp4mux ! filesink "location=$3"
 else

@@ -14,10 +14,10 @@ export GST_DEBUG="${GST_DEBUG:-vartml*:2}" # warnings of these elements on stand
 [ $# -ge 2 ] && [ $# -le 5 ] || { sed -n 's/^#   /usage: /p' "$0" >&2; exit 2; }
 model=$1 n=0 tiles= size=${SIZE:-1280x720} width=$((${size%x*} / 2)) height=$((${size#*x} / 2)) # of a tile
 end=${DURATION:+identity eos-after=$((DURATION * ${RATE:=30} + 1)) !} rate=${RATE:+,framerate=$RATE/1}
-patience=${OUT:+latency=1000000000} # of a recording with cameras that are late
-shift
+patience=${OUT:+latency=1000000000} && shift # of a recording with cameras that are late
 for camera in "$@"; do
     shift # the words of each camera go behind those of the others
+    [ ! "${OUT:-}" -ef "$camera" ] || { echo "$0: OUT=$OUT is a video that is read; it would be lost" >&2; exit 2; }
     tensor=auto region=
     case $camera in
         # The pre-processor stretches all of the picture, which processors read: plain caps. The driver's own dma-bufs need no rights.

@@ -8,6 +8,7 @@ set -eu
 export GST_DEBUG="${GST_DEBUG:-vartml*:2}" # warnings of these elements on standard error, in spite of -q
 [ -t 2 ] || export GST_DEBUG_NO_COLOR=1
 [ $# -ge 3 ] || { sed -n 's/^#   /usage: /p' "$0" >&2; exit 2; }
+[ ! -e "$3/detections.jsonl" ] || { echo "$0: $3 has a recording already, which would be lost; give another folder" >&2; exit 2; }
 mkdir -p "$3"
 gst-launch-1.0 -q -e filesrc "location=$2" ! decodebin ! videoconvert ! queue ! vartmlinfer "model=$1" ! vartmldecode ! \
     vartmltrack ! vartmlpublish method=file "location=$3/detections.jsonl" ! queue ! vartmloverlay ! videoconvert ! \

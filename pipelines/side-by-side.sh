@@ -10,6 +10,7 @@ export GST_DEBUG="${GST_DEBUG:-vartml*:2}" # warnings of these elements on stand
 [ $# -ge 3 ] || { sed -n 's/^#   /usage: /p' "$0" >&2; exit 2; }
 model=$1 left=$2 right=$3
 if [ $# -gt 3 ]; then
+    for video in "$left" "$right"; do [ ! "$4" -ef "$video" ] || { echo "$0: $4 is a video that is read; it would be lost" >&2; exit 2; }; done
     set -- x264enc speed-preset=veryfast ! mp4mux ! filesink "location=$4"
 else
     set -- autovideosink

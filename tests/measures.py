@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Counts what tells whether the house grows: files and their lines, rooms and the arrows between them, exported symbols.
 
-usage: measures.py SOURCE_ROOT [BUILD_FOLDER]
+usage: measures.py [SOURCE_ROOT [BUILD_FOLDER]]   (this tree; symbols are counted where a build is given)
 """
 import collections
 import os
@@ -36,7 +36,8 @@ def exported(library):
 
 
 def main():
-    root, build = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else None
+    root = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(os.path.abspath(__file__)), '..')
+    build = sys.argv[2] if len(sys.argv) > 2 else None
     files = dict(sources(root, ['lib', 'gst', 'kernels']))
     tests = dict(sources(root, ['tests']))
     lines = {path: text.count('\n') for path, text in files.items()}

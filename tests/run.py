@@ -19,6 +19,8 @@ INSTRUMENTED = ['-Db_lundef=false', '-Doptimization=0', '-Ddebug=false', '-Dcpp_
 # Traces need addresses as lines; LLVM's own symbolizer is a package of 100 MB.
 CLANG = {'CC': 'clang', 'CXX': 'clang++'}
 SYMBOLS = 'external_symbolizer_path=/usr/bin/addr2line'
+# Instrumented code takes up to ten times as long; a test's limit is there for what hangs.
+PATIENCE = ['--timeout-multiplier', '10']
 # Build folder suffix, meson options, environment, which suites are built and run in it (empty: all).
 VARIANTS = [
     ('', [], {}, []),
@@ -76,6 +78,8 @@ def main():
         if os.path.exists(log):
             os.remove(log)
         command = ['meson', 'test', '-C', folder, '--print-errorlogs', '--num-processes', '2']
+        if env:
+            command += PATIENCE
         if not suites:
             command.append('--no-rebuild')
         for suite in suites: # meson builds what their tests need

@@ -204,6 +204,14 @@ int main(int argc, char** argv) {
         std::fputs("vartml-camera: standard input has no camera; vartml worker calls it\n", stderr);
         return 2;
     }
+    for (const char* member : {"uri", "model", "device"}) {
+        if (!camera.contains(member) || camera[member].is_string()) continue;
+        const std::string why = '"' + std::string(member) + "\" of the camera is of type " +
+                                camera[member].type_name() + ", expected a text";
+        say({{"state", "failed"}, {"reason", why}});
+        complain(why.c_str());
+        return 2;
+    }
     gst_init(nullptr, nullptr);
     const std::string model = camera.value("model", "");
     std::string text = "vartmlsrc name=src ! videoconvert ! queue ! ";

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <string>
@@ -70,6 +71,25 @@ Result<std::vector<std::pair<std::string, json>>> read_list(const std::string& f
     return list;
 }
 
+// One line, whatever was written into a bucket; C1 controls are 0xc2 and a byte below 0xa0.
+std::string plain(std::string text) {
+    for (size_t i = 0; i < text.size(); ++i) {
+        const auto byte = static_cast<unsigned char>(text[i]);
+        const bool c1 =
+            byte == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0;
+        if (byte < 0x20 || byte == 0x7f || c1) text[i] = ' ';
+        if (c1) text[i + 1] = ' ';
+    }
+    return text;
+}
+
+std::string column(const std::string& text, size_t width) {
+    std::string padded = plain(text);
+    padded.append(width - std::min(width, padded.size()), ' ');
+    return padded + ' ';
+}
+
+// Of each camera: who has it, and how it is; of each worker: what it has.
 std::string table(const FleetState& fleet, bool as_json) {
     std::string text;
     if (!as_json)
@@ -86,19 +106,18 @@ std::string table(const FleetState& fleet, bool as_json) {
                     "\n";
             continue;
         }
-        char line[512];
-        std::snprintf(line, sizeof line, "%-17s %-17s %-9s %8.1f %8.1f  %s  %s\n", c.camera.c_str(),
-                      c.worker.empty() ? "-" : c.worker.c_str(), c.state.c_str(), c.frames_per_s,
-                      c.p95_ms, c.uri.c_str(), c.reason.c_str());
-        text += line;
+        char figures[64];
+        std::snprintf(figures, sizeof figures, "%8.1f %8.1f  ", c.frames_per_s, c.p95_ms);
+        text += column(c.camera, 17) + column(c.worker.empty() ? "-" : c.worker, 17) +
+                column(c.state, 9) + figures + plain(c.uri) + "  " + plain(c.reason) + '\n';
     }
     if (as_json || fleet.workers.empty()) return text;
     text += "\nworker            cameras  capacity  frames/s   p95 ms\n";
     for (const WorkerState& w : fleet.workers) {
-        char line[256];
-        std::snprintf(line, sizeof line, "%-17s %7zu %9zu %9.1f %8.1f\n", w.worker.c_str(),
-                      w.cameras, w.capacity, w.frames_per_s, w.p95_ms);
-        text += line;
+        char figures[96];
+        std::snprintf(figures, sizeof figures, "%7zu %9zu %9.1f %8.1f\n", w.cameras, w.capacity,
+                      w.frames_per_s, w.p95_ms);
+        text += column(w.worker, 17) + figures;
     }
     return text;
 }

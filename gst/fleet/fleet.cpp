@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "gst/fleet/values.h"
 #include "gst/support/address.h"
 
 namespace vartml::fleet {
@@ -85,8 +86,8 @@ Result<FleetState> read_fleet(const Buckets& buckets) {
     std::map<std::string, json> loads;
     for (const auto& [name, entry] : *workers) {
         const json said = object_of(entry.value);
-        WorkerState worker{name, text_of(said, "version"), size_t(number_of(said, "capacity")),
-                           size_t(number_of(said, "cameras"))};
+        WorkerState worker{name, text_of(said, "version"), count_of(entry.value, "capacity"),
+                           count_of(entry.value, "cameras")};
         loads[name] = said.value("load", json::object());
         for (const json& load : loads[name]) {
             worker.frames_per_s += number_of(load, "frames_per_s");

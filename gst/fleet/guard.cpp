@@ -23,6 +23,8 @@ namespace {
 constexpr int64_t grace_ms = 2000;  // from SIGTERM to SIGKILL
 constexpr const char* stop_word = "stop";
 constexpr const char* say_word = "say ";
+constexpr size_t longest_line = 4096;
+constexpr int most_chunks = 64;  // of 4096 bytes, per call
 
 // Runs in the guard's process; ends it.
 class Watch {
@@ -42,15 +44,9 @@ public:
         ::close(output_);
         if (child_ < 0) ::_exit(1);
         log_event(settings_.worker, "start", settings_.camera, settings_.epoch);
-        const std::string input = settings_.input + "\n";
-        // A program that does not read it is none of ours.
-        [[maybe_unused]] const ssize_t written = ::write(in[1], input.data(), input.size());
-        if (settings_.talks) {
-            child_input_ = in[1];
-            ::fcntl(child_input_, F_SETFL, O_NONBLOCK);  // it may hang
-        } else {
-            ::close(in[1]);
-        }
+        input_ = in[1];
+        unread_ = settings_.input + "\n";
+        ::fcntl(input_, F_SETFL, O_NONBLOCK);
         for (;;) step();
     }
 
@@ -77,9 +73,10 @@ private:
         if (now >= until_) end_by_force("the lease ended");
         if (stop_at_ && now >= stop_at_) end_by_force("it did not stop in time");
         // The program's end is looked for ten times a second.
-        pollfd ready{commands_, POLLIN, 0};
-        ::poll(&ready, 1, int(std::min<int64_t>(until_ - now, 100)));
-        if (!(ready.revents & (POLLIN | POLLHUP))) return;
+        pollfd ready[] = {{commands_, POLLIN, 0}, {unread_.empty() ? -1 : input_, POLLOUT, 0}};
+        ::poll(ready, 2, int(std::min<int64_t>(until_ - now, 100)));
+        if (ready[1].revents) give_input();
+        if (!(ready[0].revents & (POLLIN | POLLHUP))) return;
         char chunk[4096];
         const ssize_t n = ::read(commands_, chunk, sizeof chunk);
         if (n <= 0) end_by_force("the worker ended");
@@ -90,13 +87,24 @@ private:
         }
     }
 
+    // As far as the program reads it: the lease does not wait for that.
+    void give_input() {
+        const ssize_t n = ::write(input_, unread_.data(), unread_.size());
+        if (n > 0) unread_.erase(0, size_t(n));
+        const bool failed = n < 0 && errno != EAGAIN && errno != EINTR;
+        if (failed || (unread_.empty() && !settings_.talks)) {
+            ::close(std::exchange(input_, -1));
+            unread_.clear();
+        }
+    }
+
     void obey(const std::string& word) {
         if (word == stop_word) {
             if (!stop_at_) stop_at_ = boot_ms() + grace_ms;
             ::kill(-child_, SIGTERM);
         } else if (word.starts_with(say_word)) {
-            const std::string line = word.substr(std::string_view(say_word).size()) + "\n";
-            [[maybe_unused]] const ssize_t n = ::write(child_input_, line.data(), line.size());
+            if (input_ >= 0 && unread_.size() < longest_line)  // it may hang
+                unread_ += word.substr(std::string_view(say_word).size()) + "\n";
         } else {
             until_ = std::max<int64_t>(until_, std::strtoll(word.c_str(), nullptr, 10));
         }
@@ -118,9 +126,9 @@ private:
 
     const GuardSettings& settings_;
     const int commands_, output_;
-    int child_ = 0, child_input_ = -1;
+    int child_ = 0, input_ = -1;  // -1: the program has it all
     int64_t until_, stop_at_ = 0;
-    std::string text_;
+    std::string text_, unread_;
 };
 
 void tell(int fd, const std::string& word) {
@@ -226,17 +234,30 @@ int Guard::wait() {
     return status_of(status);
 }
 
-std::vector<std::string> Guard::lines() {
-    char chunk[4096];
-    for (ssize_t n = ::read(output_, chunk, sizeof chunk); n > 0;
-         n = ::read(output_, chunk, sizeof chunk))
-        text_.append(chunk, size_t(n));
+std::vector<std::string> Guard::lines(size_t longest) {
     std::vector<std::string> all;
-    for (size_t end = text_.find('\n'); end != text_.npos; end = text_.find('\n')) {
-        all.push_back(text_.substr(0, end));
-        text_.erase(0, end + 1);
-    }
+    read_lines(longest, [&](std::string line) { all.push_back(std::move(line)); });
     return all;
+}
+
+std::optional<std::string> Guard::last_line() {
+    std::optional<std::string> last;
+    read_lines(longest_line, [&](std::string line) { last = std::move(line); });
+    return last;
+}
+
+void Guard::read_lines(size_t longest, const std::function<void(std::string)>& take) {
+    char chunk[4096];
+    for (int i = 0; i < most_chunks; ++i) {
+        const ssize_t n = ::read(output_, chunk, sizeof chunk);
+        if (n <= 0) break;
+        for (const char c : std::string_view(chunk, size_t(n))) {
+            if (c == '\n')
+                take(std::exchange(text_, {}));
+            else if (text_.size() < longest)
+                text_ += c;
+        }
+    }
 }
 
 }  // namespace vartml::fleet

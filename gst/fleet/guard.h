@@ -3,6 +3,7 @@
 // also while the worker is stopped, hangs or has been killed.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -42,13 +43,17 @@ public:
     /// Exit status of the program, once it has ended: 128 + N for a signal.
     std::optional<int> ended();
     int wait();
-    /// Lines of the program's standard output since the last call.
-    std::vector<std::string> lines();
+    /// The last line of the program's standard output since the last call, at most 4096 bytes of
+    /// it. Takes so much per call that a program that never stops printing holds nobody up.
+    std::optional<std::string> last_line();
+    /// All of them, of a program of ours, each up to its `longest` bytes.
+    std::vector<std::string> lines(size_t longest);
 
 private:
     Guard() = default;
+    void read_lines(size_t longest, const std::function<void(std::string)>& take);
     int pid_ = 0, input_ = -1, output_ = -1;
-    std::string text_;
+    std::string text_;  // of the line that has no end yet
 };
 
 }  // namespace vartml::fleet

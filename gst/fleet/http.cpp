@@ -9,16 +9,20 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
 
+#include "gst/fleet/guard.h"
+
 namespace vartml::fleet {
 namespace {
 
 constexpr size_t longest_request = 4096;
-constexpr int patience_ms = 500;  // with who connects and says nothing
+constexpr int64_t patience_ms = 500;  // with a client, from its connection to its whole question
+constexpr int pause_ms = 100;         // where no connection can be taken
 
 std::string header_of(const std::string& request, const std::string& name) {
     for (size_t at = request.find("\r\n"); at != request.npos; at = request.find("\r\n", at)) {
@@ -106,11 +110,14 @@ HttpServer::~HttpServer() {
 void HttpServer::answer(int fd) const {
     const timeval patience{.tv_sec = 0, .tv_usec = patience_ms * 1000};
     ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    // Until an empty line, the patience, or the end of the server.
+    const int64_t until_ms = boot_ms() + patience_ms;
     std::string text;
     char chunk[1024];
     while (text.find("\r\n\r\n") == text.npos && text.size() < longest_request) {
-        pollfd more{fd, POLLIN, 0};
-        if (::poll(&more, 1, patience_ms) != 1) break;
+        pollfd ready[] = {{fd, POLLIN, 0}, {stop_[0], POLLIN, 0}};
+        const int left_ms = int(std::max<int64_t>(until_ms - boot_ms(), 0));
+        if (::poll(ready, 2, left_ms) < 1 || ready[1].revents) break;
         const ssize_t n = ::read(fd, chunk, sizeof chunk);
         if (n <= 0) break;
         text.append(chunk, size_t(n));
@@ -131,7 +138,10 @@ void HttpServer::serve() {
         ::poll(ready, 2, -1);
         if (ready[1].revents) return;
         const int fd = ::accept4(listen_, nullptr, nullptr, SOCK_CLOEXEC);
-        if (fd < 0) continue;
+        if (fd < 0) {  // no descriptor is left, say, and the listener stays ready
+            ::poll(&ready[1], 1, pause_ms);
+            continue;
+        }
         answer(fd);
         ::close(fd);
     }

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <cstdio>
 #include <utility>
 #include <vector>
 
@@ -43,6 +44,22 @@ std::vector<std::string> split(const std::string& text) {
         at = end + 1;
     }
     return parts;
+}
+
+// Of the entries of a bucket.
+Result<int64_t> lifetime_ms(kvStore* store) {
+    kvStatus* state = nullptr;
+    const natsStatus status = kvStore_Status(&state, store);
+    if (status != NATS_OK) return error_of(status, std::string("bucket ") + kvStore_Bucket(store));
+    const int64_t ms = kvStatus_TTL(state) / 1000000;
+    kvStatus_Destroy(state);
+    return ms;
+}
+
+std::string seconds(int64_t ms) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%g", static_cast<double>(ms) / 1000);
+    return text;
 }
 
 // Nobody listens there, and the machine says so.
@@ -209,7 +226,18 @@ Result<std::unique_ptr<Bucket>> Store::bucket(const std::string& name, int64_t t
         if (status != NATS_OK) status = js_KeyValue(&store, stream_, name.c_str());
     }
     if (status != NATS_OK) return error_of(status, "bucket " + name);
-    return std::make_unique<Bucket>(store, settings_.wait_ms);
+    auto bucket = std::make_unique<Bucket>(store, settings_.wait_ms);
+    if (!ttl_ms) return bucket;
+    const auto made = lifetime_ms(store);
+    if (!made) return made.error();
+    if (*made != ttl_ms) {
+        return Error{ErrorCode::invalid_argument,
+                     "bucket " + name + " was made with --ttl " + seconds(*made) +
+                         ", and this worker has --ttl " + seconds(ttl_ms) +
+                         ": two would have a camera; give all workers the same, or stop them and "
+                         "remove the buckets leases and workers (nats kv del)"};
+    }
+    return bucket;
 }
 
 std::unique_ptr<Bucket> Store::find_bucket(const std::string& name) const {

@@ -58,7 +58,7 @@ public:
     Store& operator=(const Store&) = delete;
 
     /// Makes it where it is not there. `ttl_ms` 0: entries stay. Kept in files: a broker that is
-    /// restarted has them.
+    /// restarted has them. Fails with invalid_argument where it is there with another `ttl_ms`.
     Result<std::unique_ptr<Bucket>> bucket(const std::string& name, int64_t ttl_ms);
     /// nullptr where it is not there.
     std::unique_ptr<Bucket> find_bucket(const std::string& name) const;

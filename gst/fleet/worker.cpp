@@ -12,6 +12,7 @@
 #include <vartml/log.h>
 
 #include "gst/fleet/share.h"
+#include "gst/fleet/values.h"
 
 namespace vartml::fleet {
 
@@ -23,6 +24,8 @@ namespace {
 constexpr int64_t renewals = 3, safety_part = 10, waits = 6, looks_when_silent = 30;
 constexpr unsigned most_failures = 3;
 constexpr int64_t avoid_ms = 60000, look_ms = 50;
+constexpr size_t longest_said = 1 << 20;  // a picture
+constexpr int64_t note_every_ms = 1000;   // of a camera whose program prints much
 
 std::string dump(const nlohmann::json& json) {
     return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -166,17 +169,16 @@ bool Worker::avoids(const std::string& camera, uint64_t revision) const {
 }
 
 // What a camera's program wrote.
-void Worker::hear(const std::string& camera, Owned& owned, const std::string& line) {
-    const auto said =
-        settings_.talks ? nlohmann::json::parse(line, nullptr, false) : nlohmann::json();
-    if (!said.is_object()) return note(camera, "running", line);
+void Worker::hear(Owned& owned, const std::string& line) {
+    const auto said = nlohmann::json::parse(line, nullptr, false);
+    if (!said.is_object()) return;
     if (said.contains("picture"))
         for (const std::string& reply : std::exchange(owned.asked, {})) store_->answer(reply, line);
     owned.frames_per_s = said.value("frames_per_s", owned.frames_per_s);
     owned.p95_ms = said.value("p95_ms", owned.p95_ms);
     if (const std::string state = said.value("state", ""), why = said.value("reason", "");
         !state.empty())
-        note(camera, "running", state + (why.empty() ? "" : ": " + why));
+        owned.line = state + (why.empty() ? "" : ": " + why);
 }
 
 void Worker::serve_pictures() {
@@ -192,7 +194,16 @@ void Worker::serve_pictures() {
 void Worker::reap() {
     std::vector<std::pair<std::string, int>> ended;
     for (auto& [camera, owned] : own_) {
-        for (const std::string& line : owned.guard.lines()) hear(camera, owned, line);
+        if (settings_.talks) {
+            for (const std::string& line : owned.guard.lines(longest_said)) hear(owned, line);
+        } else if (auto line = owned.guard.last_line()) {
+            owned.line = std::move(line);
+        }
+        // A broker that is away costs a wait for each line, which the leases do not have.
+        if (owned.line && boot_ms() >= owned.note_from_ms && store_->connected()) {
+            note(camera, "running", *std::exchange(owned.line, std::nullopt));
+            owned.note_from_ms = boot_ms() + note_every_ms;
+        }
         if (const auto status = owned.guard.ended()) ended.emplace_back(camera, *status);
     }
     for (const auto& [camera, status] : ended) {
@@ -279,9 +290,9 @@ bool Worker::swap_model(const std::string& camera, Owned& owned, uint64_t revisi
 bool Worker::take(const std::string& camera, uint64_t revision, uint64_t released) {
     const auto status = status_->get(camera);
     if (status && *status) {
-        const auto said = nlohmann::json::parse((*status)->value, nullptr, false);
-        if (said.is_object() && said.value("state", "") == "ended" &&
-            said.value("reason", "") == std::to_string(revision)) {
+        const std::string& said = (*status)->value;
+        if (text_of(said, "state") == "ended" &&
+            text_of(said, "reason") == std::to_string(revision)) {
             avoided_[camera] = {revision, 0, INT64_MAX};
             return false;
         }
@@ -327,9 +338,8 @@ void Worker::balance() {
     std::vector<std::string> names;
     std::vector<size_t> capacities;
     for (const auto& [name, entry] : *workers) {
-        const auto json = nlohmann::json::parse(entry.value, nullptr, false);
         names.push_back(name);
-        capacities.push_back(json.is_object() ? json.value("capacity", size_t(0)) : 0);
+        capacities.push_back(count_of(entry.value, "capacity"));
     }
     known_cameras_ = cameras->size();
     known_workers_ = workers->size();

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -55,6 +56,8 @@ private:
         std::vector<std::string> asked = {};  // for a picture, who waits for it
         // Why it is given back, once its program has ended; until then its lease goes on.
         const char* given_back = nullptr;
+        std::optional<std::string> line{};  // that its program printed and the list has not yet
+        int64_t note_from_ms = 0;           // when the list may have it
     };
     // A camera that this worker leaves alone.
     struct Avoided {
@@ -65,7 +68,7 @@ private:
     explicit Worker(WorkerSettings settings);
     void tick();
     void announce();
-    void hear(const std::string& camera, Owned& owned, const std::string& line);
+    void hear(Owned& owned, const std::string& line);
     void serve_pictures();
     bool swap_model(const std::string& camera, Owned& owned, uint64_t revision);
     /// The camera as its program reads it; nothing while its model is on its way, or cannot be had.

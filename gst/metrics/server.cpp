@@ -8,8 +8,10 @@
 namespace vartml::gst {
 namespace {
 
-constexpr guint patience_s = 5;        // for a client that does not ask, or does not read
+// For a client's whole question and for our whole answer: others wait meanwhile.
+constexpr gint64 question_us = 2'000'000, answer_us = 5'000'000;
 constexpr size_t most_request = 8192;  // bytes
+constexpr gulong pause_us = 100'000;   // where no connection can be taken
 
 std::string message_of(GError* error) {
     std::string text = error->message;
@@ -61,15 +63,25 @@ void MetricsServer::run() {
     pthread_setname_np(pthread_self(), "vartml-metrics");
     while (!g_cancellable_is_cancelled(end_.get())) {
         const Socket client(g_socket_accept(socket_.get(), end_.get(), nullptr));
-        if (client) answer(client.get());
+        if (client)
+            answer(client.get());
+        else if (!g_cancellable_is_cancelled(end_.get()))
+            g_usleep(pause_us);  // no descriptor is left, say, and the listener stays ready
     }
 }
 
 void MetricsServer::answer(GSocket* client) {
-    g_socket_set_timeout(client, patience_s);
+    g_socket_set_blocking(client, FALSE);
+    gint64 until = g_get_monotonic_time() + question_us;
+    const auto wait_for = [&](GIOCondition condition) {
+        const gint64 left = until - g_get_monotonic_time();
+        return left > 0 &&
+               g_socket_condition_timed_wait(client, condition, left, end_.get(), nullptr);
+    };
     std::string request;
     while (request.find("\r\n\r\n") == std::string::npos) {
         char part[1024];
+        if (!wait_for(G_IO_IN)) return;
         const gssize n = g_socket_receive(client, part, sizeof part, end_.get(), nullptr);
         if (n <= 0 || request.size() > most_request) return;
         request.append(part, static_cast<size_t>(n));
@@ -81,7 +93,9 @@ void MetricsServer::answer(GSocket* client) {
         !get && !head ? response("405 Method Not Allowed", "only GET is answered\n", true)
         : !known      ? response("404 Not Found", "metrics are at /metrics\n", get)
                       : response("200 OK", text_(), get);
+    until = g_get_monotonic_time() + answer_us;
     for (size_t sent = 0; sent < reply.size();) {
+        if (!wait_for(G_IO_OUT)) return;
         const gssize n =
             g_socket_send(client, reply.data() + sent, reply.size() - sent, end_.get(), nullptr);
         if (n <= 0) return;

@@ -539,7 +539,8 @@ void Reader::add_zone(const Zone& zone) {
     scene_->chars += name;
     scene_->chars += counts;
     const int y = static_cast<int>(std::lround(highest.y)), height = label_size({}).h;
-    const int heights[] = {y - height - look_->line, y + look_->line};
+    const int below = y + look_->line;
+    const int heights[] = {y - height - look_->line, below, below + height, below + 2 * height};
     add_label(first, static_cast<int>(std::lround(highest.x)), heights, color);
 }
 

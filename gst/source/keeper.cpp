@@ -93,7 +93,8 @@ void Keeper::start(const SourceSettings& settings, Address address) {
     {
         const std::lock_guard lock(mutex_);
         target_ = GST_STATE_PAUSED;
-        stop_ = false;
+        runs_ = true;
+        stop_ = finish_ = false;
         status_ = {};
         status_.shown = session_settings_.address.shown;
         outage_us_ = g_get_monotonic_time();
@@ -126,6 +127,18 @@ void Keeper::set_state(GstState state) {
     changed_.notify_all();
 }
 
+bool Keeper::finish() {
+    const std::lock_guard lock(mutex_);
+    finish_ = true;
+    changed_.notify_all();
+    return runs_;
+}
+
+bool Keeper::is_finishing() const {
+    const std::lock_guard lock(mutex_);
+    return finish_;
+}
+
 void Keeper::request_stop() {
     const std::lock_guard lock(mutex_);
     stop_ = true;
@@ -134,6 +147,8 @@ void Keeper::request_stop() {
 
 void Keeper::join() {
     if (thread_.joinable()) thread_.join();
+    const std::lock_guard lock(mutex_);
+    runs_ = false;
 }
 
 SourceStatus Keeper::status() const {
@@ -213,7 +228,7 @@ void Keeper::note(const char* state, unsigned delay_ms) {
 
 bool Keeper::sleep(unsigned ms) {
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, std::chrono::milliseconds(ms), [this] { return stop_; });
+    changed_.wait_for(lock, std::chrono::milliseconds(ms), [this] { return stop_ || finish_; });
     return !stop_;
 }
 
@@ -240,6 +255,7 @@ Keeper::Outcome Keeper::watch(Session& session) {
     std::unique_lock lock(mutex_);
     for (;;) {
         if (stop_) return Outcome::stopped;
+        if (finish_) return Outcome::finished;
         if (refused_ != GST_FLOW_OK) return Outcome::refused;
         if (playing_ && !std::exchange(announced, true)) {
             lock.unlock();
@@ -361,9 +377,11 @@ void Keeper::run() {
     bool tcp_works = false;
     unsigned failures = 0;
     for (;;) {
+        if (is_finishing()) return end_stream();
         bool described = false, endless = false;
         const Outcome outcome = attempt(after_outage, tcp, described, endless);
         if (outcome == Outcome::stopped) return;
+        if (outcome == Outcome::finished) return end_stream();
         if (outcome == Outcome::refused) return post_refused();
         bool had_frames;
         Cause cause;

@@ -49,6 +49,8 @@ public:
     /// PAUSED or PLAYING.
     void set_state(GstState state);
     /// No connection is opened any more; does not wait.
+    /// Ends the stream, whatever the camera does: the application's EOS. False where none runs.
+    bool finish();
     void request_stop();
     void join();
 
@@ -57,13 +59,14 @@ public:
     SourceStatus status() const;
 
 private:
-    enum class Outcome { stopped, failed, ended, refused };
+    enum class Outcome { stopped, finished, failed, ended, refused };
     void run();
     Outcome attempt(bool after_outage, bool tcp, bool& described, bool& endless);
     Outcome watch(Session& session);
     void frame_came();
     void note(const char* state, unsigned delay_ms = 0);
     bool sleep(unsigned ms);
+    bool is_finishing() const;
     void give_up();
     void end_stream();
     void post_refused();
@@ -82,7 +85,8 @@ private:
     std::condition_variable changed_;
     // guarded by mutex_
     GstState target_ = GST_STATE_PAUSED;
-    bool stop_ = false, ended_ = false, playing_ = false;
+    bool runs_ = false;  // from start() to join()
+    bool stop_ = false, finish_ = false, ended_ = false, playing_ = false;
     Cause cause_ = Cause::none;
     GstFlowReturn refused_ = GST_FLOW_OK;
     std::string reason_, posted_reason_;

@@ -2,6 +2,7 @@
 #include "gst/source/session.h"
 
 #include <algorithm>
+#include <mutex>
 #include <utility>
 
 namespace vartml::gst {
@@ -9,7 +10,7 @@ namespace {
 
 // ---- sources whose login cannot be read back ------------------------------------------------
 
-constexpr const char* hidden[] = {"location", "user-id", "user-pw"};
+constexpr const char* hidden[] = {"location", "user-id", "user-pw", "uri", "passphrase"};
 
 void set_hidden(GObject* object, guint, const GValue* value, GParamSpec* spec) {
     auto* const parent =
@@ -22,16 +23,22 @@ void hide(gpointer klass, gpointer) {
     auto* const object = static_cast<GObjectClass*>(klass);
     object->set_property = set_hidden;
     guint id = 0;
-    for (const char* name : hidden)
+    for (const char* name : hidden) {
+        const GParamSpec* const known = g_object_class_find_property(object, name);
+        if (!known || known->value_type != G_TYPE_STRING || !(known->flags & G_PARAM_WRITABLE))
+            continue;
         g_object_class_install_property(
             object, ++id,
             g_param_spec_string(name, name, "Cannot be read back", nullptr,
                                 GParamFlags(G_PARAM_WRITABLE | G_PARAM_STATIC_STRINGS)));
+    }
 }
 
-// The element's own type with those properties write-only: rtspsrc and souphttpsrc let user and
-// password be read, and a dot file of the pipeline would show them.
+// The element's own type with those properties write-only: rtspsrc, souphttpsrc and srtsrc let
+// secrets of the address be read, and a dot file of the pipeline would show them.
 GType hidden_type(GType type) {
+    static std::mutex once;
+    const std::lock_guard lock(once);
     const std::string name = "Vartml" + std::string(g_type_name(type));
     if (const GType known = g_type_from_name(name.c_str())) return known;
     GTypeQuery size;
@@ -67,25 +74,32 @@ Result<GstElement*> make_known(const Factory& row) {
     if (!loaded) return not_installed(row.name, row.package);
     GType type = gst_element_factory_get_element_type(GST_ELEMENT_FACTORY(loaded));
     gst_object_unref(loaded);
-    if (row.kind == AddressKind::rtsp || row.kind == AddressKind::http) {
-        static GMutex once;
-        g_mutex_lock(&once);
-        type = hidden_type(type);
-        g_mutex_unlock(&once);
-    }
+    if (row.kind == AddressKind::rtsp || row.kind == AddressKind::http) type = hidden_type(type);
     return GST_ELEMENT(g_object_new(type, "name", "source", nullptr));
 }
 
 Result<GstElement*> make_other(const Address& address) {
+    const auto refuse = [&](const std::string& why) {
+        return Error{ErrorCode::unsupported, "property 'uri' is '" + address.shown + "', " + why +
+                                                 "; use rtsp://, http://, a file or /dev/video0"};
+    };
     GError* fault = nullptr;
-    GstElement* const source =
+    GstElement* const found =
         gst_element_make_from_uri(GST_URI_SRC, address.uri.c_str(), "source", &fault);
-    if (source) return source;
-    const std::string why = fault ? address.scrub(fault->message) : "unknown";
-    g_clear_error(&fault);
-    return Error{ErrorCode::unsupported, "property 'uri' is '" + address.shown +
-                                             "', which no installed source takes (" + why +
-                                             "); use rtsp://, http://, a file or /dev/video0"};
+    if (!found) {
+        const std::string why = fault ? address.scrub(fault->message) : "unknown";
+        g_clear_error(&fault);
+        return refuse("which no installed source takes (" + why + ")");
+    }
+    const GType type = G_OBJECT_TYPE(found);
+    gst_object_unref(found);
+    if (!address.user.empty())
+        return refuse("whose user and password element " + std::string(g_type_name(type)) +
+                      " is not given here");
+    GstElement* const source =
+        GST_ELEMENT(g_object_new(hidden_type(type), "name", "source", nullptr));
+    gst_uri_handler_set_uri(GST_URI_HANDLER(source), address.uri.c_str(), nullptr);
+    return source;
 }
 
 void set_up_rtsp(GstElement* source, const SessionSettings& settings, bool tcp) {

@@ -26,9 +26,13 @@ constexpr Scheme schemes[] = {
     {"https", AddressKind::http},  {"file", AddressKind::file},   {"v4l2", AddressKind::device},
 };
 
-// Words before `=` whose value is a secret; cameras take them in the path, too.
-constexpr std::string_view secret_keys[] = {"password", "passwd", "pwd",    "pass",
-                                            "token",    "secret", "apikey", "api_key"};
+// Ends of words before `=` whose value is a secret; cameras take them in the path, too. Those of
+// cameras' own pages (loginpas, psw), SRT (passphrase) and signed addresses (sig) among them.
+constexpr std::string_view secret_keys[] = {
+    "auth", "credential", "key", "pas", "pass",      "passphrase", "passwd", "password",
+    "psw",  "pw",         "pwd", "sig", "signature", "secret",     "token"};
+// ours: what is shorter is a flag, and taken out of sentences it would make them unreadable
+constexpr size_t least_secret = 3;
 
 std::string lower(std::string_view text) {
     std::string result(text);
@@ -129,7 +133,8 @@ Result<Address> parse_address(const std::string& text) {
     if (row != std::end(schemes)) address.kind = row->kind;
     address.uri = text;
     for (const Range& value : secret_values(text))
-        address.secrets.push_back(text.substr(value.begin, value.size));
+        if (value.size >= least_secret)
+            address.secrets.push_back(text.substr(value.begin, value.size));
     if (const auto login = login_of(text)) {
         const std::string both = text.substr(login->begin, login->size - 1);
         const size_t split = std::min(both.find(':'), both.size());
@@ -137,7 +142,7 @@ Result<Address> parse_address(const std::string& text) {
         address.user = decoded(both.substr(0, split));
         if (split < both.size()) address.password = decoded(both.substr(split + 1));
         address.secrets.push_back(both + '@');
-        if (address.password.size() >= 3) {
+        if (address.password.size() >= least_secret) {
             address.secrets.push_back(both.substr(split + 1));
             address.secrets.push_back(address.password);
         }

@@ -52,6 +52,7 @@ FrameSize video_size(const GstCaps* caps) {
 }
 
 void sync_properties(GstBaseTransform* base, const GstBuffer* buffer) {
+    if (base->segment.format != GST_FORMAT_TIME) return;  // tensors of a file are in bytes
     const GstClockTime time =
         gst_segment_to_stream_time(&base->segment, GST_FORMAT_TIME, GST_BUFFER_PTS(buffer));
     if (GST_CLOCK_TIME_IS_VALID(time)) gst_object_sync_values(GST_OBJECT(base), time);

@@ -19,6 +19,21 @@ inline bool is_negative(const GValue* value) {
     return negative;
 }
 
+// "from 0 to 65535", "one or more of frames+queues", "a gboolean".
+inline std::string expected_of(GParamSpec* spec) {
+    const auto range = [](const auto* number) {
+        return "from " + std::to_string(number->minimum) + " to " + std::to_string(number->maximum);
+    };
+    if (G_IS_PARAM_SPEC_UINT(spec)) return range(G_PARAM_SPEC_UINT(spec));
+    if (G_IS_PARAM_SPEC_UINT64(spec)) return range(G_PARAM_SPEC_UINT64(spec));
+    if (!G_IS_PARAM_SPEC_FLAGS(spec)) return std::string("a ") + g_type_name(spec->value_type);
+    std::string names = "one or more of ";
+    const GFlagsClass* const flags = G_PARAM_SPEC_FLAGS(spec)->flags_class;
+    for (guint i = 0; i < flags->n_values; ++i)
+        names += (i ? "+" : "") + std::string(flags->values[i].value_nick);
+    return names;
+}
+
 // Writes what the parameter `params` of the tracer `name` says to the settings. Not core's own
 // reading of parameters as properties: before 1.26.4 it takes no integer for one that is not a
 // gint. Errors: invalid_argument.
@@ -66,9 +81,11 @@ Result<void> read_parameters(GObject* tracer, const char* name, Settings& settin
         if (fits) Parameters::rows()[spec->param_id - 1].set(settings, &wanted);
         g_value_unset(&wanted);
         if (!fits) {
-            return refuse(
-                std::string("parameter '") + field +
-                "' has a value that it cannot have; it is: " + g_param_spec_get_blurb(spec));
+            const std::unique_ptr<gchar, decltype(&g_free)> found(gst_value_serialize(value),
+                                                                  g_free);
+            return refuse(std::string("parameter '") + field + "' is " +
+                          (found ? found.get() : "?") + ", expected " + expected_of(spec) +
+                          "; it is: " + g_param_spec_get_blurb(spec));
         }
     }
     return {};

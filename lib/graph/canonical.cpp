@@ -58,20 +58,6 @@ std::vector<Parameter> given_parameters(const Node& node) {
     return given;
 }
 
-// Whether a float is enough for a bound of a 64-bit type; at the ends of the range it clamps.
-bool survives_float(const Value& value) {
-    bool survives = true;
-    with_type(value.type.data_type, [&]<typename T>(T number) {
-        if constexpr (std::is_arithmetic_v<T>) {
-            if (value.constant->bytes.size() < sizeof(T)) return;
-            std::memcpy(&number, value.constant->bytes.data(), sizeof(T));
-            survives = convert<T>(convert<float>(number)) == number ||
-                       std::isnan(static_cast<double>(number));
-        }
-    });
-    return survives;
-}
-
 bool is_constant(const Graph& graph, const Node& node, const Parameter& parameter) {
     const Value& value = graph.value(node.inputs[input_of(parameter)]);
     return value.constant && (node.kind != "Clip" || survives_float(value));
@@ -171,6 +157,20 @@ void drop_attributes(Node& node) {
 }
 
 }  // namespace
+
+// At the ends of the range of a 64-bit type a float clamps.
+bool survives_float(const Value& value) {
+    bool survives = true;
+    with_type(value.type.data_type, [&]<typename T>(T number) {
+        if constexpr (std::is_arithmetic_v<T>) {
+            if (value.constant->bytes.size() < sizeof(T)) return;
+            std::memcpy(&number, value.constant->bytes.data(), sizeof(T));
+            survives = convert<T>(convert<float>(number)) == number ||
+                       std::isnan(static_cast<double>(number));
+        }
+    });
+    return survives;
+}
 
 bool has_computed_parameters(const Graph& graph, const Node& node) {
     return std::ranges::any_of(given_parameters(node), [&](const Parameter& p) {

@@ -22,4 +22,7 @@ bool has_computed_parameters(const Graph& graph, const Node& node);
 // constant.
 bool has_constant_parameters(const Graph& graph, const Node& node);
 
+// Whether the first number of a constant stays what it is in an attribute, which is a float.
+bool survives_float(const Value& value);
+
 }  // namespace vartml::graph

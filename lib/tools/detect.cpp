@@ -113,9 +113,35 @@ Result<std::string> find_format(const Request& r) {
     if (!fs::is_directory(folder, error))
         return Error{ErrorCode::not_found,
                      "-o: folder " + folder.string() + " does not exist; make it first"};
-    if (fs::equivalent(r.out, r.source, error))
-        return wrong("-o: is " + r.source + " itself, which would be lost");
     return std::string(format->name);
+}
+
+// Also where neither is there yet.
+bool is_same_file(const std::string& a, const std::string& b) {
+    std::error_code error;
+    const auto place = [&](const std::string& file) {
+        return fs::weakly_canonical(fs::absolute(file, error), error);
+    };
+    return fs::equivalent(a, b, error) || place(a) == place(b);
+}
+
+// That nothing is written over what is read, or over each other.
+Result<void> check_outputs(const Request& r) {
+    constexpr std::string_view local = "file://";
+    const std::string source =
+        r.source.starts_with(local) ? r.source.substr(local.size()) : r.source;
+    const std::pair<const char*, const std::string&> outputs[] = {{"-o", r.out},
+                                                                  {"--json", r.json_file}};
+    for (const auto& [option, output] : outputs) {
+        if (output.empty() || output == "-") continue;
+        for (const std::string* input : {&source, &r.model, &r.labels, &r.modelinfo})
+            if (!input->empty() && is_same_file(output, *input))
+                return wrong(std::string(option) + ": is " + *input +
+                             " itself, which would be lost");
+    }
+    if (!r.out.empty() && !r.json_file.empty() && is_same_file(r.out, r.json_file))
+        return wrong("--json: is " + r.json_file + ", which -o draws into");
+    return {};
 }
 
 Result<void> check_files(const Request& r) {
@@ -209,6 +235,7 @@ int detect(int argc, const char* const* argv) {
     const auto format = find_format(r);
     if (!format) return fail(format.error());
     if (auto good = check_files(r); !good) return fail(good.error());
+    if (auto good = check_outputs(r); !good) return fail(good.error());
     const std::string program = doctor::find_gst_program("vartml-detect");
     if (program.empty())
         return fail({ErrorCode::not_found,

@@ -27,6 +27,7 @@
 #include "lib/tools/arguments.h"
 #include "lib/tools/commands.h"
 #include "lib/tools/doctor/doctor.h"
+#include "lib/tools/energy.h"
 #include "lib/tools/progress.h"
 #include "lib/tools/run_report.h"
 #include "lib/trace/clock.h"
@@ -103,12 +104,17 @@ public:
     void begin() {
         const std::lock_guard lock(mutex_);
         if (begin_ns_) return;
+        energy_.begin();
         cpu_before_ = cpu_seconds();
         begin_ns_ = monotonic_ns();
     }
     void end(RunMeasurement& m) const {
         m.total_us = us_since(begin_ns_);
         m.cpu_seconds = cpu_seconds() - cpu_before_;
+        if (const auto joules = energy_.joules())
+            m.joules = *joules;
+        else
+            m.no_energy = joules.error().message;
         rusage usage{};
         getrusage(RUSAGE_SELF, &usage);
         m.peak_rss_bytes = static_cast<uint64_t>(usage.ru_maxrss) * 1024;
@@ -118,6 +124,7 @@ private:
     std::mutex mutex_;  // guards the rest until all activations are done
     uint64_t begin_ns_ = 0;
     double cpu_before_ = 0;
+    EnergyMeter energy_;
 };
 
 struct Counters {

@@ -121,6 +121,11 @@ double per_inference(const RunMeasurement& m, uint64_t total) {
     return static_cast<double>(total) / static_cast<double>(m.round_trip_us.size());
 }
 
+std::optional<double> joules_per_inference(const RunMeasurement& m) {
+    if (!m.joules) return std::nullopt;
+    return *m.joules / static_cast<double>(m.round_trip_us.size() * m.batch_size);
+}
+
 Json row_of(const RunMeasurement& m, const Row& row) {
     return {{"name", m.model + "/" + row.name},
             {"unit", row.unit},
@@ -145,6 +150,7 @@ Json rows_of(const RunMeasurement& m, const Summary& s) {
         {"bytes_copied", "bytes", "max", per_inference(m, m.bytes_copied)},
         {"cpu", "%", "max", m.cpu_seconds / m.total_us * 1e8},
         {"peak_memory", "MiB", "max", static_cast<double>(m.peak_rss_bytes) / 1048576.0},
+        {"energy", "J", "max", joules_per_inference(m)},
     };
     auto json = Json::array();
     for (const Row& row : rows) json.push_back(row_of(m, row));
@@ -199,6 +205,11 @@ std::string console_text(const RunMeasurement& m) {
            per_inference(m, m.bytes_copied), per_inference(m, m.conversions));
     append(text, "CPU: %.0f %%, peak memory: %.1f MiB\n", m.cpu_seconds / m.total_us * 1e8,
            static_cast<double>(m.peak_rss_bytes) / 1048576.0);
+    if (const auto joules = joules_per_inference(m))
+        append(text, "energy of the processors per inference: %.3g J, %.1f W\n", *joules,
+               *m.joules / m.total_us * 1e6);
+    else
+        append(text, "energy per inference: not measured: %s\n", m.no_energy.c_str());
     append(text, "device: %s, float work in %s, %s views\n", m.backend.c_str(),
            m.compute_type.c_str(), m.view.c_str());
     text += m.verdict;
@@ -227,6 +238,9 @@ std::string json_text(const RunMeasurement& m) {
     json["conversions_per_inference"] = per_inference(m, m.conversions);
     json["cpu_percent"] = m.cpu_seconds / m.total_us * 1e8;
     json["peak_rss_bytes"] = m.peak_rss_bytes;
+    const auto joules = joules_per_inference(m);
+    json["joules_per_inference"] = joules ? Json(*joules) : Json();
+    if (!joules) json["no_energy"] = m.no_energy;
     return json_file_text(json);
 }
 

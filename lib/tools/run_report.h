@@ -3,6 +3,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,8 @@ struct RunMeasurement {
     uint64_t bytes_copied = 0, conversions = 0;  // of all inferences
     double cpu_seconds = 0;
     uint64_t peak_rss_bytes = 0;
+    std::optional<double> joules;  // of the processors' packages, while it was measured
+    std::string no_energy;         // why there are none
     std::string model, compute_type, backend, view;
 
     profiling::DeviceStats device;  // of the inferences that were recorded

@@ -189,6 +189,8 @@ struct TileJoiner::State {
             if (!known(box, false)) kept.push_back(box);
         }
     }
+    unsigned seam_of(const Found& a, const Found& b) const;
+    void join_into(size_t i, size_t j, unsigned seam);
     void join_fragments();
     Detection join(const Found& a, const Found& b);
     void join_keypoints(const Detection& a, const Detection& b, Detection& joined);
@@ -215,33 +217,47 @@ bool goes_on(const Found& a, const Found& b, unsigned a_side, unsigned b_side) {
 
 }  // namespace
 
-// Neighbours on both sides of a seam become one, until there are none.
+// The sides at the seam that cuts one object into both, 0: they are no neighbours, or not of one
+// object.
+unsigned TileJoiner::State::seam_of(const Found& a, const Found& b) const {
+    if (!same_group(a, b) || !other_tile(a, b)) return 0;
+    if (goes_on(a, b, right, left) || goes_on(b, a, right, left)) return left | right;
+    if (goes_on(a, b, bottom, top) || goes_on(b, a, bottom, top)) return top | bottom;
+    return 0;
+}
+
+// The second becomes a part of the first.
+void TileJoiner::State::join_into(size_t i, size_t j, unsigned seam) {
+    const Found a = fragments[i], b = fragments[j];
+    // Of the sides at the seam those outside of it stay as they are.
+    const bool a_first = seam & left ? a.bounds.x0 < b.bounds.x0 : a.bounds.y0 < b.bounds.y0;
+    const unsigned first = (a_first ? a : b).cut, second = (a_first ? b : a).cut;
+    Found one{join(a, b), {}, 0, of_several};
+    one.bounds = bounds_of(one.box);
+    one.cut = ((first | second) & ~seam) | (first & seam & (left | top)) |
+              (second & seam & (right | bottom));
+    fragments[i] = one;
+    fragments.erase(fragments.begin() + std::ptrdiff_t(j));
+}
+
+// Neighbours on both sides of a seam become one, until there are none: always the first of the list
+// that has a neighbour, with its first. Those before `i` have none among themselves, so that after
+// a join only the new one is compared with them.
 void TileJoiner::State::join_fragments() {
+    bool is_new = false;  // fragments[i] was joined
     for (size_t i = 0; i < fragments.size();) {
-        bool joined = false;
-        for (size_t j = 0; j < fragments.size() && !joined; ++j) {
-            const Found a = fragments[i], b = fragments[j];
-            if (i == j || !same_group(a, b) || !other_tile(a, b)) continue;
-            unsigned seam = 0;
-            if (goes_on(a, b, right, left) || goes_on(b, a, right, left))
-                seam = left | right;
-            else if (goes_on(a, b, bottom, top) || goes_on(b, a, bottom, top))
-                seam = top | bottom;
-            if (!seam) continue;
-            // Of the sides at the seam those outside of it stay as they are.
-            const bool a_first =
-                seam & left ? a.bounds.x0 < b.bounds.x0 : a.bounds.y0 < b.bounds.y0;
-            const unsigned first = (a_first ? a : b).cut, second = (a_first ? b : a).cut;
-            Found one{join(a, b), {}, 0, of_several};
-            one.bounds = bounds_of(one.box);
-            one.cut = ((first | second) & ~seam) | (first & seam & (left | top)) |
-                      (second & seam & (right | bottom));
-            fragments[std::min(i, j)] = one;
-            fragments.erase(fragments.begin() + std::ptrdiff_t(std::max(i, j)));
-            i = 0;  // it may go on in a third
-            joined = true;
-        }
-        if (!joined) ++i;
+        size_t first = 0, second = i;
+        unsigned seam = 0;
+        for (; is_new && first < i; ++first)
+            if ((seam = seam_of(fragments[first], fragments[i]))) break;
+        if (!seam)
+            for (first = i, second = i + 1; second < fragments.size(); ++second)
+                if ((seam = seam_of(fragments[i], fragments[second]))) break;
+        is_new = seam != 0;
+        if (seam)
+            join_into(i = first, second, seam);
+        else
+            ++i;
     }
 }
 

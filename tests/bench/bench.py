@@ -15,6 +15,7 @@ import tempfile
 
 import capture
 import element
+import installed
 import kernels
 import load
 import models
@@ -63,6 +64,7 @@ def main():
         capture.bench_capture(bench, work)
         load.bench_load(bench, work)
         element.bench_element(bench, work)
+        installed.bench_installed(bench, work)
         tracing.bench_trace(bench, work)
         video.bench_video(bench, work)
         video.bench_bf16(bench)

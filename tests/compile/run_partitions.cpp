@@ -207,6 +207,36 @@ TEST(Partitions, TakeOperatorsApartForAnyNumberOfRows) {
     EXPECT_EQ(std::vector(y.begin(), y.end()), (std::vector<int64_t>{0, 1, 4, 0}));
 }
 
+// Neither 2^24 + 1 nor -2^63 + 1 is a float.
+TEST(Partitions, PadWithIntegersThatNoFloatHolds) {
+    constexpr int64_t low = std::numeric_limits<int64_t>::min() + 1, odd = (1 << 24) + 1;
+    for (const bool computed : {false, true}) {
+        TinyOnnx m(17);
+        m.input("x", {2}, TinyOnnx::int64).input("s", {2}, TinyOnnx::int32).ints("p", {2}, {1, 2});
+        m.ints("v", {}, {low}).ints("odd", {}, {odd});
+        if (computed) m.input("w", {1}, TinyOnnx::int64);
+        m.node("Cast", {"odd"}, {"o"}, {{"to", int64_t{TinyOnnx::int32}}})
+            .node("Pad", {"x", "p", computed ? "w" : "v"}, {"y"})
+            .node("Pad", {"s", "p", "o"}, {"z"})
+            .output("y", {}, TinyOnnx::int64)
+            .output("z", {}, TinyOnnx::int32);
+        Running model(m);
+        model.input<int64_t>(0)[0] = std::numeric_limits<int64_t>::max();
+        model.input<int64_t>(0)[1] = -7;
+        model.input<int32_t>(1)[0] = std::numeric_limits<int32_t>::min();
+        model.input<int32_t>(1)[1] = 3;
+        if (computed) model.input<int64_t>(2)[0] = low;
+        ASSERT_EQ(model.run(), StatusCode::SUCCESS) << model.last_error();
+        const auto y = model.output<int64_t>(0);
+        EXPECT_EQ(std::vector(y.begin(), y.end()),
+                  (std::vector{low, std::numeric_limits<int64_t>::max(), int64_t{-7}, low, low}));
+        const auto z = model.output<int32_t>(1);
+        EXPECT_EQ(std::vector(z.begin(), z.end()),
+                  (std::vector{int32_t{odd}, std::numeric_limits<int32_t>::min(), int32_t{3},
+                               int32_t{odd}, int32_t{odd}}));
+    }
+}
+
 // A frame in which nothing was found is a frame like any other.
 TEST(Partitions, ReshapeRowsThatAreNotThere) {
     TinyOnnx m(17);

@@ -162,6 +162,15 @@ class Fleet(unittest.TestCase):
         done = self.cameras('import', str(self.folder / 'list'))
         self.assertEqual(done.returncode, 0, done.stderr)
 
+    def put(self, bucket, key, value):
+        """What any client of the broker may write."""
+        subject, text = f'$KV.{bucket}.{key}', json.dumps(value)
+        with socket.create_connection(('127.0.0.1', self.port)) as s:
+            s.sendall(f'CONNECT {{"verbose":false}}\r\nPUB {subject} {len(text)}\r\n{text}\r\nPING\r\n'.encode())
+            answers = b''
+            while b'PONG' not in answers:
+                answers += s.recv(4096)
+
     def events(self):
         return [json.loads(line) for line in self.log.read_text().splitlines()]
 
@@ -191,7 +200,7 @@ class Fleet(unittest.TestCase):
     def check_one_owner(self):
         """At each instant of the log; epochs of a camera only grow."""
         running, epochs = {}, {}
-        for e in sorted(self.events(), key=lambda e: e['boot_ms']):  # of the same, as they were written
+        for e in sorted(self.events(), key=lambda e: (e['boot_ms'], e['epoch'], e['event'] == 'stop')):
             camera = e['camera']
             if e['event'] == 'start':
                 self.assertIsNone(running.get(camera), e)
@@ -272,6 +281,51 @@ class Fleet(unittest.TestCase):
         self.broker.send_signal(signal.SIGCONT)
         self.wait(lambda: sum(map(len, self.owners().values())) == 12)
         self.check_one_owner()
+
+    def test_a_program_that_reads_nothing_ends_with_its_lease(self):
+        self.add(1)
+        self.start('a', program=['sleep', '1000'])
+        self.put('cameras', 'large', {'uri': 'rtsp://10.0.0.1/', 'note': 'n' * 200000})  # more than a pipe holds
+        self.wait_for_shares(a=2)
+        self.broker.send_signal(signal.SIGSTOP)
+        self.wait(lambda: not any(self.owners().values()))
+        self.broker.send_signal(signal.SIGCONT)
+        self.wait_for_shares(a=2)
+        self.workers['a'].terminate()
+        self.assertEqual(self.workers['a'].wait(), 0)
+        self.check_one_owner()
+
+    def test_a_program_gets_all_of_a_large_camera(self):
+        got = self.folder / 'got'
+        self.start('a', program=['sh', '-c', f'sleep 1; cat > {got}.part; mv {got}.part {got}; exec sleep 1000'])
+        self.wait(lambda: self.events())
+        self.put('cameras', 'large', {'uri': 'rtsp://10.0.0.1/', 'note': 'n' * 200000})
+        self.wait(got.exists)
+        self.assertEqual(len(json.loads(got.read_text())['note']), 200000)
+
+    def test_a_program_that_never_stops_printing_costs_no_lease_and_no_memory(self):
+        self.add(3)
+        self.start('a', program=['sh', '-c', 'read camera; case $camera in *c0*) exec yes;; *c1*) exec cat /dev/zero;; esac; '
+                                             'exec sleep 1000'])
+        self.wait_for_shares(a=3)
+        end = time.monotonic() + 3 * TTL
+        while time.monotonic() < end:
+            time.sleep(0.2)
+        self.assertEqual(self.stops(), [])
+        status = pathlib.Path(f'/proc/{self.workers["a"].pid}/status').read_text()
+        self.assertLess(int(status.split('VmRSS:')[1].split()[0]), 100_000)
+        self.assertIn(' y\n', self.cameras('list').stdout)
+        self.workers['a'].terminate()
+        self.assertEqual(self.workers['a'].wait(), 0)
+
+    def test_programs_that_print_while_the_broker_is_away_go_on(self):
+        self.add(12)
+        self.start('a', program=['sh', '-c', 'read camera; while sleep 0.3; do echo still here; done'])
+        self.wait_for_shares(a=12)
+        self.stop_broker(signal.SIGKILL)
+        time.sleep(2 * TTL)
+        self.assertEqual(self.stops(), [])
+        self.start_broker()
 
     def test_too_little_capacity_leaves_cameras_visibly_free(self):
         self.add(5)
@@ -545,12 +599,39 @@ class Fleet(unittest.TestCase):
                                                        '--publish', publish, *nats], stdout=log)
             self.wait(lambda: records.exists() and len(records.read_text().splitlines()) > 10)
             self.assertEqual(json.loads(records.read_text().splitlines()[0])['stream'], 'door')
-            shown = subprocess.run([VARTML, 'cameras', 'list', *nats], capture_output=True, text=True).stdout
-            self.assertIn('playing', shown)
+            self.wait(lambda: 'playing' in subprocess.run([VARTML, 'cameras', 'list', *nats], capture_output=True, text=True).stdout)
             self.workers[name].kill()
             self.workers[name].wait()
             self.wait(lambda: not self.owners()['door'])
         self.check_one_owner()
+
+    def test_nothing_in_a_bucket_ends_a_worker_or_writes_to_a_terminal(self):
+        self.add(1)
+        self.start('a')
+        self.wait_for_shares(a=1)
+        for value in ({'capacity': 'many'}, {'capacity': -1}, {'capacity': 1e300}, ['capacity'], None):
+            self.put('workers', 'other', value)
+        for i, value in enumerate(({'state': 5}, {'state': 'ended', 'reason': 7}, [], 'ended')):
+            self.put('status', f's{i}', value)
+            self.put('cameras', f's{i}', {'uri': f'rtsp://10.0.0.2/{i}'})
+        self.put('cameras', 'number', {'uri': 5})
+        self.put('workers', 'other', {'capacity': 0})
+        self.wait_for_shares(a=6)
+        long = 'y' * 600
+        self.put('status', 'free', {'state': 'free\x1b[2J', 'reason': 'a\u009b31m\nb'})
+        self.put('cameras', 'free', {'uri': f'rtsp://\x1b[31m/{long}'})
+        listed = self.cameras('list').stdout
+        self.assertFalse([c for c in listed if ord(c) < 32 and c != '\n' or 127 <= ord(c) < 160], listed)
+        self.assertEqual(len(listed.split('\n\n')[0].splitlines()), 8, listed)
+        self.assertIn(long, listed)
+        self.assertIsNone(self.workers['a'].poll())
+
+    def test_a_camera_that_is_no_text_is_refused_in_one_sentence(self):
+        program = pathlib.Path(WORKER).parent / 'vartml-camera'
+        for camera, said in [({'uri': 5}, '"uri" of the camera is of type number, expected a text'),
+                             ({'uri': 'rtsp://x/', 'model': ['m']}, '"model" of the camera is of type array, expected a text')]:
+            done = subprocess.run([program], input=json.dumps(camera) + '\n', capture_output=True, text=True)
+            self.assertEqual((done.returncode, json.loads(done.stdout)), (2, {'state': 'failed', 'reason': said}))
 
     def test_health_and_metrics_are_answered(self):
         self.add(1)
@@ -573,6 +654,40 @@ class Fleet(unittest.TestCase):
         self.stop_broker()
         self.wait(lambda: get('/readyz')[0] == 503)
         self.assertEqual(get('/healthz')[0], 200)
+
+    def test_a_client_that_speaks_slowly_keeps_nobody_from_the_health_of_a_worker(self):
+        port = free_port()
+        self.start('a', health=f'127.0.0.1:{port}')
+        self.wait(lambda: self.events())
+        slow = subprocess.Popen([sys.executable, '-c', f"""
+import socket, time
+while True:
+    with socket.create_connection(('127.0.0.1', {port})) as s:
+        print('connected', flush=True)
+        try:
+            while True:
+                s.send(b'x')
+                time.sleep(0.1)
+        except OSError:
+            pass"""], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(slow.stdout.close)
+        self.addCleanup(slow.wait)
+        self.addCleanup(slow.kill)
+        slow.stdout.readline()
+        for _ in range(3):
+            with urllib.request.urlopen(f'http://127.0.0.1:{port}/healthz', timeout=60) as answer:
+                self.assertEqual(answer.status, 200)
+        self.workers['a'].terminate()
+        self.assertEqual(self.workers['a'].wait(60), 0)
+
+    def test_a_worker_with_another_ttl_is_refused(self):
+        self.start('a')
+        self.wait(lambda: self.events())
+        other = subprocess.run([WORKER, self.request(command='worker', name='b', capacity=1, ttl_ms=60000, program=['true'])],
+                               capture_output=True, text=True, timeout=60)
+        self.assertEqual(other.returncode, 1)
+        self.assertIn(f'bucket leases was made with --ttl {TTL}, and this worker has --ttl 60', other.stderr)
+        self.assertEqual(len(other.stderr.splitlines()), 1)
 
     def test_passwords_are_shown_nowhere(self):
         self.add(1)

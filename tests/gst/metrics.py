@@ -9,6 +9,8 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 import unittest
 import urllib.error
 import urllib.request
@@ -58,6 +60,15 @@ def numbers_of(stats, element):
     return found
 
 
+def drip(client):
+    try:
+        while True:
+            client.send(b'E')
+            time.sleep(0.1)
+    except OSError:
+        pass
+
+
 class Metrics(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -92,6 +103,24 @@ class Metrics(unittest.TestCase):
         del pipeline, message
         self.assertEqual(samples(), {})
 
+    def test_elements_of_one_name_in_several_bins_are_told_apart(self):
+        pipeline = Gst.Pipeline.new('twins')
+        for name in ('left', 'right'):
+            part = Gst.parse_bin_from_description('vartmloverlay name=draw', True)
+            part.set_name(name)
+            pipeline.add(part)
+        found = [dict(labels) for name, labels in samples() if name == 'vartml_overlay_frames']
+        self.assertEqual(sorted(labels['element'] for labels in found if labels['pipeline'] == 'twins'),
+                         ['left/draw', 'right/draw'])
+
+    def test_a_client_that_speaks_slowly_keeps_nobody_out(self):
+        overlay = Gst.ElementFactory.make('vartmloverlay')
+        self.assertIsNotNone(overlay)
+        with socket.create_connection(('127.0.0.1', PORT)) as slow:
+            threading.Thread(target=drip, args=[slow], daemon=True).start()
+            slow.send(b'G')
+            self.assertTrue(samples())
+
     def test_other_requests_are_refused(self):
         for path, data, status in (('/', None, 404), ('/metricsx', None, 404), ('/metrics', b'x', 405)):
             overlay = Gst.ElementFactory.make('vartmloverlay')  # it listens with the first
@@ -106,7 +135,7 @@ class Metrics(unittest.TestCase):
         self.assertIsNotNone(overlay)
         for parameters, words in (
                 ('prot=1', "parameter 'prot' is unknown; there are address and port"),
-                ('port=0', "parameter 'port' has a value that it cannot have"),
+                ('port=0', "parameter 'port' is 0, expected from 1 to 65535"),
                 ('address=camera,port=1', "address 'camera' is none of this machine"),
                 (f'port={PORT}', f'cannot listen on 127.0.0.1 port {PORT}: ')):
             run = subprocess.run(

@@ -30,6 +30,11 @@ constexpr Shown shown[] = {
     {"rtsp://cam/live?user=a&password=secret&ch=1", "rtsp://cam/live?user=a&password=***&ch=1"},
     {"rtsp://cam/user=a_password=secret_channel=1", "rtsp://cam/user=a_password=***"},
     {"http://cam/video?Token=abc", "http://cam/video?Token=***"},
+    {"srt://cam:9?passphrase=secret&mode=caller", "srt://cam:9?passphrase=***&mode=caller"},
+    {"http://cam/v.cgi?loginuse=a&loginpas=secret", "http://cam/v.cgi?loginuse=a&loginpas=***"},
+    {"rtsp://cam/user=a&psw=secret&ch=1", "rtsp://cam/user=a&psw=***&ch=1"},
+    {"http://cam/v?auth=c2VjcmV0=&x=1", "http://cam/v?auth=***&x=1"},
+    {"http://cam/v?key=secret&sig=secret", "http://cam/v?key=***&sig=***"},
     {"RTSP://ADMIN:SECRET@cam/", "RTSP://cam/"},
     {"/dev/video0", "/dev/video0"},
     {"a file@home", "a file@home"},
@@ -50,6 +55,9 @@ TEST(SourceAddress, GivesLoginAndKind) {
     EXPECT_TRUE(rtsp->live());
     EXPECT_EQ(rtsp->scrub("no rtsp://cam:554/stream?token=abc for p:ss or p%3Ass, abc"),
               "no rtsp://cam:554/stream?token=*** for *** or ***, ***");
+    const auto flag = parse_address("http://cam/v?auth=1");
+    ASSERT_TRUE(flag);
+    EXPECT_EQ(flag->scrub("no 1 of 11"), "no 1 of 11");
     struct Row {
         const char* text;
         AddressKind kind;

@@ -352,9 +352,10 @@ TEST_F(Traces, RefuseWhatIsNoParameterOnceAndStayInactive) {
     };
     const Case cases[] = {
         {"nonsense=3", "parameter 'nonsense' is unknown"},
-        {"flags=frames+nonsense", "parameter 'flags' has a value that it cannot have"},
-        {"ring-kb=3", "parameter 'ring-kb' has a value"},
-        {"max-bytes=-1", "parameter 'max-bytes' has a value"},
+        {"flags=frames+nonsense",
+         "parameter 'flags' is frames+nonsense, expected one or more of frames+"},
+        {"ring-kb=3", "parameter 'ring-kb' is 3, expected from 16 to "},
+        {"max-bytes=-1", "parameter 'max-bytes' is -1, expected from "},
         {"params=3", "parameter 'params' is unknown"},
         {"flags=(int)0", "no flag of what to record is set"},
         {"what", "are not of the form"},

@@ -192,6 +192,17 @@ TEST_F(Decode, PassesFramesWithoutInference) {
     EXPECT_EQ(pop(GST_MESSAGE_WARNING), "");
 }
 
+// Tensors of a camera that come out of a file; a critical message would end the test.
+TEST_F(Decode, TakesFramesWhoseSegmentIsInBytes) {
+    open("application/x-vartml-tensor,data-type=bf16,layout=HCWNC4,channels=3,width=4,height=4");
+    GstSegment bytes;
+    gst_segment_init(&bytes, GST_FORMAT_BYTES);
+    ASSERT_TRUE(gst_harness_push_event(harness_, gst_event_new_segment(&bytes)));
+    GstBuffer* out = run(frame());
+    ASSERT_NE(out, nullptr);
+    gst_buffer_unref(out);
+}
+
 TEST_F(Decode, PassesWhatIsNoVideo) {
     open("application/x-whatever");
     GstBuffer* out = run(frame());

@@ -232,6 +232,28 @@ TEST_F(GalleryElement, KeepsTheGalleryInAFile) {
     EXPECT_EQ(slurp(file), "vartml.gallery/1\tabc\t3\nbob\t0 1 0\n");
 }
 
+TEST_F(GalleryElement, KeepsWhomAnotherElementHasEnrolledInTheFile) {
+    const std::string file = dir_ / "people.txt";
+    set("location", file);
+    open();
+    EXPECT_EQ(names({{0, ann}}), "-");
+    spill(file, "vartml.gallery/1\tabc\t3\nbob\t0 1 0\n");  // another camera's
+    set("enrol", "ann");
+    EXPECT_EQ(names({{0, ann}, {0, {}}}), "ann 1.00 -");
+    EXPECT_EQ(slurp(file), "vartml.gallery/1\tabc\t3\nbob\t0 1 0\nann\t1 0 0\n");
+    EXPECT_EQ(names({{0, bob}}), "bob 1.00");
+    spill(file, "vartml.gallery/1\tabc\t3\nbob\t0 1 0\nann\t1 0 0\neve\t0 0 1\n");
+    g_signal_emit_by_name(element_, "forget", "bob");
+    EXPECT_EQ(gst_harness_push(harness_, gst_buffer_new_allocate(nullptr, 200 * 100, nullptr)),
+              GST_FLOW_OK);  // a frame on which nobody is
+    EXPECT_EQ(slurp(file), "vartml.gallery/1\tabc\t3\nann\t1 0 0\neve\t0 0 1\n");
+    spill(file, "nothing of the kind\n");
+    set("enrol", "bob");
+    EXPECT_EQ(names({{0, bob}}), "error");
+    EXPECT_EQ(pop(GST_MESSAGE_ERROR), "gallery-file");
+    EXPECT_EQ(slurp(file), "nothing of the kind\n");
+}
+
 TEST_F(GalleryElement, EnrolsNobodyWhereItIsNotClearWhom) {
     open();
     set("enrol", "ann");

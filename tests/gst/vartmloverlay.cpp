@@ -76,6 +76,24 @@ TEST_F(Overlay, LabelsMakeRoomForEachOther) {
     EXPECT_GT(draw(in).ink(), 4 * one * 9 / 10);  // glyphs may be black
 }
 
+TEST_F(Overlay, NamesOfZonesThatBeginAtOnePlaceStandBelowEachOther) {
+    set("draw", "zones");
+    open();
+    const vartml::ZonePoint border[] = {{100, 0}, {300, 0}, {300, 190}, {100, 190}};
+    const auto ink_of = [&](std::initializer_list<const char*> names) {
+        GstBuffer* in = frame();
+        for (const char* name : names) {
+            Zone zone;
+            zone.name = g_quark_from_string(name);
+            zone.points = border;
+            GstAnalyticsMtd added;
+            EXPECT_TRUE(add_zone(gst_buffer_add_analytics_relation_meta(in), zone, &added));
+        }
+        return draw(in).ink(110, 10, 180, 170);  // inside of all borders
+    };
+    EXPECT_GT(ink_of({"hall", "yard", "gate"}), ink_of({"hall"}) * 28 / 10);
+}
+
 TEST_F(Overlay, ScoresAreShownWhenAsked) {
     set("draw", "labels");
     open();

@@ -487,6 +487,64 @@ TEST_F(Rtsp, PasswordIsInNoMessageLogLinePropertyOrDotFile) {
     EXPECT_EQ(log_lines.find("Geheim77"), std::string::npos);
 }
 
+// What gst-launch-1.0 -e sends when it is interrupted, so that a file is complete.
+TEST_F(Rtsp, EndsWhenTheApplicationSendsEos) {
+    RtspCamera camera({"h264"});
+    camera.start();
+    for (const bool away : {false, true}) {
+        Viewer viewer(camera.uri(), "retry-delay=3600000");
+        viewer.play();
+        viewer.wait_for_frames(3);
+        if (away) camera.process().stop(SIGKILL);
+        if (away) viewer.wait_for_state("waiting");
+        EXPECT_TRUE(gst_element_send_event(viewer.pipeline(), gst_event_new_eos()));
+        viewer.wait_for(GST_MESSAGE_EOS);
+        EXPECT_EQ(viewer.stat("state"), "ended");
+        viewer.set_state(GST_STATE_READY);
+        EXPECT_FALSE(gst_element_send_event(viewer.element(), gst_event_new_eos()));
+        if (away) continue;
+        viewer.play();  // and it begins anew
+        viewer.wait_for_frames(3);
+    }
+}
+
+TEST(Srt, PassphraseIsInNoMessagePropertyOrDotFile) {
+    if (GstElementFactory* known = gst_element_factory_find("srtsrc"))
+        gst_object_unref(known);
+    else
+        GTEST_SKIP() << "srtsrc is not installed";
+    Viewer viewer("srt://127.0.0.1:9?passphrase=Geheim7777&mode=caller", "retries=0 timeout=500");
+    viewer.play();
+    gchar* dot =
+        gst_debug_bin_to_dot_data(GST_BIN(viewer.pipeline()), GST_DEBUG_GRAPH_SHOW_VERBOSE);
+    std::string seen = dot;
+    g_free(dot);
+    for (bool failed = false; !failed;) {
+        GstMessage* message = gst_bus_timed_pop(viewer.bus(), GST_CLOCK_TIME_NONE);
+        failed = GST_MESSAGE_TYPE(message) == GST_MESSAGE_ERROR;
+        gchar* text = gst_message_get_structure(message)
+                          ? gst_structure_to_string(gst_message_get_structure(message))
+                          : nullptr;
+        seen += text ? text : "";
+        g_free(text);
+        gst_message_unref(message);
+    }
+    EXPECT_NE(seen.find("passphrase=***"), std::string::npos);
+    EXPECT_EQ(seen.find("Geheim7777"), std::string::npos) << seen;
+}
+
+TEST(Rtmp, LoginThatWouldNotBeSentIsRefused) {
+    if (GstElementFactory* known = gst_element_factory_find("rtmp2src"))
+        gst_object_unref(known);
+    else
+        GTEST_SKIP() << "rtmp2src is not installed";
+    Viewer viewer("rtmp://me:secret@127.0.0.1:9/live/x", "retries=0");
+    viewer.play();
+    const std::string said = viewer.wait_for(GST_MESSAGE_ERROR);
+    EXPECT_NE(said.find("whose user and password"), std::string::npos) << said;
+    EXPECT_EQ(said.find("secret"), std::string::npos) << said;
+}
+
 // ---- files, devices, HTTP ------------------------------------------------------------------
 
 class VartmlSrcFile : public testing::Test {
@@ -585,6 +643,14 @@ TEST_F(VartmlSrcFile, OfAnHttpServerEndsAndItsCameraIsConnectedAgain) {
     camera.wait_for_state("playing");
     camera.wait_for_frames(5);
     camera.expect_one_stream(2);
+}
+
+TEST_F(VartmlSrcFile, ThatRepeatsEndsWhenTheApplicationSendsEos) {
+    Viewer viewer(film_, "at-end=repeat");
+    viewer.play();
+    viewer.wait_for_frames(25);
+    EXPECT_TRUE(gst_element_send_event(viewer.pipeline(), gst_event_new_eos()));
+    viewer.wait_for(GST_MESSAGE_EOS);
 }
 
 TEST(VartmlSrc, WaitsForADeviceThatIsNotThere) {

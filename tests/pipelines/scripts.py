@@ -8,11 +8,14 @@ import importlib.util
 import json
 import os
 import pathlib
+import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import unittest
+import urllib.error
+import urllib.request
 
 SCRIPTS, MODELS = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
 WORK = tempfile.TemporaryDirectory()
@@ -28,6 +31,7 @@ COMPILED = {
     'selfie': ['selfie_landscape', '--decoder', 'segment'],
     'super': ['super_resolution_10', '--scale', '0.00392157'],
     'hand': ['hand_landmark', '--decoder', 'landmarks'],
+    'reid': ['person_reid_0287', '--decoder', 'embedding', '--channels', 'bgr', '--mean', '0', '--scale', '1', '--batch-size', '4'],
     'goldfish': ['shufflenet_v2_int8', '--decoder', 'classify'],
 }
 PICTURES = {'dog': 'yolox_dog', 'faces': 'ultraface_1', 'selfie': 'selfie_test', 'palm': 'palm1', 'goldfish': 'goldfish'}
@@ -79,6 +83,30 @@ def changed(before, after, box, height=480, width=640):
             i = (y * width + x) * 3
             count += max(abs(a[i + c] - b[i + c]) for c in range(3)) > 48
     return count / ((x1 - x0) * (y1 - y0))
+
+
+class Refusals(unittest.TestCase):
+    def test_a_file_that_is_read_is_not_written(self):
+        for script, *words in [('detect.sh', 'M', 'V', 'V'), ('faces.sh', 'M', 'V', 'V'), ('segment.sh', 'M', 'V', 'V'),
+                               ('pose.sh', 'M', 'V', 'V'), ('picture.sh', 'M', 'V', 'V'), ('join.sh', 'M', 'V', 'V'),
+                               ('tiles.sh', 'M', 'V', '2x2', 'V'), ('ocr.sh', 'M', 'M', 'V', 'V'), ('roi.sh', 'M', 'V', 'V'),
+                               ('gallery.sh', 'M', 'M', 'G', 'V', 'V'),
+                               ('zones.sh', 'M', 'V', '', '', 'V'), ('side-by-side.sh', 'M', 'V', 'W', 'W'),
+                               ('four-cameras.sh', 'M', 'V'), ('record.sh', 'M', 'V', 'F')]:
+            with self.subTest(script), tempfile.TemporaryDirectory() as folder:
+                files = {word: pathlib.Path(folder) / f'a {word}' for word in 'MVWF'}
+                files['F'].mkdir()
+                (files['F'] / 'detections.jsonl').write_text('as it was')
+                for word in 'MVW':
+                    files[word].write_text('as it was')
+                done = subprocess.run(['sh', SCRIPTS / script, *(files.get(word, word) for word in words)],
+                                      env=os.environ | ({'OUT': str(files['V'])} if script == 'four-cameras.sh' else {}),
+                                      capture_output=True, text=True, timeout=60)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn('would be lost', done.stderr)
+                self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+                kept = [files['M'], files['V'], files['W'], files['F'] / 'detections.jsonl']
+                self.assertEqual([file.read_text() for file in kept], ['as it was'] * 4)
 
 
 @unittest.skipUnless(MODELS.is_dir(), f'{MODELS} is not there')
@@ -211,6 +239,51 @@ class Scripts(unittest.TestCase):
                 self.assertEqual(thing['text']['text'], 'AA7 Z')
                 self.assertAlmostEqual(thing['text']['score'], 0.9987, delta=0.01)
         self.assertGreater(changed(frames(clip('dog')), frames(out), (100, 160, 280, 460)), 0.02)
+
+    def test_gallery_names_who_was_enrolled(self):
+        gallery, out = FOLDER / 'known people.txt', FOLDER / 'named.mp4'
+        words = [model('yolox'), model('reid'), gallery, clip('faces')]
+        records = self.records(self.script('gallery.sh', *words, env=dict(os.environ, ENROL='ann')))
+        ann = {tuple(thing['box']) for thing in records[-1]['objects'] if 'ann' in [a['label'] for a in thing['attributes']]}
+        self.assertEqual(len(ann), 1)
+        # Another run, with the file alone, and with all that the detector finds.
+        records = self.records(self.script('gallery.sh', *words, out, env=dict(os.environ, THRESHOLD='0.9')))
+        self.assertEqual(len(records), FRAMES)
+        self.assertGreater(len(records[-1]['objects']), 3)
+        for record in records:
+            names = [(tuple(thing['box']), a['label']) for thing in record['objects'] for a in thing.get('attributes', [])]
+            self.assertEqual([name for _, name in names], ['ann'])
+        self.assertGreater(changed(frames(clip('faces')), frames(out), (40, 20, 600, 320)), 0.005)
+
+    def test_roi_draws_the_regions(self):
+        out = FOLDER / 'regions.mp4'
+        self.script('roi.sh', model('yunet'), clip('faces'), out)
+        before, after = frames(clip('faces')), frames(out)
+        self.assertEqual(len(after), len(before))
+        self.assertGreater(changed(before, after, (40, 20, 600, 320)), 0.005)
+        # An encoder of one's own gets them instead, and nothing is drawn.
+        self.script('roi.sh', model('yunet'), clip('faces'), out, env=dict(os.environ, ENCODER='x264enc pass=quant quantizer=10'))
+        self.assertLess(changed(before, frames(out), (40, 20, 600, 320)), 0.001)
+
+    def test_metrics_are_there_while_the_video_plays(self):
+        with socket.socket() as free:
+            free.bind(('127.0.0.1', 0))
+            port = free.getsockname()[1]
+        script = subprocess.Popen(['sh', SCRIPTS / 'metrics.sh', model('hand'), clip('palm'), str(port)], start_new_session=True)
+        try:
+            while script.poll() is None:
+                try:
+                    with urllib.request.urlopen(f'http://127.0.0.1:{port}/metrics', timeout=30) as reply:
+                        text = reply.read().decode()
+                except urllib.error.URLError:
+                    continue  # not there yet
+                if 'vartml_infer_inferences{' in text:
+                    return
+            self.fail('ended before it told anything')
+        finally:
+            if script.poll() is None:
+                os.killpg(script.pid, 15)
+            script.wait(60)
 
     def test_track_count_counts_an_object_once(self):
         counts = dict(line.split() for line in self.script('track-count.sh', model('yolox'), clip('dog')).splitlines())

@@ -102,7 +102,7 @@ TEST_F(Mqtt, EachQualityOfServiceDelivers) {
         subscriber.collect([](const auto& messages) { return has(messages, 499); });
         EXPECT_EQ(expect_in_order(subscriber.texts(), publisher_->run()), 500u) << qos;
         publisher_.reset();
-        states_.clear();
+        said_ = std::make_shared<Said>();
     }
 }
 
@@ -133,7 +133,7 @@ TEST_F(Mqtt, ARefusalTellsTheReasonAndNoPassword) {
     open(broker.port());
     wait_for_reason("refused the connection");
     publisher_->close(0);
-    EXPECT_EQ(reasons_.find("correcthorse"), std::string::npos) << reasons_;
+    EXPECT_EQ(reasons().find("correcthorse"), std::string::npos) << reasons();
 }
 
 // The first address of a name that the system knows.
@@ -159,7 +159,7 @@ TEST_F(Mqtt, TheOtherFamilyOfAnAddressIsTriedToo) {
     wait_for("connected");
     EXPECT_TRUE(publisher_->drain(forever));
     EXPECT_EQ(publisher_->counts().sent, 10u);
-    EXPECT_EQ(reasons_.find("refused"), std::string::npos) << "not even an outage: " << reasons_;
+    EXPECT_EQ(reasons().find("refused"), std::string::npos) << "not even an outage: " << reasons();
     // And again, after the broker went away.
     broker.stop(SIGTERM);
     wait_for_reason("broker localhost:");

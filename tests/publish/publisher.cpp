@@ -22,42 +22,63 @@ class PublisherTest : public testing::Test {
 protected:
     void open(PublishOptions options = {}) {
         PublishEvents events;
-        events.state = [this](const char* state, const std::string& reason, const PublishCounts&) {
-            const std::lock_guard lock(mutex_);
-            states_.push_back(reason.empty() ? state : state + (": " + reason));
+        events.state = [said = said_](const char* state, const std::string& reason,
+                                      const PublishCounts&) {
+            const std::lock_guard lock(said->mutex);
+            said->states.push_back(reason.empty() ? state : state + (": " + reason));
         };
-        events.failed = [this](const Error& error, bool) {
-            const std::lock_guard lock(mutex_);
-            failures_.push_back(error.message);
+        events.failed = [said = said_](const Error& error, bool) {
+            const std::lock_guard lock(said->mutex);
+            said->failures.push_back(error.message);
         };
-        events.spool_failed = [this](const Error& error) {
-            const std::lock_guard lock(mutex_);
-            failures_.push_back("spool " + error.message);
-            queued_when_refused_ = publisher_->counts().queued;
+        events.spool_failed = [said = said_](const Error& error) {
+            const std::lock_guard lock(said->mutex);
+            said->failures.push_back("spool " + error.message);
+            if (said->publisher) said->queued_when_refused = said->publisher->counts().queued;
         };
         auto opened =
             Publisher::open(std::make_unique<FakeSink>(receiver_), options, std::move(events));
         ASSERT_TRUE(opened) << opened.error().message;
         publisher_ = std::move(*opened);
+        const std::lock_guard lock(said_->mutex);
+        said_->publisher = publisher_.get();
+    }
+    ~PublisherTest() override { end(); }
+    void end() {
+        {
+            const std::lock_guard lock(said_->mutex);
+            said_->publisher = nullptr;
+        }
+        publisher_.reset();
     }
     void put(int count) {
         for (int i = 0; i < count; ++i) publisher_->put(a_record(*publisher_, next_++));
     }
     std::vector<std::string> states() {
-        const std::lock_guard lock(mutex_);
-        return states_;
+        const std::lock_guard lock(said_->mutex);
+        return said_->states;
     }
     std::vector<std::string> failures() {
-        const std::lock_guard lock(mutex_);
-        return failures_;
+        const std::lock_guard lock(said_->mutex);
+        return said_->failures;
+    }
+
+    uint64_t queued_when_refused() {
+        const std::lock_guard lock(said_->mutex);
+        return said_->queued_when_refused;
     }
 
     TempDir temp_;
     const std::string spool_ = temp_ / "spool";
     std::shared_ptr<Receiver> receiver_ = std::make_shared<Receiver>();
-    std::mutex mutex_;  // guards the two lists and the number
-    std::vector<std::string> states_, failures_;
-    uint64_t queued_when_refused_ = 0;      // by the spool
+    // A thread that waits for the system outlives the test, and speaks once more.
+    struct Said {
+        std::mutex mutex;  // guards the rest
+        std::vector<std::string> states, failures;
+        uint64_t queued_when_refused = 0;  // by the spool
+        Publisher* publisher = nullptr;
+    };
+    std::shared_ptr<Said> said_ = std::make_shared<Said>();
     std::unique_ptr<Publisher> publisher_;  // ends first
     uint64_t next_ = 0;
 };
@@ -160,7 +181,7 @@ TEST_F(PublisherTest, WhatIsLeftStaysInTheSpoolAndIsSentFirstByTheNext) {
     publisher_->close(0);
     EXPECT_EQ(publisher_->counts().spooled, 50u);
     EXPECT_EQ(publisher_->counts().dropped, 0u);
-    publisher_.reset();
+    end();
 
     receiver_->come();
     open({.spool_dir = spool_});
@@ -250,7 +271,7 @@ TEST_F(PublisherTest, ARecordBetweenQueueAndSpoolCountsAsQueued) {
     publisher_->put(a_record(*publisher_, next_++, 90000));
     EXPECT_TRUE(publisher_->drain(forever));
     EXPECT_EQ(failures().size(), 1u);
-    EXPECT_EQ(queued_when_refused_, 1u);
+    EXPECT_EQ(queued_when_refused(), 1u);
     EXPECT_EQ(publisher_->counts().queued, 0u);
     EXPECT_EQ(publisher_->counts().dropped, 1u);
 }
@@ -341,7 +362,7 @@ TEST_F(PublisherTest, IsNotHeldUpByASystemThatDoesNotAnswer) {
     receiver_->wait_held();
     put(10);
     publisher_->close(0);
-    publisher_.reset();
+    end();
     receiver_->hold_in_connect(false);  // now its thread ends and keeps what it has
     receiver_->wait_gone();
     while (running_threads() > threads) std::this_thread::yield();
@@ -369,7 +390,7 @@ TEST_F(PublisherTest, LeavesNothingBehind) {
         open({.spool_dir = spool_});
         put(3);
         publisher_->close(forever);
-        publisher_.reset();
+        end();
     };
     cycle();
     const size_t threads = running_threads(), descriptors = open_descriptors();

@@ -27,11 +27,12 @@ protected:
         ASSERT_TRUE(sink) << sink.error().message;
         (*sink)->backoff = {.first_ms = 1, .most_ms = 20};
         PublishEvents events;
-        events.state = [this](const char* state, const std::string& reason, const PublishCounts&) {
-            const std::lock_guard lock(mutex_);
-            states_.push_back(state);
-            reasons_ += reason + '\n';
-            changed_.notify_all();
+        events.state = [said = said_](const char* state, const std::string& reason,
+                                      const PublishCounts&) {
+            const std::lock_guard lock(said->mutex);
+            said->states.push_back(state);
+            said->reasons += reason + '\n';
+            said->changed.notify_all();
         };
         auto opened = Publisher::open(std::move(*sink), options, std::move(events));
         ASSERT_TRUE(opened) << opened.error().message;
@@ -42,21 +43,30 @@ protected:
     }
     // Until the last state is this one.
     void wait_for(const std::string& state) {
-        std::unique_lock lock(mutex_);
-        changed_.wait(lock, [&] { return !states_.empty() && states_.back() == state; });
+        std::unique_lock lock(said_->mutex);
+        said_->changed.wait(
+            lock, [&] { return !said_->states.empty() && said_->states.back() == state; });
     }
     void wait_for_reason(const std::string& text) {
-        std::unique_lock lock(mutex_);
-        changed_.wait(lock, [&] { return reasons_.find(text) != std::string::npos; });
+        std::unique_lock lock(said_->mutex);
+        said_->changed.wait(lock, [&] { return said_->reasons.find(text) != std::string::npos; });
+    }
+    std::string reasons() {
+        const std::lock_guard lock(said_->mutex);
+        return said_->reasons;
     }
 
     const BrokerKind kind_;
     TempDir temp_;
     BrokerOptions options_;
-    std::mutex mutex_;  // guards states_ and reasons_
-    std::condition_variable changed_;
-    std::vector<std::string> states_;
-    std::string reasons_;
+    // A thread that waits for the system outlives the test, and speaks once more.
+    struct Said {
+        std::mutex mutex;  // guards the rest
+        std::condition_variable changed;
+        std::vector<std::string> states;
+        std::string reasons;
+    };
+    std::shared_ptr<Said> said_ = std::make_shared<Said>();
     std::unique_ptr<Publisher> publisher_;  // ends first
     uint64_t next_ = 0;
 };

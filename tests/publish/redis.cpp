@@ -151,7 +151,7 @@ TEST_F(Redis, APasswordIsSentAndNeverTold) {
     put(10);
     EXPECT_TRUE(publisher_->drain(forever));
     EXPECT_EQ(publisher_->counts().sent, 10u);
-    EXPECT_EQ(reasons_.find("correcthorse"), std::string::npos) << reasons_;
+    EXPECT_EQ(reasons().find("correcthorse"), std::string::npos) << reasons();
 }
 
 // A key that is something else, a disk that is full: somebody has to look, and nothing is lost.

@@ -4,11 +4,15 @@
 
 #include <cmath>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "lib/tools/energy.h"
 #include "lib/tools/run_report.h"
 #include "lib/tools/tensor_file.h"
 #include "lib/tools/verify/compare.h"
+#include "tests/support/temp_dir.h"
 
 namespace {
 using namespace vartml;
@@ -184,6 +188,7 @@ TEST(Report, HasTheTimesOfTheDevice) {
     for (const double v : {31000.0, 31252.0}) m.device.execution_us.add(v);
     m.device.input_wait_us.add(3290983);
     m.device.output_wait_us.add(0);
+    m.joules = 1;
     const std::string text = console_text(m);
     for (const char* line :
          {"\nExecTimeUs,      31126.000,     31000.000,     31252.000,     126.000\n",
@@ -223,6 +228,61 @@ TEST(Report, HasRowsOfTheFormOfBenchmarks) {
     EXPECT_EQ(row_named(json, "bert/round_trip_p99")["ours"], 1000);
     EXPECT_EQ(row_named(json, "bert/device_execution")["ours"], 31000);
     EXPECT_TRUE(row_named(json, "bert/device_input_wait")["ours"].is_null());
+}
+
+TEST(Report, SaysTheEnergyOfAnInferenceOrWhyThereIsNone) {
+    RunMeasurement m = public_measurement();
+    m.no_energy = "nobody knows";
+    EXPECT_NE(console_text(m).find("energy per inference: not measured: nobody knows\n"),
+              std::string::npos);
+    auto json = nlohmann::json::parse(json_text(m));
+    EXPECT_TRUE(row_named(json, "bert/energy")["ours"].is_null());
+    EXPECT_EQ(json["no_energy"], "nobody knows");
+    m.joules = 5787.0 * static_cast<double>(m.batch_size) / 4;
+    json = nlohmann::json::parse(json_text(m));
+    EXPECT_DOUBLE_EQ(json["joules_per_inference"].get<double>(), 0.25);
+    EXPECT_EQ(row_named(json, "bert/energy")["sense"], "max");
+    EXPECT_NE(console_text(m).find("per inference: 0.25 J, "), std::string::npos);
+}
+
+// A folder as Linux shows it: two packages, and parts of the first, which are in it already.
+class Energy : public ::testing::Test {
+protected:
+    void counter(const std::string& name, const std::string& energy) {
+        const std::string folder = sysfs_ / name;
+        std::filesystem::create_directories(folder);
+        std::ofstream(folder + "/energy_uj") << energy << "\n";
+        std::ofstream(folder + "/max_energy_range_uj") << "9000000\n";
+    }
+    vartml::test::TempDir sysfs_;
+    EnergyMeter meter_{sysfs_.path()};
+};
+
+TEST_F(Energy, IsTheSumOfThePackagesAlsoWhereACounterBeginsAnew) {
+    counter("intel-rapl:0", "1000000");
+    counter("intel-rapl:0:0", "5");
+    counter("intel-rapl:1", "8500000");
+    meter_.begin();
+    counter("intel-rapl:0", "1250000");
+    counter("intel-rapl:0:0", "4000000");
+    counter("intel-rapl:1", "1500000");  // 0.5 J to its end, and 1.5 J
+    const auto joules = meter_.joules();
+    ASSERT_TRUE(joules) << joules.error().message;
+    EXPECT_DOUBLE_EQ(*joules, 2.25);
+}
+
+TEST_F(Energy, WithoutASensorSaysWhereItLooked) {
+    meter_.begin();
+    ASSERT_FALSE(meter_.joules());
+    EXPECT_EQ(meter_.joules().error().code, ErrorCode::not_found);
+    EXPECT_TRUE(meter_.joules().error().message.starts_with(sysfs_.path()));
+}
+
+TEST_F(Energy, OfASensorThatCannotBeReadNamesIt) {
+    counter("intel-rapl:0", "?");
+    meter_.begin();
+    ASSERT_FALSE(meter_.joules());
+    EXPECT_NE(meter_.joules().error().message.find("intel-rapl:0/energy_uj"), std::string::npos);
 }
 
 TEST(Report, TakesPercentilesByTheNearestRank) {

@@ -234,6 +234,45 @@ TEST(TileJoiner, GivesBackObjectsThatTilesCut) {
     }
 }
 
+// A wall across all tiles of the finest grid, of which each tile sees its part: parts are joined
+// with what was joined before, in whichever order their scores bring them. Beside it, in each tile,
+// are so many parts of other objects that comparing all of them after each join took minutes.
+TEST(TileJoiner, JoinsPartsAcrossTheFinestGridAmongThousandsOfOthers) {
+    const TileGrid grid{16, 16, 0.1};
+    const auto tiles = tiles_of(grid, 3840, 2160);
+    ASSERT_TRUE(tiles);
+    TileJoiner joiner;
+    Decoded joined;
+    joiner.begin(3840, 2160, 0.45, Nms::automatic);
+    unsigned seed = 1;
+    const auto score = [&] {
+        seed = seed * 1664525 + 1013904223;
+        return 0.2f + float(seed >> 8) / float(1 << 25);
+    };
+    for (size_t i = 0; i < tiles->size(); ++i) {
+        const Tile& t = (*tiles)[i];
+        Decoded decoded;
+        const float x1 = float(t.x + t.width), y = float(t.y);
+        if (i / 16 == 8)
+            decoded.detections.push_back(box(float(t.x), y + 60, x1, y + 80, score(), 1));
+        for (int k = 0; k < 25; ++k)  // at the right border, one above the other
+            decoded.detections.push_back(
+                box(x1 - 40, y + 3.f * float(k) + 10, x1, y + 3.f * float(k) + 12, score(), 2 + k));
+        for (const Detection& d : std::vector(decoded.detections))
+            if (d.class_id > 1 && t.x > 0)  // and what goes on to the left of it
+                decoded.detections.push_back(
+                    box(float(t.x), d.y0, float(t.x) + 40, d.y1, score(), d.class_id));
+        joiner.add(decoded, t, 1);
+    }
+    joiner.finish(joined);
+    const auto of = [&](auto which) { return std::ranges::count_if(joined.detections, which); };
+    EXPECT_EQ(of([](const Detection& d) { return d.class_id == 1; }), 1);
+    EXPECT_EQ(of([](const Detection& d) { return d.class_id == 1 && d.x0 == 0 && d.x1 == 3840; }),
+              1);
+    // 15 seams and the right border of the frame in each of 16 rows.
+    EXPECT_EQ(of([](const Detection& d) { return d.class_id > 1; }), 16 * 16 * 25);
+}
+
 TEST(TileJoiner, TurnedPartsBecomeOneTurnedBox) {
     // A bar of 100x20 at 30 degrees about (100, 50), of which each tile shows a bit more than half.
     const float angle = 0.5235988f, c = std::cos(angle), s = std::sin(angle);

@@ -9,6 +9,7 @@
 
 #include "lib/compile/onnx/model_file.h"
 #include "lib/graph/attribute_values.h"
+#include "lib/graph/canonical.h"
 #include "lib/graph/ops.h"
 
 namespace vartml::onnx {
@@ -340,6 +341,31 @@ void center_crop_pad(Builder& b, ModelFile& file, OnnxNode& n) {
     bind_first(b, n, b.emit("Pad", {cropped, b.ints(pads)}));
 }
 
+// The number that Pad fills up with is a float in the graph. Of integers that no float holds the
+// tensor is shifted by it, filled up with 0 and shifted back; integers wrap, so that nothing is
+// lost.
+void pad(Builder& b, ModelFile& file, OnnxNode& n) {
+    const ValueId value = n.input(2);
+    if (value == graph::none || n.get("mode", "constant") != "constant") return keep(b, file, n);
+    const auto& constant = b.graph.value(value).constant;
+    const DataType type = b.type(n.input(0)).data_type;
+    const bool wide = type == DataType::int32 || type == DataType::uint32 ||
+                      type == DataType::int64 || type == DataType::uint64;
+    const bool exact =
+        constant ? graph::survives_float(b.graph.value(value)) : !wide && type != DataType::float64;
+    if (exact) return keep(b, file, n);
+    if (!wide)
+        return b.fail(
+            ErrorCode::unsupported,
+            "(Pad) fills up with a float64 that no float32 holds; cast to float32 before");
+    const ValueId shifted = b.emit("Sub", {n.input(0), value});
+    std::vector<ValueId> inputs = n.inputs;
+    inputs[0] = shifted;
+    inputs[2] = graph::none;
+    const ValueId padded = b.emit("Pad", inputs, n.attributes);
+    bind_first(b, n, b.emit("Add", {padded, value}));
+}
+
 // ---- com.microsoft, ai.onnx.ml
 // -------------------------------------------------------------------------------------
 
@@ -413,6 +439,7 @@ constexpr LowerRow own_rows[] = {
     {"", "Identity", alias},
     {"", "LayerNormalization", layer_normalization},
     {"", "LogSoftmax", softmax},
+    {"", "Pad", pad},
     {"", "QuantizeLinear", quantize},
     {"", "Resize", resize},
     {"", "RoiAlign", roi_align},

@@ -7,8 +7,8 @@
  * Reads the analytics metadata of each frame (detections, classes, tracks, keypoints, masks,
  * embeddings, records of vartmlinfer), whose coordinates are pixels of the frame, and writes one
  * JSON object per frame, one per line, to standard output, a file, a unix socket or a broker (MQTT,
- * Redis, Kafka). It reads no tensors, so their shapes do not matter. Frames pass untouched and at
- * once, whatever the receiver does: a thread of its own writes.
+ * Redis, Kafka, NATS). It reads no tensors, so their shapes do not matter. Frames pass untouched
+ * and at once, whatever the receiver does: a thread of its own writes.
  *
  * With #GstVartmlPublish:spool-dir records go to disk while the receiver is away, and are sent, the
  * oldest first, when it is back, also by the next process.
@@ -101,6 +101,7 @@ constexpr GEnumValue method_values[] = {
     {static_cast<int>(PublishMethod::mqtt), "An MQTT broker", "mqtt"},
     {static_cast<int>(PublishMethod::redis), "A stream of a Redis or Valkey server", "redis"},
     {static_cast<int>(PublishMethod::kafka), "A Kafka cluster", "kafka"},
+    {static_cast<int>(PublishMethod::nats), "A stream of NATS JetStream", "nats"},
     {0, nullptr, nullptr},
 };
 
@@ -143,21 +144,27 @@ std::span<const Property<PublishSettings>> Properties::rows() {
          until_ready, P::Text{&S::location}},
         {"append", "Append", "Add to the file instead of replacing it", until_ready,
          P::Flag{&S::append}},
-        {"address", "Address", "Host of the broker", until_ready, P::Text{&S::address}},
-        {"port", "Port", "Port of the broker; 0 = 1883 (MQTT), 6379 (Redis), 9092 (Kafka)",
+        {"address", "Address",
+         "Host of the broker; of NATS also several HOST or HOST:PORT, with commas between them",
+         until_ready, P::Text{&S::address}},
+        {"port", "Port",
+         "Port of the broker; 0 = 1883 (MQTT), 6379 (Redis), 9092 (Kafka), 4222 (NATS)",
          until_ready, P::Uint{&S::port, 0, 65535}},
         {"topic", "Topic",
-         "Topic of MQTT and Kafka, key of Redis; `{stream}` and `{model}` are replaced, and what "
-         "is "
-         "forbidden there becomes `_`",
+         "Topic of MQTT and Kafka, key of Redis, subject of NATS; `{stream}` and `{model}` are "
+         "replaced, and what is forbidden there becomes `_`",
          until_ready, P::Text{&S::topic}},
         {"client-id", "Client id",
-         "Name of this client at the broker; unset: random (MQTT), none (Redis), vartml (Kafka)",
+         "Name of this client at the broker; unset: random (MQTT), none (Redis), vartml (Kafka, "
+         "NATS)",
          until_ready, P::Text{&S::client_id}},
         {"username", "User name", "For the broker; unset: none", until_ready,
          P::Text{&S::username}},
         {"password", "Password", "For the broker; cannot be read back; unset: none", until_ready,
          P::Secret{&S::password}},
+        {"credentials-file", "Credentials file",
+         "Login for NATS with its key (.creds); unset: none", until_ready,
+         P::Text{&S::credentials_file}},
         {"tls-ca-file", "CA file",
          "Certificates (PEM) that the broker's is checked by; unset: no TLS", until_ready,
          P::Text{&S::tls_ca_file}},
@@ -170,13 +177,16 @@ std::span<const Property<PublishSettings>> Properties::rows() {
          "connection",
          until_ready, P::Uint{&S::qos, 0, 2}},
         {"keepalive", "Keep-alive",
-         "Seconds after which a silent MQTT connection is tested, or a record that Redis or Kafka "
-         "has not acknowledged is sent again",
+         "Seconds after which a silent MQTT connection is tested, or a record that Redis, Kafka "
+         "or NATS has not acknowledged is sent again",
          until_ready, P::Uint{&S::keepalive_s, 5, 65535}},
         {"redis-max-length", "Length of the Redis stream",
          "Entries that a Redis stream keeps, about; 0 = all", until_ready, P::Size{&S::max_length}},
         {"stream-name", "Stream name", "`stream` of records; unset: the stream id", until_ready,
          P::Text{&S::stream_name}},
+        {"epoch", "Epoch",
+         "`epoch` of records, greater for each owner of the stream that follows; 0: left out",
+         until_ready, P::Size{&S::epoch}},
         {"include", "Include", "What records have", any_time,
          P::Flags{"GstVartmlPublishInclude", include_values, &S::include}},
         {"add-empty", "Add empty", "Also publish frames on which nothing was found", any_time,
@@ -342,6 +352,7 @@ GstFlowReturn transform_ip(GstBaseTransform* base, GstBuffer* buffer) {
     const bool add_empty = state.settings.add_empty;
     const guint64 every = state.settings.every;
     const std::string stream_name = state.settings.stream_name;
+    const uint64_t epoch = state.settings.epoch;
     vartml::Publisher* publisher = state.publisher.get();
     GST_OBJECT_UNLOCK(base);
     const guint64 frame = state.frames++;
@@ -357,6 +368,7 @@ GstFlowReturn transform_ip(GstBaseTransform* base, GstBuffer* buffer) {
         return GST_FLOW_OK;
     }
     describe_frame(base, buffer, stream_name, *record);
+    record->epoch = epoch;
     publisher->put(std::move(record));
     return GST_FLOW_OK;
 }

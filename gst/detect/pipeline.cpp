@@ -22,22 +22,6 @@ bool is_installed(std::string_view factory) {
     return true;
 }
 
-// The plugins of this very build, beside this program: what they put on frames is read here.
-void load_own_plugins() {
-    std::error_code error;
-    const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
-    for (const char* plugin : {"libgstvartml.so", "libgstvartmlextra.so"})
-        for (const fs::path& place : {folder, folder / VARTML_PLUGINS_FROM_LIBEXEC}) {
-            const fs::path file = place / plugin;
-            if (!fs::exists(file, error)) continue;
-            GError* fault = nullptr;
-            GstPlugin* loaded = gst_plugin_load_file(file.c_str(), &fault);
-            g_clear_error(&fault);
-            if (loaded) gst_object_unref(loaded);
-            break;
-        }
-}
-
 struct Format {
     std::string_view name;
     bool is_picture;
@@ -147,24 +131,6 @@ Result<std::string> sink_text(const Request& request, const Pipeline& pipeline) 
            format->behind + " ! filesink name=sink";
 }
 
-Result<ElementPtr> parse(const std::string& text) {
-    GError* error = nullptr;
-    GstParseContext* context = gst_parse_context_new();
-    GstElement* element =
-        gst_parse_launch_full(text.c_str(), context, GST_PARSE_FLAG_FATAL_ERRORS, &error);
-    gchar** names = gst_parse_context_get_missing_elements(context);
-    std::string sentence = error ? error->message : "no pipeline";
-    Error fault{ErrorCode::internal, std::move(sentence)};
-    if (names && *names) fault = missing(*names);
-    g_strfreev(names);
-    gst_parse_context_free(context);
-    const bool failed = error != nullptr;
-    g_clear_error(&error);
-    ElementPtr owned(element ? GST_ELEMENT(gst_object_ref_sink(element)) : nullptr);
-    if (failed || !owned) return fault;
-    return owned;
-}
-
 void set_text(const Pipeline& pipeline, const char* part, const char* property,
               const std::string& value) {
     if (!value.empty())
@@ -215,6 +181,40 @@ std::string last_line(std::string_view debug) {
 }
 
 }  // namespace
+
+// What they put on frames is read here.
+void load_own_plugins() {
+    std::error_code error;
+    const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
+    for (const char* plugin : {"libgstvartml.so", "libgstvartmlextra.so"})
+        for (const fs::path& place : {folder, folder / VARTML_PLUGINS_FROM_LIBEXEC}) {
+            const fs::path file = place / plugin;
+            if (!fs::exists(file, error)) continue;
+            GError* fault = nullptr;
+            GstPlugin* loaded = gst_plugin_load_file(file.c_str(), &fault);
+            g_clear_error(&fault);
+            if (loaded) gst_object_unref(loaded);
+            break;
+        }
+}
+
+Result<ElementPtr> parse(const std::string& text) {
+    GError* error = nullptr;
+    GstParseContext* context = gst_parse_context_new();
+    GstElement* element =
+        gst_parse_launch_full(text.c_str(), context, GST_PARSE_FLAG_FATAL_ERRORS, &error);
+    gchar** names = gst_parse_context_get_missing_elements(context);
+    std::string sentence = error ? error->message : "no pipeline";
+    Error fault{ErrorCode::internal, std::move(sentence)};
+    if (names && *names) fault = missing(*names);
+    g_strfreev(names);
+    gst_parse_context_free(context);
+    const bool failed = error != nullptr;
+    g_clear_error(&error);
+    ElementPtr owned(element ? GST_ELEMENT(gst_object_ref_sink(element)) : nullptr);
+    if (failed || !owned) return fault;
+    return owned;
+}
 
 ElementPtr part_of(const Pipeline& pipeline, const char* name) {
     return ElementPtr(gst_bin_get_by_name(GST_BIN(pipeline.element.get()), name));

@@ -39,6 +39,12 @@ struct Pipeline {
 // not installed, with its package), io (a source that cannot be read).
 Result<Pipeline> make_pipeline(const Request& request);
 
+// A pipeline of this text. Errors: not_found (an element that is not installed, with its package).
+Result<ElementPtr> parse(const std::string& text);
+
+// The plugins of this very build, beside this program or below the same prefix.
+void load_own_plugins();
+
 // A part of it by its name: "source", "infer", "decode", "sink".
 ElementPtr part_of(const Pipeline& pipeline, const char* name);
 

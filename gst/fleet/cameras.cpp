@@ -13,8 +13,9 @@
 
 #include <vartml/log.h>
 
-#include "gst/fleet/values.h"
-#include "gst/fleet/worker.h"
+#include "gst/fleet/fleet.h"
+#include "gst/fleet/models.h"
+#include "gst/fleet/page.h"
 #include "gst/support/address.h"
 
 namespace vartml::fleet {
@@ -35,27 +36,6 @@ int fail(const Error& error) {
 
 Error wrong(const std::string& sentence) {
     return {ErrorCode::invalid_argument, sentence};
-}
-
-struct Buckets {
-    std::unique_ptr<Store> store;
-    std::unique_ptr<Bucket> cameras, leases, status;
-};
-
-// Leases are made by workers, which know their time to live.
-Result<Buckets> open(const StoreSettings& settings) {
-    auto store = Store::open(settings);
-    if (!store) return store.error();
-    Buckets all;
-    all.store = std::move(*store);
-    for (const auto& [name, bucket] :
-         {std::pair{"cameras", &all.cameras}, {"status", &all.status}}) {
-        auto made = all.store->bucket(name, 0);
-        if (!made) return made.error();
-        *bucket = std::move(*made);
-    }
-    all.leases = all.store->find_bucket("leases");
-    return all;
 }
 
 Result<void> check(const std::string& camera, const json& value, const std::string& where) {
@@ -109,40 +89,35 @@ std::string column(const std::string& text, size_t width) {
     return padded + ' ';
 }
 
-// Of each camera: who has it, and how it is.
-Result<std::string> table(const Buckets& buckets, bool as_json) {
-    const auto cameras = buckets.cameras->all(true);
-    const auto status = buckets.status->all(true);
-    if (!cameras) return cameras.error();
-    if (!status) return status.error();
-    std::map<std::string, Entry> leases;
-    if (buckets.leases) {
-        const auto known = buckets.leases->all(true);
-        if (!known) return known.error();
-        leases = *known;
-    }
+// Of each camera: who has it, and how it is; of each worker: what it has.
+std::string table(const FleetState& fleet, bool as_json) {
     std::string text;
-    if (!as_json) text = "camera            worker            state     address  reason\n";
-    for (const auto& [camera, entry] : *cameras) {
-        const std::string said = status->contains(camera) ? status->at(camera).value : "";
-        const bool owned = leases.contains(camera) && !leases.at(camera).value.empty();
-        const std::string worker = owned ? leases.at(camera).value : "";
-        std::string state = text_of(said, "state");
-        // A worker that was killed said nothing.
-        if (state.empty() || (state == "running" && !owned)) state = owned ? "running" : "free";
-        const std::string reason = state != "ended" ? text_of(said, "reason") : "";
-        const std::string shown = gst::without_login(text_of(entry.value, "uri"));
+    if (!as_json)
+        text = "camera            worker            state     frames/s   p95 ms  address  reason\n";
+    for (const CameraState& c : fleet.cameras) {
         if (as_json) {
-            text += dump({{"camera", camera},
-                          {"worker", worker},
-                          {"state", state},
-                          {"uri", shown},
-                          {"reason", reason}}) +
+            text += dump({{"camera", c.camera},
+                          {"worker", c.worker},
+                          {"state", c.state},
+                          {"uri", c.uri},
+                          {"frames_per_s", c.frames_per_s},
+                          {"p95_ms", c.p95_ms},
+                          {"reason", c.reason}}) +
                     "\n";
             continue;
         }
-        text += column(camera, 17) + column(worker.empty() ? "-" : worker, 17) + column(state, 9) +
-                plain(shown) + "  " + plain(reason) + '\n';
+        char figures[64];
+        std::snprintf(figures, sizeof figures, "%8.1f %8.1f  ", c.frames_per_s, c.p95_ms);
+        text += column(c.camera, 17) + column(c.worker.empty() ? "-" : c.worker, 17) +
+                column(c.state, 9) + figures + plain(c.uri) + "  " + plain(c.reason) + '\n';
+    }
+    if (as_json || fleet.workers.empty()) return text;
+    text += "\nworker            cameras  capacity  frames/s   p95 ms\n";
+    for (const WorkerState& w : fleet.workers) {
+        char figures[96];
+        std::snprintf(figures, sizeof figures, "%7zu %9zu %9.1f %8.1f\n", w.cameras, w.capacity,
+                      w.frames_per_s, w.p95_ms);
+        text += column(w.worker, 17) + figures;
     }
     return text;
 }
@@ -151,13 +126,14 @@ int show(const Buckets& buckets, bool as_json, bool again) {
     const bool terminal = ::isatty(STDOUT_FILENO);
     std::string before;
     do {
-        const auto text = table(buckets, as_json);
-        if (!text) return fail(text.error());
-        if (*text != before) {
+        const auto fleet = read_fleet(buckets);
+        if (!fleet) return fail(fleet.error());
+        const std::string text = table(*fleet, as_json);
+        if (text != before) {
             if (again && terminal) std::fputs("\033[H\033[2J", stdout);
-            std::fputs(text->c_str(), stdout);
+            std::fputs(text.c_str(), stdout);
             std::fflush(stdout);
-            before = *text;
+            before = text;
         }
         if (again) ::sleep(watch_s);
     } while (again);
@@ -180,10 +156,16 @@ int remove(const Buckets& buckets, const std::string& camera) {
 int run_cameras(const StoreSettings& settings, const std::string& text) {
     const json request = json::parse(text, nullptr, false);
     const std::string action = request.value("action", ""), name = request.value("name", "");
+    if (action == "page") return serve_page(settings, name);
     std::vector<std::pair<std::string, json>> list;
     if (action == "add") {
-        const json value = request.value("value", json::object());
+        json value = request.value("value", json::object());
         if (auto good = check(name, value, ""); !good) return fail(good.error());
+        if (const std::string file = request.value("upload", ""); !file.empty()) {
+            auto stored = store_model(settings, file);
+            if (!stored) return fail(stored.error());
+            value["model"] = *stored;
+        }
         list.emplace_back(name, value);
     } else if (action == "import") {
         auto read = read_list(name);
@@ -192,7 +174,7 @@ int run_cameras(const StoreSettings& settings, const std::string& text) {
     } else if (action == "remove" && !is_key(name)) {
         return fail(wrong("camera name '" + name + "' is none"));
     }
-    const auto buckets = open(settings);
+    const auto buckets = Buckets::open(settings);
     if (!buckets) return fail(buckets.error());
     if (action == "list" || action == "watch")
         return show(*buckets, request.value("json", false), action == "watch");

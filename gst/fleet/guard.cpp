@@ -22,6 +22,7 @@ namespace {
 
 constexpr int64_t grace_ms = 2000;  // from SIGTERM to SIGKILL
 constexpr const char* stop_word = "stop";
+constexpr const char* say_word = "say ";
 constexpr size_t longest_line = 4096;
 constexpr int most_chunks = 64;  // of 4096 bytes, per call
 
@@ -72,11 +73,11 @@ private:
         if (now >= until_) end_by_force("the lease ended");
         if (stop_at_ && now >= stop_at_) end_by_force("it did not stop in time");
         // The program's end is looked for ten times a second.
-        pollfd ready[] = {{commands_, POLLIN, 0}, {input_, POLLOUT, 0}};
+        pollfd ready[] = {{commands_, POLLIN, 0}, {unread_.empty() ? -1 : input_, POLLOUT, 0}};
         ::poll(ready, 2, int(std::min<int64_t>(until_ - now, 100)));
         if (ready[1].revents) give_input();
         if (!(ready[0].revents & (POLLIN | POLLHUP))) return;
-        char chunk[256];
+        char chunk[4096];
         const ssize_t n = ::read(commands_, chunk, sizeof chunk);
         if (n <= 0) end_by_force("the worker ended");
         text_.append(chunk, size_t(n));
@@ -90,14 +91,20 @@ private:
     void give_input() {
         const ssize_t n = ::write(input_, unread_.data(), unread_.size());
         if (n > 0) unread_.erase(0, size_t(n));
-        if (unread_.empty() || (n < 0 && errno != EAGAIN && errno != EINTR))
+        const bool failed = n < 0 && errno != EAGAIN && errno != EINTR;
+        if (failed || (unread_.empty() && !settings_.talks)) {
             ::close(std::exchange(input_, -1));
+            unread_.clear();
+        }
     }
 
     void obey(const std::string& word) {
         if (word == stop_word) {
             if (!stop_at_) stop_at_ = boot_ms() + grace_ms;
             ::kill(-child_, SIGTERM);
+        } else if (word.starts_with(say_word)) {
+            if (input_ >= 0 && unread_.size() < longest_line)  // it may hang
+                unread_ += word.substr(std::string_view(say_word).size()) + "\n";
         } else {
             until_ = std::max<int64_t>(until_, std::strtoll(word.c_str(), nullptr, 10));
         }
@@ -206,6 +213,10 @@ void Guard::renew(int64_t until_ms) const {
     tell(input_, std::to_string(until_ms));
 }
 
+void Guard::say(const std::string& line) const {
+    tell(input_, say_word + line);
+}
+
 void Guard::stop() const {
     tell(input_, stop_word);
 }
@@ -223,20 +234,30 @@ int Guard::wait() {
     return status_of(status);
 }
 
+std::vector<std::string> Guard::lines(size_t longest) {
+    std::vector<std::string> all;
+    read_lines(longest, [&](std::string line) { all.push_back(std::move(line)); });
+    return all;
+}
+
 std::optional<std::string> Guard::last_line() {
     std::optional<std::string> last;
+    read_lines(longest_line, [&](std::string line) { last = std::move(line); });
+    return last;
+}
+
+void Guard::read_lines(size_t longest, const std::function<void(std::string)>& take) {
     char chunk[4096];
     for (int i = 0; i < most_chunks; ++i) {
         const ssize_t n = ::read(output_, chunk, sizeof chunk);
         if (n <= 0) break;
         for (const char c : std::string_view(chunk, size_t(n))) {
             if (c == '\n')
-                last = std::exchange(text_, {});
-            else if (text_.size() < longest_line)
+                take(std::exchange(text_, {}));
+            else if (text_.size() < longest)
                 text_ += c;
         }
     }
-    return last;
 }
 
 }  // namespace vartml::fleet

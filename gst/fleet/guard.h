@@ -3,6 +3,7 @@
 // also while the worker is stopped, hangs or has been killed.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,6 +25,7 @@ struct GuardSettings {
     int64_t until_ms = 0;              // of boot_ms: the end of the lease
     std::vector<std::string> program;  // with its arguments
     std::string input;                 // what the program reads: the camera as JSON
+    bool talks = false;                // its input stays open, for what say() tells it
 };
 
 /// A worker's side of it.
@@ -34,6 +36,8 @@ public:
     Guard& operator=(Guard&&) = delete;
     ~Guard();
     void renew(int64_t until_ms) const;
+    /// The program reads a line, which must have no newline. One that reads none misses it.
+    void say(const std::string& line) const;
     /// The program gets SIGTERM, and SIGKILL after two seconds. Does not wait.
     void stop() const;
     /// Exit status of the program, once it has ended: 128 + N for a signal.
@@ -42,9 +46,12 @@ public:
     /// The last line of the program's standard output since the last call, at most 4096 bytes of
     /// it. Takes so much per call that a program that never stops printing holds nobody up.
     std::optional<std::string> last_line();
+    /// All of them, of a program of ours, each up to its `longest` bytes.
+    std::vector<std::string> lines(size_t longest);
 
 private:
     Guard() = default;
+    void read_lines(size_t longest, const std::function<void(std::string)>& take);
     int pid_ = 0, input_ = -1, output_ = -1;
     std::string text_;  // of the line that has no end yet
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `vartml worker` and `vartml cameras` become: the only program of the project that links
-// libnats. usage: vartml-worker JSON; people call vartml worker and vartml cameras.
+// What `vartml worker` and `vartml cameras` become: the program that links libnats.
+// usage: vartml-worker JSON; people call vartml worker and vartml cameras.
 #include <unistd.h>
 
 #include <csignal>
@@ -36,6 +36,8 @@ int run_worker(const nlohmann::json& json) {
     settings.store = store_settings(json);
     settings.name = json.value("name", "");
     settings.capacity = json.value("capacity", settings.capacity);
+    settings.p95_ms = json.value("p95_ms", settings.p95_ms);
+    settings.talks = json.value("talks", false);
     settings.ttl_ms = json.value("ttl_ms", settings.ttl_ms);
     settings.once = json.value("once", false);
     settings.health = json.value("health", "");

@@ -205,6 +205,7 @@ Result<std::unique_ptr<Store>> Store::open(const StoreSettings& settings) {
 }
 
 Store::~Store() {
+    natsSubscription_Destroy(questions_);
     jsCtx_Destroy(stream_);
     natsConnection_Destroy(connection_);
 }
@@ -257,6 +258,106 @@ uint64_t Store::reconnects() const {
         natsStatistics_GetCounts(statistics, nullptr, nullptr, nullptr, nullptr, &count);
     natsStatistics_Destroy(statistics);
     return count;
+}
+
+Result<void> Store::listen(const std::string& subject) {
+    const natsStatus status =
+        natsConnection_SubscribeSync(&questions_, connection_, subject.c_str());
+    if (status != NATS_OK) return error_of(status, subject);
+    return {};
+}
+
+std::optional<Store::Question> Store::heard() const {
+    natsMsg* message = nullptr;
+    if (!questions_ || natsSubscription_NextMsg(&message, questions_, 0) != NATS_OK)
+        return std::nullopt;
+    const char* const reply = natsMsg_GetReply(message);
+    Question question{natsMsg_GetSubject(message), reply ? reply : ""};
+    natsMsg_Destroy(message);
+    return question;
+}
+
+void Store::answer(const std::string& reply, const std::string& text) const {
+    if (!reply.empty()) natsConnection_PublishString(connection_, reply.c_str(), text.c_str());
+}
+
+Result<std::string> Store::ask(const std::string& subject, int64_t wait_ms) const {
+    natsMsg* message = nullptr;
+    const natsStatus status =
+        natsConnection_RequestString(&message, connection_, subject.c_str(), "", wait_ms);
+    if (status != NATS_OK) return error_of(status, subject);
+    std::string text(natsMsg_GetData(message), size_t(natsMsg_GetDataLength(message)));
+    natsMsg_Destroy(message);
+    return text;
+}
+
+Result<void> Store::object_bucket(const std::string& name) {
+    const std::string stream = "OBJ_" + name, parts = "$O." + name + ".C.>",
+                      names = "$O." + name + ".M.>";
+    jsStreamInfo* info = nullptr;
+    natsStatus status = js_GetStreamInfo(&info, stream_, stream.c_str(), nullptr, nullptr);
+    jsStreamInfo_Destroy(info);
+    if (status == NATS_OK) return {};
+    const char* subjects[] = {parts.c_str(), names.c_str()};
+    jsStreamConfig config;
+    jsStreamConfig_Init(&config);
+    config.Name = stream.c_str();
+    config.Subjects = subjects;
+    config.SubjectsLen = 2;
+    config.Storage = js_FileStorage;
+    config.Replicas = settings_.replicas;
+    config.Discard = js_DiscardNew;
+    config.AllowRollup = true;
+    config.AllowDirect = true;
+    status = js_AddStream(nullptr, stream_, &config, nullptr, nullptr);
+    if (status != NATS_OK) return error_of(status, "bucket " + name);
+    return {};
+}
+
+Result<std::optional<std::string>> Store::last_of(const std::string& bucket,
+                                                  const std::string& subject) const {
+    natsMsg* message = nullptr;
+    const natsStatus status = js_GetLastMsg(&message, stream_, ("OBJ_" + bucket).c_str(),
+                                            subject.c_str(), nullptr, nullptr);
+    if (status == NATS_NOT_FOUND) return std::optional<std::string>();
+    if (status != NATS_OK) return error_of(status, "bucket " + bucket);
+    std::optional<std::string> text(
+        std::string(natsMsg_GetData(message), size_t(natsMsg_GetDataLength(message))));
+    natsMsg_Destroy(message);
+    return text;
+}
+
+Result<void> Store::publish(const std::string& subject, std::string_view bytes, bool alone) const {
+    natsMsg* message = nullptr;
+    natsStatus status =
+        natsMsg_Create(&message, subject.c_str(), nullptr, bytes.data(), int(bytes.size()));
+    if (status == NATS_OK && alone) status = natsMsgHeader_Set(message, "Nats-Rollup", "sub");
+    if (status == NATS_OK) status = js_PublishMsg(nullptr, stream_, message, nullptr, nullptr);
+    natsMsg_Destroy(message);
+    if (status != NATS_OK) return error_of(status, subject);
+    return {};
+}
+
+Result<void> Store::read_all(const std::string& bucket, const std::string& subject, size_t count,
+                             const std::function<void(std::string_view)>& take) const {
+    const std::string stream = "OBJ_" + bucket;
+    jsSubOptions options;
+    jsSubOptions_Init(&options);
+    options.Ordered = true;
+    options.Stream = stream.c_str();
+    natsSubscription* parts = nullptr;
+    natsStatus status =
+        js_SubscribeSync(&parts, stream_, subject.c_str(), nullptr, &options, nullptr);
+    for (size_t n = 0; status == NATS_OK && n < count; ++n) {
+        natsMsg* message = nullptr;
+        status = natsSubscription_NextMsg(&message, parts, settings_.wait_ms);
+        if (status != NATS_OK) break;
+        take({natsMsg_GetData(message), size_t(natsMsg_GetDataLength(message))});
+        natsMsg_Destroy(message);
+    }
+    natsSubscription_Destroy(parts);
+    if (status != NATS_OK) return error_of(status, "bucket " + bucket);
+    return {};
 }
 
 bool Store::all_refuse() const {

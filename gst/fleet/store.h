@@ -4,10 +4,12 @@
 #include <nats/nats.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include <vartml/result.h>
 
@@ -63,6 +65,27 @@ public:
     bool connected() const;
     /// How often the connection was lost and made anew.
     uint64_t reconnects() const;
+    /// Messages to a subject, which may end in `>`, from now on.
+    Result<void> listen(const std::string& subject);
+    struct Question {
+        std::string subject, reply;
+    };
+    /// The next that came, without waiting.
+    std::optional<Question> heard() const;
+    void answer(const std::string& reply, const std::string& text) const;
+    /// The answer of who listens. Fails with `timeout` where nobody answers.
+    Result<std::string> ask(const std::string& subject, int64_t wait_ms) const;
+    /// The stream behind a bucket of objects; makes it where it is not there.
+    Result<void> object_bucket(const std::string& name);
+    /// The newest message of a subject in a bucket of objects; nothing where there is none.
+    Result<std::optional<std::string>> last_of(const std::string& bucket,
+                                               const std::string& subject) const;
+    /// Until it is stored. `alone`: in place of all earlier ones of the subject.
+    Result<void> publish(const std::string& subject, std::string_view bytes,
+                         bool alone = false) const;
+    /// So many messages of a subject, in order.
+    Result<void> read_all(const std::string& bucket, const std::string& subject, size_t count,
+                          const std::function<void(std::string_view)>& take) const;
     /// Every broker's machine says that no broker listens: nobody else reaches one either.
     bool all_refuse() const;
 
@@ -71,6 +94,7 @@ private:
     const StoreSettings settings_;
     natsConnection* connection_ = nullptr;
     jsCtx* stream_ = nullptr;
+    natsSubscription* questions_ = nullptr;
 };
 
 /// A key of a bucket: letters, digits, - _ = . and /, no dot at an end.

@@ -21,10 +21,11 @@ volatile std::sig_atomic_t drain = 0;
 namespace {
 
 // A lease is renewed three times within its life; its owner stops before the broker forgets it.
-constexpr int64_t renewals = 3, safety_part = 10;
+constexpr int64_t renewals = 3, safety_part = 10, waits = 6, looks_when_silent = 30;
 constexpr unsigned most_failures = 3;
 constexpr int64_t avoid_ms = 60000, look_ms = 50;
-constexpr int64_t note_every_ms = 1000;  // of a camera whose program prints much
+constexpr size_t longest_said = 1 << 20;  // a picture
+constexpr int64_t note_every_ms = 1000;   // of a camera whose program prints much
 
 std::string dump(const nlohmann::json& json) {
     return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -36,11 +37,14 @@ void complain(const Error& error) {
 
 }  // namespace
 
-Worker::Worker(WorkerSettings settings) : settings_(std::move(settings)) {}
+Worker::Worker(WorkerSettings settings)
+    : settings_(std::move(settings)),
+      capacity_(settings_.capacity, settings_.p95_ms),
+      models_(settings_.store) {}
 
 Result<std::unique_ptr<Worker>> Worker::open(WorkerSettings settings) {
     settings.store.name = "vartml worker " + settings.name;
-    settings.store.wait_ms = settings.ttl_ms / renewals;
+    settings.store.wait_ms = settings.ttl_ms / waits;
     std::unique_ptr<Worker> self(new Worker(std::move(settings)));
     const WorkerSettings& s = self->settings_;
     if (!s.health.empty()) {
@@ -63,6 +67,9 @@ Result<std::unique_ptr<Worker>> Worker::open(WorkerSettings settings) {
         if (!bucket) return bucket.error();
         *row.bucket = std::move(*bucket);
     }
+    if (s.talks)
+        if (auto done = self->store_->listen(std::string(picture_subject) + '>'); !done)
+            return done.error();
     return self;
 }
 
@@ -76,46 +83,63 @@ void Worker::note(const std::string& camera, const char* state, const std::strin
 }
 
 void Worker::announce() {
-    const nlohmann::json line = {{"capacity", settings_.capacity},
+    double worst_ms = 0;
+    nlohmann::json load = nlohmann::json::object();
+    for (const auto& [camera, owned] : own_) {
+        worst_ms = std::max(worst_ms, owned.p95_ms);
+        if (settings_.talks)
+            load[camera] = {{"frames_per_s", owned.frames_per_s}, {"p95_ms", owned.p95_ms}};
+    }
+    const size_t before = capacity_.now();
+    capacity_.report(own_.size(), worst_ms, boot_ms());
+    if (capacity_.now() != before)
+        log_event(settings_.name, "capacity", "", 0, std::to_string(capacity_.now()));
+    const nlohmann::json line = {{"capacity", capacity_.now()},
                                  {"cameras", own_.size()},
+                                 {"load", load},
                                  {"version", VARTML_PLUGIN_VERSION}};
     ready_ = bool(workers_->put(settings_.name, dump(line)));
 }
 
-// Renews every lease, or learns that it is lost. While the broker does not answer, nothing is
-// known, and each guard ends its program when its lease does.
-void Worker::renew() {
-    bool silent = false;
-    std::vector<std::pair<std::string, const char*>> lost;
-    for (auto& [camera, owned] : own_) {
-        if (silent = !store_->connected(); silent) break;
-        const int64_t sent_ms = boot_ms();
-        const auto keep = [&](uint64_t revision) {
-            owned.revision = revision;
-            owned.until_ms = sent_ms + settings_.ttl_ms - settings_.ttl_ms / safety_part;
-            owned.guard.renew(owned.until_ms);
-        };
-        const auto renewed = leases_->update(camera, settings_.name, owned.revision);
-        if (renewed) {
-            keep(*renewed);
-            continue;
-        }
-        if (renewed.error().code != ErrorCode::busy) {
-            silent = true;
-            break;  // nor will it answer for the others
-        }
-        // A broker that was away has forgotten the lease, and nobody else has it yet.
-        const auto again = leases_->create(camera, settings_.name);
-        if (again && boot_ms() < owned.until_ms) {
-            keep(*again);
-        } else {
-            if (again) release(camera, *again);
-            lost.emplace_back(camera, "another worker has it");
-        }
+// The lease again, for as long as it lasts from now on. `busy`: it is lost.
+Result<void> Worker::renew_one(const std::string& camera, Owned& owned) {
+    const int64_t sent_ms = boot_ms();
+    auto renewed = leases_->update(camera, settings_.name, owned.revision);
+    if (!renewed && renewed.error().code == ErrorCode::busy) {
+        const auto now = leases_->get(camera);
+        if (!now) return now.error();
+        if (!*now)  // a broker that was away has forgotten it, and nobody else has it yet
+            renewed = leases_->create(camera, settings_.name);
+        else if ((*now)->value == settings_.name)  // our own renewal, whose answer was lost
+            renewed = leases_->update(camera, settings_.name, (*now)->revision);
     }
-    for (const auto& [camera, why] : lost) lose(camera, why);
-    ready_ = ready_ && !silent;
-    if (!silent || own_.empty()) return;
+    if (!renewed) return renewed.error();
+    if (boot_ms() >= owned.until_ms) {
+        release(camera, *renewed);
+        return Error{ErrorCode::busy, "its guard has ended the program"};
+    }
+    owned.revision = *renewed;
+    owned.until_ms = sent_ms + settings_.ttl_ms - settings_.ttl_ms / safety_part;
+    owned.guard.renew(owned.until_ms);
+    return {};
+}
+
+// Renews every lease, those first that end first, or learns that it is lost. While the broker does
+// not answer, nothing is known, and each guard ends its program when its lease does.
+void Worker::renew() {
+    std::vector<std::pair<int64_t, std::string>> order;
+    for (const auto& [camera, owned] : own_) order.emplace_back(owned.until_ms, camera);
+    std::ranges::sort(order);
+    silent_ = false;
+    for (const auto& [until_ms, camera] : order) {
+        if (silent_ = !store_->connected(); silent_) break;
+        const auto renewed = renew_one(camera, own_.at(camera));
+        if (renewed) continue;
+        if (silent_ = renewed.error().code != ErrorCode::busy; silent_) break;
+        lose(camera, "another worker has it");
+    }
+    ready_ = ready_ && !silent_;
+    if (!silent_ || own_.empty()) return;
     // No broker listens anywhere: nobody else can take a camera. What does not answer at all may be
     // on the other side of a broken network, where others take them.
     if (!store_->all_refuse()) return;
@@ -133,15 +157,9 @@ void Worker::lose(const std::string& camera, const char* why) {
     own_.erase(owned);  // its guard sees the end of its input, and ends the program at once
 }
 
-void Worker::give_back(const std::string& camera, const char* why) {
-    const auto owned = own_.find(camera);
-    if (owned == own_.end()) return;
-    owned->second.guard.stop();
-    owned->second.guard.wait();
-    // Free only now: the next one starts after this one has stopped.
-    release(camera, owned->second.revision);
-    note(camera, "free", why);
-    own_.erase(owned);
+// Does not wait: many at once must not keep the others' leases waiting.
+void Worker::give_back(Owned& owned, const char* why) {
+    if (!std::exchange(owned.given_back, why)) owned.guard.stop();
 }
 
 bool Worker::avoids(const std::string& camera, uint64_t revision) const {
@@ -150,10 +168,37 @@ bool Worker::avoids(const std::string& camera, uint64_t revision) const {
            boot_ms() < found->second.until_ms;
 }
 
+// What a camera's program wrote.
+void Worker::hear(Owned& owned, const std::string& line) {
+    const auto said = nlohmann::json::parse(line, nullptr, false);
+    if (!said.is_object()) return;
+    if (said.contains("picture"))
+        for (const std::string& reply : std::exchange(owned.asked, {})) store_->answer(reply, line);
+    owned.frames_per_s = said.value("frames_per_s", owned.frames_per_s);
+    owned.p95_ms = said.value("p95_ms", owned.p95_ms);
+    if (const std::string state = said.value("state", ""), why = said.value("reason", "");
+        !state.empty())
+        owned.line = state + (why.empty() ? "" : ": " + why);
+}
+
+void Worker::serve_pictures() {
+    while (const auto question = store_->heard()) {
+        const auto owned =
+            own_.find(question->subject.substr(std::string_view(picture_subject).size()));
+        if (owned == own_.end()) continue;  // another worker answers
+        owned->second.asked.push_back(question->reply);
+        owned->second.guard.say(dump({{"picture", true}}));
+    }
+}
+
 void Worker::reap() {
     std::vector<std::pair<std::string, int>> ended;
     for (auto& [camera, owned] : own_) {
-        if (auto line = owned.guard.last_line()) owned.line = std::move(line);
+        if (settings_.talks) {
+            for (const std::string& line : owned.guard.lines(longest_said)) hear(owned, line);
+        } else if (auto line = owned.guard.last_line()) {
+            owned.line = std::move(line);
+        }
         // A broker that is away costs a wait for each line, which the leases do not have.
         if (owned.line && boot_ms() >= owned.note_from_ms && store_->connected()) {
             note(camera, "running", *std::exchange(owned.line, std::nullopt));
@@ -166,6 +211,13 @@ void Worker::reap() {
         // Not its own end: the guard's, because the lease is over.
         if (boot_ms() >= own_.at(camera).until_ms) {
             lose(camera, "the lease ended");
+            continue;
+        }
+        if (const char* why = own_.at(camera).given_back) {
+            // Free only now: the next one starts after this one has stopped.
+            release(camera, lease);
+            note(camera, "free", why);
+            own_.erase(camera);
             continue;
         }
         Avoided& avoided = avoided_[camera];
@@ -191,6 +243,50 @@ void Worker::release(const std::string& camera, uint64_t revision) {
     [[maybe_unused]] const auto freed = leases_->update(camera, "", revision);
 }
 
+std::optional<std::string> Worker::input_of(const std::string& camera, const Entry& entry) {
+    auto json = nlohmann::json::parse(entry.value, nullptr, false);
+    if (!json.is_object()) json = nlohmann::json::object();
+    json["camera"] = camera;
+    const auto model = json.find("model");
+    if (model == json.end() || !model->is_string()) return dump(json);
+    const auto path = models_.find(model->get<std::string>());
+    if (!path) return std::nullopt;
+    if (*path) {
+        *model = **path;
+        return dump(json);
+    }
+    Avoided& avoided = avoided_[camera];
+    avoided = {entry.revision, 0, boot_ms() + avoid_ms};
+    complain(path->error());
+    if (!own_.contains(camera)) note(camera, "free", path->error().message);
+    return std::nullopt;
+}
+
+// Whether its model alone is another, and its program goes on with the new one, or as it was until
+// the new one is here.
+bool Worker::swap_model(const std::string& camera, Owned& owned, uint64_t revision) {
+    if (!settings_.talks) return false;
+    const auto value = cameras_->get(camera);
+    if (!value || !*value || (*value)->revision != revision) return true;
+    auto before = nlohmann::json::parse(owned.value, nullptr, false);
+    auto now = nlohmann::json::parse((*value)->value, nullptr, false);
+    if (!before.is_object() || !now.is_object() || !before.contains("model") ||
+        !now.contains("model"))
+        return false;
+    before.erase("model");
+    auto rest = now;
+    rest.erase("model");
+    if (rest != before) return false;
+    if (avoids(camera, revision)) return true;  // the new one cannot be had; the old one runs
+    const auto input = input_of(camera, **value);
+    if (!input) return true;
+    owned.guard.say(dump({{"model", nlohmann::json::parse(*input)["model"]}}));
+    owned.camera = revision;
+    owned.value = (*value)->value;
+    log_event(settings_.name, "swap", camera, owned.epoch);
+    return true;
+}
+
 bool Worker::take(const std::string& camera, uint64_t revision, uint64_t released) {
     const auto status = status_->get(camera);
     if (status && *status) {
@@ -203,13 +299,13 @@ bool Worker::take(const std::string& camera, uint64_t revision, uint64_t release
     }
     const auto value = cameras_->get(camera);
     if (!value || !*value) return false;
+    const auto input = input_of(camera, **value);
+    if (!input) return false;
     const int64_t sent_ms = boot_ms();
     const auto lease = released ? leases_->update(camera, settings_.name, released)
                                 : leases_->create(camera, settings_.name);
     if (!lease) return false;
-    auto json = nlohmann::json::parse((*value)->value, nullptr, false);
-    if (!json.is_object()) json = nlohmann::json::object();
-    json["camera"] = camera;
+    auto json = nlohmann::json::parse(*input, nullptr, false);
     json["epoch"] = *lease;
     const int64_t until_ms = sent_ms + settings_.ttl_ms - settings_.ttl_ms / safety_part;
     auto guard = Guard::start({.worker = settings_.name,
@@ -217,14 +313,16 @@ bool Worker::take(const std::string& camera, uint64_t revision, uint64_t release
                                .epoch = *lease,
                                .until_ms = until_ms,
                                .program = settings_.program,
-                               .input = dump(json)});
+                               .input = dump(json),
+                               .talks = settings_.talks});
     if (!guard) {
         complain(guard.error());
         release(camera, *lease);
         return false;
     }
     ++taken_;
-    own_.emplace(camera, Owned{*lease, *lease, (*value)->revision, until_ms, std::move(*guard)});
+    own_.emplace(camera, Owned{*lease, *lease, (*value)->revision, until_ms, std::move(*guard),
+                               (*value)->value});
     note(camera, "running", "");
     return true;
 }
@@ -245,22 +343,23 @@ void Worker::balance() {
     }
     known_cameras_ = cameras->size();
     known_workers_ = workers->size();
-    share_ = std::min(settings_.capacity, fair_share(cameras->size(), capacities));
+    share_ = std::min(capacity_.now(), fair_share(cameras->size(), capacities));
     std::set<std::string> mine;
-    std::vector<std::pair<std::string, const char*>> gone;
-    for (const auto& [camera, owned] : own_) {
+    for (auto& [camera, owned] : own_) {
         const auto now = cameras->find(camera);
-        if (now == cameras->end())
-            gone.emplace_back(camera, "it was removed");
-        else if (now->second.revision != owned.camera)
-            gone.emplace_back(camera, "it was changed");
+        if (owned.given_back)
+            continue;
+        else if (now == cameras->end())
+            give_back(owned, "it was removed");
+        else if (now->second.revision != owned.camera &&
+                 !swap_model(camera, owned, now->second.revision))
+            give_back(owned, "it was changed");
         else
             mine.insert(camera);
     }
     if (!settings_.once)
         for (const std::string& camera : surplus(settings_.name, mine, share_))
-            gone.emplace_back(camera, "another worker has more room");
-    for (const auto& [camera, why] : gone) give_back(camera, why);
+            give_back(own_.at(camera), "another worker has more room");
     if (boot_ms() < take_from_ms_ || !ready_) return;
     std::vector<std::string> free;
     const auto released = [&](const std::string& camera) {
@@ -287,7 +386,9 @@ void Worker::tick() {
         take_from_ms_ = boot_ms() + settings_.ttl_ms / 2;
     reap();
     renew();
-    if (store_->connected()) {
+    if (silent_) {
+        ready_ = false;
+    } else if (store_->connected()) {
         announce();
         if (ready_) balance();
     } else {
@@ -304,7 +405,7 @@ void Worker::publish_health() {
     };
     health_->publish(
         ready_,
-        line("cameras", "gauge", own_.size()) + line("capacity", "gauge", settings_.capacity) +
+        line("cameras", "gauge", own_.size()) + line("capacity", "gauge", capacity_.now()) +
             line("share", "gauge", share_) + line("fleet_cameras", "gauge", known_cameras_) +
             line("fleet_workers", "gauge", known_workers_) +
             line("taken_total", "counter", taken_) + line("lost_total", "counter", lost_) +
@@ -315,22 +416,34 @@ void Worker::publish_health() {
 
 void Worker::drain_all() {
     [[maybe_unused]] const auto gone = workers_->remove(settings_.name);
-    for (auto& [camera, owned] : own_) owned.guard.stop();
-    while (!own_.empty()) give_back(own_.begin()->first, "its worker was drained");
+    int64_t renewed_ms = boot_ms();
+    for (auto& [camera, owned] : own_) give_back(owned, "its worker was drained");
+    for (reap(); !own_.empty(); reap()) {
+        if (boot_ms() - renewed_ms > settings_.ttl_ms / renewals) {
+            renew();
+            renewed_ms = boot_ms();
+        }
+        ::poll(nullptr, 0, look_ms);
+    }
 }
 
 int Worker::run() {
     log_event(settings_.name, "begin", "", 0);
     bool had_any = false;
     while (!drain) {
-        const int64_t next_ms = boot_ms() + settings_.ttl_ms / renewals;
+        const int64_t begun_ms = boot_ms();
         tick();
+        // Brokers that choose a new one among them are silent for a moment, in which leases run
+        // out.
+        const int64_t next_ms = silent_ ? boot_ms() + settings_.ttl_ms / looks_when_silent
+                                        : begun_ms + settings_.ttl_ms / renewals;
         had_any = had_any || !own_.empty();
         if (settings_.once && own_.empty()) break;
         while (!drain && boot_ms() < next_ms) {
             const size_t before = own_.size();
             ::poll(nullptr, 0, look_ms);
             reap();
+            serve_pictures();
             if (own_.size() != before) break;  // its place is free
         }
     }

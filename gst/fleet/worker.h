@@ -10,8 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "gst/fleet/capacity.h"
 #include "gst/fleet/guard.h"
 #include "gst/fleet/health.h"
+#include "gst/fleet/models.h"
 #include "gst/fleet/store.h"
 
 namespace vartml::fleet {
@@ -20,11 +22,17 @@ struct WorkerSettings {
     StoreSettings store;
     std::string name;
     size_t capacity = 1;
+    double p95_ms = 0;  // the capacity falls while cameras are later; 0: it stays
     int64_t ttl_ms = 10000;
     bool once = false;
     std::string health;                // HOST:PORT, "": none
     std::vector<std::string> program;  // for each camera; reads it from its standard input
+    // It is vartml-camera: writes lines of JSON, and reads what else it is told.
+    bool talks = false;
 };
+
+/// Who asks for a camera's picture asks there, with the camera behind it.
+inline constexpr const char* picture_subject = "vartml.picture.";
 
 /// Set by SIGTERM and SIGINT: give all cameras back, and end.
 extern volatile std::sig_atomic_t drain;
@@ -43,6 +51,11 @@ private:
         uint64_t camera = 0;    // revision of what it is
         int64_t until_ms = 0;   // when the lease ends, of boot_ms
         Guard guard;
+        std::string value = {};               // what it is, as JSON
+        double frames_per_s = 0, p95_ms = 0;  // as its program says
+        std::vector<std::string> asked = {};  // for a picture, who waits for it
+        // Why it is given back, once its program has ended; until then its lease goes on.
+        const char* given_back = nullptr;
         std::optional<std::string> line{};  // that its program printed and the list has not yet
         int64_t note_from_ms = 0;           // when the list may have it
     };
@@ -55,13 +68,19 @@ private:
     explicit Worker(WorkerSettings settings);
     void tick();
     void announce();
+    void hear(Owned& owned, const std::string& line);
+    void serve_pictures();
+    bool swap_model(const std::string& camera, Owned& owned, uint64_t revision);
+    /// The camera as its program reads it; nothing while its model is on its way, or cannot be had.
+    std::optional<std::string> input_of(const std::string& camera, const Entry& entry);
     void renew();
+    Result<void> renew_one(const std::string& camera, Owned& owned);
     void reap();
     void balance();
     /// `released`: revision of a lease that its owner gave back, 0: there is none.
     bool take(const std::string& camera, uint64_t revision, uint64_t released);
     void release(const std::string& camera, uint64_t revision);
-    void give_back(const std::string& camera, const char* why);
+    void give_back(Owned& owned, const char* why);
     void lose(const std::string& camera, const char* why);
     void note(const std::string& camera, const char* state, const std::string& reason);
     bool avoids(const std::string& camera, uint64_t revision) const;
@@ -69,6 +88,8 @@ private:
     void drain_all();
 
     const WorkerSettings settings_;
+    Capacity capacity_;
+    Models models_;
     std::unique_ptr<Store> store_;
     std::unique_ptr<Bucket> cameras_, leases_, workers_, status_;
     std::unique_ptr<Health> health_;
@@ -77,6 +98,7 @@ private:
     size_t share_ = 0, known_cameras_ = 0, known_workers_ = 0;
     uint64_t taken_ = 0, lost_ = 0, failed_ = 0;
     bool ready_ = false;
+    bool silent_ = false;       // the broker did not answer a renewal
     int64_t take_from_ms_ = 0;  // no camera is taken before
     uint64_t reconnects_ = 0;
 };

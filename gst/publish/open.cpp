@@ -18,6 +18,7 @@ constexpr BrokerMethod broker_methods[] = {
     {PublishMethod::mqtt, vartml::BrokerKind::mqtt, "pub-no-mqtt"},
     {PublishMethod::redis, vartml::BrokerKind::redis, "pub-no-redis"},
     {PublishMethod::kafka, vartml::BrokerKind::kafka, "pub-no-kafka"},
+    {PublishMethod::nats, vartml::BrokerKind::nats, "pub-no-nats"},
 };
 const BrokerMethod* broker_of(PublishMethod method) {
     const auto it = std::ranges::find(broker_methods, method, &BrokerMethod::method);
@@ -37,12 +38,13 @@ SinkResult make_sink(const PublishSettings& settings) {
     }
 }
 
-// The TLS file that the error's message begins with.
+// The file of TLS or login that the error's message begins with.
 Failure tls_failure(const PublishSettings& settings, vartml::Error error) {
     const std::pair<const std::string&, const char*> files[] = {
         {settings.tls_ca_file, "tls-ca-file"},
         {settings.tls_cert_file, "tls-cert-file"},
         {settings.tls_key_file, "tls-key-file"},
+        {settings.credentials_file, "credentials-file"},
     };
     Failure failure{.error = std::move(error), .id = "pub-tls"};
     for (const auto& [file, property] : files) {
@@ -58,6 +60,8 @@ Failure sink_failure(const PublishSettings& settings, vartml::Error error) {
     if (const BrokerMethod* broker = broker_of(settings.method)) {
         if (error.code == vartml::ErrorCode::unsupported)
             return {.error = std::move(error), .id = broker->absent, .property = "method"};
+        if (error.message.starts_with("the address"))
+            return {.error = std::move(error), .id = "pub-address", .property = "address"};
         if (error.message.starts_with("a password"))
             return {.error = std::move(error), .id = "pub-login", .property = "username"};
         error.code = vartml::ErrorCode::invalid_argument;

@@ -14,7 +14,7 @@
 
 namespace vartml::gst {
 
-enum class PublishMethod { standard_output, file, socket, mqtt, redis, kafka };
+enum class PublishMethod { standard_output, file, socket, mqtt, redis, kafka, nats };
 
 enum class PublishFormat { json, onvif };
 
@@ -39,6 +39,7 @@ struct PublishSettings : vartml::BrokerOptions, vartml::PublishOptions {
     bool append = false, add_empty = false;
     unsigned include = include_objects | include_classes | include_tracks | include_keypoints |
                        include_timings | include_texts | include_zones;
+    uint64_t epoch = 0;
     unsigned every = 1, drain_timeout_ms = 1000;
     unsigned spool_max_age = 0;
 };

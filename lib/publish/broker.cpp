@@ -15,7 +15,9 @@ namespace vartml {
 namespace publish {
 
 Error broker_error(const BrokerOptions& options, const std::string& text, ErrorCode code) {
-    return {code, "broker " + options.address + ":" + std::to_string(options.port) + ": " + text};
+    const bool list = options.address.find(',') != std::string::npos;
+    return {code, "broker " + options.address + (list ? "" : ":" + std::to_string(options.port)) +
+                      ": " + text};
 }
 
 void log_lost(const BrokerOptions& options, const PublishLine& line, const std::string& topic,
@@ -47,6 +49,11 @@ bool is_of_kafka(unsigned char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
            c == '_' || c == '-';
 }
+// Of a word of a subject; what is put in for a name is one word. given: NATS's documentation of
+// subjects: no white space, wildcards or empty words
+bool is_of_nats(unsigned char c) {
+    return c > 0x20 && c != 0x7f && c != '*' && c != '>' && c != '.' && c != '/';
+}
 
 struct Row {
     const char* title;
@@ -56,6 +63,7 @@ struct Row {
     bool tls;
     bool lone_password;  // may be sent without a user's name
     bool utf8;           // in topics
+    bool words;          // topics are words with dots between them; a slash of the pattern is one
     size_t longest_topic;
     bool (*allows)(unsigned char);
     std::unique_ptr<PublishSink> (*make)(const BrokerOptions&);  // nullptr: not in this build
@@ -75,11 +83,18 @@ constexpr auto make_kafka = publish::make_kafka_sink;
 #else
 constexpr std::nullptr_t make_kafka = nullptr;
 #endif
+#if VARTML_NATS
+constexpr auto make_nats = publish::make_nats_sink;
+#else
+constexpr std::nullptr_t make_nats = nullptr;
+#endif
 // By BrokerKind.
 constexpr Row rows[] = {
-    {"MQTT", "mqtt", "libmosquitto", 1883, true, false, true, 65535, is_of_mqtt, make_mqtt},
-    {"Redis", "redis", "hiredis", 6379, false, true, false, 65535, is_of_redis, make_redis},
-    {"Kafka", "kafka", "librdkafka", 9092, true, false, true, 249, is_of_kafka, make_kafka},
+    {"MQTT", "mqtt", "libmosquitto", 1883, true, false, true, false, 65535, is_of_mqtt, make_mqtt},
+    {"Redis", "redis", "hiredis", 6379, false, true, false, false, 65535, is_of_redis, make_redis},
+    {"Kafka", "kafka", "librdkafka", 9092, true, false, true, false, 249, is_of_kafka, make_kafka},
+    // The longest is ours: a line of its protocol has 4096 bytes, and two subjects.
+    {"NATS", "nats", "libnats", 4222, true, false, true, true, 1024, is_of_nats, make_nats},
 };
 const Row& row_of(BrokerKind kind) {
     return rows[static_cast<size_t>(kind)];
@@ -91,6 +106,24 @@ void append_clean(std::string& topic, const std::string& text, const Row& row) {
         const auto byte = static_cast<unsigned char>(c);
         topic += row.allows(byte) && (valid || byte < 0x80) ? c : '_';
     }
+}
+
+// What the pattern itself says.
+void append_literal(std::string& topic, std::string text, const Row& row) {
+    for (size_t at = 0; row.words && at < text.size();) {
+        const size_t end = std::min(text.find_first_of("/.", at), text.size());
+        append_clean(topic, text.substr(at, end - at), row);
+        if (end < text.size()) topic += '.';
+        at = end + 1;
+    }
+    if (!row.words) append_clean(topic, text, row);
+}
+
+// A word that is empty becomes `_`.
+void fill_words(std::string& topic) {
+    for (size_t at = 0; at <= topic.size(); ++at)
+        if ((at == 0 || topic[at - 1] == '.') && (at == topic.size() || topic[at] == '.'))
+            topic.insert(at, 1, '_');
 }
 
 // That a file of TLS is one; what is in it shows when a connection is made.
@@ -137,6 +170,29 @@ Result<void> check_tls(const BrokerOptions& options, const Row& row) {
     return {};
 }
 
+// A login in an address would be shown with it.
+Result<void> check_address(const BrokerOptions& options, const Row& row) {
+    if (!row.words) return {};
+    if (options.address.find_first_of("/@") == std::string::npos &&
+        options.address.find_first_not_of(", ") != std::string::npos)
+        return {};
+    return Error{
+        ErrorCode::invalid_argument,
+        "the address is not made of HOST or HOST:PORT with commas between them; leave out "
+        "nats:// and the login, which username and password or a file of credentials tell"};
+}
+
+// A login of NATS with its key. What is in it is not repeated.
+Result<void> check_credentials(const BrokerOptions& options, const Row& row) {
+    const std::string& path = options.credentials_file;
+    if (path.empty()) return {};
+    if (!row.words)
+        return Error{ErrorCode::invalid_argument,
+                     path + ": is a file of credentials, which method=" + row.method +
+                         " does not have; set username and password instead"};
+    return check_pem(path);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<PublishSink>> make_broker_sink(BrokerKind kind,
@@ -154,6 +210,8 @@ Result<std::unique_ptr<PublishSink>> make_broker_sink(BrokerKind kind,
                          " does not send; set username too, or no password"};
     }
     if (auto done = check_tls(options, row); !done) return done.error();
+    if (auto done = check_address(options, row); !done) return done.error();
+    if (auto done = check_credentials(options, row); !done) return done.error();
     BrokerOptions complete = options;
     if (!complete.port) complete.port = row.port;
     auto sink = row.make(complete);
@@ -175,10 +233,11 @@ std::string broker_topic(BrokerKind kind, const std::string& pattern, const std:
             at += 7;
         } else {
             const size_t end = std::min(pattern.find('{', at + 1), pattern.size());
-            append_clean(topic, pattern.substr(at, end - at), row);
+            append_literal(topic, pattern.substr(at, end - at), row);
             at = end;
         }
     }
+    if (row.words) fill_words(topic);
     if (topic.size() > row.longest_topic) {
         size_t end = row.longest_topic;  // not in the middle of a character
         while (end > 0 && (static_cast<unsigned char>(topic[end]) & 0xc0) == 0x80) --end;

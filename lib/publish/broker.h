@@ -12,8 +12,9 @@ namespace vartml::publish {
 std::unique_ptr<PublishSink> make_mqtt_sink(const BrokerOptions& options);
 std::unique_ptr<PublishSink> make_redis_sink(const BrokerOptions& options);
 std::unique_ptr<PublishSink> make_kafka_sink(const BrokerOptions& options);
+std::unique_ptr<PublishSink> make_nats_sink(const BrokerOptions& options);
 
-// "broker HOST:PORT: TEXT".
+// "broker HOST:PORT: TEXT", or of a list of hosts "broker HOST,HOST: TEXT".
 Error broker_error(const BrokerOptions& options, const std::string& text,
                    ErrorCode code = ErrorCode::io);
 // Logs that no connection will ever take a record, so that it is lost: the ones behind it must not

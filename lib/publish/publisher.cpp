@@ -167,6 +167,7 @@ void RecordQueue::put(std::unique_ptr<FrameRecord> record) {
             if (!gap_) {
                 gap_.emplace();
                 gap_->first = lost->seq;
+                gap_->epoch = lost->epoch;
                 gap_->stream = lost->stream;
                 if (lost->num_inferences) gap_->model = lost->inferences[0].model;
             }

@@ -18,7 +18,7 @@ using Clock = std::chrono::steady_clock;
 
 // Numbers of records that were dropped.
 struct Gap {
-    uint64_t first = 0, last = 0, count = 0;
+    uint64_t first = 0, last = 0, count = 0, epoch = 0;
     std::string stream, model;
 };
 

@@ -257,7 +257,7 @@ void write_found(JsonText& json, const FrameRecord& record) {
 }  // namespace
 
 void FrameRecord::clear() {
-    seq = frame_seq = 0;
+    seq = epoch = frame_seq = 0;
     stream.clear();
     pts_ns.reset(), running_ns.reset(), utc_ns.reset();
     width = height = 0;
@@ -280,12 +280,14 @@ void format_frame(const FrameRecord& record, std::string_view run, PublishLine& 
     line.run = run;
     line.first = line.last = record.seq;
     line.count = 1;
+    line.epoch = record.epoch;
     line.gap = false;
     JsonText json(line.text);
     json.open('{');
     json.member("schema", "vartml.frame/1");
     json.member("run", run);
     json.member("seq", record.seq);
+    if (record.epoch) json.member("epoch", record.epoch);
     json.member("stream", std::string_view(record.stream));
     json.member("frame_seq", record.frame_seq);
     if (record.pts_ns) json.member("pts_ns", *record.pts_ns);
@@ -318,6 +320,7 @@ void format_gap(PublishLine& line) {
     json.open('{');
     json.member("schema", "vartml.gap/1");
     json.member("run", std::string_view(line.run));
+    if (line.epoch) json.member("epoch", line.epoch);
     json.member("stream", std::string_view(line.stream));
     if (!line.model.empty()) {
         json.key("model");
@@ -355,6 +358,7 @@ std::optional<PublishLine> parse_line(std::string_view text) {
     line.first = number(line.gap ? "first" : "seq");
     line.last = number(line.gap ? "last" : "seq");
     line.count = line.gap ? number("count") : 1;
+    line.epoch = number("epoch");
     return line;
 }
 

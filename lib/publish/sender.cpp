@@ -244,6 +244,7 @@ bool Sender::take_record(std::vector<PublishLine>& lines) {
         PublishLine& line = lines.emplace_back();
         line.stream = gap->stream, line.model = gap->model, line.run = run_;
         line.first = gap->first, line.last = gap->last, line.count = gap->count;
+        line.epoch = gap->epoch;
         format_gap(line);
     }
     format_frame(*record, run_, lines.emplace_back());

@@ -37,6 +37,7 @@ int bench(int argc, const char* const* argv);
 int camera(int argc, const char* const* argv);
 int cameras(int argc, const char* const* argv);
 int compile(int argc, const char* const* argv);
+int density(int argc, const char* const* argv);
 int detect(int argc, const char* const* argv);
 int diff(int argc, const char* const* argv);
 int doctor(int argc, const char* const* argv);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -76,21 +77,63 @@ std::string host_name() {
     return name;
 }
 
+struct Capacity {
+    size_t most = 0;
+    double p95_ms = 0;  // 0: it stays
+};
+
+Result<Capacity> capacity_of(const std::string& text, const std::string& file) {
+    constexpr size_t most_bytes = size_t{16} << 20;
+    const auto wrong = [](const std::string& sentence) {
+        return Error{ErrorCode::invalid_argument, sentence + "; see vartml worker --help"};
+    };
+    if (text != "auto") {
+        size_t number = 0;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+        if (error != std::errc() || end != text.data() + text.size() || number < 1 ||
+            number > 100000)
+            return wrong("--capacity: is '" + text + "', expected 1 to 100000, or auto");
+        if (!file.empty()) return wrong("--density is for --capacity auto");
+        return Capacity{number};
+    }
+    if (file.empty())
+        return wrong("--capacity auto needs --density, which vartml density --apart --json writes");
+    auto content = read_file(file, most_bytes);
+    if (!content) return content.error();
+    const auto json = nlohmann::json::parse(*content, nullptr, false);
+    if (!json.is_object() || !json.contains("density") || !json.contains("p95_limit_ms"))
+        return wrong("--density: " + file + " is not what vartml density --json writes");
+    if (!json.value("apart", false))
+        return wrong("--density: " + file +
+                     " is of streams that share a model; measure with --apart, because each camera "
+                     "has a process of its own");
+    const Capacity capacity{json.value("density", size_t{0}), json.value("p95_limit_ms", 0.)};
+    if (capacity.most == 0)
+        return wrong("--density: " + file +
+                     " says that this machine carries no stream; let --p95 "
+                     "be longer, or take a smaller model");
+    return capacity;
+}
+
 }  // namespace
 
 int worker(int argc, const char* const* argv) {
     Broker broker;
     std::string name, health, publish;
     std::vector<std::string> program;
-    size_t capacity = 0;
+    std::string capacity_text, density_file;
     double ttl_s = 10;
     bool once = false;
     CLI::App app("Takes cameras of a fleet by leases, and runs a pipeline for each.",
                  "vartml worker");
-    app.add_option("--capacity", capacity, "most cameras that this worker takes")
-        ->type_name("N")
-        ->required()
-        ->check(CLI::Range(1, 100000).description(""));
+    app.add_option("--capacity", capacity_text,
+                   "most cameras that this worker takes; auto: as many as --density says, fewer "
+                   "while they are later than that")
+        ->type_name("N|auto")
+        ->required();
+    app.add_option("--density", density_file,
+                   "for --capacity auto: what vartml density --apart --json wrote on this machine")
+        ->type_name("FILE");
     add_broker(app, broker);
     app.add_option("--name", name, "of this worker, which no other has [HOST-PID]")
         ->type_name("NAME");
@@ -117,6 +160,13 @@ int worker(int argc, const char* const* argv) {
         "JSON for each start and stop goes to standard output. SIGTERM gives all cameras back.\n"
         "Exit status: 0 drained, or all done, 1 fault, or --once found no camera, 2 usage.");
     if (const auto status = parse_arguments(app, argc, argv)) return *status;
+    const auto capacity = capacity_of(capacity_text, density_file);
+    if (!capacity) return fail(capacity.error());
+    const bool talks = program.empty();
+    if (capacity->p95_ms > 0 && !talks)
+        return fail({ErrorCode::invalid_argument,
+                     "--capacity auto is for the pipeline, which --run takes the place of; give a "
+                     "number"});
     if (name.empty()) name = host_name() + "-" + std::to_string(::getpid());
     std::ranges::replace_if(
         name, [](char c) { return !std::isalnum(static_cast<unsigned char>(c)) && c != '-'; }, '_');
@@ -136,7 +186,9 @@ int worker(int argc, const char* const* argv) {
     nlohmann::json request = request_of(broker);
     request.update({{"command", "worker"},
                     {"name", name},
-                    {"capacity", capacity},
+                    {"capacity", capacity->most},
+                    {"p95_ms", capacity->p95_ms},
+                    {"talks", talks},
                     {"ttl_ms", int64_t(ttl_s * 1000)},
                     {"once", once},
                     {"health", health},
@@ -146,21 +198,27 @@ int worker(int argc, const char* const* argv) {
 
 int cameras(int argc, const char* const* argv) {
     Broker broker;
-    std::string action, name, uri, model, device, labels;
+    std::string action, name, uri, model, upload, device;
     bool as_json = false;
     CLI::App app("Changes or shows the list of cameras of a fleet.", "vartml cameras");
-    app.add_option("ACTION", action, "add NAME URI, remove NAME, import FILE, list or watch")
+    app.add_option("ACTION", action,
+                   "add NAME URI, remove NAME, import FILE, list, watch or page [HOST:PORT]")
         ->type_name("ACTION")
         ->required()
-        ->check(CLI::IsMember({"add", "remove", "import", "list", "watch"}).description(""));
+        ->check(
+            CLI::IsMember({"add", "remove", "import", "list", "watch", "page"}).description(""));
     app.add_option("NAME", name,
                    "the camera, or for import a file with a line {\"camera\": NAME, \"uri\": URI} "
-                   "each; -: standard input")
+                   "each; -: standard input; for page where a browser finds it [127.0.0.1:8420]")
         ->type_name("NAME");
     app.add_option("URI", uri, "its address")->type_name("URI");
     add_broker(app, broker);
     app.add_option("--model", model, "the model that it gets, as the workers find it")
         ->type_name("MODEL");
+    app.add_option("--upload", upload,
+                   "for add: a model's file (.rai, .tar.gz, .onnx), which the workers get through "
+                   "the broker")
+        ->type_name("FILE");
     app.add_option("--device", device, "the device that runs the model")->type_name("NAME");
     app.add_flag("--json", as_json, "list and watch: a line of JSON for each camera");
     app.footer(
@@ -169,6 +227,7 @@ int cameras(int argc, const char* const* argv) {
         "Exit status: 0 done, 1 fault, 2 usage.");
     if (const auto status = parse_arguments(app, argc, argv)) return *status;
     const bool shows = action == "list" || action == "watch";
+    if (action == "page" && name.empty()) name = "127.0.0.1:8420";
     if (name.empty() != shows)
         return fail({ErrorCode::invalid_argument, "cameras " + action +
                                                       (shows ? " takes no name" : " needs a name") +
@@ -178,6 +237,10 @@ int cameras(int argc, const char* const* argv) {
                      "cameras " + action +
                          (action == "add" ? " needs the address" : " takes no address") +
                          "; see vartml cameras --help"});
+    if (!upload.empty() && (action != "add" || !model.empty()))
+        return fail(
+            {ErrorCode::invalid_argument,
+             "--upload is for cameras add, in place of --model; see vartml cameras --help"});
     nlohmann::json value = {{"uri", uri}};
     if (!model.empty()) value["model"] = model;
     if (!device.empty()) value["device"] = device;
@@ -186,6 +249,7 @@ int cameras(int argc, const char* const* argv) {
                     {"action", action},
                     {"name", name},
                     {"value", value},
+                    {"upload", upload},
                     {"json", as_json}});
     return become(broker, request);
 }

@@ -28,6 +28,7 @@ const std::vector<Command>& commands() {
         {"camera", "set a board's camera pre-processor to make a model's input", camera},
         {"cameras", "change or show the list of cameras of a fleet", cameras},
         {"compile", "compile an ONNX model", compile},
+        {"density", "find how many streams this machine carries with a model", density},
         {"detect", "find things in a picture, a video or a camera's pictures", detect},
         {"diff", "compare two result files", diff},
         {"doctor", "say what is wrong with the system or a model, and what to change", doctor},

@@ -56,7 +56,7 @@ THIRD_PARTY = [
     (r'mosquitto', ['lib/publish/mqtt']),
     (r'hiredis/', ['lib/publish/redis']),
     (r'librdkafka/', ['lib/publish/kafka']),
-    (r'nats/', ['gst/fleet/store']),
+    (r'nats/', ['lib/publish/nats', 'gst/fleet/store']),
     (r'xf86drm', ['gst/support/picture_info.cpp', 'tests/vm/']),
     (r'(cairo|pango)', ['gst/overlay/text.cpp']),
     (r'qrencode', ['pipelines/']),
@@ -159,15 +159,15 @@ def check_objects(vartml, runtime, plugins):
             faults.append(f'libvartml-runtime exports {symbol}: only names of vart may leave it')
     for library in (vartml, runtime, *plugins):
         for name in needed(library):
-            if re.match(r'lib(onnx|protobuf|onnxruntime|nats)', name):
+            if re.match(r'lib(onnx|protobuf|onnxruntime)', name):
                 faults.append(f'{os.path.basename(library)} links {name}')
     for library in (vartml, runtime):
         for name in needed(library):
-            if re.match(r'lib(mosquitto|hiredis|rdkafka|cairo|pango)', name):
+            if re.match(r'lib(mosquitto|hiredis|rdkafka|nats|cairo|pango)', name):
                 faults.append(f'{os.path.basename(library)} links {name}: it belongs to libgstvartmlextra.so')
     for plugin in plugins:
         for name in needed(plugin):
-            if os.path.basename(plugin) == 'libgstvartml.so' and re.match(r'lib(cairo|pango|mosquitto|hiredis|rdkafka)', name):
+            if os.path.basename(plugin) == 'libgstvartml.so' and re.match(r'lib(cairo|pango|mosquitto|hiredis|rdkafka|nats)', name):
                 faults.append(f'{os.path.basename(plugin)} links {name}')
             if os.path.basename(plugin) == 'libgstvartmlextra.so' and re.match(r'lib(vartml-runtime|vart-ml)', name):
                 faults.append(f'{os.path.basename(plugin)} links {name}: it goes beside either runtime')

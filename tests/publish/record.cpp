@@ -22,6 +22,7 @@ json line_of(const FrameRecord& record) {
 FrameRecord full_record() {
     FrameRecord r;
     r.seq = 7;
+    r.epoch = 41;
     r.stream = "cam";
     r.frame_seq = 21;
     r.pts_ns = 18446744073709551614u;
@@ -56,7 +57,7 @@ FrameRecord full_record() {
 
 TEST(Record, HasEverythingThatIsKnown) {
     EXPECT_EQ(line_of(full_record()), json::parse(R"({
-        "schema": "vartml.frame/1", "run": "00000000000000ab", "seq": 7, "stream": "cam",
+        "schema": "vartml.frame/1", "run": "00000000000000ab", "seq": 7, "epoch": 41, "stream": "cam",
         "frame_seq": 21, "pts_ns": 18446744073709551614, "running_ns": 5,
         "utc": "1970-01-01T00:00:00.000000000Z", "frame": {"w": 640, "h": 480},
         "model": {"name": "yolo", "hash": "abcd", "epoch": 2}, "status": "inferred",
@@ -166,22 +167,23 @@ TEST(Record, LinesAreReadBack) {
     const auto frame = parse_line(line.text);
     ASSERT_TRUE(frame);
     EXPECT_EQ(std::tie(frame->text, frame->stream, frame->model, frame->run, frame->first,
-                       frame->last, frame->count, frame->gap),
+                       frame->last, frame->count, frame->epoch, frame->gap),
               std::tie(line.text, line.stream, line.model, line.run, line.first, line.last,
-                       line.count, line.gap));
+                       line.count, line.epoch, line.gap));
     EXPECT_EQ(frame->first, 7u);
 
     PublishLine gap;
     gap.run = "r", gap.stream = "cam", gap.model = "yolo";
-    gap.first = 3, gap.last = 8, gap.count = 6;
+    gap.first = 3, gap.last = 8, gap.count = 6, gap.epoch = 41;
     format_gap(gap);
     EXPECT_EQ(json::parse(gap.text),
-              json::parse(R"({"schema": "vartml.gap/1", "run": "r", "stream": "cam",
+              json::parse(R"({"schema": "vartml.gap/1", "run": "r", "epoch": 41, "stream": "cam",
                   "model": {"name": "yolo"}, "first": 3, "last": 8, "count": 6})"));
     const auto read = parse_line(gap.text);
     ASSERT_TRUE(read);
     EXPECT_TRUE(read->gap);
     EXPECT_EQ(read->count, 6u);
+    EXPECT_EQ(read->epoch, 41u);
     for (const char* other : {"", "{}", "[1]", "{\"schema\":\"else/1\"}", "{\"schema\""})
         EXPECT_FALSE(parse_line(other)) << other;
 }

@@ -85,7 +85,8 @@ struct RecordInference {
 
 /// What is said of one frame. Members without value are left out of the JSON line.
 struct FrameRecord {
-    uint64_t seq = 0;  ///< set by Publisher::put
+    uint64_t seq = 0;    ///< set by Publisher::put
+    uint64_t epoch = 0;  ///< of the stream's owner, greater for each that follows; 0 = not known
     std::string stream;
     uint64_t frame_seq = 0;
     std::optional<uint64_t> pts_ns, running_ns;
@@ -121,6 +122,7 @@ struct PublishLine {
     std::string stream, model;  ///< for topics
     std::string run;
     uint64_t first = 0, last = 0, count = 0;  ///< numbers of a gap; of a frame all the same, 1
+    uint64_t epoch = 0;                       ///< of a gap: as FrameRecord::epoch
     bool gap = false;
 };
 

@@ -15,21 +15,23 @@ enum class BrokerKind {
     mqtt,   ///< a message per record
     redis,  ///< an entry of a stream per record, with the field `record`; also Valkey
     kafka,  ///< a message per record, with the stream's name as key
+    nats,   ///< a message of JetStream per record, with an id by which the server stores it once
 };
 
 struct BrokerOptions {
-    std::string address = "localhost";
-    unsigned port = 0;  ///< 0 = the usual one: 1883 of MQTT, 6379 of Redis, 9092 of Kafka
-    /// MQTT's or Kafka's topic, Redis's key. `{stream}` and `{model}` are replaced by those of the
-    /// record.
+    std::string address = "localhost";  ///< of NATS several, with commas, each with a port or not
+    unsigned port = 0;  ///< 0 = the usual one: 1883 of MQTT, 6379 of Redis, 9092 of Kafka, 4222
+    /// MQTT's or Kafka's topic, Redis's key, NATS's subject, in which a `/` becomes a `.`.
+    /// `{stream}` and `{model}` are replaced by those of the record.
     std::string topic = "vartml/{stream}";
-    std::string client_id{};  ///< "" = random (MQTT), none (Redis), vartml (Kafka)
+    std::string client_id{};  ///< "" = random (MQTT), none (Redis), vartml (Kafka, NATS)
     std::string username{}, password{};
-    std::string tls_ca_file{};  ///< TLS when set; not with Redis
+    std::string credentials_file{};  ///< of NATS (.creds)
+    std::string tls_ca_file{};       ///< TLS when set; not with Redis
     std::string tls_cert_file{}, tls_key_file{};
     unsigned qos = 1;  ///< MQTT alone
     /// Seconds after which a silent connection is tested (MQTT), or a record that was not
-    /// acknowledged has failed and is sent again (Redis, Kafka).
+    /// acknowledged has failed and is sent again (Redis, Kafka, NATS).
     unsigned keepalive_s = 30;
     uint64_t max_length = 0;  ///< Redis alone: entries that a stream keeps, about; 0 = all
 };

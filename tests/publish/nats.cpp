@@ -320,7 +320,7 @@ TEST_F(Nats, ARefusalTellsTheReasonAndNoPassword) {
     open(server.port());
     wait_for_reason("uthorization");
     publisher_->close(0);
-    EXPECT_EQ(reasons_.find("correcthorse"), std::string::npos) << reasons_;
+    EXPECT_EQ(reasons().find("correcthorse"), std::string::npos) << reasons();
     options_.password = "other";
     open(server.port());
     put(5);

@@ -11,6 +11,7 @@
 #include <hwy/highway.h>
 
 #include "kernels/ops/activation.h"
+#include "kernels/unroll.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace vartml::kernels::HWY_NAMESPACE {
@@ -18,47 +19,126 @@ namespace hn = hwy::HWY_NAMESPACE;
 using FloatTag = hn::ScalableTag<float>;
 using FloatVec = hn::Vec<FloatTag>;
 
+// The functions of several vectors take them a step at a time: each step of one of them waits for
+// the step before it, and the others are computed meanwhile.
+
 // 1 / v for finite v > 0: the estimate of the instruction set, then Newton steps until its error is
 // below that of a float.
-HWY_INLINE FloatVec reciprocal(FloatVec v) {
-    const FloatTag d;
-    const FloatVec two = hn::Set(d, 2.0F);
-    FloatVec r = hn::ApproximateReciprocal(v);
-    r = hn::Mul(r, hn::NegMulAdd(v, r, two));
+template <size_t N>
+HWY_INLINE void reciprocals(FloatVec (&v)[N]) {
+    const FloatVec two = hn::Set(FloatTag(), 2.0F);
+    FloatVec r[N];
+    VARTML_UNROLL
+    for (size_t n = 0; n < N; ++n) r[n] = hn::ApproximateReciprocal(v[n]);
 #if HWY_TARGET > HWY_AVX3  // 14 bits are enough for one step, fewer are not
-    r = hn::Mul(r, hn::NegMulAdd(v, r, two));
+    VARTML_UNROLL
+    for (size_t n = 0; n < N; ++n) r[n] = hn::Mul(r[n], hn::NegMulAdd(v[n], r[n], two));
 #endif
-    return r;
+    VARTML_UNROLL
+    for (size_t n = 0; n < N; ++n) v[n] = hn::Mul(r[n], hn::NegMulAdd(v[n], r[n], two));
 }
 
-// exp(-x) for |x| <= 87: 2^(n + f) with f in [-1/2, 1/2], the power of f by a polynomial of degree
-// 5 (interpolates at Chebyshev nodes, then with the constant 1; error 2e-7).
-HWY_INLINE FloatVec exp_of_negative(FloatVec x) {
+// exp(-x) for |x| <= 87: 2^(i + f) with f in [-1/2, 1/2], the power of f by a polynomial. The
+// coefficients begin with that of the highest power.
+template <size_t N, size_t Terms>
+HWY_INLINE void powers_of_negative(FloatVec (&x)[N], const float (&coefficients)[Terms]) {
     const FloatTag d;
     const hn::RebindToSigned<FloatTag> di;
     const FloatVec minus_log2e = hn::Set(d, -1.44269502F);
     // Adding 1.5·2^23 rounds to an integer, which then is in the lowest bits.
     const FloatVec magic = hn::Set(d, 12582912.0F);
-    const FloatVec shifted = hn::MulAdd(x, minus_log2e, magic);
-    const FloatVec f = hn::MulSub(x, minus_log2e, hn::Sub(shifted, magic));
-    FloatVec p = hn::Set(d, 1.33908633e-3F);
-    p = hn::MulAdd(p, f, hn::Set(d, 9.67603177e-3F));
-    p = hn::MulAdd(p, f, hn::Set(d, 5.55035695e-2F));
-    p = hn::MulAdd(p, f, hn::Set(d, 2.40221068e-1F));
-    p = hn::MulAdd(p, f, hn::Set(d, 6.93147182e-1F));
-    p = hn::MulAdd(p, f, hn::Set(d, 1.0F));
-    // n is added to the exponent; |n| <= 126 keeps it normal.
-    const auto n = hn::ShiftLeft<23>(hn::BitCast(di, shifted));
-    return hn::BitCast(d, hn::Add(hn::BitCast(di, p), n));
+    FloatVec shifted[N], p[N];
+    VARTML_UNROLL
+    for (size_t n = 0; n < N; ++n) shifted[n] = hn::MulAdd(x[n], minus_log2e, magic);
+    VARTML_UNROLL
+    for (size_t n = 0; n < N; ++n) {
+        x[n] = hn::MulSub(x[n], minus_log2e, hn::Sub(shifted[n], magic));
+        p[n] = hn::Set(d, coefficients[0]);
+    }
+    VARTML_UNROLL
+    for (size_t term = 1; term < Terms; ++term) {
+        VARTML_UNROLL
+        for (size_t n = 0; n < N; ++n)
+            p[n] = hn::MulAdd(p[n], x[n], hn::Set(d, coefficients[term]));
+    }
+    // i is added to the exponent; |i| <= 126 keeps it normal.
+    VARTML_UNROLL
+    for (size_t n = 0; n < N; ++n) {
+        const auto i = hn::ShiftLeft<23>(hn::BitCast(di, shifted[n]));
+        x[n] = hn::BitCast(d, hn::Add(hn::BitCast(di, p[n]), i));
+    }
 }
 
-HWY_INLINE FloatVec sigmoid(FloatVec x) {
+// With a polynomial of degree 5 (interpolates at Chebyshev nodes, then with the constant 1; error
+// 2e-7).
+template <size_t N>
+HWY_INLINE void exps_of_negative(FloatVec (&x)[N]) {
+    constexpr float terms[] = {1.33908633e-3F, 9.67603177e-3F, 5.55035695e-2F,
+                               2.40221068e-1F, 6.93147182e-1F, 1.0F};
+    powers_of_negative(x, terms);
+}
+HWY_INLINE FloatVec exp_of_negative(FloatVec x) {
+    FloatVec one[1] = {x};
+    exps_of_negative(one);
+    return one[0];
+}
+
+template <size_t N>
+HWY_INLINE void bound_by_87(FloatVec (&x)[N]) {
     const FloatTag d;
     // In this order NaN stays NaN, here and below.
-    const FloatVec bounded = hn::Min(hn::Set(d, 87.0F), hn::Max(hn::Set(d, -87.0F), x));
-    return reciprocal(hn::Add(hn::Set(d, 1.0F), exp_of_negative(bounded)));
+    VARTML_UNROLL
+    for (size_t n = 0; n < N; ++n)
+        x[n] = hn::Min(hn::Set(d, 87.0F), hn::Max(hn::Set(d, -87.0F), x[n]));
 }
 
+template <size_t N>
+HWY_INLINE void sigmoids(FloatVec (&x)[N]) {
+    bound_by_87(x);
+    exps_of_negative(x);
+    VARTML_UNROLL
+    for (size_t n = 0; n < N; ++n) x[n] = hn::Add(hn::Set(FloatTag(), 1.0F), x[n]);
+    reciprocals(x);
+}
+HWY_INLINE FloatVec sigmoid(FloatVec x) {
+    FloatVec one[1] = {x};
+    sigmoids(one);
+    return one[0];
+}
+
+// With the digits that bf16 has and four bits more: a polynomial of degree 3 (interpolates at
+// Chebyshev nodes; error 1e-4) and the estimate of the reciprocal, of 14 bits with AVX-512, of 12
+// with AVX2, where a Newton step follows.
+template <size_t N>
+HWY_INLINE void short_sigmoids(FloatVec (&x)[N]) {
+#if HWY_TARGET <= HWY_AVX2 && HWY_ARCH_X86
+    const FloatTag d;
+    constexpr float terms[] = {5.58382829e-2F, 2.42639479e-1F, 6.93136734e-1F, 9.99924557e-1F};
+    bound_by_87(x);
+    powers_of_negative(x, terms);
+    VARTML_UNROLL
+    for (size_t n = 0; n < N; ++n) {
+        const FloatVec v = hn::Add(hn::Set(d, 1.0F), x[n]);
+        const FloatVec r = hn::ApproximateReciprocal(v);
+        x[n] = HWY_TARGET <= HWY_AVX3 ? r : hn::Mul(r, hn::NegMulAdd(v, r, hn::Set(d, 2.0F)));
+    }
+#else
+    sigmoids(x);
+#endif
+}
+
+// x·sigmoid(x), `Short`: as above. Bounded, because the smallest sigmoid is not 0.
+template <bool Short, size_t N>
+HWY_INLINE void silus(FloatVec (&x)[N]) {
+    FloatVec s[N];
+    VARTML_UNROLL
+    for (size_t n = 0; n < N; ++n) s[n] = x[n];
+    Short ? short_sigmoids(s) : sigmoids(s);
+    VARTML_UNROLL
+    for (size_t n = 0; n < N; ++n) x[n] = hn::Mul(hn::Max(hn::Set(FloatTag(), -87.0F), x[n]), s[n]);
+}
+
+// One of the other activations.
 template <Activation a>
 HWY_INLINE FloatVec activate(FloatVec x, FloatVec alpha, FloatVec beta) {
     const FloatTag d;
@@ -67,11 +147,6 @@ HWY_INLINE FloatVec activate(FloatVec x, FloatVec alpha, FloatVec beta) {
     if constexpr (a == Activation::leaky)
         return hn::IfThenElse(hn::Lt(x, zero), hn::Mul(x, alpha), x);
     if constexpr (a == Activation::clip) return hn::Min(beta, hn::Max(alpha, x));
-    if constexpr (a == Activation::sigmoid) return sigmoid(x);
-    if constexpr (a == Activation::silu) {
-        // Bounded, because the smallest sigmoid is not 0.
-        return hn::Mul(hn::Max(hn::Set(d, -87.0F), x), sigmoid(x));
-    }
     if constexpr (a == Activation::hard_sigmoid) {
         return hn::Min(one, hn::Max(zero, hn::MulAdd(alpha, x, beta)));
     }
@@ -97,6 +172,15 @@ HWY_INLINE FloatVec activate(FloatVec x, FloatVec alpha, FloatVec beta) {
         return hn::Mul(root, root);
     }
     return x;
+}
+
+// `Short`: with the digits that bf16 has and four bits more.
+template <Activation a, bool Short, size_t N>
+HWY_INLINE void activate_all(FloatVec (&x)[N], FloatVec alpha, FloatVec beta) {
+    if constexpr (a == Activation::silu) return silus<Short>(x);
+    if constexpr (a == Activation::sigmoid) return Short ? short_sigmoids(x) : sigmoids(x);
+    VARTML_UNROLL
+    for (size_t n = 0; n < N; ++n) x[n] = activate<a>(x[n], alpha, beta);
 }
 
 }  // namespace vartml::kernels::HWY_NAMESPACE

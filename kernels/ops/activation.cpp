@@ -17,44 +17,6 @@ namespace {
 
 using HalfTag = hn::Rebind<hwy::bfloat16_t, FloatTag>;  // as many lanes as FloatTag
 
-// x·sigmoid(x) and sigmoid(x) with the digits that bf16 has and four bits more: as sigmoid(), with
-// a power by a polynomial of degree 3 (interpolates at Chebyshev nodes; error 1e-4) and the
-// estimate of the reciprocal, of 14 bits with AVX-512, of 12 with AVX2, where a Newton step
-// follows.
-HWY_INLINE FloatVec short_sigmoid(FloatVec x) {
-#if HWY_TARGET <= HWY_AVX2 && HWY_ARCH_X86
-    const FloatTag d;
-    const hn::RebindToSigned<FloatTag> di;
-    const FloatVec bounded = hn::Min(hn::Set(d, 87.0F), hn::Max(hn::Set(d, -87.0F), x));
-    const FloatVec minus_log2e = hn::Set(d, -1.44269502F), magic = hn::Set(d, 12582912.0F);
-    const FloatVec shifted = hn::MulAdd(bounded, minus_log2e, magic);
-    const FloatVec f = hn::MulSub(bounded, minus_log2e, hn::Sub(shifted, magic));
-    FloatVec p = hn::Set(d, 5.58382829e-2F);
-    p = hn::MulAdd(p, f, hn::Set(d, 2.42639479e-1F));
-    p = hn::MulAdd(p, f, hn::Set(d, 6.93136734e-1F));
-    p = hn::MulAdd(p, f, hn::Set(d, 9.99924557e-1F));
-    const auto n = hn::ShiftLeft<23>(hn::BitCast(di, shifted));
-    const FloatVec e = hn::BitCast(d, hn::Add(hn::BitCast(di, p), n));
-    const FloatVec v = hn::Add(hn::Set(d, 1.0F), e);
-    const FloatVec r = hn::ApproximateReciprocal(v);
-    if constexpr (HWY_TARGET <= HWY_AVX3) return r;
-    return hn::Mul(r, hn::NegMulAdd(v, r, hn::Set(d, 2.0F)));
-#else
-    return sigmoid(x);
-#endif
-}
-
-// For results of T.
-template <Activation a, typename T>
-HWY_INLINE FloatVec activated(FloatVec x, FloatVec alpha, FloatVec beta) {
-    const FloatTag d;
-    constexpr bool is_short = sizeof(T) < sizeof(float);
-    if constexpr (is_short && a == Activation::sigmoid) return short_sigmoid(x);
-    if constexpr (is_short && a == Activation::silu)
-        return hn::Mul(hn::Max(hn::Set(d, -87.0F), x), short_sigmoid(x));
-    return activate<a>(x, alpha, beta);
-}
-
 // The first `count` of the vector's elements.
 HWY_INLINE void store(FloatVec x, float* dst, size_t count) {
     const FloatTag d;
@@ -77,29 +39,83 @@ HWY_INLINE FloatVec load(const bf16* src, size_t count) {
                                                               : hn::LoadN(half, from, count));
 }
 
-// R: of the residual; void: there is none.
+// Vectors, of each of which `count` elements are finished, with the steps from one to the next.
+struct Vectors {
+    const float* sums;
+    size_t width;
+    const std::byte* residual;
+    size_t residual_step;  // bytes
+    std::byte* dst;
+    size_t dst_step;
+    size_t count;
+};
+
+// The next N. R: of the residual; void: there is none.
+template <Activation a, typename R, typename T, size_t N>
+HWY_INLINE void finish_next(const Epilogue& e, Vectors& v) {
+    const FloatTag d;
+    constexpr bool is_short = sizeof(T) < sizeof(float);
+    const FloatVec alpha = hn::Set(d, e.alpha), beta = hn::Set(d, e.beta);
+    FloatVec x[N];
+    VARTML_UNROLL
+    for (size_t n = 0; n < N; ++n) x[n] = load(v.sums + n * v.width, v.count);
+    if constexpr (std::is_void_v<R>) {
+        activate_all<a, is_short>(x, alpha, beta);
+    } else {
+        FloatVec plus[N];
+        VARTML_UNROLL
+        for (size_t n = 0; n < N; ++n)
+            plus[n] = load(reinterpret_cast<const R*>(v.residual + n * v.residual_step), v.count);
+        if (e.add_first) {
+            VARTML_UNROLL
+            for (size_t n = 0; n < N; ++n) x[n] = hn::Add(x[n], plus[n]);
+        }
+        activate_all<a, is_short>(x, alpha, beta);
+        if (!e.add_first) {
+            VARTML_UNROLL
+            for (size_t n = 0; n < N; ++n) x[n] = hn::Add(x[n], plus[n]);
+        }
+        v.residual += N * v.residual_step;
+    }
+    VARTML_UNROLL
+    for (size_t n = 0; n < N; ++n)
+        store(x[n], reinterpret_cast<T*>(v.dst + n * v.dst_step), v.count);
+    v.sums += N * v.width, v.dst += N * v.dst_step;
+}
+
+// Several at a time where the steps of one are many.
+template <Activation a, typename R, typename T>
+HWY_NOINLINE void finish_vectors(const Epilogue& e, size_t vectors, Vectors v) {
+    if constexpr (a == Activation::silu || a == Activation::sigmoid) {
+        for (; vectors >= 4; vectors -= 4) finish_next<a, R, T, 4>(e, v);
+        for (; vectors >= 2; vectors -= 2) finish_next<a, R, T, 2>(e, v);
+    }
+    for (; vectors > 0; --vectors) finish_next<a, R, T, 1>(e, v);
+}
+
+template <typename R>
+constexpr size_t size_of_residual = sizeof(R);
+template <>
+constexpr size_t size_of_residual<void> = 0;
+
 template <Activation a, typename R, typename T>
 void finish_each(const Epilogue& e, const SumRows& r) {
-    const FloatTag d;
-    const size_t lanes = hn::Lanes(d);
-    const FloatVec alpha = hn::Set(d, e.alpha), beta = hn::Set(d, e.beta);
-    for (size_t p = 0; p < r.rows; ++p) {
-        const float* const sums = r.sums + p * r.width;
-        auto* const dst = reinterpret_cast<T*>(r.dst + p * r.dst_step);
-        for (size_t i = 0; i < r.count; i += lanes) {
-            FloatVec x = load(sums + i, r.count - i);
-            if constexpr (std::is_void_v<R>) {
-                x = activated<a, T>(x, alpha, beta);
-            } else {
-                const auto* const add =
-                    reinterpret_cast<const R*>(r.residual + p * r.residual_step);
-                const FloatVec plus = load(add + i, r.count - i);
-                x = e.add_first ? activated<a, T>(hn::Add(x, plus), alpha, beta)
-                                : hn::Add(activated<a, T>(x, alpha, beta), plus);
-            }
-            store(x, dst + i, r.count - i);
-        }
+    const size_t lanes = hn::Lanes(FloatTag());
+    constexpr size_t added = size_of_residual<R>;
+    if (r.rows == 1) {
+        const size_t whole = r.count / lanes, done = whole * lanes;
+        finish_vectors<a, R, T>(
+            e, whole, {r.sums, lanes, r.residual, lanes * added, r.dst, lanes * sizeof(T), lanes});
+        if (done < r.count)
+            finish_vectors<a, R, T>(e, 1,
+                                    {r.sums + done, 0, r.residual + done * added, 0,
+                                     r.dst + done * sizeof(T), 0, r.count - done});
+        return;
     }
+    for (size_t i = 0; i < r.count; i += lanes)
+        finish_vectors<a, R, T>(e, r.rows,
+                                {r.sums + i, r.width, r.residual + i * added, r.residual_step,
+                                 r.dst + i * sizeof(T), r.dst_step, r.count - i});
 }
 
 // Rows of a few elements; steps in elements.
@@ -159,8 +175,9 @@ void finish_codes(const Epilogue& e, const SumRows& r) {
         const FloatVec scale = load(e.codes.scales + r.channel + i, count);
         const FloatVec factor = load(e.codes.factors + r.channel + i, count);
         for (size_t p = 0; p < r.rows; ++p) {
-            const FloatVec x = hn::Mul(load(r.sums + p * r.width + i, count), scale);
-            const FloatVec y = hn::Mul(activated<a, uint8_t>(x, alpha, beta), factor);
+            FloatVec x[1] = {hn::Mul(load(r.sums + p * r.width + i, count), scale)};
+            activate_all<a, true>(x, alpha, beta);
+            const FloatVec y = hn::Mul(x[0], factor);
             const auto rounded = hn::BitCast(di, hn::Add(hn::Min(high, hn::Max(low, y)), magic));
             const auto bytes = hn::TruncateTo(
                 code, hn::BitCast(hn::RebindToUnsigned<FloatTag>(), hn::Add(rounded, zero)));

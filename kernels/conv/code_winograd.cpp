@@ -232,9 +232,9 @@ void multiply(const ConvShape& s, const Sizes& z, const std::byte* packed, const
             const size_t own = std::min(width, z.out - first);
             const Block<Products> block{starts, weights + first * words * word_size, own};
             const auto run = [&](const Size<Products>& size, size_t at) {
+                int32_t* const sums = out + p * z.out_position + first * z.group + at * own;
                 size.run(in + p * z.in_position + at * z.in, z.in, runs, block,
-                         reinterpret_cast<float*>(out + p * z.out_position + first * z.group +
-                                                  at * own));
+                         {reinterpret_cast<float*>(sums), nullptr, nullptr, 0});
             };
             size_t at = 0;
             for (const Size<Products>& size :

@@ -6,6 +6,7 @@
 #include "kernels/conv/code_pairs.h"
 #include "kernels/conv/code_quads.h"
 #include "kernels/conv/code_winograd.h"
+#include "kernels/conv/depthwise.h"
 #include "kernels/conv/direct.h"
 #include "kernels/conv/padded.h"
 #include "kernels/conv/winograd.h"
@@ -58,7 +59,8 @@ size_t packed_conv_size(const ConvShape& shape) {
         case ConvMethod::direct:
             break;
     }
-    return packed_direct_size(shape) * sizeof(float);
+    return (shape.depthwise ? packed_depthwise_size(shape) : packed_direct_size(shape)) *
+           sizeof(float);
 }
 
 void pack_conv(const ConvShape& shape, const float* weights, const float* bias, std::byte* packed) {
@@ -75,7 +77,8 @@ void pack_conv(const ConvShape& shape, const float* weights, const float* bias, 
         case ConvMethod::code_winograd:
             return pack_code_winograd(shape, weights, bias, packed);
         case ConvMethod::direct:
-            pack_direct(shape, weights, bias, floats);
+            return shape.depthwise ? pack_depthwise(shape, weights, bias, floats)
+                                   : pack_direct(shape, weights, bias, floats);
     }
 }
 
@@ -111,9 +114,8 @@ void conv(const ConvShape& shape, const AnySrcPicture& src, const std::byte* pac
     else if (method == ConvMethod::code_quads)
         conv_quads(shape, {static_cast<const uint8_t*>(src.data), src.row, src.pixel}, packed,
                    epilogue, dst, first, last);
-    else if (shape.source == Element::bf16)
-        conv_depthwise(shape, {static_cast<const bf16*>(src.data), src.row, src.pixel}, floats,
-                       epilogue, residual, dst, first, last);
+    else if (shape.depthwise)
+        conv_depthwise(shape, src, shape.source, floats, epilogue, residual, dst, first, last);
     else
         conv_direct(shape, {static_cast<const float*>(src.data), src.row, src.pixel}, floats,
                     epilogue, residual, dst, first, last);

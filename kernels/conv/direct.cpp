@@ -7,8 +7,6 @@
 // after foreach_target.h
 #include <hwy/highway.h>
 
-#include <type_traits>
-
 #include "kernels/conv/direct.h"
 #include "kernels/conv/tiles-inl.h"
 
@@ -30,10 +28,9 @@ size_t padded_channels(const ConvShape& s) {
     return (s.out_channels + lanes - 1) / lanes * lanes;
 }
 
-// Channels of a block: one block for depthwise, else blocks as equal as whole vectors allow.
+// Channels of a block: as equal as whole vectors allow.
 size_t block_width(const ConvShape& s) {
     const size_t lanes = hn::Lanes(FloatTag()), vectors = padded_channels(s) / lanes;
-    if (s.depthwise) return vectors * lanes;
     const size_t most = find_row_tiles(s) ? max_row_vectors : max_vectors;
     const size_t blocks = (vectors + most - 1) / most;
     return (vectors + blocks - 1) / blocks * lanes;
@@ -42,26 +39,25 @@ size_t block_width(const ConvShape& s) {
 // The block that begins at output channel `c`.
 Block make_block(const ConvShape& s, const float* packed, size_t c) {
     const size_t channels = padded_channels(s), width = std::min(block_width(s), channels - c);
-    const size_t inputs = s.depthwise ? 1 : s.in_channels;
-    const size_t filter = inputs * s.kernel_height * s.kernel_width;
+    const size_t filter = size_t{s.in_channels} * s.kernel_height * s.kernel_width;
     return {packed + channels + c * filter,
             packed + c,
             c,
             std::min<size_t>(width, s.out_channels - c),
             width,
-            inputs,
+            s.in_channels,
             s.kernel_width * width};
 }
 
 size_t packed_size(const ConvShape& s) {
     const size_t taps = static_cast<size_t>(s.kernel_height) * s.kernel_width;
-    return padded_channels(s) * (1 + taps * (s.depthwise ? 1 : s.in_channels));
+    return padded_channels(s) * (1 + taps * s.in_channels);
 }
 
 void pack(const ConvShape& s, const float* weights, const float* bias, float* packed) {
     std::fill_n(packed, packed_size(s), 0.0F);
     if (bias) std::copy_n(bias, s.out_channels, packed);
-    const size_t inputs = s.depthwise ? 1 : s.in_channels, width = block_width(s);
+    const size_t inputs = s.in_channels, width = block_width(s);
     for (size_t o = 0; o < s.out_channels; ++o) {
         const Block block = make_block(s, packed, o / width * width);
         float* const out = packed + (block.weights - packed) + o % width;
@@ -74,17 +70,10 @@ void pack(const ConvShape& s, const float* weights, const float* bias, float* pa
 
 // ---- lines ------------------------------------------------------------------------------------
 
-template <typename T>
-std::span<const Size<T>> depthwise_tiles(const RowTiles* rows) {
-    if (!rows) return depthwise_sizes<T, 0, 1>;
-    if constexpr (std::is_same_v<T, float>)
-        return rows->depthwise;
-    else
-        return rows->depthwise_bf16;
-}
-
-void run_filters(const ConvShape& s, const Line<float>& line, const Taps& taps, const float* packed,
-                 const Finish& f, const RowTiles* rows) {
+// `whole_rows`: the line runs along a row and its taps are whole kernel rows.
+void run_line(const ConvShape& s, const Line& line, const Taps& taps, const float* packed,
+              const Finish& f, bool whole_rows) {
+    const RowTiles* const rows = whole_rows ? find_row_tiles(s) : nullptr;
     const size_t lanes = hn::Lanes(FloatTag()), width = block_width(s);
     // Pieces whose input stays in the first-level cache while the blocks of channels go over it.
     constexpr size_t l1_floats = 6144, least = 24;
@@ -102,24 +91,11 @@ void run_filters(const ConvShape& s, const Line<float>& line, const Taps& taps, 
     }
 }
 
-// `whole_rows`: the line runs along a row and its taps are whole kernel rows.
-template <typename T>
-void run_line(const ConvShape& s, const Line<T>& line, const Taps& taps, const float* packed,
-              const Epilogue& epilogue, bool whole_rows) {
-    if (line.pixels == 0) return;
-    const Finish f = make_finish(s, epilogue, line.residual != nullptr);
-    const RowTiles* const rows = whole_rows ? find_row_tiles(s) : nullptr;
-    if constexpr (std::is_same_v<T, float>)
-        if (!s.depthwise) return run_filters(s, line, taps, packed, f, rows);
-    cover(depthwise_tiles<T>(rows), line, 0, line.pixels, taps, make_block(s, packed, 0), f);
-}
-
 // Kernel rows [y0, y1) and columns [x0, x1).
-template <typename T>
-Taps make_taps(const ConvShape& s, const PictureOf<const T>& src, size_t y0, size_t y1, size_t x0,
+Taps make_taps(const ConvShape& s, const SrcPicture& src, size_t y0, size_t y1, size_t x0,
                size_t x1) {
     Taps taps;
-    const size_t row = s.kernel_width * (s.depthwise ? 1 : s.in_channels);
+    const size_t row = size_t{s.kernel_width} * s.in_channels;
     for (size_t y = y0; y < y1; ++y) {
         for (size_t x = x0; x < x1; ++x) {
             taps.list[taps.count++] = {static_cast<ptrdiff_t>(y * s.dilation_height * src.row +
@@ -145,10 +121,9 @@ Range valid(int64_t start, size_t size, size_t dilation, size_t extent) {
     return r;
 }
 
-template <typename T>
-void rows_of(const ConvShape& s, const PictureOf<const T>& src, const float* packed,
-             const Epilogue& epilogue, const AnySrcPicture& residual, const AnyDstPicture& dst,
-             size_t first, size_t last) {
+void rows(const ConvShape& s, const SrcPicture& src, const float* packed, const Epilogue& epilogue,
+          const AnySrcPicture& residual, const AnyDstPicture& dst, size_t first, size_t last) {
+    const Finish f = make_finish(s, epilogue, residual.data != nullptr);
     const ByteRows out = byte_rows(dst, s.result), add = byte_rows(residual, s.source);
     // Padding may be at the ends alone.
     const bool point = s.kernel_height * s.kernel_width == 1 &&
@@ -158,19 +133,19 @@ void rows_of(const ConvShape& s, const PictureOf<const T>& src, const float* pac
                       dst.row == dst.pixel * s.out_width &&
                       (!residual.data || residual.row == residual.pixel * s.out_width);
     if (flat) {
-        const Line<T> line{src.data + first * src.row,
-                           src.pixel,
-                           out.at(static_cast<int64_t>(first), 0),
-                           out.pixel,
-                           add.at(static_cast<int64_t>(first), 0),
-                           add.pixel,
-                           static_cast<size_t>(last - first) * s.out_width};
-        return run_line(s, line, make_taps(s, src, 0, 1, 0, 1), packed, epilogue, false);
+        const Line line{src.data + first * src.row,
+                        src.pixel,
+                        out.at(static_cast<int64_t>(first), 0),
+                        out.pixel,
+                        add.at(static_cast<int64_t>(first), 0),
+                        add.pixel,
+                        static_cast<size_t>(last - first) * s.out_width};
+        return run_line(s, line, make_taps(s, src, 0, 1, 0, 1), packed, f, false);
     }
     const Range all_x{0, s.kernel_width};
     const auto line_at = [&](int64_t y, int64_t x, size_t pixels, bool down) {
         const int64_t iy = y * s.stride_height - s.pad_top, ix = x * s.stride_width - s.pad_left;
-        return Line<T>{
+        return Line{
             src.data + iy * static_cast<int64_t>(src.row) + ix * static_cast<int64_t>(src.pixel),
             down ? s.stride_height * src.row : s.stride_width * src.pixel,
             out.at(y, x),
@@ -200,26 +175,15 @@ void rows_of(const ConvShape& s, const PictureOf<const T>& src, const float* pac
         for (size_t row = y; row < end; ++row) {
             run_line(s,
                      line_at(static_cast<int64_t>(row), static_cast<int64_t>(x0), x1 - x0, false),
-                     middle, packed, epilogue, true);
+                     middle, packed, f, true);
         }
         for (size_t x = x0 == 0 ? x1 : 0; x < s.out_width; x = x + 1 == x0 ? x1 : x + 1) {
             const Range kx = valid_x(x);
             run_line(s, line_at(static_cast<int64_t>(y), static_cast<int64_t>(x), end - y, true),
-                     make_taps(s, src, ky.first, ky.last, kx.first, kx.last), packed, epilogue,
-                     false);
+                     make_taps(s, src, ky.first, ky.last, kx.first, kx.last), packed, f, false);
         }
         y = end;
     }
-}
-
-void rows(const ConvShape& s, const SrcPicture& src, const float* packed, const Epilogue& epilogue,
-          const AnySrcPicture& residual, const AnyDstPicture& dst, size_t first, size_t last) {
-    rows_of(s, src, packed, epilogue, residual, dst, first, last);
-}
-void bf16_rows(const ConvShape& s, const Bf16Picture& src, const float* packed,
-               const Epilogue& epilogue, const AnySrcPicture& residual, const AnyDstPicture& dst,
-               size_t first, size_t last) {
-    rows_of(s, src, packed, epilogue, residual, dst, first, last);
 }
 
 }  // namespace vartml::kernels::HWY_NAMESPACE
@@ -229,7 +193,6 @@ HWY_AFTER_NAMESPACE();
 namespace vartml::kernels {
 namespace {
 HWY_EXPORT(rows);
-HWY_EXPORT(bf16_rows);
 HWY_EXPORT(packed_size);
 HWY_EXPORT(pack);
 }  // namespace
@@ -246,13 +209,6 @@ void conv_direct(const ConvShape& shape, const SrcPicture& src, const float* pac
                  const Epilogue& epilogue, const AnySrcPicture& residual, const AnyDstPicture& dst,
                  size_t first, size_t last) {
     HWY_DYNAMIC_DISPATCH(rows)(shape, src, packed, epilogue, residual, dst, first, last);
-}
-
-void conv_depthwise(const ConvShape& shape, const Bf16Picture& src, const float* packed,
-                    const Epilogue& epilogue, const AnySrcPicture& residual,
-                    const AnyDstPicture& dst, size_t first, size_t last) {
-    HWY_DYNAMIC_DISPATCH(bf16_rows)
-    (shape, src, packed, epilogue, residual, dst, first, last);
 }
 
 }  // namespace vartml::kernels

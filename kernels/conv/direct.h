@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolution of any kind in registers, without transforms; see conv.h.
+// Convolution over all channels in registers, without transforms; see conv.h.
 #pragma once
 #include "kernels/conv/conv.h"
 
@@ -14,9 +14,5 @@ void pack_direct(const ConvShape& shape, const float* weights, const float* bias
 void conv_direct(const ConvShape& shape, const SrcPicture& src, const float* packed,
                  const Epilogue& epilogue, const AnySrcPicture& residual, const AnyDstPicture& dst,
                  size_t first, size_t last);
-// The same of a picture in bf16, for one filter per channel.
-void conv_depthwise(const ConvShape& shape, const Bf16Picture& src, const float* packed,
-                    const Epilogue& epilogue, const AnySrcPicture& residual,
-                    const AnyDstPicture& dst, size_t first, size_t last);
 
 }  // namespace vartml::kernels

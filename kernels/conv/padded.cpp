@@ -9,6 +9,7 @@
 #include "kernels/conv/bf16_pairs.h"
 #include "kernels/conv/code_pairs.h"
 #include "kernels/conv/code_quads.h"
+#include "kernels/conv/depthwise.h"
 #include "kernels/conv/direct.h"
 #include "kernels/ops/codes.h"
 #include "kernels/ops/rows.h"
@@ -170,8 +171,12 @@ void copy_source(const ConvShape& s, const PictureOf<const Src>& src, size_t y, 
 void conv_copy(const ConvShape& inner, const SrcPicture& copy, const std::byte* packed,
                const Epilogue& epilogue, const AnySrcPicture& residual, const AnyDstPicture& dst,
                size_t rows) {
-    conv_direct(inner, copy, reinterpret_cast<const float*>(packed), epilogue, residual, dst, 0,
-                rows);
+    const auto* const floats = reinterpret_cast<const float*>(packed);
+    if (inner.depthwise)
+        conv_depthwise(inner, {copy.data, copy.row, copy.pixel}, Element::f32, floats, epilogue,
+                       residual, dst, 0, rows);
+    else
+        conv_direct(inner, copy, floats, epilogue, residual, dst, 0, rows);
 }
 void conv_copy(const ConvShape& inner, const Bf16Picture& copy, const std::byte* packed,
                const Epilogue& epilogue, const AnySrcPicture& residual, const AnyDstPicture& dst,
@@ -240,18 +245,22 @@ void run(const ConvShape& shape, const PictureOf<const Src>& src, const std::byt
     }
 }
 
-// Whether no part of a kernel is beyond the picture, and the words of a pixel are its own.
-bool lies_in_words(const ConvShape& s) {
+// Whether no part of a kernel is beyond the picture.
+bool lies_on_picture(const ConvShape& s) {
     const auto fits = [](uint32_t in, uint32_t out, uint32_t stride, uint32_t kernel,
                          uint32_t dilation, int32_t pad) {
         return pad == 0 && (out - 1) * stride + (kernel - 1) * dilation < in;
     };
-    const size_t word = 4 / size_of(s.source);
-    return (s.in_channels % word == 0 || s.kernel_width == 1) &&
-           fits(s.in_height, s.out_height, s.stride_height, s.kernel_height, s.dilation_height,
+    return fits(s.in_height, s.out_height, s.stride_height, s.kernel_height, s.dilation_height,
                 s.pad_top) &&
            fits(s.in_width, s.out_width, s.stride_width, s.kernel_width, s.dilation_width,
                 s.pad_left);
+}
+
+// The same, and the words of a pixel are its own.
+bool lies_in_words(const ConvShape& s) {
+    const size_t word = 4 / size_of(s.source);
+    return (s.in_channels % word == 0 || s.kernel_width == 1) && lies_on_picture(s);
 }
 
 }  // namespace
@@ -263,10 +272,11 @@ bool prefers_padded(const ConvShape& s) {
                              (copy == CopyType::u8 && s.source == Element::u8);
         return !is_same || !lies_in_words(s);
     }
-    if (s.source == Element::bf16 && s.depthwise) return false;
+    if (s.depthwise)
+        return s.source == Element::u8 || (prefers_padded_depthwise(s) && !lies_on_picture(s));
     if (s.source != Element::f32) return true;
     // Dilated kernels have no tiles along a row; for them the copy lost.
-    if (s.depthwise || s.kernel_width == 1 || s.dilation_width > 1) return false;
+    if (s.kernel_width == 1 || s.dilation_width > 1) return false;
     // Columns where a part of the kernel lies beyond the picture.
     const size_t edge = copy_width(s) - std::min<size_t>(copy_width(s), s.in_width);
     return edge * 16 > s.out_width * s.stride_width;

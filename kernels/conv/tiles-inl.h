@@ -18,29 +18,13 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <span>
 
 #include "kernels/conv/conv.h"
-#include "kernels/ops/activation-inl.h"
-
-#if defined(__clang__)
-#define VARTML_UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define VARTML_UNROLL _Pragma("GCC unroll 40")
-#endif
+#include "kernels/conv/finish-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace vartml::kernels::HWY_NAMESPACE {
-
-// Vector registers: 32 with AVX-512 and on Arm, else 16.
-#if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM
-constexpr size_t registers = 32;
-constexpr size_t max_vectors = 4;
-#else
-constexpr size_t registers = 16;
-constexpr size_t max_vectors = 2;
-#endif
 
 // A kernel position: where its input lies relative to the pixel's first, where its weights lie.
 struct Tap {
@@ -53,10 +37,9 @@ struct Taps {
     size_t count = 0;
 };
 
-// A run of output pixels with the same taps, of a source of T.
-template <typename T>
+// A run of output pixels with the same taps.
 struct Line {
-    const T* src;
+    const float* src;
     size_t src_step;  // elements
     std::byte* dst;
     size_t dst_step;  // bytes
@@ -66,7 +49,7 @@ struct Line {
 };
 
 // Output channels that are made together and their weights, [kernel rows][in
-// channels][kernel columns][channels of the block] (depthwise without in channels).
+// channels][kernel columns][channels of the block].
 struct Block {
     const float* weights;
     const float* bias;
@@ -76,57 +59,16 @@ struct Block {
     size_t channel_step;    // floats between them
 };
 
-// What happens to the sums of a tile: bounded where they are in registers and stored, or finished
-// by a function of their rows, which the first-level cache holds.
-struct Finish {
-    float low, high;
-    FinishRows rows;  // nullptr: bounds are enough, the result is fp32
-    Epilogue epilogue;
-    size_t source_size, result_size;  // bytes of an element
-};
-
-// Elements of bf16 as many as there are lanes.
-using HalfTag = hn::Rebind<hwy::bfloat16_t, FloatTag>;
-
-template <bool Whole>
-HWY_INLINE FloatVec load(const float* src, size_t left) {
-    if constexpr (Whole) return hn::LoadU(FloatTag(), src);
-    return hn::LoadN(FloatTag(), src, left);
-}
-template <bool Whole>
-HWY_INLINE FloatVec load(const bf16* src, size_t left) {
-    const HalfTag half;
-    const auto* from = reinterpret_cast<const hwy::bfloat16_t*>(src);
-    if constexpr (Whole) return hn::PromoteTo(FloatTag(), hn::LoadU(half, from));
-    return hn::PromoteTo(FloatTag(), hn::LoadN(half, from, left));
-}
-
-HWY_INLINE void store_sum(FloatVec x, const Finish& f, float* dst, size_t count) {
-    const FloatTag d;
-    // In this order NaN stays NaN.
-    const FloatVec y = hn::Min(hn::Set(d, f.high), hn::Max(hn::Set(d, f.low), x));
-    if (HWY_LIKELY(count >= hn::Lanes(d))) {
-        hn::StoreU(y, d, dst);
-    } else {
-        hn::StoreN(y, d, dst, count);
-    }
-}
-
-template <typename T, size_t M, size_t V>
-HWY_INLINE void finish_tile(FloatVec (&sum)[M][V], const Line<T>& line, size_t first,
+template <size_t M, size_t V>
+HWY_INLINE void finish_tile(FloatVec (&sum)[M][V], const Line& line, size_t first,
                             const Block& block, const Finish& f) {
     const FloatTag d;
     const size_t lanes = hn::Lanes(d);
-    std::byte* dst = line.dst + first * line.dst_step + block.channel * f.result_size;
+    std::byte* const dst = line.dst + first * line.dst_step + block.channel * f.result_size;
     if (!f.rows) {
-        VARTML_UNROLL
-        for (size_t m = 0; m < M; ++m, dst += line.dst_step) {
-            VARTML_UNROLL
-            for (size_t v = 0; v < V; ++v)
-                store_sum(sum[m][v], f, reinterpret_cast<float*>(dst) + v * lanes,
-                          block.count - v * lanes);
-        }
-        return;
+        if (block.count == V * lanes)
+            return store_bounded<true>(sum, f, dst, line.dst_step, M, block.count);
+        return store_bounded<false>(sum, f, dst, line.dst_step, M, block.count);
     }
     HWY_ALIGN float sums[M * V * hn::MaxLanes(FloatTag())];
     VARTML_UNROLL
@@ -154,7 +96,7 @@ HWY_INLINE void start_tile(FloatVec (&sum)[M][V], const Block& block) {
 
 // Any taps, one after another.
 template <size_t M, size_t V>
-void point_tile(const Line<float>& line, size_t first, const Taps& taps, const Block& block,
+void point_tile(const Line& line, size_t first, const Taps& taps, const Block& block,
                 const Finish& f) {
     const FloatTag d;
     const size_t lanes = hn::Lanes(d), step = line.src_step, next = block.channel_step;
@@ -184,7 +126,7 @@ void point_tile(const Line<float>& line, size_t first, const Taps& taps, const B
 // Whole kernel rows of K columns, S pixels from one output to the next: a value of the input is
 // loaded once for all outputs that it belongs to.
 template <size_t M, size_t V, size_t K, size_t S>
-void row_tile(const Line<float>& line, size_t first, const Taps& taps, const Block& block,
+void row_tile(const Line& line, size_t first, const Taps& taps, const Block& block,
               const Finish& f) {
     const FloatTag d;
     const size_t lanes = hn::Lanes(d), pixel = line.src_step / S, next = block.channel_step;
@@ -219,107 +161,30 @@ void row_tile(const Line<float>& line, size_t first, const Taps& taps, const Blo
     finish_tile(sum, line, first, block, f);
 }
 
-// ---- one filter per channel; the block may have any number of channels ------------------------
-
-template <bool Whole, typename T, size_t M>
-HWY_INLINE void add_taps(const T* base, size_t step, const float* weights, size_t left,
-                         const Taps& taps, const Block& block, FloatVec (&sum)[M][1]) {
-    const FloatTag d;
-    for (size_t t = 0; t < taps.count; ++t) {
-        const Tap& tap = taps.list[t];
-        const FloatVec w = hn::LoadU(d, weights + tap.weights * block.column);
-        VARTML_UNROLL
-        for (size_t m = 0; m < M; ++m)
-            sum[m][0] = hn::MulAdd(load<Whole>(base + tap.src + m * step, left), w, sum[m][0]);
-    }
-}
-
-template <size_t K, size_t S, bool Whole, typename T, size_t M>
-HWY_INLINE void add_kernel_rows(const T* base, size_t pixel, const float* weights, size_t left,
-                                const Taps& taps, const Block& block, FloatVec (&sum)[M][1]) {
-    const FloatTag d;
-    for (size_t t = 0; t < taps.count; t += K) {
-        const T* src = base + taps.list[t].src;
-        const float* const w = weights + taps.list[t].weights * block.column;
-        FloatVec wv[K];
-        VARTML_UNROLL
-        for (size_t k = 0; k < K; ++k) wv[k] = hn::LoadU(d, w + k * block.column);
-        VARTML_UNROLL
-        for (size_t i = 0; i < (M - 1) * S + K; ++i, src += pixel) {
-            const FloatVec x = load<Whole>(src, left);
-            VARTML_UNROLL
-            for (size_t k = 0; k < K; ++k) {
-                if (i < k || (i - k) % S != 0 || (i - k) / S >= M) continue;
-                sum[(i - k) / S][0] = hn::MulAdd(x, wv[k], sum[(i - k) / S][0]);
-            }
-        }
-    }
-}
-
-// K = 0: any taps.
-template <typename T, size_t M, size_t K, size_t S>
-void depthwise_tile(const Line<T>& line, size_t first, const Taps& taps, const Block& block,
-                    const Finish& f) {
-    const size_t lanes = hn::Lanes(FloatTag());
-    const T* const base = line.src + first * line.src_step + block.channel;
-    for (size_t c = 0; c < block.count; c += lanes) {
-        Block own = block;
-        own.bias += c;
-        own.channel += c;
-        own.count = std::min(lanes, block.count - c);
-        const float* const weights = block.weights + c;
-        const bool whole = own.count == lanes;
-        FloatVec sum[M][1];
-        start_tile(sum, own);
-        if constexpr (K == 0) {
-            if (HWY_LIKELY(whole)) {
-                add_taps<true>(base + c, line.src_step, weights, lanes, taps, block, sum);
-            } else {
-                add_taps<false>(base + c, line.src_step, weights, own.count, taps, block, sum);
-            }
-        } else {
-            const size_t pixel = line.src_step / S;
-            if (HWY_LIKELY(whole)) {
-                add_kernel_rows<K, S, true>(base + c, pixel, weights, lanes, taps, block, sum);
-            } else {
-                add_kernel_rows<K, S, false>(base + c, pixel, weights, own.count, taps, block, sum);
-            }
-        }
-        finish_tile(sum, line, first, own, f);
-    }
-}
-
 // ---- which tile ------------------------------------------------------------------------------
 
 // Tiles of falling size; the last is of one pixel.
-template <typename T>
 struct Size {
     size_t pixels;
-    void (*run)(const Line<T>&, size_t, const Taps&, const Block&, const Finish&);
+    void (*run)(const Line&, size_t, const Taps&, const Block&, const Finish&);
 };
 
 // Pixels beside V vectors of weights and one of input in the registers.
 template <size_t V>
 constexpr size_t point_pixels = std::min<size_t>(14, (registers - 1 - V) / V);
 template <size_t V, size_t M = point_pixels<V>>
-constexpr Size<float> point_sizes[] = {{M, point_tile<M, V>},
-                                       {(M + 1) / 2, point_tile<(M + 1) / 2, V>},
-                                       {(M + 3) / 4, point_tile<(M + 3) / 4, V>},
-                                       {1, point_tile<1, V>}};
+constexpr Size point_sizes[] = {{M, point_tile<M, V>},
+                                {(M + 1) / 2, point_tile<(M + 1) / 2, V>},
+                                {(M + 3) / 4, point_tile<(M + 3) / 4, V>},
+                                {1, point_tile<1, V>}};
 
 template <size_t V, size_t K>
 constexpr size_t row_pixels = std::min<size_t>(14, (registers - 1 - K * V) / V);
 template <size_t V, size_t K, size_t S, size_t M = row_pixels<V, K>>
-constexpr Size<float> row_sizes[] = {{M, row_tile<M, V, K, S>},
-                                     {(M + 1) / 2, row_tile<(M + 1) / 2, V, K, S>},
-                                     {(M + 3) / 4, row_tile<(M + 3) / 4, V, K, S>},
-                                     {1, row_tile<1, V, K, S>}};
-
-template <typename T, size_t K, size_t S>
-constexpr Size<T> depthwise_sizes[] = {{8, depthwise_tile<T, 8, K, S>},
-                                       {4, depthwise_tile<T, 4, K, S>},
-                                       {2, depthwise_tile<T, 2, K, S>},
-                                       {1, depthwise_tile<T, 1, K, S>}};
+constexpr Size row_sizes[] = {{M, row_tile<M, V, K, S>},
+                              {(M + 1) / 2, row_tile<(M + 1) / 2, V, K, S>},
+                              {(M + 3) / 4, row_tile<(M + 3) / 4, V, K, S>},
+                              {1, row_tile<1, V, K, S>}};
 
 // Vectors of a block of a row tile.
 #if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM
@@ -330,27 +195,29 @@ constexpr size_t max_row_vectors = 1;
 
 struct RowTiles {
     size_t kernel, stride;
-    std::span<const Size<float>> dense[max_row_vectors];
-    std::span<const Size<float>> depthwise;
-    std::span<const Size<bf16>> depthwise_bf16;
+    std::span<const Size> dense[max_row_vectors];
 };
 #if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM
-#define VARTML_ROW_TILES(K, S)                 \
-    {K,                                        \
-     S,                                        \
-     {row_sizes<1, K, S>, row_sizes<2, K, S>}, \
-     depthwise_sizes<float, K, S>,             \
-     depthwise_sizes<bf16, K, S>}
+#define VARTML_ROW_TILES(K, S)                     \
+    {                                              \
+        K, S, {                                    \
+            row_sizes<1, K, S>, row_sizes<2, K, S> \
+        }                                          \
+    }
 #else
 #define VARTML_ROW_TILES(K, S) \
-    {K, S, {row_sizes<1, K, S>}, depthwise_sizes<float, K, S>, depthwise_sizes<bf16, K, S>}
+    {                          \
+        K, S, {                \
+            row_sizes<1, K, S> \
+        }                      \
+    }
 #endif
 constexpr RowTiles row_tiles[] = {VARTML_ROW_TILES(3, 1), VARTML_ROW_TILES(3, 2),
                                   VARTML_ROW_TILES(5, 1), VARTML_ROW_TILES(5, 2),
                                   VARTML_ROW_TILES(6, 2), VARTML_ROW_TILES(7, 2)};
 #undef VARTML_ROW_TILES
 
-HWY_INLINE std::span<const Size<float>> point_tiles(size_t vectors) {
+HWY_INLINE std::span<const Size> point_tiles(size_t vectors) {
     if (vectors == 1) return point_sizes<1>;
     if (vectors == 2) return point_sizes<2>;
 #if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM
@@ -365,11 +232,10 @@ HWY_INLINE std::span<const Size<float>> point_tiles(size_t vectors) {
 // pixels that are done already where the line is long enough: making them twice costs less than a
 // small tile. Where a residual is the output itself that would add it twice; the contract excludes
 // it.
-template <typename T>
-HWY_INLINE void cover(std::span<const Size<T>> sizes, const Line<T>& line, size_t first,
-                      size_t last, const Taps& taps, const Block& block, const Finish& f) {
+HWY_INLINE void cover(std::span<const Size> sizes, const Line& line, size_t first, size_t last,
+                      const Taps& taps, const Block& block, const Finish& f) {
     size_t at = first;
-    for (const Size<T>& size : sizes) {
+    for (const Size& size : sizes) {
         for (; at + size.pixels <= last; at += size.pixels) size.run(line, at, taps, block, f);
         const size_t rest = last - at;
         if (rest * 2 > size.pixels && last - first >= size.pixels) {
@@ -377,18 +243,6 @@ HWY_INLINE void cover(std::span<const Size<T>> sizes, const Line<T>& line, size_
             return;
         }
     }
-}
-
-HWY_INLINE Finish make_finish(const ConvShape& s, const Epilogue& e, bool has_residual) {
-    constexpr float infinity = std::numeric_limits<float>::infinity();
-    Finish f{-infinity, infinity, nullptr, e, size_of(s.source), size_of(s.result)};
-    if (e.activation == Activation::relu) f.low = 0;
-    if (e.activation == Activation::clip) f.low = e.alpha, f.high = e.beta;
-    const bool is_bound = e.activation == Activation::none || e.activation == Activation::relu ||
-                          e.activation == Activation::clip;
-    if (has_residual || !is_bound || s.result != Element::f32)
-        f.rows = find_finish(e.activation, has_residual, s.source, s.result);
-    return f;
 }
 
 }  // namespace vartml::kernels::HWY_NAMESPACE

@@ -192,11 +192,13 @@ void scatter(const ConvShape& s, const Sizes& z, const PictureOf<const T>& src, 
     if (c < s.in_channels) scatter_vector<false>(patch, c, s.in_channels - c, dst, z.in_position);
 }
 
-// The sums of one tile of up to 4x4 pixels to `dst`, distances in floats; `f` bounds them.
+// The sums of one tile of up to 4x4 pixels to `dst`; `f` bounds them.
+template <typename T>
 void gather(const ConvShape& s, const Sizes& z, const float* src, const float* bias,
-            const Finish& f, size_t rows, size_t columns, const DstPicture& dst) {
+            const Finish& f, size_t rows, size_t columns, const PictureOf<T>& dst) {
     const FloatTag d;
     const size_t lanes = hn::Lanes(d);
+    const Bounds bounds(f);
     for (size_t c = 0; c < s.out_channels; c += lanes) {
         FloatVec half[tile_side][patch_side];
         VARTML_UNROLL
@@ -216,10 +218,11 @@ void gather(const ConvShape& s, const Sizes& z, const float* src, const float* b
             if (y >= rows) break;
             FloatVec t[tile_side];
             transform_output(half[y], t);
-            float* const row = dst.data + y * dst.row + c;
+            T* const row = dst.data + y * dst.row + c;
             VARTML_UNROLL
             for (size_t x = 0; x < tile_side; ++x)
-                if (x < columns) store_sum(hn::Add(t[x], b), f, row + x * dst.pixel, count);
+                if (x < columns)
+                    store<false>(bound(hn::Add(t[x], b), bounds), row + x * dst.pixel, count);
         }
     }
 }
@@ -233,19 +236,19 @@ void multiply(const ConvShape& s, const Sizes& z, const float* packed, const flo
     taps.list[taps.count++] = {0, 0};
     const size_t lanes = hn::Lanes(FloatTag()), width = wino_block(z);
     for (size_t p = 0; p < positions; ++p) {
-        const Line<float> line{in + p * z.in_position,
-                               z.in,
-                               reinterpret_cast<std::byte*>(out + p * z.out_position),
-                               z.out * sizeof(float),
-                               nullptr,
-                               0,
-                               tiles};
+        const Line line{in + p * z.in_position,
+                        z.in,
+                        reinterpret_cast<std::byte*>(out + p * z.out_position),
+                        z.out * sizeof(float),
+                        nullptr,
+                        0,
+                        tiles};
         for (size_t c = 0; c < z.out; c += width) {
             const size_t own = std::min(width, z.out - c);
             const float* const weights =
                 packed + 2 * z.out + (c * positions + p * own) * s.in_channels;
             const Block block{weights, packed + z.out, c, own, own, s.in_channels, own};
-            cover<float>(point_tiles(own / lanes), line, 0, tiles, taps, block, plain);
+            cover(point_tiles(own / lanes), line, 0, tiles, taps, block, plain);
         }
     }
 }
@@ -273,13 +276,18 @@ void groups_of(const ConvShape& s, const PictureOf<const T>& src, const float* p
             const size_t rows = std::min<size_t>(tile_side, s.out_height - tile.y);
             const size_t columns = std::min<size_t>(tile_side, s.out_width - tile.x);
             const auto y = static_cast<int64_t>(tile.y), x = static_cast<int64_t>(tile.x);
+            const float* const sums = out + t * z.out;
             if (!f.rows) {
-                gather(s, z, out + t * z.out, packed, f, rows, columns,
-                       {reinterpret_cast<float*>(to.at(y, x)), dst.row, dst.pixel});
+                if (s.result == Element::bf16)
+                    gather<bf16>(s, z, sums, packed, f, rows, columns,
+                                 {reinterpret_cast<bf16*>(to.at(y, x)), dst.row, dst.pixel});
+                else
+                    gather<float>(s, z, sums, packed, f, rows, columns,
+                                  {reinterpret_cast<float*>(to.at(y, x)), dst.row, dst.pixel});
                 continue;
             }
-            gather(s, z, out + t * z.out, packed, make_finish({}, {}, false), rows, columns,
-                   {finished, tile_side * z.out, z.out});
+            gather<float>(s, z, sums, packed, make_finish({}, {}, false), rows, columns,
+                          {finished, tile_side * z.out, z.out});
             for (size_t r = 0; r < rows; ++r) {
                 const int64_t row = y + static_cast<int64_t>(r);
                 f.rows(epilogue, {finished + r * tile_side * z.out, z.out, add.at(row, x),

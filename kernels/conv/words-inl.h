@@ -25,24 +25,15 @@
 #include <type_traits>
 
 #include "kernels/conv/conv.h"
+#include "kernels/conv/finish-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace vartml::kernels::HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
 
-using FloatTag = hn::ScalableTag<float>;
-using FloatVec = hn::Vec<FloatTag>;
 using WordTag = hn::RebindToUnsigned<FloatTag>;
 using Words = hn::Vec<WordTag>;
 
 constexpr size_t lanes = hn::MaxLanes(FloatTag());
-
-// Vector registers: 32 with AVX-512 and on Arm, else 16.
-#if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM
-constexpr size_t registers = 32, max_vectors = 4;
-#else
-constexpr size_t registers = 16, max_vectors = 2;
-#endif
 
 // ---- what a sum is made of ----------------------------------------------------------------------
 
@@ -163,10 +154,18 @@ HWY_INLINE void copy_ends(const typename W::Element* src, size_t step, size_t co
     if (count == 3) copy(std::integral_constant<size_t, 3>());
 }
 
+// Where the sums of a tile go: bounded to the results, if these are whole vectors, else to `sums`.
+struct Sums {
+    float* sums;
+    const Finish* finish;  // nullptr: to `sums`
+    std::byte* dst;
+    size_t dst_step;
+};
+
 // Sums of M pixels by V vectors of outputs, which stay in registers until they are complete.
 template <typename W, size_t M, size_t V>
 void sum_tile(const typename W::Element* first, size_t step, const Runs& runs,
-              const Block<W>& block, float* sums) {
+              const Block<W>& block, const Sums& to) {
     const FloatTag d;
     const WordTag word;
     typename W::Vec sum[M][V];
@@ -202,18 +201,25 @@ void sum_tile(const typename W::Element* first, size_t step, const Runs& runs,
             src = reinterpret_cast<const typename W::Element*>(ends), apart = W::count, words = 1;
         }
     }
+    FloatVec complete[M][V];
 #pragma GCC unroll 16
     for (size_t m = 0; m < M; ++m) {
 #pragma GCC unroll 4
-        for (size_t v = 0; v < V; ++v)
-            hn::StoreU(W::to_float(sum[m][v]), d, sums + (m * V + v) * lanes);
+        for (size_t v = 0; v < V; ++v) complete[m][v] = W::to_float(sum[m][v]);
+    }
+    if (to.finish)
+        return store_bounded<true>(complete, *to.finish, to.dst, to.dst_step, M, V * lanes);
+#pragma GCC unroll 16
+    for (size_t m = 0; m < M; ++m) {
+#pragma GCC unroll 4
+        for (size_t v = 0; v < V; ++v) hn::StoreU(complete[m][v], d, to.sums + (m * V + v) * lanes);
     }
 }
 
 template <typename W>
 struct Size {
     size_t pixels;
-    void (*run)(const typename W::Element*, size_t, const Runs&, const Block<W>&, float*);
+    void (*run)(const typename W::Element*, size_t, const Runs&, const Block<W>&, const Sums&);
 };
 template <typename W, size_t V, size_t M = std::min<size_t>(14, (registers - 2 - V) / V)>
 constexpr Size<W> sizes[] = {{M, sum_tile<W, M, V>},
@@ -242,20 +248,15 @@ struct Line {
     size_t pixels;
 };
 
-struct Finish {
-    FinishRows run;
-    const Epilogue& epilogue;
-    size_t dst_step, residual_step;  // bytes
-    size_t result_size, source_size;
-};
-
 template <typename W>
 void run_line(const ConvShape& s, const Line<W>& line, const Runs& runs, const std::byte* packed,
-              const Finish& f) {
+              const Finish& f, size_t dst_step, size_t residual_step) {
     const auto* const starts = reinterpret_cast<const typename W::Sum*>(packed);
     const size_t outputs = padded_outputs(s), width = block_width(s), words = words_of<W>(s);
     const std::byte* const weights = packed + outputs * word_size;
     HWY_ALIGN float sums[max_sums];
+    const FinishRows finish =
+        f.rows ? f.rows : find_finish(f.epilogue.activation, line.residual, s.source, s.result);
     // Pieces whose input stays in the first-level cache while the blocks of outputs go over it.
     constexpr size_t l1_elements = 24576 / sizeof(typename W::Element), least = 28;
     const size_t piece =
@@ -267,14 +268,17 @@ void run_line(const ConvShape& s, const Line<W>& line, const Runs& runs, const s
             const Block<W> block{starts + o, weights + o * words * word_size,
                                  std::min(width, outputs - o)};
             const size_t count = std::min<size_t>(block.width, s.out_channels - o);
+            const bool stores = !f.rows && count == block.width;
             const auto run = [&](const Size<W>& size, size_t at) {
-                size.run(line.src + at * line.step, line.step, runs, block, sums);
+                std::byte* const dst = line.dst + at * dst_step + o * f.result_size;
+                size.run(line.src + at * line.step, line.step, runs, block,
+                         {sums, stores ? &f : nullptr, dst, dst_step});
+                if (stores) return;
                 const std::byte* const add =
-                    line.residual ? line.residual + at * f.residual_step + o * f.source_size
+                    line.residual ? line.residual + at * residual_step + o * f.source_size
                                   : nullptr;
-                f.run(f.epilogue, {sums, block.width, add, f.residual_step,
-                                   line.dst + at * f.dst_step + o * f.result_size, f.dst_step,
-                                   size.pixels, count, o});
+                finish(f.epilogue, {sums, block.width, add, residual_step, dst, dst_step,
+                                    size.pixels, count, o});
             };
             // The last tile is moved back over pixels that are done already where there are
             // enough: making them twice costs less than a small tile.
@@ -297,12 +301,7 @@ void conv_rows(const ConvShape& s, const PictureOf<const typename W::Element>& s
                const AnyDstPicture& dst, size_t first, size_t last) {
     const ByteRows out = byte_rows(dst, s.result), add = byte_rows(residual, s.source);
     const Runs runs = make_runs(s, src.row, src.pixel);
-    const Finish f{find_finish(epilogue.activation, residual.data != nullptr, s.source, s.result),
-                   epilogue,
-                   out.pixel,
-                   add.pixel,
-                   size_of(s.result),
-                   size_of(s.source)};
+    const Finish f = make_finish(s, epilogue, residual.data != nullptr);
     const size_t step = s.stride_width * src.pixel, row = s.stride_height * src.row;
     // Rows follow each other without a gap.
     const bool flat = row == step * s.out_width && out.row == out.pixel * s.out_width &&
@@ -312,7 +311,7 @@ void conv_rows(const ConvShape& s, const PictureOf<const typename W::Element>& s
         run_line<W>(s,
                     {src.data + y * row, step, out.at(static_cast<int64_t>(y), 0),
                      add.at(static_cast<int64_t>(y), 0), at_once * s.out_width},
-                    runs, packed, f);
+                    runs, packed, f, out.pixel, add.pixel);
 }
 
 }  // namespace vartml::kernels::HWY_NAMESPACE

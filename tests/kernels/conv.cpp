@@ -64,6 +64,17 @@ const Case cases[] = {
     {"three channels of a wider picture", 3, 16, 16, 18, 5, 1, 1, 2, false, 4},
     {"depthwise on a slice, stride 2, channels beyond vectors", 37, 37, 11, 14, 3, 2, 1, 1, true,
      3},
+    {"depthwise 5x5, an odd number of rows", 20, 20, 9, 21, 5, 1, 1, 2, true},
+    {"depthwise, narrower than a tile", 16, 16, 6, 3, 3, 1, 1, 1, true},
+    {"depthwise, one row", 18, 18, 1, 30, 3, 1, 1, 1, true},
+    {"depthwise without padding", 32, 32, 8, 19, 3, 1, 1, 0, true},
+    {"depthwise, more padding than the kernel's", 16, 16, 5, 9, 3, 1, 1, 4, true},
+    {"depthwise 7x7", 19, 19, 11, 13, 7, 1, 1, 3, true},
+    {"depthwise 7x7 on a slice, rows of many pixels", 19, 19, 9, 33, 7, 1, 1, 3, true, 3},
+    {"depthwise, dilated", 24, 24, 12, 14, 3, 1, 2, 2, true},
+    {"depthwise, stride 3", 24, 24, 13, 14, 3, 3, 1, 1, true},
+    {"depthwise 2x2, stride 2, as of a mean", 33, 33, 10, 19, 2, 2, 1, 0, true},
+    {"depthwise over the whole picture", 40, 40, 8, 8, 8, 1, 1, 0, true},
 };
 
 Epilogue epilogue_of(size_t i) {
@@ -205,6 +216,45 @@ TEST_P(Conv, EqualsPlainLoops) {
                             bound * (1 + std::abs(want[k])) + rounding * std::abs(want[k]))
                     << "element " << k;
             }
+        }
+    }
+}
+
+// Two rows made together have the bits of two rows made apart.
+TEST_P(Conv, DoesNotDependOnHowRowsAreShared) {
+    for (const uint32_t kernel : {3U, 5U, 7U}) {
+        for (const uint32_t stride : {1U, 2U}) {
+            SCOPED_TRACE(testing::Message() << "kernel " << kernel << ", stride " << stride);
+            const uint32_t side = 21, out = (side - 1) / stride + 1, channels = 21;
+            ConvShape s{side,
+                        side,
+                        channels,
+                        out,
+                        out,
+                        channels,
+                        kernel,
+                        kernel,
+                        stride,
+                        stride,
+                        1,
+                        1,
+                        static_cast<int32_t>(kernel / 2),
+                        static_cast<int32_t>(kernel / 2),
+                        true};
+            const Numbers src = numbers(size_t{side} * side * channels);
+            const Numbers weights = numbers(size_t{channels} * kernel * kernel);
+            std::vector<std::byte> packed(packed_conv_size(s)), scratch(conv_scratch_size(s));
+            pack_conv(s, weights.floats(), nullptr, packed.data());
+            const AnySrcPicture from{src.floats(), size_t{side} * channels, channels};
+            std::vector<float> whole(size_t{out} * out * channels), rows(whole.size());
+            const auto to = [&](std::vector<float>& dst) {
+                return AnyDstPicture{dst.data(), size_t{out} * channels, channels};
+            };
+            conv(s, from, packed.data(), {}, {nullptr, 0, 0}, to(whole), scratch.data(), 0, out);
+            for (size_t y = 0; y < out; ++y)
+                conv(s, from, packed.data(), {}, {nullptr, 0, 0}, to(rows), scratch.data(), y,
+                     y + 1);
+            EXPECT_EQ(rows, whole);
         }
     }
 }

@@ -6,6 +6,7 @@
 #define HWY_TARGET_INCLUDE "kernels/conv/winograd.cpp"
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 // after foreach_target.h
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include "kernels/conv/tiles-inl.h"
@@ -171,6 +172,21 @@ HWY_INLINE Tile2d tile_at(const Sizes& z, size_t index) {
     return {index / z.tiles_x * tile_side, index % z.tiles_x * tile_side};
 }
 
+// Tiles between the one that is transformed and the one whose pixels are fetched. Pixels of a tile
+// lie in several rows, too many for a processor to see their order by itself: large pictures came
+// late from the third-level cache.
+constexpr size_t tiles_ahead = 2;
+// The first `count` elements of pixels [first, last) of a row.
+template <typename T>
+HWY_INLINE void fetch_row(const PictureOf<T>& picture, size_t y, size_t first, size_t last,
+                          size_t count) {
+    constexpr size_t line = 64 / sizeof(T);
+    for (size_t x = first; x < last; ++x) {
+        T* const pixel = picture.data + y * picture.row + x * picture.pixel;
+        for (size_t i = 0; i < count; i += line) hwy::Prefetch(pixel + i);
+    }
+}
+
 template <typename T>
 void scatter(const ConvShape& s, const Sizes& z, const PictureOf<const T>& src, const T* zeros,
              Tile2d tile, float* dst) {
@@ -184,6 +200,13 @@ void scatter(const ConvShape& s, const Sizes& z, const PictureOf<const T>& src, 
                                                      static_cast<size_t>(ix) * src.pixel
                                                : zeros;
         }
+    }
+    const size_t ahead = tile.x + tiles_ahead * tile_side;
+    if (ahead + patch_side <= s.in_width) {
+        for (size_t y = 0; y < patch_side; ++y)
+            if (tile.y + y < s.in_height)
+                fetch_row(src, tile.y + y, ahead + patch_side - tile_side, ahead + patch_side,
+                          s.in_channels);
     }
     const size_t lanes = hn::Lanes(FloatTag());
     size_t c = 0;
@@ -265,6 +288,7 @@ void groups_of(const ConvShape& s, const PictureOf<const T>& src, const float* p
     std::fill_n(zeros, z.in, 0.0F);
     const Finish f = make_finish(s, epilogue, residual.data != nullptr);
     const ByteRows to = byte_rows(dst, s.result), add = byte_rows(residual, s.source);
+    const PictureOf<std::byte> bytes{to.data, to.row, to.pixel};
     for (size_t g = first; g < last; ++g) {
         const size_t begin = g * z.group, tiles = std::min(z.group, z.tiles() - begin);
         for (size_t t = 0; t < tiles; ++t)
@@ -277,6 +301,11 @@ void groups_of(const ConvShape& s, const PictureOf<const T>& src, const float* p
             const size_t columns = std::min<size_t>(tile_side, s.out_width - tile.x);
             const auto y = static_cast<int64_t>(tile.y), x = static_cast<int64_t>(tile.x);
             const float* const sums = out + t * z.out;
+            const size_t ahead = tile.x + tiles_ahead * tile_side;
+            if (ahead + tile_side <= s.out_width)
+                for (size_t r = 0; r < rows; ++r)
+                    fetch_row(bytes, tile.y + r, ahead, ahead + tile_side,
+                              s.out_channels * size_of(s.result));
             if (!f.rows) {
                 if (s.result == Element::bf16)
                     gather<bf16>(s, z, sums, packed, f, rows, columns,

@@ -71,6 +71,14 @@ Covered covered(size_t at, size_t stride, int32_t pad, size_t kernel, size_t ext
 template <typename T>
 void max_pool_of(const PoolShape& s, const PictureOf<const T>& src, const PictureOf<T>& dst,
                  T* scratch, size_t first, size_t last) {
+    // Columns whose whole window lies on the picture.
+    size_t whole_first = 0, whole_last = s.out_width;
+    const auto is_whole = [&](size_t x) {
+        return covered(x, s.stride_width, s.pad_left, s.kernel_width, s.in_width).count ==
+               s.kernel_width;
+    };
+    while (whole_first < whole_last && !is_whole(whole_first)) ++whole_first;
+    while (whole_last > whole_first && !is_whole(whole_last - 1)) --whole_last;
     for (size_t y = first; y < last; ++y) {
         const Covered rows = covered(y, s.stride_height, s.pad_top, s.kernel_height, s.in_height);
         const T* const top = src.data + rows.first * src.row;
@@ -80,12 +88,22 @@ void max_pool_of(const PoolShape& s, const PictureOf<const T>& src, const Pictur
         for (size_t x = 0; x < s.in_width && !dense; ++x)
             largest<Pass::rows>(top + x * src.pixel, src.row, rows.count, scratch + x * s.channels,
                                 s.channels);
-        for (size_t x = 0; x < s.out_width; ++x) {
-            const Covered columns =
-                covered(x, s.stride_width, s.pad_left, s.kernel_width, s.in_width);
-            largest<Pass::columns>(scratch + columns.first * s.channels, s.channels, columns.count,
-                                   dst.data + y * dst.row + x * dst.pixel, s.channels);
-        }
+        const auto columns = [&](size_t x, size_t from, size_t count, size_t pixels) {
+            largest<Pass::columns>(scratch + from * s.channels, s.channels, count,
+                                   dst.data + y * dst.row + x * dst.pixel, pixels * s.channels);
+        };
+        const auto edge = [&](size_t x) {
+            const Covered on = covered(x, s.stride_width, s.pad_left, s.kernel_width, s.in_width);
+            columns(x, on.first, on.count, 1);
+        };
+        for (size_t x = 0; x < whole_first; ++x) edge(x);
+        // Where neither side leaves pixels out, the windows of all channels are one long row.
+        const size_t at_once =
+            s.stride_width == 1 && dst.pixel == s.channels ? whole_last - whole_first : 1;
+        size_t from = whole_first * s.stride_width - static_cast<size_t>(s.pad_left);
+        for (size_t x = whole_first; x < whole_last; x += at_once, from += s.stride_width)
+            columns(x, from, s.kernel_width, at_once);
+        for (size_t x = whole_last; x < s.out_width; ++x) edge(x);
     }
 }
 

@@ -40,6 +40,9 @@ const PoolCase pool_cases[] = {
     {"3x3, stride 2, odd size", 16, 15, 17, 3, 2, 1},
     {"5x5, windows beyond all sides", 33, 7, 6, 5, 1, 2},
     {"13x13 on 13x13", 20, 13, 13, 13, 1, 6},
+    {"2x2, stride 1, one long row", 16, 9, 10, 2, 1, 0},
+    {"3x3, stride 1, edges on both sides of a long row", 24, 8, 12, 3, 1, 1},
+    {"no window lies wholly on the picture", 16, 4, 4, 7, 1, 3},
     {"a slice of channels", 16, 9, 9, 3, 1, 1, 5},
     {"stride larger than the window", 4, 11, 11, 2, 3, 0},
 };

@@ -122,6 +122,11 @@ const Case cases[] = {
      "storage_order=0, strides=[2,2]} : f32[1,5,6,7]\n"
      "%y = AveragePool %a {ceil_mode=0, count_include_pad=1, dilations=[1,1], kernel_shape=[3,3], "
      "pads=[1,1,1,1], strides=[1,1]} : f32[1,5,6,7]\noutput %y\n"},
+    {"largest values into a concat, of a picture that is read again",
+     "graph g\ninput %x : f32[1,16,9,8]\n%r = Relu %x : f32[1,16,9,8]\n"
+     "%a = MaxPool %r {ceil_mode=0, dilations=[1,1], kernel_shape=[3,3], pads=[1,1,1,1], "
+     "storage_order=0, strides=[1,1]} : f32[1,16,9,8]\n"
+     "%y = Concat %r, %a {axis=1} : f32[1,32,9,8]\noutput %y\n"},
     {"average pooling that leaves padding out",
      "graph g\ninput %x : f32[1,5,6,7]\n"
      "%y = AveragePool %x {ceil_mode=0, count_include_pad=0, dilations=[1,1], kernel_shape=[3,3], "

@@ -147,9 +147,10 @@ Result<void> lower_pool(Lowering& lowering, const graph::Node& node) {
     const Order order = channels_last(lowering.value(node.inputs[0]).type.shape.size());
     const DataType type = lowering.stored_type(node.outputs[0]);
     const View src = lowering.dense(node.inputs[0], order, type);
-    const View dst = lowering.destination(node.outputs[0], order, false);
+    const Dims& result = lowering.value(node.outputs[0]).type.shape;
     const bool is_own = type == DataType::float32 || type == DataType::bf16;
     if (node.kind == "GlobalAveragePool" && is_own) {
+        const View dst = lowering.destination(node.outputs[0], order, false);
         const int64_t positions = src.elements() / (src.dims[0] * src.dims[1]);
         const View rows = *reshape(src, {src.dims[0], src.dims[1], positions});
         const View means = dst.type == DataType::float32
@@ -174,15 +175,17 @@ Result<void> lower_pool(Lowering& lowering, const graph::Node& node) {
     for (size_t i = 0; i < spatial; ++i) {
         const int64_t reach = (kernel[i] - 1) * dilations[i] + 1;
         begin.push_back(pads[i]);
-        end.push_back((dst.dims[i + 2] - 1) * strides[i] + reach - extent[i] - pads[i]);
+        end.push_back((result[i + 2] - 1) * strides[i] + reach - extent[i] - pads[i]);
         --dilations[i];
     }
     const bool is_dilated = std::ranges::any_of(dilations, [](int64_t d) { return d != 0; });
     const auto has_kernel = [](const View& view) {
         return is_conv_picture(view) || (view.type == DataType::uint8 && view.strides[1] == 1);
     };
-    if (max && spatial == 2 && has_kernel(src) && has_kernel(dst) && !is_dilated &&
+    if (max && spatial == 2 && has_kernel(src) && !is_dilated &&
         covers_pixels(begin, end, kernel)) {
+        View dst = lowering.destination(node.outputs[0], order, true);
+        if (!has_kernel(dst) || dst.type != type) dst = lowering.new_buffer(type, result, order);
         const auto u = [](int64_t v) { return static_cast<uint32_t>(v); };
         emit_max_pool(
             lowering, node,
@@ -193,6 +196,7 @@ Result<void> lower_pool(Lowering& lowering, const graph::Node& node) {
         lowering.finish(node.outputs[0], dst);
         return {};
     }
+    const View dst = lowering.destination(node.outputs[0], order, false);
     int64_t window = 1;
     for (const int64_t k : kernel) window *= k;
     Dims declared_end(pads.begin() + static_cast<ptrdiff_t>(spatial), pads.end());

@@ -31,11 +31,11 @@
 
 #include <vartml/output_picture.h>
 
+#include "gst/metadata/inference.h"
 #include "gst/picture/canvas.h"
 #include "gst/support/decoder_query.h"
 #include "gst/support/error.h"
 #include "gst/support/in_place.h"
-#include "gst/support/inference.h"
 #include "gst/support/picture_info.h"
 #include "gst/support/property_table.h"
 #include "gst/support/tensor_meta.h"

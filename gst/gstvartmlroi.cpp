@@ -28,9 +28,9 @@
 #include <gst/analytics/analytics.h>
 #include <gst/video/gstvideometa.h>
 
+#include "gst/metadata/inference.h"
 #include "gst/support/error.h"
 #include "gst/support/in_place.h"
-#include "gst/support/inference.h"
 #include "gst/support/property_table.h"
 #include "gst/support/upstream.h"
 

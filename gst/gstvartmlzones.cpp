@@ -28,10 +28,10 @@
 
 #include <vartml/zones.h>
 
+#include "gst/metadata/inference.h"
+#include "gst/metadata/mtd.h"
 #include "gst/support/error.h"
 #include "gst/support/in_place.h"
-#include "gst/support/inference.h"
-#include "gst/support/mtd.h"
 #include "gst/support/property_table.h"
 #include "gst/support/upstream.h"
 

@@ -6,7 +6,7 @@ PACKAGES_OUT=$PROJECT/out/packages
 # Beside what debian/control asks for. The library is that of the -dev package that is unpacked, not installed.
 PACKAGING_TOOLS=(appstream build-essential ccache lintian libgstreamer-plugins-bad1.0-0 umoci)
 # Of ours in the image, and what decodes, encodes and starts pipelines.
-IMAGE_PACKAGES=(libvartml1 libvartml-runtime1 vartml gstreamer1.0-vartml vartml-demo)
+IMAGE_PACKAGES=(libvartml1 libvartml-runtime1 libgstvartml-1.0-0 vartml gstreamer1.0-vartml vartml-demo)
 IMAGE_INCLUDES=gstreamer1.0-tools,gstreamer1.0-plugins-good,gstreamer1.0-plugins-bad,gstreamer1.0-plugins-ugly,gstreamer1.0-libav
 
 run_package() {

@@ -36,12 +36,12 @@ install -d -o 1000 -g 1000 /home/user
 step "the library, the program and the plugins on a new system, without what is recommended"
 get gstreamer1.0-tools gstreamer1.0-plugins-good qrencode
 as_user qrencode -s 4 -m 20 -o code.png 'one code on white'
-get ./libvartml1_*.deb ./libvartml-runtime1_*.deb ./vartml_*.deb ./gstreamer1.0-vartml_*.deb
+get ./libvartml1_*.deb ./libvartml-runtime1_*.deb ./libgstvartml-1.0-0_*.deb ./vartml_*.deb ./gstreamer1.0-vartml_*.deb
 use_as_user
 cat found
 
 step "upgrade of all packages from an earlier version"
-apt-get -s --no-install-recommends install ./*.deb g++ libgstreamer-plugins-base1.0-dev pkgconf | sed -n 's/^Inst \([^ ]*\) .*/\1/p' >needed
+apt-get -s --no-install-recommends install ./*.deb g++ libgstreamer-plugins-base1.0-dev pkgconf python3-gi | sed -n 's/^Inst \([^ ]*\) .*/\1/p' >needed
 for file in ./*.deb; do dpkg-deb -f "$file" Package; done >names
 grep -vxFf names needed >foreign || true
 take_away purge
@@ -67,10 +67,11 @@ step "applications build with what libvartml-dev installs"
 apps=/usr/share/doc/gst-vartml-doc/examples/apps
 as_user sh -ec "
     g++ -std=c++17 -O2 $apps/infer-sync/main.cpp -o infer \$(pkg-config --cflags --libs vartml)
-    gcc $apps/read-metadata/main.c -o read-metadata \$(pkg-config --cflags --libs gstreamer-app-1.0 gstvartml)
+    gcc $apps/read-metadata/main.c -o read-metadata \$(pkg-config --cflags --libs gstreamer-app-1.0 gstreamer-vartml-1.0)
     vartml compile -q /try/qrfinder.onnx -o qrfinder.rai
     ./infer qrfinder.rai
-    ./read-metadata qrfinder.rai" >log || { cat log; fail "applications"; }
+    ./read-metadata qrfinder.rai
+    python3 $apps/read-metadata/read_metadata.py qrfinder.rai" >log || { cat log; fail "applications"; }
 tail -n 3 log
 
 step "the demonstration"

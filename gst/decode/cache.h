@@ -13,8 +13,8 @@
 #include <vartml/preprocess.h>
 
 #include "gst/decode/results.h"
+#include "gst/metadata/inference.h"
 #include "gst/support/error.h"
-#include "gst/support/inference.h"
 
 namespace vartml::gst {
 

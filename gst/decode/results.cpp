@@ -15,7 +15,7 @@
 
 #include <vartml/postprocess.h>
 
-#include "gst/support/mtd.h"
+#include "gst/metadata/mtd.h"
 
 namespace vartml::gst {
 

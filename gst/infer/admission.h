@@ -11,7 +11,7 @@
 
 #include "gst/infer/context.h"
 #include "gst/infer/request.h"
-#include "gst/support/inference.h"
+#include "gst/metadata/inference.h"
 
 namespace vartml::gst::infer {
 

@@ -16,8 +16,8 @@
 #include "gst/infer/request.h"
 #include "gst/infer/scheduler.h"
 #include "gst/infer/settings.h"
+#include "gst/metadata/inference.h"
 #include "gst/support/decoder_query.h"
-#include "gst/support/inference.h"
 #include "gst/support/tensor_groups.h"
 
 namespace vartml::gst::infer {

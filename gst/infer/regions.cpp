@@ -10,7 +10,7 @@
 
 #include <vartml/tiles.h>
 
-#include "gst/support/mtd.h"
+#include "gst/metadata/mtd.h"
 
 namespace vartml::gst::infer {
 namespace {

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <span>
 
-#include "gst/support/inference.h"
+#include "gst/metadata/inference.h"
 
 namespace vartml::gst::infer {
 

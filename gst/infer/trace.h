@@ -9,7 +9,7 @@
 #include <vartml/profile.h>
 
 #include "gst/infer/request.h"
-#include "gst/support/inference.h"
+#include "gst/metadata/inference.h"
 
 namespace vartml::gst::infer {
 

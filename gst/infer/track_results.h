@@ -8,7 +8,7 @@
 #include <unordered_map>
 
 #include "gst/infer/request.h"
-#include "gst/support/inference.h"
+#include "gst/metadata/inference.h"
 
 namespace vartml::gst::infer {
 

@@ -6,7 +6,7 @@
 #include <cstdarg>
 #include <limits>
 
-#include "gst/support/inference.h"
+#include "gst/metadata/inference.h"
 
 namespace vartml::gst::overlay {
 namespace {

@@ -8,8 +8,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "gst/metadata/inference.h"
 #include "gst/support/in_place.h"
-#include "gst/support/inference.h"
 
 namespace vartml::gst::overlay {
 namespace {

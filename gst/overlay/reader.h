@@ -10,11 +10,11 @@
 #include <unordered_map>
 #include <vector>
 
+#include "gst/metadata/mtd.h"
 #include "gst/overlay/scene.h"
 #include "gst/overlay/settings.h"
 #include "gst/overlay/text.h"
 #include "gst/overlay/trails.h"
-#include "gst/support/mtd.h"
 
 namespace vartml::gst::overlay {
 

@@ -11,8 +11,8 @@
 
 #include <vartml/publish.h>
 
+#include "gst/metadata/mtd.h"
 #include "gst/publish/open.h"
-#include "gst/support/mtd.h"
 
 namespace vartml::gst {
 

@@ -12,8 +12,8 @@
 
 #include <vartml/publish.h>
 
-#include "gst/support/inference.h"
-#include "gst/support/mtd.h"
+#include "gst/metadata/inference.h"
+#include "gst/metadata/mtd.h"
 
 namespace vartml::gst {
 

@@ -9,8 +9,8 @@
 #include <cstring>
 #include <vector>
 
-#include "gst/support/inference.h"
-#include "gst/support/mtd.h"
+#include "gst/metadata/inference.h"
+#include "gst/metadata/mtd.h"
 
 namespace vartml::gst {
 namespace {

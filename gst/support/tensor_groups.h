@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "gst/support/inference.h"
+#include "gst/metadata/inference.h"
 
 namespace vartml::gst {
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "gst/support/inference.h"
-#include "gst/support/mtd.h"
+#include "gst/metadata/inference.h"
+#include "gst/metadata/mtd.h"
 #include "gst/support/placement.h"
 
 namespace vartml::gst {

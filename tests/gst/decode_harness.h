@@ -12,7 +12,7 @@
 #include <functional>
 
 #include <gtest/gtest.h>
-#include "gst/support/inference.h"
+#include "gst/metadata/inference.h"
 #include "gst/support/tensor_meta.h"
 #include "tests/support/gst_main.h"
 #include "tests/vision/head_tensors.h"

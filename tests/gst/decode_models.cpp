@@ -14,7 +14,7 @@
 #include <functional>
 #include <map>
 
-#include "gst/support/mtd.h"
+#include "gst/metadata/mtd.h"
 #include "tests/support/gst_main.h"
 #include "tests/support/temp_dir.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gst/support/inference.h"
+#include "gst/metadata/inference.h"
 
 #include <gst/vartml/inference.h>
 #include <gst/video/gstvideometa.h>

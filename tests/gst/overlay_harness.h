@@ -15,8 +15,8 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include "gst/support/inference.h"
-#include "gst/support/mtd.h"
+#include "gst/metadata/inference.h"
+#include "gst/metadata/mtd.h"
 #include "tests/support/gst_main.h"
 
 namespace overlay_test {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include "gst/support/inference.h"
+#include "gst/metadata/inference.h"
 #include "tests/support/gst_main.h"
 
 namespace track_test {

@@ -6,7 +6,7 @@
 #include <gst/video/gstvideometa.h>
 #include <gst/video/video-info-dma.h>
 
-#include "gst/support/inference.h"
+#include "gst/metadata/inference.h"
 #include "gst/support/picture_info.h"
 #include "gst/support/tensor_meta.h"
 #include "tests/support/gst_main.h"

@@ -2,7 +2,7 @@
 // Keypoints, masks, turned boxes, class maps and embeddings as metadata on frames.
 #include <gst/video/gstvideometa.h>
 
-#include "gst/support/mtd.h"
+#include "gst/metadata/mtd.h"
 #include "tests/gst/decode_harness.h"
 #include "tests/vision/map_tensors.h"
 

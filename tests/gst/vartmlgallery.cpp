@@ -8,10 +8,10 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "gst/metadata/inference.h"
+#include "gst/metadata/mtd.h"
 #include "gst/publish/open.h"
 #include "gst/publish/snapshot.h"
-#include "gst/support/inference.h"
-#include "gst/support/mtd.h"
 #include "tests/support/gst_main.h"
 #include "tests/support/temp_dir.h"
 

@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "gst/support/inference.h"
-#include "gst/support/mtd.h"
+#include "gst/metadata/inference.h"
+#include "gst/metadata/mtd.h"
 #include "tests/support/gst_main.h"
 
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "gst/support/mtd.h"
+#include "gst/metadata/mtd.h"
 #include "tests/gst/overlay_harness.h"
 
 namespace {

@@ -10,8 +10,8 @@
 #include <functional>
 
 #include <gtest/gtest.h>
+#include "gst/metadata/inference.h"
 #include "gst/picture/canvas.h"
-#include "gst/support/inference.h"
 #include "tests/support/gst_main.h"
 #include "tests/vision/map_tensors.h"
 

@@ -14,8 +14,8 @@
 #include <thread>
 #include <vector>
 
-#include "gst/support/inference.h"
-#include "gst/support/mtd.h"
+#include "gst/metadata/inference.h"
+#include "gst/metadata/mtd.h"
 #include "tests/support/gst_main.h"
 #include "tests/support/process_state.h"
 #include "tests/support/temp_dir.h"

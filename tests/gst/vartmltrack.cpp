@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "gst/support/mtd.h"
+#include "gst/metadata/mtd.h"
 #include "tests/gst/track_harness.h"
 
 namespace {

@@ -10,9 +10,9 @@
 #include <vartml/publish.h>
 #include <nlohmann/json.hpp>
 
+#include "gst/metadata/mtd.h"
 #include "gst/publish/open.h"
 #include "gst/publish/snapshot.h"
-#include "gst/support/mtd.h"
 #include "gst/support/placement.h"
 #include "tests/support/gst_main.h"
 

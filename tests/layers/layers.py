@@ -3,7 +3,7 @@
 """Fails on an include that the layers do not allow, on one that is allowed and not used, on an object that exports or
 links what it must not, and where docs/style.md has another table than this one or names a path that is not there.
 
-usage: layers.py SOURCE_ROOT [libvartml.so libvartml-runtime.so [plugin.so ...]]
+usage: layers.py SOURCE_ROOT [libvartml.so libvartml-runtime.so [libgstvartml-1.0.so plugin.so ...]]
        layers.py --table                prints the table for docs/style.md
 """
 import os
@@ -34,7 +34,8 @@ LAYERS = {
     'lib/tools/doctor': ('T', ['lib/run/softnpu/processor.h', 'lib/run/memory/xrt_memory.h', 'lib/vision', 'lib/model', 'lib/trace', 'lib/base']),
     'lib/tools/opstats': ('T', ['lib/trace', 'lib/base']),
     'lib/tools': ('T', ['lib/compile', 'lib/model', 'lib/graph', 'lib/trace', 'lib/base']),
-    'gst': ('P, X', []),
+    'gst/metadata': ('G', []),
+    'gst': ('P, X', ['gst/metadata']),
     'pipelines': ('', []),
 }
 
@@ -99,11 +100,7 @@ used = set()  # (folder, entry) of the table that an include needs
 
 def check_own(path, folder, target):
     """A private header: by its path from the root."""
-    if folder in ('gst', 'pipelines'):
-        allowed = [folder]
-    else:
-        allowed = [folder, *LAYERS[folder][1]]
-    for entry in allowed:
+    for entry in [*LAYERS[folder][1], folder]:
         if target == entry or target.startswith(entry + '/'):
             used.add((folder, entry))
             return None
@@ -149,6 +146,24 @@ def needed(library):
     return re.findall(r'NEEDED.*\[(.*)\]', output.stdout)
 
 
+def check_metadata(library, plugins):
+    """One object has the types of metadata, and whoever writes or reads them links it."""
+    faults = []
+    for symbol in exported(library):
+        if not re.match(r'gst_vartml_|vartml::gst::|GST_VARTML_', symbol):
+            faults.append(f'libgstvartml-1.0 exports {symbol}: only what gst/include and gst/metadata declare may leave it')
+    for name in needed(library):
+        if re.match(r'lib(vartml-runtime|vart-ml|cairo|pango|mosquitto|hiredis|rdkafka)', name):
+            faults.append(f'libgstvartml-1.0 links {name}: applications that read metadata need it not')
+    for plugin in plugins:
+        if not any(name.startswith('libgstvartml-1.0.so') for name in needed(plugin)):
+            faults.append(f'{os.path.basename(plugin)} does not link libgstvartml-1.0')
+        for symbol in exported(plugin):
+            if symbol.startswith(('gst_vartml_', 'vartml::gst::')):
+                faults.append(f'{os.path.basename(plugin)} exports {symbol}: nobody links a plugin')
+    return faults
+
+
 def check_objects(vartml, runtime, plugins):
     faults = []
     for symbol in exported(vartml):
@@ -181,7 +196,9 @@ def main():
     root, libraries = sys.argv[1], sys.argv[2:]
     faults = check_includes(root) + check_style(root)
     if libraries:
-        faults += check_objects(libraries[0], libraries[1], libraries[2:])
+        faults += check_objects(libraries[0], libraries[1], libraries[3:])
+    if libraries[2:]:
+        faults += check_metadata(libraries[2], libraries[3:])
     for fault in faults:
         print(fault)
     return 1 if faults else 0

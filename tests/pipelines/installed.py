@@ -105,6 +105,8 @@ class Installed(unittest.TestCase):
         self.assertEqual(status, 0, text)
         self.assertIn('export GST_PLUGIN_PATH=/here', text)
         self.assertEqual(run([sh, script, '/there', '/there'], env=env), (0, ''))
+        status, text = run([sh, script, '/there', '/there', '/typelibs', '/libraries'], env=env)
+        self.assertEqual((status, text.splitlines()[1:]), (0, ['    export GI_TYPELIB_PATH=/typelibs LD_LIBRARY_PATH=/libraries']))
         self.assertEqual(run([sh, script, '/here', '/there'], env={**env, 'DESTDIR': '/package'}), (0, ''))
 
     def test_applications_build_with_the_lines_of_their_page(self):
@@ -126,11 +128,24 @@ class Installed(unittest.TestCase):
             shutil.copytree(os.path.join(APPS, app), work)
             status, text = run(['sh', '-ec', line], cwd=work, env=self.env)
             self.assertEqual(status, 0, text)
-            env = self.env
-            if word == 'g++':  # ldconfig, which an installation runs, knows no folder of a test
-                env = {**env, 'LD_LIBRARY_PATH': os.path.dirname(self.env['PKG_CONFIG_PATH'])}
-            status, text = run([os.path.join(work, program), model], env=env)
+            status, text = run([os.path.join(work, program), model], env=self.env_as_installed())
             self.assertEqual(status, 0, text)
+
+    def env_as_installed(self):
+        """ldconfig, which an installation runs, and Python know no folder of a test."""
+        status, typelibs = run(['pkg-config', '--variable=typelibdir', 'gobject-introspection-1.0'])
+        self.assertEqual(status, 0, typelibs)
+        return {**self.env, 'LD_LIBRARY_PATH': os.path.dirname(self.env['PKG_CONFIG_PATH']),
+                'GI_TYPELIB_PATH': self.folder + typelibs.strip()}
+
+    def test_python_reads_metadata(self):
+        model = os.path.join(self.folder, 'python.rai')
+        status, text = run([self.compiler, 'compile', MODEL, '-o', model], env=self.env)
+        self.assertEqual(status, 0, text)
+        status, text = run([sys.executable, os.path.join(APPS, 'read-metadata', 'read_metadata.py'), model],
+                           env=self.env_as_installed())
+        self.assertEqual(status, 0, text)
+        self.assertEqual(text.count('inferred, model'), 3, text)
 
     def vendors_package(self):
         """The file for pkg-config that -Dcompat_pc=true installs beside the other; the rest is the same."""

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "gst/gstvartmlinfer.h"
-#include "gst/support/inference.h"
+#include "gst/metadata/inference.h"
 #include "tests/support/gst_fake_model.h"
 #include "tests/support/gst_main.h"
 #include "tests/support/temp_dir.h"

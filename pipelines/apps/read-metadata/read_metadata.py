@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What vartmlinfer says of each frame, read in Python: GStreamer by GObject introspection, the record by ctypes.
+"""What vartmlinfer says of each frame, read in Python by GObject introspection.
 
     read_metadata.py MODEL [PICTURE-OR-VIDEO]     without one: three frames of a test picture
 """
-import ctypes
 import sys
 import warnings
 
@@ -12,33 +11,16 @@ import gi
 
 warnings.simplefilter('ignore', DeprecationWarning)  # of ValueArray, the only way that GStreamer's arrays come in
 gi.require_version('Gst', '1.0')
-from gi.repository import Gst  # noqa: E402
+gi.require_version('GstVartml', '1.0')
+from gi.repository import Gst, GstVartml  # noqa: E402
 
 
-class Inferences:
+def inferences(buffer):
     """The records of a buffer, as Gst.Structure; their fields are those of gst/vartml/inference.h."""
-
-    def __init__(self):
-        plugin = Gst.Registry.get().find_plugin('vartml')
-        if plugin is None:
-            raise RuntimeError('GStreamer has no plugin vartml; GST_PLUGIN_PATH is where it looks besides its own folder')
-        self.get = ctypes.CDLL(plugin.get_filename()).gst_vartml_inference_get_structure
-        self.get.argtypes = [ctypes.c_void_p, ctypes.c_uint]
-        self.get.restype = ctypes.c_void_p
-        gst = ctypes.CDLL('libgstreamer-1.0.so.0')
-        self.to_text, self.free_structure, self.free_text = gst.gst_structure_to_string, gst.gst_structure_free, gst.g_free
-        self.to_text.argtypes, self.to_text.restype = [ctypes.c_void_p], ctypes.c_void_p
-        self.free_structure.argtypes = self.free_text.argtypes = [ctypes.c_void_p]
-
-    def of(self, buffer):
-        index = 0
-        # The hash of a boxed object is its address.
-        while pointer := self.get(hash(buffer), index):
-            text = self.to_text(pointer)
-            yield Gst.Structure.from_string(ctypes.string_at(text).decode())[0]
-            self.free_text(text)
-            self.free_structure(pointer)
-            index += 1
+    index = 0
+    while inference := GstVartml.inference_get_structure(buffer, index):
+        yield inference
+        index += 1
 
 
 def items(structure, field):
@@ -70,10 +52,9 @@ def main():
     pipeline.get_by_name('infer').set_property('model', sys.argv[1])
     if len(sys.argv) > 2:
         pipeline.get_by_name('file').set_property('location', sys.argv[2])
-    inferences = Inferences()
 
     def on_frame(sink):  # on GStreamer's thread
-        for inference in inferences.of(sink.emit('pull-sample').get_buffer()):
+        for inference in inferences(sink.emit('pull-sample').get_buffer()):
             show(inference)
         return Gst.FlowReturn.OK
 

@@ -17,12 +17,11 @@ import tempfile
 import unittest
 
 import numpy as np
-import onnx
-from onnx import TensorProto, helper, numpy_helper
 
 sys.dont_write_bytecode = True  # the sources stay as they are
 import rows
 import scenes
+from constant_model import constant_model
 
 MODELS, NAMES = pathlib.Path(sys.argv[1]), sys.argv[2:]
 WORK = tempfile.TemporaryDirectory()
@@ -36,33 +35,6 @@ COMBINATIONS = [('letterbox', (640, 480), 'cpu'), ('letterbox', (481, 640), 'hw'
 def run(*command):
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, f'{" ".join(map(str, command))}: {done.stderr}{done.stdout[-2000:]}'
-
-
-def constant_model(file, outputs, size, fed):
-    """Says `outputs` of every picture; boxes are multiplied by the size of the frame where that is fed."""
-    nodes = [helper.make_node('ReduceMean', ['images'], ['mean'], keepdims=1),
-             helper.make_node('Reshape', ['mean', 'one'], ['number']),
-             helper.make_node('Mul', ['number', 'zero'], ['nothing'])]
-    constants = [numpy_helper.from_array(np.array([1], np.int64), 'one'),
-                 numpy_helper.from_array(np.array([0], np.float32), 'zero')]
-    infos = []
-    for name, values in outputs.items():
-        values = values if values.dtype == np.int64 else values.astype(np.float32)
-        constants.append(numpy_helper.from_array(values, f'{name}_says'))
-        kind = TensorProto.INT64 if values.dtype == np.int64 else TensorProto.FLOAT
-        infos.append(helper.make_tensor_value_info(name, kind, values.shape))
-        nodes.append(helper.make_node('Cast', ['nothing'], [f'{name}_nothing'], to=kind))
-        said = f'{name}_in_units' if fed and name == 'boxes' else name
-        nodes.append(helper.make_node('Add', [f'{name}_says', f'{name}_nothing'], [said]))
-    inputs = [helper.make_tensor_value_info('images', TensorProto.FLOAT, [1, 3, size[1], size[0]])]
-    if fed:
-        inputs.append(helper.make_tensor_value_info('orig_target_sizes', TensorProto.FLOAT, [1, 2]))
-        nodes += [helper.make_node('Concat', ['orig_target_sizes'] * 2, ['units'], axis=1),
-                  helper.make_node('Mul', ['boxes_in_units', 'units'], ['boxes'])]
-    model = helper.make_model(helper.make_graph(nodes, 'says', inputs, infos, constants),
-                              opset_imports=[helper.make_opsetid('', 17)], ir_version=8)
-    onnx.checker.check_model(model)
-    onnx.save(model, file)
 
 
 def sidecar(row):

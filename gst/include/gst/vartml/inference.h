@@ -32,8 +32,7 @@ G_BEGIN_DECLS
  *
  * Since: 1.0
  */
-__attribute__((visibility("default"))) GstStructure* gst_vartml_inference_get_structure(
-    GstBuffer* buffer, guint index);
+GstStructure* gst_vartml_inference_get_structure(GstBuffer* buffer, guint index);
 
 G_END_DECLS
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Our Mtd types inside GstAnalyticsRelationMeta besides the record of an inference: keypoints,
 // embeddings, lines of text, zones and what happens in them. What they hold lies in the meta and is
-// valid until something is added to it. A handle may come from either of our plugins; of another
-// type it gives nothing.
+// valid until something is added to it. A handle of another type gives nothing.
 #pragma once
 #include <gst/analytics/analytics.h>
 #include <gst/gst.h>
@@ -46,7 +45,6 @@ struct ZoneVisit {
     guint64 track = 0, dwell_ns = 0;
 };
 
-// Each registers its type; safe to call often and from any thread.
 GstAnalyticsMtdType keypoints_mtd_type();
 GstAnalyticsMtdType embedding_mtd_type();
 GstAnalyticsMtdType text_line_mtd_type();

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gst/support/mtd.h"
+#include "gst/metadata/mtd.h"
 
+#include <gst/vartml/mtd.h>
 #include <gst/video/gstvideometa.h>
 
 #include <algorithm>
-#include <cstring>
 
-#include "gst/support/frame_matrix.h"
+#include "gst/metadata/frame_matrix.h"
 
 namespace vartml::gst {
 namespace {
@@ -46,14 +46,11 @@ Header* header_of(const GstAnalyticsMtd& mtd) {
     return static_cast<Header*>(gst_analytics_relation_meta_get_mtd_data(mtd.meta, mtd.id));
 }
 
-// nullptr for another type. Both plugin objects carry this file, so the type is known by its name,
-// not by its address.
+// nullptr for another type.
 template <typename Header>
 Header* find(const GstAnalyticsMtd& mtd, const GstAnalyticsMtdImpl& impl) {
-    const GstAnalyticsMtdType type = gst_analytics_mtd_get_mtd_type(&mtd);
-    const bool is = type == reinterpret_cast<GstAnalyticsMtdType>(&impl) ||
-                    !std::strcmp(gst_analytics_mtd_type_get_name(type), impl.name);
-    return is ? header_of<Header>(mtd) : nullptr;
+    const auto type = reinterpret_cast<GstAnalyticsMtdType>(&impl);
+    return gst_analytics_mtd_get_mtd_type(&mtd) == type ? header_of<Header>(mtd) : nullptr;
 }
 
 template <typename T, typename Header>
@@ -206,3 +203,112 @@ std::optional<ZoneVisit> get_zone_visit(const GstAnalyticsMtd& mtd) {
 }
 
 }  // namespace vartml::gst
+
+// The same for applications in C and in languages that bind it.
+namespace {
+
+// Writes where the caller wants it.
+template <typename T>
+void give(T* where, T value) {
+    if (where) *where = value;
+}
+
+}  // namespace
+
+GstAnalyticsMtdType gst_vartml_keypoints_mtd_get_mtd_type() {
+    return vartml::gst::keypoints_mtd_type();
+}
+
+const gchar* gst_vartml_keypoints_mtd_get_skeleton(const GstAnalyticsMtd* mtd) {
+    g_return_val_if_fail(mtd, nullptr);
+    const auto keypoints = vartml::gst::get_keypoints(*mtd);
+    return keypoints ? g_quark_to_string(keypoints->skeleton) : nullptr;
+}
+
+gsize gst_vartml_keypoints_mtd_get_length(const GstAnalyticsMtd* mtd) {
+    g_return_val_if_fail(mtd, 0);
+    const auto keypoints = vartml::gst::get_keypoints(*mtd);
+    return keypoints ? keypoints->points.size() : 0;
+}
+
+gboolean gst_vartml_keypoints_mtd_get_point(const GstAnalyticsMtd* mtd, gsize index, gfloat* x,
+                                            gfloat* y, gfloat* score, gboolean* visible) {
+    g_return_val_if_fail(mtd, FALSE);
+    const auto keypoints = vartml::gst::get_keypoints(*mtd);
+    if (!keypoints || index >= keypoints->points.size()) return FALSE;
+    const vartml::Keypoint& point = keypoints->points[index];
+    give(x, point.x), give(y, point.y), give(score, point.score);
+    give(visible, gboolean(point.visible));
+    return TRUE;
+}
+
+GstAnalyticsMtdType gst_vartml_embedding_mtd_get_mtd_type() {
+    return vartml::gst::embedding_mtd_type();
+}
+
+const gfloat* gst_vartml_embedding_mtd_get_vector(const GstAnalyticsMtd* mtd, gsize* length) {
+    give<gsize>(length, 0);
+    g_return_val_if_fail(mtd, nullptr);
+    const auto vector = vartml::gst::get_embedding(*mtd);
+    give(length, vector.size());
+    return vector.data();
+}
+
+GstAnalyticsMtdType gst_vartml_text_mtd_get_mtd_type() {
+    return vartml::gst::text_line_mtd_type();
+}
+
+gchar* gst_vartml_text_mtd_get_text(const GstAnalyticsMtd* mtd, gfloat* score) {
+    g_return_val_if_fail(mtd, nullptr);
+    const auto line = vartml::gst::get_text_line(*mtd);
+    if (!line) return nullptr;
+    give(score, line->score);
+    return g_strndup(line->text.data(), line->text.size());
+}
+
+GstAnalyticsMtdType gst_vartml_zone_mtd_get_mtd_type() {
+    return vartml::gst::zone_mtd_type();
+}
+
+gboolean gst_vartml_zone_mtd_get_info(const GstAnalyticsMtd* mtd, const gchar** name,
+                                      gboolean* line, guint64* inside, guint64* in, guint64* out,
+                                      GstClockTime* longest) {
+    g_return_val_if_fail(mtd, FALSE);
+    const auto zone = vartml::gst::get_zone(*mtd);
+    if (!zone) return FALSE;
+    give(name, g_quark_to_string(zone->name)), give(line, gboolean(zone->line));
+    give(inside, guint64(zone->counts.inside)), give(in, guint64(zone->counts.in));
+    give(out, guint64(zone->counts.out)), give(longest, GstClockTime(zone->counts.longest_ns));
+    return TRUE;
+}
+
+gsize gst_vartml_zone_mtd_get_length(const GstAnalyticsMtd* mtd) {
+    g_return_val_if_fail(mtd, 0);
+    const auto zone = vartml::gst::get_zone(*mtd);
+    return zone ? zone->points.size() : 0;
+}
+
+gboolean gst_vartml_zone_mtd_get_point(const GstAnalyticsMtd* mtd, gsize index, gfloat* x,
+                                       gfloat* y) {
+    g_return_val_if_fail(mtd, FALSE);
+    const auto zone = vartml::gst::get_zone(*mtd);
+    if (!zone || index >= zone->points.size()) return FALSE;
+    give(x, zone->points[index].x), give(y, zone->points[index].y);
+    return TRUE;
+}
+
+GstAnalyticsMtdType gst_vartml_zone_visit_mtd_get_mtd_type() {
+    return vartml::gst::zone_visit_mtd_type();
+}
+
+gboolean gst_vartml_zone_visit_mtd_get_info(const GstAnalyticsMtd* mtd, const gchar** zone,
+                                            const gchar** event, const gchar** label,
+                                            guint64* track, GstClockTime* dwell) {
+    g_return_val_if_fail(mtd, FALSE);
+    const auto visit = vartml::gst::get_zone_visit(*mtd);
+    if (!visit) return FALSE;
+    give(zone, g_quark_to_string(visit->zone)), give(event, vartml::to_string(visit->kind).data());
+    give(label, g_quark_to_string(visit->label));
+    give(track, visit->track), give(dwell, GstClockTime(visit->dwell_ns));
+    return TRUE;
+}

@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gst/support/inference.h"
+#include "gst/metadata/inference.h"
 
-#include <cstring>
 #include <mutex>
 
 #include <gst/vartml/inference.h>
+#include <gst/vartml/mtd.h>
 #include <gst/video/gstvideometa.h>
 
-#include "gst/support/frame_matrix.h"
+#include "gst/metadata/frame_matrix.h"
 
 namespace vartml::gst {
 namespace {
-
-constexpr char mtd_name[] = "vartml-inference";
 
 // What lies in the relation meta: its bytes are moved by realloc and copied by memcpy, so it is one
 // pointer to an object of ours. The object belongs to exactly one Mtd.
@@ -123,7 +121,7 @@ void mtd_clear(GstBuffer*, GstAnalyticsMtd* mtd) {
 
 GstAnalyticsMtdImpl make_impl() {
     GstAnalyticsMtdImpl impl{};
-    impl.name = mtd_name;
+    impl.name = "vartml-inference";
     impl.mtd_meta_transform = mtd_transform;
     impl.mtd_meta_clear = mtd_clear;
     return impl;
@@ -134,11 +132,8 @@ const GstAnalyticsMtdImpl* mtd_impl() {
     return &impl;
 }
 
-// Both plugin objects carry this file, so the type is known by its name, not by its address.
 bool is_inference(const GstAnalyticsMtd& mtd) {
-    const GstAnalyticsMtdType type = gst_analytics_mtd_get_mtd_type(&mtd);
-    return type == inference_mtd_type() ||
-           !std::strcmp(gst_analytics_mtd_type_get_name(type), mtd_name);
+    return gst_analytics_mtd_get_mtd_type(&mtd) == inference_mtd_type();
 }
 
 template <typename Function>
@@ -329,6 +324,17 @@ GstStructure* to_structure(const Inference& i) {
 
 }  // namespace
 }  // namespace vartml::gst
+
+GstAnalyticsMtdType gst_vartml_inference_mtd_get_mtd_type() {
+    return vartml::gst::inference_mtd_type();
+}
+
+GstStructure* gst_vartml_inference_mtd_get_structure(const GstAnalyticsMtd* mtd) {
+    g_return_val_if_fail(mtd, nullptr);
+    return vartml::gst::is_inference(*mtd)
+               ? vartml::gst::to_structure(*vartml::gst::payload_of(*mtd)->inference)
+               : nullptr;
+}
 
 GstStructure* gst_vartml_inference_get_structure(GstBuffer* buffer, guint index) {
     g_return_val_if_fail(GST_IS_BUFFER(buffer), nullptr);

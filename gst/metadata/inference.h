@@ -79,7 +79,6 @@ struct Inference {
     }
 };
 
-// Registers the type; safe to call often and from any thread.
 GstAnalyticsMtdType inference_mtd_type();
 
 // Adds `inference` to the buffer's relation meta (made if absent, sized for `expected_boxes`);

@@ -4,7 +4,7 @@
 
 PACKAGES_OUT=$PROJECT/out/packages
 # Beside what debian/control asks for. The library is that of the -dev package that is unpacked, not installed.
-PACKAGING_TOOLS=(appstream build-essential ccache lintian libgstreamer-plugins-bad1.0-0 umoci)
+PACKAGING_TOOLS=(abigail-tools appstream build-essential ccache lintian libgstreamer-plugins-bad1.0-0 umoci)
 # Of ours in the image, and what decodes, encodes and starts pipelines.
 IMAGE_PACKAGES=(libvartml1 libvartml-runtime1 libgstvartml-1.0-0 vartml gstreamer1.0-vartml vartml-demo)
 IMAGE_INCLUDES=gstreamer1.0-tools,gstreamer1.0-plugins-good,gstreamer1.0-plugins-bad,gstreamer1.0-plugins-ugly,gstreamer1.0-libav
@@ -12,14 +12,18 @@ IMAGE_INCLUDES=gstreamer1.0-tools,gstreamer1.0-plugins-good,gstreamer1.0-plugins
 run_package() {
     local test=
     case "$*" in
-        '') ;;
+        '' | --describe) ;;
         --test) test=1 ;;
-        *) die "package: '$*' is unknown; the only option is --test" ;;
+        *) die "package: '$*' is unknown; the options are --test and --describe" ;;
     esac
     [ -z "${VARTML_DEV_INSIDE:-}" ] || die "package: makes a root of its own; run it outside of ./dev shell"
     local ROOT needs
     mapfile -t needs < <(build_depends)
     ensure_root "${needs[@]}" "${PACKAGING_TOOLS[@]}"
+    if [ "$*" = --describe ]; then
+        interfaces describe
+        return
+    fi
     build_packages "$PACKAGES_OUT"
     [ -z "$test" ] || test_packages
     long_step "making the image" build_image
@@ -65,8 +69,24 @@ test_packages() {
     say "lintian:"
     in_package_root "$PACKAGES_OUT" sh -ec 'lintian --allow-root --fail-on error,warning --info --tag-display-limit 0 *.changes' ||
         die "package: lintian is not content"
+    interfaces compare
     build_again
     try_packages
+}
+
+# What the libraries in out/packages have for applications, beside what they had in the last release (packaging/abi) or in its place.
+interfaces() { # compare, describe
+    local work=$PACKAGES_OUT/interfaces
+    compgen -G "$PACKAGES_OUT/lib*.deb" >/dev/null || die "package: out/packages has no packages to describe; run ./dev package first"
+    rm -rf "$work"
+    mkdir -p "$work" "$PROJECT/packaging/abi" # which is not there before the first release
+    cp -r "$PROJECT/packaging/abi" "$PROJECT/packaging/abi.py" "$work/"
+    in_package_root "$PACKAGES_OUT" bash -ec 'cd interfaces
+        for file in ../lib*.deb; do dpkg-deb -x "$file" root; done
+        python3 abi.py '"$1"' abi root/usr/lib/debug root/usr/lib/*/lib*.so.?' ||
+        die "package: 'abi:' above says what is the matter with the interface of a library"
+    [ "$1" != describe ] || { rm -f "$PROJECT"/packaging/abi/*.abi.xz; cp "$work"/abi/*.abi.xz "$PROJECT/packaging/abi/"; }
+    rm -rf "$work"
 }
 
 # The same bytes, or what is released is not what was reviewed.

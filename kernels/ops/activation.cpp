@@ -147,7 +147,7 @@ void finish_rows(const Epilogue& e, const SumRows& r) {
     constexpr size_t most = 16 * hn::MaxLanes(FloatTag());
     const bool few = r.count * 2 <= hn::Lanes(FloatTag()) && one.count <= most;
     if (!few || (!flat && !std::is_void_v<R>)) return finish_each<a, R, T>(e, r);
-    HWY_ALIGN float sums[most];
+    HWY_ALIGN float sums[most] = {};  // g++ 14 does not see that the copy fills them
     copy_few(r.sums, r.width, sums, r.count, r.rows, r.count);
     one.sums = sums;
     if (is_dense) return finish_each<a, R, T>(e, one);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What int8 costs in the end: results of a model compiled with --quantize against those of the same
 // model in fp32. usage: int8_accuracy FP32 INT8 boxes|mask|points|values FILE...
-// Files are pictures, or tensors for `values`. Prints one line, "good of all" and the worst case:
-// boxes   found again at IoU 0.9 and score 0.1, from either side; the lowest IoU
-// mask    pictures whose masks (over 0.5) have IoU 0.97; the lowest IoU
-// points  landmarks (x, y, z of output 0) within 2 % of their box; the largest distance in percent
-// values  tensors of 35 dB of signal to error; the lowest ratio in dB
+// Files are pictures, or tensors for `values`. Prints one line: good, all, the worst case and the
+// mean: boxes   found again at IoU 0.9 and score 0.1, from either side; the lowest IoU mask
+// pictures whose masks (over 0.5) have IoU 0.97; the lowest IoU points  landmarks (x, y, z of
+// output 0) within 2 % of their box; the largest distance in percent values  tensors of 35 dB of
+// signal to error; the lowest ratio in dB
 #include <vartml/model.h>
 #include <vartml/postprocess.h>
 #include <vartml/preprocess.h>
@@ -130,10 +130,12 @@ float iou(const Detection& a, const Detection& b) {
 struct Tally {
     size_t good = 0, all = 0;
     float worst = 0;
+    double sum = 0;
     void add(bool is_good, float figure, bool less_is_worse) {
         const bool worse = less_is_worse ? figure < worst : figure > worst;
         if (all == 0 || worse) worst = figure;
         ++all;
+        sum += static_cast<double>(figure);
         good += is_good ? 1 : 0;
     }
 };
@@ -217,6 +219,7 @@ int main(int argc, char** argv) {
     Model exact(argv[1]), coarse(argv[2]);
     Tally tally;
     for (int i = 4; i < argc; ++i) kind->add(exact, coarse, argv[i], tally);
-    std::printf("%zu %zu %.4f\n", tally.good, tally.all, static_cast<double>(tally.worst));
+    std::printf("%zu %zu %.4f %.4f\n", tally.good, tally.all, static_cast<double>(tally.worst),
+                tally.sum / static_cast<double>(std::max<size_t>(tally.all, 1)));
     return 0;
 }

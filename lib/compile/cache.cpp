@@ -116,7 +116,7 @@ Result<Sha256::Digest> config_digest(const CompileRequest& request) {
     json["columns"] = {request.dp_size, request.tp_size};
     json["quantised_edges"] = {request.quantised_inputs, request.quantised_outputs};
     json["calibration_set"] = request.quantise.set;
-    if (request.quantise.target > 0) json["quantise_target"] = request.quantise.target;
+    if (request.quantise.target) json["quantise_target"] = *request.quantise.target;
     for (const EmbeddedPreprocess& e : request.embed)
         json["embed_preprocess"].push_back({e.input, e.order, e.mean, e.scale});
     for (const auto& [name, layout] : request.layouts) json["layouts"][name] = to_string(layout);

@@ -19,7 +19,6 @@
 #include "lib/base/saturating.h"
 #include "lib/base/text.h"
 #include "lib/compile/connect.h"
-#include "lib/compile/equalise.h"
 #include "lib/compile/hw_views.h"
 #include "lib/compile/onnx/import.h"
 #include "lib/compile/output_meaning.h"
@@ -134,8 +133,7 @@ private:
     void note(const std::string& step);  // with the time since the last one
     Result<void> check_layouts(const Graph& graph) const;
     Result<void> embed_preprocesses(onnx::Imported& imported) const;
-    Result<CompiledModel> make_probe(const onnx::Imported& imported) const;
-    Result<CompiledModel> make_trial(onnx::Imported probe) const;
+    Result<CompiledModel> make_trial(onnx::Imported trial, bool has_own_outputs) const;
     Result<void> quantise_floats(onnx::Imported& imported);
 
     Partitioning decide();
@@ -228,77 +226,46 @@ Result<void> Compilation::embed_preprocesses(onnx::Imported& imported) const {
     return {};
 }
 
-// The model with the tensors to measure as outputs, behind its own.
-Result<CompiledModel> Compilation::make_probe(const onnx::Imported& imported) const {
-    onnx::Imported probe = imported;
-    for (const graph::ValueId id : values_to_quantise(probe.graph)) {
-        const auto is_it = [id](graph::ValueId other) { return other == id; };
-        const bool at_border = std::ranges::any_of(probe.graph.outputs, is_it) ||
-                               std::ranges::any_of(probe.graph.inputs, is_it);
-        if (!at_border) probe.graph.outputs.push_back(id);
-    }
-    return make_trial(std::move(probe));
-}
-
-// A model to run on the set: in a CPU partition, with the outputs of `probe`, of which those of the
-// model that is compiled come first.
-Result<CompiledModel> Compilation::make_trial(onnx::Imported probe) const {
+// For make_int8(): in a CPU partition.
+Result<CompiledModel> Compilation::make_trial(onnx::Imported trial, bool has_own_outputs) const {
     CompileRequest request;
     request.model = request_.model;
-    request.decoder = request_.decoder;
-    request.labels = request_.labels;
+    if (has_own_outputs) {
+        request.decoder = request_.decoder;
+        request.labels = request_.labels;
+    }
     request.pixels = request_.pixels;
     request.npu = false;
     request.convert_floats = false;
-    // Every tensor is at the border of the probe.
+    // Every tensor may be at its border.
     request.cpu_memory_limit = 16 * host_memory_limit();
     std::string ignored;
     Compilation compilation(request, target_, nullptr, nullptr);
     compilation.own_outputs_ = own_outputs_;
-    return compilation.build(std::move(probe), &ignored);
+    return compilation.build(std::move(trial), &ignored);
 }
 
 Result<void> Compilation::quantise_floats(onnx::Imported& imported) {
-    const auto fault = [&](const Error& error) {
-        return Error{error.code, request_.model + ": " + error.message};
-    };
-    if (auto good = check_quantisable(imported.graph); !good) return fault(good.error());
-    if (auto done = prepare_to_quantise(imported.graph); !done) return fault(done.error());
+    if (auto good = check_quantisable(imported.graph); !good)
+        return Error{good.error().code, request_.model + ": " + good.error().message};
     own_outputs_ = imported.graph.outputs.size();
-    const auto measure = [&]() -> Result<Statistics> {
-        auto probe = make_probe(imported);
-        if (!probe) return probe.error();
-        return request_.quantise.measure(*probe, imported.graph.outputs.size());
-    };
-    auto statistics = measure();
-    if (!statistics) return statistics.error();
-    if (equalise(imported.graph, *statistics) != 0) {
-        statistics = measure();
-        if (!statistics) return statistics.error();
-    }
-    std::set<std::string> kept_float;
-    if (request_.quantise.target > 0) {
-        auto chosen =
-            choose_floats(imported.graph, request_.quantise.target,
-                          [&](const std::set<std::string>& kept) -> Result<Verdict> {
-                              onnx::Imported trial = imported;
-                              auto done = quantise(trial.graph, *statistics, kept);
-                              if (!done) return fault(done.error());
-                              auto model = make_trial(std::move(trial));
-                              return model ? request_.quantise.judge(*model) : model.error();
-                          });
-        if (!chosen) return chosen.error();
-        kept_float = std::move(*chosen);
-    }
-    auto share = quantise(imported.graph, *statistics, kept_float);
-    if (!share) return fault(share.error());
-    if (request_.quantise.report) request_.quantise.report(*share, kept_float.size());
-    if (share->operators == 0)
-        say(LogLevel::warning, request_.model +
-                                   ": --quantize found no convolution or product "
-                                   "that could work on int8; the model stays float");
+    auto made =
+        make_int8(imported.graph, request_.quantise, [&](Graph graph, bool has_own_outputs) {
+            onnx::Imported trial = imported;
+            trial.graph = std::move(graph);
+            return make_trial(std::move(trial), has_own_outputs);
+        });
+    if (!made) return made.error();
+    if (request_.quantise.report) request_.quantise.report(made->share, made->kept_float.size());
+    if (made->share.operators == 0)
+        say(LogLevel::warning,
+            request_.model + (made->kept_float.empty()
+                                  ? ": --quantize found no convolution or product that could work "
+                                    "on int8; the model stays float"
+                                  : ": no convolution or product in int8 agrees with the floats as "
+                                    "well as --quantize-target asks; the model stays float"));
     add_origins(imported);
-    note("quantised: " + std::to_string(share->operators) + " operators");
+    note("quantised: " + std::to_string(made->share.operators) + " operators");
     return {};
 }
 
@@ -419,7 +386,7 @@ Result<Partition> Compilation::make_partition(const Part& part, const TensorPlac
         program = std::move(programs_.at(part.candidate));
     } else {
         auto made = make_program(part);
-        if (!made) return Error{made.error().code, request_.model + ": " + made.error().message};
+        if (!made) return made.error();
         program = std::move(*made);
     }
     Partition p;

@@ -14,28 +14,11 @@
 #include <vartml/tensor.h>
 
 #include "lib/compile/embed_preprocess.h"
-#include "lib/compile/mixed_precision.h"
-#include "lib/compile/quantise.h"
+#include "lib/compile/int8_model.h"
 #include "lib/compile/stats_descriptor.h"
 #include "lib/model/compiled_model.h"
 
 namespace vartml::compiler {
-
-// Makes an int8 model of a float one, by what its tensors hold over a calibration set.
-struct QuantiseRequest {
-    std::string set;  // names the content of the set; part of what decides freshness
-    // Runs a model on the CPU over the whole set; what its inputs and outputs hold. Its outputs
-    // are those of the model to quantise, then the other tensors to measure.
-    std::function<Result<Statistics>(const artifact::CompiledModel& probe, size_t own_outputs)>
-        measure;
-    // The agreement with the float model that is to be reached, at most 1: what loses most then
-    // stays float. 0: all that can be is int8. `judge` runs a trial on the set that was measured.
-    double target = 0;
-    std::function<Result<Verdict>(const artifact::CompiledModel& trial)> judge;
-    // What came out: how much works on int8, and how many convolutions and products `target` keeps
-    // in floats.
-    std::function<void(const QuantisedShare& share, size_t kept_float)> report;
-};
 
 struct CompileRequest {
     std::string model;  // path as the user gave it; it appears in the summary

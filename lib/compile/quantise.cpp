@@ -10,6 +10,7 @@
 #include <set>
 
 #include "lib/compile/passes/passes.h"
+#include "lib/compile/patches.h"
 #include "lib/graph/numbers.h"
 #include "lib/graph/ops.h"
 #include "lib/graph/ops_window.h"
@@ -27,21 +28,6 @@ bool is_constant(const Graph& graph, ValueId id) {
 bool is_float_tensor(const Graph& graph, ValueId id) {
     return id != graph::none && graph.value(id).type.data_type == DataType::float32 &&
            !graph.value(id).data_dependent;
-}
-
-// Convolution or product with constant weights; the axis of the weights that is the channel of the
-// output.
-std::optional<int64_t> channel_axis(const Graph& graph, const Node& node) {
-    if (node.inputs.size() < 2 || !is_constant(graph, node.inputs[1]) ||
-        is_constant(graph, node.inputs[0]))
-        return std::nullopt;
-    const size_t rank = graph.value(node.inputs[1]).type.shape.size();
-    if (node.kind == "Conv") return 0;
-    if (node.kind == "MatMul" && rank == 2) return 1;
-    const bool plain = node.get("alpha", 1.0F) == 1 && node.get("beta", 1.0F) == 1 &&
-                       node.get("transA", int64_t{0}) == 0;
-    if (node.kind == "Gemm" && plain) return node.get("transB", int64_t{0}) != 0 ? 0 : 1;
-    return std::nullopt;
 }
 
 bool is_average(const Node& node) {
@@ -63,7 +49,7 @@ public:
     Chooser(const Graph& graph, const std::set<std::string>& kept_float)
         : graph_(graph), kept_float_(kept_float), uses_(find_uses(graph)) {}
 
-    Choice choose() {
+    Choice choose() const {
         Choice choice;
         choice.nodes.resize(graph_.nodes.size());
         const std::vector<bool> leads_on = find_nodes_before_products();
@@ -90,6 +76,21 @@ public:
                    (is_sum(graph_, node) && choice.values.contains(node.inputs[1]));
         });
         return choice;
+    }
+
+    // The value behind what the operator takes in: Relu and Clip, which quantising cuts off as they
+    // do, and any activation of a QLinearConv, then factors per channel.
+    ValueId behind_activation(const Node& node) const {
+        ValueId id = node.outputs[0];
+        const Node* next = reader(id);
+        if (!next) return id;
+        const bool cuts = has_trait(*next, graph::Trait::cuts_off);
+        const bool taken = node.kind == "Conv" && graph::write_before_codes({*next, {}});
+        if ((cuts || taken) && next->inputs.size() == 1) {
+            id = next->outputs[0];
+            next = reader(id);
+        }
+        return node.kind == "Conv" && next && has_factors(*next) ? next->outputs[0] : id;
     }
 
 private:
@@ -124,21 +125,6 @@ private:
         if (constant == node.inputs.end()) return false;
         const auto numbers = graph::read_numbers<float>(graph_.value(*constant));
         return std::ranges::all_of(numbers, [](float v) { return v > 0; });
-    }
-
-    // The value behind what the operator takes in: Relu and Clip, which quantising cuts off as they
-    // do, and any activation of a QLinearConv, then factors per channel.
-    ValueId behind_activation(const Node& node) const {
-        ValueId id = node.outputs[0];
-        const Node* next = reader(id);
-        if (!next) return id;
-        const bool cuts = has_trait(*next, graph::Trait::cuts_off);
-        const bool taken = node.kind == "Conv" && graph::write_before_codes({*next, {}});
-        if ((cuts || taken) && next->inputs.size() == 1) {
-            id = next->outputs[0];
-            next = reader(id);
-        }
-        return node.kind == "Conv" && next && has_factors(*next) ? next->outputs[0] : id;
     }
 
     const Graph& graph_;
@@ -215,29 +201,43 @@ private:
 
 class Quantiser {
 public:
-    Quantiser(Graph& graph, const Statistics& statistics, const std::set<std::string>& kept_float)
+    Quantiser(Graph& graph, const Statistics& statistics, const std::set<std::string>& kept_float,
+              const Fits& fits)
         : graph_(graph),
           statistics_(statistics),
           kept_float_(kept_float),
+          fits_(fits),
           flat_parts_(find_flat_parts(graph)) {}
 
     Result<QuantisedShare> run() {
         const Choice choice = Chooser(graph_, kept_float_).choose();
-        for (const ValueId id : choice.values)
-            if (!statistics_.contains(graph_.value(id).name))
-                return Error{ErrorCode::invalid_argument,
-                             "--quantize: tensor '" + graph_.value(id).name +
-                                 "' has no range; the calibration ended early"};
-        choose_parameters(choice);
+        if (auto done = choose_parameters(choice); !done) return done.error();
         QuantisedShare share;
         for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-            const Node& node = graph_.nodes[i];
-            const uint64_t macs = count_macs(graph_, node);
+            const uint64_t macs = count_macs(graph_, graph_.nodes[i]);
             share.product_macs += macs;
             if (!choice.nodes[i]) continue;
             ++share.operators;
             share.int8_macs += macs;
         }
+        rewrite(choice.nodes);
+        return share;
+    }
+
+    // Nothing but the codes of these.
+    Result<void> run_at(const std::vector<ValueId>& values) {
+        const Choice choice = Chooser(graph_, kept_float_).choose();
+        if (auto done = choose_parameters(choice); !done) return done;
+        std::erase_if(parameters_, [&](const auto& entry) {
+            return std::ranges::find(values, entry.first) == values.end();
+        });
+        rewrite(std::vector<bool>(graph_.nodes.size(), false));
+        return {};
+    }
+
+private:
+    // Puts the codes where they belong; `is_int8` says which nodes work on them.
+    void rewrite(const std::vector<bool>& is_int8) {
         std::vector<Node> old = std::move(graph_.nodes);
         graph_.nodes.clear();
         for (const ValueId id : graph_.inputs) add_pair(id);
@@ -249,21 +249,31 @@ public:
             for (ValueId& id : node.inputs)
                 if (const auto found = dequantised_.find(id); found != dequantised_.end())
                     id = found->second;
-            if (choice.nodes[i])
-                if (const auto axis = channel_axis(graph_, node))
-                    quantise_weights(node, *axis, source);
+            if (const auto axis = channel_axis(graph_, node)) {
+                const auto at = fits_.find(node.name);
+                const Fit* fit = at == fits_.end() ? nullptr : &at->second;
+                if (fit) add_to_bias(node, fit->bias);
+                if (is_int8[i]) {
+                    quantise_weights(node, *axis, source, fit);
+                } else if (fit) {
+                    replace_weights(node, fit->weights);
+                }
+            }
             const std::vector<ValueId> outputs = node.outputs;
             graph_.nodes.push_back(std::move(node));
             for (const ValueId id : outputs)
                 if (id != graph::none) add_pair(id);
         }
         graph::remove_dead(graph_);
-        return share;
     }
 
-private:
     // The same for all values of a group.
-    void choose_parameters(const Choice& choice) {
+    Result<void> choose_parameters(const Choice& choice) {
+        for (const ValueId id : choice.values)
+            if (!statistics_.contains(graph_.value(id).name))
+                return Error{ErrorCode::invalid_argument,
+                             "--quantize: tensor '" + graph_.value(id).name +
+                                 "' has no range; the calibration ended early"};
         const Groups groups(graph_);
         std::map<ValueId, TensorStatistics> joined;
         std::map<ValueId, float> flat_below;
@@ -279,6 +289,7 @@ private:
             range.low = std::max(range.low, flat_below[groups.find(id)]);
             parameters_[id] = parameters_of(range);
         }
+        return {};
     }
 
     ValueId scalar_scale(const std::string& stem, float scale) {
@@ -321,29 +332,17 @@ private:
 
     // int8 symmetric, one scale per channel of the output. `source` is the tensor that the node
     // read before it got codes.
-    void quantise_weights(Node& node, int64_t axis, const std::string& source) {
+    void quantise_weights(Node& node, int64_t axis, const std::string& source, const Fit* fit) {
         const graph::Value weights = graph_.value(node.inputs[1]);
-        const auto numbers = graph::read_numbers<float>(weights);
         const auto& shape = weights.type.shape;
         const auto channels = static_cast<size_t>(shape[static_cast<size_t>(axis)]);
-        size_t inner = 1;
-        for (size_t i = static_cast<size_t>(axis) + 1; i < shape.size(); ++i)
-            inner *= static_cast<size_t>(shape[i]);
-        std::vector<float> scales(channels, 0);
-        const auto channel_of = [&](size_t i) { return i / inner % channels; };
-        for (size_t i = 0; i < numbers.size(); ++i)
-            scales[channel_of(i)] = std::max(scales[channel_of(i)], std::fabs(numbers[i]));
-        for (float& s : scales) s = s > 0 ? s / 127 : 1;
-        std::vector<int8_t> bytes(numbers.size());
-        for (size_t i = 0; i < numbers.size(); ++i)
-            bytes[i] = static_cast<int8_t>(
-                std::clamp(std::nearbyint(numbers[i] / scales[channel_of(i)]), -127.0F, 127.0F));
-        if (node.kind == "Conv") {
-            std::vector<double> errors(numbers.size());
-            for (size_t i = 0; i < numbers.size(); ++i)
-                errors[i] = static_cast<double>(
-                    static_cast<float>(bytes[i]) * scales[channel_of(i)] - numbers[i]);
-            correct_bias(node, shape, errors, source);
+        std::vector<float> scales;
+        std::vector<int8_t> codes;
+        if (fit && fit->scales.size() == channels) {
+            scales = fit->scales;
+            codes = fit->codes;
+        } else {
+            round_to_nearest(node, axis, source, scales, codes);
         }
         const std::vector<int8_t> zeros(channels, 0);
         const std::vector<int64_t> list{static_cast<int64_t>(channels)};
@@ -353,13 +352,47 @@ private:
             return graph_.add_constant(graph_.unique_name(weights.name + what), {type, shape_of},
                                        graph::make_constant(std::span<const T>(values)));
         };
-        const ValueId q = constant("/quantized", DataType::int8, shape, bytes);
+        const ValueId q = constant("/quantized", DataType::int8, shape, codes);
         const ValueId scale = constant("/scale", DataType::float32, list, scales);
         const ValueId zero = constant("/zero_point", DataType::int8, list, zeros);
         const ValueId d =
             graph_.add_value(graph_.unique_name(weights.name + "/dequantized"), weights.type);
         add_node("DequantizeLinear", weights.name + "/DequantizeLinear", {q, scale, zero}, d, axis);
         node.inputs[1] = d;
+    }
+
+    // Each weight for itself; what that adds on average is taken from the bias.
+    void round_to_nearest(Node& node, int64_t axis, const std::string& source,
+                          std::vector<float>& scales, std::vector<int8_t>& codes) {
+        const graph::Value weights = graph_.value(node.inputs[1]);
+        const auto numbers = graph::read_numbers<float>(weights);
+        const auto& shape = weights.type.shape;
+        const auto channels = static_cast<size_t>(shape[static_cast<size_t>(axis)]);
+        size_t inner = 1;
+        for (size_t i = static_cast<size_t>(axis) + 1; i < shape.size(); ++i)
+            inner *= static_cast<size_t>(shape[i]);
+        scales.assign(channels, 0);
+        const auto channel_of = [&](size_t i) { return i / inner % channels; };
+        for (size_t i = 0; i < numbers.size(); ++i)
+            scales[channel_of(i)] = std::max(scales[channel_of(i)], std::fabs(numbers[i]));
+        for (float& s : scales) s = s > 0 ? s / 127 : 1;
+        codes.resize(numbers.size());
+        for (size_t i = 0; i < numbers.size(); ++i)
+            codes[i] = static_cast<int8_t>(
+                std::clamp(std::nearbyint(numbers[i] / scales[channel_of(i)]), -127.0F, 127.0F));
+        if (node.kind != "Conv") return;
+        std::vector<double> errors(numbers.size());
+        for (size_t i = 0; i < numbers.size(); ++i)
+            errors[i] = static_cast<double>(static_cast<float>(codes[i]) * scales[channel_of(i)] -
+                                            numbers[i]);
+        correct_bias(node, shape, errors, source);
+    }
+
+    void replace_weights(Node& node, const std::vector<float>& weights) {
+        const graph::Value old = graph_.value(node.inputs[1]);
+        node.inputs[1] =
+            graph_.add_constant(graph_.unique_name(old.name + "/fitted"), old.type,
+                                graph::write_numbers<float>(old.type.data_type, weights));
     }
 
     // Takes away what the errors of the weights add to each channel on average.
@@ -371,30 +404,38 @@ private:
         const auto outputs = static_cast<size_t>(shape[0]), inputs = static_cast<size_t>(shape[1]);
         const auto groups = static_cast<size_t>(node.get("group", int64_t{1}));
         if (means.size() != inputs * groups) return;
-        std::vector<double> bias(outputs, 0);
-        node.inputs.resize(std::max<size_t>(node.inputs.size(), 3), graph::none);
-        if (node.inputs[2] != graph::none) {
-            if (!is_constant(graph_, node.inputs[2])) return;
-            bias = graph::read_numbers<double>(graph_.value(node.inputs[2]));
-        }
-        if (bias.size() != outputs) return;
+        std::vector<double> missing(outputs, 0);
         const size_t taps = errors.size() / outputs / inputs;
         for (size_t i = 0; i < errors.size(); ++i) {
             const size_t output = i / (inputs * taps);
             const size_t first = output / (outputs / groups) * inputs;
-            bias[output] -= errors[i] * means[first + i / taps % inputs];
+            missing[output] -= errors[i] * means[first + i / taps % inputs];
+        }
+        add_to_bias(node, missing);
+    }
+
+    // Of convolutions, and of products that have one.
+    void add_to_bias(Node& node, std::vector<double> bias) {
+        if (node.kind == "MatMul" || bias.empty()) return;
+        node.inputs.resize(std::max<size_t>(node.inputs.size(), 3), graph::none);
+        if (node.inputs[2] != graph::none) {
+            if (!is_constant(graph_, node.inputs[2])) return;
+            const auto old = graph::read_numbers<double>(graph_.value(node.inputs[2]));
+            if (old.size() != bias.size()) return;
+            for (size_t i = 0; i < bias.size(); ++i) bias[i] += old[i];
         }
         const std::string stem = node.inputs[2] == graph::none
                                      ? graph_.value(node.outputs[0]).name + "/bias"
                                      : graph_.value(node.inputs[2]).name + "/corrected";
-        node.inputs[2] =
-            graph_.add_constant(graph_.unique_name(stem), {DataType::float32, {shape[0]}},
-                                graph::write_numbers<double>(DataType::float32, bias));
+        node.inputs[2] = graph_.add_constant(
+            graph_.unique_name(stem), {DataType::float32, {static_cast<int64_t>(bias.size())}},
+            graph::write_numbers<double>(DataType::float32, bias));
     }
 
     Graph& graph_;
     const Statistics& statistics_;
     const std::set<std::string>& kept_float_;
+    const Fits& fits_;
     const std::vector<float> flat_parts_;
     std::map<ValueId, Parameters> parameters_;
     std::map<ValueId, ValueId> dequantised_;
@@ -465,17 +506,48 @@ std::vector<ValueId> values_to_quantise(const Graph& graph) {
     return {choice.values.begin(), choice.values.end()};
 }
 
-std::vector<size_t> products_to_quantise(const Graph& graph) {
-    const Choice choice = Chooser(graph, {}).choose();
+std::vector<size_t> products_to_quantise(const Graph& graph,
+                                         const std::set<std::string>& kept_float) {
+    const Choice choice = Chooser(graph, kept_float).choose();
     std::vector<size_t> products;
     for (size_t i = 0; i < graph.nodes.size(); ++i)
         if (choice.nodes[i] && channel_axis(graph, graph.nodes[i])) products.push_back(i);
     return products;
 }
 
+std::vector<CodedTensors> coded_tensors(const Graph& graph) {
+    const std::set<std::string> none_kept;
+    const Chooser chooser(graph, none_kept);
+    const Choice choice = chooser.choose();
+    const Groups groups(graph);
+    std::map<ValueId, size_t> places;
+    std::vector<CodedTensors> tensors;
+    const auto at = [&](ValueId id) -> CodedTensors& {
+        const auto [place, is_first] = places.try_emplace(groups.find(id), tensors.size());
+        if (is_first) tensors.emplace_back();
+        return tensors[place->second];
+    };
+    for (const ValueId id : choice.values) at(id).values.push_back(id);
+    for (size_t i = 0; i < graph.nodes.size(); ++i) {
+        const Node& node = graph.nodes[i];
+        if (!choice.nodes[i] || !channel_axis(graph, node)) continue;
+        const ValueId ends[] = {node.inputs[0], chooser.behind_activation(node)};
+        for (const ValueId id : ends) {
+            std::vector<size_t>& products = at(id).products;
+            if (products.empty() || products.back() != i) products.push_back(i);
+        }
+    }
+    return tensors;
+}
+
+Result<void> quantise_tensors(Graph& graph, const Statistics& statistics,
+                              const std::vector<ValueId>& values) {
+    return Quantiser(graph, statistics, {}, {}).run_at(values);
+}
+
 Result<QuantisedShare> quantise(Graph& graph, const Statistics& statistics,
-                                const std::set<std::string>& kept_float) {
-    return Quantiser(graph, statistics, kept_float).run();
+                                const std::set<std::string>& kept_float, const Fits& fits) {
+    return Quantiser(graph, statistics, kept_float, fits).run();
 }
 
 }  // namespace vartml::compiler

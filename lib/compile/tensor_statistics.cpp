@@ -148,4 +148,44 @@ Range TensorStatistics::best_range() const {
     return best;
 }
 
+void TensorStatistics::write(Writer& writer) const {
+    writer.number(limit_);
+    writer.list(bins_);
+    writer.number(extremes_);
+    writer.list(channel_ranges_);
+    writer.list(channel_sums_);
+    writer.list(channel_squares_);
+    writer.number(per_channel_);
+}
+
+TensorStatistics TensorStatistics::read(Reader& reader) {
+    TensorStatistics s;
+    s.limit_ = reader.number<double>();
+    s.bins_ = reader.list<double>();
+    s.extremes_ = reader.number<Range>();
+    s.channel_ranges_ = reader.list<Range>();
+    s.channel_sums_ = reader.list<double>();
+    s.channel_squares_ = reader.list<double>();
+    s.per_channel_ = reader.number<double>();
+    return s;
+}
+
+void write(Writer& writer, const Statistics& statistics) {
+    writer.number(uint64_t{statistics.size()});
+    for (const auto& [name, tensor] : statistics) {
+        writer.text(name);
+        tensor.write(writer);
+    }
+}
+
+Statistics read_statistics(Reader& reader) {
+    Statistics statistics;
+    const auto count = reader.number<uint64_t>();
+    for (uint64_t i = 0; i < count && reader.is_good(); ++i) {
+        std::string name = reader.text();
+        statistics.insert_or_assign(std::move(name), TensorStatistics::read(reader));
+    }
+    return statistics;
+}
+
 }  // namespace vartml::compiler

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "lib/compile/stored.h"
+
 namespace vartml::compiler {
 
 struct Range {
@@ -32,6 +34,9 @@ public:
     std::vector<double> channel_means() const;
     std::vector<double> channel_squares() const;  // their means
 
+    void write(Writer& writer) const;
+    static TensorStatistics read(Reader& reader);
+
 private:
     void widen(float size);
 
@@ -46,5 +51,7 @@ private:
 };
 
 using Statistics = std::map<std::string, TensorStatistics>;  // by the name of the value
+void write(Writer& writer, const Statistics& statistics);
+Statistics read_statistics(Reader& reader);
 
 }  // namespace vartml::compiler

@@ -15,8 +15,10 @@
 #include <vart/vart_runner_factory.hpp>
 
 #include "lib/base/file.h"
+#include "lib/base/places.h"
 #include "lib/base/process.h"
 #include "lib/base/sha256.h"
+#include "lib/compile/stored.h"
 #include "lib/model/entries.h"
 #include "lib/tools/pictures.h"
 #include "lib/tools/tensor_file.h"
@@ -36,9 +38,13 @@ Error option_error(const std::string& text) {
 class Session {
 public:
     static Result<Session> open(const std::string& path) {
+        // Packed weights of a trial are of no use to anybody else: they go with its file.
         const std::unordered_map<std::string, std::any> options = {
-            {"input_tensor_type", std::string("CPU")}, {"output_tensor_type", std::string("CPU")},
-            {"log_level", std::string("ERROR")},       {"name", std::string("calibrate")},
+            {"cache_path", fs::path(path).parent_path().string()},
+            {"input_tensor_type", std::string("CPU")},
+            {"output_tensor_type", std::string("CPU")},
+            {"log_level", std::string("ERROR")},
+            {"name", std::string("calibrate")},
             {"vartml_numerics", std::string("f32")},
         };
         Session session;
@@ -81,6 +87,12 @@ private:
     std::vector<std::vector<vart::NpuTensor>> in_, out_;
 };
 
+Result<std::string> digest_of(const std::string& path) {
+    auto file = MappedFile::open(path);
+    if (!file) return file.error();
+    return to_hex(sha256((*file)->bytes()));
+}
+
 // A tensor with its channels, which are its second axis.
 template <typename Size>
 void add(compiler::TensorStatistics& statistics, std::span<const float> values,
@@ -104,11 +116,14 @@ std::vector<std::string> numbered_files(const std::string& folder) {
 
 // Outputs of an int8 model that does what the float model does.
 constexpr double usual_cosine = 0.99, usual_boxes = 0.9;
+// What is asked for without --quantize-target.
+constexpr double wanted_correlation = 0.999, wanted_boxes = 0.8;
 
 // Boxes that int8 finds again as the float model does; what an application may not notice.
 constexpr float least_iou = 0.9F, most_difference = 0.1F;
 // Trials are judged on so many samples at most, spread over the set.
 constexpr size_t judged_samples = 64;
+constexpr size_t most_loaded_bytes = size_t{512} << 20;
 // A second of a clip is one picture, so many at most, spread over the clip.
 constexpr size_t pictures_of_clip = 32;
 
@@ -245,10 +260,15 @@ struct CalibrationSet::Comparison {
 
 Result<CalibrationSet> CalibrationSet::open(const std::string& dir) {
     std::error_code error;
-    if (!fs::is_directory(dir, error)) return option_error("'" + dir + "' is no folder");
+    const bool is_file = fs::is_regular_file(dir, error);
+    if (!fs::is_directory(dir, error) && !(is_file && (is_sample_file(dir) || is_clip_file(dir))))
+        return option_error("'" + dir + "' is no folder, and no picture, tensor or clip");
     CalibrationSet set;
+    if (const std::string cache = user_cache_folder(); !cache.empty())
+        set.cache_ = CalibrationCache(cache + "/calibration");
     set.dir_ = dir;
-    std::vector<fs::path> entries(fs::directory_iterator(dir), fs::directory_iterator{});
+    std::vector<fs::path> entries{dir};
+    if (!is_file) entries.assign(fs::directory_iterator(dir), fs::directory_iterator{});
     std::ranges::sort(entries);
     if (auto files = numbered_files(dir); !files.empty()) {
         set.samples_.push_back({dir, std::move(files)});
@@ -349,12 +369,28 @@ std::vector<Detection> CalibrationSet::decode(const std::vector<std::vector<floa
     return decoded.detections;
 }
 
-Result<std::vector<std::vector<std::byte>>> CalibrationSet::load(
-    const Sample& sample, const std::vector<TensorInfo>& inputs) const {
+// Each trial reads all samples: decoding a picture takes longer than running a small model.
+Result<std::shared_ptr<const CalibrationSet::Inputs>> CalibrationSet::load(size_t sample) {
+    loaded_.resize(samples_.size());
+    if (loaded_[sample]) return loaded_[sample];
+    auto inputs = read(samples_[sample]);
+    if (!inputs) return inputs.error();
+    auto shared = std::make_shared<const Inputs>(*std::move(inputs));
+    size_t bytes = 0;
+    for (const auto& input : *shared) bytes += input.size();
+    if (loaded_bytes_ + bytes <= most_loaded_bytes) {
+        loaded_bytes_ += bytes;
+        loaded_[sample] = shared;
+    }
+    return shared;
+}
+
+Result<CalibrationSet::Inputs> CalibrationSet::read(const Sample& sample) const {
+    const std::vector<TensorInfo>& inputs = inputs_;
     if (sample.files.size() != inputs.size())
         return option_error("'" + sample.name + "' has " + std::to_string(sample.files.size()) +
                             " inputs, the model " + std::to_string(inputs.size()));
-    std::vector<std::vector<std::byte>> result;
+    Inputs result;
     for (size_t i = 0; i < inputs.size(); ++i) {
         const TensorView& view = inputs[i].cpu;
         if (is_picture_file(sample.files[i])) {
@@ -392,30 +428,86 @@ Result<compiler::Statistics> CalibrationSet::measure(const artifact::CompiledMod
     if (!folder) return folder.error();
     const std::string path = folder->path() + "/probe.rai";
     if (auto written = artifact::write_rai(probe, path); !written) return written.error();
-    auto session = Session::open(path);
-    if (!session) return session.error();
-    names_.clear();
-    floats_.clear();
-    for (size_t i = 0; i < own_outputs; ++i) names_.push_back(session->name(i));
+    const auto run = [&] { return run_probe(path, own_outputs); };
+    auto digest = digest_of(path);
+    if (!digest) return digest.error();
+    auto bytes = cache_.get("statistics\n" + key_ + '\n' + *digest, run);
     compiler::Statistics statistics;
-    for (const Sample& sample : samples_) {
-        auto inputs = load(sample, inputs_);
+    if (!bytes) return bytes.error();
+    if (take_measured(*bytes, statistics)) return statistics;
+    bytes = run();  // another build of this version kept something else
+    if (!bytes) return bytes.error();
+    take_measured(*bytes, statistics);
+    return statistics;
+}
+
+// Runs all samples; what take_measured() reads.
+Result<std::string> CalibrationSet::run_probe(const std::string& probe, size_t own_outputs) {
+    was_known_ = false;
+    auto session = Session::open(probe);
+    if (!session) return session.error();
+    compiler::Writer writer;
+    writer.number(uint64_t{own_outputs});
+    for (size_t i = 0; i < own_outputs; ++i) writer.text(session->name(i));
+    compiler::Statistics statistics;
+    writer.number(uint64_t{samples_.size()});
+    for (size_t s = 0; s < samples_.size(); ++s) {
+        auto inputs = load(s);
         if (!inputs) return inputs.error();
-        if (auto done = session->run(*inputs); !done) return done.error();
+        if (auto done = session->run(**inputs); !done) return done.error();
         for (size_t i = 0; i < inputs_.size(); ++i)
             if (inputs_[i].cpu.data_type == DataType::float32)
                 add(statistics[inputs_[i].name],
-                    {reinterpret_cast<const float*>((*inputs)[i].data()),
-                     (*inputs)[i].size() / sizeof(float)},
+                    {reinterpret_cast<const float*>((**inputs)[i].data()),
+                     (**inputs)[i].size() / sizeof(float)},
                     inputs_[i].cpu.shape);
-        auto& own = floats_.emplace_back();
         for (size_t i = 0; i < session->num_outputs(); ++i) {
             const std::span<const float> values = session->floats(i);
-            if (i < own_outputs) own.emplace_back(values.begin(), values.end());
+            if (i < own_outputs) writer.list(std::vector<float>(values.begin(), values.end()));
             if (!values.empty()) add(statistics[session->name(i)], values, session->shape(i));
         }
     }
-    return statistics;
+    compiler::write(writer, statistics);
+    return writer.take();
+}
+
+bool CalibrationSet::take_measured(std::string_view bytes, compiler::Statistics& statistics) {
+    compiler::Reader reader(bytes);
+    names_.assign(reader.number<uint64_t>() % (bytes.size() + 1), "");
+    for (std::string& name : names_) name = reader.text();
+    floats_.assign(reader.number<uint64_t>() % (bytes.size() + 1), {});
+    for (auto& sample : floats_)
+        for (size_t i = 0; i < names_.size(); ++i) sample.push_back(reader.list<float>());
+    statistics = compiler::read_statistics(reader);
+    return reader.is_done() && floats_.size() == samples_.size();
+}
+
+Result<void> CalibrationSet::run_both(const artifact::CompiledModel& exact,
+                                      const artifact::CompiledModel& found, size_t most_samples,
+                                      const compiler::Take& take) {
+    const auto folder = artifact::ExtractionFolder::create({});  // private, gone afterwards
+    if (!folder) return folder.error();
+    std::vector<Session> sessions;
+    for (const auto& [model, name] : {std::pair(&exact, "/exact.rai"), {&found, "/found.rai"}}) {
+        const std::string path = folder->path() + name;
+        if (auto written = artifact::write_rai(*model, path); !written) return written.error();
+        auto session = Session::open(path);
+        if (!session) return session.error();
+        sessions.push_back(std::move(*session));
+    }
+    const size_t count = std::min(samples_.size(), most_samples);
+    for (size_t n = 0; n < count; ++n) {
+        auto inputs = load(n * samples_.size() / count);
+        if (!inputs) return inputs.error();
+        compiler::Outputs outputs[2];
+        for (size_t m = 0; m < 2; ++m) {
+            if (auto done = sessions[m].run(**inputs); !done) return done.error();
+            for (size_t i = 0; i < sessions[m].num_outputs(); ++i)
+                outputs[m].push_back(sessions[m].floats(i));
+        }
+        take(outputs[0], outputs[1], n, count);
+    }
+    return {};
 }
 
 Result<CalibrationSet::Comparison> CalibrationSet::compare(const std::string& compiled,
@@ -431,9 +523,9 @@ Result<CalibrationSet::Comparison> CalibrationSet::compare(const std::string& co
     const size_t count = std::min(samples_.size(), most_samples);
     for (size_t n = 0; n < count; ++n) {
         const size_t s = n * samples_.size() / count;
-        auto inputs = load(samples_[s], inputs_);
+        auto inputs = load(s);
         if (!inputs) return inputs.error();
-        if (auto done = session->run(*inputs); !done) return done.error();
+        if (auto done = session->run(**inputs); !done) return done.error();
         std::vector<std::vector<float>> outputs;
         for (size_t i = 0; i < result.outputs.size() && i < names_.size(); ++i) {
             const std::span<const float> found = session->floats(i);
@@ -454,6 +546,20 @@ Result<compiler::Verdict> CalibrationSet::judge(const artifact::CompiledModel& t
     if (!folder) return folder.error();
     const std::string path = folder->path() + "/trial.rai";
     if (auto written = artifact::write_rai(trial, path); !written) return written.error();
+    auto digest = digest_of(path);
+    if (!digest) return digest.error();
+    auto bytes = cache_.get("verdict\n" + key_ + '\n' + *digest, [&]() -> Result<std::string> {
+        auto verdict = judge_file(path);
+        if (!verdict) return verdict.error();
+        compiler::Writer writer;
+        writer.number(*verdict);
+        return writer.take();
+    });
+    if (!bytes) return bytes.error();
+    return compiler::Reader(*bytes).number<compiler::Verdict>();
+}
+
+Result<compiler::Verdict> CalibrationSet::judge_file(const std::string& path) {
     auto compared = compare(path, judged_samples);
     if (!compared) return compared.error();
     double least = 1;
@@ -462,7 +568,8 @@ Result<compiler::Verdict> CalibrationSet::judge(const artifact::CompiledModel& t
     const Boxes& boxes = compared->boxes;
     const double agreement =
         boxes.all == 0 ? least : static_cast<double>(boxes.same) / static_cast<double>(boxes.all);
-    return compiler::Verdict{agreement, 1 - least};
+    return compiler::Verdict{agreement, 1 - least,
+                             boxes.all == 0 ? wanted_correlation : wanted_boxes};
 }
 
 Result<std::string> CalibrationSet::cost(const std::string& compiled) {
@@ -470,7 +577,8 @@ Result<std::string> CalibrationSet::cost(const std::string& compiled) {
     auto compared = compare(compiled, samples_.size());
     if (!compared) return compared.error();
     const auto& agreements = compared->outputs;
-    std::string text = "int8 against float32 on " + std::to_string(samples_.size()) + " samples:\n";
+    std::string text = "int8 against float32 on " + std::to_string(samples_.size()) + " samples" +
+                       (was_known_ ? ", measured before" : "") + ":\n";
     for (size_t i = 0; i < agreements.size() && i < names_.size(); ++i) {
         const auto& shape = compared->shapes[i];
         const bool is_list = shape.size() == 2 && shape[0] == 1 && shape[1] > 1;
@@ -482,7 +590,7 @@ Result<std::string> CalibrationSet::cost(const std::string& compiled) {
                     "' of the int8 model is not that of the float model, its cosine is below 0.99; "
                     "give more samples of what the model will see than these " +
                     std::to_string(samples_.size()) +
-                    ", or --quantize-target 0.99, which keeps in floats what loses most");
+                    ", or a higher --quantize-target, which keeps more in floats");
     }
     if (const Boxes& boxes = compared->boxes; boxes.all != 0) {
         char line[120];
@@ -496,8 +604,8 @@ Result<std::string> CalibrationSet::cost(const std::string& compiled) {
             log(LogLevel::warning, "",
                 "--quantize: of the boxes of the float model the int8 model finds " +
                     std::to_string(boxes.same) + " of " + std::to_string(boxes.all) +
-                    " again; give more samples of what the model will see, or --quantize-target "
-                    "0.99, which keeps in floats what loses most");
+                    " again; give more samples of what the model will see, or a higher "
+                    "--quantize-target, which keeps more in floats");
     }
     return text;
 }

@@ -155,16 +155,16 @@ void add_tensors(CLI::App& app, Options& o) {
         ->type_name("default|FILE");
     app.add_option(
            "--quantize", o.quantize,
-           "make an int8 model, calibrated on the inputs in this folder: .npy, .pb, .png or "
-           ".jpg files, clips, or folders with input_<i>.npy; prints what it cost")
-        ->type_name("DIR");
+           "make an int8 model, calibrated on this file or on those in this folder: .npy, .pb, "
+           ".png or .jpg files, clips, or folders with input_<i>.npy; prints what it cost")
+        ->type_name("FOLDER");
     app.add_option(
            "--quantize-target", r.quantise.target,
            "keep in floats what loses most, until the int8 model agrees with the float one: "
            "the part of the boxes that it finds again, without boxes the least correlation "
-           "of an output")
-        ->check(within(0.5, 1.0))
-        ->type_name("0.5-1");
+           "of an output; 0: keep nothing [0.8 of boxes, 0.999 of outputs]")
+        ->check(within(0.0, 1.0))
+        ->type_name("0-1");
     add_pixel_options(app, o.pixels, "recorded for whoever feeds pictures [by sidecar or decoder]");
     app.add_option("--embed-preprocess", o.embedded,
                    "make a picture's bytes the input NAME: the program computes (byte - M) * S. "
@@ -266,7 +266,7 @@ bool take_config(const CLI::App& app, Options& o) {
 // Options that would be ignored.
 Result<void> check_together(const Options& o) {
     const compiler::CompileRequest& r = o.request;
-    if (r.quantise.target > 0 && o.quantize.empty())
+    if (r.quantise.target && o.quantize.empty())
         return Error{ErrorCode::invalid_argument,
                      "--quantize-target: is for --quantize, which is not given; give the folder of "
                      "samples to it"};
@@ -362,7 +362,7 @@ std::string share_text(const compiler::QuantisedShare& share, size_t kept_float)
     std::string line = text;
     if (kept_float != 0)
         line += ", " + std::to_string(kept_float) +
-                " convolutions and products stay float for --quantize-target";
+                " convolutions and products stay float (--quantize-target)";
     return line + '\n';
 }
 
@@ -420,6 +420,14 @@ int compile(int argc, const char* const* argv) {
         request.set = set->key();
         request.measure = [&set](const artifact::CompiledModel& probe, size_t own_outputs) {
             return set->measure(probe, own_outputs);
+        };
+        request.run_both = [&set](const artifact::CompiledModel& exact,
+                                  const artifact::CompiledModel& found, size_t most_samples,
+                                  const compiler::Take& take) {
+            return set->run_both(exact, found, most_samples, take);
+        };
+        request.remember = [&set](const std::string& key, const auto& make) {
+            return set->remember(key, make);
         };
         request.judge = [&set](const artifact::CompiledModel& trial) { return set->judge(trial); };
         request.report = [&](const compiler::QuantisedShare& made, size_t kept_float) {

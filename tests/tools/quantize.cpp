@@ -54,10 +54,27 @@ protected:
         }
     }
 
+    // Files of the calibration cache.
+    std::vector<fs::path> kept() {
+        const fs::path folder = dir_ / "cache/vartml/calibration";
+        std::vector<fs::path> files;
+        if (fs::exists(folder))
+            files.assign(fs::directory_iterator(folder), fs::directory_iterator{});
+        return files;
+    }
+    // Compiles, and says whether the samples had to be measured.
+    bool measures(const std::string& arguments) {
+        EXPECT_EQ(run("compile net.onnx -o net.rai --force --quantize " + arguments), 0) << err_;
+        const bool before = out_.find("on 3 samples, measured before:\n") != std::string::npos;
+        EXPECT_NE(before, out_.find("on 3 samples:\n") != std::string::npos) << out_;
+        return !before;
+    }
+
     // Exit status; the streams go to out and err.
     int run(const std::string& arguments, const std::string& setup = "") {
-        const std::string command = "cd '" + dir_.path() + "' && " + setup + "'" + program_ + "' " +
-                                    arguments + " >out.txt 2>err.txt";
+        const std::string command = "cd '" + dir_.path() + "' && XDG_CACHE_HOME='" + dir_.path() +
+                                    "/cache' " + setup + "'" + program_ + "' " + arguments +
+                                    " >out.txt 2>err.txt";
         const int status = std::system(command.c_str());
         out_ = test::slurp(dir_ / "out.txt");
         err_ = test::slurp(dir_ / "err.txt");
@@ -83,6 +100,18 @@ TEST_F(Quantize, MakesAnInt8ModelAndSaysWhatItCost) {
 // Tensors that are measured look like outputs of the family, too.
 TEST_F(Quantize, HoldsTheDecoderAgainstTheOutputsOfTheModelAlone) {
     EXPECT_EQ(run("compile net.onnx -o net.rai --quantize set --decoder segment"), 0) << err_;
+    TinyOnnx m;
+    m.input("x", {1, 3, 8, 8})
+        .weights("w", {4, 3, 3, 3})
+        .weights("v", {4, 5})
+        .node("Conv", {"x", "w"}, {"a"}, {{"pads", TinyOnnx::Ints{1, 1, 1, 1}}})
+        .node("Relu", {"a"}, {"r"})
+        .node("GlobalAveragePool", {"r"}, {"g"})
+        .node("Flatten", {"g"}, {"f"})
+        .node("Gemm", {"f", "v"}, {"y"})
+        .output("y")
+        .save(dir_ / "list.onnx");
+    EXPECT_EQ(run("compile list.onnx -o list.rai --quantize set --decoder classify"), 0) << err_;
 }
 
 // One scale for all channels of a tensor: what the second one says is lost beside the first, and
@@ -98,16 +127,17 @@ TEST_F(Quantize, WarnsOfAModelThatDoesNotSurviveIt) {
         .node("Conv", {"c", "v"}, {"y"})
         .output("y")
         .save(dir_ / "fine.onnx");
-    ASSERT_EQ(run("compile fine.onnx -o fine.rai --quantize set"), 0) << err_;
+    ASSERT_EQ(run("compile fine.onnx -o fine.rai --quantize set --quantize-target 0"), 0) << err_;
+    EXPECT_EQ(out_.find("stay float"), std::string::npos) << out_;
     EXPECT_NE(
         err_.find("WARNING: --quantize: output 'y' of the int8 model is not that of the float "
                   "model, its cosine is below 0.99; give more samples"),
         std::string::npos)
         << out_ << err_;
-    ASSERT_EQ(run("compile fine.onnx -o kept.rai --quantize set --quantize-target 0.99"), 0)
-        << err_;
+    // What nobody asks for is the usual target.
+    ASSERT_EQ(run("compile fine.onnx -o kept.rai --quantize set"), 0) << err_;
     EXPECT_EQ(err_.find("is not that of"), std::string::npos) << err_;
-    EXPECT_NE(out_.find("1 convolutions and products stay float for --quantize-target"),
+    EXPECT_NE(out_.find("1 convolutions and products stay float (--quantize-target)"),
               std::string::npos)
         << out_;
     ASSERT_EQ(run("compile net.onnx -o net.rai --quantize set"), 0) << err_;
@@ -130,6 +160,9 @@ TEST_F(Quantize, TakesAPictureOfEachSecondOfAClip) {
     if (std::system(line.c_str()) != 0) GTEST_SKIP() << "GStreamer has no elements for: " << line;
     ASSERT_EQ(run("compile net.onnx -o net.rai --quantize clips --mean 0 --scale 1"), 0) << err_;
     EXPECT_NE(out_.find("int8 against float32 on 4 samples"), std::string::npos) << out_;
+    ASSERT_EQ(run("compile net.onnx -o one.rai --quantize clips/a.avi --mean 0 --scale 1"), 0)
+        << err_;
+    EXPECT_NE(out_.find("int8 against float32 on 4 samples"), std::string::npos) << out_;
     test::spill(dir_ / "clips/b.mp4", "no clip");
     EXPECT_NE(run("compile net.onnx -o net.rai --quantize clips --mean 0 --scale 1"), 0);
     EXPECT_NE(err_.find("clips/b.mp4' is no clip that GStreamer decodes"), std::string::npos)
@@ -147,6 +180,75 @@ TEST_F(Quantize, IsUpToDateForTheSameSetOnly) {
     EXPECT_EQ(out_.find("up to date"), std::string::npos) << out_;
 }
 
+TEST_F(Quantize, TakesOneFile) {
+    ASSERT_EQ(run("compile net.onnx -o net.rai --quantize set/1.npy"), 0) << err_;
+    EXPECT_NE(out_.find("int8 against float32 on 1 samples"), std::string::npos) << out_;
+}
+
+// A trial says more than its samples: nothing in int8 agrees wholly.
+TEST_F(Quantize, SaysThatAModelStaysFloat) {
+    ASSERT_EQ(run("compile net.onnx -o net.rai --quantize set --quantize-target 1"), 0) << err_;
+    EXPECT_NE(err_.find("net.onnx: no convolution or product in int8 agrees with the floats as "
+                        "well as --quantize-target asks; the model stays float"),
+              std::string::npos)
+        << out_ << err_;
+    EXPECT_EQ(run("compile net.onnx -o net.rai --quantize set --quantize-target 1.5"), 2);
+}
+
+TEST_F(Quantize, MeasuresASetOnceForAllOptions) {
+    EXPECT_TRUE(measures("set"));
+    const std::string first = test::slurp(dir_ / "net.rai");
+    EXPECT_FALSE(measures("set"));
+    EXPECT_EQ(test::slurp(dir_ / "net.rai"), first);
+    EXPECT_FALSE(measures("set --quantize-target 0.5"));
+    EXPECT_FALSE(measures("set --device ve2 --batch-size 2"));
+    // Under another name it is the same set; with another sample it is none.
+    fs::rename(dir_ / "set", dir_ / "moved");
+    EXPECT_FALSE(measures("moved"));
+    fs::copy_file(dir_ / "moved/0.npy", dir_ / "moved/1.npy", fs::copy_options::overwrite_existing);
+    EXPECT_TRUE(measures("moved"));
+}
+
+TEST_F(Quantize, KeepsWhatItMeasuredForItsUserAlone) {
+    const fs::perms owner = fs::perms::owner_read | fs::perms::owner_write;
+    ASSERT_TRUE(measures("set"));
+    ASSERT_FALSE(kept().empty());
+    for (const fs::path& file : kept()) {
+        EXPECT_EQ(fs::status(file).permissions(), owner) << file;
+        EXPECT_EQ(file.extension(), ".calibration") << file;
+    }
+    EXPECT_EQ(fs::status(kept()[0].parent_path()).permissions(), fs::perms::owner_all);
+    // What others could have written is not believed, and is replaced.
+    for (const fs::path& file : kept())
+        fs::permissions(file, fs::perms::others_write, fs::perm_options::add);
+    EXPECT_TRUE(measures("set"));
+    for (const fs::path& file : kept()) EXPECT_EQ(fs::status(file).permissions(), owner) << file;
+    EXPECT_FALSE(measures("set"));
+}
+
+TEST_F(Quantize, HealsWhatWasDamagedOfItsCache) {
+    ASSERT_TRUE(measures("set"));
+    const std::string good = test::slurp(dir_ / "net.rai");
+    const auto damage = [&](const auto& how) {
+        for (const fs::path& file : kept()) test::spill(file, how(test::slurp(file)));
+        EXPECT_TRUE(measures("set"));
+        EXPECT_EQ(test::slurp(dir_ / "net.rai"), good);
+        EXPECT_FALSE(measures("set"));
+    };
+    damage([](const std::string& bytes) { return bytes.substr(0, bytes.size() / 2); });
+    damage([](const std::string&) { return std::string(); });
+    damage([](std::string bytes) {
+        bytes[bytes.size() * 3 / 4] = static_cast<char>(bytes[bytes.size() * 3 / 4] ^ 1);
+        return bytes;
+    });
+}
+
+TEST_F(Quantize, DoesWithoutACache) {
+    test::spill(dir_ / "cache", "no folder");
+    EXPECT_TRUE(measures("set"));
+    EXPECT_TRUE(measures("set"));
+}
+
 TEST_F(Quantize, SaysWhatIsWrongWithTheSet) {
     test::spill(dir_ / "short/0.npy", npy("1, 3", {1, 2, 3}));
     test::spill(dir_ / "many/a/input_0.npy", npy("1", {1}));
@@ -154,7 +256,8 @@ TEST_F(Quantize, SaysWhatIsWrongWithTheSet) {
     test::spill(dir_ / "pictures/a.png", "no picture");
     fs::create_directory(dir_ / "empty");
     const std::pair<const char*, const char*> rows[] = {
-        {"nowhere", "--quantize: 'nowhere' is no folder"},
+        {"nowhere", "--quantize: 'nowhere' is no folder, and no picture, tensor or clip"},
+        {"net.onnx", "--quantize: 'net.onnx' is no folder, and no picture, tensor or clip"},
         {"empty", "--quantize: 'empty' holds no sample; expected .npy, .pb, .png or .jpg files"},
         {"short", "holds 12 bytes of fp32, input 'x' has 768 of fp32"},
         {"many", "--quantize: 'many/a' has 2 inputs, the model 1"},

@@ -86,17 +86,16 @@ private:
     // For what is kept in floats now.
     Result<void> fit() {
         const auto make = [&]() -> Result<std::string> {
-            auto fitted = fit_to_float(graph_, statistics_, kept_float_,
-                                       [&](Graph exact, Graph found, size_t most_samples,
-                                           const Take& take) {
-                                           return run_both(std::move(exact), std::move(found),
-                                                           most_samples, take);
-                                       });
+            auto fitted = fit_to_float(
+                graph_, statistics_, kept_float_,
+                [&](Graph exact, Graph found, size_t most_samples, const Take& take) {
+                    return run_both(std::move(exact), std::move(found), most_samples, take);
+                });
             if (!fitted) return fitted.error();
             return write_fits(*fitted);
         };
-        std::string key = "fits\n" + request_.set + '\n' + digest_of(graph_) + '\n' +
-                          digest_of(statistics_);
+        std::string key =
+            "fits\n" + request_.set + '\n' + digest_of(graph_) + '\n' + digest_of(statistics_);
         for (const std::string& name : kept_float_) key += '\n' + name;
         auto bytes = request_.remember ? request_.remember(key, make) : make();
         if (!bytes) return bytes.error();

@@ -5,13 +5,12 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), '..', 'support'))
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(('127.0.0.1', 0))
-        return s.getsockname()[1]
+from ports import free_port  # noqa: E402
 
 
 def bench_publish(bench, work):

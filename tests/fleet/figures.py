@@ -8,23 +8,18 @@ import json
 import os
 import pathlib
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 import urllib.request
 
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), '..', 'support'))
+
+from ports import free_port  # noqa: E402
+
 SERVER, WORKER = sys.argv[1:3]
 CAMERAS, WORKERS, TTL = (int(word) for word in (sys.argv[3:] + ['1000', '20', '10'][len(sys.argv) - 3:]))
-
-
-def free_ports(count):
-    sockets = [socket.create_server(('127.0.0.1', 0)) for _ in range(count)]
-    ports = [s.getsockname()[1] for s in sockets]
-    for s in sockets:
-        s.close()
-    return ports
 
 
 class Stand:
@@ -33,7 +28,7 @@ class Stand:
         self.log = folder / 'log'
         self.log.touch()
         self.read_to, self.owned = 0, {}
-        ports = free_ports(9)
+        ports = [free_port() for _ in range(9)]
         self.clients, routes, self.monitors = ports[:3], ports[3:6], ports[6:]
         self.brokers = [self.broker(i, routes) for i in range(3)]
         self.nats = ','.join(f'nats://127.0.0.1:{p}' for p in self.clients)

@@ -20,16 +20,11 @@ import urllib.request
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), '..', 'support'))
 
 import browser  # noqa: E402
+from ports import free_port  # noqa: E402
 
 SERVER, WORKER, VARTML, CAMERA, MODEL = sys.argv[1:6]
 TTL = 2
 PASSWORD = 'Geheim77'
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(('127.0.0.1', 0))
-        return s.getsockname()[1]
 
 
 class Line:

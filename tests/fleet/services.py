@@ -8,7 +8,6 @@ import pathlib
 import shlex
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -19,13 +18,11 @@ import urllib.request
 
 import yaml
 
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), '..', 'support'))
+
+from ports import free_port  # noqa: E402
+
 SERVER, VARTML, FOLDER = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(('127.0.0.1', 0))
-        return s.getsockname()[1]
 
 
 def of_systemd():

@@ -20,12 +20,9 @@ try:
 except ImportError:
     sys.exit(77)  # python3-prometheus-client is not installed
 
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), '..', 'support'))
 
-def free_port():
-    with socket.socket() as one:
-        one.bind(('127.0.0.1', 0))
-        return one.getsockname()[1]
-
+from ports import free_port  # noqa: E402
 
 PORT = free_port()
 os.environ['GST_TRACERS'] = f'vartmlmetrics(port={PORT})'

@@ -31,20 +31,20 @@ public:
     // Words are those of rtsp_camera.cpp.
     explicit RtspCamera(std::vector<std::string> words = {}) : words_(std::move(words)) {}
     void start() {
-        std::vector<std::string> all{camera_program(), std::to_string(port_)};
+        std::vector<std::string> all{camera_program(), std::to_string(port_.number())};
         all.insert(all.end(), words_.begin(), words_.end());
         process_.start(all);
-        ASSERT_EQ(process_.line(), "ready " + std::to_string(port_));
+        ASSERT_EQ(process_.line(), "ready " + std::to_string(port_.number()));
     }
     std::string uri(const std::string& login = "", const std::string& path = "camera") const {
         return "rtsp://" + (login.empty() ? "" : login + "@") +
-               "127.0.0.1:" + std::to_string(port_) + "/" + path;
+               "127.0.0.1:" + std::to_string(port_.number()) + "/" + path;
     }
     Child& process() { return process_; }
 
 private:
     const std::vector<std::string> words_;
-    const int port_ = free_port();
+    const FreePort port_;
     Child process_;
 };
 
@@ -624,12 +624,12 @@ TEST_F(VartmlSrcFile, OfAnHttpServerEndsAndItsCameraIsConnectedAgain) {
     GstElementFactory* soup = gst_element_factory_find("souphttpsrc");
     if (!python || !soup) GTEST_SKIP() << "python3 or souphttpsrc is not installed";
     gst_object_unref(soup);
-    const int port = free_port();
+    const FreePort port;
     Child server;
-    server.start({python, VARTML_HTTP_CAMERA, std::to_string(port), film_, picture_});
+    server.start({python, VARTML_HTTP_CAMERA, std::to_string(port.number()), film_, picture_});
     g_free(python);
     ASSERT_EQ(server.line(), "ready");
-    const std::string host = "http://127.0.0.1:" + std::to_string(port);
+    const std::string host = "http://127.0.0.1:" + std::to_string(port.number());
     Viewer film(host + "/film");
     film.play();
     film.wait_for(GST_MESSAGE_EOS);

@@ -8,7 +8,6 @@ import importlib.util
 import json
 import os
 import pathlib
-import socket
 import subprocess
 import sys
 import tempfile
@@ -16,6 +15,10 @@ import threading
 import unittest
 import urllib.error
 import urllib.request
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), '..', 'support'))
+
+from ports import free_port  # noqa: E402
 
 SCRIPTS, MODELS = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
 WORK = tempfile.TemporaryDirectory()
@@ -266,9 +269,7 @@ class Scripts(unittest.TestCase):
         self.assertLess(changed(before, frames(out), (40, 20, 600, 320)), 0.001)
 
     def test_metrics_are_there_while_the_video_plays(self):
-        with socket.socket() as free:
-            free.bind(('127.0.0.1', 0))
-            port = free.getsockname()[1]
+        port = free_port()
         script = subprocess.Popen(['sh', SCRIPTS / 'metrics.sh', model('hand'), clip('palm'), str(port)], start_new_session=True)
         try:
             while script.poll() is None:

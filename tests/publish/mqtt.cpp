@@ -172,7 +172,8 @@ TEST_F(Mqtt, TheOtherFamilyOfAnAddressIsTriedToo) {
 
 // A numeric address has one family; the reason is that of the attempt that could be made.
 TEST_F(Mqtt, TheReasonIsThatOfTheFirstAttempt) {
-    open(free_port());
+    const FreePort nobodys;
+    open(nobodys.number());
     wait_for_reason("Connection refused");
     publisher_->close(0);
 }

@@ -331,8 +331,9 @@ TEST_F(Nats, ARefusalTellsTheReasonAndNoPassword) {
 TEST_F(Nats, OneOfSeveralServersIsEnough) {
     NatsServer server;
     server.start();
-    options_.address =
-        "127.0.0.1:" + std::to_string(free_port()) + ",127.0.0.1:" + std::to_string(server.port());
+    const FreePort nobodys;
+    options_.address = "127.0.0.1:" + std::to_string(nobodys.number()) +
+                       ",127.0.0.1:" + std::to_string(server.port());
     open(1);
     put(5);
     EXPECT_TRUE(publisher_->drain(forever));

@@ -66,7 +66,8 @@ protected:
         ready_ = std::move(ready);
     }
     TempDir dir_;
-    const int port_ = free_port();
+    const FreePort reserved_;
+    const int port_ = reserved_.number();
 
 private:
     std::vector<std::string> command_;

@@ -16,7 +16,6 @@ import csv
 import json
 import math
 import os
-import socket
 import subprocess
 import sys
 import tempfile
@@ -27,6 +26,10 @@ import gi
 
 gi.require_version('Gst', '1.0')
 from gi.repository import GLib, Gst  # noqa: E402
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), '..', 'support'))
+
+from ports import free_port  # noqa: E402
 
 LIMITS = {'resident_mb': 1.0, 'descriptors': 1.0, 'threads': 1.0}  # an hour
 
@@ -124,9 +127,7 @@ class Publish(Part):
 
     def __init__(self, stand):
         super().__init__(stand)
-        with socket.socket() as s:
-            s.bind(('127.0.0.1', 0))
-            self.port = s.getsockname()[1]
+        self.port = free_port()
         self.broker = None
         self.turn_on()
         self.pipeline = self.start('videotestsrc is-live=true ! video/x-raw,width=320,height=240,framerate=10/1 ! '

@@ -34,6 +34,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 # Not HTTPServer, which asks the name server for its own name.
+socketserver.ThreadingTCPServer.allow_reuse_address = True
 server = socketserver.ThreadingTCPServer(('127.0.0.1', port), Handler)
 threading.Thread(target=server.serve_forever, daemon=True).start()
 print('ready', flush=True)

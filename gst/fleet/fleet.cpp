@@ -96,8 +96,11 @@ Result<FleetState> read_fleet(const Buckets& buckets) {
         fleet.workers.push_back(std::move(worker));
     }
     for (const auto& [camera, entry] : *cameras) {
-        CameraState row = state_of(camera, object_of(entry.value), object_of(text(*status, camera)),
-                                   text(*leases, camera));
+        // The lease of a worker that died stays until another takes it.
+        std::string owner = text(*leases, camera);
+        if (!workers->contains(owner)) owner.clear();
+        CameraState row =
+            state_of(camera, object_of(entry.value), object_of(text(*status, camera)), owner);
         const json& all = loads[row.worker];
         if (const auto load = all.find(camera); load != all.end() && load->is_object()) {
             row.frames_per_s = number_of(*load, "frames_per_s");

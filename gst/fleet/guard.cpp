@@ -105,7 +105,7 @@ private:
         } else if (word.starts_with(say_word)) {
             if (input_ >= 0 && unread_.size() < longest_line)  // it may hang
                 unread_ += word.substr(std::string_view(say_word).size()) + "\n";
-        } else {
+        } else if (boot_ms() < until_) {  // what is over is over: another may have it
             until_ = std::max<int64_t>(until_, std::strtoll(word.c_str(), nullptr, 10));
         }
     }

@@ -19,15 +19,6 @@
 namespace vartml::fleet {
 namespace {
 
-Error error_of(natsStatus status, const std::string& doing) {
-    const bool silent = status == NATS_TIMEOUT || status == NATS_CONNECTION_CLOSED ||
-                        status == NATS_CONNECTION_DISCONNECTED || status == NATS_NO_SERVER ||
-                        status == NATS_NO_RESPONDERS || status == NATS_IO_ERROR;
-    return {silent ? ErrorCode::timeout : ErrorCode::io,
-            doing + ": " + natsStatus_GetText(status) +
-                (silent ? "; see that a NATS server with JetStream is reachable (--nats)" : "")};
-}
-
 // The server says "wrong last sequence"; libnats has a status for it where it knows the code.
 bool is_wrong_revision(natsStatus status) {
     natsStatus last = NATS_OK;
@@ -92,6 +83,18 @@ bool refuses(const std::string& server) {
 }
 
 }  // namespace
+
+Error error_of(natsStatus status, const std::string& doing) {
+    const bool silent = status == NATS_TIMEOUT || status == NATS_CONNECTION_CLOSED ||
+                        status == NATS_CONNECTION_DISCONNECTED || status == NATS_NO_SERVER ||
+                        status == NATS_NO_RESPONDERS || status == NATS_IO_ERROR;
+    natsStatus last = NATS_OK;
+    const char* const said = nats_GetLastError(&last);  // such as the server's own words
+    const bool of_this = !silent && last == status && said && *said;
+    return {silent ? ErrorCode::timeout : ErrorCode::io,
+            doing + ": " + (of_this ? said : natsStatus_GetText(status)) +
+                (silent ? "; see that a NATS server with JetStream is reachable (--nats)" : "")};
+}
 
 bool is_key(const std::string& text) {
     return !text.empty() && text.front() != '.' && text.back() != '.' &&
@@ -180,6 +183,10 @@ Result<std::unique_ptr<Store>> Store::open(const StoreSettings& settings) {
     if (status == NATS_OK) status = natsOptions_SetMaxReconnect(options, -1);
     if (status == NATS_OK) status = natsOptions_SetReconnectWait(options, 100);
     if (status == NATS_OK) status = natsOptions_SetPingInterval(options, 2000);
+    // The library mends what it tells here, and writes it to standard error else.
+    if (status == NATS_OK)
+        status = natsOptions_SetErrorHandler(
+            options, [](natsConnection*, natsSubscription*, natsStatus, void*) {}, nullptr);
     if (status == NATS_OK && !settings.credentials_file.empty())
         status = natsOptions_SetUserCredentialsFromFiles(options, settings.credentials_file.c_str(),
                                                          nullptr);
@@ -222,20 +229,28 @@ Result<std::unique_ptr<Bucket>> Store::bucket(const std::string& name, int64_t t
         config.StorageType = js_FileStorage;
         config.Replicas = settings_.replicas;
         status = js_CreateKeyValue(&store, stream_, &config);
-        // Another worker may have made it meanwhile.
-        if (status != NATS_OK) status = js_KeyValue(&store, stream_, name.c_str());
+        if (status != NATS_OK) {
+            const Error why = error_of(status, "bucket " + name);
+            // Another worker may have made it meanwhile.
+            status = js_KeyValue(&store, stream_, name.c_str());
+            if (status != NATS_OK) return why;
+        }
     }
-    if (status != NATS_OK) return error_of(status, "bucket " + name);
     auto bucket = std::make_unique<Bucket>(store, settings_.wait_ms);
-    if (!ttl_ms) return bucket;
     const auto made = lifetime_ms(store);
     if (!made) return made.error();
+    if (*made && !ttl_ms)
+        return Error{ErrorCode::invalid_argument,
+                     "bucket " + name + " was made to forget its entries after " + seconds(*made) +
+                         " s, and they must stay; stop all workers and remove it (nats kv del " +
+                         name + ")"};
     if (*made != ttl_ms) {
         return Error{ErrorCode::invalid_argument,
                      "bucket " + name + " was made with --ttl " + seconds(*made) +
                          ", and this worker has --ttl " + seconds(ttl_ms) +
                          ": two would have a camera; give all workers the same, or stop them and "
-                         "remove the buckets leases and workers (nats kv del)"};
+                         "remove the bucket (nats kv del " +
+                         name + ")"};
     }
     return bucket;
 }
@@ -244,6 +259,10 @@ std::unique_ptr<Bucket> Store::find_bucket(const std::string& name) const {
     kvStore* store = nullptr;
     if (js_KeyValue(&store, stream_, name.c_str()) != NATS_OK) return nullptr;
     return std::make_unique<Bucket>(store, settings_.wait_ms);
+}
+
+Result<std::unique_ptr<Watch>> Store::watch(const std::string& bucket) const {
+    return Watch::open(stream_, bucket);
 }
 
 bool Store::connected() const {

@@ -13,6 +13,8 @@
 
 #include <vartml/result.h>
 
+#include "gst/fleet/watch.h"
+
 namespace vartml::fleet {
 
 struct StoreSettings {
@@ -26,6 +28,9 @@ struct Entry {
     uint64_t revision = 0;
     std::string value;
 };
+
+/// Of a call of libnats: what was done, and why not.
+Error error_of(natsStatus status, const std::string& doing);
 
 /// One bucket. All functions may be called by one thread at a time.
 class Bucket {
@@ -57,11 +62,14 @@ public:
     Store(const Store&) = delete;
     Store& operator=(const Store&) = delete;
 
-    /// Makes it where it is not there. `ttl_ms` 0: entries stay. Kept in files: a broker that is
-    /// restarted has them. Fails with invalid_argument where it is there with another `ttl_ms`.
+    /// Makes it where it is not there. `ttl_ms`: the broker forgets an entry that was not written
+    /// for so long, by its time of day; 0: entries stay. Kept in files: a broker that is restarted
+    /// has them. Fails with invalid_argument where it is there with another `ttl_ms`.
     Result<std::unique_ptr<Bucket>> bucket(const std::string& name, int64_t ttl_ms);
     /// nullptr where it is not there.
     std::unique_ptr<Bucket> find_bucket(const std::string& name) const;
+    /// It must have been made.
+    Result<std::unique_ptr<Watch>> watch(const std::string& bucket) const;
     bool connected() const;
     /// How often the connection was lost and made anew.
     uint64_t reconnects() const;

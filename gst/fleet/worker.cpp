@@ -20,8 +20,11 @@ volatile std::sig_atomic_t drain = 0;
 
 namespace {
 
-// A lease is renewed three times within its life; its owner stops before the broker forgets it.
-constexpr int64_t renewals = 3, safety_part = 10, waits = 6, looks_when_silent = 30;
+// A lease is renewed three times within its life, and its owner stops a tenth of it before another
+// may take it: two clocks that count seconds differ by less.
+constexpr int64_t renewals = 3, safety_part = 10, waits = 6, looks = 30;
+constexpr int64_t reopen_after = 10;  // leases: what was missed, whatever the cause, is told then
+constexpr int most_tries = 3;
 constexpr unsigned most_failures = 3;
 constexpr int64_t avoid_ms = 60000, look_ms = 50;
 constexpr size_t longest_said = 1 << 20;  // a picture
@@ -59,14 +62,22 @@ Result<std::unique_ptr<Worker>> Worker::open(WorkerSettings settings) {
         const char* name;
         int64_t ttl_ms;
         std::unique_ptr<Bucket>* bucket;
+        std::unique_ptr<Watch>* watch;
     };
-    for (const Row& row :
-         {Row{"cameras", 0, &self->cameras_}, Row{"leases", s.ttl_ms, &self->leases_},
-          Row{"workers", s.ttl_ms, &self->workers_}, Row{"status", 0, &self->status_}}) {
+    std::unique_ptr<Bucket> only_read;
+    for (const Row& row : {Row{"cameras", 0, &only_read, &self->cameras_},
+                           Row{"leases", 0, &self->leases_, &self->known_leases_},
+                           Row{"workers", s.ttl_ms, &self->workers_, &self->known_workers_},
+                           Row{"status", 0, &self->status_, nullptr}}) {
         auto bucket = self->store_->bucket(row.name, row.ttl_ms);
         if (!bucket) return bucket.error();
         *row.bucket = std::move(*bucket);
+        if (!row.watch) continue;
+        auto watch = self->store_->watch(row.name);
+        if (!watch) return watch.error();
+        *row.watch = std::move(*watch);
     }
+    self->reopen_ms_ = boot_ms() + reopen_after * s.ttl_ms;
     if (s.talks)
         if (auto done = self->store_->listen(std::string(picture_subject) + '>'); !done)
             return done.error();
@@ -103,15 +114,19 @@ void Worker::announce() {
 
 // The lease again, for as long as it lasts from now on. `busy`: it is lost.
 Result<void> Worker::renew_one(const std::string& camera, Owned& owned) {
-    const int64_t sent_ms = boot_ms();
+    int64_t sent_ms = boot_ms();
     auto renewed = leases_->update(camera, settings_.name, owned.revision);
-    if (!renewed && renewed.error().code == ErrorCode::busy) {
+    // More than once: a broker of several may answer with what it had a moment ago.
+    for (int i = 0; i < most_tries && !renewed && renewed.error().code == ErrorCode::busy; ++i) {
         const auto now = leases_->get(camera);
         if (!now) return now.error();
-        if (!*now)  // a broker that was away has forgotten it, and nobody else has it yet
+        sent_ms = boot_ms();
+        if (!*now)  // somebody removed it, and nobody else has it yet
             renewed = leases_->create(camera, settings_.name);
         else if ((*now)->value == settings_.name)  // our own renewal, whose answer was lost
             renewed = leases_->update(camera, settings_.name, (*now)->revision);
+        else
+            break;
     }
     if (!renewed) return renewed.error();
     if (boot_ms() >= owned.until_ms) {
@@ -142,9 +157,11 @@ void Worker::renew() {
     if (!silent_ || own_.empty()) return;
     // No broker listens anywhere: nobody else can take a camera. What does not answer at all may be
     // on the other side of a broken network, where others take them.
+    const int64_t asked_ms = boot_ms();
     if (!store_->all_refuse()) return;
     for (auto& [camera, owned] : own_) {
-        owned.until_ms = boot_ms() + settings_.ttl_ms - settings_.ttl_ms / safety_part;
+        if (boot_ms() >= owned.until_ms) continue;
+        owned.until_ms = asked_ms + settings_.ttl_ms - settings_.ttl_ms / safety_part;
         owned.guard.renew(owned.until_ms);
     }
 }
@@ -243,7 +260,7 @@ void Worker::release(const std::string& camera, uint64_t revision) {
     [[maybe_unused]] const auto freed = leases_->update(camera, "", revision);
 }
 
-std::optional<std::string> Worker::input_of(const std::string& camera, const Entry& entry) {
+std::optional<std::string> Worker::input_of(const std::string& camera, const Watch::Seen& entry) {
     auto json = nlohmann::json::parse(entry.value, nullptr, false);
     if (!json.is_object()) json = nlohmann::json::object();
     json["camera"] = camera;
@@ -264,47 +281,65 @@ std::optional<std::string> Worker::input_of(const std::string& camera, const Ent
 
 // Whether its model alone is another, and its program goes on with the new one, or as it was until
 // the new one is here.
-bool Worker::swap_model(const std::string& camera, Owned& owned, uint64_t revision) {
+bool Worker::swap_model(const std::string& camera, Owned& owned, const Watch::Seen& now) {
     if (!settings_.talks) return false;
-    const auto value = cameras_->get(camera);
-    if (!value || !*value || (*value)->revision != revision) return true;
     auto before = nlohmann::json::parse(owned.value, nullptr, false);
-    auto now = nlohmann::json::parse((*value)->value, nullptr, false);
-    if (!before.is_object() || !now.is_object() || !before.contains("model") ||
-        !now.contains("model"))
+    auto after = nlohmann::json::parse(now.value, nullptr, false);
+    if (!before.is_object() || !after.is_object() || !before.contains("model") ||
+        !after.contains("model"))
         return false;
     before.erase("model");
-    auto rest = now;
-    rest.erase("model");
-    if (rest != before) return false;
-    if (avoids(camera, revision)) return true;  // the new one cannot be had; the old one runs
-    const auto input = input_of(camera, **value);
+    after.erase("model");
+    if (after != before) return false;
+    if (avoids(camera, now.revision)) return true;  // the new one cannot be had; the old one runs
+    const auto input = input_of(camera, now);
     if (!input) return true;
     owned.guard.say(dump({{"model", nlohmann::json::parse(*input)["model"]}}));
-    owned.camera = revision;
-    owned.value = (*value)->value;
+    owned.camera = now.revision;
+    owned.value = now.value;
     log_event(settings_.name, "swap", camera, owned.epoch);
     return true;
 }
 
-bool Worker::take(const std::string& camera, uint64_t revision, uint64_t released) {
+// An owner renews its lease before it is over. So one whose revision has been the same for its
+// whole life, by the clock of the worker that looks, is nobody's any more, whatever the broker's
+// time of day is. While a worker was not connected it saw no renewal, and one that finds no broker
+// anywhere goes on without: from a new connection on all count anew.
+std::optional<uint64_t> Worker::open_lease(const std::string& camera) const {
+    const auto found = known_leases_->entries().find(camera);
+    const int64_t now_ms = boot_ms();
+    if (found == known_leases_->entries().end()) {  // or its broker has forgotten all
+        if (connected_ms_ && now_ms < connected_ms_ + settings_.ttl_ms) return std::nullopt;
+        return 0;
+    }
+    const Watch::Seen& lease = found->second;
+    const bool over = now_ms >= std::max(lease.since_ms, connected_ms_) + settings_.ttl_ms;
+    if (!lease.value.empty() && !over) return std::nullopt;
+    return lease.revision;
+}
+
+bool Worker::take(const std::string& camera, const Watch::Seen& entry, uint64_t lease_before) {
     const auto status = status_->get(camera);
     if (status && *status) {
         const std::string& said = (*status)->value;
         if (text_of(said, "state") == "ended" &&
-            text_of(said, "reason") == std::to_string(revision)) {
-            avoided_[camera] = {revision, 0, INT64_MAX};
+            text_of(said, "reason") == std::to_string(entry.revision)) {
+            avoided_[camera] = {entry.revision, 0, INT64_MAX};
             return false;
         }
     }
-    const auto value = cameras_->get(camera);
-    if (!value || !*value) return false;
-    const auto input = input_of(camera, **value);
+    const auto input = input_of(camera, entry);
     if (!input) return false;
+    if (!store_->connected() || store_->reconnects() != reconnects_) return false;
     const int64_t sent_ms = boot_ms();
-    const auto lease = released ? leases_->update(camera, settings_.name, released)
-                                : leases_->create(camera, settings_.name);
-    if (!lease) return false;
+    const auto lease = lease_before ? leases_->update(camera, settings_.name, lease_before)
+                                    : leases_->create(camera, settings_.name);
+    if (!lease) {
+        // Another was faster, of which the broker tells at once. Or it has not told for long.
+        if (lease.error().code == ErrorCode::busy)
+            reopen_ms_ = std::min(reopen_ms_, boot_ms() + settings_.ttl_ms);
+        return false;
+    }
     auto json = nlohmann::json::parse(*input, nullptr, false);
     json["epoch"] = *lease;
     const int64_t until_ms = sent_ms + settings_.ttl_ms - settings_.ttl_ms / safety_part;
@@ -321,38 +356,54 @@ bool Worker::take(const std::string& camera, uint64_t revision, uint64_t release
         return false;
     }
     ++taken_;
-    own_.emplace(camera, Owned{*lease, *lease, (*value)->revision, until_ms, std::move(*guard),
-                               (*value)->value});
+    own_.emplace(camera,
+                 Owned{*lease, *lease, entry.revision, until_ms, std::move(*guard), entry.value});
     note(camera, "running", "");
     return true;
 }
 
+// Takes in what the broker told.
+void Worker::follow() {
+    const uint64_t count = store_->reconnects();
+    const bool anew = count != std::exchange(reconnects_, count);
+    if (anew) connected_ms_ = boot_ms();
+    const bool reopen = store_->connected() && (anew || boot_ms() >= reopen_ms_);
+    bool opened = true;
+    for (Watch* const watch : {cameras_.get(), known_leases_.get(), known_workers_.get()}) {
+        if (reopen && opened) opened = bool(watch->reopen());
+        watch->update();
+    }
+    if (reopen)
+        reopen_ms_ =
+            boot_ms() + (opened ? reopen_after * settings_.ttl_ms : settings_.ttl_ms / renewals);
+}
+
+void Worker::look() {
+    follow();
+    if (ready_) balance();
+}
+
 void Worker::balance() {
-    // One by one: a broker that falls silent costs one wait, and the leases go on.
-    const auto cameras = cameras_->all(false);
-    if (!cameras) return;
-    const auto workers = workers_->all(true);
-    if (!workers) return;
-    const auto leases = leases_->all(true);
-    if (!leases) return;
-    std::vector<std::string> names;
-    std::vector<size_t> capacities;
-    for (const auto& [name, entry] : *workers) {
+    if (!cameras_->complete() || !known_leases_->complete() || !known_workers_->complete()) return;
+    const auto& cameras = cameras_->entries();
+    std::vector<std::string> names{settings_.name};
+    std::vector<size_t> capacities{capacity_.now()};
+    for (const auto& [name, entry] : known_workers_->entries()) {
+        if (name == settings_.name) continue;
+        if (boot_ms() >= std::max(entry.since_ms, connected_ms_) + settings_.ttl_ms) continue;
         names.push_back(name);
         capacities.push_back(count_of(entry.value, "capacity"));
     }
-    known_cameras_ = cameras->size();
-    known_workers_ = workers->size();
-    share_ = std::min(capacity_.now(), fair_share(cameras->size(), capacities));
+    fleet_workers_ = names.size();
+    share_ = std::min(capacity_.now(), fair_share(cameras.size(), capacities));
     std::set<std::string> mine;
     for (auto& [camera, owned] : own_) {
-        const auto now = cameras->find(camera);
+        const auto now = cameras.find(camera);
         if (owned.given_back)
             continue;
-        else if (now == cameras->end())
+        else if (now == cameras.end())
             give_back(owned, "it was removed");
-        else if (now->second.revision != owned.camera &&
-                 !swap_model(camera, owned, now->second.revision))
+        else if (now->second.revision != owned.camera && !swap_model(camera, owned, now->second))
             give_back(owned, "it was changed");
         else
             mine.insert(camera);
@@ -360,40 +411,25 @@ void Worker::balance() {
     if (!settings_.once)
         for (const std::string& camera : surplus(settings_.name, mine, share_))
             give_back(own_.at(camera), "another worker has more room");
-    if (boot_ms() < take_from_ms_ || !ready_) return;
+    if (own_.size() >= share_) return;
     std::vector<std::string> free;
-    const auto released = [&](const std::string& camera) {
-        const auto lease = leases->find(camera);
-        return lease == leases->end() ? 0 : lease->second.revision;
-    };
-    for (const auto& [camera, entry] : *cameras) {
-        const auto lease = leases->find(camera);
-        const bool taken = lease != leases->end() && !lease->second.value.empty();
-        if (!taken && !own_.contains(camera) && !avoids(camera, entry.revision))
+    for (const auto& [camera, entry] : cameras)
+        if (!own_.contains(camera) && !avoids(camera, entry.revision) && open_lease(camera))
             free.push_back(camera);
-    }
     // A renewal must not wait for many new cameras.
     const int64_t enough_ms = boot_ms() + settings_.ttl_ms / renewals;
     for (const std::string& camera : order_to_take(settings_.name, names, free)) {
         if (own_.size() >= share_ || boot_ms() > enough_ms || drain) break;
-        take(camera, cameras->at(camera).revision, released(camera));
+        if (const auto lease = open_lease(camera)) take(camera, cameras.at(camera), *lease);
     }
 }
 
 void Worker::tick() {
-    // Owners renew first after an outage of the broker.
-    if (const uint64_t now = store_->reconnects(); now != std::exchange(reconnects_, now))
-        take_from_ms_ = boot_ms() + settings_.ttl_ms / 2;
     reap();
     renew();
-    if (silent_) {
-        ready_ = false;
-    } else if (store_->connected()) {
-        announce();
-        if (ready_) balance();
-    } else {
-        ready_ = false;
-    }
+    ready_ = !silent_ && store_->connected();
+    if (ready_) announce();
+    look();
     publish_health();
 }
 
@@ -406,8 +442,9 @@ void Worker::publish_health() {
     health_->publish(
         ready_,
         line("cameras", "gauge", own_.size()) + line("capacity", "gauge", capacity_.now()) +
-            line("share", "gauge", share_) + line("fleet_cameras", "gauge", known_cameras_) +
-            line("fleet_workers", "gauge", known_workers_) +
+            line("share", "gauge", share_) +
+            line("fleet_cameras", "gauge", cameras_->entries().size()) +
+            line("fleet_workers", "gauge", fleet_workers_) +
             line("taken_total", "counter", taken_) + line("lost_total", "counter", lost_) +
             line("failed_total", "counter", failed_) +
             line("reconnects_total", "counter", reconnects_),
@@ -433,10 +470,11 @@ int Worker::run() {
     while (!drain) {
         const int64_t begun_ms = boot_ms();
         tick();
+        int64_t look_at_ms = boot_ms() + settings_.ttl_ms / looks;
         // Brokers that choose a new one among them are silent for a moment, in which leases run
         // out.
-        const int64_t next_ms = silent_ ? boot_ms() + settings_.ttl_ms / looks_when_silent
-                                        : begun_ms + settings_.ttl_ms / renewals;
+        const int64_t next_ms =
+            silent_ ? boot_ms() + settings_.ttl_ms / looks : begun_ms + settings_.ttl_ms / renewals;
         had_any = had_any || !own_.empty();
         if (settings_.once && own_.empty()) break;
         while (!drain && boot_ms() < next_ms) {
@@ -444,7 +482,10 @@ int Worker::run() {
             ::poll(nullptr, 0, look_ms);
             reap();
             serve_pictures();
-            if (own_.size() != before) break;  // its place is free
+            if (own_.size() < before) break;  // its place is free
+            if (boot_ms() < look_at_ms) continue;
+            look();
+            look_at_ms = boot_ms() + settings_.ttl_ms / looks;
         }
     }
     drain_all();

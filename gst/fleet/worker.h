@@ -15,6 +15,7 @@
 #include "gst/fleet/health.h"
 #include "gst/fleet/models.h"
 #include "gst/fleet/store.h"
+#include "gst/fleet/watch.h"
 
 namespace vartml::fleet {
 
@@ -67,18 +68,22 @@ private:
     };
     explicit Worker(WorkerSettings settings);
     void tick();
+    void follow();
+    void look();
     void announce();
     void hear(Owned& owned, const std::string& line);
     void serve_pictures();
-    bool swap_model(const std::string& camera, Owned& owned, uint64_t revision);
+    bool swap_model(const std::string& camera, Owned& owned, const Watch::Seen& now);
     /// The camera as its program reads it; nothing while its model is on its way, or cannot be had.
-    std::optional<std::string> input_of(const std::string& camera, const Entry& entry);
+    std::optional<std::string> input_of(const std::string& camera, const Watch::Seen& entry);
     void renew();
     Result<void> renew_one(const std::string& camera, Owned& owned);
     void reap();
     void balance();
-    /// `released`: revision of a lease that its owner gave back, 0: there is none.
-    bool take(const std::string& camera, uint64_t revision, uint64_t released);
+    /// The revision of a lease that may be taken, 0 for one that is not there; nothing where
+    /// another worker has it.
+    std::optional<uint64_t> open_lease(const std::string& camera) const;
+    bool take(const std::string& camera, const Watch::Seen& entry, uint64_t lease);
     void release(const std::string& camera, uint64_t revision);
     void give_back(Owned& owned, const char* why);
     void lose(const std::string& camera, const char* why);
@@ -91,16 +96,18 @@ private:
     Capacity capacity_;
     Models models_;
     std::unique_ptr<Store> store_;
-    std::unique_ptr<Bucket> cameras_, leases_, workers_, status_;
+    std::unique_ptr<Bucket> leases_, workers_, status_;
+    std::unique_ptr<Watch> cameras_, known_leases_, known_workers_;
     std::unique_ptr<Health> health_;
     std::map<std::string, Owned> own_;
     std::map<std::string, Avoided> avoided_;
-    size_t share_ = 0, known_cameras_ = 0, known_workers_ = 0;
+    size_t share_ = 0, fleet_workers_ = 0;
     uint64_t taken_ = 0, lost_ = 0, failed_ = 0;
     bool ready_ = false;
-    bool silent_ = false;       // the broker did not answer a renewal
-    int64_t take_from_ms_ = 0;  // no camera is taken before
+    bool silent_ = false;  // the broker did not answer a renewal
     uint64_t reconnects_ = 0;
+    int64_t connected_ms_ = 0;  // when it was connected anew, of boot_ms; 0: it was always
+    int64_t reopen_ms_ = 0;     // when all is told anew
 };
 
 }  // namespace vartml::fleet

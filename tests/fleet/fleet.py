@@ -141,10 +141,11 @@ class Fleet(unittest.TestCase):
 
     def start(self, name, capacity=100, **more):
         program = more.pop('program', ['sh', '-c', 'read camera; exec sleep 1000'])
+        stderr = more.pop('stderr', None)
         with open(self.log, 'ab') as log:
             self.workers[name] = subprocess.Popen(
                 [WORKER, self.request(command='worker', name=name, capacity=capacity, ttl_ms=TTL * 1000, program=program, **more)],
-                stdout=log)
+                stdout=log, stderr=stderr)
         return self.workers[name]
 
     def cameras(self, action, name='', **more):
@@ -681,8 +682,38 @@ while True:
         other = subprocess.run([WORKER, self.request(command='worker', name='b', capacity=1, ttl_ms=60000, program=['true'])],
                                capture_output=True, text=True, timeout=60)
         self.assertEqual(other.returncode, 1)
-        self.assertIn(f'bucket leases was made with --ttl {TTL}, and this worker has --ttl 60', other.stderr)
+        self.assertIn(f'bucket workers was made with --ttl {TTL}, and this worker has --ttl 60', other.stderr)
         self.assertEqual(len(other.stderr.splitlines()), 1)
+
+    def test_leases_that_the_broker_would_forget_are_refused(self):
+        with Reader(self.port, 'KV_leases') as reader:
+            made = reader.ask('STREAM.CREATE', name='KV_leases', subjects=['$KV.leases.>'], max_age=10_000_000_000,
+                              max_msgs_per_subject=1, storage='file', allow_rollup_hdrs=True, deny_delete=True)
+        self.assertNotIn('error', made)
+        other = self.start('a', stderr=subprocess.PIPE)
+        self.assertEqual(other.wait(60), 1)
+        said = other.stderr.read().decode()
+        other.stderr.close()
+        self.assertIn('bucket leases was made to forget its entries after 10 s, and they must stay; stop all workers and remove it '
+                      '(nats kv del leases)', said)
+
+    def test_a_lease_is_over_when_it_was_the_same_for_its_whole_life(self):
+        self.start('a')
+        self.wait(self.events)  # the buckets are there
+        self.put('leases', 'c0', 'ghost')
+        self.add(2)
+        self.wait_for_shares(a=1)
+        end = time.monotonic() + 2 * TTL
+        while time.monotonic() < end:  # it is renewed, by a worker of which nothing else is known
+            self.put('leases', 'c0', 'ghost')
+            time.sleep(TTL / 3)
+        self.assertEqual([e['camera'] for e in self.events() if e['event'] == 'start'], ['c1'])
+        self.assertNotIn('ghost', self.cameras('list').stdout)
+        self.put('leases', 'c0', 'ghost')
+        renewed_ms = time.clock_gettime(time.CLOCK_BOOTTIME) * 1000 - 50
+        self.wait_for_shares(a=2)
+        [taken] = [e for e in self.events() if e['event'] == 'start' and e['camera'] == 'c0']
+        self.assertGreater(taken['boot_ms'], renewed_ms + TTL * 1000)
 
     def test_passwords_are_shown_nowhere(self):
         self.add(1)

@@ -57,7 +57,7 @@ THIRD_PARTY = [
     (r'mosquitto', ['lib/publish/mqtt']),
     (r'hiredis/', ['lib/publish/redis']),
     (r'librdkafka/', ['lib/publish/kafka']),
-    (r'nats/', ['lib/publish/nats', 'gst/fleet/store']),
+    (r'nats/', ['lib/publish/nats', 'gst/fleet/(store|watch)']),
     (r'xf86drm', ['gst/support/picture_info.cpp', 'tests/vm/']),
     (r'(cairo|pango)', ['gst/overlay/text.cpp']),
     (r'qrencode', ['pipelines/']),

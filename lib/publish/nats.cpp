@@ -385,7 +385,9 @@ Result<void> NatsSink::work() {
 }
 
 Result<bool> NatsSink::send(const PublishLine& line) {
-    if (on_their_way_.size() >= most_window) return false;
+    // Where no stream keeps them, somebody may make one between two records, and the second would
+    // be stored before the first is sent again: one at a time, until one is stored.
+    if (on_their_way_.size() >= (stream_is_known_ ? most_window : 1)) return false;
     const std::string topic =
         broker_topic(BrokerKind::nats, options_.topic, line.stream, line.model);
     const std::string_view payload = payload_of(line);

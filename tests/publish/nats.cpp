@@ -167,8 +167,9 @@ protected:
         while (publisher_->counts().sent < count) ::poll(nullptr, 0, 5);
     }
     // Each record of the publisher from 0 to `count`, once and in order.
-    static void expect_once(Reader& reader, const std::string& run, uint64_t count) {
-        const auto stored = reader.all("vartml");
+    static void expect_once(Reader& reader, const std::string& run, uint64_t count,
+                            const char* stream = "vartml") {
+        const auto stored = reader.all(stream);
         ASSERT_EQ(stored.size(), count);
         for (uint64_t i = 0; i < count; ++i)
             ASSERT_EQ(seen(stored[i].text), (Seen{run, i, i, false})) << stored[i].text;
@@ -288,6 +289,26 @@ TEST_F(Nats, AStreamThatIsThereIsUsedAndATopicWithoutOneIsTold) {
     open(server.port());
     put(3);
     wait_for_reason("nor can 'other' be made for it: give a stream this subject");
+}
+
+TEST_F(Nats, WhatWaitsForAStreamIsStoredInOrderWhenSomebodyMakesIt) {
+    NatsServer server;
+    server.start();
+    Reader reader(server.port());
+    constexpr uint64_t count = 200;             // what is kept without a spool
+    for (int round = 0; round < 20; ++round) {  // at another moment of its tries each
+        const std::string name = "round" + std::to_string(round), late = "late_" + name;
+        reader.make(name.c_str(), ("elsewhere." + name).c_str());  // so that none is made
+        options_.topic = name + "/{stream}";
+        next_ = 0;
+        open(server.port());
+        put(count);
+        wait_for_reason("no stream of JetStream keeps subject '" + name + ".cam'");
+        reader.make(late.c_str(), (name + ".*").c_str());
+        EXPECT_TRUE(publisher_->drain(forever));
+        expect_once(reader, publisher_->run(), count, late.c_str());
+        publisher_.reset();
+    }
 }
 
 TEST_F(Nats, WhatIsTooLargeForTheServerOrTheStreamIsLostAndTheRestGoesOn) {

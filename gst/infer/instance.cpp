@@ -5,6 +5,7 @@
 #include <any>
 #include <map>
 
+#include <vartml/processors.h>
 #include <vartml/profile.h>
 
 #include "gst/infer/lane.h"
@@ -173,7 +174,7 @@ std::shared_ptr<Instance> load_instance(const Settings& settings, const LoadProg
     const bool here =
         batch == 1 && instance->shares_processors && instance->run_p50_us < hand_over_us;
     // The processors of the host make a run each; an NPU one after the other.
-    const unsigned at_once = instance->shares_processors ? g_get_num_processors() : 1;
+    const unsigned at_once = instance->shares_processors ? usable_processors() : 1;
     instance->scheduler = std::make_unique<Scheduler>(
         instance->runner,
         Scheduler::Limits{.batch = batch,

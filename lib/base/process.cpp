@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <spawn.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -244,12 +243,6 @@ std::string ServingChild::end_text() {
         if (errno != EINTR) return "ended";
     if (info.si_code == CLD_EXITED) return "ended with status " + std::to_string(info.si_status);
     return "was killed by signal " + std::to_string(info.si_status);
-}
-
-unsigned usable_processors() {
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
-    return static_cast<unsigned>(std::max(1, CPU_COUNT(&set)));
 }
 
 }  // namespace vartml

@@ -78,9 +78,4 @@ private:
 // Errors: not_found when the program does not exist, io with the system's reason.
 Result<ChildResult> run_child(const Child& child);
 
-// Processors of this process.
-
-// Those that it may run on; at least 1.
-unsigned usable_processors();
-
 }  // namespace vartml

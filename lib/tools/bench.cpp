@@ -9,12 +9,12 @@
 #include <vector>
 
 #include <vartml/log.h>
+#include <vartml/processors.h>
 #include <vartml/version.h>
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "lib/base/file.h"
-#include "lib/base/process.h"
 #include "lib/tools/arguments.h"
 #include "lib/tools/commands.h"
 #include "lib/tools/doctor/doctor.h"

@@ -22,6 +22,7 @@
 #include <vartml/model.h>
 #include <vartml/postprocess.h>
 #include <vartml/preprocess.h>
+#include <vartml/processors.h>
 #include <vartml/profile.h>
 #include <vartml/publish.h>
 #include <vartml/publish_broker.h>

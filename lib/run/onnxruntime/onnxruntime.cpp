@@ -15,6 +15,7 @@
 #include <span>
 #include <vector>
 
+#include <vartml/processors.h>
 #include <vartml/result.h>
 
 #include "lib/base/file.h"

@@ -14,7 +14,8 @@
 
 #include <oneapi/dnnl/dnnl.hpp>
 
-#include "lib/base/process.h"
+#include <vartml/processors.h>
+
 #include "lib/run/exec/device.h"
 #include "lib/run/exec/executor.h"
 #include "lib/run/exec/shared_run.h"

@@ -13,8 +13,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include <vartml/processors.h>
+
 #include "lib/base/places.h"
-#include "lib/base/process.h"
 #include "lib/base/saturating.h"
 #include "lib/model/program.h"
 #include "lib/model/stats_descriptor.h"

@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include <vartml/processors.h>
 #include <vartml/version.h>
 
 #include "lib/base/file.h"
@@ -116,6 +117,12 @@ void check_processor(Examination& e) {
     e.report.facts["compute_type"] = bf16 ? "bf16" : "fp32";
     e.fine(processor_model() + ", " + counted(threads, "processor") + " for this process, " +
            softnpu::instruction_set());
+    if (const double quota = processor_quota(); quota > 0) {
+        char number[32];
+        std::snprintf(number, sizeof number, "%g", quota);
+        e.fine("control groups give this process the time of " + std::string(number) +
+               (quota == 1 ? " processor" : " processors"));
+    }
     e.fine(bf16 ? std::string("float work in bf16")
                 : "float work in fp32: the processor " +
                       std::string(products == softnpu::Bf16Products::none

@@ -13,12 +13,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include <vartml/processors.h>
 #include <vartml/result.h>
 
 #include "lib/base/file.h"
 #include "lib/base/json.h"
 #include "lib/base/places.h"
-#include "lib/base/process.h"
 #include "lib/base/sha256.h"
 #include "lib/base/shortest_round.h"
 #include "lib/run/softnpu/processor.h"

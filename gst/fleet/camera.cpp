@@ -215,8 +215,7 @@ int main(int argc, char** argv) {
     gst_init(nullptr, nullptr);
     const std::string model = camera.value("model", "");
     std::string text = "vartmlsrc name=src ! videoconvert ! queue ! ";
-    if (!model.empty())
-        text += "vartmlinfer name=infer on-late=skip ! vartmldecode ! vartmltrack ! ";
+    if (!model.empty()) text += "vartmlinfer name=infer ! vartmldecode ! vartmltrack ! ";
     text += "vartmlpublish name=publish";
     for (int i = 1; i < argc; ++i) text += ' ' + std::string(argv[i]);
     text += " ! fakesink name=sink sync=false";

@@ -93,7 +93,9 @@ std::string column(const std::string& text, size_t width) {
 std::string table(const FleetState& fleet, bool as_json) {
     std::string text;
     if (!as_json)
-        text = "camera            worker            state     frames/s   p95 ms  address  reason\n";
+        text =
+            "camera            worker            state     frames/s   p95 ms    cpu  address  "
+            "reason\n";
     for (const CameraState& c : fleet.cameras) {
         if (as_json) {
             text += dump({{"camera", c.camera},
@@ -102,21 +104,23 @@ std::string table(const FleetState& fleet, bool as_json) {
                           {"uri", c.uri},
                           {"frames_per_s", c.frames_per_s},
                           {"p95_ms", c.p95_ms},
+                          {"cpu", c.cpu},
                           {"reason", c.reason}}) +
                     "\n";
             continue;
         }
         char figures[64];
-        std::snprintf(figures, sizeof figures, "%8.1f %8.1f  ", c.frames_per_s, c.p95_ms);
+        std::snprintf(figures, sizeof figures, "%8.1f %8.1f %6.2f  ", c.frames_per_s, c.p95_ms,
+                      c.cpu);
         text += column(c.camera, 17) + column(c.worker.empty() ? "-" : c.worker, 17) +
                 column(c.state, 9) + figures + plain(c.uri) + "  " + plain(c.reason) + '\n';
     }
     if (as_json || fleet.workers.empty()) return text;
-    text += "\nworker            cameras  capacity  frames/s   p95 ms\n";
+    text += "\nworker            cameras  capacity  frames/s   p95 ms    cpu\n";
     for (const WorkerState& w : fleet.workers) {
         char figures[96];
-        std::snprintf(figures, sizeof figures, "%7zu %9zu %9.1f %8.1f\n", w.cameras, w.capacity,
-                      w.frames_per_s, w.p95_ms);
+        std::snprintf(figures, sizeof figures, "%7zu %9zu %9.1f %8.1f %6.2f\n", w.cameras,
+                      w.capacity, w.frames_per_s, w.p95_ms, w.cpu);
         text += column(w.worker, 17) + figures;
     }
     return text;

@@ -88,6 +88,7 @@ Result<FleetState> read_fleet(const Buckets& buckets) {
         const json said = object_of(entry.value);
         WorkerState worker{name, text_of(said, "version"), count_of(entry.value, "capacity"),
                            count_of(entry.value, "cameras")};
+        worker.cpu = number_of(said, "cpu");
         loads[name] = said.value("load", json::object());
         for (const json& load : loads[name]) {
             worker.frames_per_s += number_of(load, "frames_per_s");
@@ -105,6 +106,7 @@ Result<FleetState> read_fleet(const Buckets& buckets) {
         if (const auto load = all.find(camera); load != all.end() && load->is_object()) {
             row.frames_per_s = number_of(*load, "frames_per_s");
             row.p95_ms = number_of(*load, "p95_ms");
+            row.cpu = number_of(*load, "cpu");
         }
         fleet.cameras.push_back(std::move(row));
     }

@@ -24,12 +24,14 @@ struct CameraState {
     std::string state, reason, model;
     std::string uri;  // as it may be shown
     double frames_per_s = 0, p95_ms = 0;
+    double cpu = 0;  // processors that it keeps busy
 };
 
 struct WorkerState {
     std::string worker, version;
     size_t capacity = 0, cameras = 0;
     double frames_per_s = 0, p95_ms = 0;  // of all its cameras, of the latest of them
+    double cpu = 0;                       // with its own work
 };
 
 struct FleetState {

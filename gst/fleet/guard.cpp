@@ -3,16 +3,20 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <new>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -26,11 +30,23 @@ constexpr const char* say_word = "say ";
 constexpr size_t longest_line = 4096;
 constexpr int most_chunks = 64;  // of 4096 bytes, per call
 
+// Of a process that runs, with all its threads; 0 where it is gone.
+double cpu_s_of_process(pid_t pid) {
+    clockid_t clock{};
+    timespec used{};
+    if (::clock_getcpuclockid(pid, &clock) != 0 || ::clock_gettime(clock, &used) != 0) return 0;
+    return double(used.tv_sec) + double(used.tv_nsec) / 1e9;
+}
+
 // Runs in the guard's process; ends it.
-class Watch {
+class Watchman {
 public:
-    Watch(const GuardSettings& settings, int commands, int output)
-        : settings_(settings), commands_(commands), output_(output), until_(settings.until_ms) {}
+    Watchman(const GuardSettings& settings, int commands, int output, std::atomic<double>& cpu_s)
+        : settings_(settings),
+          commands_(commands),
+          output_(output),
+          cpu_s_(cpu_s),
+          until_(settings.until_ms) {}
 
     [[noreturn]] void run() {
         ::signal(SIGTERM, SIG_IGN);  // of a terminal's group: the worker says when
@@ -67,8 +83,11 @@ private:
     }
 
     void step() {
+        // The program is counted here until it is waited for, and then with the children.
+        const double used_s = cpu_s_of_process(child_);
         int status = 0;
         if (::waitpid(child_, &status, WNOHANG) == child_) end(status, "its program ended");
+        cpu_s_ = cpu_s_of(RUSAGE_SELF) + used_s;
         const int64_t now = boot_ms();
         if (now >= until_) end_by_force("the lease ended");
         if (stop_at_ && now >= stop_at_) end_by_force("it did not stop in time");
@@ -119,13 +138,15 @@ private:
 
     [[noreturn]] void end(int status, const char* why) {
         ::kill(-child_, SIGKILL);  // what it has started
+        cpu_s_ = cpu_s_of(RUSAGE_SELF) + cpu_s_of(RUSAGE_CHILDREN);
         log_event(settings_.worker, "stop", settings_.camera, settings_.epoch,
-                  stop_at_ ? "the worker gave it back" : why);
+                  stop_at_ ? "the worker gave it back" : why, cpu_s_);
         ::_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
     }
 
     const GuardSettings& settings_;
     const int commands_, output_;
+    std::atomic<double>& cpu_s_;
     int child_ = 0, input_ = -1;  // -1: the program has it all
     int64_t until_, stop_at_ = 0;
     std::string text_, unread_;
@@ -150,10 +171,10 @@ int64_t boot_ms() {
 }
 
 void log_event(const std::string& worker, const char* event, const std::string& camera,
-               uint64_t epoch, const std::string& reason) {
+               uint64_t epoch, const std::string& reason, std::optional<double> cpu_s) {
     timespec now{};
     ::clock_gettime(CLOCK_REALTIME, &now);
-    const nlohmann::json line = {
+    nlohmann::json line = {
         {"utc_ms", int64_t(now.tv_sec) * 1000 + now.tv_nsec / 1000000},
         {"boot_ms", boot_ms()},
         {"worker", worker},
@@ -162,12 +183,33 @@ void log_event(const std::string& worker, const char* event, const std::string& 
         {"epoch", epoch},
         {"reason", reason},
     };
+    if (cpu_s) line["cpu_s"] = *cpu_s;
     const std::string text =
         line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
     [[maybe_unused]] const ssize_t written = ::write(STDOUT_FILENO, text.data(), text.size());
 }
 
+double cpu_s_of(int who) {
+    rusage used{};
+    ::getrusage(who, &used);
+    return double(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+           double(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
+}
+
+struct Guard::Account {
+    std::atomic<double> cpu_s{0};
+};
+
+void Guard::Unmap::operator()(Account* account) const {
+    ::munmap(account, sizeof *account);
+}
+
 Result<Guard> Guard::start(const GuardSettings& settings) {
+    // A page that the process of the guard has, too.
+    void* const page =
+        ::mmap(nullptr, sizeof(Account), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED) return Error{ErrorCode::io, "no memory for camera " + settings.camera};
+    std::unique_ptr<Account, Unmap> account(new (page) Account);
     int in[2], out[2];
     if (::pipe2(in, O_CLOEXEC) != 0 || ::pipe2(out, O_CLOEXEC) != 0)
         return Error{ErrorCode::io, "no pipe for camera " + settings.camera};
@@ -185,7 +227,7 @@ Result<Guard> Guard::start(const GuardSettings& settings) {
         sigset_t none;
         ::sigemptyset(&none);
         ::sigprocmask(SIG_SETMASK, &none, nullptr);
-        Watch(settings, commands, output).run();
+        Watchman(settings, commands, output, account->cpu_s).run();
     }
     ::close(in[0]);
     ::close(out[1]);
@@ -194,6 +236,7 @@ Result<Guard> Guard::start(const GuardSettings& settings) {
     guard.pid_ = pid;
     guard.input_ = in[1];
     guard.output_ = out[0];
+    guard.account_ = std::move(account);
     return guard;
 }
 
@@ -201,6 +244,7 @@ Guard::Guard(Guard&& other) noexcept
     : pid_(std::exchange(other.pid_, 0)),
       input_(std::exchange(other.input_, -1)),
       output_(std::exchange(other.output_, -1)),
+      account_(std::move(other.account_)),
       text_(std::move(other.text_)) {}
 
 Guard::~Guard() {
@@ -228,10 +272,8 @@ std::optional<int> Guard::ended() {
     return status_of(status);
 }
 
-int Guard::wait() {
-    int status = 0;
-    if (pid_ > 0) ::waitpid(std::exchange(pid_, 0), &status, 0);
-    return status_of(status);
+double Guard::cpu_s() const {
+    return account_->cpu_s;
 }
 
 std::vector<std::string> Guard::lines(size_t longest) {

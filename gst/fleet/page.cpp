@@ -32,14 +32,16 @@ json json_of(const FleetState& fleet) {
                            {"uri", c.uri},
                            {"model", c.model},
                            {"frames_per_s", c.frames_per_s},
-                           {"p95_ms", c.p95_ms}});
+                           {"p95_ms", c.p95_ms},
+                           {"cpu", c.cpu}});
     for (const WorkerState& w : fleet.workers)
         workers.push_back({{"worker", w.worker},
                            {"version", w.version},
                            {"capacity", w.capacity},
                            {"cameras", w.cameras},
                            {"frames_per_s", w.frames_per_s},
-                           {"p95_ms", w.p95_ms}});
+                           {"p95_ms", w.p95_ms},
+                           {"cpu", w.cpu}});
     return {{"cameras", cameras}, {"workers", workers}};
 }
 

@@ -2,6 +2,7 @@
 #include "gst/fleet/worker.h"
 
 #include <poll.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <set>
@@ -10,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include <vartml/log.h>
+#include <vartml/processors.h>
 
 #include "gst/fleet/share.h"
 #include "gst/fleet/values.h"
@@ -95,18 +97,26 @@ void Worker::note(const std::string& camera, const char* state, const std::strin
 
 void Worker::announce() {
     double worst_ms = 0;
+    const int64_t now_ms = boot_ms();
+    const double seconds = double(std::max<int64_t>(now_ms - announced_ms_, 1)) / 1000;
+    announced_ms_ = now_ms;
     nlohmann::json load = nlohmann::json::object();
-    for (const auto& [camera, owned] : own_) {
+    for (auto& [camera, owned] : own_) {
         worst_ms = std::max(worst_ms, owned.p95_ms);
+        const double cpu_s = owned.guard.cpu_s();
+        load[camera] = {{"cpu", (cpu_s - std::exchange(owned.cpu_s, cpu_s)) / seconds}};
         if (settings_.talks)
-            load[camera] = {{"frames_per_s", owned.frames_per_s}, {"p95_ms", owned.p95_ms}};
+            load[camera].update({{"frames_per_s", owned.frames_per_s}, {"p95_ms", owned.p95_ms}});
     }
+    const double cpu_s = this->cpu_s();
+    const double cpu = (cpu_s - std::exchange(announced_cpu_s_, cpu_s)) / seconds;
     const size_t before = capacity_.now();
     capacity_.report(own_.size(), worst_ms, boot_ms());
     if (capacity_.now() != before)
         log_event(settings_.name, "capacity", "", 0, std::to_string(capacity_.now()));
     const nlohmann::json line = {{"capacity", capacity_.now()},
                                  {"cameras", own_.size()},
+                                 {"cpu", cpu},
                                  {"load", load},
                                  {"version", VARTML_PLUGIN_VERSION}};
     ready_ = bool(workers_->put(settings_.name, dump(line)));
@@ -433,12 +443,25 @@ void Worker::tick() {
     publish_health();
 }
 
+// Of this process, its guards and their programs.
+double Worker::cpu_s() const {
+    double sum = cpu_s_of(RUSAGE_SELF) + cpu_s_of(RUSAGE_CHILDREN);
+    for (const auto& [camera, owned] : own_) sum += owned.guard.cpu_s();
+    return sum;
+}
+
 void Worker::publish_health() {
     if (!health_) return;
-    const auto line = [](const char* name, const char* type, uint64_t value) {
-        return "# TYPE vartml_worker_" + std::string(name) + ' ' + type + "\nvartml_worker_" +
-               name + ' ' + std::to_string(value) + '\n';
+    const auto type = [](const std::string& name, const char* type) {
+        return "# TYPE vartml_worker_" + name + ' ' + type + '\n';
     };
+    const auto line = [&](const std::string& name, const char* of_type, const auto& value) {
+        return type(name, of_type) + "vartml_worker_" + name + ' ' + std::to_string(value) + '\n';
+    };
+    std::string by_camera = type("camera_cpu_seconds_total", "counter");
+    for (const auto& [camera, owned] : own_)  // a key has no character that would be escaped
+        by_camera += "vartml_worker_camera_cpu_seconds_total{camera=\"" + camera + "\"} " +
+                     std::to_string(owned.guard.cpu_s()) + '\n';
     health_->publish(
         ready_,
         line("cameras", "gauge", own_.size()) + line("capacity", "gauge", capacity_.now()) +
@@ -447,7 +470,10 @@ void Worker::publish_health() {
             line("fleet_workers", "gauge", fleet_workers_) +
             line("taken_total", "counter", taken_) + line("lost_total", "counter", lost_) +
             line("failed_total", "counter", failed_) +
-            line("reconnects_total", "counter", reconnects_),
+            line("reconnects_total", "counter", reconnects_) +
+            line("cpu_seconds_total", "counter", cpu_s()) + by_camera +
+            line("cpu_quota", "gauge", processor_quota()) +
+            line("cpu_throttled_seconds_total", "counter", processor_throttled_s()),
         3 * settings_.ttl_ms);
 }
 
@@ -489,7 +515,12 @@ int Worker::run() {
         }
     }
     drain_all();
-    log_event(settings_.name, "end", "", 0);
+    // Their ends cost processor time too, which the last line counts.
+    for (auto* const watch : {&cameras_, &known_leases_, &known_workers_}) watch->reset();
+    for (auto* const bucket : {&leases_, &workers_, &status_}) bucket->reset();
+    store_.reset();
+    health_.reset();
+    log_event(settings_.name, "end", "", 0, "", cpu_s());
     return settings_.once && !had_any ? 1 : 0;
 }
 

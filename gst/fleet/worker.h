@@ -54,6 +54,7 @@ private:
         Guard guard;
         std::string value = {};               // what it is, as JSON
         double frames_per_s = 0, p95_ms = 0;  // as its program says
+        double cpu_s = 0;                     // at the last announcement
         std::vector<std::string> asked = {};  // for a picture, who waits for it
         // Why it is given back, once its program has ended; until then its lease goes on.
         const char* given_back = nullptr;
@@ -89,6 +90,7 @@ private:
     void lose(const std::string& camera, const char* why);
     void note(const std::string& camera, const char* state, const std::string& reason);
     bool avoids(const std::string& camera, uint64_t revision) const;
+    double cpu_s() const;
     void publish_health();
     void drain_all();
 
@@ -103,6 +105,8 @@ private:
     std::map<std::string, Avoided> avoided_;
     size_t share_ = 0, fleet_workers_ = 0;
     uint64_t taken_ = 0, lost_ = 0, failed_ = 0;
+    double announced_cpu_s_ = 0;
+    int64_t announced_ms_ = boot_ms();
     bool ready_ = false;
     bool silent_ = false;  // the broker did not answer a renewal
     uint64_t reconnects_ = 0;

@@ -9,10 +9,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
+
+#include <vartml/processors.h>
 
 #include "lib/base/file.h"
 #include "lib/tools/arguments.h"
@@ -107,6 +110,13 @@ Result<Capacity> capacity_of(const std::string& text, const std::string& file) {
         return wrong("--density: " + file +
                      " is of streams that share a model; measure with --apart, because each camera "
                      "has a process of its own");
+    // A quota of control groups counts: what a whole machine carries, a part of it does not.
+    const auto machine = json.value("machine", nlohmann::json::object());
+    const unsigned threads = machine.is_object() ? machine.value("threads", 0u) : 0;
+    if (threads != usable_processors())
+        return wrong("--density: " + file + " is of " + std::to_string(threads) +
+                     " processors, and this process may use " +
+                     std::to_string(usable_processors()) + "; measure where the worker runs");
     const Capacity capacity{json.value("density", size_t{0}), json.value("p95_limit_ms", 0.)};
     if (capacity.most == 0)
         return wrong("--density: " + file +
@@ -151,15 +161,21 @@ int worker(int argc, const char* const* argv) {
                    "answer /healthz, /readyz and /metrics there, such as 127.0.0.1:9090")
         ->type_name("HOST:PORT");
     app.add_flag("--once", once, "take cameras once, and end when their programs have ended");
-    app.add_option("--run", program,
-                   "a program for each camera, with its arguments, in place of the pipeline; it "
-                   "reads the camera as a line of JSON")
-        ->type_name("PROGRAM");
+    app.add_option(
+           "--run", program,
+           "a program for each camera in place of the pipeline; the rest of the line is its "
+           "arguments; it reads the camera as a line of JSON")
+        ->type_name("PROGRAM ...");
     app.footer(
         "Each camera's program is a process of its own, which ends when its lease does. A line of\n"
         "JSON for each start and stop goes to standard output. SIGTERM gives all cameras back.\n"
         "Exit status: 0 drained, or all done, 1 fault, or --once found no camera, 2 usage.");
-    if (const auto status = parse_arguments(app, argc, argv)) return *status;
+    // Its arguments may look like ours.
+    const char* const* const run = std::find(argv, argv + argc, std::string_view("--run"));
+    const bool has_program = run + 1 < argv + argc;
+    if (has_program) program.assign(run + 1, argv + argc);
+    if (const auto status = parse_arguments(app, has_program ? int(run - argv) : argc, argv))
+        return *status;
     const auto capacity = capacity_of(capacity_text, density_file);
     if (!capacity) return fail(capacity.error());
     const bool talks = program.empty();

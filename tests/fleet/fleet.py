@@ -69,7 +69,8 @@ class Reader:
         self.stream = stream
         self.connection = socket.create_connection(('127.0.0.1', port))
         self.lines = self.connection.makefile('rb')
-        self.connection.sendall(b'CONNECT {"verbose":false,"headers":true}\r\nSUB answers 1\r\nSUB records 2\r\n')
+        self.connection.sendall(b'CONNECT {"verbose":false,"headers":true}\r\nSUB answers answers\r\nSUB records records\r\n')
+        self.came = {'answers': [], 'records': []}
 
     def __enter__(self):
         return self
@@ -78,19 +79,20 @@ class Reader:
         self.lines.close()
         self.connection.close()
 
-    def message(self):
-        while True:
+    def message(self, which):
+        while not self.came[which]:
             words = self.lines.readline().split()
             if words[0] == b'PING':
                 self.connection.sendall(b'PONG\r\n')
             elif words[0] in (b'MSG', b'HMSG'):
                 head = int(words[-2]) if words[0] == b'HMSG' else 0
-                return json.loads(self.lines.read(int(words[-1]) + 2)[head:-2])
+                self.came[words[2].decode()].append(json.loads(self.lines.read(int(words[-1]) + 2)[head:-2]))
+        return self.came[which].pop(0)
 
     def ask(self, what, **request):
         text = json.dumps(request)
         self.connection.sendall(f'PUB $JS.API.{what}.{self.stream} answers {len(text)}\r\n{text}\r\n'.encode())
-        return self.message()
+        return self.message('answers')
 
     def counts(self):
         """Subject: messages. Empty where there is no such stream yet."""
@@ -100,7 +102,7 @@ class Reader:
         count = self.ask('STREAM.INFO')['state']['messages']
         self.ask('CONSUMER.CREATE', stream_name=self.stream,
                  config={'deliver_subject': 'records', 'ack_policy': 'none', 'deliver_policy': 'all'})
-        return [self.message() for _ in range(count)]
+        return [self.message('records') for _ in range(count)]
 
 
 class Fleet(unittest.TestCase):
@@ -433,12 +435,16 @@ class Fleet(unittest.TestCase):
 
     def test_capacity_by_density_wants_a_figure_of_this_kind(self):
         density = self.folder / 'density.json'
-        figure = {'density': 3, 'p95_limit_ms': 100, 'apart': True}
+        doctor = json.loads(subprocess.run([VARTML, 'doctor', '--json', '-'], capture_output=True, text=True).stdout)
+        threads = int(doctor['facts']['threads'])
+        figure = {'density': 3, 'p95_limit_ms': 100, 'apart': True, 'machine': {'threads': threads}}
         for arguments, content, says in [
                 (['auto'], None, 'needs --density'),
                 (['auto', '--density', str(density)], {'rows': []}, 'is not what vartml density --json writes'),
                 (['auto', '--density', str(density)], {**figure, 'apart': False}, 'measure with --apart'),
                 (['auto', '--density', str(density)], {**figure, 'density': 0}, 'carries no stream'),
+                (['auto', '--density', str(density)], {**figure, 'machine': {'threads': threads + 1}},
+                 f'of {threads + 1} processors, and this process may use {threads}; measure'),
                 (['3', '--density', str(density)], figure, 'is for --capacity auto'),
                 (['0'], None, "--capacity: is '0'")]:
             density.write_text(json.dumps(content))
@@ -496,7 +502,7 @@ class Fleet(unittest.TestCase):
         with browser.Browser() as shown:
             shown.open(page)
             shown.wait_until('document.querySelectorAll("#cameras tbody tr").length === 2')
-            self.assertEqual(shown.evaluate('document.getElementById("summary").textContent'), '2 cameras, 1 workers')
+            self.assertEqual(shown.evaluate('document.getElementById("summary").textContent'), '2 cameras, 1 worker')
             shown.evaluate('[...document.querySelectorAll("#cameras button")].find(b => b.textContent === "gate/1").click()')
             shown.wait_until('document.getElementById("picture").naturalWidth > 0')
             shown.evaluate('(() => { const f = document.getElementById("filter"); f.value = "away";'
@@ -650,6 +656,38 @@ class Fleet(unittest.TestCase):
         self.stop_broker()
         self.wait(lambda: get('/readyz')[0] == 503)
         self.assertEqual(get('/healthz')[0], 200)
+
+    def test_the_rest_of_the_line_are_the_arguments_of_a_program(self):
+        self.add(1)
+        got = self.folder / 'got'
+        worker = self.start_real('a', '--capacity', '1', '--once', '--run', 'sh', '-c', 'read camera; echo "$0" "$@" > ' + str(got),
+                                 '--capacity', '--help')
+        self.assertEqual(worker.wait(), 0)
+        self.assertEqual(got.read_text(), '--capacity --help\n')
+
+    def test_the_processor_time_of_each_camera_is_counted(self):
+        self.add(2)
+        port = free_port()
+        worker = self.start('a', health=f'127.0.0.1:{port}',
+                            program=['sh', '-c', 'read camera; case $camera in *c0*) while :; do :; done;; esac; exec sleep 1000'])
+        self.wait_for_shares(a=2)
+        self.wait(lambda: any(c['cpu'] > 0.1 for c in map(json.loads, self.cameras('list', json=True).stdout.splitlines())))
+        busy = 0
+        while busy < 2:
+            time.sleep(0.2)
+            with urllib.request.urlopen(f'http://127.0.0.1:{port}/metrics') as answer:
+                metrics = dict(line.rsplit(' ', 1) for line in answer.read().decode().splitlines() if line[0] != '#')
+            busy, idle = (float(metrics[f'vartml_worker_camera_cpu_seconds_total{{camera="c{i}"}}']) for i in range(2))
+        self.assertGreater(busy, 10 * idle)
+        self.assertGreaterEqual(float(metrics['vartml_worker_cpu_seconds_total']), busy + idle)
+        self.assertIn('vartml_worker_cpu_quota', metrics)
+        worker.terminate()
+        _, worker.returncode, used = os.wait4(worker.pid, 0)
+        cpu_s = {(e['event'], e['camera']): e['cpu_s'] for e in self.events() if 'cpu_s' in e}
+        self.assertEqual(set(cpu_s), {('stop', 'c0'), ('stop', 'c1'), ('end', '')})
+        self.assertGreaterEqual(cpu_s['stop', 'c0'], busy)
+        # The kernel's account, of the worker and all that it waited for.
+        self.assertAlmostEqual(cpu_s['end', ''] / (used.ru_utime + used.ru_stime), 1, delta=0.01)
 
     def test_a_client_that_speaks_slowly_keeps_nobody_from_the_health_of_a_worker(self):
         port = free_port()

@@ -23,7 +23,7 @@ make_initramfs() {
     for command in cat insmod mkdir mount sh switch_root; do ln -s busybox "$dir/bin/$command"; done
     install -m 755 "$here/init" "$dir/init"
     [ -e "/usr/lib/modules/$kernel/modules.dep" ] || depmod "$kernel"
-    for module in 9pnet_virtio 9p overlay vivid vgem cirrus; do
+    for module in 9pnet_virtio 9p overlay vivid vgem cirrus veth; do
         options=
         [ $module != vivid ] || options=$cameras
         modprobe -S "$kernel" --show-depends $module | while read -r command file _; do

@@ -21,8 +21,8 @@ ALSO = {'run: conformance': '*', 'gst: infer_picture': '*DmaBuf*', 'pipelines: i
 SLOWER = 3  # the guest's processors, which are emulated beside what else this machine does
 
 # Few plugins: in an emulated processor a registry of all takes half a minute.
-PLUGINS = ['compositor', 'coreelements', 'coretracers', 'isomp4', 'kms', 'openh264', 'video4linux2', 'videoconvertscale',
-           'videoparsersbad', 'x264']
+PLUGINS = ['compositor', 'coreelements', 'coretracers', 'isomp4', 'kms', 'openh264', 'playback', 'typefindfunctions', 'video4linux2',
+           'videoconvertscale', 'videoparsersbad', 'videotestsrc', 'x264']
 
 PREAMBLE = """\
 export PATH=/usr/sbin:/usr/bin HOME=/tmp LANG=C.UTF-8 XDG_CACHE_HOME=/tmp/cache

@@ -534,7 +534,7 @@ class Fleet(unittest.TestCase):
         return records
 
     def test_whatever_happens_each_camera_has_one_owner_and_no_record_is_lost(self):
-        count = int(os.environ.get('VARTML_TEST_CAMERAS', 6))  # a multiple of 6
+        count = int(os.environ.get('VARTML_TEST_CAMERAS', 24))  # a multiple of 6
         third, half = count // 3, count // 2
         if not CAMERA:
             self.skipTest('gst-rtsp-server is not installed')

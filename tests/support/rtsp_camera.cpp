@@ -132,6 +132,7 @@ int main(int argc, char** argv) {
     GstRTSPServer* const server = gst_rtsp_server_new();
     gst_rtsp_server_set_address(server, "127.0.0.1");
     gst_rtsp_server_set_service(server, options.port.c_str());
+    gst_rtsp_server_set_backlog(server, 128);  // many viewers come back at once
     if (!options.login.empty()) ask_for_login(server, options.login);
     GstRTSPMountPoints* const mounts = gst_rtsp_server_get_mount_points(server);
     gst_rtsp_mount_points_add_factory(mounts, "/camera", make_factory(options));

@@ -9,6 +9,18 @@
 
 namespace vartml::test {
 
+// ThreadSanitizer has an operator new of its own, and lets nobody replace it.
+#if defined(__SANITIZE_THREAD__)
+#define VARTML_COUNTS_ALLOCATIONS 0
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define VARTML_COUNTS_ALLOCATIONS 0
+#endif
+#endif
+#ifndef VARTML_COUNTS_ALLOCATIONS
+#define VARTML_COUNTS_ALLOCATIONS 1
+#endif
+
 inline std::atomic<size_t> allocations{0};        // since the start of the program
 inline std::atomic<ptrdiff_t> until_failure{-1};  // allocations before the next failure; -1: none
 inline std::atomic<bool> stays_out{false};        // one failure, or all from there on
@@ -55,6 +67,7 @@ inline void* counted_or_throw(size_t size, size_t alignment) {
 
 }  // namespace vartml::test
 
+#if VARTML_COUNTS_ALLOCATIONS
 void* operator new(size_t size) {
     return vartml::test::counted_or_throw(size, 0);
 }
@@ -76,3 +89,4 @@ void operator delete(void* memory, std::align_val_t) noexcept {
 void operator delete(void* memory, size_t, std::align_val_t) noexcept {
     std::free(memory);
 }
+#endif

@@ -167,7 +167,7 @@ ForeignNodes::Outputs ForeignNodes::infer(const pb::GraphProto& nodes, const Inp
     pb::ModelProto model = make_model(graph);
     try {
         ::onnx::shape_inference::InferShapes(model, ::onnx::OpSchemaRegistry::Instance(),
-                                             {false, 0, true});
+                                             ::onnx::ShapeInferenceOptions(false, 0, true));
     } catch (const std::bad_alloc&) {
         throw;
     } catch (const std::exception&) {

@@ -38,8 +38,8 @@ def build(folder, options, extra, suites):
     if not os.path.exists(os.path.join(folder, 'build.ninja')):
         werror = ['--werror'] if os.environ.get('CI') else []
         subprocess.run(['meson', 'setup', folder, '.', *werror, *options], check=True, env=env)
-    if not suites:
-        subprocess.run(['ninja', '-C', folder], check=True, env=env)
+    # Of chosen suites meson builds what their tests need, but not what they are run with (tests/meson.build).
+    subprocess.run(['ninja', '-C', folder, *(['tests/libtsan-glib.so'] if suites else [])], check=True, env=env)
 
 
 def count(folder):

@@ -69,7 +69,7 @@ class Services(unittest.TestCase):
         self.dir.cleanup()
 
     def wait_until_ready(self):
-        for _ in range(200):
+        for _ in range(1200):  # a machine may be busy
             try:
                 with urllib.request.urlopen(f'http://127.0.0.1:{self.health}/readyz') as answer:
                     return answer.status

@@ -2,6 +2,7 @@
 // Softmax and reductions.
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <string_view>
 
 #include "kernels/ops/elementwise.h"
@@ -138,6 +139,8 @@ private:
     float extreme(const float* src, size_t count) const {
         constexpr size_t lanes = 512;
         std::array<float, lanes> best;
+        constexpr float inf = std::numeric_limits<float>::infinity();
+        best[0] = op_ == Binary::max ? -inf : inf;  // of no element
         size_t width = std::min(count, lanes);
         std::copy_n(src, width, best.begin());
         for (size_t at = width; at < count; at += lanes)

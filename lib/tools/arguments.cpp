@@ -26,6 +26,15 @@ int refuse(const CLI::App& app, const std::string& sentence) {
     return exit_usage;
 }
 
+// Newer versions of CLI11 break lines of their own, which have their breaks here.
+template <typename Formatter>
+void keep_line_breaks(Formatter& formatter) {
+    if constexpr (requires { formatter.enable_footer_formatting(false); }) {
+        formatter.enable_footer_formatting(false);
+        formatter.enable_description_formatting(false);
+    }
+}
+
 }  // namespace
 
 Describing::Describing(std::function<void(const CLI::App&)> take) : take_(std::move(take)) {
@@ -77,6 +86,7 @@ std::optional<int> parse_arguments(CLI::App& app, int argc, const char* const* a
     try {
         app.parse(static_cast<int>(arguments.size()), arguments.data());
     } catch (const CLI::CallForHelp&) {
+        keep_line_breaks(*app.get_formatter());
         std::fputs(app.help().c_str(), stdout);
         return exit_done;
     } catch (const CLI::ParseError& e) {

@@ -80,10 +80,9 @@ Cause cause_between(const std::vector<ElementRef>& before, const ElementRef& inf
     std::string others;
     for (const ElementRef& e : before) {
         if (e == infer) break;
-        // From 1.28 on the others take metadata along.
-        if (is_one_of(e.get(), {"videobox"}) ||
-            (!GST_CHECK_VERSION(1, 28, 0) &&
-             is_one_of(e.get(), {"videocrop", "videoflip", "aspectratiocrop"})))
+        // From 1.28 on these take metadata along.
+        if (!GST_CHECK_VERSION(1, 28, 0) &&
+            is_one_of(e.get(), {"videobox", "videocrop", "videoflip", "aspectratiocrop"}))
             return {quoted(e.get()) +
                         " between them drops it; place it before vartmlinfer or "
                         "after drawing",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The 20 commonest mistakes: each ends the pipeline with a stable id and one sentence that names
 // what is wrong, and `vartml doctor` names it first, with the line to change.
+#include <gst/gst.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
@@ -299,6 +300,14 @@ const Mistake mistakes[] = {
      "vartmlinfer model=two.rai ! vartmldecode ! fakesink",
      {"[1,336,84]", "yolo-v8, yolox", "x-vartml-decoder="},
      {"vartmldecode decoder=yolo"}},
+#if GST_CHECK_VERSION(1, 28, 0)  // boxes follow scalers
+    {"20 a mirror between inference and decoding",
+     "dec-geometry",
+     "",
+     "vartmlinfer model=m.rai ! videoflip method=horizontal-flip ! vartmldecode ! fakesink",
+     {"mirrored", "vartmldecode directly after vartmlinfer"},
+     {"vartmlinfer model=m.rai ! vartmldecode ! videoflip method=horizontal-flip"}},
+#else
     {"20 borders between inference and decoding",
      "dec-geometry",
      "",
@@ -306,6 +315,7 @@ const Mistake mistakes[] = {
      "video/x-raw,width=64,height=64,pixel-aspect-ratio=1/1 ! vartmldecode ! fakesink",
      {"borders", "vartmldecode directly after vartmlinfer"},
      {"vartmlinfer model=m.rai ! vartmldecode ! videoscale"}},
+#endif
 };
 
 bool contains(const std::string& text, const char* word) {

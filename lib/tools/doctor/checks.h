@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The checks of the doctor: one function each, one row each in the table of doctor.cpp.
 #pragma once
+#include <array>
 #include <string>
 
 #include "lib/tools/doctor/doctor.h"
@@ -25,6 +26,11 @@ private:
         report.findings.push_back({level, {}, std::move(text), std::move(change), std::move(id)});
     }
 };
+
+using Version = std::array<int, 3>;
+
+// Zeros where check_plugin() has not found any.
+Version gstreamer_version(const Examination& e);
 
 void check_program(Examination& e);
 void check_compiler(Examination& e);

@@ -458,8 +458,6 @@ void check_plugin(Examination& e) {
 // or an element of the pipeline.
 namespace {
 
-using Version = std::array<int, 3>;
-
 struct Defect {
     const char* variable;  // or nullptr
     const char* word;      // in the variable, or in the pipeline
@@ -514,13 +512,19 @@ bool is_met(const Defect& defect, const std::string& pipeline) {
 
 }  // namespace
 
-void check_defects(Examination& e) {
-    constexpr Version oldest = {1, 26, 0};
+Version gstreamer_version(const Examination& e) {
     const auto fact = e.report.facts.find("gstreamer");
     Version here{};
     if (fact == e.report.facts.end() ||
         std::sscanf(fact->second.c_str(), "GStreamer %d.%d.%d", &here[0], &here[1], &here[2]) != 3)
-        return;
+        return {};
+    return here;
+}
+
+void check_defects(Examination& e) {
+    constexpr Version oldest = {1, 26, 0};
+    const Version here = gstreamer_version(e);
+    if (here == Version{}) return;
     if (here < oldest)
         return e.problem(
             "GStreamer " + dotted(here) + " is too old, the plugins need " + dotted(oldest),

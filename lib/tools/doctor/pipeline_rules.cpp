@@ -4,9 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <set>
 
@@ -153,14 +151,10 @@ const Lossy lossy[] = {
     {"aspectratiocrop", {"aspect-ratio"}},
 };
 
-// From GStreamer 1.28 on cropping elements say what they do to the frame, and vartmldecode follows.
-bool tells_of_changes(const Examination& e, const Element& element) {
-    const auto fact = e.report.facts.find("gstreamer");
-    std::array<int, 2> version{};
-    return fact != e.report.facts.end() &&
-           std::sscanf(fact->second.c_str(), "GStreamer %d.%d", &version[0], &version[1]) == 2 &&
-           version >= std::array{1, 28} &&
-           (element.factory == "videocrop" || element.factory == "aspectratiocrop");
+// From 1.28 on elements take metadata along and tell what they do to the picture; vartmldecode
+// follows, and refuses what it cannot.
+bool tells_of_changes(const Examination& e) {
+    return gstreamer_version(e) >= Version{1, 28, 0};
 }
 
 bool loses_metadata(const Element& element) {
@@ -180,8 +174,9 @@ const Element* first(const std::vector<const Element*>& elements, Fits fits) {
 }
 
 void lost_metadata(Examination& e, const Pipeline& pipeline) {
+    if (tells_of_changes(e)) return;
     for (const Element& element : pipeline.elements) {
-        if (!loses_metadata(element) || tells_of_changes(e, element)) continue;
+        if (!loses_metadata(element)) continue;
         const Element* infer = first(pipeline.before(element.name), starts_inference);
         const Element* reader = first(pipeline.behind(element.name), reads_results);
         if (!infer || !reader) continue;
@@ -232,7 +227,7 @@ bool said(const Pipeline& pipeline, std::string_view id) {
 
 // What the trial has not seen, because its pictures have another shape than the user's.
 void borders(Examination& e, const Pipeline& pipeline) {
-    if (said(pipeline, "dec-geometry")) return;
+    if (said(pipeline, "dec-geometry") || tells_of_changes(e)) return;
     for (const Element& element : pipeline.elements) {
         if (!may_add_borders(element)) continue;
         const Element* infer = first(pipeline.before(element.name), starts_inference);

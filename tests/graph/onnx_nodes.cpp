@@ -38,6 +38,8 @@ constexpr std::string_view mistaken[] = {
     "test_qlinearmatmul_2D_int8_float32",
     "test_qlinearmatmul_3D_int8_float16",
     "test_qlinearmatmul_3D_int8_float32",
+    // 0/0 in ONNX 1.20; the norm of nothing but zeros gives zeros.
+    "test_l2normalization_axis_0",
 };
 
 // The model with the inputs of its first data set as initialisers.

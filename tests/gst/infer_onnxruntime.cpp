@@ -3,6 +3,7 @@
 // the program vartml-onnxruntime.
 #include <gst/analytics/analytics.h>
 #include <gst/gst.h>
+#include <gst/video/video.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
@@ -64,16 +65,22 @@ void on_frame(GstElement*, GstBuffer* buffer, GstPad*, gpointer user) {
     if (auto* meta = reinterpret_cast<GstTensorMeta*>(
             gst_buffer_get_meta(buffer, GST_TENSOR_META_API_TYPE))) {
         ++seen.with_result;
-        GstMapInfo picture, tensor;
-        gst_buffer_map(buffer, &picture, GST_MAP_READ);
+        GstVideoInfo info;
+        gst_video_info_set_format(&info, GST_VIDEO_FORMAT_RGB, size, size);
+        GstVideoFrame picture;  // its rows may be padded
+        gst_video_frame_map(&picture, &info, buffer, GST_MAP_READ);
+        GstMapInfo tensor;
         gst_buffer_map(meta->tensors[0]->data, &tensor, GST_MAP_READ);
         const auto* values = reinterpret_cast<const float*>(tensor.data);
         for (int i = 0; i < 3 * pixels; ++i) {
-            const float byte = picture.data[i % pixels * 3 + i / pixels];
+            const int channel = i / pixels, y = i % pixels / size, x = i % size;
+            const auto* row = static_cast<const guint8*>(GST_VIDEO_FRAME_PLANE_DATA(&picture, 0)) +
+                              y * GST_VIDEO_FRAME_PLANE_STRIDE(&picture, 0);
+            const float byte = row[x * 3 + channel];
             if (values[i] != (byte > threshold ? 1.f : 0.f)) ++seen.wrong;
         }
         gst_buffer_unmap(meta->tensors[0]->data, &tensor);
-        gst_buffer_unmap(buffer, &picture);
+        gst_video_frame_unmap(&picture);
     }
     if (number == seen.kill_after)
         for (const pid_t child : children()) kill(child, SIGKILL);

@@ -48,7 +48,19 @@ private:
     TempDir dir_;
 };
 
-// Sentences of the warnings of a pipeline that runs to its end.
+GstPadProbeReturn drop_metadata(GstPad*, GstPadProbeInfo* info, gpointer) {
+    GstBuffer* const buffer = GST_PAD_PROBE_INFO_BUFFER(info);
+    GST_PAD_PROBE_INFO_DATA(info) = gst_buffer_copy_region(
+        buffer,
+        GstBufferCopyFlags(GST_BUFFER_COPY_MEMORY | GST_BUFFER_COPY_TIMESTAMPS |
+                           GST_BUFFER_COPY_FLAGS),
+        0, gst_buffer_get_size(buffer));
+    gst_buffer_unref(buffer);
+    return GST_PAD_PROBE_OK;
+}
+
+// Sentences of the warnings of a pipeline that runs to its end. An element 'drop' lets no metadata
+// pass: which ones of GStreamer do so depends on its version.
 std::vector<std::string> warnings_of(const std::string& line) {
     std::vector<std::string> warnings;
     GError* error = nullptr;
@@ -56,6 +68,12 @@ std::vector<std::string> warnings_of(const std::string& line) {
     if (!pipeline || error) {
         ADD_FAILURE() << line << ": " << (error ? error->message : "no pipeline");
         return warnings;
+    }
+    if (GstElement* drop = gst_bin_get_by_name(GST_BIN(pipeline), "drop")) {
+        GstPad* src = gst_element_get_static_pad(drop, "src");
+        gst_pad_add_probe(src, GST_PAD_PROBE_TYPE_BUFFER, drop_metadata, nullptr, nullptr);
+        gst_object_unref(src);
+        gst_object_unref(drop);
     }
     gst_element_set_state(pipeline, GST_STATE_PLAYING);
     GstBus* bus = gst_element_get_bus(pipeline);
@@ -98,6 +116,7 @@ struct Case {
 TEST(SilentMistakes, AreNamedOnce) {
     const Kitchen kitchen;
     const std::string infer = kitchen.infer(), decode = kitchen.decode();
+    const std::string drop = "videobalance name=drop";
     const Case cases[] = {
         {"a decoder alone",
          decode + " ! fakesink",
@@ -109,12 +128,14 @@ TEST(SilentMistakes, AreNamedOnce) {
          infer + " ! queue ! vartmloverlay ! fakesink",
          {"no vartmldecode stands between"}},
         {"an element drops the tensors",
+         infer + " ! " + drop + " ! " + decode + " ! fakesink",
+         {"one of the elements between them drops it: videobalance 'drop'", "vartmlinfer"}},
+        {"an element that crops drops the tensors",
          infer + " ! videobox left=8 name=cut ! " + decode + " ! fakesink",
          {"videobox 'cut' between them drops it", "vartmlinfer"}},
         {"an element drops the results, in a bin",
-         infer + " ! " + decode +
-             " ! ( videobox top=4 name=cut ) ! queue ! vartmloverlay ! fakesink",
-         {"videobox 'cut' between them drops it"}},
+         infer + " ! " + decode + " ! ( " + drop + " ) ! queue ! vartmloverlay ! fakesink",
+         {"one of the elements between them drops it: videobalance 'drop'"}},
         {"too few frames to know", "vartmltrack ! fakesink", {}, 29},
         {"a model that finds no boxes",
          infer + " ! " + decode + " ! vartmltrack ! vartmloverlay ! fakesink",
@@ -141,6 +162,8 @@ TEST(SilentMistakes, AreNamedOnce) {
         if (c.pipeline.find("tensordecodebin") != std::string::npos &&
             !has_element("tensordecodebin"))
             continue;  // before GStreamer 1.28
+        if (GST_CHECK_VERSION(1, 28, 0) && c.pipeline.find("videobox") != std::string::npos)
+            continue;  // takes them along there
         const std::vector<std::string> warnings = warnings_of(
             "videotestsrc num-buffers=" + std::to_string(c.frames) +
             " ! video/x-raw,format=RGBx,width=32,height=24,framerate=30/1 ! " + c.pipeline);

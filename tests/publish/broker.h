@@ -28,7 +28,7 @@ public:
                                  "/\nmax_queued_messages 0\nlog_dest stderr\nlog_type "
                                  "error\nlog_type notice\nlog_type information\n" +
                                  (::geteuid() == 0 ? "user root\n" : ""));
-        set_command({broker_program(), "-c", dir_ / "conf"}, " running");
+        set_command({broker_program(), "-c", dir_ / "conf"}, " running\n");
     }
 };
 

@@ -131,11 +131,10 @@ TEST_F(PublisherTest, ASlowReceiverGetsEverythingThroughTheSpool) {
     receiver_->come(2);
     receiver_->acknowledge_all(false);
     open({.queue_size = 64, .spool_dir = spool_});
-    size_t acknowledged = 0;
     for (uint64_t i = 0; i < 2000; ++i) {
         put(1);
         if (publisher_->counts().queued > 48) std::this_thread::yield();
-        if (i % 4 == 0) receiver_->acknowledge(1), ++acknowledged;
+        if (i % 4 == 0) receiver_->acknowledge(1);
     }
     receiver_->acknowledge_all(true);
     receiver_->acknowledge(2);

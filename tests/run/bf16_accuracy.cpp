@@ -53,6 +53,19 @@ const EarlyCase early_cases[] = {
      "const %b : f32[99,4,1,1] = {0}\n" +
          conv("y", "x", "a", 1) + conv("z", "x", "b", 99) + "output %y\noutput %z\n",
      {false, false}},
+    {"those of codes among them count and are none",
+     "graph g\ninput %x : f32[1,4,16,16]\nconst %a : f32[2,4,1,1] = {0}\n"
+     "const %k : i8[2,2,1,1] = {0}\nconst %ks : f32[] = {0.1}\nconst %kz : i8[] = {0}\n"
+     "const %s : f32[] = {0.1}\nconst %z : u8[] = {0}\n"
+     "const %b : f32[2,2,1,1] = {0}\nconst %c : f32[2,2,1,1] = {0}\n"
+     "const %d : f32[64,2,1,1] = {0}\n" +
+         conv("1", "x", "a", 2) +
+         "%2 = QuantizeLinear %1, %s, %z {axis=0} : u8[1,2,16,16]\n"
+         "%3 = QLinearConv %2, %s, %z, %k, %ks, %kz, %s, %z {dilations=[1,1], group=1, "
+         "pads=[0,0,0,0], strides=[1,1]} : u8[1,2,16,16]\n"
+         "%4 = DequantizeLinear %3, %s, %z {axis=0} : f32[1,2,16,16]\n" +
+         conv("5", "4", "b", 2) + conv("6", "5", "c", 2) + conv("y", "6", "d", 64) + "output %y\n",
+     {false, false, false, false, true, true, false}},
     {"not a matrix product",
      "graph g\ninput %x : f32[1,1,16,16]\nconst %a : f32[99,1,1,1] = {0}\n"
      "const %b : f32[16,1] = {0}\n" +

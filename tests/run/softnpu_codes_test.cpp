@@ -9,6 +9,7 @@
 #include <set>
 #include <string_view>
 
+#include "kernels/conv/conv.h"
 #include "lib/base/test_seams.h"
 #include "lib/graph/fold.h"
 #include "lib/run/softnpu/softnpu.h"
@@ -147,6 +148,35 @@ const Case cases[] = {
         %x = QuantizeLinear %p, %xs, %xz {axis=0} : u8[1,3,20,18]
         %y = QLinearConv %x, %xs, %xz, %w, %ws, %zeros, %ys, %yz, %b )" WINDOW R"( : u8[1,16,20,18]
         output %y)"},
+    {"ConvOfFloatsThenCodes", R"(
+        input %p : f32[1,8,17,15]
+        const %w : f32[16,8,3,3] = {0}
+        const %ys : f32[] = {0.01}
+        const %yz : u8[] = {130}
+        %c = Conv %p, %w )" WINDOW R"( : f32[1,16,17,15]
+        %y = QuantizeLinear %c, %ys, %yz {axis=0} : u8[1,16,17,15]
+        output %y)"},
+    {"ConvOfFloatsWithFactorsThenCodes", R"(
+        input %p : f32[1,8,17,15]
+        const %w : f32[8,1,3,3] = {0}
+        const %b : f32[8] = {0}
+        const %f : f32[1,8,1,1] = {0}
+        const %ys : f32[] = {0.00001}
+        const %yz : u8[] = {100}
+        %c = Conv+Clip+Mul %p, %w, %b, %f {Clip.max=0.15, Clip.min=-0.1, dilations=[1,1], group=8, pads=[1,1,1,1], strides=[1,1]} : f32[1,8,17,15]
+        %y = QuantizeLinear %c, %ys, %yz {axis=0} : u8[1,8,17,15]
+        output %y)"},
+    {"ConvOfFloatsWhoseSumsOthersReadToo", R"(
+        input %p : f32[1,8,17,15]
+        const %w : f32[16,8,3,3] = {0}
+        const %ys : f32[] = {0.01}
+        const %yz : u8[] = {130}
+        %c = Conv %p, %w )" WINDOW R"( : f32[1,16,17,15]
+        %y = QuantizeLinear %c, %ys, %yz {axis=0} : u8[1,16,17,15]
+        %r = Relu %c : f32[1,16,17,15]
+        %z = QuantizeLinear %r, %ys, %yz {axis=0} : u8[1,16,17,15]
+        output %y
+        output %z)"},
     {"MatMulWithBias", U8 CHANNELS("70") R"(
         input %x : u8[2,5,40]
         const %w : i8[40,70] = {0}
@@ -326,6 +356,43 @@ void SoftNpuCodes::expect_within_one_step(int most_weight) {
 
 INSTANTIATE_TEST_SUITE_P(Operators, SoftNpuCodes, testing::ValuesIn(cases),
                          [](const auto& info) { return std::string(info.param.name); });
+
+// The steps of a program, as a text.
+std::string steps_of(const char* text, Numerics numerics) {
+    auto program = std::make_shared<Program>();
+    program->name = "test";
+    program->target = "softnpu-1";
+    program->graph = graph::must_parse(text);
+    for (const auto id : program->graph.inputs)
+        program->inputs.push_back(border(program->graph.value(id)));
+    for (const auto id : program->graph.outputs)
+        program->outputs.push_back(border(program->graph.value(id)));
+    auto executable = softnpu_device().load(program, {.numerics = numerics, .threads = 2});
+    if (!executable) ADD_FAILURE() << executable.error().message;
+    return executable ? (*executable)->describe() : "";
+}
+
+constexpr const char* floats_then_codes = R"(
+    input %p : f32[1,64,17,15]
+    const %w : f32[64,64,1,1] = {0.5}
+    const %b : f32[64] = {0.5}
+    const %ys : f32[] = {0.01}
+    const %yz : u8[] = {130}
+    %c = Conv+Relu %p, %w, %b {dilations=[1,1], group=1, pads=[0,0,0,0], strides=[1,1]} : f32[1,64,17,15]
+    %y = QuantizeLinear %c, %ys, %yz {axis=0} : u8[1,64,17,15]
+    output %y)";
+
+TEST(ConvolutionsOfFloats, MakeCodesOfSumsAtOnce) {
+    const std::string steps = steps_of(floats_then_codes, Numerics::f32);
+    EXPECT_NE(steps.find("conv direct 1x1"), std::string::npos) << steps;
+    EXPECT_EQ(steps.find("uantize"), std::string::npos) << steps;
+}
+
+TEST(ConvolutionsOfFloats, MultiplyInBf16InFrontOfCodesToo) {
+    if (!kernels::has_bf16_pairs()) GTEST_SKIP() << "this processor has no products of bf16";
+    const std::string steps = steps_of(floats_then_codes, Numerics::bf16);
+    EXPECT_NE(steps.find("conv bf16"), std::string::npos) << steps;
+}
 
 // ONNX: a result is rounded, half a step to the even one, and the zero point is added to that.
 // Behind an odd zero point half a step would go the other way.

@@ -12,26 +12,6 @@ namespace {
 
 constexpr size_t weights_at = 3, weight_zero_at = 5, bias_at = 8;
 
-// Codes with contiguous channels.
-bool is_code_picture(const View& view) {
-    return view.type == DataType::uint8 && (view.strides[1] == 1 || view.dims[1] == 1);
-}
-
-std::vector<float> one_per_output(const std::vector<float>& numbers, size_t outputs) {
-    return numbers.size() == outputs ? numbers : std::vector<float>(outputs, numbers[0]);
-}
-
-// Scales, then factors.
-View scales_view(Lowering& lowering, const CodeConv& conv, size_t outputs) {
-    std::vector<float> both = one_per_output(conv.scales, outputs);
-    const std::vector<float> factors =
-        conv.activation ? one_per_output(conv.factors, outputs) : std::vector<float>(outputs, 1);
-    both.insert(both.end(), factors.begin(), factors.end());
-    const auto bytes = std::as_bytes(std::span(both));
-    return lowering.add_constant(DataType::float32, {static_cast<int64_t>(both.size())},
-                                 row_major(1), Bytes(bytes.begin(), bytes.end()));
-}
-
 // The picture as it lies where the kernels can read it. Where one group reads a blocked border
 // tensor, its padding channels become channels of `shape`, whose weights are 0.
 View source(Lowering& lowering, const graph::Node& node, GroupedShape& shape) {
@@ -68,6 +48,12 @@ bool takes_codes(const Lowering& lowering, const CodeConv& conv) {
                                [](int64_t b) { return std::abs(b) <= most_bias; });
 }
 
+CodesOfSums codes_of(Lowering& lowering, const CodeConv& conv, int64_t outputs) {
+    const std::vector<float> ones(1, 1.0F);
+    return codes_of_sums(lowering, conv.scales, conv.activation ? conv.factors : ones, outputs,
+                         static_cast<uint8_t>(conv.y.zero));
+}
+
 void set_codes(kernels::ConvShape& shape, const CodeConv& conv) {
     shape.source = shape.result = shape.factors = kernels::Element::u8;
     shape.source_zero = static_cast<uint8_t>(conv.x.zero);
@@ -101,12 +87,9 @@ void lower_code_conv(Lowering& lowering, const CodeConv& conv) {
                                : spread_groups(std::move(floats), dims, groups, shape),
                            {bias.begin(), bias.end()}};
     });
-    const auto outputs = static_cast<size_t>(dst.dims[1]);
-    const CodesOfSums codes{scales_view(lowering, conv, outputs),
-                            static_cast<uint8_t>(conv.y.zero)};
     emit_direct_conv(lowering, node, shape, conv.activation.value_or(kernels::Epilogue{}), src,
-                     weights, {}, dst, codes);
-    if (!is_code_picture(stored)) lowering.copy(dst, stored, node.name);
+                     weights, {}, dst, codes_of(lowering, conv, dst.dims[1]));
+    lowering.copy_unless_there(dst, stored, node.name);
     lowering.finish(out, stored);
 }
 
@@ -135,9 +118,8 @@ void lower_code_product(Lowering& lowering, const CodeConv& conv, const View& a,
         view.strides = {0, 1, rows_of.strides[0], rows_of.strides[0]};
         return view;
     };
-    const CodesOfSums codes{scales_view(lowering, conv, static_cast<size_t>(columns)),
-                            static_cast<uint8_t>(conv.y.zero)};
-    emit_direct_conv(lowering, node, shape, {}, picture(a), weights, {}, picture(dst), codes);
+    emit_direct_conv(lowering, node, shape, {}, picture(a), weights, {}, picture(dst),
+                     codes_of(lowering, conv, columns));
 }
 
 }  // namespace vartml::softnpu

@@ -2,6 +2,7 @@
 #include "lib/run/softnpu/conv_step.h"
 
 #include <algorithm>
+#include <span>
 
 #include "lib/run/softnpu/border.h"
 #include "lib/run/softnpu/copy_step.h"
@@ -133,6 +134,10 @@ bool is_conv_picture(const View& view) {
            (view.strides[1] == 1 || view.dims[1] == 1);
 }
 
+bool is_code_picture(const View& view) {
+    return view.type == DataType::uint8 && (view.strides[1] == 1 || view.dims[1] == 1);
+}
+
 kernels::Element element_of(const View& view) {
     if (view.type == DataType::uint8) return kernels::Element::u8;
     return view.type == DataType::bf16 ? kernels::Element::bf16 : kernels::Element::f32;
@@ -163,6 +168,18 @@ void finish_conv(Lowering& lowering, const graph::Node& node, const View& dst) {
         lowering.copy(dst, stored, node.name);
     }
     lowering.finish(out, stored);
+}
+
+CodesOfSums codes_of_sums(Lowering& lowering, const std::vector<float>& scales,
+                          const std::vector<float>& factors, int64_t outputs, uint8_t zero) {
+    std::vector<float> both;
+    for (const std::vector<float>* numbers : {&scales, &factors})
+        for (size_t i = 0; i < static_cast<size_t>(outputs); ++i)
+            both.push_back(numbers->size() == 1 ? numbers->front() : (*numbers)[i]);
+    const auto bytes = std::as_bytes(std::span(both));
+    return {lowering.add_constant(DataType::float32, {2 * outputs}, row_major(1),
+                                  Bytes(bytes.begin(), bytes.end())),
+            zero};
 }
 
 void emit_direct_conv(Lowering& lowering, const graph::Node& node, const GroupedShape& shape,

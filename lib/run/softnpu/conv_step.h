@@ -29,7 +29,9 @@ Dims conv_strides(const graph::Node& node, const Dims& positions);
 
 // fp32 or bf16 with contiguous channels: what the kernels of floats read and write.
 bool is_conv_picture(const View& view);
-// Of such a view, or one of codes.
+// Codes with contiguous channels.
+bool is_code_picture(const View& view);
+// Of either.
 kernels::Element element_of(const View& view);
 
 // Channels from `channel` on of image n of a view [N, C, H, W]; without data where there is no
@@ -65,6 +67,10 @@ struct CodesOfSums {
     View scales;
     uint8_t zero = 0;
 };
+
+// Each one number or one per output.
+CodesOfSums codes_of_sums(Lowering& lowering, const std::vector<float>& scales,
+                          const std::vector<float>& factors, int64_t outputs, uint8_t zero);
 
 // Appends the step; `residual` with buffer -1: none, else of the source's type. The shape's source
 // and result are those of `src` and `dst`.

@@ -2,6 +2,7 @@
 // Convolutions by our own kernels.
 #include "lib/run/softnpu/direct_conv.h"
 
+#include "lib/run/softnpu/codes.h"
 #include "lib/run/softnpu/conv_step.h"
 #include "lib/run/softnpu/post_ops.h"
 #include "lib/run/softnpu/processor.h"
@@ -77,9 +78,53 @@ std::vector<float> spread_groups(std::vector<float> weights, const Dims& dims, i
     return result;
 }
 
+namespace {
+
+// Codes that are made of sums as long as these are in registers.
+struct MadeCodes {
+    graph::ValueId value = graph::none;
+    kernels::Epilogue activation;
+    std::vector<float> factors;  // behind it: one number, or one per channel
+    uint8_t zero = 0;
+};
+
+// nullopt unless a QuantizeLinear alone reads the node and what is fused to this one are an
+// activation and a factor per channel, or less.
+std::optional<MadeCodes> find_made_codes(const Lowering& lowering, const graph::Node& node) {
+    const graph::Node* const reader = lowering.only_reader(node.outputs[0]);
+    if (!reader || reader->kind != "QuantizeLinear" || reader->inputs[0] != node.outputs[0])
+        return std::nullopt;
+    MadeCodes result{.value = reader->outputs[0], .factors = {1}};
+    const DataType type = lowering.value(result.value).type.data_type;
+    const auto coding = coding_of(lowering.graph(), *reader, type, 1, 2);
+    if (!coding || type != DataType::uint8) return std::nullopt;
+    bool has_factors = false;
+    for (const graph::Operation& part : node.fused) {
+        if (has_factors) return std::nullopt;
+        if (part.kind == "Mul") {
+            result.factors = floats_of(lowering.graph(), node, 3);
+            has_factors = !result.factors.empty();
+            if (!has_factors) return std::nullopt;
+            continue;
+        }
+        const auto activation = find_activation(part);
+        if (!activation || result.activation.activation != kernels::Activation::none)
+            return std::nullopt;
+        result.activation = *activation;
+    }
+    const auto channels = static_cast<size_t>(lowering.value(node.outputs[0]).type.shape[1]);
+    if (result.factors.size() != 1 && result.factors.size() != channels) return std::nullopt;
+    for (float& factor : result.factors) factor /= coding->scale;
+    result.zero = static_cast<uint8_t>(coding->zero);
+    return result;
+}
+
+}  // namespace
+
 bool fits_direct_conv(const Lowering& lowering, const graph::Node& node) {
     const Dims& w = lowering.value(node.inputs[1]).type.shape;
-    return w.size() == 4 && w[2] * w[3] <= 121 && read_conv_parts(node);
+    return w.size() == 4 && w[2] * w[3] <= 121 &&
+           (read_conv_parts(node) || find_made_codes(lowering, node));
 }
 
 bool runs_direct_conv(const Lowering& lowering, const graph::Node& node) {
@@ -88,11 +133,28 @@ bool runs_direct_conv(const Lowering& lowering, const graph::Node& node) {
 
 Result<void> lower_direct_conv(Lowering& lowering, const graph::Node& node) {
     const graph::ValueId bias = node.inputs.size() > 2 ? node.inputs[2] : graph::none;
-    const graph::ValueId out = node.outputs[0];
-    const ConvParts parts = *read_conv_parts(node);
     GroupedShape shape = conv_shape(lowering, node, 1);
     shape.shape.factors = factors_of(lowering, node);
     const View src = conv_source(lowering, node.inputs[0], lowering.compute(node));
+    const View weights = pack_conv_weights(lowering, shape, [&lowering, &node, bias, shape] {
+        const graph::ValueId id = node.inputs[1];
+        return ConvWeights{spread_groups(floats(lowering, id), lowering.value(id).type.shape,
+                                         node.get("group", int64_t{1}), shape),
+                           floats(lowering, bias)};
+    });
+    if (const auto made = find_made_codes(lowering, node)) {
+        const View stored = lowering.destination(made->value, channels_last(4), true);
+        const View dst = is_code_picture(stored)
+                             ? stored
+                             : lowering.new_buffer(DataType::uint8, stored.dims, channels_last(4));
+        emit_direct_conv(lowering, node, shape, made->activation, src, weights, {}, dst,
+                         codes_of_sums(lowering, {1}, made->factors, dst.dims[1], made->zero));
+        lowering.copy_unless_there(dst, stored, node.name);
+        lowering.finish(made->value, stored);
+        return {};
+    }
+    const graph::ValueId out = node.outputs[0];
+    const ConvParts parts = *read_conv_parts(node);
     View residual;
     if (parts.residual) {
         residual = lowering.view(node.inputs[3]);
@@ -102,12 +164,6 @@ Result<void> lower_direct_conv(Lowering& lowering, const graph::Node& node) {
         residual = broadcast(residual, lowering.value(out).type.shape);
     }
     const View dst = conv_destination(lowering, out);
-    const View weights = pack_conv_weights(lowering, shape, [&lowering, &node, bias, shape] {
-        const graph::ValueId id = node.inputs[1];
-        return ConvWeights{spread_groups(floats(lowering, id), lowering.value(id).type.shape,
-                                         node.get("group", int64_t{1}), shape),
-                           floats(lowering, bias)};
-    });
     emit_direct_conv(lowering, node, shape, parts.epilogue, src, weights, residual, dst);
     finish_conv(lowering, node, dst);
     return {};

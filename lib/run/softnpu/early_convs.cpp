@@ -26,7 +26,9 @@ std::vector<bool> find_early_convs(const graph::Graph& graph) {
             if (out >= 0) behind[static_cast<size_t>(out)] = is_behind || is_product(node);
         if (!is_product(node) || !is_behind) continue;
         early += count_macs(graph, node);
-        if (node.kind != "Conv" || early > all / share) break;
+        if (early > all / share) break;
+        if (node.kind == "QLinearConv") continue;
+        if (node.kind != "Conv") break;
         result[i] = true;
     }
     return result;

@@ -10,7 +10,8 @@ namespace vartml::softnpu {
 // Per node: whether it is one of the first convolutions behind those that read the input. Where a
 // network begins, few channels carry the whole picture, large weights cancel each other, and every
 // layer behind enlarges what rounding loses: most of the error of a bf16 detector comes from there.
-// In the order of the program, as many as have together at most 1/10 of the multiply-adds. A
+// In the order of the program, as many as have together at most 1/10 of the multiply-adds; those of
+// codes among them count. A
 // convolution of the input itself is not one of them: pixels have no more digits than bf16, its
 // share of the work is large, and what rounding its weights shifts is put right
 // (lower_conv.h).

@@ -46,8 +46,9 @@ Order order_of_reshaped(const View& view, const Dims& shape) {
     return in_channels ? channels_last(shape.size()) : row_major(shape.size());
 }
 
-// The values that codes are made from which other nodes read, through whatever: a change in the
-// last digits can be another code, and another scale other codes of a whole tensor.
+// The values that codes are made from which other nodes read, back to the products that make them:
+// a change in the last digits can be another code, and another scale other codes of a whole tensor.
+// Products lose no more in bf16 than they do elsewhere.
 std::vector<bool> find_values_before_codes(const graph::Graph& graph, const graph::Uses& uses) {
     std::vector<bool> before(graph.values.size(), false);
     for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
@@ -56,9 +57,10 @@ std::vector<bool> find_values_before_codes(const graph::Graph& graph, const grap
         };
         const bool makes_codes = node->kind == "QuantizeLinear" && is_read(node->outputs[0]);
         const bool leads =
-            makes_codes || std::ranges::any_of(node->outputs, [&](graph::ValueId out) {
-                return out >= 0 && before[static_cast<size_t>(out)];
-            });
+            makes_codes || (!has_trait(*node, graph::Trait::product) &&
+                            std::ranges::any_of(node->outputs, [&](graph::ValueId out) {
+                                return out >= 0 && before[static_cast<size_t>(out)];
+                            }));
         for (const graph::ValueId in : node->inputs)
             if (in >= 0 && leads) before[static_cast<size_t>(in)] = true;
     }
@@ -104,6 +106,7 @@ Result<Plan> Lowering::run(const std::function<const WeightCache*(bool)>& open) 
     choose_places();
     for (const graph::Node& node : graph().nodes) {
         op_ = node.name;
+        if (is_there(node)) continue;
         if (auto ok = lower_node(node); !ok) return ok.error();
     }
     finish_outputs();
@@ -146,8 +149,8 @@ Result<void> Lowering::lower_node(const graph::Node& node) {
 }
 
 // Float work in the compute type. In f32: what only early convolutions read, what codes are made
-// from, what leads to indices and coordinates, and what follows the last convolution or matrix
-// product.
+// from behind a product, what leads to indices and coordinates, and what follows the last
+// convolution or matrix product.
 void Lowering::choose_types() {
     const std::vector<bool> before_codes = find_values_before_codes(graph(), uses_);
     const graph::Coordinates coordinates = graph::find_coordinates(graph());
@@ -156,7 +159,9 @@ void Lowering::choose_types() {
         const bool leads = std::ranges::any_of(node.outputs, [&](graph::ValueId out) {
             return out >= 0 && before_codes[static_cast<size_t>(out)];
         });
-        if (leads || coordinates.products[index_of(node)]) exact_[index_of(node)] = true;
+        const bool is_product = has_trait(node, graph::Trait::product);
+        if ((leads && !is_product) || coordinates.products[index_of(node)])
+            exact_[index_of(node)] = true;
     }
     std::vector<bool> before_matrix_work(types_.size(), false);
     for (auto node = graph().nodes.rbegin(); node != graph().nodes.rend(); ++node) {

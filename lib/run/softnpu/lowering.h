@@ -77,6 +77,14 @@ public:
     // in the tail.
     DataType stored_type(graph::ValueId id) const { return types_[static_cast<size_t>(id)]; }
 
+    // The node that reads a value, where it is the only one and the value no output of the graph.
+    const graph::Node* only_reader(graph::ValueId id) const {
+        const auto& readers = uses_.consumers[static_cast<size_t>(id)];
+        return readers.size() == 1 && !uses_.is_output[static_cast<size_t>(id)]
+                   ? &graph().nodes[static_cast<size_t>(readers[0])]
+                   : nullptr;
+    }
+
     // Where a value lies; constants are placed at first use.
     const View& view(graph::ValueId id);
     // The same elements dense in `order` and of `type`; adds a copy only where the value is not so
@@ -124,6 +132,10 @@ public:
 
 private:
     LowerFunction lowering_of(const graph::Node& node) const { return functions_[index_of(node)]; }
+    // Whether a node before has made what this one makes.
+    bool is_there(const graph::Node& node) const {
+        return node.outputs[0] >= 0 && views_[static_cast<size_t>(node.outputs[0])].has_value();
+    }
     size_t index_of(const graph::Node& node) const {
         return static_cast<size_t>(&node - graph().nodes.data());
     }

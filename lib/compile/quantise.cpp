@@ -69,11 +69,12 @@ public:
             return channel_axis(graph_, node) && !kept_float_.contains(node.name);
         });
         const bool whole = kept_float_.empty();
+        const auto coded = [&](ValueId id) { return choice.values.contains(id) ? 1 : 0; };
         choose_if([&](const Node& node) {
             if (!is_average(node) && !is_sum(graph_, node)) return false;
-            return whole || choice.values.contains(node.inputs[0]) ||
-                   choice.values.contains(node.outputs[0]) ||
-                   (is_sum(graph_, node) && choice.values.contains(node.inputs[1]));
+            const int around = coded(node.inputs[0]) + coded(behind_activation(node));
+            // Making codes of two tensors is more work than a sum of floats.
+            return whole || (is_average(node) ? around >= 1 : around + coded(node.inputs[1]) >= 2);
         });
         return choice;
     }
@@ -210,7 +211,8 @@ public:
           flat_parts_(find_flat_parts(graph)) {}
 
     Result<QuantisedShare> run() {
-        const Choice choice = Chooser(graph_, kept_float_).choose();
+        const Chooser chooser(graph_, kept_float_);
+        const Choice choice = chooser.choose();
         if (auto done = choose_parameters(choice); !done) return done.error();
         QuantisedShare share;
         for (size_t i = 0; i < graph_.nodes.size(); ++i) {
@@ -220,7 +222,7 @@ public:
             ++share.operators;
             share.int8_macs += macs;
         }
-        rewrite(choice.nodes);
+        rewrite(choice.nodes, values_made_in_floats(chooser, choice.nodes));
         return share;
     }
 
@@ -231,13 +233,32 @@ public:
         std::erase_if(parameters_, [&](const auto& entry) {
             return std::ranges::find(values, entry.first) == values.end();
         });
-        rewrite(std::vector<bool>(graph_.nodes.size(), false));
+        rewrite(std::vector<bool>(graph_.nodes.size(), false), {});
         return {};
     }
 
 private:
-    // Puts the codes where they belong; `is_int8` says which nodes work on them.
-    void rewrite(const std::vector<bool>& is_int8) {
+    // Of those with codes. What a float operator reads of them need not be codes first.
+    std::set<ValueId> values_made_in_floats(const Chooser& chooser,
+                                            const std::vector<bool>& is_int8) const {
+        std::set<ValueId> made_of_codes;
+        for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+            const Node& node = graph_.nodes[i];
+            if (is_int8[i]) made_of_codes.insert(chooser.behind_activation(node));
+            if (only_moves(node) && std::ranges::any_of(node.inputs, [&](ValueId id) {
+                    return made_of_codes.contains(id);
+                }))
+                made_of_codes.insert(node.outputs.begin(), node.outputs.end());
+        }
+        std::set<ValueId> result;
+        for (const auto& [id, parameters] : parameters_)
+            if (!made_of_codes.contains(id)) result.insert(id);
+        return result;
+    }
+
+    // Puts the codes where they belong; `is_int8` says which nodes work on them. Others but those
+    // that only move elements read `as_they_are` without.
+    void rewrite(const std::vector<bool>& is_int8, const std::set<ValueId>& as_they_are) {
         std::vector<Node> old = std::move(graph_.nodes);
         graph_.nodes.clear();
         for (const ValueId id : graph_.inputs) add_pair(id);
@@ -246,9 +267,13 @@ private:
             const std::string source = node.inputs.empty() || node.inputs[0] == graph::none
                                            ? ""
                                            : graph_.value(node.inputs[0]).name;
-            for (ValueId& id : node.inputs)
-                if (const auto found = dequantised_.find(id); found != dequantised_.end())
-                    id = found->second;
+            const bool in_floats = !is_int8[i] && !only_moves(node);
+            for (ValueId& id : node.inputs) {
+                const auto found = dequantised_.find(id);
+                if (found == dequantised_.end() || (in_floats && as_they_are.contains(id)))
+                    continue;
+                id = found->second;
+            }
             if (const auto axis = channel_axis(graph_, node)) {
                 const auto at = fits_.find(node.name);
                 const Fit* fit = at == fits_.end() ? nullptr : &at->second;
@@ -528,6 +553,9 @@ std::vector<CodedTensors> coded_tensors(const Graph& graph) {
         return tensors[place->second];
     };
     for (const ValueId id : choice.values) at(id).values.push_back(id);
+    for (const ValueId id : graph.inputs)
+        if (const auto place = places.find(groups.find(id)); place != places.end())
+            tensors[place->second].are_input = true;
     for (size_t i = 0; i < graph.nodes.size(); ++i) {
         const Node& node = graph.nodes[i];
         if (!choice.nodes[i] || !channel_axis(graph, node)) continue;

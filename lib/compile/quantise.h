@@ -34,6 +34,7 @@ std::vector<size_t> products_to_quantise(const graph::Graph& graph,
 struct CodedTensors {
     std::vector<graph::ValueId> values;
     std::vector<size_t> products;
+    bool are_input = false;  // elements of an input of the graph, moved or not
 };
 // Those of quantise() with everything in int8, in the order of the graph.
 std::vector<CodedTensors> coded_tensors(const graph::Graph& graph);

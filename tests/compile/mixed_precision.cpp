@@ -13,12 +13,14 @@ namespace vartml::compiler {
 namespace {
 
 // Five convolutions in a row, of which the last stays float anyway: tensors x0 to x4 have codes.
-graph::Graph five() {
-    std::string text = "graph net\ninput %x0 : f32[1,2,6,6]\nconst %w : f32[2,2,1,1] = {0.5}\n";
+graph::Graph five(int channels = 256) {
+    const std::string n = std::to_string(channels);
+    std::string text = "graph net\ninput %x0 : f32[1," + n + ",6,6]\nconst %w : f32[" + n + "," +
+                       n + ",1,1] = {0.5}\n";
     for (int i = 0; i < 5; ++i)
         text += "%x" + std::to_string(i + 1) + " = Conv %x" + std::to_string(i) +
-                ", %w {dilations=[1,1], group=1, pads=[0,0,0,0], strides=[1,1]} : "
-                "f32[1,2,6,6]\n";
+                ", %w {dilations=[1,1], group=1, pads=[0,0,0,0], strides=[1,1]} : f32[1," + n +
+                ",6,6]\n";
     return graph::must_parse(text + "output %x5\n");
 }
 
@@ -93,6 +95,30 @@ TEST_P(ChooseFloats, Keeps) {
 
 INSTANTIATE_TEST_SUITE_P(Losses, ChooseFloats, testing::ValuesIn(cases),
                          [](const auto& info) { return std::string(info.param.name); });
+
+// What int8 saves grows with the channels that a result is a sum of, what conversions cost does
+// not.
+TEST(ChooseFloatsOf, FewChannelsLeaveNoProductAloneInInt8) {
+    struct Row {
+        int channels;
+        std::vector<double> losses;
+        std::set<std::string> kept;
+    };
+    const Row rows[] = {
+        {16, {0.001, 0.001, 0.3, 0.001, 0.001}, {"x1", "x2", "x3", "x4"}},
+        {256, {0.001, 0.001, 0.3, 0.001, 0.001}, {"x2", "x3"}},
+        // Codes of the input cost more than one product of 60 channels saves.
+        {60, {0.001, 0.001, 0.3, 0.001, 0.001}, {"x1", "x2", "x3"}},
+        {60, {0.001, 0.001, 0.001, 0.001, 0.3}, {"x4"}},
+    };
+    for (const Row& row : rows) {
+        const graph::Graph graph = five(row.channels);
+        Losses losses(graph, row.losses);
+        const auto chosen = choose_floats(graph, 0.99, losses.judge());
+        ASSERT_TRUE(chosen) << chosen.error().message;
+        EXPECT_EQ(*chosen, row.kept) << row.channels;
+    }
+}
 
 TEST(ChooseFloatsOf, ATrialThatFailsFails) {
     const Error full{ErrorCode::io, "the disk is full"};

@@ -115,6 +115,47 @@ TEST(Quantise, KeepsWhatItIsToldInFloats) {
     EXPECT_EQ(products_to_quantise(graph::must_parse(text)).size(), 2u);
 }
 
+// The types of what operators of a kind read, in the order of the graph.
+std::vector<std::string> readers(const graph::Graph& graph, const char* kind, size_t input) {
+    std::vector<std::string> result;
+    for (const graph::Node& node : graph.nodes)
+        if (node.kind == kind) result.push_back(graph.value(node.inputs[input]).name);
+    return result;
+}
+
+// A float convolution, then one of each that read it, and their sum.
+constexpr const char* fork = R"(graph net
+input %x : f32[1,2,6,6]
+const %w : f32[2,2,1,1] = {0.5, -0.25, 1.0, 2.0}
+%a = Conv %x, %w {dilations=[1,1], group=1, pads=[0,0,0,0], strides=[1,1]} : f32[1,2,6,6]
+%b = Conv %a, %w {dilations=[1,1], group=1, pads=[0,0,0,0], strides=[1,1]} : f32[1,2,6,6]
+%c = Conv %a, %w {dilations=[1,1], group=1, pads=[0,0,0,0], strides=[1,1]} : f32[1,2,6,6]
+%s = Add %b, %c : f32[1,2,6,6]
+%y = Conv %s, %w {dilations=[1,1], group=1, pads=[0,0,0,0], strides=[1,1]} : f32[1,2,6,6]
+output %y
+)";
+
+TEST(Quantise, LeavesWhatIsMadeAndReadInFloatsAsItIs) {
+    graph::Graph graph = graph::must_parse(fork);
+    ASSERT_TRUE(quantise(graph, test::measure(graph), {"a", "b"}));
+    EXPECT_EQ(readers(graph, "Conv", 0)[1], "a");              // in floats
+    EXPECT_EQ(readers(graph, "Conv", 0)[2], "a/dequantized");  // in int8
+}
+
+TEST(Quantise, SumsInInt8WhereTwoOfThreeTensorsHaveCodes) {
+    struct Row {
+        std::set<std::string> kept;
+        bool is_int8;
+    };
+    // The last convolution is a float one, so that %s has codes for the sum alone.
+    for (const Row& row : {Row{{"a"}, true}, Row{{"a", "b"}, false}, Row{{"a", "b", "c"}, false}}) {
+        graph::Graph graph = graph::must_parse(fork);
+        const auto share = quantise(graph, test::measure(graph), row.kept);
+        ASSERT_TRUE(share) << share.error().message;
+        EXPECT_EQ(share->operators, 3 - row.kept.size() + (row.is_int8 ? 1 : 0));
+    }
+}
+
 // What an error of the weights adds to each element is known where the mean of the input is.
 TEST(Quantise, TakesTheErrorsOfWeightsFromTheBias) {
     graph::Graph graph = graph::must_parse(R"(graph net

@@ -5,9 +5,9 @@
 
 namespace vartml::graph {
 
-// Brings a node in ONNX form (operator set 7 to 22: parameters as attributes or as inputs) into the
-// form of ops.h. Types of its inputs must be known. Inputs that became attributes are removed, as
-// are attributes without meaning for inference. The importer has settled before
+// Brings a node in ONNX form (operator set 7 and later: parameters as attributes or as inputs) into
+// the form of ops.h. Types of its inputs must be known. Inputs that became attributes are removed,
+// as are attributes without meaning for inference. The importer has settled before
 //   - types in attributes (`to`, `dtype`, `output_dtype`): strings, "f32";
 //   - ConstantOfShape: its `value` as a second, constant input; Constant: a value of the graph;
 //   - what depends on the operator set: Softmax, LogSoftmax and Hardmax of set < 13 (ops.h); Resize

@@ -47,6 +47,9 @@ const RefusedClass classes[] = {
      "do this step before the model",
      {"DFT", "STFT", "MelWeightMatrix", "HannWindow", "HammingWindow", "BlackmanWindow",
       "ImageDecoder"}},
+    {"an operator of set 23 or later",
+     "export the model with opset 22, which spells it in older ones",
+     {"Attention", "RotaryEmbedding", "TensorScatter"}},
     {"a removed experimental operator",
      "convert the model to opset 7 or later with current operators",
      {"DynamicSlice", "GivenTensorFill", "GRUUnit", "Scale"}},
@@ -61,7 +64,7 @@ const RefusedClass* find_refused(std::string_view op) {
 }
 
 const ::onnx::OpSchema* find_schema(const std::string& op, int version) {
-    return ::onnx::OpSchemaRegistry::Schema(op, version, "");
+    return ::onnx::OpSchemaRegistry::Schema(op, checked_opset("", version), "");
 }
 
 // Why a default-domain operator is not in the declared set, or nothing.
@@ -114,7 +117,7 @@ std::optional<std::string> refuse_operator(const std::string& file, const pb::No
         return refusal(file, node, opset, which_nothing_runs, replace_or_split, tensor);
     }
     // Optimisers write some operators into sets that do not have them.
-    constexpr std::string_view in_any_set[] = {"LayerNormalization"};
+    constexpr std::string_view in_any_set[] = {"LayerNormalization", "RMSNormalization", "Swish"};
     if (std::ranges::find(in_any_set, node.op_type()) != std::end(in_any_set)) return std::nullopt;
     if (const RefusedClass* c = find_refused(node.op_type()); c && !foreign)
         return refusal(file, node, opset, std::string(c->problem).append(that_nothing_runs),
@@ -249,7 +252,9 @@ Result<void> check_nodes(const std::string& file, const pb::GraphProto& graph, c
 
     ::onnx::checker::CheckerContext context;
     context.set_ir_version(pb::Version::IR_VERSION);
-    context.set_opset_imports(opsets);
+    Opsets checked = opsets;
+    for (auto& [domain, version] : checked) version = checked_opset(domain, version);
+    context.set_opset_imports(checked);
     context.set_is_main_graph(false);
     ::onnx::checker::LexicalScopeContext names;
     for (const std::string& name : outer) names.add(name);

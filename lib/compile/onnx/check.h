@@ -19,8 +19,14 @@ namespace vartml::onnx {
 // Versions that the model declares, by domain; "" is the default domain.
 using Opsets = std::unordered_map<std::string, int>;
 
-// The operator sets of the default domain that are accepted.
-inline constexpr int min_opset = 7, max_opset = 22;
+// The operator sets of the default domain that are accepted. Those behind `schema_opset` add
+// operators, types and attributes to it and change nothing that it has: nodes are checked by it,
+// whichever newer one the model declares and the ONNX at hand knows.
+inline constexpr int min_opset = 7, max_opset = 25, schema_opset = 22;
+// The set of a domain that schemas are asked for.
+inline int checked_opset(const std::string& domain, int declared) {
+    return domain.empty() && declared > schema_opset ? schema_opset : declared;
+}
 
 // Operators of the default domain that no partition runs, by class.
 struct RefusedClass {

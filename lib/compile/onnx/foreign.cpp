@@ -68,7 +68,7 @@ void ForeignNodes::begin(const pb::ModelProto& model, const Opsets& opsets) {
     for (const auto& [domain, version] : opsets) {
         auto* set = head_.add_opset_import();
         set->set_domain(domain);
-        set->set_version(version);
+        set->set_version(checked_opset(domain, version));
     }
     // The map has no order, and the same model gives the same bytes.
     std::sort(head_.mutable_opset_import()->pointer_begin(),

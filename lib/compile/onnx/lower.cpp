@@ -264,6 +264,19 @@ void rms_normalization(Builder& b, ModelFile&, OnnxNode& n) {
     keep_as(b, n, "RMSNormalization");
 }
 
+// x * sigmoid(alpha * x)
+void swish(Builder& b, ModelFile&, OnnxNode& n) {
+    ValueId gate = n.input(0);
+    if (const float alpha = n.get("alpha", 1.0F); alpha != 1.0F) {
+        ValueId factor = b.floats({}, {alpha});
+        if (b.type(gate).data_type != DataType::float32)
+            factor = b.emit("Cast", {factor},
+                            {{"to", std::string(graph::short_name(b.type(gate).data_type))}});
+        gate = b.emit("Mul", {gate, factor});
+    }
+    bind_first(b, n, b.emit("Mul", {n.input(0), b.emit("Sigmoid", {gate})}));
+}
+
 // Set 18 has a scale and a bias per group, set 21 per channel.
 void group_normalization(Builder& b, ModelFile& file, OnnxNode& n) {
     n.attributes.erase("stash_type");
@@ -441,11 +454,13 @@ constexpr LowerRow own_rows[] = {
     {"", "LogSoftmax", softmax},
     {"", "Pad", pad},
     {"", "QuantizeLinear", quantize},
+    {"", "RMSNormalization", rms_normalization, "axis:i epsilon:f stash_type:i"},
     {"", "Resize", resize},
     {"", "RoiAlign", roi_align},
     {"", "Scatter", scatter},
     {"", "SimplifiedLayerNormalization", rms_normalization},
     {"", "Softmax", softmax},
+    {"", "Swish", swish, "alpha:f"},
     {"", "Upsample", resize},
     {ms, "Attention", keep},
     {ms, "BiasGelu", bias_gelu, ""},

@@ -635,7 +635,7 @@ TEST_F(Import, RefusesOperatorSetsAndVersionsItDoesNotKnow) {
     TinyOnnx old(6);
     old.input("x", {1}).node("Add", {"x", "x"}, {"y"}).output("y");
     EXPECT_EQ(refusal(old),
-              "model.onnx: declares operator set 6, accepted are 7 to 22; convert it with "
+              "model.onnx: declares operator set 6, accepted are 7 to 25; convert it with "
               "onnx.version_converter");
     TinyOnnx same(6);  // what Relu is in set 7, too
     same.input("x", {1}).node("Relu", {"x"}, {"y"}).output("y");
@@ -649,6 +649,34 @@ TEST_F(Import, RefusesOperatorSetsAndVersionsItDoesNotKnow) {
     const Imported out = good(newer);
     ASSERT_EQ(out.messages.size(), 1u);
     EXPECT_EQ(out.messages[0].level, LogLevel::warning);
+}
+
+TEST_F(Import, ReadsOperatorSetsThatOnlyAddToTheOneItKnows) {
+    for (const int set : {23, 24, 25}) {
+        TinyOnnx m(set, 10);
+        m.input("x", {1, 4}).floats("s", {4}, {1, 1, 1, 1});
+        m.node("RMSNormalization", {"x", "s"}, {"n"}, {{"stash_type", int64_t{1}}});
+        m.node("Swish", {"n"}, {"y"}, {{"alpha", 2.0F}}).output("y");
+        const Imported out = good(m);
+        EXPECT_TRUE(out.messages.empty());
+        std::vector<std::string> kinds;
+        for (const graph::Node& node : out.graph.nodes) kinds.push_back(node.kind);
+        EXPECT_EQ(kinds, (std::vector<std::string>{"RMSNormalization", "Mul", "Sigmoid", "Mul"}));
+    }
+    TinyOnnx attention(23, 10);
+    attention.input("q", {1, 1, 4, 4}).node("Attention", {"q", "q", "q"}, {"y"}).output("y");
+    EXPECT_EQ(refusal(attention),
+              "model.onnx: node 'y_node' uses Attention (opset 23), an operator of set 23 or later "
+              "that neither the NPU nor the CPU partition runs; export the model with opset 22, "
+              "which spells it in older ones");
+    TinyOnnx precise(23, 10);
+    precise.input("x", {4}).floats("s", {}, {1});
+    precise.node("QuantizeLinear", {"x", "s"}, {"y"}, {{"precision", int64_t{10}}}).output("y");
+    EXPECT_NE(refusal(precise).find("Unrecognized attribute: precision"), std::string::npos);
+    TinyOnnx newest(26, 10);
+    newest.input("x", {1}).node("Relu", {"x"}, {"y"}).output("y");
+    EXPECT_NE(refusal(newest).find("declares operator set 26, accepted are 7 to 25"),
+              std::string::npos);
 }
 
 TEST_F(Import, RefusesBorderTypesThatApplicationsCannotHold) {

@@ -495,7 +495,10 @@ const LowerRow* find_row(std::string_view domain, std::string_view op) {
 using Handler = decltype(LowerRow::handler);
 Handler find_handler(std::string_view domain, std::string_view op) {
     if (const LowerRow* row = find_row(domain, op)) return row->handler;
-    return domain.empty() && graph::find_op(op) ? keep : nullptr;
+    // The graph has some operators of com.microsoft, of which ONNX has others of the same name.
+    const LowerRow* const of_microsoft = find_row(microsoft, op);
+    const bool is_microsofts = of_microsoft && of_microsoft->handler == keep;
+    return domain.empty() && !is_microsofts && graph::find_op(op) ? keep : nullptr;
 }
 
 std::string_view kind_of(const pb::AttributeProto& attribute) {

@@ -117,7 +117,7 @@ std::vector<std::string> numbered_files(const std::string& folder) {
 // Outputs of an int8 model that does what the float model does.
 constexpr double usual_cosine = 0.99, usual_boxes = 0.9;
 // What is asked for without --quantize-target.
-constexpr double wanted_correlation = 0.999, wanted_boxes = 0.97;
+constexpr double wanted_correlation = 0.9995, wanted_boxes = 0.97;
 
 // Boxes that int8 finds again as the float model does; what an application may not notice.
 constexpr float least_iou = 0.9F, most_difference = 0.1F;

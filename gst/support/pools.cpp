@@ -76,6 +76,11 @@ void free_buffer(GstBufferPool* pool, GstBuffer* buffer) {
     GST_BUFFER_POOL_CLASS(gst_vartml_output_pool_parent_class)->free_buffer(pool, buffer);
 }
 
+// The pool ends: what downstream still holds does not keep the model in memory.
+void flush_start(GstBufferPool* pool) {
+    self_of(pool)->state->runner.reset();
+}
+
 void finalize(GObject* object) {
     PoolState* state = self_of(GST_BUFFER_POOL(object))->state;
     G_OBJECT_CLASS(gst_vartml_output_pool_parent_class)
@@ -88,6 +93,7 @@ void gst_vartml_output_pool_init(GstVartmlOutputPool*) {}
 void gst_vartml_output_pool_class_init(GstVartmlOutputPoolClass* klass) {
     klass->parent_class.alloc_buffer = alloc_buffer;
     klass->parent_class.free_buffer = free_buffer;
+    klass->parent_class.flush_start = flush_start;
     G_OBJECT_CLASS(klass)->finalize = finalize;
 }
 

@@ -12,9 +12,9 @@
 namespace vartml::gst {
 
 // A pool whose buffers are output tensors of a runner: downstream reads them, and they come back
-// when the last reference goes. It grows while downstream holds them and never blocks. It holds the
-// runner, because the memory belongs to it, and counts its buffers in `count`.
-// Active on return; the caller owns the reference and sets it inactive when done.
+// when the last reference goes. It grows while downstream holds them and never blocks, and counts
+// its buffers in `count`. Active on return; the caller owns the reference and sets it inactive when
+// done: it lets go of the runner then, whose tensors stay valid without it.
 GstBufferPool* output_pool_new(std::shared_ptr<vart::Runner> runner, const RunnerTensor& tensor,
                                std::shared_ptr<std::atomic<unsigned>> count);
 

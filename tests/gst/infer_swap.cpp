@@ -144,6 +144,25 @@ TEST_F(InferSwap, TheOldRunnerEndsWhenItsLastFrameHasLeft) {
                                               [] { return fake_model().live_runners == 1; }));
 }
 
+// As a sink does that shows the last frame for ever.
+TEST_F(InferSwap, TensorsThatDownstreamHoldsStayValidAndKeepNoRunner) {
+    InferHarness t;
+    ASSERT_EQ(t.push(7), GST_FLOW_OK);
+    GstBuffer* held = t.pull();
+    write_model(t, model_file("2.rai"));
+    ASSERT_EQ(t.push(1), GST_FLOW_OK);
+    t.pull_out();
+    {
+        std::unique_lock lock(fake_model().mutex);
+        EXPECT_TRUE(fake_model().changed.wait_for(lock, std::chrono::seconds(10),
+                                                  [] { return fake_model().live_runners == 1; }));
+    }
+    float scores[4] = {};
+    gst_buffer_extract(vartml::gst::get_inference(held, 0)->data[0], 0, scores, sizeof scores);
+    EXPECT_EQ(scores[3], -1);
+    gst_buffer_unref(held);
+}
+
 struct FailedCase {
     const char* name;
     const char* id;

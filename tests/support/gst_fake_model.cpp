@@ -77,7 +77,6 @@ public:
             model_->changed.notify_all();
         }
         worker_.join();
-        for (void* memory : memory_) std::free(memory);
         const std::lock_guard lock(model_->mutex);
         --model_->live_runners;
         model_->changed.notify_all();
@@ -151,7 +150,7 @@ public:
         std::memset(memory, 0, info.size_in_bytes);
         {
             const std::lock_guard lock(model_->mutex);
-            memory_.push_back(memory);
+            model_->tensors.emplace_back(memory, std::free);
         }
         return vart::NpuTensor(info, memory, vart::MemoryType::USER_POINTER_CMA);
     }
@@ -246,7 +245,6 @@ private:
     const std::shared_ptr<FakeModel> model_;
     std::vector<vart::NpuTensorInfo> infos_[2][2];
     vart::QuantParameters quant_{1.0, 0, vart::RoundingMode::UNKNOWN};
-    mutable std::vector<void*> memory_;
     std::deque<Run> pending_;
     std::deque<Run> lost_;
     std::mt19937 random_;

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
@@ -61,6 +62,8 @@ struct FakeModel {
     std::vector<size_t> fills;        // elements of each run
     unsigned dma_inputs = 0;          // elements read from a DMA_FD
     float last_size[2] = {-1, -1};    // the second input of the last run
+
+    std::vector<std::shared_ptr<void>> tensors;  // stay when their runner ends
 
     void release() {
         const std::lock_guard lock(mutex);

@@ -194,6 +194,10 @@ std::span<const Property<Settings>> Properties::rows() {
         {"run-timeout", "Run timeout",
          "Milliseconds after which a run that the device does not end has failed", until_ready,
          P::Uint{&S::run_timeout_ms, 1, 3'600'000}},
+        {"idle-unload", "Unload when idle",
+         "Milliseconds without a frame after which the model's runner, weights, arena and tensors "
+         "are freed; the next frame loads it again and waits for that; 0 = never",
+         until_ready, P::Uint{&S::idle_unload_ms, 0, 86'400'000}},
         {"inference-interval", "Interval", "Infer one frame in N; the others pass", controlled,
          P::Uint{&S::inference_interval, 1, 1000}},
         {"inference-region", "Region", "What part of a frame is inferred", until_ready,

@@ -183,7 +183,7 @@ void Admission::decide_leave(Entry& entry) {
 bool Admission::is_early(const Entry& entry, const Traffic& traffic) const {
     const Lane& lane = *entry.plan->lane;
     const Scheduler& scheduler = *lane.instance().scheduler;
-    const unsigned batch = scheduler.limits().batch;
+    const unsigned batch = lane.instance().limits.batch;
     // In frames, as what is on its way.
     const unsigned frames_per_run = std::max(1u, batch / lane.per_frame());
     const unsigned at_once = scheduler.runs_of_stream() * batch / lane.per_frame();

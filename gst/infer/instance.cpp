@@ -105,9 +105,10 @@ bool run_once(Instance& instance, const std::vector<std::vector<vart::NpuTensor>
         nullptr);
 }
 
-// 2 runs on zeros, then up to 20 measured ones of which those after 500 ms are left out.
+// 2 runs on zeros, then up to 20 measured ones of which those after 500 ms are left out, unless
+// they were measured `before`.
 bool warm_up(const Settings& settings, unsigned batch, Instance& instance,
-             const LoadProgress& progress, Failure& failure) {
+             const LoadProgress& progress, const InstanceFacts* before, Failure& failure) {
     const auto start = Clock::now();
     struct Warm {
         std::vector<std::vector<vart::NpuTensor>> inputs, outputs;
@@ -129,7 +130,7 @@ bool warm_up(const Settings& settings, unsigned batch, Instance& instance,
     }
     std::vector<uint32_t> times;
     const WarmUpScope scope;
-    for (int run = 0; run < 22 && !*progress.cancel; ++run) {
+    for (int run = 0; run < (before ? 2 : 22) && !*progress.cancel; ++run) {
         if (run > 2 && us_since(start) > 500'000) break;
         const auto begin = Clock::now();
         if (!run_once(instance, warm->inputs, warm->outputs, settings.run_timeout_ms, failure)) {
@@ -144,8 +145,9 @@ bool warm_up(const Settings& settings, unsigned batch, Instance& instance,
     }
     const auto backend = runner_property<std::string>(*instance.runner, "backend");
     instance.shares_processors = backend == "softnpu";
-    instance.run_p50_us = percentile(times, 50);
-    instance.run_promise_us = promise_us(times, instance.shares_processors);
+    instance.run_p50_us = before ? before->run_p50_us : percentile(times, 50);
+    instance.run_promise_us =
+        before ? before->run_promise_us : promise_us(times, instance.shares_processors);
     instance.warmup_us = us_since(start);
     return true;
 }
@@ -157,7 +159,7 @@ unsigned frames_in_flight(const Settings& settings, unsigned batch) {
 }
 
 std::shared_ptr<Instance> load_instance(const Settings& settings, const LoadProgress& progress,
-                                        Failure& failure) {
+                                        const InstanceFacts* before, Failure& failure) {
     const auto start = Clock::now();
     auto instance = std::make_shared<Instance>();
     instance->model = settings.model;
@@ -168,20 +170,21 @@ std::shared_ptr<Instance> load_instance(const Settings& settings, const LoadProg
         return nullptr;
     }
     instance->load_us = us_since(start);
-    if (!warm_up(settings, batch, *instance, progress, failure)) return nullptr;
+    if (before && before->description.signature != instance->description.signature)
+        before = nullptr;
+    if (!warm_up(settings, batch, *instance, progress, before, failure)) return nullptr;
     // On two idle processors waking a thread takes about 50 us, and a run wakes two.
     constexpr uint64_t hand_over_us = 100;
     const bool here =
         batch == 1 && instance->shares_processors && instance->run_p50_us < hand_over_us;
     // The processors of the host make a run each; an NPU one after the other.
     const unsigned at_once = instance->shares_processors ? usable_processors() : 1;
-    instance->scheduler = std::make_unique<Scheduler>(
-        instance->runner,
-        Scheduler::Limits{.batch = batch,
-                          .slots = concurrent_runs(settings, batch),
-                          .deadline = std::chrono::milliseconds(settings.run_timeout_ms),
-                          .here = here,
-                          .at_once = at_once});
+    instance->limits = {.batch = batch,
+                        .slots = concurrent_runs(settings, batch),
+                        .deadline = std::chrono::milliseconds(settings.run_timeout_ms),
+                        .here = here,
+                        .at_once = at_once};
+    instance->scheduler = std::make_unique<Scheduler>(instance->runner, instance->limits);
     return instance;
 }
 
@@ -190,10 +193,11 @@ std::shared_ptr<Instance> load_instance(const Settings& settings, const LoadProg
 namespace {
 
 struct Shared {
-    std::shared_ptr<Instance> instance;  // nothing while it is loading
+    std::shared_ptr<Instance> instance;  // nothing while it is loading, or all users pause
+    bool loading = false;
     Settings made_with;
     std::string made_by;
-    std::vector<InstanceUser*> users;
+    std::vector<InstanceUser*> users, paused;
 };
 
 struct List {
@@ -238,23 +242,35 @@ bool agrees(const Shared& shared, const Settings& settings, Failure& failure) {
     return true;
 }
 
+// With the mutex; returns the instance where nobody is left that uses it.
+std::shared_ptr<Instance> leave(const std::string& id, InstanceUser& user) {
+    std::shared_ptr<Instance> last;
+    const auto at = list().by_id.find(id);
+    if (at == list().by_id.end()) return last;
+    Shared& shared = at->second;
+    std::erase(shared.users, &user);
+    std::erase(shared.paused, &user);
+    if (shared.users.empty()) last.swap(shared.instance);
+    if (shared.users.empty() && shared.paused.empty()) list().by_id.erase(at);
+    return last;
+}
+
 }  // namespace
 
 std::shared_ptr<Instance> join_instance(InstanceUser& user, const Settings& settings,
                                         const std::string& element, const LoadProgress& progress,
-                                        Failure& failure) {
+                                        const InstanceFacts* before, Failure& failure) {
     const std::string& id = settings.model_instance_id;
     List& all = list();
+    std::shared_ptr<Instance> loaded;
     std::unique_lock lock(all.mutex);
+    Shared* shared;
     while (true) {
-        const auto at = all.by_id.find(id);
-        if (at == all.by_id.end()) break;
-        Shared& shared = at->second;
-        if (!agrees(shared, settings, failure)) return nullptr;
-        if (shared.instance) {
-            shared.users.push_back(&user);
-            return shared.instance;
-        }
+        shared = &all.by_id.try_emplace(id, Shared{nullptr, false, settings, element, {}, {}})
+                      .first->second;
+        const bool paused = std::ranges::find(shared->paused, &user) != shared->paused.end();
+        if (!paused && !agrees(*shared, settings, failure)) return nullptr;
+        if (!shared->loading) break;
         // Another element is loading it. Nobody tells this thread that it should give up.
         all.changed.wait_for(lock, std::chrono::milliseconds(50));
         if (*progress.cancel) {
@@ -262,42 +278,58 @@ std::shared_ptr<Instance> join_instance(InstanceUser& user, const Settings& sett
             return nullptr;
         }
     }
-    all.by_id[id] = {nullptr, settings, element, {&user}};
+    std::erase(shared->paused, &user);
+    shared->users.push_back(&user);
+    if (shared->instance) return shared->instance;
+    shared->loading = true;
+    Settings in_use = settings;
+    in_use.model = shared->made_with.model;
     lock.unlock();
-    std::shared_ptr<Instance> instance = load_instance(settings, progress, failure);
+    loaded = load_instance(in_use, progress, before, failure);
     lock.lock();
-    if (instance) {
-        all.by_id[id].instance = instance;
-    } else {
-        all.by_id.erase(id);  // the next one that waits tries for itself
-    }
+    shared->loading = false;
+    // One that paused may have swapped it meanwhile.
+    if (!shared->instance) shared->instance = loaded;
     all.changed.notify_all();
-    return instance;
+    if (shared->instance) return shared->instance;
+    leave(id, user);  // the next one that waits tries for itself
+    return nullptr;
 }
 
 void leave_instance(InstanceUser& user, const std::string& id) {
     std::shared_ptr<Instance> last;
     const std::lock_guard lock(list().mutex);
-    const auto at = list().by_id.find(id);
-    if (at == list().by_id.end()) return;
-    std::erase(at->second.users, &user);
-    if (!at->second.users.empty()) return;
-    last.swap(at->second.instance);
-    list().by_id.erase(at);
+    last = leave(id, user);
 }
 
-bool swap_instance(const std::string& id, const Settings& settings,
+void pause_instance(InstanceUser& user, const std::string& id) {
+    std::shared_ptr<Instance> last;
+    const std::lock_guard lock(list().mutex);
+    const auto at = list().by_id.find(id);
+    if (at == list().by_id.end()) return;
+    at->second.paused.push_back(&user);
+    std::erase(at->second.users, &user);
+    if (at->second.users.empty()) last.swap(at->second.instance);
+}
+
+bool swap_instance(InstanceUser& asks, const std::string& id, const Settings& settings,
                    std::shared_ptr<Instance> instance, Failure& failure) {
     const std::lock_guard lock(list().mutex);
     const auto at = list().by_id.find(id);
     if (at == list().by_id.end()) return true;  // its last user is stopping
     Shared& shared = at->second;
+    const bool paused = std::erase(shared.paused, &asks) > 0;
+    if (paused) shared.users.push_back(&asks);
     std::vector<std::shared_ptr<Lane>> lanes;
     for (InstanceUser* user : shared.users) {
         lanes.push_back(user->make_lane(instance, failure));
         if (lanes.back()) continue;
         lanes.pop_back();
         for (std::shared_ptr<Lane>& lane : lanes) Lane::retire(std::move(lane));
+        if (paused) {
+            std::erase(shared.users, &asks);
+            shared.paused.push_back(&asks);
+        }
         return false;
     }
     for (size_t i = 0; i < lanes.size(); ++i)

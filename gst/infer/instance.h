@@ -17,19 +17,26 @@
 
 namespace vartml::gst::infer {
 
-struct Instance {
+// What is known of a model once it was loaded.
+struct InstanceFacts {
     std::string model;  // as the property names it; the description's path is that of the artefact
     vartml::ModelDescription description;
-    std::shared_ptr<vart::Runner> runner;
     std::vector<RunnerTensor> inputs, outputs;  // HW views where all of a direction have one
     uint64_t load_us = 0, warmup_us = 0;
     uint64_t run_p50_us = 0;         // of a full batch
     uint64_t run_promise_us = 0;     // the same, as a live pipeline is told
     bool shares_processors = false;  // runs are made by the host's
     bool cache_hit = false;
+    Scheduler::Limits limits;
+};
+
+struct Instance : InstanceFacts {
+    // Neither, of an instance that only says what is known of its model.
+    std::shared_ptr<vart::Runner> runner;
     std::unique_ptr<Scheduler> scheduler;  // goes before the runner
 
     Instance() = default;
+    explicit Instance(const InstanceFacts& facts) : InstanceFacts(facts) {}
     Instance(const Instance&) = delete;
     Instance& operator=(const Instance&) = delete;
 };
@@ -40,9 +47,10 @@ struct LoadProgress {
 };
 
 // Compiles `settings.model` where it is an .onnx, opens it, makes the runner and warms it up.
-// Blocks. On failure returns nullptr and fills `failure`.
+// Blocks. On failure returns nullptr and fills `failure`. `before`: what was known of the model
+// when it was unloaded, or nullptr; where it is the same one its runs are not measured again.
 std::shared_ptr<Instance> load_instance(const Settings& settings, const LoadProgress& progress,
-                                        Failure& failure);
+                                        const InstanceFacts* before, Failure& failure);
 
 // Whether loading has to compile first, which takes seconds.
 bool needs_compiler(const std::string& model);
@@ -72,16 +80,18 @@ protected:
 
 // The instance of `settings.model_instance_id`: loaded by the first element that asks, while others
 // wait for it. Fails with infer-instance-conflict where the settings differ from those it was made
-// with.
+// with. A user that paused gets the model that is in use now.
 std::shared_ptr<Instance> join_instance(InstanceUser& user, const Settings& settings,
                                         const std::string& element, const LoadProgress& progress,
-                                        Failure& failure);
+                                        const InstanceFacts* before, Failure& failure);
 // The last user to leave ends it.
 void leave_instance(InstanceUser& user, const std::string& id);
+// The same for a user that joins again: which model is in use stays known for it.
+void pause_instance(InstanceUser& user, const std::string& id);
 
 // Puts `instance`, made for `settings.model`, in the place of the one of that id, for all its
-// users or for none.
-bool swap_instance(const std::string& id, const Settings& settings,
+// users or for none. Who asks is one of them from then on, if it paused.
+bool swap_instance(InstanceUser& asks, const std::string& id, const Settings& settings,
                    std::shared_ptr<Instance> instance, Failure& failure);
 
 }  // namespace vartml::gst::infer

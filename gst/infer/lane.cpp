@@ -27,11 +27,30 @@ Lane::~Lane() {
     }
 }
 
+std::shared_ptr<Lane> Lane::asleep() const {
+    const InstanceFacts& facts = *instance_;
+    std::shared_ptr<Lane> lane(new Lane(std::make_shared<Instance>(facts), signal_));
+    lane->picture_ = picture_;
+    lane->takes_pictures_ = takes_pictures_;
+    lane->pixels_ = pixels_;
+    lane->record_ = record_;
+    lane->groups_ = groups_;
+    lane->modelinfo_file_ = modelinfo_file_;
+    lane->depth_ = depth_;
+    lane->per_frame_ = per_frame_;
+    lane->output_buffers_ = output_buffers_;
+    return lane;
+}
+
+void Lane::continue_from(const Lane& before) {
+    if (*record_ == *before.record_) record_ = before.record_;
+}
+
 void Lane::retire(std::shared_ptr<Lane> lane) {
-    if (!lane) return;
+    if (!lane || lane->is_asleep()) return;
     lane->hurry();
     Scheduler& scheduler = *lane->instance_->scheduler;
-    const auto limit = Clock::now() + scheduler.limits().deadline;
+    const auto limit = Clock::now() + lane->instance_->limits.deadline;
     bool home;
     {
         std::unique_lock lock(lane->signal_->mutex);
@@ -50,7 +69,7 @@ void Lane::retire(std::shared_ptr<Lane> lane) {
 }
 
 Clock::duration Lane::batch_timeout(int milliseconds, GstClockTime frame_duration) const {
-    if (instance_->scheduler->limits().batch <= 1) return {};
+    if (instance_->limits.batch <= 1) return {};
     if (milliseconds >= 0) return std::chrono::milliseconds(milliseconds);
     return std::chrono::nanoseconds(frame_duration);
 }
@@ -240,11 +259,10 @@ bool Lane::prepare(const Settings& settings, const std::string& infer_id, unsign
     name_tensors(settings.region == InferenceRegion::full_frame);
     if (!make_pools(settings, failure)) return false;
 
-    const unsigned batch = instance_->scheduler->limits().batch;
-    depth_ = frames_in_flight(settings, batch);
+    const Scheduler::Limits& limits = instance_->limits;
+    depth_ = frames_in_flight(settings, limits.batch);
     // What is between chain and push, and what runs have that a flush left behind, or the device
     // lost.
-    const Scheduler::Limits& limits = instance_->scheduler->limits();
     const auto most = most_inferences(settings);
     if (!most) return fail(failure, "infer-option", most.error(), "tile-grid");
     if (settings.region != InferenceRegion::roi) per_frame_ = *most;

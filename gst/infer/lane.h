@@ -41,6 +41,12 @@ public:
                                         unsigned epoch, std::shared_ptr<Instance> instance,
                                         std::shared_ptr<Signal> signal,
                                         std::span<const DecoderWish> wishes, Failure& failure);
+    // A lane that says all that this one says, and can do nothing: its instance may end.
+    std::shared_ptr<Lane> asleep() const;
+    bool is_asleep() const { return !instance_->scheduler; }
+    // Of one that nobody else knows yet: results have the record of the lane before it, where that
+    // says the same, so that those that are kept stay good.
+    void continue_from(const Lane& before);
     // The only way to end a lane: waits until its requests are home. One that the device keeps is
     // kept for ever, with all that it needs. Blocks; without the mutex.
     static void retire(std::shared_ptr<Lane> lane);
@@ -70,7 +76,7 @@ public:
     // Inferences of a frame; 1 where frames bring their own regions.
     unsigned per_frame() const { return per_frame_; }
     // Whether a run has ended when submit() returns.
-    bool runs_here() const { return instance_->scheduler->limits().here; }
+    bool runs_here() const { return instance_->limits.here; }
     unsigned output_buffers() const { return output_buffers_->load(); }
     Clock::duration batch_timeout(int milliseconds, GstClockTime frame_duration) const;
 
@@ -85,7 +91,9 @@ public:
     // The stream is done with it, whether the run is or not. Without the mutex.
     void release(Request* request);
     // Half batches of this lane go now.
-    void hurry() { instance_->scheduler->hurry(place_); }
+    void hurry() {
+        if (!is_asleep()) instance_->scheduler->hurry(place_);
+    }
 
     // Puts CPU views in the place of what the device wrote, where that is wanted. `converted` says
     // whether something was. False: no memory.

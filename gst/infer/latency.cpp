@@ -28,9 +28,10 @@ std::optional<uint64_t> LatencyPromise::frame(uint64_t held_us, uint64_t promise
 
 uint64_t expected_run_us(const Lane& lane) {
     const Instance& instance = lane.instance();
-    const unsigned batch = instance.scheduler->limits().batch;
+    const unsigned batch = instance.limits.batch;
     const unsigned runs = (lane.per_frame() + batch - 1) / batch;
-    return instance.run_promise_us * instance.scheduler->runs_per_turn() * runs;
+    const unsigned turn = lane.is_asleep() ? 1 : instance.scheduler->runs_per_turn();
+    return instance.run_promise_us * turn * runs;
 }
 
 void Latency::start() {

@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "gst/infer/trace.h"
@@ -48,7 +49,7 @@ bool Loader::start() {
     }
     load();
     const std::lock_guard lock(mutex_);
-    return state_ == State::loaded;
+    return state_ != State::failed;
 }
 
 void Loader::stop() {
@@ -79,6 +80,7 @@ std::string Loader::end() {
         load_wanted_ = worker_stops_ = false;
         wanted_model_.reset();
         announce_.reset();
+        idle_at_ = Clock::time_point::max();
         gst_clear_caps(&caps_);
         gst_clear_caps(&narrow_);
     }
@@ -86,8 +88,19 @@ std::string Loader::end() {
     return pending;
 }
 
-Loader::State Loader::wait() {
+bool Loader::wait() {
     std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return interrupted_ || lane_ || state_ != State::loading; });
+    return lane_ != nullptr;
+}
+
+Loader::State Loader::wake() {
+    std::unique_lock lock(mutex_);
+    if (state_ == State::asleep && !interrupted_) {
+        state_ = State::loading;
+        load_wanted_ = true;
+        wake_worker();
+    }
     changed_.wait(lock, [this] { return interrupted_ || state_ != State::loading; });
     return state_;
 }
@@ -168,15 +181,27 @@ void Loader::wake_worker() {
     changed_.notify_all();
 }
 
+bool Loader::has_work() const {
+    return load_wanted_ || announce_ || !retired_.empty() ||
+           (wanted_model_ && state_ != State::loading);
+}
+
 void Loader::work() {
     std::unique_lock lock(mutex_);
     while (true) {
-        changed_.wait(lock, [this] {
-            return worker_stops_ || load_wanted_ || announce_ || !retired_.empty() ||
-                   (wanted_model_ && state_ != State::loading);
-        });
+        while (!worker_stops_ && !has_work() && Clock::now() < idle_at_) {
+            if (idle_at_ == Clock::time_point::max()) {
+                changed_.wait(lock);
+            } else {
+                changed_.wait_until(lock, idle_at_);
+            }
+        }
         if (worker_stops_) return;
-        if (std::exchange(load_wanted_, false)) {
+        if (!has_work()) {
+            lock.unlock();
+            unload();
+        } else if (std::exchange(load_wanted_, false)) {
+            cancel_ = false;
             lock.unlock();
             load();
         } else if (const std::shared_ptr<Lane> lane = std::exchange(announce_, nullptr)) {
@@ -204,22 +229,40 @@ LoadProgress Loader::progress(const std::string& model) {
             }};
 }
 
-std::shared_ptr<Lane> Loader::load_lane(Failure& failure) {
+// `before`: the lane that is asleep, or nullptr at the first time.
+std::shared_ptr<Lane> Loader::load_lane(const Lane* before, Failure& failure) {
+    Settings settings = context_.settings.started();
+    const InstanceFacts* const facts = before ? &before->instance() : nullptr;
+    if (facts) settings.model = facts->model;
     std::shared_ptr<Instance> instance =
-        context_.settings.started().model_instance_id.empty()
-            ? load_instance(context_.settings.started(),
-                            progress(context_.settings.started().model), failure)
-            : join_instance(*this, context_.settings.started(), name_of(context_.element),
-                            progress(context_.settings.started().model), failure);
-    return instance && !cancel_ ? make_lane(instance, failure) : nullptr;
+        settings.model_instance_id.empty()
+            ? load_instance(settings, progress(settings.model), facts, failure)
+            : join_instance(*this, settings, name_of(context_.element), progress(settings.model),
+                            facts, failure);
+    if (!instance || cancel_) return nullptr;
+    // Another model than before, because another element or the file brought it, is a swap.
+    if (!facts || instance->model != facts->model ||
+        instance->description.signature != facts->description.signature)
+        return make_lane(instance, failure);
+    settings.modelinfo_file = before->modelinfo_file();
+    auto lane = create_lane(settings, before->record()->model_epoch, instance, failure);
+    if (lane) lane->continue_from(*before);
+    return lane;
 }
 
 void Loader::load() {
+    std::shared_ptr<Lane> lane_before, next_before;
+    {
+        const std::lock_guard lock(mutex_);
+        lane_before = lane_;
+        next_before = next_lane_;
+    }
+    const Lane* const before = next_before ? next_before.get() : lane_before.get();
     Failure failure;
-    std::shared_ptr<Lane> lane = load_lane(failure);
+    std::shared_ptr<Lane> lane = load_lane(before, failure);
     if (!lane && !cancel_) post_error(context_.element, doing(failure), failure);
     if (lane) {
-        warn_of_policies(context_.element, context_.settings.started(), *lane);
+        if (!before) warn_of_policies(context_.element, context_.settings.started(), *lane);
         post_loaded(*lane);
     }
     bool own_thread;
@@ -227,18 +270,78 @@ void Loader::load() {
     {
         const std::lock_guard lock(mutex_);
         state_ = lane ? State::loaded : State::failed;
-        // Another element of a shared model has swapped it meanwhile.
-        if (lane && next_lane_) outdated = std::exchange(lane, std::exchange(next_lane_, nullptr));
-        if (lane) narrow_to(*lane);
-        lane_ = std::move(lane);
+        if (lane && (lane_ != lane_before || next_lane_ != next_before)) {
+            // Another element of a shared model has swapped it meanwhile.
+            outdated = std::move(lane);
+            if (!lane_) lane_ = std::exchange(next_lane_, nullptr);
+        } else if (lane && lane_ && lane->record()->model_epoch != lane_->record()->model_epoch) {
+            next_model_ = lane->instance().model;
+            next_lane_ = std::move(lane);
+        } else if (lane) {
+            lane_ = std::move(lane);
+        }
+        if (state_ == State::loaded) narrow_to(*lane_);
         changed_.notify_all();
         own_thread = worker_.joinable() && state_ == State::loaded;
+        restart_idle();
     }
     Lane::retire(std::move(outdated));
     // A live pipeline may have asked for the latency before it was known.
-    if (own_thread)
+    if (own_thread && !before)
         gst_element_post_message(context_.element,
                                  gst_message_new_latency(GST_OBJECT(context_.element)));
+}
+
+void Loader::restart_idle() {
+    const unsigned idle_ms = context_.settings.started().idle_unload_ms;
+    if (idle_ms == 0 || state_ != State::loaded) return;
+    idle_at_ = Clock::now() + std::chrono::milliseconds(idle_ms);
+    wake_worker();
+}
+
+// Where no frame came for long enough and none is on its way, the model goes and lanes that are
+// asleep say what is known of it. With the stream lock nobody asks for the model meanwhile.
+void Loader::unload() {
+    const unsigned idle_ms = context_.settings.started().idle_unload_ms;
+    const std::chrono::milliseconds idle(idle_ms);
+    const auto now = Clock::now();
+    auto again = now + std::min(idle, std::chrono::milliseconds(100));  // where something goes on
+    std::vector<std::shared_ptr<Lane>> lanes;
+    if (GST_PAD_STREAM_TRYLOCK(context_.sink)) {
+        const auto due = holder_.last_frame() + idle;
+        if (due > now) {
+            again = due;
+        } else if (holder_.at_rest()) {
+            holder_.let_go();
+            const std::string& id = context_.settings.started().model_instance_id;
+            if (!id.empty()) pause_instance(*this, id);  // nobody swaps its model after this
+            const std::lock_guard lock(mutex_);
+            lanes = fall_asleep();
+        }
+        GST_PAD_STREAM_UNLOCK(context_.sink);
+    }
+    if (lanes.empty()) {
+        const std::lock_guard lock(mutex_);
+        idle_at_ = std::max(idle_at_, again);
+        return;
+    }
+    for (std::shared_ptr<Lane>& lane : lanes) {
+        const std::string model = lane->record()->model;
+        Lane::retire(std::move(lane));
+        post_unloaded(model, idle_ms);
+    }
+}
+
+std::vector<std::shared_ptr<Lane>> Loader::fall_asleep() {
+    std::vector<std::shared_ptr<Lane>> lanes;
+    for (std::shared_ptr<Lane>* lane : {&lane_, &next_lane_}) {
+        if (!*lane || (*lane)->is_asleep()) continue;
+        std::shared_ptr<Lane> asleep = (*lane)->asleep();
+        lanes.push_back(std::exchange(*lane, std::move(asleep)));
+    }
+    state_ = State::asleep;
+    idle_at_ = Clock::time_point::max();
+    return lanes;
 }
 
 std::shared_ptr<Lane> Loader::make_lane(const std::shared_ptr<Instance>& instance,
@@ -251,6 +354,12 @@ std::shared_ptr<Lane> Loader::make_lane(const std::shared_ptr<Instance>& instanc
     Settings settings = context_.settings.started();
     settings.model = instance->model;  // whose sidecar lies beside it
     if (epoch > 0) settings.modelinfo_file = sidecar_of_next(*instance);
+    return create_lane(settings, epoch, instance, failure);
+}
+
+std::shared_ptr<Lane> Loader::create_lane(const Settings& settings, unsigned epoch,
+                                          const std::shared_ptr<Instance>& instance,
+                                          Failure& failure) {
     auto lane = Lane::create(settings, name_of(context_.element), epoch, instance, context_.signal,
                              ask_decoders(context_.src), failure);
     if (lane &&
@@ -281,16 +390,16 @@ void Loader::request_swap(const std::string& model) {
 void Loader::swap(const std::string& model) {
     {
         const std::lock_guard lock(mutex_);
-        if (state_ != State::loaded) return;  // the element failed to start
+        if (state_ == State::failed) return;  // the element failed to start
     }
     Settings settings = context_.settings.started();
     settings.model = model;
     Failure failure;
-    std::shared_ptr<Instance> instance = load_instance(settings, progress(model), failure);
+    std::shared_ptr<Instance> instance = load_instance(settings, progress(model), nullptr, failure);
     bool done = instance != nullptr && !cancel_;
     if (done && !context_.settings.started().model_instance_id.empty()) {
-        done = swap_instance(context_.settings.started().model_instance_id, settings, instance,
-                             failure);
+        done = swap_instance(*this, context_.settings.started().model_instance_id, settings,
+                             instance, failure);
     } else if (done) {
         std::shared_ptr<Lane> lane = make_lane(instance, failure);
         done = lane != nullptr;
@@ -305,6 +414,12 @@ void Loader::adopt(const std::string& model, std::shared_ptr<Lane> lane) {
     std::swap(next_lane_, lane);
     next_model_ = model;
     if (lane) retired_.push_back(std::move(lane));  // a swap that no frame has seen
+    if (lane_ && (state_ == State::asleep || state_ == State::loading)) {
+        // The next frame needs this model, and not the one that is asleep.
+        state_ = State::loaded;
+        load_wanted_ = false;
+    }
+    restart_idle();
     wake_worker();
 }
 
@@ -326,8 +441,7 @@ void Loader::post_loaded(const Lane& lane) {
         "model '%s' of %s on %s: %u nodes on the NPU, %u on the CPU, batch %u, a run of "
         "about %" G_GUINT64_FORMAT " us; sidecar %s, decoder %s",
         d.name.c_str(), instance.model.c_str(), device ? device->c_str() : d.device.c_str(),
-        d.npu_operators, d.cpu_operators, instance.scheduler->limits().batch,
-        guint64(instance.run_p50_us),
+        d.npu_operators, d.cpu_operators, instance.limits.batch, guint64(instance.run_p50_us),
         lane.record()->model_info.file.empty() ? d.modelinfo.empty() ? "none" : "in the model"
                                                : lane.record()->model_info.file.c_str(),
         lane.record()->model_info.decoder.empty() ? "not named"
@@ -337,12 +451,19 @@ void Loader::post_loaded(const Lane& lane) {
         gst_structure_new("vartml-model-loaded", "model", G_TYPE_STRING, d.name.c_str(), "hash",
                           G_TYPE_STRING, d.signature.c_str(), "device", G_TYPE_STRING,
                           device ? device->c_str() : d.device.c_str(), "batch", G_TYPE_UINT,
-                          instance.scheduler->limits().batch, "inputs", G_TYPE_UINT,
-                          unsigned(d.inputs.size()), "outputs", G_TYPE_UINT,
-                          unsigned(d.outputs.size()), "npu-nodes", G_TYPE_UINT, d.npu_operators,
-                          "cpu-nodes", G_TYPE_UINT, d.cpu_operators, "load-us", G_TYPE_UINT64,
-                          guint64(instance.load_us), "warmup-us", G_TYPE_UINT64,
-                          guint64(instance.warmup_us), nullptr));
+                          instance.limits.batch, "inputs", G_TYPE_UINT, unsigned(d.inputs.size()),
+                          "outputs", G_TYPE_UINT, unsigned(d.outputs.size()), "npu-nodes",
+                          G_TYPE_UINT, d.npu_operators, "cpu-nodes", G_TYPE_UINT, d.cpu_operators,
+                          "load-us", G_TYPE_UINT64, guint64(instance.load_us), "warmup-us",
+                          G_TYPE_UINT64, guint64(instance.warmup_us), nullptr));
+}
+
+void Loader::post_unloaded(const std::string& model, unsigned idle_ms) {
+    GST_INFO_OBJECT(context_.element, "model '%s' is unloaded: no frame came for %u ms",
+                    model.c_str(), idle_ms);
+    post_structure(context_.element,
+                   gst_structure_new("vartml-model-unloaded", "model", G_TYPE_STRING, model.c_str(),
+                                     "idle-ms", G_TYPE_UINT, idle_ms, nullptr));
 }
 
 void Loader::post_swapped(const Entry& entry) {

@@ -205,6 +205,13 @@ OutQueue::Traffic OutQueue::traffic() const {
     return {frames_, inferring_};
 }
 
+bool OutQueue::at_rest() {
+    const std::lock_guard lock(context_.signal->mutex);
+    if (frames_ > 0 || serving_ || !queue_.empty()) return false;
+    if (!flying_.empty() && std::ranges::all_of(flying_, &Entry::done)) push({});
+    return inferring_ == 0;
+}
+
 // With the task stopped. Sticky events stay on the src pad, as in queue; those of a segment do not
 // survive a flush.
 void OutQueue::drop(bool keep_sticky) {
@@ -287,10 +294,12 @@ void OutQueue::serve_head(std::unique_lock<std::mutex>& lock) {
         case Entry::Kind::swap:
             finish_swap(entry);
             break;
-        case Entry::Kind::none:
+        case Entry::Kind::none:  // at_rest() asks for it, or it was a query
+            flow = land();
             break;
     }
 
+    entry.plan.reset();  // once it is not counted its model may go
     lock.lock();
     serving_ = false;
     if (frame) {

@@ -52,6 +52,9 @@ public:
         unsigned frames, inferring;
     };
     Traffic traffic() const;
+    // With the stream lock of the sink: nothing is on its way. The task is asked to take over the
+    // results of frames that have left before them.
+    bool at_rest();
 
 private:
     // with the mutex

@@ -155,7 +155,7 @@ void warn_of_policies(GstElement* element, const Settings& settings, const Lane&
     const vartml::ModelDescription& d = lane.instance().description;
     if (d.cpu_operators > 0 && settings.on_fallback == OnFallback::warn)
         post_warning(element, "run the whole model on the NPU", fallback(d));
-    const unsigned batch = lane.instance().scheduler->limits().batch;
+    const unsigned batch = lane.instance().limits.batch;
     if (batch > lane.depth() && settings.model_instance_id.empty()) {
         post_warning(element, "fill batches",
                      {{vartml::ErrorCode::invalid_argument,

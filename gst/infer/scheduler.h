@@ -47,7 +47,6 @@ public:
     // Takes a request back that has not been given to the runtime. False: it has.
     bool withdraw(Place& place, Request* request);
 
-    const Limits& limits() const { return limits_; }
     // Runs that a request may have to wait for when each stream has one, its own included.
     unsigned runs_per_turn() const;
     // Runs that the device makes beside each other for one stream when each stream has as many.

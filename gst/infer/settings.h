@@ -32,6 +32,7 @@ struct Settings {
     int batch_timeout_ms = -1;  // -1: one frame
     unsigned run_timeout_ms = 10'000;
     unsigned latency_target_ms = 0;  // 0: off
+    unsigned idle_unload_ms = 0;     // 0: never
     InferenceRegion region = InferenceRegion::full_frame;
     RoiSource roi_source = RoiSource::automatic;
     std::string roi_classes;  // labels separated by commas; "" = all

@@ -60,18 +60,25 @@ void Stream::stop() {
         context_.settings.set_model(pending);
 }
 
+// The first frame of the same model that comes is compared with none: it is inferred.
+void Stream::let_go() {
+    preparer_.new_model();
+    motion_.stop();
+}
+
 void Stream::activate_sink(bool active) {
+    if (!active) out_.close();
     loader_.interrupt(!active);
-    if (!active) return out_.close();
+    if (!active) return;
     next_seq_ = 0;
     gst_segment_init(&segment_, GST_FORMAT_UNDEFINED);
     out_.open();
 }
 
 gboolean Stream::activate_src(bool active) {
+    if (!active) out_.close();
     loader_.interrupt(!active);
     if (active) return out_.begin();
-    out_.close();
     const gboolean result = gst_pad_stop_task(context_.src);
     out_.drop(false);
     return result;
@@ -111,8 +118,8 @@ gboolean Stream::sink_event(GstEvent* event) {
     const GstEventType type = GST_EVENT_TYPE(event);
     if (type == GST_EVENT_FLUSH_START) {
         const gboolean result = gst_pad_push_event(context_.src, event);
-        loader_.interrupt(true);
         out_.close();
+        loader_.interrupt(true);
         gst_pad_pause_task(context_.src);
         return result;
     }
@@ -131,7 +138,7 @@ gboolean Stream::sink_event(GstEvent* event) {
         case GST_EVENT_CAPS: {
             const bool taken = handle_caps(event);
             // Those that leave name the tensors of the model, which is waited for.
-            if (!taken || (has_tensor_groups && loader_.wait() == Loader::State::loaded)) {
+            if (!taken || (has_tensor_groups && loader_.wait())) {
                 gst_event_unref(event);
                 return taken && announce();
             }
@@ -219,9 +226,12 @@ void Stream::accept_caps(GstQuery* query) {
 
 // Waits until a model is there and takes over one that was swapped in: this frame is its first.
 GstFlowReturn Stream::wait_for_model(GstBuffer* buffer) {
-    const Loader::State state = loader_.wait();
+    // A frame that is refused needs no model.
     if (const GstFlowReturn flow = out_.refusal(); flow != GST_FLOW_OK) return flow;
-    if (state != Loader::State::loaded) return GST_FLOW_ERROR;
+    if (loader_.wake() != Loader::State::loaded) {
+        const GstFlowReturn flow = out_.refusal();
+        return flow == GST_FLOW_OK ? GST_FLOW_ERROR : flow;
+    }
     const auto change = loader_.take_over();
     if (!change) return GST_FLOW_OK;
     preparer_.new_model();
@@ -276,7 +286,7 @@ GstFlowReturn Stream::chain(GstBuffer* buffer) {
     entry.plan = preparer_.plan();
     entry.seq = next_seq_++;
     entry.trace_frame = trace_frame(entry.plan->trace_stream, buffer, entry.seq);
-    entry.entered = Clock::now();  // the wait for a model is not the frame's
+    entry.entered = last_frame_ = Clock::now();  // the wait for a model is not the frame's
     entry.pts = GST_BUFFER_PTS(buffer);
     std::unique_lock lock(context_.signal->mutex);
     entry.status = admission_.decide(buffer, segment_);

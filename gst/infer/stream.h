@@ -18,8 +18,9 @@ namespace vartml::gst::infer {
 // Pads and events. It has no lock of its own. Settings, loader and latency lock themselves and hold
 // that alone; the way of frames (out_queue, admission, requests) has the signal's, under which only
 // the statistics are locked. The scheduler's may be held before the signal's, the list of shared
-// instances before the loader's and the scheduler's.
-class Stream {
+// instances before the loader's and the scheduler's, and before all of them the stream lock of the
+// sink, with which the loader's thread stands in for the streaming thread.
+class Stream final : private LaneHolder {
 public:
     Stream(GstElement* element, GstPad* sink, GstPad* src) : context_{element, sink, src} {}
     ~Stream() { stop(); }
@@ -54,6 +55,11 @@ public:
     gboolean activate_src(bool active);
 
 private:
+    // LaneHolder
+    Clock::time_point last_frame() const override { return last_frame_; }
+    bool at_rest() override { return out_.at_rest(); }
+    void let_go() override;
+
     GstFlowReturn wait_for_model(GstBuffer* buffer);
     bool handle_caps(GstEvent* event);
     bool announce();
@@ -61,7 +67,7 @@ private:
     void look_for_motion(GstBuffer* buffer, Entry& entry, std::optional<MappedFrame>& frame);
 
     Context context_;
-    Loader loader_{context_};
+    Loader loader_{context_, *this};
     Latency latency_{context_};
     Admission admission_{context_};
     Announcer announcer_{context_, loader_};
@@ -70,6 +76,7 @@ private:
     OutQueue out_{context_, loader_, admission_, latency_};
 
     // streaming thread
+    Clock::time_point last_frame_;  // when it came
     GstSegment segment_;
     guint64 next_seq_ = 0;
     std::vector<FrameRegion> regions_;

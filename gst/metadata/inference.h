@@ -47,6 +47,7 @@ struct InferenceRecord {
     bool hw = false;                      // views are HW views
     vartml::ModelInfo model_info;
     unsigned model_width = 0, model_height = 0;
+    bool operator==(const InferenceRecord&) const = default;
 };
 
 // One inference on one frame.

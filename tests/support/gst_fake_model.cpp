@@ -323,7 +323,7 @@ Result<ModelDescription> open_model(const std::string& path) {
     d.path = path;
     d.format = "rai";
     d.name = "fake";
-    d.signature = "00112233445566778899aabbccddeeff";
+    d.signature = model.signature;
     d.device = "softnpu";
     d.actual_batch_size = d.desired_batch_size = model.batch;
     d.npu_operators = 10;

@@ -51,6 +51,7 @@ struct FakeModel {
     unsigned batch = 1;
     bool on_host = false;  // runs are short and made by the processors of the host
     std::string modelinfo;
+    std::string signature = "00112233445566778899aabbccddeeff";
     vartml::Result<void> open = {}, create = {};  // what open_model and create_runner answer
     vartml::Result<void> compile = {};
     bool compile_waits = false;  // compile_onnx returns only when cancelled

@@ -17,11 +17,12 @@ constexpr size_t most_judged = 96;
 // first ones.
 constexpr size_t most_trials = 24;
 
-// What int8 saves on a multiply-add, and what an element of a tensor costs that floats and codes
-// meet at, or of an input, whose layout is another: picoseconds, measured on one thread of Zen 4
-// beside bf16, rounded. Where floats are f32 int8 saves more, conversions cost the same. A filter
-// per channel is as fast in bf16.
-constexpr double saved_per_mac = 4, lost_per_element = 100, lost_per_input = 300;
+// Picoseconds that int8 saves on a multiply-add and loses on a result, which must be rounded; what
+// a tensor costs that floats and codes meet at, and each of its elements, or that of an input,
+// whose layout is another. Measured on one thread of Zen 4 beside bf16, rounded. Where floats are
+// f32 int8 saves more. A filter per channel saves nothing.
+constexpr double saved_per_mac = 4, lost_per_result = 50, lost_per_tensor = 400'000,
+                 lost_per_element = 100, lost_per_input = 300;
 
 struct Tensors {
     std::vector<CodedTensors> coded;
@@ -99,13 +100,16 @@ private:
                 for (const graph::ValueId id : coded.values)
                     elements = std::max(elements, graph_.value(id).type.elements());
                 if (coded.are_input) lost = lost_per_input;
-                sum -= lost * static_cast<double>(elements);
+                if (lost > 0) sum -= lost_per_tensor + lost * static_cast<double>(elements);
             }
         }
-        for (const size_t i : in_int8)
-            if (!has_filter_per_channel(graph_.nodes[i]))
-                sum +=
-                    saved_per_mac * static_cast<double>(graph::count_macs(graph_, graph_.nodes[i]));
+        for (const size_t i : in_int8) {
+            const graph::Node& node = graph_.nodes[i];
+            if (!has_filter_per_channel(node))
+                sum += saved_per_mac * static_cast<double>(graph::count_macs(graph_, node));
+            sum -= lost_per_result *
+                   static_cast<double>(graph_.value(node.outputs[0]).type.elements());
+        }
         return sum;
     }
     bool has_filter_per_channel(const graph::Node& node) const {

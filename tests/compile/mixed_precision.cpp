@@ -107,9 +107,9 @@ TEST(ChooseFloatsOf, FewChannelsLeaveNoProductAloneInInt8) {
     const Row rows[] = {
         {16, {0.001, 0.001, 0.3, 0.001, 0.001}, {"x1", "x2", "x3", "x4"}},
         {256, {0.001, 0.001, 0.3, 0.001, 0.001}, {"x2", "x3"}},
-        // Codes of the input cost more than one product of 60 channels saves.
-        {60, {0.001, 0.001, 0.3, 0.001, 0.001}, {"x1", "x2", "x3"}},
-        {60, {0.001, 0.001, 0.001, 0.001, 0.3}, {"x4"}},
+        // Codes of the input cost more than one product of 128 channels saves.
+        {128, {0.001, 0.001, 0.3, 0.001, 0.001}, {"x1", "x2", "x3"}},
+        {128, {0.001, 0.001, 0.001, 0.001, 0.3}, {"x4"}},
     };
     for (const Row& row : rows) {
         const graph::Graph graph = five(row.channels);

@@ -94,7 +94,7 @@ std::optional<MadeCodes> find_made_codes(const Lowering& lowering, const graph::
     const graph::Node* const reader = lowering.only_reader(node.outputs[0]);
     if (!reader || reader->kind != "QuantizeLinear" || reader->inputs[0] != node.outputs[0])
         return std::nullopt;
-    MadeCodes result{.value = reader->outputs[0], .factors = {1}};
+    MadeCodes result{reader->outputs[0], {}, {1}, 0};
     const DataType type = lowering.value(result.value).type.data_type;
     const auto coding = coding_of(lowering.graph(), *reader, type, 1, 2);
     if (!coding || type != DataType::uint8) return std::nullopt;

@@ -50,6 +50,8 @@ constexpr std::string_view switches[] = {
     "exclusive",
     "fmod",
     "input_forget",
+    "interleaved",
+    "is_causal",
     "is_test",
     "keepdims",
     "largest",

@@ -145,8 +145,8 @@ void put_cpu() {
 
 void put_lowered() {
     std::map<std::string_view, Names> kept, decomposed;
-    for (const auto& [domain, op] : onnx::lowered_operators())
-        if (!graph::find_op(op))
+    for (const auto& [domain, op, is_kept] : onnx::lowered_operators())
+        if (!is_kept)
             decomposed[domain].emplace_back(op);
         else if (!domain.empty())
             kept[domain].emplace_back(op);
@@ -163,8 +163,9 @@ void put_lowered() {
 
 void put_refused() {
     put("\n## In ONNX Runtime\n\n"
-        "All other operators that ONNX Runtime has, of any domain, run there, in CPU partitions "
-        "with "
+        "All other operators that ONNX Runtime has, of sets up to " +
+        std::to_string(onnx::schema_opset) +
+        " and of other domains, run there, in CPU partitions with "
         "`engine onnxruntime`: control flow, and sequences, strings and optional values that stay "
         "inside, included; also forms of our operators that are none of ours (`If` whose condition "
         "is computed, Dropout in training mode). `vartml compile` and `vartml inspect` name them. "

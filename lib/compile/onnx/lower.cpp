@@ -28,18 +28,6 @@ void keep_in_default_domain(Builder& b, ModelFile&, OnnxNode& n) {
     keep_as(b, n, n.proto.op_type());
 }
 
-// Fails if an output from `first` on is read: it has no counterpart here.
-bool refuse_outputs(Builder& b, const OnnxNode& n, size_t first, size_t last = SIZE_MAX) {
-    for (size_t i = first; i < std::min(n.outputs.size(), last); ++i)
-        if (!n.outputs[i].empty()) {
-            b.fail(ErrorCode::unsupported,
-                   "(" + n.proto.op_type() + ") makes the output '" + n.outputs[i] +
-                       "', which only training needs; export the model in inference mode");
-            return true;
-        }
-    return false;
-}
-
 void constant_node(Builder& b, ModelFile& file, OnnxNode& n) {
     const std::string name = n.outputs.empty() ? "" : n.outputs[0];
     if (const auto* value = n.find("value")) {
@@ -257,26 +245,6 @@ void layer_normalization(Builder& b, ModelFile&, OnnxNode& n) {
     keep_as(b, n, "LayerNormalization");
 }
 
-void rms_normalization(Builder& b, ModelFile&, OnnxNode& n) {
-    if (refuse_outputs(b, n, 1)) return;
-    n.attributes.erase("stash_type");
-    n.outputs.resize(1);
-    keep_as(b, n, "RMSNormalization");
-}
-
-// x * sigmoid(alpha * x)
-void swish(Builder& b, ModelFile&, OnnxNode& n) {
-    ValueId gate = n.input(0);
-    if (const float alpha = n.get("alpha", 1.0F); alpha != 1.0F) {
-        ValueId factor = b.floats({}, {alpha});
-        if (b.type(gate).data_type != DataType::float32)
-            factor = b.emit("Cast", {factor},
-                            {{"to", std::string(graph::short_name(b.type(gate).data_type))}});
-        gate = b.emit("Mul", {gate, factor});
-    }
-    bind_first(b, n, b.emit("Mul", {n.input(0), b.emit("Sigmoid", {gate})}));
-}
-
 // Set 18 has a scale and a bias per group, set 21 per channel.
 void group_normalization(Builder& b, ModelFile& file, OnnxNode& n) {
     n.attributes.erase("stash_type");
@@ -454,13 +422,10 @@ constexpr LowerRow own_rows[] = {
     {"", "LogSoftmax", softmax},
     {"", "Pad", pad},
     {"", "QuantizeLinear", quantize},
-    {"", "RMSNormalization", rms_normalization, "axis:i epsilon:f stash_type:i"},
     {"", "Resize", resize},
     {"", "RoiAlign", roi_align},
     {"", "Scatter", scatter},
-    {"", "SimplifiedLayerNormalization", rms_normalization},
     {"", "Softmax", softmax},
-    {"", "Swish", swish, "alpha:f"},
     {"", "Upsample", resize},
     {ms, "Attention", keep},
     {ms, "BiasGelu", bias_gelu, ""},
@@ -471,7 +436,6 @@ constexpr LowerRow own_rows[] = {
     {ms, "GridSample", grid_sample},
     {ms, "QuantizeLinear", quantize},
     {ms, "QuickGelu", keep},
-    {ms, "SimplifiedLayerNormalization", rms_normalization},
     {ms, "SkipLayerNormalization", skip_layer_normalization, "epsilon:f"},
     {ms, "Trilu", keep_in_default_domain},
     {"ai.onnx.ml", "ArrayFeatureExtractor", array_feature_extractor, ""},
@@ -483,7 +447,7 @@ std::span<const LowerRow> own() {
     return own_rows;
 }
 constexpr std::span<const LowerRow> (*tables[])() = {own, experimental_rows, fused_rows,
-                                                     quantised_rows};
+                                                     quantised_rows, transformer_rows};
 
 const LowerRow* find_row(std::string_view domain, std::string_view op) {
     for (const auto table : tables)
@@ -492,13 +456,16 @@ const LowerRow* find_row(std::string_view domain, std::string_view op) {
     return nullptr;
 }
 
+// The graph has some operators of com.microsoft, of which ONNX has others of the same name.
+bool is_microsofts(std::string_view op) {
+    const LowerRow* const row = find_row(microsoft, op);
+    return row && row->handler == keep;
+}
+
 using Handler = decltype(LowerRow::handler);
 Handler find_handler(std::string_view domain, std::string_view op) {
     if (const LowerRow* row = find_row(domain, op)) return row->handler;
-    // The graph has some operators of com.microsoft, of which ONNX has others of the same name.
-    const LowerRow* const of_microsoft = find_row(microsoft, op);
-    const bool is_microsofts = of_microsoft && of_microsoft->handler == keep;
-    return domain.empty() && !is_microsofts && graph::find_op(op) ? keep : nullptr;
+    return domain.empty() && !is_microsofts(op) && graph::find_op(op) ? keep : nullptr;
 }
 
 std::string_view kind_of(const pb::AttributeProto& attribute) {
@@ -546,6 +513,17 @@ void bind_first(Builder& b, const OnnxNode& n, ValueId id) {
     if (!b.error() && !n.outputs.empty()) b.bind(n.outputs[0], id);
 }
 
+bool refuse_outputs(Builder& b, const OnnxNode& n, size_t first, size_t last) {
+    for (size_t i = first; i < std::min(n.outputs.size(), last); ++i)
+        if (!n.outputs[i].empty()) {
+            b.fail(ErrorCode::unsupported,
+                   "(" + n.proto.op_type() + ") makes the output '" + n.outputs[i] +
+                       "', which only training needs; export the model in inference mode");
+            return true;
+        }
+    return false;
+}
+
 ValueId swap_last_two(Builder& b, ValueId x) {
     std::vector<int64_t> perm(b.type(x).shape.size());
     std::iota(perm.begin(), perm.end(), 0);
@@ -580,7 +558,10 @@ bool can_lower(std::string_view domain, std::string_view op) {
 std::vector<LoweredOperator> lowered_operators() {
     std::vector<LoweredOperator> operators;
     for (const auto table : tables)
-        for (const LowerRow& row : table()) operators.push_back({row.domain, row.op});
+        for (const LowerRow& row : table())
+            operators.push_back(
+                {row.domain, row.op,
+                 graph::find_op(row.op) && !(row.domain.empty() && is_microsofts(row.op))});
     return operators;
 }
 

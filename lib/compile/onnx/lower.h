@@ -2,6 +2,7 @@
 // What an ONNX node becomes where it is not taken over as it is: older operator sets, other
 // domains, composite operators.
 #pragma once
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -43,6 +44,7 @@ bool can_lower(std::string_view domain, std::string_view op);
 // others are taken over as they are.
 struct LoweredOperator {
     std::string_view domain, op;
+    bool is_kept;  // under its name; else it becomes others
 };
 std::vector<LoweredOperator> lowered_operators();
 
@@ -61,11 +63,14 @@ struct LowerRow {
 std::span<const LowerRow> experimental_rows();  // that ONNX once had and dropped
 std::span<const LowerRow> fused_rows();         // of com.microsoft: what optimisers join
 std::span<const LowerRow> quantised_rows();     // of com.microsoft: what quantisers write
+std::span<const LowerRow> transformer_rows();   // what sets 23 and 24 add
 
 inline constexpr std::string_view microsoft = "com.microsoft";
 
 // Binds the first output; nothing after a failure.
 void bind_first(Builder& b, const OnnxNode& n, ValueId id);
+// Fails if an output from `first` on is read: it has no counterpart here.
+bool refuse_outputs(Builder& b, const OnnxNode& n, size_t first, size_t last = SIZE_MAX);
 ValueId swap_last_two(Builder& b, ValueId x);
 
 // Codes (uint8) of a tensor by its own range, as DynamicQuantizeLinear defines them.

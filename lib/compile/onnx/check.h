@@ -21,8 +21,10 @@ using Opsets = std::unordered_map<std::string, int>;
 
 // The operator sets of the default domain that are accepted. Those behind `schema_opset` add
 // operators, types and attributes to it and change nothing that it has: nodes are checked by it,
-// whichever newer one the model declares and the ONNX at hand knows.
+// whichever newer one the model declares and the ONNX at hand knows. The IR versions are those
+// that ONNX had with the last two.
 inline constexpr int min_opset = 7, max_opset = 25, schema_opset = 22;
+inline constexpr int max_ir_version = 13, schema_ir_version = 10;
 // The set of a domain that schemas are asked for.
 inline int checked_opset(const std::string& domain, int declared) {
     return domain.empty() && declared > schema_opset ? schema_opset : declared;

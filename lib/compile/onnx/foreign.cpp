@@ -64,7 +64,7 @@ std::optional<graph::Type> type_of(const pb::TypeProto& proto) {
 
 void ForeignNodes::begin(const pb::ModelProto& model, const Opsets& opsets) {
     opsets_ = opsets;
-    head_.set_ir_version(std::min<int64_t>(model.ir_version(), pb::Version::IR_VERSION));
+    head_.set_ir_version(std::min<int64_t>(model.ir_version(), schema_ir_version));
     for (const auto& [domain, version] : opsets) {
         auto* set = head_.add_opset_import();
         set->set_domain(domain);

@@ -123,7 +123,7 @@ void name_type(Builder& b, OnnxNode& n, const char* key) {
 }
 
 void cast(Builder& b, ModelFile& file, OnnxNode& n) {
-    n.attributes.erase("saturate");  // of 8-bit floats only
+    for (const char* key : {"saturate", "round_mode"}) n.attributes.erase(key);  // of 8-bit floats
     name_type(b, n, "to");
     keep(b, file, n);
 }
@@ -139,12 +139,29 @@ void eye_like(Builder& b, ModelFile& file, OnnxNode& n) {
     keep(b, file, n);
 }
 
-void quantize(Builder& b, ModelFile& file, OnnxNode& n) {
-    n.attributes.erase("saturate");
-    n.attributes.erase("precision");
+// com.microsoft's means the same, as does its DequantizeLinear.
+void quantize(Builder& b, ModelFile&, OnnxNode& n) {
+    const auto precision = static_cast<int32_t>(n.get("precision", int64_t{0}));
+    const DataType type = data_type(precision);
+    if (precision != 0 && type != DataType::float32 && type != b.type(n.input(1)).data_type)
+        return b.fail(ErrorCode::unsupported,
+                      "(QuantizeLinear) divides in " + elem_type_name(precision) +
+                          " by its attribute 'precision', which is not done here; export it "
+                          "without, or with FLOAT");
+    for (const char* key : {"saturate", "precision"}) n.attributes.erase(key);
     name_type(b, n, "output_dtype");
-    keep_as(b, n, n.proto.op_type());  // com.microsoft's means the same
-    (void)file;
+    keep_as(b, n, "QuantizeLinear");
+}
+
+// The result has the type of the scale, or the one that is named.
+void dequantize(Builder& b, ModelFile&, OnnxNode& n) {
+    name_type(b, n, "output_dtype");
+    const std::string named = n.get("output_dtype", "");
+    n.attributes.erase("output_dtype");
+    if (named.empty() || named == graph::short_name(b.type(n.input(1)).data_type))
+        return keep_as(b, n, "DequantizeLinear");
+    const ValueId y = b.emit("DequantizeLinear", n.inputs, n.attributes);
+    bind_first(b, n, b.emit("Cast", {y}, {{"to", named}}));
 }
 
 // Softmax or LogSoftmax over several axes at once, for a tensor whose real shape only the run
@@ -410,7 +427,7 @@ constexpr LowerRow own_rows[] = {
     {"", "Concat", concat},
     {"", "Constant", constant_node},
     {"", "ConstantOfShape", constant_of_shape},
-    {"", "DequantizeLinear", quantize},
+    {"", "DequantizeLinear", dequantize},
     {"", "Dropout", dropout},
     {"", "DynamicQuantizeLinear", dynamic_quantize_linear},
     {"", "EyeLike", eye_like},
@@ -429,7 +446,7 @@ constexpr LowerRow own_rows[] = {
     {"", "Upsample", resize},
     {ms, "Attention", keep},
     {ms, "BiasGelu", bias_gelu, ""},
-    {ms, "DequantizeLinear", quantize},
+    {ms, "DequantizeLinear", dequantize},
     {ms, "FastGelu", fast_gelu, ""},
     {ms, "GatherND", keep_in_default_domain},
     {ms, "Gelu", keep_in_default_domain},

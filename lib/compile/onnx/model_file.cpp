@@ -4,6 +4,7 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -365,6 +366,11 @@ DataType data_type(int32_t elem_type) {
 }
 
 std::string elem_type_name(int32_t elem_type) {
+    // Those that came after operator set 22, which the ONNX at hand may not know.
+    constexpr std::array<std::string_view, 4> newer{"FLOAT4E2M1", "FLOAT8E8M0", "UINT2", "INT2"};
+    constexpr int32_t first = 23;
+    if (elem_type >= first && elem_type < first + static_cast<int32_t>(newer.size()))
+        return std::string(newer[static_cast<size_t>(elem_type - first)]);
     if (!pb::TensorProto::DataType_IsValid(elem_type)) return "number " + std::to_string(elem_type);
     return pb::TensorProto::DataType_Name(static_cast<pb::TensorProto::DataType>(elem_type));
 }

@@ -15,6 +15,10 @@ namespace vartml::kernels {
 
 namespace {
 
+bool is_winograd(ConvMethod method) {
+    return method == ConvMethod::winograd4 || method == ConvMethod::winograd6;
+}
+
 // Whether the columns under some outputs have room in the first-level cache, as words.
 bool joins_taps(const ConvShape& s) {
     return s.kernel_height <= 8 && (s.kernel_width - 1) * s.dilation_width < 64;
@@ -23,7 +27,8 @@ bool joins_taps(const ConvShape& s) {
 }  // namespace
 
 ConvMethod conv_method(const ConvShape& shape) {
-    if (prefers_winograd(shape)) return ConvMethod::winograd;
+    if (const size_t side = winograd_side(shape); side > 0)
+        return side == 6 ? ConvMethod::winograd6 : ConvMethod::winograd4;
     if (shape.factors == Element::f32) return ConvMethod::direct;
     // Filters of one channel each have no sums over channels, which is where pairs of bf16 are.
     // Those of codes are made of kernel columns.
@@ -39,14 +44,15 @@ bool has_code_products() {
 }
 
 const char* name_of(ConvMethod method) {
-    static constexpr const char* names[] = {"direct", "winograd", "bf16",
-                                            "int8",   "int16",    "int16 winograd"};
+    static constexpr const char* names[] = {"direct", "winograd 4x4", "winograd 6x6",  "bf16",
+                                            "int8",   "int16",        "int16 winograd"};
     return names[static_cast<size_t>(method)];
 }
 
 size_t packed_conv_size(const ConvShape& shape) {
     switch (conv_method(shape)) {
-        case ConvMethod::winograd:
+        case ConvMethod::winograd4:
+        case ConvMethod::winograd6:
             return packed_winograd_size(shape) * sizeof(float);
         case ConvMethod::bf16_pairs:
             return packed_pairs_size(shape);
@@ -66,7 +72,8 @@ size_t packed_conv_size(const ConvShape& shape) {
 void pack_conv(const ConvShape& shape, const float* weights, const float* bias, std::byte* packed) {
     auto* const floats = reinterpret_cast<float*>(packed);
     switch (conv_method(shape)) {
-        case ConvMethod::winograd:
+        case ConvMethod::winograd4:
+        case ConvMethod::winograd6:
             return pack_winograd(shape, weights, bias, floats);
         case ConvMethod::bf16_pairs:
             return pack_pairs(shape, weights, bias, packed);
@@ -84,13 +91,13 @@ void pack_conv(const ConvShape& shape, const float* weights, const float* bias, 
 
 size_t conv_units(const ConvShape& shape) {
     const ConvMethod method = conv_method(shape);
-    if (method == ConvMethod::winograd) return winograd_groups(shape);
+    if (is_winograd(method)) return winograd_groups(shape);
     return method == ConvMethod::code_winograd ? code_winograd_groups(shape) : shape.out_height;
 }
 
 size_t conv_scratch_size(const ConvShape& shape) {
     const ConvMethod method = conv_method(shape);
-    if (method == ConvMethod::winograd) return winograd_scratch_size(shape) * sizeof(float);
+    if (is_winograd(method)) return winograd_scratch_size(shape) * sizeof(float);
     if (method == ConvMethod::code_winograd) return code_winograd_scratch_size(shape);
     return prefers_padded(shape) ? padded_scratch_size(shape) : 0;
 }
@@ -100,7 +107,7 @@ void conv(const ConvShape& shape, const AnySrcPicture& src, const std::byte* pac
           std::byte* scratch, size_t first, size_t last) {
     const auto* const floats = reinterpret_cast<const float*>(packed);
     const ConvMethod method = conv_method(shape);
-    if (method == ConvMethod::winograd)
+    if (is_winograd(method))
         conv_winograd(shape, src, floats, epilogue, residual, dst,
                       reinterpret_cast<float*>(scratch), first, last);
     else if (method == ConvMethod::code_winograd)

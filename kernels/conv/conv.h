@@ -71,7 +71,8 @@ bool has_code_products();
 // these in place or by minimal filtering.
 enum class ConvMethod : uint8_t {
     direct,
-    winograd,
+    winograd4,  // tiles of 4x4 and 6x6 results
+    winograd6,
     bf16_pairs,
     code_quads,
     code_pairs,

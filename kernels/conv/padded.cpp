@@ -40,16 +40,20 @@ size_t copy_size(const ConvShape& s) {  // bytes of an element
     constexpr size_t sizes[] = {sizeof(float), sizeof(bf16), sizeof(uint8_t), sizeof(int16_t)};
     return sizes[static_cast<size_t>(copy_of(s))];
 }
-// Pixels of the copy are dense, but three channels of fp32 have the place of four, as in the
-// layouts of devices.
-size_t copy_pixel(const ConvShape& s) {
-    return s.in_channels == 3 && copy_of(s) == CopyType::f32 ? 4 : s.in_channels;
+// Pixels of the copy are dense, but three channels of fp32 keep the place of four that they have in
+// the layouts of devices.
+size_t copy_pixel(const ConvShape& s, size_t source_pixel) {
+    return s.in_channels == 3 && source_pixel == 4 && copy_of(s) == CopyType::f32 ? 4
+                                                                                  : s.in_channels;
+}
+size_t widest_pixel(const ConvShape& s) {
+    return copy_pixel(s, 4);
 }
 size_t copy_width(const ConvShape& s) {
     return reach(s.out_width, s.stride_width, s.kernel_width, s.dilation_width);
 }
-size_t copy_row(const ConvShape& s) {
-    return copy_width(s) * copy_pixel(s);
+size_t widest_row(const ConvShape& s) {
+    return copy_width(s) * widest_pixel(s);
 }
 size_t copy_height(const ConvShape& s, size_t rows) {
     return reach(rows, s.stride_height, s.kernel_height, s.dilation_height);
@@ -59,7 +63,7 @@ size_t copy_height(const ConvShape& s, size_t rows) {
 // is in the cache of the processor when it is read.
 size_t rows_at_once(const ConvShape& s) {
     const size_t cached = 96 * 1024 / copy_size(s);
-    const size_t held = cached / copy_row(s), shared = copy_height(s, 1);
+    const size_t held = cached / widest_row(s), shared = copy_height(s, 1);
     const size_t rows = held > shared ? (held - shared) / s.stride_height + 1 : 1;
     return std::clamp<size_t>(rows, std::min<size_t>(4, s.out_height), s.out_height);
 }
@@ -87,12 +91,8 @@ Part on_picture(int64_t first, size_t size, size_t extent) {
             static_cast<size_t>(all - end), static_cast<size_t>(first + before)};
 }
 
-// Pixels of three channels get the place of four.
-template <typename T>
-void spread_pixels(const T* from, T* to, size_t count) {
-    for (size_t i = 0; i < count; ++i, from += 3, to += 4) std::memcpy(to, from, 3 * sizeof(T));
-}
-// And lose it: each pixel is copied with what is behind it, where the next one goes.
+// Pixels of three channels lose the place of a fourth: each is copied with what is behind it, where
+// the next one goes.
 template <typename T>
 void pack_pixels(const T* from, T* to, size_t count) {
     for (; count > 1; --count, from += 4, to += 3) std::memcpy(to, from, 4 * sizeof(T));
@@ -107,7 +107,6 @@ void copy_pixels(const T* from, ptrdiff_t from_step, T* to, ptrdiff_t to_step, s
         std::memcpy(to, from, (count * static_cast<size_t>(to_step) - gap) * sizeof(T));
         return;
     }
-    if (from_step == 3 && to_step == 4) return spread_pixels(from, to, count);
     if (from_step == 4 && to_step == 3) return pack_pixels(from, to, count);
     for (size_t i = 0; i < count; ++i, from += from_step, to += to_step)
         std::memcpy(to, from, channels * sizeof(T));
@@ -148,13 +147,13 @@ void copy_pixels(const uint8_t* from, ptrdiff_t from_step, Dst* to, ptrdiff_t to
 template <typename Src, typename Copy>
 void copy_source(const ConvShape& s, const PictureOf<const Src>& src, size_t y, size_t rows,
                  Copy* to) {
-    const size_t pixel = copy_pixel(s);
+    const size_t pixel = copy_pixel(s, src.pixel), row = copy_width(s) * pixel;
     Copy none{};
     if constexpr (std::is_same_v<Copy, uint8_t>) none = s.source_zero;
     const Part h = on_picture(static_cast<int64_t>(y * s.stride_height) - s.pad_top,
                               copy_height(s, rows), s.in_height);
     const Part w = on_picture(-s.pad_left, copy_width(s), s.in_width);
-    to = std::fill_n(to, h.before * copy_row(s), none);
+    to = std::fill_n(to, h.before * row, none);
     for (size_t r = 0; r < h.count; ++r) {
         const auto* from = src.data + (h.first + r) * src.row + w.first * src.pixel;
         to = std::fill_n(to, w.before * pixel, none);
@@ -165,7 +164,7 @@ void copy_source(const ConvShape& s, const PictureOf<const Src>& src, size_t y, 
             copy_pixels(from, step, to, next, w.count, s.in_channels);
         to = std::fill_n(to + w.count * pixel, w.after * pixel, none);
     }
-    std::fill_n(to, h.after * copy_row(s), none);
+    std::fill_n(to, h.after * row, none);
 }
 
 void conv_copy(const ConvShape& inner, const SrcPicture& copy, const std::byte* packed,
@@ -196,20 +195,21 @@ void conv_copy(const ConvShape& inner, const PictureOf<const int16_t>& copy,
 
 size_t copy_bytes(const ConvShape& s) {
     constexpr size_t line = 64;
-    const size_t bytes = copy_height(s, rows_at_once(s)) * copy_row(s) * copy_size(s);
+    const size_t bytes = copy_height(s, rows_at_once(s)) * widest_row(s) * copy_size(s);
     return (bytes + line - 1) / line * line;
 }
 
 // All rows of a copy as one row of a picture whose rows overlap; `inner` has its padding.
 template <typename Copy>
 void run_line(const ConvShape& s, ConvShape inner, size_t rows, const std::byte* packed,
-              const Epilogue& epilogue, const Copy* copy, std::byte* made, const ByteRows& dst) {
+              const Epilogue& epilogue, const PictureOf<const Copy>& copy, std::byte* made,
+              const ByteRows& dst) {
     inner.in_height = static_cast<uint32_t>(copy_height(s, 1));
     inner.in_width = static_cast<uint32_t>(rows * copy_width(s));
     inner.out_height = 1;
     inner.out_width = static_cast<uint32_t>(line_pixels(s, rows));
     const size_t pixel = s.out_channels * size_of(s.result);
-    conv_copy(inner, {copy, copy_row(s), copy_pixel(s)}, packed, epilogue, {nullptr, 0, 0},
+    conv_copy(inner, copy, packed, epilogue, {nullptr, 0, 0},
               {made, inner.out_width * s.out_channels, s.out_channels}, 1);
     for (size_t r = 0; r < rows; ++r) {
         const std::byte* const from = made + r * copy_width(s) * pixel;
@@ -227,19 +227,20 @@ void run(const ConvShape& shape, const PictureOf<const Src>& src, const std::byt
     inner.in_width = static_cast<uint32_t>(copy_width(shape));
     auto* const copy = reinterpret_cast<Copy*>(scratch);
     const ByteRows to = byte_rows(dst, shape.result), add = byte_rows(residual, shape.source);
-    const size_t at_once = rows_at_once(shape);
+    const size_t at_once = rows_at_once(shape), pixel = copy_pixel(shape, src.pixel);
+    const PictureOf<const Copy> picture{copy, copy_width(shape) * pixel, pixel};
     for (size_t y = first; y < last; y += at_once) {
         const size_t rows = std::min(at_once, last - y);
         copy_source(shape, src, y, rows, copy);
         std::byte* const out = to.at(static_cast<int64_t>(y), 0);
         if (joins_rows(shape) && !residual.data) {
-            run_line(shape, inner, rows, packed, epilogue, copy, scratch + copy_bytes(shape),
+            run_line(shape, inner, rows, packed, epilogue, picture, scratch + copy_bytes(shape),
                      {out, to.row, to.pixel});
             continue;
         }
         inner.in_height = static_cast<uint32_t>(copy_height(shape, rows));
         inner.out_height = static_cast<uint32_t>(rows);
-        conv_copy(inner, {copy, copy_row(shape), copy_pixel(shape)}, packed, epilogue,
+        conv_copy(inner, picture, packed, epilogue,
                   {add.at(static_cast<int64_t>(y), 0), residual.row, residual.pixel},
                   {out, dst.row, dst.pixel}, rows);
     }

@@ -41,8 +41,8 @@ struct FindOptions {
     int frames_per_second = 0;  // of the known places
 };
 
-// Writes `video` and `picture`, or neither: files of an earlier run are removed first, and a video
-// that is not complete at an error.
+// Writes `video` and `picture`, or neither: those of an earlier run are replaced when the new ones
+// are complete.
 vartml::Result<FindResult> find(const FindOptions& options);
 
 }  // namespace demo

@@ -10,10 +10,10 @@
 
 #include "kernels/conv/words-inl.h"
 
-// Old instruction sets have no code here: their few registers and short vectors serve nobody. Nor
-// has Arm, where this was not measured.
+// Old instruction sets of x86 have no code here: their few registers and short vectors serve
+// nobody.
 #undef VARTML_HAS_CODE_PAIRS
-#if HWY_TARGET <= HWY_AVX2 && HWY_ARCH_X86
+#if (HWY_TARGET <= HWY_AVX2 && HWY_ARCH_X86) || HWY_ARCH_ARM_A64
 #define VARTML_HAS_CODE_PAIRS 1
 #else
 #define VARTML_HAS_CODE_PAIRS 0

@@ -14,6 +14,7 @@
 #include <limits>
 
 #include "kernels/conv/conv.h"
+#include "kernels/ops/bounds-inl.h"
 #include "kernels/unroll.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -75,9 +76,8 @@ struct Bounds {
     explicit HWY_INLINE Bounds(const Finish& f)
         : low(hn::Set(FloatTag(), f.low)), high(hn::Set(FloatTag(), f.high)) {}
 };
-// In this order NaN stays NaN.
 HWY_INLINE FloatVec bound(FloatVec x, const Bounds& b) {
-    return hn::Min(b.high, hn::Max(b.low, x));
+    return at_most(b.high, at_least(b.low, x));
 }
 template <bool Whole>
 HWY_INLINE void store(FloatVec x, float* dst, size_t left) {

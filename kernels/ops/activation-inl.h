@@ -11,6 +11,7 @@
 #include <hwy/highway.h>
 
 #include "kernels/ops/activation.h"
+#include "kernels/ops/bounds-inl.h"
 #include "kernels/unroll.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -86,10 +87,9 @@ HWY_INLINE FloatVec exp_of_negative(FloatVec x) {
 template <size_t N>
 HWY_INLINE void bound_by_87(FloatVec (&x)[N]) {
     const FloatTag d;
-    // In this order NaN stays NaN, here and below.
     VARTML_UNROLL
     for (size_t n = 0; n < N; ++n)
-        x[n] = hn::Min(hn::Set(d, 87.0F), hn::Max(hn::Set(d, -87.0F), x[n]));
+        x[n] = at_most(hn::Set(d, 87.0F), at_least(hn::Set(d, -87.0F), x[n]));
 }
 
 template <size_t N>
@@ -135,7 +135,8 @@ HWY_INLINE void silus(FloatVec (&x)[N]) {
     for (size_t n = 0; n < N; ++n) s[n] = x[n];
     Short ? short_sigmoids(s) : sigmoids(s);
     VARTML_UNROLL
-    for (size_t n = 0; n < N; ++n) x[n] = hn::Mul(hn::Max(hn::Set(FloatTag(), -87.0F), x[n]), s[n]);
+    for (size_t n = 0; n < N; ++n)
+        x[n] = hn::Mul(at_least(hn::Set(FloatTag(), -87.0F), x[n]), s[n]);
 }
 
 // One of the other activations.
@@ -143,16 +144,16 @@ template <Activation a>
 HWY_INLINE FloatVec activate(FloatVec x, FloatVec alpha, FloatVec beta) {
     const FloatTag d;
     const FloatVec zero = hn::Zero(d), one = hn::Set(d, 1.0F);
-    if constexpr (a == Activation::relu) return hn::Max(zero, x);
+    if constexpr (a == Activation::relu) return at_least(zero, x);
     if constexpr (a == Activation::leaky)
         return hn::IfThenElse(hn::Lt(x, zero), hn::Mul(x, alpha), x);
-    if constexpr (a == Activation::clip) return hn::Min(beta, hn::Max(alpha, x));
+    if constexpr (a == Activation::clip) return at_most(beta, at_least(alpha, x));
     if constexpr (a == Activation::hard_sigmoid) {
-        return hn::Min(one, hn::Max(zero, hn::MulAdd(alpha, x, beta)));
+        return at_most(one, at_least(zero, hn::MulAdd(alpha, x, beta)));
     }
     if constexpr (a == Activation::hard_swish) {
         const FloatVec gate = hn::MulAdd(x, hn::Set(d, 1.0F / 6), hn::Set(d, 0.5F));
-        return hn::Mul(x, hn::Min(one, hn::Max(zero, gate)));
+        return hn::Mul(x, at_most(one, at_least(zero, gate)));
     }
     if constexpr (a == Activation::tanh) {
         // 2·sigmoid(2x) - 1 loses digits near 0, where x itself is the better answer.
@@ -168,7 +169,7 @@ HWY_INLINE FloatVec activate(FloatVec x, FloatVec alpha, FloatVec beta) {
         // As a square, which overflows and underflows as exp does.
         const FloatVec half = hn::Mul(x, hn::Set(d, -0.5F));
         const FloatVec root =
-            exp_of_negative(hn::Min(hn::Set(d, 87.0F), hn::Max(hn::Set(d, -87.0F), half)));
+            exp_of_negative(at_most(hn::Set(d, 87.0F), at_least(hn::Set(d, -87.0F), half)));
         return hn::Mul(root, root);
     }
     return x;

@@ -178,7 +178,7 @@ void finish_codes(const Epilogue& e, const SumRows& r) {
             FloatVec x[1] = {hn::Mul(load(r.sums + p * r.width + i, count), scale)};
             activate_all<a, true>(x, alpha, beta);
             const FloatVec y = hn::Mul(x[0], factor);
-            const auto rounded = hn::BitCast(di, hn::Add(hn::Min(high, hn::Max(low, y)), magic));
+            const auto rounded = hn::BitCast(di, hn::Add(at_most(high, at_least(low, y)), magic));
             const auto bytes = hn::TruncateTo(
                 code, hn::BitCast(hn::RebindToUnsigned<FloatTag>(), hn::Add(rounded, zero)));
             auto* const to = reinterpret_cast<uint8_t*>(r.dst + p * r.dst_step) + i;

@@ -16,7 +16,7 @@ namespace vartml::kernels::HWY_NAMESPACE {
 
 // exp(x) for x <= 0; below -87 what exp(-87) is, which is as good as 0.
 HWY_INLINE FloatVec exp_below_zero(FloatVec x) {
-    return exp_of_negative(hn::Min(hn::Set(FloatTag(), 87.0F), hn::Neg(x)));
+    return exp_of_negative(at_most(hn::Set(FloatTag(), 87.0F), hn::Neg(x)));
 }
 
 // Classes of a vector of rows.

@@ -20,6 +20,7 @@ using V16 = hn::Vec<D16>;
 using VU16 = hn::Vec<DU16>;
 using VU32 = hn::Vec<DU32>;
 
+// Never made empty: a constructor of its own would be no code for one instruction set.
 // All in scales of RowFormat's comment, but y without its offset and chroma with its middle at
 // 0x8000.
 struct Samples {
@@ -57,45 +58,45 @@ HWY_INLINE Samples load_yuv(const uint8_t* const* src, size_t x) {
     const hn::Rebind<uint8_t, DU32> d8;
     const hn::Rebind<uint16_t, DU32> d16;
     const VU16 high_byte = hn::Set(d, 0xff00), low_byte = hn::Set(d, 0x00ff);
-    Samples s;
+    VU16 y, first, second;
     if constexpr (kind == RowKind::nv_half) {
-        s.y = hn::ShiftLeft<7>(load_bytes(src[0] + x));
+        y = hn::ShiftLeft<7>(load_bytes(src[0] + x));
         const VU16 pairs = double_lane(hn::PromoteTo(d32, hn::LoadU(d16, at<uint16_t>(src[1], x))));
-        s.first = hn::ShiftLeft<8>(pairs);
-        s.second = hn::And(pairs, high_byte);
+        first = hn::ShiftLeft<8>(pairs);
+        second = hn::And(pairs, high_byte);
     } else if constexpr (kind == RowKind::nv_full) {
-        s.y = hn::ShiftLeft<7>(load_bytes(src[0] + x));
+        y = hn::ShiftLeft<7>(load_bytes(src[0] + x));
         const VU16 pairs = hn::LoadU(d, at<uint16_t>(src[1], 2 * x));
-        s.first = hn::ShiftLeft<8>(pairs);
-        s.second = hn::And(pairs, high_byte);
+        first = hn::ShiftLeft<8>(pairs);
+        second = hn::And(pairs, high_byte);
     } else if constexpr (kind == RowKind::planar_half) {
-        s.y = hn::ShiftLeft<7>(load_bytes(src[0] + x));
-        s.first = hn::ShiftLeft<8>(double_lane(hn::PromoteTo(d32, hn::LoadU(d8, src[1] + x / 2))));
-        s.second = hn::ShiftLeft<8>(double_lane(hn::PromoteTo(d32, hn::LoadU(d8, src[2] + x / 2))));
+        y = hn::ShiftLeft<7>(load_bytes(src[0] + x));
+        first = hn::ShiftLeft<8>(double_lane(hn::PromoteTo(d32, hn::LoadU(d8, src[1] + x / 2))));
+        second = hn::ShiftLeft<8>(double_lane(hn::PromoteTo(d32, hn::LoadU(d8, src[2] + x / 2))));
     } else if constexpr (kind == RowKind::nv_half_10) {
         const VU16 upper = hn::Set(d, 0xffc0);
         const VU32 pairs = hn::LoadU(d32, at<uint32_t>(src[1], 2 * x));
-        s.y = hn::ShiftRight<1>(hn::And(hn::LoadU(d, at<uint16_t>(src[0], 2 * x)), upper));
-        s.first = hn::And(double_low(pairs), upper);
-        s.second = hn::And(double_high(pairs), upper);
+        y = hn::ShiftRight<1>(hn::And(hn::LoadU(d, at<uint16_t>(src[0], 2 * x)), upper));
+        first = hn::And(double_low(pairs), upper);
+        second = hn::And(double_high(pairs), upper);
     } else if constexpr (kind == RowKind::planar_half_10) {
         const VU16 lower = hn::Set(d, 0x03ff);
         const auto chroma = [&](const uint8_t* plane) HWY_ATTR {
             const VU16 c = double_lane(hn::PromoteTo(d32, hn::LoadU(d16, at<uint16_t>(plane, x))));
             return hn::ShiftLeft<6>(hn::And(c, lower));
         };
-        s.y = hn::ShiftLeft<5>(hn::And(hn::LoadU(d, at<uint16_t>(src[0], 2 * x)), lower));
-        s.first = chroma(src[1]);
-        s.second = chroma(src[2]);
+        y = hn::ShiftLeft<5>(hn::And(hn::LoadU(d, at<uint16_t>(src[0], 2 * x)), lower));
+        first = chroma(src[1]);
+        second = chroma(src[2]);
     } else {
         const VU16 v = hn::LoadU(d, at<uint16_t>(src[0], 2 * x));
         const VU16 even = hn::And(v, low_byte), odd = hn::ShiftRight<8>(v);
         const VU32 chroma = hn::BitCast(d32, kind == RowKind::yuyv ? odd : even);
-        s.y = hn::ShiftLeft<7>(kind == RowKind::yuyv ? even : odd);
-        s.first = hn::ShiftLeft<8>(double_low(chroma));
-        s.second = hn::ShiftLeft<8>(double_high(chroma));
+        y = hn::ShiftLeft<7>(kind == RowKind::yuyv ? even : odd);
+        first = hn::ShiftLeft<8>(double_low(chroma));
+        second = hn::ShiftLeft<8>(double_high(chroma));
     }
-    return s;
+    return {y, first, second};
 }
 
 HWY_INLINE void store_colour(V16 v, int16_t* dst) {

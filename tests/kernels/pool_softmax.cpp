@@ -126,6 +126,19 @@ TEST_P(Softmax, GivesNothingToWhatIsMaskedOut) {
     EXPECT_FLOAT_EQ(row[2], 0.5F);
     for (const size_t i : {1, 3, 4}) EXPECT_LT(row[i], 1e-35F);
 }
+
+// Wherever it is, in few classes and many.
+TEST_P(Softmax, IsNanWhereARowHasOne) {
+    for (const size_t count : {3, 21, 100}) {
+        for (const size_t at : {size_t{0}, count / 2, count - 1}) {
+            std::vector<float> rows = numbers(3 * count, 5);
+            rows[count + at] = std::numeric_limits<float>::quiet_NaN();
+            softmax_rows(rows.data(), rows.data(), 3, count);
+            for (size_t i = 0; i < rows.size(); ++i)
+                ASSERT_EQ(std::isnan(rows[i]), i / count == 1) << count << ", NaN at " << at;
+        }
+    }
+}
 VARTML_ON_EACH_TARGET(Softmax);
 
 }  // namespace

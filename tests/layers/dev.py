@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a command of the user may write in the root of ./dev, by what bubblewrap is told, and what --suite makes of a command.
+"""What a command of the user may write in the root of ./dev, by what bubblewrap is told, and what --suite and --arch make of a command.
 
 usage: dev.py SOURCE_ROOT"""
 
@@ -31,7 +31,7 @@ def bound(folder, commands):
         stub.chmod(0o755)
         script = '\n'.join([
             'set -eu', variables(), function('show_folders'), function('inside'), function('in_place'), 'on_debian_13() { false; }',
-            f'SUITE=trixie ROOT=/root PROJECT={folder}/clone CACHE={work}/cache HOME={work}/home', 'cd /', commands, 'inside true'])
+            f'SUITE=trixie ARCH= ROOT=/root PROJECT={folder}/clone CACHE={work}/cache HOME={work}/home', 'cd /', commands, 'inside true'])
         environment = {k: v for k, v in os.environ.items() if k != 'VARTML_DEV_INSIDE'}
         environment['PATH'] = work + os.pathsep + environment['PATH']
         words = subprocess.run(['bash', '-c', script], env=environment, capture_output=True, text=True, check=True).stdout.split()
@@ -76,6 +76,13 @@ for words, environment, wanted in [
      'dev: --suite: trixie is another root than the one that this runs in, testing; run it outside of ./dev shell'),
     ('--suite sid test', {}, "dev: --suite: 'sid' is unknown; there are testing and trixie, which is Debian 13"),
     ('--suite', {}, 'dev: --suite: give a suite, testing or trixie'),
+    ('--arch arm64 test kernels', {}, 'trixie root /clone/build-arm64 test kernels'),
+    ('build', {'VARTML_DEV_INSIDE': 'trixie', 'VARTML_DEV_ARCH': 'arm64'}, 'trixie root /clone/build-arm64 build'),
+    ('--arch arm64 test', {'VARTML_DEV_INSIDE': 'trixie'},
+     'dev: --arch: arm64 is another root than the one that this runs in; run it outside of ./dev shell'),
+    ('--arch riscv64 test', {}, "dev: --arch: 'riscv64' is unknown; there is arm64"),
+    ('--arch', {}, 'dev: --arch: give a processor, arm64'),
+    ('--arch arm64 bench', {}, 'dev: bench: is done for this machine alone; run it without --arch'),
     *[(f'--suite testing {command}', {}, f'dev: {command}: is done with Debian 13 alone; run it without --suite')
       for command in ('vm-test', 'mutate', 'package', 'fmt', 'tidy', 'train')],
 ]:

@@ -192,6 +192,10 @@ const Case cases[] = {
      "%c = Conv %m, %w {dilations=[1,1], group=1, pads=[0,0,0,0], strides=[1,1]} : f32[1,1,4,12]\n"
      "%q = Reshape %c {shape=[1,4,12]} : f32[1,4,12]\n%o = Mul %q, %k : f32[1,4,12]\n"
      "%p = Sigmoid %s : f32[1,3,12]\n%y = Concat %o, %p {axis=1} : f32[1,7,12]\noutput %y\n"},
+    {"a split of which nobody reads the first and the third part",
+     "graph g\ninput %x : f32[1,9,4]\n"
+     "_, %b, _, %d = Split %x {axis=1, split=[2,3,1,3]} : _, f32[1,3,4], _, f32[1,3,4]\n"
+     "%y = Sub %b, %d : f32[1,3,4]\noutput %y\n"},
     {"box arithmetic with slices and broadcasts",
      "graph g\ninput %x : f32[1,20,4]\nconst %p : f32[1,20,2] = {0}\nconst %h : f32[1] = {0}\n"
      "%a = Slice %x {axes=[2], ends=[2], starts=[0], steps=[1]} : f32[1,20,2]\n"

@@ -395,14 +395,15 @@ struct Evaluator {
 
     void split(const Node& n) {
         const auto axis = static_cast<size_t>(n.get("axis", int64_t{0}));
+        const Dims sizes = n.get("split", Dims());
         int64_t start = 0;
-        for (size_t i = 0; i < n.outputs.size(); ++i) {
+        for (size_t i = 0; i < n.outputs.size(); start += sizes[i++]) {
+            if (n.outputs[i] == graph::none) continue;
             values[static_cast<size_t>(n.outputs[i])] =
                 gather(n, i, [&](Dims at) -> std::optional<Dims> {
                     at[axis] += start;
                     return at;
                 });
-            start += shape(n.outputs[i])[axis];
         }
     }
 

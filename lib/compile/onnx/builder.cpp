@@ -49,6 +49,11 @@ void Builder::warn(std::string_view text) {
     warnings.push_back(file_ + ": node '" + node_ + "' " + std::string(text));
 }
 
+bool counts_outputs(std::string_view kind) {
+    const graph::OpInfo* row = graph::find_onnx_op(kind);
+    return row && row->max_outputs < 0;
+}
+
 ValueIds Builder::emit_named(std::string kind, ValueIds inputs, Attributes attributes,
                              std::string domain, const std::vector<std::string>& names) {
     if (error_) return ValueIds(names.size(), graph::none);
@@ -61,9 +66,12 @@ ValueIds Builder::emit_named(std::string kind, ValueIds inputs, Attributes attri
     node.inputs = std::move(inputs);
     while (!node.inputs.empty() && node.inputs.back() == graph::none) node.inputs.pop_back();
     node.attributes = std::move(attributes);
+    const bool all_count = counts_outputs(node.kind);
     for (const std::string& name : names)
-        node.outputs.push_back(name.empty() ? graph::none
-                                            : graph.add_value(unique_value_name(name), {}));
+        node.outputs.push_back(
+            name.empty() && !all_count
+                ? graph::none
+                : graph.add_value(unique_value_name(name.empty() ? node.name : name), {}));
     ValueIds outputs = node.outputs;
     while (!node.outputs.empty() && node.outputs.back() == graph::none) node.outputs.pop_back();
     std::vector<std::optional<graph::Type>> bounds;

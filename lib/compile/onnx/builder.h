@@ -99,4 +99,7 @@ private:
 // A name that reports and files may carry: valid UTF-8 without control characters.
 bool is_clean_name(std::string_view name);
 
+// Whether the operator has as many parts as outputs, so that those without a name count: Split.
+bool counts_outputs(std::string_view kind);
+
 }  // namespace vartml::onnx

@@ -253,7 +253,8 @@ Result<void> Importer::add_own(const pb::NodeProto& node) {
                .outputs = {node.output().begin(), node.output().end()}};
     for (const std::string& input : node.input())
         n.inputs.push_back(input.empty() ? graph::none : builder_.find(input));
-    while (!n.outputs.empty() && n.outputs.back().empty()) n.outputs.pop_back();
+    if (!counts_outputs(node.op_type()))
+        while (!n.outputs.empty() && n.outputs.back().empty()) n.outputs.pop_back();
     lower(builder_, file_, std::move(n));
     if (builder_.error()) return *builder_.error();
     return {};

@@ -49,12 +49,13 @@ Result<void> lower_slice(Lowering& lowering, const graph::Node& node) {
 Result<void> lower_split(Lowering& lowering, const graph::Node& node) {
     const View view = lowering.view(node.inputs[0]);
     const auto axis = static_cast<size_t>(node.get("axis", int64_t{0}));
+    const auto sizes = node.get("split", std::vector<int64_t>());
     int64_t start = 0;
-    for (const graph::ValueId out : node.outputs) {
-        if (out < 0) continue;
-        const int64_t size = lowering.value(out).type.shape[axis];
-        lowering.finish(out, slice(view, axis, start, size, 1));
-        start += size;
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+        // An output that nobody named has its elements, too.
+        if (node.outputs[i] >= 0)
+            lowering.finish(node.outputs[i], slice(view, axis, start, sizes[i], 1));
+        start += sizes[i];
     }
     return {};
 }

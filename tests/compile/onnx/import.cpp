@@ -575,6 +575,21 @@ TEST_F(Import, InlinesFunctionsOfTheModel) {
     EXPECT_EQ(kinds(good(m).graph), (Kinds{"Add"}));
 }
 
+TEST_F(Import, CountsThePartsOfASplitThatHaveNoName) {
+    for (const size_t named : {0U, 1U, 2U}) {
+        TinyOnnx m(13);
+        std::vector<std::string> parts(3);
+        parts[named] = "y";
+        m.input("x", {6, 2}).node("Split", {"x"}, parts).output("y");
+        const Imported out = good(m);
+        ASSERT_EQ(kinds(out.graph), (Kinds{"Split"}));
+        const graph::Node& split = out.graph.nodes[0];
+        EXPECT_EQ(split.get("split", std::vector<int64_t>()), (std::vector<int64_t>{2, 2, 2}));
+        ASSERT_EQ(split.outputs.size(), 3U);
+        EXPECT_EQ(split.outputs[named], out.graph.outputs[0]);
+    }
+}
+
 TEST_F(Import, AcceptsAbsentOptionalInputs) {
     TinyOnnx m(13);
     m.input("x", {1, 4}).floats("top", {}, {6}).node("Clip", {"x", "", "top"}, {"y"}).output("y");

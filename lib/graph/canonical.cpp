@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <ranges>
 
 #include "lib/graph/attribute_values.h"
@@ -170,6 +171,24 @@ bool survives_float(const Value& value) {
         }
     });
     return survives;
+}
+
+Result<void> check_integers(const Node& node) {
+    using Limits = std::numeric_limits<int32_t>;
+    for (const auto& [key, value] : node.attributes) {
+        std::vector<int64_t> numbers;
+        if (const auto* number = std::get_if<int64_t>(&value)) numbers = {*number};
+        if (const auto* list = std::get_if<std::vector<int64_t>>(&value)) numbers = *list;
+        for (const int64_t number : numbers) {
+            if (number < Limits::min() || number > Limits::max()) {
+                return bad_node(node, "has the attribute '" + key + "' with the number " +
+                                          std::to_string(number) + ", expected " +
+                                          std::to_string(Limits::min()) + " to " +
+                                          std::to_string(Limits::max()));
+            }
+        }
+    }
+    return {};
 }
 
 bool has_computed_parameters(const Graph& graph, const Node& node) {

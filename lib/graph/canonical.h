@@ -22,6 +22,11 @@ bool has_computed_parameters(const Graph& graph, const Node& node);
 // constant.
 bool has_constant_parameters(const Graph& graph, const Node& node);
 
+// Refuses integers in attributes that a program, which has 32 bits for each, does not hold. Where a
+// model says "all" by the largest number, canonicalise() and make_late() have clamped it; a larger
+// size, stride or power is nothing that anybody computes with.
+Result<void> check_integers(const Node& node);
+
 // Whether the first number of a constant stays what it is in an attribute, which is a float.
 bool survives_float(const Value& value);
 

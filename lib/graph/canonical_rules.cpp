@@ -461,7 +461,16 @@ Result<void> rule_mean_variance(const Graph&, Node& node) {
     return {};
 }
 
+// A diagonal that is outside stays outside.
+Result<void> rule_trilu(const Graph&, Node& node) {
+    using Limits = std::numeric_limits<int32_t>;
+    node.attributes["k"] =
+        std::clamp<int64_t>(node.get("k", int64_t{0}), Limits::min(), Limits::max());
+    return {};
+}
+
 Result<void> rule_eye_like(const Graph& graph, Node& node) {
+    if (auto ok = rule_trilu(graph, node); !ok) return ok;
     if (!node.has("dtype"))
         node.attributes["dtype"] = std::string(short_name(input_type(graph, node, 0).data_type));
     return {};
@@ -508,6 +517,7 @@ constexpr Rule rules[] = {
     {"Split", rule_split},
     {"Squeeze", rule_squeeze},
     {"Transpose", rule_transpose},
+    {"Trilu", rule_trilu},
     {"Unsqueeze", rule_unsqueeze},
     {"Upsample", rule_upsample},
 };

@@ -115,6 +115,7 @@ Result<Appended> append_node(Graph& graph, Node node,
     auto types = late ? graph::bound_types(graph, node, declared) : graph::infer_types(graph, node);
     if (!types) return types.error();
     if (late) graph::make_late(node);
+    if (auto ok = graph::check_integers(node); !ok) return ok.error();
     const bool data_dependent = graph::has_data_dependent_shape(graph, node);
     for (size_t i = 0; i < node.outputs.size(); ++i) {
         if (node.outputs[i] == graph::none) continue;

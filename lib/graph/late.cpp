@@ -2,6 +2,7 @@
 #include "lib/graph/late.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
 #include <vector>
@@ -168,6 +169,14 @@ std::optional<Type> guess_bound(const Graph& graph, const Node& node,
 }
 
 void make_late(Node& node) {
+    // Exporters write the largest int64 for "to the end"; the limit of a program is as far.
+    using Limits = std::numeric_limits<int32_t>;
+    for (const char* key : {"starts", "ends", "steps"}) {
+        const auto found = node.attributes.find(key);
+        if (node.kind != "Slice" || found == node.attributes.end()) continue;
+        if (auto* list = std::get_if<std::vector<int64_t>>(&found->second))
+            for (int64_t& at : *list) at = std::clamp<int64_t>(at, Limits::min(), Limits::max());
+    }
     node.attributes["op"] = node.kind;
     node.kind = std::string(late_kind);
 }

@@ -257,6 +257,21 @@ const Form forms[] = {
      X "const %c : f32[3] = {1}\n%y = BatchNormalization %x, %c, %c, %c, %c {training_mode=1} : "
        "f32[]\noutput %y",
      "node 'y' (BatchNormalization) is in training mode; export the model in inference mode"},
+    {"DiagonalFarOutside",
+     "input %x : f32[2,3]\nconst %k : i64[] = {9223372036854775807}\n"
+     "%y = Trilu %x, %k : f32[]\n%z = EyeLike %y {k=-9223372036854775807} : f32[]\noutput %z",
+     "input %x : f32[2,3]\n%y = Trilu %x {k=2147483647, upper=1} : f32[2,3]\n"
+     "%z = EyeLike %y {dtype=\"f32\", k=-2147483648} : f32[2,3]\noutput %z"},
+    {"NumberThatAProgramDoesNotHold",
+     X "%y = LpPool %x {kernel_shape=[2,2], p=1099511627776} : f32[]\noutput %y",
+     "node 'y' (LpPool) has the attribute 'p' with the number 1099511627776, expected -2147483648 "
+     "to 2147483647"},
+    // The form of sets before 10, of a tensor whose length only the run knows.
+    {"SliceToTheEndOfWhatTheRunMakes",
+     "input %x : f32[4]\n%n = NonZero %x : i64[]\n"
+     "%y = Slice %n {axes=[1], ends=[9223372036854775807], starts=[1]} : i64[]\noutput %y",
+     "input %x : f32[4]\n%n = NonZero %x : i64[1,4]?\n%y = Late %n {axes=[1], ends=[2147483647], "
+     "op=\"Slice\", starts=[1]} : i64[1,3]?\noutput %y"},
 };
 INSTANTIATE_TEST_SUITE_P(Graph, Canonical, testing::ValuesIn(forms),
                          [](const auto& info) { return info.param.name; });

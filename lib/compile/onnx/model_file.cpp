@@ -37,7 +37,9 @@ std::vector<std::string> split_path(const std::string& path) {
 // Opens folder/path one part at a time, so that neither ".." nor a link leads out of the folder.
 Result<Mapping> map_below(const std::string& folder, const std::string& path,
                           const std::string& what) {
-    const std::vector<std::string> parts = split_path(path);
+    std::vector<std::string> parts = split_path(path);
+    // Some exporters write "./weights.bin".
+    parts.erase(std::remove(parts.begin(), parts.end() - 1, "."), parts.end() - 1);
     for (const std::string& part : parts)
         if (part.empty() || part == "." || part == ".." || part.find('\0') != std::string::npos)
             return Error{

@@ -486,6 +486,8 @@ TEST_F(ImportExternalData, IsReadBesideAndBelowTheModel) {
     test::spill(folder_ / "data/w.bin", bytes);
     const Imported out = good(model("data/w.bin"));
     EXPECT_EQ(out.graph.value(out.graph.nodes[0].inputs[1]).constant->as<float>()[1], -2);
+    const Imported same = good(model("./data/./w.bin"));
+    EXPECT_EQ(same.graph.value(same.graph.nodes[0].inputs[1]).constant->as<float>()[1], -2);
     // The signature covers the external file.
     test::spill(folder_ / "data/w.bin", bytes + "x");
     EXPECT_NE(good(model("data/w.bin")).signature, out.signature);
@@ -500,6 +502,9 @@ TEST_F(ImportExternalData, NeverLeavesTheFolder) {
         {model("../w.bin"), "external data '../w.bin' is no path below the folder of the model"},
         {model("/etc/passwd"), "is no path below the folder"},
         {model(""), "is no path below the folder"},
+        {model("."), "is no path below the folder"},
+        {model("./../w.bin"), "is no path below the folder"},
+        {model("w.bin/."), "is no path below the folder"},
         {model("sub/link.bin"),
          "external data 'sub/link.bin' is a link; replace it by the file itself"},
         {model("missing.bin"),

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <optional>
 #include <string_view>
 
@@ -22,10 +23,11 @@ const Order* find_order(std::string_view name) {
 }
 
 Error bad_option(const std::string& text, const std::string& what) {
-    return {ErrorCode::invalid_argument,
-            "--embed-preprocess: '" + text + "' " + what +
-                "; expected NAME:u8,ORDER,hwc,mean=M,scale=S with ORDER one of rgb, bgr, rgbx, "
-                "bgrx, gray and M, S one number or one per channel separated by '/'"};
+    return {
+        ErrorCode::invalid_argument,
+        "--embed-preprocess: '" + text + "' " + what +
+            "; expected NAME:u8,ORDER,hwc,mean=M,scale=S with ORDER one of rgb, bgr, rgbx, "
+            "bgrx, gray and M, S finite, S not 0, one number or one per channel separated by '/'"};
 }
 
 std::optional<std::vector<float>> numbers(std::string_view text) {
@@ -35,7 +37,8 @@ std::optional<std::vector<float>> numbers(std::string_view text) {
         const std::string_view word = text.substr(0, slash);
         float value = 0;
         const auto [end, fault] = std::from_chars(word.data(), word.data() + word.size(), value);
-        if (fault != std::errc() || end != word.data() + word.size()) return std::nullopt;
+        if (fault != std::errc() || end != word.data() + word.size() || !std::isfinite(value))
+            return std::nullopt;
         values.push_back(value);
         if (slash == text.npos) return values;
         text.remove_prefix(slash + 1);
@@ -70,7 +73,9 @@ Result<EmbeddedPreprocess> parse_embedded_preprocess(const std::string& text) {
         } else if (word.starts_with("mean=") || word.starts_with("scale=")) {
             const size_t equals = word.find('=');
             const auto values = numbers(word.substr(equals + 1));
-            if (!values) return bad_option(text, "has '" + std::string(word) + "'");
+            // Times 0 every picture is the same.
+            if (!values || (word[0] == 's' && std::ranges::count(*values, 0.0f) != 0))
+                return bad_option(text, "has '" + std::string(word) + "'");
             (word[0] == 'm' ? result.mean : result.scale) = *values;
         } else {
             return bad_option(text, "has '" + std::string(word) + "'");

@@ -2,6 +2,7 @@
 // The part of compile() that knows files: where a result goes, whether it is fresh, and how it gets
 // there in one piece.
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <optional>
 
@@ -210,6 +211,30 @@ Result<void> write(const CompiledModel& model, const Places& places,
         {.rai = !places.rai.empty(), .tar = !places.tar.empty(), .extras = std::move(extras)});
 }
 
+// A result replaces what is at its place, a directory with all that is in it: never what it is made
+// from, and never a pipe or a device.
+Result<void> check_place(const CompileRequest& request, const Places& places) {
+    namespace fs = std::filesystem;
+    const auto refuse = [&](const std::string& why) {
+        return Error{ErrorCode::invalid_argument,
+                     places.main() + ": " + why + ", so it is not replaced; give another place"};
+    };
+    std::error_code ignored;
+    const fs::path main = fs::weakly_canonical(places.main(), ignored);
+    for (const std::string& input : {request.model, request.labels, request.tessellate}) {
+        const fs::path file = fs::canonical(input, ignored);
+        if (ignored || main.empty()) continue;  // not there; who reads it says so
+        const auto [rest, end] = std::mismatch(main.begin(), main.end(), file.begin(), file.end());
+        if (rest != main.end()) continue;
+        return refuse(end == file.end() ? "is what is compiled" : "holds '" + input + "'");
+    }
+    if (!places.directory.empty()) return artifact::check_replaceable(places.directory);
+    const fs::file_status status = fs::symlink_status(places.main(), ignored);
+    if (fs::exists(status) && !fs::is_regular_file(status) && !fs::is_symlink(status))
+        return refuse("exists and is no file");
+    return {};
+}
+
 }  // namespace
 
 Result<CompileOutcome> compile(const CompileRequest& request) {
@@ -219,8 +244,7 @@ Result<CompileOutcome> compile(const CompileRequest& request) {
     if (!signature) return signature.error();
     auto config = config_digest(request);
     if (!config) return config.error();
-    if (!places->directory.empty())
-        if (auto free = artifact::check_replaceable(places->directory); !free) return free.error();
+    if (auto free = check_place(request, *places); !free) return free.error();
     if (auto made = make_directories(parent_of(places->main())); !made) return made.error();
     auto lock = FileLock::acquire(places->lock, nullptr);
     if (!lock) return lock.error();

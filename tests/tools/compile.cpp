@@ -224,6 +224,42 @@ TEST_F(Compile, NeverReplacesADirectoryThatItDidNotMake) {
     }
 }
 
+TEST_F(Compile, NeverReplacesWhatItIsMadeFrom) {
+    const std::string model = test::slurp(dir_ / "shelf.onnx");
+    EXPECT_EQ(run("shelf.onnx -o made").status, 0);
+    // A model may have any name, and may have come to lie where an earlier result is.
+    for (const char* place : {"model.rai", "model.tar.gz", "made/shelf.onnx"})
+        test::spill(dir_ / place, model);
+    test::spill(dir_ / "made/labels.txt", "cat\n");
+    fs::create_symlink("model.rai", dir_ / "link.onnx");
+    const std::pair<const char*, const char*> cases[] = {
+        {"model.rai --force -o model.rai", "model.rai: is what is compiled, so it is not replaced"},
+        {"link.onnx -o ./model.rai", "model.rai: is what is compiled, so it is not replaced"},
+        {"model.tar.gz -o model.tar.gz", "model.tar.gz: is what is compiled"},
+        {"made/shelf.onnx --force -o made",
+         "made: holds 'made/shelf.onnx', so it is not replaced; give another place"},
+        {"shelf.onnx --labels made/labels.txt -o made", "made: holds 'made/labels.txt'"},
+    };
+    for (const auto& [arguments, words] : cases) {
+        const Finished r = run(arguments);
+        EXPECT_EQ(r.status, 2) << arguments;
+        EXPECT_NE(r.err.find(words), std::string::npos) << r.err;
+    }
+    for (const char* place : {"model.rai", "model.tar.gz", "made/shelf.onnx"})
+        EXPECT_EQ(test::slurp(dir_ / place), model) << place;
+    EXPECT_EQ(run("made/shelf.onnx -o other").status, 0);
+}
+
+TEST_F(Compile, NeverReplacesAPipe) {
+    ASSERT_EQ(::mkfifo((dir_ / "pipe.rai").c_str(), 0600), 0);
+    const Finished r = run("shelf.onnx -o pipe.rai");
+    EXPECT_EQ(r.status, 2);
+    EXPECT_NE(r.err.find("pipe.rai: exists and is no file, so it is not replaced"),
+              std::string::npos)
+        << r.err;
+    EXPECT_TRUE(fs::is_fifo(dir_ / "pipe.rai"));
+}
+
 TEST_F(Compile, ReportsProgressOnADescriptor) {
     const Finished r = run("shelf.onnx --progress-fd 7 7>progress.txt");
     EXPECT_EQ(r.status, 0) << r.err;
@@ -511,6 +547,10 @@ const Refusal refusals[] = {
     {"shelf.onnx --labels none.txt", 1, "none.txt: cannot open: No such file or directory"},
     {"shelf.onnx --progress-fd 99", 2, "99 is no open descriptor"},
     {"shelf.onnx -o shelf.onnx", 2, "-o: 'shelf.onnx' would be a directory"},
+    {"shelf.onnx -o ''", 2, "--output: is '', expected the name of a file or a directory"},
+    {"shelf.onnx --embed-preprocess images:u8,rgb,hwc,mean=nan", 2, "has 'mean=nan'"},
+    {"shelf.onnx --embed-preprocess images:u8,rgb,hwc,scale=1/0/1", 2, "has 'scale=1/0/1'"},
+    {"shelf.onnx --embed-preprocess images:u8,rgb,hwc,scale=-inf", 2, "has 'scale=-inf'"},
     {"shelf.onnx -o shelf.tar", 2, "expected a name that ends in .rai or .tar.gz"},
     {"shelf.onnx -o one.rai --format dir", 2, "--format: -o 'one.rai' is one file already"},
     {"shelf.onnx --mean 1,2", 2, "--mean: is '1,2', expected one number or three"},

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <new>
 #include <optional>
 #include <string_view>
@@ -198,7 +199,8 @@ Result<Opsets> check_versions(const std::string& file, const pb::ModelProto& mod
                                 ", the newest known is " + std::to_string(max_ir_version)});
     Opsets opsets;
     for (const auto& set : model.opset_import())
-        opsets[set.domain() == "ai.onnx" ? "" : set.domain()] = static_cast<int>(set.version());
+        opsets[set.domain() == "ai.onnx" ? "" : set.domain()] = static_cast<int>(
+            std::clamp<int64_t>(set.version(), 0, std::numeric_limits<int>::max()));
     const auto found = opsets.find("");
     if (found == opsets.end()) {
         // A model whose operators are all custom declares no default set; what it uses is refused
@@ -220,6 +222,81 @@ const std::string& node_name(const pb::NodeProto& node) {
     for (const std::string& output : node.output())
         if (!output.empty()) return output;
     return node.name();
+}
+
+namespace {
+
+// How many nodes a graph has once its functions are inlined.
+class InlinedNodes {
+public:
+    explicit InlinedNodes(const pb::ModelProto& model) {
+        for (const auto& f : model.functions())
+            functions_[name_of(f.domain(), f.name(), f.overload())] = {&f, {}};
+    }
+
+    // Of `nodes`, and of the bodies in them; `most` where they are more. "" in `fault` is none.
+    uint64_t count(const google::protobuf::RepeatedPtrField<pb::NodeProto>& nodes, size_t depth) {
+        uint64_t sum = 0;
+        for (const auto& node : nodes) {
+            sum += 1 + count_call(node, depth);
+            for (const auto& a : node.attribute()) {
+                if (a.has_g()) sum += count(a.g().node(), depth);
+                for (const auto& g : a.graphs()) sum += count(g.node(), depth);
+            }
+            if (sum > most || !fault.empty()) return most + 1;
+        }
+        return sum;
+    }
+
+    static constexpr uint64_t most = 1'000'000;
+    static constexpr size_t deepest = 200;
+    std::string fault;
+
+private:
+    struct Function {
+        const pb::FunctionProto* proto;
+        std::optional<uint64_t> nodes;
+        bool open = false;
+    };
+
+    static std::string name_of(const std::string& domain, const std::string& name,
+                               const std::string& overload) {
+        const std::string known = domain == "ai.onnx" ? "" : domain;
+        return (known.empty() ? "" : known + "::") + name + (overload.empty() ? "" : ":") +
+               overload;
+    }
+
+    uint64_t count_call(const pb::NodeProto& node, size_t depth) {
+        const auto found = functions_.find(name_of(node.domain(), node.op_type(), node.overload()));
+        if (found == functions_.end()) return 0;
+        Function& f = found->second;
+        if (f.open)
+            fault = "its function '" + found->first + "' calls itself; write it without";
+        else if (depth >= deepest)
+            fault = "its functions call each other " + std::to_string(depth) +
+                    " deep; inline some of them";
+        if (!fault.empty()) return 0;
+        if (!f.nodes) {
+            f.open = true;
+            f.nodes = count(f.proto->node(), depth + 1);
+            f.open = false;
+        }
+        return *f.nodes;
+    }
+
+    std::unordered_map<std::string, Function> functions_;
+};
+
+}  // namespace
+
+Result<void> check_functions(const std::string& file, const pb::ModelProto& model) {
+    InlinedNodes inlined(model);
+    const uint64_t nodes = inlined.count(model.graph().node(), 0);
+    if (inlined.fault.empty() && nodes > InlinedNodes::most)
+        inlined.fault = "with its functions inlined it has more than " +
+                        std::to_string(InlinedNodes::most) + " nodes; split the model";
+    if (inlined.fault.empty()) return {};
+    return Error{ErrorCode::bad_model, file + ": " + printable(inlined.fault, std::string::npos)};
 }
 
 std::string domain_of(const pb::NodeProto& node) {

@@ -37,6 +37,10 @@ struct RefusedClass {
 };
 std::span<const RefusedClass> refused_classes();
 
+// The functions of a model, before they are inlined: one that calls itself has no end, and few that
+// call each other twice make more nodes than memory holds.
+Result<void> check_functions(const std::string& file, const pb::ModelProto& model);
+
 // IR version and operator sets. Adds a warning for an IR version newer than known.
 Result<Opsets> check_versions(const std::string& file, const pb::ModelProto& model,
                               std::vector<Message>& messages);

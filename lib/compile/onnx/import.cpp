@@ -38,6 +38,17 @@ std::string reason_of(const Error& error) {
     return text.substr(0, text.find("; "));
 }
 
+// The default domain has two names; the schemas know one.
+void use_short_domain(google::protobuf::RepeatedPtrField<pb::NodeProto>& nodes) {
+    for (auto& node : nodes) {
+        if (node.domain() == "ai.onnx") node.clear_domain();
+        for (auto& a : *node.mutable_attribute()) {
+            if (a.has_g()) use_short_domain(*a.mutable_g()->mutable_node());
+            for (auto& g : *a.mutable_graphs()) use_short_domain(*g.mutable_node());
+        }
+    }
+}
+
 class Importer {
 public:
     Importer(ModelFile file, BindOptions binding, const ForeignOptions& foreign)
@@ -83,6 +94,7 @@ Result<Imported> Importer::run() {
     if (!signature) return signature.error();
     out_.signature = std::move(*signature);
     if (auto done = inline_functions(); !done) return done.error();
+    use_short_domain(*file_.proto().mutable_graph()->mutable_node());
     auto opsets = check_versions(file_.path(), file_.proto(), out_.messages);
     if (!opsets) return opsets.error();
     opsets_ = std::move(*opsets);
@@ -119,6 +131,7 @@ Result<Imported> Importer::run() {
 
 Result<void> Importer::inline_functions() {
     if (file_.proto().functions_size() == 0) return {};
+    if (auto good = check_functions(file_.path(), file_.proto()); !good) return good;
     try {
         ::onnx::inliner::InlineLocalFunctions(file_.proto());
     } catch (const std::bad_alloc&) {

@@ -561,6 +561,77 @@ TEST_F(Import, DecomposesCompositeOperators) {
     EXPECT_EQ(to_string(good(crop).graph.value(good(crop).graph.outputs[0]).type), "f32[1,3,6,10]");
 }
 
+// Adds Name(a) -> b, which calls each of `calls` in turn.
+void add_function(TinyOnnx& m, const std::string& name, const std::vector<std::string>& calls) {
+    auto* f = m.proto().add_functions();
+    f->set_name(name);
+    f->set_domain("my");
+    f->add_input("a");
+    f->add_output("b");
+    for (const char* domain : {"", "my"}) {
+        auto* set = f->add_opset_import();
+        set->set_domain(domain);
+        set->set_version(*domain ? 1 : 17);
+    }
+    for (size_t i = 0; i < calls.size(); ++i) {
+        auto* n = f->add_node();
+        n->set_op_type(calls[i]);
+        if (calls[i] != "Neg") n->set_domain("my");
+        n->add_input(i == 0 ? "a" : "t" + std::to_string(i));
+        n->add_output(i + 1 == calls.size() ? "b" : "t" + std::to_string(i + 1));
+    }
+}
+
+TEST_F(Import, RefusesFunctionsWithoutEnd) {
+    const auto calls = [](const std::string& name) {
+        TinyOnnx m;
+        m.opset("my", 1).input("x", {1, 4}).node(name, {"x"}, {"y"}, {}, "my").output("y");
+        return m;
+    };
+    TinyOnnx itself = calls("Again");
+    add_function(itself, "Again", {"Neg", "Again"});
+    EXPECT_EQ(refusal(itself),
+              "model.onnx: its function 'my::Again' calls itself; write it without");
+    TinyOnnx circle = calls("One");
+    add_function(circle, "One", {"Two"});
+    add_function(circle, "Two", {"One"});
+    EXPECT_EQ(refusal(circle), "model.onnx: its function 'my::One' calls itself; write it without");
+    // 2^30 nodes in 31 functions.
+    TinyOnnx doubled = calls("F30");
+    add_function(doubled, "F0", {"Neg"});
+    for (int i = 1; i <= 30; ++i) {
+        const std::string callee = "F" + std::to_string(i - 1);
+        add_function(doubled, "F" + std::to_string(i), {callee, callee});
+    }
+    EXPECT_EQ(refusal(doubled),
+              "model.onnx: with its functions inlined it has more than 1000000 nodes; split the "
+              "model");
+    TinyOnnx deep = calls("F1000");
+    add_function(deep, "F0", {"Neg"});
+    for (int i = 1; i <= 1000; ++i)
+        add_function(deep, "F" + std::to_string(i), {"F" + std::to_string(i - 1)});
+    EXPECT_EQ(refusal(deep),
+              "model.onnx: its functions call each other 200 deep; inline some of them");
+    TinyOnnx few = calls("F8");
+    add_function(few, "F0", {"Neg"});
+    for (int i = 1; i <= 8; ++i) {
+        const std::string callee = "F" + std::to_string(i - 1);
+        add_function(few, "F" + std::to_string(i), {callee, callee});
+    }
+    EXPECT_EQ(good(few).graph.nodes.size(), 256U);
+}
+
+TEST_F(Import, KnowsBothNamesOfTheDefaultDomain) {
+    TinyOnnx m;
+    m.input("x", {1, 4}).node("Neg", {"x"}, {"y"}, {}, "ai.onnx").output("y");
+    EXPECT_EQ(kinds(good(m).graph), (Kinds{"Neg"}));
+    m.proto().mutable_opset_import(0)->set_domain("ai.onnx");
+    EXPECT_EQ(kinds(good(m).graph), (Kinds{"Neg"}));
+    m.proto().mutable_opset_import(0)->set_version(int64_t{1} << 40);
+    EXPECT_NE(refusal(m).find("declares operator set 2147483647, accepted are"), std::string::npos)
+        << refusal(m);
+}
+
 TEST_F(Import, InlinesFunctionsOfTheModel) {
     TinyOnnx m;
     m.opset("my", 1).input("x", {1, 4}).node("Twice", {"x"}, {"y"}, {}, "my").output("y");

@@ -2,6 +2,8 @@
 #include "lib/compile/onnx/import.h"
 
 #include <algorithm>
+#include <array>
+#include <map>
 #include <new>
 #include <optional>
 #include <set>
@@ -45,6 +47,28 @@ void use_short_domain(google::protobuf::RepeatedPtrField<pb::NodeProto>& nodes) 
         for (auto& a : *node.mutable_attribute()) {
             if (a.has_g()) use_short_domain(*a.mutable_g()->mutable_node());
             for (auto& g : *a.mutable_graphs()) use_short_domain(*g.mutable_node());
+        }
+    }
+}
+
+// The attributes that functions have values for, by domain, name and overload.
+using Defaults =
+    std::map<std::array<std::string, 3>, google::protobuf::RepeatedPtrField<pb::AttributeProto>>;
+
+// Gives calls of functions the attributes that they leave out: the inliner would leave them out of
+// the nodes inside.
+void give_defaults(const Defaults& defaults,
+                   google::protobuf::RepeatedPtrField<pb::NodeProto>& nodes) {
+    for (auto& node : nodes) {
+        for (auto& a : *node.mutable_attribute()) {
+            if (a.has_g()) give_defaults(defaults, *a.mutable_g()->mutable_node());
+            for (auto& g : *a.mutable_graphs()) give_defaults(defaults, *g.mutable_node());
+        }
+        const auto found = defaults.find({node.domain(), node.op_type(), node.overload()});
+        if (found == defaults.end()) continue;
+        for (const auto& fallback : found->second) {
+            const auto same = [&](const auto& a) { return a.name() == fallback.name(); };
+            if (std::ranges::none_of(node.attribute(), same)) *node.add_attribute() = fallback;
         }
     }
 }
@@ -132,6 +156,15 @@ Result<Imported> Importer::run() {
 Result<void> Importer::inline_functions() {
     if (file_.proto().functions_size() == 0) return {};
     if (auto good = check_functions(file_.path(), file_.proto()); !good) return good;
+    Defaults defaults;
+    for (const auto& f : file_.proto().functions())
+        if (f.attribute_proto_size() != 0)
+            defaults[{f.domain(), f.name(), f.overload()}] = f.attribute_proto();
+    if (!defaults.empty()) {
+        give_defaults(defaults, *file_.proto().mutable_graph()->mutable_node());
+        for (auto& f : *file_.proto().mutable_functions())
+            give_defaults(defaults, *f.mutable_node());
+    }
     try {
         ::onnx::inliner::InlineLocalFunctions(file_.proto());
     } catch (const std::bad_alloc&) {

@@ -582,6 +582,45 @@ void add_function(TinyOnnx& m, const std::string& name, const std::vector<std::s
     }
 }
 
+TEST_F(Import, TakesTheAttributesThatAFunctionHasValuesFor) {
+    // Outer(a) calls Inner(a) {k}, both with a value of their own for the attribute.
+    const auto model = [](std::optional<float> given) {
+        TinyOnnx m;
+        std::vector<std::pair<std::string, TinyOnnx::Attribute>> attributes;
+        if (given) attributes.emplace_back("k", *given);
+        m.opset("my", 1).input("x", {1, 4}).node("Outer", {"x"}, {"y"}, attributes, "my");
+        m.output("y");
+        add_function(m, "Outer", {"Inner", "Inner"});
+        add_function(m, "Inner", {"Elu"});
+        auto& functions = *m.proto().mutable_functions();
+        const auto add = [](::onnx::FunctionProto& f, float value) {
+            auto* a = f.add_attribute_proto();
+            a->set_name("k");
+            a->set_type(::onnx::AttributeProto::FLOAT);
+            a->set_f(value);
+        };
+        const auto refer = [](::onnx::NodeProto& n, const char* name) {
+            auto* a = n.add_attribute();
+            a->set_name(name);
+            a->set_type(::onnx::AttributeProto::FLOAT);
+            a->set_ref_attr_name("k");
+        };
+        add(functions[0], 0.5f);
+        refer(*functions[0].mutable_node(0), "k");
+        add(functions[1], 0.25f);
+        functions[1].mutable_node(0)->clear_domain();
+        refer(*functions[1].mutable_node(0), "alpha");
+        return m;
+    };
+    const auto alphas = [&](const TinyOnnx& m) {
+        std::vector<float> found;
+        for (const auto& node : good(m).graph.nodes) found.push_back(node.get("alpha", 1.0f));
+        return found;
+    };
+    EXPECT_EQ(alphas(model({})), (std::vector{0.5f, 0.25f}));
+    EXPECT_EQ(alphas(model(2.0f)), (std::vector{2.0f, 0.25f}));
+}
+
 TEST_F(Import, RefusesFunctionsWithoutEnd) {
     const auto calls = [](const std::string& name) {
         TinyOnnx m;

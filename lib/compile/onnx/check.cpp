@@ -14,6 +14,7 @@
 #include <onnx/defs/schema.h>
 #pragma GCC diagnostic pop
 
+#include "lib/base/file.h"
 #include "lib/base/text.h"
 #include "lib/compile/onnx/lower.h"
 #include "lib/graph/ops.h"
@@ -369,6 +370,7 @@ Result<void> check_nodes(const std::string& file, const pb::GraphProto& graph, c
     for (auto& [domain, version] : checked) version = checked_opset(domain, version);
     context.set_opset_imports(checked);
     context.set_is_main_graph(false);
+    context.set_model_dir(parent_of(file));  // where data of bodies and Constants lie
     ::onnx::checker::LexicalScopeContext names;
     for (const std::string& name : outer) names.add(name);
     for (const auto& node : graph.node()) {

@@ -60,11 +60,57 @@ std::optional<graph::Type> type_of(const pb::TypeProto& proto) {
     return type;
 }
 
+// Bytes of a tensor as a file has them; elements of 4 bits lie two in a byte.
+uint64_t stored_bytes(const pb::TensorProto& tensor) {
+    uint64_t elements = 1;
+    for (const int64_t size : tensor.dims()) elements *= static_cast<uint64_t>(size);
+    if (tensor.data_type() == pb::TensorProto::INT4 || tensor.data_type() == pb::TensorProto::UINT4)
+        return (elements + 1) / 2;
+    if (tensor.data_type() == pb::TensorProto::COMPLEX64) return elements * 8;
+    if (tensor.data_type() == pb::TensorProto::COMPLEX128) return elements * 16;
+    const DataType type = data_type(tensor.data_type());
+    return elements * (type == DataType::unknown ? 1 : size_bytes(type));  // 8-bit floats
+}
+
+// The model of a node has no folder: elements that lie in another file come into it.
+Result<void> embed(ModelFile& file, pb::TensorProto& tensor) {
+    if (tensor.data_location() != pb::TensorProto::EXTERNAL) return {};
+    const auto stored = file.external_bytes(tensor, stored_bytes(tensor));
+    if (!stored) return stored.error();
+    tensor.set_raw_data(stored->bytes.data(), stored->bytes.size());
+    tensor.clear_data_location();
+    tensor.clear_external_data();
+    return {};
+}
+
+Result<void> embed(ModelFile& file, pb::NodeProto& node) {
+    const auto all = [&](auto& several) -> Result<void> {
+        for (auto& one : several)
+            if (auto done = embed(file, one); !done) return done;
+        return {};
+    };
+    const auto body = [&](pb::GraphProto& graph) -> Result<void> {
+        if (auto done = all(*graph.mutable_initializer()); !done) return done;
+        return all(*graph.mutable_node());
+    };
+    for (auto& a : *node.mutable_attribute()) {
+        if (a.has_t())
+            if (auto done = embed(file, *a.mutable_t()); !done) return done;
+        if (auto done = all(*a.mutable_tensors()); !done) return done;
+        if (a.has_g())
+            if (auto done = body(*a.mutable_g()); !done) return done;
+        for (auto& graph : *a.mutable_graphs())
+            if (auto done = body(graph); !done) return done;
+    }
+    return {};
+}
+
 }  // namespace
 
-void ForeignNodes::begin(const pb::ModelProto& model, const Opsets& opsets) {
+void ForeignNodes::begin(ModelFile& file, const Opsets& opsets) {
+    file_ = &file;
     opsets_ = opsets;
-    head_.set_ir_version(std::min<int64_t>(model.ir_version(), schema_ir_version));
+    head_.set_ir_version(std::min<int64_t>(file.proto().ir_version(), schema_ir_version));
     for (const auto& [domain, version] : opsets) {
         auto* set = head_.add_opset_import();
         set->set_domain(domain);
@@ -124,11 +170,14 @@ Result<void> ForeignNodes::collect(const std::shared_ptr<const Item>& item,
             return *builder_.error();
         }
     }
-    if (item->constant)
-        *graph.add_initializer() = *item->constant;
-    else
-        *graph.add_node() = *item->node;
-    return {};
+    if (item->constant) {
+        auto& added = *graph.add_initializer();
+        added = *item->constant;
+        return embed(*file_, added);
+    }
+    auto& added = *graph.add_node();
+    added = *item->node;
+    return embed(*file_, added);
 }
 
 // What the model reads: constants, and inputs of the shapes they have. A shape that depends on the

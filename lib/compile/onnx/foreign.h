@@ -26,8 +26,8 @@ public:
         : builder_(builder), options_(options) {}
 
     bool allowed() const { return options_.allowed; }
-    // The model's file, before the first node.
-    void begin(const pb::ModelProto& model, const Opsets& opsets);
+    // The model's file, which stays, before the first node.
+    void begin(ModelFile& file, const Opsets& opsets);
 
     // Whether a tensor of that name is there that the IR cannot hold.
     bool holds(const std::string& tensor) const { return made_.contains(tensor); }
@@ -79,6 +79,7 @@ private:
 
     Builder& builder_;
     const ForeignOptions& options_;
+    ModelFile* file_ = nullptr;
     pb::ModelProto head_;  // versions alone
     Opsets opsets_;
     std::map<std::string, std::shared_ptr<const Item>> made_;  // by tensor

@@ -135,7 +135,7 @@ Result<Imported> Importer::run() {
     if (auto done = check_nodes(file_.path(), graph, opsets_, constants, names, foreign_.allowed());
         !done)
         return done.error();
-    foreign_.begin(file_.proto(), opsets_);
+    foreign_.begin(file_, opsets_);
 
     builder_.graph.name = graph.name();
     note_declared(graph);

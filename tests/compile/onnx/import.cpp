@@ -493,6 +493,49 @@ TEST_F(ImportExternalData, IsReadBesideAndBelowTheModel) {
     EXPECT_NE(good(model("data/w.bin")).signature, out.signature);
 }
 
+// The model that ONNX Runtime gets of a loop has no folder in which the data could lie.
+TEST_F(ImportExternalData, OfABodyComesIntoTheModelOfItsNode) {
+    const float values[] = {9, 1.5f, -2};
+    const std::string bytes(reinterpret_cast<const char*>(values), sizeof values);
+    test::spill(folder_ / "w.bin", bytes);
+    TinyOnnx body = model("w.bin", "4");  // y = x * w
+    auto graph = body.graph();
+    for (const auto& [name, type] : {std::pair{"i", 7}, std::pair{"c", 9}}) {
+        auto* input = graph.add_input();
+        input->set_name(name);
+        input->mutable_type()->mutable_tensor_type()->set_elem_type(type);
+        input->mutable_type()->mutable_tensor_type()->mutable_shape();
+    }
+    graph.mutable_input()->SwapElements(0, 1);
+    graph.mutable_input()->SwapElements(1, 2);  // i, c, x
+    auto* again = graph.add_node();
+    again->set_op_type("Identity");
+    again->add_input("c");
+    again->add_output("d");
+    *graph.add_output() = graph.input(1);
+    graph.mutable_output(1)->set_name("d");
+    graph.mutable_output()->SwapElements(0, 1);
+    TinyOnnx loop;
+    loop.input("v", {2}).node("Loop", {"", "", "v"}, {"z"}, {{"body", graph}}).output("z", {2});
+    ImportOptions options;
+    options.foreign.allowed = true;
+    ::onnx::ModelProto asked;
+    options.foreign.ask = [&](const std::string& text) -> Result<std::vector<ForeignOutput>> {
+        asked.ParseFromString(text);
+        return std::vector<ForeignOutput>{{.elem_type = 1, .has_shape = true, .shape = {2}}};
+    };
+    good(loop, options);
+    ASSERT_EQ(asked.graph().node_size(), 1);
+    const auto& weight = asked.graph().node(0).attribute(0).g().initializer(0);
+    EXPECT_EQ(weight.data_location(), ::onnx::TensorProto::DEFAULT);
+    EXPECT_EQ(weight.external_data_size(), 0);
+    EXPECT_EQ(weight.raw_data(), bytes.substr(4));
+    test::spill(folder_ / "w.bin", bytes.substr(0, 8));
+    EXPECT_NE(refusal(loop, options).find("lies at 4 and has 8 bytes, the file ends at 8"),
+              std::string::npos)
+        << refusal(loop, options);
+}
+
 TEST_F(ImportExternalData, NeverLeavesTheFolder) {
     test::spill(folder_ / "w.bin", std::string(12, '\0'));
     std::filesystem::create_directory(folder_ / "sub");

@@ -105,6 +105,31 @@ Result<void> embed(ModelFile& file, pb::NodeProto& node) {
     return {};
 }
 
+// By these ONNX's shape inference divides without a look. The sentence of what is wrong in the node
+// or in its bodies; empty where nothing is.
+std::string bad_divisor(const pb::NodeProto& node) {
+    const auto in_body = [](const pb::GraphProto& graph) -> std::string {
+        for (const auto& inner : graph.node())
+            if (std::string found = bad_divisor(inner); !found.empty()) return found;
+        return {};
+    };
+    for (const auto& a : node.attribute()) {
+        const bool divides = a.name() == "strides" || a.name() == "num_outputs";
+        const auto below_1 = [](int64_t number) { return number < 1; };
+        const bool is_below_1 = a.type() == pb::AttributeProto::INT
+                                    ? below_1(a.i())
+                                    : std::ranges::any_of(a.ints(), below_1);
+        if (divides && is_below_1)
+            return "in which node '" + node_name(node) + "' (" + node.op_type() +
+                   ") has a number below 1 in '" + a.name() + "'";
+        std::string found = a.has_g() ? in_body(a.g()) : std::string();
+        for (const auto& graph : a.graphs())
+            if (found.empty()) found = in_body(graph);
+        if (!found.empty()) return found;
+    }
+    return {};
+}
+
 }  // namespace
 
 void ForeignNodes::begin(ModelFile& file, const Opsets& opsets) {
@@ -314,6 +339,8 @@ bool ForeignNodes::Outputs::complete() const {
 }
 
 Result<void> ForeignNodes::add(const pb::NodeProto& node, const std::string& why) {
+    if (const std::string fault = bad_divisor(node); !fault.empty())
+        return refused(node, fault, "export the model again");
     auto item = item_of(node);
     if (!item) return item.error();
     pb::GraphProto graph;

@@ -493,6 +493,25 @@ TEST_F(ImportExternalData, IsReadBesideAndBelowTheModel) {
     EXPECT_NE(good(model("data/w.bin")).signature, out.signature);
 }
 
+// ONNX's shape inference divides by them.
+TEST_F(Import, RefusesStridesOfNothingInABody) {
+    TinyOnnx body;
+    body.input("i", {}, TinyOnnx::int64).input("c", {}, TinyOnnx::boolean);
+    body.input("v", {1, 8, 5, 5}).node("Identity", {"c"}, {"d"});
+    body.node("MaxPool", {"v"}, {"w"}, {{"kernel_shape", Ints{2, 2}}, {"strides", Ints{1, 0}}});
+    body.output("d", {}, TinyOnnx::boolean).output("w", {1, 8, 4, 4});
+    TinyOnnx loop;
+    loop.input("x", {1, 8, 5, 5});
+    loop.node("Loop", {"", "", "x"}, {"y"}, {{"body", body.graph()}}).output("y");
+    ImportOptions options;
+    options.foreign.allowed = true;
+    const std::string text = refusal(loop, options);
+    EXPECT_NE(text.find("uses Loop (opset 17), in which node 'w_node' (MaxPool) has a number below "
+                        "1 in 'strides'; export the model again"),
+              std::string::npos)
+        << text;
+}
+
 // The model that ONNX Runtime gets of a loop has no folder in which the data could lie.
 TEST_F(ImportExternalData, OfABodyComesIntoTheModelOfItsNode) {
     const float values[] = {9, 1.5f, -2};

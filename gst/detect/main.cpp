@@ -12,7 +12,6 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -217,22 +216,15 @@ Result<void> play(const Request& request, const Pipeline& pipeline) {
     }
 }
 
-// The last good file stays until the new one is complete.
-Result<void> keep(const Request& request, const Pipeline& pipeline, bool good) {
-    std::error_code error;
-    if (pipeline.written.empty()) return {};
-    if (good) std::filesystem::rename(pipeline.written, request.out, error);
-    if (good && error)
-        return Error{ErrorCode::io, request.out + ": cannot be written: " + error.message()};
-    if (!good) std::filesystem::remove(pipeline.written, error);
-    return {};
-}
-
 Result<void> detect(const Request& request) {
-    const auto pipeline = make_pipeline(request);
+    auto pipeline = make_pipeline(request);
     if (!pipeline) return pipeline.error();
     Reporter reporter(request, *pipeline);
     if (auto opened = reporter.open(); !opened) return opened;
+    // Not before: a pipe that is opened waits for its reader.
+    for (const int signal : {SIGINT, SIGTERM})
+        std::signal(signal, [](int) { interrupts = interrupts + 1; });
+    if (auto staged = stage_output(request, *pipeline); !staged) return staged;
     {
         const ElementPtr decode = part_of(*pipeline, "decode");
         GstPad* pad = gst_element_get_static_pad(decode.get(), "src");
@@ -244,17 +236,31 @@ Result<void> detect(const Request& request) {
     if (auto closed = reporter.close(); played && !closed) played = closed;
     if (played && reporter.frames() == 0 && !interrupts)
         played = Error{ErrorCode::io, request.source + ": no picture came out of it"};
-    if (auto kept = keep(request, *pipeline, played && reporter.frames() > 0); played && !kept)
-        played = kept;
     if (!played) return played;
+    if (pipeline->written && reporter.frames() > 0)
+        if (auto kept = pipeline->written->commit(); !kept) return kept;
     const bool drawn = !request.out.empty() && reporter.frames() > 0;
     std::fprintf(stderr, "%s%s\n", reporter.summary().c_str(),
                  drawn ? ("; drawn into " + request.out).c_str() : "");
     return {};
 }
 
+// Names of files are bytes, which need not be UTF-8 as JSON must: each comes as the character of
+// that number.
+std::string bytes_of(const std::string& characters) {
+    std::string bytes;
+    for (size_t i = 0; i < characters.size(); ++i) {
+        const auto lead = static_cast<unsigned char>(characters[i]);
+        if (lead < 0x80 || i + 1 == characters.size())
+            bytes += characters[i];
+        else
+            bytes += static_cast<char>((lead & 3) << 6 | (characters[++i] & 0x3f));
+    }
+    return bytes;
+}
+
 Request read_request(const nlohmann::json& json) {
-    const auto text = [&](const char* key) { return json.value(key, std::string()); };
+    const auto text = [&](const char* key) { return bytes_of(json.value(key, std::string())); };
     return {.model = text("model"),
             .modelinfo = text("modelinfo"),
             .decoder = text("decoder"),
@@ -293,8 +299,6 @@ int main(int argc, char** argv) {
         return 2;
     }
     gst_init(nullptr, nullptr);
-    for (const int signal : {SIGINT, SIGTERM})
-        std::signal(signal, [](int) { interrupts = interrupts + 1; });
     const auto done = detect(read_request(json));
     if (!done) {
         say("ERROR", done.error().message);

@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gst/detect/pipeline.h"
 
+#include <fcntl.h>
 #include <gst/base/gsttypefindhelper.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string_view>
@@ -156,7 +163,6 @@ void set_properties(const Request& request, const Pipeline& pipeline) {
     if (request.threshold >= 0)
         g_object_set(part_of(pipeline, "decode").get(), "score-threshold", request.threshold,
                      nullptr);
-    set_path(pipeline, "sink", "location", pipeline.written);
     // Each result is on its own frame; live, boxes stay on pictures that were not inferred.
     if (pipeline.is_live) {
         set_text(pipeline, "infer", "keep-rate", "no");
@@ -180,7 +186,68 @@ std::string last_line(std::string_view debug) {
     return line.find(".c(") == line.npos ? trimmed(line) : std::string();
 }
 
+Error cannot_write(const std::string& place, int reason) {
+    return {ErrorCode::io, place + ": cannot be written: " + std::strerror(reason)};
+}
+
+// `.NAME.tmp-` and six letters of mkostemp().
+constexpr std::string_view mark = ".tmp-", letters = "XXXXXX";
+
+// Those that nobody has locked.
+void remove_left_overs(const fs::path& folder, const std::string& stem) {
+    std::error_code error;
+    std::vector<fs::path> found;
+    for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+         entry.increment(error))
+        if (const std::string name = entry->path().filename().string();
+            name.size() == stem.size() + letters.size() && name.starts_with(stem))
+            found.push_back(entry->path());
+    for (const fs::path& path : found) {
+        const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+        if (fd < 0) continue;
+        struct stat status{};
+        if (::fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
+            ::flock(fd, LOCK_EX | LOCK_NB) == 0)
+            ::unlink(path.c_str());
+        ::close(fd);
+    }
+}
+
 }  // namespace
+
+Result<StagedFile> StagedFile::create(const std::string& out) {
+    std::error_code error;
+    const fs::path real = fs::canonical(out, error);
+    const std::string place = error ? out : real.string();
+    const fs::path folder = fs::absolute(place, error).parent_path();
+    const std::string stem = "." + fs::path(place).filename().string() + std::string(mark);
+    remove_left_overs(folder, stem);
+    for (;;) {
+        std::string path = (folder / (stem + std::string(letters))).string();
+        const int fd = ::mkostemp(path.data(), O_CLOEXEC);
+        if (fd < 0) return cannot_write(out, errno);
+        StagedFile staged(place, path, fd);
+        // Between both calls another run may have taken it for a left-over.
+        struct stat status{};
+        if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) continue;
+        if (::fstat(fd, &status) == 0 && status.st_nlink == 0) continue;
+        const mode_t mask = ::umask(0);  // no other thread makes a file yet
+        ::umask(mask);
+        ::fchmod(fd, 0666 & ~mask);
+        return staged;
+    }
+}
+
+StagedFile::~StagedFile() {
+    if (!path_.empty()) ::unlink(path_.c_str());
+    if (fd_ >= 0) ::close(fd_);
+}
+
+Result<void> StagedFile::commit() {
+    if (::rename(path_.c_str(), place_.c_str()) != 0) return cannot_write(place_, errno);
+    path_.clear();
+    return {};
+}
 
 // What they put on frames is read here.
 void load_own_plugins() {
@@ -241,9 +308,17 @@ Result<Pipeline> make_pipeline(const Request& request) {
                         *sink);
     if (!parsed) return parsed.error();
     pipeline.element = std::move(*parsed);
-    if (!request.out.empty()) pipeline.written = request.out + ".part";
     set_properties(request, pipeline);
     return pipeline;
+}
+
+Result<void> stage_output(const Request& request, Pipeline& pipeline) {
+    if (request.out.empty()) return {};
+    auto staged = StagedFile::create(request.out);
+    if (!staged) return staged.error();
+    pipeline.written.emplace(std::move(*staged));
+    set_path(pipeline, "sink", "location", pipeline.written->path());
+    return {};
 }
 
 std::string with_options(std::string text) {

@@ -5,7 +5,9 @@
 #include <gst/gst.h>
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include <vartml/result.h>
 
@@ -28,16 +30,44 @@ struct Unref {
 };
 using ElementPtr = std::unique_ptr<GstElement, Unref>;
 
+// The annotated file while it is written: a hidden file beside its place, so that the last good one
+// stays until the new one is complete. It is locked while its writer lives; what a killed one left
+// is taken away by the next. The destructor removes what was not put in place.
+class StagedFile {
+public:
+    // `place` is a file or nothing yet; behind a symbolic link it is what the link names. Errors:
+    // io with the system's reason.
+    static Result<StagedFile> create(const std::string& place);
+    StagedFile(StagedFile&& other) noexcept
+        : place_(std::move(other.place_)),
+          path_(std::exchange(other.path_, {})),
+          fd_(std::exchange(other.fd_, -1)) {}
+    StagedFile& operator=(StagedFile&&) = delete;
+    ~StagedFile();
+    const std::string& path() const { return path_; }
+    // Puts it in place by one rename.
+    Result<void> commit();
+
+private:
+    StagedFile(std::string place, std::string path, int fd)
+        : place_(std::move(place)), path_(std::move(path)), fd_(fd) {}
+    std::string place_, path_;
+    int fd_ = -1;
+};
+
 struct Pipeline {
     ElementPtr element;
     bool is_picture = false;
     bool is_live = false;
-    std::string written;  // what becomes `out` once it is complete; "": none
+    std::optional<StagedFile> written;  // what becomes `out` once it is complete
 };
 
 // Errors: invalid_argument (an `out` that does not suit the source), not_found (an element that is
 // not installed, with its package), io (a source that cannot be read).
 Result<Pipeline> make_pipeline(const Request& request);
+
+// Makes the file that `out` is written into; before the pipeline runs. Errors: io.
+Result<void> stage_output(const Request& request, Pipeline& pipeline);
 
 // A pipeline of this text. Errors: not_found (an element that is not installed, with its package).
 Result<ElementPtr> parse(const std::string& text);

@@ -109,6 +109,11 @@ Result<std::string> find_format(const Request& r) {
                      "', expected a name that ends in .jpg or .png for a picture, in .mp4, .mkv or "
                      ".webm for a video");
     std::error_code error;
+    const fs::file_status there = fs::status(r.out, error);
+    if (fs::exists(there) && !fs::is_regular_file(there))
+        return wrong("-o: is '" + r.out + "', which is " +
+                     (fs::is_directory(there) ? "a folder" : "a pipe or device") +
+                     ", expected the name of a file");
     const fs::path folder = fs::absolute(r.out, error).parent_path();
     if (!fs::is_directory(folder, error))
         return Error{ErrorCode::not_found,
@@ -194,6 +199,18 @@ void add_options(CLI::App& app, Request& r) {
         "can be read.");
 }
 
+// Names of files are bytes, which need not be UTF-8 as JSON must: each goes as the character of
+// that number.
+std::string as_characters(const std::string& bytes) {
+    std::string characters;
+    for (const char c : bytes) {
+        const auto byte = static_cast<unsigned char>(c);
+        if (byte >= 0x80) characters += static_cast<char>(0xc0 | byte >> 6);
+        characters += byte >= 0x80 ? static_cast<char>(0x80 | (byte & 0x3f)) : c;
+    }
+    return characters;
+}
+
 // This process goes on as the child, which has its terminal, its signals and its standard streams.
 Error become(const std::string& program, const std::string& argument) {
     // What compiles on behalf of the plugins.
@@ -235,23 +252,16 @@ int detect(int argc, const char* const* argv) {
         print_error(model.error());
         return r.model.ends_with(".onnx") ? exit_of(model.error()) : exit_of_model(model.error());
     }
-    const nlohmann::json request = {
-        {"model", *model},
-        {"source", source->name},
-        {"source_kind", source->kind},
-        {"out", r.out},
-        {"format", *format},
-        {"json", r.json_file},
-        {"threshold", r.threshold},
-        {"decoder", r.decoder},
-        {"labels", r.labels},
-        {"modelinfo", r.modelinfo},
-        {"preprocess", r.preprocess},
+    nlohmann::json request = {{"threshold", r.threshold}, {"frames", r.frames}};
+    const std::pair<const char*, const std::string&> texts[] = {
+        {"model", *model},    {"source", source->name},   {"out", r.out},
+        {"format", *format},  {"json", r.json_file},      {"decoder", r.decoder},
+        {"labels", r.labels}, {"modelinfo", r.modelinfo}, {"preprocess", r.preprocess},
         {"device", r.device},
-        {"frames", r.frames},
     };
-    return fail(
-        become(program, request.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)));
+    for (const auto& [key, text] : texts) request[key] = as_characters(text);
+    request["source_kind"] = source->kind;
+    return fail(become(program, request.dump()));
 }
 
 }  // namespace vartml::tools

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // vartml detect as a user calls it: a picture, a video, what it says and what it draws.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <string>
+#include <thread>
 
 #include "tests/support/temp_dir.h"
 #include "tests/support/tiny_onnx.h"
@@ -47,6 +50,8 @@ public:
         spill(dir_ / "four.txt", "a\nb\nc\nd\n");
         spill(dir_ / "notes.jpg", "this is no picture\n");
         spill(dir_ / "empty.png", "");
+        fs::create_directory(dir_ / "folder.png");
+        ::mkfifo((dir_ / "pipe.png").c_str(), 0666);
         const std::string grey =
             "videotestsrc pattern=white num-buffers=%d ! "
             "video/x-raw,width=64,height=64,framerate=10/1 ! "
@@ -117,9 +122,50 @@ TEST_F(Detect, DrawsIntoAFileThatIsThereWhenItIsComplete) {
         const std::string file = std::string(files).substr(std::string(files).rfind(' ') + 1);
         EXPECT_NE(f.err.find("drawn into " + file), std::string::npos) << f.err;
         EXPECT_GT(fs::file_size(kitchen().path() + "/" + file), 100u) << files;
-        EXPECT_FALSE(fs::exists(kitchen().path() + "/" + file + ".part"));
     }
     EXPECT_NE(slurp(kitchen().path() + "/drawn.png"), slurp(kitchen().path() + "/white.png"));
+}
+
+TEST_F(Detect, LeavesNothingBesideItsFileAndTouchesNothingThere) {
+    const fs::path dir = fs::path(kitchen().path()) / "beside";
+    fs::create_directory(dir);
+    const std::string old = "what a killed run left, and files of others";
+    for (const char* name : {".real.png.tmp-aB3xYz", "drawn.png.part", ".real.png.tmp-longer-one"})
+        spill(dir / name, old);
+    spill(dir / "real.png", old);
+    fs::create_symlink("real.png", dir / "drawn.png");
+    const Finished f = detect(std::string(boxes) + "white.png -o beside/drawn.png");
+    EXPECT_EQ(f.status, 0) << f.err;
+    EXPECT_TRUE(fs::is_symlink(dir / "drawn.png")) << "the link is gone";
+    EXPECT_NE(slurp(dir / "real.png"), old) << "the file behind the link is not drawn";
+    EXPECT_EQ(slurp(dir / "drawn.png.part"), old);
+    EXPECT_EQ(slurp(dir / ".real.png.tmp-longer-one"), old);
+    EXPECT_FALSE(fs::exists(dir / ".real.png.tmp-aB3xYz"));
+    EXPECT_EQ(std::distance(fs::directory_iterator(dir), {}), 4) << "something is left";
+}
+
+TEST_F(Detect, WritesTheSameFileTwiceAtOnce) {
+    std::string twice[2];
+    const std::string arguments = std::string(boxes) + "white.webm -o twice.webm";
+    {
+        std::jthread other([&] { twice[0] = detect(arguments).err; });
+        twice[1] = detect(arguments).err;
+    }
+    for (const std::string& err : twice)
+        EXPECT_NE(err.find("drawn into twice.webm"), std::string::npos) << err;
+    const Finished again = detect(std::string(boxes) + "twice.webm");
+    EXPECT_EQ(again.status, 0) << again.err;
+    EXPECT_NE(again.err.find("5 frames"), std::string::npos) << again.err;
+}
+
+TEST_F(Detect, TakesNamesOfAnyBytes) {
+    const std::string path = kitchen().path();
+    fs::copy_file(path + "/white.png", path + "/caf\xe9 \xc3\xa9.png");
+    const Finished f =
+        detect(std::string(boxes) + "'caf\xe9 \xc3\xa9.png' -o 'dr\xe4wn.png' --json j\xff");
+    EXPECT_EQ(f.status, 0) << f.err;
+    EXPECT_TRUE(fs::exists(path + "/dr\xe4wn.png"));
+    EXPECT_TRUE(fs::exists(path + "/j\xff"));
 }
 
 TEST_F(Detect, WritesRecordsInPlaceOfLines) {
@@ -162,6 +208,8 @@ TEST_F(Detect, RefusesInOneSentence) {
         {b + "white.png -o drawn.gif", 2, "expected a name that ends in .jpg or .png"},
         {b + "white.png -o nowhere/drawn.png", 1, "nowhere does not exist; make it first"},
         {b + "white.png -o white.png", 2, "-o: is white.png itself"},
+        {b + "white.png -o folder.png", 2, "-o: is 'folder.png', which is a folder"},
+        {b + "white.png -o pipe.png", 2, "-o: is 'pipe.png', which is a pipe or device"},
         {b + "white.webm --json white.webm", 2, "--json: is white.webm itself"},
         {b + "white.webm --json ./boxes.onnx", 2, "--json: is boxes.onnx itself"},
         {b + "white.webm --json names.txt", 2, "--json: is names.txt itself"},
@@ -182,7 +230,8 @@ TEST_F(Detect, RefusesInOneSentence) {
         EXPECT_NE(f.err.find(r.words, at), std::string::npos) << r.arguments << ": " << f.err;
         EXPECT_EQ(f.err.find('\n', at), f.err.size() - 1) << f.err;
     }
-    EXPECT_FALSE(fs::exists(kitchen().path() + "/drawn.png.part"));
+    for (const auto& entry : fs::directory_iterator(kitchen().path()))
+        EXPECT_FALSE(entry.path().filename().string().starts_with('.')) << entry.path();
 }
 
 }  // namespace

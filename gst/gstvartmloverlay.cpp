@@ -31,6 +31,7 @@
 #include "gst/overlay/settings.h"
 #include "gst/support/error.h"
 #include "gst/support/in_place.h"
+#include "gst/support/picture_info.h"
 #include "gst/support/property_table.h"
 #include "gst/support/upstream.h"
 
@@ -467,9 +468,7 @@ GstFlowReturn prepare_output_buffer(GstBaseTransform* base, GstBuffer* in, GstBu
 bool blend(GstVartmlOverlay* self, GstBuffer* buffer) {
     State& state = *self->state;
     GstVideoFrame frame;
-    if (!gst_video_frame_map(
-            &frame, &*state.info, buffer,
-            static_cast<GstMapFlags>(GST_MAP_READWRITE | int(GST_VIDEO_FRAME_MAP_FLAG_NO_REF)))) {
+    if (!map_frame(&frame, *state.info, buffer, GST_MAP_READWRITE)) {
         post_error(self, "draw on the frame",
                    {.error = {vartml::ErrorCode::internal,
                               "its memory cannot be mapped for writing; put videoconvert before "

@@ -528,9 +528,7 @@ bool copy_rows(GstBuffer* buffer, const TensorFrame& frame, uint8_t* to) {
 bool FrameTensor::copy(GstBuffer* buffer, const FrameFormat& format, void* tensor) const {
     if (format.tensor) return copy_rows(buffer, *format.tensor, static_cast<uint8_t*>(tensor));
     GstVideoFrame frame;
-    if (!gst_video_frame_map(&frame, &format.info, buffer,
-                             GstMapFlags(GST_MAP_READ | int(GST_VIDEO_FRAME_MAP_FLAG_NO_REF))))
-        return false;
+    if (!map_frame(&frame, format.info, buffer, GST_MAP_READ)) return false;
     auto* to = static_cast<uint8_t*>(tensor);
     for (unsigned plane = 0; plane < planes_; ++plane) {
         const auto* from = static_cast<const uint8_t*>(GST_VIDEO_FRAME_PLANE_DATA(&frame, plane));

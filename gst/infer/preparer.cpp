@@ -26,8 +26,10 @@ GstClockTime frame_duration(const GstVideoInfo& info) {
 }
 
 vartml::Error not_mapped() {
-    return {vartml::ErrorCode::io,
-            "the frame's memory cannot be mapped, or is smaller than the caps say"};
+    return {
+        vartml::ErrorCode::io,
+        "the frame's memory cannot be mapped, is smaller than its caps and GstVideoMeta say, or "
+        "has its rows from the bottom up; convert it to another format with videoconvert"};
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <gst/allocators/gstdmabuf.h>
 #include <xf86drm.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <string>
 
@@ -204,10 +205,44 @@ vartml::Result<FrameFormat> frame_format(const GstCaps* caps) {
     return result;
 }
 
+namespace {
+
+// Whether all pixels that a component is in lie within what is mapped.
+bool lies_inside(const GstVideoFrame& frame, unsigned component) {
+    const int plane = GST_VIDEO_FRAME_COMP_PLANE(&frame, component);
+    const GstMapInfo& map = frame.map[frame.meta ? plane : 0];
+    const int64_t row = int64_t(GST_VIDEO_FRAME_COMP_WIDTH(&frame, component)) *
+                        GST_VIDEO_FRAME_COMP_PSTRIDE(&frame, component);
+    const int64_t rows = int64_t(GST_VIDEO_FRAME_COMP_HEIGHT(&frame, component) - 1) *
+                         GST_VIDEO_FRAME_PLANE_STRIDE(&frame, plane);
+    const int64_t first =
+        static_cast<const guint8*>(GST_VIDEO_FRAME_PLANE_DATA(&frame, plane)) - map.data;
+    return std::min(first, first + rows) >= 0 &&
+           std::max(first, first + rows) + row <= int64_t(map.size);
+}
+
+}  // namespace
+
+bool map_frame(GstVideoFrame* frame, const GstVideoInfo& info, GstBuffer* buffer,
+               GstMapFlags flags) {
+    if (!gst_video_frame_map(frame, &info, buffer,
+                             GstMapFlags(int(flags) | int(GST_VIDEO_FRAME_MAP_FLAG_NO_REF))))
+        return false;
+    for (unsigned i = 0; i < GST_VIDEO_FRAME_N_COMPONENTS(frame); ++i) {
+        if (lies_inside(*frame, i)) continue;
+        gst_video_frame_unmap(frame);
+        return false;
+    }
+    return true;
+}
+
 MappedFrame::MappedFrame(const FrameFormat& format, GstBuffer* buffer) {
-    mapped_ = gst_video_frame_map(
-        &frame_, &format.info, buffer,
-        static_cast<GstMapFlags>(GST_MAP_READ | int(GST_VIDEO_FRAME_MAP_FLAG_NO_REF)));
+    mapped_ = map_frame(&frame_, format.info, buffer, GST_MAP_READ);
+    for (unsigned i = 0; mapped_ && i < GST_VIDEO_FRAME_N_PLANES(&frame_); ++i) {
+        if (GST_VIDEO_FRAME_PLANE_STRIDE(&frame_, i) >= 0) continue;
+        gst_video_frame_unmap(&frame_);
+        mapped_ = false;
+    }
     if (!mapped_) return;
     for (unsigned i = 0; i < GST_VIDEO_FRAME_N_PLANES(&frame_); ++i) {
         picture_.planes[i] = static_cast<const uint8_t*>(GST_VIDEO_FRAME_PLANE_DATA(&frame_, i));

@@ -30,7 +30,13 @@ struct FrameFormat {
 // Errors: unsupported naming the format or modifier, or as tensor_frame().
 vartml::Result<FrameFormat> frame_format(const GstCaps* caps);
 
-// A frame mapped for reading, unmapped by the destructor. The buffer must outlive it.
+// gst_video_frame_map() without a reference of its own, but also false where a GstVideoMeta places
+// rows outside of the memory.
+bool map_frame(GstVideoFrame* frame, const GstVideoInfo& info, GstBuffer* buffer,
+               GstMapFlags flags);
+
+// A frame mapped for reading, unmapped by the destructor. Frames whose rows go upwards (negative
+// strides) are not mapped. The buffer must outlive it.
 class MappedFrame {
 public:
     MappedFrame(const FrameFormat& format, GstBuffer* buffer);

@@ -131,4 +131,47 @@ TEST(MappedFrame, ShowsPlanesByTheVideoMeta) {
     gst_buffer_unref(buffer);
 }
 
+struct Place {
+    const char* why;
+    const char* format;
+    gsize size, offsets[2];
+    gint strides[2];
+    bool mapped, read;  // by map_frame; by MappedFrame
+};
+// Of 4x4 pixels.
+const Place places[] = {
+    {"all of it", "RGB", 75, {0}, {21}, true, true},
+    {"a byte less", "RGB", 74, {0}, {21}, false, false},
+    {"begins too late", "RGB", 75, {1}, {21}, false, false},
+    {"upwards", "RGB", 75, {63}, {-21}, true, false},
+    {"upwards beyond the begin", "RGB", 75, {62}, {-21}, false, false},
+    {"both planes", "NV12", 28, {0, 20}, {5, 4}, true, true},
+    {"the second beyond the end", "NV12", 27, {0, 20}, {5, 4}, false, false},
+    {"two bytes per sample", "P010_10LE", 48, {0, 32}, {8, 8}, true, true},
+    {"half a sample less", "P010_10LE", 47, {0, 32}, {8, 8}, false, false},
+};
+
+TEST(MappedFrame, IsNotReadBeyondItsMemory) {
+    for (const Place& place : places) {
+        SCOPED_TRACE(place.why);
+        GstCaps* caps = gst_caps_from_string(
+            (std::string("video/x-raw,width=4,height=4,format=") + place.format).c_str());
+        const auto format = vartml::gst::frame_format(caps);
+        gst_caps_unref(caps);
+        ASSERT_TRUE(format);
+        GstBuffer* buffer = gst_buffer_new_allocate(nullptr, place.size, nullptr);
+        const gsize offsets[GST_VIDEO_MAX_PLANES] = {place.offsets[0], place.offsets[1]};
+        const gint strides[GST_VIDEO_MAX_PLANES] = {place.strides[0], place.strides[1]};
+        gst_buffer_add_video_meta_full(buffer, GST_VIDEO_FRAME_FLAG_NONE,
+                                       GST_VIDEO_INFO_FORMAT(&format->info), 4, 4,
+                                       GST_VIDEO_INFO_N_PLANES(&format->info), offsets, strides);
+        GstVideoFrame frame;
+        const bool mapped = vartml::gst::map_frame(&frame, format->info, buffer, GST_MAP_READ);
+        if (mapped) gst_video_frame_unmap(&frame);
+        EXPECT_EQ(mapped, place.mapped);
+        EXPECT_EQ(vartml::gst::MappedFrame(*format, buffer).mapped(), place.read);
+        gst_buffer_unref(buffer);
+    }
+}
+
 }  // namespace

@@ -44,6 +44,22 @@ Error refuse(std::string_view found, const std::string& why, bool lines) {
                    : "NAME=X,Y X,Y X,Y of three points or more, zones separated by semicolons")};
 }
 
+// Above 0: `p` is to the right of the way from `a` to `b`, on a screen whose y points down.
+double side(ZonePoint a, ZonePoint b, ZonePoint p) {
+    return (double(b.x) - a.x) * (double(p.y) - a.y) - (double(b.y) - a.y) * (double(p.x) - a.x);
+}
+
+// Whether anything can be in a zone, or cross a line: the points are not all in one place, those of
+// a zone not all on a line.
+bool has_extent(std::span<const ZonePoint> points, bool line) {
+    const ZonePoint first = points.front();
+    const auto other =
+        std::ranges::find_if(points, [&](ZonePoint p) { return p.x != first.x || p.y != first.y; });
+    if (other == points.end()) return false;
+    return line ||
+           std::ranges::any_of(points, [&](ZonePoint p) { return side(first, *other, p) != 0; });
+}
+
 }  // namespace
 
 Result<std::vector<ZoneShape>> parse_zones(std::string_view text, bool lines) {
@@ -67,6 +83,8 @@ Result<std::vector<ZoneShape>> parse_zones(std::string_view text, bool lines) {
         }
         if (shape.points.size() < (lines ? 2 : 3))
             return refuse(piece, "has " + std::to_string(shape.points.size()) + " points", lines);
+        if (!has_extent(shape.points, lines))
+            return refuse(piece, lines ? "has all its points in one place" : "has no area", lines);
         shapes.push_back(std::move(shape));
     }
     return shapes;
@@ -80,11 +98,6 @@ std::string_view to_string(ZoneEventKind kind) {
 // ---- where a point is ----
 
 namespace {
-
-// Above 0: `p` is to the right of the way from `a` to `b`, on a screen whose y points down.
-double side(ZonePoint a, ZonePoint b, ZonePoint p) {
-    return (double(b.x) - a.x) * (double(p.y) - a.y) - (double(b.y) - a.y) * (double(p.x) - a.x);
-}
 
 // Even-odd rule: a ray to the right meets an odd number of sides. Sides have their upper end and
 // not their lower one.

@@ -41,6 +41,9 @@ TEST(Zones, ThatAreNoneAreRefusedWithThePieceAndTheForm) {
         {"a=0,0 1,0 1,x", false, "'a=0,0 1,0 1,x' has '1,x' where a point should be; "},
         {"a=0,0 1,0 1,1,1", false, "'a=0,0 1,0 1,1,1' has '1,1,1' where a point should be; "},
         {"a=0,0 1,0 nan,1", false, "'a=0,0 1,0 nan,1' has 'nan,1' where a point should be; "},
+        {"a=5,5 5,5 5,5", false, "'a=5,5 5,5 5,5' has no area; "},
+        {"a=0,0 1,1 3,3", false, "'a=0,0 1,1 3,3' has no area; "},
+        {"a=0,0 0,0", true, "'a=0,0 0,0' has all its points in one place; "},
         {"a=0,0 1,1;a=2,2 3,3", true, "'a=2,2 3,3' has the name of another one; "},
     };
     for (const Case& c : cases) {

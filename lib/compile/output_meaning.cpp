@@ -147,8 +147,30 @@ private:
             return "sigmoid";
         if (kind == "LpNormalization") return "unit-length";
         if (kind == "Div") return of_quotient(node);
+        if (is_sum_of_scores(node)) return "";
         if (kind == "Mul") return is_scaled_sum(node) ? "linear" : "";
         return graph::has_trait(kind, Trait::linear) ? "linear" : "";
+    }
+
+    // Sums and means of what softmaxes gave, such as those of several networks, crops or moments:
+    // no softmax is missing there, and the numbers themselves show whether they sum up to 1.
+    bool is_sum_of_scores(const Node& node, int depth = 0) const {
+        constexpr std::string_view sums[] = {
+            "Add",         "Sub", "Sum", "Mean",   "ReduceMean",       "ReduceSum",
+            "AveragePool", "Mul", "Div", "Concat", "GlobalAveragePool"};
+        constexpr int most = 6;
+        if (depth == most || !node.fused.empty() || !is_any_of(node.kind, sums)) return false;
+        bool is_score = false;
+        for (const ValueId id : node.inputs) {
+            if (id == graph::none || graph_.value(id).constant) continue;
+            const Node* const from = producer_behind_movement(id);
+            if (!from) return false;
+            const std::string_view kind = from->last().kind;
+            is_score =
+                kind == "Softmax" || kind == "QLinearSoftmax" || is_sum_of_scores(*from, depth + 1);
+            if (!is_score) return false;
+        }
+        return is_score;
     }
 
     // A sum of products that was dynamically quantised has two scales at most, and a constant may

@@ -62,6 +62,23 @@ const EndCase ends[] = {
      "%n = MatMul %m, %w : f32[1,8]\n%j = Concat %m, %n {axis=1} : f32[1,16]\n"
      "%y = Concat %j, %m {axis=1} : f32[1,24]",
      "linear"},
+    {"the mean of two softmaxes",
+     "const %c : f32[8] =weights8\n%s = Softmax %x {axis=-1} : f32[1,8]\n%n = Neg %x : f32[1,8]\n"
+     "%t = Softmax %n {axis=-1} : f32[1,8]\n%a = Add %s, %t : f32[1,8]\n"
+     "%y = Mul %a, %c : f32[1,8]",
+     ""},
+    {"the mean of several softmaxes, joined",
+     "%s = Softmax %x {axis=-1} : f32[1,8]\n%j = Concat %s, %s {axis=0} : f32[2,8]\n"
+     "%y = ReduceMean %j {axes=[0], keepdims=1} : f32[1,8]",
+     ""},
+    {"a softmax and a constant",
+     "const %c : f32[8] =weights8\n%s = Softmax %x {axis=-1} : f32[1,8]\n%y = Add %s, %c : "
+     "f32[1,8]",
+     ""},
+    {"a softmax that weights a product",
+     "const %w : f32[8,8] =weights64\n%s = Softmax %x {axis=-1} : f32[1,8]\n"
+     "%m = MatMul %s, %w : f32[1,8]\n%y = Add %m, %x : f32[1,8]",
+     "linear"},
     {"boxes and scores, joined",
      "const %w : f32[8,8] =weights64\n%m = MatMul %x, %w : f32[1,8]\n%s = Sigmoid %m : f32[1,8]\n"
      "%y = Concat %m, %s {axis=1} : f32[1,16]",

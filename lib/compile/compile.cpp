@@ -501,6 +501,8 @@ Result<void> Compilation::add_files(CompiledModel& m) {
     return {};
 }
 
+constexpr size_t longest_path = 4000;  // with what printable() adds, what a manifest may hold
+
 Result<CompiledModel> Compilation::make_model(Partitioning decided) {
     CompiledModel m;
     m.tool_version = "vartml " + std::string(version());
@@ -531,7 +533,7 @@ Result<CompiledModel> Compilation::make_model(Partitioning decided) {
     const DataTypes types = name_data_types(imported_.graph, request_.convert_floats);
     m.summary = {.os = os_name(),
                  .commit = std::string(source_commit()),
-                 .model = request_.model,
+                 .model = printable(request_.model, longest_path),  // the file's name is bytes
                  .model_data_type = types.model,
                  .device_data_type = types.device,
                  .total = decided.total,

@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <string>
+#include <string_view>
 
 #include <vartml/model.h>
 
@@ -123,17 +125,18 @@ Result<std::map<std::string, std::string>> input_files(const RunOptions& o,
         files[infos[i].name] = *file;
     }
     for (const std::string& text : o.input_files) {
-        const size_t equals = text.rfind('=');
-        const std::string name = text.substr(0, equals);
-        const bool known =
-            std::ranges::any_of(infos, [&](const auto& i) { return i.name == name; });
-        if (equals == std::string::npos || !known) {
+        // Names and paths may have a '=', too: of the names that fit, the longest.
+        std::string_view name;
+        for (const auto& info : infos)
+            if (text.starts_with(info.name + "=") && info.name.size() >= name.size())
+                name = info.name;
+        if (name.empty()) {
             std::string names;
             for (const auto& info : infos) names += (names.empty() ? "'" : ", '") + info.name + "'";
             return Error{ErrorCode::invalid_argument,
                          "--input: is '" + text + "', expected NAME=FILE with a NAME of " + names};
         }
-        files[name] = text.substr(equals + 1);
+        files[std::string(name)] = text.substr(name.size() + 1);
     }
     return files;
 }

@@ -67,6 +67,17 @@ TEST_F(Compile, GivesTheModelTheNameThatRecordsHave) {
     }
 }
 
+TEST_F(Compile, TakesModelsWhoseNamesAreNoPlainText) {
+    fs::copy_file(dir_ / "shelf.onnx", dir_ / "caf\xe9\n.onnx");
+    const Finished r = run("\"$(printf 'caf\\351\\n.onnx')\" -o odd");
+    ASSERT_EQ(r.status, 0) << r.err;
+    EXPECT_NE(test::slurp(dir_ / "odd/final-vaiml-pass-summary.txt")
+                  .find("\nModel: caf\\xe9\\x0a.onnx\n"),
+              std::string::npos);
+    const Finished again = run("\"$(printf 'caf\\351\\n.onnx')\" -o odd");
+    EXPECT_NE(again.out.find("up to date"), std::string::npos) << again.out << again.err;
+}
+
 TEST_F(Compile, LeavesAFreshResultAlone) {
     ASSERT_EQ(run("shelf.onnx").status, 0);
     const auto inode = [&] {

@@ -64,6 +64,9 @@ if [ -f "$model/model.onnx" ]; then
     expect 0 'steps: ' "$program" run "$folder/m.rai" -n 1 --steps
     expect 2 "expected NAME=FILE with a NAME of 'Input3'" "$program" run "$folder/m.rai" --input x=y.npy
     expect 1 'input_0' "$program" run "$folder/m.rai" --inputs "$folder"
+    mkdir -p "$folder/run=1"
+    cp "$data/input_0.pb" "$folder/run=1/x.pb"
+    expect 0 'as expected' "$program" run "$folder/m.rai" -n 1 --input "Input3=$folder/run=1/x.pb" --expect "$data"
 else
     echo "no models beside the project: only the command line was tested"
 fi

@@ -238,5 +238,24 @@ TEST_P(ImportRefusesValues, ThatNobodyKnows) {
 }
 INSTANTIATE_TEST_SUITE_P(Attributes, ImportRefusesValues, testing::ValuesIn(unknown_values));
 
+// ONNX's shape inference divides by them.
+TEST_F(Import, RefusesStridesOfNothingInABody) {
+    TinyOnnx body;
+    body.input("i", {}, TinyOnnx::int64).input("c", {}, TinyOnnx::boolean);
+    body.input("v", {1, 8, 5, 5}).node("Identity", {"c"}, {"d"});
+    body.node("MaxPool", {"v"}, {"w"}, {{"kernel_shape", Ints{2, 2}}, {"strides", Ints{1, 0}}});
+    body.output("d", {}, TinyOnnx::boolean).output("w", {1, 8, 4, 4});
+    TinyOnnx loop;
+    loop.input("x", {1, 8, 5, 5});
+    loop.node("Loop", {"", "", "x"}, {"y"}, {{"body", body.graph()}}).output("y");
+    ImportOptions options;
+    options.foreign.allowed = true;
+    const std::string text = refusal(loop, options);
+    EXPECT_NE(text.find("uses Loop (opset 17), in which node 'w_node' (MaxPool) has a number below "
+                        "1 in 'strides'; export the model again"),
+              std::string::npos)
+        << text;
+}
+
 }  // namespace
 }  // namespace vartml::onnx

@@ -190,8 +190,8 @@ Result<ElementPtr> finding_pipeline(const FindOptions& options) {
                  options.source.c_str(), nullptr);
     g_object_set(element_of(p, "infer").get(), "model", options.model.c_str(), nullptr);
     g_object_set(element_of(p, "sink").get(), "location", part_of(options.video).c_str(), nullptr);
-    // measured: on the scene 95 % of the codes are found instead of 97 %, with 185 boxes on no code
-    // instead of 278.
+    // measured: on the scene 96 % of the codes are found instead of 98 %, with 40 boxes on no code
+    // instead of 84.
     if (is_scene) g_object_set(element_of(p, "decode").get(), "score-threshold", 0.3, nullptr);
     if (!options.labels.empty()) {
         g_object_set(element_of(p, "decode").get(), "label-file", options.labels.c_str(), nullptr);

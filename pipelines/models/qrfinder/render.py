@@ -74,7 +74,7 @@ def code_sprite(rng):
 def decoy_sprite(rng, rough=False):
     if rough and rng.random() < 0.5:
         return rough_sprite(rng), 0.0
-    kind = rng.integers(8)
+    kind = rng.integers(10)
     n = int(rng.integers(8, 34))
     if kind == 0:  # checkerboard
         cells = np.indices((n, n)).sum(0) % 2
@@ -98,6 +98,11 @@ def decoy_sprite(rng, rough=False):
             cells = np.maximum(cells, 0) * (rng.random((n * 2, n * 2)) < 0.9)
     elif kind == 6:  # a few big blocks
         cells = np.kron(rng.random((5, 5)) < 0.5, np.ones((4, 4)))
+    elif kind == 7:  # a label: bars of one to four units, sometimes in several rows, with light ends
+        cells = np.repeat(*label_bars(rng, n), axis=1)
+        cells = np.pad(np.repeat(cells, int(rng.integers(n // 2, n * 2)), axis=0), ((2, 2), (5, 5)))
+    elif kind == 8:  # a page of letters made of dots
+        cells = dot_letters(rng)
     else:  # lines of text
         return text_sprite(rng), 0.0
     cells = np.pad(np.asarray(cells, np.float32), int(rng.integers(0, 3)))
@@ -105,6 +110,23 @@ def decoy_sprite(rng, rough=False):
     rgb = light + (dark - light) * cells[..., None]
     picture = Image.fromarray(rgb.astype(np.uint8)).convert("RGBA")
     return picture.resize((picture.width * 8, picture.height * 8), Image.NEAREST), 0.0
+
+
+def label_bars(rng, n):
+    """Rows of alternate bars, and the width of each bar."""
+    rows = int(rng.choice([1, 1, 1, 3, 5]))
+    first = rng.integers(0, 2, (rows, 1)) if rows > 1 else np.ones((1, 1), int)
+    return (np.arange(n * 2) + first) % 2, rng.integers(1, 5, n * 2)
+
+
+def dot_letters(rng):
+    """Lines of letters of 2x3 to 4x6 random dots, with gaps between letters, words and lines."""
+    high, wide = int(rng.integers(3, 7)), int(rng.integers(2, 5))
+    rows, columns = int(rng.integers(2, 12)), int(rng.integers(4, 24))
+    letters = rng.random((rows, columns, high, wide)) < rng.uniform(0.35, 0.65)
+    letters &= rng.random((rows, columns, 1, 1)) > 0.15
+    gaps = ((0, 0), (0, 0), (0, int(rng.integers(1, high + 2))), (0, int(rng.integers(1, 3))))
+    return np.pad(letters, gaps).transpose(0, 2, 1, 3).reshape(rows * (high + gaps[2][1]), -1)
 
 
 def rough_sprite(rng):
@@ -281,8 +303,11 @@ def paste(rng, canvas, sprite, quad):
     high = np.ceil(quad.max(0)).astype(int) + 1
     width, height = int(high[0] - low[0]), int(high[1] - low[1])
     longest = max(np.linalg.norm(quad - np.roll(quad, 1, 0), axis=1).max(), 4)
-    if max(sprite.size) > longest * 1.6:  # shrink first: transform does not filter
-        scale = longest * 1.3 / max(sprite.size)
+    # Shrink first, for transform does not filter; not always as far as it needs: a frame that is larger
+    # than the model's input is sampled with as little care.
+    left = rng.uniform(1.3, 4.5) if rng.random() < 0.6 else 1.3
+    if max(sprite.size) > longest * left * 1.2:
+        scale = longest * left / max(sprite.size)
         sprite = sprite.resize([max(4, int(s * scale)) for s in sprite.size], Image.BOX)
     w, h = sprite.size
     coefficients = perspective([(0, 0), (w, 0), (w, h), (0, h)], quad - low)
@@ -310,11 +335,13 @@ def render(rng, size, sprites, decoys, rough=0.0):
     """One picture (uint8 HWC) and rows x0, y0, x1, y1, wanted (0 = neither wanted nor punished)."""
     canvas = background(rng, size, rough)
     taken, rows = [], []
-    for _ in range(int(rng.integers(0, 8 if rough else 5))):
+    for _ in range(int(rng.integers(0, 8 if rough else 7))):
         put(rng, canvas, decoys[int(rng.integers(len(decoys)))], size, rng.uniform(14, 0.7 * size), taken)
     taken = [] if rng.random() < 0.5 else taken
     for _ in range(int(rng.choice([0, 1, 2, 3, 4, 6], p=[0.1, 0.32, 0.26, 0.16, 0.1, 0.06]))):
-        side = float(np.exp(rng.uniform(np.log(20), np.log(0.9 * size))))
+        # Small ones, whose modules are less than a pixel, are the hard ones.
+        most = 56 if rng.random() < 0.3 else 0.9 * size
+        side = float(np.exp(rng.uniform(np.log(20), np.log(most))))
         row = put(rng, canvas, sprites[int(rng.integers(len(sprites)))], size, side, taken)
         if row is not None:
             rows.append(row)

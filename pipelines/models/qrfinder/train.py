@@ -24,8 +24,9 @@ MOST = 8    # boxes per picture
 SCORE, IOU = 0.25, 0.45  # the decoder's defaults
 
 # Steps, top learning rate, share of rough scenery, focus of the score's loss on what is badly wrong, pictures kept rendered:
-# plain scenery first, then the hard one from where the first ended.
-STAGES = ((2400, 2e-3, 0.0, 2.0, 3000), (750, 1.5e-3, 0.45, 1.5, 1000))
+# plain scenery first, then the hard one, then a mixture, each from where the one before ended.
+STAGES = ((2400, 2e-3, 0.0, 2.0, 3000), (3000, 1.5e-3, 0.45, 1.5, 2000),
+          (2200, 1e-3, 0.3, 1.5, 1600))
 LARGE_SHARE = 0.15  # of a stage's steps, its last ones, are made at full input size; the others at 192 pixels
 
 

@@ -7,6 +7,7 @@
 #include <gst/gst.h>
 #include <gst/video/video.h>
 
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -160,7 +161,8 @@ private:
     vartml::PublishLine line_;
     Tally tally_;
     std::unique_ptr<FILE, CloseFile> json_;
-    uint64_t frames_ = 0, inferred_ = 0;
+    std::atomic<uint64_t> frames_ = 0;  // the main thread asks, too
+    uint64_t inferred_ = 0;
     Clock::time_point first_{}, last_{};
     int failure_ = 0;  // errno
     bool ended_ = false;
@@ -180,9 +182,14 @@ void say_warning(GstMessage* message, std::set<std::string>& said) {
     g_error_free(error);
 }
 
+Error interrupted(const Request& request) {
+    return {ErrorCode::io, "interrupted before " + request.out + " was complete"};
+}
+
 // Until the end, the first error or the second Ctrl-C; the first one ends the stream, so that the
-// file is complete.
-Result<void> play(const Request& request, const Pipeline& pipeline) {
+// file is complete. Before the first frame there is nothing to complete, and elements that are not
+// linked yet would lose the end.
+Result<void> play(const Request& request, const Pipeline& pipeline, const Reporter& reporter) {
     GstElement* const element = pipeline.element.get();
     const std::unique_ptr<GstBus, Unref> bus(gst_element_get_bus(element));
     gst_element_set_state(element, GST_STATE_PLAYING);
@@ -190,10 +197,10 @@ Result<void> play(const Request& request, const Pipeline& pipeline) {
     for (int ended = 0;;) {
         GstMessage* const message = gst_bus_timed_pop(bus.get(), 100 * GST_MSECOND);
         const int asked = interrupts;
-        if (asked > 1 || (asked && request.out.empty())) {
+        if (asked > 1 || (asked && (request.out.empty() || reporter.frames() == 0))) {
             if (message) gst_message_unref(message);
             if (request.out.empty()) return {};
-            return Error{ErrorCode::io, "interrupted before " + request.out + " was complete"};
+            return interrupted(request);
         }
         if (asked > ended) {
             ended = asked;
@@ -204,7 +211,7 @@ Result<void> play(const Request& request, const Pipeline& pipeline) {
                                                                               &gst_message_unref);
         switch (GST_MESSAGE_TYPE(message)) {
             case GST_MESSAGE_ERROR:
-                return sentence_of(request, message);
+                return ended ? interrupted(request) : sentence_of(request, message);
             case GST_MESSAGE_WARNING:
                 say_warning(message, said);
                 break;
@@ -231,7 +238,7 @@ Result<void> detect(const Request& request) {
         gst_pad_add_probe(pad, GST_PAD_PROBE_TYPE_BUFFER, on_frame, &reporter, nullptr);
         gst_object_unref(pad);
     }
-    auto played = play(request, *pipeline);
+    auto played = play(request, *pipeline, reporter);
     gst_element_set_state(pipeline->element.get(), GST_STATE_NULL);
     if (auto closed = reporter.close(); played && !closed) played = closed;
     if (played && reporter.frames() == 0 && !interrupts)

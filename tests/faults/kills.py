@@ -103,6 +103,32 @@ class Kills(unittest.TestCase):
         self.at_any_moment([PROGRAM, 'run', 'm.rai', '-n', '5', '--save-outputs', 'out'], clean, check)
 
     @unittest.skipUnless(GST, 'there is no GStreamer')
+    def test_a_video_that_is_drawn(self):
+        """The file is whole or not there, and the first signal ends the program, also while it starts."""
+        model, drawn, old = (os.path.join(self.folder, name) for name in ('m.rai', os.path.join('out', 'drawn.webm'), 'old.webm'))
+        self.assertEqual(self.vartml('compile', MODEL, '-o', model).returncode, 0)
+        subprocess.run(['gst-launch-1.0', '-q', 'videotestsrc', 'num-buffers=40', '!', 'video/x-raw,width=64,height=64', '!', 'vp8enc',
+                        '!', 'webmmux', '!', 'filesink', f'location={old}'], env=self.env, check=True)
+
+        def clean():
+            shutil.rmtree(os.path.join(self.folder, 'out'), ignore_errors=True)
+            os.mkdir(os.path.join(self.folder, 'out'))
+
+        def check(how):
+            left = [name for name in self.names('out') if name != 'drawn.webm']
+            if how != signal.SIGKILL:
+                self.assertEqual(left, [], how.name)
+            for name in left:
+                self.assertTrue(name.startswith('.drawn.webm.tmp-'), left)
+            if os.path.exists(drawn):
+                done = self.vartml('detect', model, drawn)
+                self.assertEqual(done.returncode, 0, f'{how.name}: {done.stderr}')
+
+        clean()
+        self.at_any_moment([PROGRAM, 'detect', model, old, '-o', drawn], clean, check)
+        self.assertEqual(self.names('out'), ['drawn.webm'], 'the next start takes away what was left')
+
+    @unittest.skipUnless(GST, 'there is no GStreamer')
     def test_a_pipeline_that_compiles_and_keeps_records(self):
         """The cache holds a whole model or none, a second pipeline has a result on every frame; the spool can be read."""
         spool = os.path.join(self.folder, 'spool')

@@ -22,6 +22,8 @@
 
 #include <gst/video/video.h>
 
+#include <chrono>
+
 #include "gst/join/joint.h"
 #include "gst/support/error.h"
 #include "gst/support/in_place.h"
@@ -38,7 +40,7 @@ struct State {
     JoinSettings settings;  // guarded by the object lock
     Joint joint;
     GstPad *main_pad = nullptr, *meta_pad = nullptr, *src_pad = nullptr;  // never changed
-    bool unlinked_warned = false;  // streaming thread of sink_main
+    bool unlinked_warned = false, waiting_warned = false;  // streaming thread of sink_main
 };
 
 }  // namespace
@@ -225,6 +227,23 @@ GstClockID start_deadline(GstVartmlMetaJoin* self, GstClockTime time, GstClockTi
     return id;
 }
 
+// ours: longer than a model takes to load, and shorter than people look at a picture that stands
+constexpr std::chrono::seconds long_wait{10};
+
+// Both branches of a tee that have one thread wait for each other for ever.
+void warn_of_waiting(GstVartmlMetaJoin* self) {
+    self->state->waiting_warned = true;
+    post_warning(
+        self, "join metadata",
+        {.error = {vartml::ErrorCode::timeout,
+                   "a picture of sink_main has waited for " + std::to_string(long_wait.count()) +
+                       " s for sink_meta to reach its time; put a queue before each sink "
+                       "pad, or do not wait with sync=false"},
+         .id = "join-waiting",
+         .property = "sync",
+         .fix = "queue ! vartmlmetajoin"});
+}
+
 // Waits until sink_meta has reached the time, has ended or, live, is too late. False when flushing.
 bool wait_for_metadata(GstVartmlMetaJoin* self, GstClockTime time) {
     Joint& joint = self->state->joint;
@@ -249,9 +268,16 @@ bool wait_for_metadata(GstVartmlMetaJoin* self, GstClockTime time) {
     }
     joint.wanted = time;
     joint.changed.notify_all();
-    joint.changed.wait(lock, [&] {
+    const auto is_over = [&] {
         return joint.main.flushing || has_metadata(joint, time) || joint.deadline_passed;
-    });
+    };
+    if (!joint.live && !self->state->waiting_warned &&
+        !joint.changed.wait_for(lock, long_wait, is_over)) {
+        lock.unlock();
+        warn_of_waiting(self);
+        lock.lock();
+    }
+    joint.changed.wait(lock, is_over);
     joint.wanted = GST_CLOCK_TIME_NONE;
     if (!has_metadata(joint, time) && joint.deadline_passed) ++joint.counts.timeouts;
     const bool flushing = joint.main.flushing;

@@ -404,6 +404,19 @@ TEST_F(MetaJoin, SaysThatNothingIsLinkedToSinkMeta) {
     EXPECT_EQ(id_of(GST_MESSAGE_WARNING), "");
 }
 
+// As behind a tee without a queue, whose thread brings sink_meta nothing while it waits here.
+TEST_F(MetaJoin, SaysOnceThatAPictureWaitsForLong) {
+    open();
+    std::thread pictures([this] { push_main(step); });
+    GstMessage* message =
+        gst_bus_timed_pop_filtered(bus_, GST_CLOCK_TIME_NONE, GST_MESSAGE_WARNING);
+    gst_bus_post(bus_, message);
+    EXPECT_EQ(id_of(GST_MESSAGE_WARNING), "join-waiting");
+    push_meta(step);
+    pictures.join();
+    EXPECT_EQ(id_of(GST_MESSAGE_WARNING), "");
+}
+
 TEST_F(MetaJoin, WarnsOfAHundredPicturesWithoutMetadata) {
     open();
     push_meta(0);

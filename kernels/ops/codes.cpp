@@ -175,8 +175,9 @@ void look_up_rows(const uint8_t* table, const uint8_t* src, ptrdiff_t src_row, u
                               hn::TwoTablesLookupLanes(d, t0, t1, at));
     };
 #else
-    // Sixteen tables of sixteen entries; a code outside of one gives 0 there.
-    const V8x outside = hn::Set(d, uint8_t{0x70});
+    // Sixteen tables of sixteen entries; a code outside of one gives 0 there: x86 goes by the
+    // highest bit, and reads the entry from the lowest four, Arm gives 0 for all indices above 15.
+    const V8x outside = hn::Set(d, static_cast<uint8_t>(HWY_ARCH_X86 ? 0x70 : 0));
     const auto apply = [&](V8x codes) HWY_ATTR {
         V8x result = hn::Zero(d);
         for (size_t k = 0; k < 16; ++k) {

@@ -8,13 +8,13 @@
 
 namespace vartml::kernels {
 
-// Outputs are made in square tiles; 4 or 6 pixels on a side, or 0 where another way is better: not
-// with stride 1, dilated, depthwise, or too few channels or pixels for the transforms to pay. A
+// Outputs are made in square tiles of 4 or 6 pixels on a side; 0 where another way is better: with
+// a stride, dilated, depthwise, or with too few channels or pixels for the transforms to pay. A
 // rule on the shape alone.
 size_t winograd_side(const ConvShape& shape);
 
-// Tiles are numbered along rows; those beyond the picture's end are
-// cut. Tiles are handled in groups, the unit of work to share.
+// Tiles are numbered along rows; those beyond the picture's end are cut. Tiles are handled in
+// groups, the unit of work to share.
 size_t winograd_groups(const ConvShape& shape);
 
 // Floats of the packed weights and bias, and of the scratch memory of one call.
@@ -25,8 +25,8 @@ size_t winograd_scratch_size(const ConvShape& shape);
 void pack_winograd(const ConvShape& shape, const float* weights, const float* bias, float* packed);
 
 // Groups first…last-1. Requires winograd_side(shape) > 0. Pictures and overlap as for conv(). A
-// result does not depend on how groups are shared among calls. Results are within 6e-6 of the sum
-// of absolute products before they are rounded.
+// result does not depend on how groups are shared among calls. Results are within 3e-6, with
+// tiles of 6x6 within 6e-6, of the sum of absolute products before they are rounded.
 void conv_winograd(const ConvShape& shape, const AnySrcPicture& src, const float* packed,
                    const Epilogue& epilogue, const AnySrcPicture& residual,
                    const AnyDstPicture& dst, float* scratch, size_t first, size_t last);

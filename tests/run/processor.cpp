@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <initializer_list>
+#include <string>
+
 namespace vartml::softnpu {
 namespace {
 
@@ -20,6 +24,20 @@ TEST(Processor, MultipliesBf16AsItsInstructionsAndMakerSay) {
         {"Sapphire Rapids", {true, true, true}, Bf16Products::tiles},
     };
     for (const Case& c : cases) EXPECT_EQ(bf16_products(c.has), c.products) << c.processor;
+}
+
+// Ours reads the processor itself, so that no program loads oneDNN for the question alone.
+TEST(Processor, SaysTheSameAsOnednn) {
+    const std::string name = instruction_set();
+    if (name == "default") GTEST_SKIP() << "oneDNN names the instructions of x86 alone";
+    const auto is_one_of = [&name](std::initializer_list<const char*> names) {
+        return std::ranges::find(names, name) != names.end();
+    };
+    const bool bf16 = is_one_of(
+        {"avx512_core_bf16", "avx512_core_fp16", "avx512_core_amx", "avx512_core_amx_fp16"});
+    const bool int8 = bf16 || is_one_of({"avx2_vnni", "avx2_vnni_2", "avx512_core_vnni"});
+    EXPECT_EQ(bf16_products() != Bf16Products::none, bf16) << name;
+    EXPECT_EQ(has_int8_products(), int8) << name;
 }
 
 TEST(Processor, PrefersBf16OnlyWhereItIsFaster) {

@@ -31,32 +31,47 @@ using kernels::InstructionSet;
 
 struct Instructions {
     cpu_isa isa;
-    const char* name;
-    bool bf16, int8;
-    InstructionSet kernels;  // what ours may use of them
+    const char* name;        // as ONEDNN_MAX_CPU_ISA spells it
+    InstructionSet kernels;  // what ours may use where this is the limit
 };
 // Names of later versions stand for the same number as avx512_core_fp16 and avx512_core_amx.
 constexpr Instructions table[] = {
-    {cpu_isa::sse41, "sse41", false, false, InstructionSet::sse4},
-    {cpu_isa::avx, "avx", false, false, InstructionSet::sse4},
-    {cpu_isa::avx2, "avx2", false, false, InstructionSet::avx2},
-    {cpu_isa::avx2_vnni, "avx2_vnni", false, true, InstructionSet::avx2_vnni},
-    {cpu_isa::avx2_vnni_2, "avx2_vnni_2", false, true, InstructionSet::avx2_vnni},
-    {cpu_isa::avx512_core, "avx512_core", false, false, InstructionSet::avx512},
-    {cpu_isa::avx512_core_vnni, "avx512_core_vnni", false, true, InstructionSet::avx512_vnni},
-    {cpu_isa::avx512_core_bf16, "avx512_core_bf16", true, true, InstructionSet::all},
-    {cpu_isa::avx512_core_fp16, "avx512_core_fp16", true, true, InstructionSet::all},
-    {cpu_isa::avx512_core_amx, "avx512_core_amx", true, true, InstructionSet::all},
-    {cpu_isa::avx512_core_amx_fp16, "avx512_core_amx_fp16", true, true, InstructionSet::all},
+    {cpu_isa::sse41, "sse41", InstructionSet::sse4},
+    {cpu_isa::avx, "avx", InstructionSet::sse4},
+    {cpu_isa::avx2, "avx2", InstructionSet::avx2},
+    {cpu_isa::avx2_vnni, "avx2_vnni", InstructionSet::avx2_vnni},
+    {cpu_isa::avx2_vnni_2, "avx2_vnni_2", InstructionSet::avx2_vnni},
+    {cpu_isa::avx512_core, "avx512_core", InstructionSet::avx512},
+    {cpu_isa::avx512_core_vnni, "avx512_core_vnni", InstructionSet::avx512_vnni},
+    {cpu_isa::avx512_core_bf16, "avx512_core_bf16", InstructionSet::all},
+    {cpu_isa::avx512_core_fp16, "avx512_core_fp16", InstructionSet::all},
+    {cpu_isa::avx512_core_amx, "avx512_core_amx", InstructionSet::all},
+    {cpu_isa::avx512_core_amx_fp16, "avx512_core_amx_fp16", InstructionSet::all},
 };
 
-Instructions effective() {
-    const cpu_isa isa = dnnl::get_effective_cpu_isa();
-    const auto row = std::ranges::find(table, isa, &Instructions::isa);
-    // Other architectures have one value, without a name.
-    return row != std::end(table) ? *row
-                                  : Instructions{isa, "default", false, false, InstructionSet::all};
+// What the user allows, as oneDNN reads it; a name that oneDNN does not know is none to it, either.
+InstructionSet allowed() {
+    static const InstructionSet once = [] {
+        for (const char* variable : {"ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"}) {
+            const char* const limit = std::getenv(variable);
+            if (!limit) continue;
+            const auto row = std::ranges::find_if(
+                table, [limit](const char* name) { return ::strcasecmp(name, limit) == 0; },
+                &Instructions::name);
+            return row != std::end(table) ? row->kernels : InstructionSet::all;
+        }
+        return InstructionSet::all;
+    }();
+    return once;
 }
+
+#if defined(__x86_64__)
+// A bit of leaf 7 of CPUID, in register EAX, EBX, ECX or EDX.
+bool has_feature(unsigned subleaf, size_t at, unsigned bit) {
+    unsigned r[4] = {};
+    return __get_cpuid_count(7, subleaf, &r[0], &r[1], &r[2], &r[3]) && (r[at] >> bit & 1) != 0;
+}
+#endif
 
 }  // namespace
 
@@ -66,20 +81,16 @@ Bf16Products bf16_products(const Bf16Instructions& has) {
     return has.is_intel ? Bf16Products::slow : Bf16Products::pairs;
 }
 
+// Read off the processor, because asking oneDNN loads it, which takes longer than loading most
+// models. It alone knows whether the system lets the process have tiles.
 Bf16Products bf16_products() {
 #if defined(__x86_64__)
-    constexpr unsigned amx_bf16 = 1U << 22;  // of EDX of leaf 7
-    unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
-    Bf16Instructions has{static_cast<bool>(__builtin_cpu_supports("avx512bf16")),
-                         __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && (edx & amx_bf16) != 0,
+    constexpr size_t edx = 3;
+    const bool allows = allowed() == InstructionSet::all;
+    Bf16Instructions has{allows && __builtin_cpu_supports("avx512bf16"),
+                         allows && has_feature(0, edx, 22),
                          static_cast<bool>(__builtin_cpu_is("intel"))};
-    // Asking oneDNN loads it, which the answer may not need.
-    if (const Bf16Products products = bf16_products(has);
-        products == Bf16Products::none || products == Bf16Products::slow)
-        return products;
-    const Instructions row = effective();
-    has.pairs = row.bf16;
-    has.tiles = has.tiles && row.isa >= cpu_isa::avx512_core_amx;
+    if (has.tiles) has.tiles = dnnl::get_effective_cpu_isa() >= cpu_isa::avx512_core_amx;
     return bf16_products(has);
 #else
     return Bf16Products::none;
@@ -93,22 +104,23 @@ bool prefers_bf16() {
 
 void obey_instruction_limit() {
     static const bool once = [] {
-        for (const char* variable : {"ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"}) {
-            const char* const limit = std::getenv(variable);
-            if (!limit) continue;
-            const auto row = std::ranges::find_if(
-                table, [limit](const char* name) { return ::strcasecmp(name, limit) == 0; },
-                &Instructions::name);
-            if (row != std::end(table)) kernels::limit_instruction_sets(row->kernels);
-            break;
-        }
+        if (allowed() != InstructionSet::all) kernels::limit_instruction_sets(allowed());
         return true;
     }();
     static_cast<void>(once);
 }
 
 bool has_int8_products() {
-    return effective().int8 || test_seams.saturating_products.load(std::memory_order_relaxed);
+    if (test_seams.saturating_products.load(std::memory_order_relaxed)) return true;
+#if defined(__x86_64__)
+    constexpr size_t eax = 0;
+    const InstructionSet most = allowed();
+    const bool wide = most >= InstructionSet::avx512_vnni && __builtin_cpu_supports("avx512vnni");
+    const bool narrow = most == InstructionSet::avx2_vnni || most == InstructionSet::all;
+    return wide || (narrow && __builtin_cpu_supports("avx2") && has_feature(1, eax, 4));
+#else
+    return false;
+#endif
 }
 
 bool has_int16_products() {
@@ -116,7 +128,9 @@ bool has_int16_products() {
 }
 
 std::string instruction_set() {
-    return effective().name;
+    const auto row = std::ranges::find(table, dnnl::get_effective_cpu_isa(), &Instructions::isa);
+    // Other architectures have one value, without a name.
+    return row != std::end(table) ? row->name : "default";
 }
 
 std::string onednn_version() {

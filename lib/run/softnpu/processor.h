@@ -22,7 +22,7 @@ struct Bf16Instructions {
     bool pairs, tiles, is_intel;
 };
 Bf16Products bf16_products(const Bf16Instructions& has);
-// The same of this processor. ONEDNN_MAX_CPU_ISA counts where bf16 would be faster without it.
+// The same of this processor, of what ONEDNN_MAX_CPU_ISA leaves of it.
 Bf16Products bf16_products();
 // Whether float work goes in bf16 where nobody says in what: where that is faster than fp32.
 bool prefers_bf16();

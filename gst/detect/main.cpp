@@ -4,8 +4,11 @@
 // because `vartml` links no GStreamer.
 //
 // usage: vartml-detect JSON        the members of Request
+#include <fcntl.h>
 #include <gst/gst.h>
 #include <gst/video/video.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
@@ -58,11 +61,16 @@ public:
         : request_(request), pipeline_(pipeline), run_(run_name()) {}
 
     Result<void> open() {
-        if (request_.json_file.empty() || request_.json_file == "-") return {};
-        json_.reset(std::fopen(request_.json_file.c_str(), "we"));
+        const std::string& name = request_.json_file;
+        if (name.empty() || name == "-") return {};
+        constexpr int flags = O_WRONLY | O_CREAT | O_CLOEXEC;
+        int fd = ::open(name.c_str(), flags | O_EXCL, 0666);
+        is_new_ = fd >= 0;
+        if (fd < 0 && errno == EEXIST) fd = ::open(name.c_str(), flags, 0666);
+        if (fd >= 0) json_.reset(::fdopen(fd, "w"));
         if (json_) return {};
-        return Error{ErrorCode::io, "--json: " + request_.json_file +
-                                        ": cannot be written: " + std::strerror(errno)};
+        return Error{ErrorCode::io,
+                     "--json: " + name + ": cannot be written: " + std::strerror(errno)};
     }
     // False: no more frames are wanted.
     bool frame(GstPad* pad, GstBuffer* buffer) {
@@ -82,6 +90,7 @@ public:
     }
     // Of standard output or the file of --json.
     Result<void> close() {
+        if (json_ && is_new_ && inferred_ == 0) ::unlink(request_.json_file.c_str());
         if (json_ && std::fclose(json_.release()) != 0 && !failure_) failure_ = errno;
         if (std::fflush(stdout) != 0 && !failure_) failure_ = errno;
         if (!failure_) return {};
@@ -135,6 +144,7 @@ private:
     }
     bool write() {
         if (!request_.json_file.empty()) {
+            if (json_ && inferred_ == 1) empty_json();
             vartml::format_frame(record_, run_, line_);
             put(json_ ? json_.get() : stdout, line_.text);
         }
@@ -146,6 +156,14 @@ private:
             put(stdout, lines_of(record_, prefix));
         }
         return failure_ == 0;
+    }
+    // What the file held before is lost with the first line, not earlier: a run that finds nothing
+    // to read leaves it as it is.
+    void empty_json() {
+        struct stat status{};
+        const int fd = ::fileno(json_.get());
+        if (::fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && ::ftruncate(fd, 0) != 0)
+            failure_ = errno;
     }
     void put(FILE* file, const std::string& text) {
         const bool good = std::fwrite(text.data(), 1, text.size(), file) == text.size() &&
@@ -161,6 +179,7 @@ private:
     vartml::PublishLine line_;
     Tally tally_;
     std::unique_ptr<FILE, CloseFile> json_;
+    bool is_new_ = false;               // the file of --json was made by this run
     std::atomic<uint64_t> frames_ = 0;  // the main thread asks, too
     uint64_t inferred_ = 0;
     Clock::time_point first_{}, last_{};

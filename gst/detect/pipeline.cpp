@@ -372,7 +372,8 @@ Error sentence_of(const Request& request, GstMessage* message) {
         return {ErrorCode::io, request.source + ": cannot be decoded: " + why +
                                    "; install gstreamer1.0-libav, gstreamer1.0-plugins-bad or "
                                    "gstreamer1.0-plugins-ugly"};
-    return {ErrorCode::io, request.source + ": is no picture or video that can be decoded: " + why};
+    return {ErrorCode::io, request.source + ": is no picture or video that can be decoded: " + why +
+                               "; give a picture (JPEG, PNG), a video file, a camera or a URI"};
 }
 
 }  // namespace vartml::gst::detect

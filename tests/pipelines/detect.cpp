@@ -179,6 +179,20 @@ TEST_F(Detect, WritesRecordsInPlaceOfLines) {
     EXPECT_EQ(std::ranges::count(slurp(kitchen().path() + "/found.jsonl"), '\n'), 1);
 }
 
+TEST_F(Detect, KeepsTheOldRecordsUntilThereAreNewOnes) {
+    const std::string old = kitchen().path() + "/old.jsonl",
+                      fresh = kitchen().path() + "/new.jsonl";
+    spill(old, std::string(5000, 'x') + "\n");
+    EXPECT_EQ(detect(std::string(boxes) + "notes.jpg --json old.jsonl").status, 1);
+    EXPECT_EQ(detect(std::string(boxes) + "notes.jpg --json new.jsonl").status, 1);
+    EXPECT_EQ(slurp(old).size(), 5001u);
+    EXPECT_FALSE(fs::exists(fresh));
+    EXPECT_EQ(detect(std::string(boxes) + "white.png --json old.jsonl").status, 0);
+    EXPECT_TRUE(slurp(old).starts_with("{\"schema\":")) << slurp(old).substr(0, 100);
+    EXPECT_EQ(std::ranges::count(slurp(old), '\n'), 1);
+    EXPECT_EQ(detect(std::string(boxes) + "white.png --json /dev/null").status, 0);
+}
+
 TEST_F(Detect, SaysThatNothingIsFound) {
     const Finished f = detect(std::string(boxes) + "white.png --threshold 0.95");
     EXPECT_EQ(f.status, 0) << f.err;
@@ -202,6 +216,7 @@ TEST_F(Detect, RefusesInOneSentence) {
         {b + "/dev/null", 1, "/dev/null: the camera gives no pictures"},
         {b + ".", 2, "a folder; give one of its files"},
         {b + "notes.jpg", 1, "notes.jpg: is no picture or video that can be decoded"},
+        {b + "notes.jpg", 1, "; give a picture (JPEG, PNG), a video file, a camera or a URI"},
         {b + "empty.png", 1, "empty.png: is empty, expected a picture or a video"},
         {"nowhere.rai white.png", 1, "nowhere.rai: no such file"},
         {"notes.jpg white.png", 4, "notes.jpg"},

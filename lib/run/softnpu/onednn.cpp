@@ -154,6 +154,7 @@ VARTML_ONEDNN(Desc, dnnl_primitive_desc_query_md, (PrimitiveDesc a, Query b, int
 VARTML_ONEDNN(const dnnl_version_t*, dnnl_version, (), ())
 VARTML_ONEDNN(dnnl_cpu_isa_t, dnnl_get_effective_cpu_isa, (), ())
 VARTML_ONEDNN(int, dnnl_memory_desc_equal, (Desc a, Desc b), (a, b))
+VARTML_ONEDNN(size_t, dnnl_data_type_size, (dnnl_data_type_t a), (a))
 VARTML_ONEDNN(size_t, dnnl_memory_desc_get_size_v2, (Desc a, int b), (a, b))
 VARTML_STATUS(dnnl_convolution_forward_primitive_desc_create,
               (dnnl_primitive_desc_t * a, Engine b, Prop c, Alg d, Desc e, Desc f, Desc g, Desc h,

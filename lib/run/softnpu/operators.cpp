@@ -3,6 +3,8 @@
 #include "lib/run/softnpu/operators.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 
 #include "lib/model/target.h"
 #include "lib/run/softnpu/copy_step.h"
@@ -169,6 +171,84 @@ std::string name_of(dnnl::memory::desc desc) {
     return {blob.begin(), blob.end()};
 }
 
+// How far each index along an axis is from the first element; those of the axes add up. Formula:
+// dnnl_memory_desc_query, "blocked format".
+using AxisOffsets = std::vector<std::vector<int64_t>>;
+AxisOffsets axis_offsets(const dnnl::memory::desc& desc) {
+    const auto dims = desc.get_dims(), strides = desc.get_strides();
+    const auto blocks = desc.get_inner_blks(), axes = desc.get_inner_idxs();
+    AxisOffsets result(dims.size());
+    for (size_t axis = 0; axis < dims.size(); ++axis) {
+        result[axis].resize(static_cast<size_t>(dims[axis]));
+        for (int64_t i = 0; i < dims[axis]; ++i) {
+            int64_t outer = i, offset = 0, stride = 1;
+            for (size_t b = blocks.size(); b-- > 0; stride *= blocks[b]) {
+                if (axes[b] != static_cast<int64_t>(axis)) continue;
+                offset += outer % blocks[b] * stride;
+                outer /= blocks[b];
+            }
+            result[axis][static_cast<size_t>(i)] = offset + outer * strides[axis];
+        }
+    }
+    return result;
+}
+
+template <typename From, typename To, typename Convert>
+void place_elements(const From* from, const AxisOffsets& at, To* to, const AxisOffsets& wanted,
+                    Convert&& convert, size_t axis = 0) {
+    const bool is_last = axis + 1 == at.size();
+    for (size_t i = 0; i < at[axis].size(); ++i) {
+        if (is_last)
+            to[wanted[axis][i]] = convert(from[at[axis][i]]);
+        else
+            place_elements(from + at[axis][i], at, to + wanted[axis][i], wanted, convert, axis + 1);
+    }
+}
+
+// Into a blocked format, whose padding is zeros already. Not dnnl::reorder: its generated code
+// ("jit:uni" of 3.7.2) puts numbers of blocks that are padded in wrong places on some processors
+// (AMD, family 26 model 2). False where the format holds more than the elements.
+bool pack_blocked(const std::byte* source, const dnnl::memory::desc& from,
+                  const dnnl::memory::desc& wanted, std::byte* packed) {
+    using Type = dnnl::memory::data_type;
+    const auto is_blocked = [](const dnnl::memory::desc& desc) {
+        size_t elements = 1;
+        for (const int64_t size : desc.get_padded_dims()) elements *= static_cast<size_t>(size);
+        return desc.get_format_kind() == dnnl::memory::format_kind::blocked &&
+               desc.get_submemory_offset() == 0 &&
+               desc.get_size() <= elements * dnnl::memory::data_type_size(desc.get_data_type());
+    };
+    const Type type = from.get_data_type(), to = wanted.get_data_type();
+    if (!is_blocked(wanted) || from.get_format_kind() != dnnl::memory::format_kind::blocked ||
+        from.get_submemory_offset() != 0 || from.get_ndims() == 0)
+        return false;
+    const AxisOffsets at = axis_offsets(from), there = axis_offsets(wanted);
+    const auto same = [](auto x) { return x; };
+    if (type == Type::f32 && to == Type::f32)
+        place_elements(reinterpret_cast<const float*>(source), at, reinterpret_cast<float*>(packed),
+                       there, same);
+    else if (type == Type::f32 && to == Type::bf16)
+        place_elements(reinterpret_cast<const float*>(source), at,
+                       reinterpret_cast<uint16_t*>(packed), there, [](float x) {
+                           const auto bits = std::bit_cast<uint32_t>(x);
+                           if (std::isnan(x)) return static_cast<uint16_t>(bits >> 16 | 0x40);
+                           return static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+                       });
+    else if (type == Type::bf16 && to == Type::bf16)
+        place_elements(reinterpret_cast<const uint16_t*>(source), at,
+                       reinterpret_cast<uint16_t*>(packed), there, same);
+    else if (type == to && (type == Type::s8 || type == Type::u8))
+        place_elements(source, at, packed, there, same);
+    else
+        return false;
+    return true;
+}
+
+// The same elements as they lie in `wanted`, without its blocks and what is behind them.
+dnnl::memory::desc rows_as_in(const dnnl::memory::desc& wanted, const dnnl::memory::desc& desc) {
+    return {desc.get_dims(), desc.get_data_type(), wanted.get_strides()};
+}
+
 constexpr size_t max_fast_rank = 6;
 
 bool takes_value(const graph::Value& value, const Row& row) {
@@ -196,9 +276,17 @@ View WeightPacker::operator()(const dnnl::memory::desc& wanted) {
     const dnnl::memory::desc from = descriptor(weights_);
     const auto make = [&lowering = lowering_, weights = weights_, from, wanted] {
         Bytes bytes(wanted.get_size());
+        if (pack_blocked(lowering.constant_data(weights), from, wanted, bytes.data())) return bytes;
+        // The rest, with sums behind the elements, from rows one behind the other.
+        const dnnl::memory::desc dense =
+            wanted.get_inner_nblks() == 0 ? rows_as_in(wanted, from) : from;
+        Bytes rows(dense.get_size());
+        const bool is_dense =
+            pack_blocked(lowering.constant_data(weights), from, dense, rows.data());
         // Reorders only read their source.
-        auto* const source = const_cast<std::byte*>(lowering.constant_data(weights));
-        dnnl::memory plain(from, cpu_engine(), source);
+        auto* const source =
+            is_dense ? rows.data() : const_cast<std::byte*>(lowering.constant_data(weights));
+        dnnl::memory plain(is_dense ? dense : from, cpu_engine(), source);
         dnnl::memory packed(wanted, cpu_engine(), bytes.data());
         dnnl::stream stream(cpu_engine());
         dnnl::reorder(plain, packed).execute(stream, plain, packed);

@@ -225,9 +225,16 @@ Result<std::string> vision::read_text(const std::string& file, size_t limit_byte
         return Error{reason == ENOENT ? ErrorCode::not_found : ErrorCode::io,
                      "file '" + file + "' cannot be read: " + std::strerror(reason)};
     }
-    std::string text(limit_bytes + 1, '\0');
-    stream.read(text.data(), static_cast<std::streamsize>(text.size()));
-    text.resize(static_cast<size_t>(stream.gcount()));
+    // In growing parts: a file may be small where the limit is large.
+    std::string text;
+    while (stream && text.size() <= limit_bytes) {
+        constexpr size_t least = 65536;
+        const size_t had = text.size(),
+                     more = std::min(std::max(had, least), limit_bytes + 1 - had);
+        text.resize(had + more);
+        stream.read(text.data() + had, static_cast<std::streamsize>(more));
+        text.resize(had + static_cast<size_t>(stream.gcount()));
+    }
     if (stream.bad()) return Error{ErrorCode::io, "file '" + file + "' could not be read whole"};
     if (text.size() > limit_bytes) {
         return Error{ErrorCode::bad_model, "file '" + file + "' is larger than " +

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "lib/base/text.h"
+#include "lib/vision/modelinfo.h"
 
 using namespace vartml;
 
@@ -245,6 +246,20 @@ TEST(Modelinfo, TakesLabelsFromTheFileBesideIt) {
     ASSERT_TRUE(info) << message(info);
     EXPECT_EQ(info->labels, (std::vector<std::string>{"one", "two words", "", "four"}));
     EXPECT_EQ(info->labels_file, (folder.path() / "names.txt").string());
+}
+
+TEST(ReadText, TakesMemoryForTheFileNotForTheLimit) {
+    const Folder folder;
+    for (const size_t size :
+         {size_t{0}, size_t{1}, size_t{65535}, size_t{65536}, size_t{65537}, size_t{200000}}) {
+        const std::string text(size, 'x'), file = folder.write("text", text);
+        const auto read = vision::read_text(file, size_t{1} << 30);
+        ASSERT_TRUE(read) << read.error().message;
+        EXPECT_TRUE(*read == text) << size;
+        EXPECT_LT(read->capacity(), size_t{1} << 20) << size;
+        EXPECT_TRUE(vision::read_text(file, size)) << size;
+        EXPECT_EQ(size > 0 && vision::read_text(file, size - 1), false) << size;
+    }
 }
 
 TEST(Labels, AreRefusedWithFileAndLine) {

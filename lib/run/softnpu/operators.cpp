@@ -244,11 +244,6 @@ bool pack_blocked(const std::byte* source, const dnnl::memory::desc& from,
     return true;
 }
 
-// The same elements as they lie in `wanted`, without its blocks and what is behind them.
-dnnl::memory::desc rows_as_in(const dnnl::memory::desc& wanted, const dnnl::memory::desc& desc) {
-    return {desc.get_dims(), desc.get_data_type(), wanted.get_strides()};
-}
-
 constexpr size_t max_fast_rank = 6;
 
 bool takes_value(const graph::Value& value, const Row& row) {
@@ -277,16 +272,21 @@ View WeightPacker::operator()(const dnnl::memory::desc& wanted) {
     const auto make = [&lowering = lowering_, weights = weights_, from, wanted] {
         Bytes bytes(wanted.get_size());
         if (pack_blocked(lowering.constant_data(weights), from, wanted, bytes.data())) return bytes;
-        // The rest, with sums behind the elements, from rows one behind the other.
-        const dnnl::memory::desc dense =
-            wanted.get_inner_nblks() == 0 ? rows_as_in(wanted, from) : from;
-        Bytes rows(dense.get_size());
-        const bool is_dense =
-            pack_blocked(lowering.constant_data(weights), from, dense, rows.data());
+        // With sums behind the elements: from elements that lie as there, so that none is moved.
         // Reorders only read their source.
-        auto* const source =
-            is_dense ? rows.data() : const_cast<std::byte*>(lowering.constant_data(weights));
-        dnnl::memory plain(is_dense ? dense : from, cpu_engine(), source);
+        auto* source = const_cast<std::byte*>(lowering.constant_data(weights));
+        dnnl::memory::desc lies = from;
+        Bytes rows;
+        if (wanted.get_inner_nblks() == 0) {
+            const dnnl::memory::desc there(from.get_dims(), from.get_data_type(),
+                                           wanted.get_strides());
+            rows.resize(there.get_size());
+            if (pack_blocked(source, from, there, rows.data())) {
+                lies = there;
+                source = rows.data();
+            }
+        }
+        dnnl::memory plain(lies, cpu_engine(), source);
         dnnl::memory packed(wanted, cpu_engine(), bytes.data());
         dnnl::stream stream(cpu_engine());
         dnnl::reorder(plain, packed).execute(stream, plain, packed);

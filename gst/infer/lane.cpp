@@ -46,6 +46,12 @@ void Lane::continue_from(const Lane& before) {
     if (*record_ == *before.record_) record_ = before.record_;
 }
 
+void Lane::set_epoch(unsigned epoch) {
+    auto record = std::make_shared<InferenceRecord>(*record_);
+    record->model_epoch = epoch;
+    record_ = std::move(record);
+}
+
 void Lane::retire(std::shared_ptr<Lane> lane) {
     if (!lane || lane->is_asleep()) return;
     lane->hurry();

@@ -47,6 +47,8 @@ public:
     // Of one that nobody else knows yet: results have the record of the lane before it, where that
     // says the same, so that those that are kept stay good.
     void continue_from(const Lane& before);
+    // Of one that nobody else knows yet: which model of the stream it is.
+    void set_epoch(unsigned epoch);
     // The only way to end a lane: waits until its requests are home. One that the device keeps is
     // kept for ever, with all that it needs. Blocks; without the mutex.
     static void retire(std::shared_ptr<Lane> lane);

@@ -410,6 +410,8 @@ void Loader::swap(const std::string& model) {
 
 void Loader::adopt(const std::string& model, std::shared_ptr<Lane> lane) {
     const std::lock_guard lock(mutex_);
+    // A frame may have taken over another model since this one was made.
+    if (lane_) lane->set_epoch(epoch_ + 1);
     announce_ = lane;
     std::swap(next_lane_, lane);
     next_model_ = model;

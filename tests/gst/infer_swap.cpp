@@ -3,10 +3,13 @@
 // cannot be had.
 #include <gst/analytics/analytics.h>
 
+#include <condition_variable>
 #include <cstdio>
 #include <memory>
+#include <mutex>
 #include <thread>
 
+#include "gst/support/decoder_query.h"
 #include "tests/support/gst_infer_harness.h"
 
 namespace {
@@ -396,6 +399,56 @@ TEST_F(InferSwap, ASharedModelIsSwappedForAll) {
     InferHarness c(later);
     ASSERT_EQ(c.push(0), GST_FLOW_OK);
     EXPECT_EQ(c.pull_out().status, InferenceStatus::inferred);
+}
+
+// The next model is being made, which asks what is downstream, while a frame takes over the one
+// before it.
+TEST_F(InferSwap, EachModelHasAnEpochOfItsOwn) {
+    InferHarness t;
+    std::mutex mutex;
+    std::condition_variable changed;
+    enum { passes, armed, held } state = passes;
+    auto hold = [&](GstQuery* query) {
+        std::unique_lock lock(mutex);
+        if (state != armed || !vartml::gst::is_decoder_query(query)) return;
+        state = held;
+        changed.notify_all();
+        changed.wait(lock, [&] { return state == passes; });
+    };
+    using Hold = decltype(hold);
+    gst_pad_add_probe(
+        t.h->sinkpad, GST_PAD_PROBE_TYPE_QUERY_DOWNSTREAM,
+        [](GstPad*, GstPadProbeInfo* info, gpointer data) {
+            (*static_cast<Hold*>(data))(GST_PAD_PROBE_INFO_QUERY(info));
+            return GST_PAD_PROBE_OK;
+        },
+        &hold, nullptr);
+    ASSERT_EQ(t.push(0), GST_FLOW_OK);
+    t.pull_out();
+    write_model(t, model_file("2.rai"));
+    {
+        std::unique_lock lock(mutex);
+        state = armed;
+        g_object_set(t.element, "model", model_file(".rai").c_str(), nullptr);
+        ASSERT_TRUE(
+            changed.wait_for(lock, std::chrono::seconds(10), [&] { return state == held; }));
+    }
+    ASSERT_EQ(t.push(1), GST_FLOW_OK);
+    GstBuffer* second = t.pull();
+    EXPECT_EQ(epoch_of(second), 1u);
+    gst_buffer_unref(second);
+    {
+        const std::lock_guard lock(mutex);
+        state = passes;
+        changed.notify_all();
+    }
+    GstStructure* const loaded = wait_message(t.bus, "vartml-model-loaded");
+    ASSERT_NE(loaded, nullptr);
+    gst_structure_free(loaded);
+    ASSERT_EQ(t.push(2), GST_FLOW_OK);
+    GstBuffer* third = t.pull();
+    EXPECT_EQ(epoch_of(third), 2u);
+    gst_buffer_unref(third);
 }
 
 TEST_F(InferSwap, AfterAStopTheModelInUseIsLoadedAgain) {

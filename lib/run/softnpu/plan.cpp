@@ -13,6 +13,22 @@ uint32_t items_for(const Extent& extent, unsigned threads) {
     return static_cast<uint32_t>(std::clamp<int64_t>(std::min(worth, extent.units), 1, most));
 }
 
+unsigned threads_worth(std::span<const std::shared_ptr<Step>> steps, uint32_t frames,
+                       unsigned threads) {
+    // Measured on a virtual machine: runs of 10 us take 14 with two threads, of 19 us 18, of 30 us
+    // 24.
+    constexpr int64_t least_ns = 8000;
+    int64_t saved_ns = 0;
+    for (const auto& step : steps) {
+        const int64_t sharers = std::min(step->items() * frames, threads);
+        if (sharers < 2) continue;
+        const int64_t cost_ns = step->extent().cost_ns;
+        if (cost_ns == 0) return threads;
+        saved_ns += cost_ns * frames * (sharers - 1) / sharers;
+    }
+    return saved_ns < least_ns ? 1 : threads;
+}
+
 Plan Plan::for_another_run() const {
     Plan other;
     *other.state = *state;

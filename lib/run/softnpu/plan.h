@@ -79,7 +79,7 @@ inline std::byte* address(const Bases& bases, const View& view) {
 }
 
 // How a step can be shared among threads: into at most `units` pieces; `cost_ns` is about what one
-// thread needs for all of them.
+// thread needs for all of them, 0 where that is not known.
 struct Extent {
     int64_t units = 1, cost_ns = 0;
 };
@@ -131,6 +131,11 @@ protected:
 private:
     uint32_t items_ = 1;
 };
+
+// How many of `threads` should share runs of so many frames: one where the others would save less
+// than waking them costs.
+unsigned threads_worth(std::span<const std::shared_ptr<Step>> steps, uint32_t frames,
+                       unsigned threads);
 
 // What is known only while a run goes on.
 struct RunState {

@@ -215,9 +215,11 @@ std::vector<device::StampedProgram> SoftExecutable::stamped() const {
 FrameGroup::FrameGroup(std::vector<std::unique_ptr<Lane>> lanes, unsigned threads)
     : lanes_(std::move(lanes)) {
     for (uint32_t frames = 1; frames <= lanes_.size(); ++frames) {
+        const Plan& plan = lanes_[0]->plan();
         std::vector<uint32_t> items;
-        for (const auto& step : lanes_[0]->plan().steps) items.push_back(step->items() * frames);
-        shared_.emplace_back(new device::SharedRun(*this, items, threads));
+        for (const auto& step : plan.steps) items.push_back(step->items() * frames);
+        shared_.emplace_back(
+            new device::SharedRun(*this, items, threads_worth(plan.steps, frames, threads)));
     }
 }
 

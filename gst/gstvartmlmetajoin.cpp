@@ -27,6 +27,7 @@
 #include "gst/join/joint.h"
 #include "gst/support/error.h"
 #include "gst/support/in_place.h"
+#include "gst/support/picture_info.h"
 #include "gst/support/property_table.h"
 
 GST_DEBUG_CATEGORY_STATIC(vartmlmetajoin_debug);
@@ -449,8 +450,7 @@ gboolean query_main(GstPad* pad, GstObject* parent, GstQuery* query) {
     if (GST_QUERY_TYPE(query) != GST_QUERY_ALLOCATION)
         return gst_pad_query_default(pad, parent, query);
     gst_pad_peer_query(state_of(parent).src_pad, query);
-    if (!gst_query_find_allocation_meta(query, GST_VIDEO_META_API_TYPE, nullptr))
-        gst_query_add_allocation_meta(query, GST_VIDEO_META_API_TYPE, nullptr);
+    ask_for_whole_frames(query);
     return TRUE;
 }
 

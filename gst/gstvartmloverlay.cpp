@@ -467,6 +467,10 @@ GstFlowReturn prepare_output_buffer(GstBaseTransform* base, GstBuffer* in, GstBu
 
 bool blend(GstVartmlOverlay* self, GstBuffer* buffer) {
     State& state = *self->state;
+    if (auto whole = expect_whole_frame(buffer, *state.info); !whole) {
+        post_error(self, "draw on the frame", {.error = std::move(whole).error(), .id = "ovl-map"});
+        return false;
+    }
     GstVideoFrame frame;
     if (!map_frame(&frame, *state.info, buffer, GST_MAP_READWRITE)) {
         post_error(self, "draw on the frame",

@@ -8,6 +8,7 @@
 #include "gst/infer/trace.h"
 #include "gst/support/camera_format.h"
 #include "gst/support/decoder_query.h"
+#include "gst/support/picture_info.h"
 
 namespace vartml::gst::infer {
 namespace {
@@ -267,6 +268,12 @@ void Preparer::fill(Entry& entry, const vartml::Picture& picture, const PlannedR
 Prepared Preparer::prepare(Entry& entry, GstBuffer* buffer, std::span<const FrameRegion> found,
                            std::optional<MappedFrame>& frame) {
     const FramePlan& plan = *entry.plan;
+    if (!plan.format.tensor) {
+        if (auto whole = expect_whole_frame(buffer, plan.format.info); !whole) {
+            entry.error = std::move(whole).error();
+            return Prepared::failed;
+        }
+    }
     Lane& lane = *plan.lane;
     const vartml::PictureInfo& size = plan.format.picture;
     const Clock::duration timeout =

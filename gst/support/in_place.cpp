@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "gst/support/error.h"
+#include "gst/support/picture_info.h"
 #include "gst/support/tensor_meta.h"
 
 namespace vartml::gst {
@@ -18,9 +19,7 @@ GstStaticPadTemplate src_template =
 
 gboolean propose_video_meta(GstBaseTransform* base, GstQuery*, GstQuery* query) {
     gst_pad_peer_query(base->srcpad, query);  // a peer that does not answer leaves it empty
-    if (!gst_query_find_allocation_meta(query, GST_VIDEO_META_API_TYPE, nullptr)) {
-        gst_query_add_allocation_meta(query, GST_VIDEO_META_API_TYPE, nullptr);
-    }
+    ask_for_whole_frames(query);
     return TRUE;
 }
 

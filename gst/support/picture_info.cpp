@@ -223,6 +223,28 @@ bool lies_inside(const GstVideoFrame& frame, unsigned component) {
 
 }  // namespace
 
+void ask_for_whole_frames(GstQuery* query) {
+    if (!gst_query_find_allocation_meta(query, GST_VIDEO_META_API_TYPE, nullptr))
+        gst_query_add_allocation_meta(query, GST_VIDEO_META_API_TYPE, nullptr);
+    guint index;
+    while (gst_query_find_allocation_meta(query, GST_VIDEO_CROP_META_API_TYPE, &index))
+        gst_query_remove_nth_allocation_meta(query, index);
+}
+
+vartml::Result<void> expect_whole_frame(GstBuffer* buffer, const GstVideoInfo& info) {
+    const GstVideoCropMeta* crop = gst_buffer_get_video_crop_meta(buffer);
+    const auto width = guint(GST_VIDEO_INFO_WIDTH(&info)),
+               height = guint(GST_VIDEO_INFO_HEIGHT(&info));
+    if (!crop || (crop->x == 0 && crop->y == 0 && crop->width == width && crop->height == height))
+        return {};
+    return vartml::Error{
+        vartml::ErrorCode::unsupported,
+        "the frame has a GstVideoCropMeta (" + std::to_string(crop->width) + "x" +
+            std::to_string(crop->height) + " at " + std::to_string(crop->x) + "," +
+            std::to_string(crop->y) +
+            "), which is not asked for and not read; crop the pixels with videocrop instead"};
+}
+
 bool map_frame(GstVideoFrame* frame, const GstVideoInfo& info, GstBuffer* buffer,
                GstMapFlags flags) {
     if (!gst_video_frame_map(frame, &info, buffer,

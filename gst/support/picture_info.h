@@ -30,6 +30,13 @@ struct FrameFormat {
 // Errors: unsupported naming the format or modifier, or as tensor_frame().
 vartml::Result<FrameFormat> frame_format(const GstCaps* caps);
 
+// In the answer to an ALLOCATION query: frames may have a GstVideoMeta, and no GstVideoCropMeta,
+// whatever those behind understand. Nobody here would see that only a part of a frame is shown.
+void ask_for_whole_frames(GstQuery* query);
+
+// Unsupported where a GstVideoCropMeta says that only a part of the frame is meant.
+vartml::Result<void> expect_whole_frame(GstBuffer* buffer, const GstVideoInfo& info);
+
 // gst_video_frame_map() without a reference of its own, but also false where a GstVideoMeta places
 // rows outside of the memory.
 bool map_frame(GstVideoFrame* frame, const GstVideoInfo& info, GstBuffer* buffer,

@@ -365,6 +365,7 @@ void offer_own_pool(GstQuery* query, guint min) {
 }  // namespace
 
 void answer_allocation(GstQuery* query, guint depth, bool dense) {
+    ask_for_whole_frames(query);
     add_video_meta(query, dense);
     bool pool_offered = false;
     for (guint i = 0; i < gst_query_get_n_allocation_pools(query); ++i) {

@@ -161,12 +161,14 @@ TEST_F(InferPolicy, LatencyIsAddedToALiveUpstream) {
     }
 }
 
-// Pools of downstream get room for the frames that wait here, and strides are always allowed.
+// Pools of downstream get room for the frames that wait here, strides are always allowed, and
+// cropping by metadata never is.
 TEST_F(InferPolicy, AllocationQueryIsAnsweredBehindTheFrames) {
     InferHarness t;
     ASSERT_EQ(t.push(0), GST_FLOW_OK);
     GstCaps* caps = gst_caps_from_string(gray_caps);
     gst_harness_add_propose_allocation_meta(t.h, GST_VIDEO_META_API_TYPE, nullptr);
+    gst_harness_add_propose_allocation_meta(t.h, GST_VIDEO_CROP_META_API_TYPE, nullptr);
     GstQuery* query = gst_query_new_allocation(caps, TRUE);
     EXPECT_TRUE(gst_pad_peer_query(t.h->srcpad, query));
     EXPECT_EQ(gst_harness_buffers_in_queue(t.h), 1u);
@@ -175,6 +177,23 @@ TEST_F(InferPolicy, AllocationQueryIsAnsweredBehindTheFrames) {
     gst_query_unref(query);
     gst_caps_unref(caps);
     t.pull_out();
+}
+
+TEST_F(InferPolicy, AFrameOfWhichOnlyAPartIsMeantIsRefused) {
+    InferHarness t;
+    GstBuffer* buffer = InferHarness::frame(0);
+    GstVideoCropMeta* crop = gst_buffer_add_video_crop_meta(buffer);
+    crop->x = 3, crop->y = 4, crop->width = 5, crop->height = 6;
+    gst_harness_push(t.h, buffer);
+    GstMessage* message = gst_bus_timed_pop_filtered(t.bus, 10 * GST_SECOND, GST_MESSAGE_WARNING);
+    ASSERT_NE(message, nullptr);
+    GError* error = nullptr;
+    gst_message_parse_warning(message, &error, nullptr);
+    EXPECT_NE(std::string(error->message).find("has a GstVideoCropMeta (5x6 at 3,4)"),
+              std::string::npos)
+        << error->message;
+    g_error_free(error);
+    gst_message_unref(message);
 }
 
 TEST_F(InferPolicy, SayWhatWasLoaded) {

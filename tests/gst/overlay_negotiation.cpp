@@ -267,14 +267,18 @@ TEST_F(Overlay, DrawsIntoLinearDmaBufsAndRefusesTiledOnes) {
     }
 }
 
-TEST_F(Overlay, OffersVideoMetaAndAsksDownstream) {
+// A sink that crops, as fakevideosink says of itself, would let videocrop send whole frames
+// through.
+TEST_F(Overlay, OffersVideoMetaAndAsksDownstreamButForNoCropping) {
     open();
     gst_harness_add_propose_allocation_meta(harness_, GST_VIDEO_CROP_META_API_TYPE, nullptr);
+    gst_harness_add_propose_allocation_meta(harness_, GST_PROTECTION_META_API_TYPE, nullptr);
     GstCaps* caps = gst_video_info_to_caps(&info_);
     GstQuery* query = gst_query_new_allocation(caps, TRUE);
     EXPECT_TRUE(gst_pad_peer_query(harness_->srcpad, query));
     EXPECT_TRUE(gst_query_find_allocation_meta(query, GST_VIDEO_META_API_TYPE, nullptr));
-    EXPECT_TRUE(gst_query_find_allocation_meta(query, GST_VIDEO_CROP_META_API_TYPE, nullptr));
+    EXPECT_TRUE(gst_query_find_allocation_meta(query, GST_PROTECTION_META_API_TYPE, nullptr));
+    EXPECT_FALSE(gst_query_find_allocation_meta(query, GST_VIDEO_CROP_META_API_TYPE, nullptr));
     EXPECT_EQ(gst_query_get_n_allocation_pools(query), 0u);
     gst_query_unref(query);
     gst_caps_unref(caps);

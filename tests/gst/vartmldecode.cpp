@@ -526,10 +526,12 @@ TEST_F(Decode, TakesManyBoxesOnOneFrame) {
 
 TEST_F(Decode, RemovesTensorCapsAndOffersVideoMeta) {
     open();
+    gst_harness_add_propose_allocation_meta(harness_, GST_VIDEO_CROP_META_API_TYPE, nullptr);
     GstCaps* caps = gst_caps_from_string(frame_caps);
     GstQuery* query = gst_query_new_allocation(caps, TRUE);
     EXPECT_TRUE(gst_pad_peer_query(harness_->srcpad, query));
     EXPECT_TRUE(gst_query_find_allocation_meta(query, GST_VIDEO_META_API_TYPE, nullptr));
+    EXPECT_FALSE(gst_query_find_allocation_meta(query, GST_VIDEO_CROP_META_API_TYPE, nullptr));
     EXPECT_EQ(gst_query_get_n_allocation_pools(query), 0u);
     gst_query_unref(query);
     GstCaps* with = gst_caps_copy(caps);

@@ -7,12 +7,14 @@
 
 #if HWY_ARCH_X86
 #include <cpuid.h>
+#elif HWY_ARCH_ARM_A64
+#include <sys/auxv.h>
 #endif
 
 namespace vartml::kernels {
 namespace {
 
-std::atomic<bool> without_avx_vnni{false};
+std::atomic<bool> without_dot_products{false};
 
 // Highway's SupportedTargets() chooses all of the processor's targets before it answers with those
 // that are enabled: who asks must choose these again, and not while kernels run.
@@ -24,11 +26,14 @@ int64_t choose_targets() {
 
 std::atomic<int64_t> chosen{0};  // 0: not asked for yet
 
-bool detect_avx_vnni() {
+bool detect_dot_products() {
 #if HWY_ARCH_X86
-    constexpr unsigned bit = 1U << 4;  // of EAX of leaf 7.1
+    constexpr unsigned avx_vnni = 1U << 4;  // of EAX of leaf 7.1
     unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
-    return __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) && (eax & bit) != 0;
+    return __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) && (eax & avx_vnni) != 0;
+#elif HWY_ARCH_ARM_A64
+    constexpr unsigned long asimd_dp = 1UL << 20;  // HWCAP_ASIMDDP of Linux
+    return (getauxval(AT_HWCAP) & asimd_dp) != 0;
 #else
     return false;
 #endif
@@ -58,22 +63,22 @@ int64_t targets_beyond(InstructionSet most) {
 }  // namespace
 
 void limit_instruction_sets(InstructionSet most) {
-    without_avx_vnni = most <= InstructionSet::avx2;
+    without_dot_products = most <= InstructionSet::avx2;
     hwy::DisableTargets(targets_beyond(most));
     chosen = choose_targets();
 }
 
-bool has_avx_vnni() {
-    static const bool detected = detect_avx_vnni();
-    return detected && !without_avx_vnni.load(std::memory_order_relaxed);
+bool has_dot_products() {
+    static const bool detected = detect_dot_products();
+    return detected && !without_dot_products.load(std::memory_order_relaxed);
 }
 
 int64_t instruction_sets() {
-    constexpr int64_t avx_vnni =
+    constexpr int64_t dot_products =
         1;  // better targets of Highway's have lower bits, none has this one
     int64_t targets = chosen.load(std::memory_order_relaxed);
     if (targets == 0) chosen = targets = choose_targets();
-    return targets | (has_avx_vnni() ? avx_vnni : 0);
+    return targets | (has_dot_products() ? dot_products : 0);
 }
 
 }  // namespace vartml::kernels

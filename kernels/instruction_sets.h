@@ -6,7 +6,7 @@
 namespace vartml::kernels {
 
 // Of x86, each with those before it but for avx2_vnni, which is AVX-VNNI: products of four codes on
-// vectors of 256 bits.
+// vectors of 256 bits. On Arm, up to avx2 means NEON without such products.
 enum class InstructionSet : uint8_t { sse4, avx2, avx2_vnni, avx512, avx512_vnni, all };
 
 // From now on kernels do without what is beyond `most`. What was packed before may no longer fit.
@@ -16,7 +16,8 @@ void limit_instruction_sets(InstructionSet most);
 // use to another.
 int64_t instruction_sets();
 
-// Whether AVX-VNNI is among them; it is no target of Highway's.
-bool has_avx_vnni();
+// Whether AVX-VNNI is among them, or on Arm FEAT_DotProd: sums of four products of codes that are
+// no target of Highway's.
+bool has_dot_products();
 
 }  // namespace vartml::kernels

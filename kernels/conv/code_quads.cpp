@@ -10,8 +10,8 @@
 #include "kernels/conv/words-inl.h"
 #include "kernels/instruction_sets.h"
 
-// The others have no instruction for it. AVX-VNNI is no target of its own: some processors with
-// AVX2 have it.
+// The others have no instruction for it. Neither AVX-VNNI nor Arm's dot product is a target of its
+// own: some processors with AVX2, or with NEON, have it.
 #undef VARTML_HAS_QUADS
 #undef VARTML_VPDPBUSD
 #if HWY_TARGET <= HWY_AVX3_DL && HWY_ARCH_X86
@@ -20,6 +20,8 @@
 #elif HWY_TARGET == HWY_AVX2
 #define VARTML_HAS_QUADS 1
 #define VARTML_VPDPBUSD "%{vex%} vpdpbusd %2, %1, %0"
+#elif HWY_ARCH_ARM_A64
+#define VARTML_HAS_QUADS 1
 #else
 #define VARTML_HAS_QUADS 0
 #endif
@@ -42,19 +44,28 @@ struct Quads {
     // Not hn::SumOfMulQuadAccumulate: GCC 14 copies each sum of its built-in function from one type
     // of vector to another, and runs out of registers.
     static HWY_INLINE Vec add(Words codes, Words weights, Vec sum) {
+#if HWY_ARCH_ARM_A64
+        // Both factors have a sign there: codes less 128.
+        codes = hn::Xor(codes, hn::Set(WordTag(), 0x80808080U));
+        asm(".arch_extension dotprod\n\tsdot %0.4s, %1.16b, %2.16b"
+            : "+w"(sum.raw)
+            : "w"(codes.raw), "w"(weights.raw));
+#else
         asm(VARTML_VPDPBUSD : "+v"(sum.raw) : "v"(codes.raw), "v"(weights.raw));
+#endif
         return sum;
     }
     static HWY_INLINE FloatVec to_float(Vec sum) { return hn::ConvertTo(FloatTag(), sum); }
+    static constexpr int32_t subtracted = HWY_ARCH_ARM_A64 ? 128 : 0;  // from the codes
     static Sum start(const ConvShape& s, float bias, float weights) {
         return static_cast<int32_t>(bias) -
-               static_cast<int32_t>(s.source_zero) * static_cast<int32_t>(weights);
+               (static_cast<int32_t>(s.source_zero) - subtracted) * static_cast<int32_t>(weights);
     }
     static Factor factor(float x) { return static_cast<int8_t>(x); }
 };
 
 bool has_quads() {
-    return HWY_TARGET != HWY_AVX2 || has_avx_vnni();
+    return (HWY_TARGET != HWY_AVX2 && !HWY_ARCH_ARM_A64) || has_dot_products();
 }
 size_t packed_quads(const ConvShape& s) {
     return s.depthwise ? packed_depthwise_size<Quads>(s) : packed_size<Quads>(s);

@@ -5,7 +5,7 @@
 
 namespace vartml::kernels {
 
-// Whether the processor has an instruction for it (VNNI).
+// Whether the processor has an instruction for it (VNNI, or FEAT_DotProd of Arm).
 bool has_code_quads();
 
 // Bytes of the packed weights and of where sums begin: at the bias, less what the zero point of the

@@ -182,14 +182,14 @@ TEST_P(ConvCodes, EqualPlainLoops) {
 }
 VARTML_ON_EACH_TARGET(ConvCodes);
 
-// AVX-VNNI is no target of Highway's.
-TEST(ConvCodesOfAvx2, AreTheSameWithAndWithoutVnni) {
-    if (!has_avx_vnni()) GTEST_SKIP() << "the processor has no AVX-VNNI";
+// AVX-VNNI and Arm's dot product are no targets of Highway's.
+TEST(ConvCodesOfDotProducts, AreTheSameWithAndWithoutThem) {
+    if (!has_dot_products()) GTEST_SKIP() << "the processor has neither AVX-VNNI nor FEAT_DotProd";
     for (size_t i = 0; i < num_runs && !HasFailure(); ++i) {
         limit_instruction_sets(InstructionSet::avx2_vnni);
         const auto with = Runs().run(i);
         limit_instruction_sets(InstructionSet::avx2);
-        EXPECT_FALSE(has_avx_vnni());
+        EXPECT_FALSE(has_dot_products());
         EXPECT_EQ(Runs().run(i), with) << i;
     }
     limit_instruction_sets(InstructionSet::all);

@@ -87,7 +87,7 @@ std::string reason_of(const Json::parse_error& error, std::string_view text) {
     std::string what = error.what();
     const size_t colon = what.find(": ");
     if (colon != std::string::npos) what.erase(0, colon + 2);
-    return what;
+    return printable(what);
 }
 
 }  // namespace
@@ -111,7 +111,7 @@ Result<Json> parse(const std::string& file) {
         if (event == Json::parse_event_t::key &&
             !keys.back().insert(parsed.get<std::string>()).second) {
             fault = "line " + std::to_string(position_of(text, read).line) + ": key '" +
-                    parsed.get<std::string>() + "' occurs twice in the same object";
+                    printable(parsed.get<std::string>()) + "' occurs twice in the same object";
         }
         return true;
     };
@@ -125,6 +125,10 @@ Result<Json> parse(const std::string& file) {
         const Position at = position_of(text, error.byte > 0 ? error.byte - 1 : 0);
         return fail("line " + std::to_string(at.line) + ", column " + std::to_string(at.column) +
                     ": not valid JSON: " + reason_of(error, text));
+    } catch (const Json::out_of_range&) {
+        const Position at = position_of(text, read > 0 ? read - 1 : 0);
+        return fail("line " + std::to_string(at.line) + ", column " + std::to_string(at.column) +
+                    ": the number before is too large, expected one of 64 bits");
     }
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <unordered_set>
 #include <utility>
 
@@ -31,12 +32,20 @@ constexpr std::pair<DataType, std::string_view> type_names[] = {
 
 int64_t Type::elements() const {
     int64_t n = 1;
-    for (const int64_t size : shape) n *= size;
-    return n;
+    bool fits = true;
+    for (const int64_t size : shape) {
+        if (size == 0) return 0;
+        fits = fits && !__builtin_mul_overflow(n, size, &n);
+    }
+    return fits ? n : std::numeric_limits<int64_t>::max();
 }
 
 size_t Type::size_bytes() const {
-    return static_cast<size_t>(elements()) * vartml::size_bytes(data_type);
+    size_t bytes;
+    if (__builtin_mul_overflow(static_cast<size_t>(elements()), vartml::size_bytes(data_type),
+                               &bytes))
+        return std::numeric_limits<size_t>::max();
+    return bytes;
 }
 
 std::string_view short_name(DataType type) {

@@ -27,6 +27,7 @@ namespace vartml::graph {
 struct Type {
     DataType data_type = DataType::unknown;
     std::vector<int64_t> shape;
+    // The largest number there is where the shape has more.
     int64_t elements() const;
     size_t size_bytes() const;
     bool operator==(const Type&) const = default;

@@ -293,9 +293,10 @@ namespace {
 constexpr std::string_view ending = ".spool";
 constexpr size_t largest_segment = 1u << 30;  // ours: what is larger is not of this program
 
-// Eight digits of base 16 at the front of `text`.
+// Eight digits of base 16 at the front of `text`, as framed() writes them.
 bool take_number(std::string_view& text, uint32_t& number) {
     if (text.size() < 9 || text[8] != ' ') return false;
+    if (text.substr(0, 8).find_first_of("ABCDEF") != text.npos) return false;
     const auto [end, error] = std::from_chars(text.data(), text.data() + 8, number, 16);
     if (error != std::errc() || end != text.data() + 8) return false;
     text.remove_prefix(9);

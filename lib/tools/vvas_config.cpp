@@ -49,7 +49,8 @@ using Keys = std::span<const VvasKey>;
 constexpr size_t limit_bytes = 4u << 20;
 
 Error fault(const std::string& file, const std::string& what) {
-    return {ErrorCode::invalid_argument, file + ": " + what};
+    // A list of known keys fits.
+    return {ErrorCode::invalid_argument, printable(file + ": " + what, 2000)};
 }
 
 VvasValue value_of(const Json& json) {

@@ -112,6 +112,11 @@ const Fault faults[] = {
     {"a key twice",
      with(good, "\"target\": \"VAIML\"", "\"target\": \"A\",\n\"target\": \"VAIML\""),
      "line 11: key 'target' occurs twice in the same object"},
+    {"no UTF-8", "{\"\xae\": 1}",
+     "line 1, column 3: not valid JSON: syntax error while parsing object key - invalid string: "
+     "ill-formed UTF-8 byte; last read: '\"\\xae'; expected string literal"},
+    {"a number without end", "{\"target\": 1e400}",
+     "line 1, column 17: the number before is too large, expected one of 64 bits"},
     {"no targets", R"({"passes": [], "target": "X"})", "/: 'targets' is missing"},
     {"a value of another type", with_keys(R"("device": "ve2", "optimize_level": "2")"),
      "/passes/1/vaiml_config/optimize_level: is a string, expected an integer from 0 to 4"},

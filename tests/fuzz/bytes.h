@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <string>
@@ -46,9 +47,14 @@ inline void check(bool good) {
 }
 
 // One line of text that a terminal can show.
+inline void check_line(std::string_view line) {
+    if (!line.empty() && is_plain_text(line)) return;
+    std::fprintf(stderr, "the refusal is no line of text: %s\n", printable(line).c_str());
+    std::abort();
+}
 template <typename T>
 void check_refusal(const Result<T>& result) {
-    if (!result) check(!result.error().message.empty() && is_plain_text(result.error().message));
+    if (!result) check_line(result.error().message);
 }
 
 }  // namespace vartml::test

@@ -46,6 +46,14 @@ TEST(Text, ReadsEverythingItPrints) {
     EXPECT_TRUE(twice->value(twice->nodes[3].outputs[0]).data_dependent);
 }
 
+TEST(Type, OfMoreElementsThanCanBeCountedHasAsManyAsCan) {
+    constexpr int64_t large = int64_t{1} << 40;
+    EXPECT_EQ((Type{DataType::float32, {large, 2}}).size_bytes(), size_t{1} << 43);
+    EXPECT_EQ((Type{DataType::float32, {large, large}}).elements(), INT64_MAX);
+    EXPECT_EQ((Type{DataType::float32, {large, large}}).size_bytes(), SIZE_MAX);
+    EXPECT_EQ((Type{DataType::float32, {large, large, 0}}).elements(), 0);
+}
+
 TEST(Text, KeepsEveryKindOfAttribute) {
     Graph graph;
     Node node{};

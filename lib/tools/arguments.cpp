@@ -108,6 +108,17 @@ CLI::Validator number_from(double least) {
         ""};
 }
 
+template <>
+CLI::Validator within(double low, double high) {
+    return {[range = CLI::Range(low, high)](std::string& text) {
+                double value;
+                if (CLI::detail::lexical_cast(text, value) && std::isnan(value))
+                    return "is '" + text + "', expected a number";
+                return range(text);
+            },
+            ""};
+}
+
 namespace {
 
 bool parse_number(std::string_view text, int64_t& value) {

@@ -39,6 +39,14 @@ private:
 // A finite number of at least `least`; CLI11's own ranges hold NaN.
 CLI::Validator number_from(double least);
 
+// A range that the text of the option gives, or that nobody comes near.
+template <typename T>
+CLI::Validator within(T low, T high) {
+    return CLI::Range(low, high).description("");
+}
+template <>
+CLI::Validator within(double low, double high);
+
 // The option --json: "" writes nothing. Errors: those of write_output, naming the option.
 Result<void> write_json(const std::string& file, const std::string& text);
 

@@ -51,7 +51,7 @@ void add_options(CLI::App& app, Request& r) {
         ->type_name("");
     app.add_option("--rounds", r.rounds, "pairs of measurements, each of both")
         ->type_name("N")
-        ->check(CLI::Range(1U, 1000U).description(""))
+        ->check(within(1U, 1000U))
         ->capture_default_str();
     app.add_option("--time", r.seconds, "of one measurement, in seconds")
         ->type_name("S")
@@ -59,7 +59,7 @@ void add_options(CLI::App& app, Request& r) {
         ->capture_default_str();
     app.add_option("--threads", r.run.threads, "of either [processors]")
         ->type_name("N")
-        ->check(CLI::Range(0U, 1024U).description(""));
+        ->check(within(0U, 1024U));
     app.add_option("--numerics", r.run.numerics, "type of our float work, as of vartml run")
         ->type_name("auto|f32|bf16")
         ->check(CLI::IsMember({"auto", "f32", "bf16"}).description(""))

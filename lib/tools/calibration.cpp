@@ -106,6 +106,16 @@ bool is_sample_file(const std::string& name) {
     return name.ends_with(".npy") || name.ends_with(".pb") || is_picture_file(name);
 }
 
+// Values that are no numbers would spoil every range and every comparison.
+Result<void> expect_finite(std::span<const float> values, const std::string& tensor,
+                           const std::string& sample) {
+    const auto found = std::ranges::find_if_not(values, [](float x) { return std::isfinite(x); });
+    if (found == values.end()) return {};
+    return option_error("'" + sample + "': " + tensor + " has " + std::to_string(*found) +
+                        " at element " + std::to_string(found - values.begin()) +
+                        ", expected finite numbers; leave the sample out, or mend it");
+}
+
 // input_0.npy, input_1.pb … of a folder.
 std::vector<std::string> numbered_files(const std::string& folder) {
     std::vector<std::string> files;
@@ -153,7 +163,7 @@ void add(Agreement& a, std::span<const float> found, std::span<const float> expe
 
 double cosine_of(const Agreement& a) {
     const double length = std::sqrt(a.found) * std::sqrt(a.expected);
-    return length > 0 ? a.dot / length : a.error > 0 ? 0.0 : 1.0;
+    return length > 0 ? a.dot / length : a.error == 0 ? 1.0 : 0.0;
 }
 
 // The cosine of what differs from the mean; of an output that hardly does, of all.
@@ -193,7 +203,7 @@ void add(Boxes& boxes, const std::vector<Detection>& these, const std::vector<De
 
 std::string describe(const std::string& name, const Agreement& a, bool is_list) {
     const double decibels =
-        a.error > 0 ? 10 * std::log10(a.expected / a.error) : 99;  // no difference at all
+        a.error == 0 ? 99 : 10 * std::log10(a.expected / a.error);  // 99: no difference at all
     char text[160];
     std::snprintf(text, sizeof text, "cosine %.5f, signal to error %.1f dB", cosine_of(a),
                   std::min(decibels, 99.0));
@@ -455,15 +465,24 @@ Result<std::string> CalibrationSet::run_probe(const std::string& probe, size_t o
         auto inputs = load(s);
         if (!inputs) return inputs.error();
         if (auto done = session->run(**inputs); !done) return done.error();
-        for (size_t i = 0; i < inputs_.size(); ++i)
-            if (inputs_[i].cpu.data_type == DataType::float32)
-                add(statistics[inputs_[i].name],
-                    {reinterpret_cast<const float*>((**inputs)[i].data()),
-                     (**inputs)[i].size() / sizeof(float)},
-                    inputs_[i].cpu.shape);
+        for (size_t i = 0; i < inputs_.size(); ++i) {
+            if (inputs_[i].cpu.data_type != DataType::float32) continue;
+            const std::span<const float> values{
+                reinterpret_cast<const float*>((**inputs)[i].data()),
+                (**inputs)[i].size() / sizeof(float)};
+            const std::string tensor = "input '" + inputs_[i].name + "'";
+            if (auto finite = expect_finite(values, tensor, samples_[s].name); !finite)
+                return finite.error();
+            add(statistics[inputs_[i].name], values, inputs_[i].cpu.shape);
+        }
         for (size_t i = 0; i < session->num_outputs(); ++i) {
             const std::span<const float> values = session->floats(i);
-            if (i < own_outputs) writer.list(std::vector<float>(values.begin(), values.end()));
+            if (i < own_outputs) {
+                const std::string tensor = "output '" + session->name(i) + "' of the float model";
+                if (auto finite = expect_finite(values, tensor, samples_[s].name); !finite)
+                    return finite.error();
+                writer.list(std::vector<float>(values.begin(), values.end()));
+            }
             if (!values.empty()) add(statistics[session->name(i)], values, session->shape(i));
         }
     }

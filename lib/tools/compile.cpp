@@ -59,12 +59,6 @@ struct Options {
     bool no_onnxruntime = false;
 };
 
-// A range that the text of the option gives, or that nobody comes near.
-template <typename T>
-CLI::Validator within(T low, T high) {
-    return CLI::Range(low, high).description("");
-}
-
 // Where the result goes.
 void add_places(CLI::App& app, compiler::CompileRequest& r) {
     app.add_option("-o,--output", r.output,
@@ -505,12 +499,12 @@ void add_stats_options(CLI::App& app, compiler::CompileRequest& request, StatsOp
            "what runs can be measured by, 0 to 100: from 40 inferences, from 50 also waits, "
            "from 70 also operators, 100 also PMU counters of operators")
         ->type_name("N")
-        ->check(CLI::Range(0u, 100u).description(""))
+        ->check(within(0u, 100u))
         ->capture_default_str();
     app.add_option("--stats-batchsize", stats.batchsize,
                    "inferences that one run counts as in rates [the model's batch size]")
         ->type_name("N")
-        ->check(CLI::Range(1u, 1u << 20).description(""));
+        ->check(within(1u, 1u << 20));
     app.add_flag("--ddr-stats", stats.ddr, "record the bytes moved, computed from tensor sizes");
     app.add_option("--pmu-recipe", stats.pmu.recipe,
                    "count processor events: AxiRd, AxiWr, AxiRdWr, KernelUtil or HmxMacs")

@@ -60,7 +60,7 @@ void add_options(CLI::App& app, Request& r) {
         ->check(number_from(0.1));
     app.add_option("--rate", r.rate, "frames per second of a stream [the video's]")
         ->type_name("FPS")
-        ->check(CLI::Range(0.1, 1000.).description(""));
+        ->check(within(0.1, 1000.));
     app.add_option("--time", r.seconds, "seconds of each trial")
         ->type_name("S")
         ->check(number_from(0.5))
@@ -71,7 +71,7 @@ void add_options(CLI::App& app, Request& r) {
         ->capture_default_str();
     app.add_option("--most", r.most, "streams beyond which nothing is tried")
         ->type_name("N")
-        ->check(CLI::Range(1U, 4096U).description(""))
+        ->check(within(1U, 4096U))
         ->capture_default_str();
     app.add_flag("--apart", r.apart,
                  "each stream in a process of its own, as vartml worker has cameras; else they "
@@ -280,6 +280,8 @@ int density(int argc, const char* const* argv) {
     struct stat status{};
     if (::stat(r.video.c_str(), &status) != 0 || !S_ISREG(status.st_mode))
         return fail({ErrorCode::not_found, r.video + ": there is no such file; give a video"});
+    const std::string read[] = {r.model, r.video, r.modelinfo};
+    if (auto good = check_output("--json", r.json_file, read); !good) return fail(good.error());
     // Before minutes of trials.
     if (!r.against.empty() && ::stat(r.against.c_str(), &status) != 0)
         return fail({ErrorCode::not_found, "--against: " + r.against + ": there is no such file"});

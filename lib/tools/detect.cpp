@@ -173,7 +173,7 @@ void add_options(CLI::App& app, Request& r) {
     app.add_option("--threshold", r.threshold,
                    "least score of what is found [the sidecar's, else the decoder's]")
         ->type_name("T")
-        ->check(CLI::Range(0., 1.).description(""));
+        ->check(within(0., 1.));
     app.add_option("--decoder", r.decoder,
                    "what reads the model's outputs, such as yolox [what the model says, else its "
                    "shapes]")

@@ -44,7 +44,7 @@ void add_broker(CLI::App& app, Broker& broker) {
         ->envname("NATS_CA");
     app.add_option("--replicas", broker.replicas, "servers that keep a bucket that is made anew")
         ->type_name("N")
-        ->check(CLI::Range(1, 5).description(""))
+        ->check(within(1, 5))
         ->capture_default_str();
 }
 
@@ -152,7 +152,7 @@ int worker(int argc, const char* const* argv) {
            "seconds after which a camera of a worker that is gone is free; the same for all "
            "workers, taken when the buckets are made")
         ->type_name("S")
-        ->check(CLI::Range(1., 3600.).description(""))
+        ->check(within(1., 3600.))
         ->capture_default_str();
     app.add_option("--publish", publish,
                    "properties of vartmlpublish, such as 'method=mqtt address=broker'")

@@ -66,7 +66,7 @@ void add_outputs(CLI::App& app, Options& o) {
         ->option_text("qaic|run [qaic]");
     app.add_option("--ucycle-hz", r.trace_options.ucycle_hz, "ucycles per second")
         ->type_name("N")
-        ->check(CLI::Range(uint64_t{1}, uint64_t{1'000'000'000'000}).description(""))
+        ->check(within(uint64_t{1}, uint64_t{1'000'000'000'000}))
         ->capture_default_str();
 }
 

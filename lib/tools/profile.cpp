@@ -50,7 +50,7 @@ void add_options(CLI::App& app, Request& r) {
     app.add_option("-n,--iterations", r.run.iterations,
                    "inferences that are recorded; the page shows the median one")
         ->type_name("N")
-        ->check(CLI::Range(1U, 10000U).description(""));
+        ->check(within(1U, 10000U));
     app.add_option("--input-shape", r.input_shapes,
                    "shape of an input of the ONNX file, as in x:1,3,640,640; repeatable")
         ->type_name("NAME:D0,D1,…")
@@ -64,7 +64,7 @@ void add_options(CLI::App& app, Request& r) {
         ->type_name("NAME");
     app.add_option("--threads", r.run.threads, "threads of the software NPU [processors]")
         ->type_name("N")
-        ->check(CLI::Range(0U, 1024U).description(""));
+        ->check(within(0U, 1024U));
     app.footer(
         "The page is one file: times in milliseconds by the names of the ONNX file, the longest\n"
         "first, what bounds them, a timeline and the latencies. Exit status: 0 done, 1 fault of\n"

@@ -432,6 +432,7 @@ Result<Activation> Run::activate(unsigned index) const {
     activation.runner = std::move(*runner);
     auto files = input_files(o_, *activation.runner);
     if (!files) return files.error();
+    if (auto good = check_written(o_, *activation.runner, *files); !good) return good.error();
     for (unsigned i = 0; i < o_.in_flight; ++i) {
         auto made = make_buffers(o_, *activation.runner, *files);
         if (!made) return made.error();

@@ -71,6 +71,11 @@ struct RunBuffers {
 Result<std::map<std::string, std::string>> input_files(const RunOptions& o,
                                                        const vart::Runner& runner);
 
+// That --save-outputs and --json write over none of the files that are read: those of inputs, and
+// the expected outputs. Errors: invalid_argument naming the option.
+Result<void> check_written(const RunOptions& o, const vart::Runner& runner,
+                           const std::map<std::string, std::string>& inputs);
+
 // A whole batch with the same data in each frame: of the files, else pseudo-random and the same
 // each time.
 Result<RunBuffers> make_buffers(const RunOptions& o, const vart::Runner& runner,

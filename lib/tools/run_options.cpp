@@ -27,12 +27,6 @@ struct Words {
     std::vector<std::string> types;
 };
 
-// A range that the text of the option gives, or that nobody comes near.
-template <typename T>
-CLI::Validator within(T low, T high) {
-    return CLI::Range(low, high).description("");
-}
-
 constexpr uint64_t most_ms = uint64_t{1000} * 86'400'000;
 
 void add_data(CLI::App& app, RunOptions& o, Words& words) {
@@ -163,7 +157,7 @@ void add_profiling(CLI::App& app, ProfileOptions& p, Words& words) {
     app.add_option("--profiling-overhead-limit", p.overhead_limit,
                    "budget in percent instead of 2; exit 3 if it is exceeded")
         ->type_name("P")
-        ->check(CLI::NonNegativeNumber.description(""));
+        ->check(number_from(0));
 }
 
 // Spellings of the qaic tools.

@@ -13,6 +13,7 @@
 #include "lib/base/convert.h"
 #include "lib/base/file.h"
 #include "lib/model/compiled_model.h"
+#include "lib/tools/arguments.h"
 #include "lib/tools/tensor_file.h"
 #include "lib/tools/verify/compare.h"
 #include "lib/tools/verify/session.h"
@@ -110,6 +111,10 @@ Result<TensorData> output_data(const RunOptions& o, const vart::Runner& runner,
     return data;
 }
 
+std::string saved_file(const RunOptions& o, size_t output) {
+    return without_trailing_slashes(o.save_dir) + "/output_" + std::to_string(output) + ".npy";
+}
+
 }  // namespace
 
 Result<std::map<std::string, std::string>> input_files(const RunOptions& o,
@@ -141,6 +146,19 @@ Result<std::map<std::string, std::string>> input_files(const RunOptions& o,
     return files;
 }
 
+Result<void> check_written(const RunOptions& o, const vart::Runner& runner,
+                           const std::map<std::string, std::string>& inputs) {
+    const size_t outputs = runner.get_tensors_info(TensorDirection::OUTPUT, o.output_view).size();
+    std::vector<std::string> read{o.model};
+    for (const auto& [name, file] : inputs) read.push_back(file);
+    for (size_t i = 0; !o.expect_dir.empty() && i < outputs; ++i)
+        if (const auto file = find_tensor_file(o.expect_dir, "output", i)) read.push_back(*file);
+    if (auto good = check_output("--json", o.json_file, read); !good) return good;
+    for (size_t i = 0; !o.save_dir.empty() && i < outputs; ++i)
+        if (auto good = check_output("--save-outputs", saved_file(o, i), read); !good) return good;
+    return {};
+}
+
 Result<RunBuffers> make_buffers(const RunOptions& o, const vart::Runner& runner,
                                 const std::map<std::string, std::string>& files) {
     const size_t batch = runner.get_batch_size();
@@ -169,8 +187,7 @@ Result<void> save_outputs(const RunOptions& o, const vart::Runner& runner, Tenso
     for (size_t i = 0; i < outputs[0].size(); ++i) {
         const auto data = output_data(o, runner, outputs[0][i]);
         if (!data) return data.error();
-        const std::string path =
-            without_trailing_slashes(o.save_dir) + "/output_" + std::to_string(i) + ".npy";
+        const std::string path = saved_file(o, i);
         if (auto done = replace_file(path, npy_of(*data), Durability::none); !done)
             return Error{done.error().code, "--save-outputs: " + done.error().message};
         std::printf("output '%s': %s %s, %s\n", outputs[0][i].get_info().name.c_str(),

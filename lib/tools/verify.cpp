@@ -232,6 +232,7 @@ public:
     size_t size() const { return sources_.size(); }
     std::string kind() const;  // verify::Report::kind
     bool is_random() const { return random_; }
+    std::vector<std::string> files() const;
     // Errors: those of reading; invalid_argument.
     Result<verify::Sample> load(size_t i, const ModelDescription& model) const;
 
@@ -373,6 +374,9 @@ Result<verify::Report> check(Options& o, const std::string& compiled) {
     if (!o.inputs_dir.empty()) places.push_back(o.inputs_dir);
     const auto samples = SampleList::open(places);
     if (!samples) return samples.error();
+    std::vector<std::string> read = samples->files();
+    read.insert(read.end(), {o.model, o.compiled, o.modelinfo, o.labels});
+    if (auto good = check_output("--json", o.json_file, read); !good) return good.error();
     auto info = find_modelinfo(o.modelinfo, o.model, description->modelinfo);
     if (!info) return info.error();
     if (auto fits = check_modelinfo(*info, description->inputs, description->outputs); !fits)
@@ -542,6 +546,16 @@ Result<SampleList> SampleList::open(const std::vector<std::string>& places) {
         list.sources_.push_back({"random numbers", {}, {}, {}});
     }
     return list;
+}
+
+std::vector<std::string> SampleList::files() const {
+    std::vector<std::string> files;
+    for (const Source& source : sources_) {
+        files.push_back(source.picture);
+        files.insert(files.end(), source.inputs.begin(), source.inputs.end());
+        files.insert(files.end(), source.outputs.begin(), source.outputs.end());
+    }
+    return files;
 }
 
 std::string SampleList::kind() const {

@@ -251,6 +251,9 @@ TEST_F(Quantize, DoesWithoutACache) {
 
 TEST_F(Quantize, SaysWhatIsWrongWithTheSet) {
     test::spill(dir_ / "short/0.npy", npy("1, 3", {1, 2, 3}));
+    std::vector<float> values(192, 0.5F);
+    values[7] = NAN;
+    test::spill(dir_ / "nan/0.npy", npy("1, 3, 8, 8", values));
     test::spill(dir_ / "many/a/input_0.npy", npy("1", {1}));
     test::spill(dir_ / "many/a/input_1.npy", npy("1", {1}));
     test::spill(dir_ / "pictures/a.png", "no picture");
@@ -260,6 +263,7 @@ TEST_F(Quantize, SaysWhatIsWrongWithTheSet) {
         {"net.onnx", "--quantize: 'net.onnx' is no folder, and no picture, tensor or clip"},
         {"empty", "--quantize: 'empty' holds no sample; expected .npy, .pb, .png or .jpg files"},
         {"short", "holds 12 bytes of fp32, input 'x' has 768 of fp32"},
+        {"nan", "'nan/0.npy': input 'x' has nan at element 7, expected finite numbers"},
         {"many", "--quantize: 'many/a' has 2 inputs, the model 1"},
         {"pictures", "is a picture and the model has no sidecar"},
         {"pictures --mean 1,2 --scale 1", "--mean: is '1,2', expected one number or three"},

@@ -29,6 +29,10 @@ expect 2 '--time: ' "$program" run x.rai --time 0
 expect 2 "--tolerance: is '-1', expected a finite number of at least 0" "$program" run x.rai --expect . --tolerance -1
 expect 2 '--tolerance requires --expect' "$program" run x.rai --tolerance 1
 expect 2 "--tolerance: is 'nan'" "$program" verify x.onnx --tolerance nan
+expect 2 "--threshold: is 'nan'" "$program" detect x.onnx x.png --threshold nan
+expect 2 "--rate: is '-nan'" "$program" density x.onnx x.mp4 --p95 10 --rate -nan
+expect 2 "--quantize-target: is 'nan'" "$program" compile x.onnx --quantize x --quantize-target nan
+expect 2 "--profiling-overhead-limit: is 'nan'" "$program" run x.rai --profiling-overhead --profiling-overhead-limit nan
 expect 2 "--threshold: is 'nan'" "$program" diff --threshold nan a b
 # Nothing is written over what is read.
 cp "$2" "$folder/read.onnx"
@@ -43,6 +47,9 @@ expect 4 'bad.rai' "$program" run "$folder/bad.rai"
 expect 0 "^output '.*': fp32 .*/saved/output_0.npy" "$program" run "$2" -n 1 --save-outputs "$folder/a/saved"
 [ -f "$folder/a/saved/output_0.npy" ] || { echo "FAILED: nothing is saved"; failures=$((failures + 1)); }
 expect 0 'as expected' "$program" run "$2" -n 1 --expect "$folder/a/saved"
+for option in "--expect $folder/a/saved" "--input images=$folder/a/saved/output_0.npy"; do
+    expect 2 '--save-outputs: is .*/a/saved/output_0.npy itself' "$program" run "$2" -n 1 $option --save-outputs "$folder/a/saved"
+done
 expect 1 '--save-outputs: .*name one that can be written' "$program" run "$2" -n 1 --save-outputs "$folder/bad.rai"
 
 model=${VARTML_SHARED:-}/models/mnist_cntk

@@ -152,6 +152,7 @@ TEST_F(Verify, RefusesWithASentenceAndItsStatus) {
     test::spill(dir_ / "notes.txt", "nonsense");
     fs::create_directory(dir_ / "empty");
     store("short/input_0.pb", {1, 3}, {1, 2, 3});
+    store("frame/input_0.pb", {1, 3, 8, 8}, TinyOnnx::Floats(192));
     struct Row {
         const char* arguments;
         int status;
@@ -170,6 +171,9 @@ TEST_F(Verify, RefusesWithASentenceAndItsStatus) {
         {"verify net.onnx --inputs short", 2,
          "short: holds 12 bytes of fp32 for input 'x', which has 768 of fp32"},
         {"verify net.onnx --decoder yolo-v99 --inputs short", 2, "yolo-v99"},
+        {"verify net.onnx --json net.onnx", 2, "--json: is net.onnx itself, which would be lost"},
+        {"verify net.onnx --inputs frame --json frame/input_0.pb", 2,
+         "--json: is frame/input_0.pb itself, which would be lost"},
         {"verify net.onnx --json nowhere/report.json", 1,
          "--json: nowhere/report.json: cannot create a file beside it"},
     };

@@ -56,6 +56,33 @@ Failure tls_failure(const PublishSettings& settings, vartml::Error error) {
     return failure;
 }
 
+// What only brokers read, set where there is none.
+std::optional<Failure> broker_setting_without_broker(const PublishSettings& settings) {
+    if (broker_of(settings.method)) return std::nullopt;
+    constexpr std::pair<std::string PublishSettings::*, const char*> settings_of_brokers[] = {
+        {&PublishSettings::address, "address"},
+        {&PublishSettings::topic, "topic"},
+        {&PublishSettings::client_id, "client-id"},
+        {&PublishSettings::username, "username"},
+        {&PublishSettings::password, "password"},
+        {&PublishSettings::credentials_file, "credentials-file"},
+        {&PublishSettings::tls_ca_file, "tls-ca-file"},
+        {&PublishSettings::tls_cert_file, "tls-cert-file"},
+        {&PublishSettings::tls_key_file, "tls-key-file"},
+    };
+    const PublishSettings unset;
+    for (const auto& [member, property] : settings_of_brokers)
+        if (settings.*member != unset.*member)
+            return Failure{
+                .error = {vartml::ErrorCode::invalid_argument,
+                          std::string("property '") + property +
+                              "' is set, and records go to no broker; set method=mqtt, redis, "
+                              "kafka or nats, or leave it unset"},
+                .id = "pub-method",
+                .property = property};
+    return std::nullopt;
+}
+
 Failure sink_failure(const PublishSettings& settings, vartml::Error error) {
     if (const BrokerMethod* broker = broker_of(settings.method)) {
         if (error.code == vartml::ErrorCode::unsupported)
@@ -95,6 +122,7 @@ std::variant<std::unique_ptr<vartml::Publisher>, Failure> open_publisher(
                        "property 'location' is '" + settings.location +
                            "', but method=stdout writes to standard output; set method=file or "
                            "method=socket, or leave location unset"});
+    if (auto failure = broker_setting_without_broker(settings)) return *std::move(failure);
     auto sink = make_sink(settings);
     if (!sink) return sink_failure(settings, sink.error());
     if (settings.format == PublishFormat::onvif) *sink = vartml::make_onvif_sink(std::move(*sink));

@@ -2,6 +2,7 @@
 // The sinks that need nothing but the operating system.
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -168,6 +169,13 @@ Result<std::unique_ptr<PublishSink>> make_file_sink(const std::string& path, boo
     const int flags = O_WRONLY | O_CREAT | O_CLOEXEC | (append ? O_APPEND : 0);
     Fd fd(::open(path.c_str(), flags, 0666));
     if (!fd) return system_error(path, "open for writing", errno);
+    // Each would write over the lines of the other; lines that are added stay whole.
+    if (::fstat(fd.get(), &info) == 0 && S_ISREG(info.st_mode) &&
+        ::flock(fd.get(), (append ? LOCK_SH : LOCK_EX) | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        return Error{ErrorCode::busy,
+                     path +
+                         ": another publisher writes this file; give each one a file of its own, "
+                         "or let all of them append"};
     return std::unique_ptr<PublishSink>(std::make_unique<FileSink>(path, std::move(fd), append));
 }
 

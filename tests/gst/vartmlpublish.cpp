@@ -409,6 +409,26 @@ TEST_F(Publish, ErrorsNameWhatIsWrong) {
     }
 }
 
+TEST_F(Publish, WhatOnlyBrokersReadIsAnErrorWithoutOne) {
+    for (const char* property :
+         {"address", "topic", "client-id", "username", "password", "credentials-file",
+          "tls-ca-file", "tls-cert-file", "tls-key-file"}) {
+        set(property, "other");
+        EXPECT_EQ(gst_element_set_state(element_, GST_STATE_PAUSED), GST_STATE_CHANGE_FAILURE);
+        const Said said = error();
+        EXPECT_EQ(said.id, "pub-method") << said.text;
+        EXPECT_NE(said.text.find("property '" + std::string(property) + "' is set"),
+                  std::string::npos)
+            << said.text;
+        gst_element_set_state(element_, GST_STATE_NULL);
+        const std::string unset = property == std::string("address") ? "localhost"
+                                  : property == std::string("topic") ? "vartml/{stream}"
+                                                                     : "";
+        set(property, unset.c_str());
+    }
+    open();
+}
+
 TEST_F(Publish, ASpoolThatAnotherHasIsBusy) {
     const std::string spool = temp_ / "spool";
     set("spool-dir", spool.c_str());

@@ -114,6 +114,22 @@ TEST_F(Sinks, AFileIsReplacedOrAddedTo) {
     EXPECT_EQ(expect_in_order({lines.begin() + 3, lines.end()}, publisher_->run()), 3u);
 }
 
+TEST_F(Sinks, AFileIsForOnePublisherOrForThoseThatAddToIt) {
+    for (const bool first : {false, true}) {
+        const auto sink = make_file_sink(file_, first);
+        ASSERT_TRUE(sink);
+        for (const bool second : {false, true}) {
+            const auto another = make_file_sink(file_, second);
+            EXPECT_EQ(bool(another), first && second) << first << second;
+            if (another) continue;
+            EXPECT_EQ(another.error().code, ErrorCode::busy);
+            EXPECT_NE(another.error().message.find("another publisher writes this file"),
+                      std::string::npos);
+        }
+    }
+    EXPECT_TRUE(make_file_sink(file_, false));
+}
+
 TEST_F(Sinks, AFileThatCannotBeOpenedIsAnErrorAtOnce) {
     const std::pair<std::string, ErrorCode> cases[] = {
         {temp_ / "none/out.jsonl", ErrorCode::not_found},

@@ -40,6 +40,10 @@ namespace vartml::compiler {
 namespace {
 
 constexpr int exit_absent = 3;  // of the child where there is no ONNX Runtime
+// Of the child, which runs the model to learn shapes: a Loop may have no end, and keep what it
+// makes.
+constexpr std::chrono::seconds time_limit{60};
+constexpr uint64_t memory_limit = uint64_t{8} << 30;
 
 std::string last_line(std::string text) {
     while (!text.empty() && text.back() == '\n') text.pop_back();
@@ -81,8 +85,15 @@ Result<std::vector<onnx::ForeignOutput>> ask_onnxruntime(const std::string& mode
     child.arguments.push_back(path);
     std::vector<onnx::ForeignOutput> outputs;
     child.on_line = [&](std::string_view line) { outputs.push_back(parse(line)); };
+    child.time_limit = time_limit;
+    child.memory_limit = memory_limit;
     auto ended = run_child(child);
     if (!ended) return ended.error();
+    if (ended->timed_out)
+        return Error{ErrorCode::unsupported,
+                     "it did not run it to the end within " + std::to_string(time_limit.count()) +
+                         " s, to learn the shapes of its results; give Loops fewer trips, or the "
+                         "outputs fixed shapes"};
     if (ended->exit_status == exit_absent)
         return Error{ErrorCode::not_found, last_line(ended->stderr_tail)};
     if (ended->exit_status != 0)

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/model/entries.h"
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,9 +11,12 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <ctime>
+#include <memory>
 
 #include "lib/base/checksum.h"
 #include "lib/base/own_files.h"
+#include "lib/base/temporaries.h"
 #include "lib/model/containers.h"
 #include "lib/model/derived.h"
 #include "lib/model/program.h"
@@ -132,15 +137,41 @@ std::string temporary_folder() {
     return folder && folder[0] == '/' ? folder : "/tmp";
 }
 
+constexpr std::string_view temporary_name = "vartml-XXXXXX";
+
+// Folders whose owner was killed: their lock is gone with it. A new one is locked at once, but not
+// in the same step.
+void remove_left_temporaries() {
+    constexpr time_t new_seconds = 600;
+    const std::string parent = temporary_folder();
+    const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(parent.c_str()), ::closedir);
+    if (!folder) return;
+    const std::string_view prefix = temporary_name.substr(0, temporary_name.find('X'));
+    while (const dirent* entry = ::readdir(folder.get())) {
+        const std::string_view name = entry->d_name;
+        if (name.size() != temporary_name.size() || !name.starts_with(prefix)) continue;
+        const std::string path = parent + '/' + std::string(name);
+        const Fd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+        struct stat status{};
+        if (!fd || ::fstat(fd.get(), &status) != 0 || status.st_uid != ::geteuid() ||
+            status.st_mtime + new_seconds > ::time(nullptr))
+            continue;
+        if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) (void)remove_tree(path);
+    }
+}
+
 // mkdtemp makes it with mode 0700.
 Result<std::string> make_temporary() {
-    std::string path = temporary_folder() + "/vartml-XXXXXX";
+    remove_left_temporaries();
+    std::string path = temporary_folder() + '/' + std::string(temporary_name);
+    MakingTemporary making;
     if (!::mkdtemp(path.data())) {
         const int error = errno;
         return Error{ErrorCode::io,
                      system_error(temporary_folder(), "create a folder in it", error).message +
                          "; name another place in the environment variable TMPDIR"};
     }
+    making.made(path);
     return path;
 }
 
@@ -179,6 +210,7 @@ Result<ExtractionFolder> ExtractionFolder::create(const Extraction& extraction) 
     }
     out.fd_ = Fd(::open(out.path_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (!out.fd_) return system_error(out.path_, "open", errno);
+    if (!out.staged_) ::flock(out.fd_.get(), LOCK_SH);  // until it is closed: somebody's
     if (!is_private_directory(out.path_))
         return Error{ErrorCode::io, out.path_ +
                                         ": is not for this user alone, although it was "
@@ -192,7 +224,9 @@ ExtractionFolder::ExtractionFolder(ExtractionFolder&& other) noexcept
       fd_(std::move(other.fd_)) {}
 
 ExtractionFolder::~ExtractionFolder() {
-    if (!staged_ && !path_.empty()) (void)remove_tree(path_);
+    if (staged_ || path_.empty()) return;
+    (void)remove_tree(path_);
+    forget_temporary(path_);
 }
 
 Result<void> ExtractionFolder::commit() {

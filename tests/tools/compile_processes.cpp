@@ -56,6 +56,58 @@ TEST_F(CompileProcesses, CompileOnceForOneKey) {
     EXPECT_NE(a_waited, b_waited);
 }
 
+// ONNX Runtime learns the shapes of a Loop by running it, and this one never ends.
+class CompileAsks : public CompileProcesses {
+protected:
+    void SetUp() override {
+        CompileProcesses::SetUp();
+        fs::create_directory(temporary_);
+        ::setenv("TMPDIR", temporary_.c_str(), 1);
+        TinyOnnx body(17), m(17);
+        body.input("i", {}, TinyOnnx::int64).input("c", {}, TinyOnnx::boolean).input("v", {4});
+        body.node("Identity", {"c"}, {"d"}).node("Add", {"v", "v"}, {"w"});
+        body.output("d", {}, TinyOnnx::boolean).output("w", {4});
+        m.input("x", {4}).input("c", {}, TinyOnnx::boolean);
+        m.node("Not", {"c"}, {"n"}).node("Or", {"c", "n"}, {"yes"});
+        m.node("Loop", {"", "yes", "x"}, {"l"}, {{"body", body.graph()}});
+        m.node("NonZero", {"l"}, {"y"}).output("y", {}, TinyOnnx::int64);
+        m.save(dir_ / "shelf.onnx");
+    }
+    void TearDown() override { ::unsetenv("TMPDIR"); }
+
+    // Of ONNX Runtime's programs that read a model in our folder.
+    size_t children() {
+        size_t count = 0;
+        for (const auto& entry : fs::directory_iterator("/proc")) {
+            const std::string words = test::slurp(entry.path() / "cmdline");
+            if (words.find("describe") != words.npos && words.find(temporary_) != words.npos)
+                ++count;
+        }
+        return count;
+    }
+    bool soon(size_t wanted) {
+        for (int i = 0; i < 500; ++i, ::usleep(20'000))
+            if (children() == wanted) return true;
+        return false;
+    }
+
+    const std::string temporary_ = dir_ / "temporary";
+};
+
+TEST_F(CompileAsks, AndLeavesNoProgramBehindWhenItIsEnded) {
+    for (const int signal : {SIGINT, SIGTERM, SIGKILL}) {
+        const pid_t child = start("log.txt");
+        if (!soon(1)) {
+            EXPECT_NE(wait(child), 0);
+            GTEST_SKIP() << "no ONNX Runtime that runs the model";
+        }
+        ::kill(child, signal);
+        wait(child);
+        EXPECT_TRUE(soon(0)) << signal;
+        EXPECT_EQ(fs::is_empty(temporary_), signal != SIGKILL) << signal;
+    }
+}
+
 // Two models that take each other's place, in all containers. Half of a compile is writing: the
 // weights are large for the few operators.
 class CompileKilled : public CompileProcesses {

@@ -26,10 +26,12 @@
 #include <dlfcn.h>
 #include <glob.h>
 #include <onnxruntime/onnxruntime_c_api.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -425,6 +427,8 @@ int main(int argc, char** argv) {
             stderr);
         return 2;
     }
+    // Whoever asks waits on the thread that started this; a server ends with its descriptors.
+    if (!serves) ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     const OrtApiBase* base = load(serves);
     api = base->GetApi(oldest_api);
     if (!api && serves) vartml::onnxruntime::tell_absent("it is too old");

@@ -191,6 +191,11 @@ Result<void> read_label_file(const Source& source, const IniEntry& entry, ModelI
                                             "labels themselves, as a;b;c");
     }
     info.labels_file = (std::filesystem::path(source.file).parent_path() / name).string();
+    // A pipe that nobody writes would be waited for.
+    std::error_code error;
+    if (std::filesystem::is_fifo(info.labels_file, error))
+        return source.error(entry.line, "x-vartml-labels names '" + info.labels_file +
+                                            "', which is a pipe, expected a file");
     auto labels = read_labels(info.labels_file);
     if (!labels) return source.error(entry.line, labels.error().message);
     info.labels = std::move(*labels);

@@ -56,6 +56,7 @@ Result<std::vector<IniSection>> parse_ini(std::string_view text, const std::stri
     std::string current;  // by name: a section that is added moves the others
     bool inside = false;
     unsigned line_number = 0;
+    if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // byte order mark of some editors
     while (!text.empty()) {
         const size_t end = text.find('\n');
         const std::string_view line = trim(text.substr(0, end));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <vartml/postprocess.h>
 
 #include <cstdio>
@@ -35,6 +36,21 @@ public:
 private:
     std::filesystem::path path_;
 };
+
+TEST(Modelinfo, MayBeginWithAByteOrderMark) {
+    const auto info = parse_modelinfo("\xef\xbb\xbf[modelinfo]\nx-vartml-decoder=yolox\n", "");
+    ASSERT_TRUE(info) << message(info);
+    EXPECT_EQ(info->decoder, "yolox");
+}
+
+TEST(Modelinfo, DoesNotWaitForAPipeThatIsNamedAsItsLabels) {
+    const Folder folder;
+    const std::string file = folder.write("m.modelinfo", "[modelinfo]\nx-vartml-labels=pipe\n");
+    ASSERT_EQ(::mkfifo((folder.path() / "pipe").c_str(), 0600), 0);
+    const auto info = find_modelinfo(file, "", "");
+    EXPECT_NE(message(info).find("pipe', which is a pipe, expected a file"), std::string::npos)
+        << message(info);
+}
 
 TEST(Modelinfo, ReadsEverythingOurSectionsKnow) {
     const auto info = parse_modelinfo(

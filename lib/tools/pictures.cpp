@@ -7,6 +7,8 @@
 #include <cstring>
 #include <memory>
 
+#include "lib/base/text.h"
+
 namespace vartml::tools {
 namespace {
 
@@ -22,6 +24,15 @@ bool is_picture_file(std::string_view path) {
 }
 
 Result<LoadedPicture> load_picture(const std::string& path) {
+    // A small file may say that it is of any size, and is unpacked before it says otherwise.
+    constexpr int64_t most_pixels = int64_t{1} << 28;
+    int width = 0, height = 0;
+    if (gdk_pixbuf_get_file_info(path.c_str(), &width, &height) &&
+        int64_t{width} * height > most_pixels)
+        return Error{ErrorCode::bad_model, path + ": is a picture of " + std::to_string(width) +
+                                               "x" + std::to_string(height) +
+                                               " pixels, expected at most " +
+                                               with_commas(most_pixels) + "; make it smaller"};
     GError* error = nullptr;
     const std::unique_ptr<GdkPixbuf, Unref> pixbuf(gdk_pixbuf_new_from_file(path.c_str(), &error));
     if (!pixbuf) {

@@ -257,6 +257,14 @@ TEST_F(Quantize, SaysWhatIsWrongWithTheSet) {
     test::spill(dir_ / "many/a/input_0.npy", npy("1", {1}));
     test::spill(dir_ / "many/a/input_1.npy", npy("1", {1}));
     test::spill(dir_ / "pictures/a.png", "no picture");
+    // A PNG that says it is of 60000 by 60000 pixels, and holds a thousand bytes of them.
+    constexpr std::string_view huge(
+        "\211\120\116\107\015\012\032\012\000\000\000\015\111\110\104\122"
+        "\000\000\352\140\000\000\352\140\010\002\000\000\000\017\260\342"
+        "\025\000\000\000\021\111\104\101\124\170\234\143\140\030\005\243"
+        "\140\024\014\167\000\000\003\350\000\001\263\246\323\106",
+        62);
+    test::spill(dir_ / "large/a.png", huge);
     fs::create_directory(dir_ / "empty");
     const std::pair<const char*, const char*> rows[] = {
         {"nowhere", "--quantize: 'nowhere' is no folder, and no picture, tensor or clip"},
@@ -267,6 +275,7 @@ TEST_F(Quantize, SaysWhatIsWrongWithTheSet) {
         {"many", "--quantize: 'many/a' has 2 inputs, the model 1"},
         {"pictures", "is a picture and the model has no sidecar"},
         {"pictures --mean 1,2 --scale 1", "--mean: is '1,2', expected one number or three"},
+        {"large --mean 0", "large/a.png: is a picture of 60000x60000 pixels, expected at most"},
         {"pictures --mean 0", "pictures/a.png: is no picture that can be read"},
     };
     for (const auto& [arguments, words] : rows) {

@@ -160,12 +160,34 @@ void warn_of_pts(GstVartmlMetaJoin* self) {
                   .id = "join-pts"});
 }
 
+// ours: longer than a model takes to load, and shorter than people look at a picture that stands
+constexpr std::chrono::seconds long_wait{10};
+
+Failure unlinked(State& state, GstPad* pad) {
+    const bool meta = pad == state.meta_pad;
+    return {.error = {vartml::ErrorCode::invalid_argument,
+                      meta ? "sink_meta is not linked, so that no metadata comes that pictures of "
+                             "sink_main could have; link the branch that infers to it"
+                           : "sink_main is not linked, so that no picture comes that could have "
+                             "the metadata of sink_meta; link the branch that is shown to it"},
+            .id = "join-unlinked",
+            .fix = meta ? "link sink_meta" : "link sink_main"};
+}
+
+// A pad may come later: what waits for it is told only after long, and then it is an error.
+bool fail_if_unlinked(GstVartmlMetaJoin* self, GstPad* pad) {
+    if (gst_pad_is_linked(pad)) return false;
+    post_error(self, "join metadata", unlinked(*self->state, pad));
+    return true;
+}
+
 GstFlowReturn chain_meta(GstPad*, GstObject* parent, GstBuffer* buffer) {
     auto* self = GST_VARTML_META_JOIN(parent);
     Joint& joint = self->state->joint;
     const GstClockTime pts = GST_BUFFER_PTS(buffer);
     const std::shared_ptr<GstBuffer> kept(keep_metadata(buffer), UnrefBuffer());
     gst_buffer_unref(buffer);
+    const bool linked = gst_pad_is_linked(self->state->main_pad);
     std::unique_lock lock(joint.mutex);
     if (joint.meta.flushing) return GST_FLOW_FLUSHING;
     joint.seen_metadata = true;
@@ -177,7 +199,13 @@ GstFlowReturn chain_meta(GstPad*, GstObject* parent, GstBuffer* buffer) {
         return GST_FLOW_OK;
     }
     // A file's branch must not run away from its pictures.
-    joint.changed.wait(lock, [&] { return joint.meta.flushing || may_run_ahead(joint); });
+    const auto may_go_on = [&] { return joint.meta.flushing || may_run_ahead(joint); };
+    if (!linked && !joint.changed.wait_for(lock, long_wait, may_go_on)) {
+        lock.unlock();
+        if (fail_if_unlinked(self, self->state->main_pad)) return GST_FLOW_ERROR;
+        lock.lock();
+    }
+    joint.changed.wait(lock, may_go_on);
     if (joint.meta.flushing) return GST_FLOW_FLUSHING;
     const GstClockTime tolerance = tolerance_of(joint);
     if (GST_CLOCK_TIME_IS_VALID(joint.main.position) && joint.main.position > tolerance &&
@@ -228,9 +256,6 @@ GstClockID start_deadline(GstVartmlMetaJoin* self, GstClockTime time, GstClockTi
     return id;
 }
 
-// ours: longer than a model takes to load, and shorter than people look at a picture that stands
-constexpr std::chrono::seconds long_wait{10};
-
 // Both branches of a tee that have one thread wait for each other for ever.
 void warn_of_waiting(GstVartmlMetaJoin* self) {
     self->state->waiting_warned = true;
@@ -245,9 +270,10 @@ void warn_of_waiting(GstVartmlMetaJoin* self) {
          .fix = "queue ! vartmlmetajoin"});
 }
 
-// Waits until sink_meta has reached the time, has ended or, live, is too late. False when flushing.
-bool wait_for_metadata(GstVartmlMetaJoin* self, GstClockTime time) {
+// Waits until sink_meta has reached the time, has ended or, live, is too late.
+GstFlowReturn wait_for_metadata(GstVartmlMetaJoin* self, GstClockTime time) {
     Joint& joint = self->state->joint;
+    const bool linked = gst_pad_is_linked(self->state->meta_pad);
     std::unique_lock lock(joint.mutex);
     if (!joint.latency_known) {
         lock.unlock();
@@ -256,8 +282,8 @@ bool wait_for_metadata(GstVartmlMetaJoin* self, GstClockTime time) {
         query_latency(*self->state, live, min, max);
         lock.lock();
     }
-    if (joint.main.flushing) return false;
-    if (!joint.settings.sync || has_metadata(joint, time)) return true;
+    if (joint.main.flushing) return GST_FLOW_FLUSHING;
+    if (!joint.settings.sync || has_metadata(joint, time)) return GST_FLOW_OK;
     GstClockID deadline = nullptr;
     joint.deadline_passed = false;
     const guint64 number = ++joint.deadline;
@@ -272,11 +298,16 @@ bool wait_for_metadata(GstVartmlMetaJoin* self, GstClockTime time) {
     const auto is_over = [&] {
         return joint.main.flushing || has_metadata(joint, time) || joint.deadline_passed;
     };
-    if (!joint.live && !self->state->waiting_warned &&
+    if (!joint.live && (!self->state->waiting_warned || !linked) &&
         !joint.changed.wait_for(lock, long_wait, is_over)) {
         lock.unlock();
-        warn_of_waiting(self);
+        const bool failed = fail_if_unlinked(self, self->state->meta_pad);
+        if (!failed && !self->state->waiting_warned) warn_of_waiting(self);
         lock.lock();
+        if (failed) {
+            joint.wanted = GST_CLOCK_TIME_NONE;
+            return GST_FLOW_ERROR;
+        }
     }
     joint.changed.wait(lock, is_over);
     joint.wanted = GST_CLOCK_TIME_NONE;
@@ -287,7 +318,7 @@ bool wait_for_metadata(GstVartmlMetaJoin* self, GstClockTime time) {
         gst_clock_id_unschedule(deadline);
         gst_clock_id_unref(deadline);
     }
-    return !flushing;
+    return flushing ? GST_FLOW_FLUSHING : GST_FLOW_OK;
 }
 
 GstFlowReturn post_geometry(GstVartmlMetaJoin* self, const Matcher::Kept& kept, int width,
@@ -322,17 +353,12 @@ void warn_of_unmatched(GstVartmlMetaJoin* self, GstClockTime distance, GstClockT
                   .property = "tolerance"});
 }
 
-// With sync a picture waits for ever or, live, until its deadline. No error: a pad may come later.
+// No error yet: the pad may come later.
 void warn_of_unlinked(GstVartmlMetaJoin* self) {
     State& state = *self->state;
     if (state.unlinked_warned || gst_pad_is_linked(state.meta_pad)) return;
     state.unlinked_warned = true;
-    post_warning(self, "join metadata",
-                 {.error = {vartml::ErrorCode::invalid_argument,
-                            "sink_meta is not linked, so that no metadata comes that pictures of "
-                            "sink_main could have; link the branch that infers to it"},
-                  .id = "join-unlinked",
-                  .fix = "link sink_meta"});
+    post_warning(self, "join metadata", unlinked(state, state.meta_pad));
 }
 
 // Of memory that cannot be shared.
@@ -372,9 +398,11 @@ GstFlowReturn chain_main(GstPad*, GstObject* parent, GstBuffer* buffer) {
         time = running_time(joint.main, GST_BUFFER_PTS(buffer));
     }
     warn_of_unlinked(self);
-    if (GST_CLOCK_TIME_IS_VALID(time) && !wait_for_metadata(self, time)) {
-        gst_buffer_unref(buffer);
-        return GST_FLOW_FLUSHING;
+    if (GST_CLOCK_TIME_IS_VALID(time)) {
+        if (const GstFlowReturn flow = wait_for_metadata(self, time); flow != GST_FLOW_OK) {
+            gst_buffer_unref(buffer);
+            return flow;
+        }
     }
     bool warn;
     GstClockTime distance, tolerance;
@@ -441,7 +469,10 @@ gboolean event_main(GstPad* pad, GstObject* parent, GstEvent* event) {
 
 gboolean event_meta(GstPad* pad, GstObject* parent, GstEvent* event) {
     auto* self = GST_VARTML_META_JOIN(parent);
-    const bool taken = note_event(self, pad, self->state->joint.meta, event);
+    State& state = *self->state;
+    const bool taken = note_event(self, pad, state.joint.meta, event);
+    if (GST_EVENT_TYPE(event) == GST_EVENT_EOS && !gst_pad_is_linked(state.main_pad))
+        post_warning(self, "join metadata", unlinked(state, state.main_pad));
     gst_event_unref(event);
     return taken;
 }

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "gst/join/joint.h"
 #include "gst/metadata/inference.h"
 #include "gst/metadata/mtd.h"
 #include "tests/support/gst_main.h"
@@ -402,6 +403,40 @@ TEST_F(MetaJoin, SaysThatNothingIsLinkedToSinkMeta) {
     EXPECT_EQ(id_of(GST_MESSAGE_WARNING), "join-unlinked");
     push_main(step);
     EXPECT_EQ(id_of(GST_MESSAGE_WARNING), "");
+}
+
+TEST_F(MetaJoin, FailsWhereWhatAFrameWaitsForIsNotLinked) {
+    const auto open_one = [this](const char* sink, const char* src, const char* caps) {
+        GstHarness* harness = gst_harness_new_with_element(element_, sink, src);
+        gst_harness_set_live(harness, FALSE);
+        gst_harness_set_src_caps_str(harness, caps);
+        return harness;
+    };
+    main_ = open_one("sink_main", "src", large);
+    std::thread pictures([this] { EXPECT_EQ(gst_harness_push(main_, frame(0)), GST_FLOW_ERROR); });
+    // Both wait for 10 s, at the same time.
+    GstHarness* const main_alone = main_;
+    GstElement* const element = element_;
+    GstBus* const bus = bus_;
+    SetUp();
+    meta_ = open_one("sink_meta", nullptr, small);
+    for (size_t i = 0; i < Matcher::most; ++i) push_meta(i * step);
+    EXPECT_EQ(gst_harness_push(meta_, frame(Matcher::most * step)), GST_FLOW_ERROR);
+    EXPECT_EQ(id_of(GST_MESSAGE_ERROR), "join-unlinked");
+    pictures.join();
+    main_ = nullptr;
+    TearDown();
+    main_ = main_alone, meta_ = nullptr, element_ = element, bus_ = bus;
+    EXPECT_EQ(id_of(GST_MESSAGE_ERROR), "join-unlinked");
+}
+
+TEST_F(MetaJoin, WarnsWhereMetadataEndsThatNoPictureCanHave) {
+    meta_ = gst_harness_new_with_element(element_, "sink_meta", nullptr);
+    gst_harness_set_src_caps_str(meta_, small);
+    push_meta(0);
+    EXPECT_EQ(id_of(GST_MESSAGE_WARNING), "");
+    gst_harness_push_event(meta_, gst_event_new_eos());
+    EXPECT_EQ(id_of(GST_MESSAGE_WARNING), "join-unlinked");
 }
 
 // As behind a tee without a queue, whose thread brings sink_meta nothing while it waits here.

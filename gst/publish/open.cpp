@@ -38,62 +38,57 @@ SinkResult make_sink(const PublishSettings& settings) {
     }
 }
 
-// The file of TLS or login that the error's message begins with.
-Failure tls_failure(const PublishSettings& settings, vartml::Error error) {
-    const std::pair<const std::string&, const char*> files[] = {
-        {settings.tls_ca_file, "tls-ca-file"},
-        {settings.tls_cert_file, "tls-cert-file"},
-        {settings.tls_key_file, "tls-key-file"},
-        {settings.credentials_file, "credentials-file"},
-    };
-    Failure failure{.error = std::move(error), .id = "pub-tls"};
-    for (const auto& [file, property] : files) {
-        if (file.empty() || !failure.error.message.starts_with(file)) continue;
-        failure.property = property;
-        failure.file = file;
-        break;
-    }
-    return failure;
-}
+// What only brokers read.
+struct BrokerSetting {
+    std::string vartml::BrokerOptions::* option;
+    const char* property;
+    const char* fault;  // id of the error where it cannot work; nullptr: it always can
+    bool file;
+};
+using Options = vartml::BrokerOptions;
+constexpr BrokerSetting broker_settings[] = {
+    {&Options::address, "address", "pub-address", false},
+    {&Options::topic, "topic", nullptr, false},
+    {&Options::client_id, "client-id", nullptr, false},
+    {&Options::username, "username", "pub-login", false},
+    {&Options::password, "password", "pub-login", false},
+    {&Options::credentials_file, "credentials-file", "pub-tls", true},
+    {&Options::tls_ca_file, "tls-ca-file", "pub-tls", true},
+    {&Options::tls_cert_file, "tls-cert-file", "pub-tls", true},
+    {&Options::tls_key_file, "tls-key-file", "pub-tls", true},
+};
 
-// What only brokers read, set where there is none.
 std::optional<Failure> broker_setting_without_broker(const PublishSettings& settings) {
     if (broker_of(settings.method)) return std::nullopt;
-    constexpr std::pair<std::string PublishSettings::*, const char*> settings_of_brokers[] = {
-        {&PublishSettings::address, "address"},
-        {&PublishSettings::topic, "topic"},
-        {&PublishSettings::client_id, "client-id"},
-        {&PublishSettings::username, "username"},
-        {&PublishSettings::password, "password"},
-        {&PublishSettings::credentials_file, "credentials-file"},
-        {&PublishSettings::tls_ca_file, "tls-ca-file"},
-        {&PublishSettings::tls_cert_file, "tls-cert-file"},
-        {&PublishSettings::tls_key_file, "tls-key-file"},
-    };
     const PublishSettings unset;
-    for (const auto& [member, property] : settings_of_brokers)
-        if (settings.*member != unset.*member)
+    for (const BrokerSetting& setting : broker_settings)
+        if (settings.*setting.option != unset.*setting.option)
             return Failure{
                 .error = {vartml::ErrorCode::invalid_argument,
-                          std::string("property '") + property +
+                          std::string("property '") + setting.property +
                               "' is set, and records go to no broker; set method=mqtt, redis, "
                               "kafka or nats, or leave it unset"},
                 .id = "pub-method",
-                .property = property};
+                .property = setting.property};
     return std::nullopt;
 }
 
+std::optional<Failure> broker_setting_that_cannot_work(const PublishSettings& settings) {
+    const BrokerMethod* broker = broker_of(settings.method);
+    if (!broker) return std::nullopt;
+    auto found = vartml::check_broker(broker->kind, settings);
+    if (!found) return std::nullopt;
+    const auto setting = std::ranges::find(broker_settings, found->option, &BrokerSetting::option);
+    found->error.code = vartml::ErrorCode::invalid_argument;
+    return Failure{.error = std::move(found->error),
+                   .id = setting->fault,
+                   .property = setting->property,
+                   .file = setting->file ? settings.*setting->option : ""};
+}
+
 Failure sink_failure(const PublishSettings& settings, vartml::Error error) {
-    if (const BrokerMethod* broker = broker_of(settings.method)) {
-        if (error.code == vartml::ErrorCode::unsupported)
-            return {.error = std::move(error), .id = broker->absent, .property = "method"};
-        if (error.message.starts_with("the address"))
-            return {.error = std::move(error), .id = "pub-address", .property = "address"};
-        if (error.message.starts_with("a password"))
-            return {.error = std::move(error), .id = "pub-login", .property = "username"};
-        error.code = vartml::ErrorCode::invalid_argument;
-        return tls_failure(settings, std::move(error));
-    }
+    if (const BrokerMethod* broker = broker_of(settings.method))
+        return {.error = std::move(error), .id = broker->absent, .property = "method"};
     return {.error = std::move(error),
             .id = "pub-location",
             .property = "location",
@@ -123,6 +118,7 @@ std::variant<std::unique_ptr<vartml::Publisher>, Failure> open_publisher(
                            "', but method=stdout writes to standard output; set method=file or "
                            "method=socket, or leave location unset"});
     if (auto failure = broker_setting_without_broker(settings)) return *std::move(failure);
+    if (auto failure = broker_setting_that_cannot_work(settings)) return *std::move(failure);
     auto sink = make_sink(settings);
     if (!sink) return sink_failure(settings, sink.error());
     if (settings.format == PublishFormat::onvif) *sink = vartml::make_onvif_sink(std::move(*sink));

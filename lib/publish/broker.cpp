@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -27,6 +28,18 @@ void log_lost(const BrokerOptions& options, const PublishLine& line, const std::
                                   " bytes for topic '" + topic +
                                   "' cannot be sent and is lost: " + why)
             .message);
+}
+
+std::vector<std::string> servers_of(const std::string& address) {
+    std::vector<std::string> servers;
+    for (size_t at = 0; at <= address.size();) {
+        const size_t end = std::min(address.find(',', at), address.size());
+        std::string server = address.substr(at, end - at);
+        at = end + 1;
+        std::erase(server, ' ');
+        if (!server.empty()) servers.push_back(std::move(server));
+    }
+    return servers;
 }
 
 std::string_view payload_of(const PublishLine& line) {
@@ -62,6 +75,7 @@ struct Row {
     unsigned port;
     bool tls;
     bool lone_password;  // may be sent without a user's name
+    bool lone_username;  // may be sent without a password
     bool utf8;           // in topics
     bool words;          // topics are words with dots between them; a slash of the pattern is one
     size_t longest_topic;
@@ -90,11 +104,14 @@ constexpr std::nullptr_t make_nats = nullptr;
 #endif
 // By BrokerKind.
 constexpr Row rows[] = {
-    {"MQTT", "mqtt", "libmosquitto", 1883, true, false, true, false, 65535, is_of_mqtt, make_mqtt},
-    {"Redis", "redis", "hiredis", 6379, false, true, false, false, 65535, is_of_redis, make_redis},
-    {"Kafka", "kafka", "librdkafka", 9092, true, false, true, false, 249, is_of_kafka, make_kafka},
+    {"MQTT", "mqtt", "libmosquitto", 1883, true, false, true, true, false, 65535, is_of_mqtt,
+     make_mqtt},
+    {"Redis", "redis", "hiredis", 6379, false, true, false, false, false, 65535, is_of_redis,
+     make_redis},
+    {"Kafka", "kafka", "librdkafka", 9092, true, false, false, true, false, 249, is_of_kafka,
+     make_kafka},
     // The longest is ours: a line of its protocol has 4096 bytes, and two subjects.
-    {"NATS", "nats", "libnats", 4222, true, false, true, true, 1024, is_of_nats, make_nats},
+    {"NATS", "nats", "libnats", 4222, true, false, true, true, true, 1024, is_of_nats, make_nats},
 };
 const Row& row_of(BrokerKind kind) {
     return rows[static_cast<size_t>(kind)];
@@ -126,74 +143,138 @@ void fill_words(std::string& topic) {
             topic.insert(at, 1, '_');
 }
 
+using Option = std::string BrokerOptions::*;
+using Fault = std::optional<BrokerFault>;
+
+Fault fault(Option option, std::string message, ErrorCode code = ErrorCode::invalid_argument) {
+    return BrokerFault{{code, std::move(message)}, option};
+}
+
 // That a file of TLS is one; what is in it shows when a connection is made.
-Result<void> check_pem(const std::string& path) {
+Fault check_pem(const BrokerOptions& options, Option option) {
+    const std::string& path = options.*option;
     if (path.empty()) return {};
     errno = 0;
     std::ifstream file(path);
     const std::string text{std::istreambuf_iterator<char>(file), {}};
     if (!file.is_open()) {
-        return Error{errno == ENOENT ? ErrorCode::not_found : ErrorCode::io,
-                     path + ": cannot be opened: " + std::strerror(errno)};
+        return fault(option, path + ": cannot be opened: " + std::strerror(errno),
+                     errno == ENOENT ? ErrorCode::not_found : ErrorCode::io);
     }
     if (text.find("-----BEGIN ") == std::string::npos) {
-        return Error{ErrorCode::invalid_argument,
-                     path +
-                         ": has no PEM block, expected a certificate or key that begins with "
-                         "-----BEGIN"};
+        return fault(option, path +
+                                 ": has no PEM block, expected a certificate or key that begins "
+                                 "with -----BEGIN");
     }
     return {};
 }
 
-Result<void> check_tls(const BrokerOptions& options, const Row& row) {
-    for (const std::string* path :
-         {&options.tls_ca_file, &options.tls_cert_file, &options.tls_key_file}) {
-        if (!path->empty() && !row.tls) {
-            return Error{ErrorCode::invalid_argument,
-                         *path + ": is a file for TLS, which method=" + row.method +
-                             " does not speak; set none, and reach the server through a tunnel"};
+Fault check_tls(const BrokerOptions& options, const Row& row) {
+    const std::string &ca = options.tls_ca_file, &cert = options.tls_cert_file,
+                      &key = options.tls_key_file;
+    for (const Option option : {&BrokerOptions::tls_ca_file, &BrokerOptions::tls_cert_file,
+                                &BrokerOptions::tls_key_file}) {
+        if (!(options.*option).empty() && !row.tls) {
+            return fault(option, options.*option +
+                                     ": is a file for TLS, which method=" + row.method +
+                                     " does not speak; set none, and reach the server through a "
+                                     "tunnel");
         }
-        if (auto done = check_pem(*path); !done) return done.error();
+        if (auto found = check_pem(options, option)) return found;
     }
-    if (options.tls_ca_file.empty() && !options.tls_cert_file.empty()) {
-        return Error{
-            ErrorCode::invalid_argument,
-            options.tls_cert_file + ": is a certificate for TLS, which needs the file of a CA too"};
+    if (ca.empty() && !cert.empty()) {
+        return fault(&BrokerOptions::tls_cert_file,
+                     cert + ": is a certificate for TLS, which needs the file of a CA too");
     }
-    if (options.tls_cert_file.empty() != options.tls_key_file.empty()) {
-        const bool key = options.tls_cert_file.empty();
-        return Error{ErrorCode::invalid_argument,
-                     (key ? options.tls_key_file + ": is a key without certificate"
-                          : options.tls_cert_file + ": is a certificate without key") +
-                         "; name both files"};
+    if (cert.empty() && !key.empty()) {
+        return fault(&BrokerOptions::tls_key_file,
+                     key + ": is a key without certificate; name both files");
+    }
+    if (key.empty() && !cert.empty()) {
+        return fault(&BrokerOptions::tls_cert_file,
+                     cert + ": is a certificate without key; name both files");
     }
     return {};
 }
 
-// A login in an address would be shown with it.
-Result<void> check_address(const BrokerOptions& options, const Row& row) {
-    if (!row.words) return {};
-    if (options.address.find_first_of("/@") == std::string::npos &&
-        options.address.find_first_not_of(", ") != std::string::npos)
+// Whether it is HOST, or where ports may be in it HOST:PORT or [IPv6]:PORT.
+bool is_server(std::string_view text, bool ports) {
+    const size_t colon = text.rfind(':');
+    const bool bracket = text.starts_with('[');
+    const bool port =
+        ports && colon != text.npos && (bracket ? text[colon - 1] == ']' : text.find(':') == colon);
+    if (port) {
+        const std::string_view digits = text.substr(colon + 1);
+        unsigned number = 0;
+        const auto [end, error] =
+            std::from_chars(digits.data(), digits.data() + digits.size(), number);
+        if (error != std::errc() || end != digits.data() + digits.size() || number < 1 ||
+            number > 65535)
+            return false;
+        text = text.substr(0, colon);
+    }
+    if (bracket) {
+        if (!ports || text.size() < 3 || !text.ends_with(']')) return false;
+        text = text.substr(1, text.size() - 2);
+    }
+    const bool literal = std::ranges::count(text, ':') > 1;  // IPv6
+    return !text.empty() && std::ranges::all_of(text, [&](unsigned char c) {
+        return c > 0x20 && c != 0x7f && !std::strchr("/@[],", c) && (c != ':' || literal);
+    });
+}
+
+// A login in an address would be shown with it, so it is not repeated.
+Fault check_address(const BrokerOptions& options, const Row& row) {
+    if (!row.words) {
+        if (is_server(options.address, false)) return {};
+        return fault(&BrokerOptions::address,
+                     "the address is not the name or number of a host; leave out scheme, port and "
+                     "login, which have properties of their own");
+    }
+    const std::vector<std::string> servers = publish::servers_of(options.address);
+    if (!servers.empty() &&
+        std::ranges::all_of(servers, [](const std::string& s) { return is_server(s, true); }))
         return {};
-    return Error{
-        ErrorCode::invalid_argument,
-        "the address is not made of HOST or HOST:PORT with commas between them; leave out "
-        "nats:// and the login, which username and password or a file of credentials tell"};
+    return fault(&BrokerOptions::address,
+                 "the address is not made of HOST or HOST:PORT with commas between them; leave out "
+                 "nats:// and the login, which username and password or a file of credentials "
+                 "tell");
+}
+
+Fault check_login(const BrokerOptions& options, const Row& row) {
+    const bool username = !options.username.empty(), password = !options.password.empty();
+    if (password && !username && !row.lone_password) {
+        return fault(&BrokerOptions::username,
+                     std::string("a password is set without username, which ") + row.title +
+                         " does not send; set username too, or no password");
+    }
+    if (username && !password && !row.lone_username) {
+        return fault(&BrokerOptions::password,
+                     std::string("a username is set without password, which ") + row.title +
+                         " does not send; set password too, or no username");
+    }
+    return {};
 }
 
 // A login of NATS with its key. What is in it is not repeated.
-Result<void> check_credentials(const BrokerOptions& options, const Row& row) {
+Fault check_credentials(const BrokerOptions& options, const Row& row) {
     const std::string& path = options.credentials_file;
     if (path.empty()) return {};
     if (!row.words)
-        return Error{ErrorCode::invalid_argument,
+        return fault(&BrokerOptions::credentials_file,
                      path + ": is a file of credentials, which method=" + row.method +
-                         " does not have; set username and password instead"};
-    return check_pem(path);
+                         " does not have; set username and password instead");
+    return check_pem(options, &BrokerOptions::credentials_file);
 }
 
 }  // namespace
+
+std::optional<BrokerFault> check_broker(BrokerKind kind, const BrokerOptions& options) {
+    const Row& row = row_of(kind);
+    for (const auto check : {check_login, check_tls, check_address, check_credentials})
+        if (auto found = check(options, row)) return found;
+    return {};
+}
 
 Result<std::unique_ptr<PublishSink>> make_broker_sink(BrokerKind kind,
                                                       const BrokerOptions& options) {
@@ -204,14 +285,7 @@ Result<std::unique_ptr<PublishSink>> make_broker_sink(BrokerKind kind,
                                                  "=enabled, which needs " + row.library +
                                                  ", or choose another method"};
     }
-    if (options.username.empty() && !options.password.empty() && !row.lone_password) {
-        return Error{ErrorCode::invalid_argument,
-                     std::string("a password is set without username, which ") + row.title +
-                         " does not send; set username too, or no password"};
-    }
-    if (auto done = check_tls(options, row); !done) return done.error();
-    if (auto done = check_address(options, row); !done) return done.error();
-    if (auto done = check_credentials(options, row); !done) return done.error();
+    if (auto found = check_broker(kind, options)) return found->error;
     BrokerOptions complete = options;
     if (!complete.port) complete.port = row.port;
     auto sink = row.make(complete);

@@ -3,6 +3,7 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <vartml/publish_broker.h>
 
@@ -21,6 +22,8 @@ Error broker_error(const BrokerOptions& options, const std::string& text,
 // wait for it.
 void log_lost(const BrokerOptions& options, const PublishLine& line, const std::string& topic,
               const std::string& why);
+// Of `a, b:4223`, without spaces; none is empty.
+std::vector<std::string> servers_of(const std::string& address);
 // A record without its newline.
 std::string_view payload_of(const PublishLine& line);
 

@@ -97,12 +97,7 @@ void on_end(void* closure) {
 // `a, b:4223` with the port of those that name none, as URLs.
 std::vector<std::string> urls_of(const BrokerOptions& options) {
     std::vector<std::string> urls;
-    for (size_t at = 0; at <= options.address.size();) {
-        const size_t end = std::min(options.address.find(',', at), options.address.size());
-        std::string server = options.address.substr(at, end - at);
-        at = end + 1;
-        std::erase(server, ' ');
-        if (server.empty()) continue;
+    for (std::string& server : servers_of(options.address)) {
         const size_t colons = static_cast<size_t>(std::ranges::count(server, ':'));
         const bool literal = colons > 1 && server[0] != '[';  // IPv6
         if (literal) server = '[' + server + ']';

@@ -429,6 +429,30 @@ TEST_F(Publish, WhatOnlyBrokersReadIsAnErrorWithoutOne) {
     open();
 }
 
+TEST_F(Publish, ABrokerSettingThatCanNeverWorkIsAnErrorAtStart) {
+    struct Case {
+        const char *method, *property, *value, *id;
+    };
+    const Case cases[] = {
+        {"mqtt", "address", "mqtt://broker", "pub-address"},
+        {"nats", "address", "broker:70000", "pub-address"},
+        {"kafka", "username", "camera", "pub-login"},
+        {"redis", "username", "camera", "pub-login"},
+        {"mqtt", "password", "secret", "pub-login"},
+        {"mqtt", "tls-ca-file", "/none/ca.pem", "pub-tls"},
+        {"mqtt", "credentials-file", "/none/creds", "pub-tls"},
+    };
+    for (const Case& c : cases) {
+        TearDown(), SetUp();
+        set("method", c.method), set(c.property, c.value);
+        EXPECT_EQ(gst_element_set_state(element_, GST_STATE_PAUSED), GST_STATE_CHANGE_FAILURE)
+            << c.value;
+        const Said said = error();
+        EXPECT_EQ(said.id, c.id) << said.text;
+        EXPECT_EQ(said.text.find("secret"), std::string::npos);
+    }
+}
+
 TEST_F(Publish, ASpoolThatAnotherHasIsBusy) {
     const std::string spool = temp_ / "spool";
     set("spool-dir", spool.c_str());

@@ -4,6 +4,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <vartml/publish.h>
@@ -36,10 +37,20 @@ struct BrokerOptions {
     uint64_t max_length = 0;  ///< Redis alone: entries that a stream keeps, about; 0 = all
 };
 
+/// Options with which no connection can ever be made.
+struct BrokerFault {
+    Error error;
+    std::string BrokerOptions::* option;  ///< that is to be changed
+};
+
+/// Whether the options can work, without asking anybody: an address that is none, half of a login,
+/// files of TLS that are absent or that the kind does not use. The error's message names the file,
+/// and repeats no login.
+std::optional<BrokerFault> check_broker(BrokerKind kind, const BrokerOptions& options);
+
 /// A connection that is made, lost and made again. Whether the broker can be reached, and whether
-/// its name is known, shows later. Errors: unsupported in a build without the library of this kind
-/// and for what the kind does not do, invalid_argument, not_found and io for files of TLS, naming
-/// the file.
+/// its name is known, shows later. Errors: unsupported in a build without the library of this kind,
+/// and those of check_broker().
 Result<std::unique_ptr<PublishSink>> make_broker_sink(BrokerKind kind,
                                                       const BrokerOptions& options);
 

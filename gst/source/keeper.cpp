@@ -309,11 +309,11 @@ Keeper::Outcome Keeper::attempt(bool after_outage, bool tcp, bool& described, bo
         refused_ = GST_FLOW_NOT_NEGOTIATED;
         changed_.notify_all();
     });
-    if (!session) {
+    if (!session) {  // no element takes the address, which no camera was asked for
         const std::lock_guard lock(mutex_);
         cause_ = Cause::unreadable;
         reason_ = session.error().message;
-        return Outcome::failed;
+        return Outcome::impossible;
     }
     const Outcome outcome = watch(**session);
     described = (*session)->was_described();
@@ -383,6 +383,7 @@ void Keeper::run() {
         if (outcome == Outcome::stopped) return;
         if (outcome == Outcome::finished) return end_stream();
         if (outcome == Outcome::refused) return post_refused();
+        if (outcome == Outcome::impossible) return give_up();
         bool had_frames;
         Cause cause;
         {

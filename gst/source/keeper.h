@@ -59,7 +59,7 @@ public:
     SourceStatus status() const;
 
 private:
-    enum class Outcome { stopped, finished, failed, ended, refused };
+    enum class Outcome { stopped, finished, failed, ended, refused, impossible };
     void run();
     Outcome attempt(bool after_outage, bool tcp, bool& described, bool& endless);
     Outcome watch(Session& session);

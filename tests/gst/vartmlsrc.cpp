@@ -667,7 +667,7 @@ TEST(VartmlSrc, RefusesAnAddressThatIsNone) {
         const std::string said = viewer.wait_for(GST_MESSAGE_ERROR);
         EXPECT_NE(said.find(why), std::string::npos) << said;
     }
-    Viewer viewer("nosuch://a:secret@host/x", "retries=0");
+    Viewer viewer("nosuch://a:secret@host/x", "");
     viewer.play();
     const std::string said = viewer.wait_for(GST_MESSAGE_ERROR);
     EXPECT_NE(said.find("no installed source takes"), std::string::npos) << said;

@@ -99,6 +99,14 @@ bool Preparer::make_plan(const std::shared_ptr<Lane>& lane, Failure& failure) {
         return false;
     }
     if (!format->tensor) format->tensor = camera_tensor(context_.element, *format);
+    if (!format->tensor && has_limited_colours(format->info)) {
+        failure.error = {
+            vartml::ErrorCode::unsupported,
+            std::string("the frames are ") + GST_VIDEO_INFO_NAME(&format->info) +
+                " of limited range (16 to 235), which is read as full range alone; put "
+                "'videoconvert ! video/x-raw,format=I420,colorimetry=bt601' before vartmlinfer"};
+        return false;
+    }
     FramePlan plan;
     plan.lane = lane;
     plan.group = announcer_.group(*lane);

@@ -205,16 +205,23 @@ vartml::Result<FrameFormat> frame_format(const GstCaps* caps) {
     return result;
 }
 
+bool has_limited_colours(const GstVideoInfo& info) {
+    return (GST_VIDEO_INFO_IS_RGB(&info) || GST_VIDEO_INFO_IS_GRAY(&info)) &&
+           GST_VIDEO_INFO_COLORIMETRY(&info).range == GST_VIDEO_COLOR_RANGE_16_235;
+}
+
 namespace {
 
-// Whether all pixels that a component is in lie within what is mapped.
+// Whether all pixels that a component is in lie within what is mapped, and each row for itself.
 bool lies_inside(const GstVideoFrame& frame, unsigned component) {
     const int plane = GST_VIDEO_FRAME_COMP_PLANE(&frame, component);
     const GstMapInfo& map = frame.map[frame.meta ? plane : 0];
     const int64_t row = int64_t(GST_VIDEO_FRAME_COMP_WIDTH(&frame, component)) *
                         GST_VIDEO_FRAME_COMP_PSTRIDE(&frame, component);
-    const int64_t rows = int64_t(GST_VIDEO_FRAME_COMP_HEIGHT(&frame, component) - 1) *
-                         GST_VIDEO_FRAME_PLANE_STRIDE(&frame, plane);
+    const int64_t stride = GST_VIDEO_FRAME_PLANE_STRIDE(&frame, plane);
+    const int64_t height = GST_VIDEO_FRAME_COMP_HEIGHT(&frame, component);
+    if (height > 1 && std::abs(stride) < row) return false;
+    const int64_t rows = (height - 1) * stride;
     const int64_t first =
         static_cast<const guint8*>(GST_VIDEO_FRAME_PLANE_DATA(&frame, plane)) - map.data;
     return std::min(first, first + rows) >= 0 &&

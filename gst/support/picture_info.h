@@ -30,6 +30,10 @@ struct FrameFormat {
 // Errors: unsupported naming the format or modifier, or as tensor_frame().
 vartml::Result<FrameFormat> frame_format(const GstCaps* caps);
 
+// Whether they are RGB or grey of 16 to 235, which neither the pre-processing nor videoconvert
+// reads as such.
+bool has_limited_colours(const GstVideoInfo& info);
+
 // In the answer to an ALLOCATION query: frames may have a GstVideoMeta, and no GstVideoCropMeta,
 // whatever those behind understand. Nobody here would see that only a part of a frame is shown.
 void ask_for_whole_frames(GstQuery* query);
@@ -38,7 +42,7 @@ void ask_for_whole_frames(GstQuery* query);
 vartml::Result<void> expect_whole_frame(GstBuffer* buffer, const GstVideoInfo& info);
 
 // gst_video_frame_map() without a reference of its own, but also false where a GstVideoMeta places
-// rows outside of the memory.
+// rows outside of the memory or one over the other.
 bool map_frame(GstVideoFrame* frame, const GstVideoInfo& info, GstBuffer* buffer,
                GstMapFlags flags);
 

@@ -145,6 +145,7 @@ const Place places[] = {
     {"begins too late", "RGB", 75, {1}, {21}, false, false},
     {"upwards", "RGB", 75, {63}, {-21}, true, false},
     {"upwards beyond the begin", "RGB", 75, {62}, {-21}, false, false},
+    {"one row over the other", "RGB", 75, {0}, {11}, false, false},
     {"both planes", "NV12", 28, {0, 20}, {5, 4}, true, true},
     {"the second beyond the end", "NV12", 27, {0, 20}, {5, 4}, false, false},
     {"two bytes per sample", "P010_10LE", 48, {0, 32}, {8, 8}, true, true},
@@ -171,6 +172,27 @@ TEST(MappedFrame, IsNotReadBeyondItsMemory) {
         EXPECT_EQ(mapped, place.mapped);
         EXPECT_EQ(vartml::gst::MappedFrame(*format, buffer).mapped(), place.read);
         gst_buffer_unref(buffer);
+    }
+}
+
+TEST(LimitedColours, AreThoseOfRgbAndGreyWhoseCapsSaySo) {
+    struct Case {
+        const char* caps;
+        bool limited;
+    };
+    const Case cases[] = {{"format=RGB", false},
+                          {"format=RGB,colorimetry=2:1:5:1", true},
+                          {"format=GRAY8", false},
+                          {"format=GRAY8,colorimetry=2:4:5:1", true},
+                          {"format=GRAY8,colorimetry=1:4:0:0", false},
+                          {"format=I420,colorimetry=2:4:5:1", false}};
+    for (const Case& c : cases) {
+        GstCaps* caps =
+            gst_caps_from_string((std::string("video/x-raw,width=4,height=4,") + c.caps).c_str());
+        const auto format = vartml::gst::frame_format(caps);
+        gst_caps_unref(caps);
+        ASSERT_TRUE(format);
+        EXPECT_EQ(vartml::gst::has_limited_colours(format->info), c.limited) << c.caps;
     }
 }
 

@@ -261,6 +261,12 @@ Result<Window> window_of(const Graph& graph, const Node& node) {
                                       to_string(w) + ", expected equal ranks");
         }
         window.kernel.assign(w.shape.begin() + 2, w.shape.end());
+        const auto said = node.get("kernel_shape", window.kernel);
+        if (said != window.kernel) {
+            return bad_node(node, "has the kernel_shape " + to_string(said) + " and the weight " +
+                                      to_string(w) + ", expected " + to_string(window.kernel) +
+                                      " or no kernel_shape");
+        }
     } else {
         window.kernel = node.get("kernel_shape", std::vector<int64_t>());
     }

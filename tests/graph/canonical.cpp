@@ -245,6 +245,10 @@ const Form forms[] = {
     {"WrongChannels", X "const %w : f32[2,4,1,1] = {0}\n%y = Conv %x, %w : f32[]\noutput %y",
      "node 'y' (Conv) has the input f32[1,3,8,8], the weight f32[2,4,1,1] and 1 groups, whose "
      "channels do not go together"},
+    {"OtherKernelThanTheWeights",
+     X "const %w : f32[2,3,3,3] = {0}\n%y = Conv %x, %w {kernel_shape=[5,5]} : f32[]\noutput %y",
+     "node 'y' (Conv) has the kernel_shape [5,5] and the weight f32[2,3,3,3], expected [3,3] or no "
+     "kernel_shape"},
     {"ReshapeOfOtherSize", X "const %s : i64[1] = {7}\n%y = Reshape %x, %s : f32[]\noutput %y",
      "node 'y' (Reshape) reshapes f32[1,3,8,8] to [7], which has another number of elements"},
     {"ScaleThatIsNoNumber",

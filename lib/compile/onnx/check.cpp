@@ -184,6 +184,16 @@ std::string first_line(const char* text) {
 
 }  // namespace
 
+std::string node_of_default_domain(const pb::GraphProto& graph) {
+    for (const auto& node : graph.node()) {
+        if (domain_of(node).empty())
+            return node_name(node).empty() ? node.op_type() : node_name(node);
+        for (const auto& a : node.attribute())
+            if (std::string name = node_of_default_domain(a.g()); !name.empty()) return name;
+    }
+    return {};
+}
+
 std::span<const RefusedClass> refused_classes() {
     return classes;
 }
@@ -204,8 +214,11 @@ Result<Opsets> check_versions(const std::string& file, const pb::ModelProto& mod
             std::clamp<int64_t>(set.version(), 0, std::numeric_limits<int>::max()));
     const auto found = opsets.find("");
     if (found == opsets.end()) {
-        // A model whose operators are all custom declares no default set; what it uses is refused
-        // by name afterwards.
+        // A model whose operators are all custom declares no default set.
+        if (const std::string name = node_of_default_domain(model.graph()); !name.empty())
+            return Error{ErrorCode::bad_model,
+                         file + ": declares no operator set of the domain ai.onnx, which node '" +
+                             printable(name) + "' is of; add it to the model's opset_import"};
         opsets[""] = max_opset;
     } else if (found->second < min_opset && is_as_in(model.graph(), found->second, min_opset)) {
         found->second = min_opset;

@@ -153,9 +153,26 @@ Result<Imported> Importer::run() {
     return std::move(out_);
 }
 
+// A model of calls alone has the operator set of ONNX that its functions have.
+void adopt_operator_set(pb::ModelProto& model) {
+    const auto of_onnx = [](const auto& set) {
+        return set.domain().empty() || set.domain() == "ai.onnx";
+    };
+    if (std::ranges::any_of(model.opset_import(), of_onnx) ||
+        !node_of_default_domain(model.graph()).empty())
+        return;
+    for (const auto& f : model.functions()) {
+        const auto found = std::ranges::find_if(f.opset_import(), of_onnx);
+        if (found == f.opset_import().end()) continue;
+        *model.add_opset_import() = *found;
+        return;
+    }
+}
+
 Result<void> Importer::inline_functions() {
     if (file_.proto().functions_size() == 0) return {};
     if (auto good = check_functions(file_.path(), file_.proto()); !good) return good;
+    adopt_operator_set(file_.proto());
     Defaults defaults;
     for (const auto& f : file_.proto().functions())
         if (f.attribute_proto_size() != 0)

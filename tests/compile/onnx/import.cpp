@@ -526,6 +526,16 @@ TEST_F(Import, KnowsBothNamesOfTheDefaultDomain) {
         << refusal(m);
 }
 
+TEST_F(Import, RefusesOperatorsOfADomainWhoseSetIsNotDeclared) {
+    TinyOnnx m;
+    m.input("x", {1, 4}).node("Neg", {"x"}, {"y"}).output("y");
+    m.proto().clear_opset_import();
+    EXPECT_EQ(
+        refusal(m),
+        "model.onnx: declares no operator set of the domain ai.onnx, which node 'y_node' is of; "
+        "add it to the model's opset_import");
+}
+
 TEST_F(Import, InlinesFunctionsOfTheModel) {
     TinyOnnx m;
     m.opset("my", 1).input("x", {1, 4}).node("Twice", {"x"}, {"y"}, {}, "my").output("y");
@@ -542,6 +552,10 @@ TEST_F(Import, InlinesFunctionsOfTheModel) {
     n->add_input("a");
     n->add_input("a");
     n->add_output("b");
+    EXPECT_EQ(kinds(good(m).graph), (Kinds{"Add"}));
+    // Its own operator set of ONNX is for nodes of its own.
+    m.proto().mutable_opset_import()->DeleteSubrange(0, 1);
+    EXPECT_EQ(m.proto().opset_import_size(), 1);
     EXPECT_EQ(kinds(good(m).graph), (Kinds{"Add"}));
 }
 

@@ -79,8 +79,11 @@ def make_copy():
         if path and os.path.isfile(os.path.join(HOME, path)):
             os.makedirs(os.path.dirname(os.path.join(source, path)), exist_ok=True)
             shutil.copy2(os.path.join(HOME, path), os.path.join(source, path))
-    # As deep as the usual build, so that the compiler's cache knows the objects.
-    subprocess.run(['meson', 'setup', 'build', '-Dbuildtype=release'], cwd=source, check=True, stdout=subprocess.DEVNULL)
+    # As deep as the usual build and with its flags, so that the compiler's cache knows the objects.
+    usual = subprocess.run(['meson', 'introspect', '--buildoptions', 'build'], cwd=HOME, capture_output=True, check=False)
+    werror = usual.returncode == 0 and any(option['name'] == 'werror' and option['value'] for option in json.loads(usual.stdout))
+    subprocess.run(['meson', 'setup', 'build', '-Dbuildtype=release', *(['--werror'] if werror else [])], cwd=source, check=True,
+                   stdout=subprocess.DEVNULL)
     return source
 
 

@@ -33,8 +33,23 @@ COMBINATIONS = [('letterbox', (640, 480), 'cpu'), ('letterbox', (481, 640), 'hw'
 
 
 def run(*command):
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, f'{" ".join(map(str, command))}: {done.stderr}{done.stdout[-2000:]}'
+    words = [str(word) for word in command]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            out, err = process.communicate(timeout=120)
+        except subprocess.TimeoutExpired:
+            err, out = 'stands still: ' + where(process.pid), ''
+            process.kill()
+        assert process.wait() == 0, f'{" ".join(words)}: {err}{out[-2000:]}'
+
+
+def where(pid):
+    """What each thread of a process waits for, where gdb is there to ask."""
+    try:
+        return subprocess.run(['gdb', '-p', str(pid), '-batch', '-ex', 'thread apply all backtrace 16'], capture_output=True, text=True,
+                              timeout=60, check=False).stdout
+    except (FileNotFoundError, subprocess.TimeoutExpired) as e:
+        return str(e)
 
 
 def sidecar(row):

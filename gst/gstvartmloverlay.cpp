@@ -180,6 +180,10 @@ std::span<const Property<OverlaySettings>> Properties::rows() {
          any_time, P::Text{&S::skeleton}},
         {"classes", "Classes", "Comma list of labels that are drawn; unset: all", any_time,
          P::Text{&S::classes}},
+        {"tracked-only", "Tracked only",
+         "Draw no detection without a track, as the unsure ones that vartmldecode lets through for "
+         "vartmltrack; blur-classes blurs them all the same",
+         any_time, P::Flag{&S::tracked_only}},
         {"blur-classes", "Blur classes",
          "Comma list of labels whose objects become a mosaic that tells nothing of them; frames "
          "are blended then; unset: none",

@@ -125,6 +125,7 @@ Look make_look(const OverlaySettings& settings, int width, int height) {
     look.color_mode = settings.color_mode;
     look.color = from_argb(settings.color);
     look.show_score = settings.show_score;
+    look.tracked_only = settings.tracked_only;
     look.mask_opacity = settings.mask_opacity;
     look.keypoint_threshold = settings.keypoint_threshold;
     if (settings.skeleton != "auto") look.skeleton = parse_skeleton(settings.skeleton);
@@ -234,7 +235,7 @@ void Reader::read_object(const GstAnalyticsODMtd& od) {
         return;
     }
     if (is_blurred(object.label)) add_blur(object);
-    if (!wanted(object.label)) return;
+    if (!wanted(object.label) || (look_->tracked_only && !object.track)) return;
     object.color = color_of(object);
     const unsigned draw = look_->draw;
     for (const GstAnalyticsMtd& detail : details_) {

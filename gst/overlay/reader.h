@@ -26,7 +26,7 @@ struct Look {
     int text_size = 10;  // pixels per em
     ColorMode color_mode = ColorMode::by_class;
     Rgba color;
-    bool show_score = true;
+    bool show_score = true, tracked_only = false;
     double mask_opacity = 0, keypoint_threshold = 0;
     std::vector<GQuark> classes;                // empty = all
     std::vector<GQuark> blur_classes;           // empty = none

@@ -27,7 +27,7 @@ struct OverlaySettings {
     OverlayMode mode = OverlayMode::automatic;
     unsigned draw =
         draw_boxes | draw_labels | draw_tracks | draw_masks | draw_keypoints | draw_zones;
-    bool hud = false;
+    bool hud = false, tracked_only = false;
     unsigned line_width = 0;
     double font_scale = 0;
     ColorMode color_mode = ColorMode::by_class;

@@ -238,6 +238,23 @@ TEST_F(Overlay, OnlyChosenClassesAreDrawn) {
     EXPECT_GT(picture("cat"), 100);
 }
 
+TEST_F(Overlay, DetectionsWithoutATrackAreLeftOutWhenAsked) {
+    set("draw", "boxes+masks");
+    open();
+    const std::vector<uint8_t> all_ones(16, 1);
+    const auto picture = [&](bool tracked) {
+        GstBuffer* in = frame();
+        const guint od = add_od(in, 100, 100, 50, 50);
+        relate(in, od, add_mask(in, all_ones, 4, {1}, 100, 100, 50, 50));
+        if (tracked) add_track(in, od, 7);
+        return draw(in).ink();
+    };
+    EXPECT_GT(picture(false), 100);
+    set("tracked-only", "true");
+    EXPECT_EQ(picture(false), 0);
+    EXPECT_GT(picture(true), 100);
+}
+
 TEST_F(Overlay, TurnedBoxesAreDrawnTurned) {
     set("draw", "boxes");
     set("line-width", "2");

@@ -75,7 +75,7 @@ GstPadProbeReturn on_decoded(GstPad*, GstPadProbeInfo* info, gpointer data) {
     ++state.result.frames;
     state.last = Clock::now();
 
-    read_findings(buffer, state.found);
+    read_findings(buffer, state.options.codes != nullptr, state.found);
     count(state.found, state.result);
     double rank = rank_of(state.found);
     if (const auto* codes = state.options.codes) {
@@ -178,8 +178,10 @@ Result<ElementPtr> finding_pipeline(const FindOptions& options) {
         "max-size-time=0"
         " ! videoflip video-direction=auto ! videoconvert ! vartmlinfer name=infer "
         "on-fallback=allow copy-policy=allow"
-        " ! vartmldecode name=decode ! queue max-size-buffers=4 max-size-bytes=0 max-size-time=0"
-        " ! vartmloverlay name=overlay mode=blend"
+        " ! vartmldecode name=decode" +
+        (is_scene ? " ! vartmltrack name=track" : "") +
+        " ! identity name=found ! queue max-size-buffers=4 max-size-bytes=0 max-size-time=0"
+        " ! vartmloverlay name=overlay mode=blend hud=true"
         // H.264 wants even sizes; others are scaled by the one row or column.
         " ! videoconvertscale ! "
         "video/x-raw,format=I420,width=[2,32766,2],height=[2,32766,2],pixel-aspect-ratio=1/1 ! " +
@@ -190,9 +192,13 @@ Result<ElementPtr> finding_pipeline(const FindOptions& options) {
                  options.source.c_str(), nullptr);
     g_object_set(element_of(p, "infer").get(), "model", options.model.c_str(), nullptr);
     g_object_set(element_of(p, "sink").get(), "location", part_of(options.video).c_str(), nullptr);
-    // measured: on the scene 96 % of the codes are found instead of 98 %, with 40 boxes on no code
-    // instead of 84.
-    if (is_scene) g_object_set(element_of(p, "decode").get(), "score-threshold", 0.3, nullptr);
+    // An unsure box counts where a track expects it. measured: 97.6 % of the codes are found, with
+    // 11 boxes on no code; without the tracker 84 are, or 96.4 % are found.
+    if (is_scene) {
+        g_object_set(element_of(p, "decode").get(), "score-threshold", 0.2, nullptr);
+        g_object_set(element_of(p, "track").get(), "high-score", 0.3, "low-score", 0.2, nullptr);
+        g_object_set(element_of(p, "overlay").get(), "tracked-only", TRUE, nullptr);
+    }
     if (!options.labels.empty()) {
         g_object_set(element_of(p, "decode").get(), "label-file", options.labels.c_str(), nullptr);
     }
@@ -216,7 +222,7 @@ Result<FindResult> run(const FindOptions& options) {
     g_signal_connect(decoder.get(), "pad-added", G_CALLBACK(on_pad_added), sink.get());
     g_signal_connect(decoder.get(), "no-more-pads", G_CALLBACK(on_no_more_pads), sink.get());
     const ElementPtr infer = element_of(p, "infer");
-    probe(element_of(p, "decode").get(), on_decoded, state);
+    probe(element_of(p, "found").get(), on_decoded, state);
     probe(element_of(p, "overlay").get(), on_drawn, state);
 
     auto interrupted = play(p, [&] { read_stats(infer.get(), state.result); });

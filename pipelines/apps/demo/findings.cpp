@@ -90,7 +90,7 @@ void add_classes(const GstAnalyticsMtd& classes, Findings& findings) {
 
 }  // namespace
 
-void read_findings(GstBuffer* buffer, Findings& findings) {
+void read_findings(GstBuffer* buffer, bool tracked_only, Findings& findings) {
     findings = {};
     GstAnalyticsRelationMeta* meta = gst_buffer_get_analytics_relation_meta(buffer);
     if (!meta) return;
@@ -106,7 +106,11 @@ void read_findings(GstBuffer* buffer, Findings& findings) {
     };
     GstAnalyticsMtd related;
     for_each(meta, gst_analytics_od_mtd_get_mtd_type(), [&](const GstAnalyticsMtd& od) {
-        add_box(od, findings);
+        GstAnalyticsMtd track;
+        if (!tracked_only || gst_analytics_relation_meta_get_direct_related(
+                                 meta, od.id, GST_ANALYTICS_REL_TYPE_ANY,
+                                 gst_analytics_tracking_mtd_get_mtd_type(), nullptr, &track))
+            add_box(od, findings);
         classes_of(od, &related);
     });
     for_each(meta, gst_analytics_segmentation_mtd_get_mtd_type(), [&](const GstAnalyticsMtd& mask) {

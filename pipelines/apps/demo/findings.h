@@ -19,7 +19,8 @@ struct Findings {
     unsigned embeddings = 0;
 };
 
-// Replaces `findings`. Of a class map the background, by its label, is left out.
-void read_findings(GstBuffer* buffer, Findings& findings);
+// Replaces `findings`. Of a class map the background, by its label, is left out; with
+// `tracked_only` a box without a track, too.
+void read_findings(GstBuffer* buffer, bool tracked_only, Findings& findings);
 
 }  // namespace demo

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 
 namespace vartml::gst::overlay {
 namespace {
@@ -15,12 +16,20 @@ constexpr uint64_t old_frames = 300;
 
 constexpr std::string_view alone = "0123456789.,#%: ";
 
+// All threads of a process share the fonts of Pango, fontconfig and cairo, which are not made by
+// several at once: cairo 1.18 puts a face among the others before it is complete.
+std::mutex& fonts() {
+    static auto* const mutex = new std::mutex;  // a leaf lock
+    return *mutex;
+}
+
 template <typename T>
 using Object = std::unique_ptr<T, decltype(&g_object_unref)>;
 
 }  // namespace
 
-// A font map of its own: that of Pango's belongs to the thread and is never given back.
+// A font map of its own: that of Pango's belongs to the thread and is never given back. All under
+// fonts().
 struct Text::Font {
     Object<PangoFontMap> map{pango_cairo_font_map_new(), g_object_unref};
     Object<PangoContext> context{pango_font_map_create_context(map.get()), g_object_unref};
@@ -74,15 +83,31 @@ Text::Piece Text::Font::draw(std::string_view text) const {
 }
 
 Text::Text() = default;
-Text::~Text() = default;
+
+Text::~Text() {
+    const std::lock_guard lock(fonts());
+    font_.reset();
+}
 
 void Text::set_size(int pixels) {
     if (pixels == size_) return;
     size_ = pixels;
-    if (!font_) font_ = std::make_unique<Font>();
-    font_->set_size(pixels);
     pieces_.clear();
     line_height_ = 0;
+}
+
+int Text::line_height() {
+    if (line_height_ == 0) make_digits();
+    return line_height_;
+}
+
+void Text::make_digits() {
+    {
+        const std::lock_guard lock(fonts());
+        if (!font_) font_ = std::make_unique<Font>();
+        font_->set_size(size_);
+    }
+    line_height_ = 1;
     for (size_t i = 0; i < alone.size(); ++i) {
         line_height_ = std::max(line_height_, piece(alone.substr(i, 1)).height);
     }
@@ -94,9 +119,11 @@ size_t Text::piece_size(std::string_view text) {
 }
 
 const Text::Piece& Text::piece(std::string_view text) {
+    if (line_height_ == 0) make_digits();
     auto found = pieces_.find(text);
     if (found == pieces_.end()) {
         ++made_;
+        const std::lock_guard lock(fonts());
         found = pieces_.emplace(std::string(text), font_->draw(text)).first;
     }
     found->second.last_use = frame_;

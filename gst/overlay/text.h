@@ -26,9 +26,9 @@ public:
     Text(const Text&) = delete;
     Text& operator=(const Text&) = delete;
 
-    // Pixels per em. Another size forgets all bitmaps and makes those of the digits.
+    // Pixels per em. Another size forgets all bitmaps; the first text makes those of the digits.
     void set_size(int pixels);
-    int line_height() const { return line_height_; }
+    int line_height();
     int width(std::string_view text);
 
     // Calls `place(x, piece)` for the pieces of one line of UTF-8, from left to right from x = 0.
@@ -52,9 +52,10 @@ private:
     // The length of the first piece of the text.
     static size_t piece_size(std::string_view text);
     const Piece& piece(std::string_view text);
+    void make_digits();
 
     std::unique_ptr<Font> font_;
-    int size_ = 0, line_height_ = 0;
+    int size_ = 0, line_height_ = 0;  // height 0: there are no digits of this size yet
     uint64_t frame_ = 0, made_ = 0;
     std::unordered_map<std::string, Piece, Hash, Equal> pieces_;
 };

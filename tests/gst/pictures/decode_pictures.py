@@ -46,7 +46,7 @@ def run(*command):
 def where(pid):
     """What each thread of a process waits for, where gdb is there to ask."""
     try:
-        return subprocess.run(['gdb', '-p', str(pid), '-batch', '-ex', 'thread apply all backtrace 16'], capture_output=True, text=True,
+        return subprocess.run(['gdb', '-p', str(pid), '-batch', '-ex', 'thread apply all backtrace 80'], capture_output=True, text=True,
                               timeout=60, check=False).stdout
     except (FileNotFoundError, subprocess.TimeoutExpired) as e:
         return str(e)

@@ -217,7 +217,9 @@ bool OutQueue::at_rest() {
 void OutQueue::drop(bool keep_sticky) {
     std::vector<Entry> dropped;
     {
-        const std::lock_guard lock(context_.signal->mutex);
+        std::unique_lock lock(context_.signal->mutex);
+        // By a streaming thread whose frame no task serves.
+        context_.signal->changed.wait(lock, [this] { return !serving_; });
         while (!queue_.empty()) dropped.push_back(queue_.pop());
     }
     abandon_flying();

@@ -25,6 +25,7 @@ struct ConvShape {
     // Of a source of codes, whose result and factors are codes, too: what stands for 0 and lies
     // around the picture.
     uint8_t source_zero = 0;
+    bool exact = false;  // fp32 of whole numbers, whose sums stay whole: no minimal filtering
 };
 
 // A picture in memory, distances in elements: row y, pixel x, channel c at data[y·row + x·pixel +

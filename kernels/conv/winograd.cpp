@@ -468,9 +468,9 @@ uint64_t cost_of_6(const ConvShape& s) {
 }  // namespace
 
 size_t winograd_side(const ConvShape& s) {
-    if (s.depthwise || s.source == Element::u8 || s.kernel_height != 3 || s.kernel_width != 3 ||
-        s.stride_height != 1 || s.stride_width != 1 || s.dilation_height != 1 ||
-        s.dilation_width != 1)
+    if (s.exact || s.depthwise || s.source == Element::u8 || s.kernel_height != 3 ||
+        s.kernel_width != 3 || s.stride_height != 1 || s.stride_width != 1 ||
+        s.dilation_height != 1 || s.dilation_width != 1)
         return 0;
     constexpr uint64_t least_tiles = 16;
     const uint64_t cost4 = cost_of_4(s), cost6 = cost_of_6(s);

@@ -268,6 +268,27 @@ TEST_P(Conv, DoesNotDependOnHowRowsAreShared) {
     }
 }
 
+// As sums of codes are, also where a shape would be made by minimal filtering.
+TEST_P(Conv, KeepsSumsOfWholeNumbersWhereTheyAreToBeExact) {
+    const uint32_t side = 26, channels = 40;
+    ConvShape s{side, side, channels, side, side, channels, 3, 3, 1, 1, 1, 1, 1, 1};
+    ASSERT_NE(conv_method(s), ConvMethod::direct);
+    s.exact = true;
+    ASSERT_EQ(conv_method(s), ConvMethod::direct);
+    std::uniform_int_distribution<int> code(-255, 255), weight(-128, 127);
+    std::vector<float> src(size_t{side} * side * channels),
+        weights(size_t{9} * channels * channels);
+    for (float& x : src) x = static_cast<float>(code(random_));
+    for (float& w : weights) w = static_cast<float>(weight(random_));
+    const size_t row = size_t{side} * channels;
+    std::vector<float> want(src.size());
+    conv_ref(s, {src.data(), row, channels}, weights.data(), nullptr, {}, {nullptr, 0, 0},
+             {want.data(), row, channels});
+    EXPECT_EQ(run(s, weights.data(), nullptr, {}, {src.data(), row, channels}, {nullptr, 0, 0}, row,
+                  channels),
+              want);
+}
+
 // Numbers and sums that bf16 and fp32 hold exactly; NaN where nothing may be read.
 TEST_P(Conv, ReadsBf16AsItsNumbers) {
     struct Source {

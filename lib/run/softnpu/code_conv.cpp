@@ -62,8 +62,8 @@ void set_codes(kernels::ConvShape& shape, const CodeConv& conv) {
 }  // namespace
 
 bool runs_code_conv(const Lowering& lowering, const CodeConv& conv) {
-    const Dims& w = lowering.value(conv.node.inputs[weights_at]).type.shape;
-    return takes_codes(lowering, conv) && w.size() == 4 && w[2] * w[3] <= 121;
+    return takes_codes(lowering, conv) &&
+           fits_kernels(lowering.value(conv.node.inputs[weights_at]).type.shape);
 }
 
 void lower_code_conv(Lowering& lowering, const CodeConv& conv) {

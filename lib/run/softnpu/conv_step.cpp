@@ -215,7 +215,7 @@ View pack_conv_weights(Lowering& lowering, const GroupedShape& grouped,
     for (const uint32_t part :
          {shape.in_channels, shape.out_channels, shape.kernel_height, shape.kernel_width,
           shape.stride_width, shape.dilation_width, static_cast<uint32_t>(shape.depthwise),
-          grouped.groups, uint32_t{shape.source_zero}})
+          grouped.groups, uint32_t{shape.source_zero}, static_cast<uint32_t>(shape.exact)})
         layout += ' ' + std::to_string(part);
     const size_t size = kernels::packed_conv_size(shape), groups = grouped.groups;
     return lowering.add_packed(

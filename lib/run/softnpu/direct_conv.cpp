@@ -37,12 +37,23 @@ int64_t groups_at_once(int64_t groups, int64_t outputs) {
 
 }  // namespace
 
+Dims as_picture(Dims dims) {
+    if (dims.size() == 3) dims.insert(dims.begin() + 2, 1);
+    return dims;
+}
+
 GroupedShape conv_shape(const Lowering& lowering, const graph::Node& node, size_t weights) {
-    const Dims& x = lowering.value(node.inputs[0]).type.shape;
-    const Dims& w = lowering.value(node.inputs[weights]).type.shape;
-    const Dims& y = lowering.value(node.outputs[0]).type.shape;
-    const Dims strides = conv_strides(node, y), dilations = node.get("dilations", Dims{1, 1});
-    const Dims pads = node.get("pads", Dims{0, 0, 0, 0});
+    const Dims& result = lowering.value(node.outputs[0]).type.shape;
+    const Dims x = as_picture(lowering.value(node.inputs[0]).type.shape), y = as_picture(result);
+    const Dims w = as_picture(lowering.value(node.inputs[weights]).type.shape);
+    const size_t axes = result.size() - 2;
+    Dims strides = conv_strides(node, result), dilations = node.get("dilations", Dims(axes, 1));
+    Dims pads = node.get("pads", Dims(2 * axes, 0));
+    if (axes == 1) {
+        strides.insert(strides.begin(), 1);
+        dilations.insert(dilations.begin(), 1);
+        pads.insert(pads.begin(), 0);
+    }
     const auto u = [](int64_t v) { return static_cast<uint32_t>(v); };
     const int64_t groups = node.get("group", int64_t{1});
     const bool depthwise = groups > 1 && w[0] == groups && w[1] == 1;
@@ -121,9 +132,12 @@ std::optional<MadeCodes> find_made_codes(const Lowering& lowering, const graph::
 
 }  // namespace
 
+bool fits_kernels(const Dims& weights) {
+    return weights.size() == 4 && weights[2] * weights[3] <= 121;
+}
+
 bool fits_direct_conv(const Lowering& lowering, const graph::Node& node) {
-    const Dims& w = lowering.value(node.inputs[1]).type.shape;
-    return w.size() == 4 && w[2] * w[3] <= 121 &&
+    return fits_kernels(lowering.value(node.inputs[1]).type.shape) &&
            (read_conv_parts(node) || find_made_codes(lowering, node));
 }
 

@@ -12,13 +12,17 @@ bool multiplies_here(const Lowering& lowering, const graph::Node& node);
 // What the node's products multiply: weights are packed as these.
 kernels::Element factors_of(const Lowering& lowering, const graph::Node& node);
 
-// The shape of a convolution whose weights are input `weights`; groups of few channels are made
-// several at a time.
+// Dimensions of one axis as those of a picture of one row; others as they are.
+Dims as_picture(Dims dims);
+// The shape of a convolution of one or two axes whose weights are input `weights`; groups of few
+// channels are made several at a time.
 GroupedShape conv_shape(const Lowering& lowering, const graph::Node& node, size_t weights);
 // Weights [O][I / groups][k…] as that shape's groups read them: [O][in_channels][k…].
 std::vector<float> spread_groups(std::vector<float> weights, const Dims& dims, int64_t groups,
                                  const GroupedShape& to);
 
+// Whether the kernels have room for weights of these dimensions.
+bool fits_kernels(const Dims& weights);
 // Whether the kernels can run this convolution of constant weights, on a processor that multiplies
 // what it multiplies.
 bool fits_direct_conv(const Lowering& lowering, const graph::Node& node);

@@ -7,6 +7,7 @@
 #include "lib/run/softnpu/code_conv.h"
 #include "lib/run/softnpu/codes.h"
 #include "lib/run/softnpu/conv_step.h"
+#include "lib/run/softnpu/direct_conv.h"
 #include "lib/run/softnpu/int8_products.h"
 #include "lib/run/softnpu/operators.h"
 
@@ -170,6 +171,21 @@ View factors_view(Lowering& lowering, const std::vector<float>& factors, size_t 
                                  Bytes(bytes.begin(), bytes.end()));
 }
 
+// By our own kernels, where oneDNN has only its reference.
+void emit_exact_conv(Lowering& lowering, const graph::Node& node, const Convolution& p,
+                     const std::vector<float>& weights) {
+    GroupedShape shape = conv_shape(lowering, node, inputs_of(node).w);
+    shape.shape.exact = true;
+    const Dims dims = as_picture(lowering.value(node.inputs[inputs_of(node).w]).type.shape);
+    const View src = *reshape(p.src, as_picture(p.src.dims)),
+               dst = *reshape(p.dst, as_picture(p.dst.dims));
+    const View packed = pack_conv_weights(
+        lowering, shape, [weights, dims, shape, groups = node.get("group", int64_t{1})] {
+            return ConvWeights{spread_groups(weights, dims, groups, shape), {}};
+        });
+    emit_direct_conv(lowering, node, shape, {}, src, packed, {}, dst);
+}
+
 // In floats, whose sums are exact as long as they are below 2^24, and nearly so above.
 Result<void> lower_as_floats(Lowering& lowering, const graph::Node& node, Convolution p,
                              const std::vector<int16_t>& weights, const Int8Numbers& numbers,
@@ -184,19 +200,22 @@ Result<void> lower_as_floats(Lowering& lowering, const graph::Node& node, Convol
     // Whole numbers must be exact; a float counts to 2^24.
     if (!y && each * 255 * 255 > int64_t{1} << 24) return lower_general(lowering, node);
     p.src = lowering.new_buffer(DataType::float32, p.src.dims, order);
-    if (computed)
-        emit_dequantise(lowering, lowering.view(node.inputs[0]), p.src, *computed, node.name);
-    else
-        emit_dequantise(lowering, lowering.view(node.inputs[0]), p.src,
-                        Coding{1, x.zero, x.is_signed}, node.name);
     const std::vector<float> floats(weights.begin(), weights.end());
     p.weights = weights_view(lowering, floats, DataType::float32, kernel, groups);
     const View dst = p.dst;
     p.dst = lowering.new_buffer(DataType::float32, dst.dims, order);
     auto calls = primitives(lowering, p, {}, cut_into_bands(lowering, p));
     if (!calls) calls = primitives(lowering, p, {}, {p});
-    if (!calls) return lower_general(lowering, node);
-    emit_onednn(lowering, node, std::move(*calls));
+    if (!calls && !fits_kernels(as_picture(kernel))) return lower_general(lowering, node);
+    if (computed)
+        emit_dequantise(lowering, lowering.view(node.inputs[0]), p.src, *computed, node.name);
+    else
+        emit_dequantise(lowering, lowering.view(node.inputs[0]), p.src,
+                        Coding{1, x.zero, x.is_signed}, node.name);
+    if (calls)
+        emit_onednn(lowering, node, std::move(*calls));
+    else
+        emit_exact_conv(lowering, node, p, floats);
     if (y && before.activation) {
         emit_requantise(lowering, p.dst, dst, kernel[0], numbers.scales, numbers.bias,
                         {*before.activation, before.factors}, *y, node.name);

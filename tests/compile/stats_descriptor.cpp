@@ -87,6 +87,18 @@ TEST(StatsDescriptor, HasSyncOperatorsAndBarriersInExecutionOrder) {
               "convert_layout:vaiml_cpu_subgraph_0/out/places barrier");
 }
 
+TEST(StatsDescriptor, ConvertsEachOutputThatIsReadInsideToo) {
+    TinyOnnx m;
+    m.input("images", {1, 3, 16, 16}).weights("w", {8, 3, 1, 1}).weights("v", {8, 8, 1, 1});
+    m.node("Conv", {"images", "w"}, {"a"}).node("Conv", {"a", "v"}, {"b"});
+    m.node("Conv", {"b", "v"}, {"c"}).output("a").output("b").output("c");
+    const Descriptor d = descriptor(compiled(m, request(70)));
+    EXPECT_EQ(kinds(d, d.cores[0].groups[0]),
+              "sync conv2d:a_node barrier conv2d:b_node barrier conv2d:c_node barrier "
+              "convert_layout:vaiml_par_0/out/a barrier "
+              "convert_layout:vaiml_par_0/out/b barrier");
+}
+
 TEST(StatsDescriptor, CountsBytesAndWorkFromShapes) {
     CompileRequest r = request(70);
     const CompiledModel model = compiled(mixed(), r);

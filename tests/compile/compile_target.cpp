@@ -116,6 +116,17 @@ const Case cases[] = {
      "{reduction=\"add\"} : f32[4]\n"},
     {"unsupported-attribute", "its inputs are known only at run time, supported: constants",
      "input %x : f32[4]\n%y = Shape %x {end=1, start=0} : i64[1]\n"},
+    // What only the run knows.
+    {"unsupported-operator", "not implemented on the NPU",
+     "input %x : f32[4]\ninput %k : i64[1]\n%y = Late %x, %k {op=\"TopK\"} : f32[4]?\n"},
+    {"data-dependent-shape", "tensor 'x' has a shape that is known only at run time",
+     "input %x : f32[4]?\ninput %s : i64[1]\n%y = Late %x, %s {op=\"Reshape\"} : f32[4]?\n"},
+    {"dynamic-shape", "its parameter 's' is known only at run time",
+     "input %x : f32[4]\nconst %b : i64[1] = {0}\ninput %s : i64[1]\n"
+     "%y = Late %x, %b, %s, _ {op=\"Slice\"} : f32[4]?\n"},
+    {"dynamic-shape", "its shape is known only at run time",
+     "input %x : f32[4]\nconst %s : i64[1] = {4}\n"
+     "%y = Late %x, %s, _ {op=\"Reshape\"} : f32[4]?\n"},
     {"", "", "input %x : i64[2,3]\n%y = Transpose %x {perm=[1,0]} : i64[3,2]\n"},
     {"", "", "input %x : i64[4]\n%y = Add %x, %x : i64[4]\n"},
     {"", "", "input %x : u16[2,3]\n%y = Transpose %x {perm=[1,0]} : u16[3,2]\n"},

@@ -112,6 +112,18 @@ const Row rows[] = {
      {},
      "i64[4,4]"},
     {"FilledLikeRealData", ROWS "%y = ConstantOfShape %sizes : f32[]", true, {}, "f32[8,2]"},
+    {"FilledLikeRealDataFromBehind",
+     ROWS "%p = Slice %sizes {axes=[0], starts=[1], steps=[-1]} : i64[2]\n"
+          "%y = ConstantOfShape %p : f32[]",
+     true,
+     {},
+     "f32[2,8]"},
+    {"FilledLikePartOfRealData",
+     ROWS "%p = Slice %sizes {axes=[0], starts=[1], steps=[1]} : i64[1]\n"
+          "%y = ConstantOfShape %p : f32[]",
+     true,
+     {},
+     "f32[2]"},
     {"ExpandedToRealData",
      ROWS "input %x : f32[1,2]\n%y = Expand %x, %sizes : f32[]",
      true,

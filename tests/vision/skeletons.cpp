@@ -26,6 +26,15 @@ TEST(Skeletons, JoinPointsThatTheyHaveAndEachPairOnce) {
     }
 }
 
+// given: MediaPipe, hand_connections.py: the palm, then each finger from its root to its tip.
+TEST(Skeletons, OfAHandJoinEachFingerToThePalm) {
+    std::set<Bone> want = {{0, 1}, {0, 5}, {5, 9}, {9, 13}, {13, 17}, {0, 17}};
+    for (const uint32_t root : {1u, 5u, 9u, 13u, 17u})
+        for (uint32_t joint = root; joint < root + 3; ++joint) want.insert({joint, joint + 1});
+    const auto bones = *parse_skeleton("hand21");
+    EXPECT_EQ(std::set<Bone>(bones.begin(), bones.end()), want);
+}
+
 TEST(Skeletons, AreReadFromTheirText) {
     EXPECT_EQ(parse_skeleton("coco17")->size(), 19u);
     EXPECT_TRUE(parse_skeleton("")->empty());

@@ -83,6 +83,7 @@ Result<Source> camera_source(const std::string& device) {
 
 // A file, a device or the number of one, or an address.
 Result<Source> find_source(const std::string& text) {
+    if (text.empty()) return wrong("SOURCE is empty, expected a picture, a video or a camera");
     struct stat status{};
     if (::stat(text.c_str(), &status) == 0) {
         if (S_ISREG(status.st_mode)) return Source{"file", text};
@@ -235,6 +236,8 @@ int detect(int argc, const char* const* argv) {
     add_options(app, r);
     if (const auto status = parse_arguments(app, argc, argv)) return *status;
 
+    if (r.model.empty())
+        return fail(wrong("MODEL is empty, expected a compiled model or an ONNX file"));
     const auto source = find_source(r.source);
     if (!source) return fail(source.error());
     const auto format = find_format(r);

@@ -304,7 +304,8 @@ TEST_P(RtspTransport, IsFoundAndKept) {
     viewer.play();
     viewer.wait_for_frames(5);
     EXPECT_EQ(viewer.stat("transport"), way.found);
-    EXPECT_EQ(viewer.stat("failures"), "0") << "the other transport is no outage";
+    EXPECT_EQ(viewer.stat("failures"), "0")
+        << "the other transport is no outage; " << viewer.wait_for(GST_MESSAGE_WARNING);
     camera.process().stop(SIGKILL);
     viewer.wait_for_state("waiting");
     camera.start();

@@ -47,13 +47,9 @@ std::string launch_line(const Options& options) {
            " ! video/x-raw,format=I420,width=64,height=48,framerate=20/1 ! " + encoder + " )";
 }
 
-// Nothing leaves by UDP, as behind a firewall.
-void lose_packets(GstRTSPMedia* media) {
-    GstElement* const media_bin = gst_rtsp_media_get_element(media);
-    GstObject* const pipeline = gst_object_get_parent(GST_OBJECT(media_bin));
-    GstIterator* const all = gst_bin_iterate_recurse(GST_BIN(pipeline));
-    const auto lose = [](const GValue* item, gpointer) {
-        auto* const element = GST_ELEMENT(g_value_get_object(item));
+// Nothing leaves by UDP, as behind a firewall: not one packet, so a sink is shut as it comes in.
+void lose_packets(GstRTSPMediaFactory*, GstRTSPMedia* media, gpointer) {
+    const auto shut = [](GstBin*, GstBin*, GstElement* element, gpointer) {
         GstElementFactory* const factory = gst_element_get_factory(element);
         if (!factory || g_strcmp0(GST_OBJECT_NAME(factory), "multiudpsink") != 0) return;
         GstPad* const pad = gst_element_get_static_pad(element, "sink");
@@ -63,8 +59,9 @@ void lose_packets(GstRTSPMedia* media) {
             nullptr, nullptr);
         gst_object_unref(pad);
     };
-    gst_iterator_foreach(all, +lose, nullptr);
-    gst_iterator_free(all);
+    GstElement* const media_bin = gst_rtsp_media_get_element(media);
+    GstObject* const pipeline = gst_object_get_parent(GST_OBJECT(media_bin));
+    g_signal_connect(pipeline, "deep-element-added", G_CALLBACK(+shut), nullptr);
     gst_object_unref(pipeline);
     gst_object_unref(media_bin);
 }
@@ -76,14 +73,8 @@ GstRTSPMediaFactory* make_factory(const Options& options) {
     // as it takes down the shared one, and the other transport is asked for at once.
     gst_rtsp_media_factory_set_shared(factory, !options.tcp_only && !options.udp_lost);
     if (options.tcp_only) gst_rtsp_media_factory_set_protocols(factory, GST_RTSP_LOWER_TRANS_TCP);
-    if (options.udp_lost) {
-        const auto configure = [](GstRTSPMediaFactory*, GstRTSPMedia* media, gpointer) {
-            g_signal_connect(media, "prepared", G_CALLBACK(lose_packets), nullptr);
-            const auto changed = [](GstRTSPMedia* m, gint, gpointer) { lose_packets(m); };
-            g_signal_connect(media, "new-state", G_CALLBACK(+changed), nullptr);
-        };
-        g_signal_connect(factory, "media-configure", G_CALLBACK(+configure), nullptr);
-    }
+    if (options.udp_lost)
+        g_signal_connect(factory, "media-configure", G_CALLBACK(lose_packets), nullptr);
     if (!options.login.empty()) {
         GstRTSPPermissions* const permissions = gst_rtsp_permissions_new();
         gst_rtsp_permissions_add_role(permissions, "viewer", GST_RTSP_PERM_MEDIA_FACTORY_ACCESS,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers GET of one path over HTTP, a client after the other, on a thread of its own.
+// Answers GET of one path over HTTP, all clients on a thread of its own.
 #pragma once
 #include <gio/gio.h>
 
@@ -28,12 +28,16 @@ private:
         void operator()(gpointer object) const { g_object_unref(object); }
     };
     using Socket = std::unique_ptr<GSocket, Unref>;
+    struct Client;
     MetricsServer() = default;
     void run();
-    void answer(GSocket* client);
+    // False when it has ended, or has failed.
+    bool serve(Client& client) const;
+    std::string reply_to(const std::string& request) const;
 
     Socket socket_;
     std::unique_ptr<GCancellable, Unref> end_{g_cancellable_new()};
+    GPollFD ends_{-1, 0, 0};  // of end_
     std::function<std::string()> text_;
     std::thread thread_;
 };

@@ -4,6 +4,7 @@
 
   metrics.py MODEL
 """
+import contextlib
 import os
 import socket
 import subprocess
@@ -117,6 +118,18 @@ class Metrics(unittest.TestCase):
             threading.Thread(target=drip, args=[slow], daemon=True).start()
             slow.send(b'G')
             self.assertTrue(samples())
+
+    def test_silent_clients_do_not_add_up(self):
+        overlay = Gst.ElementFactory.make('vartmloverlay')
+        self.assertIsNotNone(overlay)
+        with contextlib.ExitStack() as idle:
+            for _ in range(100):
+                idle.enter_context(socket.create_connection(('127.0.0.1', PORT)))
+            self.assertTrue(samples())
+            # Each has its two seconds from when it came, not from when those before it have ended.
+            last = idle.enter_context(socket.create_connection(('127.0.0.1', PORT)))
+            last.settimeout(60)
+            self.assertEqual(last.recv(1), b'')
 
     def test_other_requests_are_refused(self):
         for path, data, status in (('/', None, 404), ('/metricsx', None, 404), ('/metrics', b'x', 405)):

@@ -267,7 +267,7 @@ class LiveInABrowser(unittest.TestCase):
             page.wait_until('Number(document.body.dataset.frames) > 10')
             page.wait_until('document.getElementById("video").naturalWidth > 0')
             self.assertEqual(page.evaluate('document.getElementById("model").options.length'), 2)
-            self.assertGreater(int(page.evaluate('document.getElementById("fps").textContent')), 0)
+            page.wait_until('Number(document.getElementById("fps").textContent) > 0')
             page.evaluate('(() => { const t = document.getElementById("threshold"); t.value = 0.7;'
                           ' t.dispatchEvent(new Event("change")); })()')
             live.wait_for(lambda s: s.get('threshold') == 0.7)

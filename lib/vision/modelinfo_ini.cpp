@@ -40,15 +40,6 @@ IniSection& section_named(std::vector<IniSection>& sections, std::string_view na
     return sections.back();
 }
 
-void set_entry(IniSection& section, IniEntry entry) {
-    const auto it = std::ranges::find(section.entries, entry.key, &IniEntry::key);
-    if (it == section.entries.end()) {
-        section.entries.push_back(std::move(entry));
-    } else {
-        *it = std::move(entry);
-    }
-}
-
 }  // namespace
 
 Result<std::vector<IniSection>> parse_ini(std::string_view text, const std::string& file) {
@@ -85,9 +76,16 @@ Result<std::vector<IniSection>> parse_ini(std::string_view text, const std::stri
                 file, line_number,
                 "a key before the first section, begin the file with the line [modelinfo]");
         }
-        set_entry(section_named(sections, current, line_number),
-                  {std::string(trim(line.substr(0, equals))),
-                   std::string(trim(line.substr(equals + 1))), line_number});
+        IniSection& section = section_named(sections, current, line_number);
+        IniEntry entry{std::string(trim(line.substr(0, equals))),
+                       std::string(trim(line.substr(equals + 1))), line_number};
+        const IniEntry* const first = section.find(entry.key);
+        if (!first)
+            section.entries.push_back(std::move(entry));
+        else if (first->value != entry.value)
+            return sidecar_error(file, line_number,
+                                 "key '" + entry.key + "' of [" + current + "] is '" + entry.value +
+                                     "', before it was '" + first->value + "'; remove one of them");
     }
     return sections;
 }

@@ -21,9 +21,9 @@ struct IniSection {
     const IniEntry* find(std::string_view key) const;
 };
 
-// Sections in the order of the text; a section that occurs twice is joined, a key that occurs twice
-// keeps the last value (both as GKeyFile does). Lines that begin with # are comments. Errors:
-// bad_model with the place from sidecar_error.
+// Sections in the order of the text; a section that occurs twice is joined, as GKeyFile does, a key
+// that has two values in it is refused. Lines that begin with # are comments. Errors: bad_model
+// with the place from sidecar_error.
 Result<std::vector<IniSection>> parse_ini(std::string_view text, const std::string& file);
 
 // bad_model: `what` is wrong in a line of a sidecar; `file` "" is the one inside a compiled model.

@@ -157,6 +157,8 @@ const BadCase bad_cases[] = {
     {"key=1\n", {"line 1", "first section", "[modelinfo]"}},
     {"[modelinfo]\nnonsense\n", {"line 2", "nonsense", "key=value"}},
     {"[modelinfo\n", {"line 1", "[modelinfo", "[section]"}},
+    {"[a]\ndir=input\nx-vartml-mean=1\n[b]\ndir=input\n[a]\nx-vartml-mean=2\n",
+     {"line 7", "'x-vartml-mean' of [a] is '2'", "before it was '1'"}},
     {"[modelinfo]\nx=\xff\n", {"line 2", "UTF-8", ""}},
     // a terminal is not told to forge or to hide a line
     {"[modelinfo]\nx-vartml-decoder\x1b[2J=yolox\n", {"line 2", "decoder\\x1b[2J", "unknown"}},

@@ -184,7 +184,7 @@ const KeyCase cases[] = {
     {"x-vartml-peak", "modelinfo", "quarter", "centroid", of(heat),
      "[modelinfo]\nx-vartml-decoder=heatmap\n"},
     {"x-vartml-blank", "modelinfo", "0", "-1", of(steps),
-     "[modelinfo]\nx-vartml-decoder=ctc-text\nx-vartml-labels=a;b;c\n"},
+     "[modelinfo]\nx-vartml-decoder=ctc-text\nx-vartml-labels=a;b;c;\n"},
     {"x-vartml-columns", "modelinfo", "x0y0x1y1,score,class", "y0x0y1x1,score,class", of(rows)},
     {"x-vartml-box-order", "modelinfo", "xyxy", "yxyx", of(listed),
      "[modelinfo]\nx-vartml-decoder=detr\n"},

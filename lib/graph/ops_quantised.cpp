@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "lib/graph/ops.h"
 #include "lib/graph/ops_window.h"
@@ -14,7 +16,41 @@
 namespace vartml::graph {
 namespace {
 
+// Of QuantizeLinear and DequantizeLinear: one scale for the data, one for each element along an
+// axis, or one for each block of elements along it.
+bool fits_scales(const Node& node, std::span<const int64_t> data, std::span<const int64_t> scales) {
+    if (std::ranges::all_of(scales, [](int64_t size) { return size == 1; })) return true;
+    const int64_t axis = node.get("axis", int64_t{1}), block = node.get("block_size", int64_t{0});
+    if (axis < 0 || axis >= static_cast<int64_t>(data.size())) return false;
+    std::vector<int64_t> expected(data.begin(), data.end());
+    int64_t& size = expected[static_cast<size_t>(axis)];
+    if (block > 0)
+        size = size / block + (size % block != 0);
+    else
+        expected = {size};
+    return std::ranges::equal(scales, expected);
+}
+
+// Shapes that the data decide are checked when they are there.
+Result<void> check_scales(const Graph& graph, const Node& node) {
+    const auto is_open = [&](size_t i) { return graph.value(node.inputs[i]).data_dependent; };
+    const Type &data = input_type(graph, node, 0), &scales = input_type(graph, node, 1);
+    if (is_open(0) || is_open(1)) return {};
+    if (!fits_scales(node, data.shape, scales.shape))
+        return bad_node(node, "has scales " + to_string(scales) + " for " + to_string(data) +
+                                  ", expected one, one per element of axis " +
+                                  std::to_string(node.get("axis", int64_t{1})) +
+                                  ", or one per block of it with block_size");
+    if (!has_input(node, 2) || is_open(2)) return {};
+    const Type& zeros = input_type(graph, node, 2);
+    if (zeros.elements() != scales.elements())
+        return bad_node(node, "has zero points " + to_string(zeros) + " beside scales " +
+                                  to_string(scales) + ", expected as many");
+    return {};
+}
+
 Result<Types> infer_quantise(const Graph& graph, const Node& node) {
+    if (auto fits = check_scales(graph, node); !fits) return fits.error();
     DataType type = DataType::uint8;
     const std::string name = node.get("output_dtype", "");
     if (has_input(node, 2)) {
@@ -28,6 +64,7 @@ Result<Types> infer_quantise(const Graph& graph, const Node& node) {
 }
 
 Result<Types> infer_dequantise(const Graph& graph, const Node& node) {
+    if (auto fits = check_scales(graph, node); !fits) return fits.error();
     return Types{{input_type(graph, node, 1).data_type, input_type(graph, node, 0).shape}};
 }
 
@@ -133,24 +170,13 @@ Result<Grid> grid_of(const Call& call) {
     const bool has_axis = axis >= 0 && axis < static_cast<int64_t>(x.shape.size());
     const int64_t block = call.node.get("block_size", int64_t{0});
     if (has_axis) grid.view = around_axis(x.shape, static_cast<size_t>(axis));
-    bool fits = grid.per_tensor;
-    if (!fits && has_axis && block > 0) {
+    bool fits = graph::fits_scales(call.node, x.shape, scale.shape);
+    if (fits && !grid.per_tensor && block > 0)
         grid.block = std::min(block, std::max<int64_t>(grid.view.size, 1));
-        Shape expected = x.shape;
-        expected[static_cast<size_t>(axis)] = grid.blocks();
-        fits = scale.shape == expected;
-    } else if (!fits && has_axis) {
-        fits = scale.shape == Shape{grid.view.size};
-    }
     grid.zeros.assign(grid.scales.size(), 0);
     if (call.has_input(2)) {
-        const auto zeros = to_numbers<double>(call.inputs[2]);
-        if (zeros.size() == 1)
-            std::ranges::fill(grid.zeros, zeros[0]);
-        else if (zeros.size() == grid.scales.size())
-            grid.zeros = zeros;
-        else
-            fits = false;
+        grid.zeros = to_numbers<double>(call.inputs[2]);
+        fits &= grid.zeros.size() == grid.scales.size();
     }
     if (!fits)
         return bad_data(call, "has " + std::to_string(grid.scales.size()) +

@@ -212,11 +212,6 @@ const Case quantisations[] = {
      "const %x : i16[2,2] = {1, 2, 3, 4}\nconst %s : f32[2] = {1, 10}\nconst %z : i16[2] = {0, 1}\n"
      "%y = DequantizeLinear %x, %s, %z {axis=1} : f32[2,2]",
      "f32[2,2] = {1.0, 10.0, 3.0, 30.0}"},
-    {"ScalesThatDoNotFit",
-     "const %x : f32[3] = {1}\nconst %s : f32[2] = {1}\n%y = QuantizeLinear %x, %s {axis=0} : "
-     "u8[3]",
-     "node 'y' (QuantizeLinear) has 2 scales, expected one, one per element of the axis or one per "
-     "block, and as many zero points"},
     // (12 - 10) * 0.5 + (14 - 10) * 0.5 = 3 = (16 - 10) * 0.5
     {"QLinearAddBroadcasts",
      "const %a : u8[2] = {12, 10}\nconst %b : u8[1] = {14}\n" Q("a") Q("b")

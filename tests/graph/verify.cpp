@@ -42,6 +42,14 @@ INSTANTIATE_TEST_SUITE_P(
                "not say so"},
         Broken{"input %x : f32[4]\n%y = Relu %x : f32[4] @n\n%z = Relu %x : f32[4] @n\n",
                "node 'n' (Relu) has the name of another node"},
+        Broken{"input %x : f32[1,3,4]\nconst %s : f32[2] = {1}\n%y = QuantizeLinear %x, %s : "
+               "u8[1,3,4]\n",
+               "node 'y' (QuantizeLinear) has scales f32[2] for f32[1,3,4], expected one, one per "
+               "element of axis 1, or one per block of it with block_size"},
+        Broken{"input %x : u8[1,3,4]\nconst %s : f32[3] = {1}\nconst %z : u8[] = {1}\n"
+               "%y = DequantizeLinear %x, %s, %z : f32[1,3,4]\n",
+               "node 'y' (DequantizeLinear) has zero points u8[] beside scales f32[3], expected as "
+               "many"},
         Broken{"input %x : f32[1,8,4,4]\nconst %w : f32[4,8,3,3] = {0}\n"
                "%y = Conv+Relu %x, %w : f32[1,4,2,2]\n",
                "node 'y' (Conv+Relu) has 2 leading inputs, expected 3"},

@@ -71,9 +71,10 @@ TinyOnnx& TinyOnnx::input(const std::string& name, const std::vector<Dim>& shape
 }
 
 TinyOnnx& TinyOnnx::output(const std::string& name, const std::vector<Dim>& shape, int type) {
+    if (type == 0 && !shape.empty()) type = float32;
     auto* info = proto_.mutable_graph()->add_output();
     info->set_name(name);
-    info->mutable_type()->mutable_tensor_type()->set_elem_type(type);
+    if (type != 0) info->mutable_type()->mutable_tensor_type()->set_elem_type(type);
     if (!shape.empty()) set_shape(*info, shape, type);
     return *this;
 }

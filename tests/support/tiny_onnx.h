@@ -30,8 +30,8 @@ public:
 
     TinyOnnx& opset(const std::string& domain, int version);
     TinyOnnx& input(const std::string& name, const std::vector<Dim>& shape, int type = float32);
-    TinyOnnx& output(const std::string& name, const std::vector<Dim>& shape = {},
-                     int type = float32);
+    // A shape without a type is of floats; without both they are left to the node.
+    TinyOnnx& output(const std::string& name, const std::vector<Dim>& shape = {}, int type = 0);
     TinyOnnx& floats(const std::string& name, const Ints& shape, const Floats& values);
     TinyOnnx& ints(const std::string& name, const Ints& shape, const Ints& values);  // int64
     // Small numbers of both signs that depend on the name and position alone.

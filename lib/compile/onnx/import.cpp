@@ -462,11 +462,16 @@ Result<void> Importer::add_outputs() {
         graph.value(id).name = output.name();
         taken.insert(id);
         graph.outputs.push_back(id);
-        if (!agrees(output.type().tensor_type().shape(), graph.value(id).type))
-            makes_declared_outputs_ = false;
-        if (auto done = check_border_type("output", id, output.type().tensor_type().elem_type());
-            !done)
-            return done;
+        const pb::TypeProto_Tensor& said = output.type().tensor_type();
+        if (!agrees(said.shape(), graph.value(id).type)) makes_declared_outputs_ = false;
+        if (auto done = check_border_type("output", id, said.elem_type()); !done) return done;
+        if (said.elem_type() != pb::TensorProto::UNDEFINED &&
+            data_type(said.elem_type()) != graph.value(id).type.data_type)
+            return error(ErrorCode::bad_model,
+                         "output '" + output.name() + "' is declared as " +
+                             elem_type_name(said.elem_type()) + ", its node makes " +
+                             std::string(graph::short_name(graph.value(id).type.data_type)) +
+                             "; export the model again, or insert a Cast");
     }
     return {};
 }

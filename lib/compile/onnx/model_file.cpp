@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
@@ -246,6 +247,36 @@ Constant unpack_4_bit(std::span<const std::byte> packed, size_t elements, bool i
     return graph::make_constant(std::move(bytes));
 }
 
+// The first number of a field of wider ones that is none of the tensor's type.
+std::optional<int64_t> out_of_range(const pb::TensorProto& t) {
+    const auto first_beyond = [](const auto& field, int64_t least,
+                                 int64_t most) -> std::optional<int64_t> {
+        for (const auto v : field)
+            if (std::cmp_less(v, least) || std::cmp_greater(v, most))
+                return static_cast<int64_t>(v);
+        return {};
+    };
+    switch (t.data_type()) {
+        case pb::TensorProto::UINT32:
+            return first_beyond(t.uint64_data(), 0, std::numeric_limits<uint32_t>::max());
+        case pb::TensorProto::INT16:
+            return first_beyond(t.int32_data(), std::numeric_limits<int16_t>::min(),
+                                std::numeric_limits<int16_t>::max());
+        case pb::TensorProto::UINT16:
+        case pb::TensorProto::FLOAT16:
+        case pb::TensorProto::BFLOAT16:
+            return first_beyond(t.int32_data(), 0, std::numeric_limits<uint16_t>::max());
+        case pb::TensorProto::INT8:
+            return first_beyond(t.int32_data(), -128, 127);
+        case pb::TensorProto::UINT8:
+        case pb::TensorProto::UINT4:  // two in a byte
+        case pb::TensorProto::INT4:
+            return first_beyond(t.int32_data(), 0, 255);
+        default:
+            return {};
+    }
+}
+
 template <typename To, typename Field>
 std::vector<std::byte> narrow(const Field& field) {
     std::vector<std::byte> bytes(static_cast<size_t>(field.size()) * sizeof(To));
@@ -280,6 +311,7 @@ std::vector<std::byte> field_bytes(const pb::TensorProto& t) {
         case pb::TensorProto::BFLOAT16:
             return narrow<uint16_t>(t.int32_data());
         case pb::TensorProto::BOOL:
+            return narrow<bool>(t.int32_data());
         case pb::TensorProto::UINT8:
         case pb::TensorProto::INT8:
         case pb::TensorProto::UINT4:
@@ -325,6 +357,11 @@ Result<Constant> stored_bytes(ModelFile& file, const pb::TensorProto& t, size_t 
         if (raw.size() != size_bytes) return size_error(what, raw.size(), size_bytes);
         return Constant{std::as_bytes(std::span(raw)), file.owner()};
     }
+    if (const auto number = out_of_range(t))
+        return Error{ErrorCode::bad_model, what + " holds the number " + std::to_string(*number) +
+                                               ", which is none of its type " +
+                                               elem_type_name(t.data_type()) +
+                                               "; the file is damaged, export it again"};
     std::vector<std::byte> bytes = field_bytes(t);
     if (bytes.size() != size_bytes) return size_error(what, bytes.size(), size_bytes);
     return graph::make_constant(std::move(bytes));
@@ -380,6 +417,9 @@ std::string elem_type_name(int32_t elem_type) {
 Result<TensorValue> read_tensor(ModelFile& file, const pb::TensorProto& tensor,
                                 const std::string& what) {
     TensorValue value;
+    if (tensor.data_type() == pb::TensorProto::UNDEFINED)
+        return Error{ErrorCode::bad_model,
+                     what + " has no element type; the file is damaged, export it again"};
     value.type.data_type = data_type(tensor.data_type());
     if (value.type.data_type == DataType::unknown)
         return Error{ErrorCode::unsupported,

@@ -42,6 +42,48 @@ TEST_F(Import, RefusesWeightsWhoseBytesDoNotFitTheirShape) {
               "again");
 }
 
+TEST_F(Import, RefusesNumbersThatTheTypeOfTheirTensorHasNot) {
+    const struct {
+        int type;
+        std::vector<int> numbers;
+        const char* want;
+    } cases[] = {
+        {::onnx::TensorProto::INT8, {1, 128}, "the number 128, which is none of its type INT8"},
+        {::onnx::TensorProto::INT8, {-129, 1}, "the number -129, which is none of its type INT8"},
+        {::onnx::TensorProto::INT8, {-128, 127}, "imported"},
+        {::onnx::TensorProto::UINT8, {-1, 0}, "the number -1, which is none of its type UINT8"},
+        {::onnx::TensorProto::UINT8, {0, 255}, "imported"},
+        {::onnx::TensorProto::INT16,
+         {0, 32768},
+         "the number 32768, which is none of its type INT16"},
+        {::onnx::TensorProto::FLOAT16, {0, 65536}, "65536, which is none of its type FLOAT16"},
+        {::onnx::TensorProto::BFLOAT16, {-1, 0}, "-1, which is none of its type BFLOAT16"},
+        {::onnx::TensorProto::FLOAT16, {0, 65535}, "imported"},
+        {::onnx::TensorProto::BOOL, {0, 256}, "imported"},  // true
+        {::onnx::TensorProto::UNDEFINED, {0, 1}, "initialiser 'w' has no element type"},
+    };
+    for (const auto& c : cases) {
+        ::onnx::TensorProto t;
+        t.set_name("w");
+        t.set_data_type(c.type);
+        t.add_dims(2);
+        for (const int number : c.numbers) t.add_int32_data(number);
+        TinyOnnx m;
+        m.input("x", {2}).initialiser(t).node("Cast", {"w"}, {"f"}, {{"to", int64_t{1}}});
+        m.node("Mul", {"x", "f"}, {"y"}).output("y");
+        EXPECT_NE(refusal(m).find(c.want), std::string::npos)
+            << "type " << c.type << ": " << refusal(m);
+    }
+}
+
+TEST_F(Import, RefusesAnOutputThatIsDeclaredAsAnotherType) {
+    TinyOnnx m;
+    m.input("x", {2}).node("Relu", {"x"}, {"y"}).output("y", {}, TinyOnnx::int32);
+    EXPECT_EQ(refusal(m),
+              "model.onnx: output 'y' is declared as INT32, its node makes f32; export the model "
+              "again, or insert a Cast");
+}
+
 // ---- files
 // ---------------------------------------------------------------------------------------------------------
 

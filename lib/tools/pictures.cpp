@@ -34,12 +34,13 @@ Result<LoadedPicture> load_picture(const std::string& path) {
                                                " pixels, expected at most " +
                                                with_commas(most_pixels) + "; make it smaller"};
     GError* error = nullptr;
-    const std::unique_ptr<GdkPixbuf, Unref> pixbuf(gdk_pixbuf_new_from_file(path.c_str(), &error));
+    std::unique_ptr<GdkPixbuf, Unref> pixbuf(gdk_pixbuf_new_from_file(path.c_str(), &error));
     if (!pixbuf) {
         const std::string reason = error ? error->message : "unknown reason";
         g_clear_error(&error);
         return Error{ErrorCode::bad_model, path + ": is no picture that can be read: " + reason};
     }
+    pixbuf.reset(gdk_pixbuf_apply_embedded_orientation(pixbuf.get()));
     LoadedPicture picture;
     picture.width = static_cast<uint32_t>(gdk_pixbuf_get_width(pixbuf.get()));
     picture.height = static_cast<uint32_t>(gdk_pixbuf_get_height(pixbuf.get()));

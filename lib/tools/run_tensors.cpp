@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -129,6 +130,7 @@ Result<std::map<std::string, std::string>> input_files(const RunOptions& o,
                                                    infos[i].name + "'"};
         files[infos[i].name] = *file;
     }
+    std::set<std::string_view> given;
     for (const std::string& text : o.input_files) {
         // Names and paths may have a '=', too: of the names that fit, the longest.
         std::string_view name;
@@ -141,6 +143,9 @@ Result<std::map<std::string, std::string>> input_files(const RunOptions& o,
             return Error{ErrorCode::invalid_argument,
                          "--input: is '" + text + "', expected NAME=FILE with a NAME of " + names};
         }
+        if (!given.insert(name).second)
+            return Error{ErrorCode::invalid_argument,
+                         "--input: is given twice for input '" + std::string(name) + "'"};
         files[std::string(name)] = text.substr(name.size() + 1);
     }
     return files;

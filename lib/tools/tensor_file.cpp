@@ -64,6 +64,9 @@ Result<TensorData> parse_npy(const std::string& bytes, const std::string& what) 
     constexpr std::string_view magic = "\x93NUMPY";
     if (!bytes.starts_with(magic) || bytes.size() < 12) return fault("is no .npy file");
     const auto byte = [&](size_t i) { return size_t{static_cast<unsigned char>(bytes[i])}; };
+    if (byte(6) < 1 || byte(6) > 3)
+        return Error{ErrorCode::unsupported, what + ": is of version " + std::to_string(byte(6)) +
+                                                 " of its format, expected 1 to 3"};
     const bool is_long = byte(6) >= 2;  // version 1 has a header length of 2 bytes, later ones 4
     const size_t begin = is_long ? 12 : 10;
     const size_t length =
@@ -75,6 +78,9 @@ Result<TensorData> parse_npy(const std::string& bytes, const std::string& what) 
                shape = value_of(header, "shape");
     if (!descr || !order || !shape || !descr->starts_with('\''))
         return fault("the header lacks 'descr', 'fortran_order' or 'shape'");
+    for (const std::string_view key : {"'descr'", "'fortran_order'", "'shape'"})
+        if (header.find(key) != header.rfind(key))
+            return fault("the header has " + std::string(key) + " twice");
     TensorData data;
     const std::string_view type = descr->substr(1, descr->find('\'', 1) - 1);
     data.type = type_of(type);

@@ -85,6 +85,10 @@ TEST(Npy, NamesWhatIsWrong) {
         {npy("{'descr': '<f4', 'fortran_order': False, 'shape': (9223372036854775807, 8)}", ""),
          "a.npy: the shape in the header is too large"},
         {npy(good, "").substr(0, 30), "a.npy: the header is cut off"},
+        {npy("{'descr': '<f4', 'descr': '<i4', 'fortran_order': False, 'shape': (1,)}", "1234"),
+         "a.npy: the header has 'descr' twice"},
+        {"\x93NUMPY\x09" + npy(good, "12345678").substr(7),
+         "a.npy: is of version 9 of its format, expected 1 to 3"},
     };
     for (const auto& [bytes, text] : rows) {
         const auto data = parse_npy(bytes, "a.npy");

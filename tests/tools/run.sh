@@ -70,6 +70,8 @@ if [ -f "$model/model.onnx" ]; then
     expect 0 'jobs in flight: 4 asked' "$program" run "$folder/m.rai" -n 9 --in-flight 4
     expect 0 'steps: ' "$program" run "$folder/m.rai" -n 1 --steps
     expect 2 "expected NAME=FILE with a NAME of 'Input3'" "$program" run "$folder/m.rai" --input x=y.npy
+    expect 2 "is given twice for input 'Input3'" "$program" run "$folder/m.rai" \
+        --input "Input3=$data/input_0.pb" --input "Input3=$data/input_0.pb"
     expect 1 'input_0' "$program" run "$folder/m.rai" --inputs "$folder"
     mkdir -p "$folder/run=1"
     cp "$data/input_0.pb" "$folder/run=1/x.pb"

@@ -411,10 +411,9 @@ Result<void> check_nodes(const std::string& file, const pb::GraphProto& graph, c
         } catch (const std::bad_alloc&) {
             throw;
         } catch (const std::exception& e) {
-            return Error{
-                ErrorCode::bad_model,
-                file + ": node '" + node_name(node) + "' (" + operator_name(node) +
-                    ") is not valid: " + printable(first_line(e.what()), std::string::npos)};
+            const std::string text = "node '" + node_name(node) + "' (" + operator_name(node) +
+                                     ") is not valid: " + first_line(e.what());
+            return Error{ErrorCode::bad_model, file + ": " + printable(text, std::string::npos)};
         }
     }
     return {};

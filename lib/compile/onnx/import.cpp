@@ -214,12 +214,13 @@ void Importer::note_declared(const pb::GraphProto& graph) {
 }
 
 Result<void> Importer::add_inputs() {
+    for (const auto& input : file_.proto().graph().input())
+        if (!is_clean_name(input.name()))
+            return error(ErrorCode::bad_model,
+                         "the name of input '" + input.name() + "' is not printable; rename it");
     auto inputs = bind_inputs(file_.path(), file_.proto(), binding_, out_.messages, &is_open_);
     if (!inputs) return inputs.error();
     for (BoundInput& input : *inputs) {
-        if (!is_clean_name(input.name))
-            return error(ErrorCode::bad_model,
-                         "the name of input '" + input.name + "' is not printable; rename it");
         if (builder_.find(input.name) != graph::none)
             return error(ErrorCode::bad_model, "has two inputs named '" + input.name + "'");
         if (input.type.data_type != DataType::unknown && input.type.elements() == 0) {

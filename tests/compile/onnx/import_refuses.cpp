@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/base/text.h"
 #include "tests/compile/onnx/import_fixture.h"
 
 namespace vartml::onnx {
@@ -98,6 +99,16 @@ TEST_P(ImportRefuses, NamesNodeProblemAndWayOut) {
     EXPECT_NE(text.find(row.want), std::string::npos) << text;
 }
 INSTANTIATE_TEST_SUITE_P(Nodes, ImportRefuses, testing::ValuesIn(refused));
+
+TEST_F(Import, NamesAnInvalidNodeInPlainText) {
+    TinyOnnx m;
+    m.input("x", {4}).node("Relu", {"x", "x"}, {"a\x7f\x1b[2J"}).node("Relu", {"x"}, {"y"});
+    m.output("y");
+    const std::string text = refusal(m);
+    EXPECT_TRUE(text.starts_with("model.onnx: node 'a\\x7f\\x1b[2J_node' (Relu) is not valid: "))
+        << text;
+    EXPECT_TRUE(is_plain_text(text)) << printable(text);
+}
 
 // A value of an attribute that nobody knows, in every operator that behaves otherwise by one.
 struct UnknownValue {

@@ -420,8 +420,9 @@ Result<std::vector<int>> sort_nodes(const std::string& file, const pb::GraphProt
             if (output.empty()) continue;
             if (known.contains(output) || !producer.emplace(output, i).second)
                 return Error{ErrorCode::bad_model,
-                             file + ": node '" + node_name(graph.node(i)) + "' makes tensor '" +
-                                 output + "', which exists already; export the model again"};
+                             file + ": node '" + printable(node_name(graph.node(i))) +
+                                 "' makes tensor '" + printable(output) +
+                                 "', which exists already; export the model again"};
         }
     std::vector<std::vector<int>> readers(static_cast<size_t>(graph.node_size()));
     std::vector<int> missing(static_cast<size_t>(graph.node_size()), 0);
@@ -434,7 +435,7 @@ Result<std::vector<int>> sort_nodes(const std::string& file, const pb::GraphProt
             } else if (!known.contains(name)) {
                 return Error{
                     ErrorCode::bad_model,
-                    file + ": node '" + node_name(graph.node(i)) + "' reads tensor '" +
+                    file + ": node '" + printable(node_name(graph.node(i))) + "' reads tensor '" +
                         printable(name) +
                         "', which no node, input or initialiser makes; export the model again"};
             }
@@ -456,7 +457,7 @@ Result<std::vector<int>> sort_nodes(const std::string& file, const pb::GraphProt
         if (missing[static_cast<size_t>(i)] != 0)
             return Error{
                 ErrorCode::bad_model,
-                file + ": node '" + node_name(graph.node(i)) +
+                file + ": node '" + printable(node_name(graph.node(i))) +
                     "' stands in a cycle: it needs its own result; export the model again"};
 }
 

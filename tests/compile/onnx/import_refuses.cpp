@@ -100,14 +100,26 @@ TEST_P(ImportRefuses, NamesNodeProblemAndWayOut) {
 }
 INSTANTIATE_TEST_SUITE_P(Nodes, ImportRefuses, testing::ValuesIn(refused));
 
-TEST_F(Import, NamesAnInvalidNodeInPlainText) {
-    TinyOnnx m;
-    m.input("x", {4}).node("Relu", {"x", "x"}, {"a\x7f\x1b[2J"}).node("Relu", {"x"}, {"y"});
-    m.output("y");
-    const std::string text = refusal(m);
-    EXPECT_TRUE(text.starts_with("model.onnx: node 'a\\x7f\\x1b[2J_node' (Relu) is not valid: "))
-        << text;
-    EXPECT_TRUE(is_plain_text(text)) << printable(text);
+TEST_F(Import, NamesNodesOfAllRefusalsInPlainText) {
+    const struct {
+        std::vector<std::string> inputs;
+        const char* want;
+        const char* other = "y";  // what another node makes
+    } cases[] = {
+        {{"x", "x"}, "(Relu) is not valid: "},
+        {{"nothing"}, "reads tensor 'nothing', which no node, input or initialiser makes"},
+        {{"a\x7f\x1b[2J"}, "stands in a cycle"},
+        {{"x"}, "makes tensor 'a\\x7f\\x1b[2J', which exists already", "a\x7f\x1b[2J"},
+    };
+    for (const auto& c : cases) {
+        TinyOnnx m;
+        m.input("x", {4}).node("Relu", c.inputs, {"a\x7f\x1b[2J"}).node("Relu", {"x"}, {c.other});
+        m.output("y");
+        const std::string text = refusal(m);
+        EXPECT_TRUE(text.starts_with("model.onnx: node 'a\\x7f\\x1b[2J_node' ")) << text;
+        EXPECT_NE(text.find(c.want), std::string::npos) << text;
+        EXPECT_TRUE(is_plain_text(text)) << printable(text);
+    }
 }
 
 // A value of an attribute that nobody knows, in every operator that behaves otherwise by one.

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <vector>
 
 #include "gst/metadata/inference.h"
@@ -70,6 +71,7 @@ public:
 
     void run() {
         ids_.assign(gst_analytics_relation_get_length(from_), nowhere);
+        find_lost();
         // Inferences refer to detections, so that they come last.
         for_all([this](const GstAnalyticsMtd& mtd) { ids_[mtd.id] = add(mtd); });
         add_inferences();
@@ -91,7 +93,56 @@ private:
         }
     }
 
+    // Where the box goes; nothing where that is outside of the main picture. `angle` goes with it.
+    std::optional<Rectangle> place(const GstAnalyticsMtd& mtd, float& angle, float& score) const {
+        Rectangle r;
+        if (!gst_analytics_od_mtd_get_oriented_location(&mtd, &r.x, &r.y, &r.width, &r.height,
+                                                        &angle, &score)) {
+            return std::nullopt;
+        }
+        const Placement& p = placement_of(mtd);
+        const Rectangle box =
+            angle == 0 ? clipped(scaled(p, r.x, r.y, r.width, r.height), p) : turned(p, r, angle);
+        if (box.empty() || clipped(box, p).empty()) return std::nullopt;
+        return box;
+    }
+
+    // Boxes that end outside, and what belongs to nothing but such boxes: their classes, tracks,
+    // masks and keypoints would become those of the whole picture.
+    void find_lost() {
+        lost_.assign(ids_.size(), false);
+        std::vector<guint> boxes;
+        bool any = false;
+        for_all([&](const GstAnalyticsMtd& mtd) {
+            if (gst_analytics_mtd_get_mtd_type(&mtd) != gst_analytics_od_mtd_get_mtd_type()) return;
+            float angle = 0, score = 0;
+            boxes.push_back(mtd.id);
+            any |= lost_[mtd.id] = !place(mtd, angle, score);
+        });
+        if (!any) return;
+        const std::vector<bool> lost_boxes = lost_;
+        for_all([&](const GstAnalyticsMtd& mtd) {
+            const GstAnalyticsMtdType type = gst_analytics_mtd_get_mtd_type(&mtd);
+            const bool stays = type == gst_analytics_od_mtd_get_mtd_type() ||
+                               type == zone_mtd_type() || type == zone_visit_mtd_type();
+            if (stays) return;
+            size_t owners = 0, lost = 0;
+            for (const guint box : boxes) {
+                if (!are_related(mtd.id, box)) continue;
+                ++owners;
+                lost += lost_boxes[box];
+            }
+            lost_[mtd.id] = owners > 0 && owners == lost;
+        });
+    }
+    bool are_related(guint a, guint b) const {
+        return gst_analytics_relation_meta_get_relation(from_, a, b) !=
+                   GST_ANALYTICS_REL_TYPE_NONE ||
+               gst_analytics_relation_meta_get_relation(from_, b, a) != GST_ANALYTICS_REL_TYPE_NONE;
+    }
+
     guint add(const GstAnalyticsMtd& mtd) {
+        if (lost_[mtd.id]) return nowhere;
         const GstAnalyticsMtdType type = gst_analytics_mtd_get_mtd_type(&mtd);
         if (type == gst_analytics_od_mtd_get_mtd_type()) return add_od(mtd);
         if (type == gst_analytics_segmentation_mtd_get_mtd_type()) return add_mask(mtd);
@@ -105,19 +156,12 @@ private:
     }
 
     guint add_od(const GstAnalyticsMtd& mtd) {
-        Rectangle r;
         float angle = 0, score = 0;
-        if (!gst_analytics_od_mtd_get_oriented_location(&mtd, &r.x, &r.y, &r.width, &r.height,
-                                                        &angle, &score)) {
-            return nowhere;
-        }
-        const Placement& p = placement_of(mtd);
-        const Rectangle box =
-            angle == 0 ? clipped(scaled(p, r.x, r.y, r.width, r.height), p) : turned(p, r, angle);
-        if (box.empty() || clipped(box, p).empty()) return nowhere;
+        const auto box = place(mtd, angle, score);
+        if (!box) return nowhere;
         GstAnalyticsODMtd od;
         const bool added = gst_analytics_relation_meta_add_oriented_od_mtd(
-            to_, gst_analytics_od_mtd_get_obj_type(&mtd), box.x, box.y, box.width, box.height,
+            to_, gst_analytics_od_mtd_get_obj_type(&mtd), box->x, box->y, box->width, box->height,
             angle, score, &od);
         return added ? od.id : nowhere;
     }
@@ -182,8 +226,13 @@ private:
     void add_inferences() {
         GstAnalyticsMtd mtd;
         for (unsigned i = 0; const Inference* inference = get_inference(kept_, i, &mtd); ++i) {
+            if (is_of_lost(*inference)) continue;
             Inference copy = *inference;
-            const Rectangle region = scaled(placement_, copy.region_x, copy.region_y,
+            // The region is in pixels of the frame that was inferred, which may have been scaled.
+            Placement inferred = placement_;
+            inferred.meta_width = static_cast<int>(copy.frame_width);
+            inferred.meta_height = static_cast<int>(copy.frame_height);
+            const Rectangle region = scaled(inferred, copy.region_x, copy.region_y,
                                             copy.region_width, copy.region_height);
             copy.region_x = region.x, copy.region_y = region.y;
             copy.region_width = region.width, copy.region_height = region.height;
@@ -200,6 +249,12 @@ private:
             const guint id = static_cast<guint>(gst_analytics_relation_get_length(to_));
             if (add_inference(main_, copy, 1)) ids_[mtd.id] = id;
         }
+    }
+
+    // The record of a box that is lost would read as one of the whole frame.
+    bool is_of_lost(const Inference& i) const {
+        return i.region_od >= 0 && static_cast<size_t>(i.region_od) < lost_.size() &&
+               lost_[static_cast<size_t>(i.region_od)];
     }
 
     void relate(guint id) {
@@ -222,6 +277,7 @@ private:
     GstBuffer* main_;
     GstAnalyticsRelationMeta* to_;
     std::vector<guint> ids_;
+    std::vector<bool> lost_;  // by id, as ids_
 };
 
 void add_regions(GstBuffer* kept, const Placement& geometry, GstBuffer* main) {

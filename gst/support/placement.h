@@ -35,12 +35,13 @@ struct BoxMove {
 GstBuffer* keep_metadata(GstBuffer* frame);
 
 // Adds what `kept` holds to the main frame, behind what it has, with its relations: boxes with
-// corners rounded and clipped, those left empty dropped. The main buffer must be writable; its
-// memory is not touched.
+// corners rounded and clipped, those left empty dropped with what belongs to them alone. The main
+// buffer must be writable; its memory is not touched.
 void add_metadata(GstBuffer* kept, const Placement& placement, GstBuffer* main);
 
 // Moves boxes of a frame of that size, with the masks and keypoints that belong to them; what ends
-// outside of the frame is dropped. Ids of Mtds change. The buffer must be writable.
+// outside of the frame is dropped with what belongs to it alone. Ids of Mtds change. The buffer
+// must be writable.
 void move_boxes(GstBuffer* frame, int width, int height, std::span<const BoxMove> moves);
 
 }  // namespace vartml::gst

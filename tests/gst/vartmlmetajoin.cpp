@@ -329,6 +329,85 @@ TEST_F(MetaJoin, ScalesEveryKindOfMetadata) {
     gst_buffer_unref(out);
 }
 
+// Without the box they would be the class, the track and the inference of the whole picture.
+TEST_F(MetaJoin, DropsWhatBelongsToDroppedBoxesAlone) {
+    open();
+    GstBuffer* in = frame(0);
+    GstAnalyticsRelationMeta* meta = gst_buffer_add_analytics_relation_meta(in);
+    const guint inside = add_od(in, {10, 20, 30, 40}), outside = add_od(in, {400, 20, 30, 40});
+    GstAnalyticsMtd lost, shared, picture, track;
+    gst_analytics_relation_meta_add_one_cls_mtd(meta, 1, g_quark_from_string("lost"), &lost);
+    gst_analytics_relation_meta_add_one_cls_mtd(meta, 1, g_quark_from_string("shared"), &shared);
+    gst_analytics_relation_meta_add_one_cls_mtd(meta, 1, g_quark_from_string("picture"), &picture);
+    gst_analytics_relation_meta_add_tracking_mtd(meta, 7, 3, &track);
+    const auto relate = [meta](guint from, guint to) {
+        gst_analytics_relation_meta_set_relation(meta, GST_ANALYTICS_REL_TYPE_RELATE_TO, from, to);
+    };
+    relate(outside, lost.id);
+    relate(track.id, outside);  // in either direction
+    relate(outside, shared.id);
+    relate(inside, shared.id);
+    const vartml::ZonePoint corners[] = {{0, 0}, {10, 0}, {0, 10}};
+    GstAnalyticsMtd zone;
+    ASSERT_TRUE(add_zone(meta, {g_quark_from_string("gate"), false, {}, corners}, &zone));
+    gst_analytics_relation_meta_set_relation(meta, GST_ANALYTICS_REL_TYPE_CONTAIN, zone.id,
+                                             outside);
+    for (const guint od : {inside, outside}) {
+        Inference inference;
+        inference.frame_width = 320, inference.frame_height = 180;
+        inference.region_od = static_cast<int>(od);
+        ASSERT_TRUE(add_inference(in, inference, 1));
+    }
+    ASSERT_EQ(gst_harness_push(meta_, in), GST_FLOW_OK);
+    ASSERT_EQ(gst_harness_push(main_, frame(0)), GST_FLOW_OK);
+    GstBuffer* out = gst_harness_pull(main_);
+    meta = gst_buffer_get_analytics_relation_meta(out);
+    EXPECT_EQ(boxes_of(out), (std::vector<Box>{scaled_}));
+    std::vector<std::string> classes;
+    unsigned tracks = 0, zones = 0;
+    gpointer state = nullptr;
+    GstAnalyticsMtd mtd;
+    while (gst_analytics_relation_meta_iterate(meta, &state, GST_ANALYTICS_MTD_TYPE_ANY, &mtd)) {
+        const auto type = gst_analytics_mtd_get_mtd_type(&mtd);
+        if (type == gst_analytics_cls_mtd_get_mtd_type())
+            classes.emplace_back(g_quark_to_string(gst_analytics_cls_mtd_get_quark(&mtd, 0)));
+        tracks += type == gst_analytics_tracking_mtd_get_mtd_type();
+        zones += get_zone(mtd).has_value();
+    }
+    EXPECT_EQ(classes, (std::vector<std::string>{"shared", "picture"}));
+    EXPECT_EQ(tracks, 0u);
+    EXPECT_EQ(zones, 1u);
+    ASSERT_NE(get_inference(out, 0), nullptr);
+    EXPECT_GE(get_inference(out, 0)->region_od, 0);
+    EXPECT_EQ(get_inference(out, 1), nullptr);
+    gst_buffer_unref(out);
+}
+
+// What was inferred is known by its place in the frame as it was then.
+TEST_F(MetaJoin, ScalesRegionsOfFramesThatWereScaledAfterInference) {
+    open();
+    GstBuffer* in = frame(0);
+    gst_buffer_add_analytics_relation_meta(in);
+    Inference inference;
+    inference.frame_width = 640, inference.frame_height = 360;  // twice the small picture
+    inference.region_x = 20, inference.region_y = 40;
+    inference.region_width = 60, inference.region_height = 80;
+    inference.to_frame = {1, 0, 10, 0, 1, 20};  // follows what scales
+    ASSERT_TRUE(add_inference(in, inference, 1));
+    ASSERT_EQ(gst_harness_push(meta_, in), GST_FLOW_OK);
+    ASSERT_EQ(gst_harness_push(main_, frame(0)), GST_FLOW_OK);
+    GstBuffer* out = gst_harness_pull(main_);
+    const Inference* joined = get_inference(out, 0);
+    ASSERT_NE(joined, nullptr);
+    EXPECT_EQ(
+        (Box{joined->region_x, joined->region_y, joined->region_width, joined->region_height}),
+        scaled_);
+    EXPECT_EQ(joined->frame_width, 1920u);
+    EXPECT_EQ(joined->to_frame.a, 6);
+    EXPECT_EQ(joined->to_frame.c, 60);
+    gst_buffer_unref(out);
+}
+
 // Corners are rounded, not sizes: boxes that touch still touch.
 TEST_F(MetaJoin, RoundsCornersAndClips) {
     open("video/x-raw,format=GRAY8,width=800,height=450,framerate=25/1");

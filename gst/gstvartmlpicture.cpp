@@ -358,6 +358,18 @@ CapsRef caps_of_pictures(GstVartmlPicture* self) {
 
 // ---- events ----
 
+// The last result stays the picture of frames without one, at their size.
+void resize(State& state, const FrameSize& size) {
+    if (state.result && state.size.width && size.width) {
+        const double sx = double(size.width) / state.size.width;
+        const double sy = double(size.height) / state.size.height;
+        vartml::Affine& map = state.result->to_frame;
+        map.a *= sx, map.b *= sx, map.c *= sx;
+        map.d *= sy, map.e *= sy, map.f *= sy;
+    }
+    state.size = size;
+}
+
 // From the caps on, everything waits until the size of the pictures is known.
 gboolean sink_event(GstBaseTransform* base, GstEvent* event) {
     State& state = state_of(base);
@@ -366,7 +378,7 @@ gboolean sink_event(GstBaseTransform* base, GstEvent* event) {
             GstCaps* caps;
             gst_event_parse_caps(event, &caps);
             state.sink_caps.reset(gst_caps_ref(caps));
-            state.size = video_size(caps);
+            resize(state, video_size(caps));
             state.holding = !state.begun;
             break;
         }
@@ -446,7 +458,8 @@ bool take_inference(GstVartmlPicture* self, GstBuffer* buffer, bool& has_record)
     if (!newest) return true;
     if (!newest->geometry_valid)
         return refuse(self, "pic-geometry",
-                      "the frame was scaled after inference in a way that may have added borders",
+                      "the frame was scaled after inference to another display aspect, which may "
+                      "have added borders",
                       "place vartmlpicture directly after vartmlinfer",
                       vartml::ErrorCode::bad_model);
     auto result = std::make_unique<Result>();

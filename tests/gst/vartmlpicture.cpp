@@ -383,6 +383,23 @@ TEST_F(Picture, OfFramesWithoutResultIsTheLastOne) {
     EXPECT_EQ(stat("repeated"), 1u);
 }
 
+TEST_F(Picture, StaysWithoutBordersWhenFramesGetLarger) {
+    open();
+    RefMap map = gradient();
+    const StoredTensor tensor = stored_map(map, "out", MapView::nchw);
+    ASSERT_TRUE(push(with(frame(), letterboxed(record_of(tensor, 3)), tensor)));
+    const auto first = planes;
+    GstCaps* caps = gst_video_info_to_caps(&info_);
+    gst_caps_set_simple(caps, "width", G_TYPE_INT, 2 * GST_VIDEO_INFO_WIDTH(&info_), "height",
+                        G_TYPE_INT, 2 * GST_VIDEO_INFO_HEIGHT(&info_), nullptr);
+    gst_video_info_from_caps(&info_, caps);
+    gst_harness_set_src_caps(harness_, caps);
+    ASSERT_TRUE(push(frame()));
+    EXPECT_EQ(GST_VIDEO_INFO_WIDTH(&out), 64);
+    EXPECT_EQ(GST_VIDEO_INFO_HEIGHT(&out), 32);
+    EXPECT_EQ(planes, first);
+}
+
 TEST_F(Picture, OfABeforeASeekIsNotShownAfterIt) {
     RefMap map = gradient();
     const StoredTensor tensor = stored_map(map, "out", MapView::nchw);

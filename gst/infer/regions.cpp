@@ -37,7 +37,9 @@ bool add_roi_metas(GstBuffer* buffer, const RegionRules& rules, std::vector<Cand
         const auto at = [](guint v) { return int(std::min<guint>(v, G_MAXINT / 2)); };
         const int x = at(roi->x), y = at(roi->y), w = at(roi->w), h = at(roi->h);
         FrameRegion region = {x, y, w, h};
-        region.roi_type = roi->roi_type;
+        // One of no type is as much a detection as the others: results belong to it.
+        region.roi_type =
+            roi->roi_type ? roi->roi_type : g_quark_from_static_string("region-of-interest");
         region.roi_x = x, region.roi_y = y, region.roi_width = w, region.roi_height = h;
         found.push_back({region, 0});
     }

@@ -153,6 +153,23 @@ TEST_F(InferRegions, ARegionOfInterestIsADetectionThatItsInferenceKnows) {
     }
 }
 
+// Else what is found in them would be of the whole frame.
+TEST_F(InferRegions, ARegionOfInterestOfNoTypeIsADetection) {
+    InferHarness t(roi_infer());
+    GstBuffer* frame = InferHarness::frame(0);
+    gst_buffer_add_video_region_of_interest_meta_id(frame, 0, 4, 6, 8, 12);
+    ASSERT_EQ(gst_harness_push(t.h, frame), GST_FLOW_OK);
+    GstBuffer* out = t.pull();
+    const Inference* inference = get_inference(out, 0);
+    ASSERT_NE(inference, nullptr);
+    ASSERT_GE(inference->region_od, 0);
+    GstAnalyticsODMtd od;
+    ASSERT_TRUE(gst_analytics_relation_meta_get_od_mtd(gst_buffer_get_analytics_relation_meta(out),
+                                                       guint(inference->region_od), &od));
+    EXPECT_STREQ(g_quark_to_string(gst_analytics_od_mtd_get_obj_type(&od)), "region-of-interest");
+    gst_buffer_unref(out);
+}
+
 TEST_F(InferRegions, EachRegionIsOneInferenceThatKnowsItsDetection) {
     InferHarness t(roi_infer());
     GstBuffer* frame = InferHarness::frame(0);

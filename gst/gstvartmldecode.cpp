@@ -71,6 +71,7 @@ struct Job {
     guint tile = 0, tiles = 0;     // which of how many tiles; 0 of 0: it is none
     std::vector<GstBuffer*> data;  // borrowed from the frame
     ResultContext context;
+    bool decoded = false;  // by a decoder before this one
 };
 
 struct State {
@@ -297,6 +298,14 @@ GstFlowReturn prepare_output_buffer(GstBaseTransform* base, GstBuffer* in, GstBu
     return flow;
 }
 
+// Records that a decoder before has left are not decoded again beside those that are new: of two
+// models in a row each has its own decoder. Where all were decoded, another decoder reads the same.
+void leave_decoded(std::vector<Job>& jobs) {
+    if (std::ranges::all_of(jobs, &Job::decoded)) return;
+    for (Job& job : jobs)
+        if (job.decoded) job.data.clear();
+}
+
 bool has_data(const std::vector<Job>& jobs, const GstTensorMeta* meta) {
     for (const Job& job : jobs) {
         for (gsize i = 0; i < meta->num_tensors; ++i) {
@@ -334,6 +343,7 @@ vartml::Result<void> collect_jobs(State& state, GstBuffer* buffer, bool& any_met
         any_metadata = true;
         Job& job =
             state.jobs.emplace_back();  // also for a frame that was not inferred: keeps the index
+        job.decoded = inference->decoded;
         if (!inference->has_result() || !inference->record) continue;
         job.source.record = inference->record;
         job.to_frame = inference->to_frame;
@@ -367,6 +377,7 @@ vartml::Result<void> collect_jobs(State& state, GstBuffer* buffer, bool& any_met
         }
         return result.has_value();
     });
+    leave_decoded(state.jobs);
     std::erase_if(state.jobs, [](const Job& job) { return job.data.empty(); });
     if (state.one_group) leave_other_groups(state, buffer);
     return result;
@@ -418,13 +429,13 @@ CachedDecoder* decoder_of(GstVartmlDecode* self, const Job& job) {
         post_error(
             self, "place the boxes",
             {.error = {vartml::ErrorCode::bad_model,
-                       "the frame was scaled after inference in a way that may have added borders, "
-                       "or turned or mirrored; place vartmldecode directly after vartmlinfer, or "
-                       "scale without borders"},
+                       "the frame was scaled after inference to another display aspect, which may "
+                       "have added borders, or turned or mirrored; place vartmldecode directly "
+                       "after vartmlinfer, or keep the display aspect"},
              .id = "dec-geometry",
              .found = std::to_string(state.width) + "x" + std::to_string(state.height),
              .expected = std::to_string(job.frame_width) + "x" + std::to_string(job.frame_height),
-             .fix = "place vartmldecode directly after vartmlinfer, or scale without borders"});
+             .fix = "place vartmldecode directly after vartmlinfer, or keep the display aspect"});
         return nullptr;
     }
     if (CachedDecoder* known = state.decoders.find(job.source)) return known;
@@ -593,6 +604,7 @@ GstFlowReturn transform_ip(GstBaseTransform* base, GstBuffer* buffer) {
         for (const Job& job : state.jobs) remove_tensor_metas(buffer, job.data);
         drop_inference_tensors(buffer);
     }
+    if (state.keep_tensors) mark_decoded(buffer);
     const auto us = std::chrono::duration_cast<std::chrono::microseconds>(
         std::chrono::steady_clock::now() - begin);
     frame.time_us = static_cast<guint32>(std::min<long>(us.count(), G_MAXINT32));

@@ -58,12 +58,21 @@ Payload* payload_of(const GstAnalyticsMtd& mtd) {
     return static_cast<Payload*>(gst_analytics_relation_meta_get_mtd_data(mtd.meta, mtd.id));
 }
 
-// Display aspect of a picture as a fraction; false where it overflows.
-bool display_aspect(const GstVideoInfo& info, int& n, int& d) {
-    return GST_VIDEO_INFO_HEIGHT(&info) > 0 && GST_VIDEO_INFO_PAR_D(&info) > 0 &&
-           gst_util_fraction_multiply(GST_VIDEO_INFO_WIDTH(&info), GST_VIDEO_INFO_HEIGHT(&info),
-                                      GST_VIDEO_INFO_PAR_N(&info), GST_VIDEO_INFO_PAR_D(&info), &n,
-                                      &d);
+// Width by height as a display shows it; 0 where there is none.
+double display_aspect(const GstVideoInfo& info) {
+    if (GST_VIDEO_INFO_HEIGHT(&info) <= 0 || GST_VIDEO_INFO_PAR_D(&info) <= 0) return 0;
+    return double(GST_VIDEO_INFO_WIDTH(&info)) * GST_VIDEO_INFO_PAR_N(&info) /
+           (double(GST_VIDEO_INFO_HEIGHT(&info)) * GST_VIDEO_INFO_PAR_D(&info));
+}
+
+// Whether an element that keeps the display aspect adds no border, or one of less than a pixel: a
+// side that follows from the other is rounded.
+bool keeps_aspect(const GstVideoInfo& in, const GstVideoInfo& out) {
+    const double before = display_aspect(in), after = display_aspect(out);
+    if (before <= 0 || after <= 0) return false;
+    const double border = 1 - std::min(before, after) / std::max(before, after);
+    const int side = after < before ? GST_VIDEO_INFO_HEIGHT(&out) : GST_VIDEO_INFO_WIDTH(&out);
+    return border * side < 1;
 }
 
 // Equal sizes count as a copy (videoconvert calls it a scale); equal display aspects scale the map;
@@ -72,9 +81,7 @@ void scale_geometry(Inference& inference, const GstVideoInfo& in, const GstVideo
     const int iw = GST_VIDEO_INFO_WIDTH(&in), ih = GST_VIDEO_INFO_HEIGHT(&in);
     const int ow = GST_VIDEO_INFO_WIDTH(&out), oh = GST_VIDEO_INFO_HEIGHT(&out);
     if (iw == ow && ih == oh) return;
-    int in_n, in_d, out_n, out_d;
-    if (!display_aspect(in, in_n, in_d) || !display_aspect(out, out_n, out_d) || in_n != out_n ||
-        in_d != out_d) {
+    if (!keeps_aspect(in, out)) {
         inference.geometry_valid = false;
         return;
     }
@@ -193,6 +200,13 @@ void drop_inference_tensors(GstBuffer* buffer) {
         Inference* inference = payload_of(mtd)->inference;
         for (GstBuffer* data : inference->data) gst_buffer_unref(data);
         inference->data.clear();
+        return true;
+    });
+}
+
+void mark_decoded(GstBuffer* buffer) {
+    for_each(buffer, [](const GstAnalyticsMtd& mtd) {
+        payload_of(mtd)->inference->decoded = true;
         return true;
     });
 }

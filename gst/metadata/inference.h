@@ -60,15 +60,15 @@ struct Inference {
     guint64 age_ns = 0;      // how much older that frame is than this one
     std::string stream_id;
     guint64 frame_seq = 0;
-    unsigned frame_width = 0,
-             frame_height =
-                 0;  // of the frame that was inferred; later scaling changes to_frame only
+    // Of the frame that was inferred, as the region; later scaling changes to_frame only.
+    unsigned frame_width = 0, frame_height = 0;
     int region_x = 0, region_y = 0, region_width = 0, region_height = 0;
     int region_od = -1;
     unsigned tile = 0, tiles = 0;  // which of how many tiles of the frame; 0 of 0: it is none
     vartml::ResizeMode resize = vartml::ResizeMode::stretch;
     vartml::Affine to_frame;
     bool geometry_valid = true;
+    bool decoded = false;  // by a decoder that left the tensors
     guint64 pre_us = 0, wait_us = 0, run_us = 0, total_us = 0;
     unsigned batch_fill = 0;
     std::shared_ptr<const InferenceRecord> record;
@@ -94,5 +94,8 @@ const Inference* get_inference(GstBuffer* buffer, unsigned index, GstAnalyticsMt
 
 // Lets go of the tensor buffers of all inferences on the buffer (status and times stay).
 void drop_inference_tensors(GstBuffer* buffer);
+
+// Notes of all inferences on the buffer that they were decoded. The buffer must be writable.
+void mark_decoded(GstBuffer* buffer);
 
 }  // namespace vartml::gst

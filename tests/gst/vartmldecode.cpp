@@ -176,6 +176,38 @@ TEST_F(Decode, KeepsTensorsWhenAsked) {
     gst_buffer_unref(data);
 }
 
+// Of two models in a row, each with a decoder, the second decoder leaves the first one's results.
+TEST_F(Decode, LeavesWhatADecoderBeforeHasDecoded) {
+    set("keep-tensors", TRUE);
+    open();
+    const StoredTensor tensor = stored_cpu(two_boxes, "out");
+    GstBuffer* data = data_buffer(tensor);
+    GstBuffer* first = run(frame_with(inference_of(record_of({tensor})), {data}));
+    ASSERT_NE(first, nullptr);
+    ASSERT_EQ(boxes_of(first).size(), 2u);
+    const auto decoded_again = [&](GstBuffer* in) {
+        GstBuffer* out = run(in);
+        EXPECT_NE(out, nullptr);
+        const size_t count = boxes_of(out).size();
+        gst_buffer_unref(out);
+        return count;
+    };
+    EXPECT_EQ(decoded_again(gst_buffer_copy(first)), 4u) << "another decoder of the same model";
+    // The second model, with a result and without one.
+    for (const bool skipped : {false, true}) {
+        GstBuffer* in = gst_buffer_copy(first);
+        Inference second = inference_of(record_of({tensor}));
+        if (skipped)
+            second.status = InferenceStatus::skipped_interval;
+        else
+            second.data = {data};
+        ASSERT_TRUE(add_inference(in, second, 100));
+        EXPECT_EQ(decoded_again(in), skipped ? 2u : 4u);
+    }
+    gst_buffer_unref(first);
+    gst_buffer_unref(data);
+}
+
 TEST_F(Decode, PassesFramesWithoutInference) {
     open();
     Inference skipped = inference_of(record_of({stored_cpu(two_boxes, "out")}));

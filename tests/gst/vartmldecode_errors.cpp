@@ -62,7 +62,7 @@ const FaultRow fault_rows[] = {
      "dec-geometry",
      gst_stream_error_quark,
      GST_STREAM_ERROR_FORMAT,
-     {"place vartmldecode directly after vartmlinfer, or scale without borders"},
+     {"place vartmldecode directly after vartmlinfer, or keep the display aspect"},
      {},
      [](Inference& i) { i.geometry_valid = false; },
      {}},

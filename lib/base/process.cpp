@@ -239,7 +239,7 @@ ServingChild::~ServingChild() {
 
 std::string ServingChild::end_text() {
     siginfo_t info{};
-    while (pid_ > 0 && ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT) != 0)
+    while (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT) != 0)
         if (errno != EINTR) return "ended";
     if (info.si_code == CLD_EXITED) return "ended with status " + std::to_string(info.si_status);
     return "was killed by signal " + std::to_string(info.si_status);

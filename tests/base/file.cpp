@@ -104,6 +104,14 @@ TEST(ReadFile, HasALimit) {
     EXPECT_EQ(r.error().message, dir / "a" + ": is larger than 99 bytes");
 }
 
+TEST(ReadFile, SaysWhatKeepsItFromOpening) {
+    const TempDir dir;
+    const auto r = read_file(dir / "missing", 100);
+    ASSERT_FALSE(r);
+    EXPECT_EQ(r.error().code, ErrorCode::not_found);
+    EXPECT_EQ(r.error().message, dir / "missing" + ": cannot open: No such file or directory");
+}
+
 TEST(ReplaceFile, WritesAndReplaces) {
     const TempDir dir;
     ASSERT_TRUE(replace(dir / "a", "one"));

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/support/graphs.h"
 
 namespace vartml::compiler {
@@ -31,6 +33,27 @@ TEST(PassTable, FusesAResidualBlock) {
     EXPECT_EQ(graph.nodes[0].type(), "Conv+Relu");
     EXPECT_EQ(graph.nodes[1].type(), "Conv+Add+Relu");
     EXPECT_EQ(graph.nodes[1].sources, (std::vector<std::string>{"d", "e", "f", "y"}));
+}
+
+// A profile shows them in the names of the ONNX file.
+TEST(PassTable, NamesEveryNodeThatAnActivationIsMadeOf) {
+    Graph graph = graph::must_parse(R"(
+        input %x : f32[2,4]
+        const %root : f32[] = {1.41421356}
+        const %one : f32[] = {1.0}
+        const %half : f32[] = {0.5}
+        %a = Div %x, %root : f32[2,4]
+        %b = Erf %a : f32[2,4]
+        %c = Add %b, %one : f32[2,4]
+        %d = Mul %x, %c : f32[2,4]
+        %y = Mul %d, %half : f32[2,4]
+        output %y)");
+    ASSERT_TRUE(run_passes(graph, {.level = 2, .verify = true}));
+    ASSERT_EQ(graph.nodes.size(), 1U);
+    EXPECT_EQ(graph.nodes[0].kind, "Gelu");
+    std::vector<std::string> sources = graph.nodes[0].sources;
+    std::ranges::sort(sources);
+    EXPECT_EQ(sources, (std::vector<std::string>{"a", "b", "c", "d", "y"}));
 }
 
 TEST(PassTable, LeavesFloatModelsAloneAtLevelZero) {

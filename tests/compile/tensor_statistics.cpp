@@ -76,6 +76,19 @@ TEST(TensorStatistics, DoNotDependOnTheOrderOfSamples) {
     EXPECT_EQ(one.channel_means(), (std::vector<double>{-200.5 / 4, 500.75 / 4}));
 }
 
+TEST(TensorStatistics, HaveNoChannelsWhereTheirNumberChanges) {
+    const std::vector<float> values = {1, 2, 3, 4};
+    TensorStatistics statistics;
+    statistics.add(values, 2, 2);
+    EXPECT_EQ(statistics.channel_squares(), (std::vector<double>{2.5, 12.5}));
+    statistics.add(values, 4, 1);
+    statistics.add(values, 2, 2);
+    EXPECT_TRUE(statistics.channel_ranges().empty());
+    EXPECT_TRUE(statistics.channel_means().empty());
+    EXPECT_TRUE(statistics.channel_squares().empty());
+    EXPECT_EQ(statistics.extremes(), (Range{0, 4}));
+}
+
 TEST(TensorStatistics, IgnoreWhatIsNotFinite) {
     TensorStatistics statistics;
     statistics.add(std::vector<float>{NAN, -std::numeric_limits<float>::infinity(), 2, -1}, 0, 0);

@@ -302,6 +302,10 @@ const Case pictures[] = {
      "const %t : bf16[1,2,3] = {2.0, 0.0, 0.5, 0.0, 1.0, 0.0}\n%y = AffineGrid %t "
      "{align_corners=1, size=[1,1,1,2]} : bf16[1,1,2,2]",
      "bf16[1,1,2,2] = -1.5 0 2.5 0"},
+    {"AffineGridOfWholeNumbers",
+     "const %t : i32[1,2,3] = {2, 0, 1, 0, 1, 0}\n%y = AffineGrid %t {size=[1,1,1,2]} : "
+     "i32[1,1,2,2]",
+     "not folded"},
     {"Col2ImWraps",
      "const %x : u8[1,2,2] = {200, 1, 2, 100}\nconst %i : i64[1] = {3}\nconst %b : i64[1] = {2}\n"
      "%y = Col2Im %x, %i, %b : u8[1,1,3]",

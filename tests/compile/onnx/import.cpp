@@ -403,7 +403,10 @@ TEST_F(Import, DecomposesCompositeOperators) {
     bare.opset("com.microsoft", 1).input("x", {2, 8}).weights("s", {});
     bare.node("QuantizeLinear", {"x", "s"}, {"q"});
     bare.node("QLinearSigmoid", {"q", "s", "", "s"}, {"y"}, {}, "com.microsoft").output("y");
-    EXPECT_EQ(kinds(good(bare).graph), (Kinds{"QuantizeLinear", "QLinearSigmoid"}));
+    const Imported sigmoid = good(bare);
+    EXPECT_EQ(kinds(sigmoid.graph), (Kinds{"QuantizeLinear", "QLinearSigmoid"}));
+    EXPECT_EQ(sigmoid.graph.nodes[1].inputs.size(), 5u);
+    EXPECT_EQ(std::ranges::count(sigmoid.graph.nodes[1].inputs, graph::none), 0);
 
     TinyOnnx dynamic;
     dynamic.input("x", {2, 8}).node("DynamicQuantizeLinear", {"x"}, {"q", "s", "z"});

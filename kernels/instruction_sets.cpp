@@ -14,7 +14,7 @@
 namespace vartml::kernels {
 namespace {
 
-std::atomic<bool> without_dot_products{false};
+std::atomic<bool> without_dot_products{false}, without_matrix_products{false};
 
 // Highway's SupportedTargets() chooses all of the processor's targets before it answers with those
 // that are enabled: who asks must choose these again, and not while kernels run.
@@ -34,6 +34,15 @@ bool detect_dot_products() {
 #elif HWY_ARCH_ARM_A64
     constexpr unsigned long asimd_dp = 1UL << 20;  // HWCAP_ASIMDDP of Linux
     return (getauxval(AT_HWCAP) & asimd_dp) != 0;
+#else
+    return false;
+#endif
+}
+
+bool detect_matrix_products() {
+#if HWY_ARCH_ARM_A64
+    constexpr unsigned long i8mm = 1UL << 13;  // HWCAP2_I8MM of Linux
+    return (getauxval(AT_HWCAP2) & i8mm) != 0;
 #else
     return false;
 #endif
@@ -64,6 +73,7 @@ int64_t targets_beyond(InstructionSet most) {
 
 void limit_instruction_sets(InstructionSet most) {
     without_dot_products = most <= InstructionSet::avx2;
+    without_matrix_products = most != InstructionSet::all;
     hwy::DisableTargets(targets_beyond(most));
     chosen = choose_targets();
 }
@@ -73,12 +83,18 @@ bool has_dot_products() {
     return detected && !without_dot_products.load(std::memory_order_relaxed);
 }
 
+bool has_matrix_products() {
+    static const bool detected = detect_matrix_products();
+    return detected && !without_matrix_products.load(std::memory_order_relaxed);
+}
+
 int64_t instruction_sets() {
-    constexpr int64_t dot_products =
-        1;  // better targets of Highway's have lower bits, none has this one
+    // Better targets of Highway's have lower bits, none has these.
+    constexpr int64_t dot_products = 1, matrix_products = 2;
     int64_t targets = chosen.load(std::memory_order_relaxed);
     if (targets == 0) chosen = targets = choose_targets();
-    return targets | (has_dot_products() ? dot_products : 0);
+    return targets | (has_dot_products() ? dot_products : 0) |
+           (has_matrix_products() ? matrix_products : 0);
 }
 
 }  // namespace vartml::kernels

@@ -25,26 +25,37 @@ namespace {
 #if VARTML_HAS_PAIRS
 
 struct Pairs {
+#if HWY_TARGET == HWY_NEON_BF16
+    using Word = uint64_t;  // an instruction for matrices: twice the products of one for pairs
+#else
+    using Word = uint32_t;
+#endif
     using Element = bf16;
     using Factor = bf16;
     using Sum = float;
     using Vec = FloatVec;
-    static constexpr size_t count = 2;
+    static constexpr size_t count = sizeof(Word) / sizeof(Element);
 
-    static HWY_INLINE Vec load(const Sum* starts) { return hn::LoadU(FloatTag(), starts); }
     // Where there is no instruction for it, in fp32.
     static HWY_INLINE Vec add(Words a, Words b, Vec sum) {
+#if HWY_TARGET == HWY_NEON_BF16
+        asm(".arch_extension bf16\n\tbfmmla %0.4s, %1.8h, %2.8h"
+            : "+w"(sum.raw)
+            : "w"(a.raw), "w"(b.raw));
+        return sum;
+#else
         const FloatTag d;
         const hn::Repartition<hwy::bfloat16_t, FloatTag> pair;
         const auto x = hn::BitCast(pair, a), y = hn::BitCast(pair, b);
 // Of targets of Arm that come behind one with bf16, Highway's macro is still 1, and its function
 // adds half of the products to the second sum.
-#if (HWY_NATIVE_DOT_BF16 && HWY_ARCH_X86) || HWY_TARGET == HWY_NEON_BF16
+#if HWY_NATIVE_DOT_BF16 && HWY_ARCH_X86
         FloatVec unused = hn::Zero(d);
         return hn::ReorderWidenMulAccumulate(d, x, y, sum, unused);
 #else
         sum = hn::MulAdd(hn::PromoteEvenTo(d, x), hn::PromoteEvenTo(d, y), sum);
         return hn::MulAdd(hn::PromoteOddTo(d, x), hn::PromoteOddTo(d, y), sum);
+#endif
 #endif
     }
     static HWY_INLINE FloatVec to_float(Vec sum) { return sum; }

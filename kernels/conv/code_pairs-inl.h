@@ -24,6 +24,7 @@ HWY_BEFORE_NAMESPACE();
 namespace vartml::kernels::HWY_NAMESPACE {
 
 struct CodePairs {
+    using Word = uint32_t;
     using Element = int16_t;
     using Factor = int16_t;
     using Sum = int32_t;
@@ -31,7 +32,6 @@ struct CodePairs {
     using Vec = hn::Vec<SumTag>;
     static constexpr size_t count = 2;
 
-    static HWY_INLINE Vec load(const Sum* starts) { return hn::LoadU(SumTag(), starts); }
     // 2 · 255 · 128 is far from what 32 bits hold.
     static HWY_INLINE Vec add(Words codes, Words weights, Vec sum) {
         const hn::Repartition<int16_t, SumTag> half;

@@ -33,6 +33,7 @@ namespace {
 #if VARTML_HAS_QUADS
 
 struct Quads {
+    using Word = uint32_t;
     using Element = uint8_t;
     using Factor = int8_t;
     using Sum = int32_t;
@@ -40,7 +41,6 @@ struct Quads {
     using Vec = hn::Vec<SumTag>;
     static constexpr size_t count = 4;
 
-    static HWY_INLINE Vec load(const Sum* starts) { return hn::LoadU(SumTag(), starts); }
     // Not hn::SumOfMulQuadAccumulate: GCC 14 copies each sum of its built-in function from one type
     // of vector to another, and runs out of registers.
     static HWY_INLINE Vec add(Words codes, Words weights, Vec sum) {
@@ -64,20 +64,45 @@ struct Quads {
     static Factor factor(float x) { return static_cast<int8_t>(x); }
 };
 
+#if HWY_ARCH_ARM_A64
+// Eight products a sum where the processor multiplies matrices of codes (FEAT_I8MM).
+struct Octets : Quads {
+    using Word = uint64_t;
+    static constexpr size_t count = 8;
+
+    static HWY_INLINE Vec add(Words codes, Words weights, Vec sum) {
+        asm(".arch_extension i8mm\n\tusmmla %0.4s, %1.16b, %2.16b"
+            : "+w"(sum.raw)
+            : "w"(codes.raw), "w"(weights.raw));
+        return sum;
+    }
+    static Sum start(const ConvShape& s, float bias, float weights) {
+        return static_cast<int32_t>(bias) -
+               static_cast<int32_t>(s.source_zero) * static_cast<int32_t>(weights);
+    }
+};
+#else
+using Octets = Quads;
+#endif
+
 bool has_quads() {
     return (HWY_TARGET != HWY_AVX2 && !HWY_ARCH_ARM_A64) || has_dot_products();
 }
 size_t packed_quads(const ConvShape& s) {
-    return s.depthwise ? packed_depthwise_size<Quads>(s) : packed_size<Quads>(s);
+    if (s.depthwise) return packed_depthwise_size<Quads>(s);
+    return has_matrix_products() ? packed_size<Octets>(s) : packed_size<Quads>(s);
 }
 void pack_all(const ConvShape& s, const float* weights, const float* bias, std::byte* packed) {
     if (s.depthwise) return pack_depthwise<Quads>(s, weights, bias, packed);
-    pack<Quads>(s, weights, bias, packed);
+    has_matrix_products() ? pack<Octets>(s, weights, bias, packed)
+                          : pack<Quads>(s, weights, bias, packed);
 }
 void rows(const ConvShape& s, const CodePicture& src, const std::byte* packed,
           const Epilogue& epilogue, const AnyDstPicture& dst, size_t first, size_t last) {
     if (s.depthwise) return depthwise_rows<Quads>(s, src, packed, epilogue, dst, first, last);
-    conv_rows<Quads>(s, src, packed, epilogue, {nullptr, 0, 0}, dst, first, last);
+    has_matrix_products()
+        ? conv_rows<Octets>(s, src, packed, epilogue, {nullptr, 0, 0}, dst, first, last)
+        : conv_rows<Quads>(s, src, packed, epilogue, {nullptr, 0, 0}, dst, first, last);
 }
 
 #else  // has_code_quads() is false: never called

@@ -227,10 +227,10 @@ void multiply(const ConvShape& s, const Sizes& z, const std::byte* packed, const
     runs.list[runs.count++] = {0, words * Products::count};
     for (size_t p = 0; p < positions; ++p, packed += packed_size<Products>(product)) {
         const auto* const starts = reinterpret_cast<const int32_t*>(packed);
-        const std::byte* const weights = packed + z.out * word_size;
+        const std::byte* const weights = packed + z.out * sum_size;
         for (size_t first = 0; first < z.out; first += width) {
             const size_t own = std::min(width, z.out - first);
-            const Block<Products> block{starts, weights + first * words * word_size, own};
+            const Block<Products> block{starts, weights + first * words * word_size<Products>, own};
             const auto run = [&](const Size<Products>& size, size_t at) {
                 int32_t* const sums = out + p * z.out_position + first * z.group + at * own;
                 size.run(in + p * z.in_position + at * z.in, z.in, runs, block,

@@ -24,7 +24,7 @@ size_t column_words(const ConvShape& s) {
 
 template <typename W>
 size_t packed_depthwise_size(const ConvShape& s) {
-    return padded_outputs(s) * (1 + column_words<W>(s) * s.kernel_width) * word_size;
+    return padded_outputs(s) * (sum_size + column_words<W>(s) * s.kernel_width * word_size<W>);
 }
 
 template <typename W>
@@ -32,7 +32,7 @@ void pack_depthwise(const ConvShape& s, const float* weights, const float* bias,
                     std::byte* packed) {
     std::memset(packed, 0, packed_depthwise_size<W>(s));
     auto* const starts = reinterpret_cast<typename W::Sum*>(packed);
-    auto* const out = reinterpret_cast<typename W::Factor*>(packed + padded_outputs(s) * word_size);
+    auto* const out = reinterpret_cast<typename W::Factor*>(packed + padded_outputs(s) * sum_size);
     const size_t width = s.kernel_width, words = column_words<W>(s) * width;
     for (size_t c = 0; c < s.out_channels; ++c) {
         float sum = 0;
@@ -190,7 +190,7 @@ void depthwise_rows(const ConvShape& s, const PictureOf<const typename W::Elemen
                 const size_t channels = std::min(lanes, s.out_channels - c);
                 make_all_columns<W>(s, row + x * s.stride_width * src.pixel + c, src.row, src.pixel,
                                     count, channels, columns);
-                const auto start = W::load(starts + c);
+                const auto start = hn::LoadU(hn::DFromV<typename W::Vec>(), starts + c);
                 const uint32_t* const w = weights + c / lanes * filter;
                 size_t p = 0;
                 const auto run = [&](auto tile, size_t at) {

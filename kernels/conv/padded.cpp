@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/conv/padded.h"
 
+#include <hwy/base.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -258,9 +260,10 @@ bool lies_on_picture(const ConvShape& s) {
                 s.pad_left);
 }
 
-// The same, and the words of a pixel are its own.
+// The same, and the words of a pixel are its own: of 8 bytes for Arm's matrix instructions.
 bool lies_in_words(const ConvShape& s) {
-    const size_t word = 4 / size_of(s.source);
+    const size_t word =
+        (HWY_ARCH_ARM_A64 ? sizeof(uint64_t) : sizeof(uint32_t)) / size_of(s.source);
     return (s.in_channels % word == 0 || s.kernel_width == 1) && lies_on_picture(s);
 }
 

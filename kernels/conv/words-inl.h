@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolution whose factors lie several to a word of 32 bits, all of whose products one instruction
-// adds to a sum. Included once per instruction set.
+// Convolution whose factors lie several to a word, all of whose products one instruction adds to a
+// sum. Included once per instruction set.
 //
-// `W` is what they are: Element of the source, Factor of the weights, how many of them a word
-// holds, Sum of 32 bits with its vector, and
-//   static Vec load(const Sum*)
+// `W` is what they are: Element of the source, Factor of the weights, Word of 32 or 64 bits and how
+// many of them it holds, Sum of 32 bits with its vector, and
 //   static Vec add(words of the source, words of weights, Vec sum)
 //   static FloatVec to_float(Vec sum)
 //   static Sum start(const ConvShape&, float bias, float sum of the output's weights)
 //   static Factor factor(float weight)
+// With words of 32 bits a vector has the sums of a pixel, for as many outputs as there are lanes.
+// With words of 64 bits it has those of two pixels for two outputs, one pixel after the other, and
+// `add` multiplies a matrix of two pixels with one of two outputs: Arm's matrix instructions.
 #if defined(VARTML_KERNELS_CONV_WORDS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef VARTML_KERNELS_CONV_WORDS_INL_H_
 #undef VARTML_KERNELS_CONV_WORDS_INL_H_
@@ -23,6 +25,7 @@
 #include <cstring>
 #include <span>
 #include <type_traits>
+#include <utility>
 
 #include "kernels/conv/conv.h"
 #include "kernels/conv/finish-inl.h"
@@ -34,6 +37,10 @@ using WordTag = hn::RebindToUnsigned<FloatTag>;
 using Words = hn::Vec<WordTag>;
 
 constexpr size_t lanes = hn::MaxLanes(FloatTag());
+
+// Pixels whose sums share a vector.
+template <typename W>
+constexpr size_t pixels_of = sizeof(typename W::Word) / sizeof(uint32_t);
 
 // ---- what a sum is made of ----------------------------------------------------------------------
 
@@ -95,18 +102,20 @@ inline size_t block_width(const ConvShape& s) {
     return (vectors + blocks - 1) / blocks * lanes;
 }
 
-constexpr size_t word_size = 4;
+constexpr size_t sum_size = 4;
+template <typename W>
+constexpr size_t word_size = sizeof(typename W::Word);
 
 template <typename W>
 size_t packed_size(const ConvShape& s) {
-    return padded_outputs(s) * (1 + words_of<W>(s)) * word_size;
+    return padded_outputs(s) * (sum_size + words_of<W>(s) * word_size<W>);
 }
 
 template <typename W>
 void pack(const ConvShape& s, const float* weights, const float* bias, std::byte* packed) {
     std::memset(packed, 0, packed_size<W>(s));
     auto* const starts = reinterpret_cast<typename W::Sum*>(packed);
-    auto* const out = reinterpret_cast<typename W::Factor*>(packed + padded_outputs(s) * word_size);
+    auto* const out = reinterpret_cast<typename W::Factor*>(packed + padded_outputs(s) * sum_size);
     const size_t width = block_width(s), words = words_of<W>(s);
     const size_t column = column_factors<W>(s);
     for (size_t o = 0; o < s.out_channels; ++o) {
@@ -141,17 +150,62 @@ struct Block {
 // was stored in parts waits for all of them.
 template <typename W, size_t M>
 HWY_INLINE void copy_ends(const typename W::Element* src, size_t step, size_t count,
-                          uint32_t* words) {
+                          typename W::Word* words) {
     const auto copy = [&](auto size) {
+        if (count != size) return;
         for (size_t m = 0; m < M; ++m) {
-            uint32_t word = 0;
+            typename W::Word word = 0;
             std::memcpy(&word, src + m * step, size * sizeof(typename W::Element));
             words[m] = word;
         }
     };
-    if (count == 1) copy(std::integral_constant<size_t, 1>());
-    if (count == 2) copy(std::integral_constant<size_t, 2>());
-    if (count == 3) copy(std::integral_constant<size_t, 3>());
+    [&]<size_t... I>(std::index_sequence<I...>) {
+        (copy(std::integral_constant<size_t, I + 1>()), ...);
+    }(std::make_index_sequence<W::count - 1>());
+}
+
+// Where the sums of V vectors of outputs begin, as W's vectors hold them.
+template <typename W, size_t V>
+HWY_INLINE void load_starts(const typename W::Sum* starts, typename W::Vec* to) {
+    using D = hn::DFromV<typename W::Vec>;
+#pragma GCC unroll 8
+    for (size_t v = 0; v < V * pixels_of<W>; ++v) {
+        if constexpr (pixels_of<W> == 1) {
+            to[v] = hn::LoadU(D(), starts + v * lanes);
+        } else {
+            uint64_t two;
+            std::memcpy(&two, starts + v * 2, sizeof(two));
+            to[v] = hn::BitCast(D(), hn::Set(hn::Repartition<uint64_t, D>(), two));
+        }
+    }
+}
+
+// The word at `src`, or those at `src` and `apart` elements behind it, for every output.
+template <typename W>
+HWY_INLINE Words spread(const typename W::Element* src, size_t apart) {
+    typename W::Word word;
+    std::memcpy(&word, src, sizeof(word));
+    if constexpr (pixels_of<W> == 1) {
+        return hn::Set(WordTag(), word);
+    } else {
+        const hn::Repartition<uint64_t, WordTag> d;
+        uint64_t second;
+        std::memcpy(&second, src + apart, sizeof(second));
+        return hn::BitCast(WordTag(), hn::Dup128VecFromValues(d, word, second));
+    }
+}
+
+// The sums of a pixel, of a vector of outputs.
+template <typename W, size_t R, size_t U>
+HWY_INLINE FloatVec sums_of(const typename W::Vec (&sum)[R][U], size_t m, size_t v) {
+    if constexpr (pixels_of<W> == 1) {
+        return W::to_float(sum[m][v]);
+    } else {
+        const hn::DFromV<typename W::Vec> d;
+        const auto low = sum[m / 2][2 * v], high = sum[m / 2][2 * v + 1];
+        return W::to_float(m % 2 == 0 ? hn::ConcatLowerLower(d, high, low)
+                                      : hn::ConcatUpperUpper(d, high, low));
+    }
 }
 
 // Where the sums of a tile go: bounded to the results, if these are whole vectors, else to `sums`.
@@ -168,32 +222,33 @@ void sum_tile(const typename W::Element* first, size_t step, const Runs& runs,
               const Block<W>& block, const Sums& to) {
     const FloatTag d;
     const WordTag word;
-    typename W::Vec sum[M][V];
-#pragma GCC unroll 4
-    for (size_t v = 0; v < V; ++v) {
-        const auto start = W::load(block.starts + v * lanes);
+    // Rows of vectors of sums; the last row of an odd number of pixels has its only one twice.
+    constexpr size_t P = pixels_of<W>, R = (M + P - 1) / P, U = V * P;
+    typename W::Vec start[U], sum[R][U];
+    load_starts<W, V>(block.starts, start);
+#pragma GCC unroll 8
+    for (size_t u = 0; u < U; ++u) {
 #pragma GCC unroll 16
-        for (size_t m = 0; m < M; ++m) sum[m][v] = start;
+        for (size_t r = 0; r < R; ++r) sum[r][u] = start[u];
     }
-    uint32_t ends[M];
+    typename W::Word ends[M];
     const auto* w = reinterpret_cast<const uint32_t*>(block.weights);
-    for (size_t r = 0; r < runs.count; ++r) {
-        const auto* src = first + runs.list[r].src;
-        size_t apart = step, words = runs.list[r].count / W::count;
+    for (size_t i = 0; i < runs.count; ++i) {
+        const auto* src = first + runs.list[i].src;
+        size_t apart = step, words = runs.list[i].count / W::count;
         // First the words as they lie, then the end. One loop for both: beside a second one the
         // sums would not stay in registers.
-        for (size_t rest = runs.list[r].count % W::count;; rest = 0) {
-            for (; words > 0; --words, src += W::count, w += V * lanes) {
-                Words wv[V];
-#pragma GCC unroll 4
-                for (size_t v = 0; v < V; ++v) wv[v] = hn::LoadU(word, w + v * lanes);
+        for (size_t rest = runs.list[i].count % W::count;; rest = 0) {
+            for (; words > 0; --words, src += W::count, w += U * lanes) {
+                Words wv[U];
+#pragma GCC unroll 8
+                for (size_t u = 0; u < U; ++u) wv[u] = hn::LoadU(word, w + u * lanes);
 #pragma GCC unroll 16
-                for (size_t m = 0; m < M; ++m) {
-                    uint32_t factors;
-                    std::memcpy(&factors, src + m * apart, word_size);
-                    const Words x = hn::Set(word, factors);
-#pragma GCC unroll 4
-                    for (size_t v = 0; v < V; ++v) sum[m][v] = W::add(x, wv[v], sum[m][v]);
+                for (size_t r = 0; r < R; ++r) {
+                    const bool is_single = r * P + 1 == M;
+                    const Words x = spread<W>(src + r * P * apart, is_single ? 0 : apart);
+#pragma GCC unroll 8
+                    for (size_t u = 0; u < U; ++u) sum[r][u] = W::add(x, wv[u], sum[r][u]);
                 }
             }
             if (rest == 0) break;
@@ -205,7 +260,7 @@ void sum_tile(const typename W::Element* first, size_t step, const Runs& runs,
 #pragma GCC unroll 16
     for (size_t m = 0; m < M; ++m) {
 #pragma GCC unroll 4
-        for (size_t v = 0; v < V; ++v) complete[m][v] = W::to_float(sum[m][v]);
+        for (size_t v = 0; v < V; ++v) complete[m][v] = sums_of<W>(sum, m, v);
     }
     if (to.finish)
         return store_bounded<true>(complete, *to.finish, to.dst, to.dst_step, M, V * lanes);
@@ -221,7 +276,12 @@ struct Size {
     size_t pixels;
     void (*run)(const typename W::Element*, size_t, const Runs&, const Block<W>&, const Sums&);
 };
-template <typename W, size_t V, size_t M = std::min<size_t>(14, (registers - 2 - V) / V)>
+// Pixels beside V vectors of weights, two more registers and those of the source.
+template <typename W, size_t V>
+constexpr size_t most_pixels =
+    pixels_of<W> == 1 ? std::min<size_t>(14, (registers - 2 - V) / V)
+                      : std::min<size_t>(7, (registers - 2 - 2 * V) / (2 * V)) * 2;
+template <typename W, size_t V, size_t M = most_pixels<W, V>>
 constexpr Size<W> sizes[] = {{M, sum_tile<W, M, V>},
                              {(M + 1) / 2, sum_tile<W, (M + 1) / 2, V>},
                              {(M + 3) / 4, sum_tile<W, (M + 3) / 4, V>},
@@ -253,7 +313,7 @@ void run_line(const ConvShape& s, const Line<W>& line, const Runs& runs, const s
               const Finish& f, size_t dst_step, size_t residual_step) {
     const auto* const starts = reinterpret_cast<const typename W::Sum*>(packed);
     const size_t outputs = padded_outputs(s), width = block_width(s), words = words_of<W>(s);
-    const std::byte* const weights = packed + outputs * word_size;
+    const std::byte* const weights = packed + outputs * sum_size;
     HWY_ALIGN float sums[max_sums];
     const FinishRows finish =
         f.rows ? f.rows : find_finish(f.epilogue.activation, line.residual, s.source, s.result);
@@ -265,7 +325,7 @@ void run_line(const ConvShape& s, const Line<W>& line, const Runs& runs, const s
         size_t last = std::min(line.pixels, first + piece);
         if (line.pixels - last < least) last = line.pixels;
         for (size_t o = 0; o < s.out_channels; o += width) {
-            const Block<W> block{starts + o, weights + o * words * word_size,
+            const Block<W> block{starts + o, weights + o * words * word_size<W>,
                                  std::min(width, outputs - o)};
             const size_t count = std::min<size_t>(block.width, s.out_channels - o);
             const bool stores = !f.rows && count == block.width;

@@ -38,6 +38,7 @@ const Case cases[] = {
     {"kernel larger than the picture", 4, 8, 2, 3, 5, 1, 1, 2},
     {"rows of five pixels", 70, 12, 4, 5, 3, 1, 1, 1},
     {"no padding, a slice", 8, 20, 9, 20, 3, 1, 1, 0, false, 4},
+    {"no padding, a slice of half a long word", 4, 20, 9, 20, 3, 1, 1, 0, false, 4},
     {"no padding, odd channels", 6, 20, 9, 20, 3, 1, 1, 0},
     {"depthwise 3x3", 24, 24, 14, 17, 3, 1, 1, 1, true},
     {"depthwise 5x5, stride 2", 33, 33, 15, 16, 5, 2, 1, 2, true},
@@ -187,12 +188,23 @@ TEST(ConvCodesOfDotProducts, AreTheSameWithAndWithoutThem) {
     if (!has_dot_products()) GTEST_SKIP() << "the processor has neither AVX-VNNI nor FEAT_DotProd";
     for (size_t i = 0; i < num_runs && !HasFailure(); ++i) {
         limit_instruction_sets(InstructionSet::avx2_vnni);
+        EXPECT_FALSE(has_matrix_products());
         const auto with = Runs().run(i);
         limit_instruction_sets(InstructionSet::avx2);
         EXPECT_FALSE(has_dot_products());
         EXPECT_EQ(Runs().run(i), with) << i;
     }
     limit_instruction_sets(InstructionSet::all);
+}
+
+TEST(ConvCodesOfMatrixProducts, AreTheSameWithAndWithoutThem) {
+    if (!has_matrix_products()) GTEST_SKIP() << "the processor has no FEAT_I8MM";
+    for (size_t i = 0; i < num_runs && !HasFailure(); ++i) {
+        const auto with = Runs().run(i);
+        limit_instruction_sets(InstructionSet::avx2_vnni);
+        EXPECT_EQ(Runs().run(i), with) << i;
+        limit_instruction_sets(InstructionSet::all);
+    }
 }
 
 // What was packed for one set must not meet another.

@@ -102,9 +102,13 @@ ModelInfo::Input ultralytics_input(const TensorInfo& input, bool classify) {
 std::optional<ModelInfo> from_metadata(const SidecarRequest& request,
                                        std::vector<std::string>& warnings) {
     const auto names = request.metadata.find("names");
-    const auto task = request.metadata.find("task");
-    if (names == request.metadata.end() || task == request.metadata.end() || request.inputs.empty())
+    const auto said = request.metadata.find("task");
+    // YOLO v5 says its strides and no task.
+    const bool says_task = said != request.metadata.end();
+    if (names == request.metadata.end() || request.inputs.empty() ||
+        (!says_task && !request.metadata.contains("stride")))
         return std::nullopt;
+    const std::string task = says_task ? said->second : "detect";
     auto labels = parse_python_names(names->second);
     if (!labels) {
         warnings.push_back(
@@ -114,22 +118,21 @@ std::optional<ModelInfo> from_metadata(const SidecarRequest& request,
     }
     ModelInfo info;
     info.labels = std::move(*labels);
-    info.inputs = {ultralytics_input(request.inputs[0], task->second == "classify")};
-    if (task->second == "classify") info.activation = "none";  // the export ends in Softmax
-    std::string why;                                           // of the likeliest
-    for (const std::string& family :
-         families_of(task->second, request.outputs, info.labels.size())) {
+    info.inputs = {ultralytics_input(request.inputs[0], task == "classify")};
+    if (task == "classify") info.activation = "none";  // the export ends in Softmax
+    std::string why;                                   // of the likeliest
+    for (const std::string& family : families_of(task, request.outputs, info.labels.size())) {
         info.decoder = family;
         const auto fits = check_decoder(info, request);
         if (fits) return info;
         if (why.empty()) why = fits.error().message;
     }
+    if (!says_task) return std::nullopt;
     info.decoder.clear();
-    warnings.push_back(why.empty()
-                           ? request.model + ": no decoder for the task '" + task->second +
-                                 "' and these outputs; labels and input are recorded without one"
-                           : request.model + ": the metadata names task '" + task->second +
-                                 "', but " + why);
+    warnings.push_back(
+        why.empty() ? request.model + ": no decoder for the task '" + task +
+                          "' and these outputs; labels and input are recorded without one"
+                    : request.model + ": the metadata names task '" + task + "', but " + why);
     return info;
 }
 

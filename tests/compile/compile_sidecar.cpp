@@ -245,6 +245,21 @@ TEST_F(Sidecar, ChoosesTheFamilyOfAnUltralyticsExportByItsHead) {
     }
 }
 
+// Its metadata are strides and names.
+TEST_F(Sidecar, TakesTheNamesOfAYoloV5Export) {
+    metadata_ = {{"names", "{0: 'person', 1: 'dog'}"}, {"stride", "32"}};
+    set_outputs({1, 252, 5 + 2});
+    const ModelInfo read = info();
+    EXPECT_EQ(read.decoder, "yolo-v5");
+    EXPECT_EQ(read.labels, (Names{"person", "dog"}));
+    EXPECT_TRUE(warnings_.empty()) << warnings_[0];
+    set_outputs({1, 252, 5 + 3});  // of another model
+    const auto text = run();
+    ASSERT_TRUE(text);
+    EXPECT_EQ(*text, "");
+    EXPECT_TRUE(warnings_.empty()) << warnings_[0];
+}
+
 TEST_F(Sidecar, GivesClassifiersACentreCropWithoutMean) {
     metadata_ = {{"names", "{0: 'a', 1: 'b', 2: 'c'}"}, {"task", "classify"}};
     set_outputs({1, 3});

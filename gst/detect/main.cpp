@@ -18,6 +18,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -128,11 +129,24 @@ private:
         g_free(text);
         return name;
     }
+    // Where the frame is in the video, as a player shows it: timestamps may begin anywhere.
+    static std::optional<guint64> stream_time(GstPad* pad, GstBuffer* buffer) {
+        if (!GST_BUFFER_PTS_IS_VALID(buffer)) return std::nullopt;
+        GstEvent* event = gst_pad_get_sticky_event(pad, GST_EVENT_SEGMENT, 0);
+        if (!event) return GST_BUFFER_PTS(buffer);
+        const GstSegment* segment;
+        gst_event_parse_segment(event, &segment);
+        const guint64 time =
+            gst_segment_to_stream_time(segment, GST_FORMAT_TIME, GST_BUFFER_PTS(buffer));
+        gst_event_unref(event);
+        if (!GST_CLOCK_TIME_IS_VALID(time)) return std::nullopt;
+        return time;
+    }
     void place(GstPad* pad, GstBuffer* buffer) {
         record_.seq = inferred_ - 1;
         record_.frame_seq = frames_ - 1;
         record_.stream = request_.source;
-        if (GST_BUFFER_PTS_IS_VALID(buffer)) record_.pts_ns = GST_BUFFER_PTS(buffer);
+        if (const auto time = stream_time(pad, buffer)) record_.pts_ns = *time;
         if (GstCaps* caps = gst_pad_get_current_caps(pad)) {
             GstVideoInfo info;
             if (gst_video_info_from_caps(&info, caps)) {

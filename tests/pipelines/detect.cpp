@@ -108,6 +108,14 @@ TEST_F(Detect, PrintsTheTimeOfEachFrameOfAVideo) {
     EXPECT_NE(f.err.find("3 frames"), std::string::npos) << f.err;
 }
 
+// Timestamps of what an encoder with reordered frames made begin later.
+TEST_F(Detect, TimesAreThoseThatAPlayerShows) {
+    ASSERT_EQ(detect(std::string(boxes) + "white.webm -o times.mp4").status, 0);
+    const Finished f = detect(std::string(boxes) + "times.mp4 --frames 1");
+    EXPECT_EQ(f.status, 0) << f.err;
+    EXPECT_TRUE(f.out.starts_with("    0.000 s  ")) << f.out;
+}
+
 TEST_F(Detect, ReadsTheClassesOfAClassifier) {
     const Finished f = detect("classes.onnx --decoder classify --labels four.txt white.png");
     EXPECT_EQ(f.status, 0) << f.err;

@@ -66,6 +66,7 @@ constexpr GEnumValue resize_values[] = {
 constexpr GEnumValue output_view_values[] = {
     {int(OutputView::cpu), "As the ONNX model declares, dequantised", "cpu"},
     {int(OutputView::hw), "As the device wrote it, without conversion", "hw"},
+    {int(OutputView::best), "hw where every output has that view, else cpu", "auto"},
     {0, nullptr, nullptr},
 };
 
@@ -252,7 +253,7 @@ std::span<const Property<Settings>> Properties::rows() {
          "Whether the bytes of a frame are the model's input, without conversion", until_ready,
          P::choice<&S::input_is_tensor>("GstVartmlInferInputIsTensor", input_is_tensor_values)},
         {"output-tensor-type", "Tensor view",
-         "View of the tensors that are attached; hw is what to set in front of vartmldecode",
+         "View of the tensors that are attached; auto is what to set in front of vartmldecode",
          until_ready, P::choice<&S::output_view>("GstVartmlInferTensorType", output_view_values)},
         {"copy-policy", "Copy policy", "What a copy of a frame or tensor leads to", any_time,
          P::choice<&S::copy_policy>("GstVartmlInferCopyPolicy", copy_policy_values)},

@@ -24,7 +24,7 @@ using detect::Unref;
 constexpr const char* behind_source =
     " is-live=true format=time block=false max-bytes=0 ! decodebin ! videoconvert ! queue ! "
     "vartmlinfer model-instance-id=density on-late=block keep-rate=no copy-policy=allow "
-    "on-fallback=allow output-tensor-type=hw name=infer";
+    "on-fallback=allow output-tensor-type=auto name=infer";
 
 constexpr std::chrono::seconds start_limit{60};
 constexpr uint64_t most_to_start = 64;  // frames; ours: more than any decoder holds back

@@ -303,7 +303,7 @@ Result<Pipeline> make_pipeline(const Request& request) {
         is_installed("videoflip") ? " ! videoflip video-direction=auto ! videoconvert" : "";
     auto parsed = parse(source_text(request) + " ! videoconvert" + upright +
                         (pipeline.is_picture ? "" : some) +
-                        " ! vartmlinfer name=infer output-tensor-type=hw on-fallback=allow "
+                        " ! vartmlinfer name=infer output-tensor-type=auto on-fallback=allow "
                         "copy-policy=allow ! vartmldecode name=decode top-k=3" +
                         *sink);
     if (!parsed) return parsed.error();

@@ -341,6 +341,13 @@ bool Lane::make_feeds(const vartml::ModelInfo& info, Failure& failure) {
     return true;
 }
 
+// A model whose last partition is on the CPU has no view of the device for what that makes.
+bool Lane::is_hw(const Settings& settings, const Instance& instance) {
+    if (settings.output_view != OutputView::best) return settings.output_view == OutputView::hw;
+    return std::ranges::all_of(instance.outputs,
+                               [](const RunnerTensor& output) { return output.hw; });
+}
+
 void Lane::make_record(const Settings& settings, const std::string& infer_id, unsigned epoch,
                        const vartml::ModelInfo& info) {
     const vartml::ModelDescription& description = instance_->description;
@@ -351,7 +358,7 @@ void Lane::make_record(const Settings& settings, const std::string& infer_id, un
     record->model_epoch = epoch;
     record->input = description.inputs[picture_];
     record->outputs = description.outputs;
-    record->hw = settings.output_view == OutputView::hw;
+    record->hw = is_hw(settings, *instance_);
     for (const RunnerTensor& tensor : instance_->outputs) {
         record->views.push_back(record->hw ? tensor.view : tensor.cpu);
         std::string id = tensor.info.name;
@@ -383,20 +390,21 @@ void Lane::name_tensors(bool whole_frames) {
 // The device writes its own view; a CPU view that differs is made from it when the frame leaves.
 bool Lane::make_pools(const Settings& settings, Failure& failure) {
     const auto& outputs = instance_->outputs;
+    const bool hw = is_hw(settings, *instance_);
     output_buffers_ = std::make_shared<std::atomic<unsigned>>(0);
     cpu_views_.resize(outputs.size());
     for (size_t i = 0; i < outputs.size(); ++i) {
         const RunnerTensor& output = outputs[i];
-        if (settings.output_view == OutputView::hw && !output.hw) {
+        if (hw && !output.hw) {
             return fail(failure, "infer-option",
                         {ErrorCode::invalid_argument,
                          "property 'output-tensor-type' is hw, but output '" + output.info.name +
                              "' comes from a CPU partition and has no HW view; set "
-                             "output-tensor-type=cpu"},
+                             "output-tensor-type=auto"},
                         "output-tensor-type");
         }
         output_pools_.push_back(output_pool_new(instance_->runner, output, output_buffers_));
-        if (settings.output_view == OutputView::hw || output.view == output.cpu) continue;
+        if (hw || output.view == output.cpu) continue;
         auto conversion = vartml::TensorConversion::create(output.view, output.cpu);
         if (!conversion) {
             return fail(failure, "infer-option",

@@ -117,6 +117,7 @@ private:
                  std::span<const DecoderWish> wishes, Failure& failure);
     bool choose_picture(const Settings& settings, const vartml::ModelInfo& info, Failure& failure);
     bool make_feeds(const vartml::ModelInfo& info, Failure& failure);
+    static bool is_hw(const Settings& settings, const Instance& instance);
     void make_record(const Settings& settings, const std::string& infer_id, unsigned epoch,
                      const vartml::ModelInfo& info);
     void name_tensors(bool whole_frames);

@@ -14,7 +14,7 @@
 namespace vartml::gst::infer {
 
 enum class ResizeChoice { automatic, stretch, letterbox, letterbox_top_left, crop };
-enum class OutputView { cpu, hw };
+enum class OutputView { cpu, hw, best };
 enum class CopyPolicy { allow, warn, forbid };
 enum class OnFallback { allow, warn, error };
 enum class OnLate { automatic, block, skip };

@@ -260,6 +260,23 @@ TEST_F(InferSharing, ViewsMayDifferBetweenElementsThatShare) {
     EXPECT_EQ(b.pull_out().status, InferenceStatus::inferred);
 }
 
+// A CPU partition at the end has none, and must not keep a pipeline from it.
+TEST_F(InferSharing, TheDevicesViewIsTakenWhereThereIsOne) {
+    for (const bool there : {true, false}) {
+        fake_model().output_hw_view = there;
+        GstElement* element = batching(2, 0, "one");
+        gst_util_set_object_arg(G_OBJECT(element), "output-tensor-type", "auto");
+        InferHarness t(element);
+        ASSERT_EQ(t.push(0), GST_FLOW_OK);
+        GstBuffer* out = t.pull();
+        const Inference* inference = vartml::gst::get_inference(out, 0);
+        ASSERT_NE(inference, nullptr);
+        EXPECT_EQ(inference->status, InferenceStatus::inferred);
+        EXPECT_EQ(inference->record->hw, there);
+        gst_buffer_unref(out);
+    }
+}
+
 struct Conflict {
     const char *property, *value;
     const char *have, *want;  // both values are in the sentence

@@ -22,6 +22,7 @@
 #include "lib/model/entries.h"
 #include "lib/tools/pictures.h"
 #include "lib/tools/tensor_file.h"
+#include "lib/tools/verify/compare.h"
 
 namespace vartml::tools {
 namespace {
@@ -81,6 +82,13 @@ public:
         return {static_cast<const float*>(out_[0][i].get_virtual_address()),
                 info.size_in_bytes / sizeof(float)};
     }
+    // Of an output of that type; whole numbers beyond 2^24 are rounded.
+    std::vector<float> numbers(size_t i, DataType type) const {
+        const auto* const bytes = static_cast<const std::byte*>(out_[0][i].get_virtual_address());
+        const auto wide =
+            verify::numbers_of({type, {}, {bytes, bytes + out_[0][i].get_info().size_in_bytes}});
+        return {wide.begin(), wide.end()};
+    }
 
 private:
     std::shared_ptr<vart::Runner> runner_;
@@ -125,9 +133,9 @@ std::vector<std::string> numbered_files(const std::string& folder) {
 }
 
 // Outputs of an int8 model that does what the float model does.
-constexpr double usual_cosine = 0.99, usual_boxes = 0.9;
+constexpr double usual_cosine = 0.99, usual_boxes = 0.9, usual_elements = 0.9;
 // What is asked for without --quantize-target.
-constexpr double wanted_correlation = 0.9995, wanted_boxes = 0.97;
+constexpr double wanted_correlation = 0.9995, wanted_boxes = 0.97, wanted_elements = 0.97;
 
 // Boxes that int8 finds again as the float model does; what an application may not notice.
 constexpr float least_iou = 0.9F, most_difference = 0.1F;
@@ -141,6 +149,9 @@ struct Agreement {
     double dot = 0, found = 0, expected = 0, error = 0;
     double found_sum = 0, expected_sum = 0, elements = 0;
     size_t same_top = 0, samples = 0;
+    double same = 0;        // elements
+    bool is_whole = false;  // classes, places: a little off is as wrong as far off
+    double part_that_is_same() const { return elements > 0 ? same / elements : 1; }
 };
 
 void add(Agreement& a, std::span<const float> found, std::span<const float> expected) {
@@ -152,6 +163,7 @@ void add(Agreement& a, std::span<const float> found, std::span<const float> expe
         a.error += (x - y) * (x - y);
         a.found_sum += x;
         a.expected_sum += y;
+        a.same += x == y ? 1 : 0;
     }
     a.elements += static_cast<double>(found.size());
     const auto top = [](std::span<const float> v) {
@@ -201,7 +213,18 @@ void add(Boxes& boxes, const std::vector<Detection>& these, const std::vector<De
     }
 }
 
+// How much of an output is the float model's.
+double agreement_of(const Agreement& a) {
+    return a.is_whole ? a.part_that_is_same() : correlation_of(a);
+}
+
 std::string describe(const std::string& name, const Agreement& a, bool is_list) {
+    if (a.is_whole) {
+        char text[80];
+        std::snprintf(text, sizeof text, "': %.2f %% of the elements are the same\n",
+                      100 * a.part_that_is_same());
+        return "output '" + name + text;
+    }
     const double decibels =
         a.error == 0 ? 99 : 10 * std::log10(a.expected / a.error);  // 99: no difference at all
     char text[160];
@@ -371,9 +394,14 @@ void CalibrationSet::choose_decoder(const artifact::CompiledModel& model, size_t
 // None where the outputs are not the decoder's.
 std::vector<Detection> CalibrationSet::decode(const std::vector<std::vector<float>>& outputs) {
     std::vector<OutputTensor> tensors;
+    std::vector<TensorView> views;
+    for (const TensorInfo& output : outputs_) {
+        views.push_back(output.cpu);
+        views.back().data_type = DataType::float32;
+        views.back().size_bytes = uint64_t{views.back().size} * sizeof(float);
+    }
     for (size_t i = 0; i < outputs_.size() && i < outputs.size(); ++i)
-        tensors.push_back(
-            {outputs[i].data(), outputs_[i].name, &outputs_[i].cpu, &outputs_[i].cpu});
+        tensors.push_back({outputs[i].data(), outputs_[i].name, &views[i], &views[i]});
     Decoded decoded;
     if (!decoder_ || !decoder_->decode(tensors, {}, width_, height_, decoded)) return {};
     return decoded.detections;
@@ -441,7 +469,7 @@ Result<compiler::Statistics> CalibrationSet::measure(const artifact::CompiledMod
     const auto run = [&] { return run_probe(path, own_outputs); };
     auto digest = digest_of(path);
     if (!digest) return digest.error();
-    auto bytes = cache_.get("statistics\n" + key_ + '\n' + *digest, run);
+    auto bytes = cache_.get("statistics 2\n" + key_ + '\n' + *digest, run);
     compiler::Statistics statistics;
     if (!bytes) return bytes.error();
     if (take_measured(*bytes, statistics)) return statistics;
@@ -478,10 +506,11 @@ Result<std::string> CalibrationSet::run_probe(const std::string& probe, size_t o
         for (size_t i = 0; i < session->num_outputs(); ++i) {
             const std::span<const float> values = session->floats(i);
             if (i < own_outputs) {
+                const std::vector<float> own = session->numbers(i, outputs_[i].cpu.data_type);
                 const std::string tensor = "output '" + session->name(i) + "' of the float model";
-                if (auto finite = expect_finite(values, tensor, samples_[s].name); !finite)
+                if (auto finite = expect_finite(own, tensor, samples_[s].name); !finite)
                     return finite.error();
-                writer.list(std::vector<float>(values.begin(), values.end()));
+                writer.list(own);
             }
             if (!values.empty()) add(statistics[session->name(i)], values, session->shape(i));
         }
@@ -547,8 +576,9 @@ Result<CalibrationSet::Comparison> CalibrationSet::compare(const std::string& co
         if (auto done = session->run(**inputs); !done) return done.error();
         std::vector<std::vector<float>> outputs;
         for (size_t i = 0; i < result.outputs.size() && i < names_.size(); ++i) {
-            const std::span<const float> found = session->floats(i);
-            outputs.emplace_back(found.begin(), found.end());
+            const DataType type = outputs_[i].cpu.data_type;
+            const std::vector<float>& found = outputs.emplace_back(session->numbers(i, type));
+            result.outputs[i].is_whole = !verify::is_float(type);
             if (!found.empty() && found.size() == floats_[s][i].size())
                 add(result.outputs[i], found, floats_[s][i]);
         }
@@ -567,7 +597,7 @@ Result<compiler::Verdict> CalibrationSet::judge(const artifact::CompiledModel& t
     if (auto written = artifact::write_rai(trial, path); !written) return written.error();
     auto digest = digest_of(path);
     if (!digest) return digest.error();
-    auto bytes = cache_.get("verdict\n" + key_ + '\n' + *digest, [&]() -> Result<std::string> {
+    auto bytes = cache_.get("verdict 2\n" + key_ + '\n' + *digest, [&]() -> Result<std::string> {
         auto verdict = judge_file(path);
         if (!verdict) return verdict.error();
         compiler::Writer writer;
@@ -581,14 +611,16 @@ Result<compiler::Verdict> CalibrationSet::judge(const artifact::CompiledModel& t
 Result<compiler::Verdict> CalibrationSet::judge_file(const std::string& path) {
     auto compared = compare(path, judged_samples);
     if (!compared) return compared.error();
-    double least = 1;
-    for (const Agreement& output : compared->outputs)
-        if (output.samples != 0) least = std::min(least, correlation_of(output));
+    double least = 1, wanted = wanted_correlation;
+    for (const Agreement& output : compared->outputs) {
+        if (output.samples == 0 || !(agreement_of(output) < least)) continue;
+        least = agreement_of(output);
+        wanted = output.is_whole ? wanted_elements : wanted_correlation;
+    }
     const Boxes& boxes = compared->boxes;
-    const double agreement =
-        boxes.all == 0 ? least : static_cast<double>(boxes.same) / static_cast<double>(boxes.all);
-    return compiler::Verdict{agreement, 1 - least,
-                             boxes.all == 0 ? wanted_correlation : wanted_boxes};
+    if (boxes.all == 0) return compiler::Verdict{least, 1 - least, wanted};
+    return compiler::Verdict{static_cast<double>(boxes.same) / static_cast<double>(boxes.all),
+                             1 - least, wanted_boxes};
 }
 
 Result<std::string> CalibrationSet::cost(const std::string& compiled) {
@@ -603,10 +635,15 @@ Result<std::string> CalibrationSet::cost(const std::string& compiled) {
         const bool is_list = shape.size() == 2 && shape[0] == 1 && shape[1] > 1;
         if (agreements[i].samples == 0) continue;
         text += describe(names_[i], agreements[i], is_list);
-        if (cosine_of(agreements[i]) < usual_cosine && compared->boxes.all == 0)
+        const bool is_whole = agreements[i].is_whole;
+        const bool is_near = is_whole ? agreements[i].part_that_is_same() >= usual_elements
+                                      : cosine_of(agreements[i]) >= usual_cosine;
+        if (!is_near && compared->boxes.all == 0)
             log(LogLevel::warning, "",
                 "--quantize: output '" + names_[i] +
-                    "' of the int8 model is not that of the float model, its cosine is below 0.99; "
+                    "' of the int8 model is not that of the float model, " +
+                    (is_whole ? "less than 90 % of its elements are the same; "
+                              : "its cosine is below 0.99; ") +
                     "give more samples of what the model will see than these " +
                     std::to_string(samples_.size()) +
                     ", or a higher --quantize-target, which keeps more in floats");

@@ -44,7 +44,7 @@ public:
 
     // compiler::QuantiseRequest::judge, behind measure(): on some of the samples. Where the model
     // has a decoder of boxes that finds some, the agreement is the part of them that is found
-    // again, else the least correlation of an output.
+    // again, else the least correlation of an output, or part of whole numbers that are the same.
     Result<compiler::Verdict> judge(const artifact::CompiledModel& trial);
 
     // What int8 cost on the set: a line per output of the compiled model, and one for boxes.

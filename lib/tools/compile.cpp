@@ -159,7 +159,8 @@ void add_tensors(CLI::App& app, Options& o) {
            "--quantize-target", r.quantise.target,
            "keep in floats what loses most, until the int8 model agrees with the float one: "
            "the part of the boxes that it finds again, without boxes the least correlation "
-           "of an output; 0: keep nothing [0.97 of boxes, 0.9995 of outputs]")
+           "of an output, or part of its whole numbers that are the same; 0: keep nothing "
+           "[0.97 of boxes and whole numbers, 0.9995 of other outputs]")
         ->check(within(0.0, 1.0))
         ->type_name("0-1");
     add_pixel_options(app, o.pixels, "recorded for whoever feeds pictures [by sidecar or decoder]");

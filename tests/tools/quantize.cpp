@@ -97,6 +97,50 @@ TEST_F(Quantize, MakesAnInt8ModelAndSaysWhatItCost) {
     EXPECT_NE(out_.find("Model data type: int8 quantized"), std::string::npos) << out_;
 }
 
+// Of classes, and of numbers that are not float32.
+TEST_F(Quantize, MeasuresOutputsOfEveryType) {
+    for (const auto& [type, line] : {std::pair{TinyOnnx::int64, "% of the elements are the same\n"},
+                                     std::pair{TinyOnnx::fp16, "cosine 0.99"}}) {
+        TinyOnnx m;
+        m.input("x", {1, 3, 8, 8})
+            .weights("w", {4, 3, 3, 3})
+            .weights("v", {5, 4, 1, 1})
+            .node("Conv", {"x", "w"}, {"a"}, {{"pads", TinyOnnx::Ints{1, 1, 1, 1}}})
+            .node("Relu", {"a"}, {"r"})
+            .node("Conv", {"r", "v"}, {"s"});
+        if (type == TinyOnnx::int64)
+            m.node("ArgMax", {"s"}, {"y"}, {{"axis", int64_t{1}}});
+        else
+            m.node("Cast", {"s"}, {"y"}, {{"to", int64_t{type}}});
+        m.output("y", {}, type).save(dir_ / "typed.onnx");
+        ASSERT_EQ(run("compile typed.onnx -o typed.rai --force --quantize set"), 0) << err_;
+        const size_t begin = out_.find("int8 against float32 on 3 samples:\noutput 'y': ");
+        ASSERT_NE(begin, std::string::npos) << out_;
+        EXPECT_NE(out_.find(line, begin), std::string::npos) << out_;
+    }
+}
+
+// A target that classes miss keeps operators in floats, as one that other numbers miss.
+TEST_F(Quantize, HoldsWholeNumbersToTheTarget) {
+    TinyOnnx m;
+    m.input("x", {1, 3, 8, 8})
+        .weights("w", {16, 3, 3, 3})
+        .weights("v", {64, 16, 1, 1})
+        .node("Conv", {"x", "w"}, {"a"}, {{"pads", TinyOnnx::Ints{1, 1, 1, 1}}})
+        .node("Relu", {"a"}, {"r"})
+        .node("Conv", {"r", "v"}, {"s"})
+        .node("ArgMax", {"s"}, {"y"}, {{"axis", int64_t{1}}})
+        .output("y", {}, TinyOnnx::int64)
+        .save(dir_ / "classes.onnx");
+    ASSERT_EQ(run("compile classes.onnx -o c.rai --quantize set --quantize-target 0"), 0) << err_;
+    const std::string whole = "int8: 100.0 % of the multiply-adds";
+    EXPECT_NE(out_.find(whole), std::string::npos) << out_;
+    EXPECT_EQ(out_.find(": 100.00 % of the elements"), std::string::npos) << out_;
+    ASSERT_EQ(run("compile classes.onnx -o c.rai --force --quantize set --quantize-target 1"), 0)
+        << err_;
+    EXPECT_EQ(out_.find(whole), std::string::npos) << out_;
+}
+
 // Tensors that are measured look like outputs of the family, too.
 TEST_F(Quantize, HoldsTheDecoderAgainstTheOutputsOfTheModelAlone) {
     EXPECT_EQ(run("compile net.onnx -o net.rai --quantize set --decoder segment"), 0) << err_;

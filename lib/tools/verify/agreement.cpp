@@ -279,6 +279,19 @@ public:
         return false;
     }
 
+    // Whether what is found depends on the output: on masks and embeddings beside a list it does
+    // not.
+    bool depend_on(size_t output) {
+        const std::vector<TensorData> plain = plain_of(expected_);
+        for (const std::byte fill : {std::byte{0}, std::byte{0x3f}}) {  // fp32: 0 and 0.75
+            std::vector<TensorData> changed = plain;
+            std::ranges::fill(changed[output].bytes, fill);
+            const auto effect = compare(changed, plain);
+            if (!effect || !effect->is_good()) return true;
+        }
+        return false;
+    }
+
     bool are_listed() const { return path_->lists_boxes(); }
     bool reach_threshold() const { return has_objects_; }
     size_t count() const { return effect_->expected; }
@@ -352,9 +365,10 @@ ModelAgreement judge_model(const std::vector<TensorData>& found,
     if (!use) return all;
     Objects objects(*use, found, expected, rule);
     if (!objects.look()) return all;
-    const auto agree_by = [&](const std::string& why) {
-        for (OutputAgreement& output : all.outputs) {
-            if (output.is_good) continue;
+    const auto agree_by = [&](const std::string& why, bool if_read) {
+        for (size_t i = 0; i < all.outputs.size(); ++i) {
+            OutputAgreement& output = all.outputs[i];
+            if (output.is_good || (if_read && !objects.depend_on(i))) continue;
             output.is_good = true;
             output.excess = 1;
             output.of_range = 0;
@@ -365,7 +379,9 @@ ModelAgreement judge_model(const std::vector<TensorData>& found,
     // Rows of nearly the same score may come in another order, and others at the end.
     if (found_again && objects.are_listed() && objects.count() != 0)
         agree_by(", but it is a list, and its " + std::to_string(objects.count()) +
-                 (objects.reach_threshold() ? " boxes" : " likeliest boxes") + " are found again");
+                     (objects.reach_threshold() ? " boxes" : " likeliest boxes") +
+                     " are found again",
+                 true);
     // Rows that are no objects are noise: their scores must agree, and no more be off than on the
     // ideal device.
     bool is_noise = objects.are_listed() && !objects.reach_threshold() &&
@@ -373,8 +389,8 @@ ModelAgreement judge_model(const std::vector<TensorData>& found,
     for (size_t i = 0; is_noise && i < found.size(); ++i)
         is_noise = all.outputs[i].is_good || is_as_near(found[i], expected[i], rule);
     if (is_noise)
-        agree_by(
-            ", but no row reaches the score threshold, and an ideal bf16 device is as far off");
+        agree_by(", but no row reaches the score threshold, and an ideal bf16 device is as far off",
+                 false);
     else if (!found_again)
         all.objects = objects.words();
     return all;

@@ -65,8 +65,12 @@ std::vector<double> numbers_of(const TensorData& data) {
             for (double& v : values) v = half(static_cast<uint16_t>(v));
             return values;
         }
+        case DataType::int64:
+            return widen<int64_t>(data.bytes);
+        case DataType::uint64:
+            return widen<uint64_t>(data.bytes);
         default:
-            return {};  // 64-bit integers are compared by their bytes
+            return {};
     }
 }
 

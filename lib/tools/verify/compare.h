@@ -20,7 +20,7 @@ struct TensorData {
     std::vector<std::byte> bytes;
 };
 
-// The elements as numbers; empty for integers of 64 bits, which are compared by their bytes.
+// The elements as numbers, whole ones beyond 2^53 rounded; empty for text.
 std::vector<double> numbers_of(const TensorData& data);
 bool is_float(DataType type);
 

@@ -2,6 +2,7 @@
 #include "lib/tools/verify/verify.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -232,6 +233,8 @@ Result<std::vector<TensorData>> Verification::check_model(const Sample& sample,
     if (!judgements) return judgements.error();
     for (size_t i = 0; i < out.size(); ++i)
         record(Stage::model, output_name(i), (*judgements)[i], sample.name);
+    if (judgements->size() > out.size())
+        record(Stage::model, "what is found", judgements->back(), sample.name);
     return values;
 }
 
@@ -252,7 +255,8 @@ Result<std::vector<Judgement>> Verification::judge_by_tolerance(
     return judgements;
 }
 
-// That of whole collections, so that both ways to ask give one answer.
+// That of whole collections, so that both ways to ask give one answer: one per output, and one
+// behind them where what the decoder finds is another thing.
 Result<std::vector<Judgement>> Verification::judge_by_rule(const std::vector<TensorData>& values,
                                                            const std::vector<TensorData>& expected,
                                                            const Fed& fed) {
@@ -276,6 +280,8 @@ Result<std::vector<Judgement>> Verification::judge_by_rule(const std::vector<Ten
     std::vector<Judgement> judgements;
     for (const OutputAgreement& a : agreement.outputs)
         judgements.push_back({a.is_good, a.excess, a.of_range, a.text});
+    // Large numbers hide small ones: coordinates the scores of one tensor.
+    if (!agreement.objects.empty()) judgements.push_back({false, HUGE_VAL, 0, agreement.objects});
     return judgements;
 }
 

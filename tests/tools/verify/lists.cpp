@@ -22,8 +22,8 @@ namespace {
 using test::TinyOnnx;
 
 // Four rows, the last below the threshold of the family. Added to all is the mean of the input,
-// which is nothing.
-void save_list(const std::string& path) {
+// which is nothing. `beside`: with an output that no decoder reads.
+void save_list(const std::string& path, bool beside) {
     TinyOnnx m;
     m.input("images", {1, 3, 64, 64})
         .floats("b", {1, 4, 4},
@@ -39,8 +39,12 @@ void save_list(const std::string& path) {
         .node("Cast", {"l_sum"}, {"labels"}, {{"to", int64_t{TinyOnnx::int64}}})
         .output("labels", {1, 4}, TinyOnnx::int64)
         .output("boxes")
-        .output("scores")
-        .save(path);
+        .output("scores");
+    if (beside)
+        m.floats("e", {1, 8}, {1, -2, 3, -4, 5, -6, 7, -8})
+            .node("Add", {"e", "zero"}, {"embedding"})
+            .output("embedding");
+    m.save(path);
 }
 
 // Exchanges two rows of all outputs.
@@ -75,11 +79,15 @@ protected:
         };
     }
 
-    void compile(const std::string& model) {
-        save_list(model);
+    void compile(const std::string& model, bool beside = false) {
+        save_list(model, beside);
+        compile_again(model);
+    }
+    void compile_again(const std::string& model) {
         compiler::CompileRequest compile;
         compile.model = model;
         compile.output = folder_ / "net.rai";
+        compile.force = true;
         const auto compiled = compiler::compile(compile);
         ASSERT_TRUE(compiled) << compiled.error().message;
     }
@@ -118,6 +126,56 @@ TEST_F(Lists, AreJudgedByTheRowsThatCount) {
     ASSERT_TRUE(report) << report.error().message;
     ASSERT_NE(report->first_fault(), nullptr);
     EXPECT_EQ(report->first_fault()->subject, "output 'labels'");
+}
+
+// Boxes that are found again say nothing of an embedding beside them.
+TEST_F(Lists, DoNotVouchForWhatNoDecoderReads) {
+    compile(folder_ / "net.onnx", true);
+    const auto good = verify(r);
+    ASSERT_TRUE(good) << good.error().message;
+    EXPECT_TRUE(good->is_good()) << console_text(*good);
+    Stages stages = product_stages();
+    stages.run = [run = stages.run](Session& session, const std::vector<Buffer>& inputs) {
+        auto outputs = run(session, inputs);
+        for (size_t i = 3; outputs && i < (*outputs)[3].size(); i += 4)
+            (*outputs)[3][i] ^= std::byte{0x80};  // the signs
+        return outputs;
+    };
+    const auto report = verify(r, stages);
+    ASSERT_TRUE(report) << report.error().message;
+    ASSERT_NE(report->first_fault(), nullptr) << console_text(*report);
+    EXPECT_EQ(report->first_fault()->subject, "output 'embedding'");
+}
+
+// Coordinates up to 64 hide scores up to 1 from the cosine of their tensor.
+TEST_F(Lists, AreFaultyWhereNothingIsFoundAgain) {
+    TinyOnnx m;
+    m.input("images", {1, 3, 64, 64})
+        .floats("t", {1, 2, 6}, {4, 4, 40, 60, .9f, 1, 8, 20, 60, 50, .8f, 0})
+        .ints("three", {3}, {1, 1, 1})
+        .node("ReduceMean", {"images"}, {"mean"})
+        .node("Reshape", {"mean", "three"}, {"zero"})
+        .node("Add", {"t", "zero"}, {"rows"})
+        .output("rows")
+        .save(folder_ / "net.onnx");
+    compile_again(folder_ / "net.onnx");
+    r.info.decoder = "yolo-end2end";
+    const auto good = verify(r);
+    ASSERT_TRUE(good) << good.error().message;
+    EXPECT_TRUE(good->is_good()) << console_text(*good);
+    Stages stages = product_stages();
+    stages.run = [run = stages.run](Session& session, const std::vector<Buffer>& inputs) {
+        auto outputs = run(session, inputs);
+        for (size_t row = 0; outputs && row < 2; ++row)
+            std::memset(&(*outputs)[0][(row * 6 + 4) * sizeof(float)], 0, sizeof(float));
+        return outputs;
+    };
+    const auto report = verify(r, stages);
+    ASSERT_TRUE(report) << report.error().message;
+    ASSERT_NE(report->first_fault(), nullptr) << console_text(*report);
+    EXPECT_EQ(report->first_fault()->subject, "what is found") << console_text(*report);
+    EXPECT_NE(console_text(*report).find("of 2 boxes 2 missing"), std::string::npos)
+        << console_text(*report);
 }
 
 // One picture is bad by a number that is no larger than the one by which the next is good.

@@ -10,7 +10,8 @@
  *
  * On frames that vartmlinfer did not infer tracks live on, and are added as detections at the place
  * where they are expected. Detections of a result that a frame carries from an earlier one count
- * once, for the time of that frame, and are moved to where they are expected on this one. Frames
+ * once, for the time of that frame, and are moved to where they are expected on this one. Of
+ * several vartmlinfer those say whether a frame was inferred whose detections are tracked. Frames
  * without a record of vartmlinfer count as inferred, unless frames before had one.
  *
  * ## Example launch line
@@ -65,6 +66,7 @@ struct State {
     std::vector<vartml::Identity> identities;
     std::vector<vartml::PredictedBox> predicted;
     KnownIdentities known;
+    EvidenceReader evidence;
     FrameSize size;
     GstClockTime frame_duration = GST_CLOCK_TIME_NONE;  // of the caps
     GstClockTime next_time = 0;                         // of a frame without PTS
@@ -198,6 +200,7 @@ gboolean start(GstBaseTransform* base) {
     state.frame_duration = GST_CLOCK_TIME_NONE;
     state.next_time = 0;
     state.had_records = false;
+    state.evidence.restart();
     state.copy_notice.restart();
     state.idle.restart();
     GST_OBJECT_LOCK(self);
@@ -229,6 +232,7 @@ gboolean sink_event(GstBaseTransform* base, GstEvent* event) {
         state.tracker.restart();
         state.known = {};
         state.had_records = false;
+        state.evidence.restart();
     } else if (GST_EVENT_TYPE(event) == GST_EVENT_FLUSH_STOP) {
         state.tracker.end_tracks();
         state.known = {};
@@ -300,7 +304,7 @@ GstFlowReturn transform_ip(GstBaseTransform* base, GstBuffer* buffer) {
 
     const GstClockTime now = time_of(state, buffer);
     collect_boxes(buffer, state.classes, state.found);
-    const Evidence evidence = inference_evidence(buffer);
+    const Evidence evidence = state.evidence.read(buffer, state.found);
     state.idle.frame(GST_ELEMENT(self),
                      {.id = "track-idle",
                       .doing = "track detections",

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
-#include "gst/metadata/inference.h"
 #include "gst/metadata/mtd.h"
 #include "gst/support/placement.h"
 
@@ -112,23 +112,56 @@ void add_predicted(GstBuffer* buffer, std::span<const vartml::PredictedBox> boxe
     }
 }
 
-Evidence inference_evidence(GstBuffer* buffer) {
+namespace {
+
+bool has_detection(GstBuffer* buffer, const GstAnalyticsMtd& inference,
+                   const TrackableBoxes& found) {
+    GstAnalyticsRelationMeta* meta = gst_buffer_get_analytics_relation_meta(buffer);
+    return std::ranges::any_of(found.od_ids, [&](guint od) {
+        return gst_analytics_relation_meta_get_relation(meta, od, inference.id) &
+               GST_ANALYTICS_REL_TYPE_RELATE_TO;
+    });
+}
+
+// Of several results the newest, and of those the first: on all frames that carry them the same.
+void add(const Inference& inference, Evidence& e) {
     using Kind = Evidence::Kind;
-    Evidence evidence, of_regions;
-    unsigned index = 0;
-    while (const Inference* inference = get_inference(buffer, index++)) {
-        Evidence& e = inference->region_od >= 0 ? of_regions : evidence;
-        if (inference->status == InferenceStatus::inferred) {
-            e = {Kind::inferred, inference->result_id, 0};
-        } else if (inference->status == InferenceStatus::carried && e.kind != Kind::inferred) {
-            const bool newer = e.kind != Kind::carried || inference->age_ns < e.age_ns;
-            const bool still = inference->fate == InferenceStatus::skipped_still;
-            if (newer) e = {Kind::carried, inference->result_id, inference->age_ns, still};
-        } else if (e.kind == Kind::none) {
-            e.kind = Kind::not_inferred;
-        }
+    if (inference.status == InferenceStatus::inferred) {
+        if (e.kind != Kind::inferred) e = {Kind::inferred, inference.result_id, 0};
+    } else if (inference.status == InferenceStatus::carried && e.kind != Kind::inferred) {
+        const bool newer = e.kind != Kind::carried || inference.age_ns < e.age_ns;
+        const bool still = inference.fate == InferenceStatus::skipped_still;
+        if (newer) e = {Kind::carried, inference.result_id, inference.age_ns, still};
+    } else if (e.kind == Kind::none) {
+        e.kind = Kind::not_inferred;
     }
-    return evidence.kind == Kind::none ? of_regions : evidence;
+}
+
+}  // namespace
+
+// Where a frame has no regions, who makes them says whether that means anything.
+EvidenceReader::Weight EvidenceReader::weigh(const Inference& inference, bool has_detection) {
+    const std::string_view id =
+        inference.record ? std::string_view(inference.record->infer_id) : "";
+    const bool known = std::ranges::find(detectors_, id) != detectors_.end();
+    if (has_detection && !known) detectors_.emplace_back(id);
+    if (has_detection) return Weight::of_a_detection;
+    return known && inference.status != InferenceStatus::skipped_region ? Weight::of_a_detector
+                                                                        : Weight::any;
+}
+
+Evidence EvidenceReader::read(GstBuffer* buffer, const TrackableBoxes& found) {
+    Evidence evidence, of_regions;
+    Weight most = Weight::any;
+    GstAnalyticsMtd mtd;
+    for (unsigned i = 0; const Inference* inference = get_inference(buffer, i, &mtd); ++i) {
+        const Weight weight = weigh(*inference, has_detection(buffer, mtd, found));
+        if (weight < most) continue;
+        if (weight > most) evidence = of_regions = {};
+        most = weight;
+        add(*inference, inference->region_od >= 0 ? of_regions : evidence);
+    }
+    return evidence.kind == Evidence::Kind::none ? of_regions : evidence;
 }
 
 void KnownIdentities::find(std::span<const vartml::Detection> found,

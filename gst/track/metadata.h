@@ -10,6 +10,7 @@
 
 #include <vartml/track.h>
 
+#include "gst/metadata/inference.h"
 #include "gst/support/in_place.h"
 
 namespace vartml::gst {
@@ -36,8 +37,7 @@ void add_tracks(GstBuffer* buffer, GstClockTime now, const TrackableBoxes& found
 // pixel is left out. The buffer must be writable.
 void add_predicted(GstBuffer* buffer, std::span<const vartml::PredictedBox> boxes, FrameSize size);
 
-// What the elements before say of a frame. Inferences of regions, which refine what is there,
-// count only where there are no others.
+// What the elements before say of a frame.
 struct Evidence {
     enum class Kind {
         none,         // no record of an inference
@@ -50,7 +50,22 @@ struct Evidence {
     guint64 age_ns = 0;     // of carried
     bool still = false;     // of carried: the frame shows what that earlier one showed
 };
-Evidence inference_evidence(GstBuffer* buffer);
+
+// Reads the records of inferences. Those count that detections of the frame are of; else those of
+// elements that detections were of before; else all. Of them inferences of regions, which refine
+// what is there, count only where there are no others. Thread-safety: none.
+class EvidenceReader {
+public:
+    // `found`: the detections that are tracked.
+    Evidence read(GstBuffer* buffer, const TrackableBoxes& found);
+    void restart() { detectors_.clear(); }
+
+private:
+    enum class Weight { any, of_a_detector, of_a_detection };
+    Weight weigh(const Inference& inference, bool has_detection);
+
+    std::vector<std::string> detectors_;  // infer_id of each
+};
 
 // The boxes of a result and whose they are, for frames that carry it again.
 struct KnownIdentities {

@@ -112,52 +112,6 @@ TEST_F(Track, LeavesDetectionsAloneThatHaveATrack) {
     EXPECT_EQ(stat("tracks-total"), 1u);
 }
 
-TEST_F(Track, EmptyFramesOfAnInferenceAgeTracks) {
-    set("max-lost", "50000000");
-    open();
-    infer({{10}});
-    for (int i = 0; i < 3; ++i) EXPECT_EQ(infer({}), Found{});
-    EXPECT_EQ(stat("lost"), 1u);
-    EXPECT_EQ(infer({{10}}), (Found{{10, "cat", 2}}));
-}
-
-TEST_F(Track, FramesWithoutRecordAgeTracksUnlessSomeHadOne) {
-    set("max-lost", "50000000");
-    open();
-    see({{10}});
-    for (int i = 0; i < 3; ++i) see({});
-    EXPECT_EQ(see({{10}}), (Found{{10, "cat", 2}}));
-    infer({{10}});
-    for (int i = 0; i < 3; ++i) EXPECT_EQ(see({}), (Found{{10, "cat", 2}}));  // predicted
-    EXPECT_EQ(see({{10}}), (Found{{10, "cat", 2}}));
-}
-
-TEST_F(Track, EveryKindOfSkippedFrameLeavesTracksAliveAndShowsThem) {
-    using enum InferenceStatus;
-    set("max-lost", "0");
-    open();
-    infer({{10}});
-    for (const auto status : {skipped_interval, skipped_late, skipped_busy, skipped_slo,
-                              skipped_flag, skipped_region, skipped_still, skipped_track, failed}) {
-        EXPECT_EQ(skip(status), (Found{{10, "cat", 1}})) << status_nick(status);
-    }
-    EXPECT_EQ(stat("lost"), 0u);
-    EXPECT_EQ(infer({{10}}), (Found{{10, "cat", 1}}));
-    EXPECT_EQ(infer({}), Found{});
-    EXPECT_EQ(skip(), Found{});  // a lost track is not shown
-}
-
-TEST_F(Track, OneInferenceOfSeveralIsEnough) {
-    set("max-lost", "0");
-    open();
-    infer({{10}});
-    GstBuffer* in = frame();
-    add_record(in, InferenceStatus::skipped_region);
-    add_record(in, InferenceStatus::inferred);
-    EXPECT_EQ(track(in), Found{});
-    EXPECT_EQ(stat("lost"), 1u);
-}
-
 TEST_F(Track, PredictedDetectionsMoveInsideTheFrame) {
     open();
     for (int i = 0; i < 30; ++i) infer({{.x = 6 * i + 80, .score = 0.75f, .label = "dog"}});

@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <optional>
 #include <unordered_map>
 
 namespace vartml {
 namespace {
 
-constexpr uint64_t longest_step_ns = 10'000'000'000;  // as the tracker's
+constexpr uint64_t longest_step_ns = 10'000'000'000;     // as the tracker's
+constexpr uint64_t longest_disorder_ns = 1'000'000'000;  // ours: longer than frames are reordered
 
 std::string_view trimmed(std::string_view text) {
     const size_t first = text.find_first_not_of(" \t\n");
@@ -133,11 +135,13 @@ struct Stay {
 struct ZoneCounter::State {
     std::vector<ZoneShape> shapes;
     std::vector<ZoneCounts> counts;
-    uint64_t leave_after_ns = 0, now_ns = 0;
-    bool began = false;
+    uint64_t leave_after_ns = 0;
+    uint64_t now_ns = 0;                // time that passed in this stream; never goes back
+    std::optional<uint64_t> newest_ns;  // time of the frame that `now_ns` is of
     std::unordered_map<uint64_t, Track> tracks;
     std::vector<std::unordered_map<uint64_t, Stay>> stays;  // by shape
 
+    void pass(uint64_t time_ns);
     void visit_line(size_t i, std::span<const ZoneVisitor> visitors,
                     std::vector<ZoneEvent>& events);
     void visit_zone(size_t i, std::span<const ZoneVisitor> visitors,
@@ -145,6 +149,15 @@ struct ZoneCounter::State {
     void leave_zone(size_t i, std::span<const ZoneVisitor> visitors,
                     std::vector<ZoneEvent>& events);
 };
+
+// A frame that is a little older came in another order; with one that is much older the stream
+// begins once more at an earlier time, and time passes from there.
+void ZoneCounter::State::pass(uint64_t time_ns) {
+    const uint64_t newest = newest_ns.value_or(time_ns);
+    if (time_ns < newest && newest - time_ns <= longest_disorder_ns) return;
+    if (time_ns > newest) now_ns += time_ns - newest;
+    newest_ns = time_ns;
+}
 
 void ZoneCounter::State::visit_line(size_t i, std::span<const ZoneVisitor> visitors,
                                     std::vector<ZoneEvent>& events) {
@@ -221,12 +234,9 @@ void ZoneCounter::update(uint64_t time_ns, std::span<const ZoneVisitor> visitors
                          std::vector<ZoneEvent>& events) {
     State& s = *state_;
     events.clear();
-    const uint64_t step = time_ns > s.now_ns ? time_ns - s.now_ns : s.now_ns - time_ns;
-    if (s.began && step > longest_step_ns) end_tracks();
-    // A frame may be a little older than the one before; time does not go back.
-    s.now_ns = s.began ? std::max(s.now_ns, time_ns) : time_ns;
-    if (s.began && step > longest_step_ns) s.now_ns = time_ns;
-    s.began = true;
+    const uint64_t newest = s.newest_ns.value_or(time_ns);
+    if (std::max(time_ns, newest) - std::min(time_ns, newest) > longest_step_ns) end_tracks();
+    s.pass(time_ns);
     for (size_t i = 0; i < s.shapes.size(); ++i) {
         if (s.shapes[i].line) {
             s.visit_line(i, visitors, events);
@@ -243,6 +253,7 @@ void ZoneCounter::update(uint64_t time_ns, std::span<const ZoneVisitor> visitors
 void ZoneCounter::end_tracks() {
     State& s = *state_;
     s.tracks.clear();
+    s.newest_ns.reset();
     for (size_t i = 0; i < s.stays.size(); ++i) {
         s.counts[i].out += s.stays[i].size();
         s.counts[i].inside = 0;

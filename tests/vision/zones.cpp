@@ -198,4 +198,35 @@ TEST(ZoneCounter, TracksThatEndHaveLeft) {
     EXPECT_EQ(s.see({{1, {5, 5}}}), "0 enter 1; ");
 }
 
+// After a flush or with another stream, which begin at an earlier time.
+TEST(ZoneCounter, TimePassesAgainAfterTracksHaveEnded) {
+    Scene s("a=0,0 20,0 20,40 0,40", "");
+    s.now = 8000 * ms;
+    s.see({{1, {5, 5}}});
+    s.counter.end_tracks();
+    s.now = 0;
+    EXPECT_EQ(s.see({{1, {5, 5}}}), "0 enter 1; ");
+    EXPECT_EQ(s.see({{1, {5, 5}}}), "0 inside 1 100; ");
+    EXPECT_EQ(s.see({}), "0 leave 1 100; ");
+}
+
+TEST(ZoneCounter, TimeGoesOnFromAStepBackAndStandsForFramesOutOfOrder) {
+    Scene s("a=0,0 20,0 20,40 0,40", "", 150 * ms);
+    struct Case {
+        uint64_t time_ms;
+        bool inside;
+        const char* want;
+    } cases[] = {
+        {8000, true, "0 enter 1; "},      {8200, true, "0 inside 1 200; "},
+        {8100, true, "0 inside 1 200; "},  // in another order
+        {8300, true, "0 inside 1 300; "}, {3000, true, "0 inside 1 300; "},
+        {3100, true, "0 inside 1 400; "}, {3200, false, ""},
+        {3300, false, "0 leave 1 400; "},
+    };
+    for (const Case& c : cases) {
+        s.now = c.time_ms * ms;
+        EXPECT_EQ(s.see({{1, {c.inside ? 5.f : 50.f, 5}}}), c.want) << c.time_ms;
+    }
+}
+
 }  // namespace

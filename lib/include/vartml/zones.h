@@ -70,7 +70,9 @@ public:
     /// visitors.
     void set_shapes(std::vector<ZoneShape> shapes, uint64_t leave_after_ns);
     /// The tracks of the frame at `time_ns`; `events` is overwritten, in the order of the shapes.
-    /// Frames more than 10 s apart, in either direction, share no tracks.
+    /// Frames more than 10 s apart, in either direction, share no tracks. Time passes
+    /// from frame to frame: one that is up to a second older than the newest adds none, after a
+    /// longer step back it passes from there.
     void update(uint64_t time_ns, std::span<const ZoneVisitor> visitors,
                 std::vector<ZoneEvent>& events);
     /// Forgets who is where, and counts those that were in a zone as out; counts go on.

@@ -219,7 +219,12 @@ gboolean stop(GstBaseTransform* base) {
 gboolean set_caps(GstBaseTransform* base, GstCaps* in, GstCaps*) {
     State& state = state_of(base);
     const GstStructure* s = gst_caps_get_structure(in, 0);
-    state.size = video_size(in);
+    const FrameSize size = video_size(in);
+    if (const auto larger = growth(state.size, size)) {
+        state.tracker.rescale(larger->x, larger->y);
+        state.known.boxes.clear();  // in pixels of frames before
+    }
+    state.size = size;
     gint n = 0, d = 0;
     const bool rate = gst_structure_get_fraction(s, "framerate", &n, &d) && n > 0 && d > 0;
     state.frame_duration = rate ? gst_util_uint64_scale_int(GST_SECOND, d, n) : GST_CLOCK_TIME_NONE;
@@ -281,7 +286,7 @@ void update(State& state, const Evidence& evidence, GstClockTime time) {
 // A frame with the result of an earlier one, which other frames may have carried before.
 void track_carried(State& state, GstBuffer* buffer, const Evidence& evidence, GstClockTime now) {
     const GstClockTime then = now - std::min<GstClockTime>(now, evidence.age_ns);
-    if (evidence.result_id == state.known.result_id) {
+    if (state.known.has(evidence.result_id, state.found.boxes)) {
         state.known.find(state.found.boxes, state.identities);
     } else {
         update(state, evidence, then);

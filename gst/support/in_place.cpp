@@ -50,6 +50,11 @@ FrameSize video_size(const GstCaps* caps) {
     return video ? size : FrameSize{};
 }
 
+std::optional<Growth> growth(FrameSize before, FrameSize after) {
+    if (!before.width || !after.width || before == after) return std::nullopt;
+    return Growth{double(after.width) / before.width, double(after.height) / before.height};
+}
+
 void sync_properties(GstBaseTransform* base, const GstBuffer* buffer) {
     if (base->segment.format != GST_FORMAT_TIME) return;  // tensors of a file are in bytes
     const GstClockTime time =

@@ -4,6 +4,7 @@
 #pragma once
 #include <gst/base/gstbasetransform.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,8 +26,16 @@ void free_state(GObject* object) {
 // The size of a frame; 0 = not known.
 struct FrameSize {
     int width = 0, height = 0;
+    bool operator==(const FrameSize&) const = default;
 };
 FrameSize video_size(const GstCaps* caps);
+
+// By how much `after` is larger than `before`; nothing where either is not known, or both are the
+// same.
+struct Growth {
+    double x = 1, y = 1;
+};
+std::optional<Growth> growth(FrameSize before, FrameSize after);
 
 // Controlled properties get what they are at this frame.
 void sync_properties(GstBaseTransform* base, const GstBuffer* buffer);

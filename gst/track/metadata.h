@@ -73,6 +73,10 @@ struct KnownIdentities {
     std::vector<vartml::Detection> boxes;
     std::vector<vartml::Identity> identities;
 
+    // Whether boxes of that result are known, if there are any on the frame.
+    bool has(guint64 result, std::span<const vartml::Detection> found) const {
+        return result == result_id && (found.empty() || !boxes.empty());
+    }
     // Those of the boxes on a frame that carries the result, as far as they are the same.
     void find(std::span<const vartml::Detection> found,
               std::vector<vartml::Identity>& identities_of) const;

@@ -65,6 +65,7 @@ public:
     Identity begin(const Detection& box, const Moment& now, unsigned min_hits);
     // After all were found: the rest is lost, or ends where it has no id yet.
     void close(const std::vector<char>& was_found, const Moment& now);
+    void rescale(double x, double y);
     void end_all();
     void restart();
     TrackCounts counts() const;
@@ -174,6 +175,11 @@ void BoxMotion::Axis::see(double z, double noise) {
     xx -= gain * xx;
 }
 
+void BoxMotion::Axis::rescale(double by) {
+    x *= by, v *= by;
+    xx *= by * by, xv *= by * by, vv *= by * by;
+}
+
 BoxMotion::BoxMotion(const Detection& box) {
     cx_.x = (double{box.x0} + box.x1) / 2;
     cy_.x = (double{box.y0} + box.y1) / 2;
@@ -205,6 +211,11 @@ void BoxMotion::see(const Detection& box) {
 
 void BoxMotion::hold_size() {
     w_.v = h_.v = 0;
+}
+
+void BoxMotion::rescale(double x, double y) {
+    for (Axis* axis : {&cx_, &w_}) axis->rescale(x);
+    for (Axis* axis : {&cy_, &h_}) axis->rescale(y);
 }
 
 Detection BoxMotion::expected(double seconds) const {
@@ -277,6 +288,20 @@ void TrackList::close(const std::vector<char>& was_found, const Moment& now) {
         ++index;
         return missed && track.stage == TrackStage::tentative;
     });
+}
+
+void TrackList::rescale(double x, double y) {
+    for (Track& track : tracks) {
+        track.motion.rescale(x, y);
+        if (track.at_loss) track.at_loss->rescale(x, y);
+        for (Track::Observation& o : track.observations) {
+            for (float* edge : {&o.box.x0, &o.box.x1}) *edge = static_cast<float>(*edge * x);
+            for (float* edge : {&o.box.y0, &o.box.y1}) *edge = static_cast<float>(*edge * y);
+        }
+        const double length = std::hypot(track.direction_x * x, track.direction_y * y);
+        if (length == 0) continue;
+        track.direction_x *= x / length, track.direction_y *= y / length;
+    }
 }
 
 void TrackList::end_all() {
@@ -588,6 +613,10 @@ void Tracker::predict(uint64_t time_ns, std::vector<PredictedBox>& boxes) {
         box.class_id = track.class_id;
         boxes.push_back({track.identity, track.last_seen_ns, box});
     }
+}
+
+void Tracker::rescale(double x, double y) {
+    state_->list.rescale(x, y);
 }
 
 void Tracker::end_tracks() {

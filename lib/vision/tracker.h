@@ -15,6 +15,8 @@ public:
     void see(const Detection& box);
     // Size no longer changes until it is seen: what disappears does not go on shrinking.
     void hold_size();
+    // The same in other pixels: `x` of them across and `y` down for each one before.
+    void rescale(double x, double y);
 
     // Corners of the box `seconds` from now; sides of at least a pixel, score and class 0.
     Detection expected(double seconds = 0) const;
@@ -25,6 +27,7 @@ private:
         double x = 0, v = 0, xx = 0, xv = 0, vv = 0;
         void pass(double t, double noise);
         void see(double z, double noise);
+        void rescale(double by);
     };
     double scale() const;  // mean side: noise is a share of it
 

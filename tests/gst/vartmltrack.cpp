@@ -288,6 +288,43 @@ TEST_F(Track, StreamStartBeginsAtOneAndAFlushDoesNot) {
     EXPECT_EQ(see({{10}}), (Found{{10, "cat", 1}}));
 }
 
+// The same scene in more pixels, as of a stream that adapts.
+TEST_F(Track, GoesOnWithFramesOfAnotherSize) {
+    const Box small = {.x = 10, .y = 100, .w = 40, .h = 40};
+    const Box large = {.x = 20, .y = 300, .w = 80, .h = 120};
+    open();
+    EXPECT_EQ(infer({small}), (Found{{10, "cat", 1}}));
+    gst_harness_set_src_caps_str(harness_, "video/x-raw,format=GRAY8,width=640,height=600");
+    EXPECT_EQ(skip(), (Found{{20, "cat", 1}}));
+    EXPECT_EQ(infer({large}), (Found{{20, "cat", 1}}));
+    EXPECT_EQ(stat("lost"), 0u);
+}
+
+TEST_F(Track, CarriedDetectionsGoOnWithFramesOfAnotherSize) {
+    for (const bool decoded_again : {true, false}) {
+        if (!harness_) open();
+        flush();
+        guint64 id = 0;
+        for (const int by : {1, 1, 2, 2}) {
+            gst_harness_set_src_caps_str(
+                harness_, by == 1 ? frame_caps : "video/x-raw,format=GRAY8,width=640,height=400");
+            std::vector<Box> boxes;
+            if (decoded_again || !id) boxes = {{10 * by, 100 * by, 40 * by, 40 * by}};
+            GstBuffer* buffer = frame_with(boxes);
+            Inference inference;
+            inference.status = InferenceStatus::carried;
+            inference.result_id = 1;
+            EXPECT_TRUE(add_inference(buffer, inference, 0));
+            const Found found = track(buffer);
+            ASSERT_EQ(found.size(), 1u);
+            if (!id) id = found[0].id;
+            EXPECT_EQ(found[0], (Tracked{10 * by, "cat", id})) << by;
+        }
+    }
+    EXPECT_EQ(stat("tracks-total"), 2u);
+    EXPECT_EQ(stat("lost"), 0u);
+}
+
 TEST_F(Track, AStepOfMoreThanTenSecondsEndsTracks) {
     open();
     see({{10}});

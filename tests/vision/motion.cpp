@@ -57,4 +57,16 @@ TEST(BoxMotion, FollowsTheSizeUntilItIsHeld) {
     EXPECT_NEAR(held.y1 - held.y0, 50, 1.5);
 }
 
+TEST(BoxMotion, IsTheSameInOtherPixels) {
+    BoxMotion before(box(100, 50)), always(box(200, 150, 80, 240));
+    for (int i = 1; i <= 30; ++i) {
+        if (i == 15) before.rescale(2, 3);
+        for (BoxMotion* motion : {&before, &always}) motion->pass(1. / 30);
+        const float x = 100 + 4.f * float(i), y = 50 + 2.f * float(i);
+        before.see(i < 15 ? box(x, y) : box(2 * x, 3 * y, 80, 240));
+        always.see(box(2 * x, 3 * y, 80, 240));
+    }
+    expect_near(before.expected(1), always.expected(1), 1);
+}
+
 }  // namespace

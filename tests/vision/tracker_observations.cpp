@@ -223,6 +223,31 @@ TEST(OcSort, FindsWhatIsWhereItWasSeenLast) {
     }
 }
 
+// Boxes and directions that it remembers become those of frames with other pixels.
+TEST(OcSort, RemembersWhatItSawInOtherPixels) {
+    for (const int rescaled_at : {4, 8, 11}) {
+        Stream s(ocsort()), large(ocsort());
+        for (int f = 0; f < 14; ++f) {
+            if (f == rescaled_at) s.tracker.rescale(2, 2);
+            const double by = f < rescaled_at ? 1 : 2;
+            const auto boxes = [f](double by) {
+                std::vector<Detection> boxes;
+                if (f < 8) boxes = {box(by * 12 * f, by * 50, 0.9f, by * 40)};
+                if (f == 13) boxes = {box(by * 12 * 7, by * 50, 0.9f, by * 40)};
+                return boxes;
+            };
+            EXPECT_EQ(s.see(boxes(by)), large.see(boxes(2))) << rescaled_at << ", frame " << f;
+        }
+        EXPECT_EQ(s.tracker.counts().total, 1u) << rescaled_at;
+        std::vector<PredictedBox> some, all;
+        s.tracker.predict(s.pts, some);
+        large.tracker.predict(large.pts, all);
+        ASSERT_EQ(some.size(), 1u);
+        EXPECT_NEAR(some[0].box.x0, all[0].box.x0, 1) << rescaled_at;
+        EXPECT_NEAR(some[0].box.y1, all[0].box.y1, 1) << rescaled_at;
+    }
+}
+
 TEST(OcSort, GivesEqualIdsForEqualFrames) {
     std::mt19937 random(3);
     std::uniform_real_distribution<double> place(0, 300);

@@ -87,6 +87,9 @@ public:
     /// not lost, by id.
     void predict(uint64_t time_ns, std::vector<PredictedBox>& boxes);
 
+    /// Frames from the next one on show the same with `x` times the width and `y` times the height:
+    /// tracks go on where they are in it. Both are above 0.
+    void rescale(double x, double y);
     void end_tracks();  ///< ids go on
     void restart();     ///< a new stream: ids begin at 1
     /// Since construction, over restarts.

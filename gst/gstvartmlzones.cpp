@@ -63,8 +63,9 @@ struct State {
 
     // streaming thread, between start and stop
     ZoneSettings in_use;
-    vartml::ZoneCounter counter;
-    std::vector<GQuark> names;  // of the shapes
+    vartml::ZoneCounter counter;                         // in the units of the settings
+    std::vector<GQuark> names;                           // of the shapes
+    std::vector<std::vector<vartml::ZonePoint>> points;  // of the shapes, in pixels
     std::vector<std::string> label_names;
     std::vector<GQuark> classes;
     std::vector<vartml::ZoneVisitor> visitors;
@@ -72,7 +73,9 @@ struct State {
     std::vector<GQuark> labels;  // the same
     std::vector<vartml::ZoneEvent> events;
     FrameSize size;
-    GstClockTime next_time = 0;  // of a frame without PTS
+    FrameSize counted_size;        // of the frames in the counter
+    vartml::ZonePoint unit{1, 1};  // of the counter, in pixels
+    GstClockTime next_time = 0;    // of a frame without PTS
     CopyNotice copy_notice;
     IdleNotice idle;
     LabelCheck label_check;
@@ -184,9 +187,9 @@ vartml::Result<std::vector<vartml::ZoneShape>> shapes_of(const ZoneSettings& set
     return shapes;
 }
 
-// Into pixels. Errors: a point beyond the frame.
-vartml::Result<void> place(std::vector<vartml::ZoneShape>& shapes, Units units, FrameSize size,
-                           const char*& property) {
+// Errors: a point beyond the frame.
+vartml::Result<void> check(const std::vector<vartml::ZoneShape>& shapes, Units units,
+                           FrameSize size, const char*& property) {
     const auto text = [](float v) {
         std::string t = std::to_string(v);
         t.erase(t.find_last_not_of('0') + 1);
@@ -196,8 +199,8 @@ vartml::Result<void> place(std::vector<vartml::ZoneShape>& shapes, Units units, 
     const bool relative = units == Units::relative;
     const float w = static_cast<float>(size.width), h = static_cast<float>(size.height);
     const float most_x = relative ? 1 : w, most_y = relative ? 1 : h;
-    for (vartml::ZoneShape& shape : shapes) {
-        for (vartml::ZonePoint& p : shape.points) {
+    for (const vartml::ZoneShape& shape : shapes) {
+        for (const vartml::ZonePoint& p : shape.points) {
             if (p.x < 0 || p.y < 0 || p.x > most_x || p.y > most_y) {
                 property = shape.line ? "lines" : "zones";
                 return vartml::Error{
@@ -207,10 +210,21 @@ vartml::Result<void> place(std::vector<vartml::ZoneShape>& shapes, Units units, 
                         (relative ? " of units=relative; units=pixels takes pixels"
                                   : " of units=pixels; units=relative takes parts of the frame")};
             }
-            if (relative) p.x *= w, p.y *= h;
         }
     }
     return {};
+}
+
+// From now on the counter is in these units, of frames as they are now.
+void count_in(State& state, Units units) {
+    const FrameSize size = state.size;
+    vartml::ZonePoint unit = {1, 1};
+    if (units == Units::relative && size.width)
+        unit = {static_cast<float>(size.width), static_cast<float>(size.height)};
+    const Growth larger = growth(state.counted_size, size).value_or(Growth{});
+    state.counter.rescale(larger.x * state.unit.x / unit.x, larger.y * state.unit.y / unit.y);
+    state.counted_size = size;
+    state.unit = unit;
 }
 
 bool refuse(GstVartmlZones* self, const vartml::Error& error, const char* property) {
@@ -241,11 +255,16 @@ bool update_settings(GstVartmlZones* self) {
                        "video passes"},
              .id = "zones-caps"});
     }
-    if (auto placed = place(*shapes, settings.units, state.size, property); !placed)
-        return refuse(self, placed.error(), property);
+    if (auto checked = check(*shapes, settings.units, state.size, property); !checked)
+        return refuse(self, checked.error(), property);
+    count_in(state, settings.units);
     state.names.clear();
-    for (const vartml::ZoneShape& shape : *shapes)
+    state.points.clear();
+    for (const vartml::ZoneShape& shape : *shapes) {
         state.names.push_back(g_quark_from_string(shape.name.c_str()));
+        state.points.push_back(shape.points);
+        for (vartml::ZonePoint& p : state.points.back()) p.x *= state.unit.x, p.y *= state.unit.y;
+    }
     state.counter.set_shapes(*std::move(shapes), settings.leave_after_ns);
     return true;
 }
@@ -260,7 +279,8 @@ gboolean start(GstBaseTransform* base) {
     GST_INFO_OBJECT(self, "settings: %s", settings_text(self).c_str());
     state.counter = vartml::ZoneCounter();
     state.changed = true;
-    state.size = {};
+    state.size = state.counted_size = {};
+    state.unit = {1, 1};
     state.next_time = 0;
     state.copy_notice.restart();
     state.idle.restart();
@@ -334,7 +354,8 @@ bool find_visitors(State& state, GstBuffer* buffer) {
         if (std::ranges::find(state.visitors, *track, &vartml::ZoneVisitor::track) !=
             state.visitors.end())
             continue;
-        state.visitors.push_back({*track, anchor_of(state.in_use.anchor, x, y, w, h)});
+        const vartml::ZonePoint anchor = anchor_of(state.in_use.anchor, x, y, w, h);
+        state.visitors.push_back({*track, {anchor.x / state.unit.x, anchor.y / state.unit.y}});
         state.od_ids.push_back(od.id);
         state.labels.push_back(label);
     }
@@ -349,8 +370,7 @@ void add_metadata(State& state, GstBuffer* buffer) {
     const auto& shapes = state.counter.shapes();
     GstAnalyticsMtd mtd;
     for (size_t i = 0; i < shapes.size(); ++i) {
-        add_zone(meta,
-                 {state.names[i], shapes[i].line, state.counter.counts()[i], shapes[i].points},
+        add_zone(meta, {state.names[i], shapes[i].line, state.counter.counts()[i], state.points[i]},
                  &mtd);
     }
     for (const vartml::ZoneEvent& event : state.events) {

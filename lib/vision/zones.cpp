@@ -230,6 +230,13 @@ void ZoneCounter::set_shapes(std::vector<ZoneShape> shapes, uint64_t leave_after
     s.leave_after_ns = leave_after_ns;
 }
 
+void ZoneCounter::rescale(double x, double y) {
+    for (auto& [id, track] : state_->tracks) {
+        track.at.x = static_cast<float>(track.at.x * x);
+        track.at.y = static_cast<float>(track.at.y * y);
+    }
+}
+
 void ZoneCounter::update(uint64_t time_ns, std::span<const ZoneVisitor> visitors,
                          std::vector<ZoneEvent>& events) {
     State& s = *state_;

@@ -6,6 +6,8 @@
 #include <gst/analytics/analytics.h>
 #include <gst/check/gstharness.h>
 
+#include <optional>
+
 #include <gtest/gtest.h>
 #include <vartml/publish.h>
 #include <nlohmann/json.hpp>
@@ -160,15 +162,48 @@ TEST_F(Zones, PostsAMessagePerEvent) {
     EXPECT_EQ(pop(GST_MESSAGE_ELEMENT), "");
 }
 
-TEST_F(Zones, MayChangeWhilePlayingAndFollowTheSizeOfFrames) {
+TEST_F(Zones, MayChangeWhilePlaying) {
     set("zones", "room=0,0.5 0.5,0.5 0.5,1 0,1");
     open();
     EXPECT_EQ(said(run({{1, 30, 30}})), "room 1/1/0; enter 1@room; ");
     set("zones", "room=0,0.5 0.5,0.5 0.5,1 0,1; all=0,0 1,0 1,1 0,1");
     EXPECT_EQ(said(run({{1, 30, 30}})), "room 1/1/0; all 1/1/0; inside 1@room; enter 1@all; ");
-    gst_harness_set_src_caps_str(harness_, "video/x-raw,format=GRAY8,width=40,height=40");
-    GstBuffer* out = run({{1, 30, -10}});  // stands at 40, 30
-    EXPECT_EQ(said(out), "room 0/0/0; all 0/0/0; ");
+}
+
+// The same scene in fewer pixels: who stands still crosses no line, and stays where he is.
+TEST_F(Zones, GoOnWithFramesOfAnotherSize) {
+    set("zones", "room=0,0.5 0.5,0.5 0.5,1 0,1");
+    set("lines", "gate=0.48,1 0.48,0");  // at 96, then at 48
+    open();
+    EXPECT_EQ(said(run({{1, 80, 30}})), "room 1/1/0; gate 0/0/0; enter 1@room; ");  // at 90, 70
+    gst_harness_set_src_caps_str(harness_, "video/x-raw,format=GRAY8,width=100,height=50");
+    GstBuffer* out = run({{1, 40, 15, 10, 20}});  // at 45, 35
+    GstAnalyticsRelationMeta* meta = gst_buffer_get_analytics_relation_meta(out);
+    gpointer state = nullptr;
+    GstAnalyticsMtd mtd;
+    std::optional<Zone> zone;
+    while (!zone &&
+           gst_analytics_relation_meta_iterate(meta, &state, GST_ANALYTICS_MTD_TYPE_ANY, &mtd))
+        zone = get_zone(mtd);
+    ASSERT_TRUE(zone);
+    EXPECT_EQ(zone->points[2], (vartml::ZonePoint{50, 50}));  // in pixels of this frame
+    EXPECT_EQ(said(out), "room 1/1/0; gate 0/0/0; inside 1@room; ");
+    EXPECT_EQ(said(run({{1, 44, 15, 10, 20}})),
+              "room 1/1/0; gate 0/1/0; inside 1@room; in 1@gate; ");
+}
+
+// Those in pixels stay at their pixels, which show something else; who stood there comes along.
+TEST_F(Zones, InPixelsAreCrossedByNobodyWhoStandsStill) {
+    set("lines", "gate=60,100 60,0");
+    set("units", "pixels");
+    open();
+    EXPECT_EQ(said(run({{1, 80, 30}})), "gate 0/0/0; ");  // at 90, 70
+    gst_harness_set_src_caps_str(harness_, "video/x-raw,format=GRAY8,width=100,height=100");
+    EXPECT_EQ(said(run({{1, 40, 30, 10, 40}})), "gate 0/0/0; ");  // at 45, 70
+    set("lines", "gate=0.5,1 0.5,0");
+    set("units", "relative");
+    EXPECT_EQ(said(run({{1, 40, 30, 10, 40}})), "gate 0/0/0; ");
+    EXPECT_EQ(said(run({{1, 50, 30, 10, 40}})), "gate 0/1/0; in 1@gate; ");
 }
 
 TEST_F(Zones, CountGoOnOverAFlushAndVisitsEnd) {

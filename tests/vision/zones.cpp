@@ -229,4 +229,12 @@ TEST(ZoneCounter, TimeGoesOnFromAStepBackAndStandsForFramesOutOfOrder) {
     }
 }
 
+TEST(ZoneCounter, PlacesInOtherUnitsAreWhereTheyWere) {
+    Scene s("", "l=0,20 40,20");
+    s.see({{1, {10, 30}}});
+    s.counter.rescale(2, 0.5);
+    EXPECT_EQ(s.see({{1, {20, 15}}}), "");
+    EXPECT_EQ(s.see({{1, {20, 25}}}), "0 in 1; ");
+}
+
 }  // namespace

@@ -63,16 +63,20 @@ struct ZoneCounts {
 /// side of it. Thread-safety: none.
 class ZoneCounter {
 public:
-    /// Shapes in pixels. A track has left a zone when it was outside, or was not seen, for longer
-    /// than `leave_after_ns`; its dwell ends when it was in last.
+    /// Shapes in any unit, which visitors are in as well. A track has left a zone when it was
+    /// outside, or was not seen, for longer than `leave_after_ns`; its dwell ends when it was in
+    /// last.
     explicit ZoneCounter(std::vector<ZoneShape> shapes = {}, uint64_t leave_after_ns = 0);
     /// Other shapes from the next frame on. Those that are as they were go on with their counts and
     /// visitors.
     void set_shapes(std::vector<ZoneShape> shapes, uint64_t leave_after_ns);
+    /// Places that visitors had are `x` and `y` times that from the next frame on, as where frames
+    /// get another size; shapes stay as they are. Both are above 0.
+    void rescale(double x, double y);
     /// The tracks of the frame at `time_ns`; `events` is overwritten, in the order of the shapes.
-    /// Frames more than 10 s apart, in either direction, share no tracks. Time passes
-    /// from frame to frame: one that is up to a second older than the newest adds none, after a
-    /// longer step back it passes from there.
+    /// Frames more than 10 s apart, in either direction, share no tracks. Time passes from
+    /// frame to frame: one that is up to a second older than the newest adds none, after a longer
+    /// step back it passes from there.
     void update(uint64_t time_ns, std::span<const ZoneVisitor> visitors,
                 std::vector<ZoneEvent>& events);
     /// Forgets who is where, and counts those that were in a zone as out; counts go on.

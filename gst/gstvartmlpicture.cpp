@@ -360,12 +360,10 @@ CapsRef caps_of_pictures(GstVartmlPicture* self) {
 
 // The last result stays the picture of frames without one, at their size.
 void resize(State& state, const FrameSize& size) {
-    if (state.result && state.size.width && size.width) {
-        const double sx = double(size.width) / state.size.width;
-        const double sy = double(size.height) / state.size.height;
+    if (const auto larger = growth(state.size, size); larger && state.result) {
         vartml::Affine& map = state.result->to_frame;
-        map.a *= sx, map.b *= sx, map.c *= sx;
-        map.d *= sy, map.e *= sy, map.f *= sy;
+        map.a *= larger->x, map.b *= larger->x, map.c *= larger->x;
+        map.d *= larger->y, map.e *= larger->y, map.f *= larger->y;
     }
     state.size = size;
 }

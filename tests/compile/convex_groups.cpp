@@ -46,6 +46,11 @@ const Case cases[] = {
       {{5, 4}, true}},
      {0, no, no, 1, 0, no, 2},
      {1, 0, 2, 3, 5, 6}},
+    // The first group waits for none of those behind it.
+    {"what cannot enter the first of three groups enters the second",
+     {{{}, true}, {{0}, false}, {{1}, true}, {{2}, false}, {{3}, true}, {{0, 1}, true}},
+     {0, no, 1, no, 2, 1},
+     {0, 1, 2, 3, 4}},
 };
 TEST(ConvexGroups, AreAsLargeAsTheOrderAllows) {
     for (const Case& c : cases) {

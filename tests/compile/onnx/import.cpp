@@ -360,6 +360,25 @@ TEST_F(Import, GuessesTheRoomOfWhatNothingBounds) {
               std::string::npos);
 }
 
+// What Pad fills up with may come with the data: the graph has a float for it, which holds no wide
+// integer.
+TEST_F(Import, PadsWithWhatTheDataSay) {
+    const auto padded = [](int type) {
+        TinyOnnx m;
+        m.input("x", {1, 4}).input("v", {1}).ints("axis", {1}, {0}).ints("pads", {4}, {0, 1, 0, 1});
+        m.node("Squeeze", {"v", "axis"}, {"scalar"});
+        m.node("Cast", {"x"}, {"t"}, {{"to", int64_t{type}}});
+        m.node("Cast", {"scalar"}, {"fill"}, {{"to", int64_t{type}}});
+        m.node("Pad", {"t", "pads", "fill"}, {"p"});
+        m.node("Cast", {"p"}, {"y"}, {{"to", int64_t{TinyOnnx::float32}}}).output("y");
+        return m;
+    };
+    EXPECT_EQ(std::ranges::count(kinds(good(padded(TinyOnnx::fp16)).graph), "Sub"), 0);
+    EXPECT_EQ(std::ranges::count(kinds(good(padded(TinyOnnx::int64)).graph), "Sub"), 1);
+    EXPECT_NE(refusal(padded(TinyOnnx::float64)).find("(Pad) fills up with a float64"),
+              std::string::npos);
+}
+
 TEST_F(Import, RefusesBorderTypesThatApplicationsCannotHold) {
     TinyOnnx text;
     text.input("x", {1}, TinyOnnx::string)

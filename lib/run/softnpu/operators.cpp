@@ -244,6 +244,28 @@ bool pack_blocked(const std::byte* source, const dnnl::memory::desc& from,
     return true;
 }
 
+// The format whose elements lie as in this one and that has nothing behind them. oneDNN makes
+// blocked ones by their tags alone, so that all are tried: a hundred microseconds.
+std::optional<dnnl::memory::desc> without_sums(const dnnl::memory::desc& wanted,
+                                               dnnl::memory::data_type type) {
+    const dnnl::memory::dims dims = wanted.get_dims();
+    if (wanted.get_inner_nblks() == 0) return dnnl::memory::desc(dims, type, wanted.get_strides());
+    for (int tag = dnnl_format_tag_any + 1; tag < dnnl_format_tag_last; ++tag) {
+        dnnl_memory_desc_t made = nullptr;
+        if (dnnl_memory_desc_create_with_tag(&made, wanted.get_ndims(), dims.data(),
+                                             static_cast<dnnl_data_type_t>(type),
+                                             static_cast<dnnl_format_tag_t>(tag)) != dnnl_success)
+            continue;
+        dnnl::memory::desc plain(made);  // owns it
+        if (plain.get_strides() == wanted.get_strides() &&
+            plain.get_inner_blks() == wanted.get_inner_blks() &&
+            plain.get_inner_idxs() == wanted.get_inner_idxs() &&
+            plain.get_padded_dims() == wanted.get_padded_dims())
+            return plain;
+    }
+    return std::nullopt;
+}
+
 constexpr size_t max_fast_rank = 6;
 
 bool takes_value(const graph::Value& value, const Row& row) {
@@ -276,20 +298,24 @@ View WeightPacker::operator()(const dnnl::memory::desc& wanted) {
         // Reorders only read their source.
         auto* source = const_cast<std::byte*>(lowering.constant_data(weights));
         dnnl::memory::desc lies = from;
-        Bytes rows;
-        if (wanted.get_inner_nblks() == 0) {
-            const dnnl::memory::desc there(from.get_dims(), from.get_data_type(),
-                                           wanted.get_strides());
-            rows.resize(there.get_size());
-            if (pack_blocked(source, from, there, rows.data())) {
-                lies = there;
-                source = rows.data();
+        Bytes elements;
+        using Way = dnnl::reorder::primitive_desc;
+        const auto way_from = [&wanted](const dnnl::memory::desc& desc) {
+            return Way(cpu_engine(), desc, cpu_engine(), wanted, {}, true);
+        };
+        Way way;
+        if (const auto there = without_sums(wanted, from.get_data_type())) {
+            elements.resize(there->get_size());
+            if (pack_blocked(source, from, *there, elements.data()) && (way = way_from(*there))) {
+                lies = *there;
+                source = elements.data();
             }
         }
+        if (!way) way = way_from(from);
         dnnl::memory plain(lies, cpu_engine(), source);
         dnnl::memory packed(wanted, cpu_engine(), bytes.data());
         dnnl::stream stream(cpu_engine());
-        dnnl::reorder(plain, packed).execute(stream, plain, packed);
+        dnnl::reorder(way).execute(stream, plain, packed);
         stream.wait();
         return bytes;
     };

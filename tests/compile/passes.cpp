@@ -41,6 +41,20 @@ std::string structure(const Graph& graph) {
     return result;
 }
 
+// Ones of three rows make three of the one row that a run may have.
+TEST(RemoveIdentity, KeepsOnesBesideWhatIsSmallerInARun) {
+    for (const bool whole : {true, false}) {
+        Graph graph = graph::must_parse(
+            std::string("input %x : f32[3,4]\ninput %c : bool[3]\n") +
+            (whole ? "const %o : f32[3,1] = {1, 1, 1}\n" : "const %o : f32[1,1] = {1}\n") +
+            "%a = Compress %x, %c {axis=0} : f32[3,4]?\n%y = Mul %a, %o : f32[3,4]?\n"
+            "%r = Relu %y : f32[3,4]?\noutput %r");
+        const auto stats = remove_identity(graph);
+        ASSERT_TRUE(stats) << stats.error().message;
+        EXPECT_EQ(stats->rewrites, whole ? 0U : 1U);
+    }
+}
+
 class Passes : public testing::TestWithParam<Case> {};
 TEST_P(Passes, GiveTheTextBehind) {
     Graph graph = graph::must_parse(GetParam().before);
@@ -529,6 +543,11 @@ const Case cases[] = {
      "MatMul %x, %z : f32[3,2,4]\n%y = Add %b, %a : f32[3,2,4]\noutput %y",
      "input %x : f32[3,2,5]\ninput %z : f32[3,5,4]\nconst %b_1 : f32[4] = {0}\n%y = MatMul %x, %z, "
      "%b_1 : f32[3,2,4]\noutput %y"},
+    {"BiasOfOneColumn", gemm_from_matmul,
+     "input %x : f32[4,8]\ninput %z : f32[8,1]\nconst %b : f32[] = {0.5}\n%a = MatMul %x, %z : "
+     "f32[4,1]\n%y = Add %a, %b : f32[4,1]\noutput %y",
+     "input %x : f32[4,8]\ninput %z : f32[8,1]\nconst %b_1 : f32[1] = {0}\n%y = MatMul %x, %z, "
+     "%b_1 : f32[4,1]\noutput %y"},
     {"LeavesAColumnAlone", gemm_from_matmul,
      "input %x : f32[4,5]\ninput %z : f32[5,4]\nconst %b : f32[4,1] = {1, 2, 3, 4}\n%a = MatMul "
      "%x, %z : f32[4,4]\n%y = Add %b, %a : f32[4,4]\noutput %y",

@@ -92,6 +92,22 @@ TEST_P(QuantisedPasses, GiveTheTextBehind) {
     "const %w : i8[6,4,3,3] = {0}\nconst %ws : f32[6] = {0}\nconst %wzero : i8[6] = {0}\n" \
     "%wr = DequantizeLinear %w, %ws, %wzero {axis=0} : f32[6,4,3,3]\n"
 
+// Quantised products have scales of columns for matrices alone.
+TEST(QuantiseOperators, LeaveAVectorBeforeScalesOfColumns) {
+    Graph graph = graph::must_parse(PARAMETERS R"(
+        input %x : u8[40]
+        const %w : i8[40,20] = {0}
+        const %ws : f32[20] = {0}
+        %a = DequantizeLinear %x, %s, %z {axis=0} : f32[40]
+        %b = DequantizeLinear %w, %ws {axis=1} : f32[40,20]
+        %d = MatMul %a, %b : f32[20]
+        %y = QuantizeLinear %d, %t, %z {axis=0} : u8[20]
+        output %y)");
+    const auto stats = quantise_operators(graph);
+    ASSERT_TRUE(stats) << stats.error().message;
+    EXPECT_EQ(stats->rewrites, 0U);
+}
+
 const Case cases[] = {
     // ---- sink_dequantise
     {"SinksToTheQuantizeLinearThatUndoesIt", sink_dequantise, P A R"(
@@ -246,6 +262,18 @@ const Case cases[] = {
         const %c.codes : i32[20] = {0}
         %y = QLinearMatMul %x, %s, %z, %w_transposed, %w_transposed.scale, %w_transposed.zero, %t, %z, %c.codes : u8[3,20]
         output %y)"},
+    // Before its weights are transposed: a node put in front would be met again without end.
+    {"LeavesAGemmWhoseBiasNoWholeNumberHolds", quantise_operators, PARAMETERS R"(
+        input %x : u8[3,40]
+        const %w : i8[20,40] = {0}
+        const %ws : f32[20] = {0.000001}
+        const %c : f32[20] = {1000000000000.0}
+        %a = DequantizeLinear %x, %s, %z {axis=0} : f32[3,40]
+        %b = DequantizeLinear %w, %ws {axis=0} : f32[20,40]
+        %d = Gemm %a, %b, %c {alpha=1.0, beta=1.0, transA=0, transB=1} : f32[3,20]
+        %y = QuantizeLinear %d, %t, %z {axis=0} : u8[3,20]
+        output %y)",
+     ""},
     {"TakesTheRowBehindAMatMul", quantise_operators, PARAMETERS R"(
         input %x : u8[2,3,40]
         const %w : i8[40,20] = {0}

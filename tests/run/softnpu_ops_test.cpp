@@ -95,6 +95,9 @@ const Case cases[] = {
     {"Gemm with every attribute",
      "graph g\ninput %x : f32[5,3]\nconst %w : f32[4,5] = {0}\nconst %c : f32[4] = {0}\n"
      "%y = Gemm %x, %w, %c {alpha=0.5, beta=2.0, transA=1, transB=1} : f32[3,4]\noutput %y\n"},
+    {"Gemm of one column with a scalar",
+     "graph g\ninput %x : f32[2,3]\nconst %w : f32[3,1] = {0}\nconst %c : f32[] = {0.5}\n"
+     "%y = Gemm %x, %w, %c {alpha=1.0, beta=1.0, transA=0, transB=0} : f32[2,1]\noutput %y\n"},
     {"MatMul of a batch with one matrix and an activation",
      "graph g\ninput %x : f32[2,7,5]\nconst %w : f32[5,6] = {0}\nconst %b : f32[6] = {0}\n"
      "%y = MatMul+Tanh %x, %w, %b : f32[2,7,6]\noutput %y\n"},

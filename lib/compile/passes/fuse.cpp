@@ -117,7 +117,8 @@ bool bias_at(Rewriter& rewriter, size_t index) {
         if (rewriter.type(matmul->inputs[1]).shape.size() < 2) continue;
         const int64_t columns = type.shape.back();
         const Type& row = rewriter.type(bias);
-        if (row.elements() != columns || row.shape.back() != columns) continue;
+        if (row.elements() != columns || (!row.shape.empty() && row.shape.back() != columns))
+            continue;
         ValueId one_axis = bias;
         if (row.shape.size() != 1) {
             const auto numbers = graph::read_numbers<double>(rewriter.value(bias));

@@ -195,7 +195,9 @@ Form product(Rewriter& rewriter, ValueId a, ValueId b, ValueId real_bias, const 
     const auto w = weights(rewriter, b, shape.size() - 1);
     const auto right = operand(rewriter, b);
     if (!w && !right) return std::nullopt;
-    if (w && w->scales.size() > 1 && shape.size() > 2) return std::nullopt;
+    // Scales of columns are for matrices.
+    const bool matrices = shape.size() == 2 && rewriter.type(a).shape.size() > 1;
+    if (w && w->scales.size() > 1 && !matrices) return std::nullopt;
     std::vector<double> bias;
     if (real_bias != none) {
         if (!w) return std::nullopt;
@@ -263,8 +265,15 @@ Form quantise_gemm(Rewriter& rewriter, const Node& node, const Coding& y) {
         !weights(rewriter, b, node.get("transB", int64_t{0}) ? 0 : 1))
         return std::nullopt;
     const ValueId a = node.inputs[0];
-    if (bias != none && numbers_of(rewriter, bias).empty()) return std::nullopt;
-    if (node.get("transB", int64_t{0}) != 0) b = transposed_weights(rewriter, b);
+    // Before anything is changed: a refusal behind that would be met again without end.
+    const bool turned = node.get("transB", int64_t{0}) != 0;
+    if (bias != none) {
+        const Ints shape = rewriter.type(b).shape;
+        const auto w = weights(rewriter, b, turned ? 0 : 1);
+        if (!whole_bias(rewriter, bias, shape[turned ? 0 : 1], operand(rewriter, a)->coding, *w))
+            return std::nullopt;
+    }
+    if (turned) b = transposed_weights(rewriter, b);
     return b == none ? std::nullopt : product(rewriter, a, b, bias, y);
 }
 

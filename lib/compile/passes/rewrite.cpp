@@ -94,8 +94,11 @@ ValueId operand_beside(const Rewriter& rewriter, const Node& node, double& const
         if (at == 0 && !commutes) break;
         const auto number = scalar(rewriter, node.inputs[at]);
         const ValueId other = node.inputs[1 - at];
-        // The constant must not widen the shape.
-        if (!number || rewriter.type(other).shape != rewriter.type(node.outputs[0]).shape) continue;
+        // The constant must not widen the shape, nor one that is smaller in a run.
+        if (!number || rewriter.type(other).shape != rewriter.type(node.outputs[0]).shape ||
+            (rewriter.value(other).data_dependent &&
+             rewriter.type(node.inputs[at]).elements() != 1))
+            continue;
         constant = *number;
         return other;
     }

@@ -175,8 +175,9 @@ bool is_convolution(const Lowering& lowering, const graph::Node& node, const Pro
     const bool has_rows =
         (p.a.strides[1] == 1 || p.a.dims[1] == 1) && (p.dst.strides[1] == 1 || p.dst.dims[1] == 1);
     const bool has_bias = p.bias.buffer >= 0;
-    const bool bias_fits = !has_bias || (p.constant_bias && p.bias.elements() == p.dst.dims[1] &&
-                                         p.bias.dims.back() == p.dst.dims[1]);
+    const bool is_row = p.bias.dims.empty() || p.bias.dims.back() == p.dst.dims[1];
+    const bool bias_fits =
+        !has_bias || (p.constant_bias && is_row && p.bias.elements() == p.dst.dims[1]);
     const auto parts = read_conv_parts(node);
     return has_rows && bias_fits && parts && !parts->residual && p.b.elements() <= most_weights;
 }

@@ -2,7 +2,6 @@
 #include "lib/graph/canonical_rules.h"
 
 #include <algorithm>
-#include <cfloat>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -398,9 +397,12 @@ Result<void> rule_upsample(const Graph& graph, Node& node) {
 // ---- others
 
 Result<void> rule_clip(const Graph&, Node& node) {
-    // Before set 11 the bounds default to the largest floats.
-    if (node.get("min", 0.0F) <= -FLT_MAX) node.attributes.erase("min");
-    if (node.get("max", 0.0F) >= FLT_MAX) node.attributes.erase("max");
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    // Numbers between the bounds are none: all become the upper one.
+    if (const float max = node.get("max", infinity); node.get("min", -infinity) > max)
+        node.attributes["min"] = max;
+    if (node.get("min", 0.0F) == -infinity) node.attributes.erase("min");
+    if (node.get("max", 0.0F) == infinity) node.attributes.erase("max");
     return {};
 }
 

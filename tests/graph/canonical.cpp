@@ -164,8 +164,15 @@ const Form forms[] = {
         output %y)"},
     {"ClipBoundsFromInputs", X "const %h : f32[] = {6}\n%y = Clip %x, _, %h : f32[]\noutput %y",
      X "%y = Clip %x {max=6.0} : f32[1,3,8,8]\noutput %y"},
-    {"ClipWithoutBounds", X "%y = Clip %x {max=3.4028235e38, min=-3.4028235e38} : f32[]\noutput %y",
+    {"ClipWithoutBounds", X "%y = Clip %x {max=inf, min=-inf} : f32[]\noutput %y",
      X "%y = Clip %x : f32[1,3,8,8]\noutput %y"},
+    // They bound infinite numbers, which a Softmax behind would make NaN of.
+    {"ClipToTheLargestFloats",
+     X "%y = Clip %x {max=3.4028235e38, min=-3.4028235e38} : f32[]\noutput %y",
+     X "%y = Clip %x {max=3.4028235e38, min=-3.4028235e38} : f32[1,3,8,8]\noutput %y"},
+    // ONNX: where min is greater than max, all become max.
+    {"ClipWhoseBoundsAreExchanged", X "%y = Clip %x {max=1.0, min=5.0} : f32[]\noutput %y",
+     X "%y = Clip %x {max=1.0, min=1.0} : f32[1,3,8,8]\noutput %y"},
     // As a float it would be 16777216.
     {"ClipBoundThatNoFloatHolds",
      "input %i : i32[2]\nconst %h : i32[] = {16777217}\n%y = Clip %i, _, %h : i32[]\noutput %y",

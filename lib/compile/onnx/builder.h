@@ -60,6 +60,7 @@ public:
     void bind(const std::string& tensor, ValueId id);
     ValueId find(const std::string& tensor) const;  // graph::none if there is none
     std::unordered_map<std::string, ValueId> scope;
+    std::unordered_set<ValueId> four_bits;  // constants of 4 bits in the file, of 8 here
     // What the file says of tensors with all their dimensions: bounds for what the inputs leave
     // open.
     std::unordered_map<std::string, graph::Type> declared;

@@ -258,8 +258,10 @@ Result<void> Importer::add_initialisers(const pb::GraphProto& graph) {
         if (builder_.find(tensor.name()) != graph::none)
             return error(ErrorCode::bad_model,
                          "has two initialisers named '" + tensor.name() + "'");
-        builder_.scope[tensor.name()] =
+        const ValueId id =
             builder_.constant(tensor.name(), std::move(value->type), std::move(value->constant));
+        builder_.scope[tensor.name()] = id;
+        if (is_4_bit(tensor.data_type())) builder_.four_bits.insert(id);
     }
     return {};
 }

@@ -33,7 +33,9 @@ void constant_node(Builder& b, ModelFile& file, OnnxNode& n) {
     if (const auto* value = n.find("value")) {
         auto tensor = read_tensor(file, value->t(), "has a value that");
         if (!tensor) return b.fail(tensor.error().code, tensor.error().message);
-        return b.bind(name, b.constant(name, std::move(tensor->type), std::move(tensor->constant)));
+        const ValueId id = b.constant(name, std::move(tensor->type), std::move(tensor->constant));
+        if (is_4_bit(value->t().data_type())) b.four_bits.insert(id);
+        return b.bind(name, id);
     }
     const auto add = [&]<typename T>(DataType type, bool is_list, const std::vector<T>& values) {
         const std::vector<int64_t> shape =
@@ -83,9 +85,12 @@ void dropout(Builder& b, ModelFile& file, OnnxNode& n) {
             "uses Dropout in training mode, a random operator; export the model in inference mode");
     if (n.has_output(1)) {  // nothing is dropped
         const graph::Type mask{DataType::boolean, b.type(n.input(0)).shape};
-        b.bind(n.outputs[1], b.constant(n.outputs[1], mask,
+        const ValueId ones = b.constant(n.outputs[1], mask,
                                         graph::make_constant(std::vector<std::byte>(
-                                            static_cast<size_t>(mask.elements()), std::byte{1}))));
+                                            static_cast<size_t>(mask.elements()), std::byte{1})));
+        // Before set 10 it has the type of the data.
+        const std::string type(graph::short_name(b.type(n.input(0)).data_type));
+        b.bind(n.outputs[1], n.opset < 10 ? b.emit("Cast", {ones}, {{"to", type}}) : ones);
     }
     alias(b, file, n);
 }
@@ -129,6 +134,10 @@ void cast(Builder& b, ModelFile& file, OnnxNode& n) {
 }
 
 void cast_like(Builder& b, ModelFile&, OnnxNode& n) {
+    if (b.four_bits.contains(n.input(1)))
+        return b.fail(ErrorCode::unsupported,
+                      "(CastLike) makes elements of 4 bits, which cannot be compiled; use a float "
+                      "or an integer type of 8 bits or more");
     bind_first(b, n,
                b.emit("Cast", {n.input(0)},
                       {{"to", std::string(graph::short_name(b.type(n.input(1)).data_type))}}));
@@ -150,7 +159,17 @@ void quantize(Builder& b, ModelFile&, OnnxNode& n) {
                           "without, or with FLOAT");
     for (const char* key : {"saturate", "precision"}) n.attributes.erase(key);
     name_type(b, n, "output_dtype");
-    keep_as(b, n, "QuantizeLinear");
+    if (!b.four_bits.contains(n.input(2))) return keep_as(b, n, "QuantizeLinear");
+    // Codes of 4 bits lie in 8, but end where 4 bits do.
+    const DataType codes = b.type(n.input(2)).data_type;
+    const auto bound = [&](const char* name, int value) {
+        return b.constant(b.node() + name, {codes, {}},
+                          graph::make_constant(std::vector{static_cast<std::byte>(value)}));
+    };
+    const bool is_signed = codes == DataType::int8;
+    const ValueId low = bound("/low", is_signed ? -8 : 0);
+    const ValueId high = bound("/high", is_signed ? 7 : 15);
+    bind_first(b, n, b.emit("Clip", {b.emit("QuantizeLinear", n.inputs, n.attributes), low, high}));
 }
 
 // The result has the type of the scale, or the one that is named.

@@ -227,13 +227,13 @@ Result<std::string> ModelFile::signature() {
     return to_hex(std::span(digest).first(16));
 }
 
-namespace {
-
-using graph::Constant;
-
 bool is_4_bit(int32_t elem_type) {
     return elem_type == pb::TensorProto::INT4 || elem_type == pb::TensorProto::UINT4;
 }
+
+namespace {
+
+using graph::Constant;
 
 // Two elements per byte, the first in the low half.
 Constant unpack_4_bit(std::span<const std::byte> packed, size_t elements, bool is_signed) {

@@ -59,6 +59,7 @@ private:
 // floats. The 4-bit integers become int8 and uint8, one element per byte.
 DataType data_type(int32_t elem_type);
 std::string elem_type_name(int32_t elem_type);  // "FLOAT16"
+bool is_4_bit(int32_t elem_type);
 
 struct TensorValue {
     graph::Type type;

@@ -80,6 +80,37 @@ TEST_F(Import, RemovesIdentityDropoutAndDeadNodes) {
     EXPECT_EQ(out.graph.value(out.graph.outputs[0]).name, "y");
 }
 
+// Its codes are in 8 bits here.
+TEST_F(Import, QuantizesToFourBits) {
+    const auto quantised = [](const char* op) {
+        ::onnx::TensorProto zero;
+        zero.set_name("z");
+        zero.set_data_type(::onnx::TensorProto::INT4);
+        zero.add_int32_data(0);
+        TinyOnnx m(21);
+        m.input("x", {1, 4}).floats("s", {}, {0.5f}).initialiser(zero);
+        if (std::string_view(op) == "CastLike")
+            m.node(op, {"x", "z"}, {"q"});
+        else
+            m.node(op, {"x", "s", "z"}, {"q"});
+        return m.node("DequantizeLinear", {"q", "s", "z"}, {"y"}).output("y");
+    };
+    const Imported out = good(quantised("QuantizeLinear"));
+    EXPECT_EQ(kinds(out.graph), (Kinds{"QuantizeLinear", "Clip", "DequantizeLinear"}));
+    EXPECT_NE(refusal(quantised("CastLike")).find("makes elements of 4 bits"), std::string::npos);
+}
+
+// The mask of Dropout has the type of the data before set 10.
+TEST_F(Import, GivesTheMaskOfDropoutTheTypeOfItsSet) {
+    for (const auto& [opset, type] : {std::pair{9, "f32[1,4]"}, {10, "bool[1,4]"}}) {
+        TinyOnnx m(opset);
+        m.input("x", {1, 4}).node("Dropout", {"x"}, {"y", "mask"}).output("y");
+        m.output("mask", {}, opset < 10 ? TinyOnnx::float32 : TinyOnnx::boolean);
+        const Imported out = good(m);
+        EXPECT_EQ(to_string(out.graph.value(out.graph.outputs[1]).type), type);
+    }
+}
+
 TEST_F(Import, KeepsIdentityBetweenModelInputAndOutput) {
     TinyOnnx m;
     m.input("x", {1, 4}).node("Identity", {"x"}, {"y"}).output("y");

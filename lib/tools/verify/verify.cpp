@@ -256,7 +256,7 @@ Result<std::vector<Judgement>> Verification::judge_by_tolerance(
 }
 
 // That of whole collections, so that both ways to ask give one answer: one per output, and one
-// behind them where what the decoder finds is another thing.
+// behind them where they are good and what the decoder finds is another thing.
 Result<std::vector<Judgement>> Verification::judge_by_rule(const std::vector<TensorData>& values,
                                                            const std::vector<TensorData>& expected,
                                                            const Fed& fed) {
@@ -281,7 +281,8 @@ Result<std::vector<Judgement>> Verification::judge_by_rule(const std::vector<Ten
     for (const OutputAgreement& a : agreement.outputs)
         judgements.push_back({a.is_good, a.excess, a.of_range, a.text});
     // Large numbers hide small ones: coordinates the scores of one tensor.
-    if (!agreement.objects.empty()) judgements.push_back({false, HUGE_VAL, 0, agreement.objects});
+    if (agreement.outputs_are_good() && !agreement.objects.empty())
+        judgements.push_back({false, HUGE_VAL, 0, agreement.objects});
     return judgements;
 }
 

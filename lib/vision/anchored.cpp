@@ -75,8 +75,8 @@ Candidate AnchoredHead::box(const Tensors& t, const Prior& prior, uint32_t row) 
     const float a = value(0), b = value(1), c = value(2), d = value(3);
     Candidate box{};
     if (form_.code == BoxCode::corners) {
-        box.x0 = a * form_.width, box.y0 = b * form_.height;
-        box.x1 = c * form_.width, box.y1 = d * form_.height;
+        box.x0 = a * form_.unit.x, box.y0 = b * form_.unit.y;
+        box.x1 = c * form_.unit.x, box.y1 = d * form_.unit.y;
         return box;
     }
     if (form_.code == BoxCode::distances) {
@@ -286,8 +286,7 @@ Result<std::unique_ptr<Head>> create_anchored(const HeadRequest& request, FindFo
     if (form->logits.empty()) form->logits = form->first_class ? "softmax" : "sigmoid";
     form->activation = std::string(
         activation_for(request, request.outputs[scores], form->logits, form->activation));
-    form->width = static_cast<float>(request.width);
-    form->height = static_cast<float>(request.height);
+    form->unit = final_box_unit(request);
     return std::unique_ptr<Head>(std::make_unique<AnchoredHead>(std::move(*form)));
 }
 

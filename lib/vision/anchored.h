@@ -64,7 +64,7 @@ enum class BoxCode : uint8_t {
     exponent,   // side * exp(value * size_variance)
     linear,     // side * value
     distances,  // left, top, right, bottom from the centre, in units of the side
-    corners,    // x0, y0, x1, y1 in 0 to 1 of the input, whatever the prior
+    corners,    // x0, y0, x1, y1 in units of the sidecar, else 0 to 1, whatever the prior
 };
 
 // In which order a part's `outputs` are: scores and boxes always, the others where the numbers
@@ -85,7 +85,7 @@ struct AnchoredForm {
     // A score is that of the class, or with `quality` the geometric mean of both, each cut to 0 to
     // 1.
     unsigned landmark_count = 0, first_landmark = 0;  // points; column of the first
-    float width = 0, height = 0;                      // of the input
+    BoxUnit unit;                                     // of corners
     std::string class_name;  // of the only class, where the family knows it
 };
 

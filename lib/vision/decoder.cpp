@@ -330,7 +330,8 @@ void Decoder::State::look_at_boxes() {
         return;
     ++looked_at_some;
     if (doubt.empty())
-        doubt = vision::doubt_of_boxes(candidates, {width, height, score_threshold, false, false});
+        doubt = vision::doubt_of_boxes(
+            candidates, {width, height, score_threshold, false, head->holds_corners()});
 }
 
 // Boxes as they come out, on the first frames: a table that is full.

@@ -3,6 +3,7 @@
 //   detr  corners x0,y0,x1,y1 in units of the frame size that the model is fed; no NMS
 //   ssd   corners y0,x0,y1,x1 in 0 to 1 (what upstream's decoder reads), and how many rows are
 //   valid
+// x-vartml-box-unit says otherwise of both: lists in pixels have the same shapes.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -59,9 +60,8 @@ bool is_complete(const Roles& roles) {
 struct ListedForm {
     std::array<uint8_t, 4> order;  // where x0, y0, x1, y1 are
     bool fed_units;                // of the frame size that the model is fed
-    float unit_width,
-        unit_height;      // else: what the model's input is wide and high in the boxes' units
-    float width, height;  // of the model's input
+    BoxUnit unit;                  // else
+    float width, height;           // of the model's input
 };
 
 class ListedBoxes : public Head {
@@ -87,17 +87,17 @@ public:
         auto scores = vector_of(tensors[scores_]);
         if (!scores) return std::move(scores).error();
         // From the units of the boxes to pixels of the model's input.
-        const float x_unit = form_.width / (form_.fed_units ? context.fed_width : form_.unit_width);
-        const float y_unit =
-            form_.height / (form_.fed_units ? context.fed_height : form_.unit_height);
+        const BoxUnit unit = form_.fed_units ? BoxUnit{form_.width / context.fed_width,
+                                                       form_.height / context.fed_height}
+                                             : form_.unit;
         for (size_t row = 0; row < valid_rows(tensors, boxes->rows); ++row) {
             const float score = scores->value(0, row);
             if (score < context.threshold) continue;
             const double class_value = std::nearbyint(element(tensors[classes_], row));
-            Candidate candidate{boxes->value(row, form_.order[0]) * x_unit,
-                                boxes->value(row, form_.order[1]) * y_unit,
-                                boxes->value(row, form_.order[2]) * x_unit,
-                                boxes->value(row, form_.order[3]) * y_unit,
+            Candidate candidate{boxes->value(row, form_.order[0]) * unit.x,
+                                boxes->value(row, form_.order[1]) * unit.y,
+                                boxes->value(row, form_.order[2]) * unit.x,
+                                boxes->value(row, form_.order[3]) * unit.y,
                                 score,
                                 0,
                                 static_cast<uint32_t>(row)};
@@ -128,14 +128,12 @@ private:
     std::optional<size_t> count_;
 };
 
-Result<std::unique_ptr<Head>> create_listed(const HeadRequest& request, ListedForm form) {
+Result<std::unique_ptr<Head>> create_listed(const HeadRequest& request, const ListedForm& form) {
     const Roles roles = roles_of(request);
     if (!roles.boxes) return role_error(request, "boxes", "[1,N,4]");
     const std::string list = "[1," + std::to_string(roles.boxes->cpu.shape[1]) + "]";
     if (!roles.scores) return role_error(request, "scores", list);
     if (!is_complete(roles)) return role_error(request, "classes", list);
-    form.width = static_cast<float>(request.width);
-    form.height = static_cast<float>(request.height);
     return std::unique_ptr<Head>(std::make_unique<ListedBoxes>(request, roles, form));
 }
 
@@ -152,6 +150,11 @@ Result<std::array<uint8_t, 4>> corner_order(const HeadRequest& request,
                       std::string(order), "xyxy or yxyx", "x-vartml-box-order=xyxy");
 }
 
+ListedForm listed_form(const HeadRequest& request, const std::array<uint8_t, 4>& order) {
+    return {order, false, final_box_unit(request), static_cast<float>(request.width),
+            static_cast<float>(request.height)};
+}
+
 }  // namespace
 
 bool fits_detr(const HeadRequest& request) {
@@ -162,15 +165,15 @@ bool fits_detr(const HeadRequest& request) {
 Result<std::unique_ptr<Head>> create_detr(const HeadRequest& request) {
     auto order = corner_order(request, "xyxy");
     if (!order) return std::move(order).error();
-    ListedForm form{*order, false, 1, 1, 0, 0};  // without a feed the boxes are in 0 to 1
+    ListedForm form = listed_form(request, *order);
+    if (!request.info.box_unit.empty()) return create_listed(request, form);
     for (const ModelInfo::Input& input : request.info.inputs) {
         std::vector<float> values;
         if (input.feed == "frame-size") form.fed_units = true;
         if (input.feed.starts_with("const:") &&
             parse_numbers(std::string_view(input.feed).substr(6), values) && values.size() == 2 &&
             values[0] > 0 && values[1] > 0) {
-            form.unit_width = values[0];
-            form.unit_height = values[1];
+            form.unit = {form.width / values[0], form.height / values[1]};
         }
     }
     return create_listed(request, form);
@@ -184,7 +187,7 @@ bool fits_ssd_listed(const HeadRequest& request) {
 Result<std::unique_ptr<Head>> create_ssd_listed(const HeadRequest& request) {
     auto order = corner_order(request, "yxyx");
     if (!order) return std::move(order).error();
-    return create_listed(request, {*order, false, 1, 1, 0, 0});
+    return create_listed(request, listed_form(request, *order));
 }
 
 }  // namespace vartml::vision

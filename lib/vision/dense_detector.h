@@ -14,11 +14,6 @@
 
 namespace vartml::vision {
 
-// Pixels of the model's input per unit of its boxes.
-struct BoxUnit {
-    float x = 1, y = 1;
-};
-
 // Some exports write boxes in units of the picture. In pixels, the last cell of every level would
 // have its box in the corner where the first cell is, and of no size.
 inline BoxUnit box_unit(const Matrix& m, const DenseHead& head) {

@@ -320,6 +320,11 @@ std::string_view activation_of_table(const HeadRequest& request, const TensorInf
     return ends_in(request, output) == "product" ? "sigmoid" : "none";
 }
 
+BoxUnit final_box_unit(const HeadRequest& request) {
+    if (request.info.box_unit == "pixel") return {1, 1};
+    return {static_cast<float>(request.width), static_cast<float>(request.height)};
+}
+
 float Activation::operator()(float value) const {
     return sigmoid_ ? 1 / (1 + std::exp(-value)) : value;
 }

@@ -94,6 +94,13 @@ bool fits_dense_form(const HeadRequest& request, const DenseForm& form);
 // Whether a dense head of any family could have this number of positions.
 bool is_grid(const HeadRequest& request, size_t positions);
 
+// Pixels of the model's input per unit of its boxes.
+struct BoxUnit {
+    float x = 1, y = 1;
+};
+// Of boxes that the model itself finished: what the sidecar says, else the whole input.
+BoxUnit final_box_unit(const HeadRequest& request);
+
 // A box before NMS, in pixels of the model's input.
 struct Candidate {
     float x0, y0, x1, y1, score;

@@ -473,6 +473,7 @@ ModelInfo join_modelinfo(ModelInfo first, const ModelInfo& second) {
     take(first.activation, second.activation);
     take(first.columns, second.columns);
     take(first.box_order, second.box_order);
+    take(first.box_unit, second.box_unit);
     take(first.box_form, second.box_form);
     take(first.peak, second.peak);
     take(first.blank, second.blank);

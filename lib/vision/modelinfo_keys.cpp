@@ -277,6 +277,15 @@ constexpr Key<ModelInfo> general[] = {
          return one_of(v, {"yxyx", "xyxy", "cxcywh"});
      },
      [](const ModelInfo& m) { return m.box_order; }},
+    {"x-vartml-box-unit", "picture or pixel", "picture, or what the inputs say of the frame's size",
+     decode,
+     "What the numbers of final boxes count: parts of the picture, from 0 to 1, or pixels of the "
+     "input (`ssd`, `detr`, `ultraface`)",
+     [](ModelInfo& m, View v) {
+         m.box_unit = v;
+         return one_of(v, {"picture", "pixel"});
+     },
+     [](const ModelInfo& m) { return m.box_unit; }},
 };
 
 constexpr View of_the_model = "as the model has it";

@@ -19,6 +19,7 @@ constexpr double most_counting = 0.5;    // part of a grid
 constexpr size_t least_grid = 500;       // positions
 constexpr size_t least_boxes = 8;        // that tell something about geometry
 constexpr float greatest_unit = 2;       // pixels: corners all within are in units of the picture
+constexpr float farthest_side = 4;       // sides of the picture: no box that counts reaches so far
 constexpr float least_picture = 32;      // pixels
 constexpr size_t least_table = 50;       // boxes that are many
 constexpr float overlapping = 0.3f;      // intersection over union of boxes that lie on each other
@@ -44,6 +45,12 @@ bool beyond(float part, float whole) {
     return part < -0.1f * whole || part > 1.1f * whole;
 }
 
+bool reaches_far(const Candidate& c, const Expectation& expected) {
+    const float x = std::max(std::abs(c.x0), std::abs(c.x1));
+    const float y = std::max(std::abs(c.y0), std::abs(c.y1));
+    return x > farthest_side * expected.width || y > farthest_side * expected.height;
+}
+
 std::string doubt_of_scores(const std::vector<Candidate>& boxes) {
     float least = 0, greatest = 1;
     for (const Candidate& c : boxes) {
@@ -67,7 +74,7 @@ std::string doubt_of_boxes(const Candidates& all, const Expectation& expected) {
     if (std::string doubt = doubt_of_scores(boxes); !doubt.empty()) return doubt;
 
     // Rows that only fill a list have no size.
-    size_t sized = 0, ordered = 0, inverted = 0, counting = 0, outside = 0;
+    size_t sized = 0, ordered = 0, inverted = 0, counting = 0, outside = 0, lost = 0;
     float farthest = 0;
     for (const Candidate& c : boxes) {
         const bool empty = c.x0 == c.x1 || c.y0 == c.y1;
@@ -81,6 +88,7 @@ std::string doubt_of_boxes(const Candidates& all, const Expectation& expected) {
         }
         farthest =
             std::max({farthest, std::abs(c.x0), std::abs(c.y0), std::abs(c.x1), std::abs(c.y1)});
+        lost += counts && reaches_far(c, expected);
         outside += counts && (beyond((c.x0 + c.x1) / 2, expected.width) ||
                               beyond((c.y0 + c.y1) / 2, expected.height));
     }
@@ -91,6 +99,13 @@ std::string doubt_of_boxes(const Candidates& all, const Expectation& expected) {
         return percent(inverted, ordered) +
                " boxes have their corners in the wrong order, as have numbers that are relative to "
                "priors (x-vartml-role=offsets in their section of the sidecar)";
+    // One is enough: corners that a model has finished do not miss the picture.
+    if (expected.corners && lost)
+        return std::to_string(lost) + " of " + std::to_string(counting) +
+               " boxes reach far beyond the picture of " + number(expected.width) + "x" +
+               number(expected.height) +
+               ", as numbers in pixels do that are taken for parts of the picture "
+               "(x-vartml-box-unit=pixel in section [modelinfo])";
     if (sized >= least_boxes && farthest <= greatest_unit &&
         std::min(expected.width, expected.height) >= least_picture)
         return "all " + std::to_string(sized) + " boxes lie within " + number(farthest) +

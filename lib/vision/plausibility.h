@@ -17,8 +17,9 @@ struct Expectation {
 };
 
 // Of the candidates of one frame, best all positions whatever their score: numbers that are finite,
-// scores in 0 to 1, corners in order, boxes over the picture and larger than a pixel, and few of a
-// grid that count. What speaks against it as the rest of a sentence; "" = nothing.
+// scores in 0 to 1, corners in order and not far from the picture, boxes over the picture and
+// larger than a pixel, and few of a grid that count. What speaks against it as the rest of a
+// sentence; "" = nothing.
 std::string doubt_of_boxes(const Candidates& all, const Expectation& expected);
 
 // Of the boxes of all positions of a grid: whether they stand near their cells, by `reach` cells,

@@ -337,19 +337,41 @@ TEST(Detr, ScalesFromTheSizeItWasFed) {
     EXPECT_EQ(decode_all(listed(boxes, {0, 1, 2, 3}, true), info, "detr").detections.at(0).x0, 10);
 }
 
+// How many rows are valid.
+StoredTensor row_count(float rows) {
+    StoredTensor count;
+    count.info.name = "count";
+    count.info.cpu = make_view(DataType::float32, Layout::GENERIC, {1}, {0});
+    count.bytes.assign(reinterpret_cast<const uint8_t*>(&rows),
+                       reinterpret_cast<const uint8_t*>(&rows + 1));
+    return count;
+}
+
 TEST(Ssd, ReadsWhatUpstreamsDecoderReads) {
     std::vector<RefBox> boxes = {
         {0.25, 0.5, 0.5, 1, 0.9, 2}, {0, 0, 0.25, 0.25, 0.5, 0}, {0, 0, 1, 1, 0.9, 1}};
     auto tensors = listed(boxes, {1, 0, 3, 2}, false);
-    StoredTensor count;
-    count.info.name = "count";
-    count.info.cpu = make_view(DataType::float32, Layout::GENERIC, {1}, {0});
-    const float two = 2;  // the third row is not valid
-    count.bytes.assign(reinterpret_cast<const uint8_t*>(&two),
-                       reinterpret_cast<const uint8_t*>(&two + 1));
-    tensors.push_back(count);
+    tensors.push_back(row_count(2));  // the third row is not valid
     expect_equal(decode_all(tensors, {}, "ssd").detections,
                  {{80, 128, 160, 256, 0.9, 2}, {0, 0, 80, 64, 0.5, 0}});
+}
+
+// As EfficientNMS and YOLO-NAS list their boxes.
+TEST(Listed, AreInPixelsWhereTheSidecarSaysSo) {
+    const std::vector<RefBox> boxes = {{100, 120, 200, 250, 0.9, 1}, {300, 30, 310, 50, 0.8, 3}};
+    ModelInfo info;
+    info.box_unit = "pixel";
+    const auto tensors = listed(boxes, {0, 1, 2, 3}, true);
+    expect_equal(decode_all(tensors, info, "detr").detections, boxes);
+    // It is the last word, whatever the model is told of the frame.
+    info.inputs.resize(1);
+    info.inputs[0].feed = "const:640,512";
+    expect_equal(decode_all(tensors, info, "detr").detections, boxes);
+    info.inputs.clear();
+    info.box_order = "xyxy";
+    auto counted = tensors;
+    counted.push_back(row_count(2));
+    expect_equal(decode_all(counted, info, "ssd").detections, boxes);
 }
 
 struct ClassCase {

@@ -283,6 +283,31 @@ TEST_P(SsdRefusal, NamesTheLineToCorrect) {
 }
 INSTANTIATE_TEST_SUITE_P(Table, SsdRefusal, testing::ValuesIn(refusals));
 
+TEST(SsdOfFinalBoxes, AreInPixelsWhereTheSidecarSaysSo) {
+    RefTensor boxes{std::vector<float>(500 * 4), 500, 4, false};
+    RefTensor scores{std::vector<float>(500 * 3), 500, 3, false};
+    const float corners[] = {75, 150, 150, 225};
+    std::copy(std::begin(corners), std::end(corners), boxes.data.begin() + 40);
+    scores.data[3 * 10 + 2] = 0.9f;
+    const StoredTensor tensors[] = {stored_cpu(scores, "scores"), stored_cpu(boxes, "boxes")};
+    const TensorInfo infos[] = {tensors[0].info, tensors[1].info};
+    const OutputTensor outputs[] = {tensors[0].output(), tensors[1].output()};
+    ModelInfo info;
+    info.outputs = {{"boxes", "", "boxes"}};
+    for (const char* unit : {"pixel", ""}) {
+        info.box_unit = unit;
+        auto decoder = Decoder::create(info, infos, 300, 300, {.decoder = "ssd"});
+        ASSERT_TRUE(decoder) << decoder.error().message;
+        Decoded decoded;
+        ASSERT_TRUE(decoder->decode(outputs, {}, 300, 300, decoded));
+        EXPECT_EQ(decoder->doubt().empty(), *unit != 0) << decoder->doubt();
+        ASSERT_EQ(decoded.detections.size(), *unit ? 1u : 0u);
+        if (*unit == 0) continue;
+        EXPECT_EQ(decoded.detections[0].x0, 75);
+        EXPECT_EQ(decoded.detections[0].y1, 225);
+    }
+}
+
 TEST(SsdOfPyTorch, BringsItsBoxesDecoded) {
     RefTensor boxes{std::vector<float>(3000 * 4), 3000, 4, false};
     RefTensor scores{std::vector<float>(3000 * 3), 3000, 3, false};

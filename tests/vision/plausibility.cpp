@@ -120,6 +120,49 @@ TEST(Plausibility, OfBoxesBeyondThePictureIsNone) {
     EXPECT_NE(seen.doubt.find("lie beyond the picture of 64x64"), std::string::npos) << seen.doubt;
 }
 
+// Corners, scores and classes: three boxes in pixels of 640x640, the rest fills the list.
+std::vector<StoredTensor> pixels_listed(size_t boxes) {
+    const auto corner = [=](size_t row, size_t column) {
+        if (row >= boxes) return 0.f;
+        return (column % 2 ? 200.f : 20.f + 50 * float(row)) + (column < 2 ? 0 : 40);
+    };
+    return {stored("boxes", {1, 100, 4}, corner),
+            stored("scores", {1, 100},
+                   [=](size_t, size_t i) { return i < boxes ? 0.9f - 0.01f * float(i) : 0; }),
+            stored("labels", {1, 100}, [](size_t, size_t i) { return float(i); })};
+}
+
+TEST(Plausibility, OfPixelsTakenForPartsOfThePictureIsNone) {
+    for (const size_t boxes : {1u, 3u, 10u}) {
+        const Seen seen = decode(pixels_listed(boxes), 640, 640, {}, "detr");
+        EXPECT_NE(seen.doubt.find("x-vartml-box-unit=pixel"), std::string::npos) << seen.doubt;
+        EXPECT_NE(seen.doubt.find("of 640x640"), std::string::npos) << seen.doubt;
+    }
+    const Seen seen = decode(pixels_listed(3), 640, 640,
+                             sidecar("[modelinfo]\nx-vartml-box-unit=pixel\n"), "detr");
+    EXPECT_EQ(seen.doubt, "");
+    EXPECT_EQ(seen.decoded.detections.size(), 3u);
+    EXPECT_EQ(decode(pixels_listed(0), 640, 640, {}, "detr").doubt, "");
+}
+
+TEST(Plausibility, OfPixelsIsSeenWhenTheFirstBoxComesLate) {
+    const auto tensors = pixels_listed(1), empty = pixels_listed(0);
+    std::vector<TensorInfo> infos;
+    for (const StoredTensor& t : tensors) infos.push_back(t.info);
+    auto decoder = Decoder::create({}, infos, 640, 640, {.decoder = "detr"});
+    ASSERT_TRUE(decoder) << decoder.error().message;
+    const auto run = [&](const std::vector<StoredTensor>& frame) {
+        std::vector<OutputTensor> outputs;
+        for (const StoredTensor& t : frame) outputs.push_back(t.output());
+        Decoded decoded;
+        ASSERT_TRUE(decoder->decode(outputs, {}, 640, 640, decoded));
+    };
+    for (int i = 0; i < 20; ++i) run(empty);
+    EXPECT_EQ(decoder->doubt(), "");
+    run(tensors);
+    EXPECT_NE(decoder->doubt().find("x-vartml-box-unit=pixel"), std::string::npos);
+}
+
 // Boxes of a YOLO v8 head of 416x416 that count where `at` gives a score.
 struct Row {
     float cx, cy, side, score;

@@ -188,6 +188,8 @@ const KeyCase cases[] = {
     {"x-vartml-columns", "modelinfo", "x0y0x1y1,score,class", "y0x0y1x1,score,class", of(rows)},
     {"x-vartml-box-order", "modelinfo", "xyxy", "yxyx", of(listed),
      "[modelinfo]\nx-vartml-decoder=detr\n"},
+    {"x-vartml-box-unit", "modelinfo", "picture", "pixel", of(listed),
+     "[modelinfo]\nx-vartml-decoder=detr\n"},
     {"x-vartml-resize", "images", "stretch", "letterbox", fed},
     {"x-vartml-pad", "images", "0", "9", fed, "[images]\ndir=input\nx-vartml-resize=letterbox\n"},
     {"x-vartml-crop-fraction", "images", "0.5", "1", fed,

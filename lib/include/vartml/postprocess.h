@@ -33,6 +33,7 @@ struct ModelInfo {
     std::vector<float> anchors;
     std::string activation;  ///< "none", "sigmoid", "softmax" or ""
     std::string box_order;   ///< "yxyx", "xyxy", "cxcywh" or ""
+    std::string box_unit;    ///< of final boxes: "picture" (0 to 1), "pixel" (of the input) or ""
     std::string columns;     ///< of a table with a box per row: "batch,class,score,x0y0x1y1" or ""
     std::string box_form;    ///< of raw YOLO maps: "v3", "v5" or ""
     std::string peak;        ///< of heat maps: "quarter", "centroid" or ""

@@ -79,6 +79,11 @@ Candidate AnchoredHead::box(const Tensors& t, const Prior& prior, uint32_t row) 
         box.x1 = c * form_.unit.x, box.y1 = d * form_.unit.y;
         return box;
     }
+    if (form_.code == BoxCode::centre) {
+        box.x0 = (a - c / 2) * form_.unit.x, box.y0 = (b - d / 2) * form_.unit.y;
+        box.x1 = (a + c / 2) * form_.unit.x, box.y1 = (b + d / 2) * form_.unit.y;
+        return box;
+    }
     if (form_.code == BoxCode::distances) {
         box.x0 = prior.cx - a * prior.width, box.y0 = prior.cy - b * prior.height;
         box.x1 = prior.cx + c * prior.width, box.y1 = prior.cy + d * prior.height;

@@ -65,6 +65,7 @@ enum class BoxCode : uint8_t {
     linear,     // side * value
     distances,  // left, top, right, bottom from the centre, in units of the side
     corners,    // x0, y0, x1, y1 in units of the sidecar, else 0 to 1, whatever the prior
+    centre,     // centre, width and height in the same units
 };
 
 // In which order a part's `outputs` are: scores and boxes always, the others where the numbers
@@ -85,7 +86,7 @@ struct AnchoredForm {
     // A score is that of the class, or with `quality` the geometric mean of both, each cut to 0 to
     // 1.
     unsigned landmark_count = 0, first_landmark = 0;  // points; column of the first
-    BoxUnit unit;                                     // of corners
+    BoxUnit unit;                                     // of `corners` and `centre`
     std::string class_name;  // of the only class, where the family knows it
 };
 
@@ -99,7 +100,9 @@ public:
         if (form_.class_name.empty()) return {};
         return {form_.class_name};
     }
-    bool holds_corners() const override { return form_.code == BoxCode::corners; }
+    bool holds_corners() const override {
+        return form_.code == BoxCode::corners || form_.code == BoxCode::centre;
+    }
     std::string_view activation() const override {
         return form_.activation.empty() ? std::string_view("none") : form_.activation;
     }

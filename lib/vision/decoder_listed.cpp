@@ -3,7 +3,7 @@
 //   detr  corners x0,y0,x1,y1 in units of the frame size that the model is fed; no NMS
 //   ssd   corners y0,x0,y1,x1 in 0 to 1 (what upstream's decoder reads), and how many rows are
 //   valid
-// x-vartml-box-unit says otherwise of both: lists in pixels have the same shapes.
+// x-vartml-box-order and x-vartml-box-unit say otherwise of both: such lists have the same shapes.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -58,10 +58,11 @@ bool is_complete(const Roles& roles) {
 }
 
 struct ListedForm {
-    std::array<uint8_t, 4> order;  // where x0, y0, x1, y1 are
-    bool fed_units;                // of the frame size that the model is fed
-    BoxUnit unit;                  // else
-    float width, height;           // of the model's input
+    std::array<uint8_t, 4> order{0, 1, 2, 3};  // where x0, y0, x1, y1 are
+    bool centred = false;                      // x, y, width, height instead
+    bool fed_units = false;                    // of the frame size that the model is fed
+    BoxUnit unit;                              // else
+    float width = 0, height = 0;               // of the model's input
 };
 
 class ListedBoxes : public Head {
@@ -94,13 +95,8 @@ public:
             const float score = scores->value(0, row);
             if (score < context.threshold) continue;
             const double class_value = std::nearbyint(element(tensors[classes_], row));
-            Candidate candidate{boxes->value(row, form_.order[0]) * unit.x,
-                                boxes->value(row, form_.order[1]) * unit.y,
-                                boxes->value(row, form_.order[2]) * unit.x,
-                                boxes->value(row, form_.order[3]) * unit.y,
-                                score,
-                                0,
-                                static_cast<uint32_t>(row)};
+            Candidate candidate = box(*boxes, row, unit);
+            candidate.score = score;
             if (!std::isfinite(class_value)) {
                 candidate.score = NAN;
             } else if (class_value >= 0 && class_value < promised_.value_or(1'000'000)) {
@@ -116,6 +112,14 @@ public:
     }
 
 private:
+    Candidate box(const Matrix& boxes, size_t row, const BoxUnit& unit) const {
+        std::array<float, 4> v;
+        for (size_t k = 0; k < v.size(); ++k)
+            v[k] = boxes.value(row, form_.order[k]) * (k % 2 ? unit.y : unit.x);
+        if (form_.centred) v = {v[0] - v[2] / 2, v[1] - v[3] / 2, v[0] + v[2] / 2, v[1] + v[3] / 2};
+        return {v[0], v[1], v[2], v[3], 0, 0, static_cast<uint32_t>(row)};
+    }
+
     size_t valid_rows(std::span<const OutputTensor> tensors, size_t rows) const {
         if (!count_) return rows;
         const double count = element(tensors[*count_], 0);
@@ -137,22 +141,17 @@ Result<std::unique_ptr<Head>> create_listed(const HeadRequest& request, const Li
     return std::unique_ptr<Head>(std::make_unique<ListedBoxes>(request, roles, form));
 }
 
-// The order of corners that the sidecar says, else the published one. Errors: dec-role.
-Result<std::array<uint8_t, 4>> corner_order(const HeadRequest& request,
-                                            std::string_view published) {
+// In the order that the sidecar says, else the published one.
+ListedForm listed_form(const HeadRequest& request, std::string_view published) {
     const std::string_view order =
         request.info.box_order.empty() ? published : std::string_view(request.info.box_order);
-    if (order == "xyxy") return std::array<uint8_t, 4>{0, 1, 2, 3};
-    if (order == "yxyx") return std::array<uint8_t, 4>{1, 0, 3, 2};
-    return head_error(request, "dec-role",
-                      "x-vartml-box-order is " + std::string(order) +
-                          ", this decoder reads corners: xyxy or yxyx",
-                      std::string(order), "xyxy or yxyx", "x-vartml-box-order=xyxy");
-}
-
-ListedForm listed_form(const HeadRequest& request, const std::array<uint8_t, 4>& order) {
-    return {order, false, final_box_unit(request), static_cast<float>(request.width),
-            static_cast<float>(request.height)};
+    ListedForm form;
+    if (order == "yxyx") form.order = {1, 0, 3, 2};
+    form.centred = order == "cxcywh";
+    form.unit = final_box_unit(request);
+    form.width = static_cast<float>(request.width);
+    form.height = static_cast<float>(request.height);
+    return form;
 }
 
 }  // namespace
@@ -163,9 +162,7 @@ bool fits_detr(const HeadRequest& request) {
 }
 
 Result<std::unique_ptr<Head>> create_detr(const HeadRequest& request) {
-    auto order = corner_order(request, "xyxy");
-    if (!order) return std::move(order).error();
-    ListedForm form = listed_form(request, *order);
+    ListedForm form = listed_form(request, "xyxy");
     if (!request.info.box_unit.empty()) return create_listed(request, form);
     for (const ModelInfo::Input& input : request.info.inputs) {
         std::vector<float> values;
@@ -185,9 +182,7 @@ bool fits_ssd_listed(const HeadRequest& request) {
 }
 
 Result<std::unique_ptr<Head>> create_ssd_listed(const HeadRequest& request) {
-    auto order = corner_order(request, "yxyx");
-    if (!order) return std::move(order).error();
-    return create_listed(request, listed_form(request, *order));
+    return create_listed(request, listed_form(request, "yxyx"));
 }
 
 }  // namespace vartml::vision

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // SSD. With its selection in the model: lists of boxes, scores, classes and a count
-// (decoder_listed). Without: boxes [1,N,4] relative to priors, or as corners in 0 to 1, and scores
+// (decoder_listed). Without: boxes [1,N,4] relative to priors, or finished, in 0 to 1, and scores
 // [1,N,C+1], the background first. N tells whose priors they are; others need the sidecar.
+// Finished boxes are corners, or with x-vartml-box-order=cxcywh centre and size.
 //   TensorFlow   MobileNet-SSD v1, v2 of any input size, values y, x, h, w
 //   Caffe        MobileNet-SSD of 300x300; as many, so x-vartml-box-order=cxcywh names it
 //   PyTorch      MobileNet-SSD of 300x300, published with its boxes decoded
@@ -102,7 +103,7 @@ std::vector<Prior> pytorch_priors() {
 // Whose priors a head of this many positions has.
 struct Priors {
     std::vector<Prior> priors;
-    bool corners = false;  // published with decoded boxes
+    bool finished = false;  // published with decoded boxes
     bool y_first = false;
 };
 std::optional<Priors> published_priors(const HeadRequest& request, size_t rows) {
@@ -111,10 +112,10 @@ std::optional<Priors> published_priors(const HeadRequest& request, size_t rows) 
     if (request.width == 300 && request.height == 300) {
         found.priors = pytorch_priors();
         cut_to_input(found.priors, request);
-        found.corners = true;
+        found.finished = true;
         if (found.priors.size() == rows) return found;
         found.priors = caffe_priors();
-        found.corners = false;
+        found.finished = false;
         if (found.priors.size() == rows && x_first) return found;
     }
     found.priors = tensorflow_priors(request.width, request.height);
@@ -155,7 +156,7 @@ Result<Priors> find_priors(const HeadRequest& request, size_t rows, std::string_
     Priors priors;
     if (role == "boxes") {
         priors.priors.resize(rows);
-        priors.corners = true;
+        priors.finished = true;
     } else if (!info.anchors.empty()) {
         const PriorLevel strides[] = {{8, {}}, {16, {}}, {32, {}}};
         auto given = grid_priors(request, strides);
@@ -165,7 +166,7 @@ Result<Priors> find_priors(const HeadRequest& request, size_t rows, std::string_
         auto published = published_priors(request, rows);
         if (!published || !info.strides.empty()) return unknown_priors(request, rows);
         priors = std::move(*published);
-        priors.corners = priors.corners && role.empty();
+        priors.finished = priors.finished && role.empty();
     }
     if (!info.box_order.empty()) priors.y_first = info.box_order == "yxyx";
     return priors;
@@ -186,7 +187,8 @@ Result<AnchoredForm> find_form(const HeadRequest& request) {
         return rows_error(request, boxes, priors->priors.size(), source_of(request.info));
     }
     form.priors = std::move(priors->priors);
-    form.code = priors->corners ? BoxCode::corners : BoxCode::exponent;
+    if (priors->finished)
+        form.code = request.info.box_order == "cxcywh" ? BoxCode::centre : BoxCode::corners;
     if (priors->y_first) form.order = {1, 0, 3, 2};
     const auto scores = table_of(request.outputs[parts->front().outputs[form.scores]]);
     form.parts = std::move(*parts);

@@ -271,7 +271,8 @@ constexpr Key<ModelInfo> general[] = {
      },
      [](const ModelInfo& m) { return m.box_form; }},
     {"x-vartml-box-order", "yxyx, xyxy or cxcywh", of_family, decode,
-     "What the four numbers of a box are: corners, or centre and size (`ssd`, `detr`)",
+     "What the four numbers of a box are, finished or relative to priors: corners, or centre and "
+     "size (`ssd`, `detr`)",
      [](ModelInfo& m, View v) {
          m.box_order = v;
          return one_of(v, {"yxyx", "xyxy", "cxcywh"});

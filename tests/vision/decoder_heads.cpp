@@ -374,6 +374,19 @@ TEST(Listed, AreInPixelsWhereTheSidecarSaysSo) {
     expect_equal(decode_all(counted, info, "ssd").detections, boxes);
 }
 
+TEST(Listed, AreCentreAndSizeWhereTheSidecarSaysSo) {
+    // Of the input: a middle of 160,64 and sides of 80 and 128.
+    const std::vector<RefBox> centred = {{0.5, 0.25, 0.25, 0.5, 0.9, 1},
+                                         {0.25, 0.5, 0.125, 0.5, 0.8, 3}};
+    const std::vector<RefBox> want = {{120, 0, 200, 128, 0.9, 1}, {60, 64, 100, 192, 0.8, 3}};
+    ModelInfo info;
+    info.box_order = "cxcywh";
+    auto tensors = listed(centred, {0, 1, 2, 3}, true);
+    expect_equal(decode_all(tensors, info, "detr").detections, want);
+    tensors.push_back(row_count(2));
+    expect_equal(decode_all(tensors, info, "ssd").detections, want);
+}
+
 struct ClassCase {
     const char* activation;
     unsigned top_k;

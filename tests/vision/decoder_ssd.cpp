@@ -308,6 +308,33 @@ TEST(SsdOfFinalBoxes, AreInPixelsWhereTheSidecarSaysSo) {
     }
 }
 
+TEST(SsdOfFinalBoxes, AreCentreAndSizeWhereTheSidecarSaysSo) {
+    for (const uint32_t rows : {20u, 3000u}) {  // any, and as many as PyTorch's have
+        RefTensor boxes{std::vector<float>(rows * 4, 0.1f), rows, 4, false};
+        RefTensor scores{std::vector<float>(rows * 6), rows, 6, false};
+        const float box[] = {0.5f, 0.4f, 0.2f, 0.3f};
+        std::copy(std::begin(box), std::end(box), boxes.data.begin() + 40);
+        scores.data[6 * 10 + 2] = 0.9f;
+        const StoredTensor tensors[] = {stored_cpu(boxes, "pred_boxes"),
+                                        stored_cpu(scores, "scores")};
+        const TensorInfo infos[] = {tensors[0].info, tensors[1].info};
+        const OutputTensor outputs[] = {tensors[0].output(), tensors[1].output()};
+        ModelInfo info;
+        info.box_order = "cxcywh";
+        if (rows == 20) info.outputs = {{"pred_boxes", "", "boxes"}};
+        auto decoder = Decoder::create(info, infos, 300, 300, {.decoder = "ssd"});
+        ASSERT_TRUE(decoder) << decoder.error().message;
+        Decoded decoded;
+        ASSERT_TRUE(decoder->decode(outputs, {}, 300, 300, decoded));
+        EXPECT_EQ(decoder->doubt(), "");
+        ASSERT_EQ(decoded.detections.size(), 1u);
+        EXPECT_NEAR(decoded.detections[0].x0, 120, 1e-3);
+        EXPECT_NEAR(decoded.detections[0].y0, 75, 1e-3);
+        EXPECT_NEAR(decoded.detections[0].x1, 180, 1e-3);
+        EXPECT_NEAR(decoded.detections[0].y1, 165, 1e-3);
+    }
+}
+
 TEST(SsdOfPyTorch, BringsItsBoxesDecoded) {
     RefTensor boxes{std::vector<float>(3000 * 4), 3000, 4, false};
     RefTensor scores{std::vector<float>(3000 * 3), 3000, 3, false};

@@ -87,6 +87,19 @@ std::vector<std::string> families_of(std::string_view task, std::span<const Tens
     return families;
 }
 
+// How many keypoints a box has, and values of each; empty where the metadata does not say it.
+std::vector<int> keypoints_of(const std::map<std::string, std::string>& metadata) {
+    const auto shape = metadata.find("kpt_shape");
+    if (shape == metadata.end()) return {};
+    const auto numbers = parse_python_ints(shape->second);
+    if (!numbers) return {};
+    std::vector<int> keypoints(numbers->begin(), numbers->end());
+    ModelInfo info;
+    const auto* const key = vision::find_key(vision::general_keys(), "x-vartml-keypoints");
+    info.keypoints = keypoints;
+    return key->set(info, key->get(info)) ? keypoints : std::vector<int>();
+}
+
 // All of the tool's models take RGB in 0…1; classifiers a centre crop, the others a letterbox.
 ModelInfo::Input ultralytics_input(const TensorInfo& input, bool classify) {
     ModelInfo::Input out;
@@ -120,7 +133,8 @@ std::optional<ModelInfo> from_metadata(const SidecarRequest& request,
     info.labels = std::move(*labels);
     info.inputs = {ultralytics_input(request.inputs[0], task == "classify")};
     if (task == "classify") info.activation = "none";  // the export ends in Softmax
-    std::string why;                                   // of the likeliest
+    if (task == "pose") info.keypoints = keypoints_of(request.metadata);
+    std::string why;  // of the likeliest
     for (const std::string& family : families_of(task, request.outputs, info.labels.size())) {
         info.decoder = family;
         const auto fits = check_decoder(info, request);

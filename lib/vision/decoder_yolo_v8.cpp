@@ -30,13 +30,14 @@ struct PoseColumns {
     unsigned count = 0, values = 0;
     unsigned all() const { return count * values; }
 };
-// Of `columns` behind the box. As many classes as labels or sidecar promise, else one; three values
-// per point where that goes, unless the sidecar's skeleton names points that there would not be.
-// Nothing where no number of points fits.
+// Of `columns` behind the box: what the sidecar says, if it leaves as many classes as are promised.
+// Else as many classes as labels or sidecar promise, else one; three values per point where that
+// goes, unless the sidecar's skeleton names points that there would not be. Nothing where no number
+// of points fits.
 std::optional<PoseColumns> pose_columns(const ModelInfo& info, unsigned columns);
 
 // The task that the only output is for. A turned box has one column more than its classes,
-// keypoints have the published 17 points or a skeleton in the sidecar. Without a count of classes,
+// keypoints have the published 17 points, or the sidecar tells of them. Without a count of classes,
 // the published shapes (15 classes of turned boxes, one class with 17 points) fit several.
 bool is_yolo_v8_obb(const HeadRequest& request);
 bool is_yolo_v8_pose(const HeadRequest& request);
@@ -114,6 +115,22 @@ public:
     }
     unsigned keypoints() const override { return columns_.count; }
 
+    Result<void> run(std::span<const OutputTensor> tensors, const RunContext& context,
+                     Candidates& out) override {
+        if (auto done = DenseDetector::run(tensors, context, out); !done) return done;
+        auto m = matrix(tensors);
+        if (!m) return std::move(m).error();
+        for (const Candidate& box : out.boxes) look_at_scores(*m, box.position);
+        return {};
+    }
+
+    std::string doubt() const override {
+        if (!odd_score_) return DenseDetector::doubt();
+        return "the score of a point is " + std::to_string(*odd_score_) +
+               ", expected 0 to 1, as if it were a coordinate (x-vartml-keypoints in section "
+               "[modelinfo] says how many values a point has)";
+    }
+
     Result<void> add_details(std::span<const OutputTensor> tensors, const RunContext&,
                              const Candidate& box, BoxDetails& details) override {
         auto m = matrix(tensors);
@@ -135,12 +152,29 @@ public:
     }
 
 private:
+    void look_at_scores(const Matrix& m, uint32_t position) {
+        constexpr float rounding = 0.02f;  // of bf16 and int8
+        if (columns_.values != 3 || odd_score_) return;
+        for (unsigned k = 0; k < columns_.count; ++k) {
+            const float score = m.value(position, first_extra() + size_t{k} * 3 + 2);
+            if (score < -rounding || score > 1 + rounding) odd_score_ = score;
+        }
+    }
+
     PoseColumns columns_;
+    std::optional<float> odd_score_;
 };
 
 }  // namespace
 
 std::optional<PoseColumns> pose_columns(const ModelInfo& info, unsigned columns) {
+    if (!info.keypoints.empty()) {
+        const PoseColumns said{static_cast<unsigned>(info.keypoints[0]),
+                               static_cast<unsigned>(info.keypoints[1])};
+        if (columns <= said.all()) return std::nullopt;
+        const unsigned left = columns - said.all();
+        return tensor_classes(info).value_or(left) == left ? std::optional(said) : std::nullopt;
+    }
     const unsigned classes = tensor_classes(info).value_or(1);
     if (columns <= classes) return std::nullopt;
     const unsigned rest = columns - classes, least = points_named(info.skeleton);
@@ -152,7 +186,8 @@ std::optional<PoseColumns> pose_columns(const ModelInfo& info, unsigned columns)
 
 bool is_yolo_v8_pose(const HeadRequest& request) {
     const auto columns = pose_columns(request.info, yolo_v8_columns(request));
-    return columns && (columns->count == coco_points || !request.info.skeleton.empty());
+    return columns && (columns->count == coco_points || !request.info.skeleton.empty() ||
+                       !request.info.keypoints.empty());
 }
 
 bool fits_yolo_v8_pose(const HeadRequest& request) {
@@ -174,7 +209,8 @@ Result<std::unique_ptr<Head>> create_yolo_v8_pose(const HeadRequest& request) {
             "tensor '" + request.outputs[head->output].name + "' has " + found +
                 " values per position, expected " + expected +
                 " of a box, its classes and K keypoints; check labels, "
-                "x-vartml-num-classes and x-vartml-skeleton, or choose another decoder",
+                "x-vartml-num-classes, x-vartml-keypoints and x-vartml-skeleton, or choose another "
+                "decoder",
             found, expected, "x-vartml-num-classes=…");
     }
     return std::unique_ptr<Head>(

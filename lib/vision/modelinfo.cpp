@@ -478,6 +478,7 @@ ModelInfo join_modelinfo(ModelInfo first, const ModelInfo& second) {
     take(first.peak, second.peak);
     take(first.blank, second.blank);
     take(first.skeleton, second.skeleton);
+    take(first.keypoints, second.keypoints);
     join(first.inputs, second.inputs);
     join(first.outputs, second.outputs);
     return first;

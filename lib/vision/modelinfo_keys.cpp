@@ -109,6 +109,11 @@ std::string ranges_text(const std::vector<float>& ranges) {
     return text;
 }
 
+// A count of points, and how many values each has.
+bool set_keypoints(std::vector<int>& field, std::string_view text) {
+    return set_strides(field, text) && field.size() == 2 && (field[1] == 2 || field[1] == 3);
+}
+
 bool is_skeleton(std::string_view text) {
     const auto bones = parse_skeleton(text);
     return bones && !bones->empty();
@@ -236,6 +241,12 @@ constexpr Key<ModelInfo> general[] = {
          return is_skeleton(v);
      },
      [](const ModelInfo& m) { return m.skeleton; }},
+    {"x-vartml-keypoints", "a count and 2 or 3 such as 6,2", "by the columns behind the classes",
+     decode,
+     "Keypoints of a box, and whether each has two values or a score as the third "
+     "(`yolo-v8-pose`)",
+     [](ModelInfo& m, View v) { return set_keypoints(m.keypoints, v); },
+     [](const ModelInfo& m) { return list_text(m.keypoints); }},
     {"x-vartml-peak", "quarter or centroid", "quarter", decode,
      "Where in a heat map the point is: a quarter of a cell from the peak towards its higher "
      "neighbour, or the middle of the cells around it that reach the score threshold",

@@ -260,6 +260,17 @@ TEST_F(Sidecar, TakesTheNamesOfAYoloV5Export) {
     EXPECT_TRUE(warnings_.empty()) << warnings_[0];
 }
 
+TEST_F(Sidecar, RecordsTheKeypointsOfAPose) {
+    metadata_ = {{"names", "{0: 'plate'}"}, {"task", "pose"}, {"kpt_shape", "[6, 2]"}};
+    set_outputs({1, 4 + 1 + 12, 84});
+    const ModelInfo read = info();
+    EXPECT_EQ(read.decoder, "yolo-v8-pose");
+    EXPECT_EQ(read.keypoints, (std::vector<int>{6, 2}));
+    EXPECT_TRUE(warnings_.empty());
+    metadata_["kpt_shape"] = "[12]";  // no shape of points
+    EXPECT_TRUE(info().keypoints.empty());
+}
+
 TEST_F(Sidecar, GivesClassifiersACentreCropWithoutMean) {
     metadata_ = {{"names", "{0: 'a', 1: 'b', 2: 'c'}"}, {"task", "classify"}};
     set_outputs({1, 3});

@@ -72,6 +72,7 @@ struct PoseCase {
     unsigned classes, points, values;
     const char* skeleton;
     bool say_classes, transposed;
+    std::vector<int> keypoints{};
 };
 const PoseCase poses[] = {
     {"the published COCO model", 1, 17, 3, "", false, false},
@@ -80,6 +81,15 @@ const PoseCase poses[] = {
     {"several classes, known by their number", 3, 5, 3, "", true, false},
     {"twelve numbers: four points with scores", 2, 4, 3, "", true, false},
     {"twelve numbers that a skeleton makes six points", 2, 6, 2, "0-1;1-5", true, false},
+    {"twelve numbers that the sidecar makes six points", 2, 6, 2, "", true, false, {6, 2}},
+    {"classes that nobody counts, as the sidecar says the points",
+     3,
+     6,
+     2,
+     "",
+     false,
+     false,
+     {6, 2}},
 };
 class Poses : public testing::TestWithParam<PoseCase> {};
 TEST_P(Poses, BringTheKeypointsOfTheirBoxes) {
@@ -100,6 +110,7 @@ TEST_P(Poses, BringTheKeypointsOfTheirBoxes) {
     ModelInfo info;
     if (c.say_classes) info.num_classes = c.classes;
     info.skeleton = c.skeleton;
+    info.keypoints = c.keypoints;
     for (const bool hw : {false, true}) {
         const StoredTensor tensor = hw ? stored_hw(t, "out", DataType::bf16) : stored_cpu(t, "out");
         // Letterboxed: a frame of 640x360 at half size, 38 rows of border above.
@@ -130,6 +141,40 @@ TEST_P(Poses, BringTheKeypointsOfTheirBoxes) {
     }
 }
 INSTANTIATE_TEST_SUITE_P(Table, Poses, testing::ValuesIn(poses));
+
+TEST(Poses, OfOtherKeypointsThanTheSidecarSaysAreRefused) {
+    TensorInfo out;
+    out.name = "out";
+    out.cpu = make_view(DataType::float32, Layout::NHW, {1, 5 + 12, uint32_t{cells}});
+    ModelInfo info = with_classes(1);
+    for (const auto& keypoints : {std::vector<int>{5, 2}, {17, 3}}) {
+        info.keypoints = keypoints;
+        const auto decoder =
+            Decoder::create(info, {&out, 1}, width, height, {.decoder = "yolo-v8-pose"});
+        ASSERT_FALSE(decoder);
+        EXPECT_NE(decoder.error().message.find("x-vartml-keypoints"), std::string::npos)
+            << decoder.error().message;
+    }
+}
+
+TEST(Poses, DoubtScoresOfPointsThatAreCoordinates) {
+    // Six points of two values, read as four of three.
+    const RefTensor t =
+        task_head(1, 12, 3, [](size_t k, size_t, std::mt19937&) { return k % 2 ? 120.f : 50.f; });
+    const StoredTensor tensor = stored_cpu(t, "out");
+    const OutputTensor output = tensor.output();
+    for (const bool said : {false, true}) {
+        ModelInfo info = with_classes(1);
+        if (said) info.keypoints = {6, 2};
+        auto decoder =
+            Decoder::create(info, {&tensor.info, 1}, width, height, {.decoder = "yolo-v8-pose"});
+        ASSERT_TRUE(decoder) << decoder.error().message;
+        Decoded decoded;
+        ASSERT_TRUE(decoder->decode({&output, 1}, {}, width, height, decoded));
+        EXPECT_EQ(decoder->doubt().find("the score of a point is") == std::string::npos, said)
+            << decoder->doubt();
+    }
+}
 
 TEST(Poses, KeepThePlaceOfAPointThatIsNoNumber) {
     RefTensor t = task_head(1, 51, 3, [](size_t, size_t, std::mt19937&) { return 7.f; });

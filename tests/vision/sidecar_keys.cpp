@@ -99,6 +99,15 @@ std::vector<StoredTensor> rows() {
         return i < 6 ? row[i] : 0.f;
     })};
 }
+// Of 16 columns behind a class: a box with 6 points of two values, or 4 of three.
+std::vector<StoredTensor> pose() {
+    constexpr size_t positions = 84;
+    return {tensor("out", {1, 4 + 1 + 12, positions}, [](size_t i) {
+        const size_t row = i / positions;
+        if (i % positions != 3) return 0.f;
+        return row < 4 ? 20.f : row == 4 ? 0.9f : float(row);
+    })};
+}
 std::vector<StoredTensor> faces() {
     // 8x8x3 + 4x4x2 + 2x2x2 + 1x3 positions of the published priors
     constexpr uint32_t positions = 192 + 32 + 8 + 3;
@@ -181,6 +190,8 @@ const KeyCase cases[] = {
      "[modelinfo]\nx-vartml-anchors=10,13,16,30,33,23\n"},
     {"x-vartml-activation", "modelinfo", "none", "sigmoid", of(classes)},
     {"x-vartml-skeleton", "modelinfo", "0-1", "1-0", of(heat)},
+    {"x-vartml-keypoints", "modelinfo", "6,2", "4,3", of(pose),
+     "[modelinfo]\nx-vartml-decoder=yolo-v8-pose\n"},
     {"x-vartml-peak", "modelinfo", "quarter", "centroid", of(heat),
      "[modelinfo]\nx-vartml-decoder=heatmap\n"},
     {"x-vartml-blank", "modelinfo", "0", "-1", of(steps),

@@ -37,8 +37,9 @@ struct ModelInfo {
     std::string columns;     ///< of a table with a box per row: "batch,class,score,x0y0x1y1" or ""
     std::string box_form;    ///< of raw YOLO maps: "v3", "v5" or ""
     std::string peak;        ///< of heat maps: "quarter", "centroid" or ""
-    std::optional<int> blank;  ///< of text: the class that is no character; -1: the last; else 0
-    std::string skeleton;      ///< a name of skeletons(), or pairs "0-1;1-2;…"
+    std::optional<int> blank;    ///< of text: the class that is no character; -1: the last; else 0
+    std::string skeleton;        ///< a name of skeletons(), or pairs "0-1;1-2;…"
+    std::vector<int> keypoints;  ///< of a box: how many, and values of each, 2 or 3; or empty
     struct Input {
         std::string name;
         std::optional<ResizeMode> resize;

@@ -77,9 +77,12 @@ std::vector<std::string> families_of(std::string_view task, std::span<const Tens
     if (task == "classify") return {"classify"};
     if (task == "segment") return {"yolo-v8-seg"};
     if (task == "pose") return {"yolo-v8-pose"};
-    if (task == "obb") return {"yolo-v8-obb"};
     std::vector<std::string> families;
-    if (task != "detect" || outputs.empty() || outputs[0].cpu.shape.size() != 3) return families;
+    const bool is_table = !outputs.empty() && outputs[0].cpu.shape.size() == 3;
+    if (task == "obb") families.push_back("yolo-v8-obb");
+    if (task == "obb" && is_table && outputs[0].cpu.shape[2] == 7)
+        families.push_back("yolo-end2end");
+    if (task != "detect" || !is_table) return families;
     const std::vector<uint32_t>& shape = outputs[0].cpu.shape;
     if (shape[1] == 4 + num_classes) families.push_back("yolo-v8");
     if (shape[2] == 5 + num_classes) families.push_back("yolo-v5");
@@ -137,12 +140,18 @@ std::optional<ModelInfo> from_metadata(const SidecarRequest& request,
     std::string why;  // of the likeliest
     for (const std::string& family : families_of(task, request.outputs, info.labels.size())) {
         info.decoder = family;
+        // How the tool writes turned boxes that the model selected.
+        const bool selected = task == "obb" && family == "yolo-end2end";
+        info.columns = selected ? "cxcywh,score,class,angle" : "";
         const auto fits = check_decoder(info, request);
         if (fits) return info;
         if (why.empty()) why = fits.error().message;
     }
     if (!says_task) return std::nullopt;
-    info.decoder.clear();
+    // Boxes have many tasks, whose outputs may look alike: the shapes may choose among those alone.
+    const auto likeliest = families_of(task, {}, 0);
+    info.decoder = likeliest.empty() ? "" : likeliest.front();
+    info.columns.clear();
     warnings.push_back(
         why.empty() ? request.model + ": no decoder for the task '" + task +
                           "' and these outputs; labels and input are recorded without one"

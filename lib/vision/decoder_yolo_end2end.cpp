@@ -3,7 +3,7 @@
 //   [1,N,6]  x0, y0, x1, y1, score, class: v10, 26
 //   [1,N,7]  batch, x0, y0, x1, y1, class, score: v7
 // Another order is told by x-vartml-columns, or by the tensor's own name where that lists them all:
-// batchno_classid_score_x1y1x2y2.
+// batchno_classid_score_x1y1x2y2. Turned boxes have seven columns, too: cxcywh,score,class,angle.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -40,43 +40,64 @@ public:
                                                       context.threshold, found_.data());
         for (size_t i = 0; i < count; ++i) {
             const uint32_t row = found_[i];
-            std::array<float, 4> box;
-            for (size_t k = 0; k < box.size(); ++k) box[k] = m.value(row, columns.corners[k]);
+            const Candidate box = box_of(m, row);
             const float score = m.value(row, columns.score);
             const float stored_class = m.value(row, columns.class_id);
             const float class_value = std::nearbyint(stored_class);
             if (std::abs(class_value - stored_class) > 0.01f) odd_class_ = stored_class;
-            const bool fills = score == 0 && class_value == 0 &&
-                               std::ranges::all_of(box, [](float value) { return value == 0; });
+            const bool fills = score == 0 && class_value == 0 && box.x0 == 0 && box.y0 == 0 &&
+                               box.x1 == 0 && box.y1 == 0;
             if (fills) continue;  // the rest of the tensor
+            if (columns.batch && m.value(row, *columns.batch) != 0)
+                odd_batch_ = m.value(row, *columns.batch);
             const bool finite = std::isfinite(class_value);
             if (finite && !known(class_value)) {
                 return class_error(tensors[form_.output].name, row, class_value, promised_);
             }
-            out.add({box[0], box[1], box[2], box[3], finite ? score : class_value,
-                     finite ? static_cast<int32_t>(class_value) : 0, row});
+            Candidate candidate = box;
+            candidate.score = finite ? score : class_value;
+            candidate.class_id = finite ? static_cast<int32_t>(class_value) : 0;
+            out.add(candidate);
         }
         return {};
     }
 
     std::string doubt() const override {
+        if (odd_batch_)
+            return "column " + std::to_string(*form_.columns.batch) + " is " +
+                   std::to_string(*odd_batch_) +
+                   ", expected the number of a picture, 0, as boxes have it that are turned or "
+                   "have "
+                   "their columns in another order (x-vartml-columns in section [modelinfo], such "
+                   "as "
+                   "cxcywh,score,class,angle)";
         return odd_class_ ? "the last of six columns is " + std::to_string(*odd_class_) +
                                 ", expected the number of a class"
                           : std::string();
     }
 
 private:
+    Candidate box_of(const Matrix& m, uint32_t row) const {
+        const BoxColumns& columns = form_.columns;
+        std::array<float, 4> v;
+        for (size_t k = 0; k < v.size(); ++k) v[k] = m.value(row, columns.corners[k]);
+        if (columns.centred)
+            v = {v[0] - v[2] / 2, v[1] - v[3] / 2, v[0] + v[2] / 2, v[1] + v[3] / 2};
+        const float angle = columns.angle ? m.value(row, *columns.angle) : 0;
+        // A box without a finite angle is dropped and counted.
+        return {std::isfinite(angle) ? v[0] : angle, v[1], v[2], v[3], 0, 0, row, angle};
+    }
     bool known(float class_value) const {
         return class_value >= 0 && class_value < static_cast<float>(promised_.value_or(1'000'000));
     }
 
     Form form_;
     std::optional<unsigned> promised_;  // classes of the tensor
-    std::optional<float> odd_class_;
+    std::optional<float> odd_class_, odd_batch_;
     std::vector<uint32_t> found_;
 };
 
-constexpr BoxColumns six{{0, 1, 2, 3}, 4, 5, 6}, seven{{1, 2, 3, 4}, 6, 5, 7};
+constexpr BoxColumns six{{0, 1, 2, 3}, 4, 5, 6}, seven{{1, 2, 3, 4}, 6, 5, 7, false, 0};
 
 // Columns in the order that sidecar or name say, else the published one.
 std::optional<BoxColumns> columns_of(const HeadRequest& request, const TensorInfo& output,

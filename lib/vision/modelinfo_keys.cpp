@@ -265,8 +265,8 @@ constexpr Key<ModelInfo> general[] = {
      },
      [](const ModelInfo& m) { return number_or_none(m.blank); }},
     {"x-vartml-columns",
-     "the columns of a box: score, class, x0y0x1y1 or y0x0y1x1, and batch if it is there, in their "
-     "order and separated by ','",
+     "the columns of a box: score, class, x0y0x1y1, y0x0y1x1 or cxcywh, and batch or (with cxcywh) "
+     "angle if it is there, in their order and separated by ','",
      "by the output's name, else by its shape", decode,
      "What the columns of a table are whose rows are boxes (`yolo-end2end`)",
      [](ModelInfo& m, View v) {

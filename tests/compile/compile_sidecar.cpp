@@ -271,6 +271,28 @@ TEST_F(Sidecar, RecordsTheKeypointsOfAPose) {
     EXPECT_TRUE(info().keypoints.empty());
 }
 
+TEST_F(Sidecar, TellsTurnedBoxesThatTheModelSelected) {
+    metadata_ = {{"names", "{0: 'cat', 1: 'dog'}"}, {"task", "obb"}};
+    set_outputs({1, 300, 7});
+    const ModelInfo read = info();
+    EXPECT_EQ(read.decoder, "yolo-end2end");
+    EXPECT_EQ(read.columns, "cxcywh,score,class,angle");
+    EXPECT_TRUE(warnings_.empty());
+    set_outputs({1, 4 + 2 + 1, 84});
+    EXPECT_EQ(info().decoder, "yolo-v8-obb");
+    EXPECT_EQ(info().columns, "");
+}
+
+TEST_F(Sidecar, LeavesNoTaskToTheDecoderOfAnother) {
+    metadata_ = {{"names", "{0: 'person'}"}, {"task", "pose"}};
+    set_outputs({1, 300, 7});  // which YOLO v7 has
+    const ModelInfo read = info();
+    EXPECT_EQ(read.decoder, "yolo-v8-pose");
+    ASSERT_EQ(warnings_.size(), 1u);
+    EXPECT_NE(warnings_[0].find("choose another decoder"), std::string::npos) << warnings_[0];
+    EXPECT_FALSE(Decoder::create(read, outputs_, 64, 64, {}));
+}
+
 TEST_F(Sidecar, GivesClassifiersACentreCropWithoutMean) {
     metadata_ = {{"names", "{0: 'a', 1: 'b', 2: 'c'}"}, {"task", "classify"}};
     set_outputs({1, 3});

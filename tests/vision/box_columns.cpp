@@ -23,6 +23,8 @@ const Case cases[] = {
     {"v7", "output", "", {0, 10, 20, 30, 50, 2, 0.75f}},
     {"told by the name", "batchno_classid_score_x1y1x2y2", "", {0, 2, 0.75f, 10, 20, 30, 50}},
     {"y first", "batchno_classid_y1x1y2x2_score", "", {0, 2, 20, 10, 50, 30, 0.75f}},
+    {"centre and size", "output", "cxcywh,score,class", {20, 35, 20, 30, 0.75f, 2}},
+    {"turned by nothing", "output", "cxcywh,score,class,angle", {20, 35, 20, 30, 0.75f, 2, 0}},
     {"told by the sidecar", "output", "score,class,x0y0x1y1", {0.75f, 2, 10, 20, 30, 50}},
     {"the sidecar wins over the name",
      "batchno_classid_score_x1y1x2y2",
@@ -59,9 +61,46 @@ TEST(BoxColumns, SayWhatARowHolds) {
     }
 }
 
+// Turned boxes that the model selected: [1,N,7], as YOLO v7 has it.
+StoredTensor turned_rows() {
+    StoredTensor tensor;
+    tensor.info.name = "output0";
+    tensor.info.cpu = make_view(DataType::float32, Layout::NHW, {1, 300, 7});
+    std::vector<float> values{320, 300, 100, 50, 0.9f, 1, 0.5f};
+    values.resize(300 * 7);
+    tensor.bytes.resize(values.size() * sizeof(float));
+    std::memcpy(tensor.bytes.data(), values.data(), tensor.bytes.size());
+    return tensor;
+}
+
+TEST(BoxColumns, TellOfTurnedBoxes) {
+    ModelInfo info;
+    info.columns = "cxcywh,score,class,angle";
+    const Decoded decoded = decode_tensors({turned_rows()}, info, 640, 640);
+    ASSERT_EQ(decoded.detections.size(), 1u);
+    const Detection& d = decoded.detections[0];
+    EXPECT_EQ(d.class_id, 1);
+    EXPECT_EQ(d.score, 0.9f);
+    EXPECT_NEAR(d.angle, 0.5, 1e-5);
+    EXPECT_NEAR((d.x0 + d.x1) / 2, 320, 1e-3);
+    EXPECT_NEAR(d.y1 - d.y0, 50, 1e-3);
+}
+
+TEST(BoxColumns, WithoutTheNumberOfAPictureAreDoubted) {
+    const StoredTensor tensor = turned_rows();
+    auto decoder = Decoder::create({}, {&tensor.info, 1}, 640, 640, {});
+    ASSERT_TRUE(decoder) << decoder.error().message;
+    const OutputTensor output = tensor.output();
+    Decoded decoded;
+    ASSERT_TRUE(decoder->decode({&output, 1}, {}, 640, 640, decoded));
+    EXPECT_NE(decoder->doubt().find("cxcywh,score,class,angle"), std::string::npos)
+        << decoder->doubt();
+}
+
 TEST(BoxColumns, ThatAreNotCompleteAreNone) {
     for (const char* wrong : {"", "output0", "score,class", "score,class,x0y0x1y1,x0y0x1y1",
-                              "score,class,x0y0x1y1,angle", "score, class,x0y0x1y1"}) {
+                              "score,class,x0y0x1y1,angle", "score,class,cxcywh,angle,angle",
+                              "score, class,x0y0x1y1"}) {
         EXPECT_FALSE(vision::parse_box_columns(wrong)) << wrong;
     }
 }

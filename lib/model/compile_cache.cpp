@@ -144,7 +144,8 @@ std::string compiler_of(const CompileOptions& options) {
 }
 
 std::string_view without_prefix(std::string_view line) {
-    for (const std::string_view prefix : {"vartml: ", "[vartml] ", "ERROR: ", "error: "})
+    for (const std::string_view prefix :
+         {"vartml: ", "[vartml] ", "ERROR: ", "error: ", "WARNING: "})
         if (line.starts_with(prefix)) line.remove_prefix(prefix.size());
     return line;
 }

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include <vartml/compile.h>
+#include <vartml/log.h>
 #include <vartml/model.h>
 
 #include "lib/model/compiled_model.h"
@@ -188,6 +189,21 @@ TEST_F(CompileOnnx, TellsWhatTheCompilerSaid) {
         EXPECT_EQ(error.code, c.code);
         EXPECT_EQ(error.message, c.message);
     }
+}
+
+TEST_F(CompileOnnx, PassesWarningsOnWithoutTheirLevel) {
+    static std::vector<std::string> lines;
+    lines.clear();
+    set_log_function(
+        [](LogLevel level, std::string_view, std::string_view text, void*) {
+            if (level == LogLevel::warning) lines.emplace_back(text);
+        },
+        nullptr);
+    compiler("echo '[vartml] WARNING: no decoder' >&2; compile_it");
+    const auto compiled = compile_onnx(onnx, options);
+    set_log_function(nullptr, nullptr);
+    ASSERT_TRUE(compiled) << compiled.error().message;
+    EXPECT_EQ(lines, std::vector<std::string>{"no decoder"});
 }
 
 TEST_F(CompileOnnx, NamesTheFileWhenTheCompilerSaidNothing) {

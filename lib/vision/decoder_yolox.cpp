@@ -7,6 +7,8 @@ namespace vartml::vision {
 
 namespace {
 
+constexpr size_t nanodet_bins = 32;
+
 struct Yolox {
     static constexpr DenseForm form{.attributes_first = false, .box_attributes = 5, .per_cell = 1};
     static constexpr float reach = 8;
@@ -29,14 +31,18 @@ struct Yolox {
 
 }  // namespace
 
-// Published models have three levels at least; a head of two has its anchors' boxes and objectness
-// in one row (YOLO-FastestV2), which has the same shape.
+// Published models have three levels; a head of two has its anchors' boxes and objectness in one
+// row (YOLO-FastestV2), which has the same shape. With four, so has NanoDet-Plus: classes, and
+// eight bins for each of four sides. Who counts the classes or names the strides tells them apart.
 bool fits_yolox(const HeadRequest& request) {
     if (!fits_dense_form(request, Yolox::form)) return false;
     HeadRequest silent = request;
     silent.fault = nullptr;
     const auto head = locate_dense_head(silent, Yolox::form);
-    return head && (head->grid.levels.size() >= 3 || !request.info.strides.empty());
+    if (!head) return false;
+    const size_t levels = head->grid.levels.size();
+    const bool other = levels < 3 || (levels > 3 && head->attributes > nanodet_bins);
+    return !other || !request.info.strides.empty() || promised_classes(request.info);
 }
 
 Result<std::unique_ptr<Head>> create_yolox(const HeadRequest& request) {

@@ -2,6 +2,7 @@
 // The head that YOLO families share: one matrix of positions by box, perhaps objectness, class
 // scores, perhaps more. A family says its form and how it writes a box.
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <string>
@@ -95,9 +96,11 @@ public:
         const kernels::Scores first = has_objectness ? scores_of(m, 4, 1) : class_scores;
         const size_t count =
             kernels::positions_above(first, activation_.stored_threshold(threshold), found_.data());
+        float greatest = 0;  // score of a class
         for (size_t i = 0; i < count; ++i) {
             const uint32_t position = found_[i];
             const kernels::BestClass best = best_class(class_scores, position);
+            greatest = std::max(greatest, activation_(best.score));
             const float object = has_objectness ? activation_(m.value(position, 4)) : 1;
             const float score = object * activation_(best.score);
             if (!std::isfinite(score) || !best.finite) {
@@ -106,7 +109,10 @@ public:
                 out.add(Family::box(frame, position, score, best.class_id));
             }
         }
-        if (std::isinf(threshold)) doubt_ = doubt_of_places(out.boxes, head_.grid, Family::reach);
+        if (std::isinf(threshold)) {
+            doubt_ = has_objectness ? doubt_of_class_score(greatest) : std::string();
+            if (doubt_.empty()) doubt_ = doubt_of_places(out.boxes, head_.grid, Family::reach);
+        }
         return {};
     }
 

@@ -132,6 +132,11 @@ float cells_away(const Candidate& c, const Level& level, size_t cell) {
 
 }  // namespace
 
+std::string doubt_of_class_score(float greatest) {
+    if (!(greatest > 1 + score_rounding)) return {};
+    return "scores of classes are up to " + number(greatest) + ", expected at most 1";
+}
+
 std::string doubt_of_places(std::span<const Candidate> all, const Grid& grid, float reach) {
     size_t cells = 0;
     for (const Level& level : grid.levels) cells += size_t{level.width} * level.height;

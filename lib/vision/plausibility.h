@@ -22,6 +22,10 @@ struct Expectation {
 // sentence; "" = nothing.
 std::string doubt_of_boxes(const Candidates& all, const Expectation& expected);
 
+// Of the greatest score of a class in a frame, before the objectness makes it less: whether it is
+// at most 1. The same kind of text.
+std::string doubt_of_class_score(float greatest);
+
 // Of the boxes of all positions of a grid: whether they stand near their cells, by `reach` cells,
 // as what a model has decoded does. Levels may come in either order, anchors beside each other or
 // one after the other. The same kind of text.

@@ -97,8 +97,20 @@ TEST(Plausibility, OfScoresAboveOneIsNone) {
         return column < 4 ? 20.f + float(column) : column == 4 ? 0.8f : column < 15 ? 30.f : 0.9f;
     };
     const Seen seen = decode({stored("out", {1, 3 * positions, 16}, face)}, 64, 64, {}, "yolo-v5");
-    EXPECT_NE(seen.doubt.find("scores lie between 0 and 24, expected 0 to 1"), std::string::npos)
+    EXPECT_NE(seen.doubt.find("scores of classes are up to 30, expected at most 1"),
+              std::string::npos)
         << seen.doubt;
+}
+
+TEST(Plausibility, OfScoresOfClassesAboveOneIsNone) {
+    // NanoDet-Plus in one table: 80 classes, of which the fifth passes for an objectness, and bins.
+    std::mt19937 random(1);
+    std::normal_distribution<float> bin(0, 2);
+    const auto value = [&](size_t row, size_t column) {
+        return column >= 80 ? bin(random) : row == 1378 && column == 0 ? 0.95f : 0.01f;
+    };
+    const Seen seen = decode({stored("out", {1, 3598, 112}, value)}, 416, 416, {}, "yolox");
+    EXPECT_NE(seen.doubt.find("scores of classes are up to"), std::string::npos) << seen.doubt;
 }
 
 TEST(Plausibility, OfBoxesInUnitsOfThePictureIsNone) {

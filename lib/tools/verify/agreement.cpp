@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -250,11 +251,17 @@ public:
         effect_ = compare(found_, plain);
         if (!effect_) return false;
         has_objects_ = effect_->expected != 0;
-        if (has_objects_ || !path_->lists_boxes()) return true;
+        if (has_objects_) return true;
         // Nothing is sure enough to be an object: what the model takes for most likely is.
         ModelInfo all = use_.info;
         all.score_threshold = 0;
-        path_ = path_of(all);
+        auto unsure = path_of(all);
+        if (!path_->lists_boxes()) {
+            unsure_ = std::move(unsure);
+            shift_ = unsure_ ? score_shift(found_, plain) : 0;
+            return true;
+        }
+        path_ = std::move(unsure);
         const auto wanted = path_ ? path_->reference_candidates(plain, use_.frame)
                                   : Result<vision::Candidates>(Error{ErrorCode::not_found, ""});
         if (!wanted) return false;
@@ -268,7 +275,7 @@ public:
 
     // By any of the references, or as well as the ideal device does.
     bool are_found_again() {
-        if (effect_->is_good()) return true;
+        if (effect_->is_good()) return scores_agree();
         for (const auto& level : others_of(expected_, &ExpectedOutput::levels))
             if (const auto e = compare(found_, level); e && e->is_good()) return true;
         // Of what is no object even to the reference, the ideal device says nothing.
@@ -300,6 +307,10 @@ public:
         const std::string family(path_->family());
         const Effect& e = *effect_;
         if (e.same_class != e.classified) return "another top class (" + family + ")";
+        if (e.is_good())
+            return "decoder " + family +
+                   ": no box reaches the score threshold, but scores are off by up to " +
+                   short_number(shift_);
         return "decoder " + family + ": of " + std::to_string(e.expected) + " boxes " +
                std::to_string(e.missing) + " missing, " + std::to_string(e.added) +
                " new, worst IoU " + std::to_string(e.worst_iou).substr(0, 4) + ", score off by " +
@@ -316,6 +327,37 @@ private:
     bool doubts(const std::vector<TensorData>& plain) {
         return !path_->decode(cpu_tensors(use_.outputs, plain), use_.frame) ||
                !path_->doubt().empty();
+    }
+
+    // Of a dense head without objects, whose coordinates hide the scores from a cosine: how far the
+    // scores, by size, are from those of the reference, as far as that counts.
+    double score_shift(const std::vector<TensorData>& values,
+                       const std::vector<TensorData>& reference) {
+        const auto scores = [&](const std::vector<TensorData>& of) {
+            std::vector<float> all;
+            if (const auto candidates = unsure_->reference_candidates(of, use_.frame))
+                for (const vision::Candidate& c : candidates->boxes) all.push_back(c.score);
+            std::ranges::sort(all, std::greater{});
+            return all;
+        };
+        std::vector<float> own = scores(values), wanted = scores(reference);
+        if (wanted.empty()) return 0;
+        const double counts = std::clamp(wanted[0] / 2.0, 0.01, Effect{}.most_score);
+        own.resize(wanted.size());
+        double most = 0;
+        for (size_t i = 0; i < wanted.size(); ++i)
+            most = std::max<double>(most, std::abs(own[i] - wanted[i]));
+        return most > counts ? most : 0;
+    }
+
+    bool scores_agree() {
+        if (shift_ == 0) return true;
+        for (const auto& level : others_of(expected_, &ExpectedOutput::levels))
+            if (score_shift(found_, level) == 0) return true;
+        if (rule_ != Rule::standard) return false;
+        for (const auto& rounded : others_of(expected_, &ExpectedOutput::rounded))
+            if (shift_ <= most_of_ideal * score_shift(rounded, plain_of(expected_))) return true;
+        return false;
     }
 
     // What both find; nothing where the decoder cannot read them.
@@ -336,8 +378,9 @@ private:
     const std::vector<ExpectedOutput>& expected_;
     const Rule rule_;
     double most_score_ = Effect{}.most_score;
-    std::unique_ptr<DecodePath> path_;
+    std::unique_ptr<DecodePath> path_, unsure_;  // the second without a threshold
     std::optional<Effect> effect_;
+    double shift_ = 0;
     bool has_objects_ = false;
 };
 

@@ -277,6 +277,55 @@ TEST_F(Lists, OfNoObjectsAreJudgedByTheirScores) {
     EXPECT_FALSE(judge(found, plain));
 }
 
+// Coordinates hide the scores of a dense head from the cosine of their tensor.
+TEST(DenseHeads, WithoutObjectsAreJudgedByTheirScores) {
+    constexpr size_t positions = 84;  // of 64x64 pixels
+    const auto values = [](float best, float other) {
+        std::vector<float> numbers(6 * positions);
+        for (size_t i = 0; i < positions; ++i) {
+            numbers[i] = numbers[positions + i] = static_cast<float>(i % 60);
+            numbers[2 * positions + i] = numbers[3 * positions + i] = 30;
+            numbers[4 * positions + i] = other;
+        }
+        numbers[5 * positions + 7] = best;
+        return named("", DataType::float32, {1, 6, positions}, numbers).data;
+    };
+    ModelInfo info;
+    info.decoder = "yolo-v8";
+    const std::vector<TensorInfo> outputs = {
+        {"output0",
+         make_view(DataType::float32, Layout::unknown, {1, 6, positions}),
+         {},
+         false,
+         {}}};
+    const DecoderUse use{info, outputs, 64, 64, {64, 64, {}}};
+    struct Row {
+        const char* what;
+        float best, other;           // of the model, where the reference has 0.2 and 0.01
+        std::vector<float> rounded;  // best and other of the ideal device
+        bool is_good;
+    };
+    const Row rows[] = {
+        {"the same", 0.2F, 0.01F, {}, true},
+        {"nearly", 0.19F, 0.012F, {}, true},
+        {"no scores", 0, 0, {}, false},
+        {"half of them", 0.09F, 0.01F, {}, false},
+        {"noise that is louder, but no object", 0.2F, 0.15F, {}, false},
+        {"what an ideal device loses, too", 0.09F, 0.01F, {0.08F, 0.01F}, true},
+        {"what an ideal device keeps", 0.09F, 0.01F, {0.2F, 0.01F}, false},
+    };
+    for (const Row& row : rows) {
+        SCOPED_TRACE(row.what);
+        std::vector<ExpectedOutput> expected(1);
+        expected[0].plain = values(0.2F, 0.01F);
+        if (!row.rounded.empty()) expected[0].rounded = {values(row.rounded[0], row.rounded[1])};
+        const ModelAgreement all =
+            judge_model({values(row.best, row.other)}, expected, Rule::standard, &use);
+        EXPECT_TRUE(all.outputs_are_good()) << all.outputs[0].text;
+        EXPECT_EQ(all.objects.empty(), row.is_good) << all.objects;
+    }
+}
+
 // Boxes in the units of a second input, which takes the size of the picture.
 void save_list_of_pixels(const std::string& path) {
     TinyOnnx m;

@@ -44,22 +44,29 @@ Result<const float*> FloatView::read(const OutputTensor& tensor) {
         return static_cast<const float*>(tensor.data);
     }
     values_.resize(cpu.size);
-    if (stored_of(tensor)) {
+    const bool in_order = is_dense(view, cpu);
+    const bool as_floats = stored_of(tensor).has_value();
+    if (as_floats || !in_order) {
+        const TensorView to = make_view(as_floats ? DataType::float32 : view.data_type, cpu.layout,
+                                        cpu.shape, cpu.order);
         if (!conversion_ || from_ != view) {
-            const TensorView to = make_view(DataType::float32, cpu.layout, cpu.shape, cpu.order);
             auto made = Conversion::create(view, to);
             if (!made) return std::move(made).error();
             conversion_.emplace(std::move(*made));
             from_ = view;
         }
-        conversion_->run(tensor.data, values_.data());
-    } else if (is_dense(view, cpu)) {  // integers of 32 and 64 bits
-        for (size_t i = 0; i < values_.size(); ++i) {
-            values_[i] = static_cast<float>(element(tensor, i));
+        if (as_floats) {
+            conversion_->run(tensor.data, values_.data());
+            return values_.data();
         }
-    } else {
-        return stored_of(tensor).error();
+        in_order_.resize(to.size_bytes);
+        conversion_->run(tensor.data, in_order_.data());
     }
+    // Integers of 32 and 64 bits.
+    OutputTensor ordered = tensor;
+    if (!in_order) ordered.data = in_order_.data();
+    for (size_t i = 0; i < values_.size(); ++i)
+        values_[i] = static_cast<float>(element(ordered, i));
     return values_.data();
 }
 

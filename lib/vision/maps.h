@@ -54,6 +54,7 @@ private:
     std::optional<Conversion> conversion_;
     TensorView from_;  // of conversion_
     std::vector<float> values_;
+    std::vector<std::byte> in_order_;  // integers that are no floats yet
 };
 
 // Maps of cells as rows of a matrix.

@@ -170,6 +170,21 @@ TEST(Segments, ReadClassesThatTheModelChose) {
     }
 }
 
+TEST(Segments, ReadClassesInTheViewOfTheNpu) {
+    StoredTensor stored;
+    stored.info.name = "out";
+    stored.info.cpu = make_view(DataType::int64, Layout::NCHW, {1, 1, 24, 32});
+    stored.info.hw = hw_view(stored.info.cpu, Layout::HCWNC8, DataType::int64);
+    stored.bytes.assign(size_t{24} * 32 * 8 * sizeof(int64_t), 0x7b);
+    for (size_t i = 0; i < size_t{24} * 32; ++i) {
+        const auto value = static_cast<int64_t>(i % 19);
+        std::memcpy(&stored.bytes[i * 8 * sizeof value], &value, sizeof value);
+    }
+    const Decoded decoded = decode_tensors({stored}, {}, width, height);
+    ASSERT_EQ(decoded.mask_pixels.size(), size_t{24} * 32);
+    for (size_t i = 0; i < size_t{24} * 32; ++i) EXPECT_EQ(decoded.mask_pixels[i], i % 19) << i;
+}
+
 TEST(Segments, ReadMoreClassesThanAByteTells) {
     std::vector<int> values(24 * 32);
     for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<int>(i % 700);

@@ -10,6 +10,7 @@
 #include <vartml/postprocess.h>
 
 #include "lib/base/file.h"
+#include "lib/base/text.h"
 #include "lib/vision/modelinfo.h"
 #include "lib/vision/modelinfo_keys.h"
 
@@ -91,16 +92,21 @@ std::vector<std::string> families_of(std::string_view task, std::span<const Tens
 }
 
 // How many keypoints a box has, and values of each; empty where the metadata does not say it.
-std::vector<int> keypoints_of(const std::map<std::string, std::string>& metadata) {
-    const auto shape = metadata.find("kpt_shape");
-    if (shape == metadata.end()) return {};
-    const auto numbers = parse_python_ints(shape->second);
-    if (!numbers) return {};
-    std::vector<int> keypoints(numbers->begin(), numbers->end());
-    ModelInfo info;
-    const auto* const key = vision::find_key(vision::general_keys(), "x-vartml-keypoints");
-    info.keypoints = keypoints;
-    return key->set(info, key->get(info)) ? keypoints : std::vector<int>();
+std::vector<int> keypoints_of(const SidecarRequest& request, std::vector<std::string>& warnings) {
+    const auto shape = request.metadata.find("kpt_shape");
+    if (shape == request.metadata.end()) return {};
+    if (const auto numbers = parse_python_ints(shape->second)) {
+        std::vector<int> keypoints(numbers->begin(), numbers->end());
+        ModelInfo info;
+        const auto* const key = vision::find_key(vision::general_keys(), "x-vartml-keypoints");
+        info.keypoints = keypoints;
+        if (key->set(info, key->get(info))) return keypoints;
+    }
+    warnings.push_back(request.model + ": the metadata 'kpt_shape' is '" +
+                       printable(shape->second, 40) +
+                       "', expected a count and 2 or 3, and is not used; a sidecar says it by "
+                       "x-vartml-keypoints");
+    return {};
 }
 
 // All of the tool's models take RGB in 0…1; classifiers a centre crop, the others a letterbox.
@@ -136,7 +142,7 @@ std::optional<ModelInfo> from_metadata(const SidecarRequest& request,
     info.labels = std::move(*labels);
     info.inputs = {ultralytics_input(request.inputs[0], task == "classify")};
     if (task == "classify") info.activation = "none";  // the export ends in Softmax
-    if (task == "pose") info.keypoints = keypoints_of(request.metadata);
+    if (task == "pose") info.keypoints = keypoints_of(request, warnings);
     std::string why;  // of the likeliest
     for (const std::string& family : families_of(task, request.outputs, info.labels.size())) {
         info.decoder = family;

@@ -269,6 +269,10 @@ TEST_F(Sidecar, RecordsTheKeypointsOfAPose) {
     EXPECT_TRUE(warnings_.empty());
     metadata_["kpt_shape"] = "[12]";  // no shape of points
     EXPECT_TRUE(info().keypoints.empty());
+    ASSERT_EQ(warnings_.size(), 1u);
+    EXPECT_NE(warnings_[0].find("'kpt_shape' is '[12]', expected a count and 2 or 3"),
+              std::string::npos)
+        << warnings_[0];
 }
 
 TEST_F(Sidecar, TellsTurnedBoxesThatTheModelSelected) {

@@ -21,6 +21,10 @@ import shutil
 import subprocess
 import sys
 
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), 'support'))
+
+from figures import keep  # noqa: E402
+
 HOME = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 COPY = os.path.join(HOME, 'build', 'mutants')
 # Whose tests guard a room.
@@ -159,6 +163,7 @@ def main():
             killed += verdict == 'killed'
             if verdict == 'lived':
                 lived.append(f'{path}:{number}  ' + '  '.join(words))
+    keep('mutants', {'killed': killed, 'tried': tried, 'seed': options.seed, 'lived': lived})
     print('\n'.join(['', *(f'lives: {row}' for row in lived), f'{killed} killed of {tried}']))
     return 0 if tried and killed * 10 >= tried * 9 else 1
 

@@ -13,6 +13,10 @@ import sys
 import tempfile
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), '..', 'support'))
+
+from figures import keep  # noqa: E402
+
 MODULE, PROGRAM, MODEL = (os.path.abspath(path) for path in sys.argv[1:4])
 TRIES = int(os.environ.get('VARTML_TEST_ALLOCATIONS', '60'))
 # Code of others that cannot report that there is no memory: functions in which an exception ends the process.
@@ -97,7 +101,9 @@ class Allocations(unittest.TestCase):
                 refused += 1
                 if not re.search(refusal, said):
                     faults.append(f'allocation {at} of {total}: ended with {code} and said {said.strip()[-300:]!r}')
-        print(f'{" ".join(words[:2])}: {total} allocations, {len(range(1, total + 1, step))} tried: {refused} refused, '
+        tried = len(range(1, total + 1, step))
+        keep(f'allocations-{words[1]}', {'all': total, 'tried': tried, 'refused': refused, 'foreign': foreign, 'faults': len(faults)})
+        print(f'{" ".join(words[:2])}: {total} allocations, {tried} tried: {refused} refused, '
               f'{foreign} in code of others, {len(faults)} faults')
         self.assertFalse(faults, f'{len(faults)} faults\n' + '\n'.join(faults[:8]))
         self.assertGreater(refused, 0)

@@ -17,6 +17,10 @@ import tempfile
 import time
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), '..', 'support'))
+
+from figures import keep  # noqa: E402
+
 PROGRAM, MODEL = (os.path.abspath(path) for path in sys.argv[1:3])
 MOMENTS = int(os.environ.get('VARTML_TEST_KILLS', '12')) // 3 * 3  # the last ends by SIGKILL
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGKILL]
@@ -57,6 +61,7 @@ class Kills(unittest.TestCase):
         self.assertGreater(ended, 0)
         done = subprocess.run(words, cwd=self.folder, env=self.env, capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
+        keep('kills-' + self.id().rsplit('.test_', 1)[1].replace('_', ' '), {'moments': MOMENTS, 'ended': ended})
 
     def compile_to(self, out):
         def clean():

@@ -16,9 +16,13 @@ import re
 import subprocess
 import sys
 
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), '..', 'support'))
+
+from figures import keep  # noqa: E402
+
 
 def run(program, name, seconds, out):
-    """The line of a target and whether it stood."""
+    """The line of a target, how many inputs it had and whether it stood."""
     corpus = os.path.join(out, name)
     os.makedirs(corpus, exist_ok=True)
     if not os.listdir(corpus):
@@ -32,13 +36,14 @@ def run(program, name, seconds, out):
     fell = sorted(set(glob.glob(os.path.join(out, name + '-*'))) - before)
     executions = re.search(r'stat::number_of_executed_units: (\d+)', done.stderr)
     cover = re.findall(r'cov: (\d+)', done.stderr)
-    line = f'{name:<12} {int(executions.group(1)) if executions else 0:>10,} runs  {int(cover[-1]) if cover else 0:>7,} edges  ' \
+    runs = int(executions.group(1)) if executions else 0
+    line = f'{name:<12} {runs:>10,} runs  {int(cover[-1]) if cover else 0:>7,} edges  ' \
            f'{len(os.listdir(corpus)):>6,} inputs'
     if done.returncode:
         at = os.path.relpath(fell[0]) if fell else 'no input kept'
         reason = next((row for row in done.stderr.splitlines() if re.search(r'ERROR|runtime error|SUMMARY', row)), 'fell')
         line += f'  FELL: {at}: {reason.strip()[:160]}'
-    return line, done.returncode == 0
+    return line, runs, done.returncode == 0
 
 
 def main():
@@ -53,12 +58,14 @@ def main():
     names = [word for word in options.words if not word.isdigit()] or list(programs)
     if unknown := [name for name in names if name not in programs]:
         sys.exit(f'fuzz: no target {unknown[0]!r}; there are {", ".join(programs)}')
-    stood = True
+    targets, fell = {}, []
     for name in names:
-        line, good = run(programs[name], name, seconds, options.out)
+        line, targets[name], good = run(programs[name], name, seconds, options.out)
         print(line, flush=True)
-        stood = stood and good
-    return 0 if stood else 1
+        if not good:
+            fell.append(name)
+    keep('fuzz', {'targets': targets, 'seconds': seconds, 'fell': fell})
+    return 1 if fell else 0
 
 
 sys.exit(main())

@@ -229,8 +229,19 @@ private:
             static_cast<unsigned long long>(options_.seed), static_cast<long long>(graphs_),
             static_cast<long long>(empty_), static_cast<long long>(refused_),
             static_cast<long long>(unsteady_));
+        keep_figures();
         std::printf("%lld passed, %lld failed, %lld skipped\n", static_cast<long long>(passed_),
                     static_cast<long long>(failed_), static_cast<long long>(refused_ + unsteady_));
+    }
+
+    // For `./dev reliability`.
+    void keep_figures() {
+        const char* folder = std::getenv("VARTML_FIGURES");
+        if (!folder) return;
+        std::ofstream(std::string(folder) + "/fuzz-graphs.json")
+            << "{\"seed\": " << options_.seed << ", \"graphs\": " << graphs_
+            << ", \"failed\": " << failed_ << ", \"rounding\": " << unsteady_
+            << ", \"refused\": " << refused_ << "}\n";
     }
 
     const Options& options_;

@@ -29,6 +29,7 @@ from gi.repository import GLib, Gst  # noqa: E402
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), '..', 'support'))
 
+from figures import keep  # noqa: E402
 from ports import free_port  # noqa: E402
 
 LIMITS = {'resident_mb': 1.0, 'descriptors': 1.0, 'threads': 1.0}  # an hour
@@ -253,6 +254,7 @@ def main():
             grows.append(name)
     with open(os.path.join(options.out, 'soak.json'), 'w', encoding='utf-8') as f:
         json.dump(result, f, indent=1)
+    keep('soak', result)
     for name in grows:
         print(f'{name} grows', file=sys.stderr)
     return 1 if grows or stand.faults else 0

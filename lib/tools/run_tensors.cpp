@@ -48,24 +48,15 @@ Result<void> convert(const vart::Runner& runner, const std::string& name, Tensor
     return {};
 }
 
-std::string shape_text(const std::vector<int64_t>& shape) {
-    std::string text = "[";
-    for (size_t i = 0; i < shape.size(); ++i) text += (i ? "," : "") + std::to_string(shape[i]);
-    return text + "]";
-}
-
 Result<std::vector<std::byte>> bytes_of_file(const std::string& file,
                                              const vart::NpuTensorInfo& info) {
     auto data = read_tensor(file);
     if (!data) return data.error();
-    std::vector<int64_t> shape(info.shape.begin(), info.shape.end());
-    if (data->type != static_cast<DataType>(info.data_type) ||
-        (data->shape != shape && !(data->shape.empty() && shape == std::vector<int64_t>{1})))
+    const auto type = static_cast<DataType>(info.data_type);
+    if (!verify::fits(*data, type, info.shape))
         return Error{ErrorCode::invalid_argument,
-                     file + ": holds " + std::string(to_string(data->type)) + " " +
-                         shape_text(data->shape) + ", input '" + info.name + "' is " +
-                         std::string(to_string(static_cast<DataType>(info.data_type))) + " " +
-                         shape_text(shape)};
+                     file + ": holds " + verify::describe(data->type, data->shape) + ", input '" +
+                         info.name + "' is " + verify::describe(type, info.shape)};
     return std::move(data->bytes);
 }
 
@@ -195,9 +186,8 @@ Result<void> save_outputs(const RunOptions& o, const vart::Runner& runner, Tenso
         const std::string path = saved_file(o, i);
         if (auto done = replace_file(path, npy_of(*data), Durability::none); !done)
             return Error{done.error().code, "--save-outputs: " + done.error().message};
-        std::printf("output '%s': %s %s, %s\n", outputs[0][i].get_info().name.c_str(),
-                    std::string(to_string(data->type)).c_str(), shape_text(data->shape).c_str(),
-                    path.c_str());
+        std::printf("output '%s': %s, %s\n", outputs[0][i].get_info().name.c_str(),
+                    verify::describe(data->type, data->shape).c_str(), path.c_str());
     }
     return {};
 }

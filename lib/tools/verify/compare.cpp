@@ -87,6 +87,21 @@ size_t differing_elements(const TensorData& a, const TensorData& b) {
     return count;
 }
 
+std::string describe(DataType type, std::span<const int64_t> shape) {
+    std::string text(to_string(type));
+    text += " [";
+    for (size_t i = 0; i < shape.size(); ++i) text += (i ? "," : "") + std::to_string(shape[i]);
+    return text + ']';
+}
+std::string describe(DataType type, std::span<const uint32_t> shape) {
+    return describe(type, std::vector<int64_t>(shape.begin(), shape.end()));
+}
+
+bool fits(const TensorData& data, DataType type, std::span<const uint32_t> shape) {
+    const bool is_scalar = data.shape.empty() && shape.size() == 1 && shape[0] == 1;
+    return data.type == type && (is_scalar || std::ranges::equal(data.shape, shape));
+}
+
 double cosine(std::span<const double> a, std::span<const double> b) {
     double ab = 0, aa = 0, bb = 0;
     for (size_t i = 0; i < a.size(); ++i) {

@@ -37,6 +37,12 @@ double range_of(std::span<const double> values);
 // Elements whose bytes differ; both hold as many.
 size_t differing_elements(const TensorData& a, const TensorData& b);
 
+// "fp32 [1,3,224,224]".
+std::string describe(DataType type, std::span<const int64_t> shape);
+std::string describe(DataType type, std::span<const uint32_t> shape);
+// Whether a tensor has type and shape of an input; a scalar fits [1].
+bool fits(const TensorData& data, DataType type, std::span<const uint32_t> shape);
+
 // How two outputs are compared.
 enum class Measure {
     exact,   // integers and indices: number of elements that differ, at most 0

@@ -15,21 +15,50 @@ std::vector<std::string> feed_sizes(ModelInfo& info, const std::vector<TensorInf
     std::vector<std::string> names;
     for (const TensorInfo& input : inputs) {
         if (!is_size(input.name, input.cpu.size)) continue;
-        if (std::ranges::find(info.inputs, input.name, &ModelInfo::Input::name) !=
-            info.inputs.end())
-            continue;
-        ModelInfo::Input said;
-        said.name = input.name;
-        said.feed = "frame-size";
-        info.inputs.push_back(std::move(said));
+        auto said = std::ranges::find(info.inputs, input.name, &ModelInfo::Input::name);
+        if (said == info.inputs.end()) {
+            said = info.inputs.insert(info.inputs.end(), ModelInfo::Input());
+            said->name = input.name;
+        }
+        if (!said->feed.empty()) continue;
+        said->feed = "frame-size";
         names.push_back(input.name);
     }
     return names;
 }
 
+namespace {
+
+const ModelInfo::Input* said_of(const ModelInfo& info, const std::string& name) {
+    const auto it = std::ranges::find(info.inputs, name, &ModelInfo::Input::name);
+    return it == info.inputs.end() ? nullptr : &*it;
+}
+
+}  // namespace
+
+Result<TensorData> beside_picture(const TensorInfo& input, const ModelInfo& info, uint32_t width,
+                                  uint32_t height) {
+    const ModelInfo::Input* said = said_of(info, input.name);
+    const std::string text = said ? said->feed : "";
+    std::vector<float> values;
+    if (text == "frame-size") values = {static_cast<float>(width), static_cast<float>(height)};
+    const bool good =
+        !values.empty() || (text.starts_with("const:") &&
+                            vision::parse_numbers(std::string_view(text).substr(6), values));
+    if (!good || (values.size() != 1 && values.size() != input.cpu.size))
+        return Error{ErrorCode::invalid_argument,
+                     "input '" + input.name +
+                         "' is not the picture and nothing feeds it; add to the sidecar: [" +
+                         input.name +
+                         "] dir=input x-vartml-feed=const:<values> (or frame-size), or give "
+                         "--inputs with tensors"};
+    std::vector<double> numbers(input.cpu.size, values[0]);
+    if (values.size() == input.cpu.size) numbers.assign(values.begin(), values.end());
+    return tensor_of(input.cpu.data_type, input.cpu.shape, numbers);
+}
+
 const ModelInfo::Input* Feeder::sidecar_input(const std::string& name) const {
-    const auto it = std::ranges::find(info_.inputs, name, &ModelInfo::Input::name);
-    return it == info_.inputs.end() ? nullptr : &*it;
+    return said_of(info_, name);
 }
 
 Feeder::Feeder(const Session& session, const ModelInfo& info, const std::string& decoder,
@@ -53,29 +82,6 @@ std::string Feeder::words() const {
     return pixels_.sentence() + (said ? "" : "; --mean, --scale and --channels change it");
 }
 
-// An input that is not the picture, by the sidecar's x-vartml-feed.
-Result<TensorData> Feeder::beside_picture(size_t input, const PictureData& picture) const {
-    const TensorInfo& info = session_.inputs()[input];
-    const ModelInfo::Input* said = sidecar_input(info.name);
-    const std::string text = said ? said->feed : "";
-    std::vector<float> values;
-    if (text == "frame-size")
-        values = {static_cast<float>(picture.width), static_cast<float>(picture.height)};
-    const bool good =
-        !values.empty() || (text.starts_with("const:") &&
-                            vision::parse_numbers(std::string_view(text).substr(6), values));
-    if (!good || (values.size() != 1 && values.size() != info.cpu.size))
-        return Error{ErrorCode::invalid_argument,
-                     "input '" + info.name +
-                         "' is not the picture and nothing feeds it; add to the sidecar: [" +
-                         info.name +
-                         "] dir=input x-vartml-feed=const:<values> (or frame-size), or give "
-                         "--inputs with tensors"};
-    std::vector<double> numbers(info.cpu.size, values[0]);
-    if (values.size() == info.cpu.size) numbers.assign(values.begin(), values.end());
-    return tensor_of(info.cpu.data_type, info.cpu.shape, numbers);
-}
-
 Result<Fed> Feeder::feed_picture(const Sample& sample, const Stages& stages) const {
     if (!picture_)
         return Error{ErrorCode::invalid_argument,
@@ -87,7 +93,7 @@ Result<Fed> Feeder::feed_picture(const Sample& sample, const Stages& stages) con
     for (size_t i = 0; i < session_.inputs().size(); ++i) {
         const TensorInfo& info = session_.inputs()[i];
         if (i != *picture_) {
-            auto values = beside_picture(i, picture);
+            auto values = beside_picture(info, info_, picture.width, picture.height);
             if (!values) return values.error();
             fed.reference.push_back(std::move(*values));
         } else {
@@ -141,12 +147,11 @@ Result<Fed> Feeder::feed_tensors(const Sample& sample) const {
     for (size_t i = 0; i < sample.inputs.size(); ++i) {
         const TensorInfo& info = session_.inputs()[i];
         const TensorData& given = sample.inputs[i];
-        if (given.type != info.cpu.data_type || given.bytes.size() != info.cpu.size_bytes)
+        if (!fits(given, info.cpu.data_type, info.cpu.shape))
             return Error{ErrorCode::invalid_argument,
-                         sample.name + ": holds " + std::to_string(given.bytes.size()) +
-                             " bytes of " + std::string(to_string(given.type)) + " for input '" +
-                             info.name + "', which has " + std::to_string(info.cpu.size_bytes) +
-                             " of " + std::string(to_string(info.cpu.data_type))};
+                         sample.name + ": holds " + describe(given.type, given.shape) +
+                             " for input '" + info.name + "', which is " +
+                             describe(info.cpu.data_type, info.cpu.shape)};
         fed.reference.push_back(given);
     }
     frame_of_tensors(fed);

@@ -21,9 +21,14 @@ struct Fed {
     std::optional<Judgement> preprocess;  // of a picture
 };
 
-// Inputs that the sidecar does not name and whose own name says that they take the size of a
+// Inputs that the sidecar feeds nothing and whose own name says that they take the size of a
 // picture become frame-size. Their names.
 std::vector<std::string> feed_sizes(ModelInfo& info, const std::vector<TensorInfo>& inputs);
+
+// What the sidecar's x-vartml-feed says of an input beside the picture, whose size in pixels this
+// is. Errors: invalid_argument where it says nothing that fits.
+Result<TensorData> beside_picture(const TensorInfo& input, const ModelInfo& info, uint32_t width,
+                                  uint32_t height);
 
 class Feeder {
 public:
@@ -41,7 +46,6 @@ public:
 
 private:
     const ModelInfo::Input* sidecar_input(const std::string& name) const;
-    Result<TensorData> beside_picture(size_t input, const PictureData& picture) const;
     Result<Fed> feed_picture(const Sample& sample, const Stages& stages) const;
     Result<Fed> feed_tensors(const Sample& sample) const;
     void frame_of_tensors(Fed& fed) const;

@@ -169,7 +169,7 @@ TEST_F(Verify, RefusesWithASentenceAndItsStatus) {
         {"verify net.onnx notes.txt", 2, "notes.txt: is no picture (.png, .jpg) and no folder"},
         {"verify net.onnx empty", 2, "empty: holds no frame"},
         {"verify net.onnx --inputs short", 2,
-         "short: holds 12 bytes of fp32 for input 'x', which has 768 of fp32"},
+         "short: holds fp32 [1,3] for input 'x', which is fp32 [1,3,8,8]"},
         {"verify net.onnx --decoder yolo-v99 --inputs short", 2, "yolo-v99"},
         {"verify net.onnx --json net.onnx", 2, "--json: is net.onnx itself, which would be lost"},
         {"verify net.onnx --inputs frame --json frame/input_0.pb", 2,

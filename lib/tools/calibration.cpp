@@ -20,9 +20,12 @@
 #include "lib/base/sha256.h"
 #include "lib/compile/stored.h"
 #include "lib/model/entries.h"
+#include "lib/tools/int8_agreement.h"
 #include "lib/tools/pictures.h"
 #include "lib/tools/tensor_file.h"
 #include "lib/tools/verify/compare.h"
+#include "lib/tools/verify/feed.h"
+#include "lib/tools/verify/reference.h"
 
 namespace vartml::tools {
 namespace {
@@ -65,9 +68,14 @@ public:
     }
 
     Result<void> run(const std::vector<std::vector<std::byte>>& inputs) {
-        for (size_t i = 0; i < in_[0].size() && i < inputs.size(); ++i)
-            std::memcpy(in_[0][i].get_virtual_address(), inputs[i].data(),
-                        std::min(inputs[i].size(), size_t{in_[0][i].get_info().size_in_bytes}));
+        for (size_t i = 0; i < in_[0].size(); ++i) {
+            const auto& info = in_[0][i].get_info();
+            if (i >= inputs.size() || inputs[i].size() != info.size_in_bytes)
+                return option_error("input '" + info.name + "' takes " +
+                                    std::to_string(info.size_in_bytes) + " bytes, the sample has " +
+                                    std::to_string(i < inputs.size() ? inputs[i].size() : 0));
+            std::memcpy(in_[0][i].get_virtual_address(), inputs[i].data(), inputs[i].size());
+        }
         if (runner_->execute(in_, out_) == vart::StatusCode::SUCCESS) return {};
         return option_error(std::any_cast<std::string>(runner_->get_property("last_error")));
     }
@@ -124,6 +132,17 @@ Result<void> expect_finite(std::span<const float> values, const std::string& ten
                         ", expected finite numbers; leave the sample out, or mend it");
 }
 
+// What is in a folder, sorted.
+Result<std::vector<std::string>> entries_of(const std::string& folder) {
+    std::vector<std::string> entries;
+    std::error_code error;
+    for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
+        entries.push_back(it->path());
+    if (error) return option_error("'" + folder + "' cannot be read: " + error.message());
+    std::ranges::sort(entries);
+    return entries;
+}
+
 // input_0.npy, input_1.pb … of a folder.
 std::vector<std::string> numbered_files(const std::string& folder) {
     std::vector<std::string> files;
@@ -132,110 +151,14 @@ std::vector<std::string> numbered_files(const std::string& folder) {
     return files;
 }
 
-// Outputs of an int8 model that does what the float model does.
-constexpr double usual_cosine = 0.99, usual_boxes = 0.9, usual_elements = 0.9;
 // What is asked for without --quantize-target.
-constexpr double wanted_correlation = 0.9995, wanted_boxes = 0.97, wanted_elements = 0.97;
+constexpr double wanted_correlation = 0.9995, wanted_objects = 0.97, wanted_elements = 0.97;
 
-// Boxes that int8 finds again as the float model does; what an application may not notice.
-constexpr float least_iou = 0.9F, most_difference = 0.1F;
 // Trials are judged on so many samples at most, spread over the set.
 constexpr size_t judged_samples = 64;
 constexpr size_t most_loaded_bytes = size_t{512} << 20;
 // A second of a clip is one picture, so many at most, spread over the clip.
 constexpr size_t pictures_of_clip = 32;
-
-struct Agreement {
-    double dot = 0, found = 0, expected = 0, error = 0;
-    double found_sum = 0, expected_sum = 0, elements = 0;
-    size_t same_top = 0, samples = 0;
-    double same = 0;        // elements
-    bool is_whole = false;  // classes, places: a little off is as wrong as far off
-    double part_that_is_same() const { return elements > 0 ? same / elements : 1; }
-};
-
-void add(Agreement& a, std::span<const float> found, std::span<const float> expected) {
-    for (size_t i = 0; i < found.size(); ++i) {
-        const double x = found[i], y = expected[i];
-        a.dot += x * y;
-        a.found += x * x;
-        a.expected += y * y;
-        a.error += (x - y) * (x - y);
-        a.found_sum += x;
-        a.expected_sum += y;
-        a.same += x == y ? 1 : 0;
-    }
-    a.elements += static_cast<double>(found.size());
-    const auto top = [](std::span<const float> v) {
-        return std::ranges::max_element(v) - v.begin();
-    };
-    a.same_top += top(found) == top(expected) ? 1 : 0;
-    ++a.samples;
-}
-
-double cosine_of(const Agreement& a) {
-    const double length = std::sqrt(a.found) * std::sqrt(a.expected);
-    return length > 0 ? a.dot / length : a.error == 0 ? 1.0 : 0.0;
-}
-
-// The cosine of what differs from the mean; of an output that hardly does, of all.
-double correlation_of(const Agreement& a) {
-    const double dot = a.dot - a.found_sum * a.expected_sum / a.elements;
-    const double found = a.found - a.found_sum * a.found_sum / a.elements;
-    const double expected = a.expected - a.expected_sum * a.expected_sum / a.elements;
-    if (!(expected > 1e-3 * a.expected) || !(found > 0)) return cosine_of(a);
-    return dot / std::sqrt(found * expected);
-}
-
-float iou(const Detection& a, const Detection& b) {
-    const float width = std::min(a.x1, b.x1) - std::max(a.x0, b.x0);
-    const float height = std::min(a.y1, b.y1) - std::max(a.y0, b.y0);
-    if (width <= 0 || height <= 0) return 0;
-    const auto area = [](const Detection& d) { return (d.x1 - d.x0) * (d.y1 - d.y0); };
-    return width * height / (area(a) + area(b) - width * height);
-}
-
-struct Boxes {
-    size_t same = 0, all = 0;
-};
-
-// Each of `these` that is well above the threshold is to be among `those`.
-void add(Boxes& boxes, const std::vector<Detection>& these, const std::vector<Detection>& those,
-         float threshold) {
-    for (const Detection& box : these) {
-        if (box.score < threshold + most_difference) continue;
-        ++boxes.all;
-        const auto is_it = [&](const Detection& other) {
-            return other.class_id == box.class_id && iou(box, other) >= least_iou &&
-                   std::fabs(box.score - other.score) <= most_difference;
-        };
-        if (std::ranges::any_of(those, is_it)) ++boxes.same;
-    }
-}
-
-// How much of an output is the float model's.
-double agreement_of(const Agreement& a) {
-    return a.is_whole ? a.part_that_is_same() : correlation_of(a);
-}
-
-std::string describe(const std::string& name, const Agreement& a, bool is_list) {
-    if (a.is_whole) {
-        char text[80];
-        std::snprintf(text, sizeof text, "': %.2f %% of the elements are the same\n",
-                      100 * a.part_that_is_same());
-        return "output '" + name + text;
-    }
-    const double decibels =
-        a.error == 0 ? 99 : 10 * std::log10(a.expected / a.error);  // 99: no difference at all
-    char text[160];
-    std::snprintf(text, sizeof text, "cosine %.5f, signal to error %.1f dB", cosine_of(a),
-                  std::min(decibels, 99.0));
-    std::string line = "output '" + name + "': " + text;
-    if (is_list)
-        line +=
-            ", same top class " + std::to_string(a.same_top) + " of " + std::to_string(a.samples);
-    return line + '\n';
-}
 
 bool is_clip_file(const std::string& name) {
     constexpr std::string_view endings[] = {".avi", ".mkv", ".mov", ".mp4", ".webm"};
@@ -286,9 +209,8 @@ Result<std::vector<std::string>> decode_clip(const std::string& clip, const std:
 
 // What came out of a model beside what comes out of the float one.
 struct CalibrationSet::Comparison {
-    std::vector<Agreement> outputs;
-    std::vector<std::vector<uint32_t>> shapes;
-    Boxes boxes;
+    std::vector<OutputAgreement> outputs;
+    ObjectAgreement objects;
 };
 
 Result<CalibrationSet> CalibrationSet::open(const std::string& dir) {
@@ -300,23 +222,47 @@ Result<CalibrationSet> CalibrationSet::open(const std::string& dir) {
     if (const std::string cache = user_cache_folder(); !cache.empty())
         set.cache_ = CalibrationCache(cache + "/calibration");
     set.dir_ = dir;
-    std::vector<fs::path> entries{dir};
-    if (!is_file) entries.assign(fs::directory_iterator(dir), fs::directory_iterator{});
-    std::ranges::sort(entries);
+    std::vector<std::string> entries{dir};
+    if (!is_file) {
+        auto inside = entries_of(dir);
+        if (!inside) return inside.error();
+        entries = std::move(*inside);
+    }
+    size_t left_out = 0;
+    std::string first_left_out;
+    const auto leave_out = [&](const std::string& entry) {
+        if (left_out++ == 0) first_left_out = entry;
+    };
     if (auto files = numbered_files(dir); !files.empty()) {
+        for (const std::string& entry : entries)
+            if (is_sample_file(entry) && std::ranges::find(files, entry) == files.end())
+                leave_out(entry);
         set.samples_.push_back({dir, std::move(files)});
     } else {
-        for (const fs::path& entry : entries) {
-            if (fs::is_directory(entry)) {
-                if (auto own = numbered_files(entry.string()); !own.empty())
-                    set.samples_.push_back({entry.string(), std::move(own)});
-            } else if (is_sample_file(entry.string())) {
-                set.samples_.push_back({entry.string(), {entry.string()}});
-            } else if (is_clip_file(entry.string())) {
-                if (auto done = set.add_clip(entry.string()); !done) return done.error();
+        for (const std::string& entry : entries) {
+            if (fs::is_directory(entry, error)) {
+                auto inside = entries_of(entry);
+                if (!inside) return inside.error();
+                auto own = numbered_files(entry);
+                if (own.empty())
+                    leave_out(entry);
+                else
+                    set.samples_.push_back({entry, std::move(own)});
+            } else if (is_sample_file(entry)) {
+                set.samples_.push_back({entry, {entry}});
+            } else if (is_clip_file(entry)) {
+                if (auto done = set.add_clip(entry); !done) return done.error();
+            } else {
+                leave_out(entry);
             }
         }
     }
+    if (left_out != 0 && !set.samples_.empty())
+        log(LogLevel::warning, "",
+            "--quantize: " + std::to_string(left_out) + " of what is in '" + dir +
+                "' is no sample, '" + first_left_out +
+                "' to begin with; samples are .npy, .pb, .png and .jpg files, clips, and folders "
+                "with input_0.npy …");
     if (set.samples_.empty())
         return option_error("'" + dir +
                             "' holds no sample; expected .npy, .pb, .png or .jpg files, clips, "
@@ -353,9 +299,6 @@ Result<void> CalibrationSet::add_clip(const std::string& clip) {
 
 // The input keys of the probe's sidecar, which also has those of the command line.
 Result<void> CalibrationSet::choose_preprocess(const artifact::CompiledModel& model) {
-    const auto is_picture = [](const Sample& s) {
-        return s.files.size() == 1 && is_picture_file(s.files[0]);
-    };
     const std::string* entry = model.find_file("modelinfo");
     ModelInfo info;
     if (entry) {
@@ -364,8 +307,19 @@ Result<void> CalibrationSet::choose_preprocess(const artifact::CompiledModel& mo
         info = *std::move(parsed);
     }
     info_ = info;
+    verify::feed_sizes(info_, inputs_);
+    const auto is_fed = [&](const TensorInfo& input) {
+        const auto said = std::ranges::find(info_.inputs, input.name, &ModelInfo::Input::name);
+        return said != info_.inputs.end() && !said->feed.empty();
+    };
+    picture_ = 0;
+    while (picture_ < inputs_.size() &&
+           (verify::picture_shape(inputs_[picture_].cpu).width == 0 || is_fed(inputs_[picture_])))
+        ++picture_;
+    if (picture_ == inputs_.size()) picture_ = 0;
     if (std::ranges::none_of(samples_, is_picture)) return {};
-    const auto input = std::ranges::find(info.inputs, inputs_[0].name, &ModelInfo::Input::name);
+    const std::string& name = inputs_[picture_].name;
+    const auto input = std::ranges::find(info.inputs, name, &ModelInfo::Input::name);
     const bool said = !info.decoder.empty() || input != info.inputs.end();
     if (!said)
         return option_error(
@@ -373,7 +327,7 @@ Result<void> CalibrationSet::choose_preprocess(const artifact::CompiledModel& mo
             "' is a picture and the model has no sidecar that says how it becomes "
             "a tensor; give --decoder, which knows it for a family, or --mean, --scale "
             "and --channels");
-    preprocess_ = preprocess_options(info, find_decoder_family(info.decoder), inputs_[0].name);
+    preprocess_ = preprocess_options(info, find_decoder_family(info.decoder), name);
     return {};
 }
 
@@ -382,17 +336,16 @@ void CalibrationSet::choose_decoder(const artifact::CompiledModel& model, size_t
     outputs_.assign(model.outputs.begin(),
                     model.outputs.begin() +
                         static_cast<ptrdiff_t>(std::min(own_outputs, model.outputs.size())));
-    const std::vector<int64_t> shape(inputs_[0].cpu.shape.begin(), inputs_[0].cpu.shape.end());
-    if (info_.decoder.empty() || shape.size() != 4) return;
-    const bool channels_first = shape[1] <= 4;
-    height_ = static_cast<uint32_t>(shape[channels_first ? 2 : 1]);
-    width_ = static_cast<uint32_t>(shape[channels_first ? 3 : 2]);
+    const verify::PictureShape shape = verify::picture_shape(inputs_[picture_].cpu);
+    if (info_.decoder.empty() || shape.width == 0) return;
+    height_ = shape.height;
+    width_ = shape.width;
     auto decoder = Decoder::create(info_, outputs_, width_, height_, {});
     if (decoder) decoder_ = std::make_shared<Decoder>(std::move(*decoder));
 }
 
 // None where the outputs are not the decoder's.
-std::vector<Detection> CalibrationSet::decode(const std::vector<std::vector<float>>& outputs) {
+Decoded CalibrationSet::decode(std::span<const std::span<const float>> outputs) {
     std::vector<OutputTensor> tensors;
     std::vector<TensorView> views;
     for (const TensorInfo& output : outputs_) {
@@ -404,54 +357,88 @@ std::vector<Detection> CalibrationSet::decode(const std::vector<std::vector<floa
         tensors.push_back({outputs[i].data(), outputs_[i].name, &views[i], &views[i]});
     Decoded decoded;
     if (!decoder_ || !decoder_->decode(tensors, {}, width_, height_, decoded)) return {};
-    return decoded.detections;
+    return decoded;
 }
 
 // Each trial reads all samples: decoding a picture takes longer than running a small model.
 Result<std::shared_ptr<const CalibrationSet::Inputs>> CalibrationSet::load(size_t sample) {
     loaded_.resize(samples_.size());
     if (loaded_[sample]) return loaded_[sample];
-    auto inputs = read(samples_[sample]);
-    if (!inputs) return inputs.error();
-    auto shared = std::make_shared<const Inputs>(*std::move(inputs));
+    auto shared = read_shared(sample, inputs_);
+    if (!shared) return shared.error();
     size_t bytes = 0;
-    for (const auto& input : *shared) bytes += input.size();
+    for (const auto& input : **shared) bytes += input.size();
     if (loaded_bytes_ + bytes <= most_loaded_bytes) {
         loaded_bytes_ += bytes;
-        loaded_[sample] = shared;
+        loaded_[sample] = *shared;
     }
     return shared;
 }
 
-Result<CalibrationSet::Inputs> CalibrationSet::read(const Sample& sample) const {
-    const std::vector<TensorInfo>& inputs = inputs_;
-    if (sample.files.size() != inputs.size())
-        return option_error("'" + sample.name + "' has " + std::to_string(sample.files.size()) +
-                            " inputs, the model " + std::to_string(inputs.size()));
+Result<std::shared_ptr<const CalibrationSet::Inputs>> CalibrationSet::read_shared(
+    size_t sample, const std::vector<TensorInfo>& inputs) const {
+    auto read_inputs = read(samples_[sample], inputs);
+    if (!read_inputs) return read_inputs.error();
+    return std::make_shared<const Inputs>(*std::move(read_inputs));
+}
+
+bool CalibrationSet::is_picture(const Sample& sample) {
+    return sample.files.size() == 1 && is_picture_file(sample.files[0]);
+}
+
+// The picture, and what the sidecar feeds beside it.
+Result<CalibrationSet::Inputs> CalibrationSet::read_picture(
+    const std::string& file, const std::vector<TensorInfo>& inputs) const {
+    auto picture = load_picture(file);
+    if (!picture) return picture.error();
     Inputs result;
     for (size_t i = 0; i < inputs.size(); ++i) {
         const TensorView& view = inputs[i].cpu;
-        if (is_picture_file(sample.files[i])) {
-            auto picture = load_picture(sample.files[i]);
-            if (!picture) return picture.error();
-            auto preprocessor = Preprocessor::create(
-                {.format = PixelFormat::RGB, .width = picture->width, .height = picture->height},
-                {}, view, view, preprocess_);
-            if (!preprocessor) return option_error(preprocessor.error().message);
-            Picture planes;
-            planes.planes[0] = picture->rgb.data();
-            planes.stride_bytes[0] = picture->width * 3;
-            preprocessor->run(planes, result.emplace_back(view.size_bytes).data());
+        if (i != picture_) {
+            auto fed = verify::beside_picture(inputs[i], info_, picture->width, picture->height);
+            if (!fed) return option_error("'" + file + "': " + fed.error().message);
+            result.push_back(std::move(fed->bytes));
             continue;
         }
+        PreprocessOptions how = preprocess_;
+        if (const std::string& order = inputs[i].picture; !order.empty()) {  // pixels as they are
+            how.mean = {0, 0, 0};
+            how.scale = {1, 1, 1};
+            how.channels = order.starts_with("bgr")    ? ChannelOrder::bgr
+                           : order.starts_with("gray") ? ChannelOrder::gray
+                                                       : ChannelOrder::rgb;
+        }
+        auto preprocessor = Preprocessor::create(
+            {.format = PixelFormat::RGB, .width = picture->width, .height = picture->height}, {},
+            view, view, how);
+        if (!preprocessor) return option_error(preprocessor.error().message);
+        Picture planes;
+        planes.planes[0] = picture->rgb.data();
+        planes.stride_bytes[0] = picture->width * 3;
+        preprocessor->run(planes, result.emplace_back(view.size_bytes).data());
+    }
+    return result;
+}
+
+Result<CalibrationSet::Inputs> CalibrationSet::read(const Sample& sample,
+                                                    const std::vector<TensorInfo>& inputs) const {
+    if (is_picture(sample)) return read_picture(sample.files[0], inputs);
+    if (sample.files.size() != inputs.size())
+        return option_error(
+            "'" + sample.name + "' has " + std::to_string(sample.files.size()) +
+            " inputs, the model " + std::to_string(inputs.size()) +
+            "; a sample is a folder with input_0.npy and so on, or of a model with one input any "
+            "file that is not called input_0");
+    Inputs result;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+        const TensorView& view = inputs[i].cpu;
         auto tensor = read_tensor(sample.files[i]);
         if (!tensor) return tensor.error();
-        if (tensor->type != view.data_type || tensor->bytes.size() != view.size_bytes)
+        if (!verify::fits(*tensor, view.data_type, view.shape))
             return option_error("'" + sample.files[i] + "' holds " +
-                                std::to_string(tensor->bytes.size()) + " bytes of " +
-                                std::string(to_string(tensor->type)) + ", input '" +
-                                inputs[i].name + "' has " + std::to_string(view.size_bytes) +
-                                " of " + std::string(to_string(view.data_type)));
+                                verify::describe(tensor->type, tensor->shape) + ", input '" +
+                                inputs[i].name + "' is " +
+                                verify::describe(view.data_type, view.shape));
         result.push_back(std::move(tensor->bytes));
     }
     return result;
@@ -558,34 +545,36 @@ Result<void> CalibrationSet::run_both(const artifact::CompiledModel& exact,
     return {};
 }
 
-Result<CalibrationSet::Comparison> CalibrationSet::compare(const std::string& compiled,
-                                                           size_t most_samples) {
+Result<CalibrationSet::Comparison> CalibrationSet::compare(
+    const std::string& compiled, size_t most_samples, const std::vector<TensorInfo>* takes_pixels) {
     auto session = Session::open(compiled);
     if (!session) return session.error();
     const DecoderFamily* family = find_decoder_family(info_.decoder);
-    const auto threshold =
-        static_cast<float>(info_.score_threshold.value_or(family ? family->score_threshold : 0));
     Comparison result;
-    result.outputs.resize(session->num_outputs());
-    for (size_t i = 0; i < session->num_outputs(); ++i) result.shapes.push_back(session->shape(i));
+    result.objects = ObjectAgreement(
+        static_cast<float>(info_.score_threshold.value_or(family ? family->score_threshold : 0)));
+    using Lists = std::vector<std::span<const float>>;
+    const auto lists_of = [](const std::vector<std::vector<float>>& outputs) {
+        return Lists(outputs.begin(), outputs.end());
+    };
+    for (size_t i = 0; i < names_.size(); ++i) {
+        Lists samples;
+        for (const auto& outputs : floats_) samples.emplace_back(outputs[i]);
+        result.outputs.emplace_back(outputs_[i], samples);
+    }
     const size_t count = std::min(samples_.size(), most_samples);
     for (size_t n = 0; n < count; ++n) {
         const size_t s = n * samples_.size() / count;
-        auto inputs = load(s);
+        auto inputs = takes_pixels ? read_shared(s, *takes_pixels) : load(s);
         if (!inputs) return inputs.error();
         if (auto done = session->run(**inputs); !done) return done.error();
-        std::vector<std::vector<float>> outputs;
-        for (size_t i = 0; i < result.outputs.size() && i < names_.size(); ++i) {
-            const DataType type = outputs_[i].cpu.data_type;
-            const std::vector<float>& found = outputs.emplace_back(session->numbers(i, type));
-            result.outputs[i].is_whole = !verify::is_float(type);
-            if (!found.empty() && found.size() == floats_[s][i].size())
-                add(result.outputs[i], found, floats_[s][i]);
+        std::vector<std::vector<float>> found;
+        for (size_t i = 0; i < result.outputs.size(); ++i) {
+            found.push_back(session->numbers(i, outputs_[i].cpu.data_type));
+            if (!found[i].empty() && found[i].size() == floats_[s][i].size())
+                result.outputs[i].add(found[i], floats_[s][i]);
         }
-        if (!decoder_) continue;
-        const auto found = decode(outputs), expected = decode(floats_[s]);
-        add(result.boxes, found, expected, threshold);
-        add(result.boxes, expected, found, threshold);
+        if (decoder_) result.objects.add(decode(lists_of(found)), decode(lists_of(floats_[s])));
     }
     return result;
 }
@@ -597,7 +586,7 @@ Result<compiler::Verdict> CalibrationSet::judge(const artifact::CompiledModel& t
     if (auto written = artifact::write_rai(trial, path); !written) return written.error();
     auto digest = digest_of(path);
     if (!digest) return digest.error();
-    auto bytes = cache_.get("verdict 2\n" + key_ + '\n' + *digest, [&]() -> Result<std::string> {
+    auto bytes = cache_.get("verdict 3\n" + key_ + '\n' + *digest, [&]() -> Result<std::string> {
         auto verdict = judge_file(path);
         if (!verdict) return verdict.error();
         compiler::Writer writer;
@@ -609,60 +598,57 @@ Result<compiler::Verdict> CalibrationSet::judge(const artifact::CompiledModel& t
 }
 
 Result<compiler::Verdict> CalibrationSet::judge_file(const std::string& path) {
-    auto compared = compare(path, judged_samples);
+    auto compared = compare(path, judged_samples, nullptr);
     if (!compared) return compared.error();
     double least = 1, wanted = wanted_correlation;
-    for (const Agreement& output : compared->outputs) {
-        if (output.samples == 0 || !(agreement_of(output) < least)) continue;
-        least = agreement_of(output);
-        wanted = output.is_whole ? wanted_elements : wanted_correlation;
+    for (const OutputAgreement& output : compared->outputs) {
+        if (!(output.value() < least)) continue;
+        least = output.value();
+        wanted = output.is_whole() ? wanted_elements : wanted_correlation;
     }
-    const Boxes& boxes = compared->boxes;
-    if (boxes.all == 0) return compiler::Verdict{least, 1 - least, wanted};
-    return compiler::Verdict{static_cast<double>(boxes.same) / static_cast<double>(boxes.all),
-                             1 - least, wanted_boxes};
+    const ObjectAgreement& objects = compared->objects;
+    if (objects.is_empty()) return compiler::Verdict{least, 1 - least, wanted};
+    return compiler::Verdict{objects.value(), 1 - least, wanted_objects};
 }
 
 Result<std::string> CalibrationSet::cost(const std::string& compiled) {
     if (floats_.empty()) return std::string();  // the result was up to date, nothing was measured
-    auto compared = compare(compiled, samples_.size());
+    const auto model = artifact::read(compiled);
+    if (!model) return model.error();
+    const bool takes_pixels =
+        std::ranges::any_of(model->inputs, [](const TensorInfo& i) { return !i.picture.empty(); });
+    if (takes_pixels && !std::ranges::all_of(samples_, is_picture))
+        return std::string(
+            "int8 against float32: not measured, the samples are tensors and the model takes "
+            "pixels\n");
+    auto compared = compare(compiled, samples_.size(), takes_pixels ? &model->inputs : nullptr);
     if (!compared) return compared.error();
-    const auto& agreements = compared->outputs;
+    const ObjectAgreement& objects = compared->objects;
+    const std::string way_out = "give more samples of what the model will see than these " +
+                                std::to_string(samples_.size()) +
+                                ", or a higher --quantize-target, which keeps more in floats";
     std::string text = "int8 against float32 on " + std::to_string(samples_.size()) + " samples" +
                        (was_known_ ? ", measured before" : "") + ":\n";
-    for (size_t i = 0; i < agreements.size() && i < names_.size(); ++i) {
-        const auto& shape = compared->shapes[i];
-        const bool is_list = shape.size() == 2 && shape[0] == 1 && shape[1] > 1;
-        if (agreements[i].samples == 0) continue;
-        text += describe(names_[i], agreements[i], is_list);
-        const bool is_whole = agreements[i].is_whole;
-        const bool is_near = is_whole ? agreements[i].part_that_is_same() >= usual_elements
-                                      : cosine_of(agreements[i]) >= usual_cosine;
-        if (!is_near && compared->boxes.all == 0)
+    for (size_t i = 0; i < compared->outputs.size(); ++i) {
+        const OutputAgreement& output = compared->outputs[i];
+        text += "output '" + names_[i] + "': " + output.text() + '\n';
+        if (!output.is_usual() && objects.is_empty())
             log(LogLevel::warning, "",
                 "--quantize: output '" + names_[i] +
-                    "' of the int8 model is not that of the float model, " +
-                    (is_whole ? "less than 90 % of its elements are the same; "
-                              : "its cosine is below 0.99; ") +
-                    "give more samples of what the model will see than these " +
-                    std::to_string(samples_.size()) +
-                    ", or a higher --quantize-target, which keeps more in floats");
+                    "' of the int8 model is not that of the float model, " + output.text() + "; " +
+                    way_out);
     }
-    if (const Boxes& boxes = compared->boxes; boxes.all != 0) {
-        char line[120];
-        const double percent =
-            100 * static_cast<double>(boxes.same) / static_cast<double>(boxes.all);
-        std::snprintf(line, sizeof line,
-                      "boxes: %.1f %% of %zu are found again (IoU 0.9, score 0.1)\n", percent,
-                      boxes.all);
-        text += line;
-        if (percent < 100 * usual_boxes)
-            log(LogLevel::warning, "",
-                "--quantize: of the boxes of the float model the int8 model finds " +
-                    std::to_string(boxes.same) + " of " + std::to_string(boxes.all) +
-                    " again; give more samples of what the model will see, or a higher "
-                    "--quantize-target, which keeps more in floats");
-    }
+    if (objects.is_empty()) return text;
+    const std::string again = std::to_string(objects.found_again()) + " of " +
+                              std::to_string(objects.expected()) + " are found again";
+    char line[80];
+    std::snprintf(line, sizeof line, "; of all that both find %.1f %% are the same\n",
+                  100 * objects.value());
+    text += "objects: " + again + " (IoU 0.9, score 0.1)" + line;
+    if (!objects.is_usual())
+        log(LogLevel::warning, "",
+            "--quantize: of the objects of the float model " + again + " by the int8 model; " +
+                way_out);
     return text;
 }
 

@@ -43,8 +43,8 @@ public:
                           const compiler::Take& take);
 
     // compiler::QuantiseRequest::judge, behind measure(): on some of the samples. Where the model
-    // has a decoder of boxes that finds some, the agreement is the part of them that is found
-    // again, else the least correlation of an output, or part of whole numbers that are the same.
+    // has a decoder of boxes that finds some, the agreement is that of the objects, else the least
+    // one of an output.
     Result<compiler::Verdict> judge(const artifact::CompiledModel& trial);
 
     // What int8 cost on the set: a line per output of the compiled model, and one for boxes.
@@ -59,15 +59,22 @@ private:
     // What the model reads of a sample, an entry per input.
     using Inputs = std::vector<std::vector<std::byte>>;
     Result<std::shared_ptr<const Inputs>> load(size_t sample);
-    Result<Inputs> read(const Sample& sample) const;
+    Result<std::shared_ptr<const Inputs>> read_shared(size_t sample,
+                                                      const std::vector<TensorInfo>& inputs) const;
+    Result<Inputs> read(const Sample& sample, const std::vector<TensorInfo>& inputs) const;
+    Result<Inputs> read_picture(const std::string& file,
+                                const std::vector<TensorInfo>& inputs) const;
+    static bool is_picture(const Sample& sample);
     Result<void> add_clip(const std::string& clip);
     Result<void> choose_preprocess(const artifact::CompiledModel& model);
     void choose_decoder(const artifact::CompiledModel& model, size_t own_outputs);
     Result<std::string> run_probe(const std::string& probe, size_t own_outputs);
     bool take_measured(std::string_view bytes, compiler::Statistics& statistics);
     Result<compiler::Verdict> judge_file(const std::string& path);
-    Result<Comparison> compare(const std::string& compiled, size_t most_samples);
-    std::vector<Detection> decode(const std::vector<std::vector<float>>& outputs);
+    // `takes_pixels`: the inputs of a model with an embedded pre-process, else null.
+    Result<Comparison> compare(const std::string& compiled, size_t most_samples,
+                               const std::vector<TensorInfo>* takes_pixels);
+    Decoded decode(std::span<const std::span<const float>> outputs);
 
     std::string dir_, key_;
     CalibrationCache cache_{""};
@@ -77,6 +84,7 @@ private:
     std::vector<TensorInfo> inputs_;
     std::vector<std::shared_ptr<const Inputs>> loaded_;  // per sample, as many as memory may take
     size_t loaded_bytes_ = 0;
+    size_t picture_ = 0;  // the input that pictures become
     PreprocessOptions preprocess_;
     std::vector<std::string> names_;                       // of the model's own outputs
     std::vector<std::vector<std::vector<float>>> floats_;  // per sample and own output

@@ -2,6 +2,7 @@
 // `vartml compile --quantize` as a user runs it.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
+#include <zlib.h>
 
 #include <cmath>
 #include <cstdlib>
@@ -28,6 +29,36 @@ std::string npy(const std::string& shape, const std::vector<float>& values) {
     bytes += header;
     bytes.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
     return bytes;
+}
+
+// A picture of 16 by 16 pixels.
+std::string png(int seed) {
+    const auto number = [](uint32_t value) {
+        std::string bytes;
+        for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(value >> shift);
+        return bytes;
+    };
+    const auto chunk = [&](const std::string& type, const std::string& data) {
+        const std::string both = type + data;
+        const uLong sum =
+            crc32(0, reinterpret_cast<const Bytef*>(both.data()), static_cast<uInt>(both.size()));
+        return number(static_cast<uint32_t>(data.size())) + both +
+               number(static_cast<uint32_t>(sum));
+    };
+    std::string rows;
+    for (int y = 0; y < 16; ++y) {
+        rows += '\0';
+        for (int i = 0; i < 3 * 16; ++i)
+            rows += static_cast<char>(128 + 100 * std::sin(0.2 * i * (seed + 1) + y));
+    }
+    uLongf size = compressBound(static_cast<uLong>(rows.size()));
+    std::string packed(size, '\0');
+    compress(reinterpret_cast<Bytef*>(packed.data()), &size,
+             reinterpret_cast<const Bytef*>(rows.data()), static_cast<uLong>(rows.size()));
+    packed.resize(size);
+    return "\x89PNG\r\n\x1a\n" +
+           chunk("IHDR", number(16) + number(16) + std::string("\x08\x02\0\0\0", 5)) +
+           chunk("IDAT", packed) + chunk("IEND", "");
 }
 
 class Quantize : public testing::Test {
@@ -87,7 +118,7 @@ protected:
 
 TEST_F(Quantize, MakesAnInt8ModelAndSaysWhatItCost) {
     ASSERT_EQ(run("compile net.onnx -o net.rai --quantize set"), 0) << err_;
-    EXPECT_NE(out_.find("int8 against float32 on 3 samples:\noutput 'y': cosine 0.99"),
+    EXPECT_NE(out_.find("int8 against float32 on 3 samples:\noutput 'y': correlation 0.99"),
               std::string::npos)
         << out_;
     // Of 6912 and 1280; the last stays float.
@@ -100,7 +131,7 @@ TEST_F(Quantize, MakesAnInt8ModelAndSaysWhatItCost) {
 // Of classes, and of numbers that are not float32.
 TEST_F(Quantize, MeasuresOutputsOfEveryType) {
     for (const auto& [type, line] : {std::pair{TinyOnnx::int64, "% of the elements are the same\n"},
-                                     std::pair{TinyOnnx::fp16, "cosine 0.99"}}) {
+                                     std::pair{TinyOnnx::fp16, "correlation 0.99"}}) {
         TinyOnnx m;
         m.input("x", {1, 3, 8, 8})
             .weights("w", {4, 3, 3, 3})
@@ -174,7 +205,7 @@ TEST_F(Quantize, WarnsOfAModelThatDoesNotSurviveIt) {
     EXPECT_EQ(out_.find("stay float"), std::string::npos) << out_;
     EXPECT_NE(
         err_.find("WARNING: --quantize: output 'y' of the int8 model is not that of the float "
-                  "model, its cosine is below 0.99; give more samples"),
+                  "model, correlation "),
         std::string::npos)
         << out_ << err_;
     // What nobody asks for is the usual target.
@@ -292,11 +323,59 @@ TEST_F(Quantize, DoesWithoutACache) {
     EXPECT_TRUE(measures("set"));
 }
 
+// The result takes bytes, the set was measured as floats.
+TEST_F(Quantize, MeasuresAModelThatTakesPixelsByPixels) {
+    for (int i = 0; i < 4; ++i)
+        test::spill(dir_ / ("pictures/" + std::to_string(i) + ".png"), png(i));
+    const std::string embedded =
+        "--mean 127 --scale 0.01 --channels rgb "
+        "--embed-preprocess x:u8,rgb,hwc,mean=127,scale=0.01";
+    ASSERT_EQ(run("compile net.onnx -o net.rai --quantize pictures " + embedded), 0) << err_;
+    EXPECT_NE(out_.find("on 4 samples:\noutput 'y': correlation 0.99"), std::string::npos) << out_;
+    EXPECT_EQ(err_, "");
+    ASSERT_EQ(run("compile net.onnx -o net.rai --force --quantize set " + embedded), 0) << err_;
+    EXPECT_NE(out_.find("not measured, the samples are tensors and the model takes pixels"),
+              std::string::npos)
+        << out_;
+}
+
+TEST_F(Quantize, FeedsWhatTheModelTakesBesideAPicture) {
+    TinyOnnx m;
+    m.input("images", {1, 3, 8, 8})
+        .input("orig_target_sizes", {1, 2})
+        .weights("w", {4, 3, 3, 3})
+        .ints("axes", {2}, {2, 3})
+        .node("Conv", {"images", "w"}, {"a"}, {{"pads", TinyOnnx::Ints{1, 1, 1, 1}}})
+        .node("Unsqueeze", {"orig_target_sizes", "axes"}, {"size"})
+        .node("Concat", {"size", "size"}, {"sizes"}, {{"axis", int64_t{1}}})
+        .node("Mul", {"a", "sizes"}, {"y"})
+        .output("y")
+        .save(dir_ / "sized.onnx");
+    test::spill(dir_ / "pictures/a.png", png(1));
+    ASSERT_EQ(run("compile sized.onnx -o s.rai --quantize pictures --mean 127 --scale 0.01"), 0)
+        << err_;
+    EXPECT_NE(out_.find("on 1 samples:\noutput 'y': correlation "), std::string::npos) << out_;
+}
+
+TEST_F(Quantize, SaysWhatItLeavesOut) {
+    test::spill(dir_ / "set/0.webp", "a picture of another kind");
+    test::spill(dir_ / "set/more/1.png", png(1));
+    ASSERT_EQ(run("compile net.onnx -o net.rai --quantize set"), 0) << err_;
+    EXPECT_NE(out_.find("on 3 samples:"), std::string::npos) << out_;
+    EXPECT_NE(err_.find("--quantize: 2 of what is in 'set' is no sample, 'set/0.webp' to begin "
+                        "with; samples are .npy, .pb, .png and .jpg files"),
+              std::string::npos)
+        << err_;
+}
+
 TEST_F(Quantize, SaysWhatIsWrongWithTheSet) {
     test::spill(dir_ / "short/0.npy", npy("1, 3", {1, 2, 3}));
     std::vector<float> values(192, 0.5F);
     values[7] = NAN;
     test::spill(dir_ / "nan/0.npy", npy("1, 3, 8, 8", values));
+    // As many bytes, but channels last.
+    test::spill(dir_ / "last/0.npy", npy("1, 8, 8, 3", std::vector<float>(192, 0.5F)));
+    fs::create_symlink("loop", dir_ / "loop");
     test::spill(dir_ / "many/a/input_0.npy", npy("1", {1}));
     test::spill(dir_ / "many/a/input_1.npy", npy("1", {1}));
     test::spill(dir_ / "pictures/a.png", "no picture");
@@ -313,9 +392,12 @@ TEST_F(Quantize, SaysWhatIsWrongWithTheSet) {
         {"nowhere", "--quantize: 'nowhere' is no folder, and no picture, tensor or clip"},
         {"net.onnx", "--quantize: 'net.onnx' is no folder, and no picture, tensor or clip"},
         {"empty", "--quantize: 'empty' holds no sample; expected .npy, .pb, .png or .jpg files"},
-        {"short", "holds 12 bytes of fp32, input 'x' has 768 of fp32"},
+        {"short", "'short/0.npy' holds fp32 [1,3], input 'x' is fp32 [1,3,8,8]"},
+        {"last", "'last/0.npy' holds fp32 [1,8,8,3], input 'x' is fp32 [1,3,8,8]"},
+        {"loop", "--quantize: 'loop' is no folder, and no picture, tensor or clip"},
         {"nan", "'nan/0.npy': input 'x' has nan at element 7, expected finite numbers"},
-        {"many", "--quantize: 'many/a' has 2 inputs, the model 1"},
+        {"many",
+         "--quantize: 'many/a' has 2 inputs, the model 1; a sample is a folder with input_0.npy"},
         {"pictures", "is a picture and the model has no sidecar"},
         {"pictures --mean 1,2 --scale 1", "--mean: is '1,2', expected one number or three"},
         {"large --mean 0", "large/a.png: is a picture of 60000x60000 pixels, expected at most"},

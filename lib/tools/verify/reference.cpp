@@ -487,6 +487,53 @@ double iou_of(const Box& a, const Box& b) {
     return w * h / (area(a) + area(b) - w * h);
 }
 
+// Turned boxes: corners in order, and what two of them share.
+using Polygon = std::vector<std::pair<double, double>>;
+
+Polygon polygon_of(const Detection& box) {
+    const double x = (double{box.x0} + box.x1) / 2, y = (double{box.y0} + box.y1) / 2;
+    const double w = (double{box.x1} - box.x0) / 2, h = (double{box.y1} - box.y0) / 2;
+    const double c = std::cos(double{box.angle}), s = std::sin(double{box.angle});
+    Polygon corners;
+    for (const auto& [dx, dy] : {std::pair{-w, -h}, {w, -h}, {w, h}, {-w, h}})
+        corners.emplace_back(x + dx * c - dy * s, y + dx * s + dy * c);
+    return corners;
+}
+
+double area_of(const Polygon& p) {
+    double sum = 0;
+    for (size_t i = 0; i < p.size(); ++i) {
+        const auto& [x0, y0] = p[i];
+        const auto& [x1, y1] = p[(i + 1) % p.size()];
+        sum += x0 * y1 - x1 * y0;
+    }
+    return std::abs(sum) / 2;
+}
+
+// The part of `p` inside of a convex polygon, side by side of it.
+Polygon cut(Polygon p, const Polygon& convex) {
+    for (size_t i = 0; i < convex.size(); ++i) {
+        const auto& [ax, ay] = convex[i];
+        const auto& [bx, by] = convex[(i + 1) % convex.size()];
+        const auto inside = [&](const auto& q) {
+            return (bx - ax) * (q.second - ay) - (by - ay) * (q.first - ax);
+        };
+        Polygon left;
+        for (size_t k = 0; k < p.size(); ++k) {
+            const auto &from = p[k], &to = p[(k + 1) % p.size()];
+            const double d0 = inside(from), d1 = inside(to);
+            if (d0 >= 0) left.push_back(from);
+            if ((d0 >= 0) != (d1 >= 0)) {
+                const double t = d0 / (d0 - d1);
+                left.emplace_back(from.first + t * (to.first - from.first),
+                                  from.second + t * (to.second - from.second));
+            }
+        }
+        p = std::move(left);
+    }
+    return p;
+}
+
 }  // namespace
 
 std::optional<Candidates> plain_candidates(std::string_view family, const HeadRequest& request,
@@ -502,7 +549,11 @@ double plain_iou(const Candidate& a, const Candidate& b) {
     return iou_of(a, b);
 }
 double plain_iou(const Detection& a, const Detection& b) {
-    return iou_of(a, b);
+    if (a.angle == 0 && b.angle == 0) return iou_of(a, b);
+    const Polygon first = polygon_of(a), second = polygon_of(b);
+    const double both = area_of(cut(first, second));
+    const double all = area_of(first) + area_of(second) - both;
+    return all > 0 ? both / all : 0;
 }
 
 std::vector<Candidate> plain_means(std::vector<Candidate> boxes, double iou) {

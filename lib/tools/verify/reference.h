@@ -66,7 +66,7 @@ std::optional<vision::Candidates> plain_candidates(std::string_view family,
                                                    float threshold);
 
 double plain_iou(const vision::Candidate& a, const vision::Candidate& b);
-double plain_iou(const Detection& a, const Detection& b);
+double plain_iou(const Detection& a, const Detection& b);  // turned ones by their polygons
 
 // Boxes, best first, as the weighted means of those of a class that overlap the best.
 std::vector<vision::Candidate> plain_means(std::vector<vision::Candidate> boxes, double iou);

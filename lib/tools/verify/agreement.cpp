@@ -17,6 +17,8 @@ namespace {
 
 constexpr double most_of_range = 1e-3, least_cosine = 0.999, least_of_rounded = 0.99;
 constexpr double most_of_rounded_stretch = 1.5;
+// Results of the reference that are farther from one another say nothing of any other.
+constexpr double most_spread = 0.5;
 constexpr double most_steps = 1 + 1e-3;  // they are counted in rounded floats
 
 std::string short_number(double value, const char* format = "%.3g") {
@@ -174,6 +176,21 @@ OutputAgreement judge_agreement(const TensorData& found, const ExpectedOutput& e
     const Yardstick by = yardstick_of(plain.type, rule);
     const double distance = to_nearest(found, expected, by.distance);
     const double spread = spread_of(expected, by.distance);
+    const double own_stretch = by.distance == off_the_cosine ? spread_of(expected, stretch) : 0;
+    if (by.distance != share_of_others && std::max(spread, own_stretch) > most_spread &&
+        (distance > by.limit || to_nearest(found, expected, stretch) > most_stretch)) {
+        result.is_undecided = true;
+        result.excess = HUGE_VAL;
+        result.text =
+            "cannot be judged: ONNX Runtime's own results on this input are " +
+            (spread > most_spread ? (by.distance == off_the_cosine
+                                         ? "at a cosine of " + short_number(1 - spread, "%.5g")
+                                         : short_number(spread) + " of the range away")
+                                  : short_number(own_stretch + 1) + " times as long") +
+            " from one another; give inputs that the model is for: pictures, or tensors "
+            "by --inputs";
+        return result;
+    }
     double limit = std::max(by.limit, spread);
     // A NaN is of the rounding's own making (numbers near the largest), and says nothing.
     for (const TensorData& rounded : expected.rounded)

@@ -10,7 +10,8 @@
 // step. Where ONNX Runtime itself makes something else of a model, at another optimisation level or
 // of an input that differs by one in a million (int8, fp16), a result within that spread of any of
 // them agrees, too; of f32 outputs also one whose largest difference is up to twice that, if all
-// together are within it.
+// together are within it. Where its own results are more than half of the range apart, or at a
+// cosine below 0.5, it can judge none.
 //
 // Where a decoder takes the outputs, the top class is the same, and each box is found again with an
 // IoU of at least 0.9 and a score within 0.1. Rows of a list of boxes may come in another order:
@@ -48,6 +49,7 @@ struct ExpectedOutput {
 
 struct OutputAgreement {
     bool is_good = false;
+    bool is_undecided = false;  // the reference is too far from itself; not good, and no fault
     double cosine = 1, of_range = 0;  // to the plain one
     double excess = 0;                // the difference as a part of what is allowed
     std::string text;                 // "cosine 0.98, at least 0.999"

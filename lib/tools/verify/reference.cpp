@@ -452,7 +452,7 @@ std::optional<Candidates> yolo(std::string_view family, const HeadRequest& reque
 std::optional<Candidates> ultraface(const HeadRequest& request,
                                     const std::vector<TensorData>& values, float threshold) {
     std::optional<Table> scores, corners;
-    // Boxes relative to priors have no formula here.
+    // Boxes relative to priors have no formula here: a role says so, or a product that makes them.
     if (vision::output_with_role(request, "offsets")) return std::nullopt;
     for (size_t i = 0; i < request.outputs.size(); ++i) {
         const auto& shape = request.outputs[i].cpu.shape;
@@ -460,7 +460,7 @@ std::optional<Candidates> ultraface(const HeadRequest& request,
         Table table{numbers_of(values[i]), shape[1], shape[2], false};
         if (shape[2] == 2)
             scores = std::move(table);
-        else if (shape[2] == 4)
+        else if (shape[2] == 4 && vision::ends_in(request, request.outputs[i]) != "product")
             corners = std::move(table);
     }
     if (!scores || !corners || scores->positions != corners->positions) return std::nullopt;

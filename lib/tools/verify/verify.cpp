@@ -278,6 +278,9 @@ Result<std::vector<Judgement>> Verification::judge_by_rule(const std::vector<Ten
         agreement = judge_model(values, all, rule(), use ? &*use : nullptr);
     }
     std::vector<Judgement> judgements;
+    for (size_t i = 0; i < agreement.outputs.size(); ++i)
+        if (const OutputAgreement& a = agreement.outputs[i]; a.is_undecided)
+            return Error{ErrorCode::invalid_argument, output_name(i) + ' ' + a.text};
     for (const OutputAgreement& a : agreement.outputs)
         judgements.push_back({a.is_good, a.excess, a.of_range, a.text});
     // Large numbers hide small ones: coordinates the scores of one tensor.
@@ -429,7 +432,11 @@ Result<void> Verification::add(const Sample& sample) {
     auto values = check_model(sample, *out, *expected, *fed);
     if (!values) return values.error();
     if (auto done = check_dequantise(sample, *out, *values); !done) return done;
-    if (decode_) {
+    // Boxes of a decoder that does not fit the reference's numbers are noise, and a note says so.
+    const bool fits =
+        decode_ && (!decode_->decode(cpu_tensors(session_.outputs(), *expected), fed->frame) ||
+                    decode_->doubt().empty());
+    if (fits) {
         if (auto done = check_decode(sample, *out, *values, fed->frame); !done) return done;
         if (auto done = check_effect(sample, *fed, *out, *expected); !done) return done;
     }

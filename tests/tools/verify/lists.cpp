@@ -188,6 +188,38 @@ TEST_F(Lists, AreFaultyWhereNothingIsFoundAgain) {
         << console_text(*report);
 }
 
+// Scores of 30 are none: what a decoder makes of them is noise, which differs as it likes.
+TEST_F(Lists, OfADecoderThatDoesNotFitAreNotDecoded) {
+    TinyOnnx m;
+    m.input("images", {1, 3, 64, 64})
+        .floats("b", {1, 2, 4}, {.1f, .1f, .2f, .2f, .5f, .5f, .7f, .7f})
+        .floats("s", {1, 2}, {30, 20})
+        .floats("l", {1, 2}, {3, 1})
+        .ints("two", {2}, {1, 1})
+        .node("ReduceMean", {"images"}, {"mean"})
+        .node("Reshape", {"mean", "two"}, {"zero"})
+        .node("Add", {"b", "zero"}, {"boxes"})
+        .node("Add", {"s", "zero"}, {"scores"})
+        .node("Add", {"l", "zero"}, {"l_sum"})
+        .node("Cast", {"l_sum"}, {"labels"}, {{"to", int64_t{TinyOnnx::int64}}})
+        .output("labels", {1, 2}, TinyOnnx::int64)
+        .output("boxes")
+        .output("scores")
+        .save(folder_ / "net.onnx");
+    compile_again(folder_ / "net.onnx");
+    Stages stages = product_stages();
+    stages.decode = [](DecodePath&, std::span<const OutputTensor>,
+                       const Frame&) -> Result<vision::Candidates> {
+        ADD_FAILURE() << "the decoder was asked";
+        return vision::Candidates();
+    };
+    const auto report = verify(r, stages);
+    ASSERT_TRUE(report) << report.error().message;
+    const std::string words = console_text(*report);
+    EXPECT_TRUE(report->is_good()) << words;
+    EXPECT_NE(words.find("decoder detr does not fit the numbers"), words.npos) << words;
+}
+
 // One picture is bad by a number that is no larger than the one by which the next is good.
 TEST_F(Lists, TellOfThePictureThatIsBad) {
     r.num_samples = 2;

@@ -208,6 +208,40 @@ TEST(ReferenceDecode, MeansOverlappingBoxesByTheirScores) {
 
 // ---- judging
 
+// Those have no formula here: the graph decodes no box.
+TEST(ReferenceDecode, LeavesBoxesRelativeToPriorsToTheDecoder) {
+    const std::vector<TensorInfo> outputs = {
+        {"scores", make_view(DataType::float32, Layout::unknown, {1, 1, 2}), {}, false, {}},
+        {"boxes", make_view(DataType::float32, Layout::unknown, {1, 1, 4}), {}, false, {}}};
+    const std::vector<TensorData> values = {
+        tensor_of(DataType::float32, outputs[0].cpu.shape, {0.1, 0.9}),
+        tensor_of(DataType::float32, outputs[1].cpu.shape, {0.1, 0.1, 0.3, 0.4})};
+    for (const char* end : {"", "product"}) {
+        ModelInfo info;
+        info.outputs.resize(1);
+        info.outputs[0].name = "boxes";
+        info.outputs[0].ends_in = end;
+        const auto found =
+            plain_candidates("ultraface", {info, outputs, 320, 240, nullptr}, values, 0.5F);
+        EXPECT_EQ(found.has_value(), *end == '\0') << end;
+    }
+}
+
+// Turned boxes share what their polygons do.
+TEST(ReferenceDecode, OverlapsTurnedBoxesByTheirPolygons) {
+    const Detection square{0, 0, 10, 10};
+    Detection turned = square, wide{-5, 2.5F, 15, 7.5F}, upright = wide;
+    turned.angle = 0.785398163F;
+    upright.angle = 1.570796327F;
+    // Two squares of area 100 at 45 degrees share a regular octagon.
+    const double both = 100 * 2 * (std::sqrt(2.0) - 1);
+    EXPECT_NEAR(plain_iou(square, turned), both / (200 - both), 1e-5);
+    EXPECT_NEAR(plain_iou(wide, upright), 25.0 / (200 - 25), 1e-5);
+    turned.x0 += 100;
+    turned.x1 += 100;
+    EXPECT_EQ(plain_iou(square, turned), 0);
+}
+
 TEST(Judge, SaysThatNothingWasComparedWhereThereIsNoCandidate) {
     const Judgement nothing = judge_candidates({}, {}, 0.5f);
     EXPECT_TRUE(nothing.is_empty);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program vartml: finds the subcommand and hands over to it.
+#include <fcntl.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
@@ -182,10 +184,24 @@ int exit_of_model(const Error& error) {
     return exit_of(error, exit_not_a_model);
 }
 
+namespace {
+
+// Standard streams that are closed lead to /dev/null, also those of programs that this one becomes
+// or starts. Else the next file or pipe that is opened has their number, and gets what is printed.
+// Each is open the wrong way round, so that reading and writing fail as those of a closed one do.
+void occupy_closed_streams() {
+    for (int fd = 0; fd <= 2; ++fd)
+        if (::fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+            (void)::open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY);
+}
+
+}  // namespace
+
 }  // namespace vartml::tools
 
 int main(int argc, char** argv) {
     using namespace vartml;
+    tools::occupy_closed_streams();
     std::signal(SIGPIPE, SIG_IGN);
     tools::leave_nothing_behind();
     int status = tools::exit_fault;

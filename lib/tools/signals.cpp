@@ -4,8 +4,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <iterator>
 #include <system_error>
 #include <thread>
 
@@ -28,7 +30,8 @@ void tell(int number) {
 
 void wait_and_end() {
     unsigned char number = 0;
-    while (::read(ends[0], &number, 1) != 1) {
+    while (::read(ends[0], &number, 1) != 1 ||
+           std::ranges::find(ending, int{number}) == std::end(ending)) {
     }
     const auto none_is_made = remove_temporaries();
     std::signal(number, SIG_DFL);

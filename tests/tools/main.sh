@@ -14,3 +14,6 @@ said=$("$vartml" cook 2>&1)
 case $said in *"'cook' is not a command"*) ;; *) fail "an unknown command is not named: $said" ;; esac
 "$vartml" --help >/dev/full 2>/dev/null
 [ $? = 1 ] || fail 'a full disk behind standard output is not an error'
+# A closed stream has no other file behind its number: text would go there, to the pipe of signals, say.
+said=$("$vartml" --help 2>&1 <&- >&-)
+[ $? = 1 ] || fail "a closed standard output is not an error: $said"

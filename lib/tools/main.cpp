@@ -213,9 +213,12 @@ int main(int argc, char** argv) {
         tools::print_error({ErrorCode::internal, std::string("a fault of vartml: ") + e.what()});
     }
     // A full disk or a closed pipe behind standard output must not look like success.
+    errno = 0;
     if (std::fflush(stdout) != 0 || std::ferror(stdout)) {
-        tools::print_error({ErrorCode::io, std::string("cannot write to standard output: ") +
-                                               std::strerror(errno)});
+        // Where an earlier flush failed, its reason is gone.
+        const std::string why = errno != 0 ? std::string(": ") + std::strerror(errno)
+                                           : "; look whether its disk is full";
+        tools::print_error({ErrorCode::io, "cannot write to standard output" + why});
         if (status == tools::exit_done) status = tools::exit_fault;
     }
     return status;

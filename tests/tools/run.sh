@@ -40,6 +40,8 @@ expect 2 '--json: is .*read.onnx itself' "$program" run "$folder/read.onnx" -n 1
 expect 2 '--json: is .*read.onnx itself' "$program" bench "$2" "$folder/read.onnx" --json "$folder/read.onnx"
 expect 2 '-o: is .*read.onnx itself' "$program" profile "$folder/read.onnx" -o "$folder/read.onnx"
 cmp -s "$2" "$folder/read.onnx" || { echo "FAILED: the model is lost"; failures=$((failures + 1)); }
+# The first line is written at once, so nothing is left to be written at the end.
+expect 1 'cannot write to standard output; look' sh -c '"$0" bench "$1" --rounds 1 --time 0.001 2>&1 >/dev/full' "$program" "$2"
 echo nonsense >"$folder/bad.rai"
 expect 4 'bad.rai' "$program" run "$folder/bad.rai"
 

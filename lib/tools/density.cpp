@@ -7,7 +7,9 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <vartml/version.h>
@@ -183,7 +185,7 @@ private:
                               {"apart", r_.apart},
                               {"patience", std::max(2., 4 * r_.p95_ms / 1000)}};
         Child child;
-        child.arguments = {program_, request.dump(-1, ' ', false, json::error_handler_t::replace)};
+        child.arguments = {program_, request.dump()};
         std::string line;
         child.on_line = [&](std::string_view text) { line = text; };
         const auto ended = run_child(child);
@@ -249,17 +251,21 @@ std::string report_of(const Request& r, unsigned density, const std::vector<Figu
     return json_file_text(report);
 }
 
-// Exit status: 1 where it is worse.
-Result<int> verdict(const Request& r, const std::string& report) {
+// The earlier figure.
+Result<profiling::ResultFile> read_reference(const Request& r) {
     auto text = read_file(r.against, max_bytes);
-    if (!text) return text.error();
-    const auto before = profiling::read_result(*text, r.against);
-    if (!before) return before.error();
+    if (!text) return Error{text.error().code, "--against: " + text.error().message};
+    return profiling::read_result(*text, r.against);
+}
+
+// Exit status: 1 where it is worse.
+Result<int> verdict(const Request& r, const profiling::ResultFile& before,
+                    const std::string& report) {
     const auto now = profiling::read_result(report, "the new figure");
     if (!now) return now.error();
-    const auto diff = profiling::compare(*before, *now, r.threshold);
+    const auto diff = profiling::compare(before, *now, r.threshold);
     if (!diff) return diff.error();
-    if (before->machine != now->machine || before->versions != now->versions)
+    if (before.machine != now->machine || before.versions != now->versions)
         std::fprintf(stderr, "%s is of another machine or version\n", r.against.c_str());
     std::fputs(profiling::diff_text(*diff).c_str(), stdout);
     return diff->is_worse() ? exit_fault : exit_done;
@@ -280,11 +286,15 @@ int density(int argc, const char* const* argv) {
     struct stat status{};
     if (::stat(r.video.c_str(), &status) != 0 || !S_ISREG(status.st_mode))
         return fail({ErrorCode::not_found, r.video + ": there is no such file; give a video"});
-    const std::string read[] = {r.model, r.video, r.modelinfo};
+    const std::string read[] = {r.model, r.video, r.modelinfo, r.against};
     if (auto good = check_output("--json", r.json_file, read); !good) return fail(good.error());
     // Before minutes of trials.
-    if (!r.against.empty() && ::stat(r.against.c_str(), &status) != 0)
-        return fail({ErrorCode::not_found, "--against: " + r.against + ": there is no such file"});
+    std::optional<profiling::ResultFile> before;
+    if (!r.against.empty()) {
+        auto reference = read_reference(r);
+        if (!reference) return fail(reference.error());
+        before = std::move(*reference);
+    }
     const std::string program = doctor::find_gst_program("vartml-density");
     if (program.empty())
         return fail({ErrorCode::not_found, "the program vartml-density is not beside " +

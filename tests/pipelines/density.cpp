@@ -136,6 +136,14 @@ TEST_F(Density, IsComparedWithAnEarlierFigureOfTheSameConditionsAlone) {
     EXPECT_NE(other.err.find("no row is in both"), std::string::npos) << other.err;
 }
 
+TEST_F(Density, WritesNoFigureOverTheOneThatItIsComparedWith) {
+    spill(kitchen() / "kept.json", "{\"rows\": []}");
+    const Finished f = density(std::string(easy) + "--against kept.json --json ./kept.json");
+    EXPECT_EQ(f.status, 2);
+    EXPECT_NE(f.err.find("--json: is kept.json itself"), std::string::npos) << f.err;
+    EXPECT_EQ(slurp(kitchen() / "kept.json"), "{\"rows\": []}");
+}
+
 TEST_F(Density, RefusesInOneSentence) {
     struct Case {
         std::string arguments, says;
@@ -147,6 +155,7 @@ TEST_F(Density, RefusesInOneSentence) {
         {"picture.png --p95 100", "picture.png: has 1 frames", 2},
         {"clip.webm", "--p95", 2},
         {"clip.webm --p95 100 --against none.json", "--against: none.json", 1},
+        {"clip.webm --p95 100 --against notes.mp4", "notes.mp4: has neither rows of JSON", 2},
         {"clip.webm --p95 100 --decoder ctc-text", "ctc-text", 4},
     };
     for (const Case& c : cases) {

@@ -34,12 +34,13 @@ json trial_of(const json& request, unsigned streams, unsigned first,
     };
     gst_init(nullptr, nullptr);
     detect::load_own_plugins();
-    const auto clip = read_clip(request.value("video", ""), request.value("rate", 0.));
+    const auto name = [&](const char* key) { return detect::bytes_of(request.value(key, "")); };
+    const auto clip = read_clip(name("video"), request.value("rate", 0.));
     if (!clip) return failed(clip.error());
-    const TrialRequest wanted = {.model = request.value("model", ""),
-                                 .modelinfo = request.value("modelinfo", ""),
-                                 .decoder = request.value("decoder", ""),
-                                 .device = request.value("device", ""),
+    const TrialRequest wanted = {.model = name("model"),
+                                 .modelinfo = name("modelinfo"),
+                                 .decoder = name("decoder"),
+                                 .device = name("device"),
                                  .streams = streams,
                                  .first = first,
                                  .of = request.value("streams", 1U),

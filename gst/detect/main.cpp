@@ -285,20 +285,6 @@ Result<void> detect(const Request& request) {
     return {};
 }
 
-// Names of files are bytes, which need not be UTF-8 as JSON must: each comes as the character of
-// that number.
-std::string bytes_of(const std::string& characters) {
-    std::string bytes;
-    for (size_t i = 0; i < characters.size(); ++i) {
-        const auto lead = static_cast<unsigned char>(characters[i]);
-        if (lead < 0x80 || i + 1 == characters.size())
-            bytes += characters[i];
-        else
-            bytes += static_cast<char>((lead & 3) << 6 | (characters[++i] & 0x3f));
-    }
-    return bytes;
-}
-
 Request read_request(const nlohmann::json& json) {
     const auto text = [&](const char* key) { return bytes_of(json.value(key, std::string())); };
     return {.model = text("model"),

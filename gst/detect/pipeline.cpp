@@ -376,4 +376,16 @@ Error sentence_of(const Request& request, GstMessage* message) {
                                "; give a picture (JPEG, PNG), a video file, a camera or a URI"};
 }
 
+std::string bytes_of(const std::string& text) {
+    std::string bytes;
+    for (size_t i = 0; i < text.size(); ++i) {
+        const auto lead = static_cast<unsigned char>(text[i]);
+        if (lead < 0x80 || i + 1 == text.size())
+            bytes += text[i];
+        else
+            bytes += static_cast<char>((lead & 3) << 6 | (text[++i] & 0x3f));
+    }
+    return bytes;
+}
+
 }  // namespace vartml::gst::detect

@@ -25,6 +25,9 @@ struct Request {
     uint64_t frames = 0;    // 0: all
 };
 
+// What `vartml` makes of the bytes of a name to send them as JSON, the other way.
+std::string bytes_of(const std::string& text);
+
 struct Unref {
     void operator()(gpointer object) const { gst_object_unref(object); }
 };

@@ -69,4 +69,14 @@ void append_quoted(std::string& out, std::string_view text) {
     out += '"';
 }
 
+std::string text_of_bytes(const std::string& bytes) {
+    std::string text;
+    for (const char c : bytes) {
+        const auto byte = static_cast<unsigned char>(c);
+        if (byte >= 0x80) text += static_cast<char>(0xc0 | byte >> 6);
+        text += byte >= 0x80 ? static_cast<char>(0x80 | (byte & 0x3f)) : c;
+    }
+    return text;
+}
+
 }  // namespace vartml

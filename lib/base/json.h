@@ -13,6 +13,10 @@ namespace vartml {
 // A string in quotes; what is no UTF-8 becomes U+FFFD.
 void append_quoted(std::string& out, std::string_view text);
 
+// The name of a file in JSON for a program of ours: names are bytes, which need not be UTF-8 as
+// JSON must, so each goes as the character of that number.
+std::string text_of_bytes(const std::string& bytes);
+
 // The form of every JSON file of ours: two-space indent, one final newline. `value` is a
 // nlohmann::ordered_json.
 template <typename Json>

@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/base/file.h"
+#include "lib/base/json.h"
 #include "lib/tools/arguments.h"
 #include "lib/tools/commands.h"
 #include "lib/tools/doctor/doctor.h"
@@ -206,7 +207,7 @@ std::string json_of(const Request& r, const std::vector<Row>& rows, const std::s
         json["models"].push_back(one);
     }
     if (const auto mean = geometric_mean(rows)) json["geometric_mean"] = *mean;
-    return json.dump(1) + '\n';
+    return json_file_text(json);
 }
 
 int exit_of_bench(const Error& error, const std::string& model) {

@@ -173,11 +173,11 @@ private:
         return false;
     }
     Result<Figures> trial(unsigned streams) const {
-        const json request = {{"model", model_},
-                              {"video", r_.video},
-                              {"modelinfo", r_.modelinfo},
-                              {"decoder", r_.decoder},
-                              {"device", r_.device},
+        const json request = {{"model", text_of_bytes(model_)},
+                              {"video", text_of_bytes(r_.video)},
+                              {"modelinfo", text_of_bytes(r_.modelinfo)},
+                              {"decoder", text_of_bytes(r_.decoder)},
+                              {"device", text_of_bytes(r_.device)},
                               {"streams", streams},
                               {"seconds", r_.seconds},
                               {"warm_up", r_.warm_up},
@@ -314,8 +314,8 @@ int density(int argc, const char* const* argv) {
     const std::string report = report_of(r, *found, search.trials());
     if (!r.json_file.empty())
         if (auto written = write_json(r.json_file, report); !written) return fail(written.error());
-    if (r.against.empty()) return exit_done;
-    const auto worse = verdict(r, report);
+    if (!before) return exit_done;
+    const auto worse = verdict(r, *before, report);
     return worse ? *worse : fail(worse.error());
 }
 

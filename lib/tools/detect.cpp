@@ -18,6 +18,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/base/file.h"
+#include "lib/base/json.h"
 #include "lib/tools/arguments.h"
 #include "lib/tools/commands.h"
 #include "lib/tools/doctor/doctor.h"
@@ -200,18 +201,6 @@ void add_options(CLI::App& app, Request& r) {
         "can be read.");
 }
 
-// Names of files are bytes, which need not be UTF-8 as JSON must: each goes as the character of
-// that number.
-std::string as_characters(const std::string& bytes) {
-    std::string characters;
-    for (const char c : bytes) {
-        const auto byte = static_cast<unsigned char>(c);
-        if (byte >= 0x80) characters += static_cast<char>(0xc0 | byte >> 6);
-        characters += byte >= 0x80 ? static_cast<char>(0x80 | (byte & 0x3f)) : c;
-    }
-    return characters;
-}
-
 // This process goes on as the child, which has its terminal, its signals and its standard streams.
 Error become(const std::string& program, const std::string& argument) {
     // What compiles on behalf of the plugins.
@@ -262,7 +251,7 @@ int detect(int argc, const char* const* argv) {
         {"labels", r.labels}, {"modelinfo", r.modelinfo}, {"preprocess", r.preprocess},
         {"device", r.device},
     };
-    for (const auto& [key, text] : texts) request[key] = as_characters(text);
+    for (const auto& [key, text] : texts) request[key] = text_of_bytes(text);
     request["source_kind"] = source->kind;
     return fail(become(program, request.dump()));
 }

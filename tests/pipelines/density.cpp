@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -142,6 +143,13 @@ TEST_F(Density, WritesNoFigureOverTheOneThatItIsComparedWith) {
     EXPECT_EQ(f.status, 2);
     EXPECT_NE(f.err.find("--json: is kept.json itself"), std::string::npos) << f.err;
     EXPECT_EQ(slurp(kitchen() / "kept.json"), "{\"rows\": []}");
+}
+
+TEST_F(Density, TakesAFileWhoseNameIsNoUtf8) {
+    std::filesystem::copy_file(kitchen() / "clip.webm", kitchen() / "\xff.webm");
+    const Finished f = density("\xff.webm --p95 30000 --time 0.5 --warm-up 0.1 --most 1");
+    EXPECT_EQ(f.status, 0) << f.err;
+    EXPECT_EQ(f.out, "1 stream\n");
 }
 
 TEST_F(Density, RefusesInOneSentence) {

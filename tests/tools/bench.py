@@ -6,6 +6,7 @@ usage: bench.py vartml MODEL.onnx
 """
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -23,7 +24,8 @@ class Bench(unittest.TestCase):
 
     def vartml(self, *words, **more):
         env = {**os.environ, 'XDG_CACHE_HOME': os.path.join(self.folder, 'cache'), **more}
-        return subprocess.run([PROGRAM, *words], cwd=self.folder, env=env, text=True, capture_output=True, check=False)
+        return subprocess.run([PROGRAM, *words], cwd=self.folder, env=env, text=True, errors='replace',
+                              capture_output=True, check=False)
 
     def test_a_row_per_model(self):
         done = self.vartml('bench', MODEL, MODEL, *SHORT, '--json', 'b.json')
@@ -50,6 +52,14 @@ class Bench(unittest.TestCase):
         self.assertNotIn('ratio', done.stdout)
         with open(os.path.join(self.folder, 'b.json'), encoding='utf-8') as f:
             self.assertNotIn('onnxruntime', json.load(f))
+
+    def test_the_name_of_a_file_need_not_be_utf8(self):
+        model = os.path.join(os.fsencode(self.folder), b'm\xff.onnx')
+        shutil.copy(MODEL, model)
+        done = self.vartml('bench', model, *SHORT, '--json', 'b.json', VARTML_ONNXRUNTIME='/nowhere/libonnxruntime.so')
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(os.path.join(self.folder, 'b.json'), encoding='utf-8') as f:
+            self.assertEqual(json.load(f)['models'][0]['model'], 'm\ufffd')
 
     def test_a_model_that_cannot_be_does_not_stop_the_others(self):
         done = self.vartml('bench', 'nowhere.onnx', MODEL, *SHORT)

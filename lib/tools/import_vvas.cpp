@@ -85,6 +85,10 @@ int import_vvas(int argc, const char* const* argv) {
     if (!config) return fail(config.error());
     const auto imported = import_vvas_config(*config, options);
     if (!imported) return fail(imported.error());
+    const std::string read[] = {file,           preprocess_file,    options.model,
+                                options.labels, config->onnx_model, config->vart_model,
+                                config->labels};
+    if (auto good = check_output("-o", options.sidecar, read); !good) return fail(good.error());
     if (auto written = write_output(options.sidecar, imported->sidecar); !written)
         return fail(written.error());
     for (const std::string& warning : imported->warnings) log(LogLevel::warning, "", warning);

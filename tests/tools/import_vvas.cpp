@@ -510,6 +510,17 @@ TEST_F(ImportVvas, RefusesFilesThatAreNoConfiguration) {
     EXPECT_EQ(labels.status, 1);
     EXPECT_NE(labels.err.find("give the labels with --labels FILE"), std::string::npos)
         << labels.err;
+    spill(dir_ / "names.txt", "cup\n");
+    const std::pair<const char*, const char*> lost[] = {
+        {"-o x.json", "-o: is x.json itself, which would be lost"},
+        {"--labels names.txt -o ./names.txt", "-o: is names.txt itself"},
+        {"--model shelf.onnx --labels names.txt -o shelf.onnx", "-o: is shelf.onnx itself"}};
+    for (const auto& [options, says] : lost) {
+        const Finished f = import_text(test::vvas_resnet, options);
+        EXPECT_EQ(f.status, 2) << options;
+        EXPECT_NE(f.err.find(says), std::string::npos) << f.err;
+    }
+    EXPECT_EQ(slurp(dir_ / "names.txt"), "cup\n");
     const Finished unwritable = import_text(test::vvas_second_level,
                                             "--model shelf.onnx --labels x.json -o no/such/folder");
     EXPECT_EQ(unwritable.status, 1);

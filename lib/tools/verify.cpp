@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -122,14 +123,25 @@ std::string default_results(const std::string& folder) {
     return cache + "/verify/" + to_hex(sha256(as_bytes(path))).substr(0, 16) + ".json";
 }
 
+// What lies in a folder, by name.
+Result<std::vector<std::string>> entries_of(const std::string& folder) {
+    std::vector<std::string> entries;
+    std::error_code error;
+    for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
+        entries.push_back(it->path().string());
+    if (error) return system_error(folder, "read the folder", error.value());
+    std::ranges::sort(entries);
+    return entries;
+}
+
 // Of a file, or of a folder in the order of their names; none for "".
 Result<std::vector<verify::NamedPicture>> read_pictures(const std::string& place) {
     std::vector<std::string> files;
     std::error_code error;
     if (fs::is_directory(place, error)) {
-        for (const fs::directory_entry& entry : fs::directory_iterator(place, error))
-            if (is_picture_file(entry.path().string())) files.push_back(entry.path().string());
-        std::ranges::sort(files);
+        auto entries = entries_of(place);
+        if (!entries) return Error{entries.error().code, "--picture: " + entries.error().message};
+        std::ranges::copy_if(*entries, std::back_inserter(files), is_picture_file);
         if (files.empty())
             return Error{ErrorCode::invalid_argument,
                          "--picture: " + place + " holds no picture; expected .png or .jpg files"};
@@ -520,12 +532,11 @@ Result<void> SampleList::add(const std::string& place) {
         sources_.push_back({short_name(place), {}, std::move(inputs), numbered(place, "output")});
         return {};
     }
-    std::vector<fs::path> entries(fs::directory_iterator(place, error), fs::directory_iterator{});
-    std::ranges::sort(entries);
+    const auto entries = entries_of(place);
+    if (!entries) return entries.error();
     const size_t before = sources_.size();
-    for (const fs::path& entry : entries) {
-        const std::string name = entry.string();
-        const bool tensors = fs::is_directory(entry, error) && find_tensor_file(name, "input", 0);
+    for (const std::string& name : *entries) {
+        const bool tensors = fs::is_directory(name, error) && find_tensor_file(name, "input", 0);
         if (!tensors && !is_picture_file(name)) continue;
         if (auto done = add(name); !done) return done;
     }

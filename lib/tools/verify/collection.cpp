@@ -59,12 +59,17 @@ Result<std::vector<std::string>> find_models(const CollectionRequest& request) {
     std::error_code error;
     if (!fs::is_directory(request.folder, error))
         return Error{ErrorCode::not_found, request.folder + ": is no folder"};
+    // Folders below it that cannot be read are passed over, but not the folder itself.
+    if (fs::directory_iterator(request.folder, error); error)
+        return system_error(request.folder, "read the folder", error.value());
     using Walk = fs::recursive_directory_iterator;
     for (Walk it(request.folder, fs::directory_options::skip_permission_denied, error), end;
-         it != end; it.increment(error)) {
-        if (it->path().extension() != ".onnx" || !it->is_regular_file(error)) continue;
+         !error && it != end; it.increment(error)) {
+        std::error_code is_none;
+        if (it->path().extension() != ".onnx" || !it->is_regular_file(is_none)) continue;
         names.push_back(it->path().lexically_relative(request.folder).string());
     }
+    if (error) return system_error(request.folder, "read the folder", error.value());
     if (names.empty()) return Error{ErrorCode::not_found, request.folder + ": holds no .onnx file"};
     std::ranges::sort(names);
     std::erase_if(names, [&](const std::string& name) {

@@ -183,6 +183,19 @@ TEST_F(Verify, RefusesWithASentenceAndItsStatus) {
     }
 }
 
+TEST_F(Verify, SaysWhichFolderCannotBeRead) {
+    fs::create_directory(dir_ / "closed");
+    fs::permissions(dir_ / "closed", fs::perms::none);
+    for (const std::string arguments :
+         {"verify net.onnx closed", "verify --all closed --json results.json",
+          "verify --all . --picture closed --json results.json"}) {
+        EXPECT_EQ(run(arguments, test::bound_by_modes()), 1) << arguments;
+        EXPECT_NE(err_.find("closed: cannot read the folder: Permission denied"), std::string::npos)
+            << arguments << ": " << err_;
+    }
+    fs::permissions(dir_ / "closed", fs::perms::owner_all);
+}
+
 TEST_F(Verify, FindsFacesAgain) {
     const std::string shared = std::getenv("VARTML_SHARED") ? std::getenv("VARTML_SHARED") : "";
     const std::string model = shared + "/models/ultraface_rfb_320/model.onnx";

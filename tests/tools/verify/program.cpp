@@ -139,6 +139,24 @@ TEST_F(Verify, TakesStoredOutputsWhereThereIsNoOnnxRuntime) {
     EXPECT_EQ(run("verify net.onnx --inputs good --layers", absent), 1);
 }
 
+// Stored outputs are as large as the data made them, the model's as it may make them.
+TEST_F(Verify, TakesStoredOutputsOfAShapeThatDependsOnTheData) {
+    TinyOnnx m;
+    m.input("x", {4}).node("NonZero", {"x"}, {"places"}).output("places", {}, TinyOnnx::int64);
+    m.save(dir_ / "places.onnx");
+    store("seen/input_0.pb", {4}, {0, 1, 0, 1});
+    const auto expect = [&](const TinyOnnx::Ints& places) {
+        const auto stored = test::int_tensor("t", {1, int64_t(places.size())}, places);
+        test::spill(dir_ / "seen/output_0.pb", stored.SerializeAsString());
+    };
+    expect({1, 3});
+    EXPECT_EQ(run("run places.onnx -n 1 --inputs seen --expect seen"), 0) << out_ << err_;
+    EXPECT_EQ(run("verify places.onnx --inputs seen", "VARTML_ONNXRUNTIME=/nowhere.so "), 0)
+        << out_ << err_;
+    expect({1, 2, 3});
+    EXPECT_EQ(run("run places.onnx -n 1 --inputs seen --expect seen"), 6) << out_ << err_;
+}
+
 TEST_F(Verify, ReplacesTheToleranceOfOutputs) {
     ASSERT_EQ(run("compile damaged.onnx -o damaged.rai --numerics f32"), 0) << err_;
     EXPECT_EQ(run("verify net.onnx --compiled damaged.rai --numerics f32"), 6);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/tools/tensor_file.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <filesystem>
@@ -40,7 +41,7 @@ DataType type_of(std::string_view descr) {
     return DataType::unknown;
 }
 
-// "(1, 3, 4)", "(5,)", "()".
+// "(1, 3, 4)", "(5,)", "()", and "(5L,)" of Python 2.
 bool parse_shape(std::string_view text, std::vector<int64_t>& shape) {
     if (!text.starts_with('(')) return false;
     text.remove_prefix(1);
@@ -52,6 +53,7 @@ bool parse_shape(std::string_view text, std::vector<int64_t>& shape) {
         if (error != std::errc() || d < 0) return false;
         shape.push_back(d);
         text.remove_prefix(static_cast<size_t>(end - text.data()));
+        if (text.starts_with('L')) text.remove_prefix(1);
     }
 }
 
@@ -72,7 +74,8 @@ Result<TensorData> parse_npy(const std::string& bytes, const std::string& what) 
     const size_t length =
         byte(8) | byte(9) << 8 | (is_long ? byte(10) << 16 | byte(11) << 24 : size_t{0});
     if (length > bytes.size() - begin) return fault("the header is cut off");
-    const std::string_view header = std::string_view(bytes).substr(begin, length);
+    std::string header = bytes.substr(begin, length);
+    std::ranges::replace(header, '"', '\'');  // a dictionary of Python has either
 
     const auto descr = value_of(header, "descr"), order = value_of(header, "fortran_order"),
                shape = value_of(header, "shape");

@@ -44,6 +44,18 @@ TEST(Npy, GivesTypeShapeAndBytes) {
     EXPECT_TRUE(scalar->shape.empty());
 }
 
+TEST(Npy, IsReadAsOthersWriteIt) {
+    for (const char* header :
+         {"{'descr': '<i2', 'fortran_order': False, 'shape': (1L, 2L), }",
+          "{'descr': '<i2', 'fortran_order': False, 'shape': (1L,2L)}",
+          "{\"descr\": \"<i2\", \"fortran_order\": False, \"shape\": (1, 2)}"}) {
+        const auto data = parse_npy(npy(header, "1234"), "a.npy");
+        ASSERT_TRUE(data) << header << data.error().message;
+        EXPECT_EQ(data->type, DataType::int16);
+        EXPECT_EQ(data->shape, (std::vector<int64_t>{1, 2}));
+    }
+}
+
 TEST(Npy, IsReadAsItWasWritten) {
     for (const std::vector<int64_t>& shape :
          {std::vector<int64_t>{}, std::vector<int64_t>{3}, std::vector<int64_t>{1, 2, 3}}) {
@@ -86,6 +98,8 @@ TEST(Npy, NamesWhatIsWrong) {
          "a.npy: the shape in the header is too large"},
         {npy(good, "").substr(0, 30), "a.npy: the header is cut off"},
         {npy("{'descr': '<f4', 'descr': '<i4', 'fortran_order': False, 'shape': (1,)}", "1234"),
+         "a.npy: the header has 'descr' twice"},
+        {npy("{'descr': '<f4', \"descr\": '<i4', 'fortran_order': False, 'shape': (1,)}", "1234"),
          "a.npy: the header has 'descr' twice"},
         {"\x93NUMPY\x09" + npy(good, "12345678").substr(7),
          "a.npy: is of version 9 of its format, expected 1 to 3"},

@@ -135,7 +135,9 @@ std::string npy_of(const TensorData& data) {
     return bytes;
 }
 
-Result<TensorData> read_tensor(const std::string& path) {
+namespace {
+
+Result<TensorData> read_any(const std::string& path) {
     if (path.ends_with(".npy")) {
         auto bytes = read_file(path, max_file_bytes);
         if (!bytes) return bytes.error();
@@ -147,8 +149,19 @@ Result<TensorData> read_tensor(const std::string& path) {
         const auto bytes = value->constant.bytes;
         return TensorData{value->type.data_type, value->type.shape, {bytes.begin(), bytes.end()}};
     }
-    return Error{ErrorCode::unsupported,
+    return Error{ErrorCode::invalid_argument,
                  path + ": is no tensor file, expected a name that ends in .npy or .pb"};
+}
+
+}  // namespace
+
+Result<TensorData> read_tensor(const std::string& path) {
+    auto data = read_any(path);
+    if (data) return data;
+    Error error = data.error();
+    if (error.code == ErrorCode::bad_model || error.code == ErrorCode::unsupported)
+        error.code = ErrorCode::invalid_argument;
+    return error;
 }
 
 std::optional<std::string> find_tensor_file(const std::string& folder, const std::string& stem,

@@ -15,11 +15,11 @@ namespace vartml::tools {
 
 using verify::TensorData;
 
-// Errors: not_found, io, bad_model naming what is wrong with the file, unsupported for another
-// ending or type.
+// Errors: not_found, io; invalid_argument naming what is wrong with the file, which is no fault of
+// a model.
 Result<TensorData> read_tensor(const std::string& path);
 
-// The bytes of a .npy file. `what` begins each sentence.
+// The bytes of a .npy file. `what` begins each sentence. Errors: bad_model, unsupported.
 Result<TensorData> parse_npy(const std::string& bytes, const std::string& what);
 
 // The same the other way: little endian, in the order of C. NumPy has no bfloat16: those become

@@ -460,6 +460,10 @@ Result<TensorValue> read_tensor_file(const std::string& path) {
     if (proto->data_location() == pb::TensorProto::EXTERNAL)
         return Error{ErrorCode::unsupported,
                      path + ": refers to external data, expected the elements in the file"};
+    // The tensors of a sequence have the field of a segment.
+    if (proto->has_segment())
+        return Error{ErrorCode::unsupported,
+                     path + ": holds a sequence, or a tensor in segments; expected one tensor"};
     ModelFile no_model;
     auto value = read_tensor(no_model, *proto, path);
     if (value && !value->constant.owner) value->constant.owner = proto;

@@ -167,6 +167,10 @@ TEST_F(Verify, ReplacesTheToleranceOfOutputs) {
 TEST_F(Verify, RefusesWithASentenceAndItsStatus) {
     test::spill(dir_ / "bad.rai", "nonsense");
     test::spill(dir_ / "bad.onnx", "nonsense");
+    test::spill(dir_ / "bad.npy", "nonsense");
+    const std::string tensor = test::float_tensor("t", {1}, {1}).SerializeAsString();
+    // A SequenceProto: elements of kind 1, one of them.
+    test::spill(dir_ / "list.pb", "\x10\x01\x1a" + std::string(1, char(tensor.size())) + tensor);
     test::spill(dir_ / "notes.txt", "nonsense");
     fs::create_directory(dir_ / "empty");
     store("short/input_0.pb", {1, 3}, {1, 2, 3});
@@ -192,6 +196,13 @@ TEST_F(Verify, RefusesWithASentenceAndItsStatus) {
         {"verify net.onnx --json net.onnx", 2, "--json: is net.onnx itself, which would be lost"},
         {"verify net.onnx --inputs frame --json frame/input_0.pb", 2,
          "--json: is frame/input_0.pb itself, which would be lost"},
+        {"run net.onnx --inputs short", 2,
+         "short/input_0.pb: holds fp32 [1,3], input 'x' is fp32 [1,3,8,8]"},
+        {"run net.onnx --input x=bad.npy", 2, "bad.npy: is no .npy file"},
+        {"run net.onnx --input x=list.pb", 2,
+         "list.pb: holds a sequence, or a tensor in segments; expected one tensor"},
+        {"run net.onnx --input x=notes.txt", 2, "notes.txt: is no tensor file"},
+        {"run net.onnx --input x=nowhere.npy", 1, "nowhere.npy"},
         {"verify net.onnx --json nowhere/report.json", 1,
          "--json: nowhere/report.json: cannot create a file beside it"},
     };

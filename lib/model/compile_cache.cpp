@@ -116,16 +116,22 @@ std::string cache_key(const std::string& onnx_path, Bytes onnx, const CompileOpt
     return stem_of(onnx_path) + '-' + key.finish();
 }
 
+// Where a program has no option for it, the environment has.
+std::string another_folder(const CompileOptions& options) {
+    return options.cache_dir.empty() ? "; set XDG_CACHE_HOME to another folder"
+                                     : "; give another cache folder";
+}
+
 Result<std::string> cache_folder(const CompileOptions& options) {
     std::string folder = options.cache_dir;
     if (folder.empty()) folder = user_cache_folder();
     if (folder.empty())
         return Error{ErrorCode::io,
                      "neither XDG_CACHE_HOME nor HOME says where compiled models can be kept; "
-                     "give a cache folder"};
+                     "set XDG_CACHE_HOME to a folder"};
     folder = without_trailing_slashes(folder);
     if (auto r = make_own_directory(folder); !r)
-        return Error{ErrorCode::io, r.error().message + "; give another cache folder"};
+        return Error{ErrorCode::io, r.error().message + another_folder(options)};
     return folder;
 }
 
@@ -238,8 +244,7 @@ Result<void> compile_into(const std::string& place, const std::string& onnx_path
                           const CompileOptions& options) {
     remove_left_overs(place);
     auto staged = StagedDirectory::create(place);
-    if (!staged)
-        return Error{ErrorCode::io, staged.error().message + "; give another cache folder"};
+    if (!staged) return Error{ErrorCode::io, staged.error().message + another_folder(options)};
     // The compiler's own temporaries lie beside its result, and so inside of ours.
     const std::string out = staged->path() + "/model";
     if (auto r = run_compiler(onnx_path, out, options); !r) return r;

@@ -255,6 +255,21 @@ TEST_F(CompileOnnx, NamesAMissingModelAndAnUnusableCache) {
     EXPECT_EQ(
         unusable.error().message,
         onnx + "/cache: cannot create the folder: Not a directory; give another cache folder");
+    // Where no option names the folder, the sentence names what does.
+    options.cache_dir.clear();
+    ASSERT_EQ(::setenv("XDG_CACHE_HOME", onnx.c_str(), 1), 0);
+    EXPECT_EQ(
+        compile_onnx(onnx, options).error().message,
+        onnx +
+            "/vartml: cannot create the folder: Not a directory; set XDG_CACHE_HOME to another "
+            "folder");
+    const std::string home = std::getenv("HOME") ? std::getenv("HOME") : "";
+    ::unsetenv("XDG_CACHE_HOME");
+    ::unsetenv("HOME");
+    EXPECT_EQ(compile_onnx(onnx, options).error().message,
+              "neither XDG_CACHE_HOME nor HOME says where compiled models can be kept; set "
+              "XDG_CACHE_HOME to a folder");
+    ::setenv("HOME", home.c_str(), 1);
 }
 
 TEST_F(CompileOnnx, KillsTheChildWhenCancelled) {

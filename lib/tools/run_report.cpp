@@ -117,13 +117,22 @@ std::optional<double> mean_of(const profiling::RunningStats& stats) {
     return stats.count() ? std::optional(stats.mean()) : std::nullopt;
 }
 
-double per_inference(const RunMeasurement& m, uint64_t total) {
-    return static_cast<double>(total) / static_cast<double>(m.round_trip_us.size());
+// A run is as many inferences as the batch is large.
+double per_inference(const RunMeasurement& m, double total) {
+    return total / static_cast<double>(m.round_trip_us.size() * m.batch_size);
+}
+
+double bytes_per_inference(const RunMeasurement& m) {
+    return per_inference(m, static_cast<double>(m.bytes_copied));
+}
+
+double conversions_per_inference(const RunMeasurement& m) {
+    return per_inference(m, static_cast<double>(m.conversions));
 }
 
 std::optional<double> joules_per_inference(const RunMeasurement& m) {
     if (!m.joules) return std::nullopt;
-    return *m.joules / static_cast<double>(m.round_trip_us.size() * m.batch_size);
+    return per_inference(m, *m.joules);
 }
 
 Json row_of(const RunMeasurement& m, const Row& row) {
@@ -147,7 +156,7 @@ Json rows_of(const RunMeasurement& m, const Summary& s) {
         {"device_execution", "us", "max", mean_of(m.device.execution_us)},
         {"device_input_wait", "us", "max", mean_of(m.device.input_wait_us)},
         {"device_output_wait", "us", "max", mean_of(m.device.output_wait_us)},
-        {"bytes_copied", "bytes", "max", per_inference(m, m.bytes_copied)},
+        {"bytes_copied", "bytes", "max", bytes_per_inference(m)},
         {"cpu", "%", "max", m.cpu_seconds / m.total_us * 1e8},
         {"peak_memory", "MiB", "max", static_cast<double>(m.peak_rss_bytes) / 1048576.0},
         {"energy", "J", "max", joules_per_inference(m)},
@@ -201,8 +210,8 @@ std::string console_text(const RunMeasurement& m) {
            "\nround trip us: min %.1f p50 %.1f p75 %.1f p90 %.1f p95 %.1f p99 %.1f max %.1f\n",
            s.min, s.p50, s.p75, s.p90, s.p95, s.p99, s.max);
     append(text, "jobs in flight: %u asked, %u at most\n", m.in_flight, m.most_in_flight);
-    append(text, "bytes copied per inference: %.0f, conversions: %.1f\n",
-           per_inference(m, m.bytes_copied), per_inference(m, m.conversions));
+    append(text, "bytes copied per inference: %.0f, conversions: %.1f\n", bytes_per_inference(m),
+           conversions_per_inference(m));
     append(text, "CPU: %.0f %%, peak memory: %.1f MiB\n", m.cpu_seconds / m.total_us * 1e8,
            static_cast<double>(m.peak_rss_bytes) / 1048576.0);
     if (const auto joules = joules_per_inference(m))
@@ -234,8 +243,8 @@ std::string json_text(const RunMeasurement& m) {
     json["activations"] = m.activations;
     json["in_flight"] = m.in_flight;
     json["most_in_flight"] = m.most_in_flight;
-    json["bytes_copied_per_inference"] = per_inference(m, m.bytes_copied);
-    json["conversions_per_inference"] = per_inference(m, m.conversions);
+    json["bytes_copied_per_inference"] = bytes_per_inference(m);
+    json["conversions_per_inference"] = conversions_per_inference(m);
     json["cpu_percent"] = m.cpu_seconds / m.total_us * 1e8;
     json["peak_rss_bytes"] = m.peak_rss_bytes;
     const auto joules = joules_per_inference(m);

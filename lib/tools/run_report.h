@@ -37,11 +37,11 @@ struct Overhead {
 std::string overhead_text(const Overhead& overhead);
 
 struct RunMeasurement {
-    std::vector<double> round_trip_us;  // one per inference, submission to completion
+    std::vector<double> round_trip_us;  // one per run, submission to completion
     double total_us = 0;
     uint64_t batch_size = 1;
     unsigned activations = 1, in_flight = 1, most_in_flight = 1;
-    uint64_t bytes_copied = 0, conversions = 0;  // of all inferences
+    uint64_t bytes_copied = 0, conversions = 0;  // of all runs
     double cpu_seconds = 0;
     uint64_t peak_rss_bytes = 0;
     std::optional<double> joules;  // of the processors' packages, while it was measured

@@ -249,6 +249,20 @@ TEST(Report, HasRowsOfTheFormOfBenchmarks) {
     EXPECT_TRUE(row_named(json, "bert/device_input_wait")["ours"].is_null());
 }
 
+TEST(Report, CountsWhatIsCopiedForEachOfABatch) {
+    RunMeasurement m = public_measurement();
+    m.batch_size = 4;
+    m.round_trip_us = {10, 10};
+    m.bytes_copied = 4000;
+    m.conversions = 16;
+    EXPECT_NE(console_text(m).find("bytes copied per inference: 500, conversions: 2.0\n"),
+              std::string::npos);
+    const auto json = nlohmann::json::parse(json_text(m));
+    EXPECT_EQ(row_named(json, "bert/bytes_copied")["ours"], 500);
+    EXPECT_EQ(json["bytes_copied_per_inference"], 500);
+    EXPECT_EQ(json["conversions_per_inference"], 2);
+}
+
 TEST(Report, SaysTheEnergyOfAnInferenceOrWhyThereIsNone) {
     RunMeasurement m = public_measurement();
     m.no_energy = "nobody knows";

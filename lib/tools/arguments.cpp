@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/tools/arguments.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -18,6 +21,7 @@ namespace vartml::tools {
 namespace {
 
 const std::function<void(const CLI::App&)>* describing = nullptr;
+int json_fd = STDOUT_FILENO;  // where --json is "-": standard output as it was
 
 int refuse(const CLI::App& app, const std::string& sentence) {
     const std::string& name = app.get_name();
@@ -45,9 +49,18 @@ Describing::~Describing() {
     describing = nullptr;
 }
 
+void print_json_alone(const std::string& file) {
+    if (file != "-") return;
+    json_fd = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    const Fd nowhere(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+    ::dup2(nowhere.get(), STDOUT_FILENO);
+}
+
 Result<void> write_json(const std::string& file, const std::string& text) {
     if (file.empty()) return {};
-    auto done = write_output(file, text);
+    const Bytes pieces[] = {as_bytes(text)};
+    auto done =
+        file == "-" ? write_pieces(json_fd, "standard output", pieces) : write_output(file, text);
     if (!done) return Error{done.error().code, "--json: " + done.error().message};
     return done;
 }

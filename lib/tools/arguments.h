@@ -47,7 +47,10 @@ CLI::Validator within(T low, T high) {
 template <>
 CLI::Validator within(double low, double high);
 
-// The option --json: "" writes nothing. Errors: those of write_output, naming the option.
+// The option --json. Where `file` is "-", what is printed from now on goes nowhere: standard output
+// is for write_json() alone. Called once, before anything is printed.
+void print_json_alone(const std::string& file);
+// "" writes nothing. Errors: those of write_output, naming the option.
 Result<void> write_json(const std::string& file, const std::string& text);
 
 // That a file to be written is none of those that are read; "" and "-" are none. Errors:

@@ -71,7 +71,8 @@ void add_options(CLI::App& app, Request& r) {
         ->expected(1)
         ->allow_extra_args(false)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    app.add_option("--json", r.run.json_file, "also write the figures to this file")
+    app.add_option("--json", r.run.json_file,
+                   "also write the figures to this file; -: in place of the text")
         ->type_name("FILE");
     app.footer(
         "Both get the same pseudo-random inputs, one inference after another, in turn, so that\n"
@@ -229,6 +230,7 @@ int bench(int argc, const char* const* argv) {
         return exit_usage;
     }
 
+    print_json_alone(r.run.json_file);
     const auto peer = OnnxRuntime::find();
     if (!peer) log(LogLevel::warning, "", peer.error().message);
     size_t width = 5;

@@ -85,7 +85,9 @@ void add_options(CLI::App& app, Request& r) {
     app.add_option("--device", r.device, "the device that runs the model")
         ->type_name("NAME")
         ->capture_default_str();
-    app.add_option("--json", r.json_file, "also write the figures to this file")->type_name("FILE");
+    app.add_option("--json", r.json_file,
+                   "also write the figures to this file; -: in place of the text")
+        ->type_name("FILE");
     app.add_option("--against", r.against, "what --json wrote earlier: whether it is worse now")
         ->type_name("FILE");
     app.add_option("--threshold", r.threshold, "changes of up to so many percent are none")
@@ -283,6 +285,7 @@ int density(int argc, const char* const* argv) {
     CLI::App app("Finds how many streams this machine carries with a model.", "vartml density");
     add_options(app, r);
     if (const auto status = parse_arguments(app, argc, argv)) return *status;
+    print_json_alone(r.json_file);
     struct stat status{};
     if (::stat(r.video.c_str(), &status) != 0 || !S_ISREG(status.st_mode))
         return fail({ErrorCode::not_found, r.video + ": there is no such file; give a video"});

@@ -31,17 +31,14 @@ int doctor(int argc, const char* const* argv) {
         ->type_name("FILE");
     app.footer("Exit status: 0 no problem, 1 a problem found, 2 usage.");
     if (const auto status = parse_arguments(app, argc, argv)) return *status;
+    print_json_alone(json_file);
     request.progress = [](const std::string& step) { std::fprintf(stderr, "%s\n", step.c_str()); };
     const vartml::doctor::Report report = vartml::doctor::examine(request);
-    const bool only_json = json_file == "-";
-    std::fputs(
-        (only_json ? vartml::doctor::json_of(report) : vartml::doctor::text_of(report)).c_str(),
-        stdout);
-    if (!only_json)
-        if (auto done = write_json(json_file, vartml::doctor::json_of(report)); !done) {
-            print_error(done.error());
-            return exit_fault;
-        }
+    std::fputs(vartml::doctor::text_of(report).c_str(), stdout);
+    if (auto done = write_json(json_file, vartml::doctor::json_of(report)); !done) {
+        print_error(done.error());
+        return exit_fault;
+    }
     return report.problems() == 0 ? exit_done : exit_fault;
 }
 

@@ -501,6 +501,7 @@ int Run::work() {
 int run(int argc, const char* const* argv) {
     RunOptions options;
     if (const auto status = parse_run_options(argc, argv, options)) return *status;
+    print_json_alone(options.json_file);
     return Run(options).work();
 }
 

@@ -93,7 +93,9 @@ void add_measurement(CLI::App& app, RunOptions& o) {
         ->type_name("N")
         ->check(within(1U, 256U))
         ->capture_default_str();
-    app.add_option("--json", o.json_file, "also write the figures to this file")->type_name("FILE");
+    app.add_option("--json", o.json_file,
+                   "also write the figures to this file; -: in place of the text")
+        ->type_name("FILE");
     app.add_flag("--steps", o.steps, "print the time of each step of the program");
 }
 

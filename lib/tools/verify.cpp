@@ -169,6 +169,11 @@ int verify_models(const CollectionOptions& o) {
     r.picture_side = o.picture_side;
     r.limits.time = std::chrono::seconds(o.seconds);
     r.limits.memory = static_cast<uint64_t>(o.memory_gib * (uint64_t{1} << 30));
+    if (o.json_file == "-") {
+        print_error({ErrorCode::invalid_argument,
+                     "--json: is -, expected a file, from which the next call goes on"});
+        return exit_usage;
+    }
     r.results = o.json_file.empty() ? default_results(o.folder) : o.json_file;
     if (r.results.empty()) {
         print_error({ErrorCode::invalid_argument,
@@ -291,7 +296,8 @@ void add_options(CLI::App& app, Options& o) {
                    "integers")
         ->type_name("T")
         ->check(number_from(0));
-    app.add_option("--json", o.json_file, "also write what was found to this file")
+    app.add_option("--json", o.json_file,
+                   "also write what was found to this file; -: in place of the text")
         ->type_name("FILE");
     app.add_option("--modelinfo", o.modelinfo,
                    "the sidecar [that of the compiled model, else MODEL.modelinfo]")
@@ -488,6 +494,7 @@ int verify(int argc, const char* const* argv) {
     CLI::App app("Checks that a compiled model gives what ONNX Runtime gives.", "vartml verify");
     add_options(app, options);
     if (const auto status = parse_arguments(app, argc, argv)) return *status;
+    print_json_alone(options.json_file);
     if (!options.rounded_twin.empty()) return write_twin(options);
     return options.check_folder.empty() ? verify_model(options) : check_folder(options);
 }

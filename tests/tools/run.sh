@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # `vartml run` as its users call it: exit statuses, console, JSON. $1 is the program, $2 a small model.
 set -u
-program=$1
+program=$(realpath "$1")
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 failures=0
@@ -53,6 +53,16 @@ for option in "--expect $folder/a/saved" "--input images=$folder/a/saved/output_
     expect 2 '--save-outputs: is .*/a/saved/output_0.npy itself' "$program" run "$2" -n 1 $option --save-outputs "$folder/a/saved"
 done
 expect 1 '--save-outputs: .*name one that can be written' "$program" run "$2" -n 1 --save-outputs "$folder/bad.rai"
+
+# --json - is standard output, which nothing else is printed to, and no file.
+for words in "run $2 -n 1 --steps" "bench $2 --rounds 1 --time 0.001" "verify $2" doctor; do
+    (cd "$folder" && "$program" $words --json - 2>"$folder/err" >"$folder/json")
+    case $(cat "$folder/err") in *'no ONNX Runtime to compare with'*) continue ;; esac
+    python3 -c 'import json, sys; json.load(open(sys.argv[1]))' "$folder/json" && [ ! -e "$folder/-" ] ||
+        { echo "FAILED: $words --json -:"; cat "$folder/json" "$folder/err"; failures=$((failures + 1)); }
+done
+expect 1 '--json: standard output: cannot write: No space' sh -c '"$0" run "$1" -n 1 --json - >/dev/full' "$program" "$2"
+expect 2 '--json: is -, expected a file' "$program" verify --all "$folder" --json -
 
 model=${VARTML_SHARED:-}/models/mnist_cntk
 if [ -f "$model/model.onnx" ]; then

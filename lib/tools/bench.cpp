@@ -19,6 +19,7 @@
 #include "lib/tools/arguments.h"
 #include "lib/tools/commands.h"
 #include "lib/tools/doctor/doctor.h"
+#include "lib/tools/doctor/peaks.h"
 #include "lib/tools/run.h"
 #include "lib/tools/run_report.h"
 #include "lib/tools/tensor_file.h"
@@ -188,15 +189,41 @@ void print_row(const Row& row, size_t width) {
     std::fflush(stdout);
 }
 
+// As `vartml diff` reads it.
+nlohmann::ordered_json row_of(const Row& row) {
+    const auto if_any = [](const auto& value) {
+        return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
+    };
+    std::optional<double> ratio;
+    if (row.ratio) ratio = row.ratio->median;
+    nlohmann::ordered_json peer;
+    if (row.peer_per_s) peer = "ONNX Runtime";
+    return {{"name", row.model + "/bench"},
+            {"unit", "1/s"},
+            {"ours", row.per_s},
+            {"peer", if_any(row.peer_per_s)},
+            {"peer_name", peer},
+            {"ratio", if_any(ratio)},
+            {"limit", nullptr},
+            {"sense", "min"},
+            {"pass", nullptr}};
+}
+
 std::string json_of(const Request& r, const std::vector<Row>& rows, const std::string& version) {
-    nlohmann::ordered_json json = {{"version", std::string(vartml::version())},
-                                   {"processor", doctor::processor_model()},
-                                   {"threads", r.run.threads ? r.run.threads : usable_processors()},
-                                   {"rounds", r.rounds},
-                                   {"seconds", r.seconds}};
+    const doctor::PeaksKey machine = doctor::peaks_key(r.run.threads);
+    nlohmann::ordered_json json = {
+        {"machine", {{"cpu", machine.processor}, {"threads", machine.threads}}},
+        {"versions", {{"vartml", vartml::version()}, {"onednn", machine.onednn}}},
+        {"rows", nlohmann::ordered_json::array()},
+        {"version", std::string(vartml::version())},
+        {"processor", doctor::processor_model()},
+        {"threads", r.run.threads ? r.run.threads : usable_processors()},
+        {"rounds", r.rounds},
+        {"seconds", r.seconds}};
     if (!version.empty()) json["onnxruntime"] = version;
     json["models"] = nlohmann::ordered_json::array();
     for (const Row& row : rows) {
+        json["rows"].push_back(row_of(row));
         nlohmann::ordered_json one = {{"model", row.model},
                                       {"compute_type", row.compute_type},
                                       {"inferences_per_s", row.per_s}};

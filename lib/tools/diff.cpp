@@ -51,9 +51,9 @@ int diff(int argc, const char* const* argv) {
         ->check(number_from(0))
         ->capture_default_str();
     app.footer(
-        "Both files are bench.json, what `vartml run --json` writes, or a layers.csv of\n"
-        "`vartml opstats`. Exit status: 0 nothing worse, 1 a row is worse or gone, or a fault of\n"
-        "files, 2 usage, other files, or no row in both.");
+        "Both files are what `vartml run`, `bench` or `density` writes with --json, bench.json of\n"
+        "`./dev bench`, or a layers.csv of `vartml opstats`. Exit status: 0 nothing worse, 1 a\n"
+        "row is worse or gone, or a fault of files, 2 usage, other files, or no row in both.");
     if (const auto status = parse_arguments(app, argc, argv)) return *status;
     const auto a = open(first);
     if (!a) return fail(a.error());

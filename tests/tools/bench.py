@@ -37,6 +37,9 @@ class Bench(unittest.TestCase):
         lines = done.stdout.splitlines()
         self.assertRegex(lines[0], r'^model +ours per s +type')
         self.assertRegex(lines[1], r'^qrfinder +\d+\.\d')
+        done = self.vartml('diff', 'b.json', 'b.json')
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r'(?m)^qrfinder/bench +1/s .* same$')
         if 'onnxruntime' not in figures:
             self.skipTest('there is no ONNX Runtime')
         row = figures['models'][0]

@@ -15,7 +15,8 @@
 namespace vartml::profiling {
 namespace {
 
-constexpr const char* kinds[] = {"bench.json", "vartml run --json", "layers.csv"};
+constexpr const char* kinds[] = {"bench.json", "file of vartml run, bench or density --json",
+                                 "layers.csv"};
 constexpr const char* words[num_changes] = {"same", "better", "worse", "gone", "new", "n/a"};
 
 const char* to_string(ResultKind kind) {
@@ -141,8 +142,8 @@ using Json = nlohmann::ordered_json;
 Error not_a_result(const std::string& where, const std::string& what) {
     return {ErrorCode::invalid_argument,
             where + ": " + what +
-                "; expected bench.json, what 'vartml run --json' writes, or a layers.csv of "
-                "'vartml opstats'"};
+                "; expected what 'vartml run', 'bench' or 'density' writes with --json, bench.json "
+                "of './dev bench', or a layers.csv of 'vartml opstats'"};
 }
 
 // Rows of one name are told apart by a number.

@@ -25,9 +25,9 @@ struct ResultFile {
     std::vector<ResultRow> rows;
 };
 
-// Told by content: bench.json, what `vartml run --json` writes, or a layers.csv of `vartml
-// opstats`, whose rows are PARTITION/NAME. Errors: invalid_argument for anything else, naming
-// `where`.
+// Told by content: bench.json of ./dev bench, what `vartml run`, `bench` or `density` writes with
+// --json, or a layers.csv of `vartml opstats`, whose rows are PARTITION/NAME. Errors:
+// invalid_argument for anything else, naming `where`.
 Result<ResultFile> read_result(std::string_view text, const std::string& where);
 
 enum class Change { same, better, worse, gone, added, not_captured };

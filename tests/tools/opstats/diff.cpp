@@ -138,7 +138,8 @@ TEST(Diff, RefusesOtherKindsAndFilesWithoutACommonRow) {
     const ResultFile bench = read(json({row("a", "1", "max")}));
     const ResultFile run = read(json({row("a", "1", "max")}, R"(, "versions": {})"));
     EXPECT_EQ(table(bench, run),
-              "the first file is a bench.json, the second a vartml run --json; compare two of one "
+              "the first file is a bench.json, the second a file of vartml run, bench or density "
+              "--json; compare two of one "
               "kind");
     EXPECT_EQ(table(bench, read(csv_head)),
               "the first file is a bench.json, the second a layers.csv; compare two of one kind");
@@ -163,7 +164,7 @@ TEST_P(DiffForeign, IsRefusedByName) {
     ASSERT_FALSE(file);
     EXPECT_EQ(file.error().code, ErrorCode::invalid_argument);
     EXPECT_TRUE(file.error().message.starts_with("f.txt: ")) << file.error().message;
-    EXPECT_NE(file.error().message.find("expected bench.json"), std::string::npos);
+    EXPECT_NE(file.error().message.find("bench.json of './dev bench'"), std::string::npos);
 }
 INSTANTIATE_TEST_SUITE_P(Files, DiffForeign, testing::ValuesIn(foreign));
 

@@ -19,8 +19,8 @@ public:
     // A sample: as many elements each.
     void add(std::span<const float> found, std::span<const float> expected);
 
-    // 1: the same, 0: nothing of it, or a number that is none. Where a tensor has scores, 0 to 1, in
-    // channels beside much larger numbers, these count alone, too, by a twentieth of their loss.
+    // 1: the same, 0: nothing of it, or a number that is none. Where a tensor has scores, 0 to 1,
+    // in channels beside much larger numbers, these count alone, too, by a twentieth of their loss.
     double value() const;
     bool is_whole() const { return is_whole_; }
     // Whether this is an int8 model that does what the float model does.
@@ -44,7 +44,7 @@ private:
     bool has_scores() const;
 
     bool is_whole_, is_list_ = false, data_dependent_;
-    float padding_;   // behind the rows that there are
+    float padding_;                    // behind the rows that there are
     size_t row_ = 1;                   // elements of one
     size_t channels_ = 1, inner_ = 1;  // of a channel, elements side by side
     std::vector<char> is_score_;       // per channel; empty where none is, or all are

@@ -58,9 +58,9 @@ TEST(OutputAgreement, OfWhatHardlyVariesIsTheCosine) {
 TEST(OutputAgreement, IsNothingWhereANumberIsNone) {
     const TensorInfo output = tensor(DataType::float32, {1, 100});
     const Floats expected = wave(100, 0, 1, 0.3F);
-    for (const float number : {std::numeric_limits<float>::infinity(),
-                               -std::numeric_limits<float>::infinity(),
-                               std::numeric_limits<float>::quiet_NaN()}) {
+    for (const float number :
+         {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),
+          std::numeric_limits<float>::quiet_NaN()}) {
         Floats found = expected;
         found[3] = number;
         const OutputAgreement broken = agreement(output, found, expected);
@@ -97,9 +97,9 @@ TEST(OutputAgreement, CountsScoresBesideLargerNumbersAlone) {
                   std::string::npos)
             << lost.text();
         // Where nothing is found there are no scores to lose.
-        EXPECT_GT(agreement(output, table(Floats(positions, 0)), table(Floats(positions, 1e-3F)))
-                      .value(),
-                  0.9995);
+        EXPECT_GT(
+            agreement(output, table(Floats(positions, 0)), table(Floats(positions, 1e-3F))).value(),
+            0.9995);
     }
 }
 
@@ -153,9 +153,9 @@ TEST(ObjectAgreement, LooksAtAllThatADetectionHas) {
         return objects.found_again() == 0;
     };
     EXPECT_FALSE(differs(one_box(box), one_box(box)));
-    for (const auto& change : {+[](Detection& d) { d.class_id = 2; },
-                               +[](Detection& d) { d.score = 0.75F; },
-                               +[](Detection& d) { d.x1 = 30; }, +[](Detection& d) { d.angle = 1; }}) {
+    for (const auto& change :
+         {+[](Detection& d) { d.class_id = 2; }, +[](Detection& d) { d.score = 0.75F; },
+          +[](Detection& d) { d.x1 = 30; }, +[](Detection& d) { d.angle = 1; }}) {
         Detection other = box;
         change(other);
         EXPECT_TRUE(differs(one_box(other), one_box(box)));

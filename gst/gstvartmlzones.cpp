@@ -333,6 +333,12 @@ vartml::ZonePoint anchor_of(Anchor anchor, int x, int y, int w, int h) {
     return {cx, top + height};
 }
 
+// The anchor of a box that ends at a border of the frame, or beyond it, is on the last pixel there:
+// on the border itself it would be in no zone, and cross no line to one of its sides.
+float inside(float at, int size) {
+    return std::clamp(at, 0.5f, static_cast<float>(size) - 0.5f);
+}
+
 // Tracks of the frame, one visitor each. False: there is no detection with a track.
 bool find_visitors(State& state, GstBuffer* buffer) {
     state.visitors.clear(), state.od_ids.clear(), state.labels.clear();
@@ -354,7 +360,9 @@ bool find_visitors(State& state, GstBuffer* buffer) {
         if (std::ranges::find(state.visitors, *track, &vartml::ZoneVisitor::track) !=
             state.visitors.end())
             continue;
-        const vartml::ZonePoint anchor = anchor_of(state.in_use.anchor, x, y, w, h);
+        vartml::ZonePoint anchor = anchor_of(state.in_use.anchor, x, y, w, h);
+        if (state.size.width)
+            anchor = {inside(anchor.x, state.size.width), inside(anchor.y, state.size.height)};
         state.visitors.push_back({*track, {anchor.x / state.unit.x, anchor.y / state.unit.y}});
         state.od_ids.push_back(od.id);
         state.labels.push_back(label);

@@ -147,6 +147,18 @@ TEST_F(Zones, TakesPixelsAnchorsAndClasses) {
     EXPECT_EQ(said(run({{1, 30, 50}})), "room 1/2/1; enter 1@room; ");
 }
 
+// Anchors of boxes that end at a border of the frame, or beyond it.
+TEST_F(Zones, ReachToTheBordersOfTheFrame) {
+    set("zones", "all=0,0 1,0 1,1 0,1");
+    set("lines", "gate=0.5,0 0.5,1");
+    open();
+    EXPECT_EQ(said(run({{1, 110, 60}})), "all 1/1/0; gate 0/0/0; enter 1@all; ");
+    EXPECT_EQ(said(run({{1, 70, 60}})), "all 1/1/0; gate 0/1/0; inside 1@all; in 1@gate; ");
+    EXPECT_EQ(said(run({{1, 110, 70}})), "all 1/1/0; gate 0/1/1; inside 1@all; out 1@gate; ");
+    EXPECT_EQ(said(run({{1, 190, 60}})), "all 1/1/0; gate 0/1/1; inside 1@all; ");
+    EXPECT_EQ(said(run({{1, -10, -40}})), "all 1/1/0; gate 0/2/1; inside 1@all; in 1@gate; ");
+}
+
 TEST_F(Zones, PostsAMessagePerEvent) {
     set("zones", "room=0,0.5 0.5,0.5 0.5,1 0,1");
     open();

@@ -149,7 +149,8 @@ void follow(Joint& joint, JoinBranch& branch, GstEvent* event) {
         case GST_EVENT_GAP: {
             GstClockTime time, duration;
             gst_event_parse_gap(event, &time, &duration);
-            if (GST_CLOCK_TIME_IS_VALID(duration)) time += duration;
+            // The frame that begins where a gap ends is not in it.
+            if (GST_CLOCK_TIME_IS_VALID(duration) && duration > 0) time += duration - 1;
             const GstClockTime running = running_time(branch, time);
             if (GST_CLOCK_TIME_IS_VALID(running)) branch.position = running;
             break;

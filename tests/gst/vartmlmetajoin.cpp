@@ -200,6 +200,15 @@ TEST_F(MetaJoin, AGapAndTheEndOfABranchEndTheWaiting) {
     EXPECT_EQ(stat("unmatched"), 2u);
 }
 
+TEST_F(MetaJoin, AGapEndsBeforeTheFrameThatFollowsIt) {
+    Joint joint;
+    GstEvent* gap = gst_event_new_gap(step, step);
+    follow(joint, joint.meta, gap);
+    gst_event_unref(gap);
+    EXPECT_TRUE(has_metadata(joint, 2 * step - 1));
+    EXPECT_FALSE(has_metadata(joint, 2 * step));
+}
+
 TEST_F(MetaJoin, WithoutSyncTakesWhatIsThereAndDropsWhatIsLate) {
     set("sync", "false");
     open();

@@ -46,9 +46,6 @@ struct TrackSettings : vartml::TrackOptions {
     bool predict = true;
 };
 
-// ours: of frames that tell neither time, nor duration, nor rate
-constexpr GstClockTime unknown_duration = GST_SECOND / 30;
-
 struct State {
     // guarded by the object lock
     TrackSettings settings;
@@ -68,9 +65,8 @@ struct State {
     KnownIdentities known;
     EvidenceReader evidence;
     FrameSize size;
-    GstClockTime frame_duration = GST_CLOCK_TIME_NONE;  // of the caps
-    GstClockTime next_time = 0;                         // of a frame without PTS
-    bool had_records = false;                           // since STREAM_START
+    FrameClock clock;
+    bool had_records = false;  // since STREAM_START
     CopyNotice copy_notice;
     IdleNotice idle;
     LabelCheck label_check;
@@ -197,8 +193,7 @@ gboolean start(GstBaseTransform* base) {
     state.tracker = vartml::Tracker(settings);
     state.changed = true;
     state.size = {};
-    state.frame_duration = GST_CLOCK_TIME_NONE;
-    state.next_time = 0;
+    state.clock.restart();
     state.had_records = false;
     state.evidence.restart();
     state.copy_notice.restart();
@@ -218,16 +213,13 @@ gboolean stop(GstBaseTransform* base) {
 
 gboolean set_caps(GstBaseTransform* base, GstCaps* in, GstCaps*) {
     State& state = state_of(base);
-    const GstStructure* s = gst_caps_get_structure(in, 0);
     const FrameSize size = video_size(in);
     if (const auto larger = growth(state.size, size)) {
         state.tracker.rescale(larger->x, larger->y);
         state.known.boxes.clear();  // in pixels of frames before
     }
     state.size = size;
-    gint n = 0, d = 0;
-    const bool rate = gst_structure_get_fraction(s, "framerate", &n, &d) && n > 0 && d > 0;
-    state.frame_duration = rate ? gst_util_uint64_scale_int(GST_SECOND, d, n) : GST_CLOCK_TIME_NONE;
+    state.clock.set_caps(in);
     return TRUE;
 }
 
@@ -256,17 +248,6 @@ GstFlowReturn prepare_output_buffer(GstBaseTransform* base, GstBuffer* in, GstBu
     return flow;
 }
 
-// The PTS, or for a frame without one where it would be after the frame before.
-GstClockTime time_of(State& state, const GstBuffer* buffer) {
-    const GstClockTime time =
-        GST_BUFFER_PTS_IS_VALID(buffer) ? GST_BUFFER_PTS(buffer) : state.next_time;
-    GstClockTime duration = GST_BUFFER_DURATION(buffer);
-    if (!GST_CLOCK_TIME_IS_VALID(duration)) duration = state.frame_duration;
-    if (!GST_CLOCK_TIME_IS_VALID(duration)) duration = unknown_duration;
-    state.next_time = time + duration;
-    return time;
-}
-
 // Whether the absence of a detection says something.
 bool was_inferred(State& state, const Evidence& evidence, guint detections) {
     using Kind = Evidence::Kind;
@@ -292,10 +273,10 @@ void track_carried(State& state, GstBuffer* buffer, const Evidence& evidence, Gs
         update(state, evidence, then);
     }
     state.tracker.predict(now, state.predicted);
-    add_tracks(buffer, then, state.found, state.identities);
+    add_tracks(buffer, state.clock, then, state.found, state.identities);
     if (!state.predict || evidence.still) return;
     if (state.found.untracked == 0) {  // nobody decoded it again
-        add_predicted(buffer, state.predicted, state.size);
+        add_predicted(buffer, state.clock, state.predicted, state.size);
     } else {
         move_to_predicted(buffer, state.found, state.identities, state.predicted, state.size);
     }
@@ -307,7 +288,7 @@ GstFlowReturn transform_ip(GstBaseTransform* base, GstBuffer* buffer) {
     sync_properties(base, buffer);
     update_settings(self);
 
-    const GstClockTime now = time_of(state, buffer);
+    const GstClockTime now = state.clock.time(base->segment, buffer);
     collect_boxes(buffer, state.classes, state.found);
     const Evidence evidence = state.evidence.read(buffer, state.found);
     state.idle.frame(GST_ELEMENT(self),
@@ -323,16 +304,16 @@ GstFlowReturn transform_ip(GstBaseTransform* base, GstBuffer* buffer) {
         track_carried(state, buffer, evidence, now);
     } else if (was_inferred(state, evidence, state.found.untracked)) {
         update(state, evidence, now);
-        add_tracks(buffer, now, state.found, state.identities);
+        add_tracks(buffer, state.clock, now, state.found, state.identities);
     } else {
         state.tracker.predict(now, state.predicted);
-        if (state.predict) add_predicted(buffer, state.predicted, state.size);
+        if (state.predict) add_predicted(buffer, state.clock, state.predicted, state.size);
     }
     const vartml::TrackCounts counts = state.tracker.counts();
     GST_LOG_OBJECT(self,
                    "%" GST_TIME_FORMAT ": %u detections, result %" G_GUINT64_FORMAT
                    " %" G_GUINT64_FORMAT " us old, %" G_GUINT64_FORMAT " tracks",
-                   GST_TIME_ARGS(now), state.found.untracked, evidence.result_id,
+                   GST_TIME_ARGS(state.clock.pts(now)), state.found.untracked, evidence.result_id,
                    evidence.age_ns / 1000, guint64(counts.live));
     GST_OBJECT_LOCK(self);
     state.counts = counts;

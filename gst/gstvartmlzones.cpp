@@ -75,7 +75,7 @@ struct State {
     FrameSize size;
     FrameSize counted_size;        // of the frames in the counter
     vartml::ZonePoint unit{1, 1};  // of the counter, in pixels
-    GstClockTime next_time = 0;    // of a frame without PTS
+    FrameClock clock;
     CopyNotice copy_notice;
     IdleNotice idle;
     LabelCheck label_check;
@@ -281,7 +281,7 @@ gboolean start(GstBaseTransform* base) {
     state.changed = true;
     state.size = state.counted_size = {};
     state.unit = {1, 1};
-    state.next_time = 0;
+    state.clock.restart();
     state.copy_notice.restart();
     state.idle.restart();
     const ObjectLock lock(self);
@@ -295,6 +295,7 @@ gboolean set_caps(GstBaseTransform* base, GstCaps* in, GstCaps*) {
     const FrameSize size = video_size(in);
     if (size.width != state.size.width || size.height != state.size.height) state.changed = true;
     state.size = size;
+    state.clock.set_caps(in);
     return TRUE;
 }
 
@@ -432,10 +433,7 @@ GstFlowReturn transform_ip(GstBaseTransform* base, GstBuffer* buffer) {
     State& state = *self->state;
     sync_properties(base, buffer);
     if (!update_settings(self)) return GST_FLOW_ERROR;
-    const GstClockTime time =
-        GST_BUFFER_PTS_IS_VALID(buffer) ? GST_BUFFER_PTS(buffer) : state.next_time;
-    state.next_time = time + (GST_BUFFER_DURATION_IS_VALID(buffer) ? GST_BUFFER_DURATION(buffer)
-                                                                   : GST_SECOND / 30);
+    const GstClockTime now = state.clock.time(base->segment, buffer), time = state.clock.pts(now);
     const bool any = find_visitors(state, buffer);
     state.idle.frame(GST_ELEMENT(self),
                      {.id = "zones-idle",
@@ -445,7 +443,7 @@ GstFlowReturn transform_ip(GstBaseTransform* base, GstBuffer* buffer) {
                       .needs_tracker = true},
                      any, get_inference(buffer, 0) != nullptr);
     if (any) state.label_check.frame(GST_ELEMENT(self), "classes", state.label_names);
-    state.counter.update(time, state.visitors, state.events);
+    state.counter.update(now, state.visitors, state.events);
     add_metadata(state, buffer);
     post_events(self, time);
     note_counts(self);

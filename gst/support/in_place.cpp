@@ -55,6 +55,26 @@ std::optional<Growth> growth(FrameSize before, FrameSize after) {
     return Growth{double(after.width) / before.width, double(after.height) / before.height};
 }
 
+void FrameClock::set_caps(const GstCaps* caps) {
+    const GstStructure* s = gst_caps_get_structure(caps, 0);
+    gint n = 0, d = 0;
+    const bool rate = gst_structure_get_fraction(s, "framerate", &n, &d) && n > 0 && d > 0;
+    frame_duration_ = rate ? gst_util_uint64_scale_int(GST_SECOND, d, n) : GST_CLOCK_TIME_NONE;
+}
+
+GstClockTime FrameClock::time(const GstSegment& segment, const GstBuffer* buffer) {
+    constexpr GstClockTime unknown_duration = GST_SECOND / 30;  // ours
+    const GstClockTime pts = GST_BUFFER_PTS(buffer);
+    const bool tells = GST_CLOCK_TIME_IS_VALID(pts) && pts != std::exchange(last_pts_, pts);
+    backwards_ = segment.rate < 0;
+    const GstClockTime time = tells ? this->pts(pts) : next_;
+    GstClockTime duration = GST_BUFFER_DURATION(buffer);
+    if (!GST_CLOCK_TIME_IS_VALID(duration)) duration = frame_duration_;
+    if (!GST_CLOCK_TIME_IS_VALID(duration)) duration = unknown_duration;
+    next_ = time + duration;
+    return time;
+}
+
 void sync_properties(GstBaseTransform* base, const GstBuffer* buffer) {
     if (base->segment.format != GST_FORMAT_TIME) return;  // tensors of a file are in bytes
     const GstClockTime time =

@@ -37,6 +37,27 @@ struct Growth {
 };
 std::optional<Growth> growth(FrameSize before, FrameSize after);
 
+// The time that passes from frame to frame, for what counts it: the PTS, in a segment that plays
+// backwards counted the other way, so that it grows there as well. Streaming thread.
+class FrameClock {
+public:
+    void restart() { *this = {}; }
+    void set_caps(const GstCaps* caps);
+    // When the next frame of `segment` is. One without PTS, or with that of the frame before, is as
+    // long after that one as it lasts: its duration, else that of the caps' rate, else 1/30 s.
+    GstClockTime time(const GstSegment& segment, const GstBuffer* buffer);
+    // The PTS that such a time of the last frame's segment is.
+    GstClockTime pts(GstClockTime time) const { return backwards_ ? last_of_all - time : time; }
+
+private:
+    static constexpr GstClockTime last_of_all = G_MAXINT64;
+
+    GstClockTime frame_duration_ = GST_CLOCK_TIME_NONE;  // of the caps
+    GstClockTime last_pts_ = GST_CLOCK_TIME_NONE;
+    GstClockTime next_ = 0;
+    bool backwards_ = false;
+};
+
 // Controlled properties get what they are at this frame.
 void sync_properties(GstBaseTransform* base, const GstBuffer* buffer);
 

@@ -14,14 +14,14 @@ namespace {
 // ours, so that frames of any decoder fit at once
 constexpr GstAnalyticsRelationMetaInitParams expected = {128, 16384};
 
-void add_track(GstAnalyticsRelationMeta* meta, guint od, const vartml::Identity& identity,
-               GstClockTime last_seen) {
+void add_track(GstAnalyticsRelationMeta* meta, guint od, const FrameClock& clock,
+               const vartml::Identity& identity, GstClockTime last_seen) {
     GstAnalyticsTrackingMtd track;
-    if (!gst_analytics_relation_meta_add_tracking_mtd(meta, identity.id, identity.first_seen_ns,
-                                                      &track)) {
+    if (!gst_analytics_relation_meta_add_tracking_mtd(meta, identity.id,
+                                                      clock.pts(identity.first_seen_ns), &track)) {
         return;
     }
-    gst_analytics_tracking_mtd_update_last_seen(&track, last_seen);
+    gst_analytics_tracking_mtd_update_last_seen(&track, clock.pts(last_seen));
     gst_analytics_relation_meta_set_relation(meta, GST_ANALYTICS_REL_TYPE_RELATE_TO, od, track.id);
 }
 
@@ -78,15 +78,16 @@ void collect_boxes(GstBuffer* buffer, std::span<const GQuark> classes, Trackable
     if (!any_looks) found.looks.clear();
 }
 
-void add_tracks(GstBuffer* buffer, GstClockTime now, const TrackableBoxes& found,
-                std::span<const vartml::Identity> identities) {
+void add_tracks(GstBuffer* buffer, const FrameClock& clock, GstClockTime now,
+                const TrackableBoxes& found, std::span<const vartml::Identity> identities) {
     GstAnalyticsRelationMeta* meta = gst_buffer_get_analytics_relation_meta(buffer);
     for (size_t i = 0; meta && i < identities.size(); ++i) {
-        if (identities[i].id) add_track(meta, found.od_ids[i], identities[i], now);
+        if (identities[i].id) add_track(meta, found.od_ids[i], clock, identities[i], now);
     }
 }
 
-void add_predicted(GstBuffer* buffer, std::span<const vartml::PredictedBox> boxes, FrameSize size) {
+void add_predicted(GstBuffer* buffer, const FrameClock& clock,
+                   std::span<const vartml::PredictedBox> boxes, FrameSize size) {
     GstAnalyticsRelationMeta* meta = nullptr;
     for (const vartml::PredictedBox& predicted : boxes) {
         const vartml::Detection& box = predicted.box;
@@ -108,7 +109,7 @@ void add_predicted(GstBuffer* buffer, std::span<const vartml::PredictedBox> boxe
             gst_analytics_relation_meta_set_relation(meta, GST_ANALYTICS_REL_TYPE_RELATE_TO, od.id,
                                                      cls.id);
         }
-        add_track(meta, od.id, predicted.identity, predicted.last_seen_ns);
+        add_track(meta, od.id, clock, predicted.identity, predicted.last_seen_ns);
     }
 }
 

@@ -29,13 +29,15 @@ struct TrackableBoxes {
 // `found`.
 void collect_boxes(GstBuffer* buffer, std::span<const GQuark> classes, TrackableBoxes& found);
 
-// Per identity with an id: a track, and OD -> track RELATE_TO. The buffer must be writable.
-void add_tracks(GstBuffer* buffer, GstClockTime now, const TrackableBoxes& found,
-                std::span<const vartml::Identity> identities);
+// Per identity with an id: a track, and OD -> track RELATE_TO. Times are those of `clock`, the
+// track gets their PTS. The buffer must be writable.
+void add_tracks(GstBuffer* buffer, const FrameClock& clock, GstClockTime now,
+                const TrackableBoxes& found, std::span<const vartml::Identity> identities);
 
 // Per box: an OD in whole pixels inside the frame, its class and its track; a box without a whole
 // pixel is left out. The buffer must be writable.
-void add_predicted(GstBuffer* buffer, std::span<const vartml::PredictedBox> boxes, FrameSize size);
+void add_predicted(GstBuffer* buffer, const FrameClock& clock,
+                   std::span<const vartml::PredictedBox> boxes, FrameSize size);
 
 // What the elements before say of a frame.
 struct Evidence {

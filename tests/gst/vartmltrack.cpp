@@ -360,6 +360,39 @@ TEST_F(Track, FramesWithoutTimeAreAsFarApartAsTheyLast) {
     }
 }
 
+// 10 pixels per frame: nobody who is expected where he was is found there.
+TEST_F(Track, FollowsThroughFramesOfOnePts) {
+    open();
+    for (int i = 0; i < 20; ++i) {
+        pts_ = GST_SECOND;
+        EXPECT_EQ(see({{10 * i}}), (Found{{10 * i, "cat", 1}})) << i;
+    }
+}
+
+TEST_F(Track, FollowsThroughASegmentThatPlaysBackwards) {
+    set("max-lost", "100000000");
+    open();
+    GstSegment segment;
+    gst_segment_init(&segment, GST_FORMAT_TIME);
+    segment.rate = -1;
+    segment.stop = segment.position = 5 * GST_SECOND;
+    gst_harness_push_event(harness_, gst_event_new_segment(&segment));
+    std::vector<TrackInfo> infos;
+    for (int i = 0; i < 20; ++i) {
+        pts_ = 5 * GST_SECOND - GstClockTime(i) * step;
+        GstBuffer* in = frame_with({{10 * i}});
+        EXPECT_EQ(track(in, &infos), (Found{{10 * i, "cat", 1}})) << i;
+        EXPECT_EQ(infos.back().first_seen, 5 * GST_SECOND);
+        EXPECT_EQ(infos.back().last_seen, 5 * GST_SECOND - GstClockTime(i) * step);
+    }
+    for (int i = 20; i < 26; ++i) {  // lost for longer than max-lost
+        pts_ = 5 * GST_SECOND - GstClockTime(i) * step;
+        see({});
+    }
+    pts_ = 4 * GST_SECOND;
+    EXPECT_EQ(see({{200}}), (Found{{200, "cat", 2}}));
+}
+
 TEST_F(Track, ScoresDecideOverBirthAndBand) {
     set("high-score", "0.7");
     set("low-score", "0.3");

@@ -237,6 +237,41 @@ TEST_F(Zones, CountGoOnOverAFlushAndVisitsEnd) {
     gst_structure_free(stats);
 }
 
+TEST_F(Zones, PassTimeInASegmentThatPlaysBackwards) {
+    set("zones", "room=0,0.5 0.5,0.5 0.5,1 0,1");
+    open();
+    GstSegment segment;
+    gst_segment_init(&segment, GST_FORMAT_TIME);
+    segment.rate = -1;
+    segment.stop = segment.position = GST_SECOND;
+    gst_harness_push_event(harness_, gst_event_new_segment(&segment));
+    for (int i = 0; i < 3; ++i) {
+        pts_ = GST_SECOND - GstClockTime(i) * GST_SECOND / 10;
+        gst_buffer_unref(run({{1, 30, 30}}));
+    }
+    pts_ = GST_SECOND * 7 / 10;
+    EXPECT_EQ(said(run({})), "room 0/1/1; leave 1@room; ");
+    pop(GST_MESSAGE_ELEMENT);
+    const std::string left = pop(GST_MESSAGE_ELEMENT);
+    EXPECT_NE(left.find("time=(guint64)700000000"), std::string::npos) << left;
+    EXPECT_NE(left.find("dwell=(guint64)200000000"), std::string::npos) << left;
+}
+
+TEST_F(Zones, TakeFramesWithoutTimeToLastAsTheCapsSay) {
+    set("zones", "room=0,0.5 0.5,0.5 0.5,1 0,1");
+    open();
+    for (const std::vector<Object>& objects :
+         std::initializer_list<std::vector<Object>>{{{1, 30, 30}}, {{1, 30, 30}}, {}}) {
+        GstBuffer* in = frame(objects);
+        GST_BUFFER_PTS(in) = GST_CLOCK_TIME_NONE;
+        ASSERT_EQ(gst_harness_push(harness_, in), GST_FLOW_OK);
+        gst_buffer_unref(gst_harness_pull(harness_));
+    }
+    pop(GST_MESSAGE_ELEMENT);
+    const std::string left = pop(GST_MESSAGE_ELEMENT);
+    EXPECT_NE(left.find("dwell=(guint64)100000000"), std::string::npos) << left;
+}
+
 TEST_F(Zones, AreInTheRecordsOfThePublisher) {
     set("zones", "room=0,0.5 0.5,0.5 0.5,1 0,1");
     set("lines", "gate=0.5,0 0.5,1");

@@ -47,13 +47,14 @@ protected:
     virtual int fd() const { return fd_.get(); }
     virtual WriteMode mode() const = 0;
     const std::string& name() const { return name_; }
+    Error write_error(int error_number);
     Fd fd_;
 
 private:
     Result<void> write_rest();
+    void take_back();
     bool enter();  // false: another sink is in the middle of a line
     void leave();
-    Error write_error(int error_number);
 
     std::string name_;    // for messages
     std::string rest_;    // of a line that the descriptor has in part
@@ -101,7 +102,8 @@ public:
     Result<void> connect() override {
         fd_ = std::move(file_);
         struct stat info{};
-        if (append_ || ::fstat(fd(), &info) != 0 || !S_ISREG(info.st_mode)) return {};
+        if (::fstat(fd(), &info) != 0 || !S_ISREG(info.st_mode)) return {};
+        if (append_) return end_line(info.st_size);
         if (::ftruncate(fd(), 0) != 0) return system_error(name(), "empty", errno);
         return {};
     }
@@ -111,6 +113,16 @@ protected:
     WriteMode mode() const override { return WriteMode::blocking; }
 
 private:
+    // Of a writer that was killed the file may have half a line; the next one is not part of it.
+    Result<void> end_line(off_t size) {
+        const Fd reader(::open(name().c_str(), O_RDONLY | O_CLOEXEC));
+        char last = '\n';
+        if (size == 0 || !reader || ::pread(reader.get(), &last, 1, size - 1) != 1 || last == '\n')
+            return {};
+        if (::write(fd(), "\n", 1) != 1) return write_error(errno);
+        return {};
+    }
+
     Fd file_;
     bool append_;
 };
@@ -254,7 +266,11 @@ Result<void> StreamSink::write_rest() {
         const ssize_t n = ::write(fd(), rest_.data() + written_, size);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0 && errno == EAGAIN) return {};
-        if (n < 0) return write_error(errno);
+        if (n < 0) {
+            const int error = errno;
+            take_back();
+            return write_error(error);
+        }
         written_ += static_cast<size_t>(n);
     }
     leave();
@@ -262,6 +278,18 @@ Result<void> StreamSink::write_rest() {
     rest_.clear();
     written_ = 0;
     return {};
+}
+
+// What a regular file took of a line that the disk has no room for, unless others wrote behind it.
+void StreamSink::take_back() {
+    struct stat info{};
+    if (written_ == 0 || mode() != WriteMode::blocking || ::fstat(fd(), &info) != 0 ||
+        !S_ISREG(info.st_mode))
+        return;
+    const off_t end = ::lseek(fd(), 0, SEEK_CUR), start = end - static_cast<off_t>(written_);
+    if (end != info.st_size || ::ftruncate(fd(), start) != 0) return;
+    ::lseek(fd(), start, SEEK_SET);
+    written_ = 0;
 }
 
 Error StreamSink::write_error(int error_number) {

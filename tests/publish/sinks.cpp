@@ -114,6 +114,17 @@ TEST_F(Sinks, AFileIsReplacedOrAddedTo) {
     EXPECT_EQ(expect_in_order({lines.begin() + 3, lines.end()}, publisher_->run()), 3u);
 }
 
+TEST_F(Sinks, WhatIsAddedBehindHalfALineIsALineOfItsOwn) {
+    spill(file_, "whole\nha");
+    open(make_file_sink(file_, true));
+    put(1);
+    publisher_->close(forever);
+    const auto lines = split_lines(slurp(file_));
+    ASSERT_EQ(lines.size(), 3u);
+    EXPECT_EQ(lines[1], "ha");
+    EXPECT_EQ(expect_in_order({lines[2]}, publisher_->run()), 1u);
+}
+
 TEST_F(Sinks, AFileIsForOnePublisherOrForThoseThatAddToIt) {
     for (const bool first : {false, true}) {
         const auto sink = make_file_sink(file_, first);
@@ -167,6 +178,9 @@ TEST_F(Sinks, AFileThatMayNotGrowIsAnErrorAndNoSignal) {
     publisher_->close(0);
     EXPECT_TRUE(failure_.starts_with(file_ + ": cannot write: ")) << failure_;
     EXPECT_FALSE(disk_full_);
+    const std::string text = slurp(file_);  // what did not fit is not there in part
+    EXPECT_TRUE(text.ends_with('\n')) << text;
+    EXPECT_GT(expect_in_order(split_lines(text), publisher_->run()), 0u);
 }
 
 TEST_F(Sinks, AFileKeepsWhatItHasWhenTheStartFails) {

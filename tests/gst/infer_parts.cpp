@@ -113,7 +113,7 @@ struct GateCase {
 TEST(Gates, DecideByFlagsIntervalAndLateness) {
     const GateCase cases[] = {
         {"an ordinary frame", 0, 1, true, 200, InferenceStatus::inferred},
-        {"a gap", GST_BUFFER_FLAG_GAP, 1, false, 200, InferenceStatus::skipped_flag},
+        {"a repeated frame", GST_BUFFER_FLAG_GAP, 1, false, 200, InferenceStatus::inferred},
         {"a damaged frame", GST_BUFFER_FLAG_CORRUPTED, 1, false, 200,
          InferenceStatus::skipped_flag},
         {"late, and late frames pass", 0, 1, true, 140, InferenceStatus::skipped_late},
@@ -127,12 +127,22 @@ TEST(Gates, DecideByFlagsIntervalAndLateness) {
         SCOPED_TRACE(c.why);
         Gates gates;
         gates.qos(1.2, 20, 100);  // 20 late at 100: earliest is 140
-        GstBuffer* buffer = gst_buffer_new();
+        GstBuffer* buffer = gst_buffer_new_allocate(nullptr, 1, nullptr);
         GST_BUFFER_PTS(buffer) = c.pts;
         GST_BUFFER_FLAG_SET(buffer, c.flags);
         EXPECT_EQ(gates.decide(buffer, segment, c.interval, c.interval, c.skip), c.want);
         gst_buffer_unref(buffer);
     }
+}
+
+TEST(Gates, SkipAGapWithoutAPicture) {
+    GstSegment segment;
+    gst_segment_init(&segment, GST_FORMAT_TIME);
+    Gates gates;
+    GstBuffer* buffer = gst_buffer_new();
+    GST_BUFFER_FLAG_SET(buffer, GST_BUFFER_FLAG_GAP);
+    EXPECT_EQ(gates.decide(buffer, segment, 1, 1, false), InferenceStatus::skipped_flag);
+    gst_buffer_unref(buffer);
 }
 
 TEST(Ring, TakesOutOneAndKeepsTheOrderOfTheOthers) {

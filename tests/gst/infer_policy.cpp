@@ -66,14 +66,22 @@ TEST_F(InferPolicy, KeepingTheRateOfRegionsIsRefusedWithAWarning) {
     EXPECT_EQ(t.messages(GST_MESSAGE_WARNING), 1u);
 }
 
-TEST_F(InferPolicy, DamagedFramesPassWithoutInference) {
+TEST_F(InferPolicy, DamagedFramesPassWithoutInferenceAndRepeatedOnesDoNot) {
     InferHarness t;
-    for (const GstBufferFlags flag : {GST_BUFFER_FLAG_GAP, GST_BUFFER_FLAG_CORRUPTED}) {
+    const std::pair<GstBufferFlags, InferenceStatus> cases[] = {
+        {GST_BUFFER_FLAG_CORRUPTED, InferenceStatus::skipped_flag},
+        {GST_BUFFER_FLAG_GAP, InferenceStatus::inferred},  // as videorate repeats it
+    };
+    for (const auto& [flag, want] : cases) {
         GstBuffer* buffer = InferHarness::frame(0);
         GST_BUFFER_FLAG_SET(buffer, flag);
         ASSERT_EQ(gst_harness_push(t.h, buffer), GST_FLOW_OK);
-        EXPECT_EQ(t.pull_out().status, InferenceStatus::skipped_flag);
+        EXPECT_EQ(t.pull_out().status, want);
     }
+    GstBuffer* buffer = gst_buffer_new();
+    GST_BUFFER_FLAG_SET(buffer, GST_BUFFER_FLAG_GAP);
+    ASSERT_EQ(gst_harness_push(t.h, buffer), GST_FLOW_OK);
+    EXPECT_EQ(t.pull_out().status, InferenceStatus::skipped_flag);
 }
 
 TEST_F(InferPolicy, LateFramesPassWhenSkippingIsAllowed) {

@@ -123,9 +123,9 @@ TEST_F(InferTiles, AreCarriedTogetherByFramesThatKeepTheirRate) {
     InferHarness t(element);
     ASSERT_EQ(t.push(0), GST_FLOW_OK);
     EXPECT_EQ(t.pull_out().status, InferenceStatus::inferred);
-    GstBuffer* gap = InferHarness::frame(1);
-    GST_BUFFER_FLAG_SET(gap, GST_BUFFER_FLAG_GAP);
-    ASSERT_EQ(gst_harness_push(t.h, gap), GST_FLOW_OK);
+    GstBuffer* damaged = InferHarness::frame(1);
+    GST_BUFFER_FLAG_SET(damaged, GST_BUFFER_FLAG_CORRUPTED);
+    ASSERT_EQ(gst_harness_push(t.h, damaged), GST_FLOW_OK);
     GstBuffer* out = t.pull();
     for (unsigned i = 0; i < 3; ++i) {
         const Inference* tile = get_inference(out, i);

@@ -57,6 +57,9 @@ int fail(const Error& error) {
     return error.code == ErrorCode::invalid_argument ? exit_usage : exit_fault;
 }
 
+// What the programs of the fleet are built with, from libnats-dev.
+constexpr char with_nats[] = "-Dgst=enabled -Dnats=enabled";
+
 // This process goes on as the child, which has its terminal, its signals and its standard streams.
 // The broker's address goes in its environment: it may hold a password, and other users see command
 // lines.
@@ -64,8 +67,8 @@ int become(const Broker& broker, const nlohmann::json& request) {
     const std::string program = doctor::find_gst_program("vartml-worker");
     if (program.empty())
         return fail({ErrorCode::not_found,
-                     "the program vartml-worker is not beside " + doctor::own_program() +
-                         "; build the project with libnats-dev installed (option nats)"});
+                     "the program vartml-worker is not beside " + doctor::own_program() + "; " +
+                         doctor::how_to_get_gst_program("vartml-worker", with_nats)});
     ::setenv("VARTML_COMPILER", doctor::own_program().c_str(), 0);
     ::setenv("NATS_URL", broker.servers.c_str(), 1);
     std::fflush(nullptr);
@@ -191,7 +194,7 @@ int worker(int argc, const char* const* argv) {
         if (camera.empty())
             return fail({ErrorCode::not_found,
                          "the program vartml-camera is not beside " + doctor::own_program() + "; " +
-                             doctor::how_to_get_gst_program("vartml-camera")});
+                             doctor::how_to_get_gst_program("vartml-camera", with_nats)});
         program.push_back(camera);
         if (!publish.empty()) program.push_back(publish);
     } else if (!publish.empty()) {

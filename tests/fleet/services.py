@@ -112,6 +112,17 @@ class Services(unittest.TestCase):
         self.assertEqual(ended.returncode, 1)
         self.assertIn(nobody, ended.stderr)
 
+    def test_a_program_that_is_not_there_is_named_with_what_builds_it(self):
+        alone = pathlib.Path(self.dir.name) / 'vartml'
+        shutil.copy(VARTML, alone)
+        libraries = pathlib.Path(VARTML).parent.parent
+        ended = subprocess.run([alone, 'cameras', 'list'], capture_output=True, text=True,
+                               env={**os.environ, 'LD_LIBRARY_PATH': str(libraries)})
+        self.assertEqual(ended.returncode, 1)
+        self.assertIn('vartml-worker is not beside', ended.stderr)
+        self.assertIn('-Dnats=enabled', ended.stderr)
+        self.assertIn('plugins', ended.stderr)
+
     @unittest.skipUnless(shutil.which('systemd-analyze'), 'systemd-analyze is not installed')
     def test_systemd_takes_the_unit(self):
         unit = pathlib.Path(self.dir.name) / 'vartml-worker.service'

@@ -155,16 +155,16 @@ std::string find_gst_program(const std::string& name) {
 }
 
 // In a build folder it may only not be built; whether it can be, the build's own list says.
-std::string how_to_get_gst_program(const std::string& name) {
+std::string how_to_get_gst_program(const std::string& name, const std::string& options) {
     std::error_code error;
     const fs::path build =
         fs::weakly_canonical(fs::path(own_program()).parent_path() / "../..", error);
     std::ifstream list(build / "build.ninja");
-    if (!list) return "install gst-vartml with its plugins: meson setup build -Dgst=enabled";
+    if (!list) return "install gst-vartml with its plugins: meson setup build " + options;
     for (std::string line; std::getline(list, line);)
         if (line.starts_with("build gst/" + name + ":"))
             return "ninja -C " + build.string() + " user";
-    return "meson setup --reconfigure " + build.string() + " -Dgst=enabled";
+    return "meson setup --reconfigure " + build.string() + " " + options;
 }
 
 uint64_t available_memory_bytes() {

@@ -70,8 +70,9 @@ std::string own_program();
 // Path of the program beside this one in a build folder, or in libexec once installed; "" where it
 // is in neither.
 std::string find_gst_program(const std::string& name);
-// What to type where it is not there.
-std::string how_to_get_gst_program(const std::string& name);
+// What to type where it is not there; `options` are those of meson that build it.
+std::string how_to_get_gst_program(const std::string& name,
+                                   const std::string& options = "-Dgst=enabled");
 
 // That programs can still take; 0 where the system does not say.
 uint64_t available_memory_bytes();

@@ -238,6 +238,18 @@ std::vector<MapForm> object_maps(const HeadRequest& request) {
     return usable ? forms : std::vector<MapForm>();
 }
 
+// Whether the maps are known to be classes: they are as large as the picture, as labels or sidecar
+// count, or called so. Detectors have pairs of small maps as well.
+bool are_objects(const HeadRequest& request, const std::vector<MapForm>& forms) {
+    if (forms.empty()) return false;
+    return promised_classes(request.info) == forms.size() ||
+           std::ranges::all_of(forms, [&](const MapForm& form) {
+               const std::string_view name = tensor_id(request, request.outputs[form.output]);
+               return (form.width == request.width && form.height == request.height) ||
+                      name.find("mask") != name.npos || name.find("seg") != name.npos;
+           });
+}
+
 struct Chosen {
     const TensorInfo* output = nullptr;
     MapForm form;
@@ -267,6 +279,10 @@ Segment::Kind kind_of(const HeadRequest& request, const Chosen& chosen) {
 
 }  // namespace
 
+bool may_be_objects(const HeadRequest& request) {
+    return !object_maps(request).empty() && !output_with_role(request, "mask");
+}
+
 bool may_be_picture(const HeadRequest& request) {
     const auto chosen = choose(request);
     if (!chosen || request.outputs.size() != 1) return false;
@@ -295,7 +311,7 @@ unsigned times_the_picture(const HeadRequest& request) {
 // several channels may be heat maps, unless the classes are known. More channels than 8 bits tell
 // are taken for classes only where there are known to be as many.
 bool fits_segment(const HeadRequest& request) {
-    if (!object_maps(request).empty()) return true;
+    if (are_objects(request, object_maps(request))) return true;
     const auto chosen = choose(request);
     if (!chosen || (request.outputs.size() != 1 && !output_with_role(request, "mask")))
         return false;

@@ -407,15 +407,22 @@ Result<ChosenFamily> choose_family(const HeadRequest& request, const std::string
                          " times as large as the input of " + input + ", which no decoder reads; " +
                          std::string(picture_way_out)};
     }
-    if (!count && may_be_picture(request)) {
+    const bool objects = !count && may_be_objects(request);
+    if (objects || (!count && may_be_picture(request))) {
         const std::string line = "x-vartml-decoder=segment";
         if (request.fault) *request.fault = {"dec-unknown", found, "segment", line};
+        const std::string doubt =
+            objects ? "maps of two channels that are not as large as the input may be a class "
+                      "of pixels each, or scores and places of a detector, which no decoder reads"
+                    : "the channels may be classes of pixels, or colours or motion, which no "
+                      "decoder reads";
         return Error{ErrorCode::not_found,
                      "the output shapes (" + found + ") of an input of " + input +
-                         " fit no decoder for certain: the channels may be classes of pixels, or "
-                         "colours or motion, which no decoder reads; if they are classes, choose "
-                         "segment with the property decoder or the sidecar line " +
-                         line + " in section [modelinfo], else " + std::string(picture_way_out)};
+                         " fit no decoder for certain: " + doubt +
+                         "; if they are classes, choose segment with the property decoder or the "
+                         "sidecar line " +
+                         line + " in section [modelinfo]" +
+                         (objects ? "" : ", else " + std::string(picture_way_out))};
     }
     const std::string partly = count ? std::string() : partial_readers(request);
     if (!partly.empty()) {

@@ -31,6 +31,9 @@ bool is_known_heatmap(const HeadRequest& request, const MapForm& form);
 // nobody calls classes: it may as well be another picture, the colours of a grey one, or motion.
 bool may_be_picture(const HeadRequest& request);
 
+// Whether the outputs are several maps of two channels: a class each, or pairs of something else.
+bool may_be_objects(const HeadRequest& request);
+
 // How many times as large as the model's picture the only output is, where it has the form of a
 // picture of one channel or three and is larger; 0 where it is not.
 unsigned times_the_picture(const HeadRequest& request);

@@ -217,6 +217,14 @@ const ChoiceCase choices[] = {
     {"57 classes", {{1, 57, 46, 54}}, 432, 368, "segment", "", 57},
     {"OpenPose", {{1, 38, 32, 57}, {1, 19, 32, 57}}, 456, 256, "openpose"},
     {"lanes and drivable area", {{1, 2, 320, 320}, {1, 2, 320, 320}}, 320, 320, "segment"},
+    {"smaller pairs: classes, or a detector of faces by maps",
+     {{1, 2, 56, 56}, {1, 2, 56, 56}},
+     224,
+     224,
+     nullptr,
+     "fit no decoder for certain: maps of two channels that are not as large as the input may "
+     "be a class of pixels each"},
+    {"smaller pairs with labels", {{1, 2, 56, 56}, {1, 2, 56, 56}}, 224, 224, "segment", "", 2},
     {"edges of several scales are no classes",
      {{1, 1, 360, 640}, {1, 1, 360, 640}},
      640,
@@ -266,6 +274,14 @@ TEST(Choice, PrefersPropertyThenSidecarThenIds) {
     EXPECT_EQ(chosen("yolo-v8"), "yolo-v8 property");
     EXPECT_NE(chosen("yolo99").find("expected auto or one of classify, ssd, yolo-v5"),
               std::string::npos);
+}
+
+TEST(Choice, TakesSmallPairsOfMapsForClassesWhereTheyAreCalledSo) {
+    const TensorInfo outputs[] = {output_of("seg_road", {1, 2, 80, 80}),
+                                  output_of("lane_mask", {1, 2, 80, 80})};
+    const auto decoder = Decoder::create({}, outputs, 320, 320, {});
+    ASSERT_TRUE(decoder) << decoder.error().message;
+    EXPECT_EQ(decoder->family(), "segment");
 }
 
 TEST(Choice, TakesIdsThatTheSidecarGives) {

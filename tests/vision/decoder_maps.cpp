@@ -49,7 +49,7 @@ TEST_P(Segments, OfSeveralOutputsAreAClassEach) {
     RefMap area = random_map(2, 24, 32, 5), lanes = random_map(2, 24, 32, 6);
     const std::vector<StoredTensor> tensors = {stored_map(area, "drivable_area", GetParam()),
                                                stored_map(lanes, "lanes", GetParam())};
-    const Decoded decoded = decode_tensors(tensors, {}, width, height);
+    const Decoded decoded = decode_tensors(tensors, {}, width, height, {.decoder = "segment"});
     ASSERT_EQ(decoded.class_maps.size(), 2u);
     for (size_t k = 0; k < 2; ++k) {
         const RefMap& map = k ? lanes : area;
@@ -61,7 +61,7 @@ TEST_P(Segments, OfSeveralOutputsAreAClassEach) {
         }
     }
     const std::vector<TensorInfo> infos = {tensors[0].info, tensors[1].info};
-    const auto decoder = Decoder::create({}, infos, width, height, {});
+    const auto decoder = Decoder::create({}, infos, width, height, {.decoder = "segment"});
     ASSERT_TRUE(decoder);
     EXPECT_EQ(decoder->label(0), "drivable_area");
     EXPECT_EQ(decoder->label(1), "lanes");

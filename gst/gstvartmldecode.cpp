@@ -451,6 +451,7 @@ CachedDecoder* decoder_of(GstVartmlDecode* self, const Job& job) {
     post_selected(self, *entry);
     tell_guessed_labels(self, *entry);
     warn_of_unnamed_classes(self, *entry);
+    warn_of_unnamed_mask(self, *entry);
     return entry;
 }
 

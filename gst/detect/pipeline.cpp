@@ -325,6 +325,7 @@ std::string with_options(std::string text) {
     constexpr std::pair<std::string_view, std::string_view> words[] = {
         {"property preprocess=", "--preprocess "},
         {"property preprocess", "--preprocess"},
+        {"the property decoder", "--decoder"},
         {"property decoder", "--decoder"},
         {"property 'label-file'", "--labels"},
         {"property label-file", "--labels"},

@@ -474,6 +474,43 @@ TEST_F(Decode, WarnsOnceOfNumbersThatNobodyNames) {
     }
 }
 
+// As of detectors of text, whose probabilities are those of a mask by their shape.
+TEST_F(Decode, NamesTheOtherReadingOfAMapThatNobodyNames) {
+    struct Case {
+        const char *ends_in, *decoder;
+        bool warns;
+    };
+    const Case cases[] = {{"sigmoid", "", true},
+                          {"linear", "", false},
+                          {"", "", false},
+                          {"sigmoid", "segment", false}};
+    StoredTensor tensor;
+    tensor.info.name = "out";
+    tensor.info.cpu = make_view(DataType::float32, Layout::NCHW, {1, 1, 64, 64});
+    tensor.bytes.assign(size_t{64} * 64 * sizeof(float), 0);
+    for (const Case& c : cases) {
+        TearDown();
+        harness_ = nullptr;
+        element_ = nullptr;
+        bus_ = nullptr;
+        open();
+        const auto record = record_of({tensor});
+        record->model_info.labels.clear();
+        record->model_info.decoder = c.decoder;
+        record->model_info.outputs = {{.name = "out", .id = "", .role = "", .ends_in = c.ends_in}};
+        GstBuffer* const data = data_buffer(tensor);
+        for (int i = 0; i < 2; ++i) gst_buffer_unref(run(frame_with(inference_of(record), {data})));
+        gst_buffer_unref(data);
+        std::string text;
+        const std::string id = pop(GST_MESSAGE_WARNING, &text);
+        EXPECT_EQ(id.substr(0, 11), c.warns ? "dec-unnamed" : "") << c.ends_in << c.decoder;
+        if (!c.warns) continue;
+        for (const char* part : {"the map of output 'out'", "x-vartml-decoder=segment", "db-text"})
+            EXPECT_NE(text.find(part), std::string::npos) << text;
+        EXPECT_EQ(pop(GST_MESSAGE_WARNING), "");
+    }
+}
+
 TEST_F(Decode, TakesChangedPropertiesWhilePlaying) {
     open();
     const StoredTensor tensor = stored_cpu(

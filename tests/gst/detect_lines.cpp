@@ -116,7 +116,7 @@ TEST(DetectWords, NameOptionsInPlaceOfProperties) {
     EXPECT_EQ(with_options("say it with property preprocess='channels=…'"),
               "say it with --preprocess 'channels=…'");
     EXPECT_EQ(with_options("choose one with the property decoder or the sidecar"),
-              "choose one with the --decoder or the sidecar");
+              "choose one with --decoder or the sidecar");
     EXPECT_EQ(with_options("label-file or x-vartml-labels"), "--labels or x-vartml-labels");
 }
 

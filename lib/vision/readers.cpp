@@ -24,6 +24,17 @@ constexpr Reader readers[] = {
     {"embedding", "embedding", {"embed", "feature", ""}},
 };
 
+constexpr std::string_view boxes = "boxes";  // the role of a table of them
+
+// Decoders whose outputs tell whose they are, and which list boxes.
+std::vector<Reader> readers_of_boxes() {
+    std::vector<Reader> list;
+    for (const Family& family : families())
+        if (family.shapes_tell && !family.of_picture)
+            list.push_back({family.row.nick, boxes, {"", "", ""}});
+    return list;
+}
+
 // Probabilities that sum up to 1 are those of classes and of nothing else.
 bool may_read(const Reader& reader, std::string_view end) {
     const bool classes = end == "softmax" || end == "log-softmax";
@@ -40,8 +51,11 @@ bool reads(const Reader& reader, const HeadRequest& request, const TensorInfo& o
     named.role = reader.role;
     const Family* family = find_family(reader.nick);
     // Alone it may fit and only want its labels.
-    return family->fits({info, {&output, 1}, request.width, request.height, nullptr}) ||
-           family->create({info, request.outputs, request.width, request.height, nullptr});
+    const bool alone = family->fits({info, {&output, 1}, request.width, request.height, nullptr});
+    const auto made = [&] {
+        return family->create({info, request.outputs, request.width, request.height, nullptr});
+    };
+    return reader.role == boxes ? alone && made() : alone || made();
 }
 
 // Outputs that a decoder reads: those that are called like it, else all.
@@ -61,13 +75,10 @@ std::vector<std::string_view> outputs_of(const Reader& reader, const HeadRequest
     return called.empty() ? all : called;
 }
 
-}  // namespace
-
-std::string partial_readers(const HeadRequest& request) {
+std::string readings(std::span<const Reader> list, const HeadRequest& request) {
     constexpr size_t most = 3;  // ours: outputs that the sentence names
-    if (request.outputs.size() < 2) return {};
     std::string text, lines;
-    for (const Reader& reader : readers) {
+    for (const Reader& reader : list) {
         const auto outputs = outputs_of(reader, request);
         if (outputs.empty()) continue;
         text += (text.empty() ? "; " : ", ") + std::string(reader.nick) + " reads ";
@@ -76,13 +87,22 @@ std::string partial_readers(const HeadRequest& request) {
         if (outputs.size() > most)
             text += " or one of " + std::to_string(outputs.size() - most) + " more";
         if (lines.empty()) {
-            lines = ": choose one of them with the sidecar's lines x-vartml-decoder=" +
+            lines = ": choose one with the sidecar's lines x-vartml-decoder=" +
                     std::string(reader.nick) + " in section [modelinfo] and dir=output and " +
                     "x-vartml-role=" + std::string(reader.role) + " in section [" +
                     std::string(outputs.front()) + "]";
         }
     }
     return text + lines;
+}
+
+}  // namespace
+
+// A table of boxes is what the model is for; maps beside it are what it was made of.
+std::string partial_readers(const HeadRequest& request) {
+    if (request.outputs.size() < 2) return {};
+    std::string text = readings(readers_of_boxes(), request);
+    return text.empty() ? readings(readers, request) : text;
 }
 
 }  // namespace vartml::vision

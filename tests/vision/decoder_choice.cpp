@@ -594,6 +594,20 @@ TEST(ChoiceOfOneOutput, IsNamedWhereNoDecoderReadsAll) {
          "[modelinfo]\nx-vartml-decoder=heatmap\n[heatmaps]\ndir=output\n"
          "x-vartml-role=heatmap\n",
          "heatmap"},
+        {"a table of boxes beside the maps that it was made of",
+         {{"table", {1, 5, 3549}},
+          {"large", {1, 65, 52, 52}},
+          {"middle", {1, 65, 26, 26}},
+          {"small", {1, 65, 13, 13}}},
+         "",
+         {"as a whole; yolo-v8 reads 'table': choose",
+          "x-vartml-decoder=yolo-v8 in section [modelinfo]",
+          "dir=output and x-vartml-role=boxes in section [table]"},
+         "[modelinfo]\nx-vartml-decoder=yolo-v8\n[table]\ndir=output\n"
+         "x-vartml-role=boxes\n",
+         "yolo-v8",
+         416,
+         416},
         {"gestures beside the presence of a hand, which are no landmarks",
          {{"a", {1, 1}}, {"b", {1, 12}}},
          "[a]\ndir=output\nx-vartml-ends-in=sigmoid\n"

@@ -156,9 +156,22 @@ std::string_view without_prefix(std::string_view line) {
     return line;
 }
 
-// The last line that says something; warnings on the way go to the log.
+// How many faults a line tells: the compiler's last one counts those that it does not list.
+size_t faults_of(std::string_view line) {
+    constexpr std::string_view counted = " more nodes like these";
+    if (!line.ends_with(counted)) return 1;
+    line.remove_suffix(counted.size());
+    line.remove_prefix(line.find_last_not_of("0123456789") + 1);
+    size_t faults = 0;
+    std::from_chars(line.data(), line.data() + line.size(), faults);
+    return std::max<size_t>(faults, 1);
+}
+
+// What the compiler died of: of several faults the first, and how many there are beside; else the
+// last line that says something. Warnings on the way go to the log.
 std::string last_words(std::string_view text) {
-    std::string last;
+    std::string last, fault;
+    size_t more = 0;
     for (size_t begin = 0; begin < text.size();) {
         const size_t end = std::min(text.find('\n', begin), text.size());
         const std::string_view line = text.substr(begin, end - begin);
@@ -166,8 +179,14 @@ std::string last_words(std::string_view text) {
         if (line.find_first_not_of(" \t\r") == line.npos) continue;
         if (line.find("WARNING") != line.npos) log(LogLevel::warning, "", without_prefix(line));
         last = printable(without_prefix(line), 4096);
+        if (line.find("ERROR: ") == line.npos) continue;
+        if (fault.empty())
+            fault = last;
+        else
+            more += faults_of(line);
     }
-    return last;
+    if (fault.empty()) return last;
+    return more ? fault + " (and " + std::to_string(more) + " more)" : fault;
 }
 
 ErrorCode code_of(int exit_status) {

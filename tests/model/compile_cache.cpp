@@ -191,6 +191,16 @@ TEST_F(CompileOnnx, TellsWhatTheCompilerSaid) {
     }
 }
 
+// The last of several lines says only that there are more.
+TEST_F(CompileOnnx, TellsTheFirstOfSeveralFaults) {
+    compiler(
+        "echo '[vartml] ERROR: a.onnx: node x uses Sine' >&2; echo '[vartml] ERROR: a.onnx: node y "
+        "uses Sine' >&2; echo '[vartml] ERROR: a.onnx: 8 more nodes like these' >&2; exit 3");
+    const Error error = failure();
+    EXPECT_EQ(error.code, ErrorCode::unsupported);
+    EXPECT_EQ(error.message, "a.onnx: node x uses Sine (and 9 more)");
+}
+
 TEST_F(CompileOnnx, PassesWarningsOnWithoutTheirLevel) {
     static std::vector<std::string> lines;
     lines.clear();

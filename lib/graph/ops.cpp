@@ -412,8 +412,12 @@ Result<Types> infer_broadcast(const Graph& graph, const Node& node) {
     Type type = input_type(graph, node, 0);
     for (size_t i = 1; i < node.inputs.size(); ++i) {
         const Type& other = input_type(graph, node, i);
+        if (other.data_type != type.data_type) {
+            return bad_node(node, "has inputs " + to_string(type) + " and " + to_string(other) +
+                                      ", expected one type; put a Cast in front of one of them");
+        }
         auto shape = broadcast(type.shape, other.shape);
-        if (!shape || other.data_type != type.data_type) {
+        if (!shape) {
             return bad_node(node, "has inputs " + to_string(type) + " and " + to_string(other) +
                                       ", which do not broadcast");
         }

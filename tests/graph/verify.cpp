@@ -40,6 +40,14 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{"input %x : f32[4]\n%y = NonZero %x : i64[1,4]\n",
                "node 'y' (NonZero) writes 'y', whose shape depends on the data, but the value does "
                "not say so"},
+        Broken{"input %x : i8[1,3]\nconst %c : f32[] = {1}\n%y = Sub %x, %c : i8[1,3]\n",
+               "node 'y' (Sub) has inputs i8[1,3] and f32[], expected one type; put a Cast in "
+               "front of one of them"},
+        Broken{"input %x : i8[1,3]\nconst %c : f32[2] = {1}\n%y = Less %x, %c : bool[1,3]\n",
+               "node 'y' (Less) has inputs i8[1,3] and f32[2], expected one type; put a Cast in "
+               "front of one of them"},
+        Broken{"input %x : f32[4]\nconst %c : f32[3] = {1}\n%y = Sub %x, %c : f32[4]\n",
+               "node 'y' (Sub) has inputs f32[4] and f32[3], which do not broadcast"},
         Broken{"input %x : f32[4]\n%y = Relu %x : f32[4] @n\n%z = Relu %x : f32[4] @n\n",
                "node 'n' (Relu) has the name of another node"},
         Broken{"input %x : f32[1,3,4]\nconst %s : f32[2] = {1}\n%y = QuantizeLinear %x, %s : "

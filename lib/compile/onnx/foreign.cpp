@@ -23,14 +23,6 @@ namespace {
 
 constexpr size_t max_rank = 8;
 
-// The number that data_type() reads.
-int32_t elem_type(DataType type) {
-    constexpr int32_t last = pb::TensorProto::BFLOAT16;
-    for (int32_t number = 1; number <= last; ++number)
-        if (data_type(number) == type) return number;
-    return pb::TensorProto::UNDEFINED;
-}
-
 pb::TensorProto to_tensor(const std::string& name, const graph::Value& value) {
     pb::TensorProto tensor;
     tensor.set_name(name);

@@ -404,6 +404,13 @@ DataType data_type(int32_t elem_type) {
     }
 }
 
+int32_t elem_type(DataType type) {
+    constexpr int32_t last = pb::TensorProto::BFLOAT16;
+    for (int32_t number = 1; number <= last; ++number)
+        if (data_type(number) == type) return number;
+    return pb::TensorProto::UNDEFINED;
+}
+
 std::string elem_type_name(int32_t elem_type) {
     // Those that came after operator set 22, which the ONNX at hand may not know.
     constexpr std::array<std::string_view, 4> newer{"FLOAT4E2M1", "FLOAT8E8M0", "UINT2", "INT2"};

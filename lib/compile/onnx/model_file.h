@@ -58,6 +58,7 @@ private:
 // Element type of a number of TensorProto.DataType; unknown for strings, complex numbers and 8-bit
 // floats. The 4-bit integers become int8 and uint8, one element per byte.
 DataType data_type(int32_t elem_type);
+int32_t elem_type(DataType type);               // the number that data_type() reads
 std::string elem_type_name(int32_t elem_type);  // "FLOAT16"
 bool is_4_bit(int32_t elem_type);
 

@@ -4,9 +4,11 @@
 #include <exception>
 #include <map>
 #include <new>
+#include <optional>
 #include <set>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #pragma GCC diagnostic push
@@ -15,6 +17,8 @@
 #pragma GCC diagnostic pop
 
 #include "lib/base/file.h"
+#include "lib/base/text.h"
+#include "lib/compile/onnx/import.h"
 #include "lib/compile/onnx/model_file.h"
 
 namespace vartml::onnx {
@@ -25,11 +29,13 @@ using Types = std::map<std::string, int32_t>;
 constexpr float splitter = 65537;  // 2^16 + 1: leaves 8 of the 24 digits of a float (Veltkamp)
 const char* const splitter_name = "vartml_bf16_splitter";
 
+// What is no tensor is of the type 0, too, and known.
 Types types_of(const pb::GraphProto& graph) {
     Types types;
     const auto add = [&](const auto& values) {
         for (const pb::ValueInfoProto& value : values)
-            if (value.type().has_tensor_type())
+            if (value.type().value_case() != pb::TypeProto::VALUE_NOT_SET &&
+                (!value.type().has_tensor_type() || value.type().tensor_type().elem_type()))
                 types[value.name()] = value.type().tensor_type().elem_type();
     };
     add(graph.value_info());
@@ -40,12 +46,59 @@ Types types_of(const pb::GraphProto& graph) {
     return types;
 }
 
+// The node and the tensor that it makes and others read, whose type is not known.
+std::optional<std::pair<const pb::NodeProto*, std::string>> untyped(const pb::GraphProto& graph,
+                                                                    const Types& types) {
+    std::set<std::string_view> read;
+    for (const pb::NodeProto& node : graph.node())
+        read.insert(node.input().begin(), node.input().end());
+    for (const pb::ValueInfoProto& output : graph.output()) read.insert(output.name());
+    for (const pb::NodeProto& node : graph.node())
+        for (const std::string& name : node.output())
+            if (!name.empty() && read.contains(name) && !types.contains(name))
+                return std::pair(&node, name);
+    return std::nullopt;
+}
+
+// The types of all tensors. ONNX's inference ends at operators that it does not know; from there
+// it goes on with what the importer knows of them.
+Result<Types> infer_types(const std::string& path, const pb::ModelProto& model) {
+    pb::ModelProto inferred = model;
+    ::onnx::shape_inference::InferShapes(inferred);
+    Types types = types_of(inferred.graph());
+    if (!untyped(inferred.graph(), types)) return types;
+    std::string why;
+    ImportOptions options;
+    options.foreign.allowed = true;
+    options.find_example = false;
+    const auto imported = import_onnx(path, options);
+    if (imported) {
+        for (const graph::Value& value : imported->graph.values) {
+            const int32_t type = elem_type(value.type.data_type);
+            if (!type || types.contains(value.name)) continue;
+            pb::ValueInfoProto& info = *inferred.mutable_graph()->add_value_info();
+            info.set_name(value.name);
+            info.mutable_type()->mutable_tensor_type()->set_elem_type(type);
+        }
+        ::onnx::shape_inference::InferShapes(inferred);
+        types = types_of(inferred.graph());
+    } else {
+        why = " (" + imported.error().message + ")";
+    }
+    const auto found = untyped(inferred.graph(), types);
+    if (!found) return types;
+    return Error{ErrorCode::unsupported,
+                 path + ": the type of tensor '" + printable(found->second) + "', which node '" +
+                     printable(found->first->name()) + "' (" + printable(found->first->op_type()) +
+                     ") makes, is not known, so that its rounded twin would not round it" + why};
+}
+
 // Tensors that say how much or where; rounding them changes shapes or codes.
 std::set<std::string> parameters_of(const pb::GraphProto& graph) {
     static const std::set<std::string_view> kinds = {
         "Resize", "Upsample", "QuantizeLinear", "NonMaxSuppression", "Pad", "Clip", "OneHot"};
-    static const std::set<std::string_view> whole = {"Range", "DequantizeLinear",
-                                                     "ConstantOfShape"};
+    static const std::set<std::string_view> whole = {"Range", "DequantizeLinear", "ConstantOfShape",
+                                                     "QGemm"};
     std::set<std::string> names;
     for (const pb::NodeProto& node : graph.node()) {
         const bool quantised = node.op_type().starts_with("QLinear");
@@ -160,15 +213,17 @@ Result<void> write_rounded(const std::string& path, const std::string& out) {
         if (tensor.data_location() == pb::TensorProto::EXTERNAL)
             return Error{ErrorCode::unsupported,
                          path + ": has external data, which its rounded twin cannot have"};
-    pb::ModelProto inferred = model;
+    Types types;
     try {
-        ::onnx::shape_inference::InferShapes(inferred);
+        auto inferred = infer_types(path, model);
+        if (!inferred) return inferred.error();
+        types = std::move(*inferred);
     } catch (const std::bad_alloc&) {
         throw;
     } catch (const std::exception& e) {
         return Error{ErrorCode::unsupported, path + ": types cannot be inferred: " + e.what()};
     }
-    Rounding(*model.mutable_graph(), types_of(inferred.graph())).run();
+    Rounding(*model.mutable_graph(), std::move(types)).run();
     const std::string bytes = model.SerializeAsString();
     if (bytes.empty())
         return Error{ErrorCode::unsupported, path + ": its rounded twin has more than 2 GB"};

@@ -2,6 +2,7 @@
 // A model that is rounded to bf16 is what it is for in old and new operator sets.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <fstream>
@@ -42,6 +43,48 @@ TEST_P(RoundedModel, RoundsInputConstantAndResult) {
     ASSERT_EQ(y.size(), std::size(x));
     for (size_t i = 0; i < y.size(); ++i)
         EXPECT_EQ(y[i], static_cast<double>(bf16_of(bf16_of(x[i]) * bf16_of(w)))) << x[i];
+}
+
+// ONNX's inference ends there, and so did the rounding.
+TEST(RoundedModel, RoundsWhatIsBehindAnOperatorOfMicrosoft) {
+    const auto onnxruntime = OnnxRuntime::find();
+    if (!onnxruntime) GTEST_SKIP() << onnxruntime.error().message;
+    constexpr float x[] = {1.003F, -257.5F, 0.1F, 3.14159F}, w = 1.7182F, v = 0.333F;
+    test::TinyOnnx model(17);
+    model.opset("com.microsoft", 1).input("x", {1, 1, 1, 4}).floats("w", {1, 1, 1, 1}, {w});
+    model.floats("v", {1}, {v});
+    model.node("FusedConv", {"x", "w"}, {"f"}, {{"activation", "Relu"}}, "com.microsoft");
+    model.node("Identity", {"f"}, {"i"}).node("Mul", {"i", "v"}, {"m"}).node("Neg", {"m"}, {"y"});
+    model.output("y", {1, 1, 1, 4});
+    const test::TempDir folder;
+    model.save(folder / "whole.onnx");
+    const auto written = onnx::write_rounded(folder / "whole.onnx", folder / "model.onnx");
+    ASSERT_TRUE(written) << written.error().message;
+    TensorData in{DataType::float32, {1, 1, 1, 4}, std::vector<std::byte>(sizeof x)};
+    std::memcpy(in.bytes.data(), x, sizeof x);
+    const auto out = onnxruntime->run(folder / "model.onnx", {{"x", in}});
+    ASSERT_TRUE(out) << out.error().message;
+    const std::vector<double> y = numbers_of(out->at("y"));
+    ASSERT_EQ(y.size(), std::size(x));
+    for (size_t i = 0; i < y.size(); ++i) {
+        const float f = bf16_of(std::max(bf16_of(x[i]) * bf16_of(w), 0.F));
+        EXPECT_EQ(y[i], static_cast<double>(-bf16_of(f * bf16_of(v)))) << x[i];
+    }
+}
+
+TEST(RoundedModel, IsNoneWhereATypeIsNotKnown) {
+    test::TinyOnnx model(17);
+    model.opset("of.nobody", 1).input("x", {4});
+    model.node("Whatever", {"x"}, {"f"}, {}, "of.nobody").node("Relu", {"f"}, {"y"});
+    model.output("y", {4});
+    const test::TempDir folder;
+    model.save(folder / "whole.onnx");
+    const auto written = onnx::write_rounded(folder / "whole.onnx", folder / "model.onnx");
+    ASSERT_FALSE(written);
+    EXPECT_NE(written.error().message.find("the type of tensor 'f', which node 'f_node' (Whatever) "
+                                           "makes, is not known"),
+              std::string::npos)
+        << written.error().message;
 }
 
 }  // namespace

@@ -428,7 +428,8 @@ Error missing(const HeadRequest& request, std::span<const Column> wanted,
                           "stride " + std::to_string(level.stride) + " and " + origin);
     }
     return role_error(request, std::string(column.role),
-                      "[1," + std::to_string(level.rows) + "," + columns_text(column) + "]");
+                      "[1," + std::to_string(level.rows) + "," + columns_text(column) + "]",
+                      of_this_shape(true) != request.outputs.end());
 }
 
 // An output like the others that no level has takes positions that nobody would look at.

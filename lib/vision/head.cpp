@@ -113,12 +113,16 @@ const TensorInfo* find_output(const HeadRequest& request, std::string_view role,
     return fitting_count == 1 ? fitting : nullptr;
 }
 
-Error role_error(const HeadRequest& request, const std::string& role, const std::string& shape) {
-    const std::string found = outputs_text(request.outputs), fix = "x-vartml-role=" + role;
+Error role_error(const HeadRequest& request, const std::string& role, const std::string& shape,
+                 bool has_candidates) {
+    const std::string found = outputs_text(request.outputs), line = "x-vartml-role=" + role;
+    const bool can_name = has_candidates && request.outputs.size() > 1;
     return head_error(request, "dec-role",
-                      "no single output is the " + role + " " + shape + ", found " + found +
-                          "; name it in the sidecar with " + fix + ", or choose another decoder",
-                      found, role + " " + shape, fix);
+                      "no " + std::string(can_name ? "single " : "") + "output is the " + role +
+                          " " + shape + ", found " + found + "; " +
+                          (can_name ? "name it in the sidecar with " + line + ", or " : "") +
+                          "choose another decoder",
+                      found, role + " " + shape, can_name ? line : "decoder=…");
 }
 
 std::string outputs_text(std::span<const TensorInfo> outputs) {

@@ -36,8 +36,10 @@ const TensorInfo* output_with_role(const HeadRequest& request, std::string_view 
 const TensorInfo* find_output(const HeadRequest& request, std::string_view role,
                               std::span<const std::string_view> hints,
                               bool (*fits)(const TensorInfo&));
-// dec-role: no single output is the `role`, which has the shape given.
-Error role_error(const HeadRequest& request, const std::string& role, const std::string& shape);
+// dec-role: no single output is the `role`, which has the shape given. The way out is to name one,
+// where there are several and any of them can be it.
+Error role_error(const HeadRequest& request, const std::string& role, const std::string& shape,
+                 bool has_candidates = true);
 // "output [1,3549,85], other [1,10]"
 std::string outputs_text(std::span<const TensorInfo> outputs);
 

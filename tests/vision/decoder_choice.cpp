@@ -649,6 +649,24 @@ TEST(ChoiceOfOneOutput, IsNamedWhereNoDecoderReadsAll) {
     }
 }
 
+// A role would be refused in its turn.
+TEST(NamedDecoders, OfferNoRoleThatNoOutputCanPlay) {
+    const TensorInfo masked[] = {output_of("scores", {1, 17640, 3}),
+                                 output_of("boxes", {1, 17640, 4})};
+    const auto refused = Decoder::create({}, masked, 640, 480, {.decoder = "ultraface"});
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().message,
+              "decoder ultraface: no output is the scores [1,17640,2], found scores [1,17640,3], "
+              "boxes [1,17640,4]; choose another decoder");
+    const TensorInfo twice[] = {output_of("a", {1, 17640, 2}), output_of("b", {1, 17640, 2}),
+                                output_of("boxes", {1, 17640, 4})};
+    const auto unnamed = Decoder::create({}, twice, 640, 480, {.decoder = "ultraface"});
+    ASSERT_FALSE(unnamed);
+    EXPECT_NE(unnamed.error().message.find("name it in the sidecar with x-vartml-role=scores"),
+              std::string::npos)
+        << unnamed.error().message;
+}
+
 // A decoder that somebody names must be the one that the outputs are of, where these tell it.
 TEST(NamedDecoders, OfOtherOutputsAreRefused) {
     const struct {

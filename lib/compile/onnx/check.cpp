@@ -177,6 +177,26 @@ bool is_as_in(const pb::GraphProto& graph, int older, int newer) {
     return true;
 }
 
+// Operators that no set of ONNX has, each once; what converts models stops at them.
+std::string unknown_operators(const pb::GraphProto& graph) {
+    constexpr size_t most = 5;  // ours: that the sentence names
+    std::set<std::string> names;
+    for (const auto& node : graph.node()) {
+        const std::string domain = domain_of(node);
+        if (!::onnx::OpSchemaRegistry::Schema(node.op_type(), domain) &&
+            !(domain.empty() && find_newer(node.op_type())))
+            names.insert(operator_name(node));
+    }
+    std::string text;
+    size_t count = 0;
+    for (const std::string& name : names) {
+        if (++count > most) break;
+        text += (count == 1 ? "" : count == names.size() ? " and " : ", ") + name;
+    }
+    if (names.size() > most) text += " and " + std::to_string(names.size() - most) + " more";
+    return text;
+}
+
 std::string first_line(const char* text) {
     const std::string_view all(text);
     return std::string(all.substr(0, all.find('\n')));
@@ -223,10 +243,16 @@ Result<Opsets> check_versions(const std::string& file, const pb::ModelProto& mod
     } else if (found->second < min_opset && is_as_in(model.graph(), found->second, min_opset)) {
         found->second = min_opset;
     } else if (found->second < min_opset || found->second > max_opset) {
-        return Error{ErrorCode::unsupported,
-                     file + ": declares operator set " + std::to_string(found->second) +
-                         ", accepted are " + std::to_string(min_opset) + " to " +
-                         std::to_string(max_opset) + "; convert it with onnx.version_converter"};
+        const std::string unknown = unknown_operators(model.graph());
+        const std::string way_out =
+            unknown.empty() ? "; convert it with onnx.version_converter"
+                            : ", and uses " + printable(unknown, std::string::npos) +
+                                  ", which no set of ONNX has, so that onnx.version_converter "
+                                  "stops there; export the model anew without them";
+        return Error{ErrorCode::unsupported, file + ": declares operator set " +
+                                                 std::to_string(found->second) + ", accepted are " +
+                                                 std::to_string(min_opset) + " to " +
+                                                 std::to_string(max_opset) + way_out};
     }
     return opsets;
 }

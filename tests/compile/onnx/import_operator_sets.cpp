@@ -13,6 +13,14 @@ TEST_F(Import, RefusesOperatorSetsAndVersionsItDoesNotKnow) {
     EXPECT_EQ(refusal(old),
               "model.onnx: declares operator set 6, accepted are 7 to 25; convert it with "
               "onnx.version_converter");
+    TinyOnnx odd(1);  // as of Custom Vision
+    odd.opset("com.microsoft", 1).input("x", {1});
+    odd.node("LegacyPadding", {"x"}, {"p"}, {}, "com.microsoft");
+    odd.node("Add", {"p", "p"}, {"a"}).node("FC", {"a"}, {"y"}).output("y");
+    EXPECT_EQ(refusal(odd),
+              "model.onnx: declares operator set 1, accepted are 7 to 25, and uses FC and "
+              "com.microsoft::LegacyPadding, which no set of ONNX has, so that "
+              "onnx.version_converter stops there; export the model anew without them");
     TinyOnnx same(6);  // what Relu is in set 7, too
     same.input("x", {1}).node("Relu", {"x"}, {"y"}).output("y");
     good(same);

@@ -409,12 +409,15 @@ void Reader::add_mask(const GstAnalyticsSegmentationMtd& mask, std::vector<MaskI
     guint w, h;
     GstBuffer* pixels = gst_analytics_segmentation_mtd_get_mask(&mask, &x, &y, &w, &h);
     if (!pixels) return;
-    if (w > far_away || h > far_away || !is_near(x) || !is_near(y)) {
+    const std::optional<GstAnalyticsMtd> classes = classes_of(mask);
+    const bool is_far = w > far_away || h > far_away || !is_near(x) || !is_near(y);
+    const Rect rect = is_far ? Rect{} : Rect{x, y, static_cast<int>(w), static_cast<int>(h)};
+    // Empty where a small one was scaled down, too: it says nothing of any pixel.
+    if (intersection(rect, {0, 0, look_->width, look_->height}).empty()) {
         gst_buffer_unref(pixels);
         return;
     }
-    const std::optional<GstAnalyticsMtd> classes = classes_of(mask);
-    MaskItem item{pixels, {x, y, static_cast<int>(w), static_cast<int>(h)}, scene_->colors.size()};
+    MaskItem item{pixels, rect, scene_->colors.size()};
     const gsize count = gst_analytics_segmentation_mtd_get_region_count(&mask);
     for (gsize i = 0; i < count; ++i) {
         const guint region = gst_analytics_segmentation_mtd_get_region_id(&mask, i);

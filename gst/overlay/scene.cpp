@@ -111,10 +111,10 @@ void MaskPainter::draw(Canvas& canvas, const MaskPixels& mask, const Rect& rect,
 
 void MaskPainter::blur(Canvas& canvas, const MaskPixels* mask, const Rect& rect,
                        std::span<const Rgba> colors, bool is_there) {
+    const Rect frame = {0, 0, canvas.width(), canvas.height()};
+    if (intersection(rect, frame).empty()) return;  // also what rounding to even would fill
     const int left = std::max(rect.x, 0) & ~1, top = std::max(rect.y, 0) & ~1;
-    const Rect r = intersection({left, top, rect.right() - left, rect.bottom() - top},
-                                {0, 0, canvas.width(), canvas.height()});
-    if (r.empty()) return;
+    const Rect r = intersection({left, top, rect.right() - left, rect.bottom() - top}, frame);
     const int longer = std::max(rect.w, rect.h);
     const int exact = std::max((longer + blur_blocks - 1) / blur_blocks, least_block);
     const int block = (exact + 1) & ~1;

@@ -202,24 +202,52 @@ TEST_F(Overlay, BlursWhereTheMaskOfAnObjectIs) {
     for (int x = 80; x < 100; ++x) EXPECT_TRUE(is_stripe(picture, x, 40)) << x;
 }
 
+// A rectangle without width is what GStreamer makes of a small one that it scales down.
 TEST_F(Overlay, BlursTheWholeBoxWhereTheMaskSaysNothing) {
-    set("draw", "");
+    set("draw", "masks");
     set("blur-classes", "face");
     open(100, 100, GST_VIDEO_FORMAT_GRAY8);
     const struct {
         const char* why;
-        std::vector<uint8_t> pixels;
+        uint8_t region;
         GstVideoFormat format;
+        int x, y;
+        guint w, h;
     } rows[] = {
-        {"no pixel of the region", std::vector<uint8_t>(16, 0), GST_VIDEO_FORMAT_GRAY8},
-        {"a format that is none", std::vector<uint8_t>(16, 1), GST_VIDEO_FORMAT_GRAY8},
+        {"no pixel of the region", 0, GST_VIDEO_FORMAT_GRAY8, 0, 0, 80, 80},
+        {"a format that is none", 1, GST_VIDEO_FORMAT_GRAY16_BE, 0, 0, 80, 80},
+        {"no width, at an odd place", 1, GST_VIDEO_FORMAT_GRAY8, 21, 20, 0, 40},
+        {"no width, at an even place", 1, GST_VIDEO_FORMAT_GRAY8, 20, 20, 0, 40},
+        {"no height, at an odd place", 1, GST_VIDEO_FORMAT_GRAY8, 20, 21, 40, 0},
+        {"no height, at an even place", 1, GST_VIDEO_FORMAT_GRAY8, 20, 20, 40, 0},
+        {"neither", 1, GST_VIDEO_FORMAT_GRAY8, 21, 21, 0, 0},
+        {"left of the frame", 1, GST_VIDEO_FORMAT_GRAY8, -40, 0, 40, 80},
+        {"below the frame", 1, GST_VIDEO_FORMAT_GRAY8, 0, 100, 80, 20},
+        {"farther than any frame", 1, GST_VIDEO_FORMAT_GRAY8, 1 << 30, 0, 80, 80},
     };
     for (const auto& row : rows) {
         GstBuffer* in = stripes(info_);
         const guint od = add_od(in, 0, 0, 80, 80, "face");
-        relate(in, od, add_mask(in, row.pixels, 4, {1}, 0, 0, 80, 80, row.format));
+        relate(in, od,
+               add_mask(in, std::vector<uint8_t>(16, row.region), 4, {1}, row.x, row.y, row.w,
+                        row.h, row.format));
         const Picture picture = draw(in);
         for (int x = 0; x < 80; ++x) EXPECT_FALSE(is_stripe(picture, x, 40)) << row.why << x;
+    }
+}
+
+// The classes of such a map are no list of classes of the whole picture, either.
+TEST_F(Overlay, DrawsAndBlursNothingOfAClassMapWithoutPlace) {
+    set("draw", "labels+masks");
+    set("blur-classes", "face");
+    open(100, 100, GST_VIDEO_FORMAT_GRAY8);
+    for (const int x : {20, 21, 100}) {
+        GstBuffer* in = stripes(info_);
+        const std::vector<uint8_t> before = bytes_of(in);
+        const guint width = x < 100 ? 0 : 40;
+        const guint mask = add_mask(in, std::vector<uint8_t>(16, 1), 4, {0, 1}, x, 20, width, 40);
+        relate(in, mask, add_class(in, {"road", "face"}, {1, 1}));
+        EXPECT_EQ(bytes_of(run(in).get()), before) << x;
     }
 }
 

@@ -6,6 +6,7 @@
 
 #include "gst/infer/regions.h"
 #include "gst/infer/trace.h"
+#include "gst/support/in_place.h"
 #include "gst/support/tensor_meta.h"
 
 namespace vartml::gst::infer {
@@ -65,7 +66,11 @@ GstBuffer* ResultWriter::make_writable(GstBuffer* buffer) {
         gst_buffer_unref(buffer);
         return nullptr;
     }
-    return gst_buffer_make_writable(buffer);
+    GstBuffer* copy = nullptr;
+    bool copied = false;
+    prepare_writable(buffer, &copy, copied);
+    gst_buffer_unref(buffer);
+    return copy;
 }
 
 // One inference, or the record that there was none (`request` is nullptr), in `scratch_`, whose

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <thread>
 
+#include "gst/support/tensor_meta.h"
 #include "tests/support/gst_infer_harness.h"
 
 namespace {
@@ -101,6 +102,32 @@ TEST_F(InferFlow, AFrameThatAnotherElementHoldsStaysAsItIs) {
     EXPECT_NE(vartml::gst::get_inference(out, 0), nullptr);
     EXPECT_EQ(gst_buffer_peek_memory(out, 0), gst_buffer_peek_memory(shared, 0));
     EXPECT_EQ(t.stat("copies"), 0u);
+    gst_buffer_unref(out);
+    gst_buffer_unref(shared);
+}
+
+// A second model behind the first, with a tee between them.
+TEST_F(InferFlow, AFrameThatAnotherElementHoldsKeepsTheTensorsThatItCameWith) {
+    InferHarness first, second;
+    ASSERT_EQ(first.push(0), GST_FLOW_OK);
+    GstBuffer* shared = first.pull();
+    ASSERT_NE(shared, nullptr);
+    gst_buffer_ref(shared);
+    ASSERT_EQ(gst_harness_push(second.h, shared), GST_FLOW_OK);
+    GstBuffer* out = second.pull();
+    EXPECT_NE(out, shared);
+    for (unsigned i = 0; i < 2; ++i) {
+        const Inference* inference = vartml::gst::get_inference(out, i);
+        ASSERT_NE(inference, nullptr) << i;
+        bool found = false;
+        vartml::gst::for_each_tensor_meta(out, [&](const GstTensorMeta* meta) {
+            found |= meta->tensors[0]->data == inference->data.at(0);
+            return true;
+        });
+        EXPECT_TRUE(found) << i;
+    }
+    EXPECT_EQ(gst_buffer_get_n_meta(out, GST_TENSOR_META_API_TYPE), 2u);
+    EXPECT_EQ(gst_buffer_get_n_meta(shared, GST_TENSOR_META_API_TYPE), 1u);
     gst_buffer_unref(out);
     gst_buffer_unref(shared);
 }

@@ -288,10 +288,6 @@ Stream* stream_of(GstObject* object) {
 }
 
 GstFlowReturn chain(GstPad*, GstObject* parent, GstBuffer* buffer) {
-    // The interval may be controlled; other properties follow when they are set.
-    if (GST_BUFFER_PTS_IS_VALID(buffer) && gst_object_has_active_control_bindings(parent)) {
-        gst_object_sync_values(parent, GST_BUFFER_PTS(buffer));
-    }
     return stream_of(parent)->chain(buffer);
 }
 

@@ -6,6 +6,7 @@
 #include "gst/infer/trace.h"
 #include "gst/support/error.h"
 #include "gst/support/events.h"
+#include "gst/support/in_place.h"
 
 namespace vartml::gst::infer {
 
@@ -273,6 +274,8 @@ void Stream::look_for_motion(GstBuffer* buffer, Entry& entry, std::optional<Mapp
 }
 
 GstFlowReturn Stream::chain(GstBuffer* buffer) {
+    // The interval may be controlled; other properties follow when they are set.
+    sync_properties(GST_OBJECT(context_.element), segment_, buffer);
     GstFlowReturn flow = wait_for_model(buffer);
     if (flow == GST_FLOW_OK && has_tensor_groups && !announce()) flow = GST_FLOW_ERROR;
     if (flow == GST_FLOW_OK && !preparer_.ensure_plan(loader_)) flow = GST_FLOW_ERROR;

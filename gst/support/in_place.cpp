@@ -75,11 +75,11 @@ GstClockTime FrameClock::time(const GstSegment& segment, const GstBuffer* buffer
     return time;
 }
 
-void sync_properties(GstBaseTransform* base, const GstBuffer* buffer) {
-    if (base->segment.format != GST_FORMAT_TIME) return;  // tensors of a file are in bytes
+void sync_properties(GstObject* element, const GstSegment& segment, const GstBuffer* buffer) {
+    if (segment.format != GST_FORMAT_TIME) return;  // tensors of a file are in bytes
     const GstClockTime time =
-        gst_segment_to_stream_time(&base->segment, GST_FORMAT_TIME, GST_BUFFER_PTS(buffer));
-    if (GST_CLOCK_TIME_IS_VALID(time)) gst_object_sync_values(GST_OBJECT(base), time);
+        gst_segment_to_stream_time(&segment, GST_FORMAT_TIME, GST_BUFFER_PTS(buffer));
+    if (GST_CLOCK_TIME_IS_VALID(time)) gst_object_sync_values(element, time);
 }
 
 void CopyNotice::copied(gpointer element, const char* why) {

@@ -58,8 +58,11 @@ private:
     bool backwards_ = false;
 };
 
-// Controlled properties get what they are at this frame.
-void sync_properties(GstBaseTransform* base, const GstBuffer* buffer);
+// Controlled properties get what they are at the stream time of this frame.
+void sync_properties(GstObject* element, const GstSegment& segment, const GstBuffer* buffer);
+inline void sync_properties(GstBaseTransform* base, const GstBuffer* buffer) {
+    sync_properties(GST_OBJECT(base), base->segment, buffer);
+}
 
 // Warns once since start that frames are copied.
 class CopyNotice {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // vartmlinfer on the fake model: which frames are inferred, latency, errors by table, messages.
+#include <gst/controller/controller.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -395,6 +396,32 @@ TEST_F(InferPolicy, AnInputThatIsNoPictureIsFed) {
     EXPECT_EQ(t.pull_out().status, InferenceStatus::inferred);
     EXPECT_EQ(fake_model().last_size[0], 32);
     EXPECT_EQ(fake_model().last_size[1], 24);
+}
+
+TEST_F(InferPolicy, AControlledIntervalFollowsTheStreamTime) {
+    GstElement* element = make_infer();
+    GstControlSource* source = gst_interpolation_control_source_new();
+    g_object_set(source, "mode", GST_INTERPOLATION_MODE_NONE, nullptr);
+    auto* values = GST_TIMED_VALUE_CONTROL_SOURCE(source);
+    gst_timed_value_control_source_set(values, 0, 2);
+    gst_timed_value_control_source_set(values, GST_SECOND, 1000);
+    gst_object_add_control_binding(
+        GST_OBJECT(element),
+        gst_direct_control_binding_new_absolute(GST_OBJECT(element), "inference-interval", source));
+    gst_object_unref(source);
+    InferHarness t(element);
+    GstSegment segment;  // of a film from its 100th second on
+    gst_segment_init(&segment, GST_FORMAT_TIME);
+    segment.start = segment.position = 100 * GST_SECOND;
+    ASSERT_TRUE(gst_harness_push_event(t.h, gst_event_new_segment(&segment)));
+    for (int n = 0; n < 6; ++n) {
+        GstBuffer* frame = InferHarness::frame(guint64(n));
+        GST_BUFFER_PTS(frame) += segment.start;
+        ASSERT_EQ(gst_harness_push(t.h, frame), GST_FLOW_OK);
+        EXPECT_EQ(t.pull_out().status,
+                  n % 2 == 0 ? InferenceStatus::inferred : InferenceStatus::skipped_interval)
+            << n;
+    }
 }
 
 // Frames that take more than twice the target, and what becomes of the interval.

@@ -33,7 +33,8 @@ struct State {
 
     std::atomic<guint64> frames{0};
     std::atomic<gint64> last_us{0};
-    std::atomic<bool> busy{false};
+    std::atomic<unsigned> busy{0};  // calls of the connection that may be in what follows
+    std::atomic<bool> closed{false};
 };
 
 G_DEFINE_TYPE(Gate, vartml_source_gate, GST_TYPE_ELEMENT)
@@ -50,6 +51,25 @@ Gate* gate_of(gpointer element) {
 State& state_of(gpointer element) {
     return *gate_of(element)->state;
 }
+
+// A call of the connection that goes on to what follows, unless the gate is closed.
+class Passage {
+public:
+    explicit Passage(State& state) : state_(state) {
+        ++state.busy;
+        open_ = !state.closed;  // behind the count: who closes then reads it
+    }
+    Passage(const Passage&) = delete;
+    Passage& operator=(const Passage&) = delete;
+    ~Passage() {
+        if (--state_.busy == 0 && state_.closed) state_.events.idle();
+    }
+    explicit operator bool() const { return open_; }
+
+private:
+    State& state_;
+    bool open_;
+};
 
 // While there is a clock that runs.
 std::optional<GstClockTime> running_time(GstElement* element) {
@@ -80,6 +100,11 @@ void open_segment(Gate* gate) {
 GstFlowReturn chain(GstPad*, GstObject* parent, GstBuffer* buffer) {
     Gate* const gate = gate_of(parent);
     State& state = *gate->state;
+    const Passage passage(state);
+    if (!passage) {
+        gst_buffer_unref(buffer);
+        return GST_FLOW_FLUSHING;
+    }
     std::optional<GstClockTime> time;
     if (GST_BUFFER_PTS_IS_VALID(buffer) && state.segment.format == GST_FORMAT_TIME) {
         const GstClockTime running =
@@ -99,10 +124,8 @@ GstFlowReturn chain(GstPad*, GstObject* parent, GstBuffer* buffer) {
     const bool first = std::exchange(state.first, false);
     if (first) GST_BUFFER_FLAG_SET(buffer, GST_BUFFER_FLAG_DISCONT);
     open_segment(gate);
-    state.busy = true;
     const GstFlowReturn flow = gst_pad_push(state.src, buffer);
     state.last_us = g_get_monotonic_time();
-    state.busy = false;
     if (flow == GST_FLOW_OK) {
         ++state.frames;
         state.events.frame(first);
@@ -115,6 +138,11 @@ GstFlowReturn chain(GstPad*, GstObject* parent, GstBuffer* buffer) {
 gboolean sink_event(GstPad* pad, GstObject* parent, GstEvent* event) {
     Gate* const gate = gate_of(parent);
     State& state = *gate->state;
+    const Passage passage(state);
+    if (!passage) {
+        gst_event_unref(event);
+        return FALSE;
+    }
     switch (GST_EVENT_TYPE(event)) {
         case GST_EVENT_STREAM_START:
             start_stream(gate);
@@ -138,6 +166,12 @@ gboolean sink_event(GstPad* pad, GstObject* parent, GstEvent* event) {
     }
     gst_event_unref(event);
     return TRUE;
+}
+
+// A serialized query waits for what was pushed before it.
+gboolean sink_query(GstPad* pad, GstObject* parent, GstQuery* query) {
+    const Passage passage(state_of(parent));
+    return passage && gst_pad_query_default(pad, parent, query);
 }
 
 gboolean src_event(GstPad* pad, GstObject* parent, GstEvent* event) {
@@ -208,6 +242,7 @@ void vartml_source_gate_init(Gate* gate) {
     state.sink = gst_pad_new_from_static_template(&sink_template, "sink");
     gst_pad_set_chain_function(state.sink, chain);
     gst_pad_set_event_function(state.sink, sink_event);
+    gst_pad_set_query_function(state.sink, sink_query);
     GST_PAD_SET_PROXY_CAPS(state.sink);
     GST_PAD_SET_PROXY_ALLOCATION(state.sink);
     state.src = gst_pad_new_from_static_template(&src_template, "src");
@@ -258,9 +293,14 @@ void gate_begin(GstElement* gate, bool after_outage) {
     gst_pad_set_active(state.sink, TRUE);
     gst_segment_init(&state.segment, GST_FORMAT_UNDEFINED);
     state.first = true;
+    state.closed = false;
     GST_OBJECT_LOCK(gate);
     state.timeline.begin(state.live, after_outage);
     GST_OBJECT_UNLOCK(gate);
+}
+
+void gate_close(GstElement* gate) {
+    state_of(gate).closed = true;
 }
 
 void gate_end(GstElement* gate) {
@@ -271,7 +311,7 @@ void gate_end(GstElement* gate) {
 
 GateCounts gate_counts(GstElement* gate) {
     const State& state = state_of(gate);
-    return {state.frames, state.last_us, state.busy};
+    return {state.frames, state.last_us, state.busy > 0};
 }
 
 }  // namespace vartml::gst

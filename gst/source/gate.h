@@ -13,6 +13,7 @@ struct GateEvents {
     std::function<void(bool first)> frame;
     std::function<void()> end;                   // of a connection
     std::function<void(GstFlowReturn)> refused;  // by what follows
+    std::function<void()> idle;                  // closed, and what follows holds nothing
 };
 
 /// The pads are `sink`, to which a connection is linked, and `src`.
@@ -21,6 +22,9 @@ GstElement* make_gate();
 void gate_start(GstElement* gate, bool live, GstClockTime latency, GateEvents events);
 /// The next connection. Call while nothing is linked to `sink`.
 void gate_begin(GstElement* gate, bool after_outage);
+/// Nothing of the connection goes on any more; does not wait for what follows, which may hold a
+/// frame of it: `busy` until `idle`.
+void gate_close(GstElement* gate);
 /// Ends the stream. Call while nothing is linked to `sink`.
 void gate_end(GstElement* gate);
 /// Frames since gate_start, and how long nothing has left, in microseconds of the monotonic clock;
@@ -28,7 +32,7 @@ void gate_end(GstElement* gate);
 struct GateCounts {
     guint64 frames;
     gint64 last_us;  // when the last frame left
-    bool busy;       // what follows holds one
+    bool busy;       // what follows holds one, or an event
 };
 GateCounts gate_counts(GstElement* gate);
 

@@ -113,6 +113,10 @@ void Keeper::start(const SourceSettings& settings, Address address) {
         refused_ = flow;
         changed_.notify_all();
     };
+    events.idle = [this] {
+        const std::lock_guard lock(mutex_);
+        changed_.notify_all();
+    };
     gate_start(gate_, session_settings_.address.live(), settings.latency_ms * GST_MSECOND,
                std::move(events));
     thread_ = std::thread([this] {
@@ -290,6 +294,15 @@ Keeper::Outcome Keeper::watch(Session& session) {
     }
 }
 
+// A connection is closed under the lock of its state, which a change of the pipeline's state takes,
+// too. Whoever then waits for a frame that a paused sink holds keeps the pipeline from every state
+// that would let the frame go. Who is told to stop does not wait: the sinks have let go, or will.
+void Keeper::wait_until_idle() {
+    gate_close(gate_);
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return stop_ || !gate_counts(gate_).busy; });
+}
+
 Keeper::Outcome Keeper::attempt(bool after_outage, bool tcp, bool& described, bool& endless) {
     gate_begin(gate_, after_outage);
     {
@@ -316,6 +329,7 @@ Keeper::Outcome Keeper::attempt(bool after_outage, bool tcp, bool& described, bo
         return Outcome::impossible;
     }
     const Outcome outcome = watch(**session);
+    wait_until_idle();
     described = (*session)->was_described();
     endless = (*session)->is_endless();
     return outcome;

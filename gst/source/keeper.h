@@ -63,6 +63,7 @@ private:
     void run();
     Outcome attempt(bool after_outage, bool tcp, bool& described, bool& endless);
     Outcome watch(Session& session);
+    void wait_until_idle();
     void frame_came();
     void note(const char* state, unsigned delay_ms = 0);
     bool sleep(unsigned ms);

@@ -191,6 +191,47 @@ private:
     size_t stream_starts_ = 0, segments_ = 0, ends_ = 0, discontinuities_ = 0;
 };
 
+// Keeps the next frame that leaves the viewer's source, as a paused sink does, until it is
+// released.
+class Holder {
+public:
+    explicit Holder(Viewer& viewer) : pad_(gst_element_get_static_pad(viewer.element(), "src")) {
+        probe_ = gst_pad_add_probe(
+            pad_, GST_PAD_PROBE_TYPE_BUFFER,
+            [](GstPad*, GstPadProbeInfo*, gpointer self) {
+                auto* const holder = static_cast<Holder*>(self);
+                std::unique_lock lock(holder->mutex_);
+                holder->holds_ = true;
+                holder->changed_.notify_all();
+                holder->changed_.wait(lock, [&] { return holder->released_; });
+                return GST_PAD_PROBE_OK;
+            },
+            this, nullptr);
+    }
+    Holder(const Holder&) = delete;
+    Holder& operator=(const Holder&) = delete;
+    ~Holder() {
+        gst_pad_remove_probe(pad_, probe_);
+        gst_object_unref(pad_);
+    }
+    void wait_for_frame() {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [&] { return holds_; });
+    }
+    void release() {
+        const std::lock_guard lock(mutex_);
+        released_ = true;
+        changed_.notify_all();
+    }
+
+private:
+    GstPad* const pad_;
+    gulong probe_ = 0;
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    bool holds_ = false, released_ = false;
+};
+
 class Rtsp : public testing::Test {
 protected:
     void SetUp() override {
@@ -652,6 +693,63 @@ TEST_F(VartmlSrcFile, ThatRepeatsEndsWhenTheApplicationSendsEos) {
     viewer.wait_for_frames(25);
     EXPECT_TRUE(gst_element_send_event(viewer.pipeline(), gst_event_new_eos()));
     viewer.wait_for(GST_MESSAGE_EOS);
+}
+
+// So often that the thread that closes a connection is there long before the last change.
+void change_often(Viewer& viewer, GstState other = GST_STATE_PLAYING) {
+    for (int i = 0; i < 20000; ++i) {
+        viewer.set_state(other);
+        viewer.set_state(GST_STATE_PAUSED);
+    }
+}
+
+TEST_F(VartmlSrcFile, IsPausedAfterTheApplicationHasSentEos) {
+    for (const bool stops : {false, true}) {
+        Viewer viewer(film_, "at-end=repeat");
+        viewer.set_state(GST_STATE_PAUSED);
+        gst_element_get_state(viewer.pipeline(), nullptr, nullptr, GST_CLOCK_TIME_NONE);
+        EXPECT_TRUE(gst_element_send_event(viewer.pipeline(), gst_event_new_eos()));
+        change_often(viewer, GST_STATE_PAUSED);
+        if (stops) continue;
+        viewer.play();
+        viewer.wait_for(GST_MESSAGE_EOS);
+    }
+}
+
+// What follows holds a frame, as a sink does that was paused first.
+TEST_F(VartmlSrcFile, IsPausedWhileAConnectionIsClosed) {
+    for (const bool is_lost : {false, true}) {
+        Viewer viewer(film_, "at-end=repeat");
+        for (const bool stops : {true, false}) {
+            viewer.play();
+            viewer.wait_for_frames(3);
+            {
+                Holder holder(viewer);
+                holder.wait_for_frame();
+                if (is_lost) {
+                    GstElement* const source =
+                        gst_bin_get_by_name(GST_BIN(viewer.element()), "source");
+                    GST_ELEMENT_ERROR(source, RESOURCE, READ, ("The disk is gone"), (nullptr));
+                    gst_object_unref(source);
+                } else {
+                    EXPECT_TRUE(gst_element_send_event(viewer.pipeline(), gst_event_new_eos()));
+                }
+                change_often(viewer);
+                holder.release();
+            }
+            if (stops) {
+                viewer.set_state(GST_STATE_READY);
+                continue;
+            }
+            viewer.play();
+            if (is_lost) {
+                EXPECT_NE(viewer.wait_for(GST_MESSAGE_ERROR).find("The disk is gone"),
+                          std::string::npos);
+            } else {
+                viewer.wait_for(GST_MESSAGE_EOS);
+            }
+        }
+    }
 }
 
 TEST(VartmlSrc, WaitsForADeviceThatIsNotThere) {

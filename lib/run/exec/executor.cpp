@@ -18,6 +18,27 @@ struct Registry {
     std::map<const Device*, std::weak_ptr<Executor>> executors;  // guarded by mutex
 };
 
+Registry& registry() {
+    static Registry* const instance = new Registry;
+    return *instance;
+}
+
+std::atomic<unsigned> process{0};  // rises in each fork
+
+// A fork finds the registry free, and is another process from its first instruction on.
+unsigned this_process() {
+    static const bool is_told = [] {
+        (void)pthread_atfork([] { registry().mutex.lock(); }, [] { registry().mutex.unlock(); },
+                             [] {
+                                 process.fetch_add(1, std::memory_order_relaxed);
+                                 registry().mutex.unlock();
+                             });
+        return true;
+    }();
+    (void)is_told;
+    return process.load(std::memory_order_relaxed);
+}
+
 // The task that this thread is inside.
 struct Inside {
     Executor* executor = nullptr;
@@ -28,18 +49,17 @@ thread_local Inside inside;
 }  // namespace
 
 std::shared_ptr<Executor> Executor::of(Device& device) {
-    static Registry* const registry = new Registry;
-    const std::lock_guard lock(registry->mutex);
-    auto& entry = registry->executors[&device];
+    const std::lock_guard lock(registry().mutex);
+    auto& entry = registry().executors[&device];
     auto executor = entry.lock();
-    if (!executor) {
+    if (!executor || executor->is_of_another_process()) {
         executor = std::make_shared<Executor>(device.name(), device.num_cores());
         entry = executor;
     }
     return executor;
 }
 
-Executor::Executor(const std::string& name, unsigned num_threads) {
+Executor::Executor(const std::string& name, unsigned num_threads) : process_(this_process()) {
     num_threads = std::clamp(num_threads, 1U, max_threads);
     free_slots_ = num_threads == 64 ? ~uint64_t{0} : (uint64_t{1} << num_threads) - 1;
     threads_.reserve(num_threads);
@@ -62,6 +82,10 @@ Executor::Executor(const std::string& name, unsigned num_threads) {
 
 Executor::~Executor() {
     end();
+}
+
+bool Executor::is_of_another_process() const {
+    return process_ != process.load(std::memory_order_relaxed);
 }
 
 void Executor::end() {

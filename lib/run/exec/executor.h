@@ -55,7 +55,7 @@ public:
         Task* next_ = nullptr;
     };
 
-    // The executor of that device; its threads end with the last owner.
+    // The executor of that device in this process; its threads end with the last owner.
     static std::shared_ptr<Executor> of(Device& device);
 
     // Up to max_threads threads.
@@ -73,6 +73,9 @@ public:
     // Tasks that wait for a thread.
     unsigned num_queued() const { return queued_.load(std::memory_order_relaxed); }
     unsigned num_threads() const { return static_cast<unsigned>(threads_.size()); }
+    // This process is a fork of the one that made the executor and has none of its threads: what is
+    // submitted never runs, and the executor must not end here.
+    bool is_of_another_process() const;
 
     // While it lives the calling thread's task waits for another one and leaves its processor to
     // helpers; nothing outside a task.
@@ -118,6 +121,7 @@ private:
     void announce(unsigned wanted);
     void sleep(uint64_t seen);
 
+    const unsigned process_;
     std::mutex mutex_;  // guards the queue, the slots and stop_; a leaf lock
     std::condition_variable wake_;
     Task* first_ = nullptr;

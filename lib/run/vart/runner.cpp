@@ -116,7 +116,11 @@ VaimlRunner::VaimlRunner(std::unique_ptr<RunnerState> state)
     : vart::Runner(state->model_path), state_(std::move(state)) {}
 
 VaimlRunner::~VaimlRunner() {
-    if (state_->jobs->on_callback_thread()) undertaker().take(std::move(state_));
+    // Its threads, its columns and the files that it unpacked are the other process's.
+    if (state_->executor->is_of_another_process())
+        (void)state_.release();
+    else if (state_->jobs->on_callback_thread())
+        undertaker().take(std::move(state_));
 }
 
 // ---- queries ----------------------------------------------------------------------------------
@@ -175,7 +179,19 @@ StatusCode VaimlRunner::fail(StatusCode status, std::string_view text, bool is_l
     return status;
 }
 
+// In a fork no thread runs its jobs, and its locks stay as they were.
+StatusCode VaimlRunner::refuse_inherited(const char* call) noexcept {
+    char text[160];
+    const int length = std::snprintf(
+        text, sizeof text,
+        "%s: the runner was made before this process was forked, and has no threads here; make one "
+        "with create_runner in the new process",
+        call);
+    return fail(StatusCode::RUNTIME_ERROR, {text, static_cast<size_t>(length)}, false);
+}
+
 StatusCode VaimlRunner::execute(const Tensors& inputs, Tensors& outputs) noexcept {
+    if (state_->executor->is_of_another_process()) return refuse_inherited("execute");
     try {
         const uint64_t entered = state_->jobs->call_begins();
         const Ordered in(state_->tables, TensorDirection::INPUT, inputs);
@@ -213,6 +229,7 @@ JobHandle VaimlRunner::execute_async(const Tensors& inputs, Tensors& outputs) no
 
 JobHandle VaimlRunner::execute_async(const Tensors& inputs, Tensors& outputs,
                                      ExecuteAsyncCallback cb) noexcept {
+    if (state_->executor->is_of_another_process()) return {refuse_inherited("execute_async"), 0};
     try {
         const uint64_t entered = state_->jobs->call_begins();
         const Ordered in(state_->tables, TensorDirection::INPUT, inputs);
@@ -233,6 +250,7 @@ JobHandle VaimlRunner::execute_async(const Tensors& inputs, Tensors& outputs,
 
 StatusCode VaimlRunner::wait(const JobHandle& job_handle,
                              std::chrono::milliseconds timeout) noexcept {
+    if (state_->executor->is_of_another_process()) return refuse_inherited("wait");
     try {
         const Outcome outcome = state_->jobs->wait(job_handle.job_id, timeout);
         if (outcome.status == StatusCode::SUCCESS || outcome.status == StatusCode::JOB_PENDING)

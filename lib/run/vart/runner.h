@@ -86,6 +86,7 @@ public:
 
 private:
     Expected expected() const;
+    vart::StatusCode refuse_inherited(const char* call) noexcept;
     vart::StatusCode fail(vart::StatusCode status, std::string_view text, bool is_logged) noexcept;
     void remember_refusal() noexcept;
 

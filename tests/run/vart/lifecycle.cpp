@@ -2,9 +2,13 @@
 // Runners come and go, also in their own callbacks and by failures: nothing stays behind.
 // runtime.md 9, 10, 14.5. VARTML_TEST_CYCLES sets how often (a release: 10000).
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
+#include <functional>
 #include <stdexcept>
 #include <thread>
 #include <vart/vart_runner_factory.hpp>
@@ -18,6 +22,14 @@ using namespace vart;
 using namespace vartml::test;
 using Options = std::unordered_map<std::string, std::any>;
 using Tensors = std::vector<std::vector<NpuTensor>>;
+
+#if defined(__SANITIZE_THREAD__)
+constexpr bool makes_no_threads_in_a_fork = true;
+#elif defined(__has_feature)
+constexpr bool makes_no_threads_in_a_fork = __has_feature(thread_sanitizer);
+#else
+constexpr bool makes_no_threads_in_a_fork = false;
+#endif
 
 // A convolution with weights, so that there is something to map and to pack.
 vartml::artifact::CompiledModel picture_net() {
@@ -128,6 +140,52 @@ TEST_F(Lifecycle, LeavesDescriptorsThreadsMappingsAndColumnsAsTheyWere) {
         "%zu cycles: %zu descriptors, %zu threads, %zu mapped files; %+zd KiB resident\n", cycles,
         descriptors, threads, files,
         (static_cast<ptrdiff_t>(resident_bytes()) - static_cast<ptrdiff_t>(resident)) / 1024);
+}
+
+// What a fork does with a runner of its parent and with its own: 0, or the line that went wrong.
+#define REQUIRE(condition) \
+    if (!(condition)) return __LINE__
+int run_in_a_fork(std::shared_ptr<Runner> inherited, const JobHandle& job, Tensors& in,
+                  Tensors& out, const std::function<std::shared_ptr<Runner>()>& create) {
+    const auto told = [&](const std::string& call) {
+        return std::any_cast<std::string>(inherited->get_property("last_error"))
+            .starts_with(call + ": the runner was made before this process was forked");
+    };
+    REQUIRE(inherited->execute(in, out) == StatusCode::RUNTIME_ERROR && told("execute"));
+    const JobHandle refused = inherited->execute_async(in, out);
+    REQUIRE(refused.status == StatusCode::RUNTIME_ERROR && refused.job_id == 0);
+    REQUIRE(told("execute_async"));
+    REQUIRE(inherited->wait(job, std::chrono::milliseconds(0)) == StatusCode::RUNTIME_ERROR);
+    REQUIRE(told("wait"));
+    const auto own = create();
+    REQUIRE(own->execute(in, out) == StatusCode::SUCCESS);
+    const JobHandle own_job = own->execute_async(in, out);
+    REQUIRE(own->wait(own_job, std::chrono::minutes(1)) == StatusCode::SUCCESS);
+    inherited.reset();
+    REQUIRE(create()->execute(in, out) == StatusCode::SUCCESS);
+    return 0;
+}
+#undef REQUIRE
+
+TEST_F(Lifecycle, AForkHasRunnersOfItsOwn) {
+    if (makes_no_threads_in_a_fork) GTEST_SKIP() << "ThreadSanitizer ends who makes threads there";
+    auto runner = open();
+    Tensors in = allocate(*runner, TensorDirection::INPUT);
+    Tensors out = allocate(*runner, TensorDirection::OUTPUT);
+    const JobHandle job = runner->execute_async(in, out);
+    ASSERT_EQ(job.status, StatusCode::SUCCESS);
+    const pid_t child = ::fork();
+    if (child == 0) {
+        ::alarm(60);
+        const int line = run_in_a_fork(std::move(runner), job, in, out, [this] { return open(); });
+        if (line) std::fprintf(stderr, "line %d\n", line);
+        ::_exit(line ? 1 : 0);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+    EXPECT_EQ(runner->wait(job, std::chrono::minutes(1)), StatusCode::SUCCESS);
+    EXPECT_EQ(runner->execute(in, out), StatusCode::SUCCESS);
 }
 
 }  // namespace

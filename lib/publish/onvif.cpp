@@ -17,8 +17,16 @@ using nlohmann::json;
 constexpr uint64_t ids_per_frame = 65536;
 
 // What XML 1.0 does not allow becomes `?`.
+// given: XML 1.0, 2.2: U+FFFE and U+FFFF are no characters, nor are most control characters.
 void append_escaped(std::string& xml, std::string_view text) {
-    for (const char c : text) {
+    for (size_t i = 0; i < text.size(); ++i) {
+        const std::string_view three = text.substr(i, 3);
+        if (three == "\xef\xbf\xbe" || three == "\xef\xbf\xbf") {
+            xml += '?';
+            i += 2;
+            continue;
+        }
+        const char c = text[i];
         switch (c) {
             case '&':
                 xml += "&amp;";

@@ -114,7 +114,8 @@ TEST(Onvif, WhatIsNoFrameIsAnEmptyStream) {
 TEST(Onvif, OddTextIsXmlToo) {
     FrameRecord r = a_frame();
     r.utc_ns.reset();
-    r.objects.emplace_back().label = "a\x01\t\nb\xff<![CDATA[日本";
+    r.objects.emplace_back().label = "a\x01\t\nb\xff<![CDATA[日本\xef\xbf\xbe\xef\xbf\xbf";
+    EXPECT_NE(outline(line_of(r)).find("日本??\n"), std::string::npos);
     EXPECT_NE(outline(line_of(r)).find("UtcTime=1970-01-01T00:00:00Z"), std::string::npos);
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <string_view>
 #include <utility>
 
 #include "gst/source/gate.h"
@@ -34,8 +35,27 @@ Cause cause_of(const GError& error, bool had_frames) {
     return Cause::lost;
 }
 
+// Whether decodebin found no decoder for sound, and nothing else to decode. It looks for pictures
+// alone, and names what it left in a line each.
+bool has_only_sound(std::string_view debug) {
+    constexpr std::string_view before = "no suitable plugins found:\n";
+    const size_t begin = debug.find(before);
+    if (begin == debug.npos) return false;
+    bool any = false;
+    for (std::string_view rest = debug.substr(begin + before.size()); !rest.empty();) {
+        const size_t end = std::min(rest.find('\n'), rest.size());
+        const std::string_view line = rest.substr(0, end);
+        rest.remove_prefix(std::min(end + 1, rest.size()));
+        if (line.empty()) continue;
+        if (line.find("(audio/") == line.npos) return false;
+        any = true;
+    }
+    return any;
+}
+
 // The message, and the last line of what only developers are shown: it has the reason.
 std::string sentence_of(const GError& error, const char* debug) {
+    if (debug && has_only_sound(debug)) return "there is no picture in it, only sound";
     std::string text = error.message;
     while (!text.empty() && (text.back() == '.' || text.back() == '\n')) text.pop_back();
     std::string detail = debug ? debug : "";

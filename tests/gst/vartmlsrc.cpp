@@ -651,6 +651,15 @@ TEST_F(VartmlSrcFile, ThatCannotBeReadIsAnErrorAtOnce) {
     }
 }
 
+TEST_F(VartmlSrcFile, OfSoundAloneHasNoPicture) {
+    const std::string sound = dir_ / "sound.mkv";
+    make("audiotestsrc num-buffers=10 ! vorbisenc ! matroskamux ! filesink location=" + sound);
+    Viewer viewer(sound);
+    viewer.play();
+    const std::string said = viewer.wait_for(GST_MESSAGE_ERROR);
+    EXPECT_TRUE(said.ends_with("there is no picture in it, only sound")) << said;
+}
+
 TEST_F(VartmlSrcFile, WhoseFormatsNobodyTakesIsAnErrorThatSaysWhatHelps) {
     Viewer viewer(film_, "", "video/x-raw,format=GRAY16_LE");
     viewer.play();

@@ -191,7 +191,10 @@ std::span<const Property<PublishSettings>> Properties::rows() {
          P::Flags{"GstVartmlPublishInclude", include_values, &S::include}},
         {"add-empty", "Add empty", "Also publish frames on which nothing was found", any_time,
          P::Flag{&S::add_empty}},
-        {"every", "Every", "Publish every Nth frame", any_time, P::Uint{&S::every, 1, G_MAXUINT}},
+        {"every", "Every",
+         "Publish every Nth frame, and those on which something enters or leaves a zone or crosses "
+         "a line",
+         any_time, P::Uint{&S::every, 1, G_MAXUINT}},
         {"queue-size", "Queue size",
          "Frames that wait in memory; when full, the oldest is dropped or goes to the spool",
          until_ready, P::Uint{&S::queue_size, 1, 65536}},
@@ -344,6 +347,19 @@ void describe_frame(GstBaseTransform* base, GstBuffer* buffer, const std::string
     record.utc_ns = utc_of(GST_ELEMENT(base), buffer, running);
 }
 
+// Whether something entered or left a zone, or crossed a line, which no other frame tells.
+bool has_zone_events(GstBuffer* buffer, unsigned include) {
+    GstAnalyticsRelationMeta* meta = gst_buffer_get_analytics_relation_meta(buffer);
+    if (!meta || !(include & include_zones)) return false;
+    gpointer state = nullptr;
+    GstAnalyticsMtd mtd;
+    while (gst_analytics_relation_meta_iterate(meta, &state, GST_ANALYTICS_MTD_TYPE_ANY, &mtd)) {
+        const auto visit = get_zone_visit(mtd);
+        if (visit && visit->kind != vartml::ZoneEventKind::inside) return true;
+    }
+    return false;
+}
+
 GstFlowReturn transform_ip(GstBaseTransform* base, GstBuffer* buffer) {
     State& state = state_of(base);
     if (state.failed) return GST_FLOW_ERROR;
@@ -356,7 +372,9 @@ GstFlowReturn transform_ip(GstBaseTransform* base, GstBuffer* buffer) {
     vartml::Publisher* publisher = state.publisher.get();
     GST_OBJECT_UNLOCK(base);
     const guint64 frame = state.frames++;
-    if (!publisher || frame % every != 0) return GST_FLOW_OK;
+    if (!publisher) return GST_FLOW_OK;
+    const bool turn = frame % every == 0;
+    if (!turn && !has_zone_events(buffer, include)) return GST_FLOW_OK;
     auto record = publisher->take();
     record->frame_seq = frame;
     state.reader.read(buffer, include, *record);

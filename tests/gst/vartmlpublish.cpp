@@ -300,6 +300,24 @@ TEST_F(Publish, LeavesOutEmptyFramesAndAllButEveryNth) {
     EXPECT_EQ(frames, (std::vector<int>{3, 6}));
 }
 
+// What happens in zones is on no other frame.
+TEST_F(Publish, LeavesOutNoZoneEvent) {
+    set("every", "4");
+    open();
+    using Kind = vartml::ZoneEventKind;
+    for (const Kind kind : {Kind::inside, Kind::inside, Kind::enter, Kind::leave, Kind::inside,
+                            Kind::cross_in, Kind::inside}) {
+        GstBuffer* in = frame();
+        GstAnalyticsMtd mtd;
+        const ZoneVisit visit = {g_quark_from_string("room"), 0, kind, 7, 0};
+        ASSERT_TRUE(add_zone_visit(meta_of(in), visit, &mtd));
+        push(in);
+    }
+    std::vector<int> frames;
+    for (const json& record : records()) frames.push_back(record["frame_seq"]);
+    EXPECT_EQ(frames, (std::vector<int>{2, 3, 5}));
+}
+
 TEST_F(Publish, TellsTheStreamAndTheTime) {
     set("add-empty", "true");
     open("application/x-something");

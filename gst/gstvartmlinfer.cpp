@@ -234,9 +234,9 @@ std::span<const Property<Settings>> Properties::rows() {
          "Whether the whole frame is inferred beside its tiles, for objects larger than these",
          until_ready, P::Flag{&S::tile_whole_frame}},
         {"motion-threshold", "Motion threshold",
-         "Infer a frame only where the mean of a cell of 16x16 pixels differs by more than this, "
-         "of "
-         "255, from the last inferred frame; others carry its result; 0 = infer every frame",
+         "Infer a frame only where the mean of a cell of 16x16 pixels (of YUV its luma) differs by "
+         "more than this, of 255, from the last inferred frame; others carry its result; 0 = infer "
+         "every frame",
          until_ready, P::Uint{&S::motion_threshold, 0, 255}},
         {"motion-max-age", "Longest rest",
          "Nanoseconds after which a frame is inferred though nothing moves", until_ready,

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "lib/vision/preprocess_plan.h"
+
 namespace vartml {
 namespace {
 
@@ -120,9 +122,12 @@ void MotionDetector::look(const Picture& picture) {
 bool MotionDetector::moved(const Picture& picture, unsigned threshold) {
     look(picture);
     if (kept_.empty()) return true;
-    const int most = int(threshold) * 16;
+    // Luma of limited range has 219 steps for 255 of grey.
+    const PixelLayout* const pixels = find_pixel_layout(picture_.format);
+    const bool limited = pixels && is_yuv(pixels->kind) && picture_.range == ColorRange::limited;
+    const int most = int(threshold) * 16 * (limited ? 219 : 255);
     for (size_t i = 0; i < now_.size(); ++i) {
-        if (std::abs(int(now_[i]) - int(kept_[i])) > most) return true;
+        if (std::abs(int(now_[i]) - int(kept_[i])) * 255 > most) return true;
     }
     return false;
 }

@@ -74,7 +74,9 @@ TEST(MotionDetector, SeesACellOfEveryFormatThatChanged) {
             EXPECT_FALSE(detector.moved(p.picture, 10));
             const bool one_of_three =
                 f.name == std::string("RGBP") || f.name == std::string("BGRP");
-            const int step = one_of_three ? 30 : 10;
+            // Of YUV 8.6 of the steps between 16 and 235 are 10 of 255.
+            const bool yuv = f.bytes.size() == 1 && !one_of_three && format != PixelFormat::GRAY8;
+            const int step = one_of_three ? 30 : yuv ? 8 : 10;
             paint(p, f.plane, f.pixel_bytes, f.bytes, x, y, size, step);
             EXPECT_FALSE(detector.moved(p.picture, 10)) << "as much as is allowed";
             paint(p, f.plane, f.pixel_bytes, f.bytes, x, y, size, one_of_three ? 3 : 1);
@@ -85,6 +87,19 @@ TEST(MotionDetector, SeesACellOfEveryFormatThatChanged) {
             EXPECT_TRUE(detector.moved(p.picture, 255));
         }
     }
+}
+
+TEST(MotionDetector, TakesLumaOfFullRangeAsItIs) {
+    Painting p(PixelFormat::NV12);
+    p.info.range = ColorRange::full;
+    MotionDetector detector;
+    detector.begin(p.info);
+    detector.moved(p.picture, 10);
+    detector.keep();
+    paint(p, 0, 1, {0}, 0, 0, 16, 10);
+    EXPECT_FALSE(detector.moved(p.picture, 10));
+    paint(p, 0, 1, {0}, 0, 0, 16, 1);
+    EXPECT_TRUE(detector.moved(p.picture, 10));
 }
 
 TEST(MotionDetector, ReadsBothBytesOfTenBits) {

@@ -11,7 +11,8 @@ export GST_DEBUG="${GST_DEBUG:-vartml*:2}" # warnings of these elements on stand
 model=$1 video=$2
 if [ $# -gt 2 ]; then
     [ ! "$3" -ef "$video" ] || { echo "$0: $3 is the video itself, which would be lost" >&2; exit 2; }
-    set -- x264enc speed-preset=veryfast ! h264parse ! mp4mux ! filesink "location=$3"
+    even="video/x-raw,width=[2,16384,2],height=[2,16384,2],pixel-aspect-ratio=1/1" # what H.264 takes
+    set -- videoscale ! "$even" ! x264enc speed-preset=veryfast ! h264parse ! mp4mux ! filesink "location=$3"
 else
     set -- autovideosink
 fi

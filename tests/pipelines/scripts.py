@@ -139,9 +139,11 @@ class Scripts(unittest.TestCase):
 
     def test_a_picture_of_odd_height_becomes_a_video(self):
         # 4:2:0 has half as many lines of colour, which H.264 cannot have of 715.
-        out = FOLDER / 'odd.mp4'
-        self.script('faces.sh', model('yunet'), MODELS / 'images' / 'ultraface_1.jpg', out)
-        self.assertGreater(len(frames(out)), 1000 * 700 * 3)
+        picture, folder = MODELS / 'images' / 'ultraface_1.jpg', FOLDER / 'odd'
+        for script, out in [('faces.sh', FOLDER / 'odd.mp4'), ('join.sh', FOLDER / 'odd.mp4'), ('record.sh', folder)]:
+            with self.subTest(script):
+                self.script(script, model('yunet'), picture, out)
+                self.assertGreater(len(frames(out / 'video-00000.mp4' if out == folder else out)), 1000 * 700 * 3)
 
     def test_classify_prints_the_best_classes(self):
         records = self.records(self.script('classify.sh', model('goldfish'), clip('goldfish')))

@@ -326,7 +326,8 @@ struct Part {
 };
 
 bool is_ours(GstElement* element) {
-    for (const char* name : {"vartmlinfer", "vartmldecode", "vartmltrack"})
+    for (const char* name : {"vartmlinfer", "vartmldecode", "vartmltrack", "vartmlzones",
+                             "vartmlroi", "vartmlgallery", "vartmlpicture", "vartmloverlay"})
         if (factory_name(element) == name) return true;
     return false;
 }
@@ -445,7 +446,15 @@ void link_sink(GstElement* trial, GstPad* src) {
 
 GstElement* make_trial(GstElement* bin, const Part& part) {
     GstElement* trial = gst_pipeline_new("trial");
-    for (GstElement* element : part.elements) move(element, bin, trial);
+    for (GstElement* element : part.elements) {
+        move(element, bin, trial);
+        // Nobody in a test picture gets a name in the user's file.
+        if (factory_name(element) != "vartmlgallery") continue;
+        gchar* enrol = nullptr;
+        g_object_get(element, "enrol", &enrol, nullptr);
+        if (enrol && *enrol) g_object_set(element, "location", "", nullptr);
+        g_free(enrol);
+    }
     for (const Link& link : part.links) gst_pad_link(link.src, link.sink);
     for (GstElement* element : part.elements) {
         const bool is_tee = factory_name(element) == "tee";

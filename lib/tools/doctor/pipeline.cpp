@@ -86,9 +86,22 @@ std::string without(std::string text, const std::string& what) {
     return text;
 }
 
+// A shell takes the single quotes around a value away; GStreamer does so with double ones alone.
+std::string with_double_quotes(std::string text) {
+    for (size_t at = text.find("='"); at != text.npos; at = text.find("='", at + 1)) {
+        const size_t end = text.find('\'', at + 2);
+        if (end == text.npos) break;
+        const std::string_view value = std::string_view(text).substr(at + 2, end - at - 2);
+        const bool inside = std::count(text.begin(), text.begin() + std::ptrdiff_t(at), '"') % 2;
+        if (inside || value.find('"') != value.npos) continue;
+        text[at + 1] = text[end] = '"';
+    }
+    return text;
+}
+
 // As people copy it from a terminal or a script.
 std::string bare_line(const std::string& text) {
-    std::istringstream words(without(text, "\\\n"));
+    std::istringstream words(with_double_quotes(without(text, "\\\n")));
     std::string line;
     bool options = false;
     for (std::string word; words >> word;) {

@@ -139,12 +139,19 @@ void sources(Examination& e, const Pipeline& pipeline) {
     }
 }
 
-// Elements that give their frames no metadata of inference, once one of these is set.
+// Elements that give their frames no metadata of inference, once one of these is set, or always.
 struct Lossy {
     std::string_view factory;
     std::vector<std::string_view> properties;
 };
 const Lossy lossy[] = {
+    // measured, GStreamer 1.26
+    {"alpha", {}},
+    {"compositor", {}},
+    {"gaussianblur", {}},
+    {"smooth", {}},
+    {"videomedian", {}},
+    {"videomixer", {}},
     {"videocrop", {"top", "left", "right", "bottom"}},
     {"videobox", {"top", "left", "right", "bottom", "autocrop"}},
     {"videoflip", {"method", "video-direction"}},
@@ -160,9 +167,10 @@ bool tells_of_changes(const Examination& e) {
 bool loses_metadata(const Element& element) {
     return std::ranges::any_of(lossy, [&](const Lossy& row) {
         return row.factory == element.factory &&
-               std::ranges::any_of(row.properties, [&](std::string_view property) {
-                   return element.properties.contains(std::string(property));
-               });
+               (row.properties.empty() ||
+                std::ranges::any_of(row.properties, [&](std::string_view property) {
+                    return element.properties.contains(std::string(property));
+                }));
     });
 }
 
@@ -176,13 +184,21 @@ const Element* first(const std::vector<const Element*>& elements, Fits fits) {
 void lost_metadata(Examination& e, const Pipeline& pipeline) {
     if (tells_of_changes(e)) return;
     for (const Element& element : pipeline.elements) {
-        if (!loses_metadata(element)) continue;
+        const bool fields = element.factory == "deinterlace";  // progressive frames pass
+        if (!loses_metadata(element) && !fields) continue;
         const Element* infer = first(pipeline.before(element.name), starts_inference);
         const Element* reader = first(pipeline.behind(element.name), reads_results);
         if (!infer || !reader) continue;
         std::string line = pipeline.launch_text(element) + " ! " + pipeline.launch_text(*infer);
         for (const Element* other : pipeline.between(infer->name, reader->name))
             if (other != &element) line += " ! " + pipeline.launch_text(*other);
+        if (fields) {
+            e.note(quoted_name(element) + " stands between " + infer->factory + " and " +
+                       reader->factory +
+                       " and drops what inference attached to the frame where it is interlaced",
+                   line + " ! " + pipeline.launch_text(*reader), "dec-lost");
+            continue;
+        }
         e.problem(quoted_name(element) + " stands between " + infer->factory + " and " +
                       reader->factory +
                       " and drops what inference attached to the frame, so that nothing reaches " +
@@ -261,15 +277,23 @@ void inference_missing(Examination& e, const Pipeline& pipeline) {
     }
 }
 
-// Whether pushing into `name` blocks until a sink has shown the frame.
-bool runs_into_sink(const Pipeline& pipeline, const std::string& name) {
+// Whether a sink holds its first frame until all sinks have one.
+bool waits_for_others(const Element& sink) {
+    const auto async = sink.properties.find("async");
+    return async == sink.properties.end() || async->second != "false";
+}
+
+// Whether pushing into `name` blocks until a sink that `counts` has shown the frame.
+bool runs_into_sink(const Pipeline& pipeline, const std::string& name,
+                    bool (*counts)(const Element&)) {
     const Element* element = pipeline.find(name);
     if (!element || element->factory.find("queue") != std::string::npos) return false;
     // It takes frames in one thread and gives them out in another.
     if (starts_inference(*element) && element->factory == "vartmlinfer") return false;
-    if (element->classification.starts_with("Sink")) return true;
-    return std::ranges::any_of(
-        element->feeds, [&](const std::string& next) { return runs_into_sink(pipeline, next); });
+    if (element->classification.starts_with("Sink")) return counts(*element);
+    return std::ranges::any_of(element->feeds, [&](const std::string& next) {
+        return runs_into_sink(pipeline, next, counts);
+    });
 }
 
 void queues(Examination& e, const Pipeline& pipeline) {
@@ -277,24 +301,33 @@ void queues(Examination& e, const Pipeline& pipeline) {
         if (tee.factory != "tee" || tee.feeds.size() < 2) continue;
         std::vector<std::string> direct;
         for (const std::string& next : tee.feeds)
-            if (runs_into_sink(pipeline, next)) direct.push_back(next);
+            if (runs_into_sink(pipeline, next, [](const Element&) { return true; }))
+                direct.push_back(next);
         if (direct.empty()) continue;
+        const auto waiting = std::ranges::count_if(direct, [&](const std::string& next) {
+            return runs_into_sink(pipeline, next, waits_for_others);
+        });
         const Element* next = pipeline.find(direct.front());
         const std::string text = std::to_string(direct.size()) + " of the " +
                                  std::to_string(tee.feeds.size()) + " branches of " +
                                  quoted_name(tee) + (direct.size() == 1 ? " has" : " have") +
                                  " no queue, the first begins with " + quoted_name(*next);
         const std::string change = tee.name + ". ! queue ! " + pipeline.launch_text(*next);
-        if (direct.size() > 1) {
+        if (waiting > 1) {
             e.problem(text + "; their sinks wait for each other for ever", change, "no-queue");
         } else {
-            e.note(text + "; it holds up the others", change, "no-queue");
+            e.note(text + (direct.size() > 1 ? "; they hold up each other"
+                                             : "; it holds up the others"),
+                   change, "no-queue");
         }
     }
 }
 
-// The trial's frames lie in plain memory, whatever the user's source gives.
+// The trial's frames lie in plain memory and have a size of their own, whatever the user's source
+// gives.
 bool depends_on_source(const PipelineMessage& message) {
+    if (message.id == "zones-shape")
+        return message.text.find("of units=pixels") != std::string::npos;
     return message.id == "infer-copy-forbidden" && message.found != "input-cpu-view" &&
            message.found != "output-cpu-view";
 }
@@ -314,7 +347,7 @@ void messages(Examination& e, const Pipeline& pipeline) {
             if (!m.id.empty() && warned.insert(m.element + m.id).second)
                 e.note(where + m.text, change_for(pipeline, m), m.id);
         } else if (!m.id.empty() && depends_on_source(m) && !has_test_source(pipeline)) {
-            e.note(where + m.text + " (with frames in plain memory; your source may differ)",
+            e.note(where + m.text + " (with pictures of a test source; yours may differ)",
                    change_for(pipeline, m), m.id);
         } else if (!m.id.empty()) {
             e.problem(where + m.text, change_for(pipeline, m), m.id);

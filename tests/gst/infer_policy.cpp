@@ -339,7 +339,8 @@ const ErrorCase error_cases[] = {
      },
      "keep-rate", "inference-region=full-frame"},
     {"SecondInput", "infer-inputs", [](GstElement*) { fake_model().second_input = true; },
-     "modelinfo-file", "[size] dir=input x-vartml-feed="},
+     "modelinfo-file",
+     "with the lines dir=input and x-vartml-feed=frame-size (or const:<values>) in section [size]"},
     {"Feed", "infer-inputs",
      [](GstElement*) {
          fake_model().second_input = true;

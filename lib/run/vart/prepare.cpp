@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -15,6 +14,7 @@
 
 #include <vartml/processors.h>
 
+#include "lib/base/file.h"
 #include "lib/base/places.h"
 #include "lib/base/saturating.h"
 #include "lib/model/program.h"
@@ -40,9 +40,10 @@ Error fault(ErrorCode code, const std::string& text) {
 Result<void> check_config(const Options& options, const artifact::CompiledModel& model) {
     if (options.config_json.empty()) return {};
     const std::string file = in_quotes(options.config_json);
-    std::ifstream stream(options.config_json);
-    if (!stream) return fault(ErrorCode::not_found, "option 'config_json': cannot read " + file);
-    const auto json = nlohmann::json::parse(stream, nullptr, false);
+    const auto content = MappedFile::open(options.config_json);
+    if (!content)
+        return fault(content.error().code, "option 'config_json': " + content.error().message);
+    const auto json = nlohmann::json::parse(as_text((*content)->bytes()), nullptr, false);
     if (json.is_discarded())
         return fault(ErrorCode::bad_model, "option 'config_json': " + file + " is not valid JSON");
     const auto passes = json.is_object() ? json.find("passes") : json.end();

@@ -109,6 +109,9 @@ TEST_F(Factory, HoldsTheConfigurationAgainstTheModel) {
     expect_refusal(with("{"), "R", {"is not valid JSON"});
     expect_refusal(with("[]"), "R", {"has no array 'passes'"});
     expect_refusal(with("{\"passes\": []}"), "R", {"names no device"});
+    expect_refusal(with(""), "R", {"is not valid JSON"});
+    expect_refusal(refusal(path, {{"config_json", dir.path()}}), "R",
+                   {"option 'config_json': " + dir.path() + ": cannot read: Is a directory"});
 }
 
 // 10.1: the choice of the device is one line at INFO; 12: levels are those of the runner.

@@ -447,7 +447,7 @@ TEST(Prepare, RefusesWhatItCannotRun) {
         {[](auto& m, auto&) { m.outputs[0].name = "other"; }, "does not make output 'other'"},
         {[](auto&, auto& o) { o.start_column = 33; }, "columns 33-36 do not exist"},
         {[](auto&, auto& o) { o.config_json = "/nowhere.json"; },
-         "option 'config_json': cannot read '/nowhere.json'"},
+         "option 'config_json': /nowhere.json: "},
     };
     for (const Row& row : rows) {
         auto model = picture_model();

@@ -42,8 +42,9 @@ Result<Device*> find_device(const std::string& name, const std::string& target) 
                                                      target + "'; compile the model for it"};
     }
     if (name != "auto")
-        return Error{ErrorCode::not_found, "device '" + name + "' is not in this build; there is " +
-                                               names(all) + " (and \"auto\")"};
+        return Error{ErrorCode::invalid_argument, "option 'vartml_device': device '" + name +
+                                                      "' is not in this build; there is " +
+                                                      names(all) + " (and \"auto\")"};
     return Error{ErrorCode::unsupported,
                  "no device runs programs of target '" + target + "'; there is " + names(all) +
                      ", for other targets: compile the model again with 'vartml compile'"};

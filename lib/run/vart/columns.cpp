@@ -186,7 +186,7 @@ Error no_fit(const std::vector<User>& users, const ColumnRequest& request, uint3
 Result<ColumnReservation> ColumnReservation::acquire(const ColumnRequest& request) {
     const uint32_t total = columns_of(request.device);
     if (request.count > total || (request.start && *request.start > total - request.count))
-        return Error{ErrorCode::invalid_argument,
+        return Error{request.start ? ErrorCode::invalid_argument : ErrorCode::bad_model,
                      "create_runner: columns " + range(request.start.value_or(0), request.count) +
                          " do not exist, " + in_quotes(request.device) + " has columns " +
                          range(0, total) + "; leave out start_column"};

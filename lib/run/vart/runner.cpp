@@ -364,17 +364,16 @@ std::shared_ptr<Runner> RunnerFactory::create_runner(
     return or_no_memory("create_runner", [&]() -> std::shared_ptr<Runner> {
         auto parsed = parse_options(options);
         if (!parsed) throw_invalid_argument(parsed.error());
-        auto memory = open_memory(*parsed);
-        if (!memory) throw_runtime(memory.error());
+        auto memory = value_or_throw_invalid_argument(open_memory(*parsed));
         auto model =
             vartml::artifact::read(model_path, {.extraction = extraction(*parsed, model_path)});
         if (!model) throw_runtime(with_prefix(model.error()));
         const std::vector<std::string> idle = parsed->without_effect;
-        auto state = prepare(model_path, std::move(*model), std::move(*parsed), std::move(*memory));
-        if (!state) throw_runtime(state.error());
+        auto state = value_or_throw_invalid_argument(
+            prepare(model_path, std::move(*model), std::move(*parsed), std::move(memory)));
         for (const std::string& option : idle)
-            (*state)->logger(vartml::LogLevel::info, "option '" + option + "' has no effect here");
-        return std::make_shared<VaimlRunner>(std::move(*state));
+            state->logger(vartml::LogLevel::info, "option '" + option + "' has no effect here");
+        return std::make_shared<VaimlRunner>(std::move(state));
     });
 }
 

@@ -88,10 +88,20 @@ TEST_F(Factory, LooksAtOptionsBeforeTheModel) {
     expect_refusal(
         refusal("/nowhere/m.rai", {{"vartml_memory", "xrt"}, {"xdna_device_index", 255u}}), "R",
         {"'vartml_memory' is 'xrt': XRT cannot ", "or set it to \"host\""});
-    expect_refusal(refusal("/nowhere/m.rai", {{"xdna_device_index", 1u}}), "R",
+    expect_refusal(refusal("/nowhere/m.rai", {{"xdna_device_index", 1u}}), "A",
                    {"'xdna_device_index' is 1", "vartml_memory"});
     expect_refusal(refusal(path, {{"vartml_device", "xrt"}}), "R",
                    {"XRT is memory only", "vartml_memory"});
+}
+
+// Also a value that only the model, the machine or another option makes wrong.
+TEST_F(Factory, SaysOfAWrongValueThatItIsAnArgument) {
+    expect_refusal(refusal(path, {{"vartml_device", "nope"}}), "A",
+                   {"option 'vartml_device'", "'nope' is not in this build; there is 'softnpu'"});
+    expect_refusal(refusal(path, {{"start_column", 4000u}}), "A",
+                   {"columns 4000", "do not exist", "leave out start_column"});
+    expect_refusal(refusal(path, {{"input_tensor_type.z", "CPU"}}), "A",
+                   {"option 'input_tensor_type.z'", "has no input 'z'"});
 }
 
 TEST_F(Factory, HoldsTheConfigurationAgainstTheModel) {
@@ -234,7 +244,7 @@ output %y
     const auto text = [&](const std::string& key, const char* view) -> std::string {
         try {
             open({{"output_tensor_type", "CPU"}, {key, view}});
-        } catch (const std::runtime_error& e) {
+        } catch (const std::exception& e) {
             return e.what();
         }
         return "no exception";

@@ -113,7 +113,7 @@ protected:
                 EXPECT_THROW(open({{"config_json", path}}), std::runtime_error);
                 break;
             default:
-                EXPECT_THROW(open({{"start_column", 34u}}), std::runtime_error);
+                EXPECT_THROW(open({{"start_column", 34u}}), std::invalid_argument);
         }
     }
     void live_and_fail(size_t cycles) const {

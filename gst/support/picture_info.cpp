@@ -273,6 +273,7 @@ MappedFrame::MappedFrame(const FrameFormat& format, GstBuffer* buffer) {
         mapped_ = false;
     }
     if (!mapped_) return;
+    picture_.interlaced = GST_VIDEO_FRAME_IS_INTERLACED(&frame_);  // mixed: as the buffer says
     for (unsigned i = 0; i < GST_VIDEO_FRAME_N_PLANES(&frame_); ++i) {
         picture_.planes[i] = static_cast<const uint8_t*>(GST_VIDEO_FRAME_PLANE_DATA(&frame_, i));
         picture_.stride_bytes[i] = uint32_t(GST_VIDEO_FRAME_PLANE_STRIDE(&frame_, i));

@@ -93,6 +93,7 @@ struct Preprocessor::Plan {
                   uint32_t last) const;
     void run_area_tile(const Picture& frame, std::byte* dst, const PreprocessTile& tile,
                        uint32_t first, uint32_t last) const;
+    size_t chroma_row(uint32_t y, bool interlaced) const;
     void read(const Picture& frame, uint32_t y, const PreprocessPart& part, PreprocessScratch& s,
               size_t slot) const;
     void finish(const int16_t* quads, uint32_t x, uint32_t y, size_t count, std::byte* dst,
@@ -103,11 +104,19 @@ struct Preprocessor::Plan {
     void pad(std::byte* dst, uint32_t first, uint32_t last) const;
 };
 
+size_t Preprocessor::Plan::chroma_row(uint32_t y, bool interlaced) const {
+    if (!interlaced || chroma_rows_shift == 0) return y >> chroma_rows_shift;
+    const size_t row = (y >> 2) * 2 + (y & 1);
+    // Where the height is no multiple of 4, the last rows of a field may have none of their own.
+    if (row < (size_t{picture.height} + 1) / 2) return row;
+    return row < 2 ? 0 : row - 2;
+}
+
 void Preprocessor::Plan::read(const Picture& frame, uint32_t y, const PreprocessPart& part,
                               PreprocessScratch& s, size_t slot) const {
     const uint8_t* src[3] = {};
     for (unsigned p = 0; p < num_planes; ++p) {
-        const size_t row = p == 0 ? y : y >> chroma_rows_shift;
+        const size_t row = p == 0 ? y : chroma_row(y, frame.interlaced);
         src[p] = frame.planes[p] + row * frame.stride_bytes[p];
     }
     int16_t* const planes[4] = {s.planes[slot][0], s.planes[slot][1], s.planes[slot][2], s.dropped};

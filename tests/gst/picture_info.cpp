@@ -131,6 +131,31 @@ TEST(MappedFrame, ShowsPlanesByTheVideoMeta) {
     gst_buffer_unref(buffer);
 }
 
+TEST(MappedFrame, TellsWhetherTheFrameIsInterlaced) {
+    const std::tuple<const char*, guint, bool> cases[] = {
+        {"progressive", 0, false},
+        {"interleaved", 0, true},
+        {"mixed", 0, false},
+        {"mixed", GST_VIDEO_BUFFER_FLAG_INTERLACED, true},
+    };
+    for (const auto& [mode, flags, interlaced] : cases) {
+        const std::string text =
+            "video/x-raw,format=I420,width=16,height=8,interlace-mode=" + std::string(mode);
+        GstCaps* caps = gst_caps_from_string(text.c_str());
+        const auto format = vartml::gst::frame_format(caps);
+        gst_caps_unref(caps);
+        ASSERT_TRUE(format);
+        GstBuffer* buffer = gst_buffer_new_allocate(nullptr, format->info.size, nullptr);
+        GST_BUFFER_FLAG_SET(buffer, flags);
+        {
+            const vartml::gst::MappedFrame frame(*format, buffer);
+            ASSERT_TRUE(frame.mapped());
+            EXPECT_EQ(frame.picture().interlaced, interlaced) << mode << flags;
+        }
+        gst_buffer_unref(buffer);
+    }
+}
+
 struct Place {
     const char* why;
     const char* format;

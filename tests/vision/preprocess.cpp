@@ -463,6 +463,47 @@ TEST_P(Tensors, RowsGiveTheBytesOfTheWhole) {
     }
 }
 
+// The same picture with the chroma of each row of luma beside it.
+TEST(Preprocess, ReadsTheChromaOfARowsFieldWhereFramesAreInterlaced) {
+    for (const auto& [halved, whole] : {std::pair(F::I420, F::Y42B), {F::NV12, F::NV16}}) {
+        for (const uint32_t height : {1u, 2u, 3u, 5u, 46u, 48u}) {
+            SCOPED_TRACE(height);
+            Frame frame({halved, 64, height, ColorMatrix::bt601, ColorRange::full, 1.0}, 3, false,
+                        9);
+            Frame want({whole, 64, height, ColorMatrix::bt601, ColorRange::full, 1.0}, 3, false, 9);
+            const size_t chroma_rows = (height + 1) / 2;
+            for (size_t p = 1; p < frame.planes.size(); ++p) {
+                for (size_t y = 0; y < height; ++y) {
+                    size_t row = y / 4 * 2 + y % 2;
+                    if (row >= chroma_rows) row = row < 2 ? 0 : row - 2;
+                    const size_t from = frame.picture.stride_bytes[p],
+                                 to = want.picture.stride_bytes[p];
+                    std::copy_n(&frame.planes[p][row * from], from - 3, &want.planes[p][y * to]);
+                }
+            }
+            want.planes[0] = frame.planes[0];
+            want.picture.planes[0] = want.planes[0].data();
+            frame.picture.interlaced = true;
+            const Tensor& t = tensors[0];
+            const TensorView view = tensor_view(t);
+            for (const Interpolation how :
+                 {Interpolation::bilinear, Interpolation::nearest, Interpolation::area}) {
+                PreprocessOptions options = normal;
+                options.interpolation = how;
+                std::vector<uint8_t> bytes[2];
+                for (const Frame* f : {&frame, &want}) {
+                    const auto pre =
+                        Preprocessor::create(f->info, {}, cpu_view(t, T::float32), view, options);
+                    ASSERT_TRUE(pre);
+                    bytes[f == &want].assign(view.size_bytes, 0xa5);
+                    pre->run(f->picture, bytes[f == &want].data());
+                }
+                EXPECT_TRUE(bytes[0] == bytes[1]);
+            }
+        }
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Preprocess, Tensors, testing::ValuesIn(tensors));
 
 TEST(Preprocess, EveryInstructionSetGivesTheSameBytes) {

@@ -61,6 +61,9 @@ struct PictureInfo {
 struct Picture {
     std::array<const uint8_t*, 4> planes{};
     std::array<uint32_t, 4> stride_bytes{};
+    /// Rows belong to two fields in turn, those of chroma as well: of 4:2:0 rows 0 and 2 of luma
+    /// have row 0 of chroma, 1 and 3 have row 1.
+    bool interlaced = false;
 };
 
 /// Part of a frame in pixels; width 0 = the whole frame.

@@ -25,6 +25,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <utility>
 #include <vector>
 
 #include "gst/support/error.h"
@@ -67,6 +68,7 @@ struct State {
     FrameSize size;
     FrameClock clock;
     bool had_records = false;  // since STREAM_START
+    bool refuses = false;      // the properties contradict each other
     CopyNotice copy_notice;
     IdleNotice idle;
     LabelCheck label_check;
@@ -171,6 +173,17 @@ void update_settings(GstVartmlTrack* self) {
     State& state = *self->state;
     if (!state.changed.exchange(false)) return;
     const TrackSettings settings = copy_settings<Properties>(self);
+    if (auto done = vartml::check(settings); !done) {
+        // Once: a controlled property is written with each frame.
+        if (std::exchange(state.refuses, true)) return;
+        post_warning(
+            self, "take the new options",
+            {.error = {done.error().code, done.error().message + "; the options before stay"},
+             .id = "track-scores",
+             .property = "low-score"});
+        return;
+    }
+    state.refuses = false;
     state.tracker.set_options(settings);
     state.predict = settings.predict;
     state.label_names = split_list(settings.classes);
@@ -192,6 +205,7 @@ gboolean start(GstBaseTransform* base) {
     GST_INFO_OBJECT(self, "settings: %s", settings_text(self).c_str());
     state.tracker = vartml::Tracker(settings);
     state.changed = true;
+    state.refuses = false;
     state.size = {};
     state.clock.restart();
     state.had_records = false;

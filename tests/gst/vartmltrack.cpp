@@ -488,6 +488,30 @@ TEST_F(Track, FollowsAController) {
     EXPECT_EQ(see({{10}, {200}}), (Found{{10, "cat", 1}, {200, "cat", 0}}));
 }
 
+TEST_F(Track, KeepsItsOptionsWhereNewOnesContradictEachOther) {
+    open();
+    EXPECT_EQ(see({{10}}), (Found{{10, "cat", 1}}));
+    for (int times = 0; times < 2; ++times) {
+        for (int i = 0; i < 3; ++i) {
+            set("low-score", "0.8");  // as a controller does, with each frame
+            EXPECT_EQ(see({{.x = 10, .score = 0.4f}}), (Found{{10, "cat", 1}}));
+        }
+        GstMessage* message = gst_bus_pop_filtered(bus_, GST_MESSAGE_WARNING);
+        ASSERT_NE(message, nullptr);
+        GError* error = nullptr;
+        gst_message_parse_warning(message, &error, nullptr);
+        EXPECT_STREQ(error->message,
+                     "Could not take the new options: low score 0.8 is above high score 0.5, "
+                     "expected at most that: it begins the band below; lower the low score; the "
+                     "options before stay");
+        g_error_free(error);
+        gst_message_unref(message);
+        EXPECT_EQ(gst_bus_pop_filtered(bus_, GST_MESSAGE_WARNING), nullptr);
+        set("low-score", "0.3");
+        EXPECT_EQ(see({{.x = 10, .score = 0.4f}}), (Found{{10, "cat", 1}}));
+    }
+}
+
 TEST_F(Track, RefusesBandsThatContradictEachOther) {
     set("low-score", "0.8");
     EXPECT_EQ(gst_element_set_state(element(), GST_STATE_PAUSED), GST_STATE_CHANGE_FAILURE);

@@ -21,7 +21,7 @@ const char* doing(const Failure& failure) {
     if (id == "infer-run" || id == "infer-device-lost") return "run the model";
     if (id == "infer-fallback") return "run the whole model on the NPU";
     if (id == "infer-copy-forbidden") return "pass the frame without a copy";
-    if (id == "infer-caps") return "take frames as the tensor";
+    if (id == "infer-caps") return doing_with_caps(failure);
     return "load the model";
 }
 

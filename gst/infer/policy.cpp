@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gst/infer/policy.h"
 
+#include <string_view>
+
 #include "gst/infer/frame_tensor.h"
 #include "gst/infer/trace.h"
 #include "gst/support/picture_info.h"
@@ -134,6 +136,12 @@ bool suits_format(const Settings& settings, const Lane& lane, const GstCaps* cap
     if (d.field.empty()) return true;
     failure = tensor_caps_failure(d);
     return false;
+}
+
+// Of frames that are pictures, and not the tensor, no property is wrong.
+const char* doing_with_caps(const Failure& failure) {
+    const bool is_picture = std::string_view(failure.id) == "infer-caps" && !failure.property;
+    return is_picture ? "prepare the pre-processing" : "take frames as the tensor";
 }
 
 bool suits_offer(const Lane& lane, GstCaps* offered, Failure& failure) {

@@ -24,6 +24,8 @@ bool suits_format(const Settings& settings, const Lane& lane, const GstCaps* cap
                   Failure& failure);
 // The same for caps that upstream was offered, and may be about to choose from.
 bool suits_offer(const Lane& lane, GstCaps* offered, Failure& failure);
+// What such a failure keeps the element from.
+const char* doing_with_caps(const Failure& failure);
 
 void warn_of_policies(GstElement* element, const Settings& settings, const Lane& lane);
 

@@ -97,7 +97,7 @@ bool Stream::handle_caps(GstEvent* event) {
     GST_INFO_OBJECT(context_.element, "caps %" GST_PTR_FORMAT, caps);
     Failure failure;
     if (loader_.set_caps(caps, failure)) return true;
-    return post_error(context_.element, "take frames as the tensor", failure);
+    return post_error(context_.element, doing_with_caps(failure), failure);
 }
 
 // Caps with the tensors, where other ones left last. False after posting the error.

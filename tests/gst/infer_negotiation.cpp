@@ -175,4 +175,19 @@ TEST(InferNegotiationPads, NoTensorCapsLeakUpstream) {
     gst_caps_unref(caps);
 }
 
+TEST(InferCaps, ThatNoPictureHasAreAFaultOfThePreprocessing) {
+    reset_fake_model();
+    InferHarness t(make_infer(), nullptr);
+    gst_harness_set_src_caps_str(t.h, (std::string(gray_caps) + ",pixel-aspect-ratio=0/1").c_str());
+    GstMessage* message = gst_bus_pop_filtered(t.bus, GST_MESSAGE_ERROR);
+    ASSERT_NE(message, nullptr);
+    GError* error = nullptr;
+    gst_message_parse_error(message, &error, nullptr);
+    EXPECT_TRUE(std::string(error->message)
+                    .starts_with("Could not prepare the pre-processing: the pixel aspect ratio is"))
+        << error->message;
+    g_error_free(error);
+    gst_message_unref(message);
+}
+
 }  // namespace

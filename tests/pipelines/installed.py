@@ -131,6 +131,15 @@ class Installed(unittest.TestCase):
             status, text = run([os.path.join(work, program), model], env=self.env_as_installed())
             self.assertEqual(status, 0, text)
 
+    def test_a_program_is_built_where_nothing_is_installed(self):
+        source = os.path.join(self.folder, 'uninstalled.cpp')
+        with open(source, 'w', encoding='utf-8') as f:
+            f.write('#include <vart/vart_runner_factory.hpp>\n#include <vartml/vartml.h>\nint main() {}\n')
+        env = {**self.env, 'PKG_CONFIG_PATH': os.path.join(BUILD, 'meson-uninstalled')}
+        status, text = run(['sh', '-ec', f'c++ -std=c++20 {source} -o {source}.out '
+                            '$(pkg-config --cflags --libs vartml)'], env=env)
+        self.assertEqual(status, 0, text)
+
     def env_as_installed(self):
         """ldconfig, which an installation runs, and Python know no folder of a test."""
         status, typelibs = run(['pkg-config', '--variable=typelibdir', 'gobject-introspection-1.0'])

@@ -463,8 +463,9 @@ Result<Report> Verification::run() {
         if (fed_pictures)
             report_.notes.push_back("input '" + name +
                                     "' was fed the size of the picture, as its name says; a "
-                                    "pipeline wants it in the sidecar: [" +
-                                    name + "] dir=input x-vartml-feed=frame-size");
+                                    "pipeline wants it in the sidecar: the lines dir=input and "
+                                    "x-vartml-feed=frame-size in section [" +
+                                    name + "]");
     for (const std::string& doubt :
          decode_ ? std::vector{decode_->doubt(), decode_->suspicion()} : std::vector<std::string>())
         if (!doubt.empty()) report_.notes.push_back(doubt);

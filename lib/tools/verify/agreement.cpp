@@ -430,6 +430,7 @@ ModelAgreement judge_model(const std::vector<TensorData>& found,
             OutputAgreement& output = all.outputs[i];
             if (output.is_good || (if_read && !objects.depend_on(i))) continue;
             output.is_good = true;
+            output.is_undecided = false;
             output.excess = 1;
             output.of_range = 0;
             output.text += why;

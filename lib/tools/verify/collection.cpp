@@ -210,6 +210,7 @@ constexpr int format_version = 1;
 constexpr std::pair<State, const char*> states[] = {{State::none, "-"},
                                                     {State::agrees, "agrees"},
                                                     {State::differs, "differs"},
+                                                    {State::unclear, "unclear"},
                                                     {State::fails, "fails"}};
 constexpr std::pair<Compiled, const char*> compilations[] = {
     {Compiled::no, "no"}, {Compiled::at_once, "yes"}, {Compiled::followed, "followed"}};

@@ -16,7 +16,8 @@ namespace vartml::verify {
 
 // Of one way to compute.
 struct Verdict {
-    enum class State { none, agrees, differs, fails };  // none: it was not come to
+    // none: it was not come to; unclear: the reference is too far from itself to judge any.
+    enum class State { none, agrees, differs, unclear, fails };
     State state = State::none;
     std::string text;    // how near, what differs, or why it fails
     double seconds = 0;  // of a run

@@ -450,7 +450,9 @@ Result<void> ModelSteps::check(Numerics numerics, Verdict& verdict) {
     }
     const auto found = verdict_of_json(*text);
     if (!found) return found.error();
-    verdict.state = found->agrees ? Verdict::State::agrees : Verdict::State::differs;
+    verdict.state = found->agrees         ? Verdict::State::agrees
+                    : found->is_undecided ? Verdict::State::unclear
+                                          : Verdict::State::differs;
     verdict.text = found->text;
     verdict.seconds = found->seconds;
     // Only now is it worth to look at how far the reference is from itself.

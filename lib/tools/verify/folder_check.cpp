@@ -114,6 +114,7 @@ public:
         judge(feeder.picture(), fed->frame);
         if (auto done = measure(fed->inputs); !done) return done.error();
         verdict_.agrees = faults_.empty();
+        verdict_.is_undecided = !verdict_.agrees && is_undecided_;
         verdict_.text = faults_.empty() ? nearest_ : faults_;
         return verdict_;
     }
@@ -132,9 +133,11 @@ private:
             const OutputAgreement& a = all.outputs[i];
             worst = std::max(worst, a.of_range);
             least = std::min(least, a.cosine);
-            if (!a.is_good && faults_.empty())
-                faults_ = "output '" + session_.outputs()[i].name + "': " + a.text;
+            if (a.is_good) continue;
+            is_undecided_ = is_undecided_ && a.is_undecided;
+            if (faults_.empty()) faults_ = "output '" + session_.outputs()[i].name + "': " + a.text;
         }
+        is_undecided_ = is_undecided_ && all.objects.empty();
         if (faults_.empty()) faults_ = all.objects;
         char text[80];
         std::snprintf(text, sizeof text, "cosine %.5f, largest difference %.2g of the range", least,
@@ -163,6 +166,7 @@ private:
     ModelInfo info_;
     std::vector<TensorData> values_;
     std::vector<ExpectedOutput> expected_;
+    bool is_undecided_ = true;  // all that does not agree
     FolderVerdict verdict_;
     std::string faults_, nearest_;
 };
@@ -176,8 +180,10 @@ Result<FolderVerdict> check_folder(const FolderCheck& check) {
 }
 
 std::string to_json(const FolderVerdict& verdict) {
-    return nlohmann::json{
-        {"agrees", verdict.agrees}, {"text", verdict.text}, {"seconds", verdict.seconds}}
+    return nlohmann::json{{"agrees", verdict.agrees},
+                          {"undecided", verdict.is_undecided},
+                          {"text", verdict.text},
+                          {"seconds", verdict.seconds}}
         .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -187,6 +193,7 @@ Result<FolderVerdict> verdict_of_json(const std::string& text) {
         return Error{ErrorCode::bad_model, "the verdict of the child is no JSON"};
     FolderVerdict verdict;
     verdict.agrees = json.value("agrees", false);
+    verdict.is_undecided = json.value("undecided", false);
     verdict.text = json.value("text", "");
     verdict.seconds = json.value("seconds", 0.0);
     return verdict;

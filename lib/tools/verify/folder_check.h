@@ -29,8 +29,9 @@ struct FolderCheck {
 
 struct FolderVerdict {
     bool agrees = false;
-    std::string text;    // what differs most, or how near it is
-    double seconds = 0;  // of a run
+    bool is_undecided = false;  // what does not agree cannot be judged
+    std::string text;           // what differs most, or how near it is
+    double seconds = 0;         // of a run
 };
 
 // Errors: those of Session; invalid_argument where the request does not fit the model.

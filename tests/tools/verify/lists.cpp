@@ -440,6 +440,45 @@ TEST(ListsInPixels, AreInTheUnitsOfTheSizeThatIsFed) {
     }
 }
 
+// What ONNX Runtime gives at another level is another thing: nobody knows which is right.
+TEST(FolderCheck, IsUndecidedWhereTheReferenceIsFarFromItself) {
+    TinyOnnx m;
+    m.input("x", {1, 4}).node("Neg", {"x"}, {"y"}).output("y");
+    const test::TempDir folder;
+    m.save(folder / "net.onnx");
+    compiler::CompileRequest compile;
+    compile.model = folder / "net.onnx";
+    compile.output = folder / "net.rai";
+    const auto compiled = compiler::compile(compile);
+    ASSERT_TRUE(compiled) << compiled.error().message;
+    const auto four = [](const std::string& name, const std::vector<float>& numbers) {
+        return std::vector<NamedTensor>{named(name, DataType::float32, {1, 4}, numbers)};
+    };
+    struct Row {
+        std::vector<float> plain, level;
+        bool agrees, is_undecided;
+    };
+    const Row rows[] = {
+        {{-1, -2, -3, -4}, {-1, -2, -3, -4}, true, false},
+        {{-4, -2, -3, -1}, {-4, -2, -3, -1}, false, false},
+        {{-4, 2, 3, 1}, {4, 2, -3, 1}, false, true},
+    };
+    for (const Row& row : rows) {
+        const test::TempDir place;
+        ASSERT_TRUE(write_request(place.path(), four("x", {1, 2, 3, 4})));
+        write_outputs(place / reference_levels[0], four("y", row.plain));
+        write_outputs(place / reference_levels[1], four("y", row.level));
+        const auto verdict =
+            check_folder({folder / "net.onnx", folder / "net.rai", place.path(), "f32", Rule::f32});
+        ASSERT_TRUE(verdict) << verdict.error().message;
+        EXPECT_EQ(verdict->agrees, row.agrees) << verdict->text;
+        EXPECT_EQ(verdict->is_undecided, row.is_undecided) << verdict->text;
+        const auto read = verdict_of_json(to_json(*verdict));
+        ASSERT_TRUE(read);
+        EXPECT_EQ(read->is_undecided, row.is_undecided);
+    }
+}
+
 // Scores of 30 are none: what a decoder makes of them is noise, whose differences say nothing.
 TEST(ListsOfAnotherDecoder, AreJudgedByTheirNumbersAlone) {
     TinyOnnx m;

@@ -47,9 +47,9 @@ Result<const float*> FloatView::read(const OutputTensor& tensor) {
     const bool in_order = is_dense(view, cpu);
     const bool as_floats = stored_of(tensor).has_value();
     if (as_floats || !in_order) {
-        const TensorView to = make_view(as_floats ? DataType::float32 : view.data_type, cpu.layout,
-                                        cpu.shape, cpu.order);
         if (!conversion_ || from_ != view) {
+            const TensorView to = make_view(as_floats ? DataType::float32 : view.data_type,
+                                            cpu.layout, cpu.shape, cpu.order);
             auto made = Conversion::create(view, to);
             if (!made) return std::move(made).error();
             conversion_.emplace(std::move(*made));
@@ -59,7 +59,7 @@ Result<const float*> FloatView::read(const OutputTensor& tensor) {
             conversion_->run(tensor.data, values_.data());
             return values_.data();
         }
-        in_order_.resize(to.size_bytes);
+        in_order_.resize(cpu.size * size_bytes(view.data_type));
         conversion_->run(tensor.data, in_order_.data());
     }
     // Integers of 32 and 64 bits.

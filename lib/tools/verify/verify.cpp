@@ -278,9 +278,6 @@ Result<std::vector<Judgement>> Verification::judge_by_rule(const std::vector<Ten
         agreement = judge_model(values, all, rule(), use ? &*use : nullptr);
     }
     std::vector<Judgement> judgements;
-    for (size_t i = 0; i < agreement.outputs.size(); ++i)
-        if (const OutputAgreement& a = agreement.outputs[i]; a.is_undecided)
-            return Error{ErrorCode::invalid_argument, output_name(i) + ' ' + a.text};
     for (const OutputAgreement& a : agreement.outputs)
         judgements.push_back({a.is_good, a.excess, a.of_range, a.text});
     // Large numbers hide small ones: coordinates the scores of one tensor.

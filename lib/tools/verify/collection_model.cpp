@@ -510,7 +510,11 @@ Result<void> ModelSteps::check_picture() {
     for (const auto& [numerics, verdict] : ways) {
         if (verdict->state == Verdict::State::differs || verdict->state == Verdict::State::fails)
             continue;
+        const Verdict before = *verdict;
         if (auto done = check(numerics, *verdict); !done) return done;
+        // A picture by which nothing can be judged says nothing of those before.
+        if (verdict->state == Verdict::State::unclear && before.state == Verdict::State::agrees)
+            *verdict = before;
         if (verdict->state != Verdict::State::agrees && request_.pictures.size() > 1)
             verdict->text = request_.pictures[picture_].name + ": " + verdict->text;
     }
@@ -522,8 +526,10 @@ Result<bool> ModelSteps::next_picture() {
     const bool sees = std::ranges::any_of(settled_, [](const NamedTensor& input) {
         return picture_axes(input.data.shape).height != 0;
     });
-    const bool open =
-        row_.standard.state == Verdict::State::agrees || row_.f32.state == Verdict::State::agrees;
+    const auto may_go_on = [](const Verdict& v) {
+        return v.state == Verdict::State::agrees || v.state == Verdict::State::unclear;
+    };
+    const bool open = may_go_on(row_.standard) || may_go_on(row_.f32);
     if (!sees || !open || picture_ + 1 >= request_.pictures.size()) return false;
     ++picture_;
     has_levels_ = has_rounded_ = false;

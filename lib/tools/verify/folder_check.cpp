@@ -134,8 +134,11 @@ private:
             worst = std::max(worst, a.of_range);
             least = std::min(least, a.cosine);
             if (a.is_good) continue;
+            // What differs says more than what cannot be judged.
+            const bool says_more = is_undecided_ && !a.is_undecided;
             is_undecided_ = is_undecided_ && a.is_undecided;
-            if (faults_.empty()) faults_ = "output '" + session_.outputs()[i].name + "': " + a.text;
+            if (faults_.empty() || says_more)
+                faults_ = "output '" + session_.outputs()[i].name + "': " + a.text;
         }
         is_undecided_ = is_undecided_ && all.objects.empty();
         if (faults_.empty()) faults_ = all.objects;

@@ -2,6 +2,7 @@
 #include "lib/run/vart/columns.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/base/file.h"
 #include "lib/run/vart/vart_errors.h"
 
 namespace vartml::runtime {
@@ -27,6 +29,7 @@ struct User {
     std::string device, name;
     uint32_t start, count;
     bool shared;
+    Fd lock;  // its open file has the locks
 };
 
 struct Book {
@@ -36,7 +39,15 @@ struct Book {
 };
 
 Book& book() {
-    static Book* const instance = new Book;
+    static Book* const instance = [] {
+        // A child has nothing of this, and its copy of a lock's descriptor would keep it locked.
+        (void)pthread_atfork([] { book().mutex.lock(); }, [] { book().mutex.unlock(); },
+                             [] {
+                                 book().users.clear();
+                                 book().mutex.unlock();
+                             });
+        return new Book;
+    }();
     return *instance;
 }
 
@@ -189,7 +200,9 @@ Result<ColumnReservation> ColumnReservation::acquire(const ColumnRequest& reques
         return Error{request.start ? ErrorCode::invalid_argument : ErrorCode::bad_model,
                      "create_runner: columns " + range(request.start.value_or(0), request.count) +
                          " do not exist, " + in_quotes(request.device) + " has columns " +
-                         range(0, total) + "; leave out start_column"};
+                         range(0, total) +
+                         (request.start ? "; leave out start_column"
+                                        : "; compile for a device with more columns")};
     const std::lock_guard lock(book().mutex);
     auto& users = book().users;
     OtherProcesses others(request.device);
@@ -208,9 +221,9 @@ Result<ColumnReservation> ColumnReservation::acquire(const ColumnRequest& reques
     if (!chosen) return no_fit(users, request, total, others);
     const uint64_t id = book().next_id++;
     const auto start = static_cast<uint32_t>(*chosen);
-    users.push_back({id, request.device, request.user, start, request.count, request.shared});
+    users.push_back({id, request.device, request.user, start, request.count, request.shared,
+                     others.take_file()});
     ColumnReservation reservation(id, start, request.count);
-    reservation.lock_ = others.take_file();
     reservation.fault_ = others.fault();
     return reservation;
 }
@@ -232,7 +245,6 @@ ColumnReservation::ColumnReservation(ColumnReservation&& other) noexcept
     : id_(std::exchange(other.id_, 0)),
       start_(other.start_),
       count_(other.count_),
-      lock_(std::move(other.lock_)),
       fault_(std::move(other.fault_)) {}
 
 ColumnReservation::~ColumnReservation() {

@@ -8,8 +8,6 @@
 
 #include <vartml/result.h>
 
-#include "lib/base/file.h"
-
 namespace vartml::runtime {
 
 struct ColumnRequest {
@@ -21,7 +19,8 @@ struct ColumnRequest {
 };
 
 // Columns held until destruction, or until the process ends, however it ends: the system gives its
-// locks back. Other processes are seen through a file per device, columns_file().
+// locks back. Other processes are seen through a file per device, columns_file(). A fork() keeps
+// nothing of its parent's.
 class ColumnReservation {
 public:
     // Errors: busy listing the requested range and the current users; invalid_argument for a range
@@ -40,7 +39,6 @@ private:
         : id_(id), start_(start), count_(count) {}
     uint64_t id_;  // 0: moved from
     uint32_t start_, count_;
-    Fd lock_;  // its open file has the locks
     std::string fault_;
 };
 

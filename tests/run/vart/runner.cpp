@@ -535,6 +535,47 @@ private:
     pid_t pid_ = -1;
 };
 
+// What a child of this process's inherits is not its own, and does not keep them when this one lets
+// them go.
+TEST(Columns, AreNotInheritedByAFork) {
+    const OwnRuntimeFolder folder;
+    const auto acquire = [] {
+        return ColumnReservation::acquire(
+            {.device = "softnpu", .user = "me", .count = 4, .shared = false, .start = 0});
+    };
+    int to_child[2], to_parent[2];
+    ASSERT_EQ(::pipe2(to_child, O_CLOEXEC), 0);
+    ASSERT_EQ(::pipe2(to_parent, O_CLOEXEC), 0);
+    auto held = acquire();
+    ASSERT_TRUE(held);
+    const pid_t child = ::fork();
+    if (child == 0) {
+        ::alarm(60);
+        const auto refused = acquire();
+        char said = !refused &&
+                    refused.error().message.find("exclusive by process " +
+                                                 std::to_string(::getppid())) != std::string::npos;
+        (void)!::write(to_parent[1], &said, 1);
+        (void)!::read(to_child[0], &said, 1);
+        {
+            const ColumnReservation inherited = std::move(*held);
+        }
+        ::_exit(0);
+    }
+    char said = 0;
+    EXPECT_EQ(::read(to_parent[0], &said, 1), 1);
+    EXPECT_EQ(said, 1);
+    {
+        const ColumnReservation ended = std::move(*held);
+    }
+    EXPECT_TRUE(acquire());
+    (void)!::write(to_child[1], &said, 1);
+    int status = -1;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    for (const int end : {to_child[0], to_child[1], to_parent[0], to_parent[1]}) ::close(end);
+}
+
 TEST(Columns, OfAnotherProcessAreSeenUntilItDies) {
     const OwnRuntimeFolder folder;
     const auto acquire = [](bool shared, std::optional<uint64_t> start = {}) {

@@ -64,10 +64,15 @@ void FrameClock::set_caps(const GstCaps* caps) {
 
 GstClockTime FrameClock::time(const GstSegment& segment, const GstBuffer* buffer) {
     constexpr GstClockTime unknown_duration = GST_SECOND / 30;  // ours
-    const GstClockTime pts = GST_BUFFER_PTS(buffer);
-    const bool tells = GST_CLOCK_TIME_IS_VALID(pts) && pts != std::exchange(last_pts_, pts);
     backwards_ = segment.rate < 0;
-    const GstClockTime time = tells ? this->pts(pts) : next_;
+    const GstClockTime pts = GST_BUFFER_PTS(buffer), last_told = last_pts_;
+    const bool tells = GST_CLOCK_TIME_IS_VALID(pts) && pts != std::exchange(last_pts_, pts);
+    GstClockTime time = tells ? this->pts(pts) : next_;
+    // What frames without an own PTS were given may be later than the PTS that follows.
+    if (tells && GST_CLOCK_TIME_IS_VALID(last_told) && time > this->pts(last_told)) {
+        time = std::max(time, last_);
+    }
+    last_ = time;
     GstClockTime duration = GST_BUFFER_DURATION(buffer);
     if (!GST_CLOCK_TIME_IS_VALID(duration)) duration = frame_duration_;
     if (!GST_CLOCK_TIME_IS_VALID(duration)) duration = unknown_duration;

@@ -44,7 +44,8 @@ public:
     void restart() { *this = {}; }
     void set_caps(const GstCaps* caps);
     // When the next frame of `segment` is. One without PTS, or with that of the frame before, is as
-    // long after that one as it lasts: its duration, else that of the caps' rate, else 1/30 s.
+    // long after that one as it lasts: its duration, else that of the caps' rate, else 1/30 s. Does
+    // not step back where the PTS do not.
     GstClockTime time(const GstSegment& segment, const GstBuffer* buffer);
     // The PTS that such a time of the last frame's segment is.
     GstClockTime pts(GstClockTime time) const { return backwards_ ? last_of_all - time : time; }
@@ -54,7 +55,7 @@ private:
 
     GstClockTime frame_duration_ = GST_CLOCK_TIME_NONE;  // of the caps
     GstClockTime last_pts_ = GST_CLOCK_TIME_NONE;
-    GstClockTime next_ = 0;
+    GstClockTime last_ = 0, next_ = 0;
     bool backwards_ = false;
 };
 

@@ -369,6 +369,22 @@ TEST_F(Track, FollowsThroughFramesOfOnePts) {
     }
 }
 
+// Ten frames of each PTS are given 0.3 s, and the next PTS is 33 ms behind it: time stands still.
+TEST_F(Track, ItsTimeDoesNotStepBackWhereThePtsDoNot) {
+    open();
+    std::vector<TrackInfo> infos;
+    GstClockTime last = 0;
+    for (int i = 0; i < 30; ++i) {
+        pts_ = GST_SECOND + GstClockTime(i / 10) * 33 * GST_MSECOND;
+        EXPECT_EQ(track(frame_with({{2 * i}}), &infos), (Found{{2 * i, "cat", 1}})) << i;
+        EXPECT_GE(infos.back().last_seen, last) << i;
+        last = infos.back().last_seen;
+    }
+    pts_ = 0;  // here they do
+    track(frame_with({{60}}), &infos);
+    EXPECT_EQ(infos.back().last_seen, 0u);
+}
+
 TEST_F(Track, FollowsThroughASegmentThatPlaysBackwards) {
     set("max-lost", "100000000");
     open();

@@ -138,6 +138,7 @@ const BadCase bad_cases[] = {
     {"[modelinfo]\nx-vartml-num-classes=0\n", {"line 2", "'0'", "at least 1"}},
     {"[modelinfo]\nx-vartml-strides=8,x\n", {"line 2", "8,x", "whole numbers"}},
     {"[modelinfo]\nx-vartml-anchors=1,2,3\n", {"line 2", "1,2,3", "pairs"}},
+    {"[modelinfo]\nx-vartml-anchors=1,2,0,4\n", {"line 2", "1,2,0,4", "pairs"}},
     {"[modelinfo]\nx-vartml-labels=names.txt\n", {"line 2", "names.txt", "a;b;c"}},
     {"[a]\ndir=sideways\n", {"line 2", "sideways", "input or output"}},
     {"[a]\nx-vartml-mean=1\n", {"line 2", "[a]", "dir=input"}},

@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vartml/tiles.h>
+
 #include "lib/base/convert.h"
 #include "tests/vision/frames.h"
 
@@ -59,6 +61,32 @@ TEST(Allocations, APreparedConversionMakesNone) {
         conversion->run(src.data(), dst.data());
         EXPECT_EQ(allocations, before);
     }
+}
+
+// What a frame makes is given back by its end: it does not become more.
+TEST(Allocations, TilesOfAFrameAreForgottenWithIt) {
+    TileJoiner joiner;
+    Decoded decoded, joined;
+    for (uint32_t i = 0; i < 2; ++i) {
+        Detection box{10, 10, 40, 40, 0.9f, int32_t(i)};
+        box.first_keypoint = i, box.keypoints = 1, box.mask = int32_t(i);
+        decoded.detections.push_back(box);
+        decoded.keypoints.push_back({20, 20, 1});
+        decoded.masks.push_back({10, 10, 40, 40, 4, 4, size_t{16} * i});
+    }
+    decoded.mask_pixels.assign(32, 1);
+    const auto of_a_frame = [&] {
+        const size_t before = allocations;
+        joiner.begin(200, 100, 0.45, Nms::automatic);
+        joiner.add(decoded, {0, 0, 120, 100}, 1);
+        joiner.finish(joined);
+        EXPECT_EQ(joined.keypoints.size(), 2u);
+        EXPECT_EQ(joined.mask_pixels.size(), 32u);
+        return allocations - before;
+    };
+    of_a_frame();
+    const size_t usual = of_a_frame();
+    for (int frame = 0; frame < 100; ++frame) EXPECT_EQ(of_a_frame(), usual) << frame;
 }
 
 }  // namespace

@@ -9,7 +9,8 @@ usage: mutate.py [--count N] [--seed S] [--at FILE:LINE] [ROOM...]
   ROOM     kernels, lib/base, lib/graph, lib/compile, lib/model, lib/run, lib/vision, lib/publish, gst [all]
 
 Works on a copy of the tracked files in build/mutants. Ends with a line per mutant that lives and `N killed of M`; the exit
-code is 0 where at least nine of ten are killed. A change that does not compile counts for nothing.
+code is 0 where at least nine of ten are killed. A change that does not compile counts for nothing, nor does one of
+tests/mutants_that_live.txt, which says why no result depends on it.
 """
 import argparse
 import difflib
@@ -62,6 +63,24 @@ def mutants_of(line):
         for match in pattern.finditer(code):
             if not any(begin < match.end() and match.start() < end for begin, end in quoted):
                 yield code[:match.start()] + match.expand(to) + code[match.end():]
+
+
+def known():
+    """(path, line, changed) that may live. A path, `- ` and `+ ` the line before and after, `= ` the reason; then a blank line."""
+    rows = set()
+    with open(os.path.join(HOME, 'tests', 'mutants_that_live.txt'), encoding='utf-8') as f:
+        for block in f.read().split('\n\n'):
+            lines = [line for line in block.splitlines() if not line.startswith('#')]
+            if not lines:
+                continue
+            path, before, after, why = lines
+            with open(os.path.join(HOME, path), encoding='utf-8') as source:
+                if before[2:] not in (line.strip() for line in source):
+                    sys.exit(f'tests/mutants_that_live.txt: {path} has no line {before[2:]!r}; take the entry out')
+            if not why.startswith('= '):
+                sys.exit(f'tests/mutants_that_live.txt: {why!r}: expected "= " and the reason')
+            rows.add((path, before[2:], after[2:]))
+    return rows
 
 
 def candidates(room):
@@ -143,8 +162,9 @@ def main():
         for room in rooms:
             chosen[room] = list(candidates(room))
             rng.shuffle(chosen[room])
+    may_live = known()
     source = make_copy()
-    killed, lived, tried = 0, [], 0
+    killed, lived, tried, equal = 0, [], 0, 0
     for index, room in enumerate(rooms):
         if run_tests(source, room) != 'lived':
             sys.exit(f'mutate.py: tests of {room} fail on the code as it is')
@@ -152,19 +172,22 @@ def main():
         for path, number, changed in chosen[room]:
             if share == 0:
                 break
+            with open(os.path.join(source, path), encoding='utf-8') as f:
+                line = f.read().split('\n')[number - 1]
+            if (path, line.strip(), changed.strip()) in may_live:
+                equal += 1
+                continue
             verdict = judge(source, path, number, changed)
             if verdict == 'not compiled':
                 continue
             share, tried = share - 1, tried + 1
-            with open(os.path.join(source, path), encoding='utf-8') as f:
-                line = f.read().split('\n')[number - 1]
             words = [part for part in difflib.ndiff([line.strip()], [changed.strip()]) if part[0] in '-+']
             print(f'{verdict}: {path}:{number}  ' + '  '.join(words), flush=True)
             killed += verdict == 'killed'
             if verdict == 'lived':
                 lived.append(f'{path}:{number}  ' + '  '.join(words))
-    keep('mutants', {'killed': killed, 'tried': tried, 'seed': options.seed, 'lived': lived})
-    print('\n'.join(['', *(f'lives: {row}' for row in lived), f'{killed} killed of {tried}']))
+    keep('mutants', {'killed': killed, 'tried': tried, 'equal': equal, 'seed': options.seed, 'lived': lived})
+    print('\n'.join(['', *(f'lives: {row}' for row in lived), f'{killed} killed of {tried}; {equal} change no result']))
     return 0 if tried and killed * 10 >= tried * 9 else 1
 
 

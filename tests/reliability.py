@@ -59,7 +59,7 @@ def soak(all_of):
 
 def mutants(all_of):
     f = all_of['mutants']
-    return f'{f["killed"]} of {plural(f["tried"], "change")} noticed (seed {f["seed"]})'
+    return (f'{f["killed"]} of {plural(f["tried"], "change")} noticed (seed {f["seed"]}); {f["equal"]} more change no result')
 
 
 # A row: what measures it, the figures that it takes, and how they are told.

@@ -151,9 +151,6 @@ std::vector<std::string> numbered_files(const std::string& folder) {
     return files;
 }
 
-// What is asked for without --quantize-target.
-constexpr double wanted_correlation = 0.9995, wanted_objects = 0.97, wanted_elements = 0.97;
-
 // Trials are judged on so many samples at most, spread over the set.
 constexpr size_t judged_samples = 64;
 constexpr size_t most_loaded_bytes = size_t{512} << 20;
@@ -586,7 +583,7 @@ Result<compiler::Verdict> CalibrationSet::judge(const artifact::CompiledModel& t
     if (auto written = artifact::write_rai(trial, path); !written) return written.error();
     auto digest = digest_of(path);
     if (!digest) return digest.error();
-    auto bytes = cache_.get("verdict 3\n" + key_ + '\n' + *digest, [&]() -> Result<std::string> {
+    auto bytes = cache_.get("verdict 4\n" + key_ + '\n' + *digest, [&]() -> Result<std::string> {
         auto verdict = judge_file(path);
         if (!verdict) return verdict.error();
         compiler::Writer writer;
@@ -600,15 +597,7 @@ Result<compiler::Verdict> CalibrationSet::judge(const artifact::CompiledModel& t
 Result<compiler::Verdict> CalibrationSet::judge_file(const std::string& path) {
     auto compared = compare(path, judged_samples, nullptr);
     if (!compared) return compared.error();
-    double least = 1, wanted = wanted_correlation;
-    for (const OutputAgreement& output : compared->outputs) {
-        if (!(output.value() < least)) continue;
-        least = output.value();
-        wanted = output.is_whole() ? wanted_elements : wanted_correlation;
-    }
-    const ObjectAgreement& objects = compared->objects;
-    if (objects.is_empty()) return compiler::Verdict{least, 1 - least, wanted};
-    return compiler::Verdict{objects.value(), 1 - least, wanted_objects};
+    return verdict_of(compared->outputs, compared->objects);
 }
 
 Result<std::string> CalibrationSet::cost(const std::string& compiled) {

@@ -15,6 +15,8 @@ namespace {
 // Outputs of an int8 model that does what the float model does.
 constexpr double usual_correlation = 0.99, usual_scores = 0.9, usual_objects = 0.9,
                  usual_elements = 0.9;
+// What is asked for without --quantize-target.
+constexpr double wanted_correlation = 0.9995, wanted_objects = 0.97, wanted_elements = 0.97;
 // What an application may not notice.
 constexpr double least_iou = 0.9, most_difference = 0.1, most_shift = 0.1, least_mask = 0.8;
 // Scores beside numbers that are so much larger have a scale that is not theirs.
@@ -248,6 +250,19 @@ double ObjectAgreement::value() const {
 
 bool ObjectAgreement::is_usual() const {
     return value() >= usual_objects;
+}
+
+compiler::Verdict verdict_of(std::span<const OutputAgreement> outputs,
+                             const ObjectAgreement& objects) {
+    double least = 1, wanted_of_least = wanted_correlation, missed = 0;
+    for (const OutputAgreement& output : outputs) {
+        const double value = output.value();
+        const double wanted = output.is_whole() ? wanted_elements : wanted_correlation;
+        if (value < least) least = value, wanted_of_least = wanted;
+        if (value < wanted) missed = std::max(missed, wanted);
+    }
+    if (!objects.is_empty()) return {objects.value(), 1 - least, wanted_objects};
+    return {least, 1 - least, missed > 0 ? missed : wanted_of_least};
 }
 
 }  // namespace vartml::tools

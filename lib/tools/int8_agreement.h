@@ -7,6 +7,8 @@
 
 #include <vartml/postprocess.h>
 
+#include "lib/compile/mixed_precision.h"
+
 namespace vartml::tools {
 
 // Of one output. Numbers are compared by their correlation, classes and other whole ones by the
@@ -70,5 +72,10 @@ private:
     size_t expected_ = 0, found_again_ = 0;  // of the float model
     size_t found_ = 0, right_ = 0;           // of the int8 one
 };
+
+// Of a trial. Its agreement is that of the objects where there are some, else that of the least
+// output; where each output has what is asked for of its kind, it has it as a whole.
+compiler::Verdict verdict_of(std::span<const OutputAgreement> outputs,
+                             const ObjectAgreement& objects);
 
 }  // namespace vartml::tools

@@ -185,5 +185,44 @@ TEST(ObjectAgreement, LooksAtAllThatADetectionHas) {
     EXPECT_TRUE(differs(one_box(box), masked));
 }
 
+// Classes per pixel beside a map of numbers: 0.98 is enough of the one, 0.999 is not of the other.
+TEST(Verdict, AsksOfEachOutputForWhatItsKindCanGive) {
+    const Floats numbers = wave(1000, 0, 1, 0.3F);
+    const auto classes_with = [](size_t wrong) {
+        const Floats expected(1000, 1);
+        Floats found = expected;
+        std::fill_n(found.begin(), wrong, 2.0F);
+        return agreement(tensor(DataType::int64, {1, 1000}), found, expected);
+    };
+    const auto numbers_with = [&](float error) {
+        Floats found = numbers;
+        for (size_t i = 0; i < found.size(); ++i) found[i] += i % 2 ? error : -error;
+        return agreement(tensor(DataType::float32, {1, 1000}), found, numbers);
+    };
+    const struct {
+        const char* why;
+        size_t wrong_classes;
+        float error;
+        bool is_met;
+    } rows[] = {
+        {"all is as it was", 0, 0, true},
+        {"a fiftieth of the classes are others", 20, 0, true},
+        {"and the numbers are a little", 20, 0.01F, true},
+        {"the numbers miss, though they are nearer than the classes", 20, 0.04F, false},
+        {"the classes miss", 50, 0, false},
+        {"both miss", 50, 0.04F, false},
+    };
+    for (const auto& row : rows) {
+        for (const bool first : {true, false}) {
+            std::vector<OutputAgreement> outputs = {classes_with(row.wrong_classes),
+                                                    numbers_with(row.error)};
+            if (first) std::swap(outputs[0], outputs[1]);
+            const compiler::Verdict verdict = verdict_of(outputs, ObjectAgreement());
+            EXPECT_EQ(verdict.agreement >= verdict.usual, row.is_met) << row.why;
+            EXPECT_EQ(verdict.agreement, std::min(outputs[0].value(), outputs[1].value()));
+        }
+    }
+}
+
 }  // namespace
 }  // namespace vartml::tools

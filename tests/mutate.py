@@ -6,7 +6,7 @@ usage: mutate.py [--count N] [--seed S] [--at FILE:LINE] [ROOM...]
   --count  mutants in all, spread over the rooms [20]
   --seed   which lines are chosen [1]
   --at     every change of this line instead
-  ROOM     kernels, lib/base, lib/graph, lib/compile, lib/model, lib/run, lib/vision, lib/publish, gst [all]
+  ROOM     kernels, lib/base, lib/graph, lib/compile, lib/model, lib/run, lib/vision, lib/publish, gst/fleet, gst [all]
 
 Works on a copy of the tracked files in build/mutants. Ends with a line per mutant that lives and `N killed of M`; the exit
 code is 0 where at least nine of ten are killed. A change that does not compile counts for nothing, nor does one of
@@ -38,6 +38,7 @@ SUITES = {
     'lib/run': ['run', 'vart'],
     'lib/vision': ['vision'],
     'lib/publish': ['publish'],
+    'gst/fleet': ['fleet'],
     'gst': ['gst'],
 }
 # What is looked for in a line and what it becomes.
@@ -83,11 +84,15 @@ def known():
     return rows
 
 
+def room_of(path):
+    return next(room for room in SUITES if path.startswith(room + '/'))
+
+
 def candidates(room):
     files = subprocess.run(['git', 'ls-files', f'{room}/*.cpp', f'{room}/*-inl.h'], cwd=HOME, capture_output=True, text=True,
                            check=True).stdout.split()
     for path in files:
-        if path.endswith('_ref.cpp'):  # what the tests compare with
+        if room_of(path) != room or path.endswith('_ref.cpp'):  # the latter is what the tests compare with
             continue
         with open(os.path.join(HOME, path), encoding='utf-8') as f:
             for number, line in enumerate(f, 1):
@@ -136,14 +141,14 @@ def judge(source, path, number, changed):
     try:
         with open(full, 'w', encoding='utf-8') as f:
             f.write('\n'.join(lines))
-        return run_tests(source, next(room for room in SUITES if path.startswith(room + '/')))
+        return run_tests(source, room_of(path))
     finally:
         with open(full, 'w', encoding='utf-8') as f:
             f.write(original)
 
 
 def main():
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, usage=argparse.SUPPRESS)
     parser.add_argument('--count', type=int, default=20)
     parser.add_argument('--seed', type=int, default=1)
     parser.add_argument('--at')
@@ -156,7 +161,7 @@ def main():
     rng = random.Random(options.seed)
     if options.at:
         path, number = options.at.rsplit(':', 1)
-        rooms = [next(room for room in SUITES if path.startswith(room + '/'))]
+        rooms = [room_of(path)]
         chosen[rooms[0]] = [row for row in candidates(rooms[0]) if row[:2] == (path, int(number))]
     else:
         for room in rooms:

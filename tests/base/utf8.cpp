@@ -31,7 +31,11 @@ const Case cases[] = {
     {"\xc0\xaf", false, false},          // overlong /
     {"\xe0\x80\xaf", false, false},      // overlong, three bytes
     {"\xf0\x80\x80\xaf", false, false},  // overlong, four bytes
-    {"\xed\xa0\x80", false, false},      // surrogate
+    {"\xc2\xa0", true, true},            // U+A0, the first behind C1
+    {"\xed\x9f\xbf", true, true},        // U+D7FF, the last before the surrogates
+    {"\xed\xa0\x80", false, false},      // surrogate, the first
+    {"\xed\xbf\xbf", false, false},      // surrogate, the last
+    {"\xee\x80\x80", true, true},        // U+E000
     {"\xf4\x90\x80\x80", false, false},  // above U+10FFFF
     {"\xff", false, false},              // never a lead
 };

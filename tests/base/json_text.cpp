@@ -39,5 +39,17 @@ TEST(JsonText, ReplacesWhatIsNoUtf8) {
         EXPECT_EQ(in_json(text), '"' + std::string(wanted) + '"');
 }
 
+// Bytes 0x80 to 0xff are the characters of these numbers, of two bytes in UTF-8.
+TEST(TextOfBytes, HasACharacterPerByte) {
+    for (unsigned byte = 0; byte < 256; ++byte) {
+        const std::string text = text_of_bytes({'a', static_cast<char>(byte), 'z'});
+        const std::string wide = byte < 0x80
+                                     ? std::string(1, static_cast<char>(byte))
+                                     : std::string{static_cast<char>(byte < 0xc0 ? 0xc2 : 0xc3),
+                                                   static_cast<char>(0x80 + byte % 64)};
+        EXPECT_EQ(text, "a" + wide + "z") << byte;
+    }
+}
+
 }  // namespace
 }  // namespace vartml

@@ -344,15 +344,37 @@ Result<std::string> known_modelinfo(const SidecarRequest& request,
     return print_modelinfo(info, request.inputs, request.outputs);
 }
 
-// What `text` leaves open of the outputs and the number of classes: a section that occurs twice is
-// joined.
-std::string with_meanings(std::string text, const std::vector<ModelInfo::Output>& meanings,
-                          std::optional<unsigned> class_count) {
+// What an input of two numbers that is no picture gets by the name that exporters give it; "" where
+// the name says nothing. given: RT-DETR, D-FINE and DEIM, export_onnx.py, [width, height] of the
+// frame; PaddleDetection, export_model.py, [height, width] of the picture after its resize, and how
+// much it was resized, so that 1 asks for boxes in its pixels.
+std::string usual_feed(const TensorInfo& input, const SidecarRequest& request) {
+    if (input.cpu.size != 2) return {};
+    if (input.name == "orig_target_sizes") return "frame-size";
+    const auto [height, width] = picture_size(request.inputs);
+    if (input.name == "im_shape" && width != 0)
+        return "const:" + std::to_string(height) + "," + std::to_string(width);
+    return input.name == "scale_factor" ? "const:1" : "";
+}
+
+// What `text` leaves open of the inputs beside the picture, of the outputs and the number of
+// classes: a section that occurs twice is joined.
+std::string with_meanings(std::string text, const SidecarRequest& request) {
     const auto info = parse_modelinfo(text, "");
     std::string more;
-    if (class_count && info && info->labels.empty() && !info->num_classes)
-        more = "\n[modelinfo]\nx-vartml-num-classes=" + std::to_string(*class_count) + "\n";
-    for (const ModelInfo::Output& meaning : meanings) {
+    if (request.class_count && info && info->labels.empty() && !info->num_classes)
+        more = "\n[modelinfo]\nx-vartml-num-classes=" + std::to_string(*request.class_count) + "\n";
+    for (const TensorInfo& input : request.inputs) {
+        ModelInfo::Input open;
+        open.feed = usual_feed(input, request);
+        const auto is_said = [&](const ModelInfo::Input& said) {
+            return said.name == input.name && !said.feed.empty();
+        };
+        if (!open.feed.empty() && (!info || std::ranges::none_of(info->inputs, is_said)))
+            more += "\n[" + input.name + "]\ndir=input\n" +
+                    vision::key_lines(vision::input_keys(), open);
+    }
+    for (const ModelInfo::Output& meaning : request.meanings) {
         ModelInfo::Output said;
         if (info)
             for (const ModelInfo::Output& output : info->outputs)
@@ -377,7 +399,7 @@ Result<std::string> make_modelinfo(const SidecarRequest& request,
                                    std::vector<std::string>& warnings) {
     auto known = known_modelinfo(request, warnings);
     if (!known) return known;
-    return with_meanings(*std::move(known), request.meanings, request.class_count);
+    return with_meanings(*std::move(known), request);
 }
 
 Result<std::string> sidecar_inputs(const std::string& model, const std::string& labels) {

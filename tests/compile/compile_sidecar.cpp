@@ -121,6 +121,32 @@ TEST_F(Sidecar, PutsWhatTheGraphShowsBehindWhatIsKnown) {
     EXPECT_EQ(info().inputs[0].mean, std::vector<float>{1});
 }
 
+TEST_F(Sidecar, FeedsInputsBesideThePictureByTheNamesOfExporters) {
+    inputs_ = {tensor("images", Layout::NCHW, {1, 3, 48, 64}),
+               tensor("orig_target_sizes", Layout::GENERIC, {1, 2}),
+               tensor("im_shape", Layout::GENERIC, {1, 2}),
+               tensor("scale_factor", Layout::GENERIC, {1, 2}),
+               tensor("speed", Layout::GENERIC, {1, 2})};
+    const auto feeds = [this] {
+        std::map<std::string, std::string> feeds;
+        for (const ModelInfo::Input& input : info().inputs) feeds[input.name] = input.feed;
+        return feeds;
+    };
+    std::map<std::string, std::string> want = {{"orig_target_sizes", "frame-size"},
+                                               {"im_shape", "const:48,64"},
+                                               {"scale_factor", "const:1"}};
+    EXPECT_EQ(feeds(), want);
+    test::spill(folder_ / "model.modelinfo",
+                "[im_shape]\ndir=input\nx-vartml-feed=const:1,2\n[speed]\ndir=input\n"
+                "x-vartml-feed=const:7\n");
+    want["im_shape"] = "const:1,2";  // the user's word
+    want["speed"] = "const:7";
+    EXPECT_EQ(feeds(), want);
+    inputs_[1] = tensor("orig_target_sizes", Layout::GENERIC, {1, 4});  // another meaning
+    want.erase("orig_target_sizes");
+    EXPECT_EQ(feeds(), want);
+}
+
 TEST_F(Sidecar, WarnsOfPixelsThatADecoderDoesNotSay) {
     decoder_ = "classify";
     set_outputs({1, 10});

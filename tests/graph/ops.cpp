@@ -294,6 +294,9 @@ INSTANTIATE_TEST_SUITE_P(
         Count{"input %x : f32[1,3,8,8]\n%y = Resize %x {mode=\"cubic\", sizes=[1,3,16,16]} : "
               "f32[1,3,16,16]\n",
               31 * 768},
+        Count{"input %x : f32[7,2,3]\nconst %w : f32[2,20,3] = {0}\nconst %r : f32[2,20,5] = {0}\n"
+              "%y = LSTM %x, %w, %r {hidden_size=5, direction=\"bidirectional\"} : f32[7,2,2,5]\n",
+              2 * 7 * 2 * 2 * 20 * (3 + 5) + 7 * 2 * 2 * 20},
         Count{"input %x : f32[1,3,8,8]\n%y = Transpose %x {perm=[0,2,3,1]} : f32[1,8,8,3]\n", 0}));
 
 struct Shape {

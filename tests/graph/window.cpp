@@ -108,6 +108,11 @@ const Case windows[] = {
      "const %o : f32[1,1,3] = {0.5, nan, 0.5}\nconst %m : f32[1,1,3] = {1, 1, 0.5}\n"
      "%y = DeformConv %x, %w, %o, _, %m : f32[1,1,3]",
      "3, 0, 1.5"},
+    {"DeformConvOfTwoImages",
+     "const %x : f32[2,2,3] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}\n"
+     "const %w : f32[1,2,1] = {1, 10}\nconst %o : f32[2,1,3] = {0, 0, 0, 0.5, 0, -1}\n"
+     "%y = DeformConv %x, %w, %o : f32[2,1,3]",
+     "41, 52, 63, 112.5, 118, 118"},
     {"MaxPoolTakesTheFirstOfEqualsAndNan",
      "const %x : f32[1,1,5] = {3, 3, 1, nan, 9}\n"
      "%y, %i = MaxPool %x {kernel_shape=[2]} : f32[1,1,4], i64[1,1,4]",

@@ -132,6 +132,10 @@ const Case indices[] = {
     {"GatherNdOutside",
      X "const %i : i64[1,2] = {1, 3}\n%y = GatherND %x, %i {batch_dims=0} : i64[1]",
      "node 'y' (GatherND) takes element 3 of 3"},
+    {"GatherNdOfOtherBatches",
+     "const %x : f32[2,3,2] = {1}\nconst %i : i64[2,2,1] = {0}\n"
+     "%y = GatherND %x, %i {batch_dims=2} : f32[2,2]",
+     "node 'y' (GatherND) has indices that do not fit its data"},
     {"ScatterWraps",
      "const %x : u8[2] = {250, 1}\nconst %i : i64[2] = {0, 0}\nconst %u : u8[2] = {5, 5}\n"
      "%y = ScatterElements %x, %i, %u {axis=0, reduction=\"add\"} : u8[2]",

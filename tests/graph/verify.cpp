@@ -64,7 +64,21 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{"input %x : f32[1,8,4,4]\nconst %w : f32[4,8,3,3] = {0}\n"
                "%y = Conv+Add %x, %w, _, %x : f32[1,4,2,2]\n",
                "node 'y' (Conv+Add) fused operand 'x' is f32[1,8,4,4], which does not broadcast to "
-               "f32[1,4,2,2]"}));
+               "f32[1,4,2,2]"},
+        Broken{"input %x : f32[1,2,4]\nconst %w : f32[4,8] = {0}\n"
+               "%y = com.microsoft::Attention %x, %w {num_heads=1, qkv_hidden_sizes=[4,4,0]} : "
+               "f32[1,2,4]\n",
+               "node 'y' (Attention) splits the weight f32[4,8] into [4,4,0] and 1 "
+               "heads, which do not go together"},
+        Broken{"input %x : f32[1,2,4]\nconst %w : f32[4,8] = {0}\n"
+               "%y = com.microsoft::Attention %x, %w {num_heads=1, qkv_hidden_sizes=[2,4,2]} : "
+               "f32[1,2,2]\n",
+               "node 'y' (Attention) splits the weight f32[4,8] into [2,4,2] and 1 "
+               "heads, which do not go together"},
+        Broken{"input %x : f32[1,2,4]\nconst %w : f32[4,12] = {0}\n"
+               "%y = com.microsoft::Attention %x, %w {num_heads=3} : f32[1,2,4]\n",
+               "node 'y' (Attention) splits the weight f32[4,12] into [4,4,4] and 3 "
+               "heads, which do not go together"}));
 
 TEST(VerifyGraph, SeesValuesUsedBeforeTheyAreComputed) {
     Graph graph =

@@ -322,18 +322,18 @@ bool Lane::make_feeds(const vartml::ModelInfo& info, Failure& failure) {
         const vartml::ModelInfo::Input* said = sidecar_input(info, name);
         if (!said || said->feed.empty()) {
             const bool may_be_size = inputs[i].view.size == 2;
-            (void)fail(
-                failure, "infer-inputs",
-                {ErrorCode::invalid_argument,
-                 std::string("input '")
-                     .append(name)
-                     .append("' is not the picture and nothing feeds it; say in the sidecar "
-                             "what it gets, with the lines dir=input and x-vartml-feed=")
-                     .append(may_be_size ? "frame-size (or const:<values>)" : "const:<values>")
-                     .append(" in section [")
-                     .append(name)
-                     .append("]")},
-                "modelinfo-file");
+            (void)fail(failure, "infer-inputs",
+                       {ErrorCode::invalid_argument,
+                        std::string("input '")
+                            .append(name)
+                            .append("' is not the picture and nothing feeds it; say in the sidecar "
+                                    "what it gets, with the lines dir=input and x-vartml-feed=")
+                            .append(may_be_size ? "frame-size (its width, height) or const:<values>"
+                                                : "const:<values>")
+                            .append(" in section [")
+                            .append(name)
+                            .append("]")},
+                       "modelinfo-file");
             failure.found = name;
             failure.fix = "[" + name +
                           "]\ndir=input\nx-vartml-feed=" + (may_be_size ? "frame-size" : "const:0");

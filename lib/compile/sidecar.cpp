@@ -347,12 +347,13 @@ Result<std::string> known_modelinfo(const SidecarRequest& request,
 // What an input of two numbers that is no picture gets by the name that exporters give it; "" where
 // the name says nothing. given: RT-DETR, D-FINE and DEIM, export_onnx.py, [width, height] of the
 // frame; PaddleDetection, export_model.py, [height, width] of the picture after its resize, and how
-// much it was resized, so that 1 asks for boxes in its pixels.
+// much it was resized, so that 1 asks for boxes in its pixels; the YOLO v3 of ONNX's model zoo,
+// [height, width] of the picture that boxes are for.
 std::string usual_feed(const TensorInfo& input, const SidecarRequest& request) {
     if (input.cpu.size != 2) return {};
     if (input.name == "orig_target_sizes") return "frame-size";
     const auto [height, width] = picture_size(request.inputs);
-    if (input.name == "im_shape" && width != 0)
+    if ((input.name == "im_shape" || input.name == "image_shape") && width != 0)
         return "const:" + std::to_string(height) + "," + std::to_string(width);
     return input.name == "scale_factor" ? "const:1" : "";
 }

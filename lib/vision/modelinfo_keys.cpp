@@ -346,7 +346,8 @@ constexpr Key<Input> input[] = {
      [](const Input& i) { return number_or_none(i.crop_fraction); }},
     {"x-vartml-feed", "frame-size or const:<values>", nothing, infer,
      "What an input gets that is no picture: width and height of the frame, or these numbers; "
-     "`vartml compile` records it for `orig_target_sizes`, `im_shape` and `scale_factor`",
+     "`vartml compile` records it for `orig_target_sizes`, `im_shape`, `image_shape` and "
+     "`scale_factor`",
      [](Input& i, View v) {
          i.feed = v;
          std::vector<float> values;

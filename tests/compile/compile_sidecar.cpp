@@ -125,6 +125,7 @@ TEST_F(Sidecar, FeedsInputsBesideThePictureByTheNamesOfExporters) {
     inputs_ = {tensor("images", Layout::NCHW, {1, 3, 48, 64}),
                tensor("orig_target_sizes", Layout::GENERIC, {1, 2}),
                tensor("im_shape", Layout::GENERIC, {1, 2}),
+               tensor("image_shape", Layout::GENERIC, {1, 2}),
                tensor("scale_factor", Layout::GENERIC, {1, 2}),
                tensor("speed", Layout::GENERIC, {1, 2})};
     const auto feeds = [this] {
@@ -134,6 +135,7 @@ TEST_F(Sidecar, FeedsInputsBesideThePictureByTheNamesOfExporters) {
     };
     std::map<std::string, std::string> want = {{"orig_target_sizes", "frame-size"},
                                                {"im_shape", "const:48,64"},
+                                               {"image_shape", "const:48,64"},
                                                {"scale_factor", "const:1"}};
     EXPECT_EQ(feeds(), want);
     test::spill(folder_ / "model.modelinfo",

@@ -340,7 +340,8 @@ const ErrorCase error_cases[] = {
      "keep-rate", "inference-region=full-frame"},
     {"SecondInput", "infer-inputs", [](GstElement*) { fake_model().second_input = true; },
      "modelinfo-file",
-     "with the lines dir=input and x-vartml-feed=frame-size (or const:<values>) in section [size]"},
+     "with the lines dir=input and x-vartml-feed=frame-size (its width, height) or const:<values> "
+     "in section [size]"},
     {"Feed", "infer-inputs",
      [](GstElement*) {
          fake_model().second_input = true;

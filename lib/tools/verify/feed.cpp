@@ -46,13 +46,13 @@ Result<TensorData> beside_picture(const TensorInfo& input, const ModelInfo& info
         !values.empty() || (text.starts_with("const:") &&
                             vision::parse_numbers(std::string_view(text).substr(6), values));
     if (!good || (values.size() != 1 && values.size() != input.cpu.size))
-        return Error{
-            ErrorCode::invalid_argument,
-            "input '" + input.name +
-                "' is not the picture and nothing feeds it; say in the sidecar what it "
-                "gets, with the lines dir=input and x-vartml-feed=" +
-                (input.cpu.size == 2 ? "frame-size (or const:<values>)" : "const:<values>") +
-                " in section [" + input.name + "], or give --inputs with tensors"};
+        return Error{ErrorCode::invalid_argument,
+                     "input '" + input.name +
+                         "' is not the picture and nothing feeds it; say in the sidecar what it "
+                         "gets, with the lines dir=input and x-vartml-feed=" +
+                         (input.cpu.size == 2 ? "frame-size (its width, height) or const:<values>"
+                                              : "const:<values>") +
+                         " in section [" + input.name + "], or give --inputs with tensors"};
     std::vector<double> numbers(input.cpu.size, values[0]);
     if (values.size() == input.cpu.size) numbers.assign(values.begin(), values.end());
     return tensor_of(input.cpu.data_type, input.cpu.shape, numbers);

@@ -37,6 +37,7 @@ SUITES = {
     'lib/base': ['base', 'model', 'run'],
     'lib/graph': ['graph', 'compile', 'conformance'],
     'lib/compile': ['compile', 'conformance'],
+    'lib/compile/onnx': ['onnx', 'compile', 'conformance'],
     'lib/model': ['model'],
     'lib/run': ['run', 'vart'],
     'lib/vision': ['vision'],

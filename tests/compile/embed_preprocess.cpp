@@ -56,6 +56,19 @@ TEST(EmbedPreprocess, PutsTheBytesInFrontOfTheModel) {
               "%y = Relu %x/normalised : f32[1,3,8,6]\noutput %y\n");
 }
 
+TEST(EmbedPreprocess, TakesAModelWithChannelsLast) {
+    graph::Graph graph = graph::must_parse(
+        "graph g\ninput %x : f32[1,8,6,3]\n%y = Relu %x : f32[1,8,6,3]\noutput %y\n");
+    const auto done = embed_preprocess(graph, *parse_embedded_preprocess("x:u8,rgb,hwc,mean=127"));
+    ASSERT_TRUE(done) << done.error().message;
+    EXPECT_TRUE(graph::verify(graph));
+    EXPECT_EQ(graph::print(graph),
+              "graph g\ninput %x : u8[1,8,6,3]\n"
+              "%x/normalised = vartml::PictureInput %x {layout=\"NHWC\", "
+              "mean=f[127.0,127.0,127.0], scale=f[1.0,1.0,1.0]} : f32[1,8,6,3] @x/preprocess\n"
+              "%y = Relu %x/normalised : f32[1,8,6,3]\noutput %y\n");
+}
+
 TEST(EmbedPreprocess, RefusesWhatIsNoPicture) {
     const std::pair<const char*, const char*> rows[] = {
         {"f32[1,3,8,6]", "--embed-preprocess: the model has no input 'z'"},

@@ -121,7 +121,12 @@ TEST(StatsDescriptor, CountsBytesAndWorkFromShapes) {
     EXPECT_TRUE(out.data_movement);
     EXPECT_EQ(out.macs + out.ops, 0u);
     EXPECT_EQ(d.estimate_entries, std::vector<std::string>{"vaiml_par_0/0/m_mla_stats.yaml"});
-    EXPECT_EQ(d.model_signature.size() * 2, model.model_signature.size());
+    std::string signature;  // in hexadecimal digits
+    for (const uint8_t byte : d.model_signature)
+        for (const unsigned digit : {byte / 16U, byte % 16U})
+            signature += "0123456789abcdef"[digit];
+    EXPECT_EQ(signature, model.model_signature);
+    EXPECT_NE(signature, std::string(32, '0'));
     EXPECT_EQ(d.network, "m");
 }
 

@@ -258,7 +258,7 @@ Result<Opsets> check_versions(const std::string& file, const pb::ModelProto& mod
 }
 
 const std::string& node_name(const pb::NodeProto& node) {
-    if (!node.name().empty() || node.output_size() == 0) return node.name();
+    if (!node.name().empty()) return node.name();
     for (const std::string& output : node.output())
         if (!output.empty()) return output;
     return node.name();

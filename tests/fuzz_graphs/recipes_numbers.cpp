@@ -103,7 +103,7 @@ bool gemm(Draft& d, const std::string& kind) {
 }
 
 bool matmul(Draft& d, const std::string& kind) {
-    const Tensor& x = d.operand(f32, 1, 4);
+    const Tensor& x = d.operand(f32, 1, 5);
     if (x.is_empty()) return false;
     const int64_t depth = x.shape().back();
     Ints shape;
@@ -116,7 +116,7 @@ bool matmul(Draft& d, const std::string& kind) {
     if (d.random.chance(0.2))
         if (const Tensor* y = d.find(DataType::float32, shape))
             return d.one({kind, {x.name, y->name}});
-    const Tensor& w = d.random.chance(0.8) ? d.weights(x.type(), shape) : d.input(x.type(), shape);
+    const Tensor& w = d.random.chance(0.5) ? d.weights(x.type(), shape) : d.input(x.type(), shape);
     return d.one({kind, {x.name, w.name}});
 }
 

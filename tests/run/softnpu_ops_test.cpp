@@ -517,5 +517,56 @@ INSTANTIATE_TEST_SUITE_P(Operators, BeforeAProduct,
                          testing::Combine(testing::Range<size_t>(0, std::size(before_a_product)),
                                           testing::Values(f32, fp16)));
 
+// Batches of 1 beside, in and around others, as one head of several pictures is, and operands that
+// the other one is repeated for.
+class Batches : public testing::TestWithParam<unsigned> {};
+TEST_P(Batches, OfProductsMayBeOneAnywhere) {
+    constexpr int64_t sides[][3] = {{4, 4, 4}, {1, 5, 3}, {3, 1, 5}, {5, 3, 1}, {40, 8, 36}};
+    const auto batch = [](unsigned bits, std::array<int64_t, 3> sizes) {
+        for (unsigned d = 0; d < 3; ++d)
+            if ((bits >> d & 1) == 0) sizes[d] = 1;
+        return sizes;
+    };
+    const auto type = [](const std::array<int64_t, 3>& batch, int64_t rows, int64_t columns) {
+        return graph::to_string(graph::Type{f32, {batch[0], batch[1], batch[2], rows, columns}});
+    };
+    std::mt19937 random(1);
+    for (const auto& [m, k, n] : sides) {
+        for (unsigned both = 0; both < 64; ++both) {
+            const auto a = batch(both % 8, {2, 3, 2}), b = batch(both / 8, {2, 3, 2});
+            const auto y = batch(both % 8 | both / 8, {2, 3, 2});
+            const std::string text = "graph g\ninput %a : " + type(a, m, k) +
+                                     "\ninput %b : " + type(b, k, n) +
+                                     "\n%y = MatMul %a, %b : " + type(y, m, n) + "\noutput %y\n";
+            SCOPED_TRACE(text);
+            auto program = std::make_shared<Program>();
+            program->name = "test";
+            program->target = "softnpu-1";
+            auto parsed = graph::parse(text);
+            ASSERT_TRUE(parsed) << parsed.error().message;
+            program->graph = std::move(*parsed);
+            std::vector<test::Tensor> values;
+            for (const auto id : program->graph.inputs) {
+                program->inputs.push_back(border(program->graph.value(id), f32));
+                values.emplace_back(program->inputs.back().cpu.size);
+                for (float& value : values.back()) value = exact(random);
+            }
+            program->outputs.push_back(
+                border(program->graph.value(program->graph.outputs[0]), f32));
+            const auto want = test::run_reference(program->graph, values)[0];
+            auto executable =
+                softnpu_device().load(program, {.numerics = Numerics::f32, .threads = GetParam()});
+            ASSERT_TRUE(executable) << executable.error().message;
+            test::Tensor got(want.size());
+            const void* const in[] = {values[0].data(), values[1].data()};
+            void* const out[] = {got.data()};
+            ASSERT_TRUE(test::run_once(**executable, in, out));
+            for (size_t i = 0; i < want.size(); ++i)
+                ASSERT_NEAR(got[i], want[i], 1e-4F * float(k)) << i << (*executable)->describe();
+        }
+    }
+}
+INSTANTIATE_TEST_SUITE_P(Threads, Batches, testing::Values(1U, 2U, 4U));
+
 }  // namespace
 }  // namespace vartml::device

@@ -38,8 +38,8 @@ bool has_nested_batch(const View& view) {
 }
 
 // The strides of dimensions of size 1 say nothing, but oneDNN 3.7 takes the order of dimensions
-// from them, too, and reads another matrix: here they are those that rows or columns in a batch
-// have.
+// from them, too, and reads another matrix: here they are those that the dimension would have with
+// more elements, rows or columns in a batch, a batch around all that is inside of it.
 memory::desc matrix_descriptor(View view) {
     const size_t rank = view.dims.size();
     Dims &dims = view.dims, &strides = view.strides;
@@ -47,11 +47,11 @@ memory::desc matrix_descriptor(View view) {
     const bool by_columns = dims[rank - 2] != 1 && row == 1;
     if (dims[rank - 1] == 1) column = by_columns ? dims[rank - 2] : 1;
     if (dims[rank - 2] == 1) row = column * dims[rank - 1];
-    int64_t all = 1;
-    for (size_t d = 0; d < rank; ++d)
-        if (dims[d] != 1) all = std::max(all, dims[d] * strides[d]);
-    for (size_t d = 0; d + 2 < rank; ++d)
-        if (dims[d] == 1) strides[d] = all;
+    int64_t inside = std::max(dims[rank - 2] * row, dims[rank - 1] * column);
+    for (size_t d = rank - 2; d-- > 0;) {
+        if (dims[d] == 1) strides[d] = inside;
+        inside = std::max(inside, dims[d] * strides[d]);
+    }
     return descriptor(view);
 }
 

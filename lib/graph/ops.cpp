@@ -158,8 +158,7 @@ Result<void> check_inputs(const Graph& graph, const Node& node, size_t required)
                             "input '" + graph.value(node.inputs[i]).name + "' has no type yet");
         } else if (!is_reasonable(graph.value(node.inputs[i]).type)) {
             return bad_node(node, "input '" + graph.value(node.inputs[i]).name + "' is " +
-                                      to_string(graph.value(node.inputs[i]).type) +
-                                      ", expected sizes from 0 and at most 2^40 elements");
+                                      unreasonable(graph.value(node.inputs[i]).type));
         }
     }
     return {};
@@ -206,8 +205,7 @@ Result<Types> infer_fused(const Graph& graph, const Node& node, const OpInfo& op
 
 Result<void> check_size(const Node& node, const Type& type) {
     if (is_reasonable(type)) return {};
-    return bad_node(node, "output would be " + to_string(type) +
-                              ", expected sizes from 0 and at most 2^40 elements");
+    return bad_node(node, "output would be " + unreasonable(type));
 }
 
 }  // namespace
@@ -388,6 +386,7 @@ int64_t wrap_axis(int64_t axis, size_t rank) {
 }
 
 bool is_reasonable(const Type& type) {
+    if (type.shape.size() > cpu::max_rank) return false;
     int64_t elements = 1;
     for (const int64_t size : type.shape) {
         if (size < 0 || size > max_elements) return false;
@@ -395,6 +394,14 @@ bool is_reasonable(const Type& type) {
         elements *= std::max<int64_t>(size, 1);
     }
     return true;
+}
+
+std::string unreasonable(const Type& type) {
+    if (const size_t rank = type.shape.size(); rank > cpu::max_rank)
+        return to_string(type) + ", which has " + std::to_string(rank) +
+               " dimensions, expected at most " + std::to_string(cpu::max_rank) +
+               "; join some of them with a Reshape";
+    return to_string(type) + ", expected sizes from 0 and at most 2^40 elements";
 }
 
 int64_t bounded_product(int64_t a, int64_t b) {

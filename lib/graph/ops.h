@@ -195,8 +195,11 @@ int64_t wrap_axis(int64_t axis, size_t rank);
 
 // Larger than any tensor that fits a device. Sizes up to here and their sums stay within 64 bits.
 inline constexpr int64_t max_elements = int64_t{1} << 40;
-// Whether all sizes are from 0 and the tensor has at most max_elements.
+// Whether all sizes are from 0, and the tensor has at most cpu::max_rank dimensions and
+// max_elements.
 bool is_reasonable(const Type& type);
+// Of one that is not, what it is and what was expected.
+std::string unreasonable(const Type& type);
 // The product, or 2^62 with its sign where that is less: never overflows, and never reasonable.
 int64_t bounded_product(int64_t a, int64_t b);
 

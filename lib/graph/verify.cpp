@@ -20,8 +20,7 @@ Result<void> check_values(const Graph& graph) {
         if (value.name.empty()) return Error{ErrorCode::bad_model, "a value has no name"};
         if (!names.insert(value.name).second) return bad_value(value, "occurs twice");
         if (!is_reasonable(value.type)) {
-            return bad_value(value, "is " + to_string(value.type) +
-                                        ", expected sizes from 0 and at most 2^40 elements");
+            return bad_value(value, "is " + unreasonable(value.type));
         }
         if (value.constant && value.constant->bytes.size() != value.type.size_bytes()) {
             return bad_value(

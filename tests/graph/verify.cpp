@@ -65,6 +65,13 @@ INSTANTIATE_TEST_SUITE_P(
                "%y = Conv+Add %x, %w, _, %x : f32[1,4,2,2]\n",
                "node 'y' (Conv+Add) fused operand 'x' is f32[1,8,4,4], which does not broadcast to "
                "f32[1,4,2,2]"},
+        Broken{"input %x : f32[1,1,1,1,1,1,1,1,4]\n%y = Relu %x : f32[1,1,1,1,1,1,1,1,4]\n",
+               "value 'x' is f32[1,1,1,1,1,1,1,1,4], which has 9 dimensions, expected at most 8; "
+               "join some of them with a Reshape"},
+        Broken{"input %x : f32[1,1,1,1,1,1,1,4]\n"
+               "%y = Unsqueeze %x {axes=[0]} : f32[1,1,1,1,1,1,1,1,4]\n",
+               "value 'y' is f32[1,1,1,1,1,1,1,1,4], which has 9 dimensions, expected at most 8; "
+               "join some of them with a Reshape"},
         Broken{"input %x : f32[1,2,4]\nconst %w : f32[4,8] = {0}\n"
                "%y = com.microsoft::Attention %x, %w {num_heads=1, qkv_hidden_sizes=[4,4,0]} : "
                "f32[1,2,4]\n",

@@ -13,7 +13,9 @@ namespace {
 Result<Types> infer_axis(const Graph& graph, const Node& node) {
     const Type& x = input_type(graph, node, 0);
     const int64_t axis = node.get("axis", int64_t{-1});
-    if (!x.shape.empty() && wrap_axis(axis, x.shape.size()) < 0) {
+    if (x.shape.empty())
+        return bad_node(node, "has a single number as its input, expected rank 1 or more");
+    if (wrap_axis(axis, x.shape.size()) < 0) {
         return bad_node(node, "has the axis " + std::to_string(axis) + ", outside of its input " +
                                   to_string(x));
     }

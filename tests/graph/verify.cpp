@@ -72,6 +72,8 @@ INSTANTIATE_TEST_SUITE_P(
                "%y = Unsqueeze %x {axes=[0]} : f32[1,1,1,1,1,1,1,1,4]\n",
                "value 'y' is f32[1,1,1,1,1,1,1,1,4], which has 9 dimensions, expected at most 8; "
                "join some of them with a Reshape"},
+        Broken{"input %x : f32[]\n%y = Softmax %x {axis=-1} : f32[]\n",
+               "node 'y' (Softmax) has a single number as its input, expected rank 1 or more"},
         Broken{"input %x : f32[1,2,4]\nconst %w : f32[4,8] = {0}\n"
                "%y = com.microsoft::Attention %x, %w {num_heads=1, qkv_hidden_sizes=[4,4,0]} : "
                "f32[1,2,4]\n",

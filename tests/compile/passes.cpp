@@ -217,6 +217,18 @@ const Case cases[] = {
      X W "const %n.scale : f32[4,1,1] = {0}\nconst %n.shift : f32[4,1,1] = {0}\n%n.scaled = Mul "
          "%x, %n.scale : f32[1,4,8,8]\n%n = Add %n.scaled, %n.shift : f32[1,4,8,8]\n%y = Conv %n, "
          "%w, %b {pads=[1,1,1,1]} : f32[1,6,8,8]\noutput %y"},
+    // The channels are rows of this product, its weights differ by column; there are as many.
+    {"SplitsBatchNormOfTheRowsOfAProduct", fold_batch_norm, R"(
+        input %x : f32[2,4,5]
+        const %w : f32[5,4] = {0}
+        const %s : f32[4] = {1, 2, 3, -4}
+        const %v : f32[4] = {1, 2, 0.5, 1}
+        %a = MatMul %x, %w : f32[2,4,4]
+        %y = BatchNormalization %a, %s, %v, %s, %v : f32[2,4,4]
+        output %y)",
+     "input %x : f32[2,4,5]\nconst %w : f32[5,4] = {0}\nconst %y.scale : f32[4,1] = {0}\nconst "
+     "%y.shift : f32[4,1] = {0}\n%a = MatMul %x, %w : f32[2,4,4]\n%y.scaled = Mul %a, %y.scale : "
+     "f32[2,4,4]\n%y = Add %y.scaled, %y.shift : f32[2,4,4]\noutput %y"},
     {"LeavesBatchNormOfVariablesAlone", fold_batch_norm,
      X "input %s : f32[4]\nconst %v : f32[4] = {1}\n%y = BatchNormalization %x, %s, %v, %v, %v : "
        "f32[1,4,8,8]\noutput %y",

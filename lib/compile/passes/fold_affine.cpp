@@ -280,8 +280,12 @@ bool fold_batch_norm_at(Rewriter& rewriter, size_t index) {
     if (rewriter.node(index).kind != "BatchNormalization") return false;
     const Affine affine = affine_of_batch_norm(rewriter, rewriter.node(index));
     if (affine.scale.empty()) return false;
-    if (fold_into_producer(rewriter, index, affine) || fold_into_reader(rewriter, index, affine))
+    // Its channels are those of axis 1; a MatMul differs along its last axis.
+    const Node* maker = rewriter.producer(affine.input);
+    if (maker && is_linear(rewriter, *maker) && channel_axis(rewriter, *maker) == 1 &&
+        fold_into_producer(rewriter, index, affine))
         return true;
+    if (fold_into_reader(rewriter, index, affine)) return true;
 
     const Type type = rewriter.type(affine.input);
     if (!graph::is_float(type.data_type)) return false;

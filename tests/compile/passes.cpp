@@ -536,6 +536,11 @@ const Case cases[] = {
      "{pads=[0,0,1,0,0,0,1,0]} : f32[1,4,4,8]\n%y = MaxPool %a {dilations=[2,1], "
      "kernel_shape=[2,2]} : f32[1,4,2,7]\noutput %y",
      ""},
+    // They count the elements of the padded picture.
+    {"LeavesMaxPoolWithIndicesAlone", fuse_pad,
+     X "%r = Relu %x : f32[1,4,8,8]\n%a = Pad %r {pads=[0,0,1,1,0,0,1,1]} : f32[1,4,10,10]\n%y, %i "
+       "= MaxPool %a {kernel_shape=[3,3]} : f32[1,4,8,8], i64[1,4,8,8]\noutput %y\noutput %i",
+     ""},
     {"LeavesPaddedChannelsAlone", fuse_pad,
      "input %x : f32[1,3,8,8]\n" W "%a = Pad %x {pads=[0,0,0,0,0,1,0,0]} : f32[1,4,8,8]\n%y = Conv "
      "%a, %w, %b : f32[1,6,6,6]\noutput %y",

@@ -211,6 +211,8 @@ bool fuse_pad_at(Rewriter& rewriter, size_t index) {
         rewriter.value(node.inputs[0]).data_dependent)
         return false;
     if (node.kind == "MaxPool") {
+        // Indices count the elements of the picture with its padding.
+        if (node.outputs.size() > 1 && node.outputs[1] != none) return false;
         // Padding of a MaxPool never wins: the same as zeros where nothing is below them.
         const bool minus_infinity = pads_space_with(*pad, -INFINITY);
         const bool zeros = pads_space_with(*pad, 0) && never_negative(rewriter, pad->inputs[0]);

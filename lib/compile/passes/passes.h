@@ -139,7 +139,8 @@ Result<PassStats> space_to_depth_conv(graph::Graph& graph);
 //           %y = Conv %a, %w : f32[1,8,8,8]
 //   after   %y = Conv %x, %w {pads=[1,1,1,1]} : f32[1,8,8,8]
 // Covers Conv; AveragePool, which then counts the padding; MaxPool where no element of %x can be
-// negative. Leaves alone: padded channels, negative pads, other modes.
+// negative. Leaves alone: padded channels, negative pads, other modes; a MaxPool that gives
+// indices.
 Result<PassStats> fuse_pad(graph::Graph& graph);
 
 // Makes the Add of a constant row behind a MatMul its bias.

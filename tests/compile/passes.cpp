@@ -315,6 +315,20 @@ const Case cases[] = {
     {"LeavesAMeanOverFeaturesAlone", recognise_patterns,
      "input %x : f32[1,4,8]\n%y = ReduceMean %x {axes=[2], keepdims=1} : f32[1,4,1]\noutput %y",
      ""},
+    {"LeavesAClampOfIntegersAlone", recognise_patterns,
+     "input %x : i32[9]\nconst %two : i32[] = {2}\n%a = Mul %x, %two : i32[9]\n%y = Clip %a "
+     "{max=1.0, min=0.0} : i32[9]\noutput %y",
+     ""},
+    {"LeavesAGateOfIntegersAlone", recognise_patterns, R"(
+        input %x : i32[9]
+        const %three : i32[] = {3}
+        const %six : i32[] = {6}
+        %a = Add %x, %three : i32[9]
+        %c = Clip %a {max=6.0, min=0.0} : i32[9]
+        %m = Mul %x, %c : i32[9]
+        %y = Div %m, %six : i32[9]
+        output %y)",
+     ""},
     {"LeavesReluSixAlone", recognise_patterns,
      X "%y = Clip %x {max=6.0, min=0.0} : f32[1,4,8,8]\noutput %y", ""},
 

@@ -88,7 +88,7 @@ Result<PassStats> fold_batch_norm(graph::Graph& graph);
 //           %y = Mul %x, %s : f32[1,16,8,8]
 //   after   %y = vartml::SiLU %x : f32[1,16,8,8]
 // Covers SiLU, HardSigmoid, HardSwish, Gelu, Mish; mean and maximum over all of height and width as
-// global pools. Leaves alone: a gate that somebody else reads.
+// global pools. Leaves alone: a gate that somebody else reads; integers.
 Result<PassStats> recognise_patterns(graph::Graph& graph);
 
 // Names the pixel shuffle that exporters spell as Reshape, Transpose, Reshape.

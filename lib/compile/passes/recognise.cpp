@@ -157,6 +157,7 @@ void become(Rewriter& rewriter, size_t index, Activation activation, ValueId inp
 bool gate_at(Rewriter& rewriter, size_t index) {
     const Node& node = rewriter.node(index);
     if (node.kind != "Mul" && node.kind != "Div") return false;
+    if (!graph::is_float(rewriter.type(node.outputs[0]).data_type)) return false;
     Product product;
     collect_factors(rewriter, node.outputs[0], true, product);
     if (product.factors.size() != 2) return false;
@@ -178,6 +179,7 @@ bool gate_at(Rewriter& rewriter, size_t index) {
 // clip(x + 3, 0, 6) / 6, and clip(a x + b, 0, 1).
 bool hard_sigmoid_at(Rewriter& rewriter, size_t index) {
     const Node& node = rewriter.node(index);
+    if (!graph::is_float(rewriter.type(node.outputs[0]).data_type)) return false;
     double factor = 1;
     ValueId clipped = node.outputs[0];
     if (node.kind == "Mul" || node.kind == "Div") {

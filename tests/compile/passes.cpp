@@ -229,6 +229,58 @@ const Case cases[] = {
      "input %x : f32[2,4,5]\nconst %w : f32[5,4] = {0}\nconst %y.scale : f32[4,1] = {0}\nconst "
      "%y.shift : f32[4,1] = {0}\n%a = MatMul %x, %w : f32[2,4,4]\n%y.scaled = Mul %a, %y.scale : "
      "f32[2,4,4]\n%y = Add %y.scaled, %y.shift : f32[2,4,4]\noutput %y"},
+    // 256 * 500 is no fp16.
+    {"SplitsHalfBatchNormThatWeightsDoNotHold", fold_batch_norm, R"(
+        input %x : f16[1,1,4,4]
+        const %t : f16[] = {0.0005}
+        const %w : f16[2,1,1,1] = {500}
+        const %s : f16[2] = {256}
+        const %v : f16[2] = {1}
+        %b = Mul %x, %t : f16[1,1,4,4]
+        %a = Conv %b, %w : f16[1,2,4,4]
+        %y = BatchNormalization %a, %s, %v, %v, %v {epsilon=0.0} : f16[1,2,4,4]
+        output %y)",
+     R"(
+        input %x : f16[1,1,4,4]
+        const %t : f16[] = {0}
+        const %w : f16[2,1,1,1] = {0}
+        const %y.scale : f16[2,1,1] = {0}
+        const %y.shift : f16[2,1,1] = {0}
+        %b = Mul %x, %t : f16[1,1,4,4]
+        %a = Conv %b, %w : f16[1,2,4,4]
+        %y.scaled = Mul %a, %y.scale : f16[1,2,4,4]
+        %y = Add %y.scaled, %y.shift : f16[1,2,4,4]
+        output %y)"},
+    {"SplitsHalfBatchNormOfASmallMean", fold_batch_norm, R"(
+        input %x : f16[1,2,4,4]
+        const %s : f16[2] = {2}
+        const %v : f16[2] = {1}
+        %y = BatchNormalization %x, %s, %v, %v, %v {epsilon=0.0} : f16[1,2,4,4]
+        output %y)",
+     R"(
+        input %x : f16[1,2,4,4]
+        const %y.scale : f16[2,1,1] = {0}
+        const %y.shift : f16[2,1,1] = {0}
+        %y.scaled = Mul %x, %y.scale : f16[1,2,4,4]
+        %y = Add %y.scaled, %y.shift : f16[1,2,4,4]
+        output %y)"},
+    // The shift would be -90000; beside one of -4500 the last digits would be gone.
+    {"LeavesHalfBatchNormOfALargeMeanAlone", fold_batch_norm, R"(
+        input %x : f16[1,2,4,4]
+        const %s : f16[2] = {10}
+        const %m : f16[2] = {9000}
+        const %v : f16[2] = {1}
+        %y = BatchNormalization %x, %s, %v, %m, %v : f16[1,2,4,4]
+        output %y)",
+     ""},
+    {"LeavesHalfBatchNormThatWouldCancelAlone", fold_batch_norm, R"(
+        input %x : f16[1,2,4,4]
+        const %s : f16[2] = {5}
+        const %m : f16[2] = {900}
+        const %v : f16[2] = {1}
+        %y = BatchNormalization %x, %s, %v, %m, %v : f16[1,2,4,4]
+        output %y)",
+     ""},
     {"LeavesBatchNormOfVariablesAlone", fold_batch_norm,
      X "input %s : f32[4]\nconst %v : f32[4] = {1}\n%y = BatchNormalization %x, %s, %v, %v, %v : "
        "f32[1,4,8,8]\noutput %y",
@@ -419,6 +471,23 @@ const Case cases[] = {
     {"LeavesDivisionOfAConstantAlone", fold_scale_bias,
      X W "const %s : f32[] = {2}\n%a = Conv %x, %w, %b : f32[1,6,6,6]\n%y = Div %s, %a : "
          "f32[1,6,6,6]\noutput %y",
+     ""},
+
+    {"LeavesWeightsThatWouldLoseTheirDigitsAlone", fold_scale_bias, R"(
+        input %x : f16[1,4,4,4]
+        const %w : f16[2,4,1,1] = {0.01}
+        const %s : f16[] = {0.000002}
+        %a = Conv %x, %w : f16[1,2,4,4]
+        %y = Mul %a, %s : f16[1,2,4,4]
+        output %y)",
+     ""},
+    {"LeavesAHalfShiftInFrontOfAConvAlone", fold_scale_bias, R"(
+        input %x : f16[1,4,4,4]
+        const %w : f16[2,4,1,1] = {0}
+        const %m : f16[] = {900}
+        %a = Sub %x, %m : f16[1,4,4,4]
+        %y = Conv %a, %w : f16[1,2,4,4]
+        output %y)",
      ""},
 
     {"FoldsPositiveFactorsThroughRelu", fold_scale_bias,

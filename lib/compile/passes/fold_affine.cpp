@@ -63,10 +63,35 @@ std::vector<double> read_bias(const Rewriter& rewriter, const Node& node) {
     return bias;
 }
 
-void set_weight_and_bias(Rewriter& rewriter, size_t index, std::span<const double> weight,
+// fp16 ends at 65504, and its numbers below 2^-14 have fewer digits than others.
+constexpr double largest_half = 65504, smallest_half = 0x1p-14;
+
+// Whether constants of the type hold the weights and biases: none too large, and of each channel
+// the largest weight with all of its digits; beside that one the others may lose some.
+bool holds(DataType type, const WeightLayout& layout, std::span<const double> weight,
+           std::span<const double> bias) {
+    if (type != DataType::fp16) return true;
+    std::vector<double> largest(bias.size(), 0);
+    std::vector<bool> rounds(bias.size(), false);
+    for (size_t i = 0; i < weight.size(); ++i) {
+        const size_t channel = layout.channel(i);
+        largest[channel] = std::max(largest[channel], std::fabs(weight[i]));
+        if (static_cast<double>(static_cast<_Float16>(weight[i])) != weight[i])
+            rounds[channel] = true;
+    }
+    for (size_t c = 0; c < bias.size(); ++c) {
+        if (!(largest[c] <= largest_half) || !(std::fabs(bias[c]) <= largest_half)) return false;
+        if (rounds[c] && largest[c] < smallest_half) return false;
+    }
+    return true;
+}
+
+// False, and nothing done, where constants of the weights' type do not hold the numbers.
+bool set_weight_and_bias(Rewriter& rewriter, size_t index, std::span<const double> weight,
                          std::span<const double> bias) {
     const ValueId old_weight = rewriter.node(index).inputs[1];
     const Type type = rewriter.type(old_weight);
+    if (!holds(type.data_type, layout_of(rewriter.node(index), type), weight, bias)) return false;
     const std::string stem = rewriter.value(old_weight).name;
     const ValueId new_weight = rewriter.add_constant(stem, type, weight);
     const ValueId new_bias =
@@ -78,6 +103,7 @@ void set_weight_and_bias(Rewriter& rewriter, size_t index, std::span<const doubl
     node.inputs[2] = new_bias;
     if (node.kind == "Gemm") node.attributes["beta"] = 1.0F;
     rewriter.refresh();
+    return true;
 }
 
 }  // namespace
@@ -132,8 +158,7 @@ bool absorb_affine(Rewriter& rewriter, size_t index, std::span<const double> sca
     for (size_t i = 0; i < weight.size(); ++i) weight[i] *= scale[layout.channel(i)];
     auto bias = read_bias(rewriter, node);
     for (size_t i = 0; i < count; ++i) bias[i] = bias[i] * scale[i] + shift[i];
-    set_weight_and_bias(rewriter, index, weight, bias);
-    return true;
+    return set_weight_and_bias(rewriter, index, weight, bias);
 }
 
 bool absorb_input_affine(Rewriter& rewriter, size_t index, std::span<const double> scale,
@@ -146,6 +171,9 @@ bool absorb_input_affine(Rewriter& rewriter, size_t index, std::span<const doubl
     // The padding holds zeros, which the shift would have to reach.
     if (shifts && pads) return false;
     const Type& type = rewriter.type(node.inputs[1]);
+    // What the shift brings near zero would be the difference of two large numbers, of which 16
+    // bits do not hold one.
+    if (shifts && size_bytes(type.data_type) < 4) return false;
     auto weight = graph::read_numbers<double>(rewriter.value(node.inputs[1]));
     auto bias = read_bias(rewriter, node);
     const auto per_group = static_cast<size_t>(type.shape[1]);
@@ -158,8 +186,7 @@ bool absorb_input_affine(Rewriter& rewriter, size_t index, std::span<const doubl
         bias[filter] += weight[i] * shift[channel];
         weight[i] *= scale[channel];
     }
-    set_weight_and_bias(rewriter, index, weight, bias);
-    return true;
+    return set_weight_and_bias(rewriter, index, weight, bias);
 }
 
 namespace {
@@ -172,6 +199,7 @@ using graph::ValueId;
 struct Affine {
     std::vector<double> scale, shift;  // per channel; empty: not of this form
     ValueId input = none;
+    bool cancels = false;  // input * scale and shift are far larger than their sum
 };
 
 // The bounds of an operation that does nothing but bound; nullopt of others.
@@ -271,6 +299,9 @@ Affine affine_of_batch_norm(const Rewriter& rewriter, const Node& node) {
         const double scale = parameters[0][c] / std::sqrt(parameters[3][c] + epsilon);
         affine.scale.push_back(scale);
         affine.shift.push_back(parameters[1][c] - parameters[2][c] * scale);
+        // The results lie around the bias, as far from it as the factor says.
+        const double usual = std::fabs(parameters[0][c]) + std::fabs(parameters[1][c]);
+        affine.cancels = affine.cancels || !(std::fabs(affine.shift[c]) <= 4 * usual);
     }
     affine.input = node.inputs[0];
     return affine;
@@ -289,6 +320,10 @@ bool fold_batch_norm_at(Rewriter& rewriter, size_t index) {
 
     const Type type = rewriter.type(affine.input);
     if (!graph::is_float(type.data_type)) return false;
+    const WeightLayout each{.channels = type.shape[1]};
+    if (!holds(type.data_type, each, affine.scale, affine.shift) ||
+        (affine.cancels && size_bytes(type.data_type) < 4))
+        return false;
     const std::string name = rewriter.node(index).name;
     Type per_channel{type.data_type, std::vector<int64_t>(type.shape.size() - 1, 1)};
     per_channel.shape[0] = type.shape[1];

@@ -80,7 +80,8 @@ Result<PassStats> remove_identity(graph::Graph& graph);
 //   before  %a = Conv %x, %w : f32[1,16,8,8]
 //           %y = BatchNormalization %a, %scale, %bias, %mean, %var : f32[1,16,8,8]
 //   after   %y = Conv %x, %w_1, %a.bias : f32[1,16,8,8]
-// Leaves alone: statistics that are no constants.
+// Leaves alone: statistics that are no constants; floats of 16 bits that could not hold the new
+// constants, or where input * scale and shift are far larger than their sum.
 Result<PassStats> fold_batch_norm(graph::Graph& graph);
 
 // Names activations and rearrangements that exporters spell as several nodes.
@@ -110,7 +111,8 @@ Result<PassStats> recognise_depth_to_space(graph::Graph& graph);
 //           %b = Mul %a, %s : f32[1,8,28,28]     %s = {0.5}
 //           %y = Add %b, %t : f32[1,8,28,28]     %t = {-1}
 //   after   %y = Conv+Clip %x, %w_1, %a.bias {Clip.min=-1.0} : f32[1,8,28,28]
-// Leaves alone: constants of another shape; a result that somebody else reads.
+// Leaves alone: constants of another shape; a result that somebody else reads; weights that fp16
+// could not hold.
 Result<PassStats> fold_scale_bias(graph::Graph& graph);
 
 // Swaps an activation with the Reshape or Transpose in front of it, up to the operator that can
@@ -236,7 +238,7 @@ std::vector<double> per_channel(const Rewriter& rewriter, graph::ValueId constan
 
 // Makes the node give y * scale + shift where it gave y, in front of fused parts. Its constants are
 // replaced, not changed: others may use them. False, and nothing done, where the bias has a form
-// that cannot take it.
+// that cannot take it, or fp16 does not hold the new numbers.
 bool absorb_affine(Rewriter& rewriter, size_t node, std::span<const double> scale,
                    std::span<const double> shift);
 
@@ -244,7 +246,7 @@ bool absorb_affine(Rewriter& rewriter, size_t node, std::span<const double> scal
 bool fold_scale_bias_at(Rewriter& rewriter, size_t node);
 
 // Makes a Conv read x where it read x * scale + shift, per input channel. False where padding
-// forbids it.
+// or floats of 16 bits forbid it.
 bool absorb_input_affine(Rewriter& rewriter, size_t node, std::span<const double> scale,
                          std::span<const double> shift);
 

@@ -237,7 +237,7 @@ ValueId probabilities(Builder& b, OnnxNode& n, ValueId scores) {
     return cast(b, y, own);
 }
 
-// softmax(Q * scale * K^T + masks) * V, head by head. Heads that share keys are rows of one
+// softmax(soften(Q * scale * K^T) + masks) * V, head by head. Heads that share keys are rows of one
 // product, so that no keys are copied.
 void attention(Builder& b, ModelFile&, OnnxNode& n) {
     if (!has_inputs(b, n, 3, n.opset < 24 ? 6 : 7)) return;
@@ -257,8 +257,10 @@ void attention(Builder& b, ModelFile&, OnnxNode& n) {
     ValueId stages[4];  // by qk_matmul_output_mode
     stages[0] = reshape(b, product, {s.batch, s.heads, s.tokens, s.keys});
     const ValueId bias = b.error() ? graph::none : bias_of(b, n, s, stages[0]);
-    stages[1] = bias == graph::none ? stages[0] : b.emit("Add", {stages[0], bias});
-    stages[2] = soften(b, n, stages[1]);
+    // The mask comes last: softened, minus infinity would be a number. ONNX up to 1.21 had it
+    // first.
+    stages[1] = soften(b, n, stages[0]);
+    stages[2] = bias == graph::none ? stages[1] : b.emit("Add", {stages[1], bias});
     stages[3] = probabilities(b, n, stages[2]);
     ValueId y = b.emit("MatMul", {reshape(b, stages[3], single), all->value});
     y = reshape(b, y, {s.batch, s.heads, s.tokens, s.value_width});

@@ -122,6 +122,10 @@ Expected formula(const AttentionCase& c, const TinyOnnx::Floats& q, const TinyOn
                                  stored(past_k, k, b, from, s, i, width);
                     score *= c.scale != 0 ? static_cast<double>(c.scale) : 1 / std::sqrt(2.0);
                     const double raw = score;
+                    if (c.softcap > 0)
+                        score = static_cast<double>(c.softcap) *
+                                std::tanh(score / static_cast<double>(c.softcap));
+                    const double softened = score;
                     bool hidden = c.causal && s > c.past + t;
                     if (c.mask != Mask::none) {
                         const double m =
@@ -133,11 +137,7 @@ Expected formula(const AttentionCase& c, const TinyOnnx::Floats& q, const TinyOn
                     }
                     if (!c.lengths.empty()) hidden |= s >= c.lengths[static_cast<size_t>(b)];
                     if (hidden) score = -std::numeric_limits<double>::infinity();
-                    const double masked = score;
-                    if (c.softcap > 0)
-                        score = static_cast<double>(c.softcap) *
-                                std::tanh(score / static_cast<double>(c.softcap));
-                    e.scores.push_back(c.mode == 0 ? raw : c.mode == 1 ? masked : score);
+                    e.scores.push_back(c.mode == 0 ? raw : c.mode == 1 ? softened : score);
                     p.push_back(std::exp(score));
                     sum += p.back();
                 }
@@ -223,8 +223,11 @@ const AttentionCase attention_cases[] = {
     {.name = "softcap", .softcap = 0.7F},
     {.name = "lengths", .lengths = {1, 3}},
     {.name = "lengths and a mask", .mask = Mask::booleans, .lengths = {2, 4}},
-    {.name = "masked scores", .mask = Mask::floats, .mode = 1},
-    {.name = "softened scores", .mask = Mask::floats, .softcap = 2, .mode = 2},
+    {.name = "softcap, causal", .causal = true, .softcap = 0.7F},
+    {.name = "softcap and a boolean mask", .mask = Mask::booleans, .softcap = 0.7F},
+    {.name = "scores in front of the mask", .mask = Mask::floats, .mode = 1},
+    {.name = "softened scores", .mask = Mask::floats, .softcap = 2, .mode = 1},
+    {.name = "masked scores", .mask = Mask::floats, .softcap = 2, .mode = 2},
     {.name = "probabilities", .heads = 4, .mode = 3},
     {.name = "softmax in double", .precision = TinyOnnx::float64},
 };

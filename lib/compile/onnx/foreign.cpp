@@ -122,11 +122,23 @@ std::string bad_divisor(const pb::NodeProto& node) {
     return {};
 }
 
+void add_read(const pb::GraphProto& graph, std::unordered_set<std::string_view>& names) {
+    for (const auto& output : graph.output()) names.insert(output.name());
+    for (const auto& node : graph.node()) {
+        names.insert(node.input().begin(), node.input().end());
+        for (const auto& a : node.attribute()) {
+            if (a.has_g()) add_read(a.g(), names);
+            for (const auto& g : a.graphs()) add_read(g, names);
+        }
+    }
+}
+
 }  // namespace
 
 void ForeignNodes::begin(ModelFile& file, const Opsets& opsets) {
     file_ = &file;
     opsets_ = opsets;
+    if (allowed()) add_read(file.proto().graph(), read_);
     head_.set_ir_version(std::min<int64_t>(file.proto().ir_version(), schema_ir_version));
     for (const auto& [domain, version] : opsets) {
         auto* set = head_.add_opset_import();
@@ -340,9 +352,10 @@ Result<void> ForeignNodes::add(const pb::NodeProto& node, const std::string& why
     std::set<const Item*> seen;
     if (auto done = collect(*item, seen, graph, inputs); !done) return done;
 
+    // Of an output that nobody reads it may be that nothing says how large it is.
     std::vector<std::string> names;
     for (const std::string& output : node.output())
-        if (!output.empty()) names.push_back(output);
+        if (!output.empty() && read_.contains(output)) names.push_back(output);
     Outputs outputs = infer(graph, inputs, names);
     add_values(graph, inputs, false);
     const bool all_kept = std::ranges::all_of(outputs.list, [](const Output& o) {

@@ -9,6 +9,8 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include <vartml/result.h>
@@ -37,9 +39,9 @@ public:
     bool reads_any(const pb::NodeProto& node) const;
     // A constant that the IR cannot hold.
     void keep(const pb::TensorProto& constant);
-    // Appends the node, which stays valid, and binds its outputs. `why` says why it is none of
-    // ours, to be read behind "which". Errors: unsupported where nothing says how large its outputs
-    // are, or where ONNX Runtime refuses it; the sentence names the node.
+    // Appends the node, which stays valid, and binds those of its outputs that are read. `why` says
+    // why it is none of ours, to be read behind "which". Errors: unsupported where nothing says how
+    // large its outputs are, or where ONNX Runtime refuses it; the sentence names the node.
     Result<void> add(const pb::NodeProto& node, const std::string& why);
 
 private:
@@ -82,6 +84,7 @@ private:
     ModelFile* file_ = nullptr;
     pb::ModelProto head_;  // versions alone
     Opsets opsets_;
+    std::unordered_set<std::string_view> read_;  // by nodes, by those in bodies, or as outputs
     std::map<std::string, std::shared_ptr<const Item>> made_;  // by tensor
 };
 

@@ -145,6 +145,37 @@ TEST_F(Import, AsksOnnxRuntimeByTheSetOfTheSchemas) {
               "without the cache, or with opset 23, which does without this operator");
 }
 
+// Nothing bounds the scan output, and nobody reads it.
+TEST_F(Import, AsksOnnxRuntimeForOutputsThatAreRead) {
+    TinyOnnx body(17);
+    body.input("i", {}, TinyOnnx::int64).input("c", {}, TinyOnnx::boolean).input("v", {4});
+    body.node("Identity", {"c"}, {"d"}).node("Neg", {"v"}, {"w"}).node("Abs", {"v"}, {"s"});
+    body.output("d", {}, TinyOnnx::boolean).output("w", {4}).output("s", {4});
+    TinyOnnx loop(17);
+    loop.input("x", {4}).input("n", {}, TinyOnnx::int64);
+    loop.node("Loop", {"n", "", "x"}, {"y", "scan"}, {{"body", body.graph()}});
+    loop.node("Relu", {"y"}, {"z"}).output("z", {4});
+    ImportOptions options;
+    options.foreign.allowed = true;
+    ::onnx::ModelProto asked;
+    options.foreign.ask = [&](const std::string& model) -> Result<std::vector<ForeignOutput>> {
+        asked.ParseFromString(model);
+        std::vector<ForeignOutput> answer;
+        for (const auto& output : asked.graph().output())
+            answer.push_back({.elem_type = 1,
+                              .has_shape = true,
+                              .shape = {4},
+                              .varies = output.name() == "scan"});
+        return answer;
+    };
+    EXPECT_EQ(refusal(loop, options), "imported");
+    ASSERT_EQ(asked.graph().output_size(), 1);
+    EXPECT_EQ(asked.graph().output(0).name(), "y");
+    loop.output("scan");
+    EXPECT_NE(refusal(loop, options).find("output 'scan' has a shape that depends on the data"),
+              std::string::npos);
+}
+
 TEST_F(Import, FlattensSoftmaxOfOldSets) {
     TinyOnnx last(11), middle(11);
     last.input("x", {2, 3, 4}).node("Softmax", {"x"}, {"y"}, {{"axis", int64_t{2}}}).output("y");

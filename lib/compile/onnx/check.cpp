@@ -168,13 +168,9 @@ std::optional<std::string> refuse_operator(const std::string& file, const pb::No
 
 // Whether all operators of the default domain mean the same in both sets.
 bool is_as_in(const pb::GraphProto& graph, int older, int newer) {
-    for (const auto& node : graph.node()) {
-        if (!domain_of(node).empty()) continue;
-        const auto* then = find_schema(node.op_type(), older);
-        const auto* now = find_schema(node.op_type(), newer);
-        if (!then || !now || then->SinceVersion() != now->SinceVersion()) return false;
-    }
-    return true;
+    return std::ranges::all_of(graph.node(), [&](const pb::NodeProto& node) {
+        return !domain_of(node).empty() || onnx::is_as_in(node, older, newer);
+    });
 }
 
 // Operators that no set of ONNX has, each once; what converts models stops at them.
@@ -203,6 +199,18 @@ std::string first_line(const char* text) {
 }
 
 }  // namespace
+
+bool is_as_in(const pb::NodeProto& node, int one, int other) {
+    const std::string domain = domain_of(node);
+    if (const NewerOperator* newer = find_newer(node.op_type()); domain.empty() && newer)
+        return std::min(one, other) >= newer->since;
+    const auto schema = [&](int version) {
+        return ::onnx::OpSchemaRegistry::Schema(node.op_type(), checked_opset(domain, version),
+                                                domain);
+    };
+    const auto *a = schema(one), *b = schema(other);
+    return a && b && a->SinceVersion() == b->SinceVersion();
+}
 
 std::string node_of_default_domain(const pb::GraphProto& graph) {
     for (const auto& node : graph.node()) {

@@ -45,6 +45,10 @@ Result<void> check_functions(const std::string& file, const pb::ModelProto& mode
 Result<Opsets> check_versions(const std::string& file, const pb::ModelProto& model,
                               std::vector<Message>& messages);
 
+// Whether the operator of the node means the same in these two sets of its domain; false where that
+// is not known.
+bool is_as_in(const pb::NodeProto& node, int one, int other);
+
 // The name of a node, in bodies too, whose operator is one of ONNX; "" where there is none.
 std::string node_of_default_domain(const pb::GraphProto& graph);
 

@@ -2,23 +2,18 @@
 #include "lib/compile/onnx/import.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <new>
 #include <optional>
 #include <set>
 #include <unordered_set>
 
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-parameter"
-#include <onnx/inliner/inliner.h>
-#pragma GCC diagnostic pop
-
 #include "lib/base/text.h"
 #include "lib/compile/onnx/bind.h"
 #include "lib/compile/onnx/builder.h"
 #include "lib/compile/onnx/check.h"
 #include "lib/compile/onnx/foreign.h"
+#include "lib/compile/onnx/functions.h"
 #include "lib/compile/onnx/lower.h"
 #include "lib/compile/onnx/model_file.h"
 #include "lib/graph/ops.h"
@@ -51,28 +46,6 @@ void use_short_domain(google::protobuf::RepeatedPtrField<pb::NodeProto>& nodes) 
     }
 }
 
-// The attributes that functions have values for, by domain, name and overload.
-using Defaults =
-    std::map<std::array<std::string, 3>, google::protobuf::RepeatedPtrField<pb::AttributeProto>>;
-
-// Gives calls of functions the attributes that they leave out: the inliner would leave them out of
-// the nodes inside.
-void give_defaults(const Defaults& defaults,
-                   google::protobuf::RepeatedPtrField<pb::NodeProto>& nodes) {
-    for (auto& node : nodes) {
-        for (auto& a : *node.mutable_attribute()) {
-            if (a.has_g()) give_defaults(defaults, *a.mutable_g()->mutable_node());
-            for (auto& g : *a.mutable_graphs()) give_defaults(defaults, *g.mutable_node());
-        }
-        const auto found = defaults.find({node.domain(), node.op_type(), node.overload()});
-        if (found == defaults.end()) continue;
-        for (const auto& fallback : found->second) {
-            const auto same = [&](const auto& a) { return a.name() == fallback.name(); };
-            if (std::ranges::none_of(node.attribute(), same)) *node.add_attribute() = fallback;
-        }
-    }
-}
-
 class Importer {
 public:
     Importer(ModelFile file, BindOptions binding, const ForeignOptions& foreign)
@@ -87,7 +60,6 @@ public:
     pb::ModelProto& proto() { return file_.proto(); }
 
 private:
-    Result<void> inline_functions();
     void note_declared(const pb::GraphProto& graph);
     Result<void> add_inputs();
     Result<void> add_initialisers(const pb::GraphProto& graph);
@@ -117,7 +89,7 @@ Result<Imported> Importer::run() {
     auto signature = file_.signature();
     if (!signature) return signature.error();
     out_.signature = std::move(*signature);
-    if (auto done = inline_functions(); !done) return done.error();
+    if (auto done = inline_functions(file_.path(), file_.proto()); !done) return done.error();
     use_short_domain(*file_.proto().mutable_graph()->mutable_node());
     auto opsets = check_versions(file_.path(), file_.proto(), out_.messages);
     if (!opsets) return opsets.error();
@@ -151,46 +123,6 @@ Result<Imported> Importer::run() {
         out_.metadata[entry.key()] = entry.value();
     out_.graph = std::move(builder_.graph);
     return std::move(out_);
-}
-
-// A model of calls alone has the operator set of ONNX that its functions have.
-void adopt_operator_set(pb::ModelProto& model) {
-    const auto of_onnx = [](const auto& set) {
-        return set.domain().empty() || set.domain() == "ai.onnx";
-    };
-    if (std::ranges::any_of(model.opset_import(), of_onnx) ||
-        !node_of_default_domain(model.graph()).empty())
-        return;
-    for (const auto& f : model.functions()) {
-        const auto found = std::ranges::find_if(f.opset_import(), of_onnx);
-        if (found == f.opset_import().end()) continue;
-        *model.add_opset_import() = *found;
-        return;
-    }
-}
-
-Result<void> Importer::inline_functions() {
-    if (file_.proto().functions_size() == 0) return {};
-    if (auto good = check_functions(file_.path(), file_.proto()); !good) return good;
-    adopt_operator_set(file_.proto());
-    Defaults defaults;
-    for (const auto& f : file_.proto().functions())
-        if (f.attribute_proto_size() != 0)
-            defaults[{f.domain(), f.name(), f.overload()}] = f.attribute_proto();
-    if (!defaults.empty()) {
-        give_defaults(defaults, *file_.proto().mutable_graph()->mutable_node());
-        for (auto& f : *file_.proto().mutable_functions())
-            give_defaults(defaults, *f.mutable_node());
-    }
-    try {
-        ::onnx::inliner::InlineLocalFunctions(file_.proto());
-    } catch (const std::bad_alloc&) {
-        throw;
-    } catch (const std::exception& e) {
-        return error(ErrorCode::bad_model,
-                     std::string("its functions cannot be inlined: ") + e.what());
-    }
-    return {};
 }
 
 // Tensors that the file gives a type and all dimensions.

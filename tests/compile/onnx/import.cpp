@@ -490,6 +490,13 @@ void add_function(TinyOnnx& m, const std::string& name, const std::vector<std::s
     }
 }
 
+void refer(::onnx::NodeProto& node, const char* attribute, const char* of_function) {
+    auto* a = node.add_attribute();
+    a->set_name(attribute);
+    a->set_type(::onnx::AttributeProto::FLOAT);
+    a->set_ref_attr_name(of_function);
+}
+
 TEST_F(Import, TakesTheAttributesThatAFunctionHasValuesFor) {
     // Outer(a) calls Inner(a) {k}, both with a value of their own for the attribute.
     const auto model = [](std::optional<float> given) {
@@ -507,17 +514,11 @@ TEST_F(Import, TakesTheAttributesThatAFunctionHasValuesFor) {
             a->set_type(::onnx::AttributeProto::FLOAT);
             a->set_f(value);
         };
-        const auto refer = [](::onnx::NodeProto& n, const char* name) {
-            auto* a = n.add_attribute();
-            a->set_name(name);
-            a->set_type(::onnx::AttributeProto::FLOAT);
-            a->set_ref_attr_name("k");
-        };
         add(functions[0], 0.5f);
-        refer(*functions[0].mutable_node(0), "k");
+        refer(*functions[0].mutable_node(0), "k", "k");
         add(functions[1], 0.25f);
         functions[1].mutable_node(0)->clear_domain();
-        refer(*functions[1].mutable_node(0), "alpha");
+        refer(*functions[1].mutable_node(0), "alpha", "k");
         return m;
     };
     const auto alphas = [&](const TinyOnnx& m) {
@@ -527,6 +528,72 @@ TEST_F(Import, TakesTheAttributesThatAFunctionHasValuesFor) {
     };
     EXPECT_EQ(alphas(model({})), (std::vector{0.5f, 0.25f}));
     EXPECT_EQ(alphas(model(2.0f)), (std::vector{2.0f, 0.25f}));
+}
+
+// Outer hands on an attribute that its own call leaves out: Inner has a value for it.
+TEST_F(Import, TakesTheValueOfTheFunctionThatIsGivenNothing) {
+    const auto alpha = [&](std::optional<float> given) {
+        TinyOnnx m;
+        std::vector<std::pair<std::string, TinyOnnx::Attribute>> attributes;
+        if (given) attributes.emplace_back("k", *given);
+        m.opset("my", 1).input("x", {1, 4}).node("Outer", {"x"}, {"y"}, attributes, "my");
+        m.output("y");
+        add_function(m, "Outer", {"Inner"});
+        add_function(m, "Inner", {"LeakyRelu"});
+        auto& functions = *m.proto().mutable_functions();
+        functions[0].add_attribute("k");
+        refer(*functions[0].mutable_node(0), "k", "k");
+        auto* value = functions[1].add_attribute_proto();
+        value->set_name("k");
+        value->set_type(::onnx::AttributeProto::FLOAT);
+        value->set_f(0.9f);
+        functions[1].mutable_node(0)->clear_domain();
+        refer(*functions[1].mutable_node(0), "alpha", "k");
+        return good(m).graph.nodes.at(0).get("alpha", 0.01f);
+    };
+    EXPECT_EQ(alpha({}), 0.9f);
+    EXPECT_EQ(alpha(0.5f), 0.5f);
+}
+
+TEST_F(Import, TakesFunctionsOfOtherOperatorSets) {
+    const auto model = [](const char* op) {
+        TinyOnnx m(20);
+        m.opset("my", 1).input("x", {1, 4}).node("F", {"x"}, {"y"}, {}, "my").output("y");
+        add_function(m, "F", {"Neg", op});
+        m.proto().mutable_functions(0)->mutable_node(1)->clear_domain();
+        return m;
+    };
+    EXPECT_EQ(kinds(good(model("Sigmoid")).graph), (Kinds{"Neg", "Sigmoid"}));
+    EXPECT_EQ(refusal(model("IsNaN")),
+              "model.onnx: its function 'my::F' is of operator set 17 of ai.onnx, the rest of set "
+              "20, and IsNaN of its node 'b' differs between them; export all of the model with "
+              "one set");
+    // Nothing calls it.
+    TinyOnnx idle = model("IsNaN");
+    idle.proto().mutable_graph()->mutable_node(0)->set_op_type("Abs");
+    idle.proto().mutable_graph()->mutable_node(0)->clear_domain();
+    EXPECT_EQ(kinds(good(idle).graph), (Kinds{"Abs"}));
+}
+
+TEST_F(Import, TakesFunctionsThatGiveBackWhatTheyAreGiven) {
+    TinyOnnx m;
+    m.opset("my", 1).input("x", {1, 4}).node("F", {"x"}, {"same", "less", "again"}, {}, "my");
+    m.node("Add", {"same", "again"}, {"y"}).output("y").output("less");
+    add_function(m, "F", {"Neg"});
+    auto& f = *m.proto().mutable_functions(0);
+    f.clear_output();
+    for (const char* name : {"a", "b", "b"}) f.add_output(name);
+    const Imported out = good(m);
+    ASSERT_EQ(kinds(out.graph), (Kinds{"Neg", "Add"}));
+    const auto& neg = out.graph.nodes[0];
+    EXPECT_EQ(neg.inputs[0], out.graph.inputs[0]);
+    EXPECT_EQ(out.graph.nodes[1].inputs, (std::vector{out.graph.inputs[0], neg.outputs[0]}));
+    TinyOnnx nothing;
+    nothing.opset("my", 1).input("x", {1, 4}).node("F", {"x"}, {"t"}, {}, "my");
+    nothing.node("Neg", {"t"}, {"y"}).output("y");
+    add_function(nothing, "F", {});
+    nothing.proto().mutable_functions(0)->set_output(0, "a");
+    EXPECT_EQ(kinds(good(nothing).graph), (Kinds{"Neg"}));
 }
 
 TEST_F(Import, RefusesFunctionsWithoutEnd) {

@@ -367,6 +367,19 @@ const Case cases[] = {
     {"LeavesAMeanOverFeaturesAlone", recognise_patterns,
      "input %x : f32[1,4,8]\n%y = ReduceMean %x {axes=[2], keepdims=1} : f32[1,4,1]\noutput %y",
      ""},
+    {"LeavesAClampOfSmallNumbersAlone", recognise_patterns, R"(
+        input %x : f32[1,4,8,8]
+        const %two : f32[] = {2}
+        const %million : f32[] = {1000000}
+        %a = Mul %x, %two : f32[1,4,8,8]
+        %c = Clip %a {max=0.000005, min=0.0} : f32[1,4,8,8]
+        %y = Mul %c, %million : f32[1,4,8,8]
+        output %y)",
+     ""},
+    {"LeavesAClampThatEndsBehindOneAlone", recognise_patterns,
+     X "const %two : f32[] = {2}\n%a = Mul %x, %two : f32[1,4,8,8]\n%y = Clip %a {max=1.00001, "
+       "min=0.0} : f32[1,4,8,8]\noutput %y",
+     ""},
     {"LeavesAClampOfIntegersAlone", recognise_patterns,
      "input %x : i32[9]\nconst %two : i32[] = {2}\n%a = Mul %x, %two : i32[9]\n%y = Clip %a "
      "{max=1.0, min=0.0} : i32[9]\noutput %y",

@@ -93,7 +93,8 @@ Result<void> share_operator_sets(const std::string& file, pb::ModelProto& model)
     std::set<Key> functions;
     for (const auto& f : model.functions()) functions.insert(key_of(f));
     std::map<std::string, int64_t> versions;
-    for (const auto& set : model.opset_import()) versions[short_domain(set.domain())] = set.version();
+    for (const auto& set : model.opset_import())
+        versions[short_domain(set.domain())] = set.version();
     const auto number = [](int64_t version) {
         return static_cast<int>(std::clamp<int64_t>(version, 0, std::numeric_limits<int>::max()));
     };

@@ -53,8 +53,9 @@ ValueId input_of(Rewriter& rewriter, ValueId id, std::string_view kind) {
 
 bool is_relu6(Rewriter& rewriter, ValueId id, double high) {
     const Node* clip = rewriter.producer(id, "Clip");
-    return clip && clip->inputs.size() == 1 && clip->get("min", -1.0F) == 0.0F &&
-           near(clip->get("max", 0.0F), high);
+    if (!clip || clip->inputs.size() != 1 || clip->get("min", -1.0F) != 0.0F) return false;
+    // Rounding apart: `high` may be far from 1, and what follows a multiple of the bound.
+    return std::fabs(static_cast<double>(clip->get("max", 0.0F)) - high) <= 1e-6 * high;
 }
 
 // ---- x * gate(x)

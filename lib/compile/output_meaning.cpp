@@ -31,6 +31,9 @@ bool is_product(const Node& node) {
     return node.kind == "Gemm" || node.kind == "Conv" || node.kind == "QLinearConv";
 }
 
+constexpr std::string_view softmaxes[] = {"Softmax", "QLinearSoftmax"};
+constexpr std::string_view sigmoids[] = {"Sigmoid", "HardSigmoid", "QLinearSigmoid"};
+
 bool is_any_of(std::string_view kind, std::span<const std::string_view> kinds) {
     return std::ranges::find(kinds, kind) != kinds.end();
 }
@@ -141,10 +144,9 @@ private:
         if (node.fused.empty() && is_product(node)) return "product";
         // The last part is what the elements went through last.
         const std::string_view kind = node.last().kind;
-        if (kind == "Softmax" || kind == "QLinearSoftmax") return "softmax";
+        if (is_any_of(kind, softmaxes)) return "softmax";
         if (kind == "LogSoftmax") return "log-softmax";
-        if (kind == "Sigmoid" || kind == "HardSigmoid" || kind == "QLinearSigmoid")
-            return "sigmoid";
+        if (is_any_of(kind, sigmoids)) return "sigmoid";
         if (kind == "LpNormalization") return "unit-length";
         if (kind == "Div") return of_quotient(node);
         if (is_sum_of_scores(node)) return "";
@@ -152,12 +154,23 @@ private:
         return graph::has_trait(kind, Trait::linear) ? "linear" : "";
     }
 
-    // Sums and means of what softmaxes gave, such as those of several networks, crops or moments:
-    // no softmax is missing there, and the numbers themselves show whether they sum up to 1.
+    // Sums and means of what softmaxes or sigmoids gave, such as those of several networks, crops
+    // or moments: none is missing there, and the numbers themselves show what they are.
     bool is_sum_of_scores(const Node& node, int depth = 0) const {
-        constexpr std::string_view sums[] = {
-            "Add",         "Sub", "Sum", "Mean",   "ReduceMean",       "ReduceSum",
-            "AveragePool", "Mul", "Div", "Concat", "GlobalAveragePool"};
+        constexpr std::string_view sums[] = {"Add",
+                                             "Sub",
+                                             "Sum",
+                                             "Mean",
+                                             "ReduceMean",
+                                             "ReduceSum",
+                                             "AveragePool",
+                                             "Mul",
+                                             "Div",
+                                             "Concat",
+                                             "GlobalAveragePool",
+                                             "QLinearAdd",
+                                             "QLinearAveragePool",
+                                             "QLinearGlobalAveragePool"};
         constexpr int most = 6;
         if (depth == most || !node.fused.empty() || !is_any_of(node.kind, sums)) return false;
         bool is_score = false;
@@ -166,8 +179,8 @@ private:
             const Node* const from = producer_behind_movement(id);
             if (!from) return false;
             const std::string_view kind = from->last().kind;
-            is_score =
-                kind == "Softmax" || kind == "QLinearSoftmax" || is_sum_of_scores(*from, depth + 1);
+            is_score = is_any_of(kind, softmaxes) || is_any_of(kind, sigmoids) ||
+                       is_sum_of_scores(*from, depth + 1);
             if (!is_score) return false;
         }
         return is_score;

@@ -75,6 +75,16 @@ const EndCase ends[] = {
      "const %c : f32[8] =weights8\n%s = Softmax %x {axis=-1} : f32[1,8]\n%y = Add %s, %c : "
      "f32[1,8]",
      ""},
+    {"the mean of two sigmoids",
+     "const %c : f32[8] =weights8\n%s = Sigmoid %x : f32[1,8]\n%n = Neg %x : f32[1,8]\n"
+     "%t = Sigmoid %n : f32[1,8]\n%a = Add %s, %t : f32[1,8]\n%y = Mul %a, %c : f32[1,8]",
+     ""},
+    {"the mean of several sigmoids, joined",
+     "%s = Sigmoid %x : f32[1,8]\n%j = Concat %s, %s {axis=0} : f32[2,8]\n"
+     "%y = ReduceMean %j {axes=[0], keepdims=1} : f32[1,8]",
+     ""},
+    {"what a sigmoid leaves of a constant",
+     "const %c : f32[8] =weights8\n%s = Sigmoid %x : f32[1,8]\n%y = Sub %c, %s : f32[1,8]", ""},
     {"a softmax that weights a product",
      "const %w : f32[8,8] =weights64\n%s = Softmax %x {axis=-1} : f32[1,8]\n"
      "%m = MatMul %s, %w : f32[1,8]\n%y = Add %m, %x : f32[1,8]",

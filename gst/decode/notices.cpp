@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gst/decode/notices.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -45,29 +46,29 @@ void warn_of_unnamed_classes(gpointer element, const CachedDecoder& entry) {
     }
 }
 
-// A map of probabilities may be the mask of a thing, or say where lines of text are.
+// A map of one channel may be the mask of a thing, or say where lines of text are, or how far away
+// what is in the picture.
 void warn_of_unnamed_mask(gpointer element, const CachedDecoder& entry) {
     const vartml::Decoder& d = entry.decoder;
     if (d.family() != "segment" || d.reason() != "shapes" || d.classes() != 1 ||
         !d.labels().empty() || !entry.source.record)
         return;
-    for (const auto& output : entry.source.record->model_info.outputs) {
-        if (output.ends_in != "sigmoid" || !output.role.empty()) continue;
-        post_warning(
-            element, "know what the model's map is",
-            {.error = {vartml::ErrorCode::bad_model,
-                       "the map of output '" + output.name +
-                           "' is taken for the mask of one class, though neither model nor sidecar "
-                           "says so; if it is, name the class with label-file or x-vartml-labels, "
-                           "or say x-vartml-decoder=segment in section [modelinfo]; if it says "
-                           "where text is, choose db-text with the property decoder or "
-                           "x-vartml-decoder=db-text"},
-             .id = "dec-unnamed",
-             .property = "decoder",
-             .found = "segment",
-             .fix = "x-vartml-decoder=db-text"});
-        return;
-    }
+    const auto& said = entry.source.record->model_info.outputs;
+    if (std::ranges::any_of(said, [](const auto& output) { return !output.role.empty(); })) return;
+    post_warning(
+        element, "know what the model's map is",
+        {.error = {vartml::ErrorCode::bad_model,
+                   "the map of output '" + entry.source.record->outputs.front().name +
+                       "' is taken for the mask of one class, though neither model nor sidecar "
+                       "says so; if it is, name the class with label-file or x-vartml-labels, "
+                       "or say x-vartml-decoder=segment in section [modelinfo]; if it says "
+                       "where text is, choose db-text with the property decoder or "
+                       "x-vartml-decoder=db-text; if it is a measure such as depth, or a matte, "
+                       "put vartmlpicture in the place of vartmldecode"},
+         .id = "dec-unnamed",
+         .property = "decoder",
+         .found = "segment",
+         .fix = "x-vartml-decoder=db-text"});
 }
 
 void post_selected(gpointer element, const CachedDecoder& entry) {

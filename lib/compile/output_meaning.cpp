@@ -148,10 +148,17 @@ private:
         if (kind == "LogSoftmax") return "log-softmax";
         if (is_any_of(kind, sigmoids)) return "sigmoid";
         if (kind == "LpNormalization") return "unit-length";
+        if (kind == "ArgMax" || is_resized_argmax(node)) return "argmax";
         if (kind == "Div") return of_quotient(node);
         if (is_sum_of_scores(node)) return "";
         if (kind == "Mul") return is_scaled_sum(node) ? "linear" : "";
         return graph::has_trait(kind, Trait::linear) ? "linear" : "";
+    }
+
+    // The nearest of several numbers is one of them.
+    bool is_resized_argmax(const Node& node) const {
+        return node.fused.empty() && node.kind == "Resize" &&
+               node.get("mode", "nearest") == "nearest" && reads_from(node, {"ArgMax"});
     }
 
     // Sums and means of what softmaxes or sigmoids gave, such as those of several networks, crops

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Segmentation: a class for each cell of [1,C,h,w] or [1,h,w,C]. One channel: what reaches the mask
 // threshold is class 0. Several: the greatest; or, where the sidecar says sigmoid, each class that
-// reaches the threshold, in a map of its own. Integers in one channel are the classes themselves.
-// Several outputs of two channels, background and object, such as lanes and drivable area: each is
-// a class, called like its tensor, in a map of its own.
+// reaches the threshold, in a map of its own. Integers in one channel are the classes themselves,
+// and so is what an ArgMax gave, whatever its type. Several outputs of two channels, background and
+// object, such as lanes and drivable area: each is a class, called like its tensor, in a map of its
+// own.
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
+#include <string>
 #include <tuple>
 
 #include "lib/vision/families.h"
@@ -19,6 +22,16 @@ namespace {
 
 // Pixels of a class map have 8 bits where these are enough, else 16.
 constexpr uint32_t most_narrow = no_class<uint8_t>, most_classes = no_class<uint16_t>;
+// ours: how far probabilities may lie outside of 0 to 1, as cubics that resize them overshoot
+constexpr float overshoot = 0.25f;
+// ours: published classes are fewer where bytes hold their numbers
+constexpr float most_likely_class = 150;
+constexpr std::string_view is_of_pictures =
+    "vartmlpicture in the place of vartmldecode shows a measure such as depth, or a matte";
+
+bool is_argmax(const HeadRequest& request, const TensorInfo& output) {
+    return ends_in(request, output) == "argmax";
+}
 
 template <typename Pixel>
 void set_pixel(uint8_t* map, size_t index, uint32_t value) {
@@ -35,6 +48,7 @@ public:
           kind_(kind),
           activation_(activation_for(request, request.outputs[form.output], "sigmoid", "")),
           promised_(tensor_classes(request.info)),
+          certain_(promised_ || is_argmax(request, request.outputs[form.output])),
           wide_((kind == Kind::labels ? promised_.value_or(0) : form.channels) > most_narrow),
           width_(static_cast<float>(request.width)),
           height_(static_cast<float>(request.height)) {}
@@ -46,11 +60,54 @@ public:
         const OutputTensor& tensor = tensors[form_.output];
         auto values = view_.read(tensor);
         if (!values) return std::move(values).error();
+        seen_ = {};
         return wide_ ? add<uint16_t>(*values, tensor.name, context.mask_threshold, out)
                      : add<uint8_t>(*values, tensor.name, context.mask_threshold, out);
     }
 
+    std::string doubt() const override {
+        if (kind_ == Kind::threshold) return doubt_of_probabilities();
+        const bool like_bytes =
+            seen_.no_class && (seen_.greatest == 0 || seen_.greatest > most_likely_class);
+        if (kind_ != Kind::labels || certain_ || wide_ || !like_bytes) return {};
+        return "its numbers go up to 255 as those of bytes do, expected numbers of classes; " +
+               std::string(is_of_pictures);
+    }
+
 private:
+    // Of the last run.
+    struct Seen {
+        float least = 0, greatest = 0;  // finite, and no_class left out
+        bool whole = true, no_class = false;
+        void add(float value) {
+            least = std::min(least, value);
+            greatest = std::max(greatest, value);
+            whole &= value == std::floor(value);
+        }
+    };
+
+    std::string doubt_of_probabilities() const {
+        if (activation_.is_sigmoid() ||
+            (seen_.least >= -overshoot && seen_.greatest <= 1 + overshoot))
+            return {};
+        const std::string why =
+            seen_.least < -overshoot
+                ? "logits are told by x-vartml-activation=sigmoid in section [modelinfo]"
+            : seen_.whole && seen_.greatest < most_narrow
+                ? "numbers of classes are told by x-vartml-ends-in=argmax in the output's "
+                  "section of the sidecar"
+                : "";
+        return "its numbers lie between " + number(seen_.least) + " and " + number(seen_.greatest) +
+               ", expected probabilities of 0 to 1; " + (why.empty() ? "" : why + ", and ") +
+               std::string(is_of_pictures);
+    }
+
+    static std::string number(float value) {
+        char text[32];
+        std::snprintf(text, sizeof text, "%.3g", static_cast<double>(value));
+        return text;
+    }
+
     size_t cells() const { return size_t{form_.width} * form_.height; }
 
     template <typename Pixel>
@@ -133,7 +190,9 @@ private:
             for (uint32_t row = 0; row < form_.height; ++row) {
                 const float* value = values + form_.at(c, row, 0);
                 for (uint32_t x = 0; x < form_.width; ++x, value += form_.column_stride, ++cell) {
-                    out.not_finite += !std::isfinite(*value);
+                    const bool finite = std::isfinite(*value);
+                    out.not_finite += !finite;
+                    if (finite) seen_.add(*value);
                     if (!(*value >= least && activation_(*value) >= threshold) ||
                         std::isinf(*value)) {
                         continue;
@@ -150,14 +209,18 @@ private:
     }
 
     template <typename Pixel>
-    Result<void> add_labels(const float* values, std::string_view name, Candidates& out) const {
+    Result<void> add_labels(const float* values, std::string_view name, Candidates& out) {
         uint8_t* const map = add_map<Pixel>(out);
         constexpr uint32_t most = no_class<Pixel>;
         const auto classes = static_cast<float>(std::min(promised_.value_or(most), most));
         for (size_t i = 0; i < cells(); ++i) {
             const float value = values[i];
-            if (value == most) continue;  // what trainers write for "do not care"
+            if (value == most) {  // what trainers write for "do not care"
+                seen_.no_class = true;
+                continue;
+            }
             if (!(value >= 0 && value < classes)) return class_error(name, i, value, promised_);
+            seen_.add(value);
             set_pixel<Pixel>(map, i, static_cast<uint32_t>(value));
         }
         return {};
@@ -167,7 +230,9 @@ private:
     Kind kind_;
     Activation activation_;
     std::optional<unsigned> promised_;
+    bool certain_;  // that whole numbers are those of classes
     bool wide_;
+    Seen seen_;
     float width_, height_;  // of the model's input
     FloatView view_;
     static constexpr int32_t nothing = std::numeric_limits<int32_t>::min();
@@ -271,7 +336,8 @@ std::optional<Chosen> choose(const HeadRequest& request) {
 
 Segment::Kind kind_of(const HeadRequest& request, const Chosen& chosen) {
     if (chosen.form.channels == 1) {
-        return is_whole(*chosen.output) ? Segment::Kind::labels : Segment::Kind::threshold;
+        const bool numbers = is_whole(*chosen.output) || is_argmax(request, *chosen.output);
+        return numbers ? Segment::Kind::labels : Segment::Kind::threshold;
     }
     return request.info.activation == "sigmoid" ? Segment::Kind::threshold
                                                 : Segment::Kind::greatest;

@@ -89,6 +89,10 @@ const EndCase ends[] = {
      "const %w : f32[8,8] =weights64\n%s = Softmax %x {axis=-1} : f32[1,8]\n"
      "%m = MatMul %s, %w : f32[1,8]\n%y = Add %m, %x : f32[1,8]",
      "linear"},
+    {"numbers of classes as floats",
+     "%a = ArgMax %x {axis=1, keepdims=1, select_last_index=0} : i64[1,1]\n"
+     "%y = Cast %a {to=\"f32\"} : f32[1,1]",
+     "argmax"},
     {"boxes and scores, joined",
      "const %w : f32[8,8] =weights64\n%m = MatMul %x, %w : f32[1,8]\n%s = Sigmoid %m : f32[1,8]\n"
      "%y = Concat %m, %s {axis=1} : f32[1,16]",
@@ -138,6 +142,23 @@ TEST(ClassCount, IsWhatTheGraphMakesIntegersSmallerThan) {
             graph::must_parse("graph g\ninput %x : i64[1,8]\ninput %s : f32[1,8,80]\n" +
                               std::string(c.nodes) + "\noutput %y\n");
         EXPECT_EQ(class_count(graph).value_or(0), c.classes) << c.why;
+    }
+}
+
+// The nearest of several classes is one of them, and the mean is none.
+TEST(OutputMeaning, OfAMapOfClassesThatIsResizedIsThatOfTheNearest) {
+    for (const bool nearest : {true, false}) {
+        const graph::Graph graph = graph::must_parse(
+            std::string(R"(graph g
+input %x : f32[1,3,4,4]
+%a = ArgMax %x {axis=1, keepdims=1, select_last_index=0} : i64[1,1,4,4]
+%c = Cast %a {to="f32"} : f32[1,1,4,4]
+%y = Resize %c {antialias=0, coordinate_transformation_mode="half_pixel", cubic_coeff_a=-0.75, exclude_outside=0, extrapolation_value=0.0, mode=")") +
+            (nearest ? "nearest" : "linear") +
+            R"(", nearest_mode="round_prefer_floor", scales=f[1.0,1.0,2.0,2.0], sizes=[1,1,8,8]} : f32[1,1,8,8]
+output %y
+)");
+        EXPECT_EQ(output_meanings(graph).at(0).ends_in, nearest ? "argmax" : "");
     }
 }
 

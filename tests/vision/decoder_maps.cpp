@@ -170,6 +170,20 @@ TEST(Segments, ReadClassesThatTheModelChose) {
     }
 }
 
+TEST(Segments, ReadClassesThatTheModelChoseAndMadeFloats) {
+    RefMap map(1, 24, 32);
+    for (size_t i = 0; i < map.data.size(); ++i) map.data[i] = static_cast<float>(i % 21);
+    for (const MapView view : {MapView::nchw, MapView::nhwc, MapView::hw_bf16}) {
+        const StoredTensor tensor = stored_map(map, "out", view);
+        ModelInfo info;
+        info.outputs = {{.name = "out", .id = "", .role = "", .ends_in = "argmax"}};
+        info.labels.assign(21, "thing");  // which one channel does not contradict
+        const Decoded decoded = decode_tensors({tensor}, info, width, height);
+        ASSERT_EQ(decoded.mask_pixels.size(), map.data.size());
+        for (size_t i = 0; i < map.data.size(); ++i) EXPECT_EQ(decoded.mask_pixels[i], i % 21);
+    }
+}
+
 TEST(Segments, ReadClassesInTheViewOfTheNpu) {
     StoredTensor stored;
     stored.info.name = "out";

@@ -382,6 +382,68 @@ TEST(NamedDecoders, AreDoubtedWhereTheNumbersSayOtherwise) {
     }
 }
 
+StoredTensor map_of(const std::function<float(size_t)>& value) {
+    return stored("out", {1, 64, 64},
+                  [&](size_t row, size_t column) { return value(row * 64 + column); });
+}
+
+TEST(Plausibility, OfAMapBeyondZeroToOneIsNone) {
+    const auto doubt = [](const std::function<float(size_t)>& value, const char* end = "") {
+        return decode({map_of(value)}, 64, 64, *end ? ends_in(end) : ModelInfo{}).doubt;
+    };
+    struct Case {
+        const char* why;
+        float least, greatest;
+        const char* says;
+    };
+    const Case cases[] = {
+        {"logits", -6.5f, 4.5f, "x-vartml-activation=sigmoid"},
+        {"depth", 0.5f, 9.25f, "vartmlpicture in the place of vartmldecode"},
+        {"numbers of classes", 0, 20, "x-vartml-ends-in=argmax"},
+        {"a matte of bytes as floats", 0, 255, "expected probabilities of 0 to 1; vartmlpicture"},
+        {"probabilities that were resized by cubics", -0.1f, 1.1f, ""},
+    };
+    for (const Case& c : cases) {
+        const auto value = [&](size_t i) { return i % 2 ? c.least : c.greatest; };
+        const std::string text = doubt(value);
+        if (*c.says)
+            EXPECT_NE(text.find(c.says), std::string::npos) << c.why << ": " << text;
+        else
+            EXPECT_EQ(text, "") << c.why;
+        // Logits that are known to be such get a sigmoid.
+        EXPECT_EQ(doubt(value, "linear"), "") << c.why;
+    }
+}
+
+TEST(Plausibility, OfAMatteOfBytesReadAsClassesIsNone) {
+    struct Case {
+        const char* why;
+        std::function<int(size_t)> value;
+        const char* keys;
+        bool doubted;
+    };
+    const auto matte = [](size_t i) { return i % 2 ? 255 : 0; };
+    const Case cases[] = {
+        {"an object and its background", matte, "", true},
+        {"with an edge", [](size_t i) { return std::min<int>(255, int(i % 300)); }, "", true},
+        {"an object, which the model chose", matte, "[out]\ndir=output\nx-vartml-ends-in=argmax\n",
+         false},
+        {"what labels count", matte, "[modelinfo]\nx-vartml-num-classes=2\n", false},
+        {"classes, and pixels of none", [](size_t i) { return i % 20 ? int(i % 20) : 255; }, "",
+         false},
+    };
+    for (const Case& c : cases) {
+        StoredTensor tensor;
+        tensor.info.name = "out";
+        tensor.info.cpu = make_view(DataType::uint8, Layout::NHW, {1, 64, 64});
+        for (size_t i = 0; i < tensor.info.cpu.size; ++i)
+            tensor.bytes.push_back(uint8_t(c.value(i)));
+        const std::string text = decode({tensor}, 64, 64, sidecar(c.keys)).doubt;
+        EXPECT_EQ(text.find("go up to 255") != std::string::npos, c.doubted) << c.why << text;
+        EXPECT_EQ(!text.empty(), c.doubted) << c.why;
+    }
+}
+
 // A uint8 output of scale 1/256.
 TEST(CodedOutputs, StandForWhatTheSidecarSays) {
     StoredTensor tensor;

@@ -103,6 +103,7 @@ public:
     bool holds_corners() const override {
         return form_.code == BoxCode::corners || form_.code == BoxCode::centre;
     }
+    bool takes_activation() const override { return true; }
     std::string_view activation() const override {
         return form_.activation.empty() ? std::string_view("none") : form_.activation;
     }

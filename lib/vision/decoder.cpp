@@ -319,8 +319,8 @@ void Decoder::State::look_at(std::span<const OutputTensor> tensors,
     if (!doubt.empty()) return;
     const float threshold =
         std::max(score_threshold, static_cast<float>(family->row.score_threshold));
-    doubt = vision::doubt_of_boxes(
-        candidates, {width, height, threshold, family->has_nms, head->holds_corners()});
+    doubt = vision::doubt_of_boxes(candidates, {width, height, threshold, family->has_nms,
+                                                head->holds_corners(), head->takes_activation()});
 }
 
 // The first frames that have boxes at all, when those of the beginning are over: costs nothing.
@@ -330,8 +330,9 @@ void Decoder::State::look_at_boxes() {
         return;
     ++looked_at_some;
     if (doubt.empty())
-        doubt = vision::doubt_of_boxes(
-            candidates, {width, height, score_threshold, false, head->holds_corners()});
+        doubt =
+            vision::doubt_of_boxes(candidates, {width, height, score_threshold, false,
+                                                head->holds_corners(), head->takes_activation()});
 }
 
 // Boxes as they come out, on the first frames: a table that is full.

@@ -71,8 +71,8 @@ public:
                    "their columns in another order (x-vartml-columns in section [modelinfo], such "
                    "as "
                    "cxcywh,score,class,angle)";
-        return odd_class_ ? "the last of six columns is " + std::to_string(*odd_class_) +
-                                ", expected the number of a class"
+        return odd_class_ ? "column " + std::to_string(form_.columns.class_id) + " is " +
+                                std::to_string(*odd_class_) + ", expected the number of a class"
                           : std::string();
     }
 

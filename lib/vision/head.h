@@ -211,6 +211,8 @@ public:
     virtual unsigned keypoints() const { return 0; }
     // Whether the tensors hold corners, which a trained model keeps in order at every position.
     virtual bool holds_corners() const { return false; }
+    // Whether the scores get the activation that the sidecar names.
+    virtual bool takes_activation() const { return false; }
     // Whether it reads a table with rows and columns exchanged against the published form.
     virtual bool exchanged() const { return false; }
     // What it puts behind the scores: "softmax", "sigmoid", or "none"; "" = there are no scores, or

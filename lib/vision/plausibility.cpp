@@ -19,6 +19,7 @@ constexpr double most_counting = 0.5;    // part of a grid
 constexpr size_t least_grid = 500;       // positions
 constexpr size_t least_boxes = 8;        // that tell something about geometry
 constexpr float greatest_unit = 2;       // pixels: corners all within are in units of the picture
+constexpr float rounded_side = 0.01f;    // of the picture: no rounding exchanges corners by more
 constexpr float farthest_side = 4;       // sides of the picture: no box that counts reaches so far
 constexpr float least_picture = 32;      // pixels
 constexpr size_t least_table = 50;       // boxes that are many
@@ -51,14 +52,19 @@ bool reaches_far(const Candidate& c, const Expectation& expected) {
     return x > farthest_side * expected.width || y > farthest_side * expected.height;
 }
 
-std::string doubt_of_scores(const std::vector<Candidate>& boxes) {
+std::string doubt_of_scores(const std::vector<Candidate>& boxes, bool activation) {
     float least = 0, greatest = 1;
     for (const Candidate& c : boxes) {
         least = std::min(least, c.score);
         greatest = std::max(greatest, c.score);
     }
     if (least >= -score_rounding && greatest <= 1 + score_rounding) return {};
-    return "scores lie between " + number(least) + " and " + number(greatest) + ", expected 0 to 1";
+    const bool logits = activation && least < -score_rounding;
+    return "scores lie between " + number(least) + " and " + number(greatest) +
+           ", expected 0 to 1" +
+           (logits ? ", as logits do that lack their sigmoid (x-vartml-activation=sigmoid in "
+                     "section [modelinfo])"
+                   : "");
 }
 
 }  // namespace
@@ -71,10 +77,12 @@ std::string doubt_of_boxes(const Candidates& all, const Expectation& expected) {
         return percent(all.not_finite, positions) +
                " positions have numbers that are not finite, as has a box that is decoded twice";
     if (boxes.empty()) return {};
-    if (std::string doubt = doubt_of_scores(boxes); !doubt.empty()) return doubt;
+    if (std::string doubt = doubt_of_scores(boxes, expected.activation); !doubt.empty())
+        return doubt;
 
     // Rows that only fill a list have no size.
     size_t sized = 0, ordered = 0, inverted = 0, counting = 0, outside = 0, lost = 0;
+    size_t found = 0, turned = 0, tiny = 0;  // that count and have a size
     float farthest = 0;
     for (const Candidate& c : boxes) {
         const bool empty = c.x0 == c.x1 || c.y0 == c.y1;
@@ -89,6 +97,11 @@ std::string doubt_of_boxes(const Candidates& all, const Expectation& expected) {
         farthest =
             std::max({farthest, std::abs(c.x0), std::abs(c.y0), std::abs(c.x1), std::abs(c.y1)});
         lost += counts && reaches_far(c, expected);
+        found += counts;
+        turned += counts && (c.x0 - c.x1 > rounded_side * expected.width ||
+                             c.y0 - c.y1 > rounded_side * expected.height);
+        tiny += counts && std::max({std::abs(c.x0), std::abs(c.y0), std::abs(c.x1),
+                                    std::abs(c.y1)}) <= greatest_unit;
         outside += counts && (beyond((c.x0 + c.x1) / 2, expected.width) ||
                               beyond((c.y0 + c.y1) / 2, expected.height));
     }
@@ -106,9 +119,16 @@ std::string doubt_of_boxes(const Candidates& all, const Expectation& expected) {
                number(expected.height) +
                ", as numbers in pixels do that are taken for parts of the picture "
                "(x-vartml-box-unit=pixel in section [modelinfo])";
-    if (sized >= least_boxes && farthest <= greatest_unit &&
+    if (expected.corners && turned)
+        return std::to_string(turned) + " of " + std::to_string(found) +
+               " boxes have their corners in the wrong order, as have centre and size that are "
+               "taken for corners (x-vartml-box-order=cxcywh, or of a table with scores and "
+               "classes x-vartml-columns=cxcywh,score,class, in section [modelinfo])";
+    const bool all_tiny = sized >= least_boxes && farthest <= greatest_unit;
+    if ((all_tiny || (expected.corners && found && tiny == found)) &&
         std::min(expected.width, expected.height) >= least_picture)
-        return "all " + std::to_string(sized) + " boxes lie within " + number(farthest) +
+        return "all " + std::to_string(all_tiny ? sized : found) + " boxes lie within " +
+               number(all_tiny ? farthest : greatest_unit) +
                " pixels of the corner of the picture, as have numbers in units of it";
     if (expected.sparse && boxes.size() >= least_grid &&
         part(counting, boxes.size()) > most_counting)

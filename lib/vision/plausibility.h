@@ -14,6 +14,7 @@ struct Expectation {
     float threshold = 0;          // from which a candidate counts
     bool sparse = false;          // a grid: most positions hold nothing
     bool corners = false;         // also boxes that do not count have their corners in order
+    bool activation = false;      // the scores get the one that the sidecar names
 };
 
 // Of the candidates of one frame, best all positions whatever their score: numbers that are finite,

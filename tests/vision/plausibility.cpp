@@ -2,6 +2,7 @@
 // Heads whose shapes fit and whose numbers do not: seen on the first frames.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <random>
@@ -124,6 +125,40 @@ TEST(Plausibility, OfBoxesInUnitsOfThePictureIsNone) {
     EXPECT_NE(seen.doubt.find("in units of it"), std::string::npos) << seen.doubt;
 }
 
+// A list of finished boxes in which few rows count.
+TEST(Plausibility, OfAFewFinishedBoxesIsSeenInOne) {
+    struct Case {
+        const char* why;
+        std::vector<std::array<float, 4>> boxes;
+        const char* doubt;
+    };
+    const Case cases[] = {
+        {"corners", {{270, 210, 370, 270}, {80, 360, 120, 440}}, ""},
+        {"a box of no size", {{270, 210, 370, 270}, {80, 360, 80, 360}}, ""},
+        {"corners that rounding exchanged", {{270, 210, 268, 270}, {80, 360, 120, 440}}, ""},
+        {"centre and size", {{320, 240, 100, 60}}, "x-vartml-columns=cxcywh,score,class"},
+        {"one of two",
+         {{100, 90, 300, 260}, {100, 200, 240, 80}},
+         "1 of 2 boxes have their corners"},
+        {"units of the picture",
+         {{.2f, .2f, .5f, .6f}, {.6f, .2f, .8f, .6f}},
+         "all 2 boxes lie within 2 pixels"},
+        {"a box in the corner", {{0, 0, 2, 2}, {80, 360, 120, 440}}, ""},
+    };
+    for (const Case& c : cases) {
+        const auto value = [&](size_t row, size_t column) {
+            if (row >= c.boxes.size()) return 0.f;
+            return column < 4 ? c.boxes[row][column] : column == 4 ? 0.9f : 1.f;
+        };
+        const Seen seen = decode({stored("out", {1, 100, 6}, value)}, 640, 640);
+        EXPECT_EQ(seen.reason, "shapes");
+        if (*c.doubt)
+            EXPECT_NE(seen.doubt.find(c.doubt), std::string::npos) << c.why << ": " << seen.doubt;
+        else
+            EXPECT_EQ(seen.doubt, "") << c.why;
+    }
+}
+
 TEST(Plausibility, OfBoxesBeyondThePictureIsNone) {
     const auto value = [](size_t row, size_t column) {
         return row < 2 ? 500.f + float(column) : row < 4 ? 10.f : column % 4 == 3 ? 0.9f : 0.01f;
@@ -194,6 +229,25 @@ Row empty_cell(size_t position) {
         position -= (416 / stride) * (416 / stride), stride *= 2;
     const size_t side = 416 / stride;
     return {float((position % side) * stride), float((position / side) * stride), 20, 0.01f};
+}
+
+TEST(Plausibility, OfLogitsNamesTheSigmoidThatTheyLack) {
+    const auto value = [](size_t column, size_t position) {
+        const Row row = empty_cell(position);
+        if (column < 4) return column == 0 ? row.cx : column == 1 ? row.cy : row.side;
+        return column == 7 && position == 1000 ? 3.f : -6.f;
+    };
+    const Seen seen = decode({stored("out", {1, 84, 3549}, value)}, 416, 416);
+    EXPECT_NE(
+        seen.doubt.find("scores lie between -6 and 3, expected 0 to 1, as logits do that lack "
+                        "their sigmoid (x-vartml-activation=sigmoid in section [modelinfo])"),
+        std::string::npos)
+        << seen.doubt;
+    // Where no activation is read, none is named.
+    const Seen final =
+        decode({stored("out", {1, 100, 6}, [](size_t row, size_t) { return row ? 20.f : -3.f; })},
+               416, 416);
+    EXPECT_EQ(final.doubt.find("x-vartml-activation"), std::string::npos) << final.doubt;
 }
 
 TEST(Plausibility, OfAFullTableOfBoxesOnEachOtherIsLow) {

@@ -169,9 +169,13 @@ bool fits_classify(const HeadRequest& request) {
 
 Result<std::unique_ptr<Head>> create_classify(const HeadRequest& request) {
     const TensorInfo* chosen = output_with_role(request, "scores");
+    const TensorInfo* number = nullptr;  // no choice between classes, where there is a vector
     for (const TensorInfo& output : request.outputs) {
-        if (!chosen && is_class_vector(output.cpu.shape)) chosen = &output;
+        if (!is_class_vector(output.cpu.shape)) continue;
+        const TensorInfo*& first = output.cpu.shape[1] > 1 ? chosen : number;
+        if (!first) first = &output;
     }
+    if (!chosen) chosen = number;
     if (!chosen || !is_class_vector(chosen->cpu.shape)) {
         const std::string found = outputs_text(request.outputs);
         return head_error(request, "dec-role",

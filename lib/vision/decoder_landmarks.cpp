@@ -34,6 +34,9 @@ constexpr Published published[] = {
     {33 * 5, 33, 5},
 };
 
+// ours: a vector of fewer may be anything, such as moods beside a score or a box beside its own
+constexpr unsigned fewest_points = 5;
+
 // Coordinates up to here are in units of the input: in pixels, all points would lie in its corner.
 constexpr float greatest_unit = 2;
 
@@ -221,6 +224,12 @@ bool fits_landmarks(const HeadRequest& request) {
     if (end == "softmax" || end == "log-softmax") return false;  // scores of classes
     if (output_with_role(request, "landmarks") || may_be_other_than_classes(request, *list))
         return true;
+    const bool called = std::ranges::any_of(landmark_hints, [&](std::string_view hint) {
+        return tensor_id(request, *list).find(hint) != std::string_view::npos;
+    });
+    if (is_class_vector(list->cpu.shape) && !called &&
+        form_of(request, *list).points < fewest_points)
+        return false;
     const auto singles = std::ranges::count_if(request.outputs, is_single);
     // The same points once more, in units of the world.
     const auto lists = std::ranges::count_if(request.outputs, [&](const TensorInfo& output) {

@@ -518,6 +518,31 @@ TEST(Landmarks, AreThereOnlyWhenTheModelSaysSo) {
     EXPECT_EQ(decode(nan).not_finite, 1u);
 }
 
+// Ages and the like are no choice between classes.
+TEST(Classes, AreThoseOfTheFirstVectorOfSeveralNumbers) {
+    const StoredTensor age = vector_tensor("age", {34}, {1, 1}),
+                       logits = vector_tensor("logits", {-1, 2, 7, 3}, {1, 4});
+    const Decoded decoded =
+        decode_tensors({age, logits}, {}, width, height, {.decoder = "classify"});
+    ASSERT_EQ(decoded.classes.size(), 1u);
+    EXPECT_EQ(decoded.classes[0].class_id, 2);
+}
+
+TEST(Landmarks, OfFewNumbersAreKnownByTheirNameAlone) {
+    const auto family = [](const char* name, uint32_t numbers) {
+        const StoredTensor list = vector_tensor(name, std::vector<float>(numbers), {1, numbers}),
+                           one = vector_tensor("valence", {0.8f}, {1, 1}),
+                           other = vector_tensor("arousal", {0.1f}, {1, 1});
+        const TensorInfo infos[] = {list.info, one.info, other.info};
+        const auto decoder = Decoder::create({}, infos, width, height, {});
+        return decoder ? std::string(decoder->family()) : decoder.error().message;
+    };
+    EXPECT_NE(family("expression", 8).find("fit no decoder"), std::string::npos);
+    EXPECT_NE(family("bbox", 4).find("fit no decoder"), std::string::npos);
+    EXPECT_EQ(family("landmarks", 8), "landmarks");
+    EXPECT_EQ(family("expression", 10), "landmarks");
+}
+
 // The outputs of MediaPipe's models as converters name them, in any order.
 TEST(Landmarks, OfMediaPipeAreThereOnlyWhenTheirPresenceSaysSo) {
     const auto decode = [](float presence) {

@@ -11,6 +11,7 @@
 
 #include "lib/base/file.h"
 #include "lib/base/text.h"
+#include "lib/vision/head.h"
 #include "lib/vision/modelinfo.h"
 #include "lib/vision/modelinfo_keys.h"
 
@@ -71,10 +72,35 @@ Result<void> check_decoder(const ModelInfo& info, const SidecarRequest& request)
 // ---- Ultralytics
 // ---------------------------------------------------------------------------------------------------
 
+// Whether the export says that the model selects its boxes: in a key of its own, or among the
+// arguments of the export, a dictionary of Python's.
+bool says_selection(const std::map<std::string, std::string>& metadata) {
+    const auto args = metadata.find("args");
+    for (const std::string key : {"nms", "end2end"}) {
+        const auto said = metadata.find(key);
+        if (said != metadata.end() && said->second == "True") return true;
+        if (args != metadata.end() && args->second.find("'" + key + "': True") != std::string::npos)
+            return true;
+    }
+    return false;
+}
+
+// Whether so many positions are those of YOLO v5's strides, of three or four levels.
+bool is_grid_of_v5(size_t positions, std::span<const TensorInfo> inputs) {
+    constexpr int strides[] = {8, 16, 32, 64};
+    const auto [height, width] = picture_size(inputs);
+    for (const size_t levels : {3, 4})
+        if (vision::make_grid(width, height, std::span(strides).first(levels), 3).positions ==
+            positions)
+            return true;
+    return false;
+}
+
 // The families that task and columns of the head allow, the likeliest first: with one class, six
-// columns are YOLO v5, or boxes that the model selected. Their positions tell which.
+// columns are YOLO v5, or boxes that the model selected: where it says so, or has other positions
+// and names a task, which YOLO v5 and its tiny YOLO v3 do not.
 std::vector<std::string> families_of(std::string_view task, std::span<const TensorInfo> outputs,
-                                     size_t num_classes) {
+                                     size_t num_classes, const SidecarRequest& request) {
     if (task == "classify") return {"classify"};
     if (task == "segment") return {"yolo-v8-seg"};
     if (task == "pose") return {"yolo-v8-pose"};
@@ -86,8 +112,13 @@ std::vector<std::string> families_of(std::string_view task, std::span<const Tens
     if (task != "detect" || !is_table) return families;
     const std::vector<uint32_t>& shape = outputs[0].cpu.shape;
     if (shape[1] == 4 + num_classes) families.push_back("yolo-v8");
+    const bool selected =
+        shape[2] == 6 &&
+        (says_selection(request.metadata) ||
+         (request.metadata.contains("task") && !is_grid_of_v5(shape[1], request.inputs)));
+    if (selected) families.push_back("yolo-end2end");
     if (shape[2] == 5 + num_classes) families.push_back("yolo-v5");
-    if (shape[2] == 6) families.push_back("yolo-end2end");
+    if (shape[2] == 6 && !selected) families.push_back("yolo-end2end");
     return families;
 }
 
@@ -109,12 +140,13 @@ std::vector<int> keypoints_of(const SidecarRequest& request, std::vector<std::st
     return {};
 }
 
-// All of the tool's models take RGB in 0…1; classifiers a centre crop, the others a letterbox.
+// All of the tool's models take RGB in 0…1, or grey where they have one channel; classifiers a
+// centre crop, the others a letterbox.
 ModelInfo::Input ultralytics_input(const TensorInfo& input, bool classify) {
     ModelInfo::Input out;
     out.name = input.name;
     out.resize = classify ? ResizeMode::crop : ResizeMode::letterbox;
-    out.channels = ChannelOrder::rgb;
+    out.channels = vision::has_one_channel(input) ? ChannelOrder::gray : ChannelOrder::rgb;
     out.mean = {0};
     out.scale = {1 / 255.0f};
     if (classify) out.crop_fraction = 1.0;
@@ -144,7 +176,8 @@ std::optional<ModelInfo> from_metadata(const SidecarRequest& request,
     if (task == "classify") info.activation = "none";  // the export ends in Softmax
     if (task == "pose") info.keypoints = keypoints_of(request, warnings);
     std::string why;  // of the likeliest
-    for (const std::string& family : families_of(task, request.outputs, info.labels.size())) {
+    for (const std::string& family :
+         families_of(task, request.outputs, info.labels.size(), request)) {
         info.decoder = family;
         // How the tool writes turned boxes that the model selected.
         const bool selected = task == "obb" && family == "yolo-end2end";
@@ -155,7 +188,7 @@ std::optional<ModelInfo> from_metadata(const SidecarRequest& request,
     }
     if (!says_task) return std::nullopt;
     // Boxes have many tasks, whose outputs may look alike: the shapes may choose among those alone.
-    const auto likeliest = families_of(task, {}, 0);
+    const auto likeliest = families_of(task, {}, 0, request);
     info.decoder = likeliest.empty() ? "" : likeliest.front();
     info.columns.clear();
     warnings.push_back(

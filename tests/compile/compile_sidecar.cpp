@@ -273,6 +273,37 @@ TEST_F(Sidecar, ChoosesTheFamilyOfAnUltralyticsExportByItsHead) {
     }
 }
 
+// With one class, whose six columns YOLO v5 has too, in a picture of which 300 rows are a grid.
+TEST_F(Sidecar, TakesSelectedBoxesForThatWhereTheExportSaysSo) {
+    inputs_ = {tensor("images", Layout::NCHW, {1, 3, 128, 160})};
+    set_outputs({1, 300, 6});
+    metadata_ = {{"names", "{0: 'person'}"}, {"stride", "32"}};
+    EXPECT_EQ(info().decoder, "yolo-v5");  // tiny YOLO v3 of the same tool
+    metadata_["task"] = "detect";
+    EXPECT_EQ(info().decoder, "yolo-end2end");
+    set_outputs({1, 1260, 6});
+    EXPECT_EQ(info().decoder, "yolo-v5");
+    const std::map<std::string, std::string> said[] = {
+        {{"nms", "True"}}, {{"end2end", "True"}}, {{"args", "{'half': False, 'nms': True}"}}};
+    for (const auto& more : said) {
+        auto metadata = metadata_;
+        metadata.insert(more.begin(), more.end());
+        std::swap(metadata, metadata_);
+        EXPECT_EQ(info().decoder, "yolo-end2end") << more.begin()->first;
+        std::swap(metadata, metadata_);
+    }
+    metadata_["args"] = "{'nms': False}";
+    EXPECT_EQ(info().decoder, "yolo-v5");
+}
+
+TEST_F(Sidecar, TakesGreyPicturesWhereTheExportDoes) {
+    metadata_ = {{"names", "{0: 'a', 1: 'b'}"}, {"task", "detect"}};
+    set_outputs({1, 6, 84});
+    EXPECT_EQ(info().inputs.at(0).channels, ChannelOrder::rgb);
+    inputs_ = {tensor("images", Layout::NCHW, {1, 1, 64, 64})};
+    EXPECT_EQ(info().inputs.at(0).channels, ChannelOrder::gray);
+}
+
 // Its metadata are strides and names.
 TEST_F(Sidecar, TakesTheNamesOfAYoloV5Export) {
     metadata_ = {{"names", "{0: 'person', 1: 'dog'}"}, {"stride", "32"}};

@@ -304,12 +304,26 @@ std::vector<ModelInfo::Output> output_meanings(const Graph& graph) {
     return meanings;
 }
 
+namespace {
+
+// Other integers may be places of points in a map; a map of them is a segmentation, which needs no
+// count.
+bool lists_classes_of_boxes(const Graph& graph, ValueId id) {
+    const auto& list = graph.value(id).type.shape;
+    return list.size() == 2 && std::ranges::any_of(graph.outputs, [&](ValueId other) {
+               const auto& boxes = graph.value(other).type.shape;
+               return boxes.size() == 3 && boxes[0] == list[0] && boxes[1] == list[1] &&
+                      (boxes[2] == 4 || boxes[2] == 5);
+           });
+}
+
+}  // namespace
+
 std::optional<unsigned> class_count(const Graph& graph) {
     const Reader reader(graph);
     std::optional<unsigned> found;
     for (const ValueId id : graph.outputs) {
-        // A map of integers is a segmentation, which needs no count.
-        if (graph.value(id).type.shape.size() != 2) continue;
+        if (!lists_classes_of_boxes(graph, id)) continue;
         const auto count = reader.class_count(id);
         if (found && count && *found != *count) return std::nullopt;
         if (count) found = count;

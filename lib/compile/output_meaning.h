@@ -16,9 +16,10 @@ namespace vartml::compiler {
 // made them.
 std::vector<ModelInfo::Output> output_meanings(const graph::Graph& graph);
 
-// How many classes there are, where an output is a list of integers that the graph itself makes
-// smaller than a number: the rest of a division (numbers of boxes and classes, as DETR's line has
-// them), or the place of the greatest along an axis. nullopt where it does not show, or two differ.
+// How many classes there are, where an output lists integers beside a list of as many boxes, and
+// the graph itself makes them smaller than a number: the rest of a division (numbers of boxes and
+// classes, as DETR's line has them), or the place of the greatest along an axis. nullopt where it
+// does not show, or two differ.
 std::optional<unsigned> class_count(const graph::Graph& graph);
 
 }  // namespace vartml::compiler

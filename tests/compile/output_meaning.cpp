@@ -120,8 +120,9 @@ TEST(OutputMeaning, IsWhatTheGraphEndsIn) {
 
 struct CountCase {
     const char* why;
-    const char* nodes;  // from %x : i64[1,8] and %s : f32[1,8,80] to %y
-    unsigned classes;   // 0 = does not show
+    const char* nodes;                       // from %x : i64[1,8] and %s : f32[1,8,80] to %y
+    unsigned classes;                        // 0 = does not show
+    const char* beside = "%b : f32[1,8,4]";  // another output
 };
 const CountCase counts[] = {
     {"rest of a division", "const %c : i64[] = {80}\n%y = Mod %x, %c {fmod=0} : i64[1,8]", 80},
@@ -134,13 +135,15 @@ const CountCase counts[] = {
      "%m = Mul %d, %e : i64[1,8]\n%y = Sub %x, %m : i64[1,8]",
      0},
     {"the greatest", "%y = ArgMax %s {axis=2, keepdims=0, select_last_index=0} : i64[1,8]", 80},
+    {"the place of the greatest in a map of each point",
+     "%y = ArgMax %s {axis=2, keepdims=0, select_last_index=0} : i64[1,8]", 0, "%b : f32[1,8,2]"},
     {"integers", "%y = Add %x, %x : i64[1,8]", 0},
 };
 TEST(ClassCount, IsWhatTheGraphMakesIntegersSmallerThan) {
     for (const CountCase& c : counts) {
         const graph::Graph graph =
-            graph::must_parse("graph g\ninput %x : i64[1,8]\ninput %s : f32[1,8,80]\n" +
-                              std::string(c.nodes) + "\noutput %y\n");
+            graph::must_parse("graph g\ninput %x : i64[1,8]\ninput %s : f32[1,8,80]\ninput " +
+                              std::string(c.beside) + "\n" + c.nodes + "\noutput %y\noutput %b\n");
         EXPECT_EQ(class_count(graph).value_or(0), c.classes) << c.why;
     }
 }

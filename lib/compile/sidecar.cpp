@@ -391,13 +391,36 @@ std::string usual_feed(const TensorInfo& input, const SidecarRequest& request) {
     return input.name == "scale_factor" ? "const:1" : "";
 }
 
+// The columns of a table of boxes beside the count of its rows, by the name of an input. given:
+// PaddleDetection, whose models with such an input select their boxes so (`bbox` and `bbox_num`),
+// whatever the converter to ONNX calls them.
+std::string usual_columns(const SidecarRequest& request) {
+    const auto is_scale = [](const TensorInfo& input) {
+        return input.name == "scale_factor" && input.cpu.size == 2;
+    };
+    const auto is_table = [](const TensorInfo& output) {
+        const auto& shape = output.cpu.shape;
+        return shape.size() >= 2 && shape.back() == 6 && output.cpu.size > 6 &&
+               output.cpu.size == size_t{6} * shape[shape.size() - 2];
+    };
+    const auto is_count = [](const TensorInfo& output) { return output.cpu.size == 1; };
+    const bool listed = request.outputs.size() == 2 &&
+                        std::ranges::any_of(request.outputs, is_table) &&
+                        std::ranges::any_of(request.outputs, is_count);
+    return listed && std::ranges::any_of(request.inputs, is_scale) ? "class,score,x0y0x1y1" : "";
+}
+
 // What `text` leaves open of the inputs beside the picture, of the outputs and the number of
 // classes: a section that occurs twice is joined.
 std::string with_meanings(std::string text, const SidecarRequest& request) {
     const auto info = parse_modelinfo(text, "");
     std::string more;
+    if (const std::string columns = usual_columns(request);
+        !columns.empty() && info && info->columns.empty())
+        more += "\n[modelinfo]\nx-vartml-columns=" + columns + "\n";
     if (request.class_count && info && info->labels.empty() && !info->num_classes)
-        more = "\n[modelinfo]\nx-vartml-num-classes=" + std::to_string(*request.class_count) + "\n";
+        more +=
+            "\n[modelinfo]\nx-vartml-num-classes=" + std::to_string(*request.class_count) + "\n";
     for (const TensorInfo& input : request.inputs) {
         ModelInfo::Input open;
         open.feed = usual_feed(input, request);

@@ -4,6 +4,8 @@
 //   [1,N,7]  batch, x0, y0, x1, y1, class, score: v7
 // Another order is told by x-vartml-columns, or by the tensor's own name where that lists them all:
 // batchno_classid_score_x1y1x2y2. Turned boxes have seven columns, too: cxcywh,score,class,angle.
+// PaddleDetection lists class,score,x0y0x1y1 and says in an output of its own how many rows are
+// valid.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -20,6 +22,7 @@ struct Form {
     size_t positions;
     bool transposed;  // [1,columns,N]
     BoxColumns columns;
+    std::optional<size_t> count{};  // the output that says how many rows are valid
 };
 
 class YoloEnd2end : public Head {
@@ -35,7 +38,8 @@ public:
         const BoxColumns& columns = form_.columns;
         auto matrix = matrix_of(tensors[form_.output]);
         if (!matrix) return std::move(matrix).error();
-        const Matrix m = form_.transposed ? transposed(*matrix) : *matrix;
+        Matrix m = form_.transposed ? transposed(*matrix) : *matrix;
+        if (form_.count) m.rows = valid_rows(tensors[*form_.count], m.rows);
         const size_t count = kernels::positions_above(scores_of(m, columns.score, 1),
                                                       context.threshold, found_.data());
         for (size_t i = 0; i < count; ++i) {
@@ -77,6 +81,10 @@ public:
     }
 
 private:
+    static size_t valid_rows(const OutputTensor& count, size_t rows) {
+        const double valid = element(count, 0);
+        return valid >= 0 && valid < static_cast<double>(rows) ? static_cast<size_t>(valid) : rows;
+    }
     Candidate box_of(const Matrix& m, uint32_t row) const {
         const BoxColumns& columns = form_.columns;
         std::array<float, 4> v;
@@ -121,23 +129,49 @@ std::optional<Form> form_of(const HeadRequest& request, const TensorInfo& output
     return std::nullopt;
 }
 
+bool is_single(const TensorInfo& output) {
+    return std::ranges::all_of(output.cpu.shape, [](uint32_t dimension) { return dimension == 1; });
+}
+
+// The only output of one element beside a table.
+const TensorInfo* count_of(const HeadRequest& request) {
+    if (request.outputs.size() != 2) return nullptr;
+    return find_output(request, "count", {}, is_single);
+}
+
 }  // namespace
 
 // The number of rows is whatever the export asked for, as a rule 300; a number that is exactly the
-// cells of a grid is a raw head. Where names tell the columns, any number is.
+// cells of a grid is a raw head. Where names tell the columns, any number is, and there may be a
+// count of the rows.
 bool fits_yolo_end2end(const HeadRequest& request) {
-    if (request.outputs.size() != 1) return false;
-    const auto form = form_of(request, request.outputs[0]);
+    const TensorInfo* const count = count_of(request);
+    if (request.outputs.size() != 1 && !count) return false;
+    const TensorInfo& table = request.outputs[count == request.outputs.data() ? 1 : 0];
+    const auto form = form_of(request, table);
     if (!form || form->transposed) return false;
-    if (!request.info.columns.empty() || parse_box_columns(request.outputs[0].name)) return true;
-    return form->positions <= 1000 && !is_grid(request, form->positions);
+    if (!request.info.columns.empty() || parse_box_columns(table.name)) return true;
+    return !count && form->positions <= 1000 && !is_grid(request, form->positions);
+}
+
+// PaddleDetection's models keep no aspect: they get how much each side was scaled.
+const PreprocessOptions* input_of_yolo_end2end(const HeadRequest& request) {
+    static constexpr PreprocessOptions stretched = {.scale = {1 / 255.f, 1 / 255.f, 1 / 255.f}};
+    return count_of(request) ? &stretched : nullptr;
+}
+
+// Beside a count the table is of any model of a framework, and these take different pixels.
+bool knows_pixels_of_yolo_end2end(const HeadRequest& request) {
+    return !count_of(request);
 }
 
 Result<std::unique_ptr<Head>> create_yolo_end2end(const HeadRequest& request) {
     const TensorInfo* named = output_with_role(request, "boxes");
     for (const TensorInfo& output : request.outputs) {
-        const auto form = form_of(request, output);
+        auto form = form_of(request, output);
         if (!form || (named && named != &output)) continue;
+        if (const TensorInfo* const count = count_of(request); count && count != &output)
+            form->count = static_cast<size_t>(count - request.outputs.data());
         return std::unique_ptr<Head>(
             std::make_unique<YoloEnd2end>(*form, tensor_classes(request.info)));
     }

@@ -26,6 +26,9 @@ struct Family {
     Finds finds = Finds::something_else;
     // The pixels of the form that the outputs have, where these differ; null: those of the row.
     const PreprocessOptions* (*input_of)(const HeadRequest&) = nullptr;
+    // Whether models with outputs of this form take the same pixels, where the shapes tell whose
+    // the outputs are; null: they do.
+    bool (*knows_pixels)(const HeadRequest&) = nullptr;
 };
 
 std::span<const Family> families();
@@ -77,6 +80,8 @@ bool fits_yolo_v8_seg(const HeadRequest& request);
 bool fits_yolox(const HeadRequest& request);
 bool fits_yunet(const HeadRequest& request);
 const PreprocessOptions* input_of_blazeface(const HeadRequest& request);
+const PreprocessOptions* input_of_yolo_end2end(const HeadRequest& request);
+bool knows_pixels_of_yolo_end2end(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_blazeface(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_centernet(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_classify(const HeadRequest& request);

@@ -25,12 +25,22 @@ bool lacks_batch_axis(const TensorInfo& output) {
     return (shape.size() == 1 || shape.size() == 2) && shape[0] != 1;
 }
 
+// How many rows of another are valid has no batch axis, or nothing else: it does not tell.
+bool is_number(const TensorInfo& output) {
+    return std::ranges::all_of(output.cpu.shape, [](uint32_t dimension) { return dimension == 1; });
+}
+
 }  // namespace
 
 std::optional<std::vector<TensorInfo>> with_batch_axis(std::span<const TensorInfo> outputs) {
-    if (outputs.empty() || !std::ranges::all_of(outputs, lacks_batch_axis)) return std::nullopt;
+    const auto open = [](const TensorInfo& output) {
+        return is_number(output) || lacks_batch_axis(output);
+    };
+    if (std::ranges::none_of(outputs, lacks_batch_axis) || !std::ranges::all_of(outputs, open))
+        return std::nullopt;
     std::vector<TensorInfo> seen(outputs.begin(), outputs.end());
     for (TensorInfo& output : seen) {
+        if (is_number(output)) continue;
         output.cpu = with_batch_axis(std::move(output.cpu));
         // A table is NHW, whose dimensions are in order.
         if (output.cpu.shape.size() == 3) {
@@ -47,10 +57,12 @@ BatchAxis::BatchAxis(std::span<const TensorInfo> outputs)
 
 std::span<const OutputTensor> BatchAxis::see(std::span<const OutputTensor> tensors) {
     for (size_t i = 0; i < tensors_.size(); ++i) {
+        tensors_[i] = tensors[i];
+        const bool as_it_is = outputs_[i].cpu.shape == tensors[i].cpu->shape;
+        if (as_it_is) continue;
         View& view = views_[i];
         if (view.stored != *tensors[i].view)
             view = {*tensors[i].view, with_batch_axis(*tensors[i].view)};
-        tensors_[i] = tensors[i];
         tensors_[i].view = &view.seen;
         tensors_[i].cpu = &outputs_[i].cpu;
     }

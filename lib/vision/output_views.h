@@ -10,8 +10,8 @@
 
 namespace vartml::vision {
 
-// The outputs with an axis of 1 before the others; nullopt where one of them has it already, or has
-// more than two dimensions.
+// The outputs with an axis of 1 before the others, those of one element as they are; nullopt where
+// one of more has it already or more than two dimensions, or none has more.
 std::optional<std::vector<TensorInfo>> with_batch_axis(std::span<const TensorInfo> outputs);
 
 // The views of frames' tensors, seen so. Keeps memory over frames.

@@ -57,12 +57,15 @@ PixelChoice choose_pixels(const ModelInfo& info, std::span<const TensorInfo> out
         chosen =
             vision::choose_family({info, *batched, input_width, input_height, nullptr}, decoder);
     const vision::Family* const family = chosen ? chosen->family : nullptr;
+    const vision::HeadRequest request{info, outputs, input_width, input_height, nullptr};
     PixelChoice choice;
     std::optional<DecoderFamily> row;
     if (family) {
         choice.family = find_decoder_family(family->row.nick);
-        row = vision::row_of(*family, {info, outputs, input_width, input_height, nullptr});
+        row = vision::row_of(*family, request);
     }
+    const bool shapes_tell =
+        family && family->shapes_tell && (!family->knows_pixels || family->knows_pixels(request));
     choice.options = preprocess_options(info, row ? &*row : nullptr, input.name);
 
     const auto found = std::ranges::find(info.inputs, input.name, &ModelInfo::Input::name);
@@ -81,7 +84,7 @@ PixelChoice choose_pixels(const ModelInfo& info, std::span<const TensorInfo> out
     } else if (vision::is_integer(input.cpu.data_type)) {
         take_bytes(choice.options, input.cpu.data_type);
         choice.source = "the input's type " + std::string(to_string(input.cpu.data_type));
-    } else if (family && family->shapes_tell) {
+    } else if (shapes_tell) {
         choice.source = "decoder " + std::string(family->row.nick);
     } else if (family && vision::has_one_channel(input)) {
         keep_one_channel(choice.options, said);

@@ -149,6 +149,28 @@ TEST_F(Sidecar, FeedsInputsBesideThePictureByTheNamesOfExporters) {
     EXPECT_EQ(feeds(), want);
 }
 
+TEST_F(Sidecar, NamesTheColumnsOfPaddleDetectionsBoxes) {
+    inputs_.push_back(tensor("scale_factor", Layout::GENERIC, {1, 2}));
+    outputs_ = {tensor("multiclass_nms3_0.tmp_0", Layout::GENERIC, {100, 6}),
+                tensor("multiclass_nms3_0.tmp_2", Layout::GENERIC, {1})};
+    EXPECT_EQ(info().columns, "class,score,x0y0x1y1");
+    const auto decoder = Decoder::create(info(), outputs_, 64, 64, {});
+    ASSERT_TRUE(decoder) << decoder.error().message;
+    EXPECT_EQ(decoder->family(), "yolo-end2end");
+    // Not all of its models take the same pixels.
+    const PixelChoice pixels = choose_pixels(info(), outputs_, inputs_[0], 64, 64);
+    EXPECT_EQ(pixels.source, "");
+    EXPECT_EQ(pixels.options.resize, ResizeMode::stretch);
+    test::spill(folder_ / "model.modelinfo",
+                "[modelinfo]\nx-vartml-columns=score,class,x0y0x1y1\n");
+    EXPECT_EQ(info().columns, "score,class,x0y0x1y1");  // the user's word
+    test::spill(folder_ / "model.modelinfo", "");
+    outputs_[0] = tensor("multiclass_nms3_0.tmp_0", Layout::GENERIC, {100, 7});
+    EXPECT_EQ(info().columns, "");
+    outputs_ = {tensor("out", Layout::GENERIC, {100, 6})};  // no count
+    EXPECT_EQ(info().columns, "");
+}
+
 TEST_F(Sidecar, WarnsOfPixelsThatADecoderDoesNotSay) {
     decoder_ = "classify";
     set_outputs({1, 10});

@@ -73,6 +73,19 @@ TEST(BatchAxis, ThatListsOfBoxesLackChangesNothing) {
     EXPECT_EQ(decoded.detections[1].class_id, 1);
 }
 
+TEST(BatchAxis, ThatACountNeedsNotChangesNothing) {
+    const std::vector<StoredTensor> tensors = {
+        list<float>("classes", DataType::float32, {2}, {3, 1}),
+        list<float>("boxes", DataType::float32, {2, 4}, {.2f, .1f, .4f, .3f, .5f, .5f, .9f, .8f}),
+        list<float>("scores", DataType::float32, {2}, {.9f, .6f}),
+        list<float>("count", DataType::float32, {1}, {1})};
+    const Decoded decoded = decode_tensors(tensors, {}, 100, 200);  // ssd, by its shapes
+    ASSERT_EQ(decoded.detections.size(), 1u);
+    EXPECT_EQ(decoded.detections[0].class_id, 3);
+    EXPECT_FLOAT_EQ(decoded.detections[0].x0, 10);
+    EXPECT_FLOAT_EQ(decoded.detections[0].y1, 80);
+}
+
 TEST(BatchAxis, IsNotAddedWhereAnOutputHasOne) {
     const auto info = [](std::vector<uint32_t> shape) {
         TensorInfo made;

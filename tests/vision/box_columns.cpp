@@ -97,6 +97,43 @@ TEST(BoxColumns, WithoutTheNumberOfAPictureAreDoubted) {
         << decoder->doubt();
 }
 
+// PaddleDetection's [N,6] and, in another output, how many rows are valid.
+TEST(BoxColumns, MayHaveACountBesideThem) {
+    ModelInfo info;
+    info.columns = "class,score,x0y0x1y1";
+    for (const bool batch : {false, true}) {
+        StoredTensor table, count;
+        table.info.name = "multiclass_nms3_0.tmp_0";
+        table.info.cpu = batch ? make_view(DataType::float32, Layout::NHW, {1, 100, 6})
+                               : make_view(DataType::float32, Layout::GENERIC, {100, 6});
+        std::vector<float> values{2, 0.75f, 10, 20, 30, 50, 1, 0.5f, 5, 5, 60, 60};
+        values.resize(100 * 6, 0.9f);  // what is left of another frame
+        table.bytes.resize(values.size() * sizeof(float));
+        std::memcpy(table.bytes.data(), values.data(), table.bytes.size());
+        count.info.name = "multiclass_nms3_0.tmp_2";
+        count.info.cpu = make_view(DataType::int32, Layout::GENERIC, {1}, {0});
+        count.bytes = {2, 0, 0, 0};
+        for (const bool first : {false, true}) {
+            const std::vector<StoredTensor> tensors =
+                first ? std::vector{count, table} : std::vector{table, count};
+            const TensorInfo infos[] = {tensors[0].info, tensors[1].info};
+            for (const char* named : {"", "yolo-end2end"}) {
+                const auto decoder = Decoder::create(info, infos, 640, 640, {.decoder = named});
+                ASSERT_TRUE(decoder) << decoder.error().message;
+                EXPECT_EQ(decoder->family(), "yolo-end2end");
+            }
+            const Decoded decoded = decode_tensors(tensors, info, 640, 640);
+            ASSERT_EQ(decoded.detections.size(), 2u);
+            EXPECT_EQ(decoded.detections[0].class_id, 2);
+            EXPECT_EQ(decoded.detections[0].score, 0.75f);
+            EXPECT_EQ(decoded.detections[0].y1, 50);
+            EXPECT_EQ(decoded.detections[1].class_id, 1);
+            // Without the columns nobody knows what a row is.
+            EXPECT_FALSE(Decoder::create({}, infos, 640, 640, {}));
+        }
+    }
+}
+
 TEST(BoxColumns, ThatAreNotCompleteAreNone) {
     for (const char* wrong : {"", "output0", "score,class", "score,class,x0y0x1y1,x0y0x1y1",
                               "score,class,x0y0x1y1,angle", "score,class,cxcywh,angle,angle",

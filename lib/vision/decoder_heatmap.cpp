@@ -5,6 +5,7 @@
 // cells around the greatest that reach the threshold.
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <vector>
 
 #include "lib/vision/families.h"
@@ -44,15 +45,27 @@ public:
             if (!read) return std::move(read).error();
             moves = *read;
         }
+        greatest_ = 0;
         for (uint32_t k = 0; k < form_.channels; ++k) {
             Keypoint point = find(k, *values, moves, context.threshold, out.not_finite);
+            greatest_ = std::max(greatest_, point.score);
             point.visible = point.visible && point.score >= context.threshold;
             out.picture.keypoints.push_back(point);
         }
         return {};
     }
 
+    std::string doubt() const override {
+        if (!(greatest_ > most_score)) return {};
+        return "scores of points are up to " + std::to_string(greatest_) +
+               ", expected at most 1; logits are told by x-vartml-activation=sigmoid in section "
+               "[modelinfo]";
+    }
+
 private:
+    // ours: maps that were trained towards peaks of 1 exceed them
+    static constexpr float most_score = 1.5f;
+
     // In cells towards the larger neighbour along an axis; none at the ends.
     static float quarter(const float* cell, size_t stride, uint32_t index, uint32_t count) {
         if (index == 0 || index + 1 >= count) return 0;
@@ -129,6 +142,7 @@ private:
     MapForm form_;
     std::optional<MapForm> offsets_;
     Activation activation_;
+    float greatest_ = 0;             // score of a point in the last run
     float cell_x_ = 1, cell_y_ = 1;  // pixels of the model's input
     FloatView view_, offsets_view_;
     struct Cell {

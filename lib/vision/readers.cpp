@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
+#include <vector>
 
 #include "lib/vision/families.h"
+#include "lib/vision/maps.h"
 
 namespace vartml::vision {
 
@@ -58,6 +61,27 @@ bool reads(const Reader& reader, const HeadRequest& request, const TensorInfo& o
     return reader.role == boxes ? alone && made() : alone || made();
 }
 
+// Whether maps that nothing is called after are no maps of points or classes: beside a table of
+// many values for each of many rows they are prototypes of masks or what it was made of, and
+// several maps of each of several sizes are the levels of a detector. Maps of points have one size.
+bool are_parts(const Reader& reader, const HeadRequest& request) {
+    constexpr uint32_t least_columns = 6, least_rows = 50;  // ours: of a table
+    std::vector<std::pair<uint32_t, uint32_t>> sizes;
+    size_t maps = 0;
+    for (const TensorInfo& output : request.outputs) {
+        const auto& s = output.cpu.shape;
+        if (s.size() == 3 && std::min(s[1], s[2]) >= least_columns &&
+            std::max(s[1], s[2]) >= least_rows && !map_form(request, output))
+            return true;
+        const auto form = s.size() == 4 ? map_form(request, output) : std::nullopt;
+        if (!form) continue;
+        ++maps;
+        const std::pair size{form->height, form->width};
+        if (std::ranges::find(sizes, size) == sizes.end()) sizes.push_back(size);
+    }
+    return sizes.size() > 1 && (reader.nick == "heatmap" || maps >= 2 * sizes.size());
+}
+
 // Outputs that a decoder reads: those that are called like it, else all.
 std::vector<std::string_view> outputs_of(const Reader& reader, const HeadRequest& request) {
     std::vector<std::string_view> called, all;
@@ -72,7 +96,9 @@ std::vector<std::string_view> outputs_of(const Reader& reader, const HeadRequest
             }))
             called.push_back(output.name);
     }
-    return called.empty() ? all : called;
+    if (!called.empty()) return called;
+    const bool maps = reader.nick == "heatmap" || reader.nick == "segment";
+    return maps && are_parts(reader, request) ? called : all;
 }
 
 std::string readings(std::span<const Reader> list, const HeadRequest& request) {

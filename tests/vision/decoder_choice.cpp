@@ -649,6 +649,43 @@ TEST(ChoiceOfOneOutput, IsNamedWhereNoDecoderReadsAll) {
     }
 }
 
+// What a head is made of has the shape of heat maps and class maps, too.
+TEST(ChoiceOfOneOutput, AdvisesNoMapsThatArePartsOfAHead) {
+    struct Case {
+        const char* why;
+        std::vector<std::pair<const char*, std::vector<uint32_t>>> outputs;
+        bool segment;
+    };
+    const Case cases[] = {
+        {"prototypes of YOLO v5",
+         {{"output0", {1, 25200, 117}}, {"output1", {1, 32, 160, 160}}},
+         false},
+        {"prototypes beside selected boxes",
+         {{"output0", {1, 300, 38}}, {"output1", {1, 32, 160, 160}}},
+         false},
+        {"boxes and classes of three levels",
+         {{"reg0", {1, 64, 80, 80}},
+          {"cls0", {1, 80, 80, 80}},
+          {"reg1", {1, 64, 40, 40}},
+          {"cls1", {1, 80, 40, 40}},
+          {"reg2", {1, 64, 20, 20}},
+          {"cls2", {1, 80, 20, 20}}},
+         false},
+        {"a mask of the whole picture and maps of another size",
+         {{"a", {1, 195}}, {"b", {1, 1}}, {"c", {1, 640, 640, 1}}, {"d", {1, 160, 160, 39}}},
+         true},
+    };
+    for (const Case& c : cases) {
+        std::vector<TensorInfo> outputs;
+        for (const auto& [name, shape] : c.outputs) outputs.push_back(output_of(name, shape));
+        const auto refused = Decoder::create({}, outputs, 640, 640, {});
+        ASSERT_FALSE(refused) << c.why << ": " << refused->family();
+        const std::string& text = refused.error().message;
+        EXPECT_EQ(text.find("heatmap"), std::string::npos) << c.why << ": " << text;
+        EXPECT_EQ(text.find("segment") != std::string::npos, c.segment) << c.why << ": " << text;
+    }
+}
+
 // A role would be refused in its turn.
 TEST(NamedDecoders, OfferNoRoleThatNoOutputCanPlay) {
     const TensorInfo masked[] = {output_of("scores", {1, 17640, 3}),

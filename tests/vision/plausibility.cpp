@@ -441,6 +441,18 @@ StoredTensor map_of(const std::function<float(size_t)>& value) {
                   [&](size_t row, size_t column) { return value(row * 64 + column); });
 }
 
+TEST(Plausibility, OfPointsWithScoresAboveOneIsNone) {
+    for (const float peak : {0.9f, 1.2f, 4.13f}) {
+        StoredTensor tensor = stored("out", {1, 5, 16 * 16},
+                                     [=](size_t, size_t cell) { return cell == 40 ? peak : 0.f; });
+        tensor.info.cpu = make_view(DataType::float32, Layout::NCHW, {1, 5, 16, 16});
+        const std::string doubt = decode({tensor}, 64, 64, {}, "heatmap").doubt;
+        EXPECT_EQ(doubt.find("scores of points are up to 4.13") != std::string::npos, peak > 2)
+            << doubt;
+        EXPECT_EQ(doubt.empty(), peak < 2) << doubt;
+    }
+}
+
 TEST(Plausibility, OfAMapBeyondZeroToOneIsNone) {
     const auto doubt = [](const std::function<float(size_t)>& value, const char* end = "") {
         return decode({map_of(value)}, 64, 64, *end ? ends_in(end) : ModelInfo{}).doubt;

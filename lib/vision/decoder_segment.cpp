@@ -61,6 +61,7 @@ public:
         auto values = view_.read(tensor);
         if (!values) return std::move(values).error();
         seen_ = {};
+        sees_ = std::isinf(context.threshold);  // one of the first frames, which doubt() is about
         return wide_ ? add<uint16_t>(*values, tensor.name, context.mask_threshold, out)
                      : add<uint8_t>(*values, tensor.name, context.mask_threshold, out);
     }
@@ -75,7 +76,7 @@ public:
     }
 
 private:
-    // Of the last run.
+    // Of the last run that looked at all numbers.
     struct Seen {
         float least = 0, greatest = 0;  // finite, and no_class left out
         bool whole = true, no_class = false;
@@ -192,7 +193,7 @@ private:
                 for (uint32_t x = 0; x < form_.width; ++x, value += form_.column_stride, ++cell) {
                     const bool finite = std::isfinite(*value);
                     out.not_finite += !finite;
-                    if (finite) seen_.add(*value);
+                    if (sees_ && finite) seen_.add(*value);
                     if (!(*value >= least && activation_(*value) >= threshold) ||
                         std::isinf(*value)) {
                         continue;
@@ -220,7 +221,7 @@ private:
                 continue;
             }
             if (!(value >= 0 && value < classes)) return class_error(name, i, value, promised_);
-            seen_.add(value);
+            if (sees_) seen_.add(value);
             set_pixel<Pixel>(map, i, static_cast<uint32_t>(value));
         }
         return {};
@@ -233,6 +234,7 @@ private:
     bool certain_;  // that whole numbers are those of classes
     bool wide_;
     Seen seen_;
+    bool sees_ = false;
     float width_, height_;  // of the model's input
     FloatView view_;
     static constexpr int32_t nothing = std::numeric_limits<int32_t>::min();

@@ -33,6 +33,7 @@ struct Decoder::State {
 
     float score_threshold = 0, iou_threshold = 0, mask_threshold = 0, keypoint_threshold = 0;
     unsigned max_detections = 0, top_k = 1, min_size = 0;
+    bool needs_nms = false;       // where nobody says
     Nms nms = Nms::per_class;     // never automatic
     std::vector<int32_t> wanted;  // classes kept, ascending; empty = all
 
@@ -205,6 +206,7 @@ Result<Decoder> Decoder::create(const ModelInfo& info, std::span<const TensorInf
     state->family = choice->family;
     state->reason = choice->reason;
     state->head = std::move(choice->head);
+    state->needs_nms = state->head->needs_nms(state->family->has_nms);
     if (state->info.labels.empty()) state->info.labels = state->head->class_names();
     if (state->info.labels.empty() && !state->info.class_offset) {
         const unsigned classes = state->head->classes();  // 0: only the sidecar may know
@@ -241,7 +243,7 @@ void Decoder::set_limits(unsigned max_detections, unsigned top_k, unsigned min_s
         max_detections ? max_detections : state_->info.max_detections.value_or(100);
     state_->top_k = top_k;
     state_->min_size = min_size;
-    if (nms == Nms::automatic) nms = state_->family->has_nms ? Nms::per_class : Nms::off;
+    if (nms == Nms::automatic) nms = state_->needs_nms ? Nms::per_class : Nms::off;
     state_->nms = nms;
 }
 
@@ -319,7 +321,7 @@ void Decoder::State::look_at(std::span<const OutputTensor> tensors,
     if (!doubt.empty()) return;
     const float threshold =
         std::max(score_threshold, static_cast<float>(family->row.score_threshold));
-    doubt = vision::doubt_of_boxes(candidates, {width, height, threshold, family->has_nms,
+    doubt = vision::doubt_of_boxes(candidates, {width, height, threshold, needs_nms,
                                                 head->holds_corners(), head->takes_activation()});
 }
 
@@ -338,7 +340,7 @@ void Decoder::State::look_at_boxes() {
 // Boxes as they come out, on the first frames: a table that is full.
 void Decoder::State::look_at_kept(const Decoded& decoded, vision::FrameSize frame) {
     const bool beginning = looked_at < frames_looked_at || looked_at_some < frames_looked_at;
-    const bool all_kept = nms == Nms::off && family->has_nms;  // overlap is what the user wants
+    const bool all_kept = nms == Nms::off && needs_nms;  // overlap is what the user wants
     if (!beginning || all_kept || !suspicion.empty() || decoded.detections.size() != max_detections)
         return;
     suspicion = vision::doubt_of_full_table(decoded.detections, static_cast<float>(frame.width),
@@ -426,7 +428,7 @@ std::string Decoder::State::sentence(const std::string& begin, const std::string
         others += (others.empty() ? "" : ", ") + std::string(other.row.nick);
     }
     return "decoder " + std::string(family->row.nick) + " " + begin + " " +
-           vision::outputs_text(outputs) + ": " + why +
+           vision::outputs_text(outputs) + ": " + why + std::string(head->note()) +
            (others.empty() ? "; no other decoder reads such outputs"
                            : "; other decoders that read such outputs: " + others);
 }

@@ -4,6 +4,7 @@
 //   ssd   corners y0,x0,y1,x1 in 0 to 1 (what upstream's decoder reads), and how many rows are
 //   valid
 // x-vartml-box-order and x-vartml-box-unit say otherwise of both: such lists have the same shapes.
+// As many rows as a grid has cells are those of a model that leaves its selection to others.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -62,6 +63,7 @@ struct ListedForm {
     bool centred = false;                      // x, y, width, height instead
     bool fed_units = false;                    // of the frame size that the model is fed
     BoxUnit unit;                              // else
+    bool said = false;                         // the sidecar names the order
     float width = 0, height = 0;               // of the model's input
 };
 
@@ -76,10 +78,19 @@ public:
         scores_ = index(roles.scores);
         classes_ = index(roles.classes);
         if (roles.count) count_ = index(roles.count);
+        selected_ = !is_grid(request, roles.boxes->cpu.shape[1]);
     }
 
     unsigned classes() const override { return 0; }
     bool holds_corners() const override { return true; }
+    bool needs_nms(bool) const override { return !selected_; }
+    std::string_view note() const override {
+        if (form_.said) return {};
+        return form_.order[0] ? "; boxes are read as y0,x0,y1,x1, where x-vartml-box-order=xyxy or "
+                                "cxcywh in section [modelinfo] says otherwise"
+                              : "; boxes are read as x0,y0,x1,y1, where x-vartml-box-order=yxyx or "
+                                "cxcywh in section [modelinfo] says otherwise";
+    }
 
     Result<void> run(std::span<const OutputTensor> tensors, const RunContext& context,
                      Candidates& out) override {
@@ -130,6 +141,7 @@ private:
     std::optional<unsigned> promised_;
     size_t boxes_ = 0, scores_ = 0, classes_ = 0;
     std::optional<size_t> count_;
+    bool selected_ = true;  // the model made the list of its best boxes
 };
 
 Result<std::unique_ptr<Head>> create_listed(const HeadRequest& request, const ListedForm& form) {
@@ -148,6 +160,7 @@ ListedForm listed_form(const HeadRequest& request, std::string_view published) {
     ListedForm form;
     if (order == "yxyx") form.order = {1, 0, 3, 2};
     form.centred = order == "cxcywh";
+    form.said = !request.info.box_order.empty();
     form.unit = final_box_unit(request);
     form.width = static_cast<float>(request.width);
     form.height = static_cast<float>(request.height);
@@ -182,7 +195,10 @@ bool fits_ssd_listed(const HeadRequest& request) {
 }
 
 Result<std::unique_ptr<Head>> create_ssd_listed(const HeadRequest& request) {
-    return create_listed(request, listed_form(request, "yxyx"));
+    // given: the names that EfficientNMS and YOLO-NAS give to the counts of theirs.
+    const TensorInfo* const count = roles_of(request).count;
+    const bool x_first = count && (count->name == "num_dets" || count->name == "num_predictions");
+    return create_listed(request, listed_form(request, x_first ? "xyxy" : "yxyx"));
 }
 
 }  // namespace vartml::vision

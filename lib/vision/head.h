@@ -215,6 +215,11 @@ public:
     virtual bool takes_activation() const { return false; }
     // Whether it reads a table with rows and columns exchanged against the published form.
     virtual bool exchanged() const { return false; }
+    // Whether boxes that overlap are suppressed where nobody says; `usual` in its family.
+    virtual bool needs_nms(bool usual) const { return usual; }
+    // What the sidecar can say otherwise of how it reads a box, for messages of doubt; "" =
+    // nothing.
+    virtual std::string_view note() const { return {}; }
     // What it puts behind the scores: "softmax", "sigmoid", or "none"; "" = there are no scores, or
     // the numbers themselves will show it.
     virtual std::string_view activation() const { return {}; }

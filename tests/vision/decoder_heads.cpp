@@ -374,6 +374,49 @@ TEST(Listed, AreInPixelsWhereTheSidecarSaysSo) {
     expect_equal(decode_all(counted, info, "ssd").detections, boxes);
 }
 
+// A model that keeps boxes at an overlap of 0.6 did so: they are not suppressed again.
+TEST(Listed, ThatTheModelSelectedAreNotSuppressed) {
+    const std::vector<RefBox> boxes = {{0.1, 0.1, 0.5, 0.5, 0.9, 2}, {0.1, 0.1, 0.5, 0.6, 0.8, 2}};
+    auto tensors = listed(boxes, {1, 0, 3, 2}, false);
+    tensors.push_back(row_count(2));
+    EXPECT_EQ(decode_all(tensors, {}, "ssd").detections.size(), 2u);
+}
+
+// As many as a grid has cells are not selected yet, whoever reads them.
+TEST(Listed, OfAWholeGridAreSuppressed) {
+    std::vector<RefBox> boxes(1680, {0, 0, 0, 0, 0, 0});  // of 320x256
+    for (size_t i = 0; i < 4; ++i) boxes[100 + i] = {100, 100, 200, 200, 0.9 - 0.01 * double(i), 3};
+    ModelInfo info;
+    info.box_unit = "pixel";
+    EXPECT_EQ(decode_all(listed(boxes, {0, 1, 2, 3}, true), info, "detr").detections.size(), 1u);
+}
+
+TEST(Listed, BeginWithXWhereNamesOrTheSidecarSaySo) {
+    const std::vector<RefBox> boxes = {{100, 120, 200, 250, 0.9, 1}, {300, 30, 310, 50, 0.8, 3}};
+    ModelInfo info;
+    auto tensors = listed(boxes, {0, 1, 2, 3}, true);
+    tensors.push_back(row_count(2));
+    const auto doubt = [&] {
+        std::vector<TensorInfo> infos;
+        std::vector<OutputTensor> outputs;
+        for (const StoredTensor& tensor : tensors) {
+            infos.push_back(tensor.info);
+            outputs.push_back(tensor.output());
+        }
+        auto decoder = Decoder::create(info, infos, width, height, {.decoder = "ssd"});
+        EXPECT_TRUE(decoder) << decoder.error().message;
+        Decoded decoded;
+        EXPECT_TRUE(decoder->decode(outputs, identity, width, height, decoded));
+        return decoder->doubt();
+    };
+    EXPECT_NE(doubt().find("x-vartml-box-unit=pixel"), std::string::npos) << doubt();
+    EXPECT_NE(doubt().find("x-vartml-box-order=xyxy"), std::string::npos) << doubt();
+    tensors.back().info.name = "num_dets";
+    EXPECT_EQ(doubt().find("x-vartml-box-order=xyxy"), std::string::npos) << doubt();
+    info.box_unit = "pixel";
+    expect_equal(decode_all(tensors, info, "ssd").detections, boxes);
+}
+
 TEST(Listed, AreCentreAndSizeWhereTheSidecarSaysSo) {
     // Of the input: a middle of 160,64 and sides of 80 and 128.
     const std::vector<RefBox> centred = {{0.5, 0.25, 0.25, 0.5, 0.9, 1},

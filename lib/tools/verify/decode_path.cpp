@@ -88,6 +88,7 @@ Decoded DecodePath::reference_select(Candidates found, const Frame& frame, doubl
         found.boxes = plain_means(found.boxes, iou_ + iou_shift);
         decoded.suppressed = static_cast<unsigned>(before - found.boxes.size());
     }
+    const bool needs_nms = float_head_->needs_nms(family_->has_nms) && !family_->weighted_nms;
     std::vector<Candidate> kept;
     for (const Candidate& c : found.boxes) {
         if (decoded.detections.size() == info_->max_detections.value_or(100)) break;
@@ -95,7 +96,7 @@ Decoded DecodePath::reference_select(Candidates found, const Frame& frame, doubl
         const auto covers = [&](const Candidate& k) {
             return k.class_id == c.class_id && plain_iou(k, c) > iou_ + iou_shift;
         };
-        if (family_->has_nms && !family_->weighted_nms && std::ranges::any_of(kept, covers)) {
+        if (needs_nms && std::ranges::any_of(kept, covers)) {
             ++decoded.suppressed;
             continue;
         }

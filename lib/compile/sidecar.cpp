@@ -119,6 +119,9 @@ std::vector<std::string> families_of(std::string_view task, std::span<const Tens
     if (selected) families.push_back("yolo-end2end");
     if (shape[2] == 5 + num_classes) families.push_back("yolo-v5");
     if (shape[2] == 6 && !selected) families.push_back("yolo-end2end");
+    // The tool's RT-DETR: a row per query, and no cells. YOLO has more.
+    constexpr uint32_t most_queries = 1000;  // ours
+    if (shape[2] == 4 + num_classes && shape[1] <= most_queries) families.push_back("ssd");
     return families;
 }
 
@@ -182,6 +185,13 @@ std::optional<ModelInfo> from_metadata(const SidecarRequest& request,
         // How the tool writes turned boxes that the model selected.
         const bool selected = task == "obb" && family == "yolo-end2end";
         info.columns = selected ? "cxcywh,score,class,angle" : "";
+        // How it writes those of RT-DETR, which it feeds pictures without their aspect.
+        const bool queries = family == "ssd";
+        info.box_order = queries ? "cxcywh" : "";
+        if (queries) {
+            info.outputs = {{.name = request.outputs[0].name, .id = "", .role = "boxes"}};
+            info.inputs[0].resize = ResizeMode::stretch;
+        }
         const auto fits = check_decoder(info, request);
         if (fits) return info;
         if (why.empty()) why = fits.error().message;

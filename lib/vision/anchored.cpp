@@ -25,7 +25,9 @@ Result<AnchoredHead::Tensors> AnchoredHead::tensors_of(std::span<const OutputTen
         if (index == absent || part.outputs[index] == absent) continue;
         auto found = table_matrix(tensors[part.outputs[index]]);
         if (!found) return std::move(found).error();
-        *matrix = *found;
+        const bool exchanged =
+            std::ranges::find(form_.exchanged, part.outputs[index]) != form_.exchanged.end();
+        *matrix = exchanged ? transposed(*found) : *found;
     }
     return t;
 }

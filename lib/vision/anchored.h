@@ -87,6 +87,9 @@ struct AnchoredForm {
     // 1.
     unsigned landmark_count = 0, first_landmark = 0;  // points; column of the first
     BoxUnit unit;                                     // of `corners` and `centre`
+    std::vector<size_t> exchanged;                    // outputs [1,columns,rows], by index
+    bool selected = false;                            // the model leaves no boxes to suppress
+    bool order_said = false;                          // the sidecar names that of the boxes
     std::string class_name;  // of the only class, where the family knows it
 };
 
@@ -104,6 +107,12 @@ public:
         return form_.code == BoxCode::corners || form_.code == BoxCode::centre;
     }
     bool takes_activation() const override { return true; }
+    bool needs_nms(bool usual) const override { return usual && !form_.selected; }
+    std::string_view note() const override {
+        if (form_.code != BoxCode::corners || form_.order_said) return {};
+        return "; boxes are read as corners, where x-vartml-box-order=cxcywh in section "
+               "[modelinfo] makes them centre and size";
+    }
     std::string_view activation() const override {
         return form_.activation.empty() ? std::string_view("none") : form_.activation;
     }

@@ -6,6 +6,9 @@
 //   TensorFlow   MobileNet-SSD v1, v2 of any input size, values y, x, h, w
 //   Caffe        MobileNet-SSD of 300x300; as many, so x-vartml-box-order=cxcywh names it
 //   PyTorch      MobileNet-SSD of 300x300, published with its boxes decoded
+// Finished boxes and class scores are what many others end in, too, without a background: where
+// the sidecar calls the boxes so and promises as many classes as there are columns of scores. Their
+// tables may also be [1,4,N] and [1,C,N], or one, [1,N,4+C].
 #include <algorithm>
 #include <cmath>
 
@@ -172,7 +175,75 @@ Result<Priors> find_priors(const HeadRequest& request, size_t rows, std::string_
     return priors;
 }
 
+// Whether scores of the finished boxes of an output that the sidecar calls so have no background.
+// Probabilities of classes alone would sum up to 1 where nothing is.
+bool lacks_background(const HeadRequest& request, const TensorInfo& scores, size_t columns) {
+    const std::string_view end = ends_in(request, scores);
+    return output_with_role(request, "boxes") && request.info.class_offset >= 0 &&
+           tensor_classes(request.info) == columns && end != "softmax" && end != "log-softmax";
+}
+
+// Outputs of finished boxes and of scores, with positions as rows.
+struct Upright {
+    std::vector<TensorInfo> outputs;
+    std::vector<size_t> exchanged;  // by index
+};
+Upright upright(const HeadRequest& request) {
+    Upright seen{{request.outputs.begin(), request.outputs.end()}, {}};
+    const TensorInfo* const boxes = output_with_role(request, "boxes");
+    if (!boxes || boxes->cpu.shape.size() != 3) return seen;
+    const std::vector<uint32_t>& box = boxes->cpu.shape;
+    const bool first = box[1] == 4 && box[2] != 4;  // [1,4,N]
+    const uint32_t rows = first ? box[2] : box[1];
+    for (size_t i = 0; i < seen.outputs.size(); ++i) {
+        TensorView& view = seen.outputs[i].cpu;
+        const bool table = view.shape.size() == 3 && view.shape[0] == 1;
+        if (!table || view.shape[1] == rows || view.shape[2] != rows) continue;
+        view = make_view(view.data_type, view.layout, {1, view.shape[2], view.shape[1]});
+        seen.exchanged.push_back(i);
+    }
+    return seen;
+}
+
+// What the models have in common that end in finished boxes and scores without background.
+AnchoredForm form_without_background(const HeadRequest& request, size_t rows) {
+    AnchoredForm form;
+    form.priors.resize(rows);
+    form.code = request.info.box_order == "cxcywh" ? BoxCode::centre : BoxCode::corners;
+    if (request.info.box_order == "yxyx") form.order = {1, 0, 3, 2};
+    form.order_said = !request.info.box_order.empty();
+    form.classes = *tensor_classes(request.info);
+    constexpr size_t most_selected = 1000;  // ours: no model asks itself more questions
+    form.selected = rows <= most_selected && !is_grid(request, rows);
+    return form;
+}
+
+// One table of boxes and scores: the decoders of YOLO read it where it has a row per cell.
+std::optional<AnchoredForm> one_table(const HeadRequest& request) {
+    const TensorInfo* const output = output_with_role(request, "boxes");
+    const auto table = output ? table_of(*output) : std::nullopt;
+    if (request.outputs.size() != 1 || !table || table->columns <= 4 ||
+        !lacks_background(request, *output, table->columns - 4))
+        return std::nullopt;
+    AnchoredForm form = form_without_background(request, table->rows);
+    form.parts = {{0, table->rows, {0, 0}}};
+    form.first_class = 4;
+    form.logits = "sigmoid";
+    return form;
+}
+
+Result<AnchoredForm> find_upright_form(const HeadRequest& request);
+
 Result<AnchoredForm> find_form(const HeadRequest& request) {
+    if (auto form = one_table(request)) return *std::move(form);
+    Upright seen = upright(request);
+    auto form = find_upright_form(
+        {request.info, seen.outputs, request.width, request.height, request.fault});
+    if (form) form->exchanged = std::move(seen.exchanged);
+    return form;
+}
+
+Result<AnchoredForm> find_upright_form(const HeadRequest& request) {
     const size_t rows = rows_of_boxes(request);
     const Rows all[] = {{0, rows}};
     auto parts = find_parts(request, columns, all, "its boxes");
@@ -181,6 +252,15 @@ Result<AnchoredForm> find_form(const HeadRequest& request) {
     form.boxes = 0;
     form.scores = 1;
     const TensorInfo& boxes = request.outputs[parts->front().outputs[form.boxes]];
+    const TensorInfo& classes = request.outputs[parts->front().outputs[form.scores]];
+    if (role_of(request, boxes) == "boxes" &&
+        lacks_background(request, classes, table_of(classes)->columns)) {
+        form = form_without_background(request, rows);
+        form.boxes = 0;
+        form.scores = 1;
+        form.parts = std::move(*parts);
+        return form;
+    }
     auto priors = find_priors(request, rows, role_of(request, boxes));
     if (!priors) return std::move(priors).error();
     if (priors->priors.size() != rows) {
@@ -190,7 +270,8 @@ Result<AnchoredForm> find_form(const HeadRequest& request) {
     if (priors->finished)
         form.code = request.info.box_order == "cxcywh" ? BoxCode::centre : BoxCode::corners;
     if (priors->y_first) form.order = {1, 0, 3, 2};
-    const auto scores = table_of(request.outputs[parts->front().outputs[form.scores]]);
+    form.order_said = !request.info.box_order.empty();
+    const auto scores = table_of(classes);
     form.parts = std::move(*parts);
     form.first_class = 1;
     form.classes = static_cast<unsigned>(scores->columns - 1);
@@ -211,6 +292,15 @@ bool is_listed(const HeadRequest& request) {
 
 bool fits_ssd(const HeadRequest& request) {
     return fits_ssd_listed(request) || fits_anchored(request, find_form);
+}
+
+// Many models end in boxes and scores alone, and take different pixels.
+bool knows_pixels_of_ssd(const HeadRequest& request) {
+    HeadRequest silent = request;
+    silent.fault = nullptr;
+    if (is_listed(request)) return true;
+    const auto form = find_form(silent);
+    return !form || form->first_class == 1;
 }
 
 Result<std::unique_ptr<Head>> create_ssd(const HeadRequest& request) {

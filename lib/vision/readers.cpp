@@ -122,12 +122,47 @@ std::string readings(std::span<const Reader> list, const HeadRequest& request) {
     return text + lines;
 }
 
+// Positions of a table of boxes [1,N,4], [1,4,N] or, with scores behind them, [1,N,5]; else 0.
+uint32_t positions_of_boxes(const TensorInfo& output) {
+    const auto& shape = output.cpu.shape;
+    if (shape.size() != 3 || shape[0] != 1) return 0;
+    if (shape[2] == 4 || shape[2] == 5) return shape[1];
+    return shape[1] == 4 ? shape[2] : 0;
+}
+
+// Boxes, and scores of classes of as many positions: the lines with which `ssd` reads them.
+std::string boxes_and_scores(const HeadRequest& request) {
+    for (const TensorInfo& table : request.outputs) {
+        const uint32_t rows = positions_of_boxes(table);
+        for (const TensorInfo& scores : request.outputs) {
+            const auto& shape = scores.cpu.shape;
+            if (&scores == &table || rows < 2 || shape.size() != 3 || shape[0] != 1) continue;
+            if (shape[1] != rows && shape[2] != rows) continue;
+            ModelInfo info = request.info;
+            const std::string classes = std::to_string(shape[1] == rows ? shape[2] : shape[1]);
+            if (!promised_classes(info)) info.num_classes = shape[1] == rows ? shape[2] : shape[1];
+            std::erase_if(info.outputs, [&](const auto& said) { return said.name == table.name; });
+            info.outputs.push_back({.name = table.name, .id = "", .role = std::string(boxes)});
+            const HeadRequest said{info, request.outputs, request.width, request.height, nullptr};
+            if (!find_family("ssd")->create(said)) continue;
+            return "; if they are boxes that the model decoded in '" + table.name +
+                   "' and scores of " + classes + " classes in '" + scores.name +
+                   "', without one of a background, ssd reads them with the sidecar's lines "
+                   "x-vartml-decoder=ssd and x-vartml-num-classes=" +
+                   classes + " in section [modelinfo] and dir=output and x-vartml-role=boxes in " +
+                   "section [" + table.name + "]";
+        }
+    }
+    return {};
+}
+
 }  // namespace
 
 // A table of boxes is what the model is for; maps beside it are what it was made of.
 std::string partial_readers(const HeadRequest& request) {
     if (request.outputs.size() < 2) return {};
-    std::string text = readings(readers_of_boxes(), request);
+    std::string text = boxes_and_scores(request);
+    if (text.empty()) text = readings(readers_of_boxes(), request);
     return text.empty() ? readings(readers, request) : text;
 }
 

@@ -171,6 +171,18 @@ TEST_F(Sidecar, NamesTheColumnsOfPaddleDetectionsBoxes) {
     EXPECT_EQ(info().columns, "");
 }
 
+TEST_F(Sidecar, KnowsTheQueriesOfUltralyticsRtDetr) {
+    metadata_ = {{"task", "detect"}, {"names", "{0: 'a', 1: 'b'}"}};
+    set_outputs({1, 300, 6});  // two classes; selected boxes would look the same
+    EXPECT_EQ(info().decoder, "yolo-end2end");
+    metadata_["names"] = "{0: 'a', 1: 'b', 2: 'c'}";
+    set_outputs({1, 300, 7});
+    EXPECT_EQ(info().decoder, "ssd");
+    EXPECT_EQ(info().box_order, "cxcywh");
+    EXPECT_EQ(info().inputs[0].resize, ResizeMode::stretch);
+    EXPECT_TRUE(warnings_.empty());
+}
+
 TEST_F(Sidecar, WarnsOfPixelsThatADecoderDoesNotSay) {
     decoder_ = "classify";
     set_outputs({1, 10});

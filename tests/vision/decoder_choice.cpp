@@ -608,6 +608,17 @@ TEST(ChoiceOfOneOutput, IsNamedWhereNoDecoderReadsAll) {
          "yolo-v8",
          416,
          416},
+        {"boxes beside scores of classes: neither is anything without the other",
+         {{"904", {1, 80, 8400}}, {"913", {1, 8400, 4}}},
+         "",
+         {"boxes that the model decoded in '913' and scores of 80 classes in '904'",
+          "x-vartml-decoder=ssd and x-vartml-num-classes=80 in section [modelinfo]",
+          "dir=output and x-vartml-role=boxes in section [913]"},
+         "[modelinfo]\nx-vartml-decoder=ssd\nx-vartml-num-classes=80\n"
+         "[913]\ndir=output\nx-vartml-role=boxes\n",
+         "ssd",
+         640,
+         640},
         {"gestures beside the presence of a hand, which are no landmarks",
          {{"a", {1, 1}}, {"b", {1, 12}}},
          "[a]\ndir=output\nx-vartml-ends-in=sigmoid\n"

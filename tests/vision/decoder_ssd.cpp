@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SSD heads that leave selection to the decoder, against the published formulas.
 #include "tests/vision/face_heads.h"
+#include "tests/vision/map_tensors.h"
 
 using namespace vartml;
 using namespace vartml::test;
@@ -332,6 +333,56 @@ TEST(SsdOfFinalBoxes, AreCentreAndSizeWhereTheSidecarSaysSo) {
         EXPECT_NEAR(decoded.detections[0].y0, 75, 1e-3);
         EXPECT_NEAR(decoded.detections[0].x1, 180, 1e-3);
         EXPECT_NEAR(decoded.detections[0].y1, 165, 1e-3);
+    }
+}
+
+// DAMO-YOLO, YOLO-NAS, PP-YOLOE, a split YOLO v8, RT-DETR: class 0 is a class, and the tables lie
+// either way or are one.
+TEST(SsdOfFinalBoxes, HaveNoBackgroundWhereTheClassesAreAsManyAsTheScores) {
+    constexpr size_t rows = 300, classes = 5, row = 10;
+    const float corners[] = {0.25f, 0.5f, 0.5f, 0.75f};
+    for (const bool exchanged_boxes : {false, true}) {
+        for (const bool exchanged_scores : {false, true}) {
+            for (const bool one : {false, true}) {
+                RefTensor boxes{std::vector<float>(rows * 4, 0.1f), rows, 4, exchanged_boxes};
+                RefTensor scores{std::vector<float>(rows * classes), rows, classes,
+                                 exchanged_scores};
+                RefTensor both{std::vector<float>(rows * 9), rows, 9, false};
+                for (size_t k = 0; k < 4; ++k) {
+                    boxes.data[exchanged_boxes ? k * rows + row : row * 4 + k] = corners[k];
+                    both.data[row * 9 + k] = corners[k];
+                }
+                scores.data[exchanged_scores ? row : row * classes] = 0.9f;
+                both.data[row * 9 + 4] = 0.9f;
+                std::vector<StoredTensor> tensors{stored_cpu(scores, "scores"),
+                                                  stored_cpu(boxes, "boxes")};
+                if (one) tensors = {stored_cpu(both, "boxes")};
+                ModelInfo info;
+                info.outputs = {{"boxes", "", "boxes"}};
+                info.num_classes = classes;
+                info.decoder = "ssd";
+                const Decoded decoded = decode_tensors(tensors, info, 300, 300);
+                ASSERT_EQ(decoded.detections.size(), 1u);
+                EXPECT_EQ(decoded.detections[0].class_id, 0);
+                EXPECT_EQ(decoded.detections[0].x0, 75);
+                EXPECT_EQ(decoded.detections[0].y1, 225);
+                std::vector<TensorInfo> infos;
+                for (const StoredTensor& tensor : tensors) infos.push_back(tensor.info);
+                TensorInfo input;
+                input.name = "image";
+                input.cpu = make_view(DataType::float32, Layout::NCHW, {1, 3, 300, 300});
+                EXPECT_EQ(choose_pixels(info, infos, input, 300, 300).source, "");
+                if (one) continue;
+                // One class less, and the first column is the background again.
+                info.num_classes = classes - 1;
+                EXPECT_TRUE(decode_tensors(tensors, info, 300, 300).detections.empty());
+                // Probabilities of all columns have one, whatever is promised.
+                info.num_classes = classes;
+                info.outputs.push_back(
+                    {.name = "scores", .id = "", .role = "", .ends_in = "softmax"});
+                EXPECT_FALSE(Decoder::create(info, infos, 300, 300, {}));
+            }
+        }
     }
 }
 

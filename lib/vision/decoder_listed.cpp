@@ -3,6 +3,7 @@
 //   detr  corners x0,y0,x1,y1 in units of the frame size that the model is fed; no NMS
 //   ssd   corners y0,x0,y1,x1 in 0 to 1 (what upstream's decoder reads), and how many rows are
 //   valid
+// MMDeploy writes the score behind the corners, [1,N,5], in pixels of the input; `detr` reads it.
 // x-vartml-box-order and x-vartml-box-unit say otherwise of both: such lists have the same shapes.
 // As many rows as a grid has cells are those of a model that leaves its selection to others.
 #include <algorithm>
@@ -24,6 +25,10 @@ bool is_boxes(const TensorInfo& output) {
     const auto& shape = output.cpu.shape;
     return shape.size() == 3 && shape[0] == 1 && shape[2] == 4;
 }
+bool is_scored_boxes(const TensorInfo& output) {
+    const auto& shape = output.cpu.shape;
+    return shape.size() == 3 && shape[0] == 1 && shape[2] == 5;
+}
 bool is_list(const TensorInfo& output) {
     return output.cpu.shape.size() == 2 && output.cpu.shape[0] == 1 && output.cpu.shape[1] > 1;
 }
@@ -37,7 +42,7 @@ bool is_single(const TensorInfo& output) {
     return std::ranges::all_of(output.cpu.shape, [](uint32_t dimension) { return dimension == 1; });
 }
 
-// The outputs by their roles; null where none is certain.
+// The outputs by their roles; null where none is certain. Boxes with scores are both.
 struct Roles {
     const TensorInfo *boxes, *scores, *classes, *count;
 };
@@ -47,6 +52,11 @@ Roles roles_of(const HeadRequest& request) {
                 find_output(request, "scores", score_hints, is_real_list),
                 find_output(request, "classes", class_hints, is_integer_list),
                 find_output(request, "count", count_hints, is_single)};
+    if (!roles.boxes && !roles.scores && roles.classes) {
+        roles.boxes = find_output(request, "boxes", {}, is_scored_boxes);
+        roles.scores = roles.boxes;
+        return roles;
+    }
     // Some models give their classes as floats: told apart by name alone.
     if (!roles.classes) roles.classes = find_output(request, "classes", class_hints, is_real_list);
     return roles;
@@ -96,14 +106,15 @@ public:
                      Candidates& out) override {
         auto boxes = matrix_of(tensors[boxes_]);
         if (!boxes) return std::move(boxes).error();
-        auto scores = vector_of(tensors[scores_]);
+        auto scores = scores_ == boxes_ ? transposed(*boxes) : vector_of(tensors[scores_]);
         if (!scores) return std::move(scores).error();
+        const size_t score_row = scores_ == boxes_ ? 4 : 0;
         // From the units of the boxes to pixels of the model's input.
         const BoxUnit unit = form_.fed_units ? BoxUnit{form_.width / context.fed_width,
                                                        form_.height / context.fed_height}
                                              : form_.unit;
         for (size_t row = 0; row < valid_rows(tensors, boxes->rows); ++row) {
-            const float score = scores->value(0, row);
+            const float score = scores->value(score_row, row);
             if (score < context.threshold) continue;
             const double class_value = std::nearbyint(element(tensors[classes_], row));
             Candidate candidate = box(*boxes, row, unit);
@@ -171,12 +182,22 @@ ListedForm listed_form(const HeadRequest& request, std::string_view published) {
 
 bool fits_detr(const HeadRequest& request) {
     const Roles roles = roles_of(request);
-    return request.outputs.size() == 3 && is_complete(roles) && is_whole(*roles.classes);
+    return request.outputs.size() == (roles.scores == roles.boxes ? 2 : 3) && is_complete(roles);
+}
+
+// MMDetection's models take different pixels.
+bool knows_pixels_of_detr(const HeadRequest& request) {
+    const Roles roles = roles_of(request);
+    return !roles.boxes || roles.scores != roles.boxes;
 }
 
 Result<std::unique_ptr<Head>> create_detr(const HeadRequest& request) {
     ListedForm form = listed_form(request, "xyxy");
     if (!request.info.box_unit.empty()) return create_listed(request, form);
+    if (!knows_pixels_of_detr(request)) {  // as MMDeploy writes them
+        form.unit = {1, 1};
+        return create_listed(request, form);
+    }
     for (const ModelInfo::Input& input : request.info.inputs) {
         std::vector<float> values;
         if (input.feed == "frame-size") form.fed_units = true;

@@ -81,6 +81,7 @@ bool fits_yolox(const HeadRequest& request);
 bool fits_yunet(const HeadRequest& request);
 const PreprocessOptions* input_of_blazeface(const HeadRequest& request);
 const PreprocessOptions* input_of_yolo_end2end(const HeadRequest& request);
+bool knows_pixels_of_detr(const HeadRequest& request);
 bool knows_pixels_of_ssd(const HeadRequest& request);
 bool knows_pixels_of_yolo_end2end(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_blazeface(const HeadRequest& request);

@@ -82,12 +82,31 @@ bool are_parts(const Reader& reader, const HeadRequest& request) {
     return sizes.size() > 1 && (reader.nick == "heatmap" || maps >= 2 * sizes.size());
 }
 
+// Positions of a table of boxes [1,N,4], [1,4,N] or, with scores behind them, [1,N,5]; else 0.
+uint32_t positions_of_boxes(const TensorInfo& output) {
+    const auto& shape = output.cpu.shape;
+    if (shape.size() != 3 || shape[0] != 1) return 0;
+    if (shape[2] == 4 || shape[2] == 5) return shape[1];
+    return shape[1] == 4 ? shape[2] : 0;
+}
+
+// Whether an output says something of as many positions as another one has boxes for: its numbers
+// mean nothing without these.
+bool is_of_boxes(const HeadRequest& request, const TensorInfo& output) {
+    return std::ranges::any_of(request.outputs, [&](const TensorInfo& table) {
+        const uint32_t rows = positions_of_boxes(table);
+        const auto& shape = output.cpu.shape;
+        return &table != &output && rows > 1 && shape.size() >= 2 && shape.size() <= 3 &&
+               (shape[1] == rows || shape.back() == rows);
+    });
+}
+
 // Outputs that a decoder reads: those that are called like it, else all.
 std::vector<std::string_view> outputs_of(const Reader& reader, const HeadRequest& request) {
     std::vector<std::string_view> called, all;
     for (const TensorInfo& output : request.outputs) {
         const bool number = output.cpu.size == 1;  // the presence of something, not a list
-        if (number || !may_read(reader, ends_in(request, output)) ||
+        if (number || is_of_boxes(request, output) || !may_read(reader, ends_in(request, output)) ||
             !reads(reader, request, output))
             continue;
         all.push_back(output.name);
@@ -122,14 +141,6 @@ std::string readings(std::span<const Reader> list, const HeadRequest& request) {
     return text + lines;
 }
 
-// Positions of a table of boxes [1,N,4], [1,4,N] or, with scores behind them, [1,N,5]; else 0.
-uint32_t positions_of_boxes(const TensorInfo& output) {
-    const auto& shape = output.cpu.shape;
-    if (shape.size() != 3 || shape[0] != 1) return 0;
-    if (shape[2] == 4 || shape[2] == 5) return shape[1];
-    return shape[1] == 4 ? shape[2] : 0;
-}
-
 // Boxes, and scores of classes of as many positions: the lines with which `ssd` reads them.
 std::string boxes_and_scores(const HeadRequest& request) {
     for (const TensorInfo& table : request.outputs) {
@@ -156,12 +167,37 @@ std::string boxes_and_scores(const HeadRequest& request) {
     return {};
 }
 
+// Boxes [1,N,4] among outputs that are lists of scores and classes of them, and more.
+std::string lists(const HeadRequest& request) {
+    for (const TensorInfo& table : request.outputs) {
+        if (table.cpu.shape.size() != 3 || table.cpu.shape[2] != 4) continue;
+        ModelInfo info = request.info;
+        std::erase_if(info.outputs, [&](const auto& said) { return said.name == table.name; });
+        info.outputs.push_back({.name = table.name, .id = "", .role = std::string(boxes)});
+        const HeadRequest said{info, request.outputs, request.width, request.height, nullptr};
+        const auto is_list = [&](const TensorInfo& output) {
+            return output.cpu.shape.size() == 2 && output.cpu.shape[1] == table.cpu.shape[1];
+        };
+        const auto is_number = [](const TensorInfo& output) { return output.cpu.size == 1; };
+        const bool counted = std::ranges::any_of(request.outputs, is_number);
+        const std::string nick = counted ? "ssd" : "detr";
+        if (std::ranges::none_of(request.outputs, is_list) || !find_family(nick)->create(said))
+            continue;
+        return "; " + nick + " reads the list of boxes '" + table.name +
+               "': choose it with the sidecar's lines x-vartml-decoder=" + nick +
+               " in section [modelinfo] and dir=output and x-vartml-role=boxes in section [" +
+               table.name + "]";
+    }
+    return {};
+}
+
 }  // namespace
 
 // A table of boxes is what the model is for; maps beside it are what it was made of.
 std::string partial_readers(const HeadRequest& request) {
     if (request.outputs.size() < 2) return {};
-    std::string text = boxes_and_scores(request);
+    std::string text = lists(request);
+    if (text.empty()) text = boxes_and_scores(request);
     if (text.empty()) text = readings(readers_of_boxes(), request);
     return text.empty() ? readings(readers, request) : text;
 }

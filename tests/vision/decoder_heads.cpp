@@ -391,6 +391,26 @@ TEST(Listed, OfAWholeGridAreSuppressed) {
     EXPECT_EQ(decode_all(listed(boxes, {0, 1, 2, 3}, true), info, "detr").detections.size(), 1u);
 }
 
+TEST(Listed, MayHaveClassesAsFloatsWhereNamesTell) {
+    const std::vector<RefBox> boxes = {{0.25, 0.5, 0.5, 1, 0.9, 2}};
+    std::vector<RefBox> rows(9, {0, 0, 0, 0, 0, 0});
+    rows.insert(rows.begin(), boxes.front());
+    expect_equal(decode_all(listed(rows, {0, 1, 2, 3}, false), {}, "detr").detections,
+                 {{80, 128, 160, 256, 0.9, 2}});
+}
+
+// MMDeploy's [1,N,5] and [1,N], in pixels of the input.
+TEST(Listed, MayHaveTheirScoresBehindTheCorners) {
+    const std::vector<RefBox> boxes = {{100, 120, 200, 250, 0.9, 1}, {30, 30, 310, 150, 0.75, 3}};
+    RefTensor table{{}, boxes.size(), 5, false};
+    for (const RefBox& b : boxes)
+        for (const double v : {b.x0, b.y0, b.x1, b.y1, b.score})
+            table.data.push_back(static_cast<float>(v));
+    const std::vector<StoredTensor> tensors = {stored_cpu(table, "dets"),
+                                               listed(boxes, {0, 1, 2, 3}, true)[0]};
+    expect_equal(decode_all(tensors, {}, "detr").detections, boxes);
+}
+
 TEST(Listed, BeginWithXWhereNamesOrTheSidecarSaySo) {
     const std::vector<RefBox> boxes = {{100, 120, 200, 250, 0.9, 1}, {300, 30, 310, 50, 0.8, 3}};
     ModelInfo info;

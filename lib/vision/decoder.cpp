@@ -422,11 +422,15 @@ std::string Decoder::State::sentence(const std::string& begin, const std::string
     if (!labels_source.empty()) known.labels.clear();  // a guess says nothing against others
     const HeadRequest request{known, batched.empty() ? outputs : batched,
                               static_cast<uint32_t>(width), static_cast<uint32_t>(height), nullptr};
-    std::string others;
+    std::string others, refused;  // those that want their classes counted where they are named
     for (const Family& other : vision::families()) {
-        if (&other == family || !other.create(request)) continue;
-        others += (others.empty() ? "" : ", ") + std::string(other.row.nick);
+        if (&other == family) continue;
+        const auto made = other.create(request);
+        if (!made) continue;
+        std::string& list = vision::check_named(request, other, **made) ? others : refused;
+        list += (list.empty() ? "" : ", ") + std::string(other.row.nick);
     }
+    if (others.empty()) others = std::move(refused);
     return "decoder " + std::string(family->row.nick) + " " + begin + " " +
            vision::outputs_text(outputs) + ": " + why + std::string(head->note()) +
            (others.empty() ? "; no other decoder reads such outputs"

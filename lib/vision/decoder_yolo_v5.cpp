@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // YOLO v3, v4, v5, v7 with the boxes decoded in the model: [1,N,5+C] of centre and size in model
-// pixels, objectness, classes; score objectness * class. Also raw maps.
+// pixels, objectness, classes; score objectness * class. Also raw maps. YOLOv6, and YOLOX that is
+// decoded in the model, have one such row per cell; YOLOX leaves the same shape undecoded, so that
+// this is read only where somebody names the decoder.
 #include <algorithm>
 #include <cmath>
 
@@ -30,6 +32,11 @@ struct YoloV5 {
     }
 };
 
+// One row per cell.
+struct YoloV6 : YoloV5 {
+    static constexpr DenseForm form{.attributes_first = false, .box_attributes = 5, .per_cell = 1};
+};
+
 }  // namespace
 
 bool fits_yolo_v5(const HeadRequest& request) {
@@ -38,6 +45,9 @@ bool fits_yolo_v5(const HeadRequest& request) {
 
 Result<std::unique_ptr<Head>> create_yolo_v5(const HeadRequest& request) {
     if (has_raw_maps(request)) return create_yolo_v5_raw(request);
+    HeadRequest silent = request;
+    silent.fault = nullptr;
+    if (auto made = DenseDetector<YoloV6>::create(silent)) return made;
     return DenseDetector<YoloV5>::create(request);
 }
 

@@ -308,6 +308,29 @@ TEST(Plausibility, OfBoxesFarFromTheirCellsIsNone) {
     }
 }
 
+// YOLOv6, and a YOLOX that is decoded in the model: the shape is that of YOLOX, which its numbers
+// tell, and what reads it is named.
+TEST(Plausibility, OfOneDecodedRowPerCellNamesWhatReadsIt) {
+    const auto decoded = [](size_t row, size_t column) {
+        const int strides[] = {8, 16, 32};
+        size_t level = 0;
+        const auto side = [&] { return 320 / size_t(strides[level]); };
+        while (row >= side() * side()) row -= side() * side(), ++level;
+        const float stride = float(strides[level]);
+        if (column == 0) return (float(row % side()) + 0.7f) * stride;
+        if (column == 1) return (float(row / side()) + 0.2f) * stride;
+        return column < 4 ? 3 * stride : column == 4 ? 1 : row == 50 && level == 1 ? 0.9f : 0.02f;
+    };
+    const StoredTensor tensor = stored("out", {1, 2100, 85}, decoded);
+    const Seen seen = decode({tensor}, 320, 320);
+    EXPECT_EQ(seen.reason, "shapes");
+    EXPECT_NE(seen.doubt.find("decoders that read such outputs: yolo-v5"), std::string::npos)
+        << seen.doubt;
+    // What would be refused in its turn is not.
+    EXPECT_EQ(seen.doubt.find("yolo-v8"), std::string::npos) << seen.doubt;
+    EXPECT_EQ(decode({tensor}, 320, 320, {}, "yolo-v5").doubt, "");
+}
+
 // What a decoded YOLOX table gives when it is decoded once more: exponentials of widths in pixels.
 TEST(Plausibility, OfBoxesThatAreNoNumbersIsNone) {
     const auto value = [](size_t row, size_t column) {

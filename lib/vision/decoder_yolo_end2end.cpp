@@ -105,6 +105,7 @@ private:
     std::vector<uint32_t> found_;
 };
 
+constexpr size_t most_selected = 1000;  // rows, ours
 constexpr BoxColumns six{{0, 1, 2, 3}, 4, 5, 6}, seven{{1, 2, 3, 4}, 6, 5, 7, false, 0};
 
 // Columns in the order that sidecar or name say, else the published one.
@@ -151,7 +152,7 @@ bool fits_yolo_end2end(const HeadRequest& request) {
     const auto form = form_of(request, table);
     if (!form || form->transposed) return false;
     if (!request.info.columns.empty() || parse_box_columns(table.name)) return true;
-    return !count && form->positions <= 1000 && !is_grid(request, form->positions);
+    return !count && form->positions <= most_selected && !is_grid(request, form->positions);
 }
 
 // PaddleDetection's models keep no aspect: they get how much each side was scaled.
@@ -176,14 +177,25 @@ Result<std::unique_ptr<Head>> create_yolo_end2end(const HeadRequest& request) {
             std::make_unique<YoloEnd2end>(*form, tensor_classes(request.info)));
     }
     const std::string found = outputs_text(request.outputs);
+    constexpr uint32_t most_columns = 8;  // that have names
+    const bool has_more = std::ranges::any_of(request.outputs, [&](const TensorInfo& output) {
+        const auto& shape = output.cpu.shape;
+        return shape.size() == 3 && shape[1] > most_columns && shape[1] <= most_selected &&
+               shape[2] > most_columns && !is_grid(request, shape[1]);
+    });
     const auto columns = parse_box_columns(request.info.columns);
     const std::string expected =
         columns ? "[1,N," + std::to_string(columns->count) + "]" : "[1,N,6] or [1,N,7]";
-    return head_error(request, "dec-role",
-                      "no output has the shape " + expected +
-                          " of corners, score and class of a box, found " + found +
-                          "; name the columns with x-vartml-columns, or choose another decoder",
-                      found, expected, "x-vartml-columns=x0y0x1y1,score,class");
+    return head_error(
+        request, "dec-role",
+        "no output has the shape " + expected + " of corners, score and class of a box, found " +
+            found +
+            (has_more ? "; masks or points behind them are not read: export the model "
+                        "without its selection (nms=False, of YOLO26 end2end=False), or "
+                        "choose another decoder"
+                      : "; name the columns with x-vartml-columns, or choose another "
+                        "decoder"),
+        found, expected, "x-vartml-columns=x0y0x1y1,score,class");
 }
 
 }  // namespace vartml::vision

@@ -190,11 +190,38 @@ bool is_yolo_v8_pose(const HeadRequest& request) {
                        !request.info.keypoints.empty());
 }
 
+// dec-positions, where an output has rows of boxes that the model selected, with `behind` numbers
+// after score and class; nullopt where none has.
+std::optional<Error> selected_error(const HeadRequest& request, unsigned behind,
+                                    const std::string& what) {
+    constexpr unsigned selected_columns = 6, most_selected = 1000;
+    for (const TensorInfo& output : request.outputs) {
+        const auto& shape = output.cpu.shape;
+        if (shape.size() != 3 || shape[0] != 1 || shape[2] != selected_columns + behind ||
+            shape[1] > most_selected || is_grid(request, shape[1]))
+            continue;
+        const std::string found = shape_text(shape),
+                          expected = "[1,4+C+" + std::to_string(behind) + ",N]";
+        return head_error(request, "dec-positions",
+                          "output '" + output.name + "' " + found + " lists boxes that the model " +
+                              "selected itself, with " + std::to_string(behind) + " numbers of " +
+                              what + " behind each, expected " + expected +
+                              " of all positions; export the model without its selection "
+                              "(nms=False, of YOLO26 end2end=False)",
+                          found, expected, "nms=False");
+    }
+    return std::nullopt;
+}
+
 bool fits_yolo_v8_pose(const HeadRequest& request) {
     return is_yolo_v8_pose(request);
 }
 
 Result<std::unique_ptr<Head>> create_yolo_v8_pose(const HeadRequest& request) {
+    const std::vector<int>& said = request.info.keypoints;
+    const unsigned numbers =
+        said.size() == 2 ? static_cast<unsigned>(said[0] * said[1]) : coco_points * 3;
+    if (auto error = selected_error(request, numbers, "keypoints")) return *std::move(error);
     auto head = locate_dense_head(request, YoloV8::form);
     if (!head) return std::move(head).error();
     const unsigned box = YoloV8::form.box_attributes;
@@ -332,6 +359,8 @@ bool fits_yolo_v8_seg(const HeadRequest& request) {
 Result<std::unique_ptr<Head>> create_yolo_v8_seg(const HeadRequest& request) {
     const auto prototypes = find_prototypes(request);
     if (!prototypes) return role_error(request, "prototypes", "[1,M,h,w]");
+    if (auto error = selected_error(request, prototypes->channels, "masks"))
+        return *std::move(error);
     auto head = find_dense_head(request, form_with(*prototypes));
     if (!head) return std::move(head).error();
     return std::unique_ptr<Head>(

@@ -714,6 +714,26 @@ TEST(ChoiceOfOneOutput, AdvisesNoMapsThatArePartsOfAHead) {
 }
 
 // A role would be refused in its turn.
+// Ultralytics' exports with nms=True, and YOLO26's own selection: no stride makes rows of cells.
+TEST(NamedDecoders, SayWhatExportTheyReadInThePlaceOfSelectedBoxes) {
+    const struct {
+        const char* decoder;
+        std::vector<TensorInfo> outputs;
+    } cases[] = {
+        {"yolo-v8-seg", {output_of("a", {1, 300, 38}), output_of("b", {1, 32, 160, 160})}},
+        {"yolo-v8-pose", {output_of("a", {1, 300, 57})}},
+        {"yolo-end2end", {output_of("a", {1, 300, 57})}},
+    };
+    for (const auto& c : cases) {
+        const auto refused = Decoder::create({}, c.outputs, 640, 640, {.decoder = c.decoder});
+        ASSERT_FALSE(refused) << c.decoder;
+        EXPECT_NE(refused.error().message.find("nms=False"), std::string::npos)
+            << refused.error().message;
+        EXPECT_EQ(refused.error().message.find("x-vartml"), std::string::npos)
+            << refused.error().message;
+    }
+}
+
 TEST(NamedDecoders, OfferNoRoleThatNoOutputCanPlay) {
     const TensorInfo masked[] = {output_of("scores", {1, 17640, 3}),
                                  output_of("boxes", {1, 17640, 4})};

@@ -62,7 +62,9 @@ void Loader::stop() {
     }
     if (worker.joinable()) worker.join();
     const std::string& id = context_.settings.started().model_instance_id;
-    if (!id.empty()) leave_instance(*this, id);
+    if (id.empty()) return;
+    leave_instance(*this, id);
+    give_up_swap();
 }
 
 std::string Loader::end() {
@@ -71,8 +73,7 @@ std::string Loader::end() {
     {
         const std::lock_guard lock(mutex_);
         if (next_lane_) pending = next_model_;
-        if (wanted_model_ && context_.settings.started().model_instance_id.empty())
-            pending = *wanted_model_;
+        if (wanted_model_) pending = *wanted_model_;
         lanes.swap(retired_);
         lanes.push_back(std::exchange(lane_, nullptr));
         lanes.push_back(std::exchange(next_lane_, nullptr));
@@ -183,7 +184,7 @@ void Loader::wake_worker() {
 
 bool Loader::has_work() const {
     return load_wanted_ || announce_ || !retired_.empty() ||
-           (wanted_model_ && state_ != State::loading);
+           (wanted_model_ && state_ != State::loading && state_ != State::failed);
 }
 
 void Loader::work() {
@@ -388,10 +389,6 @@ void Loader::request_swap(const std::string& model) {
 }
 
 void Loader::swap(const std::string& model) {
-    {
-        const std::lock_guard lock(mutex_);
-        if (state_ == State::failed) return;  // the element failed to start
-    }
     Settings settings = context_.settings.started();
     settings.model = model;
     Failure failure;
@@ -405,7 +402,31 @@ void Loader::swap(const std::string& model) {
         done = lane != nullptr;
         if (done) adopt(model, std::move(lane));
     }
-    if (!done && !cancel_) post_swap_failed(model, failure);
+    if (done) return;
+    if (!cancel_) return post_swap_failed(model, failure);
+    const std::lock_guard lock(mutex_);
+    if (!wanted_model_) wanted_model_ = model;  // not for a newer one, but to stop
+}
+
+// What others share is theirs, too: a start with another model than theirs would be refused.
+void Loader::give_up_swap() {
+    std::optional<std::string> model;
+    {
+        const std::lock_guard lock(mutex_);
+        if (state_ == State::failed) return;  // there is no model to keep
+        model.swap(wanted_model_);
+    }
+    if (!model) return;
+    const std::string& id = context_.settings.started().model_instance_id;
+    Failure failure = {
+        {vartml::ErrorCode::timeout,
+         "the element was stopped before model '" + *model +
+             "' was loaded for all elements of model-instance-id '" + id +
+             "'; write it again when the element plays, or to each of them while all are stopped"},
+        "infer-instance-conflict",
+        "model"};
+    failure.found = *model;
+    post_swap_failed(*model, failure);
 }
 
 void Loader::adopt(const std::string& model, std::shared_ptr<Lane> lane) {

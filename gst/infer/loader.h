@@ -42,7 +42,7 @@ public:
     // error.
     bool start();
     // Nothing is loaded any more. Lanes are there until end(), which gives the model of a swap that
-    // no frame has seen, else "". Both with no frame on its way.
+    // no frame has seen, or that was not done yet, else "". Both with no frame on its way.
     void stop();
     std::string end();
 
@@ -90,6 +90,7 @@ private:
                                       const std::shared_ptr<Instance>& instance, Failure& failure);
     void unload();
     void swap(const std::string& model);
+    void give_up_swap();
     std::string sidecar_of_next(const Instance& instance);
     bool suits_caps(const Lane& lane, Failure& failure) const;
     void narrow_to(const Lane& lane);  // with the mutex
@@ -116,8 +117,8 @@ private:
     // what the thread has to do
     std::thread worker_;
     bool load_wanted_ = false, worker_stops_ = false;
-    std::optional<std::string> wanted_model_;
-    std::shared_ptr<Lane> announce_;  // loaded, and the application does not know yet
+    std::optional<std::string> wanted_model_;  // stays where the element failed to start
+    std::shared_ptr<Lane> announce_;           // loaded, and the application does not know yet
     std::vector<std::shared_ptr<Lane>> retired_;
     // When it is time to see whether frames still come; the end of time: never.
     Clock::time_point idle_at_ = Clock::time_point::max();

@@ -219,16 +219,18 @@ const FailedCase failed_cases[] = {
 INSTANTIATE_TEST_SUITE_P(Swap, InferSwapFails, testing::ValuesIn(failed_cases),
                          [](const auto& info) { return std::string(info.param.name); });
 
+void wait_compiling() {
+    std::unique_lock lock(fake_model().mutex);
+    fake_model().changed.wait(lock, [] { return fake_model().compiles > 0; });
+}
+
 TEST_F(InferSwap, ANewerWriteSupersedesOneThatIsStillLoading) {
     InferHarness t;
     ASSERT_EQ(t.push(0), GST_FLOW_OK);
     t.pull_out();
     fake_model().compile_waits = true;
     g_object_set(t.element, "model", model_file("slow.onnx").c_str(), nullptr);
-    {
-        std::unique_lock lock(fake_model().mutex);
-        fake_model().changed.wait(lock, [] { return fake_model().compiles > 0; });
-    }
+    wait_compiling();
     write_model(t, model_file("2.rai"));
     ASSERT_EQ(t.push(1), GST_FLOW_OK);
     t.pull_out();
@@ -241,6 +243,82 @@ TEST_F(InferSwap, StoppingEndsAPendingSwap) {
     g_object_set(t.element, "model", model_file("slow.onnx").c_str(), nullptr);
     EXPECT_EQ(gst_element_set_state(t.element, GST_STATE_NULL), GST_STATE_CHANGE_SUCCESS);
     EXPECT_EQ(t.messages(GST_MESSAGE_WARNING), 0u);
+}
+
+TEST_F(InferSwap, AModelThatIsLoadingWhenTheElementStopsIsTheNextStarts) {
+    fake_model().compile_waits = true;
+    const std::string sidecar = model_file("next.modelinfo");
+    if (FILE* file = std::fopen(sidecar.c_str(), "w")) {
+        std::fputs("[modelinfo]\nversion=1.0\nx-vartml-labels=next;b;c;d\n", file);
+        std::fclose(file);
+    }
+    InferHarness t;
+    ASSERT_EQ(t.push(0), GST_FLOW_OK);
+    t.pull_out();
+    g_object_set(t.element, "modelinfo-file", sidecar.c_str(), "model",
+                 model_file("slow.onnx").c_str(), nullptr);
+    wait_compiling();
+    gst_element_set_state(t.element, GST_STATE_NULL);
+    EXPECT_EQ(model_in_use(t.element), model_file("slow.onnx"));
+    fake_model().compile_waits = false;
+    ASSERT_NE(gst_element_set_state(t.element, GST_STATE_PLAYING), GST_STATE_CHANGE_FAILURE);
+    gst_harness_set_src_caps_str(t.h, gray_caps);
+    ASSERT_EQ(t.push(1), GST_FLOW_OK);
+    GstBuffer* out = t.pull();
+    const auto& record = vartml::gst::get_inference(out, 0)->record;
+    EXPECT_EQ(record->model_info.labels.at(0), "next");
+    gst_buffer_unref(out);
+}
+
+// The others would refuse to share another model with it.
+TEST_F(InferSwap, ASharedModelThatIsLoadingWhenTheElementStopsIsGivenUpAloud) {
+    fake_model().compile_waits = true;
+    const std::string sidecar = model_file("shared.modelinfo");
+    if (FILE* file = std::fopen(sidecar.c_str(), "w")) {
+        std::fputs("[modelinfo]\nversion=1.0\n", file);
+        std::fclose(file);
+    }
+    GstElement* element = make_infer();
+    g_object_set(element, "model-instance-id", "stopped", nullptr);
+    InferHarness t(element);
+    ASSERT_EQ(t.push(0), GST_FLOW_OK);
+    t.pull_out();
+    g_object_set(element, "modelinfo-file", sidecar.c_str(), "model",
+                 model_file("slow.onnx").c_str(), nullptr);
+    wait_compiling();
+    gst_element_set_state(element, GST_STATE_NULL);
+    EXPECT_EQ(model_in_use(element), model_file());
+    gchar* file = nullptr;
+    g_object_get(element, "modelinfo-file", &file, nullptr);
+    EXPECT_STREQ(file ? file : "", "") << "it came with the model that is given up";
+    g_free(file);
+    GstStructure* failed = wait_message(t.bus, "vartml-model-change-failed");
+    ASSERT_NE(failed, nullptr);
+    EXPECT_EQ(gst_structure_get_string(failed, "requested"), model_file("slow.onnx"));
+    EXPECT_EQ(gst_structure_get_string(failed, "kept"), model_file());
+    gst_structure_free(failed);
+    ASSERT_NE(gst_element_set_state(element, GST_STATE_PLAYING), GST_STATE_CHANGE_FAILURE);
+}
+
+TEST_F(InferSwap, WhatIsWrittenAfterTheModelFailedToLoadIsTheNextStarts) {
+    fake_model().compile = vartml::Error{ErrorCode::bad_model, "no model at all"};
+    for (const char* id : {static_cast<const char*>(nullptr), "failed"}) {
+        GstElement* element = make_infer();
+        g_object_set(element, "model", model_file("bad.onnx").c_str(), "model-instance-id", id,
+                     nullptr);
+        InferHarness t(element, nullptr);
+        GstMessage* error = gst_bus_timed_pop_filtered(t.bus, 10 * GST_SECOND, GST_MESSAGE_ERROR);
+        ASSERT_NE(error, nullptr);
+        gst_message_unref(error);
+        g_object_set(element, "model", model_file().c_str(), nullptr);
+        gst_element_set_state(element, GST_STATE_NULL);
+        EXPECT_EQ(model_in_use(element), model_file());
+        ASSERT_NE(gst_element_set_state(element, GST_STATE_PLAYING), GST_STATE_CHANGE_FAILURE);
+        gst_harness_set_src_caps_str(t.h, gray_caps);
+        ASSERT_EQ(t.push(0), GST_FLOW_OK);
+        EXPECT_EQ(t.pull_out().status, InferenceStatus::inferred);
+        EXPECT_EQ(t.messages(GST_MESSAGE_ERROR), 0u);
+    }
 }
 
 TEST_F(InferSwap, StoppingWithASwapBehindFramesInFlightLeavesAnElementThatStartsAgain) {

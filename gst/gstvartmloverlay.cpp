@@ -72,7 +72,8 @@ struct State {
     overlay::Attacher attacher;
     overlay::Hud hud;
     overlay::Scene results, hud_scene;
-    GstClockTime results_time = GST_CLOCK_TIME_NONE;  // PTS of the frame that they are of
+    FrameClock clock;
+    GstClockTime results_time = GST_CLOCK_TIME_NONE;  // by the clock: of the frame they are of
     CopyNotice copy_notice;
     IdleNotice idle;
     LabelCheck label_check, blur_check;
@@ -84,6 +85,10 @@ struct State {
         hud_scene.clear();
         reader.forget_tracks();
         results_time = GST_CLOCK_TIME_NONE;
+    }
+    void rescale(const Growth& larger) {
+        results.rescale(larger.x, larger.y);
+        reader.forget_tracks();
     }
 };
 
@@ -262,6 +267,7 @@ gboolean start(GstBaseTransform* base) {
     state.changed = true;
     state.copy_notice.restart();
     state.idle.restart();
+    state.clock.restart();
     state.hud.clear();
     state.attacher.start();
     GST_OBJECT_LOCK(base);
@@ -339,12 +345,18 @@ gboolean accept_caps(GstBaseTransform* base, GstPadDirection direction, GstCaps*
 
 gboolean set_caps(GstBaseTransform* base, GstCaps* in, GstCaps*) {
     State& state = state_of(base);
-    state.forget();
+    const FrameSize before = state.video ? FrameSize{state.width, state.height} : FrameSize{};
     state.changed = true;
     const GstStructure* s = gst_caps_get_structure(in, 0);
     state.video = gst_structure_has_name(s, "video/x-raw") &&
                   gst_structure_get_int(s, "width", &state.width) &&
                   gst_structure_get_int(s, "height", &state.height);
+    if (!state.video) {
+        state.forget();
+    } else if (const auto larger = growth(before, {state.width, state.height})) {
+        state.rescale(*larger);
+    }
+    state.clock.set_caps(in);
     state.info = overlay::drawable_info(in);
     state.undecided = true;
     gst_base_transform_set_passthrough(base, !state.video && state.blur_names.empty());
@@ -395,9 +407,8 @@ gboolean sink_event(GstBaseTransform* base, GstEvent* event) {
 
 // Whether results of an earlier frame are still to be seen at this time.
 bool holds(const State& state, GstClockTime time) {
-    return state.hold && GST_CLOCK_TIME_IS_VALID(time) &&
-           GST_CLOCK_TIME_IS_VALID(state.results_time) && time >= state.results_time &&
-           time - state.results_time <= state.hold;
+    return state.hold && GST_CLOCK_TIME_IS_VALID(state.results_time) &&
+           time >= state.results_time && time - state.results_time <= state.hold;
 }
 
 bool has_regions(GstBuffer* buffer) {
@@ -431,11 +442,12 @@ void read_frame(GstVartmlOverlay* self, GstBuffer* buffer) {
     }
     const overlay::FrameResults results = overlay::results_on(buffer);
     look_for_mistakes(self, buffer, results);
+    const GstClockTime now = state.clock.time(GST_BASE_TRANSFORM(self)->segment, buffer);
     const bool own = results.own();
-    if (!own && holds(state, GST_BUFFER_PTS(buffer))) return;
+    if (!own && holds(state, now)) return;
     state.results.clear();
     state.reader.read(buffer, state.look, state.text, top, state.results);
-    state.results_time = own ? GST_BUFFER_PTS(buffer) : GST_CLOCK_TIME_NONE;
+    state.results_time = own ? now : GST_CLOCK_TIME_NONE;
 }
 
 GstFlowReturn prepare_output_buffer(GstBaseTransform* base, GstBuffer* in, GstBuffer** out) {

@@ -259,13 +259,32 @@ void Scene::clear() {
     for (const MaskItem& item : blurred)
         if (item.pixels) gst_buffer_unref(item.pixels);
     blurred.clear();
+    clear_drawn();
+    colors.clear();
+}
+
+void Scene::clear_drawn() {
     for (const MaskItem& mask : masks) gst_buffer_unref(mask.pixels);
     masks.clear();
     outlines.clear();
     strokes.clear();
     labels.clear();
-    colors.clear();
     chars.clear();
+}
+
+void Scene::rescale(double x, double y) {
+    clear_drawn();
+    // Outwards: no pixel of what was covered is left.
+    const auto scale = [](int& origin, int& length, double by) {
+        constexpr double farthest = 1 << 29;
+        const double begin = std::clamp(std::floor(origin * by), -farthest, farthest);
+        const double end = std::clamp(std::ceil((double(origin) + length) * by), begin, farthest);
+        origin = int(begin), length = int(end - begin);
+    };
+    for (MaskItem& item : blurred) {
+        scale(item.rect.x, item.rect.w, x);
+        scale(item.rect.y, item.rect.h, y);
+    }
 }
 
 int label_padding(int line_height) {

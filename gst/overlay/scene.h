@@ -144,12 +144,18 @@ struct Scene {
                labels.empty();
     }
     void clear();
+    // Frames have become larger by these factors: what is blurred stays so, of what is drawn
+    // nothing is left.
+    void rescale(double x, double y);
     std::string_view text(const LabelItem& label) const {
         return std::string_view(chars).substr(label.first_char, label.num_chars);
     }
     std::span<const Rgba> colors_of(const MaskItem& mask) const {
         return std::span(colors).subspan(mask.first_color, mask.num_colors);
     }
+
+private:
+    void clear_drawn();
 };
 
 // Between a plate's edge and its text.

@@ -280,6 +280,56 @@ TEST_F(Overlay, HoldsTheBlurWithTheResults) {
     }
 }
 
+// As they come: in reverse playback the last frame first, and from some sources without PTS.
+TEST_F(Overlay, HoldsTheBlurBackwardsAndWithoutPts) {
+    for (const bool backwards : {true, false}) {
+        SCOPED_TRACE(backwards);
+        set("draw", "");
+        set("blur-classes", "face");
+        set("hold", "100000000");
+        open(100, 100, GST_VIDEO_FORMAT_GRAY8);
+        GstSegment segment;
+        gst_segment_init(&segment, GST_FORMAT_TIME);
+        segment.rate = backwards ? -1 : 1;
+        segment.stop = GST_SECOND;
+        ASSERT_TRUE(gst_harness_push_event(harness_, gst_event_new_segment(&segment)));
+        for (int i = 0; i < 5; ++i) {
+            GstBuffer* in = stripes(info_);
+            GST_BUFFER_PTS(in) = backwards ? static_cast<GstClockTime>(20 - i) * 33 * GST_MSECOND
+                                           : GST_CLOCK_TIME_NONE;
+            if (i == 0) add_od(in, 0, 0, 80, 80, "face");
+            EXPECT_EQ(is_stripe(draw(in), 40, 40), i == 4) << i;
+        }
+        close();
+    }
+}
+
+TEST_F(Overlay, HoldsTheBlurWhenCapsChange) {
+    set("draw", "boxes");
+    set("blur-classes", "face");
+    set("hold", "1000000000");
+    open(100, 100, GST_VIDEO_FORMAT_GRAY8);
+    const auto next = [&](const GstVideoInfo& info, bool face) {
+        info_ = info;
+        gst_harness_set_src_caps(harness_, gst_video_info_to_caps(&info_));
+        GstBuffer* in = stripes(info_);
+        GST_BUFFER_PTS(in) = pts_ += 40 * GST_MSECOND;
+        if (face) add_od(in, 20, 20, 40, 40, "face");
+        return draw(in);
+    };
+    GstVideoInfo info = info_;
+    EXPECT_FALSE(is_stripe(next(info, true), 40, 40));
+    info.fps_n = 25, info.fps_d = 1;
+    EXPECT_FALSE(is_stripe(next(info, false), 40, 40)) << "another frame rate";
+    GstVideoInfo larger = make_info(GST_VIDEO_FORMAT_GRAY8, 200, 300);
+    const Picture scaled = next(larger, false);
+    for (const int x : {41, 80, 118})
+        for (const int y : {61, 120, 178}) EXPECT_FALSE(is_stripe(scaled, x, y)) << x << ' ' << y;
+    for (const int x : {30, 130}) EXPECT_TRUE(is_stripe(scaled, x, 120)) << x;
+    for (const int y : {50, 190}) EXPECT_TRUE(is_stripe(scaled, 80, y)) << y;
+    EXPECT_FALSE(is_stripe(next(info, false), 40, 40)) << "as large as before";
+}
+
 // A frame that others see too is copied: they may see the face, who is behind the element not.
 TEST_F(Overlay, BlursACopyOfAFrameThatIsShared) {
     set("draw", "");

@@ -8,6 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include <gst/allocators/gstdmabuf.h>
 #include <gst/allocators/gstfdmemory.h>
 #include <gst/gst.h>
@@ -287,16 +289,16 @@ struct OfferedPool {
     guint size = 0;
 };
 
-// A video pool for the caps, plain or DMA_DRM of a linear layout, with at least `min` buffers: in
-// dma-bufs where this process can make them, else in system memory. Rows are as dense as the format
-// has them. No pool where the caps are no video.
-OfferedPool offer_pool(GstCaps* caps, guint min) {
+// A video pool for the caps, plain or DMA_DRM of a linear layout, with at least `min` buffers of at
+// least `size` bytes: in dma-bufs where this process can make them, else in system memory. Rows are
+// as dense as the format has them. No pool where the caps are no video.
+OfferedPool offer_pool(GstCaps* caps, guint size, guint min) {
     OfferedPool offer;
     gst_allocation_params_init(&offer.params);
     auto format = frame_format(caps);
     if (!format) return offer;
     offer.allocator = dmabuf_allocator_new();
-    offer.size = guint(GST_VIDEO_INFO_SIZE(&format->info));
+    offer.size = std::max(size, guint(GST_VIDEO_INFO_SIZE(&format->info)));
     offer.pool = GST_BUFFER_POOL(
         gst_object_ref_sink(g_object_new(gst_vartml_frame_pool_get_type(), nullptr)));
     if (!offer.allocator) offer.params.align = 63;
@@ -345,10 +347,14 @@ void offer_own_pool(GstQuery* query, guint min) {
     gboolean need_pool = FALSE;
     gst_query_parse_allocation(query, &caps, &need_pool);
     if (!caps || !need_pool) return;
-    OfferedPool offer = offer_pool(caps, min);
+    // Upstream looks at the first of each; one without pool says what downstream needs of ours.
+    const bool asked = gst_query_get_n_allocation_pools(query) > 0;
+    guint size = 0, wanted = 0;
+    if (asked) gst_query_parse_nth_allocation_pool(query, 0, nullptr, &size, &wanted, nullptr);
+    min = std::max(min, wanted);
+    OfferedPool offer = offer_pool(caps, size, min);
     if (!offer.pool) return;
-    // Upstream looks at the first of each; one without pool only says a size.
-    if (gst_query_get_n_allocation_pools(query) > 0) {
+    if (asked) {
         gst_query_set_nth_allocation_pool(query, 0, offer.pool, offer.size, min, 0);
     } else {
         gst_query_add_allocation_pool(query, offer.pool, offer.size, min, 0);

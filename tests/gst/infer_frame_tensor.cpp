@@ -366,22 +366,41 @@ TEST_F(InferFrameTensor, ATensorThatIsNoPictureRefusesYes) {
     gst_object_unref(element);
 }
 
-// A sink that only says how large frames are, with an allocator of its own.
+// A sink that only says how large frames are and how many it keeps, with an allocator of its own.
 TEST_F(InferFrameTensor, APoolTakesThePlaceOfAnEntryWithoutOne) {
     InferHarness t;
     GstAllocationParams params;
     gst_allocation_params_init(&params);
     gst_harness_set_propose_allocator(t.h, nullptr, &params);
-    GstCaps* caps = gst_caps_from_string(gray_caps);
-    GstQuery* query = gst_query_new_allocation(caps, TRUE);
-    gst_query_add_allocation_pool(query, nullptr, 32 * 24, 1, 0);
-    ASSERT_TRUE(gst_pad_peer_query(t.h->srcpad, query));
-    GstBufferPool* pool = nullptr;
-    gst_query_parse_nth_allocation_pool(query, 0, &pool, nullptr, nullptr, nullptr);
-    EXPECT_NE(pool, nullptr);
-    gst_clear_object(&pool);
-    gst_query_unref(query);
-    gst_caps_unref(caps);
+    const struct {
+        guint size, min, expected_size, expected_min;
+    } rows[] = {
+        {32 * 24, 1, 32 * 24, 3},
+        {32 * 25, 50, 32 * 25, 52},  // two are between the pads
+        {0, 0, 32 * 24, 3},
+    };
+    for (const auto& row : rows) {
+        GstCaps* caps = gst_caps_from_string(gray_caps);
+        GstQuery* query = gst_query_new_allocation(caps, TRUE);
+        gst_query_add_allocation_pool(query, nullptr, row.size, row.min, 0);
+        ASSERT_TRUE(gst_pad_peer_query(t.h->srcpad, query));
+        GstBufferPool* pool = nullptr;
+        guint size, min;
+        gst_query_parse_nth_allocation_pool(query, 0, &pool, &size, &min, nullptr);
+        ASSERT_NE(pool, nullptr);
+        EXPECT_EQ(size, row.expected_size);
+        EXPECT_EQ(min, row.expected_min);
+        guint own_size = 0, own_min = 0;
+        GstStructure* config = gst_buffer_pool_get_config(pool);
+        EXPECT_TRUE(
+            gst_buffer_pool_config_get_params(config, nullptr, &own_size, &own_min, nullptr));
+        EXPECT_EQ(own_size, size);
+        EXPECT_EQ(own_min, min);
+        gst_structure_free(config);
+        gst_clear_object(&pool);
+        gst_query_unref(query);
+        gst_caps_unref(caps);
+    }
 }
 
 // What upstream gets when nobody downstream has a pool: frames of the right size and room for those

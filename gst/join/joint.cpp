@@ -33,13 +33,13 @@ GstClockTime tolerance_of(const Joint& joint) {
 }
 
 bool has_metadata(const Joint& joint, GstClockTime time) {
-    return joint.meta.eos ||
+    return joint.meta.at_end() ||
            (GST_CLOCK_TIME_IS_VALID(joint.meta.position) && joint.meta.position >= time);
 }
 
 bool may_run_ahead(const Joint& joint) {
     return !joint.matcher.full() || is_wanted(joint) || joint.live || !joint.settings.sync ||
-           joint.main.eos || joint.main.ended || joint.main.untimed || joint.main.flushing;
+           joint.main.at_end() || joint.main.ended || joint.main.untimed || joint.main.flushing;
 }
 
 bool is_wanted(const Joint& joint) {
@@ -132,7 +132,10 @@ void follow(Joint& joint, JoinBranch& branch, GstEvent* event) {
             break;
         case GST_EVENT_SEGMENT:
             gst_event_copy_segment(event, &branch.segment);
-            branch.ended = false;
+            branch.ended = branch.segment_done = false;
+            break;
+        case GST_EVENT_SEGMENT_DONE:
+            branch.segment_done = true;
             break;
         case GST_EVENT_EOS:
             branch.eos = true;

@@ -63,6 +63,7 @@ struct JoinCounts {
 struct JoinBranch {
     GstSegment segment;
     bool eos = false, flushing = false;
+    bool segment_done = false;                    // of a segment seek, until the next segment
     bool ended = false;                           // what it leads to takes no more
     bool untimed = false;                         // its last picture had no running time
     GstClockTime position = GST_CLOCK_TIME_NONE;  // running time that it has reached
@@ -71,7 +72,9 @@ struct JoinBranch {
     GstClockTime frame_duration = GST_CLOCK_TIME_NONE;
     JoinBranch() { gst_segment_init(&segment, GST_FORMAT_TIME); }
     // Not caps: they outlive a flush.
-    void restart() { position = GST_CLOCK_TIME_NONE, eos = ended = untimed = false; }
+    void restart() { position = GST_CLOCK_TIME_NONE, eos = segment_done = ended = untimed = false; }
+    // No frame comes before there is another segment, if any.
+    bool at_end() const { return eos || segment_done; }
 };
 
 struct Joint {

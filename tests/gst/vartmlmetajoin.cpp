@@ -209,6 +209,30 @@ TEST_F(MetaJoin, AGapEndsBeforeTheFrameThatFollowsIt) {
     EXPECT_FALSE(has_metadata(joint, 2 * step));
 }
 
+// Until there is another segment: what SEGMENT seeks play ends without EOS.
+TEST_F(MetaJoin, ASegmentThatIsDoneEndsTheWaiting) {
+    Joint joint;
+    const auto send = [&](JoinBranch& branch, GstEvent* event) {
+        follow(joint, branch, event);
+        gst_event_unref(event);
+    };
+    GstSegment segment;
+    gst_segment_init(&segment, GST_FORMAT_TIME);
+    for (GstEvent* next : {gst_event_new_segment(&segment), gst_event_new_stream_start("next"),
+                           gst_event_new_flush_stop(TRUE)}) {
+        EXPECT_FALSE(has_metadata(joint, step));
+        send(joint.meta, gst_event_new_segment_done(GST_FORMAT_TIME, GST_SECOND));
+        EXPECT_TRUE(has_metadata(joint, step));
+        send(joint.meta, next);
+        EXPECT_FALSE(has_metadata(joint, step));
+    }
+    for (GstClockTime n = 0; n < Matcher::most; ++n)
+        joint.matcher.add({n * step, nullptr, 320, 180, 1, 1});
+    EXPECT_FALSE(may_run_ahead(joint));
+    send(joint.main, gst_event_new_segment_done(GST_FORMAT_TIME, GST_SECOND));
+    EXPECT_TRUE(may_run_ahead(joint));
+}
+
 TEST_F(MetaJoin, WithoutSyncTakesWhatIsThereAndDropsWhatIsLate) {
     set("sync", "false");
     open();

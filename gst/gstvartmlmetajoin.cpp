@@ -184,14 +184,14 @@ bool fail_if_unlinked(GstVartmlMetaJoin* self, GstPad* pad) {
 GstFlowReturn chain_meta(GstPad*, GstObject* parent, GstBuffer* buffer) {
     auto* self = GST_VARTML_META_JOIN(parent);
     Joint& joint = self->state->joint;
-    const GstClockTime pts = GST_BUFFER_PTS(buffer);
+    const GstClockTime pts = GST_BUFFER_PTS(buffer), duration = GST_BUFFER_DURATION(buffer);
     const std::shared_ptr<GstBuffer> kept(keep_metadata(buffer), UnrefBuffer());
     gst_buffer_unref(buffer);
     const bool linked = gst_pad_is_linked(self->state->main_pad);
     std::unique_lock lock(joint.mutex);
     if (joint.meta.flushing) return GST_FLOW_FLUSHING;
     joint.seen_metadata = true;
-    const GstClockTime time = running_time(joint.meta, pts);
+    const GstClockTime time = running_time(joint.meta, pts, duration);
     if (!GST_CLOCK_TIME_IS_VALID(time)) {
         const bool warn = !GST_CLOCK_TIME_IS_VALID(pts) && !std::exchange(joint.pts_warned, true);
         lock.unlock();
@@ -395,7 +395,7 @@ GstFlowReturn chain_main(GstPad*, GstObject* parent, GstBuffer* buffer) {
     GstClockTime time;
     {
         const std::lock_guard lock(joint.mutex);
-        time = running_time(joint.main, GST_BUFFER_PTS(buffer));
+        time = running_time(joint.main, GST_BUFFER_PTS(buffer), GST_BUFFER_DURATION(buffer));
     }
     warn_of_unlinked(self);
     if (GST_CLOCK_TIME_IS_VALID(time)) {

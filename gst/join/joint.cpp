@@ -20,16 +20,23 @@ double display_aspect(int width, int height, int par_n, int par_d) {
 
 }  // namespace
 
-GstClockTime running_time(const JoinBranch& branch, GstClockTime time) {
-    if (!GST_CLOCK_TIME_IS_VALID(time) || branch.segment.format != GST_FORMAT_TIME)
+GstClockTime running_time(const JoinBranch& branch, GstClockTime pts, GstClockTime duration) {
+    if (!GST_CLOCK_TIME_IS_VALID(pts) || branch.segment.format != GST_FORMAT_TIME)
         return GST_CLOCK_TIME_NONE;
-    return gst_segment_to_running_time(&branch.segment, GST_FORMAT_TIME, time);
+    if (!GST_CLOCK_TIME_IS_VALID(duration)) duration = branch.frame_duration;
+    guint64 begin = pts;
+    if (GST_CLOCK_TIME_IS_VALID(duration))
+        gst_segment_clip(&branch.segment, GST_FORMAT_TIME, pts, pts + duration, &begin, nullptr);
+    return gst_segment_to_running_time(&branch.segment, GST_FORMAT_TIME, begin);
 }
 
 GstClockTime tolerance_of(const Joint& joint) {
     if (GST_CLOCK_TIME_IS_VALID(joint.settings.tolerance)) return joint.settings.tolerance;
-    return GST_CLOCK_TIME_IS_VALID(joint.main.frame_duration) ? joint.main.frame_duration / 2
-                                                              : unknown_tolerance;
+    const GstClockTime half = GST_CLOCK_TIME_IS_VALID(joint.main.frame_duration)
+                                  ? joint.main.frame_duration / 2
+                                  : unknown_tolerance;
+    // It is compared with running times, in which a frame that is played faster is shorter.
+    return GstClockTime(double(half) / std::abs(joint.main.segment.rate));
 }
 
 bool has_metadata(const Joint& joint, GstClockTime time) {
@@ -154,7 +161,7 @@ void follow(Joint& joint, JoinBranch& branch, GstEvent* event) {
             gst_event_parse_gap(event, &time, &duration);
             // The frame that begins where a gap ends is not in it.
             if (GST_CLOCK_TIME_IS_VALID(duration) && duration > 0) time += duration - 1;
-            const GstClockTime running = running_time(branch, time);
+            const GstClockTime running = running_time(branch, time, 0);
             if (GST_CLOCK_TIME_IS_VALID(running)) branch.position = running;
             break;
         }

@@ -101,9 +101,10 @@ struct Joint {
 inline constexpr unsigned unmatched_to_warn = 100;
 
 // All but parse_region and find_metadata want the lock held.
-// GST_CLOCK_TIME_NONE outside of the segment.
-GstClockTime running_time(const JoinBranch& branch, GstClockTime time);
-// By property, else half a frame of sink_main.
+// Of a frame, GST_CLOCK_TIME_NONE outside of the segment; one that reaches into it begins there.
+// Without duration it lasts as long as the caps say.
+GstClockTime running_time(const JoinBranch& branch, GstClockTime pts, GstClockTime duration);
+// By property, else half a frame of sink_main at the rate at which it is played.
 GstClockTime tolerance_of(const Joint& joint);
 // Whether sink_meta has reached the time or has ended.
 bool has_metadata(const Joint& joint, GstClockTime time);

@@ -233,6 +233,40 @@ TEST_F(MetaJoin, ASegmentThatIsDoneEndsTheWaiting) {
     EXPECT_TRUE(may_run_ahead(joint));
 }
 
+TEST_F(MetaJoin, HalfAFrameIsShorterWherePicturesArePlayedFaster) {
+    for (const double rate : {1.0, 2.0, 4.0, 0.5}) {
+        SCOPED_TRACE(rate);
+        if (main_) again();
+        open();
+        GstSegment segment;
+        gst_segment_init(&segment, GST_FORMAT_TIME);
+        segment.rate = rate;
+        for (GstHarness* h : {main_, meta_})
+            ASSERT_TRUE(gst_harness_push_event(h, gst_event_new_segment(&segment)));
+        push_meta(0, {0, 0, 10, 10});
+        push_meta(4 * step, {1, 0, 10, 10});
+        for (int i = 0; i < 5; ++i) {
+            const auto boxes = push_main(GstClockTime(i) * step);
+            EXPECT_EQ(boxes.size(), i % 4 == 0 ? 1u : 0u) << i;
+        }
+    }
+}
+
+// A seek may begin in the middle of a picture.
+TEST_F(MetaJoin, APictureThatReachesIntoTheSegmentHasItsMetadata) {
+    open();
+    GstSegment segment;
+    gst_segment_init(&segment, GST_FORMAT_TIME);
+    segment.start = segment.time = step + step / 2;
+    for (GstHarness* h : {main_, meta_})
+        ASSERT_TRUE(gst_harness_push_event(h, gst_event_new_segment(&segment)));
+    for (int i = 0; i < 4; ++i) push_meta(GstClockTime(i) * step, {i, 0, 10, 10});
+    EXPECT_TRUE(push_main(0).empty()) << "before the segment";
+    for (int i = 1; i < 4; ++i)
+        EXPECT_EQ(push_main(GstClockTime(i) * step), (std::vector<Box>{{6 * i, 0, 60, 60}})) << i;
+    EXPECT_EQ(stat("matched"), 3u);
+}
+
 TEST_F(MetaJoin, WithoutSyncTakesWhatIsThereAndDropsWhatIsLate) {
     set("sync", "false");
     open();

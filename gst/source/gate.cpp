@@ -20,7 +20,7 @@ struct GateClass {
 struct State {
     GstPad *sink = nullptr, *src = nullptr;  // owned by the element
     GateEvents events;                       // between gate_start calls
-    bool live = false;
+    bool live = false, repeats = false;
     GstClockTime latency = 0;
 
     // guarded by the object lock
@@ -230,6 +230,9 @@ gboolean src_query(GstPad* pad, GstObject* parent, GstQuery* query) {
         case GST_QUERY_POSITION:
         case GST_QUERY_SEGMENT:
             return FALSE;  // sinks know their own
+        case GST_QUERY_DURATION:
+            // A connection's would be that of one pass.
+            return !state_of(parent).repeats && gst_pad_query_default(pad, parent, query);
         default:
             return gst_pad_query_default(pad, parent, query);
     }
@@ -273,10 +276,12 @@ GstElement* make_gate() {
     return GST_ELEMENT(g_object_new(vartml_source_gate_get_type(), "name", "gate", nullptr));
 }
 
-void gate_start(GstElement* gate, bool live, GstClockTime latency, GateEvents events) {
+void gate_start(GstElement* gate, bool live, bool repeats, GstClockTime latency,
+                GateEvents events) {
     State& state = state_of(gate);
     state.events = std::move(events);
     state.live = live;
+    state.repeats = repeats;
     state.started = state.has_segment = false;
     state.frames = 0;
     GST_OBJECT_LOCK(gate);

@@ -18,8 +18,9 @@ struct GateEvents {
 
 /// The pads are `sink`, to which a connection is linked, and `src`.
 GstElement* make_gate();
-/// Call while no state is above READY.
-void gate_start(GstElement* gate, bool live, GstClockTime latency, GateEvents events);
+/// `repeats`: another connection follows the end of each, so that the stream has no duration. Call
+/// while no state is above READY.
+void gate_start(GstElement* gate, bool live, bool repeats, GstClockTime latency, GateEvents events);
 /// The next connection. Call while nothing is linked to `sink`.
 void gate_begin(GstElement* gate, bool after_outage);
 /// Nothing of the connection goes on any more; does not wait for what follows, which may hold a

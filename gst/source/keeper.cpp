@@ -137,8 +137,8 @@ void Keeper::start(const SourceSettings& settings, Address address) {
         const std::lock_guard lock(mutex_);
         changed_.notify_all();
     };
-    gate_start(gate_, session_settings_.address.live(), settings.latency_ms * GST_MSECOND,
-               std::move(events));
+    gate_start(gate_, session_settings_.address.live(), settings.at_end == AtEnd::repeat,
+               settings.latency_ms * GST_MSECOND, std::move(events));
     thread_ = std::thread([this] {
         pthread_setname_np(pthread_self(), "vartml-src");
         run();

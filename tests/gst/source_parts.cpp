@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of vartmlsrc: addresses, what of them may be shown, times, pauses.
+// Parts of vartmlsrc: addresses, what of them may be shown, times, pauses, the gate.
+#include <gst/check/gstharness.h>
 #include <gtest/gtest.h>
 
 #include <optional>
 #include <vector>
 
+#include "gst/source/gate.h"
 #include "gst/source/keeper.h"
 #include "gst/source/timeline.h"
 #include "gst/support/address.h"
@@ -141,6 +143,44 @@ TEST(SourceRetry, WaitsLongerUpToItsBoundAndLongForACameraThatRefuses) {
                                                             {Cause::unreadable, 1000, 30000}}) {
         EXPECT_EQ(retry_delay_ms(cause, n, 700, 1), delay) << n;
         EXPECT_EQ(retry_delay_ms(cause, n, 700, 0), delay / 2) << n;
+    }
+}
+
+class SourceGate : public testing::Test {
+protected:
+    void open(bool repeats) {
+        gate_ = GST_ELEMENT(gst_object_ref_sink(make_gate()));
+        gate_start(
+            gate_, false, repeats, 0,
+            {.frame = [](bool) {}, .end = [] {}, .refused = [](GstFlowReturn) {}, .idle = [] {}});
+        harness_ = gst_harness_new_with_element(gate_, "sink", "src");
+        gst_harness_set_src_caps_str(harness_,
+                                     "video/x-raw,format=GRAY8,width=4,height=4,framerate=25/1");
+    }
+    void TearDown() override {
+        if (harness_) gst_harness_teardown(harness_);
+        gst_clear_object(&gate_);
+        harness_ = nullptr;
+    }
+    GstElement* gate_ = nullptr;
+    GstHarness* harness_ = nullptr;
+};
+
+TEST_F(SourceGate, HasADurationWhereTheStreamEndsWithTheConnection) {
+    for (const bool repeats : {false, true}) {
+        open(repeats);
+        gst_pad_set_query_function(
+            harness_->srcpad, +[](GstPad* pad, GstObject* parent, GstQuery* query) -> gboolean {
+                if (GST_QUERY_TYPE(query) != GST_QUERY_DURATION)
+                    return gst_pad_query_default(pad, parent, query);
+                gst_query_set_duration(query, GST_FORMAT_TIME, GST_SECOND);
+                return TRUE;
+            });
+        gint64 duration = 0;
+        EXPECT_EQ(gst_pad_peer_query_duration(harness_->sinkpad, GST_FORMAT_TIME, &duration),
+                  !repeats);
+        EXPECT_EQ(duration, repeats ? -1 : gint64(GST_SECOND));
+        TearDown();
     }
 }
 

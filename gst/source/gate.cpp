@@ -106,10 +106,18 @@ GstFlowReturn chain(GstPad*, GstObject* parent, GstBuffer* buffer) {
         return GST_FLOW_FLUSHING;
     }
     std::optional<GstClockTime> time;
+    GstClockTime duration = GST_BUFFER_DURATION(buffer);
     if (GST_BUFFER_PTS_IS_VALID(buffer) && state.segment.format == GST_FORMAT_TIME) {
+        // A frame that reaches into what the connection shows begins there.
+        guint64 pts = GST_BUFFER_PTS(buffer);
+        if (GST_CLOCK_TIME_IS_VALID(duration)) {
+            const GstClockTime end = pts + duration;
+            gst_segment_clip(&state.segment, GST_FORMAT_TIME, pts, end, &pts, nullptr);
+            duration = end - pts;
+        }
         const GstClockTime running =
-            gst_segment_to_running_time(&state.segment, GST_FORMAT_TIME, GST_BUFFER_PTS(buffer));
-        if (!GST_CLOCK_TIME_IS_VALID(running)) {  // outside of what the connection shows
+            gst_segment_to_running_time(&state.segment, GST_FORMAT_TIME, pts);
+        if (!GST_CLOCK_TIME_IS_VALID(running)) {  // outside of it
             gst_buffer_unref(buffer);
             return GST_FLOW_OK;
         }
@@ -117,8 +125,9 @@ GstFlowReturn chain(GstPad*, GstObject* parent, GstBuffer* buffer) {
     }
     const std::optional<GstClockTime> now = running_time(&gate->element);
     buffer = gst_buffer_make_writable(buffer);
+    GST_BUFFER_DURATION(buffer) = duration;
     GST_OBJECT_LOCK(gate);
-    GST_BUFFER_PTS(buffer) = state.timeline.map(time, now, GST_BUFFER_DURATION(buffer));
+    GST_BUFFER_PTS(buffer) = state.timeline.map(time, now, duration);
     GST_OBJECT_UNLOCK(gate);
     GST_BUFFER_DTS(buffer) = GST_CLOCK_TIME_NONE;
     const bool first = std::exchange(state.first, false);

@@ -166,6 +166,32 @@ protected:
     GstHarness* harness_ = nullptr;
 };
 
+// As after a seek to the middle of a frame.
+TEST_F(SourceGate, ShowsTheRestOfAFrameThatReachesIntoTheSegment) {
+    open(false);
+    constexpr GstClockTime step = 40 * GST_MSECOND;
+    GstSegment segment;
+    gst_segment_init(&segment, GST_FORMAT_TIME);
+    segment.start = segment.time = step + step / 4;
+    ASSERT_TRUE(gst_harness_push_event(harness_, gst_event_new_segment(&segment)));
+    for (GstClockTime n = 0; n < 3; ++n) {
+        GstBuffer* buffer = gst_buffer_new_allocate(nullptr, 16, nullptr);
+        GST_BUFFER_PTS(buffer) = n * step;
+        GST_BUFFER_DURATION(buffer) = step;
+        ASSERT_EQ(gst_harness_push(harness_, buffer), GST_FLOW_OK);
+    }
+    const struct {
+        GstClockTime pts, duration;
+    } want[] = {{0, step * 3 / 4}, {step * 3 / 4, step}};
+    ASSERT_EQ(gst_harness_buffers_received(harness_), std::size(want));
+    for (const auto& one : want) {
+        GstBuffer* buffer = gst_harness_pull(harness_);
+        EXPECT_EQ(GST_BUFFER_PTS(buffer), one.pts);
+        EXPECT_EQ(GST_BUFFER_DURATION(buffer), one.duration);
+        gst_buffer_unref(buffer);
+    }
+}
+
 TEST_F(SourceGate, HasADurationWhereTheStreamEndsWithTheConnection) {
     for (const bool repeats : {false, true}) {
         open(repeats);

@@ -95,6 +95,7 @@ struct State {
     std::vector<Subject> subjects;
     std::vector<Request> pending;
     bool checked = false;  // the embeddings that come against the gallery
+    FrameClock clock;
     CopyNotice copy_notice;
     IdleNotice idle;
     LabelCheck label_check;
@@ -228,6 +229,7 @@ gboolean start(GstBaseTransform* base) {
     GST_INFO_OBJECT(self, "%u vectors in the gallery", static_cast<guint>(state.gallery.vectors()));
     state.tracks.clear();
     state.checked = false;
+    state.clock.restart();
     state.copy_notice.restart();
     state.idle.restart();
     state.label_check.restart();
@@ -247,6 +249,11 @@ bool save(GstVartmlGallery* self) {
     return post_error(
         self, "write the gallery",
         {.error = done.error(), .id = "gallery-file", .property = "location", .file = state.file});
+}
+
+gboolean set_caps(GstBaseTransform* base, GstCaps* in, GstCaps*) {
+    state_of(base).clock.set_caps(in);
+    return TRUE;
 }
 
 gboolean sink_event(GstBaseTransform* base, GstEvent* event) {
@@ -480,7 +487,7 @@ GstFlowReturn transform_ip(GstBaseTransform* base, GstBuffer* buffer) {
         std::ranges::move(state.requests, std::back_inserter(state.pending));
         state.requests.clear();
     }
-    const GstClockTime now = GST_BUFFER_PTS_IS_VALID(buffer) ? GST_BUFFER_PTS(buffer) : 0;
+    const GstClockTime now = state.clock.time(base->segment, buffer);
     GstAnalyticsRelationMeta* meta = gst_buffer_get_analytics_relation_meta(buffer);
     state.subjects.clear();
     const std::vector<std::string> classes = split_list(settings.classes);
@@ -565,6 +572,7 @@ static void gst_vartml_gallery_class_init(GstVartmlGalleryClass* klass) {
                     "Names objects by what they look like");
 
     base->start = start;
+    base->set_caps = set_caps;
     base->sink_event = sink_event;
     base->prepare_output_buffer = prepare_output_buffer;
     base->transform_ip = transform_ip;

@@ -70,6 +70,7 @@ protected:
     GstBuffer* frame(const std::vector<Object>& objects, const std::vector<float>& whole = {}) {
         GstBuffer* buffer = gst_buffer_new_allocate(nullptr, 200 * 100, nullptr);
         GST_BUFFER_PTS(buffer) = pts_;
+        GST_BUFFER_DURATION(buffer) = duration_;
         pts_ += GST_SECOND / 10;
         auto record = std::make_shared<InferenceRecord>();
         record->model = "reid";
@@ -152,7 +153,7 @@ protected:
     GstHarness* harness_ = nullptr;
     GstElement* element_ = nullptr;
     GstBus* bus_ = nullptr;
-    GstClockTime pts_ = 0;
+    GstClockTime pts_ = 0, duration_ = GST_CLOCK_TIME_NONE;
     std::string hash_ = "abc";
     TempDir dir_;
 };
@@ -204,6 +205,35 @@ TEST_F(GalleryElement, GivesATrackItsNameOnFramesWithoutEmbedding) {
     gst_caps_unref(caps);
     gst_harness_push_event(harness_, gst_event_new_segment(&segment));
     EXPECT_EQ(names({{3, {}}}), "-");
+}
+
+// Whichever way time goes, and where frames do not tell it.
+TEST_F(GalleryElement, ForgetsATrackThatWasNotSeenForLong) {
+    enum Kind { forwards, backwards, untimed };
+    for (const Kind kind : {forwards, backwards, untimed}) {
+        SCOPED_TRACE(kind);
+        set("enrol", "ann");
+        open();
+        GstSegment segment;
+        gst_segment_init(&segment, GST_FORMAT_TIME);
+        segment.rate = kind == backwards ? -1 : 1;
+        segment.stop = 1000 * GST_SECOND;
+        ASSERT_TRUE(gst_harness_push_event(harness_, gst_event_new_segment(&segment)));
+        // What a frame `s` seconds after the first is named.
+        const auto after = [&](GstClockTime s, GstClockTime lasts, const Object& object) {
+            duration_ = lasts * GST_SECOND;
+            pts_ = kind == untimed     ? GST_CLOCK_TIME_NONE
+                   : kind == backwards ? (500 - s) * GST_SECOND
+                                       : s * GST_SECOND;
+            return names({object});
+        };
+        EXPECT_EQ(after(0, 50, {3, ann}), "ann 1.00");
+        EXPECT_EQ(after(50, 1, {3, {}}), "ann 1.00");
+        EXPECT_EQ(after(51, 70, {4, {}}), "-");
+        EXPECT_EQ(after(121, 1, {3, {}}), "-");
+        unmake();
+        make();
+    }
 }
 
 TEST_F(GalleryElement, NamesTheWholePictureToo) {

@@ -180,7 +180,7 @@ std::span<const Property<Settings>> Properties::rows() {
          until_ready, P::Text{&S::cache_dir}},
         {"model-instance-id", "Model instance",
          "Elements of the process with the same id share one model, its weights and its batches; "
-         "unset: not shared",
+         "one that starts beside others names the model that they have by then; unset: not shared",
          until_ready, P::Text{&S::model_instance_id}},
         {"batch-size", "Batch size",
          "Frames per run, at most what the model was compiled for; 0 = that", until_ready,

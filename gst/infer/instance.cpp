@@ -230,9 +230,9 @@ bool agrees(const Shared& shared, const Settings& settings, Failure& failure) {
         if (have == want) continue;
         failure = {
             {vartml::ErrorCode::invalid_argument,
-             "model-instance-id '" + settings.model_instance_id + "' was made by element '" +
-                 shared.made_by + "' with " + one.name + " '" + have + "', but here " + one.name +
-                 " is '" + want + "'; use the same value, or another model-instance-id"},
+             "model-instance-id '" + settings.model_instance_id + "', made by element '" +
+                 shared.made_by + "', has " + one.name + " '" + have + "' now, but here " +
+                 one.name + " is '" + want + "'; use the same value, or another model-instance-id"},
             "infer-instance-conflict",
             one.name};
         failure.found = want;

@@ -471,8 +471,22 @@ TEST_F(InferSwap, ASharedModelIsSwappedForAll) {
         gst_buffer_unref(buffer);
         EXPECT_EQ(model_in_use(t->element), model_file("2.rai"));
     }
-    // One that comes later must name the model in use.
-    GstElement* later = make();
+    // One that comes later must name the model in use; one that was stopped meanwhile is told.
+    GstElement* later = GST_ELEMENT(gst_object_ref_sink(make()));
+    GstBus* bus = gst_bus_new();
+    gst_element_set_bus(later, bus);
+    EXPECT_EQ(gst_element_set_state(later, GST_STATE_PAUSED), GST_STATE_CHANGE_FAILURE);
+    GstMessage* message = gst_bus_pop_filtered(bus, GST_MESSAGE_ERROR);
+    ASSERT_NE(message, nullptr);
+    GError* error = nullptr;
+    gst_message_parse_error(message, &error, nullptr);
+    const std::string has = "has model '" + model_file("2.rai") + "' now";
+    EXPECT_NE(std::string(error->message).find(has), std::string::npos) << error->message;
+    g_error_free(error);
+    gst_message_unref(message);
+    gst_element_set_state(later, GST_STATE_NULL);
+    gst_element_set_bus(later, nullptr);
+    gst_object_unref(bus);
     g_object_set(later, "model", model_file("2.rai").c_str(), nullptr);
     InferHarness c(later);
     ASSERT_EQ(c.push(0), GST_FLOW_OK);

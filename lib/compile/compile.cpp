@@ -20,6 +20,7 @@
 #include "lib/base/text.h"
 #include "lib/compile/connect.h"
 #include "lib/compile/hw_views.h"
+#include "lib/compile/input_meaning.h"
 #include "lib/compile/onnx/import.h"
 #include "lib/compile/output_meaning.h"
 #include "lib/compile/partition.h"
@@ -497,6 +498,7 @@ Result<void> Compilation::add_files(CompiledModel& m) {
                         .outputs = outputs.first(std::min(own_outputs_, outputs.size())),
                         .meanings = output_meanings(imported_.graph),
                         .class_count = class_count(imported_.graph),
+                        .weights = input_meanings(imported_.graph),
                         .pixels = request_.pixels},
                        warnings);
     for (const std::string& warning : warnings) say(LogLevel::warning, warning);

@@ -11,6 +11,7 @@
 
 #include "lib/base/file.h"
 #include "lib/base/text.h"
+#include "lib/vision/families.h"
 #include "lib/vision/head.h"
 #include "lib/vision/modelinfo.h"
 #include "lib/vision/modelinfo_keys.h"
@@ -420,6 +421,21 @@ std::string usual_columns(const SidecarRequest& request) {
     return listed && std::ranges::any_of(request.inputs, is_scale) ? "class,score,x0y0x1y1" : "";
 }
 
+// Whether a decoder that may read the outputs takes other pixels for what the weights show.
+bool asks_for_weights(const ModelInfo& info, const SidecarRequest& request) {
+    if (request.weights.empty()) return false;
+    const auto [height, width] = picture_size(request.inputs);
+    ModelInfo more = info;
+    more.inputs.insert(more.inputs.end(), request.weights.begin(), request.weights.end());
+    const vision::HeadRequest without{info, request.outputs, width, height, nullptr},
+        with{more, request.outputs, width, height, nullptr};
+    const vision::Family* const said = vision::find_family(info.decoder);
+    return std::ranges::any_of(vision::families(), [&](const vision::Family& family) {
+        return family.input_of && (said ? said == &family : family.fits(without)) &&
+               family.input_of(with) != family.input_of(without);
+    });
+}
+
 // What `text` leaves open of the inputs beside the picture, of the outputs and the number of
 // classes: a section that occurs twice is joined.
 std::string with_meanings(std::string text, const SidecarRequest& request) {
@@ -431,13 +447,20 @@ std::string with_meanings(std::string text, const SidecarRequest& request) {
     if (request.class_count && info && info->labels.empty() && !info->num_classes)
         more +=
             "\n[modelinfo]\nx-vartml-num-classes=" + std::to_string(*request.class_count) + "\n";
+    const bool asks = asks_for_weights(info ? *info : ModelInfo{}, request);
     for (const TensorInfo& input : request.inputs) {
         ModelInfo::Input open;
         open.feed = usual_feed(input, request);
-        const auto is_said = [&](const ModelInfo::Input& said) {
-            return said.name == input.name && !said.feed.empty();
-        };
-        if (!open.feed.empty() && (!info || std::ranges::none_of(info->inputs, is_said)))
+        const auto weights =
+            std::ranges::find(request.weights, input.name, &ModelInfo::Input::name);
+        if (asks && weights != request.weights.end()) open.weights_for = weights->weights_for;
+        if (info)
+            for (const ModelInfo::Input& said : info->inputs) {
+                if (said.name != input.name) continue;
+                if (!said.feed.empty()) open.feed.clear();
+                if (!said.weights_for.empty()) open.weights_for.clear();
+            }
+        if (!open.feed.empty() || !open.weights_for.empty())
             more += "\n[" + input.name + "]\ndir=input\n" +
                     vision::key_lines(vision::input_keys(), open);
     }

@@ -24,6 +24,7 @@ struct SidecarRequest {
     std::span<const TensorInfo> inputs, outputs;
     std::vector<ModelInfo::Output> meanings = {};  // of outputs, as output_meanings gives them
     std::optional<unsigned> class_count = {};      // as class_count gives it
+    std::vector<ModelInfo::Input> weights = {};    // of inputs, as input_meanings gives them
     ModelInfo::Input pixels = {};  // mean, scale and channels of the picture, where they are said
 };
 

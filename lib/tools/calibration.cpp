@@ -26,6 +26,7 @@
 #include "lib/tools/verify/compare.h"
 #include "lib/tools/verify/feed.h"
 #include "lib/tools/verify/reference.h"
+#include "lib/vision/modelinfo_keys.h"
 
 namespace vartml::tools {
 namespace {
@@ -317,7 +318,8 @@ Result<void> CalibrationSet::choose_preprocess(const artifact::CompiledModel& mo
     if (std::ranges::none_of(samples_, is_picture)) return {};
     const std::string& name = inputs_[picture_].name;
     const auto input = std::ranges::find(info.inputs, name, &ModelInfo::Input::name);
-    const bool said = !info.decoder.empty() || input != info.inputs.end();
+    const bool said = !info.decoder.empty() ||
+                      (input != info.inputs.end() && !vision::is_of_weights_alone(*input));
     if (!said)
         return option_error(
             "'" + samples_[0].name +

@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // YOLOX: [1,N,5+C] of raw boxes on a grid: centre (xy + g) * s, size exp(wh) * s, score objectness
 // * class.
+#include <algorithm>
+
 #include "lib/vision/dense_detector.h"
+#include "lib/vision/families.h"
 
 namespace vartml::vision {
 
 namespace {
 
 constexpr size_t nanodet_bins = 32;
+// given: the pre-processing of YOLOX 0.1.0, which its later releases call legacy; a border of 114.
+constexpr PreprocessOptions normalised_pixels = {.resize = ResizeMode::letterbox_top_left,
+                                                 .mean = {123.675f, 116.28f, 103.53f},
+                                                 .scale = {1 / 58.395f, 1 / 57.12f, 1 / 57.375f}};
 
 struct Yolox {
     static constexpr DenseForm form{.attributes_first = false, .box_attributes = 5, .per_cell = 1};
@@ -43,6 +50,13 @@ bool fits_yolox(const HeadRequest& request) {
     const size_t levels = head->grid.levels.size();
     const bool other = levels < 3 || (levels > 3 && head->attributes > nanodet_bins);
     return !other || !request.info.strides.empty() || promised_classes(request.info);
+}
+
+const PreprocessOptions* input_of_yolox(const HeadRequest& request) {
+    const bool units = std::ranges::any_of(request.info.inputs, [](const ModelInfo::Input& input) {
+        return input.weights_for == "units";
+    });
+    return units ? &normalised_pixels : nullptr;
 }
 
 Result<std::unique_ptr<Head>> create_yolox(const HeadRequest& request) {

@@ -322,9 +322,10 @@ Result<void> check_modelinfo(const ModelInfo& info, std::span<const TensorInfo> 
 namespace {
 
 // Whether there is no more in it than what a compiler sees in a graph.
-bool is_of_outputs_alone(const ModelInfo& info) {
+bool is_of_graph_alone(const ModelInfo& info) {
     ModelInfo rest = info;
     rest.file.clear();
+    std::erase_if(rest.inputs, vision::is_of_weights_alone);
     const auto seen = [](const ModelInfo::Output& o) {
         return o.id.empty() && o.role.empty() && !o.stride && o.picture.empty() && o.ranges.empty();
     };
@@ -361,6 +362,12 @@ Result<ModelInfo> find_modelinfo(const std::string& file, const std::string& mod
     // What the compiler saw in the graph holds whatever file says the rest.
     ModelInfo seen;
     if (inside) {
+        for (const ModelInfo::Input& i : inside->inputs) {
+            if (i.weights_for.empty()) continue;
+            ModelInfo::Input& input = seen.inputs.emplace_back();
+            input.name = i.name;
+            input.weights_for = i.weights_for;
+        }
         for (const ModelInfo::Output& o : inside->outputs)
             seen.outputs.push_back({.name = o.name,
                                     .id = "",
@@ -374,7 +381,7 @@ Result<ModelInfo> find_modelinfo(const std::string& file, const std::string& mod
         if (!read) return read;
         return join_modelinfo(*std::move(read), seen);
     }
-    if (!is_of_outputs_alone(*inside)) return inside;
+    if (!is_of_graph_alone(*inside)) return inside;
     auto beside = read_beside(model_path);
     if (!beside) return std::move(beside).error();
     if (!*beside) return inside;
@@ -427,6 +434,7 @@ void join(ModelInfo::Input& to, const ModelInfo::Input& from) {
     take(to.crop_fraction, from.crop_fraction);
     take(to.feed, from.feed);
     take(to.picture, from.picture);
+    take(to.weights_for, from.weights_for);
 }
 
 void join(ModelInfo::Output& to, const ModelInfo::Output& from) {

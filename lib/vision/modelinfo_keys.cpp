@@ -362,6 +362,15 @@ constexpr Key<Input> input[] = {
          return parse_channel_order(v).has_value();
      },
      [](const Input& i) { return i.picture; }},
+    {"x-vartml-weights-for", "bytes or units",
+     "`vartml compile` writes `units` where the weights show it and a decoder asks", infer,
+     "What the first filters are made for: pixels from 0 to 255, or normalised ones of a few "
+     "units, as the first release of YOLOX took them (`yolox`)",
+     [](Input& i, View v) {
+         i.weights_for = v;
+         return one_of(v, {"bytes", "units"});
+     },
+     [](const Input& i) { return i.weights_for; }},
 };
 
 constexpr Key<Output> output[] = {

@@ -72,6 +72,7 @@ protected:
                                .inputs = inputs_,
                                .outputs = outputs_,
                                .meanings = meanings_,
+                               .weights = weights_,
                                .pixels = pixels_},
                               warnings_);
     }
@@ -89,6 +90,7 @@ protected:
     std::map<std::string, std::string> metadata_;
     std::vector<TensorInfo> inputs_ = {tensor("images", Layout::NCHW, {1, 3, 64, 64})};
     std::vector<TensorInfo> outputs_ = {tensor("out", Layout::NHW, {1, 6, 84})};
+    std::vector<ModelInfo::Input> weights_;
     std::vector<ModelInfo::Output> meanings_;
     ModelInfo::Input pixels_;
     std::vector<std::string> warnings_;
@@ -119,6 +121,21 @@ TEST_F(Sidecar, PutsWhatTheGraphShowsBehindWhatIsKnown) {
     EXPECT_EQ(info().outputs[0].quant_scale, 0.5);  // the user's word
     EXPECT_EQ(info().outputs[0].zero_point, std::nullopt);
     EXPECT_EQ(info().inputs[0].mean, std::vector<float>{1});
+}
+
+TEST_F(Sidecar, SaysWhatTheWeightsShowWhereADecoderAsks) {
+    weights_.emplace_back().name = "images";
+    weights_[0].weights_for = "units";
+    set_outputs({1, 84, 85});  // YOLOX: 8x8 + 4x4 + 2x2 positions
+    inputs_ = {tensor("images", Layout::NCHW, {1, 3, 64, 64})};
+    ASSERT_EQ(info().inputs.size(), 1u);
+    EXPECT_EQ(info().inputs[0].weights_for, "units");
+    EXPECT_TRUE(info().inputs[0].mean.empty());  // a decoder makes numbers of it
+    set_outputs({1, 6, 84});                     // YOLO v8
+    EXPECT_TRUE(info().inputs.empty());
+    decoder_ = "yolo-v8";
+    ASSERT_EQ(info().inputs.size(), 1u);
+    EXPECT_EQ(info().inputs[0].weights_for, "");
 }
 
 TEST_F(Sidecar, FeedsInputsBesideThePictureByTheNamesOfExporters) {

@@ -216,6 +216,14 @@ TEST(Modelinfo, OfAFileIsJoinedToWhatTheCompilerSaw) {
     const std::string file = folder.write(
         "own", "[modelinfo]\nx-vartml-decoder=ssd\n[out]\ndir=output\nx-vartml-role=boxes\n");
     EXPECT_EQ(text(file, seen), "ssd linear");
+    const std::string weights = seen + "[images]\ndir=input\nx-vartml-weights-for=units\n";
+    for (const std::string& of : {std::string(), file}) {
+        const auto info = find_modelinfo(of, model, weights);
+        ASSERT_TRUE(info) << message(info);
+        EXPECT_EQ(info->decoder, of.empty() ? "yolox" : "ssd");
+        ASSERT_EQ(info->inputs.size(), 1u);
+        EXPECT_EQ(info->inputs[0].weights_for, "units");
+    }
 }
 
 struct ForeignSection {

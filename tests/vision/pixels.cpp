@@ -63,6 +63,18 @@ TEST(Pixels, AreVouchedForByFamiliesWhoseModelsAllTakeTheSame) {
         EXPECT_NE(sentence.find(word), std::string::npos) << word << " in: " << sentence;
 }
 
+// YOLOX changed the pixels that it takes after its first release, and nothing else.
+TEST(Pixels, OfYoloxAreThoseThatItsWeightsAreMadeFor) {
+    const char* said = "[images]\ndir=input\nx-vartml-weights-for=units\n";
+    EXPECT_EQ(choose({1, 1029, 85}).words(), "bgr, letterbox-top-left, mean 0, scale 1");
+    const PixelChoice choice = choose({1, 1029, 85}, sidecar(said));
+    EXPECT_TRUE(choice.words().starts_with(
+        "rgb, letterbox-top-left, mean 123.675,116.28,103.53, scale 0.01712"))
+        << choice.words();
+    EXPECT_EQ(choice.source, "decoder yolox");
+    EXPECT_EQ(choose({1, 84, 1029}, sidecar(said)).options, choose({1, 84, 1029}).options);
+}
+
 TEST(Pixels, OfOneChannelAreGrayWhoeverSaysTheRest) {
     const TensorInfo one = picture(DataType::float32, 1);
     const char* said = "[images]\ndir=input\nx-vartml-mean=7\nx-vartml-channels=rgb\n";

@@ -145,6 +145,15 @@ std::string fed(const ModelInfo& info) {
     return text.str();
 }
 
+// How the pictures of a head of YOLOX are fed.
+std::string fed_to_yolox(const ModelInfo& info) {
+    const StoredTensor output = tensor("out", {1, 84, 85}, [](size_t) { return 0.f; });
+    TensorInfo input;
+    input.name = "images";
+    input.cpu = make_view(DataType::float32, Layout::NCHW, {1, 3, 64, 64});
+    return choose_pixels(info, {&output.info, 1}, input, 64, 64).words();
+}
+
 // An output that is a picture, as its kind and first bytes.
 std::string drawn(const ModelInfo& info) {
     const StoredTensor output = tensor("out", {1, 3, 8, 8}, [](size_t) { return 0.25f; });
@@ -211,6 +220,8 @@ const KeyCase cases[] = {
     {"x-vartml-scale", "images", "1", "0.5", fed},
     {"ranges", "images", "0,1", "0,255", fed},
     {"x-vartml-picture", "images", "rgb", "bgr", fed},
+    {"x-vartml-weights-for", "images", "bytes", "units", fed_to_yolox,
+     "[modelinfo]\nx-vartml-decoder=yolox\n"},
     {"x-vartml-feed", "images", "const:64,64", "frame-size", of(listed),
      "[modelinfo]\nx-vartml-decoder=detr\nx-vartml-box-order=xyxy\n"},
     {"id", "out", "yolo-v8-out", "something", of_yolo_v8},

@@ -49,7 +49,9 @@ struct ModelInfo {
         std::optional<double> crop_fraction;
         std::string feed;  ///< for inputs that are not the picture
         std::string picture;
-        unsigned line = 0;  ///< of its section in `file`, for messages
+        std::string weights_for;  ///< what the first filters are made for: "bytes" (0 to 255),
+                                  ///< "units" (normalised pixels) or "", not known
+        unsigned line = 0;        ///< of its section in `file`, for messages
         bool operator==(const Input&) const = default;
     };
     struct Output {

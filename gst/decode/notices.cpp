@@ -20,20 +20,25 @@ void tell_guessed_labels(gpointer element, const CachedDecoder& entry) {
                              __FILE__, GST_FUNCTION, __LINE__);
 }
 
-// A vector of sums of products may be the logits of classes, or angles, ages, coordinates.
+// A vector of sums of products may be the logits of classes, or angles, ages, coordinates; one of
+// sigmoids the scores of labels, or measures between 0 and 1.
 void warn_of_unnamed_classes(gpointer element, const CachedDecoder& entry) {
     const vartml::Decoder& d = entry.decoder;
     if (d.family() != "classify" || d.reason() != "shapes" || !d.labels().empty() ||
         !entry.source.record)
         return;
     for (const auto& output : entry.source.record->model_info.outputs) {
-        if (output.ends_in != "linear" && output.ends_in != "product") continue;
+        const bool scores = output.ends_in == "sigmoid";
+        if (!scores && output.ends_in != "linear" && output.ends_in != "product" &&
+            output.ends_in != "relu")
+            continue;
         const std::string numbers = std::to_string(d.classes());
         post_warning(
             element, "know what the model's numbers are",
             {.error = {vartml::ErrorCode::bad_model,
                        "the " + numbers + " numbers of output '" + output.name +
-                           "' are taken for logits of classes, though neither model nor sidecar "
+                           "' are taken for " + (scores ? "scores" : "logits") +
+                           " of classes, though neither model nor sidecar "
                            "says so; if they are, name them with label-file or x-vartml-labels, or "
                            "say x-vartml-decoder=classify in section [modelinfo]; landmarks and "
                            "embedding read such outputs too; angles, ages and other measures have "

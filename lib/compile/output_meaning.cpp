@@ -147,6 +147,7 @@ private:
         if (is_any_of(kind, softmaxes)) return "softmax";
         if (kind == "LogSoftmax") return "log-softmax";
         if (is_any_of(kind, sigmoids)) return "sigmoid";
+        if (kind == "Relu") return "relu";
         if (kind == "LpNormalization") return "unit-length";
         if (kind == "ArgMax" || is_resized_argmax(node)) return "argmax";
         if (kind == "Div") return of_quotient(node);

@@ -154,8 +154,9 @@ bool are_classes(const HeadRequest& request, const TensorInfo& output) {
 
 bool may_be_other_than_classes(const HeadRequest& request, const TensorInfo& vector) {
     constexpr uint32_t least_numbers = 64;  // ours: of embeddings and faces that are published
+    const std::string_view end = ends_in(request, vector);
     return request.outputs.size() == 1 && is_class_vector(vector.cpu.shape) &&
-           vector.cpu.shape[1] >= least_numbers && is_linear(ends_in(request, vector)) &&
+           vector.cpu.shape[1] >= least_numbers && (is_linear(end) || end == "relu") &&
            !are_classes(request, vector);
 }
 

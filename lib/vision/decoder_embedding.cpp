@@ -60,7 +60,7 @@ const TensorInfo* find_vector(const HeadRequest& request) {
 }  // namespace
 
 // A vector alone is a classification; the graph's last operator may show that it is none, or leave
-// it open: sums of products that nobody calls classes.
+// it open: sums of products, or what a Relu leaves of them, that nobody calls classes.
 bool fits_embedding(const HeadRequest& request) {
     const TensorInfo* vector = find_vector(request);
     if (!vector || output_with_role(request, "embedding")) return vector != nullptr;

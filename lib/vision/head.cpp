@@ -314,7 +314,7 @@ std::string_view activation_for(const HeadRequest& request, const TensorInfo& ou
                                 std::string_view logits, std::string_view unknown) {
     if (!request.info.activation.empty()) return request.info.activation;
     const std::string_view end = ends_in(request, output);
-    if (end.empty() || end == "unit-length") return unknown;
+    if (end.empty() || end == "unit-length" || end == "relu") return unknown;
     // The exponential of a logarithm of probabilities, made to sum up to 1, is itself.
     return is_linear(end) || end == "log-softmax" ? logits : std::string_view("none");
 }

@@ -42,7 +42,7 @@ unsigned times_the_picture(const HeadRequest& request);
 // graph's last operator, or a number of classes that models are published for.
 bool are_classes(const HeadRequest& request, const TensorInfo& vector);
 // Whether the only output is a vector that may as well be an embedding or landmarks: many sums of
-// products that nobody calls classes.
+// products, with or without a Relu behind them, that nobody calls classes.
 bool may_be_other_than_classes(const HeadRequest& request, const TensorInfo& vector);
 
 // A tensor as dense floats in the order of its CPU shape: its own bytes where they are that, else a

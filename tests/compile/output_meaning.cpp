@@ -35,6 +35,9 @@ const EndCase ends[] = {
      "%a = Add %m, %x : f32[1,8]\n%b = Sub %m, %x : f32[1,8]\n"
      "%y = Concat %a, %b {axis=1} : f32[1,16]",
      "linear"},
+    {"what is left of products above 0",
+     "const %w : f32[8,8] =weights64\n%m = Gemm %x, %w : f32[1,8]\n%y = Relu %m : f32[1,8]",
+     "relu"},
     {"something else", "%y = Tanh %x : f32[1,8]", ""},
     {"what only moves is looked through",
      "%s = Softmax %x {axis=-1} : f32[1,8]\n%y = Reshape %s {shape=[1,8,1,1]} : f32[1,8,1,1]",

@@ -441,8 +441,9 @@ TEST_F(Decode, WarnsOnceOfNumbersThatNobodyNames) {
         bool labels, warns;
     };
     const Case cases[] = {
-        {"linear", false, true}, {"product", false, true}, {"softmax", false, false},
-        {"", false, false},      {"linear", true, false},
+        {"linear", false, true},  {"product", false, true}, {"softmax", false, false},
+        {"", false, false},       {"linear", true, false},  {"relu", false, true},
+        {"sigmoid", false, true}, {"sigmoid", true, false},
     };
     StoredTensor tensor;
     tensor.info.name = "out";

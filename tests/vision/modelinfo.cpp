@@ -154,7 +154,7 @@ const BadCase bad_cases[] = {
     {"[modelinof]\nx-vartml-decoder=yolox\n", {"line 2", "[modelinof]", "[modelinfo]"}},
     {"[general]\nx-vartml-strides=8\n", {"line 2", "[general]", "[modelinfo]"}},
     {"[a]\nranges=0,1\n", {"line 2", "ranges", "dir=input"}},
-    {"[a]\ndir=output\nx-vartml-ends-in=relu\n", {"line 3", "relu", "softmax"}},
+    {"[a]\ndir=output\nx-vartml-ends-in=tanh\n", {"line 3", "tanh", "softmax"}},
     {"key=1\n", {"line 1", "first section", "[modelinfo]"}},
     {"[modelinfo]\nnonsense\n", {"line 2", "nonsense", "key=value"}},
     {"[modelinfo\n", {"line 1", "[modelinfo", "[section]"}},

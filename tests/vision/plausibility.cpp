@@ -396,6 +396,12 @@ TEST(ClassScores, AreNoEmbedding) {
     ASSERT_FALSE(decoder);
     EXPECT_NE(decoder.error().message.find("classify, landmarks, embedding"), std::string::npos)
         << decoder.error().message;
+    // So may what a Relu leaves of them, as in models that tell persons apart.
+    decoder = Decoder::create(ends_in("relu"),
+                              std::vector<TensorInfo>{vector_of(512, unit)[0].info}, 64, 64, {});
+    ASSERT_FALSE(decoder);
+    EXPECT_NE(decoder.error().message.find("embedding"), std::string::npos)
+        << decoder.error().message;
     ModelInfo labelled = ends_in("linear");
     labelled.num_classes = 128;
     EXPECT_TRUE(Decoder::create(labelled, std::vector<TensorInfo>{vector_of(128, unit)[0].info}, 64,

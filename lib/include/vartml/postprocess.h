@@ -60,9 +60,10 @@ struct ModelInfo {
         std::optional<double> quant_scale{};
         std::optional<int> zero_point{};
         std::string ends_in{};  ///< what the graph makes the values with: "softmax", "log-softmax",
-                                ///< "sigmoid", "unit-length" (divided by its length), "argmax"
-                                ///< (numbers of classes), "product" (with weights, and nothing
-                                ///< behind it), "linear" (sums of them: logits); "" = not known
+                                ///< "sigmoid", "relu" (cut at 0), "unit-length" (divided by its
+                                ///< length), "argmax" (numbers of classes), "product" (with
+                                ///< weights, and nothing behind it), "linear" (sums of them:
+                                ///< logits); "" = not known
         std::string picture{};  ///< of a picture: "color", "rgb", "bgr", "luma", "map", "alpha"
         std::vector<float> ranges{};  ///< black and white of it, of all channels or of each
         unsigned line = 0;

@@ -23,6 +23,12 @@ Result<DecodePath> DecodePath::create(const ModelInfo& info, const std::vector<T
     if (!made) return made.error();
     path.decoder_ = std::make_unique<Decoder>(std::move(*made));
     path.family_ = vision::find_family(path.decoder_->family());
+    // As Decoder::create does it.
+    if (auto batched = vision::with_batch_axis(*path.outputs_);
+        batched && !path.family_->create(path.request())) {
+        *path.outputs_ = std::move(*batched);
+        path.batch_axis_.emplace(*path.outputs_);
+    }
     for (auto* head : {&path.head_, &path.float_head_}) {
         auto own = path.family_->create(path.request());
         if (!own) return own.error();
@@ -45,8 +51,9 @@ vision::RunContext context_of(float threshold, const Frame& frame) {
 Result<Candidates> DecodePath::candidates(std::span<const OutputTensor> tensors,
                                           const Frame& frame) {
     Candidates found;
-    if (auto done = head_->run(coded_->with_codes(tensors), context_of(threshold_, frame), found);
-        !done)
+    auto seen = coded_->with_codes(tensors);
+    if (batch_axis_) seen = batch_axis_->see(seen);
+    if (auto done = head_->run(seen, context_of(threshold_, frame), found); !done)
         return done.error();
     return found;
 }

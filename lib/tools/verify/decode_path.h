@@ -2,6 +2,7 @@
 // From the outputs of a model to detections: the code under test beside its reference.
 #pragma once
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -57,6 +58,7 @@ private:
     std::unique_ptr<ModelInfo> info_;
     std::unique_ptr<std::vector<TensorInfo>> outputs_;
     std::unique_ptr<vision::CodedOutputs> coded_;
+    std::optional<vision::BatchAxis> batch_axis_;  // where the heads are made for outputs with one
     uint32_t width_ = 0, height_ = 0;
     std::unique_ptr<Decoder> decoder_;
     const vision::Family* family_ = nullptr;

@@ -111,6 +111,36 @@ TEST(ReferenceTensor, LiesInTheCornerOfItsBound) {
     EXPECT_EQ(in_bound(data, {1, 1}).shape, data.shape);  // does not fit: left alone
 }
 
+// As of models that were exported for a picture instead of a batch.
+TEST(DecodePath, ReadsOutputsWithoutABatchAxisAsTheDecoderDoes) {
+    // YOLO v8 at 64x64: two classes and 64 + 16 + 4 positions, of which one has a box.
+    std::vector<double> numbers(size_t{6} * 84);
+    const double box[] = {20, 24, 16, 12, 0.1, 0.9};
+    for (size_t row = 0; row < std::size(box); ++row) numbers[row * 84 + 3] = box[row];
+    ModelInfo info;
+    info.num_classes = 2;
+    const Frame frame{64, 64, {}};
+    for (const bool batch : {true, false}) {
+        TensorInfo output;
+        output.name = "out";
+        output.cpu = batch ? make_view(DataType::float32, Layout::NHW, {1, 6, 84})
+                           : make_view(DataType::float32, Layout::GENERIC, {6, 84}, {0, 1});
+        const std::vector<TensorData> values = {
+            tensor_of(DataType::float32, output.cpu.shape, numbers)};
+        auto path = DecodePath::create(info, {output}, 64, 64, "yolo-v8");
+        ASSERT_TRUE(path) << path.error().message;
+        const auto wanted = path->reference_candidates(values, frame);
+        ASSERT_TRUE(wanted) << wanted.error().message;
+        const auto found = path->candidates(cpu_tensors({output}, values), frame);
+        ASSERT_TRUE(found) << found.error().message;
+        for (const auto* candidates : {&*wanted, &*found}) {
+            ASSERT_EQ(candidates->boxes.size(), 1u) << batch;
+            EXPECT_EQ(candidates->boxes[0].x0, 12);
+            EXPECT_EQ(candidates->boxes[0].class_id, 1);
+        }
+    }
+}
+
 TEST(Effect, CountsWhatIsFoundAgainLostAndNew) {
     const auto at = [](float x, float score, int32_t class_id = 0) {
         return Detection{x, 0, x + 10, 10, score, class_id};

@@ -132,7 +132,9 @@ std::string ModelRow::reason() const {
         const std::string ours = compiled != Compiled::no ? "compiled"
                                  : is_refused             ? "refused: " + compile_text
                                                           : "ended: " + compile_text;
-        return ours + "; ONNX Runtime: " + reference_text;
+        return ours +
+               (is_unfed ? "; ONNX Runtime, fed with what is made here: " : "; ONNX Runtime: ") +
+               reference_text;
     }
     if (compiled == Compiled::no) return compile_text;
     std::string text;
@@ -271,7 +273,7 @@ Json json_of(const ModelRow& row) {
     return {{"name", row.name},
             {"key", row.key},
             {"build", row.build},
-            {"onnxruntime", row.reference_runs ? "runs" : "refuses"},
+            {"onnxruntime", row.reference_word()},
             {"onnxruntime_text", row.reference_text},
             {"compiled", word_of(compilations, row.compiled)},
             {"refused", row.is_refused},
@@ -289,6 +291,7 @@ ModelRow row_of(const Json& json) {
     row.key = json.value("key", "");
     row.build = json.value("build", "");
     row.reference_runs = json.value("onnxruntime", "") == "runs";
+    row.is_unfed = json.value("onnxruntime", "") == "unfed";
     row.reference_text = json.value("onnxruntime_text", "");
     row.compiled = value_of(compilations, json.value("compiled", ""), Compiled::no);
     row.is_refused = json.value("refused", false);
@@ -303,13 +306,16 @@ ModelRow row_of(const Json& json) {
 // What is counted, over the models that ONNX Runtime runs.
 struct Counts {
     size_t all = 0, runs = 0, at_once = 0, followed = 0, f32 = 0, standard = 0, good = 0;
-    size_t refused_too = 0, compiled_anyway = 0, broken = 0;
+    size_t refused_too = 0, compiled_anyway = 0, broken = 0, unfed = 0;
 
     explicit Counts(const std::vector<ModelRow>& rows) : all(rows.size()) {
         for (const ModelRow& row : rows) {
             const bool compiled = row.compiled != Compiled::no;
             if (!row.reference_runs) {
-                ++(compiled ? compiled_anyway : row.is_refused ? refused_too : broken);
+                ++(row.is_unfed     ? unfed
+                   : compiled       ? compiled_anyway
+                   : row.is_refused ? refused_too
+                                    : broken);
                 continue;
             }
             ++runs;
@@ -341,7 +347,7 @@ std::string table_heading(const std::vector<std::string>& names) {
 
 std::string table_line(const ModelRow& row, const std::vector<std::string>& names) {
     const double run = row.standard.seconds;
-    return line(names, row.name, row.reference_runs ? "runs" : "refuses",
+    return line(names, row.name, std::string(row.reference_word()),
                 word_of(compilations, row.compiled), word_of(states, row.f32.state),
                 word_of(states, row.standard.state),
                 row.compiled == Compiled::no ? "" : number(row.compile_seconds, "%.1f"),
@@ -360,8 +366,12 @@ std::string summary_text(const Collection& collection) {
     text += share("agree in f32, of the compiled", c.f32, compiled);
     text += share("agree in default numerics", c.standard, c.runs);
     text += share("compiled, and agree in default numerics", c.good, c.runs);
-    if (c.all != c.runs)
-        text += std::to_string(c.all - c.runs) +
+    if (c.unfed != 0)
+        text += std::to_string(c.unfed) +
+                " that ONNX Runtime loads and does not run with the shapes and numbers made here: "
+                "not judged; vartml verify MODEL FOLDER feeds the input_<i>.npy of a folder\n";
+    if (c.all != c.runs + c.unfed)
+        text += std::to_string(c.all - c.runs - c.unfed) +
                 " that ONNX Runtime refuses: " + std::to_string(c.refused_too) +
                 " refused with a sentence, " + std::to_string(c.compiled_anyway) + " compiled, " +
                 std::to_string(c.broken) + " ended otherwise\n";

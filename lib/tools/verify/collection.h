@@ -5,6 +5,7 @@
 #include <atomic>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <vartml/result.h>
@@ -31,6 +32,7 @@ struct ModelRow {
 
     bool reference_runs = false;
     std::string reference_text;  // why not
+    bool is_unfed = false;       // not run, though loaded: shapes or numbers made here are at fault
 
     enum class Compiled { no, at_once, followed };  // `followed`: with the option that we asked for
     Compiled compiled = Compiled::no;
@@ -44,6 +46,9 @@ struct ModelRow {
     bool is_good() const {
         return compiled != Compiled::no && f32.state == Verdict::State::agrees &&
                standard.state == Verdict::State::agrees;
+    }
+    std::string_view reference_word() const {
+        return reference_runs ? "runs" : is_unfed ? "unfed" : "refuses";
     }
     // One short sentence, "" where there is nothing to say.
     std::string reason() const;

@@ -113,6 +113,7 @@ private:
     Result<bool> run_reference(Shapes shapes);
     std::vector<std::string> numbers_of_maps() const;
     bool reference_has_nan() const;
+    bool may_lie_with_inputs(const std::string& refusal) const;
     Result<bool> settle_and_run(const Shapes& open);
     Result<void> look_at_compiled_shapes();
     bool graph_takes_bytes(const ModelDescription& description, const std::string& input) const;
@@ -177,7 +178,7 @@ Result<bool> ModelSteps::compile(Numerics numerics, std::vector<std::string>* er
         return true;
     }
     const std::vector<std::string> lines = errors_of(ended->stderr_tail);
-    const bool refused = ended->exit_status > 1 && !lines.empty();
+    const bool refused = ended->exit_status > 0 && !lines.empty();
     std::string why = lines.empty() || ended->exit_status < 0
                           ? why_it_ended(*ended, request_.limits)
                           : lines.front();
@@ -202,6 +203,15 @@ bool ModelSteps::reference_has_nan() const {
                return is_float(output.second.type) &&
                       std::ranges::any_of(numbers_of(output.second),
                                           [](double v) { return std::isnan(v); });
+           });
+}
+
+// Whether a run failed in a node, and of an input shape or numbers were made without knowing what
+// they are.
+bool ModelSteps::may_lie_with_inputs(const std::string& refusal) const {
+    const bool ran = refusal.find("returned while running") != refusal.npos;
+    return ran && std::ranges::any_of(inputs_, [](const NamedTensor& input) {
+               return is_open(input.data.shape) || picture_axes(input.data.shape).height == 0;
            });
 }
 
@@ -236,6 +246,7 @@ Result<bool> ModelSteps::run_reference(Shapes shapes) {
     if (!ran && ran.error().code != ErrorCode::device) return ran.error();
     row_.reference_text = ran ? "" : short_text(ran.error().message);
     row_.reference_runs = ran.has_value();
+    row_.is_unfed = !ran && may_lie_with_inputs(ran.error().message);
     if (ran && !is_positive_ && reference_has_nan()) {
         is_positive_ = true;
         return run_reference(without_bytes);

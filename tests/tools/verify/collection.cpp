@@ -392,6 +392,41 @@ TEST_F(VerifyAll, ReportsApartWhatOnnxRuntimeRefusesToo) {
     EXPECT_TRUE(says("1 of 1   100.0 %")) << out_;
 }
 
+// An input of one number by which pictures are scaled: one that is made may be 0.
+TEST_F(VerifyAll, DoesNotTakeItsOwnInputsForARefusal) {
+    TinyOnnx m;
+    m.input("x", {1, 3, 16, 16}).input("factor", {1}, TinyOnnx::int64).floats("ones", {2}, {1, 1});
+    m.node("Cast", {"factor"}, {"scale"}, {{"to", int64_t{1}}})
+        .node("Concat", {"ones", "scale", "scale"}, {"scales"}, {{"axis", int64_t{0}}})
+        .node("Resize", {"x", "", "scales"}, {"y"})
+        .output("y");
+    m.save(dir_ / "models/scaled.onnx");
+    ASSERT_EQ(run(""), 0) << out_ << err_;
+    EXPECT_EQ(row("scaled.onnx").value("onnxruntime", ""), "unfed") << out_;
+    EXPECT_TRUE(says("1 that ONNX Runtime loads and does not run with the shapes and numbers made"))
+        << out_;
+    EXPECT_FALSE(says("refuses:")) << out_;
+    ASSERT_EQ(run(""), 0) << out_ << err_;  // the row that was kept says the same
+    EXPECT_EQ(row("scaled.onnx").value("onnxruntime", ""), "unfed") << out_;
+}
+
+// Weights that were to lie beside the file: an error of reading, in a sentence.
+TEST_F(VerifyAll, CountsAModelWithoutItsWeightsAsRefused) {
+    TinyOnnx m = convolution({1, 3, 32, 32});
+    auto& weights = *m.proto().mutable_graph()->mutable_initializer(0);
+    weights.clear_float_data();
+    weights.clear_raw_data();
+    weights.set_data_location(::onnx::TensorProto::EXTERNAL);
+    auto& place = *weights.add_external_data();
+    place.set_key("location");
+    place.set_value("gone.bin");
+    m.save(dir_ / "models/without.onnx");
+    ASSERT_EQ(run(""), 0) << out_ << err_;
+    EXPECT_TRUE(row("without.onnx").value("refused", false)) << out_;
+    EXPECT_TRUE(says("1 that ONNX Runtime refuses: 1 refused with a sentence, 0 compiled, 0 ended"))
+        << out_;
+}
+
 TEST_F(VerifyAll, GoesOnWhereItEndedAndDoesAgainWhatChanged) {
     convolution({1, 3, 32, 32}).save(dir_ / "models/first.onnx");
     convolution({1, 3, 32, 32}).save(dir_ / "models/second.onnx");

@@ -2,6 +2,7 @@
 #include "lib/compile/onnx/bind.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <optional>
 #include <set>
@@ -63,9 +64,47 @@ void set_picture(Input& input, int row, int column, int channels) {
     input.channels = channels;
 }
 
-// NCHW, NHWC, or HWC without a batch. A first axis that is named after a batch is none of a
-// picture.
-void find_picture(Input& input) {
+bool is_batch_name(std::string name) {
+    std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
+    return name == "n" || name == "b" || name == "bs" || name.find("batch") != name.npos;
+}
+
+// The convolution that reads an input of four axes, through what turns or converts it.
+struct FirstConv {
+    std::array<int, 4> axes;  // of the input, which it takes for batch, channels, height and width
+    int64_t channels = 0;     // 0: its weights do not tell
+};
+std::optional<FirstConv> first_convolution(const pb::GraphProto& graph, std::string name) {
+    FirstConv found{.axes = {0, 1, 2, 3}};
+    for (const auto& node : graph.node()) {  // in the order of execution
+        if (node.input_size() == 0 || node.input(0) != name || node.output_size() == 0) continue;
+        if (node.op_type() == "Transpose") {
+            for (const auto& attribute : node.attribute()) {
+                if (attribute.name() != "perm" || attribute.ints_size() != 4) continue;
+                const std::array<int, 4> before = found.axes;
+                for (int i = 0; i < 4; ++i) {
+                    if (attribute.ints(i) < 0 || attribute.ints(i) > 3) return std::nullopt;
+                    found.axes[static_cast<size_t>(i)] =
+                        before[static_cast<size_t>(attribute.ints(i))];
+                }
+            }
+        }
+        if (node.op_type() == "Transpose" || node.op_type() == "Cast") name = node.output(0);
+        if (node.op_type() != "Conv" || node.input_size() < 2) continue;
+        int64_t group = 1;
+        for (const auto& attribute : node.attribute())
+            if (attribute.name() == "group") group = attribute.i();
+        for (const auto& tensor : graph.initializer())
+            if (tensor.name() == node.input(1) && tensor.dims_size() == 4)
+                found.channels = tensor.dims(1) * group;
+        return found;
+    }
+    return std::nullopt;
+}
+
+// NCHW, NHWC, or HWC without a batch; where the numbers do not tell, as the first convolution has
+// it. A first axis that is named after a batch is none of a picture.
+void find_picture(Input& input, const pb::GraphProto& graph) {
     const auto number = [&](size_t i) { return input.axes[i].number; };
     const DataType type = data_type(input.proto->type().tensor_type().elem_type());
     const bool pixels = type == DataType::float32 || type == DataType::fp16 ||
@@ -73,15 +112,16 @@ void find_picture(Input& input) {
     if (!pixels) return;
     if (input.axes.size() == 4) {
         const bool first = is_channels(number(1)), last = is_channels(number(3));
+        const auto conv = number(1) < 0 && number(3) < 0
+                              ? first_convolution(graph, input.proto->name())
+                              : std::nullopt;
+        if (conv) return set_picture(input, conv->axes[2], conv->axes[3], conv->axes[1]);
         const bool is_last = last != first ? last : number(3) >= 0 && number(1) < 0;
         return is_last ? set_picture(input, 1, 2, 3) : set_picture(input, 2, 3, 1);
     }
     if (input.axes.size() != 3 || !is_channels(number(2)) || number(0) >= 0 || number(1) >= 0)
         return;
-    std::string name = input.axes[0].name;
-    std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
-    if (name != "n" && name != "b" && name != "bs" && name.find("batch") == name.npos)
-        set_picture(input, 0, 1, 2);
+    if (!is_batch_name(input.axes[0].name)) set_picture(input, 0, 1, 2);
 }
 
 std::vector<Input> read_inputs(const pb::GraphProto& graph) {
@@ -106,7 +146,7 @@ std::vector<Input> read_inputs(const pb::GraphProto& graph) {
                               ? axis.name
                               : proto.name() + '\0' + std::to_string(input.axes.size() - 1);
         }
-        find_picture(input);
+        find_picture(input, graph);
     }
     return inputs;
 }
@@ -134,16 +174,8 @@ std::optional<std::pair<int64_t, int64_t>> picture_size(const pb::ModelProto& mo
 
 // Channels that the first convolution on the input wants, or those of RGB.
 int64_t likely_channels(const pb::GraphProto& graph, const std::string& input) {
-    for (const auto& node : graph.node()) {
-        if (node.op_type() != "Conv" || node.input_size() < 2 || node.input(0) != input) continue;
-        int64_t group = 1;
-        for (const auto& attribute : node.attribute())
-            if (attribute.name() == "group") group = attribute.i();
-        for (const auto& tensor : graph.initializer())
-            if (tensor.name() == node.input(1) && tensor.dims_size() == 4)
-                return tensor.dims(1) * group;
-    }
-    return 3;
+    const auto conv = first_convolution(graph, input);
+    return conv && conv->channels != 0 ? conv->channels : 3;
 }
 
 class Binder {
@@ -168,6 +200,7 @@ private:
     Result<void> take_option(Input& input, const std::vector<int64_t>& dims);
     void spread();  // bound symbols to the axes that have them
     void take_picture_size(std::vector<Message>* messages);
+    bool is_length(const Input& input) const;
     void take_batch(std::vector<Message>* messages);
     void take_example();
     std::string shape_option(const Input& input) const;
@@ -248,12 +281,22 @@ void Binder::take_picture_size(std::vector<Message>* messages) {
     }
 }
 
+// Whether the only axis of an input is a length: another input has a batch that is a number.
+bool Binder::is_length(const Input& input) const {
+    if (input.axes.size() != 1 || is_batch_name(input.axes[0].name)) return false;
+    return std::ranges::any_of(inputs_, [](const Input& other) {
+        return other.axes.size() > 2 && other.axes[0].number >= 0 && !other.is_spatial(0);
+    });
+}
+
 // An axis of a picture's height or width never is a batch, also where it bears the same name.
 void Binder::take_batch(std::vector<Message>* messages) {
     std::vector<std::string> batched;
     std::set<std::string> symbols;
     for (const Input& input : inputs_) {
-        if (input.axes.empty() || input.axes[0].number >= 0 || input.is_spatial(0)) continue;
+        if (input.axes.empty() || input.axes[0].number >= 0 || input.is_spatial(0) ||
+            is_length(input))
+            continue;
         batched.push_back('\'' + input.proto->name() + '\'');
         symbols.insert(input.axes[0].symbol);
     }

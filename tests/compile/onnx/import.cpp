@@ -236,6 +236,43 @@ TEST_F(Import, GuessesTheShapesThatPicturesHave) {
     }
 }
 
+TEST_F(Import, GuessesThePictureFromTheFirstConvolution) {
+    struct Case {
+        TinyOnnx::Ints perm;
+        TinyOnnx::Ints weights;
+        const char* option;
+    };
+    const Case cases[] = {
+        {{0, 3, 1, 2}, {4, 3, 3, 3}, "x:1,640,640,3 "},  // channels last, turned inside
+        {{0, 3, 1, 2}, {4, 1, 3, 3}, "x:1,640,640,1 "},
+        {{0, 1, 3, 2}, {4, 3, 3, 3}, "x:1,3,640,640 "},
+    };
+    for (const Case& c : cases) {
+        TinyOnnx m;
+        m.input("x", {"?", "?", "?", "?"}, TinyOnnx::uint8).weights("w", c.weights);
+        m.node("Transpose", {"x"}, {"t"}, {{"perm", c.perm}})
+            .node("Cast", {"t"}, {"f"}, {{"to", int64_t{TinyOnnx::float32}}})
+            .node("Conv", {"f", "w"}, {"y"})
+            .output("y");
+        EXPECT_NE(refusal(m).find(std::string("give --input-shape ") + c.option), std::string::npos)
+            << refusal(m);
+    }
+}
+
+TEST_F(Import, TakesTheOnlyAxisForALengthBesideAFixedBatch) {
+    TinyOnnx m;
+    m.input("x", {1, 3, 8, 8}).input("row", {"?"}).node("Relu", {"x"}, {"y"});
+    m.node("Relu", {"row"}, {"z"}).output("y").output("z");
+    EXPECT_NE(refusal(m).find("input 'row' has no number for axis 0; give --input-shape row:"),
+              std::string::npos)
+        << refusal(m);
+    TinyOnnx batch;
+    batch.input("x", {1, 3, 8, 8}).input("row", {"batch"}).node("Relu", {"x"}, {"y"});
+    batch.node("Relu", {"row"}, {"z"}).output("y").output("z");
+    const Imported out = good(batch);
+    EXPECT_EQ(to_string(out.graph.value(out.graph.inputs[1]).type), "f32[1]");
+}
+
 TEST_F(Import, TakesUnnamedAxesForIndependent) {
     for (const char* mark : {"?", "", "None", "*", "-1"}) {
         TinyOnnx m;

@@ -492,7 +492,9 @@ Result<std::vector<Part>> find_parts(const HeadRequest& request, std::span<const
                         [](size_t sum, const Rows& level) { return sum + level.rows; });
     auto whole = match(request, wanted, all);
     if (is_complete(whole, wanted)) return std::vector<Part>{{0, all, std::move(whole)}};
-    if (levels.size() < 2) return missing(request, wanted, whole, {0, all}, origin);
+    // Where an output has all positions, so have the others, or they are not there.
+    const bool any = std::ranges::any_of(whole, [](size_t output) { return output != absent; });
+    if (levels.size() < 2 || any) return missing(request, wanted, whole, {0, all}, origin);
     if (auto checked = check_strides(request, levels); !checked) return checked.error();
     std::vector<Part> parts;
     size_t first = 0;

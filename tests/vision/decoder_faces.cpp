@@ -38,9 +38,9 @@ RefBox ref_prior_box(const RefPrior& prior, const RefTensor& loc, size_t p, doub
     return {cx - w / 2, cy - h / 2, cx + w / 2, cy + h / 2, score, 0};
 }
 std::vector<Point> ref_prior_points(const RefPrior& prior, const RefTensor& t, size_t p,
-                                    size_t first) {
+                                    size_t first, size_t count = 5) {
     std::vector<Point> points;
-    for (size_t k = 0; k < 5; ++k)
+    for (size_t k = 0; k < count; ++k)
         points.push_back({prior.cx + t.at(p, first + 2 * k) * 0.1 * prior.side_x,
                           prior.cy + t.at(p, first + 2 * k + 1) * 0.1 * prior.side_y});
     return points;
@@ -164,6 +164,29 @@ std::vector<RefFace> ref_retina(const Tensors& tensors, uint32_t width, uint32_t
     return faces;
 }
 
+template <size_t points>
+Tensors make_retina_of(Random& random, uint32_t width, uint32_t height) {
+    Tensors tensors = make_retina(random, width, height);
+    RefTensor& landmarks = tensors[2].table;
+    if (points == 0)
+        tensors.pop_back();
+    else
+        landmarks = filled(landmarks.positions, 2 * points, [&] { return random.between(-4, 4); });
+    return tensors;
+}
+template <size_t points>
+std::vector<RefFace> ref_retina_of(const Tensors& tensors, uint32_t width, uint32_t height) {
+    std::vector<RefFace> faces;
+    const auto priors = ref_priors(width, height, retina_priors);
+    for (size_t p = 0; p < priors.size(); ++p) {
+        faces.push_back(
+            {ref_prior_box(priors[p], tensors[0].table, p, tensors[1].table.at(p, 1)), {}});
+        if (points != 0)
+            faces.back().points = ref_prior_points(priors[p], tensors[2].table, p, 0, points);
+    }
+    return faces;
+}
+
 // ---- UltraFace without its last operators
 // -------------------------------------------------------------
 Tensors make_raw_ultraface(Random& random, uint32_t width, uint32_t height) {
@@ -205,6 +228,9 @@ const FaceCase face_cases[] = {
     {"YuNet", "yunet", 320, 256, make_yunet, ref_yunet, 0.6, 0.3},
     {"YuNetBefore2023", "yunet", 320, 240, make_older_yunet, ref_older_yunet, 0.6, 0.3},
     {"RetinaFace", "retinaface", 320, 240, make_retina, ref_retina, 0.6, 0.4},
+    {"RetinaFaceWithoutPoints", "retinaface", 320, 240, make_retina_of<0>, ref_retina_of<0>, 0.6,
+     0.4},
+    {"RetinaOfPlates", "retinaface", 320, 240, make_retina_of<4>, ref_retina_of<4>, 0.6, 0.4},
     {"UltraFaceRaw", "ultraface", 320, 240, make_raw_ultraface, ref_raw_ultraface, 0.7, 0.3,
      offsets_of("boxes")},
     {"UltraFaceRawByItsGraph", "ultraface", 320, 240, make_raw_ultraface, ref_raw_ultraface, 0.7,
@@ -326,6 +352,8 @@ TEST_P(Faces, AreRefusedWithOtherClassesStridesAnchorsOrRoles) {
 TEST_P(Faces, AreRefusedWithoutOneOfTheirOutputs) {
     const auto tensors = stored(make(1));
     for (size_t i = 0; i < tensors.size(); ++i) {
+        // RetinaFace also comes without its points.
+        if (tensors[i].info.name == "landms") continue;
         auto fewer = tensors;
         fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
         FaceCase forced = GetParam();

@@ -401,7 +401,9 @@ Result<ChosenFamily> choose_family(const HeadRequest& request, const std::string
     if (count == 1) return ChosenFamily{only, "shapes"};
     const std::string found = outputs_text(request.outputs);
     const std::string first = fitting.substr(0, fitting.find(','));
-    const std::string fix = count ? "x-vartml-decoder=" + first : "x-vartml-decoder=…";
+    const std::string in_need = count ? readers_in_need(request) : std::string();
+    const std::string fix =
+        count && in_need.empty() ? "x-vartml-decoder=" + first : "x-vartml-decoder=…";
     if (request.fault) *request.fault = {"dec-unknown", found, fitting, fix};
     const std::string input = std::to_string(request.width) + "x" + std::to_string(request.height);
     if (const unsigned times = count ? 0 : times_the_picture(request)) {
@@ -437,7 +439,7 @@ Result<ChosenFamily> choose_family(const HeadRequest& request, const std::string
     return Error{
         ErrorCode::not_found,
         (count ? "the output shapes (" + found + ") of an input of " + input +
-                     " fit several decoders: " + fitting
+                     " fit several decoders: " + fitting + in_need
                : "the output shapes (" + found + ") of an input of " + input + " fit no decoder") +
             "; choose one with the property decoder or the sidecar line " + fix +
             " in section [modelinfo]"};

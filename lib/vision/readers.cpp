@@ -202,4 +202,28 @@ std::string partial_readers(const HeadRequest& request) {
     return text.empty() ? readings(readers, request) : text;
 }
 
+std::string readers_in_need(const HeadRequest& request) {
+    constexpr size_t usual_anchors = 3;
+    HeadRequest silent = request;
+    silent.fault = nullptr;
+    ModelInfo anchored = request.info;
+    if (anchored.anchors.empty())
+        anchored.anchors.assign(2 * usual_anchors * request.outputs.size(), 1.f);
+    std::string text;
+    for (const Family& family : families()) {
+        if (family.finds != Finds::objects || family.fits(silent)) continue;
+        const auto made = family.create(silent);
+        std::string line;
+        if (made && (*made)->classes() != 0)
+            line = "x-vartml-num-classes=" + std::to_string((*made)->classes());
+        else if (!made && request.info.anchors.empty() &&
+                 family.create({anchored, request.outputs, request.width, request.height, nullptr}))
+            line = "x-vartml-anchors=…";
+        if (line.empty()) continue;
+        text += (text.empty() ? "; boxes in it are read by " : ", ") +
+                std::string(family.row.nick) + " with " + line;
+    }
+    return text;
+}
+
 }  // namespace vartml::vision

@@ -10,4 +10,9 @@ namespace vartml::vision {
 // none, or the model has one output only.
 std::string partial_readers(const HeadRequest& request);
 
+// "; boxes in it are read by fastestdet with x-vartml-num-classes=4, yolo-v5 with
+// x-vartml-anchors=…": detectors that read the outputs once somebody says what these leave open.
+// "" = there are none.
+std::string readers_in_need(const HeadRequest& request);
+
 }  // namespace vartml::vision

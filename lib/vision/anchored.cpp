@@ -184,6 +184,7 @@ namespace {
 
 struct Size {
     float width, height;
+    float x = 0.5f, y = 0.5f;  // of the centre, in cells
 };
 
 // Sizes of the priors of each level.
@@ -216,7 +217,17 @@ Result<std::vector<std::vector<Size>>> sizes_of(const HeadRequest& request,
     }
     for (size_t i = 0; i < levels; ++i) {
         if (anchors.empty()) {
-            for (const float side : published[i].sides) sizes[i].push_back({side, side});
+            const PriorLevel& level = published[i];
+            for (size_t k = 0; k < level.sides.size(); ++k) {
+                const float side = level.sides[k];
+                const unsigned density = level.density.empty() ? 1 : level.density[k];
+                const auto at = [&](unsigned n) {
+                    return density == 1 ? 0.5f
+                                        : static_cast<float>(n) / static_cast<float>(density);
+                };
+                for (unsigned n = 0; n < density * density; ++n)
+                    sizes[i].push_back({side, side, at(n % density), at(n / density)});
+            }
         } else {
             for (size_t k = i * pairs / levels; k < (i + 1) * pairs / levels; ++k)
                 sizes[i].push_back({anchors[2 * k], anchors[2 * k + 1]});
@@ -245,9 +256,10 @@ Result<GridPriors> grid_priors(const HeadRequest& request, std::span<const Prior
         };
         const Grid grid =
             make_grid(pooled(request.width), pooled(request.height), {&strides[i], 1}, 1);
-        for (const Prior& cell : cell_priors(grid, 1, 0.5f)) {
+        for (const Prior& cell : cell_priors(grid, 1, 0)) {
             for (const Size& size : (*sizes)[i])
-                all.priors.push_back({cell.cx, cell.cy, size.width, size.height});
+                all.priors.push_back({cell.cx + size.x * cell.width, cell.cy + size.y * cell.height,
+                                      size.width, size.height});
         }
         all.levels.push_back({strides[i], grid.positions * (*sizes)[i].size()});
         strides_text += (i ? "," : "") + std::to_string(strides[i]);

@@ -153,8 +153,11 @@ std::vector<Rows> rows_of_levels(const Grid& grid);
 struct PriorLevel {
     int stride;
     std::vector<float> sides;
+    // Of each side, how many priors stand beside and below each other in a cell, from its corner
+    // on; empty: one, at the centre of the cell.
+    std::vector<unsigned> density = {};
 };
-// Priors at the centres of the cells, and how many each level has. The sidecar's x-vartml-strides
+// Priors of the cells, and how many each level has. The sidecar's x-vartml-strides
 // and x-vartml-anchors (pairs of width and height in pixels, as many for each stride) take the
 // place of the `published` ones. Errors: dec-positions (numbers of strides and anchors that do not
 // fit).

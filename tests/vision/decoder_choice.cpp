@@ -134,6 +134,7 @@ const ChoiceCase choices[] = {
     {"RetinaFace 640", {{1, 16800, 4}, {1, 16800, 2}, {1, 16800, 10}}, 640, 640, "retinaface"},
     {"RetinaFace 640 without points", {{1, 16800, 4}, {1, 16800, 2}}, 640, 640, "retinaface"},
     {"the same of plates", {{1, 16800, 4}, {1, 16800, 2}, {1, 16800, 8}}, 640, 640, "retinaface"},
+    {"FaceBoxes 640", {{1, 8525, 4}, {1, 8525, 2}}, 640, 640, "faceboxes"},
     {"a map as large as the picture", {{1, 21, 512, 512}}, 512, 512, "segment"},
     {"channels last", {{1, 512, 896, 4}}, 896, 512, "segment"},
     {"three channels as large as the input: another picture, or classes",

@@ -187,6 +187,40 @@ std::vector<RefFace> ref_retina_of(const Tensors& tensors, uint32_t width, uint3
     return faces;
 }
 
+// ---- FaceBoxes
+// --------------------------------------------------------------------------------------
+std::vector<RefPrior> ref_dense_priors(uint32_t width, uint32_t height) {
+    std::vector<RefPrior> priors;
+    const auto add = [&](double stride, const std::vector<std::pair<double, int>>& sides) {
+        for (int y = 0; y < std::ceil(height / stride); ++y)
+            for (int x = 0; x < std::ceil(width / stride); ++x)
+                for (const auto& [side, density] : sides)
+                    for (int v = 0; v < density; ++v)
+                        for (int u = 0; u < density; ++u) {
+                            const double first = density == 1 ? 0.5 : 0, step = 1. / density;
+                            priors.push_back({(x + first + u * step) * stride,
+                                              (y + first + v * step) * stride, side, side});
+                        }
+    };
+    add(32, {{32, 4}, {64, 2}, {128, 1}});
+    add(64, {{256, 1}});
+    add(128, {{512, 1}});
+    return priors;
+}
+Tensors make_faceboxes(Random& random, uint32_t width, uint32_t height) {
+    const size_t rows = ref_dense_priors(width, height).size();
+    return {{"loc", filled(rows, 4, [&] { return random.between(-3, 3); })},
+            {"conf", two_scores(random, rows)}};
+}
+std::vector<RefFace> ref_faceboxes(const Tensors& tensors, uint32_t width, uint32_t height) {
+    std::vector<RefFace> faces;
+    const auto priors = ref_dense_priors(width, height);
+    for (size_t p = 0; p < priors.size(); ++p)
+        faces.push_back(
+            {ref_prior_box(priors[p], tensors[0].table, p, tensors[1].table.at(p, 1)), {}});
+    return faces;
+}
+
 // ---- UltraFace without its last operators
 // -------------------------------------------------------------
 Tensors make_raw_ultraface(Random& random, uint32_t width, uint32_t height) {
@@ -231,6 +265,7 @@ const FaceCase face_cases[] = {
     {"RetinaFaceWithoutPoints", "retinaface", 320, 240, make_retina_of<0>, ref_retina_of<0>, 0.6,
      0.4},
     {"RetinaOfPlates", "retinaface", 320, 240, make_retina_of<4>, ref_retina_of<4>, 0.6, 0.4},
+    {"FaceBoxes", "faceboxes", 320, 240, make_faceboxes, ref_faceboxes, 0.5, 0.3},
     {"UltraFaceRaw", "ultraface", 320, 240, make_raw_ultraface, ref_raw_ultraface, 0.7, 0.3,
      offsets_of("boxes")},
     {"UltraFaceRawByItsGraph", "ultraface", 320, 240, make_raw_ultraface, ref_raw_ultraface, 0.7,

@@ -70,6 +70,17 @@ def retinaface(things, size, classes):
     return {'loc': codes[None], 'conf': scores[None], 'landms': points[None]}
 
 
+def faceboxes(things, size, classes):
+    """The small priors stand densely, from the corner of their cell on."""
+    priors = []
+    for stride, of in ((32, ((32, 4), (64, 2), (128, 1))), (64, ((256, 1),)), (128, ((512, 1),))):
+        columns, rows = cells(size, stride)
+        priors += [((x + (u / n if n > 1 else 0.5)) * stride, (y + (v / n if n > 1 else 0.5)) * stride, side, side)
+                   for y in range(rows) for x in range(columns) for side, n in of for v in range(n) for u in range(n)]
+    codes, scores, _ = relative(things, np.array(priors, float), 1)
+    return {'loc': codes[None], 'conf': scores[None]}
+
+
 def yunet_older(things, size, classes):
     """Score = square root of class * overlap."""
     w, h = [(side + 1) // 2 // 2 for side in size]  # each level is a pooling of the one before: rounded down

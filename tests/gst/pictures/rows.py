@@ -64,6 +64,7 @@ ROWS = [
     Row('scrfd', 'scrfd', e.scrfd, (640, 640), FACES, (SCORES,), mode='letterbox-top-left'),
     Row('yunet', 'yunet', e.yunet, (320, 320), FACES, (SCORES,)),
     Row('yunet before 2023', 'yunet', p.yunet_older, (320, 240), FACES, (SCORES,)),
+    Row('faceboxes', 'faceboxes', p.faceboxes, (640, 640), scenes.plain_faces, (SCORES,)),
     Row('retinaface', 'retinaface', p.retinaface, (640, 640), FACES, (SCORES,)),
     Row('yolo-face', 'yolo-face', e.yolo_face, (640, 640), FACES),
     Row('yolo-face raw', 'yolo-face', e.yolo_face_maps, (640, 640), FACES),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <vector>
 
 #include "kernels/postprocess/masks.h"
 #include "lib/vision/dense_detector.h"
@@ -58,8 +59,151 @@ bool fits_yolo_v8(const HeadRequest& request) {
     return columns && !other_task;
 }
 
+// The maps of a model that was exported without its last operators, [1,64+C+extra,h,w] for each
+// stride: 16 bins for each of four distances, logits of the classes, and what a task adds. Maps of
+// anchors may have the same shape, so they are read where the decoder is named.
+
+namespace {
+
+constexpr unsigned bins = 16;  // of a distance, published
+
+struct RawMap {
+    size_t output;
+    Level level;
+};
+
+// By ascending strides; empty where an output is no such map.
+std::vector<RawMap> raw_maps(const HeadRequest& request) {
+    std::vector<RawMap> maps;
+    for (const TensorInfo& output : request.outputs) {
+        const auto& s = output.cpu.shape;
+        if (s.size() != 4 || s[0] != 1 || s[1] <= 4 * bins || s[3] == 0) return {};
+        if (s[1] != request.outputs[0].cpu.shape[1]) return {};
+        const auto stride = static_cast<int>((request.width + s[3] / 2) / s[3]);
+        if (stride < 2) return {};
+        const Level level =
+            make_grid(request.width, request.height, {&stride, 1}, 1).levels.front();
+        if (level.height != s[2] || level.width != s[3]) return {};
+        maps.push_back({static_cast<size_t>(&output - request.outputs.data()), level});
+    }
+    if (maps.size() < 2) return {};
+    std::ranges::sort(maps, {}, [](const RawMap& map) { return map.level.stride; });
+    for (size_t i = 1; i < maps.size(); ++i) {
+        if (maps[i].level.stride == maps[i - 1].level.stride) return {};
+        maps[i].level.first =
+            maps[i - 1].level.first + size_t{maps[i - 1].level.width} * maps[i - 1].level.height;
+    }
+    return maps;
+}
+
+class YoloV8Maps final : public Head {
+public:
+    YoloV8Maps(std::vector<RawMap> maps, unsigned classes, PoseColumns points)
+        : maps_(std::move(maps)),
+          classes_(classes),
+          points_(points),
+          cells_(maps_.size()),
+          matrices_(maps_.size()),
+          found_(size_t{maps_[0].level.width} * maps_[0].level.height) {}
+
+    unsigned classes() const override { return classes_; }
+    unsigned keypoints() const override { return points_.count; }
+    std::string_view skeleton() const override { return skeleton_of(points_.count); }
+    std::string_view activation() const override { return "sigmoid"; }
+
+    Result<void> run(std::span<const OutputTensor> tensors, const RunContext& context,
+                     Candidates& out) override {
+        for (size_t i = 0; i < maps_.size(); ++i) {
+            auto m = cells_[i].read(tensors[maps_[i].output]);
+            if (!m) return std::move(m).error();
+            matrices_[i] = *m;
+            const kernels::Scores list = scores_of(*m, 4 * bins, classes_);
+            const size_t count = kernels::positions_above(
+                list, sigmoid_.stored_threshold(context.threshold), found_.data());
+            for (size_t k = 0; k < count; ++k) {
+                const kernels::BestClass best = best_class(list, found_[k]);
+                const float score = sigmoid_(best.score);
+                if (!best.finite)
+                    ++out.not_finite;
+                else if (score >= context.threshold)
+                    out.add(box(*m, maps_[i].level, found_[k], score, best.class_id));
+            }
+        }
+        return {};
+    }
+
+    // Points count cells of the level: twice the value from the corner of the box's cell.
+    Result<void> add_details(std::span<const OutputTensor>, const RunContext&, const Candidate& box,
+                             BoxDetails& details) override {
+        size_t i = maps_.size() - 1;
+        while (maps_[i].level.first > box.position) --i;
+        const Level& level = maps_[i].level;
+        const Matrix& m = matrices_[i];
+        const auto cell = static_cast<uint32_t>(box.position - level.first);
+        const auto stride = static_cast<float>(level.stride);
+        for (unsigned k = 0; k < points_.count; ++k) {
+            const size_t column = 4 * bins + classes_ + size_t{k} * points_.values;
+            Keypoint point{
+                (2 * m.value(cell, column) + static_cast<float>(cell % level.width)) * stride,
+                (2 * m.value(cell, column + 1) + static_cast<float>(cell / level.width)) * stride};
+            if (points_.values == 3) point.score = sigmoid_(m.value(cell, column + 2));
+            if (!std::isfinite(point.x) || !std::isfinite(point.y) || !std::isfinite(point.score)) {
+                point = {(box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2, 0, false};
+                ++details.not_finite;
+            }
+            details.keypoints.push_back(point);
+        }
+        return {};
+    }
+
+private:
+    static Candidate box(const Matrix& m, const Level& level, uint32_t cell, float score,
+                         int32_t class_id) {
+        const auto stride = static_cast<float>(level.stride);
+        const float cx = (static_cast<float>(cell % level.width) + 0.5f) * stride;
+        const float cy = (static_cast<float>(cell / level.width) + 0.5f) * stride;
+        float side[4];
+        for (unsigned k = 0; k < 4; ++k) side[k] = expectation(m, cell, k * bins) * stride;
+        return {cx - side[0],
+                cy - side[1],
+                cx + side[2],
+                cy + side[3],
+                score,
+                class_id,
+                static_cast<uint32_t>(level.first) + cell};
+    }
+
+    static float expectation(const Matrix& m, uint32_t cell, unsigned first) {
+        float greatest = m.value(cell, first);
+        for (unsigned b = 1; b < bins; ++b) greatest = std::max(greatest, m.value(cell, first + b));
+        float sum = 0, weighted = 0;
+        for (unsigned b = 0; b < bins; ++b) {
+            const float weight = std::exp(m.value(cell, first + b) - greatest);
+            sum += weight;
+            weighted += weight * static_cast<float>(b);
+        }
+        return weighted / sum;
+    }
+
+    std::vector<RawMap> maps_;
+    unsigned classes_;
+    PoseColumns points_;
+    Activation sigmoid_{"sigmoid"};
+    std::vector<Cells> cells_;
+    std::vector<Matrix> matrices_;  // of the last run
+    std::vector<uint32_t> found_;
+};
+
+}  // namespace
+
 Result<std::unique_ptr<Head>> create_yolo_v8(const HeadRequest& request) {
-    return DenseDetector<YoloV8>::create(request);
+    auto maps = raw_maps(request);
+    if (maps.empty()) return DenseDetector<YoloV8>::create(request);
+    const unsigned classes = request.outputs[0].cpu.shape[1] - 4 * bins;
+    auto checked = check_classes(request, request.outputs[0].name, classes);
+    if (!checked) return checked.error();
+    return std::unique_ptr<Head>(
+        std::make_unique<YoloV8Maps>(std::move(maps), classes, PoseColumns{}));
 }
 
 // YOLO v8, v11 for turned boxes: [1,4+C+1,N]; the last column is the angle in radians, clockwise on
@@ -222,15 +366,20 @@ Result<std::unique_ptr<Head>> create_yolo_v8_pose(const HeadRequest& request) {
     const unsigned numbers =
         said.size() == 2 ? static_cast<unsigned>(said[0] * said[1]) : coco_points * 3;
     if (auto error = selected_error(request, numbers, "keypoints")) return *std::move(error);
-    auto head = locate_dense_head(request, YoloV8::form);
+    auto maps = raw_maps(request);
+    auto head = maps.empty()
+                    ? locate_dense_head(request, YoloV8::form)
+                    : Result<DenseHead>(DenseHead{
+                          .output = 0, .attributes = request.outputs[0].cpu.shape[1], .grid = {}});
     if (!head) return std::move(head).error();
-    const unsigned box = YoloV8::form.box_attributes;
+    const unsigned box = maps.empty() ? YoloV8::form.box_attributes : 4 * bins;
     const auto attributes = static_cast<unsigned>(head->attributes);
     const auto columns = pose_columns(request.info, attributes > box ? attributes - box : 0);
     if (!columns) {
         const unsigned classes = tensor_classes(request.info).value_or(1);
         const std::string found = std::to_string(attributes),
-                          expected = "4+" + std::to_string(classes) + "+2K or 3K";
+                          expected =
+                              std::to_string(box) + "+" + std::to_string(classes) + "+2K or 3K";
         return head_error(
             request, "dec-classes",
             "tensor '" + request.outputs[head->output].name + "' has " + found +
@@ -240,6 +389,9 @@ Result<std::unique_ptr<Head>> create_yolo_v8_pose(const HeadRequest& request) {
                 "decoder",
             found, expected, "x-vartml-num-classes=…");
     }
+    if (!maps.empty())
+        return std::unique_ptr<Head>(std::make_unique<YoloV8Maps>(
+            std::move(maps), attributes - box - columns->all(), *columns));
     return std::unique_ptr<Head>(
         std::make_unique<YoloV8Pose>(std::move(*head), request.info.activation, *columns));
 }
@@ -250,10 +402,10 @@ Result<std::unique_ptr<Head>> create_yolo_v8_pose(const HeadRequest& request) {
 namespace {
 
 // Cells whose centres lie in [low, high); at least the one that the middle is in.
-struct Cells {
+struct CellRange {
     uint32_t first, count;
 };
-Cells cells_in(float low, float high, uint32_t cells, uint32_t pixels) {
+CellRange cells_in(float low, float high, uint32_t cells, uint32_t pixels) {
     const double scale = double(cells) / pixels, limit = cells;
     const double first = std::clamp(std::ceil(low * scale - 0.5), 0., limit);
     const double last = std::clamp(std::ceil(high * scale - 0.5), 0., limit);
@@ -299,8 +451,8 @@ public:
             ++details.not_finite;
             return {};  // a box without a mask
         }
-        const Cells columns = cells_in(box.x0, box.x1, form_.width, width_);
-        const Cells rows = cells_in(box.y0, box.y1, form_.height, height_);
+        const CellRange columns = cells_in(box.x0, box.x1, form_.width, width_);
+        const CellRange rows = cells_in(box.y0, box.y1, form_.height, height_);
         const float cell_x = static_cast<float>(width_) / static_cast<float>(form_.width);
         const float cell_y = static_cast<float>(height_) / static_cast<float>(form_.height);
         details.mask = Mask{.x0 = static_cast<float>(columns.first) * cell_x,

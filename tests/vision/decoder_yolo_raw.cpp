@@ -2,6 +2,8 @@
 // Raw maps of YOLO v3 and v5 against the published formulas.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/vision/map_tensors.h"
 
 using namespace vartml;
@@ -122,5 +124,75 @@ TEST_P(RawMaps, DecodeAsTheFormulasSay) {
     }
 }
 INSTANTIATE_TEST_SUITE_P(Table, RawMaps, testing::ValuesIn(raw_cases));
+
+// YOLO v8 before its last operators: 16 bins for each distance, logits, and perhaps points.
+TEST(RawMapsOfYoloV8, DecodeAsTheFormulasSay) {
+    constexpr size_t bins = 16, classes = 3;
+    for (const size_t points : {0u, 5u}) {
+        ModelInfo info;
+        info.num_classes = classes;
+        std::vector<StoredTensor> tensors;
+        std::vector<RefBox> boxes;
+        std::vector<double> first_point;
+        unsigned seed = 1;
+        for (const int stride : {8, 16, 32}) {
+            const size_t w = width / size_t(stride), h = height / size_t(stride);
+            RefMap map = random_map(4 * bins + classes + 3 * points, h, w, seed++, -1, 1);
+            for (size_t k = 0; k < classes; ++k)
+                for (size_t y = 0; y < h; ++y)
+                    for (size_t x = 0; x < w; ++x) map.at(4 * bins + k, y, x) = -5;
+            const size_t x = w / 2, y = h / 3;
+            map.at(4 * bins + 1, y, x) = 2;
+            double side[4] = {};
+            for (size_t k = 0; k < 4; ++k) {
+                double sum = 0;
+                for (size_t b = 0; b < bins; ++b) {
+                    const double weight = std::exp(double(map.at(k * bins + b, y, x)));
+                    sum += weight, side[k] += weight * double(b);
+                }
+                side[k] *= stride / sum;
+            }
+            const double cx = (double(x) + 0.5) * stride, cy = (double(y) + 0.5) * stride;
+            boxes.push_back({std::max(0., cx - side[0]), cy - side[1], cx + side[2],
+                             std::min<double>(height, cy + side[3]), sigmoid(2), 1});
+            if (points)
+                first_point.push_back((2 * double(map.at(4 * bins + classes, y, x)) + double(x)) *
+                                      stride);
+            tensors.insert(tensors.begin(), stored_map(map, "out" + std::to_string(stride),
+                                                       MapView::nchw));  // any order
+        }
+        DecodeOptions options{.decoder = points ? "yolo-v8-pose" : "yolo-v8"};
+        options.nms = Nms::off;
+        const Decoded decoded = decode_tensors(tensors, info, width, height, options);
+        ASSERT_EQ(decoded.detections.size(), 3u);
+        for (const Detection& found : decoded.detections) {
+            const auto level = std::ranges::min_element(boxes, {}, [&](const RefBox& box) {
+                return std::abs(box.x0 - double(found.x0)) + std::abs(box.y1 - double(found.y1));
+            });
+            EXPECT_NEAR(found.x0, level->x0, 1e-3);
+            EXPECT_NEAR(found.y1, level->y1, 1e-3);
+            EXPECT_NEAR(found.score, level->score, 1e-5);
+            EXPECT_EQ(found.class_id, 1);
+            EXPECT_EQ(found.keypoints, points);
+            if (points) {
+                EXPECT_NEAR(decoded.keypoints[found.first_keypoint].x,
+                            first_point[size_t(level - boxes.begin())], 1e-3);
+            }
+        }
+    }
+}
+
+// The same maps may be those of anchors, so nothing but a name chooses.
+TEST(RawMapsOfYoloV8, AreNotChosenByTheirShapes) {
+    std::vector<TensorInfo> outputs(3);
+    for (uint32_t i = 0; i < 3; ++i) {
+        outputs[i].name = "out" + std::to_string(i);
+        outputs[i].cpu = make_view(DataType::float32, Layout::NCHW,
+                                   {1, 64 + 80, height / (8u << i), width / (8u << i)});
+    }
+    const auto decoder = Decoder::create({}, outputs, width, height, {});
+    EXPECT_TRUE(!decoder || decoder->family() != "yolo-v8");
+    EXPECT_TRUE(Decoder::create({}, outputs, width, height, {.decoder = "yolo-v8"}));
+}
 
 }  // namespace

@@ -26,7 +26,6 @@
 #include "lib/tools/verify/compare.h"
 #include "lib/tools/verify/feed.h"
 #include "lib/tools/verify/reference.h"
-#include "lib/vision/modelinfo_keys.h"
 
 namespace vartml::tools {
 namespace {
@@ -318,8 +317,16 @@ Result<void> CalibrationSet::choose_preprocess(const artifact::CompiledModel& mo
     if (std::ranges::none_of(samples_, is_picture)) return {};
     const std::string& name = inputs_[picture_].name;
     const auto input = std::ranges::find(info.inputs, name, &ModelInfo::Input::name);
-    const bool said = !info.decoder.empty() ||
-                      (input != info.inputs.end() && !vision::is_of_weights_alone(*input));
+    // What a compiler saw of the weights says nothing of the rest.
+    const auto says_pixels = [](ModelInfo::Input section) {
+        if (section.weights_for.empty()) return true;
+        section.weights_for.clear();
+        section.line = 0;
+        ModelInfo::Input silent;
+        silent.name = section.name;
+        return section != silent;
+    };
+    const bool said = !info.decoder.empty() || (input != info.inputs.end() && says_pixels(*input));
     if (!said)
         return option_error(
             "'" + samples_[0].name +

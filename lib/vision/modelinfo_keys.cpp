@@ -429,13 +429,14 @@ constexpr Key<Output> output[] = {
          return true;
      },
      [](const Output& o) { return number_or_none(o.zero_point); }},
-    {"x-vartml-ends-in", "softmax, log-softmax, sigmoid, relu, unit-length, argmax, product or linear",
+    {"x-vartml-ends-in",
+     "softmax, log-softmax, sigmoid, relu, unit-length, argmax, product or linear",
      "`vartml compile` writes what the graph ends in", decode,
      "What made the values, so that scores are told from logits, and numbers of classes from both",
      [](Output& o, View v) {
          o.ends_in = v;
-         return one_of(v, {"softmax", "log-softmax", "sigmoid", "relu", "unit-length", "argmax", "product",
-                           "linear"});
+         return one_of(v, {"softmax", "log-softmax", "sigmoid", "relu", "unit-length", "argmax",
+                           "product", "linear"});
      },
      [](const Output& o) { return o.ends_in; }},
     {"x-vartml-picture", "color, rgb, bgr, luma, map or alpha", "by the shape", picture,

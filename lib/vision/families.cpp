@@ -398,16 +398,18 @@ Result<ChosenFamily> choose_family(const HeadRequest& request, const std::string
     std::string fitting;
     const Family* only = nullptr;
     unsigned count = 0;
+    bool finds_objects = false;  // one that fits
     for (const Family& family : families()) {
         if (!family.fits(request)) continue;
         only = &family;
+        finds_objects |= family.finds == Finds::objects;
         if (count++) fitting += ", ";
         fitting += family.row.nick;
     }
     if (count == 1) return ChosenFamily{only, "shapes"};
     const std::string found = outputs_text(request.outputs);
     const std::string first = fitting.substr(0, fitting.find(','));
-    const std::string in_need = count ? readers_in_need(request) : std::string();
+    const std::string in_need = count && !finds_objects ? readers_in_need(request) : std::string();
     const std::string fix =
         count && in_need.empty() ? "x-vartml-decoder=" + first : "x-vartml-decoder=…";
     if (request.fault) *request.fault = {"dec-unknown", found, fitting, fix};

@@ -352,10 +352,15 @@ Result<void> ForeignNodes::add(const pb::NodeProto& node, const std::string& why
     std::set<const Item*> seen;
     if (auto done = collect(*item, seen, graph, inputs); !done) return done;
 
-    // Of an output that nobody reads it may be that nothing says how large it is.
-    std::vector<std::string> names;
-    for (const std::string& output : node.output())
-        if (!output.empty() && read_.contains(output)) names.push_back(output);
+    // Of an output that nobody reads it may be that nothing says how large it is. Where that is all
+    // of them, whether the node can be run at all is asked nevertheless.
+    std::vector<std::string> names, all;
+    for (const std::string& output : node.output()) {
+        if (output.empty()) continue;
+        all.push_back(output);
+        if (read_.contains(output)) names.push_back(output);
+    }
+    if (names.empty()) names = std::move(all);
     Outputs outputs = infer(graph, inputs, names);
     add_values(graph, inputs, false);
     const bool all_kept = std::ranges::all_of(outputs.list, [](const Output& o) {

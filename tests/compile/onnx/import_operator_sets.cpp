@@ -145,6 +145,22 @@ TEST_F(Import, AsksOnnxRuntimeByTheSetOfTheSchemas) {
               "without the cache, or with opset 23, which does without this operator");
 }
 
+// Not even where nobody reads what it would make: it may be there for what it does.
+TEST_F(Import, RefusesANodeThatNobodyReadsAndNobodyRuns) {
+    TinyOnnx model(17);
+    model.input("x", {4}).node("Relu", {"x"}, {"y"}).output("y", {4});
+    model.opset("com.microsoft", 1).node("Inverse", {"x"}, {"unused"}, {}, "com.microsoft");
+    ImportOptions options;
+    options.foreign.allowed = true;
+    bool is_asked = false;
+    options.foreign.ask = [&](const std::string&) -> Result<std::vector<ForeignOutput>> {
+        is_asked = true;
+        return Error{ErrorCode::unsupported, "no such operator"};
+    };
+    EXPECT_NE(refusal(model, options), "imported");
+    EXPECT_TRUE(is_asked);
+}
+
 // Nothing bounds the scan output, and nobody reads it.
 TEST_F(Import, AsksOnnxRuntimeForOutputsThatAreRead) {
     TinyOnnx body(17);

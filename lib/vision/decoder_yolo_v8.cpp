@@ -67,6 +67,15 @@ namespace {
 
 constexpr unsigned bins = 16;  // of a distance, published
 
+// A point that is not finite keeps its place in the list, as the others are known by their numbers.
+void add_keypoint(Keypoint point, const Candidate& box, BoxDetails& details) {
+    if (!std::isfinite(point.x) || !std::isfinite(point.y) || !std::isfinite(point.score)) {
+        point = {(box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2, 0, false};
+        ++details.not_finite;
+    }
+    details.keypoints.push_back(point);
+}
+
 struct RawMap {
     size_t output;
     Level level;
@@ -147,11 +156,7 @@ public:
                 (2 * m.value(cell, column) + static_cast<float>(cell % level.width)) * stride,
                 (2 * m.value(cell, column + 1) + static_cast<float>(cell / level.width)) * stride};
             if (points_.values == 3) point.score = sigmoid_(m.value(cell, column + 2));
-            if (!std::isfinite(point.x) || !std::isfinite(point.y) || !std::isfinite(point.score)) {
-                point = {(box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2, 0, false};
-                ++details.not_finite;
-            }
-            details.keypoints.push_back(point);
+            add_keypoint(point, box, details);
         }
         return {};
     }
@@ -285,12 +290,7 @@ public:
             Keypoint point{m->value(box.position, column) * unit.x,
                            m->value(box.position, column + 1) * unit.y};
             if (columns_.values == 3) point.score = m->value(box.position, column + 2);
-            if (!std::isfinite(point.x) || !std::isfinite(point.y) || !std::isfinite(point.score)) {
-                // Keeps its place in the list: the others are known by their numbers.
-                point = {(box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2, 0, false};
-                ++details.not_finite;
-            }
-            details.keypoints.push_back(point);
+            add_keypoint(point, box, details);
         }
         return {};
     }

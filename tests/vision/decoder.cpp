@@ -13,14 +13,6 @@ namespace {
 
 constexpr Affine identity;
 
-TensorInfo output_of(const char* name, std::vector<uint32_t> shape) {
-    TensorInfo info;
-    info.name = name;
-    info.cpu = make_view(DataType::float32, shape.size() == 3 ? Layout::NHW : Layout::GENERIC,
-                         std::move(shape));
-    return info;
-}
-
 // A YOLO v8 head of a 64x64 input: 64 + 16 + 4 positions, `classes` classes, boxes written one by
 // one.
 struct SmallHead {

@@ -22,6 +22,21 @@ struct StoredTensor {
     }
 };
 
+// What the decoders are told of an output.
+inline TensorInfo output_of(const char* name, std::vector<uint32_t> shape) {
+    TensorInfo info;
+    info.name = name;
+    info.cpu = make_view(DataType::float32, shape.size() == 3 ? Layout::NHW : Layout::GENERIC,
+                         std::move(shape));
+    return info;
+}
+
+inline std::vector<std::string> labels(size_t count) {
+    std::vector<std::string> names;
+    for (size_t i = 0; i < count; ++i) names.push_back("name " + std::to_string(i));
+    return names;
+}
+
 inline std::vector<uint32_t> shape_of(const RefTensor& t) {
     const auto positions = static_cast<uint32_t>(t.positions),
                attributes = static_cast<uint32_t>(t.attributes);

@@ -5,9 +5,10 @@
 #include <set>
 #include <tuple>
 
-#include <vartml/postprocess.h>
+#include "tests/vision/head_tensors.h"
 
 using namespace vartml;
+using namespace vartml::test;
 
 namespace {
 
@@ -69,14 +70,6 @@ TEST(FamilyNames, OfASidecarBecomeTheNick) {
         parse_modelinfo("[modelinfo]\nversion=1.0\nx-vartml-decoder=YOLOv8n-seg\n", "a.modelinfo");
     ASSERT_TRUE(info) << info.error().message;
     EXPECT_EQ(info->decoder, "yolo-v8-seg");
-}
-
-TensorInfo output_of(const char* name, std::vector<uint32_t> shape) {
-    TensorInfo info;
-    info.name = name;
-    info.cpu = make_view(DataType::float32, shape.size() == 3 ? Layout::NHW : Layout::GENERIC,
-                         std::move(shape));
-    return info;
 }
 
 struct LabelCase {

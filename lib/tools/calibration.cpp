@@ -26,6 +26,7 @@
 #include "lib/tools/verify/compare.h"
 #include "lib/tools/verify/feed.h"
 #include "lib/tools/verify/reference.h"
+#include "lib/vision/modelinfo.h"
 
 namespace vartml::tools {
 namespace {
@@ -317,16 +318,8 @@ Result<void> CalibrationSet::choose_preprocess(const artifact::CompiledModel& mo
     if (std::ranges::none_of(samples_, is_picture)) return {};
     const std::string& name = inputs_[picture_].name;
     const auto input = std::ranges::find(info.inputs, name, &ModelInfo::Input::name);
-    // What a compiler saw of the weights says nothing of the rest.
-    const auto says_pixels = [](ModelInfo::Input section) {
-        if (section.weights_for.empty()) return true;
-        section.weights_for.clear();
-        section.line = 0;
-        ModelInfo::Input silent;
-        silent.name = section.name;
-        return section != silent;
-    };
-    const bool said = !info.decoder.empty() || (input != info.inputs.end() && says_pixels(*input));
+    const bool said = !info.decoder.empty() ||
+                      (input != info.inputs.end() && vision::says_more_than_graph(*input));
     if (!said)
         return option_error(
             "'" + samples_[0].name +
@@ -592,7 +585,7 @@ Result<compiler::Verdict> CalibrationSet::judge(const artifact::CompiledModel& t
     if (auto written = artifact::write_rai(trial, path); !written) return written.error();
     auto digest = digest_of(path);
     if (!digest) return digest.error();
-    auto bytes = cache_.get("verdict 4\n" + key_ + '\n' + *digest, [&]() -> Result<std::string> {
+    auto bytes = cache_.get("verdict 5\n" + key_ + '\n' + *digest, [&]() -> Result<std::string> {
         auto verdict = judge_file(path);
         if (!verdict) return verdict.error();
         compiler::Writer writer;

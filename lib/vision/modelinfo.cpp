@@ -319,19 +319,59 @@ Result<void> check_modelinfo(const ModelInfo& info, std::span<const TensorInfo> 
     return {};
 }
 
+ModelInfo::Input vision::seen_in_graph(const ModelInfo::Input& input) {
+    ModelInfo::Input seen;
+    seen.name = input.name;
+    seen.feed = input.feed;
+    seen.weights_for = input.weights_for;
+    return seen;
+}
+
+ModelInfo::Output vision::seen_in_graph(const ModelInfo::Output& output) {
+    return {.name = output.name,
+            .id = "",
+            .role = "",
+            .quant_scale = output.quant_scale,
+            .zero_point = output.zero_point,
+            .ends_in = output.ends_in};
+}
+
+bool vision::says_more_than_graph(const ModelInfo::Input& input) {
+    const ModelInfo::Input seen = seen_in_graph(input);
+    return (seen.feed.empty() && seen.weights_for.empty()) ||
+           key_lines(input_keys(), input) != key_lines(input_keys(), seen);
+}
+
 namespace {
 
-// Whether there is no more in it than what a compiler sees in a graph.
-bool is_of_graph_alone(const ModelInfo& info) {
-    ModelInfo rest = info;
-    rest.file.clear();
-    std::erase_if(rest.inputs, vision::is_of_weights_alone);
-    const auto seen = [](const ModelInfo::Output& o) {
-        return o.id.empty() && o.role.empty() && !o.stride && o.picture.empty() && o.ranges.empty();
-    };
-    if (!std::ranges::all_of(rest.outputs, seen)) return false;
-    rest.outputs.clear();
-    return rest == ModelInfo{};
+// What a compiler sees in a graph, which holds whatever a file says of the rest.
+ModelInfo seen_in_graph(const ModelInfo& info) {
+    ModelInfo seen;
+    seen.columns = info.columns;
+    if (info.labels.empty()) seen.num_classes = info.num_classes;
+    for (const ModelInfo::Input& input : info.inputs) {
+        const ModelInfo::Input of_graph = vision::seen_in_graph(input);
+        if (!of_graph.feed.empty() || !of_graph.weights_for.empty())
+            seen.inputs.push_back(of_graph);
+    }
+    for (const ModelInfo::Output& output : info.outputs)
+        seen.outputs.push_back(vision::seen_in_graph(output));
+    return seen;
+}
+
+// Whether there is no more in it than that.
+bool is_of_graph_alone(ModelInfo info) {
+    if (std::ranges::any_of(info.inputs, vision::says_more_than_graph)) return false;
+    ModelInfo seen = seen_in_graph(info);
+    info.file.clear();
+    for (ModelInfo* const sections : {&info, &seen}) {
+        sections->inputs.clear();
+        for (ModelInfo::Output& output : sections->outputs) {
+            output.line = 0;
+            output.column_major = false;
+        }
+    }
+    return info == seen;
 }
 
 // The first file beside the model; nothing where there is none.
@@ -359,33 +399,21 @@ Result<ModelInfo> find_modelinfo(const std::string& file, const std::string& mod
                                  const std::string& entry) {
     auto inside = parse_modelinfo(entry, "");
     if (!inside && file.empty()) return inside;
-    // What the compiler saw in the graph holds whatever file says the rest.
-    ModelInfo seen;
-    if (inside) {
-        for (const ModelInfo::Input& i : inside->inputs) {
-            if (i.weights_for.empty()) continue;
-            ModelInfo::Input& input = seen.inputs.emplace_back();
-            input.name = i.name;
-            input.weights_for = i.weights_for;
-        }
-        for (const ModelInfo::Output& o : inside->outputs)
-            seen.outputs.push_back({.name = o.name,
-                                    .id = "",
-                                    .role = "",
-                                    .quant_scale = o.quant_scale,
-                                    .zero_point = o.zero_point,
-                                    .ends_in = o.ends_in});
-    }
+    ModelInfo seen = inside ? seen_in_graph(*inside) : ModelInfo{};
+    const auto with_seen = [&](ModelInfo said) {
+        if (!said.labels.empty()) seen.num_classes.reset();
+        return join_modelinfo(std::move(said), seen);
+    };
     if (!file.empty()) {
         auto read = read_sidecar(file);
         if (!read) return read;
-        return join_modelinfo(*std::move(read), seen);
+        return with_seen(*std::move(read));
     }
     if (!is_of_graph_alone(*inside)) return inside;
     auto beside = read_beside(model_path);
     if (!beside) return std::move(beside).error();
     if (!*beside) return inside;
-    return join_modelinfo(**std::move(beside), seen);
+    return with_seen(**std::move(beside));
 }
 
 Result<std::vector<std::string>> read_labels(const std::string& file) {

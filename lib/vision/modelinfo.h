@@ -26,6 +26,12 @@ bool parse_numbers(std::string_view text, std::vector<float>& values);
 // Shortest text that reads back as the same float.
 std::string number_text(float value);
 
+// What a compiler sees in a graph, whoever wrote it.
+ModelInfo::Input seen_in_graph(const ModelInfo::Input& input);
+ModelInfo::Output seen_in_graph(const ModelInfo::Output& output);
+// Whether the section says more than that; one that says nothing is somebody's word, too.
+bool says_more_than_graph(const ModelInfo::Input& input);
+
 // The first input that is a picture: 4-D with 1 or 3 channels where the layout has them, and not
 // fed otherwise; nullptr where there is none.
 const TensorInfo* find_picture_input(const ModelInfo& info, std::span<const TensorInfo> inputs);

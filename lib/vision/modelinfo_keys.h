@@ -50,11 +50,4 @@ std::string key_lines(std::span<const Key<T>> keys, const T& of) {
     return lines;
 }
 
-// Whether the section says what a compiler saw of the weights, and nothing else.
-inline bool is_of_weights_alone(ModelInfo::Input input) {
-    if (input.weights_for.empty()) return false;
-    input.weights_for.clear();
-    return key_lines(input_keys(), input).empty();
-}
-
 }  // namespace vartml::vision

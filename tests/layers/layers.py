@@ -33,7 +33,7 @@ LAYERS = {
     'lib/tools/verify': ('T', ['lib/compile', 'lib/run/onnxruntime', 'lib/vision', 'lib/model', 'lib/graph', 'lib/base']),
     'lib/tools/doctor': ('T', ['lib/run/softnpu/processor.h', 'lib/run/memory/xrt_memory.h', 'lib/vision', 'lib/model', 'lib/trace', 'lib/base']),
     'lib/tools/opstats': ('T', ['lib/trace', 'lib/base']),
-    'lib/tools': ('T', ['lib/compile', 'lib/model', 'lib/graph', 'lib/trace', 'lib/base']),
+    'lib/tools': ('T', ['lib/compile', 'lib/vision/modelinfo.h', 'lib/model', 'lib/graph', 'lib/trace', 'lib/base']),
     'gst/metadata': ('G', []),
     'gst': ('P, X', ['gst/metadata']),
     'pipelines': ('', []),

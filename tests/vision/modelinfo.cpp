@@ -224,6 +224,23 @@ TEST(Modelinfo, OfAFileIsJoinedToWhatTheCompilerSaw) {
         ASSERT_EQ(info->inputs.size(), 1u);
         EXPECT_EQ(info->inputs[0].weights_for, "units");
     }
+    const std::string table = seen +
+                              "[modelinfo]\nx-vartml-columns=class,score,x0y0x1y1\n"
+                              "x-vartml-num-classes=80\n"
+                              "[im_shape]\ndir=input\nx-vartml-feed=const:416,416\n";
+    for (const std::string& of : {std::string(), file}) {
+        const auto info = find_modelinfo(of, model, table);
+        ASSERT_TRUE(info) << message(info);
+        EXPECT_EQ(info->decoder, of.empty() ? "yolox" : "ssd");
+        EXPECT_EQ(info->columns, "class,score,x0y0x1y1");
+        EXPECT_EQ(info->num_classes, 80u);
+        ASSERT_EQ(info->inputs.size(), 1u);
+        EXPECT_EQ(info->inputs[0].feed, "const:416,416");
+    }
+    folder.write("m.modelinfo", "[modelinfo]\nx-vartml-labels=a;b;c\n");
+    const auto labelled = find_modelinfo("", model, table);
+    ASSERT_TRUE(labelled) << message(labelled);
+    EXPECT_FALSE(labelled->num_classes) << "who names the classes counts them";
 }
 
 struct ForeignSection {

@@ -287,12 +287,8 @@ std::optional<PixelChoice> other_pixels(const artifact::CompiledModel& model, Mo
                                         const PictureInput& picture, const PixelChoice& choice) {
     if (!picture.input->picture.empty()) return std::nullopt;  // bytes as they are
     for (ModelInfo::Input& input : info.inputs)
-        if (input.name == picture.input->name && input.picture.empty()) {
-            ModelInfo::Input silent;
-            silent.name = input.name;
-            silent.weights_for = input.weights_for;
-            input = silent;
-        }
+        if (input.name == picture.input->name && input.picture.empty())
+            input = vision::seen_in_graph(input);
     PixelChoice usual =
         choose_pixels(info, model.outputs, *picture.input, picture.width, picture.height);
     if (!usual.source.starts_with("decoder ") || nearly_equal(choice.options, usual.options))

@@ -179,8 +179,10 @@ Result<std::set<std::string>> choose_floats(const graph::Graph& graph, std::opti
                                             const Judge& judge) {
     const auto all_int8 = judge.all_but({});
     if (!all_int8) return all_int8.error();
-    const double wanted = target.value_or(all_int8->usual);
-    if (all_int8->agreement >= wanted) return std::set<std::string>();
+    const auto agrees = [&](const Verdict& verdict) {
+        return target ? verdict.agreement >= *target : verdict.excess <= 1;
+    };
+    if (agrees(*all_int8)) return std::set<std::string>();
     std::vector<Tensors> tensors = tensors_of(graph);
     double sum = 0;
     for (Tensors& t : tensors) {
@@ -196,7 +198,8 @@ Result<std::set<std::string>> choose_floats(const graph::Graph& graph, std::opti
     // Losses add up, about: where the agreement is what is not lost, the first trial leaves
     // somewhat more than may be lost.
     const bool is_loss = std::abs(1 - all_int8->agreement - all_int8->loss) < 1e-9;
-    const double most = is_loss ? 1.25 * (1 - wanted) / all_int8->loss * sum : sum;
+    const double part = target ? (1 - *target) / all_int8->loss : 1 / all_int8->excess;
+    const double most = is_loss ? 1.25 * part * sum : sum;
     size_t first = 0;
     while (first + 1 < steps.size() && steps[first].left > most) ++first;
     const size_t stride = std::max<size_t>((steps.size() - first) / most_trials, 1);
@@ -206,7 +209,7 @@ Result<std::set<std::string>> choose_floats(const graph::Graph& graph, std::opti
         for (const size_t product : steps[i].kept) names.insert(graph.nodes[product].name);
         const auto verdict = judge.all_but(names);
         if (!verdict) return verdict.error();
-        if (verdict->agreement >= wanted) return names;
+        if (agrees(*verdict)) return names;
     }
     for (const Step& step : steps)
         for (const size_t product : step.kept) names.insert(graph.nodes[product].name);

@@ -15,9 +15,9 @@ namespace vartml::compiler {
 
 // What quantising changed on a calibration set.
 struct Verdict {
-    double agreement = 1;   // with the float model: what a target is about, 1 = the same
-    double loss = 0;        // of signal, finer: 0 = the same
-    double usual = 0.9995;  // the agreement to ask for where nobody says which
+    double agreement = 1;  // with the float model: what a target is about, 1 = the same
+    double loss = 0;       // of signal, finer: 0 = the same
+    double excess = 0;     // what is lost of what may be where nobody says a target: 1 = just that
 };
 // Of models made of the graph.
 struct Judge {

@@ -198,6 +198,10 @@ double OutputAgreement::value() const {
     return std::min(all_.correlation(), scores);
 }
 
+double OutputAgreement::wanted() const {
+    return is_whole_ ? wanted_elements : wanted_correlation;
+}
+
 bool OutputAgreement::is_usual() const {
     if (is_whole_) return value() >= usual_elements;
     return value() >= usual_correlation && (!has_scores() || scores_.correlation() >= usual_scores);
@@ -254,15 +258,13 @@ bool ObjectAgreement::is_usual() const {
 
 compiler::Verdict verdict_of(std::span<const OutputAgreement> outputs,
                              const ObjectAgreement& objects) {
-    double least = 1, wanted_of_least = wanted_correlation, missed = 0;
+    double least = 1, excess = 0;
     for (const OutputAgreement& output : outputs) {
-        const double value = output.value();
-        const double wanted = output.is_whole() ? wanted_elements : wanted_correlation;
-        if (value < least) least = value, wanted_of_least = wanted;
-        if (value < wanted) missed = std::max(missed, wanted);
+        least = std::min(least, output.value());
+        excess = std::max(excess, (1 - output.value()) / (1 - output.wanted()));
     }
-    if (!objects.is_empty()) return {objects.value(), 1 - least, wanted_objects};
-    return {least, 1 - least, missed > 0 ? missed : wanted_of_least};
+    if (objects.is_empty()) return {least, 1 - least, excess};
+    return {objects.value(), 1 - least, (1 - objects.value()) / (1 - wanted_objects)};
 }
 
 }  // namespace vartml::tools

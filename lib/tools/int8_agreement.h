@@ -25,6 +25,7 @@ public:
     // in channels beside much larger numbers, these count alone, too, by a twentieth of their loss.
     double value() const;
     bool is_whole() const { return is_whole_; }
+    double wanted() const;  // of the value, by the kind
     // Whether this is an int8 model that does what the float model does.
     bool is_usual() const;
     // "correlation 0.99987, signal to error 38.1 dB".
@@ -74,7 +75,8 @@ private:
 };
 
 // Of a trial. Its agreement is that of the objects where there are some, else that of the least
-// output; where each output has what is asked for of its kind, it has it as a whole.
+// output; its excess that of the objects or of the output that misses most of what its kind can
+// give.
 compiler::Verdict verdict_of(std::span<const OutputAgreement> outputs,
                              const ObjectAgreement& objects);
 

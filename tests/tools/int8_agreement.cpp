@@ -218,7 +218,7 @@ TEST(Verdict, AsksOfEachOutputForWhatItsKindCanGive) {
                                                     numbers_with(row.error)};
             if (first) std::swap(outputs[0], outputs[1]);
             const compiler::Verdict verdict = verdict_of(outputs, ObjectAgreement());
-            EXPECT_EQ(verdict.agreement >= verdict.usual, row.is_met) << row.why;
+            EXPECT_EQ(verdict.excess <= 1, row.is_met) << row.why;
             EXPECT_EQ(verdict.agreement, std::min(outputs[0].value(), outputs[1].value()));
         }
     }

@@ -281,11 +281,13 @@ void Binder::take_picture_size(std::vector<Message>* messages) {
     }
 }
 
-// Whether the only axis of an input is a length: another input has a batch that is a number.
+// Whether the only axis of an input is a length: in the file another input has a batch that is a
+// number.
 bool Binder::is_length(const Input& input) const {
     if (input.axes.size() != 1 || is_batch_name(input.axes[0].name)) return false;
     return std::ranges::any_of(inputs_, [](const Input& other) {
-        return other.axes.size() > 2 && other.axes[0].number >= 0 && !other.is_spatial(0);
+        return other.axes.size() > 2 && other.axes[0].number >= 0 && other.axes[0].symbol.empty() &&
+               !other.is_spatial(0);
     });
 }
 

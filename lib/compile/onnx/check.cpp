@@ -193,6 +193,17 @@ std::string unknown_operators(const pb::GraphProto& graph) {
     return text;
 }
 
+// The name of a node, in bodies too, whose operator is one of ONNX; "" where there is none.
+std::string node_of_default_domain(const pb::GraphProto& graph) {
+    for (const auto& node : graph.node()) {
+        if (domain_of(node).empty())
+            return node_name(node).empty() ? node.op_type() : node_name(node);
+        for (const auto& a : node.attribute())
+            if (std::string name = node_of_default_domain(a.g()); !name.empty()) return name;
+    }
+    return {};
+}
+
 std::string first_line(const char* text) {
     const std::string_view all(text);
     return std::string(all.substr(0, all.find('\n')));
@@ -210,16 +221,6 @@ bool is_as_in(const pb::NodeProto& node, int one, int other) {
     };
     const auto *a = schema(one), *b = schema(other);
     return a && b && a->SinceVersion() == b->SinceVersion();
-}
-
-std::string node_of_default_domain(const pb::GraphProto& graph) {
-    for (const auto& node : graph.node()) {
-        if (domain_of(node).empty())
-            return node_name(node).empty() ? node.op_type() : node_name(node);
-        for (const auto& a : node.attribute())
-            if (std::string name = node_of_default_domain(a.g()); !name.empty()) return name;
-    }
-    return {};
 }
 
 std::span<const RefusedClass> refused_classes() {

@@ -49,9 +49,6 @@ Result<Opsets> check_versions(const std::string& file, const pb::ModelProto& mod
 // is not known.
 bool is_as_in(const pb::NodeProto& node, int one, int other);
 
-// The name of a node, in bodies too, whose operator is one of ONNX; "" where there is none.
-std::string node_of_default_domain(const pb::GraphProto& graph);
-
 // The name of a node in messages and reports: its own, or that of its first output.
 const std::string& node_name(const pb::NodeProto& node);
 // "" for the default domain however the file spells it.

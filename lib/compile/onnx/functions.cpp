@@ -48,6 +48,17 @@ void for_each_node(const Nodes& nodes, F&& f) {
     }
 }
 
+template <typename F>
+void for_each_node(Nodes& nodes, F&& f) {
+    for (auto& node : nodes) {
+        f(node);
+        for (auto& a : *node.mutable_attribute()) {
+            if (a.has_g()) for_each_node(*a.mutable_g()->mutable_node(), f);
+            for (auto& g : *a.mutable_graphs()) for_each_node(*g.mutable_node(), f);
+        }
+    }
+}
+
 std::set<Key> keys_of(const Nodes& nodes) {
     std::set<Key> keys;
     for_each_node(nodes, [&](const pb::NodeProto& node) { keys.insert(key_of(node)); });
@@ -73,18 +84,40 @@ void remove_uncalled(pb::ModelProto& model) {
                list.end());
 }
 
-// A model of calls alone has the operator set of ONNX that its functions have.
-void adopt_operator_set(pb::ModelProto& model) {
-    const auto of_onnx = [](const auto& set) { return short_domain(set.domain()).empty(); };
-    if (std::ranges::any_of(model.opset_import(), of_onnx) ||
-        !node_of_default_domain(model.graph()).empty())
-        return;
-    for (const auto& f : model.functions()) {
-        const auto found = std::ranges::find_if(f.opset_import(), of_onnx);
-        if (found == f.opset_import().end()) continue;
-        *model.add_opset_import() = *found;
-        return;
+// The inliner tells functions by domain and name alone, so that one of a name that has overloads
+// gets a name of its own.
+void name_overloads(pb::ModelProto& model) {
+    std::set<Key> taken;
+    for (const auto& f : model.functions()) taken.insert(key_of(f));
+    std::map<Key, std::string> names;
+    for (auto& f : *model.mutable_functions()) {
+        if (f.overload().empty()) continue;
+        std::string name = f.name() + ':' + f.overload();
+        while (!taken.insert({short_domain(f.domain()), name, ""}).second) name += '_';
+        names[key_of(f)] = name;
+        f.set_name(std::move(name));
+        f.clear_overload();
     }
+    if (names.empty()) return;
+    const auto rename = [&](pb::NodeProto& call) {
+        const auto found = names.find(key_of(call));
+        if (found == names.end()) return;
+        call.set_op_type(found->second);
+        call.clear_overload();
+    };
+    for_each_node(*model.mutable_graph()->mutable_node(), rename);
+    for (auto& f : *model.mutable_functions()) for_each_node(*f.mutable_node(), rename);
+}
+
+// A model has the operator sets that its functions have, and that its own nodes do not use.
+void adopt_operator_sets(pb::ModelProto& model) {
+    std::set<std::string> there;
+    for_each_node(std::as_const(*model.mutable_graph()->mutable_node()),
+                  [&](const pb::NodeProto& node) { there.insert(domain_of(node)); });
+    for (const auto& set : model.opset_import()) there.insert(short_domain(set.domain()));
+    for (const auto& f : model.functions())
+        for (const auto& set : f.opset_import())
+            if (there.insert(short_domain(set.domain())).second) *model.add_opset_import() = set;
 }
 
 // The inliner takes functions of the model's operator sets. Where all that a function uses means
@@ -146,18 +179,14 @@ using Defaults = std::map<Key, google::protobuf::RepeatedPtrField<pb::AttributeP
 // Gives calls the attributes that they leave out: the inliner would leave them out of the nodes
 // inside.
 void give_defaults(const Defaults& defaults, Nodes& nodes) {
-    for (auto& node : nodes) {
-        for (auto& a : *node.mutable_attribute()) {
-            if (a.has_g()) give_defaults(defaults, *a.mutable_g()->mutable_node());
-            for (auto& g : *a.mutable_graphs()) give_defaults(defaults, *g.mutable_node());
-        }
+    for_each_node(nodes, [&](pb::NodeProto& node) {
         const auto found = defaults.find(key_of(node));
-        if (found == defaults.end()) continue;
+        if (found == defaults.end()) return;
         for (const auto& fallback : found->second) {
             const auto same = [&](const auto& a) { return a.name() == fallback.name(); };
             if (std::ranges::none_of(node.attribute(), same)) *node.add_attribute() = fallback;
         }
-    }
+    });
 }
 
 // The functions that no other one calls.
@@ -190,7 +219,8 @@ Result<void> inline_functions(const std::string& file, pb::ModelProto& model) {
     if (model.functions_size() == 0) return {};
     if (auto good = check_functions(file, model); !good) return good;
     remove_uncalled(model);
-    adopt_operator_set(model);
+    name_overloads(model);
+    adopt_operator_sets(model);
     if (auto good = share_operator_sets(file, model); !good) return good;
     for (auto& f : *model.mutable_functions()) make_outputs(f);
     try {

@@ -271,6 +271,13 @@ TEST_F(Import, TakesTheOnlyAxisForALengthBesideAFixedBatch) {
     batch.node("Relu", {"row"}, {"z"}).output("y").output("z");
     const Imported out = good(batch);
     EXPECT_EQ(to_string(out.graph.value(out.graph.inputs[1]).type), "f32[1]");
+    // A batch that an option fixes says nothing of the other axis.
+    TinyOnnx open;
+    open.input("x", {"N", 3, "H", "W"}).input("row", {"?"}).node("Relu", {"x"}, {"y"});
+    open.node("Relu", {"row"}, {"z"}).output("y").output("z");
+    ImportOptions options;
+    options.input_shapes["x"] = {1, 3, 8, 8};
+    EXPECT_EQ(to_string(good(open, options).graph.value(out.graph.inputs[1]).type), "f32[1]");
 }
 
 TEST_F(Import, TakesUnnamedAxesForIndependent) {
@@ -590,6 +597,41 @@ TEST_F(Import, TakesTheValueOfTheFunctionThatIsGivenNothing) {
     };
     EXPECT_EQ(alpha({}), 0.9f);
     EXPECT_EQ(alpha(0.5f), 0.5f);
+}
+
+// One overload calls the other, which has a value for the attribute.
+TEST_F(Import, TellsFunctionsByTheirOverloads) {
+    TinyOnnx m;
+    m.opset("my", 1).input("x", {1, 4}).node("F", {"x"}, {"y"}, {}, "my").output("y");
+    m.proto().mutable_graph()->mutable_node(0)->set_overload("one");
+    add_function(m, "F", {"F", "Neg"});
+    add_function(m, "F", {"LeakyRelu"});
+    auto& functions = *m.proto().mutable_functions();
+    functions[0].set_overload("one");
+    functions[0].mutable_node(0)->set_overload("two");
+    functions[0].mutable_node(1)->clear_domain();
+    functions[1].set_overload("two");
+    auto* value = functions[1].add_attribute_proto();
+    value->set_name("k");
+    value->set_type(::onnx::AttributeProto::FLOAT);
+    value->set_f(0.9f);
+    functions[1].mutable_node(0)->clear_domain();
+    refer(*functions[1].mutable_node(0), "alpha", "k");
+    const Imported out = good(m);
+    ASSERT_EQ(kinds(out.graph), (Kinds{"LeakyRelu", "Neg"}));
+    EXPECT_EQ(out.graph.nodes[0].get("alpha", 0.01f), 0.9f);
+}
+
+TEST_F(Import, TakesOperatorSetsThatAFunctionAloneHas) {
+    TinyOnnx m;
+    m.opset("my", 1).input("x", {1, 4}).node("F", {"x"}, {"y"}, {}, "my").output("y");
+    add_function(m, "F", {"Gelu"});
+    auto& f = *m.proto().mutable_functions(0);
+    f.mutable_node(0)->set_domain("com.microsoft");
+    auto* set = f.add_opset_import();
+    set->set_domain("com.microsoft");
+    set->set_version(1);
+    EXPECT_EQ(kinds(good(m).graph), (Kinds{"Gelu"}));
 }
 
 TEST_F(Import, TakesFunctionsOfOtherOperatorSets) {

@@ -31,7 +31,8 @@ Result<Types> infer_reshape(const Graph& graph, const Node& node) {
     if (const auto hole = std::ranges::find(y.shape, -1); hole != y.shape.end() && known > 0) {
         *hole = x.elements() / known;
     }
-    if (!is_reasonable(y) || y.elements() != x.elements()) {
+    const bool has_hole = std::ranges::any_of(y.shape, [](int64_t size) { return size < 0; });
+    if (has_hole || y.elements() != x.elements()) {
         return bad_node(node, "reshapes " + to_string(x) + " to " + to_string(y.shape) +
                                   ", which has another number of elements");
     }

@@ -258,6 +258,11 @@ const Form forms[] = {
      "kernel_shape"},
     {"ReshapeOfOtherSize", X "const %s : i64[1] = {7}\n%y = Reshape %x, %s : f32[]\noutput %y",
      "node 'y' (Reshape) reshapes f32[1,3,8,8] to [7], which has another number of elements"},
+    {"ReshapeToNineDimensions",
+     X "const %s : i64[9] = {1, 1, 1, 1, 1, 1, 1, 1, 192}\n%y = Reshape %x, %s : f32[]\noutput %y",
+     "node 'y' (Reshape) output would be f32[1,1,1,1,1,1,1,1,192], which has 9 dimensions, "
+     "expected "
+     "at most 8; join some of them with a Reshape"},
     {"ScaleThatIsNoNumber",
      X "const %s : f32[4] = {1, 1, nan, 2}\n%y = Resize %x, _, %s : f32[]\noutput %y",
      "node 'y' (Resize) resizes axis 2 of f32[1,3,8,8] to nan, expected a size from 0 to 2^40"},

@@ -307,6 +307,7 @@ Result<void> ForeignNodes::ask(const pb::NodeProto& node, const std::string& mod
             "either: " +
                 answer.error().message,
             replace);
+    if (outputs.unread) return {};
     for (size_t i = 0; i < std::min(outputs.list.size(), answer->size()); ++i)
         if (auto done = settle(node, (*answer)[i], outputs.list[i], outputs); !done) return done;
     return {};
@@ -360,8 +361,10 @@ Result<void> ForeignNodes::add(const pb::NodeProto& node, const std::string& why
         all.push_back(output);
         if (read_.contains(output)) names.push_back(output);
     }
-    if (names.empty()) names = std::move(all);
+    const bool unread = names.empty();
+    if (unread) names = std::move(all);
     Outputs outputs = infer(graph, inputs, names);
+    outputs.unread = unread;
     add_values(graph, inputs, false);
     const bool all_kept = std::ranges::all_of(outputs.list, [](const Output& o) {
         return o.type && o.type->data_type == DataType::unknown;
@@ -372,6 +375,7 @@ Result<void> ForeignNodes::add(const pb::NodeProto& node, const std::string& why
         if (auto done = ask(node, make_model(asked).SerializeAsString(), outputs); !done)
             return done;
     }
+    if (unread) return {};
 
     std::vector<std::string> tensors;
     std::vector<graph::Type> types;

@@ -61,6 +61,7 @@ private:
     struct Outputs {
         std::vector<Output> list;  // those that are there
         bool data_dependent = false;
+        bool unread = false;    // nobody reads any of them, so that they need no size
         bool complete() const;  // all types are known
     };
     // The values that a model reads, in its order, by the names they have in it.

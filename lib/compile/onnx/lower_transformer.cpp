@@ -168,7 +168,9 @@ ValueId hide_others(Builder& b, ValueId condition, ValueId like) {
 // hidden then.
 ValueId mask_of(Builder& b, const OnnxNode& n, const AttentionSizes& s, ValueId like) {
     ValueId mask = n.input(3);
-    if (b.type(mask).data_type == DataType::boolean) mask = hide_others(b, mask, like);
+    const DataType type = b.type(like).data_type;
+    mask = b.type(mask).data_type == DataType::boolean ? hide_others(b, mask, like)
+                                                       : cast(b, mask, type);
     const Shape& shape = b.type(mask).shape;
     if (b.error() || n.opset < 24 || shape.empty() || shape.back() >= s.keys) return mask;
     Shape pads(2 * shape.size(), 0);

@@ -187,9 +187,15 @@ TEST_F(Import, AsksOnnxRuntimeForOutputsThatAreRead) {
     EXPECT_EQ(refusal(loop, options), "imported");
     ASSERT_EQ(asked.graph().output_size(), 1);
     EXPECT_EQ(asked.graph().output(0).name(), "y");
+    TinyOnnx unread = loop;
     loop.output("scan");
     EXPECT_NE(refusal(loop, options).find("output 'scan' has a shape that depends on the data"),
               std::string::npos);
+    auto& graph = *unread.proto().mutable_graph();
+    graph.mutable_node(1)->set_input(0, "x");
+    EXPECT_EQ(refusal(unread, options), "imported");
+    EXPECT_EQ(asked.graph().output_size(), 2);
+    EXPECT_EQ(kinds(good(unread, options).graph), (Kinds{"Relu"}));
 }
 
 TEST_F(Import, FlattensSoftmaxOfOldSets) {

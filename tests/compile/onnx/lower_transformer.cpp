@@ -68,7 +68,7 @@ void expect_near(const Numbers& found, const Numbers& expected, const char* what
 
 // ---- Attention
 
-enum class Mask { none, floats, booleans };
+enum class Mask { none, floats, integers, booleans };
 struct AttentionCase {
     const char* name;
     int64_t heads = 2, key_heads = 2, past = 0, value_width = 3;
@@ -132,7 +132,7 @@ Expected formula(const AttentionCase& c, const TinyOnnx::Floats& q, const TinyOn
                             s < columns
                                 ? static_cast<double>(mask[static_cast<size_t>(t * columns + s)])
                                 : 0;
-                        if (c.mask == Mask::floats) score += m;
+                        if (c.mask != Mask::booleans) score += m;
                         hidden |= s >= columns || (c.mask == Mask::booleans && m == 0);
                     }
                     if (!c.lengths.empty()) hidden |= s >= c.lengths[static_cast<size_t>(b)];
@@ -179,11 +179,15 @@ TinyOnnx attention(const AttentionCase& c, Expected& expected) {
         mask = some(mask_shape, 6);
         if (c.mask == Mask::booleans)
             for (size_t i = 0; i < mask.size(); ++i) mask[i] = i % 3 != 1 ? 1.0F : 0.0F;
+        if (c.mask == Mask::integers)
+            for (size_t i = 0; i < mask.size(); ++i) mask[i] = static_cast<float>(i % 4);
         m.floats("mask", mask_shape, mask);
         inputs[3] = "mask";
-        if (c.mask == Mask::booleans) {
-            m.node("Cast", {"mask"}, {"truths"}, {{"to", int64_t{TinyOnnx::boolean}}});
-            inputs[3] = "truths";
+        if (c.mask != Mask::floats) {
+            const bool truths = c.mask == Mask::booleans;
+            m.node("Cast", {"mask"}, {"cast"},
+                   {{"to", int64_t{truths ? TinyOnnx::boolean : TinyOnnx::int32}}});
+            inputs[3] = "cast";
         }
     }
     if (!c.lengths.empty()) {
@@ -216,6 +220,7 @@ const AttentionCase attention_cases[] = {
     {.name = "causal behind a past", .past = 2, .causal = true},
     {.name = "past, three dimensions", .heads = 4, .past = 2, .three = true},
     {.name = "a float mask", .mask = Mask::floats},
+    {.name = "a mask of whole numbers", .mask = Mask::integers},
     {.name = "a boolean mask", .mask = Mask::booleans},
     {.name = "a float mask, causal", .past = 1, .mask = Mask::floats, .causal = true},
     {.name = "a short float mask", .mask = Mask::floats, .missing = 2},

@@ -113,6 +113,14 @@ std::vector<std::string> families_of(std::string_view task, std::span<const Tens
     if (task != "detect" || !is_table) return families;
     const std::vector<uint32_t>& shape = outputs[0].cpu.shape;
     if (shape[1] == 4 + num_classes) families.push_back("yolo-v8");
+    // The tool's RT-DETR: a row per query, and no cells. YOLO has more. A number of a class never
+    // came out of a sigmoid, as all of its columns do.
+    constexpr uint32_t most_queries = 1000;  // ours
+    const bool queries = shape[2] == 4 + num_classes && shape[1] <= most_queries;
+    const auto meaning =
+        std::ranges::find(request.meanings, outputs[0].name, &ModelInfo::Output::name);
+    if (queries && meaning != request.meanings.end() && meaning->ends_in == "sigmoid")
+        return {"ssd"};
     const bool selected =
         shape[2] == 6 &&
         (says_selection(request.metadata) ||
@@ -120,9 +128,7 @@ std::vector<std::string> families_of(std::string_view task, std::span<const Tens
     if (selected) families.push_back("yolo-end2end");
     if (shape[2] == 5 + num_classes) families.push_back("yolo-v5");
     if (shape[2] == 6 && !selected) families.push_back("yolo-end2end");
-    // The tool's RT-DETR: a row per query, and no cells. YOLO has more.
-    constexpr uint32_t most_queries = 1000;  // ours
-    if (shape[2] == 4 + num_classes && shape[1] <= most_queries) families.push_back("ssd");
+    if (queries) families.push_back("ssd");
     return families;
 }
 

@@ -192,6 +192,9 @@ TEST_F(Sidecar, KnowsTheQueriesOfUltralyticsRtDetr) {
     metadata_ = {{"task", "detect"}, {"names", "{0: 'a', 1: 'b'}"}};
     set_outputs({1, 300, 6});  // two classes; selected boxes would look the same
     EXPECT_EQ(info().decoder, "yolo-end2end");
+    meanings_ = {{.name = outputs_[0].name, .id = "", .role = "", .ends_in = "sigmoid"}};
+    EXPECT_EQ(info().decoder, "ssd") << "no number of a class comes out of a sigmoid";
+    meanings_.clear();
     metadata_["names"] = "{0: 'a', 1: 'b', 2: 'c'}";
     set_outputs({1, 300, 7});
     EXPECT_EQ(info().decoder, "ssd");

@@ -494,6 +494,20 @@ const Case cases[] = {
         %y = Mul %a, %s : f16[1,2,4,4]
         output %y)",
      ""},
+    // A channel that training gave up.
+    {"FoldsWeightsThatAreNothingBesideTheOtherChannels", fold_scale_bias, R"(
+        input %x : f16[1,4,4,4]
+        const %w : f16[2,4,1,1] = {0.5}
+        const %s : f16[2,1,1] = {1, 0.000002}
+        %a = Conv %x, %w : f16[1,2,4,4]
+        %y = Mul %a, %s : f16[1,2,4,4]
+        output %y)",
+     R"(
+        input %x : f16[1,4,4,4]
+        const %w_1 : f16[2,4,1,1] = {0}
+        const %a.bias : f16[2] = {0}
+        %y = Conv %x, %w_1, %a.bias : f16[1,2,4,4]
+        output %y)"},
     {"LeavesAHalfShiftInFrontOfAConvAlone", fold_scale_bias, R"(
         input %x : f16[1,4,4,4]
         const %w : f16[2,4,1,1] = {0}

@@ -196,13 +196,14 @@ Error no_fit(const std::vector<User>& users, const ColumnRequest& request, uint3
 
 Result<ColumnReservation> ColumnReservation::acquire(const ColumnRequest& request) {
     const uint32_t total = columns_of(request.device);
-    if (request.count > total || (request.start && *request.start > total - request.count))
-        return Error{request.start ? ErrorCode::invalid_argument : ErrorCode::bad_model,
+    const bool too_many = request.count > total;
+    if (too_many || (request.start && *request.start > total - request.count))
+        return Error{too_many ? ErrorCode::bad_model : ErrorCode::invalid_argument,
                      "create_runner: columns " + range(request.start.value_or(0), request.count) +
                          " do not exist, " + in_quotes(request.device) + " has columns " +
                          range(0, total) +
-                         (request.start ? "; leave out start_column"
-                                        : "; compile for a device with more columns")};
+                         (too_many ? "; compile for a device with more columns"
+                                   : "; leave out start_column")};
     const std::lock_guard lock(book().mutex);
     auto& users = book().users;
     OtherProcesses others(request.device);

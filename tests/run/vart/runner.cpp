@@ -616,6 +616,31 @@ TEST(Columns, WithoutAFileForThemAreThoseOfTheProcess) {
         << held->fault();
 }
 
+TEST(Columns, ThatTheDeviceDoesNotHaveAreNotToBeHad) {
+    const OwnRuntimeFolder folder;
+    const struct {
+        uint32_t count;
+        std::optional<uint64_t> start;
+        ErrorCode code;
+        const char* way_out;
+    } rows[] = {
+        {4000, {}, ErrorCode::bad_model, "compile for a device with more columns"},
+        {4000, 0, ErrorCode::bad_model, "compile for a device with more columns"},
+        {4, 4000, ErrorCode::invalid_argument, "leave out start_column"},
+    };
+    for (const auto& row : rows) {
+        const auto refused = ColumnReservation::acquire({.device = "softnpu",
+                                                         .user = "me",
+                                                         .count = row.count,
+                                                         .shared = false,
+                                                         .start = row.start});
+        ASSERT_FALSE(refused);
+        EXPECT_EQ(refused.error().code, row.code);
+        EXPECT_NE(refused.error().message.find(row.way_out), std::string::npos)
+            << refused.error().message;
+    }
+}
+
 TEST(Columns, NameNoFileOutsideOfTheFolder) {
     const OwnRuntimeFolder folder("/run/x");
     EXPECT_EQ(vartml::runtime::columns_file("../../etc/a b"),

@@ -312,10 +312,10 @@ struct Counts {
         for (const ModelRow& row : rows) {
             const bool compiled = row.compiled != Compiled::no;
             if (!row.reference_runs) {
-                ++(row.is_unfed     ? unfed
-                   : compiled       ? compiled_anyway
-                   : row.is_refused ? refused_too
-                                    : broken);
+                ++(!compiled && !row.is_refused ? broken
+                   : row.is_unfed               ? unfed
+                   : compiled                   ? compiled_anyway
+                                                : refused_too);
                 continue;
             }
             ++runs;

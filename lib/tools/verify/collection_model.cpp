@@ -262,14 +262,19 @@ Result<bool> ModelSteps::settle_and_run(const Shapes& open) {
     });
     if (has_open_picture) sides.insert(sides.end(), std::begin(usual_sides), std::end(usual_sides));
     std::string first_text;
+    bool first_is_unfed = false;
     for (const int64_t side : sides) {
         Shapes shapes = open;
         for (NamedTensor& t : shapes) settle(t.data.shape, side);
         auto ran = run_reference(std::move(shapes));
         if (!ran || *ran) return ran;
-        if (first_text.empty()) first_text = row_.reference_text;
+        if (first_text.empty()) {
+            first_text = row_.reference_text;
+            first_is_unfed = row_.is_unfed;
+        }
     }
     row_.reference_text = first_text;
+    row_.is_unfed = first_is_unfed;
     return false;
 }
 

@@ -52,7 +52,7 @@ def soak(all_of):
     f = all_of['soak']
     steps = sum(f['steps'].values())
     slopes = [f'{name} {f[key]["per_hour"]:+.2f} (±{f[key]["standard_error"]:.2f})'
-              for name, key in (('MB', 'resident_mb'), ('descriptors', 'descriptors'), ('threads', 'threads'))]
+              for name, key in (('MB resident', 'resident_mb'), ('MB of heap in use', 'heap_mb'), ('descriptors', 'descriptors'), ('threads', 'threads'))]
     return f'{f["minutes"]:g} minutes, {plural(steps, "step")}; in an hour, with the standard error: {", ".join(slopes)}; ' \
         f'{plural(len(f["faults"]), "fault")}'
 

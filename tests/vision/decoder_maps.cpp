@@ -255,6 +255,24 @@ TEST(Segments, LeaveOutNumbersThatAreNotFinite) {
     EXPECT_EQ(decoded.not_finite, 4u);
 }
 
+TEST(Segments, OfSeveralOutputsLeaveThemOutToo) {
+    RefMap area(2, 24, 32), lanes(2, 24, 32);
+    for (float& value : area.data) value = 0.5f;
+    area.at(1, 0, 0) = nan;
+    area.at(0, 0, 1) = inf;
+    area.at(1, 0, 2) = 1;
+    lanes.data = area.data;
+    const Decoded decoded = decode_tensors({stored_map(area, "seg_area", MapView::nchw),
+                                            stored_map(lanes, "seg_lanes", MapView::nchw)},
+                                           {}, width, height, {.decoder = "segment"});
+    ASSERT_EQ(decoded.class_maps.size(), 2u);
+    for (size_t i = 0; i < 24 * 32; ++i) {
+        EXPECT_EQ(decoded.mask_pixels[i], i == 2 ? 0 : 255) << i;
+        EXPECT_EQ(decoded.mask_pixels[24 * 32 + i], i == 2 ? 1 : 255) << i;
+    }
+    EXPECT_EQ(decoded.not_finite, 4u);
+}
+
 TEST(Segments, KeepTheClassesAskedForAndShiftTheBackground) {
     RefMap map(3, 24, 32);
     for (size_t i = 0; i < 24 * 32; ++i) map.data[(i % 3) * 24 * 32 + i] = 1;

@@ -130,7 +130,7 @@ inline void expect_faces(const Decoded& decoded, const std::vector<RefFace>& wan
         const Detection& found = decoded.detections[i];
         EXPECT_EQ(found.class_id, want[i].box.class_id) << what << " " << i;
         EXPECT_NEAR(found.score, want[i].box.score, 1e-4) << what << " " << i;
-        EXPECT_GE(ref_iou({found.x0, found.y0, found.x1, found.y1, 0, 0}, want[i].box), 0.995)
+        EXPECT_GE(ref_iou({found.x0, found.y0, found.x1, found.y1, 0, 0}, want[i].box), 0.9995)
             << what << " " << i;
         ASSERT_EQ(found.keypoints, want[i].points.size()) << what;
         for (size_t k = 0; k < want[i].points.size(); ++k) {

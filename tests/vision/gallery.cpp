@@ -90,6 +90,9 @@ TEST(Gallery, ForgetsAllVectorsOfAName) {
     EXPECT_EQ(gallery.forget("ann"), 2u);
     EXPECT_EQ(gallery.forget("ann"), 0u);
     EXPECT_EQ(gallery.nearest(unit({1, 0.1f, 0}))->name, "bob");
+    ASSERT_TRUE(gallery.enrol("dan", "", unit({0, 0, 1})));
+    EXPECT_EQ(gallery.nearest(unit({0, 0.1f, 1}))->name, "dan");
+    EXPECT_EQ(gallery.forget("dan"), 1u);
     EXPECT_EQ(gallery.forget("bob"), 1u);
     EXPECT_FALSE(gallery.nearest(unit({1, 0, 0})));
     EXPECT_TRUE(gallery.enrol("cy", "other", unit({1, 1})));  // of another model

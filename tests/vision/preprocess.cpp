@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <vartml/postprocess.h>
 #include <vartml/preprocess.h>
 
+#include <array>
 #include <bit>
 #include <functional>
 
@@ -646,6 +648,64 @@ TEST(Preprocess, APixelOfFourBytesHasThreeChannels) {
                                              got.begin() + (y * 37 + x) * 4 + 4);
             ASSERT_EQ(pixel, (std::vector<uint8_t>{rgb[2], rgb[1], rgb[0], 0}));
         }
+}
+
+// The numbers of the models' own code, which have a mean and a divisor, by the order of the
+// channels.
+TEST(PublishedPixels, AreThoseThatTheModelsWereTrainedWith) {
+    using Three = std::array<double, 3>;
+    const Three none{}, one{1, 1, 1}, unit{255, 255, 255}, signs{127.5, 127.5, 127.5},
+        mean{123.675, 116.28, 103.53}, deviation{58.395, 57.12, 57.375};
+    const auto backwards = [](const Three& t) { return Three{t[2], t[1], t[0]}; };
+    constexpr auto rgb = ChannelOrder::rgb, bgr = ChannelOrder::bgr;
+    constexpr auto stretch = ResizeMode::stretch, letterbox = ResizeMode::letterbox,
+                   top_left = ResizeMode::letterbox_top_left, crop = ResizeMode::crop;
+    const struct {
+        const char* family;
+        ResizeMode resize;
+        ChannelOrder channels;
+        Three mean, divisor;
+        double pad = 114;  // where there is a border
+    } rows[] = {
+        {"classify", crop, rgb, mean, deviation},
+        {"ssd", stretch, rgb, none, one},
+        {"yolo-v5", letterbox, rgb, none, unit},
+        {"yolo-v8", letterbox, rgb, none, unit},
+        {"yolo-v8-seg", letterbox, rgb, none, unit},
+        {"yolo-v8-pose", letterbox, rgb, none, unit},
+        {"yolo-v8-obb", letterbox, rgb, none, unit},
+        {"yolo-end2end", letterbox, rgb, none, unit},
+        {"yolox", top_left, bgr, none, one},
+        {"nanodet", stretch, bgr, backwards(mean), backwards(deviation)},
+        {"fastestdet", stretch, bgr, none, unit},
+        {"centernet", letterbox, bgr, {104.04, 113.985, 119.85}, {73.695, 69.87, 70.89}, 0},
+        {"detr", stretch, rgb, none, unit},
+        {"ultraface", stretch, rgb, {127, 127, 127}, {128, 128, 128}},
+        {"scrfd", top_left, rgb, signs, {128, 128, 128}, 0},
+        {"yunet", stretch, bgr, none, one},
+        {"retinaface", stretch, bgr, {104, 117, 123}, one},
+        {"faceboxes", stretch, bgr, {104, 117, 123}, one},
+        {"yolo-face", letterbox, rgb, none, unit},
+        {"blazeface", letterbox, rgb, signs, signs, 0},
+        {"db-text", stretch, bgr, mean, deviation},
+        {"ctc-text", top_left, bgr, signs, signs, 127.5},
+        {"heatmap", stretch, rgb, mean, deviation},
+        {"openpose", letterbox, bgr, {128, 128, 128}, {256, 256, 256}, 128},
+    };
+    for (const auto& row : rows) {
+        const DecoderFamily* family = find_decoder_family(row.family);
+        ASSERT_NE(family, nullptr) << row.family;
+        const PreprocessOptions& pixels = family->input;
+        EXPECT_EQ(pixels.resize, row.resize) << row.family;
+        EXPECT_EQ(pixels.channels, row.channels) << row.family;
+        for (size_t c = 0; c < 3; ++c) {
+            EXPECT_NEAR(pixels.mean[c], row.mean[c], 1e-4) << row.family;
+            EXPECT_NEAR(pixels.scale[c] * row.divisor[c], 1, 1e-6) << row.family;
+            if (row.resize == letterbox || row.resize == top_left) {
+                EXPECT_NEAR(pixels.pad[c], row.pad, 1e-4) << row.family;
+            }
+        }
+    }
 }
 
 }  // namespace

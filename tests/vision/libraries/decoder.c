@@ -36,7 +36,7 @@ static int decode(void* decoder, const float* const* values, float threshold, Va
     (void)threshold;
     const VartmlBox box = {8, 8, 24, 16, 0.9f, 1, 0}, other = {40, 40, 56, 56, 0.8f, 0, 0};
     const VartmlBox low = {0, 0, 9, 9, 0.01f, 0, 0};
-    const float vector[] = {3, 4};
+    const float vector[] = {3, 4, 12}; /* two of them */
     switch ((int)values[0][0]) {
         case all_kinds:
             r->add_keypoint(r, 1, 2, 0.5f);

@@ -64,20 +64,24 @@ void FrameClock::set_caps(const GstCaps* caps) {
 
 GstClockTime FrameClock::time(const GstSegment& segment, const GstBuffer* buffer) {
     constexpr GstClockTime unknown_duration = GST_SECOND / 30;  // ours
-    backwards_ = segment.rate < 0;
+    const bool backwards = segment.rate < 0;
+    if (backwards != backwards_) {  // what was counted the other way says nothing of this one
+        backwards_ = backwards;
+        last_pts_ = GST_CLOCK_TIME_NONE;
+        last_ = next_ = 0;
+    }
     const GstClockTime pts = GST_BUFFER_PTS(buffer), last_told = last_pts_;
     const bool tells = GST_CLOCK_TIME_IS_VALID(pts) && pts != std::exchange(last_pts_, pts);
-    GstClockTime time = tells ? this->pts(pts) : next_;
+    const GstClockTime time = tells ? this->pts(pts) : next_;
+    const bool steps_back =
+        tells && GST_CLOCK_TIME_IS_VALID(last_told) && time <= this->pts(last_told);
     // What frames without an own PTS were given may be later than the PTS that follows.
-    if (tells && GST_CLOCK_TIME_IS_VALID(last_told) && time > this->pts(last_told)) {
-        time = std::max(time, last_);
-    }
-    last_ = time;
+    last_ = steps_back ? time : std::max(time, last_);
     GstClockTime duration = GST_BUFFER_DURATION(buffer);
     if (!GST_CLOCK_TIME_IS_VALID(duration)) duration = frame_duration_;
     if (!GST_CLOCK_TIME_IS_VALID(duration)) duration = unknown_duration;
     next_ = time + duration;
-    return time;
+    return last_;
 }
 
 void sync_properties(GstObject* element, const GstSegment& segment, const GstBuffer* buffer) {

@@ -378,6 +378,7 @@ TEST_F(Track, ItsTimeDoesNotStepBackWhereThePtsDoNot) {
         pts_ = GST_SECOND + GstClockTime(i / 10) * 33 * GST_MSECOND;
         EXPECT_EQ(track(frame_with({{2 * i}}), &infos), (Found{{2 * i, "cat", 1}})) << i;
         EXPECT_GE(infos.back().last_seen, last) << i;
+        EXPECT_LE(infos.back().last_seen, pts_ + 10 * GST_SECOND / 30) << i;
         last = infos.back().last_seen;
     }
     pts_ = 0;  // here they do
@@ -407,6 +408,16 @@ TEST_F(Track, FollowsThroughASegmentThatPlaysBackwards) {
     }
     pts_ = 4 * GST_SECOND;
     EXPECT_EQ(see({{200}}), (Found{{200, "cat", 2}}));
+    segment.rate = 1;  // and on from a later place
+    segment.stop = GST_CLOCK_TIME_NONE;
+    segment.start = segment.position = segment.time = 6 * GST_SECOND;
+    gst_harness_push_event(harness_, gst_event_new_segment(&segment));
+    for (int i = 0; i < 5; ++i) {
+        pts_ = 6 * GST_SECOND + GstClockTime(i) * step;
+        const GstClockTime now = pts_;
+        track(frame_with({{200}}), &infos);
+        EXPECT_EQ(infos.back().last_seen, now);
+    }
 }
 
 TEST_F(Track, ScoresDecideOverBirthAndBand) {

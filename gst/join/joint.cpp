@@ -137,10 +137,15 @@ void follow(Joint& joint, JoinBranch& branch, GstEvent* event) {
         case GST_EVENT_STREAM_START:
             branch.restart();
             break;
-        case GST_EVENT_SEGMENT:
+        case GST_EVENT_SEGMENT: {
             gst_event_copy_segment(event, &branch.segment);
             branch.ended = branch.segment_done = false;
+            branch.seek = gst_event_get_seqnum(event);
+            // What the other has done was of the seek before: it gets a segment of this one, too.
+            JoinBranch& other = &branch == &joint.main ? joint.meta : joint.main;
+            if (other.seek != branch.seek) other.segment_done = false;
             break;
+        }
         case GST_EVENT_SEGMENT_DONE:
             branch.segment_done = true;
             break;

@@ -63,6 +63,7 @@ struct JoinCounts {
 struct JoinBranch {
     GstSegment segment;
     bool eos = false, flushing = false;
+    guint32 seek = GST_SEQNUM_INVALID;            // of which the segment is
     bool segment_done = false;                    // of a segment seek, until the next segment
     bool ended = false;                           // what it leads to takes no more
     bool untimed = false;                         // its last picture had no running time

@@ -233,6 +233,30 @@ TEST_F(MetaJoin, ASegmentThatIsDoneEndsTheWaiting) {
     EXPECT_TRUE(may_run_ahead(joint));
 }
 
+// Pictures of the next pass may come before the metadata's segment of it.
+TEST_F(MetaJoin, ASegmentThatIsDoneEndsNoWaitingOfTheNextPass) {
+    Joint joint;
+    const auto send = [&](JoinBranch& branch, GstEvent* event, guint32 seek) {
+        gst_event_set_seqnum(event, seek);
+        follow(joint, branch, event);
+        gst_event_unref(event);
+    };
+    GstSegment segment;
+    gst_segment_init(&segment, GST_FORMAT_TIME);
+    const guint32 first = gst_util_seqnum_next(), second = gst_util_seqnum_next();
+    send(joint.main, gst_event_new_segment(&segment), first);
+    send(joint.meta, gst_event_new_segment(&segment), first);
+    send(joint.meta, gst_event_new_segment_done(GST_FORMAT_TIME, GST_SECOND), first);
+    EXPECT_TRUE(has_metadata(joint, step));
+    send(joint.main, gst_event_new_segment_done(GST_FORMAT_TIME, GST_SECOND), first);
+    send(joint.main, gst_event_new_segment(&segment), second);
+    EXPECT_FALSE(has_metadata(joint, step));
+    send(joint.meta, gst_event_new_segment(&segment), second);
+    send(joint.meta, gst_event_new_segment_done(GST_FORMAT_TIME, GST_SECOND), second);
+    EXPECT_TRUE(has_metadata(joint, step));
+    EXPECT_FALSE(joint.main.at_end());
+}
+
 TEST_F(MetaJoin, HalfAFrameIsShorterWherePicturesArePlayedFaster) {
     for (const double rate : {1.0, 2.0, 4.0, 0.5}) {
         SCOPED_TRACE(rate);

@@ -296,10 +296,11 @@ std::shared_ptr<Instance> join_instance(InstanceUser& user, const Settings& sett
     return nullptr;
 }
 
-void leave_instance(InstanceUser& user, const std::string& id) {
+bool leave_instance(InstanceUser& user, const std::string& id) {
     std::shared_ptr<Instance> last;
     const std::lock_guard lock(list().mutex);
     last = leave(id, user);
+    return list().by_id.contains(id);
 }
 
 void pause_instance(InstanceUser& user, const std::string& id) {

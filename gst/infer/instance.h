@@ -85,7 +85,7 @@ std::shared_ptr<Instance> join_instance(InstanceUser& user, const Settings& sett
                                         const std::string& element, const LoadProgress& progress,
                                         const InstanceFacts* before, Failure& failure);
 // The last user to leave ends it.
-void leave_instance(InstanceUser& user, const std::string& id);
+bool leave_instance(InstanceUser& user, const std::string& id);
 // The same for a user that joins again: which model is in use stays known for it.
 void pause_instance(InstanceUser& user, const std::string& id);
 

@@ -25,14 +25,6 @@ const char* doing(const Failure& failure) {
     return "load the model";
 }
 
-// Whether there is no more in a sidecar than what the compiler saw of the outputs.
-bool says_nothing(vartml::ModelInfo info) {
-    for (const vartml::ModelInfo::Output& output : info.outputs)
-        if (!output.id.empty() || !output.role.empty() || output.stride) return false;
-    info.outputs.clear();
-    return info == vartml::ModelInfo{};
-}
-
 }  // namespace
 
 bool Loader::start() {
@@ -62,9 +54,7 @@ void Loader::stop() {
     }
     if (worker.joinable()) worker.join();
     const std::string& id = context_.settings.started().model_instance_id;
-    if (id.empty()) return;
-    leave_instance(*this, id);
-    give_up_swap();
+    if (!id.empty() && leave_instance(*this, id)) give_up_swap();
 }
 
 std::string Loader::end() {
@@ -376,7 +366,7 @@ std::string Loader::sidecar_of_next(const Instance& instance) {
     std::string in_use;
     if (auto written = context_.settings.sidecar_of_next(in_use)) return *std::move(written);
     const auto own = vartml::find_modelinfo("", instance.model, instance.description.modelinfo);
-    return own && says_nothing(*own) ? in_use : "";
+    return own && vartml::is_of_graph_alone(*own) ? in_use : "";
 }
 
 void Loader::request_swap(const std::string& model) {

@@ -359,21 +359,6 @@ ModelInfo seen_in_graph(const ModelInfo& info) {
     return seen;
 }
 
-// Whether there is no more in it than that.
-bool is_of_graph_alone(ModelInfo info) {
-    if (std::ranges::any_of(info.inputs, vision::says_more_than_graph)) return false;
-    ModelInfo seen = seen_in_graph(info);
-    info.file.clear();
-    for (ModelInfo* const sections : {&info, &seen}) {
-        sections->inputs.clear();
-        for (ModelInfo::Output& output : sections->outputs) {
-            output.line = 0;
-            output.column_major = false;
-        }
-    }
-    return info == seen;
-}
-
 // The first file beside the model; nothing where there is none.
 Result<std::optional<ModelInfo>> read_beside(const std::string& model_path) {
     std::string model = model_path;
@@ -394,6 +379,20 @@ Result<std::optional<ModelInfo>> read_beside(const std::string& model_path) {
 }
 
 }  // namespace
+
+bool is_of_graph_alone(const ModelInfo& info) {
+    if (std::ranges::any_of(info.inputs, vision::says_more_than_graph)) return false;
+    ModelInfo all = info, seen = seen_in_graph(info);
+    all.file.clear();
+    for (ModelInfo* const sections : {&all, &seen}) {
+        sections->inputs.clear();
+        for (ModelInfo::Output& output : sections->outputs) {
+            output.line = 0;
+            output.column_major = false;
+        }
+    }
+    return all == seen;
+}
 
 Result<ModelInfo> find_modelinfo(const std::string& file, const std::string& model_path,
                                  const std::string& entry) {
@@ -507,6 +506,7 @@ ModelInfo join_modelinfo(ModelInfo first, const ModelInfo& second) {
     take(first.strides, second.strides);
     take(first.anchors, second.anchors);
     take(first.activation, second.activation);
+    take(first.background, second.background);
     take(first.columns, second.columns);
     take(first.box_order, second.box_order);
     take(first.box_unit, second.box_unit);

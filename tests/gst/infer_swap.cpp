@@ -270,6 +270,21 @@ TEST_F(InferSwap, AModelThatIsLoadingWhenTheElementStopsIsTheNextStarts) {
     gst_buffer_unref(out);
 }
 
+TEST_F(InferSwap, AModelThatNobodyElseSharesIsTheNextStartsAllTheSame) {
+    fake_model().compile_waits = true;
+    GstElement* element = make_infer();
+    g_object_set(element, "model-instance-id", "alone", nullptr);
+    InferHarness t(element);
+    ASSERT_EQ(t.push(0), GST_FLOW_OK);
+    t.pull_out();
+    g_object_set(element, "model", model_file("slow.onnx").c_str(), nullptr);
+    wait_compiling();
+    gst_element_set_state(element, GST_STATE_NULL);
+    EXPECT_EQ(model_in_use(element), model_file("slow.onnx"));
+    fake_model().compile_waits = false;
+    ASSERT_NE(gst_element_set_state(element, GST_STATE_PLAYING), GST_STATE_CHANGE_FAILURE);
+}
+
 // The others would refuse to share another model with it.
 TEST_F(InferSwap, ASharedModelThatIsLoadingWhenTheElementStopsIsGivenUpAloud) {
     fake_model().compile_waits = true;
@@ -278,9 +293,10 @@ TEST_F(InferSwap, ASharedModelThatIsLoadingWhenTheElementStopsIsGivenUpAloud) {
         std::fputs("[modelinfo]\nversion=1.0\n", file);
         std::fclose(file);
     }
-    GstElement* element = make_infer();
-    g_object_set(element, "model-instance-id", "stopped", nullptr);
-    InferHarness t(element);
+    GstElement *element = make_infer(), *other = make_infer();
+    for (GstElement* one : {element, other})
+        g_object_set(one, "model-instance-id", "stopped", nullptr);
+    InferHarness t(element), sharing(other);
     ASSERT_EQ(t.push(0), GST_FLOW_OK);
     t.pull_out();
     g_object_set(element, "modelinfo-file", sidecar.c_str(), "model",
@@ -370,15 +386,17 @@ TEST_F(InferSwap, TheNewModelHasTheSidecarBesideIt) {
 
 struct SidecarCase {
     const char* name;
-    const char* written;  // to modelinfo-file before `model`, or nullptr
-    bool own;             // the new model brings one
-    const char* label;    // the first on frames afterwards
-    const char* failed;   // error id, or nullptr
+    const char* written;     // to modelinfo-file before `model`, or nullptr
+    bool own;                // the new model brings one
+    const char* label;       // the first on frames afterwards
+    const char* failed;      // error id, or nullptr
+    const char* entry = "";  // of both models, as the compiler writes it by itself
 };
 class InferSwapSidecar : public testing::TestWithParam<SidecarCase> {};
 TEST_P(InferSwapSidecar, GoesWithItsModel) {
     const SidecarCase& c = GetParam();
     reset_fake_model();
+    fake_model().modelinfo = c.entry;
     {
         const TempDir folder;
         const auto write = [&](const char* name, const char* text) {
@@ -427,6 +445,8 @@ TEST_P(InferSwapSidecar, GoesWithItsModel) {
 const SidecarCase sidecar_cases[] = {
     {"OfItsOwn", nullptr, true, "own", nullptr},
     {"OrTheOneInUse", nullptr, false, "first", nullptr},
+    {"OrThatWhereTheCompilerSawMore", nullptr, false, "first", nullptr,
+     "[modelinfo]\nversion=1.0\nx-vartml-num-classes=4\n"},
     {"WrittenBeforeIt", "second.modelinfo", true, "second", nullptr},
     {"ThatDoesNotFitItsHead", "wrong.modelinfo", false, "first", "infer-sidecar"},
     {"ThatIsBroken", "broken.modelinfo", false, "first", "infer-sidecar"},

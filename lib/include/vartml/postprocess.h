@@ -32,6 +32,8 @@ struct ModelInfo {
     std::vector<int> strides;
     std::vector<float> anchors;
     std::string activation;  ///< "none", "sigmoid", "softmax" or ""
+    std::string background;  ///< which class of finished boxes is that of nothing: "first", "last",
+                             ///< "none" or ""
     std::string box_order;   ///< "yxyx", "xyxy", "cxcywh" or ""
     std::string box_unit;    ///< of final boxes: "picture" (0 to 1), "pixel" (of the input) or ""
     std::string columns;     ///< of a table with a box per row: "batch,class,score,x0y0x1y1" or ""
@@ -86,10 +88,14 @@ Result<void> check_modelinfo(const ModelInfo& info, std::span<const TensorInfo> 
 /// The sidecar of a model by the search order of the elements: `file` if given, else the entry of
 /// the compiled model where it says more than what the compiler saw in the graph, else
 /// MODEL.modelinfo, MODEL without its last ending .modelinfo, DIRECTORY/modelinfo; an empty
-/// ModelInfo where there is none. What the compiler saw of the outputs is joined to any of them.
+/// ModelInfo where there is none. What the compiler saw in the graph is joined to any of them.
 /// Errors: not_found when `file` does not exist, io, and those of parse_modelinfo.
 Result<ModelInfo> find_modelinfo(const std::string& file, const std::string& model_path,
                                  const std::string& entry);
+/// Whether a sidecar says no more than what a compiler sees in a graph by itself: what inputs are
+/// fed that are no picture, what the first filters are made for, the columns of a table, a count of
+/// classes, and what outputs end in.
+bool is_of_graph_alone(const ModelInfo& info);
 /// The text form, as `vartml compile --decoder` writes it: what `info` leaves open and its decoder
 /// family knows (thresholds, pre-processing of the picture input) is filled in, labels are written
 /// out.

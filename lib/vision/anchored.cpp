@@ -60,15 +60,17 @@ AnchoredHead::Score AnchoredHead::score_of(const Tensors& t, uint32_t row, float
 // Exact where the score reaches the threshold; elsewhere it may be 0 without an exponential.
 AnchoredHead::Score AnchoredHead::softmax_score(const Matrix& scores, uint32_t row,
                                                 float threshold) const {
-    const size_t columns = form_.first_class + form_.classes;
+    const unsigned end = form_.first_class + form_.classes + (form_.background_last ? 1 : 0);
     const kernels::BestClass best =
         best_class(scores_of(scores, form_.first_class, form_.classes), row);
-    const kernels::BestClass any = best_class(scores_of(scores, 0, columns), row);
+    const kernels::BestClass any =
+        best_class(scores_of(scores, form_.first_score, end - form_.first_score), row);
     if (!any.finite) return {NAN, 0};
     // A class that is not the greatest has at most half of the sum.
     if (threshold > 0.5f && best.score < any.score) return {0, best.class_id};
     float sum = 0;
-    for (size_t c = 0; c < columns; ++c) sum += std::exp(scores.value(row, c) - any.score);
+    for (size_t c = form_.first_score; c < end; ++c)
+        sum += std::exp(scores.value(row, c) - any.score);
     return {std::exp(best.score - any.score) / sum, best.class_id};
 }
 
@@ -118,6 +120,7 @@ bool AnchoredHead::points_finite(const Tensors& t, uint32_t row) const {
 
 Result<void> AnchoredHead::run(std::span<const OutputTensor> tensors, const RunContext& context,
                                Candidates& out) {
+    of_last_class_ = 0;
     for (const Part& part : form_.parts) {
         auto t = tensors_of(tensors, part);
         if (!t) return std::move(t).error();
@@ -126,6 +129,9 @@ Result<void> AnchoredHead::run(std::span<const OutputTensor> tensors, const RunC
             const uint32_t row = found_[i];
             const Score score = score_of(*t, row, context.threshold);
             if (score.value < context.threshold) continue;
+            constexpr float certain = 0.5f;
+            of_last_class_ +=
+                score.value > certain && score.class_id + 1 == static_cast<int32_t>(form_.classes);
             if (std::isnan(score.value) || !points_finite(*t, row)) {
                 ++out.not_finite;
                 continue;
@@ -139,6 +145,18 @@ Result<void> AnchoredHead::run(std::span<const OutputTensor> tensors, const RunC
         }
     }
     return {};
+}
+
+// Most of what a model asks itself has no answer.
+std::string AnchoredHead::doubt() const {
+    constexpr size_t few = 20;
+    const size_t rows = form_.priors.size();
+    if (!holds_corners() || form_.background_last || form_.classes < 2 || rows < few ||
+        of_last_class_ * 10 < rows * 9)
+        return {};
+    return "of " + std::to_string(rows) + " positions " + std::to_string(of_last_class_) +
+           " are of the last class, as where that is the class of nothing "
+           "(x-vartml-background=last in section [modelinfo] says so)";
 }
 
 Result<void> AnchoredHead::add_details(std::span<const OutputTensor> tensors, const RunContext&,
@@ -285,6 +303,13 @@ Result<unsigned> anchors_per_cell(const HeadRequest& request, unsigned published
     if (pairs == 0) return published;
     if (pairs % levels == 0) return static_cast<unsigned>(pairs / levels);
     return anchors_error(request, anchors_text(pairs, levels), "as many for each stride");
+}
+
+void take_box_order(AnchoredForm& form, const HeadRequest& request) {
+    const std::string& order = request.info.box_order;
+    form.code = order == "cxcywh" ? BoxCode::centre : BoxCode::corners;
+    if (order == "yxyx") form.order = {1, 0, 3, 2};
+    form.order_said = !order.empty();
 }
 
 bool fits_anchored(const HeadRequest& request, FindForm find) {

@@ -77,7 +77,9 @@ struct AnchoredForm {
     BoxCode code = BoxCode::exponent;
     float centre_variance = 0.1f, size_variance = 0.2f;
     std::array<uint8_t, 4> order{0, 1, 2, 3};  // columns of x, y, width, height or of the corners
-    unsigned first_class = 0, classes = 1;     // columns of the scores
+    unsigned first_score = 0;  // column of the scores' first, the background's or a class's
+    unsigned first_class = 0, classes = 1;  // columns of the classes
+    bool background_last = false;           // a column behind them
     int32_t first_class_id = 0;
     std::string activation;  // of the scores: "sigmoid", "softmax", else none; a family gives that
                              // of the published models
@@ -108,6 +110,7 @@ public:
     }
     bool takes_activation() const override { return true; }
     bool needs_nms(bool usual) const override { return usual && !form_.selected; }
+    std::string doubt() const override;
     std::string_view note() const override {
         if (form_.code != BoxCode::corners || form_.order_said) return {};
         return "; boxes are read as corners, where x-vartml-box-order=cxcywh in section "
@@ -141,6 +144,7 @@ private:
     Activation activation_;
     bool softmax_;
     std::vector<uint32_t> found_;
+    size_t of_last_class_ = 0;  // positions of the last run that are most likely that
 };
 
 // One prior per position of a grid: the corner (offset 0) or centre (0.5) of its cell, as large as
@@ -176,6 +180,9 @@ void cut_to_input(std::vector<Prior>& priors, const HeadRequest& request);
 // How many positions a cell has: the sidecar's anchors shared out to `levels` strides, else the
 // `published` number. Errors: dec-positions.
 Result<unsigned> anchors_per_cell(const HeadRequest& request, unsigned published, size_t levels);
+
+// Finished boxes in the order that the sidecar says, else corners that begin with x.
+void take_box_order(AnchoredForm& form, const HeadRequest& request);
 
 // fits() and create() of a family whose form `find` makes; it fits when no output is left over.
 // Errors: those of `find` and of check_classes.

@@ -178,6 +178,11 @@ ListedForm listed_form(const HeadRequest& request, std::string_view published) {
     return form;
 }
 
+// given: TensorFlow's name of its boxes, which begin with y, also without their count.
+bool is_of_tensorflow(const TensorInfo* boxes) {
+    return boxes && boxes->name.starts_with("detection_boxes");
+}
+
 }  // namespace
 
 bool fits_detr(const HeadRequest& request) {
@@ -192,7 +197,8 @@ bool knows_pixels_of_detr(const HeadRequest& request) {
 }
 
 Result<std::unique_ptr<Head>> create_detr(const HeadRequest& request) {
-    ListedForm form = listed_form(request, "xyxy");
+    const bool y_first = is_of_tensorflow(roles_of(request).boxes);
+    ListedForm form = listed_form(request, y_first ? "yxyx" : "xyxy");
     if (!request.info.box_unit.empty()) return create_listed(request, form);
     if (!knows_pixels_of_detr(request)) {  // as MMDeploy writes them
         form.unit = {1, 1};
@@ -215,11 +221,15 @@ bool fits_ssd_listed(const HeadRequest& request) {
     return request.outputs.size() == 4 && is_complete(roles) && roles.count;
 }
 
-Result<std::unique_ptr<Head>> create_ssd_listed(const HeadRequest& request) {
-    // given: the names that EfficientNMS and YOLO-NAS give to the counts of theirs.
+// given: the names that EfficientNMS and YOLO-NAS give to the counts of theirs. Models of many
+// kinds end in them.
+bool is_of_selection(const HeadRequest& request) {
     const TensorInfo* const count = roles_of(request).count;
-    const bool x_first = count && (count->name == "num_dets" || count->name == "num_predictions");
-    return create_listed(request, listed_form(request, x_first ? "xyxy" : "yxyx"));
+    return count && (count->name == "num_dets" || count->name == "num_predictions");
+}
+
+Result<std::unique_ptr<Head>> create_ssd_listed(const HeadRequest& request) {
+    return create_listed(request, listed_form(request, is_of_selection(request) ? "xyxy" : "yxyx"));
 }
 
 }  // namespace vartml::vision

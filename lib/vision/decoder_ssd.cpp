@@ -8,8 +8,10 @@
 //   PyTorch      MobileNet-SSD of 300x300, published with its boxes decoded
 // Finished boxes and class scores are what many others end in, too, without a background: where
 // the sidecar calls the boxes so and promises as many classes as there are columns of scores. Their
-// tables may also be [1,4,N] and [1,C,N], or one, [1,N,4+C].
+// tables may also be [1,4,N] and [1,C,N], or one, [1,N,4+C]. DETR has its background behind the
+// classes, which x-vartml-background=last says.
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "lib/vision/anchored.h"
@@ -18,7 +20,15 @@ namespace vartml::vision {
 
 namespace {
 
-constexpr Column columns[] = {{"boxes", 4, false, "box"}, {"scores", 0, false, "score"}};
+constexpr unsigned any_number = 0;
+// Of the scores of one class alone it must be said that there is no background.
+std::array<Column, 2> columns_of(const HeadRequest& request) {
+    const bool one_class = output_with_role(request, "boxes") &&
+                           tensor_classes(request.info) == 1 &&
+                           request.info.background != "first" && request.info.background != "last";
+    return {Column{"boxes", 4, false, "box"},
+            Column{"scores", one_class ? 1 : any_number, false, "score"}};
+}
 
 struct Shape {
     float width, height;
@@ -175,12 +185,14 @@ Result<Priors> find_priors(const HeadRequest& request, size_t rows, std::string_
     return priors;
 }
 
-// Whether scores of the finished boxes of an output that the sidecar calls so have no background.
-// Probabilities of classes alone would sum up to 1 where nothing is.
+// Whether scores of the finished boxes of an output that the sidecar calls so have no background in
+// front. Probabilities of classes alone would sum up to 1 where nothing is.
 bool lacks_background(const HeadRequest& request, const TensorInfo& scores, size_t columns) {
+    if (!output_with_role(request, "boxes") || request.info.background == "first") return false;
+    if (!request.info.background.empty()) return true;
     const std::string_view end = ends_in(request, scores);
-    return output_with_role(request, "boxes") && request.info.class_offset >= 0 &&
-           tensor_classes(request.info) == columns && end != "softmax" && end != "log-softmax";
+    return request.info.class_offset >= 0 && tensor_classes(request.info) == columns &&
+           end != "softmax" && end != "log-softmax";
 }
 
 // Outputs of finished boxes and of scores, with positions as rows.
@@ -205,16 +217,30 @@ Upright upright(const HeadRequest& request) {
     return seen;
 }
 
-// What the models have in common that end in finished boxes and scores without background.
-AnchoredForm form_without_background(const HeadRequest& request, size_t rows) {
+// Whether so many rows are cells of strides that halve from one to the next.
+bool are_cells(const HeadRequest& request, size_t rows) {
+    constexpr std::array<int, 5> strides = {8, 16, 32, 64, 128};
+    constexpr size_t coarse = 2;  // not alone
+    for (size_t first = 0; first < strides.size(); ++first)
+        for (size_t count = first < coarse ? 1 : 2; first + count <= strides.size(); ++count)
+            if (make_grid(request.width, request.height, std::span(strides).subspan(first, count),
+                          1)
+                    .positions == rows)
+                return true;
+    return is_grid(request, rows);
+}
+
+// What the models have in common that end in finished boxes and `columns` of scores, with no
+// background in front.
+AnchoredForm form_without_background(const HeadRequest& request, size_t rows, size_t columns) {
     AnchoredForm form;
     form.priors.resize(rows);
-    form.code = request.info.box_order == "cxcywh" ? BoxCode::centre : BoxCode::corners;
-    if (request.info.box_order == "yxyx") form.order = {1, 0, 3, 2};
-    form.order_said = !request.info.box_order.empty();
-    form.classes = *tensor_classes(request.info);
+    take_box_order(form, request);
+    form.background_last = request.info.background == "last";
+    form.classes = static_cast<unsigned>(columns - (form.background_last ? 1 : 0));
+    if (form.background_last) form.logits = "softmax";
     constexpr size_t most_selected = 1000;  // ours: no model asks itself more questions
-    form.selected = rows <= most_selected && !is_grid(request, rows);
+    form.selected = rows <= most_selected && !are_cells(request, rows);
     return form;
 }
 
@@ -225,10 +251,10 @@ std::optional<AnchoredForm> one_table(const HeadRequest& request) {
     if (request.outputs.size() != 1 || !table || table->columns <= 4 ||
         !lacks_background(request, *output, table->columns - 4))
         return std::nullopt;
-    AnchoredForm form = form_without_background(request, table->rows);
+    AnchoredForm form = form_without_background(request, table->rows, table->columns - 4);
     form.parts = {{0, table->rows, {0, 0}}};
-    form.first_class = 4;
-    form.logits = "sigmoid";
+    form.first_score = form.first_class = 4;
+    if (form.logits.empty()) form.logits = "sigmoid";
     return form;
 }
 
@@ -246,7 +272,7 @@ Result<AnchoredForm> find_form(const HeadRequest& request) {
 Result<AnchoredForm> find_upright_form(const HeadRequest& request) {
     const size_t rows = rows_of_boxes(request);
     const Rows all[] = {{0, rows}};
-    auto parts = find_parts(request, columns, all, "its boxes");
+    auto parts = find_parts(request, columns_of(request), all, "its boxes");
     if (!parts) return std::move(parts).error();
     AnchoredForm form;
     form.boxes = 0;
@@ -255,7 +281,7 @@ Result<AnchoredForm> find_upright_form(const HeadRequest& request) {
     const TensorInfo& classes = request.outputs[parts->front().outputs[form.scores]];
     if (role_of(request, boxes) == "boxes" &&
         lacks_background(request, classes, table_of(classes)->columns)) {
-        form = form_without_background(request, rows);
+        form = form_without_background(request, rows, table_of(classes)->columns);
         form.boxes = 0;
         form.scores = 1;
         form.parts = std::move(*parts);
@@ -298,7 +324,7 @@ bool fits_ssd(const HeadRequest& request) {
 bool knows_pixels_of_ssd(const HeadRequest& request) {
     HeadRequest silent = request;
     silent.fault = nullptr;
-    if (is_listed(request)) return true;
+    if (is_listed(request)) return !is_of_selection(request);
     const auto form = find_form(silent);
     return !form || form->first_class == 1;
 }

@@ -2,8 +2,6 @@
 // UltraFace: scores of background and face [1,N,2], and boxes [1,N,4]: corners in 0 to 1 where the
 // model decodes them, as published; with the role `offsets`, or where the graph makes them with
 // nothing but a product, relative to priors, cut to the input.
-#include <algorithm>
-
 #include "lib/vision/anchored.h"
 
 namespace vartml::vision {
@@ -24,7 +22,7 @@ Result<AnchoredForm> find_form(const HeadRequest& request) {
     const TensorInfo& boxes = request.outputs[parts->front().outputs[form.boxes]];
     const bool relative =
         role_of(request, boxes) == "offsets" || ends_in(request, boxes) == "product";
-    form.code = relative ? BoxCode::exponent : BoxCode::corners;
+    if (!relative) take_box_order(form, request);
     form.priors = std::move(priors->priors);
     cut_to_input(form.priors, request);
     form.parts = std::move(*parts);

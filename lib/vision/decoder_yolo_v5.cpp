@@ -43,6 +43,14 @@ bool fits_yolo_v5(const HeadRequest& request) {
     return fits_dense_form(request, YoloV5::form) || fits_yolo_v5_raw(request);
 }
 
+// Rows of one per cell are those of YOLO v6 and of YOLOX with its boxes decoded, which take
+// different pixels.
+bool knows_pixels_of_yolo_v5(const HeadRequest& request) {
+    HeadRequest silent = request;
+    silent.fault = nullptr;
+    return has_raw_maps(request) || !locate_dense_head(silent, YoloV6::form);
+}
+
 Result<std::unique_ptr<Head>> create_yolo_v5(const HeadRequest& request) {
     if (has_raw_maps(request)) return create_yolo_v5_raw(request);
     HeadRequest silent = request;

@@ -88,7 +88,9 @@ std::vector<RawMap> raw_maps(const HeadRequest& request) {
         const auto& s = output.cpu.shape;
         if (s.size() != 4 || s[0] != 1 || s[1] <= 4 * bins || s[3] == 0) return {};
         if (s[1] != request.outputs[0].cpu.shape[1]) return {};
-        const auto stride = static_cast<int>((request.width + s[3] / 2) / s[3]);
+        const double cells = static_cast<double>(request.width) / s[3];
+        if (!(cells > 1 && cells < 1024)) return {};
+        const int stride = 1 << static_cast<int>(std::lround(std::log2(cells)));
         if (stride < 2) return {};
         const Level level =
             make_grid(request.width, request.height, {&stride, 1}, 1).levels.front();
@@ -107,10 +109,12 @@ std::vector<RawMap> raw_maps(const HeadRequest& request) {
 
 class YoloV8Maps final : public Head {
 public:
-    YoloV8Maps(std::vector<RawMap> maps, unsigned classes, PoseColumns points)
+    YoloV8Maps(std::vector<RawMap> maps, unsigned classes, PoseColumns points,
+               std::string_view activation)
         : maps_(std::move(maps)),
           classes_(classes),
           points_(points),
+          activation_(activation.empty() ? "sigmoid" : activation),
           cells_(maps_.size()),
           matrices_(maps_.size()),
           found_(size_t{maps_[0].level.width} * maps_[0].level.height) {}
@@ -118,7 +122,10 @@ public:
     unsigned classes() const override { return classes_; }
     unsigned keypoints() const override { return points_.count; }
     std::string_view skeleton() const override { return skeleton_of(points_.count); }
-    std::string_view activation() const override { return "sigmoid"; }
+    bool takes_activation() const override { return true; }
+    std::string_view activation() const override {
+        return activation_.is_sigmoid() ? "sigmoid" : "none";
+    }
 
     Result<void> run(std::span<const OutputTensor> tensors, const RunContext& context,
                      Candidates& out) override {
@@ -128,10 +135,10 @@ public:
             matrices_[i] = *m;
             const kernels::Scores list = scores_of(*m, 4 * bins, classes_);
             const size_t count = kernels::positions_above(
-                list, sigmoid_.stored_threshold(context.threshold), found_.data());
+                list, activation_.stored_threshold(context.threshold), found_.data());
             for (size_t k = 0; k < count; ++k) {
                 const kernels::BestClass best = best_class(list, found_[k]);
-                const float score = sigmoid_(best.score);
+                const float score = activation_(best.score);
                 if (!best.finite)
                     ++out.not_finite;
                 else if (score >= context.threshold)
@@ -193,7 +200,7 @@ private:
     std::vector<RawMap> maps_;
     unsigned classes_;
     PoseColumns points_;
-    Activation sigmoid_{"sigmoid"};
+    Activation activation_, sigmoid_{"sigmoid"};  // of the classes; of the points
     std::vector<Cells> cells_;
     std::vector<Matrix> matrices_;  // of the last run
     std::vector<uint32_t> found_;
@@ -207,8 +214,8 @@ Result<std::unique_ptr<Head>> create_yolo_v8(const HeadRequest& request) {
     const unsigned classes = request.outputs[0].cpu.shape[1] - 4 * bins;
     auto checked = check_classes(request, request.outputs[0].name, classes);
     if (!checked) return checked.error();
-    return std::unique_ptr<Head>(
-        std::make_unique<YoloV8Maps>(std::move(maps), classes, PoseColumns{}));
+    return std::unique_ptr<Head>(std::make_unique<YoloV8Maps>(
+        std::move(maps), classes, PoseColumns{}, request.info.activation));
 }
 
 // YOLO v8, v11 for turned boxes: [1,4+C+1,N]; the last column is the angle in radians, clockwise on
@@ -391,7 +398,7 @@ Result<std::unique_ptr<Head>> create_yolo_v8_pose(const HeadRequest& request) {
     }
     if (!maps.empty())
         return std::unique_ptr<Head>(std::make_unique<YoloV8Maps>(
-            std::move(maps), attributes - box - columns->all(), *columns));
+            std::move(maps), attributes - box - columns->all(), *columns, request.info.activation));
     return std::unique_ptr<Head>(
         std::make_unique<YoloV8Pose>(std::move(*head), request.info.activation, *columns));
 }

@@ -84,6 +84,7 @@ const PreprocessOptions* input_of_blazeface(const HeadRequest& request);
 const PreprocessOptions* input_of_yolo_end2end(const HeadRequest& request);
 bool knows_pixels_of_detr(const HeadRequest& request);
 bool knows_pixels_of_ssd(const HeadRequest& request);
+bool knows_pixels_of_yolo_v5(const HeadRequest& request);
 bool knows_pixels_of_yolo_end2end(const HeadRequest& request);
 const PreprocessOptions* input_of_yolox(const HeadRequest& request);
 Result<std::unique_ptr<Head>> create_blazeface(const HeadRequest& request);
@@ -117,6 +118,7 @@ Result<std::unique_ptr<Head>> create_yunet(const HeadRequest& request);
 
 // The forms of ssd whose model lists its boxes.
 bool fits_ssd_listed(const HeadRequest& request);
+bool is_of_selection(const HeadRequest& request);  // by other hands than TensorFlow's
 Result<std::unique_ptr<Head>> create_ssd_listed(const HeadRequest& request);
 
 }  // namespace vartml::vision

@@ -199,6 +199,14 @@ constexpr Key<ModelInfo> general[] = {
          return parse_number(v, m.class_offset) && std::abs(m.class_offset) <= 1'000'000;
      },
      [](const ModelInfo& m) { return m.class_offset ? std::to_string(m.class_offset) : ""; }},
+    {"x-vartml-background", "first, last or none",
+     "none where as many classes are promised as the scores have columns, else first", decode,
+     "Which class of the scores beside finished boxes is that of nothing (`ssd`)",
+     [](ModelInfo& m, View v) {
+         m.background = v;
+         return one_of(v, {"first", "last", "none"});
+     },
+     [](const ModelInfo& m) { return m.background; }},
     {"x-vartml-score-threshold", "a number from 0 to 1", of_family, decode,
      "Least score of a result; the property `score-threshold` wins",
      [](ModelInfo& m, View v) { return set_unit(m.score_threshold, v); },
@@ -283,7 +291,7 @@ constexpr Key<ModelInfo> general[] = {
      [](const ModelInfo& m) { return m.box_form; }},
     {"x-vartml-box-order", "yxyx, xyxy or cxcywh", of_family, decode,
      "What the four numbers of a box are, finished or relative to priors: corners, or centre and "
-     "size (`ssd`, `detr`)",
+     "size (`ssd`, `detr`, finished ones of `ultraface`)",
      [](ModelInfo& m, View v) {
          m.box_order = v;
          return one_of(v, {"yxyx", "xyxy", "cxcywh"});

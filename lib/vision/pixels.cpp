@@ -53,11 +53,12 @@ PixelChoice choose_pixels(const ModelInfo& info, std::span<const TensorInfo> out
                           const std::string& decoder) {
     auto chosen =
         vision::choose_family({info, outputs, input_width, input_height, nullptr}, decoder);
-    if (const auto batched = vision::with_batch_axis(outputs); !chosen && batched)
-        chosen =
-            vision::choose_family({info, *batched, input_width, input_height, nullptr}, decoder);
+    const auto batched = chosen ? std::nullopt : vision::with_batch_axis(outputs);
+    const vision::HeadRequest request{info,
+                                      batched ? std::span<const TensorInfo>(*batched) : outputs,
+                                      input_width, input_height, nullptr};
+    if (batched) chosen = vision::choose_family(request, decoder);
     const vision::Family* const family = chosen ? chosen->family : nullptr;
-    const vision::HeadRequest request{info, outputs, input_width, input_height, nullptr};
     PixelChoice choice;
     std::optional<DecoderFamily> row;
     if (family) {

@@ -161,7 +161,9 @@ std::string boxes_and_scores(const HeadRequest& request) {
                    "', without one of a background, ssd reads them with the sidecar's lines "
                    "x-vartml-decoder=ssd and x-vartml-num-classes=" +
                    classes + " in section [modelinfo] and dir=output and x-vartml-role=boxes in " +
-                   "section [" + table.name + "]";
+                   "section [" + table.name +
+                   "]; x-vartml-background=last says that the last class is that of nothing, as "
+                   "DETR has it";
         }
     }
     return {};

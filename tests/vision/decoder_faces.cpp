@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Families of faces against their published formulas in plain loops.
 #include "tests/vision/face_heads.h"
+#include "tests/vision/map_tensors.h"
 #include "tests/vision/yunet_reference.h"
 
 using namespace vartml;
@@ -403,5 +404,21 @@ TEST_P(Faces, AreRefusedWithoutOneOfTheirOutputs) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, Faces, testing::ValuesIn(face_cases), case_name);
+
+TEST(UltraFaceOfFinalBoxes, AreInTheOrderThatTheSidecarSays) {
+    RefTensor boxes{std::vector<float>(4420 * 4, 0.1f), 4420, 4, false};
+    RefTensor scores{std::vector<float>(4420 * 2), 4420, 2, false};
+    const float box[] = {0.5f, 0.4f, 0.2f, 0.3f};
+    std::copy(std::begin(box), std::end(box), boxes.data.begin() + 40);
+    scores.data[21] = 0.9f;
+    ModelInfo info;
+    info.box_order = "cxcywh";
+    const Decoded decoded =
+        decode_tensors({stored_cpu(scores, "scores"), stored_cpu(boxes, "boxes")}, info, 320, 240,
+                       {.decoder = "ultraface"});
+    ASSERT_EQ(decoded.detections.size(), 1u);
+    EXPECT_NEAR(decoded.detections[0].x0, 0.4 * 320, 1e-3);
+    EXPECT_NEAR(decoded.detections[0].y1, 0.55 * 240, 1e-3);
+}
 
 }  // namespace

@@ -397,6 +397,11 @@ TEST(Listed, MayHaveClassesAsFloatsWhereNamesTell) {
     rows.insert(rows.begin(), boxes.front());
     expect_equal(decode_all(listed(rows, {0, 1, 2, 3}, false), {}, "detr").detections,
                  {{80, 128, 160, 256, 0.9, 2}});
+    // TensorFlow's begin with y, also where the count is not there.
+    auto tensorflow = listed(rows, {1, 0, 3, 2}, false);
+    for (StoredTensor& tensor : tensorflow)
+        if (tensor.info.cpu.shape.size() == 3) tensor.info.name = "detection_boxes";
+    expect_equal(decode_all(tensorflow, {}, "detr").detections, {{80, 128, 160, 256, 0.9, 2}});
 }
 
 // MMDeploy's [1,N,5] and [1,N], in pixels of the input.
@@ -432,6 +437,7 @@ TEST(Listed, BeginWithXWhereNamesOrTheSidecarSaySo) {
     EXPECT_NE(doubt().find("x-vartml-box-unit=pixel"), std::string::npos) << doubt();
     EXPECT_NE(doubt().find("x-vartml-box-order=xyxy"), std::string::npos) << doubt();
     tensors.back().info.name = "num_dets";
+    EXPECT_NE(doubt().find("x-vartml-box-unit=pixel"), std::string::npos) << doubt();
     EXPECT_EQ(doubt().find("x-vartml-box-order=xyxy"), std::string::npos) << doubt();
     info.box_unit = "pixel";
     expect_equal(decode_all(tensors, info, "ssd").detections, boxes);

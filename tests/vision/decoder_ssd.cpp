@@ -386,6 +386,110 @@ TEST(SsdOfFinalBoxes, HaveNoBackgroundWhereTheClassesAreAsManyAsTheScores) {
     }
 }
 
+// 100 questions, of which one has an answer: DETR's boxes, and logits of three classes and nothing.
+Tensors detr(bool one_table) {
+    constexpr size_t rows = 100, row = 10;
+    const float box[] = {0.5f, 0.4f, 0.2f, 0.3f};
+    RefTensor boxes{std::vector<float>(rows * 4, 0.1f), rows, 4, false};
+    RefTensor logits{{}, rows, 4, false}, both{{}, rows, 8, false};
+    std::copy(std::begin(box), std::end(box), boxes.data.begin() + row * 4);
+    for (size_t i = 0; i < rows; ++i) {
+        const float none[] = {-2, -3, -4, 6}, third[] = {0, 1, 5, 1};
+        logits.data.insert(logits.data.end(), i == row ? third : none,
+                           (i == row ? third : none) + 4);
+        both.data.insert(both.data.end(), &boxes.data[i * 4], &boxes.data[i * 4] + 4);
+        both.data.insert(both.data.end(), logits.data.end() - 4, logits.data.end());
+    }
+    if (one_table) return {{"pred_boxes", both}};
+    return {{"logits", logits}, {"pred_boxes", boxes}};
+}
+
+TEST(SsdOfDetr, HasItsBackgroundBehindTheClasses) {
+    for (const bool one_table : {false, true}) {
+        const std::vector<StoredTensor> tensors = stored(detr(one_table));
+        ModelInfo info;
+        info.decoder = "ssd";
+        info.background = "last";
+        info.activation = "softmax";
+        info.box_order = "cxcywh";
+        info.outputs = {{"pred_boxes", "", "boxes"}};
+        info.labels = {"a", "b", "c"};
+        const Decoded decoded = decode_tensors(tensors, info, 800, 800);
+        ASSERT_EQ(decoded.detections.size(), 1u) << one_table;
+        const Detection& found = decoded.detections[0];
+        EXPECT_EQ(found.class_id, 2);
+        const double sum = 1 + 2 * std::exp(1.) + std::exp(5.);
+        EXPECT_NEAR(found.score, std::exp(5.) / sum, 1e-5);
+        EXPECT_NEAR(found.x0, 320, 1e-3);
+        EXPECT_NEAR(found.y1, 440, 1e-3);
+    }
+}
+
+TEST(SsdOfDetr, IsDoubtedWhereNobodySaysSo) {
+    const std::vector<StoredTensor> tensors = stored(detr(false));
+    for (const unsigned classes : {3u, 4u}) {
+        ModelInfo info;
+        info.activation = classes == 3 ? "softmax" : "sigmoid";
+        info.box_order = "cxcywh";
+        info.outputs = {{"pred_boxes", "", "boxes"}};
+        info.num_classes = classes;
+        std::vector<TensorInfo> infos;
+        std::vector<OutputTensor> outputs;
+        for (const StoredTensor& tensor : tensors) infos.push_back(tensor.info);
+        for (const StoredTensor& tensor : tensors) outputs.push_back(tensor.output());
+        auto decoder = Decoder::create(info, infos, 800, 800, {.decoder = "ssd"});
+        ASSERT_TRUE(decoder) << decoder.error().message;
+        Decoded decoded;
+        ASSERT_TRUE(decoder->decode(outputs, {}, 800, 800, decoded));
+        EXPECT_NE(decoder->doubt().find("99 are of the last class"), std::string::npos)
+            << decoder->doubt();
+        EXPECT_NE(decoder->doubt().find("x-vartml-background=last"), std::string::npos);
+    }
+}
+
+TEST(SsdOfFinalBoxes, MayHaveOneClass) {
+    RefTensor boxes{std::vector<float>(300 * 4, 0.1f), 300, 4, false};
+    RefTensor scores{std::vector<float>(300), 300, 1, false};
+    const float corners[] = {0.25f, 0.5f, 0.5f, 0.75f};
+    std::copy(std::begin(corners), std::end(corners), boxes.data.begin() + 40);
+    scores.data[10] = 0.9f;
+    ModelInfo info;
+    info.decoder = "ssd";
+    info.outputs = {{"boxes", "", "boxes"}};
+    info.num_classes = 1;
+    const Decoded decoded =
+        decode_tensors({stored_cpu(scores, "scores"), stored_cpu(boxes, "boxes")}, info, 300, 300);
+    ASSERT_EQ(decoded.detections.size(), 1u);
+    EXPECT_EQ(decoded.detections[0].class_id, 0);
+    EXPECT_EQ(decoded.detections[0].y1, 225);
+}
+
+// Cells leave several boxes of a thing, whatever their strides; what a model asks itself does not.
+TEST(SsdOfFinalBoxes, OfCellsAreThinned) {
+    const struct {
+        uint32_t side;
+        size_t rows;
+        size_t kept;
+    } cases[] = {{416, 894, 1}, {320, 400, 1}, {320, 125, 1}, {640, 300, 2}, {800, 100, 2}};
+    for (const auto& c : cases) {
+        RefTensor boxes{std::vector<float>(c.rows * 4, 0.1f), c.rows, 4, false};
+        RefTensor scores{std::vector<float>(c.rows * 5), c.rows, 5, false};
+        const float corners[] = {0.25f, 0.5f, 0.5f, 0.75f};
+        for (const size_t row : {10u, 11u}) {
+            std::copy(std::begin(corners), std::end(corners),
+                      boxes.data.begin() + static_cast<ptrdiff_t>(row) * 4);
+            scores.data[row * 5] = 0.9f;
+        }
+        ModelInfo info;
+        info.decoder = "ssd";
+        info.outputs = {{"boxes", "", "boxes"}};
+        info.num_classes = 5;
+        const Decoded decoded = decode_tensors(
+            {stored_cpu(scores, "scores"), stored_cpu(boxes, "boxes")}, info, c.side, c.side);
+        EXPECT_EQ(decoded.detections.size(), c.kept) << c.side << ", " << c.rows;
+    }
+}
+
 TEST(SsdOfPyTorch, BringsItsBoxesDecoded) {
     RefTensor boxes{std::vector<float>(3000 * 4), 3000, 4, false};
     RefTensor scores{std::vector<float>(3000 * 3), 3000, 3, false};

@@ -182,6 +182,41 @@ TEST(RawMapsOfYoloV8, DecodeAsTheFormulasSay) {
     }
 }
 
+// Some exports keep the sigmoid of the classes; then the sidecar leaves it out.
+TEST(RawMapsOfYoloV8, TakeTheActivationThatTheSidecarNames) {
+    std::vector<StoredTensor> tensors;
+    for (const int stride : {8, 16, 32}) {
+        RefMap map(64 + 3, height / size_t(stride), width / size_t(stride));
+        if (stride == 16) map.at(64 + 2, 3, 4) = 0.75f;
+        tensors.push_back(stored_map(map, "out" + std::to_string(stride), MapView::nchw));
+    }
+    ModelInfo info;
+    info.activation = "none";
+    const Decoded decoded =
+        decode_tensors(tensors, info, width, height, {.decoder = "yolo-v8", .nms = Nms::off});
+    ASSERT_EQ(decoded.detections.size(), 1u);
+    EXPECT_EQ(decoded.detections[0].score, 0.75f);
+    EXPECT_EQ(decoded.detections[0].class_id, 2);
+}
+
+// 427 pixels are 53, 27 and 14 cells: the strides are powers of two, whatever the division gives.
+TEST(RawMapsOfYoloV8, StandOnStridesOfPowersOfTwo) {
+    constexpr uint32_t wide = 427, high = 240;
+    std::vector<StoredTensor> tensors;
+    for (const uint32_t stride : {8u, 16u, 32u}) {
+        RefMap map(64 + 3, (high + stride - 1) / stride, (wide + stride - 1) / stride);
+        for (float& value : map.data) value = -9;
+        if (stride == 32) map.at(64, 3, 10) = 3;
+        tensors.push_back(stored_map(map, "out" + std::to_string(stride), MapView::nchw));
+    }
+    const Decoded decoded =
+        decode_tensors(tensors, {}, wide, high, {.decoder = "yolo-v8", .nms = Nms::off});
+    ASSERT_EQ(decoded.detections.size(), 1u);
+    const Detection& found = decoded.detections[0];
+    EXPECT_NEAR(found.x0, 10.5 * 32 - 7.5 * 32, 1e-2);  // equal weights: the middle of 0 to 15
+    EXPECT_EQ(found.x1, wide);
+}
+
 // The same maps may be those of anchors, so nothing but a name chooses.
 TEST(RawMapsOfYoloV8, AreNotChosenByTheirShapes) {
     std::vector<TensorInfo> outputs(3);

@@ -63,6 +63,39 @@ TEST(Pixels, AreVouchedForByFamiliesWhoseModelsAllTakeTheSame) {
         EXPECT_NE(sentence.find(word), std::string::npos) << word << " in: " << sentence;
 }
 
+// YOLO v6, and YOLOX with its boxes decoded, end in the same table; three rows to a cell are YOLO
+// v5's.
+TEST(Pixels, OfRowsPerCellAreSaidByNobody) {
+    EXPECT_EQ(choose({1, 1029, 85}, {}, picture(), "yolo-v5").source, "");
+    EXPECT_EQ(choose({1, 3087, 85}, {}, picture(), "yolo-v5").source, "decoder yolo-v5");
+}
+
+// EfficientNMS stands behind models of many kinds, TensorFlow's lists behind its own; and MMDeploy
+// writes its lists without a batch, too.
+TEST(Pixels, OfListsAreThoseOfWhoSelected) {
+    const auto source = [](const char* count) {
+        const TensorInfo lists[] = {
+            tensor("boxes", DataType::float32, Layout::GENERIC, {1, 100, 4}),
+            tensor("scores", DataType::float32, Layout::GENERIC, {1, 100}),
+            tensor("classes", DataType::float32, Layout::GENERIC, {1, 100}),
+            tensor(count, DataType::float32, Layout::GENERIC, {1, 1})};
+        return choose_pixels({}, lists, picture(), 224, 224).source;
+    };
+    EXPECT_EQ(source("num_detections"), "decoder ssd");
+    EXPECT_EQ(source("num_dets"), "");
+    for (const bool batch : {true, false}) {
+        const TensorInfo lists[] = {
+            tensor("dets", DataType::float32, Layout::GENERIC,
+                   batch ? std::vector<uint32_t>{1, 100, 5} : std::vector<uint32_t>{100, 5}),
+            tensor("labels", DataType::int64, Layout::GENERIC,
+                   batch ? std::vector<uint32_t>{1, 100} : std::vector<uint32_t>{100})};
+        const PixelChoice choice = choose_pixels({}, lists, picture(), 224, 224);
+        ASSERT_TRUE(choice.family) << batch;
+        EXPECT_EQ(choice.family->nick, "detr") << batch;
+        EXPECT_EQ(choice.source, "") << batch;
+    }
+}
+
 // YOLOX changed the pixels that it takes after its first release, and nothing else.
 TEST(Pixels, OfYoloxAreThoseThatItsWeightsAreMadeFor) {
     const char* said = "[images]\ndir=input\nx-vartml-weights-for=units\n";

@@ -93,6 +93,12 @@ std::vector<StoredTensor> listed() {
             tensor("scores", {1, 2}, [](size_t i) { return i ? 0.5f : 0.9f; }),
             tensor("labels", {1, 2}, [](size_t) { return 0.f; })};
 }
+// Finished boxes, and scores of three columns.
+std::vector<StoredTensor> scored() {
+    return {
+        tensor("boxes", {1, 30, 4}, [](size_t i) { return 0.2f + 0.1f * float(i % 4); }),
+        tensor("scores", {1, 30, 3}, [](size_t i) { return i < 3 ? 0.5f + 0.2f * float(i) : 0; })};
+}
 std::vector<StoredTensor> rows() {
     return {tensor("out", {1, 2, 6}, [](size_t i) {
         const float row[6] = {4, 20, 14, 44, 0.9f, 0};
@@ -208,6 +214,8 @@ const KeyCase cases[] = {
     {"x-vartml-columns", "modelinfo", "x0y0x1y1,score,class", "y0x0y1x1,score,class", of(rows)},
     {"x-vartml-box-order", "modelinfo", "xyxy", "yxyx", of(listed),
      "[modelinfo]\nx-vartml-decoder=detr\n"},
+    {"x-vartml-background", "modelinfo", "none", "last", of(scored),
+     "[modelinfo]\nx-vartml-decoder=ssd\n[boxes]\ndir=output\nx-vartml-role=boxes\n"},
     {"x-vartml-box-unit", "modelinfo", "picture", "pixel", of(listed),
      "[modelinfo]\nx-vartml-decoder=detr\n"},
     {"x-vartml-resize", "images", "stretch", "letterbox", fed},

@@ -453,7 +453,11 @@ std::optional<Candidates> ultraface(const HeadRequest& request,
                                     const std::vector<TensorData>& values, float threshold) {
     std::optional<Table> scores, corners;
     // Boxes relative to priors have no formula here: a role says so, or a product that makes them.
-    if (vision::output_with_role(request, "offsets")) return std::nullopt;
+    // Nor have others than the published ones.
+    const ModelInfo& info = request.info;
+    if (vision::output_with_role(request, "offsets") || !info.box_order.empty() ||
+        !info.box_unit.empty())
+        return std::nullopt;
     for (size_t i = 0; i < request.outputs.size(); ++i) {
         const auto& shape = request.outputs[i].cpu.shape;
         if (shape.size() != 3) return std::nullopt;

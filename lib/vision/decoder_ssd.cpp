@@ -21,11 +21,14 @@ namespace vartml::vision {
 namespace {
 
 constexpr unsigned any_number = 0;
-// Of the scores of one class alone it must be said that there is no background.
+// Scores of one class alone have no background, and are scores where somebody promises one class.
 std::array<Column, 2> columns_of(const HeadRequest& request) {
-    const bool one_class = output_with_role(request, "boxes") &&
-                           tensor_classes(request.info) == 1 &&
-                           request.info.background != "first" && request.info.background != "last";
+    const bool has_column = std::ranges::any_of(request.outputs, [](const TensorInfo& output) {
+        const auto table = table_of(output);
+        return table && table->columns == 1;
+    });
+    const bool one_class =
+        has_column && output_with_role(request, "boxes") && tensor_classes(request.info) == 1;
     return {Column{"boxes", 4, false, "box"},
             Column{"scores", one_class ? 1 : any_number, false, "score"}};
 }

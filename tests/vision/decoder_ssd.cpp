@@ -447,21 +447,24 @@ TEST(SsdOfDetr, IsDoubtedWhereNobodySaysSo) {
     }
 }
 
+// Alone, or behind the background.
 TEST(SsdOfFinalBoxes, MayHaveOneClass) {
-    RefTensor boxes{std::vector<float>(300 * 4, 0.1f), 300, 4, false};
-    RefTensor scores{std::vector<float>(300), 300, 1, false};
-    const float corners[] = {0.25f, 0.5f, 0.5f, 0.75f};
-    std::copy(std::begin(corners), std::end(corners), boxes.data.begin() + 40);
-    scores.data[10] = 0.9f;
-    ModelInfo info;
-    info.decoder = "ssd";
-    info.outputs = {{"boxes", "", "boxes"}};
-    info.num_classes = 1;
-    const Decoded decoded =
-        decode_tensors({stored_cpu(scores, "scores"), stored_cpu(boxes, "boxes")}, info, 300, 300);
-    ASSERT_EQ(decoded.detections.size(), 1u);
-    EXPECT_EQ(decoded.detections[0].class_id, 0);
-    EXPECT_EQ(decoded.detections[0].y1, 225);
+    for (const size_t columns : {1u, 2u}) {
+        RefTensor boxes{std::vector<float>(300 * 4, 0.1f), 300, 4, false};
+        RefTensor scores{std::vector<float>(300 * columns), 300, columns, false};
+        const float corners[] = {0.25f, 0.5f, 0.5f, 0.75f};
+        std::copy(std::begin(corners), std::end(corners), boxes.data.begin() + 40);
+        scores.data[10 * columns + columns - 1] = 0.9f;
+        ModelInfo info;
+        info.decoder = "ssd";
+        info.outputs = {{"boxes", "", "boxes"}};
+        info.num_classes = 1;
+        const Decoded decoded = decode_tensors(
+            {stored_cpu(scores, "scores"), stored_cpu(boxes, "boxes")}, info, 300, 300);
+        ASSERT_EQ(decoded.detections.size(), 1u) << columns;
+        EXPECT_EQ(decoded.detections[0].class_id, 0);
+        EXPECT_EQ(decoded.detections[0].y1, 225);
+    }
 }
 
 // Cells leave several boxes of a thing, whatever their strides; what a model asks itself does not.

@@ -77,9 +77,14 @@ protected:
         record->model_hash = hash_;
         Inference inference;
         inference.record = record;
+        if (detected_) {
+            Inference detector;
+            detector.record = std::make_shared<InferenceRecord>();
+            EXPECT_TRUE(add_inference(buffer, detector, 8));
+        }
         EXPECT_TRUE(add_inference(buffer, inference, 8));
         GstAnalyticsMtd mtd;
-        get_inference(buffer, 0, &mtd);
+        get_inference(buffer, detected_ ? 1 : 0, &mtd);
         GstAnalyticsRelationMeta* meta = gst_buffer_get_analytics_relation_meta(buffer);
         int x = 0;
         for (const Object& o : objects) {
@@ -155,6 +160,7 @@ protected:
     GstBus* bus_ = nullptr;
     GstClockTime pts_ = 0, duration_ = GST_CLOCK_TIME_NONE;
     std::string hash_ = "abc";
+    bool detected_ = false;  // by a model before
     TempDir dir_;
 };
 
@@ -241,6 +247,27 @@ TEST_F(GalleryElement, NamesTheWholePictureToo) {
     open();
     EXPECT_EQ(names({}, ann), "picture ann 1.00");
     EXPECT_EQ(names({{1, nobody}}, like_ann), "- picture ann 0.80");
+}
+
+TEST_F(GalleryElement, RelatesANameToTheInferenceThatItIsOf) {
+    detected_ = true;
+    open();
+    set("enrol", "ann");
+    EXPECT_EQ(names({{0, ann}}), "ann 1.00");
+    ASSERT_EQ(gst_harness_push(harness_, frame({{0, ann}})), GST_FLOW_OK);
+    GstBuffer* out = gst_harness_pull(harness_);
+    GstAnalyticsRelationMeta* meta = gst_buffer_get_analytics_relation_meta(out);
+    gpointer state = nullptr;
+    GstAnalyticsMtd cls, inferences[2];
+    ASSERT_TRUE(gst_analytics_relation_meta_iterate(meta, &state,
+                                                    gst_analytics_cls_mtd_get_mtd_type(), &cls));
+    for (unsigned i = 0; i < 2; ++i) {
+        ASSERT_TRUE(get_inference(out, i, &inferences[i]));
+        EXPECT_EQ(gst_analytics_relation_meta_get_relation(meta, cls.id, inferences[i].id),
+                  i == 0 ? GST_ANALYTICS_REL_TYPE_NONE : GST_ANALYTICS_REL_TYPE_RELATE_TO)
+            << i;
+    }
+    gst_buffer_unref(out);
 }
 
 TEST_F(GalleryElement, KeepsTheGalleryInAFile) {

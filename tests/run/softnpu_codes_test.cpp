@@ -12,6 +12,7 @@
 #include "kernels/conv/conv.h"
 #include "lib/base/test_seams.h"
 #include "lib/graph/fold.h"
+#include "lib/run/softnpu/codes.h"
 #include "lib/run/softnpu/processor.h"
 #include "lib/run/softnpu/softnpu.h"
 #include "tests/support/graphs.h"
@@ -257,10 +258,10 @@ const Case cases[] = {
         %y = Clip %a {max=90.0, min=4.0} : i8[1,8,6,5]
         output %y)"},
     {"AveragePools", S8 R"(
-        input %x : i8[1,300,9,8]
+        input %x : i8[1,300,9,6]
         const %s : f32[] = {0.013}
-        %a = com.microsoft::QLinearAveragePool %x, %xs, %xz, %s, %yz {ceil_mode=0, count_include_pad=1, dilations=[1,1], kernel_shape=[3,2], pads=[1,1,0,0], strides=[1,1]} : i8[1,300,8,8]
-        %y = com.microsoft::QLinearAveragePool %a, %s, %yz, %s, %xz {ceil_mode=1, count_include_pad=0, dilations=[1,1], kernel_shape=[3,3], pads=[0,0,0,0], strides=[2,2]} : i8[1,300,4,4]
+        %a = com.microsoft::QLinearAveragePool %x, %xs, %xz, %s, %yz {ceil_mode=0, count_include_pad=1, dilations=[1,1], kernel_shape=[3,2], pads=[1,1,0,0], strides=[1,1]} : i8[1,300,8,6]
+        %y = com.microsoft::QLinearAveragePool %a, %s, %yz, %s, %xz {ceil_mode=1, count_include_pad=0, dilations=[1,1], kernel_shape=[3,3], pads=[0,0,0,0], strides=[2,2]} : i8[1,300,4,3]
         output %y)"},
     // A channel shuffle, whose pieces are views and copies of codes.
     {"MovesCodes", U8 R"(
@@ -426,6 +427,21 @@ TEST(ConvolutionsOfFloats, MultiplyInBf16InFrontOfCodesToo) {
     if (!kernels::has_bf16_pairs()) GTEST_SKIP() << "this processor has no products of bf16";
     const std::string steps = steps_of(floats_then_codes, Numerics::bf16);
     EXPECT_NE(steps.find("conv bf16"), std::string::npos) << steps;
+}
+
+TEST(Codings, HaveAFiniteScaleAboveZero) {
+    for (const auto& [scale, is_one] :
+         {std::pair("0.5", true), {"0", false}, {"-1", false}, {"inf", false}, {"nan", false}}) {
+        const graph::Graph graph = graph::must_parse(
+            "input %x : u8[4]\nconst %s : f32[] = {" + std::string(scale) +
+            "}\nconst %z : u8[] = {7}\n%y = DequantizeLinear %x, %s, %z {axis=0} : f32[4]\n"
+            "output %y\n");
+        const auto coding = softnpu::coding_of(graph, graph.nodes[0], 0);
+        ASSERT_EQ(coding.has_value(), is_one) << scale;
+        if (!coding) continue;
+        EXPECT_EQ(coding->scale, 0.5f);
+        EXPECT_EQ(coding->zero, 7);
+    }
 }
 
 // ONNX: a result is rounded, half a step to the even one, and the zero point is added to that.

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parts of vartmlinfer that need neither a model nor a pipeline.
+#include <array>
 #include <cstring>
 #include <numeric>
 
 #include "gst/infer/admission.h"
 #include "gst/infer/feed.h"
+#include "gst/infer/frame_tensor.h"
 #include "gst/infer/latency.h"
 #include "gst/infer/load_model.h"
 #include "gst/infer/request.h"
@@ -303,6 +305,33 @@ TEST(Feed, RefusesWhatDoesNotFit) {
         auto feed = Feed::create(text, "x", flat(vartml::DataType::float32, 3));
         ASSERT_FALSE(feed) << text;
         EXPECT_NE(feed.error().message.find("'x'"), std::string::npos);
+    }
+}
+
+TEST(PictureExtent, IsThatOfTensorsThatPicturesCanBe) {
+    using vartml::Layout;
+    const struct {
+        Layout layout;
+        std::vector<uint32_t> shape;
+        bool four_channels;
+        std::array<uint32_t, 3> extent;  // channels, height, width; no channels: none
+    } rows[] = {
+        {Layout::NCHW, {1, 3, 4, 6}, false, {3, 4, 6}},
+        {Layout::NHWC, {1, 4, 6, 1}, false, {1, 4, 6}},
+        {Layout::NHW, {1, 4, 6}, false, {1, 4, 6}},
+        {Layout::NHWC, {1, 4, 6, 4}, true, {4, 4, 6}},
+        {Layout::NHWC, {1, 4, 6, 4}, false, {}},
+        {Layout::NHWC, {1, 4, 6, 5}, true, {}},
+        {Layout::NCHW, {1, 2, 4, 6}, true, {}},
+        {Layout::NCHW, {2, 3, 4, 6}, false, {}},
+        {Layout::GENERIC, {1, 3, 4, 6}, true, {}},
+    };
+    for (const auto& row : rows) {
+        const auto view = vartml::make_view(vartml::DataType::float32, row.layout, row.shape);
+        const auto found = picture_extent(view, row.four_channels);
+        ASSERT_EQ(found.has_value(), row.extent[0] != 0) << to_string(row.layout);
+        if (!found) continue;
+        EXPECT_EQ((std::array{found->channels, found->height, found->width}), row.extent);
     }
 }
 

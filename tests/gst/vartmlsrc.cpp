@@ -752,8 +752,8 @@ TEST_F(VartmlSrcFile, IsPausedWhileAConnectionIsClosed) {
             }
             viewer.play();
             if (is_lost) {
-                EXPECT_NE(viewer.wait_for(GST_MESSAGE_ERROR).find("The disk is gone"),
-                          std::string::npos);
+                const std::string said = viewer.wait_for(GST_MESSAGE_ERROR);
+                EXPECT_NE(said.find("The disk is gone"), std::string::npos) << said;
             } else {
                 viewer.wait_for(GST_MESSAGE_EOS);
             }

@@ -157,7 +157,8 @@ std::string boxes_and_scores(const HeadRequest& request) {
             const HeadRequest said{info, request.outputs, request.width, request.height, nullptr};
             if (!find_family("ssd")->create(said)) continue;
             return "; if they are boxes that the model decoded in '" + table.name +
-                   "' and scores of " + classes + " classes in '" + scores.name +
+                   "' and scores of " + classes + (classes == "1" ? " class" : " classes") +
+                   " in '" + scores.name +
                    "', without one of a background, ssd reads them with the sidecar's lines "
                    "x-vartml-decoder=ssd and x-vartml-num-classes=" +
                    classes + " in section [modelinfo] and dir=output and x-vartml-role=boxes in " +

@@ -96,6 +96,11 @@ TEST(OutputAgreement, CountsScoresBesideLargerNumbersAlone) {
         EXPECT_NE(lost.text().find("of its numbers from 0 to 1 alone correlation"),
                   std::string::npos)
             << lost.text();
+        // A sigmoid that is cut at both ends is one of scores all the same.
+        Floats cut = scores, lost_ends = others;
+        cut[0] = lost_ends[0] = 0;
+        cut[1] = lost_ends[1] = 1;
+        EXPECT_LT(agreement(output, table(lost_ends), table(cut)).value(), 0.97);
         // Where nothing is found there are no scores to lose.
         EXPECT_GT(
             agreement(output, table(Floats(positions, 0)), table(Floats(positions, 1e-3F))).value(),

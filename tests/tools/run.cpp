@@ -127,6 +127,11 @@ TEST(Tolerance, FollowsWhatWasComputed) {
     EXPECT_EQ(tolerance_of(DataType::float32, "bf16", {}, {}).measure, Measure::cosine);
     EXPECT_EQ(tolerance_of(DataType::float32, "fp32", {}, {}).measure, Measure::range);
     EXPECT_EQ(tolerance_of(DataType::float32, "bf16", 0.5, {}).measure, Measure::steps);
+    EXPECT_EQ(tolerance_of(DataType::float32, "bf16", 0.5, {}).limit, 1);
+    EXPECT_EQ(tolerance_of(DataType::float32, "bf16", 0.5, 3).limit, 3);
+    EXPECT_EQ(tolerance_of(DataType::int64, "bf16", {}, {}).limit, 0);
+    EXPECT_EQ(tolerance_of(DataType::float32, "bf16", {}, {}).limit, 0.999);
+    EXPECT_EQ(tolerance_of(DataType::float32, "fp32", {}, {}).limit, 1e-4);
     EXPECT_EQ(tolerance_of(DataType::float32, "fp32", {}, 0.25).limit, 0.25);
 }
 

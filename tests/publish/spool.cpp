@@ -177,6 +177,23 @@ TEST_F(SpoolTest, PutsLinesInFront) {
     EXPECT_EQ(expect_in_order(read_all(spool), "a"), 5u);
 }
 
+TEST_F(SpoolTest, MakesRoomForLinesInFront) {
+    constexpr uint64_t most = 160000;
+    Spool spool = opened(dir_, {.max_bytes = most});
+    for (uint64_t i = 10; i < 60; ++i) ASSERT_TRUE(spool.append(line(i, "a", 3000)));
+    std::vector<std::string> before;
+    for (uint64_t i = 0; i < 10; ++i) before.push_back(line(i, "a", 3000));
+    ASSERT_TRUE(spool.prepend(before));
+    EXPECT_LE(spool.bytes(), most);
+    EXPECT_EQ(spool.bytes(), bytes_in(dir_));
+    const auto first = spool.read();
+    ASSERT_TRUE(first);
+    EXPECT_EQ(*first, before.front());
+    const uint64_t kept = spool.bytes();
+    EXPECT_FALSE(spool.prepend(std::vector<std::string>(70, line(1, "a", 3000))));
+    EXPECT_EQ(spool.bytes(), kept);
+}
+
 TEST_F(SpoolTest, IsFoundAgainByTheNextProcessWhichWritesBehindIt) {
     {
         ASSERT_TRUE(opened(dir_).append(line(0, "earlier")));

@@ -305,6 +305,9 @@ TEST_F(SpoolTest, ALineThatHasNoRoomAtAllIsAnErrorAndHarmsNoOther) {
     ASSERT_EQ(lines.size(), 2u);
     EXPECT_EQ(seen(lines[0]).first, 0u);
     EXPECT_EQ(seen(lines[1]).first, 2u);
+    // A small one keeps less free.
+    Spool small = opened(temp_ / "small", {.max_bytes = 8000});
+    EXPECT_TRUE(small.append(line(0, "a", 5000)));
 }
 
 TEST_F(SpoolTest, OldRecordsGiveWay) {

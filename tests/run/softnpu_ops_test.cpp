@@ -158,6 +158,12 @@ const Case cases[] = {
      "cubic_coeff_a=-0.75, exclude_outside=0, extrapolation_value=0.0, mode=\"linear\", "
      "nearest_mode=\"floor\", scales=f[1.0,1.0,3.0,2.0], sizes=[1,3,21,10]} : "
      "f32[1,3,21,10]\noutput %y\n"},
+    {"linear resize, half pixel symmetric, by scales that leave a rest",
+     "graph g\ninput %x : f32[1,3,7,5]\n"
+     "%y = Resize %x {antialias=0, coordinate_transformation_mode=\"half_pixel_symmetric\", "
+     "cubic_coeff_a=-0.75, exclude_outside=0, extrapolation_value=0.0, mode=\"linear\", "
+     "nearest_mode=\"floor\", scales=f[1.0,1.0,1.7,2.3], sizes=[1,3,11,11]} : "
+     "f32[1,3,11,11]\noutput %y\n"},
     {"linear resize, aligned corners, many channels",
      "graph g\ninput %x : f32[1,20,7,5]\n"
      "%y = Resize %x {antialias=0, coordinate_transformation_mode=\"align_corners\", "

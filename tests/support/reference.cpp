@@ -237,7 +237,11 @@ struct Evaluator {
                                        (scales[d] * static_cast<double>(x[d]) - 1);
             }
             if (mode == "pytorch_half_pixel" && y[d] == 1) return 0.0;
-            return (static_cast<double>(i) + 0.5) / scales[d] - 0.5;
+            const double half_pixel = (static_cast<double>(i) + 0.5) / scales[d] - 0.5;
+            if (mode != "half_pixel_symmetric") return half_pixel;
+            const double length = scales[d] * static_cast<double>(x[d]);  // before it was cut
+            return static_cast<double>(x[d]) / 2 * (1 - static_cast<double>(y[d]) / length) +
+                   half_pixel;
         };
         Tensor result(static_cast<size_t>(count(y)));
         each(y, [&](const Dims& at) {

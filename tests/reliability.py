@@ -54,7 +54,7 @@ def soak(all_of):
     slopes = [f'{name} {f[key]["per_hour"]:+.2f} (±{f[key]["standard_error"]:.2f})'
               for name, key in (('MB resident', 'resident_mb'), ('MB of heap in use', 'heap_mb'), ('descriptors', 'descriptors'), ('threads', 'threads'))]
     return f'{f["minutes"]:g} minutes, {plural(steps, "step")}; in an hour, with the standard error: {", ".join(slopes)}; ' \
-        f'{plural(len(f["faults"]), "fault")}'
+        f'{f["left_mb"]:.1f} MB of heap kept when all had stopped; {plural(len(f["faults"]), "fault")}'
 
 
 def mutants(all_of):

@@ -13,8 +13,8 @@ import tempfile
 import unittest
 
 PROGRAM, PAGE = (os.path.abspath(path) for path in sys.argv[1:3])
-SOAK = {'minutes': 2.5, 'steps': {'swap': 1000, 'restart': 234}, 'faults': ['no broker'],
-        **{name: {'per_hour': 0.5, 'standard_error': 0.25} for name in ('resident_mb', 'descriptors', 'threads')}}
+SOAK = {'minutes': 2.5, 'steps': {'swap': 1000, 'restart': 234}, 'left_mb': 1.25, 'faults': ['no broker'],
+        **{name: {'per_hour': 0.5, 'standard_error': 0.25} for name in ('resident_mb', 'heap_mb', 'descriptors', 'threads')}}
 
 
 class ReliabilityPage(unittest.TestCase):
@@ -38,7 +38,7 @@ class ReliabilityPage(unittest.TestCase):
     def test_rows_are_replaced_one_by_one(self):
         before = self.write()
         after = self.write(soak=SOAK, kills_run={'moments': 12, 'ended': 9}, kills_compile={'moments': 12, 'ended': 11})
-        self.assertIn('| 2.5 minutes, 1,234 steps; in an hour, with the standard error: MB +0.50 (±0.25),', after['`./dev soak`'])
+        self.assertIn('| 2.5 minutes, 1,234 steps; in an hour, with the standard error: MB resident +0.50 (±0.25),', after['`./dev soak`'])
         self.assertIn('1 fault |', after['`./dev soak`'])
         self.assertIn('| compile: 11 of 12 came before the end; run: 9 of 12', after['test `kills`'])
         for name, row in before.items():

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pipelines that start, stop, swap models, gain and lose streams and brokers, for a long time in one process; what of
 memory, descriptors and threads grows. Beside the resident memory stands what of the heap is in use: where that stays and the
-other grows, the allocator keeps gaps and nothing leaks.
+other grows, the allocator keeps gaps and nothing leaks. At the end all pipelines stop: what is in use then beyond the start is
+kept for ever, by plugins that were loaded, or lost.
 
 usage: soak.py --out DIR [--minutes N] [--parts PART,...] MODEL.onnx
   --minutes  how long [10]
@@ -17,6 +18,7 @@ import argparse
 import array
 import csv
 import ctypes
+import gc
 import json
 import math
 import os
@@ -187,6 +189,11 @@ mallinfo2 = ctypes.CDLL(None).mallinfo2
 mallinfo2.restype = MallInfo
 
 
+def heap_mb():
+    heap = mallinfo2()
+    return (heap.uordblks + heap.hblkhd) / 2**20
+
+
 class Columns:
     """The figures of each moment, in memory that is taken at the start: the stand shall not grow itself."""
 
@@ -197,10 +204,8 @@ class Columns:
     def sample(self, seconds):
         with open('/proc/self/status', encoding='utf-8') as f:
             status = dict(line.split(':', 1) for line in f if ':' in line)
-        heap = mallinfo2()
-        row = {'seconds': round(seconds, 1), 'resident_mb': int(status['VmRSS'].split()[0]) / 1024,
-               'heap_mb': (heap.uordblks + heap.hblkhd) / 2**20, 'descriptors': len(os.listdir('/proc/self/fd')),
-               'threads': int(status['Threads'])}
+        row = {'seconds': round(seconds, 1), 'resident_mb': int(status['VmRSS'].split()[0]) / 1024, 'heap_mb': heap_mb(),
+               'descriptors': len(os.listdir('/proc/self/fd')), 'threads': int(status['Threads'])}
         for name, value in row.items():
             self.columns[name][self.count] = value
         self.count += 1
@@ -265,6 +270,7 @@ def main():
         for path, numerics in zip(models, ('auto', 'f32')):
             subprocess.run(['vartml', 'compile', options.model, '-o', path, '--numerics', numerics], check=True, stdout=subprocess.DEVNULL)
         stand = Stand(folder, models)
+        at_first = heap_mb()
         parts = [PARTS[name](stand) for name in chosen]
         workers = [threading.Thread(target=part.go_on) for part in parts]
         begun = time.monotonic()
@@ -277,6 +283,10 @@ def main():
         stand.over.set()
         for worker in workers:
             worker.join()
+        steps = {name: part.count for name, part in zip(chosen, parts)}
+        del parts, workers
+        gc.collect()
+    left = heap_mb() - at_first
     rows = columns.rows()
     with open(os.path.join(options.out, 'soak.csv'), 'w', newline='', encoding='utf-8') as f:
         writer = csv.DictWriter(f, rows[0])
@@ -285,14 +295,15 @@ def main():
     with open(os.path.join(options.out, 'soak.svg'), 'w', encoding='utf-8') as f:
         f.write(picture(rows))
     settled, grows = minutes_of(rows[len(rows) // 3:]), []
-    result = {'minutes': options.minutes, 'steps': {name: part.count for name, part in zip(chosen, parts)}, 'faults': stand.faults}
-    print(', '.join(f'{name} {part.count}' for name, part in zip(chosen, parts)))
+    result = {'minutes': options.minutes, 'steps': steps, 'faults': stand.faults, 'left_mb': left}
+    print(', '.join(f'{name} {count}' for name, count in steps.items()))
     for name, limit in LIMITS.items():
         k, error = slope(settled, name)
         result[name] = {'first': settled[0][name], 'last': settled[-1][name], 'per_hour': k, 'standard_error': error}
         print(f'{name:<12} {settled[0][name]:8.1f} -> {settled[-1][name]:8.1f}   {k:+8.2f} an hour, standard error {error:.2f}')
         if k - 2 * error >= limit:
             grows.append(name)
+    print(f'{left:.1f} MB of heap are in use when all has stopped that were not at the start')
     with open(os.path.join(options.out, 'soak.json'), 'w', encoding='utf-8') as f:
         json.dump(result, f, indent=1)
     keep('soak', result)

@@ -8,6 +8,7 @@ usage: run.py --build DIR [--all | --emulated FILE] [NAME...]
   NAME     only the tests whose meson name contains one of these
 """
 import argparse
+import collections
 import json
 import os
 import subprocess
@@ -67,6 +68,13 @@ def build(folder, options, extra, suites, all_of_it=True):
     subprocess.run(['ninja', '-C', folder, *(['tests/libtsan-glib.so'] if suites else [])], check=True, env=env)
 
 
+def names_given_twice(folder):
+    """Of tests of GoogleTest: they leave their results in files of these names, one in the place of the other."""
+    tests = json.loads(subprocess.run(['meson', 'introspect', '--tests', folder], check=True, capture_output=True).stdout)
+    names = collections.Counter(test['name'] for test in tests if test['protocol'] == 'gtest')
+    return sorted(name for name, times in names.items() if times > 1)
+
+
 def count(folder):
     """(passed, failed, skipped, names of failed) from the log that meson wrote for every test case."""
     passed, skipped, failed = 0, 0, []
@@ -103,6 +111,9 @@ def main():
         except subprocess.CalledProcessError as error:
             print(f'run.py: {" ".join(error.cmd)} failed', file=sys.stderr)
             failed.append(f'build of {folder}')
+            continue
+        if twice := names_given_twice(folder):
+            failed.append(f'two tests are called {twice[0]}: the results of one would take the place of the other\'s')
             continue
         log = os.path.join(folder, 'meson-logs', 'testlog.junit.xml')
         if os.path.exists(log):

@@ -92,12 +92,12 @@ struct State {
     std::vector<Job> jobs;
     vartml::Decoded of_tile;
     vartml::TileJoiner joiner;
-    guint width = 0, height = 0;  // of the current caps; 0 when they are no video
-    bool one_group = false;       // other tensors are other decoders'
-    std::vector<GQuark> group;    // ids of its tensors
-    bool had_results = false;     // since STREAM_START
-    unsigned num_decoders = 0;    // made since start
-    uint32_t trace_stream = 0;    // of the last STREAM_START, in a trace
+    guint width = 0, height = 0;       // of the current caps; 0 when they are no video
+    bool one_group = false;            // other tensors are other decoders'
+    std::vector<GQuark> group;         // ids of its tensors
+    bool had_results = false;          // since STREAM_START
+    unsigned num_decoders = 0;         // made since start
+    vartml::TraceStream trace_stream;  // of the last STREAM_START, in a trace
     bool lost_posted = false;
     IdleNotice idle;
     CopyNotice copy_notice;
@@ -259,7 +259,7 @@ gboolean sink_event(GstBaseTransform* base, GstEvent* event) {
     if (GST_EVENT_TYPE(event) == GST_EVENT_STREAM_START) {
         const gchar* id = nullptr;
         gst_event_parse_stream_start(event, &id);
-        state.trace_stream = vartml::HostTrace::stream_index(id ? id : "");
+        state.trace_stream = vartml::TraceStream(id ? id : "");
     }
     if (GST_EVENT_TYPE(event) == GST_EVENT_STREAM_START ||
         GST_EVENT_TYPE(event) == GST_EVENT_FLUSH_STOP) {
@@ -570,8 +570,8 @@ void note_lost(GstVartmlDecode* self, bool any_metadata) {
 vartml::TraceFrame traced_frame(const State& state, GstBuffer* buffer) {
     const GstClockTime pts = GST_BUFFER_PTS(buffer);
     const int64_t pts_ns = GST_CLOCK_TIME_IS_VALID(pts) ? static_cast<int64_t>(pts) : -1;
-    return {vartml::HostTrace::frame_key(state.trace_stream, pts_ns), vartml::TraceFrame::no_seq,
-            pts_ns};
+    return {vartml::HostTrace::frame_key(state.trace_stream.index(), pts_ns),
+            vartml::TraceFrame::no_seq, pts_ns};
 }
 
 GstFlowReturn transform_ip(GstBaseTransform* base, GstBuffer* buffer) {

@@ -35,7 +35,7 @@ struct FramePlan {
     std::vector<PlannedRegion> regions;  // of every frame; none: frames bring their own
     TensorGroup group;                   // what the tensors are called
     std::string stream_id;
-    uint32_t trace_stream = 0;  // the stream in a trace
+    TraceStream trace_stream;  // the stream in a trace
     GstClockTime frame_duration = 0;
 };
 

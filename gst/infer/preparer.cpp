@@ -114,7 +114,7 @@ bool Preparer::make_plan(const std::shared_ptr<Lane>& lane, Failure& failure) {
     if (!format->tensor && !choose_pixels(*lane, plan, failure)) return false;
     plan.format = *std::move(format);
     plan.stream_id = stream_id_;
-    plan.trace_stream = HostTrace::stream_index(stream_id_);
+    plan.trace_stream = TraceStream(stream_id_);
     plan.frame_duration = frame_duration(plan.format.info);
     const bool must = context_.settings.started().input_is_tensor == InputIsTensor::yes;
     const bool full = context_.settings.started().region == InferenceRegion::full_frame;

@@ -288,7 +288,7 @@ GstFlowReturn Stream::chain(GstBuffer* buffer) {
     entry.kind = Entry::Kind::frame;
     entry.plan = preparer_.plan();
     entry.seq = next_seq_++;
-    entry.trace_frame = trace_frame(entry.plan->trace_stream, buffer, entry.seq);
+    entry.trace_frame = trace_frame(entry.plan->trace_stream.index(), buffer, entry.seq);
     entry.entered = last_frame_ = Clock::now();  // the wait for a model is not the frame's
     entry.pts = GST_BUFFER_PTS(buffer);
     std::unique_lock lock(context_.signal->mutex);

@@ -102,12 +102,13 @@ void Objects::event(GstPad* pad, GstEvent* event) {
 void Objects::start_stream(PadEntry& pad, const gchar* stream_id) {
     ElementEntry* const owner = pad.element.load(std::memory_order_acquire);
     if (!owner) return;
-    const uint32_t index = HostTrace::stream_index(stream_id);
+    TraceStream trace_stream(stream_id);
+    const uint32_t index = trace_stream.index();
     const std::lock_guard lock(mutex_);
     auto& stream = streams_[index];
     if (!stream) {
         stream = std::make_unique<StreamStats>();
-        stream->index = index;
+        stream->stream = std::move(trace_stream);
     }
     // The first that speaks of a stream is where it comes from; a file that is played again has
     // the same streams from another source.
@@ -173,10 +174,10 @@ std::string summary_text(const Objects& objects, const HostTraceTotals& totals) 
     line(out, "\n%-6s %9s %10s %10s %10s  %s\n", "stream", "at sinks", "time p50", "p95", "p99",
          "id");
     for (const StreamStats* stats : objects.streams()) {
-        line(out, "%-6u %9llu", stats->index,
+        line(out, "%-6u %9llu", stats->stream.index(),
              static_cast<unsigned long long>(stats->frame_time.count()));
         percentiles(out, stats->frame_time);
-        out += "  " + HostTrace::stream_id(stats->index) + "\n";
+        out += "  " + HostTrace::stream_id(stats->stream.index()) + "\n";
     }
     line(out, "\nevents: %llu written, %llu lost%s\n",
          static_cast<unsigned long long>(totals.written),

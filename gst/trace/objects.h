@@ -173,7 +173,7 @@ struct ElementStats {
 };
 
 struct StreamStats {
-    uint32_t index = 0;
+    TraceStream stream;
     Histogram frame_time;
 };
 

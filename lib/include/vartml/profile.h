@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <vartml/result.h>
@@ -66,6 +67,31 @@ struct FrameKey {
     constexpr uint32_t stream() const { return static_cast<uint32_t>(flow_id >> 40); }
     constexpr uint64_t number() const { return flow_id & ((uint64_t{1} << 40) - 1); }
     bool operator==(const FrameKey&) const = default;
+};
+
+/// One who handles frames of a stream: while such a handle is there, the stream has its index,
+/// which all handles of the same id share. Afterwards the index stays the stream's until 64 others
+/// have ended, then a new stream gets it: a process whose cameras connect again and again takes no
+/// more memory for it. Where 8191 streams are there at once, more have none, and their frames no
+/// key.
+///
+/// Thread-safety: as a value's; two handles of one stream may be used concurrently.
+class TraceStream {
+public:
+    static constexpr uint32_t none = 8191;
+    TraceStream() noexcept = default;
+    /// Takes a lock and may allocate.
+    explicit TraceStream(std::string_view stream_id);
+    TraceStream(TraceStream&& other) noexcept : index_(std::exchange(other.index_, none)) {}
+    TraceStream& operator=(TraceStream&& other) noexcept {
+        std::swap(index_, other.index_);
+        return *this;
+    }
+    ~TraceStream();
+    uint32_t index() const { return index_; }
+
+private:
+    uint32_t index_ = none;
 };
 
 /// What an inference is of. `key` is the trace's, `frame_seq` counts the frames that reached the
@@ -226,9 +252,7 @@ public:
 
     // ---- frames ----
 
-    /// Index of a stream: order of first sight in this process. Takes a lock and may allocate.
-    static uint32_t stream_index(std::string_view stream_id);
-    /// The id of a stream; empty for an unknown index.
+    /// The id of a stream (TraceStream); empty for an index that none has. Takes a lock.
     static std::string stream_id(uint32_t stream_index);
     /// Key of the frame with this time stamp in the stream; one that was not among the last 4096 is
     /// a new frame. `is_source`: the frame leaves its source now, so that an older one of the same

@@ -7,8 +7,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <vartml/profile.h>
-
 #include "lib/run/vart/runner.h"
 #include "tests/model/models.h"
 #include "tests/support/allocations.h"
@@ -197,17 +195,6 @@ output %y
 
 // The counter works: a tensor over a descriptor is mapped once, at its first use, and its copies
 // share the mapping.
-// A camera that connects again has a new stream-id; elements ask for its index each time.
-TEST(Streams, WithoutEndTakeNoMoreMemory) {
-    for (int i = 0; i < 9000; ++i)
-        vartml::HostTrace::stream_index("stream of a camera that connects again " +
-                                        std::to_string(i));
-    const size_t allocated = allocations;
-    EXPECT_EQ(vartml::HostTrace::stream_index("one more stream of a camera that connects again"),
-              8191U);
-    EXPECT_EQ(allocations, allocated);
-}
-
 TEST(Descriptors, AreMappedAtFirstUseOnce) {
     const auto runner = make_runner(picture_net());
     const auto& in = runner->get_tensors_info(TensorDirection::INPUT, TensorType::HW)[0];

@@ -12,9 +12,11 @@
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <thread>
+#include <vector>
 
 #include <vartml/profile.h>
 
@@ -63,7 +65,7 @@ TEST_F(HostTraces, RecordNothingWhenNoneIsOpen) {
         const Span span(trace_flag::runs, TraceCategory::host, "nobody looks");
     }
     HostTrace::instant({.name = "nor here"}, 1);
-    EXPECT_FALSE(HostTrace::frame_key(HostTrace::stream_index("s"), 5));
+    EXPECT_FALSE(HostTrace::frame_key(TraceStream("s").index(), 5));
     // Without a trace the number is that of the element.
     EXPECT_EQ(HostTrace::frame(3, 5, 77).key, FrameKey(3, 77));
 }
@@ -446,9 +448,10 @@ TEST_F(HostTraces, PairAsyncEndsByUniqueIds) {
 
 TEST_F(HostTraces, NumberFramesByFirstSightOfTheirTimeStamp) {
     auto trace = open();
-    const uint32_t stream = HostTrace::stream_index("numbers");
-    EXPECT_EQ(HostTrace::stream_index("numbers"), stream);
-    EXPECT_NE(HostTrace::stream_index("others"), stream);
+    const TraceStream numbers("numbers");
+    const uint32_t stream = numbers.index();
+    EXPECT_EQ(TraceStream("numbers").index(), stream);
+    EXPECT_NE(TraceStream("others").index(), stream);
     EXPECT_EQ(HostTrace::stream_id(stream), "numbers");
     const FrameKey a = HostTrace::frame_key(stream, 100, true);
     const FrameKey b = HostTrace::frame_key(stream, 50, true);
@@ -472,7 +475,8 @@ TEST_F(HostTraces, NumberFramesByFirstSightOfTheirTimeStamp) {
 
 TEST_F(HostTraces, RememberTheLast4096Frames) {
     auto trace = open();
-    const uint32_t stream = HostTrace::stream_index("many");
+    const TraceStream many("many");
+    const uint32_t stream = many.index();
     for (int i = 0; i < 4096; ++i) HostTrace::frame_key(stream, i);
     EXPECT_EQ(HostTrace::frame_key(stream, 0).number(), 0U);
     EXPECT_EQ(HostTrace::frame_key(stream, 4096).number(), 4096U);
@@ -480,9 +484,62 @@ TEST_F(HostTraces, RememberTheLast4096Frames) {
     EXPECT_EQ(HostTrace::frame_key(stream, 0).number(), 4097U);  // forgotten
 }
 
+// A camera that connects again has a new stream-id.
+TEST_F(HostTraces, GiveTheIndexOfAStreamThatEndedToANewOne) {
+    auto trace = open();
+    const TraceStream stays("a camera that stays");
+    TraceStream one("a camera that connects again, the first time");
+    const uint32_t first = one.index();
+    const FrameKey before = HostTrace::frame_key(first, 100, true);
+    HostTrace::frame_key(first, 200, true);
+    one = TraceStream();
+    // What is on its way from it names it still, and it may come back.
+    EXPECT_EQ(HostTrace::stream_id(first), "a camera that connects again, the first time");
+    EXPECT_EQ(TraceStream("a camera that connects again, the first time").index(), first);
+
+    std::set<uint32_t> indexes;
+    std::optional<FrameKey> after;
+    for (int i = 0; i < 500; ++i) {
+        const std::string id = "a camera that connects again " + std::to_string(i);
+        const TraceStream next(id);
+        ASSERT_NE(next.index(), stays.index());
+        EXPECT_EQ(HostTrace::stream_id(next.index()), id);
+        indexes.insert(next.index());
+        // The first frame is no frame of the stream that had the index.
+        const FrameKey key = HostTrace::frame_key(next.index(), 150, true);
+        if (next.index() == first && !after) after = key;
+        EXPECT_EQ(HostTrace::frame_key(next.index(), 150), key);
+        EXPECT_NE(HostTrace::frame_key(next.index(), 100), before);
+    }
+    EXPECT_LE(indexes.size(), 66U);
+    ASSERT_TRUE(after);
+    EXPECT_EQ(after->number(), 2U);
+    EXPECT_EQ(HostTrace::stream_id(stays.index()), "a camera that stays");
+}
+
+// Holders of one stream count: it ends with the last.
+TEST_F(HostTraces, KeepTheIndexOfAStreamThatSomebodyHolds) {
+    TraceStream element("held twice");
+    const TraceStream other("held twice");
+    EXPECT_EQ(other.index(), element.index());
+    element = TraceStream("held by nobody else");
+    for (int i = 0; i < 100; ++i)
+        EXPECT_NE(TraceStream("passes by " + std::to_string(i)).index(), other.index());
+    EXPECT_EQ(HostTrace::stream_id(other.index()), "held twice");
+    std::vector<TraceStream> all;
+    while (all.size() < 9000) all.emplace_back("at once " + std::to_string(all.size()));
+    EXPECT_EQ(all.back().index(), TraceStream::none);
+    EXPECT_EQ(HostTrace::stream_id(TraceStream::none), "");
+    auto trace = open();
+    EXPECT_FALSE(HostTrace::frame_key(TraceStream::none, 5));
+    all.clear();
+    EXPECT_LT(TraceStream("one more").index(), TraceStream::none);
+}
+
 TEST_F(HostTraces, GiveEachFrameOneArrow) {
     auto trace = open();
-    const uint32_t stream = HostTrace::stream_index("arrows");
+    const TraceStream arrows("arrows");
+    const uint32_t stream = arrows.index();
     const TraceFrame frame{HostTrace::frame_key(stream, 7, true)};
     const auto span = [&](TraceText name) {
         Span s(trace_flag::frames, TraceCategory::gst, name);

@@ -85,6 +85,7 @@ void Objects::forget(gpointer object) {
     if (const PadEntry* const known = pads_.find(object)) {
         const std::lock_guard lock(mutex_);
         std::erase_if(origins_, [&](const auto& origin) { return origin.second == known; });
+        handles_.erase(known);
     }
     pads_.remove(object);
     elements_.remove(object);
@@ -102,21 +103,25 @@ void Objects::event(GstPad* pad, GstEvent* event) {
 void Objects::start_stream(PadEntry& pad, const gchar* stream_id) {
     ElementEntry* const owner = pad.element.load(std::memory_order_acquire);
     if (!owner) return;
-    TraceStream trace_stream(stream_id);
-    const uint32_t index = trace_stream.index();
+    TraceStream handle(stream_id);
     const std::lock_guard lock(mutex_);
-    auto& stream = streams_[index];
+    const auto known =
+        std::ranges::find(streams_, std::string_view(stream_id),
+                          [](const auto& stats) -> std::string_view { return stats->id; });
+    StreamStats* stream = known == streams_.end() ? nullptr : known->get();
     if (!stream) {
-        stream = std::make_unique<StreamStats>();
-        stream->stream = std::move(trace_stream);
+        stream = streams_.emplace_back(std::make_unique<StreamStats>()).get();
+        stream->id = stream_id;
     }
+    stream->index.store(handle.index(), std::memory_order_relaxed);
+    handles_[&pad] = std::move(handle);
     // The first that speaks of a stream is where it comes from; a file that is played again has
     // the same streams from another source.
-    const PadEntry*& origin = origins_[index];
+    const PadEntry*& origin = origins_[stream];
     if (!origin || owner->is_source()) origin = &pad;
     pad.is_origin.store(origin == &pad, std::memory_order_release);
-    pad.stream.store(stream.get(), std::memory_order_release);
-    owner->out_stream.store(stream.get(), std::memory_order_release);
+    pad.stream.store(stream, std::memory_order_release);
+    owner->out_stream.store(stream, std::memory_order_release);
 }
 
 std::vector<const ElementStats*> Objects::elements() const {
@@ -129,7 +134,7 @@ std::vector<const ElementStats*> Objects::elements() const {
 std::vector<const StreamStats*> Objects::streams() const {
     const std::lock_guard lock(mutex_);
     std::vector<const StreamStats*> all;
-    for (const auto& [index, stats] : streams_) all.push_back(stats.get());
+    for (const auto& stats : streams_) all.push_back(stats.get());
     return all;
 }
 
@@ -174,10 +179,10 @@ std::string summary_text(const Objects& objects, const HostTraceTotals& totals) 
     line(out, "\n%-6s %9s %10s %10s %10s  %s\n", "stream", "at sinks", "time p50", "p95", "p99",
          "id");
     for (const StreamStats* stats : objects.streams()) {
-        line(out, "%-6u %9llu", stats->stream.index(),
+        line(out, "%-6u %9llu", stats->index.load(std::memory_order_relaxed),
              static_cast<unsigned long long>(stats->frame_time.count()));
         percentiles(out, stats->frame_time);
-        out += "  " + HostTrace::stream_id(stats->stream.index()) + "\n";
+        out += "  " + stats->id + "\n";
     }
     line(out, "\nevents: %llu written, %llu lost%s\n",
          static_cast<unsigned long long>(totals.written),

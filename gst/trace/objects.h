@@ -173,7 +173,8 @@ struct ElementStats {
 };
 
 struct StreamStats {
-    TraceStream stream;
+    std::string id;
+    std::atomic<uint32_t> index{TraceStream::none};  // in the trace, while a pad has the stream
     Histogram frame_time;
 };
 
@@ -252,8 +253,9 @@ private:
 
     mutable std::mutex mutex_;  // guards all below
     std::vector<std::unique_ptr<ElementStats>> stats_;
-    std::map<uint32_t, std::unique_ptr<StreamStats>> streams_;
-    std::map<uint32_t, const PadEntry*> origins_;
+    std::vector<std::unique_ptr<StreamStats>> streams_;
+    std::map<const StreamStats*, const PadEntry*> origins_;
+    std::map<const PadEntry*, TraceStream> handles_;  // of the stream that a pad has
 };
 
 std::string summary_text(const Objects& objects, const HostTraceTotals& totals);

@@ -96,8 +96,8 @@ void Spans::find_frame(const Stack& stack, Entry& entry, const Load& load) const
     }
     if (!entry.stream) return;
     const bool is_source = !entry.is_chain && entry.pad->is_origin.load(std::memory_order_acquire);
-    entry.frame.key =
-        HostTrace::frame_key(entry.stream->stream.index(), load.pts_ns, is_source, load.is_discont);
+    entry.frame.key = HostTrace::frame_key(entry.stream->index.load(std::memory_order_relaxed),
+                                           load.pts_ns, is_source, load.is_discont);
 }
 
 void Spans::enter(Stack& stack, PadEntry& pad, GstPad* address, const Load& load, bool is_chain) {

@@ -99,8 +99,8 @@ void HostTrace::name_lane(TraceLane lane, std::string_view process, std::string_
     profiling::name_lane(lane, process, thread, sort_index);
 }
 
-std::string HostTrace::stream_id(uint32_t index) {
-    return profiling::stream_id(index);
+void HostTrace::stream_id(uint32_t index, std::string& id) {
+    profiling::stream_id(index, id);
 }
 
 FrameKey HostTrace::frame_key(uint32_t stream, int64_t pts_ns, bool is_source,
@@ -111,7 +111,8 @@ FrameKey HostTrace::frame_key(uint32_t stream, int64_t pts_ns, bool is_source,
 
 TraceFrame HostTrace::frame(uint32_t stream, int64_t pts_ns, uint64_t frame_seq) noexcept {
     const FrameKey key = is_open() ? profiling::frame_key(stream, pts_ns, false, false)
-                                   : FrameKey(stream, frame_seq);
+                         : stream == TraceStream::none ? FrameKey()
+                                                       : FrameKey(stream, frame_seq);
     return {key, frame_seq, pts_ns};
 }
 

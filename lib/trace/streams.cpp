@@ -41,7 +41,7 @@ struct Frames {
 struct Stream {
     const std::string* id = nullptr;  // in by_id
     uint32_t handles = 0;
-    uint64_t end = 0;  // of the last handle, counted in such ends
+    uint64_t end = 0;                      // of the last handle, counted in such ends
     std::atomic<Frames*> frames{nullptr};  // made with the first key, kept
     std::mutex mutex;                      // of making them
 };
@@ -84,7 +84,8 @@ uint32_t longest_ended(const Streams& s) {
 
 // With the mutex: the index of a stream that has none.
 uint32_t add_stream(Streams& s, std::string_view id) {
-    if (s.without_handle > kept_ended) {
+    const bool is_full = s.count == max_streams;
+    if (s.without_handle > (is_full ? 0 : kept_ended)) {
         std::string text(id);
         const uint32_t index = longest_ended(s);
         Stream& stream = *stream_at(index);
@@ -94,7 +95,7 @@ uint32_t add_stream(Streams& s, std::string_view id) {
         forget_frames(stream);
         return index;
     }
-    if (s.count == max_streams) return TraceStream::none;
+    if (is_full) return TraceStream::none;
     auto stream = std::make_unique<Stream>();
     stream->id = &s.by_id.emplace(id, s.count).first->first;
     s.all[s.count].store(stream.release(), std::memory_order_release);
@@ -148,10 +149,10 @@ Frame* frame_of(FrameKey key) {
 
 }  // namespace
 
-std::string stream_id(uint32_t index) {
+void stream_id(uint32_t index, std::string& id) {
     const std::lock_guard lock(streams().mutex);
     const Stream* const stream = stream_at(index);
-    return stream ? *stream->id : std::string();
+    id.assign(stream ? std::string_view(*stream->id) : std::string_view());
 }
 
 FrameKey frame_key(uint32_t index, int64_t pts, bool is_source, bool is_restart) {

@@ -109,7 +109,7 @@ TEST(TraceObjects, TakeAnEventThatIsNullAndAPadThatIsLocked) {
     objects.event(p.pad, start);
     GST_OBJECT_UNLOCK(p.pad);
     ASSERT_NE(entry->stream, nullptr);
-    EXPECT_EQ(vartml::HostTrace::stream_id(entry->stream.load()->stream.index()), "trace parts");
+    EXPECT_EQ(entry->stream.load()->id, "trace parts");
     EXPECT_TRUE(entry->is_origin);
     gst_event_unref(start);
     gst_event_unref(other);

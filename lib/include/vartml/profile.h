@@ -252,8 +252,9 @@ public:
 
     // ---- frames ----
 
-    /// The id of a stream (TraceStream); empty for an index that none has. Takes a lock.
-    static std::string stream_id(uint32_t stream_index);
+    /// The id of a stream (TraceStream) into `id`, which keeps its memory; empty for an index that
+    /// none has. Takes a lock.
+    static void stream_id(uint32_t stream_index, std::string& id);
     /// Key of the frame with this time stamp in the stream; one that was not among the last 4096 is
     /// a new frame. `is_source`: the frame leaves its source now, so that an older one of the same
     /// stamp is another frame, and with `is_restart` (after a seek) the newest one too. Without PTS

@@ -297,11 +297,16 @@ private:
                    capture_.frames.end();
         };
         std::erase_if(capture_.streams, is_of_none);
+        // An index that another capture had may be another stream's now.
+        for (profiling::StreamName& stream : capture_.streams)
+            HostTrace::stream_id(stream.index, stream.id);
         for (const auto& frame : capture_.frames)
             if (std::ranges::find(capture_.streams, frame.stream_index,
-                                  &profiling::StreamName::index) == capture_.streams.end())
-                capture_.streams.push_back(
-                    {frame.stream_index, HostTrace::stream_id(frame.stream_index)});
+                                  &profiling::StreamName::index) == capture_.streams.end()) {
+                auto& added = capture_.streams.emplace_back();
+                added.index = frame.stream_index;
+                HostTrace::stream_id(added.index, added.id);
+            }
     }
 
     void count_records() {

@@ -92,6 +92,32 @@ TEST_P(CaptureLevel, HasExactlyWhatItsRowSaysAndAReasonForTheRest) {
 }
 INSTANTIATE_TEST_SUITE_P(Capture, CaptureLevel, testing::ValuesIn(levels));
 
+// A camera that connects again may get the index of one that went.
+TEST(Capture, NamesTheStreamThatHasTheIndexNow) {
+    Profiled p(npu_model(3), 50);
+    const auto name_of = [&](uint32_t stream) {
+        const vartml::TraceFrame frame{vartml::FrameKey(stream, 5), 5, 1000};
+        const vartml::FrameScope scope({&frame, 1});
+        const Capture capture = p.execute();
+        EXPECT_EQ(capture.streams.size(), 1U);
+        return capture.streams.empty() ? "" : capture.streams[0].id;
+    };
+    uint32_t index;
+    {
+        const vartml::TraceStream first("the first camera");
+        index = first.index();
+        EXPECT_EQ(name_of(index), "the first camera");
+    }
+    EXPECT_EQ(name_of(index), "the first camera") << "on its way";
+    std::vector<vartml::TraceStream> later;
+    while (later.empty() || later.back().index() != index) {
+        ASSERT_LT(later.size(), 200U);
+        vartml::TraceStream("camera " + std::to_string(later.size()));  // comes and goes
+        later.emplace_back("camera that stays " + std::to_string(later.size()));
+    }
+    EXPECT_EQ(name_of(index), "camera that stays " + std::to_string(later.size() - 1));
+}
+
 TEST(Capture, SaysWhichLevelTheModelNeeds) {
     Profiled p(npu_model(3, "[1,3,8,8]", 40), 70);
     EXPECT_EQ(reason_of(p.execute(), field::operators),

@@ -450,8 +450,7 @@ CachedDecoder* decoder_of(GstVartmlDecode* self, const Job& job) {
                     std::string(entry->decoder.reason()).c_str());
     post_selected(self, *entry);
     tell_guessed_labels(self, *entry);
-    warn_of_unnamed_classes(self, *entry);
-    warn_of_unnamed_mask(self, *entry);
+    warn_of_presumption(self, *entry);
     return entry;
 }
 

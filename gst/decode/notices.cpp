@@ -20,60 +20,15 @@ void tell_guessed_labels(gpointer element, const CachedDecoder& entry) {
                              __FILE__, GST_FUNCTION, __LINE__);
 }
 
-// A vector of sums of products may be the logits of classes, or angles, ages, coordinates; one of
-// sigmoids the scores of labels, or measures between 0 and 1.
-void warn_of_unnamed_classes(gpointer element, const CachedDecoder& entry) {
-    const vartml::Decoder& d = entry.decoder;
-    if (d.family() != "classify" || d.reason() != "shapes" || !d.labels().empty() ||
-        !entry.source.record)
-        return;
-    for (const auto& output : entry.source.record->model_info.outputs) {
-        const bool scores = output.ends_in == "sigmoid";
-        if (!scores && output.ends_in != "linear" && output.ends_in != "product" &&
-            output.ends_in != "relu")
-            continue;
-        const std::string numbers = std::to_string(d.classes());
-        post_warning(
-            element, "know what the model's numbers are",
-            {.error = {vartml::ErrorCode::bad_model,
-                       "the " + numbers + " numbers of output '" + output.name +
-                           "' are taken for " + (scores ? "scores" : "logits") +
-                           " of classes, though neither model nor sidecar "
-                           "says so; if they are, name them with label-file or x-vartml-labels, or "
-                           "say x-vartml-decoder=classify in section [modelinfo]; landmarks and "
-                           "embedding read such outputs too; angles, ages and other measures have "
-                           "no decoder, keep-tensors=true leaves them on the frame"},
-             .id = "dec-unnamed",
-             .property = "decoder",
-             .found = "[1," + numbers + "]",
-             .fix = "x-vartml-decoder=…"});
-        return;
-    }
-}
-
-// A map of one channel may be the mask of a thing, or say where lines of text are, or how far away
-// what is in the picture.
-void warn_of_unnamed_mask(gpointer element, const CachedDecoder& entry) {
-    const vartml::Decoder& d = entry.decoder;
-    if (d.family() != "segment" || d.reason() != "shapes" || d.classes() != 1 ||
-        !d.labels().empty() || !entry.source.record)
-        return;
-    const auto& said = entry.source.record->model_info.outputs;
-    if (std::ranges::any_of(said, [](const auto& output) { return !output.role.empty(); })) return;
-    post_warning(
-        element, "know what the model's map is",
-        {.error = {vartml::ErrorCode::bad_model,
-                   "the map of output '" + entry.source.record->outputs.front().name +
-                       "' is taken for the mask of one class, though neither model nor sidecar "
-                       "says so; if it is, name the class with label-file or x-vartml-labels, "
-                       "or say x-vartml-decoder=segment in section [modelinfo]; if it says "
-                       "where text is, choose db-text with the property decoder or "
-                       "x-vartml-decoder=db-text; if it is a measure such as depth, or a matte, "
-                       "put vartmlpicture in the place of vartmldecode"},
-         .id = "dec-unnamed",
-         .property = "decoder",
-         .found = "segment",
-         .fix = "x-vartml-decoder=db-text"});
+void warn_of_presumption(gpointer element, const CachedDecoder& entry) {
+    const std::string text = entry.decoder.presumption();
+    if (text.empty()) return;
+    post_warning(element, "know what the model's numbers are",
+                 {.error = {vartml::ErrorCode::bad_model, text},
+                  .id = "dec-unnamed",
+                  .property = "decoder",
+                  .found = std::string(entry.decoder.family()),
+                  .fix = "x-vartml-decoder=…"});
 }
 
 void post_selected(gpointer element, const CachedDecoder& entry) {

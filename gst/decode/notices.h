@@ -10,10 +10,8 @@ namespace vartml::gst {
 
 // An INFO message where labels are those of a data set.
 void tell_guessed_labels(gpointer element, const CachedDecoder& entry);
-// A warning where a vector that nobody calls classes is taken for them.
-void warn_of_unnamed_classes(gpointer element, const CachedDecoder& entry);
-// A warning where a map that nobody calls a mask is taken for one, which lines of text have, too.
-void warn_of_unnamed_mask(gpointer element, const CachedDecoder& entry);
+// A warning where numbers are taken for what nobody calls them.
+void warn_of_presumption(gpointer element, const CachedDecoder& entry);
 // The message `vartml-decoder-selected`.
 void post_selected(gpointer element, const CachedDecoder& entry);
 // Whether the numbers of a frame may be what the family takes them for; false after posting an

@@ -151,7 +151,7 @@ Result<void> AnchoredHead::run(std::span<const OutputTensor> tensors, const RunC
 std::string AnchoredHead::doubt() const {
     constexpr size_t few = 20;
     const size_t rows = form_.priors.size();
-    if (!holds_corners() || form_.background_last || form_.classes < 2 || rows < few ||
+    if (!holds_corners() || form_.background_said || form_.classes < 2 || rows < few ||
         of_last_class_ * 10 < rows * 9)
         return {};
     return "of " + std::to_string(rows) + " positions " + std::to_string(of_last_class_) +
@@ -323,14 +323,27 @@ Result<std::unique_ptr<Head>> create_anchored(const HeadRequest& request, FindFo
     auto form = find(request);
     if (!form) return std::move(form).error();
     const size_t scores = form->parts.front().outputs[form->scores];
+    if (form->classes == 0) {
+        return head_error(request, "dec-classes",
+                          "tensor '" + request.outputs[scores].name +
+                              "' has no class beside the background that the sidecar's "
+                              "x-vartml-background names; take that line out, or choose another "
+                              "decoder",
+                          "0", "1", "x-vartml-background=none");
+    }
     // Where the sidecar counts the background as a class, so does the check.
-    const unsigned background = form->first_class_id > 0 ? 1 : 0;
+    const unsigned background =
+        form->first_class_id > 0 ||
+                (form->background_last && tensor_classes(request.info) == form->classes + 1)
+            ? 1
+            : 0;
     auto checked = check_classes(request, request.outputs[scores].name, form->classes + background);
     if (!checked) return checked.error();
     if (form->logits.empty()) form->logits = form->first_class ? "softmax" : "sigmoid";
     form->activation = std::string(
         activation_for(request, request.outputs[scores], form->logits, form->activation));
     form->unit = final_box_unit(request);
+    form->background_said = !request.info.background.empty();
     return std::unique_ptr<Head>(std::make_unique<AnchoredHead>(std::move(*form)));
 }
 

@@ -80,6 +80,7 @@ struct AnchoredForm {
     unsigned first_score = 0;  // column of the scores' first, the background's or a class's
     unsigned first_class = 0, classes = 1;  // columns of the classes
     bool background_last = false;           // a column behind them
+    bool background_said = false;           // where it is, by the sidecar
     int32_t first_class_id = 0;
     std::string activation;  // of the scores: "sigmoid", "softmax", else none; a family gives that
                              // of the published models
@@ -108,7 +109,7 @@ public:
     bool holds_corners() const override {
         return form_.code == BoxCode::corners || form_.code == BoxCode::centre;
     }
-    bool takes_activation() const override { return true; }
+    std::string_view logits() const override { return form_.logits; }
     bool needs_nms(bool usual) const override { return usual && !form_.selected; }
     std::string doubt() const override;
     std::string_view note() const override {

@@ -321,8 +321,8 @@ void Decoder::State::look_at(std::span<const OutputTensor> tensors,
     if (!doubt.empty()) return;
     const float threshold =
         std::max(score_threshold, static_cast<float>(family->row.score_threshold));
-    doubt = vision::doubt_of_boxes(candidates, {width, height, threshold, needs_nms,
-                                                head->holds_corners(), head->takes_activation()});
+    doubt = vision::doubt_of_boxes(
+        candidates, {width, height, threshold, needs_nms, head->holds_corners(), head->logits()});
 }
 
 // The first frames that have boxes at all, when those of the beginning are over: costs nothing.
@@ -332,9 +332,8 @@ void Decoder::State::look_at_boxes() {
         return;
     ++looked_at_some;
     if (doubt.empty())
-        doubt =
-            vision::doubt_of_boxes(candidates, {width, height, score_threshold, false,
-                                                head->holds_corners(), head->takes_activation()});
+        doubt = vision::doubt_of_boxes(candidates, {width, height, score_threshold, false,
+                                                    head->holds_corners(), head->logits()});
 }
 
 // Boxes as they come out, on the first frames: a table that is full.
@@ -444,6 +443,11 @@ std::string Decoder::doubt() const {
 std::string Decoder::suspicion() const {
     if (state_->suspicion.empty() || !state_->doubt.empty()) return {};
     return state_->sentence("may not be what reads", state_->suspicion);
+}
+std::string Decoder::presumption() const {
+    const State& s = *state_;
+    if (s.reason != "shapes" || !s.info.labels.empty()) return {};
+    return vision::presumption_of(family(), s.info, s.outputs.front().name, classes());
 }
 unsigned Decoder::classes() const {
     return state_->head->classes();

@@ -45,7 +45,8 @@ public:
             if (!read) return std::move(read).error();
             moves = *read;
         }
-        greatest_ = 0;
+        greatest_ = least_ = 0;
+        sees_ = std::isinf(context.threshold);  // one of the first frames, which doubt() is about
         for (uint32_t k = 0; k < form_.channels; ++k) {
             Keypoint point = find(k, *values, moves, context.threshold, out.not_finite);
             greatest_ = std::max(greatest_, point.score);
@@ -56,15 +57,20 @@ public:
     }
 
     std::string doubt() const override {
-        if (!(greatest_ > most_score)) return {};
-        return "scores of points are up to " + std::to_string(greatest_) +
-               ", expected at most 1; logits are told by x-vartml-activation=sigmoid in section "
-               "[modelinfo]";
+        const char* const logits =
+            "; logits are told by x-vartml-activation=sigmoid in section [modelinfo]";
+        if (greatest_ > most_score)
+            return "scores of points are up to " + std::to_string(greatest_) +
+                   ", expected at most 1" + logits;
+        if (least_ < least_score && !activation_.is_sigmoid())
+            return "numbers go down to " + std::to_string(least_) +
+                   ", expected about 0 where no point is" + logits;
+        return {};
     }
 
 private:
     // ours: maps that were trained towards peaks of 1 exceed them
-    static constexpr float most_score = 1.5f;
+    static constexpr float most_score = 1.5f, least_score = -0.5f;
 
     // In cells towards the larger neighbour along an axis; none at the ends.
     static float quarter(const float* cell, size_t stride, uint32_t index, uint32_t count) {
@@ -109,6 +115,7 @@ private:
             for (uint32_t column = 0; column < form_.width;
                  ++column, value += form_.column_stride) {
                 not_finite += !std::isfinite(*value);
+                if (sees_ && std::isfinite(*value)) least_ = std::min(least_, *value);
                 if (*value > best && *value < INFINITY) {
                     best = *value;
                     best_row = row;
@@ -142,7 +149,9 @@ private:
     MapForm form_;
     std::optional<MapForm> offsets_;
     Activation activation_;
-    float greatest_ = 0;             // score of a point in the last run
+    float greatest_ = 0;  // score of a point in the last run
+    float least_ = 0;     // number of it, if it was looked at
+    bool sees_ = false;
     float cell_x_ = 1, cell_y_ = 1;  // pixels of the model's input
     FloatView view_, offsets_view_;
     struct Cell {

@@ -190,17 +190,23 @@ bool fits_detr(const HeadRequest& request) {
     return request.outputs.size() == (roles.scores == roles.boxes ? 2 : 3) && is_complete(roles);
 }
 
-// MMDetection's models take different pixels.
+// given: MMDeploy's boxes have their scores behind them.
+bool is_of_mmdeploy(const Roles& roles) {
+    return roles.boxes && roles.scores == roles.boxes;
+}
+
+// Of the DETR line. MMDetection's models take different pixels, and so do TensorFlow's.
 bool knows_pixels_of_detr(const HeadRequest& request) {
     const Roles roles = roles_of(request);
-    return !roles.boxes || roles.scores != roles.boxes;
+    return roles.boxes && !is_of_mmdeploy(roles) && !is_of_tensorflow(roles.boxes);
 }
 
 Result<std::unique_ptr<Head>> create_detr(const HeadRequest& request) {
-    const bool y_first = is_of_tensorflow(roles_of(request).boxes);
+    const Roles roles = roles_of(request);
+    const bool y_first = is_of_tensorflow(roles.boxes);
     ListedForm form = listed_form(request, y_first ? "yxyx" : "xyxy");
     if (!request.info.box_unit.empty()) return create_listed(request, form);
-    if (!knows_pixels_of_detr(request)) {  // as MMDeploy writes them
+    if (is_of_mmdeploy(roles)) {
         form.unit = {1, 1};
         return create_listed(request, form);
     }

@@ -233,6 +233,13 @@ bool are_cells(const HeadRequest& request, size_t rows) {
     return is_grid(request, rows);
 }
 
+// given: DETR and YOLOS ask 100 times, DETR's followers 300, 500 or 900. Cells of some pictures are
+// as many (300 of 640x384 with strides of 32 and 64), but hardly ever of a model that ends like
+// this.
+bool is_count_of_queries(size_t rows) {
+    return rows == 100 || rows == 300 || rows == 500 || rows == 900;
+}
+
 // What the models have in common that end in finished boxes and `columns` of scores, with no
 // background in front.
 AnchoredForm form_without_background(const HeadRequest& request, size_t rows, size_t columns) {
@@ -243,7 +250,8 @@ AnchoredForm form_without_background(const HeadRequest& request, size_t rows, si
     form.classes = static_cast<unsigned>(columns - (form.background_last ? 1 : 0));
     if (form.background_last) form.logits = "softmax";
     constexpr size_t most_selected = 1000;  // ours: no model asks itself more questions
-    form.selected = rows <= most_selected && !are_cells(request, rows);
+    form.selected = form.background_last || is_count_of_queries(rows) ||
+                    (rows <= most_selected && !are_cells(request, rows));
     return form;
 }
 
@@ -302,11 +310,14 @@ Result<AnchoredForm> find_upright_form(const HeadRequest& request) {
     form.order_said = !request.info.box_order.empty();
     const auto scores = table_of(classes);
     form.parts = std::move(*parts);
-    form.first_class = 1;
-    form.classes = static_cast<unsigned>(scores->columns - 1);
+    const std::string& background = request.info.background;
+    form.background_last = background == "last";
+    form.first_class = background.empty() || background == "first" ? 1 : 0;
+    form.classes = static_cast<unsigned>(scores->columns - (background == "none" ? 0 : 1));
+    if (form.background_last) form.logits = "softmax";
     // With x-vartml-class-offset=-1 the sidecar counts the background as class 0, which has no
     // label.
-    form.first_class_id = request.info.class_offset == -1 ? 1 : 0;
+    form.first_class_id = form.first_class && request.info.class_offset == -1 ? 1 : 0;
     if (priors->y_first) form.logits = "sigmoid";  // as TensorFlow trains them
     return form;
 }
@@ -323,13 +334,13 @@ bool fits_ssd(const HeadRequest& request) {
     return fits_ssd_listed(request) || fits_anchored(request, find_form);
 }
 
-// Many models end in boxes and scores alone, and take different pixels.
+// Those of TensorFlow. Many models end in boxes and scores, and take different pixels.
 bool knows_pixels_of_ssd(const HeadRequest& request) {
     HeadRequest silent = request;
     silent.fault = nullptr;
     if (is_listed(request)) return !is_of_selection(request);
     const auto form = find_form(silent);
-    return !form || form->first_class == 1;
+    return form && form->first_class == 1 && form->logits == "sigmoid";
 }
 
 Result<std::unique_ptr<Head>> create_ssd(const HeadRequest& request) {

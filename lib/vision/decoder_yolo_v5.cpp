@@ -130,12 +130,18 @@ Error anchors_error(const HeadRequest& request, const std::vector<RawMap>& maps)
     const std::string found = std::to_string(request.info.anchors.size() / 2),
                       expected = std::to_string(wanted);
     const std::string first = request.outputs[maps.front().output].name;
-    return head_error(
-        request, "dec-positions",
-        "tensor '" + first + "' and its like hold " + expected + " anchors in all, but " +
-            source_of(request.info) + " names " + found +
-            "; list width and height of each in pixels, smallest stride first, in x-vartml-anchors",
-        found, expected, "x-vartml-anchors=10,13,16,30,…");
+    // The head of YOLO v8 without its last operators has channels like these, and no anchors.
+    const size_t channels = maps.front().anchors * maps.front().attributes;
+    const bool may_be_v8 = request.info.anchors.empty() && channels > 64;
+    return head_error(request, "dec-positions",
+                      "tensor '" + first + "' and its like hold " + expected +
+                          " anchors in all, but " + source_of(request.info) + " names " + found +
+                          "; list width and height of each in pixels, smallest stride first, in "
+                          "x-vartml-anchors" +
+                          (may_be_v8 ? ", or choose yolo-v8, which reads maps of 64 channels and " +
+                                           std::to_string(channels - 64) + " classes"
+                                     : ""),
+                      found, expected, "x-vartml-anchors=10,13,16,30,…");
 }
 
 Error strides_error(const HeadRequest& request, const TensorInfo& output,

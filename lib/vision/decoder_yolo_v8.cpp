@@ -122,7 +122,7 @@ public:
     unsigned classes() const override { return classes_; }
     unsigned keypoints() const override { return points_.count; }
     std::string_view skeleton() const override { return skeleton_of(points_.count); }
-    bool takes_activation() const override { return true; }
+    std::string_view logits() const override { return "sigmoid"; }
     std::string_view activation() const override {
         return activation_.is_sigmoid() ? "sigmoid" : "none";
     }

@@ -58,7 +58,7 @@ template <typename Family>
 class DenseDetector : public Head {
 public:
     static constexpr bool has_objectness = Family::form.box_attributes == 5;
-    bool takes_activation() const override { return true; }
+    std::string_view logits() const override { return "sigmoid"; }
 
     // `extra` columns lie behind the classes.
     DenseDetector(DenseHead head, std::string_view activation, unsigned extra = Family::form.extra)

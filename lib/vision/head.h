@@ -211,8 +211,8 @@ public:
     virtual unsigned keypoints() const { return 0; }
     // Whether the tensors hold corners, which a trained model keeps in order at every position.
     virtual bool holds_corners() const { return false; }
-    // Whether the scores get the activation that the sidecar names.
-    virtual bool takes_activation() const { return false; }
+    // What logits get where the sidecar names it; "": no activation of a sidecar is read.
+    virtual std::string_view logits() const { return {}; }
     // Whether it reads a table with rows and columns exchanged against the published form.
     virtual bool exchanged() const { return false; }
     // Whether boxes that overlap are suppressed where nobody says; `usual` in its family.

@@ -51,9 +51,11 @@ bool vision::has_one_channel(const TensorInfo& picture) {
 PixelChoice choose_pixels(const ModelInfo& info, std::span<const TensorInfo> outputs,
                           const TensorInfo& input, uint32_t input_width, uint32_t input_height,
                           const std::string& decoder) {
-    auto chosen =
-        vision::choose_family({info, outputs, input_width, input_height, nullptr}, decoder);
-    const auto batched = chosen ? std::nullopt : vision::with_batch_axis(outputs);
+    // As they are, else with a batch axis: what Decoder::create() reads.
+    const vision::HeadRequest plain{info, outputs, input_width, input_height, nullptr};
+    auto chosen = vision::choose_family(plain, decoder);
+    const bool reads = chosen && chosen->family->create(plain);
+    const auto batched = reads ? std::nullopt : vision::with_batch_axis(outputs);
     const vision::HeadRequest request{info,
                                       batched ? std::span<const TensorInfo>(*batched) : outputs,
                                       input_width, input_height, nullptr};

@@ -52,18 +52,19 @@ bool reaches_far(const Candidate& c, const Expectation& expected) {
     return x > farthest_side * expected.width || y > farthest_side * expected.height;
 }
 
-std::string doubt_of_scores(const std::vector<Candidate>& boxes, bool activation) {
+std::string doubt_of_scores(const std::vector<Candidate>& boxes, std::string_view activation) {
     float least = 0, greatest = 1;
     for (const Candidate& c : boxes) {
         least = std::min(least, c.score);
         greatest = std::max(greatest, c.score);
     }
     if (least >= -score_rounding && greatest <= 1 + score_rounding) return {};
-    const bool logits = activation && least < -score_rounding;
+    const bool logits = !activation.empty() && least < -score_rounding;
+    const std::string lacks(activation);
     return "scores lie between " + number(least) + " and " + number(greatest) +
            ", expected 0 to 1" +
-           (logits ? ", as logits do that lack their sigmoid (x-vartml-activation=sigmoid in "
-                     "section [modelinfo])"
+           (logits ? ", as logits do that lack their " + lacks + " (x-vartml-activation=" + lacks +
+                         " in section [modelinfo])"
                    : "");
 }
 
@@ -77,8 +78,7 @@ std::string doubt_of_boxes(const Candidates& all, const Expectation& expected) {
         return percent(all.not_finite, positions) +
                " positions have numbers that are not finite, as has a box that is decoded twice";
     if (boxes.empty()) return {};
-    if (std::string doubt = doubt_of_scores(boxes, expected.activation); !doubt.empty())
-        return doubt;
+    if (std::string doubt = doubt_of_scores(boxes, expected.logits); !doubt.empty()) return doubt;
 
     // Rows that only fill a list have no size.
     size_t sized = 0, ordered = 0, inverted = 0, counting = 0, outside = 0, lost = 0;
@@ -269,6 +269,34 @@ std::string doubt_of_points(std::span<const Keypoint> points, float width, float
                number(wide) + "x" + number(high) + " pixels of a picture of " + number(width) +
                "x" + number(height) + ", as numbers that are no coordinates do";
     return {};
+}
+
+std::string presumption_of(std::string_view family, const ModelInfo& info,
+                           std::string_view first_output, unsigned classes) {
+    if (family == "classify") {
+        for (const ModelInfo::Output& output : info.outputs) {
+            const bool scores = output.ends_in == "sigmoid";
+            if (!scores && output.ends_in != "linear" && output.ends_in != "product" &&
+                output.ends_in != "relu")
+                continue;
+            return "the " + std::to_string(classes) + " numbers of output '" + output.name +
+                   "' are taken for " + (scores ? "scores" : "logits") +
+                   " of classes, though neither model nor sidecar says so; if they are, name them "
+                   "with label-file or x-vartml-labels, or say x-vartml-decoder=classify in "
+                   "section [modelinfo]; landmarks and embedding read such outputs too; angles, "
+                   "ages and other measures have no decoder, keep-tensors=true leaves them on the "
+                   "frame";
+        }
+    }
+    const auto has_role = [](const ModelInfo::Output& output) { return !output.role.empty(); };
+    if (family != "segment" || classes != 1 || std::ranges::any_of(info.outputs, has_role))
+        return {};
+    return "the map of output '" + std::string(first_output) +
+           "' is taken for the mask of one class, though neither model nor sidecar says so; if it "
+           "is, name the class with label-file or x-vartml-labels, or say "
+           "x-vartml-decoder=segment in section [modelinfo]; if it says where text is, choose "
+           "db-text with the property decoder or x-vartml-decoder=db-text; if it is a measure "
+           "such as depth, or a matte, put vartmlpicture in the place of vartmldecode";
 }
 
 }  // namespace vartml::vision

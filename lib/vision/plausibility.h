@@ -4,17 +4,18 @@
 #pragma once
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "lib/vision/head.h"
 
 namespace vartml::vision {
 
 struct Expectation {
-    float width = 0, height = 0;  // of the model's input
-    float threshold = 0;          // from which a candidate counts
-    bool sparse = false;          // a grid: most positions hold nothing
-    bool corners = false;         // also boxes that do not count have their corners in order
-    bool activation = false;      // the scores get the one that the sidecar names
+    float width = 0, height = 0;   // of the model's input
+    float threshold = 0;           // from which a candidate counts
+    bool sparse = false;           // a grid: most positions hold nothing
+    bool corners = false;          // also boxes that do not count have their corners in order
+    std::string_view logits = {};  // what the sidecar can put behind the scores; "": nothing
 };
 
 // Of the candidates of one frame, best all positions whatever their score: numbers that are finite,
@@ -42,5 +43,13 @@ bool are_probabilities(std::span<const float> values);
 // Of the points of a thing, in pixels of the picture, numbers that are not finite left out: whether
 // most lie in the picture, and not all in one place. The same kind of text.
 std::string doubt_of_points(std::span<const Keypoint> points, float width, float height);
+
+// Of a family that only shapes chose, without labels: what numbers are taken for, and what else
+// they may be. A vector of sums of products may be the logits of classes, or angles, ages,
+// coordinates; one of sigmoids the scores of labels, or measures between 0 and 1. A map of one
+// channel may be the mask of a thing, or say where lines of text are, or how far away what is in
+// the picture. A whole sentence; "" = nothing is presumed.
+std::string presumption_of(std::string_view family, const ModelInfo& info,
+                           std::string_view first_output, unsigned classes);
 
 }  // namespace vartml::vision

@@ -149,22 +149,33 @@ std::string boxes_and_scores(const HeadRequest& request) {
             const auto& shape = scores.cpu.shape;
             if (&scores == &table || rows < 2 || shape.size() != 3 || shape[0] != 1) continue;
             if (shape[1] != rows && shape[2] != rows) continue;
+            const uint32_t columns = shape[1] == rows ? shape[2] : shape[1];
             ModelInfo info = request.info;
-            const std::string classes = std::to_string(shape[1] == rows ? shape[2] : shape[1]);
-            if (!promised_classes(info)) info.num_classes = shape[1] == rows ? shape[2] : shape[1];
+            if (!promised_classes(info)) info.num_classes = columns;
             std::erase_if(info.outputs, [&](const auto& said) { return said.name == table.name; });
             info.outputs.push_back({.name = table.name, .id = "", .role = std::string(boxes)});
             const HeadRequest said{info, request.outputs, request.width, request.height, nullptr};
-            if (!find_family("ssd")->create(said)) continue;
-            return "; if they are boxes that the model decoded in '" + table.name +
-                   "' and scores of " + classes + (classes == "1" ? " class" : " classes") +
-                   " in '" + scores.name +
-                   "', without one of a background, ssd reads them with the sidecar's lines "
-                   "x-vartml-decoder=ssd and x-vartml-num-classes=" +
-                   classes + " in section [modelinfo] and dir=output and x-vartml-role=boxes in " +
-                   "section [" + table.name +
-                   "]; x-vartml-background=last says that the last class is that of nothing, as "
-                   "DETR has it";
+            const Family& ssd = *find_family("ssd");
+            const bool alone = bool(ssd.create(said));
+            info.background = "last";  // as scores that sum up to 1 have one
+            if (!alone && !(columns > 1 && ssd.create(said))) continue;
+            const std::string classes = std::to_string(columns);
+            const std::string found =
+                "; if they are boxes that the model decoded in '" + table.name +
+                "' and scores of " + classes + (classes == "1" ? " class" : " classes") + " in '" +
+                scores.name +
+                (alone ? "', without one of a background" : "', one of which is that of nothing") +
+                ", ssd reads them with the sidecar's lines x-vartml-decoder=ssd and " +
+                (alone ? "x-vartml-num-classes=" + classes
+                       : "x-vartml-background=last (or first)") +
+                " in section [modelinfo] and dir=output and x-vartml-role=boxes in section [" +
+                table.name + "]";
+            if (columns == 1) return found;
+            return found +
+                   (alone ? "; x-vartml-background=last says that the last class is that of "
+                            "nothing, as DETR has it"
+                          : "") +
+                   "; boxes of the DETR line are x-vartml-box-order=cxcywh";
         }
     }
     return {};

@@ -258,6 +258,16 @@ const Refusal refusals[] = {
      [](ModelInfo&) {},
      "dec-role",
      "x-vartml-role=boxes"},
+    {"nothing but the background",
+     {{1, 100, 4}, {1, 100, 1}},
+     [](ModelInfo& m) { m.background = "last", m.outputs = {{"a", "", "boxes"}}; },
+     "dec-role",
+     "no output is the scores"},
+    {"nothing but the background in one table",
+     {{1, 100, 5}},
+     [](ModelInfo& m) { m.background = "last", m.outputs = {{"a", "", "boxes"}}; },
+     "dec-classes",
+     "no class beside the background"},
     {"scores of other positions",
      {{1, 1917, 4}, {1, 1900, 91}},
      [](ModelInfo&) {},
@@ -413,6 +423,9 @@ TEST(SsdOfDetr, HasItsBackgroundBehindTheClasses) {
         info.activation = "softmax";
         info.box_order = "cxcywh";
         info.outputs = {{"pred_boxes", "", "boxes"}};
+        info.num_classes = 4;  // as its logits are many
+        EXPECT_EQ(decode_tensors(tensors, info, 800, 800).detections.size(), 1u) << one_table;
+        info.num_classes.reset();
         info.labels = {"a", "b", "c"};
         const Decoded decoded = decode_tensors(tensors, info, 800, 800);
         ASSERT_EQ(decoded.detections.size(), 1u) << one_table;
@@ -444,6 +457,58 @@ TEST(SsdOfDetr, IsDoubtedWhereNobodySaysSo) {
         EXPECT_NE(decoder->doubt().find("99 are of the last class"), std::string::npos)
             << decoder->doubt();
         EXPECT_NE(decoder->doubt().find("x-vartml-background=last"), std::string::npos);
+        // Somebody does.
+        info.background = "none", info.num_classes = 4;
+        decoder = Decoder::create(info, infos, 800, 800, {.decoder = "ssd"});
+        ASSERT_TRUE(decoder) << decoder.error().message;
+        ASSERT_TRUE(decoder->decode(outputs, {}, 800, 800, decoded));
+        EXPECT_EQ(decoder->doubt().find("of the last class"), std::string::npos)
+            << decoder->doubt();
+    }
+}
+
+// Upstream's onnxinference does not say what the graph ends in.
+TEST(SsdOfDetr, IsToldToSayThatItGivesLogits) {
+    const std::vector<StoredTensor> tensors = stored(detr(false));
+    ModelInfo info;
+    info.background = "last";
+    info.box_order = "cxcywh";
+    info.outputs = {{"pred_boxes", "", "boxes"}};
+    std::vector<TensorInfo> infos;
+    std::vector<OutputTensor> outputs;
+    for (const StoredTensor& tensor : tensors) infos.push_back(tensor.info);
+    for (const StoredTensor& tensor : tensors) outputs.push_back(tensor.output());
+    auto decoder = Decoder::create(info, infos, 800, 800, {.decoder = "ssd"});
+    ASSERT_TRUE(decoder) << decoder.error().message;
+    Decoded decoded;
+    ASSERT_TRUE(decoder->decode(outputs, {}, 800, 800, decoded));
+    EXPECT_NE(decoder->doubt().find("lack their softmax (x-vartml-activation=softmax in section"),
+              std::string::npos)
+        << decoder->doubt();
+}
+
+// MMDetection's SSD counts nothing behind its classes, and leaves its boxes to be decoded.
+TEST(SsdOfPriors, HasItsBackgroundWhereTheSidecarSays) {
+    const struct {
+        const char* background;
+        uint32_t column;  // of the only score
+        int32_t found;    // class; -1: nothing
+    } cases[] = {{"", 0, -1},    {"", 3, 2},     {"first", 1, 0}, {"none", 0, 0},
+                 {"none", 3, 3}, {"last", 0, 0}, {"last", 3, -1}};
+    for (const auto& c : cases) {
+        constexpr size_t rows = 1917;
+        RefTensor boxes{std::vector<float>(rows * 4), rows, 4, false};
+        RefTensor scores{std::vector<float>(rows * 4), rows, 4, false};
+        scores.data[4 * 1000 + c.column] = 0.9f;
+        ModelInfo info;
+        info.decoder = "ssd";
+        info.background = c.background;
+        info.outputs = {{.name = "scores", .id = "", .role = "", .ends_in = "sigmoid"}};
+        const Decoded decoded = decode_tensors(
+            {stored_cpu(boxes, "boxes"), stored_cpu(scores, "scores")}, info, 300, 300);
+        ASSERT_EQ(decoded.detections.size(), c.found < 0 ? 0u : 1u) << c.background << c.column;
+        if (c.found < 0) continue;
+        EXPECT_EQ(decoded.detections[0].class_id, c.found) << c.background << c.column;
     }
 }
 
@@ -470,10 +535,11 @@ TEST(SsdOfFinalBoxes, MayHaveOneClass) {
 // Cells leave several boxes of a thing, whatever their strides; what a model asks itself does not.
 TEST(SsdOfFinalBoxes, OfCellsAreThinned) {
     const struct {
-        uint32_t side;
+        uint32_t width, height;
         size_t rows;
         size_t kept;
-    } cases[] = {{416, 894, 1}, {320, 400, 1}, {320, 125, 1}, {640, 300, 2}, {800, 100, 2}};
+    } cases[] = {{416, 416, 894, 1}, {320, 320, 400, 1}, {320, 320, 125, 1}, {640, 640, 300, 2},
+                 {800, 800, 100, 2}, {640, 384, 300, 2}};  // 240 + 60 cells, too
     for (const auto& c : cases) {
         RefTensor boxes{std::vector<float>(c.rows * 4, 0.1f), c.rows, 4, false};
         RefTensor scores{std::vector<float>(c.rows * 5), c.rows, 5, false};
@@ -488,8 +554,8 @@ TEST(SsdOfFinalBoxes, OfCellsAreThinned) {
         info.outputs = {{"boxes", "", "boxes"}};
         info.num_classes = 5;
         const Decoded decoded = decode_tensors(
-            {stored_cpu(scores, "scores"), stored_cpu(boxes, "boxes")}, info, c.side, c.side);
-        EXPECT_EQ(decoded.detections.size(), c.kept) << c.side << ", " << c.rows;
+            {stored_cpu(scores, "scores"), stored_cpu(boxes, "boxes")}, info, c.width, c.height);
+        EXPECT_EQ(decoded.detections.size(), c.kept) << c.width << ", " << c.rows;
     }
 }
 

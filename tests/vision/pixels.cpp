@@ -83,17 +83,40 @@ TEST(Pixels, OfListsAreThoseOfWhoSelected) {
     };
     EXPECT_EQ(source("num_detections"), "decoder ssd");
     EXPECT_EQ(source("num_dets"), "");
+    const auto without_count = [](const char* boxes) {
+        const TensorInfo lists[] = {
+            tensor(boxes, DataType::float32, Layout::GENERIC, {1, 100, 4}),
+            tensor("scores", DataType::float32, Layout::GENERIC, {1, 100}),
+            tensor("classes", DataType::float32, Layout::GENERIC, {1, 100})};
+        return choose_pixels({}, lists, picture(), 224, 224).source;
+    };
+    EXPECT_EQ(without_count("boxes"), "decoder detr");
+    EXPECT_EQ(without_count("detection_boxes"), "") << "TensorFlow's";
     for (const bool batch : {true, false}) {
         const TensorInfo lists[] = {
             tensor("dets", DataType::float32, Layout::GENERIC,
                    batch ? std::vector<uint32_t>{1, 100, 5} : std::vector<uint32_t>{100, 5}),
             tensor("labels", DataType::int64, Layout::GENERIC,
                    batch ? std::vector<uint32_t>{1, 100} : std::vector<uint32_t>{100})};
-        const PixelChoice choice = choose_pixels({}, lists, picture(), 224, 224);
-        ASSERT_TRUE(choice.family) << batch;
-        EXPECT_EQ(choice.family->nick, "detr") << batch;
-        EXPECT_EQ(choice.source, "") << batch;
+        for (const char* named : {"", "detr"}) {
+            const PixelChoice choice = choose_pixels({}, lists, picture(), 224, 224, named);
+            ASSERT_TRUE(choice.family) << batch;
+            EXPECT_EQ(choice.family->nick, "detr") << batch;
+            EXPECT_EQ(choice.source, "") << batch << named;
+        }
     }
+}
+
+// Finished boxes behind a background are those of many, priors of TensorFlow's its own.
+TEST(Pixels, OfBoxesAndScoresAreThoseOfWhosePriorsTheyAre) {
+    const auto source = [](std::vector<uint32_t> boxes, std::vector<uint32_t> scores) {
+        const TensorInfo both[] = {
+            tensor("boxes", DataType::float32, Layout::NHW, std::move(boxes)),
+            tensor("scores", DataType::float32, Layout::NHW, std::move(scores))};
+        return choose_pixels({}, both, picture(), 300, 300).source;
+    };
+    EXPECT_EQ(source({1, 1917, 4}, {1, 1917, 91}), "decoder ssd");
+    EXPECT_EQ(source({1, 3000, 4}, {1, 3000, 21}), "") << "PyTorch's";
 }
 
 // YOLOX changed the pixels that it takes after its first release, and nothing else.

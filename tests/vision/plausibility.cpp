@@ -244,9 +244,13 @@ TEST(Plausibility, OfLogitsNamesTheSigmoidThatTheyLack) {
         std::string::npos)
         << seen.doubt;
     // Where no activation is read, none is named.
-    const Seen final =
-        decode({stored("out", {1, 100, 6}, [](size_t row, size_t) { return row ? 20.f : -3.f; })},
-               416, 416);
+    const auto listed = [](size_t row, size_t column) {
+        const float box[] = {10, 10, 100, 100, row ? 5.f : -3.f, 1};
+        return box[column];
+    };
+    const Seen final = decode({stored("out", {1, 100, 6}, listed)}, 416, 416);
+    EXPECT_NE(final.doubt.find("scores lie between -3 and 5, expected 0 to 1"), std::string::npos)
+        << final.doubt << final.reason;
     EXPECT_EQ(final.doubt.find("x-vartml-activation"), std::string::npos) << final.doubt;
 }
 
@@ -479,6 +483,22 @@ TEST(Plausibility, OfPointsWithScoresAboveOneIsNone) {
         EXPECT_EQ(doubt.find("scores of points are up to 4.13") != std::string::npos, peak > 2)
             << doubt;
         EXPECT_EQ(doubt.empty(), peak < 2) << doubt;
+    }
+}
+
+// Features of a backbone have no ground, and neither have logits.
+TEST(Plausibility, OfHeatMapsWithoutAGroundIsNone) {
+    for (const float ground : {0.f, -0.3f, -0.9f}) {
+        StoredTensor tensor = stored("out", {1, 5, 16 * 16}, [=](size_t, size_t cell) {
+            return cell == 40 ? 0.8f : cell % 2 ? ground : 0;
+        });
+        tensor.info.cpu = make_view(DataType::float32, Layout::NCHW, {1, 5, 16, 16});
+        const std::string doubt = decode({tensor}, 64, 64, {}, "heatmap").doubt;
+        EXPECT_EQ(doubt.find("numbers go down to -0.9") != std::string::npos, ground < -0.5f)
+            << doubt;
+        EXPECT_EQ(doubt.empty(), ground > -0.5f) << doubt;
+        ModelInfo logits = sidecar("[modelinfo]\nversion=1.0\nx-vartml-activation=sigmoid\n");
+        EXPECT_EQ(decode({tensor}, 64, 64, logits, "heatmap").doubt, "");
     }
 }
 

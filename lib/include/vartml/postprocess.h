@@ -268,6 +268,10 @@ public:
     /// The same of what is hardly meant, but may be: a table that is full of boxes which lie on
     /// each other or at the border of the frame. "" where doubt() says more.
     std::string suspicion() const;
+    /// What numbers are taken for that neither model nor sidecar calls so: a vector for the classes
+    /// of the picture, a map for the mask of one thing; a sentence with what else they may be and
+    /// the ways out, "" = somebody says it, or shapes leave no doubt.
+    std::string presumption() const;
     const std::vector<std::string>& labels() const;
     /// "the 80 classes of COCO" where neither sidecar nor user says labels and the number of
     /// classes is that of a data set that most such models are trained on; else "".

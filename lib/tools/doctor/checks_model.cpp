@@ -267,6 +267,8 @@ void check_decoder(Examination& e, const std::string& path, const artifact::Comp
                                                 std::string(decoder->labels_source()) +
                                                 ", unless label-file or the sidecar "
                                                 "gives others"));
+    if (const std::string presumption = decoder->presumption(); !presumption.empty())
+        e.note("vartmldecode: " + presumption, "x-vartml-decoder=…", "dec-unnamed");
     if (classes > 1 && labels == 0)
         e.note("no labels: classes are called class-0 to class-" + std::to_string(classes - 1),
                "vartmldecode label-file=FILE   (a file of " + std::to_string(classes) + " lines)");

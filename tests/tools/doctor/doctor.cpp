@@ -415,6 +415,20 @@ TEST_F(Doctor, NamesNumbersThatAreNotWhatTheShapesPromise) {
     EXPECT_TRUE(contains(found.text, "decoder yolo-v8 does not fit the numbers")) << found.text;
 }
 
+// What the element warns of.
+TEST_F(Doctor, NamesWhatNumbersAreTakenFor) {
+    TinyOnnx m;
+    m.input("images", {1, 3, 64, 64}).weights("w", {1, 3, 1, 1});
+    m.node("Conv", {"images", "w"}, {"map"}).output("map").save(dir_ / "map.onnx");
+    request_.models = {dir_ / "map.onnx"};
+    const std::string notes = findings(Level::note, "model");
+    EXPECT_TRUE(contains(notes, "the map of output 'map' is taken for the mask of one class"))
+        << text_;
+    EXPECT_TRUE(contains(notes, "put vartmlpicture in the place of vartmldecode")) << text_;
+    test::spill(dir_ / "map.modelinfo", "[modelinfo]\nversion=1.0\nx-vartml-labels=road\n");
+    EXPECT_FALSE(contains(findings(Level::note, "model"), "is taken for")) << text_;
+}
+
 // The change is what to run, not the end of the sentence once more.
 TEST_F(Doctor, NamesThePictureThatAModelGives) {
     TinyOnnx m;
@@ -437,6 +451,34 @@ TEST_F(Doctor, NamesAnInputThatNothingFeeds) {
     EXPECT_EQ(found.id, "infer-inputs") << text_;
     EXPECT_TRUE(contains(found.text, "input 'size'")) << found.text;
     EXPECT_TRUE(found.change.starts_with("[size]\ndir=input\nx-vartml-feed=")) << found.change;
+}
+
+// What vartmlinfer takes as a picture is one here.
+TEST_F(Doctor, KnowsWhichInputIsAPicture) {
+    const struct {
+        std::vector<TinyOnnx::Dim> shape;
+        const char* level;  // of what is said
+    } rows[] = {{{1, 1, 16, 16}, "picture"}, {{1, 3, 16, 16}, "picture"},
+                {{1, 2, 16, 16}, "note"},    {{1, 4, 16, 16}, "note"},
+                {{2, 3, 16, 16}, "note"},    {{1, 16, 16, 3}, "picture"}};
+    for (const auto& row : rows) {
+        TinyOnnx m;
+        m.input("x", row.shape).node("Relu", {"x"}, {"y"}).output("y").save(dir_ / "one.onnx");
+        request_.models = {dir_ / "one.onnx"};
+        text_ = text_of(examine(request_));
+        EXPECT_EQ(contains(text_, "input 'x' is the picture"), row.level == std::string("picture"))
+            << text_;
+        EXPECT_EQ(contains(text_, "no input is a picture"), row.level == std::string("note"))
+            << text_;
+    }
+    // Of two that are none, each is to be fed.
+    TinyOnnx m;
+    m.input("a", {1, 2, 16, 16}).input("b", {1, 2, 16, 16});
+    m.node("Add", {"a", "b"}, {"y"}).output("y").save(dir_ / "two.onnx");
+    request_.models = {dir_ / "two.onnx"};
+    const Report report = examine(request_);
+    EXPECT_EQ(report.problems(), 2u) << text_of(report);
+    EXPECT_FALSE(contains(text_of(report), "no input is a picture")) << text_of(report);
 }
 
 TEST_F(Doctor, NamesAModelThatIsNotThere) {

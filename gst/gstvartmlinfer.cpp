@@ -154,12 +154,17 @@ std::span<const Property<Settings>> Properties::rows() {
          any_time,
          P::Custom{model_spec, [](const S& s, GValue* value) { store(s.model, value); },
                    [](S& s, const GValue* value) {
+                       if (!s.running) s.sidecar_of_before = false;
                        load(s.running ? s.wanted_model.emplace() : s.model, value);
                    }}},
         {"modelinfo-file", "Sidecar",
          "Sidecar (.modelinfo) of the model; unset: the one in the compiled model, else beside it; "
          "written while running, it is that of the model that is written next",
-         any_time, P::Text{&S::modelinfo_file}, [](S& s) { s.sidecar_written = true; }},
+         any_time, P::Text{&S::modelinfo_file},
+         [](S& s) {
+             s.sidecar_written = true;
+             s.sidecar_of_before = false;
+         }},
         {"device", "Device",
          "Device that runs the model: auto, softnpu, or what the runtime offers", until_ready,
          P::Text{&S::device}},

@@ -198,6 +198,7 @@ struct Shared {
     Settings made_with;
     std::string made_by;
     std::vector<InstanceUser*> users, paused;
+    bool had_several = false;  // users at once
 };
 
 struct List {
@@ -266,8 +267,9 @@ std::shared_ptr<Instance> join_instance(InstanceUser& user, const Settings& sett
     std::unique_lock lock(all.mutex);
     Shared* shared;
     while (true) {
-        shared = &all.by_id.try_emplace(id, Shared{nullptr, false, settings, element, {}, {}})
-                      .first->second;
+        shared =
+            &all.by_id.try_emplace(id, Shared{nullptr, false, settings, element, {}, {}, false})
+                 .first->second;
         const bool paused = std::ranges::find(shared->paused, &user) != shared->paused.end();
         if (!paused && !agrees(*shared, settings, failure)) return nullptr;
         if (!shared->loading) break;
@@ -280,6 +282,7 @@ std::shared_ptr<Instance> join_instance(InstanceUser& user, const Settings& sett
     }
     std::erase(shared->paused, &user);
     shared->users.push_back(&user);
+    shared->had_several |= shared->users.size() + shared->paused.size() > 1;
     if (shared->instance) return shared->instance;
     shared->loading = true;
     Settings in_use = settings;
@@ -299,8 +302,10 @@ std::shared_ptr<Instance> join_instance(InstanceUser& user, const Settings& sett
 bool leave_instance(InstanceUser& user, const std::string& id) {
     std::shared_ptr<Instance> last;
     const std::lock_guard lock(list().mutex);
+    const auto at = list().by_id.find(id);
+    const bool had_several = at != list().by_id.end() && at->second.had_several;
     last = leave(id, user);
-    return list().by_id.contains(id);
+    return had_several;
 }
 
 void pause_instance(InstanceUser& user, const std::string& id) {

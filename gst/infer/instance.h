@@ -84,7 +84,8 @@ protected:
 std::shared_ptr<Instance> join_instance(InstanceUser& user, const Settings& settings,
                                         const std::string& element, const LoadProgress& progress,
                                         const InstanceFacts* before, Failure& failure);
-// The last user to leave ends it.
+// The last user to leave ends it. Whether it had several at once, who start again together: the
+// order in which they leave tells nothing.
 bool leave_instance(InstanceUser& user, const std::string& id);
 // The same for a user that joins again: which model is in use stays known for it.
 void pause_instance(InstanceUser& user, const std::string& id);

@@ -253,7 +253,10 @@ void Loader::load() {
     std::shared_ptr<Lane> lane = load_lane(before, failure);
     if (!lane && !cancel_) post_error(context_.element, doing(failure), failure);
     if (lane) {
-        if (!before) warn_of_policies(context_.element, context_.settings.started(), *lane);
+        const Settings& started = context_.settings.started();
+        if (!before) warn_of_policies(context_.element, started, *lane);
+        if (!before && started.sidecar_of_before)
+            context_.settings.swapped(started.model, lane->modelinfo_file());
         post_loaded(*lane);
     }
     bool own_thread;
@@ -344,7 +347,10 @@ std::shared_ptr<Lane> Loader::make_lane(const std::shared_ptr<Instance>& instanc
     }
     Settings settings = context_.settings.started();
     settings.model = instance->model;  // whose sidecar lies beside it
-    if (epoch > 0) settings.modelinfo_file = sidecar_of_next(*instance);
+    if (epoch > 0)
+        settings.modelinfo_file = sidecar_of_next(*instance);
+    else if (settings.sidecar_of_before)
+        settings.modelinfo_file = own_sidecar_or(settings.modelinfo_file, *instance);
     return create_lane(settings, epoch, instance, failure);
 }
 
@@ -360,13 +366,19 @@ std::shared_ptr<Lane> Loader::create_lane(const Settings& settings, unsigned epo
     return lane;
 }
 
+// Empty: the model's own.
+std::string Loader::own_sidecar_or(const std::string& in_use, const Instance& instance) {
+    const auto own = vartml::find_modelinfo("", instance.model, instance.description.modelinfo);
+    // A file that says no more is somebody's all the same.
+    return own && own->file.empty() && vartml::is_of_graph_alone(*own) ? in_use : "";
+}
+
 // A model that is written while running comes with its sidecar: the one written before it, else its
 // own, else the one in use.
 std::string Loader::sidecar_of_next(const Instance& instance) {
     std::string in_use;
     if (auto written = context_.settings.sidecar_of_next(in_use)) return *std::move(written);
-    const auto own = vartml::find_modelinfo("", instance.model, instance.description.modelinfo);
-    return own && vartml::is_of_graph_alone(*own) ? in_use : "";
+    return own_sidecar_or(in_use, instance);
 }
 
 void Loader::request_swap(const std::string& model) {

@@ -91,6 +91,7 @@ private:
     void unload();
     void swap(const std::string& model);
     void give_up_swap();
+    static std::string own_sidecar_or(const std::string& in_use, const Instance& instance);
     std::string sidecar_of_next(const Instance& instance);
     bool suits_caps(const Lane& lane, Failure& failure) const;
     void narrow_to(const Lane& lane);  // with the mutex

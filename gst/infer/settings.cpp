@@ -107,6 +107,7 @@ std::optional<std::string> LiveSettings::sidecar_of_next(std::string& in_use) {
 void LiveSettings::swapped(const std::string& model, const std::string& sidecar) {
     const std::lock_guard lock(mutex_);
     settings_.model = model;
+    settings_.sidecar_of_before = false;
     if (sidecar == settings_.modelinfo_file) settings_.sidecar_written = false;
     if (!settings_.sidecar_written) settings_.modelinfo_file = sidecar;
 }
@@ -118,9 +119,10 @@ std::string LiveSettings::not_swapped(const std::string* sidecar) {
     return settings_.model;
 }
 
-void LiveSettings::set_model(const std::string& model) {
+void LiveSettings::set_model(const std::string& model, bool is_swap) {
     const std::lock_guard lock(mutex_);
     settings_.model = model;
+    settings_.sidecar_of_before = is_swap && !settings_.sidecar_written;
 }
 
 std::shared_ptr<const RegionRules> LiveSettings::rules() {

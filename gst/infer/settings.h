@@ -57,6 +57,9 @@ struct Settings {
     bool running = false;                     // between start and stop
     std::optional<std::string> wanted_model;  // written while running, to be swapped in
     bool sidecar_written = false;  // while running, since the last swap: the next model's
+    // modelinfo-file was there for another model than the present one, which was to be swapped in
+    // when the element stopped.
+    bool sidecar_of_before = false;
 };
 
 const char* region_nick(InferenceRegion region);
@@ -87,11 +90,12 @@ public:
     // Of a model that is swapped in: the sidecar that was written for it, else nothing and, in
     // `in_use`, the present one.
     std::optional<std::string> sidecar_of_next(std::string& in_use);
-    // Frames have the new model.
+    // Frames have the new model, or will have: a start that does what a stop cut off.
     void swapped(const std::string& model, const std::string& sidecar);
     // They keep the old one, which it returns; nullptr: there is none yet.
     std::string not_swapped(const std::string* sidecar);
-    void set_model(const std::string& model);
+    // That of the next start. `is_swap`: frames had another one.
+    void set_model(const std::string& model, bool is_swap);
 
     // may change while running
     unsigned interval() const { return interval_; }

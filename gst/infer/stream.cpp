@@ -57,8 +57,9 @@ void Stream::stop() {
     context_.tracks.clear();
     admission_.stop();
     // A swap that no frame has seen: the next start does it.
+    const bool had_model = loader_.lane() != nullptr;
     if (const std::string pending = loader_.end(); !pending.empty())
-        context_.settings.set_model(pending);
+        context_.settings.set_model(pending, had_model);
 }
 
 // The first frame of the same model that comes is compared with none: it is inferred.

@@ -398,7 +398,14 @@ Result<ModelInfo> find_modelinfo(const std::string& file, const std::string& mod
                                  const std::string& entry) {
     auto inside = parse_modelinfo(entry, "");
     if (!inside && file.empty()) return inside;
-    ModelInfo seen = inside ? seen_in_graph(*inside) : ModelInfo{};
+    ModelInfo seen;
+    if (inside) seen = seen_in_graph(*inside);
+    // Where somebody wrote the rest of the entry, these may be theirs, too.
+    if (inside && !is_of_graph_alone(*inside)) {
+        seen.columns.clear();
+        seen.num_classes.reset();
+        for (ModelInfo::Input& input : seen.inputs) input.feed.clear();
+    }
     const auto with_seen = [&](ModelInfo said) {
         if (!said.labels.empty()) seen.num_classes.reset();
         return join_modelinfo(std::move(said), seen);

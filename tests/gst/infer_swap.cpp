@@ -270,6 +270,43 @@ TEST_F(InferSwap, AModelThatIsLoadingWhenTheElementStopsIsTheNextStarts) {
     gst_buffer_unref(out);
 }
 
+// As when it is swapped in: the labels of the model before are not those of this one.
+TEST_F(InferSwap, AModelThatIsLoadingWhenTheElementStopsComesWithItsOwnSidecar) {
+    for (const bool again : {false, true}) {  // the file is written once more before the start
+        fake_model().compile_waits = true;
+        const TempDir folder;
+        const std::string first = folder / "first.modelinfo", slow = folder / "slow.onnx";
+        for (const auto& [path, label] :
+             {std::pair(first, "first"), {slow + ".modelinfo", "own"}, {slow, "a model"}})
+            if (FILE* file = std::fopen(path.c_str(), "w")) {
+                std::fprintf(file, "[modelinfo]\nversion=1.0\nx-vartml-labels=%s;b;c;d\n", label);
+                std::fclose(file);
+            }
+        GstElement* element = make_infer();
+        g_object_set(element, "modelinfo-file", first.c_str(), nullptr);
+        InferHarness t(element);
+        ASSERT_EQ(t.push(0), GST_FLOW_OK);
+        t.pull_out();
+        g_object_set(element, "model", slow.c_str(), nullptr);
+        wait_compiling();
+        gst_element_set_state(element, GST_STATE_NULL);
+        EXPECT_EQ(model_in_use(element), slow);
+        if (again) g_object_set(element, "modelinfo-file", first.c_str(), nullptr);
+        fake_model().compile_waits = false;
+        ASSERT_NE(gst_element_set_state(element, GST_STATE_PLAYING), GST_STATE_CHANGE_FAILURE);
+        gst_harness_set_src_caps_str(t.h, gray_caps);
+        ASSERT_EQ(t.push(1), GST_FLOW_OK);
+        GstBuffer* out = t.pull();
+        const auto& record = vartml::gst::get_inference(out, 0)->record;
+        EXPECT_EQ(record->model_info.labels.at(0), again ? "first" : "own");
+        gst_buffer_unref(out);
+        gchar* file = nullptr;
+        g_object_get(element, "modelinfo-file", &file, nullptr);
+        EXPECT_EQ(std::string(file ? file : ""), again ? first : "");
+        g_free(file);
+    }
+}
+
 TEST_F(InferSwap, AModelThatNobodyElseSharesIsTheNextStartsAllTheSame) {
     fake_model().compile_waits = true;
     GstElement* element = make_infer();
@@ -283,6 +320,11 @@ TEST_F(InferSwap, AModelThatNobodyElseSharesIsTheNextStartsAllTheSame) {
     EXPECT_EQ(model_in_use(element), model_file("slow.onnx"));
     fake_model().compile_waits = false;
     ASSERT_NE(gst_element_set_state(element, GST_STATE_PLAYING), GST_STATE_CHANGE_FAILURE);
+    gst_harness_set_src_caps_str(t.h, gray_caps);
+    ASSERT_EQ(t.push(1), GST_FLOW_OK);
+    GstBuffer* out = t.pull();
+    EXPECT_NE(vartml::gst::get_inference(out, 0), nullptr) << "it was loaded";
+    gst_buffer_unref(out);
 }
 
 // The others would refuse to share another model with it.
@@ -314,6 +356,24 @@ TEST_F(InferSwap, ASharedModelThatIsLoadingWhenTheElementStopsIsGivenUpAloud) {
     EXPECT_EQ(gst_structure_get_string(failed, "kept"), model_file());
     gst_structure_free(failed);
     ASSERT_NE(gst_element_set_state(element, GST_STATE_PLAYING), GST_STATE_CHANGE_FAILURE);
+}
+
+// They start again together, whoever stops first.
+TEST_F(InferSwap, ASharedModelThatIsLoadingIsGivenUpByTheLastToStopToo) {
+    fake_model().compile_waits = true;
+    GstElement *element = make_infer(), *other = make_infer();
+    for (GstElement* one : {element, other})
+        g_object_set(one, "model-instance-id", "stopped last", nullptr);
+    InferHarness t(element), sharing(other);
+    ASSERT_EQ(t.push(0), GST_FLOW_OK);
+    t.pull_out();
+    g_object_set(element, "model", model_file("slow.onnx").c_str(), nullptr);
+    wait_compiling();
+    gst_element_set_state(other, GST_STATE_NULL);
+    gst_element_set_state(element, GST_STATE_NULL);
+    EXPECT_EQ(model_in_use(element), model_file());
+    for (GstElement* one : {element, other})
+        ASSERT_NE(gst_element_set_state(one, GST_STATE_PLAYING), GST_STATE_CHANGE_FAILURE);
 }
 
 TEST_F(InferSwap, WhatIsWrittenAfterTheModelFailedToLoadIsTheNextStarts) {
@@ -387,7 +447,7 @@ TEST_F(InferSwap, TheNewModelHasTheSidecarBesideIt) {
 struct SidecarCase {
     const char* name;
     const char* written;     // to modelinfo-file before `model`, or nullptr
-    bool own;                // the new model brings one
+    const char* own;         // what the new model brings, or nullptr
     const char* label;       // the first on frames afterwards
     const char* failed;      // error id, or nullptr
     const char* entry = "";  // of both models, as the compiler writes it by itself
@@ -412,7 +472,7 @@ TEST_P(InferSwapSidecar, GoesWithItsModel) {
         write("broken.modelinfo", "x-vartml-decodr=yolox\n");
         const std::string model = folder / "new.rai";
         if (FILE* file = std::fopen(model.c_str(), "w")) std::fclose(file);
-        if (c.own) write("new.rai.modelinfo", "x-vartml-labels=own;b;c;d\n");
+        if (c.own) write("new.rai.modelinfo", c.own);
         GstElement* element = make_infer();
         g_object_set(element, "modelinfo-file", first.c_str(), nullptr);
         InferHarness t(element);
@@ -432,7 +492,8 @@ TEST_P(InferSwapSidecar, GoesWithItsModel) {
         ASSERT_EQ(t.push(1), GST_FLOW_OK);
         GstBuffer* out = t.pull();
         EXPECT_EQ(epoch_of(out), c.failed ? 0u : 1u);
-        EXPECT_EQ(vartml::gst::get_inference(out, 0)->record->model_info.labels.at(0), c.label);
+        const auto& labels = vartml::gst::get_inference(out, 0)->record->model_info.labels;
+        EXPECT_EQ(labels.empty() ? "none" : labels[0], c.label);
         gst_buffer_unref(out);
         gchar* file = nullptr;
         g_object_get(element, "modelinfo-file", &file, nullptr);
@@ -442,14 +503,16 @@ TEST_P(InferSwapSidecar, GoesWithItsModel) {
     }
     EXPECT_EQ(fake_model().live_runners, 0u);
 }
+constexpr const char* own = "x-vartml-labels=own;b;c;d\n";
 const SidecarCase sidecar_cases[] = {
-    {"OfItsOwn", nullptr, true, "own", nullptr},
-    {"OrTheOneInUse", nullptr, false, "first", nullptr},
-    {"OrThatWhereTheCompilerSawMore", nullptr, false, "first", nullptr,
+    {"OfItsOwn", nullptr, own, "own", nullptr},
+    {"OfItsOwnThatSaysLittle", nullptr, "x-vartml-num-classes=4\n", "none", nullptr},
+    {"OrTheOneInUse", nullptr, nullptr, "first", nullptr},
+    {"OrThatWhereTheCompilerSawMore", nullptr, nullptr, "first", nullptr,
      "[modelinfo]\nversion=1.0\nx-vartml-num-classes=4\n"},
-    {"WrittenBeforeIt", "second.modelinfo", true, "second", nullptr},
-    {"ThatDoesNotFitItsHead", "wrong.modelinfo", false, "first", "infer-sidecar"},
-    {"ThatIsBroken", "broken.modelinfo", false, "first", "infer-sidecar"},
+    {"WrittenBeforeIt", "second.modelinfo", own, "second", nullptr},
+    {"ThatDoesNotFitItsHead", "wrong.modelinfo", nullptr, "first", "infer-sidecar"},
+    {"ThatIsBroken", "broken.modelinfo", nullptr, "first", "infer-sidecar"},
 };
 INSTANTIATE_TEST_SUITE_P(Swap, InferSwapSidecar, testing::ValuesIn(sidecar_cases),
                          [](const auto& info) { return std::string(info.param.name); });

@@ -240,6 +240,14 @@ TEST(Modelinfo, OfAFileIsJoinedToWhatTheCompilerSaw) {
         ASSERT_EQ(info->inputs.size(), 1u);
         EXPECT_EQ(info->inputs[0].feed, "const:416,416");
     }
+    // Where somebody wrote the entry, these are part of what the file takes the place of.
+    const auto written =
+        find_modelinfo(file, model, table + "[modelinfo]\nx-vartml-decoder=yolo-v8\n");
+    ASSERT_TRUE(written) << message(written);
+    EXPECT_EQ(written->columns, "");
+    EXPECT_FALSE(written->num_classes);
+    EXPECT_TRUE(written->inputs.empty() || written->inputs[0].feed.empty());
+    EXPECT_EQ(written->outputs.at(0).ends_in, "linear");
     folder.write("m.modelinfo", "[modelinfo]\nx-vartml-labels=a;b;c\n");
     const auto labelled = find_modelinfo("", model, table);
     ASSERT_TRUE(labelled) << message(labelled);

@@ -140,10 +140,16 @@ void follow(Joint& joint, JoinBranch& branch, GstEvent* event) {
         case GST_EVENT_SEGMENT: {
             gst_event_copy_segment(event, &branch.segment);
             branch.ended = branch.segment_done = false;
-            branch.seek = gst_event_get_seqnum(event);
+            const guint32 seek = gst_event_get_seqnum(event);
+            if (seek != branch.seek) ++branch.seeks;
+            branch.seek = seek;
             // What the other has done was of the seek before: it gets a segment of this one, too.
+            // Where each is sought on its own, the other may be as far already.
             JoinBranch& other = &branch == &joint.main ? joint.meta : joint.main;
-            if (other.seek != branch.seek) other.segment_done = false;
+            if (other.seek == seek)
+                branch.seeks = other.seeks;
+            else if (other.seeks < branch.seeks)
+                other.segment_done = false;
             break;
         }
         case GST_EVENT_SEGMENT_DONE:

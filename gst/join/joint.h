@@ -64,6 +64,7 @@ struct JoinBranch {
     GstSegment segment;
     bool eos = false, flushing = false;
     guint32 seek = GST_SEQNUM_INVALID;            // of which the segment is
+    guint64 seeks = 0;                            // how many there were
     bool segment_done = false;                    // of a segment seek, until the next segment
     bool ended = false;                           // what it leads to takes no more
     bool untimed = false;                         // its last picture had no running time

@@ -255,6 +255,14 @@ TEST_F(MetaJoin, ASegmentThatIsDoneEndsNoWaitingOfTheNextPass) {
     send(joint.meta, gst_event_new_segment_done(GST_FORMAT_TIME, GST_SECOND), second);
     EXPECT_TRUE(has_metadata(joint, step));
     EXPECT_FALSE(joint.main.at_end());
+
+    // Each is sought on its own: the metadata's next pass is over before the pictures' begins.
+    const guint32 of_main = gst_util_seqnum_next(), of_meta = gst_util_seqnum_next();
+    send(joint.main, gst_event_new_segment_done(GST_FORMAT_TIME, GST_SECOND), second);
+    send(joint.meta, gst_event_new_segment(&segment), of_meta);
+    send(joint.meta, gst_event_new_segment_done(GST_FORMAT_TIME, GST_SECOND), of_meta);
+    send(joint.main, gst_event_new_segment(&segment), of_main);
+    EXPECT_TRUE(has_metadata(joint, step));
 }
 
 TEST_F(MetaJoin, HalfAFrameIsShorterWherePicturesArePlayedFaster) {

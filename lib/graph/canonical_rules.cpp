@@ -409,14 +409,21 @@ Result<void> rule_clip(const Graph&, Node& node) {
 Result<void> rule_reduce(const Graph& graph, Node& node) {
     Ints axes = node.get("axes", Ints());
     if (axes.empty() && node.get("noop_with_empty_axes", int64_t{0})) {
-        constexpr std::string_view plain[] = {"ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd",
-                                              "ReduceSum"};
-        if (std::ranges::find(plain, node.kind) != std::end(plain)) {
-            node.kind = "Identity";
-            node.attributes.clear();
-            return {};
-        }
-    } else if (axes.empty()) {
+        // Of each element alone.
+        constexpr std::pair<std::string_view, std::string_view> alone[] = {
+            {"ReduceL1", "Abs"},
+            {"ReduceL2", "Abs"},
+            {"ReduceLogSum", "Log"},
+            {"ReduceSumSquare", "Mul"}};
+        const auto found = std::ranges::find(alone, node.kind,
+                                             &std::pair<std::string_view, std::string_view>::first);
+        node.kind = found == std::end(alone) ? "Identity" : found->second;
+        node.attributes.clear();
+        node.inputs.resize(1);
+        if (node.kind == "Mul") node.inputs.push_back(node.inputs[0]);
+        return {};
+    }
+    if (axes.empty()) {
         axes.resize(input_type(graph, node, 0).shape.size());
         std::iota(axes.begin(), axes.end(), 0);
     }

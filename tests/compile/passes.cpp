@@ -495,12 +495,23 @@ const Case cases[] = {
         output %y)",
      ""},
     // A channel that training gave up.
-    {"FoldsWeightsThatAreNothingBesideTheOtherChannels", fold_scale_bias, R"(
+    {"LeavesWeightsThatAreNothingBesideOtherChannelsAlone", fold_scale_bias, R"(
         input %x : f16[1,4,4,4]
         const %w : f16[2,4,1,1] = {0.5}
-        const %s : f16[2,1,1] = {1, 0.000002}
+        const %s : f16[2,1,1] = {1, 0.000001}
         %a = Conv %x, %w : f16[1,2,4,4]
         %y = Mul %a, %s : f16[1,2,4,4]
+        output %y)",
+     ""},
+    {"FoldsWeightsThatAreNothingBesideTheirBias", fold_batch_norm, R"(
+        input %x : f16[1,4,4,4]
+        const %w : f16[2,4,1,1] = {0.5}
+        const %s : f16[2] = {0, 0.000001}
+        const %b : f16[2] = {1, 0.25}
+        const %m : f16[2] = {0, 0}
+        const %v : f16[2] = {1, 1}
+        %a = Conv %x, %w : f16[1,2,4,4]
+        %y = BatchNormalization %a, %s, %b, %m, %v : f16[1,2,4,4]
         output %y)",
      R"(
         input %x : f16[1,4,4,4]

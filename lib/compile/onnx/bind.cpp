@@ -124,6 +124,12 @@ void find_picture(Input& input, const pb::GraphProto& graph) {
     if (!is_batch_name(input.axes[0].name)) set_picture(input, 0, 1, 2);
 }
 
+// Of an open axis without a name. No name has a NUL: it would end there in the tools that write
+// models.
+std::string symbol_of(const pb::ValueInfoProto& input, size_t axis) {
+    return input.name() + '\0' + std::to_string(axis);
+}
+
 std::vector<Input> read_inputs(const pb::GraphProto& graph) {
     std::set<std::string> initialisers;
     for (const auto& tensor : graph.initializer()) initialisers.insert(tensor.name());
@@ -141,10 +147,7 @@ std::vector<Input> read_inputs(const pb::GraphProto& graph) {
                 continue;
             }
             if (is_name(d.dim_param())) axis.name = d.dim_param();
-            // No name has a NUL: it would end there in the tools that write models.
-            axis.symbol = !axis.name.empty()
-                              ? axis.name
-                              : proto.name() + '\0' + std::to_string(input.axes.size() - 1);
+            axis.symbol = !axis.name.empty() ? axis.name : symbol_of(proto, input.axes.size() - 1);
         }
         find_picture(input, graph);
     }
@@ -229,7 +232,10 @@ Result<void> Binder::take_option(Input& input, const std::vector<int64_t>& dims)
         if (d < 1)
             return option_error(name,
                                 "has the dimension " + std::to_string(d) + ", expected 1 or more");
-    if (!input.has_shape) input.axes.resize(dims.size());
+    // Axes of which the file says nothing are as open as those that it leaves open.
+    if (!input.has_shape)
+        for (size_t i = 0; i < dims.size(); ++i)
+            input.axes.push_back({.number = -1, .symbol = symbol_of(*input.proto, i), .name = {}});
     input.has_shape = true;
     if (dims.size() != input.axes.size())
         return option_error(name, "has " + std::to_string(dims.size()) +

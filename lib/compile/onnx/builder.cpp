@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/compile/onnx/builder.h"
 
+#include <algorithm>
+
 #include "lib/base/text.h"
 #include "lib/graph/fold.h"
 #include "lib/graph/late.h"
@@ -79,6 +81,13 @@ ValueIds Builder::emit_named(std::string kind, ValueIds inputs, Attributes attri
         const auto found = declared.find(name);
         bounds.push_back(found == declared.end() ? std::nullopt : std::optional(found->second));
     }
+    const bool of_four_bits =
+        (graph::has_trait(node, graph::Trait::reshapes) ||
+         graph::has_trait(node, graph::Trait::permutes) ||
+         graph::has_trait(node, graph::Trait::picks) ||
+         graph::has_trait(node, graph::Trait::repeats) || node.kind == "Concat" ||
+         node.kind == "Split" || node.kind == "Identity") &&
+        std::ranges::any_of(node.inputs, [this](ValueId id) { return four_bits.contains(id); });
     auto appended = cpu::append_node(graph, node, bounds);
     if (!appended && appended.error().code == ErrorCode::unsupported &&
         graph::must_be_late(graph, node)) {
@@ -94,6 +103,7 @@ ValueIds Builder::emit_named(std::string kind, ValueIds inputs, Attributes attri
     if (!appended) fail(appended.error());
     if (!error_)
         for (ValueId& id : outputs) id = without_elements(id);
+    if (of_four_bits) four_bits.insert(outputs.begin(), outputs.end());
     return outputs;
 }
 

@@ -239,7 +239,7 @@ Result<Opsets> check_versions(const std::string& file, const pb::ModelProto& mod
                                 ", the newest known is " + std::to_string(max_ir_version)});
     Opsets opsets;
     for (const auto& set : model.opset_import())
-        opsets[set.domain() == "ai.onnx" ? "" : set.domain()] = static_cast<int>(
+        opsets[short_domain(set.domain())] = static_cast<int>(
             std::clamp<int64_t>(set.version(), 0, std::numeric_limits<int>::max()));
     const auto found = opsets.find("");
     if (found == opsets.end()) {
@@ -310,7 +310,7 @@ private:
 
     static std::string name_of(const std::string& domain, const std::string& name,
                                const std::string& overload) {
-        const std::string known = domain == "ai.onnx" ? "" : domain;
+        const std::string known = short_domain(domain);
         return (known.empty() ? "" : known + "::") + name + (overload.empty() ? "" : ":") +
                overload;
     }
@@ -349,7 +349,7 @@ Result<void> check_functions(const std::string& file, const pb::ModelProto& mode
 }
 
 std::string domain_of(const pb::NodeProto& node) {
-    return node.domain() == "ai.onnx" ? "" : node.domain();
+    return short_domain(node.domain());
 }
 
 std::string operator_name(const pb::NodeProto& node) {
@@ -424,8 +424,8 @@ Result<void> check_nodes(const std::string& file, const pb::GraphProto& graph, c
     for (const auto& node : graph.node()) {
         // What lower() or ONNX Runtime knows without ONNX.
         const std::string domain = domain_of(node);
-        if (node.op_type() == "If" ||
-            (domain.empty() && !find_schema(node.op_type(), opsets.at(domain))))
+        if (domain.empty() &&
+            (node.op_type() == "If" || !find_schema(node.op_type(), opsets.at(domain))))
             continue;
         // Whose bodies may have what its schema does not know.
         const bool has_body = std::ranges::any_of(

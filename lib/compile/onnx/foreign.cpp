@@ -122,15 +122,35 @@ std::string bad_divisor(const pb::NodeProto& node) {
     return {};
 }
 
-void add_read(const pb::GraphProto& graph, std::unordered_set<std::string_view>& names) {
-    for (const auto& output : graph.output()) names.insert(output.name());
-    for (const auto& node : graph.node()) {
-        names.insert(node.input().begin(), node.input().end());
-        for (const auto& a : node.attribute()) {
-            if (a.has_g()) add_read(a.g(), names);
-            for (const auto& g : a.graphs()) add_read(g, names);
-        }
+// What a node reads, its bodies included.
+void add_read(const pb::NodeProto& node, std::vector<std::string_view>& names) {
+    names.insert(names.end(), node.input().begin(), node.input().end());
+    const auto body = [&](const pb::GraphProto& graph) {
+        for (const auto& output : graph.output()) names.push_back(output.name());
+        for (const auto& inner : graph.node()) add_read(inner, names);
+    };
+    for (const auto& a : node.attribute()) {
+        if (a.has_g()) body(a.g());
+        for (const auto& graph : a.graphs()) body(graph);
     }
+}
+
+// The tensors on which an output depends.
+std::unordered_set<std::string_view> read_for_outputs(const pb::GraphProto& graph) {
+    std::unordered_map<std::string_view, const pb::NodeProto*> makers;
+    for (const auto& node : graph.node())
+        for (const std::string& output : node.output()) makers.emplace(output, &node);
+    std::unordered_set<std::string_view> read;
+    std::vector<std::string_view> names;
+    for (const auto& output : graph.output()) names.push_back(output.name());
+    while (!names.empty()) {
+        const std::string_view name = names.back();
+        names.pop_back();
+        if (!read.insert(name).second) continue;
+        if (const auto maker = makers.find(name); maker != makers.end())
+            add_read(*maker->second, names);
+    }
+    return read;
 }
 
 }  // namespace
@@ -138,7 +158,7 @@ void add_read(const pb::GraphProto& graph, std::unordered_set<std::string_view>&
 void ForeignNodes::begin(ModelFile& file, const Opsets& opsets) {
     file_ = &file;
     opsets_ = opsets;
-    if (allowed()) add_read(file.proto().graph(), read_);
+    if (allowed()) read_ = read_for_outputs(file.proto().graph());
     head_.set_ir_version(std::min<int64_t>(file.proto().ir_version(), schema_ir_version));
     for (const auto& [domain, version] : opsets) {
         auto* set = head_.add_opset_import();
@@ -291,7 +311,7 @@ Result<void> ForeignNodes::ask(const pb::NodeProto& node, const std::string& mod
                       ? options_.ask(model)
                       : Result<std::vector<ForeignOutput>>(Error{ErrorCode::not_found, {}});
     if (!answer && answer.error().code == ErrorCode::not_found) {
-        if (outputs.complete()) return {};
+        if (outputs.complete() || outputs.unread) return {};
         const std::string& why = answer.error().message;
         return refused(node,
                        "which neither the NPU nor the CPU partition runs, and there is no ONNX "
@@ -375,7 +395,10 @@ Result<void> ForeignNodes::add(const pb::NodeProto& node, const std::string& why
         if (auto done = ask(node, make_model(asked).SerializeAsString(), outputs); !done)
             return done;
     }
-    if (unread) return {};
+    if (unread) {  // for nodes that nobody reads either
+        for (const Output& output : outputs.list) made_[output.name] = *item;
+        return {};
+    }
 
     std::vector<std::string> tensors;
     std::vector<graph::Type> types;

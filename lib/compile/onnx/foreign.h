@@ -85,7 +85,7 @@ private:
     ModelFile* file_ = nullptr;
     pb::ModelProto head_;  // versions alone
     Opsets opsets_;
-    std::unordered_set<std::string_view> read_;  // by nodes, by those in bodies, or as outputs
+    std::unordered_set<std::string_view> read_;                // for what the graph gives
     std::map<std::string, std::shared_ptr<const Item>> made_;  // by tensor
 };
 

@@ -24,11 +24,6 @@ namespace {
 using Nodes = google::protobuf::RepeatedPtrField<pb::NodeProto>;
 using Key = std::array<std::string, 3>;  // domain, name and overload
 
-// The default domain has two names.
-std::string short_domain(const std::string& domain) {
-    return domain == "ai.onnx" ? "" : domain;
-}
-
 Key key_of(const pb::FunctionProto& f) {
     return {short_domain(f.domain()), f.name(), f.overload()};
 }
@@ -84,8 +79,8 @@ void remove_uncalled(pb::ModelProto& model) {
                list.end());
 }
 
-// The inliner tells functions by domain and name alone, so that one of a name that has overloads
-// gets a name of its own.
+// The inliner is told which functions to inline by domain and name alone, so that one of a name
+// that has overloads gets a name of its own.
 void name_overloads(pb::ModelProto& model) {
     std::set<Key> taken;
     for (const auto& f : model.functions()) taken.insert(key_of(f));

@@ -35,10 +35,9 @@ std::string reason_of(const Error& error) {
     return text.substr(0, text.find("; "));
 }
 
-// The default domain has two names; the schemas know one.
 void use_short_domain(google::protobuf::RepeatedPtrField<pb::NodeProto>& nodes) {
     for (auto& node : nodes) {
-        if (node.domain() == "ai.onnx") node.clear_domain();
+        node.set_domain(short_domain(node.domain()));
         for (auto& a : *node.mutable_attribute()) {
             if (a.has_g()) use_short_domain(*a.mutable_g()->mutable_node());
             for (auto& g : *a.mutable_graphs()) use_short_domain(*g.mutable_node());
@@ -260,7 +259,11 @@ Result<void> Importer::add_own(const pb::NodeProto& node) {
 
 // Takes the branch that the condition selects. Names of the branch end with it.
 Result<void> Importer::add_if(const pb::NodeProto& node) {
-    const ValueId id = builder_.find(node.input(0));
+    const ValueId id = node.input_size() == 1 ? builder_.find(node.input(0)) : graph::none;
+    if (id == graph::none)
+        return error(ErrorCode::bad_model, "node '" + node_name(node) + "' (If) has " +
+                                               std::to_string(node.input_size()) +
+                                               " inputs, expected one, the condition");
     const auto& condition = builder_.graph.value(id).constant;
     if (!condition || condition->bytes.size() != 1)
         return Error{

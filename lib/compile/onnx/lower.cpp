@@ -250,16 +250,17 @@ void normalise_by_batch(Builder& b, OnnxNode& n) {
     const ValueId x = n.input(0), mean = mean_of(x);
     const ValueId centred = b.emit("Sub", {x, wide(mean)});
     const ValueId variance = mean_of(b.emit("Mul", {centred, centred}));
-    const ValueId spread = b.emit("Sqrt", {b.emit("Add", {variance, b.floats({}, {epsilon})})});
+    const ValueId spread =
+        b.emit("Sqrt", {b.emit("Add", {variance, number(b, epsilon, variance)})});
     const ValueId scaled =
         b.emit("Mul", {b.emit("Div", {centred, wide(spread)}), wide(n.input(1))});
     bind_first(b, n, b.emit("Add", {scaled, wide(n.input(2))}));
     const ValueId now[] = {mean, variance};
     for (size_t i = 0; i < 2 && !b.error(); ++i) {
         if (!n.has_output(i + 1)) continue;
-        const ValueId old = b.emit("Mul", {n.input(i + 3), b.floats({}, {momentum})});
-        const ValueId step = b.emit("Mul", {now[i], b.floats({}, {1 - momentum})});
-        const ValueId moved = b.emit("Add", {old, step});
+        const ValueId old = b.emit("Mul", {n.input(i + 3), number(b, momentum, n.input(i + 3))});
+        const ValueId step = b.emit("Mul", {now[i], number(b, 1 - momentum, now[i])});
+        const ValueId moved = b.emit("Add", {old, cast_to(b, step, b.type(old).data_type)});
         if (!b.error()) b.bind(n.outputs[i + 1], moved);
     }
 }
@@ -587,8 +588,18 @@ const pb::AttributeProto* OnnxNode::find(std::string_view key) const {
     return nullptr;
 }
 
+ValueId cast_to(Builder& b, ValueId x, DataType type) {
+    if (b.type(x).data_type == type) return x;
+    return b.emit("Cast", {x}, {{"to", std::string(graph::short_name(type))}});
+}
+
+// A number of the type of `like`.
+ValueId number(Builder& b, float value, ValueId like) {
+    return cast_to(b, b.floats({}, {value}), b.type(like).data_type);
+}
+
 bool can_lower(std::string_view domain, std::string_view op) {
-    return op == "If" || find_handler(domain, op) != nullptr;
+    return (domain.empty() && op == "If") || find_handler(domain, op) != nullptr;
 }
 
 std::vector<LoweredOperator> lowered_operators() {
@@ -609,6 +620,9 @@ void lower(Builder& builder, ModelFile& file, OnnxNode node) {
     as_it_is.attributes = node.attributes;
     if (auto ok = graph::check_attribute_values(as_it_is, graph::Form::onnx); !ok)
         return builder.fail(ok.error());
+    // What ONNX has no schema of, which counts the inputs.
+    if (!node.domain.empty() && node.input(0) == graph::none)
+        return builder.fail(ErrorCode::bad_model, "(" + node.proto.op_type() + ") lacks input 0");
     const Handler handler = find_handler(node.domain, node.proto.op_type());
     handler(builder, file, node);
 }

@@ -72,6 +72,10 @@ void bind_first(Builder& b, const OnnxNode& n, ValueId id);
 // Fails if an output from `first` on is read: it has no counterpart here.
 bool refuse_outputs(Builder& b, const OnnxNode& n, size_t first, size_t last = SIZE_MAX);
 ValueId swap_last_two(Builder& b, ValueId x);
+// The tensor itself where it has the type.
+ValueId cast_to(Builder& b, ValueId x, DataType type);
+// A scalar of the type of `like`.
+ValueId number(Builder& b, float value, ValueId like);
 
 // Codes (uint8) of a tensor by its own range, as DynamicQuantizeLinear defines them.
 struct Codes {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operators of com.microsoft that ONNX Runtime's optimisers make of several.
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <optional>
 
@@ -12,18 +13,14 @@ namespace vartml::onnx {
 // wrote them, and ONNX Runtime still runs them.
 namespace {
 
-ValueId number(Builder& b, float value) {
-    return b.floats({}, {value});
-}
-
 ValueId times(Builder& b, ValueId x, float factor) {
-    return factor == 1 ? x : b.emit("Mul", {x, number(b, factor)});
+    return factor == 1 ? x : b.emit("Mul", {x, number(b, factor, x)});
 }
 
 // alpha * x + beta
 void affine(Builder& b, ModelFile&, OnnxNode& n) {
-    const ValueId scaled = b.emit("Mul", {n.input(0), number(b, n.get("alpha", 1.0F))});
-    bind_first(b, n, b.emit("Add", {scaled, number(b, n.get("beta", 0.0F))}));
+    const ValueId scaled = b.emit("Mul", {n.input(0), number(b, n.get("alpha", 1.0F), n.input(0))});
+    bind_first(b, n, b.emit("Add", {scaled, number(b, n.get("beta", 0.0F), scaled)}));
 }
 
 // Of a picture NCHW: `border` (left, top, right, bottom) goes; with `scale` (height, width) that
@@ -46,14 +43,19 @@ void crop(Builder& b, ModelFile&, OnnxNode& n) {
                                                     " to " + std::to_string(ends[i]) + " of axis " +
                                                     std::to_string(i + 2) + " of " +
                                                     to_string(b.type(n.input(0))));
+    // Of a size that only the run knows.
+    if (scale.empty() && b.graph.value(n.input(0)).data_dependent)
+        for (size_t i = 0; i < 2; ++i)
+            ends[i] = border[3 - i] ? -border[3 - i] : std::numeric_limits<int64_t>::max();
     bind_first(b, n, b.emit("Slice", {n.input(0), b.ints(starts), b.ints(ends), b.ints({2, 3})}));
 }
 
 // x * scale + bias[c]
 void image_scaler(Builder& b, ModelFile&, OnnxNode& n) {
-    ValueId y = b.emit("Mul", {n.input(0), number(b, n.get("scale", 1.0F))});
+    ValueId y = b.emit("Mul", {n.input(0), number(b, n.get("scale", 1.0F), n.input(0))});
     if (const auto bias = n.get("bias", std::vector<float>{}); !bias.empty())
-        y = b.emit("Add", {y, b.floats({static_cast<int64_t>(bias.size()), 1, 1}, bias)});
+        y = b.emit("Add", {y, cast_to(b, b.floats({static_cast<int64_t>(bias.size()), 1, 1}, bias),
+                                      b.type(y).data_type)});
     bind_first(b, n, y);
 }
 
@@ -177,7 +179,7 @@ void matmul(Builder& b, ModelFile&, OnnxNode& n) {
     ValueId y =
         b.emit("MatMul", {side(0, "transBatchA", "transA"), side(1, "transBatchB", "transB")});
     if (const float alpha = n.get("alpha", 1.0F); alpha != 1.0F)
-        y = b.emit("Mul", {y, b.floats({}, {alpha})});
+        y = b.emit("Mul", {y, number(b, alpha, y)});
     bind_first(b, n, y);
 }
 

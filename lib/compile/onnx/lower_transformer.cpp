@@ -15,16 +15,6 @@ namespace {
 
 using Shape = std::vector<int64_t>;
 
-ValueId cast(Builder& b, ValueId x, DataType type) {
-    if (b.type(x).data_type == type) return x;
-    return b.emit("Cast", {x}, {{"to", std::string(graph::short_name(type))}});
-}
-
-// A number of the type of `like`.
-ValueId number(Builder& b, float value, ValueId like) {
-    return cast(b, b.floats({}, {value}), b.type(like).data_type);
-}
-
 ValueId reshape(Builder& b, ValueId x, const Shape& shape) {
     return b.type(x).shape == shape ? x : b.emit("Reshape", {x, b.ints(shape)});
 }
@@ -70,9 +60,9 @@ void rms_normalization(Builder& b, ModelFile&, OnnxNode& n) {
     const DataType type = b.type(n.input(1)).data_type;
     const bool is_mixed = n.input(1) != graph::none && type != b.type(n.input(0)).data_type;
     for (size_t i = 0; is_mixed && i < 2; ++i)
-        n.inputs[i] = cast(b, n.inputs[i], DataType::float32);
+        n.inputs[i] = cast_to(b, n.inputs[i], DataType::float32);
     const ValueId y = b.emit("RMSNormalization", n.inputs, n.attributes);
-    if (!b.error()) bind_first(b, n, is_mixed ? cast(b, y, type) : y);
+    if (!b.error()) bind_first(b, n, is_mixed ? cast_to(b, y, type) : y);
 }
 
 // ---- Attention
@@ -170,7 +160,7 @@ ValueId mask_of(Builder& b, const OnnxNode& n, const AttentionSizes& s, ValueId 
     ValueId mask = n.input(3);
     const DataType type = b.type(like).data_type;
     mask = b.type(mask).data_type == DataType::boolean ? hide_others(b, mask, like)
-                                                       : cast(b, mask, type);
+                                                       : cast_to(b, mask, type);
     const Shape& shape = b.type(mask).shape;
     if (b.error() || n.opset < 24 || shape.empty() || shape.back() >= s.keys) return mask;
     Shape pads(2 * shape.size(), 0);
@@ -235,8 +225,8 @@ ValueId probabilities(Builder& b, OnnxNode& n, ValueId scores) {
                    " by its attribute 'softmax_precision', which is no float type here; export "
                    "it with FLOAT",
                ErrorCode::unsupported);
-    const ValueId y = b.emit("Softmax", {cast(b, scores, type)}, {{"axis", int64_t{-1}}});
-    return cast(b, y, own);
+    const ValueId y = b.emit("Softmax", {cast_to(b, scores, type)}, {{"axis", int64_t{-1}}});
+    return cast_to(b, y, own);
 }
 
 // softmax(soften(Q * scale * K^T) + masks) * V, head by head. Heads that share keys are rows of one

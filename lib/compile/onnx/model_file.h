@@ -22,6 +22,11 @@ namespace vartml::onnx {
 
 namespace pb = ::onnx;  // the generated classes of the format
 
+// The default domain of operators has two names; the schemas know the shorter one.
+inline std::string short_domain(const std::string& domain) {
+    return domain == "ai.onnx" ? "" : domain;
+}
+
 using Mapping = std::shared_ptr<const MappedFile>;
 
 class ModelFile {

@@ -68,7 +68,8 @@ constexpr double largest_half = 65504, smallest_half = 0x1p-14;
 
 // Whether constants of the type hold the weights and biases: none too large, and of each channel
 // the largest weight with all of its digits; beside that one the others may lose some. A channel
-// that has next to nothing beside its bias or the other channels may lose all.
+// that has next to nothing beside its bias may lose all. Beside other channels it may not: who
+// reads it on its own reads its digits.
 bool holds(DataType type, const WeightLayout& layout, std::span<const double> weight,
            std::span<const double> bias) {
     if (type != DataType::fp16) return true;
@@ -81,13 +82,12 @@ bool holds(DataType type, const WeightLayout& layout, std::span<const double> we
             rounds[channel] = true;
     }
     constexpr double half_digit = 0x1p-11, lost = 0x1p-25;  // of a number; of one below the least
-    const double of_all = std::ranges::max(largest);
     const double lost_together =
         lost * std::sqrt(static_cast<double>(weight.size()) / static_cast<double>(bias.size()));
     for (size_t c = 0; c < bias.size(); ++c) {
         if (!(largest[c] <= largest_half) || !(std::fabs(bias[c]) <= largest_half)) return false;
         if (rounds[c] && largest[c] < smallest_half &&
-            lost_together > half_digit * std::max(std::fabs(bias[c]), of_all))
+            lost_together > half_digit * std::fabs(bias[c]))
             return false;
     }
     return true;

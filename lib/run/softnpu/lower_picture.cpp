@@ -130,7 +130,9 @@ AxisTable make_table(const graph::Node& node, float rounded, int64_t in, int64_t
     const auto rounding = node.get("nearest_mode", "round_prefer_floor");
     AxisTable table;
     for (int64_t i = 0; i < out; ++i) {
-        const double x = source_position(mode, i, scale, in, out);
+        // An axis that stays as it is is not looked at, as on the CPU.
+        const double x = in == out && scale == 1 ? static_cast<double>(i)
+                                                 : source_position(mode, i, scale, in, out);
         const int64_t at = linear ? static_cast<int64_t>(std::floor(x)) : nearest(rounding, x);
         table.first.push_back(std::clamp<int64_t>(at, 0, in - 1));
         table.second.push_back(std::clamp<int64_t>(at + 1, 0, in - 1));

@@ -98,6 +98,12 @@ TEST_F(Import, QuantizesToFourBits) {
     const Imported out = good(quantised("QuantizeLinear"));
     EXPECT_EQ(kinds(out.graph), (Kinds{"QuantizeLinear", "Clip", "DequantizeLinear"}));
     EXPECT_NE(refusal(quantised("CastLike")).find("makes elements of 4 bits"), std::string::npos);
+    // Also where its zero point is made of another constant.
+    TinyOnnx m = quantised("QuantizeLinear");
+    auto& graph = *m.proto().mutable_graph();
+    graph.mutable_node(0)->set_input(2, "scalar");
+    m.ints("none", {0}, {}).node("Reshape", {"z", "none"}, {"scalar"});
+    EXPECT_EQ(kinds(good(m).graph), (Kinds{"QuantizeLinear", "Clip", "DequantizeLinear"}));
 }
 
 // The mask of Dropout has the type of the data before set 10.
@@ -277,6 +283,10 @@ TEST_F(Import, TakesTheOnlyAxisForALengthBesideAFixedBatch) {
     open.node("Relu", {"row"}, {"z"}).output("y").output("z");
     ImportOptions options;
     options.input_shapes["x"] = {1, 3, 8, 8};
+    EXPECT_EQ(to_string(good(open, options).graph.value(out.graph.inputs[1]).type), "f32[1]");
+    // Nor does one of an input of which the file says no shape.
+    auto& x = *open.proto().mutable_graph()->mutable_input(0);
+    x.mutable_type()->mutable_tensor_type()->clear_shape();
     EXPECT_EQ(to_string(good(open, options).graph.value(out.graph.inputs[1]).type), "f32[1]");
 }
 
@@ -491,6 +501,13 @@ TEST_F(Import, DecomposesCompositeOperators) {
               "com.microsoft")
         .output("y");
     EXPECT_EQ(kinds(good(fused).graph), (Kinds{"Transpose", "MatMul", "Mul"}));
+    // ONNX Runtime's optimiser writes this into models of halves.
+    TinyOnnx halves;
+    halves.opset("com.microsoft", 1).input("x", {2, 3}, TinyOnnx::fp16);
+    halves.input("w", {3, 2}, TinyOnnx::fp16);
+    halves.node("FusedMatMul", {"x", "w"}, {"y"}, {{"alpha", 0.125f}}, "com.microsoft").output("y");
+    const Imported of_halves = good(halves);
+    EXPECT_EQ(to_string(of_halves.graph.value(of_halves.graph.outputs[0]).type), "f16[2,2]");
 
     // Zero points that are left out are 0.
     TinyOnnx bare;

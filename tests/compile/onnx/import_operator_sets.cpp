@@ -196,6 +196,15 @@ TEST_F(Import, AsksOnnxRuntimeForOutputsThatAreRead) {
     EXPECT_EQ(refusal(unread, options), "imported");
     EXPECT_EQ(asked.graph().output_size(), 2);
     EXPECT_EQ(kinds(good(unread, options).graph), (Kinds{"Relu"}));
+    // Nobody reads what the reader makes.
+    TinyOnnx dead = unread;
+    dead.node("Neg", {"scan"}, {"further"}).node("Abs", {"further"}, {"nowhere"});
+    EXPECT_EQ(refusal(dead, options), "imported");
+    EXPECT_EQ(kinds(good(dead, options).graph), (Kinds{"Relu"}));
+    // Where there is no ONNX Runtime that could say how large the scan output is, nobody asks.
+    options.foreign.ask = nullptr;
+    EXPECT_EQ(refusal(unread, options), "imported");
+    EXPECT_NE(refusal(loop, options).find("there is no ONNX Runtime here"), std::string::npos);
 }
 
 TEST_F(Import, FlattensSoftmaxOfOldSets) {

@@ -230,6 +230,37 @@ const UnknownValue unknown_values[] = {
      "com.microsoft"},
     {"QuickGelu", 1, {"x"}, {{other, 1.0F}}, "has the attribute 'frobnicate'", "com.microsoft"},
 };
+// Operators that the schemas of ONNX do not count the inputs of.
+TEST_F(Import, RefusesNodesWithoutWhatTheyReadFirst) {
+    const struct {
+        const char *op, *domain, *says;
+        std::vector<std::string> inputs;
+        std::vector<std::pair<std::string, TinyOnnx::Attribute>> attributes = {};
+    } rows[] = {
+        {"If", "", "(If) has 0 inputs, expected one, the condition", {}},
+        {"If", "", "(If) has 1 inputs, expected one, the condition", {""}},
+        {"NhwcMaxPool", "com.microsoft", "(NhwcMaxPool) lacks input 0", {}},
+        {"QLinearConv",
+         "com.microsoft",
+         "(QLinearConv) lacks input 0",
+         {},
+         {{"channels_last", int64_t{1}}}},
+        {"QLinearSoftmax",
+         "com.microsoft",
+         "(QLinearSoftmax) lacks input 0",
+         {"", "x", "x"},
+         {{"opset", int64_t{11}}, {"axis", int64_t{0}}}},
+        {"If", "my.ops", "uses my.ops::If", {"x"}},
+    };
+    for (const auto& row : rows) {
+        TinyOnnx m(17);
+        if (*row.domain) m.opset(row.domain, 1);
+        m.input("x", {1, 4});
+        m.node(row.op, row.inputs, {"y"}, row.attributes, row.domain).output("y");
+        EXPECT_NE(refusal(m).find(row.says), std::string::npos) << refusal(m);
+    }
+}
+
 class ImportRefusesValues : public Import, public testing::WithParamInterface<UnknownValue> {};
 TEST_P(ImportRefusesValues, ThatNobodyKnows) {
     const UnknownValue& row = GetParam();

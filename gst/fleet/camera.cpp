@@ -14,6 +14,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "gst/fleet/values.h"
+
 namespace {
 
 using nlohmann::json;
@@ -145,7 +147,7 @@ void obey(Run& run, const std::string& line) {
     const auto order = json::parse(line, nullptr, false);
     if (!order.is_object()) return;
     if (order.contains("picture")) say(picture_of(run));
-    if (const std::string model = order.value("model", ""); !model.empty())
+    if (const std::string model = vartml::fleet::text_of(line, "model"); !model.empty())
         if (GstElement* const infer = part(run, "infer")) {
             g_object_set(infer, "model", model.c_str(), nullptr);
             gst_object_unref(infer);
@@ -181,14 +183,14 @@ void set(GstElement* pipeline, const char* name, const char* property, const std
 // Each camera has a folder of its own in the spool that all cameras of a machine are given. Who has
 // the camera next on this machine sends first what was left there.
 void use_own_spool(const Run& run, std::string camera) {
-    for (char& c : camera)
-        if (c == '/') c = '_';
+    // No name has a '%'.
+    for (size_t at; (at = camera.find('/')) != camera.npos;) camera.replace(at, 1, "%2F");
     GstElement* const publish = part(run, "publish");
     gchar* shared = nullptr;
     g_object_get(publish, "spool-dir", &shared, nullptr);
     if (shared && *shared) {
         gchar* const own = g_build_filename(shared, camera.c_str(), nullptr);
-        g_mkdir_with_parents(own, 0755);
+        g_mkdir_with_parents(own, 0700);
         g_object_set(publish, "spool-dir", own, nullptr);
         g_free(own);
     }

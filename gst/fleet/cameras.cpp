@@ -68,6 +68,7 @@ Result<std::vector<std::pair<std::string, json>>> read_list(const std::string& f
         if (auto good = check(camera, value, where); !good) return good.error();
         list.emplace_back(camera, std::move(value));
     }
+    if (opened.bad()) return wrong(file + ": cannot be read to its end, nothing is stored");
     return list;
 }
 

@@ -186,6 +186,10 @@ void log_event(const std::string& worker, const char* event, const std::string& 
     if (cpu_s) line["cpu_s"] = *cpu_s;
     const std::string text =
         line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+    // Who watches cameras does not wait for whom nobody reads: such a line is lost.
+    constexpr int patience_ms = 100;
+    pollfd output{STDOUT_FILENO, POLLOUT, 0};
+    if (::poll(&output, 1, patience_ms) == 0) return;
     [[maybe_unused]] const ssize_t written = ::write(STDOUT_FILENO, text.data(), text.size());
 }
 

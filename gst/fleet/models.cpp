@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gst/fleet/models.h"
+#include "gst/fleet/values.h"
 
 #include <glib.h>
 #include <unistd.h>
@@ -104,7 +105,10 @@ Result<std::string> store_model(const StoreSettings& settings, const std::string
     if (auto made = (*store)->object_bucket(bucket); !made) return made.error();
     const auto there = (*store)->last_of(bucket, subject_of(name));
     if (!there) return there.error();
-    if (*there) return stored_model + name;
+    // One that was deleted, or that somebody else wrote, is put there anew.
+    if (*there && !flag_of(**there, "deleted") && !text_of(**there, "nuid").empty() &&
+        count_of(**there, "chunks") > 0)
+        return stored_model + name;
     // Parts first, then the name: nobody finds half of it.
     gchar* const random = g_uuid_string_random();
     const std::string parts = random;
@@ -150,21 +154,19 @@ Result<std::string> fetch_model(const StoreSettings& settings, const std::string
     if (!*about)
         return wrong(ErrorCode::not_found,
                      "is not in the store; put it there with vartml cameras add --upload");
-    const json said = json::parse(**about, nullptr, false);
-    if (!said.is_object() || said.value("deleted", false))
-        return wrong(ErrorCode::not_found, "was deleted from the store");
+    if (flag_of(**about, "deleted"))
+        return wrong(ErrorCode::not_found, "was deleted from the store; upload it again");
     std::error_code error;
     fs::create_directories(cache_folder(), error);
     // Several workers of a machine may fetch it at once.
     const fs::path part = path.string() + '.' + std::to_string(::getpid()) + ".part";
     std::ofstream out(part, std::ios::binary);
     Sha256 sum;
-    const auto read =
-        (*store)->read_all(bucket, parts_prefix + said.value("nuid", ""),
-                           said.value("chunks", size_t{0}), [&](std::string_view bytes) {
-                               out.write(bytes.data(), std::streamsize(bytes.size()));
-                               sum.add(bytes);
-                           });
+    const auto read = (*store)->read_all(bucket, parts_prefix + text_of(**about, "nuid"),
+                                         count_of(**about, "chunks"), [&](std::string_view bytes) {
+                                             out.write(bytes.data(), std::streamsize(bytes.size()));
+                                             sum.add(bytes);
+                                         });
     out.close();
     const bool good = read && out && sum.hex() == hash;
     if (good) fs::rename(part, path, error);

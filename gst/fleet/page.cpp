@@ -13,6 +13,7 @@
 #include <vartml/log.h>
 
 #include "gst/fleet/http.h"
+#include "gst/fleet/values.h"
 #include "gst/fleet/worker.h"
 
 namespace vartml::fleet {
@@ -101,11 +102,11 @@ private:
         if (auto done = connect(); !done) return failed(done.error().message);
         const auto text = buckets_->store->ask(picture_subject + camera, picture_ms);
         if (!text) return {.status = none, .body = "no worker has a picture of this camera\n"};
-        const json said = json::parse(*text, nullptr, false);
-        const std::string code = said.is_object() ? said.value("picture", "") : "";
-        if (code.empty())
-            return {.status = none,
-                    .body = (said.is_object() ? said.value("reason", "") : "no picture") + "\n"};
+        const std::string code = text_of(*text, "picture");
+        if (code.empty()) {
+            const std::string reason = text_of(*text, "reason");
+            return {.status = none, .body = (reason.empty() ? "no picture" : reason) + "\n"};
+        }
         gsize size = 0;
         guchar* const bytes = g_base64_decode(code.c_str(), &size);
         HttpResponse response{.type = "image/jpeg",

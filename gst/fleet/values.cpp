@@ -17,4 +17,10 @@ size_t count_of(const std::string& value, const char* member) {
     return found != json.end() && found->is_number_unsigned() ? found->get<size_t>() : 0;
 }
 
+bool flag_of(const std::string& value, const char* member) {
+    const auto json = nlohmann::json::parse(value, nullptr, false);
+    const auto found = json.find(member);
+    return found != json.end() && found->is_boolean() && found->get<bool>();
+}
+
 }  // namespace vartml::fleet

@@ -12,4 +12,7 @@ std::string text_of(const std::string& value, const char* member);
 /// The same of a count; 0 where it is none.
 size_t count_of(const std::string& value, const char* member);
 
+/// Whether a member is `true`.
+bool flag_of(const std::string& value, const char* member);
+
 }  // namespace vartml::fleet

@@ -107,20 +107,25 @@ Result<Capacity> capacity_of(const std::string& text, const std::string& file) {
     auto content = read_file(file, most_bytes);
     if (!content) return content.error();
     const auto json = nlohmann::json::parse(*content, nullptr, false);
-    if (!json.is_object() || !json.contains("density") || !json.contains("p95_limit_ms"))
+    Capacity capacity;
+    bool is_apart = false;
+    unsigned threads = 0;
+    try {
+        capacity = {json.at("density").get<size_t>(), json.at("p95_limit_ms").get<double>()};
+        is_apart = json.value("apart", false);
+        threads = json.value("machine", nlohmann::json::object()).value("threads", 0u);
+    } catch (const nlohmann::json::exception&) {  // of somebody else
         return wrong("--density: " + file + " is not what vartml density --json writes");
-    if (!json.value("apart", false))
+    }
+    if (!is_apart)
         return wrong("--density: " + file +
                      " is of streams that share a model; measure with --apart, because each camera "
                      "has a process of its own");
     // A quota of control groups counts: what a whole machine carries, a part of it does not.
-    const auto machine = json.value("machine", nlohmann::json::object());
-    const unsigned threads = machine.is_object() ? machine.value("threads", 0u) : 0;
     if (threads != usable_processors())
         return wrong("--density: " + file + " is of " + std::to_string(threads) +
                      " processors, and this process may use " +
                      std::to_string(usable_processors()) + "; measure where the worker runs");
-    const Capacity capacity{json.value("density", size_t{0}), json.value("p95_limit_ms", 0.)};
     if (capacity.most == 0)
         return wrong("--density: " + file +
                      " says that this machine carries no stream; let --p95 "

@@ -441,6 +441,8 @@ class Fleet(unittest.TestCase):
         for arguments, content, says in [
                 (['auto'], None, 'needs --density'),
                 (['auto', '--density', str(density)], {'rows': []}, 'is not what vartml density --json writes'),
+                (['auto', '--density', str(density)], {**figure, 'density': '8'}, 'is not what vartml density --json writes'),
+                (['auto', '--density', str(density)], {**figure, 'machine': 4}, 'is not what vartml density --json writes'),
                 (['auto', '--density', str(density)], {**figure, 'apart': False}, 'measure with --apart'),
                 (['auto', '--density', str(density)], {**figure, 'density': 0}, 'carries no stream'),
                 (['auto', '--density', str(density)], {**figure, 'machine': {'threads': threads + 1}},

@@ -145,7 +145,7 @@ private:
     void place(GstPad* pad, GstBuffer* buffer) {
         record_.seq = inferred_ - 1;
         record_.frame_seq = frames_ - 1;
-        record_.stream = request_.source;
+        record_.stream = shown(request_);
         if (const auto time = stream_time(pad, buffer)) record_.pts_ns = *time;
         if (GstCaps* caps = gst_pad_get_current_caps(pad)) {
             GstVideoInfo info;
@@ -275,7 +275,7 @@ Result<void> detect(const Request& request) {
     gst_element_set_state(pipeline->element.get(), GST_STATE_NULL);
     if (auto closed = reporter.close(); played && !closed) played = closed;
     if (played && reporter.frames() == 0 && !interrupts)
-        played = Error{ErrorCode::io, request.source + ": no picture came out of it"};
+        played = Error{ErrorCode::io, shown(request) + ": no picture came out of it"};
     if (!played) return played;
     if (pipeline->written && reporter.frames() > 0)
         if (auto kept = pipeline->written->commit(); !kept) return kept;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gst/detect/pipeline.h"
+#include "gst/support/address.h"
 
 #include <fcntl.h>
 #include <gst/base/gsttypefindhelper.h>
@@ -128,7 +129,7 @@ Result<std::string> sink_text(const Request& request, const Pipeline& pipeline) 
     if (format->is_picture != pipeline.is_picture)
         return Error{
             ErrorCode::invalid_argument,
-            "-o: is " + request.out + ", and " + request.source +
+            "-o: is " + request.out + ", and " + shown(request) +
                 (pipeline.is_picture ? " is a picture; let it end in .jpg or .png"
                                      : " has many pictures; let it end in .mp4, .mkv or .webm")};
     const auto encoder = encoder_of(*format);
@@ -341,6 +342,10 @@ std::string with_options(std::string text) {
     return text;
 }
 
+std::string shown(const Request& request) {
+    return without_login(request.source);
+}
+
 Error sentence_of(const Request& request, GstMessage* message) {
     GError* error = nullptr;
     gchar* debug = nullptr;
@@ -364,16 +369,17 @@ Error sentence_of(const Request& request, GstMessage* message) {
         const bool is_model = g_str_has_prefix(id, "dec-") || g_str_has_prefix(id, "infer-");
         return {is_model ? ErrorCode::bad_model : ErrorCode::io, words};
     }
-    const std::string why = text + (reason.empty() || reason == text ? "" : " (" + reason + ")");
+    std::string why = text + (reason.empty() || reason == text ? "" : " (" + reason + ")");
+    if (const auto address = parse_address(request.source)) why = address->scrub(std::move(why));
     if (!g_strcmp0(GST_OBJECT_NAME(GST_MESSAGE_SRC(message)), "sink"))
         return {ErrorCode::io, request.out + ": cannot be written: " + why};
     if (request.source_kind == "camera")
-        return {ErrorCode::io, request.source + ": the camera gives no pictures: " + why};
+        return {ErrorCode::io, shown(request) + ": the camera gives no pictures: " + why};
     if (is_missing || is_codec)
-        return {ErrorCode::io, request.source + ": cannot be decoded: " + why +
+        return {ErrorCode::io, shown(request) + ": cannot be decoded: " + why +
                                    "; install gstreamer1.0-libav, gstreamer1.0-plugins-bad or "
                                    "gstreamer1.0-plugins-ugly"};
-    return {ErrorCode::io, request.source + ": is no picture or video that can be decoded: " + why +
+    return {ErrorCode::io, shown(request) + ": is no picture or video that can be decoded: " + why +
                                "; give a picture (JPEG, PNG), a video file, a camera or a URI"};
 }
 

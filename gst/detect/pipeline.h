@@ -25,6 +25,9 @@ struct Request {
     uint64_t frames = 0;    // 0: all
 };
 
+// The source as it may be printed: without the login of a camera.
+std::string shown(const Request& request);
+
 // What `vartml` makes of the bytes of a name to send them as JSON, the other way.
 std::string bytes_of(const std::string& text);
 

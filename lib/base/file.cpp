@@ -250,7 +250,13 @@ Result<void> write_output(const std::string& path, std::string_view text) {
     if (S_ISREG(info.st_mode)) {
         std::error_code error;
         const std::string place = std::filesystem::canonical(path, error);
-        return replace_file(error ? path : place, text);
+        const auto write = [&](int fd) -> Result<void> {  // for whom the file was
+            if (::fchmod(fd, info.st_mode & 0777) != 0)
+                return system_error(path, "keep who may read it", errno);
+            const Bytes pieces[] = {as_bytes(text)};
+            return write_pieces(fd, path, pieces);
+        };
+        return replace_file(error ? path : place, write, Durability::synced);
     }
     const Fd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
     if (!fd) return system_error(path, "write", errno);

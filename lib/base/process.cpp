@@ -19,6 +19,25 @@ namespace vartml {
 namespace {
 
 constexpr size_t tail_bytes = 16 * 1024;
+// No line of ours is that long: one with a latency of each frame of an hour of many streams.
+constexpr size_t most_line_bytes = size_t{256} << 20;
+
+// The process groups of the children that live, for a signal that ends this process: they get none
+// of a terminal, since they are not in its foreground.
+struct Living {
+    std::mutex mutex;
+    std::vector<pid_t> groups;  // held while one starts
+};
+Living& living() {
+    static Living* const kept = new Living;  // others may end while the process exits
+    return *kept;
+}
+
+void no_longer_living(pid_t pid) {
+    Living& all = living();
+    const std::lock_guard lock(all.mutex);
+    std::erase(all.groups, pid);
+}
 constexpr int look_at_cancel_every_ms = 20;
 
 struct Pipe {
@@ -71,7 +90,12 @@ int spawn(const std::vector<std::string>& arguments, SpawnSetup& setup, std::spa
     for (const std::string& argument : arguments)
         argv.push_back(const_cast<char*>(argument.c_str()));
     argv.push_back(nullptr);
-    return ::posix_spawnp(&pid, argv[0], &setup.actions, &setup.attributes, argv.data(), environ);
+    Living& all = living();
+    const std::lock_guard lock(all.mutex);
+    all.groups.reserve(all.groups.size() + 1);
+    error = ::posix_spawnp(&pid, argv[0], &setup.actions, &setup.attributes, argv.data(), environ);
+    if (!error) all.groups.push_back(pid);
+    return error;
 }
 
 // Descriptors up to `last` lead to /dev/null. 0 or the error number.
@@ -111,7 +135,7 @@ public:
             if (child_.on_line)
                 child_.on_line(std::string_view(partial_).substr(begin, end - begin));
         partial_.erase(0, begin);
-        if (partial_.size() > tail_bytes) partial_.clear();  // no line of ours is that long
+        if (partial_.size() > most_line_bytes) partial_.clear();
     }
     // Until a pipe has news or the child has ended.
     void wait(const Fd& pidfd) {
@@ -138,6 +162,7 @@ public:
     Reaper& operator=(const Reaper&) = delete;
     ~Reaper() {
         if (pid_ <= 0) return;
+        no_longer_living(pid_);
         kill();
         int status;
         while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
@@ -153,6 +178,7 @@ public:
         const int r = ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT);
         if (r != 0 && errno == EINTR) return false;
         if (r == 0 && info.si_pid == 0) return false;
+        no_longer_living(pid_);
         // What the child left behind holds our pipes. Until it is reaped its number is not used
         // again.
         ::kill(-pid_, SIGKILL);
@@ -167,6 +193,12 @@ private:
 };
 
 }  // namespace
+
+std::unique_lock<std::mutex> end_children() noexcept {
+    std::unique_lock lock(living().mutex);
+    for (const pid_t group : living().groups) ::kill(-group, SIGTERM);
+    return lock;
+}
 
 Result<ChildResult> run_child(const Child& child) {
     const std::string& program = child.arguments.at(0);

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -77,5 +78,9 @@ private:
 // inherits no other descriptor, and it leads a process group that is killed as a whole.
 // Errors: not_found when the program does not exist, io with the system's reason.
 Result<ChildResult> run_child(const Child& child);
+
+// Asks all children and what they started to end (SIGTERM), because this process does. None is
+// started, or reaped, while the caller keeps what is returned. Not for signal handlers.
+[[nodiscard]] std::unique_lock<std::mutex> end_children() noexcept;
 
 }  // namespace vartml

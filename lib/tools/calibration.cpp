@@ -155,8 +155,9 @@ std::vector<std::string> numbered_files(const std::string& folder) {
 // Trials are judged on so many samples at most, spread over the set.
 constexpr size_t judged_samples = 64;
 constexpr size_t most_loaded_bytes = size_t{512} << 20;
-// A second of a clip is one picture, so many at most, spread over the clip.
-constexpr size_t pictures_of_clip = 32;
+// A second of a clip is one picture, so many at most, spread over the clip, or over its beginning
+// where it is longer than so many seconds.
+constexpr size_t pictures_of_clip = 32, seconds_of_clip = 256;
 
 bool is_clip_file(const std::string& name) {
     constexpr std::string_view endings[] = {".avi", ".mkv", ".mov", ".mp4", ".webm"};
@@ -169,6 +170,10 @@ Result<std::vector<std::string>> decode_clip(const std::string& clip, const std:
         std::string result = "\"";
         for (const char c : text) result += (c == '"' || c == '\\' ? "\\" : "") + std::string(1, c);
         return result + '"';
+    };
+    const auto as_format = [](std::string text) {
+        for (size_t at = 0; (at = text.find('%', at)) != text.npos; at += 2) text.insert(at, "%");
+        return text;
     };
     Child child;
     child.arguments = {"gst-launch-1.0",
@@ -183,16 +188,24 @@ Result<std::vector<std::string>> decode_clip(const std::string& clip, const std:
                        "!",
                        "video/x-raw,framerate=1/1",
                        "!",
+                       "identity",
+                       "eos-after=" + std::to_string(seconds_of_clip + 1),
+                       "!",
                        "videoconvert",
                        "!",
                        "pngenc",
                        "!",
                        "multifilesink",
-                       "location=" + quoted(folder + "/%06d.png")};
+                       "location=" + quoted(as_format(folder) + "/%06d.png")};
     auto ended = run_child(child);
     if (!ended) return option_error("'" + clip + "' needs GStreamer: " + ended.error().message);
     std::vector<std::string> pictures;
-    for (const auto& entry : fs::directory_iterator(folder)) pictures.push_back(entry.path());
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(folder, error))
+        pictures.push_back(entry.path());
+    if (error)
+        return option_error("'" + clip + "' has no folder to be decoded to: " + folder + ": " +
+                            error.message());
     if (ended->exit_status != 0 || pictures.empty())
         return option_error("'" + clip + "' is no clip that GStreamer decodes: " +
                             ended->stderr_tail.substr(0, ended->stderr_tail.find('\n')));

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -123,11 +124,27 @@ Result<std::string> find_format(const Request& r) {
     return std::string(format->name);
 }
 
+// The path of a URI `file:///a%20b` or `file://localhost/a`; other text as it is.
+std::string path_of(const std::string& source) {
+    constexpr std::string_view local = "file://";
+    if (!source.starts_with(local)) return source;
+    const size_t root = source.find('/', local.size());
+    if (root == source.npos) return source;
+    std::string path;
+    for (size_t i = root; i < source.size(); ++i) {
+        unsigned byte = 0;
+        const char* const digits = source.data() + i + 1;
+        const bool is_code = source[i] == '%' && i + 2 < source.size() &&
+                             std::from_chars(digits, digits + 2, byte, 16).ptr == digits + 2;
+        path += is_code ? static_cast<char>(byte) : source[i];
+        if (is_code) i += 2;
+    }
+    return path;
+}
+
 // That nothing is written over what is read, or over each other.
 Result<void> check_outputs(const Request& r) {
-    constexpr std::string_view local = "file://";
-    const std::string source =
-        r.source.starts_with(local) ? r.source.substr(local.size()) : r.source;
+    const std::string source = path_of(r.source);
     const std::pair<const char*, const std::string&> outputs[] = {{"-o", r.out},
                                                                   {"--json", r.json_file}};
     const std::string inputs[] = {source, r.model, r.labels, r.modelinfo};

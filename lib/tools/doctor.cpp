@@ -31,6 +31,10 @@ int doctor(int argc, const char* const* argv) {
         ->type_name("FILE");
     app.footer("Exit status: 0 no problem, 1 a problem found, 2 usage.");
     if (const auto status = parse_arguments(app, argc, argv)) return *status;
+    if (auto good = check_output("--json", json_file, request.models); !good) {
+        print_error(good.error());
+        return exit_usage;
+    }
     print_json_alone(json_file);
     request.progress = [](const std::string& step) { std::fprintf(stderr, "%s\n", step.c_str()); };
     const vartml::doctor::Report report = vartml::doctor::examine(request);

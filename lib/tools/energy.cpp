@@ -21,10 +21,17 @@ Result<uint64_t> read_number(const std::string& path) {
     return number;
 }
 
-// "intel-rapl:0" is a package, "intel-rapl:0:1" a part of it; both vendors' drivers use the name.
-bool is_package(const std::string& name) {
-    return name.starts_with("intel-rapl:") && std::count(name.begin(), name.end(), ':') == 1;
+// "intel-rapl:0" may be a package, "intel-rapl:0:1" is a part of one; both vendors' drivers use the
+// name. Another zone of the first kind is "psys", the whole machine with its packages in it.
+bool is_package(const std::filesystem::path& zone) {
+    const std::string file = zone.filename().string();
+    if (!file.starts_with("intel-rapl:") || std::ranges::count(file, ':') != 1) return false;
+    std::string name;
+    std::ifstream(zone / "name") >> name;
+    return name.starts_with("package");
 }
+
+constexpr double most_watts = 1000;  // ours: no package takes more
 
 }  // namespace
 
@@ -32,7 +39,7 @@ void EnergyMeter::begin() {
     std::vector<Counter> counters;
     std::error_code absent;
     for (const auto& entry : std::filesystem::directory_iterator(folder_, absent)) {
-        if (!is_package(entry.path().filename().string())) continue;
+        if (!is_package(entry.path())) continue;
         Counter counter{(entry.path() / "energy_uj").string(), 0, 0};
         const auto before = read_number(counter.path);
         const auto range = read_number((entry.path() / "max_energy_range_uj").string());
@@ -46,6 +53,7 @@ void EnergyMeter::begin() {
         counter.range_uj = *range;
         counters.push_back(std::move(counter));
     }
+    begun_ = std::chrono::steady_clock::now();
     if (counters.empty())
         counters_ = Error{
             ErrorCode::not_found,
@@ -56,8 +64,15 @@ void EnergyMeter::begin() {
 
 Result<double> EnergyMeter::joules() const {
     if (!counters_) return counters_.error();
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begun_;
     uint64_t sum_uj = 0;
     for (const Counter& counter : *counters_) {
+        const double safe_seconds = static_cast<double>(counter.range_uj) * 1e-6 / most_watts;
+        if (passed.count() > safe_seconds)
+            return Error{ErrorCode::unsupported,
+                         counter.path + " may have gone round more than once, in over " +
+                             std::to_string(static_cast<int>(safe_seconds)) +
+                             " s; measure a shorter run (--time, -n)"};
         const auto now = read_number(counter.path);
         if (!now) return now.error();
         sum_uj += *now >= counter.before_uj ? *now - counter.before_uj

@@ -79,7 +79,8 @@ int import_vvas(int argc, const char* const* argv) {
     app.add_option("--input", options.input, "name of the model's picture input [the model's own]")
         ->type_name("NAME");
     if (const auto status = parse_arguments(app, argc, argv)) return *status;
-    if (options.sidecar.empty()) options.sidecar = default_sidecar(file);
+    const bool is_default = options.sidecar.empty();
+    if (is_default) options.sidecar = default_sidecar(file);
 
     const auto config = read_vvas_config(file, preprocess_file);
     if (!config) return fail(config.error());
@@ -89,6 +90,15 @@ int import_vvas(int argc, const char* const* argv) {
                                 options.labels, config->onnx_model, config->vart_model,
                                 config->labels};
     if (auto good = check_output("-o", options.sidecar, read); !good) return fail(good.error());
+    if (is_default) {
+        constexpr size_t most_bytes = size_t{1} << 20;
+        const auto there = read_file(options.sidecar, most_bytes);
+        if (there ? *there != imported->sidecar : there.error().code != ErrorCode::not_found)
+            return fail({ErrorCode::invalid_argument,
+                         options.sidecar +
+                             ": is there and says something else; name the new one with -o, or "
+                             "remove it"});
+    }
     if (auto written = write_output(options.sidecar, imported->sidecar); !written)
         return fail(written.error());
     for (const std::string& warning : imported->warnings) log(LogLevel::warning, "", warning);

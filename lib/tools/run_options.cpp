@@ -199,6 +199,14 @@ Result<void> check(const CLI::App& app, RunOptions& o, const Words& words) {
             return usage(option + std::string(p.overhead
                                                   ? " has no effect with --profiling-overhead"
                                                   : " needs --profiling-type"));
+    // Its runs are its own.
+    constexpr const char* of_one_run[] = {"--expect", "--tolerance", "--save-outputs",
+                                          "--steps",  "--time",      "--iterations"};
+    for (const char* option : of_one_run)
+        if (p.overhead && app.count(option) > 0)
+            return usage(option + std::string(" has no effect with --profiling-overhead"));
+    if (p.overhead && o.activations > 1)
+        return usage("--activations has no effect with --profiling-overhead");
     return {};
 }
 

@@ -11,6 +11,7 @@
 #include <system_error>
 #include <thread>
 
+#include "lib/base/process.h"
 #include "lib/base/temporaries.h"
 
 namespace vartml::tools {
@@ -33,6 +34,7 @@ void wait_and_end() {
     while (::read(ends[0], &number, 1) != 1 ||
            std::ranges::find(ending, int{number}) == std::end(ending)) {
     }
+    const auto none_is_started = end_children();
     const auto none_is_made = remove_temporaries();
     std::signal(number, SIG_DFL);
     ::kill(::getpid(), number);

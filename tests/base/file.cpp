@@ -47,7 +47,11 @@ TEST(WriteOutput, ReplacesAFileWholeAndFeedsWhatIsNone) {
     ASSERT_TRUE(write_output(dir / "a", "first"));
     fs::create_hard_link(dir / "a", dir / "before");
     fs::create_symlink("a", dir / "link");
+    // Who may read it stays.
+    ASSERT_EQ(::chmod((dir / "a").c_str(), 0600), 0);
     ASSERT_TRUE(write_output(dir / "link", "second"));
+    EXPECT_EQ(std::filesystem::status(dir / "a").permissions(),
+              std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
     EXPECT_TRUE(fs::is_symlink(dir / "link"));
     EXPECT_EQ(slurp(dir / "a"), "second");
     EXPECT_EQ(slurp(dir / "before"), "first");

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
@@ -68,6 +69,33 @@ TEST(Child, KeepsTheEndOfALongStandardError) {
     ASSERT_TRUE(r);
     EXPECT_LE(r->stderr_tail.size(), 16u * 1024);
     EXPECT_TRUE(r->stderr_tail.ends_with("line 3999\n"));
+}
+
+// As the results of many streams are.
+TEST(Child, DeliversALineThatIsLongerThanAPipe) {
+    std::string line;
+    Child child = shell("head -c 300000 /dev/zero | tr '\\0' x >&3; sleep 0.1; echo end >&3");
+    child.on_line = [&](std::string_view text) { line = text; };
+    ASSERT_TRUE(run_child(child));
+    EXPECT_EQ(line, std::string(300000, 'x') + "end");
+}
+
+// A terminal's signal does not reach them.
+TEST(Child, EndsWithAProcessThatASignalEnds) {
+    std::atomic<bool> has_begun = false;
+    std::thread owner([&] {
+        Child child = shell("sleep 100 & echo >&3; wait");
+        child.on_line = [&](std::string_view) { has_begun = true; };
+        const auto r = run_child(child);
+        ASSERT_TRUE(r);
+        EXPECT_EQ(r->signal, SIGTERM);
+    });
+    while (!has_begun) std::this_thread::yield();
+    {
+        const auto none_is_started = end_children();
+    }
+    owner.join();
+    EXPECT_TRUE(run_child(shell("exit 0")));
 }
 
 TEST(Child, InheritsNoOtherDescriptor) {

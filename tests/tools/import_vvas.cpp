@@ -34,9 +34,11 @@ protected:
                 slurp(dir_ / "err.txt")};
     }
     Finished import_text(const std::string& text, const std::string& arguments = "") {
+        if (!keeps_sidecar_) fs::remove(dir_ / "x.modelinfo");
         spill(dir_ / "x.json", text);
         return import("x.json " + arguments);
     }
+    bool keeps_sidecar_ = false;  // of the import before
     ModelInfo sidecar(const std::string& name = "x.modelinfo") {
         auto info = parse_modelinfo(slurp(dir_ / name), dir_ / name);
         EXPECT_TRUE(info) << info.error().message;
@@ -60,6 +62,19 @@ TEST_F(ImportVvas, TurnsAClassifierForOnnxRuntimeIntoLineAndSidecar) {
     const ModelInfo info = sidecar();
     EXPECT_EQ(info.decoder, "classify");
     EXPECT_EQ(info.labels, (std::vector<std::string>{"cat", "traffic light"}));
+}
+
+// That of the model beside it may be somebody's work.
+TEST_F(ImportVvas, ReplacesNoSidecarThatSaysSomethingElse) {
+    keeps_sidecar_ = true;
+    test::spill(dir_ / "x.modelinfo", "[modelinfo]\nx-vartml-decoder=yolox\n");
+    const Finished refused = import_text(test::vvas_yolox, "--input images");
+    EXPECT_EQ(refused.status, 2);
+    EXPECT_NE(refused.err.find("x.modelinfo: is there and says something else"), std::string::npos)
+        << refused.err;
+    EXPECT_EQ(slurp(dir_ / "x.modelinfo"), "[modelinfo]\nx-vartml-decoder=yolox\n");
+    EXPECT_EQ(import_text(test::vvas_yolox, "--input images -o x.modelinfo").status, 0);
+    EXPECT_EQ(import_text(test::vvas_yolox, "--input images").status, 0) << "the same again";
 }
 
 TEST_F(ImportVvas, TurnsADetectorForVartIntoLineAndSidecar) {

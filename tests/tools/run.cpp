@@ -2,11 +2,13 @@
 // The parts of `vartml run`: tensor files, tolerances, figures.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "lib/tools/energy.h"
 #include "lib/tools/run_report.h"
@@ -286,11 +288,13 @@ TEST(Report, SaysTheEnergyOfAnInferenceOrWhyThereIsNone) {
 // A folder as Linux shows it: two packages, and parts of the first, which are in it already.
 class Energy : public ::testing::Test {
 protected:
-    void counter(const std::string& name, const std::string& energy) {
-        const std::string folder = sysfs_ / name;
+    void counter(const std::string& zone, const std::string& energy,
+                 const std::string& name = "package-0", const char* range = "262143000000") {
+        const std::string folder = sysfs_ / zone;
         std::filesystem::create_directories(folder);
+        std::ofstream(folder + "/name") << name << "\n";
         std::ofstream(folder + "/energy_uj") << energy << "\n";
-        std::ofstream(folder + "/max_energy_range_uj") << "9000000\n";
+        std::ofstream(folder + "/max_energy_range_uj") << range << "\n";
     }
     vartml::test::TempDir sysfs_;
     EnergyMeter meter_{sysfs_.path()};
@@ -299,14 +303,24 @@ protected:
 TEST_F(Energy, IsTheSumOfThePackagesAlsoWhereACounterBeginsAnew) {
     counter("intel-rapl:0", "1000000");
     counter("intel-rapl:0:0", "5");
-    counter("intel-rapl:1", "8500000");
+    counter("intel-rapl:1", "262142500000", "package-1");
+    counter("intel-rapl:2", "7", "psys");  // of the machine, with the packages in it
     meter_.begin();
     counter("intel-rapl:0", "1250000");
     counter("intel-rapl:0:0", "4000000");
-    counter("intel-rapl:1", "1500000");  // 0.5 J to its end, and 1.5 J
+    counter("intel-rapl:2", "9000000", "psys");
+    counter("intel-rapl:1", "1500000", "package-1");  // 0.5 J to its end, and 1.5 J
     const auto joules = meter_.joules();
     ASSERT_TRUE(joules) << joules.error().message;
     EXPECT_DOUBLE_EQ(*joules, 2.25);
+}
+
+TEST_F(Energy, IsNotKnownWhereACounterMayHaveGoneRoundTwice) {
+    counter("intel-rapl:0", "5", "package-0", "1000");
+    meter_.begin();
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // 1 W at most
+    ASSERT_FALSE(meter_.joules());
+    EXPECT_NE(meter_.joules().error().message.find("measure a shorter run"), std::string::npos);
 }
 
 TEST_F(Energy, WithoutASensorSaysWhereItLooked) {

@@ -32,6 +32,9 @@ expect 2 "--tolerance: is 'nan'" "$program" verify x.onnx --tolerance nan
 expect 2 "--threshold: is 'nan'" "$program" detect x.onnx x.png --threshold nan
 expect 2 "--rate: is '-nan'" "$program" density x.onnx x.mp4 --p95 10 --rate -nan
 expect 2 "--quantize-target: is 'nan'" "$program" compile x.onnx --quantize x --quantize-target nan
+for option in '--expect d' '--save-outputs d' --steps '--time 3' '-n 3'; do
+    expect 2 'has no effect with --profiling-overhead' "$program" run x.rai --profiling-overhead $option
+done
 expect 2 "--profiling-overhead-limit: is 'nan'" "$program" run x.rai --profiling-overhead --profiling-overhead-limit nan
 expect 2 "--threshold: is 'nan'" "$program" diff --threshold nan a b
 # Nothing is written over what is read.

@@ -106,14 +106,22 @@ bool may_keep(const CollectionRequest& request, const ModelRow& old, const std::
     return request.again == Again::misses ? good : old.build == build;
 }
 
-Result<std::map<std::string, ModelRow>> read_results(const std::string& path) {
+// Of the models of the same folder.
+Result<std::map<std::string, ModelRow>> read_results(const std::string& path,
+                                                     const std::string& folder) {
     std::map<std::string, ModelRow> rows;
     const auto text = read_file(path, max_results_bytes);
     if (!text && text.error().code == ErrorCode::not_found) return rows;
     if (!text) return text.error();
     auto list = rows_of_json(*text);
     if (!list) return Error{list.error().code, path + ": " + list.error().message};
-    for (ModelRow& row : *list) rows.insert_or_assign(row.name, std::move(row));
+    std::error_code error;
+    if (!list->rows.empty() &&
+        fs::weakly_canonical(list->folder, error) != fs::weakly_canonical(folder, error))
+        return Error{ErrorCode::invalid_argument, path + ": has the results of folder " +
+                                                      list->folder +
+                                                      ", which would be lost; name another file"};
+    for (ModelRow& row : list->rows) rows.insert_or_assign(row.name, std::move(row));
     return rows;
 }
 
@@ -160,7 +168,7 @@ Result<Collection> verify_collection(const CollectionRequest& request) {
     reference->set_cancel(request.cancel);
     auto names = find_models(request);
     if (!names) return names.error();
-    auto old = read_results(request.results);
+    auto old = read_results(request.results, request.folder);
     if (!old) return old.error();
 
     std::error_code error;
@@ -404,19 +412,22 @@ std::string json_text(const Collection& collection) {
     return json_file_text(json);
 }
 
-Result<std::vector<ModelRow>> rows_of_json(const std::string& text) {
+Result<RecordedRows> rows_of_json(const std::string& text) {
     const Json json = Json::parse(text, nullptr, false);
     if (json.is_discarded())
         return Error{ErrorCode::bad_model, "is not JSON, expected a file that --json wrote"};
-    std::vector<ModelRow> rows;
-    if (!json.is_object() || json.value("format", 0) != format_version || !json.contains("models"))
-        return rows;
+    RecordedRows recorded;
     try {
-        for (const Json& row : json["models"]) rows.push_back(row_of(row));
-    } catch (const Json::exception&) {  // a member of another type
-        rows.clear();
+        // Of another version: measured anew.
+        if (json.at("format").get<int>() != format_version) return recorded;
+        recorded.folder = json.at("folder").get<std::string>();
+        for (const Json& row : json.at("models")) recorded.rows.push_back(row_of(row));
+    } catch (const Json::exception&) {  // of somebody else
+        return Error{ErrorCode::bad_model,
+                     "is JSON of another kind, expected a file that verify "
+                     "--all --json wrote; name another one"};
     }
-    return rows;
+    return recorded;
 }
 
 }  // namespace vartml::verify

@@ -94,7 +94,11 @@ std::string summary_text(const Collection& collection);
 std::string json_text(const Collection& collection);
 // The rows of a file that json_text made; none of a file of another form. Errors: bad_model for
 // what is no JSON.
-Result<std::vector<ModelRow>> rows_of_json(const std::string& text);
+struct RecordedRows {
+    std::string folder;  // of the models
+    std::vector<ModelRow> rows;
+};
+Result<RecordedRows> rows_of_json(const std::string& text);
 
 // One model of a collection through all its steps.
 

@@ -465,6 +465,10 @@ TEST_F(VerifyAll, NamesTheOptionThatSaysThePixels) {
     test::spill(dir_ / "net.modelinfo", "[x]\ndir=input\nx-vartml-scale=0.01\n");
     ASSERT_EQ(vartml("verify net.onnx grey.png --mean 10"), 0) << out_ << err_;
     EXPECT_TRUE(says("as the command line (--mean) over the sidecar says")) << out_;
+    ASSERT_EQ(vartml("verify net.onnx grey.png --scale 0.02"), 0) << out_ << err_;
+    EXPECT_TRUE(says("as the command line (--scale) says")) << out_;
+    ASSERT_EQ(vartml("verify net.onnx grey.png --mean 10 --scale 0.02"), 0) << out_ << err_;
+    EXPECT_TRUE(says("as the command line (--mean and --scale) says")) << out_;
     ASSERT_EQ(vartml("verify net.onnx grey.png"), 0) << out_ << err_;
     EXPECT_TRUE(says("as the sidecar says")) << out_;
 }
@@ -478,6 +482,17 @@ TEST_F(VerifyAll, SaysWhatIsMissing) {
     test::spill(dir_ / "results.json", "no JSON");
     EXPECT_EQ(run(""), 1);
     EXPECT_NE(err_.find("results.json: is not JSON"), std::string::npos) << err_;
+    test::spill(dir_ / "results.json", R"({"name": "package"})");
+    EXPECT_EQ(run(""), 1);
+    EXPECT_NE(err_.find("results.json: is JSON of another kind"), std::string::npos) << err_;
+    EXPECT_EQ(test::slurp(dir_ / "results.json"), R"({"name": "package"})");
+    fs::remove(dir_ / "results.json");
+    ASSERT_EQ(run(""), 0) << out_ << err_;
+    fs::create_directory(dir_ / "others");
+    convolution({1, 3, 32, 32}).save(dir_ / "others/plain.onnx");
+    EXPECT_NE(vartml("verify --all others --json results.json"), 0);
+    EXPECT_NE(err_.find("has the results of folder models, which would be lost"), std::string::npos)
+        << err_;
 }
 
 }  // namespace

@@ -245,6 +245,14 @@ const Case cases[] = {
         %g = com.microsoft::QLinearSigmoid %p, %xs, %yz, %gs, %gz : i8[1,30,1,1]
         %y = com.microsoft::QLinearMul %x, %xs, %xz, %g, %gs, %gz, %xs, %xz : i8[1,30,7,5]
         output %y)"},
+    // Rows that are not dense: each result lies beside the channels of the other.
+    {"ProductsSideBySide", U8 R"(
+        input %x : u8[1,8,6,5]
+        input %z : u8[1,5,6,5]
+        %a = com.microsoft::QLinearMul %x, %xs, %xz, %x, %xs, %xz, %ys, %yz : u8[1,8,6,5]
+        %b = com.microsoft::QLinearMul %z, %xs, %xz, %z, %xs, %xz, %ys, %yz : u8[1,5,6,5]
+        %y = Concat %a, %b {axis=1} : u8[1,13,6,5]
+        output %y)"},
     {"ConcatOfDifferentScales", U8 R"(
         input %x : u8[1,8,6,5]
         input %z : u8[1,3,6,5]
@@ -427,6 +435,16 @@ TEST(ConvolutionsOfFloats, MultiplyInBf16InFrontOfCodesToo) {
     if (!kernels::has_bf16_pairs()) GTEST_SKIP() << "this processor has no products of bf16";
     const std::string steps = steps_of(floats_then_codes, Numerics::bf16);
     EXPECT_NE(steps.find("conv bf16"), std::string::npos) << steps;
+}
+
+// Weights less their zero points have nine bits.
+TEST(Int8Terms, AreTwoWhereOneDoesNotHoldTheWeight) {
+    using Terms = std::vector<std::vector<int8_t>>;
+    EXPECT_EQ(softnpu::int8_terms({-128, 0, 127}), (Terms{{-128, 0, 127}}));
+    EXPECT_EQ(softnpu::int8_terms({-256, 254, -129, 3}),
+              (Terms{{-128, 127, -128, 3}, {-128, 127, -1, 0}}));
+    EXPECT_EQ(softnpu::int8_terms({-257}), Terms());
+    EXPECT_EQ(softnpu::int8_terms({255}), Terms());
 }
 
 TEST(Codings, HaveAFiniteScaleAboveZero) {

@@ -10,8 +10,8 @@ usage: soak.py --out DIR [--minutes N] [--parts PART,...] MODEL.onnx
   --parts    restart, swap, streams, publish, upstream (the same restarts with none of our elements) [the first four]
 
 Writes OUT/soak.csv (a row every two seconds), OUT/soak.svg and OUT/soak.json, and prints a table: the slope of each figure by
-least squares over the means of each minute (rows that follow each other are not independent) of the last two thirds, with its
-standard error. Exit code 1 where memory grows by 1 MB/h or more beyond twice its error, descriptors or threads by one an hour,
+least squares over the last two thirds, with its standard error: of runs of 30 minutes and more over the means of each minute,
+since rows that follow each other are not independent. Exit code 1 where memory grows by 1 MB/h or more beyond twice its error, descriptors or threads by one an hour,
 a pipeline failed, or a record is missing.
 """
 import argparse

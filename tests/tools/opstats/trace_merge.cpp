@@ -105,6 +105,13 @@ TEST_F(TraceMerge, KeepsWhatOverlapsTheInference) {
     EXPECT_NE(slurp(path_).find("\"ts\":1000000.000,\"dur\":10.500"), std::string::npos);
 }
 
+TEST_F(TraceMerge, AnEventWithoutATimeHasNotThatOfTheOneBefore) {
+    const auto kept =
+        merge(host({capture_event, lane_name, slice("within", "gst", 1000000, 10.5),
+                    R"({"ph":"i","name":"untimed","cat":"gst","pid":4242,"tid":4243})"}));
+    EXPECT_EQ(names(kept), (Names{"X within"}));
+}
+
 TEST_F(TraceMerge, KeepsWhatHasTheKeyOfAFrameHoweverFar) {
     const auto kept =
         merge(host({capture_event, lane_name, slice("source", "gst", 100, 5, R"("frame":"0:12")"),

@@ -92,6 +92,15 @@ TEST(ReferenceTensor, FindsElementsInEveryLayout) {
             EXPECT_EQ(numbers_of(*values), numbers) << to_string(layout) << ' ' << to_string(type);
         }
     EXPECT_FALSE(reference_values(cpu, nchw(5, 3, 3), data.bytes));
+    const TensorView last = make_view(DataType::float32, Layout::NHWC, {1, 3, 2, 5});
+    const auto values = reference_values(nchw(5, 3, 2), last, data.bytes);
+    ASSERT_TRUE(values) << values.error().message;
+    // Channel, then row, then column in memory; read in rows of columns of channels.
+    std::vector<double> expected;
+    for (size_t position = 0; position < 6; ++position)
+        for (size_t channel = 0; channel < 5; ++channel)
+            expected.push_back(numbers[channel * 6 + position]);
+    EXPECT_EQ(numbers_of(*values), expected);
 }
 
 TEST(ReferenceTensor, RoundsToTheTypeAsked) {
@@ -218,6 +227,29 @@ TEST(Judge, ComparesTexts) {
     EXPECT_FALSE(judge_candidates(text, text, 0.5f).is_empty);
     EXPECT_TRUE(judge_candidates(text, text, 0.5f).is_good);
     EXPECT_FALSE(judge_candidates(text, other, 0.5f).is_good);
+}
+
+// In pixels, unless the last cell of each level has a box that would lie in the first corner.
+TEST(ReferenceDecode, TellsUnitsOfThePictureByEachLevel) {
+    const std::vector<TensorInfo> outputs = {
+        {"out", make_view(DataType::float32, Layout::NHW, {1, 5, 84}), {}, false, {}}};
+    ModelInfo info;
+    info.num_classes = 1;
+    constexpr size_t ends[] = {63, 79, 83};  // of the levels of 64x64: 64, 16 and 4 cells
+    for (const size_t odd : ends) {
+        std::vector<double> numbers(size_t{5} * 84);
+        for (const size_t end : ends)
+            for (size_t row = 0; row < 4; ++row)
+                numbers[row * 84 + end] = end == odd && row < 2 ? 30 : 0.5;
+        numbers[4 * 84 + odd] = 0.9;
+        const std::vector<TensorData> values = {
+            tensor_of(DataType::float32, outputs[0].cpu.shape, numbers)};
+        const auto found =
+            plain_candidates("yolo-v8", {info, outputs, 64, 64, nullptr}, values, 0.5F);
+        ASSERT_TRUE(found);
+        ASSERT_EQ(found->boxes.size(), 1u);
+        EXPECT_EQ(found->boxes[0].x0, 29.75F) << odd;
+    }
 }
 
 TEST(ReferenceDecode, MeansOverlappingBoxesByTheirScores) {
